@@ -1,0 +1,63 @@
+# Rows of the engine: unwinding, the heap's hooks, CPU samples.
+EXTRA_DIST += bench/bench.h bench/deep.h bench/library bench/unwind_agreement
+BENCH_ROWS += bench/rows_unwind.py
+BENCH_STACKS = profiler/stacks/libstacks.la libcomponent/base/libbase.la
+
+EXTRA_PROGRAMS += bench/unwind bench/unwind_build
+BENCH_TARGETS += bench/unwind bench/unwind_build
+bench_unwind_SOURCES = bench/unwind.c
+bench_unwind_CPPFLAGS = $(INC_STACKS) -iquote $(top_srcdir)/bench
+bench_unwind_CFLAGS = $(BENCH_CFLAGS)
+bench_unwind_LDADD = $(BENCH_STACKS)
+bench_unwind_build_SOURCES = bench/unwind_build.c
+bench_unwind_build_CPPFLAGS = $(INC_STACKS) -iquote $(top_srcdir)/bench
+bench_unwind_build_CFLAGS = $(BENCH_CFLAGS)
+bench_unwind_build_LDADD = $(BENCH_STACKS)
+# The comparison with libunwind is a test's.
+if HAVE_CMOCKA
+BENCH_TARGETS += tests/test_unwind_tables
+endif
+
+# The heap's hooks: the same object with and without them.
+BENCH_ROWS += bench/rows_heap.py
+EXTRA_PROGRAMS += bench/heap_plain bench/heap_linked
+BENCH_TARGETS += bench/heap_plain bench/heap_linked
+bench_heap_plain_SOURCES = bench/heap.c
+bench_heap_plain_CPPFLAGS = -D_GNU_SOURCE
+bench_heap_plain_CFLAGS = $(AM_CFLAGS) -O2 -fno-builtin
+bench_heap_plain_LDADD = -ldl
+bench_heap_linked_SOURCES = $(bench_heap_plain_SOURCES)
+bench_heap_linked_CPPFLAGS = $(bench_heap_plain_CPPFLAGS)
+bench_heap_linked_CFLAGS = $(bench_heap_plain_CFLAGS)
+bench_heap_linked_LDFLAGS = $(AM_LDFLAGS) -no-install -Wl,--no-as-needed -Wl,-u,component_hooks
+bench_heap_linked_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la
+
+# CPU samples.
+BENCH_ROWS += bench/rows_cpu.py
+EXTRA_DIST += bench/cpu_accuracy_go bench/accuracy/main.go
+BENCH_CPU_CPPFLAGS = $(INC_COLLECT) -iquote $(top_srcdir)/bench -iquote $(top_srcdir)/tests
+EXTRA_PROGRAMS += bench/cpu_signal bench/cpu_accuracy
+BENCH_TARGETS += bench/cpu_signal bench/cpu_accuracy
+bench_cpu_signal_SOURCES = bench/cpu_signal.c
+bench_cpu_signal_CPPFLAGS = $(BENCH_CPU_CPPFLAGS)
+bench_cpu_signal_CFLAGS = $(BENCH_CFLAGS)
+bench_cpu_signal_LDADD = profiler/collect/libcollect.la $(BENCH_STACKS)
+# Short threads are seen by the pthread_create hook.
+bench_cpu_accuracy_SOURCES = bench/cpu_accuracy.c tests/cpu_burn.h
+bench_cpu_accuracy_CPPFLAGS = $(BENCH_CPU_CPPFLAGS)
+bench_cpu_accuracy_CFLAGS = $(BENCH_CFLAGS)
+bench_cpu_accuracy_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
+bench_cpu_accuracy_LDADD = profiler/collect/libcomponent_hooks_nonshared.a profiler/collect/libcollect.la $(BENCH_STACKS)
+
+# Sizes and start-up: the same object with and without us.
+BENCH_ROWS += bench/rows_size.py
+EXTRA_DIST += bench/so_size
+EXTRA_PROGRAMS += bench/door_plain bench/door_linked
+BENCH_TARGETS += bench/door_plain bench/door_linked
+bench_door_plain_SOURCES = bench/door.c
+bench_door_plain_CPPFLAGS = -D_GNU_SOURCE
+bench_door_plain_LDADD = -ldl
+bench_door_linked_SOURCES = $(bench_door_plain_SOURCES)
+bench_door_linked_CPPFLAGS = $(bench_door_plain_CPPFLAGS)
+bench_door_linked_LDFLAGS = $(bench_heap_linked_LDFLAGS)
+bench_door_linked_LDADD = $(bench_heap_linked_LDADD)

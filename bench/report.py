@@ -1,0 +1,89 @@
+"""report.py - results as a table on the terminal, as JSON, and in a document.
+
+Tests: tests/bench.t.
+"""
+import json
+import os
+import re
+
+import method
+
+COLUMNS = "%-34s %10s %10s %10s %12s %7s  %s"
+BEGIN, END = "<!-- made by scripts/bench: begin -->", "<!-- made by scripts/bench: end -->"
+
+
+def head():
+    return COLUMNS % ("figure", "ours", "peer", "ratio/+", "bar", "A/A", "ok")
+
+
+def word(ok):
+    return {True: "yes", False: "NO"}.get(ok, ok)
+
+
+def line(result):
+    row = result.row
+    if result.value is None:
+        return COLUMNS % (row.name, "", "", "", row.bar, "", "%s: %s" % (word(result.ok), result.why))
+    is_ratio = row.kind != "value"
+    noise = "" if result.noise is None else "%.1f%%" % (100 * result.noise)
+    unit = "" if is_ratio else " " + row.unit
+    ok = "" if row.bar == method.Bar() else word(result.ok)
+    return COLUMNS % (row.name, method.number(result.ours), method.number(result.theirs),
+                      method.number(result.value) if is_ratio else "", row.bar, noise, ok + unit)
+
+
+def summary(results):
+    by_twin = [r for r in results if r.ok == "unresolved" and method.passes(r, results)]
+    compared = [r for r in results if r.row.bar == method.Bar() and r.ok is True]
+    parts = ["%d passed" % sum(method.passes(r, results) for r in results if r not in compared)]
+    if by_twin:
+        parts[0] += " (%d unresolved ones by their instruction counts)" % len(by_twin)
+    parts.append("%d missed" % sum(r.ok is False for r in results))
+    parts.append("%d unresolved" % sum(r.ok == "unresolved" and r not in by_twin for r in results))
+    parts.append("%d skipped" % sum(r.ok == "skipped" for r in results))
+    if compared:
+        parts.append("%d for comparison" % len(compared))
+    return ", ".join(parts)
+
+
+def about_path(path):
+    return os.path.splitext(path)[0] + ".about"
+
+
+def save(path, entries, about):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path + ".new", "w") as f:
+        f.write("[\n" + ",\n".join(json.dumps(e) for e in entries) + "\n]\n")
+    with open(about_path(path), "w") as f:
+        f.write(about + "\n")
+    os.replace(path + ".new", path)
+
+
+def table(path):
+    """Markdown, with when and where above it."""
+    with open(path) as f:
+        entries = json.load(f)
+    with open(about_path(path)) as f:
+        about = f.read().strip()
+    lines = ["Measured %s:" % about, "", "| figure | value | bar | A/A | peer | ok |", "|---|---|---|---|---|---|"]
+    for e in entries:
+        value = "" if e["value"] is None else "%s %s" % (method.number(e["value"]), e["unit"])
+        noise = "" if e["noise"] is None else "%.1f %%" % (100 * e["noise"])
+        lines.append("| `%s` | %s | %s | %s | %s | %s |" % (
+            e["name"], value.strip(), e["bar"] or "", noise, (e["peer"] or "").replace("|", "/"),
+            "" if e["bar"] is None and e["ok"] is True else word(e["ok"])))
+    return "\n".join(lines)
+
+
+def with_table(text, path):
+    if BEGIN not in text or END not in text:
+        raise ValueError("no place for the table: %s and %s" % (BEGIN, END))
+    return re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: "%s\n%s\n%s" % (BEGIN, table(path), END), text,
+                  flags=re.S)
+
+
+def write_table(path, document):
+    with open(document) as f:
+        text = f.read()
+    with open(document, "w") as f:
+        f.write(with_table(text, path))

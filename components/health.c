@@ -1,0 +1,391 @@
+/*
+ * health.c - the part that answers /healthz, /livez and /readyz.
+ *
+ *     server's thread                       component's loop
+ *     request --> waiting --> post(round) ----> runs the checks
+ *                    |                              |
+ *     timer, 1 s: "loop failed"      <---- post(results): all that wait are answered
+ *
+ * The checks look at the daemon's own state, so they run on its loop; the server
+ * has a thread of its own, so that a loop that hangs is told and not joined.  One
+ * round is under way at a time and answers everybody who waits: probes that come
+ * every second while the loop hangs for an hour leave one posted function, not
+ * 3600.
+ *
+ * What a stranger would get wrong: live and ready differ.  /livez and /healthz ask
+ * whether the loop turns, for a supervisor that restarts what does not; /readyz
+ * runs the checks too, and fails from the moment a stop was asked for, when a
+ * restart is the last thing wanted.
+ *
+ * Why not on the profiling address: probes are open to everybody on purpose,
+ * profiles never are.
+ *
+ * Tests: tests/health.t.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <component/component.h>
+
+#include "address.h"
+#include "health.h"
+#include "httpd.h"
+#include "listen.h"
+#include "profiling.h"
+
+#define LOOP_ANSWER_MS 1000 /* probes of Kubernetes give up after 1 s by default */
+#define STOP_GRACE_MS  200  /* answers are there or 1 s old; nobody waits for a probe at exit */
+
+struct health {
+	struct component *c;
+	struct health    *next; /* in the list of all that serve, for fork() */
+	const char       *address_text;
+	struct httpd     *httpd;
+	/* Of the server's thread alone. */
+	struct waiting   *waiting;
+	bool              round_posted;
+	/* Of whoever runs the round; handed over by component_post() and httpd_post(). */
+	struct health_results results;
+	char             *failing; /* on the loop: what failed last time, to log changes only */
+};
+
+/* A request until its answer. */
+struct waiting {
+	struct health        *h;
+	struct httpd_request *request;
+	struct httpd_timer   *timer;
+	struct waiting       *next;
+};
+
+/* Servers of this process: a child of fork() must close their descriptors. */
+static pthread_mutex_t serving_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct health  *serving;
+static pthread_once_t  fork_once = PTHREAD_ONCE_INIT;
+
+static void
+on_fork_prepare(void)
+{
+	pthread_mutex_lock(&serving_lock);
+}
+
+static void
+on_fork_parent(void)
+{
+	pthread_mutex_unlock(&serving_lock);
+}
+
+static void
+on_fork_child(void)
+{
+	for (struct health *h = serving; h; h = h->next) {
+		httpd_forked(h->httpd);
+		h->httpd = NULL; /* its thread is not in this process */
+	}
+	serving = NULL;
+	pthread_mutex_unlock(&serving_lock);
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(on_fork_prepare, on_fork_parent, on_fork_child);
+}
+
+static void
+serving_add(struct health *h)
+{
+	pthread_once(&fork_once, watch_forks);
+	pthread_mutex_lock(&serving_lock);
+	h->next = serving;
+	serving = h;
+	pthread_mutex_unlock(&serving_lock);
+}
+
+static void
+serving_remove(struct health *h)
+{
+	pthread_mutex_lock(&serving_lock);
+	for (struct health **at = &serving; *at; at = &(*at)->next) {
+		if (*at == h) {
+			*at = h->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&serving_lock);
+}
+
+/* Out of the list and freed; what it waited with is the caller's from now on. */
+static struct httpd_request *
+waiting_end(struct waiting *w)
+{
+	struct httpd_request *request = w->request;
+	struct waiting      **at;
+
+	for (at = &w->h->waiting; *at != w; at = &(*at)->next)
+		;
+	*at = w->next;
+	free(w);
+	return request;
+}
+
+static void
+answer(struct httpd_request *r, const struct health_results *results)
+{
+	struct health_answer a;
+
+	if (health_answer(httpd_path(r), httpd_query(r), results, &a) < 0) {
+		httpd_reply(r, 500, "text/plain; charset=utf-8", "out of memory\n", 14);
+		return;
+	}
+	httpd_set_header(r, "X-Content-Type-Options", "nosniff");
+	httpd_set_header(r, "Cache-Control", "no-cache, no-store");
+	httpd_reply(r, a.status, "text/plain; charset=utf-8", a.body, a.size);
+	free(a.body);
+}
+
+/* The loop did not answer in time. */
+static void
+on_timeout(void *arg)
+{
+	struct health_results stuck = { .stuck = true };
+
+	answer(waiting_end(arg), &stuck);
+}
+
+/* The client went, or the server stops: a reply then frees the request and no more. */
+static void
+on_gone(void *arg)
+{
+	struct waiting *w = arg;
+
+	httpd_timer_stop(w->timer);
+	httpd_reply(waiting_end(w), 503, "text/plain", "", 0);
+}
+
+/* On the server's thread: the results are there. */
+static void
+on_results(void *arg)
+{
+	struct health *h = arg;
+
+	h->round_posted = false;
+	while (h->waiting) {
+		httpd_timer_stop(h->waiting->timer);
+		answer(waiting_end(h->waiting), &h->results);
+	}
+	health_results_clear(&h->results);
+}
+
+static void
+visit(void *arg, const char *name, int status, const char *text)
+{
+	health_results_add(arg, name, status, text);
+}
+
+/* Reasons are withheld from clients; they are for the log, once a change. */
+static void
+log_changes(struct health *h)
+{
+	char *failing = health_results_failing(&h->results);
+
+	if (failing && strcmp(failing, h->failing ? h->failing : "") != 0) {
+		if (*failing)
+			component_log(h->c, COMPONENT_LOG_WARNING, "not ready", "failing", failing, NULL);
+		else
+			component_log(h->c, COMPONENT_LOG_INFO, "ready again", NULL);
+	}
+	if (failing) {
+		free(h->failing);
+		h->failing = failing;
+	}
+}
+
+/* On the loop. */
+static void
+run_round(struct component *c, void *arg)
+{
+	struct health *h = arg;
+
+	if (!h->httpd)
+		return; /* stopped since */
+	component_checks_run(c, visit, &h->results);
+	log_changes(h);
+	httpd_post(h->httpd, on_results, h);
+}
+
+static void
+on_request(struct httpd_request *r, void *arg)
+{
+	struct health  *h = arg;
+	struct waiting *w;
+
+	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
+		httpd_set_header(r, "Allow", "GET, HEAD");
+		httpd_reply(r, 405, "text/plain; charset=utf-8", "method not allowed\n", 19);
+		return;
+	}
+	if (!health_path_known(httpd_path(r))) {
+		static const char text[] = "404 page not found; there are /healthz, /livez and /readyz\n";
+
+		httpd_reply(r, 404, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+		return;
+	}
+	w = calloc(1, sizeof(*w));
+	if (w) {
+		w->h = h;
+		w->request = r;
+		w->timer = httpd_timer_start(h->httpd, LOOP_ANSWER_MS, on_timeout, w);
+	}
+	if (!w || !w->timer) {
+		free(w);
+		httpd_reply(r, 500, "text/plain; charset=utf-8", "out of memory\n", 14);
+		return;
+	}
+	w->next = h->waiting;
+	h->waiting = w;
+	httpd_on_gone(r, on_gone, w);
+	/* Should posting fail, the timer answers that the loop did not. */
+	if (!h->round_posted && component_post(h->c, run_round, h) == 0)
+		h->round_posted = true;
+}
+
+static int
+check_addresses(struct component_flags *f, void *arg, struct component_error *err)
+{
+	struct health *h = arg;
+	struct address mine, theirs;
+	char           text[ADDRESS_HOST_MAX + 64];
+
+	(void)f;
+	if (address_parse(h->address_text, &mine, NULL, 0) < 0 || !profiling_address(h->c, text, sizeof(text)) ||
+	    address_parse(text, &theirs, NULL, 0) < 0 || !address_clashes(&mine, &theirs))
+		return 0;
+	component_error_add(err, "option '--health-probe-bind-address': %s: profiles are served there "
+		"(--profiling-bind-address=%s), and they are never shared with probes; write another port",
+		h->address_text, text);
+	return -EINVAL;
+}
+
+static void
+state_free(void *state)
+{
+	struct health *h = state;
+
+	if (!h)
+		return;
+	health_results_clear(&h->results);
+	free(h->failing);
+	free(h);
+}
+
+static int
+part_init(struct component *c, void **ret_state, struct component_error *err)
+{
+	struct health *h = calloc(1, sizeof(*h));
+	int            r;
+
+	if (!h)
+		return -ENOMEM;
+	h->c = c;
+	h->address_text = "0";
+	const struct component_flag rows[] = {
+		COMPONENT_FLAG_ADDRESS("health-probe-bind-address", &h->address_text,
+			"Where to serve /healthz, /livez and /readyz; 0 is off.", .section = "Serving"),
+		COMPONENT_FLAG_END
+	};
+	r = component_flags_add(component_flags(c), rows, err);
+	if (r == 0)
+		r = component_flags_add_check(component_flags(c), check_addresses, h);
+	if (r < 0)
+		state_free(h);
+	else
+		*ret_state = h;
+	return r;
+}
+
+static int
+start_server(struct health *h, const struct address *a, struct component_error *err)
+{
+	struct httpd_options o = {
+		.thread_name = "component-probe",
+		.on_request = on_request,
+		.arg = h,
+		.log = component_log_write,
+		.log_arg = h->c,
+	};
+	struct component_error why = COMPONENT_ERROR_INIT;
+	struct listen_set      set;
+	char                   url[sizeof(set.sockets[0].url)];
+	int                    r;
+
+	r = listen_open(a, &set, &why);
+	if (r < 0) {
+		component_error_set(err, "cannot serve health on %s (set --health-probe-bind-address, use port 0 for any "
+			"free port, or 0 to turn it off)", why.text);
+		return r;
+	}
+	if (*set.note)
+		component_log(h->c, COMPONENT_LOG_WARNING, set.note, NULL);
+	snprintf(url, sizeof(url), "%s", set.sockets[0].url);
+	r = httpd_start(&o, &h->httpd, err);
+	if (r == 0) {
+		r = httpd_listen(h->httpd, &set, NULL);
+		if (r < 0) {
+			httpd_stop(h->httpd, 0);
+			h->httpd = NULL;
+		}
+	}
+	if (r < 0)
+		listen_close(&set);
+	else
+		serving_add(h);
+	if (r == 0)
+		component_log(h->c, COMPONENT_LOG_INFO, "serving health", "url", url, NULL);
+	return r;
+}
+
+static int
+part_start(struct component *c, void *state, struct component_error *err)
+{
+	struct health *h = state;
+	struct address a;
+
+	(void)c;
+	if (address_parse(h->address_text, &a, NULL, 0) < 0 || a.kind == ADDRESS_OFF)
+		return 0;
+	return start_server(h, &a, err);
+}
+
+static void
+part_stop(struct component *c, void *state)
+{
+	struct health *h = state;
+
+	(void)c;
+	if (!h->httpd)
+		return;
+	serving_remove(h);
+	httpd_stop(h->httpd, STOP_GRACE_MS);
+	h->httpd = NULL;
+}
+
+const struct component_part *
+component_health(void)
+{
+	static const struct component_part part = {
+		.size = sizeof(part),
+		.name = "health",
+		.init = part_init,
+		.start = part_start,
+		.stop = part_stop,
+		.free = state_free,
+		.last_to_stop = true,
+	};
+
+	return &part;
+}

@@ -1,0 +1,225 @@
+/*
+ * health_answer.c - from results of checks to the text a probe gets.
+ *
+ * Pure text, so that every form of it can be tested without a daemon.
+ *
+ * What a stranger would get wrong: reasons are withheld from whoever can reach the
+ * port, and a check that passed may still have a remark ("profiling off: address
+ * in use"), which is shown with ?verbose.
+ *
+ * Tests: tests/test_health_answer.c.
+ */
+#include <config.h>
+
+#include "health.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_ 64 /* bytes of an excluded name looked at; longer ones match nothing */
+
+static const char *const endpoints[] = { "healthz", "livez", "readyz" };
+
+/* The endpoint of a path and the check named behind it, "" if none; NULL: unknown. */
+static const char *
+split(const char *path, const char **ret_check)
+{
+	for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
+		size_t length = strlen(endpoints[i]);
+
+		if (path[0] != '/' || strncmp(path + 1, endpoints[i], length) != 0)
+			continue;
+		if (path[length + 1] == '\0' || path[length + 1] == '/') {
+			*ret_check = path[length + 1] ? path + length + 2 : "";
+			return endpoints[i];
+		}
+	}
+	return NULL;
+}
+
+bool
+health_path_known(const char *path)
+{
+	const char *check;
+
+	return split(path, &check) != NULL;
+}
+
+void
+health_results_add(struct health_results *r, const char *name, int status, const char *text)
+{
+	struct health_result *more = realloc(r->items, (r->count + 1) * sizeof(*more)), *item;
+
+	if (!more) {
+		r->failed = true;
+		return;
+	}
+	r->items = more;
+	item = &more[r->count];
+	item->name = strdup(name);
+	item->text = strdup(text ? text : "");
+	item->status = status;
+	if (!item->name || !item->text) {
+		free(item->name);
+		free(item->text);
+		r->failed = true;
+		return;
+	}
+	r->count++;
+}
+
+void
+health_results_clear(struct health_results *r)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		free(r->items[i].name);
+		free(r->items[i].text);
+	}
+	free(r->items);
+	memset(r, 0, sizeof(*r));
+}
+
+char *
+health_results_failing(const struct health_results *r)
+{
+	char  *text = NULL;
+	size_t size = 0;
+	FILE  *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	for (size_t i = 0; i < r->count; i++)
+		if (r->items[i].status < 0)
+			fprintf(f, "%s%s: %s", ftell(f) > 0 ? "; " : "", r->items[i].name,
+				*r->items[i].text ? r->items[i].text : strerror(-r->items[i].status));
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* Is a parameter there?  With a value, is it there with that value? */
+static bool
+query_has(const char *query, const char *name, const char *value)
+{
+	size_t name_length = strlen(name);
+
+	while (query && *query) {
+		size_t length = strcspn(query, "&");
+		bool   same = strncmp(query, name, name_length) == 0 && length >= name_length &&
+			    (length == name_length || query[name_length] == '=');
+
+		if (same && !value)
+			return true;
+		if (same && length > name_length && length - name_length - 1 == strlen(value) &&
+		    strncmp(query + name_length + 1, value, strlen(value)) == 0)
+			return true;
+		query += length;
+		query += *query == '&';
+	}
+	return false;
+}
+
+/* One line, and whether the check counts as failed. */
+static bool
+line(FILE *f, const char *query, const char *name, int status, const char *text)
+{
+	if (query_has(query, "exclude", name)) {
+		fprintf(f, "[+]%s excluded: ok\n", name);
+		return false;
+	}
+	if (status < 0)
+		fprintf(f, "[-]%s failed: %s\n", name, text ? text : "reason withheld");
+	else
+		fprintf(f, "[+]%s %s\n", name, text && *text ? text : "ok");
+	return status < 0;
+}
+
+/* Names to exclude that nobody has: said as Kubernetes says it. */
+static void
+warn_unknown(FILE *f, const char *query, const struct health_results *r, bool all)
+{
+	while (query && *query) {
+		size_t length = strcspn(query, "&");
+		char   name[NAME_MAX_];
+		bool   known;
+
+		if (strncmp(query, "exclude=", 8) == 0 && length > 8) {
+			snprintf(name, sizeof(name), "%.*s", (int)(length - 8), query + 8);
+			known = strcmp(name, "loop") == 0;
+			for (size_t i = 0; all && i < r->count; i++)
+				known = known || strcmp(name, r->items[i].name) == 0;
+			if (!known)
+				fprintf(f, "warn: some health checks cannot be excluded: no matches for \"%s\"\n", name);
+		}
+		query += length;
+		query += *query == '&';
+	}
+}
+
+static int
+whole(FILE *f, const char *endpoint, const char *query, const struct health_results *r)
+{
+	bool ready = strcmp(endpoint, "readyz") == 0, failed;
+
+	failed = line(f, query, "loop", r->stuck ? -ETIMEDOUT : 0, r->stuck ? "no answer within 1s" : NULL);
+	for (size_t i = 0; ready && i < r->count; i++)
+		failed |= line(f, query, r->items[i].name, r->items[i].status,
+			r->items[i].status < 0 ? NULL : r->items[i].text);
+	if (ready && r->failed)
+		failed |= line(f, query, "memory", -ENOMEM, "out of memory");
+	if (!r->stuck)
+		warn_unknown(f, query, r, ready);
+	fprintf(f, "%s check %s\n", endpoint, failed ? "failed" : "passed");
+	return failed ? 500 : 200;
+}
+
+static int
+single(FILE *f, const char *endpoint, const char *check, const struct health_results *r)
+{
+	if (r->stuck) {
+		fputs("[-]loop failed: no answer within 1s\n", f);
+		return 500;
+	}
+	if (strcmp(check, "loop") == 0) {
+		fputs("ok", f);
+		return 200;
+	}
+	for (size_t i = 0; strcmp(endpoint, "readyz") == 0 && i < r->count; i++) {
+		if (strcmp(check, r->items[i].name) != 0)
+			continue;
+		if (r->items[i].status < 0)
+			fprintf(f, "[-]%s failed: reason withheld\n", check);
+		else
+			fputs("ok", f);
+		return r->items[i].status < 0 ? 500 : 200;
+	}
+	fputs("404 no such check\n", f);
+	return 404;
+}
+
+int
+health_answer(const char *path, const char *query, const struct health_results *r, struct health_answer *ret)
+{
+	struct health_answer a = { 0 };
+	const char          *check, *endpoint = split(path, &check);
+	FILE                *f = open_memstream(&a.body, &a.size);
+
+	if (!f)
+		return -ENOMEM;
+	a.status = !endpoint ? 404 : *check ? single(f, endpoint, check, r) : whole(f, endpoint, query, r);
+	if (fclose(f) != 0) {
+		free(a.body);
+		return -ENOMEM;
+	}
+	/* All well and nobody asked for the lines. */
+	if (a.status == 200 && endpoint && !*check && !query_has(query, "verbose", NULL)) {
+		memcpy(a.body, "ok", 3);
+		a.size = 2;
+	}
+	*ret = a;
+	return 0;
+}

@@ -1,0 +1,38 @@
+# components/: the ready-made parts, component_main(), and the library itself.
+lib_LTLIBRARIES += %D%/libcomponent.la
+componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/ports.def
+%C%_libcomponent_la_SOURCES = %D%/component_main.c %D%/debug_pages.c %D%/debug_pages.h \
+	%D%/health.c %D%/health.h %D%/health_answer.c \
+	%D%/ports.c %D%/profiling.c %D%/profiling.h \
+	%D%/profiling_rows.c %D%/profiling_rows.h
+%C%_libcomponent_la_CPPFLAGS = $(INC_COMPONENTS)
+%C%_libcomponent_la_LIBADD = libcomponent/liblife.la profiler/serve/libserve.la \
+	profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
+	profiler/stacks/libstacks.la flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la \
+	$(EVENT_LIBS) $(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(YAML_LIBS) $(LZMA_LIBS)
+# -z now: a hook inside malloc must not enter the loader to bind a symbol;
+# -z nodelete: hooks in the program, and handlers, call into it as long as it lives.
+# ABI: any code change r+1; a symbol added, removed or changed c+1, r=0; added also
+# a+1; removed or changed a=0.  Changed at releases only.
+%C%_libcomponent_la_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now -no-undefined -version-info 0:0:0 \
+	-Wl,-z,nodelete -Wl,--version-script=$(srcdir)/%D%/libcomponent.map
+EXTRA_%C%_libcomponent_la_DEPENDENCIES = %D%/libcomponent.map
+EXTRA_DIST += %D%/libcomponent.map
+pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
+
+# The agent.  By hand and not by libtool, which would not link the hooks object
+# into a shared library.  libcomponent.so is found beside it.
+if ENABLE_SHARED
+PRELOAD = %D%/preload/libcomponent-preload.so
+hooks_DATA += $(PRELOAD)
+$(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks.o %D%/libcomponent.la %D%/preload/preload.map
+	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
+	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
+		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
+		-o $@ $(srcdir)/%D%/preload/preload.c profiler/collect/hooks/component_hooks.o \
+		$(PRELOAD_VERSIONS) -L%D%/.libs -lcomponent -ldl -pthread
+CLEANFILES += $(PRELOAD)
+# Only there are functions of two versions among the hooks.
+PRELOAD_VERSIONS = $$(case $(host_cpu) in x86_64) echo -Wl,--version-script=$(srcdir)/%D%/preload/preload.map;; esac)
+endif
+EXTRA_DIST += %D%/preload/preload.c %D%/preload/preload.map

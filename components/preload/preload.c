@@ -1,0 +1,154 @@
+/*
+ * preload.c - the agent: the profiling server in a program nobody rebuilt.
+ *
+ *     LD_PRELOAD=.../libcomponent-preload.so PPROF_BIND_ADDRESS=:6060 program
+ *
+ * Holds the allocation hooks, and this constructor, which reads three variables
+ * and starts the server.  The core is libcomponent.so beside it.
+ *
+ *     COMPONENT_ENABLE_PPROF              true or false; false wins over the rest
+ *     COMPONENT_PROFILING_BIND_ADDRESS    where; does not switch on by itself
+ *     PPROF_BIND_ADDRESS                  where, and switches on; "0" is off
+ *
+ * What a stranger would get wrong:
+ * - Children inherit LD_PRELOAD: a shell that the program runs would try for the
+ *   same port and complain on the program's stderr.  A busy port is not worth a
+ *   word when the parent process has this library too.
+ * - Nothing of the environment is taken out, though it would keep children quiet:
+ *   the environment is the program's.
+ * - Other flags' variables are not read: a program that has libcomponent linked in
+ *   reads them itself, and one that has not does not expect them.
+ *
+ * Tests: tests/preload.t.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <component/profiler.h>
+
+#define ADDRESS_DEFAULT "127.0.0.1:6060"
+
+/* One line, in one piece; the program's own stdio is not touched. */
+static void
+say(const char *what, const char *name, const char *value, const char *why)
+{
+	char line[COMPONENT_ERROR_MAX + 512];
+	int  n;
+
+	n = snprintf(line, sizeof(line), "libcomponent-preload: %s%s%s%s%s%s\n", what, name ? name : "",
+		value ? "='" : "", value ? value : "", value ? "'" : "", why);
+	if (n < 0)
+		return;
+	if ((size_t)n >= sizeof(line))
+		n = sizeof(line) - 1;
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return;
+}
+
+/* NULL for empty: what templates render means "not given". */
+static const char *
+variable(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static bool
+is_one_of(const char *value, const char *const *words)
+{
+	while (*words && strcasecmp(value, *words) != 0)
+		words++;
+	return *words != NULL;
+}
+
+/* 1 yes, 0 no, -1 not given, -EINVAL neither. */
+static int
+boolean(const char *value)
+{
+	static const char *const yes[] = { "1", "t", "true", "yes", "on", NULL };
+	static const char *const no[] = { "0", "f", "false", "no", "off", NULL };
+
+	if (!value)
+		return -1;
+	if (is_one_of(value, yes))
+		return 1;
+	return is_one_of(value, no) ? 0 : -EINVAL;
+}
+
+/* The address to serve on, NULL for off; *ret_from: the variable that named it. */
+static const char *
+address_wanted(const char **ret_from)
+{
+	const char *enable = variable("COMPONENT_ENABLE_PPROF");
+	const char *own = variable("COMPONENT_PROFILING_BIND_ADDRESS");
+	const char *alias = variable("PPROF_BIND_ADDRESS");
+	int         on = boolean(enable);
+
+	if (on == -EINVAL) {
+		say("", "COMPONENT_ENABLE_PPROF", enable, " is not a boolean; write true or false. Profiling is off");
+		return NULL;
+	}
+	if (on == 0) {
+		if (alias && strcmp(alias, "0") != 0)
+			say("", "PPROF_BIND_ADDRESS", alias,
+				" has no effect: COMPONENT_ENABLE_PPROF is false, which wins. Profiling is off");
+		return NULL;
+	}
+	if (on < 0 && !alias) {
+		if (own)
+			say("", "COMPONENT_PROFILING_BIND_ADDRESS", own,
+				" has no effect: profiling is not enabled; set COMPONENT_ENABLE_PPROF=true");
+		return NULL;
+	}
+	*ret_from = own ? "COMPONENT_PROFILING_BIND_ADDRESS" : alias ? "PPROF_BIND_ADDRESS" : NULL;
+	own = own ? own : alias ? alias : ADDRESS_DEFAULT;
+	return strcmp(own, "0") == 0 ? NULL : own;
+}
+
+/* Has our parent process this library as well? */
+static bool
+parent_has_us(void)
+{
+	char  path[64], line[4096];
+	FILE *f;
+	bool  found = false;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", (long)getppid());
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, "/libcomponent-preload.so") != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+__attribute__((constructor)) static void
+begin(void)
+{
+	struct component_profiler_options options = COMPONENT_PROFILER_OPTIONS_INIT;
+	struct component_error            err = COMPONENT_ERROR_INIT;
+	const char                       *from = NULL, *address;
+	int                               saved = errno, r;
+
+	if (getauxval(AT_SECURE))
+		return;
+	address = address_wanted(&from);
+	if (!address)
+		goto out;
+	options.address = address;
+	options.how_named = from;
+	r = component_profiler_start_options(&options, &err);
+	if (r < 0 && !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
+		say("profiling is off: ", NULL, NULL, *err.text ? err.text : strerror(-r));
+out:
+	errno = saved;
+}

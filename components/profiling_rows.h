@@ -1,0 +1,54 @@
+/*
+ * profiling_rows.h - the options about profiling, as the part and door (c) use them.
+ */
+#ifndef COMPONENTS_PROFILING_ROWS_H
+#define COMPONENTS_PROFILING_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/component.h>
+#include <component/profiler.h>
+
+#define PROFILING_ADDRESS_MAX 320 /* bytes with NUL: a host of 253 and what surrounds it */
+
+enum profiling_on_error { PROFILING_ON_ERROR_FATAL, PROFILING_ON_ERROR_WARN };
+
+struct component_profiling_rows {
+	struct component_flags *flags;
+	bool                    enable;
+	const char             *bind_address;
+	int64_t                 profile_port;
+	const char             *port_file;
+	int64_t                 max_seconds;
+	int64_t                 max_requests;
+	int                     on_error; /* enum profiling_on_error */
+	const char             *token_file;
+	uint64_t                heap_rate;
+	int64_t                 mutex_fraction;
+	int64_t                 block_rate;
+	struct component_list   allowed_hosts;
+	uint64_t                memory, symbol_memory;
+	int                     unwinder;
+	const char             *socket_path;
+	char                    default_address[PROFILING_ADDRESS_MAX];
+	component_profiler_page_fn *debug_page; /* or NULL: no pages besides profiles */
+	void                   *debug_page_arg;
+	bool                    resolved; /* a copy whose bind_address is all that counts */
+};
+
+/* p starts as zeros and must stay where it is until the flags are freed. */
+int profiling_rows_init(struct component_profiling_rows *p, struct component_flags *f, unsigned port, struct component_error *err);
+bool profiling_rows_given(const struct component_profiling_rows *p, const char *row);
+/* The address that counts; returns the row it came from. */
+const char *profiling_rows_address(const struct component_profiling_rows *p, char *buf, size_t size);
+/* Does anybody want a server, by TCP or by the socket alone? */
+bool profiling_rows_wanted(const struct component_profiling_rows *p);
+/* All that a running server is made from, to see whether it changed; free(); NULL: no memory. */
+char *profiling_rows_text(const struct component_profiling_rows *p);
+/* enable: on TCP too, not on the socket alone.  err names option, holder and way out. */
+int profiling_rows_start(struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
+	struct component_error *err);
+
+#endif

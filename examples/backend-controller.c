@@ -1,0 +1,250 @@
+/*
+ * backend-controller.c - application files in, operations out.
+ *
+ *     applications/dev/shop.yaml --+                  +--> operations/dev/shop.operation
+ *                                  +-- applications --+
+ *     sources/shop/... -- sources -+                  +--> status/dev/shop.application
+ *
+ * An operation says which files a target is to hold, with the hash of each, so
+ * that what is carried out is what was looked at.  A bad application file gets a
+ * status with the reason and the line, and its last good operation stays.
+ * Two controllers: "applications" does the work; "sources" watches the sources and
+ * only says whose they are.  What a stranger would get wrong: after a restart the
+ * operations on disk, not the order of files, tell who owns a target; they also
+ * tell which applications have gone meanwhile.
+ * Tests: tests/controllers.t.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <component/controller.h>
+#include <component/ports.h>
+#include <component/profiler.h>
+
+#include "gitops/gitops.h"
+
+/* A source that changes while it is read is read again after this, ns. */
+#define STALE_NS INT64_C(200000000)
+
+static struct gitops_directories dirs = { .root = GITOPS_ROOT, .applications = "", .sources = "", .operations = "",
+	.status = "" };
+static struct gitops_claims claims = GITOPS_CLAIMS_INIT;
+static struct component *self;
+static struct component_controller *controllers[2];
+#define APPLICATIONS controllers[0]
+static struct component_profile *reconciling;
+
+static const struct component_flag flags[] = {
+	GITOPS_DIRECTORY("root", &dirs.root, "Where the directories below are, unless told otherwise."),
+	GITOPS_DIRECTORY("applications-dir", &dirs.applications, "Application files; empty: ROOT/applications."),
+	GITOPS_DIRECTORY("sources-dir", &dirs.sources, "Files as they should be; empty: ROOT/sources."),
+	GITOPS_DIRECTORY("operations-dir", &dirs.operations, "Where operations go; empty: ROOT/operations."),
+	GITOPS_DIRECTORY("status-dir", &dirs.status, "Where status goes; empty: ROOT/status."),
+	COMPONENT_FLAG_END
+};
+
+/* The names of an application: its key is that of its file. */
+struct names {
+	const char *key;
+	char        operation[GITOPS_PATH_MAX], status[GITOPS_PATH_MAX];
+};
+
+/* The application file has gone: take its operation back. */
+static int
+application_withdraw(const struct names *n, struct component_error *err)
+{
+	if (gitops_file_remove(dirs.operations, n->operation) != 0 || gitops_file_remove(dirs.status, n->status) != 0) {
+		component_error_set(err, "cannot remove '%s' or '%s'", n->operation, n->status);
+		return -EIO;
+	}
+	gitops_claim_drop(&claims, n->key);
+	gitops_claims_tell(&claims, GITOPS_WAITING, "", APPLICATIONS);
+	component_log(self, COMPONENT_LOG_INFO, "application withdrawn", "application", n->key, NULL);
+	return 0;
+}
+
+/* People find the reason, and the line of the application file, in the status.
+ * 1: it was there already, so the log has it too. */
+static int
+application_reject(const struct names *n, struct component_error *err)
+{
+	struct gitops_document old = { 0 };
+	char line[16] = "0";
+	bool known;
+
+	gitops_document_read(dirs.status, n->status, &old, NULL);
+	known = strcmp(gitops_document_get(&old, "reason"), err->text) == 0;
+	gitops_document_free(&old);
+	if (known)
+		return 1;
+	sscanf(err->text, "line %15[0-9]", line);
+	return gitops_document_write(dirs.status, n->status, false, NULL, NULL, "state", "rejected", "file", n->key,
+		"line", line, "reason", err->text, NULL);
+}
+
+/* Puts the line of a key in front of a reason that is about its value. */
+static void
+add_line(const struct gitops_application *a, const char *key, struct component_error *err)
+{
+	struct component_error reason = *err;
+
+	for (size_t i = 0; i < a->document.count; i++)
+		if (strcmp(a->document.fields[i].key, key) == 0)
+			component_error_set(err, "line %u: %s", a->document.fields[i].line, reason.text);
+}
+
+/* -EIO: not the application's fault. */
+static int
+operation_write(const struct names *n, const struct gitops_application *a, const struct gitops_files *files,
+	struct component_error *err)
+{
+	char revision[GITOPS_HASH_SIZE], count[32];
+
+	gitops_files_revision(files, revision);
+	snprintf(count, sizeof count, "%zu", files->count);
+	if (gitops_document_write(dirs.operations, n->operation, false, files, err, "application", n->key, "source", a->source,
+			"target", a->target, "prune", a->prune ? "true" : "false", "interval", a->interval,
+			"revision", revision, "count", count, NULL) != 0 ||
+		gitops_document_write(dirs.status, n->status, false, NULL, err, "state", "accepted", "file", n->key,
+			"revision", revision, "count", count, NULL) != 0)
+		return -EIO;
+	component_log(self, COMPONENT_LOG_DEBUG, "operation is current", "application", n->key, "revision", revision, NULL);
+	return 0;
+}
+
+/* From a good application file to its operation. */
+static int
+application_apply(const struct names *n, const struct gitops_application *a, struct component_error *err)
+{
+	struct gitops_files files = { 0 };
+	int r = gitops_claim(&claims, n->key, a->source, a->target, err);
+
+	if (r > 0)
+		gitops_claims_tell(&claims, GITOPS_WAITING, "", APPLICATIONS);
+	if (r < 0) {
+		add_line(a, "target", err);
+		return r;
+	}
+	r = gitops_tree_look(dirs.sources, a->source, &files, err);
+	if (r == 0 && files.count == 0) {
+		component_error_set(err, "source: '%s' holds no files; nothing is done, since that would empty the target",
+			a->source);
+		r = -ENOENT;
+	}
+	if (r != 0)
+		add_line(a, "source", err);
+	else
+		r = operation_write(n, a, &files, err);
+	gitops_files_free(&files);
+	return r;
+}
+
+static void
+application_reconcile(const char *key, struct component_result *ret, void *arg)
+{
+	struct gitops_application a = { .interval_ns = 0 };
+	struct names n = { .key = key };
+	int r;
+
+	(void)arg;
+	if (!gitops_suffix(n.operation, key, ".yaml", ".operation") ||
+			!gitops_suffix(n.status, key, ".yaml", ".application"))
+		return;
+	r = gitops_application_read(dirs.applications, key, &a, &ret->error);
+	if (r == -ENOENT) {
+		ret->outcome = application_withdraw(&n, &ret->error) == 0 ? COMPONENT_DONE : COMPONENT_ERROR;
+		return;
+	}
+	/* Trying again cannot mend a fault of the file; a change of it will. */
+	ret->outcome = r == -EINVAL || r == -EFBIG || r == -ELOOP ? COMPONENT_TERMINAL : COMPONENT_ERROR;
+	if (r == 0) {
+		r = application_apply(&n, &a, &ret->error);
+		if (r == 0 || r == -ESTALE)
+			ret->outcome = COMPONENT_AFTER;
+		else if (r == -EEXIST)
+			ret->outcome = COMPONENT_TERMINAL; /* it is told when the target is free */
+		ret->after_ns = r == 0 ? a.interval_ns : STALE_NS;
+		gitops_application_free(&a);
+	}
+	if (r == 0 || r == -ESTALE || r == -EIO)
+		return;
+	r = application_reject(&n, &ret->error);
+	if (r < 0)
+		ret->outcome = COMPONENT_ERROR;
+	else if (r > 0 && ret->outcome == COMPONENT_TERMINAL)
+		ret->outcome = COMPONENT_DONE;
+}
+
+/* What is being worked on now, and from where, is a profile of its own. */
+static void
+application_reconcile_profiled(const char *key, struct component_result *ret, void *arg)
+{
+	component_profile_add(reconciling, ret, 0);
+	application_reconcile(key, ret, arg);
+	component_profile_remove(reconciling, ret);
+}
+
+static bool
+application_accept(char *key, size_t size, void *arg)
+{
+	char other[GITOPS_PATH_MAX];
+
+	(void)size, (void)arg;
+	return !gitops_is_partial(key) && gitops_suffix(other, key, ".yaml", ".application");
+}
+
+static bool
+source_accept(char *key, size_t size, void *arg)
+{
+	(void)size, (void)arg;
+	return !gitops_is_partial(key);
+}
+
+static void
+source_reconcile(const char *key, struct component_result *ret, void *arg)
+{
+	(void)ret, (void)arg;
+	gitops_claims_tell(&claims, GITOPS_SOURCE, key, APPLICATIONS);
+}
+
+static struct component_controller_spec application_spec = { .size = sizeof application_spec, .name = "applications",
+	.accept = application_accept, .reconcile = application_reconcile_profiled };
+static struct component_controller_spec source_spec = { .size = sizeof source_spec, .name = "sources",
+	.accept = source_accept, .reconcile = source_reconcile };
+static const struct component_controller_spec *const specs[] = { &application_spec, &source_spec };
+
+static int
+start(struct component *c, struct component_error *err)
+{
+	int r = gitops_directories_find(&dirs, err);
+
+	self = c;
+	if (r == 0)
+		r = component_profile_new("reconciling", &reconciling, err);
+	application_spec.directory = dirs.applications;
+	source_spec.directory = dirs.sources;
+	if (r == 0) /* what was in force before */
+		r = gitops_claims_load(&claims, dirs.operations, err);
+	if (r == 0)
+		r = component_controllers_start(c, specs, 2, controllers, err);
+	if (r == 0)
+		gitops_claims_tell(&claims, GITOPS_ALL, "", APPLICATIONS);
+	return r;
+}
+
+static int
+check(struct component *c, struct component_error *err)
+{
+	return component_controllers_check(c, specs, 2, err);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct component_spec spec = COMPONENT_SPEC(.name = "backend-controller", .version = "1.0", .flags = flags,
+		.start = start, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
+
+	spec.summary = component_ports_find(spec.name)->summary;
+	return component_main(&spec, argc, argv);
+}

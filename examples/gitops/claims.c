@@ -1,0 +1,116 @@
+/*
+ * claims.c - which application has which source and which target.
+ *
+ * Targets of two applications must not overlap, or pruning one would take files of
+ * the other: the first to claim a target has it until it drops it.  The others are
+ * remembered as waiting, so that they can be looked at again then.
+ *
+ * A list is enough: it is walked once for each event, and an application is some
+ * thousand times the work.
+ *
+ * Tests: tests/test_gitops.c.
+ */
+#include "gitops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gitops_claim {
+	struct gitops_claim *next;
+	bool waiting; /* its target is another's */
+	char key[GITOPS_PATH_MAX], source[GITOPS_PATH_MAX], target[GITOPS_PATH_MAX];
+};
+
+static bool
+overlap(const char *a, const char *b)
+{
+	return gitops_path_below(a, b) || gitops_path_below(b, a);
+}
+
+int
+gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target,
+	struct component_error *err)
+{
+	struct gitops_claim *claim, *own = NULL, *other = NULL;
+	int r = -ENOMEM;
+
+	pthread_mutex_lock(&c->mutex);
+	for (claim = c->first; claim != NULL; claim = claim->next) {
+		if (strcmp(claim->key, key) == 0)
+			own = claim;
+		else if (!claim->waiting && overlap(claim->target, target))
+			other = claim;
+	}
+	if (own == NULL) {
+		own = calloc(1, sizeof *own);
+		if (own == NULL)
+			goto out;
+		own->next = c->first;
+		c->first = own;
+	}
+	r = *own->key != '\0' && !own->waiting && strcmp(own->target, target) != 0;
+	snprintf(own->key, sizeof own->key, "%s", key);
+	snprintf(own->source, sizeof own->source, "%s", source);
+	snprintf(own->target, sizeof own->target, "%s", target);
+	own->waiting = other != NULL;
+	if (other != NULL) {
+		component_error_set(err, "target: '%s' belongs to %s, which has '%s'; choose another", target, other->key,
+			other->target);
+		r = -EEXIST;
+	}
+
+out:
+	pthread_mutex_unlock(&c->mutex);
+	return r;
+}
+
+void
+gitops_claim_drop(struct gitops_claims *c, const char *key)
+{
+	struct gitops_claim **at, *claim;
+
+	pthread_mutex_lock(&c->mutex);
+	for (at = &c->first; (claim = *at) != NULL; ) {
+		if (strcmp(claim->key, key) != 0) {
+			at = &claim->next;
+			continue;
+		}
+		*at = claim->next;
+		free(claim);
+	}
+	pthread_mutex_unlock(&c->mutex);
+}
+
+void
+gitops_claims_tell(struct gitops_claims *c, enum gitops_claims_of of, const char *path,
+	struct component_controller *controller)
+{
+	pthread_mutex_lock(&c->mutex);
+	for (struct gitops_claim *claim = c->first; claim != NULL; claim = claim->next)
+		if (of == GITOPS_ALL || (of == GITOPS_WAITING && claim->waiting) ||
+				(of == GITOPS_SOURCE && gitops_path_below(path, claim->source)) ||
+				(of == GITOPS_TARGET && gitops_path_below(path, claim->target)))
+			component_controller_enqueue(controller, claim->key);
+	pthread_mutex_unlock(&c->mutex);
+}
+
+int
+gitops_claims_load(struct gitops_claims *c, const char *root, struct component_error *err)
+{
+	struct gitops_files files = { 0 };
+	struct gitops_document d;
+	int r = gitops_tree_look(root, "", &files, err);
+
+	for (size_t i = 0; r == 0 && i < files.count; i++) {
+		if (gitops_document_read(root, files.items[i].path, &d, NULL) != 0)
+			continue; /* whoever needs it will say what is wrong with it */
+		r = gitops_claim(c, gitops_document_get(&d, "application"), gitops_document_get(&d, "source"),
+			gitops_document_get(&d, "target"), err);
+		r = r == -ENOMEM ? r : 0;
+		gitops_document_free(&d);
+	}
+	gitops_files_free(&files);
+	return r;
+}

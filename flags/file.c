@@ -1,0 +1,461 @@
+/*
+ * file.c - options from a YAML file; the only file that knows libyaml.
+ *
+ *     enable-pprof: true            a key is an option's name
+ *     profiling:                    or one of its nested aliases
+ *       address: 127.0.0.1:6060
+ *     controllers: [a, b]           a sequence is for lists only
+ *
+ * Every fault is told with its line, and reading goes on behind it: an unknown key
+ * is stepped over whole.  Only a fault of YAML itself ends the reading.
+ *
+ * What would surprise: an empty scalar, null and ~ mean "not given", because that is
+ * what templates write for a value that nobody set.  Anchors, aliases, tags, a second
+ * document and a key given twice are refused: each of them can make a line of the file
+ * mean something else than it says.
+ *
+ * Why libyaml's events and not its documents: a document loses nothing but the line
+ * numbers of what is wrong, and keeps everything in memory; we need neither.
+ *
+ * A file that only the program's own default names may be absent.
+ *
+ * Tests: tests/test_flags_file.c.
+ */
+#include <config.h>
+
+#include "config_read.h"
+#include "registry.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <yaml.h>
+
+#define CONFIG_DEPTH_MAX 16            /* lists and mappings in each other; options need three */
+#define CONFIG_FAULTS_MAX 100          /* told at once; by then it is another file */
+#define KEY_BYTES_MAX    256           /* a nested key with its dots */
+
+struct file_read {
+	struct component_flags *f;
+	struct flag_round      *round;
+	const char             *path;    /* as it was given, for messages */
+	yaml_parser_t           parser;
+	size_t                 *line_of; /* of each entry, 0: not given yet */
+	int                     depth;   /* of lists and mappings around the next event */
+	bool                    broken;  /* YAML itself is at fault: stop */
+};
+
+static size_t
+line_of(const yaml_event_t *e)
+{
+	return e->start_mark.line + 1;
+}
+
+static void
+fault(struct file_read *r, size_t line, const char *key, const char *why)
+{
+	char        label[32];
+	struct text t = TEXT_INIT;
+
+	if (line > 0)
+		snprintf(label, sizeof(label), ":%zu", line);
+	text_add_visible(&t, r->path, PATH_MAX);
+	text_add(&t, "%s", line > 0 ? label : "");
+	if (key) {
+		text_add(&t, ": key ");
+		text_add_quoted(&t, key);
+	}
+	flag_round_fault(r->round, LEVEL_FILE, text_string(&t), NULL, NULL, why);
+	text_release(&t);
+}
+
+/* The next event; the caller deletes it.  false: the file cannot be read further. */
+static bool
+next(struct file_read *r, yaml_event_t *e)
+{
+	if (!r->broken && r->round->file_errors >= CONFIG_FAULTS_MAX) {
+		r->broken = true;
+		fault(r, r->parser.mark.line + 1, NULL, "too many faults before this line; it was not read further");
+	}
+	if (!r->broken && yaml_parser_parse(&r->parser, e)) {
+		if (e->type == YAML_MAPPING_START_EVENT || e->type == YAML_SEQUENCE_START_EVENT)
+			r->depth++;
+		else if (e->type == YAML_MAPPING_END_EVENT || e->type == YAML_SEQUENCE_END_EVENT)
+			r->depth--;
+		if (r->depth <= CONFIG_DEPTH_MAX)
+			return true;
+		/* libyaml's time grows with the square of the depth. */
+		fault(r, line_of(e), NULL, "lists and mappings are nested too deeply");
+		yaml_event_delete(e);
+	} else if (!r->broken) {
+		const yaml_parser_t *p = &r->parser;
+		struct text          t = TEXT_INIT;
+
+		text_add(&t, "not YAML: %s%s%s", p->problem ? p->problem : "out of memory",
+			p->context ? " " : "", p->context ? p->context : "");
+		fault(r, p->problem_mark.line + 1, NULL, text_string(&t));
+		text_release(&t);
+	}
+	r->broken = true;
+	return false;
+}
+
+/* Steps over what begins with e. */
+static void
+skip(struct file_read *r, const yaml_event_t *e)
+{
+	int depth = e->type == YAML_MAPPING_START_EVENT || e->type == YAML_SEQUENCE_START_EVENT;
+	yaml_event_t inner;
+
+	while (depth > 0 && next(r, &inner)) {
+		if (inner.type == YAML_MAPPING_START_EVENT || inner.type == YAML_SEQUENCE_START_EVENT)
+			depth++;
+		else if (inner.type == YAML_MAPPING_END_EVENT || inner.type == YAML_SEQUENCE_END_EVENT)
+			depth--;
+		yaml_event_delete(&inner);
+	}
+}
+
+/* Anchors, aliases and tags: true if e has one, which is reported. */
+static bool
+is_refused(struct file_read *r, const yaml_event_t *e, const char *key)
+{
+	const yaml_char_t *anchor = NULL, *tag = NULL;
+
+	if (e->type == YAML_ALIAS_EVENT) {
+		fault(r, line_of(e), key, "aliases (*name) are not supported; write the value out");
+		return true;
+	}
+	if (e->type == YAML_SCALAR_EVENT) {
+		anchor = e->data.scalar.anchor;
+		tag = e->data.scalar.tag;
+	} else if (e->type == YAML_SEQUENCE_START_EVENT) {
+		anchor = e->data.sequence_start.anchor;
+		tag = e->data.sequence_start.tag;
+	} else if (e->type == YAML_MAPPING_START_EVENT) {
+		anchor = e->data.mapping_start.anchor;
+		tag = e->data.mapping_start.tag;
+	}
+	if (anchor)
+		fault(r, line_of(e), key, "anchors (&name) are not supported; write the value out");
+	else if (tag)
+		fault(r, line_of(e), key, "tags (!name) are not supported; write the value alone");
+	return anchor || tag;
+}
+
+static bool
+is_null(const yaml_event_t *e)
+{
+	static const char *const nulls[] = { "", "~", "null", "Null", "NULL" };
+	const char *text = (const char *)e->data.scalar.value;
+
+	if (e->data.scalar.length == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++)
+		if (e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, nulls[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The text of a scalar, NULL with a fault if it holds a NUL. */
+static const char *
+scalar(struct file_read *r, const yaml_event_t *e, const char *key)
+{
+	const char *text = (const char *)e->data.scalar.value;
+
+	if (strlen(text) == e->data.scalar.length)
+		return text;
+	fault(r, line_of(e), key, "has a NUL byte in it");
+	return NULL;
+}
+
+static void
+take_scalar(struct file_read *r, const struct flag_entry *e, const char *key, const yaml_event_t *event)
+{
+	const char *text = scalar(r, event, key);
+	struct text label = TEXT_INIT, source = TEXT_INIT;
+
+	text_add_visible(&label, r->path, PATH_MAX);
+	text_add(&label, ":%zu: key ", line_of(event));
+	text_add_quoted(&label, key);
+	text_add(&source, "file:%s:%zu", r->path, line_of(event));
+	if (label.failed || source.failed)
+		r->round->errors.failed = true;
+	else if (text && !is_null(event))
+		flag_round_set(r->f, r->round, e, LEVEL_FILE, text, text_string(&label), text_string(&source));
+	text_release(&label);
+	text_release(&source);
+}
+
+static void
+take_sequence(struct file_read *r, const struct flag_entry *e, const char *key, const yaml_event_t *start)
+{
+	static const struct component_list none = { NULL, 0 };
+	struct lines      items = { NULL, 0, false };
+	struct flag_value v = { .memory = NULL };
+	struct text       source = TEXT_INIT;
+	yaml_event_t      event;
+	bool              end = false;
+
+	while (!end && next(r, &event)) {
+		end = event.type == YAML_SEQUENCE_END_EVENT;
+		if (end)
+			;
+		else if (is_refused(r, &event, key))
+			skip(r, &event);
+		else if (event.type != YAML_SCALAR_EVENT) {
+			fault(r, line_of(&event), key, "an item is a list or a mapping; write plain values");
+			skip(r, &event);
+		} else if (!is_null(&event)) {
+			const char *text = scalar(r, &event, key);
+
+			if (text)
+				lines_add(&items, "%s", text);
+		}
+		yaml_event_delete(&event);
+	}
+	text_add(&source, "file:%s:%zu", r->path, line_of(start));
+	if (items.failed || source.failed || (items.count > 0 &&
+	    flag_value_join(&none, &(struct component_list){ (const char *const *)items.items, items.count }, &v) < 0))
+		r->round->errors.failed = true;
+	else if (items.count > 0)
+		flag_round_put(r->f, r->round, e, LEVEL_FILE, &v, source.data);
+	lines_release(&items);
+	text_release(&source);
+}
+
+/* Is there a key "prefix.something"? */
+static bool
+is_prefix(const struct component_flags *f, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	for (size_t i = 0; i < f->count; i++) {
+		const char *words = f->entries[i].row.key, *word;
+		size_t      size;
+
+		while (words_next(&words, &word, &size))
+			if (size > n && memcmp(word, prefix, n) == 0 && word[n] == '.')
+				return true;
+	}
+	return false;
+}
+
+static void
+refuse_unknown(struct file_read *r, const char *key, size_t line)
+{
+	char near[KEY_BYTES_MAX], why[KEY_BYTES_MAX + 64] = "belongs to no option";
+
+	if (*flags_nearest(r->f, PLACE_FILE, key, near, sizeof(near)))
+		snprintf(why, sizeof(why), "belongs to no option; did you mean '%s'?", near);
+	fault(r, line, key, why);
+}
+
+/* The entry of a key if it may be given here; else NULL, with a fault. */
+static const struct flag_entry *
+find_entry(struct file_read *r, const char *key, size_t line)
+{
+	const struct flag_entry *e = flags_find_key(r->f, key);
+	char why[128];
+
+	if (!e) {
+		refuse_unknown(r, key, line);
+		return NULL;
+	}
+	if (e->action != ACTION_NONE) {
+		fault(r, line, key, "is for the command line; take it out of the file");
+		return NULL;
+	}
+	if (r->line_of[e - r->f->entries] > 0) {
+		snprintf(why, sizeof(why), "is given twice, first in line %zu; keep one", r->line_of[e - r->f->entries]);
+		fault(r, line, key, why);
+		return NULL;
+	}
+	r->line_of[e - r->f->entries] = line;
+	return e;
+}
+
+static void read_mapping(struct file_read *r, const char *prefix);
+
+/* What stands behind a key. */
+static void
+read_value(struct file_read *r, const char *key, size_t line)
+{
+	const struct flag_entry *entry;
+	yaml_event_t e;
+
+	if (!next(r, &e))
+		return;
+	if (is_refused(r, &e, key))
+		skip(r, &e);
+	else if (is_prefix(r->f, key) && e.type == YAML_MAPPING_START_EVENT)
+		read_mapping(r, key);
+	else if (is_prefix(r->f, key) && !flags_find_key(r->f, key) && e.type == YAML_SCALAR_EVENT && is_null(&e))
+		;
+	else if (is_prefix(r->f, key) && !flags_find_key(r->f, key)) {
+		fault(r, line, key, "wants keys below it; write KEY: {NAME: VALUE}");
+		skip(r, &e);
+	} else if ((entry = find_entry(r, key, line)) == NULL)
+		skip(r, &e);
+	else if (e.type == YAML_SCALAR_EVENT)
+		take_scalar(r, entry, key, &e);
+	else if (e.type == YAML_SEQUENCE_START_EVENT && entry->row.type == COMPONENT_FLAG_TYPE_LIST)
+		take_sequence(r, entry, key, &e);
+	else {
+		fault(r, line, key, e.type == YAML_MAPPING_START_EVENT ? "a mapping where one value is wanted" :
+			"a list where one value is wanted");
+		skip(r, &e);
+	}
+	yaml_event_delete(&e);
+}
+
+static void
+read_mapping(struct file_read *r, const char *prefix)
+{
+	yaml_event_t e;
+	char         key[KEY_BYTES_MAX];
+	bool         end = false;
+
+	while (!end && next(r, &e)) {
+		end = e.type == YAML_MAPPING_END_EVENT;
+		if (end)
+			;
+		else if (is_refused(r, &e, NULL) || e.type != YAML_SCALAR_EVENT ||
+		         strlen((const char *)e.data.scalar.value) != e.data.scalar.length ||
+		         snprintf(key, sizeof(key), "%s%s%s", prefix, *prefix ? "." : "",
+		         	(const char *)e.data.scalar.value) >= (int)sizeof(key)) {
+			yaml_event_t value;
+
+			fault(r, line_of(&e), NULL, "a key that is no option's name; write NAME: VALUE");
+			skip(r, &e);
+			if (next(r, &value)) {
+				skip(r, &value);
+				yaml_event_delete(&value);
+			}
+		} else
+			read_value(r, key, line_of(&e));
+		yaml_event_delete(&e);
+	}
+}
+
+static void
+read_document(struct file_read *r, const yaml_event_t *root)
+{
+	if (is_refused(r, root, NULL))
+		skip(r, root);
+	else if (root->type == YAML_MAPPING_START_EVENT)
+		read_mapping(r, "");
+	else if (root->type != YAML_SCALAR_EVENT || !is_null(root)) {
+		fault(r, line_of(root), NULL, "holds no options; write lines of NAME: VALUE");
+		skip(r, root);
+	}
+}
+
+static void
+read_stream(struct file_read *r)
+{
+	yaml_event_t e;
+	int          documents = 0;
+	bool         end = false;
+
+	while (!end && next(r, &e)) {
+		if (e.type == YAML_STREAM_END_EVENT)
+			end = true;
+		else if (e.type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
+			fault(r, line_of(&e), NULL, "a second document begins; keep one, without '---' between its parts");
+			end = true;
+		} else if (e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT ||
+		           e.type == YAML_MAPPING_START_EVENT || e.type == YAML_SEQUENCE_START_EVENT)
+			read_document(r, &e);
+		yaml_event_delete(&e);
+	}
+}
+
+static void
+fault_errno(struct file_read *r, const char *by, int error)
+{
+	struct text t = TEXT_INIT;
+	char        buf[128];
+
+	text_add(&t, "cannot be read: ");
+	if (error == EMEDIUMTYPE)
+		text_add(&t, "not a regular file");
+	else if (error == EFBIG)
+		text_add(&t, "larger than %d bytes", CONFIG_BYTES_MAX);
+	else
+		text_add(&t, "%s", strerror_r(error, buf, sizeof(buf)));
+	text_add(&t, " (named by %s)", by);
+	fault(r, 0, NULL, text_string(&t));
+	text_release(&t);
+}
+
+/* The setting that names the file. */
+static const struct flag_setting *
+find_path(struct component_flags *f, struct flag_round *round, bool *ret_given, const char **ret_by)
+{
+	struct flag_entry   *e = flags_find(f, "config", strlen("config"), NULL);
+	struct flag_setting *line = flag_round_at(round, f, e, LEVEL_LINE), *env = flag_round_at(round, f, e, LEVEL_ENV);
+
+	*ret_given = line->set || env->set;
+	*ret_by = line->set ? "--config" : env->set ? env->source + strlen("env:") : "the default of --config";
+	return line->set ? line : env->set ? env : flag_setting_of(e, NULL);
+}
+
+/* A reload must find it again after chdir(). */
+static char *
+make_absolute(const char *path)
+{
+	struct text t = TEXT_INIT;
+	char       *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+
+	text_add(&t, "%s%s%s", here ? here : "", here ? "/" : "", path);
+	free(here);
+	if (t.failed)
+		text_release(&t);
+	return t.data;
+}
+
+void
+flags_file_read(struct component_flags *f, struct flag_round *round)
+{
+	struct file_read r = { .f = f, .round = round };
+	struct text      bytes = TEXT_INIT;
+	const char      *by;
+	bool             given;
+	int              error;
+
+	r.path = find_path(f, round, &given, &by)->value.string;
+	/* Another file named by now is a change that wants a restart. */
+	if (f->parsed)
+		r.path = flag_setting_of(flags_find(f, "config", strlen("config"), NULL), NULL)->value.string;
+	if (!r.path || !*r.path)
+		return;
+	if (!f->parsed)
+		round->config_path = make_absolute(r.path);
+	if (!f->parsed && !round->config_path) {
+		round->errors.failed = true;
+		return;
+	}
+	error = config_read(f->parsed ? f->config_path : round->config_path, &bytes);
+	if (error == -ENOENT && !given)
+		goto out;
+	if (error < 0) {
+		fault_errno(&r, by, -error);
+		goto out;
+	}
+	r.line_of = calloc(f->count, sizeof(*r.line_of));
+	if (!r.line_of || !yaml_parser_initialize(&r.parser)) {
+		round->errors.failed = true;
+		goto out;
+	}
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text_string(&bytes), bytes.size);
+	read_stream(&r);
+	yaml_parser_delete(&r.parser);
+out:
+	free(r.line_of);
+	text_release(&bytes);
+}

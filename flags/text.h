@@ -1,0 +1,54 @@
+/*
+ * text.h - text that grows, and lists of lines.
+ *
+ * A failed allocation is remembered instead of reported each time: write all,
+ * then ask once (text_failed, lines_failed).
+ */
+#ifndef FLAGS_TEXT_H
+#define FLAGS_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <component/export.h>
+
+/* Bytes of somebody's value that a message repeats; the rest becomes "...". */
+#define TEXT_QUOTED_MAX 80
+
+struct text {
+	char  *data; /* NULL while empty */
+	size_t size; /* without the NUL */
+	size_t room;
+	bool   failed;
+};
+
+#define TEXT_INIT { NULL, 0, 0, false }
+
+struct lines {
+	char **items;
+	size_t count;
+	bool   failed;
+};
+
+void text_add(struct text *t, const char *format, ...) COMPONENT_PRINTF(2, 3);
+void text_add_bytes(struct text *t, const char *bytes, size_t size);
+/* At most max bytes and "..."; control characters as \x1b. */
+void text_add_visible(struct text *t, const char *value, size_t max);
+/* 'value', cut after TEXT_QUOTED_MAX bytes, likewise. */
+void text_add_quoted(struct text *t, const char *value);
+/* "value" as JSON wants it; bytes that are not UTF-8 become U+FFFD. */
+void text_add_json(struct text *t, const char *value);
+/* Never NULL. */
+const char *text_string(const struct text *t);
+void text_release(struct text *t);
+
+void lines_add(struct lines *l, const char *format, ...) COMPONENT_PRINTF(2, 3);
+void lines_release(struct lines *l);
+
+/* The next blank-separated word of a row's member; false at the end. */
+bool words_next(const char **cursor, const char **ret_word, size_t *ret_size);
+
+/* Steps from one word to another: insert, drop, change or swap a character. */
+unsigned words_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,332 @@
+/*
+ * value.c - text to value and back, for every type of row.
+ *
+ *     "512KiB" --> flag_value_parse() --> 524288 --> flag_value_format() --> "512KiB"
+ *
+ * Nothing is guessed.  A duration without a unit, a size in "K", an octal-looking
+ * number, a blank at either end: refused with the text to write instead, because a
+ * timeout read as seconds instead of milliseconds is found in production.  Numbers
+ * are exact: what does not fit, or would have to be rounded, is refused as well.
+ * Amounts with units are in amount.c.
+ *
+ * Why not strtoll(3), strtod(3) alone: they skip blanks, take a '+', stop at the
+ * first strange character and, strtod, read "1,5" or "1.5" by the locale.
+ *
+ * Checklist for a new type: enum component_flag_type and its macro in flags.h, a row
+ * in types[] here, a case in each switch of variable.c.
+ *
+ * Tests: tests/test_flags_value.c.
+ */
+#include <config.h>
+
+#include "value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "address.h"
+#include "amount.h"
+
+#define WHY_BYTES_MAX       256  /* a sentence of the address parser */
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static int
+refuse(struct text *why, int r, const char *sentence)
+{
+	text_add(why, "%s", sentence);
+	return r;
+}
+
+static int
+parse_bool(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	static const char *const words[][2] = {
+		{ "0", "1" }, { "f", "t" }, { "false", "true" }, { "no", "yes" }, { "off", "on" },
+	};
+
+	(void)row;
+	for (size_t i = 0; i < COUNT(words); i++)
+		for (int b = 0; b < 2; b++)
+			if (strcasecmp(text, words[i][b]) == 0) {
+				ret->boolean = b;
+				return 0;
+			}
+	return refuse(why, -EINVAL, "neither true nor false; write 'true' or 'false'");
+}
+
+static int
+parse_int(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	const char *s = text + (text[0] == '-');
+	uint64_t    n = 0, limit = (uint64_t)INT64_MAX + (text[0] == '-');
+	int         r;
+
+	(void)row;
+	r = amount_scan_digits(&s, &n);
+	if (r == 0 && *s)
+		r = -EINVAL;
+	if (r == -EINVAL)
+		return refuse(why, r, "not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros");
+	if (r < 0 || n > limit)
+		return refuse(why, -ERANGE, "does not fit in 64 bits; write a smaller number");
+	ret->integer = text[0] == '-' ? (int64_t)(0 - n) : (int64_t)n;
+	return 0;
+}
+
+/* [-]digits[.digits][e[+-]digits], so that strtod() has nothing to guess. */
+static bool
+is_number(const char *s)
+{
+	s += *s == '-';
+	if (!isdigit((unsigned char)*s) || (s[0] == '0' && isdigit((unsigned char)s[1])))
+		return false;
+	s += strspn(s, "0123456789");
+	if (*s == '.') {
+		s++;
+		if (!isdigit((unsigned char)*s))
+			return false;
+		s += strspn(s, "0123456789");
+	}
+	if (*s == 'e' || *s == 'E') {
+		s++;
+		s += *s == '-' || *s == '+';
+		if (!isdigit((unsigned char)*s))
+			return false;
+		s += strspn(s, "0123456789");
+	}
+	return *s == '\0';
+}
+
+static int
+parse_number(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	locale_t c;
+	double   d;
+
+	(void)row;
+	if (!is_number(text))
+		return refuse(why, -EINVAL, "not a number; write it like 0.5 or 10");
+	c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (c == (locale_t)0)
+		return refuse(why, -ENOMEM, "out of memory");
+	d = strtod_l(text, NULL, c);
+	freelocale(c);
+	if (!isfinite(d))
+		return refuse(why, -ERANGE, "too large; write a smaller number");
+	if (d == 0 && strpbrk(text, "123456789") && strpbrk(text, "123456789") < text + strcspn(text, "eE"))
+		return refuse(why, -ERANGE, "too close to 0; write 0 or a larger number");
+	ret->number = d;
+	return 0;
+}
+
+static int
+parse_string(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	char *copy = strdup(text);
+
+	(void)row;
+	if (!copy)
+		return refuse(why, -ENOMEM, "out of memory");
+	ret->string = ret->memory = copy;
+	return 0;
+}
+
+static int
+parse_address(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	struct address address;
+	char           sentence[WHY_BYTES_MAX] = "";
+	int            r;
+
+	r = address_parse(text, &address, sentence, sizeof(sentence));
+	if (r < 0)
+		return refuse(why, r, sentence[0] ? sentence : "not an address; write HOST:PORT");
+	return parse_string(row, text, ret, why);
+}
+
+int
+flag_value_join(const struct component_list *a, const struct component_list *b, struct flag_value *ret)
+{
+	size_t       count = a->count + b->count, bytes = 0;
+	const char **items;
+	char        *to;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += strlen(i < a->count ? a->items[i] : b->items[i - a->count]) + 1;
+	items = malloc((count + 1) * sizeof(*items) + bytes);
+	if (!items)
+		return -ENOMEM;
+	to = (char *)(items + count + 1);
+	for (size_t i = 0; i < count; i++) {
+		const char *from = i < a->count ? a->items[i] : b->items[i - a->count];
+
+		items[i] = to;
+		to = stpcpy(to, from) + 1;
+	}
+	items[count] = NULL;
+	ret->list.items = items;
+	ret->list.count = count;
+	ret->memory = items;
+	return 0;
+}
+
+/* "a,b,c".  An empty item, or a blank around one, is more likely a slip. */
+static int
+parse_list(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	static const struct component_list none = { NULL, 0 };
+	char       **items = calloc(strlen(text) / 2 + 2, sizeof(*items));
+	char        *copy = strdup(text), *rest = copy, *item;
+	size_t       count = 0;
+	int          r = -ENOMEM;
+
+	(void)row;
+	if (!items || !copy)
+		goto out;
+	while ((item = strsep(&rest, ",")) != NULL) {
+		size_t size = strlen(item);
+
+		r = -EINVAL;
+		if (size == 0 || isspace((unsigned char)item[0]) || isspace((unsigned char)item[size - 1]))
+			goto out;
+		items[count++] = item;
+	}
+	r = flag_value_join(&none, &(struct component_list){ (const char *const *)items, count }, ret);
+out:
+	if (r < 0)
+		refuse(why, r, r == -ENOMEM ? "out of memory" :
+			"has an empty item or a blank around one; write items with commas alone between them, such as a,b,c");
+	free(items);
+	free(copy);
+	return r;
+}
+
+static int
+parse_enum(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	for (int i = 0; row->choices[i]; i++)
+		if (strcmp(row->choices[i], text) == 0) {
+			ret->choice = i;
+			return 0;
+		}
+	text_add(why, "not one of the choices; write ");
+	for (int i = 0; row->choices[i]; i++)
+		text_add(why, "%s'%s'", i == 0 ? "" : row->choices[i + 1] ? ", " : " or ", row->choices[i]);
+	return -EINVAL;
+}
+
+static const struct {
+	const char *name;
+	const char *argument;
+	int (*parse)(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why);
+} types[] = {
+	[COMPONENT_FLAG_TYPE_BOOL]     = { "bool", "BOOL", parse_bool },
+	[COMPONENT_FLAG_TYPE_INT]      = { "int", "N", parse_int },
+	[COMPONENT_FLAG_TYPE_NUMBER]   = { "number", "NUMBER", parse_number },
+	[COMPONENT_FLAG_TYPE_SIZE]     = { "size", "SIZE", amount_parse_size },
+	[COMPONENT_FLAG_TYPE_DURATION] = { "duration", "DURATION", amount_parse_duration },
+	[COMPONENT_FLAG_TYPE_STRING]   = { "string", "STRING", parse_string },
+	[COMPONENT_FLAG_TYPE_LIST]     = { "list", "LIST", parse_list },
+	[COMPONENT_FLAG_TYPE_ENUM]     = { "enum", "WORD", parse_enum },
+	[COMPONENT_FLAG_TYPE_ADDRESS]  = { "address", "ADDRESS", parse_address },
+};
+
+const char *
+flag_value_argument(const struct component_flag *row)
+{
+	return row->argument ? row->argument : types[row->type].argument;
+}
+
+const char *
+flag_value_type(const struct component_flag *row)
+{
+	return types[row->type].name;
+}
+
+int
+flag_value_parse(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
+{
+	struct flag_value v = { .memory = NULL };
+	struct text       named = TEXT_INIT;
+	const char       *cursor = row->words, *word;
+	size_t            size;
+	int               r;
+
+	/* "debug=4": a name stands for the text after its '='. */
+	while (words_next(&cursor, &word, &size)) {
+		size_t name = strcspn(word, "=");
+
+		if (strlen(text) == name && name + 1 < size && strncasecmp(text, word, name) == 0) {
+			text_add_bytes(&named, word + name + 1, size - name - 1);
+			break;
+		}
+	}
+	r = named.failed ? -ENOMEM : types[row->type].parse(row, named.data ? named.data : text, &v, why);
+	if (r == 0)
+		r = flag_value_check(row, &v, why);
+	text_release(&named);
+	if (r < 0) {
+		flag_value_release(&v);
+		return r;
+	}
+	*ret = v;
+	return 0;
+}
+
+/* -1, 0 or 1: below, inside, above. */
+static int
+compare_range(const struct component_flag *row, const struct flag_value *v)
+{
+	switch (row->type) {
+	case COMPONENT_FLAG_TYPE_INT:
+	case COMPONENT_FLAG_TYPE_DURATION:
+		return v->integer < row->min ? -1 : v->integer > row->max;
+	case COMPONENT_FLAG_TYPE_NUMBER:
+		return v->number < (double)row->min ? -1 : v->number > (double)row->max;
+	case COMPONENT_FLAG_TYPE_SIZE:
+		return row->min > 0 && v->size < (uint64_t)row->min ? -1 :
+			row->max < 0 || v->size > (uint64_t)row->max;
+	default:
+		return 0;
+	}
+}
+
+static void
+format_bound(const struct component_flag *row, int64_t bound, struct text *t)
+{
+	struct flag_value v = { .memory = NULL };
+
+	if (row->type == COMPONENT_FLAG_TYPE_NUMBER)
+		v.number = (double)bound;
+	else if (row->type == COMPONENT_FLAG_TYPE_SIZE)
+		v.size = bound < 0 ? 0 : (uint64_t)bound;
+	else
+		v.integer = bound;
+	flag_value_format(row, &v, t);
+}
+
+int
+flag_value_check(const struct component_flag *row, const struct flag_value *v, struct text *why)
+{
+	int side = row->min == 0 && row->max == 0 ? 0 : compare_range(row, v);
+
+	if (side == 0)
+		return 0;
+	text_add(why, "out of range; write a value ");
+	if (row->max == INT64_MAX) {
+		text_add(why, "of at least ");
+		format_bound(row, row->min, why);
+	} else {
+		text_add(why, "from ");
+		format_bound(row, row->min, why);
+		text_add(why, " to ");
+		format_bound(row, row->max, why);
+	}
+	return -ERANGE;
+}

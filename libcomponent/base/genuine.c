@@ -1,0 +1,77 @@
+/*
+ * genuine.c - proves by dladdr() that what we call is what we were built for.
+ *
+ * What a stranger would get wrong: a main program that defines the name is not an
+ * excuse.  Only when our own code lies in the same object (everything linked
+ * statically, or into the program) has the linker settled the matter.
+ *
+ * Tests: tests/serve_genuine.t.
+ */
+#include <config.h>
+
+#include "genuine.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#define MAJOR_AND_MINOR 0xffff0000u
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int
+genuine_check(const void *address, const char *name, const char *const *library, struct component_error *err)
+{
+	Dl_info theirs, ours;
+
+	if (!dladdr(address, &theirs) || !dladdr((const void *)(uintptr_t)genuine_check, &ours))
+		return 0; /* a static program without dynamic loading */
+	if (theirs.dli_fbase == ours.dli_fbase)
+		return 0;
+	for (; *library; library++)
+		if (!strncmp(base_name(theirs.dli_fname), *library, strlen(*library)))
+			return 0;
+	component_error_set(err, "the HTTP server is refused: '%s' has taken over %s(), which it needs; "
+		"hide that symbol there (link with -Wl,--exclude-libs,ALL or a version script)",
+		theirs.dli_fname, name);
+	return -ENOTSUP;
+}
+
+int
+genuine_libevent(struct component_error *err)
+{
+	static const char *const library[] = { "libevent_core", "libevent-", "libevent.", NULL };
+	static const struct {
+		const char *name;
+		void      (*address)(void);
+	} used[] = {
+		{ "event_base_new", (void (*)(void))event_base_new },
+		{ "event_base_new_with_config", (void (*)(void))event_base_new_with_config },
+		{ "event_base_loop", (void (*)(void))event_base_loop },
+		{ "event_new", (void (*)(void))event_new },
+		{ "event_add", (void (*)(void))event_add },
+		{ "evbuffer_new", (void (*)(void))evbuffer_new },
+		{ "evbuffer_add", (void (*)(void))evbuffer_add },
+	};
+
+	for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+		int r = genuine_check((const void *)(uintptr_t)used[i].address, used[i].name, library, err);
+
+		if (r)
+			return r;
+	}
+	if ((event_get_version_number() & MAJOR_AND_MINOR) == (LIBEVENT_VERSION_NUMBER & MAJOR_AND_MINOR))
+		return 0;
+	component_error_set(err, "the HTTP server is refused: libevent %s is loaded, %s is needed",
+		event_get_version(), LIBEVENT_VERSION);
+	return -ENOTSUP;
+}

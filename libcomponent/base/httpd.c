@@ -1,0 +1,510 @@
+/*
+ * httpd.c - the server's thread: its loop, its visitors, its timers, its end.
+ *
+ *     other threads --httpd_post()--> list + eventfd --> on_wake() --> fn
+ *     httpd_listener.c --> httpd_conn.c --> httpd_request.c --> options.on_request
+ *
+ * The thread owns everything libevent, from event_base_new() to the last free,
+ * so nothing of it needs a lock and none of its memory is counted as the
+ * daemon's.  Others reach it through httpd_post() alone.
+ *
+ * What a stranger would get wrong:
+ * - evthread_use_pthreads(), event_set_mem_functions() and their like belong to
+ *   the whole process, which is not ours.  Hence an eventfd of our own instead of
+ *   event_active() from other threads.
+ * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
+ *   all signals are (own_thread.c), and stays pending on this thread alone.
+ * - A forked child has our descriptors but not our thread.  Each number is stored
+ *   atomically when opened and cleared before close(), so that httpd_forked() can
+ *   only miss one, never close one of the daemon's.
+ *
+ * Why not evhttp: it ends the process in states that a client can reach
+ * (event_errx on a byte that comes while a reply is pending) or that the machine
+ * can (getnameinfo failing on accept); it calls shutdown() on a number that it has
+ * closed when its bufferevents close on free; it does not notice a client that
+ * leaves, times the header by the byte, and answers what it dislikes in HTML.
+ * libevent's loop and buffers have none of that.
+ *
+ * Tests: tests/serve_http.t, tests/serve_life.t, tests/serve_fork.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "genuine.h"
+#include "own_thread.h"
+
+/* A daemon under LeakSanitizer would be told that what only our own mapping points
+ * to has leaked. */
+void __lsan_register_root_region(const void *begin, size_t size) __attribute__((weak));
+void __lsan_unregister_root_region(const void *begin, size_t size) __attribute__((weak));
+
+void
+httpd_call_init(struct httpd_call *c, struct httpd *h)
+{
+	memset(c, 0, sizeof(*c));
+	c->h = h;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->cond, NULL);
+}
+
+void
+httpd_call_finish(struct httpd_call *c, int r)
+{
+	pthread_mutex_lock(&c->lock);
+	c->r = r;
+	c->done = true;
+	pthread_cond_signal(&c->cond);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* A daemon that closes every descriptor it does not know closes ours, too, and the
+ * number may be its own file by now: never write there. */
+static bool
+wake_is_ours(const struct httpd *h)
+{
+	struct stat st;
+
+	return fstat(h->wake_fd, &st) == 0 && st.st_dev == h->wake_dev && st.st_ino == h->wake_ino;
+}
+
+static void
+post(struct httpd *h, struct httpd_posted *at)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&h->lock);
+	*h->posted_tail = at;
+	h->posted_tail = &at->next;
+	pthread_cond_broadcast(&h->ready_cond); /* for run_lost() */
+	pthread_mutex_unlock(&h->lock);
+	if (wake_is_ours(h) && write(h->wake_fd, &one, sizeof(one)) < 0) {
+		/* EAGAIN: the counter is full, so the loop is about to wake anyway. */
+	}
+}
+
+void
+httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg)
+{
+	*at = (struct httpd_posted){ NULL, fn, arg, false };
+	post(h, at);
+}
+
+int
+httpd_post(struct httpd *h, httpd_fn *fn, void *arg)
+{
+	struct httpd_posted *at = malloc(sizeof(*at));
+
+	if (!at)
+		return -ENOMEM;
+	*at = (struct httpd_posted){ NULL, fn, arg, true };
+	post(h, at);
+	return 0;
+}
+
+/* Takes a call back that was never run; false: it runs or has run. */
+static bool
+take_back(struct httpd *h, struct httpd_posted *at)
+{
+	struct httpd_posted **p;
+	bool                  found;
+
+	pthread_mutex_lock(&h->lock);
+	for (p = &h->posted; *p && *p != at; p = &(*p)->next)
+		;
+	found = *p != NULL;
+	if (found) {
+		*p = at->next;
+		if (!*p)
+			h->posted_tail = p;
+	}
+	pthread_mutex_unlock(&h->lock);
+	return found;
+}
+
+int
+httpd_call_run(struct httpd_call *c, httpd_fn *fn)
+{
+	struct timespec until;
+	int             r;
+
+	httpd_post_at(c->h, &c->posted, fn, c);
+	pthread_mutex_lock(&c->lock);
+	while (!c->done) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		r = pthread_cond_timedwait(&c->cond, &c->lock, &until);
+		if (r != ETIMEDOUT || wake_is_ours(c->h))
+			continue;
+		pthread_mutex_unlock(&c->lock);
+		if (take_back(c->h, &c->posted))
+			return -EBADF; /* its mutex has nothing to free */
+		pthread_mutex_lock(&c->lock);
+	}
+	r = c->r;
+	pthread_mutex_unlock(&c->lock);
+	pthread_cond_destroy(&c->cond);
+	pthread_mutex_destroy(&c->lock);
+	return r;
+}
+
+static void
+posted_run(struct httpd *h)
+{
+	struct httpd_posted *list, *next;
+	bool                 malloced;
+
+	pthread_mutex_lock(&h->lock);
+	list = h->posted;
+	h->posted = NULL;
+	h->posted_tail = &h->posted;
+	pthread_mutex_unlock(&h->lock);
+	for (; list; list = next) {
+		next = list->next;
+		malloced = list->malloced;
+		list->fn(list->arg); /* who lent the memory may use it again, or be gone */
+		if (malloced)
+			free(list);
+	}
+}
+
+static void
+on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	uint64_t count;
+
+	(void)what;
+	if (read(fd, &count, sizeof(count)) < 0) {
+		/* EAGAIN: the list is looked at all the same. */
+	}
+	posted_run(arg);
+}
+
+struct httpd_timer {
+	struct event *event;
+	httpd_fn     *fn;
+	void         *arg;
+};
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_timer *t = arg;
+	httpd_fn           *fn = t->fn;
+	void               *fn_arg = t->arg;
+
+	(void)fd;
+	(void)what;
+	httpd_timer_stop(t);
+	fn(fn_arg);
+}
+
+struct httpd_timer *
+httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg)
+{
+	struct timeval      tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000 };
+	struct httpd_timer *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->fn = fn;
+	t->arg = arg;
+	t->event = evtimer_new(h->base, on_timer, t);
+	if (!t->event || evtimer_add(t->event, &tv)) {
+		httpd_timer_stop(t);
+		return NULL;
+	}
+	return t;
+}
+
+void
+httpd_timer_stop(struct httpd_timer *t)
+{
+	if (!t)
+		return;
+	if (t->event)
+		event_free(t->event);
+	free(t);
+}
+
+void
+httpd_stopped_check(struct httpd *h)
+{
+	if (h->stopping && !h->lost && !httpd_conn_any(h))
+		event_base_loopbreak(h->base);
+}
+
+static void
+on_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd *h = arg;
+
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(h->base);
+}
+
+static void
+stop_call(void *arg)
+{
+	struct httpd_call   *c = arg;
+	struct httpd  *h = c->h;
+	struct timeval tv = { .tv_sec = c->grace_ms / 1000, .tv_usec = (c->grace_ms % 1000) * 1000 };
+
+	h->stopping = true;
+	if (h->lost)
+		goto out;
+	httpd_listeners_close(h);
+	httpd_conn_stopping(h);
+	evtimer_add(h->grace, &tv);
+	httpd_stopped_check(h);
+out:
+	httpd_call_finish(c, 0);
+}
+
+static int
+loop_init(struct httpd *h)
+{
+	struct stat st;
+	int         r, fd;
+
+	fd = httpd_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (fd < 0)
+		return fd == -1 ? -errno : fd;
+	atomic_store(&h->wake_fd, fd);
+	if (fstat(fd, &st))
+		return -errno;
+	h->wake_dev = st.st_dev;
+	h->wake_ino = st.st_ino;
+	r = httpd_base_new(&h->base, h->base_fds);
+	if (r)
+		return r;
+	h->wake = event_new(h->base, fd, EV_READ | EV_PERSIST, on_wake, h);
+	h->grace = evtimer_new(h->base, on_grace_over, h);
+	if (!h->wake || !h->grace || event_add(h->wake, NULL))
+		return -ENOMEM;
+	return 0;
+}
+
+void
+httpd_fd_close(_Atomic int *fd)
+{
+	sigset_t mask;
+	int      was;
+
+	own_fd_hold(&mask); /* a child must neither keep it nor close another's by its number */
+	was = atomic_exchange(fd, -1);
+	if (was >= 0)
+		close(was);
+	own_fd_release(&mask);
+}
+
+static void
+loop_release(struct httpd *h)
+{
+	httpd_listeners_close(h);
+	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
+		httpd_conn_close(&h->conns[i]);
+	if (h->wake)
+		event_free(h->wake);
+	if (h->grace)
+		event_free(h->grace);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&h->base_fds[i], -1);
+	if (h->base)
+		event_base_free(h->base);
+	httpd_fd_close(&h->wake_fd);
+}
+
+/*
+ * The daemon has closed every descriptor it did not know (closefrom() at the wrong
+ * moment).  The numbers may be its own by now, so nothing may be closed or freed;
+ * calls from other threads are still answered, and stopping works.
+ */
+static void
+run_lost(struct httpd *h)
+{
+	h->lost = true;
+	if (h->options.log)
+		h->options.log(h->options.log_arg, COMPONENT_LOG_ERROR,
+			"the HTTP server is lost: the program has closed its descriptors; "
+			"start it after closing what was inherited", NULL, 0);
+	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
+		httpd_conn_forget(&h->conns[i]);
+	while (!h->stopping) {
+		pthread_mutex_lock(&h->lock);
+		while (!h->posted)
+			pthread_cond_wait(&h->ready_cond, &h->lock);
+		pthread_mutex_unlock(&h->lock);
+		posted_run(h);
+	}
+}
+
+static void
+say_ready(struct httpd *h, int error)
+{
+	pthread_mutex_lock(&h->lock);
+	h->ready = true;
+	h->ready_error = error;
+	pthread_cond_signal(&h->ready_cond);
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void *
+run(void *arg)
+{
+	struct httpd *h = arg;
+	int           r = loop_init(h);
+
+	if (r) {
+		loop_release(h);
+		say_ready(h, r);
+		return NULL;
+	}
+	say_ready(h, 0);
+	r = event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	if (r < 0)
+		run_lost(h);
+	else
+		loop_release(h);
+	return NULL;
+}
+
+static void
+httpd_free(struct httpd *h)
+{
+	pthread_cond_destroy(&h->ready_cond);
+	pthread_mutex_destroy(&h->lock);
+	if (__lsan_unregister_root_region)
+		__lsan_unregister_root_region(h, sizeof(*h));
+	munmap(h, sizeof(*h));
+}
+
+static struct httpd *
+httpd_new(const struct httpd_options *o)
+{
+	/* Not malloc: the caller's heap profile would show it. */
+	struct httpd *h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (h == MAP_FAILED)
+		return NULL;
+	if (__lsan_register_root_region)
+		__lsan_register_root_region(h, sizeof(*h));
+	h->options = *o;
+	strncpy(h->thread_name, o->thread_name ? o->thread_name : "component-http",
+		sizeof(h->thread_name) - 1);
+	h->options.thread_name = h->thread_name;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->ready_cond, NULL);
+	h->posted_tail = &h->posted;
+	atomic_store(&h->wake_fd, -1);
+	atomic_store(&h->accepted_fd, -1);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&h->base_fds[i], -1);
+	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
+		atomic_store(&h->listener_fds[i], -1);
+	for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
+		atomic_store(&h->conns[i].fd, -1);
+	return h;
+}
+
+int
+httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err)
+{
+	struct httpd *h;
+	int           r;
+
+	r = genuine_libevent(err);
+	if (r)
+		return r;
+	h = httpd_new(o);
+	if (!h)
+		return -ENOMEM;
+	r = own_thread_start(h->thread_name, run, h, &h->thread);
+	if (r) {
+		component_error_set(err, "cannot start the thread '%s': %s", h->thread_name, strerror(-r));
+		httpd_free(h);
+		return r;
+	}
+	pthread_mutex_lock(&h->lock);
+	while (!h->ready)
+		pthread_cond_wait(&h->ready_cond, &h->lock);
+	r = h->ready_error;
+	pthread_mutex_unlock(&h->lock);
+	if (r) {
+		component_error_set(err, "cannot start the HTTP server: %s%s", strerror(-r),
+			r == -EMFILE || r == -ENFILE ? "; raise the limit of open files (LimitNOFILE=, ulimit -n)" : "");
+		pthread_join(h->thread, NULL);
+		httpd_free(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+/* Everything but the memory.  False: the thread hangs where nothing of ours can wake
+ * it, and keeps the memory. */
+static bool
+halt(struct httpd *h, unsigned grace_ms)
+{
+	struct httpd_call c;
+
+	httpd_call_init(&c, h);
+	c.grace_ms = grace_ms;
+	if (httpd_call_run(&c, stop_call)) {
+		pthread_detach(h->thread);
+		return false;
+	}
+	pthread_join(h->thread, NULL);
+	for (struct httpd_posted *p = h->posted, *next; p; p = next) {
+		next = p->next;
+		if (p->malloced)
+			free(p);
+	}
+	return true;
+}
+
+void
+httpd_stop_at(struct httpd *_Atomic *at, unsigned grace_ms)
+{
+	struct httpd *h = *at;
+	bool          ended;
+
+	if (!h)
+		return;
+	ended = halt(h, grace_ms);
+	*at = NULL;
+	if (ended)
+		httpd_free(h);
+}
+
+void
+httpd_stop(struct httpd *h, unsigned grace_ms)
+{
+	struct httpd *_Atomic at = h;
+
+	httpd_stop_at(&at, grace_ms);
+}
+
+void
+httpd_forked(struct httpd *h)
+{
+	if (!h)
+		return;
+	httpd_fd_close(&h->wake_fd);
+	httpd_fd_close(&h->accepted_fd);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		httpd_fd_close(&h->base_fds[i]);
+	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
+		httpd_fd_close(&h->listener_fds[i]);
+	for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
+		httpd_fd_close(&h->conns[i].fd);
+}

@@ -1,0 +1,127 @@
+/*
+ * httpd.h - an HTTP/1.1 server on a thread of its own: limits, timers, replies.
+ *
+ * All of libevent is behind this door: health and profiling are served by it.
+ * Every callback runs on the server's thread, one at a time; what other threads
+ * may call says so.  HEAD gets no body, every method and every path reaches the
+ * handler, errors are plain text, and a client that hangs up is noticed at once.
+ */
+#ifndef BASE_HTTPD_H
+#define BASE_HTTPD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/error.h>
+#include <component/log.h>
+
+#include "listen.h"
+
+#define HTTPD_CONNECTIONS_MAX    64          /* above it the longest idle one is closed, else the new one */
+#define HTTPD_HEADER_BYTES_MAX   (64 * 1024) /* request line and headers; more is answered 431 */
+#define HTTPD_HEADERS_MAX        128         /* header lines; a browser sends about 20 */
+#define HTTPD_BODY_BYTES_MAX     (1024 * 1024) /* POST symbol: 50,000 addresses; more is answered 413 */
+#define HTTPD_HEADER_SECONDS_MAX 32  /* the whole request, not a byte of it */
+#define HTTPD_IDLE_SECONDS_MAX   90  /* between two requests of a connection */
+#define HTTPD_STALL_SECONDS_MAX  60  /* a reply without progress */
+#define HTTPD_LINGER_SECONDS_MAX 2   /* for the client to read why we close */
+#define HTTPD_PROBE_SECONDS      60  /* of silence; a peer that is not there is noticed in twice that */
+#define HTTPD_QUEUE_BYTES_MAX    (256 * 1024)
+#define HTTPD_PEER_MAX           96    /* bytes with NUL: "[fe80::1%2]:65535" and more */
+#define HTTPD_REST_MS            1000  /* listeners pause so long after a failed accept */
+#define HTTPD_REST_LOG_SECONDS   60  /* between two log lines about it */
+
+struct httpd;
+struct httpd_request;
+struct httpd_timer;
+
+enum httpd_method { HTTPD_GET, HTTPD_HEAD, HTTPD_POST, HTTPD_OTHER };
+
+typedef void httpd_fn(void *arg);
+typedef void httpd_request_fn(struct httpd_request *r, void *arg);
+
+/* A call on its way to the server's thread; the fields are httpd's own. */
+struct httpd_posted {
+	struct httpd_posted *next;
+	httpd_fn            *fn;
+	void                *arg;
+	bool                 malloced;
+};
+
+struct httpd_options {
+	const char       *thread_name; /* "component-http" */
+	httpd_request_fn *on_request;  /* must reply, now or later, exactly once */
+	void             *arg;
+	component_log_fn *log;         /* nullable */
+	void             *log_arg;
+};
+
+/* Starts the thread.  -ENOTSUP, with the object's name in err, when libevent's
+ * symbols have been taken over by another library in this process; -EMFILE when
+ * too few descriptors are left. */
+int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err);
+/* Adds listeners; takes the sockets over on success.  tag is given to requests.  Any
+ * thread; may be called again for more. */
+int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
+/* Closes the listeners now; connections go on.  Any other thread.  -EBADF: the program
+ * has closed our descriptors and the server's thread cannot be reached any more; what
+ * was posted is never run, and the memory of h stays. */
+int  httpd_unlisten(struct httpd *h);
+/* Closes listeners at once, pending replies when done or after grace_ms; joins the
+ * thread and frees all, requests without a reply included (their on_hangup and
+ * on_gone are called first).  Any other thread. */
+void httpd_stop(struct httpd *h, unsigned grace_ms);
+/* The same; *h becomes NULL before the memory goes, for those who give *h to
+ * httpd_forked() in a fork at any moment. */
+void httpd_stop_at(struct httpd *_Atomic *h, unsigned grace_ms);
+/* In a forked child, from pthread_atfork: closes the parent's descriptors by number
+ * and calls nothing of libevent; frees nothing. */
+void httpd_forked(struct httpd *h);
+/* Runs fn on the server's thread, in the order posted; any thread, never blocks.
+ * -ENOMEM; httpd_post_at() cannot fail: at is the caller's memory, lent until fn is
+ * called. */
+int  httpd_post(struct httpd *h, httpd_fn *fn, void *arg);
+void httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg);
+
+/* Calls fn once after ms; then, or after httpd_timer_stop(), the timer is freed.
+ * NULL: no memory. */
+struct httpd_timer *httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg);
+void                httpd_timer_stop(struct httpd_timer *t);
+
+enum httpd_method httpd_method(const struct httpd_request *r);
+const char *httpd_method_name(const struct httpd_request *r); /* as sent: "PUT" */
+const char *httpd_path(const struct httpd_request *r);     /* percent-decoded, before '?' */
+const char *httpd_raw_path(const struct httpd_request *r); /* as sent */
+const char *httpd_query(const struct httpd_request *r);    /* raw, NULL if none */
+const char *httpd_header(const struct httpd_request *r, const char *name);
+const char *httpd_body(const struct httpd_request *r, size_t *ret_size);
+const char *httpd_peer(const struct httpd_request *r);     /* "127.0.0.1:40112" or "unix" */
+const struct listen_socket *httpd_listener(const struct httpd_request *r);
+void       *httpd_tag(const struct httpd_request *r);
+
+/*
+ * httpd_on_hangup - the client closed its side, or all of it, before the reply
+ * httpd_on_gone   - the connection is lost: what is written goes nowhere
+ *
+ * Each is called at most once; for a lost connection on_gone if it is set, else
+ * on_hangup.  A FIN does not tell a half-close from a close, so a hangup may be
+ * followed by gone when a write fails.  In both cases the request stays valid and
+ * must still be replied to; after gone that only frees it.
+ */
+void httpd_on_hangup(struct httpd_request *r, httpd_fn *fn, void *arg);
+void httpd_on_gone(struct httpd_request *r, httpd_fn *fn, void *arg);
+
+void httpd_set_header(struct httpd_request *r, const char *name, const char *value);
+/* Whole reply; sets Content-Length; the body is left out for HEAD. */
+void httpd_reply(struct httpd_request *r, int status, const char *type, const void *body, size_t size);
+/* Streamed reply: start, any number of writes, end.  Write returns the bytes now
+ * queued; above HTTPD_QUEUE_BYTES_MAX wait for on_drain before writing more. */
+void   httpd_reply_start(struct httpd_request *r, int status, const char *type);
+size_t httpd_reply_write(struct httpd_request *r, const void *data, size_t size);
+void   httpd_on_drain(struct httpd_request *r, httpd_fn *fn, void *arg);
+void   httpd_reply_end(struct httpd_request *r);
+/* Instead of an end: cuts the connection, so that the client sees a reply that is not whole. */
+void   httpd_reply_abort(struct httpd_request *r);
+
+#endif

@@ -1,0 +1,412 @@
+/*
+ * httpd_conn.c - one connection: accepted, read, answered, flushed, closed.
+ *
+ *     accept --> READ --> BUSY --> FLUSH --> IDLE --> READ ...
+ *                  |        |        |
+ *                refused  client   Connection: close --> closed, or LINGER when
+ *                         left                           input was left unread
+ *
+ * One timer serves all states, meaning another limit in each: the whole request
+ * (READ), the wait for the next (IDLE), a reply without progress (BUSY with
+ * output, FLUSH), the client's last look (LINGER).  BUSY without output has none:
+ * a profile may take two hours.
+ *
+ * Reading goes on while a reply is pending: that is how a client that leaves is
+ * noticed at once.  FIN (closed or half-closed) reports a hangup, a reset reports
+ * gone.  What a stranger would get wrong: a descriptor at EOF stays readable, so
+ * its event must go or the loop spins; and EV_CLOSED would not do instead, for
+ * after a reset epoll reports EPOLLERR, which libevent turns into EV_READ|EV_WRITE
+ * that nobody waits for, and spins.
+ *
+ * A handler may answer while conn_feed() is on the stack.  Output is written by
+ * the loop alone, and the next pipelined request is looked at when it is out: no
+ * recursion however many there are.
+ *
+ * Tests: tests/serve_http.t, tests/serve_profile.t, tests/serve_limits.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READ_BYTES (16 * 1024) /* at a time, so that one client does not starve others */
+
+static void conn_feed(struct httpd_conn *c);
+
+/* Input that nobody will look at any more. */
+static bool
+is_discarding(const struct httpd_conn *c)
+{
+	return c->state == HTTPD_CONN_LINGER || (c->state == HTTPD_CONN_FLUSH && c->linger);
+}
+
+static void
+timer_set(struct httpd_conn *c, unsigned seconds)
+{
+	struct timeval tv = { .tv_sec = seconds };
+
+	if (seconds)
+		evtimer_add(c->timer, &tv);
+	else
+		evtimer_del(c->timer);
+}
+
+static void
+state_set(struct httpd_conn *c, enum httpd_conn_state state)
+{
+	static const unsigned seconds[] = {
+		[HTTPD_CONN_IDLE] = HTTPD_IDLE_SECONDS_MAX,
+		[HTTPD_CONN_READ] = HTTPD_HEADER_SECONDS_MAX,
+		[HTTPD_CONN_FLUSH] = HTTPD_STALL_SECONDS_MAX,
+		[HTTPD_CONN_BUSY] = 0,
+		[HTTPD_CONN_LINGER] = HTTPD_LINGER_SECONDS_MAX,
+	};
+
+	c->state = state;
+	timer_set(c, seconds[state]);
+	if (state == HTTPD_CONN_IDLE)
+		clock_gettime(CLOCK_MONOTONIC, &c->idle_since);
+}
+
+/* The request outlives its connection until somebody replies to it. */
+static void
+request_orphan(struct httpd_conn *c)
+{
+	struct httpd_request *r = c->request;
+	httpd_fn             *hangup, *gone;
+	void                 *hangup_arg, *gone_arg;
+
+	if (!r)
+		return;
+	c->request = NULL;
+	r->conn = NULL;
+	hangup = r->on_hangup;
+	hangup_arg = r->on_hangup_arg;
+	gone = r->on_gone;
+	gone_arg = r->on_gone_arg;
+	r->on_hangup = r->on_gone = NULL;
+	/* Either may reply, which frees the request. */
+	if (gone)
+		gone(gone_arg);
+	else if (hangup)
+		hangup(hangup_arg);
+}
+
+void
+httpd_conn_close(struct httpd_conn *c)
+{
+	if (c->state == HTTPD_CONN_FREE)
+		return;
+	c->state = HTTPD_CONN_FREE;
+	if (c->readable)
+		event_free(c->readable);
+	if (c->writable)
+		event_free(c->writable);
+	if (c->timer)
+		event_free(c->timer);
+	if (c->in)
+		evbuffer_free(c->in);
+	if (c->out)
+		evbuffer_free(c->out);
+	c->readable = c->writable = c->timer = NULL;
+	c->in = c->out = NULL;
+	httpd_fd_close(&c->fd);
+	request_orphan(c);
+	httpd_stopped_check(c->h);
+}
+
+void
+httpd_conn_forget(struct httpd_conn *c)
+{
+	c->state = HTTPD_CONN_FREE;
+	atomic_store(&c->fd, -1);
+	request_orphan(c);
+}
+
+/* After a reply: the next request, or the end. */
+static void
+conn_flushed(struct httpd_conn *c)
+{
+	if (c->keep_alive && !c->h->stopping && (!c->eof || evbuffer_get_length(c->in))) {
+		if (!c->eof)
+			event_add(c->readable, NULL);
+		state_set(c, evbuffer_get_length(c->in) ? HTTPD_CONN_READ : HTTPD_CONN_IDLE);
+		conn_feed(c);
+		return;
+	}
+	if (!c->linger || c->eof) {
+		httpd_conn_close(c);
+		return;
+	}
+	/* Closing with input unread resets the connection, and the client may lose
+	 * the answer that told it why. */
+	shutdown(c->fd, SHUT_WR);
+	evbuffer_drain(c->in, evbuffer_get_length(c->in));
+	state_set(c, HTTPD_CONN_LINGER);
+}
+
+void
+httpd_conn_replied(struct httpd_conn *c)
+{
+	c->request = NULL;
+	state_set(c, HTTPD_CONN_FLUSH);
+	httpd_conn_output(c);
+}
+
+void
+httpd_conn_output(struct httpd_conn *c)
+{
+	if (!evbuffer_get_length(c->out) && c->state != HTTPD_CONN_FLUSH)
+		return;
+	event_add(c->writable, NULL);
+	if (!evtimer_pending(c->timer, NULL))
+		timer_set(c, HTTPD_STALL_SECONDS_MAX);
+}
+
+static void
+on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_conn    *c = arg;
+	struct httpd_request *r = c->request;
+	httpd_fn             *drain;
+	int                   n;
+
+	(void)what;
+	if (evbuffer_get_length(c->out)) {
+		n = evbuffer_write(c->out, fd);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n < 0) {
+			httpd_conn_close(c);
+			return;
+		}
+		timer_set(c, HTTPD_STALL_SECONDS_MAX);
+	}
+	if (r && r->on_drain && evbuffer_get_length(c->out) <= HTTPD_QUEUE_BYTES_MAX / 2) {
+		drain = r->on_drain;
+		r->on_drain = NULL;
+		drain(r->on_drain_arg); /* may end the reply: r and c are looked up anew */
+	}
+	if (c->state == HTTPD_CONN_FREE || evbuffer_get_length(c->out))
+		return;
+	event_del(c->writable);
+	if (c->state == HTTPD_CONN_FLUSH)
+		conn_flushed(c);
+	else
+		timer_set(c, 0);
+}
+
+/* Hands the next request over, if it is all there. */
+static void
+conn_feed(struct httpd_conn *c)
+{
+	struct httpd_request *r = NULL;
+	int                   status;
+
+	if (c->state != HTTPD_CONN_READ)
+		return;
+	status = httpd_request_read(c, &r);
+	if (status == -EAGAIN && !c->eof)
+		return;
+	if (status > 0) {
+		c->linger = true;
+		httpd_reply_refuse(c, status);
+		return;
+	}
+	if (status < 0) {
+		httpd_conn_close(c);
+		return;
+	}
+	c->request = r;
+	c->keep_alive = r->keep_alive;
+	state_set(c, HTTPD_CONN_BUSY);
+	c->h->options.on_request(r, c->h->options.arg);
+}
+
+/* FIN.  What was asked before it is still answered. */
+static void
+conn_eof(struct httpd_conn *c)
+{
+	struct httpd_request *r = c->request;
+	httpd_fn             *hangup;
+
+	c->eof = true;
+	event_del(c->readable);
+	if (c->state == HTTPD_CONN_BUSY) {
+		hangup = r->on_hangup;
+		r->on_hangup = NULL;
+		if (hangup)
+			hangup(r->on_hangup_arg);
+	} else if (c->state != HTTPD_CONN_FLUSH) {
+		httpd_conn_close(c);
+	}
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_conn *c = arg;
+	int                n;
+
+	(void)what;
+	n = evbuffer_read(c->in, fd, READ_BYTES);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0) {
+		httpd_conn_close(c);
+		return;
+	}
+	if (n == 0) {
+		conn_eof(c);
+		return;
+	}
+	if (is_discarding(c))
+		evbuffer_drain(c->in, evbuffer_get_length(c->in));
+	if (c->state == HTTPD_CONN_IDLE)
+		state_set(c, HTTPD_CONN_READ);
+	if (c->state == HTTPD_CONN_READ)
+		conn_feed(c);
+	else if (evbuffer_get_length(c->in) > HTTPD_HEADER_BYTES_MAX + HTTPD_BODY_BYTES_MAX)
+		event_del(c->readable); /* it pipelines without waiting; conn_flushed() reads on */
+}
+
+static void
+on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	httpd_conn_close(arg);
+}
+
+static void
+peer_format(char *buf, size_t size, const struct sockaddr_storage *sa)
+{
+	const struct sockaddr_in  *in = (const void *)sa;
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	char                       text[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 12] = "";
+
+	if (sa->ss_family == AF_INET) {
+		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+		snprintf(buf, size, "%s:%u", text, ntohs(in->sin_port));
+	} else if (sa->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		inet_ntop(AF_INET, &in6->sin6_addr.s6_addr[12], text, sizeof(text));
+		snprintf(buf, size, "%s:%u", text, ntohs(in6->sin6_port));
+	} else if (sa->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+		if (in6->sin6_scope_id)
+			snprintf(zone, sizeof(zone), "%%%u", in6->sin6_scope_id);
+		snprintf(buf, size, "[%s%s]:%u", text, zone, ntohs(in6->sin6_port));
+	} else {
+		snprintf(buf, size, "unix");
+	}
+}
+
+/* A place for a new connection, if need be that of the longest idle one. */
+static struct httpd_conn *
+conn_place(struct httpd *h)
+{
+	struct httpd_conn *oldest = NULL;
+
+	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++) {
+		struct httpd_conn *c = &h->conns[i];
+
+		if (c->state == HTTPD_CONN_FREE)
+			return c;
+		if (c->state != HTTPD_CONN_IDLE)
+			continue;
+		if (!oldest || c->idle_since.tv_sec < oldest->idle_since.tv_sec ||
+		    (c->idle_since.tv_sec == oldest->idle_since.tv_sec &&
+			c->idle_since.tv_nsec < oldest->idle_since.tv_nsec))
+			oldest = c;
+	}
+	if (oldest)
+		httpd_conn_close(oldest);
+	return oldest;
+}
+
+/* A client whose machine or network is gone sends no FIN; a window may be two hours. */
+static void
+keep_alive_set(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, HTTPD_PROBE_SECONDS },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, HTTPD_PROBE_SECONDS / 4 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
+static void
+conn_open(struct httpd_listener *l, struct httpd_conn *c, const struct sockaddr_storage *peer)
+{
+	int one = 1;
+
+	c->h = l->h;
+	c->listener = l;
+	c->scanned = 0;
+	c->eof = c->keep_alive = c->linger = c->continued = false;
+	c->request = NULL;
+	peer_format(c->peer, sizeof(c->peer), peer);
+	if (!l->socket.is_unix) {
+		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		keep_alive_set(c->fd);
+	}
+	c->in = evbuffer_new();
+	c->out = evbuffer_new();
+	c->readable = event_new(l->h->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
+	c->writable = event_new(l->h->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
+	c->timer = evtimer_new(l->h->base, on_timeout, c);
+	c->state = HTTPD_CONN_READ;
+	if (!c->in || !c->out || !c->readable || !c->writable || !c->timer || event_add(c->readable, NULL)) {
+		httpd_conn_close(c);
+		return;
+	}
+	state_set(c, HTTPD_CONN_READ);
+}
+
+void
+httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer)
+{
+	struct httpd_conn *c = conn_place(l->h);
+	sigset_t           mask;
+
+	if (!c) {
+		httpd_fd_close(fd);
+		return;
+	}
+	own_fd_hold(&mask);
+	atomic_store(&c->fd, atomic_exchange(fd, -1));
+	own_fd_release(&mask);
+	conn_open(l, c, peer);
+}
+
+void
+httpd_conn_stopping(struct httpd *h)
+{
+	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
+		if (h->conns[i].state != HTTPD_CONN_BUSY && h->conns[i].state != HTTPD_CONN_FLUSH)
+			httpd_conn_close(&h->conns[i]);
+}
+
+bool
+httpd_conn_any(const struct httpd *h)
+{
+	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
+		if (h->conns[i].state != HTTPD_CONN_FREE)
+			return true;
+	return false;
+}

@@ -1,0 +1,162 @@
+/*
+ * httpd_internal.h - what the files of httpd share.  The only header that sees
+ * libevent, and only they include it.
+ */
+#ifndef BASE_HTTPD_INTERNAL_H
+#define BASE_HTTPD_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#include "httpd.h"
+#include "own_fd.h"
+
+#define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
+#define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
+
+/* A listening socket of ours.  Lives until httpd_stop(), closed or not, since
+ * requests point at it. */
+struct httpd_listener {
+	struct httpd        *h;
+	struct listen_socket socket;
+	void                *tag;
+	struct event        *ready; /* NULL: closed */
+	struct event        *rest;  /* ends the pause after a failed accept */
+};
+
+enum httpd_conn_state {
+	HTTPD_CONN_FREE,
+	HTTPD_CONN_IDLE,   /* between requests, nothing read */
+	HTTPD_CONN_READ,   /* a request is arriving */
+	HTTPD_CONN_BUSY,   /* the handler owes a reply */
+	HTTPD_CONN_FLUSH,  /* the reply is complete, its bytes are not out */
+	HTTPD_CONN_LINGER, /* answered and shut down; reading what still comes */
+};
+
+struct httpd_conn {
+	struct httpd          *h;
+	struct httpd_listener *listener;
+	_Atomic int            fd; /* -1 when free; what httpd_forked() closes */
+	enum httpd_conn_state  state;
+	struct event          *readable, *writable, *timer;
+	struct evbuffer       *in, *out;
+	struct httpd_request  *request; /* BUSY only */
+	size_t                 scanned; /* bytes of in that hold no end of header */
+	bool                   eof;        /* the client sent FIN */
+	bool                   keep_alive; /* after this reply */
+	bool                   linger;     /* input is left over: close gently */
+	bool                   continued;  /* 100 Continue was sent */
+	struct timespec        idle_since;
+	char                   peer[HTTPD_PEER_MAX];
+};
+
+struct httpd_header {
+	const char *name, *value;
+};
+
+struct httpd_request {
+	struct httpd          *h;
+	struct httpd_conn     *conn; /* NULL: gone */
+	struct httpd_listener *listener;
+	char                  *head; /* the header's bytes, cut into strings */
+	const char            *method, *target, *query;
+	char                  *path; /* decoded; in memory of its own */
+	unsigned               minor; /* HTTP/1.minor */
+	struct httpd_header    headers[HTTPD_HEADERS_MAX];
+	unsigned               header_count;
+	size_t                 head_size;
+	int64_t                content_length; /* -1: none given */
+	bool                   body_chunked, expect_continue, keep_alive;
+	struct evbuffer       *body;
+	struct evbuffer       *reply_headers;
+	bool                   reply_chunked;
+	char                   peer[HTTPD_PEER_MAX];
+	httpd_fn              *on_hangup, *on_gone, *on_drain;
+	void                  *on_hangup_arg, *on_gone_arg, *on_drain_arg;
+};
+
+/* What a caller in another thread waits for. */
+struct httpd_call {
+	struct httpd_posted posted;
+	struct httpd      *h;
+	struct listen_set *set;
+	void              *tag;
+	unsigned           grace_ms;
+	int                r;
+	bool               done;
+	pthread_mutex_t    lock;
+	pthread_cond_t     cond;
+};
+
+struct httpd {
+	struct httpd_options  options;
+	char                  thread_name[16];
+	pthread_t             thread;
+	struct event_base    *base;
+	_Atomic int           base_fds[HTTPD_BASE_FDS_MAX]; /* -1: none */
+	_Atomic int           wake_fd;                      /* eventfd of httpd_post() */
+	dev_t                 wake_dev;                     /* what it looks like while it is ours */
+	ino_t                 wake_ino;
+	struct event         *wake;
+	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error */
+	pthread_cond_t        ready_cond;
+	bool                  ready;
+	int                   ready_error;
+	struct component_error *ready_text; /* of httpd_start(), until ready */
+	struct httpd_posted  *posted, **posted_tail;
+	bool                  stopping;
+	bool                  lost; /* the daemon has closed our descriptors */
+	struct event         *grace;
+	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
+	size_t                listener_count;
+	_Atomic int           listener_fds[HTTPD_LISTENERS_MAX];
+	_Atomic int           accepted_fd; /* on its way to a connection */
+	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
+	bool                  rest_logged_once;
+	struct httpd_conn     conns[HTTPD_CONNECTIONS_MAX];
+};
+
+/* httpd_base.c */
+int  httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX]);
+int  httpd_fd_above_stdio(int fd); /* fd, or a copy of it above 2; -errno, fd closed */
+
+/* httpd.c */
+void httpd_call_init(struct httpd_call *c, struct httpd *h);
+/* Runs fn on the server's thread and waits.  -EBADF: it cannot be reached any more. */
+int  httpd_call_run(struct httpd_call *c, httpd_fn *fn);
+void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
+void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
+
+/* httpd_listener.c */
+void httpd_listeners_close(struct httpd *h);
+
+/* httpd_conn.c */
+/* Opens a connection on *fd, or closes it when there is no place; *fd becomes -1. */
+void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer);
+void httpd_conn_close(struct httpd_conn *c);
+void httpd_conn_forget(struct httpd_conn *c); /* tells its request, closes and frees nothing */
+void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
+bool httpd_conn_any(const struct httpd *h);
+void httpd_conn_replied(struct httpd_conn *c); /* its request's reply is complete */
+void httpd_conn_output(struct httpd_conn *c);  /* there is more to write */
+
+/* httpd_request.c */
+/* Takes one request off in.  -EAGAIN: not all there yet; 0: *ret; above 0: an HTTP
+ * status to answer before closing. */
+int  httpd_request_read(struct httpd_conn *c, struct httpd_request **ret);
+void httpd_request_free(struct httpd_request *r);
+
+/* httpd_reply.c */
+void httpd_reply_refuse(struct httpd_conn *c, int status); /* text, "Connection: close" */
+const char *httpd_status_text(int status);
+
+/* Takes the number out and closes it, unless it is -1; no thread forks in between. */
+void httpd_fd_close(_Atomic int *fd);
+
+#endif

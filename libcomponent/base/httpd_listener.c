@@ -1,0 +1,213 @@
+/*
+ * httpd_listener.c - listening sockets: added, accepted from, rested, closed.
+ *
+ * Accepting is ours rather than evconnlistener's so that each descriptor is known
+ * the moment it exists (httpd_forked() closes it), is never 0 to 2, and a lack of
+ * descriptors is met by a pause: the listener stays readable then, and its event
+ * would come again at once and for ever.
+ *
+ * Tests: tests/serve_limits.t, tests/serve_life.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ACCEPTS_AT_ONCE 16 /* then other clients have a turn */
+
+/* No descriptor or memory for a connection: its event would come again at once and
+ * for ever.  The listener rests; the log says so once a minute. */
+static void
+listener_rest(struct httpd_listener *l, int error)
+{
+	struct timeval             tv = { .tv_sec = HTTPD_REST_MS / 1000, .tv_usec = HTTPD_REST_MS % 1000 * 1000 };
+	struct httpd              *h = l->h;
+	struct component_log_field fields[] = {
+		{ "address", l->socket.address },
+		{ "error", strerror(error) },
+	};
+	struct timespec            now;
+
+	event_del(l->ready);
+	evtimer_add(l->rest, &tv);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!h->options.log || (h->rest_logged_once && now.tv_sec - h->rest_logged < HTTPD_REST_LOG_SECONDS))
+		return;
+	h->rest_logged = now.tv_sec;
+	h->rest_logged_once = true;
+	h->options.log(h->options.log_arg, COMPONENT_LOG_WARNING, "cannot accept a connection, trying again every second",
+		fields, 2);
+}
+
+/* False: nothing more to accept now. */
+static bool
+accept_one(struct httpd_listener *l)
+{
+	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+	socklen_t               size = sizeof(peer);
+	_Atomic int            *accepted = &l->h->accepted_fd; /* known to httpd_forked() */
+	sigset_t                mask;
+	int                     fd, err;
+
+	own_fd_hold(&mask);
+	atomic_store(accepted, accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	err = errno;
+	own_fd_release(&mask);
+	errno = err;
+	fd = *accepted;
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			listener_rest(l, errno);
+		return errno == ECONNABORTED;
+	}
+	if (fd <= STDERR_FILENO) {
+		atomic_store(accepted, -1);
+		fd = httpd_fd_above_stdio(fd);
+		if (fd < 0)
+			return true;
+		atomic_store(accepted, fd);
+	}
+	httpd_conn_take(l, accepted, &peer);
+	return true;
+}
+
+static void
+on_ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_listener *l = arg;
+
+	(void)fd;
+	(void)what;
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++)
+		if (!accept_one(l))
+			return;
+}
+
+static void
+on_rested(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_listener *l = arg;
+
+	(void)fd;
+	(void)what;
+	if (l->ready)
+		event_add(l->ready, NULL);
+}
+
+static void
+listener_close(struct httpd_listener *l)
+{
+	struct listen_set set = { .count = 1 };
+
+	if (!l->ready)
+		return;
+	event_free(l->ready);
+	event_free(l->rest);
+	l->ready = l->rest = NULL;
+	atomic_store(&l->h->listener_fds[l - l->h->listeners], -1);
+	set.sockets[0] = l->socket;
+	listen_close(&set);
+}
+
+void
+httpd_listeners_close(struct httpd *h)
+{
+	for (size_t i = 0; i < h->listener_count; i++)
+		listener_close(&h->listeners[i]);
+}
+
+/* Takes back one that was just added: its socket is the caller's still. */
+static void
+listener_forget(struct httpd *h)
+{
+	struct httpd_listener *l = &h->listeners[--h->listener_count];
+
+	event_free(l->ready);
+	event_free(l->rest);
+	atomic_store(&h->listener_fds[h->listener_count], -1);
+	memset(l, 0, sizeof(*l));
+}
+
+/* Adds one socket; on failure it is still the caller's. */
+static int
+listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
+{
+	struct httpd_listener *l = &h->listeners[h->listener_count];
+
+	if (h->listener_count == HTTPD_LISTENERS_MAX)
+		return -ENOSPC;
+	l->h = h;
+	l->socket = *socket;
+	l->tag = tag;
+	l->ready = event_new(h->base, socket->fd, EV_READ | EV_PERSIST, on_ready, l);
+	l->rest = evtimer_new(h->base, on_rested, l);
+	if (!l->ready || !l->rest || event_add(l->ready, NULL)) {
+		if (l->ready)
+			event_free(l->ready);
+		if (l->rest)
+			event_free(l->rest);
+		memset(l, 0, sizeof(*l));
+		return -ENOMEM;
+	}
+	atomic_store(&h->listener_fds[h->listener_count++], socket->fd);
+	return 0;
+}
+
+static void
+listen_call(void *arg)
+{
+	struct httpd_call *c = arg;
+	int          r = -ECANCELED;
+
+	if (c->h->stopping || c->h->lost)
+		goto out;
+	r = -ENOSPC;
+	if (c->h->listener_count + c->set->count > HTTPD_LISTENERS_MAX)
+		goto out;
+	for (size_t i = 0; i < c->set->count; i++) {
+		r = listener_open(c->h, &c->set->sockets[i], c->tag);
+		if (r == 0)
+			continue;
+		while (i-- > 0)
+			listener_forget(c->h);
+		goto out;
+	}
+	r = 0;
+	c->set->count = 0; /* ours now */
+out:
+	httpd_call_finish(c, r);
+}
+
+int
+httpd_listen(struct httpd *h, struct listen_set *set, void *tag)
+{
+	struct httpd_call c;
+
+	httpd_call_init(&c, h);
+	c.set = set;
+	c.tag = tag;
+	return httpd_call_run(&c, listen_call);
+}
+
+static void
+unlisten_call(void *arg)
+{
+	struct httpd_call *c = arg;
+
+	if (!c->h->lost)
+		httpd_listeners_close(c->h);
+	httpd_call_finish(c, 0);
+}
+
+int
+httpd_unlisten(struct httpd *h)
+{
+	struct httpd_call c;
+
+	httpd_call_init(&c, h);
+	return httpd_call_run(&c, unlisten_call);
+}

@@ -1,0 +1,478 @@
+/*
+ * httpd_request.c - the text of a request of HTTP/1.1, read and asked about.
+ *
+ * Reading is strict where two readers could disagree about where a request ends
+ * (several or odd Content-Length, folded headers, NUL, a blank before the colon
+ * are refused) and lenient where clients differ (a bare LF ends a line, empty
+ * lines before the request are skipped, Host may be missing).
+ *
+ * What a stranger would get wrong:
+ * - '+' is a blank in a form but not in a path, and routes see the raw query:
+ *   "symbol" separates addresses by it.
+ * - A request that is not all there yet is parsed anew when more has come: its
+ *   bytes stay in the buffer until it is whole.
+ * - The request may outlive its connection (r->conn is NULL then): replying frees
+ *   it in every case, exactly once (httpd_reply.c).
+ *
+ * Tests: tests/serve_http.t, tests/serve_limits.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CHUNK_LINE_MAX 256 /* "1a2b;extension"; nobody sends more */
+
+/* The end of the header in the first n bytes, past its empty line; 0: not there. */
+static size_t
+head_end(const char *p, size_t n, size_t from)
+{
+	const char *nl;
+
+	for (from = from > 3 ? from - 3 : 0; (nl = memchr(p + from, '\n', n - from)); from = (size_t)(nl - p) + 1) {
+		size_t at = (size_t)(nl - p) + 1;
+
+		if (at < n && p[at] == '\n')
+			return at + 1;
+		if (at + 1 < n && p[at] == '\r' && p[at + 1] == '\n')
+			return at + 2;
+	}
+	return 0;
+}
+
+static bool
+is_token(const char *s)
+{
+	if (!*s)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("!#$%&'*+-.^_`|~", *s))
+			return false;
+	return true;
+}
+
+/* Cuts a line off *at; its CR is dropped. */
+static char *
+line_cut(char **at)
+{
+	char *line = *at, *nl = strchr(line, '\n');
+
+	*at = nl + 1;
+	if (nl > line && nl[-1] == '\r')
+		nl--;
+	*nl = '\0';
+	return line;
+}
+
+static char *
+path_decode(const char *target, size_t n)
+{
+	char  *path = malloc(n + 1);
+	size_t out = 0;
+
+	for (size_t i = 0; path && i < n; i++) {
+		if (target[i] == '%' && i + 2 < n && isxdigit((unsigned char)target[i + 1]) &&
+		    isxdigit((unsigned char)target[i + 2])) {
+			char hex[3] = { target[i + 1], target[i + 2], '\0' };
+
+			path[out++] = (char)strtoul(hex, NULL, 16);
+			i += 2;
+		} else if (target[i] == '%') {
+			free(path);
+			return NULL;
+		} else {
+			path[out++] = target[i];
+		}
+	}
+	if (path && memchr(path, '\0', out)) {
+		free(path);
+		return NULL;
+	}
+	if (path)
+		path[out] = '\0';
+	return path;
+}
+
+/* "GET /path?query HTTP/1.1", also "GET http://host/path HTTP/1.1". */
+static int
+request_line(struct httpd_request *r, char *line)
+{
+	char *target = strchr(line, ' '), *version, *query;
+
+	if (!target)
+		return 400;
+	*target++ = '\0';
+	version = strrchr(target, ' ');
+	if (!version || version == target || !is_token(line))
+		return 400;
+	*version++ = '\0';
+	if (strncmp(version, "HTTP/", 5) || !isdigit((unsigned char)version[5]) || version[6] != '.' ||
+	    !isdigit((unsigned char)version[7]) || version[8])
+		return 400;
+	if (version[5] != '1')
+		return 505;
+	r->minor = (unsigned)(version[7] - '0');
+	r->method = line;
+	if (!strncasecmp(target, "http://", 7)) {
+		target = strchr(target + 7, '/');
+		if (!target)
+			return 400;
+	}
+	if (*target != '/' && strcmp(target, "*"))
+		return 400;
+	for (const char *p = target; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f)
+			return 400;
+	r->target = target;
+	query = strchr(target, '?');
+	if (query)
+		*query++ = '\0';
+	r->query = query;
+	r->path = path_decode(target, strlen(target));
+	return r->path ? 0 : 400;
+}
+
+static int
+header_line(struct httpd_request *r, char *line)
+{
+	char *colon = strchr(line, ':'), *value, *end;
+
+	if (!colon)
+		return 400;
+	*colon = '\0';
+	if (!is_token(line)) /* a folded line and "Name :" fail here too */
+		return 400;
+	value = colon + 1 + strspn(colon + 1, " \t");
+	end = value + strlen(value);
+	while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
+		*--end = '\0';
+	if (r->header_count == HTTPD_HEADERS_MAX)
+		return 431;
+	r->headers[r->header_count++] = (struct httpd_header){ line, value };
+	return 0;
+}
+
+static bool
+has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (; list && *list; list += strcspn(list, ",")) {
+		list += strspn(list, ", \t");
+		if (!strncasecmp(list, word, n) && (!list[n] || strchr(", \t", list[n])))
+			return true;
+	}
+	return false;
+}
+
+/* What the headers say about the body and the connection. */
+static int
+headers_apply(struct httpd_request *r)
+{
+	const char *connection = httpd_header(r, "Connection");
+	const char *encoding = httpd_header(r, "Transfer-Encoding");
+	unsigned    lengths = 0, hosts = 0;
+
+	r->content_length = -1;
+	for (unsigned i = 0; i < r->header_count; i++) {
+		const char *value = r->headers[i].value;
+
+		if (!strcasecmp(r->headers[i].name, "Host"))
+			hosts++;
+		if (strcasecmp(r->headers[i].name, "Content-Length"))
+			continue;
+		lengths++;
+		if (!*value || value[strspn(value, "0123456789")])
+			return 400;
+		r->content_length = strlen(value) > 18 ? INT64_MAX : strtoll(value, NULL, 10);
+	}
+	if (lengths > 1 || hosts > 1 || (lengths && encoding))
+		return 400;
+	if (encoding && (strcasecmp(encoding, "chunked") || r->minor == 0))
+		return encoding && r->minor == 0 ? 400 : 501;
+	r->body_chunked = encoding != NULL;
+	if (r->content_length > HTTPD_BODY_BYTES_MAX)
+		return 413;
+	r->expect_continue = r->minor > 0 && has_word(httpd_header(r, "Expect"), "100-continue");
+	r->keep_alive = r->minor > 0 ? !has_word(connection, "close") : has_word(connection, "keep-alive");
+	return 0;
+}
+
+/* The header as strings.  at: a copy of its bytes, NUL at the end. */
+static int
+head_parse(struct httpd_request *r, char *at)
+{
+	char *line;
+	int   status = request_line(r, line_cut(&at));
+
+	while (status == 0) {
+		line = line_cut(&at);
+		if (!*line)
+			break;
+		status = header_line(r, line);
+	}
+	return status ? status : headers_apply(r);
+}
+
+/* Skips the empty lines that some clients send after a body. */
+static void
+blank_lines_skip(struct evbuffer *in)
+{
+	const unsigned char *p;
+
+	while (evbuffer_get_length(in) && (p = evbuffer_pullup(in, 1)) && (*p == '\r' || *p == '\n'))
+		evbuffer_drain(in, 1);
+}
+
+/* 0: r's header is complete and parsed, its bytes still in the buffer. */
+static int
+head_read(struct httpd_conn *c, struct httpd_request *r)
+{
+	size_t      n, size;
+	const char *p;
+
+	if (c->scanned == 0)
+		blank_lines_skip(c->in);
+	n = evbuffer_get_length(c->in);
+	if (n > HTTPD_HEADER_BYTES_MAX)
+		n = HTTPD_HEADER_BYTES_MAX;
+	if (n == 0)
+		return -EAGAIN;
+	p = (const char *)evbuffer_pullup(c->in, (ssize_t)n);
+	if (!p)
+		return -ENOMEM;
+	size = head_end(p, n, c->scanned);
+	if (!size) {
+		c->scanned = n;
+		return n == HTTPD_HEADER_BYTES_MAX ? 431 : -EAGAIN;
+	}
+	if (memchr(p, '\0', size))
+		return 400;
+	r->head = malloc(size + 1);
+	if (!r->head)
+		return -ENOMEM;
+	memcpy(r->head, p, size);
+	r->head[size] = '\0';
+	r->head_size = size;
+	return head_parse(r, r->head);
+}
+
+/* Moves the chunks to r->body.  The buffer is only copied from until all is there,
+ * since what is missing is looked for from the start next time. */
+static int
+chunks_read(struct httpd_request *r, struct evbuffer *in, size_t *ret_used)
+{
+	size_t      n = evbuffer_get_length(in), at = r->head_size, size;
+	const char *p = (const char *)evbuffer_pullup(in, -1), *nl;
+	char       *end, line[CHUNK_LINE_MAX];
+
+	if (!p)
+		return -ENOMEM;
+	for (;;) {
+		nl = memchr(p + at, '\n', n - at);
+		if ((nl ? (size_t)(nl - p) : n) - at >= sizeof(line))
+			return 400;
+		if (!nl)
+			return -EAGAIN;
+		memcpy(line, p + at, (size_t)(nl - p) - at);
+		line[(size_t)(nl - p) - at] = '\0';
+		at = (size_t)(nl - p) + 1;
+		if (!isxdigit((unsigned char)*line))
+			return 400;
+		errno = 0;
+		size = strtoul(line, &end, 16);
+		if (errno || (*end && !strchr("; \t\r", *end)))
+			return 400;
+		if (size > HTTPD_BODY_BYTES_MAX || evbuffer_get_length(r->body) + size > HTTPD_BODY_BYTES_MAX)
+			return 413;
+		if (size == 0)
+			break;
+		if (n - at < size + 2)
+			return -EAGAIN;
+		evbuffer_add(r->body, p + at, size);
+		at += size;
+		at += p[at] == '\r';
+		if (p[at++] != '\n')
+			return 400;
+	}
+	/* Trailers: read and ignored, up to an empty line. */
+	for (;;) {
+		nl = memchr(p + at, '\n', n - at);
+		if ((nl ? (size_t)(nl - p) : n) - at >= HTTPD_HEADER_BYTES_MAX)
+			return 431;
+		if (!nl)
+			return -EAGAIN;
+		size = (size_t)(nl - p) - at;
+		at += size + 1;
+		if (size == 0 || (size == 1 && p[at - 2] == '\r'))
+			break;
+	}
+	*ret_used = at;
+	return 0;
+}
+
+static int
+body_read(struct httpd_conn *c, struct httpd_request *r)
+{
+	size_t n = evbuffer_get_length(c->in), used;
+	int    status;
+
+	if (r->body_chunked) {
+		status = chunks_read(r, c->in, &used);
+		if (status)
+			return status;
+		evbuffer_drain(c->in, used);
+		return 0;
+	}
+	used = r->head_size + (r->content_length > 0 ? (size_t)r->content_length : 0);
+	if (n < used)
+		return -EAGAIN;
+	evbuffer_drain(c->in, r->head_size);
+	evbuffer_remove_buffer(c->in, r->body, used - r->head_size);
+	return 0;
+}
+
+int
+httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
+{
+	struct httpd_request *r = calloc(1, sizeof(*r));
+	int                   status = -ENOMEM;
+
+	if (!r)
+		return -ENOMEM;
+	r->h = c->h;
+	r->listener = c->listener;
+	r->body = evbuffer_new();
+	r->reply_headers = evbuffer_new();
+	if (!r->body || !r->reply_headers)
+		goto out;
+	memcpy(r->peer, c->peer, sizeof(r->peer));
+	status = head_read(c, r);
+	if (status)
+		goto out;
+	status = body_read(c, r);
+	if (status == -EAGAIN && r->expect_continue && !c->continued) {
+		c->continued = true;
+		evbuffer_add_printf(c->out, "HTTP/1.1 100 Continue\r\n\r\n");
+		httpd_conn_output(c);
+	}
+	if (status)
+		goto out;
+	c->scanned = 0;
+	c->continued = false;
+	r->conn = c;
+	*ret = r;
+	r = NULL;
+out:
+	httpd_request_free(r);
+	return status;
+}
+
+void
+httpd_request_free(struct httpd_request *r)
+{
+	if (!r)
+		return;
+	if (r->body)
+		evbuffer_free(r->body);
+	if (r->reply_headers)
+		evbuffer_free(r->reply_headers);
+	free(r->path);
+	free(r->head);
+	free(r);
+}
+
+const char *
+httpd_method_name(const struct httpd_request *r)
+{
+	return r->method;
+}
+
+enum httpd_method
+httpd_method(const struct httpd_request *r)
+{
+	if (!strcmp(r->method, "GET"))
+		return HTTPD_GET;
+	if (!strcmp(r->method, "HEAD"))
+		return HTTPD_HEAD;
+	return strcmp(r->method, "POST") ? HTTPD_OTHER : HTTPD_POST;
+}
+
+const char *
+httpd_path(const struct httpd_request *r)
+{
+	return r->path;
+}
+
+const char *
+httpd_raw_path(const struct httpd_request *r)
+{
+	return r->target;
+}
+
+const char *
+httpd_query(const struct httpd_request *r)
+{
+	return r->query;
+}
+
+const char *
+httpd_header(const struct httpd_request *r, const char *name)
+{
+	for (unsigned i = 0; i < r->header_count; i++)
+		if (!strcasecmp(r->headers[i].name, name))
+			return r->headers[i].value;
+	return NULL;
+}
+
+const char *
+httpd_body(const struct httpd_request *r, size_t *ret_size)
+{
+	*ret_size = evbuffer_get_length(r->body);
+	return (const char *)evbuffer_pullup(r->body, -1);
+}
+
+const char *
+httpd_peer(const struct httpd_request *r)
+{
+	return r->peer;
+}
+
+const struct listen_socket *
+httpd_listener(const struct httpd_request *r)
+{
+	return &r->listener->socket;
+}
+
+void *
+httpd_tag(const struct httpd_request *r)
+{
+	return r->listener->tag;
+}
+
+void
+httpd_on_hangup(struct httpd_request *r, httpd_fn *fn, void *arg)
+{
+	r->on_hangup = fn;
+	r->on_hangup_arg = arg;
+}
+
+void
+httpd_on_gone(struct httpd_request *r, httpd_fn *fn, void *arg)
+{
+	r->on_gone = fn;
+	r->on_gone_arg = arg;
+}
+
+void
+httpd_on_drain(struct httpd_request *r, httpd_fn *fn, void *arg)
+{
+	r->on_drain = fn;
+	r->on_drain_arg = arg;
+}

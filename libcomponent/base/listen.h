@@ -1,0 +1,58 @@
+/*
+ * listen.h - from an address to listening sockets, all of them, before ready.
+ *
+ * "localhost" is every address it resolves to, ":PORT" is dual stack, unix
+ * sockets are made with mode 0600 and stale ones replaced, fd:NAME comes from
+ * systemd.  A busy port is told with its owner where /proc lets us see it.
+ */
+#ifndef BASE_LISTEN_H
+#define BASE_LISTEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <component/error.h>
+
+#include "address.h"
+
+#define LISTEN_MAX 8 /* sockets of one address: localhost has two */
+
+struct listen_socket {
+	int  fd;            /* O_CLOEXEC, non-blocking, listening, never 0 to 2 */
+	bool loopback;      /* reachable from this machine alone */
+	bool is_unix;
+	char address[300];  /* the real one: "127.0.0.1:6060", "unix:/run/x.sock" */
+	char url[320];      /* "http://127.0.0.1:6060", "http+unix:/run/x.sock" */
+	unsigned port;      /* 0 for unix */
+	unsigned long long dev, ino; /* of a unix socket's file, to unlink only ours */
+};
+
+#define LISTEN_NOTE_MAX 512 /* bytes with NUL: a sentence for each of two or three failures */
+
+struct listen_set {
+	struct listen_socket sockets[LISTEN_MAX];
+	size_t               count;
+	char                 note[LISTEN_NOTE_MAX]; /* to log as a warning; "" if all is well */
+};
+
+/*
+ * listen_open - bind and listen on all sockets of an address
+ *
+ * Returns 0 or a negative errno (-EADDRINUSE, ...) with nothing left open and
+ * *ret untouched; err then reads "127.0.0.1:6060: Address already in use, held by
+ * process 812 (nginx)" or "[fe80::1]:6060: Cannot assign requested address; ...",
+ * to go behind "cannot serve profiles on ".  The caller adds which option named
+ * the address.  A name with several addresses needs only one that can be had;
+ * set->note tells of the others.  Blocks for a name that a resolver must be asked.
+ */
+int listen_open(const struct address *a, struct listen_set *ret, struct component_error *err);
+
+/* How many sockets systemd handed over to this process (LISTEN_FDS), 0 if none. */
+int listen_inherited(void);
+/* Was descriptor fd of those named by a listen_open() yet?  Its name, "" if none, goes into name. */
+bool listen_claimed(int fd, char *name, size_t size);
+
+/* Closes the sockets and removes our unix socket files. */
+void listen_close(struct listen_set *set);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * listen_parts.h - what the four files behind listen.h share.
+ */
+#ifndef BASE_LISTEN_PARTS_H
+#define BASE_LISTEN_PARTS_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "listen.h"
+
+#define LISTEN_BACKLOG 128 /* connections waiting for accept; httpd takes 64 at once */
+#define LISTEN_FD_FIRST 3  /* ours are never standard input, output or error */
+#define LISTEN_OWNER_MAX 160 /* bytes with NUL: "process 4194304 (/usr/sbin/nginx)" */
+
+/* A socket with O_CLOEXEC, non-blocking, and above 2; negative errno. */
+int listen_socket_new(int family);
+/* fd itself, or its copy above 2; closes fd when it must be copied or on failure. */
+int listen_fd_raise(int fd);
+
+int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
+int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
+/* Fills address, url, port and the rest from what the socket itself says. */
+int listen_describe(int fd, struct listen_socket *s);
+
+/* Who listens on this port; "" when /proc does not tell. */
+void listen_owner_tcp(const struct sockaddr *sa, char *buf, size_t size);
+void listen_owner_pid(pid_t pid, char *buf, size_t size);
+
+#endif

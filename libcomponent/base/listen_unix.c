@@ -1,0 +1,183 @@
+/*
+ * listen_unix.c - a unix socket that only its owner may connect to.
+ *
+ * Mode 0600 without a moment of anything else, and without umask(), which is the
+ * whole process's and would change files other threads make meanwhile: fchmod() on
+ * the unbound socket sets the mode Linux gives the file in bind(); should a kernel
+ * not do so, the file is put right before listen(), until when connect() fails.
+ *
+ * A file that is there already: a socket nobody answers on is left over from a
+ * crash and goes; one that answers is busy; anything else is somebody's file and
+ * is never removed.
+ *
+ * What a stranger would get wrong: an abstract name ("@name") has no file and no
+ * mode; every user of the machine may connect.  It is allowed, with a note.
+ *
+ * Why not a temporary name and rename(): a socket cannot be told from another by
+ * name afterwards, and rename() replaces a busy one without asking.
+ *
+ * Tests: tests/test_listen.c.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "listen_parts.h"
+#include "own_fd.h"
+
+#define SOCKET_MODE 0600 /* its mode is a unix socket's only protection */
+
+static socklen_t
+sockaddr_make(const char *host, struct sockaddr_un *un)
+{
+	size_t length = strlen(host);
+
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path, host, length);
+	if (*host == '@') {
+		un->sun_path[0] = '\0';
+		return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+	}
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+}
+
+/* Is somebody listening there?  -EADDRINUSE with his name, 0 if nobody answers. */
+static int
+ask(const struct sockaddr_un *un, socklen_t size, char *owner, size_t owner_size)
+{
+	struct ucred peer;
+	socklen_t    peer_size = sizeof(peer);
+	int          fd = listen_socket_new(AF_UNIX), r = -EADDRINUSE;
+
+	if (fd < 0)
+		return fd;
+	if (connect(fd, (const struct sockaddr *)un, size) < 0) {
+		/* Refused or gone is nobody; a full queue, no permission or
+		 * another kind of socket is somebody. */
+		if (errno == ECONNREFUSED || errno == ENOENT)
+			r = 0;
+	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) == 0) {
+		listen_owner_pid(peer.pid, owner, owner_size);
+	}
+	close(fd);
+	return r;
+}
+
+/* Makes room at the path: removes a stale socket, refuses all else. */
+static int
+make_room(const char *path, const struct sockaddr_un *un, socklen_t size, struct component_error *err)
+{
+	char        owner[LISTEN_OWNER_MAX] = "";
+	struct stat st;
+	int         r;
+
+	if (lstat(path, &st) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		r = -errno;
+		component_error_set(err, "unix:%s: %s", path, strerror(-r));
+		return r;
+	}
+	if (!S_ISSOCK(st.st_mode)) {
+		component_error_set(err, "unix:%s: there is a file that is not a socket; remove it or write another path", path);
+		return -EEXIST;
+	}
+	r = ask(un, size, owner, sizeof(owner));
+	if (r == 0 && unlink(path) < 0 && errno != ENOENT)
+		r = -errno;
+	if (r < 0)
+		component_error_set(err, "unix:%s: %s%s%s", path, strerror(-r), *owner ? ", held by " : "", owner);
+	return r;
+}
+
+/* The file just bound: its identity, and its mode if bind() did not set it. */
+static int
+settle(const char *path, struct listen_socket *s)
+{
+	int         fd = own_fd_open(path, O_PATH | O_NOFOLLOW, 0), r = 0;
+	char        proc[64];
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0) {
+		r = -errno;
+	} else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid()) {
+		r = -EEXIST; /* exchanged under our hands */
+	} else {
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+		/* Through /proc: fchmod() refuses O_PATH, and the name might be another file by now. */
+		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+		if ((st.st_mode & 07777) != SOCKET_MODE && chmod(proc, SOCKET_MODE) < 0)
+			r = -errno;
+	}
+	own_fd_close(fd);
+	return r;
+}
+
+static const char *
+hint(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "; its directory does not exist";
+	case -EACCES:
+		return "; this user may not make files in its directory";
+	case -EROFS:
+		return "; write a path on a file system that can be written";
+	default:
+		return "";
+	}
+}
+
+int
+listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err)
+{
+	bool                  abstract = a->host[0] == '@';
+	struct listen_socket *s = &set->sockets[0];
+	struct sockaddr_un    un;
+	socklen_t             size = sockaddr_make(a->host, &un);
+	char                  owner[LISTEN_OWNER_MAX] = "";
+	int                   r;
+
+	if (!abstract) {
+		r = make_room(a->host, &un, size, err);
+		if (r < 0)
+			return r;
+	}
+	r = listen_socket_new(AF_UNIX);
+	if (r < 0)
+		goto failed;
+	set->count = 1;
+	s->fd = r;
+	s->is_unix = true;
+	s->loopback = true;
+	address_format(a, s->address, sizeof(s->address));
+	snprintf(s->url, sizeof(s->url), "http+%s", s->address);
+	r = fchmod(s->fd, SOCKET_MODE) < 0 ? -errno : 0;
+	if (r == 0 && bind(s->fd, (const struct sockaddr *)&un, size) < 0)
+		r = -errno;
+	if (r == 0 && !abstract)
+		r = settle(a->host, s);
+	if (r == 0 && listen(s->fd, LISTEN_BACKLOG) < 0)
+		r = -errno;
+	if (r == 0 && abstract)
+		snprintf(set->note, sizeof(set->note), "%s has no file mode: every user of this machine may connect",
+			s->address);
+	if (r == -EADDRINUSE)
+		ask(&un, size, owner, sizeof(owner));
+failed:
+	if (r < 0)
+		component_error_set(err, "unix:%s: %s%s%s%s", a->host, strerror(-r), *owner ? ", held by " : "", owner, hint(r));
+	return r;
+}

@@ -1,0 +1,346 @@
+/*
+ * own_fd.c - keeps our descriptors out of forked children.
+ *
+ *     open:   place: OPENING ── openat ── place: its number
+ *     close:  place: CLOSING ── close ── place: FREE
+ *     fork:   hold ── fork ── parent: release;  child: close what has a place
+ *
+ * A place changes under a lock that fork holds, so the child sees each as it was when
+ * the descriptors were copied.  The system calls in between are not under the lock: a
+ * file system may let them wait for long, perhaps for the very thread that forks.
+ * So a child may find a descriptor whose number is not known yet, or not ours any more.
+ * Ours are marked: nobody else opens a file for reading with O_APPEND and O_SYNC,
+ * which mean nothing there.
+ *
+ * What a stranger would get wrong:
+ * - The lock is the last one that fork takes, since threads that hold another lock of
+ *   ours open files below it.  Handlers of pthread_atfork() run in the reverse order
+ *   of their registration, hence the priority of the constructor.
+ * - The kernel copies descriptors before memory: without the lock a place could be
+ *   free again in a child that has the descriptor.
+ * - What is written to is not marked (O_SYNC would cost) but opened under the lock: that
+ *   is for small files of the daemon's own, when it starts.
+ * - It is held with all signals blocked: a handler of the daemon that forks would
+ *   wait for what it has interrupted.  And the bare system calls are used, as open(3)
+ *   and close(3) are cancellation points.
+ * - _Fork() and the bare clone call no handlers; their children get what is open.
+ *
+ * Why not threads with a descriptor table of their own (CLONE_FILES): it would keep
+ * open what the daemon has closed.
+ *
+ * Tests: tests/test_own_fd.c, tests/stress.t.
+ */
+#include <config.h>
+
+#include "own_fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FD_FIRST 3
+/* Every request has three at most (an object, its debug file, the one that two of those
+ * share), and there are 64 requests; what does not fit is looked for by its mark. */
+#define PLACES_MAX 256
+#define MARK       (O_APPEND | O_SYNC)
+
+enum state { FREE, OPENING, OPEN, CLOSING, UNMARKED };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	enum state state;
+	int        fd; /* but of FREE and OPENING */
+} places[PLACES_MAX]; /* under the lock */
+static unsigned without_place; /* descriptors, under the lock */
+
+void
+own_fd_hold(sigset_t *ret_mask)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, ret_mask);
+	pthread_mutex_lock(&lock);
+}
+
+void
+own_fd_release(const sigset_t *mask)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+/* A place in that state and with that number, or -1. */
+static int
+place_find(enum state state, int fd)
+{
+	for (int i = 0; i < PLACES_MAX; i++)
+		if (places[i].state == state && (state == FREE || places[i].fd == fd))
+			return i;
+	return -1;
+}
+
+static void
+place_set(int i, enum state state, int fd)
+{
+	if (i < 0)
+		return;
+	places[i].fd = fd;
+	places[i].state = state;
+}
+
+static int
+place_take(enum state state, int fd)
+{
+	int i = place_find(FREE, 0);
+
+	place_set(i, state, fd);
+	if (i < 0)
+		without_place++;
+	return i;
+}
+
+/* A descriptor that is none of 0, 1, 2. */
+static int
+open_above(int dir, const char *path, int flags, mode_t mode)
+{
+	int fd, moved;
+
+	do {
+		fd = (int)syscall(SYS_openat, dir, path, flags | O_CLOEXEC, mode);
+	} while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return -errno;
+	if (fd >= FD_FIRST)
+		return fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
+	if (moved < 0)
+		moved = -errno;
+	syscall(SYS_close, fd);
+	return moved;
+}
+
+static int
+open_marked(int dir, const char *path, int flags)
+{
+	sigset_t mask;
+	int      i, fd;
+
+	own_fd_hold(&mask);
+	i = place_take(OPENING, -1);
+	own_fd_release(&mask);
+	fd = open_above(dir, path, flags | MARK, 0);
+	own_fd_hold(&mask);
+	place_set(i, fd < 0 ? FREE : OPEN, fd);
+	if (i < 0 && fd < 0)
+		without_place--;
+	own_fd_release(&mask);
+	return fd;
+}
+
+int
+own_fd_openat(int dir, const char *path, int flags, mode_t mode)
+{
+	sigset_t mask;
+	int      fd;
+
+	if ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_PATH)))
+		return open_marked(dir, path, flags);
+	own_fd_hold(&mask);
+	fd = open_above(dir, path, flags, mode);
+	if (fd >= 0 && place_take(UNMARKED, fd) < 0)
+		without_place--; /* without a mark it would not be found */
+	own_fd_release(&mask);
+	return fd;
+}
+
+int
+own_fd_open(const char *path, int flags, mode_t mode)
+{
+	return own_fd_openat(AT_FDCWD, path, flags, mode);
+}
+
+static bool
+is_marked(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & (O_ACCMODE | MARK)) == (O_RDONLY | MARK) && (fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+static void
+place_end(int i)
+{
+	sigset_t mask;
+
+	own_fd_hold(&mask);
+	place_set(i, FREE, 0);
+	if (i < 0 && without_place > 0)
+		without_place--;
+	own_fd_release(&mask);
+}
+
+void
+own_fd_close(int fd)
+{
+	sigset_t mask;
+	int      saved = errno, i;
+	bool     marked;
+
+	if (fd < 0)
+		return;
+	own_fd_hold(&mask);
+	marked = is_marked(fd);
+	i = place_find(OPEN, fd);
+	if (marked) {
+		place_set(i, CLOSING, fd);
+	} else if (i >= 0) {
+		place_set(i, FREE, 0); /* closed by the daemon; the number may be its own by now */
+	} else {
+		place_set(place_find(UNMARKED, fd), FREE, 0);
+		syscall(SYS_close, fd);
+	}
+	own_fd_release(&mask);
+	if (marked) {
+		syscall(SYS_close, fd);
+		place_end(i);
+	}
+	errno = saved;
+}
+
+/* Who calls closes it next, and then says place_end(). */
+static int
+place_closing(int fd)
+{
+	sigset_t mask;
+	int      i;
+
+	own_fd_hold(&mask);
+	i = place_find(OPEN, fd);
+	place_set(i, CLOSING, fd);
+	own_fd_release(&mask);
+	return i;
+}
+
+DIR *
+own_fd_opendir(const char *path)
+{
+	int  fd = own_fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir;
+
+	errno = fd < 0 ? -fd : 0;
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		own_fd_close(fd);
+	return dir;
+}
+
+void
+own_fd_closedir(DIR *dir)
+{
+	int i = place_closing(dirfd(dir));
+
+	closedir(dir);
+	place_end(i);
+}
+
+FILE *
+own_fd_fopen(const char *path)
+{
+	int   fd = own_fd_open(path, O_RDONLY, 0);
+	FILE *f;
+
+	errno = fd < 0 ? -fd : 0;
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f)
+		own_fd_close(fd);
+	return f;
+}
+
+void
+own_fd_fclose(FILE *f)
+{
+	int i = place_closing(fileno(f));
+
+	fclose(f);
+	place_end(i);
+}
+
+/* ---- fork ---- */
+
+static sigset_t fork_mask; /* of the thread that forks; under the lock */
+
+static void
+fork_prepare(void)
+{
+	sigset_t mask;
+
+	own_fd_hold(&mask);
+	fork_mask = mask;
+}
+
+static void
+fork_parent(void)
+{
+	sigset_t mask = fork_mask;
+
+	own_fd_release(&mask);
+}
+
+/* All that bear the mark are ours.  Async-signal-safe, like all that runs in a child. */
+static void
+close_marked(void)
+{
+	_Alignas(8) char buf[2048];
+	int              dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long             got, at;
+	struct dirent64 *e;
+
+	if (dir < 0)
+		return;
+	while ((got = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0)
+		for (at = 0; at < got; at += e->d_reclen) {
+			int fd;
+
+			e = (struct dirent64 *)(buf + at);
+			fd = atoi(e->d_name);
+			if (e->d_name[0] != '.' && is_marked(fd))
+				syscall(SYS_close, fd);
+		}
+	syscall(SYS_close, dir);
+}
+
+static void
+fork_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	bool                         look = without_place > 0;
+	int                          saved = errno;
+
+	for (int i = 0; i < PLACES_MAX; i++) {
+		bool numbered = places[i].state == OPEN || places[i].state == CLOSING;
+
+		if (places[i].state == UNMARKED || (numbered && is_marked(places[i].fd)))
+			syscall(SYS_close, places[i].fd);
+		look = look || places[i].state == OPENING;
+		place_set(i, FREE, 0);
+	}
+	without_place = 0;
+	if (look)
+		close_marked();
+	lock = fresh;
+	pthread_sigmask(SIG_SETMASK, &fork_mask, NULL);
+	errno = saved;
+}
+
+/* Before every other constructor of ours: see above. */
+__attribute__((constructor(101))) static void
+fork_watch(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}

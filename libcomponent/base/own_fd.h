@@ -1,0 +1,32 @@
+/*
+ * own_fd.h - descriptors that the library has open for a moment.
+ *
+ * A child that is forked meanwhile does not get them: between open and close a
+ * descriptor is listed, and the child closes what is listed.
+ */
+#ifndef BASE_OWN_FD_H
+#define BASE_OWN_FD_H
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* open(2), close-on-exec, never 0 to 2; a descriptor for own_fd_close(), or a negative
+ * errno.  Not a cancellation point. */
+int   own_fd_open(const char *path, int flags, mode_t mode);
+int   own_fd_openat(int dir, const char *path, int flags, mode_t mode);
+/* The same for readers of libc's that close it themselves; NULL and errno. */
+DIR  *own_fd_opendir(const char *path);
+void  own_fd_closedir(DIR *dir);
+FILE *own_fd_fopen(const char *path);
+void  own_fd_fclose(FILE *f);
+/* Also of one that is not from own_fd_open().  Keeps errno; not a cancellation point. */
+void  own_fd_close(int fd);
+
+/* Between these two no thread forks: for a descriptor that is made and noted elsewhere.
+ * Nothing but system calls that do not wait may come between. */
+void  own_fd_hold(sigset_t *ret_mask);
+void  own_fd_release(const sigset_t *mask);
+
+#endif

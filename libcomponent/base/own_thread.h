@@ -1,0 +1,19 @@
+/*
+ * own_thread.h - threads of the library itself.
+ *
+ * They run SCHED_OTHER with every signal blocked, a small stack, and a name
+ * "component-*"; the heap, block and mutex collectors leave them out.
+ */
+#ifndef BASE_OWN_THREAD_H
+#define BASE_OWN_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
+int own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
+
+/* Is the calling thread one of ours, or just making one?  Signal-safe. */
+bool own_thread_is(void);
+
+#endif

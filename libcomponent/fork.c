@@ -1,0 +1,92 @@
+/*
+ * fork.c - a child of fork() holds no descriptor of ours and drives nothing.
+ *
+ * The descriptors of a loop are shared with the child down to their state: a
+ * child that took an event, or armed the timer, would take it from its parent.  So
+ * the child closes them by number, and component_dispatch() there answers -EPERM,
+ * which it knows by the process id, for children that pthread_atfork() does not
+ * see too (clone, _Fork).
+ *
+ * One child may go on: daemon(3) between component_parse() and component_start(),
+ * when nothing runs yet.  component_start() then makes the loop anew.
+ *
+ * What surprises: the locks are held across fork(), so that the child finds the
+ * lists whole and can free them.  Nothing of ours calls out while it holds one.
+ *
+ * Tests: tests/test_fork.c, tests/signals.t.
+ */
+#include <config.h>
+
+#include "life.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static pthread_mutex_t   live_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct component *live;
+static pthread_once_t    once = PTHREAD_ONCE_INIT;
+static int               once_result;
+
+static void
+on_prepare(void)
+{
+	pthread_mutex_lock(&live_lock);
+	for (struct component *c = live; c; c = c->next_live) {
+		pthread_mutex_lock(&c->hold_lock);
+		loop_fork_prepare(&c->loop);
+	}
+}
+
+static void
+on_parent(void)
+{
+	for (struct component *c = live; c; c = c->next_live) {
+		loop_fork_parent(&c->loop);
+		pthread_mutex_unlock(&c->hold_lock);
+	}
+	pthread_mutex_unlock(&live_lock);
+}
+
+static void
+on_child(void)
+{
+	for (struct component *c = live; c; c = c->next_live) {
+		signals_fork_child(c);
+		log_fork_child(&c->log);
+		loop_fork_child(&c->loop);
+		pthread_mutex_unlock(&c->hold_lock);
+	}
+	pthread_mutex_unlock(&live_lock);
+}
+
+static void
+install(void)
+{
+	once_result = -pthread_atfork(on_prepare, on_parent, on_child);
+}
+
+int
+fork_add(struct component *c)
+{
+	pthread_once(&once, install);
+	if (once_result < 0)
+		return once_result;
+	pthread_mutex_lock(&live_lock);
+	c->next_live = live;
+	live = c;
+	pthread_mutex_unlock(&live_lock);
+	return 0;
+}
+
+void
+fork_remove(struct component *c)
+{
+	pthread_mutex_lock(&live_lock);
+	for (struct component **at = &live; *at; at = &(*at)->next_live) {
+		if (*at == c) {
+			*at = c->next_live;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&live_lock);
+}

@@ -1,0 +1,502 @@
+/*
+ * component.h - the life of a daemon: flags, start, ready, reload, stop.
+ *
+ * Two doors are here.  component_main() does everything for a main() that has
+ * nothing else to do.  A daemon with a loop of its own makes a struct component,
+ * watches one descriptor and calls one function.  The other two doors are
+ * component_flags_parse() in flags.h and component_profiler_start() in profiler.h.
+ */
+#ifndef COMPONENT_COMPONENT_H
+#define COMPONENT_COMPONENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/error.h>
+#include <component/export.h>
+#include <component/flags.h>
+#include <component/log.h>
+
+COMPONENT_BEGIN
+
+struct component;
+struct component_watch;
+struct component_timer;
+struct component_part;
+
+/* How a ready-made part is named in a table: component_controllers and the like. */
+typedef const struct component_part *component_part_fn(void);
+
+/* Signals a daemon may keep for itself in component_main(). */
+enum component_signal {
+	COMPONENT_SIGNAL_TERM = 1 << 0, /* and INT */
+	COMPONENT_SIGNAL_HUP  = 1 << 1,
+	COMPONENT_SIGNAL_USR1 = 1 << 2,
+	COMPONENT_SIGNAL_USR2 = 1 << 3,
+	COMPONENT_SIGNAL_QUIT = 1 << 4,
+	COMPONENT_SIGNAL_PIPE = 1 << 5,
+};
+
+/* A default of the library, or of a part, that this component wants otherwise; as a
+ * person would write it. */
+struct component_default {
+	const char *flag;  /* "graceful-shutdown-timeout" */
+	const char *value; /* "10s" */
+};
+
+/*
+ * struct component_spec - what a daemon says of itself
+ *
+ * Write it with COMPONENT_SPEC, which fills size; what is not named is zero.  The
+ * strings, rows and tables in it are borrowed for as long as the component lives.
+ * All functions run on the component's thread, one at a time, with err to fill
+ * when they return a negative errno.
+ */
+struct component_spec {
+	size_t                          size;
+	const char                     *name;      /* "backend-controller": a-z, 0-9, '-' */
+	const char                     *summary;   /* one sentence for --help */
+	const char                     *version;   /* "1.2.3" */
+	unsigned                        profiling_port; /* 0: ports.h, else 6060 */
+	const struct component_flag    *flags;     /* own rows, or NULL */
+	const struct component_default *defaults;  /* ends with a NULL flag, or NULL */
+	unsigned                        signals;   /* enum component_signal left to the daemon */
+	void                           *data;      /* for component_data() */
+	/* After the parts have started.  On failure it must leave nothing behind;
+	 * stop() is not called then.  It must not fork and return in the child. */
+	int  (*start)(struct component *c, struct component_error *err);
+	/* Options were read again.  On failure it keeps what it had. */
+	int  (*reload)(struct component *c, struct component_error *err);
+	/* Begins to stop, before the parts do, and must not block: what is still
+	 * going on is named by component_hold().  Once, only if start() was well. */
+	void (*stop)(struct component *c);
+	/* Parts that component_main() uses besides its own, NULL at the end; or
+	 * NULL: static component_part_fn *const mine[] = { component_controllers, NULL }; */
+	component_part_fn *const       *parts;
+	/* After parsing, before anything starts (--check-config ends here): the
+	 * values as a whole.  A fault is a person's: exit status 2. */
+	int  (*check)(struct component *c, struct component_error *err);
+};
+
+#define COMPONENT_SPEC(...) { .size = sizeof(struct component_spec), __VA_ARGS__ }
+
+/*
+ * component_main - a whole main(): flags, signals, listeners, loop, exit status
+ *
+ * Makes a component of the spec, with the parts for profiling and health and those
+ * of spec->parts; parses; installs the signal handlers; starts; runs the loop until
+ * it has stopped.  The only function here that prints: --help and the like to
+ * stdout, faults to stderr.
+ *
+ *   returns  the exit status for main(): 0 clean stop or help given, 1 failure at
+ *            start or run time or not finished in time, 2 bad options, 78 bad
+ *            config file
+ *   threads  the main thread; others may be running already
+ *   signals  INT, TERM, HUP, USR1 and PIPE are taken as component_signals_install()
+ *            tells; a second INT or TERM ends the process with _exit(1).  USR2 prints
+ *            every thread's stack to stderr; so does QUIT, and ends with _exit(2), even
+ *            if all threads hang
+ *   fork     never forks; call daemon(3) before it
+ *   source   components/component_main.c
+ */
+COMPONENT_API int component_main(const struct component_spec *spec, int argc, char **argv);
+
+/*
+ * struct component_part - something that plugs into the life of a component
+ *
+ * Every function may be NULL, runs on the component's thread, and gets the state
+ * that init() gave.  start() and stop() must not block for long; stop() is called
+ * once for each start() that was well, in reverse order.
+ */
+struct component_part {
+	size_t      size; /* sizeof(struct component_part) */
+	const char *name; /* "profiling"; no two parts share one */
+	/* From component_use(): makes the state and adds rows.  On failure it leaves
+	 * nothing; free() is not called then. */
+	int  (*init)(struct component *c, void **ret_state, struct component_error *err);
+	/* Opens and binds what must be there before the daemon is ready. */
+	int  (*start)(struct component *c, void *state, struct component_error *err);
+	/* Options were read again.  On failure it keeps what it had. */
+	int  (*reload)(struct component *c, void *state, struct component_error *err);
+	/* Begins to stop; work that goes on is named by component_hold(). */
+	void (*stop)(struct component *c, void *state);
+	void (*free)(void *state); /* from component_free(); the options are gone by then */
+	int  (*check)(struct component *c, void *state, struct component_error *err); /* as in component_spec */
+	bool last_to_stop; /* health and profiling answer until everything else has ended */
+};
+
+/* Ready-made parts (components/). */
+COMPONENT_API const struct component_part *component_profiling(void);
+COMPONENT_API const struct component_part *component_health(void);
+
+/*
+ * component_profiling_add   - the rows about profiling beside a daemon's own
+ * component_profiling_begin - after parsing: start the server, if that is asked for
+ * component_profiling_end   - stop it and free the rows' values
+ *
+ * For a daemon that has a main(), a loop and signals of its own and wants the
+ * options alone: what the part component_profiling() does, without a component.
+ * Reload and USR1 are then the daemon's.
+ *
+ *   port     of the default address 127.0.0.1:PORT; 0: 6060
+ *   log      where the server logs, from any thread; NULL: nowhere
+ *
+ *   returns  add: what component_flags_add() returns, -ENOMEM; begin: 0, off or on
+ *            (see component_profiler_running()), or a negative errno with err
+ *            naming address, reason and way out
+ *   owns     *ret is the caller's until component_profiling_end(), which is called
+ *            after component_flags_free(), since the rows' values are in it; NULL
+ *            is fine
+ *   threads  one; the server has its own
+ *   signals  not from a handler
+ *   fork     after daemon(3) or fork(2): component_after_fork()
+ *   source   components/profiling_rows.c
+ */
+struct component_profiling_rows;
+COMPONENT_API int component_profiling_add(struct component_flags *f, unsigned port,
+	struct component_profiling_rows **ret, struct component_error *err);
+COMPONENT_API int component_profiling_begin(struct component_profiling_rows *p, component_log_fn *log, void *log_arg,
+	struct component_error *err);
+COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
+
+/*
+ * component_new - make a component from what a daemon says of itself
+ *
+ * Adds the spec's rows and the sections Lifecycle and Logging.  Nothing is opened
+ * but the loop's own descriptors; no thread, no signal handler.
+ *
+ *   spec     copied; the strings, rows and tables in it are borrowed for as long
+ *            as the component lives
+ *
+ *   returns  0, or a negative errno with err filled:
+ *              -EINVAL  a fault in the spec or its rows, a fault of the program
+ *              -ENOMEM, -EMFILE, -ENFILE  no room for it
+ *
+ *   owns     the caller frees *ret with component_free()
+ *   threads  the thread that calls is the component's thread: only it may call
+ *            what is not said to be for any thread
+ *   signals  not from a handler; nor is any other call here unless it says so
+ *   fork     a child of fork() has none of the descriptors; there only
+ *            component_free(), component_log() and the getters are of use, and
+ *            component_dispatch() and component_post() answer -EPERM.  But when
+ *            nothing was started yet (daemon(3) after component_parse()), its
+ *            component_start() makes them anew, and the child goes on
+ *   source   libcomponent/component.c
+ */
+COMPONENT_API int component_new(const struct component_spec *spec, struct component **ret, struct component_error *err);
+
+/*
+ * component_use - plug in a part: its init() runs now and adds its rows
+ *
+ * Parts start in the order they were used and stop in reverse.  Before
+ * component_parse() only.
+ *
+ *   part     borrowed for as long as the component lives
+ *   returns  0; -EEXIST: a part of that name is there; -EBUSY: too late;
+ *            -EINVAL, -ENOMEM; or what init() said, with err filled
+ *   source   libcomponent/component.c
+ */
+COMPONENT_API int component_use(struct component *c, const struct component_part *part, struct component_error *err);
+
+/*
+ * component_parse - options into variables, then the check() of spec and parts
+ *
+ *   returns  0: go on
+ *            1: --help and the like: print component_flags_output(), leave with 0
+ *            a negative errno: print err->text to stderr and leave with the
+ *            status that component_finished() gives: 2, or 78 for a config file
+ *   source   libcomponent/component.c
+ */
+COMPONENT_API int component_parse(struct component *c, int argc, char **argv, struct component_error *err);
+
+/*
+ * component_start - start the parts, then the daemon itself
+ *
+ * Opens the log file, starts the parts in order, writes the pid file and calls
+ * spec.start.  Whatever fails, all that had started is stopped again, in reverse.
+ * A stop that is asked for meanwhile, by a signal too, ends it early: it returns
+ * 0 and the next component_dispatch() goes on with the stop.
+ *
+ *   returns  0, or a negative errno with err filled; then component_finished()
+ *            gives status 1
+ *   fork     daemon(3) belongs before it; start() that forks and returns in the
+ *            child is an error there
+ *   source   libcomponent/lifecycle.c
+ */
+COMPONENT_API int component_start(struct component *c, struct component_error *err);
+
+/*
+ * component_fd - the one descriptor to watch for reading (poll, epoll, ...)
+ *
+ * Ready means: call component_dispatch().  Level-triggered; belongs to the
+ * component, so it is not to be read, changed or closed.
+ */
+COMPONENT_API int component_fd(const struct component *c);
+
+/*
+ * component_dispatch - do what is ready, never block
+ *
+ * Runs due timers, posted functions and watches, and moves the component on: a
+ * stop or reload that was asked for happens here.  May be called at any time.
+ *
+ *     while (!component_finished(c, &status)) {
+ *             poll(&(struct pollfd) { component_fd(c), POLLIN, 0 }, 1, -1);
+ *             component_dispatch(c);
+ *     }
+ *
+ *   returns  0; -EPERM: in a child of fork(); -EBUSY: called from a callback of
+ *            its own; another negative errno from epoll_wait(2)
+ *   threads  the component's
+ *   source   libcomponent/lifecycle.c, libcomponent/loop.c
+ */
+COMPONENT_API int component_dispatch(struct component *c);
+
+/*
+ * component_reload - read environment and config file again, tell everybody
+ *
+ * Reopens the log file; applies what may change while running; calls reload() of
+ * the parts in order and of the spec.  On a fault in what was read nothing
+ * changes.  When a reload() fails the others still run, and the first failure is
+ * returned.  Tells the service manager.  A HUP does the same and logs a failure.
+ *
+ *   returns  0; -EBUSY: starting, stopping or reloading; or a negative errno
+ *            with err filled, and the daemon goes on either way
+ *   source   libcomponent/lifecycle.c
+ */
+COMPONENT_API int component_reload(struct component *c, struct component_error *err);
+
+/*
+ * component_stop - ask for a graceful stop
+ *
+ * Only asks: the dispatch that follows is not ready any more from then on, waits
+ * --shutdown-delay, calls spec.stop, stops the parts in reverse, waits until all
+ * holds are released, at most --graceful-shutdown-timeout, then stops the parts
+ * that are last_to_stop.  Both times add up: a supervisor must allow for the sum.
+ * Asked again, nothing more happens.
+ *
+ *   threads  any; also from a signal handler
+ *   fork     in a child: nothing happens
+ *   source   libcomponent/lifecycle.c
+ */
+COMPONENT_API void component_stop(struct component *c);
+
+/*
+ * component_fail - log an error and stop gracefully, with exit status 1
+ *
+ *   err      what happened; NULL: nothing is logged
+ *   threads  any
+ *   source   libcomponent/lifecycle.c
+ */
+COMPONENT_API void component_fail(struct component *c, const struct component_error *err);
+
+/*
+ * component_finished - has it ended, and with what exit status
+ *
+ *   c           may be NULL: false
+ *   ret_status  may be NULL; untouched unless it returns true.  0: stopped
+ *               cleanly, or help was given; 1: failed, or not finished in time;
+ *               2 and 78: component_parse() failed
+ *   threads     any
+ */
+COMPONENT_API bool component_finished(const struct component *c, int *ret_status);
+
+/*
+ * component_free - free a component and all that belongs to it
+ *
+ * One that still runs is stopped at once, waiting for nothing.  Signal handlers
+ * that component_signals_install() set are taken back.  While something is held,
+ * by a controller's worker that did not end in time, the memory is not given back:
+ * what works there goes on using the component, until the process ends or it is
+ * released and component_free() called again.
+ *
+ *   c        may be NULL
+ *   threads  the component's; no other may use it any more
+ *   fork     allowed in a child: frees memory and touches nothing of the parent's
+ *   source   libcomponent/component.c
+ */
+COMPONENT_API void component_free(struct component *c);
+
+/* How far it is; what the words mean is told by component_phase_text(). */
+enum component_phase {
+	COMPONENT_PHASE_NEW,      /* made, options not read */
+	COMPONENT_PHASE_PARSED,   /* options read, nothing started */
+	COMPONENT_PHASE_STARTING, /* parts and daemon are starting */
+	COMPONENT_PHASE_RUNNING,  /* all started */
+	COMPONENT_PHASE_DELAYING, /* not ready any more, still doing everything */
+	COMPONENT_PHASE_DRAINING, /* told to stop, waiting for holds */
+	COMPONENT_PHASE_FINISHED, /* over */
+};
+/* Any thread; the answer may be old by the time it arrives. */
+COMPONENT_API enum component_phase component_phase(const struct component *c);
+COMPONENT_API const char *component_phase_text(enum component_phase phase);
+
+/* spec.data; spec.name; the spec as it was copied; the options, owned by the
+ * component.  Any thread. */
+COMPONENT_API void *component_data(const struct component *c);
+COMPONENT_API const char *component_name(const struct component *c);
+COMPONENT_API const struct component_spec *component_spec(const struct component *c);
+COMPONENT_API struct component_flags *component_flags(struct component *c);
+
+/*
+ * component_watch_add - call fn when a descriptor is ready
+ *
+ *   fd       borrowed; remove the watch before closing it, or a copy of the
+ *            descriptor elsewhere (a forked child's) keeps it reporting
+ *   events   EPOLLIN, EPOLLOUT and others of <sys/epoll.h>
+ *   ret      may be NULL when it is never removed by hand
+ *   returns  0; -EEXIST: fd is watched already; -EPERM: such a descriptor (a
+ *            regular file) cannot be watched; -EINVAL, -EBADF, -ENOMEM
+ *   owns     the component; component_watch_remove() or component_free() ends it
+ *   threads  the component's; remove may be called in any callback, its own too,
+ *            and NULL is fine
+ *   source   libcomponent/loop.c
+ */
+typedef void component_fd_fn(struct component *c, int fd, uint32_t events, void *arg);
+typedef void component_fn(struct component *c, void *arg);
+COMPONENT_API int  component_watch_add(struct component *c, int fd, uint32_t events, component_fd_fn *fn, void *arg, struct component_watch **ret);
+COMPONENT_API void component_watch_remove(struct component_watch *w);
+
+/*
+ * component_timer_add - call fn after a time, once or again and again
+ *
+ * By CLOCK_MONOTONIC, which stands still while the machine sleeps.  Periods that
+ * were missed because the loop was busy are one call, and the rhythm is kept.
+ *
+ *   first_ns  nanoseconds until the first call; 0: in the next dispatch
+ *   every_ns  nanoseconds between calls; 0: once
+ *   ret       may be NULL.  With a handle the timer must be removed even after
+ *             its only call; without one it frees itself
+ *   returns   0; -EINVAL: a negative time; -ENOMEM
+ *   owns      the component; component_timer_remove() or component_free() ends it
+ *   threads   as with watches
+ *   source    libcomponent/loop.c
+ */
+COMPONENT_API int  component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg, struct component_timer **ret);
+COMPONENT_API void component_timer_remove(struct component_timer *t);
+
+/*
+ * component_post - have fn called on the component's thread, in order of posting
+ *
+ *   returns  0; -ENOMEM, -EINVAL; -EPERM in a child of fork()
+ *   owns     nothing; what was posted and not called when the component is freed
+ *            is dropped, so arg must not need fn to be freed
+ *   threads  any
+ *   source   libcomponent/loop.c
+ */
+COMPONENT_API int component_post(struct component *c, component_fn *fn, void *arg);
+
+/*
+ * component_hold - work is going on that a graceful stop has to wait for
+ * component_release - it is done
+ *
+ * One release for each hold.  The name tells people what was not finished in
+ * time: `not finished within 25s: <names>`.
+ *
+ *   name     copied
+ *   returns  0; -EINVAL, -ENOMEM; -ESHUTDOWN: too late, everything has ended
+ *   threads  any
+ *   source   libcomponent/lifecycle.c
+ */
+COMPONENT_API int  component_hold(struct component *c, const char *name);
+COMPONENT_API void component_release(struct component *c, const char *name);
+
+/*
+ * component_check_add - one more condition for being ready
+ *
+ * The service manager is told READY when all checks passed for the first time;
+ * /readyz runs them each time it is asked.
+ *
+ *   name     copied; a word, shown as [+]name ok
+ *   fn       returns 0, or a negative errno with err filled; must not block
+ *   returns  0; -EEXIST: a check of that name is there; -EINVAL, -ENOMEM
+ *   owns     the component; checks stay as long as it lives
+ *   threads  the component's
+ *   source   libcomponent/ready.c
+ */
+typedef int component_check_fn(struct component *c, void *arg, struct component_error *err);
+COMPONENT_API int component_check_add(struct component *c, const char *name, component_check_fn *fn, void *arg);
+
+/*
+ * component_checks_run - run all checks now and hear of each
+ *
+ * The first is called "running" and is the component's own: it fails before
+ * everything has started and from the moment a stop was asked for.
+ *
+ *   visit    may be NULL; status is 0 or a negative errno; text is borrowed for
+ *            the call, "" when there is nothing to say
+ *   returns  how many failed
+ *   threads  the component's; others use component_post()
+ *   source   libcomponent/ready.c
+ */
+typedef void component_check_visit_fn(void *arg, const char *name, int status, const char *text);
+COMPONENT_API size_t component_checks_run(struct component *c, component_check_visit_fn *visit, void *arg);
+
+/*
+ * component_log - one log line: a message and "key", "value" pairs
+ *
+ *     component_log(c, COMPONENT_LOG_INFO, "synced", "app", name, NULL);
+ *
+ * Written as --logging-format says, by one write(), to stderr or --log-file.
+ * DEBUG needs -v 1.  Escaped, so that a value cannot make a second line; a line
+ * of more than 4096 bytes is cut and ends in "...".  A failure to write is never
+ * the caller's: lines lost are counted and the count is logged later.
+ *
+ *   threads  any; errno is kept; nothing is allocated
+ *   fork     in a child too; a --log-file is opened there anew
+ *   source   libcomponent/log.c
+ */
+COMPONENT_API void component_log(struct component *c, enum component_log_level level, const char *message, ...)
+	__attribute__((sentinel));
+/* The same as a component_log_fn, to be handed on; c is a struct component *. */
+COMPONENT_API void component_log_write(void *c, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t field_count);
+
+/*
+ * component_signals_install - let signals drive the component
+ *
+ * component_main() calls it; a daemon with a loop of its own may.  INT and TERM
+ * stop gracefully and, the second time, exit with status 1 at once; HUP reloads;
+ * USR1 calls what component_on_signal() set; PIPE does nothing.  The handlers
+ * only count and write to an eventfd that a thread "component-sig" reads, so a
+ * second TERM, or the end of the graceful time, ends a daemon whose loop hangs.
+ *
+ * Left alone: what spec.signals names; a signal that has a handler already (one
+ * log line says so); HUP and INT when they are ignored (nohup, background jobs);
+ * QUIT and USR2, which only component_main() takes.
+ *
+ *   returns  0; -EBUSY: another component of the process has them; or a negative
+ *            errno with err filled when the thread cannot be started
+ *   threads  the component's; one component of a process at a time
+ *   fork     in a child the handlers are set back to their defaults; nothing is
+ *            blocked or ignored in programs that it runs
+ *   source   libcomponent/signals.c
+ */
+COMPONENT_API int component_signals_install(struct component *c, struct component_error *err);
+
+/*
+ * component_on_signal - what a signal does that has no meaning of its own
+ *
+ *   signal   COMPONENT_SIGNAL_USR1
+ *   fn       called on the component's thread, not in a handler; NULL: nothing
+ *   returns  0; -EINVAL: a signal that cannot be had
+ *   threads  the component's
+ *   source   libcomponent/lifecycle.c
+ */
+COMPONENT_API int component_on_signal(struct component *c, enum component_signal signal, component_fn *fn, void *arg);
+
+/*
+ * component_set_verbosity - what -v says, until the next reload
+ *
+ *   returns  0; -ERANGE: not a verbosity; nothing has changed
+ *   threads  the component's
+ *   source   libcomponent/component.c
+ */
+COMPONENT_API int component_set_verbosity(struct component *c, int64_t verbosity);
+
+/* The library's version, "1.2.3"; a constant. */
+COMPONENT_API const char *component_version(void);
+
+COMPONENT_END
+
+#endif

@@ -1,0 +1,294 @@
+/*
+ * log.c - log lines out of the process, from any thread, without a lock.
+ *
+ * A line is made on the stack and leaves by one write() of at most PIPE_BUF
+ * bytes, so lines of threads, and of processes that share the descriptor, do not
+ * mix, and no thread waits for another's line.
+ *
+ * What surprises: reopening keeps the descriptor's number (dup3 over it), so a
+ * thread that is just writing needs no lock either.  A line that cannot be
+ * written is counted, and the count is told by the next one that can.  SIGPIPE
+ * is held back around the write: in a daemon that has left it at its default, a
+ * reader of the log that went away must not end the daemon.
+ *
+ * After fork() the child's file is closed; its next line opens it by name again.
+ *
+ * Why not stdio or syslog(): both lock, and a child forked meanwhile never gets
+ * that lock; stdio also allocates.
+ *
+ * Tests: tests/test_log.c.
+ */
+#include <config.h>
+
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fd.h"
+
+#define LOG_FILE_MODE 0644 /* less the umask */
+
+static int
+file_open(const char *path)
+{
+	/* Not blocking while it opens: a FIFO without a reader is an error, not
+	 * a daemon that hangs. */
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		LOG_FILE_MODE);
+	int flags;
+
+	fd = fd_keep(fd);
+	if (fd < 0)
+		return fd;
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	return fd;
+}
+
+void
+log_init(struct log *log)
+{
+	*log = (struct log) { .level = COMPONENT_LOG_INFO, .format = LOG_TEXT, .fd = STDERR_FILENO };
+}
+
+/* The daemon may change its directory later, daemon(3) does. */
+static char *
+absolute(const char *path)
+{
+	char  cwd[PATH_MAX];
+	char *result = NULL;
+
+	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		return strdup(path);
+	if (asprintf(&result, "%s/%s", cwd, path) < 0)
+		return NULL;
+	return result;
+}
+
+int
+log_open(struct log *log, const char *path, struct component_error *err)
+{
+	char *copy = NULL;
+	int   fd;
+
+	log_close(log);
+	if (!path || !path[0])
+		return 0;
+	copy = absolute(path);
+	if (!copy)
+		return -ENOMEM;
+	fd = file_open(copy);
+	if (fd < 0) {
+		component_error_set(err,
+			"option '--log-file': cannot open '%s': %s; name a file in a directory "
+			"this user may write to, or leave the option out for stderr",
+			copy, strerror(-fd));
+		free(copy);
+		return fd;
+	}
+	log->path = copy;
+	log->fd = fd;
+	return 0;
+}
+
+int
+log_reopen(struct log *log, struct component_error *err)
+{
+	int fd, moved;
+
+	if (!log->path)
+		return 0;
+	fd = file_open(log->path);
+	if (fd < 0) {
+		component_error_set(err, "log file '%s' cannot be opened again: %s; going on with the old one",
+			log->path, strerror(-fd));
+		return fd;
+	}
+	if (log->fd == LOG_FD_CLOSED) {
+		log->fd = fd;
+		return 0;
+	}
+	moved = dup3(fd, log->fd, O_CLOEXEC);
+	if (moved < 0)
+		moved = -errno;
+	close(fd);
+	return moved < 0 ? moved : 0;
+}
+
+void
+log_close(struct log *log)
+{
+	int fd = log->fd;
+
+	log->fd = STDERR_FILENO;
+	if (log->path && fd > STDERR_FILENO)
+		close(fd);
+	free(log->path);
+	log->path = NULL;
+}
+
+void
+log_fork_child(struct log *log)
+{
+	int fd = log->fd;
+
+	if (!log->path || fd == LOG_FD_CLOSED)
+		return;
+	log->fd = LOG_FD_CLOSED;
+	close(fd);
+}
+
+/* ---- writing ---- */
+
+/* In a forked child the first line opens the file; of racing threads one wins. */
+static int
+log_fd(struct log *log)
+{
+	int fd = log->fd;
+	int closed = LOG_FD_CLOSED;
+
+	if (fd != LOG_FD_CLOSED)
+		return fd;
+	fd = file_open(log->path);
+	if (fd < 0)
+		return fd;
+	if (atomic_compare_exchange_strong(&log->fd, &closed, fd))
+		return fd;
+	close(fd);
+	return closed;
+}
+
+struct pipe_guard {
+	sigset_t before;
+	bool     pending;
+};
+
+static void
+pipe_guard_enter(struct pipe_guard *g)
+{
+	sigset_t only, pending;
+
+	sigemptyset(&only);
+	sigaddset(&only, SIGPIPE);
+	sigemptyset(&pending);
+	sigpending(&pending);
+	g->pending = sigismember(&pending, SIGPIPE) == 1;
+	pthread_sigmask(SIG_BLOCK, &only, &g->before);
+}
+
+/* Takes back the SIGPIPE that our own write raised, and no other. */
+static void
+pipe_guard_leave(struct pipe_guard *g, bool raised)
+{
+	static const struct timespec now = { 0, 0 };
+	sigset_t                     only;
+
+	sigemptyset(&only);
+	sigaddset(&only, SIGPIPE);
+	if (raised && !g->pending)
+		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &g->before, NULL);
+}
+
+/* Bytes written, which may be fewer, or a negative errno. */
+static ssize_t
+write_guarded(int fd, const char *buf, size_t size)
+{
+	struct pipe_guard guard;
+	ssize_t           result;
+
+	pipe_guard_enter(&guard);
+	do
+		result = write(fd, buf, size);
+	while (result < 0 && errno == EINTR);
+	if (result < 0)
+		result = -errno;
+	pipe_guard_leave(&guard, result == -EPIPE);
+	return result;
+}
+
+static bool
+line_out(struct log *log, const char *buf, size_t size)
+{
+	char    newline = '\n';
+	int     fd = log_fd(log);
+	ssize_t wrote;
+
+	if (fd < 0)
+		return false;
+	/* A disk that was full left half a line: begin on a new one. */
+	if (log->torn && write_guarded(fd, &newline, 1) == 1)
+		log->torn = false;
+	wrote = write_guarded(fd, buf, size);
+	if (wrote > 0 && (size_t)wrote < size)
+		log->torn = true;
+	return wrote == (ssize_t)size;
+}
+
+static int64_t
+unix_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+/* The lines that got lost before are told when one gets through. */
+static void
+tell_lost(struct log *log)
+{
+	struct component_log_field field = { "lines", NULL };
+	char                       number[16], buf[LOG_LINE_MAX];
+	unsigned                   lost = atomic_exchange(&log->lost, 0);
+
+	if (!lost)
+		return;
+	snprintf(number, sizeof(number), "%u", lost);
+	field.value = number;
+	if (!line_out(log, buf, log_line(buf, (enum log_format)log->format, unix_ms(),
+			COMPONENT_LOG_WARNING, "log lines were lost", &field, 1)))
+		atomic_fetch_add(&log->lost, lost);
+}
+
+void
+log_write(struct log *log, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t count)
+{
+	char buf[LOG_LINE_MAX];
+	int  saved = errno;
+
+	if ((int)level > log->level)
+		return;
+	if (line_out(log, buf, log_line(buf, (enum log_format)log->format, unix_ms(), level,
+			message, fields, count)))
+		tell_lost(log);
+	else
+		atomic_fetch_add(&log->lost, 1);
+	errno = saved;
+}
+
+void
+log_write_soon(struct log *log, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t count)
+{
+	struct pollfd room = { log_fd(log), POLLOUT, 0 };
+
+	/* A pipe says POLLOUT when PIPE_BUF bytes fit, which is a whole line. */
+	if (poll(&room, 1, LOG_ROOM_WAIT_MS) == 1)
+		log_write(log, level, message, fields, count);
+	else
+		atomic_fetch_add(&log->lost, 1);
+}

@@ -1,0 +1,147 @@
+/*
+ * cpu_proc.c - what /proc tells of this process and its threads.
+ *
+ * What a stranger would get wrong:
+ * - opendir(3) and fopen(3) take memory from malloc; this runs while malloc may be
+ *   what is being looked at.  So it is open, getdents64 and read.
+ * - A daemon that has closed its standard descriptors must not find ours there, nor
+ *   a child that it forks: own_fd.c.
+ * - Threads of ours are told by their names: they block every signal, and a timer
+ *   for one would only take a place in the signal queue.
+ *
+ * Tests: tests/test_cpu_guest.c.
+ */
+#include <config.h>
+
+#include "cpu_proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "own_fd.h"
+
+#define OWN_NAME     "component-"
+#define LINE_BYTES   128 /* of /proc/PID/status: the lines that are wanted are shorter */
+
+static ssize_t
+proc_read(const char *path, char *buf, size_t size)
+{
+	int     fd = own_fd_open(path, O_RDONLY, 0);
+	ssize_t got;
+
+	if (fd < 0)
+		return -1;
+	got = read(fd, buf, size - 1);
+	own_fd_close(fd);
+	buf[got > 0 ? got : 0] = '\0';
+	return got;
+}
+
+/*
+ * What stands behind a key in a status file, as "\nKey:"; false: not there.  The file
+ * has a line with all groups of the user, so it may be long.
+ */
+static bool
+status_find(const char *path, const char *key, char value[LINE_BYTES])
+{
+	char    buf[1024 + LINE_BYTES + 1];
+	size_t  kept = 0;
+	char   *at = NULL;
+	ssize_t got = 0;
+	int     fd = own_fd_open(path, O_RDONLY, 0);
+
+	if (fd < 0)
+		return false;
+	while (!at && (got = read(fd, buf + kept, sizeof(buf) - kept - 1)) > 0) {
+		got += (ssize_t)kept;
+		buf[got] = '\0';
+		at = strstr(buf, key);
+		if (at && !strchr(at + 1, '\n'))
+			at = NULL; /* not whole yet */
+		kept = got > LINE_BYTES ? LINE_BYTES : (size_t)got;
+		if (!at)
+			memmove(buf, buf + got - kept, kept);
+	}
+	own_fd_close(fd);
+	if (at)
+		snprintf(value, LINE_BYTES, "%.*s", LINE_BYTES - 1, at + strlen(key));
+	return at != NULL;
+}
+
+int
+cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg)
+{
+	_Alignas(8) char buf[4096];
+	struct dirent64 *d;
+	long             got, at;
+	pid_t            tid;
+	int              fd, err = 0;
+
+	fd = own_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < got; at += d->d_reclen) {
+			d = (struct dirent64 *)(buf + at);
+			tid = (pid_t)strtol(d->d_name, NULL, 10);
+			if (tid > 0)
+				fn(arg, tid);
+		}
+	}
+	if (got < 0)
+		err = -errno;
+	own_fd_close(fd);
+	return err;
+}
+
+bool
+cpu_proc_is_ours(void)
+{
+	char    link[16];
+	ssize_t len = readlink("/proc/self", link, sizeof(link) - 1);
+
+	if (len <= 0)
+		return true; /* what is wrong is found out by opening it */
+	link[len] = '\0';
+	return strtol(link, NULL, 10) == (long)syscall(SYS_getpid);
+}
+
+bool
+cpu_proc_is_own(pid_t tid)
+{
+	char path[64], name[32];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)tid);
+	return proc_read(path, name, sizeof(name)) > 0 && strncmp(name, OWN_NAME, strlen(OWN_NAME)) == 0;
+}
+
+bool
+cpu_proc_blocks(pid_t tid, int signal_number)
+{
+	char path[64], value[LINE_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	return status_find(path, "\nSigBlk:", value) && strtoull(value, NULL, 16) >> (signal_number - 1) & 1;
+}
+
+int
+cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit)
+{
+	char  value[LINE_BYTES];
+	char *at;
+
+	if (!status_find("/proc/self/status", "\nSigQ:", value))
+		return -ENOENT;
+	*ret_queued = strtoul(value, &at, 10);
+	if (*at != '/')
+		return -ENOENT;
+	*ret_limit = strtoul(at + 1, NULL, 10);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/*
+ * cpu_proc.h - what /proc tells of this process and its threads.
+ *
+ * No memory is allocated; descriptors are closed again and are never 0, 1 or 2.
+ */
+#ifndef COLLECT_CPU_PROC_H
+#define COLLECT_CPU_PROC_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef void cpu_proc_thread_fn(void *arg, pid_t tid);
+
+/* Calls fn for every thread.  0 or a negative errno. */
+int  cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg);
+/* Does /proc number processes as we do, or is it another pid namespace's? */
+bool cpu_proc_is_ours(void);
+/* Is it a thread of the library? */
+bool cpu_proc_is_own(pid_t tid);
+/* Does the thread block the signal? */
+bool cpu_proc_blocks(pid_t tid, int signal_number);
+/* Signals queued for this user, and RLIMIT_SIGPENDING.  0 or -ENOENT. */
+int  cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit);
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * cpu_signal.c - the handler behind the CPU timers, from signal to ring.
+ *
+ * The handler takes no lock, allocates nothing, calls nothing that the loader
+ * might have to bind first, and touches no errno.  It finds out by the signal's
+ * value whose timer it was, walks the interrupted stack and adds it to the ring.
+ * Its stack: STACK_FRAMES_MAX pcs, 1 KiB, and some hundred bytes.
+ *
+ * What a stranger would get wrong:
+ * - The handler is never removed.  A signal may be queued when its timer is
+ *   deleted, and the default of SIGPROF and of real-time signals is to kill.
+ *   Disabled, the handler returns at once.
+ * - Before memory that handlers use is unmapped, those at work must have ended:
+ *   they count themselves in before they look whether they may go on, and
+ *   disabling forbids before it looks at the count.
+ * - A SIGPROF that is not from our timers is none of our business.  Ours was not
+ *   there to be replaced, so there is nobody to pass it on to; it is ignored.
+ *
+ * Why not always a real-time signal: strace, gdb and people know SIGPROF.
+ *
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
+ */
+#include <config.h>
+
+#include "cpu_signal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "cpu_ring.h"
+#include "cpu_timers.h"
+#include "free_signal.h"
+#include "stack_table.h"
+#include "unwind.h"
+#include "unwind_remote.h"
+
+/* How long disabling waits for handlers at work, which take microseconds unless
+ * their thread gets no processor. */
+#define QUIET_WAIT_STEPS 2000
+#define QUIET_STEP_NS    1000000L
+
+static struct {
+	_Atomic int      enabled;
+	_Atomic int      at_work;
+	_Atomic uint64_t longest_ns, sum_ns, count;
+	int              number; /* 0: none installed yet */
+} sampler;
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* BEGIN SIGNAL CONTEXT */
+
+static __attribute__((noinline)) void
+sample_take(const siginfo_t *info, const void *context)
+{
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	struct cpu_sample  s;
+	struct unwind_regs regs;
+	int                truncated = 0;
+
+	if (!cpu_timers_expired(info, &s.slot, &s.weight))
+		return;
+	unwind_regs_from_ucontext(&regs, context);
+	s.pcs = pcs;
+	s.count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+	s.truncated = truncated;
+	cpu_ring_add(&s);
+}
+
+/* The stack itself instead of its walk, for a thread of ours to walk. */
+static __attribute__((noinline)) void /* not both on one stack */
+sample_copy(const siginfo_t *info, const void *context)
+{
+	uintptr_t         words[UNWIND_REMOTE_WORDS];
+	struct cpu_sample s = { .pcs = words, .count = UNWIND_REMOTE_WORDS };
+	size_t            bytes;
+
+	if (!cpu_timers_expired(info, &s.slot, &s.weight))
+		return;
+	bytes = unwind_remote_take(context, words);
+	if (bytes > 0) {
+		cpu_ring_add_copy(&s, words[CFI_REG_SP], bytes);
+		return;
+	}
+	s.pcs = &words[UNWIND_REMOTE_WORDS - 1]; /* no stack: the pc alone */
+	s.count = 1;
+	s.truncated = true;
+	cpu_ring_add(&s);
+}
+
+static void
+time_note(uint64_t took)
+{
+	uint64_t longest = atomic_load_explicit(&sampler.longest_ns, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&sampler.sum_ns, took, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sampler.count, 1, memory_order_relaxed);
+	while (took > longest && !atomic_compare_exchange_weak_explicit(&sampler.longest_ns, &longest, took,
+									memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+static void
+on_signal(int number, siginfo_t *info, void *context)
+{
+	int64_t begin;
+
+	(void)number;
+	atomic_fetch_add(&sampler.at_work, 1);
+	if (atomic_load(&sampler.enabled)) {
+		begin = now_ns();
+		if (unwind_remote_used())
+			sample_copy(info, context);
+		else
+			sample_take(info, context);
+		time_note((uint64_t)(now_ns() - begin));
+	}
+	atomic_fetch_sub(&sampler.at_work, 1);
+}
+
+/* END SIGNAL CONTEXT */
+
+bool
+cpu_signal_ours(int number)
+{
+	return free_signal_is(number, on_signal);
+}
+
+int
+cpu_signal_install(int *ret_signal)
+{
+	int number = sampler.number;
+
+	if (!cpu_signal_ours(number))
+		number = free_signal_take(SIGPROF, on_signal);
+	if (number < 0)
+		return number;
+	sampler.number = number;
+	*ret_signal = number;
+	return 0;
+}
+
+void
+cpu_signal_name(int number, char *buf, size_t size)
+{
+	if (number == SIGPROF)
+		snprintf(buf, size, "SIGPROF");
+	else if (number == SIGRTMAX)
+		snprintf(buf, size, "SIGRTMAX");
+	else
+		snprintf(buf, size, "SIGRTMAX-%d", SIGRTMAX - number);
+}
+
+/*
+ * Everything the handler calls is called once here, so that what is bound lazily
+ * is bound outside of it.
+ */
+static void
+rehearse(void)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	int                truncated;
+
+	time_note((uint64_t)(now_ns() - now_ns()) & 0); /* cleared again by the caller */
+	unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+}
+
+void
+cpu_signal_enable(void)
+{
+	rehearse();
+	atomic_store(&sampler.longest_ns, 0);
+	atomic_store(&sampler.sum_ns, 0);
+	atomic_store(&sampler.count, 0);
+	atomic_store(&sampler.enabled, 1);
+}
+
+bool
+cpu_signal_disable(void)
+{
+	const struct timespec step = { 0, QUIET_STEP_NS };
+	int                   i;
+
+	atomic_store(&sampler.enabled, 0);
+	for (i = 0; i < QUIET_WAIT_STEPS && atomic_load(&sampler.at_work) > 0; i++)
+		nanosleep(&step, NULL);
+	return atomic_load(&sampler.at_work) == 0;
+}
+
+void
+cpu_signal_forked(void)
+{
+	atomic_store(&sampler.enabled, 0);
+	atomic_store(&sampler.at_work, 0);
+}
+
+uint64_t
+cpu_signal_mean_ns(void)
+{
+	uint64_t count = atomic_load(&sampler.count);
+
+	return count ? atomic_load(&sampler.sum_ns) / count : 0;
+}
+
+uint64_t
+cpu_signal_longest_ns(void)
+{
+	return atomic_load(&sampler.longest_ns);
+}

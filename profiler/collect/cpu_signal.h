@@ -1,0 +1,29 @@
+/*
+ * cpu_signal.h - the handler behind the CPU timers.
+ */
+#ifndef COLLECT_CPU_SIGNAL_H
+#define COLLECT_CPU_SIGNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Picks a signal and installs the handler: SIGPROF if it is at its default, else
+ * a free real-time signal.  0 or -EBUSY. */
+int  cpu_signal_install(int *ret_signal);
+/* Has nobody replaced the handler since? */
+bool cpu_signal_ours(int signal_number);
+/* "SIGPROF" or "SIGRTMAX-3". */
+void cpu_signal_name(int signal_number, char *buf, size_t size);
+/* From now on samples go to the ring. */
+void cpu_signal_enable(void);
+/* From now on they do not.  False: a handler is still at work after some seconds,
+ * and what it writes to must stay where it is. */
+bool cpu_signal_disable(void);
+/* In a forked child: no handler of the parent's other threads is at work here. */
+void cpu_signal_forked(void);
+/* What handlers have taken since enabled, on the clock: without a processor, too. */
+uint64_t cpu_signal_mean_ns(void);
+uint64_t cpu_signal_longest_ns(void);
+
+#endif

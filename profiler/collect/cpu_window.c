@@ -1,0 +1,153 @@
+/*
+ * cpu_window.c - what one window has counted, and the profile it becomes.
+ *
+ * A table from stack to periods, by open addressing, at most half full; a window of
+ * hours holds each stack once.  Without memory to grow it fills up to the brim, and
+ * then counts as lost what it has no place for.
+ *
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
+ */
+#include <config.h>
+
+#include "cpu_window.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "cpu_signal.h"
+#include "stack_table.h"
+#include "unwind.h"
+
+#define COUNTS_FIRST 256 /* stacks of a window before it grows; a power of two */
+
+static struct cpu_count *
+count_find(struct cpu_count *counts, size_t capacity, uint32_t stack)
+{
+	size_t i = (stack * 2654435761U) & (capacity - 1);
+
+	while (counts[i].stack && counts[i].stack != stack)
+		i = (i + 1) & (capacity - 1);
+	return &counts[i];
+}
+
+static int
+counts_grow(struct cpu_window *w)
+{
+	size_t        capacity = w->capacity ? w->capacity * 2 : COUNTS_FIRST, i;
+	struct cpu_count *counts;
+
+	counts = mmap(NULL, capacity * sizeof(*counts), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (counts == MAP_FAILED)
+		return -ENOMEM;
+	for (i = 0; i < w->capacity; i++)
+		if (w->counts[i].stack)
+			*count_find(counts, capacity, w->counts[i].stack) = w->counts[i];
+	if (w->counts)
+		munmap(w->counts, w->capacity * sizeof(*counts));
+	w->counts = counts;
+	w->capacity = capacity;
+	return 0;
+}
+
+void
+cpu_window_count(struct cpu_window *w, uint32_t stack, uint64_t periods)
+{
+	struct cpu_count *c;
+
+	if (w->used >= w->capacity / 2 && counts_grow(w) < 0 && w->used + 1 >= w->capacity) {
+		w->lost += periods;
+		return;
+	}
+	c = count_find(w->counts, w->capacity, stack);
+	if (!c->stack) {
+		stack_table_ref(stack);
+		c->stack = stack;
+		w->used++;
+	}
+	c->periods += periods;
+	w->periods += periods;
+}
+
+struct cpu_window *
+cpu_window_new(void)
+{
+	struct cpu_window *w;
+
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED)
+		return NULL;
+	if (counts_grow(w) < 0) {
+		munmap(w, sizeof(*w));
+		return NULL;
+	}
+	return w;
+}
+
+void
+cpu_window_free(struct cpu_window *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->capacity; i++)
+		if (w->counts[i].stack)
+			stack_table_unref(w->counts[i].stack);
+	munmap(w->counts, w->capacity * sizeof(*w->counts));
+	munmap(w, sizeof(*w));
+}
+
+static void
+window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struct profile *p)
+{
+	char name[32];
+
+	cpu_signal_name(facts->signal_number, name, sizeof(name));
+	profile_comment(p, "samples: %llu", (unsigned long long)(w->periods + w->lost));
+	profile_comment(p, "lost samples: %llu", (unsigned long long)w->lost);
+	profile_comment(p, "truncated stacks: %llu", (unsigned long long)w->truncated);
+	profile_comment(p, "unwinder: %s", unwind_name());
+	profile_comment(p, "signal: %s", name);
+	profile_comment(p, "mean handler: %llu ns", (unsigned long long)cpu_signal_mean_ns());
+	profile_comment(p, "longest handler: %llu ns", (unsigned long long)cpu_signal_longest_ns());
+	if (w->no_slot_max)
+		profile_comment(p, "%u threads not sampled: %s", w->no_slot_max, facts->no_slot_why);
+	if (w->blocking_max)
+		profile_comment(p, "%u threads not sampled: they block %s; their time is [lost samples]",
+				w->blocking_max, name);
+}
+
+int
+cpu_window_profile(const struct cpu_window *w, int64_t end_ns, const struct cpu_facts *facts, struct profile *ret)
+{
+	struct profile        p;
+	struct profile_sample s = { 0 };
+	size_t                i;
+	int                   err = 0;
+
+	profile_init(&p, "profile");
+	p.types[0] = (struct profile_type){ "samples", "count" };
+	p.types[1] = (struct profile_type){ "cpu", "nanoseconds" };
+	p.type_count = 2;
+	p.period_type = p.types[1];
+	p.period = w->period_ns;
+	p.time_ns = w->time_ns;
+	p.duration_ns = end_ns - w->begin_ns;
+	p.lost = w->lost;
+	p.truncated = w->truncated;
+	window_comments(w, facts, &p);
+	for (i = 0; err == 0 && i <= w->capacity; i++) {
+		s.stack = i < w->capacity ? w->counts[i].stack : STACK_PSEUDO_LOST;
+		s.values[0] = (int64_t)(i < w->capacity ? w->counts[i].periods : w->lost);
+		s.values[1] = s.values[0] * w->period_ns;
+		if (s.values[0] == 0)
+			continue;
+		stack_table_ref(s.stack);
+		err = profile_add(&p, &s);
+	}
+	if (err < 0) {
+		profile_release(&p);
+		return err;
+	}
+	profile_merge(&p);
+	*ret = p;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * free_signal.c - a signal for a handler of ours, taken from nobody.
+ *
+ * What a stranger would get wrong: between the look and the installation another thread
+ * of the daemon may install its own; then that one is put back.
+ *
+ * Tests: tests/test_cpu_guest.c, tests/threads.t.
+ */
+#include <config.h>
+
+#include "free_signal.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+bool
+free_signal_is(int number, free_signal_fn *handler)
+{
+	struct sigaction now;
+
+	return number > 0 && sigaction(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       now.sa_sigaction == handler;
+}
+
+static bool
+install(int number, free_signal_fn *handler)
+{
+	struct sigaction ours = { .sa_sigaction = handler }, before;
+
+	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	sigfillset(&ours.sa_mask);
+	if (sigaction(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
+		return false;
+	if (sigaction(number, &ours, &before) < 0)
+		return false;
+	if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+		return true;
+	sigaction(number, &before, NULL); /* somebody was quicker: put it back */
+	return false;
+}
+
+int
+free_signal_take(int wanted, free_signal_fn *handler)
+{
+	if (install(wanted, handler))
+		return wanted;
+	/* From the top: programs count theirs from SIGRTMIN. */
+	for (int number = SIGRTMAX; number >= SIGRTMIN; number--)
+		if (install(number, handler))
+			return number;
+	return -EBUSY;
+}

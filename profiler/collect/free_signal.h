@@ -1,0 +1,18 @@
+/*
+ * free_signal.h - a signal for a handler of ours, taken from nobody.
+ */
+#ifndef COLLECT_FREE_SIGNAL_H
+#define COLLECT_FREE_SIGNAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+typedef void free_signal_fn(int number, siginfo_t *info, void *context);
+
+/* Is this handler still that of the signal?  0 is the signal of nobody. */
+bool free_signal_is(int number, free_signal_fn *handler);
+/* Installs the handler for wanted if that is at its default, else for a real-time signal
+ * that is.  The number, or -EBUSY.  The handler is never removed. */
+int  free_signal_take(int wanted, free_signal_fn *handler);
+
+#endif

@@ -1,0 +1,459 @@
+/*
+ * heap.c - the heap sampler: what the hooks ask, and what switches it.
+ *
+ * A hook that has used up its thread's countdown asks begin(): is this allocation
+ * a sample?  If so its stack is taken and interned, and the block comes from the
+ * range (heap_range.c), or from the next allocator and its address is noted
+ * (heap_set.c).  Counts are kept by site (heap_site.c) and read by heap_profile.c.
+ *
+ *     hook ─ begin() ─ decide ─ site ─┬─ range: DONE, here is the block
+ *                                     └─ set:   RECORD, then record(block)
+ *     hook ─ release() ── found: counted as freed
+ *
+ * What a stranger would get wrong:
+ * - `busy` in the thread's part is raised for as long as we are in here: what
+ *   allocates meanwhile (a signal handler of the daemon, a fork handler) is passed
+ *   on unsampled and counted as lost.  It is down again before anything of the
+ *   daemon's is called, so that an exception may leave the next operator new.
+ * - A realloc is a new allocation and the end of the old one, also in place: only
+ *   then a live block of n bytes is a sample with the probability for n.
+ * - Every function leaves errno alone unless it fails an allocation.
+ * - Threads of our own are asked about in begin() and never sampled.
+ *
+ * Why not scale sums by their mean size when writing, as Go does: with blocks of
+ * mixed sizes at one site, or a rate that changed, that is biased; a weight for
+ * each sample is not.
+ * Tests: tests/test_heap_truth.c, tests/test_heap.c, tests/heap_guest.t.
+ */
+#include <config.h>
+
+#include "heap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap_bind.h"
+#include "heap_facts.h"
+#include "heap_lock.h"
+#include "heap_range.h"
+#include "heap_rate.h"
+#include "heap_set.h"
+#include "heap_site.h"
+#include "hooks.h"
+#include "own_thread.h"
+#include "stack_table.h"
+#include "unwind.h"
+
+#define OWN_THREAD_GAP  65536 /* bytes until one of our threads asks again */
+#define RATE_DEFAULT    524288 /* bytes; Go's MemProfileRate */
+
+static _Atomic uint64_t rate;
+static _Atomic uint64_t seed;
+static _Atomic uint64_t threads_seeded;
+static _Atomic uint64_t lost;
+static _Atomic uint64_t truncated;
+static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
+static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
+static _Atomic bool     forked;
+static pthread_mutex_t  control = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- one allocation ---- */
+
+static bool
+enter(struct hooks_thread *t)
+{
+	if (t->busy) {
+		atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+		return false;
+	}
+	t->busy = 1;
+	atomic_signal_fence(memory_order_seq_cst);
+	return true;
+}
+
+static void
+leave(struct hooks_thread *t)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	t->busy = 0;
+}
+
+static void
+thread_seed(struct hooks_thread *t)
+{
+	uint64_t x = atomic_load(&seed) + 0x9e3779b97f4a7c15ULL * (1 + atomic_fetch_add(&threads_seeded, 1));
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	t->random = (x ^ x >> 31) | 1;
+}
+
+/* Is an allocation, already taken off the countdown, a sample?  Its weight then. */
+static bool
+decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
+{
+	uint64_t now = atomic_load_explicit(&rate, memory_order_relaxed);
+
+	if (t->random == 0)
+		thread_seed(t);
+	if (t->rate == 0) { /* the first gap of this thread */
+		t->rate = now;
+		t->left = heap_gap(now, &t->random) - (int64_t)size;
+		if (t->left >= 0)
+			return false;
+	}
+	*ret_weight = heap_weight(size, t->rate);
+	t->rate = now;
+	t->left = heap_gap(now, &t->random);
+	return true;
+}
+
+/* The stack of a call, with one reference. */
+static uint32_t
+stack_of(const struct hooks_call *c)
+{
+	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	unsigned           count;
+	int                cut = 0;
+
+	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut);
+	if (cut)
+		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
+	return stack_table_add(pcs, count);
+}
+
+/* What could not be counted gives its stack back. */
+static void
+give_up(const struct heap_block *b)
+{
+	if (b->site == 0)
+		stack_table_unref(b->stack);
+	atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+}
+
+/* A sample's block with its stack and weight; false: pass. */
+static bool
+sample(struct hooks_call *c, struct heap_block *ret)
+{
+	struct hooks_thread *t = c->thread;
+
+	if (own_thread_is()) {
+		t->left = OWN_THREAD_GAP;
+		t->rate = 0;
+		return false;
+	}
+	if (heap_lock_is_child()) {
+		heap_lock_fork_unseen();
+		heap_forked();
+		return false;
+	}
+	if (c->size > PTRDIFF_MAX) {
+		t->rate = 0; /* such a size has left nonsense in the countdown */
+		t->left = -1;
+		return false;
+	}
+	if (!decide(t, c->size, &ret->weight))
+		return false;
+	ret->size = c->size;
+	ret->site = 0;
+	ret->stack = stack_of(c);
+	return true;
+}
+
+static int
+on_begin(struct hooks_call *c)
+{
+	struct heap_block b;
+	int               answer = HOOKS_PASS;
+
+	if ((c->align & (c->align - 1)) != 0 || !enter(c->thread))
+		return HOOKS_PASS; /* a bad alignment is the next one's to judge */
+	if (!sample(c, &b))
+		goto out;
+	c->stack = b.stack;
+	c->weight = b.weight;
+	answer = HOOKS_RECORD;
+	if (heap_mode() == HEAP_SET)
+		goto out;
+	c->result = heap_range_allocate(c->align, c->name == HOOKS_calloc, &b);
+	answer = c->result ? HOOKS_DONE : HOOKS_PASS;
+	if (!c->result)
+		give_up(&b);
+out:
+	leave(c->thread);
+	return answer;
+}
+
+static void
+on_record(struct hooks_call *c)
+{
+	struct heap_block b = { .size = c->size, .weight = c->weight, .stack = c->stack };
+	bool              entered = enter(c->thread);
+
+	if (!c->result)
+		stack_table_unref(b.stack); /* nothing was allocated */
+	else if (!entered || !heap_set_add(c->result, &b))
+		give_up(&b);
+	if (entered)
+		leave(c->thread);
+}
+
+/* ---- realloc ---- */
+
+typedef void *malloc_fn(size_t size);
+typedef void *realloc_fn(void *block, size_t size);
+typedef void  free_fn(void *block);
+typedef size_t usable_fn(void *block);
+
+static void *
+next(enum hooks_name name)
+{
+	return component_hooks.next[name];
+}
+
+/* Range: the old block, the new one, or both are in it. */
+static int
+reallocate_in_range(struct hooks_call *c, bool sampled, struct heap_block *b)
+{
+	struct heap_block old;
+	uintptr_t         start;
+	size_t            size, keep;
+	bool              was;
+
+	heap_range_bounds(&start, &size);
+	was = c->old && (uintptr_t)c->old - start < size;
+	if (was && !heap_range_find(c->old, &old))
+		old.size = 0;
+	if (was && c->size == 0) { /* as glibc's: frees, and says NULL */
+		heap_range_release(c->old);
+		c->result = NULL;
+		return HOOKS_DONE;
+	}
+	if (was && sampled && (c->result = heap_range_resize(c->old, b)) != NULL)
+		return HOOKS_DONE;
+	c->result = sampled ? heap_range_allocate(0, false, b) : NULL;
+	if (sampled && !c->result)
+		give_up(b);
+	if (!was && !c->result)
+		return HOOKS_PASS;
+	if (!c->result)
+		c->result = ((malloc_fn *)next(HOOKS_malloc))(c->size);
+	if (!c->result || !c->old)
+		return HOOKS_DONE;
+	keep = was ? old.size : ((usable_fn *)next(HOOKS_malloc_usable_size))(c->old);
+	memcpy(c->result, c->old, keep < c->size ? keep : c->size);
+	if (was)
+		heap_range_release(c->old);
+	else
+		((free_fn *)next(HOOKS_free))(c->old);
+	return HOOKS_DONE;
+}
+
+/* Set: the entry must be gone before the address can be somebody else's. */
+static int
+reallocate_in_set(struct hooks_call *c, bool sampled, struct heap_block *b)
+{
+	struct heap_block old;
+	bool              was = c->old && heap_set_remove(c->old, &old);
+
+	if (!was && !sampled)
+		return HOOKS_PASS;
+	c->result = ((realloc_fn *)next(HOOKS_realloc))(c->old, c->size);
+	if (sampled && (!c->result || !heap_set_add(c->result, b)))
+		give_up(b);
+	if (!c->result && was && c->size > 0)
+		heap_set_add(c->old, &old); /* failed: the old one lives on */
+	return HOOKS_DONE;
+}
+
+static int
+on_reallocate(struct hooks_call *c)
+{
+	struct heap_block b;
+	bool              entered, sampled;
+	int               answer;
+
+	entered = enter(c->thread);
+	sampled = entered && c->thread->left < 0 && component_hooks.heap_state == HOOKS_ON &&
+		!(c->old && c->size == 0) && sample(c, &b); /* realloc(p, 0) only frees */
+	if (heap_mode() == HEAP_RANGE)
+		answer = reallocate_in_range(c, sampled, &b);
+	else if (heap_mode() == HEAP_SET)
+		answer = reallocate_in_set(c, sampled, &b);
+	else
+		answer = HOOKS_PASS;
+	if (entered)
+		leave(c->thread);
+	return answer;
+}
+
+/* ---- the end of a block ---- */
+
+static int
+on_release(void *block)
+{
+	struct heap_block b;
+
+	if (heap_lock_is_child()) {
+		heap_lock_fork_unseen();
+		heap_forked();
+	}
+	if (heap_mode() == HEAP_RANGE) {
+		heap_range_release(block);
+		return HOOKS_DONE;
+	}
+	return block && heap_set_remove(block, &b) ? HOOKS_RECORD : HOOKS_PASS;
+}
+
+static int
+on_usable(void *block, size_t *ret)
+{
+	struct heap_block b;
+
+	if (heap_mode() != HEAP_RANGE)
+		return heap_set_has(block) ? HOOKS_RECORD : HOOKS_PASS;
+	*ret = heap_range_find(block, &b) ? b.size : 0;
+	return HOOKS_DONE;
+}
+
+/* ---- on and off ---- */
+
+static void
+fork_prepare(void)
+{
+	component_hooks.thread()->busy++;
+	heap_lock_fork_prepare();
+}
+
+static void
+fork_parent(void)
+{
+	heap_lock_fork_parent();
+	component_hooks.thread()->busy--;
+}
+
+static void
+fork_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	heap_lock_fork_child();
+	component_hooks.thread()->busy--;
+	control = fresh; /* another thread may have been changing the rate */
+	heap_forked();
+}
+
+static int64_t
+clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Hands the table our functions and the range; once. */
+static int
+connect_hooks(void)
+{
+	static bool done;
+	uintptr_t   start = 0;
+	size_t      size = UINTPTR_MAX;
+
+	if (done)
+		return 0;
+	if (heap_bind() == HEAP_NONE)
+		return -ENOTSUP;
+	if (pthread_atfork(fork_prepare, fork_parent, fork_child))
+		return -ENOMEM;
+	if (heap_mode() == HEAP_RANGE)
+		heap_range_bounds(&start, &size);
+	component_hooks.begin = on_begin;
+	component_hooks.record = on_record;
+	component_hooks.reallocate = on_reallocate;
+	component_hooks.release = on_release;
+	component_hooks.usable = on_usable;
+	__atomic_store_n(&component_hooks.range_size, size, __ATOMIC_RELEASE);
+	__atomic_store_n(&component_hooks.range_start, start, __ATOMIC_RELEASE);
+	if (!atomic_load(&seed))
+		atomic_store(&seed, (uint64_t)clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 32);
+	done = true;
+	return 0;
+}
+
+int
+heap_set_rate(uint64_t bytes)
+{
+	int r = 0;
+
+	if (bytes > HEAP_RATE_MAX)
+		bytes = HEAP_RATE_MAX;
+	pthread_mutex_lock(&control);
+	if (bytes > 0)
+		r = connect_hooks();
+	if (r < 0)
+		bytes = 0;
+	if (bytes > 0 && atomic_load(&rate) == 0)
+		atomic_store(&since_ns, clock_ns(CLOCK_REALTIME));
+	atomic_store(&rate, bytes);
+	if (bytes > 0) {
+		atomic_store(&last_rate, bytes);
+		atomic_store(&forked, false);
+	}
+	if (heap_mode() != HEAP_NONE)
+		__atomic_store_n(&component_hooks.heap_state, bytes ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&control);
+	return r;
+}
+
+uint64_t
+heap_rate(void)
+{
+	return atomic_load(&rate);
+}
+
+void
+heap_set_seed(uint64_t s)
+{
+	atomic_store(&threads_seeded, 0);
+	atomic_store(&seed, s);
+}
+
+uint64_t
+heap_lost(void)
+{
+	return atomic_load(&lost);
+}
+
+void
+heap_facts(struct heap_facts *ret)
+{
+	ret->since_ns = atomic_load(&since_ns);
+	ret->rate = atomic_load(&last_rate);
+	ret->truncated = atomic_load(&truncated);
+}
+
+/* Async-signal-safe: it runs in fork's child handler. */
+void
+heap_forked(void)
+{
+	if (heap_mode() != HEAP_NONE)
+		__atomic_store_n(&component_hooks.heap_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	atomic_store(&rate, 0);
+	atomic_store(&forked, true);
+}
+
+const char *
+heap_status(void)
+{
+	if (*heap_bind_status() || heap_rate() > 0)
+		return heap_bind_status();
+	return atomic_load(&forked) ? "heap sampling is off in this forked process: component_after_fork() brings it back" :
+		"heap sampling is off: its rate is 0";
+}

@@ -1,0 +1,165 @@
+/*
+ * heap_lock.c - a futex lock that a fork can see through.
+ *
+ * The lock word goes free -> taken -> waited for; `forking` beside it turns every
+ * attempt away at once.  A page with MADV_WIPEONFORK holds a mark that is gone in
+ * every child, however it was made.
+ *
+ * What a stranger would get wrong:
+ * - fork handlers of the daemon run between our prepare and our parent handler.
+ *   One of them may wait for a thread which is in malloc: that thread must not
+ *   wait for us.  So it is turned away, its block is not sampled, and a block it
+ *   frees is put aside (heap_range.c).
+ * - The mask is changed by the bare system call: sigprocmask() leaves out glibc's
+ *   own two signals, and a thread cancelled by force in here would keep the lock.
+ * - vfork() shares memory: its child passes as the parent, which is right.
+ *
+ * Tests: tests/test_heap_guest.c.
+ */
+#include <config.h>
+
+#include "heap_lock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
+
+enum { FREE, TAKEN, WAITED_FOR };
+
+static _Atomic uint32_t  word;
+static _Atomic uint32_t  forking; /* forks under way */
+static _Atomic bool      broken;
+static _Atomic uint32_t *mark;    /* on the page that a fork wipes */
+
+static void
+signals_block(uint64_t *ret_before)
+{
+	uint64_t all = ~(uint64_t)0;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, ret_before, sizeof(all));
+}
+
+static void
+signals_restore(const uint64_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof(*before));
+}
+
+int
+heap_lock_init(void)
+{
+	void *page;
+
+	if (mark)
+		return 0;
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	/* Where this is refused forks without handlers go unnoticed; the rest holds. */
+	madvise(page, 4096, MADV_WIPEONFORK);
+	mark = page;
+	*mark = 1;
+	return 0;
+}
+
+bool
+heap_lock_is_child(void)
+{
+	if (!mark || *mark)
+		return false;
+	*mark = 1;
+	return true;
+}
+
+bool
+heap_lock(struct heap_lock_hold *h)
+{
+	uint32_t state = FREE;
+	int      saved;
+
+	signals_block(&h->signals);
+	if (forking || broken)
+		goto turned_away;
+	if (atomic_compare_exchange_strong(&word, &state, TAKEN))
+		return true;
+	saved = errno;
+	while (atomic_exchange(&word, WAITED_FOR) != FREE) {
+		if (forking || broken) {
+			errno = saved;
+			goto turned_away;
+		}
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, WAITED_FOR, NULL, NULL, 0);
+	}
+	errno = saved;
+	return true;
+turned_away:
+	signals_restore(&h->signals);
+	return false;
+}
+
+static void
+release(void)
+{
+	int saved = errno;
+
+	if (atomic_exchange(&word, FREE) == WAITED_FOR)
+		syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+}
+
+void
+heap_unlock(const struct heap_lock_hold *h)
+{
+	release();
+	signals_restore(&h->signals);
+}
+
+void
+heap_lock_fork_prepare(void)
+{
+	struct timespec moment = { 0, FORK_WAIT_NS };
+	uint32_t        state;
+	int             saved = errno;
+
+	atomic_fetch_add(&forking, 1);
+	/* Those waiting look at `forking` when woken: all of them now. */
+	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
+	/* Two threads may fork at once: each waits for the other's fork to be over. */
+	while (state = FREE, !atomic_compare_exchange_strong(&word, &state, TAKEN))
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, state, &moment, NULL, 0);
+	errno = saved;
+}
+
+void
+heap_lock_fork_parent(void)
+{
+	atomic_fetch_sub(&forking, 1);
+	release();
+}
+
+void
+heap_lock_fork_child(void)
+{
+	forking = 0;
+	word = FREE;
+	if (mark)
+		*mark = 1;
+}
+
+/* A child that ran no handlers: was anybody inside? */
+void
+heap_lock_fork_unseen(void)
+{
+	if (word != FREE)
+		broken = true;
+	word = FREE;
+	forking = 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * heap_lock.h - the one lock of the heap collector, and what makes it harmless.
+ *
+ * It is taken inside malloc and free, so nothing of the daemon may run while it
+ * is held: all signals are blocked meanwhile, nothing under it allocates, and
+ * around a fork, where the daemon's own fork handlers run, nobody waits for it.
+ */
+#ifndef COLLECT_HEAP_LOCK_H
+#define COLLECT_HEAP_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct heap_lock_hold {
+	uint64_t signals; /* the mask before, as the kernel has it */
+};
+
+/* Once, before the first heap_lock(): 0 or a negative errno. */
+int  heap_lock_init(void);
+/* False while a fork is under way, or for ever in a child whose parent was inside
+ * the lock in another thread and whose fork ran no handlers: do without. */
+bool heap_lock(struct heap_lock_hold *h);
+void heap_unlock(const struct heap_lock_hold *h);
+
+/* Fork handlers: prepare takes it so that all others do without, parent and child
+ * give it back. */
+void heap_lock_fork_prepare(void);
+void heap_lock_fork_parent(void);
+void heap_lock_fork_child(void);
+/* Did the calling process come out of a fork since the last time?  Also finds
+ * forks that run no handlers (_Fork, a bare clone). */
+bool heap_lock_is_child(void);
+/* In such a child, once: if a thread of the parent was inside, heap_lock() says
+ * false from now on. */
+void heap_lock_fork_unseen(void);
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * heap_profile.c - profiles of what the heap sampler has counted.
+ *
+ * What a stranger would get wrong: sites are read in batches, the lock released in
+ * between, as malloc waits for it.  Each site is of one moment, all together are of
+ * a few; the in-use numbers of a site never are more than its allocations.
+ * Tests: tests/test_heap.c, tests/test_heap_truth.c.
+ */
+#include <config.h>
+
+#include "heap.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "heap_bind.h"
+#include "heap_facts.h"
+#include "heap_lock.h"
+#include "heap_rate.h"
+#include "heap_site.h"
+#include "stack_table.h"
+#include "utc.h"
+
+#define SNAPSHOT_BATCH 64   /* sites read in one hold of the lock */
+#define FORK_MS_MAX    5000 /* a fork of a large process takes a second */
+
+static int64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void
+describe(struct profile *p, const char *name)
+{
+	static const struct profile_type types[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
+		{ "inuse_objects", "count" }, { "inuse_space", "bytes" } };
+	struct heap_facts facts;
+	struct utc        at;
+
+	heap_facts(&facts);
+	profile_init(p, name);
+	memcpy(p->types, types, sizeof(types));
+	p->type_count = 4;
+	p->period_type = (struct profile_type){ "space", "bytes" };
+	p->period = (int64_t)facts.rate;
+	p->time_ns = now_ns();
+	p->lost = heap_lost();
+	p->truncated = facts.truncated;
+	if (*heap_status())
+		profile_comment(p, "%s", heap_status());
+	if (facts.since_ns) {
+		utc_from_unix(facts.since_ns / 1000000000, &at);
+		profile_comment(p, "heap: allocations since %lld-%02d-%02dT%02d:%02d:%02dZ%s", (long long)at.year, at.month,
+			at.day, at.hour, at.minute, at.second, heap_rate() ? "" : "; sampling is off now");
+	}
+}
+
+static void
+sample_fill(struct profile_sample *s, uint32_t stack, const struct heap_counts *c)
+{
+	uint64_t objects = (c->alloc_weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE;
+	uint64_t freed = (c->free_weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE;
+
+	memset(s, 0, sizeof(*s));
+	s->stack = stack;
+	s->bytes_label = c->alloc_objects ? (int64_t)(c->alloc_bytes / c->alloc_objects) : 0;
+	s->values[0] = (int64_t)objects;
+	s->values[1] = (int64_t)c->alloc_scaled;
+	s->values[2] = (int64_t)(objects - freed);
+	s->values[3] = (int64_t)(c->alloc_scaled - c->free_scaled);
+	s->raw_values[0] = (int64_t)c->alloc_objects;
+	s->raw_values[1] = (int64_t)c->alloc_bytes;
+	s->raw_values[2] = (int64_t)(c->alloc_objects - c->free_objects);
+	s->raw_values[3] = (int64_t)(c->alloc_bytes - c->free_bytes);
+}
+
+/* Waits for a fork that is under way: a profile must not lack what came after. */
+static bool
+lock_surely(struct heap_lock_hold *h)
+{
+	struct timespec pause = { 0, 1000000 };
+
+	for (int waited_ms = 0; !heap_lock(h); waited_ms++) {
+		if (waited_ms >= FORK_MS_MAX)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/* Some sites from i on; how many were read, or -EBUSY. */
+static int
+read_batch(size_t i, struct profile_sample *batch)
+{
+	struct heap_lock_hold hold;
+	struct heap_counts    counts;
+	uint32_t              stack;
+	int                   n = 0;
+
+	if (!lock_surely(&hold))
+		return -EBUSY;
+	while (n < SNAPSHOT_BATCH && heap_site_read(i + (size_t)n, &stack, &counts))
+		sample_fill(&batch[n++], stack, &counts);
+	heap_unlock(&hold);
+	return n;
+}
+
+static int
+snapshot(struct profile *ret, const char *name)
+{
+	struct profile_sample batch[SNAPSHOT_BATCH];
+	struct profile        p;
+	size_t                i = 0;
+	int                   n, r = 0;
+
+	describe(&p, name);
+	while (heap_mode() != HEAP_NONE && r == 0 && (n = read_batch(i, batch)) != 0) {
+		if (n < 0) {
+			r = n;
+			break;
+		}
+		i += (size_t)n;
+		for (int k = 0; k < n && r == 0; k++) {
+			if (batch[k].raw_values[0] == 0)
+				continue; /* its first block found no memory */
+			stack_table_ref(batch[k].stack);
+			r = profile_add(&p, &batch[k]);
+		}
+	}
+	if (r < 0) {
+		profile_release(&p);
+		return r;
+	}
+	profile_merge(&p);
+	*ret = p;
+	return 0;
+}
+
+int
+heap_snapshot_heap(struct profile *ret)
+{
+	return snapshot(ret, "heap");
+}
+
+int
+heap_snapshot_allocs(struct profile *ret)
+{
+	int r = snapshot(ret, "allocs");
+
+	if (r == 0)
+		ret->default_type = "alloc_space";
+	return r;
+}
+
+size_t
+heap_stack_count(void)
+{
+	return heap_site_count();
+}

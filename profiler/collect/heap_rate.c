@@ -1,0 +1,96 @@
+/*
+ * heap_rate.c - exponential gaps and sample weights, without libm.
+ *
+ * What a stranger would get wrong: log() and exp() are out of bounds here.  This
+ * runs inside malloc, possibly of the loader itself, and a first call through a
+ * lazily bound PLT entry enters the loader.  The series below are good to 1e-11,
+ * far below what sampling can show.
+ *
+ * Tests: tests/test_heap_rate.c.
+ */
+#include <config.h>
+
+#include "heap_rate.h"
+
+#include <string.h>
+
+#define LN2 0.693147180559945309417
+
+/* ln x for x > 0: exponent and mantissa apart, the latter by atanh's series. */
+static double
+ln(double x)
+{
+	uint64_t bits;
+	int      exponent;
+	double   s, s2, sum = 0;
+
+	memcpy(&bits, &x, sizeof(bits));
+	exponent = (int)(bits >> 52) - 1023;
+	bits = (bits & 0xfffffffffffffULL) | (uint64_t)1023 << 52;
+	memcpy(&x, &bits, sizeof(x)); /* 1 <= x < 2 */
+	if (x > 1.41421356237309504880) {
+		x /= 2;
+		exponent++;
+	}
+	s = (x - 1) / (x + 1);
+	s2 = s * s;
+	for (int k = 15; k >= 1; k -= 2)
+		sum = sum * s2 + 1.0 / k;
+	return 2 * s * sum + exponent * LN2;
+}
+
+/* 1 - exp(-x) for x >= 0, exact for small x too. */
+static double
+one_minus_exp(double x)
+{
+	double sum = 0;
+
+	if (x > 40)
+		return 1;
+	if (x > 0.25) { /* 1 - (1-a)(1-a) with a of half of it */
+		double a = one_minus_exp(x / 2);
+
+		return a * (2 - a);
+	}
+	for (int k = 12; k >= 1; k--)
+		sum = (1 - sum) * x / k;
+	return sum;
+}
+
+static uint64_t
+random_next(uint64_t *state)
+{
+	uint64_t x = *state;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*state = x;
+	return x * 0x2545f4914f6cdd1dULL;
+}
+
+int64_t
+heap_gap(uint64_t rate, uint64_t *random)
+{
+	double uniform;
+
+	if (rate <= 1)
+		return -1;
+	/* 52 bits and a half: never 0, never 1. */
+	uniform = ((double)(random_next(random) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+	return (int64_t)(-ln(uniform) * (double)rate);
+}
+
+uint64_t
+heap_weight(size_t size, uint64_t rate)
+{
+	if (rate <= 1 || size == 0)
+		return HEAP_WEIGHT_ONE;
+	return (uint64_t)(HEAP_WEIGHT_ONE / one_minus_exp((double)size / (double)rate) + 0.5);
+}
+
+uint64_t
+heap_weight_bytes(size_t size, uint64_t weight)
+{
+	return (uint64_t)(((unsigned __int128)size * weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE);
+}

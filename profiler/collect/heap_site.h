@@ -1,0 +1,41 @@
+/*
+ * heap_site.h - what each call site has allocated and freed, as far as sampled.
+ *
+ * A site is a stack.  It keeps one reference of it for ever: profiles are
+ * cumulative.  There are as many as the stack table has room for; beyond it all
+ * share [stack table full].
+ */
+#ifndef COLLECT_HEAP_SITE_H
+#define COLLECT_HEAP_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One sampled block, as it was counted: freeing takes the same off again. */
+struct heap_block {
+	uint64_t size;   /* as asked for */
+	uint64_t weight; /* heap_weight() */
+	uint32_t site;   /* 0: not looked up yet */
+	uint32_t stack;  /* until then, a reference of the caller's */
+};
+
+/* Everything since the start; 1/65536 allocations and bytes in scaled ones. */
+struct heap_counts {
+	uint64_t alloc_objects, alloc_bytes, free_objects, free_bytes;
+	uint64_t alloc_weight, alloc_scaled, free_weight, free_scaled;
+};
+
+/* All but the last: under heap_lock(). */
+
+/* Takes over one reference of the stack; 0 without memory, and then not. */
+uint32_t heap_site_of(uint32_t stack);
+/* The same for a block whose site is 0; false without memory. */
+bool     heap_site_resolve(struct heap_block *b);
+void     heap_site_allocated(const struct heap_block *b);
+void     heap_site_freed(const struct heap_block *b);
+/* i from 0 on; false behind the last. */
+bool     heap_site_read(size_t i, uint32_t *ret_stack, struct heap_counts *ret);
+size_t   heap_site_count(void);
+
+#endif

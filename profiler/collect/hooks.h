@@ -1,0 +1,214 @@
+/*
+ * hooks.h - the table between the hooks object and the core.
+ *
+ * The hooks object (collect/hooks/) defines component_hooks and every interposed
+ * function; the core finds it by a weak reference and fills in what to call.  It
+ * is ABI between a program's static part and libcomponent.so: it only grows, at
+ * the end, and a member is there if `size` says so.
+ *
+ * Who writes what: the hooks object fills in `next` and the names, once, at the
+ * first call of a hook (HOOKS_EARLY until then).  Everything else is the core's.
+ * Switching on is one store to heap_state, after the functions and the range.
+ */
+#ifndef COLLECT_HOOKS_H
+#define COLLECT_HOOKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOOKS_VERSION 1
+
+/* Every name we stand in for; the order is ABI, new names go to the end.
+ * X(name, what it is): allocates, releases, or neither. */
+#define HOOKS_MALLOC_NAMES(X)                                                             \
+	X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(cfree) X(posix_memalign) \
+	X(aligned_alloc) X(memalign) X(valloc) X(pvalloc) X(malloc_usable_size)           \
+	X(free_sized) X(free_aligned_sized)
+
+/* operator new, new[], delete, delete[] of C++: plain, sized, nothrow, aligned. */
+#define HOOKS_NEW_NAMES(X)                                                                 \
+	X(_Znwm) X(_Znam) X(_ZnwmRKSt9nothrow_t) X(_ZnamRKSt9nothrow_t)                    \
+	X(_ZnwmSt11align_val_t) X(_ZnamSt11align_val_t)                                    \
+	X(_ZnwmSt11align_val_tRKSt9nothrow_t) X(_ZnamSt11align_val_tRKSt9nothrow_t)
+#define HOOKS_DELETE_NAMES(X)                                                              \
+	X(_ZdlPv) X(_ZdaPv) X(_ZdlPvm) X(_ZdaPvm)                                          \
+	X(_ZdlPvRKSt9nothrow_t) X(_ZdaPvRKSt9nothrow_t)                                    \
+	X(_ZdlPvSt11align_val_t) X(_ZdaPvSt11align_val_t)                                  \
+	X(_ZdlPvmSt11align_val_t) X(_ZdaPvmSt11align_val_t)                                \
+	X(_ZdlPvSt11align_val_tRKSt9nothrow_t) X(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+
+#define HOOKS_THREAD_NAMES(X) X(pthread_create) X(thrd_create)
+
+/* What a thread may wait in, and what lets others go on. */
+#define HOOKS_WAIT_NAMES(X)                                                                  \
+	X(pthread_mutex_lock) X(pthread_mutex_timedlock) X(pthread_mutex_clocklock)          \
+	X(pthread_mutex_unlock) X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock)            \
+	X(pthread_rwlock_timedrdlock) X(pthread_rwlock_timedwrlock)                          \
+	X(pthread_rwlock_clockrdlock) X(pthread_rwlock_clockwrlock) X(pthread_rwlock_unlock) \
+	X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_clockwait)             \
+	X(sem_wait) X(sem_timedwait) X(sem_clockwait)                                        \
+	X(pthread_barrier_wait) X(pthread_spin_lock)                                         \
+	X(pthread_join) X(pthread_timedjoin_np) X(pthread_clockjoin_np) X(pthread_once)      \
+	X(mtx_lock) X(mtx_timedlock) X(mtx_unlock) X(cnd_wait) X(cnd_timedwait)              \
+	X(thrd_join) X(call_once)
+
+/* On x86-64 two of them exist twice: condition variables were made anew in glibc 2.3.2,
+ * and a library from before is still bound to the old ones. */
+#if defined(__x86_64__)
+#define HOOKS_OLD_NAMES(X) X(pthread_cond_wait_2_2_5) X(pthread_cond_timedwait_2_2_5)
+#else
+#define HOOKS_OLD_NAMES(X)
+#endif
+
+/* Looked up, not stood in for: the same without waiting. */
+#define HOOKS_TRY_NAMES(X)                                                              \
+	X(pthread_mutex_trylock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_trywrlock) \
+	X(pthread_spin_trylock) X(mtx_trylock) X(sem_trywait) X(pthread_tryjoin_np)     \
+	X(pthread_testcancel)
+
+#define HOOKS_NAMES(X) \
+	HOOKS_MALLOC_NAMES(X) HOOKS_NEW_NAMES(X) HOOKS_DELETE_NAMES(X) HOOKS_THREAD_NAMES(X) \
+	HOOKS_WAIT_NAMES(X)
+
+enum hooks_name {
+#define X(name) HOOKS_##name,
+	HOOKS_NAMES(X)
+	HOOKS_OLD_NAMES(X)
+#undef X
+	HOOKS_NAME_COUNT
+};
+
+enum hooks_try {
+#define X(name) HOOKS_TRY_##name,
+	HOOKS_TRY_NAMES(X)
+#undef X
+	HOOKS_TRY_COUNT
+};
+
+#define HOOKS_NAMES_ROOM 192 /* of arrays by name: their place in the table is ABI */
+#define HOOKS_TRIES_ROOM 32
+
+/* Who waits for a lock is found by its address: a mask of 64 waiters for each bucket. */
+#define HOOKS_WAITING 1024
+#define HOOKS_WAITING_BUCKET(lock) ((uint64_t)(lock) * 0x9e3779b97f4a7c15ULL >> 54)
+
+/* What the object linked in is. */
+enum hooks_kind {
+	HOOKS_REAL = 1,
+	HOOKS_STATIC_STUB, /* of a -static program: nothing is hooked */
+};
+
+/* Off is not 0: compilers compare memory with 1 in one instruction, with 0 in two. */
+enum hooks_state {
+	HOOKS_EARLY = 0, /* the next functions are not known yet */
+	HOOKS_OFF = 1,
+	HOOKS_ON = 2,
+};
+
+/* What stands behind operator new and delete. */
+enum hooks_operators {
+	HOOKS_OPERATORS_UNKNOWN,
+	HOOKS_OPERATORS_PASS, /* some that call malloc: nothing to do there */
+	HOOKS_OPERATORS_OWN,  /* the next allocator's own: counted there */
+	HOOKS_OPERATORS_NONE, /* none: ours, made of malloc and free */
+};
+
+/* A thread's part, thread-local in the hooks object: 40 bytes. */
+struct hooks_thread {
+	int64_t  left;    /* bytes until the next sample; negative: now */
+	uint64_t random;  /* xorshift state, 0 before the first draw */
+	uint64_t rate;    /* that `left` was drawn with, 0 before the first draw */
+	uint32_t busy;    /* inside the collector: what allocates now is not sampled */
+	uint32_t unused;
+	uintptr_t caller; /* the hooks' own: who called operator new, for its exception */
+};
+
+/* What the core made of a call. */
+enum hooks_answer {
+	HOOKS_PASS,   /* not sampled: call the next one */
+	HOOKS_DONE,   /* result is the answer */
+	HOOKS_RECORD, /* call the next one, then record() what it returned */
+};
+
+/* One call that may become a sample, on the caller's stack. */
+struct hooks_call {
+	struct hooks_thread *thread;
+	uint32_t             name;  /* enum hooks_name */
+	uint32_t             stack; /* the core's, between begin() and record() */
+	size_t               size;  /* in bytes, of all elements */
+	size_t               align; /* 0: malloc's own */
+	void                *old;   /* realloc: the block that is to change */
+	void                *result;
+	uintptr_t            pc, sp, fp; /* of the hook's caller; pc is a return address */
+	uint64_t             weight; /* the core's */
+	uint64_t             reserved[2];
+};
+
+/* One call that waits, or lets others go on; on the caller's stack. */
+struct hooks_wait {
+	uint32_t  name;      /* enum hooks_name */
+	uint32_t  unused;
+	uintptr_t args[4];   /* as they came */
+	uintptr_t pc, sp, fp; /* of the hook's caller; pc is a return address */
+	uintptr_t reserved[4];
+};
+
+typedef int hooks_wait_fn(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
+
+struct component_hooks {
+	uint32_t version; /* HOOKS_VERSION */
+	uint32_t size;    /* of this struct, in the object that defines it */
+	uint32_t kind;    /* enum hooks_kind */
+	uint32_t name_count;
+
+	/* What the hooks look at in every call. */
+	uint32_t  heap_state;   /* enum hooks_state */
+	uint32_t  thread_state; /* the same: tell the core about new threads? */
+	uintptr_t range_start;  /* the core is asked about blocks from here on; UINTPTR_MAX: */
+	uintptr_t range_size;   /* none; 0 with a size of UINTPTR_MAX: all */
+
+	/* The functions behind ours, by enum hooks_name, and our own. */
+	void       *next[HOOKS_NAMES_ROOM];
+	void       *own[HOOKS_NAMES_ROOM];
+	const char *names[HOOKS_NAMES_ROOM];
+	uint64_t    calls[HOOKS_NAMES_ROOM]; /* that took the slow way; tests count with rate 1 */
+	uint32_t    resolved;        /* next[] is filled in */
+	uint32_t    next_is_libc;    /* the next malloc is glibc's own */
+	uint32_t    second_copy;     /* the next malloc is a hook of another copy of this object */
+	uint32_t    early_blocks;    /* blocks from the start-up buffer that still live */
+
+	struct hooks_thread *(*thread)(void); /* of the calling thread */
+	int  (*resolve)(void);                /* fills in next[] now; 0 */
+
+	/* The core's functions; valid while heap_state or range_size say so. */
+	int    (*begin)(struct hooks_call *c);  /* enum hooks_answer */
+	void   (*record)(struct hooks_call *c); /* c->result may be NULL: then nothing was allocated */
+	int    (*reallocate)(struct hooks_call *c); /* HOOKS_PASS or HOOKS_DONE */
+	/* HOOKS_DONE, or the next one is to have it: HOOKS_RECORD after a sample, HOOKS_PASS
+	 * after any other block. */
+	int    (*release)(void *block);
+	int    (*usable)(void *block, size_t *ret);
+
+	/* A thread is about to be made: the core may put its own routine and argument
+	 * in the place of the daemon's; 0 to leave this one alone.  failed: it was not
+	 * made, take the argument back. */
+	int  (*thread_made)(struct hooks_call *c, void **routine, void **arg);
+	void (*thread_failed)(void *arg);
+
+	uint32_t operators; /* enum hooks_operators */
+	uint32_t outranked; /* malloc is another object's that comes before us: nothing is sampled */
+
+	/* Waits.  Off until the core says otherwise: never HOOKS_EARLY. */
+	uint32_t  wait_state;
+	uint32_t  unused;
+	uint64_t *waiting; /* [HOOKS_WAITING]: the core's masks; 0: nobody waits there */
+	void     *tries[HOOKS_TRIES_ROOM]; /* by enum hooks_try, filled in by resolve() */
+	/* The core's; each makes the call itself and returns its answer. */
+	int     (*wait)(struct hooks_wait *w);   /* would have to wait just now, or may */
+	int     (*unlock)(struct hooks_wait *w); /* perhaps somebody waits for this lock */
+};
+
+/* Weak: NULL where the program has no hooks. */
+extern struct component_hooks component_hooks __attribute__((weak));
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * hook.h - what the files of the hooks object share.
+ *
+ * A hook is written as hook_NAME, hidden, and made known under its real name by
+ * EXPORT(): weak, so that a program which brings its own malloc or operator new
+ * still links, and wins; the core then sees that the name is not ours.
+ */
+#ifndef HOOKS_HOOK_H
+#define HOOKS_HOOK_H
+
+#include "hooks.h"
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define EXPORT(name) \
+	extern __typeof__(hook_##name) name __attribute__((weak, alias("hook_" #name), visibility("default")))
+
+/* The table under a name that cannot be interposed: reached without a GOT entry. */
+extern struct component_hooks hooks_self HIDDEN;
+
+extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model("initial-exec")));
+
+#define NEXT(name) ((__typeof__(&hook_##name))hooks_self.next[HOOKS_##name])
+
+/* Has this call used up the bytes until the next sample?  Two instructions. */
+#define SAMPLED(bytes)                                   \
+	(UNLIKELY(hooks_self.heap_state != HOOKS_OFF) && \
+		UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (uint64_t)(bytes))) < 0))
+
+/* The first comparison settles it for nearly every block: the range is reserved
+ * after the main heap and most mappings, which the kernel places downwards. */
+#define ABOVE(block) UNLIKELY((uintptr_t)(block) >= hooks_self.range_start)
+#define OURS(block) \
+	(ABOVE(block) && (uintptr_t)(block) - hooks_self.range_start < hooks_self.range_size)
+
+/* malloc.c */
+void  *hook_malloc(size_t size) HIDDEN;
+void  *hook_calloc(size_t count, size_t size) HIDDEN;
+void  *hook_realloc(void *block, size_t size) HIDDEN;
+void  *hook_reallocarray(void *block, size_t count, size_t size) HIDDEN;
+void   hook_free(void *block) HIDDEN;
+void   hook_cfree(void *block) HIDDEN;
+int    hook_posix_memalign(void **ret, size_t align, size_t size) HIDDEN;
+void  *hook_aligned_alloc(size_t align, size_t size) HIDDEN;
+void  *hook_memalign(size_t align, size_t size) HIDDEN;
+void  *hook_valloc(size_t size) HIDDEN;
+void  *hook_pvalloc(size_t size) HIDDEN;
+size_t hook_malloc_usable_size(void *block) HIDDEN;
+void   hook_free_sized(void *block, size_t size) HIDDEN;
+void   hook_free_aligned_sized(void *block, size_t align, size_t size) HIDDEN;
+
+/* operators.c, by shape: size; size, nothrow; size, align; size, align, nothrow. */
+#define HOOKS_NEW_SHAPES(plain, nothrow, align, align_nothrow)                          \
+	plain(_Znwm) plain(_Znam)                                                       \
+	nothrow(_ZnwmRKSt9nothrow_t) nothrow(_ZnamRKSt9nothrow_t)                       \
+	align(_ZnwmSt11align_val_t) align(_ZnamSt11align_val_t)                         \
+	align_nothrow(_ZnwmSt11align_val_tRKSt9nothrow_t)                               \
+	align_nothrow(_ZnamSt11align_val_tRKSt9nothrow_t)
+
+#define DECLARE_NEW(name)                        \
+	void *hook_##name(size_t size) HIDDEN;   \
+	void *cold_##name(size_t size) HIDDEN;
+#define DECLARE_NEW_NOTHROW(name)                                      \
+	void *hook_##name(size_t size, const void *nothrow) HIDDEN;    \
+	void *cold_##name(size_t size, const void *nothrow) HIDDEN;
+#define DECLARE_NEW_ALIGN(name)                                \
+	void *hook_##name(size_t size, size_t align) HIDDEN;   \
+	void *cold_##name(size_t size, size_t align) HIDDEN;
+#define DECLARE_NEW_ALIGN_NOTHROW(name)                                             \
+	void *hook_##name(size_t size, size_t align, const void *nothrow) HIDDEN;   \
+	void *cold_##name(size_t size, size_t align, const void *nothrow) HIDDEN;
+#define DECLARE_DELETE(name) void hook_##name(void *block, size_t a, size_t b) HIDDEN;
+HOOKS_NEW_SHAPES(DECLARE_NEW, DECLARE_NEW_NOTHROW, DECLARE_NEW_ALIGN, DECLARE_NEW_ALIGN_NOTHROW)
+HOOKS_DELETE_NAMES(DECLARE_DELETE)
+
+/* threads.c */
+int    hook_pthread_create(void *thread, const void *attributes, void *routine, void *arg) HIDDEN;
+int    hook_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
+
+/* waits.c, by how many arguments of the size of a register they take. */
+#define HOOKS_WAIT_ARGUMENTS(one, two, three, four)                                     \
+	one(pthread_mutex_lock) two(pthread_mutex_timedlock) three(pthread_mutex_clocklock) \
+	one(pthread_mutex_unlock) one(pthread_rwlock_rdlock) one(pthread_rwlock_wrlock) \
+	two(pthread_rwlock_timedrdlock) two(pthread_rwlock_timedwrlock)                 \
+	three(pthread_rwlock_clockrdlock) three(pthread_rwlock_clockwrlock)             \
+	one(pthread_rwlock_unlock) two(pthread_cond_wait) three(pthread_cond_timedwait) \
+	four(pthread_cond_clockwait) one(sem_wait) two(sem_timedwait)                   \
+	three(sem_clockwait) one(pthread_barrier_wait) one(pthread_spin_lock)           \
+	two(pthread_join) three(pthread_timedjoin_np) four(pthread_clockjoin_np)        \
+	two(pthread_once) one(mtx_lock) two(mtx_timedlock) one(mtx_unlock)              \
+	two(cnd_wait) three(cnd_timedwait) two(thrd_join) two(call_once)
+#define HOOKS_OLD_ARGUMENTS(two, three) \
+	two(pthread_cond_wait_2_2_5) three(pthread_cond_timedwait_2_2_5)
+
+#define DECLARE_WAIT(name, ...)                 \
+	int hook_##name(__VA_ARGS__) HIDDEN;    \
+	int cold_##name(__VA_ARGS__) HIDDEN;    \
+	int early_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) HIDDEN;
+#define DECLARE_WAIT_1(name) DECLARE_WAIT(name, uintptr_t a)
+#define DECLARE_WAIT_2(name) DECLARE_WAIT(name, uintptr_t a, uintptr_t b)
+#define DECLARE_WAIT_3(name) DECLARE_WAIT(name, uintptr_t a, uintptr_t b, uintptr_t c)
+#define DECLARE_WAIT_4(name) DECLARE_WAIT(name, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
+HOOKS_WAIT_ARGUMENTS(DECLARE_WAIT_1, DECLARE_WAIT_2, DECLARE_WAIT_3, DECLARE_WAIT_4)
+HOOKS_OLD_ARGUMENTS(DECLARE_WAIT_2, DECLARE_WAIT_3)
+
+extern uint64_t hooks_waiting[HOOKS_WAITING] HIDDEN;
+
+/* cold.c: the same calls when they may be a sample. */
+void  *cold_malloc(size_t size) HIDDEN;
+void  *cold_calloc(size_t count, size_t size) HIDDEN;
+void  *cold_realloc(void *block, size_t size) HIDDEN;
+void  *cold_reallocarray(void *block, size_t size) HIDDEN;
+void   cold_free(void *block) HIDDEN;
+void   cold_cfree(void *block) HIDDEN;
+void   cold_free_sized(void *block) HIDDEN;
+void   cold_free_aligned_sized(void *block) HIDDEN;
+int    cold_posix_memalign(void **ret, size_t align, size_t size) HIDDEN;
+void  *cold_aligned_alloc(size_t align, size_t size) HIDDEN;
+void  *cold_memalign(size_t align, size_t size) HIDDEN;
+void  *cold_valloc(size_t size) HIDDEN;
+void  *cold_pvalloc(size_t size) HIDDEN;
+size_t cold_malloc_usable_size(void *block) HIDDEN;
+int    cold_pthread_create(void *thread, const void *attributes, void *routine, void *arg) HIDDEN;
+int    cold_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
+int    cold_release(uint32_t name, void *block) HIDDEN;
+
+/* next.c */
+int    next_resolve(void) HIDDEN;
+void  *next_symbol(const char *name) HIDDEN; /* dlsym RTLD_NEXT, or what outranks us */
+void  *next_wait(uint32_t name) HIDDEN; /* the function behind a wait, NULL: none */
+/* Are we in the middle of next_resolve()?  Then blocks come from early.c. */
+int    next_resolving(void) HIDDEN;
+
+/* early.c */
+void  *early_malloc(size_t size, size_t align) HIDDEN;
+size_t early_size(const void *block) HIDDEN; /* of one that early_owns() */
+int    early_owns(const void *block) HIDDEN;
+void   early_free(void *block) HIDDEN;
+
+/* operators.c */
+void   operators_find(void) HIDDEN;
+void   operators_forget(void) HIDDEN;
+void   operators_resolve(const void *allocator) HIDDEN;
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * malloc.c - the replaceable allocation functions: what every call runs through.
+ *
+ * Off, a call costs one predicted branch and the jump to the next allocator.  On,
+ * it also takes the size off a thread-local countdown.  Whatever else there is to
+ * do happens in cold.c, where these functions jump, so that the stack there still
+ * looks as if the caller had called the cold function itself.
+ *
+ *     malloc ── off ──────────────> next malloc
+ *           └── on ── bytes left ─> next malloc
+ *                 └── none left ──> cold_malloc ──> core
+ *     free ──── not in our range ─> next free
+ *         └──── in it ────────────> cold_free ────> core
+ *
+ * What a stranger would get wrong:
+ * - A size near SIZE_MAX makes the countdown go up: that call fails anyway, and
+ *   no check for it is worth an instruction in all others.
+ * - calloc() multiplies without looking at overflow: only the countdown sees that
+ *   product.  cold.c and the next calloc look.
+ * - Every call to the next function is a tail call: nothing may follow it, not
+ *   even a look at its result.
+ * - free() cannot ask heap_state: a block sampled while on is freed while off.
+ *
+ * Why not a thread-local function table or a patched GOT: the first costs a load
+ * more, the second misses calls from objects loaded later.
+ * Tests: tests/hooks.t counts the calls of each name, tests/hooks_cost.t the
+ * instructions.
+ */
+#include "hook.h"
+
+#include <errno.h>
+
+void *
+hook_malloc(size_t size)
+{
+	if (SAMPLED(size))
+		return cold_malloc(size);
+	return NEXT(malloc)(size);
+}
+
+void *
+hook_calloc(size_t count, size_t size)
+{
+	if (SAMPLED(count * size))
+		return cold_calloc(count, size);
+	return NEXT(calloc)(count, size);
+}
+
+void *
+hook_realloc(void *block, size_t size)
+{
+	if (SAMPLED(size) || OURS(block))
+		return cold_realloc(block, size);
+	return NEXT(realloc)(block, size);
+}
+
+/* Not the next one's: many allocators have none, and glibc's would call us. */
+void *
+hook_reallocarray(void *block, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (SAMPLED(bytes) || OURS(block))
+		return cold_reallocarray(block, bytes);
+	return NEXT(realloc)(block, bytes);
+}
+
+/* Its own function, so that the one below loads range_start once, in its compare. */
+static __attribute__((noinline)) void
+free_above(void *block)
+{
+	if (OURS(block))
+		cold_free(block);
+	else
+		NEXT(free)(block);
+}
+
+void
+hook_free(void *block)
+{
+	if (ABOVE(block))
+		free_above(block);
+	else
+		NEXT(free)(block);
+}
+
+void
+hook_cfree(void *block)
+{
+	if (OURS(block))
+		cold_cfree(block);
+	else
+		NEXT(free)(block);
+}
+
+void
+hook_free_sized(void *block, size_t size)
+{
+	(void)size;
+	if (OURS(block))
+		cold_free_sized(block);
+	else
+		NEXT(free)(block);
+}
+
+void
+hook_free_aligned_sized(void *block, size_t align, size_t size)
+{
+	(void)align;
+	(void)size;
+	if (OURS(block))
+		cold_free_aligned_sized(block);
+	else
+		NEXT(free)(block);
+}
+
+int
+hook_posix_memalign(void **ret, size_t align, size_t size)
+{
+	if (SAMPLED(size))
+		return cold_posix_memalign(ret, align, size);
+	return NEXT(posix_memalign)(ret, align, size);
+}
+
+void *
+hook_aligned_alloc(size_t align, size_t size)
+{
+	if (SAMPLED(size))
+		return cold_aligned_alloc(align, size);
+	return NEXT(aligned_alloc)(align, size);
+}
+
+void *
+hook_memalign(size_t align, size_t size)
+{
+	if (SAMPLED(size))
+		return cold_memalign(align, size);
+	return NEXT(memalign)(align, size);
+}
+
+void *
+hook_valloc(size_t size)
+{
+	if (SAMPLED(size))
+		return cold_valloc(size);
+	return NEXT(valloc)(size);
+}
+
+void *
+hook_pvalloc(size_t size)
+{
+	if (SAMPLED(size))
+		return cold_pvalloc(size);
+	return NEXT(pvalloc)(size);
+}
+
+size_t
+hook_malloc_usable_size(void *block)
+{
+	if (OURS(block))
+		return cold_malloc_usable_size(block);
+	return NEXT(malloc_usable_size)(block);
+}
+
+EXPORT(malloc);
+EXPORT(calloc);
+EXPORT(realloc);
+EXPORT(reallocarray);
+EXPORT(free);
+EXPORT(cfree);
+EXPORT(posix_memalign);
+EXPORT(aligned_alloc);
+EXPORT(memalign);
+EXPORT(valloc);
+EXPORT(pvalloc);
+EXPORT(malloc_usable_size);
+EXPORT(free_sized);
+EXPORT(free_aligned_sized);

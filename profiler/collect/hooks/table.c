@@ -1,0 +1,55 @@
+/*
+ * table.c - component_hooks itself, as it is before anything has run.
+ *
+ * The first call of a hook may come from the loader, before any constructor; so
+ * everything it looks at is set up here by the linker: the state sends it to
+ * cold.c, which looks up the next allocator, and next[] already leads to glibc's.
+ */
+#include "hook.h"
+#include "libc.h"
+
+#define OWN(name) [HOOKS_##name] = (void *)&hook_##name,
+#define NAME(name) [HOOKS_##name] = #name,
+
+static struct hooks_thread *thread_of_caller(void);
+
+#define EARLY(name) [HOOKS_##name] = (void *)&early_##name,
+
+uint64_t hooks_waiting[HOOKS_WAITING];
+
+__thread struct hooks_thread hooks_thread = { .left = -1 };
+
+struct component_hooks component_hooks __attribute__((visibility("default"))) = {
+	.version = HOOKS_VERSION,
+	.size = sizeof(struct component_hooks),
+	.kind = HOOKS_REAL,
+	.name_count = HOOKS_NAME_COUNT,
+	.heap_state = HOOKS_EARLY,
+	.thread_state = HOOKS_EARLY,
+	.range_start = 0, /* free(NULL) may be the first call of all */
+	.range_size = UINTPTR_MAX,
+	.next = {
+		[HOOKS_malloc] = (void *)&__libc_malloc,
+		[HOOKS_calloc] = (void *)&__libc_calloc,
+		[HOOKS_realloc] = (void *)&__libc_realloc,
+		[HOOKS_free] = (void *)&__libc_free,
+		[HOOKS_memalign] = (void *)&__libc_memalign,
+		[HOOKS_aligned_alloc] = (void *)&__libc_memalign,
+		HOOKS_WAIT_NAMES(EARLY)
+		HOOKS_OLD_NAMES(EARLY)
+	},
+	.own = { HOOKS_NAMES(OWN) HOOKS_OLD_NAMES(OWN) },
+	.names = { HOOKS_NAMES(NAME) HOOKS_OLD_NAMES(NAME) },
+	.wait_state = HOOKS_OFF,
+	.waiting = hooks_waiting,
+	.thread = thread_of_caller,
+	.resolve = next_resolve,
+};
+
+extern struct component_hooks hooks_self __attribute__((alias("component_hooks"), visibility("hidden")));
+
+static struct hooks_thread *
+thread_of_caller(void)
+{
+	return &hooks_thread;
+}

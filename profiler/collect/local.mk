@@ -1,0 +1,73 @@
+# collect/: the samplers, and the hooks object in hooks/.
+noinst_LTLIBRARIES += %D%/libcollect.la
+%C%_libcollect_la_SOURCES = %D%/kinds.h %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_plt.h %D%/cpu.c \
+	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
+	%D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_proc.c %D%/cpu_proc.h \
+	%D%/cpu_window.c %D%/cpu_window.h \
+	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h \
+	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c %D%/heap_range.c %D%/heap_range.h \
+	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_run.c %D%/heap_run.h %D%/heap_set.c %D%/heap_set.h \
+	%D%/heap_site.c %D%/heap_site.h %D%/hooks_threads.c %D%/hooks_threads.h \
+	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
+	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
+	%D%/threads.c %D%/threads.h %D%/threads_quiet.c %D%/threads_quiet.h \
+	%D%/threads_signal.c %D%/threads_signal.h
+%C%_libcollect_la_CPPFLAGS = $(INC_COLLECT)
+EXTRA_DIST += profiler/kinds.def
+
+# The hooks: one relocatable object, whatever CFLAGS say: every call of malloc goes
+# through it.  The thread-local part must not be allocated at its first use, the
+# fast path is counted in instructions, and next.c must be seen by dlsym().
+HOOKS_DIR = %D%/hooks
+HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAGS) $(CFLAGS) \
+	-O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fno-builtin -fno-lto -fno-plt \
+	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
+	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
+HOOKS_DEPS = $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_plt.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
+HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
+	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c
+HOOKS_OBJECTS = %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o
+EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/libc.h
+
+AM_V_HOOKS = $(AM_V_HOOKS_@AM_V@)
+AM_V_HOOKS_ = $(AM_V_HOOKS_@AM_DEFAULT_V@)
+AM_V_HOOKS_0 = @echo "  HOOKS   " $@;
+HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
+
+%D%/hooks/malloc.o: %D%/hooks/malloc.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/malloc.c
+%D%/hooks/operators.o: %D%/hooks/operators.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/operators.c
+%D%/hooks/threads.o: %D%/hooks/threads.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/threads.c
+%D%/hooks/table.o: %D%/hooks/table.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/table.c
+%D%/hooks/early.o: %D%/hooks/early.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/early.c
+%D%/hooks/cold.o: %D%/hooks/cold.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/cold.c
+%D%/hooks/waits.o: %D%/hooks/waits.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits.c
+%D%/hooks/waits_cold.o: %D%/hooks/waits_cold.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits_cold.c
+%D%/hooks/next.o: %D%/hooks/next.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fno-omit-frame-pointer -fno-optimize-sibling-calls -c -o $@ $(srcdir)/%D%/hooks/next.c
+%D%/hooks/stub.o: %D%/hooks/stub.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -c -o $@ $(srcdir)/%D%/hooks/stub.c
+
+# Names that only these files share become local: none of them can meet the daemon's.
+%D%/hooks/component_hooks.o: $(HOOKS_OBJECTS)
+	$(AM_V_HOOKS)$(CC) $(CFLAGS) -fno-lto -fno-sanitize=all -nostdlib -r -o $@ $(HOOKS_OBJECTS) && \
+		$(OBJCOPY) --localize-hidden $@
+%D%/libcomponent_hooks_nonshared.a: %D%/hooks/component_hooks.o
+	$(AM_V_HOOKS)rm -f $@ && $(AR) cr $@ %D%/hooks/component_hooks.o
+%D%/libcomponent_hooks.a: %D%/hooks/stub.o
+	$(AM_V_HOOKS)rm -f $@ && $(AR) cr $@ %D%/hooks/stub.o
+# -ldl: where dlsym is not in libc itself (glibc before 2.34).
+%D%/libcomponent_hooks.so: Makefile
+	$(AM_V_HOOKS)$(MKDIR_P) %D% && \
+		echo '/* For executables: allocation hooks, linked in whole. */ INPUT(-lcomponent_hooks_nonshared AS_NEEDED(-ldl))' > $@
+
+hooks_DATA += %D%/libcomponent_hooks_nonshared.a %D%/libcomponent_hooks.a %D%/libcomponent_hooks.so
+CLEANFILES += $(hooks_DATA) $(HOOKS_OBJECTS) %D%/hooks/stub.o %D%/hooks/component_hooks.o

@@ -1,0 +1,230 @@
+/*
+ * threadcreate.c - stacks that created threads: cumulative counts, and who made
+ * each thread that runs.
+ *
+ *     pthread_create hook ─ stack ─┬─ sites: +1            (counted on the new thread,
+ *                                  └─ creators[tid] = id    so that one which failed is not)
+ *
+ * What a stranger would get wrong:
+ * - Go's own threadcreate has one garbage stack; these are real.
+ * - A stack's id stays valid when the thread is gone, as its site keeps it: so
+ *   creators[] needs no reference and can be read at any time.
+ * - A tid may be used again as soon as its thread is gone, so the entry goes first.
+ *   A thread that ends without coming back here (the raw system call exit) leaves
+ *   its entry, which the next thread of that tid takes over.
+ *
+ * Tests: tests/test_hooks_threads.c.
+ */
+#include <config.h>
+
+#include "threadcreate.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hooks.h"
+#include "hooks_threads.h"
+#include "own_thread.h"
+#include "sites.h"
+#include "stack_table.h"
+#include "unwind.h"
+
+#define CREATORS   65536 /* threads that are remembered at once: half a MiB, touched as used */
+#define PROBES_MAX 64
+
+/* tid in the upper half, stack in the lower one: one store makes or ends an entry. */
+typedef _Atomic uint64_t creator;
+
+static struct sites     sites;
+static creator *_Atomic creators;
+static _Atomic bool     on;
+static _Atomic uint64_t creators_lost, truncated;
+
+static int64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- who created a thread ---- */
+
+static creator *
+creators_open(void)
+{
+	creator *fresh, *none = NULL;
+	size_t   size = CREATORS * sizeof(*fresh);
+
+	if (atomic_load(&creators))
+		return atomic_load(&creators);
+	fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (fresh == MAP_FAILED)
+		return NULL;
+	if (!atomic_compare_exchange_strong(&creators, &none, fresh))
+		munmap(fresh, size);
+	return atomic_load(&creators);
+}
+
+/* tids are given out in turn: neighbours lie side by side, and rarely meet. */
+static creator *
+creator_of(pid_t tid)
+{
+	creator *table = atomic_load(&creators);
+
+	for (unsigned i = 0; table && i < PROBES_MAX; i++) {
+		creator *c = &table[((uint32_t)tid + i * 1021) % CREATORS];
+
+		if (atomic_load(c) >> 32 == (uint32_t)tid)
+			return c;
+	}
+	return NULL;
+}
+
+static void
+creator_set(pid_t tid, uint32_t stack)
+{
+	uint64_t entry = (uint64_t)(uint32_t)tid << 32 | stack, none;
+	creator *table = atomic_load(&creators), *c = creator_of(tid);
+
+	if (c) { /* left by a thread that vanished */
+		atomic_store(c, entry);
+		return;
+	}
+	for (unsigned i = 0; table && i < PROBES_MAX; i++) {
+		none = 0;
+		if (atomic_compare_exchange_strong(&table[((uint32_t)tid + i * 1021) % CREATORS], &none, entry))
+			return;
+	}
+	atomic_fetch_add(&creators_lost, 1);
+}
+
+uint32_t
+threadcreate_creator(pid_t tid)
+{
+	creator *c = tid > 0 ? creator_of(tid) : NULL;
+	uint64_t entry = c ? atomic_load(c) : 0;
+
+	return entry >> 32 == (uint32_t)tid ? (uint32_t)entry : 0;
+}
+
+uint64_t
+threadcreate_creators_lost(void)
+{
+	return atomic_load(&creators_lost);
+}
+
+/* ---- from the hooks ---- */
+
+uint32_t
+threadcreate_on_made(uintptr_t pc, uintptr_t sp, uintptr_t fp)
+{
+	struct unwind_regs regs = { .pc = pc, .sp = sp, .fp = fp };
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	unsigned           count;
+	int                cut = 0;
+
+	if (!atomic_load(&on))
+		return 0;
+	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut);
+	if (cut)
+		atomic_fetch_add(&truncated, 1);
+	return stack_table_add(pcs, count);
+}
+
+void
+threadcreate_on_start(uint32_t stack)
+{
+	sites_add(&sites, stack, SITES_ONE, 0);
+	creator_set((pid_t)syscall(SYS_gettid), stack);
+}
+
+void
+threadcreate_on_end(void)
+{
+	creator *c;
+
+	if (!atomic_load(&creators))
+		return;
+	c = creator_of((pid_t)syscall(SYS_gettid));
+	if (c)
+		atomic_store(c, 0);
+}
+
+/* ---- on and off ---- */
+
+int
+threadcreate_start(void)
+{
+	if (*hooks_threads_status())
+		return -ENOTSUP;
+	if (sites_open(&sites) < 0 || !creators_open())
+		return -ENOMEM;
+	atomic_store(&on, true);
+	hooks_threads_watch(HOOKS_THREADS_CREATE, true);
+	return 0;
+}
+
+void
+threadcreate_stop(void)
+{
+	atomic_store(&on, false);
+	hooks_threads_watch(HOOKS_THREADS_CREATE, false);
+}
+
+void
+threadcreate_forked(void)
+{
+	creator *table = atomic_load(&creators);
+
+	threadcreate_stop();
+	sites_forked(&sites);
+	for (unsigned i = 0; table && i < CREATORS; i++)
+		if (atomic_load_explicit(&table[i], memory_order_relaxed))
+			atomic_store(&table[i], 0);
+}
+
+const char *
+threadcreate_status(void)
+{
+	return hooks_threads_status();
+}
+
+int
+threadcreate_snapshot(struct profile *ret)
+{
+	struct profile p;
+	int            r;
+
+	profile_init(&p, "threadcreate");
+	p.types[0] = p.period_type = (struct profile_type){ "threadcreate", "count" };
+	p.type_count = 1;
+	p.period = 1;
+	p.time_ns = now_ns();
+	p.truncated = atomic_load(&truncated);
+	if (*threadcreate_status())
+		profile_comment(&p, "%s", threadcreate_status());
+	else if (hooks_threads_missed())
+		profile_comment(&p, "threadcreate: %lu threads were not seen, too many were made at once",
+			hooks_threads_missed());
+	r = sites_profile(&sites, &p);
+	if (r < 0) {
+		profile_release(&p);
+		return r;
+	}
+	profile_merge(&p);
+	*ret = p;
+	return 0;
+}
+
+size_t
+threadcreate_count(void)
+{
+	return (size_t)sites_total(&sites);
+}

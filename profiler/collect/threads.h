@@ -1,0 +1,32 @@
+/*
+ * threads.h - every thread of the process and where it stands.
+ *
+ * A blocked thread is read without its noticing; only running ones, and those whose
+ * stack cannot be told so, get a signal.  One dump at a time, others wait.
+ *
+ *   memory   mmap only: neither malloc nor the loader's lock is entered
+ *   threads  any but the daemon's own while it holds what we take a thread for
+ *   signals  not from a handler
+ *   fork     a dump under way does not go on in the child
+ *   source   profiler/collect/threads.c
+ */
+#ifndef COLLECT_THREADS_H
+#define COLLECT_THREADS_H
+
+#include "dump.h"
+#include "profile.h"
+
+#define THREADS_MAX 131072 /* threads of one dump; more are left out and counted as lost */
+
+/* 0 or a negative errno: /proc cannot be read, no memory, or another dump hangs. */
+int  threads_dump(struct dump *ret, bool own);
+void threads_dump_release(struct dump *d);
+/* Addresses get the tags of the objects they are in now, see generations.h. */
+void threads_dump_tag(struct dump *d);
+/* The dump as a profile, equal stacks as one sample. */
+int  threads_profile(const struct dump *d, const char *name, struct profile *ret);
+/* kinds.def: the kind goroutine. */
+int    threads_snapshot(struct profile *ret);
+size_t threads_count(void);
+
+#endif

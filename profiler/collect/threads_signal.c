@@ -1,0 +1,301 @@
+/*
+ * threads_signal.c - asks threads for their stacks by a signal, all at once.
+ *
+ *     request: slots by ascending tid --tgkill--> handler finds its slot, walks, answers
+ *
+ * The handler takes no lock, allocates nothing, calls nothing of the loader and touches
+ * no errno.  It finds its slot by its thread id, so that it needs nothing from the
+ * signal's value, which the kernel drops when the user's queue is full.
+ *
+ * The signal is SIGURG where it is at its default, else a free real-time one.  What
+ * a stranger would get wrong:
+ * - Not SIGPROF: the CPU timers' signal is one at a time for a thread, and ours would
+ *   be lost behind it; and a signal that a thread blocks may outlive the process
+ *   image by execve(2), where SIGPROF kills and SIGURG is ignored.
+ * - The handler is never removed, since a thread may unblock the signal much later.
+ *   With no request it returns at once.
+ * - A request is unmapped only after every handler at work has left; one whose thread
+ *   got no processor for long keeps it in limbo until the next.
+ * - Who blocks the signal would cost the whole deadline: after a moment those are
+ *   given up.
+ *
+ * Tests: tests/threads.t.
+ */
+#include <config.h>
+
+#include "threads_signal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu_proc.h"
+#include "free_signal.h"
+#include "unwind.h"
+
+#define DEADLINE_NS  1000000000LL /* for all of them together */
+#define LOOK_NS      50000000L    /* between two looks at who cannot answer */
+#define LEAVE_STEPS  500          /* how long handlers at work are waited for, of ... */
+#define LEAVE_NS     1000000L
+
+struct threads_request {
+	size_t                  count, size;
+	struct threads_request *limbo_next;
+	_Atomic uint32_t        left; /* futex: still to answer, and 1 while sending */
+	struct threads_slot     slots[];
+};
+
+static struct {
+	_Atomic(struct threads_request *) request;
+	_Atomic int                       at_work;
+	int                               number; /* 0: no handler yet */
+	struct threads_request           *limbo;
+} asking;
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* ---- in the handler ---- */
+
+/* A system call without errno. */
+static inline long
+raw_syscall(long number, long a, long b, long c)
+{
+#if defined(__x86_64__)
+	long ret;
+
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	return ret;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	return x0;
+#else
+	int  saved = errno;
+	long ret = syscall(number, a, b, c);
+
+	errno = saved;
+	return ret;
+#endif
+}
+
+static struct threads_slot *
+slot_find(struct threads_request *q, int32_t tid)
+{
+	size_t low = 0, high = q->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (q->slots[middle].tid == tid)
+			return &q->slots[middle];
+		if (q->slots[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+static void
+slot_answer(struct threads_request *q, const void *context)
+{
+	int64_t              begin = now_ns();
+	struct threads_slot *s = slot_find(q, (int32_t)raw_syscall(SYS_gettid, 0, 0, 0));
+	uint32_t             asked = THREADS_ASKED;
+	struct unwind_regs   regs;
+	int                  truncated = 0;
+
+	if (!s || !atomic_compare_exchange_strong(&s->answer, &asked, THREADS_WRITING))
+		return;
+	unwind_regs_from_ucontext(&regs, context);
+	s->count = unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
+	s->truncated = (uint32_t)truncated;
+	s->took_ns = (uint32_t)(now_ns() - begin);
+	atomic_store(&s->answer, THREADS_ANSWERED);
+	if (atomic_fetch_sub(&q->left, 1) == 1)
+		raw_syscall(SYS_futex, (long)&q->left, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+static void
+on_signal(int number, siginfo_t *info, void *context)
+{
+	struct threads_request *q;
+
+	(void)number;
+	(void)info;
+	atomic_fetch_add(&asking.at_work, 1);
+	q = atomic_load(&asking.request);
+	if (q)
+		slot_answer(q, context);
+	atomic_fetch_sub(&asking.at_work, 1);
+}
+
+static int
+signal_get(void)
+{
+	int number = asking.number;
+
+	if (free_signal_is(number, on_signal))
+		return number;
+	number = free_signal_take(SIGURG, on_signal);
+	if (number > 0)
+		asking.number = number;
+	return number;
+}
+
+/* ---- a request ---- */
+
+int
+threads_request_new(size_t count, struct threads_request **ret)
+{
+	struct threads_request *q;
+	size_t                  size = sizeof(*q) + count * sizeof(q->slots[0]);
+
+	q = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (q == MAP_FAILED)
+		return -ENOMEM;
+	q->count = count;
+	q->size = size;
+	*ret = q;
+	return 0;
+}
+
+struct threads_slot *
+threads_request_slots(struct threads_request *q)
+{
+	return q->slots;
+}
+
+/* Nobody will answer for this one any more. */
+static void
+slot_give_up(struct threads_request *q, struct threads_slot *s)
+{
+	uint32_t asked = THREADS_ASKED;
+
+	if (atomic_compare_exchange_strong(&s->answer, &asked, THREADS_GIVEN_UP))
+		atomic_fetch_sub(&q->left, 1);
+}
+
+static void
+send_all(struct threads_request *q, int number)
+{
+	pid_t pid = getpid();
+
+	atomic_store(&q->left, (uint32_t)q->count + 1);
+	atomic_store(&asking.request, q);
+	for (size_t i = 0; i < q->count; i++)
+		if (syscall(SYS_tgkill, pid, q->slots[i].tid, number) < 0)
+			slot_give_up(q, &q->slots[i]);
+	atomic_fetch_sub(&q->left, 1);
+}
+
+/* Those that block the signal will not answer, nor those that are gone. */
+static void
+hopeless_give_up(struct threads_request *q, int number)
+{
+	pid_t pid = getpid();
+
+	for (size_t i = 0; i < q->count; i++) {
+		struct threads_slot *s = &q->slots[i];
+
+		if (atomic_load(&s->answer) == THREADS_ASKED &&
+		    (syscall(SYS_tgkill, pid, s->tid, 0) < 0 || cpu_proc_blocks(s->tid, number)))
+			slot_give_up(q, s);
+	}
+}
+
+static void
+wait_all(struct threads_request *q, int number)
+{
+	const struct timespec step = { 0, LOOK_NS };
+	int64_t               end = now_ns() + DEADLINE_NS;
+	uint32_t              left;
+	bool                  looked = false;
+
+	while ((left = atomic_load(&q->left)) > 0 && now_ns() < end) {
+		if (syscall(SYS_futex, &q->left, FUTEX_WAIT_PRIVATE, left, &step, NULL, 0) == 0 || errno != ETIMEDOUT)
+			continue;
+		if (!looked)
+			hopeless_give_up(q, number);
+		looked = true;
+	}
+	for (size_t i = 0; i < q->count; i++)
+		slot_give_up(q, &q->slots[i]);
+}
+
+/* Until no handler can be at a request any more; false: one still may. */
+static bool
+handlers_left(void)
+{
+	const struct timespec step = { 0, LEAVE_NS };
+
+	for (int i = 0; i < LEAVE_STEPS && atomic_load(&asking.at_work) > 0; i++)
+		nanosleep(&step, NULL);
+	return atomic_load(&asking.at_work) == 0;
+}
+
+int
+threads_request_run(struct threads_request *q)
+{
+	int number = signal_get();
+
+	if (number < 0)
+		return number;
+	send_all(q, number);
+	wait_all(q, number);
+	atomic_store(&asking.request, NULL);
+	handlers_left();
+	for (size_t i = 0; i < q->count; i++) {
+		uint32_t writing = THREADS_WRITING;
+
+		/* It lost its processor in the middle of the walk. */
+		atomic_compare_exchange_strong(&q->slots[i].answer, &writing, THREADS_GIVEN_UP);
+	}
+	return 0;
+}
+
+void
+threads_request_free(struct threads_request *q)
+{
+	q->limbo_next = asking.limbo;
+	asking.limbo = q;
+	if (!handlers_left())
+		return;
+	while ((q = asking.limbo)) {
+		asking.limbo = q->limbo_next;
+		munmap(q, q->size);
+	}
+}
+
+static void
+forked(void)
+{
+	atomic_store(&asking.request, NULL);
+	atomic_store(&asking.at_work, 0);
+	asking.limbo = NULL;
+}
+
+__attribute__((constructor)) static void
+fork_watch(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}

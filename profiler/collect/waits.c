@@ -1,0 +1,450 @@
+/*
+ * waits.c - what the hooks of waits ask: how long it took, and who was the cause.
+ *
+ *     thread A: lock ─ busy ─ publish (waits_table.c) ─ real lock ─ withdraw ─ block += A's stack
+ *     holder B: unlock ─ somebody waits ─ stack ─ real unlock ─ mutex += B's stack, A's time
+ *
+ * What a stranger would get wrong:
+ * - After the real unlock the lock may be gone: who got it may have destroyed it and
+ *   freed its memory.  The holder looks for waiters and takes its stack before, and
+ *   records after, so that others do not wait for that.
+ * - cond_wait unlocks and then sleeps, perhaps for ever: what it owes for the unlock
+ *   is written into sites before, which takes no lock that is held while waiting.
+ * - A wait may end by cancellation or pthread_exit() from a signal handler: a cleanup
+ *   handler withdraws and records.  C++ exceptions pass only through once(), where
+ *   nothing has to be undone.
+ * - Nothing here allocates or calls a function of pthreads that waits; a handler that
+ *   interrupts any line may lock, wait and unlock itself.
+ * - A wait that fails at once for a wrong use (EDEADLK, EINVAL, ...) was none.
+ * - Threads of our own are let through: they must not show up, nor blame anybody.
+ *
+ * Why not one clock read at the unlock for all: who does not contend reads no clock.
+ * Tests: tests/test_waits.c.
+ */
+#include <config.h>
+
+#include "waits.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "hooks.h"
+#include "own_thread.h"
+#include "stack_table.h"
+#include "unwind.h"
+#include "waits_parts.h"
+#include "waits_table.h"
+
+struct sites     waits_mutex_sites, waits_block_sites;
+_Atomic uint64_t waits_truncated;
+
+static _Atomic int64_t mutex_fraction, block_rate;
+static _Atomic int64_t onces; /* routines of pthread_once that run now, at least */
+
+static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
+
+/* ---- small parts ---- */
+
+static int64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static uint64_t
+random_next(void)
+{
+	uint64_t x = random_state;
+
+	if (x == 0)
+		x = ((uint64_t)(uintptr_t)&random_state ^ (uint64_t)now_ns()) * 0x9e3779b97f4a7c15ULL | 1;
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	random_state = x;
+	return x * 0x2545f4914f6cdd1dULL >> 1;
+}
+
+/* A sum may be large, but never jumps back. */
+static uint64_t
+times(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+struct stack {
+	uintptr_t pcs[STACK_FRAMES_MAX];
+	unsigned  count;
+};
+
+static void
+stack_take(struct stack *s, const struct hooks_wait *w)
+{
+	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .fp = w->fp };
+	int                cut = 0;
+
+	s->count = unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut);
+	if (cut)
+		atomic_fetch_add_explicit(&waits_truncated, 1, memory_order_relaxed);
+}
+
+static int
+call(const struct hooks_wait *w)
+{
+	return ((hooks_wait_fn *)component_hooks.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3]);
+}
+
+/* ---- the holder's part ---- */
+
+struct blame {
+	struct stack stack;
+	uint64_t     weight, delay_ns; /* weight 0: nothing to record */
+};
+
+/* Before the unlock: the last time that the lock may be looked for. */
+static void
+blame_begin(struct blame *b, uintptr_t lock, const struct hooks_wait *w)
+{
+	int64_t fraction = atomic_load_explicit(&mutex_fraction, memory_order_relaxed);
+
+	b->weight = 0;
+	if (fraction <= 0)
+		return;
+	b->delay_ns = waits_table_charge(lock, now_ns);
+	if (b->delay_ns == 0 || (fraction > 1 && random_next() % (uint64_t)fraction != 0))
+		return;
+	b->weight = (uint64_t)fraction;
+	stack_take(&b->stack, w);
+}
+
+static void
+blame_end(const struct blame *b)
+{
+	if (b->weight == 0)
+		return;
+	sites_add(&waits_mutex_sites, stack_table_add(b->stack.pcs, b->stack.count), times(b->weight, SITES_ONE),
+		times(b->weight, b->delay_ns));
+}
+
+static int
+on_unlock(struct hooks_wait *w)
+{
+	struct blame b;
+	int          r, saved = errno;
+
+	if (own_thread_is())
+		return call(w);
+	blame_begin(&b, w->args[0], w);
+	errno = saved;
+	r = call(w);
+	saved = errno;
+	if (r == 0)
+		blame_end(&b);
+	errno = saved;
+	return r;
+}
+
+/* ---- the waiter's part ---- */
+
+struct wait {
+	struct hooks_wait *call;
+	int64_t            since_ns;
+	struct waits_place place;
+	bool               published;
+};
+
+bool
+waits_weigh(int64_t delay_ns, int64_t rate_ns, uint64_t random, struct waits_weight *ret)
+{
+	if (delay_ns <= 0)
+		delay_ns = 1;
+	if (rate_ns <= 0 || (rate_ns > delay_ns && (int64_t)(random % (uint64_t)rate_ns) >= delay_ns))
+		return false;
+	ret->count = SITES_ONE;
+	ret->delay_ns = (uint64_t)delay_ns;
+	if (delay_ns < rate_ns) { /* it stands for those that were not taken */
+		ret->count = (uint64_t)((double)SITES_ONE * (double)rate_ns / (double)delay_ns);
+		ret->delay_ns = (uint64_t)rate_ns;
+	}
+	return true;
+}
+
+static void __attribute__((noinline))
+block_record(const struct hooks_wait *w, int64_t delay_ns)
+{
+	struct waits_weight weight;
+	struct stack        s;
+
+	if (!waits_weigh(delay_ns, atomic_load_explicit(&block_rate, memory_order_relaxed), random_next(), &weight))
+		return;
+	stack_take(&s, w);
+	sites_add(&waits_block_sites, stack_table_add(s.pcs, s.count), weight.count, weight.delay_ns);
+}
+
+static void
+wait_end(struct wait *v)
+{
+	int64_t now = now_ns();
+
+	if (v->published)
+		waits_table_withdraw(v->place);
+	block_record(v->call, now - v->since_ns);
+}
+
+static void
+wait_cancelled(void *arg)
+{
+	wait_end(arg);
+}
+
+static bool
+is_wrong_use(int r)
+{
+	return r == EINVAL || r == EDEADLK || r == EPERM || r == EAGAIN || r == ESRCH || r == ENOSYS;
+}
+
+/* Errors by errno, by number, and C11's own. */
+static bool
+was_wait(const struct hooks_wait *w, int r)
+{
+	switch (w->name) {
+	case HOOKS_sem_wait:
+	case HOOKS_sem_timedwait:
+	case HOOKS_sem_clockwait:
+		return r == 0 || !is_wrong_use(errno);
+	case HOOKS_pthread_barrier_wait:
+		return r == 0; /* the last to come did not wait */
+	case HOOKS_mtx_lock:
+	case HOOKS_mtx_timedlock:
+	case HOOKS_cnd_wait:
+	case HOOKS_cnd_timedwait:
+	case HOOKS_thrd_join:
+		return r != 2; /* thrd_error */
+	default:
+		return !is_wrong_use(r);
+	}
+}
+
+/* What has a holder, who is to know of us. */
+static bool
+is_lock(uint32_t name)
+{
+	switch (name) {
+	case HOOKS_pthread_mutex_lock:
+	case HOOKS_pthread_mutex_timedlock:
+	case HOOKS_pthread_mutex_clocklock:
+	case HOOKS_pthread_rwlock_rdlock:
+	case HOOKS_pthread_rwlock_wrlock:
+	case HOOKS_pthread_rwlock_timedrdlock:
+	case HOOKS_pthread_rwlock_timedwrlock:
+	case HOOKS_pthread_rwlock_clockrdlock:
+	case HOOKS_pthread_rwlock_clockwrlock:
+	case HOOKS_mtx_lock:
+	case HOOKS_mtx_timedlock:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What gives up a mutex, its second argument, while it waits. */
+static bool
+is_cond(uint32_t name)
+{
+	switch (name) {
+	case HOOKS_pthread_cond_wait:
+	case HOOKS_pthread_cond_timedwait:
+	case HOOKS_pthread_cond_clockwait:
+	case HOOKS_cnd_wait:
+	case HOOKS_cnd_timedwait:
+#if defined(__x86_64__)
+	case HOOKS_pthread_cond_wait_2_2_5:
+	case HOOKS_pthread_cond_timedwait_2_2_5:
+#endif
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void __attribute__((noinline))
+cond_blame(const struct hooks_wait *w)
+{
+	struct blame b;
+
+	blame_begin(&b, w->args[1], w);
+	blame_end(&b);
+}
+
+static int
+wait_timed(struct hooks_wait *w)
+{
+	struct wait v = { .call = w };
+	int         r, saved;
+
+	v.since_ns = now_ns();
+	v.published = is_lock(w->name) && atomic_load_explicit(&mutex_fraction, memory_order_relaxed) > 0;
+	if (v.published)
+		v.place = waits_table_publish(w->args[0], v.since_ns);
+	pthread_cleanup_push(wait_cancelled, &v);
+	r = call(w);
+	pthread_cleanup_pop(0);
+	saved = errno;
+	if (was_wait(w, r))
+		wait_end(&v);
+	else if (v.published)
+		waits_table_withdraw(v.place);
+	errno = saved;
+	return r;
+}
+
+/* ---- once ---- */
+
+/* The routine that the next once_routine() on this thread is to call, and whether it did. */
+static __thread void (*once_next)(void) __attribute__((tls_model("initial-exec")));
+static __thread bool once_ran __attribute__((tls_model("initial-exec")));
+
+static void
+once_routine(void)
+{
+	void (*routine)(void) = once_next;
+
+	once_ran = true;
+	atomic_fetch_add(&onces, 1);
+	routine();
+	atomic_fetch_sub(&onces, 1);
+}
+
+/*
+ * Who runs the routine does not wait, and nobody waits while none runs.  A routine that
+ * is left by an exception or cancelled stays in the count of those that run: then each
+ * once reads the clock twice for nothing, and no more than that.
+ */
+static int
+wait_once(struct hooks_wait *w)
+{
+	void (*next_before)(void) = once_next;
+	bool    ran_before = once_ran, ran;
+	int64_t since = atomic_load(&onces) > 0 ? now_ns() : 0;
+	int     r, saved;
+
+	once_next = (void (*)(void))w->args[1];
+	once_ran = false;
+	w->args[1] = (uintptr_t)once_routine;
+	r = call(w);
+	saved = errno;
+	ran = once_ran;
+	once_next = next_before;
+	once_ran = ran_before;
+	if (since && !ran)
+		block_record(w, now_ns() - since);
+	errno = saved;
+	return r;
+}
+
+static int
+on_wait(struct hooks_wait *w)
+{
+	int saved = errno;
+
+	if (own_thread_is())
+		return call(w);
+	if (w->name == HOOKS_pthread_once || w->name == HOOKS_call_once)
+		return wait_once(w);
+	if (is_cond(w->name))
+		cond_blame(w);
+	errno = saved;
+	return wait_timed(w);
+}
+
+/* ---- on and off ---- */
+
+const char *
+waits_status(void)
+{
+	if (&component_hooks && component_hooks.kind == HOOKS_REAL && component_hooks.version == HOOKS_VERSION &&
+		component_hooks.size >= sizeof(component_hooks))
+		return "";
+	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
+		return "waits are not seen: the program is linked with -static, where locks cannot be hooked";
+	return "waits are not seen: the program is not linked with -lcomponent_hooks "
+	       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
+}
+
+static bool
+tries_are_there(void)
+{
+	for (int i = 0; i < HOOKS_TRY_COUNT; i++)
+		if (!component_hooks.tries[i])
+			return false;
+	return true;
+}
+
+/* The rate, and then the switch, which is one for both. */
+static int
+set(_Atomic int64_t *rate, int64_t value, struct sites *sites)
+{
+	bool on;
+
+	if (value < 0)
+		value = 0;
+	if (*waits_status())
+		return value ? -ENOTSUP : 0;
+	if (value > 0) {
+		component_hooks.resolve();
+		if (!tries_are_there())
+			return -ENOTSUP;
+		if (sites_open(sites) < 0 || waits_table_open(component_hooks.waiting) < 0)
+			return -ENOMEM;
+		component_hooks.unlock = on_unlock;
+		component_hooks.wait = on_wait;
+	}
+	atomic_store(rate, value);
+	on = atomic_load(&mutex_fraction) > 0 || atomic_load(&block_rate) > 0;
+	__atomic_store_n(&component_hooks.wait_state, on ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+waits_set_mutex_fraction(int64_t fraction)
+{
+	return set(&mutex_fraction, fraction > WAITS_FRACTION_MAX ? WAITS_FRACTION_MAX : fraction, &waits_mutex_sites);
+}
+
+int
+waits_set_block_rate(int64_t rate_ns)
+{
+	return set(&block_rate, rate_ns, &waits_block_sites);
+}
+
+int64_t
+waits_mutex_fraction(void)
+{
+	return atomic_load(&mutex_fraction);
+}
+
+int64_t
+waits_block_rate(void)
+{
+	return atomic_load(&block_rate);
+}
+
+void
+waits_forked(void)
+{
+	atomic_store(&mutex_fraction, 0);
+	atomic_store(&block_rate, 0);
+	atomic_store(&onces, 0);
+	if (*waits_status() == '\0')
+		__atomic_store_n(&component_hooks.wait_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	waits_table_forked();
+	sites_forked(&waits_mutex_sites);
+	sites_forked(&waits_block_sites);
+}

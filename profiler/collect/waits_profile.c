@@ -1,0 +1,79 @@
+/*
+ * waits_profile.c - the mutex and block profiles of what waits.c has counted.
+ *
+ * Tests: tests/test_waits.c.
+ */
+#include <config.h>
+
+#include "waits.h"
+
+#include <time.h>
+
+#include "waits_parts.h"
+#include "waits_table.h"
+
+static int64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int
+snapshot(struct profile *ret, const char *name, struct sites *sites, const char *off)
+{
+	struct profile p;
+	int            r;
+
+	profile_init(&p, name);
+	p.types[0] = p.period_type = (struct profile_type){ "contentions", "count" };
+	p.types[1] = (struct profile_type){ "delay", "nanoseconds" };
+	p.type_count = 2;
+	p.period = 1;
+	p.fraction = waits_mutex_fraction();
+	p.time_ns = now_ns();
+	p.truncated = atomic_load(&waits_truncated);
+	if (*waits_status())
+		profile_comment(&p, "%s: %s", name, waits_status());
+	else if (*off)
+		profile_comment(&p, "%s", off);
+	if (waits_table_crowded())
+		profile_comment(&p, "mutex: %llu waiters came where 64 waited already, and were charged as the mean of those",
+			(unsigned long long)waits_table_crowded());
+	r = sites_profile(sites, &p);
+	if (r < 0) {
+		profile_release(&p);
+		return r;
+	}
+	profile_merge(&p);
+	*ret = p;
+	return 0;
+}
+
+int
+waits_snapshot_mutex(struct profile *ret)
+{
+	return snapshot(ret, "mutex", &waits_mutex_sites,
+		waits_mutex_fraction() ? "" : "mutex: off; --mutex-profile-fraction=1 samples all contentions");
+}
+
+int
+waits_snapshot_block(struct profile *ret)
+{
+	return snapshot(ret, "block", &waits_block_sites,
+		waits_block_rate() ? "" : "block: off; --block-profile-rate=10us samples waits of this length and longer");
+}
+
+size_t
+waits_mutex_stacks(void)
+{
+	return sites_count(&waits_mutex_sites);
+}
+
+size_t
+waits_block_stacks(void)
+{
+	return sites_count(&waits_block_sites);
+}

@@ -1,0 +1,40 @@
+/*
+ * encode.h - from a profile to bytes: pprof's protobuf, Go's text, a top table.
+ *
+ * All write through a callback, in pieces of at most 64 KiB; none holds the whole
+ * output.  Memory is from mmap, grows with the number of different addresses, not of
+ * samples, and is given back before the return.
+ *
+ *   returns  0; -ENOMEM; -EINVAL: a profile without the types it needs; or what the
+ *            callback answered, which is not called again after an error
+ *   threads  any number at once, each with a struct symbols of its own
+ *   stack    fits a thread of 256 KiB
+ *   source   profiler/encode/pprof.c, text.c, top.c
+ */
+#ifndef ENCODE_ENCODE_H
+#define ENCODE_ENCODE_H
+
+#include <stddef.h>
+
+#include "dump.h"
+#include "profile.h"
+#include "symbols.h"
+
+/* 0, or a negative errno which ends the encoding and is returned by it. */
+typedef int encode_write_fn(void *arg, const void *data, size_t size);
+
+/* gzip of profile.proto, one member, zlib level 1.  Lost samples become one under
+ * [lost samples]; code outside of all mappings is named by its address. */
+int encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* debug=1 of heap and allocs, made of the raw values: needs the four heap types. */
+int encode_heap_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* debug=1 of kinds that count events by stack: "NAME profile: total N". */
+int encode_counts_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* debug=1 of block and mutex: needs contentions and delay, in this order. */
+int encode_contention_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* goroutine?debug=2: each thread of a dump, in the layout of Go's panics. */
+int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
+/* ?format=top: flat, flat%, cum, cum%, function, of the default type or the last. */
+int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+
+#endif

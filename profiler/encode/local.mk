@@ -1,0 +1,24 @@
+# encode/: from a profile to bytes.  The only place that knows protobuf-c and deflate.
+noinst_LTLIBRARIES += %D%/libencode.la
+%C%_libencode_la_SOURCES = %D%/encode.h %D%/pprof.c %D%/pprof_sample.c %D%/pprof_sample.h %D%/text.c %D%/top.c \
+	%D%/text_counts.c %D%/text_stack.c %D%/text_stack.h \
+	%D%/frames.c %D%/frames.h %D%/gzip.c %D%/gzip.h %D%/lines.c %D%/lines.h %D%/memstats.c %D%/memstats.h \
+	%D%/order.c %D%/order.h %D%/panic.c %D%/strings.c %D%/strings.h \
+	%D%/wait_state.c %D%/wait_state.h \
+	%D%/profile.pb-c.c %D%/profile.pb-c.h
+%C%_libencode_la_CPPFLAGS = $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
+
+# The generated files are distributed: only a git checkout needs protoc-c.  They are
+# made in the build tree; a tarball's are found in its source tree through VPATH.
+# The header is touched last, so that it never looks older than its other half.
+EXTRA_DIST += %D%/profile.proto
+BUILT_SOURCES += %D%/profile.pb-c.h
+MAINTAINERCLEANFILES += %D%/profile.pb-c.c %D%/profile.pb-c.h
+if HAVE_PROTOC_C
+%D%/profile.pb-c.c: %D%/profile.proto
+	$(AM_V_GEN)$(MKDIR_P) %D% && \
+	$(PROTOC_C) -I$(srcdir)/%D% --c_out=%D% $(srcdir)/%D%/profile.proto && \
+	touch %D%/profile.pb-c.h
+%D%/profile.pb-c.h: %D%/profile.pb-c.c
+	@test -f $@ || { rm -f %D%/profile.pb-c.c; $(MAKE) $(AM_MAKEFLAGS) %D%/profile.pb-c.c; }
+endif

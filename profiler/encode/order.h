@@ -1,0 +1,16 @@
+/*
+ * order.h - sorting numbers by what they stand for, in place.
+ */
+#ifndef ENCODE_ORDER_H
+#define ENCODE_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whether a comes before b. */
+typedef bool order_before_fn(const void *arg, uint32_t a, uint32_t b);
+
+void order_sort(uint32_t *items, size_t count, order_before_fn *before, const void *arg);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * panic.c - a dump of all threads in the layout of Go's panics: goroutine?debug=2,
+ * and what SIGQUIT prints.
+ *
+ *     goroutine 4711 [epoll_wait, thread: worker]:
+ *     wait_for_events(...)
+ *     	/src/loop.c:88 +0x1f
+ *     created by start_workers
+ *     	/src/main.c:17 +0x5c
+ *
+ * What a stranger would get wrong: readers split the words in brackets at commas and
+ * end them at the first "]", so a thread's name must hold neither; an inlined function
+ * has no offset of its own; what has no line reads "OBJECT:0".  A thread that did not
+ * answer has a head and no frames.
+ *
+ * Tests: tests/serve_threads.t.
+ */
+#include <config.h>
+
+#include "encode.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "frames.h"
+#include "lines.h"
+#include "wait_state.h"
+
+#define STATE_BYTES 32
+
+static void
+print_place(struct lines *l, const struct symbol_frame *f, bool inlined)
+{
+	lines_print(l, "\t");
+	lines_text(l, f->file ? f->file : f->object ? f->object : "-");
+	lines_print(l, ":%d", f->file ? f->line : 0);
+	if (!inlined)
+		lines_print(l, " +0x%llx", (unsigned long long)f->offset);
+	lines_print(l, "\n");
+}
+
+static void
+print_frames(struct lines *l, uintptr_t pc, struct symbols *s, struct frames *frames)
+{
+	frames_of(s, pc, frames);
+	for (unsigned k = 0; k < frames->count; k++) {
+		lines_text(l, frames->frame[k].name);
+		lines_print(l, "(...)\n");
+		print_place(l, &frames->frame[k], k + 1 < frames->count);
+	}
+}
+
+static void
+print_head(struct lines *l, const struct dump *d, const struct dump_thread *t, struct symbols *s)
+{
+	char        state[STATE_BYTES], name[DUMP_NAME_BYTES];
+	const char *from = t->name;
+	size_t      n = 0;
+
+	for (; *from && n < sizeof(name) - 1; from++)
+		name[n++] = *from < ' ' || *from > '~' || *from == ']' || *from == ',' ? '?' : *from;
+	name[n] = '\0';
+	lines_print(l, "goroutine %d [%s", (int)t->tid, wait_state(d, t, s, state, sizeof(state)));
+	if (t->minutes > 0)
+		lines_print(l, ", %u minutes", t->minutes);
+	if (n > 0)
+		lines_print(l, ", thread: %s", name);
+	lines_print(l, "]:\n");
+}
+
+static void
+print_creator(struct lines *l, uint32_t stack, struct symbols *s, struct frames *frames)
+{
+	unsigned         n;
+	const uintptr_t *pcs = frames_stack(stack, &n);
+
+	frames_of(s, pcs[0], frames);
+	lines_print(l, "created by ");
+	lines_text(l, frames->frame[frames->count - 1].name);
+	lines_print(l, "\n");
+	print_place(l, &frames->frame[frames->count - 1], false);
+}
+
+static void
+print_thread(struct lines *l, const struct dump *d, const struct dump_thread *t, struct symbols *s,
+	struct frames *frames)
+{
+	print_head(l, d, t, s);
+	for (uint32_t i = 0; i < t->count; i++)
+		print_frames(l, d->pcs[t->first + i], s, frames);
+	if (t->count && t->truncated)
+		lines_print(l, "...additional frames elided...\n");
+	if (t->creator)
+		print_creator(l, t->creator, s, frames);
+}
+
+/* Lines of every address, in one reading of the files. */
+static int
+resolve(const struct dump *d, struct symbols *s, struct arena_budget *budget)
+{
+	size_t     n = d->pc_count, size = (d->pc_count + d->count + 1) * sizeof(uintptr_t);
+	uintptr_t *pcs = arena_map(budget, size);
+	unsigned   count;
+
+	if (!pcs)
+		return -ENOMEM;
+	if (n > 0)
+		memcpy(pcs, d->pcs, n * sizeof(*pcs));
+	for (size_t i = 0; i < d->count; i++)
+		if (d->threads[i].creator)
+			pcs[n++] = frames_stack(d->threads[i].creator, &count)[0];
+	symbols_resolve(s, pcs, n);
+	arena_unmap(budget, pcs, size);
+	return 0;
+}
+
+int
+encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
+	struct arena        arena;
+	struct lines        lines;
+	struct frames      *frames;
+	int                 r;
+
+	arena_init(&arena, &budget);
+	frames = arena_alloc(&arena, sizeof(*frames));
+	r = frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
+	if (r == 0)
+		r = resolve(d, s, &budget);
+	if (r < 0)
+		goto out;
+	for (size_t i = 0; i < d->count && !lines.error; i++) {
+		if (i > 0)
+			lines_print(&lines, "\n");
+		print_thread(&lines, d, &d->threads[i], s, frames);
+	}
+	r = lines_close(&lines);
+out:
+	arena_release(&arena);
+	return r;
+}

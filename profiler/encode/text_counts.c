@@ -1,0 +1,162 @@
+/*
+ * text_counts.c - debug=1 of the kinds that count events by their stack.
+ *
+ *     threadcreate profile: total 9          --- mutex:
+ *     3 @ 0x46fdee 0x44db25                  cycles/second=1000000000
+ *     #	0x46fded	main+0x1d	/src/d.c:7      sampling period=1
+ *                                            1223937754344 53991 @ 0x6927c5
+ *     ...                                    #	0x6927c4	worker+0x14	/src/d.c:70
+ *
+ * What a stranger would get wrong: the left form is sorted by count and then by the
+ * text of the addresses, as Go does it; the right one by delay.  Delays are in ticks of
+ * a clock that the head names: ours ticks a billion times a second.  The numbers are
+ * those of the binary form, as in Go, whatever the sampling period says.
+ *
+ * Tests: tests/test_encode.c
+ */
+#include <config.h>
+
+#include "encode.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "order.h"
+#include "text_stack.h"
+
+/* As the text would compare: "0x9" after "0x10". */
+static int
+addresses_compare(uint32_t a, uint32_t b)
+{
+	const uintptr_t *x, *y;
+	unsigned         n, m;
+	char             left[24], right[24];
+	int              r = 0;
+
+	x = frames_stack(a, &n);
+	y = frames_stack(b, &m);
+	for (unsigned i = 0; i < n && i < m && r == 0; i++) {
+		snprintf(left, sizeof(left), "%lx ", (unsigned long)x[i] + 1);
+		snprintf(right, sizeof(right), "%lx ", (unsigned long)y[i] + 1);
+		r = strcmp(left, right);
+	}
+	return r ? r : (int)n - (int)m;
+}
+
+static bool
+before_by_count(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct profile_sample *s = arg;
+	int                          r;
+
+	if (s[a].values[0] != s[b].values[0])
+		return s[a].values[0] > s[b].values[0];
+	r = addresses_compare(s[a].stack, s[b].stack);
+	return r ? r < 0 : a < b;
+}
+
+static bool
+before_by_delay(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct profile_sample *s = arg;
+
+	if (s[a].values[1] != s[b].values[1])
+		return s[a].values[1] > s[b].values[1];
+	return before_by_count(arg, a, b);
+}
+
+typedef void print_head_fn(struct lines *l, const struct profile *p);
+typedef void print_numbers_fn(struct lines *l, const struct profile *p, const int64_t *values);
+
+/* What both forms share: an order, a head, and records. */
+static int
+encode(const struct profile *p, struct symbols *s, order_before_fn *before, print_head_fn *head,
+	print_numbers_fn *numbers, encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
+	struct arena        arena;
+	struct lines        lines;
+	struct frames      *frames;
+	uint32_t           *order;
+	const uintptr_t    *pcs;
+	unsigned            n;
+	int                 r;
+
+	if (p->count > UINT32_MAX)
+		return -EINVAL;
+	arena_init(&arena, &budget);
+	order = arena_array(&arena, p->count + 1, sizeof(*order));
+	frames = arena_alloc(&arena, sizeof(*frames));
+	r = order && frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
+	if (r < 0)
+		goto out;
+	for (size_t i = 0; i < p->count; i++)
+		order[i] = (uint32_t)i;
+	order_sort(order, p->count, before, p->samples);
+	frames_resolve(p, s);
+	head(&lines, p);
+	for (size_t i = 0; i < p->count && !lines.error; i++) {
+		numbers(&lines, p, p->samples[order[i]].values);
+		pcs = frames_stack(p->samples[order[i]].stack, &n);
+		text_addresses(&lines, pcs, n, s);
+		text_frames(&lines, pcs, n, s, frames);
+	}
+	r = lines_close(&lines);
+out:
+	arena_release(&arena);
+	return r;
+}
+
+static void
+counts_head(struct lines *l, const struct profile *p)
+{
+	int64_t total = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		total += p->samples[i].values[0];
+	lines_print(l, "%s profile: total %" PRId64 "\n", p->name, total);
+}
+
+static void
+counts_numbers(struct lines *l, const struct profile *p, const int64_t *values)
+{
+	(void)p;
+	lines_print(l, "%" PRId64 " @", values[0]);
+}
+
+int
+encode_counts_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return encode(p, s, before_by_count, counts_head, counts_numbers, write, arg);
+}
+
+static bool
+is_block(const struct profile *p)
+{
+	return strcmp(p->name, "block") == 0;
+}
+
+static void
+contention_head(struct lines *l, const struct profile *p)
+{
+	lines_print(l, "--- %s:\ncycles/second=1000000000\n", is_block(p) ? "contention" : p->name);
+	if (!is_block(p))
+		lines_print(l, "sampling period=%" PRId64 "\n", p->fraction);
+}
+
+static void
+contention_numbers(struct lines *l, const struct profile *p, const int64_t *values)
+{
+	(void)p;
+	lines_print(l, "%" PRId64 " %" PRId64 " @", values[1], values[0]);
+}
+
+int
+encode_contention_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	if (p->type_count != 2)
+		return -EINVAL;
+	return encode(p, s, before_by_delay, contention_head, contention_numbers, write, arg);
+}

@@ -1,0 +1,309 @@
+/*
+ * profiler.h - the profiling server of a process: one call, and curl or
+ * "go tool pprof" can look into it.
+ *
+ *     component_profiler_start("127.0.0.1:6060");
+ *     ... curl http://127.0.0.1:6060/debug/pprof/ ...
+ *     component_profiler_stop();
+ *
+ * The server has a thread and an event loop of its own, so it answers while the
+ * program's loop hangs.  It installs no signal handler before a CPU profile is
+ * asked for, starts no child process, and prints nothing: what there is to say
+ * goes to options.log.  Linked with -lcomponent_hooks the heap is sampled as well;
+ * without, the heap profiles are valid and empty, and the index page says why.
+ */
+#ifndef COMPONENT_PROFILER_H
+#define COMPONENT_PROFILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/error.h>
+#include <component/export.h>
+#include <component/log.h>
+
+COMPONENT_BEGIN
+
+enum component_unwinder {
+	COMPONENT_UNWINDER_AUTO,
+	COMPONENT_UNWINDER_FRAME_POINTER,
+	COMPONENT_UNWINDER_TABLES,
+	COMPONENT_UNWINDER_LIBUNWIND, /* CPU profiles alone; loads libunwind8 when started */
+};
+
+/*
+ * component_profiler_page_fn - answers what the debug socket is asked besides profiles
+ *
+ *   method   "GET", "PUT", ...; path: decoded, outside of /debug/pprof/; body: NUL at
+ *            the end
+ *   returns  an HTTP status; 404 when there is no such page
+ *   owns     *ret_text is from malloc() and freed by the caller; NULL: out of memory
+ *   threads  one of the server's that may block for a second or so; several at once
+ */
+typedef int component_profiler_page_fn(void *arg, const char *method, const char *path, const char *body,
+	char **ret_text);
+
+/*
+ * Everything the server can be told; start with COMPONENT_PROFILER_OPTIONS_INIT.
+ * Strings and lists are copied.  The first field is the struct's size, which lets a
+ * newer library serve a program built with this header.
+ */
+struct component_profiler_options {
+	size_t             size;
+	const char        *address;           /* "127.0.0.1:6060", ":6060", "unix:/path", ...; NULL:
+	                                       * 127.0.0.1:6060; "0": the debug socket alone */
+	const char        *debug_socket_path; /* one more listener, mode 0600, asks for no token; NULL or "": none */
+	const char        *token_file;        /* clients of TCP must know what is in it; NULL or "": no token */
+	const char        *port_file;         /* gets "HOST:PORT\n" once we listen; NULL or "": none */
+	const char *const *allowed_hosts;     /* globs of Host on loopback addresses, NULL at the end; or NULL */
+	const char *const *redact;            /* options whose values cmdline hides, NULL at the end; or NULL */
+	const char        *how_named;         /* what named the address, for messages; or NULL */
+	int64_t            max_seconds;       /* longest profile, 7200 */
+	int64_t            max_requests;      /* profiles at the same time, 64 */
+	uint64_t           memory_bytes;      /* for stacks, 32 MiB */
+	uint64_t           heap_rate_bytes;   /* mean bytes between heap samples, 512 KiB; 0 is off */
+	enum component_unwinder unwinder;     /* how stacks are walked */
+	component_log_fn  *log;               /* called on the server's threads; must not call back into
+	                                       * this header; NULL: silent */
+	void              *log_arg;
+	component_profiler_page_fn *debug_page; /* more pages on the debug socket; or NULL */
+	void              *debug_page_arg;
+	uint64_t           symbol_memory_bytes; /* for names and lines of one request, 64 MiB */
+	int64_t            mutex_fraction;      /* see component_profiler_set_mutex_fraction(); 0 is off */
+	int64_t            block_rate_ns;       /* see component_profiler_set_block_rate(); 0 is off */
+};
+
+#define COMPONENT_PROFILER_OPTIONS_INIT                                                   \
+	{                                                                                 \
+		sizeof(struct component_profiler_options), 0, 0, 0, 0, 0, 0, 0, 7200, 64, \
+			32ULL << 20, 512ULL << 10, COMPONENT_UNWINDER_AUTO, 0, 0, 0, 0,   \
+			64ULL << 20, 0, 0                                                 \
+	}
+
+/*
+ * component_profiler_start - serve profiles of this process at an address
+ *
+ * Binds, starts the server's thread and switches heap sampling on.  When it returns
+ * 0 the first request is answered.  May be called at any time: in main(), after
+ * daemon(3), after dropping privileges, with any event loop or none.
+ *
+ *   address  HOST:PORT, :PORT, [IPV6]:PORT, unix:/path, fd:NAME; NULL is 127.0.0.1:6060
+ *
+ *   returns  0; or, with nothing started and nothing changed,
+ *              -EALREADY    it is running
+ *              -EINVAL      the address or an option makes no sense
+ *              -EADDRINUSE  and every other error of bind(2)
+ *              -EMFILE      too few descriptors are left
+ *              -ENOTSUP     another object of the process has taken over functions of
+ *                           libevent or zlib; err names it
+ *              -EPERM       the token file may be written by others
+ *            or what opening the token file or writing the port file gave
+ *
+ *   owns     everything is copied
+ *   threads  any; calls wait for each other
+ *   signals  not from a handler; the server's threads block all of them
+ *   fork     a child has no server, no thread and no descriptor of it until
+ *            component_after_fork()
+ *   source   profiler/serve/profiler.c
+ */
+COMPONENT_API int component_profiler_start(const char *address);
+COMPONENT_API int component_profiler_start_options(const struct component_profiler_options *options,
+	struct component_error *err);
+
+/*
+ * component_profiler_stop - end the server and all it has switched on
+ *
+ * Open CPU profiles end early and are delivered whole; clients that do not read are
+ * cut off after 5 seconds.  Afterwards no thread, timer, listener or descriptor is
+ * left.  May be started again.
+ *
+ *   returns  0, also when nothing ran
+ *   threads  any but the server's own (so not from options.log)
+ *   signals  not from a handler
+ *   fork     in a child it makes component_after_fork() do nothing
+ *   source   profiler/serve/profiler.c
+ */
+COMPONENT_API int component_profiler_stop(void);
+
+/* component_profiler_running - does this process have a server now?  Any thread, signal-safe. */
+COMPONENT_API bool component_profiler_running(void);
+
+/*
+ * component_profiler_url - where, as "http://127.0.0.1:6060/debug/pprof/"
+ *
+ * Of the first listener, with the port that port 0 became; "" when nothing runs.
+ *
+ *   buf, size  gets the text, cut to size with its NUL; 600 bytes are always enough
+ *   threads    any
+ *   signals    not from a handler
+ *   source     profiler/serve/profiler.c
+ */
+COMPONENT_API void component_profiler_url(char *buf, size_t size);
+
+/*
+ * component_profiler_set_cpu_rate - samples per second of CPU time, from now on
+ *
+ * CPU seconds, not wall seconds: four busy threads at 100 Hz give 400 samples a
+ * second.  Profiles that are being collected keep their rate, and so do those that
+ * begin before the last of these has ended.
+ *
+ *   hz       1 to 1000; 0 is the default, 100.  The kernel's tick (CONFIG_HZ) is the
+ *            limit of what is seen apart; above it samples weigh more instead
+ *   returns  0, or -EINVAL: hz is above 1000
+ *   threads  any
+ *   signals  safe in a handler
+ *   source   profiler/collect/cpu.c
+ */
+COMPONENT_API int component_profiler_set_cpu_rate(unsigned hz);
+
+/*
+ * component_profiler_set_heap_rate - mean bytes between heap samples, from now on
+ *
+ *   bytes    0 switches heap sampling off
+ *   returns  0 or a negative errno, when sampling cannot be had (the index says why)
+ *   threads  any
+ *   signals  not from a handler
+ *   source   profiler/serve/profiler.c
+ */
+COMPONENT_API int component_profiler_set_heap_rate(uint64_t bytes);
+
+/*
+ * component_profiler_set_mutex_fraction - for the mutex profile, from now on
+ *
+ * One of so many unlocks that others were waiting for is sampled, on average, and stands
+ * for all; the stack that unlocked is blamed for the time they waited.  As Go's
+ * runtime.SetMutexProfileFraction().  What was counted stays.
+ *
+ *   fraction  1: all, 0: off
+ *   returns   0 or a negative errno, when locks cannot be seen (the index says why)
+ *   threads   any
+ *   signals   not from a handler
+ *   fork      a child is off
+ *   source    profiler/collect/waits.c
+ */
+COMPONENT_API int component_profiler_set_mutex_fraction(int64_t fraction);
+
+/*
+ * component_profiler_set_block_rate - for the block profile, from now on
+ *
+ * Waits of rate_ns and longer are all recorded; shorter ones as often as their length is
+ * a part of it, and count for as many more.  As Go's runtime.SetBlockProfileRate().  What
+ * was counted stays.
+ *
+ *   rate_ns  nanoseconds; 1: all, 0: off
+ *   returns  0 or a negative errno, when waits cannot be seen (the index says why)
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     a child is off
+ *   source   profiler/collect/waits.c
+ */
+COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
+
+/*
+ * component_profiler_reload - read the token file again
+ *
+ *   returns  0, also without a token file; else a negative errno, a sentence in err
+ *            (nullable), and the token that was known stays
+ *   threads  any
+ *   signals  not from a handler
+ *   source   profiler/serve/auth.c
+ */
+COMPONENT_API int component_profiler_reload(struct component_error *err);
+
+/*
+ * component_after_fork - in a child, bring back what ran in the parent
+ *
+ * With the same options.  For daemon(3), and for workers that have an address of
+ * their own (port 0).  A port that the parent still holds is tried for 2 seconds,
+ * since a parent that makes a daemon of itself is about to be gone.
+ *
+ *   returns  0, also when nothing ran in the parent or it was called already; else as
+ *            component_profiler_start(), and it may be called again
+ *   threads  any; at best the one that forked, before others are made
+ *   signals  not from a handler
+ *   fork     nothing happens by itself: a child that does not call it is off
+ *   source   profiler/serve/profiler.c
+ */
+COMPONENT_API int component_after_fork(void);
+
+/*
+ * Profiles of the program's own, as pprof.NewProfile: what is there now, by the call
+ * stack that added it.  A file that is never closed, a job that never ends:
+ *
+ *     component_profile_new("connections", &connections, NULL);
+ *     component_profile_add(connections, c, 0);       when it opens
+ *     component_profile_remove(connections, c);       when it closes
+ *     go tool pprof http://localhost:6060/debug/pprof/connections
+ */
+struct component_profile;
+
+/*
+ * component_profile_new - make a profile, served as /debug/pprof/NAME
+ *
+ * With the server running or not; it stays until the process ends.
+ *
+ *   name     1 to 63 letters, digits, '.', '_', '-'; copied
+ *
+ *   returns  0; or, with nothing changed and a sentence in err (nullable),
+ *              -EINVAL  the name cannot be had
+ *              -EEXIST  there is one of that name, see component_profile_lookup()
+ *              -ENOSPC  there are 64 already
+ *
+ *   owns     *ret_profile is the library's
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     a child has it with all its values
+ *   source   profiler/collect/custom.c
+ */
+COMPONENT_API int component_profile_new(const char *name, struct component_profile **ret_profile,
+	struct component_error *err);
+
+/* component_profile_lookup - the program's own profile of that name, or NULL.  Threads,
+ * signals, fork and source as component_profile_new(). */
+COMPONENT_API struct component_profile *component_profile_lookup(const char *name);
+
+/*
+ * component_profile_add - a value begins, here
+ *
+ * Costs a walk of the stack.  Stacks are whole once the profiling server runs; before,
+ * code without frame pointers shows its first frames alone.
+ *
+ *   value    what tells it from others: an address, a number; never read through
+ *   skip     0: the stack begins in the function that calls this one; 1: in its caller
+ *
+ *   returns  0; -EEXIST: it is there already; -ENOSPC: 1,048,576 values are; -ENOMEM.
+ *            The last two are counted in a comment of the profile
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     see component_profile_new()
+ *   source   profiler/collect/custom.c
+ */
+COMPONENT_API int component_profile_add(struct component_profile *profile, const void *value, unsigned skip);
+
+/* component_profile_remove - a value has ended.  0, or -ENOENT: it was not there.
+ * The rest as component_profile_add(). */
+COMPONENT_API int component_profile_remove(struct component_profile *profile, const void *value);
+
+/* component_profile_count - how many values are there now.  The rest as above. */
+COMPONENT_API size_t component_profile_count(const struct component_profile *profile);
+
+/*
+ * component_dump_threads - every thread's stack, in the layout of Go's panics
+ *
+ * What goroutine?debug=2 answers, written to a descriptor; it is what SIGQUIT and SIGUSR2
+ * print in component_main().  Works whether profiling is on or off, and while other
+ * threads hold the locks of malloc or of the loader: it enters neither.  Names of C++
+ * functions stay mangled.  Gives up 5 s after nobody reads any more.
+ *
+ *   returns  0; -EBUSY: another dump hangs; -ETIMEDOUT; or a negative errno
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     a child may call it for itself
+ *   source   profiler/serve/dump.c
+ */
+COMPONENT_API int component_dump_threads(int fd);
+
+COMPONENT_END
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * cmdline.c - GET cmdline: argv joined by NULs, as Go sends it.
+ *
+ * Read from /proc/self/cmdline for each request, since the library was handed no
+ * argv and some daemons rewrite theirs.  The values of options that hold a secret
+ * are replaced, whether written --name=VALUE or --name VALUE, with '_' for '-'.
+ *
+ * Tests: tests/test_cmdline.c, tests/serve_http.t.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "own_fd.h"
+
+#define CMDLINE_MAX (4 * 1024 * 1024) /* bytes; the kernel's limit is a quarter of the stack limit */
+#define REDACTED    "REDACTED"
+
+static bool
+is_same_option(const char *word, const char *name, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((word[i] == '_' ? '-' : word[i]) != (name[i] == '_' ? '-' : name[i]))
+			return false;
+	return true;
+}
+
+/* How many bytes of word are "--name" or "--name=" of a secret option; 0: none. */
+static size_t
+secret_prefix(const char *word, const char *const *redact)
+{
+	size_t dashes = strspn(word, "-"), n;
+
+	if (dashes == 0 || dashes > 2)
+		return 0;
+	for (; redact && *redact; redact++) {
+		const char *name = *redact + strspn(*redact, "-");
+
+		n = strlen(name);
+		if (strlen(word + dashes) < n || !is_same_option(word + dashes, name, n))
+			continue;
+		if (word[dashes + n] == '=')
+			return dashes + n + 1;
+		if (word[dashes + n] == '\0')
+			return dashes + n;
+	}
+	return 0;
+}
+
+char *
+cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *ret_size)
+{
+	/* A word is at least its NUL, and grows by a constant at most. */
+	char       *out = malloc(size * (sizeof(REDACTED) + 1) + 1);
+	size_t      n = 0, word_size, prefix;
+	bool        hide = false;
+	const char *end = raw + size;
+
+	if (!out)
+		return NULL;
+	for (const char *word = raw; word < end; word += word_size + 1) {
+		word_size = strlen(word);
+		if (word > raw)
+			out[n++] = '\0';
+		prefix = hide ? 0 : secret_prefix(word, redact);
+		if (hide || (prefix && word[prefix - 1] == '=')) {
+			memcpy(out + n, word, prefix);
+			memcpy(out + n + prefix, REDACTED, sizeof(REDACTED) - 1);
+			n += prefix + sizeof(REDACTED) - 1;
+		} else {
+			memcpy(out + n, word, word_size);
+			n += word_size;
+		}
+		hide = prefix && word[prefix - 1] != '=';
+	}
+	*ret_size = n;
+	return out;
+}
+
+/* NUL-terminated in any case, the kernel's own NULs counted. */
+static char *
+cmdline_read(size_t *ret_size)
+{
+	int     fd = own_fd_open("/proc/self/cmdline", O_RDONLY, 0);
+	size_t  size = 0, capacity = 4096;
+	char   *buf = malloc(capacity + 1), *more;
+	ssize_t n = 0;
+
+	while (fd >= 0 && buf) {
+		n = read(fd, buf + size, capacity - size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		size += (size_t)n;
+		if (size < capacity)
+			continue;
+		if (capacity >= CMDLINE_MAX)
+			break;
+		more = realloc(buf, capacity * 2 + 1);
+		if (!more)
+			break;
+		buf = more;
+		capacity *= 2;
+	}
+	if (fd >= 0)
+		own_fd_close(fd);
+	if (!buf)
+		return NULL;
+	buf[size] = '\0';
+	*ret_size = size;
+	return buf;
+}
+
+void
+cmdline_reply(struct serve *s, struct httpd_request *r)
+{
+	size_t size = 0, out_size = 0;
+	char  *raw = cmdline_read(&size), *out = NULL;
+
+	if (raw && size == 0) {
+		reply_error(r, 500, "the command line cannot be read: /proc is not mounted or not readable");
+		goto out;
+	}
+	if (raw)
+		out = cmdline_redact(raw, size, s->options.redact, &out_size);
+	if (out)
+		reply_text(r, 200, SERVE_TEXT, out, out_size);
+	else
+		reply_error(r, 500, "out of memory");
+out:
+	free(out);
+	free(raw);
+}

@@ -1,0 +1,78 @@
+/*
+ * dump.c - all threads' stacks to a descriptor, for a process that may hang.
+ *
+ * It is what SIGQUIT and SIGUSR2 print.  Some thread may hold malloc's lock, and another
+ * the loader's; so neither is entered, no stream is used, and every wait has an end.
+ * Profiling need not be on: the tables for walking are made for this dump alone.
+ *
+ * What a stranger would get wrong: names of C++ functions stay mangled, because what
+ * turns them into words is the C++ library's and uses malloc; and who reads our
+ * standard error may be what hangs, so a write waits for room, and not for ever.
+ *
+ * Tests: tests/dump.t.
+ */
+#include <config.h>
+
+#include <component/profiler.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "encode.h"
+#include "symbols.h"
+#include "threads.h"
+
+#define SYMBOL_BYTES ((size_t)64 << 20) /* names and lines, at most */
+#define PIECE_BYTES  ((size_t)4096)     /* poll() promises that so much fits a pipe */
+#define STALLED_MS   5000               /* nobody reads: the rest is dropped */
+
+static int
+write_some(int fd, const char *data, size_t size, size_t *ret_done)
+{
+	struct pollfd room = { fd, POLLOUT, 0 };
+	ssize_t       n;
+	int           r = poll(&room, 1, STALLED_MS);
+
+	if (r == 0)
+		return -ETIMEDOUT;
+	n = r < 0 ? -1 : write(fd, data, size < PIECE_BYTES ? size : PIECE_BYTES);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN ? 0 : -errno;
+	*ret_done += (size_t)n;
+	return 0;
+}
+
+/* An encode_write_fn. */
+static int
+write_all(void *arg, const void *data, size_t size)
+{
+	size_t done = 0;
+	int    r = 0;
+
+	while (!r && done < size)
+		r = write_some(*(int *)arg, (const char *)data + done, size - done, &done);
+	return r;
+}
+
+int
+component_dump_threads(int fd)
+{
+	struct symbols *symbols = NULL;
+	struct dump     d;
+	int             r, saved = errno;
+
+	r = threads_dump(&d, true);
+	if (r)
+		goto out;
+	r = symbols_open(SYMBOL_BYTES, &symbols);
+	if (!r) {
+		symbols_keep_mangled(symbols);
+		r = encode_panic(&d, symbols, write_all, &fd);
+	}
+	symbols_close(symbols);
+	threads_dump_release(&d);
+out:
+	errno = saved;
+	return r;
+}

@@ -1,0 +1,150 @@
+/*
+ * index.c - the page at /debug/pprof/, in Go's layout to the byte, from kinds.def.
+ *
+ * After Go's part comes what Go has no need to say: which kinds cannot be had in
+ * this process and why, and how stacks are walked.
+ *
+ * Tests: tests/serve_http.t.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "custom.h"
+#include "heap.h"
+#include "threadcreate.h"
+#include "unwind.h"
+#include "waits.h"
+
+struct page {
+	char  *text;
+	size_t size, capacity;
+	bool   failed;
+};
+
+static void page_add(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+page_add(struct page *p, const char *format, ...)
+{
+	va_list args;
+	int     n;
+	char   *more;
+
+	for (;;) {
+		va_start(args, format);
+		n = vsnprintf(p->text + p->size, p->capacity - p->size, format, args);
+		va_end(args);
+		if (n < 0 || p->failed) {
+			p->failed = true;
+			return;
+		}
+		if ((size_t)n < p->capacity - p->size)
+			break;
+		more = realloc(p->text, p->capacity * 2 + (size_t)n);
+		if (!more) {
+			p->failed = true;
+			return;
+		}
+		p->text = more;
+		p->capacity = p->capacity * 2 + (size_t)n;
+	}
+	p->size += (size_t)n;
+}
+
+/* Reasons may quote a path or a library's name. */
+static void
+page_add_escaped(struct page *p, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<': page_add(p, "&lt;"); break;
+		case '>': page_add(p, "&gt;"); break;
+		case '&': page_add(p, "&amp;"); break;
+		case '\'': page_add(p, "&#39;"); break;
+		case '"': page_add(p, "&#34;"); break;
+		default: page_add(p, "%c", *text);
+		}
+	}
+}
+
+static void
+page_add_note(struct page *p, const char *what, const char *text)
+{
+	if (!text || !*text)
+		return;
+	page_add(p, "<li>%s: ", what);
+	page_add_escaped(p, text);
+	page_add(p, "</li>\n");
+}
+
+static void
+page_add_row(struct page *p, const struct kind *k)
+{
+	page_add(p, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", kind_entries(k), k->name, k->name);
+}
+
+static void
+page_add_description(struct page *p, const struct kind *k)
+{
+	page_add(p, "<li><div class=profile-name>%s: </div> %s</li>\n", k->name, k->description);
+}
+
+/* Those of kinds.def and the program's own, by name. */
+static void
+all_kinds(struct page *p, void (*add)(struct page *p, const struct kind *k))
+{
+	const struct kind *custom[CUSTOM_PROFILES_MAX];
+	size_t             n = custom_list(custom), i = 0, k = 0;
+
+	while (i < kind_count || k < n)
+		if (k == n || (i < kind_count && strcmp(kinds[i].name, custom[k]->name) < 0))
+			add(p, &kinds[i++]);
+		else
+			add(p, custom[k++]);
+}
+
+static void
+page_write(struct page *p)
+{
+	page_add(p, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
+		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"
+		"/debug/pprof/\n<br>\n<p>Set debug=1 as a query parameter to export in legacy text format</p>\n"
+		"<br>\nTypes of profiles available:\n"
+		"<table>\n<thead><td>Count</td><td>Profile</td></thead>\n");
+	all_kinds(p, page_add_row);
+	page_add(p, "</table>\n<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n"
+		"<a href=\"threads?debug=1\">threads</a>\n<br>\n"
+		"<a href=\"rates\">rates</a>\n<br>\n");
+	page_add(p, "<p>\nProfile Descriptions:\n<ul>\n");
+	all_kinds(p, page_add_description);
+	page_add(p, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
+	page_add_note(p, "profile", cpu_status());
+	page_add_note(p, "heap and allocs", heap_status());
+	page_add_note(p, "threadcreate", threadcreate_status());
+	page_add_note(p, "mutex and block", waits_status());
+	page_add_note(p, "unwinder", unwind_name());
+	page_add(p, "</ul>\n</p>\n</body>\n</html>");
+}
+
+void
+index_reply(struct serve *s, struct httpd_request *r)
+{
+	struct page page = { .capacity = 8192 };
+
+	(void)s;
+	page.text = malloc(page.capacity);
+	if (page.text)
+		page_write(&page);
+	if (page.text && !page.failed)
+		reply_text(r, 200, SERVE_HTML, page.text, page.size);
+	else
+		reply_error(r, 500, "out of memory");
+	free(page.text);
+}

@@ -1,0 +1,85 @@
+/*
+ * page.c - pages of the daemon's own on the debug socket.
+ *
+ * The owner of the profiler gives a function; it is called on a job's thread, since
+ * it may have to wait for the daemon's loop, which the server never does.  Only the
+ * debug socket has these pages: its file mode is a protection, an address is none.
+ *
+ * A job carries one piece of input, so the request travels as "METHOD PATH\\nBODY";
+ * neither method nor path can hold a blank or a line end.
+ *
+ * Tests: tests/profiling.t.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BODY_MAX 4096 /* bytes; a value of an option */
+
+/* A unix socket that TCP's address names is not the debug socket. */
+static bool
+is_debug_socket(const struct serve *s, const struct listen_socket *listener)
+{
+	const char *path = s->options.debug_socket_path;
+
+	return path && *path && listener->is_unix && strncmp(listener->address, "unix:", 5) == 0 &&
+		strcmp(listener->address + 5, path) == 0;
+}
+
+bool
+page_route(struct serve *s, struct httpd_request *r)
+{
+	struct job_spec spec = { .run = page_run, .format = JOB_TEXT };
+	const char     *body, *path = httpd_path(r);
+	char           *input;
+	size_t          size;
+	int             n;
+
+	if (!s->options.debug_page || !is_debug_socket(s, httpd_listener(r)) || strpbrk(path, " \r\n"))
+		return false;
+	body = httpd_body(r, &size);
+	if (size > BODY_MAX) {
+		reply_error(r, 413, "the body is too long for the value of an option");
+		return true;
+	}
+	n = asprintf(&input, "%s %s\n%.*s", httpd_method_name(r), path, (int)size, body ? body : "");
+	if (n < 0) {
+		reply_error(r, 500, "out of memory");
+		return true;
+	}
+	spec.input = input;
+	spec.input_size = (size_t)n;
+	job_start(s, r, &spec);
+	free(input);
+	return true;
+}
+
+int
+page_run(struct job *j)
+{
+	const struct component_profiler_options *o = &job_serve(j)->options;
+	char  *input = strndup(job_spec(j)->input, job_spec(j)->input_size), *path, *body, *text = NULL;
+	int    status, r = 0;
+
+	if (!input)
+		return -ENOMEM;
+	path = strchr(input, ' ');
+	body = strchr(input, '\n');
+	*path++ = '\0';
+	*body++ = '\0';
+	status = o->debug_page(o->debug_page_arg, input, path, body, &text);
+	if (!text)
+		r = -ENOMEM;
+	else if (status != 200)
+		job_fail(j, status, text);
+	else
+		r = job_write(j, text, strlen(text));
+	free(text);
+	free(input);
+	return r;
+}

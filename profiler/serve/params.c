@@ -1,0 +1,87 @@
+/*
+ * params.c - the query string as Go's Request.FormValue reads it.
+ *
+ * The first pair of a name wins; a pair with a bad escape or a ';' is left out,
+ * never an error; names are case sensitive.  '+' is a blank, so "debug=+1" is
+ * " 1", which is no number: that surprise is Go's, and scripts rely on the rest.
+ *
+ * Tests: tests/test_params.c.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+/* Decodes text[0..n) into buf, cut to size.  False: a bad escape. */
+static bool
+decode(const char *text, size_t n, char *buf, size_t size)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+
+		if (c == '+') {
+			c = ' ';
+		} else if (c == '%') {
+			static const char digits[] = "0123456789abcdef";
+
+			if (i + 2 >= n || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]))
+				return false;
+			c = (char)((strchr(digits, tolower((unsigned char)text[i + 1])) - digits) * 16 +
+				(strchr(digits, tolower((unsigned char)text[i + 2])) - digits));
+			i += 2;
+		}
+		if (out + 1 < size)
+			buf[out++] = c;
+	}
+	buf[out] = '\0';
+	return true;
+}
+
+bool
+param_get(const char *query, const char *name, char *buf, size_t size)
+{
+	char key[64];
+
+	while (query && *query) {
+		size_t      n = strcspn(query, "&");
+		const char *equals = memchr(query, '=', n);
+		size_t      key_size = equals ? (size_t)(equals - query) : n;
+
+		if (n > 0 && !memchr(query, ';', n) && decode(query, key_size, key, sizeof(key)) &&
+		    !strcmp(key, name) &&
+		    decode(equals ? equals + 1 : query + n, equals ? n - key_size - 1 : 0, buf, size))
+			return true;
+		query += n + (query[n] == '&');
+	}
+	buf[0] = '\0';
+	return false;
+}
+
+int
+param_int(const char *text, int64_t *ret)
+{
+	bool     negative = *text == '-';
+	uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, n = 0;
+	bool     over = false;
+
+	*ret = 0;
+	if (*text == '-' || *text == '+')
+		text++;
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		over = over || __builtin_mul_overflow(n, 10, &n) ||
+			__builtin_add_overflow(n, (uint64_t)(*text - '0'), &n) || n > limit;
+	}
+	if (over)
+		n = limit;
+	*ret = negative ? (int64_t)(0 - n) : (int64_t)n;
+	return over ? -ERANGE : 0;
+}

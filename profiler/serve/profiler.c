@@ -1,0 +1,275 @@
+/*
+ * profiler.c - the public door: one server for a process, started, stopped and
+ * brought back after fork.
+ *
+ * One global, because a process has one SIGPROF, one malloc and one answer to
+ * "where do I point pprof".  The mutex guards it; nothing that the daemon may hold
+ * is waited for while it is locked, other than the end of our own threads.
+ *
+ * What a stranger would get wrong: a fork can happen while another thread is in
+ * here, so the child makes the mutex anew instead of waiting for a thread that it
+ * does not have.  Memory of the parent's server stays as it was (freeing it would
+ * mean calling libevent); only its descriptors are closed.
+ *
+ * Tests: tests/serve_life.t, tests/serve_fork.t.
+ */
+#include <config.h>
+
+#include <component/profiler.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cpu.h"
+#include "heap.h"
+#include "serve.h"
+#include "stack_table.h"
+#include "symbols.h"
+#include "threadcreate.h"
+#include "unwind.h"
+#include "waits.h"
+
+#define REBIND_MS       2000 /* for the parent of a daemon to be gone and its port free */
+#define REBIND_PAUSE_MS 20
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct serve   *_Atomic current; /* from its bind to its end */
+static _Atomic bool    running;         /* current is open */
+static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
+
+static void
+on_forked(void)
+{
+	struct serve *s = current;
+
+	pthread_mutex_init(&lock, NULL);
+	cpu_forked();
+	heap_forked();
+	threadcreate_forked();
+	waits_forked();
+	unwind_forked();
+	if (!s)
+		return;
+	serve_forked(s);
+	if (running)
+		parents = s;
+	running = false;
+	current = NULL;
+}
+
+static void
+fork_watch(void)
+{
+	pthread_atfork(NULL, NULL, on_forked);
+}
+
+/* With the lock held: the server, open or half open, and what it has switched on. */
+static void
+end(void)
+{
+	struct serve *s = current;
+
+	running = false;
+	serve_stop(s);
+	heap_set_rate(0);
+	threadcreate_stop();
+	waits_set_mutex_fraction(0);
+	waits_set_block_rate(0);
+	unwind_stop();
+	symbols_keep(0);
+	current = NULL; /* nothing of it is open any more; a child may forget it */
+	serve_free(s);
+}
+
+#define UNWINDER_MISSING \
+	"stacks cannot be walked by libunwind: %s; install the Debian package libunwind8, or write " \
+	"--profiling-unwinder=auto"
+
+static enum unwind_mode
+unwind_mode_of(enum component_unwinder u)
+{
+	return u == COMPONENT_UNWINDER_FRAME_POINTER ? UNWIND_FRAME_POINTER :
+	       u == COMPONENT_UNWINDER_TABLES	     ? UNWIND_TABLES :
+	       u == COMPONENT_UNWINDER_LIBUNWIND     ? UNWIND_LIBUNWIND :
+						       UNWIND_AUTO;
+}
+
+/* With the lock held. */
+static int
+start(const struct component_profiler_options *o, struct component_error *err)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct serve         *s;
+	int                   r;
+
+	if (running) {
+		component_error_set(err, "the profiling server is running already");
+		return -EALREADY;
+	}
+	pthread_once(&once, fork_watch);
+	r = serve_bind(o, &s, err);
+	if (r)
+		return r;
+	stack_table_set_limit(s->options.memory_bytes);
+	symbols_keep(s->options.symbol_memory_bytes);
+	current = s;
+	r = unwind_start(unwind_mode_of(s->options.unwinder)); /* unwind_name() says what it is */
+	if (r && s->options.unwinder == COMPONENT_UNWINDER_LIBUNWIND) {
+		component_error_set(err, UNWINDER_MISSING, r == -ENOENT ? "the library is not installed" :
+									  "this build or that library lacks what it takes");
+		end();
+		return r;
+	}
+	heap_set_rate(s->options.heap_rate_bytes); /* heap_status() says why not */
+	threadcreate_start(); /* likewise */
+	waits_set_mutex_fraction(s->options.mutex_fraction);
+	waits_set_block_rate(s->options.block_rate_ns);
+	r = serve_open(s, err);
+	if (r)
+		end();
+	else
+		running = true;
+	return r;
+}
+
+int
+component_profiler_start_options(const struct component_profiler_options *options, struct component_error *err)
+{
+	int r;
+
+	pthread_mutex_lock(&lock);
+	r = start(options, err);
+	if (!r)
+		parents = NULL;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int
+component_profiler_start(const char *address)
+{
+	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
+
+	o.address = address;
+	return component_profiler_start_options(&o, NULL);
+}
+
+int
+component_profiler_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	if (running)
+		end();
+	parents = NULL;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+bool
+component_profiler_running(void)
+{
+	return running;
+}
+
+void
+component_profiler_url(char *buf, size_t size)
+{
+	if (size == 0)
+		return;
+	pthread_mutex_lock(&lock);
+	snprintf(buf, size, "%s", running ? current->url : "");
+	pthread_mutex_unlock(&lock);
+}
+
+int
+component_profiler_set_cpu_rate(unsigned hz)
+{
+	return cpu_set_hz(hz);
+}
+
+int
+component_profiler_set_heap_rate(uint64_t bytes)
+{
+	int r;
+
+	pthread_mutex_lock(&lock);
+	r = heap_set_rate(bytes);
+	if (!r && running)
+		current->options.heap_rate_bytes = bytes;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int
+component_profiler_set_mutex_fraction(int64_t fraction)
+{
+	int r;
+
+	pthread_mutex_lock(&lock);
+	r = waits_set_mutex_fraction(fraction);
+	if (!r && running)
+		current->options.mutex_fraction = fraction;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int
+component_profiler_set_block_rate(int64_t rate_ns)
+{
+	int r;
+
+	pthread_mutex_lock(&lock);
+	r = waits_set_block_rate(rate_ns);
+	if (!r && running)
+		current->options.block_rate_ns = rate_ns;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int
+component_profiler_reload(struct component_error *err)
+{
+	struct component_log_field field = { "file", NULL };
+	char                       warning[256];
+	struct serve              *s;
+	int                        r = 0;
+
+	pthread_mutex_lock(&lock);
+	s = running ? current : NULL;
+	if (s && s->options.token_file && *s->options.token_file) {
+		r = auth_token_read(&s->auth, s->options.token_file, warning, sizeof(warning), err);
+		field.value = s->options.token_file;
+		if (!r && *warning)
+			serve_log(s, COMPONENT_LOG_WARNING, warning, &field, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int
+component_after_fork(void)
+{
+	struct timespec pause = { .tv_nsec = REBIND_PAUSE_MS * 1000000L };
+	struct serve   *s;
+	int             r = 0;
+
+	pthread_mutex_lock(&lock);
+	s = parents;
+	parents = NULL;
+	if (!s || running)
+		goto out;
+	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
+		r = start(&s->options, NULL);
+		if (r != -EADDRINUSE || waited >= REBIND_MS)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (r)
+		parents = s; /* may be tried again */
+out:
+	pthread_mutex_unlock(&lock);
+	return r;
+}

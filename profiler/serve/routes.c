@@ -1,0 +1,327 @@
+/*
+ * routes.c - from a request to whoever answers it, by the rules of Go's
+ * net/http/pprof and its mux.
+ *
+ * The order is part of the contract: Host, token, path, method, name, parameters.
+ * An unclean path is redirected, a known path with another method is 405 without
+ * X-Go-Pprof, a name that is no profile is 404 with it, and "seconds" is looked at
+ * before "debug".
+ *
+ * What a stranger would get wrong: go tool pprof shows the text of an error only if
+ * X-Go-Pprof is there and the type is text/plain, so every error of ours has both;
+ * answers of the mux (404 of foreign paths, 405) have neither in Go, and clients
+ * tell the two apart by that.
+ *
+ * Tests: tests/serve_http.t, tests/serve_auth.t.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "custom.h"
+
+#define PARAM_MAX 256 /* bytes of a value that we know what to do with */
+
+void
+reply_text(struct httpd_request *r, int status, const char *type, const void *body, size_t size)
+{
+	httpd_set_header(r, "X-Content-Type-Options", "nosniff");
+	httpd_reply(r, status, type, body, size);
+}
+
+void
+reply_error(struct httpd_request *r, int status, const char *text)
+{
+	char   body[1024];
+	int    n = snprintf(body, sizeof(body), "%s\n", text);
+
+	if (n >= (int)sizeof(body))
+		n = (int)sizeof(body) - 1;
+	httpd_set_header(r, "X-Go-Pprof", "1");
+	reply_text(r, status, SERVE_TEXT, body, (size_t)n);
+}
+
+/* The path without "//", "." and ".."; keeps a final slash.  NULL: no memory. */
+static char *
+path_clean(const char *path)
+{
+	char  *out = malloc(strlen(path) + 2);
+	size_t n = 0, part;
+
+	if (!out)
+		return NULL;
+	out[n++] = '/';
+	for (const char *p = path; *p; p += part) {
+		p += strspn(p, "/");
+		part = strcspn(p, "/");
+		if (part == 0 || (part == 1 && *p == '.'))
+			continue;
+		if (part == 2 && p[0] == '.' && p[1] == '.') {
+			while (n > 1 && out[--n - 1] != '/')
+				;
+			continue;
+		}
+		memcpy(out + n, p, part);
+		n += part;
+		if (p[part] == '/')
+			out[n++] = '/';
+	}
+	out[n] = '\0';
+	return out;
+}
+
+/* A path as it may stand in a header and in HTML: all but the plainest escaped. */
+static char *
+path_escape(const char *path, const char *query)
+{
+	char  *out = malloc(strlen(path) * 3 + (query ? strlen(query) : 0) + 2);
+	size_t n = 0;
+
+	if (!out)
+		return NULL;
+	for (; *path; path++) {
+		if (isalnum((unsigned char)*path) || strchr("/-_.~:@+$", *path))
+			out[n++] = *path;
+		else
+			n += (size_t)sprintf(out + n, "%%%02X", (unsigned char)*path);
+	}
+	if (query) {
+		out[n++] = '?';
+		strcpy(out + n, query);
+	} else {
+		out[n] = '\0';
+	}
+	return out;
+}
+
+/* The query stays in Location, but not in a page: it may hold the token. */
+static void
+redirect(struct httpd_request *r, const char *path)
+{
+	char *location = path_escape(path, httpd_query(r)), *link = path_escape(path, NULL), *body = NULL;
+	int   n = -1;
+
+	if (location && link)
+		n = asprintf(&body, "<a href=\"%s\">Moved Permanently</a>.\n\n", link);
+	if (n < 0) {
+		body = NULL;
+		reply_error(r, 500, "out of memory");
+		goto out;
+	}
+	httpd_set_header(r, "Location", location);
+	httpd_reply(r, 301, SERVE_HTML, body, (size_t)n);
+out:
+	free(body);
+	free(link);
+	free(location);
+}
+
+static void
+reply_plain(struct httpd_request *r, int status, const char *text)
+{
+	reply_text(r, status, SERVE_TEXT, text, strlen(text));
+}
+
+static void
+reply_wrong_method(struct httpd_request *r, const char *allowed)
+{
+	httpd_set_header(r, "Allow", allowed);
+	reply_plain(r, 405, "Method Not Allowed\n");
+}
+
+/* Everything but ?format= and debug= is the same for all kinds. */
+static bool
+format_get(struct httpd_request *r, struct job_spec *spec)
+{
+	char    value[PARAM_MAX];
+	int64_t debug;
+
+	if (param_get(httpd_query(r), "format", value, sizeof(value)) && *value) {
+		if (strcmp(value, "top")) {
+			reply_error(r, 400, "unknown \"format\"; write format=top, or leave it out");
+			return false;
+		}
+		spec->format = JOB_TOP;
+		return true;
+	}
+	param_get(httpd_query(r), "debug", value, sizeof(value));
+	param_int(value, &debug);
+	if (debug != 0 && !spec->kind->windowed)
+		spec->format = debug >= 2 && threads_is_kind(spec->kind) ? JOB_PANIC : JOB_TEXT;
+	return true;
+}
+
+/* A window or a delta for longer than is allowed is refused. */
+static bool
+seconds_ok(struct serve *s, struct httpd_request *r, int64_t seconds)
+{
+	char text[128];
+
+	if (seconds <= s->options.max_seconds)
+		return true;
+	snprintf(text, sizeof(text), "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
+		(long long)s->options.max_seconds);
+	reply_error(r, 400, text);
+	return false;
+}
+
+static void
+route_window(struct serve *s, struct httpd_request *r, const struct kind *kind)
+{
+	struct job_spec spec = { .run = window_run, .kind = kind, .seconds = SERVE_SECONDS_DEFAULT };
+	char            value[PARAM_MAX];
+	int64_t         seconds;
+
+	param_get(httpd_query(r), "seconds", value, sizeof(value));
+	if (param_int(value, &seconds) == 0 && seconds > 0)
+		spec.seconds = seconds;
+	if (seconds > 0 && !seconds_ok(s, r, spec.seconds))
+		return;
+	if (spec.seconds > s->options.max_seconds)
+		spec.seconds = s->options.max_seconds;
+	if (format_get(r, &spec))
+		job_start(s, r, &spec);
+}
+
+static void
+route_snapshot(struct serve *s, struct httpd_request *r, const struct kind *kind)
+{
+	struct job_spec spec = { .run = snapshot_run, .kind = kind };
+	char            value[PARAM_MAX];
+	int64_t         gc, own;
+
+	if (param_get(httpd_query(r), "gc", value, sizeof(value)) && !param_int(value, &gc) && !strcmp(kind->name, "heap"))
+		spec.gc = gc > 0;
+	if (threads_is_kind(kind)) {
+		spec.run = threads_run;
+		spec.without_own = param_get(httpd_query(r), "own", value, sizeof(value)) &&
+				   !param_int(value, &own) && own == 0;
+	}
+	if (param_get(httpd_query(r), "seconds", value, sizeof(value)) && *value) {
+		if (param_int(value, &spec.seconds) || spec.seconds <= 0) {
+			reply_error(r, 400, "invalid value for \"seconds\" - must be a positive integer");
+			return;
+		}
+		if (kind->custom_snapshot) {
+			reply_error(r, 400, "\"seconds\" parameter is not supported for this profile type");
+			return;
+		}
+		spec.run = delta_run;
+	}
+	if (!format_get(r, &spec))
+		return;
+	if (spec.run == delta_run && (spec.format == JOB_TEXT || spec.format == JOB_PANIC))
+		reply_error(r, 400, "seconds and debug params are incompatible");
+	else if (seconds_ok(s, r, spec.seconds))
+		job_start(s, r, &spec);
+}
+
+static void
+route_symbol(struct serve *s, struct httpd_request *r)
+{
+	struct job_spec spec = { .run = symbol_run, .format = JOB_TEXT };
+
+	if (httpd_method(r) == HTTPD_POST) {
+		spec.input = httpd_body(r, &spec.input_size);
+	} else {
+		spec.input = httpd_query(r);
+		spec.input_size = spec.input ? strlen(spec.input) : 0;
+	}
+	job_start(s, r, &spec);
+}
+
+static void
+route_name(struct serve *s, struct httpd_request *r, const char *name)
+{
+	enum httpd_method  method = httpd_method(r);
+	bool               symbol = !strcmp(name, "symbol"), rates = !strcmp(name, "rates");
+	const struct kind *kind;
+
+	if (method == HTTPD_OTHER || (method == HTTPD_POST && !symbol && !rates)) {
+		reply_wrong_method(r, symbol || rates ? "GET, HEAD, POST" : "GET, HEAD");
+		return;
+	}
+	if (symbol) {
+		route_symbol(s, r);
+		return;
+	}
+	if (rates) {
+		rates_reply(s, r);
+		return;
+	}
+	if (!*name) {
+		index_reply(s, r);
+		return;
+	}
+	kind = kind_find(name);
+	if (!kind)
+		kind = threads_kind(name);
+	if (!kind)
+		kind = custom_find(name);
+	if (kind && kind->windowed)
+		route_window(s, r, kind);
+	else if (kind && (kind->snapshot || kind->custom_snapshot))
+		route_snapshot(s, r, kind);
+	else if (kind && !strcmp(name, "cmdline"))
+		cmdline_reply(s, r);
+	else
+		reply_error(r, 404, "Unknown profile");
+}
+
+static void
+route_path(struct serve *s, struct httpd_request *r)
+{
+	const char *path = httpd_path(r);
+	char       *clean = path_clean(path);
+
+	if (!clean) {
+		reply_error(r, 500, "out of memory");
+		return;
+	}
+	if (strcmp(clean, path) && *path == '/') {
+		redirect(r, clean);
+	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1)) {
+		route_name(s, r, path + sizeof(SERVE_PATH) - 1);
+	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 2) && !path[sizeof(SERVE_PATH) - 2]) {
+		if (httpd_method(r) == HTTPD_GET || httpd_method(r) == HTTPD_HEAD)
+			redirect(r, SERVE_PATH);
+		else
+			reply_wrong_method(r, "GET, HEAD");
+	} else if (!page_route(s, r)) {
+		reply_plain(r, 404, "404 page not found\n");
+	}
+	free(clean);
+}
+
+void
+routes_on_request(struct httpd_request *r, void *serve)
+{
+	struct serve               *s = serve;
+	const struct listen_socket *listener = httpd_listener(r);
+	const char                 *host = httpd_header(r, "Host");
+
+	/* The debug socket, and any unix socket, is protected by its file's mode. */
+	if (!listener->is_unix) {
+		if (listener->loopback && !auth_host_ok(&s->auth, host, s->options.allowed_hosts)) {
+			reply_error(r, 403, "this Host is not served on a loopback address; "
+				"if it is yours, name it with --profiling-allowed-host");
+			return;
+		}
+		if (!auth_token_ok(&s->auth, httpd_header(r, "Authorization"), httpd_query(r))) {
+			httpd_set_header(r, "WWW-Authenticate", "Bearer realm=\"debug/pprof\"");
+			reply_error(r, 401, "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN");
+			return;
+		}
+	}
+	if (httpd_method(r) == HTTPD_POST && !auth_origin_ok(httpd_header(r, "Origin"), host)) {
+		reply_error(r, 403, "a POST from a page of another origin is refused");
+		return;
+	}
+	route_path(s, r);
+}

@@ -1,0 +1,290 @@
+/*
+ * serve.c - one server's life: bind, say so, answer, end.
+ *
+ * Everything that can fail because of what a person wrote comes before the first
+ * thread: options, token, addresses.  The end goes the other way round: listeners,
+ * then windows (early, each with a valid profile), then jobs whose client does not
+ * read, then the server's thread, then memory.
+ *
+ * Tests: tests/serve_life.t.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "genuine.h"
+#include "listen.h"
+
+#define STOP_FLUSH_MS 1000 /* for the last bytes of replies that are complete */
+
+/* zlib's; only its address is taken, so its type does not matter. */
+extern void deflate(void);
+
+void
+serve_log(const struct serve *s, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t count)
+{
+	if (s->options.log)
+		s->options.log(s->options.log_arg, level, message, fields, count);
+}
+
+static int
+address_bind(const char *text, struct listen_set *ret, struct component_error *err)
+{
+	struct address a;
+	char           why[256] = "";
+	int            r;
+
+	r = address_parse(text, &a, why, sizeof(why));
+	if (r) {
+		component_error_set(err, "'%s': %s", text, why);
+		return r;
+	}
+	if (a.kind == ADDRESS_OFF)
+		return 0;
+	return listen_open(&a, ret, err);
+}
+
+/* What a person reads when the address cannot be had; why starts with it. */
+static void
+bind_explain(const char *how_named, const struct component_error *why, struct component_error *err)
+{
+	component_error_set(err, "cannot serve profiles on %s%s%s", why->text, how_named ? ", given by " : "",
+		how_named ? how_named : "");
+}
+
+static int
+bind_all(struct serve *s, struct component_error *err)
+{
+	const struct component_profiler_options *o = &s->options;
+	struct component_error why = COMPONENT_ERROR_INIT;
+	char                   socket[512];
+	const char            *text = o->address;
+	int                    r;
+
+	if (!text || !*text)
+		text = "127.0.0.1:6060";
+	r = address_bind(text, &s->tcp, &why);
+	if (!r && o->debug_socket_path && *o->debug_socket_path) {
+		snprintf(socket, sizeof(socket), "unix:%s", o->debug_socket_path);
+		text = socket;
+		r = address_bind(text, &s->debug, &why);
+		if (r)
+			listen_close(&s->tcp);
+	}
+	if (!r && s->tcp.count + s->debug.count == 0) {
+		component_error_set(&why, "nothing: neither an address nor a debug socket is given");
+		r = -EINVAL;
+	}
+	if (r)
+		bind_explain(text == socket ? "option '--debug-socket-path'" : o->how_named, &why, err);
+	return r;
+}
+
+static int
+genuine_zlib(struct component_error *err)
+{
+	static const char *const library[] = { "libz.", "libz-", NULL };
+
+	return genuine_check((const void *)(uintptr_t)deflate, "deflate", library, err);
+}
+
+static void
+warn(const struct serve *s, const char *message, const char *key, const char *value)
+{
+	struct component_log_field field = { key, value };
+
+	serve_log(s, COMPONENT_LOG_WARNING, message, &field, 1);
+}
+
+/* One line, after the bind, with the real address. */
+static void
+announce(struct serve *s, const struct listen_set *tcp, const struct listen_set *debug)
+{
+	const struct listen_socket *first = tcp->count ? &tcp->sockets[0] : &debug->sockets[0];
+	struct component_log_field  field = { "url", s->url };
+	char                        message[400];
+	bool                        open = false;
+
+	if (first->is_unix)
+		snprintf(message, sizeof(message), "starting profiling server on %s", first->address);
+	else
+		snprintf(message, sizeof(message), "starting profiling server on port %u", first->port);
+	serve_log(s, COMPONENT_LOG_INFO, message, &field, 1);
+	if (tcp->count && debug->count) {
+		field = (struct component_log_field){ "address", debug->sockets[0].address };
+		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the debug socket", &field, 1);
+	}
+	if (*tcp->note)
+		warn(s, tcp->note, "address", first->address);
+	for (size_t i = 0; i < tcp->count; i++)
+		open = open || (!tcp->sockets[i].loopback && !tcp->sockets[i].is_unix);
+	if (open && s->auth.token_size == 0)
+		warn(s, "profiles can be read by everybody who reaches this address; "
+			"use a loopback address or --profiling-token-file", "address", tcp->sockets[0].address);
+}
+
+static struct serve *
+serve_new(void)
+{
+	struct serve      *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+
+	if (!s)
+		return NULL;
+	auth_init(&s->auth);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->idle, &attr);
+	pthread_condattr_destroy(&attr);
+	return s;
+}
+
+/* Jobs are left only when the program has closed our descriptors: their threads end,
+ * but nobody can collect them, and they keep what they use. */
+void
+serve_free(struct serve *s)
+{
+	if (s->job_count > 0)
+		return;
+	options_release(&s->options);
+	auth_release(&s->auth);
+	pthread_cond_destroy(&s->idle);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* All that can fail because of what a person wrote; no thread yet. */
+int
+serve_bind(const struct component_profiler_options *o, struct serve **ret, struct component_error *err)
+{
+	const struct listen_socket *first;
+	struct serve               *s = serve_new();
+	char                        warning[256];
+	int                         r = -ENOMEM;
+
+	if (!s)
+		return r;
+	r = options_copy(&s->options, o, err);
+	if (r)
+		goto out;
+	r = genuine_zlib(err);
+	if (r)
+		goto out;
+	r = auth_token_read(&s->auth, s->options.token_file, warning, sizeof(warning), err);
+	if (r)
+		goto out;
+	if (*warning)
+		warn(s, warning, "file", s->options.token_file);
+	r = bind_all(s, err);
+	if (r)
+		goto out;
+	first = s->tcp.count ? &s->tcp.sockets[0] : &s->debug.sockets[0];
+	snprintf(s->url, sizeof(s->url), "%s%s", first->url, SERVE_PATH);
+	snprintf(s->address, sizeof(s->address), "%s", first->address);
+	*ret = s;
+	s = NULL;
+out:
+	if (s)
+		serve_free(s);
+	return r;
+}
+
+int
+serve_open(struct serve *s, struct component_error *err)
+{
+	struct httpd_options o = {
+		.thread_name = "component-http",
+		.on_request = routes_on_request,
+		.arg = s,
+		.log = s->options.log,
+		.log_arg = s->options.log_arg,
+	};
+	struct listen_set tcp = s->tcp, debug = s->debug;
+	struct httpd     *h;
+	int               r;
+
+	r = httpd_start(&o, &h, err);
+	if (r)
+		return r;
+	s->httpd = h;
+	if (s->options.port_file && *s->options.port_file) {
+		r = port_file_write(s->options.port_file, s->address, err);
+		if (r)
+			return r;
+		s->port_file_written = true;
+	}
+	r = httpd_listen(s->httpd, &s->tcp, NULL);
+	if (!r)
+		r = httpd_listen(s->httpd, &s->debug, NULL);
+	if (r) {
+		component_error_set(err, "cannot serve profiles: %s", strerror(-r));
+		return r;
+	}
+	announce(s, &tcp, &debug);
+	return 0;
+}
+
+/* True when all jobs have ended in time; ms: -1 for ever. */
+static bool
+jobs_wait(struct serve *s, int64_t ms)
+{
+	struct timespec until;
+	int             r = 0;
+	bool            ended;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	pthread_mutex_lock(&s->lock);
+	while (s->job_count > 0 && r != ETIMEDOUT)
+		r = ms < 0 ? pthread_cond_wait(&s->idle, &s->lock) : pthread_cond_timedwait(&s->idle, &s->lock, &until);
+	ended = s->job_count == 0;
+	pthread_mutex_unlock(&s->lock);
+	return ended;
+}
+
+void
+serve_stop(struct serve *s)
+{
+	bool lost;
+
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	pthread_mutex_unlock(&s->lock);
+	lost = s->httpd && httpd_unlisten(s->httpd) == -EBADF;
+	job_end_all(s, lost);
+	if (!lost && !jobs_wait(s, SERVE_GRACE_MS)) {
+		job_end_all(s, true);
+		jobs_wait(s, -1);
+	}
+	httpd_stop_at(&s->httpd, STOP_FLUSH_MS);
+	listen_close(&s->tcp);
+	listen_close(&s->debug);
+	if (s->port_file_written)
+		port_file_remove(s->options.port_file, s->address);
+}
+
+static void
+listen_forked(struct listen_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		close(set->sockets[i].fd); /* not listen_close(): the socket's file is the parent's */
+	set->count = 0;
+}
+
+void
+serve_forked(struct serve *s)
+{
+	httpd_forked(s->httpd);
+	listen_forked(&s->tcp);
+	listen_forked(&s->debug);
+}

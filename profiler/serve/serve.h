@@ -1,0 +1,158 @@
+/*
+ * serve.h - what the files of serve/ share: one running server, and one request
+ * on its way to an answer.
+ *
+ *     httpd thread:  routes.c -> auth.c -> index.c, cmdline.c        (answered at once)
+ *                             -> job.c -> a "component-job" thread:
+ *                                window.c, snapshot.c, symbol.c      (may take long)
+ *
+ * Only job.c crosses threads.
+ */
+#ifndef SERVE_SERVE_H
+#define SERVE_SERVE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/profiler.h>
+
+#include "httpd.h"
+#include "kinds.h"
+#include "listen.h"
+
+#define SERVE_PATH            "/debug/pprof/"
+#define SERVE_PORT_DEFAULT    6060
+#define SERVE_SECONDS_DEFAULT 30   /* of a CPU window without a usable seconds= */
+#define SERVE_TOKEN_MAX       4096 /* bytes */
+#define SERVE_GRACE_MS        5000 /* for open requests when the server stops */
+
+#define SERVE_TEXT   "text/plain; charset=utf-8"
+#define SERVE_HTML   "text/html; charset=utf-8"
+#define SERVE_BINARY "application/octet-stream"
+
+/* What protects the routes. */
+struct auth {
+	pthread_mutex_t lock; /* token, token_size: reload runs on another thread */
+	char            token[SERVE_TOKEN_MAX];
+	size_t          token_size; /* 0: no token is asked for */
+	char            hostname[256];
+};
+
+struct job;
+
+struct serve {
+	/* Copies of what component_profiler_start_options() was given. */
+	struct component_profiler_options options;
+	struct auth     auth;
+	struct listen_set tcp, debug; /* bound, until the server has them */
+	struct httpd   *_Atomic httpd; /* NULL: not open; a fork may happen at any moment */
+	char            url[512];     /* of the first listener, with SERVE_PATH */
+	char            address[320]; /* of the first listener: what port_file says */
+	bool            port_file_written;
+	pthread_mutex_t lock; /* jobs, job_count, stopping */
+	pthread_cond_t  idle; /* the last job has ended */
+	struct job     *jobs;
+	int64_t         job_count;
+	bool            stopping;
+};
+
+/* serve.c: one server from options; NULL options.log is fine. */
+int  serve_bind(const struct component_profiler_options *o, struct serve **ret, struct component_error *err);
+int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
+void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
+void serve_free(struct serve *s);
+void serve_forked(struct serve *s); /* in a child, from pthread_atfork */
+void serve_log(const struct serve *s, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t count);
+
+/* options.c: deep copies. */
+int  options_copy(struct component_profiler_options *to, const struct component_profiler_options *from,
+	 struct component_error *err);
+void options_release(struct component_profiler_options *o);
+
+/* port_file.c */
+int  port_file_write(const char *path, const char *address, struct component_error *err);
+void port_file_remove(const char *path, const char *address); /* only if it still says that */
+
+/* routes.c: httpd's on_request. */
+void routes_on_request(struct httpd_request *r, void *serve);
+/* Text, nosniff and X-Go-Pprof, which makes go tool pprof show the text.  Adds a newline. */
+void reply_error(struct httpd_request *r, int status, const char *text);
+void reply_text(struct httpd_request *r, int status, const char *type, const void *body, size_t size);
+
+/* params.c: the query as Go's FormValue reads it. */
+bool param_get(const char *query, const char *name, char *buf, size_t size); /* the first that can be read */
+int  param_int(const char *text, int64_t *ret); /* -EINVAL: 0; -ERANGE: the nearest there is */
+
+/* auth.c */
+int  auth_init(struct auth *a);
+void auth_release(struct auth *a);
+/* NULL path: no token.  *ret_warning, if not NULL, gets a sentence or "". */
+int  auth_token_read(struct auth *a, const char *path, char *warning, size_t warning_size, struct component_error *err);
+bool auth_host_ok(const struct auth *a, const char *host, const char *const *allowed);
+bool auth_token_ok(struct auth *a, const char *authorization, const char *query);
+bool auth_origin_ok(const char *origin, const char *host);
+
+/* rates.c: GET and POST. */
+void rates_reply(struct serve *s, struct httpd_request *r);
+
+/* index.c, cmdline.c */
+void index_reply(struct serve *s, struct httpd_request *r);
+void cmdline_reply(struct serve *s, struct httpd_request *r);
+/* raw: NUL-terminated words of size bytes; answers malloc'd memory and its size. */
+char *cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *ret_size);
+
+/* job.c: an answer that takes long, on a thread of its own. */
+
+typedef int job_run_fn(struct job *j); /* 0, or a negative errno after job_fail() or not at all */
+
+struct job_spec {
+	job_run_fn        *run;
+	const struct kind *kind;    /* NULL: symbol */
+	int64_t            seconds; /* window, delta */
+	bool               gc;      /* gc=1: said in a comment */
+	enum { JOB_PPROF, JOB_TEXT, JOB_TOP, JOB_PANIC } format; /* JOB_PANIC: threads alone */
+	bool               without_own; /* threads: leave the library's out */
+	const char        *input;   /* symbol: copied */
+	size_t             input_size;
+};
+
+/* Takes the request over.  Answers 503 itself when there are too many. */
+void job_start(struct serve *s, struct httpd_request *r, const struct job_spec *spec);
+/* Every job: end early; or, with abort, without an answer.  Any thread. */
+void job_end_all(struct serve *s, bool abort);
+const struct job_spec *job_spec(const struct job *j);
+struct serve *job_serve(const struct job *j);
+const char *job_peer(const struct job *j);
+uint64_t job_bytes(const struct job *j);
+/* The rest is called by run() on the job's thread. */
+int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn; -ECANCELED: client gone */
+void job_fail(struct job *j, int status, const char *text); /* instead of writing */
+/* Waits; true when the whole time has passed, false when it was ended early. */
+bool job_wait(struct job *j, int64_t seconds);
+bool job_is_gone(struct job *j);
+/* X-Component-Threads of the answer; before the first byte is written. */
+void job_note(struct job *j, const char *text);
+#define JOB_NOTE_BYTES 128
+
+/* What a job can be. */
+int threads_run(struct job *j);
+int snapshot_run(struct job *j);
+int delta_run(struct job *j);
+int window_run(struct job *j);
+int symbol_run(struct job *j);
+int page_run(struct job *j);
+/* page.c: is it for options.debug_page, and then its job. */
+bool page_route(struct serve *s, struct httpd_request *r);
+/* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */
+const struct kind *threads_kind(const char *name);
+bool threads_is_kind(const struct kind *kind);
+/* window.c: the profile in the form that was asked for. */
+int job_profile_write(struct job *j, const struct profile *p);
+/* symbol.c's reading of one word; 0 for what is no number. */
+uint64_t symbol_number(const char *word, size_t size);
+
+#endif

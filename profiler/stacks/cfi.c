@@ -1,0 +1,449 @@
+/*
+ * cfi.c - reads .eh_frame: CIEs, FDEs and their little programs.
+ *
+ * An FDE describes a function: a program whose instructions either advance the pc
+ * or change how a register is found.  It runs after the initial instructions of
+ * its CIE, which many FDEs share.  Each pc the program stops at gives a row.
+ *
+ * What a stranger would get wrong:
+ * - Everything read here may be damaged.  A cursor never leaves its section: a
+ *   read past the end sets `bad` and gives 0, and the one who runs the program
+ *   looks at `bad` once at the end.
+ * - Only four rules of the many registers are kept (CFA, frame pointer, rbx or x19,
+ *   return address); remember_state and restore_state nest, and are bounded here.
+ * - DW_CFA_GNU_args_size and the aarch64 sign toggle change no rule.
+ *
+ * Why not libunwind's parser: it is not reachable without its cursor, which takes
+ * locks and allocates.
+ *
+ * Tests: tests/test_unwind_tables.c.
+ */
+#include <config.h>
+
+#include "cfi.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STATES_MAX 8 /* nested remember_state; compilers use one, assembly two */
+
+const struct cfi_row cfi_row_none = { .signal_frame = false };
+
+struct cursor {
+	const struct cfi_section *section;
+	size_t                    at, end;
+	bool                      bad;
+};
+
+struct cie {
+	size_t   offset; /* of its record; SIZE_MAX: none read yet */
+	uint64_t code_align;
+	int64_t  data_align;
+	uint8_t  pointer_encoding;
+	bool     augmented; /* 'z': FDEs have an augmentation length */
+	bool     signal_frame;
+	size_t   program, program_end;
+	uint64_t ra_reg;
+};
+
+/* ---- reading ---- */
+
+static uint64_t
+read_fixed(struct cursor *c, unsigned size)
+{
+	uint64_t value = 0;
+
+	if (c->bad || c->end - c->at < size) {
+		c->bad = true;
+		return 0;
+	}
+	memcpy(&value, c->section->data + c->at, size); /* both architectures are little-endian */
+	c->at += size;
+	return value;
+}
+
+static uint64_t
+read_leb(struct cursor *c, bool is_signed)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t  byte;
+
+	do {
+		byte = (uint8_t)read_fixed(c, 1);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while ((byte & 0x80) && !c->bad);
+	if (is_signed && shift < 64 && (byte & 0x40))
+		value |= ~(uint64_t)0 << shift;
+	return value;
+}
+
+static uint64_t
+read_uleb(struct cursor *c)
+{
+	return read_leb(c, false);
+}
+
+static int64_t
+read_sleb(struct cursor *c)
+{
+	return (int64_t)read_leb(c, true);
+}
+
+/* A pointer in one of the DW_EH_PE encodings; data_base is .eh_frame_hdr's address. */
+static uintptr_t
+read_pointer(struct cursor *c, uint8_t encoding, uintptr_t data_base)
+{
+	uintptr_t here = c->section->address + c->at;
+	uint64_t  value = 0;
+
+	if (encoding == 0xff) /* omitted */
+		return 0;
+	switch (encoding & 0x0f) {
+	case 0x00: /* absptr */
+	case 0x04: /* udata8 */
+	case 0x0c: value = read_fixed(c, 8); break;
+	case 0x01: value = read_uleb(c); break;
+	case 0x02: value = read_fixed(c, 2); break;
+	case 0x03: value = read_fixed(c, 4); break;
+	case 0x09: value = (uint64_t)read_sleb(c); break;
+	case 0x0a: value = (uint64_t)(int64_t)(int16_t)read_fixed(c, 2); break;
+	case 0x0b: value = (uint64_t)(int64_t)(int32_t)read_fixed(c, 4); break;
+	default: c->bad = true;
+	}
+	switch (encoding & 0x70) {
+	case 0x00: break;
+	case 0x10: value += here; break;
+	case 0x30: value += data_base; break;
+	default: c->bad = true; /* text, function, aligned: not in .eh_frame */
+	}
+	if (encoding & 0x80) /* through memory: only personalities, whose value is not used */
+		return 0;
+	return (uintptr_t)value;
+}
+
+/* A record's extent; false at the terminator or when it does not fit. */
+static bool
+read_record(struct cursor *c)
+{
+	uint64_t length = read_fixed(c, 4);
+
+	if (length == 0xffffffff)
+		length = read_fixed(c, 8);
+	if (c->bad || length == 0 || length > c->end - c->at)
+		return false;
+	c->end = c->at + (size_t)length;
+	return true;
+}
+
+static bool
+cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
+{
+	struct cursor c = { frames, offset, frames->size, false };
+	const char   *augmentation;
+	size_t        augmentation_end = 0;
+	uint8_t       version;
+
+	if (cie->offset == offset)
+		return true;
+	memset(cie, 0, sizeof(*cie));
+	cie->offset = SIZE_MAX;
+	if (offset >= frames->size || !read_record(&c) || read_fixed(&c, 4) != 0)
+		return false;
+	version = (uint8_t)read_fixed(&c, 1);
+	augmentation = (const char *)frames->data + c.at;
+	while (read_fixed(&c, 1) != 0) {}
+	if (c.bad || (version != 1 && version != 3))
+		return false;
+	cie->code_align = read_uleb(&c);
+	cie->data_align = read_sleb(&c);
+	cie->ra_reg = version == 1 ? read_fixed(&c, 1) : read_uleb(&c);
+	for (; *augmentation && !c.bad; augmentation++) {
+		switch (*augmentation) {
+		case 'z': {
+			uint64_t size = read_uleb(&c);
+
+			if (c.bad || size > c.end - c.at)
+				return false;
+			cie->augmented = true;
+			augmentation_end = c.at + (size_t)size;
+			break;
+		}
+		case 'R': cie->pointer_encoding = (uint8_t)read_fixed(&c, 1); break;
+		case 'P': read_pointer(&c, (uint8_t)read_fixed(&c, 1), 0); break;
+		case 'L': read_fixed(&c, 1); break;
+		case 'S': cie->signal_frame = true; break;
+		case 'B': break; /* aarch64: the other pointer signing key */
+		default: return false;
+		}
+	}
+	if (c.bad || cie->ra_reg != CFI_REG_RA)
+		return false;
+	cie->program = augmentation_end ? augmentation_end : c.at;
+	cie->program_end = c.end;
+	cie->offset = offset;
+	return true;
+}
+
+/* ---- running ---- */
+
+struct machine {
+	const struct cie *cie;
+	struct cfi_row    row, initial, states[STATES_MAX];
+	unsigned          state_count;
+	uintptr_t         pc;
+	cfi_row_fn       *fn; /* NULL while the CIE's program runs */
+	void             *arg;
+	int               stop;
+	bool              bad;
+};
+
+static struct cfi_rule *
+rule_of(struct machine *m, uint64_t reg)
+{
+	if (reg == CFI_REG_FP)
+		return &m->row.fp;
+	if (reg == CFI_REG_BASE)
+		return &m->row.base;
+	if (reg == CFI_REG_RA)
+		return &m->row.ra;
+	return NULL;
+}
+
+static void
+rule_set(struct machine *m, uint64_t reg, enum cfi_kind kind, int64_t offset, uint64_t other)
+{
+	struct cfi_rule *rule = rule_of(m, reg);
+
+	if (!rule)
+		return;
+	if (offset > INT32_MAX || offset < INT32_MIN || other >= CFI_REGS) {
+		m->bad = true;
+		return;
+	}
+	*rule = (struct cfi_rule){ .kind = (uint8_t)kind, .reg = (uint8_t)other, .offset = (int32_t)offset };
+}
+
+static void
+rule_restore(struct machine *m, uint64_t reg)
+{
+	if (reg == CFI_REG_FP)
+		m->row.fp = m->initial.fp;
+	else if (reg == CFI_REG_BASE)
+		m->row.base = m->initial.base;
+	else if (reg == CFI_REG_RA)
+		m->row.ra = m->initial.ra;
+}
+
+static void
+cfa_set(struct machine *m, uint64_t reg, int64_t offset)
+{
+	if (reg >= CFI_REGS || offset > INT32_MAX || offset < INT32_MIN) {
+		m->bad = true;
+		return;
+	}
+	m->row.cfa = (struct cfi_rule){ .kind = CFI_REGISTER, .reg = (uint8_t)reg, .offset = (int32_t)offset };
+}
+
+/* An expression stays where it is: rules keep its place in the section. */
+static void
+expression_set(struct machine *m, struct cursor *c, struct cfi_rule *rule, enum cfi_kind kind)
+{
+	uint64_t size = read_uleb(c);
+
+	if (c->bad || size > c->end - c->at || size > UINT16_MAX || c->at > INT32_MAX) {
+		m->bad = true;
+		return;
+	}
+	if (rule)
+		*rule = (struct cfi_rule){ .kind = (uint8_t)kind, .expr_size = (uint16_t)size, .offset = (int32_t)c->at };
+	c->at += (size_t)size;
+}
+
+static void
+advance(struct machine *m, uint64_t delta)
+{
+	uint64_t bytes;
+
+	if (__builtin_mul_overflow(delta, m->cie->code_align, &bytes) || bytes > UINT32_MAX) {
+		m->bad = true;
+		return;
+	}
+	if (m->fn && !m->stop && bytes > 0)
+		m->stop = m->fn(m->arg, m->pc, &m->row);
+	m->pc += (uintptr_t)bytes;
+}
+
+static void
+run_extended(struct machine *m, struct cursor *c, uint8_t op)
+{
+	uint64_t reg, other;
+	int64_t  align = m->cie->data_align;
+
+	switch (op) {
+	case 0x00: break; /* nop */
+	case 0x01: { /* set_loc */
+		uintptr_t to = read_pointer(c, m->cie->pointer_encoding, 0);
+
+		if (to < m->pc)
+			m->bad = true;
+		else
+			advance(m, (to - m->pc) / (m->cie->code_align ? m->cie->code_align : 1));
+		break;
+	}
+	case 0x02: advance(m, read_fixed(c, 1)); break;
+	case 0x03: advance(m, read_fixed(c, 2)); break;
+	case 0x04: advance(m, read_fixed(c, 4)); break;
+	case 0x05: reg = read_uleb(c); rule_set(m, reg, CFI_AT_CFA, (int64_t)read_uleb(c) * align, 0); break;
+	case 0x06: rule_restore(m, read_uleb(c)); break;
+	case 0x07: rule_set(m, read_uleb(c), CFI_UNDEFINED, 0, 0); break;
+	case 0x08: rule_set(m, read_uleb(c), CFI_SAME, 0, 0); break;
+	case 0x09: reg = read_uleb(c); other = read_uleb(c); rule_set(m, reg, CFI_REGISTER, 0, other); break;
+	case 0x0a: /* remember_state */
+		if (m->state_count == STATES_MAX)
+			m->bad = true;
+		else
+			m->states[m->state_count++] = m->row;
+		break;
+	case 0x0b: /* restore_state */
+		if (m->state_count == 0)
+			m->bad = true;
+		else
+			m->row = m->states[--m->state_count];
+		break;
+	case 0x0c: reg = read_uleb(c); cfa_set(m, reg, (int64_t)read_uleb(c)); break;
+	case 0x0d: /* def_cfa_register */
+		reg = read_uleb(c);
+		if (m->row.cfa.kind != CFI_REGISTER)
+			m->bad = true;
+		else
+			cfa_set(m, reg, m->row.cfa.offset);
+		break;
+	case 0x0e: cfa_set(m, m->row.cfa.reg, (int64_t)read_uleb(c)); break;
+	case 0x0f: expression_set(m, c, &m->row.cfa, CFI_IS_EXPR); break;
+	case 0x10: reg = read_uleb(c); expression_set(m, c, rule_of(m, reg), CFI_AT_EXPR); break;
+	case 0x11: reg = read_uleb(c); rule_set(m, reg, CFI_AT_CFA, read_sleb(c) * align, 0); break;
+	case 0x12: reg = read_uleb(c); cfa_set(m, reg, read_sleb(c) * align); break;
+	case 0x13: cfa_set(m, m->row.cfa.reg, read_sleb(c) * align); break;
+	case 0x14: reg = read_uleb(c); rule_set(m, reg, CFI_IS_CFA, (int64_t)read_uleb(c) * align, 0); break;
+	case 0x15: reg = read_uleb(c); rule_set(m, reg, CFI_IS_CFA, read_sleb(c) * align, 0); break;
+	case 0x16: reg = read_uleb(c); expression_set(m, c, rule_of(m, reg), CFI_IS_EXPR); break;
+	case 0x2d: break; /* aarch64: the return address is signed from here, or no more */
+	case 0x2e: read_uleb(c); break; /* GNU_args_size */
+	case 0x2f: reg = read_uleb(c); rule_set(m, reg, CFI_AT_CFA, -(int64_t)read_uleb(c) * align, 0); break;
+	default: m->bad = true;
+	}
+}
+
+static void
+run(struct machine *m, const struct cfi_section *frames, size_t from, size_t to)
+{
+	struct cursor c = { frames, from, to, from > to || to > frames->size };
+
+	while (!m->bad && !m->stop && !c.bad && c.at < c.end) {
+		uint8_t op = (uint8_t)read_fixed(&c, 1);
+
+		switch (op >> 6) {
+		case 1: advance(m, op & 0x3f); break;
+		case 2: rule_set(m, op & 0x3f, CFI_AT_CFA, (int64_t)read_uleb(&c) * m->cie->data_align, 0); break;
+		case 3: rule_restore(m, op & 0x3f); break;
+		default: run_extended(m, &c, op);
+		}
+	}
+	m->bad |= c.bad;
+}
+
+/* One FDE: rows for [pc, *ret_end).  0, -EINVAL when damaged, or what fn returned. */
+static int
+fde_parse(struct cie *cie, const struct cfi_section *frames, size_t offset, uintptr_t pc, cfi_row_fn *fn, void *arg,
+	  uintptr_t *ret_end)
+{
+	struct cursor  c = { frames, offset, frames->size, false };
+	struct machine m = { .cie = cie };
+	size_t         id_at;
+	uint64_t       id, size;
+	uintptr_t      begin, range;
+
+	if (!read_record(&c))
+		return -EINVAL;
+	id_at = c.at;
+	id = read_fixed(&c, 4);
+	if (c.bad || id == 0 || id > id_at || !cie_read(cie, frames, id_at - (size_t)id))
+		return -EINVAL;
+	begin = read_pointer(&c, cie->pointer_encoding, 0);
+	range = read_pointer(&c, cie->pointer_encoding & 0x0f, 0);
+	if (cie->augmented) {
+		size = read_uleb(&c);
+		if (c.bad || size > c.end - c.at)
+			return -EINVAL;
+		c.at += (size_t)size;
+	}
+	if (c.bad || begin != pc || range > UINT32_MAX)
+		return -EINVAL;
+	m.pc = pc;
+	m.row = cfi_row_none;
+	m.row.fp.kind = CFI_SAME;
+	m.row.base.kind = CFI_SAME;
+	m.row.ra.kind = CFI_SAME;
+	m.row.signal_frame = cie->signal_frame;
+	run(&m, frames, cie->program, cie->program_end);
+	m.initial = m.row;
+	m.fn = fn;
+	m.arg = arg;
+	if (!m.bad)
+		run(&m, frames, c.at, c.end);
+	*ret_end = pc + range;
+	if (m.stop)
+		return m.stop;
+	if (m.bad)
+		return -EINVAL;
+	return m.pc < *ret_end ? fn(arg, m.pc, &m.row) : 0;
+}
+
+int
+cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cfi_row_fn *fn, void *arg,
+	  size_t *ret_bad)
+{
+	struct cursor c = { header, 0, header->size, false };
+	struct cie    cie = { .offset = SIZE_MAX };
+	uint8_t       version, pointer_encoding, count_encoding, table_encoding;
+	uintptr_t     covered = 0;
+	uint64_t      count, i;
+	int           err = 0;
+
+	*ret_bad = 0;
+	version = (uint8_t)read_fixed(&c, 1);
+	pointer_encoding = (uint8_t)read_fixed(&c, 1);
+	count_encoding = (uint8_t)read_fixed(&c, 1);
+	table_encoding = (uint8_t)read_fixed(&c, 1);
+	read_pointer(&c, pointer_encoding, header->address);
+	count = read_pointer(&c, count_encoding, header->address);
+	/* Every linker writes this one form; anything else is not worth a search. */
+	if (c.bad || version != 1 || table_encoding != 0x3b || count > (c.end - c.at) / 8)
+		return -ENOENT;
+	for (i = 0; i < count && !err; i++) {
+		uintptr_t pc = read_pointer(&c, table_encoding, header->address);
+		uintptr_t fde = read_pointer(&c, table_encoding, header->address);
+		uintptr_t end = pc;
+
+		if (pc < covered || fde < frames->address || fde - frames->address >= frames->size) {
+			(*ret_bad)++;
+			continue;
+		}
+		if (covered && pc > covered)
+			err = fn(arg, covered, &cfi_row_none);
+		if (!err)
+			err = fde_parse(&cie, frames, fde - frames->address, pc, fn, arg, &end);
+		if (err == -EINVAL) {
+			(*ret_bad)++;
+			err = fn(arg, pc, &cfi_row_none);
+			end = end > pc ? end : pc + 1;
+		}
+		covered = end;
+	}
+	if (!err && covered)
+		err = fn(arg, covered, &cfi_row_none);
+	return err;
+}

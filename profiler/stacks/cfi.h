@@ -1,0 +1,85 @@
+/*
+ * cfi.h - DWARF call frame information of .eh_frame, as rows of unwind rules.
+ *
+ * A row says, for a range of pcs, how to get from a frame's registers to its
+ * caller's: where the CFA (the caller's sp) is, and where its pc, its frame pointer and
+ * one more base register were saved.  Other registers are not followed.
+ */
+#ifndef STACKS_CFI_H
+#define STACKS_CFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#define CFI_REG_FP 6  /* rbp */
+#define CFI_REG_SP 7  /* rsp */
+#define CFI_REG_BASE 3 /* rbx: what the loader's trampoline finds its frame by */
+#define CFI_REG_RA 16 /* rip */
+#define CFI_REGS   17
+#elif defined(__aarch64__)
+#define CFI_REG_FP 29 /* x29 */
+#define CFI_REG_SP 31
+#define CFI_REG_BASE 19
+#define CFI_REG_RA 30 /* x30 */
+#define CFI_REGS   32
+#else
+#define CFI_REG_FP 0
+#define CFI_REG_SP 1
+#define CFI_REG_BASE 3
+#define CFI_REG_RA 2
+#define CFI_REGS   4
+#endif
+
+enum cfi_kind {
+	CFI_UNKNOWN,    /* not given; the walk must end here */
+	CFI_UNDEFINED,  /* of the return address: this is the outermost frame */
+	CFI_SAME,       /* still in its register */
+	CFI_AT_CFA,     /* saved at CFA + offset */
+	CFI_IS_CFA,     /* its value is CFA + offset */
+	CFI_REGISTER,   /* value of reg, plus offset where it is the CFA's rule */
+	CFI_AT_EXPR,    /* saved where the expression points */
+	CFI_IS_EXPR,    /* the expression's value */
+};
+
+struct cfi_rule {
+	uint8_t  kind;
+	uint8_t  reg;
+	uint16_t expr_size;
+	int32_t  offset; /* of an expression: where it starts in the section */
+};
+
+struct cfi_row {
+	struct cfi_rule cfa, fp, base, ra;
+	bool            signal_frame; /* its pc is exact, not a return address */
+};
+
+/* A copy of a section and where it is in the process. */
+struct cfi_section {
+	const uint8_t *data;
+	size_t         size;
+	uintptr_t      address;
+};
+
+/* From pc on, until the next call, row holds.  Non-zero ends the parse. */
+typedef int cfi_row_fn(void *arg, uintptr_t pc, const struct cfi_row *row);
+
+/* The row of pcs that no description covers. */
+extern const struct cfi_row cfi_row_none;
+
+/*
+ * cfi_parse - all rows of one object, by ascending pc
+ *
+ * header is .eh_frame_hdr, whose search table gives the order; frames is
+ * .eh_frame, which may go on past its end.  Every offset in them is checked;
+ * descriptions that make no sense become cfi_row_none and are counted.
+ *
+ *   returns  0; -ENOENT without a usable search table; what fn returned
+ *   signals  not from a handler
+ *   source   profiler/stacks/cfi.c
+ */
+int cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cfi_row_fn *fn, void *arg,
+	      size_t *ret_bad);
+
+#endif

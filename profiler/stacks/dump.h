@@ -1,0 +1,47 @@
+/*
+ * dump.h - struct dump: every thread of the process at one moment, with its stack.
+ *
+ * The collector of threads makes it, the text of a panic is written from it, and the
+ * profile "goroutine" is its sum.  Its memory is from mmap.
+ */
+#ifndef STACKS_DUMP_H
+#define STACKS_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DUMP_NAME_BYTES  16 /* the kernel's limit, NUL included */
+#define DUMP_NO_SYSCALL  (-1)
+
+enum dump_how {
+	DUMP_SELF,      /* the thread that dumps */
+	DUMP_QUIET,     /* read without waking it */
+	DUMP_SIGNALLED, /* it answered a signal */
+	DUMP_SILENT,    /* it did not: no stack */
+};
+
+struct dump_thread {
+	int32_t  tid;
+	int32_t  syscall;   /* it is blocked in, or DUMP_NO_SYSCALL */
+	uint32_t first;     /* of the dump's pcs, leaf first as in the stack table */
+	uint32_t count;     /* 0 when silent */
+	uint32_t creator;   /* stack table id of who made the thread; 0: not known */
+	uint32_t minutes;   /* blocked since; 0: less, or not known */
+	uint32_t handler_ns; /* in our handler */
+	uint8_t  how;       /* enum dump_how */
+	char     state;     /* of /proc where it is silent: 'R', 'D', 'T', ... */
+	bool     own;       /* of the library */
+	bool     truncated; /* the root is missing */
+	char     name[DUMP_NAME_BYTES];
+};
+
+struct dump {
+	struct dump_thread *threads; /* the dumping one first, then by tid */
+	size_t              count, room;
+	uintptr_t          *pcs;
+	size_t              pc_count, pc_room;
+	unsigned            quiet, signalled, silent;
+};
+
+#endif

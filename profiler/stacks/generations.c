@@ -1,0 +1,508 @@
+/*
+ * generations.c - the objects of this process, those of the past among them.
+ *
+ *     look: /proc/self/maps --> is it known? by place and build id --> loaded again
+ *                                                 new --> a record, and a tag for it
+ *           not seen this time --> gone, but remembered
+ *
+ * A record is never removed, as stacks hold its tag; one that comes back to its place
+ * is the same record, so a plugin that is loaded and unloaded for ever costs one.  The
+ * tag of a new one is 0 where nobody was before, else the number that hooks have given
+ * out for "not seen yet" since the last look (generations_tag.c).
+ *
+ * Looks are made by unwind_refresh.c: once a second, when a stack meets something
+ * unknown, and when a profile is written.
+ *
+ * What a stranger would get wrong:
+ * - Code made at run time (anonymous, or without an ELF header) needs a record only
+ *   where an object was; it is tag 0 elsewhere, or a busy compiler would fill the list.
+ * - mprotect() cuts a mapping in pieces, and an upgrade marks its file as deleted:
+ *   neither makes another object of it.
+ *
+ * What cannot be told: an object that came, was sampled, and was gone before a look saw
+ * it.  Its addresses go to nobody where another was before, else to the next one there.
+ *
+ * Tests: tests/test_generations.c, tests/generations.t.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "generations_parts.h"
+#include "memory.h"
+#include "stack_table.h"
+
+#define PUBLISHED_SPARE 64 /* objects that may come before more room is mapped */
+#define MAPS_BYTES ((size_t)64 << 20) /* transient: the text of /proc/self/maps */
+
+static struct {
+	pthread_mutex_t     lock;
+	bool                on;
+	struct arena_budget budget;
+	struct arena        arena;
+	struct generation  *all;    /* GENERATIONS_MAX of them; touched as they come */
+	size_t              count;
+	uint16_t            next_tag;
+	bool                changed; /* and not published yet */
+	unsigned            forgotten;
+	struct generations_published *spare;
+	uint64_t            others, others_before; /* hashes of the code that has no record */
+} known = { .lock = PTHREAD_MUTEX_INITIALIZER, .next_tag = 1 };
+
+/* A run of executable lines of one file, and where its header is. */
+struct piece {
+	struct maps_line line;
+	uintptr_t        header;
+	size_t           header_size;
+};
+
+static bool
+overlaps(const struct generation *g, const struct maps_line *l)
+{
+	return g->start < l->limit && l->start < g->limit;
+}
+
+static bool
+same_place(const struct generation *g, const struct maps_line *l)
+{
+	return overlaps(g, l) && g->start - g->offset == l->start - l->offset;
+}
+
+/* The one that was there at the last look, if its mark says it still is. */
+static struct generation *
+find_unchanged(const struct maps_line *l)
+{
+	for (size_t i = 0; i < known.count; i++) {
+		struct generation *g = &known.all[i];
+
+		if (g->loaded && same_place(g, l) && g->device == l->device && g->inode == l->inode &&
+		    (!g->mark || mark_look(g->mark, g->mark_is) == MARK_SAME))
+			return g;
+	}
+	return NULL;
+}
+
+static struct generation *
+find_same(const struct generation *like, const struct maps_line *l)
+{
+	for (size_t i = 0; i < known.count; i++) {
+		struct generation *g = &known.all[i];
+
+		if (g->seen || strcmp(g->path, l->path) != 0 || strcmp(g->build_id, like->build_id) != 0)
+			continue;
+		if (!*l->path ? overlaps(g, l) : same_place(g, l) && (*g->build_id ||
+		    (g->device == l->device && g->inode == l->inode)))
+			return g;
+	}
+	return NULL;
+}
+
+static bool
+any_overlap(const struct maps_line *l)
+{
+	for (size_t i = 0; i < known.count; i++)
+		if (overlaps(&known.all[i], l))
+			return true;
+	return false;
+}
+
+static struct generation *
+record_add(const struct generation *like, const struct maps_line *l)
+{
+	struct generation *g = known.count < GENERATIONS_MAX ? &known.all[known.count] : NULL;
+	char              *path = g ? arena_strndup(&known.arena, l->path, strlen(l->path)) : NULL;
+	bool               reused = any_overlap(l);
+
+	if (!path || (reused && known.next_tag == GENERATIONS_TAG_MAX)) {
+		known.forgotten++;
+		return NULL;
+	}
+	*g = *like;
+	g->start = l->start;
+	g->limit = l->limit;
+	g->offset = l->offset;
+	g->path = path;
+	g->tag = reused ? known.next_tag : 0;
+	known.count++;
+	return g;
+}
+
+static void
+others_note(const struct maps_line *l)
+{
+	known.others = (known.others ^ l->start) * 0x9e3779b97f4a7c15u;
+	known.others = (known.others ^ l->limit) * 0x9e3779b97f4a7c15u;
+}
+
+/* False: it needs no record, or there is no room for one. */
+static bool
+piece_take(int mem, const struct piece *p)
+{
+	const struct maps_line *l = &p->line;
+	struct generation       like = { .device = l->device, .inode = l->inode }, *g;
+
+	g = find_unchanged(l);
+	if (!g) {
+		if ((p->header && generations_identify(mem, p->header, p->header_size, &like)) || any_overlap(l)) {
+			known.changed = true;
+			g = find_same(&like, l);
+			if (!g)
+				g = record_add(&like, l);
+		}
+		if (!g) {
+			others_note(l);
+			return false;
+		}
+		g->device = l->device;
+		g->inode = l->inode;
+		g->mark = like.mark;
+		g->mark_is = like.mark_is;
+	}
+	/* A piece that mprotect() has cut out, or joined. */
+	if (l->start < g->start) {
+		g->start = l->start;
+		g->offset = l->offset;
+	}
+	if (l->limit > g->limit)
+		g->limit = l->limit;
+	g->deleted = l->deleted;
+	g->loaded = g->seen = true;
+	return true;
+}
+
+/* ---- what hooks read ---- */
+
+/* These can never be unloaded, so no stack need look at their marks. */
+static bool
+is_fixed(const struct generation *g)
+{
+	const uintptr_t at[] = { getauxval(AT_ENTRY), getauxval(AT_SYSINFO_EHDR), (uintptr_t)getauxval,
+				 (uintptr_t)generations_look, (uintptr_t)pthread_mutex_lock };
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+		if (at[i] >= g->start && at[i] < g->limit)
+			return true;
+	return !g->mark || g->start - g->offset == getauxval(AT_BASE);
+}
+
+static void
+range_put(struct generations_published *p, const struct generation *g)
+{
+	size_t at = p->count;
+
+	if (g->loaded) {
+		/* By address; few, and mostly in order already. */
+		while (at > 0 && p->ranges[at - 1].start > g->start) {
+			p->ranges[at] = p->ranges[at - 1];
+			at--;
+		}
+		p->loaded++;
+	}
+	p->ranges[at] = (struct generations_range){ g->start, g->limit, g->mark, g->mark_is, g->tag, is_fixed(g) };
+	p->count++;
+}
+
+/* Under the stack table's lock. */
+static void
+exchange(void *arg)
+{
+	struct generations_published **p = arg, *old;
+
+	old = generations_publish(*p);
+	if (old && *p && old->suspected && old->next_tag == (*p)->next_tag)
+		(*p)->suspected = true; /* since we looked: that tag is given */
+	*p = old;
+}
+
+/* The one before the last, if it is large enough: a look that maps nothing new leaves
+ * the places of objects that have just gone to the next ones. */
+static struct generations_published *
+published_new(size_t need)
+{
+	size_t                        room = need * 2 + PUBLISHED_SPARE;
+	size_t                        bytes = sizeof(struct generations_published) + room * sizeof(struct generations_range);
+	struct generations_published *p = known.spare;
+
+	if (!p || p->room < need) {
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return NULL;
+		if (known.spare)
+			munmap(known.spare, known.spare->map_bytes);
+		known.spare = p;
+		p->map_bytes = bytes;
+		p->room = room;
+	}
+	p->loaded = p->count = 0;
+	p->suspected = false;
+	p->next_tag = known.next_tag;
+	return p;
+}
+
+/* others: code without a record. */
+static int
+publish(const struct generation *others, size_t other_count)
+{
+	struct generations_published *p = published_new(known.count + other_count);
+
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < known.count; i++)
+		if (known.all[i].loaded)
+			range_put(p, &known.all[i]);
+	for (size_t i = 0; i < other_count; i++)
+		range_put(p, &others[i]);
+	for (size_t i = 0; i < known.count; i++)
+		if (!known.all[i].loaded)
+			range_put(p, &known.all[i]);
+	if (!stack_table_exclusively(exchange, &p))
+		return -EBUSY;
+	known.spare = p;
+	return 0;
+}
+
+/* ---- the look ---- */
+
+/* Next line, joined with those that follow it in the file and in memory. */
+static bool
+piece_next(struct maps *m, struct maps_line *ahead, bool *have, struct piece *head, struct piece *ret)
+{
+	struct maps_line l;
+	bool             any = false;
+
+	while (*have || maps_next(m, &l)) {
+		if (*have)
+			l = *ahead;
+		*have = false;
+		if (any && l.executable && l.start == ret->line.limit && l.inode == ret->line.inode &&
+		    l.device == ret->line.device && (!l.inode || l.offset == ret->line.offset + (l.start - ret->line.start))) {
+			ret->line.limit = l.limit;
+			continue;
+		}
+		if (any) {
+			*ahead = l;
+			*have = true;
+			return true;
+		}
+		if (l.path[0] && !l.offset)
+			*head = (struct piece){ l, l.start, l.limit - l.start };
+		if (!l.executable || l.start > GENERATIONS_PC_MASK)
+			continue;
+		*ret = (struct piece){ .line = l };
+		if (head->header && head->line.device == l.device && head->line.inode == l.inode &&
+		    !strcmp(head->line.path, l.path))
+			*ret = (struct piece){ l, head->header, head->header_size };
+		any = true;
+	}
+	return any;
+}
+
+static void
+look_at(struct maps *maps, int mem, struct generation *others, size_t room, size_t *ret_count)
+{
+	struct piece     p = { .header = 0 }, head = { .header = 0 };
+	struct maps_line ahead = { .path = NULL };
+	bool             have = false;
+	size_t           n = 0;
+
+	known.others = 0;
+	for (size_t i = 0; i < known.count; i++)
+		known.all[i].seen = false;
+	while (piece_next(maps, &ahead, &have, &head, &p))
+		if (!piece_take(mem, &p) && n < room)
+			others[n++] = (struct generation){ .start = p.line.start, .limit = p.line.limit, .loaded = true,
+							   .path = "" };
+	for (size_t i = 0; i < known.count; i++) {
+		known.changed |= known.all[i].loaded != known.all[i].seen;
+		known.all[i].loaded = known.all[i].seen;
+	}
+	known.changed |= known.others != known.others_before;
+	known.others_before = known.others;
+	*ret_count = n;
+}
+
+static bool
+tag_was_given(void)
+{
+	for (size_t i = known.count; i-- > 0;)
+		if (known.all[i].tag == known.next_tag)
+			return true;
+	return generations_now() && generations_now()->suspected;
+}
+
+static int
+look(void)
+{
+	struct arena_budget budget = { 0, MAPS_BYTES };
+	struct arena        scratch;
+	struct generation  *others;
+	struct maps         maps;
+	size_t              lines = 0, count = 0;
+	int                 mem, r;
+
+	r = memory_open(&mem);
+	if (r < 0)
+		return r;
+	arena_init(&scratch, &budget);
+	r = maps_read(&maps, &budget);
+	if (r < 0)
+		goto out;
+	for (size_t i = 0; i < maps.size; i++)
+		lines += maps.text[i] == '\n';
+	others = arena_array(&scratch, lines + 1, sizeof(*others));
+	r = others ? 0 : -ENOMEM;
+	if (!r) {
+		look_at(&maps, mem, others, lines + 1, &count);
+	}
+	maps_release(&maps);
+	if (!r && (known.changed || !generations_now() || generations_now()->suspected)) {
+		if (tag_was_given() && known.next_tag < GENERATIONS_TAG_MAX)
+			known.next_tag++;
+		r = publish(others, count);
+		if (!r) {
+			r = known.changed;
+			known.changed = false;
+		}
+	}
+out:
+	arena_release(&scratch);
+	memory_close(mem);
+	return r;
+}
+
+int
+generations_look(void)
+{
+	int r = 0, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&known.lock);
+	if (known.on)
+		r = look();
+	pthread_mutex_unlock(&known.lock);
+	pthread_setcancelstate(cancel, NULL);
+	return r;
+}
+
+/* ---- what profiles read ---- */
+
+int
+generations_copy(struct arena *a, struct generation **ret, size_t *ret_count)
+{
+	struct generation *copy = NULL;
+	bool               wanted = false;
+	size_t             count;
+	int                r = 0;
+
+	pthread_mutex_lock(&known.lock);
+	count = known.count;
+	for (size_t i = 0; i < count; i++)
+		wanted |= !known.all[i].loaded || known.all[i].tag;
+	if (!wanted)
+		count = 0;
+	if (count)
+		copy = arena_array(a, count, sizeof(*copy));
+	for (size_t i = 0; copy && i < count && !r; i++) {
+		copy[i] = known.all[i];
+		copy[i].path = arena_strndup(a, copy[i].path, strlen(copy[i].path));
+		r = copy[i].path ? 0 : -ENOMEM;
+	}
+	pthread_mutex_unlock(&known.lock);
+	if (r < 0 || (count > 0 && !copy))
+		return -ENOMEM;
+	*ret = copy;
+	*ret_count = count;
+	return 0;
+}
+
+const struct generation *
+generations_find(const struct generation *all, size_t count, uintptr_t tagged)
+{
+	uintptr_t                pc = tagged & GENERATIONS_PC_MASK;
+	uint16_t                 tag = (uint16_t)(tagged >> GENERATIONS_PC_BITS);
+	const struct generation *first = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct generation *g = &all[i];
+
+		if (pc < g->start || pc >= g->limit)
+			continue;
+		if (g->tag == tag)
+			return g;
+		if (!first || g->tag < first->tag)
+			first = g;
+	}
+	return tag ? NULL : first;
+}
+
+unsigned
+generations_forgotten(void)
+{
+	return known.forgotten;
+}
+
+/* ---- on and off ---- */
+
+void
+generations_start(void)
+{
+	void *mem;
+
+	pthread_mutex_lock(&known.lock);
+	if (!known.all) {
+		mem = mmap(NULL, GENERATIONS_MAX * sizeof(*known.all), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (mem != MAP_FAILED)
+			known.all = mem;
+		known.budget = (struct arena_budget){ 0, GENERATIONS_BYTES };
+		arena_init(&known.arena, &known.budget);
+	}
+	known.on = known.all != NULL;
+	if (known.on) {
+		look();
+		published_new(known.count); /* both are there now, see above */
+	}
+	pthread_mutex_unlock(&known.lock);
+}
+
+/* Under the stack table's lock: without stacks there are no tags. */
+static void
+drop(void *arg)
+{
+	struct generations_published **p = arg;
+
+	*p = stack_table_bytes() ? NULL : generations_publish(NULL);
+}
+
+void
+generations_stop(void)
+{
+	struct generations_published *old = NULL;
+
+	pthread_mutex_lock(&known.lock);
+	known.on = false;
+	if (stack_table_exclusively(drop, &old) && old) {
+		munmap(old, old->map_bytes);
+		if (known.spare)
+			munmap(known.spare, known.spare->map_bytes);
+		known.spare = NULL;
+		munmap(known.all, GENERATIONS_MAX * sizeof(*known.all));
+		arena_release(&known.arena);
+		known.all = NULL;
+		known.count = 0;
+		known.next_tag = 1;
+		known.forgotten = 0;
+	}
+	pthread_mutex_unlock(&known.lock);
+}
+
+void
+generations_forked(void)
+{
+	pthread_mutex_init(&known.lock, NULL);
+}

@@ -1,0 +1,39 @@
+/*
+ * generations_parts.h - what the three files of generations share.
+ */
+#ifndef STACKS_GENERATIONS_PARTS_H
+#define STACKS_GENERATIONS_PARTS_H
+
+#include <stdatomic.h>
+
+#include "generations.h"
+#include "maps.h"
+
+/* What hooks need of an object; those that are loaded come first, by address. */
+struct generations_range {
+	uintptr_t start, limit, mark;
+	uint32_t  mark_is;
+	uint16_t  tag;
+	bool      fixed; /* is never unloaded, or has no mark to look at */
+};
+
+struct generations_published {
+	size_t   map_bytes, room;
+	size_t   loaded, count;
+	uint16_t next_tag;  /* of an object that nobody has seen yet, in a place used before */
+	atomic_bool suspected; /* next_tag has been given */
+	struct generations_range ranges[];
+};
+
+/* generations_tag.c; the last two under the stack table's lock. */
+enum mark { MARK_SAME, MARK_OTHER, MARK_UNMAPPED };
+enum mark mark_look(uintptr_t at, uint32_t is);
+/* The old one.  *ret_suspected is what the old one has become. */
+struct generations_published *generations_publish(struct generations_published *p);
+const struct generations_published *generations_now(void);
+
+/* generations_id.c: build id and mark of the object whose first bytes are mapped at
+ * `header`, which is read through mem, /proc/self/mem.  False: it is no ELF object. */
+bool generations_identify(int mem, uintptr_t header, size_t header_size, struct generation *g);
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * generations_tag.c - the part of generations that runs inside malloc.
+ *
+ * What the last look has found is published as an array.  An address is looked up in
+ * it, and the mark of its object, four bytes of its build id, is compared with what is
+ * there now: no list of the loader's need be read, and an object that came in another's
+ * place since the last look is noticed by the first stack that runs through it.
+ *
+ *     loaded, mark is the same                --> its tag
+ *     mark is another, or was never loaded
+ *        an object that is gone, mark is same --> that one's tag: it has come back
+ *        a place never used                   --> 0
+ *        a place used before                  --> the next tag, and a look is wanted
+ *
+ * What a stranger would get wrong:
+ * - The four bytes are never loaded.  FUTEX_CMP_REQUEUE with nothing to wake or to move
+ *   compares them in the kernel, says EAGAIN or EFAULT, and is allowed wherever threads
+ *   are.  So a wrong frame of a damaged stack cannot make us touch an object that
+ *   another thread is just unloading.
+ * - A stack of the CPU sampler comes here some milliseconds after it was taken.  Where
+ *   nothing is mapped any more, the last one who lived there is meant.
+ *
+ * What cannot be told: a CPU sample of an object that was unloaded and replaced between
+ * the sample and its way here is given to the successor; two objects without build ids
+ * whose files are equally long are told apart by the next look only, within a second.
+ *
+ * Why not _dl_find_object(): it says where an object is, not which; the next one of the
+ * same size is at the same place, often under the same struct link_map.
+ *
+ * Tests: tests/test_generations.c, tests/generations.t.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "generations_parts.h"
+#include "stack_table.h"
+#include "unwind_tables.h"
+
+static struct generations_published *published; /* under the stack table's lock */
+
+enum mark
+mark_look(uintptr_t at, uint32_t is)
+{
+	int  saved = errno;
+	long r = syscall(SYS_futex, at, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0UL, at, is);
+	int  e = errno;
+
+	errno = saved;
+	/* Refused altogether (ENOSYS, EPERM): the looks alone must do. */
+	return r >= 0 ? MARK_SAME : e == EAGAIN ? MARK_OTHER : e == EFAULT ? MARK_UNMAPPED : MARK_SAME;
+}
+
+struct generations_published *
+generations_publish(struct generations_published *p)
+{
+	struct generations_published *old = published;
+
+	published = p;
+	return old;
+}
+
+const struct generations_published *
+generations_now(void)
+{
+	return published;
+}
+
+static const struct generations_range *
+loaded_at(const struct generations_published *p, uintptr_t pc)
+{
+	size_t low = 0, high = p->loaded;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pc < p->ranges[middle].start)
+			high = middle;
+		else if (pc >= p->ranges[middle].limit)
+			low = middle + 1;
+		else
+			return &p->ranges[middle];
+	}
+	return NULL;
+}
+
+/* Not what the last look has seen there, or nothing was seen. */
+static uint16_t
+tag_suspect(struct generations_published *p, uintptr_t pc, const struct generations_range *loaded)
+{
+	bool mapped = mark_look(pc & ~(uintptr_t)3, 0) != MARK_UNMAPPED;
+	int  last = loaded ? loaded->tag : -1;
+
+	if (loaded && !mapped)
+		return loaded->tag;
+	for (size_t i = p->loaded; i < p->count; i++) {
+		const struct generations_range *r = &p->ranges[i];
+
+		if (pc < r->start || pc >= r->limit)
+			continue;
+		if (mapped && r->mark && mark_look(r->mark, r->mark_is) == MARK_SAME)
+			return r->tag;
+		if (r->tag > last)
+			last = r->tag;
+	}
+	unwind_refresh_want();
+	if (last < 0)
+		return 0;
+	if (!mapped)
+		return (uint16_t)last;
+	p->suspected = true;
+	return p->next_tag;
+}
+
+static uint16_t
+tag_of(struct generations_published *p, uintptr_t pc, const struct generations_range **cache)
+{
+	const struct generations_range *r = loaded_at(p, pc);
+
+	if (!r || (!r->fixed && mark_look(r->mark, r->mark_is) != MARK_SAME))
+		return tag_suspect(p, pc, r);
+	*cache = r;
+	return r->tag;
+}
+
+bool
+generations_tag(const uintptr_t *pcs, unsigned count, uint16_t *tags)
+{
+	const struct generations_range *cache = NULL;
+	struct generations_published   *p = published;
+	unsigned                        any = 0;
+
+	if (!p)
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		if (pcs[i] < STACK_PSEUDO_MAX || pcs[i] > GENERATIONS_PC_MASK)
+			tags[i] = 0;
+		else if (cache && pcs[i] >= cache->start && pcs[i] < cache->limit)
+			tags[i] = cache->tag;
+		else
+			tags[i] = tag_of(p, pcs[i], &cache);
+		any |= tags[i];
+	}
+	return any != 0;
+}

@@ -1,0 +1,182 @@
+/*
+ * maps.c - /proc/self/maps, read into memory of our own and cut into lines.
+ *
+ * A line is "START-LIMIT PERMS OFFSET MAJOR:MINOR INODE   PATH".  The kernel writes
+ * a newline in a path as \012 and appends " (deleted)" when the file has no name
+ * any more.  A file whose real name ends in " (deleted)" cannot be told apart; it
+ * is then not opened by name, which costs its symbols, nothing else.
+ *
+ * Not dl_iterate_phdr(): it takes the loader's lock, which a thread that is being
+ * looked at may hold for ever.  Not stdio: it allocates.
+ *
+ * Tests: tests/test_symbols.c
+ */
+#include <config.h>
+
+#include "maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "file.h"
+
+#define ROOM_FIRST ((size_t)64 << 10) /* bytes; 500 lines */
+#define ROOM_MAX   ((size_t)64 << 20) /* bytes; several times vm.max_map_count's default */
+
+static int
+grow(struct maps *m)
+{
+	size_t room = m->room ? m->room * 2 : ROOM_FIRST;
+	char  *text = room <= ROOM_MAX ? arena_map(m->budget, room) : NULL;
+
+	if (!text)
+		return -ENOMEM;
+	if (m->size)
+		memcpy(text, m->text, m->size);
+	arena_unmap(m->budget, m->text, m->room);
+	m->text = text;
+	m->room = room;
+	return 0;
+}
+
+int
+maps_read(struct maps *m, struct arena_budget *budget)
+{
+	int fd, r = 0;
+
+	*m = (struct maps){ .budget = budget };
+	fd = file_open("/proc/self/maps");
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		ssize_t n;
+
+		if (m->room - m->size < 2) {
+			r = grow(m);
+			if (r < 0)
+				break;
+		}
+		n = read(fd, m->text + m->size, m->room - m->size - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : 0;
+			break;
+		}
+		m->size += (size_t)n;
+	}
+	file_close(fd);
+	if (r < 0)
+		maps_release(m);
+	return r;
+}
+
+int
+maps_copy(struct maps *m, struct arena_budget *budget, const char *text)
+{
+	*m = (struct maps){ .budget = budget };
+	while (m->room < strlen(text) + 1)
+		if (grow(m) < 0) {
+			maps_release(m);
+			return -ENOMEM;
+		}
+	m->size = strlen(text);
+	memcpy(m->text, text, m->size);
+	return 0;
+}
+
+/* A number in hex or decimal; moves on to what follows it. */
+static bool
+number(char **p, unsigned base, char until, uint64_t *ret)
+{
+	uint64_t v = 0;
+	char    *q = *p;
+
+	for (;; q++) {
+		unsigned d;
+
+		if (*q >= '0' && *q <= '9')
+			d = (unsigned)(*q - '0');
+		else if (base == 16 && *q >= 'a' && *q <= 'f')
+			d = (unsigned)(*q - 'a') + 10;
+		else
+			break;
+		v = v * base + d;
+	}
+	if (q == *p || (*q != until && !(until == ' ' && !*q)))
+		return false;
+	*p = *q ? q + 1 : q;
+	*ret = v;
+	return true;
+}
+
+static void
+unescape(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (!strncmp(s, "\\012", 4)) {
+			*to++ = '\n';
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = '\0';
+}
+
+static bool
+parse(char *line, struct maps_line *ret)
+{
+	static const char gone[] = " (deleted)";
+	uint64_t          start, limit, major_no, minor_no;
+	size_t            n;
+
+	*ret = (struct maps_line){ .path = line };
+	if (!number(&line, 16, '-', &start) || !number(&line, 16, ' ', &limit) || strlen(line) < 5)
+		return false;
+	ret->start = (uintptr_t)start;
+	ret->limit = (uintptr_t)limit;
+	ret->executable = line[2] == 'x';
+	line += 5;
+	if (!number(&line, 16, ' ', &ret->offset) || !number(&line, 16, ':', &major_no) ||
+	    !number(&line, 16, ' ', &minor_no) || !number(&line, 10, ' ', &ret->inode))
+		return false;
+	ret->device = makedev((unsigned)major_no, (unsigned)minor_no);
+	ret->path = line + strspn(line, " ");
+	n = strlen(ret->path);
+	if (n > sizeof(gone) - 1 && !strcmp(ret->path + n - (sizeof(gone) - 1), gone)) {
+		ret->path[n - (sizeof(gone) - 1)] = '\0';
+		ret->deleted = true;
+	}
+	unescape(ret->path);
+	return start < limit;
+}
+
+bool
+maps_next(struct maps *m, struct maps_line *ret)
+{
+	while (m->next < m->size) {
+		char *line = m->text + m->next;
+		char *end = memchr(line, '\n', m->size - m->next);
+
+		if (!end)
+			end = m->text + m->size; /* there is room for its NUL */
+		*end = '\0';
+		m->next = (size_t)(end - m->text) + 1;
+		if (parse(line, ret))
+			return true;
+	}
+	return false;
+}
+
+void
+maps_release(struct maps *m)
+{
+	arena_unmap(m->budget, m->text, m->room);
+	*m = (struct maps){ .budget = m->budget };
+}

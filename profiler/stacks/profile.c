@@ -1,0 +1,266 @@
+/*
+ * profile.c - struct profile: samples in an array that grows by mremap.
+ *
+ * A collector adds samples as it finds them, merges once, and hands the profile
+ * to an encoder.  Every sample owns one reference of its stack, from profile_add()
+ * until profile_release(); merging gives the surplus ones back.
+ *
+ * What a stranger would get wrong: qsort() is not used because glibc's takes
+ * memory from malloc, and a profile is also made while malloc is what is being
+ * looked at.  Merging sorts instead of hashing for the same reason: it works in
+ * place, so it cannot fail when memory is short, which is when it is wanted.
+ *
+ * Tests: tests/test_profile.c.
+ */
+#include <config.h>
+
+#include "profile.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stack_table.h"
+
+/* The first mapping, in samples: one page or so; it doubles from there. */
+#define PROFILE_CAPACITY_FIRST 64
+
+typedef bool sample_before_fn(const struct profile *p, const struct profile_sample *a,
+			      const struct profile_sample *b);
+
+void
+profile_init(struct profile *p, const char *name)
+{
+	memset(p, 0, sizeof(*p));
+	p->name = name;
+}
+
+/*
+ * Room for one more sample.  The old array stays as it is when there is none.
+ */
+static int
+samples_reserve(struct profile *p)
+{
+	size_t capacity, size;
+	void  *mem;
+
+	if (p->count < p->capacity)
+		return 0;
+	capacity = p->capacity ? p->capacity * 2 : PROFILE_CAPACITY_FIRST;
+	if (__builtin_mul_overflow(capacity, sizeof(*p->samples), &size))
+		return -ENOMEM;
+	if (p->samples)
+		mem = mremap(p->samples, p->capacity * sizeof(*p->samples), size, MREMAP_MAYMOVE);
+	else
+		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		return -ENOMEM;
+	p->samples = mem;
+	p->capacity = capacity;
+	return 0;
+}
+
+int
+profile_add(struct profile *p, const struct profile_sample *s)
+{
+	int err;
+
+	err = samples_reserve(p);
+	if (err < 0) {
+		stack_table_unref(s->stack);
+		return err;
+	}
+	p->samples[p->count++] = *s;
+	return 0;
+}
+
+void
+profile_comment(struct profile *p, const char *format, ...)
+{
+	va_list args;
+	size_t	used, room;
+	int	len;
+
+	used = strlen(p->comments);
+	room = sizeof(p->comments) - used;
+	if (used > 0) {
+		if (room < 2)
+			return;
+		p->comments[used++] = '\n';
+		p->comments[used] = '\0';
+		room--;
+	}
+	va_start(args, format);
+	len = vsnprintf(p->comments + used, room, format, args);
+	va_end(args);
+	/* A comment that does not fit whole is left out: half a number misleads. */
+	if (len < 0 || (size_t)len >= room)
+		p->comments[used > 0 ? used - 1 : 0] = '\0';
+}
+
+static bool
+before_by_stack(const struct profile *p, const struct profile_sample *a, const struct profile_sample *b)
+{
+	(void)p;
+	if (a->stack != b->stack)
+		return a->stack < b->stack;
+	return a->bytes_label < b->bytes_label;
+}
+
+static bool
+before_by_value(const struct profile *p, const struct profile_sample *a, const struct profile_sample *b)
+{
+	unsigned last = p->type_count ? p->type_count - 1 : 0;
+
+	if (a->values[last] != b->values[last])
+		return a->values[last] > b->values[last];
+	return before_by_stack(p, a, b); /* one order for equal profiles */
+}
+
+static void
+sift_down(struct profile *p, size_t root, size_t end, sample_before_fn *before)
+{
+	struct profile_sample  moved = p->samples[root];
+	struct profile_sample *s = p->samples;
+	size_t		       child;
+
+	while ((child = 2 * root + 1) < end) {
+		if (child + 1 < end && before(p, &s[child], &s[child + 1]))
+			child++;
+		if (!before(p, &moved, &s[child]))
+			break;
+		s[root] = s[child];
+		root = child;
+	}
+	s[root] = moved;
+}
+
+static void
+samples_sort(struct profile *p, sample_before_fn *before)
+{
+	struct profile_sample last;
+	size_t		      i;
+
+	for (i = p->count / 2; i-- > 0;)
+		sift_down(p, i, p->count, before);
+	for (i = p->count; i-- > 1;) {
+		last = p->samples[i];
+		p->samples[i] = p->samples[0];
+		p->samples[0] = last;
+		sift_down(p, 0, i, before);
+	}
+}
+
+void
+profile_merge(struct profile *p)
+{
+	struct profile_sample *s = p->samples;
+	size_t		       from, to = 0;
+	unsigned	       v;
+
+	if (p->count == 0)
+		return;
+	samples_sort(p, before_by_stack);
+	for (from = 1; from < p->count; from++) {
+		if (s[from].stack != s[to].stack || s[from].bytes_label != s[to].bytes_label) {
+			s[++to] = s[from];
+			continue;
+		}
+		for (v = 0; v < PROFILE_TYPES_MAX; v++) {
+			s[to].values[v] += s[from].values[v];
+			s[to].raw_values[v] += s[from].raw_values[v];
+		}
+		stack_table_unref(s[from].stack);
+	}
+	p->count = to + 1;
+	samples_sort(p, before_by_value);
+}
+
+/* Adds before's samples with their values negated; their references come along. */
+static int
+samples_take_negated(struct profile *p, struct profile *before)
+{
+	struct profile_sample s;
+	size_t                kept = p->count;
+	unsigned              v;
+
+	for (size_t i = 0; i < before->count; i++) {
+		if (samples_reserve(p) < 0) {
+			p->count = kept;
+			return -ENOMEM;
+		}
+		s = before->samples[i];
+		for (v = 0; v < PROFILE_TYPES_MAX; v++) {
+			s.values[v] = -s.values[v];
+			s.raw_values[v] = -s.raw_values[v];
+		}
+		p->samples[p->count++] = s;
+	}
+	before->count = 0;
+	return 0;
+}
+
+static bool
+sample_is_zero(const struct profile_sample *s, unsigned type_count)
+{
+	for (unsigned v = 0; v < type_count; v++)
+		if (s->values[v])
+			return false;
+	return true;
+}
+
+static uint64_t
+grown(uint64_t after, uint64_t before)
+{
+	return after > before ? after - before : 0;
+}
+
+int
+profile_subtract(struct profile *p, struct profile *before)
+{
+	bool   has_label = false;
+	size_t i, to = 0;
+	int    err;
+
+	for (i = 0; i < p->count; i++)
+		has_label |= p->samples[i].bytes_label != 0;
+	err = samples_take_negated(p, before);
+	if (err < 0)
+		goto out;
+	for (i = 0; i < p->count; i++)
+		p->samples[i].bytes_label = 0;
+	profile_merge(p);
+	for (i = 0; i < p->count; i++) {
+		struct profile_sample *s = &p->samples[i];
+
+		if (sample_is_zero(s, p->type_count)) {
+			stack_table_unref(s->stack);
+			continue;
+		}
+		if (has_label && s->raw_values[0] > 0)
+			s->bytes_label = s->raw_values[1] / s->raw_values[0];
+		p->samples[to++] = *s;
+	}
+	p->count = to;
+	p->duration_ns = p->time_ns - before->time_ns;
+	p->lost = grown(p->lost, before->lost);
+	p->truncated = grown(p->truncated, before->truncated);
+out:
+	profile_release(before);
+	return err;
+}
+
+void
+profile_release(struct profile *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->count; i++)
+		stack_table_unref(p->samples[i].stack);
+	if (p->samples)
+		munmap(p->samples, p->capacity * sizeof(*p->samples));
+	memset(p, 0, sizeof(*p));
+}

@@ -1,0 +1,99 @@
+/*
+ * stack_lock.c - a lock that may be wanted inside malloc.
+ *
+ * What a stranger would get wrong:
+ * - A signal handler of the daemon that mallocs may interrupt the holder on its own
+ *   thread.  The thread-local `inside` tells; the inner call is refused at once.
+ * - A wait for another thread is bounded for the same reason: that thread may sit in
+ *   a handler which waits for us.
+ * - A thread that forks from a handler while inside goes on with its work in both
+ *   processes, so the lock is left alone then.
+ *
+ * Why not pthread_mutex_t: a timed wait of one is by a clock that may be set, and
+ * mutexes are what is to be looked at some day.
+ *
+ * Tests: tests/test_stack_table.c.
+ */
+#include <config.h>
+
+#include "stack_lock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOCK_FREE, LOCK_TAKEN, LOCK_WAITED_FOR };
+enum { INSIDE_NOT, INSIDE_ADD, INSIDE_FORK };
+
+static _Atomic uint32_t            lock;
+static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec")));
+
+bool
+stack_lock_take(long wait_ns)
+{
+	struct timespec left = { 0, wait_ns };
+	uint32_t        state = LOCK_FREE;
+
+	if (inside)
+		return false;
+	inside = INSIDE_ADD;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_compare_exchange_strong(&lock, &state, LOCK_TAKEN))
+		return true;
+	while (wait_ns > 0 && atomic_exchange(&lock, LOCK_WAITED_FOR) != LOCK_FREE) {
+		int saved = errno, err;
+
+		err = syscall(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, LOCK_WAITED_FOR, &left, NULL, 0) < 0 ?
+			      errno :
+			      0;
+		errno = saved;
+		if (err == ETIMEDOUT)
+			wait_ns = 0;
+	}
+	if (wait_ns > 0)
+		return true;
+	inside = INSIDE_NOT;
+	return false;
+}
+
+void
+stack_lock_release(void)
+{
+	int saved = errno;
+
+	if (atomic_exchange(&lock, LOCK_FREE) == LOCK_WAITED_FOR)
+		syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+	atomic_signal_fence(memory_order_seq_cst);
+	inside = INSIDE_NOT;
+}
+
+void
+stack_lock_fork_prepare(void)
+{
+	if (stack_lock_take(STACK_LOCK_WAIT_NS))
+		inside = INSIDE_FORK;
+}
+
+bool
+stack_lock_fork_holds(void)
+{
+	return inside == INSIDE_FORK;
+}
+
+bool
+stack_lock_fork_child(void)
+{
+	if (inside == INSIDE_FORK) {
+		stack_lock_release();
+		return true;
+	}
+	if (inside)
+		return true;
+	atomic_store(&lock, LOCK_FREE);
+	return false;
+}

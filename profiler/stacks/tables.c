@@ -1,0 +1,361 @@
+/*
+ * tables.c - from .eh_frame to tables that a signal handler can search.
+ *
+ *     generation --> objects by address --> pages[(pc - start) / 256] --> rows
+ *                                           row: 4 bytes of pc, 4 of code
+ *                                           code --> palette, if it is not all itself
+ *
+ * An object's rows never change, so a new generation takes over what is still mapped
+ * (tables_object.c); the palette only grows (tables_palette.c).
+ *
+ * Readers and the builder.  A reader counts itself in one of two phases, in a slot
+ * picked by its thread, then loads the pointer to the generation.  The builder swaps
+ * the pointer, turns the phase, and frees the old generation only after every slot
+ * of the phase before has been seen empty; where a reader is stuck (a stopped thread)
+ * the old one stays in limbo until the next build.
+ *
+ * What a stranger would get wrong: the cache of a generation is written by readers,
+ * several at once; an entry is one word that holds all of a pc, so it is right or it
+ * is not that pc's.
+ *
+ * Why not dl_iterate_phdr: it takes the loader's lock, which a thread that hangs in a
+ * constructor holds for good.
+ *
+ * Tests: tests/test_unwind_tables.c, tests/test_unwind_refresh.c.
+ */
+#include <config.h>
+
+#include "tables.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "maps.h"
+#include "memory.h"
+#include "tables_lookup.h"
+
+#define OBJECTS_MAX      4096
+#define BUDGET_BYTES     ((size_t)512 << 20) /* transient: copies of sections and maps */
+#define SLOTS            16
+#define DRAIN_NS         200000000L          /* longest wait for readers of an old generation */
+
+struct slot {
+	_Alignas(64) atomic_uint readers[2];
+};
+
+static struct {
+	_Atomic(struct tables *) current;
+	atomic_uint              phase, builds;
+	struct slot              slots[SLOTS];
+	pthread_mutex_t          lock; /* builders */
+	struct tables           *limbo;
+	uint64_t                 maps_identity;
+} global = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- a generation ---- */
+
+static struct tables_object *
+object_find(const struct tables *t, uintptr_t pc)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (pc < t->objects[middle]->start)
+			high = middle;
+		else if (pc >= t->objects[middle]->end)
+			low = middle + 1;
+		else
+			return t->objects[middle];
+	}
+	return NULL;
+}
+
+static void
+tables_free(struct tables *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		tables_object_release(t->objects[i]);
+	munmap(t, t->map_bytes);
+}
+
+static int
+maps_identity(struct maps *m, uint64_t *ret)
+{
+	struct maps_line line;
+	uint64_t         h = TABLES_HASH_START;
+
+	while (maps_next(m, &line)) {
+		if (!line.executable)
+			continue;
+		h = tables_hash(h, &line.start, sizeof(line.start));
+		h = tables_hash(h, &line.limit, sizeof(line.limit));
+		h = tables_hash(h, &line.inode, sizeof(line.inode));
+		h = tables_hash(h, &line.device, sizeof(line.device));
+	}
+	*ret = h;
+	return 0;
+}
+
+static int
+generation_make(const struct tables *old, struct tables **ret)
+{
+	struct arena_budget budget = { .limit = BUDGET_BYTES };
+	struct maps         maps = { 0 };
+	struct maps_line    line;
+	struct tables      *t;
+	size_t              bytes = sizeof(*t) + OBJECTS_MAX * sizeof(t->objects[0]);
+	uintptr_t           base = 0;
+	uint64_t            device = 0, inode = 0;
+	int                 mem, err;
+
+	err = memory_open(&mem);
+	if (err < 0)
+		return err;
+	t = tables_map(bytes);
+	err = t ? maps_read(&maps, &budget) : -ENOMEM;
+	if (err)
+		goto out;
+	t->map_bytes = bytes;
+	while (maps_next(&maps, &line) && t->count < OBJECTS_MAX) {
+		/* The ELF header is in the mapping of offset 0 that precedes the code. */
+		if (line.offset == 0 && (line.inode != 0 || line.path[0] == '[')) {
+			base = line.start;
+			device = line.device;
+			inode = line.inode;
+		}
+		if (!line.executable || !base || line.device != device || line.inode != inode)
+			continue;
+		struct tables_object *o = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line);
+		if (o)
+			t->objects[t->count++] = o;
+	}
+	*ret = t;
+	t = NULL;
+out:
+	if (t)
+		munmap(t, bytes);
+	maps_release(&maps);
+	memory_close(mem);
+	return err;
+}
+
+/* ---- readers against the builder ---- */
+
+const struct tables *
+tables_enter(struct tables_reader *r)
+{
+	uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
+
+	r->slot = (unsigned)((thread >> 12) ^ (thread >> 20)) % SLOTS;
+	r->phase = atomic_load(&global.phase) & 1;
+	atomic_fetch_add(&global.slots[r->slot].readers[r->phase], 1);
+	r->tables = atomic_load(&global.current);
+	return r->tables;
+}
+
+void
+tables_leave(struct tables_reader *r)
+{
+	atomic_fetch_sub_explicit(&global.slots[r->slot].readers[r->phase], 1, memory_order_release);
+}
+
+static bool
+phase_empty(unsigned phase)
+{
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (atomic_load(&global.slots[i].readers[phase]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Has every reader that may hold a generation swapped out by now left it? */
+static bool
+readers_drained(void)
+{
+	struct timespec nap = { 0, 100000 };
+	long            waited = 0;
+
+	/* Twice: a reader may have read the phase before one turn and counted itself after. */
+	for (int turn = 0; turn < 2; turn++) {
+		unsigned old = atomic_fetch_add(&global.phase, 1) & 1;
+
+		while (!phase_empty(old)) {
+			if (waited > DRAIN_NS)
+				return false;
+			nanosleep(&nap, NULL);
+			waited += nap.tv_nsec;
+		}
+	}
+	return true;
+}
+
+static void
+generation_retire(struct tables *t)
+{
+	if (t) {
+		t->limbo_next = global.limbo;
+		global.limbo = t;
+	}
+	if (!global.limbo || !readers_drained())
+		return;
+	while (global.limbo) {
+		t = global.limbo;
+		global.limbo = t->limbo_next;
+		tables_free(t);
+	}
+}
+
+int
+tables_build(void)
+{
+	struct tables *t = NULL;
+	int            err, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&global.lock);
+	err = tables_palette_start();
+	if (!err)
+		err = generation_make(atomic_load(&global.current), &t);
+	if (!err)
+		generation_retire(atomic_exchange(&global.current, t));
+	atomic_fetch_add(&global.builds, 1);
+	pthread_mutex_unlock(&global.lock);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+bool
+tables_stale(void)
+{
+	struct arena_budget budget = { .limit = BUDGET_BYTES };
+	struct maps         maps = { 0 };
+	uint64_t            identity = 0;
+	bool                stale = false;
+
+	pthread_mutex_lock(&global.lock);
+	if (maps_read(&maps, &budget) == 0 && maps_identity(&maps, &identity) == 0) {
+		stale = identity != global.maps_identity;
+		global.maps_identity = identity;
+	}
+	maps_release(&maps);
+	pthread_mutex_unlock(&global.lock);
+	return stale;
+}
+
+void
+tables_forked(void)
+{
+	pthread_mutex_init(&global.lock, NULL);
+	memset(global.slots, 0, sizeof(global.slots));
+}
+
+void
+tables_drop(void)
+{
+	pthread_mutex_lock(&global.lock);
+	generation_retire(atomic_exchange(&global.current, NULL));
+	if (!global.limbo)
+		tables_palette_drop();
+	pthread_mutex_unlock(&global.lock);
+}
+
+void
+tables_stats(struct tables_stats *ret)
+{
+	const struct tables *t;
+
+	*ret = (struct tables_stats){ 0 };
+	pthread_mutex_lock(&global.lock);
+	t = atomic_load(&global.current);
+	for (size_t i = 0; t && i < t->count; i++) {
+		ret->objects++;
+		ret->rows += t->objects[i]->count;
+		ret->bad += t->objects[i]->bad;
+		ret->bytes += t->objects[i]->map_bytes;
+		ret->frames_bytes += t->objects[i]->frames_bytes;
+	}
+	ret->rules = tables_palette_count();
+	ret->bytes += tables_palette_bytes() + (t ? sizeof(*t) : 0);
+	pthread_mutex_unlock(&global.lock);
+}
+
+/* ---- looking up ---- */
+
+bool
+tables_section_of(uintptr_t pc, struct tables_section *ret)
+{
+	struct tables_reader        reader;
+	const struct tables        *t = tables_enter(&reader);
+	const struct tables_object *o = t ? object_find(t, pc) : NULL;
+
+	if (o)
+		*ret = (struct tables_section){ o->start, o->end, o->header, o->frames, o->header_size,
+						o->frames_size };
+	tables_leave(&reader);
+	return o != NULL;
+}
+
+unsigned
+tables_generation(void)
+{
+	return atomic_load(&global.builds);
+}
+
+/* One past the last row at or before pc. */
+static inline uint32_t
+object_row(const struct tables_object *o, uintptr_t pc)
+{
+	uint32_t at = (uint32_t)(pc - o->start), page = at >> TABLES_PAGE_SHIFT;
+	uint32_t low = o->pages[page], high = o->pages[page + 1];
+
+	/* the last row at or before `at`: one of [low - 1, high) */
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (o->rows[middle].pc <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static uint32_t
+object_code(const struct tables_object *o, uintptr_t pc)
+{
+	uint32_t row = object_row(o, pc);
+
+	return row > 0 ? o->rows[row - 1].code : TABLES_CODE_NONE;
+}
+
+uintptr_t
+tables_row_begin(const struct tables *t, uintptr_t pc)
+{
+	const struct tables_object *o = object_find(t, pc);
+	uint32_t                    row = o ? object_row(o, pc) : 0;
+
+	return row > 0 ? o->start + o->rows[row - 1].pc : 0;
+}
+
+uint32_t
+tables_code_find(const struct tables *t, uintptr_t pc)
+{
+	const struct tables_object *o = object_find(t, pc);
+	uint64_t                    key = pc >> TABLES_CACHE_BITS;
+	uint32_t                    code = o ? object_code(o, pc) : TABLES_CODE_NONE;
+
+	if (o && key < (uint64_t)1 << (64 - TABLES_CODE_BITS))
+		atomic_store_explicit(&((struct tables *)(uintptr_t)t)->cache[tables_cache_at(pc)],
+				      key << TABLES_CODE_BITS | code, memory_order_relaxed);
+	return code;
+}

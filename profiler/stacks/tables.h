@@ -1,0 +1,61 @@
+/*
+ * tables.h - unwind rules of every loaded object, ready to be looked up anywhere.
+ *
+ * tables_build() reads what is mapped now and swaps the result in; readers, signal
+ * handlers among them, take no lock, allocate nothing and are never waited on.
+ */
+#ifndef STACKS_TABLES_H
+#define STACKS_TABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cfi.h"
+
+struct tables; /* one generation */
+
+struct tables_stats {
+	size_t objects, rows, bad, bytes, frames_bytes; /* frames_bytes: .eh_frame and its header */
+	size_t rules;
+};
+
+/*
+ * tables_build - read all mapped objects, swap the new tables in
+ *
+ * Objects that are still the ones they were keep their tables.  Reads memory through
+ * /proc/self/mem, so that an object unloaded meanwhile costs its rows and nothing else.
+ *
+ *   returns  0, or a negative errno with the old tables in place
+ *   threads  any; one builds, others wait
+ *   signals  not from a handler
+ */
+int  tables_build(void);
+/* Have objects come or gone since the last build?  Cheap; no loader lock. */
+bool tables_stale(void);
+void tables_stats(struct tables_stats *ret);
+/* Where the object of a pc has its code, .eh_frame_hdr and .eh_frame; false: it has none. */
+struct tables_section {
+	uintptr_t start, end, header, frames;
+	size_t    header_size, frames_size;
+};
+bool tables_section_of(uintptr_t pc, struct tables_section *ret);
+/* Another number after each build. */
+unsigned tables_generation(void);
+/* In a forked child: no reader is under way. */
+void tables_forked(void);
+/* Tests: gives everything back. */
+void tables_drop(void);
+
+/* Brackets a walk; NULL when nothing was built.  Signal-safe; not nested by one walk. */
+struct tables_reader {
+	const struct tables *tables;
+	unsigned             slot, phase;
+};
+const struct tables *tables_enter(struct tables_reader *r);
+void                 tables_leave(struct tables_reader *r);
+/* Where the rules of a pc begin to hold; 0 where nothing is known. */
+uintptr_t             tables_row_begin(const struct tables *t, uintptr_t pc);
+const uint8_t        *tables_expression(const struct cfi_rule *rule);
+
+#endif

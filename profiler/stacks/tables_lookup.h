@@ -1,0 +1,89 @@
+/*
+ * tables_lookup.h - from a pc to its rules, for the walk.
+ *
+ * Rules are a code of 28 bits.  What compilers write for nearly every function fits into
+ * it whole: the CFA from sp or the frame pointer, the return address where a call puts
+ * it, the frame pointer and one more register saved below.  Anything else is the number
+ * of a row in the palette.
+ *
+ *     kind:2 | cfa from fp:1 | cfa offset | slot of fp | slot of base
+ *
+ * Inline, because a walk does little else; nobody but the walk and the builder needs it.
+ */
+#ifndef STACKS_TABLES_LOOKUP_H
+#define STACKS_TABLES_LOOKUP_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "tables.h"
+#include "tables_parts.h"
+
+#define TABLES_CODE_BITS 28
+#define TABLES_CODE_MASK (((uint32_t)1 << TABLES_CODE_BITS) - 1)
+
+enum { TABLES_CODE_NONE, TABLES_CODE_PLAIN, TABLES_CODE_PALETTE };
+
+#define TABLES_CODE_KIND(code) ((code) & 3)
+#define TABLES_CODE_ROW(code)  ((uint16_t)((code) >> 2))
+#define TABLES_CODE_FROM_FP    4U
+/* Offsets are in words, slots in words below the CFA; slot 0: the register still holds it. */
+#define TABLES_CFA_SHIFT 3
+#if defined(__aarch64__)
+#define TABLES_CFA_BITS  11 /* 16 KiB */
+#define TABLES_FP_BITS   9  /* x29 lies at the bottom of its frame, x30 beside it */
+#define TABLES_BASE_BITS 5
+#else
+#define TABLES_CFA_BITS  11
+#define TABLES_FP_BITS   7
+#define TABLES_BASE_BITS 7
+#endif
+#define TABLES_FP_SHIFT   (TABLES_CFA_SHIFT + TABLES_CFA_BITS)
+#define TABLES_BASE_SHIFT (TABLES_FP_SHIFT + TABLES_FP_BITS)
+
+#define TABLES_BASE_MASK  (((1U << TABLES_BASE_BITS) - 1) << TABLES_BASE_SHIFT)
+
+/* Bytes. */
+#define TABLES_FIELD(code, field) (((code) >> TABLES_##field##_SHIFT & ((1U << TABLES_##field##_BITS) - 1)) * 8U)
+
+#define TABLES_CACHE_BITS 12
+
+struct tables {
+	size_t                count, map_bytes;
+	struct tables        *limbo_next;
+	_Atomic uint64_t      cache[1 << TABLES_CACHE_BITS]; /* the rest of the pc, then a code */
+	struct tables_object *objects[];
+};
+
+/* Functions of like size lie at distances of a page or so: the next bits are stirred in.
+ * Together with the pc's upper bits, which the entry holds, the place tells all of a pc. */
+static inline uintptr_t
+tables_cache_at(uintptr_t pc)
+{
+	return (pc ^ pc >> 7) & ((1 << TABLES_CACHE_BITS) - 1);
+}
+
+/* Looks it up and remembers it. */
+uint32_t tables_code_find(const struct tables *t, uintptr_t pc);
+
+/* The code of an exact pc's rules where it is remembered, with anything above
+ * TABLES_CODE_BITS; false: ask tables_code_find(). */
+static inline bool
+tables_code_cached(const _Atomic uint64_t *cache, uintptr_t pc, uint32_t *ret)
+{
+	uint64_t entry = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)&cache[tables_cache_at(pc)],
+					      memory_order_relaxed);
+
+	*ret = (uint32_t)entry;
+	return __builtin_expect(entry >> TABLES_CODE_BITS == pc >> TABLES_CACHE_BITS, 1);
+}
+
+static inline uint32_t
+tables_code(const struct tables *t, uintptr_t pc)
+{
+	uint32_t code;
+
+	return tables_code_cached(t->cache, pc, &code) ? code & TABLES_CODE_MASK : tables_code_find(t, pc);
+}
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * tables_palette.c - every distinct set of unwind rules once, and its number.
+ *
+ * Rules of the usual form are a code that says all (tables_lookup.h).  The others are
+ * few and repeat: a code holds a number of 16 bits, and the palette each of them once.
+ * Expressions' bytes are copied to a pool beside it.
+ *
+ * What a stranger would get wrong: rows and pool only grow, and what stands in them
+ * never changes, because a signal handler may be reading them; both lie in one
+ * mapping that is touched only as far as it is used.
+ *
+ * Tests: tests/test_unwind_tables.c, tests/test_unwind_refresh.c.
+ */
+#include <config.h>
+
+#include "tables_lookup.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RULES_MAX 65535U            /* what 16 bits name; 0 is "unknown" */
+#define INDEX_MAX (2 * (RULES_MAX + 1))
+#define POOL_MAX  ((size_t)1 << 20) /* bytes of expressions */
+
+static struct {
+	struct cfi_row *rows;
+	uint32_t       *index; /* hash to row, open addressing */
+	uint8_t        *pool;
+	size_t          pool_used, map_bytes;
+	atomic_uint     count;
+} palette;
+
+uint64_t
+tables_hash(uint64_t h, const void *data, size_t size)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ p[i]) * 0x100000001b3ULL;
+	return h;
+}
+
+int
+tables_palette_start(void)
+{
+	size_t rows = (RULES_MAX + 1) * sizeof(struct cfi_row);
+	size_t index = (RULES_MAX + 1) * 2 * sizeof(uint32_t);
+	char  *p;
+
+	if (palette.rows)
+		return 0;
+	/* Touched only as far as used. */
+	p = mmap(NULL, rows + index + POOL_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	palette.index = (uint32_t *)(void *)(p + rows);
+	palette.pool = (uint8_t *)p + rows + index;
+	palette.rows = (struct cfi_row *)(void *)p;
+	palette.rows[0] = cfi_row_none;
+	palette.map_bytes = rows + index + POOL_MAX;
+	atomic_store(&palette.count, 1);
+	return 0;
+}
+
+/* The expression's bytes, once in the pool; -1 when it is full. */
+static int32_t
+pool_add(const uint8_t *bytes, size_t size)
+{
+	uint8_t *found = palette.pool_used ? memmem(palette.pool, palette.pool_used, bytes, size) : NULL;
+
+	if (!found) {
+		if (POOL_MAX - palette.pool_used < size)
+			return -1;
+		found = memcpy(palette.pool + palette.pool_used, bytes, size);
+		palette.pool_used += size;
+	}
+	return (int32_t)(found - palette.pool);
+}
+
+static bool
+rule_pool(struct cfi_rule *rule, const struct cfi_section *frames)
+{
+	if (rule->kind != CFI_AT_EXPR && rule->kind != CFI_IS_EXPR)
+		return true;
+	rule->offset = pool_add(frames->data + rule->offset, rule->expr_size);
+	return rule->offset >= 0;
+}
+
+/* A register that was saved below the CFA, or was not: its slot.  -1: neither. */
+static int
+slot_of(const struct cfi_rule *rule, unsigned bits)
+{
+	int32_t below = -rule->offset / 8;
+
+	if (rule->kind == CFI_SAME)
+		return 0;
+	if (rule->kind != CFI_AT_CFA || rule->offset % 8 != 0 || below <= 0 || below >= 1 << bits)
+		return -1;
+	return below;
+}
+
+/* Is the return address where a plain row has it? */
+static bool
+ra_plain(const struct cfi_row *row)
+{
+	if (row->ra.kind != CFI_AT_CFA)
+		return false;
+#if defined(__aarch64__)
+	return row->fp.kind == CFI_AT_CFA && row->ra.offset == row->fp.offset + 8;
+#else
+	return row->ra.offset == -8;
+#endif
+}
+
+/* TABLES_CODE_NONE unless the row is of the usual form. */
+static uint32_t
+code_plain(const struct cfi_row *row)
+{
+	int fp = slot_of(&row->fp, TABLES_FP_BITS), base = slot_of(&row->base, TABLES_BASE_BITS);
+
+	if (row->signal_frame || row->cfa.kind != CFI_REGISTER || fp < 0 || base < 0 || !ra_plain(row))
+		return TABLES_CODE_NONE;
+	if ((row->cfa.reg != CFI_REG_SP && row->cfa.reg != CFI_REG_FP) || row->cfa.offset < 0 ||
+	    row->cfa.offset % 8 != 0 || row->cfa.offset / 8 >= 1 << TABLES_CFA_BITS)
+		return TABLES_CODE_NONE;
+	return TABLES_CODE_PLAIN | (row->cfa.reg == CFI_REG_FP ? TABLES_CODE_FROM_FP : 0) |
+	       (uint32_t)(row->cfa.offset / 8) << TABLES_CFA_SHIFT | (uint32_t)fp << TABLES_FP_SHIFT |
+	       (uint32_t)base << TABLES_BASE_SHIFT;
+}
+
+static uint32_t
+row_find(const struct cfi_row *row)
+{
+	uint64_t h = tables_hash(TABLES_HASH_START, row, sizeof(*row));
+	uint32_t i, at, n = atomic_load(&palette.count);
+
+	for (i = (uint32_t)(h >> 16); (at = palette.index[i % INDEX_MAX]) != 0; i++)
+		if (memcmp(&palette.rows[at], row, sizeof(*row)) == 0)
+			return at;
+	if (n > RULES_MAX)
+		return 0;
+	memcpy(&palette.rows[n], row, sizeof(*row));
+	palette.index[i % INDEX_MAX] = n;
+	atomic_store(&palette.count, n + 1);
+	return n;
+}
+
+uint32_t
+tables_palette_add(const struct cfi_row *given, const struct cfi_section *frames)
+{
+	struct cfi_row row;
+	uint32_t       at, code = code_plain(given);
+
+	if (code != TABLES_CODE_NONE || given->cfa.kind == CFI_UNKNOWN)
+		return code;
+	memset(&row, 0, sizeof(row)); /* padding too: rows are compared as bytes */
+	row.cfa = given->cfa;
+	row.fp = given->fp;
+	row.base = given->base;
+	row.ra = given->ra;
+	row.signal_frame = given->signal_frame;
+	if (!rule_pool(&row.cfa, frames) || !rule_pool(&row.fp, frames) || !rule_pool(&row.base, frames) ||
+	    !rule_pool(&row.ra, frames))
+		return 0;
+	at = row_find(&row);
+	return at ? at << 2 | TABLES_CODE_PALETTE : TABLES_CODE_NONE;
+}
+
+void
+tables_palette_drop(void)
+{
+	if (palette.rows)
+		munmap(palette.rows, palette.map_bytes);
+	palette.rows = NULL;
+	palette.pool_used = 0;
+	atomic_store(&palette.count, 0);
+}
+
+size_t
+tables_palette_count(void)
+{
+	return atomic_load(&palette.count);
+}
+
+size_t
+tables_palette_bytes(void)
+{
+	return tables_palette_count() * sizeof(struct cfi_row) + palette.pool_used;
+}
+
+const struct cfi_row *
+tables_palette_row(uint16_t rule)
+{
+	return &palette.rows[rule];
+}
+
+const uint8_t *
+tables_expression(const struct cfi_rule *rule)
+{
+	return palette.pool + rule->offset;
+}

@@ -1,0 +1,76 @@
+/*
+ * unwind.h - the two doors to a call stack.
+ *
+ * unwind_capture() is for the calling thread, from a signal handler or a hook:
+ * no lock, no allocation, no loader call, every load validated.  unwind_copy() is
+ * for another thread's registers and a copy of its stack.
+ */
+#ifndef STACKS_UNWIND_H
+#define STACKS_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+struct unwind_regs {
+	uintptr_t pc; /* exact if exact is set, else a return address */
+	uintptr_t sp;
+	uintptr_t fp;
+	int       exact;
+	uintptr_t lr; /* aarch64; 0 where unknown */
+	const void *ucontext; /* where the other registers are; NULL where unknown */
+	int       fp_unknown; /* only for unwind_copy(): fp is to be found on the stack */
+};
+
+void     unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext);
+/* The registers of the function it is used in; only for unwind_capture() there. */
+#define UNWIND_REGS_HERE                                                              \
+	{ (uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa(),     \
+	  *(uintptr_t *)__builtin_frame_address(0), 0, 0, 0, 0 }
+/* Leaf first, callers as return address - 1.  *ret_truncated is set when frames
+ * are known to be missing: max was reached, or not even the leaf's caller could be
+ * found.  (Without tables the true root cannot be told from a broken chain.) */
+unsigned unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
+unsigned unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base,
+	uintptr_t *pcs, unsigned max, int *ret_truncated);
+enum unwind_mode {
+	UNWIND_AUTO,          /* tables where they can be had, else frame pointers */
+	UNWIND_FRAME_POINTER,
+	UNWIND_TABLES,
+	UNWIND_LIBUNWIND,     /* CPU samples by libunwind, from copies; all else as AUTO */
+};
+
+/*
+ * unwind_start - chooses how to walk; with tables, keeps them up to date
+ *
+ * Reads the tables of all loaded objects, and starts a small thread that reads them
+ * anew when objects have come or gone.  Started again, it changes the mode.
+ *
+ *   returns  0 or a negative errno, then walks are by frame pointers; never with AUTO
+ *   threads  any, not from a handler or a hook
+ *   fork     a child goes on by the parent's tables; start again for its own thread
+ */
+int  unwind_start(enum unwind_mode mode);
+/*
+ * unwind_lend - tables for one dump, though nobody has started any
+ *
+ * Builds them if there are none.  Starts no thread and enters no malloc: it is for a
+ * dump of a process that hangs.  Each call is followed by unwind_lend_end().
+ *
+ *   threads  one at a time
+ */
+void unwind_lend(void);
+void unwind_lend_end(void);
+/* Frame pointers again; the thread ends and the tables are given back. */
+void unwind_stop(void);
+/* Reads the tables anew now if objects have come or gone. */
+void unwind_refresh(void);
+void unwind_forked(void);
+/* Has it been seen where threads begin?  Soon after the start with tables; from then on
+ * a thread's stack is asked about once and not in each walk. */
+bool unwind_roots_known(void);
+/* "frame-pointer", ...: for index pages and profile comments. */
+const char *unwind_name(void);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * unwind_frame.h - what a walk knows of the frame it stands in.
+ */
+#ifndef STACKS_UNWIND_FRAME_H
+#define STACKS_UNWIND_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cfi.h"
+#include "unwind_load.h"
+
+struct unwind_frame {
+	uintptr_t regs[CFI_REGS];
+	uint64_t  known; /* bit for each of regs */
+};
+
+#define UNWIND_KNOWN(f, r) ((f)->known >> (r) & 1)
+
+static inline void
+unwind_frame_set(struct unwind_frame *f, unsigned reg, uintptr_t value)
+{
+	f->regs[reg] = value;
+	f->known |= (uint64_t)1 << reg;
+}
+
+/* All that an interrupted leaf has, by DWARF numbers; on aarch64 but sp. */
+void unwind_frame_registers(struct unwind_frame *f, const void *ucontext);
+/* The value of the rule's expression, run with *cfa on its stack unless that is NULL. */
+bool unwind_expression(const struct cfi_rule *rule, struct unwind_reader *r, const struct unwind_frame *f,
+		       const uintptr_t *cfa, uintptr_t *ret);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * unwind_load.h - how a walk reads memory that may not be there.
+ *
+ * A reader has one window that needs no question: a copy of a stack, or pages of the
+ * stack itself that the kernel was asked about (unwind_window.c).  Shared by the walks;
+ * inline, because a walk does little else.
+ */
+#ifndef STACKS_UNWIND_LOAD_H
+#define STACKS_UNWIND_LOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Smallest page of the two architectures: right for larger ones too. */
+#define UNWIND_PAGE_BYTES      4096
+/* A frame larger than this ends the walk: big local arrays fit, a jump from one
+ * mapping into another seldom does. */
+#define UNWIND_FRAME_BYTES_MAX ((uintptr_t)1 << 20)
+/* No code lies in the first page, nor above what user space can have. */
+#define UNWIND_CODE_MIN        ((uintptr_t)4096)
+#define UNWIND_CODE_MAX        ((uintptr_t)1 << 56)
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define UNWIND_HAVE_FRAMES 1
+#else
+#define UNWIND_HAVE_FRAMES 0
+#endif
+
+#define UNWIND_NO_SANITIZE __attribute__((no_sanitize("address", "undefined", "thread")))
+
+/* Where a walk may load from. */
+struct unwind_reader {
+	uintptr_t floor; /* of the window; a multiple of eight */
+	uintptr_t words; /* of eight bytes in it; 0: none yet */
+	uintptr_t shift; /* from an address to where it can be read: 0 but for a copy */
+	uintptr_t low;   /* sp where this stack was entered */
+	uintptr_t root;  /* sp of the root frame, once reached */
+	bool      copy;  /* nothing outside the window exists */
+};
+
+/* For the calling thread's memory, from sp up. */
+void unwind_window_open(struct unwind_reader *r, uintptr_t sp);
+/* For a copy of [base, base + size). */
+void unwind_window_copy(struct unwind_reader *r, const void *copy, uintptr_t base, size_t size);
+/* The walk has changed stacks, below a signal frame. */
+void unwind_window_enter(struct unwind_reader *r, uintptr_t sp);
+/* The walk has reached the root of its thread, whose frame is at sp and whose pc is
+ * pc: the stack between may be remembered for the thread's life. */
+void unwind_window_learn(struct unwind_reader *r, uintptr_t pc, uintptr_t sp);
+/* The calling thread's root has this pc and sp: others' will be alike.  Not from a handler. */
+void unwind_window_roots(uintptr_t pc, uintptr_t sp);
+/* Is the address a word outside the window that can be read now?  May widen it. */
+bool unwind_window_prove(struct unwind_reader *r, uintptr_t address);
+/* How much of the calling thread's stack can be read from sp up, max at most. */
+size_t unwind_window_extent(uintptr_t sp, size_t max);
+/* Can the byte be read?  No window is asked. */
+bool unwind_probe(uintptr_t address);
+
+struct unwind_word {
+	volatile uintptr_t value;
+} __attribute__((packed, may_alias)); /* copies lie anywhere */
+
+/* One compare for three things: below the window, above it, not aligned. */
+static inline bool
+unwind_window_has(uintptr_t floor, uintptr_t words, uintptr_t address)
+{
+	uintptr_t at = address - floor;
+
+	return __builtin_expect((at >> 3 | at << (sizeof(at) * 8 - 3)) < words, 1);
+}
+
+static inline uintptr_t UNWIND_NO_SANITIZE
+unwind_word(uintptr_t address)
+{
+	return ((const struct unwind_word *)address)->value;
+}
+
+static inline bool UNWIND_NO_SANITIZE
+unwind_load(struct unwind_reader *r, uintptr_t address, uintptr_t *ret)
+{
+	if (!unwind_window_has(r->floor, r->words, address) && !unwind_window_prove(r, address))
+		return false;
+	*ret = unwind_word(address + r->shift);
+	return true;
+}
+
+static inline uintptr_t
+unwind_pointer_strip(uintptr_t address)
+{
+#if defined(__aarch64__)
+	/* xpaclri, as a hint: does nothing where the processor signs nothing. */
+	register uintptr_t x30 __asm__("x30") = address;
+
+	__asm__("hint #7" : "+r"(x30));
+	return x30;
+#else
+	return address;
+#endif
+}
+
+static inline bool
+unwind_code_plausible(uintptr_t pc)
+{
+	return pc - UNWIND_CODE_MIN < UNWIND_CODE_MAX - UNWIND_CODE_MIN;
+}
+
+#endif

@@ -1,0 +1,370 @@
+/*
+ * unwind_remote.c - stacks walked by libunwind's remote interface, from copies.
+ *
+ * The library is loaded when it is asked for, and only as the one with the remote
+ * functions: libunwind.so itself exports _Unwind_* and backtrace, which must not take
+ * the place of libgcc's and libc's, so it stays out of the program's scope.
+ *
+ *     words, stack ──▶ access_reg, access_mem ─┐
+ *     tables' objects: .eh_frame_hdr ──────────┴─ _Ux86_64_step ──▶ pcs
+ *
+ * What a stranger would get wrong:
+ * - The thread ran on since, so that nothing of its stack but the copy may be read.
+ *   Code and unwind sections are read through /proc/self/mem: dlclose may take them away.
+ * - libunwind remembers what it learnt of a pc.  It is told to forget when the tables
+ *   have been built anew, for another object may stand there.
+ * - The function that searches .eh_frame_hdr's table is exported, but in no header.
+ * - It takes memory from malloc.  Our threads' is never sampled, and dumps of hanging
+ *   programs do not come here.
+ *
+ * Tests: tests/test_unwind_remote.c.
+ */
+#include <config.h>
+
+#include "unwind_remote.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/* Not on aarch64: libunwind 1.6 loses the caller of a function without a frame there, and
+ * goes on past the root; the tables do neither. */
+#if defined(__x86_64__) && defined(__has_include)
+#if __has_include(<libunwind.h>)
+#define HAVE_REMOTE 1
+#endif
+#endif
+
+#include "file.h"
+#include "tables.h"
+#include "unwind_frame.h"
+#include "unwind_tables.h"
+
+static atomic_bool used;
+
+void
+unwind_remote_use(bool on)
+{
+	atomic_store(&used, on);
+}
+
+bool
+unwind_remote_used(void)
+{
+	return atomic_load_explicit(&used, memory_order_relaxed);
+}
+
+size_t
+unwind_remote_take(const void *ucontext, uintptr_t words[UNWIND_REMOTE_WORDS])
+{
+	struct unwind_regs  regs;
+	struct unwind_frame f = { .known = 0 };
+
+	unwind_regs_from_ucontext(&regs, ucontext);
+	unwind_frame_registers(&f, ucontext);
+	unwind_frame_set(&f, CFI_REG_SP, regs.sp);
+	for (unsigned i = 0; i < CFI_REGS; i++) {
+		words[i] = f.regs[i];
+		__asm__ volatile("" ::: "memory"); /* not a memcpy(), which may be bound only now */
+	}
+	words[CFI_REGS] = regs.pc;
+	return unwind_window_extent(regs.sp, UNWIND_COPY_BYTES);
+}
+
+#ifdef HAVE_REMOTE
+
+#include <libunwind.h>
+
+#define LIBRARY "libunwind-x86_64.so.8"
+#define PREFIX  "_Ux86_64_"
+
+#define BLOCK_BYTES 4096
+#define BLOCKS      16 /* of code and sections, read anew for each stack */
+
+typedef int search_fn(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
+
+static struct {
+	pthread_mutex_t  lock; /* opening */
+	unw_addr_space_t space;
+	unw_addr_space_t (*create)(unw_accessors_t *, int);
+	int (*init)(unw_cursor_t *, unw_addr_space_t, void *);
+	int (*step)(unw_cursor_t *);
+	int (*get_reg)(unw_cursor_t *, unw_regnum_t, unw_word_t *);
+	int (*is_signal)(unw_cursor_t *);
+	int (*caching)(unw_addr_space_t, unw_caching_policy_t);
+	void (*flush)(unw_addr_space_t, unw_word_t, unw_word_t);
+	search_fn *search;
+	unsigned   generation; /* of the tables, when it last forgot */
+} lib = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+struct remote_walk {
+	const uintptr_t *words, *stack;
+	size_t           size;
+	int              mem;
+	struct tables_section section; /* of the last pc looked up */
+	uintptr_t        blocks[BLOCKS]; /* addresses; 0: empty */
+};
+
+static _Alignas(8) unsigned char block_bytes[BLOCKS][BLOCK_BYTES]; /* one walk at a time */
+
+static bool
+section_has(const struct tables_section *s, uintptr_t address)
+{
+	return (address >= s->start && address < s->end) || address - s->header < s->header_size ||
+	       address - s->frames < s->frames_size;
+}
+
+/* One word of code or of an unwind section; never of a stack. */
+static int
+word_read(struct remote_walk *w, uintptr_t address, uintptr_t *ret)
+{
+	uintptr_t block = address & ~(uintptr_t)(BLOCK_BYTES - 1);
+	unsigned  i = (unsigned)(block / BLOCK_BYTES % BLOCKS);
+
+	if (!section_has(&w->section, address))
+		return -UNW_EINVAL;
+	if (address - block > BLOCK_BYTES - sizeof(*ret)) /* across two blocks */
+		return pread(w->mem, ret, sizeof(*ret), (off_t)address) == sizeof(*ret) ? 0 : -UNW_EINVAL;
+	if (w->blocks[i] != block) {
+		w->blocks[i] = 0;
+		if (pread(w->mem, block_bytes[i], BLOCK_BYTES, (off_t)block) != BLOCK_BYTES)
+			return pread(w->mem, ret, sizeof(*ret), (off_t)address) == sizeof(*ret) ? 0 : -UNW_EINVAL;
+		w->blocks[i] = block;
+	}
+	memcpy(ret, block_bytes[i] + (address - block), sizeof(*ret));
+	return 0;
+}
+
+static int
+access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write, void *arg)
+{
+	struct remote_walk *w = arg;
+	uintptr_t           base = w->words[CFI_REG_SP], word;
+	int                 err;
+
+	(void)as;
+	if (write)
+		return -UNW_EINVAL;
+	if (address >= base && address - base < w->size && w->size - (address - base) >= sizeof(word)) {
+		memcpy(value, (const char *)w->stack + (address - base), sizeof(word));
+		return 0;
+	}
+	err = word_read(w, address, &word);
+	if (err == 0)
+		*value = word;
+	return err;
+}
+
+static int
+access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, int write, void *arg)
+{
+	const struct remote_walk *w = arg;
+
+	(void)as;
+	if (write || reg < 0 || reg >= UNWIND_REMOTE_WORDS)
+		return -UNW_EBADREG;
+	*value = w->words[reg];
+	return 0;
+}
+
+static int
+access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *value, int write, void *arg)
+{
+	(void)as;
+	(void)reg;
+	(void)value;
+	(void)write;
+	(void)arg;
+	return -UNW_EBADREG;
+}
+
+static int
+find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need_info, void *arg)
+{
+	struct remote_walk    *w = arg;
+	struct tables_section *s = &w->section;
+	unw_dyn_info_t         di;
+	uintptr_t              count;
+
+	/* version and three encodings, the pointer to .eh_frame, then count and table */
+	if (!tables_section_of(ip, s) || word_read(w, s->header + 8, &count) != 0)
+		return -UNW_ENOINFO;
+	memset(&di, 0, sizeof(di));
+	di.start_ip = s->start;
+	di.end_ip = s->end;
+	di.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+	di.u.rti.segbase = s->header;
+	di.u.rti.table_data = s->header + 12;
+	di.u.rti.table_len = (uint32_t)count;
+	return lib.search(as, ip, &di, pi, need_info, arg);
+}
+
+static void
+put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg)
+{
+	/* What search() made is in libunwind's own pool, and is put back there by it. */
+	(void)as;
+	(void)pi;
+	(void)arg;
+}
+
+static int
+no_dyn_info(unw_addr_space_t as, unw_word_t *list, void *arg)
+{
+	(void)as;
+	(void)list;
+	(void)arg;
+	return -UNW_ENOINFO;
+}
+
+static int
+no_resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg)
+{
+	(void)as;
+	(void)cursor;
+	(void)arg;
+	return -UNW_EINVAL;
+}
+
+static int
+no_name(unw_addr_space_t as, unw_word_t ip, char *buf, size_t size, unw_word_t *offset, void *arg)
+{
+	(void)as;
+	(void)ip;
+	(void)buf;
+	(void)size;
+	(void)offset;
+	(void)arg;
+	return -UNW_ENOINFO;
+}
+
+static bool
+symbols_find(void *handle)
+{
+	static const char *const names[] = { "create_addr_space", "init_remote", "step", "get_reg", "is_signal_frame",
+					     "set_caching_policy", "flush_cache", "dwarf_search_unwind_table" };
+	void *const              to[] = { &lib.create, &lib.init, &lib.step, &lib.get_reg, &lib.is_signal, &lib.caching,
+					  &lib.flush, &lib.search };
+	char                     name[64];
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *symbol;
+
+		strcpy(name, PREFIX);
+		strcat(name, names[i]);
+		symbol = dlsym(handle, name);
+		if (!symbol)
+			return false;
+		memcpy(to[i], &symbol, sizeof(symbol));
+	}
+	return true;
+}
+
+int
+unwind_remote_open(void)
+{
+	static unw_accessors_t accessors = {
+		.find_proc_info = find_proc_info,
+		.put_unwind_info = put_unwind_info,
+		.get_dyn_info_list_addr = no_dyn_info,
+		.access_mem = access_mem,
+		.access_reg = access_reg,
+		.access_fpreg = access_fpreg,
+		.resume = no_resume,
+		.get_proc_name = no_name,
+	};
+	void *handle;
+	int   err = 0;
+
+	pthread_mutex_lock(&lib.lock);
+	if (lib.space)
+		goto out;
+	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	err = -ENOENT;
+	if (!handle)
+		goto out;
+	err = -ENOSYS;
+	if (!symbols_find(handle))
+		goto out;
+	lib.space = lib.create(&accessors, 0);
+	err = lib.space ? 0 : -ENOMEM;
+	if (lib.space)
+		lib.caching(lib.space, UNW_CACHE_GLOBAL);
+out:
+	pthread_mutex_unlock(&lib.lock);
+	return err;
+}
+
+static unsigned
+remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	unw_cursor_t cursor;
+	unw_word_t   pc;
+	unsigned     n = 0;
+	int          step = 1, exact = 1;
+
+	if (max == 0 || lib.init(&cursor, lib.space, w) < 0)
+		return 0;
+	pcs[n++] = w->words[CFI_REGS];
+	while ((step = lib.step(&cursor)) > 0) {
+		pc = 0;
+		if (lib.get_reg(&cursor, UNW_REG_IP, &pc) < 0 || pc == 0)
+			break;
+		if (n == max)
+			return n; /* there is one more */
+		exact = lib.is_signal(&cursor) > 0;
+		pcs[n++] = unwind_pointer_strip(pc) - (exact ? 0 : 1);
+	}
+	*ret_truncated = step < 0;
+	return n;
+}
+
+unsigned
+unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size, uintptr_t *pcs,
+		   unsigned max, int *ret_truncated)
+{
+	struct remote_walk w = { .words = words, .stack = stack, .size = size };
+	unsigned           n = 0, generation = tables_generation();
+
+	*ret_truncated = 1;
+	w.mem = file_open("/proc/self/mem");
+	if (!lib.space || w.mem < 0)
+		goto out;
+	if (generation != lib.generation)
+		lib.flush(lib.space, 0, 0);
+	lib.generation = generation;
+	n = remote_steps(&w, pcs, max, ret_truncated);
+out:
+	if (w.mem >= 0)
+		file_close(w.mem);
+	if (n == 0 && max > 0)
+		pcs[n++] = words[CFI_REGS];
+	return n;
+}
+
+#else
+
+int
+unwind_remote_open(void)
+{
+	return -ENOSYS;
+}
+
+unsigned
+unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size, uintptr_t *pcs,
+		   unsigned max, int *ret_truncated)
+{
+	(void)stack;
+	(void)size;
+	*ret_truncated = 1;
+	if (max == 0)
+		return 0;
+	pcs[0] = words[CFI_REGS];
+	return 1;
+}
+
+#endif

@@ -1,0 +1,462 @@
+/*
+ * unwind_tables.c - walks a stack by the rules of .eh_frame.
+ *
+ * For each frame: find the row of its pc, compute the CFA from sp, the frame
+ * pointer or an expression, load the return address and the caller's frame pointer
+ * from where the row says, and go on with sp = CFA.
+ *
+ * What a stranger would get wrong:
+ * - A return address may be the first byte of the next function (a call that does not
+ *   return ends the caller), so callers are looked up at pc - 1; a leaf that was
+ *   interrupted, and the frame below a signal frame, at their exact pc.
+ * - The walk must climb.  Only a leaf on aarch64, whose caller is still in x30, and a
+ *   signal frame, which may sit on another stack, may leave sp where it is or lower.
+ * - Registers but sp, the frame pointer and rbx are known in the leaf alone.  A rule that
+ *   needs another one further up ends the walk as truncated.
+ * - On aarch64 nothing (Linux 5.8: wrong rules) describes the kernel's return from a
+ *   handler: its instructions are looked for, and the interrupted registers taken from
+ *   the frame it left.
+ * - An unknown pc ends the walk, too, unless its frame pointer leads to a pc that the
+ *   tables know: code made at run time usually keeps one.
+ *
+ * Tests: tests/test_unwind_tables.c, tests/test_unwind_step.c.
+ */
+#include <config.h>
+
+#include "unwind_tables.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "tables_lookup.h"
+#include "unwind_frame.h"
+#include "unwind_recover.h"
+
+#define SIGNAL_FRAMES_MAX 8 /* handlers interrupted by handlers */
+
+/* A function that has set up its frame pointer: CFA and both slots follow from it.  Not
+ * on aarch64, where frames lie anywhere above x29. */
+#if defined(__aarch64__)
+#define CODE_KEEPS_FP(code) false
+#else
+#define CODE_KEEPS_FP(code)                          \
+	(((code) & ((1U << TABLES_BASE_SHIFT) - 1)) == \
+	 (TABLES_CODE_PLAIN | TABLES_CODE_FROM_FP | 2U << TABLES_CFA_SHIFT | 2U << TABLES_FP_SHIFT))
+#endif
+
+/* Where a plain frame keeps its return address. */
+#if defined(__aarch64__)
+#define RA_FROM_CFA(fp_slot) (8 - (intptr_t)(fp_slot))
+#else
+#define RA_FROM_CFA(fp_slot) ((void)(fp_slot), (intptr_t)-8)
+#endif
+
+/* ---- one frame ---- */
+
+static bool
+cfa_value(const struct cfi_rule *rule, struct unwind_reader *r, const struct unwind_frame *f, uintptr_t *ret)
+{
+	if (rule->kind == CFI_IS_EXPR)
+		return unwind_expression(rule, r, f, NULL, ret);
+	if (rule->kind != CFI_REGISTER || !UNWIND_KNOWN(f, rule->reg))
+		return false;
+	*ret = f->regs[rule->reg] + (uintptr_t)(intptr_t)rule->offset;
+	return true;
+}
+
+/* A saved register's value; false when it cannot be known. */
+static bool
+rule_value(const struct cfi_rule *rule, unsigned reg, struct unwind_reader *r, const struct unwind_frame *f, uintptr_t cfa,
+	   uintptr_t *ret)
+{
+	uintptr_t at;
+
+	switch (rule->kind) {
+	case CFI_SAME:
+		if (UNWIND_KNOWN(f, reg))
+			*ret = f->regs[reg];
+		return UNWIND_KNOWN(f, reg);
+	case CFI_AT_CFA: return unwind_load(r, cfa + (uintptr_t)(intptr_t)rule->offset, ret);
+	case CFI_IS_CFA: *ret = cfa + (uintptr_t)(intptr_t)rule->offset; return true;
+	case CFI_REGISTER:
+		if (UNWIND_KNOWN(f, rule->reg))
+			*ret = f->regs[rule->reg];
+		return UNWIND_KNOWN(f, rule->reg);
+	case CFI_AT_EXPR: return unwind_expression(rule, r, f, &cfa, &at) && unwind_load(r, at, ret);
+	case CFI_IS_EXPR: return unwind_expression(rule, r, f, &cfa, ret);
+	default: return false;
+	}
+}
+
+enum step { STEP_ON, STEP_ROOT, STEP_LOST };
+
+/* By the row: the caller's pc, sp and frame pointer replace the frame's. */
+static enum step
+frame_step(const struct cfi_row *row, struct unwind_reader *r, struct unwind_frame *f, bool leaf, uintptr_t *pc)
+{
+	uintptr_t cfa, ra, fp = 0, base = 0;
+	bool      have_fp, have_base;
+
+	if (row->ra.kind == CFI_UNDEFINED)
+		return STEP_ROOT;
+	if (!cfa_value(&row->cfa, r, f, &cfa))
+		return STEP_LOST;
+	if (row->ra.kind == CFI_SAME && !leaf)
+		return STEP_LOST;
+	if (!rule_value(&row->ra, CFI_REG_RA, r, f, cfa, &ra))
+		return STEP_LOST;
+	have_fp = rule_value(&row->fp, CFI_REG_FP, r, f, cfa, &fp);
+	have_base = rule_value(&row->base, CFI_REG_BASE, r, f, cfa, &base);
+	if (!row->signal_frame && (cfa < f->regs[CFI_REG_SP] || (cfa == f->regs[CFI_REG_SP] && !leaf)))
+		return STEP_LOST;
+	f->known = 0;
+	unwind_frame_set(f, CFI_REG_SP, cfa);
+	if (have_fp)
+		unwind_frame_set(f, CFI_REG_FP, fp);
+	if (have_base)
+		unwind_frame_set(f, CFI_REG_BASE, base);
+	ra = unwind_pointer_strip(ra);
+	if (ra == 0)
+		return STEP_ROOT;
+	if (!unwind_code_plausible(ra))
+		return STEP_LOST;
+	*pc = ra;
+	return STEP_ON;
+}
+
+/* By the frame pointer, and only to a pc that the tables know. */
+static enum step
+frame_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
+{
+	uintptr_t fp = f->regs[CFI_REG_FP], next, ra;
+
+	if (!UNWIND_KNOWN(f, CFI_REG_FP) || fp < f->regs[CFI_REG_SP] || fp - f->regs[CFI_REG_SP] > UNWIND_FRAME_BYTES_MAX)
+		return STEP_LOST;
+	if (!unwind_load(r, fp, &next) || !unwind_load(r, fp + sizeof(uintptr_t), &ra))
+		return STEP_LOST;
+	ra = unwind_pointer_strip(ra);
+	if (!unwind_code_plausible(ra) || tables_code(t, ra - 1) == TABLES_CODE_NONE)
+		return STEP_LOST;
+	f->known = 0;
+	unwind_frame_set(f, CFI_REG_SP, fp + 2 * sizeof(uintptr_t));
+	unwind_frame_set(f, CFI_REG_FP, next);
+	*pc = ra;
+	return STEP_ON;
+}
+
+/* All registers of an interrupted leaf, by their DWARF numbers. */
+void
+unwind_frame_registers(struct unwind_frame *f, const void *ucontext)
+{
+	const ucontext_t *uc = ucontext;
+
+#if defined(__x86_64__)
+	static const unsigned char gregs[CFI_REGS] = {
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+		REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+	};
+
+	for (unsigned i = 0; i < CFI_REGS; i++)
+		unwind_frame_set(f, i, (uintptr_t)uc->uc_mcontext.gregs[gregs[i]]);
+#elif defined(__aarch64__)
+	for (unsigned i = 0; i < 31; i++)
+		unwind_frame_set(f, i, uc->uc_mcontext.regs[i]);
+#else
+	(void)f;
+	(void)uc;
+#endif
+}
+
+#if defined(__aarch64__)
+/* mov x8, #__NR_rt_sigreturn; svc #0 */
+static bool UNWIND_NO_SANITIZE
+is_sigreturn(uintptr_t pc)
+{
+	const volatile uint32_t *code = (const volatile uint32_t *)pc;
+
+	return pc % 4 == 0 && unwind_probe(pc) && unwind_probe(pc + 7) && code[0] == 0xd2801168 && code[1] == 0xd4000001;
+}
+
+/* From the kernel's return from a handler to what was interrupted: sp is at struct
+ * rt_sigframe, a siginfo_t and a ucontext_t. */
+static enum step
+frame_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
+{
+	uintptr_t uc = f->regs[CFI_REG_SP] + sizeof(siginfo_t), value;
+
+	f->known = 0;
+	for (unsigned i = 0; i < 31; i++) {
+		if (!unwind_load(r, uc + offsetof(ucontext_t, uc_mcontext.regs) + i * sizeof(value), &value))
+			return STEP_LOST;
+		unwind_frame_set(f, i, value);
+	}
+	if (!unwind_load(r, uc + offsetof(ucontext_t, uc_mcontext.sp), &value))
+		return STEP_LOST;
+	unwind_frame_set(f, CFI_REG_SP, value);
+	if (!unwind_load(r, uc + offsetof(ucontext_t, uc_mcontext.pc), &value) || !unwind_code_plausible(value))
+		return STEP_LOST;
+	*pc = value;
+	return STEP_ON;
+}
+#else
+static inline bool
+is_sigreturn(uintptr_t pc)
+{
+	(void)pc;
+	return false; /* the tables know it */
+}
+
+static inline enum step
+frame_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
+{
+	(void)r;
+	(void)f;
+	(void)pc;
+	return STEP_LOST;
+}
+#endif
+
+static void
+frame_start(struct unwind_frame *f, const struct unwind_regs *regs)
+{
+	f->known = 0;
+	unwind_frame_set(f, CFI_REG_SP, regs->sp);
+	if (!regs->fp_unknown)
+		unwind_frame_set(f, CFI_REG_FP, regs->fp);
+	f->regs[CFI_REG_BASE] = 0;
+#if defined(__x86_64__)
+	if (regs->ucontext)
+		unwind_frame_set(f, CFI_REG_BASE,
+				 (uintptr_t)((const ucontext_t *)regs->ucontext)->uc_mcontext.gregs[REG_RBX]);
+#elif defined(__aarch64__)
+	if (regs->ucontext)
+		unwind_frame_set(f, CFI_REG_BASE, ((const ucontext_t *)regs->ucontext)->uc_mcontext.regs[CFI_REG_BASE]);
+#endif
+}
+
+/* What only a rule of an unusual form may ask for, and only in the leaf. */
+static void
+frame_start_rest(struct unwind_frame *f, const struct unwind_regs *regs)
+{
+	if (regs->ucontext)
+		unwind_frame_registers(f, regs->ucontext);
+#if defined(__aarch64__)
+	if (regs->lr)
+		unwind_frame_set(f, CFI_REG_RA, regs->lr);
+#endif
+	unwind_frame_set(f, CFI_REG_SP, regs->sp);
+	if (!regs->fp_unknown)
+		unwind_frame_set(f, CFI_REG_FP, regs->fp);
+}
+
+/* A plain code as the row it came from. */
+static void
+row_of_plain(uint32_t code, struct cfi_row *row)
+{
+	int32_t fp = (int32_t)TABLES_FIELD(code, FP), base = (int32_t)TABLES_FIELD(code, BASE);
+
+	memset(row, 0, sizeof(*row));
+	row->cfa.kind = CFI_REGISTER;
+	row->cfa.reg = code & TABLES_CODE_FROM_FP ? CFI_REG_FP : CFI_REG_SP;
+	row->cfa.offset = (int32_t)TABLES_FIELD(code, CFA);
+	row->fp = (struct cfi_rule){ .kind = fp ? CFI_AT_CFA : CFI_SAME, .offset = -fp };
+	row->base = (struct cfi_rule){ .kind = base ? CFI_AT_CFA : CFI_SAME, .offset = -base };
+	row->ra = (struct cfi_rule){ .kind = CFI_AT_CFA, .offset = (int32_t)RA_FROM_CFA(fp) };
+}
+
+/* Where a register's value is: 0 in the walk's hands, else at that address. */
+#define AT_NOWHERE ((uintptr_t)1) /* no address: loads need aligned ones */
+
+/* After plain frames: what is in registers, and what is to be loaded now. */
+static void
+frame_settle(struct unwind_frame *f, struct unwind_reader *r, uintptr_t sp, uintptr_t fp, uintptr_t fp_at,
+	     uintptr_t base_at)
+{
+	uintptr_t base = f->regs[CFI_REG_BASE];
+	bool      have_base = base_at ? unwind_load(r, base_at, &base) : UNWIND_KNOWN(f, CFI_REG_BASE);
+
+	f->known = 0;
+	unwind_frame_set(f, CFI_REG_SP, sp);
+	if (fp_at == 0 || unwind_load(r, fp_at, &fp))
+		unwind_frame_set(f, CFI_REG_FP, fp);
+	if (have_base)
+		unwind_frame_set(f, CFI_REG_BASE, base);
+}
+
+/* Loads by the reader's window, which the caller has at hand. */
+#define LOAD(address, ret)                                           \
+	do {                                                         \
+		if (!unwind_window_has(floor, words, address)) {     \
+			if (!unwind_window_prove(r, address))        \
+				goto out;                            \
+			floor = r->floor;                            \
+			words = r->words;                            \
+		}                                                    \
+		(ret) = unwind_word((address) + shift);              \
+	} while (0)
+
+/*
+ * Frames of the plain form, one after the other from pcs[n - 1]'s, which is f, for as
+ * long as nothing about them is out of the ordinary.  Returns the new n; f is that of
+ * pcs[n - 1].
+ *
+ * Saved registers are not loaded but where they are is kept, since most of them are
+ * never asked for.  Frames that keep a frame pointer are told apart by a branch, so
+ * that the next one's address is guessed before this one's rules have arrived.
+ */
+static inline __attribute__((always_inline)) unsigned UNWIND_NO_SANITIZE
+frames_plain(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *restrict pcs, unsigned n,
+	     unsigned max, uintptr_t shift)
+{
+	const _Atomic uint64_t *cache = t->cache;
+	uintptr_t floor = r->floor, words = r->words, *at = pcs + n - 1, *const last = pcs + max - 1;
+	uintptr_t sp = f->regs[CFI_REG_SP], fp = f->regs[CFI_REG_FP], cfa, ra;
+	uintptr_t fp_at = UNWIND_KNOWN(f, CFI_REG_FP) ? 0 : AT_NOWHERE, base_cfa = 0;
+	uint32_t  code = tables_code(t, *at), base_code = 0, next;
+
+	while (at < last) {
+		if (fp_at && code & TABLES_CODE_FROM_FP) {
+			LOAD(fp_at, fp);
+			fp_at = 0;
+		}
+		while (CODE_KEEPS_FP(code) && unwind_window_has(floor, words - (words > 0), fp) && fp + 16 > sp) {
+			ra = unwind_pointer_strip(unwind_word(fp + 8 + shift)) - 1;
+			if (!tables_code_cached(cache, ra, &next))
+				break;
+			if (code & TABLES_BASE_MASK) {
+				base_code = code;
+				base_cfa = fp + 16;
+			}
+			sp = fp + 16;
+			fp = unwind_word(fp + shift);
+			code = next;
+			*++at = ra;
+			if (at >= last)
+				goto out;
+		}
+		if (TABLES_CODE_KIND(code) != TABLES_CODE_PLAIN)
+			break;
+		cfa = (code & TABLES_CODE_FROM_FP ? fp : sp) + TABLES_FIELD(code, CFA);
+		LOAD(cfa + RA_FROM_CFA(TABLES_FIELD(code, FP)), ra);
+		ra = unwind_pointer_strip(ra) - 1;
+		if (cfa <= sp)
+			break;
+		if (!tables_code_cached(cache, ra, &next)) {
+			if (!unwind_code_plausible(ra + 1))
+				break;
+			next = tables_code_find(t, ra);
+		}
+		if (TABLES_FIELD(code, FP) != 0)
+			fp_at = cfa - TABLES_FIELD(code, FP);
+		if (code & TABLES_BASE_MASK) {
+			base_code = code;
+			base_cfa = cfa;
+		}
+		sp = cfa;
+		code = next;
+		*++at = ra;
+	}
+out:
+	if (at >= pcs + n)
+		frame_settle(f, r, sp, fp, fp_at, base_code ? base_cfa - TABLES_FIELD(base_code, BASE) : 0);
+	return (unsigned)(at - pcs) + 1;
+}
+
+/* Not inlined: what they keep on the stack must not be there below an expression. */
+static __attribute__((noinline)) unsigned UNWIND_NO_SANITIZE
+frames_plain_live(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pcs, unsigned n,
+		  unsigned max)
+{
+	return frames_plain(t, r, f, pcs, n, max, 0);
+}
+
+static __attribute__((noinline)) unsigned UNWIND_NO_SANITIZE
+frames_plain_copy(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pcs, unsigned n,
+		  unsigned max)
+{
+	return frames_plain(t, r, f, pcs, n, max, r->shift);
+}
+
+struct walk {
+	const struct tables *t;
+	struct unwind_frame  f;
+	bool                 exact, unknown;
+	bool                 fp_unknown; /* of the leaf: to be found on the copy */
+	unsigned             signals;
+};
+
+/* One frame of any form; *pc is the caller's then. */
+static __attribute__((noinline)) enum step
+frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
+{
+	uint32_t              code = tables_code(w->t, at);
+	struct cfi_row        plain;
+	const struct cfi_row *row = &plain;
+	enum step             step;
+	uintptr_t             fp;
+	bool                  leaf = w->exact, sigreturn;
+
+	w->exact = false;
+	if (TABLES_CODE_KIND(code) == TABLES_CODE_PLAIN)
+		row_of_plain(code, &plain);
+	else
+		row = code == TABLES_CODE_NONE ? &cfi_row_none : tables_palette_row(TABLES_CODE_ROW(code));
+	sigreturn = (code == TABLES_CODE_NONE || row->signal_frame) && is_sigreturn(leaf ? at : at + 1);
+	if (code == TABLES_CODE_NONE && !sigreturn) {
+		w->unknown = true;
+		return frame_step_fp(w->t, r, &w->f, pc);
+	}
+	if ((row->signal_frame || sigreturn) && ++w->signals > SIGNAL_FRAMES_MAX)
+		return STEP_LOST;
+	if (w->fp_unknown && !leaf && !UNWIND_KNOWN(&w->f, CFI_REG_FP) && row->cfa.kind == CFI_REGISTER &&
+	    row->cfa.reg == CFI_REG_FP && unwind_recover_fp(w->t, r, w->f.regs[CFI_REG_SP], at, &fp))
+		unwind_frame_set(&w->f, CFI_REG_FP, fp);
+	step = sigreturn ? frame_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
+	if (step == STEP_ON && (row->signal_frame || sigreturn)) {
+		w->exact = true;
+		unwind_window_enter(r, w->f.regs[CFI_REG_SP]);
+	} else if (step == STEP_ROOT)
+		unwind_window_learn(r, at, w->f.regs[CFI_REG_SP]);
+	return step;
+}
+
+int
+unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max,
+		   int *ret_truncated)
+{
+	struct tables_reader reader;
+	struct walk          w;
+	uintptr_t            pc = unwind_pointer_strip(regs->pc);
+	unsigned             n = 0, before;
+	enum step            step;
+
+	w.t = tables_enter(&reader);
+	w.exact = regs->exact;
+	w.unknown = false;
+	w.fp_unknown = regs->fp_unknown;
+	w.signals = 0;
+	if (!w.t || max == 0 || !unwind_code_plausible(pc) ||
+	    tables_code(w.t, w.exact ? pc : pc - 1) == TABLES_CODE_NONE) {
+		tables_leave(&reader);
+		if (w.t)
+			unwind_refresh_want();
+		return -1;
+	}
+	frame_start(&w.f, regs);
+	do {
+		pcs[n++] = w.exact ? pc : pc - 1;
+		before = n;
+		n = r->copy ? frames_plain_copy(w.t, r, &w.f, pcs, n, max) : frames_plain_live(w.t, r, &w.f, pcs, n, max);
+		w.exact &= n == before;
+		if (n == 1)
+			frame_start_rest(&w.f, regs);
+		step = frame_any(&w, r, pcs[n - 1], &pc);
+	} while (step == STEP_ON && n < max);
+	tables_leave(&reader);
+	if (w.unknown)
+		unwind_refresh_want();
+	*ret_truncated = step != STEP_ROOT;
+	return (int)n;
+}

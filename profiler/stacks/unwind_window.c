@@ -1,0 +1,276 @@
+/*
+ * unwind_window.c - which memory a walk may read without asking, and the asking.
+ *
+ * Whether a page can be read is asked of the kernel: rt_sigprocmask(2) with a bad `how`
+ * answers EFAULT where the set cannot be read, else EINVAL, changes nothing, and is
+ * allowed under every seccomp filter that lets a thread start.  A walk asks once for
+ * each page it enters, and the pages proven make its window:
+ *
+ *       low                floor                          end
+ *     ---|-------------------|=== proven in this walk =====|--- the thread's root
+ *
+ * A question costs as much as ten frames, so a thread remembers its own stack: once a
+ * walk has climbed from sp to the function that every thread starts in, at the place
+ * where it starts, all between belongs to that thread's stack, which nobody can take
+ * away while the thread runs on it.  The next walks begin with that window.
+ *
+ * What a stranger would get wrong:
+ * - Only the stack that ends in a thread's own root is remembered.  A fiber's, an
+ *   alternate one, and one that the walk could not follow to its root may be gone the
+ *   next time, with a smaller one in its place: those are asked about in each walk.
+ * - What is remembered is one word, start and size together.  Threads made by raw
+ *   clone(2) may share their maker's thread-local storage, and a start of one with the
+ *   size of another would be a lie.
+ * - Thread-local storage is new with each thread, also where stack, id and thread
+ *   pointer are those of one that has ended.
+ * - Other memory, which a bad frame may lead to, is asked about before each load: what
+ *   is nobody's stack may be unmapped by another thread at any time.
+ * - A window is used from sp up, never below: a program may close pages of its own
+ *   stack that it does not stand on.
+ *
+ * Why not pthread_getattr_np(3): it takes locks and memory.  Why not /proc/self/maps:
+ * neighbouring mappings look like one.
+ *
+ * Tests: tests/test_unwind_window.c.
+ */
+#include <config.h>
+
+#include "unwind.h"
+#include "unwind_load.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+#define SIZE_BITS  19 /* of the remembered word: pages, 2 GiB; the rest is the end's page */
+#define SIZE_MASK  (((uint64_t)1 << SIZE_BITS) - 1)
+#define GAP_MAX    16 /* pages jumped over by large frames; a longer jump may have left the stack */
+#define ENTRY_SIZE 64 /* bytes of code of _start */
+#define ROOT_SLACK 512 /* bytes by which alignment may move a thread's first frame */
+#define ARGS_BYTES ((uintptr_t)2 << 20) /* arguments, environment: above the first frame of main */
+
+/* The calling thread's own stack: end / page << SIZE_BITS | pages.  0: not known. */
+static _Thread_local _Atomic uint64_t own_stack __attribute__((tls_model("initial-exec")));
+
+/* Roots that are known: their pc, and where they stand. */
+static struct {
+	atomic_uintptr_t thread_pc, thread_below; /* the thread pointer */
+	atomic_uintptr_t entry_pc, stack_top;     /* of the program and its first thread */
+} roots;
+
+/* Not syscall(3): errno of the interrupted code must stay as it is. */
+static long
+probe_ask(uintptr_t address)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = 8;
+	long          ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"((long)SYS_rt_sigprocmask), "D"(-1L), "S"(address), "d"(0L), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return ret;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = SYS_rt_sigprocmask;
+	register long x0 __asm__("x0") = -1;
+	register long x1 __asm__("x1") = (long)address;
+	register long x2 __asm__("x2") = 0;
+	register long x3 __asm__("x3") = 8;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+	return x0;
+#else
+	(void)address;
+	return -EFAULT;
+#endif
+}
+
+bool
+unwind_probe(uintptr_t address)
+{
+	return probe_ask(address) == -EINVAL;
+}
+
+static uintptr_t
+page_of(uintptr_t address)
+{
+	return address & ~(uintptr_t)(UNWIND_PAGE_BYTES - 1);
+}
+
+/* The remembered range; empty when there is none. */
+static void
+own_get(uintptr_t *ret_start, uintptr_t *ret_end)
+{
+	uint64_t word = atomic_load_explicit(&own_stack, memory_order_relaxed);
+
+	*ret_end = (uintptr_t)(word >> SIZE_BITS) * UNWIND_PAGE_BYTES;
+	*ret_start = *ret_end - (uintptr_t)(word & SIZE_MASK) * UNWIND_PAGE_BYTES;
+}
+
+static uintptr_t
+window_end(const struct unwind_reader *r)
+{
+	return r->floor + r->words * sizeof(uintptr_t);
+}
+
+static void
+window_set(struct unwind_reader *r, uintptr_t floor, uintptr_t end)
+{
+	r->floor = floor;
+	r->words = (end - floor) / sizeof(uintptr_t);
+}
+
+void
+unwind_window_enter(struct unwind_reader *r, uintptr_t sp)
+{
+	uintptr_t start, end;
+
+	r->low = sp;
+	if (r->copy)
+		return;
+	own_get(&start, &end);
+	if (sp >= start && sp < end)
+		window_set(r, sp & ~(sizeof(uintptr_t) - 1), end);
+	else
+		r->words = 0;
+}
+
+void
+unwind_window_open(struct unwind_reader *r, uintptr_t sp)
+{
+	r->floor = 0;
+	r->words = 0;
+	r->shift = 0;
+	r->copy = false;
+	unwind_window_enter(r, sp);
+}
+
+void
+unwind_window_copy(struct unwind_reader *r, const void *copy, uintptr_t base, size_t size)
+{
+	uintptr_t floor = (base + sizeof(uintptr_t) - 1) & ~(sizeof(uintptr_t) - 1);
+
+	*r = (struct unwind_reader){ .copy = true, .shift = (uintptr_t)copy - base, .low = base, .floor = floor };
+	if (floor >= base && floor - base < size)
+		r->words = (size - (floor - base)) / sizeof(uintptr_t);
+}
+
+/* The thread's own stack, met from below or in the middle. */
+static bool
+window_join(struct unwind_reader *r, uintptr_t address)
+{
+	uintptr_t start, end;
+
+	own_get(&start, &end);
+	if (address < start || address >= end || address < r->low)
+		return false;
+	if (r->words && r->floor <= start && window_end(r) >= start)
+		window_set(r, r->floor, end);
+	else
+		window_set(r, r->low > start ? r->low & ~(sizeof(uintptr_t) - 1) : start, end);
+	return true;
+}
+
+/* Is the page on the stack that the walk stands on, as far as can be told?  A thread's
+ * own stack ends below its thread pointer. */
+static bool
+window_may_have(const struct unwind_reader *r, uintptr_t page)
+{
+	uintptr_t top = (uintptr_t)__builtin_thread_pointer();
+	uintptr_t from = r->words ? window_end(r) : page_of(r->low);
+
+	return page >= from && page - from < UNWIND_FRAME_BYTES_MAX && (r->low >= top || page <= page_of(top));
+}
+
+bool
+unwind_window_prove(struct unwind_reader *r, uintptr_t address)
+{
+	uintptr_t page = page_of(address);
+
+	if (r->copy || address % sizeof(uintptr_t) != 0 || page == 0)
+		return false;
+	if (window_join(r, address))
+		return true;
+	/* The address itself, not the page's first word, which valgrind may know to be
+	 * nobody's. */
+	if (!unwind_probe(address))
+		return false;
+	/* Anywhere else the answer holds for this load and no longer. */
+	if (window_may_have(r, page)) {
+		if (r->words && page == window_end(r))
+			r->words += UNWIND_PAGE_BYTES / sizeof(uintptr_t);
+		else
+			window_set(r, page, page + UNWIND_PAGE_BYTES);
+	}
+	return true;
+}
+
+size_t
+unwind_window_extent(uintptr_t sp, size_t max)
+{
+	struct unwind_reader r;
+	uintptr_t            top = page_of((uintptr_t)__builtin_thread_pointer()), at;
+
+	if (sp % sizeof(uintptr_t) != 0)
+		return 0;
+	unwind_window_open(&r, sp);
+	for (at = sp; at - sp < max && (sp > top || at <= top); at = page_of(at) + UNWIND_PAGE_BYTES)
+		if (!unwind_window_has(r.floor, r.words, at) && !unwind_window_prove(&r, at))
+			break;
+	return at - sp < max ? at - sp : max;
+}
+
+void
+unwind_window_roots(uintptr_t pc, uintptr_t sp)
+{
+	atomic_store(&roots.entry_pc, getauxval(AT_ENTRY));
+	atomic_store(&roots.stack_top, getauxval(AT_RANDOM)); /* on the stack, above all frames */
+	atomic_store(&roots.thread_below, (uintptr_t)__builtin_thread_pointer() - sp);
+	atomic_store(&roots.thread_pc, pc);
+}
+
+bool
+unwind_roots_known(void)
+{
+	return atomic_load(&roots.thread_pc) != 0;
+}
+
+/* Words that look like a root lie about; one at the right place is the root. */
+static bool
+is_root(uintptr_t pc, uintptr_t sp)
+{
+	uintptr_t below = (uintptr_t)__builtin_thread_pointer() - sp, top = atomic_load(&roots.stack_top);
+
+	if (pc == atomic_load(&roots.thread_pc))
+		return below - atomic_load(&roots.thread_below) + ROOT_SLACK < 2 * ROOT_SLACK;
+	return pc - atomic_load(&roots.entry_pc) < ENTRY_SIZE && sp < top && top - sp < ARGS_BYTES;
+}
+
+void
+unwind_window_learn(struct unwind_reader *r, uintptr_t pc, uintptr_t sp)
+{
+	uintptr_t start, end, own_start, own_end, pages, low = page_of(r->low);
+
+	r->root = sp;
+	own_get(&own_start, &own_end);
+	if (r->low >= own_start && r->low < own_end)
+		return;
+	if (r->copy || !is_root(pc, sp) || sp <= r->low)
+		return;
+	end = window_end(r);
+	start = page_of(r->floor);
+	if (sp <= r->floor || sp > end || end % UNWIND_PAGE_BYTES != 0)
+		return; /* the root's frame was not read through the window */
+	if (own_end == end && own_start < start)
+		start = own_start;
+	if (start > low && start - low <= GAP_MAX * UNWIND_PAGE_BYTES) {
+		while (start > low && unwind_probe(start - sizeof(uintptr_t)))
+			start -= UNWIND_PAGE_BYTES;
+	}
+	pages = (end - start) / UNWIND_PAGE_BYTES;
+	if (pages <= SIZE_MASK)
+		atomic_store_explicit(&own_stack, (uint64_t)(end / UNWIND_PAGE_BYTES) << SIZE_BITS | pages,
+				      memory_order_relaxed);
+}

@@ -1,0 +1,29 @@
+/*
+ * gone.h - objects that are unloaded by now, and where a profile shows them.
+ */
+#ifndef SYMBOLS_GONE_H
+#define SYMBOLS_GONE_H
+
+#include <stdint.h>
+
+#include "arena.h"
+#include "generations.h"
+
+struct gone {
+	struct generation *all;      /* those that are loaded, too */
+	size_t             count;    /* 0: every address is of what is there now */
+	uintptr_t         *shift;    /* from its address to the one it is shown at */
+	uint32_t          *mappings; /* 1 + the index in symbols.c's, 0: none */
+};
+
+/* Is there something mapped now? */
+typedef bool gone_mapped_fn(const void *arg, uintptr_t start, uintptr_t limit);
+
+/* 0 or -ENOMEM. */
+int       gone_read(struct gone *gone, struct arena *a);
+/* Sets the shifts. */
+void      gone_place(struct gone *gone, gone_mapped_fn *mapped, const void *arg);
+/* The tagged pc of an address that a profile has shown, or that is code now. */
+uintptr_t gone_tagged(const struct gone *gone, uintptr_t address);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * image.c - reading ELF structures without trusting one of them.
+ *
+ * Three backings share one door, image_read(): a file by pread, a buffer of ours
+ * (an unpacked .gnu_debugdata), and memory of this process by process_vm_readv,
+ * (or /proc/self/mem), which answers EFAULT where a load would be a SIGSEGV.  Callers hand in offsets
+ * as they stand in the file; the range is checked here and nowhere else.
+ *
+ * What a stranger would get wrong: a file is never mmap'ed.  Somebody may truncate
+ * it while we look (an upgrade by cp does), and a touched page would be SIGBUS in
+ * the daemon.  And the whole table of sections is never copied: it may claim 64k
+ * entries, so headers are read one by one as they are asked for.
+ *
+ * Tests: tests/test_symbols.c, tests/test_symbols_hostile.c
+ */
+#include <config.h>
+
+#include "image.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "file.h"
+
+#define SEGMENTS_MAX 256           /* program headers looked at; real objects have a dozen */
+#define SECTIONS_MAX 65536         /* section headers looked at */
+#define NAME_MAX_BYTES 32          /* longest section name asked for, its NUL included */
+#define NOTES_MAX ((size_t)4096)   /* bytes of one note segment looked at */
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#else
+#define MACHINE EM_NONE /* any */
+#endif
+#define CLASS (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
+#define DATA  (__BYTE_ORDER == __LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB)
+
+static int
+read_file(int fd, uint64_t offset, void *buf, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -EIO; /* it has become shorter */
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int
+read_memory(uintptr_t address, void *buf, size_t size)
+{
+	struct iovec here = { buf, size }, there = { (void *)address, size };
+	ssize_t      n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+	int          r = n < 0 ? -errno : (size_t)n == size ? 0 : -EFAULT, fd;
+
+	if (r != -EPERM && r != -ENOSYS)
+		return r;
+	/* A container's seccomp rules; the file answers the same, for as long as the
+	 * process may be debugged. */
+	fd = file_open("/proc/self/mem");
+	if (fd < 0)
+		return fd;
+	r = read_file(fd, address, buf, size);
+	file_close(fd);
+	return r;
+}
+
+int
+image_read(const struct image *img, uint64_t offset, void *buf, size_t size)
+{
+	if (offset > img->size || size > img->size - offset)
+		return -ERANGE;
+	if (!size)
+		return 0;
+	if (img->fd >= 0)
+		return read_file(img->fd, offset, buf, size);
+	if (!img->data)
+		return read_memory(img->address + offset, buf, size);
+	memcpy(buf, img->data + offset, size);
+	return 0;
+}
+
+int
+image_read_some(const struct image *img, uint64_t offset, void *buf, size_t size, size_t *ret_size)
+{
+	int r;
+
+	if (offset > img->size)
+		return -ERANGE;
+	if (size > img->size - offset)
+		size = (size_t)(img->size - offset);
+	r = image_read(img, offset, buf, size);
+	if (!r)
+		*ret_size = size;
+	return r;
+}
+
+static int
+segment(const struct image *img, unsigned index, ElfW(Phdr) *ret)
+{
+	return image_read(img, img->header.e_phoff + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret));
+}
+
+static unsigned
+segment_count(const struct image *img)
+{
+	return img->header.e_phnum < SEGMENTS_MAX ? img->header.e_phnum : SEGMENTS_MAX;
+}
+
+static int
+image_open(struct image *img)
+{
+	const ElfW(Ehdr) *h = &img->header;
+	ElfW(Shdr)        first;
+	int               r = image_read(img, 0, &img->header, sizeof(img->header));
+
+	if (r < 0)
+		return r == -ERANGE ? -ENOEXEC : r;
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != CLASS ||
+	    h->e_ident[EI_DATA] != DATA || (MACHINE != EM_NONE && h->e_machine != MACHINE))
+		return -ENOEXEC;
+	if (h->e_phnum && (h->e_phentsize != sizeof(ElfW(Phdr)) || h->e_phoff > img->size))
+		return -ENOEXEC;
+	for (unsigned i = 0; i < segment_count(img); i++) {
+		ElfW(Phdr) p;
+
+		if (segment(img, i, &p) < 0)
+			break;
+		if (p.p_type == PT_LOAD && p.p_flags & PF_X && img->load_count < IMAGE_LOADS_MAX)
+			img->loads[img->load_count++] =
+				(struct image_load){ p.p_offset, p.p_vaddr, p.p_filesz };
+	}
+	if (!h->e_shoff || h->e_shoff > img->size || h->e_shentsize != sizeof(ElfW(Shdr)))
+		return 0; /* no sections: build id and addresses still work */
+	img->section_count = h->e_shnum;
+	img->section_names = h->e_shstrndx;
+	/* More sections than fit the header are counted in the first one. */
+	if ((!h->e_shnum || h->e_shstrndx == SHN_XINDEX) &&
+	    !image_read(img, h->e_shoff, &first, sizeof(first))) {
+		if (!h->e_shnum)
+			img->section_count = first.sh_size < SECTIONS_MAX ? (uint32_t)first.sh_size : 0;
+		if (h->e_shstrndx == SHN_XINDEX)
+			img->section_names = first.sh_link;
+	}
+	return 0;
+}
+
+int
+image_open_file(struct image *img, int fd)
+{
+	struct stat st;
+
+	*img = (struct image){ .fd = fd };
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	img->size = (uint64_t)st.st_size;
+	return image_open(img);
+}
+
+int
+image_open_data(struct image *img, const void *data, size_t size)
+{
+	*img = (struct image){ .fd = -1, .data = data, .size = size };
+	return image_open(img);
+}
+
+int
+image_open_memory(struct image *img, uintptr_t address, size_t size)
+{
+	*img = (struct image){ .fd = -1, .address = address, .size = size };
+	return image_open(img);
+}
+
+int
+image_section(const struct image *img, uint32_t index, ElfW(Shdr) *ret)
+{
+	if (index >= img->section_count)
+		return -ENOENT;
+	return image_read(img, img->header.e_shoff + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret));
+}
+
+int
+image_section_find(const struct image *img, const char *name, ElfW(Shdr) *ret)
+{
+	ElfW(Shdr) names, s;
+	char       have[NAME_MAX_BYTES];
+	size_t     want = strlen(name) + 1, n = 0;
+	int        r = image_section(img, img->section_names, &names);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 1; i < img->section_count; i++) {
+		r = image_section(img, i, &s);
+		if (r < 0)
+			return r;
+		if (s.sh_type == SHT_NOBITS || s.sh_name >= names.sh_size)
+			continue;
+		r = image_read_some(img, names.sh_offset + s.sh_name, have, sizeof(have), &n);
+		if (r < 0 || n < want || memcmp(have, name, want))
+			continue;
+		*ret = s;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* A note is a header, a name and a value, the last two padded to the alignment. */
+static int
+notes_build_id(const unsigned char *p, size_t size, size_t align, char *buf)
+{
+	while (size >= sizeof(ElfW(Nhdr))) {
+		ElfW(Nhdr) n;
+		uint64_t   name, value;
+
+		memcpy(&n, p, sizeof(n));
+		name = (n.n_namesz + (uint64_t)align - 1) & ~((uint64_t)align - 1);
+		value = (n.n_descsz + (uint64_t)align - 1) & ~((uint64_t)align - 1);
+		if (name > size - sizeof(n) || n.n_descsz > size - sizeof(n) - name)
+			return -ENOENT;
+		p += sizeof(n);
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p, "GNU", 4) &&
+		    n.n_descsz && n.n_descsz <= (IMAGE_BUILD_ID_MAX - 1) / 2) {
+			for (unsigned i = 0; i < n.n_descsz; i++) {
+				buf[2 * i] = "0123456789abcdef"[p[name + i] >> 4];
+				buf[2 * i + 1] = "0123456789abcdef"[p[name + i] & 15];
+			}
+			buf[2 * n.n_descsz] = '\0';
+			return 0;
+		}
+		size -= sizeof(n);
+		if (name + value > size)
+			return -ENOENT;
+		p += name + value;
+		size -= name + value;
+	}
+	return -ENOENT;
+}
+
+static int
+notes_read(const struct image *img, uint64_t offset, uint64_t size, uint64_t align, char *buf)
+{
+	unsigned char notes[NOTES_MAX];
+	size_t        n = 0;
+
+	if (image_read_some(img, offset, notes, size < NOTES_MAX ? (size_t)size : NOTES_MAX, &n) < 0)
+		return -ENOENT;
+	return notes_build_id(notes, n, align == 8 ? 8 : 4, buf);
+}
+
+int
+image_build_id(const struct image *img, char *buf)
+{
+	ElfW(Phdr) p;
+	ElfW(Shdr) s;
+
+	for (unsigned i = 0; i < segment_count(img); i++)
+		if (!segment(img, i, &p) && p.p_type == PT_NOTE &&
+		    !notes_read(img, p.p_offset, p.p_filesz, p.p_align, buf))
+			return 0;
+	/* Objects without segments for it: what objcopy leaves for debuggers. */
+	if (!image_section_find(img, ".note.gnu.build-id", &s) && s.sh_type == SHT_NOTE)
+		return notes_read(img, s.sh_offset, s.sh_size, s.sh_addralign, buf);
+	return -ENOENT;
+}
+
+bool
+image_vaddr(const struct image *img, uint64_t offset, uint64_t *ret_vaddr)
+{
+	for (unsigned i = 0; i < img->load_count; i++) {
+		const struct image_load *l = &img->loads[i];
+		uint64_t                 page = l->offset & 4095; /* mapped from the page's start */
+
+		if (offset >= l->offset - page && offset - (l->offset - page) < l->size + page) {
+			*ret_vaddr = l->vaddr + (offset - l->offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+image_is_code(const struct image *img, uint64_t vaddr)
+{
+	for (unsigned i = 0; i < img->load_count; i++)
+		if (vaddr >= img->loads[i].vaddr && vaddr - img->loads[i].vaddr < img->loads[i].size)
+			return true;
+	return false;
+}

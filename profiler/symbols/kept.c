@@ -1,0 +1,270 @@
+/*
+ * kept.c - what was found out about addresses, from one request to the next.
+ *
+ *     build id, offset in the file --> names, file, lines, of all inlined frames
+ *
+ * Who scrapes every few seconds asks for the same addresses each time.  The sorted
+ * tables they came from are megabytes and go back after a request; the answers are a
+ * hundred bytes an address, and stay, by build id: for a plugin in another place, too,
+ * and for one whose file is gone by now.
+ *
+ * What a stranger would get wrong:
+ * - Nothing is ever taken out of a set of answers, so pointers into it are good for as
+ *   long as somebody holds it.  It is replaced as a whole: when it is old, or when it
+ *   is full and the last request found less than half of what it asked for.
+ * - A stripped object's functions are called by the object's name, so the name is part
+ *   of the key.
+ * - Answers of an object that could not be read in full are not kept: the next request
+ *   may have more luck.
+ *
+ * Why not the sorted tables: libLLVM's is 3 MB, and what a profile asks of it 20 KB.
+ *
+ * Tests: tests/test_kept.c, tests/symbols.t
+ */
+#include <config.h>
+
+#include "kept.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "texts.h"
+
+#define OBJECTS_MAX  4096
+#define LINES        ((uint64_t)1 << 63) /* in a key: asked with lines */
+#define OFFSET_BITS  44
+
+struct answer {
+	const char *name, *system_name, *file;
+	uint64_t    offset;
+	int         line, start_line;
+	bool        named;
+};
+
+struct answers {
+	unsigned      count;
+	struct answer frames[];
+};
+
+struct kept {
+	unsigned            users; /* requests, and 1 for being the one of now */
+	struct arena_budget budget;
+	struct arena        arena;
+	struct texts        texts;
+	struct idmap        addresses;
+	const char        **objects; /* build id and name */
+	uint32_t            object_count;
+	int64_t             born_s;
+	bool                full;
+	uint64_t            hits, misses; /* since it is full */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept    *now;
+static size_t          limit;
+
+/* ---- sets ---- */
+
+static int64_t
+clock_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+static struct kept *
+set_new(void)
+{
+	struct kept *k = mmap(NULL, sizeof(*k), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (k == MAP_FAILED)
+		return NULL;
+	k->users = 1;
+	k->budget.limit = limit;
+	k->born_s = clock_s();
+	arena_init(&k->arena, &k->budget);
+	texts_init(&k->texts, &k->arena);
+	idmap_init(&k->addresses, &k->budget);
+	k->objects = arena_array(&k->arena, OBJECTS_MAX, sizeof(*k->objects));
+	k->full = !k->objects;
+	return k;
+}
+
+/* With the lock held. */
+static void
+set_leave(struct kept *k)
+{
+	if (!k || --k->users)
+		return;
+	texts_release(&k->texts);
+	idmap_release(&k->addresses);
+	arena_release(&k->arena);
+	munmap(k, sizeof(*k));
+}
+
+void
+symbols_keep(size_t limit_bytes)
+{
+	pthread_mutex_lock(&lock);
+	limit = limit_bytes / KEPT_PART < KEPT_BYTES_MAX ? limit_bytes / KEPT_PART : KEPT_BYTES_MAX;
+	set_leave(now);
+	now = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+struct kept *
+kept_open(void)
+{
+	struct kept *k;
+
+	pthread_mutex_lock(&lock);
+	if (now && (clock_s() - now->born_s >= KEPT_AGE_MAX_S || (now->full && now->misses > now->hits))) {
+		set_leave(now);
+		now = NULL;
+	}
+	if (!now && limit)
+		now = set_new();
+	k = now;
+	if (k) {
+		k->users++;
+		k->hits = k->misses = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return k;
+}
+
+void
+kept_close(struct kept *k)
+{
+	pthread_mutex_lock(&lock);
+	set_leave(k);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- answers ---- */
+
+uint32_t
+kept_object(struct kept *k, const char *build_id, const char *base)
+{
+	char        text[512];
+	size_t      id = strlen(build_id), name = strlen(base);
+	uint32_t    found = KEPT_NONE;
+	const char *unique;
+
+	if (!id || id + name > sizeof(text))
+		return KEPT_NONE;
+	memcpy(text, build_id, id);
+	memcpy(text + id, base, name);
+	pthread_mutex_lock(&lock);
+	unique = k->objects ? texts_keep(&k->texts, text, id + name) : NULL;
+	for (uint32_t i = 0; unique && i < k->object_count && found == KEPT_NONE; i++)
+		if (k->objects[i] == unique)
+			found = i;
+	if (unique && found == KEPT_NONE && k->object_count < OBJECTS_MAX) {
+		found = k->object_count++;
+		k->objects[found] = unique;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static uint64_t
+key_of(uint32_t object, uint64_t offset, bool lines)
+{
+	return (uint64_t)object << OFFSET_BITS | offset | (lines ? LINES : 0);
+}
+
+unsigned
+kept_find(struct kept *k, uint32_t object, uint64_t offset, bool lines, struct symbol_frame *frames, unsigned max)
+{
+	const struct answers *a;
+	unsigned              count;
+
+	if (object == KEPT_NONE || offset >> OFFSET_BITS)
+		return 0;
+	pthread_mutex_lock(&lock);
+	a = (const struct answers *)(uintptr_t)idmap_get(&k->addresses, key_of(object, offset, true));
+	if (!a && !lines)
+		a = (const struct answers *)(uintptr_t)idmap_get(&k->addresses, key_of(object, offset, false));
+	*(a ? &k->hits : &k->misses) += 1;
+	pthread_mutex_unlock(&lock);
+	count = !a ? 0 : a->count < max ? a->count : max;
+	for (unsigned i = 0; i < count; i++) {
+		const struct answer *f = &a->frames[i];
+
+		frames[i] = (struct symbol_frame){ .name = f->name, .system_name = f->system_name, .file = f->file,
+			.line = f->line, .start_line = f->start_line, .offset = f->offset, .named = f->named };
+	}
+	return count;
+}
+
+static const char *
+keep_text(struct kept *k, const char *s)
+{
+	return texts_keep(&k->texts, s, strlen(s));
+}
+
+/* With the lock held. */
+static bool
+add(struct kept *k, uint64_t key, const struct symbol_frame *frames, unsigned count)
+{
+	struct answers *a;
+
+	if (idmap_get(&k->addresses, key))
+		return true; /* another request was faster */
+	a = arena_alloc(&k->arena, sizeof(*a) + count * sizeof(a->frames[0]));
+	if (!a)
+		return false;
+	a->count = count;
+	for (unsigned i = 0; i < count; i++) {
+		const struct symbol_frame *f = &frames[i];
+		struct answer             *to = &a->frames[i];
+
+		to->name = keep_text(k, f->name);
+		to->system_name = f->system_name == f->name ? to->name : keep_text(k, f->system_name);
+		to->file = f->file ? keep_text(k, f->file) : NULL;
+		if (!to->name || !to->system_name || (f->file && !to->file))
+			return false;
+		to->line = f->line;
+		to->start_line = f->start_line;
+		to->offset = f->offset;
+		to->named = f->named;
+	}
+	return idmap_put(&k->addresses, key, (uintptr_t)a) == 0;
+}
+
+void
+kept_add(struct kept *k, uint32_t object, uint64_t offset, bool lines, const struct symbol_frame *frames,
+	unsigned count)
+{
+	if (object == KEPT_NONE || offset >> OFFSET_BITS || !count)
+		return;
+	pthread_mutex_lock(&lock);
+	if (!k->full)
+		k->full = !add(k, key_of(object, offset, lines), frames, count);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- fork ---- */
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&lock); /* held for microseconds, and never around anything */
+}
+
+static void
+fork_over(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void
+fork_watch(void)
+{
+	pthread_atfork(fork_prepare, fork_over, fork_over);
+}

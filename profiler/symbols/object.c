@@ -1,0 +1,213 @@
+/*
+ * object.c - an ELF object that is mapped into this process, and its functions.
+ *
+ * Which file?  The one that is mapped, not the one that has its name now: after an
+ * upgrade they differ, and names of the new file on addresses of the old one are
+ * lies that look like truth.  In this order:
+ *
+ *     /proc/self/map_files/START-LIMIT   the mapped inode itself; needs privileges
+ *     /proc/self/exe                     the same for the main program; needs none
+ *     the path                           if its build id is the one in memory, or,
+ *                                        without build ids, its device and inode are
+ *
+ * The build id in memory decides whenever there is one, because on overlay and btrfs
+ * file systems the inode in /proc/self/maps is not what fstat() says.
+ *
+ * Which table?  .symtab if it is there; else that of the file which distributions split
+ * off for debuggers, if it is installed and has the same build id; else .dynsym (exported
+ * names) together with .gnu_debugdata (the others).  Descriptors are closed when the
+ * strings fitted into memory, as they nearly always do.
+ *
+ * Tests: tests/test_symbols.c, tests/symbols.t
+ */
+#include <config.h>
+
+#include "object.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "debug_file.h"
+#include "debugdata.h"
+#include "file.h"
+#include "plt.h"
+#include "ranges.h"
+
+
+#define OPEN_FILES_MAX 8 /* descriptors of the daemon's that a request may hold for string tables */
+
+void
+object_read_build_id(struct object *o)
+{
+	struct image img;
+
+	if (!o->header || image_open_memory(&img, o->header, o->header_size) < 0 ||
+	    image_build_id(&img, o->build_id) < 0)
+		o->build_id[0] = '\0';
+}
+
+static bool
+is_the_mapped_one(const struct object *o, int fd, bool by_name)
+{
+	char        id[IMAGE_BUILD_ID_MAX];
+	struct stat st;
+
+	if (o->build_id[0] && !image_build_id(&o->image, id))
+		return !strcmp(id, o->build_id);
+	if (!by_name)
+		return true;
+	return !o->deleted && !o->build_id[0] && !fstat(fd, &st) && st.st_dev == o->device &&
+		st.st_ino == o->inode;
+}
+
+/* The descriptor, with o->image open on it. */
+static int
+open_candidate(struct object *o, const char *path, bool by_name)
+{
+	int fd = file_open(path), r;
+
+	if (fd < 0)
+		return fd;
+	r = image_open_file(&o->image, fd);
+	if (!r && !is_the_mapped_one(o, fd, by_name))
+		r = -ESTALE;
+	if (!r)
+		return fd;
+	file_close(fd);
+	return r;
+}
+
+static int
+open_file(struct object *o)
+{
+	char link[64];
+	int  r;
+
+	snprintf(link, sizeof(link), "/proc/self/map_files/%lx-%lx",
+		(unsigned long)o->start, (unsigned long)o->limit);
+	r = o->gone ? -ENOENT : open_candidate(o, link, false);
+	if (r < 0 && o->main)
+		r = open_candidate(o, "/proc/self/exe", false);
+	if (r < 0 && o->path[0] == '/')
+		r = open_candidate(o, o->path, true);
+	return r == -ENOENT ? -ESTALE : r;
+}
+
+/* The table of a file apart: the same build id, or it is not used. */
+static int
+add_separate(struct object *o, struct arena *a)
+{
+	char path[PATH_MAX], id[IMAGE_BUILD_ID_MAX];
+	int  n, r;
+
+	if (strlen(o->build_id) < 3)
+		return -ENOENT;
+	n = snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", debug_file_root, o->build_id, o->build_id + 2);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENOENT;
+	o->debug_fd = file_open(path);
+	if (o->debug_fd < 0)
+		return -ENOENT;
+	r = image_open_file(&o->debug, o->debug_fd);
+	if (!r && (image_build_id(&o->debug, id) < 0 || strcmp(id, o->build_id)))
+		r = -ESTALE;
+	if (!r)
+		r = symtab_add_source(&o->table, a, &o->debug, SHT_SYMTAB);
+	if (r < 0) {
+		file_close(o->debug_fd);
+		o->debug_fd = -1;
+	}
+	return r;
+}
+
+int
+object_read_table(struct object *o, struct arena *a)
+{
+	int r = symtab_add_source(&o->table, a, &o->image, SHT_SYMTAB);
+
+	o->debug_fd = -1;
+	/* What has no name is then called by where its function begins. */
+	if (r == -ENOENT)
+		ranges_build(&o->ranges, a, &o->image);
+	if (r == -ENOENT && !add_separate(o, a))
+		r = 0;
+	if (r == -ENOENT) {
+		r = symtab_add_source(&o->table, a, &o->image, SHT_DYNSYM);
+		if (!r || r == -ENOENT) {
+			int more = debugdata_open(&o->image, a, &o->debug);
+
+			if (!more)
+				more = symtab_add_source(&o->table, a, &o->debug, SHT_SYMTAB);
+			/* Broken or too large: the exported names are still good. */
+			r = r && more ? more : 0;
+		}
+	}
+	/* Stubs without names cost little; nothing else depends on them. */
+	plt_build(&o->stubs, a, &o->image);
+	return r ? r : symtab_build(&o->table, a, &o->image);
+}
+
+static void
+close_unless(int *fd, const struct image *image, const struct image *needed)
+{
+	if (*fd < 0 || image == needed)
+		return;
+	file_close(*fd);
+	*fd = -1;
+}
+
+int
+object_read(struct object *o, struct arena *a, unsigned *open_files)
+{
+	int r;
+
+	o->fd = o->debug_fd = -1;
+	o->state = OBJECT_LOST;
+	/* Code made at run time may lie under such a name, too; it has no table. */
+	if (o->memory)
+		r = o->header && !image_open_memory(&o->image, o->header, o->header_size) ? 0 : -ENOENT;
+	else
+		r = o->fd = open_file(o);
+	if (r < 0)
+		return r;
+	o->state = OBJECT_READ;
+	if (!o->build_id[0] && image_build_id(&o->image, o->build_id) < 0)
+		o->build_id[0] = '\0';
+	r = object_read_table(o, a);
+	if (r < 0)
+		o->table.count = 0;
+	if (!r && symtab_needs_image(&o->table, 0)) {
+		if (*open_files < OPEN_FILES_MAX) {
+			++*open_files;
+			close_unless(&o->fd, &o->image, o->table.sources[0].image);
+			close_unless(&o->debug_fd, &o->debug, o->table.sources[0].image);
+			return 0;
+		}
+		o->table.count = 0;
+		r = -EMFILE;
+	}
+	object_release(o);
+	return r;
+}
+
+int
+object_open_again(const struct object *o, struct image *ret_image)
+{
+	struct object again = *o;
+	int           fd = o->memory ? -ENOENT : open_file(&again);
+
+	if (fd >= 0)
+		*ret_image = again.image;
+	return fd;
+}
+
+void
+object_release(struct object *o)
+{
+	close_unless(&o->fd, &o->image, NULL);
+	close_unless(&o->debug_fd, &o->debug, NULL);
+}

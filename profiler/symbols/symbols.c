@@ -1,0 +1,686 @@
+/*
+ * symbols.c - names for addresses, from the ELF files of this process.
+ *
+ *     pc --> mapping --> offset in the file --> ELF address --> function --> name
+ *            maps.c                             image.c     |   symtab.c    demangle.c
+ *                                                           +-> lines, inlined functions
+ *                                                               resolve.c, dwarf.c
+ *
+ * The way leads through the offset in the file, not through a load bias: it holds for
+ * every mapping of an object, however the loader or somebody's mprotect() has cut it.
+ *
+ * What a stranger would get wrong: executable mappings that follow each other in the
+ * file and in memory are one (an mprotect() on a piece of code cuts it in three);
+ * anonymous ones without a name (JIT code, trampolines) are none at all.  Mapping 0 is
+ * where the program's entry point is, whatever its path looks like now.
+ *
+ * Without a symbol an address is "object+0x1234", the place where its function begins
+ * (ranges.c), so that one function stays one line of a profile.
+ *
+ * A name is made once and kept until symbols_close(): encoders compare pointers.
+ *
+ * Why not dladdr(): exported names only, 22 to 519 us an address, and it takes the
+ * loader's lock.  Why not libdw: it has no limit of memory.
+ *
+ * Tests: tests/test_symbols.c, tests/symbols.t
+ */
+#include <config.h>
+
+#include "symbols.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "demangle.h"
+#include "gone.h"
+#include "idmap.h"
+#include "kept.h"
+#include "maps.h"
+#include "object.h"
+#include "resolve.h"
+#include "utf8.h"
+
+struct mapping {
+	struct symbol_mapping shown;
+	struct object        *object;
+	uintptr_t             start; /* where it is or was; shown may be elsewhere (gone.c) */
+};
+
+struct name {
+	const char *name, *system_name;
+};
+
+struct symbols {
+	struct arena_budget budget;
+	struct arena        arena;
+	struct mapping     *mappings; /* 0 is the main binary, the others are sorted */
+	size_t              mapping_count, loaded_count; /* those that are gone come last */
+	struct gone         gone;
+	struct object      *objects;
+	size_t              object_count;
+	struct idmap        names; /* KEY_... to struct name */
+	struct idmap        files; /* inode and device to 1 + index of the object */
+	struct resolver     resolver;
+	struct kept        *kept; /* answers of earlier requests */
+	bool                lines; /* were asked for */
+	unsigned            open_files, unread, unlined;
+	bool                mangled; /* names stay as the linker knows them */
+};
+
+/* Keys of the names: a function of an object, or an address that has none. */
+#define KEY_UNNAMED ((uint64_t)1 << 63)
+#define KEY_STUB    ((uint64_t)1 << 62)
+#define KEY_TEXT    ((uint64_t)1 << 61) /* and where a text of the resolver's is */
+#define KEY_INDEX   40
+
+static bool
+is_wanted(const struct maps_line *l)
+{
+	return l->executable && l->path[0];
+}
+
+static bool
+same_file(const struct maps_line *l, const struct object *o)
+{
+	return l->device == o->device && l->inode == o->inode && !strcmp(l->path, o->path);
+}
+
+static int
+object_names(struct symbols *s, struct object *o, const char *path)
+{
+	size_t n = strlen(path);
+
+	o->path = arena_strndup(&s->arena, path, n);
+	if (!o->path)
+		return -ENOMEM;
+	o->shown = utf8_is_clean(o->path, n) ? o->path : utf8_clean(&s->arena, o->path, n);
+	if (!o->shown)
+		return -ENOMEM;
+	o->base = strrchr(o->shown, '/');
+	o->base = o->base && o->base[1] ? o->base + 1 : o->shown;
+	return 0;
+}
+
+static struct object *
+object_add(struct symbols *s, const struct maps_line *l, const struct maps_line *first)
+{
+	struct object *o;
+	uint64_t       key = l->inode * 0x10001 + l->device, have;
+
+	have = idmap_get(&s->files, key);
+	if (have && same_file(l, &s->objects[have - 1]))
+		return &s->objects[have - 1];
+	o = &s->objects[s->object_count];
+	if (object_names(s, o, l->path) < 0)
+		return NULL;
+	o->device = l->device;
+	o->inode = l->inode;
+	o->start = l->start;
+	o->limit = l->limit;
+	o->deleted = l->deleted;
+	o->memory = l->path[0] == '[' && !l->inode;
+	o->fd = o->debug_fd = -1;
+	/* The vsyscall page cannot be read, and has no header. */
+	if (first && strcmp(l->path, "[vsyscall]")) {
+		o->header = first->start;
+		o->header_size = first->limit - first->start;
+	}
+	s->object_count++;
+	/* Names in brackets have no inode and share a key; each line is its own object. */
+	if (!have && idmap_put(&s->files, key, s->object_count) < 0)
+		return NULL;
+	object_read_build_id(o);
+	return o;
+}
+
+static int
+mapping_add(struct symbols *s, const struct maps_line *l, const struct maps_line *first)
+{
+	struct mapping *m = s->mappings + s->mapping_count;
+	struct object  *o = object_add(s, l, first);
+
+	if (!o)
+		return -ENOMEM;
+	if (s->mapping_count && m[-1].object == o && m[-1].shown.limit == l->start &&
+	    m[-1].shown.offset + (m[-1].shown.limit - m[-1].shown.start) == l->offset) {
+		m[-1].shown.limit = l->limit;
+		return 0;
+	}
+	m->object = o;
+	m->shown = (struct symbol_mapping){ l->start, l->limit, l->offset, o->shown, o->build_id, false };
+	m->start = l->start;
+	s->mapping_count++;
+	return 0;
+}
+
+/* The one with the entry point goes to the front; the others keep their order. */
+static void
+main_first(struct symbols *s)
+{
+	uintptr_t      entry = getauxval(AT_ENTRY);
+	struct mapping m;
+
+	for (size_t i = 0; i < s->mapping_count; i++) {
+		m = s->mappings[i];
+		if (entry < m.shown.start || entry >= m.shown.limit)
+			continue;
+		m.object->main = true;
+		memmove(s->mappings + 1, s->mappings, i * sizeof(m));
+		s->mappings[0] = m;
+		return;
+	}
+}
+
+static int
+mapping_add_gone(struct symbols *s, size_t i)
+{
+	const struct generation *g = &s->gone.all[i];
+	struct mapping          *m = s->mappings + s->mapping_count;
+	struct object           *o = &s->objects[s->object_count];
+
+	if (g->loaded || !*g->path)
+		return 0;
+	if (object_names(s, o, g->path) < 0)
+		return -ENOMEM;
+	o->device = g->device;
+	o->inode = g->inode;
+	o->deleted = g->deleted;
+	o->memory = g->path[0] == '[' && !g->inode;
+	o->gone = true;
+	o->fd = o->debug_fd = -1;
+	memcpy(o->build_id, g->build_id, sizeof(o->build_id));
+	s->object_count++;
+	m->object = o;
+	m->start = g->start;
+	m->shown = (struct symbol_mapping){ g->start + s->gone.shift[i], g->limit + s->gone.shift[i], g->offset,
+					    o->shown, o->build_id, true };
+	s->gone.mappings[i] = (uint32_t)++s->mapping_count;
+	return 0;
+}
+
+static bool
+is_mapped(const void *arg, uintptr_t start, uintptr_t limit)
+{
+	const struct symbols *s = arg;
+
+	for (size_t i = 0; i < s->loaded_count; i++)
+		if (s->mappings[i].shown.start < limit && start < s->mappings[i].shown.limit)
+			return true;
+	return false;
+}
+
+static int
+add_gone(struct symbols *s)
+{
+	int r = 0;
+
+	s->loaded_count = s->mapping_count;
+	gone_place(&s->gone, is_mapped, s);
+	for (size_t i = 0; i < s->gone.count && !r; i++)
+		r = mapping_add_gone(s, i);
+	return r;
+}
+
+static int
+read_mappings(struct symbols *s)
+{
+	struct maps      maps, copy;
+	struct maps_line l, first = { .path = NULL };
+	size_t           lines = 0;
+	int              r;
+
+	generations_look();
+	r = gone_read(&s->gone, &s->arena);
+	if (!r)
+		r = maps_read(&maps, &s->budget);
+	/* A profile with bare addresses is better than none. */
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (const char *p = maps.text; p < maps.text + maps.size; p++)
+		lines += *p == '\n';
+	copy = maps;
+	lines += s->gone.count;
+	s->mappings = arena_array(&s->arena, lines + 1, sizeof(*s->mappings));
+	s->objects = arena_array(&s->arena, lines + 1, sizeof(*s->objects));
+	r = s->mappings && s->objects ? 0 : -ENOMEM;
+	while (!r && maps_next(&copy, &l)) {
+		/* The file's first bytes, where its header and notes are. */
+		if (l.path[0] && !l.offset)
+			first = l;
+		if (is_wanted(&l))
+			r = mapping_add(s, &l,
+				first.path && first.device == l.device && first.inode == l.inode &&
+						!strcmp(first.path, l.path) ? &first : NULL);
+	}
+	maps_release(&maps);
+	if (!r)
+		main_first(s);
+	return r ? r : add_gone(s);
+}
+
+int
+symbols_open(size_t limit_bytes, struct symbols **ret)
+{
+	struct arena_budget budget = { 0, limit_bytes };
+	struct arena        arena;
+	struct symbols     *s;
+	int                 r;
+
+	arena_init(&arena, &budget);
+	s = arena_alloc(&arena, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->budget = budget;
+	s->arena = arena;
+	s->arena.budget = &s->budget;
+	idmap_init(&s->names, &s->budget);
+	idmap_init(&s->files, &s->budget);
+	resolver_init(&s->resolver, &s->arena);
+	s->kept = kept_open();
+	r = read_mappings(s);
+	if (r < 0) {
+		symbols_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void
+symbols_close(struct symbols *s)
+{
+	struct arena_budget budget;
+	struct arena        arena;
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->object_count; i++)
+		object_release(&s->objects[i]);
+	idmap_release(&s->names);
+	idmap_release(&s->files);
+	resolver_release(&s->resolver);
+	kept_close(s->kept);
+	/* s itself is in there. */
+	budget = s->budget;
+	arena = s->arena;
+	arena.budget = &budget;
+	arena_release(&arena);
+}
+
+size_t
+symbols_mapping_count(const struct symbols *s)
+{
+	return s->mapping_count;
+}
+
+const struct symbol_mapping *
+symbols_mapping(const struct symbols *s, size_t i)
+{
+	return i < s->mapping_count ? &s->mappings[i].shown : NULL;
+}
+
+static bool
+contains(const struct mapping *m, uintptr_t pc)
+{
+	return pc >= m->shown.start && pc < m->shown.limit;
+}
+
+static int
+find_loaded(const struct symbols *s, uintptr_t pc)
+{
+	size_t low = 1, high = s->loaded_count;
+
+	if (high && contains(&s->mappings[0], pc))
+		return 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (contains(&s->mappings[middle], pc))
+			return (int)middle;
+		if (s->mappings[middle].shown.start <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -1;
+}
+
+/* Without its tag; what is above all programs has none. */
+static uintptr_t
+untagged(uintptr_t pc)
+{
+	return pc >> GENERATIONS_PC_BITS <= GENERATIONS_TAG_MAX ? pc & GENERATIONS_PC_MASK : pc;
+}
+
+int
+symbols_mapping_find(const struct symbols *s, uintptr_t pc)
+{
+	const struct generation *g = generations_find(s->gone.all, s->gone.count, pc);
+
+	if (g && !g->loaded)
+		return (int)s->gone.mappings[g - s->gone.all] - 1;
+	/* An object that came and went between two looks. */
+	if (!g && pc != untagged(pc))
+		return -1;
+	return find_loaded(s, untagged(pc));
+}
+
+uintptr_t
+symbols_address(const struct symbols *s, uintptr_t pc)
+{
+	int i = symbols_mapping_find(s, pc);
+
+	pc = untagged(pc);
+	return i < 0 ? pc : pc - s->mappings[i].start + s->mappings[i].shown.start;
+}
+
+uintptr_t
+symbols_pc(const struct symbols *s, uintptr_t address)
+{
+	return gone_tagged(&s->gone, address);
+}
+
+static int
+read_object(struct symbols *s, struct object *o)
+{
+	int r;
+
+	if (o->state != OBJECT_UNREAD)
+		return 0;
+	r = object_read(o, &s->arena, &s->open_files);
+	if (r < 0 && r != -ENOENT) {
+		s->unread++;
+		o->partly = true;
+	}
+	return r;
+}
+
+static const struct name *
+name_find(struct symbols *s, uint64_t key)
+{
+	return (const struct name *)(uintptr_t)idmap_get(&s->names, key);
+}
+
+static const struct name *
+name_add(struct symbols *s, uint64_t key, const char *name, const char *system_name)
+{
+	struct name *n = arena_alloc(&s->arena, sizeof(*n));
+
+	if (!n || idmap_put(&s->names, key, (uintptr_t)n) < 0)
+		return NULL;
+	n->name = name;
+	n->system_name = system_name;
+	return n;
+}
+
+static const struct name *
+function_name(struct symbols *s, const struct object *o, const struct symtab *t, size_t i)
+{
+	uint64_t           key = (uint64_t)(o - s->objects) << KEY_INDEX | i;
+	const struct name *n;
+	const char        *name, *readable;
+
+	if (t == &o->stubs)
+		key |= KEY_STUB;
+	n = name_find(s, key);
+	if (n)
+		return n;
+	name = symtab_name(t, i, &s->arena);
+	if (!name)
+		return NULL;
+	readable = s->mangled ? NULL : demangle(name, &s->arena);
+	return name_add(s, key, readable ? readable : name, name);
+}
+
+/* The table that knows the address, with the index in it; or NULL. */
+static const struct symtab *
+table_of(const struct object *o, uint64_t vaddr, size_t *ret_index)
+{
+	const struct symtab *tables[] = { &o->stubs, &o->table };
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+		*ret_index = symtab_find(tables[i], vaddr);
+		if (*ret_index != SYMTAB_NONE)
+			return tables[i];
+	}
+	return NULL;
+}
+
+static const struct name *
+unnamed(struct symbols *s, const struct object *o, uintptr_t pc, uint64_t vaddr)
+{
+	size_t             range = symtab_find(&o->ranges, vaddr);
+	const struct name *n;
+	char               number[32];
+	size_t             base = strlen(o->base), digits;
+	char              *text;
+
+	if (range != SYMTAB_NONE) {
+		pc -= (uintptr_t)(vaddr - symtab_address(&o->ranges, range));
+		vaddr = symtab_address(&o->ranges, range);
+	}
+	n = name_find(s, KEY_UNNAMED | pc);
+	if (n)
+		return n;
+	digits = (size_t)snprintf(number, sizeof(number), "+0x%llx", (unsigned long long)vaddr);
+	text = arena_alloc(&s->arena, base + digits + 1);
+	if (!text)
+		return NULL;
+	memcpy(text, o->base, base);
+	memcpy(text + base, number, digits);
+	return name_add(s, KEY_UNNAMED | pc, text, text);
+}
+
+static uint64_t
+file_offset(const struct mapping *m, uintptr_t pc)
+{
+	return untagged(pc) - m->start + m->shown.offset;
+}
+
+/* The ELF address of one of the process, in an object that is read now. */
+static bool
+locate(struct symbols *s, const struct mapping *m, uintptr_t pc, uint64_t *ret_vaddr)
+{
+	*ret_vaddr = file_offset(m, pc);
+	read_object(s, m->object);
+	return m->object->state == OBJECT_READ && image_vaddr(&m->object->image, *ret_vaddr, ret_vaddr);
+}
+
+static const struct name *
+text_name(struct symbols *s, const char *text)
+{
+	uint64_t           key = KEY_TEXT | (uintptr_t)text;
+	const struct name *n = name_find(s, key);
+	const char        *readable;
+
+	if (n)
+		return n;
+	readable = s->mangled ? NULL : demangle(text, &s->arena);
+	return name_add(s, key, readable ? readable : text, text);
+}
+
+/* Sets what debug information knows better than the symbol table: frames[0] is what
+ * that one says. */
+static unsigned
+add_lines(struct symbols *s, const struct resolved *known, struct symbol_frame *frames, unsigned max)
+{
+	unsigned count = known->count < max ? known->count : max;
+
+	for (unsigned i = count; i--;) {
+		const struct dwarf_frame *from = &known->frames[i];
+		const struct name        *n = from->name ? text_name(s, from->name) : NULL;
+
+		frames[i] = frames[0];
+		/* Some C++ functions have but their last name there: the table knows more. */
+		if (i + 1 == known->count && !from->linkage && !strncmp(frames[0].system_name, "_Z", 2))
+			n = NULL;
+		if (n) {
+			frames[i].name = n->name;
+			frames[i].system_name = n->system_name;
+			frames[i].named = true;
+		}
+		frames[i].file = from->file;
+		frames[i].line = (int)from->line;
+		frames[i].start_line = (int)from->start_line;
+	}
+	return count;
+}
+
+/* From the files. */
+static unsigned
+frames_read(struct symbols *s, const struct mapping *m, uintptr_t pc, struct symbol_frame *frames, unsigned max)
+{
+	struct object         *o = m->object;
+	const struct symtab   *t = NULL;
+	const struct name     *n = NULL;
+	const struct resolved *known;
+	uint64_t               vaddr, offset = 0;
+	size_t                 f;
+	bool                   named;
+
+	if (locate(s, m, pc, &vaddr))
+		t = table_of(o, vaddr, &f);
+	if (t)
+		n = function_name(s, o, t, f);
+	named = n != NULL;
+	if (n)
+		offset = vaddr - symtab_address(t, f);
+	else
+		n = unnamed(s, o, pc, vaddr);
+	frames[0] = (struct symbol_frame){
+		.name = n ? n->name : o->base, /* out of memory: the object alone */
+		.system_name = n ? n->system_name : o->base,
+		.offset = offset,
+		.object = o->shown,
+		.named = named,
+	};
+	o->partly |= !n || o->state != OBJECT_READ;
+	known = resolver_find(&s->resolver, pc);
+	return known ? add_lines(s, known, frames, max) : 1;
+}
+
+/* What an earlier request has found; 0: nothing. */
+static unsigned
+frames_kept(struct symbols *s, const struct mapping *m, uintptr_t pc, struct symbol_frame *frames, unsigned max)
+{
+	struct object *o = m->object;
+	unsigned       count;
+
+	if (!s->kept)
+		return 0;
+	if (!o->kept)
+		o->kept = kept_object(s->kept, o->build_id, o->base) + 1;
+	count = kept_find(s->kept, o->kept - 1, file_offset(m, pc), s->lines, frames, max);
+	for (unsigned i = 0; i < count; i++)
+		frames[i].object = o->shown;
+	return count;
+}
+
+unsigned
+symbols_frames(struct symbols *s, uintptr_t pc, struct symbol_frame *frames, unsigned max)
+{
+	int             i = symbols_mapping_find(s, pc);
+	struct mapping *m = &s->mappings[i < 0 ? 0 : i];
+	unsigned        count;
+
+	if (i < 0 || !max)
+		return 0;
+	count = frames_kept(s, m, pc, frames, max);
+	if (count)
+		return count;
+	count = frames_read(s, m, pc, frames, max);
+	if (s->kept && !m->object->partly && (count < max || max >= SYMBOLS_FRAMES_MAX))
+		kept_add(s->kept, m->object->kept - 1, file_offset(m, pc), s->lines, frames, count);
+	return count;
+}
+
+/* The addresses that lie in files, each once, by object; *ret_ends is where each ends. */
+static struct resolve_pc *
+sort_out(struct symbols *s, struct arena *scratch, const uintptr_t *pcs, size_t count, uint32_t **ret_ends)
+{
+	struct resolve_pc *all = arena_array(scratch, count, sizeof(*all));
+	struct resolve_pc *sorted = arena_array(scratch, count, sizeof(*sorted));
+	uint32_t          *ends = arena_array(scratch, s->object_count + 1, sizeof(*ends)), sum = 0;
+	struct idmap       seen;
+	size_t             n = 0;
+
+	if (!all || !sorted || !ends)
+		return NULL;
+	idmap_init(&seen, scratch->budget);
+	for (size_t i = 0; i < count; i++) {
+		int                 m = symbols_mapping_find(s, pcs[i]);
+		struct symbol_frame frame;
+
+		if (m < 0 || frames_kept(s, &s->mappings[m], pcs[i], &frame, 1))
+			continue;
+		if (resolver_find(&s->resolver, pcs[i]) || idmap_get(&seen, pcs[i]) ||
+		    idmap_put(&seen, pcs[i], 1) < 0 || !locate(s, &s->mappings[m], pcs[i], &all[n].vaddr))
+			continue;
+		all[n].pc = pcs[i];
+		all[n].object = (uint32_t)(s->mappings[m].object - s->objects);
+		ends[all[n++].object]++;
+	}
+	idmap_release(&seen);
+	for (size_t i = 0; i < s->object_count; i++) {
+		uint32_t here = ends[i];
+
+		ends[i] = sum;
+		sum += here;
+	}
+	for (size_t i = 0; i < n; i++)
+		sorted[ends[all[i].object]++] = all[i];
+	*ret_ends = ends;
+	return sorted;
+}
+
+void
+symbols_resolve(struct symbols *s, const uintptr_t *pcs, size_t count)
+{
+	struct arena       scratch;
+	struct resolve_pc *sorted;
+	uint32_t          *ends, start = 0;
+	int                r;
+
+	s->lines = true;
+	arena_init(&scratch, &s->budget);
+	sorted = sort_out(s, &scratch, pcs, count, &ends);
+	for (size_t i = 0; sorted && i < s->object_count; i++) {
+		if (ends[i] > start) {
+			r = resolver_read(&s->resolver, &s->objects[i], sorted + start, ends[i] - start);
+			/* Broken in parts, or over the limit; not: without any. */
+			s->unlined += r < 0 && r != -ENOENT;
+			s->objects[i].partly |= r < 0 && r != -ENOENT;
+		}
+		start = ends[i];
+	}
+	arena_release(&scratch);
+}
+
+void
+symbols_keep_mangled(struct symbols *s)
+{
+	s->mangled = true;
+	/* Others are to keep readable names. */
+	kept_close(s->kept);
+	s->kept = NULL;
+}
+
+unsigned
+symbols_unlined(const struct symbols *s)
+{
+	return s->unlined;
+}
+
+unsigned
+symbols_unread(const struct symbols *s)
+{
+	return s->unread;
+}
+
+size_t
+symbols_bytes(const struct symbols *s)
+{
+	return s->budget.used;
+}

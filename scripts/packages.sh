@@ -1,0 +1,66 @@
+# packages.sh - sourced by scripts/demo and scripts/test: puts missing Debian
+# packages in place and says which.  Nothing is asked of a machine that has all.
+
+# need_packages PACKAGE...: installs the ones dpkg does not know as installed.
+need_packages() {
+	np_missing=
+	for np_package; do
+		case $(dpkg-query -W -f '${db:Status-Status}' "$np_package" 2>/dev/null) in
+		installed) ;;
+		*) np_missing="$np_missing $np_package" ;;
+		esac
+	done
+	[ -n "$np_missing" ] || return 0
+	if ! command -v apt-get >/dev/null; then
+		echo "$0: these packages are missing and apt-get is not here to install them:$np_missing" >&2
+		return 1
+	fi
+	np_sudo=
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo >/dev/null || {
+			echo "$0: run as root, or install as root first: apt-get install$np_missing" >&2
+			return 1
+		}
+		np_sudo=sudo
+	fi
+	echo "== installing with apt-get:$np_missing"
+	$np_sudo apt-get update -qq
+	# shellcheck disable=SC2086
+	$np_sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $np_missing |
+		sed -n 's/^\(Setting up\|Unpacking\) \([^ ]*\).*/   \1 \2/p'
+	for np_package in $np_missing; do
+		[ "$(dpkg-query -W -f '${db:Status-Status}' "$np_package" 2>/dev/null)" = installed ] || {
+			echo "$0: apt-get could not install $np_package; try: apt-get install$np_missing" >&2
+			return 1
+		}
+	done
+}
+
+# What building takes, from a git checkout.
+build_packages="gcc g++ make autoconf automake libtool gnulib pkg-config protobuf-c-compiler
+	libprotobuf-c-dev libevent-dev zlib1g-dev libunwind-dev libyaml-dev liblzma-dev git ca-certificates"
+
+# configured_build SOURCE BUILD [CONFIGURE-ARGUMENT...]: autogen, configure and
+# make, each only where it is not done already.
+configured_build() {
+	cb_source=$1 cb_build=$2
+	shift 2
+	if [ ! -x "$cb_source/configure" ] || [ "$cb_source/autogen.sh" -nt "$cb_source/configure" ]; then
+		echo "== autogen.sh (imports gnulib, makes ./configure)"
+		(cd "$cb_source" && ./autogen.sh >autogen.log 2>&1) || {
+			tail -n 30 "$cb_source/autogen.log" >&2
+			return 1
+		}
+		rm -f "$cb_source/autogen.log"
+	fi
+	if [ ! -e "$cb_build/Makefile" ]; then
+		echo "== configure in $cb_build"
+		mkdir -p "$cb_build"
+		(cd "$cb_build" && "$cb_source/configure" -q "$@" >configure.out 2>&1) || {
+			tail -n 30 "$cb_build/configure.out" >&2
+			return 1
+		}
+	fi
+	echo "== make in $cb_build"
+	make -s -C "$cb_build" -j "$(nproc)" all
+}

@@ -1,0 +1,38 @@
+# tests of base
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_own_thread
+TESTS += tests/test_own_thread
+tests_test_own_thread_SOURCES = tests/test_own_thread.c
+tests_test_own_thread_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_own_thread_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/test_utc
+TESTS += tests/test_utc
+tests_test_utc_SOURCES = tests/test_utc.c
+tests_test_utc_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_utc_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/test_own_fd
+TESTS += tests/test_own_fd
+tests_test_own_fd_SOURCES = tests/test_own_fd.c
+tests_test_own_fd_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_own_fd_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/test_address
+TESTS += tests/test_address
+tests_test_address_SOURCES = tests/test_address.c
+tests_test_address_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_address_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/test_listen
+TESTS += tests/test_listen
+tests_test_listen_SOURCES = tests/test_listen.c
+tests_test_listen_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_listen_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/test_httpd_base
+TESTS += tests/test_httpd_base
+tests_test_httpd_base_SOURCES = tests/test_httpd_base.c
+tests_test_httpd_base_CPPFLAGS = $(INC_BASE) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_test_httpd_base_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+endif

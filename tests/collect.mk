@@ -1,0 +1,116 @@
+# tests of collect
+if HAVE_CMOCKA
+CPU_TESTS = tests/test_cpu tests/test_cpu_guest tests/test_cpu_ring tests/test_cpu_threads
+check_PROGRAMS += $(CPU_TESTS)
+TESTS += $(CPU_TESTS)
+CPU_LIBS = profiler/collect/libcollect.la $(STACKS_LIBS)
+CPU_CPPFLAGS = $(INC_COLLECT) $(CMOCKA_CFLAGS)
+
+tests_test_cpu_SOURCES = tests/test_cpu.c tests/cpu_burn.h
+tests_test_cpu_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_cpu_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
+tests_test_cpu_LDADD = $(CPU_LIBS)
+tests_test_cpu_guest_SOURCES = tests/test_cpu_guest.c tests/cpu_burn.h
+tests_test_cpu_guest_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_cpu_guest_LDADD = $(CPU_LIBS)
+tests_test_cpu_ring_SOURCES = tests/test_cpu_ring.c
+tests_test_cpu_ring_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_cpu_ring_LDADD = $(CPU_LIBS)
+tests_test_cpu_threads_SOURCES = tests/test_cpu_threads.c tests/cpu_burn.h
+tests_test_cpu_threads_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_cpu_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
+tests_test_cpu_threads_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
+endif
+
+# Threads: the same program with and without frame pointers.
+check_PROGRAMS += tests/threads_blocked tests/threads_blocked_fp
+THREADS_CC = -O2 -fno-optimize-sibling-calls
+tests_threads_blocked_SOURCES = tests/threads_blocked.c
+tests_threads_blocked_CPPFLAGS = $(INC_COLLECT)
+tests_threads_blocked_CFLAGS = $(AM_CFLAGS) $(THREADS_CC) -fomit-frame-pointer
+tests_threads_blocked_LDADD = profiler/collect/libcollect.la profiler/stacks/libstacks.la libcomponent/base/libbase.la
+tests_threads_blocked_fp_SOURCES = tests/threads_blocked.c
+tests_threads_blocked_fp_CPPFLAGS = $(INC_COLLECT)
+tests_threads_blocked_fp_CFLAGS = $(AM_CFLAGS) $(THREADS_CC) -fno-omit-frame-pointer
+tests_threads_blocked_fp_LDADD = $(tests_threads_blocked_LDADD)
+dist_check_SCRIPTS += tests/threads.t
+TESTS += tests/threads.t
+
+# The heap: units, then programs with the hooks linked in.
+if HAVE_CMOCKA
+HEAP_UNITS = tests/test_custom tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
+HEAP_HOOKED = tests/test_heap tests/test_heap_address_set tests/test_heap_guest tests/test_heap_guest_address_set \
+	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_waits
+check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
+TESTS += $(HEAP_UNITS) $(HEAP_HOOKED)
+HEAP_CPP = $(INC_COLLECT) $(CMOCKA_CFLAGS)
+HEAP_LINK = $(AM_LDFLAGS) -Wl,-u,component_hooks
+HEAP_HOOKS = profiler/collect/libcomponent_hooks_nonshared.a
+HEAP_LIBS = profiler/collect/libcollect.la $(STACKS_LIBS)
+# So that a call site has a frame of its own, and its function's name.
+HEAP_CC = $(AM_CFLAGS) -fno-optimize-sibling-calls -fno-builtin -U_FORTIFY_SOURCE
+
+tests_test_sites_SOURCES = tests/test_sites.c
+tests_test_sites_CPPFLAGS = $(HEAP_CPP)
+tests_test_sites_LDADD = $(HEAP_LIBS)
+tests_test_heap_rate_SOURCES = tests/test_heap_rate.c
+tests_test_heap_rate_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_rate_LDADD = $(HEAP_LIBS) -lm
+tests_test_heap_range_SOURCES = tests/test_heap_range.c
+tests_test_heap_range_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_range_LDADD = $(HEAP_LIBS)
+tests_test_heap_set_SOURCES = tests/test_heap_set.c
+tests_test_heap_set_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_set_LDADD = $(HEAP_LIBS)
+tests_test_heap_SOURCES = tests/test_heap.c tests/heap_hooked.h
+tests_test_heap_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_CFLAGS = $(HEAP_CC)
+tests_test_heap_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
+tests_test_heap_guest_SOURCES = tests/test_heap_guest.c tests/heap_hooked.h
+tests_test_heap_guest_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_guest_CFLAGS = $(HEAP_CC)
+tests_test_heap_guest_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_guest_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_heap_address_set_SOURCES = tests/test_heap.c tests/heap_hooked.h
+tests_test_heap_address_set_CPPFLAGS = $(HEAP_CPP) -DFORCE_SET
+tests_test_heap_address_set_CFLAGS = $(HEAP_CC)
+tests_test_heap_address_set_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
+tests_test_heap_guest_address_set_SOURCES = tests/test_heap_guest.c tests/heap_hooked.h
+tests_test_heap_guest_address_set_CPPFLAGS = $(HEAP_CPP) -DFORCE_SET
+tests_test_heap_guest_address_set_CFLAGS = $(HEAP_CC)
+tests_test_heap_guest_address_set_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_guest_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_heap_truth_SOURCES = tests/test_heap_truth.c tests/heap_hooked.h
+tests_test_heap_truth_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_truth_CFLAGS = $(HEAP_CC)
+tests_test_heap_truth_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_truth_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
+tests_test_heap_truth_address_set_SOURCES = tests/test_heap_truth.c tests/heap_hooked.h
+tests_test_heap_truth_address_set_CPPFLAGS = $(HEAP_CPP) -DFORCE_SET
+tests_test_heap_truth_address_set_CFLAGS = $(HEAP_CC)
+tests_test_heap_truth_address_set_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_truth_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
+tests_test_custom_SOURCES = tests/test_custom.c
+tests_test_custom_CPPFLAGS = $(HEAP_CPP)
+tests_test_custom_LDADD = $(HEAP_LIBS)
+tests_test_waits_SOURCES = tests/test_waits.c
+tests_test_waits_CPPFLAGS = $(HEAP_CPP)
+tests_test_waits_CFLAGS = $(HEAP_CC)
+tests_test_waits_LDFLAGS = $(HEAP_LINK)
+tests_test_waits_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_hooks_threads_SOURCES = tests/test_hooks_threads.c
+tests_test_hooks_threads_CPPFLAGS = $(HEAP_CPP)
+tests_test_hooks_threads_CFLAGS = $(HEAP_CC)
+tests_test_hooks_threads_LDFLAGS = $(HEAP_LINK)
+tests_test_hooks_threads_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+endif
+
+# Interposition: the script builds programs and libraries of its own against ours.
+TESTS += tests/hooks.t tests/hooks_cost.t tests/heap_guest.t tests/preload.t tests/stress.t tests/confined.t
+dist_check_SCRIPTS += tests/hooks.t tests/hooks_cost.t tests/heap_guest.t tests/preload.t tests/stress.t tests/confined.t
+EXTRA_DIST += tests/confined.c tests/hooked.py tests/heap_load.c tests/hooks_calls.c tests/hooks_caller.c tests/hooks_cost.c tests/hooks_host.c \
+	tests/hooks_index.c tests/hooks_jemalloc.c tests/hooks_locks.cc tests/hooks_own_malloc.c tests/hooks_throws.cc \
+	tests/stress.c tests/stress.h tests/stress_blocks.c tests/stress_children.c tests/stress_plugin.c tests/stress_signals.c \
+	tests/stress_threads.c tests/stress_throw.cc tests/tsan.supp

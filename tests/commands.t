@@ -1,0 +1,462 @@
+#!/usr/bin/env python3
+"""What the documents tell people to paste, run as it stands there.
+
+paste() takes a line that must be in a shell block of README.md or docs/, puts this
+machine's port, seconds and paths into it, and nothing else, and gives it to a shell.
+The daemon is backend-controller, working on a tree that scripts/demo-input keeps
+changing, with cluster-agent beside it.  The last test asks whether any line of the
+documents was left out; those that cannot run here are named in NOT_RUN with the
+reason, or with the test that runs them.
+"""
+import atexit
+import gzip
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import *  # noqa: E402,F403
+from documents import shell_lines  # noqa: E402
+
+SECONDS = 2
+HOT = re.compile(r"\b(gitops_\w+|application_reconcile)\b")  # functions of backend-controller
+INSTALLED = "/usr/local/bin/backend-controller"
+# Lines that no test can run, and lines that others run.
+NOT_RUN = {
+    "scripts/demo --seconds 20": "installs packages; it is what CI runs before anything else",
+    "scripts/test": "is what runs this",
+    "scripts/bench": "installs packages and takes a quarter of an hour; tests/bench.t tests its parts",
+    "kubectl port-forward deployment/backend-controller 6060": "needs a cluster",
+    "ssh -L 6060:localhost:6060 host": "needs another host",
+    "go tool pprof -http=localhost:8000 'http://localhost:6060/debug/pprof/profile?seconds=5'": "opens a browser",
+    "cc -g hello.c -o hello $(pkg-config --cflags --libs libcomponent)": "tests/docs.t",
+    "./hello --enable-pprof --every=10us --log-file=/dev/null &": "tests/docs.t",
+    "kill $!": "tests/docs.t",
+    "backend-controller --enable-pprof": "tests/docs.t",
+    "backend-controller --enable-pprof --profiling-bind-address=127.0.0.1:6060": "tests/docs.t",
+    "PPROF_BIND_ADDRESS=:6060 backend-controller": "tests/docs.t",
+    "ENABLE_PROFILING=true backend-controller": "tests/docs.t",
+    "LD_PRELOAD=/usr/local/lib/libcomponent-preload.so COMPONENT_ENABLE_PPROF=true program": "tests/docs.t",
+    "mkdir -p /tmp/try/applications/dev /tmp/try/sources/shop && echo hello > /tmp/try/sources/shop/index": "tests/docs.t",
+    r"printf 'name: shop\nsource: shop\ntarget: dev/shop\nprune: true\ninterval: 30s\n' "
+    "> /tmp/try/applications/dev/shop.yaml": "tests/docs.t",
+    "backend-controller --root=/tmp/try & cluster-agent --root=/tmp/try & "
+    "appstudio-controller --root=/tmp/try --soak-time=10s &": "tests/docs.t",
+    "./autogen.sh": "makes this build's configure; tests/dist.t goes on from the tarball",
+    "mkdir build && cd build": "tests/dist.t",
+    "../configure": "tests/dist.t",
+    "make && make check": "is what runs this",
+    "sudo make install": "tests/dist.t",
+}
+home = tempfile.mkdtemp(prefix="component-commands-")
+os.mkdir(os.path.join(home, "another"))
+atexit.register(shutil.rmtree, home, True)
+pasted = set()
+shared = {}
+
+
+def binary(name):
+    """The program itself: pprof cannot read libtool's wrapper script."""
+    real = os.path.join(BUILD, "examples", ".libs", name)
+    return real if os.path.exists(real) else os.path.join(BUILD, "examples", name)
+
+
+def environment(folder=home):
+    env = {k: v for k, v in os.environ.items() if "proxy" not in k.lower() and not k.startswith("PPROF_")}
+    env.update(PATH=env.get("PATH", "/usr/bin:/bin") + ":/usr/local/go/bin", LC_ALL="C")
+    if "go" not in shared:  # its caches: newer ones build pprof when it is first asked for
+        names = ("GOCACHE", "GOPATH")
+        r = run("go", "env", *names, env=env) if shutil.which("go", path=env["PATH"]) else None
+        shared["go"] = dict(zip(names, r.stdout.splitlines())) if r else {}
+    return {**env, **shared["go"], "HOME": folder}
+
+
+def need_go(*programs):
+    for name in ("go",) + programs:
+        if not shutil.which(name, path=environment()["PATH"]):
+            raise Skip("no %s on this machine" % name)
+
+
+def start_once(name, *argv):
+    if name not in shared:
+        d = Daemon(["examples/" + name, "--root=" + os.path.join(home, "root"), "--enable-pprof",
+                    "--heap-profile-rate=4KiB", *argv])
+        atexit.register(d.end)
+        shared[name] = d
+    return shared[name]
+
+
+def backend():
+    """backend-controller under load."""
+    if "input" not in shared:
+        root = os.path.join(home, "root")
+        p = subprocess.Popen([sys.executable, os.path.join(SRC, "scripts/demo-input"), root, "--size=4096", "--rate=40"],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        atexit.register(p.wait)
+        atexit.register(p.terminate)
+        contains(p.stdout.readline(), " files in ")
+        shared["input"] = p
+        # What it reads first of all is allocated with sampling on.
+        start_once("cluster-agent", "--resync-period=1s")
+        start_once("backend-controller", "--concurrent-syncs=2", "--resync-period=100ms",
+                   "--profiling-token-file=", "--debug-socket-path=" + os.path.join(home, "x.sock"))
+    return start_once("backend-controller")
+
+
+def paste(line, d=None, swap=(), stdin="", folder=home):
+    """Runs a line of the documents in the home directory, or another one that is taken for it."""
+    need(line in [text for _, text in shell_lines()], "no document tells people to paste: " + line)
+    if "go" in line.split():
+        need_go("dot" if "pdf" in line else "go")
+    pasted.add(line)
+    d = d or backend()
+    for old, new in [("localhost:6060", "localhost:%d" % d.port), ("seconds=5", "seconds=%d" % SECONDS),
+                     (INSTALLED, binary("backend-controller")), *swap]:
+        line = line.replace(old, new)
+    r = run("sh", "-c", line, cwd=folder, env=environment(folder), input=stdin, stdin=None, timeout=180)
+    equal(r.returncode, 0, "%s\n%s%s" % (line, r.stdout[-2000:], r.stderr[-2000:]))
+    return r
+
+
+def file_of(name):
+    with open(os.path.join(home, name), "rb") as f:
+        return f.read()
+
+
+def is_pdf(name):
+    data = file_of(name)
+    need(data.startswith(b"%PDF"), "%s begins with %r" % (name, data[:40]))
+    need(len(data) > 2000, "%s has %d bytes" % (name, len(data)))
+
+
+def fetched(r, path, folder=home):
+    """pprof has said where it took the profile from, and where it keeps it; returns that, and what else it said."""
+    lines = r.stderr.splitlines()
+    equal(lines[0], "Fetching profile over HTTP from http://localhost:%d%s" % (backend().port, path))
+    need(lines[1].startswith("Saved profile in %s/pprof/pprof.backend-controller." % folder), lines[1])
+    return lines[1].split(" ", 3)[3], lines[2:]
+
+
+def is_greeting(lines):
+    """What pprof says before it asks for commands: facts about the profile, and no complaint."""
+    equal(lines[0], "File: backend-controller")
+    equal(lines[-1], 'Entering interactive mode (type "help" for commands, "o" for options)')
+    for line in lines[1:-1]:
+        need(re.match(r"[A-Za-z ]+: \S", line), line)
+        need(not re.search(r"fail|warn|error|not available|incomplete|cannot|could not", line, re.I), line)
+
+
+# README.md
+
+@test
+def curl_verbose_writes_a_heap_profile():
+    r = paste("curl -Sk -v http://localhost:6060/debug/pprof/heap > heap.out")
+    contains(r.stderr, "< HTTP/1.1 200 OK")
+    contains(r.stderr, "< Content-Type: application/octet-stream")
+    need(gzip.decompress(file_of("heap.out")), "an empty profile")
+
+
+@test
+def an_interactive_pprof_opens_the_heap_file():
+    paste("curl -Sk -v http://localhost:6060/debug/pprof/heap > heap.out")
+    r = paste("go tool pprof heap.out", stdin="top\ntop -cum\nquit\n")
+    is_greeting(r.stderr.splitlines())
+    contains(r.stderr, "Type: inuse_space")
+    need(HOT.search(r.stdout), "no function of the controller in:\n" + r.stdout)
+
+
+@test
+def a_cpu_profile_from_curl_shows_the_controllers_own_functions_by_name():
+    paste("curl 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
+    r = paste("go tool pprof -top cpu.pprof")
+    equal(r.stderr, "")
+    contains(r.stdout, "Type: cpu")
+    need(HOT.search(r.stdout), "no function of the controller in:\n" + r.stdout)
+    need(not re.search(r"\s0x[0-9a-f]+$", r.stdout, re.M), "a function without a name:\n" + r.stdout)
+
+
+@test
+def the_pdf_of_a_cpu_profile_from_the_url_is_a_pdf():
+    r = paste("go tool pprof --pdf /usr/local/bin/backend-controller 'http://localhost:6060/debug/pprof/profile?seconds=5'"
+              " > profile.pdf")
+    is_pdf("profile.pdf")
+    equal(fetched(r, "/debug/pprof/profile?seconds=%d" % SECONDS)[1], [])
+
+
+@test
+def the_pdf_of_a_heap_profile_from_the_url_is_a_pdf():
+    r = paste("go tool pprof --pdf /usr/local/bin/backend-controller http://localhost:6060/debug/pprof/heap > heap.pdf")
+    is_pdf("heap.pdf")
+    equal(fetched(r, "/debug/pprof/heap")[1], [])
+
+
+@test
+def locks_are_looked_at_once_their_rates_are_set():
+    d = backend()
+    try:
+        r = paste("curl -d mutex-profile-fraction=1 -d block-profile-rate=10us http://localhost:6060/debug/pprof/rates")
+        contains(r.stdout, "mutex-profile-fraction")
+        poll(lambda: not d.get("/debug/pprof/block?debug=1").text.endswith("=0\n"), "waits")
+        contains(paste("go tool pprof -top http://localhost:6060/debug/pprof/mutex").stdout, "Type: delay")
+        text = paste("curl 'http://localhost:6060/debug/pprof/block?debug=1'").stdout
+        need(re.match(r"--- contention:\ncycles/second=\d+\n(\d+ \d+ @ 0x)", text), text[:300])
+    finally:
+        d.get("/debug/pprof/rates", method="POST", body="mutex-profile-fraction=0&block-profile-rate=0")
+
+
+@test
+def curl_alone_shows_what_is_hot():
+    lines = paste("curl 'http://localhost:6060/debug/pprof/profile?seconds=5&format=top'").stdout.splitlines()
+    need(re.match(r"profile: cpu, total \S+s, duration \S+s$", lines[0]), lines[0])
+    equal(lines[1].split(), ["flat", "flat%", "cum", "cum%", "function"])
+    need(any(HOT.search(line) for line in lines[2:]), "\n".join(lines))
+    for kind in "heap", "allocs":
+        text = paste("curl 'http://localhost:6060/debug/pprof/%s?format=top'" % kind).stdout
+        equal(text.splitlines()[1].split(), ["flat", "flat%", "cum", "cum%", "function"])
+        need(HOT.search(text), text)
+
+
+@test
+def the_heap_is_there_in_gos_text_form():
+    text = paste("curl 'http://localhost:6060/debug/pprof/heap?debug=1'").stdout
+    need(re.match(r"heap profile: \d+: \d+ \[\d+: \d+\] @ heap/\d+\n", text), text[:200])
+    need(re.search(r"^\d+: \d+ \[\d+: \d+\] @( 0x[0-9a-f]+)+$", text, re.M), text[:2000])
+    need(re.search(r"^#\t0x[0-9a-f]+\t(gitops_\w+|application_reconcile)\+0x[0-9a-f]+\t", text, re.M), text[:2000])
+
+
+# docs/profiling.md
+
+@test
+def pprof_from_the_url_says_its_two_usual_lines_and_nothing_else():
+    r = paste("go tool pprof -top 'http://localhost:6060/debug/pprof/profile?seconds=5'")
+    equal(fetched(r, "/debug/pprof/profile?seconds=%d" % SECONDS)[1], [])
+    need(HOT.search(r.stdout), r.stdout)
+
+
+@test
+def an_interactive_pprof_takes_a_cpu_profile_from_the_url():
+    r = paste("go tool pprof 'http://localhost:6060/debug/pprof/profile?seconds=5'", stdin="top\npeek gitops_\nquit\n")
+    is_greeting(fetched(r, "/debug/pprof/profile?seconds=%d" % SECONDS)[1])
+    need(HOT.search(r.stdout), r.stdout)
+
+
+@test
+def what_an_interactive_pprof_saved_can_be_drawn_by_another_value():
+    other = os.path.join(home, "other")  # where pprof has kept nothing yet, so that it begins at 001
+    os.mkdir(other)
+    saved = "pprof/pprof.backend-controller.alloc_objects.alloc_space.inuse_objects.inuse_space.001.pb.gz"
+    r = paste("go tool pprof http://localhost:6060/debug/pprof/heap", stdin="top\nquit\n", folder=other)
+    path, greeting = fetched(r, "/debug/pprof/heap", other)
+    equal(path, os.path.join(other, saved))
+    is_greeting(greeting)
+    r = paste("go tool pprof -alloc_objects --pdf ~/%s > allocations.pdf" % saved, folder=other)
+    equal(r.stderr, "")
+    is_pdf("other/allocations.pdf")
+
+
+@test
+def the_source_of_a_function_is_shown_with_its_costs_and_callers():
+    # The function that compares files: where this controller spends most of its time.
+    paste("curl -s 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
+    r = paste("go tool pprof -list gitops_hash_block cpu.pprof")
+    equal(r.stderr, "")
+    need(re.search(r"^ROUTINE =+ gitops_hash_block in /.*/examples/gitops/sha256\.c$", r.stdout, re.M), r.stdout)
+    need(re.search(r"^ +\d+m?s +\d+m?s +\d+:\t.*", r.stdout, re.M), "no line with costs:\n" + r.stdout)
+    contains(r.stdout, "rotate(")
+    r = paste("go tool pprof -peek gitops_hash_block cpu.pprof")
+    equal(r.stderr, "")
+    need(re.search(r"\|   gitops_\w+", r.stdout), "no caller:\n" + r.stdout)
+
+
+@test
+def the_difference_of_two_heap_profiles_is_what_has_grown():
+    paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
+    paste("curl -s http://localhost:6060/debug/pprof/heap > later.out")
+    r = paste("go tool pprof -top -base heap.out later.out")
+    equal(r.stderr, "")
+    contains(r.stdout, "Type: inuse_space")
+    r = paste("go tool pprof -top -base heap.out later.out", swap=[("later.out", "heap.out")])
+    contains(r.stdout, "accounting for 0, 0% of 0 total")
+
+
+@test
+def every_sample_type_of_the_heap_can_be_chosen():
+    paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
+    line = "go tool pprof -top -sample_index=alloc_space heap.out"
+    for index in "alloc_space", "alloc_objects", "inuse_objects", "inuse_space":
+        r = paste(line, swap=[("alloc_space", index)])
+        equal(r.stderr, "")
+        contains(r.stdout, "Type: " + index)
+        need(HOT.search(r.stdout), r.stdout)
+
+
+@test
+def comments_say_how_the_profile_was_made():
+    paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
+    need(paste("go tool pprof -comments heap.out").stdout.strip(), "no comments")
+
+
+@test
+def the_command_line_can_be_read():
+    lines = paste("curl -s http://localhost:6060/debug/pprof/cmdline | tr '\\0' '\\n'").stdout.splitlines()
+    contains(lines[0], "backend-controller")
+    contains(lines, "--enable-pprof")
+
+
+@test
+def the_index_without_its_slash_redirects_to_the_index():
+    text = paste("curl -L http://localhost:6060/debug/pprof").stdout
+    for kind in "allocs", "cmdline", "heap", "profile":
+        contains(text, "<a href='%s?debug=1'>%s</a>" % (kind, kind))
+    r = run("curl", "-si", "http://localhost:%d/debug/pprof" % backend().port, env=environment())
+    contains(r.stdout, "HTTP/1.1 301 Moved Permanently")
+    contains(r.stdout, "Location: /debug/pprof/\n")
+
+
+@test
+def a_daemon_with_a_token_is_read_by_those_who_know_it():
+    token = os.path.join(home, "token")
+    with open(token, "w") as f:
+        os.fchmod(f.fileno(), 0o600)
+        f.write("secret-of-this-test\n")
+    swap = [("/etc/backend-controller.token", token)]
+    with daemon("examples/backend-controller", "--root=" + os.path.join(home, "another"), "--enable-pprof",
+                "--profiling-token-file=" + token) as d:
+        equal(d.get("/debug/pprof/heap").status, 401)
+        paste('curl -H "Authorization: Bearer $(cat /etc/backend-controller.token)" http://localhost:6060/debug/pprof/heap'
+              ' > heap.out', d, swap)
+        equal(file_of("heap.out")[:2], b"\x1f\x8b")
+        line = 'go tool pprof "http://localhost:6060/debug/pprof/heap?token=$(cat /etc/backend-controller.token)"'
+        contains(paste(line, d, swap, stdin="top\nquit\n").stderr, "Type: inuse_space")
+
+
+@test
+def the_debug_socket_is_read_by_curl():
+    backend()
+    paste("curl --unix-socket /run/x.sock http://localhost/debug/pprof/heap > heap.out",
+          swap=[("/run/x.sock", os.path.join(home, "x.sock"))])
+    equal(file_of("heap.out")[:2], b"\x1f\x8b")
+
+
+# One after another, and all at once
+
+@test
+def two_hundred_heap_profiles_leave_no_descriptor_no_thread_and_no_memory_behind():
+    d = backend()
+    root = os.path.join(home, "root")
+    url = "http://localhost:%d/debug/pprof/heap" % d.port
+
+    def rounds(n):
+        r = run("sh", "-c", "for i in $(seq %d); do curl -s %s | wc -c; done" % (n, shlex.quote(url)), env=environment(),
+                timeout=600)  # each in processes of its own; a busy machine takes half a second for one
+        equal((r.returncode, r.stderr), (0, ""))
+        sizes = [int(line) for line in r.stdout.split()]
+        need(len(sizes) == n and min(sizes) > 100, sizes)
+
+    def ours():
+        """What is open but the controller's own files, which come and go."""
+        return sorted(re.sub(r"\[\d+\]", "", to) for to in descriptors(d.pid).values() if not to.startswith(root))
+
+    def settle(fn, want, what):
+        try:
+            poll(lambda: len(fn()) <= len(want), what)
+        except AssertionError:
+            equal(fn(), want, what)
+    rounds(50)  # the first ones read symbols and make arenas
+    poll(lambda: "component-job" not in threads(d.pid).values(), "the last job to end")
+    open_before, threads_before, rss_before = ours(), sorted(threads(d.pid).values()), rss(d.pid)
+    rounds(200)
+    settle(ours, open_before, "descriptors")
+    settle(lambda: sorted(threads(d.pid).values()), threads_before, "threads")
+    grown = rss(d.pid) - rss_before
+    need(grown < 4 << 20, "resident memory grew by %d KiB" % (grown >> 10))
+
+
+@test
+def a_window_of_two_hours_starts_lets_others_run_and_is_freed_when_curl_is_killed():
+    d = backend()
+    windows = lambda: list(threads(d.pid).values()).count("component-job")  # noqa: E731
+    poll(lambda: windows() == 0, "no window open")
+    seen = d.output().count("profile finished")
+    out = open(os.path.join(home, "never.pprof"), "wb")
+    url = "http://localhost:%d/debug/pprof/profile?seconds=" % d.port
+    p = subprocess.Popen(["curl", "-sS", url + "7200"], stdout=out, env=environment())
+    try:
+        poll(lambda: windows() == 1, "the window")
+        begin = time.monotonic()
+        r = run("curl", "-sS", "-o", "second.pprof", url + "1", cwd=home, env=environment())
+        equal((r.returncode, r.stderr), (0, ""))
+        need(0.9 < time.monotonic() - begin < 15, "took %.1f s" % (time.monotonic() - begin))
+        need(HOT.search(gzip.decompress(file_of("second.pprof")).decode("latin-1")), "the second window is not whole")
+        equal((p.poll(), windows()), (None, 1), "the first one goes on")
+    finally:
+        p.kill()
+        p.wait()
+        out.close()
+    poll(lambda: windows() == 0, "the window to be freed", 5)
+    poll(lambda: d.output().count("profile finished") == seen + 2, "a line for each window", 5)
+    equal(file_of("never.pprof"), b"")
+    equal(d.get("/debug/pprof/profile?seconds=1").status, 200)
+
+
+@test
+def while_the_daemons_own_loop_hangs_the_index_and_cmdline_answer_within_100_ms():
+    with daemon("tests/blocked", "--enable-pprof", env={"BLOCK_MS": "10000"}) as d:
+        d.wait_log("loop blocked")
+        for path in "/debug/pprof/", "/debug/pprof/cmdline":
+            took = []
+            for _ in range(20):
+                begin = time.monotonic()
+                equal(d.get(path).status, 200)
+                took.append(time.monotonic() - begin)
+            need(sorted(took)[10] < 0.1, "%s: %r" % (path, took))
+        need("loop goes on" not in d.output(), "the loop did not hang long enough to show anything")
+        # A CPU window, too; then the second signal ends what hangs.
+        equal(d.get("/debug/pprof/profile?seconds=1").status, 200)
+        need("loop goes on" not in d.output(), "the loop did not hang long enough to show anything")
+        d.signal(signal.SIGTERM)
+        d.wait_log("stopping")
+        d.signal(signal.SIGTERM)
+        equal(d.wait(5), 1)
+
+
+# Signals, as README.md says
+
+@test
+def usr1_switches_off_and_on_again_and_hup_reads_the_configuration():
+    config = os.path.join(home, "config.yaml")
+    with open(config, "w") as f:
+        f.write("profiling:\n  enabled: true\nlogging-format: text\n")
+    with daemon("examples/backend-controller", "--root=" + os.path.join(home, "another"), "--config=" + config) as d:
+        def answers():
+            try:
+                return d.get("/debug/pprof/").status == 200
+            except OSError:
+                return False
+        run("sh", "-c", "kill -USR1 %d" % d.pid)
+        poll(lambda: not answers(), "profiling off")
+        run("sh", "-c", "kill -USR1 %d" % d.pid)
+        d.wait_port()
+        poll(lambda: d.wait_port() or answers(), "profiling on again")
+        with open(config, "w") as f:
+            f.write("profiling:\n  enabled: true\nlogging-format: json\n")
+        run("sh", "-c", "kill -HUP %d" % d.pid)
+        d.wait_log('"msg":')
+        equal(d.stop(), 0)
+
+
+@test
+def no_line_of_the_documents_is_left_out():
+    if len(sys.argv) > 1:
+        raise Skip("only some tests were asked for")
+    if not shutil.which("go", path=environment()["PATH"]) or not shutil.which("dot"):
+        raise Skip("go and dot did not run")
+    lines = {text for _, text in shell_lines()}
+    equal(sorted(lines - pasted - set(NOT_RUN)), [], "in the documents, but not run")
+    equal(sorted(set(NOT_RUN) - lines), [], "said not to run, but not in the documents")
+
+
+main()

@@ -1,0 +1,155 @@
+/*
+ * confined.c - a daemon that takes something away from itself, before or after its
+ * profiler starts: tests/confined.t.
+ *
+ *     confined docker|strict|chroot|no-proc|setuid before|after
+ *
+ * Prints "url URL", then works until its stdin ends, and then "fine".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <component/profiler.h>
+
+#define NOBODY 65534
+
+static atomic_bool stop;
+
+static void *
+burn_and_allocate(void *arg)
+{
+	volatile unsigned spin = 0;
+	char             *kept[64] = { NULL };
+
+	for (unsigned n = 0; !atomic_load(&stop); n++) {
+		for (unsigned i = 0; i < 20000; i++)
+			spin += i;
+		free(kept[n % 64]);
+		kept[n % 64] = malloc(4096 + n % 4096);
+		if (kept[n % 64])
+			memset(kept[n % 64], (int)n, 4096);
+	}
+	for (int i = 0; i < 64; i++)
+		free(kept[i]);
+	return arg;
+}
+
+static void
+fail(const char *what)
+{
+	printf("cannot %s: %s\n", what, strerror(errno));
+	exit(77);
+}
+
+/* ---- seccomp ---- */
+
+/* Of what Docker's default profile denies to a container without capabilities, all
+ * that a profiler may want. */
+#define DOCKER_DENIES                                                                   \
+	SYS_perf_event_open, SYS_process_vm_readv, SYS_process_vm_writev, SYS_ptrace,    \
+		SYS_kcmp, SYS_bpf, SYS_userfaultfd, SYS_unshare, SYS_setns, SYS_mount,     \
+		SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_syslog, SYS_acct,        \
+		SYS_keyctl, SYS_add_key, SYS_request_key, SYS_quotactl, SYS_personality
+
+static const int docker_denies[] = { DOCKER_DENIES };
+/* And what a tighter one leaves out, for a kernel that has never had it. */
+static const int strict_denies[] = {
+	DOCKER_DENIES, SYS_timer_create, SYS_timer_settime, SYS_timer_delete, SYS_timer_getoverrun, SYS_membarrier,
+	SYS_sched_setscheduler, SYS_sched_setparam, SYS_setpriority, SYS_mlock, SYS_mlockall, SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo, SYS_statx, SYS_fallocate, SYS_get_mempolicy, SYS_readlinkat, SYS_memfd_create,
+	SYS_sysinfo, SYS_getcpu, SYS_splice, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_openat2, SYS_close_range,
+	SYS_faccessat2, SYS_clone3,
+};
+
+static void
+filter(const int *denied, size_t count, int err)
+{
+	struct sock_filter code[200];
+	struct sock_fprog  program = { .filter = code };
+	size_t             n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < count; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)denied[i],
+			(unsigned char)(count - i), 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)err);
+	program.len = (unsigned short)n;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+		fail("filter system calls");
+}
+
+static void
+confine(const char *how)
+{
+	char empty[] = "/tmp/component-confined-XXXXXX";
+
+	if (strcmp(how, "docker") == 0) {
+		filter(docker_denies, sizeof(docker_denies) / sizeof(int), EPERM);
+	} else if (strcmp(how, "strict") == 0) {
+		filter(strict_denies, sizeof(strict_denies) / sizeof(int), ENOSYS);
+	} else if (strcmp(how, "chroot") == 0) {
+		if (!mkdtemp(empty) || chdir(empty) || rmdir(empty) || chroot("."))
+			fail("change the root");
+	} else if (strcmp(how, "no-proc") == 0) {
+		if (mount("none", "/proc", "tmpfs", 0, NULL))
+			fail("mount over /proc");
+	} else if (geteuid() == 0) {
+		if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+			fail("become another user");
+	} else if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)) { /* what becoming another user does */
+		fail("become undumpable");
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	struct component_profiler_options options = COMPONENT_PROFILER_OPTIONS_INIT;
+	struct component_error            err = COMPONENT_ERROR_INIT;
+	char                              url[600], byte;
+	pthread_t                         t[2];
+
+	if (argc < 3)
+		return 2;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	pthread_create(&t[0], NULL, burn_and_allocate, NULL);
+	if (strcmp(argv[2], "before") == 0)
+		confine(argv[1]);
+	options.address = "127.0.0.1:0";
+	if (component_profiler_start_options(&options, &err) < 0) {
+		printf("not started: %s\n", err.text);
+		return 3;
+	}
+	component_profiler_set_heap_rate(4096);
+	if (strcmp(argv[2], "before") != 0)
+		confine(argv[1]);
+	pthread_create(&t[1], NULL, burn_and_allocate, NULL);
+	component_profiler_url(url, sizeof(url));
+	printf("url %s\n", url);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	/* Off and on again, as an operator would. */
+	if (component_profiler_stop() < 0 || component_profiler_start("127.0.0.1:0") < 0 || component_profiler_stop() < 0)
+		return 4;
+	atomic_store(&stop, true);
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+	printf("fine\n");
+	return 0;
+}

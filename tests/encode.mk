@@ -1,0 +1,17 @@
+# tests of encode
+check_PROGRAMS += tests/encode_sample
+tests_encode_sample_SOURCES = tests/encode_sample.c
+tests_encode_sample_CPPFLAGS = $(INC_ENCODE)
+tests_encode_sample_LDADD = profiler/encode/libencode.la profiler/symbols/libsymbols.la \
+	profiler/stacks/libstacks.la libcomponent/base/libbase.la $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
+
+if HAVE_CMOCKA
+ENCODE_TESTS = tests/test_encode
+check_PROGRAMS += $(ENCODE_TESTS)
+TESTS += $(ENCODE_TESTS)
+tests_test_encode_SOURCES = tests/test_encode.c
+tests_test_encode_CPPFLAGS = $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS) $(CMOCKA_CFLAGS)
+tests_test_encode_LDADD = $(tests_encode_sample_LDADD) $(CMOCKA_LIBS)
+endif
+TESTS += tests/encode.t
+dist_check_SCRIPTS += tests/encode.t

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""encode.t - profiles read by other people's readers, and by a decoder of our own."""
+import gzip
+import os
+import re
+import shutil
+import sys
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import *
+
+GO = shutil.which("go") or "/usr/local/go/bin/go"
+SAMPLE = "tests/encode_sample"
+
+
+def output(form, kind, path=None):
+    r = run(SAMPLE, form, kind, text=False)
+    equal(r.returncode, 0, r.stderr)
+    if path:
+        with open(path, "wb") as f:
+            f.write(r.stdout)
+    return r.stdout
+
+
+def varint(b, i):
+    n = shift = 0
+    while True:
+        n |= (b[i] & 127) << shift
+        shift += 7
+        i += 1
+        if b[i - 1] < 128:
+            return n, i
+
+
+def fields(b):
+    """(number, value) of a message: int, or bytes for what has a length."""
+    i = 0
+    while i < len(b):
+        key, i = varint(b, i)
+        if key & 7 == 0:
+            value, i = varint(b, i)
+        elif key & 7 == 2:
+            n, i = varint(b, i)
+            need(i + n <= len(b), "a field reaches past its message")
+            value, i = b[i:i + n], i + n
+        else:
+            raise AssertionError("wire type %d" % (key & 7))
+        yield key >> 3, value
+
+
+def ints(b):
+    if isinstance(b, int):
+        return [b]
+    found, i = [], 0
+    while i < len(b):
+        n, i = varint(b, i)
+        found.append(n)
+    return found
+
+
+def signed(n):
+    return n - (1 << 64) if n >> 63 else n
+
+
+class Profile:
+    def __init__(self, raw):
+        body = gzip.decompress(raw)
+        need(raw[:3] == b"\x1f\x8b\x08" and raw[4:8] == bytes(4), "the head of a gzip member")
+        self.all = {}
+        for number, value in fields(body):
+            self.all.setdefault(number, []).append(value)
+        self.strings = [s.decode("utf-8") for s in self.all[6]]
+        self.types = [tuple(self.strings[dict(fields(t)).get(k, 0)] for k in (1, 2)) for t in self.all[1]]
+        self.mappings = [dict(fields(m)) for m in self.all.get(3, [])]
+        self.functions = [dict(fields(m)) for m in self.all.get(5, [])]
+        self.locations = []
+        for m in self.all.get(4, []):
+            location = {"lines": []}
+            for number, value in fields(m):
+                if number == 4:
+                    location["lines"].append(dict(fields(value)))
+                else:
+                    location[number] = value
+            self.locations.append(location)
+        self.samples = []
+        for m in self.all.get(2, []):
+            stack, values, labels = [], [], []
+            for number, value in fields(m):
+                if number == 1:
+                    stack += ints(value)
+                elif number == 2:
+                    values += [signed(v) for v in ints(value)]
+                else:
+                    labels.append(dict(fields(value)))
+            self.samples.append((stack, values, labels))
+
+    def stack(self, ids):
+        return [self.strings[self.functions[l[1] - 1][2]] for i in ids for l in self.locations[i - 1]["lines"]]
+
+
+def check(p):
+    equal(p.strings[0], "")
+    equal(len(set(p.strings)), len(p.strings), "no text twice")
+    for what in (p.mappings, p.functions, p.locations):
+        equal([m.get(1) for m in what], list(range(1, len(what) + 1)), "ids are dense and in order")
+    for name in (9, 12):
+        equal(len(p.all.get(name, [])), 1, "field %d stands once" % name)
+    equal(len(p.all[11]), 1)
+    for stack, values, labels in p.samples:
+        equal(len(values), len(p.types))
+        need(stack and all(1 <= i <= len(p.locations) for i in stack))
+        for l in labels:
+            equal((p.strings[l[1]], 4 in l, 2 in l), ("bytes", False, False))
+    for l in p.locations:
+        need(l["lines"] and all(1 <= x[1] <= len(p.functions) for x in l["lines"]))
+        if 2 in l:
+            m = p.mappings[l[2] - 1]
+            need(m[2] <= l[3] < m[3], "an address lies in its mapping")
+            equal(m.get(7), 1, "has_functions")
+    for f in p.functions:
+        need(p.strings[f[2]] and p.strings[f[3]], "a function has a name")
+    need(not p.mappings or "encode_sample" in p.strings[p.mappings[0][5]], "the main binary is first")
+    for m in p.mappings:
+        need(len(p.strings[m.get(6, 0)]) != 1)
+
+
+@test
+def every_rule_of_the_format_holds():
+    for kind in ("cpu", "heap", "odd", "empty", "big"):
+        check(Profile(output("pprof", kind)))
+
+
+@test
+def stacks_and_values_are_what_they_were():
+    p = Profile(output("pprof", "cpu"))
+    equal(p.types, [("samples", "count"), ("cpu", "nanoseconds")])
+    equal([(p.stack(s), v) for s, v, _ in p.samples],
+          [(["crunch", "handle_request", "serve_forever"], [60, 600000000]),
+           (["prepare", "handle_request", "handle_request", "serve_forever"], [40, 400000000])])
+    p = Profile(output("pprof", "heap"))
+    equal([v for _, v, _ in p.samples],
+          [[100, 409600, 10, 40960], [7, 7340032, 3, 3145728], [0, 0, 0, 0]])
+    equal([[l[3] for l in labels] for _, _, labels in p.samples], [[4096], [1048576], []])
+    p = Profile(output("pprof", "odd"))
+    equal(p.stack(p.samples[-1][0]), ["[lost samples]"])
+
+
+def pprof(*args):
+    if not os.path.exists(GO):
+        raise Skip("no go")
+    with tempdir() as d:
+        # Go's cache stays where it is: newer ones build the tool on first use.
+        env = dict(os.environ, PPROF_TMPDIR=d, PPROF_BINARY_PATH=d, GOFLAGS="", GOTELEMETRY="off")
+        r = run(GO, "tool", "pprof", *args, env=env)
+        equal((r.returncode, r.stderr), (0, ""), "go tool pprof %s" % " ".join(args))
+        return r.stdout
+
+
+@test
+def go_tool_pprof_shows_functions_and_complains_of_nothing():
+    with tempdir() as d:
+        for kind in ("cpu", "heap", "odd", "big"):
+            path = os.path.join(d, kind)
+            output("pprof", kind, path)
+            for report in ("-top", "-raw", "-traces", "-tree", "-peek=."):
+                text = pprof(report, "-nodecount=10", path)
+                contains(text, "encode_sample" if report == "-raw" else "File: encode_sample")
+        text = pprof("-top", os.path.join(d, "cpu"))
+        # Versions differ in the unit: 600ms, 0.60s.
+        need(re.search(r"Duration: 5s, Total samples = \S+ \(20.00%\)", text), text)
+        need(re.search(r"60.00% 60.00% +\S+ 60.00%  crunch\n", text), text)
+        need(re.search(r" 0 +0% +100% +\S+ +100%  serve_forever\n", text), text)
+        text = pprof("-top", "-sample_index=alloc_space", os.path.join(d, "heap"))
+        need(re.search(r" 94.71% 94.71% +\S+ 94.71%  crunch\n", text), text)
+        text = pprof("-top", os.path.join(d, "odd"))
+        contains(text, "[lost samples]")
+        contains(text, "0x1234567")
+        contains(pprof("-comments", os.path.join(d, "odd")), "second")
+        contains(pprof("-top", "-base=" + os.path.join(d, "cpu"), os.path.join(d, "cpu")), "File: encode_sample")
+
+
+@test
+def go_tool_pprof_reads_nothing_at_all_as_an_empty_profile():
+    with tempdir() as d:
+        path = os.path.join(d, "empty")
+        output("pprof", "empty", path)
+        contains(pprof("-raw", path), "cpu nanoseconds")
+
+
+@test
+def go_tool_pprof_reads_the_text_of_the_heap():
+    with tempdir() as d:
+        path = os.path.join(d, "heap.txt")
+        text = output("text", "heap", path).decode()
+        contains(text, "heap profile: 13: 3186688 [107: 7749632] @ heap/1048576\n")
+        raw = pprof("-raw", "-symbolize=none", path)
+        contains(raw, "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes")
+        contains(raw, "Period: 524288")
+
+
+@test
+def the_tarball_carries_the_generated_files():
+    files = run("make", "-s", "-C", BUILD, "-f", "Makefile", "-f", "/dev/stdin", "show-distributed",
+                input="show-distributed:\n\t@echo $(DIST_SOURCES) $(EXTRA_DIST) $(am__DIST_COMMON)\n", stdin=None)
+    if files.returncode:
+        raise Skip("make cannot show its variables")
+    for name in ("profile.pb-c.c", "profile.pb-c.h", "profile.proto"):
+        contains(files.stdout, "profiler/encode/" + name)
+
+
+main()

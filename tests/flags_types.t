@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""A row with a variable of the wrong type does not compile; the right ones do, as C11
+and as C++17, without a warning."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import CC, CXX, SRC, equal, main, test
+
+INCLUDE = ["-I" + os.path.join(SRC, d) for d in ("flags/include", "libcomponent/base/include")]
+TYPES = {
+    "BOOL": "bool", "INT": "int64_t", "NUMBER": "double", "SIZE": "uint64_t", "DURATION": "int64_t",
+    "STRING": "const char *", "LIST": "struct component_list", "ENUM": "int", "ADDRESS": "const char *",
+}
+OTHERS = ["bool", "int", "unsigned", "int32_t", "int64_t", "uint64_t", "double", "float", "char *", "const char *",
+          "char", "struct component_list", "const bool", "const int64_t", "volatile int", "enum { A, B }"]
+
+
+def compiles(compiler, flags, text, suffix):
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "rows" + suffix)
+        with open(path, "w") as f:
+            f.write(text)
+        done = subprocess.run([*compiler.split(), *flags, *INCLUDE, "-fsyntax-only", path],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.returncode == 0, done.stdout
+
+
+def table(kind, ctype):
+    extra = ", .choices = choices" if kind == "ENUM" else ""
+    return """#include <component/flags.h>
+extern const char *const choices[];
+extern %s variable;
+%s variable;
+extern const struct component_flag rows[];
+const struct component_flag rows[] = {
+	COMPONENT_FLAG_%s("x", &variable, "Help.", .section = "S"%s),
+	COMPONENT_FLAG_END
+};
+""" % (ctype, ctype, kind, extra)
+
+
+def compilers():
+    yield CC
+    if shutil.which("clang") and "clang" not in CC:
+        yield "clang"
+
+
+@test
+def every_kind_of_row_compiles_with_its_type_as_strict_c11():
+    for cc in compilers():
+        for kind, ctype in TYPES.items():
+            ok, text = compiles(cc, ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"], table(kind, ctype), ".c")
+            assert ok, "%s %s: %s" % (cc, kind, text)
+
+
+@test
+def every_wrong_type_is_a_compile_error_without_any_warning_flag():
+    for cc in compilers():
+        for kind, right in TYPES.items():
+            # All rows of a kind in one file: as many errors as wrong types.
+            same = {right, "int32_t"} if right == "int" else {right}
+            wrong = [t for t in OTHERS if t not in same]
+            text = "#include <component/flags.h>\n"
+            for i, ctype in enumerate(wrong):
+                text += "static %s v%d;\nstatic const struct component_flag r%d = COMPONENT_FLAG_%s(\"x\", &v%d, \"Help.\");\n" % (
+                    ctype, i, i, kind, i)
+            ok, out = compiles(cc, ["-std=gnu11", "-w", "-ferror-limit=0" if "clang" in cc else "-ftrack-macro-expansion=0"], text, ".c")
+            assert not ok
+            lines = {int(l.split(":")[1]) for l in out.splitlines() if ": error: " in l and "rows.c:" in l}
+            # Line 2 holds the first variable, line 3 its row, and so on.
+            equal(lines, {3 + 2 * i for i in range(len(wrong))})
+
+
+@test
+def a_variable_instead_of_its_address_is_a_compile_error():
+    for kind, ctype in TYPES.items():
+        ok, _ = compiles(CC, ["-std=gnu11", "-w"], table(kind, ctype).replace("&variable", "variable"), ".c")
+        assert not ok, kind
+
+
+@test
+def the_header_alone_compiles_as_c11_and_as_cxx17():
+    text = "#include <component/flags.h>\n"
+    for cc in compilers():
+        ok, out = compiles(cc, ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"], text, ".c")
+        assert ok, out
+    for cxx in [CXX] + (["clang++"] if shutil.which("clang++") else []):
+        ok, out = compiles(cxx, ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"], text, ".cc")
+        assert ok, out
+
+
+@test
+def tables_work_in_cxx_too_and_wrong_types_do_not():
+    for kind, ctype in TYPES.items():
+        ok, out = compiles(CXX, ["-std=c++17", "-Wall", "-Werror"], table(kind, ctype), ".cc")
+        assert ok, "%s: %s" % (kind, out)
+        for wrong in ("float", "char"):
+            ok, _ = compiles(CXX, ["-std=c++17", "-w"], table(kind, wrong), ".cc")
+            assert not ok, (kind, wrong)
+
+
+main()

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""generations.t - plugins that are unloaded, and others in their place, in profiles
+as go tool pprof reads them."""
+import os
+import re
+import shutil
+import sys
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import *  # noqa: E402,F403
+from serving import *  # noqa: E402,F403
+
+GO = shutil.which("go") or "/usr/local/go/bin/go"
+BLOCK = 4096
+# Nothing but names differ, and those are of one length: two such objects are of one size.
+PLUGIN = r"""
+#include <stdlib.h>
+static void *kept[1 << 16];
+static int count;
+__attribute__((noinline)) void NAME(int n);
+void NAME(int n) { while (n-- > 0) { kept[count] = malloc(%d); *(volatile char *)kept[count++] = 1; } }
+int plugin_work(int n);
+int plugin_work(int n) { NAME(n); return count > 0 ? 0 : 1; }
+""" % BLOCK
+
+
+def plugin(d, name, path=None):
+    source = os.path.join(d, "plugin.c")
+    with open(source, "w") as f:
+        f.write(PLUGIN)
+    path = path or os.path.join(d, name + ".so")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # never written over: it may be mapped
+    r = run(*CC.split(), "-shared", "-fPIC", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-builtin",
+            "-Wl,--build-id", "-DNAME=" + name, "-o", path, source)
+    equal(r.returncode, 0, r.stderr)
+    notes = run("readelf", "-n", path).stdout
+    return path, re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+
+
+@contextlib.contextmanager
+def sampled(*options):
+    """A daemon whose every allocation is a sample."""
+    with server("--heap-rate", "1", *options) as s:
+        equal(s.command("alloc 1000000"), "0")  # what was counted while it was off
+        yield s
+
+
+def load(s, path):
+    answer = s.command("load " + path)
+    need(answer.startswith("0x"), answer)
+    return int(answer.split()[0], 16)
+
+
+def seen(s):
+    """Has the daemon look at its objects, and name none."""
+    equal(s.get(PPROF + "symbol?0x1").status, 200)
+
+
+def work(s, path, n):
+    """Loads, has it work, and unloads it when it was seen; where it was."""
+    at = load(s, path)
+    equal(s.command("call %d" % n), "0")
+    seen(s)
+    equal(s.command("unload"), "0")
+    return at
+
+
+def pprof(d, data, *args):
+    path = os.path.join(d, "profile.pb.gz")
+    with open(path, "wb") as f:
+        f.write(data)
+    env = dict(os.environ, PPROF_TMPDIR=d, PPROF_BINARY_PATH=d, GOFLAGS="", GOTELEMETRY="off")
+    if not os.path.exists(GO):
+        raise Skip("no go")
+    r = run(GO, "tool", "pprof", "-symbolize=none", *args, path, env=env)
+    equal(r.returncode, 0, r.stderr)
+    return r.stdout
+
+
+class Raw:
+    """go tool pprof -raw: functions by name, to the mappings and the addresses they have."""
+
+    def __init__(self, text):
+        self.mapping, self.at = {}, {}
+        where, mappings = "", {}
+        for line in text.splitlines():
+            if line in ("Samples:", "Locations", "Mappings"):
+                where = line
+            elif where == "Mappings":
+                m = re.match(r"(\d+): (0x[0-9a-f]+)/(0x[0-9a-f]+)/(0x[0-9a-f]+) (\S*) ?([0-9a-f]*)", line)
+                need(m, line)
+                mappings[int(m[1])] = (int(m[2], 16), int(m[3], 16), m[5], m[6])
+            elif where == "Locations":
+                m = re.match(r"\s*\d+: (0x[0-9a-f]+) (?:M=(\d+) )?(\S+)", line)
+                if m:
+                    self.at.setdefault(m[3], set()).add((int(m[1], 16), int(m[2] or 0)))
+        self.mappings = mappings
+        for name, places in self.at.items():
+            self.mapping[name] = {mappings[m][2:] for _, m in places if m}
+            for address, m in places:
+                inside = [i for i, (start, limit, _, _) in mappings.items() if start <= address < limit]
+                need(not m or inside == [m], "%s at %#x is in %r of %r, not in %d alone" % (name, address, inside, mappings, m))
+
+
+def heap(s):
+    r = s.get(PPROF + "heap")
+    equal(r.status, 200)
+    return r.body
+
+
+def objects(d, data, name):
+    """What a function has allocated itself, in blocks, by pprof -top."""
+    text = pprof(d, data, "-top", "-sample_index=alloc_objects", "-nodecount=1000")
+    found = [int(line.split()[0]) for line in text.splitlines() if line.split()[-1:] == [name]]
+    equal(len(found), 1, "rows of %s in\n%s" % (name, text))
+    return found[0]
+
+
+def replaced_in_place(s, first, second, n):
+    """Loads one after the other until both have been at one address, each n times."""
+    for _ in range(50):
+        if work(s, first, n) == work(s, second, n):
+            return
+    raise AssertionError("the loader never put both at one address")
+
+
+def both_are_named(unwinder):
+    with tempdir() as d, sampled("--unwinder", unwinder) as s:
+        (alpha, alpha_id), (gamma, gamma_id) = plugin(d, "alpha_keeps"), plugin(d, "gamma_keeps")
+        equal(work(s, alpha, 3), work(s, gamma, 5), "addresses")
+        data = heap(s)
+        raw = Raw(pprof(d, data, "-raw"))
+        equal(raw.mapping["alpha_keeps"], {(alpha, alpha_id)})
+        equal(raw.mapping["gamma_keeps"], {(gamma, gamma_id)})
+        equal((objects(d, data, "alpha_keeps"), objects(d, data, "gamma_keeps")), (3, 5))
+        traces = pprof(d, data, "-traces", "-sample_index=alloc_objects")
+        for name in ("alpha_keeps", "gamma_keeps"):
+            need(re.search(name + r"\n\s+plugin_work\n\s+do_call\n", traces), traces)
+        text = s.get(PPROF + "heap?debug=1").text
+        for name in ("alpha_keeps", "gamma_keeps"):
+            shown = re.search(r"#\t0x([0-9a-f]+)\t%s\+" % name, text)
+            need(shown, text)
+            # What is shown can be asked for again.
+            contains(s.get(PPROF + "symbol?0x" + shown[1]).text, name)
+        top = s.get(PPROF + "heap?format=top").text
+        contains(top, "alpha_keeps")
+        contains(top, "gamma_keeps")
+
+
+@test
+def a_plugin_and_the_one_that_took_its_place_are_both_named():
+    both_are_named("tables")
+
+
+@test
+def also_with_frame_pointers():
+    both_are_named("frame-pointer")
+
+
+@test
+def one_that_is_loaded_now_has_its_real_addresses_and_the_older_one_synthetic_ones():
+    with tempdir() as d, sampled() as s:
+        alpha, gamma = plugin(d, "alpha_keeps")[0], plugin(d, "gamma_keeps")[0]
+        equal(work(s, alpha, 2), load(s, gamma), "addresses")
+        equal(s.command("call 2"), "0")
+        raw = Raw(pprof(d, heap(s), "-raw"))
+        (old, _), = raw.at["alpha_keeps"]
+        (new, _), = raw.at["gamma_keeps"]
+        need(old >> 48 and not new >> 48 and old & ((1 << 48) - 1) == new, "%#x %#x" % (old, new))
+        with open("/proc/%d/maps" % s.pid) as f:
+            real = [tuple(int(x, 16) for x in line.split()[0].split("-")) for line in f if line.rstrip().endswith(gamma)]
+        need(any(a <= new < b for a, b in real), "%#x is not in %r" % (new, real))
+
+
+@test
+def every_allocation_of_many_changes_goes_to_its_own_object():
+    with tempdir() as d, sampled() as s:
+        names = ["alpha_keeps", "gamma_keeps", "omega_keeps"]
+        paths = [plugin(d, n)[0] for n in names]
+        places = [work(s, paths[i % 3], 1 + i % 3) for i in range(30)]
+        need(len(set(places)) < 3, "three objects had three places: %r" % places)
+        data = heap(s)
+        equal([objects(d, data, n) for n in names], [10, 20, 30])
+        raw = Raw(pprof(d, data, "-raw"))
+        # However often: an object in one place is one mapping.
+        equal(len([m for m in raw.mappings.values() if m[2] in paths]), len({(p, a) for p, a in zip(paths * 10, places)}))
+
+
+@test
+def a_file_that_was_replaced_keeps_its_build_id_and_not_its_names():
+    with tempdir() as d, sampled() as s:
+        path, old_id = plugin(d, "alpha_keeps", os.path.join(d, "plugin.so"))
+        place = work(s, path, 3)
+        path, new_id = plugin(d, "gamma_keeps", path)
+        equal(work(s, path, 4), place, "addresses")
+        need(old_id != new_id)
+        data = heap(s)
+        raw = Raw(pprof(d, data, "-raw"))
+        equal(raw.mapping["gamma_keeps"], {(path, new_id)})
+        need("alpha_keeps" not in raw.mapping, "a name of the new file on the old one's address")
+        unnamed = [n for n in raw.mapping if re.match(r"plugin\.so\+0x[0-9a-f]+$", n)]
+        equal({m for n in unnamed for m in raw.mapping[n]}, {(path, old_id)})
+        equal(objects(d, data, "gamma_keeps"), 4)
+        contains(pprof(d, data, "-raw"), "objects are without names")
+
+
+@test
+def a_name_that_was_asked_for_is_known_when_the_file_is_another():
+    with tempdir() as d, sampled() as s:
+        path, old_id = plugin(d, "alpha_keeps", os.path.join(d, "plugin.so"))
+        load(s, path)
+        equal(s.command("call 3"), "0")
+        heap(s)
+        equal(s.command("unload"), "0")
+        path, new_id = plugin(d, "gamma_keeps", path)
+        work(s, path, 4)
+        data = heap(s)
+        raw = Raw(pprof(d, data, "-raw"))
+        equal((raw.mapping["alpha_keeps"], raw.mapping["gamma_keeps"]), ({(path, old_id)}, {(path, new_id)}))
+        equal((objects(d, data, "alpha_keeps"), objects(d, data, "gamma_keeps")), (3, 4))
+
+
+@test
+def an_object_that_is_gone_and_has_no_successor_keeps_its_addresses():
+    with tempdir() as d, sampled() as s:
+        alpha, alpha_id = plugin(d, "alpha_keeps")
+        at = load(s, alpha)
+        equal(s.command("call 1"), "0")
+        heap(s)  # somebody has seen it
+        equal(s.command("unload"), "0")
+        raw = Raw(pprof(d, heap(s), "-raw"))
+        equal(raw.mapping["alpha_keeps"], {(alpha, alpha_id)})
+        need(all(abs(a - at) < 4096 for a, _ in raw.at["alpha_keeps"]), "%r, and it was at %#x" % (raw.at, at))
+
+
+main()

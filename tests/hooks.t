@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""hooks.t - interposition is proven: calls are counted, whoever makes them."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tests"))
+from harness import *  # noqa: E402,F403
+from hooked import *  # noqa: E402,F403
+
+
+def check_counts(text, places, skip=()):
+    """Each name of each place was called, and seen once."""
+    seen = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 4:
+            seen[fields[0], fields[1]] = int(fields[2]), int(fields[3])
+    names = sorted({n for _, n in seen})
+    need(len(names) >= 66, "only %d names" % len(names))
+    wrong = []
+    for place in places:
+        for name in names:
+            called, counted = seen[place, name]
+            if name in skip:
+                continue
+            if called != 1 or counted != 1:
+                wrong.append("%s from %s: answered %d, seen %d times" % (name, place, called, counted))
+    need(not wrong, "\n".join(wrong))
+
+
+PLACES = ("program", "before", "after", "plugin")
+OPERATORS = {n for n in names_of("NEW") + names_of("DELETE")}
+
+
+@test
+def every_name_is_seen_from_everywhere_when_linked():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked"), plugin(d))
+        contains(r.stdout, "rate 0\nset 0\n")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def every_name_is_seen_from_everywhere_when_preloaded():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env())
+        contains(r.stdout, "rate 0\nset 0\n")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def every_name_is_seen_with_a_static_libcomponent():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked-a"), plugin(d))
+        contains(r.stdout, "rate 0\nset 0\n")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def a_program_not_bound_lazily_nor_position_independent_is_seen_too():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked", ["-no-pie", "-fno-pie", "-Wl,-z,now"]), plugin(d))
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def it_does_not_matter_how_the_program_is_linked():
+    ways = [["-flto"], ["-Wl,--gc-sections", "-ffunction-sections"],
+            ["-Wl,--as-needed", "-Wl,-z,relro,-z,now"], ["-Wl,-Bsymbolic"]]
+    if shutil.which("ld.gold"):
+        ways.append(["-fuse-ld=gold"])
+    for flags in ways:
+        with tempdir() as d:
+            check_counts(run_ok(build_calls(d, "linked", flags), plugin(d)).stdout, PLACES)
+
+
+@test
+def jemalloc_linked_before_us_is_the_next_allocator():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked", before=[jemalloc()]), plugin(d))
+        contains(r.stdout, "libjemalloc")
+        contains(r.stdout, "set 1\n")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def jemalloc_linked_after_us_is_the_next_allocator():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked", after=[jemalloc()]), plugin(d))
+        contains(r.stdout, "libjemalloc")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def jemalloc_preloaded_is_the_next_allocator_of_a_linked_program():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked"), plugin(d), env={"LD_PRELOAD": jemalloc()})
+        contains(r.stdout, "libjemalloc")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def jemalloc_preloaded_behind_the_agent_is_the_next_allocator():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(after=jemalloc()))
+        contains(r.stdout, "libjemalloc")
+        check_counts(r.stdout, PLACES)
+
+
+@test
+def jemalloc_preloaded_before_the_agent_is_left_in_charge_and_named():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(before=jemalloc()))
+        need("rate 0\n" not in r.stdout, r.stdout)
+        for line in r.stdout.splitlines():
+            fields = line.split()
+            if len(fields) == 4 and fields[1] in names_of("MALLOC") + list(OPERATORS):
+                equal(fields[3], "0", line)
+        out = run_ok(build(d, "index", "hooks_index.c", mode="foreign"),
+                     env=dict(preload_env(before=jemalloc()), PPROF_BIND_ADDRESS="127.0.0.1:0")).stdout
+        contains(out, "malloc() belongs to")
+        contains(out, "libjemalloc")
+
+
+@test
+def jemallocs_own_doors_never_see_a_block_of_ours():
+    with tempdir() as d:
+        exe = build(d, "doors", "hooks_jemalloc.c", mode="linked", after=[jemalloc()])
+        contains(run_ok(exe).stdout, "fine")
+        contains(run_ok(exe, env={"MALLOC_CONF": "junk:true"}).stdout, "fine")
+
+
+@test
+def a_second_copy_stands_aside_and_is_named():
+    with tempdir() as d:
+        r = run_ok(build_calls(d, "linked"), plugin(d), env=preload_env())
+        contains(r.stdout, "copy 1\n")
+        contains(r.stdout, "set 0\n")
+        check_counts(r.stdout, PLACES)
+        out = run_ok(build(d, "index", "hooks_index.c", mode="linked"), env=preload_env(),
+                     args=["127.0.0.1:0"]).stdout
+        contains(out, "second copy")
+
+
+@test
+def without_hooks_the_index_says_what_to_link():
+    with tempdir() as d:
+        out = run_ok(build(d, "index", "hooks_index.c", mode="core"), args=["127.0.0.1:0"]).stdout
+        contains(out, "-lcomponent_hooks")
+
+
+@test
+def a_program_with_a_malloc_of_its_own_links_and_keeps_it():
+    with tempdir() as d:
+        out = run_ok(build(d, "own", "hooks_own_malloc.c", mode="linked"), args=["127.0.0.1:0"]).stdout
+        contains(out, "own malloc called")
+        contains(out, "belongs to")
+
+
+# ---- C++ ----
+
+@test
+def a_cplusplus_program_throws_through_a_profiled_loop():
+    with tempdir() as d:
+        for extra in ([], [jemalloc()]):
+            exe = build(d, "throws", "hooks_throws.cc", mode="linked", after=extra)
+            contains(run_ok(exe).stdout, "fine")
+        exe = build(d, "throws", "hooks_throws.cc", mode="foreign")
+        contains(run_ok(exe, env=preload_env()).stdout, "fine")
+
+
+@test
+def a_cplusplus_plugin_in_a_c_program_allocates_and_throws():
+    with tempdir() as d:
+        so = os.path.join(d, "plugin_cc.so")
+        compile_(CXX, *CXX_FLAGS, "-shared", "-fPIC", "-O1", "-fno-omit-frame-pointer", "-DPLUGIN", "-I" + HOOKS_INC,
+                 source("hooks_throws.cc"), "-o", so)
+        alone = os.path.join(d, "plugin_alone.so")
+        compile_(CXX, *CXX_FLAGS, "-shared", "-fPIC", "-O1", "-DPLUGIN", "-I" + HOOKS_INC, source("hooks_throws.cc"),
+                 "-static-libstdc++", "-static-libgcc", "-o", alone)
+        linked = build(d, "host", "hooks_host.c", mode="linked")
+        foreign = build(d, "host2", "hooks_host.c", mode="foreign")
+        for lib in (so, alone):
+            contains(run_ok(linked, args=[lib]).stdout, "fine")
+            contains(run_ok(foreign, args=[lib], env=preload_env()).stdout, "fine")
+
+
+@test
+def the_locks_of_cplusplus_are_seen_and_keep_their_promises():
+    with tempdir() as d:
+        names = "pthread_mutex_lock", "pthread_mutex_clocklock", "pthread_rwlock_rdlock"
+        contains(run_ok(build(d, "locks", "hooks_locks.cc", mode="linked")).stdout, "fine")
+        foreign = build(d, "locks", "hooks_locks.cc", mode="foreign")
+        contains(run_ok(foreign, env=preload_env()).stdout, "fine")
+        # It is these that its locks are made of.
+        out = subprocess.run(["nm", "-D", "--undefined-only", foreign], capture_output=True, text=True).stdout
+        for name in names:
+            contains(out, name)
+
+
+# ---- lists ----
+
+@test
+def our_list_is_libcs():
+    path = subprocess.run([CC, "-print-file-name=libc.a"], capture_output=True, text=True).stdout.strip()
+    if not os.path.isfile(path):
+        raise Skip("no libc.a")
+    libc = set()
+    member = None
+    for line in subprocess.run(["nm", path], capture_output=True, text=True).stdout.splitlines():
+        if line.endswith(":"):
+            member = line[:-1]
+        m = re.match(r"[0-9a-f]+ [TW] (\w+)$", line)
+        if m and member in ("malloc.o", "reallocarray.o") and not m.group(1).startswith("_"):
+            libc.add(m.group(1))
+    need("malloc" in libc and "free" in libc, "malloc.o was not read: %s" % libc)
+    # What looks at the allocator, instead of allocating.
+    libc -= {"mallinfo", "mallinfo2", "malloc_info", "malloc_stats", "malloc_trim", "mallopt",
+             "malloc_get_state", "malloc_set_state"}
+    ours = set(names_of("MALLOC"))
+    # Not in every libc yet, or no longer in the static one.
+    equal(ours - {"cfree", "free_sized", "free_aligned_sized"}, libc - {"cfree", "free_sized", "free_aligned_sized"})
+
+
+@test
+def our_operators_are_libstdcplusplus():
+    path = subprocess.run([CXX, "-print-file-name=libstdc++.so"], capture_output=True, text=True).stdout.strip()
+    if not os.path.isfile(path):
+        raise Skip("no libstdc++.so")
+    theirs = {n for n in exported(os.path.realpath(path)) if re.match(r"_Z(nw|na|dl|da)", n)}
+    equal(set(OPERATORS), theirs)
+
+
+@test
+def libcomponent_defines_no_function_of_libc():
+    libc = set()
+    for name in ("libc.so.6", "libpthread.so.0"):
+        path = subprocess.run([CC, "-print-file-name=" + name], capture_output=True, text=True).stdout.strip()
+        if os.path.isfile(path):
+            libc |= exported(path)
+    need("malloc" in libc and "pthread_create" in libc)
+    ours = exported(os.path.join(BUILD, "components/.libs/libcomponent.so"))
+    need("component_main" in ours)
+    equal(ours & libc, set())
+    equal({n for n in ours if not n.startswith(("component_", "COMPONENT_"))}, set())
+
+
+@test
+def the_hooks_export_their_names_and_nothing_else():
+    ours = exported(os.path.join(BUILD, "components/preload/libcomponent-preload.so"))
+    want = {n for kind in ("MALLOC", "NEW", "DELETE", "THREAD", "WAIT") for n in names_of(kind)} | {"component_hooks"}
+    equal(ours, want)
+
+
+@test
+def a_static_program_gets_the_stub():
+    with tempdir() as d:
+        if not all(glob.glob(p) for p in ("/usr/lib/*/libevent_core.a", "/usr/lib/*/libc.a")):
+            raise Skip("no static libraries")
+        exe = build(d, "static", "hooks_index.c", mode="static")
+        contains(run_ok(exe, args=["127.0.0.1:0"]).stdout, "-static")
+
+
+main()

@@ -1,0 +1,123 @@
+/*
+ * hooks_calls.c - calls every hooked name from everywhere and prints how many of
+ * the calls the hooks saw.  Argument: the library to open.
+ *
+ * What it needs of ours is looked up while running, so that the same program can be
+ * linked with libcomponent or started with the agent.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hooks.h"
+
+#ifdef LINKED /* as in any program that uses the library: -Wl,--as-needed keeps it */
+extern int component_profiler_start(const char *address);
+int (*const uses)(const char *) = component_profiler_start;
+#endif
+
+extern int hooks_call_program(const char *name);
+extern int hooks_call_before(const char *name);
+extern int hooks_call_after(const char *name);
+
+static int
+leave_as_is(struct hooks_call *c, void **routine, void **arg)
+{
+	(void)c;
+	(void)routine;
+	(void)arg;
+	return 1;
+}
+
+/* ---- waits: every call takes the slow way, and is made ---- */
+
+static int
+pass(struct hooks_wait *w)
+{
+	struct component_hooks *h = dlsym(RTLD_DEFAULT, "component_hooks");
+
+	return ((hooks_wait_fn *)h->next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3]);
+}
+
+static int
+busy(void)
+{
+	return EBUSY;
+}
+
+static int
+busy_c11(void)
+{
+	return 1;
+}
+
+static int
+busy_sem(void)
+{
+	return -1;
+}
+
+static void
+watch_waits(struct component_hooks *h)
+{
+	for (int i = 0; i < HOOKS_TRY_COUNT; i++)
+		h->tries[i] = (void *)busy;
+	h->tries[HOOKS_TRY_mtx_trylock] = (void *)busy_c11;
+	h->tries[HOOKS_TRY_sem_trywait] = (void *)busy_sem;
+	for (int i = 0; i < HOOKS_WAITING; i++)
+		h->waiting[i] = 1;
+	h->wait = h->unlock = pass;
+	h->wait_state = HOOKS_ON;
+}
+
+static const char *
+object_of(const void *symbol)
+{
+	Dl_info info;
+
+	return symbol && dladdr(symbol, &info) ? info.dli_fname : "nothing";
+}
+
+static void
+call_from(struct component_hooks *h, const char *where, int (*call)(const char *))
+{
+	for (uint32_t i = 0; i < h->name_count; i++) {
+		uint64_t before = h->calls[i];
+		int      r = call(h->names[i]);
+
+		printf("%s %s %d %llu\n", where, h->names[i], r, (unsigned long long)(h->calls[i] - before));
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	struct component_hooks *h = dlsym(RTLD_DEFAULT, "component_hooks");
+	int (*set_rate)(uint64_t) = (int (*)(uint64_t))dlsym(RTLD_DEFAULT, "component_profiler_set_heap_rate");
+	void *plugin = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+	int   r;
+
+	if (!h || !set_rate || !plugin) {
+		fprintf(stderr, "hooks %p core %p plugin %p %s\n", (void *)h, (void *)set_rate, plugin, dlerror());
+		return 1;
+	}
+	r = set_rate(1);
+	printf("rate %d\nset %d\nnext %s\ncopy %u\n", r, h->range_start == 0, object_of(h->next[HOOKS_malloc]),
+		h->second_copy);
+	h->thread_made = leave_as_is;
+	h->thread_failed = (void (*)(void *))free;
+	h->thread_state = HOOKS_ON;
+	watch_waits(h);
+	call_from(h, "program", hooks_call_program);
+	call_from(h, "before", hooks_call_before);
+	call_from(h, "after", hooks_call_after);
+	call_from(h, "plugin", (int (*)(const char *))dlsym(plugin, "hooks_call_plugin"));
+	h->thread_state = HOOKS_OFF;
+	h->wait_state = HOOKS_OFF;
+	set_rate(0);
+	dlclose(plugin);
+	return 0;
+}

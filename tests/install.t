@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""A staged install, used as an outsider would: pkg-config, C, C++, static."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import *  # noqa: E402,F403
+
+stage = tempfile.mkdtemp(prefix="component-stage-")
+made = {}
+
+HELLO = r"""
+#include <component/profiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile unsigned long sink;
+
+int
+main(int argc, char **argv)
+{
+	char url[256];
+	char line[16];
+
+	if (component_profiler_start("127.0.0.1:0") != 0)
+		return 3;
+	component_profiler_url(url, sizeof(url));
+	printf("%s\n", url);
+	fflush(stdout);
+	for (int i = 0; i < 2000; i++) {
+		char *p = malloc(100000);
+		memset(p, i, 1000);
+		sink += p[7];
+		free(p);
+	}
+	(void)argc; (void)argv;
+	return fgets(line, sizeof(line), stdin) ? 0 : 1;
+}
+"""
+
+THROWS = r"""
+#include <component/profiler.h>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+__attribute__((noinline)) static void
+deeper(int n)
+{
+	std::vector<std::string> strings(50, std::string(1000, 'x'));
+	if (n == 0)
+		throw std::runtime_error(strings[3]);
+	deeper(n - 1);
+}
+
+int
+main()
+{
+	char url[256], line[16];
+	int caught = 0;
+
+	if (component_profiler_start("127.0.0.1:0") != 0)
+		return 3;
+	component_profiler_url(url, sizeof(url));
+	std::printf("%s\n", url);
+	std::fflush(stdout);
+	for (int i = 0; i < 3000; i++) {
+		try {
+			deeper(i % 10);
+		} catch (const std::exception &e) {
+			caught++;
+		}
+	}
+	std::printf("%d\n", caught);
+	std::fflush(stdout);
+	return std::fgets(line, sizeof(line), stdin) ? 0 : 1;
+}
+"""
+
+
+def staged():
+    """Installs once; returns the prefix inside the stage."""
+    if "prefix" not in made:
+        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=600)
+        equal(r.returncode, 0, r.stdout[-3000:] + r.stderr[-3000:])
+        prefix = re.search(r"^prefix = (.*)$", open(os.path.join(BUILD, "Makefile")).read(), re.M).group(1)
+        made["prefix"] = stage + prefix
+    return made["prefix"]
+
+
+def pkg(*args):
+    prefix = staged()
+    env = dict(os.environ, PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
+    r = run("pkg-config", "--define-variable=prefix=" + prefix, *args, env=env)
+    equal(r.returncode, 0, r.stderr)
+    return r.stdout.split()
+
+
+def build(name, source, compiler, extra, packages):
+    path = os.path.join(stage, name)
+    suffix = ".cc" if compiler == CXX else ".c"
+    with open(path + suffix, "w") as f:
+        f.write(source)
+    r = run(*compiler.split(), "-g", "-O1", "-fno-omit-frame-pointer", "-Wall", "-Werror",
+            path + suffix, "-o", path, *extra, *packages, "-Wl,-rpath," + staged() + "/lib")
+    equal(r.returncode, 0, r.stderr)
+    return path
+
+
+@contextlib.contextmanager
+def started(path):
+    env = dict(os.environ, LD_LIBRARY_PATH=staged() + "/lib")
+    p = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    try:
+        url = p.stdout.readline().strip()
+        need(url.startswith("http://127.0.0.1:"), "it printed %r" % url)
+        yield p, url
+        p.stdin.write("\n")
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0, "exit status")
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+
+
+def fetch(url):
+    r = run("curl", "-sS", "--max-time", "20", url, text=False)
+    equal(r.returncode, 0, r.stderr)
+    return r.stdout
+
+
+@test
+def a_program_outside_the_tree_builds_with_pkg_config_libcomponent_and_serves_its_heap():
+    path = build("hello", HELLO, CC, pkg("--cflags", "--libs", "libcomponent"), [])
+    with started(path) as (_, url):
+        text = fetch(url + "heap?debug=1").decode()
+        need(text.startswith("heap profile: "), text[:200])
+        contains(text, "main")
+
+
+@test
+def the_same_program_builds_with_libcomponent_core_and_says_what_to_link():
+    path = build("hello-core", HELLO, CC, pkg("--cflags", "--libs", "libcomponent-core"), [])
+    with started(path) as (_, url):
+        index = fetch(url).decode()
+        contains(index, "libcomponent")
+        need(fetch(url + "heap")[:2] == b"\x1f\x8b", "an empty but valid heap profile")
+        need(fetch(url + "profile?seconds=1")[:2] == b"\x1f\x8b", "a CPU profile")
+
+
+@test
+def a_cxx_program_throws_through_a_profiled_loop():
+    for name, package in (("throws", "libcomponent"), ("throws-core", "libcomponent-core")):
+        path = build(name, THROWS, CXX, pkg("--cflags", "--libs", package), [])
+        with started(path) as (p, url):
+            profile = in_background(fetch, url + "profile?seconds=1")
+            equal(p.stdout.readline().strip(), "3000")
+            need(profile.result()[:2] == b"\x1f\x8b", "a CPU profile")
+
+
+@test
+def a_static_program_builds_with_libcomponent_core():
+    path = build("hello-static", HELLO, CC, ["-static"], pkg("--static", "--cflags", "--libs", "libcomponent-core"))
+    need("dynamic" not in run("file", path).stdout if shutil.which("file") else True)
+    with started(path) as (_, url):
+        need(fetch(url + "profile?seconds=1")[:2] == b"\x1f\x8b", "a CPU profile")
+
+
+@test
+def a_static_program_with_libcomponent_links_the_stub_and_says_what_is_off():
+    path = build("hello-static-hooks", HELLO, CC, ["-static"], pkg("--static", "--cflags", "--libs", "libcomponent"))
+    with started(path) as (_, url):
+        contains(fetch(url).decode(), "static")
+
+
+@test
+def every_header_compiles_alone_as_c11_and_as_cxx17():
+    folder = staged() + "/include/component"
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".h"))
+    need(len(names) >= 8, "only %r" % names)
+    for name in names:
+        for language, compiler, standard in (("c", CC, "c11"), ("c++", CXX, "c++17")):
+            source = "#include <component/%s>\nint main(void) { return 0; }\n" % name
+            r = run(*compiler.split(), "-x", language, "-std=" + standard, "-Wall", "-Wextra", "-Wpedantic",
+                    "-Werror", "-fsyntax-only", "-I" + staged() + "/include", "-", input=source, stdin=None)
+            equal(r.returncode, 0, "%s as %s:\n%s" % (name, standard, r.stderr))
+
+
+@test
+def the_library_defines_no_function_of_libc():
+    for name in os.listdir(staged() + "/lib"):
+        if not re.match(r"libcomponent\.so\.\d+$", name):
+            continue
+        ours = set(re.findall(r" [TWi] (\w+)", run("nm", "-D", "--defined-only", staged() + "/lib/" + name).stdout))
+        need(ours, "no symbols")
+        strangers = [s for s in ours if not s.startswith("component_")]
+        equal(strangers, [], "exported beside component_*")
+        needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", staged() + "/lib/" + name).stdout)
+        allowed = r"(libc|libm|libpthread|libdl|librt|libevent_core-.*|libevent_extra-.*|libz|libprotobuf-c|libyaml-0|liblzma)\.so.*"
+        equal([n for n in needed if not re.fullmatch(allowed, n)], [], "needed libraries")
+
+
+@test
+def the_static_library_defines_no_name_but_its_own():
+    path = staged() + "/lib/libcomponent.a"
+    names = set(re.findall(r" [TDBRVWCuSG] (\S+)", run("nm", "-g", "--defined-only", path).stdout))
+    need("component_main" in names, "no component_main")
+    equal([n for n in sorted(names) if not n.startswith("component_")], [], "names a program may have too")
+
+
+@test
+def exported_symbols_are_those_of_the_map():
+    wanted = set(re.findall(r"^\t(component_\w+);", open(SRC + "/components/libcomponent.map").read(), re.M))
+    lib = next(n for n in os.listdir(staged() + "/lib") if re.match(r"libcomponent\.so\.\d+$", n))
+    have = {s.split("@")[0] for s in re.findall(r" [TDBRWV] ([\w@.]+)", run("nm", "-D", "--defined-only", staged() + "/lib/" + lib).stdout)}
+    equal(sorted(have - {"COMPONENT_0"}), sorted(wanted))
+
+
+@test
+def the_controllers_man_pages_and_completions_are_installed_and_uninstall_leaves_nothing():
+    prefix = staged()
+    for name in ("backend-controller", "cluster-agent", "appstudio-controller"):
+        need(os.access(prefix + "/bin/" + name, os.X_OK), name)
+        need(os.path.exists(prefix + "/share/man/man1/%s.1" % name), "man page of " + name)
+        need(os.path.exists(prefix + "/share/bash-completion/completions/" + name), "completion of " + name)
+    r = run("make", "-s", "-C", BUILD, "uninstall", "DESTDIR=" + stage, timeout=300)
+    equal(r.returncode, 0, r.stderr[-2000:])
+    left = [os.path.join(d, f) for d, _, fs in os.walk(prefix) for f in fs]
+    equal(left, [], "left behind")
+    made.clear()
+
+
+try:
+    main()
+finally:
+    shutil.rmtree(stage, ignore_errors=True)

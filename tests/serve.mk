@@ -1,0 +1,42 @@
+# tests of serve
+check_PROGRAMS += tests/serve_daemon
+tests_serve_daemon_SOURCES = tests/serve_daemon.c
+tests_serve_daemon_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
+# With the hooks, as a program that links what pkg-config says.
+tests_serve_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
+tests_serve_daemon_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl
+EXTRA_DIST += tests/serving.py
+# QUIT and USR2 of a daemon that hangs, in the loader too.
+check_PROGRAMS += tests/dump_stuck
+tests_dump_stuck_SOURCES = tests/dump_stuck.c
+tests_dump_stuck_CPPFLAGS = $(INC_COMPONENTS)
+tests_dump_stuck_LDADD = components/libcomponent.la -ldl
+check_LTLIBRARIES += tests/dump_plugin.la
+tests_dump_plugin_la_SOURCES = tests/dump_plugin.c
+tests_dump_plugin_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+dist_check_SCRIPTS += tests/dump.t
+TESTS += tests/dump.t
+serve_scripts = tests/generations.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
+	tests/serve_life.t tests/serve_limits.t tests/serve_profile.t tests/serve_rates.t tests/serve_threads.t
+dist_check_SCRIPTS += $(serve_scripts)
+TESTS += $(serve_scripts)
+if HAVE_CMOCKA
+serve_units = tests/test_auth tests/test_cmdline tests/test_options tests/test_params
+check_PROGRAMS += $(serve_units)
+TESTS += $(serve_units)
+serve_libs = profiler/serve/libserve.la profiler/collect/libcollect.la profiler/encode/libencode.la \
+	profiler/symbols/libsymbols.la profiler/stacks/libstacks.la libcomponent/base/libbase.la \
+	$(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(LZMA_LIBS) $(CMOCKA_LIBS)
+tests_test_auth_SOURCES = tests/test_auth.c
+tests_test_auth_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
+tests_test_auth_LDADD = $(serve_libs)
+tests_test_cmdline_SOURCES = tests/test_cmdline.c
+tests_test_cmdline_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
+tests_test_cmdline_LDADD = $(serve_libs)
+tests_test_options_SOURCES = tests/test_options.c
+tests_test_options_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
+tests_test_options_LDADD = $(serve_libs)
+tests_test_params_SOURCES = tests/test_params.c
+tests_test_params_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
+tests_test_params_LDADD = $(serve_libs)
+endif

@@ -1,0 +1,259 @@
+/*
+ * test_own_fd.c - a forked child has none of the descriptors that we had open for a
+ * moment, and all of the daemon's.
+ */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "own_fd.h"
+#include "skip.h"
+
+#define FORKS   300
+#define FDS_MAX 512 /* no test has more */
+
+static atomic_bool stop;
+
+static void
+read_by_libc(void)
+{
+	FILE *f = own_fd_fopen("/proc/self/maps");
+	DIR  *d = own_fd_opendir("/proc/self/map_files");
+	char  line[300];
+
+	if (!f || !fgets(line, sizeof(line), f))
+		abort();
+	own_fd_fclose(f);
+	if (d)
+		own_fd_closedir(d);
+}
+
+/* Descriptors of ours and of the daemon's take each other's numbers. */
+static void *
+open_and_close(void *arg)
+{
+	int *theirs = arg, fd;
+
+	while (!stop) {
+		fd = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+		if (fd < 0)
+			abort();
+		read_by_libc();
+		own_fd_close(fd);
+		if (theirs) {
+			fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			close(fd);
+		}
+	}
+	return NULL;
+}
+
+/* Descriptors that are open on a file of that name, in this process.  Allocates nothing: a
+ * sanitizer's allocator may be locked in a forked child. */
+static int
+count_open(const char *name)
+{
+	char    path[64], link[300];
+	int     count = 0;
+	ssize_t n;
+
+	for (int fd = 0; fd < FDS_MAX; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, link, sizeof(link) - 1);
+		link[n > 0 ? n : 0] = '\0';
+		count += strstr(link, name) != NULL;
+	}
+	return count;
+}
+
+static void
+children_forked_meanwhile_have_none_of_ours_and_all_of_the_daemons(void **state)
+{
+	int       theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC), status, i;
+	pthread_t t[2];
+	pid_t     pid;
+
+	(void)state;
+	stop = false;
+	assert_int_equal(pthread_create(&t[0], NULL, open_and_close, NULL), 0);
+	assert_int_equal(pthread_create(&t[1], NULL, open_and_close, &theirs), 0);
+	for (i = 0; i < FORKS; i++) {
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			_exit(count_open("/map") * 2 + (fcntl(theirs, F_GETFD) < 0));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	stop = true;
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+	close(theirs);
+	assert_int_equal(count_open("/map"), 0);
+}
+
+static void
+a_child_can_open_and_fork_again(void **state)
+{
+	int   kept = own_fd_open("/proc/self/maps", O_RDONLY, 0), status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		int fd = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+
+		pid = fork();
+		if (pid == 0)
+			_exit(count_open("/map"));
+		if (waitpid(pid, &status, 0) != pid || status != 0 || count_open("/map") != 1)
+			_exit(1);
+		own_fd_close(fd);
+		_exit(count_open("/map"));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(count_open("/map"), 1);
+	own_fd_close(kept);
+}
+
+static void
+standard_descriptors_are_left_free_and_errno_and_mask_as_they_were(void **state)
+{
+	sigset_t before, after;
+	int      saved = dup(0), fd;
+
+	(void)state;
+	pthread_sigmask(SIG_BLOCK, NULL, &before);
+	close(0);
+	fd = own_fd_open("/dev/null", O_RDONLY, 0);
+	assert_true(fd > 2);
+	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	errno = 4711;
+	own_fd_close(fd);
+	own_fd_close(-ENOENT);
+	assert_int_equal(errno, 4711);
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	assert_int_equal(own_fd_open("/nowhere/at/all", O_RDONLY, 0), -ENOENT);
+	pthread_sigmask(SIG_BLOCK, NULL, &after);
+	assert_int_equal(sigismember(&before, SIGPROF), sigismember(&after, SIGPROF));
+	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
+	dup2(saved, 0);
+	close(saved);
+}
+
+static void *
+open_and_wait(void *arg)
+{
+	int fd = own_fd_open(arg, O_RDONLY, 0);
+
+	own_fd_close(fd);
+	return (void *)(intptr_t)fd;
+}
+
+/* open(2) waits for the lease of another to end, as it may for a server's answer. */
+static void
+a_fork_does_not_wait_for_a_file_that_is_slow_to_open(void **state)
+{
+	char      path[] = "/tmp/component-test-XXXXXX";
+	int       leased = mkstemp(path), status;
+	pthread_t t;
+	pid_t     pid;
+	void     *opened;
+
+	(void)state;
+	assert_true(leased >= 0);
+	signal(SIGIO, SIG_IGN); /* what tells of the wish */
+	if (fcntl(leased, F_SETLEASE, F_WRLCK) < 0) {
+		unlink(path);
+		close(leased);
+		SKIP("this file system has no leases");
+	}
+	assert_int_equal(pthread_create(&t, NULL, open_and_wait, path), 0);
+	while (fcntl(leased, F_GETLEASE) == F_WRLCK)
+		; /* until it waits */
+	alarm(20); /* the kernel lets it wait for 45 s */
+	pid = fork();
+	if (pid == 0)
+		_exit(count_open(path) != 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	alarm(0);
+	assert_int_equal(status, 0);
+	assert_int_equal(fcntl(leased, F_SETLEASE, F_UNLCK), 0);
+	assert_int_equal(pthread_join(t, &opened), 0);
+	assert_true((intptr_t)opened > 2);
+	close(leased);
+	unlink(path);
+}
+
+static void
+a_number_that_the_daemon_has_taken_is_not_closed(void **state)
+{
+	int   fd = own_fd_open("/proc/self/maps", O_RDONLY, 0), status;
+	int   theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(dup3(theirs, fd, O_CLOEXEC), fd);
+	pid = fork();
+	if (pid == 0)
+		_exit(fcntl(fd, F_GETFD) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	own_fd_close(fd);
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	close(fd);
+	close(theirs);
+}
+
+static void
+more_than_have_a_place_are_closed_all_the_same(void **state)
+{
+	enum { MANY = 300 };
+	int   fds[MANY], status;
+	pid_t pid;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+		assert_true(fds[i] > 2);
+	}
+	pid = fork();
+	if (pid == 0)
+		_exit(count_open("/map") != 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < MANY; i++)
+		own_fd_close(fds[i]);
+	assert_int_equal(count_open("/map"), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(children_forked_meanwhile_have_none_of_ours_and_all_of_the_daemons),
+		cmocka_unit_test(a_child_can_open_and_fork_again),
+		cmocka_unit_test(a_fork_does_not_wait_for_a_file_that_is_slow_to_open),
+		cmocka_unit_test(a_number_that_the_daemon_has_taken_is_not_closed),
+		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
+		cmocka_unit_test(standard_descriptors_are_left_free_and_errno_and_mask_as_they_were),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/*
+ * test_own_thread.c - a thread of the library is a guest: no signal reaches it,
+ * its name says whose it is, and the collectors can tell it from the daemon's.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include <cmocka.h>
+
+#include "own_thread.h"
+
+/* As big as a daemon's that keeps buffers in TLS: more than our whole stack. */
+static __thread char big[1024 * 1024];
+
+struct seen {
+	char     name[16];
+	sigset_t mask;
+	int      policy;
+	bool     own;
+};
+
+static void *
+look(void *arg)
+{
+	struct seen       *s = arg;
+	struct sched_param param;
+
+	memset(big, 1, sizeof(big));
+	prctl(PR_GET_NAME, s->name, 0, 0, 0);
+	pthread_sigmask(SIG_SETMASK, NULL, &s->mask);
+	pthread_getschedparam(pthread_self(), &s->policy, &param);
+	s->own = own_thread_is();
+	return arg;
+}
+
+static void *
+deep(void *arg)
+{
+	volatile char buf[128 * 1024];
+
+	for (size_t i = 0; i < sizeof(buf); i += 1024)
+		buf[i] = (char)i;
+	(void)buf[0];
+	return arg;
+}
+
+static void
+it_is_named_and_marked_and_takes_no_signal(void **state)
+{
+	struct seen s = { .own = false };
+	sigset_t    before, after;
+	pthread_t   t;
+
+	(void)state;
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	assert_int_equal(own_thread_start("component-test", look, &s, &t), 0);
+	pthread_join(t, NULL);
+	assert_string_equal(s.name, "component-test");
+	assert_true(s.own);
+	assert_int_equal(s.policy, SCHED_OTHER);
+	for (int sig = 1; sig < 32; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			assert_int_equal(sigismember(&s.mask, sig), 1);
+	assert_false(own_thread_is());
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int sig = 1; sig < 32; sig++)
+		assert_int_equal(sigismember(&after, sig), sigismember(&before, sig));
+}
+
+static void
+static_tls_of_the_daemon_does_not_eat_its_stack(void **state)
+{
+	pthread_t t;
+	void     *r;
+
+	(void)state;
+	assert_int_equal(own_thread_start("component-deep", deep, &t, &t), 0);
+	pthread_join(t, &r);
+	assert_ptr_equal(r, &t);
+}
+
+static void
+a_thread_of_the_daemon_is_not_marked(void **state)
+{
+	struct seen s = { .own = true };
+	pthread_t   t;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, look, &s), 0);
+	pthread_join(t, NULL);
+	assert_false(s.own);
+}
+
+static void
+a_name_the_kernel_would_cut_is_refused(void **state)
+{
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(own_thread_start("component-too-long", look, NULL, &t), -EINVAL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_is_named_and_marked_and_takes_no_signal),
+		cmocka_unit_test(static_tls_of_the_daemon_does_not_eat_its_stack),
+		cmocka_unit_test(a_thread_of_the_daemon_is_not_marked),
+		cmocka_unit_test(a_name_the_kernel_would_cut_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,667 @@
+/*
+ * test_source.c - a directory tree changes in every way it can; the source says
+ * every file that came, changed or went, and knows how many there are.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "source.h"
+
+#define SAID_MAX 200000
+#define NOBODY 65534
+
+struct fixture {
+	char           root[64];
+	struct source *source;
+	char          *said[SAID_MAX];
+	int64_t        settle[SAID_MAX];
+	size_t         count;
+	unsigned       troubles;
+	char           trouble[8192];
+};
+
+static struct fixture *f;
+
+static void
+on_changed(const char *key, int64_t settle_ns, void *arg)
+{
+	assert_ptr_equal(arg, f);
+	assert_true(f->count < SAID_MAX);
+	f->settle[f->count] = settle_ns;
+	f->said[f->count++] = strdup(key);
+}
+
+static void
+on_trouble(const char *text, void *arg)
+{
+	(void)arg;
+	f->troubles++;
+	snprintf(f->trouble, sizeof f->trouble, "%s", text);
+}
+
+static void
+forget_said(void)
+{
+	for (size_t n = 0; n < f->count; n++)
+		free(f->said[n]);
+	f->count = 0;
+}
+
+/* All there is to read, with a little patience. */
+static void
+read_all(void)
+{
+	struct pollfd p = { source_fd(f->source), POLLIN, 0 };
+
+	while (poll(&p, 1, 20) > 0)
+		source_read(f->source);
+}
+
+static size_t
+times_said(const char *key)
+{
+	size_t times = 0;
+
+	for (size_t n = 0; n < f->count; n++)
+		times += strcmp(f->said[n], key) == 0;
+	return times;
+}
+
+#define assert_said(key) assert_true(times_said(key) > 0)
+#define assert_not_said(key) assert_int_equal(times_said(key), 0)
+
+static const char *
+at(const char *path)
+{
+	static char full[4][4096];
+	static unsigned next;
+	char *p = full[next++ % 4];
+
+	snprintf(p, sizeof full[0], "%s/%s", f->root, path);
+	return p;
+}
+
+static void
+put(const char *path)
+{
+	int fd = open(at(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+}
+
+static void
+make_dir(const char *path)
+{
+	assert_int_equal(mkdir(at(path), 0755), 0);
+}
+
+static int
+remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	f = calloc(1, sizeof *f);
+	strcpy(f->root, "/tmp/component-source-XXXXXX");
+	return f == NULL || mkdtemp(f->root) == NULL ? -1 : 0;
+}
+
+static void
+begin(void)
+{
+	struct source_events e = { on_changed, on_trouble, f };
+
+	assert_int_equal(source_new(f->root, &e, &f->source, NULL), 0);
+	source_rescan(f->source);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	source_free(f->source);
+	forget_said();
+	nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(f);
+	return 0;
+}
+
+static void
+what_is_there_at_first_is_said_once(void **state)
+{
+	(void)state;
+	put("a");
+	make_dir("d");
+	put("d/b");
+	make_dir("d/e");
+	put("d/e/c");
+	begin();
+	assert_int_equal(f->count, 3);
+	assert_said("a");
+	assert_said("d/b");
+	assert_said("d/e/c");
+	assert_int_equal(source_file_count(f->source), 3);
+	read_all();
+	assert_int_equal(f->count, 3);
+}
+
+static void
+files_made_changed_touched_and_removed_are_said(void **state)
+{
+	(void)state;
+	make_dir("d");
+	begin();
+	put("d/a");
+	read_all();
+	assert_said("d/a");
+	assert_int_equal(source_file_count(f->source), 1);
+	forget_said();
+	put("d/a");
+	read_all();
+	assert_said("d/a");
+	forget_said();
+	chmod(at("d/a"), 0600);
+	read_all();
+	assert_said("d/a");
+	forget_said();
+	unlink(at("d/a"));
+	read_all();
+	assert_said("d/a");
+	assert_int_equal(source_file_count(f->source), 0);
+}
+
+static void
+a_file_renamed_is_said_under_both_names(void **state)
+{
+	(void)state;
+	make_dir("d");
+	put("a");
+	begin();
+	forget_said();
+	rename(at("a"), at("d/b"));
+	read_all();
+	assert_said("a");
+	assert_said("d/b");
+	assert_int_equal(source_file_count(f->source), 1);
+}
+
+static void
+new_nested_directories_are_watched_with_what_they_hold(void **state)
+{
+	(void)state;
+	begin();
+	make_dir("n1");
+	make_dir("n1/n2");
+	make_dir("n1/n2/n3");
+	put("n1/n2/n3/early");
+	read_all();
+	assert_said("n1/n2/n3/early");
+	put("n1/n2/n3/late");
+	make_dir("n1/n2/n3/n4");
+	put("n1/n2/n3/n4/later");
+	read_all();
+	assert_said("n1/n2/n3/late");
+	assert_said("n1/n2/n3/n4/later");
+	assert_int_equal(source_file_count(f->source), 3);
+}
+
+static void
+a_directory_renamed_inside_takes_its_files_to_the_new_name(void **state)
+{
+	(void)state;
+	make_dir("a");
+	make_dir("a/sub");
+	put("a/sub/f");
+	begin();
+	forget_said();
+	rename(at("a"), at("b"));
+	read_all();
+	assert_said("a/sub/f");
+	assert_said("b/sub/f");
+	assert_int_equal(source_file_count(f->source), 1);
+	forget_said();
+	put("b/sub/f");
+	put("b/sub/g");
+	read_all();
+	assert_said("b/sub/f");
+	assert_said("b/sub/g");
+	assert_not_said("a/sub/f");
+}
+
+static void
+a_directory_renamed_to_and_fro_before_we_look_is_still_watched(void **state)
+{
+	(void)state;
+	make_dir("a");
+	put("a/f");
+	begin();
+	forget_said();
+	rename(at("a"), at("b"));
+	rename(at("b"), at("c"));
+	rename(at("c"), at("a"));
+	make_dir("b");
+	put("b/g");
+	read_all();
+	assert_int_equal(source_file_count(f->source), 2);
+	forget_said();
+	put("a/f");
+	put("b/g");
+	read_all();
+	assert_said("a/f");
+	assert_said("b/g");
+}
+
+static void
+two_directories_that_change_names_are_each_watched_under_the_new_one(void **state)
+{
+	(void)state;
+	make_dir("a");
+	make_dir("b");
+	put("a/of_a");
+	put("b/of_b");
+	begin();
+	for (int n = 0; n < 5; n++) {
+		rename(at("a"), at("t"));
+		rename(at("b"), at("a"));
+		rename(at("t"), at("b"));
+	}
+	read_all();
+	assert_int_equal(source_file_count(f->source), 2);
+	forget_said();
+	put("a/of_b");
+	put("b/of_a");
+	put("a/new");
+	read_all();
+	assert_said("a/of_b");
+	assert_said("b/of_a");
+	assert_said("a/new");
+	assert_not_said("b/new");
+}
+
+static void
+files_of_a_directory_moved_away_are_said(void **state)
+{
+	char outside[] = "/tmp/component-outside-XXXXXX";
+	char moved[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(outside));
+	snprintf(moved, sizeof moved, "%s/d", outside);
+	make_dir("d");
+	make_dir("d/e");
+	put("d/e/f");
+	put("d2"); /* shares the beginning of the name, is not below it */
+	begin();
+	forget_said();
+	assert_int_equal(rename(at("d"), moved), 0);
+	read_all();
+	assert_said("d/e/f");
+	assert_not_said("d2");
+	assert_int_equal(source_file_count(f->source), 1);
+	forget_said();
+	/* It is not ours any more. */
+	snprintf(moved, sizeof moved, "%s/d/e/f", outside);
+	unlink(moved);
+	read_all();
+	assert_int_equal(f->count, 0);
+	nftw(outside, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void
+a_tree_removed_is_said_file_by_file(void **state)
+{
+	(void)state;
+	make_dir("d");
+	make_dir("d/e");
+	put("d/e/f");
+	put("d/g");
+	begin();
+	forget_said();
+	nftw(at("d"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	read_all();
+	assert_said("d/e/f");
+	assert_said("d/g");
+	assert_int_equal(source_file_count(f->source), 0);
+	/* and its name can be used again */
+	make_dir("d");
+	put("d/h");
+	read_all();
+	assert_said("d/h");
+}
+
+static void
+a_file_that_becomes_a_directory_and_back_is_followed(void **state)
+{
+	(void)state;
+	put("x");
+	begin();
+	unlink(at("x"));
+	make_dir("x");
+	put("x/y");
+	read_all();
+	assert_said("x/y");
+	nftw(at("x"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	put("x");
+	read_all();
+	assert_int_equal(source_file_count(f->source), 1);
+}
+
+static void
+links_are_said_and_never_followed(void **state)
+{
+	(void)state;
+	make_dir("d");
+	put("d/f");
+	assert_int_equal(symlink("d", at("to_dir")), 0);
+	assert_int_equal(symlink("/", at("to_root")), 0);
+	begin();
+	assert_said("to_dir");
+	assert_said("to_root");
+	assert_int_equal(source_file_count(f->source), 3);
+	assert_int_equal(link(at("d/f"), at("hard")), 0);
+	assert_int_equal(symlink("..", at("d/up")), 0);
+	read_all();
+	assert_said("hard");
+	assert_said("d/up");
+	assert_int_equal(source_file_count(f->source), 5);
+}
+
+static void
+a_file_being_written_is_left_alone_until_it_is_closed(void **state)
+{
+	int fd;
+
+	(void)state;
+	begin();
+	fd = open(at("f"), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	read_all();
+	assert_int_equal(write(fd, "half", 4), 4);
+	read_all();
+	assert_said("f");
+	for (size_t n = 0; n < f->count; n++)
+		assert_true(f->settle[n] > 0);
+	forget_said();
+	close(fd);
+	read_all();
+	assert_int_equal(f->count, 1);
+	assert_int_equal(f->settle[0], 0);
+}
+
+static void
+after_an_overflow_everything_that_came_and_went_is_said(void **state)
+{
+	int limit = 16384;
+	char name[32];
+	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "r");
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%d", &limit), 1);
+	fclose(file);
+	assert_in_range(limit, 1, 1000000);
+	make_dir("noise");
+	make_dir("goes");
+	put("goes/f");
+	begin();
+	forget_said();
+	/* Two names in turn: equal events in a row would be folded into one. */
+	for (int n = 0; n < limit + 100; n++) {
+		snprintf(name, sizeof name, "noise/%d", n % 2);
+		assert_int_equal(mknod(at(name), S_IFREG | 0644, 0), 0);
+		unlink(at(name));
+	}
+	/* None of this is in the queue any more. */
+	rename(at("goes"), at("came"));
+	make_dir("new");
+	put("new/f");
+	read_all();
+	assert_said("goes/f");
+	assert_said("came/f");
+	assert_said("new/f");
+	assert_int_equal(source_file_count(f->source), 2);
+	assert_int_equal(f->troubles, 0);
+	forget_said();
+	put("new/g");
+	put("came/g");
+	read_all();
+	assert_said("new/g");
+	assert_said("came/g");
+}
+
+static void
+a_rescan_says_everything_and_what_is_gone(void **state)
+{
+	(void)state;
+	make_dir("d");
+	put("d/a");
+	put("b");
+	begin();
+	forget_said();
+	unlink(at("b"));
+	source_rescan(f->source);
+	assert_int_equal(times_said("d/a"), 1);
+	assert_int_equal(times_said("b"), 1);
+	assert_int_equal(source_file_count(f->source), 1);
+	forget_said();
+	source_rescan(f->source);
+	assert_int_equal(f->count, 1);
+	read_all(); /* events of watches that were given back mean nothing */
+	put("d/a");
+	read_all();
+	assert_said("d/a");
+}
+
+static void
+a_root_that_goes_and_comes_back_is_found_by_a_rescan(void **state)
+{
+	char away[80];
+
+	(void)state;
+	make_dir("d");
+	put("d/f");
+	begin();
+	assert_false(source_is_blind(f->source));
+	forget_said();
+	snprintf(away, sizeof away, "%s-away", f->root);
+	rename(f->root, away);
+	read_all();
+	assert_said("d/f");
+	assert_true(source_is_blind(f->source));
+	assert_int_equal(source_file_count(f->source), 0);
+	rename(away, f->root);
+	source_rescan(f->source);
+	assert_false(source_is_blind(f->source));
+	assert_int_equal(source_file_count(f->source), 1);
+	forget_said();
+	put("d/f");
+	read_all();
+	assert_said("d/f");
+}
+
+static void
+a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched(void **state)
+{
+	(void)state;
+	/* Root reads everything, so be somebody else. */
+	if (geteuid() == 0) {
+		assert_int_equal(chown(f->root, NOBODY, NOBODY), 0);
+		assert_int_equal(seteuid(NOBODY), 0);
+	}
+	make_dir("closed");
+	make_dir("open");
+	put("open/f");
+	chmod(at("closed"), 0);
+	begin();
+	assert_true(f->troubles > 0);
+	assert_true(source_is_blind(f->source));
+	assert_said("open/f");
+	chmod(at("closed"), 0700);
+	if (getuid() == 0)
+		assert_int_equal(seteuid(0), 0);
+}
+
+static void
+a_tree_too_deep_is_trouble_and_not_a_crash(void **state)
+{
+	char path[1024] = "";
+
+	(void)state;
+	for (int n = 0; n < 80; n++) {
+		strcat(path, n == 0 ? "d" : "/d");
+		make_dir(path);
+	}
+	strcat(path, "/f");
+	put(path);
+	begin();
+	assert_true(f->troubles > 0);
+	assert_non_null(strstr(f->trouble, "levels"));
+	assert_int_equal(source_file_count(f->source), 0);
+}
+
+static void
+a_directory_that_is_not_there_is_an_error_that_names_it(void **state)
+{
+	struct source_events e = { on_changed, on_trouble, f };
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(source_new(at("nowhere"), &e, &f->source, &err), -ENOENT);
+	assert_non_null(strstr(err.text, at("nowhere")));
+	assert_null(f->source);
+	put("file");
+	assert_int_equal(source_new(at("file"), &e, &f->source, &err), -ENOTDIR);
+	source_free(NULL);
+}
+
+struct storm {
+	const char *root;
+	int         seed;
+};
+
+/* Makes, writes, renames and removes at random, below DIRS directories. */
+#define DIRS 6
+static void *
+storm(void *arg)
+{
+	struct storm *s = arg;
+	unsigned seed = (unsigned)s->seed;
+	char a[256], b[256];
+
+	for (int n = 0; n < 3000; n++) {
+		int r = rand_r(&seed), fd;
+
+		snprintf(a, sizeof a, "%s/d%d", s->root, r % DIRS);
+		snprintf(b, sizeof b, "%s/d%d", s->root, r / 7 % DIRS);
+		switch (r / 64 % 8) {
+		case 0: mkdir(a, 0755); break;
+		case 1: rename(a, b); break;
+		case 2: strcat(b, "/sub"); rename(a, b); break;
+		case 3: nftw(a, remove_one, 16, FTW_DEPTH | FTW_PHYS); break;
+		case 4: strcat(a, "/sub"); mkdir(a, 0755); break;
+		default:
+			if (r & 1)
+				strcat(a, "/sub");
+			snprintf(a + strlen(a), 16, "/f%d", r / 512 % 5);
+			fd = open(a, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+			if (fd >= 0) {
+				if (write(fd, "x", 1) != 1)
+					abort();
+				close(fd);
+			}
+		}
+	}
+	return NULL;
+}
+
+static size_t files_found;
+
+static int
+count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)path, (void)st, (void)ftw;
+	files_found += type == FTW_F;
+	return 0;
+}
+
+static void
+after_a_storm_of_changes_the_files_known_are_the_files_there(void **state)
+{
+	pthread_t threads[3];
+	struct storm storms[3];
+
+	(void)state;
+	begin();
+	for (int n = 0; n < 3; n++) {
+		storms[n] = (struct storm){ f->root, n + 1 };
+		assert_int_equal(pthread_create(&threads[n], NULL, storm, &storms[n]), 0);
+	}
+	for (int n = 0; n < 200; n++) {
+		struct pollfd p = { source_fd(f->source), POLLIN, 0 };
+
+		poll(&p, 1, 1);
+		source_read(f->source);
+		forget_said();
+	}
+	for (int n = 0; n < 3; n++)
+		pthread_join(threads[n], NULL);
+	read_all();
+	nftw(f->root, count_one, 16, FTW_PHYS);
+	assert_int_equal(source_file_count(f->source), files_found);
+	forget_said();
+	source_rescan(f->source);
+	assert_int_equal(f->count, files_found); /* nothing had to be taken back */
+}
+
+int
+main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(what_is_there_at_first_is_said_once),
+		CASE(files_made_changed_touched_and_removed_are_said),
+		CASE(a_file_renamed_is_said_under_both_names),
+		CASE(new_nested_directories_are_watched_with_what_they_hold),
+		CASE(a_directory_renamed_inside_takes_its_files_to_the_new_name),
+		CASE(a_directory_renamed_to_and_fro_before_we_look_is_still_watched),
+		CASE(two_directories_that_change_names_are_each_watched_under_the_new_one),
+		CASE(files_of_a_directory_moved_away_are_said),
+		CASE(a_tree_removed_is_said_file_by_file),
+		CASE(a_file_that_becomes_a_directory_and_back_is_followed),
+		CASE(links_are_said_and_never_followed),
+		CASE(a_file_being_written_is_left_alone_until_it_is_closed),
+		CASE(after_an_overflow_everything_that_came_and_went_is_said),
+		CASE(a_rescan_says_everything_and_what_is_gone),
+		CASE(a_root_that_goes_and_comes_back_is_found_by_a_rescan),
+		CASE(a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched),
+		CASE(a_tree_too_deep_is_trouble_and_not_a_crash),
+		CASE(a_directory_that_is_not_there_is_an_error_that_names_it),
+		CASE(after_a_storm_of_changes_the_files_known_are_the_files_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

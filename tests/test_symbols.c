@@ -1,0 +1,341 @@
+/*
+ * test_symbols.c - the parts below symbols.c, and symbols.c in this very program.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "arena.h"
+#include "file.h"
+#include "idmap.h"
+#include "maps.h"
+#include "skip.h"
+#include "symbols.h"
+#include "utf8.h"
+
+#define LIMIT ((size_t)64 << 20)
+
+__attribute__((noinline, noclone)) int a_function_of_this_test(int n);
+int
+a_function_of_this_test(int n)
+{
+	volatile int a = n;
+
+	while (n-- > 0)
+		a += n * a;
+	return a;
+}
+
+static void
+an_arena_gives_zeroed_memory_and_keeps_its_limit(void **state)
+{
+	struct arena_budget budget = { 0, 1 << 20 };
+	struct arena        a;
+	size_t              got = 0;
+	unsigned char      *p;
+
+	(void)state;
+	arena_init(&a, &budget);
+	while ((p = arena_alloc(&a, 1000))) {
+		for (size_t i = 0; i < 1000; i++)
+			assert_int_equal(p[i], 0);
+		memset(p, 255, 1000);
+		assert_int_equal((uintptr_t)p % 16, 0);
+		got += 1000;
+	}
+	assert_true(got > budget.limit / 2 && got < budget.limit);
+	assert_true(budget.used <= budget.limit);
+	assert_null(arena_alloc(&a, SIZE_MAX));
+	assert_null(arena_array(&a, SIZE_MAX / 2, 3));
+	arena_release(&a);
+	assert_int_equal(budget.used, 0);
+	assert_non_null(p = arena_alloc(&a, budget.limit / 2));
+	assert_null(arena_alloc(&a, budget.limit / 2));
+	arena_release(&a);
+	assert_int_equal(budget.used, 0);
+}
+
+static void
+a_map_of_numbers_finds_what_was_put_and_nothing_else(void **state)
+{
+	struct arena_budget budget = { 0, LIMIT };
+	struct idmap        m;
+
+	(void)state;
+	idmap_init(&m, &budget);
+	assert_int_equal(idmap_get(&m, 1), 0);
+	for (uint64_t i = 0; i < 100000; i++)
+		assert_int_equal(idmap_put(&m, i * 4096, i + 1), 0);
+	for (uint64_t i = 0; i < 100000; i++) {
+		assert_int_equal(idmap_get(&m, i * 4096), i + 1);
+		assert_int_equal(idmap_get(&m, i * 4096 + 1), 0);
+	}
+	idmap_release(&m);
+	assert_int_equal(budget.used, 0);
+	budget.limit = 1 << 16;
+	for (uint64_t i = 0;; i++)
+		if (idmap_put(&m, i, 1) < 0) {
+			assert_true(i > 1000);
+			break;
+		}
+	assert_int_equal(idmap_get(&m, 3), 1);
+	idmap_release(&m);
+}
+
+static void
+bytes_that_are_not_text_become_question_marks(void **state)
+{
+	static const struct {
+		const char *from, *to;
+	} cases[] = {
+		{ "", "" },
+		{ "main", "main" },
+		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+		{ "\xe2\x82\xac\xf0\x9f\x98\x80", "\xe2\x82\xac\xf0\x9f\x98\x80" },
+		{ "a\nb\tc\x7f", "a?b?c?" },
+		{ "\xff\xfe", "??" },
+		{ "\xc3", "?" },
+		{ "\xc0\xaf", "??" },                 /* a slash, too long */
+		{ "\xed\xa0\x80", "???" },            /* half of a pair */
+		{ "\xf4\x90\x80\x80", "????" },       /* past the end */
+		{ "\xc2\x85x", "??x" },               /* a line break of its own kind */
+		{ "\xe2\x82", "??" },
+	};
+	struct arena_budget budget = { 0, LIMIT };
+	struct arena        a;
+
+	(void)state;
+	arena_init(&a, &budget);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *clean = utf8_clean(&a, cases[i].from, strlen(cases[i].from));
+
+		assert_string_equal(clean, cases[i].to);
+		assert_int_equal(utf8_is_clean(cases[i].from, strlen(cases[i].from)),
+			!strcmp(cases[i].from, cases[i].to));
+		assert_true(utf8_is_clean(clean, strlen(clean)));
+	}
+	arena_release(&a);
+}
+
+static void
+lines_of_maps_are_cut_into_their_parts(void **state)
+{
+	static const char text[] =
+		"55d0c8a00000-55d0c8a02000 r-xp 00001000 fe:01 1311                       /usr/sbin/a daemon\n"
+		"7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+		"7f0000001000-7f0000002000 r-xp 00002000 00:1f 99                         /tmp/odd\\012name (deleted)\n"
+		"garbage\n"
+		"7f0000003000-7f0000002000 r-xp 00000000 00:00 0 backwards\n"
+		"\n"
+		"7ffc00000000-7ffc00001000 r-xp 00000000 00:00 0                          [vdso]\n"
+		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]";
+	struct arena_budget budget = { 0, LIMIT };
+	struct maps_line    l;
+	struct maps         m;
+
+	(void)state;
+	assert_int_equal(maps_copy(&m, &budget, text), 0);
+	assert_true(maps_next(&m, &l));
+	assert_true(l.start == 0x55d0c8a00000 && l.limit == 0x55d0c8a02000 && l.offset == 0x1000);
+	assert_true(l.executable && !l.deleted && l.inode == 1311 && l.device == makedev(0xfe, 1));
+	assert_string_equal(l.path, "/usr/sbin/a daemon");
+	assert_true(maps_next(&m, &l));
+	assert_true(!l.executable);
+	assert_string_equal(l.path, "");
+	assert_true(maps_next(&m, &l));
+	assert_true(l.deleted);
+	assert_string_equal(l.path, "/tmp/odd\nname");
+	assert_true(maps_next(&m, &l));
+	assert_string_equal(l.path, "[vdso]");
+	assert_true(maps_next(&m, &l));
+	assert_string_equal(l.path, "[vsyscall]");
+	assert_true(l.start == 0xffffffffff600000 && l.executable);
+	assert_false(maps_next(&m, &l));
+	maps_release(&m);
+	assert_int_equal(budget.used, 0);
+}
+
+static void
+a_file_is_never_a_standard_descriptor(void **state)
+{
+	int saved = dup(0), fd;
+
+	(void)state;
+	assert_true(saved > 2);
+	close(0);
+	fd = file_open("/proc/self/maps");
+	dup2(saved, 0);
+	close(saved);
+	assert_true(fd > 2);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	assert_int_equal(file_open("/nonexistent/file"), -ENOENT);
+}
+
+static void
+a_function_of_this_program_has_its_name(void **state)
+{
+	struct symbol_frame f[SYMBOLS_FRAMES_MAX];
+	struct symbols     *s;
+
+	(void)state;
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	assert_int_equal(symbols_frames(s, (uintptr_t)a_function_of_this_test + 3, f, SYMBOLS_FRAMES_MAX), 1);
+	assert_string_equal(f[0].name, "a_function_of_this_test");
+	assert_int_equal(f[0].offset, 3);
+	assert_ptr_equal(f[0].object, symbols_mapping(s, 0)->path);
+	assert_int_equal(symbols_mapping_find(s, (uintptr_t)a_function_of_this_test), 0);
+	assert_int_equal(symbols_frames(s, (uintptr_t)f, f, 1), 0);
+	assert_int_equal(symbols_mapping_find(s, (uintptr_t)f), -1);
+	assert_null(symbols_mapping(s, symbols_mapping_count(s)));
+	symbols_close(s);
+	symbols_close(NULL);
+}
+
+static void
+a_name_is_made_once_and_keeps_its_address(void **state)
+{
+	struct symbol_frame f[1], g[1];
+	struct symbols     *s;
+
+	(void)state;
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	for (uintptr_t i = 0; i < 64; i++) {
+		uintptr_t pc = symbols_mapping(s, 0)->start + i;
+
+		assert_int_equal(symbols_frames(s, pc, f, 1), 1);
+		assert_int_equal(symbols_frames(s, pc, g, 1), 1);
+		assert_ptr_equal(f[0].name, g[0].name);
+		assert_true(*f[0].name != '\0');
+	}
+	symbols_close(s);
+}
+
+static void
+code_that_mprotect_has_cut_in_pieces_is_one_mapping(void **state)
+{
+	struct symbols *s;
+	size_t          before;
+	uintptr_t       page = (uintptr_t)sysconf(_SC_PAGESIZE), middle;
+
+	(void)state;
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	before = symbols_mapping_count(s);
+	/* A page of the C library, which has many, changes its protection and stays code. */
+	middle = (uintptr_t)&strtoul & ~(page - 1);
+	for (int i = symbols_mapping_find(s, (uintptr_t)&strtoul); i >= 0; i = -1)
+		middle = symbols_mapping(s, (size_t)i)->start + 4 * page;
+	symbols_close(s);
+	if (mprotect((void *)middle, page, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
+		SKIP("this system refuses memory that is writable and executable");
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	assert_int_equal(symbols_mapping_count(s), before);
+	symbols_close(s);
+	mprotect((void *)middle, page, PROT_READ | PROT_EXEC);
+}
+
+static void
+without_memory_opening_fails_and_nothing_is_kept(void **state)
+{
+	struct symbols *s = NULL;
+
+	(void)state;
+	for (size_t limit = 0; limit < 256 << 10; limit += 4096) {
+		int r = symbols_open(limit, &s);
+
+		if (r < 0) {
+			assert_int_equal(r, -ENOMEM);
+			assert_null(s);
+			continue;
+		}
+		assert_true(symbols_bytes(s) <= limit);
+		symbols_close(s);
+		s = NULL;
+	}
+}
+
+/* In a child of the test: nothing else is to live under such rules. */
+static int
+forbid_process_vm_readv(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	struct iovec      v = { &program, 1 };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return -1;
+	return process_vm_readv(getpid(), &v, 1, &v, 1, 0) < 0 && errno == EPERM ? 0 : -1;
+}
+
+static void
+build_ids_are_found_where_process_vm_readv_is_forbidden(void **state)
+{
+	struct symbols *s;
+	char            id[256];
+	int             status;
+	pid_t           child;
+
+	(void)state;
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	assert_true(snprintf(id, sizeof(id), "%s", symbols_mapping(s, 0)->build_id) >= 32);
+	symbols_close(s);
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		if (forbid_process_vm_readv() < 0)
+			_exit(77);
+		if (symbols_open(LIMIT, &s) < 0)
+			_exit(1);
+		_exit(strcmp(id, symbols_mapping(s, 0)->build_id) ? 2 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		SKIP("this kernel has no seccomp");
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_arena_gives_zeroed_memory_and_keeps_its_limit),
+		cmocka_unit_test(a_map_of_numbers_finds_what_was_put_and_nothing_else),
+		cmocka_unit_test(bytes_that_are_not_text_become_question_marks),
+		cmocka_unit_test(lines_of_maps_are_cut_into_their_parts),
+		cmocka_unit_test(a_file_is_never_a_standard_descriptor),
+		cmocka_unit_test(a_function_of_this_program_has_its_name),
+		cmocka_unit_test(a_name_is_made_once_and_keeps_its_address),
+		cmocka_unit_test(code_that_mprotect_has_cut_in_pieces_is_one_mapping),
+		cmocka_unit_test(build_ids_are_found_where_process_vm_readv_is_forbidden),
+		cmocka_unit_test(without_memory_opening_fails_and_nothing_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/*
+ * test_unwind_refresh.c - the tables follow objects that come and go.
+ *
+ * A plugin is built from the same source twice, with frames of different sizes, and
+ * loaded, walked through, unloaded and replaced.  Walks start below its function.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tables.h"
+#include "unwind.h"
+
+typedef int plugin_fn(int (*call)(void *), void *arg);
+
+struct walk {
+	uintptr_t pcs[64];
+	unsigned  count;
+	int       truncated;
+};
+
+static int __attribute__((noinline))
+walk_here(void *arg)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+	struct walk       *w = arg;
+
+	w->count = unwind_capture(&regs, w->pcs, 64, &w->truncated);
+	return (int)w->count;
+}
+
+static bool
+until(bool (*holds)(void *), void *arg)
+{
+	struct timespec nap = { 0, 5000000 };
+
+	for (int i = 0; i < 4000; i++) {
+		if (holds(arg))
+			return true;
+		nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
+static plugin_fn *
+plugin_load(const char *name, void **ret_handle)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/tests/.libs/%s.so", getenv("top_builddir") ? getenv("top_builddir") : ".", name);
+	*ret_handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!*ret_handle)
+		fail_msg("%s", dlerror());
+	return (plugin_fn *)dlsym(*ret_handle, "plugin_call");
+}
+
+static bool
+walk_is_whole(void *arg)
+{
+	plugin_fn  *call = (plugin_fn *)arg;
+	struct walk direct, w;
+
+	/* Through the plugin it is one frame more; by its frame pointer alone, which is
+	 * ours, a frame would be missing. */
+	walk_here(&direct);
+	call(walk_here, &w);
+	return w.truncated == 0 && w.count == direct.count + 1;
+}
+
+static void
+a_plugin_that_is_loaded_is_walked_through_soon(void **state)
+{
+	struct tables_stats before, after;
+	plugin_fn          *call;
+	void               *handle;
+
+	(void)state;
+	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
+	tables_stats(&before);
+	call = plugin_load("unwind_plugin_small", &handle);
+	assert_true(until(walk_is_whole, (void *)call));
+	tables_stats(&after);
+	assert_int_equal(after.objects, before.objects + 1);
+	dlclose(handle);
+	unwind_refresh();
+	tables_stats(&after);
+	assert_int_equal(after.objects, before.objects);
+}
+
+static void
+another_plugin_in_the_same_place_has_its_own_rules(void **state)
+{
+	plugin_fn *call;
+	void      *handle;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		call = plugin_load(i & 1 ? "unwind_plugin_large" : "unwind_plugin_small", &handle);
+		assert_true(until(walk_is_whole, (void *)call));
+		dlclose(handle);
+	}
+}
+
+static atomic_bool done;
+
+static void *
+walk_on_and_on(void *arg)
+{
+	struct walk w;
+
+	(void)arg;
+	while (!done)
+		walk_here(&w);
+	return NULL;
+}
+
+static void
+walks_go_on_while_tables_are_replaced(void **state)
+{
+	pthread_t threads[4];
+	void     *handle;
+
+	(void)state;
+	done = false;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, walk_on_and_on, NULL), 0);
+	for (int i = 0; i < 300; i++) {
+		plugin_load(i & 1 ? "unwind_plugin_large" : "unwind_plugin_small", &handle);
+		assert_int_equal(tables_build(), 0);
+		dlclose(handle);
+		assert_int_equal(tables_build(), 0);
+	}
+	done = true;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void
+a_child_walks_by_the_tables_of_its_parent(void **state)
+{
+	struct walk w;
+	pid_t       pid;
+	int         status = -1;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		unwind_forked();
+		walk_here(&w);
+		_exit(w.truncated == 0 && w.count > 2 && strcmp(unwind_name(), "tables") == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+stopped_it_walks_by_frame_pointers_and_has_no_thread(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(unwind_start(UNWIND_AUTO), 0);
+		assert_string_equal(unwind_name(), "tables");
+		unwind_stop();
+		assert_string_equal(unwind_name(), "frame-pointer");
+	}
+	assert_int_equal(unwind_start(UNWIND_FRAME_POINTER), 0);
+	assert_string_equal(unwind_name(), "frame-pointer");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plugin_that_is_loaded_is_walked_through_soon),
+		cmocka_unit_test(another_plugin_in_the_same_place_has_its_own_rules),
+		cmocka_unit_test(walks_go_on_while_tables_are_replaced),
+		cmocka_unit_test(a_child_walks_by_the_tables_of_its_parent),
+		cmocka_unit_test(stopped_it_walks_by_frame_pointers_and_has_no_thread),
+	};
+
+	return cmocka_run_group_tests_name("unwind_refresh", tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+/*
+ * test_unwind_tables.c - the walk by tables against libunwind's cursor.
+ *
+ * Threads run a mix of what daemons run: qsort callbacks, regular expressions,
+ * printf, compression, allocation, name look-ups, a signal handler on an alternate
+ * stack.  A timer interrupts them; the handler walks by the tables first, then by
+ * unw_step from the same registers, and the two lists must be the same as far as
+ * libunwind got.  libunwind is safe here because no test thread loads objects.
+ */
+#define UNW_LOCAL_ONLY
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <libunwind.h>
+#include <math.h>
+#include <pthread.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "tables.h"
+#include "unwind.h"
+
+#define SAMPLES 40000
+#define DEPTH   128
+#define LISTED  5
+
+static atomic_uint  samples, same, longer, shorter, divergent, through_signals;
+static atomic_bool  stop;
+static uintptr_t    bad_ours[LISTED][DEPTH], bad_theirs[LISTED][DEPTH];
+static unsigned     bad_n[LISTED], bad_m[LISTED];
+static atomic_uint  bad_count;
+
+static void
+note_bad(const uintptr_t *ours, unsigned n, const uintptr_t *theirs, unsigned m)
+{
+	unsigned i = atomic_fetch_add(&bad_count, 1);
+
+	if (i >= LISTED)
+		return;
+	memcpy(bad_ours[i], ours, n * sizeof(*ours));
+	memcpy(bad_theirs[i], theirs, m * sizeof(*theirs));
+	bad_n[i] = n;
+	bad_m[i] = m;
+}
+
+/* Where handlers return to: mov $15, %rax; syscall. */
+static unw_word_t restorer;
+
+static bool
+is_sigreturn(unw_word_t pc)
+{
+	return pc - restorer < 9;
+}
+
+static void
+compare(void *ucontext)
+{
+	uintptr_t          ours[DEPTH], theirs[DEPTH];
+	struct unwind_regs regs;
+	unw_cursor_t       cursor;
+	unw_word_t         pc = 0, before;
+	unsigned           n, m = 0, i;
+	int                truncated, exact;
+
+	unwind_regs_from_ucontext(&regs, ucontext);
+	n = unwind_capture(&regs, ours, DEPTH, &truncated);
+	if (unw_init_local2(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) != 0)
+		return;
+	do {
+		before = pc;
+		pc = 0;
+		unw_get_reg(&cursor, UNW_REG_IP, &pc);
+		if (pc == 0)
+			break;
+		/* The pc of what was interrupted is exact.  unw_is_signal_frame() says so of that
+		 * frame, but once in a million stacks of another one, or of none. */
+		exact = m == 0 || is_sigreturn(before);
+		theirs[m++] = exact ? pc : pc - 1;
+		through_signals += exact && m > 1;
+	} while (m < DEPTH && unw_step(&cursor) > 0);
+	for (i = 0; i < n && i < m && ours[i] == theirs[i]; i++) {}
+	samples++;
+	if (i == n && i == m)
+		same++;
+	else if (i == m)
+		longer++;
+	else if (i == n)
+		shorter++;
+	else
+		divergent++;
+	if (i < m)
+		note_bad(ours, n, theirs, m);
+}
+
+static void
+on_prof(int number, siginfo_t *info, void *ucontext)
+{
+	int saved = errno;
+
+	(void)number;
+	(void)info;
+	restorer = (uintptr_t)__builtin_return_address(0);
+	compare(ucontext);
+	errno = saved;
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+	char one[32], two[32];
+
+	snprintf(one, sizeof(one), "%08d", *(const int *)a);
+	snprintf(two, sizeof(two), "%08d", *(const int *)b);
+	return strcoll(one, two);
+}
+
+static void
+on_user(int number)
+{
+	volatile double x = number;
+
+	for (int i = 0; i < 300; i++)
+		x = sin(x) + cos(x);
+}
+
+static void
+work_sort(void)
+{
+	int numbers[200];
+
+	for (int i = 0; i < 200; i++)
+		numbers[i] = (i * 7919) % 10007;
+	qsort(numbers, 200, sizeof(numbers[0]), by_text);
+}
+
+static void
+work_regex(void)
+{
+	regex_t re;
+
+	if (regcomp(&re, "(a|b)*c[0-9]{2,4}(foo|bar)+$", REG_EXTENDED) != 0)
+		return;
+	regexec(&re, "abababc123foobarfoo", 0, NULL, 0);
+	regfree(&re);
+}
+
+static void
+work_zlib(void)
+{
+	unsigned char in[4096], out[8192];
+	uLongf        size = sizeof(out);
+
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = (unsigned char)(i * i >> 3);
+	compress2(out, &size, in, sizeof(in), 6);
+}
+
+static void
+work_misc(void)
+{
+	char       text[128];
+	time_t     now = time(NULL);
+	struct tm  tm;
+	void      *blocks[50];
+
+	localtime_r(&now, &tm);
+	strftime(text, sizeof(text), "%A %F %Z", &tm);
+	snprintf(text, sizeof(text), "%f %.20e %s", 3.14159 * (double)now, 1e-300 * (double)now, "x");
+	for (int i = 0; i < 50; i++)
+		blocks[i] = malloc((size_t)i * 333);
+	for (int i = 0; i < 50; i++)
+		free(blocks[i]);
+	pthread_kill(pthread_self(), SIGUSR1);
+}
+
+static void *
+work(void *arg)
+{
+	char            *alternate = malloc(64 * 1024);
+	stack_t          ss = { .ss_sp = alternate, .ss_size = 64 * 1024 };
+	struct sigevent  ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
+	struct itimerspec every = { { 0, 200000 }, { 0, 200000 } };
+	timer_t          timer;
+
+	(void)arg;
+	sigaltstack(&ss, NULL);
+	ev._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &ev, &timer), 0);
+	timer_settime(timer, 0, &every, NULL);
+	while (!stop) {
+		work_sort();
+		work_regex();
+		work_zlib();
+		work_misc();
+	}
+	timer_delete(timer);
+	ss.ss_flags = SS_DISABLE;
+	sigaltstack(&ss, NULL);
+	free(alternate);
+	return NULL;
+}
+
+static void
+stacks_are_those_of_libunwind(void **state)
+{
+	struct sigaction prof = { .sa_sigaction = on_prof, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction user = { .sa_handler = on_user, .sa_flags = SA_RESTART | SA_ONSTACK };
+	struct timespec  nap = { 0, 10000000 };
+	struct timespec  start, now;
+	pthread_t        threads[3];
+	const char      *wanted = getenv("TEST_STRESS");
+	unsigned         target = wanted ? 20 * SAMPLES : SAMPLES;
+
+	(void)state;
+	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
+	sigfillset(&prof.sa_mask);
+	sigaction(SIGPROF, &prof, NULL);
+	sigaction(SIGUSR1, &user, NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		nanosleep(&nap, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (samples < target && now.tv_sec - start.tv_sec < (wanted ? 600 : 60));
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	print_message("# %u samples: %u the same, %u longer, %u shorter, %u divergent, %u through signal frames\n", samples,
+		      same, longer, shorter, divergent, through_signals);
+	for (unsigned i = 0; i < bad_count && i < LISTED; i++) {
+		for (unsigned k = 0; k < bad_n[i] || k < bad_m[i]; k++)
+			print_message("# %u.%u %#lx %#lx\n", i, k, k < bad_n[i] ? bad_ours[i][k] : 0,
+				      k < bad_m[i] ? bad_theirs[i][k] : 0);
+	}
+	assert_true(samples > 1000);
+	assert_int_equal(divergent, 0);
+	assert_true((double)(samples - shorter) >= 0.9999 * samples);
+}
+
+static void
+tables_stay_small(void **state)
+{
+	struct tables_stats stats;
+
+	(void)state;
+	tables_stats(&stats);
+	print_message("# %zu objects, %zu rows, %zu rules, %zu bad, %zu bytes for %zu bytes of .eh_frame\n",
+		      stats.objects, stats.rows, stats.rules, stats.bad, stats.bytes, stats.frames_bytes);
+	assert_true(stats.objects >= 3);
+	assert_int_equal(stats.bad, 0);
+	assert_true(stats.bytes <= 2 * stats.frames_bytes);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_are_those_of_libunwind),
+		cmocka_unit_test(tables_stay_small),
+	};
+
+	return cmocka_run_group_tests_name("unwind_tables", tests, NULL, NULL);
+}
