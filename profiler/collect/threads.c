@@ -43,8 +43,8 @@
 #define LIST_TRIES    3
 #define OWN_TRIES     500       /* looks at a thread of ours that runs, each after ... */
 #define OWN_PAUSE_NS  1000000L
-#define LOCK_SECONDS  5         /* another dump is waited for */
-#define LOCK_PAUSE_NS 5000000   /* between two looks whether that one is done */
+#define LOCK_SECONDS  20        /* other dumps are waited for: a second each at worst */
+#define LOCK_PAUSE_NS 2000000L  /* between two looks whether that one is done */
 #define THREADS_FIRST ((size_t)256)
 #define PCS_FIRST     ((size_t)4096)
 #define OWN_NAME      "component-"
