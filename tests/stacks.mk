@@ -3,7 +3,7 @@ EXTRA_DIST += tests/valgrind.supp tests/valgrind_daemon.supp
 if HAVE_CMOCKA
 STACKS_TESTS = tests/test_profile tests/test_stack_table tests/test_unwind tests/test_unwind_tables \
 	tests/test_unwind_step tests/test_unwind_window tests/test_unwind_absurd \
-	tests/test_unwind_remote
+	tests/test_unwind_remote tests/test_trace
 check_PROGRAMS += $(STACKS_TESTS)
 TESTS += $(STACKS_TESTS)
 STACKS_LIBS = profiler/stacks/libstacks.la libcomponent/base/libbase.la $(CMOCKA_LIBS)
@@ -14,6 +14,9 @@ tests_test_profile_LDADD = $(STACKS_LIBS)
 tests_test_stack_table_SOURCES = tests/test_stack_table.c
 tests_test_stack_table_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
 tests_test_stack_table_LDADD = $(STACKS_LIBS)
+tests_test_trace_SOURCES = tests/test_trace.c
+tests_test_trace_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
+tests_test_trace_LDADD = $(STACKS_LIBS)
 tests_test_unwind_SOURCES = tests/test_unwind.c
 tests_test_unwind_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
 tests_test_unwind_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls

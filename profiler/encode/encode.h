@@ -19,6 +19,7 @@
 #include "dump.h"
 #include "profile.h"
 #include "symbols.h"
+#include "trace.h"
 
 /* 0, or a negative errno which ends the encoding and is returned by it. */
 typedef int encode_write_fn(void *arg, const void *data, size_t size);
@@ -36,5 +37,16 @@ int encode_contention_text(const struct profile *p, struct symbols *s, encode_wr
 int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=top: flat, flat%, cum, cum%, function, of the default type or the last. */
 int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+
+enum encode_trace_format {
+	ENCODE_TRACE_GO119,    /* "go 1.19 trace": every go tool trace from 1.19 on */
+	ENCODE_TRACE_GO122,    /* "go 1.22 trace": from 1.22 on; CPU samples by thread */
+	ENCODE_TRACE_PERFETTO, /* ui.perfetto.dev and trace_processor */
+};
+
+/* An execution trace, not compressed.  Its records must be sorted.  What contradicts
+ * itself is left out and counted, in the trace's own log events. */
+int encode_trace(const struct trace *t, enum encode_trace_format format, struct symbols *s,
+	encode_write_fn *write, void *arg);
 
 #endif

@@ -14,7 +14,8 @@
  * - The kernel tells of no last OUT of a thread that exits, and of no IN of a thread
  *   that ran when the trace began.
  *
- * Memory is from mmap; stacks are references into the stack table.
+ * Memory is from mmap; stacks are references into the stack table.  One thread at a time
+ * for one trace; not from hooks and handlers.
  */
 #ifndef STACKS_TRACE_H
 #define STACKS_TRACE_H
@@ -116,6 +117,8 @@ int      trace_add_thread(struct trace *t, const struct trace_thread *thread);
 /* The offset of the text, equal ones once where they come one after the other; 0 if there
  * is no memory.  Cut at `max` bytes on a character's boundary. */
 uint32_t trace_text(struct trace *t, const char *text, size_t max);
+/* The text at an offset, "" of 0; borrowed until the next trace_text(). */
+const char *trace_string(const struct trace *t, uint32_t offset);
 void     trace_comment(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* By time, records of one time in the order they were added.  0 or -ENOMEM. */
 int      trace_sort(struct trace *t);

@@ -1,0 +1,250 @@
+/*
+ * trace.c - struct trace: records, threads and texts in arrays that grow by mremap.
+ *
+ * A collector adds what its sources have seen, in any order, sorts once, and hands the
+ * trace to an encoder.  Every record and every thread owns one reference of its stack,
+ * from the call that adds it until trace_release().
+ *
+ * What a stranger would get wrong: the sort must keep records of one time in the order
+ * they were added, for a source that sees two things within a nanosecond tells them in
+ * their order; so it merges.  qsort() is not used because glibc's takes memory from
+ * malloc.  The sources come nearly sorted, each of them is in itself, so most merges
+ * find little out of place and touch few pages of the second buffer.
+ *
+ * Tests: tests/test_trace.c.
+ */
+#include <config.h>
+
+#include "trace.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stack_table.h"
+
+/* The first mapping of each array; it doubles from there. */
+#define TRACE_RECORDS_FIRST 256  /* records; 14 KiB */
+#define TRACE_THREADS_FIRST 64   /* threads; 4 KiB */
+#define TRACE_TEXTS_FIRST   4096 /* bytes */
+
+void
+trace_init(struct trace *t)
+{
+	memset(t, 0, sizeof(*t));
+}
+
+/*
+ * Room for `more` items of `size` bytes beyond `count`.  The array stays as it is when
+ * there is none.
+ */
+static int
+array_reserve(void **array, size_t *capacity, size_t count, size_t more, size_t size, size_t first)
+{
+	size_t wanted = *capacity ? *capacity : first, need, bytes;
+	void  *mem;
+
+	if (__builtin_add_overflow(count, more, &need))
+		return -ENOMEM;
+	if (need <= *capacity)
+		return 0;
+	while (wanted < need)
+		if (__builtin_mul_overflow(wanted, 2, &wanted))
+			return -ENOMEM;
+	if (__builtin_mul_overflow(wanted, size, &bytes))
+		return -ENOMEM;
+	if (*array)
+		mem = mremap(*array, *capacity * size, bytes, MREMAP_MAYMOVE);
+	else
+		mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		return -ENOMEM;
+	*array = mem;
+	*capacity = wanted;
+	return 0;
+}
+
+static void
+stack_drop(uint32_t stack)
+{
+	if (stack)
+		stack_table_unref(stack);
+}
+
+int
+trace_add(struct trace *t, const struct trace_record *r)
+{
+	void *records = t->records;
+	int   err = array_reserve(&records, &t->capacity, t->count, 1, sizeof(*r), TRACE_RECORDS_FIRST);
+
+	t->records = records;
+	if (err < 0) {
+		stack_drop(r->stack);
+		return err;
+	}
+	t->records[t->count++] = *r;
+	return 0;
+}
+
+int
+trace_add_thread(struct trace *t, const struct trace_thread *thread)
+{
+	void *threads = t->threads;
+	int   err = array_reserve(&threads, &t->thread_capacity, t->thread_count, 1, sizeof(*thread),
+		  TRACE_THREADS_FIRST);
+
+	t->threads = threads;
+	if (err < 0) {
+		stack_drop(thread->stack);
+		return err;
+	}
+	t->threads[t->thread_count++] = *thread;
+	return 0;
+}
+
+/* How many bytes of a text are kept: whole characters of UTF-8. */
+static size_t
+text_cut(const char *text, size_t max)
+{
+	size_t n = strnlen(text, max + 1);
+
+	if (n <= max)
+		return n;
+	for (n = max; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+		n--;
+	return n;
+}
+
+uint32_t
+trace_text(struct trace *t, const char *text, size_t max)
+{
+	size_t n = text ? text_cut(text, max < SIZE_MAX ? max : SIZE_MAX - 1) : 0, at, last;
+	void  *texts = t->texts;
+	int    err;
+
+	if (!n)
+		return 0;
+	if (t->text_bytes > 1) {
+		const char *before = memrchr(t->texts, 0, t->text_bytes - 1);
+
+		last = (size_t)(before + 1 - t->texts);
+		if (t->text_bytes - 1 - last == n && !memcmp(t->texts + last, text, n))
+			return (uint32_t)last;
+	}
+	if (n > UINT32_MAX / 2 || t->text_bytes > UINT32_MAX / 2)
+		return 0;
+	at = t->text_bytes ? t->text_bytes : 1; /* texts[0] is "" */
+	err = array_reserve(&texts, &t->text_capacity, at, n + 1, 1, TRACE_TEXTS_FIRST);
+	t->texts = texts;
+	if (err < 0)
+		return 0;
+	memcpy(t->texts + at, text, n);
+	t->texts[at + n] = '\0';
+	t->text_bytes = at + n + 1;
+	return (uint32_t)at;
+}
+
+const char *
+trace_string(const struct trace *t, uint32_t offset)
+{
+	return offset < t->text_bytes ? t->texts + offset : "";
+}
+
+void
+trace_comment(struct trace *t, const char *format, ...)
+{
+	size_t  used = strlen(t->comments), room = sizeof(t->comments) - used;
+	char   *at = t->comments + used;
+	va_list args;
+	int     len;
+
+	if (used > 0) {
+		if (room < 2)
+			return;
+		*at++ = '\n';
+		room--;
+	}
+	va_start(args, format);
+	len = vsnprintf(at, room, format, args);
+	va_end(args);
+	/* A comment that does not fit whole is left out: half a number misleads. */
+	if (len < 0 || (size_t)len >= room)
+		t->comments[used] = '\0';
+}
+
+/*
+ * Merges two sorted neighbours, r[0..middle) and r[middle..count).  What is in its
+ * place already at both ends stays; spare takes what is left of the first.
+ */
+static void
+runs_merge(struct trace_record *r, size_t middle, size_t count, struct trace_record *spare)
+{
+	size_t begin = 0, left, i, to;
+
+	for (size_t end = middle; begin < end;) { /* the first of r that is later than r[middle] */
+		size_t half = begin + (end - begin) / 2;
+
+		if (r[half].time_ns <= r[middle].time_ns)
+			begin = half + 1;
+		else
+			end = half;
+	}
+	left = middle - begin;
+	memcpy(spare, r + begin, left * sizeof(*r));
+	for (i = 0, to = begin; i < left && middle < count; to++) {
+		if (r[middle].time_ns < spare[i].time_ns)
+			r[to] = r[middle++];
+		else
+			r[to] = spare[i++];
+	}
+	memcpy(r + to, spare + i, (left - i) * sizeof(*r));
+}
+
+static void
+records_sort(struct trace_record *r, size_t count, struct trace_record *spare)
+{
+	size_t middle = count / 2; /* halves: 64 levels at most */
+
+	if (count < 2)
+		return;
+	records_sort(r, middle, spare);
+	records_sort(r + middle, count - middle, spare);
+	if (r[middle].time_ns < r[middle - 1].time_ns)
+		runs_merge(r, middle, count, spare);
+}
+
+int
+trace_sort(struct trace *t)
+{
+	size_t bytes = (t->count / 2) * sizeof(*t->records), i;
+	void  *spare;
+
+	for (i = 1; i < t->count && t->records[i - 1].time_ns <= t->records[i].time_ns;)
+		i++;
+	if (i >= t->count)
+		return 0;
+	spare = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (spare == MAP_FAILED)
+		return -ENOMEM;
+	records_sort(t->records, t->count, spare);
+	munmap(spare, bytes);
+	return 0;
+}
+
+void
+trace_release(struct trace *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		stack_drop(t->records[i].stack);
+	for (size_t i = 0; i < t->thread_count; i++)
+		stack_drop(t->threads[i].stack);
+	if (t->records)
+		munmap(t->records, t->capacity * sizeof(*t->records));
+	if (t->threads)
+		munmap(t->threads, t->thread_capacity * sizeof(*t->threads));
+	if (t->texts)
+		munmap(t->texts, t->text_capacity);
+	memset(t, 0, sizeof(*t));
+}
