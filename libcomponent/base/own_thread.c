@@ -38,6 +38,7 @@
 #define STACK_BYTES (256 * 1024) /* the deepest own use is libevent and inflate: below 64 KiB */
 
 static __thread bool own __attribute__((tls_model("initial-exec")));
+static _Atomic unsigned made, named;
 
 struct start {
 	void *(*run)(void *);
@@ -83,6 +84,7 @@ begin(void *arg)
 
 	own = true;
 	prctl(PR_SET_NAME, s->name, 0, 0, 0);
+	named++;
 	free(s);
 	return run(run_arg);
 }
@@ -134,8 +136,10 @@ own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	s->run = run;
 	s->arg = arg;
 	strcpy(s->name, name);
+	made++; /* a thread begins with its creator's name, and may wait long for a CPU to change it */
 	r = create(s, &thread);
 	if (r) {
+		made--;
 		free(s);
 		goto out;
 	}
@@ -144,6 +148,18 @@ out:
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	own = was;
 	return r;
+}
+
+unsigned
+own_threads_made(void)
+{
+	return made;
+}
+
+unsigned
+own_threads_named(void)
+{
+	return named;
 }
 
 bool

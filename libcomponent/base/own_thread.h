@@ -13,6 +13,11 @@
 /* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
 int own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
 
+/* How many were made so far, and how many of them bear their name: while the numbers differ,
+ * one of ours looks like the thread that made it.  Any thread, signal-safe. */
+unsigned own_threads_made(void);
+unsigned own_threads_named(void);
+
 /* Is the calling thread one of ours, or just making one?  Signal-safe. */
 bool own_thread_is(void);
 

@@ -12,6 +12,9 @@
  *   runs just now is looked at again a little later.
  * - A thread that ends meanwhile still stands in /proc for a moment.  It is no thread
  *   any more, and left out: an idle process has as many in each dump.
+ * - A thread's name is read after its stack, or it may be the one it had before it came
+ *   there; and one of ours that has no name yet is waited for, being taken for the
+ *   daemon's else.
  * - Listing a folder of /proc whose entries vanish may skip others: the number of links
  *   says how many there should be.
  * - The lock is ours alone, but a dump must come to its end when everything hangs: it
@@ -34,6 +37,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
 #include "threads_quiet.h"
@@ -191,6 +195,27 @@ list(struct dump *d)
 	return err ? err : l.err;
 }
 
+/* Once all threads of ours have their names.  Under a load that gives them no CPU for so
+ * long, a dump with one too many is better than none. */
+static int
+list_named(struct dump *d)
+{
+	const struct timespec pause = { 0, OWN_PAUSE_NS };
+
+	for (int i = 0; i < OWN_TRIES; i++) {
+		unsigned made = own_threads_made();
+		int      err;
+
+		if (own_threads_named() == made) {
+			err = list(d);
+			if (err || own_threads_made() == made)
+				return err;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return list(d);
+}
+
 /* ---- one after another, quietly ---- */
 
 struct work {
@@ -218,6 +243,17 @@ read_self(struct work *w, struct dump_thread *t)
 	t->truncated = truncated;
 	t->how = DUMP_SELF;
 	stack_store(w->dump, t, w->pcs);
+}
+
+static void
+name_read(struct work *w, struct dump_thread *t)
+{
+	if (!t->tid)
+		return;
+	if (!quiet_name(&w->quiet, t))
+		forget(t);
+	else
+		t->own = strncmp(t->name, OWN_NAME, strlen(OWN_NAME)) == 0;
 }
 
 /* Once; what could not be read stays silent for now, if with the leaf side of its stack. */
@@ -262,17 +298,13 @@ read_quietly(struct work *w)
 	for (size_t i = 0; i < d->count; i++) {
 		struct dump_thread *t = &d->threads[i];
 
-		if (!quiet_name(&w->quiet, t)) {
-			forget(t);
-			continue;
-		}
-		t->own = strncmp(t->name, OWN_NAME, strlen(OWN_NAME)) == 0;
-		if (t->own && !w->own)
-			forget(t);
-		else if (t->tid == w->self)
+		if (t->tid == w->self)
 			read_self(w, t);
 		else
 			unknown += read_one(w, t) == QUIET_UNKNOWN;
+		name_read(w, t);
+		if (t->own && !w->own)
+			forget(t);
 	}
 	/* An object may have been loaded since the tables were made. */
 	if (unknown)
@@ -284,8 +316,8 @@ read_quietly(struct work *w)
 			continue;
 		if (t->own)
 			read_own(w, t);
-		else
-			read_one(w, t);
+		else if (read_one(w, t) == QUIET_READ)
+			name_read(w, t);
 		w->unread += t->tid && t->how == DUMP_SILENT && !t->own;
 	}
 }
@@ -304,6 +336,7 @@ take_answer(struct work *w, const struct threads_slot *s)
 	t->handler_ns = s->took_ns;
 	t->how = DUMP_SIGNALLED;
 	stack_store(w->dump, t, s->pcs);
+	quiet_name(&w->quiet, t); /* one that has ended since keeps what was read */
 }
 
 static int
@@ -382,7 +415,7 @@ collect(struct dump *d, bool own)
 	err = quiet_open(&w.quiet);
 	if (err)
 		return err;
-	err = list(d);
+	err = list_named(d);
 	if (!err) {
 		read_quietly(&w);
 		read_by_signal(&w); /* no memory: those stay silent */
