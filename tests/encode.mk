@@ -15,3 +15,4 @@ tests_test_encode_LDADD = $(tests_encode_sample_LDADD) $(CMOCKA_LIBS)
 endif
 TESTS += tests/encode.t
 dist_check_SCRIPTS += tests/encode.t
+EXTRA_DIST += tests/pprof_reader.py

@@ -29,6 +29,9 @@ endif
 TESTS += %D%/controllers.t
 dist_check_SCRIPTS += %D%/controllers.t
 EXTRA_DIST += scripts/demo-input
+# A continuous profiler looks at all three.
+TESTS += %D%/scrape.t
+dist_check_SCRIPTS += %D%/scrape.t
 # What is installed, and what the tarball holds: slow, since they build.
 TESTS += tests/install.t tests/exports.t tests/dist.t
 dist_check_SCRIPTS += tests/install.t tests/exports.t tests/dist.t
