@@ -10,16 +10,19 @@ reason, or with the test that runs them.
 """
 import atexit
 import gzip
+import http.client
 import os
 import re
 import shlex
 import shutil
+import socket
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
 from documents import shell_lines  # noqa: E402
+from serving import server  # noqa: E402
 
 SECONDS = 2
 HOT = re.compile(r"\b(gitops_\w+|application_reconcile)\b")  # functions of backend-controller
@@ -31,7 +34,6 @@ NOT_RUN = {
     "scripts/bench": "installs packages and takes a quarter of an hour; tests/bench.t tests its parts",
     "kubectl port-forward deployment/backend-controller 6060": "needs a cluster",
     "ssh -L 6060:localhost:6060 host": "needs another host",
-    "go tool pprof -http=localhost:8000 'http://localhost:6060/debug/pprof/profile?seconds=5'": "opens a browser",
     "cc -g hello.c -o hello $(pkg-config --cflags --libs libcomponent)": "tests/docs.t",
     "./hello --enable-pprof --every=10us --log-file=/dev/null &": "tests/docs.t",
     "kill $!": "tests/docs.t",
@@ -339,6 +341,129 @@ def the_debug_socket_is_read_by_curl():
     paste("curl --unix-socket /run/x.sock http://localhost/debug/pprof/heap > heap.out",
           swap=[("/run/x.sock", os.path.join(home, "x.sock"))])
     equal(file_of("heap.out")[:2], b"\x1f\x8b")
+
+
+# Every kind, straight from the URL
+
+def kinds():
+    with open(os.path.join(SRC, "profiler/kinds.def")) as f:
+        found = re.findall(r"^X\((\w+),", f.read(), re.M)
+    return [k for k in found if k not in ("cmdline", "trace")]  # which are no profiles
+
+
+@test
+def pprof_opens_every_kind_from_its_url():
+    need_go("go")
+    d = backend()
+    need(len(kinds()) >= 7, kinds())
+    types = {"profile": "cpu", "heap": "inuse_space", "allocs": "alloc_space", "block": "delay", "mutex": "delay"}
+    for kind in kinds() + ["threads"]:
+        swap = [("debug/pprof/heap", "debug/pprof/" + kind + ("?seconds=1" if kind == "profile" else ""))]
+        r = paste("go tool pprof http://localhost:6060/debug/pprof/heap", swap=swap, stdin="top\nquit\n")
+        lines = r.stderr.splitlines()
+        need(lines[0].startswith("Fetching profile over HTTP from http://localhost:%d/debug/pprof/%s" % (d.port, kind)),
+             lines[0])
+        greeting = [line for line in lines[2:] if line != "No samples were found with the default sample value type."]
+        greeting = [line for line in greeting if not line.startswith("Try \"sample_index\"")]
+        is_greeting(greeting)
+        contains(r.stderr, "Type: " + types.get(kind, "goroutine" if kind == "threads" else kind))
+
+
+@test
+def the_flame_graph_in_a_browser_is_served_from_the_url():
+    line = "go tool pprof -http=localhost:8000 'http://localhost:6060/debug/pprof/profile?seconds=5'"
+    need(line in [text for _, text in shell_lines()], line)
+    need_go("go")
+    pasted.add(line)
+    for _ in range(5):  # a port that is free now may be taken a moment later
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        argv = ["go", "tool", "pprof", "-no_browser", "-http=127.0.0.1:%d" % port,
+                "http://localhost:%d/debug/pprof/profile?seconds=1" % backend().port]
+        log = os.path.join(home, "web.log")
+        with open(log, "w") as out:
+            p = subprocess.Popen(argv, cwd=home, env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                 start_new_session=True)  # "go tool" is two processes
+
+        def page():
+            if p.poll() is not None:
+                return p.returncode or "ended"
+            try:
+                c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+                c.request("GET", "/ui/flamegraph")
+                r = c.getresponse()
+                return (r.status, r.read().decode("utf-8", "replace"))
+            except OSError:
+                return None
+        try:
+            got = poll(page, "the page", 90)
+        finally:
+            if p.poll() is None:
+                os.killpg(p.pid, signal.SIGTERM)
+            p.wait()
+        if isinstance(got, tuple):
+            break
+    need(isinstance(got, tuple), file_of("web.log").decode())
+    equal(got[0], 200)
+    need(HOT.search(got[1]), "no function of the controller in the page:\n" + got[1][:2000])
+
+
+# What is asked of a daemon that does not do well
+
+@test
+def a_deadlock_is_found_by_grep_with_both_threads_and_where_both_took_and_want_their_locks():
+    with server() as d:
+        equal(d.command("deadlock"), "0")
+        line = "curl -s 'http://localhost:6060/debug/pprof/goroutine?debug=2' | grep -A 100 \"sync.Mutex\""
+
+        def both():
+            text = run("sh", "-c", line.replace("localhost:6060", "localhost:%d" % d.port), env=environment()).stdout
+            return text if re.search("left..hand", text) and "righthand" in text else None
+        poll(both, "both threads in front of their locks")
+        text = paste(line, d).stdout
+        for name, function in ("left??hand", "takes_left_then_right"), ("righthand", "takes_right_then_left"):
+            at = re.search(r"^goroutine \d+ \[sync\.Mutex\.Lock[^]]*thread: %s[^]]*\]:\n((?:.+\n?)+)" % re.escape(name),
+                           text, re.M)
+            need(at, "no thread %s in:\n%s" % (name, text))
+            need(re.search(r"^lock_second\(\.\.\.\)\n\t.*/serve_daemon\.c:\d+ \+0x[0-9a-f]+\n%s\(\.\.\.\)\n"
+                           r"\t.*/serve_daemon\.c:\d+ " % function, at.group(1), re.M), at.group(1))
+
+
+@test
+def a_leak_is_what_two_heaps_an_hour_apart_differ_by():
+    need_go("go")
+    with server("--heap-rate", "1024") as d:
+        equal(d.command("alloc %d" % (1 << 20)), "0")  # what it needs
+        equal(d.command("leak 100"), "0")
+        paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out", d)
+        equal(d.command("leak 4096"), "0")
+        paste("curl -s http://localhost:6060/debug/pprof/heap > later.out", d)
+        rows = paste("go tool pprof -top -base heap.out later.out", d).stdout.splitlines()
+        at = next(i for i, row in enumerate(rows) if row.split()[:2] == ["flat", "flat%"])
+        top = rows[at + 1].split()
+        equal(top[-1], "do_leak", "\n".join(rows))
+        need(3.2 < float(re.fullmatch(r"([\d.]+)(MB)", top[0]).group(1)) < 4.8, top)  # 4 MiB, sampled
+        need(not any("do_alloc" in row for row in rows), "\n".join(rows))
+
+
+@test
+def a_leak_of_threads_is_seen_by_their_number_and_by_who_makes_them():
+    need_go("go")
+    with server() as d:
+        line = "curl -s 'http://localhost:6060/debug/pprof/goroutine?debug=1' | head -1"
+
+        def count():
+            return int(re.fullmatch(r"goroutine profile: total (\d+)\n", paste(line, d).stdout).group(1))
+        before = count()
+        for _ in range(3):
+            equal(d.command("park 10"), "0")
+            before += 10
+            equal(count(), before)
+        rows = paste("go tool pprof -top http://localhost:6060/debug/pprof/threadcreate", d).stdout.splitlines()
+        at = next(i for i, row in enumerate(rows) if row.split()[:2] == ["flat", "flat%"])
+        row = next(r.split() for r in rows[at + 1:] if r.split()[-1] == "do_park")
+        equal(row[3], "30", "\n".join(rows))
 
 
 # One after another, and all at once

@@ -342,6 +342,41 @@ start_deadlock(void)
 	say(-r, NULL);
 }
 
+/* Memory that nobody will free, in blocks of 1 KiB. */
+static void *leaked;
+
+__attribute__((noinline)) static void
+do_leak(int blocks)
+{
+	void **block = NULL;
+
+	while (blocks-- > 0 && (block = malloc(1024))) {
+		*block = leaked;
+		leaked = block;
+	}
+	say(block ? 0 : -ENOMEM, NULL);
+}
+
+/* Threads that nobody will end. */
+static void *
+parked(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+__attribute__((noinline)) static void
+do_park(int count)
+{
+	pthread_t thread;
+	int       r = 0;
+
+	while (count-- > 0 && !r)
+		r = pthread_create(&thread, NULL, parked, NULL);
+	say(-r, NULL);
+}
+
 /* Works, and takes no signal. */
 static void *
 deaf(void *arg)
@@ -398,6 +433,10 @@ command(char *line)
 		do_reload();
 	else if (!strcmp(word, "alloc"))
 		do_alloc(n);
+	else if (!strcmp(word, "leak"))
+		do_leak(n);
+	else if (!strcmp(word, "park"))
+		do_park(n);
 	else if (!strcmp(word, "malloc"))
 		do_malloc(n != 0);
 	else if (!strcmp(word, "load"))
