@@ -272,6 +272,32 @@ threads_that_come_and_go_do_no_harm_where_they_are_not_seen(void **state)
 	assert_int_equal(stack_table_bytes(), 0);
 }
 
+BURN_FUNCTION(takes_a_place)
+static void *
+takes_a_place(void *arg)
+{
+	burn_ns(160 * MS);
+	return arg;
+}
+
+/* Their number is the same at every look. */
+static void
+a_thread_that_takes_the_place_of_another_is_sampled(void **state)
+{
+	struct cpu_window *w;
+	struct profile     p;
+	int64_t            seen;
+
+	(void)state;
+	assert_int_equal(cpu_window_open(&w), 0);
+	run_short(takes_a_place, 6);
+	assert_int_equal(cpu_window_close(w, &p), 0);
+	seen = burn_samples(&p, takes_a_place);
+	print_message("# %lld samples of 96\n", (long long)seen);
+	assert_in_range(seen, 64, 100);
+	profile_release(&p);
+}
+
 static unsigned
 entries(const char *path)
 {
@@ -465,6 +491,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(four_threads_appear_with_their_shares_in_every_window, unwind_on, unwind_off),
 		cmocka_unit_test(threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen),
+		cmocka_unit_test(a_thread_that_takes_the_place_of_another_is_sampled),
 		cmocka_unit_test(threads_that_come_and_go_do_no_harm_where_they_are_not_seen),
 		cmocka_unit_test(two_hundred_windows_leave_nothing_behind),
 		cmocka_unit_test(stacks_deeper_than_the_limit_are_counted_as_truncated),

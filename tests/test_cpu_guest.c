@@ -180,8 +180,11 @@ taken_body(void)
 {
 	struct cpu_window *w;
 	struct profile     p;
+	int64_t            begin;
 	int                early;
 
+	burn_here(200 * MS); /* before the window: never in it */
+	begin = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	CHECK(cpu_window_open(&w) == 0);
 	burn_here(100 * MS);
 	signal(SIGPROF, on_theirs);
@@ -194,6 +197,7 @@ taken_body(void)
 	CHECK(cpu_window_close(w, &p) == 0);
 	CHECK(strstr(p.comments, "signal: SIGRTMAX"));
 	CHECK(burn_samples(&p, burn_here) >= 35);
+	CHECK(burn_total(&p) <= (burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / (10 * MS) + 3);
 	profile_release(&p);
 }
 

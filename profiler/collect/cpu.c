@@ -6,7 +6,7 @@
  *
  * The first window starts all of it: handler, ring, a timer for each thread, and
  * the thread component-cpu, which empties the ring and looks for new threads every
- * 50 ms.  The last one ends all of it but the handler.
+ * 50 ms, or 100 where nothing happens.  The last one ends all of it but the handler.
  *
  * Two locks.  `life` is held while the engine starts and stops, joining the thread
  * included; `lock` covers windows, timers and the reading end of the ring.  Always
@@ -53,8 +53,10 @@
 #include "unwind_remote.h"
 
 #define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
+#define LOOK_CALM_MS   100 /* a wake-up costs more than the look: fewer where threads do not come and go ... */
+#define LOOKS_TO_CALM  20  /* ... for so many looks */
 #define LOOK_COST_PART 100 /* with many threads a look takes at most 1/100 of a processor */
-#define SWEEP_LOOKS    20  /* clocks are compared about once a second */
+#define SWEEP_LOOKS    20  /* clocks are compared once in a second or two */
 
 static struct {
 	pthread_mutex_t         life, lock;
@@ -192,7 +194,7 @@ signal_check(void)
 
 	if (cpu_signal_ours(cpu.signal_number))
 		return;
-	cpu_timers_close();
+	cpu_timers_silence();
 	if (cpu_signal_install(&number) < 0) {
 		cpu.signal_number = 0;
 		atomic_store(&cpu.status, "the program has taken every signal for itself");
@@ -211,25 +213,31 @@ settle(void)
 	state_note();
 }
 
-static void
+/* The n-th; true: nothing new. */
+static bool
 look(unsigned n)
 {
+	bool calm = cpu_ring_used() < CPU_RING_BYTES / 4;
+
 	drain();
 	signal_check();
 	if (cpu.signal_number == 0)
-		return;
-	if (n % SWEEP_LOOKS == 0)
+		return false;
+	calm &= cpu_timers_look(&cpu.state) == 0;
+	if (n % SWEEP_LOOKS == 0) {
 		cpu_timers_sweep(windows_lost, NULL, &cpu.state);
-	cpu_timers_scan(false, &cpu.state);
+		cpu_timers_scan(false, &cpu.state);
+	}
 	state_note();
+	return calm;
 }
 
 static void *
 run(void *arg)
 {
-	int64_t         wait_ns = LOOK_MS * 1000000LL, begin;
+	int64_t         wait_ns = LOOK_MS * 1000000LL, least, begin;
 	struct timespec ts;
-	unsigned        n;
+	unsigned        n, calm = 0;
 
 	for (n = 1;; n++) {
 		ts.tv_sec = wait_ns / 1000000000LL;
@@ -239,11 +247,12 @@ run(void *arg)
 			break;
 		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		pthread_mutex_lock(&cpu.lock);
-		look(n);
+		calm = look(n) ? calm + 1 : 0;
 		pthread_mutex_unlock(&cpu.lock);
 		wait_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
-		if (wait_ns < LOOK_MS * 1000000LL)
-			wait_ns = LOOK_MS * 1000000LL;
+		least = (calm < LOOKS_TO_CALM ? LOOK_MS : LOOK_CALM_MS) * 1000000LL;
+		if (wait_ns < least)
+			wait_ns = least;
 	}
 	return arg;
 }

@@ -172,6 +172,12 @@ cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 }
 
 uint64_t
+cpu_ring_used(void)
+{
+	return atomic_load(&ring.head) - atomic_load(&ring.tail);
+}
+
+uint64_t
 cpu_ring_lost(void)
 {
 	return atomic_load(&ring.lost);

@@ -35,6 +35,8 @@ void cpu_ring_add(const struct cpu_sample *s);
 void cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes);
 /* One caller at a time, not from handlers. */
 void cpu_ring_drain(cpu_ring_fn *fn, void *arg);
+/* Bytes that wait to be drained. */
+uint64_t cpu_ring_used(void);
 /* Weights lost since the ring was opened. */
 uint64_t cpu_ring_lost(void);
 

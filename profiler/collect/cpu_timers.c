@@ -2,9 +2,8 @@
  * cpu_timers.c - a CPU timer for every thread of the process.
  *
  * The kernel lets a process arm a timer on the CPU clock of any of its threads,
- * by the thread's id: the thread takes no part in it and need not be ours.  So a
- * window begins by walking /proc/self/task, and goes on by looking again for
- * threads that came and went.
+ * by the thread's id: the thread takes no part in it and need not be ours.  Which
+ * threads there are is cpu_scan.c's subject.
  *
  *     clock   (~tid << 3) | 6            that thread's CPU time, by the scheduler
  *     signal  SIGEV_THREAD_ID, tid       to that thread and no other
@@ -27,7 +26,11 @@
  *   in epoll_wait(2), which then returns EINTR.  So the first one always lies ahead,
  *   and periods used before it are added to the first sample.
  * - A thread id may be used again.  The new thread's clock stands below where the
- *   old one was armed: that is how the sweep tells.
+ *   old one was armed: that is how a look tells.
+ * - A thread that has told its end lives on for a while, in destructors and in the
+ *   kernel.  Its slot stays until it is gone, or it would be taken for a new one and
+ *   its whole life be counted again.
+ * - With another signal the grids stay, only the timers are made anew.
  *
  * Why not one process timer (setitimer): the kernel picks the thread that is hit,
  * which is unfair and, above some processors, loses samples.
@@ -48,6 +51,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "cpu_timers_parts.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -58,33 +62,17 @@
 #define CHUNKS_MAX    64   /* 65536 threads: beyond, a timer each is no way to look */
 #define BUCKETS       4096
 #define NONE          0    /* slot 0 is never given out */
-/* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
- * behind may block the signal: that is then looked up. */
-#define LATE_NS       60000000LL
 #define GOLDEN_RATIO  0.6180339887498949
 
-struct slot {
-	_Atomic int      timer; /* the kernel's id; -1: none */
-	pid_t            tid;   /* 0: free */
-	uint32_t         next;  /* in its bucket, or free */
-	uint32_t         seen;  /* number of the scan */
-	int64_t          armed_ns;     /* the thread's clock when armed */
-	int64_t          first_due_ns;
-	uint32_t         before;       /* periods used before it was armed */
-	_Atomic uint32_t owed;         /* of those, not in a sample yet */
-	_Atomic uint64_t delivered;    /* periods in samples */
-	uint64_t         charged;      /* periods a sweep has charged */
-};
-
 static struct {
-	_Atomic(struct slot *) chunks[CHUNKS_MAX];
+	_Atomic(struct cpu_slot *) chunks[CHUNKS_MAX];
 	uint32_t  *buckets;
 	uint32_t   used;      /* slots ever given out, and slot 0 */
 	uint32_t   free_list;
 	uint32_t   armed;     /* timers that exist */
-	uint32_t   scan;
 	long       room;      /* more timers that may be created ... */
 	uint32_t   room_scan; /* ... as counted in this scan */
+	int64_t    ended_ns;  /* what threads that are gone were charged for */
 	int        signal_number;
 	int64_t    period_ns; /* below a second */
 	double     phase;
@@ -92,10 +80,10 @@ static struct {
 
 /* BEGIN SIGNAL CONTEXT */
 
-static struct slot *
-slot_at(uint32_t i)
+struct cpu_slot *
+cpu_slot_at(uint32_t i)
 {
-	struct slot *chunk;
+	struct cpu_slot *chunk;
 
 	if (i == NONE || i >= CHUNK_SLOTS * CHUNKS_MAX)
 		return NULL;
@@ -107,12 +95,12 @@ bool
 cpu_timers_expired(const siginfo_t *info, uint32_t *ret_slot, uint32_t *ret_weight)
 {
 	uint64_t     value = (uintptr_t)info->si_value.sival_ptr;
-	struct slot *s;
+	struct cpu_slot *s;
 	uint32_t     weight;
 
 	if (info->si_code != SI_TIMER || value >> 32 != COOKIE)
 		return false;
-	s = slot_at((uint32_t)value);
+	s = cpu_slot_at((uint32_t)value);
 	if (!s || atomic_load_explicit(&s->timer, memory_order_acquire) != info->si_timerid)
 		return false;
 	weight = 1 + (info->si_overrun > 0 ? (uint32_t)info->si_overrun : 0);
@@ -131,9 +119,8 @@ thread_clock(pid_t tid)
 	return (clockid_t)(~(unsigned)tid << 3 | 6); /* CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED */
 }
 
-/* -1: the thread is gone. */
-static int64_t
-thread_cpu_ns(pid_t tid)
+int64_t
+cpu_slot_clock(pid_t tid)
 {
 	struct timespec ts;
 
@@ -144,7 +131,7 @@ thread_cpu_ns(pid_t tid)
 
 /* Periods that have passed on the thread's grid, before it was armed included. */
 static uint64_t
-slot_due(const struct slot *s, int64_t cpu_ns)
+slot_due(const struct cpu_slot *s, int64_t cpu_ns)
 {
 	uint64_t due = s->before;
 
@@ -153,8 +140,8 @@ slot_due(const struct slot *s, int64_t cpu_ns)
 	return due;
 }
 
-static uint64_t
-slot_missing(const struct slot *s, int64_t cpu_ns)
+uint64_t
+cpu_slot_missing(const struct cpu_slot *s, int64_t cpu_ns)
 {
 	uint64_t due = slot_due(s, cpu_ns), told = atomic_load(&s->delivered) + s->charged;
 
@@ -167,13 +154,13 @@ bucket_of(pid_t tid)
 	return &timers.buckets[(unsigned)tid % BUCKETS];
 }
 
-static uint32_t
-slot_find(pid_t tid)
+uint32_t
+cpu_slot_find(pid_t tid)
 {
 	uint32_t i = *bucket_of(tid);
 
-	while (i && slot_at(i)->tid != tid)
-		i = slot_at(i)->next;
+	while (i && cpu_slot_at(i)->tid != tid)
+		i = cpu_slot_at(i)->next;
 	return i;
 }
 
@@ -192,14 +179,14 @@ slot_take(void)
 	void    *chunk;
 
 	if (i) {
-		timers.free_list = slot_at(i)->next;
+		timers.free_list = cpu_slot_at(i)->next;
 		return i;
 	}
 	i = timers.used;
 	if (i >= CHUNK_SLOTS * CHUNKS_MAX)
 		return NONE;
 	if (!atomic_load(&timers.chunks[i / CHUNK_SLOTS])) {
-		chunk = map(CHUNK_SLOTS * sizeof(struct slot));
+		chunk = map(CHUNK_SLOTS * sizeof(struct cpu_slot));
 		if (!chunk)
 			return NONE;
 		atomic_store_explicit(&timers.chunks[i / CHUNK_SLOTS], chunk, memory_order_release);
@@ -208,24 +195,67 @@ slot_take(void)
 	return i;
 }
 
+/* Its signals are nobody's from now on. */
+static void
+timer_drop(struct cpu_slot *s, int instead)
+{
+	int timer = atomic_exchange(&s->timer, instead);
+
+	if (timer < 0)
+		return;
+	syscall(SYS_timer_delete, timer);
+	timers.armed--;
+	timers.room++;
+}
+
 static void
 slot_free(uint32_t i)
 {
-	struct slot *s = slot_at(i);
-	uint32_t    *link = bucket_of(s->tid);
-	int          timer = atomic_exchange(&s->timer, -1);
+	struct cpu_slot *s = cpu_slot_at(i);
+	uint32_t        *link = bucket_of(s->tid);
 
-	if (timer != -1) {
-		syscall(SYS_timer_delete, timer);
-		timers.armed--;
-		timers.room++;
-	}
+	timer_drop(s, CPU_SLOT_IDLE);
 	while (*link != i)
-		link = &slot_at(*link)->next;
+		link = &cpu_slot_at(*link)->next;
 	*link = s->next;
 	s->tid = 0;
 	s->next = timers.free_list;
 	timers.free_list = i;
+}
+
+void
+cpu_slot_retire(uint32_t i)
+{
+	const struct cpu_slot *s = cpu_slot_at(i);
+
+	timers.ended_ns += s->told_ns;
+	if (!cpu_slot_ended(s))
+		timers.ended_ns += (int64_t)(atomic_load(&s->delivered) + s->charged) * timers.period_ns;
+	slot_free(i);
+}
+
+uint32_t
+cpu_slots_end(void)
+{
+	return timers.used;
+}
+
+int
+cpu_slots_signal(void)
+{
+	return timers.signal_number;
+}
+
+int64_t
+cpu_slots_period_ns(void)
+{
+	return timers.period_ns;
+}
+
+int64_t
+cpu_slots_ended_ns(void)
+{
+	return timers.ended_ns;
 }
 
 /* ---- what the signal queue has room for ---- */
@@ -238,7 +268,7 @@ room_count(void)
 	long          others;
 
 	timers.room = 0;
-	timers.room_scan = timers.scan;
+	timers.room_scan = cpu_scan_number();
 	if (cpu_proc_signals(&queued, &limit) < 0)
 		return -ENOENT;
 	others = queued > timers.armed ? (long)(queued - timers.armed) : 0;
@@ -276,7 +306,7 @@ timer_make(pid_t tid, uint32_t i)
 
 /* Lays the thread's grid; born: it has lived inside the window only. */
 static void
-slot_grid(struct slot *s, int64_t cpu_ns, bool born)
+slot_grid(struct cpu_slot *s, int64_t cpu_ns, bool born)
 {
 	int64_t phase;
 
@@ -284,6 +314,7 @@ slot_grid(struct slot *s, int64_t cpu_ns, bool born)
 	timers.phase -= (double)(int64_t)timers.phase;
 	phase = 1 + (int64_t)(timers.phase * (double)(timers.period_ns - 1));
 	s->armed_ns = cpu_ns;
+	s->told_ns = born ? 0 : cpu_ns;
 	s->before = 0;
 	s->first_due_ns = phase + (born ? 0 : cpu_ns);
 	if (s->first_due_ns <= cpu_ns) {
@@ -295,143 +326,65 @@ slot_grid(struct slot *s, int64_t cpu_ns, bool born)
 	s->charged = 0;
 }
 
-/*
- * 0; -EAGAIN when the signal queue has no room; -ESRCH when the thread is gone; or
- * what timer_create() says otherwise.
- */
+/* The next moment of the grid at or after cpu_ns is when it first fires. */
 static int
-thread_arm(pid_t tid, bool born)
+timer_arm(uint32_t i, int64_t cpu_ns)
 {
+	struct cpu_slot  *s = cpu_slot_at(i);
+	int64_t           due = s->first_due_ns;
 	struct itimerspec when;
-	int64_t           cpu_ns;
-	struct slot      *s;
-	uint32_t          i;
-	int               id;
+	int               id = timer_make(s->tid, i);
 
-	if (timers.room_scan != timers.scan)
+	if (id < 0)
+		return id == -EINVAL ? -ESRCH : id;
+	timers.armed++;
+	timers.room--;
+	if (due <= cpu_ns)
+		due += ((cpu_ns - due) / timers.period_ns + 1) * timers.period_ns;
+	atomic_store_explicit(&s->timer, id, memory_order_release);
+	when.it_value.tv_sec = due / 1000000000LL;
+	when.it_value.tv_nsec = due % 1000000000LL;
+	when.it_interval.tv_sec = 0;
+	when.it_interval.tv_nsec = timers.period_ns;
+	return syscall(SYS_timer_settime, id, TIMER_ABSTIME, &when, NULL) < 0 ? -ESRCH : 0;
+}
+
+int
+cpu_slot_arm(pid_t tid, bool born)
+{
+	struct cpu_slot *s;
+	int64_t          cpu_ns;
+	uint32_t         i;
+	int              err;
+
+	if (timers.room_scan != cpu_scan_number())
 		room_count();
 	if (timers.room <= 0)
 		return -EAGAIN;
 	i = slot_take();
 	if (!i)
 		return -EAGAIN;
-	s = slot_at(i);
+	s = cpu_slot_at(i);
 	s->tid = tid;
-	s->seen = timers.scan;
-	atomic_store(&s->timer, -1);
+	s->seen = cpu_scan_number();
+	atomic_store(&s->timer, CPU_SLOT_IDLE);
 	s->next = *bucket_of(tid);
 	*bucket_of(tid) = i;
-
-	cpu_ns = thread_cpu_ns(tid);
-	id = cpu_ns < 0 ? -ESRCH : timer_make(tid, i);
-	if (id < 0) {
-		slot_free(i);
-		return id == -EINVAL ? -ESRCH : id;
+	cpu_ns = cpu_slot_clock(tid);
+	err = -ESRCH;
+	if (cpu_ns >= 0) {
+		slot_grid(s, cpu_ns, born);
+		err = timer_arm(i, cpu_ns);
 	}
-	timers.armed++;
-	timers.room--;
-	slot_grid(s, cpu_ns, born);
-	atomic_store_explicit(&s->timer, id, memory_order_release);
-	when.it_value.tv_sec = s->first_due_ns / 1000000000LL;
-	when.it_value.tv_nsec = s->first_due_ns % 1000000000LL;
-	when.it_interval.tv_sec = 0;
-	when.it_interval.tv_nsec = timers.period_ns;
-	if (syscall(SYS_timer_settime, id, TIMER_ABSTIME, &when, NULL) < 0) {
-		slot_free(i);
-		return -ESRCH;
-	}
-	return 0;
-}
-
-/* ---- looking for threads ---- */
-
-static void
-thread_look(pid_t tid, bool first, struct cpu_timers_state *state)
-{
-	uint32_t i = slot_find(tid);
-	int      err;
-
-	if (i) {
-		slot_at(i)->seen = timers.scan;
-		state->threads++;
-		return;
-	}
-	if (cpu_proc_is_own(tid))
-		return;
-	state->threads++;
-	err = thread_arm(tid, !first);
-	if (err < 0 && err != -ESRCH) {
-		state->no_slot++;
-		state->why = -err;
-	}
-}
-
-struct look {
-	bool                    first;
-	struct cpu_timers_state state;
-};
-
-static void
-look_at(void *arg, pid_t tid)
-{
-	struct look *l = arg;
-
-	thread_look(tid, l->first, &l->state);
-}
-
-int
-cpu_timers_scan(bool first, struct cpu_timers_state *ret)
-{
-	struct look l = { .first = first, .state.blocking = ret->blocking };
-	uint32_t    i;
-	int         err;
-
-	if (first && !cpu_proc_is_ours())
-		return -EXDEV;
-	timers.scan++;
-	err = cpu_proc_threads(look_at, &l);
 	if (err < 0)
-		return err;
-	for (i = 1; i < timers.used; i++)
-		if (slot_at(i)->tid && slot_at(i)->seen != timers.scan)
-			slot_free(i);
-	*ret = l.state;
-	return 0;
-}
-
-void
-cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret)
-{
-	struct slot *s;
-	uint64_t     missing;
-	uint32_t     i;
-	int64_t      cpu_ns;
-
-	ret->blocking = 0;
-	for (i = 1; i < timers.used; i++) {
-		s = slot_at(i);
-		if (!s->tid)
-			continue;
-		cpu_ns = thread_cpu_ns(s->tid);
-		if (cpu_ns < s->armed_ns) {
-			slot_free(i); /* gone, or another thread by its id */
-			continue;
-		}
-		missing = slot_missing(s, cpu_ns);
-		/* Deep in the kernel it is late, too, but will tell where it was. */
-		if ((missing > 0 && s->charged > 0) ||
-		    ((int64_t)missing * timers.period_ns >= LATE_NS && cpu_proc_blocks(s->tid, timers.signal_number))) {
-			s->charged += missing;
-			late(arg, missing);
-		}
-		ret->blocking += s->charged > 0;
-	}
+		slot_free(i);
+	return err;
 }
 
 uint32_t
 cpu_timers_uncharge(uint32_t i, uint32_t weight)
 {
-	struct slot *s = slot_at(i);
+	struct cpu_slot *s = cpu_slot_at(i);
 	uint64_t     told;
 
 	if (!s || s->charged == 0)
@@ -448,21 +401,29 @@ cpu_timers_self_add(void)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
-	if (!slot_find(tid))
-		thread_arm(tid, true);
+	uint32_t i = cpu_slot_find(tid);
+
+	if (i && cpu_slot_ended(cpu_slot_at(i))) {
+		cpu_slot_retire(i); /* another thread's, that had this id */
+		i = 0;
+	}
+	if (!i)
+		cpu_slot_arm(tid, true);
 }
 
 uint32_t
 cpu_timers_self_remove(uint32_t *ret_slot)
 {
-	pid_t    tid = (pid_t)syscall(SYS_gettid);
-	uint32_t i = slot_find(tid);
-	uint64_t missing;
+	pid_t            tid = (pid_t)syscall(SYS_gettid);
+	uint32_t         i = cpu_slot_find(tid);
+	struct cpu_slot *s = cpu_slot_at(i);
+	uint64_t         missing;
 
-	if (!i)
+	if (!i || cpu_slot_ended(s))
 		return 0;
-	missing = slot_missing(slot_at(i), thread_cpu_ns(tid));
-	slot_free(i);
+	timer_drop(s, CPU_SLOT_ENDED);
+	s->told_ns = cpu_slot_clock(tid);
+	missing = cpu_slot_missing(s, s->told_ns);
 	*ret_slot = i;
 	return (uint32_t)missing;
 }
@@ -482,14 +443,39 @@ cpu_timers_open(int signal_number, int64_t period_ns)
 	timers.used = 1;
 	timers.free_list = NONE;
 	timers.armed = 0;
+	timers.ended_ns = 0;
 	return 0;
+}
+
+void
+cpu_timers_silence(void)
+{
+	uint32_t i;
+
+	for (i = 1; i < timers.used; i++)
+		if (cpu_slot_at(i)->tid && !cpu_slot_ended(cpu_slot_at(i)))
+			timer_drop(cpu_slot_at(i), CPU_SLOT_IDLE);
 }
 
 void
 cpu_timers_signal(int signal_number)
 {
-	cpu_timers_close();
+	struct cpu_slot *s;
+	int64_t          cpu_ns;
+	uint32_t         i;
+
+	cpu_timers_silence();
 	timers.signal_number = signal_number;
+	for (i = 1; i < timers.used; i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid || cpu_slot_ended(s))
+			continue;
+		cpu_ns = cpu_slot_clock(s->tid);
+		if (cpu_ns >= s->armed_ns)
+			atomic_store(&s->owed, (uint32_t)cpu_slot_missing(s, cpu_ns));
+		if (cpu_ns < s->armed_ns || timer_arm(i, cpu_ns) < 0)
+			cpu_slot_retire(i);
+	}
 }
 
 void
@@ -498,8 +484,9 @@ cpu_timers_close(void)
 	uint32_t i;
 
 	for (i = 1; i < timers.used; i++)
-		if (slot_at(i)->tid)
+		if (cpu_slot_at(i)->tid)
 			slot_free(i);
+	cpu_scan_close();
 }
 
 void
@@ -511,7 +498,7 @@ cpu_timers_free(void)
 	for (i = 0; i < CHUNKS_MAX; i++) {
 		chunk = atomic_exchange(&timers.chunks[i], NULL);
 		if (chunk)
-			munmap(chunk, CHUNK_SLOTS * sizeof(struct slot));
+			munmap(chunk, CHUNK_SLOTS * sizeof(struct cpu_slot));
 	}
 	if (timers.buckets)
 		munmap(timers.buckets, BUCKETS * sizeof(*timers.buckets));
@@ -523,5 +510,6 @@ cpu_timers_free(void)
 void
 cpu_timers_forked(void)
 {
+	cpu_scan_forked();
 	cpu_timers_free();
 }

@@ -36,6 +36,9 @@ void cpu_timers_forked(void);
  * Arms what is new, deletes what is gone.  first: threads found now were there
  * before the window, so that what they have used already is not ours to count. */
 int  cpu_timers_scan(bool first, struct cpu_timers_state *ret);
+/* The same where there is something new, which is found out cheaply.  1: there was; 0; or
+ * a negative errno. */
+int  cpu_timers_look(struct cpu_timers_state *ret);
 /* Charges threads that block the signal; reads every thread's clock. */
 void cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret);
 /* The calling thread. */
@@ -44,7 +47,9 @@ void cpu_timers_self_add(void);
 uint32_t cpu_timers_self_remove(uint32_t *ret_slot);
 /* A sample came after all for what a sweep has charged: what is left of its weight. */
 uint32_t cpu_timers_uncharge(uint32_t slot, uint32_t weight);
-/* Another signal from now on: deletes all timers, the next scan arms them anew. */
+/* No signal for now: deletes all timers, remembers the threads. */
+void cpu_timers_silence(void);
+/* Another signal from now on; nothing is counted twice or missed. */
 void cpu_timers_signal(int signal_number);
 /* 0, -EAGAIN when RLIMIT_SIGPENDING leaves no room for a timer, -ENOENT when that cannot
  * be read. */

@@ -1,0 +1,235 @@
+/*
+ * cpu_scan.c - which threads there are, and what their clocks say.
+ *
+ *     scan    walks /proc/self/task: arms what is new, gives up what is gone
+ *     look    asks whether a scan would find anything
+ *     sweep   charges the threads that block the signal
+ *
+ * A scan costs some 60 us, and twenty a second were most of what a window took.  So
+ * a look reads the clock of each thread that is known, some hundred ns each: that
+ * tells who is gone.  What the kernel then counts more threads than are known
+ * (links of the folder, by fstat) were born: only then, and once a second, it scans.
+ * A thread that ended and one that was born meanwhile do not hide each other.
+ *
+ * What a stranger would get wrong:
+ * - The folder stays open between scans, yet only for its count: the daemon may
+ *   close every descriptor it finds and get the number for a file of its own, of
+ *   which nobody must read.  Device and inode tell.
+ * - Clocks first, then the count: a thread that is born in between is one too many,
+ *   and one that ends is noticed by the next look.
+ * - Where the folder's links are no count (gVisor), every look is a scan.
+ * - Threads without a timer (RLIMIT_SIGPENDING) are not known one by one, and a place
+ *   may have become free for them: then, too, every look is a scan.
+ *
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "cpu_proc.h"
+#include "cpu_timers.h"
+#include "cpu_timers_parts.h"
+#include "own_fd.h"
+
+#define TASKS      "/proc/self/task"
+#define TASKS_LINKS 2  /* of a folder without threads */
+#define OWN_MAX    32 /* threads of the library that are remembered; with more every look is a scan */
+/* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
+ * behind may block the signal: that is then looked up. */
+#define LATE_NS    60000000LL
+
+static struct {
+	uint32_t number;
+	pid_t    own[OWN_MAX]; /* threads of the library */
+	unsigned own_count;    /* may be more than fit */
+	int      tasks;        /* the folder, or -1 */
+	dev_t    device;
+	ino_t    inode;
+} scan = { .tasks = -1 };
+
+uint32_t
+cpu_scan_number(void)
+{
+	return scan.number;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+	bool                    first;
+	struct cpu_timers_state state;
+	pid_t                   own[OWN_MAX];
+	unsigned                own_count;
+};
+
+static bool
+is_own(pid_t tid)
+{
+	for (unsigned i = 0; i < scan.own_count && i < OWN_MAX; i++)
+		if (scan.own[i] == tid)
+			return true;
+	return cpu_proc_is_own(tid);
+}
+
+static void
+walk_at(void *arg, pid_t tid)
+{
+	struct walk *w = arg;
+	uint32_t     i = cpu_slot_find(tid);
+	int          err;
+
+	if (i) {
+		cpu_slot_at(i)->seen = scan.number;
+		w->state.threads++;
+		return;
+	}
+	if (is_own(tid)) {
+		if (w->own_count++ < OWN_MAX)
+			w->own[w->own_count - 1] = tid;
+		return;
+	}
+	w->state.threads++;
+	err = cpu_slot_arm(tid, !w->first);
+	if (err < 0 && err != -ESRCH) {
+		w->state.no_slot++;
+		w->state.why = -err;
+	}
+}
+
+int
+cpu_timers_scan(bool first, struct cpu_timers_state *ret)
+{
+	struct walk w = { .first = first, .state.blocking = ret->blocking };
+	uint32_t    i;
+	int         err;
+
+	if (first && !cpu_proc_is_ours())
+		return -EXDEV;
+	scan.number++;
+	if (first)
+		scan.own_count = 0;
+	err = cpu_proc_threads(walk_at, &w);
+	if (err < 0)
+		return err;
+	for (i = 1; i < cpu_slots_end(); i++)
+		if (cpu_slot_at(i)->tid && cpu_slot_at(i)->seen != scan.number)
+			cpu_slot_retire(i);
+	for (i = 0; i < w.own_count && i < OWN_MAX; i++)
+		scan.own[i] = w.own[i];
+	scan.own_count = w.own_count;
+	*ret = w.state;
+	return 0;
+}
+
+/* ---- would it find anything? ---- */
+
+/* Threads of the process, by the kernel's count; 0: it cannot be had. */
+static unsigned long
+tasks_count(void)
+{
+	struct stat st;
+
+	if (scan.tasks >= 0 && (fstat(scan.tasks, &st) < 0 || st.st_dev != scan.device || st.st_ino != scan.inode)) {
+		own_fd_close(scan.tasks); /* the daemon has closed it */
+		scan.tasks = -1;
+	}
+	if (scan.tasks < 0) {
+		scan.tasks = own_fd_open(TASKS, O_RDONLY | O_DIRECTORY, 0);
+		if (scan.tasks < 0 || fstat(scan.tasks, &st) < 0)
+			return 0;
+		scan.device = st.st_dev;
+		scan.inode = st.st_ino;
+	}
+	return st.st_nlink > TASKS_LINKS ? st.st_nlink - TASKS_LINKS : 0;
+}
+
+/* Threads that are known and alive; those that are gone are given up. */
+static unsigned
+known_count(void)
+{
+	struct cpu_slot *s;
+	unsigned         n = 0, i;
+
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid)
+			continue;
+		if (cpu_slot_clock(s->tid) < s->armed_ns)
+			cpu_slot_retire(i);
+		else
+			n++;
+	}
+	for (i = 0; i < scan.own_count;)
+		if (cpu_slot_clock(scan.own[i]) < 0)
+			scan.own[i] = scan.own[--scan.own_count];
+		else
+			i++;
+	return n;
+}
+
+int
+cpu_timers_look(struct cpu_timers_state *ret)
+{
+	unsigned known;
+	int      err;
+
+	if (ret->no_slot == 0 && scan.own_count <= OWN_MAX) {
+		known = known_count();
+		if (tasks_count() == known + scan.own_count) {
+			ret->threads = known;
+			return 0;
+		}
+	}
+	err = cpu_timers_scan(false, ret);
+	return err < 0 ? err : 1;
+}
+
+void
+cpu_scan_close(void)
+{
+	own_fd_close(scan.tasks);
+	scan.tasks = -1;
+}
+
+void
+cpu_scan_forked(void)
+{
+	scan.tasks = -1; /* closed by own_fd.c */
+}
+
+/* ---- threads that block the signal ---- */
+
+void
+cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret)
+{
+	struct cpu_slot *s;
+	uint64_t         missing;
+	uint32_t         i;
+	int64_t          cpu_ns;
+
+	ret->blocking = 0;
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid)
+			continue;
+		cpu_ns = cpu_slot_clock(s->tid);
+		if (cpu_ns < s->armed_ns) {
+			cpu_slot_retire(i); /* gone, or another thread by its id */
+			continue;
+		}
+		if (cpu_slot_ended(s))
+			continue;
+		missing = cpu_slot_missing(s, cpu_ns);
+		/* Deep in the kernel it is late, too, but will tell where it was. */
+		if ((missing > 0 && s->charged > 0) ||
+		    ((int64_t)missing * cpu_slots_period_ns() >= LATE_NS && cpu_proc_blocks(s->tid, cpu_slots_signal()))) {
+			s->charged += missing;
+			late(arg, missing);
+		}
+		ret->blocking += s->charged > 0;
+	}
+}
