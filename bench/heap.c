@@ -1,11 +1,13 @@
 /*
  * heap.c - what malloc and free take, with and without somebody who watches them.
  *
- *     heap plain|on|off pairs|mixed|request OPERATIONS [count]
+ *     heap plain|thread|on|off pairs|mixed|request OPERATIONS [count]
  *
  * Built twice from the same object: bench/heap_plain knows nothing of us, and is what
  * the agent and the peers' allocators are preloaded into; bench/heap_linked has our
  * hooks.  on: the profiler is started as one-call.c does it, at its default rate.
+ * thread: nobody watches, but a second thread sleeps, as the server's does with on:
+ * glibc takes its locks only once there is one, and that is not what is measured.
  * With a fourth argument all operations are one loop, for counting instructions.
  *
  *   pairs    malloc and free again, 16 to 1024 bytes
@@ -13,6 +15,8 @@
  *   request  64 blocks are allocated and written, then all are freed
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -80,6 +84,23 @@ request(long n)
 	}
 }
 
+static void *
+sleep_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void
+start_thread(void)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, sleep_for_ever, NULL))
+		bench_die("no second thread");
+}
+
 static void
 start(void)
 {
@@ -99,11 +120,13 @@ main(int argc, char **argv)
 	long         n;
 
 	if (argc < 4)
-		bench_die("heap plain|on|off pairs|mixed|request OPERATIONS [count]");
+		bench_die("heap plain|thread|on|off pairs|mixed|request OPERATIONS [count]");
 	run = *argv[2] == 'p' ? pairs : *argv[2] == 'm' ? mixed : request;
 	n = atol(argv[3]);
 	if (strcmp(argv[1], "on") == 0)
 		start();
+	if (strcmp(argv[1], "thread") == 0)
+		start_thread();
 	if (argc > 4) {
 		run(n);
 		return 0;
