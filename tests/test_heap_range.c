@@ -5,7 +5,9 @@
 #include <config.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -217,11 +219,26 @@ churn(void *arg)
 	return NULL;
 }
 
+/* What the one site of these tests has counted. */
+static struct heap_counts
+counted(void)
+{
+	struct heap_lock_hold hold;
+	struct heap_counts    c;
+	uint32_t              stack;
+
+	assert_true(heap_lock(&hold));
+	assert_int_equal(heap_site_read(0, false, &stack, &c), 1);
+	heap_unlock(&hold);
+	return c;
+}
+
 static void
 threads_do_not_get_each_others_blocks(void **state)
 {
-	pthread_t t[4];
-	void     *result;
+	struct heap_counts before = counted(), after;
+	pthread_t          t[4];
+	void              *result;
 
 	(void)state;
 	for (uintptr_t i = 0; i < 4; i++)
@@ -230,6 +247,94 @@ threads_do_not_get_each_others_blocks(void **state)
 		pthread_join(t[i], &result);
 		assert_null(result);
 	}
+	/* Nor do they lose a count at the site they share. */
+	after = counted();
+	assert_true(after.alloc_objects - before.alloc_objects > 4 * 40000 / 2);
+	assert_int_equal(after.free_objects - before.free_objects, after.alloc_objects - before.alloc_objects);
+	assert_int_equal(after.free_bytes - before.free_bytes, after.alloc_bytes - before.alloc_bytes);
+	assert_int_equal(after.free_weight - before.free_weight, after.alloc_weight - before.alloc_weight);
+	assert_int_equal(after.free_scaled - before.free_scaled, after.alloc_scaled - before.alloc_scaled);
+}
+
+/* A program may free twice what it was given once. */
+static void
+a_double_free_is_counted_once_and_gives_nobody_the_same_block(void **state)
+{
+	struct heap_counts before = counted(), after;
+	char              *p[20];
+
+	(void)state;
+	p[0] = take(5000, 0);
+	heap_range_release(p[0]);
+	heap_range_release(p[0]);
+	after = counted();
+	assert_int_equal(after.alloc_objects - before.alloc_objects, 1);
+	assert_int_equal(after.free_objects - before.free_objects, 1);
+	for (int i = 0; i < 20; i++) {
+		p[i] = take(5000, 0);
+		for (int k = 0; k < i; k++)
+			assert_ptr_not_equal(p[i], p[k]);
+	}
+	for (int i = 0; i < 20; i++)
+		heap_range_release(p[i]);
+}
+
+static sigjmp_buf       jump_to;
+static _Atomic bool     can_jump;
+static _Atomic uint32_t jumps;
+
+static void
+jump(int signal)
+{
+	(void)signal;
+	siglongjmp(jump_to, 1);
+}
+
+static void *
+be_interrupted(void *arg)
+{
+	(void)arg;
+	if (sigsetjmp(jump_to, 1))
+		jumps++;
+	can_jump = true;
+	while (jumps < 5000)
+		heap_range_release(take(100, 0));
+	return NULL;
+}
+
+/* As a daemon's handler may leave malloc: whatever it leaves behind there. */
+static void
+a_thread_that_jumps_out_of_it_stops_nobody(void **state)
+{
+	struct sigaction   action = { .sa_handler = jump };
+	struct heap_counts before = counted(), after;
+	struct heap_lock_hold hold;
+	uint32_t           stack, seen;
+	pthread_t          t;
+
+	(void)state;
+	sigaction(SIGUSR1, &action, NULL);
+	assert_int_equal(pthread_create(&t, NULL, be_interrupted, NULL), 0);
+	while (!can_jump)
+		sched_yield();
+	while ((seen = jumps) < 5000) {
+		pthread_kill(t, SIGUSR1);
+		while (jumps == seen)
+			sched_yield();
+	}
+	pthread_join(t, NULL);
+	for (int i = 0; i < 1000; i++) {
+		char *p = take(100, 0);
+
+		assert_non_null(p);
+		heap_range_release(p);
+	}
+	assert_true(heap_lock(&hold));
+	assert_int_equal(heap_site_read(0, true, &stack, &after), 1);
+	assert_int_equal(heap_site_read(0, false, &stack, &after), 1); /* it is known by now */
+	heap_unlock(&hold);
+	assert_true(after.alloc_objects - before.alloc_objects >= 1000);
+	assert_in_range((after.alloc_objects - before.alloc_objects) - (after.free_objects - before.free_objects), 0, 5000);
 }
 
 static size_t
@@ -322,8 +427,10 @@ main(void)
 		cmocka_unit_test(what_is_no_block_is_left_alone),
 		cmocka_unit_test(memory_costs_less_than_twice_what_is_asked_for),
 		cmocka_unit_test(threads_do_not_get_each_others_blocks),
+		cmocka_unit_test(a_double_free_is_counted_once_and_gives_nobody_the_same_block),
 		cmocka_unit_test(a_growing_array_is_not_copied),
 		cmocka_unit_test(a_full_range_says_so),
+		cmocka_unit_test(a_thread_that_jumps_out_of_it_stops_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

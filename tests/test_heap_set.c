@@ -109,13 +109,13 @@ an_entry_left_behind_is_replaced(void **state)
 	uint32_t          stack;
 
 	(void)state;
-	assert_true(heap_site_read(0, &stack, &before));
+	assert_int_equal(1, heap_site_read(0, false, &stack, &before));
 	assert_true(heap_set_add(address(9000000), &old));
 	assert_true(heap_set_add(address(9000000), &new));
 	assert_true(heap_set_remove(address(9000000), &found));
 	assert_int_equal(found.size, 20);
 	assert_false(heap_set_has(address(9000000)));
-	assert_true(heap_site_read(0, &stack, &after));
+	assert_int_equal(1, heap_site_read(0, false, &stack, &after));
 	assert_int_equal(after.alloc_objects - before.alloc_objects, 2);
 	assert_int_equal(after.free_objects - before.free_objects, 2);
 	assert_int_equal(after.free_bytes - before.free_bytes, 30);

@@ -113,9 +113,10 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
 	return true;
 }
 
-/* The stack of a call, with one reference. */
-static uint32_t
-stack_of(const struct hooks_call *c)
+/* The site of a call, or a reference of its stack.  What is sampled has mostly been
+ * sampled before: then the stack table is not asked. */
+static void
+stack_of(const struct hooks_call *c, struct heap_block *ret)
 {
 	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
 	uintptr_t          pcs[STACK_FRAMES_MAX];
@@ -125,7 +126,8 @@ stack_of(const struct hooks_call *c)
 	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut);
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
-	return stack_table_add(pcs, count);
+	ret->site = heap_mode() == HEAP_RANGE ? heap_site_find(pcs, count) : 0;
+	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 }
 
 /* What could not be counted gives its stack back. */
@@ -161,8 +163,7 @@ sample(struct hooks_call *c, struct heap_block *ret)
 	if (!decide(t, c->size, &ret->weight))
 		return false;
 	ret->size = c->size;
-	ret->site = 0;
-	ret->stack = stack_of(c);
+	stack_of(c, ret);
 	return true;
 }
 
@@ -170,6 +171,7 @@ static int
 on_begin(struct hooks_call *c)
 {
 	struct heap_block b;
+	bool              known;
 	int               answer = HOOKS_PASS;
 
 	if ((c->align & (c->align - 1)) != 0 || !enter(c->thread))
@@ -181,10 +183,13 @@ on_begin(struct hooks_call *c)
 	answer = HOOKS_RECORD;
 	if (heap_mode() == HEAP_SET)
 		goto out;
+	known = b.site != 0;
 	c->result = heap_range_allocate(c->align, c->name == HOOKS_calloc, &b);
 	answer = c->result ? HOOKS_DONE : HOOKS_PASS;
 	if (!c->result)
 		give_up(&b);
+	else if (!known)
+		heap_site_remember(b.site);
 out:
 	leave(c->thread);
 	return answer;

@@ -25,6 +25,7 @@
 
 #define SNAPSHOT_BATCH 64   /* sites read in one hold of the lock */
 #define FORK_MS_MAX    5000 /* a fork of a large process takes a second */
+#define BUSY_MS_MAX    200  /* a thread that counts is done in no time, unless it lost the processor */
 
 static int64_t
 now_ns(void)
@@ -94,20 +95,33 @@ lock_surely(struct heap_lock_hold *h)
 	return true;
 }
 
-/* Some sites from i on; how many were read, or -EBUSY. */
+/* Some sites from i on, up to one where a thread is counting; how many were read, 0 at
+ * the end, -EAGAIN: that one was the first, -EBUSY. */
 static int
-read_batch(size_t i, struct profile_sample *batch)
+read_batch(size_t i, bool anyway, struct profile_sample *batch)
 {
 	struct heap_lock_hold hold;
 	struct heap_counts    counts;
 	uint32_t              stack;
-	int                   n = 0;
+	int                   n = 0, r = 0;
 
 	if (!lock_surely(&hold))
 		return -EBUSY;
-	while (n < SNAPSHOT_BATCH && heap_site_read(i + (size_t)n, &stack, &counts))
+	while (n < SNAPSHOT_BATCH && (r = heap_site_read(i + (size_t)n, anyway && n == 0, &stack, &counts)) > 0)
 		sample_fill(&batch[n++], stack, &counts);
 	heap_unlock(&hold);
+	return n == 0 && r < 0 ? -EAGAIN : n;
+}
+
+/* The same, whatever it takes. */
+static int
+read_some(size_t i, struct profile_sample *batch)
+{
+	struct timespec pause = { 0, 1000000 };
+	int             n;
+
+	for (int waited_ms = 0; (n = read_batch(i, waited_ms >= BUSY_MS_MAX, batch)) == -EAGAIN; waited_ms++)
+		nanosleep(&pause, NULL);
 	return n;
 }
 
@@ -120,7 +134,7 @@ snapshot(struct profile *ret, const char *name)
 	int                   n, r = 0;
 
 	describe(&p, name);
-	while (heap_mode() != HEAP_NONE && r == 0 && (n = read_batch(i, batch)) != 0) {
+	while (heap_mode() != HEAP_NONE && r == 0 && (n = read_some(i, batch)) != 0) {
 		if (n < 0) {
 			r = n;
 			break;

@@ -2,13 +2,15 @@
  * heap_range.c - a small allocator for sampled blocks, in a range of its own.
  *
  * The range is a row of pages of 4 KiB, cut into runs (heap_run.c).  A run is one
- * large block, or a slab of equal slots, or free.
+ * large block, or a slab of equal slots (heap_slab.c), or free.
  *
  *     range:   | slab of 48s | large block      | free   | slab ... | untouched
- *     slab:    slot slot slot ... slot | tag tag tag ... tag
  *
- * A slot's tag (site, size, weight) lies at the slab's end, a large block's in its
- * run.  Slots come in steps of at most a quarter, large blocks in pages, so that
+ * A small block of a known site takes a kept slot, is counted and freed again without
+ * a lock or a system call; all else is done under heap_lock().
+ *
+ * What is known of a block (site, size, weight) lies in its slab's tags or, of a large
+ * one, in its run.  Slots come in steps of at most a quarter, large blocks in pages, so that
  * a profile at a rate of 4 KiB, where half of the memory may live here, costs
  * less than what malloc's own headers do.
  *
@@ -20,7 +22,8 @@
  * - Pages given back are zero when touched again, untouched ones too: `clean`
  *   spares calloc() the memset that would touch a sparse gigabyte.
  * - A block that cannot be freed now (heap_lock() says no) is put on `aside`,
- *   linked through its own first bytes, which is why no slot is below 16.
+ *   linked through its own first bytes, which is why no slot is below 16.  So is a
+ *   slot whose block has been counted as freed; the lowest bit of its link says so.
  * - An array that grows by realloc must not be copied at every step only because it
  *   is a sample: it grows in place, or its pages move.
  *
@@ -38,131 +41,23 @@
 
 #include "heap_lock.h"
 #include "heap_run.h"
+#include "heap_slab.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* Linux 5.7; refused before, then it is copied */
 #endif
 
-#define SLOT_MAX      8192        /* larger blocks get pages of their own */
-#define SLAB_SLOTS    8           /* at least, so that the tail wastes an eighth */
 #define KEEP_BYTES    ((size_t)128 << 10) /* a free run above goes back to the kernel, as mmap'd malloc's */
 #define MOVE_BYTES    ((size_t)4 << 20)   /* moving pages splits mappings: 16384 at most in all */
-#define CLASSES       40
-#define NO_SLOT       UINT32_MAX
-#define SITE_FREE     0           /* a tag without a site: the slot is free */
+#define COUNTED       ((uintptr_t)1)      /* in a link of `aside` */
 
-struct tag {
-	uint32_t site;
-	uint32_t size; /* of a free slot: the next free one */
-	uint64_t weight;
-};
-
-static uint32_t          roomy[CLASSES]; /* slabs with a free slot, by class */
-static uint32_t          class_size[CLASSES];
-static unsigned          class_count;
 static _Atomic uintptr_t aside;
-
-/* ---- slabs ---- */
-
-static struct tag *
-slab_tags(const struct heap_run *r)
-{
-	return (struct tag *)(heap_run_memory(r) + (size_t)r->pages * HEAP_PAGE) - r->slots;
-}
-
-static void
-classes_init(void)
-{
-	uint32_t size = 16, step = 16;
-
-	while (size <= SLOT_MAX) {
-		class_size[class_count++] = size;
-		if (size >= 8 * step)
-			step *= 2;
-		size += size < 128 ? 16 : step;
-	}
-}
-
-/* The smallest class that fits, with slots aligned; class_count: none. */
-static unsigned
-class_of(size_t size, size_t align)
-{
-	unsigned c = 0;
-
-	if (align > HEAP_PAGE)
-		return class_count;
-	while (c < class_count && (class_size[c] < size || (align && class_size[c] % align)))
-		c++;
-	return c;
-}
-
-static uint32_t
-slab_new(unsigned class)
-{
-	uint32_t    slot = class_size[class], pages, number;
-	struct heap_run *r;
-
-	pages = (SLAB_SLOTS * (slot + (uint32_t)sizeof(struct tag)) + HEAP_PAGE - 1) / HEAP_PAGE;
-	number = heap_run_allocate(pages, 1, RUN_SLAB);
-	if (!number)
-		return 0;
-	r = heap_run_at(number);
-	r->class = class;
-	r->slots = r->pages * HEAP_PAGE / (slot + (uint32_t)sizeof(struct tag));
-	r->used = r->untouched = 0;
-	r->free = NO_SLOT;
-	heap_run_list_add(&roomy[class], number);
-	return number;
-}
-
-static void *
-slab_allocate(unsigned class, const struct heap_block *b)
-{
-	uint32_t    number = roomy[class], slot;
-	struct heap_run *r;
-	struct tag *tags;
-
-	if (!number)
-		number = slab_new(class);
-	if (!number)
-		return NULL;
-	r = heap_run_at(number);
-	tags = slab_tags(r);
-	slot = r->free;
-	if (slot != NO_SLOT)
-		r->free = tags[slot].size;
-	else
-		slot = r->untouched++;
-	tags[slot] = (struct tag){ b->site, (uint32_t)b->size, b->weight };
-	if (++r->used == r->slots)
-		heap_run_list_remove(&roomy[class], number);
-	return heap_run_memory(r) + (size_t)slot * class_size[class];
-}
-
-static void
-slab_release(uint32_t number, uint32_t slot)
-{
-	struct heap_run *r = heap_run_at(number);
-	struct tag *tags = slab_tags(r);
-
-	tags[slot].site = SITE_FREE;
-	tags[slot].size = r->free;
-	r->free = slot;
-	if (r->used-- == r->slots)
-		heap_run_list_add(&roomy[r->class], number);
-	/* The last slab of a class stays: one block coming and going is common. */
-	if (r->used > 0 || (roomy[r->class] == number && !r->next))
-		return;
-	heap_run_list_remove(&roomy[r->class], number);
-	r->clean = 0;
-	heap_run_free(number);
-}
 
 /* ---- finding a block again ---- */
 
-/* Its run, and slot in a slab; 0 when no block begins at that address. */
+/* The run whose block or slot, in use or not, begins at that address; 0: none does. */
 static uint32_t
-block_run(const void *block, uint32_t *ret_slot)
+place_run(const void *block, uint32_t *ret_slot)
 {
 	size_t      at = (size_t)((const char *)block - heap_runs.start), in;
 	uint32_t    number;
@@ -178,13 +73,28 @@ block_run(const void *block, uint32_t *ret_slot)
 	if (in >= (size_t)r->pages * HEAP_PAGE) /* an old entry, of a page inside a large run */
 		return 0;
 	if (r->kind == RUN_LARGE)
-		return in == 0 && r->block.site != SITE_FREE ? number : 0;
-	if (r->kind != RUN_SLAB || in % class_size[r->class])
+		return in == 0 ? number : 0;
+	if (r->kind != RUN_SLAB)
 		return 0;
-	*ret_slot = (uint32_t)(in / class_size[r->class]);
-	if (*ret_slot >= r->slots || *ret_slot >= r->untouched || slab_tags(r)[*ret_slot].site == SITE_FREE)
+	*ret_slot = (uint32_t)in / heap_slab_slot_bytes(r);
+	if (*ret_slot * heap_slab_slot_bytes(r) != in || *ret_slot >= r->slots ||
+	    *ret_slot >= __atomic_load_n(&r->untouched, __ATOMIC_RELAXED))
 		return 0;
 	return number;
+}
+
+/* The same, of a block that is there. */
+static uint32_t
+block_run(const void *block, uint32_t *ret_slot)
+{
+	uint32_t         number = place_run(block, ret_slot);
+	struct heap_run *r = number ? heap_run_at(number) : NULL;
+	uint32_t         site = HEAP_SITE_FREE;
+
+	if (r)
+		site = r->kind == RUN_LARGE ? r->block.site :
+			atomic_load_explicit(&heap_slab_tags(r)[*ret_slot].site, memory_order_relaxed);
+	return site != HEAP_SITE_FREE ? number : 0;
 }
 
 bool
@@ -192,7 +102,7 @@ heap_range_find(const void *block, struct heap_block *ret)
 {
 	uint32_t    slot = 0, number = block_run(block, &slot);
 	struct heap_run *r;
-	struct tag *t;
+	struct heap_tag *t;
 
 	if (!number)
 		return false;
@@ -201,7 +111,7 @@ heap_range_find(const void *block, struct heap_block *ret)
 		*ret = r->block;
 		return true;
 	}
-	t = &slab_tags(r)[slot];
+	t = &heap_slab_tags(r)[slot];
 	*ret = (struct heap_block){ .size = t->size, .weight = t->weight, .site = t->site };
 	return true;
 }
@@ -235,7 +145,7 @@ resize_in_place(void *block, const struct heap_block *b)
 	uint32_t    slot, number = block_run(block, &slot);
 	struct heap_run *r;
 
-	if (!number || b->size <= SLOT_MAX || pages > heap_runs.size / HEAP_PAGE)
+	if (!number || b->size <= HEAP_SLOT_MAX || pages > heap_runs.size / HEAP_PAGE)
 		return false;
 	r = heap_run_at(number);
 	if (r->kind != RUN_LARGE || (pages > r->pages && !heap_run_extend(number, (uint32_t)pages)))
@@ -264,10 +174,10 @@ take_out(void *block)
 	heap_site_freed(&b);
 	r = heap_run_at(number);
 	if (r->kind == RUN_SLAB) {
-		slab_release(number, slot);
+		heap_slab_release((struct heap_slot){ number, slot });
 		return 0;
 	}
-	r->block.site = SITE_FREE;
+	r->block.site = HEAP_SITE_FREE;
 	if ((size_t)r->pages * HEAP_PAGE >= KEEP_BYTES) {
 		r->kind = RUN_LEAVING;
 		return number;
@@ -292,27 +202,33 @@ give_back(uint32_t number)
 	heap_unlock(&hold);
 }
 
-/* Blocks that came while nobody could be waited for. */
+/* Blocks that came while nobody could be waited for; how: 0 or COUNTED. */
 static void
-put_aside(void *block)
+put_aside(void *block, uintptr_t how)
 {
 	uintptr_t head = atomic_load(&aside);
 
 	do
 		*(uintptr_t *)block = head;
-	while (!atomic_compare_exchange_weak(&aside, &head, (uintptr_t)block));
+	while (!atomic_compare_exchange_weak(&aside, &head, (uintptr_t)block | how));
 }
 
 static void
 take_aside(void)
 {
-	uintptr_t block, next;
-	uint32_t  number;
+	uintptr_t        block, next;
+	uint32_t         number;
+	struct heap_slot s;
 
 	if (!atomic_load_explicit(&aside, memory_order_relaxed))
 		return;
 	for (block = atomic_exchange(&aside, 0); block; block = next) {
-		next = *(uintptr_t *)block;
+		next = *(uintptr_t *)(block & ~COUNTED);
+		if (block & COUNTED) {
+			s.run = place_run((void *)(block & ~COUNTED), &s.slot);
+			heap_slab_release(s);
+			continue;
+		}
 		number = take_out((void *)block);
 		if (number) { /* rare: not worth a second list */
 			heap_run_at(number)->clean = 0;
@@ -335,27 +251,65 @@ zero(void *block, size_t size)
 	errno = saved;
 }
 
-void *
-heap_range_allocate(size_t align, bool zeroed, struct heap_block *b)
+/* A slot that is no block any more, or has not become one. */
+static void
+give_slot(struct heap_slot s)
 {
 	struct heap_lock_hold hold;
-	unsigned              class;
-	void                 *block;
-	bool                  clean = false;
+	struct heap_run      *r;
+
+	if (heap_slab_keep(s))
+		return;
+	if (heap_lock(&hold)) {
+		heap_slab_release(s);
+		heap_unlock(&hold);
+		return;
+	}
+	r = heap_run_at(s.run);
+	put_aside(heap_run_memory(r) + (size_t)s.slot * heap_slab_slot_bytes(r), COUNTED);
+}
+
+/* s: a kept slot, perhaps. */
+static void *
+allocate_locked(size_t align, unsigned class, struct heap_slot s, struct heap_block *b, bool *ret_clean)
+{
+	struct heap_lock_hold hold;
+	void                 *block = NULL;
 
 	if (!heap_lock(&hold))
-		return NULL;
+		goto out;
 	take_aside();
-	class = class_of(b->size, align);
-	if (!heap_site_resolve(b))
-		block = NULL;
-	else if (class < class_count)
-		block = slab_allocate(class, b);
-	else
-		block = large_allocate(align, b, &clean);
+	if (heap_site_resolve(b) && class < HEAP_CLASSES) {
+		if (!s.run)
+			s = heap_slab_allocate(class);
+		if (s.run)
+			block = heap_slab_fill(s, b);
+	} else if (b->site) {
+		block = large_allocate(align, b, ret_clean);
+	}
 	if (block)
 		heap_site_allocated(b);
 	heap_unlock(&hold);
+out:
+	if (!block && s.run)
+		give_slot(s);
+	return block;
+}
+
+void *
+heap_range_allocate(size_t align, bool zeroed, struct heap_block *b)
+{
+	unsigned         class = heap_slab_class(b->size, align);
+	struct heap_slot s = { 0, 0 };
+	bool             clean = false;
+	void            *block;
+
+	if (class < HEAP_CLASSES)
+		s = heap_slab_take_kept(class);
+	if (s.run && b->site && !atomic_load_explicit(&aside, memory_order_relaxed) && heap_site_try_allocated(b))
+		block = heap_slab_fill(s, b);
+	else
+		block = allocate_locked(align, class, s, b, &clean);
 	if (block && zeroed && !clean)
 		zero(block, b->size);
 	return block;
@@ -390,12 +344,38 @@ heap_range_resize(void *block, struct heap_block *b)
 	struct heap_block     old;
 	bool                  done;
 
-	if (!heap_range_find(block, &old) || old.size <= SLOT_MAX || !heap_lock(&hold))
+	if (!heap_range_find(block, &old) || old.size <= HEAP_SLOT_MAX || !heap_lock(&hold))
 		return NULL;
 	take_aside();
 	done = heap_site_resolve(b) && resize_in_place(block, b);
 	heap_unlock(&hold);
 	return done ? block : resize_by_moving(block, old.size, b);
+}
+
+/* A block in a slot, without the lock; false: with it, then. */
+static bool
+release_slot(void *block)
+{
+	struct heap_slot  s = { 0, 0 };
+	struct heap_block b;
+	struct heap_tag  *t;
+
+	if (atomic_load_explicit(&aside, memory_order_relaxed))
+		return false;
+	s.run = place_run(block, &s.slot);
+	if (!s.run || heap_run_at(s.run)->kind != RUN_SLAB)
+		return false;
+	t = &heap_slab_tags(heap_run_at(s.run))[s.slot];
+	b = (struct heap_block){ .size = t->size, .weight = t->weight };
+	b.site = atomic_exchange_explicit(&t->site, HEAP_SITE_FREE, memory_order_acq_rel);
+	if (b.site == HEAP_SITE_FREE)
+		return true; /* a double free of the daemon's */
+	if (!heap_site_try_freed(&b)) {
+		atomic_store_explicit(&t->site, b.site, memory_order_release);
+		return false;
+	}
+	give_slot(s);
+	return true;
 }
 
 void
@@ -404,8 +384,10 @@ heap_range_release(void *block)
 	struct heap_lock_hold hold;
 	uint32_t              number;
 
+	if (release_slot(block))
+		return;
 	if (!heap_lock(&hold)) {
-		put_aside(block);
+		put_aside(block, 0);
 		return;
 	}
 	take_aside();
@@ -418,7 +400,7 @@ heap_range_release(void *block)
 int
 heap_range_reserve(size_t bytes)
 {
-	classes_init();
+	heap_slab_init();
 	return heap_runs_reserve(bytes);
 }
 

@@ -16,27 +16,24 @@
 
 #define LN2 0.693147180559945309417
 
-/* ln x for x > 0: exponent and mantissa apart, the latter by atanh's series. */
+/* ln x for x > 0: exponent and mantissa apart, the latter by atanh's series.  No branch:
+ * which half the mantissa lies in is a coin toss, and each wrong guess costs as much as
+ * all the rest. */
 static double
 ln(double x)
 {
-	uint64_t bits;
-	int      exponent;
-	double   s, s2, sum = 0;
+	const uint64_t root_half = 0x3fe6a09e667f3bcdULL; /* the bits of sqrt(1/2) */
+	uint64_t       bits, above;
+	double         s, s2;
 
 	memcpy(&bits, &x, sizeof(bits));
-	exponent = (int)(bits >> 52) - 1023;
-	bits = (bits & 0xfffffffffffffULL) | (uint64_t)1023 << 52;
-	memcpy(&x, &bits, sizeof(x)); /* 1 <= x < 2 */
-	if (x > 1.41421356237309504880) {
-		x /= 2;
-		exponent++;
-	}
+	above = bits - root_half;
+	bits -= above & (0xfffULL << 52);
+	memcpy(&x, &bits, sizeof(x)); /* sqrt(1/2) <= x < sqrt(2) */
 	s = (x - 1) / (x + 1);
 	s2 = s * s;
-	for (int k = 15; k >= 1; k -= 2)
-		sum = sum * s2 + 1.0 / k;
-	return 2 * s * sum + exponent * LN2;
+	return (double)((int64_t)above >> 52) * LN2 + 2 * s * (1 + s2 * (1. / 3 + s2 * (1. / 5 + s2 * (1. / 7 +
+		s2 * (1. / 9 + s2 * (1. / 11 + s2 * (1. / 13 + s2 * (1. / 15))))))));
 }
 
 /* 1 - exp(-x) for x >= 0, exact for small x too. */
@@ -81,12 +78,24 @@ heap_gap(uint64_t rate, uint64_t *random)
 	return (int64_t)(-ln(uniform) * (double)rate);
 }
 
+/* 1 / (1 - exp(-x)) for 0 < x <= 1: its Laurent series, x^13/74724249600 is left out. */
+static double
+weight_of_small(double x)
+{
+	double x2 = x * x;
+
+	return 1 / x + 0.5 + x * (1. / 12 - x2 * (1. / 720 - x2 * (1. / 30240 - x2 * (1. / 1209600 -
+		x2 * (1. / 47900160 - x2 * (691. / 1307674368000.))))));
+}
+
 uint64_t
 heap_weight(size_t size, uint64_t rate)
 {
+	double x = (double)size / (double)rate;
+
 	if (rate <= 1 || size == 0)
 		return HEAP_WEIGHT_ONE;
-	return (uint64_t)(HEAP_WEIGHT_ONE / one_minus_exp((double)size / (double)rate) + 0.5);
+	return (uint64_t)(HEAP_WEIGHT_ONE * (x <= 1 ? weight_of_small(x) : 1 / one_minus_exp(x)) + 0.5);
 }
 
 uint64_t

@@ -1,11 +1,23 @@
 /*
  * heap_site.c - sites in an array that never moves, found by a table of indexes.
  *
- *     slots[hash of stack id] --> site number --> chunks[n / 1024][n % 1024]
+ *     slots[hash of stack id]  --> site number --> chunks[n / 1024][n % 1024]
+ *     recent[hash of the pcs]  --> site number        without a lock
  *
- * What a stranger would get wrong: sites are never removed, so a number kept in
- * a block that lives for a year still names its site.  Memory comes from mmap: this
- * runs inside malloc.
+ * A site counts twice: `quick` belongs to whoever has set `taken`, `locked` to the
+ * holder of heap_lock().  Who cannot have the first at once takes the lock for the
+ * second, so nobody ever waits for a thread that was interrupted in between, and one
+ * that never comes back costs this site its quick way and nothing else.
+ *
+ * What a stranger would get wrong:
+ * - Sites are never removed, so a number kept in a block that lives for a year still
+ *   names its site, and its stack is never taken out of the stack table.
+ * - `recent` holds only stacks whose addresses will mean the same for ever: of plugins
+ *   the stack table must ask each time (generations_tag.c).
+ * - Memory comes from mmap: this runs inside malloc.
+ *
+ * Why not eight atomic additions a block: a reader would see blocks whose bytes are
+ * counted and whose number is not.
  * Tests: tests/test_heap_set.c, tests/test_heap.c.
  */
 #include <config.h>
@@ -16,22 +28,28 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "generations.h"
 #include "heap_rate.h"
 #include "stack_table.h"
 
 #define CHUNK_SITES 1024
 #define CHUNKS_MAX  65536 /* 64 Mi sites: more stacks than 4 GiB of stack table hold */
 #define SLOTS_FIRST 1024
+#define RECENT_SETS 2048 /* of two: 32 KiB, touched as stacks come */
 
 struct site {
-	struct heap_counts counts;
+	struct heap_counts quick;  /* who has `taken` */
+	_Atomic uint32_t   taken;
 	uint32_t           stack;
+	struct heap_counts locked; /* who has heap_lock() */
+	bool               stuck;  /* the same: whoever has `taken` is not expected back */
 };
 
 static struct site    *chunks[CHUNKS_MAX];
 static _Atomic size_t  count; /* number 0 is not used */
 static uint32_t       *slots;
 static size_t          slot_count; /* a power of two */
+static _Atomic uint64_t recent[RECENT_SETS][2]; /* hash << 32 | site; the newer one first */
 
 static void *
 map(size_t size)
@@ -117,22 +135,104 @@ heap_site_resolve(struct heap_block *b)
 	return b->site != 0;
 }
 
-void
-heap_site_allocated(const struct heap_block *b)
-{
-	struct heap_counts *c = &site_at(b->site)->counts;
+/* ---- by the addresses of a stack ---- */
 
+static uint64_t
+pcs_hash(const uintptr_t *pcs, unsigned n)
+{
+	uint64_t h = n;
+
+	for (unsigned i = 0; i < n; i++) {
+		h = (h ^ pcs[i]) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+uint32_t
+heap_site_find(const uintptr_t *pcs, unsigned n)
+{
+	uint64_t         h = pcs_hash(pcs, n), entry;
+	const uintptr_t *have;
+	unsigned         have_n, same;
+
+	for (int k = 0; k < 2; k++) {
+		entry = atomic_load_explicit(&recent[h % RECENT_SETS][k], memory_order_acquire);
+		if (!entry || (entry ^ h) >> 32)
+			continue;
+		have = stack_table_pcs(site_at((uint32_t)entry)->stack, &have_n);
+		if (have_n != n)
+			continue;
+		for (same = 0; same < n && have[same] == pcs[same]; same++)
+			;
+		if (same == n)
+			return (uint32_t)entry;
+	}
+	return 0;
+}
+
+struct settled {
+	const uintptr_t *pcs;
+	unsigned         n;
+	bool             is;
+};
+
+static void
+ask_settled(void *arg)
+{
+	struct settled *s = arg;
+
+	s->is = generations_settled(s->pcs, s->n);
+}
+
+void
+heap_site_remember(uint32_t site)
+{
+	struct settled   s = { .is = false };
+	_Atomic uint64_t *set;
+	uint64_t         h, was;
+
+	if (site == 0)
+		return;
+	s.pcs = stack_table_pcs(site_at(site)->stack, &s.n);
+	if (!stack_table_exclusively(ask_settled, &s) || !s.is)
+		return;
+	h = pcs_hash(s.pcs, s.n);
+	set = recent[h % RECENT_SETS];
+	was = atomic_load_explicit(&set[0], memory_order_relaxed);
+	if ((uint32_t)was == site)
+		return;
+	atomic_store_explicit(&set[1], was, memory_order_release);
+	atomic_store_explicit(&set[0], (h >> 32) << 32 | site, memory_order_release);
+}
+
+/* ---- counting ---- */
+
+static bool
+site_take(struct site *s)
+{
+	return atomic_load_explicit(&s->taken, memory_order_relaxed) == 0 &&
+	       atomic_exchange_explicit(&s->taken, 1, memory_order_acquire) == 0;
+}
+
+static void
+site_leave(struct site *s)
+{
+	atomic_store_explicit(&s->taken, 0, memory_order_release);
+}
+
+static void
+count_allocated(struct heap_counts *c, const struct heap_block *b)
+{
 	c->alloc_objects++;
 	c->alloc_bytes += b->size;
 	c->alloc_weight += b->weight;
 	c->alloc_scaled += heap_weight_bytes(b->size, b->weight);
 }
 
-void
-heap_site_freed(const struct heap_block *b)
+static void
+count_freed(struct heap_counts *c, const struct heap_block *b)
 {
-	struct heap_counts *c = &site_at(b->site)->counts;
-
 	c->free_objects++;
 	c->free_bytes += b->size;
 	c->free_weight += b->weight;
@@ -140,13 +240,67 @@ heap_site_freed(const struct heap_block *b)
 }
 
 bool
-heap_site_read(size_t i, uint32_t *ret_stack, struct heap_counts *ret)
+heap_site_try_allocated(const struct heap_block *b)
 {
-	if (i >= count)
+	struct site *s = site_at(b->site);
+
+	if (!site_take(s))
 		return false;
-	*ret_stack = site_at((uint32_t)i + 1)->stack;
-	*ret = site_at((uint32_t)i + 1)->counts;
+	count_allocated(&s->quick, b);
+	site_leave(s);
 	return true;
+}
+
+bool
+heap_site_try_freed(const struct heap_block *b)
+{
+	struct site *s = site_at(b->site);
+
+	if (!site_take(s))
+		return false;
+	count_freed(&s->quick, b);
+	site_leave(s);
+	return true;
+}
+
+void
+heap_site_allocated(const struct heap_block *b)
+{
+	count_allocated(&site_at(b->site)->locked, b);
+}
+
+void
+heap_site_freed(const struct heap_block *b)
+{
+	count_freed(&site_at(b->site)->locked, b);
+}
+
+int
+heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, struct heap_counts *ret)
+{
+	const struct heap_counts *q, *l;
+	struct site              *s;
+	bool                      taken;
+
+	if (i >= count)
+		return 0;
+	s = site_at((uint32_t)i + 1);
+	taken = site_take(s);
+	if (!taken && !s->stuck && !anyway)
+		return -EBUSY;
+	q = &s->quick;
+	l = &s->locked;
+	*ret_stack = s->stack;
+	*ret = (struct heap_counts){
+		q->alloc_objects + l->alloc_objects, q->alloc_bytes + l->alloc_bytes,
+		q->free_objects + l->free_objects, q->free_bytes + l->free_bytes,
+		q->alloc_weight + l->alloc_weight, q->alloc_scaled + l->alloc_scaled,
+		q->free_weight + l->free_weight, q->free_scaled + l->free_scaled,
+	};
+	s->stuck = !taken;
+	if (taken)
+		site_leave(s);
+	return 1;
 }
 
 size_t

@@ -26,7 +26,7 @@ struct heap_counts {
 	uint64_t alloc_weight, alloc_scaled, free_weight, free_scaled;
 };
 
-/* All but the last: under heap_lock(). */
+/* Under heap_lock(). */
 
 /* Takes over one reference of the stack; 0 without memory, and then not. */
 uint32_t heap_site_of(uint32_t stack);
@@ -34,8 +34,20 @@ uint32_t heap_site_of(uint32_t stack);
 bool     heap_site_resolve(struct heap_block *b);
 void     heap_site_allocated(const struct heap_block *b);
 void     heap_site_freed(const struct heap_block *b);
-/* i from 0 on; false behind the last. */
-bool     heap_site_read(size_t i, uint32_t *ret_stack, struct heap_counts *ret);
+/* i from 0 on.  1; 0 behind the last; -EBUSY: a thread is counting there just now, try
+ * again, or have it as it is with `anyway`, perhaps with half of that thread's block. */
+int      heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, struct heap_counts *ret);
+
+/* Any time, in any thread, interrupted anywhere. */
+
+/* The site of a stack as a walk has found it; 0: not known here.  No reference needed. */
+uint32_t heap_site_find(const uintptr_t *pcs, unsigned n);
+/* Makes heap_site_find() find this one, if what its addresses mean can never change.
+ * 0 is no site and does nothing. */
+void     heap_site_remember(uint32_t site);
+/* False: somebody else is counting there; then under heap_lock(). */
+bool     heap_site_try_allocated(const struct heap_block *b);
+bool     heap_site_try_freed(const struct heap_block *b);
 size_t   heap_site_count(void);
 
 #endif

@@ -179,7 +179,7 @@ piece_take(int mem, const struct piece *p)
 
 /* These can never be unloaded, so no stack need look at their marks. */
 static bool
-is_fixed(const struct generation *g)
+is_permanent(const struct generation *g)
 {
 	const uintptr_t at[] = { getauxval(AT_ENTRY), getauxval(AT_SYSINFO_EHDR), (uintptr_t)getauxval,
 				 (uintptr_t)generations_look, (uintptr_t)pthread_mutex_lock };
@@ -187,13 +187,14 @@ is_fixed(const struct generation *g)
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
 		if (at[i] >= g->start && at[i] < g->limit)
 			return true;
-	return !g->mark || g->start - g->offset == getauxval(AT_BASE);
+	return g->start - g->offset == getauxval(AT_BASE);
 }
 
 static void
 range_put(struct generations_published *p, const struct generation *g)
 {
 	size_t at = p->count;
+	bool   stays = is_permanent(g);
 
 	if (g->loaded) {
 		/* By address; few, and mostly in order already. */
@@ -203,7 +204,8 @@ range_put(struct generations_published *p, const struct generation *g)
 		}
 		p->loaded++;
 	}
-	p->ranges[at] = (struct generations_range){ g->start, g->limit, g->mark, g->mark_is, g->tag, is_fixed(g) };
+	p->ranges[at] = (struct generations_range){ g->start, g->limit, g->mark, g->mark_is, g->tag, stays,
+						    stays || !g->mark };
 	p->count++;
 }
 

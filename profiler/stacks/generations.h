@@ -72,5 +72,8 @@ struct generations_published;
  * allocation, no load from an address in question; one system call for each object
  * that could have been unloaded. */
 bool generations_tag(const uintptr_t *pcs, unsigned count, uint16_t *tags);
+/* Will these, as they came out of the table, never have other tags than the 0 they have?
+ * So it is where all of them are in objects that cannot be unloaded. */
+bool generations_settled(const uintptr_t *pcs, unsigned count);
 
 #endif

@@ -14,7 +14,8 @@ struct generations_range {
 	uintptr_t start, limit, mark;
 	uint32_t  mark_is;
 	uint16_t  tag;
-	bool      fixed; /* is never unloaded, or has no mark to look at */
+	bool      stays; /* is never unloaded */
+	bool      fixed; /* the same, or it has no mark to look at */
 };
 
 struct generations_published {

@@ -146,3 +146,19 @@ generations_tag(const uintptr_t *pcs, unsigned count, uint16_t *tags)
 	}
 	return any != 0;
 }
+
+bool
+generations_settled(const uintptr_t *pcs, unsigned count)
+{
+	const struct generations_range *r = NULL;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (!published || pcs[i] < STACK_PSEUDO_MAX || pcs[i] > GENERATIONS_PC_MASK)
+			return false;
+		if (!r || pcs[i] < r->start || pcs[i] >= r->limit)
+			r = loaded_at(published, pcs[i]);
+		if (!r || !r->stays || r->tag)
+			return false;
+	}
+	return true;
+}
