@@ -61,3 +61,13 @@ bench_door_linked_SOURCES = $(bench_door_plain_SOURCES)
 bench_door_linked_CPPFLAGS = $(bench_door_plain_CPPFLAGS)
 bench_door_linked_LDFLAGS = $(bench_heap_linked_LDFLAGS)
 bench_door_linked_LDADD = $(bench_heap_linked_LDADD)
+
+# Dumps of all threads.
+BENCH_ROWS += bench/rows_dump.py
+EXTRA_PROGRAMS += bench/dump
+BENCH_TARGETS += bench/dump
+bench_dump_SOURCES = bench/dump.c
+bench_dump_CPPFLAGS = $(INC_COLLECT) $(INC_ENCODE) -iquote $(top_srcdir)/bench
+bench_dump_CFLAGS = $(BENCH_CFLAGS)
+bench_dump_LDADD = profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
+	$(BENCH_STACKS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)

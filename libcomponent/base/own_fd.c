@@ -24,6 +24,8 @@
  *   wait for what it has interrupted.  And the bare system calls are used, as open(3)
  *   and close(3) are cancellation points.
  * - _Fork() and the bare clone call no handlers; their children get what is open.
+ * - A dump of 10,000 threads opens 20,000 files: listing each would be a third of its
+ *   cost.  Meanwhile one place says that some are open, and a child looks for marks.
  *
  * Why not threads with a descriptor table of their own (CLONE_FILES): it would keep
  * open what the daemon has closed.
@@ -225,6 +227,46 @@ place_closing(int fd)
 	place_set(i, CLOSING, fd);
 	own_fd_release(&mask);
 	return i;
+}
+
+/* ---- many, each for an instant ---- */
+
+/* One place that says "perhaps" for all of them. */
+int
+own_fd_swift_begin(void)
+{
+	sigset_t mask;
+	int      i;
+
+	own_fd_hold(&mask);
+	i = place_take(OPENING, -1);
+	own_fd_release(&mask);
+	return i;
+}
+
+int
+own_fd_swift_open(int dir, const char *path)
+{
+	return open_above(dir, path, O_RDONLY | MARK, 0);
+}
+
+/* The daemon may have closed it, and have that number for itself: the mark tells. */
+void
+own_fd_swift_close(int fd, bool proven)
+{
+	int saved = errno, flags = MARK;
+
+	if (fd >= 0 && !proven)
+		flags = (int)syscall(SYS_fcntl, fd, F_GETFL);
+	if (fd >= 0 && flags >= 0 && (flags & MARK) == MARK)
+		syscall(SYS_close, fd);
+	errno = saved;
+}
+
+void
+own_fd_swift_end(int begun)
+{
+	place_end(begun);
 }
 
 DIR *

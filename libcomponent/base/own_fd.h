@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -23,6 +24,20 @@ FILE *own_fd_fopen(const char *path);
 void  own_fd_fclose(FILE *f);
 /* Also of one that is not from own_fd_open().  Keeps errno; not a cancellation point. */
 void  own_fd_close(int fd);
+
+/*
+ * Thousands of descriptors, each for an instant: between begin and end none of them is
+ * listed, and a child that is forked meanwhile finds them by their mark.  Only for
+ * reading; own_fd_swift_open() is own_fd_openat(), without keeping others from forking.
+ *
+ *   begin    what end needs
+ *   threads  any; begin and end may be on different ones
+ */
+int   own_fd_swift_begin(void);
+int   own_fd_swift_open(int dir, const char *path);
+/* proven: what was read from it just now can only be its file's; else its mark is looked at. */
+void  own_fd_swift_close(int fd, bool proven);
+void  own_fd_swift_end(int begun);
 
 /* Between these two no thread forks: for a descriptor that is made and noted elsewhere.
  * Nothing but system calls that do not wait may come between. */

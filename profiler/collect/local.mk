@@ -11,6 +11,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
 	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_quiet.c %D%/threads_quiet.h \
+	%D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h \
 	%D%/threads_signal.c %D%/threads_signal.h
 %C%_libcollect_la_CPPFLAGS = $(INC_COLLECT)
 EXTRA_DIST += profiler/kinds.def

@@ -4,6 +4,8 @@
  *     /proc/self/task --> quiet_read() of each --> those that were not read: once more
  *     --> a signal to the rest, all at once --> who did not answer: name and state
  *
+ * Who has not run since the last dump is where it was then (threads_kept.c).
+ *
  * Why: a signal ends epoll_wait(), poll() and nanosleep() with EINTR whatever
  * SA_RESTART says, and wakes thousands of threads for one look at them.
  *
@@ -40,6 +42,8 @@
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
+#include "threads_kept.h"
+#include "threads_parts.h"
 #include "threads_quiet.h"
 #include "threads_signal.h"
 #include "unwind.h"
@@ -51,9 +55,22 @@
 #define LOCK_PAUSE_NS 2000000L  /* between two looks whether that one is done */
 #define THREADS_FIRST ((size_t)256)
 #define PCS_FIRST     ((size_t)4096)
+#define SEEN          4096      /* a power of two: distinct stacks that are told apart */
 #define OWN_NAME      "component-"
+#define MINUTE_NS     60000000000LL
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int64_t
+monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+int64_t (*threads_clock_ns)(void) = monotonic_ns;
 
 /* ---- arrays that grow ---- */
 
@@ -70,9 +87,31 @@ grow(void *p, size_t *room, size_t first, size_t item)
 	return q;
 }
 
+/* Stacks that this dump has, by their hash: thousands of threads wait at few places. */
+static struct {
+	uint32_t first, count; /* count 0: none */
+} seen[SEEN]; /* under the lock */
+
+static size_t
+stack_hash(const uintptr_t *pcs, unsigned count)
+{
+	uint64_t h = count;
+
+	for (unsigned i = 0; i < count; i++)
+		h = (h ^ pcs[i]) * 0x9e3779b97f4a7c15ULL;
+	return (size_t)(h >> 40) % SEEN;
+}
+
 static int
 stack_store(struct dump *d, struct dump_thread *t, const uintptr_t *pcs)
 {
+	size_t slot = stack_hash(pcs, t->count);
+
+	if (t->count > 0 && seen[slot].count == t->count &&
+	    memcmp(d->pcs + seen[slot].first, pcs, t->count * sizeof(*pcs)) == 0) {
+		t->first = seen[slot].first;
+		return 0;
+	}
 	while (d->pc_room - d->pc_count < t->count) {
 		void *p = grow(d->pcs, &d->pc_room, PCS_FIRST, sizeof(*d->pcs));
 
@@ -82,7 +121,8 @@ stack_store(struct dump *d, struct dump_thread *t, const uintptr_t *pcs)
 		}
 		d->pcs = p;
 	}
-	t->first = (uint32_t)d->pc_count;
+	t->first = seen[slot].first = (uint32_t)d->pc_count;
+	seen[slot].count = t->count;
 	memcpy(d->pcs + d->pc_count, pcs, t->count * sizeof(*pcs));
 	d->pc_count += t->count;
 	return 0;
@@ -222,7 +262,8 @@ struct work {
 	struct dump *dump;
 	struct quiet quiet;
 	pid_t        self;
-	bool         own; /* threads of ours, too */
+	unsigned     want; /* THREADS_OWN, ... */
+	int64_t      now_ns;
 	size_t       unread;
 	uintptr_t    pcs[STACK_FRAMES_MAX];
 };
@@ -245,30 +286,46 @@ read_self(struct work *w, struct dump_thread *t)
 	stack_store(w->dump, t, w->pcs);
 }
 
-static void
-name_read(struct work *w, struct dump_thread *t)
-{
-	if (!t->tid)
-		return;
-	if (!quiet_name(&w->quiet, t))
-		forget(t);
-	else
-		t->own = strncmp(t->name, OWN_NAME, strlen(OWN_NAME)) == 0;
-}
-
 /* Once; what could not be read stays silent for now, if with the leaf side of its stack. */
 static enum quiet_result
 read_one(struct work *w, struct dump_thread *t)
 {
-	enum quiet_result r = quiet_read(&w->quiet, t, w->pcs, STACK_FRAMES_MAX);
+	const struct kept *k = w->want & THREADS_KEEP ? threads_kept_find(t->tid) : NULL;
+	const uintptr_t   *pcs = w->pcs;
+	enum quiet_result  r = quiet_read(&w->quiet, t, k ? &k->runs : NULL, w->pcs, STACK_FRAMES_MAX);
 
-	if (r == QUIET_READ && stack_store(w->dump, t, w->pcs) == 0)
+	t->since_ns = w->now_ns;
+	if (r == QUIET_UNMOVED) {
+		pcs = threads_kept_pcs(k);
+		t->count = k->count;
+		t->syscall = k->syscall;
+		t->since_ns = k->since_ns;
+		r = QUIET_READ;
+	}
+	if (r == QUIET_READ && stack_store(w->dump, t, pcs) == 0)
 		t->how = DUMP_QUIET;
 	else if (r == QUIET_GONE)
 		forget(t);
-	else if (r != QUIET_UNKNOWN || stack_store(w->dump, t, w->pcs) != 0)
+	else if (r != QUIET_UNKNOWN || stack_store(w->dump, t, pcs) != 0)
 		t->count = 0;
 	return r;
+}
+
+/* Its name, and so whose it is, where that is asked for or decides what comes next. */
+static void
+name_one(struct work *w, struct dump_thread *t)
+{
+	bool wanted = (w->want & (THREADS_OWN | THREADS_NAMES)) != THREADS_OWN;
+
+	if (!t->tid || (!wanted && t->how != DUMP_SILENT))
+		return;
+	if (!quiet_name(&w->quiet, t)) {
+		forget(t);
+		return;
+	}
+	t->own = strncmp(t->name, OWN_NAME, strlen(OWN_NAME)) == 0;
+	if (t->own && !(w->want & THREADS_OWN))
+		forget(t);
 }
 
 /* Ours are never signalled: soon they wait again. */
@@ -302,9 +359,7 @@ read_quietly(struct work *w)
 			read_self(w, t);
 		else
 			unknown += read_one(w, t) == QUIET_UNKNOWN;
-		name_read(w, t);
-		if (t->own && !w->own)
-			forget(t);
+		name_one(w, t);
 	}
 	/* An object may have been loaded since the tables were made. */
 	if (unknown)
@@ -317,7 +372,7 @@ read_quietly(struct work *w)
 		if (t->own)
 			read_own(w, t);
 		else if (read_one(w, t) == QUIET_READ)
-			name_read(w, t);
+			name_one(w, t);
 		w->unread += t->tid && t->how == DUMP_SILENT && !t->own;
 	}
 }
@@ -390,9 +445,13 @@ tidy(struct work *w)
 		d->signalled += t->how == DUMP_SIGNALLED;
 		d->silent += t->how == DUMP_SILENT;
 		t->creator = threadcreate_creator(t->tid);
+		if (t->how == DUMP_QUIET && w->now_ns > t->since_ns)
+			t->minutes = (uint32_t)((w->now_ns - t->since_ns) / MINUTE_NS);
 		d->threads[to++] = *t;
 	}
 	d->count = to;
+	if (w->want & THREADS_KEEP)
+		threads_kept_take(d);
 	for (size_t i = 1; i < d->count; i++) {
 		struct dump_thread t = d->threads[i];
 
@@ -405,9 +464,9 @@ tidy(struct work *w)
 }
 
 static int
-collect(struct dump *d, bool own)
+collect(struct dump *d, unsigned want)
 {
-	struct work w = { .dump = d, .own = own, .self = (pid_t)syscall(SYS_gettid) };
+	struct work w = { .dump = d, .want = want, .self = (pid_t)syscall(SYS_gettid), .now_ns = threads_clock_ns() };
 	int         err;
 
 	if (!cpu_proc_is_ours())
@@ -415,6 +474,7 @@ collect(struct dump *d, bool own)
 	err = quiet_open(&w.quiet);
 	if (err)
 		return err;
+	memset(seen, 0, sizeof(seen));
 	err = list_named(d);
 	if (!err) {
 		read_quietly(&w);
@@ -447,7 +507,7 @@ take_turn(void)
 }
 
 int
-threads_dump(struct dump *ret, bool own)
+threads_dump_of(struct dump *ret, unsigned want)
 {
 	struct dump d = { 0 };
 	int         err, cancel;
@@ -459,7 +519,7 @@ threads_dump(struct dump *ret, bool own)
 		return err;
 	}
 	unwind_lend();
-	err = collect(&d, own);
+	err = collect(&d, want);
 	unwind_lend_end();
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(cancel, NULL);
@@ -471,24 +531,55 @@ threads_dump(struct dump *ret, bool own)
 	return 0;
 }
 
+int
+threads_dump(struct dump *ret, bool own)
+{
+	return threads_dump_of(ret, (own ? THREADS_OWN : 0) | THREADS_NAMES);
+}
+
+void
+threads_forget(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (take_turn() == 0) {
+		threads_kept_drop();
+		pthread_mutex_unlock(&lock);
+	}
+	pthread_setcancelstate(cancel, NULL);
+}
+
+static void
+stack_tag(uintptr_t *pcs, unsigned count)
+{
+	const uintptr_t *tagged;
+	unsigned         n;
+	/* The table has tags; where it is full, the addresses stay as they are. */
+	uint32_t         stack = stack_table_add(pcs, count);
+
+	tagged = stack_table_pcs(stack, &n);
+	if (n == count && stack != STACK_PSEUDO_FULL)
+		memcpy(pcs, tagged, n * sizeof(*tagged));
+	stack_table_unref(stack);
+}
+
+/* A stack that threads share gets its tags once: they would be taken for other addresses. */
 void
 threads_dump_tag(struct dump *d)
 {
+	size_t         bytes = d->pc_count;
+	unsigned char *done = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+
+	if (!done || done == MAP_FAILED)
+		return;
 	for (size_t i = 0; i < d->count; i++) {
 		struct dump_thread *t = &d->threads[i];
-		const uintptr_t    *tagged;
-		unsigned            n;
-		uint32_t            stack;
 
-		if (t->count == 0)
-			continue;
-		/* The table has tags; where it is full, the addresses stay as they are. */
-		stack = stack_table_add(d->pcs + t->first, t->count);
-		tagged = stack_table_pcs(stack, &n);
-		if (n == t->count && stack != STACK_PSEUDO_FULL)
-			memcpy(d->pcs + t->first, tagged, n * sizeof(*tagged));
-		stack_table_unref(stack);
+		if (t->count > 0 && !done[t->first]++)
+			stack_tag(d->pcs + t->first, t->count);
 	}
+	munmap(done, bytes);
 }
 
 /* ---- as a profile ---- */
@@ -549,7 +640,7 @@ int
 threads_snapshot(struct profile *ret)
 {
 	struct dump d;
-	int         err = threads_dump(&d, true);
+	int         err = threads_dump_of(&d, THREADS_OWN | THREADS_KEEP);
 
 	if (err)
 		return err;
@@ -564,6 +655,7 @@ forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	lock = fresh;
+	threads_kept_forked();
 }
 
 __attribute__((constructor)) static void

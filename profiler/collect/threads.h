@@ -18,8 +18,19 @@
 
 #define THREADS_MAX 131072 /* threads of one dump; more are left out and counted as lost */
 
+/* What a dump is to have. */
+enum threads_want {
+	THREADS_OWN = 1,   /* threads of ours, too */
+	THREADS_NAMES = 2, /* of all: else only of those that gave no stack, which is cheaper */
+	THREADS_KEEP = 4,  /* what is read is kept for the next one, see threads_kept.h */
+};
+
 /* 0 or a negative errno: /proc cannot be read, no memory, or another dump hangs. */
+int  threads_dump_of(struct dump *ret, unsigned want);
+/* With names, and nothing kept. */
 int  threads_dump(struct dump *ret, bool own);
+/* Gives back what dumps have kept. */
+void threads_forget(void);
 void threads_dump_release(struct dump *d);
 /* Addresses get the tags of the objects they are in now, see generations.h. */
 void threads_dump_tag(struct dump *d);

@@ -1,19 +1,21 @@
 /*
  * threads_quiet.c - a blocked thread's stack, read without waking it.
  *
- *     TID/schedstat  how often it has run
+ *     TID/schedstat  how often it has run; as often as when it was read last?  Done.
  *     TID/syscall    where it is blocked: "281 0x5 ... SP PC"
  *     its stack      copied with process_vm_readv() on our own process
- *     TID/syscall    the same still?
- *     TID/schedstat  and has it not run?   Then the copy is one moment's; walk it.
+ *     TID/schedstat  has it not run?   Then the copy is one moment's.
  *
  * What a stranger would get wrong:
  * - The copy is not read from the stack itself: its thread may end, and the load would
  *   end the process, where process_vm_readv() says EFAULT.
- * - The same line twice does not prove that it did not move: a loop around poll() is
- *   in the same call most of the time.  The run count tells.
- * - Most stacks are short, and reading a whole page costs more than all the rest, so
- *   the copy grows only when the walk has run out of it.
+ * - The same line of TID/syscall twice does not prove that it did not move: a loop around
+ *   poll() is in the same call most of the time.  The run count does, and alone: the
+ *   kernel writes that line of a thread that is off its processor, and counts each time
+ *   that one gets a processor.  Where it does not count (all three are 0) the line must
+ *   do.
+ * - Most stacks are short, and each page of a copy has its price, so it grows only when
+ *   the walk has run out of it.
  * - After setuid() inside a process the files of its threads are root's, and cannot
  *   be opened; nothing here changes "dumpable" for that.
  * - The frame pointer is not in that line.  Where a walk needs it and cannot prove what
@@ -33,14 +35,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "own_fd.h"
 #include "unwind.h"
 
 #define LINE_BYTES   256 /* of TID/syscall and TID/schedstat */
 #define STAT_BYTES   512
-#define COPY_FIRST   ((size_t)4096) /* from sp on, then to the end of that page */
-#define COPY_GROWTH  8
+#define COPY_PAGE    ((size_t)4096)
+#define COPY_FIRST   ((size_t)1024) /* from sp on, and then to the end of that page */
 #define PF_EXITING   0x4 /* flags of TID/stat */
 
 struct where {
@@ -55,14 +56,14 @@ thread_open(const struct quiet *q, int32_t tid, const char *file)
 	size_t   n = strlen(file) + 1;
 	uint32_t number = (uint32_t)tid;
 
-	/* From its end: this is called three times for each of thousands of threads. */
+	/* From its end: this is called for each of thousands of threads. */
 	p -= n;
 	memcpy(p, file, n);
 	*--p = '/';
 	do {
 		*--p = (char)('0' + number % 10);
 	} while (number /= 10);
-	return own_fd_openat(q->task, p, O_RDONLY, 0);
+	return own_fd_swift_open(q->task, p);
 }
 
 /* From the file's begin, NUL-terminated; false: nothing could be read. */
@@ -75,6 +76,27 @@ line_read(int fd, char *buf, size_t size)
 		return false;
 	buf[n] = '\0';
 	return true;
+}
+
+/* "1234 567 8\n" */
+static struct dump_runs
+runs_parse(const char *line)
+{
+	struct dump_runs r = { 0 };
+	uint64_t        *to[] = { &r.cpu_ns, &r.waited_ns, &r.count };
+
+	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+		for (; *line >= '0' && *line <= '9'; line++)
+			*to[i] = *to[i] * 10 + (uint64_t)(*line - '0');
+		line += *line == ' ';
+	}
+	return r;
+}
+
+static bool
+runs_same(const struct dump_runs *a, const struct dump_runs *b)
+{
+	return a->count == b->count && a->cpu_ns == b->cpu_ns && a->waited_ns == b->waited_ns;
 }
 
 static uintptr_t
@@ -123,41 +145,43 @@ where_parse(const char *line, struct where *ret)
 	return ret->sp && ret->pc;
 }
 
-/* Bytes from address on that could be copied; page by page, so that what is unmapped
- * beyond the stack costs nothing but itself. */
+/* Bytes from address on that could be copied behind those that were; page by page, so that
+ * what is unmapped beyond the stack costs nothing but itself. */
 static size_t
-stack_copy(const struct quiet *q, uintptr_t address, size_t size)
+stack_copy(const struct quiet *q, size_t have, uintptr_t address, size_t size)
 {
-	struct iovec local = { q->stack, size }, remote = { (void *)address, size };
-	ssize_t      n = process_vm_readv((pid_t)syscall(SYS_getpid), &local, 1, &remote, 1, 0);
+	struct iovec local = { q->room->stack + have, size }, remote = { (void *)address, size };
+	ssize_t      n = process_vm_readv(q->pid, &local, 1, &remote, 1, 0);
 
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Walks copies of growing size until the root is reached or there is no more. */
+/* Walks a copy that grows until the root is reached or there is no more. */
 static bool
 stack_walk(const struct quiet *q, const struct where *w, struct dump_thread *t, uintptr_t *pcs, unsigned max,
 	   bool *ret_denied)
 {
-	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .exact = 1, .fp_unknown = 1 };
-	size_t             size = COPY_FIRST * 2 - w->sp % COPY_FIRST, got;
+	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .exact = 1, .fp_unknown = 1, .code = &q->room->code };
+	size_t             want = COPY_PAGE - w->sp % COPY_PAGE, have = 0;
 	int                truncated = 1;
 
-	for (;; size *= COPY_GROWTH) {
-		if (size > THREADS_STACK_MAX)
-			size = THREADS_STACK_MAX;
-		got = stack_copy(q, w->sp, size);
-		*ret_denied = got == 0;
-		if (got == 0)
+	if (want < COPY_FIRST)
+		want += COPY_PAGE;
+	for (;; want = have + (want < COPY_PAGE ? COPY_PAGE : (want + COPY_PAGE - 1) / COPY_PAGE * COPY_PAGE)) {
+		if (want > THREADS_STACK_MAX)
+			want = THREADS_STACK_MAX;
+		have += stack_copy(q, have, w->sp + have, want - have);
+		*ret_denied = have == 0;
+		if (have == 0)
 			return false;
-		t->count = unwind_copy(&regs, q->stack, got, w->sp, pcs, max, &truncated);
+		t->count = unwind_copy(&regs, q->room->stack, have, w->sp, pcs, max, &truncated);
 		t->truncated = truncated;
 		if (!truncated)
 			return true;
 		/* Too deep a stack is complete as far as it can be. */
 		if (t->count == max)
 			return true;
-		if (got < size || size == THREADS_STACK_MAX)
+		if (have < want || want == THREADS_STACK_MAX)
 			return false;
 	}
 }
@@ -168,40 +192,73 @@ open_failed(int error)
 	return error == -ENOENT || error == -ESRCH ? QUIET_GONE : QUIET_DENIED;
 }
 
-enum quiet_result
-quiet_read(struct quiet *q, struct dump_thread *t, uintptr_t *pcs, unsigned max)
+/* Where it is blocked, or why that cannot be said. */
+static enum quiet_result
+where_read(const struct quiet *q, int32_t tid, struct where *ret)
 {
-	char              line[LINE_BYTES], again[LINE_BYTES], runs[LINE_BYTES];
-	enum quiet_result result = QUIET_DENIED;
-	struct where      w;
-	int               call, sched = -1;
-	bool              whole, denied;
+	char line[LINE_BYTES];
+	int  fd = thread_open(q, tid, "syscall"), error;
+	bool ok, blocked;
 
-	call = thread_open(q, t->tid, "syscall");
-	if (call < 0)
-		return open_failed(call);
-	sched = thread_open(q, t->tid, "schedstat");
-	if (sched < 0) {
-		result = open_failed(sched);
-		goto out;
-	}
-	if (!line_read(sched, runs, sizeof(runs)) || !line_read(call, line, sizeof(line))) {
-		result = errno == ESRCH ? QUIET_GONE : QUIET_DENIED;
-		goto out;
-	}
-	result = QUIET_RUNNING;
-	if (!where_parse(line, &w))
-		goto out;
+	if (fd < 0)
+		return open_failed(fd);
+	ok = line_read(fd, line, sizeof(line));
+	error = -errno;
+	blocked = ok && where_parse(line, ret);
+	own_fd_swift_close(fd, blocked);
+	if (!ok)
+		return error == -ESRCH ? QUIET_GONE : QUIET_DENIED;
+	return blocked ? QUIET_READ : QUIET_RUNNING;
+}
+
+/* With schedstat open: the walk, and whether it stood still meanwhile. */
+static enum quiet_result
+read_still(struct quiet *q, int sched, struct dump_thread *t, uintptr_t *pcs, unsigned max)
+{
+	char              line[LINE_BYTES];
+	struct where      w, again;
+	struct dump_runs  after;
+	bool              whole, denied;
+	enum quiet_result r = where_read(q, t->tid, &w);
+
+	if (r != QUIET_READ)
+		return r;
 	whole = stack_walk(q, &w, t, pcs, max, &denied);
-	if (!line_read(call, again, sizeof(again)) || strcmp(line, again) != 0 ||
-	    !line_read(sched, again, sizeof(again)) || strcmp(runs, again) != 0)
-		goto out;
+	if (t->runs.count == 0) {
+		r = where_read(q, t->tid, &again);
+		if (r != QUIET_READ || again.syscall != w.syscall || again.sp != w.sp || again.pc != w.pc)
+			return r == QUIET_READ ? QUIET_RUNNING : r;
+	}
+	if (!line_read(sched, line, sizeof(line)))
+		return QUIET_RUNNING;
+	after = runs_parse(line);
+	if (!runs_same(&after, &t->runs))
+		return QUIET_RUNNING;
 	t->syscall = (int32_t)w.syscall;
-	result = whole ? QUIET_READ : denied ? QUIET_DENIED : QUIET_UNKNOWN;
+	return whole ? QUIET_READ : denied ? QUIET_DENIED : QUIET_UNKNOWN;
+}
+
+enum quiet_result
+quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_runs *known, uintptr_t *pcs, unsigned max)
+{
+	char              line[LINE_BYTES];
+	enum quiet_result r;
+	int               sched = thread_open(q, t->tid, "schedstat");
+
+	if (sched < 0)
+		return open_failed(sched);
+	if (!line_read(sched, line, sizeof(line))) {
+		r = errno == ESRCH ? QUIET_GONE : QUIET_DENIED;
+		goto out;
+	}
+	t->runs = runs_parse(line);
+	if (known && known->count && runs_same(known, &t->runs))
+		r = QUIET_UNMOVED;
+	else
+		r = read_still(q, sched, t, pcs, max);
 out:
-	file_close(sched);
-	file_close(call);
-	return result;
+	own_fd_swift_close(sched, r == QUIET_READ || r == QUIET_UNMOVED); /* it said the same as before */
+	return r;
 }
 
 bool
@@ -212,8 +269,8 @@ quiet_name(struct quiet *q, struct dump_thread *t)
 
 	if (fd < 0)
 		return false;
-	n = read(fd, t->name, sizeof(t->name));
-	file_close(fd);
+	n = pread(fd, t->name, sizeof(t->name), 0);
+	own_fd_swift_close(fd, false);
 	if (n <= 0)
 		return false;
 	t->name[n - 1] = '\0'; /* in place of the newline */
@@ -232,7 +289,7 @@ quiet_state(struct quiet *q, int32_t tid)
 	if (fd < 0)
 		return 0;
 	ok = line_read(fd, buf, sizeof(buf));
-	file_close(fd);
+	own_fd_swift_close(fd, false);
 	p = ok ? strrchr(buf, ')') : NULL;
 	if (!p || !p[1] || !p[2])
 		return 0;
@@ -251,18 +308,23 @@ quiet_state(struct quiet *q, int32_t tid)
 int
 quiet_open(struct quiet *q)
 {
-	q->stack = mmap(NULL, THREADS_STACK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (q->stack == MAP_FAILED)
+	q->room = mmap(NULL, sizeof(*q->room), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (q->room == MAP_FAILED)
 		return -ENOMEM;
 	q->task = own_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
-	if (q->task < 0)
-		munmap(q->stack, THREADS_STACK_MAX);
-	return q->task < 0 ? q->task : 0;
+	if (q->task < 0) {
+		munmap(q->room, sizeof(*q->room));
+		return q->task;
+	}
+	q->pid = (pid_t)syscall(SYS_getpid);
+	q->swift = own_fd_swift_begin();
+	return 0;
 }
 
 void
 quiet_close(struct quiet *q)
 {
-	file_close(q->task);
-	munmap(q->stack, THREADS_STACK_MAX);
+	own_fd_swift_end(q->swift);
+	own_fd_close(q->task);
+	munmap(q->room, sizeof(*q->room));
 }

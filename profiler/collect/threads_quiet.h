@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "dump.h"
+#include "unwind_recover.h"
 
 #define THREADS_STACK_MAX ((size_t)256 << 10) /* bytes of one stack that are copied at most */
 
@@ -18,19 +20,35 @@ enum quiet_result {
 	QUIET_UNKNOWN, /* it is blocked, but the walk of its stack was not complete */
 	QUIET_DENIED,  /* its state or its memory cannot be read */
 	QUIET_GONE,    /* there is no such thread any more */
+	QUIET_UNMOVED, /* it is where it was: known->runs are still its own */
 };
 
-/* Descriptors of one reading; in a forked child quiet_forked() closes them. */
+/* A copy of a stack, and what is known of code. */
+struct quiet_room {
+	_Alignas(8) char   stack[THREADS_STACK_MAX];
+	struct unwind_code code;
+};
+
+/* Descriptors and room of one reading; a child that is forked meanwhile gets none. */
 struct quiet {
 	int   task;  /* /proc/self/task */
-	char *stack; /* THREADS_STACK_MAX bytes */
+	int   swift; /* of own_fd_swift_begin() */
+	pid_t pid;
+	struct quiet_room *room;
 };
 
 /* 0 or a negative errno. */
 int  quiet_open(struct quiet *q);
 void quiet_close(struct quiet *q);
-/* Leaf first into pcs; sets how, syscall, count and truncated of t. */
-enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, uintptr_t *pcs, unsigned max);
+/*
+ * quiet_read - the stack of a blocked thread
+ *
+ * Leaf first into pcs; sets syscall, count, truncated and runs of t.  known: what runs
+ * were when its stack was read last, NULL: it never was.  A thread that has not run since
+ * costs a quarter, and stands in the very same place: QUIET_UNMOVED, and only runs is set.
+ */
+enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_runs *known, uintptr_t *pcs,
+			     unsigned max);
 /* "component-job"; false: it is gone. */
 bool quiet_name(struct quiet *q, struct dump_thread *t);
 /* The state of /proc: 'R', 'S', 'D'...; 0: it is gone, or on its way out. */

@@ -29,6 +29,7 @@
 #include "stack_table.h"
 #include "symbols.h"
 #include "threadcreate.h"
+#include "threads.h"
 #include "unwind.h"
 #include "waits.h"
 
@@ -79,6 +80,7 @@ end(void)
 	waits_set_mutex_fraction(0);
 	waits_set_block_rate(0);
 	unwind_stop();
+	threads_forget();
 	symbols_keep(0);
 	current = NULL; /* nothing of it is open any more; a child may forget it */
 	serve_free(s);

@@ -56,7 +56,8 @@ threads_run(struct job *j)
 	struct dump            d;
 	struct profile         p;
 	char                   note[JOB_NOTE_BYTES];
-	int                    r = threads_dump(&d, !spec->without_own);
+	int                    r = threads_dump_of(&d, THREADS_KEEP | (spec->without_own ? 0 : THREADS_OWN) |
+							(spec->format == JOB_PANIC ? THREADS_NAMES : 0));
 
 	if (r) {
 		snprintf(note, sizeof(note), "threads cannot be listed: %s", strerror(-r));

@@ -21,19 +21,26 @@ enum dump_how {
 	DUMP_SILENT,    /* it did not: no stack */
 };
 
+/* How much and how often a thread has run.  The same twice: it has not run between. */
+struct dump_runs {
+	uint64_t cpu_ns, waited_ns, count; /* count 0: this kernel does not say */
+};
+
 struct dump_thread {
 	int32_t  tid;
 	int32_t  syscall;   /* it is blocked in, or DUMP_NO_SYSCALL */
-	uint32_t first;     /* of the dump's pcs, leaf first as in the stack table */
+	uint32_t first;     /* of the dump's pcs, leaf first; equal stacks may share theirs */
 	uint32_t count;     /* 0 when silent */
 	uint32_t creator;   /* stack table id of who made the thread; 0: not known */
-	uint32_t minutes;   /* blocked since; 0: less, or not known */
+	uint32_t minutes;   /* blocked for at least so long; 0: less, or not known */
 	uint32_t handler_ns; /* in our handler */
 	uint8_t  how;       /* enum dump_how */
 	char     state;     /* of /proc where it is silent: 'R', 'D', 'T', ... */
 	bool     own;       /* of the library */
 	bool     truncated; /* the root is missing */
-	char     name[DUMP_NAME_BYTES];
+	char     name[DUMP_NAME_BYTES]; /* "": not asked for, and not needed */
+	struct dump_runs runs;  /* of one that was read quietly */
+	int64_t  since_ns;      /* when it was first seen in this wait, by the monotonic clock; 0: never */
 };
 
 struct dump {

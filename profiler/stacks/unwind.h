@@ -21,13 +21,14 @@ struct unwind_regs {
 	uintptr_t lr; /* aarch64; 0 where unknown */
 	const void *ucontext; /* where the other registers are; NULL where unknown */
 	int       fp_unknown; /* only for unwind_copy(): fp is to be found on the stack */
+	struct unwind_code *code; /* with fp_unknown: unwind_recover.h */
 };
 
 void     unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext);
 /* The registers of the function it is used in; only for unwind_capture() there. */
 #define UNWIND_REGS_HERE                                                              \
 	{ (uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa(),     \
-	  *(uintptr_t *)__builtin_frame_address(0), 0, 0, 0, 0 }
+	  *(uintptr_t *)__builtin_frame_address(0), 0, 0, 0, 0, 0 }
 /* Leaf first, callers as return address - 1.  *ret_truncated is set when frames
  * are known to be missing: max was reached, or not even the leaf's caller could be
  * found.  (Without tables the true root cannot be told from a broken chain.) */

@@ -22,7 +22,8 @@
  *   fits is not good enough, and a call through a pointer proves nothing by itself.
  * - The tables have no beginnings of functions.  Only right after the first "push %rbp"
  *   is the CFA sp + 16, so the last such row before pc tells.
- * - Code is read with process_vm_readv(): it may be unloaded meanwhile.
+ * - Code is read with process_vm_readv(): it may be unloaded meanwhile.  A line of it is
+ *   read once in a dump (struct unwind_code).
  *
  * Tests: tests/threads.t, tests/serve_threads.t.
  */
@@ -46,12 +47,40 @@
 
 #if defined(__x86_64__)
 
-static bool
-code_copy(uintptr_t address, void *buf, size_t size)
+static const uint8_t *
+code_line(struct unwind_code *c, uintptr_t at)
 {
-	struct iovec local = { buf, size }, remote = { (void *)address, size };
+	size_t       slot = at / UNWIND_CODE_LINE % UNWIND_CODE_LINES;
+	struct iovec local = { c->line[slot], UNWIND_CODE_LINE }, remote = { (void *)at, UNWIND_CODE_LINE };
 
-	return process_vm_readv((pid_t)syscall(SYS_getpid), &local, 1, &remote, 1, 0) == (ssize_t)size;
+	if (c->at[slot] == at && at)
+		return c->line[slot];
+	c->at[slot] = 0;
+	if (process_vm_readv((pid_t)syscall(SYS_getpid), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
+		return NULL;
+	c->at[slot] = at;
+	return c->line[slot];
+}
+
+static bool
+code_copy(struct unwind_code *c, uintptr_t address, void *buf, size_t size)
+{
+	uint8_t *to = buf;
+
+	while (size > 0) {
+		size_t         skip = address % UNWIND_CODE_LINE, part = UNWIND_CODE_LINE - skip;
+		const uint8_t *line = code_line(c, address - skip);
+
+		if (!line)
+			return false;
+		if (part > size)
+			part = size;
+		memcpy(to, line + skip, part);
+		to += part;
+		address += part;
+		size -= part;
+	}
+	return true;
 }
 
 static int32_t
@@ -65,7 +94,7 @@ signed_32(const uint8_t *p)
 
 /* Where the function begins that pc is in; 0: it does not begin as frames do. */
 static uintptr_t
-function_begin(const struct tables *t, uintptr_t pc)
+function_begin(const struct tables *t, struct unwind_code *c, uintptr_t pc)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	uintptr_t            begin;
@@ -79,7 +108,7 @@ function_begin(const struct tables *t, uintptr_t pc)
 			return 0;
 		if (TABLES_CODE_KIND(rules) == TABLES_CODE_PLAIN && !(rules & TABLES_CODE_FROM_FP) &&
 		    TABLES_FIELD(rules, CFA) == 16) {
-			if (!code_copy(begin - sizeof(code), code, sizeof(code)) || code[4] != 0x55)
+			if (!code_copy(c, begin - sizeof(code), code, sizeof(code)) || code[4] != 0x55)
 				return 0;
 			return memcmp(code, endbr, sizeof(endbr)) == 0 ? begin - sizeof(code) : begin - 1;
 		}
@@ -94,7 +123,7 @@ enum call { CALL_NONE, CALL_OTHER, CALL_THIS, CALL_POINTER };
 
 /* Is it the function, or a stub that jumps to it? */
 static bool
-leads_to(uintptr_t target, uintptr_t function)
+leads_to(struct unwind_code *c, uintptr_t target, uintptr_t function)
 {
 	uint8_t   code[12];
 	uintptr_t slot;
@@ -102,7 +131,7 @@ leads_to(uintptr_t target, uintptr_t function)
 
 	if (target == function)
 		return true;
-	if (!code_copy(target, code, sizeof(code)))
+	if (!code_copy(c, target, code, sizeof(code)))
 		return false;
 	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
 		i = 4;
@@ -111,7 +140,7 @@ leads_to(uintptr_t target, uintptr_t function)
 	if (code[i] != 0xff || code[i + 1] != 0x25)
 		return false;
 	slot = target + i + 6 + (uintptr_t)(intptr_t)signed_32(code + i + 2);
-	return code_copy(slot, &slot, sizeof(slot)) && slot == function;
+	return code_copy(c, slot, &slot, sizeof(slot)) && slot == function;
 }
 
 /* "call *...", of exactly so many bytes. */
@@ -139,18 +168,18 @@ is_pointer_call(const uint8_t *p, size_t size)
 }
 
 static enum call
-call_before(const struct tables *t, uintptr_t ra, uintptr_t function)
+call_before(const struct tables *t, struct unwind_code *c, uintptr_t ra, uintptr_t function)
 {
 	uint8_t   code[CALL_BYTES];
 	uintptr_t slot;
 
-	if (!unwind_code_plausible(ra) || tables_code(t, ra - 1) == TABLES_CODE_NONE || !code_copy(ra - sizeof(code), code, sizeof(code)))
+	if (!unwind_code_plausible(ra) || tables_code(t, ra - 1) == TABLES_CODE_NONE || !code_copy(c, ra - sizeof(code), code, sizeof(code)))
 		return CALL_NONE;
 	if (code[3] == 0xe8)
-		return leads_to(ra + (uintptr_t)(intptr_t)signed_32(code + 4), function) ? CALL_THIS : CALL_OTHER;
+		return leads_to(c, ra + (uintptr_t)(intptr_t)signed_32(code + 4), function) ? CALL_THIS : CALL_OTHER;
 	if (code[2] == 0xff && code[3] == 0x15) { /* through the object's own table */
 		slot = ra + (uintptr_t)(intptr_t)signed_32(code + 4);
-		return code_copy(slot, &slot, sizeof(slot)) && slot == function ? CALL_THIS : CALL_OTHER;
+		return code_copy(c, slot, &slot, sizeof(slot)) && slot == function ? CALL_THIS : CALL_OTHER;
 	}
 	for (size_t size = 2; size < sizeof(code); size++)
 		if (is_pointer_call(code + sizeof(code) - size, size))
@@ -284,14 +313,14 @@ insn_read(struct insn *i, intptr_t *pushed)
 
 /* Bytes between the frame pointer and sp, as the function's beginning makes them. */
 static intptr_t
-frame_bytes(uintptr_t begin)
+frame_bytes(struct unwind_code *c, uintptr_t begin)
 {
 	uint8_t     code[CODE_BYTES];
 	struct insn i = { .p = code, .end = code + sizeof(code) };
 	intptr_t    pushed = 0, before = 0;
 	bool        framed = false;
 
-	if (!code_copy(begin, code, sizeof(code)))
+	if (!code_copy(c, begin, code, sizeof(code)))
 		return 0;
 	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
 		i.p += 4;
@@ -311,13 +340,13 @@ frame_bytes(uintptr_t begin)
 
 /* The one place from low to high that has the return address of this call. */
 static bool
-find_between(const struct tables *t, struct unwind_reader *r, uintptr_t low, uintptr_t high, uintptr_t function,
+find_between(const struct tables *t, struct unwind_code *c, struct unwind_reader *r, uintptr_t low, uintptr_t high, uintptr_t function,
 	     bool by_pointer, uintptr_t *ret)
 {
 	uintptr_t ra, found = 0;
 
 	for (uintptr_t fp = low; fp <= high && unwind_load(r, fp + 8, &ra); fp += 8) {
-		enum call call = call_before(t, ra, function);
+		enum call call = call_before(t, c, ra, function);
 
 		if (call != CALL_THIS && !(by_pointer && call == CALL_POINTER))
 			continue;
@@ -330,27 +359,45 @@ find_between(const struct tables *t, struct unwind_reader *r, uintptr_t low, uin
 	return found != 0;
 }
 
-bool
-unwind_recover_fp(const struct tables *t, struct unwind_reader *r, uintptr_t sp, uintptr_t pc, uintptr_t *ret)
+/* What its code says of the function that pc is in. */
+static void
+function_of(const struct tables *t, struct unwind_code *c, uintptr_t pc, uintptr_t *ret_begin, intptr_t *ret_bytes)
 {
-	uintptr_t begin = function_begin(t, pc);
-	intptr_t  bytes = begin ? frame_bytes(begin) : -1;
-	uintptr_t fp = sp + (uintptr_t)bytes;
+	size_t slot = pc * 0x9e3779b97f4a7c15ULL >> 48 & (UNWIND_CODE_FUNCTIONS - 1);
 
+	if (c->function[slot].pc != pc) {
+		c->function[slot].pc = pc;
+		c->function[slot].begin = function_begin(t, c, pc);
+		c->function[slot].bytes = c->function[slot].begin ? frame_bytes(c, c->function[slot].begin) : -1;
+	}
+	*ret_begin = c->function[slot].begin;
+	*ret_bytes = c->function[slot].bytes;
+}
+
+bool
+unwind_recover_fp(const struct tables *t, struct unwind_code *c, struct unwind_reader *r, uintptr_t sp, uintptr_t pc,
+		  uintptr_t *ret)
+{
+	uintptr_t begin, fp;
+	intptr_t  bytes;
+
+	function_of(t, c, pc, &begin, &bytes);
+	fp = sp + (uintptr_t)bytes;
 	if (!begin)
 		return false;
-	if (bytes >= 0 && (find_between(t, r, fp, fp, begin, true, ret) ||
-			   find_between(t, r, fp + 8, fp + ARGUMENT_BYTES, begin, true, ret)))
+	if (bytes >= 0 && (find_between(t, c, r, fp, fp, begin, true, ret) ||
+			   find_between(t, c, r, fp + 8, fp + ARGUMENT_BYTES, begin, true, ret)))
 		return true;
-	return find_between(t, r, sp, sp + SCAN_BYTES, begin, false, ret);
+	return find_between(t, c, r, sp, sp + SCAN_BYTES, begin, false, ret);
 }
 
 #else
 
 bool
-unwind_recover_fp(const struct tables *t, struct unwind_reader *r, uintptr_t sp, uintptr_t pc, uintptr_t *ret)
+unwind_recover_fp(const struct tables *t, struct unwind_code *c, struct unwind_reader *r, uintptr_t sp, uintptr_t pc,
+		  uintptr_t *ret)
 {
-	(void)t, (void)r, (void)sp, (void)pc, (void)ret;
+	(void)t, (void)c, (void)r, (void)sp, (void)pc, (void)ret;
 	return false;
 }
 

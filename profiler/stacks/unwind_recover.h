@@ -10,8 +10,27 @@
 #include "tables.h"
 #include "unwind_load.h"
 
+#define UNWIND_CODE_LINES     128 /* powers of two */
+#define UNWIND_CODE_LINE      64
+#define UNWIND_CODE_FUNCTIONS 64
+
+/*
+ * What was read of code, for all stacks of one dump: most threads wait in few places, and
+ * a system call for each look costs more than the rest.  Zeroed at the dump's begin, since
+ * code may be unloaded between two.
+ */
+struct unwind_code {
+	uintptr_t at[UNWIND_CODE_LINES]; /* 0: empty */
+	uint8_t   line[UNWIND_CODE_LINES][UNWIND_CODE_LINE];
+	struct {
+		uintptr_t pc, begin; /* pc 0: empty; begin 0: not to be found */
+		intptr_t  bytes;     /* of its frame; below 0: not to be told */
+	} function[UNWIND_CODE_FUNCTIONS];
+};
+
 /* The frame pointer of the function that pc stands in, called out of at sp; r is a copy of
  * the stack.  False where there is no proof.  Not from a handler. */
-bool unwind_recover_fp(const struct tables *t, struct unwind_reader *r, uintptr_t sp, uintptr_t pc, uintptr_t *ret);
+bool unwind_recover_fp(const struct tables *t, struct unwind_code *code, struct unwind_reader *r, uintptr_t sp, uintptr_t pc,
+		       uintptr_t *ret);
 
 #endif
