@@ -16,3 +16,10 @@ endif
 TESTS += tests/encode.t
 dist_check_SCRIPTS += tests/encode.t
 EXTRA_DIST += tests/pprof_reader.py
+
+# Execution traces: a simulator, whose traces the real go tool trace opens.
+check_PROGRAMS += tests/gotrace_sample
+tests_gotrace_sample_SOURCES = tests/gotrace_sample.c
+tests_gotrace_sample_CPPFLAGS = $(INC_ENCODE)
+tests_gotrace_sample_CFLAGS = $(AM_CFLAGS) -g -O1
+tests_gotrace_sample_LDADD = $(tests_encode_sample_LDADD)

@@ -50,15 +50,23 @@ lines_print(struct lines *l, const char *format, ...)
 }
 
 void
-lines_text(struct lines *l, const char *text)
+lines_bytes(struct lines *l, const void *data, size_t size)
 {
-	for (size_t left = strlen(text), n; left; left -= n, text += n) {
+	const char *from = data;
+
+	for (size_t n; size; size -= n, from += n) {
 		if (l->used == PIECE)
 			flush(l);
-		n = left < PIECE - l->used ? left : PIECE - l->used;
-		memcpy(l->buf + l->used, text, n);
+		n = size < PIECE - l->used ? size : PIECE - l->used;
+		memcpy(l->buf + l->used, from, n);
 		l->used += n;
 	}
+}
+
+void
+lines_text(struct lines *l, const char *text)
+{
+	lines_bytes(l, text, strlen(text));
 }
 
 int
