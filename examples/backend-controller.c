@@ -5,13 +5,11 @@
  *                                  +-- applications --+
  *     sources/shop/... -- sources -+                  +--> status/dev/shop.application
  *
- * An operation says which files a target is to hold, with the hash of each, so
- * that what is carried out is what was looked at.  A bad application file gets a
- * status with the reason and the line, and its last good operation stays.
- * Two controllers: "applications" does the work; "sources" watches the sources and
- * only says whose they are.  What a stranger would get wrong: after a restart the
- * operations on disk, not the order of files, tell who owns a target; they also
- * tell which applications have gone meanwhile.
+ * An operation says which files a target is to hold, with the hash of each, so that what is carried
+ * out is what was looked at.  A bad application file gets a status with the reason and the line, and
+ * its last good operation stays.  Two controllers: "applications" does the work; "sources" watches the
+ * sources and only says whose they are.  What a stranger would get wrong: after a restart the operations
+ * on disk, not the order of files, tell who owns a target; and which applications have gone meanwhile.
  * Tests: tests/controllers.t.
  */
 #include <errno.h>
@@ -176,10 +174,11 @@ application_reconcile(const char *key, struct component_result *ret, void *arg)
 		ret->outcome = COMPONENT_DONE;
 }
 
-/* What is being worked on now, and from where, is a profile of its own. */
+/* What is being worked on now, and from where, is a profile of its own; all others tell for whom. */
 static void
 application_reconcile_profiled(const char *key, struct component_result *ret, void *arg)
 {
+	COMPONENT_LABEL_SCOPE("application", key);
 	component_profile_add(reconciling, ret, 0);
 	application_reconcile(key, ret, arg);
 	component_profile_remove(reconciling, ret);

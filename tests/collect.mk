@@ -40,7 +40,7 @@ TESTS += tests/threads.t
 if HAVE_CMOCKA
 HEAP_UNITS = tests/test_custom tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
 HEAP_HOOKED = tests/test_heap tests/test_heap_address_set tests/test_heap_guest tests/test_heap_guest_address_set \
-	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_waits
+	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_labels tests/test_waits
 check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
 TESTS += $(HEAP_UNITS) $(HEAP_HOOKED)
 HEAP_CPP = $(INC_COLLECT) $(CMOCKA_CFLAGS)
@@ -100,6 +100,11 @@ tests_test_waits_CPPFLAGS = $(HEAP_CPP)
 tests_test_waits_CFLAGS = $(HEAP_CC)
 tests_test_waits_LDFLAGS = $(HEAP_LINK)
 tests_test_waits_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_labels_SOURCES = tests/test_labels.c tests/cpu_burn.h
+tests_test_labels_CPPFLAGS = $(HEAP_CPP)
+tests_test_labels_CFLAGS = $(HEAP_CC)
+tests_test_labels_LDFLAGS = $(HEAP_LINK)
+tests_test_labels_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
 tests_test_hooks_threads_SOURCES = tests/test_hooks_threads.c
 tests_test_hooks_threads_CPPFLAGS = $(HEAP_CPP)
 tests_test_hooks_threads_CFLAGS = $(HEAP_CC)

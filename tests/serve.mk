@@ -16,7 +16,7 @@ tests_dump_plugin_la_SOURCES = tests/dump_plugin.c
 tests_dump_plugin_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 dist_check_SCRIPTS += tests/dump.t
 TESTS += tests/dump.t
-serve_scripts = tests/generations.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
+serve_scripts = tests/generations.t tests/labels.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
 	tests/serve_life.t tests/serve_limits.t tests/serve_profile.t tests/serve_rates.t tests/serve_threads.t
 dist_check_SCRIPTS += $(serve_scripts)
 TESTS += $(serve_scripts)

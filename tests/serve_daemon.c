@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <component/labels.h>
 #include <component/profiler.h>
 
 #define FDS_MAX 4096
@@ -397,6 +398,40 @@ start_thread_of(void *(*run)(void *))
 	say(-pthread_create(&thread, NULL, run, NULL), NULL);
 }
 
+/* Work on a tenant's behalf: some memory that is kept, a thread that computes, and one that
+ * waits; both begin with the labels of who makes them. */
+static void *kept[64];
+
+__attribute__((noinline)) static void *
+allocate_for_tenant(size_t size)
+{
+	return malloc(size);
+}
+
+static void *
+wait_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void
+do_tenant(const char *name, bool burns)
+{
+	pthread_t thread;
+	int       r;
+
+	COMPONENT_LABEL_SCOPE("tenant", name);
+	COMPONENT_LABEL_SCOPE("kind", burns ? "burns" : "waits");
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		free(kept[i]);
+		kept[i] = allocate_for_tenant(1 << 16);
+	}
+	r = pthread_create(&thread, NULL, burns ? burner : wait_for_ever, NULL);
+	say(-r, NULL);
+}
+
 static void
 command(char *line)
 {
@@ -447,6 +482,10 @@ command(char *line)
 		say(dlclose(plugin), NULL);
 	else if (!strcmp(word, "deadlock"))
 		start_deadlock();
+	else if (sscanf(line, "tenant %127s", name) == 1)
+		do_tenant(name, true);
+	else if (sscanf(line, "waits %127[^\n]", name) == 1)
+		do_tenant(name, false);
 	else if (!strcmp(word, "deaf"))
 		start_thread_of(deaf);
 	else if (!strcmp(word, "closefrom")) {

@@ -33,7 +33,7 @@ block_of(size_t size)
 
 	if (!site) {
 		assert_true(heap_lock(&hold));
-		site = heap_site_of(stack_table_add(&pc, 1));
+		site = heap_site_of(stack_table_add(&pc, 1), 0);
 		heap_unlock(&hold);
 	}
 	return (struct heap_block){ .size = size, .weight = 65536, .site = site };

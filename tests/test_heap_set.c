@@ -106,16 +106,16 @@ an_entry_left_behind_is_replaced(void **state)
 {
 	struct heap_block old = block_of(10), new = block_of(20), found;
 	struct heap_counts before, after;
-	uint32_t          stack;
+	uint32_t          stack, labels;
 
 	(void)state;
-	assert_int_equal(1, heap_site_read(0, false, &stack, &before));
+	assert_int_equal(1, heap_site_read(0, false, &stack, &labels, &before));
 	assert_true(heap_set_add(address(9000000), &old));
 	assert_true(heap_set_add(address(9000000), &new));
 	assert_true(heap_set_remove(address(9000000), &found));
 	assert_int_equal(found.size, 20);
 	assert_false(heap_set_has(address(9000000)));
-	assert_int_equal(1, heap_site_read(0, false, &stack, &after));
+	assert_int_equal(1, heap_site_read(0, false, &stack, &labels, &after));
 	assert_int_equal(after.alloc_objects - before.alloc_objects, 2);
 	assert_int_equal(after.free_objects - before.free_objects, 2);
 	assert_int_equal(after.free_bytes - before.free_bytes, 30);
@@ -170,7 +170,7 @@ set_up(void **state)
 	(void)state;
 	if (heap_lock_init() < 0 || heap_set_init() < 0 || !heap_lock(&hold))
 		return 1;
-	site = heap_site_of(stack_table_add(&pc, 1));
+	site = heap_site_of(stack_table_add(&pc, 1), 0);
 	heap_unlock(&hold);
 	return 0;
 }

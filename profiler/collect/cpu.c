@@ -47,6 +47,7 @@
 #include "cpu_timers.h"
 #include "cpu_window.h"
 #include "hooks_threads.h"
+#include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
@@ -140,7 +141,7 @@ sample_count(void *arg, const struct cpu_sample *s)
 
 	(void)arg;
 	if (weight == 0)
-		return;
+		goto out;
 	if (s->copy)
 		count = unwind_remote_walk(s->pcs, s->pcs + UNWIND_REMOTE_WORDS,
 					   (count - UNWIND_REMOTE_WORDS) * sizeof(*pcs), pcs, STACK_FRAMES_MAX,
@@ -155,14 +156,16 @@ sample_count(void *arg, const struct cpu_sample *s)
 	stack = stack_table_add(pcs, count);
 	if (stack == STACK_PSEUDO_LOST) {
 		windows_lost(NULL, weight);
-		return;
+		goto out;
 	}
 	for (w = cpu.windows; w; w = w->next) {
-		cpu_window_count(w, stack, weight);
+		cpu_window_count(w, stack, s->labels, weight);
 		if (truncated)
 			w->truncated += weight;
 	}
 	stack_table_unref(stack);
+out:
+	labels_unref(s->labels);
 }
 
 static void
@@ -495,7 +498,9 @@ cpu_thread_ending_from(const void *start_routine)
 		else
 			s.count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 		s.slot = 0;
-		cpu_ring_add(&s);
+		s.labels = labels_here();
+		if (!cpu_ring_add(&s))
+			labels_unref(s.labels);
 	}
 	unlock_quietly(&quiet);
 	errno = saved;
@@ -558,6 +563,14 @@ fork_watch(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+/* In a child: nobody will count it. */
+static void
+sample_forget(void *arg, const struct cpu_sample *s)
+{
+	(void)arg;
+	labels_unref(s->labels);
+}
+
 void
 cpu_forked(void)
 {
@@ -568,6 +581,7 @@ cpu_forked(void)
 	atomic_store(&cpu.running, false);
 	cpu_signal_forked();
 	cpu_timers_forked();
+	cpu_ring_drain(sample_forget, NULL);
 	cpu_ring_close();
 	while ((w = cpu.windows)) {
 		cpu.windows = w->next;

@@ -3,10 +3,10 @@
  *
  * Records of differing length lie one behind the other in a ring of bytes:
  *
- *        tail (reader)                        head (writers)
- *          v                                    v
- *     ---- [size slot weight count pcs...] [0 ...] ---- zeros ----
- *                                            ^ taken, not complete yet
+ *        tail (reader)                               head (writers)
+ *          v                                           v
+ *     ---- [size slot weight labels count pcs...] [0 ...] ---- zeros ----
+ *                                                   ^ taken, not complete yet
  *
  * A writer takes room by moving `head`, fills it, and stores the size last.  The
  * reader stops at a size of zero and comes back later; it zeroes what it has read,
@@ -41,6 +41,7 @@ struct record {
 	_Atomic uint32_t size; /* bytes; a multiple of 8; 0 until complete */
 	uint32_t         slot;
 	uint32_t         weight;
+	uint32_t         labels;
 	uint16_t         count;
 	uint8_t          truncated, copy;
 	uintptr_t        pcs[];
@@ -100,13 +101,13 @@ words_copy(uintptr_t *to, uintptr_t from, size_t words)
 	}
 }
 
-void
+bool
 cpu_ring_add(const struct cpu_sample *s)
 {
-	cpu_ring_add_copy(s, 0, 0);
+	return cpu_ring_add_copy(s, 0, 0);
 }
 
-void
+bool
 cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 {
 	uint64_t       head = atomic_load_explicit(&ring.head, memory_order_relaxed), filler;
@@ -121,7 +122,7 @@ cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 			filler = 0;
 		if (head + filler + size - atomic_load_explicit(&ring.tail, memory_order_acquire) > ring.size) {
 			atomic_fetch_add_explicit(&ring.lost, s->weight, memory_order_relaxed);
-			return;
+			return false;
 		}
 	} while (!atomic_compare_exchange_weak_explicit(&ring.head, &head, head + filler + size, memory_order_relaxed,
 							memory_order_relaxed));
@@ -130,12 +131,14 @@ cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 	r = record_at(head + filler);
 	r->slot = s->slot;
 	r->weight = s->weight;
+	r->labels = s->labels;
 	r->count = (uint16_t)(s->count + words);
 	r->truncated = s->truncated;
 	r->copy = words > 0;
 	words_copy(r->pcs, (uintptr_t)s->pcs, s->count);
 	words_copy(r->pcs + s->count, stack, words);
 	atomic_store_explicit(&r->size, size, memory_order_release);
+	return true;
 }
 
 /* END SIGNAL CONTEXT */
@@ -158,6 +161,7 @@ cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 		if (!(size & FILLER)) {
 			s.slot = r->slot;
 			s.weight = r->weight;
+			s.labels = r->labels;
 			s.pcs = r->pcs;
 			s.count = r->count;
 			s.truncated = r->truncated;

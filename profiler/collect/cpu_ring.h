@@ -17,6 +17,7 @@
 struct cpu_sample {
 	uint32_t         slot;   /* of the thread, see cpu_timers.h */
 	uint32_t         weight; /* periods that passed */
+	uint32_t         labels; /* label set, one reference held */
 	const uintptr_t *pcs;
 	unsigned         count;
 	bool             truncated;
@@ -29,10 +30,11 @@ typedef void cpu_ring_fn(void *arg, const struct cpu_sample *s);
 int  cpu_ring_open(void);
 /* Nobody may be adding any more. */
 void cpu_ring_close(void);
-/* Signal-safe, any number of threads at once.  Without room the weight is lost. */
-void cpu_ring_add(const struct cpu_sample *s);
+/* Signal-safe, any number of threads at once.  Without room the
+ * weight is lost, and the answer false: the reference of the labels is the caller's still. */
+bool cpu_ring_add(const struct cpu_sample *s);
 /* The same with so many bytes of memory behind the sample's words. */
-void cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes);
+bool cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes);
 /* One caller at a time, not from handlers. */
 void cpu_ring_drain(cpu_ring_fn *fn, void *arg);
 /* Bytes that wait to be drained. */

@@ -33,6 +33,7 @@
 #include "cpu_ring.h"
 #include "cpu_timers.h"
 #include "free_signal.h"
+#include "labels_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "unwind_remote.h"
@@ -60,6 +61,15 @@ now_ns(void)
 
 /* BEGIN SIGNAL CONTEXT */
 
+/* With the thread's labels.  It holds them itself, so to give them back frees nothing. */
+static void
+sample_add(struct cpu_sample *s, uintptr_t stack, size_t bytes)
+{
+	s->labels = labels_here();
+	if (!cpu_ring_add_copy(s, stack, bytes))
+		labels_unref(s->labels);
+}
+
 static __attribute__((noinline)) void
 sample_take(const siginfo_t *info, const void *context)
 {
@@ -74,7 +84,7 @@ sample_take(const siginfo_t *info, const void *context)
 	s.pcs = pcs;
 	s.count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 	s.truncated = truncated;
-	cpu_ring_add(&s);
+	sample_add(&s, 0, 0);
 }
 
 /* The stack itself instead of its walk, for a thread of ours to walk. */
@@ -89,13 +99,13 @@ sample_copy(const siginfo_t *info, const void *context)
 		return;
 	bytes = unwind_remote_take(context, words);
 	if (bytes > 0) {
-		cpu_ring_add_copy(&s, words[CFI_REG_SP], bytes);
+		sample_add(&s, words[CFI_REG_SP], bytes);
 		return;
 	}
 	s.pcs = &words[UNWIND_REMOTE_WORDS - 1]; /* no stack: the pc alone */
 	s.count = 1;
 	s.truncated = true;
-	cpu_ring_add(&s);
+	sample_add(&s, 0, 0);
 }
 
 static void

@@ -1,8 +1,8 @@
 /*
  * cpu_window.c - what one window has counted, and the profile it becomes.
  *
- * A table from stack to periods, by open addressing, at most half full; a window of
- * hours holds each stack once.  Without memory to grow it fills up to the brim, and
+ * A table from stack and labels to periods, by open addressing, at most half full; a window of
+ * hours holds each once.  Without memory to grow it fills up to the brim, and
  * then counts as lost what it has no place for.
  *
  * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
@@ -15,17 +15,18 @@
 #include <sys/mman.h>
 
 #include "cpu_signal.h"
+#include "labels_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
 
 #define COUNTS_FIRST 256 /* stacks of a window before it grows; a power of two */
 
 static struct cpu_count *
-count_find(struct cpu_count *counts, size_t capacity, uint32_t stack)
+count_find(struct cpu_count *counts, size_t capacity, uint32_t stack, uint32_t labels)
 {
-	size_t i = (stack * 2654435761U) & (capacity - 1);
+	size_t i = ((stack ^ labels << 7) * 2654435761U) & (capacity - 1);
 
-	while (counts[i].stack && counts[i].stack != stack)
+	while (counts[i].stack && (counts[i].stack != stack || counts[i].labels != labels))
 		i = (i + 1) & (capacity - 1);
 	return &counts[i];
 }
@@ -41,7 +42,7 @@ counts_grow(struct cpu_window *w)
 		return -ENOMEM;
 	for (i = 0; i < w->capacity; i++)
 		if (w->counts[i].stack)
-			*count_find(counts, capacity, w->counts[i].stack) = w->counts[i];
+			*count_find(counts, capacity, w->counts[i].stack, w->counts[i].labels) = w->counts[i];
 	if (w->counts)
 		munmap(w->counts, w->capacity * sizeof(*counts));
 	w->counts = counts;
@@ -50,7 +51,7 @@ counts_grow(struct cpu_window *w)
 }
 
 void
-cpu_window_count(struct cpu_window *w, uint32_t stack, uint64_t periods)
+cpu_window_count(struct cpu_window *w, uint32_t stack, uint32_t labels, uint64_t periods)
 {
 	struct cpu_count *c;
 
@@ -58,10 +59,12 @@ cpu_window_count(struct cpu_window *w, uint32_t stack, uint64_t periods)
 		w->lost += periods;
 		return;
 	}
-	c = count_find(w->counts, w->capacity, stack);
+	c = count_find(w->counts, w->capacity, stack, labels);
 	if (!c->stack) {
 		stack_table_ref(stack);
+		labels_ref(labels);
 		c->stack = stack;
+		c->labels = labels;
 		w->used++;
 	}
 	c->periods += periods;
@@ -89,8 +92,10 @@ cpu_window_free(struct cpu_window *w)
 	size_t i;
 
 	for (i = 0; i < w->capacity; i++)
-		if (w->counts[i].stack)
+		if (w->counts[i].stack) {
 			stack_table_unref(w->counts[i].stack);
+			labels_unref(w->counts[i].labels);
+		}
 	munmap(w->counts, w->capacity * sizeof(*w->counts));
 	munmap(w, sizeof(*w));
 }
@@ -108,6 +113,7 @@ window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struc
 	profile_comment(p, "signal: %s", name);
 	profile_comment(p, "mean handler: %llu ns", (unsigned long long)cpu_signal_mean_ns());
 	profile_comment(p, "longest handler: %llu ns", (unsigned long long)cpu_signal_longest_ns());
+	labels_comment(p);
 	if (w->no_slot_max)
 		profile_comment(p, "%u threads not sampled: %s", w->no_slot_max, facts->no_slot_why);
 	if (w->blocking_max)
@@ -136,11 +142,13 @@ cpu_window_profile(const struct cpu_window *w, int64_t end_ns, const struct cpu_
 	window_comments(w, facts, &p);
 	for (i = 0; err == 0 && i <= w->capacity; i++) {
 		s.stack = i < w->capacity ? w->counts[i].stack : STACK_PSEUDO_LOST;
+		s.labels = i < w->capacity ? w->counts[i].labels : 0;
 		s.values[0] = (int64_t)(i < w->capacity ? w->counts[i].periods : w->lost);
 		s.values[1] = s.values[0] * w->period_ns;
 		if (s.values[0] == 0)
 			continue;
 		stack_table_ref(s.stack);
+		labels_ref(s.labels);
 		err = profile_add(&p, &s);
 	}
 	if (err < 0) {

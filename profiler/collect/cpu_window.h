@@ -14,7 +14,7 @@
 
 struct cpu_count {
 	uint32_t stack; /* 0: empty; else one reference held */
-	uint32_t unused;
+	uint32_t labels; /* likewise; 0: none */
 	uint64_t periods;
 };
 
@@ -26,7 +26,7 @@ struct cpu_window {
 	uint64_t           ring_lost_before;
 	uint64_t           lost, truncated, periods;
 	unsigned           no_slot_max, blocking_max; /* threads */
-	struct cpu_count  *counts;                    /* open addressing, by stack */
+	struct cpu_count  *counts;                    /* open addressing, by stack and labels */
 	size_t             capacity, used;
 };
 
@@ -40,8 +40,8 @@ struct cpu_facts {
 struct cpu_window *cpu_window_new(void);
 /* Gives the references of its stacks back. */
 void cpu_window_free(struct cpu_window *w);
-/* Borrows the reference of the stack, takes one of its own where it needs it. */
-void cpu_window_count(struct cpu_window *w, uint32_t stack, uint64_t periods);
+/* Borrows the references of stack and labels, takes some of its own where it needs them. */
+void cpu_window_count(struct cpu_window *w, uint32_t stack, uint32_t labels, uint64_t periods);
 /* 0 or -ENOMEM. */
 int  cpu_window_profile(const struct cpu_window *w, int64_t end_ns, const struct cpu_facts *facts, struct profile *ret);
 

@@ -45,6 +45,7 @@
 #include "heap_set.h"
 #include "heap_site.h"
 #include "hooks.h"
+#include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
@@ -113,7 +114,7 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
 	return true;
 }
 
-/* The site of a call, or a reference of its stack.  What is sampled has mostly been
+/* The site of a call, or references of its stack and labels.  What is sampled has mostly been
  * sampled before: then the stack table is not asked. */
 static void
 stack_of(const struct hooks_call *c, struct heap_block *ret)
@@ -126,16 +127,19 @@ stack_of(const struct hooks_call *c, struct heap_block *ret)
 	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut);
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
-	ret->site = heap_mode() == HEAP_RANGE ? heap_site_find(pcs, count) : 0;
+	ret->site = heap_mode() == HEAP_RANGE ? heap_site_find(pcs, count, labels_peek()) : 0;
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
+	ret->labels = ret->site ? 0 : labels_here();
 }
 
-/* What could not be counted gives its stack back. */
+/* What could not be counted gives its stack and labels back. */
 static void
 give_up(const struct heap_block *b)
 {
-	if (b->site == 0)
+	if (b->site == 0) {
 		stack_table_unref(b->stack);
+		labels_unref(b->labels);
+	}
 	atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
 }
 
@@ -180,6 +184,7 @@ on_begin(struct hooks_call *c)
 		goto out;
 	c->stack = b.stack;
 	c->weight = b.weight;
+	c->reserved[0] = b.labels;
 	answer = HOOKS_RECORD;
 	if (heap_mode() == HEAP_SET)
 		goto out;
@@ -198,13 +203,16 @@ out:
 static void
 on_record(struct hooks_call *c)
 {
-	struct heap_block b = { .size = c->size, .weight = c->weight, .stack = c->stack };
+	struct heap_block b = { .size = c->size, .weight = c->weight, .stack = c->stack,
+		.labels = (uint32_t)c->reserved[0] };
 	bool              entered = enter(c->thread);
 
-	if (!c->result)
-		stack_table_unref(b.stack); /* nothing was allocated */
-	else if (!entered || !heap_set_add(c->result, &b))
+	if (!c->result) { /* nothing was allocated */
+		stack_table_unref(b.stack);
+		labels_unref(b.labels);
+	} else if (!entered || !heap_set_add(c->result, &b)) {
 		give_up(&b);
+	}
 	if (entered)
 		leave(c->thread);
 }

@@ -20,6 +20,7 @@
 #include "heap_lock.h"
 #include "heap_rate.h"
 #include "heap_site.h"
+#include "labels_thread.h"
 #include "stack_table.h"
 #include "utc.h"
 
@@ -55,6 +56,10 @@ describe(struct profile *p, const char *name)
 	p->truncated = facts.truncated;
 	if (*heap_status())
 		profile_comment(p, "%s", heap_status());
+	labels_comment(p);
+	if (heap_site_unlabelled())
+		profile_comment(p, "labels: %llu samples are counted without theirs: %d sites are told apart by labels",
+			(unsigned long long)heap_site_unlabelled(), HEAP_SITES_LABELLED);
 	if (facts.since_ns) {
 		utc_from_unix(facts.since_ns / 1000000000, &at);
 		profile_comment(p, "heap: allocations since %lld-%02d-%02dT%02d:%02d:%02dZ%s", (long long)at.year, at.month,
@@ -63,13 +68,14 @@ describe(struct profile *p, const char *name)
 }
 
 static void
-sample_fill(struct profile_sample *s, uint32_t stack, const struct heap_counts *c)
+sample_fill(struct profile_sample *s, uint32_t stack, uint32_t labels, const struct heap_counts *c)
 {
 	uint64_t objects = (c->alloc_weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE;
 	uint64_t freed = (c->free_weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE;
 
 	memset(s, 0, sizeof(*s));
 	s->stack = stack;
+	s->labels = labels;
 	s->bytes_label = c->alloc_objects ? (int64_t)(c->alloc_bytes / c->alloc_objects) : 0;
 	s->values[0] = (int64_t)objects;
 	s->values[1] = (int64_t)c->alloc_scaled;
@@ -102,13 +108,14 @@ read_batch(size_t i, bool anyway, struct profile_sample *batch)
 {
 	struct heap_lock_hold hold;
 	struct heap_counts    counts;
-	uint32_t              stack;
+	uint32_t              stack, labels;
 	int                   n = 0, r = 0;
 
 	if (!lock_surely(&hold))
 		return -EBUSY;
-	while (n < SNAPSHOT_BATCH && (r = heap_site_read(i + (size_t)n, anyway && n == 0, &stack, &counts)) > 0)
-		sample_fill(&batch[n++], stack, &counts);
+	while (n < SNAPSHOT_BATCH &&
+	       (r = heap_site_read(i + (size_t)n, anyway && n == 0, &stack, &labels, &counts)) > 0)
+		sample_fill(&batch[n++], stack, labels, &counts);
 	heap_unlock(&hold);
 	return n == 0 && r < 0 ? -EAGAIN : n;
 }
@@ -144,6 +151,7 @@ snapshot(struct profile *ret, const char *name)
 			if (batch[k].raw_values[0] == 0)
 				continue; /* its first block found no memory */
 			stack_table_ref(batch[k].stack);
+			labels_ref(batch[k].labels);
 			r = profile_add(&p, &batch[k]);
 		}
 	}

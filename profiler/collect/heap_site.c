@@ -1,8 +1,8 @@
 /*
  * heap_site.c - sites in an array that never moves, found by a table of indexes.
  *
- *     slots[hash of stack id]  --> site number --> chunks[n / 1024][n % 1024]
- *     recent[hash of the pcs]  --> site number        without a lock
+ *     slots[hash of stack id and label set]  --> site number --> chunks[n / 1024][n % 1024]
+ *     recent[hash of the pcs and label set]  --> site number        without a lock
  *
  * A site counts twice: `quick` belongs to whoever has set `taken`, `locked` to the
  * holder of heap_lock().  Who cannot have the first at once takes the lock for the
@@ -30,6 +30,7 @@
 
 #include "generations.h"
 #include "heap_rate.h"
+#include "labels.h"
 #include "stack_table.h"
 
 #define CHUNK_SITES 1024
@@ -40,7 +41,7 @@
 struct site {
 	struct heap_counts quick;  /* who has `taken` */
 	_Atomic uint32_t   taken;
-	uint32_t           stack;
+	uint32_t           stack, labels;
 	struct heap_counts locked; /* who has heap_lock() */
 	bool               stuck;  /* the same: whoever has `taken` is not expected back */
 };
@@ -49,6 +50,8 @@ static struct site    *chunks[CHUNKS_MAX];
 static _Atomic size_t  count; /* number 0 is not used */
 static uint32_t       *slots;
 static size_t          slot_count; /* a power of two */
+static size_t          labelled;
+static _Atomic uint64_t unlabelled;
 static _Atomic uint64_t recent[RECENT_SETS][2]; /* hash << 32 | site; the newer one first */
 
 static void *
@@ -68,13 +71,13 @@ site_at(uint32_t number)
 	return &chunks[number / CHUNK_SITES][number % CHUNK_SITES];
 }
 
-/* The slot of this stack, or the empty one where it belongs. */
+/* The slot of these two, or the empty one where it belongs. */
 static uint32_t *
-slot_of(uint32_t *table, size_t size, uint32_t stack)
+slot_of(uint32_t *table, size_t size, uint32_t stack, uint32_t labels)
 {
-	size_t i = (stack * 0x9e3779b1U >> 7) & (size - 1);
+	size_t i = ((stack ^ labels << 9) * 0x9e3779b1U >> 7) & (size - 1);
 
-	while (table[i] && site_at(table[i])->stack != stack)
+	while (table[i] && (site_at(table[i])->stack != stack || site_at(table[i])->labels != labels))
 		i = (i + 1) & (size - 1);
 	return &table[i];
 }
@@ -93,7 +96,7 @@ slots_grow(void)
 	if (!table)
 		return false;
 	for (size_t i = 1; i <= count; i++)
-		*slot_of(table, size, site_at(i)->stack) = (uint32_t)i;
+		*slot_of(table, size, site_at(i)->stack, site_at(i)->labels) = (uint32_t)i;
 	if (slots)
 		munmap(slots, slot_count * sizeof(*slots));
 	slots = table;
@@ -102,19 +105,12 @@ slots_grow(void)
 	return true;
 }
 
-uint32_t
-heap_site_of(uint32_t stack)
+/* The references are the site's from now on; 0 without memory. */
+static uint32_t
+site_new(uint32_t stack, uint32_t labels)
 {
-	uint32_t *slot, number;
+	uint32_t number = (uint32_t)count + 1;
 
-	if (!slots_grow())
-		return 0;
-	slot = slot_of(slots, slot_count, stack);
-	if (*slot) {
-		stack_table_unref(stack); /* the site has its own */
-		return *slot;
-	}
-	number = (uint32_t)count + 1;
 	if (number / CHUNK_SITES >= CHUNKS_MAX)
 		return 0;
 	if (!chunks[number / CHUNK_SITES])
@@ -122,8 +118,35 @@ heap_site_of(uint32_t stack)
 	if (!chunks[number / CHUNK_SITES])
 		return 0;
 	site_at(number)->stack = stack;
-	*slot = number;
+	site_at(number)->labels = labels;
+	labelled += labels != 0;
 	count = number;
+	return number;
+}
+
+uint32_t
+heap_site_of(uint32_t stack, uint32_t labels)
+{
+	uint32_t *slot, number, kept = labels;
+
+	if (!slots_grow())
+		return 0;
+	slot = slot_of(slots, slot_count, stack, labels);
+	if (!*slot && labels && labelled == HEAP_SITES_LABELLED) {
+		kept = 0;
+		slot = slot_of(slots, slot_count, stack, 0);
+	}
+	number = *slot;
+	if (!number)
+		number = site_new(stack, kept);
+	if (!number)
+		return 0;
+	if (*slot)
+		stack_table_unref(stack); /* the site has its own */
+	if (*slot || kept != labels)
+		labels_unref(labels);
+	unlabelled += kept != labels;
+	*slot = number;
 	return number;
 }
 
@@ -131,14 +154,14 @@ bool
 heap_site_resolve(struct heap_block *b)
 {
 	if (b->site == 0)
-		b->site = heap_site_of(b->stack);
+		b->site = heap_site_of(b->stack, b->labels);
 	return b->site != 0;
 }
 
 /* ---- by the addresses of a stack ---- */
 
 static uint64_t
-pcs_hash(const uintptr_t *pcs, unsigned n)
+site_hash(const uintptr_t *pcs, unsigned n, uint32_t labels)
 {
 	uint64_t h = n;
 
@@ -146,13 +169,13 @@ pcs_hash(const uintptr_t *pcs, unsigned n)
 		h = (h ^ pcs[i]) * 0x9e3779b97f4a7c15ULL;
 		h ^= h >> 32;
 	}
-	return h;
+	return h ^ labels * 0x9e3779b97f4a7c15ULL;
 }
 
 uint32_t
-heap_site_find(const uintptr_t *pcs, unsigned n)
+heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels)
 {
-	uint64_t         h = pcs_hash(pcs, n), entry;
+	uint64_t         h = site_hash(pcs, n, labels), entry;
 	const uintptr_t *have;
 	unsigned         have_n, same;
 
@@ -161,7 +184,7 @@ heap_site_find(const uintptr_t *pcs, unsigned n)
 		if (!entry || (entry ^ h) >> 32)
 			continue;
 		have = stack_table_pcs(site_at((uint32_t)entry)->stack, &have_n);
-		if (have_n != n)
+		if (have_n != n || site_at((uint32_t)entry)->labels != labels)
 			continue;
 		for (same = 0; same < n && have[same] == pcs[same]; same++)
 			;
@@ -197,7 +220,7 @@ heap_site_remember(uint32_t site)
 	s.pcs = stack_table_pcs(site_at(site)->stack, &s.n);
 	if (!stack_table_exclusively(ask_settled, &s) || !s.is)
 		return;
-	h = pcs_hash(s.pcs, s.n);
+	h = site_hash(s.pcs, s.n, site_at(site)->labels);
 	set = recent[h % RECENT_SETS];
 	was = atomic_load_explicit(&set[0], memory_order_relaxed);
 	if ((uint32_t)was == site)
@@ -276,7 +299,7 @@ heap_site_freed(const struct heap_block *b)
 }
 
 int
-heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, struct heap_counts *ret)
+heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, uint32_t *ret_labels, struct heap_counts *ret)
 {
 	const struct heap_counts *q, *l;
 	struct site              *s;
@@ -291,6 +314,7 @@ heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, struct heap_counts *r
 	q = &s->quick;
 	l = &s->locked;
 	*ret_stack = s->stack;
+	*ret_labels = s->labels;
 	*ret = (struct heap_counts){
 		q->alloc_objects + l->alloc_objects, q->alloc_bytes + l->alloc_bytes,
 		q->free_objects + l->free_objects, q->free_bytes + l->free_bytes,
@@ -307,4 +331,10 @@ size_t
 heap_site_count(void)
 {
 	return count;
+}
+
+uint64_t
+heap_site_unlabelled(void)
+{
+	return unlabelled;
 }

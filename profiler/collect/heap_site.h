@@ -1,9 +1,10 @@
 /*
  * heap_site.h - what each call site has allocated and freed, as far as sampled.
  *
- * A site is a stack.  It keeps one reference of it for ever: profiles are
- * cumulative.  There are as many as the stack table has room for; beyond it all
- * share [stack table full].
+ * A site is a stack and a label set.  It keeps one reference of each for ever: profiles
+ * are cumulative.  There are as many stacks as the stack table has room for; beyond it
+ * all share [stack table full].  Sites with labels are fewer: a label may have a new
+ * value for each request, for ever.
  */
 #ifndef COLLECT_HEAP_SITE_H
 #define COLLECT_HEAP_SITE_H
@@ -17,8 +18,11 @@ struct heap_block {
 	uint64_t size;   /* as asked for */
 	uint64_t weight; /* heap_weight() */
 	uint32_t site;   /* 0: not looked up yet */
-	uint32_t stack;  /* until then, a reference of the caller's */
+	uint32_t stack;  /* until then, a reference of the caller's ... */
+	uint32_t labels; /* ... each; 0: none */
 };
+
+#define HEAP_SITES_LABELLED 16384 /* 2.3 MiB, and at most so many label sets are kept */
 
 /* Everything since the start; 1/65536 allocations and bytes in scaled ones. */
 struct heap_counts {
@@ -28,20 +32,23 @@ struct heap_counts {
 
 /* Under heap_lock(). */
 
-/* Takes over one reference of the stack; 0 without memory, and then not. */
-uint32_t heap_site_of(uint32_t stack);
+/* Takes over one reference of the stack and one of the labels; 0 without memory, and then
+ * not.  Beyond HEAP_SITES_LABELLED: the stack's site without labels. */
+uint32_t heap_site_of(uint32_t stack, uint32_t labels);
 /* The same for a block whose site is 0; false without memory. */
 bool     heap_site_resolve(struct heap_block *b);
 void     heap_site_allocated(const struct heap_block *b);
 void     heap_site_freed(const struct heap_block *b);
 /* i from 0 on.  1; 0 behind the last; -EBUSY: a thread is counting there just now, try
  * again, or have it as it is with `anyway`, perhaps with half of that thread's block. */
-int      heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, struct heap_counts *ret);
+int      heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, uint32_t *ret_labels,
+	struct heap_counts *ret);
 
 /* Any time, in any thread, interrupted anywhere. */
 
-/* The site of a stack as a walk has found it; 0: not known here.  No reference needed. */
-uint32_t heap_site_find(const uintptr_t *pcs, unsigned n);
+/* The site of a stack as a walk has found it, and of labels that somebody holds; 0: not
+ * known here.  No reference needed. */
+uint32_t heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels);
 /* Makes heap_site_find() find this one, if what its addresses mean can never change.
  * 0 is no site and does nothing. */
 void     heap_site_remember(uint32_t site);
@@ -49,5 +56,7 @@ void     heap_site_remember(uint32_t site);
 bool     heap_site_try_allocated(const struct heap_block *b);
 bool     heap_site_try_freed(const struct heap_block *b);
 size_t   heap_site_count(void);
+/* Samples that are counted without their labels. */
+uint64_t heap_site_unlabelled(void);
 
 #endif

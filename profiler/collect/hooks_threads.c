@@ -29,6 +29,7 @@
 
 #include "cpu.h"
 #include "hooks.h"
+#include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
@@ -39,6 +40,7 @@ struct place {
 	_Atomic bool taken;
 	void        *routine, *arg;
 	uint32_t     stack; /* that made it, 0 for none */
+	uint32_t     labels; /* of who made it, with a reference */
 };
 
 static struct place          places[PLACES];
@@ -67,17 +69,20 @@ end(void *routine)
 {
 	threadcreate_on_end();
 	cpu_thread_ending_from(routine);
+	labels_thread_ending(); /* after its last sample */
 }
 
 /* On the new thread: what it was made for, and the place is free again. */
 static struct place
 arrive(struct place *p)
 {
-	struct place copy = { .routine = p->routine, .arg = p->arg, .stack = p->stack };
+	struct place copy = { .routine = p->routine, .arg = p->arg, .stack = p->stack,
+		.labels = p->labels };
 
 	atomic_store(&p->taken, false);
 	if (copy.stack)
 		threadcreate_on_start(copy.stack);
+	labels_thread_started(copy.labels);
 	cpu_thread_started();
 	return copy;
 }
@@ -121,6 +126,7 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	p->routine = *routine;
 	p->arg = *arg;
 	p->stack = threadcreate_on_made(c->pc, c->sp, c->fp);
+	p->labels = labels_here();
 	*routine = c->name == HOOKS_thrd_create ? (void *)begin_c11 : (void *)begin;
 	*arg = p;
 	return 1;
@@ -133,6 +139,7 @@ on_failed(void *arg)
 
 	if (p->stack)
 		stack_table_unref(p->stack);
+	labels_unref(p->labels);
 	atomic_store(&p->taken, false);
 }
 
@@ -151,14 +158,21 @@ hooks_threads_status(void)
 void
 hooks_threads_watch(enum hooks_threads_reader reader, bool on)
 {
-	unsigned now = on ? atomic_fetch_or(&readers, reader) | reader : atomic_fetch_and(&readers, ~(unsigned)reader) & ~(unsigned)reader;
+	unsigned now;
 
+	if (on)
+		atomic_fetch_or(&readers, reader);
+	else
+		atomic_fetch_and(&readers, ~(unsigned)reader);
 	if (*hooks_threads_status())
 		return;
 	component_hooks.resolve();
 	component_hooks.thread_made = on_made;
 	component_hooks.thread_failed = on_failed;
-	__atomic_store_n(&component_hooks.thread_state, now ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+	do { /* until the state is that of all readers: others may come and go beside us */
+		now = atomic_load(&readers);
+		__atomic_store_n(&component_hooks.thread_state, now ? HOOKS_ON : HOOKS_OFF, __ATOMIC_SEQ_CST);
+	} while (atomic_load(&readers) != now);
 }
 
 unsigned long

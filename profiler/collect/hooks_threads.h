@@ -10,6 +10,7 @@
 enum hooks_threads_reader {
 	HOOKS_THREADS_CPU = 1,
 	HOOKS_THREADS_CREATE = 2,
+	HOOKS_THREADS_LABELS = 4,
 };
 
 /*

@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
@@ -131,6 +132,8 @@ stack_store(struct dump *d, struct dump_thread *t, const uintptr_t *pcs)
 void
 threads_dump_release(struct dump *d)
 {
+	for (size_t i = 0; i < d->count; i++)
+		labels_unref(d->threads[i].labels);
 	if (d->room)
 		munmap(d->threads, d->room * sizeof(*d->threads));
 	if (d->pc_room)
@@ -272,6 +275,8 @@ static void
 forget(struct dump_thread *t)
 {
 	t->tid = 0;
+	labels_unref(t->labels);
+	t->labels = 0;
 }
 
 static __attribute__((noinline)) void
@@ -283,6 +288,7 @@ read_self(struct work *w, struct dump_thread *t)
 	t->count = unwind_capture(&regs, w->pcs, STACK_FRAMES_MAX, &truncated);
 	t->truncated = truncated;
 	t->how = DUMP_SELF;
+	t->labels = labels_here();
 	stack_store(w->dump, t, w->pcs);
 }
 
@@ -302,9 +308,10 @@ read_one(struct work *w, struct dump_thread *t)
 		t->since_ns = k->since_ns;
 		r = QUIET_READ;
 	}
-	if (r == QUIET_READ && stack_store(w->dump, t, pcs) == 0)
+	if (r == QUIET_READ && stack_store(w->dump, t, pcs) == 0) {
 		t->how = DUMP_QUIET;
-	else if (r == QUIET_GONE)
+		t->labels = labels_of(t->tid);
+	} else if (r == QUIET_GONE)
 		forget(t);
 	else if (r != QUIET_UNKNOWN || stack_store(w->dump, t, pcs) != 0)
 		t->count = 0;
@@ -380,7 +387,7 @@ read_quietly(struct work *w)
 /* ---- the rest, by a signal ---- */
 
 static void
-take_answer(struct work *w, const struct threads_slot *s)
+take_answer(struct work *w, struct threads_slot *s)
 {
 	struct dump_thread *t = &w->dump->threads[s->index];
 
@@ -390,6 +397,8 @@ take_answer(struct work *w, const struct threads_slot *s)
 	t->truncated = s->truncated;
 	t->handler_ns = s->took_ns;
 	t->how = DUMP_SIGNALLED;
+	t->labels = s->labels;
+	s->labels = 0;
 	stack_store(w->dump, t, s->pcs);
 	quiet_name(&w->quiet, t); /* one that has ended since keeps what was read */
 }
@@ -439,6 +448,8 @@ tidy(struct work *w)
 			forget(t);
 		if (!t->tid)
 			continue;
+		if (t->how == DUMP_SILENT) /* also without a stack they say whose work hangs */
+			t->labels = labels_of(t->tid);
 		if (t->how == DUMP_SILENT && t->count > 0)
 			t->how = DUMP_QUIET; /* part of a stack is better than none */
 		d->quiet += t->how == DUMP_QUIET;
@@ -598,6 +609,7 @@ profile_describe(const struct dump *d, const char *name, struct profile *p)
 	p->time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 	profile_comment(p, "threads: %zu, of these %u read quietly, %u signalled, %u gave no answer", d->count,
 		d->quiet, d->signalled, d->silent);
+	labels_comment(p);
 	for (size_t i = 0; i < d->count; i++)
 		if (d->threads[i].how == DUMP_SILENT)
 			profile_comment(p, "no answer: thread %d \"%s\", state %c", (int)d->threads[i].tid,
@@ -625,6 +637,8 @@ threads_profile(const struct dump *d, const char *name, struct profile *ret)
 			p.truncated++;
 		}
 		s.stack = stack_table_add(pcs, n);
+		s.labels = t->labels;
+		labels_ref(s.labels);
 		err = profile_add(&p, &s);
 	}
 	if (err) {

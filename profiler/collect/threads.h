@@ -34,7 +34,7 @@ void threads_forget(void);
 void threads_dump_release(struct dump *d);
 /* Addresses get the tags of the objects they are in now, see generations.h. */
 void threads_dump_tag(struct dump *d);
-/* The dump as a profile, equal stacks as one sample. */
+/* The dump as a profile, equal stacks of equal labels as one sample. */
 int  threads_profile(const struct dump *d, const char *name, struct profile *ret);
 /* kinds.def: the kind goroutine. */
 int    threads_snapshot(struct profile *ret);

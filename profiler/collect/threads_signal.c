@@ -39,6 +39,7 @@
 
 #include "cpu_proc.h"
 #include "free_signal.h"
+#include "labels_thread.h"
 #include "unwind.h"
 
 #define DEADLINE_NS  1000000000LL /* for all of them together */
@@ -129,6 +130,7 @@ slot_answer(struct threads_request *q, const void *context)
 	unwind_regs_from_ucontext(&regs, context);
 	s->count = unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
 	s->truncated = (uint32_t)truncated;
+	s->labels = labels_here();
 	s->took_ns = (uint32_t)(now_ns() - begin);
 	atomic_store(&s->answer, THREADS_ANSWERED);
 	if (atomic_fetch_sub(&q->left, 1) == 1)
@@ -282,6 +284,8 @@ threads_request_free(struct threads_request *q)
 		return;
 	while ((q = asking.limbo)) {
 		asking.limbo = q->limbo_next;
+		for (size_t i = 0; i < q->count; i++)
+			labels_unref(q->slots[i].labels);
 		munmap(q, q->size);
 	}
 }

@@ -19,6 +19,7 @@ struct threads_slot {
 	uint32_t         truncated;
 	uint32_t         took_ns; /* in the handler */
 	uint32_t         index;   /* the caller's */
+	uint32_t         labels;  /* with a reference; taken out by setting it to 0 */
 	uintptr_t        pcs[STACK_FRAMES_MAX];
 };
 

@@ -2,16 +2,16 @@
  * panic.c - a dump of all threads in the layout of Go's panics: goroutine?debug=2,
  * and what SIGQUIT prints.
  *
- *     goroutine 4711 [epoll_wait, thread: worker]:
+ *     goroutine 4711 [epoll_wait, thread: worker, tenant: acme]:
  *     wait_for_events(...)
  *     	/src/loop.c:88 +0x1f
  *     created by start_workers
  *     	/src/main.c:17 +0x5c
  *
  * What a stranger would get wrong: readers split the words in brackets at commas and
- * end them at the first "]", so a thread's name must hold neither; an inlined function
- * has no offset of its own; what has no line reads "OBJECT:0".  A thread that did not
- * answer has a head and no frames.
+ * end them at the first "]", so a thread's name and its labels must hold neither; an
+ * inlined function has no offset of its own; what has no line reads "OBJECT:0".  A thread
+ * that did not answer has a head and no frames.
  *
  * Tests: tests/serve_threads.t.
  */
@@ -23,7 +23,9 @@
 #include <string.h>
 
 #include "frames.h"
+#include "labels.h"
 #include "lines.h"
+#include "utf8.h"
 #include "wait_state.h"
 
 #define STATE_BYTES 32
@@ -51,6 +53,34 @@ print_frames(struct lines *l, uintptr_t pc, struct symbols *s, struct frames *fr
 }
 
 static void
+print_word(struct lines *l, const char *from)
+{
+	char   word[LABELS_VALUE_MAX + 1];
+	int    last = utf8_is_clean(from, strlen(from)) ? 0xff : '~';
+	size_t n = 0;
+
+	for (; *from && n < sizeof(word) - 1; from++)
+		word[n++] = (unsigned char)*from < ' ' || (unsigned char)*from > last || *from == 0x7f ||
+			*from == ']' || *from == ',' ? '?' : *from;
+	word[n] = '\0';
+	lines_text(l, word);
+}
+
+static void
+print_labels(struct lines *l, uint32_t set)
+{
+	struct label labels[LABELS_MAX];
+	unsigned     n = set ? labels_read(set, labels) : 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		lines_print(l, ", ");
+		print_word(l, labels[i].key);
+		lines_print(l, ": ");
+		print_word(l, labels[i].value);
+	}
+}
+
+static void
 print_head(struct lines *l, const struct dump *d, const struct dump_thread *t, struct symbols *s)
 {
 	char        state[STATE_BYTES], name[DUMP_NAME_BYTES];
@@ -65,6 +95,7 @@ print_head(struct lines *l, const struct dump *d, const struct dump_thread *t, s
 		lines_print(l, ", %u minutes", t->minutes);
 	if (n > 0)
 		lines_print(l, ", thread: %s", name);
+	print_labels(l, t->labels);
 	lines_print(l, "]:\n");
 }
 

@@ -34,6 +34,7 @@
 #include "generations.h"
 #include "gzip.h"
 #include "idmap.h"
+#include "labels.h"
 #include "pprof_sample.h"
 #include "profile.pb-c.h"
 #include "strings.h"
@@ -258,18 +259,41 @@ write_locations(struct writer *w)
 	return r;
 }
 
+/* How many, or a negative errno. */
+static int
+sample_labels(struct writer *w, const struct profile_sample *s, struct pprof_sample_label ret[PPROF_SAMPLE_LABELS])
+{
+	struct label labels[LABELS_MAX];
+	unsigned     n = s->labels ? labels_read(s->labels, labels) : 0;
+	int64_t      key, text;
+	int          r = 0;
+
+	for (unsigned i = 0; i < n && !r; i++) {
+		r = string(w, labels[i].key, &key);
+		if (!r)
+			r = string(w, labels[i].value, &text);
+		if (!r)
+			ret[i] = (struct pprof_sample_label){ (uint64_t)key, (uint64_t)text, 0 };
+	}
+	if (!r && s->bytes_label && !w->bytes_key)
+		r = string(w, "bytes", &w->bytes_key);
+	if (!r && s->bytes_label)
+		ret[n++] = (struct pprof_sample_label){ (uint64_t)w->bytes_key, 0, s->bytes_label };
+	return r < 0 ? r : (int)n;
+}
+
 static int
 write_sample(struct writer *w, const struct profile_sample *s, const uintptr_t *pcs, unsigned count)
 {
-	const uint8_t *data;
-	size_t         size;
-	int            r = 0;
+	struct pprof_sample_label labels[PPROF_SAMPLE_LABELS];
+	const uint8_t            *data;
+	size_t                    size;
+	int                       n = sample_labels(w, s, labels), r;
 
-	if (s->bytes_label && !w->bytes_key)
-		r = string(w, "bytes", &w->bytes_key);
-	if (!r)
-		r = pprof_sample_pack(&w->sample, pcs, count, location_id, w, s->values, w->profile->type_count,
-			s->bytes_label ? (uint64_t)w->bytes_key : 0, s->bytes_label, &data, &size);
+	if (n < 0)
+		return n;
+	r = pprof_sample_pack(&w->sample, pcs, count, location_id, w, s->values, w->profile->type_count, labels,
+		(unsigned)n, &data, &size);
 	return r < 0 ? r : gzip_write(&w->gzip, data, size);
 }
 

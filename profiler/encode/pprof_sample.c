@@ -5,7 +5,7 @@
  * numbers are written from the root to the left, and what the next stack shares with
  * this one stays where it is:
  *
- *     | head | ... leaf  caller  caller  root | values, label |
+ *     | head | ... leaf  caller  caller  root | values, labels |
  *            ^ grows to the left    ^ kept
  *
  * Why not protobuf-c, as for all other messages: it goes over each number twice, and
@@ -27,6 +27,7 @@
 #define TAG_VALUES (2 << 3 | 2)
 #define TAG_LABEL  (3 << 3 | 2)
 #define TAG_KEY    (1 << 3 | 0)
+#define TAG_TEXT   (2 << 3 | 0)
 #define TAG_NUMBER (3 << 3 | 0)
 
 static size_t
@@ -78,11 +79,28 @@ ids_pack(struct pprof_sample *p, const uintptr_t *pcs, unsigned count, pprof_sam
 	return 0;
 }
 
+static size_t
+label_pack(uint8_t *p, const struct pprof_sample_label *l)
+{
+	uint8_t body[2 * 11];
+	size_t  size, n = 0;
+
+	body[0] = TAG_KEY;
+	size = 1 + varint(body + 1, l->key);
+	body[size++] = l->text ? TAG_TEXT : TAG_NUMBER;
+	size += varint(body + size, l->text ? l->text : (uint64_t)l->number);
+	p[n++] = TAG_LABEL;
+	n += varint(p + n, size);
+	memcpy(p + n, body, size);
+	return n + size;
+}
+
 /* Behind the numbers; how many bytes. */
 static size_t
-tail_pack(uint8_t *p, const int64_t *values, unsigned count, uint64_t label_key, int64_t label)
+tail_pack(uint8_t *p, const int64_t *values, unsigned count, const struct pprof_sample_label *labels,
+	unsigned label_count)
 {
-	uint8_t body[PPROF_SAMPLE_TAIL_MAX];
+	uint8_t body[PROFILE_TYPES_MAX * 10];
 	size_t  size = 0, n = 0;
 
 	for (unsigned i = 0; i < count; i++)
@@ -93,21 +111,14 @@ tail_pack(uint8_t *p, const int64_t *values, unsigned count, uint64_t label_key,
 		memcpy(p + n, body, size);
 		n += size;
 	}
-	if (!label_key)
-		return n;
-	body[0] = TAG_KEY;
-	size = 1 + varint(body + 1, label_key);
-	body[size++] = TAG_NUMBER;
-	size += varint(body + size, (uint64_t)label);
-	p[n++] = TAG_LABEL;
-	n += varint(p + n, size);
-	memcpy(p + n, body, size);
-	return n + size;
+	for (unsigned i = 0; i < label_count; i++)
+		n += label_pack(p + n, &labels[i]);
+	return n;
 }
 
 int
 pprof_sample_pack(struct pprof_sample *p, const uintptr_t *pcs, unsigned count, pprof_sample_id_fn *id, void *arg,
-	const int64_t *values, unsigned value_count, uint64_t label_key, int64_t label,
+	const int64_t *values, unsigned value_count, const struct pprof_sample_label *labels, unsigned label_count,
 	const uint8_t **ret, size_t *ret_size)
 {
 	size_t at, end, size;
@@ -115,7 +126,7 @@ pprof_sample_pack(struct pprof_sample *p, const uintptr_t *pcs, unsigned count, 
 
 	if (r < 0)
 		return r;
-	end = IDS_END + tail_pack(p->bytes + IDS_END, values, value_count, label_key, label);
+	end = IDS_END + tail_pack(p->bytes + IDS_END, values, value_count, labels, label_count);
 	if (at < IDS_END) {
 		size = IDS_END - at;
 		at -= varint_size(size);

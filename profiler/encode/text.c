@@ -12,6 +12,8 @@
  * samples, because pprof, which unsamples this text, halves it.  pprof takes equal
  * totals for a profile that knows no allocated numbers; a byte more says it does.
  *
+ * Go's heap knows no labels; where there are some they are said as in its goroutines.
+ *
  * The end is Go's MemStats block, see memstats.c.
  *
  * Tests: tests/test_encode.c
@@ -79,6 +81,7 @@ print_record(struct lines *l, const struct columns *c, const struct profile_samp
 
 	print_numbers(l, c, sample->raw_values, 0);
 	text_addresses(l, pcs, n, s);
+	text_labels(l, sample->labels);
 	text_frames(l, pcs, n, s, frames);
 }
 

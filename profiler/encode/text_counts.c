@@ -101,6 +101,7 @@ encode(const struct profile *p, struct symbols *s, order_before_fn *before, prin
 		numbers(&lines, p, p->samples[order[i]].values);
 		pcs = frames_stack(p->samples[order[i]].stack, &n);
 		text_addresses(&lines, pcs, n, s);
+		text_labels(&lines, p->samples[order[i]].labels);
 		text_frames(&lines, pcs, n, s, frames);
 	}
 	r = lines_close(&lines);

@@ -12,6 +12,7 @@
 
 #include "text_stack.h"
 
+#include "labels.h"
 #include "stack_table.h"
 
 void
@@ -19,6 +20,18 @@ text_addresses(struct lines *l, const uintptr_t *pcs, unsigned n, const struct s
 {
 	for (unsigned i = 0; i < n; i++)
 		lines_print(l, " 0x%lx", (unsigned long)symbols_address(s, pcs[i]) + 1);
+	lines_print(l, "\n");
+}
+
+void
+text_labels(struct lines *l, uint32_t labels)
+{
+	char text[LABELS_TEXT_MAX];
+
+	if (!labels_text(labels, text, sizeof(text)))
+		return;
+	lines_print(l, "# labels: ");
+	lines_text(l, text);
 	lines_print(l, "\n");
 }
 

@@ -32,6 +32,7 @@ struct dump_thread {
 	uint32_t first;     /* of the dump's pcs, leaf first; equal stacks may share theirs */
 	uint32_t count;     /* 0 when silent */
 	uint32_t creator;   /* stack table id of who made the thread; 0: not known */
+	uint32_t labels;    /* label set, one reference held; 0: none */
 	uint32_t minutes;   /* blocked for at least so long; 0: less, or not known */
 	uint32_t handler_ns; /* in our handler */
 	uint8_t  how;       /* enum dump_how */

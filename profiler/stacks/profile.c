@@ -2,8 +2,8 @@
  * profile.c - struct profile: samples in an array that grows by mremap.
  *
  * A collector adds samples as it finds them, merges once, and hands the profile
- * to an encoder.  Every sample owns one reference of its stack, from profile_add()
- * until profile_release(); merging gives the surplus ones back.
+ * to an encoder.  Every sample owns one reference of its stack and one of its labels,
+ * from profile_add() until profile_release(); merging gives the surplus ones back.
  *
  * What a stranger would get wrong: qsort() is not used because glibc's takes
  * memory from malloc, and a profile is also made while malloc is what is being
@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "labels.h"
 #include "stack_table.h"
 
 /* The first mapping, in samples: one page or so; it doubles from there. */
@@ -36,6 +37,13 @@ profile_init(struct profile *p, const char *name)
 {
 	memset(p, 0, sizeof(*p));
 	p->name = name;
+}
+
+static void
+sample_drop(const struct profile_sample *s)
+{
+	stack_table_unref(s->stack);
+	labels_unref(s->labels);
 }
 
 /*
@@ -70,7 +78,7 @@ profile_add(struct profile *p, const struct profile_sample *s)
 
 	err = samples_reserve(p);
 	if (err < 0) {
-		stack_table_unref(s->stack);
+		sample_drop(s);
 		return err;
 	}
 	p->samples[p->count++] = *s;
@@ -107,6 +115,8 @@ before_by_stack(const struct profile *p, const struct profile_sample *a, const s
 	(void)p;
 	if (a->stack != b->stack)
 		return a->stack < b->stack;
+	if (a->labels != b->labels)
+		return a->labels < b->labels;
 	return a->bytes_label < b->bytes_label;
 }
 
@@ -165,7 +175,8 @@ profile_merge(struct profile *p)
 		return;
 	samples_sort(p, before_by_stack);
 	for (from = 1; from < p->count; from++) {
-		if (s[from].stack != s[to].stack || s[from].bytes_label != s[to].bytes_label) {
+		if (s[from].stack != s[to].stack || s[from].labels != s[to].labels ||
+		    s[from].bytes_label != s[to].bytes_label) {
 			s[++to] = s[from];
 			continue;
 		}
@@ -173,7 +184,7 @@ profile_merge(struct profile *p)
 			s[to].values[v] += s[from].values[v];
 			s[to].raw_values[v] += s[from].raw_values[v];
 		}
-		stack_table_unref(s[from].stack);
+		sample_drop(&s[from]);
 	}
 	p->count = to + 1;
 	samples_sort(p, before_by_value);
@@ -237,7 +248,7 @@ profile_subtract(struct profile *p, struct profile *before)
 		struct profile_sample *s = &p->samples[i];
 
 		if (sample_is_zero(s, p->type_count)) {
-			stack_table_unref(s->stack);
+			sample_drop(s);
 			continue;
 		}
 		if (has_label && s->raw_values[0] > 0)
@@ -259,7 +270,7 @@ profile_release(struct profile *p)
 	size_t i;
 
 	for (i = 0; i < p->count; i++)
-		stack_table_unref(p->samples[i].stack);
+		sample_drop(&p->samples[i]);
 	if (p->samples)
 		munmap(p->samples, p->capacity * sizeof(*p->samples));
 	memset(p, 0, sizeof(*p));

@@ -149,6 +149,12 @@ stack_memory_take(unsigned pc_count)
 	return id;
 }
 
+size_t
+stack_memory_entry_bytes(unsigned pc_count)
+{
+	return ENTRY_UNITS(pc_count) * UNIT_BYTES;
+}
+
 void
 stack_memory_give(uint32_t id)
 {

@@ -17,7 +17,7 @@ struct stack_entry {
 	uint32_t         dead_next;
 	uint16_t         count; /* of pcs */
 	uint16_t         units; /* of 16 bytes, header included */
-	uint32_t         unused;
+	uint32_t         labels; /* not a stack but a label set, see labels.h */
 	uintptr_t        pcs[];
 };
 
@@ -25,6 +25,8 @@ struct stack_entry {
 struct stack_entry *stack_memory_at(uint32_t id);
 /* Room for an entry of so many pcs: its id, above all pseudo stacks', or 0. */
 uint32_t stack_memory_take(unsigned pc_count);
+/* What one of so many pcs takes. */
+size_t   stack_memory_entry_bytes(unsigned pc_count);
 /* Room to be used again. */
 void     stack_memory_give(uint32_t id);
 /* No entry lives: all chunks go back to the kernel. */

@@ -52,6 +52,7 @@ static const uintptr_t pseudo_pcs[STACK_PSEUDO_MAX] = {
 
 static struct {
 	_Atomic uint32_t dead;
+	_Atomic size_t   labels_bytes;
 	/* The rest is read and written under the lock. */
 	uint32_t        *buckets;
 	size_t           bucket_count; /* a power of two */
@@ -170,6 +171,8 @@ dead_reap(void)
 		if (state >= ENTRY_REFERENCE)
 			continue;
 		bucket_remove(id);
+		if (e->labels)
+			atomic_fetch_sub(&table.labels_bytes, stack_memory_entry_bytes(e->count));
 		stack_memory_give(id);
 		table.live--;
 		freed = true;
@@ -278,6 +281,7 @@ entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count)
 	e = stack_memory_at(id);
 	e->hash = hash;
 	e->count = count;
+	e->labels = 0;
 	memcpy(e->pcs, pcs, count * sizeof(*pcs));
 	atomic_store(&e->state, ENTRY_REFERENCE);
 	bucket = &table.buckets[hash & (table.bucket_count - 1)];
@@ -334,6 +338,54 @@ stack_table_add(const uintptr_t *pcs, unsigned count)
 		id = intern(pcs, count);
 	lock_release_reaping();
 	return id ? id : STACK_PSEUDO_FULL;
+}
+
+/* Under the lock. */
+static uint32_t
+intern_labels(const uintptr_t *words, unsigned count, size_t bytes_max)
+{
+	size_t   bytes = stack_memory_entry_bytes(count);
+	uint32_t hash = pcs_hash(words, count), id;
+
+	if (table.broken || (!table.buckets && !buckets_fit()))
+		return 0;
+	id = entry_find(hash, words, count);
+	if (id) {
+		atomic_fetch_add(&stack_memory_at(id)->state, ENTRY_REFERENCE);
+		return id;
+	}
+	if (atomic_load(&table.labels_bytes) + bytes > bytes_max)
+		return 0;
+	id = entry_add(hash, words, count);
+	if (!id)
+		return 0;
+	stack_memory_at(id)->labels = 1;
+	atomic_fetch_add(&table.labels_bytes, bytes);
+	return id;
+}
+
+uint32_t
+stack_table_add_labels(const uintptr_t *words, unsigned count, size_t bytes_max)
+{
+	uint32_t id;
+
+	if (count == 0 || count > STACK_FRAMES_MAX || !stack_lock_take(STACK_LOCK_WAIT_NS))
+		return 0;
+	id = intern_labels(words, count, bytes_max);
+	lock_release_reaping();
+	return id;
+}
+
+size_t
+stack_table_labels_bytes(void)
+{
+	return atomic_load(&table.labels_bytes);
+}
+
+size_t
+stack_table_limit(void)
+{
+	return stack_memory_limit();
 }
 
 bool

@@ -36,6 +36,17 @@ void     stack_table_unref(uint32_t id);
 /* Borrowed while a reference is held. */
 const uintptr_t *stack_table_pcs(uint32_t id, unsigned *ret_count);
 size_t   stack_table_bytes(void);
+
+/*
+ * Label sets (labels.h) are words like any other: they lie among the stacks, and are
+ * counted, given back and borrowed as these are.
+ *
+ * They may take so many bytes in all.  0: no room, or the lock could not be had.
+ */
+uint32_t stack_table_add_labels(const uintptr_t *words, unsigned count, size_t bytes_max);
+size_t   stack_table_labels_bytes(void);
+size_t   stack_table_limit(void);
+
 /* Calls fn while no stack is being added; false: the lock could not be had. */
 bool     stack_table_exclusively(void (*fn)(void *arg), void *arg);
 

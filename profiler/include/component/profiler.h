@@ -21,6 +21,7 @@
 
 #include <component/error.h>
 #include <component/export.h>
+#include <component/labels.h>
 #include <component/log.h>
 
 COMPONENT_BEGIN

@@ -1,0 +1,723 @@
+/*
+ * test_labels.c - labels of threads: scopes, inheritance, and what samples carry.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <component/labels.h>
+
+#include "cpu.h"
+#include "cpu_burn.h"
+#include "heap.h"
+#include "hooks.h"
+#include "labels_thread.h"
+#include "own_thread.h"
+#include "threads.h"
+
+#define LIMIT ((size_t)32 << 20)
+
+/* What the calling thread has, as text. */
+static const char *
+mine(void)
+{
+	static _Thread_local char text[LABELS_TEXT_MAX];
+	uint32_t                  set = labels_here();
+
+	labels_text(set, text, sizeof(text));
+	labels_unref(set);
+	return text;
+}
+
+/* Nobody holds any set any more, not even for later. */
+static int
+nothing_is_left(void **state)
+{
+	(void)state;
+	labels_thread_ending();
+	return stack_table_labels_bytes() == 0 ? 0 : -1;
+}
+
+static void
+a_label_stays_until_it_is_changed_or_cleared(void **state)
+{
+	(void)state;
+	assert_string_equal(mine(), "");
+	assert_int_equal(component_label_clear(NULL), 0);
+	assert_int_equal(component_label_clear("tenant"), 0);
+	assert_int_equal(component_label_set("tenant", "acme"), 0);
+	assert_string_equal(mine(), "{\"tenant\":\"acme\"}");
+	assert_int_equal(component_label_set("tenant", "zeta"), 0);
+	assert_int_equal(component_label_set("job", "index"), 0);
+	assert_string_equal(mine(), "{\"job\":\"index\", \"tenant\":\"zeta\"}");
+	assert_int_equal(component_label_clear("nobody"), 0);
+	assert_int_equal(component_label_clear("job"), 0);
+	assert_string_equal(mine(), "{\"tenant\":\"zeta\"}");
+	assert_int_equal(component_label_set("tenant", ""), 0);
+	assert_string_equal(mine(), "");
+	assert_int_equal(component_label_set("a", "1"), 0);
+	assert_int_equal(component_label_set("b", "2"), 0);
+	assert_int_equal(component_label_clear(NULL), 0);
+	assert_string_equal(mine(), "");
+}
+
+static void
+the_order_in_which_labels_are_set_is_forgotten(void **state)
+{
+	uint32_t one, other;
+
+	(void)state;
+	component_label_set("b", "2");
+	component_label_set("a", "1");
+	component_label_set("c", "3");
+	one = labels_here();
+	component_label_clear(NULL);
+	component_label_set("c", "3");
+	component_label_set("a", "9");
+	component_label_set("b", "2");
+	component_label_set("a", "1");
+	other = labels_here();
+	assert_int_equal(one, other);
+	assert_string_equal(mine(), "{\"a\":\"1\", \"b\":\"2\", \"c\":\"3\"}");
+	labels_unref(one);
+	labels_unref(other);
+}
+
+static void
+text_is_json_whatever_the_bytes(void **state)
+{
+	char     small[24];
+	uint32_t set;
+
+	(void)state;
+	component_label_set("k", "a\"b\\c\nd\te\x01\x7f\xc3\xa4\xff\xed\xa0\x80z");
+	assert_string_equal(mine(), "{\"k\":\"a\\\"b\\\\c\\nd\\te\\u0001\\u007f\xc3\xa4\\ufffd\\ufffd\\ufffd\\ufffdz\"}");
+	component_label_clear(NULL);
+	component_label_set("first", "whole");
+	component_label_set("second", "is left out");
+	set = labels_here();
+	assert_int_equal(labels_text(set, small, sizeof(small)), 17);
+	assert_string_equal(small, "{\"first\":\"whole\"}");
+	labels_unref(set);
+	component_label_clear(NULL);
+}
+
+static void
+what_is_too_much_is_refused_and_changes_nothing(void **state)
+{
+	char           key[LABELS_KEY_MAX + 2], value[LABELS_VALUE_MAX + 2];
+	struct profile p;
+
+	(void)state;
+	memset(key, 'k', sizeof(key) - 1);
+	memset(value, 'v', sizeof(value) - 1);
+	key[sizeof(key) - 1] = value[sizeof(value) - 1] = '\0';
+	assert_int_equal(component_label_set("a", "1"), 0);
+	assert_int_equal(component_label_set(NULL, "x"), -EINVAL);
+	assert_int_equal(component_label_set("", "x"), -EINVAL);
+	assert_int_equal(component_label_set(key, "x"), -EINVAL);
+	assert_int_equal(component_label_set("k", value), -EINVAL);
+	assert_string_equal(mine(), "{\"a\":\"1\"}");
+	assert_int_equal(component_label_set(key + 1, value + 1), 0); /* as long as may be */
+	key[1] = 'l';
+	assert_int_equal(component_label_set(key + 1, value + 1), 0);
+	key[1] = 'm';
+	assert_int_equal(component_label_set(key + 1, value + 1), 0);
+	key[1] = 'n';
+	assert_int_equal(component_label_set(key + 1, value + 1), -E2BIG);
+	component_label_clear(NULL);
+	for (int i = 0; i < LABELS_MAX; i++) {
+		snprintf(key, sizeof(key), "key %d", i);
+		assert_int_equal(component_label_set(key, "x"), 0);
+	}
+	assert_int_equal(component_label_set("one more", "x"), -E2BIG);
+	assert_int_equal(component_label_set("key 3", "another"), 0);
+	component_label_clear(NULL);
+	profile_init(&p, "test");
+	labels_comment(&p);
+	assert_non_null(strstr(p.comments, "labels: 6 were refused: a key has 1 to 64 bytes"));
+	profile_release(&p);
+}
+
+static void
+leave_early(int way)
+{
+	COMPONENT_LABEL_SCOPE("way", "in");
+	if (way == 0)
+		return;
+	for (;;) {
+		COMPONENT_LABEL_SCOPE("loop", "yes");
+		COMPONENT_LABEL_SCOPE(NULL, NULL);
+		component_label_set("way", "changed");
+		assert_string_equal(mine(), "{\"job\":\"outside\", \"loop\":\"yes\", \"way\":\"changed\"}");
+		if (way == 1)
+			break;
+		return;
+	}
+	assert_string_equal(mine(), "{\"job\":\"outside\", \"way\":\"in\"}");
+}
+
+static void
+a_scope_brings_the_labels_of_before_back_however_it_is_left(void **state)
+{
+	struct component_label_scope around, lost;
+	jmp_buf                      back;
+
+	(void)state;
+	component_label_set("job", "outside");
+	for (int way = 0; way < 3; way++) {
+		leave_early(way);
+		assert_string_equal(mine(), "{\"job\":\"outside\"}");
+	}
+	around = component_label_scope_begin("around", "1");
+	if (setjmp(back) == 0) {
+		for (int i = 0; i < 5; i++) {
+			lost = component_label_scope_begin("job", "inside");
+			(void)lost;
+		}
+		longjmp(back, 1);
+	}
+	assert_string_equal(mine(), "{\"around\":\"1\", \"job\":\"inside\"}");
+	component_label_scope_end(&around);
+	assert_string_equal(mine(), "{\"job\":\"outside\"}");
+	component_label_scope_end(&around);
+	component_label_scope_end(NULL);
+	assert_string_equal(mine(), "{\"job\":\"outside\"}");
+	component_label_clear(NULL);
+}
+
+static void
+deeper(int depth, int to)
+{
+	char depth_text[16];
+
+	snprintf(depth_text, sizeof(depth_text), "%d", depth);
+	COMPONENT_LABEL_SCOPE("depth", depth_text);
+	if (depth < to)
+		deeper(depth + 1, to);
+	if (depth < COMPONENT_LABEL_SCOPES_MAX - 1) { /* what comes back before it is the last one kept */
+		char expected[64];
+
+		snprintf(expected, sizeof(expected), "{\"depth\":\"%d\"}", depth);
+		assert_string_equal(mine(), expected);
+	}
+}
+
+static void
+scopes_deeper_than_are_kept_do_no_harm(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		deeper(0, COMPONENT_LABEL_SCOPES_MAX * 3);
+		assert_string_equal(mine(), "");
+	}
+}
+
+/* ---- threads ---- */
+
+static void *
+say_mine(void *arg)
+{
+	strcpy(arg, mine());
+	component_label_set("own", "of the child");
+	return NULL;
+}
+
+static int
+say_mine_c11(void *arg)
+{
+	say_mine(arg);
+	return 0;
+}
+
+static void *
+say_and_exit(void *arg)
+{
+	COMPONENT_LABEL_SCOPE("deep", "x");
+	say_mine(arg);
+	pthread_exit(NULL);
+}
+
+static void
+a_thread_begins_with_the_labels_of_who_made_it(void **state)
+{
+	char      said[256] = "";
+	pthread_t t;
+	thrd_t    c11;
+
+	(void)state;
+	component_label_set("tenant", "acme");
+	assert_int_equal(pthread_create(&t, NULL, say_mine, said), 0);
+	component_label_set("tenant", "later");
+	pthread_join(t, NULL);
+	assert_string_equal(said, "{\"tenant\":\"acme\"}");
+	assert_int_equal(thrd_create(&c11, say_mine_c11, said), thrd_success);
+	thrd_join(c11, NULL);
+	assert_string_equal(said, "{\"tenant\":\"later\"}");
+	assert_int_equal(pthread_create(&t, NULL, say_and_exit, said), 0);
+	pthread_join(t, NULL);
+	assert_string_equal(said, "{\"deep\":\"x\", \"tenant\":\"later\"}");
+	assert_string_equal(mine(), "{\"tenant\":\"later\"}");
+	component_label_clear(NULL);
+	assert_int_equal(pthread_create(&t, NULL, say_mine, said), 0);
+	pthread_join(t, NULL);
+	assert_string_equal(said, "");
+}
+
+static void *
+try_to_label(void *arg)
+{
+	*(int *)arg = component_label_set("tenant", "mine");
+	strcpy((char *)arg + sizeof(int), mine());
+	return NULL;
+}
+
+static void
+threads_of_the_library_have_none(void **state)
+{
+	struct {
+		int  r;
+		char said[60];
+	} got = { 0 };
+	pthread_t t;
+
+	(void)state;
+	component_label_set("tenant", "acme");
+	assert_int_equal(own_thread_start("component-test", try_to_label, &got, &t), 0);
+	pthread_join(t, NULL);
+	assert_int_equal(got.r, -EPERM);
+	assert_string_equal(got.said, "");
+	component_label_clear(NULL);
+}
+
+static void *
+label_uniquely(void *arg)
+{
+	char value[100];
+
+	memset(value, 'x', sizeof(value));
+	snprintf(value + 80, sizeof(value) - 80, "%d", *(int *)arg);
+	for (int i = 0; i < 10; i++) {
+		value[0] = (char)('a' + i);
+		if (component_label_set("request", value) != 0)
+			*(int *)arg = -1;
+		component_label_scope_begin("left", value); /* open for ever */
+	}
+	return NULL;
+}
+
+/* As in a program without hooks: nobody says that they end. */
+static void
+threads_that_vanish_leave_nothing_for_long(void **state)
+{
+	int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	pthread_t t;
+	size_t    most = 0, bytes;
+	int       i, number;
+
+	(void)state;
+	component_hooks.resolve();
+	memcpy(&next, &component_hooks.next[HOOKS_pthread_create], sizeof(next));
+	for (i = 0; i < 1000; i++) {
+		number = i;
+		assert_int_equal(next(&t, NULL, label_uniquely, &number), 0);
+		pthread_join(t, NULL);
+		assert_int_equal(number, i);
+		bytes = stack_table_labels_bytes();
+		most = bytes > most ? bytes : most;
+	}
+	/* A thread leaves some 20 sets of 150 to 300 bytes; 1000 of them would be 4 MB. */
+	assert_true(most > 64 * 1000);
+	assert_true(most < 800 * 1000);
+	stack_table_set_limit(1 << 20); /* a quarter for labels: dead threads alone would fill it */
+	for (; i < 2000; i++) {
+		number = i;
+		assert_int_equal(next(&t, NULL, label_uniquely, &number), 0);
+		pthread_join(t, NULL);
+	}
+	stack_table_set_limit(LIMIT);
+}
+
+struct other {
+	_Atomic int tid, go;
+};
+
+static void *
+label_and_wait(void *arg)
+{
+	struct other *o = arg;
+
+	component_label_set("tenant", "first");
+	atomic_store(&o->tid, (int)syscall(SYS_gettid));
+	while (!atomic_load(&o->go))
+		usleep(1000);
+	component_label_clear("tenant");
+	atomic_store(&o->tid, -1);
+	while (atomic_load(&o->go) < 2)
+		usleep(1000);
+	return NULL;
+}
+
+static void
+labels_of_another_thread_can_be_read(void **state)
+{
+	struct other o = { 0 };
+	pthread_t    t;
+	char         text[100];
+	uint32_t     set;
+	int          tid;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
+	while ((tid = atomic_load(&o.tid)) == 0)
+		usleep(1000);
+	set = labels_of(tid);
+	atomic_store(&o.go, 1);
+	while (atomic_load(&o.tid) > 0)
+		usleep(1000);
+	assert_int_equal(labels_of(tid), 0);
+	labels_text(set, text, sizeof(text)); /* alive still, by our reference */
+	assert_string_equal(text, "{\"tenant\":\"first\"}");
+	labels_unref(set);
+	atomic_store(&o.go, 2);
+	pthread_join(t, NULL);
+	assert_int_equal(labels_of(tid), 0);
+}
+
+static void
+a_forked_child_keeps_its_labels_under_its_new_id(void **state)
+{
+	struct other o = { 0 };
+	pthread_t    t;
+	pid_t        pid;
+	uint32_t     set;
+	int          status, bad;
+
+	(void)state;
+	component_label_set("tenant", "acme");
+	struct component_label_scope scope = component_label_scope_begin("request", "7");
+
+	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
+	while (atomic_load(&o.tid) == 0)
+		usleep(1000);
+	pid = fork();
+	if (pid == 0) {
+		set = labels_of(getpid());
+		bad = set == 0 || strcmp(mine(), "{\"request\":\"7\", \"tenant\":\"acme\"}") != 0;
+		labels_unref(set);
+		component_label_scope_end(&scope);
+		bad |= strcmp(mine(), "{\"tenant\":\"acme\"}") != 0 ? 2 : 0;
+		bad |= component_label_set("new", "x") != 0 ? 4 : 0;
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	component_label_scope_end(&scope);
+	component_label_clear(NULL);
+	atomic_store(&o.go, 2);
+	pthread_join(t, NULL);
+}
+
+/* ---- memory ---- */
+
+static void
+labels_without_memory_stay_as_they_were_and_stacks_have_theirs(void **state)
+{
+	static uint32_t     held[20000];
+	struct labels_draft d;
+	char                value[32];
+	uintptr_t           pc = 0x1000;
+	uint32_t            stack;
+	size_t              n = 0;
+	struct profile      p;
+
+	(void)state;
+	component_label_set("tenant", "acme");
+	stack_table_set_limit(1 << 20);
+	for (; n < sizeof(held) / sizeof(held[0]); n++) {
+		snprintf(value, sizeof(value), "number %zu", n);
+		assert_int_equal(labels_draft(0, "request", value, &d), 0);
+		held[n] = labels_intern(&d);
+		if (!held[n])
+			break;
+	}
+	assert_true(n > 1000 && n < 10000);
+	assert_true(stack_table_labels_bytes() <= (1 << 20) / LABELS_PART);
+	assert_int_equal(component_label_set("one", "more"), -ENOMEM);
+	assert_string_equal(mine(), "{\"tenant\":\"acme\"}");
+	stack = stack_table_add(&pc, 1);
+	assert_true(stack >= STACK_PSEUDO_MAX);
+	stack_table_unref(stack);
+	while (n > 0)
+		labels_unref(held[--n]);
+	assert_int_equal(component_label_set("one", "more"), 0);
+	assert_string_equal(mine(), "{\"one\":\"more\", \"tenant\":\"acme\"}");
+	stack_table_set_limit(LIMIT);
+	component_label_clear(NULL);
+	profile_init(&p, "test");
+	labels_comment(&p);
+	assert_non_null(strstr(p.comments, "could not be set: they take a 4th of --profiling-memory"));
+	profile_release(&p);
+}
+
+/* ---- what samples carry ---- */
+
+static int64_t
+value_of(const struct profile *p, const char *labels, unsigned type)
+{
+	char    text[LABELS_TEXT_MAX];
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		labels_text(p->samples[i].labels, text, sizeof(text));
+		if (strcmp(text, labels) == 0)
+			sum += p->samples[i].values[type];
+	}
+	return sum;
+}
+
+static void
+cpu_time_is_told_apart_by_labels(void **state)
+{
+	struct cpu_window *w;
+	struct profile     p;
+	int64_t            a, b, none;
+
+	(void)state;
+	assert_int_equal(cpu_set_hz(1000), 0);
+	assert_int_equal(cpu_window_open(&w), 0);
+	burn_ns(INT64_C(1000000) * 100);
+	for (int i = 0; i < 10; i++) {
+		COMPONENT_LABEL_SCOPE("tenant", i % 2 ? "a" : "b");
+		burn_ns(INT64_C(1000000) * (i % 2 ? 20 : 60));
+	}
+	assert_int_equal(cpu_window_close(w, &p), 0);
+	a = value_of(&p, "{\"tenant\":\"a\"}", 1) / 1000000;
+	b = value_of(&p, "{\"tenant\":\"b\"}", 1) / 1000000;
+	none = value_of(&p, "", 1) / 1000000;
+	profile_release(&p);
+	cpu_set_hz(0);
+	assert_in_range(a, 60, 140);
+	assert_in_range(b, 240, 360);
+	assert_in_range(none, 60, 160);
+}
+
+struct storm {
+	_Atomic int stop;
+	unsigned    number;
+	uint64_t    changes;
+};
+
+/* Sets of which each value is one letter, many times, and all of a set are the same. */
+static void *
+change_all_the_time(void *arg)
+{
+	struct storm *s = arg;
+	char          value[LABELS_VALUE_MAX + 1] = "";
+	unsigned      random = s->number;
+
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
+		random = random * 1103515245U + 12345;
+		memset(value, 'a' + (int)(random >> 16) % 26, 40 + (random >> 8) % 200);
+		value[40 + (random >> 8) % 200] = '\0';
+		component_label_clear(NULL);
+		COMPONENT_LABEL_SCOPE("one", value);
+		component_label_set("two", value);
+		if (random & 64) {
+			COMPONENT_LABEL_SCOPE("one", NULL);
+			component_label_set("three", value);
+		}
+		s->changes++;
+	}
+	return NULL;
+}
+
+/* How many labelled samples; -1: one is torn. */
+static int64_t
+whole_samples(const struct profile *p)
+{
+	struct label labels[LABELS_MAX];
+	int64_t      sum = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		unsigned n = labels_read(p->samples[i].labels, labels);
+
+		for (unsigned k = 0; k < n; k++) {
+			if (strspn(labels[k].value, (char[]){ labels[0].value[0], 0 }) != strlen(labels[k].value) ||
+			    (strcmp(labels[k].key, "one") && strcmp(labels[k].key, "two") && strcmp(labels[k].key, "three")))
+				return -1;
+		}
+		if (n > 0)
+			sum += p->samples[i].values[0];
+	}
+	return sum;
+}
+
+static void
+samples_taken_at_any_instruction_have_whole_labels(void **state)
+{
+	struct storm       storms[3] = { { .number = 1 }, { .number = 2 }, { .number = 3 } };
+	pthread_t          threads[3];
+	struct cpu_window *w;
+	struct profile     p, dump;
+	int64_t            found = 0, one;
+
+	(void)state;
+	assert_int_equal(cpu_set_hz(1000), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, change_all_the_time, &storms[i]), 0);
+	/* Until enough were seen: a loaded machine gives little time. */
+	for (int round = 0; round < 200 && found < 1000; round++) {
+		assert_int_equal(cpu_window_open(&w), 0);
+		for (int i = 0; i < 5; i++) {
+			usleep(10000);
+			assert_int_equal(threads_snapshot(&dump), 0);
+			assert_true(whole_samples(&dump) >= 0);
+			profile_release(&dump);
+		}
+		assert_int_equal(cpu_window_close(w, &p), 0);
+		one = whole_samples(&p);
+		profile_release(&p);
+		assert_true(one >= 0);
+		found += one;
+	}
+	for (int i = 0; i < 3; i++)
+		atomic_store(&storms[i].stop, 1);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		assert_true(storms[i].changes > 100);
+	}
+	cpu_set_hz(0);
+	assert_true(found >= 1000);
+}
+
+static void
+goroutines_of_equal_stacks_are_apart_when_their_labels_are(void **state)
+{
+	struct other   o[3] = { 0 };
+	pthread_t      t[3];
+	struct profile p;
+	int64_t        labelled;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pthread_create(&t[i], NULL, label_and_wait, &o[i]), 0);
+		while (atomic_load(&o[i].tid) == 0)
+			usleep(1000);
+	}
+	component_label_set("who", "dumps");
+	assert_int_equal(threads_snapshot(&p), 0);
+	labelled = value_of(&p, "{\"tenant\":\"first\"}", 0);
+	assert_int_equal(value_of(&p, "{\"who\":\"dumps\"}", 0), 1);
+	profile_release(&p);
+	component_label_clear(NULL);
+	for (int i = 0; i < 3; i++) {
+		atomic_store(&o[i].go, 2);
+		pthread_join(t[i], NULL);
+	}
+	assert_int_equal(labelled, 3);
+}
+
+#define LABELLED_BYTES 300000
+
+static __attribute__((noinline)) void *
+allocate_here(void)
+{
+	return malloc(LABELLED_BYTES);
+}
+
+/* The last of this file: sites keep their labels for ever. */
+static void
+heap_samples_have_the_labels_of_who_allocated(void **state)
+{
+	struct profile p, later;
+	void          *blocks[3], *volatile resized;
+	char           value[16];
+
+	(void)state;
+	if (heap_set_rate(1) < 0)
+		skip();
+	blocks[0] = allocate_here();
+	{
+		COMPONENT_LABEL_SCOPE("tenant", "a");
+		blocks[1] = allocate_here();
+	}
+	{
+		COMPONENT_LABEL_SCOPE("tenant", "b");
+		blocks[2] = allocate_here();
+		free(blocks[1]);
+		resized = realloc(blocks[2], 2 * LABELLED_BYTES);
+	}
+	assert_int_equal(heap_snapshot_heap(&p), 0);
+	assert_int_equal(value_of(&p, "{\"tenant\":\"a\"}", 1), LABELLED_BYTES);
+	assert_int_equal(value_of(&p, "{\"tenant\":\"a\"}", 3), 0);
+	assert_int_equal(value_of(&p, "{\"tenant\":\"b\"}", 1), 3 * LABELLED_BYTES);
+	assert_int_equal(value_of(&p, "{\"tenant\":\"b\"}", 3), 2 * LABELLED_BYTES);
+	{
+		COMPONENT_LABEL_SCOPE("tenant", "a");
+		blocks[1] = allocate_here();
+	}
+	assert_int_equal(heap_snapshot_heap(&later), 0);
+	assert_int_equal(profile_subtract(&later, &p), 0);
+	assert_int_equal(value_of(&later, "{\"tenant\":\"a\"}", 1), LABELLED_BYTES);
+	assert_int_equal(value_of(&later, "{\"tenant\":\"b\"}", 1), 0);
+	profile_release(&later);
+	free(blocks[0]);
+	free(blocks[1]);
+	free(resized);
+
+	/* A label of too many values ends without, not without memory. */
+	for (int i = 0; i < 17000; i++) {
+		snprintf(value, sizeof(value), "%d", i);
+		COMPONENT_LABEL_SCOPE("request", value);
+		free(malloc(64));
+	}
+	heap_set_rate(0);
+	assert_int_equal(heap_snapshot_heap(&p), 0);
+	assert_int_equal(heap_lost(), 0);
+	assert_true(value_of(&p, "{\"request\":\"100\"}", 0) > 0);
+	assert_int_equal(value_of(&p, "{\"request\":\"16999\"}", 0), 0);
+	assert_non_null(strstr(p.comments, "samples are counted without theirs: 16384 sites"));
+	profile_release(&p);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, nothing_is_left)
+	const struct CMUnitTest tests[] = {
+		TEST(a_label_stays_until_it_is_changed_or_cleared),
+		TEST(the_order_in_which_labels_are_set_is_forgotten),
+		TEST(text_is_json_whatever_the_bytes),
+		TEST(what_is_too_much_is_refused_and_changes_nothing),
+		TEST(a_scope_brings_the_labels_of_before_back_however_it_is_left),
+		TEST(scopes_deeper_than_are_kept_do_no_harm),
+		TEST(a_thread_begins_with_the_labels_of_who_made_it),
+		TEST(threads_of_the_library_have_none),
+		TEST(labels_of_another_thread_can_be_read),
+		TEST(a_forked_child_keeps_its_labels_under_its_new_id),
+		TEST(labels_without_memory_stay_as_they_were_and_stacks_have_theirs),
+		TEST(cpu_time_is_told_apart_by_labels),
+		TEST(samples_taken_at_any_instruction_have_whole_labels),
+		TEST(goroutines_of_equal_stacks_are_apart_when_their_labels_are),
+		cmocka_unit_test(threads_that_vanish_leave_nothing_for_long),
+		cmocka_unit_test(heap_samples_have_the_labels_of_who_allocated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
