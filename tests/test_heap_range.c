@@ -225,10 +225,10 @@ counted(void)
 {
 	struct heap_lock_hold hold;
 	struct heap_counts    c;
-	uint32_t              stack;
+	uint32_t              stack, labels;
 
 	assert_true(heap_lock(&hold));
-	assert_int_equal(heap_site_read(0, false, &stack, &c), 1);
+	assert_int_equal(heap_site_read(0, false, &stack, &labels, &c), 1);
 	heap_unlock(&hold);
 	return c;
 }
@@ -330,8 +330,8 @@ a_thread_that_jumps_out_of_it_stops_nobody(void **state)
 		heap_range_release(p);
 	}
 	assert_true(heap_lock(&hold));
-	assert_int_equal(heap_site_read(0, true, &stack, &after), 1);
-	assert_int_equal(heap_site_read(0, false, &stack, &after), 1); /* it is known by now */
+	assert_int_equal(heap_site_read(0, true, &stack, &labels, &after), 1);
+	assert_int_equal(heap_site_read(0, false, &stack, &labels, &after), 1); /* it is known by now */
 	heap_unlock(&hold);
 	assert_true(after.alloc_objects - before.alloc_objects >= 1000);
 	assert_in_range((after.alloc_objects - before.alloc_objects) - (after.free_objects - before.free_objects), 0, 5000);
