@@ -309,7 +309,7 @@ a_thread_that_jumps_out_of_it_stops_nobody(void **state)
 	struct sigaction   action = { .sa_handler = jump };
 	struct heap_counts before = counted(), after;
 	struct heap_lock_hold hold;
-	uint32_t           stack, seen;
+	uint32_t           stack, labels, seen;
 	pthread_t          t;
 
 	(void)state;
