@@ -258,16 +258,25 @@ threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen(void 
 }
 
 static void
-threads_that_come_and_go_do_no_harm_where_they_are_not_seen(void **state)
+time_of_threads_that_come_and_go_unseen_is_shown_as_lost(void **state)
 {
 	struct cpu_window *w;
 	struct profile     p;
+	int64_t            used[2];
 
 	(void)state;
+	used[0] = burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	assert_int_equal(cpu_window_open(&w), 0);
 	run_short(short_life, 100);
 	assert_int_equal(cpu_window_close(w, &p), 0);
+	used[1] = burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	check_form(&p);
+	print_message("# %lld samples, %lld of them lost, in %lld periods\n", (long long)burn_total(&p), (long long)p.lost,
+		      (long long)((used[1] - used[0]) / (10 * MS)));
+	assert_in_range(p.lost, 20, 60); /* of 40; a look may well see one in three, or its last sample come late */
+	assert_int_equal(burn_pseudo(&p, STACK_PSEUDO_LOST), p.lost);
+	assert_in_range(burn_total(&p) + 6, (used[1] - used[0]) / (10 * MS), (used[1] - used[0]) / (10 * MS) + 12);
+	assert_non_null(strstr(p.comments, " of them are of threads that lived too short to be seen\n"));
 	profile_release(&p);
 	assert_int_equal(stack_table_bytes(), 0);
 }
@@ -492,7 +501,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(four_threads_appear_with_their_shares_in_every_window, unwind_on, unwind_off),
 		cmocka_unit_test(threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen),
 		cmocka_unit_test(a_thread_that_takes_the_place_of_another_is_sampled),
-		cmocka_unit_test(threads_that_come_and_go_do_no_harm_where_they_are_not_seen),
+		cmocka_unit_test(time_of_threads_that_come_and_go_unseen_is_shown_as_lost),
 		cmocka_unit_test(two_hundred_windows_leave_nothing_behind),
 		cmocka_unit_test(stacks_deeper_than_the_limit_are_counted_as_truncated),
 		cmocka_unit_test_setup_teardown(a_rate_holds_for_the_windows_that_begin_when_none_is_open, unwind_on, rate_off),

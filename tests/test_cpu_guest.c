@@ -325,30 +325,62 @@ bare_run(void *arg)
 	return 0;
 }
 
+BURN_FUNCTION(bare_run_short)
+static int
+bare_run_short(void *arg)
+{
+	(void)arg;
+	burn_ns(4 * MS);
+	return 0;
+}
+
+static char       *bare_stack;
+static _Atomic int bare_tid;
+
+static void
+bare_thread(int (*run)(void *))
+{
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+		CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+
+	assert_true(clone(run, bare_stack + BARE_STACK, flags, NULL, (void *)&bare_tid, NULL, (void *)&bare_tid) > 0);
+	while (bare_tid)
+		poll(NULL, 0, 1);
+}
+
 static void
 threads_made_by_the_bare_system_call_are_sampled(void **state)
 {
-	const int           flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-		CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-	char              *stack = mmap(NULL, BARE_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct cpu_window *w = window_open();
+	struct cpu_window *w;
 	struct profile     p;
-	_Atomic int        tid = 0;
+	int64_t            used, total;
+	int                i;
 
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	cpu_window_cancel(w);
-	munmap(stack, BARE_STACK);
 	SKIP("a sanitizer knows its own threads only");
 #endif
-	assert_true(clone(bare_run, stack + BARE_STACK, flags, NULL, &tid, NULL, &tid) > 0);
-	while (tid)
-		poll(NULL, 0, 5);
+	bare_stack = mmap(NULL, BARE_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	w = window_open();
+	bare_thread(bare_run);
 	assert_int_equal(cpu_window_close(w, &p), 0);
-	munmap(stack, BARE_STACK);
 	print_message("# %lld samples of 30\n", (long long)burn_samples(&p, bare_run));
-	/* what it used after the last look before its end is nowhere: LOOK_MS, or more on a busy machine */
+	/* what it used after its last sample is in none */
 	assert_in_range(burn_samples(&p, bare_run), 15, 33);
+	profile_release(&p);
+
+	/* Most of these are gone before anybody can see them. */
+	used = burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	w = window_open();
+	for (i = 0; i < 75; i++)
+		bare_thread(bare_run_short);
+	assert_int_equal(cpu_window_close(w, &p), 0);
+	used = (burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used) / (10 * MS);
+	total = burn_total(&p);
+	munmap(bare_stack, BARE_STACK);
+	print_message("# %lld samples, %lld of them lost, in %lld periods\n", (long long)total, (long long)p.lost, (long long)used);
+	assert_non_null(strstr(p.comments, " of them are of threads that lived too short to be seen\n"));
+	assert_in_range(total + 6, used, used + 12);
 	profile_release(&p);
 }
 

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
 int own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
@@ -20,5 +21,9 @@ unsigned own_threads_named(void);
 
 /* Is the calling thread one of ours, or just making one?  Signal-safe. */
 bool own_thread_is(void);
+
+/* CPU time of all threads of ours since the process began, in ns: it is not the daemon's.
+ * A thread that ended by pthread_exit() counts no more. */
+int64_t own_thread_cpu_ns(void);
 
 #endif

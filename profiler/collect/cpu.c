@@ -20,9 +20,9 @@
  *   is held, so that the child can give back what the windows hold.
  * - Threads that come through the pthread_create hook take `lock` with all signals
  *   blocked: a handler of the daemon that forks must not find it held below it.
- * - Periods that no signal told of (the ring was full, the thread blocks the
- *   signal) are in the profile as [lost samples]: a thin profile must not look like
- *   a quiet program.
+ * - Periods that no signal told of (the ring was full, the thread blocks the signal, or
+ *   came and went between two looks) are in the profile as [lost samples]: a thin profile
+ *   must not look like a quiet program.
  *
  * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_threads.c.
  */
@@ -361,6 +361,7 @@ cpu_window_open(struct cpu_window **ret)
 		pthread_mutex_lock(&cpu.lock);
 		settle();
 		w->ring_lost_before = cpu_ring_lost();
+		w->unseen_before_ns = cpu_timers_unseen(true);
 		w->period_ns = cpu.period_ns;
 		w->time_ns = clock_ns(CLOCK_REALTIME);
 		w->begin_ns = clock_ns(CLOCK_MONOTONIC);
@@ -384,10 +385,14 @@ static void
 window_end(struct cpu_window *w, struct cpu_facts *ret)
 {
 	struct cpu_window **link;
+	int64_t             unseen_ns;
 
 	pthread_mutex_lock(&cpu.life);
 	pthread_mutex_lock(&cpu.lock);
 	settle();
+	unseen_ns = cpu_timers_unseen(false) - w->unseen_before_ns;
+	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu.period_ns) : 0;
+	w->lost += w->unseen;
 	w->lost += cpu_ring_lost() - w->ring_lost_before;
 	for (link = &cpu.windows; *link != w;)
 		link = &(*link)->next;

@@ -4,6 +4,7 @@
  *     scan    walks /proc/self/task: arms what is new, gives up what is gone
  *     look    asks whether a scan would find anything
  *     sweep   charges the threads that block the signal
+ *     unseen  CPU time of the process that no thread we know of has used
  *
  * A scan costs some 60 us, and twenty a second were most of what a window took.  So
  * a look reads the clock of each thread that is known, some hundred ns each: that
@@ -21,6 +22,15 @@
  * - Threads without a timer (RLIMIT_SIGPENDING) are not known one by one, and a place
  *   may have become free for them: then, too, every look is a scan.
  *
+ * A thread that no hook tells of may be born and end between two looks, and one that is
+ * known ends after its last sample.  What they used is the process' clock less the
+ * threads' clocks, less what threads that are gone were charged for: of two such sums
+ * the difference is what a window has missed.
+ * - The kernel brings the process' clock up to date for the thread that asks; for others
+ *   that run, at a tick.  Reading a thread's clock does it too, so those are read first.
+ * - Clocks cannot be read all at once.  A window begins with a sum that is rather too
+ *   large and ends with one that is rather too small: what it shows was used.
+ *
  * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
  */
 #include <config.h>
@@ -29,11 +39,13 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "cpu_proc.h"
 #include "cpu_timers.h"
 #include "cpu_timers_parts.h"
 #include "own_fd.h"
+#include "own_thread.h"
 
 #define TASKS      "/proc/self/task"
 #define TASKS_LINKS 2  /* of a folder without threads */
@@ -232,4 +244,39 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		}
 		ret->blocking += s->charged > 0;
 	}
+}
+
+/* ---- time that nobody was seen to use ---- */
+
+/* Of all threads that are known or were. */
+static int64_t
+known_ns(void)
+{
+	struct cpu_slot *s;
+	int64_t          sum = 0, cpu_ns;
+	uint32_t         i;
+
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid)
+			continue;
+		cpu_ns = cpu_slot_clock(s->tid);
+		if (cpu_ns < s->armed_ns)
+			cpu_slot_retire(i);
+		else
+			sum += cpu_ns;
+	}
+	return sum + cpu_slots_ended_ns() + own_thread_cpu_ns();
+}
+
+int64_t
+cpu_timers_unseen(bool begin)
+{
+	struct timespec ts;
+	int64_t         known = known_ns(), all;
+
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) < 0)
+		return 0;
+	all = ts.tv_sec * 1000000000LL + ts.tv_nsec;
+	return all - (begin ? known : known_ns());
 }

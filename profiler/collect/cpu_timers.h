@@ -41,6 +41,10 @@ int  cpu_timers_scan(bool first, struct cpu_timers_state *ret);
 int  cpu_timers_look(struct cpu_timers_state *ret);
 /* Charges threads that block the signal; reads every thread's clock. */
 void cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret);
+/* CPU time, in ns, of threads that nobody knows of, and of those that are gone what no
+ * sample tells: to be compared with what it was when the window began.  begin: rather
+ * too much than too little; else the reverse. */
+int64_t cpu_timers_unseen(bool begin);
 /* The calling thread. */
 void cpu_timers_self_add(void);
 /* Periods the calling thread has used and not been charged for; its timer goes. */

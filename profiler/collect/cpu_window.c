@@ -108,6 +108,9 @@ window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struc
 	cpu_signal_name(facts->signal_number, name, sizeof(name));
 	profile_comment(p, "samples: %llu", (unsigned long long)(w->periods + w->lost));
 	profile_comment(p, "lost samples: %llu", (unsigned long long)w->lost);
+	if (w->unseen)
+		profile_comment(p, "%llu of them are of threads that %slived too short to be seen",
+				(unsigned long long)w->unseen, w->no_slot_max ? "have no timer or " : "");
 	profile_comment(p, "truncated stacks: %llu", (unsigned long long)w->truncated);
 	profile_comment(p, "unwinder: %s", unwind_name());
 	profile_comment(p, "signal: %s", name);

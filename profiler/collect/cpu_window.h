@@ -24,7 +24,9 @@ struct cpu_window {
 	int64_t            begin_ns; /* monotonic */
 	int64_t            period_ns;
 	uint64_t           ring_lost_before;
+	int64_t            unseen_before_ns;
 	uint64_t           lost, truncated, periods;
+	uint64_t           unseen; /* of lost: of threads that were not seen */
 	unsigned           no_slot_max, blocking_max; /* threads */
 	struct cpu_count  *counts;                    /* open addressing, by stack and labels */
 	size_t             capacity, used;
