@@ -42,13 +42,22 @@ struct cie {
 	uint8_t  pointer_encoding;
 	bool     augmented; /* 'z': FDEs have an augmentation length */
 	bool     signal_frame;
-	size_t   program, program_end;
 	uint64_t ra_reg;
+	struct cfi_row initial; /* what its program leaves */
+};
+
+/* The last ones read: functions of a file with and without exceptions alternate. */
+#define CIES 4
+
+struct cies {
+	struct cie read[CIES];
+	unsigned   next;
+	size_t     extent; /* of .eh_frame: where the last function's description ends */
 };
 
 /* ---- reading ---- */
 
-static uint64_t
+static inline uint64_t
 read_fixed(struct cursor *c, unsigned size)
 {
 	uint64_t value = 0;
@@ -80,9 +89,12 @@ read_leb(struct cursor *c, bool is_signed)
 	return value;
 }
 
-static uint64_t
+/* Nearly all have one byte. */
+static inline uint64_t
 read_uleb(struct cursor *c)
 {
+	if (c->at < c->end && c->section->data[c->at] < 0x80 && !c->bad)
+		return c->section->data[c->at++];
 	return read_leb(c, false);
 }
 
@@ -138,69 +150,33 @@ read_record(struct cursor *c)
 	return true;
 }
 
-static bool
-cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
-{
-	struct cursor c = { frames, offset, frames->size, false };
-	const char   *augmentation;
-	size_t        augmentation_end = 0;
-	uint8_t       version;
-
-	if (cie->offset == offset)
-		return true;
-	memset(cie, 0, sizeof(*cie));
-	cie->offset = SIZE_MAX;
-	if (offset >= frames->size || !read_record(&c) || read_fixed(&c, 4) != 0)
-		return false;
-	version = (uint8_t)read_fixed(&c, 1);
-	augmentation = (const char *)frames->data + c.at;
-	while (read_fixed(&c, 1) != 0) {}
-	if (c.bad || (version != 1 && version != 3))
-		return false;
-	cie->code_align = read_uleb(&c);
-	cie->data_align = read_sleb(&c);
-	cie->ra_reg = version == 1 ? read_fixed(&c, 1) : read_uleb(&c);
-	for (; *augmentation && !c.bad; augmentation++) {
-		switch (*augmentation) {
-		case 'z': {
-			uint64_t size = read_uleb(&c);
-
-			if (c.bad || size > c.end - c.at)
-				return false;
-			cie->augmented = true;
-			augmentation_end = c.at + (size_t)size;
-			break;
-		}
-		case 'R': cie->pointer_encoding = (uint8_t)read_fixed(&c, 1); break;
-		case 'P': read_pointer(&c, (uint8_t)read_fixed(&c, 1), 0); break;
-		case 'L': read_fixed(&c, 1); break;
-		case 'S': cie->signal_frame = true; break;
-		case 'B': break; /* aarch64: the other pointer signing key */
-		default: return false;
-		}
-	}
-	if (c.bad || cie->ra_reg != CFI_REG_RA)
-		return false;
-	cie->program = augmentation_end ? augmentation_end : c.at;
-	cie->program_end = c.end;
-	cie->offset = offset;
-	return true;
-}
-
 /* ---- running ---- */
 
 struct machine {
 	const struct cie *cie;
-	struct cfi_row    row, initial, states[STATES_MAX];
-	unsigned          state_count;
 	uintptr_t         pc;
 	cfi_row_fn       *fn; /* NULL while the CIE's program runs */
 	void             *arg;
 	int               stop;
 	bool              bad;
+	unsigned          state_count;
+	struct cfi_row    row, states[STATES_MAX];
 };
 
-static struct cfi_rule *
+/* All but the states, which are 300 bytes for each function. */
+static inline void
+machine_start(struct machine *m, const struct cie *cie, uintptr_t pc, cfi_row_fn *fn, void *arg)
+{
+	m->cie = cie;
+	m->pc = pc;
+	m->fn = fn;
+	m->arg = arg;
+	m->stop = 0;
+	m->bad = false;
+	m->state_count = 0;
+}
+
+static inline struct cfi_rule *
 rule_of(struct machine *m, uint64_t reg)
 {
 	if (reg == CFI_REG_FP)
@@ -212,7 +188,7 @@ rule_of(struct machine *m, uint64_t reg)
 	return NULL;
 }
 
-static void
+static inline void
 rule_set(struct machine *m, uint64_t reg, enum cfi_kind kind, int64_t offset, uint64_t other)
 {
 	struct cfi_rule *rule = rule_of(m, reg);
@@ -230,14 +206,14 @@ static void
 rule_restore(struct machine *m, uint64_t reg)
 {
 	if (reg == CFI_REG_FP)
-		m->row.fp = m->initial.fp;
+		m->row.fp = m->cie->initial.fp;
 	else if (reg == CFI_REG_BASE)
-		m->row.base = m->initial.base;
+		m->row.base = m->cie->initial.base;
 	else if (reg == CFI_REG_RA)
-		m->row.ra = m->initial.ra;
+		m->row.ra = m->cie->initial.ra;
 }
 
-static void
+static inline void
 cfa_set(struct machine *m, uint64_t reg, int64_t offset)
 {
 	if (reg >= CFI_REGS || offset > INT32_MAX || offset < INT32_MIN) {
@@ -262,7 +238,7 @@ expression_set(struct machine *m, struct cursor *c, struct cfi_rule *rule, enum 
 	c->at += (size_t)size;
 }
 
-static void
+static inline void
 advance(struct machine *m, uint64_t delta)
 {
 	uint64_t bytes;
@@ -337,40 +313,169 @@ run_extended(struct machine *m, struct cursor *c, uint8_t op)
 	}
 }
 
+/* An instruction that is none of those below, or has a long operand. */
+static bool
+run_slow(struct machine *m, struct cursor *c)
+{
+	uint8_t op = (uint8_t)read_fixed(c, 1);
+
+	switch (op >> 6) {
+	case 1: advance(m, op & 0x3f); break;
+	case 2: rule_set(m, op & 0x3f, CFI_AT_CFA, (int64_t)read_uleb(c) * m->cie->data_align, 0); break;
+	case 3: rule_restore(m, op & 0x3f); break;
+	default: run_extended(m, c, op);
+	}
+	m->bad |= c->bad;
+	return !m->bad && !m->stop;
+}
+
+/* Four of five instructions are a move of the pc, a register saved or restored, or a
+ * new CFA offset, in one byte or two: those at once, for there are millions. */
 static void
 run(struct machine *m, const struct cfi_section *frames, size_t from, size_t to)
 {
-	struct cursor c = { frames, from, to, from > to || to > frames->size };
+	struct cursor  c = { frames, from, to, false };
+	const uint8_t *at, *end;
+	uint64_t       code_align = m->cie->code_align <= 4 && m->fn ? m->cie->code_align : 0;
+	int64_t        data_align = m->cie->data_align >= -8 && m->cie->data_align <= 8 ? m->cie->data_align : 0;
+	struct cfi_rule *rule;
 
-	while (!m->bad && !m->stop && !c.bad && c.at < c.end) {
-		uint8_t op = (uint8_t)read_fixed(&c, 1);
+	m->bad = from > to || to > frames->size;
+	if (m->bad)
+		return;
+	end = frames->data + to;
+	for (at = frames->data + from; at < end;) {
+		uint8_t op = *at;
 
-		switch (op >> 6) {
-		case 1: advance(m, op & 0x3f); break;
-		case 2: rule_set(m, op & 0x3f, CFI_AT_CFA, (int64_t)read_uleb(&c) * m->cie->data_align, 0); break;
-		case 3: rule_restore(m, op & 0x3f); break;
-		default: run_extended(m, &c, op);
+		if (op >> 6 == 1 && code_align && op != 0x40) {
+			m->stop = m->fn(m->arg, m->pc, &m->row);
+			if (m->stop)
+				return;
+			m->pc += (op & 0x3f) * code_align;
+			at++;
+		} else if (op >> 6 == 3) {
+			rule_restore(m, op & 0x3f);
+			at++;
+		} else if (op == 0x0e && end - at > 1 && at[1] < 0x80) {
+			m->row.cfa = (struct cfi_rule){ .kind = CFI_REGISTER, .reg = m->row.cfa.reg, .offset = at[1] };
+			at += 2;
+		} else if (op >> 6 == 2 && end - at > 1 && at[1] < 0x80 && data_align) {
+			rule = rule_of(m, op & 0x3f);
+			if (rule)
+				*rule = (struct cfi_rule){ .kind = CFI_AT_CFA, .offset = (int32_t)(at[1] * data_align) };
+			at += 2;
+		} else if (op == 0x00) {
+			at++;
+		} else {
+			c.at = (size_t)(at - frames->data);
+			if (!run_slow(m, &c))
+				return;
+			at = frames->data + c.at;
 		}
 	}
-	m->bad |= c.bad;
+}
+
+/* ---- descriptions ---- */
+
+/* What holds where a function begins. */
+static bool
+cie_run(struct cie *cie, const struct cfi_section *frames, size_t from, size_t to)
+{
+	struct machine m;
+
+	machine_start(&m, cie, 0, NULL, NULL);
+	m.row = cfi_row_none;
+	m.row.fp.kind = CFI_SAME;
+	m.row.base.kind = CFI_SAME;
+	m.row.ra.kind = CFI_SAME;
+	m.row.signal_frame = cie->signal_frame;
+	run(&m, frames, from, to);
+	cie->initial = m.row;
+	return !m.bad;
+}
+
+static bool
+cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
+{
+	struct cursor c = { frames, offset, frames->size, false };
+	const char   *augmentation;
+	size_t        augmentation_end = 0;
+	uint8_t       version;
+
+	memset(cie, 0, sizeof(*cie));
+	cie->offset = SIZE_MAX;
+	if (offset >= frames->size || !read_record(&c) || read_fixed(&c, 4) != 0)
+		return false;
+	version = (uint8_t)read_fixed(&c, 1);
+	augmentation = (const char *)frames->data + c.at;
+	while (read_fixed(&c, 1) != 0) {}
+	if (c.bad || (version != 1 && version != 3))
+		return false;
+	cie->code_align = read_uleb(&c);
+	cie->data_align = read_sleb(&c);
+	cie->ra_reg = version == 1 ? read_fixed(&c, 1) : read_uleb(&c);
+	for (; *augmentation && !c.bad; augmentation++) {
+		switch (*augmentation) {
+		case 'z': {
+			uint64_t size = read_uleb(&c);
+
+			if (c.bad || size > c.end - c.at)
+				return false;
+			cie->augmented = true;
+			augmentation_end = c.at + (size_t)size;
+			break;
+		}
+		case 'R': cie->pointer_encoding = (uint8_t)read_fixed(&c, 1); break;
+		case 'P': read_pointer(&c, (uint8_t)read_fixed(&c, 1), 0); break;
+		case 'L': read_fixed(&c, 1); break;
+		case 'S': cie->signal_frame = true; break;
+		case 'B': break; /* aarch64: the other pointer signing key */
+		default: return false;
+		}
+	}
+	if (c.bad || cie->ra_reg != CFI_REG_RA)
+		return false;
+	if (!cie_run(cie, frames, augmentation_end ? augmentation_end : c.at, c.end))
+		return false;
+	cie->offset = offset;
+	return true;
+}
+
+/* NULL: damaged, or of a form that nobody writes. */
+static const struct cie *
+cie_find(struct cies *cies, const struct cfi_section *frames, size_t offset)
+{
+	struct cie *cie;
+
+	for (unsigned i = 0; i < CIES; i++)
+		if (cies->read[i].offset == offset)
+			return &cies->read[i];
+	cie = &cies->read[cies->next++ % CIES];
+	return cie_read(cie, frames, offset) ? cie : NULL;
 }
 
 /* One FDE: rows for [pc, *ret_end).  0, -EINVAL when damaged, or what fn returned. */
 static int
-fde_parse(struct cie *cie, const struct cfi_section *frames, size_t offset, uintptr_t pc, cfi_row_fn *fn, void *arg,
+fde_parse(struct cies *cies, const struct cfi_section *frames, size_t offset, uintptr_t pc, cfi_row_fn *fn, void *arg,
 	  uintptr_t *ret_end)
 {
-	struct cursor  c = { frames, offset, frames->size, false };
-	struct machine m = { .cie = cie };
-	size_t         id_at;
-	uint64_t       id, size;
-	uintptr_t      begin, range;
+	struct cursor     c = { frames, offset, frames->size, false };
+	struct machine    m;
+	const struct cie *cie;
+	size_t            id_at;
+	uint64_t          id, size;
+	uintptr_t         begin, range;
 
 	if (!read_record(&c))
 		return -EINVAL;
+	if (c.end > cies->extent)
+		cies->extent = c.end;
 	id_at = c.at;
 	id = read_fixed(&c, 4);
-	if (c.bad || id == 0 || id > id_at || !cie_read(cie, frames, id_at - (size_t)id))
+	if (c.bad || id == 0 || id > id_at)
+		return -EINVAL;
+	cie = cie_find(cies, frames, id_at - (size_t)id);
+	if (!cie)
 		return -EINVAL;
 	begin = read_pointer(&c, cie->pointer_encoding, 0);
 	range = read_pointer(&c, cie->pointer_encoding & 0x0f, 0);
@@ -382,18 +487,9 @@ fde_parse(struct cie *cie, const struct cfi_section *frames, size_t offset, uint
 	}
 	if (c.bad || begin != pc || range > UINT32_MAX)
 		return -EINVAL;
-	m.pc = pc;
-	m.row = cfi_row_none;
-	m.row.fp.kind = CFI_SAME;
-	m.row.base.kind = CFI_SAME;
-	m.row.ra.kind = CFI_SAME;
-	m.row.signal_frame = cie->signal_frame;
-	run(&m, frames, cie->program, cie->program_end);
-	m.initial = m.row;
-	m.fn = fn;
-	m.arg = arg;
-	if (!m.bad)
-		run(&m, frames, c.at, c.end);
+	machine_start(&m, cie, pc, fn, arg);
+	m.row = cie->initial;
+	run(&m, frames, c.at, c.end);
 	*ret_end = pc + range;
 	if (m.stop)
 		return m.stop;
@@ -404,16 +500,18 @@ fde_parse(struct cie *cie, const struct cfi_section *frames, size_t offset, uint
 
 int
 cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cfi_row_fn *fn, void *arg,
-	  size_t *ret_bad)
+	  size_t *ret_bad, size_t *ret_extent)
 {
 	struct cursor c = { header, 0, header->size, false };
-	struct cie    cie = { .offset = SIZE_MAX };
+	struct cies   cies = { .next = 0 };
 	uint8_t       version, pointer_encoding, count_encoding, table_encoding;
 	uintptr_t     covered = 0;
 	uint64_t      count, i;
 	int           err = 0;
 
-	*ret_bad = 0;
+	for (i = 0; i < CIES; i++)
+		cies.read[i].offset = SIZE_MAX;
+	*ret_bad = *ret_extent = 0;
 	version = (uint8_t)read_fixed(&c, 1);
 	pointer_encoding = (uint8_t)read_fixed(&c, 1);
 	count_encoding = (uint8_t)read_fixed(&c, 1);
@@ -435,7 +533,7 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 		if (covered && pc > covered)
 			err = fn(arg, covered, &cfi_row_none);
 		if (!err)
-			err = fde_parse(&cie, frames, fde - frames->address, pc, fn, arg, &end);
+			err = fde_parse(&cies, frames, fde - frames->address, pc, fn, arg, &end);
 		if (err == -EINVAL) {
 			(*ret_bad)++;
 			err = fn(arg, pc, &cfi_row_none);
@@ -445,5 +543,6 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 	}
 	if (!err && covered)
 		err = fn(arg, covered, &cfi_row_none);
+	*ret_extent = cies.extent;
 	return err;
 }

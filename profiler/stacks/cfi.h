@@ -74,12 +74,13 @@ extern const struct cfi_row cfi_row_none;
  * header is .eh_frame_hdr, whose search table gives the order; frames is
  * .eh_frame, which may go on past its end.  Every offset in them is checked;
  * descriptions that make no sense become cfi_row_none and are counted.
+ * ret_extent: where .eh_frame's last description ends.
  *
  *   returns  0; -ENOENT without a usable search table; what fn returned
  *   signals  not from a handler
  *   source   profiler/stacks/cfi.c
  */
 int cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cfi_row_fn *fn, void *arg,
-	      size_t *ret_bad);
+	      size_t *ret_bad, size_t *ret_extent);
 
 #endif

@@ -86,4 +86,58 @@ tables_code(const struct tables *t, uintptr_t pc)
 	return tables_code_cached(t->cache, pc, &code) ? code & TABLES_CODE_MASK : tables_code_find(t, pc);
 }
 
+/* A register that was saved below the CFA, or was not: its slot.  -1: neither. */
+static inline int
+tables_slot_of(const struct cfi_rule *rule, unsigned bits)
+{
+	uint32_t below = -(uint32_t)rule->offset;
+
+	if (rule->kind == CFI_SAME)
+		return 0;
+	/* aligned, not zero, and in range; above the CFA it is huge */
+	if (rule->kind != CFI_AT_CFA || below % 8 != 0 || below / 8 - 1 >= (1U << bits) - 1)
+		return -1;
+	return (int)(below / 8);
+}
+
+/* Is the return address where a plain row has it? */
+static inline bool
+tables_ra_plain(const struct cfi_row *row)
+{
+	if (row->ra.kind != CFI_AT_CFA)
+		return false;
+#if defined(__aarch64__)
+	return row->fp.kind == CFI_AT_CFA && row->ra.offset == row->fp.offset + 8;
+#else
+	return row->ra.offset == -8;
+#endif
+}
+
+/* The code of all rules but the CFA's, TABLES_CODE_NONE unless they are of the usual form. */
+static inline uint32_t
+tables_code_saved(const struct cfi_row *row)
+{
+	int fp = tables_slot_of(&row->fp, TABLES_FP_BITS), base = tables_slot_of(&row->base, TABLES_BASE_BITS);
+
+	if ((fp | base) < 0 || !tables_ra_plain(row))
+		return TABLES_CODE_NONE;
+	return TABLES_CODE_PLAIN | (uint32_t)fp << TABLES_FP_SHIFT | (uint32_t)base << TABLES_BASE_SHIFT;
+}
+
+/* Adds the CFA's rule to it. */
+static inline uint32_t
+tables_code_plain(const struct cfi_row *row, uint32_t saved)
+{
+	uint32_t cfa = (uint32_t)row->cfa.offset;
+
+	if (saved == TABLES_CODE_NONE || row->signal_frame || row->cfa.kind != CFI_REGISTER || cfa % 8 != 0 ||
+	    cfa / 8 >= 1U << TABLES_CFA_BITS)
+		return TABLES_CODE_NONE;
+	if (row->cfa.reg == CFI_REG_FP)
+		saved |= TABLES_CODE_FROM_FP;
+	else if (row->cfa.reg != CFI_REG_SP)
+		return TABLES_CODE_NONE;
+	return saved | cfa / 8 << TABLES_CFA_SHIFT;
+}
+
 #endif

@@ -17,10 +17,11 @@
  */
 #include <config.h>
 
-#include "tables_parts.h"
+#include "tables_lookup.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -28,6 +29,7 @@
 
 #define FRAMES_MAX ((size_t)256 << 20) /* bytes of one object's .eh_frame */
 #define PHDRS_MAX  64
+#define ROWS_FIRST 8192 /* 64 KiB */
 
 void *
 tables_map(size_t size)
@@ -37,106 +39,148 @@ tables_map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* All of it is about to be written: one call instead of a fault for each page. */
+static void *
+copy_map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 /* ---- rows that grow ---- */
 
-struct vector {
-	char  *data;
-	size_t used, room;
-};
-
-static void *
-vector_add(struct vector *v, size_t size)
-{
-	if (v->room - v->used < size) {
-		size_t room = v->room ? v->room * 2 : (size_t)64 << 10;
-		void  *p = v->data ? mremap(v->data, v->room, room, MREMAP_MAYMOVE) : tables_map(room);
-
-		if (!p || p == MAP_FAILED)
-			return NULL;
-		v->data = p;
-		v->room = room;
-	}
-	v->used += size;
-	return v->data + v->used - size;
-}
-
-static void
-vector_release(struct vector *v)
-{
-	if (v->data)
-		munmap(v->data, v->room);
-	*v = (struct vector){ 0 };
-}
-
+/* The mapping that will be the object's: its index, whose size is known, then rows. */
 struct row_sink {
-	uintptr_t                 start, end;
+	uintptr_t                 start, size; /* the code */
 	const struct cfi_section *frames;
-	struct vector             rows;
-	struct cfi_row            last;
+	uint32_t                 *index;
+	struct tables_row        *rows;
+	size_t                    count, room; /* rows */
+	size_t                    pages, map_bytes;
+	struct cfi_rule           saved[3]; /* of the last row: fp, base, ra ... */
+	uint32_t                  saved_code; /* ... and what they come to */
+	struct cfi_row            last; /* not plain */
 	uint32_t                  last_code;
 	bool                      any;
 };
 
 static int
-row_add(void *arg, uintptr_t pc, const struct cfi_row *row)
+sink_start(struct row_sink *s)
 {
-	struct row_sink   *s = arg;
-	struct tables_row *rows;
-	uint32_t           code;
-	size_t             n;
+	s->pages = ((s->size - 1) >> TABLES_PAGE_SHIFT) + 2;
+	s->pages += s->pages % 2; /* rows are aligned to their size */
+	s->room = ROWS_FIRST;
+	s->map_bytes = s->pages * sizeof(*s->index) + s->room * sizeof(*s->rows);
+	s->index = tables_map(s->map_bytes);
+	s->rows = (struct tables_row *)(void *)(s->index + s->pages);
+	return s->index ? 0 : -ENOMEM;
+}
 
-	if (pc < s->start || pc >= s->end)
-		return 0;
-	if (s->any && memcmp(&s->last, row, sizeof(*row)) == 0)
-		code = s->last_code;
-	else
-		code = tables_palette_add(row, s->frames);
-	memcpy(&s->last, row, sizeof(*row));
-	s->any = true;
-	s->last_code = code;
-	/* A description that turned out damaged is taken back to where it began. */
-	rows = (struct tables_row *)(void *)s->rows.data;
-	n = s->rows.used / sizeof(*rows);
-	while (n > 0 && rows[n - 1].pc >= (uint32_t)(pc - s->start))
-		n--;
-	s->rows.used = n * sizeof(*rows);
-	if (n > 0 && rows[n - 1].code == code)
-		return 0;
-	rows = vector_add(&s->rows, sizeof(*rows));
-	if (!rows)
+static __attribute__((noinline)) int
+sink_resize(struct row_sink *s, size_t room)
+{
+	size_t bytes = s->pages * sizeof(*s->index) + room * sizeof(*s->rows);
+	void  *p = mremap(s->index, s->map_bytes, bytes, MREMAP_MAYMOVE);
+
+	if (p == MAP_FAILED)
 		return -ENOMEM;
-	*rows = (struct tables_row){ (uint32_t)(pc - s->start), code };
+	s->index = p;
+	s->rows = (struct tables_row *)(void *)(s->index + s->pages);
+	s->room = room;
+	s->map_bytes = bytes;
 	return 0;
 }
 
-/* One mapping with index and rows of the object. */
-static int
-object_pack(struct tables_object *o, const struct row_sink *s)
+/* A description that turned out damaged is taken back to where it began. */
+static __attribute__((noinline)) size_t
+sink_take_back(const struct row_sink *s, uintptr_t at)
 {
-	size_t             count = s->rows.used / sizeof(struct tables_row);
-	size_t             pages = ((o->end - o->start - 1) >> TABLES_PAGE_SHIFT) + 2;
-	struct tables_row *rows;
-	uint32_t          *index;
-	uint32_t           row = 0;
+	size_t n = s->count;
 
-	pages += pages % 2; /* rows are aligned to their size */
-	o->map_bytes = pages * sizeof(*index) + count * sizeof(*rows);
-	index = tables_map(o->map_bytes);
-	if (!index)
-		return -ENOMEM;
-	rows = (struct tables_row *)(void *)(index + pages);
-	if (count > 0)
-		memcpy(rows, s->rows.data, count * sizeof(*rows));
-	o->pages = index;
-	o->rows = rows;
-	o->count = (uint32_t)count;
-	/* pages[i]: how many rows start at or before the first byte of page i */
-	for (size_t page = 0; page < pages; page++) {
-		while (row < count && rows[row].pc <= (page << TABLES_PAGE_SHIFT))
-			row++;
-		index[page] = row;
+	while (n > 0 && s->rows[n - 1].pc >= at)
+		n--;
+	return n;
+}
+
+/* Of rules that are not plain; neighbours are often alike. */
+static __attribute__((noinline)) uint32_t
+row_code(struct row_sink *s, const struct cfi_row *row)
+{
+	if (row->cfa.kind == CFI_UNKNOWN)
+		return TABLES_CODE_NONE;
+	if (s->any && memcmp(&s->last, row, sizeof(*row)) == 0)
+		return s->last_code;
+	memcpy(&s->last, row, sizeof(*row));
+	s->last_code = tables_palette_add(row, s->frames);
+	s->any = true;
+	return s->last_code;
+}
+
+/* From one row to the next often the CFA alone is another. */
+static inline uint32_t
+row_plain(struct row_sink *s, const struct cfi_row *row)
+{
+	_Static_assert(offsetof(struct cfi_row, ra) + sizeof(row->ra) == offsetof(struct cfi_row, fp) + sizeof(s->saved),
+		       "fp, base and ra lie side by side");
+	if (memcmp(s->saved, &row->fp, sizeof(s->saved)) != 0) {
+		memcpy(s->saved, &row->fp, sizeof(s->saved));
+		s->saved_code = tables_code_saved(row);
 	}
+	return tables_code_plain(row, s->saved_code);
+}
+
+static int
+row_add(void *arg, uintptr_t pc, const struct cfi_row *row)
+{
+	struct row_sink   *s = arg;
+	uintptr_t          at = pc - s->start;
+	uint32_t           code;
+	struct tables_row *last;
+
+	if (at >= s->size)
+		return 0;
+	code = row_plain(s, row);
+	if (__builtin_expect(code == TABLES_CODE_NONE, 0))
+		code = row_code(s, row);
+	if (__builtin_expect(s->count > 0 && s->rows[s->count - 1].pc >= at, 0))
+		s->count = sink_take_back(s, at);
+	last = &s->rows[s->count];
+	if (s->count > 0 && last[-1].code == code)
+		return 0;
+	if (__builtin_expect(s->count == s->room, 0)) {
+		if (sink_resize(s, s->room * 2) < 0)
+			return -ENOMEM;
+		last = &s->rows[s->count];
+	}
+	*last = (struct tables_row){ (uint32_t)at, code };
+	s->count++;
 	return 0;
+}
+
+/* pages[i]: how many rows start at or before the first byte of page i */
+static void
+index_fill(const struct row_sink *s)
+{
+	size_t page = 0;
+
+	for (size_t row = 0; row < s->count; row++)
+		for (; page < s->pages && page << TABLES_PAGE_SHIFT < s->rows[row].pc; page++)
+			s->index[page] = (uint32_t)row;
+	for (; page < s->pages; page++)
+		s->index[page] = (uint32_t)s->count;
+}
+
+/* One mapping with index and rows of the object, as long as it has to be. */
+static void
+object_pack(struct tables_object *o, struct row_sink *s)
+{
+	sink_resize(s, s->count); /* or it stays as it is */
+	index_fill(s);
+	o->map_bytes = s->map_bytes;
+	o->pages = s->index;
+	o->rows = s->rows;
+	o->count = (uint32_t)s->count;
 }
 
 /* What the ELF header at `image` says of the unwind sections. */
@@ -196,40 +240,27 @@ image_read(int mem, uintptr_t base, struct image *ret)
 	return false;
 }
 
-/* How much of the copy .eh_frame really is: up to its zero word. */
-static size_t
-frames_extent(const uint8_t *data, size_t size)
-{
-	size_t   at = 0;
-	uint32_t length;
-
-	while (size - at >= 4) {
-		memcpy(&length, data + at, 4);
-		at += 4;
-		if (length == 0 || length > size - at)
-			break;
-		at += length;
-	}
-	return at;
-}
-
 static int
 object_read(int mem, const struct image *image, struct tables_object *o, const void *header_copy)
 {
 	struct cfi_section header = { header_copy, image->header_size, image->header };
-	struct cfi_section frames = { tables_map(image->frames_size), image->frames_size, image->frames };
-	struct row_sink    sink = { .start = o->start, .end = o->end, .frames = &frames };
+	struct cfi_section frames = { copy_map(image->frames_size), image->frames_size, image->frames };
+	struct row_sink    sink = { .start = o->start, .size = o->end - o->start, .frames = &frames };
+	size_t             extent = 0;
 	int                err;
 
 	if (!frames.data)
 		return -ENOMEM;
-	err = -EIO;
-	if (memory_read(mem, image->frames, (void *)(uintptr_t)frames.data, frames.size))
-		err = cfi_parse(&header, &frames, row_add, &sink, &o->bad);
+	err = sink_start(&sink);
+	if (!err && !memory_read(mem, image->frames, (void *)(uintptr_t)frames.data, frames.size))
+		err = -EIO;
 	if (!err)
-		err = object_pack(o, &sink);
-	o->frames_bytes = image->header_size + frames_extent(frames.data, frames.size);
-	vector_release(&sink.rows);
+		err = cfi_parse(&header, &frames, row_add, &sink, &o->bad, &extent);
+	if (!err)
+		object_pack(o, &sink);
+	else if (sink.index)
+		munmap(sink.index, sink.map_bytes);
+	o->frames_bytes = image->header_size + extent;
 	munmap((void *)(uintptr_t)frames.data, frames.size);
 	return err;
 }
@@ -254,7 +285,7 @@ tables_object_make(int mem, struct tables_object *known, uintptr_t base, const s
 
 	if (!image_read(mem, base, &image))
 		return NULL;
-	header = tables_map(image.header_size);
+	header = copy_map(image.header_size);
 	if (!header)
 		return NULL;
 	o = NULL;

@@ -36,9 +36,15 @@ uint64_t
 tables_hash(uint64_t h, const void *data, size_t size)
 {
 	const uint8_t *p = data;
+	uint64_t       word;
 
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ p[i]) * 0x100000001b3ULL;
+	for (; size >= sizeof(word); size -= sizeof(word), p += sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 32;
+	}
+	for (; size > 0; size--, p++)
+		h = (h ^ *p) * 0x100000001b3ULL;
 	return h;
 }
 
@@ -89,48 +95,6 @@ rule_pool(struct cfi_rule *rule, const struct cfi_section *frames)
 	return rule->offset >= 0;
 }
 
-/* A register that was saved below the CFA, or was not: its slot.  -1: neither. */
-static int
-slot_of(const struct cfi_rule *rule, unsigned bits)
-{
-	int32_t below = -rule->offset / 8;
-
-	if (rule->kind == CFI_SAME)
-		return 0;
-	if (rule->kind != CFI_AT_CFA || rule->offset % 8 != 0 || below <= 0 || below >= 1 << bits)
-		return -1;
-	return below;
-}
-
-/* Is the return address where a plain row has it? */
-static bool
-ra_plain(const struct cfi_row *row)
-{
-	if (row->ra.kind != CFI_AT_CFA)
-		return false;
-#if defined(__aarch64__)
-	return row->fp.kind == CFI_AT_CFA && row->ra.offset == row->fp.offset + 8;
-#else
-	return row->ra.offset == -8;
-#endif
-}
-
-/* TABLES_CODE_NONE unless the row is of the usual form. */
-static uint32_t
-code_plain(const struct cfi_row *row)
-{
-	int fp = slot_of(&row->fp, TABLES_FP_BITS), base = slot_of(&row->base, TABLES_BASE_BITS);
-
-	if (row->signal_frame || row->cfa.kind != CFI_REGISTER || fp < 0 || base < 0 || !ra_plain(row))
-		return TABLES_CODE_NONE;
-	if ((row->cfa.reg != CFI_REG_SP && row->cfa.reg != CFI_REG_FP) || row->cfa.offset < 0 ||
-	    row->cfa.offset % 8 != 0 || row->cfa.offset / 8 >= 1 << TABLES_CFA_BITS)
-		return TABLES_CODE_NONE;
-	return TABLES_CODE_PLAIN | (row->cfa.reg == CFI_REG_FP ? TABLES_CODE_FROM_FP : 0) |
-	       (uint32_t)(row->cfa.offset / 8) << TABLES_CFA_SHIFT | (uint32_t)fp << TABLES_FP_SHIFT |
-	       (uint32_t)base << TABLES_BASE_SHIFT;
-}
-
 static uint32_t
 row_find(const struct cfi_row *row)
 {
@@ -152,10 +116,8 @@ uint32_t
 tables_palette_add(const struct cfi_row *given, const struct cfi_section *frames)
 {
 	struct cfi_row row;
-	uint32_t       at, code = code_plain(given);
+	uint32_t       at;
 
-	if (code != TABLES_CODE_NONE || given->cfa.kind == CFI_UNKNOWN)
-		return code;
 	memset(&row, 0, sizeof(row)); /* padding too: rows are compared as bytes */
 	row.cfa = given->cfa;
 	row.fp = given->fp;

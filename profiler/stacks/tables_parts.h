@@ -45,13 +45,13 @@ void *tables_map(size_t size);
 
 /* ---- tables_palette.c ---- */
 
-/* FNV-1a over more bytes. */
+/* Mixes more bytes in. */
 #define TABLES_HASH_START 0xcbf29ce484222325ULL
 uint64_t tables_hash(uint64_t h, const void *data, size_t size);
 
 int      tables_palette_start(void);
 void     tables_palette_drop(void);
-/* The code of a row's rules, 0 for unknown ones and when all 65,535 rows are taken. */
+/* The code of rules that are not plain (tables_lookup.h); 0 when all 65,535 rows are taken. */
 uint32_t tables_palette_add(const struct cfi_row *row, const struct cfi_section *frames);
 size_t   tables_palette_count(void);
 size_t   tables_palette_bytes(void);
