@@ -35,6 +35,14 @@ tests_threads_blocked_fp_CFLAGS = $(AM_CFLAGS) $(THREADS_CC) -fno-omit-frame-poi
 tests_threads_blocked_fp_LDADD = $(tests_threads_blocked_LDADD)
 dist_check_SCRIPTS += tests/threads.t
 TESTS += tests/threads.t
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_threads
+TESTS += tests/test_threads
+tests_test_threads_SOURCES = tests/test_threads.c
+tests_test_threads_CPPFLAGS = $(INC_COLLECT) $(INC_ENCODE) $(CMOCKA_CFLAGS)
+tests_test_threads_LDADD = profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
+	$(STACKS_LIBS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
+endif
 
 # The heap: units, then programs with the hooks linked in.
 if HAVE_CMOCKA

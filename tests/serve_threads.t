@@ -135,6 +135,23 @@ def a_deadlock_shows_both_threads_both_locks_and_who_made_them():
 
 
 @test
+def while_waits_are_timed_no_frame_of_ours_is_below_the_c_librarys():
+    with server() as d:
+        r = d.get(PPROF + "rates?mutex-profile-fraction=1&block-profile-rate=1", method="POST", body="")
+        equal(r.status, 200, r.text)
+        equal(d.command("deadlock"), "0")
+        found = poll(lambda: (lambda a: a if len(a) == 2 else None)(
+            [b for b in dump(d, "&own=0") if "sync.Mutex.Lock" in b[1]]), "the deadlock")
+        for block in found:
+            f = functions(block)
+            need(not [x for x in f if x.startswith(("cold_", "wait_", "on_wait", "begin", "go"))], f)
+            at = f.index("lock_second")
+            need(any("pthread_mutex_lock" in x for x in f[:at]), f)
+            contains(f[at + 1], "takes_")
+            equal(f[at + 2:], ["start_thread"] + f[at + 3:])
+
+
+@test
 def a_thread_that_runs_and_takes_no_signal_is_listed_with_name_and_state():
     with server() as d:
         equal(d.command("deaf"), "0")

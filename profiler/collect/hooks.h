@@ -206,6 +206,9 @@ struct component_hooks {
 	/* The core's; each makes the call itself and returns its answer. */
 	int     (*wait)(struct hooks_wait *w);   /* would have to wait just now, or may */
 	int     (*unlock)(struct hooks_wait *w); /* perhaps somebody waits for this lock */
+
+	/* Code of the hooks that stands below a call that waits: hooks_frames.h. */
+	const char *frames_start, *frames_end;
 };
 
 /* Weak: NULL where the program has no hooks. */

@@ -29,6 +29,7 @@
 
 #include "cpu.h"
 #include "hooks.h"
+#include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
@@ -87,7 +88,7 @@ arrive(struct place *p)
 	return copy;
 }
 
-static void *
+static HOOKS_FRAME void *
 begin(void *arg)
 {
 	struct place p = arrive(arg);
@@ -99,7 +100,7 @@ begin(void *arg)
 	return result;
 }
 
-static int
+static HOOKS_FRAME int
 begin_c11(void *arg)
 {
 	struct place p = arrive(arg);

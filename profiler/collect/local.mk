@@ -8,7 +8,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c %D%/heap_range.c %D%/heap_range.h \
 	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_run.c %D%/heap_run.h %D%/heap_set.c %D%/heap_set.h \
 	%D%/heap_site.c %D%/heap_site.h %D%/heap_slab.c %D%/heap_slab.h %D%/hooks_threads.c %D%/hooks_threads.h \
-	%D%/labels_thread.c %D%/labels_thread.h \
+	%D%/hooks_frames.c %D%/hooks_frames.h %D%/labels_thread.c %D%/labels_thread.h \
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
 	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_quiet.c %D%/threads_quiet.h \
@@ -27,9 +27,9 @@ HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAG
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
 HOOKS_DEPS = $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_plt.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
-	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c
-HOOKS_OBJECTS = %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
-	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o
+	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c %D%/hooks/frames.c
+HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o %D%/hooks/frames_end.o
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/libc.h
 
 AM_V_HOOKS = $(AM_V_HOOKS_@AM_V@)
@@ -55,6 +55,10 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits_cold.c
 %D%/hooks/next.o: %D%/hooks/next.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -fno-optimize-sibling-calls -c -o $@ $(srcdir)/%D%/hooks/next.c
+%D%/hooks/frames_start.o: %D%/hooks/frames.c
+	$(HOOKS_CC) -DFRAMES_LABEL=hooks_frames_start -c -o $@ $(srcdir)/%D%/hooks/frames.c
+%D%/hooks/frames_end.o: %D%/hooks/frames.c
+	$(HOOKS_CC) -DFRAMES_LABEL=hooks_frames_end -c -o $@ $(srcdir)/%D%/hooks/frames.c
 %D%/hooks/stub.o: %D%/hooks/stub.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -c -o $@ $(srcdir)/%D%/hooks/stub.c
 

@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
@@ -285,7 +286,7 @@ read_self(struct work *w, struct dump_thread *t)
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	int                truncated = 0;
 
-	t->count = unwind_capture(&regs, w->pcs, STACK_FRAMES_MAX, &truncated);
+	t->count = hooks_frames_drop(w->pcs, unwind_capture(&regs, w->pcs, STACK_FRAMES_MAX, &truncated));
 	t->truncated = truncated;
 	t->how = DUMP_SELF;
 	t->labels = labels_here();
@@ -307,6 +308,8 @@ read_one(struct work *w, struct dump_thread *t)
 		t->syscall = k->syscall;
 		t->since_ns = k->since_ns;
 		r = QUIET_READ;
+	} else if (r == QUIET_READ || r == QUIET_UNKNOWN) {
+		t->count = hooks_frames_drop(w->pcs, t->count);
 	}
 	if (r == QUIET_READ && stack_store(w->dump, t, pcs) == 0) {
 		t->how = DUMP_QUIET;
@@ -393,7 +396,7 @@ take_answer(struct work *w, struct threads_slot *s)
 
 	if (s->answer != THREADS_ANSWERED)
 		return;
-	t->count = s->count;
+	t->count = hooks_frames_drop(s->pcs, s->count);
 	t->truncated = s->truncated;
 	t->handler_ns = s->took_ns;
 	t->how = DUMP_SIGNALLED;

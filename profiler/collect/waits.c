@@ -31,6 +31,7 @@
 #include <time.h>
 
 #include "hooks.h"
+#include "hooks_frames.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
@@ -90,12 +91,12 @@ stack_take(struct stack *s, const struct hooks_wait *w)
 	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .fp = w->fp };
 	int                cut = 0;
 
-	s->count = unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut);
+	s->count = hooks_frames_drop(s->pcs, unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add_explicit(&waits_truncated, 1, memory_order_relaxed);
 }
 
-static int
+static HOOKS_FRAME int
 call(const struct hooks_wait *w)
 {
 	return ((hooks_wait_fn *)component_hooks.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3]);
@@ -133,7 +134,7 @@ blame_end(const struct blame *b)
 		times(b->weight, b->delay_ns));
 }
 
-static int
+static HOOKS_FRAME int
 on_unlock(struct hooks_wait *w)
 {
 	struct blame b;
@@ -283,7 +284,7 @@ cond_blame(const struct hooks_wait *w)
 	blame_end(&b);
 }
 
-static int
+static HOOKS_FRAME int
 wait_timed(struct hooks_wait *w)
 {
 	struct wait v = { .call = w };
@@ -311,7 +312,7 @@ wait_timed(struct hooks_wait *w)
 static __thread void (*once_next)(void) __attribute__((tls_model("initial-exec")));
 static __thread bool once_ran __attribute__((tls_model("initial-exec")));
 
-static void
+static HOOKS_FRAME void
 once_routine(void)
 {
 	void (*routine)(void) = once_next;
@@ -327,7 +328,7 @@ once_routine(void)
  * is left by an exception or cancelled stays in the count of those that run: then each
  * once reads the clock twice for nothing, and no more than that.
  */
-static int
+static HOOKS_FRAME int
 wait_once(struct hooks_wait *w)
 {
 	void (*next_before)(void) = once_next;
@@ -349,7 +350,7 @@ wait_once(struct hooks_wait *w)
 	return r;
 }
 
-static int
+static HOOKS_FRAME int
 on_wait(struct hooks_wait *w)
 {
 	int saved = errno;

@@ -19,6 +19,8 @@ uint64_t hooks_waiting[HOOKS_WAITING];
 
 __thread struct hooks_thread hooks_thread = { .left = -1 };
 
+extern const char hooks_frames_start[] HIDDEN, hooks_frames_end[] HIDDEN; /* frames.c */
+
 struct component_hooks component_hooks __attribute__((visibility("default"))) = {
 	.version = HOOKS_VERSION,
 	.size = sizeof(struct component_hooks),
@@ -44,6 +46,8 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.waiting = hooks_waiting,
 	.thread = thread_of_caller,
 	.resolve = next_resolve,
+	.frames_start = hooks_frames_start,
+	.frames_end = hooks_frames_end,
 };
 
 extern struct component_hooks hooks_self __attribute__((alias("component_hooks"), visibility("hidden")));

@@ -21,7 +21,10 @@
 		.fp = *(uintptr_t *)__builtin_frame_address(0),                      \
 	}
 
-static int
+/* Below the real function, and so on the stack while a thread waits: see hooks_frames.h. */
+#define FRAMES __attribute__((section("component_hooks_frames")))
+
+static FRAMES int
 go(struct hooks_wait *w, int (*core)(struct hooks_wait *w))
 {
 	if (hooks_self.wait_state != HOOKS_ON)
@@ -36,7 +39,7 @@ go(struct hooks_wait *w, int (*core)(struct hooks_wait *w))
 		HOOKS_##name == HOOKS_mtx_unlock)
 
 #define COLD(name, parameters, ...)                                                      \
-	int cold_##name parameters                                                       \
+	FRAMES int cold_##name parameters                                                \
 	{                                                                                \
 		struct hooks_wait w = WAIT(name, __VA_ARGS__);                           \
                                                                                          \
