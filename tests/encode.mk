@@ -23,3 +23,5 @@ tests_gotrace_sample_SOURCES = tests/gotrace_sample.c
 tests_gotrace_sample_CPPFLAGS = $(INC_ENCODE)
 tests_gotrace_sample_CFLAGS = $(AM_CFLAGS) -g -O1
 tests_gotrace_sample_LDADD = $(tests_encode_sample_LDADD)
+TESTS += tests/gotrace.t
+dist_check_SCRIPTS += tests/gotrace.t

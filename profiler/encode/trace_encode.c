@@ -95,7 +95,7 @@ notes_make(struct notes *n, struct arena *a, const struct trace *t, const struct
 static const struct trace_format *
 format_of(enum encode_trace_format format)
 {
-	return format == ENCODE_TRACE_GO122 ? &gotrace_v2 : &gotrace_v1;
+	return format == ENCODE_TRACE_GO122 ? &gotrace_v2 : format == ENCODE_TRACE_GO119 ? &gotrace_v1 : NULL;
 }
 
 /* With what all formats need from the first telling. */

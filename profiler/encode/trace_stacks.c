@@ -28,7 +28,8 @@
 /* Keys of `stacks` beside the stack table's ids. */
 #define KEY_BEGIN   ((uint64_t)1 << 60)
 #define KEY_OFF_CPU ((uint64_t)2 << 60)
-#define KEY_WAKEUP  ((uint64_t)3 << 60)
+#define KEY_PREEMPT ((uint64_t)3 << 60)
+#define KEY_WAKEUP  ((uint64_t)4 << 60)
 
 #define START_DEPTH 5 /* frames at the root of a main thread which may be the C library's */
 
@@ -376,19 +377,21 @@ trace_begin_number(struct trace_stacks *ts, const struct story_thread *t, uint64
 }
 
 static int
-off_cpu_number(struct trace_stacks *ts, const struct story_thread *t, uint64_t *ret)
+off_cpu_number(struct trace_stacks *ts, const struct story_thread *t, bool preempted, uint64_t *ret)
 {
 	const struct trace_frame *begin;
+	uint64_t                  key;
 	int                       r = trace_begin_frame(ts, t, &begin);
 
 	if (r < 0)
 		return r;
-	*ret = idmap_get(&ts->stacks, KEY_OFF_CPU | begin->pc);
+	key = (preempted ? KEY_PREEMPT : KEY_OFF_CPU) | begin->pc;
+	*ret = idmap_get(&ts->stacks, key);
 	if (*ret)
 		return 0;
-	r = made_frame(ts, "[off CPU]", true, &ts->frame[0]);
+	r = made_frame(ts, preempted ? "[preempted]" : "[off CPU]", true, &ts->frame[0]);
 	ts->frame[1] = *begin;
-	return r < 0 ? r : stack_write(ts, KEY_OFF_CPU | begin->pc, 2, ret);
+	return r < 0 ? r : stack_write(ts, key, 2, ret);
 }
 
 int
@@ -396,8 +399,8 @@ trace_stack_number(struct trace_stacks *ts, const struct story_event *e, uint64_
 {
 	int r;
 
-	if (e->made == STORY_OFF_CPU)
-		return off_cpu_number(ts, e->on, ret);
+	if (e->made == STORY_OFF_CPU || e->made == STORY_PREEMPTED)
+		return off_cpu_number(ts, e->on, e->made == STORY_PREEMPTED, ret);
 	*ret = idmap_get(&ts->stacks, e->made == STORY_WAKEUP ? KEY_WAKEUP : e->stack);
 	if (*ret || (e->made == STORY_TAKEN && !e->stack))
 		return 0;

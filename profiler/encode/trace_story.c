@@ -16,7 +16,7 @@
  * - Whoever wakes itself up before it starts (the kernel told nothing of the waker)
  *   does so with a stack, because readers end a wait only at an event that has one.
  *
- * Who is there when it begins: trace_cast.c.
+ * Who is there when it begins: trace_cast.c; what they say of themselves: trace_said.c.
  *
  * Tests: tests/test_gotrace.c, tests/gotrace.t
  */
@@ -26,8 +26,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-#define REGIONS_MAX 256 /* open regions of one thread; more are left out */
 
 void
 story_emit(struct story *s, struct story_event e)
@@ -117,7 +115,7 @@ cpu_stop(struct story *s, struct story_thread *t)
 void
 story_out(struct story *s, struct story_thread *t, bool preempted)
 {
-	struct story_event e = { .type = STORY_PREEMPT, .on = t, .cpu = t->cpu };
+	struct story_event e = { .type = STORY_PREEMPT, .on = t, .cpu = t->cpu, .made = STORY_PREEMPTED };
 
 	if (!preempted) {
 		e.type = STORY_BLOCK;
@@ -169,9 +167,8 @@ info_take(struct story_slot *slot, uint64_t now_ns)
 	return info;
 }
 
-/* The thread whose record this is; NULL: none that counts. */
-static struct story_thread *
-thread_of(struct story *s, const struct trace_record *r, bool may_be_new)
+struct story_thread *
+story_thread_of(struct story *s, const struct trace_record *r, bool may_be_new)
 {
 	struct story_slot   *slot = story_slot(s, r->tid);
 	struct story_thread *t;
@@ -195,7 +192,7 @@ thread_of(struct story *s, const struct trace_record *r, bool may_be_new)
 static void
 on_in(struct story *s, const struct trace_record *r)
 {
-	struct story_thread *t = r->cpu < s->cpu_count ? thread_of(s, r, true) : NULL;
+	struct story_thread *t = r->cpu < s->cpu_count ? story_thread_of(s, r, true) : NULL;
 
 	if (!t) {
 		s->dropped++;
@@ -211,7 +208,7 @@ on_in(struct story *s, const struct trace_record *r)
 static void
 on_out(struct story *s, const struct trace_record *r)
 {
-	struct story_thread *t = r->cpu < s->cpu_count ? thread_of(s, r, true) : NULL;
+	struct story_thread *t = r->cpu < s->cpu_count ? story_thread_of(s, r, true) : NULL;
 
 	if (!t) {
 		s->dropped++;
@@ -224,48 +221,42 @@ on_out(struct story *s, const struct trace_record *r)
 	story_out(s, t, r->flags & TRACE_PREEMPTED);
 }
 
-static bool
-by_hooks(const struct story *s)
-{
-	return s->trace->source == TRACE_BY_HOOKS;
-}
-
 static void
 on_wait(struct story *s, const struct trace_record *r)
 {
-	struct story_thread *t = thread_of(s, r, by_hooks(s));
+	struct story_thread *t = story_thread_of(s, r, story_by_hooks(s));
 
 	if (!t) {
 		s->dropped++;
 		return;
 	}
-	if (by_hooks(s) && t->state != STORY_RUNNING)
+	if (story_by_hooks(s) && t->state != STORY_RUNNING)
 		story_in(s, t, t->own_cpu);
 	t->waits = true;
 	t->reason = r->reason;
 	t->wait_stack = r->stack;
-	if (by_hooks(s))
+	if (story_by_hooks(s))
 		story_out(s, t, false);
 }
 
 static void
 on_wait_end(struct story *s, const struct trace_record *r)
 {
-	struct story_thread *t = thread_of(s, r, by_hooks(s));
+	struct story_thread *t = story_thread_of(s, r, story_by_hooks(s));
 
 	if (!t) {
 		s->dropped++;
 		return;
 	}
 	t->waits = false;
-	if (by_hooks(s) && t->state != STORY_RUNNING)
+	if (story_by_hooks(s) && t->state != STORY_RUNNING)
 		story_in(s, t, t->own_cpu);
 }
 
 static void
 on_wake(struct story *s, const struct trace_record *r)
 {
-	struct story_thread *t = thread_of(s, r, false);
+	struct story_thread *t = story_thread_of(s, r, false);
 	struct story_slot   *slot = story_slot(s, r->other);
 	struct story_thread *other = slot ? slot->thread : NULL;
 
@@ -277,28 +268,12 @@ on_wake(struct story *s, const struct trace_record *r)
 		.stack = r->stack });
 }
 
-/* Whoever does something else is over with its wait. */
-static struct story_thread *
-acts(struct story *s, const struct trace_record *r)
-{
-	struct story_thread *t = thread_of(s, r, by_hooks(s));
-
-	if (t && by_hooks(s) && t->state != STORY_RUNNING)
-		story_in(s, t, t->own_cpu);
-	if (!t || t->state != STORY_RUNNING) {
-		s->dropped++;
-		return NULL;
-	}
-	t->waits = false;
-	return t;
-}
-
 static void
 dies(struct story *s, struct story_thread *t)
 {
 	t->state = STORY_DEAD;
 	t->regions = NULL;
-	if (by_hooks(s))
+	if (story_by_hooks(s))
 		s->free_cpus[s->free_count++] = t->own_cpu;
 }
 
@@ -334,207 +309,28 @@ on_create(struct story *s, const struct trace_record *r)
 	t->state = STORY_RUNNABLE;
 	story_emit(s, (struct story_event){ .type = STORY_CREATE, .on = creator, .other = t, .cpu = creator->cpu,
 		.stack = r->stack });
-	if (by_hooks(s))
+	if (story_by_hooks(s))
 		story_in(s, t, t->own_cpu);
-}
-
-static void
-region_end(struct story *s, struct story_thread *t, uint32_t stack)
-{
-	struct story_region *region = t->regions;
-
-	story_emit(s, (struct story_event){ .type = STORY_REGION_END, .on = t, .cpu = t->cpu, .stack = stack,
-		.value = region->task, .name = region->name });
-	t->regions = region->around;
-	t->region_count--;
-	region->around = s->free_regions;
-	s->free_regions = region;
 }
 
 static void
 on_exit_of(struct story *s, const struct trace_record *r)
 {
-	struct story_thread *t = thread_of(s, r, false);
+	struct story_thread *t = story_thread_of(s, r, false);
 
 	if (!t)
 		return;
-	if (by_hooks(s) && t->state != STORY_RUNNING)
+	if (story_by_hooks(s) && t->state != STORY_RUNNING)
 		story_in(s, t, t->own_cpu);
 	if (t->state == STORY_RUNNING) {
 		while (t->regions)
-			region_end(s, t, 0);
+			story_region_end(s, t, 0);
 		story_emit(s, (struct story_event){ .type = STORY_END, .on = t, .cpu = t->cpu });
 		dies(s, t);
 		cpu_stop(s, t);
 	} else {
 		dies(s, t);
 	}
-}
-
-static void
-on_sample(struct story *s, const struct trace_record *r)
-{
-	struct story_thread *t = thread_of(s, r, by_hooks(s));
-
-	if (t && t->state == STORY_UNBORN && by_hooks(s))
-		story_in(s, t, t->own_cpu);
-	if (!t || t->state == STORY_UNBORN) {
-		s->dropped++;
-		return;
-	}
-	story_emit(s, (struct story_event){ .type = STORY_SAMPLE, .on = t, .cpu = t->cpu, .stack = r->stack,
-		.value = r->value });
-}
-
-/* "worker-3", "request=7", or "worker-3 request=7"; t->label is the old one without memory. */
-static void
-label_set(struct story *s, struct story_thread *t, const char *labels)
-{
-	size_t name = strlen(t->name), size = strlen(labels);
-	char  *both;
-
-	if (!name || !size) {
-		t->label = name ? t->name : labels;
-		return;
-	}
-	both = arena_alloc(&s->arena, name + size + 2);
-	if (!both) {
-		s->error = -ENOMEM;
-		return;
-	}
-	memcpy(both, t->name, name);
-	both[name] = ' ';
-	memcpy(both + name + 1, labels, size + 1);
-	t->label = both;
-}
-
-static void
-on_labels(struct story *s, const struct trace_record *r)
-{
-	struct story_thread *t = thread_of(s, r, false);
-
-	if (!t)
-		return;
-	label_set(s, t, trace_string(s->trace, r->text));
-	if (t->state == STORY_RUNNING)
-		story_emit(s, (struct story_event){ .type = STORY_LABEL, .on = t, .cpu = t->cpu });
-}
-
-/* A number, which needs a processor: of somebody who runs, or the first for a moment. */
-static void
-on_heap(struct story *s, const struct trace_record *r)
-{
-	struct story_event e = { .type = STORY_HEAP, .on = s->main, .value = r->value };
-
-	for (size_t i = 0; i < s->cpu_count; i++)
-		if (s->cpus[i]) {
-			e.on = s->cpus[i];
-			e.cpu = (uint32_t)i;
-			story_emit(s, e);
-			return;
-		}
-	if (!s->main || !s->cpu_count)
-		return;
-	story_emit(s, (struct story_event){ .type = STORY_CPU_START, .on = s->main });
-	story_emit(s, e);
-	story_emit(s, (struct story_event){ .type = STORY_CPU_STOP, .on = s->main });
-}
-
-struct task {
-	bool open;
-};
-
-static void
-on_task(struct story *s, const struct trace_record *r)
-{
-	bool                 begins = r->type == TRACE_TASK_BEGIN;
-	struct task         *task = (struct task *)(uintptr_t)idmap_get(&s->tasks, r->value);
-	struct story_thread *t;
-
-	if (!r->value || (begins && task && task->open)) {
-		s->dropped++;
-		return;
-	}
-	t = acts(s, r);
-	if (!t)
-		return;
-	if (begins && !task) {
-		task = arena_alloc(&s->arena, sizeof(*task));
-		if (!task || idmap_put(&s->tasks, r->value, (uintptr_t)task) < 0) {
-			s->error = -ENOMEM;
-			return;
-		}
-	}
-	if (task)
-		task->open = begins;
-	story_emit(s, (struct story_event){ .type = begins ? STORY_TASK_BEGIN : STORY_TASK_END, .on = t,
-		.cpu = t->cpu, .value = r->value, .parent = begins ? r->parent : 0, .stack = r->stack,
-		.name = trace_string(s->trace, r->name) });
-}
-
-static void
-on_region_begin(struct story *s, const struct trace_record *r)
-{
-	struct story_thread *t = acts(s, r);
-	struct story_region *region = s->free_regions;
-
-	if (!t)
-		return;
-	if (t->region_count == REGIONS_MAX) {
-		s->dropped++;
-		return;
-	}
-	if (region)
-		s->free_regions = region->around;
-	else
-		region = arena_alloc(&s->arena, sizeof(*region));
-	if (!region) {
-		s->error = -ENOMEM;
-		return;
-	}
-	*region = (struct story_region){ .around = t->regions, .task = r->value,
-		.name = trace_string(s->trace, r->name) };
-	t->regions = region;
-	t->region_count++;
-	story_emit(s, (struct story_event){ .type = STORY_REGION_BEGIN, .on = t, .cpu = t->cpu, .value = r->value,
-		.stack = r->stack, .name = region->name });
-}
-
-static void
-on_region_end(struct story *s, const struct trace_record *r)
-{
-	struct story_thread *t = acts(s, r);
-	const char          *name = trace_string(s->trace, r->name);
-	struct story_region *match;
-
-	if (!t)
-		return;
-	for (match = t->regions; match; match = match->around)
-		if (match->task == r->value && !strcmp(match->name, name))
-			break;
-	if (match) {
-		while (t->regions != match) { /* their ends are missing */
-			s->repaired++;
-			region_end(s, t, 0);
-		}
-		region_end(s, t, r->stack);
-	} else if (t->regions) {
-		s->dropped++;
-	} else { /* it began before the trace */
-		story_emit(s, (struct story_event){ .type = STORY_REGION_END, .on = t, .cpu = t->cpu,
-			.value = r->value, .stack = r->stack, .name = name });
-	}
-}
-
-static void
-on_log(struct story *s, const struct trace_record *r)
-{
-	struct story_thread *t = acts(s, r);
-
-	if (t)
-		story_emit(s, (struct story_event){ .type = STORY_LOG, .on = t, .cpu = t->cpu, .value = r->value,
-			.stack = r->stack, .name = trace_string(s->trace, r->name),
-			.text = trace_string(s->trace, r->text) });
 }
 
 typedef void on_record(struct story *s, const struct trace_record *r);
@@ -547,14 +343,14 @@ static on_record *const on[TRACE_TYPE_COUNT] = {
 	[TRACE_WAKE] = on_wake,
 	[TRACE_CREATE] = on_create,
 	[TRACE_EXIT] = on_exit_of,
-	[TRACE_SAMPLE] = on_sample,
-	[TRACE_LABELS] = on_labels,
-	[TRACE_HEAP] = on_heap,
-	[TRACE_TASK_BEGIN] = on_task,
-	[TRACE_TASK_END] = on_task,
-	[TRACE_REGION_BEGIN] = on_region_begin,
-	[TRACE_REGION_END] = on_region_end,
-	[TRACE_LOG] = on_log,
+	[TRACE_SAMPLE] = story_on_sample,
+	[TRACE_LABELS] = story_on_labels,
+	[TRACE_HEAP] = story_on_heap,
+	[TRACE_TASK_BEGIN] = story_on_task,
+	[TRACE_TASK_END] = story_on_task,
+	[TRACE_REGION_BEGIN] = story_on_region_begin,
+	[TRACE_REGION_END] = story_on_region_end,
+	[TRACE_LOG] = story_on_log,
 };
 
 static void

@@ -51,6 +51,7 @@ enum story_type {
 enum story_made {
 	STORY_TAKEN,   /* `stack` is one of the stack table; 0: none */
 	STORY_OFF_CPU, /* [off CPU] on top of where the thread began */
+	STORY_PREEMPTED, /* [preempted], likewise */
 	STORY_WAKEUP,  /* [kernel wakeup] */
 };
 
@@ -152,7 +153,7 @@ int  story_tell(struct story *s, const struct trace *t, struct arena_budget *bud
 	const char *const *notes, story_event_fn *event, void *arg);
 void story_end(struct story *s);
 
-/* ---- between trace_story.c and trace_cast.c ---- */
+/* ---- between trace_story.c, trace_cast.c and trace_said.c ---- */
 
 void story_emit(struct story *s, struct story_event e);
 /* The slot of a kernel id, NULL without memory. */
@@ -163,6 +164,24 @@ struct story_thread *story_thread_new(struct story *s, struct story_slot *slot, 
 /* Starts a thread on a processor, whatever they did before; and makes it leave. */
 void story_in(struct story *s, struct story_thread *t, uint32_t cpu);
 void story_out(struct story *s, struct story_thread *t, bool preempted);
+/* The thread whose record this is; NULL: none that counts. */
+struct story_thread *story_thread_of(struct story *s, const struct trace_record *r, bool may_be_new);
+/* With nothing known of the stack where it ends: 0. */
+void story_region_end(struct story *s, struct story_thread *t, uint32_t stack);
+void story_on_sample(struct story *s, const struct trace_record *r);
+void story_on_labels(struct story *s, const struct trace_record *r);
+void story_on_heap(struct story *s, const struct trace_record *r);
+void story_on_task(struct story *s, const struct trace_record *r);
+void story_on_region_begin(struct story *s, const struct trace_record *r);
+void story_on_region_end(struct story *s, const struct trace_record *r);
+void story_on_log(struct story *s, const struct trace_record *r);
+
+static inline bool
+story_by_hooks(const struct story *s)
+{
+	return s->trace->source == TRACE_BY_HOOKS;
+}
+
 /* Who is there when the trace begins, and what they do. */
 int  story_begin(struct story *s);
 

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""gotrace.t - execution traces of a simulator, opened by every go tool trace that is installed."""
+import glob
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import *
+from pprof_reader import Profile
+
+SAMPLE = "tests/gotrace_sample"
+FORMATS = "go1.19", "go1.22"
+FUNCTIONS = {"program_main", "worker_main", "consumer_main", "producer_main", "spinner_main", "idle_main",
+             "helper_main"}
+# What tools call a thread that was created at the very end.
+NEVER_RAN = {"", "(Inactive, no stack trace sampled)"}
+_tools = []
+
+
+def tools():
+    """(version, program) of each go tool trace: (1, 19), "/usr/lib/.../trace"."""
+    if not _tools:
+        found = [shutil.which("go"), "/usr/local/go/bin/go"] + sorted(glob.glob("/usr/lib/go-1.*/bin/go"))
+        for go in filter(None, found):
+            r = run(go, "env", "GOVERSION") if os.path.exists(go) else None
+            m = re.match(r"go(\d+)\.(\d+)", r.stdout) if r else None
+            version = (int(m.group(1)), int(m.group(2))) if m else None
+            if not version or version in [v for v, _ in _tools]:
+                continue
+            run(go, "tool", "trace", "-h")  # newer ones build it when it is first asked for
+            env = dict(os.environ, GOTOOLCHAIN="local")
+            path = run(go, "tool", "-n", "trace", env=env).stdout.strip()
+            need(os.path.exists(path), "%s has no tool trace: %r" % (go, path))
+            _tools.append((version, path))
+    return _tools
+
+
+def readers(form):
+    """The programs that should open a format."""
+    found = [path for version, path in tools() if form == "go1.19" or version >= (1, 22)]
+    if not found:
+        raise Skip("no Go is here that reads %s: %s" % (form, [v for v, _ in tools()]))
+    return found
+
+
+def sample(path, *args):
+    """Writes a trace; what its threads waited in truth."""
+    with open(path, "wb") as f:
+        r = run(SAMPLE, *map(str, args), stdout=f, stderr=subprocess.PIPE)
+    equal(r.returncode, 0, r.stderr)
+    return {line.split()[0]: int(line.split()[1]) for line in r.stderr.splitlines()}
+
+
+def waited(tool, path, kind):
+    """Nanoseconds and leaf functions of -pprof=KIND."""
+    r = run(tool, "-pprof=" + kind, path, text=False)
+    equal(r.returncode, 0, "%s: %s" % (tool, r.stderr.decode()))
+    p = Profile(r.stdout)
+    column = [unit for _, unit in p.types].index("nanoseconds")
+    leaves = {}
+    for stack, values, _ in p.samples:
+        leaf = (p.stack(stack) or [""])[0]
+        leaves[leaf] = leaves.get(leaf, 0) + values[column]
+    return leaves
+
+
+def close(got, want, what):
+    need(abs(got - want) <= max(want * 0.005, 50000), "%s: got %d ns, want %d ns" % (what, got, want))
+
+
+def blocking_agrees(source):
+    with tempdir() as d:
+        for form in FORMATS:
+            path = os.path.join(d, form)
+            truth = sample(path, form, source, 60)
+            need(truth["sync"] > 5e6 and truth["cond"] > 5e6 and truth["network"] > 5e6, truth)
+            try:
+                found = readers(form)
+            except Skip:
+                if form == "go1.19":
+                    raise
+                continue
+            for tool in found:
+                sync, net = waited(tool, path, "sync"), waited(tool, path, "net")
+                close(sync.pop("lock_mutex"), truth["sync"], "%s %s mutex" % (tool, form))
+                close(sync.pop("wait_for_work"), truth["cond"], "%s %s condition" % (tool, form))
+                equal(sync, {}, "other functions in the profile of locks")
+                close(net.pop("receive"), truth["network"], "%s %s network" % (tool, form))
+                equal(net, {}, "other functions in the profile of sockets")
+                equal(waited(tool, path, "syscall"), {}, "calls that do not block are not told of")
+                need("crunch" in waited(tool, path, "sched"), "who is woken waits for a CPU from there")
+
+
+@test
+def the_blocking_profiles_say_what_the_threads_waited():
+    blocking_agrees("switches")
+
+
+@test
+def without_switches_the_waits_alone_give_the_same_profiles():
+    blocking_agrees("hooks")
+
+
+class Viewer:
+    """go tool trace's web server."""
+
+    def __init__(self, tool, path):
+        self.process = subprocess.Popen([tool, "-http=127.0.0.1:0", path], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, BROWSER="true", DISPLAY=""))
+
+    def __enter__(self):
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            m = re.search(r"listening on (http://\S+)", line)
+            if m:
+                self.url = m.group(1)
+                return self
+        raise AssertionError("it does not serve: " + "".join(said))
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(DEADLINE)
+        self.process.stderr.close()
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=DEADLINE) as r:
+            equal(r.status, 200, path)
+            return r.read().decode("utf-8", "replace")
+
+
+def is_graph(path):
+    return re.match(r"/(io|block|syscall|sched|region\w+)\b(?!.*raw=1)", path)
+
+
+def all_pages(viewer):
+    """Every page that can be reached from the first one; of the graphs, which take long
+    and need graphviz, those of the whole trace."""
+    todo, pages = ["/"], {}
+    while todo:
+        path = todo.pop()
+        if path in pages or (is_graph(path) and ("?" in path or not shutil.which("dot"))):
+            continue
+        pages[path] = viewer.get(path)
+        if path.startswith(("/trace", "/mmu", "/jsontrace")):
+            continue
+        for link in re.findall(r'href="?(/[^">\s]*)', pages[path]):
+            todo.append(html.unescape(link).replace(" ", "%20"))
+    return pages
+
+
+def goroutine_names(page):
+    """Names of the groups of goroutines; older tools link them by number."""
+    return set(re.findall(r"<a href=\"/goroutine[^>]*>\s*([^<]*?)\s*</a>", page))
+
+
+def pages_answer(form):
+    with tempdir() as d:
+        path = os.path.join(d, "trace.out")
+        sample(path, form, "switches", 40)
+        for tool in readers(form):
+            with Viewer(tool, path) as viewer:
+                pages = all_pages(viewer)
+                need(len(pages) > 15, "only these pages: %s" % sorted(pages))
+                names = goroutine_names(pages["/goroutines"])
+                equal(names - NEVER_RAN, FUNCTIONS, "threads are named by where they began")
+                contains(pages["/usertasks"], "request")
+                for region in "housekeeping", "reconcile", "locked":
+                    contains(pages["/userregions"], region)
+                view = json.loads(viewer.get("/jsontrace"))["traceEvents"]
+                yield tool, view
+
+
+def slices(view):
+    return [e for e in view if e["ph"] == "X" and re.match(r"G\d|worker-|consumer", e["name"])]
+
+
+def nests(view):
+    """Slices of one row, none of which overlaps the one before."""
+    last = {}
+    for e in sorted(slices(view), key=lambda e: e["ts"]):
+        key = e["pid"], e["tid"]
+        need(e["ts"] >= last.get(key, 0) - 0.0015, "%s overlaps" % e)
+        last[key] = e["ts"] + e["dur"]
+
+
+@test
+def every_page_answers_and_threads_bear_the_programs_names():
+    for form in FORMATS:
+        try:
+            for tool, view in pages_answer(form):
+                names = {e["name"] for e in slices(view)}
+                need(any("worker-1" in n and "request=7" in n for n in names), "labels: %s" % names)
+                equal(len({e["tid"] for e in slices(view)}), 2, "one row a CPU")
+                names = {e["name"] for e in view}
+                for note in ("source: a simulator", "17 records are lost", "began at 2023-11-14T22:13:20.123Z"):
+                    need(any(note in n for n in names), "%s in %s" % (note, names))
+                need(any("h\u00f6he 7" in n for n in names), "logs: %s" % names)
+                need(any(e["ph"] == "C" and "Allocated" in json.dumps(e) for e in view), "heap")
+                need(any("CPU profile sample" in n or "CpuSample" in n for n in names), "samples: %s" % names)
+        except Skip:
+            if form == "go1.19":
+                raise
+
+
+@test
+def without_switches_every_thread_has_a_row_of_its_own():
+    with tempdir() as d:
+        path = os.path.join(d, "trace.out")
+        sample(path, "go1.19", "hooks", 40)
+        for tool in readers("go1.19"):
+            with Viewer(tool, path) as viewer:
+                view = json.loads(viewer.get("/jsontrace"))["traceEvents"]
+                need(len({e["tid"] for e in slices(view)}) >= 7, "rows of %s" % tool)
+                nests(view)
+
+
+@test
+def no_cpu_runs_two_threads_at_once_whatever_is_lost():
+    with tempdir() as d:
+        path = os.path.join(d, "trace.out")
+        for args in ((1, 0, 0), (2, 30, 3000), (3, 10, 100000)):
+            sample(path, "go1.19", "switches", 40, *args)
+            for tool in readers("go1.19"):
+                with Viewer(tool, path) as viewer:
+                    nests(json.loads(viewer.get("/jsontrace"))["traceEvents"])
+
+
+def always_opens(form, seeds):
+    """Records dropped, times moved, kernel ids used again, ends without a last OUT."""
+    with tempdir() as d:
+        path = os.path.join(d, "trace.out")
+        found = readers(form)
+        for seed in seeds:
+            drop, jitter = (0, 5, 30)[seed % 3], (3000 if seed % 2 else 0)
+            sample(path, form, "hooks" if seed % 4 == 3 else "switches", 25, seed, drop, jitter)
+            tool = found[seed % len(found)]
+            r = run(tool, "-pprof=sync", path, text=False)
+            equal((r.returncode, r.stdout[:2]), (0, b"\x1f\x8b"),
+                  "%s, %s, seed %d: %s" % (tool, form, seed, r.stderr.decode()))
+
+
+@test
+def sixty_broken_traces_open_in_the_older_format():
+    always_opens("go1.19", range(1, 61))
+
+
+@test
+def sixty_broken_traces_open_in_the_newer_format():
+    always_opens("go1.22", range(1, 61))
+
+
+@test
+def a_long_trace_of_many_switches_opens():
+    with tempdir() as d:
+        path = os.path.join(d, "trace.out")
+        truth = sample(path, "go1.22", "switches", 2000)
+        need(truth["records"] > 40000, truth)
+        tool = readers("go1.22")[0]
+        close(waited(tool, path, "sync")["lock_mutex"], truth["sync"], "mutex")
+
+
+main()
