@@ -36,14 +36,14 @@
 
 #define SIGNAL_FRAMES_MAX 8 /* handlers interrupted by handlers */
 
-/* A function that has set up its frame pointer: CFA and both slots follow from it.  Not
- * on aarch64, where frames lie anywhere above x29. */
+/* A function that has set up its frame pointer: CFA and both slots follow from it.  What
+ * its code differs in from these is nothing, but for the base register's slot.  Not on
+ * aarch64, where frames lie anywhere above x29. */
+#define CODE_KEEPS_FP (TABLES_CODE_PLAIN | TABLES_CODE_FROM_FP | 2U << TABLES_CFA_SHIFT | 2U << TABLES_FP_SHIFT)
 #if defined(__aarch64__)
-#define CODE_KEEPS_FP(code) false
+#define KEEPS_FP(differs) false
 #else
-#define CODE_KEEPS_FP(code)                          \
-	(((code) & ((1U << TABLES_BASE_SHIFT) - 1)) == \
-	 (TABLES_CODE_PLAIN | TABLES_CODE_FROM_FP | 2U << TABLES_CFA_SHIFT | 2U << TABLES_FP_SHIFT))
+#define KEEPS_FP(differs) (((differs) & ((1U << TABLES_BASE_SHIFT) - 1)) == 0)
 #endif
 
 /* Where a plain frame keeps its return address. */
@@ -304,38 +304,48 @@ frame_settle(struct unwind_frame *f, struct unwind_reader *r, uintptr_t sp, uint
  *
  * Saved registers are not loaded but where they are is kept, since most of them are
  * never asked for.  Frames that keep a frame pointer are told apart by a branch, so
- * that the next one's address is guessed before this one's rules have arrived.
+ * that the next one's address is guessed before this one's rules have arrived; theirs
+ * is the loop whose instructions are counted.
  */
 static inline __attribute__((always_inline)) unsigned UNWIND_NO_SANITIZE
 frames_plain(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *restrict pcs, unsigned n,
 	     unsigned max, uintptr_t shift)
 {
 	const _Atomic uint64_t *cache = t->cache;
-	uintptr_t floor = r->floor, words = r->words, *at = pcs + n - 1, *const last = pcs + max - 1;
-	uintptr_t sp = f->regs[CFI_REG_SP], fp = f->regs[CFI_REG_FP], cfa, ra;
-	uintptr_t fp_at = UNWIND_KNOWN(f, CFI_REG_FP) ? 0 : AT_NOWHERE, base_cfa = 0;
-	uint32_t  code = tables_code(t, *at), base_code = 0, next;
+	uintptr_t  floor = r->floor, words = r->words;
+	uintptr_t *last = pcs + max - 1;
+	intptr_t   at = (intptr_t)n - (intptr_t)max; /* of last; 0: there is room for no more */
+	uintptr_t  sp = f->regs[CFI_REG_SP], fp = f->regs[CFI_REG_FP], cfa, ra;
+	uintptr_t  fp_at = UNWIND_KNOWN(f, CFI_REG_FP) ? 0 : AT_NOWHERE, base_cfa = 0;
+	uint32_t   code = tables_code(t, last[at]), base_code = 0, next, differs;
 
-	while (at < last) {
+	while (at < 0) {
 		if (fp_at && code & TABLES_CODE_FROM_FP) {
 			LOAD(fp_at, fp);
 			fp_at = 0;
 		}
-		while (CODE_KEEPS_FP(code) && unwind_window_has(floor, words - (words > 0), fp) && fp + 16 > sp) {
+		differs = code ^ CODE_KEEPS_FP;
+		/* fp is not below sp, nor that below the window: both words are in it if the upper one is. */
+		while (sp >= floor && KEEPS_FP(differs)) {
+			if (!unwind_window_has(floor, words, fp + 8) || fp < sp)
+				break;
 			ra = unwind_pointer_strip(unwind_word(fp + 8 + shift)) - 1;
 			if (!tables_code_cached(cache, ra, &next))
 				break;
-			if (code & TABLES_BASE_MASK) {
-				base_code = code;
+			if (differs & TABLES_BASE_MASK) {
+				base_code = differs;
 				base_cfa = fp + 16;
 			}
 			sp = fp + 16;
 			fp = unwind_word(fp + shift);
-			code = next;
-			*++at = ra;
-			if (at >= last)
+			differs = next ^ CODE_KEEPS_FP;
+			last[++at] = ra;
+			if (at == 0)
 				goto out;
+			if (sp < floor)
+				__builtin_unreachable(); /* it only grows */
 		}
+		code = differs ^ CODE_KEEPS_FP;
 		if (TABLES_CODE_KIND(code) != TABLES_CODE_PLAIN)
 			break;
 		cfa = (code & TABLES_CODE_FROM_FP ? fp : sp) + TABLES_FIELD(code, CFA);
@@ -356,12 +366,12 @@ frames_plain(const struct tables *t, struct unwind_reader *r, struct unwind_fram
 		}
 		sp = cfa;
 		code = next;
-		*++at = ra;
+		last[++at] = ra;
 	}
 out:
-	if (at >= pcs + n)
+	if (at > (intptr_t)n - (intptr_t)max)
 		frame_settle(f, r, sp, fp, fp_at, base_code ? base_cfa - TABLES_FIELD(base_code, BASE) : 0);
-	return (unsigned)(at - pcs) + 1;
+	return (unsigned)(at + (intptr_t)max);
 }
 
 /* Not inlined: what they keep on the stack must not be there below an expression. */
