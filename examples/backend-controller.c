@@ -19,11 +19,11 @@
 #include <component/controller.h>
 #include <component/ports.h>
 #include <component/profiler.h>
+#include <component/trace.h>
 
 #include "gitops/gitops.h"
 
-/* A source that changes while it is read is read again after this, ns. */
-#define STALE_NS INT64_C(200000000)
+#define STALE_NS INT64_C(200000000) /* until a source that changed while it was read is read again */
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .applications = "", .sources = "", .operations = "",
 	.status = "" };
@@ -62,8 +62,7 @@ application_withdraw(const struct names *n, struct component_error *err)
 	return 0;
 }
 
-/* People find the reason, and the line of the application file, in the status.
- * 1: it was there already, so the log has it too. */
+/* The reason and the line of the file go into the status.  1: it was there and logged. */
 static int
 application_reject(const struct names *n, struct component_error *err)
 {
@@ -154,7 +153,7 @@ application_reconcile(const char *key, struct component_result *ret, void *arg)
 		ret->outcome = application_withdraw(&n, &ret->error) == 0 ? COMPONENT_DONE : COMPONENT_ERROR;
 		return;
 	}
-	/* Trying again cannot mend a fault of the file; a change of it will. */
+	/* A fault of the file is mended by a change of it alone. */
 	ret->outcome = r == -EINVAL || r == -EFBIG || r == -ELOOP ? COMPONENT_TERMINAL : COMPONENT_ERROR;
 	if (r == 0) {
 		r = application_apply(&n, &a, &ret->error);
@@ -168,20 +167,22 @@ application_reconcile(const char *key, struct component_result *ret, void *arg)
 	if (r == 0 || r == -ESTALE || r == -EIO)
 		return;
 	r = application_reject(&n, &ret->error);
-	if (r < 0)
-		ret->outcome = COMPONENT_ERROR;
-	else if (r > 0 && ret->outcome == COMPONENT_TERMINAL)
-		ret->outcome = COMPONENT_DONE;
+	if (r != 0)
+		ret->outcome = r < 0 ? COMPONENT_ERROR : ret->outcome == COMPONENT_TERMINAL ? COMPONENT_DONE : ret->outcome;
 }
 
-/* What is being worked on now, and from where, is a profile of its own; all others tell for whom. */
+/* What is worked on now is a profile of its own, and in a trace a task; all others tell for whom. */
 static void
 application_reconcile_profiled(const char *key, struct component_result *ret, void *arg)
 {
+	uint64_t task = component_trace_task_begin("reconcile", 0);
+
 	COMPONENT_LABEL_SCOPE("application", key);
 	component_profile_add(reconciling, ret, 0);
+	component_trace_log(task, "application", "%s", key);
 	application_reconcile(key, ret, arg);
 	component_profile_remove(reconciling, ret);
+	component_trace_task_end(task);
 }
 
 static bool

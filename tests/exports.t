@@ -33,6 +33,7 @@ libevent_global_shutdown signal sigaction raise _exit prctl""".split()
 # The few that may, in the one file whose task it is: daemons that asked for our life.
 ALLOWED = {"signal": {"signals"}, "raise": {"signals"}, "_exit": {"signals"},
            "sigaction": {"signals", "free_signal", "profiling"}, "prctl": {"own_thread"},
+           "sleep": {"hooks_names"}, "usleep": {"hooks_names"},  # named, never called
            "dlopen": {"unwind_remote"}}  # libunwind, when it was asked for
 
 # In libc.so since 2.33 only, in libc_nonshared.a before: source made for 2.31 has them.

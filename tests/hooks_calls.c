@@ -42,6 +42,15 @@ pass(struct hooks_wait *w)
 	return ((hooks_wait_fn *)h->next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3]);
 }
 
+static long
+pass_call(struct hooks_wait *w)
+{
+	struct component_hooks *h = dlsym(RTLD_DEFAULT, "component_hooks");
+
+	return ((hooks_call_fn *)h->next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3], w->more[0],
+		w->more[1], w->more[2]);
+}
+
 static int
 busy(void)
 {
@@ -71,6 +80,8 @@ watch_waits(struct component_hooks *h)
 		h->waiting[i] = 1;
 	h->wait = h->unlock = pass;
 	h->wait_state = HOOKS_ON;
+	h->call = pass_call;
+	h->call_state = HOOKS_ON;
 }
 
 static const char *
@@ -117,6 +128,7 @@ main(int argc, char **argv)
 	call_from(h, "plugin", (int (*)(const char *))dlsym(plugin, "hooks_call_plugin"));
 	h->thread_state = HOOKS_OFF;
 	h->wait_state = HOOKS_OFF;
+	h->call_state = HOOKS_OFF;
 	set_rate(0);
 	dlclose(plugin);
 	return 0;

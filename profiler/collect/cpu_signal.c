@@ -35,6 +35,7 @@
 #include "free_signal.h"
 #include "labels_thread.h"
 #include "stack_table.h"
+#include "tracer.h"
 #include "unwind.h"
 #include "unwind_remote.h"
 
@@ -85,6 +86,7 @@ sample_take(const siginfo_t *info, const void *context)
 	s.count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 	s.truncated = truncated;
 	sample_add(&s, 0, 0);
+	tracer_sample(pcs, s.count, s.weight);
 }
 
 /* The stack itself instead of its walk, for a thread of ours to walk. */
@@ -100,6 +102,7 @@ sample_copy(const siginfo_t *info, const void *context)
 	bytes = unwind_remote_take(context, words);
 	if (bytes > 0) {
 		sample_add(&s, words[CFI_REG_SP], bytes);
+		tracer_sample(&words[UNWIND_REMOTE_WORDS - 1], 1, s.weight); /* the pc: a trace has no room for stacks */
 		return;
 	}
 	s.pcs = &words[UNWIND_REMOTE_WORDS - 1]; /* no stack: the pc alone */

@@ -180,6 +180,25 @@ heap_snapshot_allocs(struct profile *ret)
 	return r;
 }
 
+int
+heap_live_bytes(uint64_t *ret)
+{
+	struct profile_sample batch[SNAPSHOT_BATCH];
+	uint64_t              sum = 0;
+	size_t                i = 0;
+	int                   n = 0;
+
+	while (heap_mode() != HEAP_NONE && (n = read_batch(i, true, batch)) > 0) {
+		for (int k = 0; k < n; k++)
+			sum += (uint64_t)batch[k].values[3];
+		i += (size_t)n;
+	}
+	if (n < 0)
+		return n;
+	*ret = sum;
+	return 0;
+}
+
 size_t
 heap_stack_count(void)
 {

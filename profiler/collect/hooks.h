@@ -60,6 +60,15 @@
 #define HOOKS_OLD_NAMES(X)
 #endif
 
+/* System calls that a thread may wait in, each called as it is declared; those with _chk
+ * are what _FORTIFY_SOURCE makes of them. */
+#define HOOKS_CALL_NAMES(X)                                                                  \
+	X(read) X(write) X(readv) X(writev) X(recv) X(recvfrom) X(recvmsg) X(recvmmsg)       \
+	X(send) X(sendto) X(sendmsg) X(sendmmsg) X(accept) X(accept4) X(connect)             \
+	X(poll) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait)                   \
+	X(nanosleep) X(clock_nanosleep) X(usleep) X(sleep) X(fsync) X(fdatasync)             \
+	X(__read_chk) X(__recv_chk) X(__recvfrom_chk) X(__poll_chk) X(__ppoll_chk)
+
 /* Looked up, not stood in for: the same without waiting. */
 #define HOOKS_TRY_NAMES(X)                                                              \
 	X(pthread_mutex_trylock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_trywrlock) \
@@ -74,6 +83,7 @@ enum hooks_name {
 #define X(name) HOOKS_##name,
 	HOOKS_NAMES(X)
 	HOOKS_OLD_NAMES(X)
+	HOOKS_CALL_NAMES(X)
 #undef X
 	HOOKS_NAME_COUNT
 };
@@ -150,10 +160,12 @@ struct hooks_wait {
 	uint32_t  unused;
 	uintptr_t args[4];   /* as they came */
 	uintptr_t pc, sp, fp; /* of the hook's caller; pc is a return address */
-	uintptr_t reserved[4];
+	uintptr_t more[3];   /* the fifth to the seventh argument, of a system call */
+	uintptr_t reserved[1];
 };
 
 typedef int hooks_wait_fn(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
+typedef long hooks_call_fn(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g);
 
 struct component_hooks {
 	uint32_t version; /* HOOKS_VERSION */
@@ -209,6 +221,11 @@ struct component_hooks {
 
 	/* Code of the hooks that stands below a call that waits: hooks_frames.h. */
 	const char *frames_start, *frames_end;
+
+	/* System calls.  As wait_state; call makes the call itself, from signal handlers too. */
+	uint32_t  call_state;
+	uint32_t  unused2;
+	long    (*call)(struct hooks_wait *w);
 };
 
 /* Weak: NULL where the program has no hooks. */

@@ -11,6 +11,7 @@
 
 #define X(name) extern char hooks_reference_##name __asm__(#name) __attribute__((weak));
 HOOKS_NAMES(X)
+HOOKS_CALL_NAMES(X)
 #undef X
 
 extern const void *const hooks_references[];
@@ -19,5 +20,6 @@ const void *const hooks_references[] = {
 	&component_hooks,
 #define X(name) &hooks_reference_##name,
 	HOOKS_NAMES(X)
+	HOOKS_CALL_NAMES(X)
 #undef X
 };

@@ -34,6 +34,9 @@
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
+#include "trace_ring.h"
+#include "tracer.h"
+#include "unwind.h"
 
 #define PLACES 512 /* threads between pthread_create() and their first instruction */
 
@@ -42,6 +45,9 @@ struct place {
 	void        *routine, *arg;
 	uint32_t     stack; /* that made it, 0 for none */
 	uint32_t     labels; /* of who made it, with a reference */
+	uint32_t     trace_stack; /* the same for a trace, with a reference of its own */
+	int32_t      creator;
+	uint64_t     made_ns; /* 0: no trace was open */
 };
 
 static struct place          places[PLACES];
@@ -68,6 +74,7 @@ static _Atomic unsigned      readers; /* enum hooks_threads_reader */
 static void
 end(void *routine)
 {
+	tracer_thread_ending();
 	threadcreate_on_end();
 	cpu_thread_ending_from(routine);
 	labels_thread_ending(); /* after its last sample */
@@ -78,11 +85,13 @@ static struct place
 arrive(struct place *p)
 {
 	struct place copy = { .routine = p->routine, .arg = p->arg, .stack = p->stack,
-		.labels = p->labels };
+		.labels = p->labels, .trace_stack = p->trace_stack, .creator = p->creator, .made_ns = p->made_ns };
 
 	atomic_store(&p->taken, false);
 	if (copy.stack)
 		threadcreate_on_start(copy.stack);
+	if (copy.made_ns)
+		tracer_thread_started(copy.made_ns, copy.creator, copy.trace_stack, copy.routine);
 	labels_thread_started(copy.labels);
 	cpu_thread_started();
 	return copy;
@@ -112,6 +121,22 @@ begin_c11(void *arg)
 	return result;
 }
 
+/* Before the thread can run: its birth comes before all it does. */
+static void
+trace_made(struct place *p, const struct hooks_call *c)
+{
+	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	int                cut = 0;
+
+	p->made_ns = p->trace_stack = 0;
+	if (!tracer_is_on())
+		return;
+	p->made_ns = (uint64_t)trace_now_ns();
+	p->creator = trace_tid();
+	p->trace_stack = stack_table_add(pcs, hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut)));
+}
+
 static int
 on_made(struct hooks_call *c, void **routine, void **arg)
 {
@@ -128,6 +153,7 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	p->arg = *arg;
 	p->stack = threadcreate_on_made(c->pc, c->sp, c->fp);
 	p->labels = labels_here();
+	trace_made(p, c);
 	*routine = c->name == HOOKS_thrd_create ? (void *)begin_c11 : (void *)begin;
 	*arg = p;
 	return 1;
@@ -141,6 +167,8 @@ on_failed(void *arg)
 	if (p->stack)
 		stack_table_unref(p->stack);
 	labels_unref(p->labels);
+	if (p->made_ns)
+		stack_table_unref(p->trace_stack);
 	atomic_store(&p->taken, false);
 }
 

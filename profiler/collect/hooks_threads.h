@@ -11,6 +11,7 @@ enum hooks_threads_reader {
 	HOOKS_THREADS_CPU = 1,
 	HOOKS_THREADS_CREATE = 2,
 	HOOKS_THREADS_LABELS = 4,
+	HOOKS_THREADS_TRACE = 8,
 };
 
 /*

@@ -13,7 +13,10 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_quiet.c %D%/threads_quiet.h \
 	%D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h \
-	%D%/threads_signal.c %D%/threads_signal.h
+	%D%/threads_signal.c %D%/threads_signal.h \
+	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
+	%D%/trace_reason.c %D%/trace_reason.h \
+	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h
 %C%_libcollect_la_CPPFLAGS = $(INC_COLLECT)
 EXTRA_DIST += profiler/kinds.def
 
@@ -27,9 +30,11 @@ HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAG
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
 HOOKS_DEPS = $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_plt.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
-	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c %D%/hooks/frames.c
+	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
+	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/frames.c
 HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
-	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o %D%/hooks/frames_end.o
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
+	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/libc.h
 
 AM_V_HOOKS = $(AM_V_HOOKS_@AM_V@)
@@ -53,6 +58,10 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits.c
 %D%/hooks/waits_cold.o: %D%/hooks/waits_cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits_cold.c
+%D%/hooks/calls.o: %D%/hooks/calls.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/calls.c
+%D%/hooks/calls_cold.o: %D%/hooks/calls_cold.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/calls_cold.c
 %D%/hooks/next.o: %D%/hooks/next.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -fno-optimize-sibling-calls -c -o $@ $(srcdir)/%D%/hooks/next.c
 %D%/hooks/frames_start.o: %D%/hooks/frames.c

@@ -34,6 +34,7 @@
 #include "hooks_frames.h"
 #include "own_thread.h"
 #include "stack_table.h"
+#include "trace_wait.h"
 #include "unwind.h"
 #include "waits_parts.h"
 #include "waits_table.h"
@@ -42,6 +43,7 @@ struct sites     waits_mutex_sites, waits_block_sites;
 _Atomic uint64_t waits_truncated;
 
 static _Atomic int64_t mutex_fraction, block_rate;
+static _Atomic bool    tracing; /* waits are told to a trace as well */
 static _Atomic int64_t onces; /* routines of pthread_once that run now, at least */
 
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
@@ -115,7 +117,13 @@ blame_begin(struct blame *b, uintptr_t lock, const struct hooks_wait *w)
 {
 	int64_t fraction = atomic_load_explicit(&mutex_fraction, memory_order_relaxed);
 
+	int32_t first = 0;
+
 	b->weight = 0;
+	if (atomic_load_explicit(&tracing, memory_order_relaxed))
+		first = waits_table_first(lock);
+	if (first > 0)
+		trace_wait_wake(first, w->pc, w->sp, w->fp);
 	if (fraction <= 0)
 		return;
 	b->delay_ns = waits_table_charge(lock, now_ns);
@@ -159,6 +167,7 @@ struct wait {
 	int64_t            since_ns;
 	struct waits_place place;
 	bool               published;
+	struct trace_wait  trace;
 };
 
 bool
@@ -196,6 +205,7 @@ wait_end(struct wait *v)
 
 	if (v->published)
 		waits_table_withdraw(v->place);
+	trace_wait_end(&v->trace, now, 0);
 	block_record(v->call, now - v->since_ns);
 }
 
@@ -255,6 +265,16 @@ is_lock(uint32_t name)
 	}
 }
 
+static bool is_cond(uint32_t name);
+
+/* Both profiles and traces want the waiter to be found by its lock. */
+static bool
+is_published(uint32_t name)
+{
+	return is_lock(name) && (atomic_load_explicit(&mutex_fraction, memory_order_relaxed) > 0 ||
+				 atomic_load_explicit(&tracing, memory_order_relaxed));
+}
+
 /* What gives up a mutex, its second argument, while it waits. */
 static bool
 is_cond(uint32_t name)
@@ -287,21 +307,26 @@ cond_blame(const struct hooks_wait *w)
 static HOOKS_FRAME int
 wait_timed(struct hooks_wait *w)
 {
-	struct wait v = { .call = w };
+	struct wait v = { .call = w, .trace = { .pc = w->pc, .sp = w->sp, .fp = w->fp,
+		.reason = is_cond(w->name) ? TRACE_COND : TRACE_SYNC } };
 	int         r, saved;
 
-	v.since_ns = now_ns();
-	v.published = is_lock(w->name) && atomic_load_explicit(&mutex_fraction, memory_order_relaxed) > 0;
+	v.since_ns = v.trace.since_ns = now_ns();
+	v.published = is_published(w->name);
 	if (v.published)
-		v.place = waits_table_publish(w->args[0], v.since_ns);
+		v.place = waits_table_publish(w->args[0], v.since_ns, trace_wait_on() ? trace_tid() : 0);
+	trace_wait_begin(&v.trace);
 	pthread_cleanup_push(wait_cancelled, &v);
 	r = call(w);
 	pthread_cleanup_pop(0);
 	saved = errno;
-	if (was_wait(w, r))
+	if (was_wait(w, r)) {
 		wait_end(&v);
-	else if (v.published)
-		waits_table_withdraw(v.place);
+	} else {
+		if (v.published)
+			waits_table_withdraw(v.place);
+		trace_wait_end(&v.trace, 0, INT64_MAX);
+	}
 	errno = saved;
 	return r;
 }
@@ -344,8 +369,13 @@ wait_once(struct hooks_wait *w)
 	ran = once_ran;
 	once_next = next_before;
 	once_ran = ran_before;
-	if (since && !ran)
+	if (since && !ran) {
+		struct trace_wait t = { .since_ns = since, .pc = w->pc, .sp = w->sp, .fp = w->fp, .reason = TRACE_SYNC,
+			.on = trace_wait_on() };
+
+		trace_wait_end(&t, now_ns(), 0);
 		block_record(w, now_ns() - since);
+	}
 	errno = saved;
 	return r;
 }
@@ -388,28 +418,61 @@ tries_are_there(void)
 	return true;
 }
 
-/* The rate, and then the switch, which is one for both. */
+/* One switch for all that want to know of waits. */
+static void
+switch_over(void)
+{
+	bool on = atomic_load(&mutex_fraction) > 0 || atomic_load(&block_rate) > 0 || atomic_load(&tracing);
+
+	__atomic_store_n(&component_hooks.wait_state, on ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+}
+
+static int
+watch(void)
+{
+	component_hooks.resolve();
+	if (!tries_are_there())
+		return -ENOTSUP;
+	if (waits_table_open(component_hooks.waiting) < 0)
+		return -ENOMEM;
+	component_hooks.unlock = on_unlock;
+	component_hooks.wait = on_wait;
+	return 0;
+}
+
+int
+waits_trace(bool on)
+{
+	int r = 0;
+
+	if (*waits_status())
+		return on ? -ENOTSUP : 0;
+	if (on)
+		r = watch();
+	if (r == 0) {
+		atomic_store(&tracing, on);
+		switch_over();
+	}
+	return r;
+}
+
+/* The rate, and then the switch. */
 static int
 set(_Atomic int64_t *rate, int64_t value, struct sites *sites)
 {
-	bool on;
+	int r;
 
 	if (value < 0)
 		value = 0;
 	if (*waits_status())
 		return value ? -ENOTSUP : 0;
 	if (value > 0) {
-		component_hooks.resolve();
-		if (!tries_are_there())
-			return -ENOTSUP;
-		if (sites_open(sites) < 0 || waits_table_open(component_hooks.waiting) < 0)
-			return -ENOMEM;
-		component_hooks.unlock = on_unlock;
-		component_hooks.wait = on_wait;
+		r = sites_open(sites) < 0 ? -ENOMEM : watch();
+		if (r < 0)
+			return r;
 	}
 	atomic_store(rate, value);
-	on = atomic_load(&mutex_fraction) > 0 || atomic_load(&block_rate) > 0;
-	__atomic_store_n(&component_hooks.wait_state, on ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+	switch_over();
 	return 0;
 }
 
@@ -443,6 +506,7 @@ waits_forked(void)
 	atomic_store(&mutex_fraction, 0);
 	atomic_store(&block_rate, 0);
 	atomic_store(&onces, 0);
+	atomic_store(&tracing, false);
 	if (*waits_status() == '\0')
 		__atomic_store_n(&component_hooks.wait_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	waits_table_forked();

@@ -8,6 +8,7 @@
 #ifndef COLLECT_WAITS_H
 #define COLLECT_WAITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,9 @@
  */
 int     waits_set_mutex_fraction(int64_t fraction);
 int     waits_set_block_rate(int64_t rate_ns);
+/* Whether waits and wake-ups are told to trace_wait.h; beside the profiles, which it
+ * does not change.  0, -ENOTSUP, -ENOMEM. */
+int     waits_trace(bool on);
 int64_t waits_mutex_fraction(void); /* 0: off */
 int64_t waits_block_rate(void);
 

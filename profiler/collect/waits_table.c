@@ -33,6 +33,8 @@
 struct waiter {
 	_Atomic uintptr_t lock; /* 0: not there, or not yet */
 	_Atomic int64_t   since_ns;
+	_Atomic int64_t   came_ns; /* since it waits; nobody moves that */
+	_Atomic int32_t   tid;     /* 0: not told */
 };
 
 typedef _Atomic uint64_t mask;
@@ -60,7 +62,7 @@ waits_table_open(uint64_t *hooks_masks)
 }
 
 struct waits_place
-waits_table_publish(uintptr_t lock, int64_t now_ns)
+waits_table_publish(uintptr_t lock, int64_t now_ns, int32_t tid)
 {
 	struct waits_place place = { (uint32_t)HOOKS_WAITING_BUCKET(lock), -1 };
 	mask              *m = &atomic_load_explicit(&masks, memory_order_relaxed)[place.bucket];
@@ -78,6 +80,8 @@ waits_table_publish(uintptr_t lock, int64_t now_ns)
 	place.bit = __builtin_ctzll(bit);
 	w = &atomic_load(&waiters)[place.bucket * PER_BUCKET + (unsigned)place.bit];
 	atomic_store_explicit(&w->since_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&w->came_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&w->tid, tid, memory_order_relaxed);
 	atomic_store(&w->lock, lock);
 	return place;
 }
@@ -119,6 +123,28 @@ waits_table_charge(uintptr_t lock, int64_t (*clock_ns)(void))
 	if (found > 0 && crowd > 0)
 		sum += sum / found * (uint64_t)crowd;
 	return sum;
+}
+
+int32_t
+waits_table_first(uintptr_t lock)
+{
+	uint32_t       bucket = (uint32_t)HOOKS_WAITING_BUCKET(lock);
+	uint64_t       left = atomic_load(&atomic_load(&masks)[bucket]);
+	struct waiter *all = &atomic_load(&waiters)[bucket * PER_BUCKET], *w;
+	int64_t        came, first = INT64_MAX;
+	int32_t        tid = 0;
+
+	for (; left; left &= left - 1) {
+		w = &all[__builtin_ctzll(left)];
+		if (atomic_load(&w->lock) != lock)
+			continue;
+		came = atomic_load(&w->came_ns);
+		if (came < first) {
+			first = came;
+			tid = atomic_load(&w->tid);
+		}
+	}
+	return tid;
 }
 
 uint64_t

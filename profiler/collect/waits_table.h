@@ -17,13 +17,16 @@ struct waits_place {
 
 /* 0 or -ENOMEM.  masks: the hooks' array of HOOKS_WAITING. */
 int      waits_table_open(uint64_t *masks);
-/* Waits since now_ns.  A full bucket (64 waiters) is counted, and answered all the same. */
-struct waits_place waits_table_publish(uintptr_t lock, int64_t now_ns);
+/* Waits since now_ns.  A full bucket (64 waiters) is counted, and answered all the same.
+ * tid: of the waiter, for waits_table_first(); 0: it need not be found. */
+struct waits_place waits_table_publish(uintptr_t lock, int64_t now_ns, int32_t tid);
 /* Once for each publish, also on the way out of a cancelled wait. */
 void     waits_table_withdraw(struct waits_place place);
 /* Nanoseconds that those who wait for this lock have waited since they came, or since
  * they were charged last; charged now.  0: nobody. */
 uint64_t waits_table_charge(uintptr_t lock, int64_t (*clock_ns)(void));
+/* Who waits longest for this lock; 0: nobody that is known. */
+int32_t  waits_table_first(uintptr_t lock);
 /* Waiters that found their bucket full. */
 uint64_t waits_table_crowded(void);
 void     waits_table_forked(void);

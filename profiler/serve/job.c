@@ -201,12 +201,23 @@ job_fail(struct job *j, int status, const char *text)
 bool
 job_wait(struct job *j, int64_t seconds)
 {
+	return job_wait_ns(j, seconds * 1000000000);
+}
+
+bool
+job_wait_ns(struct job *j, int64_t ns)
+{
 	struct timespec until;
 	int             r = 0;
 	bool            whole;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec += ns % 1000000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
 	pthread_mutex_lock(&j->lock);
 	while (!j->end_early && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&j->changed, &j->lock, &until);

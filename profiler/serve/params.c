@@ -62,6 +62,64 @@ param_get(const char *query, const char *name, char *buf, size_t size)
 	return false;
 }
 
+/* Digits of that base, with a point; moves *at behind them.  False: none. */
+static bool
+mantissa(const char **at, int base, double *ret)
+{
+	double scale = 1, value = 0;
+	bool   some = false, point = false;
+
+	for (;; ++*at) {
+		char c = (char)tolower((unsigned char)**at);
+		int  digit = isdigit((unsigned char)c) ? c - '0' : base == 16 && c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+
+		if (digit < 0 && (c != '.' || point))
+			break;
+		if (digit < 0) {
+			point = true;
+			continue;
+		}
+		some = true;
+		value = value * base + digit;
+		if (point)
+			scale *= base;
+	}
+	*ret = value / scale;
+	return some;
+}
+
+/* Not strtod(), which reads the point of the daemon's locale. */
+int
+param_float(const char *text, double *ret)
+{
+	bool   negative = *text == '-', hex;
+	double value, factor;
+	int64_t power = 0;
+
+	*ret = 0;
+	text += *text == '-' || *text == '+';
+	hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	text += hex ? 2 : 0;
+	if (!mantissa(&text, hex ? 16 : 10, &value))
+		return -EINVAL;
+	if (tolower((unsigned char)*text) == (hex ? 'p' : 'e')) {
+		if (param_int(text + 1, &power) == -EINVAL)
+			return -EINVAL;
+		text = "";
+	}
+	if (*text)
+		return -EINVAL;
+	factor = hex ? 2 : 10;
+	for (; power > 0 && value <= 1e300 && value > 0; power--)
+		value *= factor;
+	for (; power < 0 && value > 1e-300; power++)
+		value /= factor;
+	if (!(value <= 1e300))
+		value = 1e300;
+	*ret = negative ? -value : value;
+	return 0;
+}
+
 int
 param_int(const char *text, int64_t *ret)
 {

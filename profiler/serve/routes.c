@@ -172,6 +172,18 @@ seconds_ok(struct serve *s, struct httpd_request *r, int64_t seconds)
 }
 
 static void
+route_trace(struct serve *s, struct httpd_request *r, const struct kind *kind)
+{
+	struct job_spec spec = { .kind = kind };
+	char            why[128];
+
+	if (trace_spec_read(httpd_query(r), s->options.max_seconds, &spec, why, sizeof(why)))
+		reply_error(r, 400, why);
+	else
+		job_start(s, r, &spec);
+}
+
+static void
 route_window(struct serve *s, struct httpd_request *r, const struct kind *kind)
 {
 	struct job_spec spec = { .run = window_run, .kind = kind, .seconds = SERVE_SECONDS_DEFAULT };
@@ -264,7 +276,9 @@ route_name(struct serve *s, struct httpd_request *r, const char *name)
 		kind = threads_kind(name);
 	if (!kind)
 		kind = custom_find(name);
-	if (kind && kind->windowed)
+	if (kind && trace_is_kind(kind))
+		route_trace(s, r, kind);
+	else if (kind && kind->windowed)
 		route_window(s, r, kind);
 	else if (kind && (kind->snapshot || kind->custom_snapshot))
 		route_snapshot(s, r, kind);

@@ -87,6 +87,9 @@ void reply_text(struct httpd_request *r, int status, const char *type, const voi
 bool param_get(const char *query, const char *name, char *buf, size_t size); /* the first that can be read */
 int  param_int(const char *text, int64_t *ret); /* -EINVAL: 0; -ERANGE: the nearest there is */
 
+/* As Go's ParseFloat, in every locale; -EINVAL: no number, or one that is not finite. */
+int  param_float(const char *text, double *ret);
+
 /* auth.c */
 int  auth_init(struct auth *a);
 void auth_release(struct auth *a);
@@ -113,6 +116,8 @@ struct job_spec {
 	job_run_fn        *run;
 	const struct kind *kind;    /* NULL: symbol */
 	int64_t            seconds; /* window, delta */
+	int64_t            wait_ns; /* trace */
+	int                trace_format; /* enum encode_trace_format */
 	bool               gc;      /* gc=1: said in a comment */
 	enum { JOB_PPROF, JOB_TEXT, JOB_TOP, JOB_PANIC } format; /* JOB_PANIC: threads alone */
 	bool               without_own; /* threads: leave the library's out */
@@ -133,6 +138,7 @@ int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn;
 void job_fail(struct job *j, int status, const char *text); /* instead of writing */
 /* Waits; true when the whole time has passed, false when it was ended early. */
 bool job_wait(struct job *j, int64_t seconds);
+bool job_wait_ns(struct job *j, int64_t ns);
 bool job_is_gone(struct job *j);
 /* X-Component-Threads of the answer; before the first byte is written. */
 void job_note(struct job *j, const char *text);
@@ -145,6 +151,10 @@ int delta_run(struct job *j);
 int window_run(struct job *j);
 int symbol_run(struct job *j);
 int page_run(struct job *j);
+int trace_run(struct job *j);
+/* trace.c: what a query asks of it; -EINVAL and a sentence in why.  spec->kind is set. */
+bool trace_is_kind(const struct kind *kind);
+int  trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why, size_t why_size);
 /* page.c: is it for options.debug_page, and then its job. */
 bool page_route(struct serve *s, struct httpd_request *r);
 /* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */

@@ -17,6 +17,9 @@
 #define EXPORT(name) \
 	extern __typeof__(hook_##name) name __attribute__((weak, alias("hook_" #name), visibility("default")))
 
+/* Below the real function, and so on the stack while a thread waits: see hooks_frames.h. */
+#define FRAMES __attribute__((section("component_hooks_frames")))
+
 /* The table under a name that cannot be interposed: reached without a GOT entry. */
 extern struct component_hooks hooks_self HIDDEN;
 
@@ -93,6 +96,33 @@ int    hook_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
 	two(cnd_wait) three(cnd_timedwait) two(thrd_join) two(call_once)
 #define HOOKS_OLD_ARGUMENTS(two, three) \
 	two(pthread_cond_wait_2_2_5) three(pthread_cond_timedwait_2_2_5)
+
+/* calls.c, the same for system calls. */
+#define HOOKS_CALL_ARGUMENTS(one, two, three, four, five, six, seven)                             \
+	three(read) three(write) three(readv) three(writev) four(recv) six(recvfrom)             \
+	three(recvmsg) five(recvmmsg) four(send) six(sendto) three(sendmsg) four(sendmmsg)       \
+	three(accept) four(accept4) three(connect) three(poll) four(ppoll) five(select)          \
+	six(pselect) four(epoll_wait) five(epoll_pwait) two(nanosleep) four(clock_nanosleep)     \
+	one(usleep) one(sleep) one(fsync) one(fdatasync) four(__read_chk) five(__recv_chk)       \
+	seven(__recvfrom_chk) four(__poll_chk) five(__ppoll_chk)
+
+#define DECLARE_CALL(name, ...)                  \
+	long hook_##name(__VA_ARGS__) HIDDEN;    \
+	long cold_##name(__VA_ARGS__) HIDDEN;    \
+	long early_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, \
+		uintptr_t g) HIDDEN;
+#define DECLARE_CALL_1(name) DECLARE_CALL(name, uintptr_t a)
+#define DECLARE_CALL_2(name) DECLARE_CALL(name, uintptr_t a, uintptr_t b)
+#define DECLARE_CALL_3(name) DECLARE_CALL(name, uintptr_t a, uintptr_t b, uintptr_t c)
+#define DECLARE_CALL_4(name) DECLARE_CALL(name, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
+#define DECLARE_CALL_5(name) DECLARE_CALL(name, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e)
+#define DECLARE_CALL_6(name) \
+	DECLARE_CALL(name, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f)
+#define DECLARE_CALL_7(name)                                                                            \
+	DECLARE_CALL(name, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, \
+		uintptr_t g)
+HOOKS_CALL_ARGUMENTS(DECLARE_CALL_1, DECLARE_CALL_2, DECLARE_CALL_3, DECLARE_CALL_4, DECLARE_CALL_5, DECLARE_CALL_6,
+	DECLARE_CALL_7)
 
 #define DECLARE_WAIT(name, ...)                 \
 	int hook_##name(__VA_ARGS__) HIDDEN;    \

@@ -193,7 +193,7 @@ take_waits(void)
 	};
 	static const uint16_t waits[] = {
 #define X(name) HOOKS_##name,
-		HOOKS_WAIT_NAMES(X) HOOKS_OLD_NAMES(X)
+		HOOKS_WAIT_NAMES(X) HOOKS_OLD_NAMES(X) HOOKS_CALL_NAMES(X)
 #undef X
 	};
 	void *symbol;

@@ -21,8 +21,6 @@
 		.fp = *(uintptr_t *)__builtin_frame_address(0),                      \
 	}
 
-/* Below the real function, and so on the stack while a thread waits: see hooks_frames.h. */
-#define FRAMES __attribute__((section("component_hooks_frames")))
 
 static FRAMES int
 go(struct hooks_wait *w, int (*core)(struct hooks_wait *w))

@@ -1,0 +1,551 @@
+/*
+ * trace_perf.c - context switches by perf_event_open(2), while a trace is open.
+ *
+ *     for each thread, for each processor: an event ──┐  all of one processor
+ *     thread's event is inherited by what it creates ─┴─> ring of the processor
+ *
+ * A software event of the kind DUMMY counts nothing; what is wanted are the records
+ * that come with it: SWITCH, FORK, EXIT, COMM.  They are about user space alone, so that
+ * kernel.perf_event_paranoid up to 2 allows them to everybody.
+ *
+ * What a stranger would get wrong:
+ * - One event for the whole process does not exist for a process that has threads
+ *   already; one for a thread on all processors (cpu -1) can be inherited or mapped, but
+ *   not both.  Hence threads times processors, which a daemon of many threads on a
+ *   machine of many processors has no descriptors for: then hooks are the source.  Why
+ *   not opened early, by the main thread alone: while no trace is asked for nothing is
+ *   open, and each open event makes each switch a little slower.
+ * - A thread that is made while we look at the list is inherited from its creator or
+ *   found in the next look, perhaps both: the second report of a switch is dropped later
+ *   (trace_finish.c).
+ * - A forked child inherits as well: told by its pid; from Linux 5.13 on it does not.
+ * - Memory of a perf ring is not there in a forked child, and its descriptors are closed
+ *   there by number, under own_fd_hold() from their birth on.
+ * - A daemon that closes all descriptors closes ours, and opens its own under those
+ *   numbers: each is asked for its id before it is closed.
+ * - The kernel writes no last OUT of a thread that exits.
+ *
+ * Tests: tests/test_tracer.c, tests/trace.t.
+ */
+#include <config.h>
+
+#include "trace_perf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cpu_proc.h"
+#include "own_fd.h"
+
+#define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
+#define THREADS_MAX    TRACE_PERF_EVENTS_MAX
+#define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
+#define RECORD_BYTES_MAX 256
+#define RING_BYTES_MIN   (32 << 10)
+
+struct event {
+	int      fd;
+	uint64_t id;
+};
+
+struct ring {
+	unsigned                     cpu;
+	int                          fd; /* of the event that is mapped */
+	struct perf_event_mmap_page *page;
+};
+
+static struct {
+	struct event *events; /* [TRACE_PERF_EVENTS_MAX], then the threads that have some */
+	unsigned      event_count;
+	int32_t      *threads;
+	unsigned      thread_count;
+	struct ring   rings[TRACE_PERF_CPUS_MAX];
+	unsigned      ring_count;
+	size_t        ring_bytes;
+	unsigned      cpus;
+	bool          inherits_thread;
+	int32_t       pid;
+	uint64_t      lost;
+	int           err;
+	bool          unmappable; /* a ring of that size was refused */
+} perf;
+
+#define EVENTS_BYTES (TRACE_PERF_EVENTS_MAX * sizeof(struct event) + THREADS_MAX * sizeof(int32_t))
+
+/* ---- descriptors ---- */
+
+static int
+event_open(int32_t tid, unsigned cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU, .sample_id_all = 1,
+		.context_switch = 1, .task = 1, .comm = 1, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1,
+		.use_clockid = 1, .clockid = 1 /* CLOCK_MONOTONIC */,
+	};
+	uint64_t bits;
+	int      fd;
+
+	_Static_assert(offsetof(struct perf_event_attr, read_format) + 8 == 40, "the bits come behind read_format");
+	if (perf.inherits_thread) {
+		memcpy(&bits, (char *)&attr + 40, sizeof(bits));
+		bits |= INHERIT_THREAD;
+		memcpy((char *)&attr + 40, &bits, sizeof(bits));
+	}
+	fd = (int)syscall(SYS_perf_event_open, &attr, tid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fd < 3) {
+		int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+		moved = moved < 0 ? -errno : moved;
+		syscall(SYS_close, fd);
+		fd = moved;
+	}
+	return fd;
+}
+
+/* Noted before any other thread can fork.  The number of the event, or a negative errno. */
+static int
+event_add(int32_t tid, unsigned cpu)
+{
+	sigset_t mask;
+	uint64_t id = 0;
+	int      fd, r = -EMFILE;
+
+	own_fd_hold(&mask);
+	if (perf.event_count < TRACE_PERF_EVENTS_MAX) {
+		r = fd = event_open(tid, cpu);
+		if (fd >= 0) {
+			ioctl(fd, PERF_EVENT_IOC_ID, &id);
+			r = (int)perf.event_count;
+			perf.events[perf.event_count++] = (struct event){ fd, id };
+		}
+	}
+	own_fd_release(&mask);
+	return r;
+}
+
+static void
+event_close(const struct event *e)
+{
+	uint64_t id = 0;
+
+	if (ioctl(e->fd, PERF_EVENT_IOC_ID, &id) == 0 && id == e->id)
+		syscall(SYS_close, e->fd);
+}
+
+/* ---- rings ---- */
+
+static struct ring *
+ring_of(unsigned cpu)
+{
+	for (unsigned i = 0; i < perf.ring_count; i++)
+		if (perf.rings[i].cpu == cpu)
+			return &perf.rings[i];
+	return NULL;
+}
+
+static int
+ring_new(unsigned cpu, int fd)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void  *mem = mmap(NULL, page + perf.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (mem == MAP_FAILED) {
+		perf.unmappable = true;
+		return -errno;
+	}
+	perf.rings[perf.ring_count++] = (struct ring){ cpu, fd, mem };
+	return 0;
+}
+
+/* 0, also when the thread is gone. */
+static int
+thread_cover(int32_t tid, unsigned cpu)
+{
+	struct ring *ring = ring_of(cpu);
+	int          n = event_add(tid, cpu);
+
+	if (n == -ESRCH)
+		return 0;
+	if (n < 0)
+		return n;
+	if (!ring)
+		return ring_new(cpu, perf.events[n].fd);
+	return ioctl(perf.events[n].fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
+}
+
+/* ---- processors and threads ---- */
+
+/* "0-3,6,8-9" */
+static int
+cpus_online(bool *cpus)
+{
+	char    text[1024], *at = text;
+	int     fd = own_fd_open("/sys/devices/system/cpu/online", O_RDONLY, 0);
+	ssize_t got;
+
+	if (fd < 0)
+		return fd;
+	got = read(fd, text, sizeof(text) - 1);
+	own_fd_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	while (*at >= '0' && *at <= '9') {
+		unsigned long first = strtoul(at, &at, 10), last = first;
+
+		if (*at == '-')
+			last = strtoul(at + 1, &at, 10);
+		for (; first <= last && first < TRACE_PERF_CPUS_MAX; first++) {
+			cpus[first] = true;
+			if (perf.cpus <= first)
+				perf.cpus = (unsigned)first + 1;
+		}
+		if (last >= TRACE_PERF_CPUS_MAX)
+			return -E2BIG;
+		at += *at == ',';
+	}
+	return perf.cpus > 0 ? 0 : -ENOENT;
+}
+
+struct look {
+	const bool *cpus;
+	unsigned    found;
+};
+
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct look *l = arg;
+
+	for (unsigned i = 0; i < perf.thread_count; i++)
+		if (perf.threads[i] == tid)
+			return;
+	if (perf.err < 0)
+		return;
+	if (perf.thread_count == THREADS_MAX) {
+		perf.err = -EMFILE;
+		return;
+	}
+	perf.threads[perf.thread_count++] = tid;
+	l->found++;
+	for (unsigned cpu = 0; cpu < perf.cpus && perf.err == 0; cpu++)
+		if (l->cpus[cpu])
+			perf.err = thread_cover(tid, cpu);
+}
+
+static void
+on_thread_count(void *arg, pid_t tid)
+{
+	(void)tid;
+	++*(unsigned *)arg;
+}
+
+/* Descriptors of the process, by their names in /proc. */
+static unsigned
+descriptors_used(void)
+{
+	_Alignas(8) char buf[4096];
+	unsigned         n = 0;
+	long             got, at;
+	int              fd = own_fd_open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return 0;
+	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+		for (at = 0; at < got; at += *(uint16_t *)(buf + at + 16)) /* d_reclen */
+			n++;
+	own_fd_close(fd);
+	return n;
+}
+
+/* Half of the descriptors that are left may be ours. */
+static int
+budget_check(const bool *cpus, char *why, unsigned size)
+{
+	struct rlimit limit;
+	unsigned      threads = 0, count = 0, used = descriptors_used();
+	unsigned long room, wanted;
+
+	cpu_proc_threads(on_thread_count, &threads);
+	for (unsigned i = 0; i < perf.cpus; i++)
+		count += cpus[i];
+	wanted = (unsigned long)threads * count;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	room = limit.rlim_cur > used ? (limit.rlim_cur - used) / 2 : 0;
+	if (wanted <= room && wanted <= TRACE_PERF_EVENTS_MAX)
+		return 0;
+	snprintf(why, size, "%u threads on %u processors take %lu descriptors, and %lu may be used (RLIMIT_NOFILE, "
+		"at most %d)", threads, count, wanted, room < TRACE_PERF_EVENTS_MAX ? room : TRACE_PERF_EVENTS_MAX,
+		TRACE_PERF_EVENTS_MAX);
+	return -EMFILE;
+}
+
+static int
+cover_all(const bool *cpus)
+{
+	struct look look = { .cpus = cpus, .found = 1 };
+
+	for (int i = 0; i < LOOKS_MAX && look.found && perf.err == 0; i++) {
+		int r;
+
+		look.found = 0;
+		r = cpu_proc_threads(on_thread, &look);
+		if (r < 0)
+			return r;
+	}
+	return perf.err;
+}
+
+static const char *
+reason_of(int err)
+{
+	switch (-err) {
+	case EACCES:
+	case EPERM:
+		return "perf_event_open() is refused (kernel.perf_event_paranoid above 2, seccomp, or "
+		       "kernel.perf_event_mlock_kb is used up)";
+	case ENOSYS:
+		return "the kernel has no perf_event_open(), or seccomp refuses it";
+	case EMFILE:
+	case ENFILE:
+		return "too few descriptors are left";
+	default:
+		return "perf_event_open() fails on this kernel";
+	}
+}
+
+static void
+close_all(void)
+{
+	size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+	sigset_t mask;
+
+	for (unsigned i = 0; i < perf.ring_count; i++)
+		munmap(perf.rings[i].page, page + perf.ring_bytes);
+	own_fd_hold(&mask);
+	while (perf.event_count > 0)
+		event_close(&perf.events[--perf.event_count]);
+	own_fd_release(&mask);
+	perf.ring_count = perf.thread_count = 0;
+	perf.err = 0;
+	perf.unmappable = false;
+}
+
+/* All of a user's rings share kernel.perf_event_mlock_kb: if it is too much, all anew of
+ * half the size, down to what holds a burst.  inherit_thread is there since Linux 5.13. */
+static int
+cover_as_allowed(const bool *cpus)
+{
+	int r;
+
+	perf.inherits_thread = true;
+	perf.ring_bytes = TRACE_PERF_RING_BYTES;
+	for (;;) {
+		r = cover_all(cpus);
+		if (r == -EINVAL && perf.inherits_thread && perf.event_count == 0)
+			perf.inherits_thread = false;
+		else if (r == -EPERM && perf.unmappable && perf.ring_bytes > RING_BYTES_MIN)
+			perf.ring_bytes /= 2;
+		else
+			return r;
+		close_all();
+	}
+}
+
+static void
+forget(void)
+{
+	if (perf.events)
+		munmap(perf.events, EVENTS_BYTES);
+	perf.events = NULL;
+	perf.event_count = perf.ring_count = perf.thread_count = 0;
+}
+
+int
+trace_perf_open(char *why, unsigned size)
+{
+	bool  cpus[TRACE_PERF_CPUS_MAX] = { false };
+	void *mem;
+	int   r;
+
+	memset(&perf, 0, sizeof(perf));
+	*why = '\0';
+	perf.pid = (int32_t)syscall(SYS_getpid);
+	mem = mmap(NULL, EVENTS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED) {
+		snprintf(why, size, "out of memory");
+		return -ENOMEM;
+	}
+	perf.events = mem;
+	perf.threads = (int32_t *)(perf.events + TRACE_PERF_EVENTS_MAX);
+	r = cpus_online(cpus);
+	if (r == 0)
+		r = budget_check(cpus, why, size);
+	if (r == 0)
+		r = cover_as_allowed(cpus);
+	if (r < 0) {
+		if (!*why)
+			snprintf(why, size, "%s", reason_of(r));
+		trace_perf_close();
+	}
+	return r;
+}
+
+void
+trace_perf_close(void)
+{
+	close_all();
+	forget();
+}
+
+void
+trace_perf_forked(void)
+{
+	for (unsigned i = 0; i < perf.event_count; i++)
+		event_close(&perf.events[i]);
+	forget();
+}
+
+/* ---- what the kernel tells ---- */
+
+/* What ends each record, by sample_type above. */
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time_ns;
+	uint32_t cpu, unused;
+};
+
+struct task_record { /* FORK and EXIT */
+	struct perf_event_header head;
+	uint32_t                 pid, ppid, tid, ptid;
+	uint64_t                 time_ns;
+};
+
+struct comm_record {
+	struct perf_event_header head;
+	uint32_t                 pid, tid;
+	char                     name[TRACE_NAME_MAX];
+};
+
+struct lost_record {
+	struct perf_event_header head;
+	uint64_t                 id, lost;
+};
+
+struct sink {
+	trace_perf_fn      *fn;
+	trace_perf_name_fn *name;
+	void               *arg;
+};
+
+static void
+tell_task(const struct sink *to, const struct task_record *t, bool born)
+{
+	struct trace_record r = { .time_ns = t->time_ns, .tid = (int32_t)t->tid, .other = (int32_t)t->ptid,
+		.type = born ? TRACE_CREATE : TRACE_EXIT, .cpu = TRACE_CPU_NONE };
+
+	if ((int32_t)t->pid == perf.pid && (!born || t->ppid == t->pid))
+		to->fn(to->arg, &r);
+}
+
+static void
+tell(const struct sink *to, const char *bytes)
+{
+	const struct perf_event_header *head = (const struct perf_event_header *)bytes;
+	struct trace_record             r = { .cpu = TRACE_CPU_NONE };
+	struct sample_id                id;
+
+	if (head->size < sizeof(*head) + sizeof(id))
+		return;
+	memcpy(&id, bytes + head->size - sizeof(id), sizeof(id));
+	switch (head->type) {
+	case PERF_RECORD_SWITCH:
+		if ((int32_t)id.pid != perf.pid)
+			return;
+		r.type = head->misc & PERF_RECORD_MISC_SWITCH_OUT ? TRACE_OUT : TRACE_IN;
+		r.flags = head->misc & (1 << 14) ? TRACE_PREEMPTED : 0; /* PERF_RECORD_MISC_SWITCH_OUT_PREEMPT */
+		r.time_ns = id.time_ns;
+		r.tid = (int32_t)id.tid;
+		r.cpu = (uint16_t)id.cpu;
+		to->fn(to->arg, &r);
+		return;
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		tell_task(to, (const struct task_record *)bytes, head->type == PERF_RECORD_FORK);
+		return;
+	case PERF_RECORD_COMM:
+		if ((int32_t)id.pid == perf.pid && head->size >= sizeof(*head) + 8 + 8 + sizeof(id))
+			to->name(to->arg, (int32_t)((const struct comm_record *)bytes)->tid, id.time_ns,
+				((const struct comm_record *)bytes)->name);
+		return;
+	case PERF_RECORD_LOST:
+		perf.lost += ((const struct lost_record *)bytes)->lost;
+		return;
+	default:
+		return;
+	}
+}
+
+static void
+ring_drain(struct ring *ring, const struct sink *to)
+{
+	const char *data = (const char *)ring->page + sysconf(_SC_PAGESIZE);
+	uint64_t    head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE), tail = ring->page->data_tail;
+	_Alignas(8) char bytes[RECORD_BYTES_MAX];
+
+	while (tail < head) {
+		size_t                          at = tail % perf.ring_bytes, left = perf.ring_bytes - at;
+		const struct perf_event_header *h = (const struct perf_event_header *)(data + at);
+		uint16_t                        size = h->size;
+
+		if (size == 0)
+			break;
+		if (size <= sizeof(bytes)) {
+			memset(bytes, 0, sizeof(bytes));
+			memcpy(bytes, data + at, size < left ? size : left);
+			if (size > left)
+				memcpy(bytes + left, data, size - left);
+			tell(to, bytes);
+		}
+		tail += size;
+	}
+	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+void
+trace_perf_drain(trace_perf_fn *fn, trace_perf_name_fn *name, void *arg)
+{
+	struct sink to = { fn, name, arg };
+
+	for (unsigned i = 0; i < perf.ring_count; i++)
+		ring_drain(&perf.rings[i], &to);
+}
+
+uint64_t
+trace_perf_lost(void)
+{
+	return perf.lost;
+}
+
+unsigned
+trace_perf_cpus(void)
+{
+	return perf.cpus;
+}
+
+unsigned
+trace_perf_events(void)
+{
+	return perf.event_count;
+}

@@ -1,0 +1,62 @@
+/*
+ * trace_ring.h - what hooks, handlers and the program's own annotations tell a trace,
+ * on its way to component-trace.
+ *
+ * Nobody waits and nothing is allocated: a hooked write() in a signal handler gets here.
+ */
+#ifndef COLLECT_TRACE_RING_H
+#define COLLECT_TRACE_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Emptied every 50 ms, and when it is half full: 25,000 waits with stacks of 30 frames. */
+#define TRACE_RING_BYTES ((size_t)8 << 20)
+/* Rings given up because somebody began a record and never ended it; then no more. */
+#define TRACE_RINGS_MAX  8
+
+#define TRACE_EVENT_NAME_MAX 127  /* bytes of a name */
+#define TRACE_EVENT_TEXT_MAX 1023 /* bytes of a message */
+
+/* Types beside those of enum trace_type. */
+enum trace_event_type {
+	TRACE_EVENT_WAITED = 64, /* a wait from time_ns to value */
+	TRACE_EVENT_NAME,        /* the thread is called so */
+};
+
+struct trace_event {
+	uint64_t         time_ns, value, parent;
+	int32_t          tid, other;
+	uint8_t          type, reason, flags;
+	uint16_t         cpu;
+	unsigned         count;  /* of pcs */
+	const uintptr_t *pcs;    /* leaf first */
+	const char      *name, *text; /* NULL: ""; longer ones are cut */
+	unsigned         name_size, text_size; /* bytes, set by the reading end */
+};
+
+typedef void trace_ring_fn(void *arg, const struct trace_event *e);
+
+/* 0 or -ENOMEM; -EBUSY: TRACE_RINGS_MAX. */
+int  trace_ring_open(void);
+/* Nothing is written any more; what is in it is gone. */
+void trace_ring_close(void);
+/* In a child: there is none. */
+void trace_ring_forked(void);
+/* Signal-safe, any number of threads at once, keeps errno.  False: it is lost. */
+bool trace_ring_add(const struct trace_event *e);
+/* One caller at a time, not from handlers.  Texts end with a NUL. */
+void trace_ring_drain(trace_ring_fn *fn, void *arg);
+/* Records lost since the ring was opened. */
+uint64_t trace_ring_lost(void);
+/* Waits up to that long, or until the ring is half full, or trace_ring_ring(). */
+void trace_ring_sleep(int64_t ns);
+void trace_ring_ring(void);
+
+/* The calling thread's kernel id; remembered.  Signal-safe. */
+int32_t trace_tid(void);
+/* CLOCK_MONOTONIC.  Signal-safe. */
+int64_t trace_now_ns(void);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * tracer.h - execution traces: any number of windows on the same sources.
+ *
+ * While no window is open no descriptor, thread, ring or timer is there, and no hook does
+ * more than its one branch.
+ */
+#ifndef COLLECT_TRACER_H
+#define COLLECT_TRACER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace.h"
+
+/* Records of all open windows together, 56 bytes each; beyond they are counted as lost. */
+#define TRACER_RECORDS_MAX (2u << 20)
+
+struct tracer_window;
+
+/*
+ * tracer_open - begin to look
+ *
+ *   returns  0; -ENOMEM; -EAGAIN: no thread can be started; or why no source is there
+ *   threads  any; not from signal handlers
+ */
+int  tracer_open(struct tracer_window **ret);
+/* Ends the window and makes its trace, sorted; frees the window.  0 or -ENOMEM. */
+int  tracer_close(struct tracer_window *w, struct trace *ret);
+void tracer_cancel(struct tracer_window *w);
+
+/* Is a window open?  Signal-safe. */
+bool tracer_is_on(void);
+/* From hooks_threads.c, on the new thread: made at made_ns by creator, with that stack,
+ * whose reference is taken over. */
+void tracer_thread_started(uint64_t made_ns, int32_t creator, uint32_t stack, const void *routine);
+void tracer_thread_ending(void);
+/* From the CPU sampler's handler. */
+void tracer_sample(const uintptr_t *pcs, unsigned count, unsigned weight);
+
+#endif
