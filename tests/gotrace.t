@@ -12,7 +12,7 @@ import sys
 import urllib.request
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *
-from pprof_reader import Profile
+from pprof_reader import Profile, fields
 
 SAMPLE = "tests/gotrace_sample"
 FORMATS = "go1.19", "go1.22"
@@ -265,6 +265,103 @@ def a_long_trace_of_many_switches_opens():
         need(truth["records"] > 40000, truth)
         tool = readers("go1.22")[0]
         close(waited(tool, path, "sync")["lock_mutex"], truth["sync"], "mutex")
+
+
+class Perfetto:
+    """What the published schema says of a file, by its numbers; nothing of ours."""
+
+    def __init__(self, raw):
+        self.packets, self.names, self.frames, self.stacks, self.rows = [], {}, {}, {}, {}
+        for number, packet in fields(raw):
+            equal(number, 1, "a Trace has nothing but packets")
+            self.add(self.all(packet))
+
+    @staticmethod
+    def all(message):
+        found = {}
+        for number, value in fields(message):
+            found.setdefault(number, []).append(value)
+        return found
+
+    def add(self, packet):
+        self.packets.append(packet)
+        equal(packet[10], [1], "one sequence")
+        for interned in map(self.all, packet.get(12, [])):
+            for entry in map(dict, map(fields, interned.get(5, []))):
+                self.names[entry[1]] = entry[2].decode()
+            for entry in map(dict, map(fields, interned.get(6, []))):
+                self.frames[entry[1]] = self.names[entry[2]]
+            for entry in map(self.all, interned.get(7, [])):
+                self.stacks[entry[1][0]] = [self.frames[f] for f in entry[2]]
+        for row in map(self.all, packet.get(60, [])):
+            self.rows[row[1][0]] = row
+        for event in self.events(packet):
+            need(event[11][0] in self.rows, "an event's row is told first")
+            need(not event.get(56) or event[56][0] in self.stacks, "and so is its stack")
+
+    def events(self, packet):
+        return [self.all(e) for e in packet.get(11, [])]
+
+    def switches(self):
+        """(cpu, time, from, state, to), in the order of time."""
+        found = []
+        for packet in self.packets:
+            for bundle in map(self.all, packet.get(1, [])):
+                for event in map(self.all, bundle[2]):
+                    for s in map(dict, map(fields, event.get(4, []))):
+                        found.append((bundle[1][0], event[1][0], s[2], s[4], s[6]))
+        return sorted(found, key=lambda s: s[1])
+
+
+@test
+def perfetto_gets_switches_waits_regions_tasks_samples_and_logs():
+    with tempdir() as d:
+        path = os.path.join(d, "trace.pftrace")
+        truth = sample(path, "perfetto", "switches", 60)
+        with open(path, "rb") as f:
+            p = Perfetto(f.read())
+        runs = {}
+        for cpu, time, before, state, after in p.switches():
+            equal(runs.get(cpu, 0), before, "who leaves a CPU was on it")
+            runs[cpu] = after
+        equal(set(runs), {0, 1}, "CPUs")
+        open_slices, seen, waits = {}, set(), {}
+        for packet in p.packets:
+            for event in p.events(packet):
+                row, kind, name = event[11][0], event[9][0], event.get(23, [b""])[0].decode()
+                if kind == 1:
+                    open_slices.setdefault(row, []).append((name, packet[8][0], event.get(56, [0])[0]))
+                elif kind == 2:
+                    name, since, stack = open_slices[row].pop()
+                    if stack and name.startswith("waits"):
+                        leaf = p.stacks[stack][-1]
+                        waits[leaf] = waits.get(leaf, 0) + packet[8][0] - since
+                seen.add((kind, name))
+        need({(1, "housekeeping"), (1, "reconcile"), (1, "request"), (3, "h\u00f6he 7"), (3, "source: a simulator"),
+              (4, ""), (3, "17 records are lost: there was no room for them")} <= seen, seen)
+        for leaf, kind in (("lock_mutex", "sync"), ("wait_for_work", "cond"), ("receive", "network")):
+            need(waits[leaf] >= truth[kind] * 0.995, "%s: %d of %d" % (kind, waits[leaf], truth[kind]))
+        equal({s[0] for s in p.stacks.values()} - {"[kernel wakeup]"}, FUNCTIONS,
+              "stacks begin with the root")
+        samples = [dict(fields(s)) for packet in p.packets for s in packet.get(66, [])]
+        need(len(samples) > 20 and all(p.stacks[s[4]][-1] == "crunch" for s in samples), "CPU samples")
+        threads = [p.all(row[4][0]) for row in p.rows.values() if 4 in row]
+        need({b"worker-0", b"consumer", b"component-http"} <= {t[5][0] for t in threads}, "names of threads")
+
+
+@test
+def perfetto_gets_well_formed_files_of_broken_traces_too():
+    with tempdir() as d:
+        path = os.path.join(d, "trace.pftrace")
+        for seed in range(1, 13):
+            sample(path, "perfetto", "hooks" if seed % 3 == 0 else "switches", 25, seed, 10 * (seed % 4), 3000)
+            with open(path, "rb") as f:
+                p = Perfetto(f.read())
+            runs = {}
+            for cpu, time, before, state, after in p.switches():
+                equal(runs.get(cpu, 0), before, "seed %d: who leaves a CPU was on it" % seed)
+                runs[cpu] = after
+            need(seed % 3 or not runs, "no switches are made up where none were seen")
 
 
 main()

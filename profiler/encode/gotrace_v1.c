@@ -351,4 +351,4 @@ end(struct trace_writer *w)
 	trace_streams_flush(&w->streams);
 }
 
-const struct trace_format gotrace_v1 = { { write_text, write_stack }, begin, event, end };
+const struct trace_format gotrace_v1 = { { write_text, write_stack }, begin, event, end, NULL };

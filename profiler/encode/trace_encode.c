@@ -95,7 +95,15 @@ notes_make(struct notes *n, struct arena *a, const struct trace *t, const struct
 static const struct trace_format *
 format_of(enum encode_trace_format format)
 {
-	return format == ENCODE_TRACE_GO122 ? &gotrace_v2 : format == ENCODE_TRACE_GO119 ? &gotrace_v1 : NULL;
+	switch (format) {
+	case ENCODE_TRACE_GO119:
+		return &gotrace_v1;
+	case ENCODE_TRACE_GO122:
+		return &gotrace_v2;
+	case ENCODE_TRACE_PERFETTO:
+		return &perfetto_format;
+	}
+	return NULL;
 }
 
 /* With what all formats need from the first telling. */
@@ -108,6 +116,7 @@ write_trace(struct trace_writer *w)
 
 	w->cpu_count = story.cpu_count;
 	w->thread_count = story.serial;
+	w->base = story.base;
 	notes_make(&notes, w->arena, w->trace, &story);
 	story_end(&story);
 	if (r < 0)
@@ -133,6 +142,8 @@ encode_trace(const struct trace *t, enum encode_trace_format format, struct symb
 	struct trace_writer       *w;
 	int                        r = -ENOMEM;
 
+	if (!f)
+		return -EINVAL;
 	arena_init(&arena, &budget);
 	w = arena_alloc(&arena, sizeof(*w));
 	if (!w)
@@ -146,6 +157,8 @@ encode_trace(const struct trace *t, enum encode_trace_format format, struct symb
 		r = write_trace(w);
 	if (!r)
 		r = lines_close(&w->out);
+	if (w->state && f->drop)
+		f->drop(w);
 	trace_stacks_release(&w->stacks);
 out:
 	arena_release(&arena);

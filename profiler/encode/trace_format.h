@@ -21,17 +21,19 @@ struct trace_writer {
 	struct trace_streams streams;
 	struct trace_stream *texts, *tables, *samples; /* as the format has them */
 	size_t               cpu_count, thread_count;  /* that the story will have */
+	uint64_t             base;                     /* its time where the trace starts */
 	void                *state;                    /* the format's own */
 };
 
-/* All but end() answer 0 or a negative errno; errors of writing show at the end. */
+/* Those that answer, answer 0 or a negative errno; errors of writing show at the end. */
 struct trace_format {
 	struct trace_stacks_out tables; /* their arg is the writer */
 	int  (*begin)(struct trace_writer *w);
 	int  (*event)(struct trace_writer *w, const struct story_event *e);
 	void (*end)(struct trace_writer *w);
+	void (*drop)(struct trace_writer *w); /* what is not the arena's; NULL: nothing is */
 };
 
-extern const struct trace_format gotrace_v1, gotrace_v2;
+extern const struct trace_format gotrace_v1, gotrace_v2, perfetto_format;
 
 #endif
