@@ -393,6 +393,59 @@ the_rate_changes_at_run_time_and_sums_stay_true(void **state)
 	assert_int_equal(site_sum((void *)site_rates).values[3], 0);
 }
 
+#define ROUNDS 2000
+
+static pthread_barrier_t turn;
+
+SITE static void *
+site_late(size_t size)
+{
+	return malloc(size);
+}
+
+static void *
+allocate_off_and_on(void *arg)
+{
+	for (int k = 0; k < ROUNDS; k++) {
+		pthread_barrier_wait(&turn); /* off */
+		for (int i = 0; i < 300; i++)
+			free(site_late(1000));
+		pthread_barrier_wait(&turn);
+		pthread_barrier_wait(&turn); /* on */
+		for (int i = 0; i < 200; i++)
+			free(site_late(1000));
+		pthread_barrier_wait(&turn);
+	}
+	return arg;
+}
+
+/* It was in a gap of another rate then; the samples it makes in that gap weigh more. */
+static void
+a_thread_that_allocated_before_is_counted_truly_from_the_moment_of_switching_on(void **state)
+{
+	struct site_sum before = site_sum((void *)site_late), s;
+	pthread_t       t;
+
+	(void)state;
+	heap_set_rate(0);
+	assert_int_equal(pthread_barrier_init(&turn, NULL, 2), 0);
+	assert_int_equal(pthread_create(&t, NULL, allocate_off_and_on, NULL), 0);
+	for (int k = 0; k < ROUNDS; k++) {
+		pthread_barrier_wait(&turn);
+		pthread_barrier_wait(&turn);
+		heap_set_rate(4096);
+		pthread_barrier_wait(&turn);
+		pthread_barrier_wait(&turn);
+		heap_set_rate(0);
+	}
+	pthread_join(t, NULL);
+	pthread_barrier_destroy(&turn);
+	s = site_sum((void *)site_late);
+	/* One in three rounds has such a sample, of half a megabyte: sigma is 3 %. */
+	assert_true(fabs((double)(s.values[1] - before.values[1]) / (ROUNDS * 200.0 * 1000) - 1) < 0.16);
+	assert_int_equal(s.values[3] - before.values[3], 0);
+}
+
 SITE static void *
 site_own(void *arg)
 {
@@ -442,6 +495,7 @@ main(void)
 		cmocka_unit_test(a_realloc_is_a_new_block_and_the_end_of_the_old),
 		cmocka_unit_test(both_profiles_are_as_go_makes_them),
 		cmocka_unit_test(the_rate_changes_at_run_time_and_sums_stay_true),
+		cmocka_unit_test(a_thread_that_allocated_before_is_counted_truly_from_the_moment_of_switching_on),
 		cmocka_unit_test(threads_of_our_own_are_never_sampled),
 	};
 

@@ -8,7 +8,8 @@
  *
  * Who writes what: the hooks object fills in `next` and the names, once, at the
  * first call of a hook (HOOKS_EARLY until then).  Everything else is the core's.
- * Switching on is one store to heap_state, after the functions and the range.
+ * Switching on is one store to heap_state, after the functions and the range.  A thread
+ * sees it when its countdown has run out; see HOOKS_OFF_RATE.
  */
 #ifndef COLLECT_HOOKS_H
 #define COLLECT_HOOKS_H
@@ -123,7 +124,15 @@ enum hooks_operators {
 	HOOKS_OPERATORS_NONE, /* none: ours, made of malloc and free */
 };
 
-/* A thread's part, thread-local in the hooks object: 40 bytes. */
+/*
+ * While sampling is off a thread counts down gaps of this mean, exponential as those of
+ * the collector, and nothing comes of them.  So the bytes until the next one are the same
+ * Poisson process before and after sampling is switched on: the first sample has the
+ * weight of this rate, and sums are unbiased from that moment on.
+ */
+#define HOOKS_OFF_RATE 524288 /* bytes */
+
+/* A thread's part, thread-local in the hooks object: 48 bytes. */
 struct hooks_thread {
 	int64_t  left;    /* bytes until the next sample; negative: now */
 	uint64_t random;  /* xorshift state, 0 before the first draw */
@@ -131,6 +140,8 @@ struct hooks_thread {
 	uint32_t busy;    /* inside the collector: what allocates now is not sampled */
 	uint32_t unused;
 	uintptr_t caller; /* the hooks' own: who called operator new, for its exception */
+	uint32_t  idle;   /* the hooks' own: xorshift state of gaps drawn while off */
+	uint32_t  unused_too;
 };
 
 /* What the core made of a call. */

@@ -27,10 +27,11 @@ extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model
 
 #define NEXT(name) ((__typeof__(&hook_##name))hooks_self.next[HOOKS_##name])
 
-/* Has this call used up the bytes until the next sample?  Two instructions. */
-#define SAMPLED(bytes)                                   \
-	(UNLIKELY(hooks_self.heap_state != HOOKS_OFF) && \
-		UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (uint64_t)(bytes))) < 0))
+/* Has this call used up the bytes until the next sample?  Two instructions, and whether
+ * sampling is on at all is asked in cold.c only: while it is off the countdown goes on,
+ * and its samples are thrown away. */
+#define SAMPLED(bytes) \
+	UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (uint64_t)(bytes))) < 0)
 
 /* The first comparison settles it for nearly every block: the range is reserved
  * after the main heap and most mappings, which the kernel places downwards. */
