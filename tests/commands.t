@@ -274,6 +274,19 @@ def the_source_of_a_function_is_shown_with_its_costs_and_callers():
 
 
 @test
+def labels_say_for_which_application_time_went():
+    paste("curl -s 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
+    r = paste("go tool pprof -tags cpu.pprof")
+    need(re.search(r"^ *application: Total ", r.stdout, re.M), r.stdout)
+    one, = re.findall(r"^ .*%\): (dev/app-\d\d\.yaml)$", r.stdout, re.M)[:1]
+    r = paste("go tool pprof -top -tagfocus=application=dev/app-00.yaml cpu.pprof", swap=[("dev/app-00.yaml", one)])
+    need(HOT.search(r.stdout), r.stdout)
+    paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
+    r = paste("go tool pprof -top -tagignore=application heap.out")
+    need("application_reconcile" not in r.stdout, r.stdout)
+
+
+@test
 def the_difference_of_two_heap_profiles_is_what_has_grown():
     paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
     paste("curl -s http://localhost:6060/debug/pprof/heap > later.out")

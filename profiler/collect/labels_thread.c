@@ -400,6 +400,46 @@ component_label_scope_end(const struct component_label_scope *scope)
 	leave(r);
 }
 
+/* ---- for later ---- */
+
+struct component_labels
+component_labels_keep(void)
+{
+	return (struct component_labels){ labels_here() };
+}
+
+int
+component_labels_use(const struct component_labels *kept)
+{
+	uint32_t       set = kept ? kept->set : 0;
+	struct record *r;
+
+	if (own_thread_is())
+		return -EPERM;
+	if (!set)
+		return component_label_clear(NULL);
+	r = record_mine();
+	if (!r) {
+		atomic_fetch_add_explicit(&full, 1, memory_order_relaxed);
+		return -ENOMEM;
+	}
+	if (!enter(r))
+		return -EAGAIN;
+	labels_ref(set);
+	current_store(r, set);
+	leave(r);
+	return 0;
+}
+
+void
+component_labels_release(struct component_labels *kept)
+{
+	uint32_t set = kept->set;
+
+	kept->set = 0;
+	labels_unref(set);
+}
+
 /* ---- threads ---- */
 
 void

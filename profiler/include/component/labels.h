@@ -102,6 +102,42 @@ COMPONENT_API void component_label_scope_end(const struct component_label_scope 
 	const struct component_label_scope component_label_scope_##line =                   \
 		component_label_scope_begin(key, value)
 
+/*
+ * Labels for later: work that waits and goes on in another callback or thread takes the
+ * labels along that it began with.
+ *
+ *     task->labels = component_labels_keep();             when it is put aside
+ *
+ *     COMPONENT_LABEL_SCOPE(NULL, NULL);                  when it goes on
+ *     component_labels_use(&task->labels);
+ *
+ *     component_labels_release(&task->labels);            when it is done
+ *
+ * All zero is no labels, and needs no release.
+ */
+struct component_labels {
+	unsigned set; /* the library's */
+};
+
+/* component_labels_keep - the labels that the calling thread has now.  Threads and signals
+ * as component_label_set(); fork: the child has its own. */
+COMPONENT_API struct component_labels component_labels_keep(void);
+
+/*
+ * component_labels_use - give the calling thread these labels, instead of those it has
+ *
+ * Until the end of the scope around it, or a change.  Some 120 instructions, no lock.
+ *
+ *   kept     stays the caller's; NULL or all zero: no labels
+ *   threads  any; several may use the same at once
+ *   The rest as component_label_set().
+ */
+COMPONENT_API int component_labels_use(const struct component_labels *kept);
+
+/* component_labels_release - they are not needed any more; *kept becomes all zero.  Any
+ * thread, not from a handler. */
+COMPONENT_API void component_labels_release(struct component_labels *kept);
+
 COMPONENT_END
 
 #endif
