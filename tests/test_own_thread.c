@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -101,6 +104,34 @@ a_thread_of_the_daemon_is_not_marked(void **state)
 	assert_false(s.own);
 }
 
+static void *
+know_oneself(void *arg)
+{
+	*(bool *)arg = own_thread_has((pid_t)syscall(SYS_gettid)) && own_thread_count() == 1;
+	return arg;
+}
+
+static void
+its_id_is_known_while_it_runs_and_not_in_a_child(void **state)
+{
+	pid_t     self = (pid_t)syscall(SYS_gettid), child;
+	pthread_t t;
+	bool      known = false;
+	int       status;
+
+	(void)state;
+	assert_int_equal(own_thread_start("component-test", know_oneself, &known, &t), 0);
+	pthread_join(t, NULL);
+	assert_true(known);
+	assert_int_equal(own_thread_count(), 0);
+	assert_false(own_thread_has(self));
+	child = fork();
+	if (child == 0)
+		_exit(own_thread_count() != 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void
 a_name_the_kernel_would_cut_is_refused(void **state)
 {
@@ -117,6 +148,7 @@ main(void)
 		cmocka_unit_test(it_is_named_and_marked_and_takes_no_signal),
 		cmocka_unit_test(static_tls_of_the_daemon_does_not_eat_its_stack),
 		cmocka_unit_test(a_thread_of_the_daemon_is_not_marked),
+		cmocka_unit_test(its_id_is_known_while_it_runs_and_not_in_a_child),
 		cmocka_unit_test(a_name_the_kernel_would_cut_is_refused),
 	};
 

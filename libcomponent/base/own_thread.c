@@ -47,6 +47,8 @@ static _Atomic unsigned made, named;
 
 /* Whose time it is: an id, or 0. */
 static _Atomic pid_t    live[LIVE_MAX];
+static _Atomic unsigned live_used; /* places that have ever been taken: mostly few */
+static _Atomic unsigned live_count;
 static _Atomic int64_t  ended_ns;
 static _Atomic unsigned ends; /* odd: one is being noted */
 
@@ -98,12 +100,18 @@ clock_ns(clockid_t clock)
 static _Atomic pid_t *
 live_add(void)
 {
-	pid_t tid = (pid_t)syscall(SYS_gettid), none;
+	pid_t    tid = (pid_t)syscall(SYS_gettid), none;
+	unsigned used;
 
-	for (int i = 0; i < LIVE_MAX; i++) {
+	for (unsigned i = 0; i < LIVE_MAX; i++) {
 		none = 0;
-		if (atomic_compare_exchange_strong(&live[i], &none, tid))
-			return &live[i];
+		if (!atomic_compare_exchange_strong(&live[i], &none, tid))
+			continue;
+		used = atomic_load(&live_used);
+		while (used <= i && !atomic_compare_exchange_weak(&live_used, &used, i + 1))
+			;
+		atomic_fetch_add(&live_count, 1);
+		return &live[i];
 	}
 	return NULL;
 }
@@ -122,6 +130,24 @@ live_end(_Atomic pid_t *place)
 	atomic_fetch_add(&ended_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	atomic_store(place, 0);
 	atomic_store(&ends, turn + 2);
+	atomic_fetch_sub(&live_count, 1);
+}
+
+bool
+own_thread_has(pid_t tid)
+{
+	unsigned used = atomic_load(&live_used);
+
+	for (unsigned i = 0; i < used; i++)
+		if (atomic_load_explicit(&live[i], memory_order_relaxed) == tid)
+			return true;
+	return false;
+}
+
+unsigned
+own_thread_count(void)
+{
+	return atomic_load(&live_count);
 }
 
 int64_t
@@ -149,6 +175,7 @@ fork_child(void)
 {
 	for (int i = 0; i < LIVE_MAX; i++)
 		atomic_store(&live[i], 0);
+	atomic_store(&live_count, 0);
 	atomic_store(&ended_ns, 0);
 	atomic_store(&ends, 0);
 }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
 int own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
@@ -21,6 +22,10 @@ unsigned own_threads_named(void);
 
 /* Is the calling thread one of ours, or just making one?  Signal-safe. */
 bool own_thread_is(void);
+/* Is that one of ours?  And how many are there, which counts those that own_thread_has().
+ * Signal-safe; a child has none. */
+bool     own_thread_has(pid_t tid);
+unsigned own_thread_count(void);
 
 /* CPU time of all threads of ours since the process began, in ns: it is not the daemon's.
  * A thread that ended by pthread_exit() counts no more. */
