@@ -46,7 +46,7 @@ endif
 
 # The heap: units, then programs with the hooks linked in.
 if HAVE_CMOCKA
-HEAP_UNITS = tests/test_custom tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
+HEAP_UNITS = tests/test_custom tests/test_wall tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
 HEAP_HOOKED = tests/test_heap tests/test_heap_address_set tests/test_heap_guest tests/test_heap_guest_address_set \
 	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_labels tests/test_waits
 check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
@@ -103,6 +103,9 @@ tests_test_heap_truth_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
 tests_test_custom_SOURCES = tests/test_custom.c
 tests_test_custom_CPPFLAGS = $(HEAP_CPP)
 tests_test_custom_LDADD = $(HEAP_LIBS)
+tests_test_wall_SOURCES = tests/test_wall.c
+tests_test_wall_CPPFLAGS = $(HEAP_CPP)
+tests_test_wall_LDADD = $(HEAP_LIBS)
 tests_test_waits_SOURCES = tests/test_waits.c
 tests_test_waits_CPPFLAGS = $(HEAP_CPP)
 tests_test_waits_CFLAGS = $(HEAP_CC)

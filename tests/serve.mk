@@ -16,7 +16,13 @@ tests_dump_plugin_la_SOURCES = tests/dump_plugin.c
 tests_dump_plugin_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 dist_check_SCRIPTS += tests/dump.t
 TESTS += tests/dump.t
-serve_scripts = tests/generations.t tests/labels.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
+# A program whose wall time is known.
+check_PROGRAMS += tests/fgprof_load
+tests_fgprof_load_SOURCES = tests/fgprof_load.c
+tests_fgprof_load_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
+tests_fgprof_load_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
+tests_fgprof_load_LDADD = components/libcomponent.la -ldl
+serve_scripts = tests/fgprof.t tests/generations.t tests/labels.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
 	tests/serve_life.t tests/serve_limits.t tests/serve_profile.t tests/serve_rates.t tests/serve_threads.t
 dist_check_SCRIPTS += $(serve_scripts)
 TESTS += $(serve_scripts)

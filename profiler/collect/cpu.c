@@ -136,6 +136,7 @@ sample_count(void *arg, const struct cpu_sample *s)
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	unsigned           count = s->count;
 	struct cpu_window *w;
+	pid_t              tid = cpu_timers_tid(s->slot);
 	uint32_t           stack, weight = cpu_timers_uncharge(s->slot, s->weight);
 	int                truncated = s->truncated;
 
@@ -159,7 +160,7 @@ sample_count(void *arg, const struct cpu_sample *s)
 		goto out;
 	}
 	for (w = cpu.windows; w; w = w->next) {
-		cpu_window_count(w, stack, s->labels, weight);
+		cpu_window_count(w, (uint32_t)tid, stack, s->labels, weight);
 		if (truncated)
 			w->truncated += weight;
 	}
@@ -342,8 +343,8 @@ cpu_set_hz(unsigned hz)
 	return 0;
 }
 
-int
-cpu_window_open(struct cpu_window **ret)
+static int
+window_open(struct cpu_window **ret, bool by_thread)
 {
 	struct cpu_window *w = NULL;
 	int                err = 0;
@@ -354,6 +355,7 @@ cpu_window_open(struct cpu_window **ret)
 			atomic_store(&cpu.status, status_of_start(-ENOMEM));
 		return -ENOMEM;
 	}
+	w->by_thread = by_thread;
 	pthread_mutex_lock(&cpu.life);
 	if (!cpu.windows)
 		err = engine_start();
@@ -376,6 +378,18 @@ cpu_window_open(struct cpu_window **ret)
 	if (w)
 		cpu_window_free(w);
 	return err;
+}
+
+int
+cpu_window_open(struct cpu_window **ret)
+{
+	return window_open(ret, false);
+}
+
+int
+cpu_window_open_by_thread(struct cpu_window **ret)
+{
+	return window_open(ret, true);
 }
 
 /* ---- the end of a window ---- */
@@ -419,11 +433,17 @@ cpu_window_close(struct cpu_window *w, struct profile *ret)
 }
 
 void
-cpu_window_cancel(struct cpu_window *w)
+cpu_window_end(struct cpu_window *w)
 {
 	struct cpu_facts facts;
 
 	window_end(w, &facts);
+}
+
+void
+cpu_window_cancel(struct cpu_window *w)
+{
+	cpu_window_end(w);
 	cpu_window_free(w);
 }
 

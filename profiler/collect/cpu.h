@@ -24,6 +24,10 @@ int  cpu_set_hz(unsigned hz);
 /* 0 or a negative errno (-EAGAIN: limits leave no timer or no thread; -EBUSY: no
  * free signal; -ENOENT: no /proc). */
 int  cpu_window_open(struct cpu_window **ret);
+/* The same for cpu_window_end(): counts of each thread are told apart. */
+int  cpu_window_open_by_thread(struct cpu_window **ret);
+/* Ends the window, which is then the caller's to read and to free, see cpu_window.h. */
+void cpu_window_end(struct cpu_window *w);
 /* Ends the window and makes its profile; frees the window. */
 int  cpu_window_close(struct cpu_window *w, struct profile *ret);
 void cpu_window_cancel(struct cpu_window *w);

@@ -394,6 +394,14 @@ cpu_timers_uncharge(uint32_t i, uint32_t weight)
 	return weight - (uint32_t)told;
 }
 
+pid_t
+cpu_timers_tid(uint32_t i)
+{
+	const struct cpu_slot *s = cpu_slot_at(i);
+
+	return s ? s->tid : 0;
+}
+
 /* ---- the calling thread ---- */
 
 void

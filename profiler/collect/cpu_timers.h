@@ -49,6 +49,8 @@ int64_t cpu_timers_unseen(bool begin);
 void cpu_timers_self_add(void);
 /* Periods the calling thread has used and not been charged for; its timer goes. */
 uint32_t cpu_timers_self_remove(uint32_t *ret_slot);
+/* Whose slot it is now; 0: nobody's. */
+pid_t cpu_timers_tid(uint32_t slot);
 /* A sample came after all for what a sweep has charged: what is left of its weight. */
 uint32_t cpu_timers_uncharge(uint32_t slot, uint32_t weight);
 /* No signal for now: deletes all timers, remembers the threads. */

@@ -1,7 +1,7 @@
 /*
  * cpu_window.c - what one window has counted, and the profile it becomes.
  *
- * A table from stack and labels to periods, by open addressing, at most half full; a window of
+ * A table from stack and labels (or thread) to periods, by open addressing, at most half full; a window of
  * hours holds each once.  Without memory to grow it fills up to the brim, and
  * then counts as lost what it has no place for.
  *
@@ -22,11 +22,12 @@
 #define COUNTS_FIRST 256 /* stacks of a window before it grows; a power of two */
 
 static struct cpu_count *
-count_find(struct cpu_count *counts, size_t capacity, uint32_t stack, uint32_t labels)
+count_find(struct cpu_count *counts, size_t capacity, const struct cpu_count *like)
 {
-	size_t i = ((stack ^ labels << 7) * 2654435761U) & (capacity - 1);
+	size_t i = ((like->stack ^ like->labels << 7 ^ like->tid * 0x9e3779b9U) * 2654435761U) & (capacity - 1);
 
-	while (counts[i].stack && (counts[i].stack != stack || counts[i].labels != labels))
+	while (counts[i].stack &&
+	       (counts[i].stack != like->stack || counts[i].labels != like->labels || counts[i].tid != like->tid))
 		i = (i + 1) & (capacity - 1);
 	return &counts[i];
 }
@@ -42,7 +43,7 @@ counts_grow(struct cpu_window *w)
 		return -ENOMEM;
 	for (i = 0; i < w->capacity; i++)
 		if (w->counts[i].stack)
-			*count_find(counts, capacity, w->counts[i].stack, w->counts[i].labels) = w->counts[i];
+			*count_find(counts, capacity, &w->counts[i]) = w->counts[i];
 	if (w->counts)
 		munmap(w->counts, w->capacity * sizeof(*counts));
 	w->counts = counts;
@@ -51,20 +52,23 @@ counts_grow(struct cpu_window *w)
 }
 
 void
-cpu_window_count(struct cpu_window *w, uint32_t stack, uint32_t labels, uint64_t periods)
+cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t labels, uint64_t periods)
 {
-	struct cpu_count *c;
+	struct cpu_count like = { .stack = stack }, *c;
 
+	if (w->by_thread)
+		like.tid = tid;
+	else
+		like.labels = labels;
 	if (w->used >= w->capacity / 2 && counts_grow(w) < 0 && w->used + 1 >= w->capacity) {
 		w->lost += periods;
 		return;
 	}
-	c = count_find(w->counts, w->capacity, stack, labels);
+	c = count_find(w->counts, w->capacity, &like);
 	if (!c->stack) {
 		stack_table_ref(stack);
-		labels_ref(labels);
-		c->stack = stack;
-		c->labels = labels;
+		labels_ref(like.labels);
+		*c = like;
 		w->used++;
 	}
 	c->periods += periods;

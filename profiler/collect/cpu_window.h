@@ -7,6 +7,7 @@
 #ifndef COLLECT_CPU_WINDOW_H
 #define COLLECT_CPU_WINDOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,9 @@
 
 struct cpu_count {
 	uint32_t stack; /* 0: empty; else one reference held */
-	uint32_t labels; /* likewise; 0: none */
+	uint32_t labels; /* likewise; 0: none, or not told apart */
+	uint32_t tid;    /* 0: not told apart, or not known any more */
+	uint32_t unused;
 	uint64_t periods;
 };
 
@@ -23,12 +26,13 @@ struct cpu_window {
 	int64_t            time_ns;  /* UTC */
 	int64_t            begin_ns; /* monotonic */
 	int64_t            period_ns;
+	bool               by_thread; /* counts are told apart by thread, and not by labels */
 	uint64_t           ring_lost_before;
 	int64_t            unseen_before_ns;
 	uint64_t           lost, truncated, periods;
 	uint64_t           unseen; /* of lost: of threads that were not seen */
 	unsigned           no_slot_max, blocking_max; /* threads */
-	struct cpu_count  *counts;                    /* open addressing, by stack and labels */
+	struct cpu_count  *counts;                    /* open addressing */
 	size_t             capacity, used;
 };
 
@@ -43,7 +47,7 @@ struct cpu_window *cpu_window_new(void);
 /* Gives the references of its stacks back. */
 void cpu_window_free(struct cpu_window *w);
 /* Borrows the references of stack and labels, takes some of its own where it needs them. */
-void cpu_window_count(struct cpu_window *w, uint32_t stack, uint32_t labels, uint64_t periods);
+void cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t labels, uint64_t periods);
 /* 0 or -ENOMEM. */
 int  cpu_window_profile(const struct cpu_window *w, int64_t end_ns, const struct cpu_facts *facts, struct profile *ret);
 

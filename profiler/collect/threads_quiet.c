@@ -227,13 +227,13 @@ read_still(struct quiet *q, int sched, struct dump_thread *t, uintptr_t *pcs, un
 	if (t->runs.count == 0) {
 		r = where_read(q, t->tid, &again);
 		if (r != QUIET_READ || again.syscall != w.syscall || again.sp != w.sp || again.pc != w.pc)
-			return r == QUIET_READ ? QUIET_RUNNING : r;
+			return r == QUIET_READ ? QUIET_MOVED : r;
 	}
 	if (!line_read(sched, line, sizeof(line)))
-		return QUIET_RUNNING;
+		return QUIET_MOVED;
 	after = runs_parse(line);
 	if (!runs_same(&after, &t->runs))
-		return QUIET_RUNNING;
+		return QUIET_MOVED;
 	t->syscall = (int32_t)w.syscall;
 	return whole ? QUIET_READ : denied ? QUIET_DENIED : QUIET_UNKNOWN;
 }

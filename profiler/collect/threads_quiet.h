@@ -16,7 +16,8 @@
 
 enum quiet_result {
 	QUIET_READ,    /* the stack, from its leaf to its root */
-	QUIET_RUNNING, /* it is not blocked, or was not for long enough */
+	QUIET_RUNNING, /* it is not blocked */
+	QUIET_MOVED,   /* it is, or was just now, but not for long enough to be read */
 	QUIET_UNKNOWN, /* it is blocked, but the walk of its stack was not complete */
 	QUIET_DENIED,  /* its state or its memory cannot be read */
 	QUIET_GONE,    /* there is no such thread any more */

@@ -9,7 +9,7 @@
  *            callback answered, which is not called again after an error
  *   threads  any number at once, each with a struct symbols of its own
  *   stack    fits a thread of 256 KiB
- *   source   profiler/encode/pprof.c, text.c, top.c
+ *   source   profiler/encode/pprof.c, text.c, top.c, folded.c
  */
 #ifndef ENCODE_ENCODE_H
 #define ENCODE_ENCODE_H
@@ -37,6 +37,8 @@ int encode_contention_text(const struct profile *p, struct symbols *s, encode_wr
 int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=top: flat, flat%, cum, cum%, function, of the default type or the last. */
 int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */
+int encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 
 enum encode_trace_format {
 	ENCODE_TRACE_GO119,    /* "go 1.19 trace": every go tool trace from 1.19 on */

@@ -121,6 +121,7 @@ page_write(struct page *p)
 	all_kinds(p, page_add_row);
 	page_add(p, "</table>\n<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n"
 		"<a href=\"threads?debug=1\">threads</a>\n<br>\n"
+		"<a href=\"fgprof?seconds=5\">fgprof</a>\n<br>\n"
 		"<a href=\"rates\">rates</a>\n<br>\n");
 	page_add(p, "<p>\nProfile Descriptions:\n<ul>\n");
 	all_kinds(p, page_add_description);

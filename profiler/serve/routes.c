@@ -12,6 +12,8 @@
  * answers of the mux (404 of foreign paths, 405) have neither in Go, and clients
  * tell the two apart by that.
  *
+ * What the parameters of a profile mean is spec.c's.
+ *
  * Tests: tests/serve_http.t, tests/serve_auth.t.
  */
 #include <config.h>
@@ -23,10 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "custom.h"
-
-#define PARAM_MAX 256 /* bytes of a value that we know what to do with */
 
 void
 reply_text(struct httpd_request *r, int status, const char *type, const void *body, size_t size)
@@ -135,102 +133,15 @@ reply_wrong_method(struct httpd_request *r, const char *allowed)
 	reply_plain(r, 405, "Method Not Allowed\n");
 }
 
-/* Everything but ?format= and debug= is the same for all kinds. */
-static bool
-format_get(struct httpd_request *r, struct job_spec *spec)
-{
-	char    value[PARAM_MAX];
-	int64_t debug;
-
-	if (param_get(httpd_query(r), "format", value, sizeof(value)) && *value) {
-		if (strcmp(value, "top")) {
-			reply_error(r, 400, "unknown \"format\"; write format=top, or leave it out");
-			return false;
-		}
-		spec->format = JOB_TOP;
-		return true;
-	}
-	param_get(httpd_query(r), "debug", value, sizeof(value));
-	param_int(value, &debug);
-	if (debug != 0 && !spec->kind->windowed)
-		spec->format = debug >= 2 && threads_is_kind(spec->kind) ? JOB_PANIC : JOB_TEXT;
-	return true;
-}
-
-/* A window or a delta for longer than is allowed is refused. */
-static bool
-seconds_ok(struct serve *s, struct httpd_request *r, int64_t seconds)
-{
-	char text[128];
-
-	if (seconds <= s->options.max_seconds)
-		return true;
-	snprintf(text, sizeof(text), "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
-		(long long)s->options.max_seconds);
-	reply_error(r, 400, text);
-	return false;
-}
-
 static void
-route_trace(struct serve *s, struct httpd_request *r, const struct kind *kind)
+route_kind(struct serve *s, struct httpd_request *r, const struct kind *kind)
 {
-	struct job_spec spec = { .kind = kind };
-	char            why[128];
+	struct job_spec spec;
+	char            why[SPEC_WHY_BYTES];
 
-	if (trace_spec_read(httpd_query(r), s->options.max_seconds, &spec, why, sizeof(why)))
+	if (spec_read(kind, httpd_query(r), s->options.max_seconds, &spec, why))
 		reply_error(r, 400, why);
 	else
-		job_start(s, r, &spec);
-}
-
-static void
-route_window(struct serve *s, struct httpd_request *r, const struct kind *kind)
-{
-	struct job_spec spec = { .run = window_run, .kind = kind, .seconds = SERVE_SECONDS_DEFAULT };
-	char            value[PARAM_MAX];
-	int64_t         seconds;
-
-	param_get(httpd_query(r), "seconds", value, sizeof(value));
-	if (param_int(value, &seconds) == 0 && seconds > 0)
-		spec.seconds = seconds;
-	if (seconds > 0 && !seconds_ok(s, r, spec.seconds))
-		return;
-	if (spec.seconds > s->options.max_seconds)
-		spec.seconds = s->options.max_seconds;
-	if (format_get(r, &spec))
-		job_start(s, r, &spec);
-}
-
-static void
-route_snapshot(struct serve *s, struct httpd_request *r, const struct kind *kind)
-{
-	struct job_spec spec = { .run = snapshot_run, .kind = kind };
-	char            value[PARAM_MAX];
-	int64_t         gc, own;
-
-	if (param_get(httpd_query(r), "gc", value, sizeof(value)) && !param_int(value, &gc) && !strcmp(kind->name, "heap"))
-		spec.gc = gc > 0;
-	if (threads_is_kind(kind)) {
-		spec.run = threads_run;
-		spec.without_own = param_get(httpd_query(r), "own", value, sizeof(value)) &&
-				   !param_int(value, &own) && own == 0;
-	}
-	if (param_get(httpd_query(r), "seconds", value, sizeof(value)) && *value) {
-		if (param_int(value, &spec.seconds) || spec.seconds <= 0) {
-			reply_error(r, 400, "invalid value for \"seconds\" - must be a positive integer");
-			return;
-		}
-		if (kind->custom_snapshot) {
-			reply_error(r, 400, "\"seconds\" parameter is not supported for this profile type");
-			return;
-		}
-		spec.run = delta_run;
-	}
-	if (!format_get(r, &spec))
-		return;
-	if (spec.run == delta_run && (spec.format == JOB_TEXT || spec.format == JOB_PANIC))
-		reply_error(r, 400, "seconds and debug params are incompatible");
-	else if (seconds_ok(s, r, spec.seconds))
 		job_start(s, r, &spec);
 }
 
@@ -271,17 +182,9 @@ route_name(struct serve *s, struct httpd_request *r, const char *name)
 		index_reply(s, r);
 		return;
 	}
-	kind = kind_find(name);
-	if (!kind)
-		kind = threads_kind(name);
-	if (!kind)
-		kind = custom_find(name);
-	if (kind && trace_is_kind(kind))
-		route_trace(s, r, kind);
-	else if (kind && kind->windowed)
-		route_window(s, r, kind);
-	else if (kind && (kind->snapshot || kind->custom_snapshot))
-		route_snapshot(s, r, kind);
+	kind = spec_kind(name);
+	if (kind && spec_is_job(kind))
+		route_kind(s, r, kind);
 	else if (kind && !strcmp(name, "cmdline"))
 		cmdline_reply(s, r);
 	else
@@ -302,6 +205,8 @@ route_path(struct serve *s, struct httpd_request *r)
 		redirect(r, clean);
 	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1)) {
 		route_name(s, r, path + sizeof(SERVE_PATH) - 1);
+	} else if (!strcmp(path, "/debug/fgprof")) { /* where scrapers look for it */
+		route_name(s, r, "fgprof");
 	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 2) && !path[sizeof(SERVE_PATH) - 2]) {
 		if (httpd_method(r) == HTTPD_GET || httpd_method(r) == HTTPD_HEAD)
 			redirect(r, SERVE_PATH);

@@ -119,7 +119,7 @@ struct job_spec {
 	int64_t            wait_ns; /* trace */
 	int                trace_format; /* enum encode_trace_format */
 	bool               gc;      /* gc=1: said in a comment */
-	enum { JOB_PPROF, JOB_TEXT, JOB_TOP, JOB_PANIC } format; /* JOB_PANIC: threads alone */
+	enum { JOB_PPROF, JOB_TEXT, JOB_TOP, JOB_PANIC, JOB_FOLDED } format; /* JOB_PANIC: threads alone */
 	bool               without_own; /* threads: leave the library's out */
 	const char        *input;   /* symbol: copied */
 	size_t             input_size;
@@ -149,19 +149,31 @@ int threads_run(struct job *j);
 int snapshot_run(struct job *j);
 int delta_run(struct job *j);
 int window_run(struct job *j);
+int wall_run(struct job *j);
 int symbol_run(struct job *j);
 int page_run(struct job *j);
 int trace_run(struct job *j);
 /* trace.c: what a query asks of it; -EINVAL and a sentence in why.  spec->kind is set. */
 bool trace_is_kind(const struct kind *kind);
 int  trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why, size_t why_size);
+/* spec.c: any profile there is, or NULL; is it made by a job; and by which one. */
+#define SPEC_WHY_BYTES 256
+const struct kind *spec_kind(const char *name);
+bool spec_is_job(const struct kind *kind);
+/* 0, or -EINVAL and a sentence. */
+int  spec_read(const struct kind *kind, const char *query, int64_t max_seconds, struct job_spec *ret,
+	char why[SPEC_WHY_BYTES]);
 /* page.c: is it for options.debug_page, and then its job. */
 bool page_route(struct serve *s, struct httpd_request *r);
 /* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */
 const struct kind *threads_kind(const char *name);
 bool threads_is_kind(const struct kind *kind);
-/* window.c: the profile in the form that was asked for. */
-int job_profile_write(struct job *j, const struct profile *p);
+/* wall.c: fgprof, or NULL. */
+const struct kind *wall_kind(const char *name);
+bool wall_is_kind(const struct kind *kind);
+/* window.c: the profile in the form that was asked for, and a line in the log. */
+int  job_profile_write(struct job *j, const struct profile *p);
+void job_window_log(struct job *j, const struct profile *p);
 /* symbol.c's reading of one word; 0 for what is no number. */
 uint64_t symbol_number(const char *word, size_t size);
 

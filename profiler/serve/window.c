@@ -43,6 +43,8 @@ job_profile_write(struct job *j, const struct profile *p)
 		return r;
 	if (spec->format == JOB_TOP)
 		r = encode_top(p, symbols, job_write, j);
+	else if (spec->format == JOB_FOLDED)
+		r = encode_folded(p, symbols, job_write, j);
 	else if (spec->format == JOB_TEXT)
 		r = text_write(j, p, symbols);
 	else
@@ -96,8 +98,8 @@ delta_run(struct job *j)
 	return r;
 }
 
-static void
-window_log(struct job *j, const struct profile *p)
+void
+job_window_log(struct job *j, const struct profile *p)
 {
 	char                       seconds[32], bytes[32], samples[32], lost[32];
 	int64_t                    count = 0;
@@ -140,7 +142,7 @@ window_run(struct job *j)
 	if (r)
 		return r;
 	r = job_profile_write(j, &p);
-	window_log(j, &p);
+	job_window_log(j, &p);
 	profile_release(&p);
 	return r;
 }

@@ -48,6 +48,7 @@ static const uintptr_t pseudo_pcs[STACK_PSEUDO_MAX] = {
 	[STACK_PSEUDO_FULL] = STACK_PSEUDO_FULL,
 	[STACK_PSEUDO_TRUNCATED] = STACK_PSEUDO_TRUNCATED,
 	[STACK_PSEUDO_SILENT] = STACK_PSEUDO_SILENT,
+	[STACK_PSEUDO_RUNNING] = STACK_PSEUDO_RUNNING,
 };
 
 static struct {
@@ -240,6 +241,8 @@ stack_pseudo_name(uintptr_t pc)
 		return "[truncated]";
 	case STACK_PSEUDO_SILENT:
 		return "[no answer]";
+	case STACK_PSEUDO_RUNNING:
+		return "[running]";
 	default:
 		return NULL;
 	}

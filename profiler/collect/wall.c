@@ -1,0 +1,424 @@
+/*
+ * wall.c - the wall-clock profile: any number of windows on one sampler.
+ *
+ *     component-wall, 99 times a second: a few threads --> every open window
+ *                                        wall_threads.c    wall_window.c
+ *     the CPU sampler, beside:           tid, stack ------^ at the window's end
+ *
+ * At each tick as many threads are looked at as the sampler's own CPU clock allows, a
+ * random part of them where that is not all.  If n of N were looked at, each look stands
+ * for N / n threads and for the ticks that passed since the last one: so the sum is the
+ * number of threads times the duration whatever the part, and each thread's share is
+ * right in the mean, because n is fixed before anybody is looked at.
+ *
+ * Where n is small it also differs from tick to tick.  Then N / n is taken over a block of
+ * some hundred looks, for a few that stood for all in a lean tick would scatter most.
+ *
+ * What a stranger would get wrong:
+ * - The moment within a tick is drawn, too: what a program does in step with some clock
+ *   would else be seen always or never.
+ * - Nobody is signalled.  A thread seen to run may block before a signal reaches it, and
+ *   epoll_wait() then says EINTR.  Where running threads stand is told by the CPU samples
+ *   of the same window, which fall on what runs only.
+ * - The list of threads takes at most a quarter of the allowance.  Between two lists
+ *   those that are not on it are stood for by those that are.
+ * - What was spent in advance (a first list of thousands) is paid back over some ticks,
+ *   not by standing still: n shrinks, and grows again.
+ *
+ * Locks as in cpu.c: `life` is held while the sampler starts and stops, `lock` covers
+ * windows and threads.  Nothing of cpu.c is called under `lock`.
+ *
+ * Tests: tests/test_wall.c, tests/fgprof.t.
+ */
+#include <config.h>
+
+#include "wall.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu.h"
+#include "cpu_proc.h"
+#include "own_thread.h"
+#include "wall_threads.h"
+#include "wall_window.h"
+
+#define TICK_NS       (1000000000LL / WALL_HZ)
+#define SHARE         (WALL_SHARE_MAX * 0.85) /* what is aimed at: the estimate of a look's cost may be late */
+#define LIST_PART     0.25  /* of the share, for lists */
+#define PAY_BACK      64.0  /* ticks over which what was overdrawn is paid back */
+#define LOOK_COST_NS  20000.0 /* until it is known */
+#define COST_WEIGHT   0.2   /* of the last tick in the mean cost */
+#define LATE_TICKS    8     /* that are made up for when the sampler got no processor */
+#define LOOKS_MAX     1024  /* of one tick */
+#define BLOCK_LOOKS   256   /* of a block, at least, where not all can be looked at */
+
+static struct {
+	pthread_mutex_t     life, lock;
+	bool                started; /* life */
+	_Atomic uint32_t    stop;    /* futex of component-wall */
+	pthread_t           thread;
+	/* The rest by lock. */
+	struct wall_window *windows;
+	bool                open; /* threads are */
+	struct wall_threads threads;
+	struct wall_look    looks[LOOKS_MAX + BLOCK_LOOKS]; /* of this block */
+	size_t              look_count;
+	double              thread_ticks, look_ticks; /* the block's: to stand for, and what stands */
+	uint64_t            block_ticks, block_taken;
+	int64_t             begin_ns;  /* monotonic */
+	uint64_t            last_tick; /* in which somebody was looked at */
+	uint64_t            random;
+	/* Nanoseconds of the sampler's own clock. */
+	int64_t             spent_ns;
+	double              left_ns;   /* of the allowance; negative when overdrawn */
+	int64_t             left_at_ns;
+	double              look_ns;   /* mean cost of a look */
+	int64_t             list_next_ns; /* monotonic */
+} wall = { .life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int64_t
+clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static int64_t
+own_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* ---- one tick, under the lock ---- */
+
+static void
+list_if_due(int64_t now)
+{
+	int64_t begin = own_ns();
+
+	if (!wall.threads.stale || (now < wall.list_next_ns && wall.threads.count > 0))
+		return;
+	wall_threads_list(&wall.threads);
+	wall.list_next_ns = now + (int64_t)((double)(own_ns() - begin) / (SHARE * LIST_PART));
+}
+
+/* How many may be looked at now: what the time since the last tick allows, and some of
+ * what is left or missing. */
+static size_t
+looks_allowed(int64_t now)
+{
+	double most = SHARE * TICK_NS * LATE_TICKS, elapsed = (double)(now - wall.left_at_ns), allowed;
+
+	wall.left_ns += SHARE * elapsed;
+	wall.left_at_ns = now;
+	if (elapsed > LATE_TICKS * TICK_NS)
+		elapsed = LATE_TICKS * TICK_NS;
+	if (most < 2 * wall.look_ns)
+		most = 2 * wall.look_ns; /* a slow machine must get there some time */
+	if (wall.left_ns > most)
+		wall.left_ns = most;
+	allowed = (SHARE * elapsed + wall.left_ns / PAY_BACK) / wall.look_ns;
+	if (allowed < 1)
+		return wall.left_ns >= wall.look_ns;
+	return allowed < LOOKS_MAX ? (size_t)allowed : LOOKS_MAX;
+}
+
+/* The block goes to the windows, for all of which it began and ends together. */
+static void
+block_end(void)
+{
+	double threads = wall.look_ticks > 0 ? wall.thread_ticks / wall.look_ticks : 0;
+
+	for (struct wall_window *w = wall.windows; w; w = w->next) {
+		wall_window_count(w, wall.looks, wall.look_count, threads);
+		w->ticks += wall.block_ticks;
+		w->taken += wall.block_taken;
+	}
+	for (size_t i = 0; i < wall.look_count; i++)
+		stack_table_unref(wall.looks[i].stack);
+	wall.look_count = 0;
+	wall.thread_ticks = wall.look_ticks = 0;
+	wall.block_ticks = wall.block_taken = 0;
+}
+
+static uint64_t
+tick_of(int64_t now)
+{
+	return (uint64_t)((now - wall.begin_ns) / TICK_NS);
+}
+
+/* n looks are new, of so many threads. */
+static void
+block_add(int64_t now, size_t n, size_t threads)
+{
+	uint64_t tick = tick_of(now), ticks = tick > wall.last_tick ? tick - wall.last_tick : 1;
+
+	wall.last_tick = tick;
+	for (size_t i = 0; i < n; i++)
+		wall.looks[wall.look_count + i].ticks = (double)ticks;
+	wall.look_count += n;
+	wall.look_ticks += (double)(ticks * n);
+	wall.thread_ticks += (double)(ticks * threads);
+	wall.block_ticks += ticks;
+	wall.block_taken++;
+	if (n >= threads || wall.look_count >= BLOCK_LOOKS)
+		block_end();
+}
+
+static void
+tick_take(int64_t now)
+{
+	int64_t before = own_ns(), after;
+	size_t  n, allowed, threads;
+
+	wall.left_ns -= (double)(before - wall.spent_ns); /* waking up, waiting for the lock */
+	threads = wall_threads_now(&wall.threads);
+	list_if_due(now);
+	wall.spent_ns = own_ns();
+	wall.left_ns -= (double)(wall.spent_ns - before);
+	allowed = looks_allowed(now);
+	if (allowed == 0 && threads > 0)
+		return; /* the next one stands for this, too */
+	n = wall_threads_look(&wall.threads, wall.looks + wall.look_count, allowed);
+	threads = wall_threads_now(&wall.threads);
+	if (n == 0 && threads > 0)
+		return;
+	block_add(now, n, threads);
+	after = own_ns();
+	wall.left_ns -= (double)(after - wall.spent_ns);
+	if (n > 0)
+		wall.look_ns += COST_WEIGHT * ((double)(after - wall.spent_ns) / (double)n - wall.look_ns);
+	wall.spent_ns = after;
+}
+
+/* ---- the thread ---- */
+
+/* Somewhere in the tick after the one of now. */
+static void
+wait_for_tick(void)
+{
+	int64_t         now = clock_ns(CLOCK_MONOTONIC), next;
+	struct timespec ts;
+
+	next = (now - wall.begin_ns) / TICK_NS + 1;
+	next = wall.begin_ns + next * TICK_NS + (int64_t)(wall_random(&wall.random) * TICK_NS) - now;
+	ts.tv_sec = next / 1000000000LL;
+	ts.tv_nsec = next % 1000000000LL;
+	syscall(SYS_futex, &wall.stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+}
+
+static void *
+run(void *arg)
+{
+	for (;;) {
+		wait_for_tick();
+		if (atomic_load(&wall.stop))
+			break;
+		pthread_mutex_lock(&wall.lock);
+		tick_take(clock_ns(CLOCK_MONOTONIC));
+		pthread_mutex_unlock(&wall.lock);
+	}
+	return arg;
+}
+
+/* ---- start and stop, under life ---- */
+
+static int
+engine_start(void)
+{
+	int err = cpu_proc_is_ours() ? 0 : -EXDEV;
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&wall.lock);
+	err = wall_threads_open(&wall.threads);
+	if (!err) {
+		wall.open = true;
+		wall.random = wall.threads.random * 0x9e3779b97f4a7c15ULL | 1;
+		wall.begin_ns = wall.left_at_ns = clock_ns(CLOCK_MONOTONIC);
+		wall.last_tick = 0;
+		wall.spent_ns = wall.list_next_ns = 0;
+		wall.left_ns = 0;
+		wall.look_ns = LOOK_COST_NS;
+	}
+	pthread_mutex_unlock(&wall.lock);
+	if (err)
+		return err;
+	atomic_store(&wall.stop, 0);
+	err = own_thread_start("component-wall", run, NULL, &wall.thread);
+	wall.started = err == 0;
+	return err;
+}
+
+static void
+engine_stop(void)
+{
+	if (wall.started) {
+		atomic_store(&wall.stop, 1);
+		syscall(SYS_futex, &wall.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		pthread_join(wall.thread, NULL);
+		wall.started = false;
+	}
+	pthread_mutex_lock(&wall.lock);
+	if (wall.open)
+		wall_threads_close(&wall.threads);
+	wall.open = false;
+	pthread_mutex_unlock(&wall.lock);
+}
+
+/* The sampler's own clock, from another thread. */
+static int64_t
+sampler_ns(void)
+{
+	clockid_t clock;
+
+	return pthread_getcpuclockid(wall.thread, &clock) == 0 ? clock_ns(clock) : 0;
+}
+
+/* ---- windows ---- */
+
+static void
+window_start(struct wall_window *w)
+{
+	w->cpu_begin_ns = sampler_ns();
+	pthread_mutex_lock(&wall.lock);
+	w->time_ns = clock_ns(CLOCK_REALTIME);
+	w->begin_ns = clock_ns(CLOCK_MONOTONIC);
+	block_end();
+	wall.last_tick = tick_of(w->begin_ns);
+	w->next = wall.windows;
+	wall.windows = w;
+	pthread_mutex_unlock(&wall.lock);
+}
+
+int
+wall_window_open(struct wall_window **ret)
+{
+	struct wall_window *w = wall_window_new();
+	int                 err = 0;
+
+	if (!w)
+		return -ENOMEM;
+	if (cpu_window_open_by_thread(&w->cpu) < 0)
+		w->cpu = NULL; /* cpu_status() says why */
+	pthread_mutex_lock(&wall.life);
+	if (!wall.started)
+		err = engine_start();
+	if (err)
+		engine_stop();
+	else
+		window_start(w);
+	pthread_mutex_unlock(&wall.life);
+	if (err) {
+		if (w->cpu)
+			cpu_window_cancel(w->cpu);
+		wall_window_free(w);
+		return err;
+	}
+	*ret = w;
+	return 0;
+}
+
+/* The last window ends the sampler. */
+static void
+window_end(struct wall_window *w, struct wall_facts *ret)
+{
+	struct wall_window **link;
+	bool                 last;
+
+	pthread_mutex_lock(&wall.life);
+	ret->cpu_ns = sampler_ns();
+	pthread_mutex_lock(&wall.lock);
+	ret->end_ns = clock_ns(CLOCK_MONOTONIC);
+	ret->threads = wall_threads_now(&wall.threads);
+	block_end();
+	for (link = &wall.windows; *link != w;)
+		link = &(*link)->next;
+	*link = w->next;
+	last = !wall.windows;
+	pthread_mutex_unlock(&wall.lock);
+	if (last)
+		engine_stop();
+	pthread_mutex_unlock(&wall.life);
+	ret->cpu_why = cpu_status();
+	if (w->cpu)
+		cpu_window_end(w->cpu);
+}
+
+static void
+window_free(struct wall_window *w)
+{
+	if (w->cpu)
+		cpu_window_free(w->cpu);
+	wall_window_free(w);
+}
+
+int
+wall_window_close(struct wall_window *w, struct profile *ret)
+{
+	struct wall_facts facts;
+	int               err;
+
+	window_end(w, &facts);
+	err = wall_window_profile(w, &facts, ret);
+	window_free(w);
+	return err;
+}
+
+void
+wall_window_cancel(struct wall_window *w)
+{
+	struct wall_facts facts;
+
+	window_end(w, &facts);
+	window_free(w);
+}
+
+/* ---- fork ---- */
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&wall.lock);
+}
+
+static void
+fork_parent(void)
+{
+	pthread_mutex_unlock(&wall.lock);
+}
+
+/* Descriptors are closed already; the CPU windows are cpu.c's to free. */
+static void
+fork_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	struct wall_window          *w;
+
+	while ((w = wall.windows)) {
+		wall.windows = w->next;
+		wall_window_free(w);
+	}
+	block_end();
+	if (wall.open)
+		wall_threads_forget(&wall.threads);
+	wall.open = wall.started = false;
+	wall.life = fresh;
+	wall.lock = fresh;
+}
+
+__attribute__((constructor)) static void
+fork_watch(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}

@@ -1,0 +1,273 @@
+/*
+ * wall_window.c - what one wall-clock window has counted, and the profile it becomes.
+ *
+ *     looks at blocked threads:  stack -> thread-ticks
+ *     looks at running threads:  tid   -> thread-ticks --+
+ *     CPU samples:        tid, stack   -> periods -------+--> shared out by these
+ *
+ * A running thread's ticks go to its own CPU stacks, in their proportion: so its time is
+ * that of the wall, waiting for a processor included, as it is for the blocked ones, and
+ * a thread that the scheduler neglects is not made up for by one that it prefers.  A
+ * thread that was seen to run, but had no CPU sample, is [running].
+ *
+ * What a stranger would get wrong: ticks become time by the window's real duration, so
+ * that all samples together are the number of threads times the duration, however late
+ * ticks were.
+ *
+ * Tests: tests/test_wall.c, tests/fgprof.t.
+ */
+#include <config.h>
+
+#include "wall_window.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "stack_table.h"
+#include "unwind.h"
+#include "wall.h"
+
+#define COUNTS_FIRST ((size_t)256) /* a power of two */
+
+static void *
+map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static struct wall_count *
+count_find(struct wall_count *counts, size_t capacity, uint32_t tid, uint32_t stack)
+{
+	size_t i = ((stack ^ tid * 0x9e3779b9U) * 2654435761U) & (capacity - 1);
+
+	while ((counts[i].tid || counts[i].stack) && (counts[i].tid != tid || counts[i].stack != stack))
+		i = (i + 1) & (capacity - 1);
+	return &counts[i];
+}
+
+static bool
+counts_grow(struct wall_window *w)
+{
+	size_t             capacity = w->capacity ? w->capacity * 2 : COUNTS_FIRST;
+	struct wall_count *counts = map(capacity * sizeof(*counts));
+
+	if (!counts)
+		return false;
+	for (size_t i = 0; i < w->capacity; i++)
+		if (w->counts[i].tid || w->counts[i].stack)
+			*count_find(counts, capacity, w->counts[i].tid, w->counts[i].stack) = w->counts[i];
+	if (w->counts)
+		munmap(w->counts, w->capacity * sizeof(*counts));
+	w->counts = counts;
+	w->capacity = capacity;
+	return true;
+}
+
+void
+wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n, double threads)
+{
+	w->looks += n;
+	for (size_t i = 0; i < n; i++) {
+		double             weight = looks[i].ticks * threads;
+		uint32_t           stack = looks[i].stack, tid = stack ? 0 : (uint32_t)looks[i].tid;
+		struct wall_count *c;
+
+		if (w->used >= w->capacity / 2 && !counts_grow(w) && w->used + 1 >= w->capacity) {
+			w->lost += weight;
+			continue;
+		}
+		c = count_find(w->counts, w->capacity, tid, stack);
+		if (!c->tid && !c->stack) {
+			stack_table_ref(stack);
+			c->tid = tid;
+			c->stack = stack;
+			w->used++;
+		}
+		c->weight += weight;
+	}
+}
+
+struct wall_window *
+wall_window_new(void)
+{
+	struct wall_window *w = map(sizeof(*w));
+
+	if (w && !counts_grow(w)) {
+		munmap(w, sizeof(*w));
+		w = NULL;
+	}
+	return w;
+}
+
+void
+wall_window_free(struct wall_window *w)
+{
+	for (size_t i = 0; i < w->capacity; i++)
+		stack_table_unref(w->counts[i].stack);
+	munmap(w->counts, w->capacity * sizeof(*w->counts));
+	munmap(w, sizeof(*w));
+}
+
+/* ---- the profile ---- */
+
+struct making {
+	struct profile profile;
+	double         ns_per_tick;
+	double         count_left, ns_left; /* of rounding, for the next sample */
+};
+
+static int64_t
+rounded(double exact, double *left)
+{
+	int64_t whole = (int64_t)(exact + *left + 0.5);
+
+	*left += exact - (double)whole;
+	return whole;
+}
+
+/* Borrows the reference. */
+static int
+sample_add(struct making *m, uint32_t stack, double weight)
+{
+	struct profile_sample s = { .stack = stack };
+
+	s.values[0] = rounded(weight, &m->count_left);
+	s.values[1] = rounded(weight * m->ns_per_tick, &m->ns_left);
+	if (s.values[0] <= 0 && s.values[1] <= 0)
+		return 0;
+	stack_table_ref(stack);
+	return profile_add(&m->profile, &s);
+}
+
+/* By thread; the looks at one come before its CPU stacks. */
+static bool
+is_before(const struct wall_count *a, const struct wall_count *b)
+{
+	return a->tid != b->tid ? a->tid < b->tid : a->stack < b->stack;
+}
+
+static void
+sift_down(struct wall_count *all, size_t root, size_t end)
+{
+	struct wall_count moved = all[root];
+
+	for (size_t child; (child = 2 * root + 1) < end; root = child) {
+		child += child + 1 < end && is_before(&all[child], &all[child + 1]);
+		if (!is_before(&moved, &all[child]))
+			break;
+		all[root] = all[child];
+	}
+	all[root] = moved;
+}
+
+static void
+sort(struct wall_count *all, size_t count)
+{
+	for (size_t i = count / 2; i-- > 0;)
+		sift_down(all, i, count);
+	for (size_t i = count; i-- > 1;) {
+		struct wall_count last = all[i];
+
+		all[i] = all[0];
+		all[0] = last;
+		sift_down(all, 0, i);
+	}
+}
+
+/* One thread: all[0] are the looks that saw it run, the rest its CPU stacks. */
+static int
+share_out(struct making *m, const struct wall_count *all, size_t count)
+{
+	double sum = 0;
+	int    err = 0;
+
+	if (all[0].stack)
+		return 0; /* never seen to run: other looks stand for it */
+	for (size_t i = 1; i < count; i++)
+		sum += all[i].weight;
+	if (sum <= 0)
+		return sample_add(m, STACK_PSEUDO_RUNNING, all[0].weight);
+	for (size_t i = 1; i < count && !err; i++)
+		err = sample_add(m, all[i].stack, all[0].weight * all[i].weight / sum);
+	return err;
+}
+
+static int
+running_add(struct making *m, const struct wall_window *w)
+{
+	size_t             cpu = w->cpu ? w->cpu->used : 0, room = w->used + cpu + 1, n = 0, end;
+	struct wall_count *all = map(room * sizeof(*all));
+	int                err = 0;
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->capacity; i++)
+		if (w->counts[i].tid)
+			all[n++] = w->counts[i];
+	for (size_t i = 0; cpu && i < w->cpu->capacity; i++)
+		if (w->cpu->counts[i].stack && w->cpu->counts[i].tid)
+			all[n++] = (struct wall_count){ w->cpu->counts[i].tid, w->cpu->counts[i].stack,
+							(double)w->cpu->counts[i].periods };
+	sort(all, n);
+	for (size_t i = 0; i < n && !err; i = end) {
+		for (end = i + 1; end < n && all[end].tid == all[i].tid; end++)
+			;
+		err = share_out(m, all + i, end - i);
+	}
+	munmap(all, room * sizeof(*all));
+	return err;
+}
+
+static void
+comments(const struct wall_window *w, const struct wall_facts *facts, struct profile *p)
+{
+	double   seconds = (double)p->duration_ns / 1e9;
+	/* No %f: it follows the daemon's locale. */
+	unsigned rate = seconds > 0 ? (unsigned)((double)w->taken / seconds * 10 + 0.5) : 0;
+	unsigned share = seconds > 0 ? (unsigned)((double)(facts->cpu_ns - w->cpu_begin_ns) / seconds / 1e4 + 0.5) : 0;
+
+	profile_comment(p, "threads: %zu at the end, the library's own left out", facts->threads);
+	profile_comment(p, "rate: %d Hz, reached %u.%u Hz; looks at threads: %llu", WALL_HZ, rate / 10, rate % 10,
+			(unsigned long long)w->looks);
+	profile_comment(p, "sampler: %u.%03u %% of a processor", share / 1000, share % 1000);
+	if (w->lost > 0)
+		profile_comment(p, "lost samples: %llu", (unsigned long long)w->lost);
+	profile_comment(p, "unwinder: %s", unwind_name());
+	if (!w->cpu)
+		profile_comment(p, "where threads run is not known: %s", facts->cpu_why);
+}
+
+int
+wall_window_profile(const struct wall_window *w, const struct wall_facts *facts, struct profile *ret)
+{
+	struct making   m = { 0 };
+	struct profile *p = &m.profile;
+	int             err = 0;
+
+	profile_init(p, "fgprof");
+	p->types[0] = (struct profile_type){ "samples", "count" };
+	p->types[1] = (struct profile_type){ "time", "nanoseconds" };
+	p->type_count = 2;
+	p->period_type = (struct profile_type){ "wallclock", "nanoseconds" };
+	p->period = 1000000000 / WALL_HZ;
+	p->time_ns = w->time_ns;
+	p->duration_ns = facts->end_ns - w->begin_ns;
+	p->lost = (uint64_t)w->lost;
+	m.ns_per_tick = w->ticks ? (double)p->duration_ns / (double)w->ticks : 0;
+	comments(w, facts, p);
+	for (size_t i = 0; i < w->capacity && !err; i++)
+		if (w->counts[i].stack)
+			err = sample_add(&m, w->counts[i].stack, w->counts[i].weight);
+	if (!err)
+		err = running_add(&m, w);
+	if (err) {
+		profile_release(p);
+		return err;
+	}
+	profile_merge(p);
+	*ret = *p;
+	return 0;
+}

@@ -1,0 +1,215 @@
+/*
+ * test_wall.c - wall-clock windows: whatever part of the threads is looked at, the sum
+ * is threads times duration, and nobody is favoured.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cpu_window.h"
+#include "profile.h"
+#include "stack_table.h"
+#include "wall.h"
+#include "wall_window.h"
+
+#define SECOND_NS 1000000000LL
+
+static uint32_t
+stack_of(uintptr_t seed)
+{
+	uintptr_t pcs[2] = { 0x10000 + seed, 0x20000 };
+
+	return stack_table_add(pcs, 2);
+}
+
+static int64_t
+value_of(const struct profile *p, uint32_t stack, unsigned type)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->samples[i].stack == stack)
+			return p->samples[i].values[type];
+	return 0;
+}
+
+static int64_t
+total(const struct profile *p, unsigned type)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		sum += p->samples[i].values[type];
+	return sum;
+}
+
+static void
+profile_of(struct wall_window *w, double seconds, struct profile *ret)
+{
+	struct wall_facts facts = { .end_ns = (int64_t)(seconds * SECOND_NS), .threads = 1, .cpu_why = "none" };
+
+	assert_int_equal(wall_window_profile(w, &facts, ret), 0);
+}
+
+static void
+running_time_goes_to_the_threads_own_stacks_in_the_proportion_of_its_cpu_samples(void **state)
+{
+	struct wall_window *w = wall_window_new();
+	struct wall_look    looks[] = { { 0, 7, 1 }, { 0, 8, 1 }, { 0, 9, 1 } };
+	uint32_t            a = stack_of(1), b = stack_of(2), c = stack_of(3), asleep = stack_of(4);
+	struct wall_look    blocked = { asleep, 10, 1 };
+	struct profile      p;
+
+	(void)state;
+	assert_non_null(w);
+	w->cpu = cpu_window_new();
+	w->cpu->by_thread = true;
+	/* 7 had half a processor, at two places; 8 a whole one; 9 no sample; 11 no look. */
+	cpu_window_count(w->cpu, 7, a, 0, 30);
+	cpu_window_count(w->cpu, 7, b, 0, 10);
+	cpu_window_count(w->cpu, 8, a, 0, 80);
+	cpu_window_count(w->cpu, 11, c, 0, 50);
+	for (int i = 0; i < 100; i++) {
+		w->ticks++;
+		w->taken++;
+		wall_window_count(w, looks, 3, 1);
+		wall_window_count(w, &blocked, 1, 1);
+	}
+	profile_of(w, 1, &p);
+	assert_int_equal(value_of(&p, a, 0), 175);
+	assert_int_equal(value_of(&p, b, 0), 25);
+	assert_int_equal(value_of(&p, c, 0), 0);
+	assert_int_equal(value_of(&p, asleep, 0), 100);
+	assert_int_equal(value_of(&p, STACK_PSEUDO_RUNNING, 0), 100);
+	assert_int_equal(value_of(&p, a, 1), 1750 * 1000000LL);
+	assert_int_equal(total(&p, 1), 4 * SECOND_NS);
+	assert_non_null(strstr(p.comments, "rate: 99 Hz, reached 100.0 Hz"));
+	profile_release(&p);
+	cpu_window_free(w->cpu);
+	wall_window_free(w);
+	stack_table_unref(a);
+	stack_table_unref(b);
+	stack_table_unref(c);
+	stack_table_unref(asleep);
+	assert_int_equal(stack_table_bytes(), 0);
+}
+
+/* Thread i stands at stack i % 10, and a tenth of the threads run. */
+static void
+any_part_of_the_threads_gives_the_whole_sum_and_the_right_shares(void **state)
+{
+	enum { THREADS = 1000, TICKS = 2000 };
+	struct wall_window *w = wall_window_new();
+	struct wall_look    looks[64];
+	struct profile      p;
+	uint32_t            stacks[10];
+	uint64_t            random = 88172645463325252ULL;
+	double              want = (double)THREADS * TICKS / 10;
+
+	(void)state;
+	w->cpu = cpu_window_new();
+	w->cpu->by_thread = true;
+	for (unsigned i = 0; i < 10; i++)
+		stacks[i] = stack_of(i);
+	for (unsigned i = 0; i < THREADS; i += 10)
+		cpu_window_count(w->cpu, i + 1, stacks[0], 0, 1);
+	for (int tick = 0; tick < TICKS; tick++) {
+		size_t n = 1 + (size_t)(wall_random(&random) * 63); /* 0.1 % to 6 % of them */
+
+		for (size_t k = 0; k < n; k++) {
+			unsigned i = (unsigned)(wall_random(&random) * THREADS);
+
+			looks[k] = (struct wall_look){ i % 10 ? stacks[i % 10] : 0, (int32_t)i + 1, 1 };
+		}
+		w->ticks++;
+		wall_window_count(w, looks, n, (double)THREADS / (double)n);
+	}
+	profile_of(w, 20, &p);
+	assert_in_range(total(&p, 0), THREADS * TICKS - 1, THREADS * TICKS + 1);
+	assert_in_range(total(&p, 1), 20 * SECOND_NS * THREADS - 10, 20 * SECOND_NS * THREADS + 10);
+	/* The fixed draws scatter by 1 % or so. */
+	for (unsigned i = 0; i < 10; i++)
+		assert_in_range(value_of(&p, stacks[i], 0), (int64_t)(want * 0.94), (int64_t)(want * 1.06));
+	profile_release(&p);
+	cpu_window_free(w->cpu);
+	wall_window_free(w);
+	for (unsigned i = 0; i < 10; i++)
+		stack_table_unref(stacks[i]);
+	assert_int_equal(stack_table_bytes(), 0);
+}
+
+static void
+late_ticks_change_neither_the_sum_nor_the_shares(void **state)
+{
+	struct wall_window *w = wall_window_new();
+	uint32_t            a = stack_of(1), b = stack_of(2);
+	struct wall_look    at_a = { a, 1, 3 }, at_b = { b, 1, 1 };
+	struct profile      p;
+
+	(void)state;
+	/* Three quarters at a, where the sampler was kept waiting for three ticks each time. */
+	for (int i = 0; i < 25; i++) {
+		wall_window_count(w, &at_a, 1, 1);
+		wall_window_count(w, &at_b, 1, 1);
+		w->ticks += 4;
+		w->taken += 2;
+	}
+	profile_of(w, 2, &p);
+	assert_int_equal(value_of(&p, a, 1), 1500000000LL);
+	assert_int_equal(value_of(&p, b, 1), 500000000LL);
+	assert_int_equal(p.duration_ns, 2 * SECOND_NS);
+	assert_non_null(strstr(p.comments, "where threads run is not known: none"));
+	profile_release(&p);
+	wall_window_free(w);
+	stack_table_unref(a);
+	stack_table_unref(b);
+}
+
+static void
+a_window_without_a_tick_is_a_valid_empty_profile(void **state)
+{
+	struct wall_window *w = wall_window_new();
+	struct profile      p;
+
+	(void)state;
+	profile_of(w, 0, &p);
+	assert_int_equal(p.count, 0);
+	assert_int_equal(p.type_count, 2);
+	assert_string_equal(p.types[1].type, "time");
+	profile_release(&p);
+	wall_window_free(w);
+}
+
+static void
+windows_overlap_and_a_cancelled_one_leaves_nothing(void **state)
+{
+	struct wall_window *one, *two;
+	struct profile      p;
+
+	(void)state;
+	assert_int_equal(wall_window_open(&one), 0);
+	assert_int_equal(wall_window_open(&two), 0);
+	wall_window_cancel(one);
+	assert_int_equal(wall_window_close(two, &p), 0);
+	assert_int_equal(p.types[0].type[0], 's');
+	profile_release(&p);
+	assert_int_equal(stack_table_bytes(), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(running_time_goes_to_the_threads_own_stacks_in_the_proportion_of_its_cpu_samples),
+		cmocka_unit_test(any_part_of_the_threads_gives_the_whole_sum_and_the_right_shares),
+		cmocka_unit_test(late_ticks_change_neither_the_sum_nor_the_shares),
+		cmocka_unit_test(a_window_without_a_tick_is_a_valid_empty_profile),
+		cmocka_unit_test(windows_overlap_and_a_cancelled_one_leaves_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
