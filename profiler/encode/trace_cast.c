@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Nanoseconds before the trace's start: for each thread, and for what there is once. */
 #define CAST_NS_EACH 8
@@ -182,6 +183,17 @@ initial_threads(struct story *s, size_t *ret_count)
 	return all;
 }
 
+/* Readers refuse a trace without a thread, and what is said of it needs one. */
+static int
+nobody(struct story *s)
+{
+	int32_t            tid = getpid();
+	struct story_slot *slot = story_slot(s, tid);
+
+	s->main = slot ? story_thread_new(s, slot, tid, NULL) : NULL;
+	return s->main ? 0 : -ENOMEM;
+}
+
 int
 story_begin(struct story *s)
 {
@@ -199,11 +211,11 @@ story_begin(struct story *s)
 	r = cast_read(s);
 	if (!r)
 		r = hooks ? firsts_read(s) : claims_read(s);
+	if (!r && !s->main)
+		r = nobody(s);
 	all = r ? NULL : initial_threads(s, &count);
 	if (!all)
 		return r ? r : -ENOMEM;
-	if (!count)
-		return 0;
 	s->base = CAST_NS + (uint64_t)count * CAST_NS_EACH;
 	story_emit(s, (struct story_event){ .type = STORY_CPU_START, .on = s->main });
 	for (size_t i = 0; i < count; i++) {

@@ -295,7 +295,9 @@ begin_find(struct trace_stacks *ts, const struct story_thread *t, const struct t
 	unsigned            n;
 	int                 r = 0;
 
-	if (t->routine) {
+	if (t->info && t->info->own) {
+		p = NULL; /* its name says more than our function's */
+	} else if (t->routine) {
 		r = place_of(ts, t->routine, &p);
 	} else if (stack) {
 		pcs = frames_stack(stack, &n);

@@ -89,7 +89,7 @@ story_thread_new(struct story *s, struct story_slot *slot, int32_t tid, const st
 		goto no_memory;
 	*t = (struct story_thread){ .slot = slot, .tid = tid, .serial = ++s->serial, .cpu = STORY_NO_CPU,
 		.info = info, .name = "", .label_told = "" };
-	if (info && strcmp(info->name, s->common))
+	if (info && !info->own && strcmp(info->name, s->common))
 		t->name = info->name;
 	t->routine = info ? info->routine : 0;
 	t->label = t->name;
