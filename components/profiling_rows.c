@@ -88,7 +88,7 @@ rows_add(struct component_profiling_rows *p, struct component_error *err)
 			.section = SECTION, .min = MEMORY_MIN, .max = INT64_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
 		COMPONENT_FLAG_ENUM("profiling-unwinder", &p->unwinder,
 			"How stacks are walked; auto takes the best that this build has, libunwind (Debian: libunwind8) "
-			"serves CPU profiles.",
+			"serves CPU profiles and dumps.",
 			.section = SECTION, .choices = unwinder_choices),
 		COMPONENT_FLAG_SIZE("heap-profile-rate", &p->heap_rate,
 			"Mean bytes between sampled allocations; 0 turns heap sampling off.",

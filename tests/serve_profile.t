@@ -53,6 +53,9 @@ def libunwind_walks_cpu_stacks_like_the_tables():
             found[unwinder] = set(re.findall(rb"burn_[a-z_]+|start_thread|clone[3]?", body))
             equal(d.get(PPROF + "heap").status, 200)
             contains(d.get(PPROF + "goroutine?debug=2").text, "main")
+            dump = gzip.decompress(d.get(PPROF + "goroutine").body)
+            contains(dump, b"unwinder: " + unwinder.encode())
+            equal(b"stacks walked by libunwind: " in dump, unwinder == "libunwind")
     need(b"burn_cycles" in found["libunwind"], found)
     equal(found["libunwind"], found["tables"])
 

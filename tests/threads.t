@@ -47,4 +47,16 @@ def quiet_stacks_are_those_that_a_signal_shows_which_is_how_it_works_after_a_set
         need(f["silent"] <= 1, f)
 
 
+@test
+def libunwind_walks_the_same_stacks_of_blocked_threads_as_the_tables():
+    for name, _ in BUILDS:
+        f = blocked(name, 300, 1, "libunwind")
+        if "missing" in f:
+            raise Skip("libunwind is not installed, or of no use on this machine")
+        need(f["by_libunwind"] >= 297, f)
+        need(f["whole"] >= f["threads"] - 1, "stacks without a root: %s" % f)
+        equal(f["different_stacks"], 0, name)
+        equal((f["signals"], f["extra_switches"]), (0, 0), name)
+
+
 main()

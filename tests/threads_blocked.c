@@ -4,6 +4,7 @@
  *
  *     threads_blocked THREADS DUMPS           quietly, so that nobody notices
  *     threads_blocked THREADS 1 setuid        and once more without the right to read them
+ *     threads_blocked THREADS 1 libunwind     the first by the tables, the last by libunwind
  *
  * Prints one "key value" a line: what the last dump said and what the threads noticed.
  * With "setuid" the first dump is taken quietly, the last by signals, and both must see
@@ -18,6 +19,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,6 +190,7 @@ print_dump(const struct dump *d)
 		whole += d->threads[i].count > 0 && !d->threads[i].truncated;
 		frames += d->threads[i].count;
 	}
+	printf("by_libunwind %u\n", d->by_libunwind);
 	printf("threads %zu\nquiet %u\nsignalled %u\nsilent %u\nwhole %zu\nframes %zu\n", d->count, d->quiet,
 		d->signalled, d->silent, whole, frames);
 }
@@ -214,6 +217,7 @@ main(int argc, char **argv)
 	uint32_t        longest = 0;
 	size_t          other = 0, same_count = 0;
 	unsigned        signalled = 0;
+	bool            remote;
 
 	if (pipe2(pipe_fds, O_CLOEXEC) || (epoll_fd = epoll_create1(EPOLL_CLOEXEC)) < 0 || sem_init(&never, 0, 0))
 		return 1;
@@ -223,7 +227,13 @@ main(int argc, char **argv)
 	for (int i = 0; i < threads; i++)
 		if (pthread_create(&thread, &attr, run, (void *)(intptr_t)i))
 			return 1;
-	unwind_start(UNWIND_AUTO);
+	remote = argc > 3 && strcmp(argv[3], "libunwind") == 0;
+	if (remote && unwind_start(UNWIND_LIBUNWIND)) {
+		puts("missing 1");
+		return 0;
+	}
+	if (!remote)
+		unwind_start(UNWIND_AUTO);
 	settle(threads);
 	if (threads_dump(&first, true))
 		return 1;
@@ -238,7 +248,7 @@ main(int argc, char **argv)
 	}
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
 	for (int i = 0; i < dumps; i++) {
-		if (threads_dump(&d, true))
+		if (threads_dump_of(&d, THREADS_OWN | THREADS_NAMES | (remote ? THREADS_REMOTE : 0)))
 			return 1;
 		same_count += d.count == first.count;
 		signalled += d.signalled;

@@ -13,7 +13,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_quiet.c %D%/threads_quiet.h \
 	%D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h \
-	%D%/threads_signal.c %D%/threads_signal.h \
+	%D%/threads_remote.c %D%/threads_remote.h %D%/threads_signal.c %D%/threads_signal.h \
 	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
 	%D%/trace_reason.c %D%/trace_reason.h \
 	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h \

@@ -47,6 +47,7 @@
 #include "threads_kept.h"
 #include "threads_parts.h"
 #include "threads_quiet.h"
+#include "threads_remote.h"
 #include "threads_signal.h"
 #include "unwind.h"
 
@@ -269,6 +270,7 @@ struct work {
 	unsigned     want; /* THREADS_OWN, ... */
 	int64_t      now_ns;
 	size_t       unread;
+	struct threads_copies *copies; /* for libunwind */
 	uintptr_t    pcs[STACK_FRAMES_MAX];
 };
 
@@ -299,9 +301,11 @@ read_one(struct work *w, struct dump_thread *t)
 {
 	const struct kept *k = w->want & THREADS_KEEP ? threads_kept_find(t->tid) : NULL;
 	const uintptr_t   *pcs = w->pcs;
-	enum quiet_result  r = quiet_read(&w->quiet, t, k ? &k->runs : NULL, w->pcs, STACK_FRAMES_MAX);
+	enum quiet_result  r;
 
-	t->since_ns = w->now_ns;
+	/* libunwind wants the stack itself. */
+	r = quiet_read(&w->quiet, t, k && !w->copies->bytes ? &k->runs : NULL, w->pcs, STACK_FRAMES_MAX);
+	t->since_ns = r == QUIET_READ && k && memcmp(&k->runs, &t->runs, sizeof(k->runs)) == 0 ? k->since_ns : w->now_ns;
 	if (r == QUIET_UNMOVED) {
 		pcs = threads_kept_pcs(k);
 		t->count = k->count;
@@ -309,6 +313,7 @@ read_one(struct work *w, struct dump_thread *t)
 		t->since_ns = k->since_ns;
 		r = QUIET_READ;
 	} else if (r == QUIET_READ || r == QUIET_UNKNOWN) {
+		threads_copies_add(w->copies, &w->quiet, t->tid);
 		t->count = hooks_frames_drop(w->pcs, t->count);
 	}
 	if (r == QUIET_READ && stack_store(w->dump, t, pcs) == 0) {
@@ -478,9 +483,9 @@ tidy(struct work *w)
 }
 
 static int
-collect(struct dump *d, unsigned want)
+collect(struct dump *d, unsigned want, struct threads_copies *copies)
 {
-	struct work w = { .dump = d, .want = want, .self = (pid_t)syscall(SYS_gettid), .now_ns = threads_clock_ns() };
+	struct work w = { .dump = d, .want = want, .copies = copies, .self = (pid_t)syscall(SYS_gettid), .now_ns = threads_clock_ns() };
 	int         err;
 
 	if (!cpu_proc_is_ours())
@@ -523,8 +528,9 @@ take_turn(void)
 int
 threads_dump_of(struct dump *ret, unsigned want)
 {
-	struct dump d = { 0 };
-	int         err, cancel;
+	struct threads_copies copies = { 0 };
+	struct dump           d = { 0 };
+	int                   err, cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = take_turn();
@@ -532,10 +538,13 @@ threads_dump_of(struct dump *ret, unsigned want)
 		pthread_setcancelstate(cancel, NULL);
 		return err;
 	}
+	if (want & THREADS_REMOTE)
+		threads_copies_open(&copies);
 	unwind_lend();
-	err = collect(&d, want);
+	err = collect(&d, want, &copies);
 	unwind_lend_end();
 	pthread_mutex_unlock(&lock);
+	threads_copies_walk(&copies, &d);
 	pthread_setcancelstate(cancel, NULL);
 	if (err) {
 		threads_dump_release(&d);
@@ -612,6 +621,9 @@ profile_describe(const struct dump *d, const char *name, struct profile *p)
 	p->time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 	profile_comment(p, "threads: %zu, of these %u read quietly, %u signalled, %u gave no answer", d->count,
 		d->quiet, d->signalled, d->silent);
+	profile_comment(p, "unwinder: %s", unwind_name());
+	if (d->by_libunwind > 0)
+		profile_comment(p, "stacks walked by libunwind: %u, the others by tables", d->by_libunwind);
 	labels_comment(p);
 	for (size_t i = 0; i < d->count; i++)
 		if (d->threads[i].how == DUMP_SILENT)
@@ -657,7 +669,7 @@ int
 threads_snapshot(struct profile *ret)
 {
 	struct dump d;
-	int         err = threads_dump_of(&d, THREADS_OWN | THREADS_KEEP);
+	int         err = threads_dump_of(&d, THREADS_OWN | THREADS_KEEP | THREADS_REMOTE);
 
 	if (err)
 		return err;

@@ -23,6 +23,7 @@ enum threads_want {
 	THREADS_OWN = 1,   /* threads of ours, too */
 	THREADS_NAMES = 2, /* of all: else only of those that gave no stack, which is cheaper */
 	THREADS_KEEP = 4,  /* what is read is kept for the next one, see threads_kept.h */
+	THREADS_REMOTE = 8, /* by libunwind, if that is chosen: enters malloc, so not where all may hang */
 };
 
 /* 0 or a negative errno: /proc cannot be read, no memory, or another dump hangs. */

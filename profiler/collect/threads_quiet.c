@@ -158,7 +158,7 @@ stack_copy(const struct quiet *q, size_t have, uintptr_t address, size_t size)
 
 /* Walks a copy that grows until the root is reached or there is no more. */
 static bool
-stack_walk(const struct quiet *q, const struct where *w, struct dump_thread *t, uintptr_t *pcs, unsigned max,
+stack_walk(struct quiet *q, const struct where *w, struct dump_thread *t, uintptr_t *pcs, unsigned max,
 	   bool *ret_denied)
 {
 	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .exact = 1, .fp_unknown = 1, .code = &q->room->code };
@@ -176,6 +176,10 @@ stack_walk(const struct quiet *q, const struct where *w, struct dump_thread *t, 
 			return false;
 		t->count = unwind_copy(&regs, q->room->stack, have, w->sp, pcs, max, &truncated);
 		t->truncated = truncated;
+		q->walked.pc = w->pc;
+		q->walked.sp = w->sp;
+		q->walked.fp = q->room->code.fp;
+		q->walked.size = have;
 		if (!truncated)
 			return true;
 		/* Too deep a stack is complete as far as it can be. */

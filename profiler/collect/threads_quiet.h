@@ -36,6 +36,11 @@ struct quiet {
 	int   swift; /* of own_fd_swift_begin() */
 	pid_t pid;
 	struct quiet_room *room;
+	/* After a walk: what it began with, and the bytes of the stack in room. */
+	struct {
+		uintptr_t pc, sp, fp; /* fp 0: not known, and not needed by the tables */
+		size_t    size;
+	} walked;
 };
 
 /* 0 or a negative errno. */

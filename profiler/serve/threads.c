@@ -56,7 +56,7 @@ threads_run(struct job *j)
 	struct dump            d;
 	struct profile         p;
 	char                   note[JOB_NOTE_BYTES];
-	int                    r = threads_dump_of(&d, THREADS_KEEP | (spec->without_own ? 0 : THREADS_OWN) |
+	int                    r = threads_dump_of(&d, THREADS_KEEP | THREADS_REMOTE | (spec->without_own ? 0 : THREADS_OWN) |
 							(spec->format == JOB_PANIC ? THREADS_NAMES : 0));
 
 	if (r) {

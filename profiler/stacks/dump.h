@@ -50,6 +50,7 @@ struct dump {
 	uintptr_t          *pcs;
 	size_t              pc_count, pc_room;
 	unsigned            quiet, signalled, silent;
+	unsigned            by_libunwind; /* stacks that it has walked */
 };
 
 #endif

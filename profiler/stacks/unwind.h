@@ -39,7 +39,7 @@ enum unwind_mode {
 	UNWIND_AUTO,          /* tables where they can be had, else frame pointers */
 	UNWIND_FRAME_POINTER,
 	UNWIND_TABLES,
-	UNWIND_LIBUNWIND,     /* CPU samples by libunwind, from copies; all else as AUTO */
+	UNWIND_LIBUNWIND,     /* CPU samples and blocked threads by libunwind, from copies; else as AUTO */
 };
 
 /*

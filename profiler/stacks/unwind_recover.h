@@ -26,6 +26,7 @@ struct unwind_code {
 		uintptr_t pc, begin; /* pc 0: empty; begin 0: not to be found */
 		intptr_t  bytes;     /* of its frame; below 0: not to be told */
 	} function[UNWIND_CODE_FUNCTIONS];
+	uintptr_t fp; /* what the last walk has found, 0: it needed none, or found none */
 };
 
 /* The frame pointer of the function that pc stands in, called out of at sp; r is a copy of

@@ -224,4 +224,5 @@ unwind_forked(void)
 	atomic_store(&refresh.state, IDLE);
 	generations_forked();
 	tables_forked();
+	unwind_remote_forked();
 }

@@ -16,6 +16,8 @@
  * - The function that searches .eh_frame_hdr's table is exported, but in no header.
  * - It takes memory from malloc.  Our threads' is never sampled, and dumps of hanging
  *   programs do not come here.
+ * - Of a blocked thread most registers are not known, and must be refused, not be 0: a
+ *   frame by a made-up register is worse than none.
  *
  * Tests: tests/test_unwind_remote.c.
  */
@@ -103,13 +105,15 @@ static struct {
 
 struct remote_walk {
 	const uintptr_t *words, *stack;
+	uint64_t         known; /* of words, by bits */
 	size_t           size;
 	int              mem;
 	struct tables_section section; /* of the last pc looked up */
 	uintptr_t        blocks[BLOCKS]; /* addresses; 0: empty */
 };
 
-static _Alignas(8) unsigned char block_bytes[BLOCKS][BLOCK_BYTES]; /* one walk at a time */
+static pthread_mutex_t walking = PTHREAD_MUTEX_INITIALIZER;
+static _Alignas(8) unsigned char block_bytes[BLOCKS][BLOCK_BYTES]; /* under it */
 
 static bool
 section_has(const struct tables_section *s, uintptr_t address)
@@ -165,7 +169,7 @@ access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, int write, 
 	const struct remote_walk *w = arg;
 
 	(void)as;
-	if (write || reg < 0 || reg >= UNWIND_REMOTE_WORDS)
+	if (write || reg < 0 || reg >= UNWIND_REMOTE_WORDS || !(w->known >> reg & 1))
 		return -UNW_EBADREG;
 	*value = w->words[reg];
 	return 0;
@@ -323,14 +327,25 @@ remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_trunc
 	return n;
 }
 
-unsigned
-unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size, uintptr_t *pcs,
-		   unsigned max, int *ret_truncated)
+/* Another thread may have been in the middle of a walk. */
+void
+unwind_remote_forked(void)
 {
-	struct remote_walk w = { .words = words, .stack = stack, .size = size };
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	walking = fresh;
+	lib.lock = fresh;
+}
+
+static unsigned
+walk_known(const uintptr_t *words, uint64_t known, const uintptr_t *stack, size_t size, uintptr_t *pcs, unsigned max,
+	   int *ret_truncated)
+{
+	struct remote_walk w = { .words = words, .known = known, .stack = stack, .size = size };
 	unsigned           n = 0, generation = tables_generation();
 
 	*ret_truncated = 1;
+	pthread_mutex_lock(&walking);
 	w.mem = file_open("/proc/self/mem");
 	if (!lib.space || w.mem < 0)
 		goto out;
@@ -341,12 +356,40 @@ unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *
 out:
 	if (w.mem >= 0)
 		file_close(w.mem);
+	pthread_mutex_unlock(&walking);
 	if (n == 0 && max > 0)
 		pcs[n++] = words[CFI_REGS];
 	return n;
 }
 
+unsigned
+unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size, uintptr_t *pcs,
+		   unsigned max, int *ret_truncated)
+{
+	return walk_known(words, UINT64_MAX, stack, size, pcs, max, ret_truncated);
+}
+
+unsigned
+unwind_remote_walk_blocked(uintptr_t pc, uintptr_t sp, uintptr_t fp, const uintptr_t *stack, size_t size, uintptr_t *pcs,
+			   unsigned max, int *ret_truncated)
+{
+	uintptr_t words[UNWIND_REMOTE_WORDS] = { 0 };
+	uint64_t  known = (uint64_t)1 << CFI_REG_RA | (uint64_t)1 << CFI_REG_SP;
+
+	words[CFI_REGS] = words[CFI_REG_RA] = pc;
+	words[CFI_REG_SP] = sp;
+	words[CFI_REG_FP] = fp;
+	if (fp)
+		known |= (uint64_t)1 << CFI_REG_FP;
+	return walk_known(words, known, stack, size, pcs, max, ret_truncated);
+}
+
 #else
+
+void
+unwind_remote_forked(void)
+{
+}
 
 int
 unwind_remote_open(void)
@@ -365,6 +408,18 @@ unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *
 		return 0;
 	pcs[0] = words[CFI_REGS];
 	return 1;
+}
+
+unsigned
+unwind_remote_walk_blocked(uintptr_t pc, uintptr_t sp, uintptr_t fp, const uintptr_t *stack, size_t size, uintptr_t *pcs,
+			   unsigned max, int *ret_truncated)
+{
+	uintptr_t words[UNWIND_REMOTE_WORDS] = { 0 };
+
+	(void)sp;
+	(void)fp;
+	words[CFI_REGS] = pc;
+	return unwind_remote_walk(words, stack, size, pcs, max, ret_truncated);
 }
 
 #endif

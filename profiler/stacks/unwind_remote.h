@@ -32,8 +32,14 @@ void unwind_remote_use(bool on);
 bool unwind_remote_used(void);
 /* Signal-safe: registers of the interrupted code, and how much of its stack can be copied. */
 size_t unwind_remote_take(const void *ucontext, uintptr_t words[UNWIND_REMOTE_WORDS]);
-/* Leaf first, callers as return address - 1.  One caller at a time, not from a handler. */
+/* Leaf first, callers as return address - 1.  Not from a handler; callers wait for each other. */
 unsigned unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size,
 			    uintptr_t *pcs, unsigned max, int *ret_truncated);
+/* The same of a blocked thread, of which no more is known; fp 0: nor that. */
+unsigned unwind_remote_walk_blocked(uintptr_t pc, uintptr_t sp, uintptr_t fp, const uintptr_t *stack, size_t size,
+				    uintptr_t *pcs, unsigned max, int *ret_truncated);
+
+/* In a child. */
+void unwind_remote_forked(void);
 
 #endif

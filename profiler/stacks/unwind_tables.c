@@ -421,8 +421,10 @@ frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 	if ((row->signal_frame || sigreturn) && ++w->signals > SIGNAL_FRAMES_MAX)
 		return STEP_LOST;
 	if (w->code && !leaf && !UNWIND_KNOWN(&w->f, CFI_REG_FP) && row->cfa.kind == CFI_REGISTER &&
-	    row->cfa.reg == CFI_REG_FP && unwind_recover_fp(w->t, w->code, r, w->f.regs[CFI_REG_SP], at, &fp))
+	    row->cfa.reg == CFI_REG_FP && unwind_recover_fp(w->t, w->code, r, w->f.regs[CFI_REG_SP], at, &fp)) {
 		unwind_frame_set(&w->f, CFI_REG_FP, fp);
+		w->code->fp = fp;
+	}
 	step = sigreturn ? frame_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
 	if (step == STEP_ON && (row->signal_frame || sigreturn)) {
 		w->exact = true;
@@ -446,6 +448,8 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 	w.exact = regs->exact;
 	w.unknown = false;
 	w.code = regs->fp_unknown ? regs->code : NULL;
+	if (w.code)
+		w.code->fp = 0;
 	w.signals = 0;
 	if (!w.t || max == 0 || !unwind_code_plausible(pc) ||
 	    tables_code(w.t, w.exact ? pc : pc - 1) == TABLES_CODE_NONE) {

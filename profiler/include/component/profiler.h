@@ -30,7 +30,7 @@ enum component_unwinder {
 	COMPONENT_UNWINDER_AUTO,
 	COMPONENT_UNWINDER_FRAME_POINTER,
 	COMPONENT_UNWINDER_TABLES,
-	COMPONENT_UNWINDER_LIBUNWIND, /* CPU profiles alone; loads libunwind8 when started */
+	COMPONENT_UNWINDER_LIBUNWIND, /* CPU profiles, dumps over HTTP; loads libunwind8 when started */
 };
 
 /*
