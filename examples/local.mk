@@ -22,6 +22,12 @@ noinst_PROGRAMS += %D%/hello %D%/own-loop %D%/options %D%/one-call
 %C%_one_call_CPPFLAGS = $(INC_EXAMPLES)
 %C%_one_call_LDFLAGS = $(EXAMPLES_LINK)
 %C%_one_call_LDADD = $(EXAMPLES_LIBS)
+# A door that is libevent's.
+noinst_PROGRAMS += %D%/evhttp
+%C%_evhttp_SOURCES = %D%/evhttp.c
+%C%_evhttp_CPPFLAGS = $(INC_EXAMPLES) $(EVENT_CFLAGS)
+%C%_evhttp_LDFLAGS = $(EXAMPLES_LINK)
+%C%_evhttp_LDADD = $(EXAMPLES_LIBS) $(EVENT_LIBS)
 
 # The three controllers, written as an outsider would, and what they share.
 noinst_LIBRARIES += %D%/libgitops.a

@@ -6,6 +6,14 @@ tests_serve_daemon_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
 tests_serve_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
 tests_serve_daemon_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl
 EXTRA_DIST += tests/serving.py
+# The same routes on a server of the daemon's own.
+check_PROGRAMS += tests/evhttp_daemon
+tests_evhttp_daemon_SOURCES = tests/evhttp_daemon.c
+tests_evhttp_daemon_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include $(EVENT_CFLAGS)
+tests_evhttp_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
+tests_evhttp_daemon_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la $(EVENT_LIBS)
+dist_check_SCRIPTS += tests/evhttp.t
+TESTS += tests/evhttp.t
 # QUIT and USR2 of a daemon that hangs, in the loader too.
 check_PROGRAMS += tests/dump_stuck
 tests_dump_stuck_SOURCES = tests/dump_stuck.c
@@ -27,7 +35,7 @@ serve_scripts = tests/fgprof.t tests/generations.t tests/labels.t tests/serve_au
 dist_check_SCRIPTS += $(serve_scripts)
 TESTS += $(serve_scripts)
 if HAVE_CMOCKA
-serve_units = tests/test_auth tests/test_cmdline tests/test_options tests/test_params
+serve_units = tests/test_auth tests/test_cmdline tests/test_options tests/test_params tests/test_reply_reader
 check_PROGRAMS += $(serve_units)
 TESTS += $(serve_units)
 serve_libs = profiler/serve/libserve.la profiler/collect/libcollect.la profiler/encode/libencode.la \
@@ -42,6 +50,9 @@ tests_test_cmdline_LDADD = $(serve_libs)
 tests_test_options_SOURCES = tests/test_options.c
 tests_test_options_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
 tests_test_options_LDADD = $(serve_libs)
+tests_test_reply_reader_SOURCES = tests/test_reply_reader.c
+tests_test_reply_reader_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
+tests_test_reply_reader_LDADD = $(serve_libs)
 tests_test_params_SOURCES = tests/test_params.c
 tests_test_params_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
 tests_test_params_LDADD = $(serve_libs)

@@ -413,6 +413,9 @@ httpd_new(const struct httpd_options *o)
 		atomic_store(&h->listener_fds[i], -1);
 	for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
 		atomic_store(&h->conns[i].fd, -1);
+	for (int i = 0; i < 2; i++)
+		h->adopted[i] = (struct httpd_listener){
+			.h = h, .socket = { .fd = -1, .loopback = i != 0 }, .adopted = true };
 	return h;
 }
 

@@ -29,6 +29,7 @@
 #define HTTPD_PROBE_SECONDS      60  /* of silence; a peer that is not there is noticed in twice that */
 #define HTTPD_QUEUE_BYTES_MAX    (256 * 1024)
 #define HTTPD_PEER_MAX           96    /* bytes with NUL: "[fe80::1%2]:65535" and more */
+#define HTTPD_NOTE_MAX           128   /* bytes with NUL, of httpd_adopt() */
 #define HTTPD_REST_MS            1000  /* listeners pause so long after a failed accept */
 #define HTTPD_REST_LOG_SECONDS   60  /* between two log lines about it */
 
@@ -64,6 +65,16 @@ int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct compo
 /* Adds listeners; takes the sockets over on success.  tag is given to requests.  Any
  * thread; may be called again for more. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
+/*
+ * httpd_adopt - serve what comes by a stream socket that no listener has accepted
+ *
+ *   fd        non-blocking, from own_fd_socketpair(); the server's on success.  It is
+ *             closed when there is no place for it or the server is stopping
+ *   loopback  what httpd_listener() says of it
+ *   peer      what httpd_peer() says; note: what httpd_note() says; both copied and cut
+ *   returns   0 or -ENOMEM; never waits, any thread
+ */
+int  httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *note);
 /* Closes the listeners now; connections go on.  Any other thread.  -EBADF: the program
  * has closed our descriptors and the server's thread cannot be reached any more; what
  * was posted is never run, and the memory of h stays. */
@@ -98,6 +109,7 @@ const char *httpd_header(const struct httpd_request *r, const char *name);
 const char *httpd_body(const struct httpd_request *r, size_t *ret_size);
 const char *httpd_peer(const struct httpd_request *r);     /* "127.0.0.1:40112" or "unix" */
 const struct listen_socket *httpd_listener(const struct httpd_request *r);
+const char *httpd_note(const struct httpd_request *r);     /* of httpd_adopt(), else NULL */
 void       *httpd_tag(const struct httpd_request *r);
 
 /*

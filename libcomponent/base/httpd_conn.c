@@ -351,7 +351,7 @@ keep_alive_set(int fd)
 }
 
 static void
-conn_open(struct httpd_listener *l, struct httpd_conn *c, const struct sockaddr_storage *peer)
+conn_open(struct httpd_listener *l, struct httpd_conn *c)
 {
 	int one = 1;
 
@@ -360,8 +360,7 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c, const struct sockaddr_
 	c->scanned = 0;
 	c->eof = c->keep_alive = c->linger = c->continued = false;
 	c->request = NULL;
-	peer_format(c->peer, sizeof(c->peer), peer);
-	if (!l->socket.is_unix) {
+	if (!l->socket.is_unix && !l->adopted) {
 		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		keep_alive_set(c->fd);
 	}
@@ -391,7 +390,27 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 	own_fd_hold(&mask);
 	atomic_store(&c->fd, atomic_exchange(fd, -1));
 	own_fd_release(&mask);
-	conn_open(l, c, peer);
+	peer_format(c->peer, sizeof(c->peer), peer);
+	conn_open(l, c);
+}
+
+void
+httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note)
+{
+	struct httpd_conn *c = l->h->stopping || l->h->lost ? NULL : conn_place(l->h);
+	sigset_t           mask;
+
+	if (!c) {
+		own_fd_close(fd);
+		return;
+	}
+	own_fd_hold(&mask);
+	own_fd_forget(fd);
+	atomic_store(&c->fd, fd);
+	own_fd_release(&mask);
+	snprintf(c->peer, sizeof(c->peer), "%s", peer);
+	snprintf(c->note, sizeof(c->note), "%s", note);
+	conn_open(l, c);
 }
 
 void

@@ -20,7 +20,7 @@
 #define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
 #define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
 
-/* A listening socket of ours.  Lives until httpd_stop(), closed or not, since
+/* A listening socket of ours, or (with adopted set) what stands for one.  Lives until httpd_stop(), closed or not, since
  * requests point at it. */
 struct httpd_listener {
 	struct httpd        *h;
@@ -28,6 +28,7 @@ struct httpd_listener {
 	void                *tag;
 	struct event        *ready; /* NULL: closed */
 	struct event        *rest;  /* ends the pause after a failed accept */
+	bool                 adopted;
 };
 
 enum httpd_conn_state {
@@ -54,6 +55,7 @@ struct httpd_conn {
 	bool                   continued;  /* 100 Continue was sent */
 	struct timespec        idle_since;
 	char                   peer[HTTPD_PEER_MAX];
+	char                   note[HTTPD_NOTE_MAX]; /* adopted alone */
 };
 
 struct httpd_header {
@@ -77,6 +79,7 @@ struct httpd_request {
 	struct evbuffer       *reply_headers;
 	bool                   reply_chunked;
 	char                   peer[HTTPD_PEER_MAX];
+	char                   note[HTTPD_NOTE_MAX];
 	httpd_fn              *on_hangup, *on_gone, *on_drain;
 	void                  *on_hangup_arg, *on_gone_arg, *on_drain_arg;
 };
@@ -115,6 +118,7 @@ struct httpd {
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
 	size_t                listener_count;
+	struct httpd_listener adopted[2]; /* by loopback */
 	_Atomic int           listener_fds[HTTPD_LISTENERS_MAX];
 	_Atomic int           accepted_fd; /* on its way to a connection */
 	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
@@ -139,6 +143,8 @@ void httpd_listeners_close(struct httpd *h);
 /* httpd_conn.c */
 /* Opens a connection on *fd, or closes it when there is no place; *fd becomes -1. */
 void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer);
+/* The same with fd from own_fd_socketpair(). */
+void httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note);
 void httpd_conn_close(struct httpd_conn *c);
 void httpd_conn_forget(struct httpd_conn *c); /* tells its request, closes and frees nothing */
 void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */

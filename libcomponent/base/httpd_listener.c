@@ -1,5 +1,6 @@
 /*
- * httpd_listener.c - listening sockets: added, accepted from, rested, closed.
+ * httpd_listener.c - listening sockets: added, accepted from, rested, closed; and
+ * connections that were accepted elsewhere.
  *
  * Accepting is ours rather than evconnlistener's so that each descriptor is known
  * the moment it exists (httpd_forked() closes it), is never 0 to 2, and a lack of
@@ -13,6 +14,8 @@
 #include "httpd_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -191,6 +194,41 @@ httpd_listen(struct httpd *h, struct listen_set *set, void *tag)
 	c.set = set;
 	c.tag = tag;
 	return httpd_call_run(&c, listen_call);
+}
+
+struct adoption {
+	struct httpd *h;
+	int           fd;
+	bool          loopback;
+	char          peer[HTTPD_PEER_MAX], note[HTTPD_NOTE_MAX];
+};
+
+static void
+on_adopted(void *arg)
+{
+	struct adoption *a = arg;
+
+	httpd_conn_adopt(&a->h->adopted[a->loopback], a->fd, a->peer, a->note);
+	free(a);
+}
+
+int
+httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *note)
+{
+	struct adoption *a = malloc(sizeof(*a));
+	int              r = -ENOMEM;
+
+	if (!a)
+		return r;
+	a->h = h;
+	a->fd = fd;
+	a->loopback = loopback;
+	snprintf(a->peer, sizeof(a->peer), "%s", peer);
+	snprintf(a->note, sizeof(a->note), "%s", note);
+	r = httpd_post(h, on_adopted, a);
+	if (r)
+		free(a);
+	return r;
 }
 
 static void

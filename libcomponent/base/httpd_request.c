@@ -353,6 +353,7 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 	if (!r->body || !r->reply_headers)
 		goto out;
 	memcpy(r->peer, c->peer, sizeof(r->peer));
+	memcpy(r->note, c->note, sizeof(r->note));
 	status = head_read(c, r);
 	if (status)
 		goto out;
@@ -448,6 +449,12 @@ const struct listen_socket *
 httpd_listener(const struct httpd_request *r)
 {
 	return &r->listener->socket;
+}
+
+const char *
+httpd_note(const struct httpd_request *r)
+{
+	return r->listener->adopted ? r->note : NULL;
 }
 
 void *

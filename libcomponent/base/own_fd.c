@@ -18,6 +18,7 @@
  *   of their registration, hence the priority of the constructor.
  * - The kernel copies descriptors before memory: without the lock a place could be
  *   free again in a child that has the descriptor.
+ * - A socket cannot be marked either: both ends of a pair get a place, or there is none.
  * - What is written to is not marked (O_SYNC would cost) but opened under the lock: that
  *   is for small files of the daemon's own, when it starts.
  * - It is held with all signals blocked: a handler of the daemon that forks would
@@ -42,6 +43,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -165,6 +167,48 @@ int
 own_fd_open(const char *path, int flags, mode_t mode)
 {
 	return own_fd_openat(AT_FDCWD, path, flags, mode);
+}
+
+int
+own_fd_socketpair(int ret_fds[2])
+{
+	sigset_t mask;
+	int      fds[2], r = 0;
+
+	own_fd_hold(&mask);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds)) {
+		r = -errno;
+		goto out;
+	}
+	for (int i = 0; i < 2; i++) {
+		int low = fds[i];
+
+		if (low >= 0 && low < FD_FIRST) {
+			fds[i] = fcntl(low, F_DUPFD_CLOEXEC, FD_FIRST);
+			syscall(SYS_close, low);
+		}
+		if (fds[i] < 0 || place_find(FREE, 0) < 0)
+			r = -EMFILE;
+		else
+			place_take(UNMARKED, fds[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (r == 0) {
+			ret_fds[i] = fds[i];
+		} else if (fds[i] >= 0) {
+			own_fd_forget(fds[i]);
+			syscall(SYS_close, fds[i]);
+		}
+	}
+out:
+	own_fd_release(&mask);
+	return r;
+}
+
+void
+own_fd_forget(int fd)
+{
+	place_set(place_find(UNMARKED, fd), FREE, 0);
 }
 
 static bool

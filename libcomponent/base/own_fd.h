@@ -39,6 +39,12 @@ int   own_fd_swift_open(int dir, const char *path);
 void  own_fd_swift_close(int fd, bool proven);
 void  own_fd_swift_end(int begun);
 
+/* socketpair(2) of streams, close-on-exec and non-blocking; both for own_fd_close().  -EMFILE
+ * also when more are open than can be kept out of children. */
+int   own_fd_socketpair(int ret_fds[2]);
+/* Between own_fd_hold() and own_fd_release(): it is noted elsewhere from now on. */
+void  own_fd_forget(int fd);
+
 /* Between these two no thread forks: for a descriptor that is made and noted elsewhere.
  * Nothing but system calls that do not wait may come between. */
 void  own_fd_hold(sigset_t *ret_mask);

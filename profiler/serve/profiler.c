@@ -41,12 +41,19 @@ static struct serve   *_Atomic current; /* from its bind to its end */
 static _Atomic bool    running;         /* current is open */
 static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
 
+/* Not the lock above: a stop holds that one for seconds, and who relays is in a loop. */
+static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct httpd   *relay_to; /* relay_lock; there as long as current is open */
+static _Atomic int     mounts;
+
 static void
 on_forked(void)
 {
 	struct serve *s = current;
 
 	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&relay_lock, NULL);
+	relay_to = NULL;
 	cpu_forked();
 	heap_forked();
 	threadcreate_forked();
@@ -67,6 +74,37 @@ fork_watch(void)
 	pthread_atfork(NULL, NULL, on_forked);
 }
 
+static void
+relay_set(struct httpd *h)
+{
+	pthread_mutex_lock(&relay_lock);
+	relay_to = h;
+	pthread_mutex_unlock(&relay_lock);
+}
+
+int
+profiler_relay(int fd, bool loopback, const char *peer, const char *prefix)
+{
+	int r;
+
+	pthread_mutex_lock(&relay_lock);
+	r = relay_to ? httpd_adopt(relay_to, fd, loopback, peer, prefix) : -ENOTCONN;
+	pthread_mutex_unlock(&relay_lock);
+	return r;
+}
+
+void
+profiler_mounted(int more)
+{
+	mounts += more;
+}
+
+int
+profiler_mounts(void)
+{
+	return mounts;
+}
+
 /* With the lock held: the server, open or half open, and what it has switched on. */
 static void
 end(void)
@@ -74,6 +112,7 @@ end(void)
 	struct serve *s = current;
 
 	running = false;
+	relay_set(NULL);
 	serve_stop(s);
 	heap_set_rate(0);
 	threadcreate_stop();
@@ -130,11 +169,13 @@ start(const struct component_profiler_options *o, struct component_error *err)
 	waits_set_mutex_fraction(s->options.mutex_fraction);
 	waits_set_block_rate(s->options.block_rate_ns);
 	r = serve_open(s, err);
-	if (r)
+	if (r) {
 		end();
-	else
-		running = true;
-	return r;
+		return r;
+	}
+	running = true;
+	relay_set(s->httpd);
+	return 0;
 }
 
 int

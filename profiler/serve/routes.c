@@ -98,13 +98,21 @@ path_escape(const char *path, const char *query)
 	return out;
 }
 
-/* The query stays in Location, but not in a page: it may hold the token. */
+/* The query stays in Location, but not in a page: it may hold the token.  What is mounted
+ * on another server is asked without what stands before its paths there. */
 static void
 redirect(struct httpd_request *r, const char *path)
 {
-	char *location = path_escape(path, httpd_query(r)), *link = path_escape(path, NULL), *body = NULL;
-	int   n = -1;
+	const char *before = httpd_note(r) ? httpd_note(r) : "";
+	char       *full = NULL, *location = NULL, *link = NULL, *body = NULL;
+	int         n = -1;
 
+	if (asprintf(&full, "%s%s", before, path) < 0)
+		full = NULL;
+	if (full) {
+		location = path_escape(full, httpd_query(r));
+		link = path_escape(full, NULL);
+	}
 	if (location && link)
 		n = asprintf(&body, "<a href=\"%s\">Moved Permanently</a>.\n\n", link);
 	if (n < 0) {
@@ -118,6 +126,7 @@ out:
 	free(body);
 	free(link);
 	free(location);
+	free(full);
 }
 
 static void

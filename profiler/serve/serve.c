@@ -80,7 +80,7 @@ bind_all(struct serve *s, struct component_error *err)
 		if (r)
 			listen_close(&s->tcp);
 	}
-	if (!r && s->tcp.count + s->debug.count == 0) {
+	if (!r && s->tcp.count + s->debug.count == 0 && profiler_mounts() == 0) {
 		component_error_set(&why, "nothing: neither an address nor a debug socket is given");
 		r = -EINVAL;
 	}
@@ -114,6 +114,10 @@ announce(struct serve *s, const struct listen_set *tcp, const struct listen_set 
 	char                        message[400];
 	bool                        open = false;
 
+	if (tcp->count + debug->count == 0) {
+		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone", NULL, 0);
+		return;
+	}
 	if (first->is_unix)
 		snprintf(message, sizeof(message), "starting profiling server on %s", first->address);
 	else
@@ -188,9 +192,11 @@ serve_bind(const struct component_profiler_options *o, struct serve **ret, struc
 	r = bind_all(s, err);
 	if (r)
 		goto out;
-	first = s->tcp.count ? &s->tcp.sockets[0] : &s->debug.sockets[0];
-	snprintf(s->url, sizeof(s->url), "%s%s", first->url, SERVE_PATH);
-	snprintf(s->address, sizeof(s->address), "%s", first->address);
+	if (s->tcp.count + s->debug.count > 0) {
+		first = s->tcp.count ? &s->tcp.sockets[0] : &s->debug.sockets[0];
+		snprintf(s->url, sizeof(s->url), "%s%s", first->url, SERVE_PATH);
+		snprintf(s->address, sizeof(s->address), "%s", first->address);
+	}
 	*ret = s;
 	s = NULL;
 out:
@@ -217,7 +223,7 @@ serve_open(struct serve *s, struct component_error *err)
 	if (r)
 		return r;
 	s->httpd = h;
-	if (s->options.port_file && *s->options.port_file) {
+	if (s->options.port_file && *s->options.port_file && *s->address) {
 		r = port_file_write(s->options.port_file, s->address, err);
 		if (r)
 			return r;

@@ -77,6 +77,13 @@ void options_release(struct component_profiler_options *o);
 int  port_file_write(const char *path, const char *address, struct component_error *err);
 void port_file_remove(const char *path, const char *address); /* only if it still says that */
 
+/* profiler.c: what was mounted on a server of the program's own, see <component/evhttp.h>. */
+void profiler_mounted(int more); /* 1 or -1 */
+int  profiler_mounts(void);
+/* Has the running server answer what comes by fd, as httpd_adopt(), which takes fd over.
+ * -ENOTCONN: none runs.  Any thread, never waits. */
+int  profiler_relay(int fd, bool loopback, const char *peer, const char *prefix);
+
 /* routes.c: httpd's on_request. */
 void routes_on_request(struct httpd_request *r, void *serve);
 /* Text, nosniff and X-Go-Pprof, which makes go tool pprof show the text.  Adds a newline. */
