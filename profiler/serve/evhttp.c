@@ -46,7 +46,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -351,19 +350,19 @@ request_write(struct relay *r, const char *path)
 {
 	const char      *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(r->request));
 	struct evbuffer *body = evhttp_request_get_input_buffer(r->request);
-	struct evkeyval *header;
+	struct evkeyval *header = evhttp_request_get_input_headers(r->request)->tqh_first;
 
 	evbuffer_add_printf(r->ask, "%s %s%s%s HTTP/1.1\r\n", method_name(evhttp_request_get_command(r->request)), path,
 		query ? "?" : "", query ? query : "");
-	TAILQ_FOREACH (header, evhttp_request_get_input_headers(r->request), next)
+	for (; header; header = header->next.tqe_next)
 		if (!is_of_connection(header->key))
 			evbuffer_add_printf(r->ask, "%s: %s\r\n", header->key, header->value);
 	evbuffer_add_printf(r->ask, "Connection: close\r\nContent-Length: %zu\r\n\r\n", evbuffer_get_length(body));
 	evbuffer_add_buffer(r->ask, body);
 }
 
-/* Does its listener hear this machine alone?  Then Host is looked at; where it cannot be
- * told, too.  A unix socket is out of reach of a page. */
+/* Was it asked at a loopback address?  Then Host is looked at, whatever else the listener
+ * hears; where it cannot be told, too.  A unix socket is out of reach of a page. */
 static bool
 is_loopback(int fd)
 {

@@ -21,6 +21,8 @@
  *   the wait for one; evhttp_set_max_body_size() limits what symbol can be asked;
  * - a client that only closes its sending half (nc -N) ends its window early, as on the
  *   port, but libevent may take that for the end and lose the reply;
+ * - component_profiler_stop() on the loop's own thread: what the loop would have to carry
+ *   to a client meanwhile is lost after some seconds, if it is more than 64 KiB or so;
  * - a close callback that the program has set on a connection is lost with a request for
  *   a profile on it;
  * - SIGPIPE: ignored by the program, as every program with evhttp has to.

@@ -53,7 +53,8 @@ typedef int component_profiler_page_fn(void *arg, const char *method, const char
 struct component_profiler_options {
 	size_t             size;
 	const char        *address;           /* "127.0.0.1:6060", ":6060", "unix:/path", ...; NULL:
-	                                       * 127.0.0.1:6060; "0": the debug socket alone */
+	                                       * 127.0.0.1:6060; "0": the debug socket alone, or
+	                                       * what is mounted, see evhttp.h */
 	const char        *debug_socket_path; /* one more listener, mode 0600, asks for no token; NULL or "": none */
 	const char        *token_file;        /* clients of TCP must know what is in it; NULL or "": no token */
 	const char        *port_file;         /* gets "HOST:PORT\n" once we listen; NULL or "": none */
