@@ -100,4 +100,13 @@ def goroutines_of_equal_stacks_are_counted_by_their_labels():
         equal(len([h for h in heads if "tenant" in h]), 3)
 
 
+@test
+def traces_name_threads_with_their_labels():
+    with server() as d:
+        equal(d.command("tenant acme"), "0")
+        r = d.get(PPROF + "trace?seconds=0.3")
+        equal(r.status, 200, r.text)
+        need(b"kind=burns tenant=acme" in r.body, "no labels in %d bytes" % len(r.body))
+
+
 main()

@@ -30,6 +30,7 @@
 #include "labels_thread.h"
 #include "own_thread.h"
 #include "threads.h"
+#include "tracer.h"
 
 /* Thread sanitizer has no thread state for threads of thrd_create(). */
 #if defined(__SANITIZE_THREAD__)
@@ -685,6 +686,63 @@ goroutines_of_equal_stacks_are_apart_when_their_labels_are(void **state)
 	assert_int_equal(labelled, 3);
 }
 
+/* What a trace says of a thread's labels, one after the other. */
+static void
+told_labels(const struct trace *t, int tid, char *ret, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < t->count; i++) {
+		const struct trace_record *r = &t->records[i];
+
+		if (r->type == TRACE_LABELS && r->tid == tid && used < size)
+			used += (size_t)snprintf(ret + used, size - used, "%s[%s]", r->time_ns == t->start_ns ? "at first " : "",
+				trace_string(t, r->text));
+	}
+}
+
+static void
+traces_tell_labels_as_they_were_at_the_start_and_their_changes(void **state)
+{
+	struct other          o = { 0 };
+	struct tracer_window *w;
+	struct trace          trace;
+	pthread_t             t;
+	int                   tid;
+	char                  mine_told[200] = "", other_told[200] = "", child_told[200] = "", said[256];
+
+	(void)state;
+	component_label_set("job", "x\ny");
+	component_label_set("tenant", "acme");
+	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
+	while ((tid = atomic_load(&o.tid)) == 0)
+		usleep(1000);
+	assert_int_equal(tracer_open(&w), 0);
+	{
+		COMPONENT_LABEL_SCOPE("tenant", "zeta");
+		component_label_set("tenant", "zeta"); /* no change */
+		component_label_clear("job");
+	}
+	atomic_store(&o.go, 1);
+	while (atomic_load(&o.tid) > 0)
+		usleep(1000);
+	atomic_store(&o.go, 2);
+	pthread_join(t, NULL);
+	assert_int_equal(pthread_create(&t, NULL, say_mine, said), 0);
+	pthread_join(t, NULL);
+	assert_int_equal(tracer_close(w, &trace), 0);
+	told_labels(&trace, (int)syscall(SYS_gettid), mine_told, sizeof(mine_told));
+	told_labels(&trace, tid, other_told, sizeof(other_told));
+	for (size_t i = 0; i < trace.thread_count; i++)
+		if (trace.threads[i].born_ns)
+			told_labels(&trace, trace.threads[i].tid, child_told, sizeof(child_told));
+	trace_release(&trace);
+	component_label_clear(NULL); /* nobody listens any more */
+	assert_string_equal(mine_told, "at first [job=x?y tenant=acme][job=x?y tenant=zeta][tenant=zeta][job=x?y tenant=acme]");
+	assert_string_equal(other_told, "at first [job=x?y tenant=first][job=x?y]");
+	assert_string_equal(child_told, "[job=x?y tenant=acme][job=x?y own=of the child tenant=acme]");
+}
+
 #define LABELLED_BYTES 300000
 
 static __attribute__((noinline)) void *
@@ -768,6 +826,7 @@ main(void)
 		TEST(cpu_time_is_told_apart_by_labels),
 		TEST(samples_taken_at_any_instruction_have_whole_labels),
 		TEST(goroutines_of_equal_stacks_are_apart_when_their_labels_are),
+		TEST(traces_tell_labels_as_they_were_at_the_start_and_their_changes),
 		cmocka_unit_test(threads_that_vanish_leave_nothing_for_long),
 		cmocka_unit_test(heap_samples_have_the_labels_of_who_allocated),
 	};

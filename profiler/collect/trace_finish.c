@@ -6,6 +6,7 @@
  *     before start_ns   folded into the thread's state at the start
  *     CREATE, EXIT      a thread comes, a thread goes; the same told twice is told once
  *     names             into the thread
+ *     labels            of before the start, into the thread; told again at the start
  *     all else          moves up into what was taken out
  *
  * What a stranger would get wrong:
@@ -192,6 +193,9 @@ fold(struct finish *f, struct known *k, const struct trace_record *r)
 		k->waits = false;
 		state_set(thread, TRACE_STATE_RUNNING, 0, 0);
 		break;
+	case TRACE_LABELS:
+		thread->labels = r->text;
+		break;
 	default:
 		break;
 	}
@@ -314,6 +318,26 @@ threads_tidy(struct finish *f)
 	t->thread_count = to;
 }
 
+/* What each thread had at the start. */
+static int
+labels_tell(struct trace *t)
+{
+	int  r = 0;
+	bool some = false;
+
+	for (size_t i = 0; i < t->thread_count && r == 0; i++) {
+		const struct trace_thread *thread = &t->threads[i];
+		struct trace_record        labels = { .time_ns = t->start_ns, .tid = thread->tid, .type = TRACE_LABELS,
+			.cpu = TRACE_CPU_NONE, .text = thread->labels };
+
+		if (!thread->labels)
+			continue;
+		some = true;
+		r = trace_add(t, &labels);
+	}
+	return r == 0 && some ? trace_sort(t) : r;
+}
+
 int
 trace_finish(struct trace *t)
 {
@@ -333,6 +357,8 @@ trace_finish(struct trace *t)
 	walk(&f);
 	if (f.err == 0)
 		threads_tidy(&f);
+	if (f.err == 0)
+		f.err = labels_tell(t);
 	if (f.known)
 		munmap(f.known, f.slots * sizeof(*f.known));
 	return f.err;

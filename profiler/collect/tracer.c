@@ -3,8 +3,8 @@
  *
  *     kernel's switches  (trace_perf.c) ──┐
  *     waits, wake-ups    (trace_wait.c) ──┤
- *     threads, CPU samples, annotations ──┴─> component-trace ──> every open window
- *                        (trace_ring.c)          drain()            struct trace
+ *     threads, CPU samples, labels,     ──┴─> component-trace ──> every open window
+ *     annotations        (trace_ring.c)          drain()            struct trace
  *
  * The first window starts the sources and the thread component-trace, which empties them
  * every 50 ms, reads how much of the heap is in use every 100 ms, and looks for threads
@@ -46,6 +46,7 @@
 #include "cpu_proc.h"
 #include "heap.h"
 #include "hooks_threads.h"
+#include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threads.h"
@@ -285,6 +286,21 @@ run(void *arg)
 	return arg;
 }
 
+/* A thread's labels from now on. */
+static void
+on_labels(uint32_t set)
+{
+	char               text[LABELS_BYTES_MAX];
+	struct trace_event e = { .type = TRACE_LABELS, .text = text, .cpu = TRACE_CPU_NONE };
+	int                saved = errno;
+
+	labels_plain(set, text, sizeof(text));
+	e.tid = trace_tid();
+	e.time_ns = (uint64_t)trace_now_ns();
+	trace_ring_add(&e);
+	errno = saved;
+}
+
 /* ---- start and stop; under life ---- */
 
 static void
@@ -297,6 +313,7 @@ sources_stop(void)
 		tracer.started = false;
 	}
 	hooks_threads_watch(HOOKS_THREADS_TRACE, false);
+	labels_watch(NULL);
 	waits_trace(false);
 	trace_calls_watch(false);
 	atomic_store(&tracer.on, false);
@@ -331,6 +348,7 @@ sources_start(void)
 	if (r == 0) {
 		atomic_store(&tracer.on, true);
 		hooks_threads_watch(HOOKS_THREADS_TRACE, true);
+		labels_watch(on_labels);
 		trace_calls_watch(true);
 		snprintf(tracer.waits, sizeof(tracer.waits), "%s", waits_trace(true) < 0 ? waits_status() : "");
 		atomic_store(&tracer.stop, false);
@@ -362,12 +380,27 @@ window_free(struct tracer_window *w)
 	munmap(w, sizeof(*w));
 }
 
+/* While others may tell it something, too. */
+static void
+window_tell(struct tracer_window *w, const struct trace_record *r, const char *text)
+{
+	struct trace_record mine = *r;
+
+	pthread_mutex_lock(&tracer.lock);
+	mine.text = trace_text(&w->trace, text, TRACE_EVENT_TEXT_MAX);
+	window_add(w, &mine);
+	pthread_mutex_unlock(&tracer.lock);
+}
+
 /* Everybody who is there, and where. */
 static int
 window_threads(struct tracer_window *w)
 {
-	struct dump d;
-	int         r = threads_dump(&d, true);
+	struct trace_record labels = { .time_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC), .type = TRACE_LABELS,
+		.cpu = TRACE_CPU_NONE };
+	char                text[LABELS_BYTES_MAX];
+	struct dump         d;
+	int                 r = threads_dump(&d, true);
 
 	if (r < 0) {
 		trace_comment(&w->trace, "threads at the start are not known: %s", strerror(-r));
@@ -383,6 +416,11 @@ window_threads(struct tracer_window *w)
 		to.reason = trace_reason_of_call(from->syscall);
 		to.stack = from->count ? stack_table_add(d.pcs + from->first, from->count) : 0;
 		r = trace_add_thread(&w->trace, &to);
+		if (r == 0 && labels_plain(from->labels, text, sizeof(text))) {
+			/* As of before the dump: what has changed since was told by the thread. */
+			labels.tid = from->tid;
+			window_tell(w, &labels, text);
+		}
 	}
 	threads_dump_release(&d);
 	return r;

@@ -224,3 +224,28 @@ labels_text(uint32_t set, char *buf, size_t size)
 		buf[fits] = '\0';
 	return fits;
 }
+
+size_t
+labels_plain(uint32_t set, char *buf, size_t size)
+{
+	struct label labels[LABELS_MAX];
+	unsigned     count = labels_read(set, labels);
+	struct out   o = { buf, size ? size - 1 : 0, 0 }; /* room for 0 */
+	size_t       fits = 0;
+
+	for (unsigned i = 0; i < count && o.used <= o.size; i++) {
+		if (i)
+			put(&o, " ", 1);
+		put(&o, labels[i].key, strlen(labels[i].key));
+		put(&o, "=", 1);
+		put(&o, labels[i].value, strlen(labels[i].value));
+		if (o.used <= o.size)
+			fits = o.used;
+	}
+	for (size_t i = 0; i < fits; i++)
+		if ((unsigned char)buf[i] < ' ' || buf[i] == 0x7f)
+			buf[i] = '?';
+	if (size)
+		buf[fits] = '\0';
+	return fits;
+}

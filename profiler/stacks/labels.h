@@ -55,5 +55,8 @@ unsigned labels_read(uint32_t set, struct label ret[LABELS_MAX]);
 /* {"key":"value", "other":"value"} as Go prints them, in JSON's way of escaping; "" of the
  * empty set.  A label that has no room is left out with all after it.  The length. */
 size_t   labels_text(uint32_t set, char *buf, size_t size);
+/* key=value other=value, for people; control characters are question marks.  The rest as
+ * labels_text(), and LABELS_BYTES_MAX are always enough. */
+size_t   labels_plain(uint32_t set, char *buf, size_t size);
 
 #endif
