@@ -64,3 +64,22 @@ configured_build() {
 	echo "== make in $cb_build"
 	make -s -C "$cb_build" -j "$(nproc)" all
 }
+
+# need_newer_go MINOR PACKAGE: a Go of at least 1.MINOR beside one that is older, from
+# Debian's backports.  1 and a word about it where that cannot be.
+need_newer_go() {
+	for ng_go in go /usr/local/go/bin/go /usr/lib/go-1.*/bin/go; do
+		ng_minor=$("$ng_go" env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+		[ "${ng_minor:-0}" -lt "$1" ] || return 0
+	done
+	ng_codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	ng_list=/etc/apt/sources.list.d/$ng_codename-backports.list
+	if [ "$ng_codename" = bookworm ] && [ "$(id -u)" = 0 ] && ! apt-cache show "$2" >/dev/null 2>&1; then
+		echo "== adding Debian's backports to apt: $ng_list"
+		echo "deb http://deb.debian.org/debian $ng_codename-backports main" >"$ng_list"
+	fi
+	need_packages "$2" || {
+		echo "$0: no Go from 1.$1 on is here; what needs one is skipped" >&2
+		return 1
+	}
+}
