@@ -41,6 +41,7 @@ main(int argc, char **argv)
 """
 
 THROWS = r"""
+#include <component/labels.h>
 #include <component/profiler.h>
 #include <cstdio>
 #include <stdexcept>
@@ -50,6 +51,7 @@ THROWS = r"""
 __attribute__((noinline)) static void
 deeper(int n)
 {
+	COMPONENT_LABEL_SCOPE("depth", std::to_string(n).c_str());
 	std::vector<std::string> strings(50, std::string(1000, 'x'));
 	if (n == 0)
 		throw std::runtime_error(strings[3]);
@@ -74,7 +76,8 @@ main()
 			caught++;
 		}
 	}
-	std::printf("%d\n", caught);
+	/* An exception ends the scopes it leaves. */
+	std::printf("%d\n", component_labels_keep().set ? -1 : caught);
 	std::fflush(stdout);
 	return std::fgets(line, sizeof(line), stdin) ? 0 : 1;
 }
