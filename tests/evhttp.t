@@ -97,6 +97,7 @@ def every_route_status_and_header_is_that_of_the_port():
                 if here.status != 200 or "symbol" in p or "cmdline" in p:
                     equal(here.body, there.body, what)
             need(re.match(rb"go 1\.\d+ trace\0\0\0", d.get(PPROF + "trace?seconds=0.2").body), "no trace")
+            need(Profile(d.get("/debug/fgprof?seconds=1").body).samples, "no threads over time")
             equal(d.get("/debug/pprof").headers["location"], "/debug/pprof/")
             need(is_profile(d.profile(1).body), "an empty profile")
 

@@ -87,6 +87,7 @@
 #define SOCKET_BYTES (64 * 1024) /* of a reply, in the kernel */
 #define PREFIX_MAX   (HTTPD_NOTE_MAX - 1)
 #define ROOT         "/debug/pprof" /* and what follows a slash */
+#define FGPROF       "/debug/fgprof"
 
 struct mount {
 	struct mount       *next;
@@ -486,10 +487,10 @@ on_request(struct evhttp_request *request, void *arg)
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
 	const char              *path = uri ? evhttp_uri_get_path(uri) : NULL;
 
-	if (path && !strncmp(path, m->prefix, m->prefix_size) &&
-	    !strncmp(path + m->prefix_size, ROOT, strlen(ROOT)) &&
-	    strchr("/", path[m->prefix_size + strlen(ROOT)]))
-		relay(request, path + m->prefix_size, m->prefix);
+	if (path)
+		path = strncmp(path, m->prefix, m->prefix_size) ? NULL : path + m->prefix_size;
+	if (path && ((!strncmp(path, ROOT, strlen(ROOT)) && strchr("/", path[strlen(ROOT)])) || !strcmp(path, FGPROF)))
+		relay(request, path, m->prefix);
 	else if (m->other)
 		m->other(request, m->other_arg);
 	else

@@ -43,7 +43,8 @@ COMPONENT_BEGIN
 typedef void component_evhttp_fn(struct evhttp_request *request, void *arg);
 
 /*
- * component_evhttp_mount - answer PREFIX/debug/pprof/... on a server of the program's
+ * component_evhttp_mount - answer PREFIX/debug/pprof/... on a server of the program's, and
+ * PREFIX/debug/fgprof
  *
  * It sets the server's general callback, for libevent knows no other that gets all paths
  * below one: call it instead of evhttp_set_gencb().  What evhttp_set_cb() names goes there
@@ -52,7 +53,7 @@ typedef void component_evhttp_fn(struct evhttp_request *request, void *arg);
  * the address "0" and no debug socket: then this is the only way to it.
  *
  *   http     again for the same: replaces what was said before
- *   prefix   in front of /debug/pprof/: "" or "/internal"; NULL is ""; copied
+ *   prefix   in front of /debug/: "" or "/internal"; NULL is ""; copied
  *   other    gets every other request, as it would from evhttp_set_gencb(); NULL: they are
  *            answered 404
  *   err      nullable
