@@ -11,6 +11,7 @@ reason, or with the test that runs them.
 import atexit
 import gzip
 import http.client
+import json
 import os
 import re
 import shlex
@@ -429,6 +430,43 @@ def the_flame_graph_in_a_browser_is_served_from_the_url():
     need(isinstance(got, tuple), file_of("web.log").decode())
     equal(got[0], 200)
     need(HOT.search(got[1]), "no function of the controller in the page:\n" + got[1][:2000])
+
+
+@test
+def a_trace_from_curl_is_shown_by_go_tool_trace_in_a_browser():
+    d = backend()
+    need_go("go")
+    line = "curl -s 'http://localhost:6060/debug/pprof/trace?seconds=5' > trace.out && go tool trace trace.out"
+    served = line.replace("go tool trace", "exec go tool trace -http=127.0.0.1:0")  # else port 0 of every address
+    need(line in [text for _, text in shell_lines()], line)
+    pasted.add(line)
+    for old, new in ("localhost:6060", "localhost:%d" % d.port), ("seconds=5", "seconds=1"):
+        served = served.replace(old, new)
+    log = os.path.join(home, "trace.log")
+    with open(log, "w") as out:
+        p = subprocess.Popen(["sh", "-c", served], cwd=home, env={**environment(), "BROWSER": "true"},
+                             stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+    try:
+        def listening():
+            need(p.poll() is None, "%r ended:\n%s" % (served, file_of("trace.log").decode()))
+            return re.search(rb"listening on http://(127\.0\.0\.1):(\d+)", file_of("trace.log"))
+        port = int(poll(listening, "the trace viewer", 180).group(2))
+
+        def page(path):
+            c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+            c.request("GET", path)
+            r = c.getresponse()
+            equal(r.status, 200, path)
+            return r.read().decode("utf-8", "replace")
+        contains(page("/"), "/trace")
+        shown = json.loads(page("/jsontrace"))["traceEvents"]
+        # What ran on the processors, by the names of threads.
+        names = {e["name"] for e in shown if e.get("ph") == "X"}
+        need(any("component-http" in n or "backend-contr" in n for n in names), sorted(names)[:60])
+    finally:
+        if p.poll() is None:
+            os.killpg(p.pid, signal.SIGTERM)
+        p.wait()
 
 
 # What is asked of a daemon that does not do well
