@@ -48,7 +48,7 @@
 #define IN_CHANGE   (-1)  /* tid: somebody makes a record his, or empties it */
 
 static struct labels_record *_Atomic records;
-static _Atomic unsigned          used, sweep_at = SWEEP_FIRST;
+static _Atomic unsigned          used, sweep_at = SWEEP_FIRST, probes; /* that any record has needed */
 static _Atomic bool              hooked, touched[RECORDS * sizeof(struct labels_record) / PAGE];
 static _Atomic(labels_watch_fn *) watcher;
 
@@ -88,6 +88,13 @@ static struct labels_record *
 record_at(struct labels_record *table, int32_t tid, unsigned probe)
 {
 	return &table[((uint32_t)tid + probe * 1021) % RECORDS];
+}
+
+/* Otherwise there is no record, and a look would be a page. */
+static bool
+page_touched(const struct labels_record *table, const struct labels_record *r)
+{
+	return atomic_load_explicit(&touched[(size_t)(r - table) * sizeof(*r) / PAGE], memory_order_relaxed);
 }
 
 static struct labels_record *
@@ -148,8 +155,8 @@ sweep(struct labels_record *table)
 	for (unsigned i = 0; i < RECORDS; i++) {
 		struct labels_record *r = &table[i];
 
-		if (!atomic_load_explicit(&touched[i * sizeof(*r) / PAGE], memory_order_relaxed))
-			continue; /* a look would be a page */
+		if (!page_touched(table, r))
+			continue;
 		/* Seized before the kernel is asked: afterwards the id may be a new thread's. */
 		tid = atomic_load_explicit(&r->tid, memory_order_relaxed);
 		if (tid <= 0 || r == labels_record_mine || !record_seize(r, tid))
@@ -177,9 +184,15 @@ labels_record_sweep(void)
 static struct labels_record *
 record_find(struct labels_record *table, int32_t tid)
 {
-	for (unsigned i = 0; table && i < PROBES_MAX; i++)
-		if (atomic_load_explicit(&record_at(table, tid, i)->tid, memory_order_acquire) == tid)
-			return record_at(table, tid, i);
+	/* A dump asks for thousands that have none. */
+	unsigned most = atomic_load_explicit(&probes, memory_order_acquire);
+
+	for (unsigned i = 0; table && i < most; i++) {
+		struct labels_record *r = record_at(table, tid, i);
+
+		if (page_touched(table, r) && atomic_load_explicit(&r->tid, memory_order_acquire) == tid)
+			return r;
+	}
 	return NULL;
 }
 
@@ -198,6 +211,8 @@ record_claim(struct labels_record *table, int32_t tid)
 		r = record_at(table, tid, i);
 		if (atomic_load_explicit(&r->tid, memory_order_relaxed) == 0 && record_seize(r, 0)) {
 			atomic_store(&touched[(size_t)(r - table) * sizeof(*r) / PAGE], true);
+			for (unsigned most = atomic_load(&probes); most < i + 1;)
+				atomic_compare_exchange_weak(&probes, &most, i + 1);
 			atomic_fetch_add(&used, 1);
 			atomic_store(&r->tid, tid);
 			return r;
