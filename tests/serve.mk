@@ -57,3 +57,13 @@ tests_test_params_SOURCES = tests/test_params.c
 tests_test_params_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
 tests_test_params_LDADD = $(serve_libs)
 endif
+# Execution traces of a program that measures its own waits.
+check_PROGRAMS += tests/trace_program
+tests_trace_program_SOURCES = tests/trace_program.c
+tests_trace_program_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
+tests_trace_program_CFLAGS = $(AM_CFLAGS) -g -O1 -fno-optimize-sibling-calls
+tests_trace_program_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
+tests_trace_program_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl -lrt
+TESTS += tests/trace.t
+dist_check_SCRIPTS += tests/trace.t
+EXTRA_DIST += tests/gotools.py

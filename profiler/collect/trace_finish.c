@@ -3,15 +3,15 @@
  *
  * One walk over the sorted records, with the thread that each is about:
  *
- *     before start_ns   folded into the thread's state at the start
+ *     the first one     how the thread stood at the start, unless the dump knows better
  *     CREATE, EXIT      a thread comes, a thread goes; the same told twice is told once
  *     names             into the thread
- *     labels            of before the start, into the thread; told again at the start
  *     all else          moves up into what was taken out
  *
  * What a stranger would get wrong:
- * - The dump of the threads is not of one moment, and lies before the start: a thread
- *   that has done anything since is as its last record says.
+ * - The dump of the threads is not of one moment, and comes after the start: of a thread
+ *   that has done anything meanwhile the first record says how it stood.
+ * - A wait that began before the start and is told of later is such a record.
  * - A thread that two events watch tells each switch twice, some microseconds apart: a
  *   thread that is on a processor cannot come onto it again.  But a record may have been
  *   lost in between, so it must be close.
@@ -44,14 +44,12 @@ struct known {
 	uint16_t cpu;
 	uint32_t thread; /* index of t->threads */
 	uint64_t last_ns;
-	/* Before the start: a wait that has begun. */
-	uint8_t  reason;
-	bool     waits;
-	uint32_t stack;  /* borrowed of the record, which is not taken out until the end */
+	bool     seen; /* something was told of it, or it came later */
 };
 
 struct finish {
 	struct trace *trace;
+	uint64_t      settled_ns;
 	struct known *known; /* open addressing by tid */
 	size_t        slots, used;
 	int           err;
@@ -138,7 +136,7 @@ thread_born(struct finish *f, struct known *k, uint64_t born_ns, const struct kn
 	f->err = trace_add_thread(f->trace, &thread);
 	if (f->err < 0)
 		return;
-	*k = (struct known){ .tid = k->tid, .alive = true, .last = TRACE_TYPE_COUNT,
+	*k = (struct known){ .tid = k->tid, .alive = true, .seen = true, .last = TRACE_TYPE_COUNT,
 		.thread = (uint32_t)(f->trace->thread_count - 1) };
 }
 
@@ -162,43 +160,21 @@ state_set(struct trace_thread *thread, enum trace_state state, uint8_t reason, u
 
 /* ---- records ---- */
 
-/* Of the time before the start. */
+/* The first that is told of a thread which was there at the start. */
 static void
-fold(struct finish *f, struct known *k, const struct trace_record *r)
+begin(struct finish *f, struct known *k, const struct trace_record *r)
 {
 	struct trace_thread *thread = thread_of(f, k);
-	bool                 by_switches = f->trace->source == TRACE_BY_SWITCHES;
 
-	switch (r->type) {
-	case TRACE_IN:
+	k->seen = true;
+	if (r->type == TRACE_WAIT && r->time_ns <= f->trace->start_ns)
+		state_set(thread, TRACE_STATE_WAITING, r->reason, r->stack);
+	else if (r->time_ns > f->settled_ns)
+		return; /* the dump has seen it before */
+	else if (r->type == TRACE_IN)
+		state_set(thread, TRACE_STATE_WAITING, TRACE_OTHER, 0);
+	else
 		state_set(thread, TRACE_STATE_RUNNING, 0, 0);
-		break;
-	case TRACE_OUT:
-		if (r->flags & TRACE_PREEMPTED)
-			state_set(thread, TRACE_STATE_RUNNING, 0, 0);
-		else if (k->waits)
-			state_set(thread, TRACE_STATE_WAITING, k->reason, k->stack);
-		else if (thread->state != TRACE_STATE_WAITING)
-			state_set(thread, TRACE_STATE_WAITING, TRACE_OTHER, 0);
-		break;
-	case TRACE_WAIT:
-		k->waits = true;
-		k->reason = r->reason;
-		k->stack = r->stack;
-		/* By switches too: it may have been told of after its OUT. */
-		if (!by_switches || thread->state == TRACE_STATE_WAITING)
-			state_set(thread, TRACE_STATE_WAITING, r->reason, r->stack);
-		break;
-	case TRACE_WAIT_END:
-		k->waits = false;
-		state_set(thread, TRACE_STATE_RUNNING, 0, 0);
-		break;
-	case TRACE_LABELS:
-		thread->labels = r->text;
-		break;
-	default:
-		break;
-	}
 }
 
 static bool
@@ -257,8 +233,6 @@ look(struct finish *f, const struct trace_record *r)
 	if (r->type == TRACE_EXIT) {
 		k->alive = false;
 		k->gone = true;
-		if (r->time_ns < t->start_ns)
-			thread_of(f, k)->tid = 0; /* taken out at the end */
 		return r->time_ns >= t->start_ns;
 	}
 	if (r->type == TRACE_RECORD_NAME) {
@@ -267,8 +241,8 @@ look(struct finish *f, const struct trace_record *r)
 	}
 	if (is_twice(k, r))
 		return false;
-	if (r->time_ns < t->start_ns)
-		fold(f, k, r);
+	if (!k->seen && (r->type != TRACE_LABELS || r->time_ns > t->start_ns)) /* those are the dump's */
+		begin(f, k, r);
 	return r->time_ns >= t->start_ns;
 }
 
@@ -299,7 +273,6 @@ static void
 threads_tidy(struct finish *f)
 {
 	struct trace *t = f->trace;
-	size_t        to = 0;
 
 	for (size_t i = 0; i < f->slots; i++)
 		if (f->known[i].tid && f->known[i].alive)
@@ -307,41 +280,14 @@ threads_tidy(struct finish *f)
 	for (size_t i = 0; i < t->thread_count; i++) {
 		struct trace_thread *thread = &t->threads[i];
 
-		if (thread->tid == 0) {
-			if (thread->stack)
-				stack_table_unref(thread->stack);
-			continue;
-		}
 		thread->own = strncmp(thread->name, OWN_NAME, strlen(OWN_NAME)) == 0;
-		t->threads[to++] = *thread;
 	}
-	t->thread_count = to;
-}
-
-/* What each thread had at the start. */
-static int
-labels_tell(struct trace *t)
-{
-	int  r = 0;
-	bool some = false;
-
-	for (size_t i = 0; i < t->thread_count && r == 0; i++) {
-		const struct trace_thread *thread = &t->threads[i];
-		struct trace_record        labels = { .time_ns = t->start_ns, .tid = thread->tid, .type = TRACE_LABELS,
-			.cpu = TRACE_CPU_NONE, .text = thread->labels };
-
-		if (!thread->labels)
-			continue;
-		some = true;
-		r = trace_add(t, &labels);
-	}
-	return r == 0 && some ? trace_sort(t) : r;
 }
 
 int
-trace_finish(struct trace *t)
+trace_finish(struct trace *t, uint64_t settled_ns)
 {
-	struct finish f = { .trace = t };
+	struct finish f = { .trace = t, .settled_ns = settled_ns };
 
 	f.err = trace_sort(t);
 	if (f.err == 0)
@@ -357,8 +303,6 @@ trace_finish(struct trace *t)
 	walk(&f);
 	if (f.err == 0)
 		threads_tidy(&f);
-	if (f.err == 0)
-		f.err = labels_tell(t);
 	if (f.known)
 		munmap(f.known, f.slots * sizeof(*f.known));
 	return f.err;

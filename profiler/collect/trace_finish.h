@@ -12,13 +12,12 @@
 /*
  * trace_finish - sorts, and takes out what is no record of the window
  *
- * t->threads are those that were there, as a dump has seen them; records may be older
- * than start_ns: what they tell is the threads' state at the start.  Afterwards threads
- * that came are in t->threads as well, names are the last that were known, and nothing
- * is told twice.
+ * t->threads are those that a dump has seen, which was done at settled_ns.  Afterwards
+ * they are as they stood at start_ns, threads that came are in t->threads as well, names
+ * are the last that were known, and nothing is told twice.
  *
  *   returns  0 or -ENOMEM, and then t is still to be released
  */
-int trace_finish(struct trace *t);
+int trace_finish(struct trace *t, uint64_t settled_ns);
 
 #endif

@@ -10,10 +10,11 @@
  * every 50 ms, reads how much of the heap is in use every 100 ms, and looks for threads
  * that have vanished.  The last one ends all of it.  A window is opened like this:
  *
- *     sources on ── window takes records ── dump of all threads ── start ── ... ── end
+ *     sources on ── start: window takes records ── dump of all threads ── ... ── end
  *
- * so that for each thread either the dump or a record says how it stood at the start;
- * trace_finish.c makes that out.
+ * so that for each thread either a record or the dump says how it stood at the start;
+ * trace_finish.c makes that out.  Only then component_trace_is_on() says so: what the
+ * program tells from then on is in the trace.
  *
  * What a stranger would get wrong:
  * - Where the kernel's switches cannot be had, waits alone tell when a thread runs
@@ -66,7 +67,7 @@ struct tracer_window {
 	struct tracer_window *next;
 	struct trace          trace;
 	struct cpu_window    *cpu; /* NULL: no samples */
-	uint64_t              lost_before;
+	uint64_t              lost_before, settled_ns;
 };
 
 static struct {
@@ -346,7 +347,6 @@ sources_start(void)
 		atomic_store(&tracer.by_switches, trace_perf_open(tracer.why, sizeof(tracer.why)) == 0);
 	pthread_mutex_unlock(&tracer.lock);
 	if (r == 0) {
-		atomic_store(&tracer.on, true);
 		hooks_threads_watch(HOOKS_THREADS_TRACE, true);
 		labels_watch(on_labels);
 		trace_calls_watch(true);
@@ -396,8 +396,7 @@ window_tell(struct tracer_window *w, const struct trace_record *r, const char *t
 static int
 window_threads(struct tracer_window *w)
 {
-	struct trace_record labels = { .time_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC), .type = TRACE_LABELS,
-		.cpu = TRACE_CPU_NONE };
+	struct trace_record labels = { .time_ns = w->trace.start_ns, .type = TRACE_LABELS, .cpu = TRACE_CPU_NONE };
 	char                text[LABELS_BYTES_MAX];
 	struct dump         d;
 	int                 r = threads_dump(&d, true);
@@ -417,7 +416,6 @@ window_threads(struct tracer_window *w)
 		to.stack = from->count ? stack_table_add(d.pcs + from->first, from->count) : 0;
 		r = trace_add_thread(&w->trace, &to);
 		if (r == 0 && labels_plain(from->labels, text, sizeof(text))) {
-			/* As of before the dump: what has changed since was told by the thread. */
 			labels.tid = from->tid;
 			window_tell(w, &labels, text);
 		}
@@ -465,8 +463,11 @@ tracer_open(struct tracer_window **ret)
 		drain();
 		w->lost_before = lost_now();
 		window_describe(w);
+		w->trace.time_ns = clock_ns(CLOCK_REALTIME);
+		w->trace.start_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
 		w->next = tracer.windows;
 		tracer.windows = w;
+		atomic_store(&tracer.on, true);
 		pthread_mutex_unlock(&tracer.lock);
 	}
 	pthread_mutex_unlock(&tracer.life);
@@ -479,8 +480,7 @@ tracer_open(struct tracer_window **ret)
 		tracer_cancel(w);
 		return r;
 	}
-	w->trace.time_ns = clock_ns(CLOCK_REALTIME);
-	w->trace.start_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
+	w->settled_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
 	*ret = w;
 	return 0;
 }
@@ -530,7 +530,7 @@ tracer_close(struct tracer_window *w, struct trace *ret)
 	window_end(w);
 	if (w->trace.lost)
 		trace_comment(&w->trace, "lost records: %llu", (unsigned long long)w->trace.lost);
-	r = trace_finish(&w->trace);
+	r = trace_finish(&w->trace, w->settled_ns);
 	if (r == 0) {
 		*ret = w->trace;
 		trace_init(&w->trace);

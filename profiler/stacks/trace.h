@@ -87,7 +87,6 @@ struct trace_thread {
 	uint64_t  born_ns; /* 0: before the trace */
 	uint32_t  stack;  /* at the start, one reference held; 0: none */
 	uintptr_t routine; /* its start routine; 0: not known */
-	uint32_t  labels; /* the collector's: offset of those at the start, which TRACE_LABELS says, too */
 	char      name[TRACE_NAME_MAX];
 };
 

@@ -1,0 +1,81 @@
+"""gotools.py - the go tool trace that are installed, for tests/gotrace.t and tests/trace.t."""
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import urllib.request
+
+from harness import DEADLINE, Skip, equal, need, run
+from pprof_reader import Profile
+
+_tools = []
+
+
+def tools():
+    """(version, program) of each go tool trace: (1, 19), "/usr/lib/.../trace"."""
+    if not _tools:
+        found = [shutil.which("go"), "/usr/local/go/bin/go"] + sorted(glob.glob("/usr/lib/go-1.*/bin/go"))
+        for go in filter(None, found):
+            r = run(go, "env", "GOVERSION") if os.path.exists(go) else None
+            m = re.match(r"go(\d+)\.(\d+)", r.stdout) if r else None
+            version = (int(m.group(1)), int(m.group(2))) if m else None
+            if not version or version in [v for v, _ in _tools]:
+                continue
+            run(go, "tool", "trace", "-h")  # newer ones build it when it is first asked for
+            env = dict(os.environ, GOTOOLCHAIN="local")
+            path = run(go, "tool", "-n", "trace", env=env).stdout.strip()
+            need(os.path.exists(path), "%s has no tool trace: %r" % (go, path))
+            _tools.append((version, path))
+    return _tools
+
+
+def readers(form):
+    """The programs that should open a format."""
+    found = [path for version, path in tools() if form == "go1.19" or version >= (1, 22)]
+    if not found:
+        raise Skip("no Go is here that reads %s: %s" % (form, [v for v, _ in tools()]))
+    return found
+
+
+def waited_below(tool, path, kind):
+    """Nanoseconds of -pprof=KIND, by each function that is on the stack."""
+    r = run(tool, "-pprof=" + kind, path, text=False)
+    equal(r.returncode, 0, "%s: %s" % (tool, r.stderr.decode()))
+    p = Profile(r.stdout)
+    column = [unit for _, unit in p.types].index("nanoseconds")
+    found = {}
+    for stack, values, _ in p.samples:
+        for name in set(p.stack(stack)):
+            found[name] = found.get(name, 0) + values[column]
+    return found
+
+
+class Viewer:
+    """go tool trace's web server."""
+
+    def __init__(self, tool, path):
+        self.process = subprocess.Popen([tool, "-http=127.0.0.1:0", path], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, BROWSER="true", DISPLAY=""))
+
+    def __enter__(self):
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            m = re.search(r"listening on (http://\S+)", line)
+            if m:
+                self.url = m.group(1)
+                return self
+        raise AssertionError("it does not serve: " + "".join(said))
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(DEADLINE)
+        self.process.stderr.close()
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=DEADLINE) as r:
+            equal(r.status, 200, path)
+            return r.read().decode("utf-8", "replace")
