@@ -20,6 +20,13 @@ tests_test_cpu_threads_SOURCES = tests/test_cpu_threads.c tests/cpu_burn.h
 tests_test_cpu_threads_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_cpu_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
 tests_test_cpu_threads_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
+
+check_PROGRAMS += tests/test_tracer
+TESTS += tests/test_tracer
+tests_test_tracer_SOURCES = tests/test_tracer.c
+tests_test_tracer_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_tracer_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
+tests_test_tracer_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
 endif
 
 # Threads: the same program with and without frame pointers.

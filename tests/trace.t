@@ -108,7 +108,7 @@ def check(*args):
             agree(form, path, truth)
             text = whole(path)
             need(text.startswith(form.replace("go", "go ").encode() + b" trace\0\0\0"), text[:16])
-            for word in b"the-waiter", b"measure", b"10 turns each", b"locks", b"short_life", b"helper", b"rude":
+            for word in b"the-waiter", b"measure", b"10 turns each", b"locks", b"short_life", b"helper", b"rude", b"part=locks":
                 need(word in text, "%r is not in the trace" % word)
             if "deny" in args:
                 need(b"switches: hooks; perf_event_open() is refused" in text, text[:2000])

@@ -47,15 +47,17 @@
 #include "cpu_proc.h"
 #include "heap.h"
 #include "hooks_threads.h"
-#include "labels_thread.h"
+#include "labels.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threads.h"
 #include "trace_calls.h"
 #include "trace_finish.h"
+#include "trace_look.h"
 #include "trace_perf.h"
 #include "trace_reason.h"
 #include "trace_ring.h"
+#include "trace_told.h"
 #include "trace_wait.h"
 #include "waits.h"
 
@@ -82,8 +84,6 @@ static struct {
 	char                  waits[WHY_BYTES]; /* no waits */
 	size_t                records;  /* lock: of all windows */
 	uint64_t              lost;     /* lock: found no room in a window */
-	int32_t              *tids;     /* component-trace: of the last look, ascending */
-	size_t                tid_count, tid_room;
 } tracer = { .life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static int64_t
@@ -131,6 +131,28 @@ tell(const struct trace_record *r, const char *name, const char *text)
 	}
 }
 
+/* The stack of an event, with a reference; who told of a birth has interned it. */
+static uint32_t
+stack_of(const struct trace_event *e)
+{
+	if (e->type == TRACE_CREATE)
+		return (uint32_t)e->parent;
+	return e->count ? stack_table_add(e->pcs, e->count) : 0;
+}
+
+static void
+on_waited(const struct trace_event *e, struct trace_record *r)
+{
+	r->type = TRACE_WAIT;
+	r->value = 0;
+	tell(r, NULL, NULL);
+	r->type = TRACE_WAIT_END;
+	r->time_ns = e->value;
+	if (r->stack)
+		stack_table_unref(r->stack);
+	r->stack = 0;
+}
+
 static void
 on_event(void *arg, const struct trace_event *e)
 {
@@ -140,21 +162,13 @@ on_event(void *arg, const struct trace_event *e)
 	(void)arg;
 	if (e->type == TRACE_EXIT && atomic_load(&tracer.by_switches))
 		return;
-	r.stack = e->type == TRACE_CREATE ? (uint32_t)e->parent : e->count ? stack_table_add(e->pcs, e->count) : 0;
+	r.stack = stack_of(e);
 	if (e->type == TRACE_CREATE)
 		r.parent = 0;
 	if (e->type == TRACE_EVENT_NAME)
 		r.type = TRACE_RECORD_NAME;
-	if (e->type == TRACE_EVENT_WAITED) {
-		r.type = TRACE_WAIT;
-		r.value = 0;
-		tell(&r, NULL, NULL);
-		r.type = TRACE_WAIT_END;
-		r.time_ns = e->value;
-		if (r.stack)
-			stack_table_unref(r.stack);
-		r.stack = 0;
-	}
+	if (e->type == TRACE_EVENT_WAITED)
+		on_waited(e, &r);
 	tell(&r, e->name, e->text);
 	if (r.stack)
 		stack_table_unref(r.stack);
@@ -192,69 +206,18 @@ lost_now(void)
 
 /* ---- component-trace ---- */
 
-struct look {
-	int32_t *tids;
-	size_t   count, room;
-};
-
 static void
-on_thread(void *arg, pid_t tid)
+on_vanished(void *arg, int32_t tid, int64_t now_ns)
 {
-	struct look *l = arg;
+	struct trace_record r = { .time_ns = (uint64_t)now_ns, .tid = tid, .type = TRACE_EXIT, .cpu = TRACE_CPU_NONE };
 
-	if (l->count == l->room) {
-		size_t more = l->room ? l->room * 2 : 1024;
-		void  *mem = l->room ? mremap(l->tids, l->room * sizeof(*l->tids), more * sizeof(*l->tids), MREMAP_MAYMOVE) :
-				       mmap(NULL, more * sizeof(*l->tids), PROT_READ | PROT_WRITE,
-					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (mem == MAP_FAILED)
-			return;
-		l->tids = mem;
-		l->room = more;
-	}
-	/* Nearly sorted, as the kernel lists by age. */
-	size_t i = l->count++;
-
-	for (; i > 0 && l->tids[i - 1] > tid; i--)
-		l->tids[i] = l->tids[i - 1];
-	l->tids[i] = tid;
-}
-
-static void
-tell_vanished(int32_t tid, int64_t now)
-{
-	struct trace_record r = { .time_ns = (uint64_t)now, .tid = tid, .type = TRACE_EXIT, .cpu = TRACE_CPU_NONE };
-
-	trace_wait_gone(tid, now);
-	if (!atomic_load(&tracer.by_switches))
-		tell(&r, NULL, NULL);
-}
-
-/* Threads that ended without coming by a hook. */
-static void
-look_vanished(void)
-{
-	struct look l = { .tids = NULL };
-	int64_t     now;
-	size_t      k = 0;
-
-	if (cpu_proc_threads(on_thread, &l) == 0) {
-		now = clock_ns(CLOCK_MONOTONIC);
-		pthread_mutex_lock(&tracer.lock);
-		for (size_t i = 0; i < tracer.tid_count; i++) {
-			while (k < l.count && l.tids[k] < tracer.tids[i])
-				k++;
-			if (k == l.count || l.tids[k] != tracer.tids[i])
-				tell_vanished(tracer.tids[i], now);
-		}
-		pthread_mutex_unlock(&tracer.lock);
-	}
-	if (tracer.tids)
-		munmap(tracer.tids, tracer.tid_room * sizeof(*tracer.tids));
-	tracer.tids = l.tids;
-	tracer.tid_count = l.count;
-	tracer.tid_room = l.room;
+	(void)arg;
+	trace_wait_gone(tid, now_ns);
+	if (atomic_load(&tracer.by_switches))
+		return;
+	pthread_mutex_lock(&tracer.lock);
+	tell(&r, NULL, NULL);
+	pthread_mutex_unlock(&tracer.lock);
 }
 
 static void
@@ -279,27 +242,12 @@ run(void *arg)
 		pthread_mutex_unlock(&tracer.lock);
 		if (n % HEAP_DRAINS == 0) {
 			look_heap();
-			look_vanished();
+			trace_look(on_vanished, NULL);
 		}
 		if (!atomic_load(&tracer.stop))
 			trace_ring_sleep(DRAIN_NS);
 	}
 	return arg;
-}
-
-/* A thread's labels from now on. */
-static void
-on_labels(uint32_t set)
-{
-	char               text[LABELS_BYTES_MAX];
-	struct trace_event e = { .type = TRACE_LABELS, .text = text, .cpu = TRACE_CPU_NONE };
-	int                saved = errno;
-
-	labels_plain(set, text, sizeof(text));
-	e.tid = trace_tid();
-	e.time_ns = (uint64_t)trace_now_ns();
-	trace_ring_add(&e);
-	errno = saved;
 }
 
 /* ---- start and stop; under life ---- */
@@ -314,9 +262,9 @@ sources_stop(void)
 		tracer.started = false;
 	}
 	hooks_threads_watch(HOOKS_THREADS_TRACE, false);
-	labels_watch(NULL);
 	waits_trace(false);
 	trace_calls_watch(false);
+	trace_told_watch(false);
 	atomic_store(&tracer.on, false);
 	pthread_mutex_lock(&tracer.lock);
 	trace_wait_close();
@@ -325,10 +273,7 @@ sources_stop(void)
 	atomic_store(&tracer.by_switches, false);
 	trace_ring_close();
 	pthread_mutex_unlock(&tracer.lock);
-	if (tracer.tids)
-		munmap(tracer.tids, tracer.tid_room * sizeof(*tracer.tids));
-	tracer.tids = NULL;
-	tracer.tid_count = tracer.tid_room = 0;
+	trace_look_end();
 }
 
 static int
@@ -348,8 +293,8 @@ sources_start(void)
 	pthread_mutex_unlock(&tracer.lock);
 	if (r == 0) {
 		hooks_threads_watch(HOOKS_THREADS_TRACE, true);
-		labels_watch(on_labels);
 		trace_calls_watch(true);
+		trace_told_watch(true);
 		snprintf(tracer.waits, sizeof(tracer.waits), "%s", waits_trace(true) < 0 ? waits_status() : "");
 		atomic_store(&tracer.stop, false);
 		r = own_thread_start("component-trace", run, NULL, &tracer.thread);
@@ -546,49 +491,6 @@ tracer_cancel(struct tracer_window *w)
 	window_free(w);
 }
 
-/* ---- from hooks and handlers ---- */
-
-void
-tracer_thread_started(uint64_t made_ns, int32_t creator, uint32_t stack, const void *routine)
-{
-	struct trace_event e = { .type = TRACE_CREATE, .time_ns = made_ns, .tid = trace_tid(), .other = creator,
-		.value = (uintptr_t)routine, .parent = stack, .cpu = TRACE_CPU_NONE };
-
-	if (!tracer_is_on() || !trace_ring_add(&e))
-		stack_table_unref(stack);
-}
-
-void
-tracer_thread_ending(void)
-{
-	char               name[TRACE_NAME_MAX] = "";
-	struct trace_event e = { .type = TRACE_EVENT_NAME, .text = name, .cpu = TRACE_CPU_NONE };
-
-	if (!tracer_is_on())
-		return;
-	e.tid = trace_tid();
-	pthread_getname_np(pthread_self(), name, sizeof(name));
-	e.time_ns = (uint64_t)trace_now_ns();
-	trace_ring_add(&e);
-	trace_wait_gone(e.tid, (int64_t)e.time_ns);
-	e.type = TRACE_EXIT;
-	e.text = NULL;
-	trace_ring_add(&e);
-}
-
-void
-tracer_sample(const uintptr_t *pcs, unsigned count, unsigned weight)
-{
-	struct trace_event e = { .type = TRACE_SAMPLE, .value = weight, .pcs = pcs, .count = count,
-		.cpu = TRACE_CPU_NONE };
-
-	if (!tracer_is_on())
-		return;
-	e.tid = trace_tid();
-	e.time_ns = (uint64_t)trace_now_ns();
-	trace_ring_add(&e);
-}
-
 /* ---- fork ---- */
 
 static void
@@ -612,6 +514,7 @@ fork_child(void)
 	atomic_store(&tracer.on, false);
 	hooks_threads_watch(HOOKS_THREADS_TRACE, false);
 	trace_calls_watch(false);
+	trace_look_end();
 	trace_wait_forked();
 	trace_ring_forked();
 	if (atomic_load(&tracer.by_switches))

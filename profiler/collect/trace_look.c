@@ -1,0 +1,91 @@
+/*
+ * trace_look.c - threads that have ended without coming by a hook: those made by the bare
+ * system call, or before anybody watched.
+ *
+ * Two lists of /proc/self/task, this one and the last, side by side.
+ *
+ * Tests: tests/test_tracer.c.
+ */
+#include <config.h>
+
+#include "trace_look.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include "cpu_proc.h"
+#include "trace_ring.h"
+
+#define TIDS_FIRST 1024
+
+struct list {
+	int32_t *tids; /* ascending */
+	size_t   count, room;
+};
+
+static struct list last;
+
+static void
+list_free(struct list *l)
+{
+	if (l->tids)
+		munmap(l->tids, l->room * sizeof(*l->tids));
+	*l = (struct list){ .tids = NULL };
+}
+
+static int
+list_grow(struct list *l)
+{
+	size_t more = l->room ? l->room * 2 : TIDS_FIRST;
+	void  *mem = l->room ? mremap(l->tids, l->room * sizeof(*l->tids), more * sizeof(*l->tids), MREMAP_MAYMOVE) :
+			       mmap(NULL, more * sizeof(*l->tids), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return -1;
+	l->tids = mem;
+	l->room = more;
+	return 0;
+}
+
+/* The kernel lists by age, which is nearly in order. */
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct list *l = arg;
+	size_t       i;
+
+	if (l->count == l->room && list_grow(l) < 0)
+		return;
+	for (i = l->count++; i > 0 && l->tids[i - 1] > tid; i--)
+		l->tids[i] = l->tids[i - 1];
+	l->tids[i] = tid;
+}
+
+void
+trace_look(trace_look_fn *vanished, void *arg)
+{
+	struct list now = { .tids = NULL };
+	int64_t     now_ns;
+	size_t      k = 0;
+
+	if (cpu_proc_threads(on_thread, &now) < 0) {
+		list_free(&now);
+		return;
+	}
+	now_ns = trace_now_ns();
+	for (size_t i = 0; i < last.count; i++) {
+		while (k < now.count && now.tids[k] < last.tids[i])
+			k++;
+		if (k == now.count || now.tids[k] != last.tids[i])
+			vanished(arg, last.tids[i], now_ns);
+	}
+	list_free(&last);
+	last = now;
+}
+
+void
+trace_look_end(void)
+{
+	list_free(&last);
+}

@@ -1,0 +1,358 @@
+/*
+ * test_tracer.c - the collector of execution traces: its ring, its windows, and what it
+ * leaves behind.
+ */
+#include <config.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <component/trace.h>
+
+#include "stack_table.h"
+#include "trace_finish.h"
+#include "trace_reason.h"
+#include "trace_ring.h"
+#include "tracer.h"
+#include "unwind.h"
+
+#define DEADLINE_NS 60000000000LL
+
+/* ---- the ring ---- */
+
+static void
+count_event(void *arg, const struct trace_event *e)
+{
+	uint64_t *sums = arg; /* by type */
+
+	assert_in_range(e->type, 0, 127);
+	assert_in_range(e->count, 0, STACK_FRAMES_MAX);
+	assert_int_equal(strlen(e->name), e->name_size);
+	assert_int_equal(strlen(e->text), e->text_size);
+	sums[e->type] += e->value;
+}
+
+static void
+what_is_written_is_read_and_what_has_no_room_is_counted(void **state)
+{
+	uintptr_t          pcs[STACK_FRAMES_MAX] = { 1, 2, 3 };
+	char               text[3000];
+	struct trace_event e = { .type = TRACE_LOG, .value = 1, .pcs = pcs, .count = STACK_FRAMES_MAX, .name = "name",
+		.text = text };
+	uint64_t           sums[128] = { 0 }, written = 0, tried = 0;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_false(trace_ring_add(&e)); /* closed */
+	assert_int_equal(trace_ring_open(), 0);
+	for (int round = 0; round < 3; round++) {
+		while (tried++, trace_ring_add(&e)) {
+			e.count = (e.count + 7) % STACK_FRAMES_MAX;
+			written++;
+		}
+		trace_ring_drain(count_event, sums);
+	}
+	assert_int_equal(sums[TRACE_LOG], written);
+	assert_int_equal(trace_ring_lost(), tried - written);
+	trace_ring_close();
+}
+
+static atomic_bool stop;
+
+static void *
+write_until_cancelled(void *arg)
+{
+	struct trace_event e = { .type = TRACE_TASK_END, .value = 1, .text = "some text to copy" };
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	for (;;)
+		trace_ring_add(&e);
+	return arg;
+}
+
+static void *
+read_until_stopped(void *sums)
+{
+	while (!atomic_load(&stop))
+		trace_ring_drain(count_event, sums);
+	return NULL;
+}
+
+static void
+a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long(void **state)
+{
+	struct trace_event e = { .type = TRACE_TASK_BEGIN, .value = 1 };
+	uint64_t           sums[128] = { 0 };
+	int64_t            until = trace_now_ns() + DEADLINE_NS;
+	pthread_t          reader, writer;
+
+	(void)state;
+	assert_int_equal(trace_ring_open(), 0);
+	assert_int_equal(pthread_create(&reader, NULL, read_until_stopped, sums), 0);
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(pthread_create(&writer, NULL, write_until_cancelled, NULL), 0);
+		for (volatile int k = 0; k < 20000 + i * 997; k++)
+			;
+		pthread_cancel(writer);
+		pthread_join(writer, NULL);
+	}
+	while (__atomic_load_n(&sums[TRACE_TASK_BEGIN], __ATOMIC_RELAXED) == 0 && trace_now_ns() < until) {
+		trace_ring_add(&e);
+		sched_yield();
+	}
+	atomic_store(&stop, true);
+	pthread_join(reader, NULL);
+	atomic_store(&stop, false);
+	assert_true(sums[TRACE_TASK_BEGIN] > 0);
+	trace_ring_close();
+}
+
+/* ---- from what was seen to a trace ---- */
+
+static void
+add(struct trace *t, uint64_t time_ns, int32_t tid, int type, unsigned cpu, uint64_t value)
+{
+	struct trace_record r = { .time_ns = time_ns, .tid = tid, .type = (uint8_t)type, .cpu = (uint16_t)cpu,
+		.value = value };
+
+	if (type == TRACE_RECORD_NAME)
+		r.text = trace_text(t, value ? "late" : "early", 100);
+	assert_int_equal(trace_add(t, &r), 0);
+}
+
+static void
+states_names_births_and_deaths_are_made_out(void **state)
+{
+	/* None of these tids is a thread of ours whose name could be read. */
+	enum { RAN = 400000001, WAITED, SLEPT, STILL, BORN, TWICE };
+	struct trace        t;
+	struct trace_thread thread = { .state = TRACE_STATE_WAITING, .reason = TRACE_NETWORK };
+
+	(void)state;
+	trace_init(&t);
+	t.source = TRACE_BY_SWITCHES;
+	t.start_ns = 1000000;
+	t.end_ns = 100000000;
+	for (thread.tid = RAN; thread.tid <= STILL; thread.tid++)
+		assert_int_equal(trace_add_thread(&t, &thread), 0);
+	thread.tid = TWICE;
+	assert_int_equal(trace_add_thread(&t, &thread), 0);
+	add(&t, 1500000, RAN, TRACE_OUT, 0, 0);    /* before the dump was done: it ran */
+	add(&t, 1600000, WAITED, TRACE_IN, 0, 0);  /* it did not */
+	add(&t, 500000, SLEPT, TRACE_WAIT, 0, 0);  /* began before, told of later */
+	add(&t, 90000000, SLEPT, TRACE_WAIT_END, 0, 0);
+	add(&t, 50000000, STILL, TRACE_IN, 0, 0);  /* the dump was first */
+	add(&t, 40000000, BORN, TRACE_CREATE, 0, 0x1234);
+	add(&t, 40000500, BORN, TRACE_CREATE, 0, 0); /* the kernel's word of it */
+	add(&t, 41000000, BORN, TRACE_RECORD_NAME, 0, 0);
+	add(&t, 42000000, BORN, TRACE_RECORD_NAME, 0, 1);
+	add(&t, 43000000, BORN, TRACE_EXIT, 0, 0);
+	add(&t, 43001000, BORN, TRACE_OUT, 0, 0);  /* on its way out */
+	add(&t, 43002000, BORN, TRACE_EXIT, 0, 0);
+	add(&t, 44000000, BORN, TRACE_CREATE, 0, 0); /* another one */
+	add(&t, 30000000, TWICE, TRACE_IN, 1, 0);
+	add(&t, 30002000, TWICE, TRACE_IN, 1, 0);
+	add(&t, 31000000, TWICE, TRACE_OUT, 1, 0);
+	add(&t, 100000001, TWICE, TRACE_IN, 1, 0); /* behind the end */
+	assert_int_equal(trace_finish(&t, 2000000), 0);
+	assert_int_equal(t.thread_count, 7);
+	assert_int_equal(t.threads[0].state, TRACE_STATE_RUNNING);
+	assert_int_equal(t.threads[1].state, TRACE_STATE_WAITING);
+	assert_int_equal(t.threads[1].reason, TRACE_OTHER);
+	assert_int_equal(t.threads[2].reason, TRACE_OTHER); /* the wait's, which has none set */
+	assert_int_equal(t.threads[3].state, TRACE_STATE_WAITING);
+	assert_int_equal(t.threads[3].reason, TRACE_NETWORK);
+	assert_int_equal(t.threads[5].tid, BORN);
+	assert_int_equal(t.threads[5].born_ns, 40000000);
+	assert_int_equal(t.threads[5].routine, 0x1234);
+	assert_string_equal(t.threads[5].name, "late");
+	assert_int_equal(t.threads[6].born_ns, 44000000);
+	assert_int_equal(t.count, 9); /* RAN, WAITED, SLEPT's end, STILL, 2 CREATE, EXIT, TWICE's IN and OUT */
+	for (size_t i = 1; i < t.count; i++)
+		assert_true(t.records[i - 1].time_ns <= t.records[i].time_ns);
+	trace_release(&t);
+}
+
+static void
+a_system_call_tells_what_is_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(trace_reason_of_call(SYS_futex), TRACE_SYNC);
+	assert_int_equal(trace_reason_of_call(SYS_recvfrom), TRACE_NETWORK);
+	assert_int_equal(trace_reason_of_call(SYS_clock_nanosleep), TRACE_SLEEP);
+	assert_int_equal(trace_reason_of_call(SYS_fsync), TRACE_OTHER);
+	assert_int_equal(trace_reason_of_call(-1), TRACE_OTHER);
+}
+
+/* ---- windows ---- */
+
+static unsigned
+entries(const char *path, const char *link)
+{
+	DIR           *dir = opendir(path);
+	struct dirent *d;
+	unsigned       n = 0;
+	char           to[256];
+
+	assert_non_null(dir);
+	while ((d = readdir(dir))) {
+		ssize_t got = link ? readlinkat(dirfd(dir), d->d_name, to, sizeof(to) - 1) : 0;
+
+		if (got < 0)
+			continue;
+		to[got] = '\0';
+		n += d->d_name[0] != '.' && (!link || strstr(to, link));
+	}
+	closedir(dir);
+	return n;
+}
+
+static size_t
+count_of(const struct trace *t, int type)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		n += t->records[i].type == type;
+	return n;
+}
+
+static void
+every_word_of_the_program_is_in_the_trace_or_counted(void **state)
+{
+	enum { PAIRS = 100000 };
+	struct tracer_window *w;
+	struct trace          t;
+
+	(void)state;
+	assert_false(component_trace_is_on());
+	assert_int_equal(component_trace_task_begin("nothing", 0), 0);
+	assert_int_equal(tracer_open(&w), 0);
+	assert_true(component_trace_is_on());
+	for (int i = 0; i < PAIRS; i++) {
+		component_trace_region_begin(0, "region");
+		component_trace_region_end(0, "region");
+	}
+	assert_int_equal(tracer_close(w, &t), 0);
+	assert_true(count_of(&t, TRACE_REGION_BEGIN) > 1000);
+	assert_true(count_of(&t, TRACE_REGION_BEGIN) + count_of(&t, TRACE_REGION_END) <= 2 * PAIRS);
+	assert_true(count_of(&t, TRACE_REGION_BEGIN) + count_of(&t, TRACE_REGION_END) + t.lost >= 2 * PAIRS);
+	trace_release(&t);
+}
+
+static void *
+annotate(void *arg)
+{
+	uint64_t task = component_trace_task_begin("life", 0);
+
+	component_trace_log(task, "", "%s", "hello");
+	component_trace_task_end(task);
+	return arg;
+}
+
+static void
+windows_overlap_and_leave_nothing_behind(void **state)
+{
+	struct tracer_window *w[3];
+	struct trace          t[3];
+	pthread_t             thread;
+	unsigned              fds, tasks;
+
+	(void)state;
+	assert_int_equal(tracer_open(&w[0]), 0); /* what stays after the first stays */
+	tracer_cancel(w[0]);
+	fds = entries("/proc/self/fd", NULL);
+	tasks = entries("/proc/self/task", NULL);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(tracer_open(&w[i]), 0);
+		assert_int_equal(pthread_create(&thread, NULL, annotate, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+	for (int i = 2; i >= 0; i--)
+		assert_int_equal(tracer_close(w[i], &t[i]), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(count_of(&t[i], TRACE_TASK_BEGIN), 3 - i);
+		assert_int_equal(count_of(&t[i], TRACE_LOG), 3 - i);
+		assert_true(count_of(&t[i], TRACE_CREATE) >= (size_t)(3 - i));
+		assert_true(count_of(&t[i], TRACE_EXIT) >= (size_t)(3 - i));
+		assert_int_equal(t[i].lost, 0);
+		assert_true(t[i].thread_count >= (size_t)(4 - i));
+		trace_release(&t[i]);
+	}
+	assert_int_equal(entries("/proc/self/fd", NULL), fds);
+	assert_int_equal(entries("/proc/self/fd", "perf_event"), 0);
+	assert_int_equal(entries("/proc/self/task", NULL), tasks);
+}
+
+/* The child counts by system calls alone: it must not allocate. */
+static int
+child(void)
+{
+	char path[64], to[64];
+
+	if (component_trace_is_on())
+		return 1;
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t got;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		got = readlink(path, to, sizeof(to) - 1);
+		to[got > 0 ? got : 0] = '\0';
+		if (strstr(to, "perf_event"))
+			return 2;
+	}
+	component_trace_log(0, "", "nobody hears it");
+	return 0;
+}
+
+static void
+a_child_has_no_trace_and_none_of_its_descriptors(void **state)
+{
+	struct tracer_window *w;
+	struct trace          t;
+	int                   status;
+	pid_t                 pid;
+
+	(void)state;
+	assert_int_equal(tracer_open(&w), 0);
+	for (int i = 0; i < 10; i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(child());
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	assert_true(component_trace_is_on());
+	assert_int_equal(tracer_close(w, &t), 0);
+	trace_release(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_written_is_read_and_what_has_no_room_is_counted),
+		cmocka_unit_test(a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long),
+		cmocka_unit_test(states_names_births_and_deaths_are_made_out),
+		cmocka_unit_test(a_system_call_tells_what_is_waited_for),
+		cmocka_unit_test(every_word_of_the_program_is_in_the_trace_or_counted),
+		cmocka_unit_test(windows_overlap_and_leave_nothing_behind),
+		cmocka_unit_test(a_child_has_no_trace_and_none_of_its_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
