@@ -5,8 +5,8 @@
  *     trace_program [deny]     deny: perf_event_open() is refused, as in a container
  *
  * Prints "url URL"; then, for each trace, once it is open, works through a fixed list of
- * waits on threads that are born for it, and prints "NAME NANOSECONDS" of each and
- * "done".  Ends when its stdin ends.
+ * waits on threads that are born for it, and prints "NAME WAITED DELAYED" of each, in
+ * ns, and "done".  Ends when its stdin ends.
  */
 #include <config.h>
 
@@ -59,6 +59,20 @@ pause_ns(long ns)
 
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
+}
+
+/* How long this thread was ready to run and did not, on a busy machine. */
+static int64_t
+delay_ns(void)
+{
+	long long ran = 0, delay = 0;
+	FILE     *f = fopen("/proc/thread-self/schedstat", "r");
+
+	if (!f || fscanf(f, "%lld %lld", &ran, &delay) != 2)
+		delay = 0;
+	if (f)
+		fclose(f);
+	return delay;
 }
 
 /* Each returns how long it has waited. */
@@ -126,10 +140,11 @@ read_at_once(void)
 
 #define MEASURE(name, statement)                                    \
 	do {                                                        \
-		int64_t sum_ = 0;                                   \
+		int64_t sum_ = 0, delay_ = delay_ns();              \
 		for (int i_ = 0; i_ < TURNS; i_++)                  \
 			sum_ += (statement);                        \
-		printf("%s %lld\n", #name, (long long)sum_);        \
+		delay_ = delay_ns() - delay_;                       \
+		printf("%s %lld %lld\n", #name, (long long)sum_, (long long)delay_); \
 	} while (0)
 
 /* The other side of each wait, some milliseconds behind. */
