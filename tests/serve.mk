@@ -30,12 +30,12 @@ tests_fgprof_load_SOURCES = tests/fgprof_load.c
 tests_fgprof_load_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
 tests_fgprof_load_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
 tests_fgprof_load_LDADD = components/libcomponent.la -ldl
-serve_scripts = tests/fgprof.t tests/generations.t tests/labels.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
+serve_scripts = tests/fgprof.t tests/profile_write.t tests/generations.t tests/labels.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
 	tests/serve_life.t tests/serve_limits.t tests/serve_profile.t tests/serve_rates.t tests/serve_threads.t
 dist_check_SCRIPTS += $(serve_scripts)
 TESTS += $(serve_scripts)
 if HAVE_CMOCKA
-serve_units = tests/test_auth tests/test_cmdline tests/test_options tests/test_params tests/test_reply_reader
+serve_units = tests/test_auth tests/test_cmdline tests/test_options tests/test_params tests/test_reply_reader tests/test_profile_write
 check_PROGRAMS += $(serve_units)
 TESTS += $(serve_units)
 serve_libs = profiler/serve/libserve.la profiler/collect/libcollect.la profiler/encode/libencode.la \
@@ -53,6 +53,9 @@ tests_test_options_LDADD = $(serve_libs)
 tests_test_reply_reader_SOURCES = tests/test_reply_reader.c
 tests_test_reply_reader_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
 tests_test_reply_reader_LDADD = $(serve_libs)
+tests_test_profile_write_SOURCES = tests/test_profile_write.c
+tests_test_profile_write_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include $(CMOCKA_CFLAGS)
+tests_test_profile_write_LDADD = components/libcomponent.la -ldl $(CMOCKA_LIBS)
 tests_test_params_SOURCES = tests/test_params.c
 tests_test_params_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
 tests_test_params_LDADD = $(serve_libs)

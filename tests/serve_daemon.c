@@ -300,6 +300,25 @@ do_begin(int value)
 	say(component_profile_add(own, (const void *)(intptr_t)value, 0), NULL);
 }
 
+/* write FILE NAME SECONDS DEBUG FORMAT ("-": none) */
+static void
+do_write(const char *line)
+{
+	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
+	struct component_error                 err = COMPONENT_ERROR_INIT;
+	char                                   file[512] = "", name[128] = "", format[16] = "-";
+	int                                    fd, r;
+
+	sscanf(line, "write %511s %127s %lf %d %15s", file, name, &o.seconds, &o.debug, format);
+	if (strcmp(format, "-") != 0)
+		o.format = format;
+	o.err = &err;
+	fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	r = component_profile_write(name, fd, &o);
+	close(fd);
+	say(r, &err);
+}
+
 static pthread_mutex_t   left = PTHREAD_MUTEX_INITIALIZER, right = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t both;
 
@@ -481,6 +500,8 @@ command(char *line)
 		do_load(line + strlen("load "));
 	else if (!strcmp(word, "call"))
 		do_call(n);
+	else if (!strcmp(word, "write"))
+		do_write(line);
 	else if (!strcmp(word, "unload"))
 		say(dlclose(plugin), NULL);
 	else if (!strcmp(word, "deadlock"))
@@ -554,7 +575,7 @@ option(const char *name, char *value)
 int
 main(int argc, char **argv)
 {
-	char      line[256];
+	char      line[1024];
 	pthread_t thread;
 
 	options.log = print_log;

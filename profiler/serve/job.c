@@ -1,6 +1,6 @@
 /*
  * job.c - an answer that takes long: collected on a thread of its own, streamed by
- * the server's.
+ * the server's, or written to a descriptor where nobody has asked by HTTP.
  *
  *     component-job: run() --job_write()--> fill --swap--> ready --+
  *                      ^ waits while ready is full                 | httpd_post()
@@ -29,20 +29,24 @@
 #include "serve.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "own_thread.h"
 
 #define CHUNK_BYTES (32 * 1024)
+#define STALLED_MS  60000 /* a descriptor that takes nothing: the rest is dropped */
 #define QUEUE_BYTES (HTTPD_QUEUE_BYTES_MAX - 2 * CHUNK_BYTES - 1024) /* and a chunk's frame */
 
 struct job {
 	struct job   *next, *previous; /* serve.lock */
 	struct serve *serve;
 	struct httpd *httpd; /* there as long as jobs are, even when serve's is not */
+	int           fd;    /* -1: the answer goes to the request */
 	struct job_spec spec;
 	char          peer[HTTPD_PEER_MAX];
 	pthread_t     thread;
@@ -138,12 +142,38 @@ post(struct job *j)
 	httpd_post_at(j->httpd, &j->posting, on_posted, j);
 }
 
+static int
+fd_write(int fd, const char *data, size_t size)
+{
+	struct pollfd room = { fd, POLLOUT, 0 };
+	ssize_t       n;
+
+	while (size > 0) {
+		n = write(fd, data, size);
+		if (n >= 0) {
+			data += n;
+			size -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			if (poll(&room, 1, STALLED_MS) == 0)
+				return -ETIMEDOUT;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
 /* Hands fill over.  -ECANCELED: nobody wants it. */
 static int
 swap(struct job *j, bool last)
 {
-	bool needed, gone;
+	bool   needed, gone;
+	size_t size = j->fill_size;
 
+	if (j->fd >= 0) {
+		j->fill_size = 0;
+		return fd_write(j->fd, j->fill, size);
+	}
 	pthread_mutex_lock(&j->lock);
 	while (j->ready_full && !j->gone)
 		pthread_cond_wait(&j->changed, &j->lock);
@@ -417,12 +447,13 @@ job_new(struct serve *s, struct httpd_request *r, const struct job_spec *spec)
 	j->mapped_size = size;
 	j->serve = s;
 	j->httpd = s->httpd;
+	j->fd = -1;
 	j->request = r;
 	j->spec = *spec;
 	if (spec->input)
 		memcpy(j->input, spec->input, spec->input_size);
 	j->spec.input = j->input;
-	snprintf(j->peer, sizeof(j->peer), "%s", httpd_peer(r));
+	snprintf(j->peer, sizeof(j->peer), "%s", r ? httpd_peer(r) : "");
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -484,6 +515,46 @@ job_start(struct serve *s, struct httpd_request *r, const struct job_spec *spec)
 	}
 	httpd_on_hangup(r, on_hangup, j);
 	httpd_on_gone(r, on_gone, j);
+}
+
+/* ---- without a request ---- */
+
+struct alone {
+	struct job *job;
+	int         result;
+};
+
+static void *
+run_alone(void *arg)
+{
+	struct alone *a = arg;
+
+	a->result = a->job->spec.run(a->job);
+	if (!a->result)
+		a->result = swap(a->job, true);
+	return NULL;
+}
+
+int
+job_run_alone(struct serve *s, const struct job_spec *spec, int fd, char *why, size_t size)
+{
+	struct alone a = { job_new(s, NULL, spec), 0 };
+	pthread_t    thread;
+	int          r;
+
+	if (!a.job)
+		return -ENOMEM;
+	a.job->fd = fd;
+	r = own_thread_start("component-job", run_alone, &a, &thread);
+	if (r) {
+		snprintf(why, size, "no thread can be made; see the limits of processes and of memory");
+	} else {
+		pthread_join(thread, NULL);
+		r = a.result;
+		snprintf(why, size, "%s", a.job->fail_text);
+	}
+	job_free(a.job);
+	return r;
 }
 
 void

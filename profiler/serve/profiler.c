@@ -11,7 +11,7 @@
  * does not have.  Memory of the parent's server stays as it was (freeing it would
  * mean calling libevent); only its descriptors are closed.
  *
- * Tests: tests/serve_life.t, tests/serve_fork.t.
+ * Tests: tests/serve_life.t, tests/serve_fork.t, tests/test_profile_write.c.
  */
 #include <config.h>
 
@@ -37,6 +37,8 @@
 #define REBIND_PAUSE_MS 20
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int             holder_cancel;   /* lock: what its holder has cancellation at */
+static unsigned        lent;            /* lock: jobs without a request that walk stacks */
 static struct serve   *_Atomic current; /* from its bind to its end */
 static _Atomic bool    running;         /* current is open */
 static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
@@ -54,6 +56,7 @@ on_forked(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&relay_lock, NULL);
 	relay_to = NULL;
+	lent = 0;
 	cpu_forked();
 	heap_forked();
 	threadcreate_forked();
@@ -105,6 +108,29 @@ profiler_mounts(void)
 	return mounts;
 }
 
+/* Every public door: files are read and threads joined with the lock held, where a thread
+ * that is cancelled would end and keep it. */
+static void
+door_enter(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int                   cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_once(&once, fork_watch);
+	pthread_mutex_lock(&lock);
+	holder_cancel = cancel;
+}
+
+static void
+door_leave(void)
+{
+	int cancel = holder_cancel;
+
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /* With the lock held: the server, open or half open, and what it has switched on. */
 static void
 end(void)
@@ -118,7 +144,8 @@ end(void)
 	threadcreate_stop();
 	waits_set_mutex_fraction(0);
 	waits_set_block_rate(0);
-	unwind_stop();
+	if (lent == 0)
+		unwind_stop();
 	threads_forget();
 	symbols_keep(0);
 	current = NULL; /* nothing of it is open any more; a child may forget it */
@@ -142,15 +169,13 @@ unwind_mode_of(enum component_unwinder u)
 static int
 start(const struct component_profiler_options *o, struct component_error *err)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct serve         *s;
-	int                   r;
+	struct serve *s;
+	int           r;
 
 	if (running) {
 		component_error_set(err, "the profiling server is running already");
 		return -EALREADY;
 	}
-	pthread_once(&once, fork_watch);
 	r = serve_bind(o, &s, err);
 	if (r)
 		return r;
@@ -183,11 +208,11 @@ component_profiler_start_options(const struct component_profiler_options *option
 {
 	int r;
 
-	pthread_mutex_lock(&lock);
+	door_enter();
 	r = start(options, err);
 	if (!r)
 		parents = NULL;
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return r;
 }
 
@@ -203,12 +228,41 @@ component_profiler_start(const char *address)
 int
 component_profiler_stop(void)
 {
-	pthread_mutex_lock(&lock);
+	door_enter();
 	if (running)
 		end();
 	parents = NULL;
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return 0;
+}
+
+/* ---- profiles without a request ---- */
+
+void
+profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds)
+{
+	const struct component_profiler_options usual = COMPONENT_PROFILER_OPTIONS_INIT, *o = &usual;
+
+	door_enter();
+	if (running)
+		o = &current->options;
+	else if (lent == 0)
+		unwind_start(UNWIND_AUTO);
+	lent++;
+	*ret_symbol_memory = o->symbol_memory_bytes;
+	*ret_max_seconds = o->max_seconds;
+	door_leave();
+}
+
+void
+profiler_lend_end(void)
+{
+	door_enter();
+	if (--lent == 0 && !running) {
+		unwind_stop();
+		threads_forget();
+	}
+	door_leave();
 }
 
 bool
@@ -222,9 +276,9 @@ component_profiler_url(char *buf, size_t size)
 {
 	if (size == 0)
 		return;
-	pthread_mutex_lock(&lock);
+	door_enter();
 	snprintf(buf, size, "%s", running ? current->url : "");
-	pthread_mutex_unlock(&lock);
+	door_leave();
 }
 
 int
@@ -238,11 +292,11 @@ component_profiler_set_heap_rate(uint64_t bytes)
 {
 	int r;
 
-	pthread_mutex_lock(&lock);
+	door_enter();
 	r = heap_set_rate(bytes);
 	if (!r && running)
 		current->options.heap_rate_bytes = bytes;
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return r;
 }
 
@@ -251,11 +305,11 @@ component_profiler_set_mutex_fraction(int64_t fraction)
 {
 	int r;
 
-	pthread_mutex_lock(&lock);
+	door_enter();
 	r = waits_set_mutex_fraction(fraction);
 	if (!r && running)
 		current->options.mutex_fraction = fraction;
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return r;
 }
 
@@ -264,11 +318,11 @@ component_profiler_set_block_rate(int64_t rate_ns)
 {
 	int r;
 
-	pthread_mutex_lock(&lock);
+	door_enter();
 	r = waits_set_block_rate(rate_ns);
 	if (!r && running)
 		current->options.block_rate_ns = rate_ns;
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return r;
 }
 
@@ -280,7 +334,7 @@ component_profiler_reload(struct component_error *err)
 	struct serve              *s;
 	int                        r = 0;
 
-	pthread_mutex_lock(&lock);
+	door_enter();
 	s = running ? current : NULL;
 	if (s && s->options.token_file && *s->options.token_file) {
 		r = auth_token_read(&s->auth, s->options.token_file, warning, sizeof(warning), err);
@@ -288,7 +342,7 @@ component_profiler_reload(struct component_error *err)
 		if (!r && *warning)
 			serve_log(s, COMPONENT_LOG_WARNING, warning, &field, 1);
 	}
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return r;
 }
 
@@ -299,7 +353,7 @@ component_after_fork(void)
 	struct serve   *s;
 	int             r = 0;
 
-	pthread_mutex_lock(&lock);
+	door_enter();
 	s = parents;
 	parents = NULL;
 	if (!s || running)
@@ -313,6 +367,6 @@ component_after_fork(void)
 	if (r)
 		parents = s; /* may be tried again */
 out:
-	pthread_mutex_unlock(&lock);
+	door_leave();
 	return r;
 }

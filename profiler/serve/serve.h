@@ -106,6 +106,10 @@ bool auth_host_ok(const struct auth *a, const char *host, const char *const *all
 bool auth_token_ok(struct auth *a, const char *authorization, const char *query);
 bool auth_origin_ok(const char *origin, const char *host);
 
+/* profiler.c: whole stacks and limits for a job without a request, served or not. */
+void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);
+void profiler_lend_end(void);
+
 /* rates.c: GET and POST. */
 void rates_reply(struct serve *s, struct httpd_request *r);
 
@@ -134,6 +138,9 @@ struct job_spec {
 
 /* Takes the request over.  Answers 503 itself when there are too many. */
 void job_start(struct serve *s, struct httpd_request *r, const struct job_spec *spec);
+/* On a thread of its own, which writes to fd, and waits for it; s: what job_serve() answers,
+ * of which the options alone are read.  0, or a negative errno and perhaps a sentence. */
+int  job_run_alone(struct serve *s, const struct job_spec *spec, int fd, char *why, size_t size);
 /* Every job: end early; or, with abort, without an answer.  Any thread. */
 void job_end_all(struct serve *s, bool abort);
 const struct job_spec *job_spec(const struct job *j);

@@ -11,6 +11,8 @@
  * asked for, starts no child process, and prints nothing: what there is to say
  * goes to options.log.  Linked with -lcomponent_hooks the heap is sampled as well;
  * without, the heap profiles are valid and empty, and the index page says why.
+ *
+ * None of these functions is a cancellation point.
  */
 #ifndef COMPONENT_PROFILER_H
 #define COMPONENT_PROFILER_H
@@ -291,6 +293,65 @@ COMPONENT_API int component_profile_remove(struct component_profile *profile, co
 
 /* component_profile_count - how many values are there now.  The rest as above. */
 COMPONENT_API size_t component_profile_count(const struct component_profile *profile);
+
+/*
+ * What component_profile_write() can be told; start with
+ * COMPONENT_PROFILE_WRITE_OPTIONS_INIT.  The first field is the struct's size.
+ */
+struct component_profile_write_options {
+	size_t      size;
+	double      seconds; /* profile, fgprof: how long to look, 0 is 30; trace: likewise, 0 is 1, and a
+	                      * fraction is fine; others: a delta of so long, 0: the whole */
+	int         debug;   /* 1: Go's text, 2: of goroutine each thread by itself; 0: binary */
+	bool        gc;      /* as ?gc=1 of heap */
+	bool        without_own; /* goroutine: the library's own threads left out */
+	const char *format;  /* "top", "folded"; trace: "go1.22", "perfetto"; NULL: by debug */
+	struct component_error *err; /* gets a sentence when it fails; or NULL */
+};
+
+#define COMPONENT_PROFILE_WRITE_OPTIONS_INIT                                     \
+	{                                                                        \
+		sizeof(struct component_profile_write_options), 0, 0, 0, 0, 0, 0 \
+	}
+
+/*
+ * component_profile_write - a profile to a descriptor, the same bytes as over HTTP
+ *
+ *     int fd = open("cpu.pprof", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+ *     component_profile_write("profile", fd, NULL);      30 s of CPU time
+ *
+ * Works with the server running or not, and beside its requests.  Returns when all is
+ * written: after the window of "profile", "fgprof" and "trace", or of a delta.  The work is done by
+ * a thread of the library that ends before the return.
+ *
+ *   name     "profile", "fgprof", "trace", "heap", "allocs", "goroutine", "threads", "block",
+ *            "mutex", "threadcreate", or one of component_profile_new()
+ *   fd       a file, pipe or socket that is open for writing; not closed.  A blocking one may
+ *            keep the call for ever; one with O_NONBLOCK is waited for, 60 s without progress
+ *            at most
+ *   options  NULL: all as usual
+ *
+ *   returns  0; or, with a sentence in options->err,
+ *              -ENOENT     there is no profile of that name
+ *              -EINVAL     an option makes no sense for it, by the rules of the parameters
+ *                          over HTTP; the longest time is that of the server, 7200 s without
+ *              -ENODATA    it counts events that nobody has switched on yet: heap, allocs,
+ *                          mutex and block have a rate, threadcreate needs the server
+ *              -EBADF      fd is not open for writing
+ *              -EPIPE      who read it is gone; there is no SIGPIPE
+ *              -ETIMEDOUT  O_NONBLOCK, and nobody reads
+ *              -ENOMEM, -EAGAIN: no memory, no thread
+ *            or what sampling or write(2) gave.  What was written until then stays
+ *
+ *   owns     name and options are the caller's
+ *   threads  any; several at once.  A cancellation waits for the end of the call
+ *   signals  not from a handler; those of the caller's thread are handled as ever
+ *   fork     a child may call it for itself; one that is forked meanwhile has fd, as
+ *            always, and nobody who writes to it
+ *   source   profiler/serve/profile_write.c
+ */
+COMPONENT_API int component_profile_write(const char *name, int fd,
+	const struct component_profile_write_options *options);
 
 /*
  * component_dump_threads - every thread's stack, in the layout of Go's panics

@@ -1,0 +1,175 @@
+/*
+ * profile_write.c - any profile to a descriptor, without HTTP.
+ *
+ *     options --> "seconds=5&debug=1" --> spec.c --> a job whose answer goes to fd
+ *
+ * The options become the query that would ask for the same over HTTP, so that both doors
+ * have one set of rules, and the job is the one that a request starts: its thread is ours,
+ * blocks all signals, and is none that a profile shows.  So a reader that is gone is
+ * -EPIPE and no SIGPIPE to the daemon, and nothing of the caller's thread is in the way.
+ *
+ * What a stranger would get wrong: profiles that grow from a rate are valid and empty
+ * over HTTP while that rate is 0, as in Go.  Who writes one by a call has asked for
+ * something, and is told why there is nothing.
+ *
+ * Tests: tests/test_profile_write.c.
+ */
+#include <config.h>
+
+#include <component/profiler.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "heap.h"
+#include "heap_bind.h"
+#include "serve.h"
+#include "threadcreate.h"
+#include "waits.h"
+
+#define QUERY_MAX   192 /* bytes */
+#define FORMAT_MAX  16  /* bytes */
+#define SECONDS_MAX 1e9 /* above it a number is no duration */
+#define SIZE_LEAST  offsetof(struct component_profile_write_options, debug)
+
+static int
+options_take(const struct component_profile_write_options *from, struct component_profile_write_options *to)
+{
+	const struct component_profile_write_options usual = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
+
+	*to = usual;
+	if (!from)
+		return 0;
+	if (from->size < SIZE_LEAST || from->size > 16 * sizeof(*to))
+		return -EINVAL; /* there is no telling where err would be */
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	return 0;
+}
+
+static int
+refuse(const struct component_profile_write_options *o, int error, const char *why)
+{
+	component_error_set(o->err, "%s", why);
+	return error;
+}
+
+/* Of those that can stand in a query as they are. */
+static bool
+is_word(const char *format)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.";
+
+	return strspn(format, letters) == strlen(format) && strlen(format) < FORMAT_MAX;
+}
+
+/* The query that asks for the same. */
+static int
+query_make(const struct component_profile_write_options *o, char *query)
+{
+	int64_t whole = (int64_t)o->seconds;
+	int     n = 0, millionths = (int)((o->seconds - (double)whole) * 1e6);
+
+	if (o->format && !is_word(o->format))
+		return refuse(o, -EINVAL, "format: unknown; write top or folded, or leave it out");
+	/* No %f: it follows the daemon's locale. */
+	if (o->seconds > 0)
+		n = snprintf(query, QUERY_MAX, millionths ? "seconds=%lld.%06d" : "seconds=%lld", (long long)whole,
+			     millionths);
+	snprintf(query + n, QUERY_MAX - (size_t)n, "&debug=%d&gc=%d&own=%d&format=%s", o->debug, o->gc, !o->without_own,
+		 o->format ? o->format : "");
+	return 0;
+}
+
+/* What would have to be on for this kind, and never was; "" when nothing is missing. */
+static const char *
+missing(const struct kind *kind)
+{
+	const char *why = "", *status = "";
+
+	if (kind->snapshot == heap_snapshot_heap || kind->snapshot == heap_snapshot_allocs) {
+		if (heap_rate() == 0 && heap_stack_count() == 0)
+			why = "heap sampling is off; component_profiler_set_heap_rate() switches it on";
+		status = heap_bind_status(); /* heap_status() would say just that it is off */
+	} else if (kind->snapshot == waits_snapshot_mutex) {
+		if (waits_mutex_fraction() == 0 && waits_mutex_stacks() == 0)
+			why = "locks are not sampled; component_profiler_set_mutex_fraction() switches that on";
+		status = waits_status();
+	} else if (kind->snapshot == waits_snapshot_block) {
+		if (waits_block_rate() == 0 && waits_block_stacks() == 0)
+			why = "waits are not sampled; component_profiler_set_block_rate() switches that on";
+		status = waits_status();
+	} else if (kind->snapshot == threadcreate_snapshot) {
+		if (!component_profiler_running() && threadcreate_count() == 0)
+			why = "the making of threads is seen while the profiling server runs";
+		status = threadcreate_status();
+	}
+	return *why && *status ? status : why;
+}
+
+/* Everything that can be told at once is told before a window of half a minute. */
+static int
+check(const char *name, int fd, const struct component_profile_write_options *o, const struct kind **ret)
+{
+	const struct kind *kind = spec_kind(name);
+	int                mode = fcntl(fd, F_GETFL);
+
+	if (!kind || !spec_is_job(kind)) {
+		component_error_set(o->err, "'%.64s' is no profile of this process", name);
+		return -ENOENT;
+	}
+	if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY)
+		return refuse(o, -EBADF, "the descriptor is not open for writing");
+	if (!(o->seconds >= 0 && o->seconds <= SECONDS_MAX))
+		return refuse(o, -EINVAL, "seconds: not a duration");
+	/* Over HTTP a window of 1.5 s is one of 30 s, as in Go. */
+	if (o->seconds != (double)(int64_t)o->seconds && strcmp(name, "trace") != 0)
+		return refuse(o, -EINVAL, "seconds: this profile takes whole ones");
+	if (*missing(kind))
+		return refuse(o, -ENODATA, missing(kind));
+	*ret = kind;
+	return 0;
+}
+
+static int
+profile_write(const char *name, int fd, const struct component_profile_write_options *o)
+{
+	const struct kind *kind;
+	struct serve      *s;
+	struct job_spec    spec;
+	char               query[QUERY_MAX], why[SPEC_WHY_BYTES] = "";
+	int                r = check(name, fd, o, &kind);
+
+	if (!r)
+		r = query_make(o, query);
+	if (r)
+		return r;
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
+		return refuse(o, -ENOMEM, strerror(ENOMEM));
+	profiler_lend(&s->options.symbol_memory_bytes, &s->options.max_seconds);
+	r = spec_read(kind, query, s->options.max_seconds, &spec, why);
+	if (!r)
+		r = job_run_alone(s, &spec, fd, why, sizeof(why));
+	profiler_lend_end();
+	munmap(s, sizeof(*s));
+	return r ? refuse(o, r, *why ? why : strerror(-r)) : 0;
+}
+
+int
+component_profile_write(const char *name, int fd, const struct component_profile_write_options *options)
+{
+	struct component_profile_write_options o;
+	int                                    cancel, saved = errno, r;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	r = options_take(options, &o);
+	if (!r)
+		r = profile_write(name, fd, &o);
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
+	return r;
+}
