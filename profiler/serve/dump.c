@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "encode.h"
@@ -60,8 +61,9 @@ component_dump_threads(int fd)
 {
 	struct symbols *symbols = NULL;
 	struct dump     d;
-	int             r, saved = errno;
+	int             r, cancel, saved = errno;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	r = threads_dump(&d, true);
 	if (r)
 		goto out;
@@ -73,6 +75,7 @@ component_dump_threads(int fd)
 	symbols_close(symbols);
 	threads_dump_release(&d);
 out:
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	return r;
 }
