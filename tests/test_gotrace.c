@@ -87,6 +87,7 @@ struct listener {
 	uint32_t runs[CPUS];     /* serial */
 	bool     started[CPUS];
 	uint64_t last, counts[STORY_LOG + 1];
+	uint64_t reasons[256];
 	bool     tasks[512];
 	size_t   used;
 	char     heard[1 << 20];
@@ -178,6 +179,7 @@ hear(void *arg, const struct story_event *e)
 	hear_state(e);
 	hear_names(e);
 	ear.counts[e->type]++;
+	ear.reasons[e->reason] += e->type == STORY_BLOCK;
 	if (e->type != STORY_CPU_START && e->type != STORY_CPU_STOP && ear.used < sizeof(ear.heard) - 64)
 		ear.used += (size_t)snprintf(ear.heard + ear.used, 64, "%s %d%s%s; ", words[e->type], who->tid,
 			e->type == STORY_BLOCK && e->made == STORY_TAKEN ? "!" : "", e->made == STORY_WAKEUP ? "?" : "");
@@ -276,6 +278,21 @@ a_wake_makes_runnable_whoever_waits_and_nobody_else(void **state)
 	ADD(4, 1, TRACE_WAKE, .other = 77, .stack = stack_of(1, 2));
 	ADD(5, 2, TRACE_IN, .cpu = 1);
 	assert_string_equal(told(), "create 1; create 2; start 2; block 2!; start 1; unblock 2; start 2; preempt 1; preempt 2; ");
+}
+
+static void
+what_we_wait_for_ourselves_is_in_no_profile_of_blocking(void **state)
+{
+	(void)state;
+	for (int own = 0; own < 2; own++) {
+		trace_make(TRACE_BY_SWITCHES, 1);
+		thread(1, 0, TRACE_STATE_WAITING, "main");
+		thread(2, 0, TRACE_STATE_WAITING, own ? "component-job" : "job");
+		trace.threads[1].own = own;
+		told();
+		assert_int_equal(ear.reasons[TRACE_NETWORK], own ? 1 : 2);
+		assert_int_equal(ear.reasons[TRACE_OTHER], own);
+	}
 }
 
 static void
@@ -774,6 +791,7 @@ main(void)
 		cmocka_unit_test(a_sample_tells_of_a_thread_that_never_leaves_its_cpu),
 		cmocka_unit_test(a_wait_is_a_block_only_when_the_thread_leaves_its_cpu),
 		cmocka_unit_test(a_wake_makes_runnable_whoever_waits_and_nobody_else),
+		cmocka_unit_test(what_we_wait_for_ourselves_is_in_no_profile_of_blocking),
 		cmocka_unit_test(what_was_not_recorded_is_made_up_where_there_is_no_doubt),
 		cmocka_unit_test(a_kernel_id_that_is_used_again_is_another_thread),
 		cmocka_unit_test(a_thread_may_be_faster_than_the_news_of_its_creation),

@@ -119,7 +119,8 @@ story_out(struct story *s, struct story_thread *t, bool preempted)
 
 	if (!preempted) {
 		e.type = STORY_BLOCK;
-		e.reason = t->waits ? t->reason : TRACE_OTHER;
+		/* What we wait for ourselves is in no profile of blocking. */
+		e.reason = t->waits && !(t->info && t->info->own) ? t->reason : TRACE_OTHER;
 		e.stack = t->waits ? t->wait_stack : 0;
 		e.made = e.stack ? STORY_TAKEN : STORY_OFF_CPU;
 	}

@@ -94,8 +94,7 @@ struct story_thread {
 	uint8_t                    reason; /* of the wait it is in, or went into last */
 	bool                       waits;  /* it said that it is about to wait */
 	bool                       implied; /* nobody told of its creation */
-	uint32_t                   wait_stack, create_stack;
-	struct story_thread       *creator;
+	uint32_t                   wait_stack;
 	const struct trace_thread *info; /* NULL: nobody told of it */
 	uintptr_t                  routine; /* 0: not known */
 	const char                *name, *label; /* "" of none */
