@@ -71,3 +71,13 @@ bench_dump_CPPFLAGS = $(INC_COLLECT) $(INC_ENCODE) -iquote $(top_srcdir)/bench
 bench_dump_CFLAGS = $(BENCH_CFLAGS)
 bench_dump_LDADD = profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
 	$(BENCH_STACKS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
+
+# Labels of threads.
+BENCH_ROWS += bench/rows_labels.py
+EXTRA_PROGRAMS += bench/labels
+BENCH_TARGETS += bench/labels
+bench_labels_SOURCES = bench/labels.c
+bench_labels_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/libcomponent/base/include -I$(top_srcdir)/profiler/include
+bench_labels_CFLAGS = $(BENCH_CFLAGS)
+bench_labels_LDFLAGS = $(AM_LDFLAGS) -no-install
+bench_labels_LDADD = components/libcomponent.la
