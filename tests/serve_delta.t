@@ -165,9 +165,11 @@ def a_heap_as_text_ends_with_every_key_of_gos_memstats():
     with server("--heap-rate", "1") as d:
         equal(d.command("alloc %d" % (5 * MIB)), "0")
         for kind in ("heap", "allocs"):
-            text = d.get(PPROF + kind + "?debug=1").text
+            r = d.get(PPROF + kind + "?debug=1")
+            equal(r.status, 200, r.text[:200])
+            text = r.text
             head, mark, tail = text.partition("\n# runtime.MemStats\n")
-            need(mark, "no block")
+            need(mark, "no block in ..." + text[-400:])
             found = dict(re.findall(r"^# (\w+) = (.*)$", tail, re.M))
             equal(list(found), MEMSTATS)
             equal(len(tail.strip().split("\n")), len(MEMSTATS))
@@ -182,7 +184,8 @@ def a_heap_as_text_ends_with_every_key_of_gos_memstats():
         path = os.path.join(d.dir, "text")
         with open(path, "w") as f:
             f.write(text)
-        equal(run(GO, "tool", "pprof", "-top", path).returncode, 0)
+        p = run(GO, "tool", "pprof", "-top", path)
+        equal(p.returncode, 0, p.stderr)
 
 
 main()
