@@ -181,6 +181,16 @@ def a_static_program_with_libcomponent_links_the_stub_and_says_what_is_off():
 
 
 @test
+def a_program_with_an_evhttp_of_its_own_mounts_the_routes_and_brings_that_library_itself():
+    with open(os.path.join(SRC, "examples/evhttp.c")) as f:
+        source = f.read()
+    for name, compiler in ("mounts", CC), ("mounts-cc", CXX):
+        build(name, source, compiler, [], pkg("--cflags", "--libs", "libcomponent", "libevent_core", "libevent_extra"))
+    for path, has in (os.path.join(stage, "mounts"), True), (staged() + "/lib/libcomponent.so", False):
+        equal("[libevent_extra-" in run("readelf", "-dW", path).stdout, has, path)
+
+
+@test
 def every_header_compiles_alone_as_c11_and_as_cxx17():
     folder = staged() + "/include/component"
     names = sorted(n for n in os.listdir(folder) if n.endswith(".h"))
