@@ -21,9 +21,19 @@ tests_test_unwind_SOURCES = tests/test_unwind.c
 tests_test_unwind_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
 tests_test_unwind_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
 tests_test_unwind_LDADD = $(STACKS_LIBS)
-tests_test_unwind_tables_SOURCES = tests/test_unwind_tables.c
+# Exceptions are libgcc's, which libunwind would take over if it came first.
+tests_test_unwind_tables_SOURCES = tests/test_unwind_tables.c tests/unwind_mix.h tests/unwind_mix_throw.cc \
+	tests/unwind_mix_tls.c
 tests_test_unwind_tables_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
-tests_test_unwind_tables_LDADD = $(STACKS_LIBS) $(ZLIB_LIBS) -lunwind -lm
+tests_test_unwind_tables_LDADD = tests/libunwind_mix_bare.la tests/libunwind_mix_framed.la $(STACKS_LIBS) $(ZLIB_LIBS) \
+	-lgcc_s -lunwind -lm -ldl
+check_LTLIBRARIES += tests/libunwind_mix_bare.la tests/libunwind_mix_framed.la
+tests_libunwind_mix_bare_la_SOURCES = tests/unwind_mix_frames.c
+tests_libunwind_mix_bare_la_CPPFLAGS = $(INC_STACKS) -DMIX=mix_bare
+tests_libunwind_mix_bare_la_CFLAGS = $(AM_CFLAGS) -O2 -fomit-frame-pointer
+tests_libunwind_mix_framed_la_SOURCES = tests/unwind_mix_frames.c
+tests_libunwind_mix_framed_la_CPPFLAGS = $(INC_STACKS) -DMIX=mix_framed
+tests_libunwind_mix_framed_la_CFLAGS = $(AM_CFLAGS) -O2 -fno-omit-frame-pointer
 tests_test_unwind_step_SOURCES = tests/test_unwind_step.c tests/cpu_burn.h
 tests_test_unwind_step_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
 tests_test_unwind_step_CFLAGS = $(AM_CFLAGS) -O2 -fno-optimize-sibling-calls -fomit-frame-pointer

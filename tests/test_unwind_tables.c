@@ -3,7 +3,8 @@
  *
  * Threads run a mix of what daemons run: qsort callbacks, regular expressions,
  * printf, compression, allocation, name look-ups, a signal handler on an alternate
- * stack.  A timer interrupts them; the handler walks by the tables first, then by
+ * stack, C++ exceptions in flight, TLS and its assembly, code with frame pointers and
+ * without in turns (unwind_mix.h).  A timer interrupts them; the handler walks by the tables first, then by
  * unw_step from the same registers, and the two lists must be the same as far as
  * libunwind got.  libunwind is safe here because no test thread loads objects.
  */
@@ -17,13 +18,16 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <libunwind.h>
+#include <link.h>
 #include <math.h>
 #include <pthread.h>
 #include <regex.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +38,7 @@
 
 #include "tables.h"
 #include "unwind.h"
+#include "unwind_mix.h"
 
 #define SAMPLES 40000
 #define DEPTH   128
@@ -41,6 +46,7 @@
 
 static atomic_uint  samples, same, longer, shorter, divergent, through_signals;
 static atomic_bool  stop;
+static bool         have_tls;
 static uintptr_t    bad_ours[LISTED][DEPTH], bad_theirs[LISTED][DEPTH];
 static unsigned     bad_n[LISTED], bad_m[LISTED];
 static atomic_uint  bad_count;
@@ -56,6 +62,36 @@ note_bad(const uintptr_t *ours, unsigned n, const uintptr_t *theirs, unsigned m)
 	memcpy(bad_theirs[i], theirs, m * sizeof(*theirs));
 	bad_n[i] = n;
 	bad_m[i] = m;
+}
+
+/* Code there is; no thread loads objects. */
+static struct {
+	uintptr_t begin, end;
+} codes[64];
+static unsigned code_count;
+
+static int
+note_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X &&
+		    code_count < sizeof(codes) / sizeof(codes[0])) {
+			codes[code_count].begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+			codes[code_count].end = codes[code_count].begin + info->dlpi_phdr[i].p_memsz;
+			code_count++;
+		}
+	return 0;
+}
+
+static bool
+is_code(uintptr_t pc)
+{
+	for (unsigned i = 0; i < code_count; i++)
+		if (pc >= codes[i].begin && pc < codes[i].end)
+			return true;
+	return false;
 }
 
 /* Where handlers return to: mov $15, %rax; syscall. */
@@ -90,6 +126,10 @@ compare(void *ucontext)
 		/* The pc of what was interrupted is exact.  unw_is_signal_frame() says so of that
 		 * frame, but once in a million stacks of another one, or of none. */
 		exact = m == 0 || is_sigreturn(before);
+		/* Just before libgcc goes to where an exception is caught, its frame holds
+		 * the registers of there: nobody can walk it, and libunwind is lost. */
+		if (!is_code(exact ? pc : pc - 1))
+			break;
 		theirs[m++] = exact ? pc : pc - 1;
 		through_signals += exact && m > 1;
 	} while (m < DEPTH && unw_step(&cursor) > 0);
@@ -103,7 +143,7 @@ compare(void *ucontext)
 		shorter++;
 	else
 		divergent++;
-	if (i < m)
+	if (i < m && (i < n || bad_count < LISTED - 2)) /* some room for those that differ */
 		note_bad(ours, n, theirs, m);
 }
 
@@ -207,12 +247,28 @@ work(void *arg)
 		work_regex();
 		work_zlib();
 		work_misc();
+		mix_bare(24, (void *)mix_framed);
+		mix_throw();
+		if (have_tls)
+			mix_tls();
 	}
 	timer_delete(timer);
 	ss.ss_flags = SS_DISABLE;
 	sigaltstack(&ss, NULL);
 	free(alternate);
 	return NULL;
+}
+
+static void
+list_frame(unsigned i, unsigned k)
+{
+	uintptr_t ours = k < bad_n[i] ? bad_ours[i][k] : 0, theirs = k < bad_m[i] ? bad_theirs[i][k] : 0;
+	Dl_info   in = { 0 };
+
+	dladdr((void *)(theirs ? theirs : ours), &in);
+	print_message("# %u.%u %#lx %#lx\n", i, k, ours, theirs);
+	print_message("#      %s+%#lx %s\n", in.dli_fname ? in.dli_fname : "?",
+		      (theirs ? theirs : ours) - (uintptr_t)in.dli_fbase, in.dli_sname ? in.dli_sname : "");
 }
 
 static void
@@ -225,8 +281,13 @@ stacks_are_those_of_libunwind(void **state)
 	pthread_t        threads[3];
 	const char      *wanted = getenv("TEST_STRESS");
 	unsigned         target = wanted ? 20 * SAMPLES : SAMPLES;
+	const char      *no_tls = mix_tls_open();
 
 	(void)state;
+	have_tls = !*no_tls;
+	if (!have_tls)
+		print_message("# without TLS in the mix: %s\n", no_tls);
+	dl_iterate_phdr(note_code, NULL);
 	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
 	sigfillset(&prof.sa_mask);
 	sigaction(SIGPROF, &prof, NULL);
@@ -243,11 +304,9 @@ stacks_are_those_of_libunwind(void **state)
 		pthread_join(threads[i], NULL);
 	print_message("# %u samples: %u the same, %u longer, %u shorter, %u divergent, %u through signal frames\n", samples,
 		      same, longer, shorter, divergent, through_signals);
-	for (unsigned i = 0; i < bad_count && i < LISTED; i++) {
+	for (unsigned i = 0; i < bad_count && i < LISTED; i++)
 		for (unsigned k = 0; k < bad_n[i] || k < bad_m[i]; k++)
-			print_message("# %u.%u %#lx %#lx\n", i, k, k < bad_n[i] ? bad_ours[i][k] : 0,
-				      k < bad_m[i] ? bad_theirs[i][k] : 0);
-	}
+			list_frame(i, k);
 	assert_true(samples > 1000);
 	assert_int_equal(divergent, 0);
 	assert_true((double)(samples - shorter) >= 0.9999 * samples);

@@ -12,7 +12,8 @@
  * - The walk must climb.  Only a leaf on aarch64, whose caller is still in x30, and a
  *   signal frame, which may sit on another stack, may leave sp where it is or lower.
  * - Registers but sp, the frame pointer and rbx are known in the leaf alone.  A rule that
- *   needs another one further up ends the walk as truncated.
+ *   needs another one further up ends the walk as truncated; but OpenSSL's assembly has
+ *   functions whose CFA is in rax, and which call helpers that leave it alone.
  * - On aarch64 nothing (Linux 5.8: wrong rules) describes the kernel's return from a
  *   handler: its instructions are looked for, and the interrupted registers taken from
  *   the frame it left.
@@ -35,6 +36,8 @@
 #include "unwind_recover.h"
 
 #define SIGNAL_FRAMES_MAX 8 /* handlers interrupted by handlers */
+#define HELPERS_MAX       2 /* called by assembly that keeps its CFA in any register ... */
+#define HELPERS_BYTES     (64 << 10) /* ... from so near */
 
 /* A function that has set up its frame pointer: CFA and both slots follow from it.  What
  * its code differs in from these is nothing, but for the base register's slot.  Not on
@@ -146,27 +149,30 @@ frame_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fra
 	return STEP_ON;
 }
 
+#if defined(__x86_64__)
+/* By DWARF's numbers. */
+static const unsigned char gregs[CFI_REGS] = {
+	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+	REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+};
+#define CONTEXT_REGS      CFI_REGS
+#define CONTEXT_REG(uc, i) ((uintptr_t)(uc)->uc_mcontext.gregs[gregs[i]])
+#elif defined(__aarch64__)
+#define CONTEXT_REGS      31U /* but sp */
+#define CONTEXT_REG(uc, i) ((uintptr_t)(uc)->uc_mcontext.regs[i])
+#else
+#define CONTEXT_REGS      0U
+#define CONTEXT_REG(uc, i) ((void)(uc), (uintptr_t)(i))
+#endif
+
 /* All registers of an interrupted leaf, by their DWARF numbers. */
 void
 unwind_frame_registers(struct unwind_frame *f, const void *ucontext)
 {
 	const ucontext_t *uc = ucontext;
 
-#if defined(__x86_64__)
-	static const unsigned char gregs[CFI_REGS] = {
-		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-		REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
-	};
-
-	for (unsigned i = 0; i < CFI_REGS; i++)
-		unwind_frame_set(f, i, (uintptr_t)uc->uc_mcontext.gregs[gregs[i]]);
-#elif defined(__aarch64__)
-	for (unsigned i = 0; i < 31; i++)
-		unwind_frame_set(f, i, uc->uc_mcontext.regs[i]);
-#else
-	(void)f;
-	(void)uc;
-#endif
+	for (unsigned i = 0; i < CONTEXT_REGS; i++)
+		unwind_frame_set(f, i, CONTEXT_REG(uc, i));
 }
 
 #if defined(__aarch64__)
@@ -395,7 +401,28 @@ struct walk {
 	bool                 exact, unknown;
 	struct unwind_code  *code; /* the leaf's frame pointer is unknown, and to be found on the copy */
 	unsigned             signals;
+	const ucontext_t    *context; /* of the leaf, or NULL */
+	const uintptr_t     *pcs;
+	unsigned             n;
 };
+
+/*
+ * The CFA is in a register that nobody has saved.  Where all frames above are those of
+ * helpers, it is what it was when they were interrupted.  Once in a walk.
+ */
+static __attribute__((noinline)) bool
+frame_help(struct walk *w, const struct cfi_row *row)
+{
+	uintptr_t         apart = w->pcs[0] - w->pcs[w->n - 1];
+	const ucontext_t *uc = w->context;
+
+	w->context = NULL;
+	if (!uc || w->signals > 0 || w->n < 2 || w->n > 1 + HELPERS_MAX || apart + HELPERS_BYTES > 2 * HELPERS_BYTES ||
+	    row->cfa.kind != CFI_REGISTER || row->cfa.reg >= CONTEXT_REGS || UNWIND_KNOWN(&w->f, row->cfa.reg))
+		return false;
+	unwind_frame_set(&w->f, row->cfa.reg, CONTEXT_REG(uc, row->cfa.reg));
+	return true;
+}
 
 /* One frame of any form; *pc is the caller's then. */
 static __attribute__((noinline)) enum step
@@ -406,7 +433,7 @@ frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 	const struct cfi_row *row = &plain;
 	enum step             step;
 	uintptr_t             fp;
-	bool                  leaf = w->exact, sigreturn;
+	bool                  leaf = w->exact, sigreturn, helped = false;
 
 	w->exact = false;
 	if (TABLES_CODE_KIND(code) == TABLES_CODE_PLAIN)
@@ -425,7 +452,12 @@ frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 		unwind_frame_set(&w->f, CFI_REG_FP, fp);
 		w->code->fp = fp;
 	}
-	step = sigreturn ? frame_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
+	do {
+		step = sigreturn ? frame_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
+		/* What came of help must be code that the tables know. */
+		if (helped && step == STEP_ON && tables_code(w->t, *pc - 1) == TABLES_CODE_NONE)
+			step = STEP_LOST;
+	} while (step == STEP_LOST && !leaf && (helped = frame_help(w, row)));
 	if (step == STEP_ON && (row->signal_frame || sigreturn)) {
 		w->exact = true;
 		unwind_window_enter(r, w->f.regs[CFI_REG_SP]);
@@ -451,6 +483,8 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 	if (w.code)
 		w.code->fp = 0;
 	w.signals = 0;
+	w.context = regs->ucontext;
+	w.pcs = pcs;
 	if (!w.t || max == 0 || !unwind_code_plausible(pc) ||
 	    tables_code(w.t, w.exact ? pc : pc - 1) == TABLES_CODE_NONE) {
 		tables_leave(&reader);
@@ -466,6 +500,7 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 		w.exact &= n == before;
 		if (n == 1)
 			frame_start_rest(&w.f, regs);
+		w.n = n;
 		step = frame_any(&w, r, pcs[n - 1], &pc);
 	} while (step == STEP_ON && n < max);
 	tables_leave(&reader);
