@@ -178,16 +178,14 @@ a_cancellation_waits_for_the_end(void **state)
 	assert_int_equal(component_profiler_stop(), 0);
 }
 
-/* Each door of a thread that is cancelled already. */
-static void *
-enter_the_doors(void *arg)
+/* Each door.  Apart from where the cancellation takes effect: it leaves frames in a way
+ * that address sanitizer does not see. */
+__attribute__((noinline)) static void
+enter_the_doors(struct component_profiler_options *o, int fd)
 {
-	struct component_profiler_options *o = arg;
-	struct component_error             err = COMPONENT_ERROR_INIT;
-	char                               url[600];
-	int                                fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	struct component_error err = COMPONENT_ERROR_INIT;
+	char                   url[600];
 
-	pthread_cancel(pthread_self());
 	if (component_profiler_start_options(o, &err) == 0) {
 		component_profiler_reload(NULL);
 		component_profiler_url(url, sizeof(url));
@@ -196,9 +194,15 @@ enter_the_doors(void *arg)
 		component_profiler_stop();
 		o->size = 0; /* came to the end */
 	}
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	close(fd);
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+}
+
+static int null_fd;
+
+static void *
+be_cancelled_and_enter(void *arg)
+{
+	pthread_cancel(pthread_self());
+	enter_the_doors(arg, null_fd);
 	pthread_testcancel();
 	return NULL;
 }
@@ -216,13 +220,15 @@ no_door_is_a_cancellation_point_and_no_lock_is_lost(void **state)
 	assert_int_equal(write(fd, "secret\n", 7), 7);
 	o.address = again.address = "127.0.0.1:0";
 	o.token_file = path;
-	assert_int_equal(pthread_create(&t, NULL, enter_the_doors, &o), 0);
+	null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pthread_create(&t, NULL, be_cancelled_and_enter, &o), 0);
 	pthread_join(t, &result);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
 	assert_int_equal(o.size, 0);
 	assert_false(component_profiler_running());
 	assert_int_equal(component_profiler_start_options(&again, NULL), 0);
 	assert_int_equal(component_profiler_stop(), 0);
+	close(null_fd);
 	close(fd);
 	unlink(path);
 }
