@@ -1,12 +1,14 @@
 /*
  * hooks_cost.c - N pairs of malloc and free, or of lock and unlock; under callgrind,
  * twice, the difference tells the instructions of a pair.  Arguments: N, and the rate or
- * -; with one more, whatever it is, locks.
+ * -; with "locks" these, with "calls" as many calls of read() that fail at once.
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 __attribute__((noinline)) static void
 pairs(long n)
@@ -31,6 +33,16 @@ lock_pairs(long n)
 	}
 }
 
+__attribute__((noinline)) static void
+calls(long n)
+{
+	char byte;
+
+	for (long i = 0; i < n; i++)
+		if (read(-1, &byte, 1) != -1)
+			abort();
+}
+
 /* Both profiles, at the rate given. */
 static int
 watch_locks(long rate)
@@ -53,6 +65,10 @@ main(int argc, char **argv)
 
 	if (argc < 3)
 		return 1;
+	if (argc > 3 && strcmp(argv[3], "calls") == 0) {
+		calls(atol(argv[1]));
+		return 0;
+	}
 	if (argc > 3) {
 		if (argv[2][0] != '-' && watch_locks(atol(argv[2])) < 0)
 			return 2;

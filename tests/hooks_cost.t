@@ -77,4 +77,21 @@ def an_uncontended_lock_costs_few_instructions():
         need(count <= bar + 0.01, "%s: %.2f instructions, above %.2f" % (name, count, bar))
 
 
+@test
+def a_system_call_costs_one_branch_while_no_trace_is_open():
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind")
+    if os.uname().machine != "x86_64":
+        raise Skip("the bars are x86-64's")
+    with tempdir() as d:
+        flags = ["-O2", "-fomit-frame-pointer"]
+        plain = per_pair(build(d, "plain", "hooks_cost.c", "foreign", flags), more=["calls"])
+        rows = [("linked", per_pair(build(d, "linked", "hooks_cost.c", "linked", flags), more=["calls"]), 3),
+                ("preloaded", per_pair(os.path.join(d, "plain"), env=preload_env(), more=["calls"]), 4)]
+    for name, count, more in rows:
+        print("# read, %s: %.2f instructions, %.2f without hooks" % (name, count, plain))
+    for name, count, more in rows:
+        need(count - plain <= more + 0.01, "%s: %.2f instructions, %.2f without" % (name, count, plain))
+
+
 main()
