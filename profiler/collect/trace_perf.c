@@ -46,11 +46,11 @@
 
 #include "cpu_proc.h"
 #include "own_fd.h"
+#include "trace_perf_read.h"
 
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
 #define THREADS_MAX    TRACE_PERF_EVENTS_MAX
 #define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
-#define RECORD_BYTES_MAX 256
 #define RING_BYTES_MIN   (32 << 10)
 
 struct event {
@@ -59,9 +59,9 @@ struct event {
 };
 
 struct ring {
-	unsigned                     cpu;
-	int                          fd; /* of the event that is mapped */
-	struct perf_event_mmap_page *page;
+	unsigned cpu;
+	int      fd; /* of the event that is mapped */
+	void    *page;
 };
 
 static struct {
@@ -417,119 +417,14 @@ trace_perf_forked(void)
 	forget();
 }
 
-/* ---- what the kernel tells ---- */
-
-/* What ends each record, by sample_type above. */
-struct sample_id {
-	uint32_t pid, tid;
-	uint64_t time_ns;
-	uint32_t cpu, unused;
-};
-
-struct task_record { /* FORK and EXIT */
-	struct perf_event_header head;
-	uint32_t                 pid, ppid, tid, ptid;
-	uint64_t                 time_ns;
-};
-
-struct comm_record {
-	struct perf_event_header head;
-	uint32_t                 pid, tid;
-	char                     name[TRACE_NAME_MAX];
-};
-
-struct lost_record {
-	struct perf_event_header head;
-	uint64_t                 id, lost;
-};
-
-struct sink {
-	trace_perf_fn      *fn;
-	trace_perf_name_fn *name;
-	void               *arg;
-};
-
-static void
-tell_task(const struct sink *to, const struct task_record *t, bool born)
-{
-	struct trace_record r = { .time_ns = t->time_ns, .tid = (int32_t)t->tid, .other = (int32_t)t->ptid,
-		.type = born ? TRACE_CREATE : TRACE_EXIT, .cpu = TRACE_CPU_NONE };
-
-	if ((int32_t)t->pid == perf.pid && (!born || t->ppid == t->pid))
-		to->fn(to->arg, &r);
-}
-
-static void
-tell(const struct sink *to, const char *bytes)
-{
-	const struct perf_event_header *head = (const struct perf_event_header *)bytes;
-	struct trace_record             r = { .cpu = TRACE_CPU_NONE };
-	struct sample_id                id;
-
-	if (head->size < sizeof(*head) + sizeof(id))
-		return;
-	memcpy(&id, bytes + head->size - sizeof(id), sizeof(id));
-	switch (head->type) {
-	case PERF_RECORD_SWITCH:
-		if ((int32_t)id.pid != perf.pid)
-			return;
-		r.type = head->misc & PERF_RECORD_MISC_SWITCH_OUT ? TRACE_OUT : TRACE_IN;
-		r.flags = head->misc & (1 << 14) ? TRACE_PREEMPTED : 0; /* PERF_RECORD_MISC_SWITCH_OUT_PREEMPT */
-		r.time_ns = id.time_ns;
-		r.tid = (int32_t)id.tid;
-		r.cpu = (uint16_t)id.cpu;
-		to->fn(to->arg, &r);
-		return;
-	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT:
-		tell_task(to, (const struct task_record *)bytes, head->type == PERF_RECORD_FORK);
-		return;
-	case PERF_RECORD_COMM:
-		if ((int32_t)id.pid == perf.pid && head->size >= sizeof(*head) + 8 + 8 + sizeof(id))
-			to->name(to->arg, (int32_t)((const struct comm_record *)bytes)->tid, id.time_ns,
-				((const struct comm_record *)bytes)->name);
-		return;
-	case PERF_RECORD_LOST:
-		perf.lost += ((const struct lost_record *)bytes)->lost;
-		return;
-	default:
-		return;
-	}
-}
-
-static void
-ring_drain(struct ring *ring, const struct sink *to)
-{
-	const char *data = (const char *)ring->page + sysconf(_SC_PAGESIZE);
-	uint64_t    head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE), tail = ring->page->data_tail;
-	_Alignas(8) char bytes[RECORD_BYTES_MAX];
-
-	while (tail < head) {
-		size_t                          at = tail % perf.ring_bytes, left = perf.ring_bytes - at;
-		const struct perf_event_header *h = (const struct perf_event_header *)(data + at);
-		uint16_t                        size = h->size;
-
-		if (size == 0)
-			break;
-		if (size <= sizeof(bytes)) {
-			memset(bytes, 0, sizeof(bytes));
-			memcpy(bytes, data + at, size < left ? size : left);
-			if (size > left)
-				memcpy(bytes + left, data, size - left);
-			tell(to, bytes);
-		}
-		tail += size;
-	}
-	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
-}
-
 void
 trace_perf_drain(trace_perf_fn *fn, trace_perf_name_fn *name, void *arg)
 {
-	struct sink to = { fn, name, arg };
+	struct trace_perf_sink to = { .fn = fn, .name = name, .arg = arg, .pid = perf.pid };
 
 	for (unsigned i = 0; i < perf.ring_count; i++)
-		ring_drain(&perf.rings[i], &to);
+		trace_perf_read(perf.rings[i].page, perf.ring_bytes, &to);
+	perf.lost += to.lost;
 }
 
 uint64_t

@@ -10,8 +10,9 @@
  *   stored, and all that comes behind it would be waited for in vain.  So a record that
  *   is not complete for STUCK_NS makes the reader give the whole ring up for a new one.
  *   The old one stays mapped: its writer may only have been stopped.
- * - For the same reason memory is unmapped only when all writers that have entered are
- *   out again, and otherwise kept.
+ * - For the same reason a ring is unmapped only when all writers that have entered are
+ *   out again, and otherwise kept.  Each counts its own, so that one that is never left
+ *   costs no other.
  * - Copies are made word by word: the first call of memcpy() may go through the loader.
  *
  * Why not the CPU sampler's ring: its records are a tenth of the size, and a busy trace
@@ -53,12 +54,12 @@ struct ring {
 	uint64_t         stuck_at;
 	int64_t          stuck_since_ns; /* 0: not */
 	bool             spoilt; /* a record of it was never completed */
+	_Atomic int      writers;
 	_Alignas(64) char bytes[TRACE_RING_BYTES];
 };
 
 static struct ring *_Atomic current; /* NULL: closed */
-static _Atomic int          writers;
-static int                  writers_gone; /* of these, never to come out */
+static _Atomic int          entering; /* writers that look which ring it is */
 static unsigned             rings;
 static _Atomic uint64_t     lost;
 static _Atomic uint32_t     bell; /* futex */
@@ -172,10 +173,15 @@ trace_ring_add(const struct trace_event *e)
 	struct ring *r;
 	bool         written;
 
-	atomic_fetch_add(&writers, 1);
+	atomic_fetch_add(&entering, 1);
 	r = atomic_load(&current);
-	written = r && write_event(r, e);
-	atomic_fetch_sub(&writers, 1);
+	if (r)
+		atomic_fetch_add(&r->writers, 1);
+	atomic_fetch_sub(&entering, 1);
+	if (!r)
+		return false;
+	written = write_event(r, e);
+	atomic_fetch_sub(&r->writers, 1);
 	return written;
 }
 
@@ -236,13 +242,9 @@ trace_ring_close(void)
 
 	if (!r)
 		return;
-	for (int i = 0; i < QUIET_STEPS && atomic_load(&writers) > writers_gone; i++)
+	for (int i = 0; i < QUIET_STEPS && (atomic_load(&entering) > 0 || atomic_load(&r->writers) > 0); i++)
 		nanosleep(&step, NULL);
-	if (atomic_load(&writers) > writers_gone) {
-		writers_gone = atomic_load(&writers);
-		return;
-	}
-	if (r->spoilt)
+	if (r->spoilt || atomic_load(&entering) > 0 || atomic_load(&r->writers) > 0)
 		return;
 	munmap(r, sizeof(*r));
 	rings--;
@@ -252,9 +254,8 @@ void
 trace_ring_forked(void)
 {
 	atomic_store(&current, NULL);
-	atomic_store(&writers, 0);
+	atomic_store(&entering, 0);
 	atomic_store(&bell, 0);
-	writers_gone = 0;
 	tid_of_thread = 0;
 }
 

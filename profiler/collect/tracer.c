@@ -125,6 +125,10 @@ tell(const struct trace_record *r, const char *name, const char *text)
 	struct trace_record mine = *r;
 
 	for (struct tracer_window *w = tracer.windows; w; w = w->next) {
+		if (w->trace.text_bytes >= TRACER_TEXTS_MAX && ((name && *name) || (text && *text))) {
+			tracer.lost++;
+			continue;
+		}
 		mine.name = name && *name ? trace_text(&w->trace, name, TRACE_EVENT_NAME_MAX) : 0;
 		mine.text = text && *text ? trace_text(&w->trace, text, TRACE_EVENT_TEXT_MAX) : 0;
 		window_add(w, &mine);

@@ -15,6 +15,8 @@
 
 /* Records of all open windows together, 56 bytes each; beyond they are counted as lost. */
 #define TRACER_RECORDS_MAX (2u << 20)
+/* Bytes of names and messages of one window; what has a text is lost beyond. */
+#define TRACER_TEXTS_MAX ((size_t)32 << 20)
 
 struct tracer_window;
 
