@@ -81,3 +81,17 @@ bench_labels_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/libcomponent/base/include 
 bench_labels_CFLAGS = $(BENCH_CFLAGS)
 bench_labels_LDFLAGS = $(AM_LDFLAGS) -no-install
 bench_labels_LDADD = components/libcomponent.la
+
+# Locks and waits: the same object with and without the hooks.
+BENCH_ROWS += bench/rows_locks.py
+EXTRA_PROGRAMS += bench/locks_plain bench/locks_linked
+BENCH_TARGETS += bench/locks_plain bench/locks_linked
+bench_locks_plain_SOURCES = bench/locks.c
+bench_locks_plain_CPPFLAGS = -D_GNU_SOURCE
+bench_locks_plain_CFLAGS = $(bench_heap_plain_CFLAGS)
+bench_locks_plain_LDADD = -ldl
+bench_locks_linked_SOURCES = $(bench_locks_plain_SOURCES)
+bench_locks_linked_CPPFLAGS = $(bench_locks_plain_CPPFLAGS)
+bench_locks_linked_CFLAGS = $(bench_locks_plain_CFLAGS)
+bench_locks_linked_LDFLAGS = $(bench_heap_linked_LDFLAGS)
+bench_locks_linked_LDADD = $(bench_heap_linked_LDADD)

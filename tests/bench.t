@@ -233,6 +233,9 @@ PROMISED = {
     "encode_100k_ratio": "<= 0.3", "encode_extra_rss_mb": "<= 2", "symbol_name_us": "<= 0.2", "symbol_10k_ms": "<= 250",
     "symbol_10k_rss_mb": "<= 40", "symbol_frames_vs_addr2line": ">= 0.999",
     "stack_table_bytes": "<= 300", "scrape_16k_ms": "<= 60",
+    "dump_1k_cpu_ms": "<= 20", "dump_10k_cpu_ms": "<= 220", "dump_10k_debug2_cpu_ms": "<= 400",
+    "dump_vs_eustack_ratio": ">= 80", "dump_handler_p99_us": "<= 3",
+    "mutex_off_ratio": "<= 1.02", "mutex_on_ratio": "<= 1.15", "mutex_on_insn": "<= 85", "wait_added_ns": "<= 2500",
 }
 
 

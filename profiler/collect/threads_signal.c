@@ -51,6 +51,7 @@ struct threads_request {
 	size_t                  count, size;
 	struct threads_request *limbo_next;
 	_Atomic uint32_t        left; /* futex: still to answer, and 1 while sending */
+	int32_t                *tids; /* of slots: close together, for a handler looks for its own */
 	struct threads_slot     slots[];
 };
 
@@ -106,9 +107,9 @@ slot_find(struct threads_request *q, int32_t tid)
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (q->slots[middle].tid == tid)
+		if (q->tids[middle] == tid)
 			return &q->slots[middle];
-		if (q->slots[middle].tid < tid)
+		if (q->tids[middle] < tid)
 			low = middle + 1;
 		else
 			high = middle;
@@ -170,13 +171,14 @@ int
 threads_request_new(size_t count, struct threads_request **ret)
 {
 	struct threads_request *q;
-	size_t                  size = sizeof(*q) + count * sizeof(q->slots[0]);
+	size_t                  size = sizeof(*q) + count * (sizeof(q->slots[0]) + sizeof(*q->tids));
 
 	q = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q == MAP_FAILED)
 		return -ENOMEM;
 	q->count = count;
 	q->size = size;
+	q->tids = (int32_t *)(void *)&q->slots[count];
 	*ret = q;
 	return 0;
 }
@@ -202,6 +204,8 @@ send_all(struct threads_request *q, int number)
 {
 	pid_t pid = getpid();
 
+	for (size_t i = 0; i < q->count; i++)
+		q->tids[i] = q->slots[i].tid;
 	atomic_store(&q->left, (uint32_t)q->count + 1);
 	atomic_store(&asking.request, q);
 	for (size_t i = 0; i < q->count; i++)
