@@ -102,7 +102,7 @@ enum hooks_try {
 /* Who waits for a lock is found by its address: a mask of 64 waiters for each bucket. */
 #define HOOKS_WAITING 1024
 /* By the lower half: one instruction less, and nobody has locks 4 GiB apart. */
-#define HOOKS_WAITING_BUCKET(lock) ((uint32_t)(lock) * 0x9e3779b1U >> 22)
+#define HOOKS_WAITING_BUCKET(lock) ((uint32_t)(uintptr_t)(lock) * 0x9e3779b1U >> 22)
 
 /* What the object linked in is. */
 enum hooks_kind {

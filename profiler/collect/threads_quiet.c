@@ -41,7 +41,9 @@
 #define LINE_BYTES   256 /* of TID/syscall and TID/schedstat */
 #define STAT_BYTES   512
 #define COPY_PAGE    ((size_t)4096)
-#define COPY_FIRST   ((size_t)1024) /* from sp on, and then to the end of that page */
+#define COPY_FIRST   ((size_t)1024) /* from sp on at least, and then to the end of that page */
+#define COPY_USUAL_MAX ((size_t)16384)
+#define COPY_LESS    16             /* a part so large less than what was enough before */
 #define PF_EXITING   0x4 /* flags of TID/stat */
 
 struct where {
@@ -156,17 +158,28 @@ stack_copy(const struct quiet *q, size_t have, uintptr_t address, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Threads of a pool are alike: the first copy is to be the last, as often as not. */
+static void
+usual_note(struct quiet *q, size_t have, bool grown)
+{
+	if (grown)
+		q->usual = have < COPY_USUAL_MAX ? have : COPY_USUAL_MAX;
+	else if (q->usual > COPY_FIRST)
+		q->usual -= q->usual / COPY_LESS;
+}
+
 /* Walks a copy that grows until the root is reached or there is no more. */
 static bool
 stack_walk(struct quiet *q, const struct where *w, struct dump_thread *t, uintptr_t *pcs, unsigned max,
 	   bool *ret_denied)
 {
 	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .exact = 1, .fp_unknown = 1, .code = &q->room->code };
-	size_t             want = COPY_PAGE - w->sp % COPY_PAGE, have = 0;
+	size_t             rest = COPY_PAGE - w->sp % COPY_PAGE, want = rest, have = 0, first;
 	int                truncated = 1;
 
-	if (want < COPY_FIRST)
-		want += COPY_PAGE;
+	if (want < q->usual)
+		want = rest + (q->usual - rest + COPY_PAGE - 1) / COPY_PAGE * COPY_PAGE;
+	first = want;
 	for (;; want = have + (want < COPY_PAGE ? COPY_PAGE : (want + COPY_PAGE - 1) / COPY_PAGE * COPY_PAGE)) {
 		if (want > THREADS_STACK_MAX)
 			want = THREADS_STACK_MAX;
@@ -180,8 +193,10 @@ stack_walk(struct quiet *q, const struct where *w, struct dump_thread *t, uintpt
 		q->walked.sp = w->sp;
 		q->walked.fp = q->room->code.fp;
 		q->walked.size = have;
-		if (!truncated)
+		if (!truncated) {
+			usual_note(q, have, have > first);
 			return true;
+		}
 		/* Too deep a stack is complete as far as it can be. */
 		if (t->count == max)
 			return true;
@@ -321,6 +336,7 @@ quiet_open(struct quiet *q)
 		return q->task;
 	}
 	q->pid = (pid_t)syscall(SYS_getpid);
+	q->usual = COPY_FIRST;
 	q->swift = own_fd_swift_begin();
 	return 0;
 }

@@ -36,6 +36,7 @@ struct quiet {
 	int   swift; /* of own_fd_swift_begin() */
 	pid_t pid;
 	struct quiet_room *room;
+	size_t             usual; /* bytes of stacks that were enough of late */
 	/* After a walk: what it began with, and the bytes of the stack in room. */
 	struct {
 		uintptr_t pc, sp, fp; /* fp 0: not known, and not needed by the tables */
