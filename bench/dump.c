@@ -26,6 +26,7 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -238,6 +239,23 @@ measure_handler(void)
 	printf("# half of %zu handlers took less than %.2f us\n", n, taken[n / 2]);
 }
 
+/* Lines "TID 4711:". */
+static int
+threads_in(int fd)
+{
+	FILE *f = fdopen(dup(fd), "r");
+	char  line[256];
+	int   n = 0;
+
+	if (!f)
+		return 0;
+	rewind(f);
+	while (fgets(line, sizeof(line), f))
+		n += strncmp(line, "TID ", 4) == 0;
+	fclose(f);
+	return n;
+}
+
 /* The CPU time of eu-stack on us. */
 static double
 eu_stack_ms(void)
@@ -247,18 +265,20 @@ eu_stack_ms(void)
 	posix_spawn_file_actions_t files;
 	struct rusage              used;
 	pid_t                      child;
-	int                        status;
+	int                        status, out = memfd_create("stacks", MFD_CLOEXEC);
 
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, out, 1);
 	if (posix_spawnp(&child, name, &files, NULL, argv, environ) != 0)
 		bench_skip("eu-stack is not here");
 	while (wait4(child, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	if (status != 0)
+	/* It says 1 where it could not follow some stack to its end. */
+	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1 || threads_in(out) < threads)
 		bench_skip("eu-stack may not look at this process");
+	close(out);
 	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e3 +
 	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e3;
 }
