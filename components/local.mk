@@ -25,11 +25,11 @@ pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
 if ENABLE_SHARED
 PRELOAD = %D%/preload/libcomponent-preload.so
 hooks_DATA += $(PRELOAD)
-$(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks.o %D%/libcomponent.la %D%/preload/preload.map
+$(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o %D%/libcomponent.la %D%/preload/preload.map
 	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
 	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
-		-o $@ $(srcdir)/%D%/preload/preload.c profiler/collect/hooks/component_hooks.o \
+		-o $@ $(srcdir)/%D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -L%D%/.libs -lcomponent -ldl -pthread
 CLEANFILES += $(PRELOAD)
 # Only there are functions of two versions among the hooks.

@@ -400,20 +400,10 @@ connect_hooks(void)
 	return 0;
 }
 
-/* Who switches sampling on has the new rate at once; other threads that have allocated
- * before, after the gap they are in (HOOKS_OFF_RATE). */
-static void
-start_over(struct hooks_thread *t)
-{
-	t->rate = 0;
-	t->left = -1;
-}
-
 int
 heap_set_rate(uint64_t bytes)
 {
-	uint64_t was;
-	int      r = 0;
+	int r = 0;
 
 	if (bytes > HEAP_RATE_MAX)
 		bytes = HEAP_RATE_MAX;
@@ -422,19 +412,15 @@ heap_set_rate(uint64_t bytes)
 		r = connect_hooks();
 	if (r < 0)
 		bytes = 0;
-	was = atomic_load(&rate);
-	if (bytes > 0 && was == 0)
+	if (bytes > 0 && atomic_load(&rate) == 0)
 		atomic_store(&since_ns, clock_ns(CLOCK_REALTIME));
 	atomic_store(&rate, bytes);
 	if (bytes > 0) {
 		atomic_store(&last_rate, bytes);
 		atomic_store(&forked, false);
 	}
-	if (heap_mode() != HEAP_NONE) {
-		__atomic_store_n(&component_hooks.heap_state, bytes ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
-		if (was == 0)
-			start_over(component_hooks.thread());
-	}
+	if (heap_mode() != HEAP_NONE)
+		hooks_set_heap_state(bytes ? HOOKS_ON : HOOKS_OFF);
 	pthread_mutex_unlock(&control);
 	return r;
 }
@@ -471,7 +457,7 @@ void
 heap_forked(void)
 {
 	if (heap_mode() != HEAP_NONE)
-		__atomic_store_n(&component_hooks.heap_state, HOOKS_OFF, __ATOMIC_RELEASE);
+		hooks_set_heap_state(HOOKS_OFF);
 	atomic_store(&rate, 0);
 	atomic_store(&forked, true);
 }

@@ -127,14 +127,14 @@ calls_arrive(void)
 	component_hooks.reallocate = probe_reallocate;
 	t->unused = 0;
 	t->rate = 0;
-	__atomic_store_n(&component_hooks.heap_state, HOOKS_ON, __ATOMIC_RELEASE);
+	hooks_set_heap_state(HOOKS_ON);
 	t->left = -1;
 	a = call_malloc(1);
 	t->left = -1;
 	b = call_calloc(1, 1);
 	t->left = -1;
 	a = call_realloc(a, 2);
-	__atomic_store_n(&component_hooks.heap_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	hooks_set_heap_state(HOOKS_OFF);
 	call_free(a);
 	call_free(b);
 	t->left = -1;

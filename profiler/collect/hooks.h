@@ -8,8 +8,7 @@
  *
  * Who writes what: the hooks object fills in `next` and the names, once, at the
  * first call of a hook (HOOKS_EARLY until then).  Everything else is the core's.
- * Switching on is one store to heap_state, after the functions and the range.  A thread
- * sees it when its countdown has run out; see HOOKS_OFF_RATE.
+ * Switching on is hooks_set_heap_state(), after the functions and the range.
  */
 #ifndef COLLECT_HOOKS_H
 #define COLLECT_HOOKS_H
@@ -125,14 +124,6 @@ enum hooks_operators {
 	HOOKS_OPERATORS_NONE, /* none: ours, made of malloc and free */
 };
 
-/*
- * While sampling is off a thread counts down gaps of this mean, exponential as those of
- * the collector, and nothing comes of them.  So the bytes until the next one are the same
- * Poisson process before and after sampling is switched on: the first sample has the
- * weight of this rate, and sums are unbiased from that moment on.
- */
-#define HOOKS_OFF_RATE 524288 /* bytes */
-
 /* A thread's part, thread-local in the hooks object: 48 bytes. */
 struct hooks_thread {
 	int64_t  left;    /* bytes until the next sample; negative: now */
@@ -141,8 +132,7 @@ struct hooks_thread {
 	uint32_t busy;    /* inside the collector: what allocates now is not sampled */
 	uint32_t unused;
 	uintptr_t caller; /* the hooks' own: who called operator new, for its exception */
-	uint32_t  idle;   /* the hooks' own: xorshift state of gaps drawn while off */
-	uint32_t  unused_too;
+	int64_t   idle;   /* the hooks' own: what is counted down while off */
 };
 
 /* What the core made of a call. */
@@ -186,7 +176,7 @@ struct component_hooks {
 	uint32_t name_count;
 
 	/* What the hooks look at in every call. */
-	uint32_t  heap_state;   /* enum hooks_state */
+	uint32_t  heap_state;   /* enum hooks_state; hooks_set_heap_state() */
 	uint32_t  thread_state; /* the same: tell the core about new threads? */
 	uintptr_t range_start;  /* the core is asked about blocks from here on; UINTPTR_MAX: */
 	uintptr_t range_size;   /* none; 0 with a size of UINTPTR_MAX: all */
@@ -238,9 +228,22 @@ struct component_hooks {
 	uint32_t  call_state;
 	uint32_t  unused2;
 	long    (*call)(struct hooks_wait *w);
+
+	void (*set_heap_state)(uint32_t state); /* HOOKS_ON or _OFF, for all threads at once */
 };
 
 /* Weak: NULL where the program has no hooks. */
 extern struct component_hooks component_hooks __attribute__((weak));
+
+/* Async-signal-safe.  Hooks of before have only the word. */
+static inline void
+hooks_set_heap_state(uint32_t state)
+{
+	if (component_hooks.size >= offsetof(struct component_hooks, set_heap_state) + sizeof(void *) &&
+	    component_hooks.set_heap_state)
+		component_hooks.set_heap_state(state);
+	else
+		__atomic_store_n(&component_hooks.heap_state, state, __ATOMIC_RELEASE);
+}
 
 #endif

@@ -24,17 +24,24 @@ EXTRA_DIST += profiler/kinds.def
 
 # The hooks: one relocatable object, whatever CFLAGS say: every call of malloc goes
 # through it.  The thread-local part must not be allocated at its first use, the
-# fast path is counted in instructions, and next.c must be seen by dlsym().
+# fast path is counted in instructions, and next.c must be seen by dlsym().  What every
+# call runs through must not lie across a cache line: that costs 3 % of malloc and free.
 HOOKS_DIR = %D%/hooks
 HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAGS) $(CFLAGS) \
 	-O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fno-builtin -fno-lto -fno-plt \
 	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
-HOOKS_DEPS = $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_plt.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
+HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
+HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_plt.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
 	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
 	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/frames.c
 HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
+	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
+# The agent's, where hook.h says HOOKS_SHARED; the same in the same places.
+HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/hooks/shared_operators.o \
+	%D%/hooks/threads.o %D%/hooks/shared_table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/libc.h
@@ -45,9 +52,15 @@ AM_V_HOOKS_0 = @echo "  HOOKS   " $@;
 HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 
 %D%/hooks/malloc.o: %D%/hooks/malloc.c $(HOOKS_DEPS)
-	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/malloc.c
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/hooks/malloc.c
 %D%/hooks/operators.o: %D%/hooks/operators.c $(HOOKS_DEPS)
-	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/operators.c
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/hooks/operators.c
+%D%/hooks/shared_malloc.o: %D%/hooks/malloc.c $(HOOKS_DEPS)
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/malloc.c
+%D%/hooks/shared_operators.o: %D%/hooks/operators.c $(HOOKS_DEPS)
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/operators.c
+%D%/hooks/shared_table.o: %D%/hooks/table.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/table.c
 %D%/hooks/threads.o: %D%/hooks/threads.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/threads.c
 %D%/hooks/table.o: %D%/hooks/table.c $(HOOKS_DEPS)
@@ -57,7 +70,7 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 %D%/hooks/cold.o: %D%/hooks/cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/cold.c
 %D%/hooks/waits.o: %D%/hooks/waits.c $(HOOKS_DEPS)
-	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits.c
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/hooks/waits.c
 %D%/hooks/waits_cold.o: %D%/hooks/waits_cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits_cold.c
 %D%/hooks/calls.o: %D%/hooks/calls.c $(HOOKS_DEPS)
@@ -77,6 +90,9 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 %D%/hooks/component_hooks.o: $(HOOKS_OBJECTS)
 	$(AM_V_HOOKS)$(CC) $(CFLAGS) -fno-lto -fno-sanitize=all -nostdlib -r -o $@ $(HOOKS_OBJECTS) && \
 		$(OBJCOPY) --localize-hidden $@
+%D%/hooks/component_hooks_shared.o: $(HOOKS_SHARED_OBJECTS)
+	$(AM_V_HOOKS)$(CC) $(CFLAGS) -fno-lto -fno-sanitize=all -nostdlib -r -o $@ $(HOOKS_SHARED_OBJECTS) && \
+		$(OBJCOPY) --localize-hidden $@
 %D%/libcomponent_hooks_nonshared.a: %D%/hooks/component_hooks.o
 	$(AM_V_HOOKS)rm -f $@ && $(AR) cr $@ %D%/hooks/component_hooks.o
 %D%/libcomponent_hooks.a: %D%/hooks/stub.o
@@ -87,4 +103,5 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 		echo '/* For executables: allocation hooks, linked in whole. */ INPUT(-lcomponent_hooks_nonshared AS_NEEDED(-ldl))' > $@
 
 hooks_DATA += %D%/libcomponent_hooks_nonshared.a %D%/libcomponent_hooks.a %D%/libcomponent_hooks.so
-CLEANFILES += $(hooks_DATA) $(HOOKS_OBJECTS) %D%/hooks/stub.o %D%/hooks/component_hooks.o
+CLEANFILES += $(hooks_DATA) $(HOOKS_OBJECTS) $(HOOKS_SHARED_OBJECTS) %D%/hooks/stub.o \
+	%D%/hooks/component_hooks.o %D%/hooks/component_hooks_shared.o

@@ -31,41 +31,6 @@ count(uint32_t name)
 	__atomic_store_n(&hooks_self.calls[name], calls + 1, __ATOMIC_RELAXED);
 }
 
-static uint32_t
-draw(struct hooks_thread *t)
-{
-	static uint32_t threads;
-
-	if (t->idle == 0)
-		t->idle = ((uint32_t)(uintptr_t)t ^ __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) * 0x9e3779b9U) | 1;
-	t->idle ^= t->idle << 13;
-	t->idle ^= t->idle >> 17;
-	t->idle ^= t->idle << 5;
-	return t->idle;
-}
-
-/* The countdown has run out while sampling is off: another gap.  Exponential, by von
- * Neumann's comparisons alone: a run of falling numbers of odd length gives the part
- * behind the point, and each one of even length before it adds a whole. */
-static void
-rest(struct hooks_thread *t)
-{
-	uint64_t whole = 0;
-	uint32_t first, last, next, length;
-
-	if (hooks_self.heap_state != HOOKS_OFF || t->left >= 0)
-		return;
-	for (;; whole++) {
-		first = last = draw(t);
-		for (length = 1; (next = draw(t)) < last; length++)
-			last = next;
-		if (length % 2)
-			break;
-	}
-	t->rate = HOOKS_OFF_RATE;
-	t->left = (int64_t)(((whole << 32) + first) / ((1ULL << 32) / HOOKS_OFF_RATE));
-}
-
 static int
 begin(struct hooks_call *c)
 {
@@ -78,7 +43,7 @@ begin(struct hooks_call *c)
 	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
 	if (hooks_self.heap_state != HOOKS_ON) {
-		rest(c->thread);
+		c->thread->idle = INT64_MAX; /* a size that no block has led here */
 		return HOOKS_PASS;
 	}
 	answer = hooks_self.begin(c);
@@ -205,7 +170,6 @@ change(struct hooks_call *c)
 		return early_malloc(c->size, 0);
 	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
-	rest(c->thread);
 	if (hooks_self.reallocate && hooks_self.reallocate(c) == HOOKS_DONE) {
 		count(c->name);
 		return c->result;

@@ -27,11 +27,41 @@ extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model
 
 #define NEXT(name) ((__typeof__(&hook_##name))hooks_self.next[HOOKS_##name])
 
-/* Has this call used up the bytes until the next sample?  Two instructions, and whether
- * sampling is on at all is asked in cold.c only: while it is off the countdown goes on,
- * and its samples are thrown away. */
-#define SAMPLED(bytes) \
-	UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (uint64_t)(bytes))) < 0)
+/*
+ * Has this call used up the bytes until the next sample?  A word of the thread is counted
+ * down, and which one says whether sampling is on: `left` if it is, else `idle`, whose end
+ * nobody lives to see.  So there is one branch, and one that is never taken while off, as
+ * processors forget those.  hooks_countdown is that word's distance from the thread pointer,
+ * which is known before anything has run only to an executable.  In the agent the state is
+ * looked at first, and taken to be on.
+ */
+#if defined(__x86_64__) && defined(__SEG_FS) && !defined(HOOKS_SHARED)
+#define HOOKS_COUNTDOWN 1
+extern int32_t hooks_countdown HIDDEN;
+
+static inline __attribute__((always_inline)) int
+hooks_count_down(uint64_t bytes)
+{
+	uint64_t __seg_fs *word = (uint64_t __seg_fs *)(intptr_t)hooks_countdown;
+
+	return (int64_t)(*word -= bytes) < 0;
+}
+#else
+#define HOOKS_COUNTDOWN 0
+#ifdef HOOKS_SHARED
+#define SUPPOSED(on) LIKELY(on)
+#else
+#define SUPPOSED(on) UNLIKELY(on)
+#endif
+
+static inline __attribute__((always_inline)) int
+hooks_count_down(uint64_t bytes)
+{
+	return SUPPOSED(hooks_self.heap_state != HOOKS_OFF) &&
+		(hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - bytes)) < 0;
+}
+#endif
+#define SAMPLED(bytes) UNLIKELY(hooks_count_down(bytes))
 
 /* The first comparison settles it for nearly every block: the range is reserved
  * after the main heap and most mappings, which the kernel places downwards. */
@@ -156,6 +186,9 @@ size_t cold_malloc_usable_size(void *block) HIDDEN;
 int    cold_pthread_create(void *thread, const void *attributes, void *routine, void *arg) HIDDEN;
 int    cold_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
 int    cold_release(uint32_t name, void *block) HIDDEN;
+
+/* table.c */
+void   table_set_state(uint32_t state) HIDDEN;
 
 /* next.c */
 int    next_resolve(void) HIDDEN;

@@ -1,14 +1,13 @@
 /*
  * malloc.c - the replaceable allocation functions: what every call runs through.
  *
- * On or off, a call takes its size off a thread-local countdown, and costs one predicted
- * branch and the jump to the next allocator.  Whatever else there is to
- * do happens in cold.c, where these functions jump, so that the stack there still
+ * A call counts its size down in a word of its thread, and costs one predicted branch
+ * and the jump to the next allocator.  Off, that word never ends.  Whatever else there is
+ * to do happens in cold.c, where these functions jump, so that the stack there still
  * looks as if the caller had called the cold function itself.
  *
  *     malloc ── bytes left ───────> next malloc
- *           └── none left ────────> cold_malloc ── off: a new gap ──> next malloc
- *                                             └── on ──> core
+ *           └── none left ────────> cold_malloc ──> core
  *     free ──── not in our range ─> next free
  *         └──── in it ────────────> cold_free ────> core
  *
@@ -23,8 +22,8 @@
  *
  * Why not a thread-local function table or a patched GOT: the first costs a load
  * more, the second misses calls from objects loaded later.  Why not ask first whether
- * sampling is on: where malloc and free take 9 ns together, the branch that is taken
- * then, whichever it is, costs 3 % of it, and the countdown costs nothing.
+ * sampling is on: a branch that is taken, or ever was, costs 3 % of malloc and free where
+ * both together take 9 ns; one that never was costs nothing.
  * Tests: tests/hooks.t counts the calls of each name, tests/hooks_cost.t the
  * instructions.
  */

@@ -251,7 +251,7 @@ next_resolve(void)
 	}
 	hooks_self.thread_state = HOOKS_OFF;
 	__atomic_store_n(&hooks_self.resolved, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&hooks_self.heap_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	table_set_state(HOOKS_OFF);
 	resolving = 0;
 	return 0;
 }

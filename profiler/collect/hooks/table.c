@@ -17,7 +17,20 @@ static struct hooks_thread *thread_of_caller(void);
 
 uint64_t hooks_waiting[HOOKS_WAITING];
 
-__thread struct hooks_thread hooks_thread = { .left = -1 };
+__thread struct hooks_thread hooks_thread = { .left = -1, .idle = INT64_MAX };
+
+#if HOOKS_COUNTDOWN
+/* From the first call on, before anything has run: of `left`, which is the first member. */
+__asm__(".pushsection .data\n"
+	".p2align 2\n"
+	".globl hooks_countdown\n"
+	".hidden hooks_countdown\n"
+	".type hooks_countdown, @object\n"
+	".size hooks_countdown, 4\n"
+	"hooks_countdown: .long hooks_thread@tpoff\n"
+	".popsection\n");
+_Static_assert(offsetof(struct hooks_thread, left) == 0, "hooks_countdown begins with it");
+#endif
 
 extern const char hooks_frames_start[] HIDDEN, hooks_frames_end[] HIDDEN; /* frames.c */
 
@@ -58,4 +71,17 @@ static struct hooks_thread *
 thread_of_caller(void)
 {
 	return &hooks_thread;
+}
+
+void
+table_set_state(uint32_t state)
+{
+	__atomic_store_n(&hooks_self.heap_state, state, __ATOMIC_RELEASE);
+#if HOOKS_COUNTDOWN
+	/* The same distance in every thread: that is what initial-exec means. */
+	const void *word = state == HOOKS_OFF ? &hooks_thread.idle : &hooks_thread.left;
+
+	__atomic_store_n(&hooks_countdown, (int32_t)((const char *)word - (const char *)__builtin_thread_pointer()),
+		__ATOMIC_RELEASE);
+#endif
 }

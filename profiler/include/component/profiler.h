@@ -166,8 +166,6 @@ COMPONENT_API int component_profiler_set_cpu_rate(unsigned hz);
  *
  *   bytes    0 switches heap sampling off
  *   returns  0 or a negative errno, when sampling cannot be had (the index says why)
- *   when     a thread that has allocated before ends the gap it is in: of the rate before,
- *            or of 512 KiB where sampling was off; sums are unbiased all the time
  *   threads  any
  *   signals  not from a handler
  *   source   profiler/serve/profiler.c
