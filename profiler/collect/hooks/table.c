@@ -61,6 +61,7 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.waiting = hooks_waiting,
 	.thread = thread_of_caller,
 	.resolve = next_resolve,
+	.set_heap_state = table_set_state,
 	.frames_start = hooks_frames_start,
 	.frames_end = hooks_frames_end,
 };
