@@ -13,6 +13,10 @@
  * - With more than 64 waiters in a bucket the others are charged as many times the mean
  *   of those who are in it, as Go does for all but the first and the last.
  * - A waiter that the kernel wakes late is charged to the next unlock at most.
+ * - Who leaves a wait by siglongjmp() from a handler stays in the table until the process
+ *   forks or ends: that lock's unlocks are charged for one waiter more, each nanosecond once.
+ *   It is not told from a handler that waits while its thread waits below it, perhaps on
+ *   another stack, so nothing is withdrawn in its place.
  *
  * Why not a slot for each thread: the holder would have to look at all of them.
  * Tests: tests/test_waits.c.
