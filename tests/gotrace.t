@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 """gotrace.t - execution traces of a simulator, opened by every go tool trace that is installed."""
-import glob
 import html
 import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import urllib.request
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from gotools import *
 from harness import *
 from pprof_reader import Profile, fields
 
@@ -20,33 +17,6 @@ FUNCTIONS = {"program_main", "worker_main", "consumer_main", "producer_main", "s
              "helper_main"}
 # What tools call a thread that was created at the very end.
 NEVER_RAN = {"", "(Inactive, no stack trace sampled)"}
-_tools = []
-
-
-def tools():
-    """(version, program) of each go tool trace: (1, 19), "/usr/lib/.../trace"."""
-    if not _tools:
-        found = [shutil.which("go"), "/usr/local/go/bin/go"] + sorted(glob.glob("/usr/lib/go-1.*/bin/go"))
-        for go in filter(None, found):
-            r = run(go, "env", "GOVERSION") if os.path.exists(go) else None
-            m = re.match(r"go(\d+)\.(\d+)", r.stdout) if r else None
-            version = (int(m.group(1)), int(m.group(2))) if m else None
-            if not version or version in [v for v, _ in _tools]:
-                continue
-            run(go, "tool", "trace", "-h")  # newer ones build it when it is first asked for
-            env = dict(os.environ, GOTOOLCHAIN="local")
-            path = run(go, "tool", "-n", "trace", env=env).stdout.strip()
-            need(os.path.exists(path), "%s has no tool trace: %r" % (go, path))
-            _tools.append((version, path))
-    return _tools
-
-
-def readers(form):
-    """The programs that should open a format."""
-    found = [path for version, path in tools() if form == "go1.19" or version >= (1, 22)]
-    if not found:
-        raise Skip("no Go is here that reads %s: %s" % (form, [v for v, _ in tools()]))
-    return found
 
 
 def sample(path, *args):
@@ -105,35 +75,6 @@ def the_blocking_profiles_say_what_the_threads_waited():
 @test
 def without_switches_the_waits_alone_give_the_same_profiles():
     blocking_agrees("hooks")
-
-
-class Viewer:
-    """go tool trace's web server."""
-
-    def __init__(self, tool, path):
-        self.process = subprocess.Popen([tool, "-http=127.0.0.1:0", path], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        env=dict(os.environ, BROWSER="true", DISPLAY=""))
-
-    def __enter__(self):
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            m = re.search(r"listening on (http://\S+)", line)
-            if m:
-                self.url = m.group(1)
-                return self
-        raise AssertionError("it does not serve: " + "".join(said))
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(DEADLINE)
-        self.process.stderr.close()
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=DEADLINE) as r:
-            equal(r.status, 200, path)
-            return r.read().decode("utf-8", "replace")
 
 
 def is_graph(path):
