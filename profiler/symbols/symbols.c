@@ -223,6 +223,22 @@ add_gone(struct symbols *s)
 	return r;
 }
 
+/* How many lines "from-to r-xp ..." there are: of all mappings the few that matter. */
+static size_t
+code_lines(const char *text, size_t size)
+{
+	const char *end = text + size, *space;
+	size_t      n = 0;
+
+	while (text && text < end) {
+		space = memchr(text, ' ', (size_t)(end - text));
+		n += space && end - space > 3 && space[3] == 'x';
+		text = memchr(text, '\n', (size_t)(end - text));
+		text += text != NULL;
+	}
+	return n;
+}
+
 static int
 read_mappings(struct symbols *s)
 {
@@ -238,8 +254,7 @@ read_mappings(struct symbols *s)
 	/* A profile with bare addresses is better than none. */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	for (const char *p = maps.text; p < maps.text + maps.size; p++)
-		lines += *p == '\n';
+	lines = code_lines(maps.text, maps.size);
 	copy = maps;
 	lines += s->gone.count;
 	s->mappings = arena_array(&s->arena, lines + 1, sizeof(*s->mappings));
