@@ -24,7 +24,7 @@
 #include "own_thread.h"
 #include "trace_wait.h"
 
-static pid_t pid; /* whose calls these are */
+static _Atomic pid_t pid; /* whose calls these are */
 
 static HOOKS_FRAME long
 call(const struct hooks_wait *w)
