@@ -89,6 +89,7 @@ struct listener {
 	uint64_t last, counts[STORY_LOG + 1];
 	uint64_t reasons[256];
 	bool     tasks[512];
+	char     label[64]; /* of the last who started */
 	size_t   used;
 	char     heard[1 << 20];
 };
@@ -178,6 +179,8 @@ hear(void *arg, const struct story_event *e)
 	assert_true(e->cpu < CPUS || (e->type == STORY_SAMPLE && e->cpu == STORY_NO_CPU));
 	hear_state(e);
 	hear_names(e);
+	if (e->type == STORY_START)
+		snprintf(ear.label, sizeof(ear.label), "%s", e->on->label);
 	ear.counts[e->type]++;
 	ear.reasons[e->reason] += e->type == STORY_BLOCK;
 	if (e->type != STORY_CPU_START && e->type != STORY_CPU_STOP && ear.used < sizeof(ear.heard) - 64)
@@ -241,6 +244,18 @@ a_sample_tells_of_a_thread_that_never_leaves_its_cpu(void **state)
 	thread(1, 0, TRACE_STATE_RUNNING, "main");
 	ADD(10, 1, TRACE_SAMPLE, .cpu = 1, .stack = stack_of(1, 2));
 	assert_string_equal(told(), "create 1; start 1; sample 1; preempt 1; ");
+}
+
+static void
+labels_of_the_start_are_those_of_a_thread_that_never_leaves_its_cpu(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_SWITCHES, 2);
+	thread(1, 0, TRACE_STATE_RUNNING, "main");
+	ADD(0, 1, TRACE_LABELS, .text = trace_text(&trace, "tenant=acme", 64));
+	ADD(10, 1, TRACE_SAMPLE, .cpu = 1, .stack = stack_of(1, 2));
+	told();
+	assert_string_equal(ear.label, "main tenant=acme");
 }
 
 static void
@@ -789,6 +804,7 @@ main(void)
 		cmocka_unit_test(a_thread_that_waits_at_the_start_says_where_from_the_beginning),
 		cmocka_unit_test(who_leaves_a_cpu_first_was_on_it_since_the_start),
 		cmocka_unit_test(a_sample_tells_of_a_thread_that_never_leaves_its_cpu),
+		cmocka_unit_test(labels_of_the_start_are_those_of_a_thread_that_never_leaves_its_cpu),
 		cmocka_unit_test(a_wait_is_a_block_only_when_the_thread_leaves_its_cpu),
 		cmocka_unit_test(a_wake_makes_runnable_whoever_waits_and_nobody_else),
 		cmocka_unit_test(what_we_wait_for_ourselves_is_in_no_profile_of_blocking),

@@ -52,7 +52,8 @@ static _Atomic unsigned          used, sweep_at = SWEEP_FIRST, probes; /* that a
 static _Atomic bool              hooked, touched[RECORDS * sizeof(struct labels_record) / PAGE];
 static _Atomic(labels_watch_fn *) watcher;
 
-__thread struct labels_record *labels_record_mine;
+/* Read in handlers: a general access would call the loader, which may allocate. */
+__thread struct labels_record *labels_record_mine __attribute__((tls_model("initial-exec")));
 
 /* BEGIN SIGNAL CONTEXT */
 

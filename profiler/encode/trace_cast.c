@@ -194,6 +194,17 @@ nobody(struct story *s)
 	return s->main ? 0 : -ENOMEM;
 }
 
+/* The labels of the start are there when a thread first runs, for it may never do so again. */
+static void
+labels_read(struct story *s)
+{
+	const struct trace *t = s->trace;
+
+	for (size_t i = 0; i < t->count && t->records[i].time_ns <= t->start_ns; i++)
+		if (t->records[i].type == TRACE_LABELS)
+			story_on_labels(s, &t->records[i]);
+}
+
 int
 story_begin(struct story *s)
 {
@@ -216,6 +227,7 @@ story_begin(struct story *s)
 	all = r ? NULL : initial_threads(s, &count);
 	if (!all)
 		return r ? r : -ENOMEM;
+	labels_read(s);
 	s->base = CAST_NS + (uint64_t)count * CAST_NS_EACH;
 	story_emit(s, (struct story_event){ .type = STORY_CPU_START, .on = s->main });
 	for (size_t i = 0; i < count; i++) {
