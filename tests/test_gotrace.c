@@ -255,7 +255,7 @@ labels_of_the_start_are_those_of_a_thread_that_never_leaves_its_cpu(void **state
 	ADD(0, 1, TRACE_LABELS, .text = trace_text(&trace, "tenant=acme", 64));
 	ADD(10, 1, TRACE_SAMPLE, .cpu = 1, .stack = stack_of(1, 2));
 	told();
-	assert_string_equal(ear.label, "main tenant=acme");
+	assert_string_equal(ear.label, "tenant=acme"); /* the main thread bears the program's name */
 }
 
 static void
