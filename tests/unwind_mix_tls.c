@@ -114,9 +114,8 @@ talk(const unsigned char *data, int size)
 	SSL_set_bio(server, other, other);
 	SSL_set_connect_state(client);
 	SSL_set_accept_state(server);
-	for (int i = 0; i < 10; i++)
-		if ((SSL_do_handshake(client) == 1) & (SSL_do_handshake(server) == 1))
-			break;
+	for (int i = 0, done = 0; i < 10 && done < 2; i++)
+		done = (SSL_do_handshake(client) == 1) + (SSL_do_handshake(server) == 1);
 	for (int i = 0; i < 4; i++) {
 		SSL_write(client, data, size);
 		SSL_read(server, got, sizeof(got));
