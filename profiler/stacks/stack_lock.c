@@ -75,7 +75,7 @@ stack_lock_release(void)
 void
 stack_lock_fork_prepare(void)
 {
-	if (stack_lock_take(STACK_LOCK_WAIT_NS))
+	if (stack_lock_take(STACK_LOCK_FORK_NS))
 		inside = INSIDE_FORK;
 }
 

@@ -9,6 +9,8 @@
 /* Who finds the lock taken gives up after so long; long against a preempted
  * holder's time slice, short against what a person would call a hang. */
 #define STACK_LOCK_WAIT_NS 50000000L
+/* A fork waits longer: without the lock its child has no stacks ever after. */
+#define STACK_LOCK_FORK_NS 500000000L
 
 /* False: not taken, for this thread is inside already, or in vain for wait_ns. */
 bool stack_lock_take(long wait_ns);
