@@ -54,10 +54,10 @@
 #include "unwind_remote.h"
 
 #define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
-#define LOOK_CALM_MS   100 /* a wake-up costs more than the look: fewer where threads do not come and go ... */
-#define LOOKS_TO_CALM  20  /* ... for so many looks */
+#define LOOK_CALM_MS   200 /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
+#define LOOKS_TO_CALM  6   /* ... for so many looks, each time that the pause is doubled */
 #define LOOK_COST_PART 100 /* with many threads a look takes at most 1/100 of a processor */
-#define SWEEP_LOOKS    20  /* clocks are compared once in a second or two */
+#define SWEEP_LOOKS    20  /* clocks are compared every one to four seconds, and when a window ends */
 
 static struct {
 	pthread_mutex_t         life, lock;
@@ -254,7 +254,8 @@ run(void *arg)
 		calm = look(n) ? calm + 1 : 0;
 		pthread_mutex_unlock(&cpu.lock);
 		wait_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
-		least = (calm < LOOKS_TO_CALM ? LOOK_MS : LOOK_CALM_MS) * 1000000LL;
+		least = calm < LOOKS_TO_CALM ? LOOK_MS : calm < 2 * LOOKS_TO_CALM ? 2 * LOOK_MS : LOOK_CALM_MS;
+		least *= 1000000LL;
 		if (wait_ns < least)
 			wait_ns = least;
 	}
