@@ -247,6 +247,21 @@ a_sample_tells_of_a_thread_that_never_leaves_its_cpu(void **state)
 }
 
 static void
+a_thread_that_nothing_is_told_of_runs_all_the_time_where_nobody_else_does(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_SWITCHES, 2);
+	thread(1, 0, TRACE_STATE_UNKNOWN, "main");
+	thread(2, 0, TRACE_STATE_RUNNING, "w");
+	thread(3, 0, TRACE_STATE_RUNNING, "x"); /* there is no third processor */
+	ADD(10, 1, TRACE_OUT, .cpu = 0);
+	ADD(20, 2, TRACE_SAMPLE, .cpu = TRACE_CPU_NONE, .stack = stack_of(1, 2));
+	told();
+	assert_int_equal(ear.counts[STORY_START], 2);
+	assert_int_equal(ear.counts[STORY_SAMPLE], 1);
+}
+
+static void
 labels_of_the_start_are_those_of_a_thread_that_never_leaves_its_cpu(void **state)
 {
 	(void)state;
@@ -804,6 +819,7 @@ main(void)
 		cmocka_unit_test(a_thread_that_waits_at_the_start_says_where_from_the_beginning),
 		cmocka_unit_test(who_leaves_a_cpu_first_was_on_it_since_the_start),
 		cmocka_unit_test(a_sample_tells_of_a_thread_that_never_leaves_its_cpu),
+		cmocka_unit_test(a_thread_that_nothing_is_told_of_runs_all_the_time_where_nobody_else_does),
 		cmocka_unit_test(labels_of_the_start_are_those_of_a_thread_that_never_leaves_its_cpu),
 		cmocka_unit_test(a_wait_is_a_block_only_when_the_thread_leaves_its_cpu),
 		cmocka_unit_test(a_wake_makes_runnable_whoever_waits_and_nobody_else),

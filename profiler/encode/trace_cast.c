@@ -68,6 +68,27 @@ cast_read(struct story *s)
 	return s->error;
 }
 
+/* Who ran at the start and neither left a CPU nor came to one was on one all the time: on
+ * one of those of which nothing else is told. */
+static void
+claims_guess(struct story *s, const bool *known)
+{
+	size_t cpu = 0;
+
+	for (size_t i = 0; i < s->slots.size; i++) {
+		struct story_slot *slot = (struct story_slot *)(uintptr_t)s->slots.slots[i].value;
+
+		if (!slot || !slot->thread || slot->first || slot->claims != STORY_NO_CPU || !slot->thread->info ||
+			slot->thread->info->state != TRACE_STATE_RUNNING)
+			continue;
+		while (cpu < s->cpu_count && known[cpu])
+			cpu++;
+		if (cpu == s->cpu_count)
+			return;
+		slot->claims = (uint32_t)cpu++;
+	}
+}
+
 /* Who was on which CPU since the start. */
 static int
 claims_read(struct story *s)
@@ -99,6 +120,7 @@ claims_read(struct story *s)
 		open -= !known[r->cpu];
 		known[r->cpu] = true;
 	}
+	claims_guess(s, known);
 	return 0;
 }
 
