@@ -129,6 +129,7 @@ slot_answer(struct threads_request *q, const void *context)
 	if (!s || !atomic_compare_exchange_strong(&s->answer, &asked, THREADS_WRITING))
 		return;
 	unwind_regs_from_ucontext(&regs, context);
+	unwind_fetch(regs.sp);
 	s->count = unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
 	s->truncated = (uint32_t)truncated;
 	s->labels = labels_here();

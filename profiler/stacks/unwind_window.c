@@ -49,6 +49,8 @@
 #define ENTRY_SIZE 64 /* bytes of code of _start */
 #define ROOT_SLACK 512 /* bytes by which alignment may move a thread's first frame */
 #define ARGS_BYTES ((uintptr_t)2 << 20) /* arguments, environment: above the first frame of main */
+#define FETCH_BYTES ((uintptr_t)8 << 10) /* of a cold stack; more takes longer than it spares */
+#define LINE_BYTES  64
 
 /* The calling thread's own stack: end / page << SIZE_BITS | pages.  0: not known. */
 static _Thread_local _Atomic uint64_t own_stack __attribute__((tls_model("initial-exec")));
@@ -220,6 +222,17 @@ unwind_window_extent(uintptr_t sp, size_t max)
 		if (!unwind_window_has(r.floor, r.words, at) && !unwind_window_prove(&r, at))
 			break;
 	return at - sp < max ? at - sp : max;
+}
+
+/* An address that nobody has mapped is none of a prefetch's business. */
+void
+unwind_fetch(uintptr_t sp)
+{
+	uintptr_t above = (uintptr_t)__builtin_thread_pointer() - sp; /* of a thread's own stack, all there is */
+	uintptr_t size = above < FETCH_BYTES ? above : FETCH_BYTES;
+
+	for (uintptr_t at = 0; at < size; at += LINE_BYTES)
+		__builtin_prefetch((const void *)(sp + at));
 }
 
 void
