@@ -5,8 +5,14 @@ A ratio is the median of per-round ratios.  In each round both commands run twic
 against itself as well: the A/A interval is the 95 % interval of the median of
 those ratios, by order statistics, the wider one of the two commands'.
 
-What a stranger would get wrong: a wide A/A interval is no pass, however good the
-median looks; it is "unresolved", and passes only by its instruction-count twin.
+An interval that is too wide is given more rounds for a while: it narrows with the
+square root of their number.
+
+What a stranger would get wrong:
+- A wide A/A interval is no pass, however good the median looks; it is "unresolved",
+  and passes only by its instruction-count twin.
+- Only the A/A interval says when there are rounds enough.  Rounds that end when the
+  ratio looks right would find what they look for.
 
 Tests: tests/bench.t.
 """
@@ -135,6 +141,11 @@ def ratio_result(row, rounds):
     noise = max(width([a / b for a, b, _, _ in rounds]), width([c / d for _, _, c, d in rounds]))
     return Result(row, value, ratio_verdict(row, value, noise), median([(r[0] + r[1]) / 2 for r in rounds]),
                   median([(r[2] + r[3]) / 2 for r in rounds]), noise)
+
+
+def is_noisy(result):
+    """Would more rounds tell more?  The ratio itself is not asked."""
+    return result.row.kind == "ratio" and result.row.bar != Bar() and result.noise >= result.row.noise
 
 
 def ratio_verdict(row, value, noise):

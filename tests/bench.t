@@ -187,6 +187,30 @@ def a_bar_that_is_missed_and_a_program_that_fails_are_failures():
 
 
 @test
+def a_comparison_that_is_too_noisy_gets_more_rounds_while_there_is_time():
+    with tempdir() as d:
+        # Twice as much every other time, in the first 21 rounds and no more.
+        script(d, "p", 'echo x >>%s/log; n=$(wc -l <%s/log)\n' % (d, d) +
+               'if [ $n -le 84 ] && [ $((n % 2)) = 0 ]; then echo "v 2 ms"; else echo "v 1 ms"; fi\n')
+        rows = 'ROWS = [Row("v", "ratio", %%s, ("%s/p",), ("%s/p",), metric="v")]' % (d, d)
+        results, out = driver(d, rows % "at_most(1.5)", status=0)
+        rounds = int(re.search(r"# (\d+) rounds", out).group(1))
+        need(21 < rounds < 200, out)
+        equal((results[0]["ok"], results[0]["noise"]), (True, 0))
+        os.remove(os.path.join(d, "log"))
+        os.environ["BENCH_SECONDS"] = "0.0"
+        try:
+            results, out = driver(d, rows % "at_most(1.5)", status=1)
+        finally:
+            del os.environ["BENCH_SECONDS"]
+        equal(results[0]["ok"], "unresolved")
+        need("rounds" not in out, out)
+        os.remove(os.path.join(d, "log"))
+        _, out = driver(d, rows % "Bar()", status=0)
+        need("rounds" not in out, "a row for comparison alone took more rounds")
+
+
+@test
 def prefixes_choose_rows_and_rows_of_one_command_share_its_runs():
     with tempdir() as d:
         log = os.path.join(d, "log")
