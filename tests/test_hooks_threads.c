@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,11 +20,13 @@
 
 #include <cmocka.h>
 
+#include "heap_bind.h"
 #include "hooks.h"
 #include "hooks_threads.h"
 #include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
+#include "waits.h"
 
 static uint64_t
 seen(void)
@@ -350,6 +353,37 @@ a_child_begins_at_zero(void **state)
 	threadcreate_stop();
 }
 
+/* In a child, as it decides once. */
+static bool
+heap_refuses_in_child(const char *status)
+{
+	pid_t child = fork();
+	int   exited;
+
+	if (child == 0)
+		_exit(heap_bind() == HEAP_NONE && strstr(heap_bind_status(), status) ? 0 : 1);
+	assert_int_equal(waitpid(child, &exited, 0), child);
+	return exited == 0;
+}
+
+/* The program was linked with hooks of before, the library is of today. */
+static void
+hooks_of_before_lack_only_what_came_later(void **state)
+{
+	uint32_t size = component_hooks.size;
+
+	(void)state;
+	component_hooks.size = offsetof(struct component_hooks, wait_state);
+	assert_string_equal(hooks_threads_status(), "");
+	assert_non_null(strstr(waits_status(), "of another version"));
+	component_hooks.size = offsetof(struct component_hooks, thread_made);
+	assert_non_null(strstr(hooks_threads_status(), "of another version"));
+	assert_true(heap_refuses_in_child("of another version"));
+	component_hooks.size = size;
+	assert_string_equal(hooks_threads_status(), "");
+	assert_string_equal(waits_status(), "");
+}
+
 static int
 set_up(void **state)
 {
@@ -373,6 +407,7 @@ main(void)
 		cmocka_unit_test(the_stacks_that_created_threads_are_counted),
 		cmocka_unit_test(a_running_thread_names_its_creator_and_an_ended_one_does_not),
 		cmocka_unit_test(a_child_begins_at_zero),
+		cmocka_unit_test(hooks_of_before_lack_only_what_came_later),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -281,8 +281,7 @@ heap_bind(void)
 		say(STATIC_STATUS);
 		return mode;
 	}
-	if (component_hooks.kind != HOOKS_REAL || component_hooks.version < HOOKS_VERSION ||
-		component_hooks.size < sizeof(component_hooks)) {
+	if (!HOOKS_HAVE(outranked)) {
 		say("heap sampling is off: the hooks linked into the program are of another version");
 		return mode;
 	}

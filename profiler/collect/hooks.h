@@ -13,6 +13,7 @@
 #ifndef COLLECT_HOOKS_H
 #define COLLECT_HOOKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -235,12 +236,22 @@ struct component_hooks {
 /* Weak: NULL where the program has no hooks. */
 extern struct component_hooks component_hooks __attribute__((weak));
 
+/* Is the hooks object here, and new enough to have the member? */
+#define HOOKS_HAVE(member) \
+	hooks_reach(offsetof(struct component_hooks, member) + sizeof(((struct component_hooks *)0)->member))
+
+static inline bool
+hooks_reach(size_t size)
+{
+	return &component_hooks && component_hooks.kind == HOOKS_REAL && component_hooks.version == HOOKS_VERSION &&
+	       component_hooks.size >= size;
+}
+
 /* Async-signal-safe.  Hooks of before have only the word. */
 static inline void
 hooks_set_heap_state(uint32_t state)
 {
-	if (component_hooks.size >= offsetof(struct component_hooks, set_heap_state) + sizeof(void *) &&
-	    component_hooks.set_heap_state)
+	if (HOOKS_HAVE(set_heap_state) && component_hooks.set_heap_state)
 		component_hooks.set_heap_state(state);
 	else
 		__atomic_store_n(&component_hooks.heap_state, state, __ATOMIC_RELEASE);

@@ -14,7 +14,6 @@
 #include "hooks_frames.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "hooks.h"
 
@@ -33,7 +32,7 @@ hooks_frames_drop(uintptr_t *pcs, unsigned count)
 	const char *start = NULL, *end = NULL;
 	unsigned    to = count > 0;
 
-	if (&component_hooks && component_hooks.size >= offsetof(struct component_hooks, frames_end) + sizeof(end)) {
+	if (HOOKS_HAVE(frames_end)) {
 		start = component_hooks.frames_start;
 		end = component_hooks.frames_end;
 	}

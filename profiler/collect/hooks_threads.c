@@ -175,11 +175,12 @@ on_failed(void *arg)
 const char *
 hooks_threads_status(void)
 {
-	if (&component_hooks && component_hooks.kind == HOOKS_REAL && component_hooks.version == HOOKS_VERSION &&
-		component_hooks.size >= sizeof(component_hooks))
+	if (HOOKS_HAVE(thread_failed))
 		return "";
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
 		return "threads are not seen being made: the program is linked with -static";
+	if (&component_hooks)
+		return "threads are not seen being made: the hooks linked into the program are of another version";
 	return "threads are not seen being made: the program is not linked with -lcomponent_hooks "
 	       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
 }

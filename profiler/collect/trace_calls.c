@@ -103,8 +103,7 @@ on_call(struct hooks_wait *w)
 void
 trace_calls_watch(bool on)
 {
-	if (!&component_hooks || component_hooks.kind != HOOKS_REAL || component_hooks.version != HOOKS_VERSION ||
-		component_hooks.size < sizeof(component_hooks))
+	if (!HOOKS_HAVE(call))
 		return;
 	component_hooks.resolve();
 	pid = getpid();

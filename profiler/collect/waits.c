@@ -400,11 +400,12 @@ on_wait(struct hooks_wait *w)
 const char *
 waits_status(void)
 {
-	if (&component_hooks && component_hooks.kind == HOOKS_REAL && component_hooks.version == HOOKS_VERSION &&
-		component_hooks.size >= sizeof(component_hooks))
+	if (HOOKS_HAVE(unlock))
 		return "";
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
 		return "waits are not seen: the program is linked with -static, where locks cannot be hooked";
+	if (&component_hooks)
+		return "waits are not seen: the hooks linked into the program are of another version";
 	return "waits are not seen: the program is not linked with -lcomponent_hooks "
 	       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
 }
