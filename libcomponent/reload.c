@@ -5,7 +5,7 @@
  * each reload() is on its own: one that fails keeps what it had, and the others
  * still run.  Nothing here can end the daemon.
  *
- * Tests: tests/test_lifecycle.c, tests/signals.t.
+ * Tests: tests/test_life_config.c, tests/signals.t.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 # tests of collect
 if HAVE_CMOCKA
-CPU_TESTS = tests/test_cpu tests/test_cpu_guest tests/test_cpu_ring tests/test_cpu_threads
+CPU_TESTS = tests/test_cpu tests/test_cpu_guest tests/test_cpu_limits tests/test_cpu_ring tests/test_cpu_signals tests/test_cpu_threads
 check_PROGRAMS += $(CPU_TESTS)
 TESTS += $(CPU_TESTS)
 CPU_LIBS = profiler/collect/libcollect.la $(STACKS_LIBS)
@@ -10,9 +10,15 @@ tests_test_cpu_SOURCES = tests/test_cpu.c tests/cpu_burn.h
 tests_test_cpu_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_cpu_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
 tests_test_cpu_LDADD = $(CPU_LIBS)
-tests_test_cpu_guest_SOURCES = tests/test_cpu_guest.c tests/cpu_burn.h
+tests_test_cpu_guest_SOURCES = tests/test_cpu_guest.c tests/cpu_burn.h tests/cpu_guest.h
 tests_test_cpu_guest_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_cpu_guest_LDADD = $(CPU_LIBS)
+tests_test_cpu_limits_SOURCES = tests/test_cpu_limits.c tests/cpu_burn.h tests/cpu_guest.h
+tests_test_cpu_limits_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_cpu_limits_LDADD = $(CPU_LIBS)
+tests_test_cpu_signals_SOURCES = tests/test_cpu_signals.c tests/cpu_burn.h tests/cpu_guest.h
+tests_test_cpu_signals_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_cpu_signals_LDADD = $(CPU_LIBS)
 tests_test_cpu_ring_SOURCES = tests/test_cpu_ring.c
 tests_test_cpu_ring_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_cpu_ring_LDADD = $(CPU_LIBS)
@@ -55,7 +61,7 @@ endif
 if HAVE_CMOCKA
 HEAP_UNITS = tests/test_custom tests/test_wall tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
 HEAP_HOOKED = tests/test_heap tests/test_heap_address_set tests/test_heap_guest tests/test_heap_guest_address_set \
-	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_labels tests/test_waits
+	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_labels tests/test_labels_samples tests/test_waits tests/test_waits_guest
 check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
 TESTS += $(HEAP_UNITS) $(HEAP_HOOKED)
 HEAP_CPP = $(INC_COLLECT) $(CMOCKA_CFLAGS)
@@ -113,16 +119,26 @@ tests_test_custom_LDADD = $(HEAP_LIBS)
 tests_test_wall_SOURCES = tests/test_wall.c
 tests_test_wall_CPPFLAGS = $(HEAP_CPP)
 tests_test_wall_LDADD = $(HEAP_LIBS)
-tests_test_waits_SOURCES = tests/test_waits.c
+tests_test_waits_SOURCES = tests/test_waits.c tests/waits_fixture.h
 tests_test_waits_CPPFLAGS = $(HEAP_CPP)
 tests_test_waits_CFLAGS = $(HEAP_CC)
 tests_test_waits_LDFLAGS = $(HEAP_LINK)
 tests_test_waits_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
-tests_test_labels_SOURCES = tests/test_labels.c tests/cpu_burn.h
+tests_test_waits_guest_SOURCES = tests/test_waits_guest.c tests/waits_fixture.h
+tests_test_waits_guest_CPPFLAGS = $(HEAP_CPP)
+tests_test_waits_guest_CFLAGS = $(HEAP_CC)
+tests_test_waits_guest_LDFLAGS = $(HEAP_LINK)
+tests_test_waits_guest_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_labels_SOURCES = tests/test_labels.c tests/labels_fixture.h
 tests_test_labels_CPPFLAGS = $(HEAP_CPP)
 tests_test_labels_CFLAGS = $(HEAP_CC)
 tests_test_labels_LDFLAGS = $(HEAP_LINK)
 tests_test_labels_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_labels_samples_SOURCES = tests/test_labels_samples.c tests/cpu_burn.h tests/labels_fixture.h
+tests_test_labels_samples_CPPFLAGS = $(HEAP_CPP)
+tests_test_labels_samples_CFLAGS = $(HEAP_CC)
+tests_test_labels_samples_LDFLAGS = $(HEAP_LINK)
+tests_test_labels_samples_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
 tests_test_hooks_threads_SOURCES = tests/test_hooks_threads.c
 tests_test_hooks_threads_CPPFLAGS = $(HEAP_CPP)
 tests_test_hooks_threads_CFLAGS = $(HEAP_CC)

@@ -6,12 +6,15 @@ tests_encode_sample_LDADD = profiler/encode/libencode.la profiler/symbols/libsym
 	profiler/stacks/libstacks.la libcomponent/base/libbase.la $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
 
 if HAVE_CMOCKA
-ENCODE_TESTS = tests/test_encode tests/test_gotrace
+ENCODE_TESTS = tests/test_encode tests/test_encode_text tests/test_gotrace
 check_PROGRAMS += $(ENCODE_TESTS)
 TESTS += $(ENCODE_TESTS)
-tests_test_encode_SOURCES = tests/test_encode.c
+tests_test_encode_SOURCES = tests/test_encode.c tests/encode_fixture.h
 tests_test_encode_CPPFLAGS = $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_test_encode_LDADD = $(tests_encode_sample_LDADD) $(CMOCKA_LIBS)
+tests_test_encode_text_SOURCES = tests/test_encode_text.c tests/encode_fixture.h
+tests_test_encode_text_CPPFLAGS = $(INC_ENCODE) $(CMOCKA_CFLAGS)
+tests_test_encode_text_LDADD = $(tests_encode_sample_LDADD) $(CMOCKA_LIBS)
 tests_test_gotrace_SOURCES = tests/test_gotrace.c
 tests_test_gotrace_CPPFLAGS = $(INC_ENCODE) $(ZLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_test_gotrace_LDADD = $(tests_encode_sample_LDADD) $(CMOCKA_LIBS)

@@ -24,7 +24,7 @@
  *   came and went between two looks) are in the profile as [lost samples]: a thin profile
  *   must not look like a quiet program.
  *
- * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_threads.c.
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_limits.c, tests/test_cpu_threads.c.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * - Threads of ours are told by their names: they block every signal, and a timer
  *   for one would only take a place in the signal queue.
  *
- * Tests: tests/test_cpu_guest.c.
+ * Tests: tests/test_cpu_limits.c.
  */
 #include <config.h>
 

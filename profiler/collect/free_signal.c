@@ -4,7 +4,7 @@
  * What a stranger would get wrong: between the look and the installation another thread
  * of the daemon may install its own; then that one is put back.
  *
- * Tests: tests/test_cpu_guest.c, tests/threads.t.
+ * Tests: tests/test_cpu_signals.c, tests/threads.t.
  */
 #include <config.h>
 

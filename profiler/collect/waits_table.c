@@ -19,7 +19,7 @@
  *   another stack, so nothing is withdrawn in its place.
  *
  * Why not a slot for each thread: the holder would have to look at all of them.
- * Tests: tests/test_waits.c.
+ * Tests: tests/test_waits.c, tests/test_waits_guest.c.
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  * What a stranger would get wrong: stacks that differ in their lines alone give equal
  * texts, one after the other or not; whoever reads this adds them up.
  *
- * Tests: tests/test_encode.c, tests/fgprof.t.
+ * Tests: tests/test_encode_text.c, tests/fgprof.t.
  */
 #include <config.h>
 

@@ -3,7 +3,7 @@
  *
  * A heap sort: needs no memory and no recursion, where qsort() may use both.
  *
- * Tests: tests/test_encode.c
+ * Tests: tests/test_encode_text.c
  */
 #include <config.h>
 
