@@ -10,17 +10,12 @@ from pprof_reader import Profile
 HEAP = PPROF + "heap?debug=1"
 
 
-class Mounted(Server):
-    """tests/evhttp_daemon, with its server open; .get() asks that one, .own the port."""
+class Mounted(LineDaemon):
+    """tests/evhttp_daemon, with its server open; .get() asks that one."""
 
     def __init__(self, *options, mount="mount", start=True):
-        self.dir = tempfile.mkdtemp(prefix="component-test-")
-        self.log_path = os.path.join(self.dir, "log")
-        self.log = open(self.log_path, "wb")
-        self.process = subprocess.Popen([harness.program("tests/evhttp_daemon"), *options], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1)
-        self.pid = self.process.pid
-        self.host, self.port = "127.0.0.1", int(self.command("open"))
+        super().__init__("tests/evhttp_daemon", *options)
+        self.port = int(self.command("open"))
         if mount:
             equal(self.command(mount), "0")
         if start:
@@ -37,19 +32,22 @@ class Mounted(Server):
         return s
 
 
-@contextlib.contextmanager
 def mounted(*options, **kw):
-    d = Mounted(*options, **kw)
+    return used(Mounted(*options, **kw))
+
+
+def port_get(socket_path, path, method="GET", body=None):
+    """Asks the profiler's own server, which listens on a unix socket."""
+    c = http.client.HTTPConnection("localhost", timeout=DEADLINE)
+    c.sock = socket.socket(socket.AF_UNIX)
+    c.sock.settimeout(DEADLINE)
+    c.sock.connect(socket_path)
     try:
-        yield d
-        d.finish()
-    except BaseException:
-        print("# log of the daemon:")
-        for line in d.output().splitlines()[-40:]:
-            print("#   " + line)
-        raise
+        c.request(method, path, body=body, headers={"Host": "localhost"})
+        r = c.getresponse()
+        return Response(r.status, r.getheaders(), r.read())
     finally:
-        d.end()
+        c.close()
 
 
 def is_profile(body):
@@ -65,17 +63,6 @@ def every_route_status_and_header_is_that_of_the_port():
     with tempdir() as t:
         path = os.path.join(t, "x.sock")
         with mounted("--address", "unix:" + path) as d:
-            def port(method, path_, body=None, headers=None):
-                c = http.client.HTTPConnection("localhost", timeout=DEADLINE)
-                c.sock = socket.socket(socket.AF_UNIX)
-                c.sock.settimeout(DEADLINE)
-                c.sock.connect(path)
-                try:
-                    c.request(method, path_, body=body, headers=dict(headers or {}, Host="localhost"))
-                    r = c.getresponse()
-                    return Response(r.status, r.getheaders(), r.read())
-                finally:
-                    c.close()
             asked = [(m, p, None) for m in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "POST")
                      for p in ("", "cmdline", "heap?debug=1", "symbol?0x1+0x2", "nothing", "heap?seconds=0", "rates")]
             asked += [("GET", p, None) for p in (
@@ -84,7 +71,7 @@ def every_route_status_and_header_is_that_of_the_port():
             asked += [("POST", "symbol", "0x1+0x2"), ("POST", "symbol", "0x1" * 400000), ("HEAD", "goroutine?debug=2", None)]
             for method, p, body in asked:
                 what = "%s %s" % (method, p)
-                here, there = d.get(PPROF + p, method, body), port(method, PPROF + p, body)
+                here, there = d.get(PPROF + p, method, body), port_get(path, PPROF + p, method, body)
                 equal(here.status, there.status, what)
                 for r in here, there:
                     need(r.headers.pop("date"), what)
@@ -241,17 +228,18 @@ def a_client_that_closes_its_sending_half_at_once_is_heard_first():
 
 @test
 def a_loop_that_waits_for_a_profile_sleeps():
-    with mounted() as d:
+    with tempdir() as t, mounted("--address", "unix:" + os.path.join(t, "x.sock")) as d:
         s = d.open_window()
 
         def switches():
             with open("/proc/%d/task/%d/status" % (d.pid, d.pid)) as f:
                 return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M).group(1))
+
         def slept():
             at = switches()
-            time.sleep(0.3)
+            equal(port_get(os.path.join(t, "x.sock"), PPROF + "trace?seconds=0.3").status, 200)
             return switches() == at
-        poll(slept, "0.3 s in which it does not wake up")
+        poll(slept, "a trace of the port during which the loop does not wake up")
         # A half-close is a hangup, and is told once.
         s.shutdown(socket.SHUT_WR)
         poll(lambda: is_idle(d), "the window to end")

@@ -11,23 +11,15 @@ GO = shutil.which("go") or "/usr/local/go/bin/go"
 SHARE_MAX = 2.0  # percent of one processor, by the sampler's own clock
 
 
-class Load(harness.Daemon):
+class Load(LineDaemon):
     """tests/fgprof_load with so many threads."""
 
     def __init__(self, blocked, spinning):
-        self.dir = tempfile.mkdtemp(prefix="component-test-")
-        self.port_file = os.path.join(self.dir, "port")
-        self.log_path = os.path.join(self.dir, "log")
-        self.log = open(self.log_path, "wb")
-        self.host, self.port = "127.0.0.1", None
-        self.process = subprocess.Popen(
-            [program("tests/fgprof_load"), self.port_file, str(blocked), str(spinning)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1)
-        self.pid = self.process.pid
+        super().__init__("tests/fgprof_load", "PORT_FILE", str(blocked), str(spinning))
         try:
             poll(lambda: self.process.poll() is not None or os.path.exists(self.port_file), "the server", 120)
             if self.process.poll() == 0:
-                raise Skip("limits allow %s of %d threads" % (self.process.stdout.read().strip(), blocked))
+                raise Skip("limits allow %s of %d threads" % (self.reply(), blocked))
             self.wait_port()
         except BaseException:
             self.end()
@@ -35,31 +27,11 @@ class Load(harness.Daemon):
 
     def account(self):
         """Nanoseconds worked and slept by the thread of both, and waits with EINTR."""
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return [int(x) for x in self.process.stdout.readline().split()[1:]]
-
-    def end(self):
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(DEADLINE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-        self.log.close()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        return [int(x) for x in self.command("").split()[1:]]
 
 
-@contextlib.contextmanager
 def load(blocked, spinning):
-    d = Load(blocked, spinning)
-    try:
-        yield d
-        equal(d.process.poll(), None, "it runs")
-    finally:
-        d.end()
+    return used(Load(blocked, spinning))
 
 
 def fetch(d, seconds, path="/debug/pprof/fgprof"):
@@ -140,14 +112,16 @@ def many(threads, seconds):
         sampler = poll(lambda: [t for t, n in harness.threads(d.pid).items() if n == "component-wall"] or
                        not got.is_alive(), "the sampler")
         need(sampler is not True, "the window ended at once")
-        begin, used = time.monotonic(), cpu_ns(d.pid, sampler[0])
-        spent = elapsed = 0
-        while True:  # until the sampler has ended: what it has used by the kernel's account
-            now, last = time.monotonic(), cpu_ns(d.pid, sampler[0])
-            if last is None:
-                break
-            spent, elapsed = last - used, now - begin
-            time.sleep(0.05)
+        begin, before = time.monotonic(), cpu_ns(d.pid, sampler[0])
+        last = [0, 1]
+
+        def ended():  # and what it has used until then by the kernel's account
+            now, spent = time.monotonic(), cpu_ns(d.pid, sampler[0])
+            if spent is not None:
+                last[:] = spent - before, now - begin
+            return spent is None
+        poll(ended, "the end of the sampler", seconds + DEADLINE)
+        spent, elapsed = last
         p = Profile(got.result())
         print("# %d threads: sampler %.3f %%, from outside %.3f %%; %s" % (
             threads, share(p), spent / elapsed / 1e7, p.comments.replace("\n", "; ")))

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@
 #define STACK_BYTES ((size_t)64 << 10)
 #define TURN_NS     7000000LL
 
-static atomic_ulong     interrupted, blocked;
+static atomic_ulong     interrupted;
+static sem_t            begun; /* one post of each thread */
 static _Atomic int64_t  worked, slept;
 static volatile unsigned long spun;
 
@@ -83,7 +85,7 @@ waiter(void *arg)
 
 	if (fd < 0)
 		epoll = fd = epoll_create1(EPOLL_CLOEXEC);
-	blocked++;
+	sem_post(&begun);
 	for (;;) {
 		switch ((uintptr_t)arg % 3) {
 		case 0: blocked_in_epoll(fd); break;
@@ -176,20 +178,21 @@ main(int argc, char **argv)
 {
 	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
 	struct component_error            err = COMPONENT_ERROR_INIT;
-	unsigned long                     made;
+	int                               made;
 	char                              line[16];
 
 	if (argc != 4)
 		return 2;
-	made = (unsigned long)start(waiter, atoi(argv[2]));
-	if (made < (unsigned long)atoi(argv[2])) {
-		printf("%lu\n", made); /* limits are lower */
+	sem_init(&begun, 0, 0);
+	made = start(waiter, atoi(argv[2]));
+	if (made < atoi(argv[2])) {
+		printf("%d\n", made); /* limits are lower */
 		return 0;
 	}
 	start(spinner, atoi(argv[3]));
 	start(by_turns, 1);
-	while (blocked < made)
-		usleep(1000);
+	while (made > 0)
+		made -= sem_wait(&begun) == 0;
 	o.address = "127.0.0.1:0";
 	o.port_file = argv[1];
 	if (component_profiler_start_options(&o, &err)) {

@@ -1,5 +1,5 @@
-"""serving.py - what the tests/serve_*.t programs share: tests/serve_daemon, driven
-by lines, and HTTP by the byte where http.client is too polite."""
+"""serving.py - what the tests of serve/ share: programs driven by lines, first of all
+tests/serve_daemon, and HTTP by the byte where http.client is too polite."""
 import contextlib
 import os
 import re
@@ -16,28 +16,22 @@ BINARY = "application/octet-stream"
 PPROF = "/debug/pprof/"
 
 
-class Server(harness.Daemon):
-    """tests/serve_daemon; its command lines answer with one line each."""
+class LineDaemon(harness.Daemon):
+    """A program that obeys lines on its standard input, and ends when that does.  PORT_FILE
+    among its arguments is the file for wait_port()."""
 
-    def __init__(self, *options, start=True, env=None, wait=True):
+    def __init__(self, *argv, env=None):
         self.dir = tempfile.mkdtemp(prefix="component-test-")
         self.port_file = os.path.join(self.dir, "port")
         self.log_path = os.path.join(self.dir, "log")
         self.log = open(self.log_path, "wb")
-        full_env = dict(os.environ)
-        full_env.update(env or {})
         self.process = subprocess.Popen(
-            [harness.program("tests/serve_daemon"), "--port-file", self.port_file] + list(options),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=full_env, text=True, bufsize=1)
+            [harness.program(argv[0])] + [a.replace("PORT_FILE", self.port_file) for a in argv[1:]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env={**os.environ, **(env or {})},
+            text=True, bufsize=1)
         self.host, self.port = "127.0.0.1", None
         # libtool's wrapper script becomes the program by exec, so the pid is the daemon's
         self.pid = self.process.pid
-        equal(self.command("running"), "0", "before it was started")  # and libtool's wrapper has become it
-        if start:
-            answer = self.command("start")
-            if wait:
-                equal(answer, "0", "start")
-                self.wait_port()
 
     def send(self, line):
         self.process.stdin.write(line + "\n")
@@ -84,6 +78,19 @@ class Server(harness.Daemon):
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
+class Server(LineDaemon):
+    """tests/serve_daemon; its command lines answer with one line each."""
+
+    def __init__(self, *options, start=True, env=None, wait=True):
+        super().__init__("tests/serve_daemon", "--port-file", "PORT_FILE", *options, env=env)
+        equal(self.command("running"), "0", "before it was started")  # and libtool's wrapper has become it
+        if start:
+            answer = self.command("start")
+            if wait:
+                equal(answer, "0", "start")
+                self.wait_port()
+
+
 def receive_all(s):
     data = b""
     while True:
@@ -94,8 +101,8 @@ def receive_all(s):
 
 
 @contextlib.contextmanager
-def server(*options, **kw):
-    d = Server(*options, **kw)
+def used(d):
+    """Ends a LineDaemon that was started, well if all was well, and shows its log if not."""
     try:
         yield d
         d.finish()
@@ -106,6 +113,10 @@ def server(*options, **kw):
         raise
     finally:
         d.end()
+
+
+def server(*options, **kw):
+    return used(Server(*options, **kw))
 
 
 def get_line(path, *headers, method="GET", version="1.1"):
