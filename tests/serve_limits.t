@@ -190,6 +190,20 @@ def a_client_that_pipelines_more_than_we_keep_is_read_when_its_turn_comes():
 
 
 @test
+def as_many_seconds_as_a_number_holds_are_waited_for_where_nothing_limits_them():
+    with server("--max-seconds", str((1 << 63) - 1)) as d:
+        asked = [d.connect() for _ in range(3)]
+        for s, path in zip(asked, ("profile?seconds=9223372036854775806", "heap?seconds=9300000000", "trace?seconds=1e18")):
+            s.sendall(get_line(PPROF + path))
+        poll(lambda: own_threads(d.pid).count("component-job") == 3, "the jobs")
+        equal(d.get(PPROF + "profile?seconds=1").status, 200)
+        equal([closed(s) or bool(select.select([s], [], [], 0)[0]) for s in asked], [False] * 3, "they were answered")
+        for s in asked:
+            s.close()
+        poll(lambda: is_idle(d), "the jobs' end")
+
+
+@test
 def stopping_cuts_off_a_client_that_does_not_read():
     with tempdir() as t, server("--socket", t + "/s") as d:
         with connect_unix(t + "/s") as s:

@@ -228,22 +228,16 @@ job_fail(struct job *j, int status, const char *text)
 	pthread_mutex_unlock(&j->lock);
 }
 
-bool
-job_wait(struct job *j, int64_t seconds)
-{
-	return job_wait_ns(j, seconds * 1000000000);
-}
-
-bool
-job_wait_ns(struct job *j, int64_t ns)
+int
+job_wait(struct job *j)
 {
 	struct timespec until;
 	int             r = 0;
-	bool            whole;
+	bool            gone;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec += ns % 1000000000;
+	until.tv_sec += j->spec.wait_ns / 1000000000;
+	until.tv_nsec += j->spec.wait_ns % 1000000000;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000;
@@ -251,20 +245,9 @@ job_wait_ns(struct job *j, int64_t ns)
 	pthread_mutex_lock(&j->lock);
 	while (!j->end_early && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&j->changed, &j->lock, &until);
-	whole = !j->end_early;
-	pthread_mutex_unlock(&j->lock);
-	return whole;
-}
-
-bool
-job_is_gone(struct job *j)
-{
-	bool gone;
-
-	pthread_mutex_lock(&j->lock);
 	gone = j->gone;
 	pthread_mutex_unlock(&j->lock);
-	return gone;
+	return gone ? -ECANCELED : 0;
 }
 
 void

@@ -126,8 +126,7 @@ typedef int job_run_fn(struct job *j); /* 0, or a negative errno after job_fail(
 struct job_spec {
 	job_run_fn        *run;
 	const struct kind *kind;    /* NULL: symbol */
-	int64_t            seconds; /* window, delta */
-	int64_t            wait_ns; /* trace */
+	int64_t            wait_ns; /* window, delta, trace */
 	int                trace_format; /* enum encode_trace_format */
 	bool               gc;      /* gc=1: said in a comment */
 	enum { JOB_PPROF, JOB_TEXT, JOB_TOP, JOB_PANIC, JOB_FOLDED } format; /* JOB_PANIC: threads alone */
@@ -150,10 +149,8 @@ uint64_t job_bytes(const struct job *j);
 /* The rest is called by run() on the job's thread. */
 int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn; -ECANCELED: client gone */
 void job_fail(struct job *j, int status, const char *text); /* instead of writing */
-/* Waits; true when the whole time has passed, false when it was ended early. */
-bool job_wait(struct job *j, int64_t seconds);
-bool job_wait_ns(struct job *j, int64_t ns);
-bool job_is_gone(struct job *j);
+/* Waits until spec.wait_ns have passed or it is ended early.  -ECANCELED: client gone. */
+int  job_wait(struct job *j);
 /* X-Component-Threads of the answer; before the first byte is written. */
 void job_note(struct job *j, const char *text);
 #define JOB_NOTE_BYTES 128
@@ -167,16 +164,18 @@ int wall_run(struct job *j);
 int symbol_run(struct job *j);
 int page_run(struct job *j);
 int trace_run(struct job *j);
+#define SPEC_WHY_BYTES 256
 /* trace.c: what a query asks of it; -EINVAL and a sentence in why.  spec->kind is set. */
 bool trace_is_kind(const struct kind *kind);
-int  trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why, size_t why_size);
+int  trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES]);
 /* spec.c: any profile there is, or NULL; is it made by a job; and by which one. */
-#define SPEC_WHY_BYTES 256
 const struct kind *spec_kind(const char *name);
 bool spec_is_job(const struct kind *kind);
 /* 0, or -EINVAL and a sentence. */
 int  spec_read(const struct kind *kind, const char *query, int64_t max_seconds, struct job_spec *ret,
 	char why[SPEC_WHY_BYTES]);
+/* Puts them into spec; -EINVAL and a sentence: it is longer than is allowed. */
+int  spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES]);
 /* page.c: is it for options.debug_page, and then its job. */
 bool page_route(struct serve *s, struct httpd_request *r);
 /* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */
@@ -185,9 +184,15 @@ bool threads_is_kind(const struct kind *kind);
 /* wall.c: fgprof, or NULL. */
 const struct kind *wall_kind(const char *name);
 bool wall_is_kind(const struct kind *kind);
-/* window.c: the profile in the form that was asked for, and a line in the log. */
+/* window.c: what every window does between opening, which gave r, and closing: waits, or
+ * answers why it cannot ("" is strerror(-r)).  Not 0: the window, if there is one, is to be cancelled. */
+int  window_wait(struct job *j, int r, const char *what, const char *why);
+/* The profile of a window that is closed: written, told in the log, released. */
+int  window_finish(struct job *j, struct profile *p);
+void window_log(struct job *j, const char *message, int64_t duration_ns, const char *what, int64_t count,
+	uint64_t lost);
+/* The profile in the form that was asked for. */
 int  job_profile_write(struct job *j, const struct profile *p);
-void job_window_log(struct job *j, const struct profile *p);
 /* symbol.c's reading of one word; 0 for what is no number. */
 uint64_t symbol_number(const char *word, size_t size);
 

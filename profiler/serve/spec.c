@@ -19,7 +19,8 @@
 
 #include "custom.h"
 
-#define PARAM_MAX 256 /* bytes of a value that we know what to do with */
+#define PARAM_MAX       256 /* bytes of a value that we know what to do with */
+#define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */
 
 const struct kind *
 spec_kind(const char *name)
@@ -71,15 +72,17 @@ format_get(const char *query, struct job_spec *spec, char *why)
 	return 0;
 }
 
-/* A window or a delta for longer than is allowed is refused. */
-static int
-seconds_check(int64_t seconds, int64_t max_seconds, char *why)
+int
+spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES])
 {
-	if (seconds <= max_seconds)
-		return 0;
-	snprintf(why, SPEC_WHY_BYTES, "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
-		(long long)max_seconds);
-	return -EINVAL;
+	if (seconds > (double)max_seconds) {
+		snprintf(why, SPEC_WHY_BYTES, "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
+			(long long)max_seconds);
+		return -EINVAL;
+	}
+	/* Who has set no limit to speak of may be asked for more than a clock can say. */
+	spec->wait_ns = seconds < FOREVER_SECONDS ? (int64_t)(seconds * 1e9) : INT64_MAX;
+	return 0;
 }
 
 static int
@@ -87,17 +90,18 @@ window_read(const char *query, int64_t max_seconds, struct job_spec *spec, char 
 {
 	char    value[PARAM_MAX];
 	int64_t seconds;
-	int     r = 0;
+	bool    asked;
+	int     r;
 
 	spec->run = wall_is_kind(spec->kind) ? wall_run : window_run;
-	spec->seconds = SERVE_SECONDS_DEFAULT;
 	param_get(query, "seconds", value, sizeof(value));
-	if (param_int(value, &seconds) == 0 && seconds > 0)
-		spec->seconds = seconds;
-	if (seconds > 0)
-		r = seconds_check(spec->seconds, max_seconds, why);
-	if (spec->seconds > max_seconds)
-		spec->seconds = max_seconds;
+	r = param_int(value, &seconds);
+	asked = seconds > 0;
+	if (r || !asked)
+		seconds = SERVE_SECONDS_DEFAULT;
+	if (!asked && seconds > max_seconds)
+		seconds = max_seconds;
+	r = spec_seconds((double)seconds, max_seconds, spec, why);
 	return r ? r : format_get(query, spec, why);
 }
 
@@ -105,7 +109,7 @@ static int
 snapshot_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why)
 {
 	char    value[PARAM_MAX];
-	int64_t gc, own;
+	int64_t gc, own, seconds = 0;
 	int     r;
 
 	spec->run = snapshot_run;
@@ -116,7 +120,7 @@ snapshot_read(const char *query, int64_t max_seconds, struct job_spec *spec, cha
 		spec->without_own = param_get(query, "own", value, sizeof(value)) && !param_int(value, &own) && own == 0;
 	}
 	if (param_get(query, "seconds", value, sizeof(value)) && *value) {
-		if (param_int(value, &spec->seconds) || spec->seconds <= 0)
+		if (param_int(value, &seconds) || seconds <= 0)
 			return refuse(why, "invalid value for \"seconds\" - must be a positive integer");
 		if (spec->kind->custom_snapshot)
 			return refuse(why, "\"seconds\" parameter is not supported for this profile type");
@@ -127,7 +131,7 @@ snapshot_read(const char *query, int64_t max_seconds, struct job_spec *spec, cha
 		return r;
 	if (spec->run == delta_run && (spec->format == JOB_TEXT || spec->format == JOB_PANIC))
 		return refuse(why, "seconds and debug params are incompatible");
-	return seconds_check(spec->seconds, max_seconds, why);
+	return spec_seconds((double)seconds, max_seconds, spec, why);
 }
 
 int
@@ -136,6 +140,6 @@ spec_read(const struct kind *kind, const char *query, int64_t max_seconds, struc
 {
 	*ret = (struct job_spec){ .kind = kind };
 	if (trace_is_kind(kind))
-		return trace_spec_read(query, max_seconds, ret, why, SPEC_WHY_BYTES);
+		return trace_spec_read(query, max_seconds, ret, why);
 	return kind->windowed ? window_read(query, max_seconds, ret, why) : snapshot_read(query, max_seconds, ret, why);
 }

@@ -32,7 +32,7 @@ trace_is_kind(const struct kind *kind)
 }
 
 int
-trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why, size_t why_size)
+trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES])
 {
 	static const char *const formats[] = { [ENCODE_TRACE_GO119] = "go1.19", [ENCODE_TRACE_GO122] = "go1.22",
 		[ENCODE_TRACE_PERFETTO] = "perfetto" };
@@ -43,12 +43,8 @@ trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, c
 	param_get(query, "seconds", value, sizeof(value));
 	if (param_float(value, &seconds) || !(seconds > 0))
 		seconds = SECONDS_DEFAULT < max_seconds ? SECONDS_DEFAULT : (double)max_seconds;
-	if (seconds > (double)max_seconds) {
-		snprintf(why, why_size, "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
-			(long long)max_seconds);
+	if (spec_seconds(seconds, max_seconds, spec, why))
 		return -EINVAL;
-	}
-	spec->wait_ns = (int64_t)(seconds * 1e9);
 	if (!param_get(query, "format", value, sizeof(value)) || !*value)
 		return 0;
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
@@ -56,24 +52,8 @@ trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, c
 			spec->trace_format = (int)i;
 			return 0;
 		}
-	snprintf(why, why_size, "unknown \"format\" of a trace; write go1.19, go1.22 or perfetto, or leave it out");
+	snprintf(why, SPEC_WHY_BYTES, "unknown \"format\" of a trace; write go1.19, go1.22 or perfetto, or leave it out");
 	return -EINVAL;
-}
-
-static void
-trace_log(struct job *j, const struct trace *t)
-{
-	char                       seconds[32], bytes[32], records[32], lost[32];
-	struct component_log_field fields[] = {
-		{ "peer", job_peer(j) }, { "kind", "trace" }, { "seconds", seconds }, { "bytes", bytes },
-		{ "records", records }, { "lost", lost },
-	};
-
-	snprintf(seconds, sizeof(seconds), "%.1f", (double)(t->end_ns - t->start_ns) / 1e9);
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)job_bytes(j));
-	snprintf(records, sizeof(records), "%zu", t->count);
-	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)t->lost);
-	serve_log(job_serve(j), COMPONENT_LOG_INFO, "trace finished", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 static int
@@ -92,26 +72,20 @@ trace_write(struct job *j, const struct trace *t)
 int
 trace_run(struct job *j)
 {
-	struct tracer_window *window;
+	struct tracer_window *window = NULL;
 	struct trace          t;
-	char                  text[128];
-	int                   r = tracer_open(&window);
+	int                   r = window_wait(j, tracer_open(&window), "tracing", "");
 
 	if (r) {
-		snprintf(text, sizeof(text), "Could not enable tracing: %s", strerror(-r));
-		job_fail(j, 500, text);
+		if (window)
+			tracer_cancel(window);
 		return r;
-	}
-	job_wait_ns(j, job_spec(j)->wait_ns);
-	if (job_is_gone(j)) {
-		tracer_cancel(window);
-		return -ECANCELED;
 	}
 	r = tracer_close(window, &t);
 	if (r)
 		return r;
 	r = trace_write(j, &t);
-	trace_log(j, &t);
+	window_log(j, "trace finished", t.end_ns - t.start_ns, "records", (int64_t)t.count, t.lost);
 	trace_release(&t);
 	return r;
 }

@@ -12,7 +12,6 @@
 #include "serve.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "wall.h"
@@ -34,27 +33,16 @@ wall_is_kind(const struct kind *k)
 int
 wall_run(struct job *j)
 {
-	struct wall_window *window;
+	struct wall_window *window = NULL;
 	struct profile      p;
-	char                text[256];
 	int                 r = wall_window_open(&window);
 
+	r = window_wait(j, r, "wall-clock profiling", r == -EXDEV ? "/proc is that of another pid namespace" : "");
 	if (r) {
-		snprintf(text, sizeof(text), "Could not enable wall-clock profiling: %s",
-			r == -EXDEV ? "/proc is that of another pid namespace" : strerror(-r));
-		job_fail(j, 500, text);
+		if (window)
+			wall_window_cancel(window);
 		return r;
-	}
-	job_wait(j, job_spec(j)->seconds);
-	if (job_is_gone(j)) {
-		wall_window_cancel(window);
-		return -ECANCELED;
 	}
 	r = wall_window_close(window, &p);
-	if (r)
-		return r;
-	r = job_profile_write(j, &p);
-	job_window_log(j, &p);
-	profile_release(&p);
-	return r;
+	return r ? r : window_finish(j, &p);
 }

@@ -1,7 +1,7 @@
 /*
  * window.c - a CPU profile over a time, a snapshot of now, and the difference of
  * two snapshots: all on a job's thread, which is why a window is plain code that
- * opens, waits and closes.
+ * opens, waits and closes.  What windows have in common is here for wall.c and trace.c.
  *
  * Every request has a window of its own; they overlap without knowing of each
  * other.  A hangup (Go does not tell a half-close from a close either) or the end
@@ -85,8 +85,9 @@ delta_run(struct job *j)
 
 	if (r)
 		return r;
-	job_wait(j, job_spec(j)->seconds);
-	r = job_is_gone(j) ? -ECANCELED : snapshot_take(j, &p);
+	r = job_wait(j);
+	if (!r)
+		r = snapshot_take(j, &p);
 	if (r) {
 		profile_release(&before);
 		return r;
@@ -98,23 +99,45 @@ delta_run(struct job *j)
 	return r;
 }
 
-void
-job_window_log(struct job *j, const struct profile *p)
+int
+window_wait(struct job *j, int r, const char *what, const char *why)
 {
-	char                       seconds[32], bytes[32], samples[32], lost[32];
-	int64_t                    count = 0;
+	char text[256];
+
+	if (!r)
+		return job_wait(j);
+	snprintf(text, sizeof(text), "Could not enable %s: %s", what, *why ? why : strerror(-r));
+	job_fail(j, 500, text);
+	return r;
+}
+
+void
+window_log(struct job *j, const char *message, int64_t duration_ns, const char *what, int64_t count, uint64_t lost_count)
+{
+	char                       seconds[32], bytes[32], counted[32], lost[32];
 	struct component_log_field fields[] = {
 		{ "peer", job_peer(j) }, { "kind", job_spec(j)->kind->name }, { "seconds", seconds },
-		{ "bytes", bytes }, { "samples", samples }, { "lost", lost },
+		{ "bytes", bytes }, { what, counted }, { "lost", lost },
 	};
+
+	snprintf(seconds, sizeof(seconds), "%.1f", (double)duration_ns / 1e9);
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)job_bytes(j));
+	snprintf(counted, sizeof(counted), "%lld", (long long)count);
+	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)lost_count);
+	serve_log(job_serve(j), COMPONENT_LOG_INFO, message, fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+int
+window_finish(struct job *j, struct profile *p)
+{
+	int64_t count = 0;
+	int     r = job_profile_write(j, p);
 
 	for (size_t i = 0; i < p->count; i++)
 		count += p->samples[i].values[0];
-	snprintf(seconds, sizeof(seconds), "%.1f", (double)p->duration_ns / 1e9);
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)job_bytes(j));
-	snprintf(samples, sizeof(samples), "%lld", (long long)count);
-	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)p->lost);
-	serve_log(job_serve(j), COMPONENT_LOG_INFO, "profile finished", fields, sizeof(fields) / sizeof(fields[0]));
+	window_log(j, "profile finished", p->duration_ns, "samples", count, p->lost);
+	profile_release(p);
+	return r;
 }
 
 int
@@ -122,27 +145,14 @@ window_run(struct job *j)
 {
 	struct cpu_window *window = NULL;
 	struct profile     p;
-	char               text[256];
-	const char        *why;
-	int                r;
+	int                r = cpu_window_open(&window);
 
-	r = cpu_window_open(&window);
+	r = window_wait(j, r, "CPU profiling", r ? cpu_status() : "");
 	if (r) {
-		why = cpu_status();
-		snprintf(text, sizeof(text), "Could not enable CPU profiling: %s", *why ? why : strerror(-r));
-		job_fail(j, 500, text);
+		if (window)
+			cpu_window_cancel(window);
 		return r;
-	}
-	job_wait(j, job_spec(j)->seconds);
-	if (job_is_gone(j)) {
-		cpu_window_cancel(window);
-		return -ECANCELED;
 	}
 	r = cpu_window_close(window, &p);
-	if (r)
-		return r;
-	r = job_profile_write(j, &p);
-	job_window_log(j, &p);
-	profile_release(&p);
-	return r;
+	return r ? r : window_finish(j, &p);
 }
