@@ -212,6 +212,58 @@ a_function_of_this_program_has_its_name(void **state)
 	symbols_close(NULL);
 }
 
+#if defined(__x86_64__)
+#define CALLS_A_STUB "call getppid@PLT\n\tret\n"
+#else
+#define CALLS_A_STUB "bl getppid\n\tret\n"
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+/* Never called: its first instruction leads to a stub. */
+extern const unsigned char calls_a_stub[];
+__asm__(".text\n"
+	".type calls_a_stub,%function\n"
+	".balign 4\n"
+	"calls_a_stub:\n"
+	"	" CALLS_A_STUB
+	".size calls_a_stub,.-calls_a_stub\n");
+
+static uintptr_t
+stub_address(void)
+{
+	int32_t distance;
+
+#if defined(__x86_64__)
+	assert_int_equal(calls_a_stub[0], 0xe8);
+	memcpy(&distance, calls_a_stub + 1, sizeof(distance));
+	return (uintptr_t)calls_a_stub + 5 + (uintptr_t)(intptr_t)distance;
+#else
+	memcpy(&distance, calls_a_stub, sizeof(distance));
+	assert_int_equal((uint32_t)distance >> 26, 0x25);
+	return (uintptr_t)calls_a_stub + (uintptr_t)(intptr_t)((int32_t)((uint32_t)distance << 6) >> 4);
+#endif
+}
+
+static void
+a_stub_has_the_name_of_what_it_calls_up_to_its_end(void **state)
+{
+	uintptr_t           stub = stub_address();
+	struct symbol_frame f;
+	struct symbols     *s;
+	unsigned            bytes = 0;
+
+	(void)state;
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	while (symbols_frames(s, stub + bytes, &f, 1) == 1 && !strcmp(f.name, "getppid@plt"))
+		bytes++;
+	assert_in_range(bytes, 8, 24);
+	assert_int_equal(bytes % 8, 0);
+	assert_int_equal(symbols_frames(s, stub - 1, &f, 1), 1);
+	assert_string_not_equal(f.name, "getppid@plt");
+	symbols_close(s);
+}
+#endif
+
 static void
 a_name_is_made_once_and_keeps_its_address(void **state)
 {
@@ -331,6 +383,9 @@ main(void)
 		cmocka_unit_test(lines_of_maps_are_cut_into_their_parts),
 		cmocka_unit_test(a_file_is_never_a_standard_descriptor),
 		cmocka_unit_test(a_function_of_this_program_has_its_name),
+#if defined(__x86_64__) || defined(__aarch64__)
+		cmocka_unit_test(a_stub_has_the_name_of_what_it_calls_up_to_its_end),
+#endif
 		cmocka_unit_test(a_name_is_made_once_and_keeps_its_address),
 		cmocka_unit_test(code_that_mprotect_has_cut_in_pieces_is_one_mapping),
 		cmocka_unit_test(build_ids_are_found_where_process_vm_readv_is_forbidden),
