@@ -79,7 +79,7 @@ watch_waits(struct component_hooks *h)
 	for (int i = 0; i < HOOKS_WAITING; i++)
 		h->waiting[i] = 1;
 	h->wait = h->unlock = pass;
-	h->wait_state = HOOKS_ON;
+	h->wait_state = h->wait_any = HOOKS_ON;
 	h->call = pass_call;
 	h->call_state = HOOKS_ON;
 }
@@ -127,7 +127,7 @@ main(int argc, char **argv)
 	call_from(h, "after", hooks_call_after);
 	call_from(h, "plugin", (int (*)(const char *))dlsym(plugin, "hooks_call_plugin"));
 	h->thread_state = HOOKS_OFF;
-	h->wait_state = HOOKS_OFF;
+	h->wait_state = h->wait_any = HOOKS_OFF;
 	h->call_state = HOOKS_OFF;
 	set_rate(0);
 	dlclose(plugin);

@@ -215,7 +215,7 @@ struct component_hooks {
 
 	/* Waits.  Off until the core says otherwise: never HOOKS_EARLY. */
 	uint32_t  wait_state;
-	uint32_t  unused;
+	uint32_t  wait_any; /* HOOKS_OFF: nobody waits for any lock; else unlocks look at waiting[] */
 	uint64_t *waiting; /* [HOOKS_WAITING]: the core's masks; 0: nobody waits there */
 	void     *tries[HOOKS_TRIES_ROOM]; /* by enum hooks_try, filled in by resolve() */
 	/* The core's; each makes the call itself and returns its answer. */

@@ -10,16 +10,18 @@
  *   records after, so that others do not wait for that.
  * - cond_wait unlocks and then sleeps, perhaps for ever: what it owes for the unlock
  *   is written into sites before, which takes no lock that is held while waiting.
- * - A wait may end by cancellation or pthread_exit() from a signal handler: a cleanup
- *   handler withdraws and records.  C++ exceptions pass only through once(), where
- *   nothing has to be undone.
+ * - A wait may end by cancellation, by pthread_exit() or siglongjmp() from a signal handler:
+ *   a cleanup handler withdraws and records.  It is one of the old kind, which glibc runs
+ *   at a siglongjmp(), too; one of pthread_cleanup_push() would stay where it was, and a
+ *   later pthread_exit() would jump into a frame that is no longer there.
+ * - C++ exceptions pass only through once(), where nothing has to be undone.
  * - Nothing here allocates or calls a function of pthreads that waits; a handler that
  *   interrupts any line may lock, wait and unlock itself.
  * - A wait that fails at once for a wrong use (EDEADLK, EINVAL, ...) was none.
  * - Threads of our own are let through: they must not show up, nor blame anybody.
  *
  * Why not one clock read at the unlock for all: who does not contend reads no clock.
- * Tests: tests/test_waits.c.
+ * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c.
  */
 #include <config.h>
 
@@ -203,17 +205,36 @@ wait_end(struct wait *v)
 {
 	int64_t now = now_ns();
 
-	if (v->published)
+	if (v->published) {
 		waits_table_withdraw(v->place);
+		waits_table_rest(now);
+	}
 	trace_wait_end(&v->trace, now, 0);
 	block_record(v->call, now - v->since_ns);
 }
 
 static void
-wait_cancelled(void *arg)
+wait_left(void *arg)
 {
 	wait_end(arg);
 }
+
+#ifdef __GLIBC__
+/* In the ABI since 2.0; the struct is in <pthread.h>, the functions no longer. */
+extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *b, void (*routine)(void *), void *arg);
+extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *b, int execute);
+#define LEFT_PUSH(routine, arg)                      \
+	do {                                         \
+		struct _pthread_cleanup_buffer left; \
+                                                     \
+		_pthread_cleanup_push(&left, routine, arg)
+#define LEFT_POP                                \
+		_pthread_cleanup_pop(&left, 0); \
+	} while (0)
+#else
+#define LEFT_PUSH(routine, arg) pthread_cleanup_push(routine, arg)
+#define LEFT_POP                pthread_cleanup_pop(0)
+#endif
 
 static bool
 is_wrong_use(int r)
@@ -314,11 +335,11 @@ wait_timed(struct hooks_wait *w)
 	v.since_ns = v.trace.since_ns = now_ns();
 	v.published = is_published(w->name);
 	if (v.published)
-		v.place = waits_table_publish(w->args[0], v.since_ns, trace_wait_on() ? trace_tid() : 0);
+		v.place = waits_table_publish(w->args[0], v.since_ns, trace_tid());
 	trace_wait_begin(&v.trace);
-	pthread_cleanup_push(wait_cancelled, &v);
+	LEFT_PUSH(wait_left, &v);
 	r = call(w);
-	pthread_cleanup_pop(0);
+	LEFT_POP;
 	saved = errno;
 	if (was_wait(w, r)) {
 		wait_end(&v);
@@ -426,6 +447,7 @@ switch_over(void)
 	bool on = atomic_load(&mutex_fraction) > 0 || atomic_load(&block_rate) > 0 || atomic_load(&tracing);
 
 	__atomic_store_n(&component_hooks.wait_state, on ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+	waits_table_watch(atomic_load(&mutex_fraction) > 0 || atomic_load(&tracing));
 }
 
 static int

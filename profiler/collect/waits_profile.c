@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "trace_ring.h"
 #include "waits_parts.h"
 #include "waits_table.h"
 
@@ -55,6 +56,8 @@ snapshot(struct profile *ret, const char *name, struct sites *sites, const char 
 int
 waits_snapshot_mutex(struct profile *ret)
 {
+	if (waits_mutex_fraction())
+		waits_table_rest(trace_now_ns());
 	return snapshot(ret, "mutex", &waits_mutex_sites,
 		waits_mutex_fraction() ? "" : "mutex: off; --mutex-profile-fraction=1 samples all contentions");
 }

@@ -13,13 +13,16 @@
  * - With more than 64 waiters in a bucket the others are charged as many times the mean
  *   of those who are in it, as Go does for all but the first and the last.
  * - A waiter that the kernel wakes late is charged to the next unlock at most.
- * - Who leaves a wait by siglongjmp() from a handler stays in the table until the process
- *   forks or ends: that lock's unlocks are charged for one waiter more, each nanosecond once.
- *   It is not told from a handler that waits while its thread waits below it, perhaps on
- *   another stack, so nothing is withdrawn in its place.
+ * - Who is gone without a word (cancelled asynchronously in the middle of a publish, or by
+ *   a siglongjmp() that comes from another stack) would be charged for ever.  So whoever is
+ *   found waiting for long is asked for by its id, and withdrawn if that thread has ended.
+ * - An unlock looks at one word first, which says whether anybody may wait for any lock:
+ *   who publishes sets it if it is not set, and it is taken back seldom, and only when
+ *   nobody is found (waits_table_rest()).  A count of waiters would be written by all
+ *   processors that contend, and read by all that do not.
  *
  * Why not a slot for each thread: the holder would have to look at all of them.
- * Tests: tests/test_waits.c, tests/test_waits_guest.c.
+ * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c.
  */
 #include <config.h>
 
@@ -29,16 +32,20 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "hooks.h"
 
 #define PER_BUCKET 64
+#define REST_NS    10000000LL /* at most so often is looked whether all are gone */
 
 struct waiter {
 	_Atomic uintptr_t lock; /* 0: not there, or not yet */
 	_Atomic int64_t   since_ns;
 	_Atomic int64_t   came_ns; /* since it waits; nobody moves that */
-	_Atomic int32_t   tid;     /* 0: not told */
+	_Atomic int64_t   seen_ns; /* its thread was there */
+	_Atomic int32_t   tid;
 };
 
 typedef _Atomic uint64_t mask;
@@ -47,6 +54,34 @@ static struct waiter   *_Atomic waiters; /* [HOOKS_WAITING][PER_BUCKET] */
 static mask            *_Atomic masks;
 static _Atomic int32_t  crowds[HOOKS_WAITING]; /* waiting now, without a place */
 static _Atomic uint64_t crowded;
+static _Atomic int64_t  rested_ns;
+
+static void
+any_set(uint32_t state)
+{
+	__atomic_store_n(&component_hooks.wait_any, state, __ATOMIC_SEQ_CST);
+}
+
+static bool
+anybody(void)
+{
+	const mask *m = atomic_load(&masks);
+
+	for (unsigned i = 0; m && i < HOOKS_WAITING; i++)
+		if (atomic_load(&m[i]))
+			return true;
+	return false;
+}
+
+/* Who publishes meanwhile has its bit before it looks at the word: it is seen here, or
+ * sees that the word is to be set. */
+static void
+any_find(void)
+{
+	any_set(HOOKS_OFF);
+	if (anybody())
+		any_set(HOOKS_ON);
+}
 
 int
 waits_table_open(uint64_t *hooks_masks)
@@ -85,8 +120,11 @@ waits_table_publish(uintptr_t lock, int64_t now_ns, int32_t tid)
 	w = &atomic_load(&waiters)[place.bucket * PER_BUCKET + (unsigned)place.bit];
 	atomic_store_explicit(&w->since_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&w->came_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&w->seen_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&w->tid, tid, memory_order_relaxed);
 	atomic_store(&w->lock, lock);
+	if (__atomic_load_n(&component_hooks.wait_any, __ATOMIC_SEQ_CST) == HOOKS_OFF)
+		any_set(HOOKS_ON);
 	return place;
 }
 
@@ -99,6 +137,42 @@ waits_table_withdraw(struct waits_place place)
 	}
 	atomic_store(&atomic_load(&waiters)[place.bucket * PER_BUCKET + (unsigned)place.bit].lock, 0);
 	atomic_fetch_and(&atomic_load(&masks)[place.bucket], ~((uint64_t)1 << place.bit));
+}
+
+void
+waits_table_rest(int64_t now_ns)
+{
+	int64_t last = atomic_load(&rested_ns);
+
+	if (__atomic_load_n(&component_hooks.wait_any, __ATOMIC_RELAXED) == HOOKS_OFF || now_ns - last < REST_NS ||
+		!atomic_compare_exchange_strong(&rested_ns, &last, now_ns))
+		return;
+	if (!anybody())
+		any_find();
+}
+
+void
+waits_table_watch(bool on)
+{
+	if (on)
+		any_find();
+	else
+		any_set(HOOKS_OFF);
+}
+
+/* One that has waited for long: has its thread ended?  Then it is withdrawn. */
+static bool
+is_gone(struct waiter *w, uintptr_t lock, struct waits_place place, int64_t now)
+{
+	int64_t seen = atomic_load(&w->seen_ns);
+
+	if (now - seen < WAITS_TABLE_LIFE_NS || !atomic_compare_exchange_strong(&w->seen_ns, &seen, now))
+		return false;
+	if (syscall(SYS_tgkill, getpid(), atomic_load(&w->tid), 0) == 0 || errno != ESRCH)
+		return false;
+	if (atomic_compare_exchange_strong(&w->lock, &lock, 0))
+		atomic_fetch_and(&atomic_load(&masks)[place.bucket], ~((uint64_t)1 << place.bit));
+	return true;
 }
 
 uint64_t
@@ -117,6 +191,8 @@ waits_table_charge(uintptr_t lock, int64_t (*clock_ns)(void))
 			continue;
 		if (now == 0)
 			now = clock_ns();
+		if (is_gone(w, lock, (struct waits_place){ bucket, __builtin_ctzll(left) }, now))
+			continue;
 		since = atomic_load(&w->since_ns);
 		if (since < now && atomic_compare_exchange_strong(&w->since_ns, &since, now)) {
 			sum += (uint64_t)(now - since);
@@ -166,4 +242,6 @@ waits_table_forked(void)
 		atomic_store(&m[i], 0);
 		atomic_store(&crowds[i], 0);
 	}
+	if (m)
+		any_set(HOOKS_OFF);
 }

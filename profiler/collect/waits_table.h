@@ -7,7 +7,11 @@
 #ifndef COLLECT_WAITS_TABLE_H
 #define COLLECT_WAITS_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Whoever waits for longer is looked for when it is charged: its thread may have ended. */
+#define WAITS_TABLE_LIFE_NS 100000000LL
 
 /* Where a waiter stands. */
 struct waits_place {
@@ -18,10 +22,14 @@ struct waits_place {
 /* 0 or -ENOMEM.  masks: the hooks' array of HOOKS_WAITING. */
 int      waits_table_open(uint64_t *masks);
 /* Waits since now_ns.  A full bucket (64 waiters) is counted, and answered all the same.
- * tid: of the waiter, for waits_table_first(); 0: it need not be found. */
+ * tid: of the waiter. */
 struct waits_place waits_table_publish(uintptr_t lock, int64_t now_ns, int32_t tid);
 /* Once for each publish, also on the way out of a cancelled wait. */
 void     waits_table_withdraw(struct waits_place place);
+/* After waits: component_hooks.wait_any is taken back if nobody is left.  Not each time. */
+void     waits_table_rest(int64_t now_ns);
+/* Do unlocks look for waiters from now on? */
+void     waits_table_watch(bool on);
 /* Nanoseconds that those who wait for this lock have waited since they came, or since
  * they were charged last; charged now.  0: nobody. */
 uint64_t waits_table_charge(uintptr_t lock, int64_t (*clock_ns)(void));

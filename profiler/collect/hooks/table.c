@@ -57,6 +57,7 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.own = { HOOKS_NAMES(OWN) HOOKS_OLD_NAMES(OWN) HOOKS_CALL_NAMES(OWN) },
 	.names = { HOOKS_NAMES(NAME) HOOKS_OLD_NAMES(NAME) HOOKS_CALL_NAMES(NAME) },
 	.wait_state = HOOKS_OFF,
+	.wait_any = HOOKS_OFF,
 	.call_state = HOOKS_OFF,
 	.waiting = hooks_waiting,
 	.thread = thread_of_caller,

@@ -3,7 +3,8 @@
  *
  * Off, a call costs one predicted branch and the jump to the real function.  On, it
  * first tries without waiting; only where that fails does it go to waits_cold.c, which
- * asks the core to time the wait.  An unlock looks whether anybody waits.
+ * asks the core to time the wait.  An unlock looks at one word that says whether anybody
+ * waits for any lock, which while off says that nobody does, and then at the lock's bucket.
  *
  *     lock ── off ──────────> real lock            unlock ── nobody waits ─> real unlock
  *          └── on ── try ───> got it                      └── perhaps ────> cold, core
@@ -95,7 +96,7 @@ clock_is_valid(uintptr_t id)
 #define UNLOCK(name)                                                           \
 	int hook_##name(uintptr_t a)                                           \
 	{                                                                      \
-		if (UNLIKELY(hooks_self.wait_state != HOOKS_OFF) && WAITED_FOR(a)) \
+		if (UNLIKELY(hooks_self.wait_any != HOOKS_OFF) && WAITED_FOR(a)) \
 			return cold_##name(a);                                 \
 		return NEXT(name)(a);                                          \
 	}                                                                      \
