@@ -37,7 +37,7 @@
 #define BATCHES       21
 #define BATCH         1000 /* stacks of 30 frames: a quarter of the ring */
 #define THREAD_SAMPLES 100
-#define COOKIE        0x63707563UL /* cpu_timers.c */
+#define COOKIE        0x63707563UL /* cpu_timers_parts.h */
 #define TIMERS_TRIED  100000
 #define SHARE_NS      3000000000LL
 #define OTHER_FRAMES  7 /* of a stack: above and below ours */

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define CPU_SLOT_COOKIE 0x63707563UL /* in the upper half of a timer's value, over the slot */
+
 enum { CPU_SLOT_IDLE = -1, CPU_SLOT_ENDED = -2 }; /* instead of a timer */
 
 struct cpu_slot {
@@ -27,32 +29,48 @@ struct cpu_slot {
 	uint64_t         charged;      /* periods a sweep has charged */
 };
 
-/* ---- cpu_timers.c ---- */
+/* ---- cpu_slots.c ---- */
 
+int              cpu_slots_open(int64_t period_ns);
+void             cpu_slots_free(void);
 /* Slots are numbered from 1 up to, and without, this. */
 uint32_t         cpu_slots_end(void);
+int64_t          cpu_slots_period_ns(void);
 struct cpu_slot *cpu_slot_at(uint32_t i);
 /* 0: there is none. */
 uint32_t         cpu_slot_find(pid_t tid);
+/* A new one, idle; 0: there is no room. */
+uint32_t         cpu_slot_take(pid_t tid);
+void             cpu_slot_give_back(uint32_t i);
 /* CPU time of a thread of this process, in ns; -1: it is gone. */
 int64_t          cpu_slot_clock(pid_t tid);
+/* Lays the thread's grid; born: it has lived while the engine ran only. */
+void             cpu_slot_grid(struct cpu_slot *s, int64_t cpu_ns, bool born);
 /* Periods that have passed on its grid, and no sample told. */
 uint64_t         cpu_slot_missing(const struct cpu_slot *s, int64_t cpu_ns);
-/* 0; -EAGAIN when the signal queue has no room; -ESRCH when the thread is gone; or what
- * timer_create() says otherwise.  born: it has lived while the engine ran only. */
-int              cpu_slot_arm(pid_t tid, bool born);
-/* Its thread is gone. */
-void             cpu_slot_retire(uint32_t i);
-/* CPU time that threads which are gone were charged for, since cpu_timers_open(). */
-int64_t          cpu_slots_ended_ns(void);
-int              cpu_slots_signal(void);
-int64_t          cpu_slots_period_ns(void);
+
+static inline clockid_t
+cpu_slot_clock_id(pid_t tid)
+{
+	return (clockid_t)(~(unsigned)tid << 3 | 6); /* CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED */
+}
 
 static inline bool
 cpu_slot_ended(const struct cpu_slot *s)
 {
 	return atomic_load_explicit(&s->timer, memory_order_relaxed) == CPU_SLOT_ENDED;
 }
+
+/* ---- cpu_timers.c ---- */
+
+/* 0; -EAGAIN when the signal queue has no room; -ESRCH when the thread is gone; or what
+ * timer_create() says otherwise.  born: as above. */
+int              cpu_slot_arm(pid_t tid, bool born);
+/* Its thread is gone. */
+void             cpu_slot_retire(uint32_t i);
+/* CPU time that threads which are gone were charged for, since cpu_timers_open(). */
+int64_t          cpu_slots_ended_ns(void);
+int              cpu_slots_signal(void);
 
 /* ---- cpu_scan.c ---- */
 

@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/libcollect.la
 %C%_libcollect_la_SOURCES = %D%/kinds.h %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_plt.h %D%/cpu.c \
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
-	%D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
+	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
 	%D%/cpu_window.c %D%/cpu_window.h \
 	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h \
 	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c %D%/heap_range.c %D%/heap_range.h \
@@ -12,7 +12,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
 	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_quiet.c %D%/threads_quiet.h \
-	%D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h \
+	%D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h %D%/pages.h \
 	%D%/threads_remote.c %D%/threads_remote.h %D%/threads_signal.c %D%/threads_signal.h \
 	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
 	%D%/trace_perf_read.c %D%/trace_perf_read.h \
