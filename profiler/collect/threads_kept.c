@@ -25,7 +25,8 @@
 
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "pages.h"
 
 static struct {
 	struct kept *threads; /* by tid */
@@ -80,14 +81,6 @@ is_kept(const struct dump_thread *t)
 	return t->how == DUMP_QUIET && t->count > 0 && !t->truncated && t->runs.count > 0 && t->since_ns > 0;
 }
 
-static void *
-map(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 void
 threads_kept_take(const struct dump *d)
 {
@@ -98,9 +91,9 @@ threads_kept_take(const struct dump *d)
 		count += is_kept(&d->threads[i]);
 	if (count == 0 || count > THREADS_KEPT_MAX || d->pc_count > THREADS_KEPT_PCS_MAX)
 		return;
-	kept.threads = map(count * sizeof(*kept.threads));
+	kept.threads = pages_map(count * sizeof(*kept.threads));
 	kept.bytes = kept.threads ? count * sizeof(*kept.threads) : 0;
-	kept.pcs = map(d->pc_count * sizeof(*kept.pcs));
+	kept.pcs = pages_map(d->pc_count * sizeof(*kept.pcs));
 	kept.pc_bytes = kept.pcs ? d->pc_count * sizeof(*kept.pcs) : 0;
 	if (!kept.threads || !kept.pcs) {
 		threads_kept_drop();

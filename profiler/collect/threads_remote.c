@@ -24,6 +24,7 @@
 
 #include "hooks_frames.h"
 #include "stack_table.h"
+#include "threads_parts.h"
 #include "unwind_remote.h"
 
 /* Its stack follows, to the next multiple of 8. */
@@ -84,8 +85,6 @@ thread_of(struct dump *d, int32_t tid)
 static void
 stack_put(struct dump *d, struct dump_thread *t, uintptr_t *pcs, unsigned count, int truncated)
 {
-	uintptr_t *all;
-
 	count = hooks_frames_drop(pcs, count);
 	if (truncated && (!t->truncated || count <= t->count))
 		return;
@@ -93,17 +92,8 @@ stack_put(struct dump *d, struct dump_thread *t, uintptr_t *pcs, unsigned count,
 	t->truncated = truncated;
 	if (count == t->count && memcmp(d->pcs + t->first, pcs, count * sizeof(*pcs)) == 0)
 		return;
-	if (d->pc_room - d->pc_count < count) {
-		all = mremap(d->pcs, d->pc_room * sizeof(*d->pcs), d->pc_room * 2 * sizeof(*d->pcs), MREMAP_MAYMOVE);
-		if (all == MAP_FAILED)
-			return;
-		d->pcs = all;
-		d->pc_room *= 2;
-	}
-	memcpy(d->pcs + d->pc_count, pcs, count * sizeof(*pcs));
-	t->first = (uint32_t)d->pc_count;
-	t->count = count;
-	d->pc_count += count;
+	if (threads_dump_append(d, pcs, count, &t->first) == 0)
+		t->count = count;
 }
 
 void

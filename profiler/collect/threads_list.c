@@ -1,0 +1,128 @@
+/*
+ * threads_list.c - who is there: the threads of a dump, each once, by ascending id.
+ *
+ * What a stranger would get wrong:
+ * - Listing a folder of /proc whose entries vanish may skip others: the number of links
+ *   says how many there should be.
+ * - One of ours that has no name yet would be taken for the daemon's: it is waited for.
+ *
+ * Tests: tests/threads.t, tests/serve_threads.t.
+ */
+#include <config.h>
+
+#include "threads.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cpu_proc.h"
+#include "own_thread.h"
+#include "threads_parts.h"
+
+#define LIST_TRIES     3
+#define NAMED_TRIES    500 /* looks whether all of ours have their names, each after ... */
+#define NAMED_PAUSE_NS 1000000L
+
+struct listing {
+	struct dump *dump;
+	int          err;
+};
+
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct listing *l = arg;
+
+	if (!l->err)
+		l->err = threads_dump_add(l->dump, tid);
+}
+
+size_t
+threads_count(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink > 2 ? st.st_nlink - 2 : 0;
+}
+
+/* Down from a hole at i; a parent has the larger tid. */
+static void
+list_sift(struct dump_thread *all, size_t count, size_t i, struct dump_thread item)
+{
+	for (size_t child; (child = 2 * i + 1) < count; i = child) {
+		if (child + 1 < count && all[child].tid < all[child + 1].tid)
+			child++;
+		if (item.tid >= all[child].tid)
+			break;
+		all[i] = all[child];
+	}
+	all[i] = item;
+}
+
+/* By ascending tid: the kernel lists by age, and its numbers wrap.  Not qsort(), which
+ * may take memory from malloc. */
+static void
+list_sort(struct dump *d)
+{
+	struct dump_thread *all = d->threads;
+	size_t              count = d->count;
+
+	for (size_t i = count / 2; i--;)
+		list_sift(all, count, i, all[i]);
+	while (count > 1) {
+		struct dump_thread last = all[--count];
+
+		all[count] = all[0];
+		list_sift(all, count, 0, last);
+	}
+}
+
+/* Each thread once. */
+static void
+list_unique(struct dump *d)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (to == 0 || d->threads[to - 1].tid != d->threads[i].tid)
+			d->threads[to++] = d->threads[i];
+	d->count = to;
+}
+
+static int
+list(struct dump *d)
+{
+	struct listing l = { .dump = d };
+	int            err = 0;
+
+	for (int i = 0; i < LIST_TRIES; i++) {
+		d->count = 0;
+		err = cpu_proc_threads(on_thread, &l);
+		if (err || l.err || d->count >= threads_count())
+			break;
+	}
+	list_sort(d);
+	list_unique(d);
+	return err ? err : l.err;
+}
+
+/* Once all threads of ours have their names.  Under a load that gives them no CPU for so
+ * long, a dump with one too many is better than none. */
+int
+threads_list(struct dump *d)
+{
+	const struct timespec pause = { 0, NAMED_PAUSE_NS };
+
+	for (int i = 0; i < NAMED_TRIES; i++) {
+		unsigned made = own_threads_made();
+		int      err;
+
+		if (own_threads_named() == made) {
+			err = list(d);
+			if (err || own_threads_made() == made)
+				return err;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return list(d);
+}
