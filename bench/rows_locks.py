@@ -21,7 +21,7 @@ ROWS = [
     ratio("mutex_off_ratio", 1.02, "off", "plain", "mutex_off_insn"),
     insn("mutex_off_insn", 6, "off", "plain"),
     ratio("mutex_on_ratio", 1.15, "on", "thread", "mutex_on_insn"),
-    insn("mutex_on_insn", 80, "on"),
+    insn("mutex_on_insn", 85, "on"),
     Row("wait_added_ns", "ns", at_most(2500), (OURS, "on", "waits", WAITS), (PLAIN, "thread", "waits", WAITS), kind="added",
         metric="wait_ns", peer_name="plain glibc, ns of a turn"),
 ]
