@@ -18,11 +18,12 @@
 
 #include "listen.h"
 
-#define HTTPD_CONNECTIONS_MAX    64          /* above it the longest idle one is closed, else the new one */
+#define HTTPD_CONNECTIONS_MAX    64          /* above it the longest idle one is closed, then a slow one, else the new one */
 #define HTTPD_HEADER_BYTES_MAX   (64 * 1024) /* request line and headers; more is answered 431 */
 #define HTTPD_HEADERS_MAX        128         /* header lines; a browser sends about 20 */
 #define HTTPD_BODY_BYTES_MAX     (1024 * 1024) /* POST symbol: 50,000 addresses; more is answered 413 */
 #define HTTPD_HEADER_SECONDS_MAX 32  /* the whole request, not a byte of it */
+#define HTTPD_HEADER_SECONDS_KEPT 3  /* after so long it makes room for a new connection, if there is none */
 #define HTTPD_IDLE_SECONDS_MAX   90  /* between two requests of a connection */
 #define HTTPD_STALL_SECONDS_MAX  60  /* a reply without progress */
 #define HTTPD_LINGER_SECONDS_MAX 2   /* for the client to read why we close */

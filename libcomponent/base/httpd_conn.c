@@ -73,8 +73,7 @@ state_set(struct httpd_conn *c, enum httpd_conn_state state)
 
 	c->state = state;
 	timer_set(c, seconds[state]);
-	if (state == HTTPD_CONN_IDLE)
-		clock_gettime(CLOCK_MONOTONIC, &c->idle_since);
+	clock_gettime(CLOCK_MONOTONIC, &c->since);
 }
 
 /* The request outlives its connection until somebody replies to it. */
@@ -119,6 +118,8 @@ httpd_conn_close(struct httpd_conn *c)
 		evbuffer_free(c->out);
 	c->readable = c->writable = c->timer = NULL;
 	c->in = c->out = NULL;
+	httpd_request_free(c->incoming);
+	c->incoming = NULL;
 	httpd_fd_close(&c->fd);
 	request_orphan(c);
 	httpd_stopped_check(c->h);
@@ -310,27 +311,41 @@ peer_format(char *buf, size_t size, const struct sockaddr_storage *sa)
 	}
 }
 
-/* A place for a new connection, if need be that of the longest idle one. */
+/* May a new connection have its place?  One that is idle, or whose request should long be there. */
+static bool
+is_dispensable(const struct httpd_conn *c, const struct timespec *now)
+{
+	return c->state == HTTPD_CONN_IDLE ||
+	       (c->state == HTTPD_CONN_READ && now->tv_sec - c->since.tv_sec > HTTPD_HEADER_SECONDS_KEPT);
+}
+
+/* Idle ones go first, then who has been there longest. */
+static bool
+goes_before(const struct httpd_conn *a, const struct httpd_conn *b)
+{
+	if (a->state != b->state)
+		return a->state == HTTPD_CONN_IDLE;
+	return a->since.tv_sec != b->since.tv_sec ? a->since.tv_sec < b->since.tv_sec : a->since.tv_nsec < b->since.tv_nsec;
+}
+
 static struct httpd_conn *
 conn_place(struct httpd *h)
 {
-	struct httpd_conn *oldest = NULL;
+	struct httpd_conn *goes = NULL;
+	struct timespec    now;
 
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++) {
 		struct httpd_conn *c = &h->conns[i];
 
 		if (c->state == HTTPD_CONN_FREE)
 			return c;
-		if (c->state != HTTPD_CONN_IDLE)
-			continue;
-		if (!oldest || c->idle_since.tv_sec < oldest->idle_since.tv_sec ||
-		    (c->idle_since.tv_sec == oldest->idle_since.tv_sec &&
-			c->idle_since.tv_nsec < oldest->idle_since.tv_nsec))
-			oldest = c;
+		if (is_dispensable(c, &now) && (!goes || goes_before(c, goes)))
+			goes = c;
 	}
-	if (oldest)
-		httpd_conn_close(oldest);
-	return oldest;
+	if (goes)
+		httpd_conn_close(goes);
+	return goes;
 }
 
 /* A client whose machine or network is gone sends no FIN; a window may be two hours. */
@@ -358,8 +373,8 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c)
 	c->h = l->h;
 	c->listener = l;
 	c->scanned = 0;
-	c->eof = c->keep_alive = c->linger = c->continued = false;
-	c->request = NULL;
+	c->eof = c->keep_alive = c->linger = false;
+	c->incoming = c->request = NULL;
 	if (!l->socket.is_unix && !l->adopted) {
 		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		keep_alive_set(c->fd);

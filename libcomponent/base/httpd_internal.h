@@ -47,13 +47,13 @@ struct httpd_conn {
 	enum httpd_conn_state  state;
 	struct event          *readable, *writable, *timer;
 	struct evbuffer       *in, *out;
+	struct httpd_request  *incoming; /* READ only: its header is there, its body is not yet */
 	struct httpd_request  *request; /* BUSY only */
 	size_t                 scanned; /* bytes of in that hold no end of header */
 	bool                   eof;        /* the client sent FIN */
 	bool                   keep_alive; /* after this reply */
 	bool                   linger;     /* input is left over: close gently */
-	bool                   continued;  /* 100 Continue was sent */
-	struct timespec        idle_since;
+	struct timespec        since;      /* its state is that */
 	char                   peer[HTTPD_PEER_MAX];
 	char                   note[HTTPD_NOTE_MAX]; /* adopted alone */
 };
@@ -61,6 +61,9 @@ struct httpd_conn {
 struct httpd_header {
 	const char *name, *value;
 };
+
+enum httpd_body_state { HTTPD_BODY_BEGIN, HTTPD_BODY_DATA, HTTPD_BODY_SIZE, HTTPD_BODY_CHUNK, HTTPD_BODY_CHUNK_END,
+	HTTPD_BODY_TRAILER, HTTPD_BODY_DONE };
 
 struct httpd_request {
 	struct httpd          *h;
@@ -72,9 +75,11 @@ struct httpd_request {
 	unsigned               minor; /* HTTP/1.minor */
 	struct httpd_header    headers[HTTPD_HEADERS_MAX];
 	unsigned               header_count;
-	size_t                 head_size;
 	int64_t                content_length; /* -1: none given */
 	bool                   body_chunked, expect_continue, keep_alive;
+	enum httpd_body_state  body_state;
+	size_t                 body_left;  /* of the body, or of the chunk */
+	size_t                 trailer_bytes;
 	struct evbuffer       *body;
 	struct evbuffer       *reply_headers;
 	bool                   reply_chunked;

@@ -9,8 +9,9 @@
  * What a stranger would get wrong:
  * - '+' is a blank in a form but not in a path, and routes see the raw query:
  *   "symbol" separates addresses by it.
- * - A request that is not all there yet is parsed anew when more has come: its
- *   bytes stay in the buffer until it is whole.
+ * - A header that is not all there yet stays in the buffer.  A body is taken out as it
+ *   comes: chunks of one byte have frames of any size, which nobody is to keep or to read
+ *   twice.
  * - The request may outlive its connection (r->conn is NULL then): replying frees
  *   it in every case, exactly once (httpd_reply.c).
  *
@@ -230,7 +231,7 @@ blank_lines_skip(struct evbuffer *in)
 		evbuffer_drain(in, 1);
 }
 
-/* 0: r's header is complete and parsed, its bytes still in the buffer. */
+/* 0: r's header is complete, parsed, and out of the buffer. */
 static int
 head_read(struct httpd_conn *c, struct httpd_request *r)
 {
@@ -259,117 +260,154 @@ head_read(struct httpd_conn *c, struct httpd_request *r)
 		return -ENOMEM;
 	memcpy(r->head, p, size);
 	r->head[size] = '\0';
-	r->head_size = size;
+	evbuffer_drain(c->in, size);
+	c->scanned = 0;
 	return head_parse(r, r->head);
 }
 
-/* Moves the chunks to r->body.  The buffer is only copied from until all is there,
- * since what is missing is looked for from the start next time. */
+/* Moves what there is of body_left; -EAGAIN: not all. */
 static int
-chunks_read(struct httpd_request *r, struct evbuffer *in, size_t *ret_used)
+data_take(struct httpd_request *r, struct evbuffer *in)
 {
-	size_t      n = evbuffer_get_length(in), at = r->head_size, size;
-	const char *p = (const char *)evbuffer_pullup(in, -1), *nl;
-	char       *end, line[CHUNK_LINE_MAX];
+	int n = evbuffer_remove_buffer(in, r->body, r->body_left);
 
-	if (!p)
+	if (n < 0)
 		return -ENOMEM;
-	for (;;) {
-		nl = memchr(p + at, '\n', n - at);
-		if ((nl ? (size_t)(nl - p) : n) - at >= sizeof(line))
-			return 400;
-		if (!nl)
-			return -EAGAIN;
-		memcpy(line, p + at, (size_t)(nl - p) - at);
-		line[(size_t)(nl - p) - at] = '\0';
-		at = (size_t)(nl - p) + 1;
-		if (!isxdigit((unsigned char)*line))
-			return 400;
-		errno = 0;
-		size = strtoul(line, &end, 16);
-		if (errno || (*end && !strchr("; \t\r", *end)))
-			return 400;
-		if (size > HTTPD_BODY_BYTES_MAX || evbuffer_get_length(r->body) + size > HTTPD_BODY_BYTES_MAX)
-			return 413;
-		if (size == 0)
-			break;
-		if (n - at < size + 2)
-			return -EAGAIN;
-		evbuffer_add(r->body, p + at, size);
-		at += size;
-		at += p[at] == '\r';
-		if (p[at++] != '\n')
-			return 400;
-	}
-	/* Trailers: read and ignored, up to an empty line. */
-	for (;;) {
-		nl = memchr(p + at, '\n', n - at);
-		if ((nl ? (size_t)(nl - p) : n) - at >= HTTPD_HEADER_BYTES_MAX)
-			return 431;
-		if (!nl)
-			return -EAGAIN;
-		size = (size_t)(nl - p) - at;
-		at += size + 1;
-		if (size == 0 || (size == 1 && p[at - 2] == '\r'))
-			break;
-	}
-	*ret_used = at;
+	r->body_left -= (size_t)n;
+	return r->body_left ? -EAGAIN : 0;
+}
+
+/* A line without its end. */
+static int
+line_take(struct evbuffer *in, char line[CHUNK_LINE_MAX])
+{
+	struct evbuffer_ptr nl = evbuffer_search_eol(in, NULL, NULL, EVBUFFER_EOL_LF);
+	size_t              n = nl.pos < 0 ? evbuffer_get_length(in) : (size_t)nl.pos;
+
+	if (n >= CHUNK_LINE_MAX)
+		return 400;
+	if (nl.pos < 0)
+		return -EAGAIN;
+	evbuffer_remove(in, line, n);
+	evbuffer_drain(in, 1);
+	if (memchr(line, '\0', n))
+		return 400;
+	line[n] = '\0';
+	if (n > 0 && line[n - 1] == '\r')
+		line[n - 1] = '\0';
 	return 0;
 }
 
+/* "1a2b;extension" */
 static int
-body_read(struct httpd_conn *c, struct httpd_request *r)
+chunk_size_read(struct httpd_request *r, const char *line)
 {
-	size_t n = evbuffer_get_length(c->in), used;
-	int    status;
+	char *end;
 
-	if (r->body_chunked) {
-		status = chunks_read(r, c->in, &used);
-		if (status)
-			return status;
-		evbuffer_drain(c->in, used);
-		return 0;
-	}
-	used = r->head_size + (r->content_length > 0 ? (size_t)r->content_length : 0);
-	if (n < used)
-		return -EAGAIN;
-	evbuffer_drain(c->in, r->head_size);
-	evbuffer_remove_buffer(c->in, r->body, used - r->head_size);
+	if (!isxdigit((unsigned char)*line))
+		return 400;
+	errno = 0;
+	r->body_left = strtoul(line, &end, 16);
+	if (errno || (*end && !strchr("; \t", *end)))
+		return 400;
+	if (r->body_left > HTTPD_BODY_BYTES_MAX || evbuffer_get_length(r->body) + r->body_left > HTTPD_BODY_BYTES_MAX)
+		return 413;
+	r->body_state = r->body_left ? HTTPD_BODY_CHUNK : HTTPD_BODY_TRAILER;
 	return 0;
+}
+
+/* Trailers are read and ignored, up to an empty line. */
+static int
+frame_take(struct httpd_request *r, struct evbuffer *in)
+{
+	char line[CHUNK_LINE_MAX];
+	int  status = line_take(in, line);
+
+	if (status)
+		return status;
+	if (r->body_state == HTTPD_BODY_SIZE)
+		return chunk_size_read(r, line);
+	if (r->body_state == HTTPD_BODY_CHUNK_END) {
+		r->body_state = HTTPD_BODY_SIZE;
+		return *line ? 400 : 0;
+	}
+	r->trailer_bytes += strlen(line) + 1;
+	if (!*line)
+		r->body_state = HTTPD_BODY_DONE;
+	return r->trailer_bytes > HTTPD_HEADER_BYTES_MAX ? 431 : 0;
+}
+
+static void
+body_begin(struct httpd_request *r)
+{
+	r->body_left = r->content_length > 0 ? (size_t)r->content_length : 0;
+	r->body_state = r->body_chunked ? HTTPD_BODY_SIZE : r->body_left ? HTTPD_BODY_DATA : HTTPD_BODY_DONE;
+}
+
+static int
+body_read(struct httpd_request *r, struct evbuffer *in)
+{
+	int status = 0;
+
+	if (r->body_state == HTTPD_BODY_BEGIN)
+		body_begin(r);
+	while (!status && r->body_state != HTTPD_BODY_DONE) {
+		if (r->body_state != HTTPD_BODY_DATA && r->body_state != HTTPD_BODY_CHUNK) {
+			status = frame_take(r, in);
+			continue;
+		}
+		status = data_take(r, in);
+		if (!status)
+			r->body_state = r->body_state == HTTPD_BODY_CHUNK ? HTTPD_BODY_CHUNK_END : HTTPD_BODY_DONE;
+	}
+	return status;
+}
+
+static struct httpd_request *
+request_new(struct httpd_conn *c)
+{
+	struct httpd_request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->h = c->h;
+	r->listener = c->listener;
+	r->body = evbuffer_new();
+	r->reply_headers = evbuffer_new();
+	memcpy(r->peer, c->peer, sizeof(r->peer));
+	memcpy(r->note, c->note, sizeof(r->note));
+	if (r->body && r->reply_headers)
+		return r;
+	httpd_request_free(r);
+	return NULL;
 }
 
 int
 httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 {
-	struct httpd_request *r = calloc(1, sizeof(*r));
-	int                   status = -ENOMEM;
+	struct httpd_request *r = c->incoming ? c->incoming : request_new(c);
+	int                   status = r ? 0 : -ENOMEM;
 
-	if (!r)
-		return -ENOMEM;
-	r->h = c->h;
-	r->listener = c->listener;
-	r->body = evbuffer_new();
-	r->reply_headers = evbuffer_new();
-	if (!r->body || !r->reply_headers)
-		goto out;
-	memcpy(r->peer, c->peer, sizeof(r->peer));
-	memcpy(r->note, c->note, sizeof(r->note));
-	status = head_read(c, r);
+	if (r && !c->incoming)
+		status = head_read(c, r);
 	if (status)
 		goto out;
-	status = body_read(c, r);
-	if (status == -EAGAIN && r->expect_continue && !c->continued) {
-		c->continued = true;
-		evbuffer_add_printf(c->out, "HTTP/1.1 100 Continue\r\n\r\n");
-		httpd_conn_output(c);
+	status = body_read(r, c->in);
+	if (status == -EAGAIN) {
+		c->incoming = r;
+		if (r->expect_continue) {
+			r->expect_continue = false;
+			evbuffer_add_printf(c->out, "HTTP/1.1 100 Continue\r\n\r\n");
+			httpd_conn_output(c);
+		}
+		return status;
 	}
+	c->incoming = NULL;
 	if (status)
 		goto out;
-	c->scanned = 0;
-	c->continued = false;
 	r->conn = c;
 	*ret = r;
-	r = NULL;
+	return 0;
 out:
 	httpd_request_free(r);
 	return status;
