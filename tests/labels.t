@@ -101,6 +101,20 @@ def goroutines_of_equal_stacks_are_counted_by_their_labels():
 
 
 @test
+def time_of_the_wall_is_told_apart_by_label_whether_threads_wait_or_run():
+    with server() as d:
+        for command in "waits acme", "waits acme", "waits ajax", "tenant ajax":
+            equal(d.command(command), "0")
+        poll(lambda: d.get(PPROF + "goroutine?debug=2").text.count("wait_for_ever(") == 3, "three threads wait")
+        name = profile(d, "fgprof?seconds=2")
+        for focus, seconds in (("-tagfocus=tenant=acme", 4), ("-tagfocus=tenant=ajax", 4), ("-tagfocus=kind=burns", 2),
+                               ("-tagfocus=kind=waits", 6), ("-tagignore=tenant", 2)):  # the last: main
+            raw = pprof("-raw", "-unit=ns", "-sample_index=time", focus, name)
+            got = sum(int(x) for x in re.findall(r"^ +\d+ +(\d+): ", raw, re.M)) / 1e9
+            need(abs(got - seconds) < 0.1 * seconds, "%s: %.3f s, not %d" % (focus, got, seconds))
+
+
+@test
 def traces_name_threads_with_their_labels():
     with server() as d:
         equal(d.command("tenant acme"), "0")

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "cpu_window.h"
+#include "labels.h"
 #include "profile.h"
 #include "stack_table.h"
 #include "wall.h"
@@ -142,6 +143,57 @@ any_part_of_the_threads_gives_the_whole_sum_and_the_right_shares(void **state)
 	assert_int_equal(stack_table_bytes(), 0);
 }
 
+static uint32_t
+labels_named(const char *tenant)
+{
+	struct labels_draft d;
+
+	assert_int_equal(labels_draft(0, "tenant", tenant, &d), 0);
+	return labels_intern(&d);
+}
+
+static int64_t
+labelled(const struct profile *p, uint32_t stack, uint32_t labels)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->samples[i].stack == stack && p->samples[i].labels == labels)
+			return p->samples[i].values[0];
+	return 0;
+}
+
+static void
+labels_are_those_of_the_look_or_where_a_thread_ran_of_its_cpu_samples(void **state)
+{
+	struct wall_window *w = wall_window_new();
+	uint32_t            acme = labels_named("acme"), ajax = labels_named("ajax"), a = stack_of(1);
+	/* One waits for acme, one for ajax and one for nobody; 7 and 8 run. */
+	struct wall_look    looks[] = { { a, 4, 1, acme }, { a, 5, 1, ajax }, { a, 6, 1, 0 }, { 0, 7, 1, acme }, { 0, 8, 1, ajax } };
+	struct profile      p;
+
+	(void)state;
+	w->cpu = cpu_window_new();
+	w->cpu->by_thread = true;
+	cpu_window_count(w->cpu, 7, a, acme, 10);
+	cpu_window_count(w->cpu, 7, a, ajax, 30);
+	for (int i = 0; i < 100; i++) {
+		w->ticks++;
+		wall_window_count(w, looks, 5, 1);
+	}
+	profile_of(w, 1, &p);
+	assert_int_equal(labelled(&p, a, acme), 125);
+	assert_int_equal(labelled(&p, a, ajax), 175);
+	assert_int_equal(labelled(&p, a, 0), 100);
+	assert_int_equal(labelled(&p, STACK_PSEUDO_RUNNING, ajax), 100);
+	assert_int_equal(total(&p, 0), 500);
+	profile_release(&p);
+	cpu_window_free(w->cpu);
+	wall_window_free(w);
+	labels_unref(acme);
+	labels_unref(ajax);
+	stack_table_unref(a);
+	assert_int_equal(stack_table_bytes(), 0);
+}
+
 static void
 late_ticks_change_neither_the_sum_nor_the_shares(void **state)
 {
@@ -206,6 +258,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(running_time_goes_to_the_threads_own_stacks_in_the_proportion_of_its_cpu_samples),
 		cmocka_unit_test(any_part_of_the_threads_gives_the_whole_sum_and_the_right_shares),
+		cmocka_unit_test(labels_are_those_of_the_look_or_where_a_thread_ran_of_its_cpu_samples),
 		cmocka_unit_test(late_ticks_change_neither_the_sum_nor_the_shares),
 		cmocka_unit_test(a_window_without_a_tick_is_a_valid_empty_profile),
 		cmocka_unit_test(windows_overlap_and_a_cancelled_one_leaves_nothing),

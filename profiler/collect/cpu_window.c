@@ -1,7 +1,7 @@
 /*
  * cpu_window.c - what one window has counted, and the profile it becomes.
  *
- * A table from stack and labels (or thread) to periods, by open addressing, at most half full; a window of
+ * A table from stack and labels (and thread) to periods, by open addressing, at most half full; a window of
  * hours holds each once.  Without memory to grow it fills up to the brim, and
  * then counts as lost what it has no place for.
  *
@@ -54,12 +54,8 @@ counts_grow(struct cpu_window *w)
 void
 cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t labels, uint64_t periods)
 {
-	struct cpu_count like = { .stack = stack }, *c;
+	struct cpu_count like = { .stack = stack, .labels = labels, .tid = w->by_thread ? tid : 0 }, *c;
 
-	if (w->by_thread)
-		like.tid = tid;
-	else
-		like.labels = labels;
 	if (w->used >= w->capacity / 2 && counts_grow(w) < 0 && w->used + 1 >= w->capacity) {
 		w->lost += periods;
 		return;

@@ -15,7 +15,7 @@
 
 struct cpu_count {
 	uint32_t stack; /* 0: empty; else one reference held */
-	uint32_t labels; /* likewise; 0: none, or not told apart */
+	uint32_t labels; /* likewise; 0: none */
 	uint32_t tid;    /* 0: not told apart, or not known any more */
 	uint32_t unused;
 	uint64_t periods;
@@ -26,7 +26,7 @@ struct cpu_window {
 	int64_t            time_ns;  /* UTC */
 	int64_t            begin_ns; /* monotonic */
 	int64_t            period_ns;
-	bool               by_thread; /* counts are told apart by thread, and not by labels */
+	bool               by_thread; /* counts are told apart by thread, too */
 	uint64_t           ring_lost_before;
 	int64_t            unseen_before_ns;
 	uint64_t           lost, truncated, periods;

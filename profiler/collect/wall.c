@@ -46,6 +46,7 @@
 
 #include "cpu.h"
 #include "cpu_proc.h"
+#include "labels.h"
 #include "own_thread.h"
 #include "wall_threads.h"
 #include "wall_window.h"
@@ -144,8 +145,10 @@ block_end(void)
 		w->ticks += wall.block_ticks;
 		w->taken += wall.block_taken;
 	}
-	for (size_t i = 0; i < wall.look_count; i++)
+	for (size_t i = 0; i < wall.look_count; i++) {
 		stack_table_unref(wall.looks[i].stack);
+		labels_unref(wall.looks[i].labels);
+	}
 	wall.look_count = 0;
 	wall.thread_ticks = wall.look_ticks = 0;
 	wall.block_ticks = wall.block_taken = 0;

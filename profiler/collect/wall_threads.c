@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "labels_thread.h"
 #include "own_thread.h"
 #include "threads.h"
 
@@ -42,6 +43,7 @@
 struct wall_thread {
 	int32_t           tid;
 	uint32_t          stack; /* a reference held; 0: not read */
+	uint32_t          labels; /* likewise; it has to run to change them */
 	struct dump_runs  runs;  /* when it was read, or seen to run */
 	bool              own;
 	bool              gone;
@@ -132,10 +134,18 @@ on_thread(void *arg, pid_t tid)
 }
 
 static void
+what_was_seen_release(struct wall_thread *r)
+{
+	stack_table_unref(r->stack);
+	labels_unref(r->labels);
+	r->stack = r->labels = 0;
+}
+
+static void
 all_release(struct wall_thread *all, size_t count, size_t room)
 {
 	for (size_t i = 0; i < count; i++)
-		stack_table_unref(all[i].stack);
+		what_was_seen_release(&all[i]);
 	if (room)
 		munmap(all, room * sizeof(*all));
 }
@@ -164,7 +174,7 @@ remember(struct wall_threads *t, struct wall_thread *before, size_t count)
 		if (!places[at] || before[places[at] - 1].gone)
 			continue;
 		t->all[i] = before[places[at] - 1];
-		before[places[at] - 1].stack = 0;
+		before[places[at] - 1].stack = before[places[at] - 1].labels = 0;
 		before[places[at] - 1].gone = true; /* a folder that changes may name one twice */
 	}
 	munmap(places, size * sizeof(*places));
@@ -240,8 +250,9 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 				    STACK_FRAMES_MAX);
 	if (result == QUIET_UNMOVED)
 		return true;
-	stack_table_unref(r->stack);
-	r->stack = 0;
+	what_was_seen_release(r);
+	if (result != QUIET_GONE)
+		r->labels = labels_of(r->tid);
 	switch (result) {
 	case QUIET_READ:
 	case QUIET_UNKNOWN:
@@ -262,7 +273,7 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 static void
 leave_out(struct wall_threads *t, struct wall_thread *r)
 {
-	stack_table_unref(r->stack);
+	what_was_seen_release(r);
 	*r = t->all[--t->count];
 }
 
@@ -281,7 +292,8 @@ wall_threads_look(struct wall_threads *t, struct wall_look *looks, size_t max)
 
 		if (look_at(t, r)) {
 			stack_table_ref(r->stack);
-			looks[n++] = (struct wall_look){ r->stack, r->tid, 0 };
+			labels_ref(r->labels);
+			looks[n++] = (struct wall_look){ r->stack, r->tid, 0, r->labels };
 			t->next++;
 		} else if (r->zombie || r->own) {
 			t->zombies += r->zombie;

@@ -19,6 +19,7 @@ struct wall_look {
 	uint32_t stack; /* where it is blocked, a reference held; 0: it runs */
 	int32_t  tid;
 	double   ticks; /* that passed since the looks before: the caller's */
+	uint32_t labels; /* what the thread had, a reference held; 0: none */
 };
 
 struct wall_thread;

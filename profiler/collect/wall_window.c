@@ -1,9 +1,9 @@
 /*
  * wall_window.c - what one wall-clock window has counted, and the profile it becomes.
  *
- *     looks at blocked threads:  stack -> thread-ticks
- *     looks at running threads:  tid   -> thread-ticks --+
- *     CPU samples:        tid, stack   -> periods -------+--> shared out by these
+ *     looks at blocked threads:  stack, labels -> thread-ticks
+ *     looks at running threads:  tid, labels   -> thread-ticks --+
+ *     CPU samples:        tid, stack, labels   -> periods -------+--> shared out by these
  *
  * A running thread's ticks go to its own CPU stacks, in their proportion: so its time is
  * that of the wall, waiting for a processor included, as it is for the blocked ones, and
@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "labels_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "wall.h"
@@ -39,11 +40,12 @@ map(size_t size)
 }
 
 static struct wall_count *
-count_find(struct wall_count *counts, size_t capacity, uint32_t tid, uint32_t stack)
+count_find(struct wall_count *counts, size_t capacity, const struct wall_count *like)
 {
-	size_t i = ((stack ^ tid * 0x9e3779b9U) * 2654435761U) & (capacity - 1);
+	size_t i = ((like->stack ^ like->labels << 7 ^ like->tid * 0x9e3779b9U) * 2654435761U) & (capacity - 1);
 
-	while ((counts[i].tid || counts[i].stack) && (counts[i].tid != tid || counts[i].stack != stack))
+	while ((counts[i].tid || counts[i].stack) &&
+	       (counts[i].tid != like->tid || counts[i].stack != like->stack || counts[i].labels != like->labels))
 		i = (i + 1) & (capacity - 1);
 	return &counts[i];
 }
@@ -58,7 +60,7 @@ counts_grow(struct wall_window *w)
 		return false;
 	for (size_t i = 0; i < w->capacity; i++)
 		if (w->counts[i].tid || w->counts[i].stack)
-			*count_find(counts, capacity, w->counts[i].tid, w->counts[i].stack) = w->counts[i];
+			*count_find(counts, capacity, &w->counts[i]) = w->counts[i];
 	if (w->counts)
 		munmap(w->counts, w->capacity * sizeof(*counts));
 	w->counts = counts;
@@ -72,18 +74,19 @@ wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n
 	w->looks += n;
 	for (size_t i = 0; i < n; i++) {
 		double             weight = looks[i].ticks * threads;
-		uint32_t           stack = looks[i].stack, tid = stack ? 0 : (uint32_t)looks[i].tid;
-		struct wall_count *c;
+		struct wall_count  like = { .stack = looks[i].stack, .labels = looks[i].labels }, *c;
 
 		if (w->used >= w->capacity / 2 && !counts_grow(w) && w->used + 1 >= w->capacity) {
 			w->lost += weight;
 			continue;
 		}
-		c = count_find(w->counts, w->capacity, tid, stack);
+		if (!like.stack)
+			like.tid = (uint32_t)looks[i].tid;
+		c = count_find(w->counts, w->capacity, &like);
 		if (!c->tid && !c->stack) {
-			stack_table_ref(stack);
-			c->tid = tid;
-			c->stack = stack;
+			stack_table_ref(like.stack);
+			labels_ref(like.labels);
+			*c = like;
 			w->used++;
 		}
 		c->weight += weight;
@@ -105,8 +108,10 @@ wall_window_new(void)
 void
 wall_window_free(struct wall_window *w)
 {
-	for (size_t i = 0; i < w->capacity; i++)
+	for (size_t i = 0; i < w->capacity; i++) {
 		stack_table_unref(w->counts[i].stack);
+		labels_unref(w->counts[i].labels);
+	}
 	munmap(w->counts, w->capacity * sizeof(*w->counts));
 	munmap(w, sizeof(*w));
 }
@@ -128,17 +133,18 @@ rounded(double exact, double *left)
 	return whole;
 }
 
-/* Borrows the reference. */
+/* Borrows the references. */
 static int
-sample_add(struct making *m, uint32_t stack, double weight)
+sample_add(struct making *m, uint32_t stack, uint32_t labels, double weight)
 {
-	struct profile_sample s = { .stack = stack };
+	struct profile_sample s = { .stack = stack, .labels = labels };
 
 	s.values[0] = rounded(weight, &m->count_left);
 	s.values[1] = rounded(weight * m->ns_per_tick, &m->ns_left);
 	if (s.values[0] <= 0 && s.values[1] <= 0)
 		return 0;
 	stack_table_ref(stack);
+	labels_ref(labels);
 	return profile_add(&m->profile, &s);
 }
 
@@ -177,21 +183,24 @@ sort(struct wall_count *all, size_t count)
 	}
 }
 
-/* One thread: all[0] are the looks that saw it run, the rest its CPU stacks. */
+/* One thread: first the looks that saw it run, by labels, then its CPU stacks. */
 static int
 share_out(struct making *m, const struct wall_count *all, size_t count)
 {
-	double sum = 0;
+	double seen = 0, sum = 0;
+	size_t looks = 0;
 	int    err = 0;
 
-	if (all[0].stack)
-		return 0; /* never seen to run: other looks stand for it */
-	for (size_t i = 1; i < count; i++)
+	for (; looks < count && !all[looks].stack; looks++)
+		seen += all[looks].weight;
+	for (size_t i = looks; i < count; i++)
 		sum += all[i].weight;
 	if (sum <= 0)
-		return sample_add(m, STACK_PSEUDO_RUNNING, all[0].weight);
-	for (size_t i = 1; i < count && !err; i++)
-		err = sample_add(m, all[i].stack, all[0].weight * all[i].weight / sum);
+		for (size_t i = 0; i < looks && !err; i++)
+			err = sample_add(m, STACK_PSEUDO_RUNNING, all[i].labels, all[i].weight);
+	/* Never seen to run: other looks stand for it. */
+	for (size_t i = looks; looks > 0 && i < count && !err; i++)
+		err = sample_add(m, all[i].stack, all[i].labels, seen * all[i].weight / sum);
 	return err;
 }
 
@@ -210,7 +219,7 @@ running_add(struct making *m, const struct wall_window *w)
 	for (size_t i = 0; cpu && i < w->cpu->capacity; i++)
 		if (w->cpu->counts[i].stack && w->cpu->counts[i].tid)
 			all[n++] = (struct wall_count){ w->cpu->counts[i].tid, w->cpu->counts[i].stack,
-							(double)w->cpu->counts[i].periods };
+							w->cpu->counts[i].labels, (double)w->cpu->counts[i].periods };
 	sort(all, n);
 	for (size_t i = 0; i < n && !err; i = end) {
 		for (end = i + 1; end < n && all[end].tid == all[i].tid; end++)
@@ -235,6 +244,7 @@ comments(const struct wall_window *w, const struct wall_facts *facts, struct pro
 	profile_comment(p, "sampler: %u.%03u %% of a processor", share / 1000, share % 1000);
 	if (w->lost > 0)
 		profile_comment(p, "lost samples: %llu", (unsigned long long)w->lost);
+	labels_comment(p);
 	profile_comment(p, "unwinder: %s", unwind_name());
 	if (!w->cpu)
 		profile_comment(p, "where threads run is not known: %s", facts->cpu_why);
@@ -260,7 +270,7 @@ wall_window_profile(const struct wall_window *w, const struct wall_facts *facts,
 	comments(w, facts, p);
 	for (size_t i = 0; i < w->capacity && !err; i++)
 		if (w->counts[i].stack)
-			err = sample_add(&m, w->counts[i].stack, w->counts[i].weight);
+			err = sample_add(&m, w->counts[i].stack, w->counts[i].labels, w->counts[i].weight);
 	if (!err)
 		err = running_add(&m, w);
 	if (err) {

@@ -13,9 +13,10 @@
 #include "profile.h"
 #include "wall_threads.h"
 
-/* A blocked stack (tid 0), or a thread that runs (stack 0). */
+/* A blocked stack (tid 0), or a thread that runs (stack 0); on whose behalf. */
 struct wall_count {
 	uint32_t tid, stack; /* of the stack one reference is held; both 0: free */
+	uint32_t labels;     /* one reference is held; 0: none */
 	double   weight;     /* thread-ticks */
 };
 
