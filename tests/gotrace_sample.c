@@ -120,7 +120,10 @@ struct sim {
 	enum sim_state     state;
 	size_t             step;
 	uint64_t           left, until, ready_at, ran, slice, blocked_at, task, tick;
+	uint64_t           runnable_since; /* 0: nobody saw it become so, or it never ran yet */
+	uint64_t           labelled_since; /* on a CPU; 0: it is not there, or has no label */
 	enum trace_reason  reason;
+	bool               has_label;
 	int                mutex;
 	unsigned           cpu;
 };
@@ -129,7 +132,7 @@ static struct trace trace;
 static struct sim   sims[THREADS];
 static size_t       sim_count;
 static struct sim  *on_cpu[CPUS], *owner[MUTEXES];
-static uint64_t     now, next_task, truth[TRACE_SLEEP + 1];
+static uint64_t     now, next_task, truth[TRACE_SLEEP + 1], runnable, labelled;
 static unsigned     seed, drop, jitter;
 static bool         hooks;
 
@@ -218,8 +221,18 @@ sim_new(int tid, int (*begin)(int), const struct step *steps, const char *name)
 }
 
 static void
+label_time(struct sim *t, bool from_now)
+{
+	if (t->labelled_since)
+		labelled += now - t->labelled_since;
+	t->labelled_since = from_now && t->has_label ? now : 0;
+}
+
+static void
 off(struct sim *t, bool preempted)
 {
+	label_time(t, false);
+	t->runnable_since = preempted ? now : 0;
 	record((struct trace_record){ .type = TRACE_OUT, .flags = preempted ? TRACE_PREEMPTED : 0 }, t);
 	on_cpu[t->cpu] = NULL;
 	t->ready_at = now;
@@ -245,6 +258,7 @@ wake(struct sim *waker, struct sim *t)
 		truth[t->reason] += now - t->blocked_at;
 	t->state = READY;
 	t->ready_at = now + LATE;
+	t->runnable_since = waker ? now : 0;
 	if (waker)
 		t->blocked_at = 0;
 }
@@ -288,6 +302,8 @@ static void
 labels(struct sim *t, const char *text)
 {
 	record((struct trace_record){ .type = TRACE_LABELS, .text = trace_text(&trace, text, 64) }, t);
+	t->has_label = *text;
+	label_time(t, true);
 }
 
 /* One step of a thread that runs and is not in the middle of one. */
@@ -378,7 +394,10 @@ on(struct sim *t, unsigned cpu)
 	on_cpu[cpu] = t;
 	if (waited && t->blocked_at)
 		truth[t->reason] += now - t->blocked_at;
+	if (t->runnable_since)
+		runnable += now - t->runnable_since;
 	record((struct trace_record){ .type = TRACE_IN }, t);
+	label_time(t, true);
 	t->blocked_at = 0;
 	t->reason = TRACE_OTHER;
 	t->state = RUNS;
@@ -507,9 +526,11 @@ main(int argc, char **argv)
 	simulate(trace.end_ns);
 	if (trace_sort(&trace) < 0 || symbols_open(LIMIT, &symbols) < 0)
 		return 1;
-	fprintf(stderr, "records %zu\nsync %llu\ncond %llu\nnetwork %llu\n", trace.count,
+	for (size_t i = 0; i < sim_count; i++)
+		label_time(&sims[i], false);
+	fprintf(stderr, "records %zu\nsync %llu\ncond %llu\nnetwork %llu\nrunnable %llu\nlabelled %llu\n", trace.count,
 		(unsigned long long)truth[TRACE_SYNC], (unsigned long long)truth[TRACE_COND],
-		(unsigned long long)truth[TRACE_NETWORK]);
+		(unsigned long long)truth[TRACE_NETWORK], (unsigned long long)runnable, (unsigned long long)labelled);
 	r = encode_trace(&trace, format_of(argv[1]), symbols, to_stdout, NULL);
 	symbols_close(symbols);
 	trace_release(&trace);

@@ -1,6 +1,6 @@
 /*
  * gotrace_v2.c - the format of Go 1.22's execution traces, which go tool trace opens
- * from 1.22 on; it shows CPU samples by thread, and changes of labels as they happen.
+ * from 1.22 on; it shows CPU samples by thread.
  *
  * A file is a header and batches: 1, generation, kernel thread, time, size, bytes.  All
  * is one generation.  A batch of events is a kernel thread's; texts, stacks, samples
@@ -22,7 +22,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "trace_format.h"
+#include "gotrace.h"
 
 enum batch {
 	BATCH_EVENTS = 1,
@@ -57,8 +57,6 @@ enum record {
 
 #define GENERATION  1
 #define PROC_IDLE   2
-#define NOBODY      UINT64_MAX
-#define ARGS_MAX    6
 /* Above all kernel ids, and told apart by batch_head(). */
 #define ID_TEXTS    ((uint64_t)1 << 40)
 #define ID_STACKS   ((uint64_t)2 << 40)
@@ -69,88 +67,57 @@ struct v2 {
 	bool      procs_told;
 };
 
+static size_t
+pack(uint8_t *p, unsigned type, const uint64_t *args, size_t count)
+{
+	size_t n = 0;
+
+	p[n++] = (uint8_t)type;
+	for (size_t i = 0; i < count; i++)
+		n += trace_varint(p + n, args[i]);
+	return n;
+}
+
 static void
 batch_head(struct lines *out, const struct trace_stream *s, size_t size)
 {
-	uint8_t head[2 + 4 * TRACE_VARINT_MAX];
-	bool    table = s->id >= ID_TEXTS;
-	size_t  n = 0;
+	bool     table = s->id >= ID_TEXTS;
+	uint64_t args[] = { GENERATION, table ? GOTRACE_NOBODY : s->id, table ? 1 : s->start, size + table };
+	uint8_t  head[2 + 4 * TRACE_VARINT_MAX];
+	size_t   n = pack(head, BATCH_EVENTS, args, 4);
 
-	head[n++] = BATCH_EVENTS;
-	n += trace_varint(head + n, GENERATION);
-	n += trace_varint(head + n, table ? NOBODY : s->id);
-	n += trace_varint(head + n, table ? 1 : s->start);
-	n += trace_varint(head + n, size + table);
 	if (table)
 		head[n++] = s->id == ID_TEXTS ? BATCH_STRINGS : s->id == ID_STACKS ? BATCH_STACKS : BATCH_SAMPLES;
 	lines_bytes(out, head, n);
 }
 
-/* args[0] is for the time. */
-static void
-put(struct trace_writer *w, struct trace_stream *s, uint64_t time, enum record type, uint64_t *args, size_t count)
-{
-	uint8_t buf[1 + ARGS_MAX * TRACE_VARINT_MAX];
-	size_t  n = 0;
-
-	args[0] = trace_stream_delta(&w->streams, s, time, sizeof(buf));
-	buf[n++] = (uint8_t)type;
-	for (size_t i = 0; i < count; i++)
-		n += trace_varint(buf + n, args[i]);
-	trace_stream_add(&w->streams, s, buf, n);
-}
+static const struct gotrace v2 = { "go 1.22 trace", pack, BATCH_STRING, EV_PROC_STOP, EV_GO_CREATE, EV_GO_UNBLOCK,
+	EV_GO_DESTROY, EV_HEAP_ALLOC, EV_TASK_BEGIN, EV_TASK_END };
 
 /* ---- tables ---- */
-
-static int
-write_text(void *arg, uint64_t number, const char *text, size_t size)
-{
-	struct trace_writer *w = arg;
-	uint8_t              buf[1 + 2 * TRACE_VARINT_MAX + TRACE_TEXT_MAX];
-	size_t               n = 0;
-
-	buf[n++] = BATCH_STRING;
-	n += trace_varint(buf + n, number);
-	n += trace_varint(buf + n, size);
-	memcpy(buf + n, text, size);
-	trace_stream_delta(&w->streams, w->texts, 0, n + size);
-	trace_stream_add(&w->streams, w->texts, buf, n + size);
-	return 0;
-}
 
 static int
 write_stack(void *arg, uint64_t number, const struct trace_frame *frames, unsigned count)
 {
 	struct trace_writer *w = arg;
 	uint8_t              buf[1 + (2 + 4 * TRACE_FRAMES_MAX) * TRACE_VARINT_MAX];
-	size_t               n = 0;
+	uint64_t             args[] = { number, count };
+	size_t               n = pack(buf, BATCH_STACK, args, 2);
 
-	buf[n++] = BATCH_STACK;
-	n += trace_varint(buf + n, number);
-	n += trace_varint(buf + n, count);
-	for (unsigned i = 0; i < count; i++) {
-		n += trace_varint(buf + n, frames[i].pc);
-		n += trace_varint(buf + n, frames[i].function);
-		n += trace_varint(buf + n, frames[i].file);
-		n += trace_varint(buf + n, frames[i].line);
-	}
-	trace_stream_delta(&w->streams, w->tables, 0, n);
-	trace_stream_add(&w->streams, w->tables, buf, n);
+	for (unsigned i = 0; i < count; i++)
+		n += gotrace_frame(buf + n, &frames[i]);
+	gotrace_put_bytes(w, w->tables, buf, n);
 	return 0;
 }
 
 static void
 put_sample(struct trace_writer *w, const struct story_event *e, uint64_t stack)
 {
-	uint64_t args[] = { e->time, (uint32_t)e->on->tid, e->cpu == STORY_NO_CPU ? NOBODY : e->cpu, e->on->serial, stack };
+	uint64_t args[] = { e->time, (uint32_t)e->on->tid, e->cpu == STORY_NO_CPU ? GOTRACE_NOBODY : e->cpu,
+		e->on->serial, stack };
 	uint8_t  buf[1 + 5 * TRACE_VARINT_MAX];
-	size_t   n = 0;
 
-	buf[n++] = BATCH_SAMPLE;
-	for (size_t i = 0; i < 5; i++)
-		n += trace_varint(buf + n, args[i]);
-	trace_stream_delta(&w->streams, w->samples, 0, n);
-	trace_stream_add(&w->streams, w->samples, buf, n);
+	gotrace_put_bytes(w, w->samples, buf, pack(buf, BATCH_SAMPLE, args, 5));
 }
 
 /* ---- events ---- */
@@ -162,33 +129,18 @@ put_proc_start(struct trace_writer *w, struct trace_stream *s, const struct stor
 	uint64_t   idle[] = { 0, e->cpu, PROC_IDLE }, start[] = { 0, e->cpu, 0 };
 
 	if (!v->started[e->cpu])
-		put(w, s, e->time, EV_PROC_STATUS, idle, 3);
+		gotrace_put(w, s, e->time, EV_PROC_STATUS, idle, 3);
 	start[2] = ++v->started[e->cpu];
-	put(w, s, e->time, EV_PROC_START, start, 3);
-}
-
-static int
-put_create(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
-{
-	uint64_t args[] = { 0, e->other->serial, 0, stack };
-	int      r = trace_begin_number(&w->stacks, e->other, &args[2]);
-
-	if (r < 0)
-		return r;
-	e->other->sequence = 1;
-	put(w, s, e->time, EV_GO_CREATE, args, 4);
-	return 0;
+	gotrace_put(w, s, e->time, EV_PROC_START, start, 3);
 }
 
 static int
 put_label(struct trace_writer *w, struct trace_stream *s, const struct story_event *e)
 {
-	struct story_thread *t = e->on;
-	uint64_t             args[] = { 0, 0 };
-	int                  r = trace_text_number(&w->stacks, t->label, true, &args[1]);
+	int      r = gotrace_label(w, e->on);
+	uint64_t args[] = { 0, e->on->label_number };
 
-	t->label_told = t->label;
-	put(w, s, e->time, EV_GO_LABEL, args, 2);
+	gotrace_put(w, s, e->time, EV_GO_LABEL, args, 2);
 	return r;
 }
 
@@ -199,9 +151,9 @@ put_start(struct trace_writer *w, struct trace_stream *s, const struct story_eve
 	struct story_thread *t = e->on;
 	uint64_t             args[] = { 0, t->serial, t->sequence++ }, procs[] = { 0, w->cpu_count, 0 };
 
-	put(w, s, e->time, EV_GO_START, args, 3);
+	gotrace_put(w, s, e->time, EV_GO_START, args, 3);
 	if (!v->procs_told)
-		put(w, s, e->time, EV_PROCS_CHANGE, procs, 3);
+		gotrace_put(w, s, e->time, EV_PROCS_CHANGE, procs, 3);
 	v->procs_told = true;
 	return t->label_told != t->label ? put_label(w, s, e) : 0;
 }
@@ -222,18 +174,7 @@ put_stop(struct trace_writer *w, struct trace_stream *s, const struct story_even
 	uint64_t    args[] = { 0, 0, stack };
 	int         r = trace_text_number(&w->stacks, reason, true, &args[1]);
 
-	put(w, s, e->time, block ? EV_GO_BLOCK : EV_GO_STOP, args, 3);
-	return r;
-}
-
-static int
-put_task(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
-{
-	bool     begin = e->type == STORY_TASK_BEGIN;
-	uint64_t args[] = { 0, e->value, begin ? e->parent : stack, 0, stack };
-	int      r = begin ? trace_text_number(&w->stacks, e->name, true, &args[3]) : 0;
-
-	put(w, s, e->time, begin ? EV_TASK_BEGIN : EV_TASK_END, args, begin ? 5 : 3);
+	gotrace_put(w, s, e->time, block ? EV_GO_BLOCK : EV_GO_STOP, args, 3);
 	return r;
 }
 
@@ -243,7 +184,7 @@ put_region(struct trace_writer *w, struct trace_stream *s, const struct story_ev
 	uint64_t args[] = { 0, e->value, 0, stack };
 	int      r = trace_text_number(&w->stacks, e->name, true, &args[2]);
 
-	put(w, s, e->time, e->type == STORY_REGION_BEGIN ? EV_REGION_BEGIN : EV_REGION_END, args, 4);
+	gotrace_put(w, s, e->time, e->type == STORY_REGION_BEGIN ? EV_REGION_BEGIN : EV_REGION_END, args, 4);
 	return r;
 }
 
@@ -255,7 +196,7 @@ put_log(struct trace_writer *w, struct trace_stream *s, const struct story_event
 
 	if (!r)
 		r = trace_text_number(&w->stacks, e->text, true, &args[3]);
-	put(w, s, e->time, EV_LOG, args, 5);
+	gotrace_put(w, s, e->time, EV_LOG, args, 5);
 	return r;
 }
 
@@ -272,7 +213,7 @@ static int
 event(struct trace_writer *w, const struct story_event *e)
 {
 	struct trace_stream *s = stream_of(w, e->on);
-	uint64_t             args[4] = { 0 }, stack;
+	uint64_t             stack;
 	int                  r = s ? trace_stack_number(&w->stacks, e, &stack) : -ENOMEM;
 
 	if (r < 0)
@@ -281,75 +222,49 @@ event(struct trace_writer *w, const struct story_event *e)
 	case STORY_CPU_START:
 		put_proc_start(w, s, e);
 		break;
-	case STORY_CPU_STOP:
-		put(w, s, e->time, EV_PROC_STOP, args, 1);
-		if (e->on->state == STORY_DEAD) {
-			trace_stream_close(&w->streams, s);
-			e->on->slot->writer = NULL;
-		}
-		break;
-	case STORY_CREATE:
-		return put_create(w, s, e, stack);
 	case STORY_START:
 		return put_start(w, s, e);
 	case STORY_PREEMPT:
 	case STORY_BLOCK:
 		return put_stop(w, s, e, stack);
-	case STORY_UNBLOCK:
-		args[1] = e->other->serial;
-		args[2] = e->other->sequence++;
-		args[3] = stack;
-		put(w, s, e->time, EV_GO_UNBLOCK, args, 4);
-		break;
-	case STORY_END:
-		put(w, s, e->time, EV_GO_DESTROY, args, 1);
-		break;
 	case STORY_LABEL:
 		return put_label(w, s, e);
 	case STORY_SAMPLE:
 		put_sample(w, e, stack);
 		break;
-	case STORY_HEAP:
-		args[1] = e->value;
-		put(w, s, e->time, EV_HEAP_ALLOC, args, 2);
-		break;
-	case STORY_TASK_BEGIN:
-	case STORY_TASK_END:
-		return put_task(w, s, e, stack);
 	case STORY_REGION_BEGIN:
 	case STORY_REGION_END:
 		return put_region(w, s, e, stack);
 	case STORY_LOG:
 		return put_log(w, s, e, stack);
+	default:
+		r = gotrace_event(w, s, e, stack);
 	}
-	return 0;
+	if (e->type == STORY_CPU_STOP && e->on->state == STORY_DEAD) {
+		trace_stream_close(&w->streams, s);
+		e->on->slot->writer = NULL;
+	}
+	return r;
 }
 
 /* The frequency comes first, so that a file which was cut has it. */
 static void
 write_frequency(struct trace_writer *w)
 {
-	uint8_t body[1 + TRACE_VARINT_MAX], head[1 + 4 * TRACE_VARINT_MAX];
-	size_t  size = 0, n = 0;
+	uint8_t  body[1 + TRACE_VARINT_MAX], head[1 + 4 * TRACE_VARINT_MAX];
+	uint64_t frequency[] = { TRACE_NS_PER_S }, args[] = { GENERATION, GOTRACE_NOBODY, 1, 0 };
 
-	body[size++] = BATCH_FREQUENCY;
-	size += trace_varint(body + size, TRACE_NS_PER_S);
-	head[n++] = BATCH_EVENTS;
-	n += trace_varint(head + n, GENERATION);
-	n += trace_varint(head + n, NOBODY);
-	n += trace_varint(head + n, 1);
-	n += trace_varint(head + n, size);
-	lines_bytes(&w->out, head, n);
-	lines_bytes(&w->out, body, size);
+	args[3] = pack(body, BATCH_FREQUENCY, frequency, 1);
+	lines_bytes(&w->out, head, pack(head, BATCH_EVENTS, args, 4));
+	lines_bytes(&w->out, body, args[3]);
 }
 
 static int
 begin(struct trace_writer *w)
 {
-	static const char header[16] = "go 1.22 trace";
-	struct v2        *v = arena_alloc(w->arena, sizeof(*v));
+	struct v2 *v = arena_alloc(w->arena, sizeof(*v));
 
-	lines_bytes(&w->out, header, sizeof(header));
+	lines_bytes(&w->out, v2.header, sizeof(v2.header));
 	write_frequency(w);
 	trace_streams_init(&w->streams, w->arena, &w->out, batch_head, w->thread_count + 3);
 	w->texts = trace_stream_open(&w->streams, ID_TEXTS);
@@ -362,10 +277,4 @@ begin(struct trace_writer *w)
 	return v->started ? 0 : -ENOMEM;
 }
 
-static void
-end(struct trace_writer *w)
-{
-	trace_streams_flush(&w->streams);
-}
-
-const struct trace_format gotrace_v2 = { { write_text, write_stack }, begin, event, end, NULL };
+const struct trace_format gotrace_v2 = { { gotrace_text, write_stack }, begin, event, gotrace_end, NULL, &v2 };

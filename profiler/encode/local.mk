@@ -5,7 +5,7 @@ noinst_LTLIBRARIES += %D%/libencode.la
 	%D%/text_counts.c %D%/text_stack.c %D%/text_stack.h \
 	%D%/frames.c %D%/frames.h %D%/gzip.c %D%/gzip.h %D%/lines.c %D%/lines.h %D%/memstats.c %D%/memstats.h \
 	%D%/order.c %D%/order.h %D%/panic.c %D%/strings.c %D%/strings.h \
-	%D%/gotrace_v1.c %D%/gotrace_v2.c %D%/perfetto.c %D%/perfetto_message.c %D%/perfetto_message.h %D%/trace_cast.c %D%/trace_encode.c %D%/trace_format.h %D%/trace_said.c %D%/trace_stacks.c %D%/trace_stacks.h \
+	%D%/gotrace.c %D%/gotrace.h %D%/gotrace_v1.c %D%/gotrace_v2.c %D%/perfetto.c %D%/perfetto_message.c %D%/perfetto_message.h %D%/trace_cast.c %D%/trace_encode.c %D%/trace_format.h %D%/trace_said.c %D%/trace_stacks.c %D%/trace_stacks.h \
 	%D%/trace_story.c %D%/trace_story.h %D%/trace_streams.c %D%/trace_streams.h \
 	%D%/wait_state.c %D%/wait_state.h \
 	%D%/profile.pb-c.c %D%/profile.pb-c.h

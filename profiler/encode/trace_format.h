@@ -9,6 +9,7 @@
 
 #define TRACE_NS_PER_S 1000000000u
 
+struct gotrace;
 struct trace_format;
 
 /* One trace on its way out. */
@@ -32,6 +33,7 @@ struct trace_format {
 	int  (*event)(struct trace_writer *w, const struct story_event *e);
 	void (*end)(struct trace_writer *w);
 	void (*drop)(struct trace_writer *w); /* what is not the arena's; NULL: nothing is */
+	const struct gotrace *go; /* of Go's formats: gotrace.h */
 };
 
 extern const struct trace_format gotrace_v1, gotrace_v2, perfetto_format;
