@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -302,6 +304,48 @@ windows_overlap_and_leave_nothing_behind(void **state)
 	assert_int_equal(entries("/proc/self/task", NULL), tasks);
 }
 
+static int64_t
+thread_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static void
+a_sample_says_on_which_processor_it_was_taken(void **state)
+{
+	struct tracer_window *w;
+	struct trace          t;
+	cpu_set_t             all, one;
+	size_t                seen = 0;
+	int                   last = CPU_SETSIZE - 1;
+
+	(void)state;
+#if !defined(__x86_64__) && !__GLIBC_PREREQ(2, 35)
+	SKIP("to ask for the processor is a system call here");
+#endif
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(last, &all))
+		last--;
+	CPU_ZERO(&one);
+	CPU_SET(last, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(tracer_open(&w), 0);
+	for (int64_t begin = thread_ns(); thread_ns() - begin < 300000000;)
+		;
+	assert_int_equal(tracer_close(w, &t), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	for (size_t i = 0; i < t.count; i++)
+		if (t.records[i].type == TRACE_SAMPLE && t.records[i].tid == getpid()) {
+			assert_int_equal(t.records[i].cpu, last);
+			seen++;
+		}
+	assert_in_range(seen, 5, 100); /* 100 a second */
+	trace_release(&t);
+}
+
 /* The child counts by system calls alone: it must not allocate. */
 static int
 child(void)
@@ -355,6 +399,7 @@ main(void)
 		cmocka_unit_test(a_system_call_tells_what_is_waited_for),
 		cmocka_unit_test(every_word_of_the_program_is_in_the_trace_or_counted),
 		cmocka_unit_test(windows_overlap_and_leave_nothing_behind),
+		cmocka_unit_test(a_sample_says_on_which_processor_it_was_taken),
 		cmocka_unit_test(a_child_has_no_trace_and_none_of_its_descriptors),
 	};
 

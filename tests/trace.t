@@ -81,7 +81,7 @@ def traced(d, daemon, query):
     return path, truth
 
 
-def agree(form, path, truth):
+def agree(form, path, truth, switches):
     for tool in readers(form):
         for kind, names in (("sync", SYNC), ("net", NET)):
             got = waited_below(tool, path, kind)
@@ -94,7 +94,10 @@ def agree(form, path, truth):
             for name in (set(SYNC + NET) - set(names)) | {"read_at_once"}:
                 need(got.get(name, 0) < 1e6, "%s is in -pprof=%s: %d ns" % (name, kind, got.get(name, 0)))
         equal(waited_below(tool, path, "syscall"), {})
-        waited_below(tool, path, "sched")
+        sched = waited_below(tool, path, "sched")
+        if switches and sched_is_right(tool):
+            got, want = sched.get("competitor", 0), truth["competitor"][1]
+            need(abs(got - want) <= want * 0.05, "%s %s: %d ns runnable, by the kernel's count %d" % (tool, form, got, want))
 
 
 def whole(path):
@@ -107,8 +110,8 @@ def check(*args):
     with tempdir() as d, Daemon(*args) as daemon:
         for form in "go1.19", "go1.22":
             path, truth = traced(d, daemon, "trace?seconds=60&format=" + form)
-            agree(form, path, truth)
             text = whole(path)
+            agree(form, path, truth, b"switches: perf_event_open" in text)
             need(text.startswith(form.replace("go", "go ").encode() + b" trace\0\0\0"), text[:16])
             for word in b"the-waiter", b"measure", b"10 turns each", b"locks", b"short_life", b"helper", b"rude", b"part=locks":
                 need(word in text, "%r is not in the trace" % word)
@@ -143,7 +146,7 @@ def traces_overlap_and_each_has_its_own_window():
             path = os.path.join(d, "outer")
             with open(path, "wb") as f:
                 f.write(finish(s)[1])
-            agree(form, path, truth)
+            agree(form, path, truth, b"switches: perf_event_open" in whole(path))
 
 
 @test

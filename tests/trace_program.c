@@ -15,6 +15,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -36,6 +37,7 @@
 
 #define TURNS   10
 #define HOLD_NS 10000000L
+#define SPIN_NS 150000000L
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, door = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  opened = PTHREAD_COND_INITIALIZER;
@@ -200,6 +202,44 @@ waiter(void *arg)
 	return arg;
 }
 
+/* One of two that want the same processor; returns how long it could have run and did not. */
+static void *
+competitor(void *processor)
+{
+	int64_t         delay = delay_ns();
+	struct timespec ran;
+
+	sched_setaffinity(0, sizeof(cpu_set_t), processor);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
+	while (ran.tv_sec == 0 && ran.tv_nsec < SPIN_NS);
+	return (void *)(intptr_t)(delay_ns() - delay);
+}
+
+static void
+compete(void)
+{
+	pthread_t threads[2];
+	cpu_set_t all, one;
+	intptr_t  sum = 0;
+	int       processor = 0;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	while (!CPU_ISSET(processor, &all))
+		processor++;
+	CPU_ZERO(&one);
+	CPU_SET(processor, &one);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, competitor, &one);
+	for (int i = 0; i < 2; i++) {
+		void *delay;
+
+		pthread_join(threads[i], &delay);
+		sum += (intptr_t)delay;
+	}
+	printf("competitor 0 %lld\n", (long long)sum);
+}
+
 static void *
 short_life(void *arg)
 {
@@ -311,6 +351,7 @@ work(void)
 	}
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
+	compete();
 	be_rude();
 	close(channel[0]);
 	close(channel[1]);

@@ -3,7 +3,8 @@
  * those whom they befall.
  *
  * What a stranger would get wrong: a thread's end is told by its cleanup handler, and it
- * runs on for a while; also a wait that it was cancelled in ends there at last.
+ * runs on for a while; also a wait that it was cancelled in ends there at last.  A sample is
+ * told by a signal handler.
  *
  * Tests: tests/test_tracer.c, tests/trace.t.
  */
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "labels.h"
 #include "labels_thread.h"
@@ -49,14 +51,27 @@ tracer_thread_ending(void)
 	trace_ring_add(&e);
 }
 
+/* Where it is read from memory that the kernel keeps up: a filter of system calls may kill. */
+static uint16_t
+cpu_here(void)
+{
+#if defined(__x86_64__) || (defined(__GLIBC__) && __GLIBC_PREREQ(2, 35))
+	int cpu = sched_getcpu();
+
+	return cpu >= 0 && cpu < TRACE_CPU_NONE ? (uint16_t)cpu : TRACE_CPU_NONE;
+#else
+	return TRACE_CPU_NONE;
+#endif
+}
+
 void
 tracer_sample(const uintptr_t *pcs, unsigned count, unsigned weight)
 {
-	struct trace_event e = { .type = TRACE_SAMPLE, .value = weight, .pcs = pcs, .count = count,
-		.cpu = TRACE_CPU_NONE };
+	struct trace_event e = { .type = TRACE_SAMPLE, .value = weight, .pcs = pcs, .count = count };
 
 	if (!tracer_is_on())
 		return;
+	e.cpu = cpu_here(); /* before the time: a switch in between is told of before that */
 	e.tid = trace_tid();
 	e.time_ns = (uint64_t)trace_now_ns();
 	trace_ring_add(&e);
@@ -80,5 +95,6 @@ on_labels(uint32_t set)
 void
 trace_told_watch(bool on)
 {
+	cpu_here(); /* bound outside of the handler */
 	labels_watch(on ? on_labels : NULL);
 }

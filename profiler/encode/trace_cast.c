@@ -68,8 +68,8 @@ cast_read(struct story *s)
 	return s->error;
 }
 
-/* Who ran at the start and neither left a CPU nor came to one was on one all the time: on
- * one of those of which nothing else is told. */
+/* Who ran at the start, neither left a CPU nor came to one, and was never sampled on one was
+ * on one all the time: on one of those of which nothing else is told. */
 static void
 claims_guess(struct story *s, const bool *known)
 {
