@@ -27,12 +27,15 @@ tests_test_cpu_threads_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_cpu_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
 tests_test_cpu_threads_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
 
-check_PROGRAMS += tests/test_tracer
-TESTS += tests/test_tracer
+check_PROGRAMS += tests/test_tracer tests/test_trace_writers
+TESTS += tests/test_tracer tests/test_trace_writers
 tests_test_tracer_SOURCES = tests/test_tracer.c
 tests_test_tracer_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_tracer_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
 tests_test_tracer_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
+tests_test_trace_writers_SOURCES = tests/test_trace_writers.c
+tests_test_trace_writers_CPPFLAGS = $(CPU_CPPFLAGS)
+tests_test_trace_writers_LDADD = $(CPU_LIBS)
 endif
 
 # Threads: the same program with and without frame pointers.

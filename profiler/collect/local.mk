@@ -17,7 +17,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
 	%D%/trace_perf_read.c %D%/trace_perf_read.h \
 	%D%/trace_look.c %D%/trace_look.h %D%/trace_told.c %D%/trace_told.h %D%/trace_reason.c %D%/trace_reason.h \
-	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h \
+	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_writers.c %D%/trace_writers.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h \
 	%D%/wall.c %D%/wall.h %D%/wall_threads.c %D%/wall_threads.h %D%/wall_window.c %D%/wall_window.h
 %C%_libcollect_la_CPPFLAGS = $(INC_COLLECT)
 EXTRA_DIST += profiler/kinds.def

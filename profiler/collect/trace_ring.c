@@ -9,16 +9,14 @@
  *   by siglongjmp() from a handler in the middle of a record.  Its size is then never
  *   stored, and all that comes behind it would be waited for in vain.  So a record that
  *   is not complete for STUCK_NS makes the reader give the whole ring up for a new one.
- *   The old one stays mapped: its writer may only have been stopped.
- * - For the same reason a ring is unmapped only when all writers that have entered are
- *   out again, and otherwise kept.  Each counts its own, so that one that is never left
- *   costs no other.
+ * - For the same reason, and as a writer may only have been stopped, a ring is unmapped only
+ *   when nobody writes into it (trace_writers.c), and is kept until then.
  * - Copies are made word by word: the first call of memcpy() may go through the loader.
  *
  * Why not the CPU sampler's ring: its records are a tenth of the size, and a busy trace
  * must not cost a CPU profile its samples.
  *
- * Tests: tests/test_tracer.c.
+ * Tests: tests/test_tracer.c, tests/test_trace_writers.c.
  */
 #include <config.h>
 
@@ -32,6 +30,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "trace_writers.h"
 
 #define FILLER     0x80000000U /* in size: nothing but the rest of the ring */
 #define STUCK_NS   1000000000LL
@@ -53,28 +53,16 @@ struct ring {
 	_Atomic uint64_t head, tail; /* only grow */
 	uint64_t         stuck_at;
 	int64_t          stuck_since_ns; /* 0: not */
-	bool             spoilt; /* a record of it was never completed */
-	_Atomic int      writers;
 	_Alignas(64) char bytes[TRACE_RING_BYTES];
 };
 
 static struct ring *_Atomic current; /* NULL: closed */
-static _Atomic int          entering; /* writers that look which ring it is */
-static unsigned             rings;
+static struct ring         *kept[TRACE_RINGS_MAX]; /* in which somebody may still write */
+static unsigned             rings; /* with the current one */
 static _Atomic uint64_t     lost;
 static _Atomic uint32_t     bell; /* futex */
 
-static __thread int32_t tid_of_thread __attribute__((tls_model("initial-exec")));
-
 /* BEGIN SIGNAL CONTEXT */
-
-int32_t
-trace_tid(void)
-{
-	if (tid_of_thread == 0)
-		tid_of_thread = (int32_t)syscall(SYS_gettid);
-	return tid_of_thread;
-}
 
 int64_t
 trace_now_ns(void)
@@ -170,18 +158,24 @@ write_event(struct ring *ring, const struct trace_event *e)
 bool
 trace_ring_add(const struct trace_event *e)
 {
-	struct ring *r;
-	bool         written;
+	struct trace_writer *w;
+	struct ring         *r = atomic_load(&current), *named;
+	bool                 written;
 
-	atomic_fetch_add(&entering, 1);
-	r = atomic_load(&current);
-	if (r)
-		atomic_fetch_add(&r->writers, 1);
-	atomic_fetch_sub(&entering, 1);
 	if (!r)
 		return false;
-	written = write_event(r, e);
-	atomic_fetch_sub(&r->writers, 1);
+	w = trace_writers_enter();
+	if (!w) {
+		atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+		return false;
+	}
+	do {
+		named = r;
+		atomic_store(&w->ring, named);
+		r = atomic_load(&current);
+	} while (r != named);
+	written = r && write_event(r, e);
+	trace_writers_leave(w);
 	return written;
 }
 
@@ -206,11 +200,44 @@ trace_ring_sleep(int64_t ns)
 	atomic_store(&bell, 0);
 }
 
+static void
+ring_free(struct ring *r)
+{
+	munmap(r, sizeof(*r));
+	rings--;
+}
+
+/* It is the current one no more. */
+static void
+ring_keep(struct ring *r)
+{
+	for (unsigned i = 0; i < TRACE_RINGS_MAX; i++) {
+		if (kept[i])
+			continue;
+		kept[i] = r;
+		return;
+	}
+}
+
+/* Of those that were kept: without a writer by now. */
+static void
+kept_free(void)
+{
+	trace_writers_sweep();
+	for (unsigned i = 0; i < TRACE_RINGS_MAX; i++) {
+		if (!kept[i] || trace_writers_in(kept[i]))
+			continue;
+		ring_free(kept[i]);
+		kept[i] = NULL;
+	}
+}
+
 static struct ring *
 ring_new(void)
 {
 	void *mem;
 
+	kept_free();
 	if (rings >= TRACE_RINGS_MAX)
 		return NULL;
 	mem = mmap(NULL, sizeof(struct ring), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -228,7 +255,7 @@ trace_ring_open(void)
 	if (!r)
 		return rings >= TRACE_RINGS_MAX ? -EBUSY : -ENOMEM;
 	atomic_store(&lost, 0);
-	tid_of_thread = 0;
+	trace_writers_forget();
 	trace_tid(); /* binds what is bound lazily, outside of handlers */
 	atomic_store(&current, r);
 	return 0;
@@ -242,21 +269,23 @@ trace_ring_close(void)
 
 	if (!r)
 		return;
-	for (int i = 0; i < QUIET_STEPS && (atomic_load(&entering) > 0 || atomic_load(&r->writers) > 0); i++)
+	ring_keep(r);
+	kept_free();
+	for (int i = 0; i < QUIET_STEPS && trace_writers_in(r); i++) {
 		nanosleep(&step, NULL);
-	if (r->spoilt || atomic_load(&entering) > 0 || atomic_load(&r->writers) > 0)
-		return;
-	munmap(r, sizeof(*r));
-	rings--;
+		kept_free();
+	}
 }
 
 void
 trace_ring_forked(void)
 {
-	atomic_store(&current, NULL);
-	atomic_store(&entering, 0);
+	struct ring *r = atomic_exchange(&current, NULL);
+
+	if (r)
+		ring_keep(r); /* who forked may be a handler that interrupts a writer */
 	atomic_store(&bell, 0);
-	tid_of_thread = 0;
+	trace_writers_forget();
 }
 
 static void
@@ -284,13 +313,15 @@ look_stuck(struct ring *r, uint64_t tail)
 		r->stuck_since_ns = now;
 		return;
 	}
-	if (r->spoilt || now - r->stuck_since_ns < STUCK_NS)
+	if (now - r->stuck_since_ns < STUCK_NS)
 		return;
-	r->spoilt = true;
+	r->stuck_since_ns = now; /* where there is no other, one is looked for again in a while */
 	fresh = ring_new();
+	if (!fresh)
+		return;
 	atomic_fetch_add(&lost, 1 + (atomic_load(&r->head) - tail) / (2 * HEAD_BYTES)); /* about so many */
-	if (fresh)
-		atomic_store(&current, fresh);
+	atomic_store(&current, fresh);
+	ring_keep(r);
 }
 
 void

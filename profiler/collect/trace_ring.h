@@ -13,7 +13,8 @@
 
 /* Emptied every 50 ms, and when it is half full: 25,000 waits with stacks of 30 frames. */
 #define TRACE_RING_BYTES ((size_t)8 << 20)
-/* Rings given up because somebody began a record and never ended it; then no more. */
+/* Rings at once, with those given up because somebody began a record and has neither ended
+ * it nor itself since. */
 #define TRACE_RINGS_MAX  8
 
 #define TRACE_EVENT_NAME_MAX 127  /* bytes of a name */
