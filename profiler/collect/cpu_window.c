@@ -12,10 +12,10 @@
 #include "cpu_window.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "cpu_signal.h"
 #include "labels_thread.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "unwind.h"
 
@@ -38,8 +38,8 @@ counts_grow(struct cpu_window *w)
 	size_t        capacity = w->capacity ? w->capacity * 2 : COUNTS_FIRST, i;
 	struct cpu_count *counts;
 
-	counts = mmap(NULL, capacity * sizeof(*counts), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (counts == MAP_FAILED)
+	counts = pages_map(capacity * sizeof(*counts));
+	if (!counts)
 		return -ENOMEM;
 	for (i = 0; i < w->capacity; i++)
 		if (w->counts[i].stack)
@@ -76,8 +76,8 @@ cpu_window_new(void)
 {
 	struct cpu_window *w;
 
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (w == MAP_FAILED)
+	w = pages_map(sizeof(*w));
+	if (!w)
 		return NULL;
 	if (counts_grow(w) < 0) {
 		munmap(w, sizeof(*w));

@@ -35,19 +35,15 @@
 #include "wall.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cpu.h"
 #include "cpu_proc.h"
 #include "labels.h"
-#include "own_thread.h"
+#include "own_loop.h"
 #include "wall_threads.h"
 #include "wall_window.h"
 
@@ -63,9 +59,7 @@
 
 static struct {
 	pthread_mutex_t     life, lock;
-	bool                started; /* life */
-	_Atomic uint32_t    stop;    /* futex of component-wall */
-	pthread_t           thread;
+	struct own_loop     loop; /* life: component-wall */
 	/* The rest by lock. */
 	struct wall_window *windows;
 	bool                open; /* threads are */
@@ -206,27 +200,20 @@ tick_take(int64_t now)
 
 /* ---- the thread ---- */
 
-/* Somewhere in the tick after the one of now. */
-static void
+/* Somewhere in the tick after the one of now; false: there is none. */
+static bool
 wait_for_tick(void)
 {
-	int64_t         now = clock_ns(CLOCK_MONOTONIC), next;
-	struct timespec ts;
+	int64_t now = clock_ns(CLOCK_MONOTONIC), tick = (now - wall.begin_ns) / TICK_NS + 1;
 
-	next = (now - wall.begin_ns) / TICK_NS + 1;
-	next = wall.begin_ns + next * TICK_NS + (int64_t)(wall_random(&wall.random) * TICK_NS) - now;
-	ts.tv_sec = next / 1000000000LL;
-	ts.tv_nsec = next % 1000000000LL;
-	syscall(SYS_futex, &wall.stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+	tick = wall.begin_ns + tick * TICK_NS + (int64_t)(wall_random(&wall.random) * TICK_NS);
+	return own_loop_wait(&wall.loop, tick - now);
 }
 
 static void *
 run(void *arg)
 {
-	for (;;) {
-		wait_for_tick();
-		if (atomic_load(&wall.stop))
-			break;
+	while (wait_for_tick()) {
 		pthread_mutex_lock(&wall.lock);
 		tick_take(clock_ns(CLOCK_MONOTONIC));
 		pthread_mutex_unlock(&wall.lock);
@@ -255,23 +242,13 @@ engine_start(void)
 		wall.look_ns = LOOK_COST_NS;
 	}
 	pthread_mutex_unlock(&wall.lock);
-	if (err)
-		return err;
-	atomic_store(&wall.stop, 0);
-	err = own_thread_start("component-wall", run, NULL, &wall.thread);
-	wall.started = err == 0;
-	return err;
+	return err ? err : own_loop_start(&wall.loop, "component-wall", run);
 }
 
 static void
 engine_stop(void)
 {
-	if (wall.started) {
-		atomic_store(&wall.stop, 1);
-		syscall(SYS_futex, &wall.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-		pthread_join(wall.thread, NULL);
-		wall.started = false;
-	}
+	own_loop_stop(&wall.loop);
 	pthread_mutex_lock(&wall.lock);
 	if (wall.open)
 		wall_threads_close(&wall.threads);
@@ -285,7 +262,7 @@ sampler_ns(void)
 {
 	clockid_t clock;
 
-	return pthread_getcpuclockid(wall.thread, &clock) == 0 ? clock_ns(clock) : 0;
+	return pthread_getcpuclockid(wall.loop.thread, &clock) == 0 ? clock_ns(clock) : 0;
 }
 
 /* ---- windows ---- */
@@ -315,7 +292,7 @@ wall_window_open(struct wall_window **ret)
 	if (cpu_window_open_by_thread(&w->cpu) < 0)
 		w->cpu = NULL; /* cpu_status() says why */
 	pthread_mutex_lock(&wall.life);
-	if (!wall.started)
+	if (!wall.loop.started)
 		err = engine_start();
 	if (err)
 		engine_stop();
@@ -415,7 +392,7 @@ fork_child(void)
 	block_end();
 	if (wall.open)
 		wall_threads_forget(&wall.threads);
-	wall.open = wall.started = false;
+	wall.open = wall.loop.started = false;
 	wall.life = fresh;
 	wall.lock = fresh;
 }

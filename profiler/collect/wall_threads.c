@@ -35,6 +35,7 @@
 #include "cpu_proc.h"
 #include "labels_thread.h"
 #include "own_thread.h"
+#include "pages.h"
 #include "threads.h"
 
 #define THREADS_FIRST ((size_t)256)
@@ -105,30 +106,19 @@ wall_threads_now(struct wall_threads *t)
 	return n > own ? n - own : 0;
 }
 
-static void *
-map(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 static void
 on_thread(void *arg, pid_t tid)
 {
 	struct wall_threads *t = arg;
-	size_t               n = t->count, room = t->room ? t->room * 2 : THREADS_FIRST;
 	void                *p;
 
-	if (n == THREADS_MAX || own_thread_has(tid))
+	if (t->count == THREADS_MAX || own_thread_has(tid))
 		return;
-	if (n == t->room) {
-		p = t->room ? mremap(t->all, n * sizeof(*t->all), room * sizeof(*t->all), MREMAP_MAYMOVE) :
-			      map(room * sizeof(*t->all));
-		if (!p || p == MAP_FAILED)
+	if (t->count == t->room) {
+		p = pages_grow(t->all, &t->room, THREADS_FIRST, sizeof(*t->all));
+		if (!p)
 			return;
 		t->all = p;
-		t->room = room;
 	}
 	t->all[t->count++] = (struct wall_thread){ .tid = tid };
 }
@@ -159,7 +149,7 @@ remember(struct wall_threads *t, struct wall_thread *before, size_t count)
 
 	while (size < 2 * count)
 		size *= 2;
-	places = map(size * sizeof(*places));
+	places = pages_map(size * sizeof(*places));
 	if (!places)
 		return;
 	for (size_t i = 0; i < count; i++) {

@@ -22,22 +22,14 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 
 #include "labels_thread.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "wall.h"
 
 #define COUNTS_FIRST ((size_t)256) /* a power of two */
-
-static void *
-map(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
 
 static struct wall_count *
 count_find(struct wall_count *counts, size_t capacity, const struct wall_count *like)
@@ -54,7 +46,7 @@ static bool
 counts_grow(struct wall_window *w)
 {
 	size_t             capacity = w->capacity ? w->capacity * 2 : COUNTS_FIRST;
-	struct wall_count *counts = map(capacity * sizeof(*counts));
+	struct wall_count *counts = pages_map(capacity * sizeof(*counts));
 
 	if (!counts)
 		return false;
@@ -96,7 +88,7 @@ wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n
 struct wall_window *
 wall_window_new(void)
 {
-	struct wall_window *w = map(sizeof(*w));
+	struct wall_window *w = pages_map(sizeof(*w));
 
 	if (w && !counts_grow(w)) {
 		munmap(w, sizeof(*w));
@@ -208,7 +200,7 @@ static int
 running_add(struct making *m, const struct wall_window *w)
 {
 	size_t             cpu = w->cpu ? w->cpu->used : 0, room = w->used + cpu + 1, n = 0, end;
-	struct wall_count *all = map(room * sizeof(*all));
+	struct wall_count *all = pages_map(room * sizeof(*all));
 	int                err = 0;
 
 	if (!all)

@@ -1,0 +1,281 @@
+/*
+ * cpu_engine.c - the one sampler of CPU time, while there are windows.
+ *
+ *     start   handler, ring, a timer for each thread, and the thread component-cpu
+ *     look    every 50 ms, by and by 200 where nothing happens: the ring is emptied into
+ *             the windows, new threads get their timers
+ *     stop    all of it goes but the handler
+ *
+ * What a stranger would get wrong:
+ * - A daemon may take our signal for itself at any time: each look sees to that.
+ * - With thousands of threads a look takes long, so there are fewer.
+ * - A handler may not have ended when all stops: then ring and slots stay for it.
+ *
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_limits.c.
+ */
+#include <config.h>
+
+#include "cpu.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include "cpu_parts.h"
+#include "cpu_ring.h"
+#include "cpu_signal.h"
+#include "hooks_threads.h"
+#include "labels_thread.h"
+#include "stack_table.h"
+#include "unwind_remote.h"
+
+#define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
+#define LOOK_CALM_MS   200 /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
+#define LOOKS_TO_CALM  6   /* ... for so many looks, each time that the pause is doubled */
+#define LOOK_COST_PART 100 /* with many threads a look takes at most 1/100 of a processor */
+#define SWEEP_LOOKS    20  /* clocks are compared every one to four seconds, and when a window ends */
+
+struct cpu_engine cpu_engine = {
+	.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .hz = CPU_HZ, .status = "" };
+
+static int64_t
+own_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* ---- from the ring to the windows ---- */
+
+static void
+windows_lost(void *arg, uint64_t periods)
+{
+	struct cpu_window *w;
+
+	(void)arg;
+	for (w = cpu_engine.windows; w; w = w->next)
+		w->lost += periods;
+}
+
+static void
+sample_count(void *arg, const struct cpu_sample *s)
+{
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	unsigned           count = s->count;
+	struct cpu_window *w;
+	pid_t              tid = cpu_timers_tid(s->slot);
+	uint32_t           stack, weight = cpu_timers_uncharge(s->slot, s->weight);
+	int                truncated = s->truncated;
+
+	(void)arg;
+	if (weight == 0)
+		goto out;
+	if (s->copy)
+		count = unwind_remote_walk(s->pcs, s->pcs + UNWIND_REMOTE_WORDS,
+					   (count - UNWIND_REMOTE_WORDS) * sizeof(*pcs), pcs, STACK_FRAMES_MAX,
+					   &truncated);
+	else
+		memcpy(pcs, s->pcs, count * sizeof(*pcs));
+	if (truncated) {
+		/* The missing side of the stack gets a name. */
+		count -= count == STACK_FRAMES_MAX;
+		pcs[count++] = STACK_PSEUDO_TRUNCATED;
+	}
+	stack = stack_table_add(pcs, count);
+	if (stack == STACK_PSEUDO_LOST) {
+		windows_lost(NULL, weight);
+		goto out;
+	}
+	for (w = cpu_engine.windows; w; w = w->next) {
+		cpu_window_count(w, (uint32_t)tid, stack, s->labels, weight);
+		if (truncated)
+			w->truncated += weight;
+	}
+	stack_table_unref(stack);
+out:
+	labels_unref(s->labels);
+}
+
+static void
+drain(void)
+{
+	cpu_ring_drain(sample_count, NULL);
+}
+
+void
+cpu_engine_note(void)
+{
+	struct cpu_window *w;
+
+	for (w = cpu_engine.windows; w; w = w->next) {
+		if (w->no_slot_max < cpu_engine.state.no_slot)
+			w->no_slot_max = cpu_engine.state.no_slot;
+		if (w->blocking_max < cpu_engine.state.blocking)
+			w->blocking_max = cpu_engine.state.blocking;
+	}
+	atomic_store(&cpu_engine.status, cpu_status_of_state(&cpu_engine.state));
+}
+
+/* The daemon has taken our signal for itself: the timers use another one. */
+static void
+signal_check(void)
+{
+	int number;
+
+	if (cpu_signal_ours(cpu_engine.signal_number))
+		return;
+	cpu_timers_silence();
+	if (cpu_signal_install(&number) < 0) {
+		cpu_engine.signal_number = 0;
+		atomic_store(&cpu_engine.status, "the program has taken every signal for itself");
+		return;
+	}
+	cpu_engine.signal_number = number;
+	cpu_timers_signal(number);
+}
+
+void
+cpu_engine_settle(void)
+{
+	drain();
+	cpu_timers_sweep(windows_lost, NULL, &cpu_engine.state);
+	cpu_engine_note();
+}
+
+/* The n-th; true: nothing new. */
+static bool
+look(unsigned n)
+{
+	bool calm = cpu_ring_used() < CPU_RING_BYTES / 4;
+
+	drain();
+	signal_check();
+	if (cpu_engine.signal_number == 0)
+		return false;
+	calm &= cpu_timers_look(&cpu_engine.state) == 0;
+	if (n % SWEEP_LOOKS == 0) {
+		cpu_timers_sweep(windows_lost, NULL, &cpu_engine.state);
+		cpu_timers_scan(false, &cpu_engine.state);
+	}
+	cpu_engine_note();
+	return calm;
+}
+
+static void *
+run(void *arg)
+{
+	int64_t  wait_ns = LOOK_MS * 1000000LL, least, begin;
+	unsigned n, calm = 0;
+
+	for (n = 1; own_loop_wait(&cpu_engine.loop, wait_ns); n++) {
+		begin = own_ns();
+		pthread_mutex_lock(&cpu_engine.lock);
+		calm = look(n) ? calm + 1 : 0;
+		pthread_mutex_unlock(&cpu_engine.lock);
+		wait_ns = (own_ns() - begin) * LOOK_COST_PART;
+		least = calm < LOOKS_TO_CALM ? LOOK_MS : calm < 2 * LOOKS_TO_CALM ? 2 * LOOK_MS : LOOK_CALM_MS;
+		least *= 1000000LL;
+		if (wait_ns < least)
+			wait_ns = least;
+	}
+	return arg;
+}
+
+/* ---- start and stop ---- */
+
+/* All but the handler goes. */
+void
+cpu_engine_stop(void)
+{
+	bool quiet;
+
+	own_loop_stop(&cpu_engine.loop);
+	pthread_mutex_lock(&cpu_engine.lock);
+	hooks_threads_watch(HOOKS_THREADS_CPU, false);
+	atomic_store(&cpu_engine.running, false);
+	cpu_timers_close();
+	quiet = cpu_signal_disable();
+	drain();
+	if (quiet) {
+		cpu_ring_close();
+		cpu_timers_free();
+	}
+	pthread_mutex_unlock(&cpu_engine.lock);
+}
+
+static int
+engine_arm(void)
+{
+	int err;
+
+	cpu_engine.period_ns = 1000000000LL / atomic_load(&cpu_engine.hz);
+	err = cpu_signal_install(&cpu_engine.signal_number);
+	if (err == 0)
+		err = cpu_ring_open();
+	if (err == 0)
+		err = cpu_timers_open(cpu_engine.signal_number, cpu_engine.period_ns);
+	if (err < 0)
+		return err;
+	memset(&cpu_engine.state, 0, sizeof(cpu_engine.state));
+	cpu_signal_enable();
+	atomic_store(&cpu_engine.running, true);
+	hooks_threads_watch(HOOKS_THREADS_CPU, true);
+	return cpu_timers_scan(true, &cpu_engine.state);
+}
+
+int
+cpu_engine_start(void)
+{
+	const char *why = NULL;
+	int         err;
+
+	pthread_mutex_lock(&cpu_engine.lock);
+	err = engine_arm();
+	if (err == 0 && cpu_engine.state.threads > 0 && cpu_engine.state.threads == cpu_engine.state.no_slot) {
+		err = -cpu_engine.state.why;
+		why = cpu_status_of_state(&cpu_engine.state);
+	}
+	pthread_mutex_unlock(&cpu_engine.lock);
+	if (err == 0)
+		err = own_loop_start(&cpu_engine.loop, "component-cpu", run);
+	if (err < 0) {
+		atomic_store(&cpu_engine.status, why ? why : cpu_status_of_start(err));
+		cpu_engine_stop();
+	}
+	return err;
+}
+
+/* ---- fork ---- */
+
+/* In a child: nobody will count it. */
+static void
+sample_forget(void *arg, const struct cpu_sample *s)
+{
+	(void)arg;
+	labels_unref(s->labels);
+}
+
+void
+cpu_forked(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	struct cpu_window           *w;
+
+	hooks_threads_watch(HOOKS_THREADS_CPU, false);
+	atomic_store(&cpu_engine.running, false);
+	cpu_signal_forked();
+	cpu_timers_forked();
+	cpu_ring_drain(sample_forget, NULL);
+	cpu_ring_close();
+	while ((w = cpu_engine.windows)) {
+		cpu_engine.windows = w->next;
+		cpu_window_free(w);
+	}
+	atomic_store(&cpu_engine.status, "");
+	cpu_engine.loop.started = false;
+	cpu_engine.life = fresh;
+	cpu_engine.lock = fresh;
+}

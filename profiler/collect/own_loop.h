@@ -1,0 +1,63 @@
+/*
+ * own_loop.h - a thread of ours that does something now and then, until it is stopped.
+ *
+ * Not a condition variable: those are hooked, and a futex needs no lock that fork would
+ * have to hold.  In a child of fork there is none: zero it.
+ */
+#ifndef COLLECT_OWN_LOOP_H
+#define COLLECT_OWN_LOOP_H
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "own_thread.h"
+
+struct own_loop {
+	pthread_t        thread;
+	bool             started;
+	_Atomic uint32_t stop; /* futex */
+};
+
+/* 0 or a negative errno.  run() goes on while own_loop_wait() says so. */
+static inline int
+own_loop_start(struct own_loop *l, const char *name, void *(*run)(void *))
+{
+	int err;
+
+	atomic_store(&l->stop, 0);
+	err = own_thread_start(name, run, NULL, &l->thread);
+	l->started = err == 0;
+	return err;
+}
+
+/* Waits until it has ended.  It need not have begun. */
+static inline void
+own_loop_stop(struct own_loop *l)
+{
+	if (!l->started)
+		return;
+	atomic_store(&l->stop, 1);
+	syscall(SYS_futex, &l->stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	pthread_join(l->thread, NULL);
+	l->started = false;
+}
+
+/* On that thread: so long, or until it is to end: false. */
+static inline bool
+own_loop_wait(struct own_loop *l, int64_t ns)
+{
+	struct timespec ts = { .tv_sec = ns / 1000000000LL, .tv_nsec = ns % 1000000000LL };
+
+	if (!atomic_load(&l->stop))
+		syscall(SYS_futex, &l->stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+	return !atomic_load(&l->stop);
+}
+
+#endif
