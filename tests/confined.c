@@ -2,7 +2,7 @@
  * confined.c - a daemon that takes something away from itself, before or after its
  * profiler starts: tests/confined.t.
  *
- *     confined docker|strict|chroot|no-proc|setuid before|after
+ *     confined docker|strict|systemd|chroot|no-proc|setuid before|after
  *
  * Prints "url URL", then works until its stdin ends, and then "fine".
  */
@@ -75,8 +75,16 @@ static const int strict_denies[] = {
 	SYS_faccessat2, SYS_clone3,
 };
 
+/* What systemd's SystemCallFilter=@system-service does not have, and with ~@resources less,
+ * of what a profiler may want.  Who calls one of them is ended, unless a SystemCallErrorNumber= is set. */
+static const int systemd_ends[] = {
+	SYS_perf_event_open, SYS_ptrace, SYS_bpf, SYS_mount, SYS_open_by_handle_at, SYS_syslog, SYS_acct, SYS_quotactl,
+	SYS_pkey_alloc, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_sched_setaffinity,
+	SYS_setpriority, SYS_ioprio_set, SYS_mbind, SYS_set_mempolicy, SYS_migrate_pages, SYS_move_pages,
+};
+
 static void
-filter(const int *denied, size_t count, int err)
+filter(const int *denied, size_t count, unsigned what)
 {
 	struct sock_filter code[200];
 	struct sock_fprog  program = { .filter = code };
@@ -87,7 +95,7 @@ filter(const int *denied, size_t count, int err)
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)denied[i],
 			(unsigned char)(count - i), 0);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)err);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what);
 	program.len = (unsigned short)n;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
@@ -100,9 +108,11 @@ confine(const char *how)
 	char empty[] = "/tmp/component-confined-XXXXXX";
 
 	if (strcmp(how, "docker") == 0) {
-		filter(docker_denies, sizeof(docker_denies) / sizeof(int), EPERM);
+		filter(docker_denies, sizeof(docker_denies) / sizeof(int), SECCOMP_RET_ERRNO | EPERM);
 	} else if (strcmp(how, "strict") == 0) {
-		filter(strict_denies, sizeof(strict_denies) / sizeof(int), ENOSYS);
+		filter(strict_denies, sizeof(strict_denies) / sizeof(int), SECCOMP_RET_ERRNO | ENOSYS);
+	} else if (strcmp(how, "systemd") == 0) {
+		filter(systemd_ends, sizeof(systemd_ends) / sizeof(int), SECCOMP_RET_KILL_PROCESS);
 	} else if (strcmp(how, "chroot") == 0) {
 		if (!mkdtemp(empty) || chdir(empty) || rmdir(empty) || chroot("."))
 			fail("change the root");

@@ -115,6 +115,15 @@ def under_a_tighter_one_that_denies_timers_the_cpu_profile_says_so_and_the_rest_
         contains(answers["heap"].text, "burn_and_allocate")
 
 
+@test
+def a_filter_of_systemd_that_ends_who_calls_more_ends_nobody():
+    for when in "before", "after":
+        answers = everything_answers("systemd", when)
+        for path in "profile?seconds=1", "trace?seconds=1", "goroutine", "heap":
+            equal(answers[path].status, 200, path)
+        contains(answers["profile?seconds=1"].text, "burn_and_allocate")
+
+
 def says_that_proc_is_not_there(how):
     for when in "before", "after":
         answers = everything_answers(how, when)

@@ -16,7 +16,8 @@
  *   found once by dl_iterate_phdr(), never again: that takes the loader's lock,
  *   which a daemon may hold for long in a constructor of a dlopened object.
  * - SCHED_OTHER may be refused, to a SCHED_IDLE process or by a seccomp filter, which
- *   chooses the error; then it is inherited.
+ *   chooses the error; then it is inherited.  Or the filter ends the process (systemd's
+ *   SystemCallFilter=~@resources): who has SCHED_OTHER inherits it and asks for nothing.
  *
  * Why not pthread_attr_setsigmask_np(): glibc 2.32, we support 2.31.
  * Tests: tests/test_own_thread.c.
@@ -216,9 +217,11 @@ create(struct start *s, pthread_t *ret)
 	r = pthread_attr_setstacksize(&attr, stack_bytes());
 	if (r)
 		goto out;
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
-	pthread_attr_setschedparam(&attr, &param);
+	if (sched_getscheduler(0) != SCHED_OTHER) {
+		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+		pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+		pthread_attr_setschedparam(&attr, &param);
+	}
 	r = pthread_create(ret, &attr, begin, s);
 	if (r && r != EAGAIN && r != ENOMEM) { /* a filter may say anything */
 		pthread_attr_setinheritsched(&attr, PTHREAD_INHERIT_SCHED);
