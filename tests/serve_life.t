@@ -186,9 +186,14 @@ def a_daemon_that_closes_all_descriptors_loses_the_server_and_nothing_else():
             # Its own files now have the numbers that were ours: none may be touched.
             equal(d.command("exhaust 900")[:1].isdigit(), True)
             # The open window looks into /proc all the while; that is no file of the daemon's.
-            own = lambda: {n for n, t in descriptors(d.pid).items() if n > 2 and t == "/dev/null"}  # noqa: E731
+            def own(pid=d.pid):
+                return {n for n, t in descriptors(pid).items() if n > 2 and t == "/dev/null"}
+
             before = own()
             need(len(before) >= 900, before)
+            r, child, running = d.command("fork").split()
+            equal((r, running), ("0", "0"))
+            equal(own(int(child)), before, "what a child has of them")
             equal(d.command("stop"), "0")
             equal(own(), before)
             equal(d.command("exhaust -1"), "0")

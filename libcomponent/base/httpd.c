@@ -15,8 +15,8 @@
  * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
  *   all signals are (own_thread.c), and stays pending on this thread alone.
  * - A forked child has our descriptors but not our thread.  Each number is stored
- *   atomically when opened and cleared before close(), so that httpd_forked() can
- *   only miss one, never close one of the daemon's.
+ *   atomically when opened and cleared before close(), and what was behind it is looked
+ *   at again, so that httpd_forked() can only miss one, never close one of the daemon's.
  *
  * Why not evhttp: it ends the process in states that a client can reach
  * (event_errx on a byte that comes while a reply is pending) or that the machine
@@ -69,11 +69,17 @@ httpd_call_finish(struct httpd_call *c, int r)
 /* A daemon that closes every descriptor it does not know closes ours, too, and the
  * number may be its own file by now: never write there. */
 static bool
-wake_is_ours(const struct httpd *h)
+is_ours(int fd, const struct httpd_was *was)
 {
 	struct stat st;
 
-	return fstat(h->wake_fd, &st) == 0 && st.st_dev == h->wake_dev && st.st_ino == h->wake_ino;
+	return fstat(fd, &st) == 0 && st.st_dev == was->dev && st.st_ino == was->ino;
+}
+
+static bool
+wake_is_ours(const struct httpd *h)
+{
+	return is_ours(h->wake_fd, &h->wake_was);
 }
 
 static void
@@ -273,25 +279,35 @@ out:
 static int
 loop_init(struct httpd *h)
 {
-	struct stat st;
+	_Atomic int fds[HTTPD_BASE_FDS_MAX];
 	int         r, fd;
 
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&fds[i], -1); /* not all may be there */
 	fd = httpd_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (fd < 0)
 		return fd == -1 ? -errno : fd;
-	atomic_store(&h->wake_fd, fd);
-	if (fstat(fd, &st))
-		return -errno;
-	h->wake_dev = st.st_dev;
-	h->wake_ino = st.st_ino;
-	r = httpd_base_new(&h->base, h->base_fds);
+	httpd_fd_keep(&h->wake_fd, &h->wake_was, fd);
+	r = httpd_base_new(&h->base, fds);
 	if (r)
 		return r;
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		httpd_fd_keep(&h->base_fds[i], &h->base_was[i], fds[i]);
 	h->wake = event_new(h->base, fd, EV_READ | EV_PERSIST, on_wake, h);
 	h->grace = evtimer_new(h->base, on_grace_over, h);
 	if (!h->wake || !h->grace || event_add(h->wake, NULL))
 		return -ENOMEM;
 	return 0;
+}
+
+void
+httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number)
+{
+	struct stat st;
+
+	if (number >= 0 && fstat(number, &st) == 0)
+		*was = (struct httpd_was){ st.st_dev, st.st_ino };
+	atomic_store(fd, number);
 }
 
 void
@@ -497,17 +513,35 @@ httpd_stop(struct httpd *h, unsigned grace_ms)
 	httpd_stop_at(&at, grace_ms);
 }
 
+/* In a child.  Is it so that what has a number is ours? */
+static bool
+forked_close(_Atomic int *fd, const struct httpd_was *was)
+{
+	bool ours = atomic_load(fd) < 0 || is_ours(*fd, was);
+
+	if (ours)
+		httpd_fd_close(fd);
+	atomic_store(fd, -1);
+	return ours;
+}
+
+/* An eventfd looks like any other, and so does an epoll: they are ours if all else still is. */
 void
 httpd_forked(struct httpd *h)
 {
+	bool all = true;
+
 	if (!h)
 		return;
-	httpd_fd_close(&h->wake_fd);
 	httpd_fd_close(&h->accepted_fd);
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		httpd_fd_close(&h->base_fds[i]);
+	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
+		all &= forked_close(&h->base_fds[i], &h->base_was[i]);
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		httpd_fd_close(&h->listener_fds[i]);
+		all &= forked_close(&h->listener_fds[i], &h->listener_was[i]);
 	for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		httpd_fd_close(&h->conns[i].fd);
+		all &= forked_close(&h->conns[i].fd, &h->conns[i].was);
+	if (all) {
+		forked_close(&h->base_fds[0], &h->base_was[0]);
+		forked_close(&h->wake_fd, &h->wake_was);
+	}
 }

@@ -403,7 +403,7 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 		return;
 	}
 	own_fd_hold(&mask);
-	atomic_store(&c->fd, atomic_exchange(fd, -1));
+	httpd_fd_keep(&c->fd, &c->was, atomic_exchange(fd, -1));
 	own_fd_release(&mask);
 	peer_format(c->peer, sizeof(c->peer), peer);
 	conn_open(l, c);
@@ -421,7 +421,7 @@ httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char 
 	}
 	own_fd_hold(&mask);
 	own_fd_forget(fd);
-	atomic_store(&c->fd, fd);
+	httpd_fd_keep(&c->fd, &c->was, fd);
 	own_fd_release(&mask);
 	snprintf(c->peer, sizeof(c->peer), "%s", peer);
 	snprintf(c->note, sizeof(c->note), "%s", note);

@@ -40,10 +40,17 @@ enum httpd_conn_state {
 	HTTPD_CONN_LINGER, /* answered and shut down; reading what still comes */
 };
 
+/* What was behind a number that we keep: the daemon may have closed it, and have it for itself. */
+struct httpd_was {
+	dev_t dev;
+	ino_t ino;
+};
+
 struct httpd_conn {
 	struct httpd          *h;
 	struct httpd_listener *listener;
 	_Atomic int            fd; /* -1 when free; what httpd_forked() closes */
+	struct httpd_was       was;
 	enum httpd_conn_state  state;
 	struct event          *readable, *writable, *timer;
 	struct evbuffer       *in, *out;
@@ -108,9 +115,9 @@ struct httpd {
 	pthread_t             thread;
 	struct event_base    *base;
 	_Atomic int           base_fds[HTTPD_BASE_FDS_MAX]; /* -1: none */
+	struct httpd_was      base_was[HTTPD_BASE_FDS_MAX];
 	_Atomic int           wake_fd;                      /* eventfd of httpd_post() */
-	dev_t                 wake_dev;                     /* what it looks like while it is ours */
-	ino_t                 wake_ino;
+	struct httpd_was      wake_was;
 	struct event         *wake;
 	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error */
 	pthread_cond_t        ready_cond;
@@ -125,6 +132,7 @@ struct httpd {
 	size_t                listener_count;
 	struct httpd_listener adopted[2]; /* by loopback */
 	_Atomic int           listener_fds[HTTPD_LISTENERS_MAX];
+	struct httpd_was      listener_was[HTTPD_LISTENERS_MAX];
 	_Atomic int           accepted_fd; /* on its way to a connection */
 	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
 	bool                  rest_logged_once;
@@ -167,6 +175,8 @@ void httpd_request_free(struct httpd_request *r);
 void httpd_reply_refuse(struct httpd_conn *c, int status); /* text, "Connection: close" */
 const char *httpd_status_text(int status);
 
+/* Keeps a number, which may be -1. */
+void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
 /* Takes the number out and closes it, unless it is -1; no thread forks in between. */
 void httpd_fd_close(_Atomic int *fd);
 

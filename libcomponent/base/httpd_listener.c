@@ -156,7 +156,8 @@ listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
 		memset(l, 0, sizeof(*l));
 		return -ENOMEM;
 	}
-	atomic_store(&h->listener_fds[h->listener_count++], socket->fd);
+	httpd_fd_keep(&h->listener_fds[h->listener_count], &h->listener_was[h->listener_count], socket->fd);
+	h->listener_count++;
 	return 0;
 }
 
