@@ -27,9 +27,9 @@ include tests/bench.mk
 print-c-tests:
 	@echo $(filter-out %.t,$(TESTS))
 # Those that qemu-user runs faithfully: unwinding, symbols, writing.  It places no
-# object where another was, and is too slow for a signal every 200 us.
+# object where another was.
 print-emulated-tests:
-	@echo $(filter-out tests/test_generations tests/test_unwind_tables,$(STACKS_TESTS) $(STACKS_SHARED_TESTS)) \
+	@echo $(filter-out tests/test_generations,$(STACKS_TESTS) $(STACKS_SHARED_TESTS)) \
 		$(SYMBOLS_TESTS) $(ENCODE_TESTS)
 .PHONY: print-c-tests print-emulated-tests
 EXTRA_DIST += %D%/harness.py %D%/skip.h %D%/tap-skips

@@ -380,6 +380,76 @@ every_instruction_has_its_caller(void **state)
 	assert_true(traps > 50);
 	assert_int_equal(wrong, 0);
 }
+
+/* As the linker writes them; nobody describes them, and nobody runs these. */
+static const uint32_t stubs[] = {
+	0xd503201f, /* nop */
+	0xa9bf7bf0, /* stp x16, x30, [sp, #-16]!: the one that finds the function */
+	0xb0000270, 0xf947fe11, 0x913fe210, 0xd61f0220, /* adrp; ldr; add; br */
+	0xd503201f, 0xd503201f,
+	0xd0000270, 0xf9400211, 0x91000210, 0xd61f0220, /* a plain one */
+	0xd503245f, 0xd0000270, 0xf9400211, 0x91000210, 0xd503219f, 0xd61f0220, /* bti; ...; autia1716; br */
+	0xd503201f, 0xd503201f,
+};
+
+#define PUSHED_FROM  2 /* behind stp */
+#define PUSHED_UNTIL 5
+
+/* As if it had been interrupted at stubs[i], called from where it was called itself. */
+static __attribute__((noipa)) void
+capture_in_a_stub(size_t i, uintptr_t *ret_caller)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+
+	*ret_caller = regs.pc - 1;
+	regs.lr = regs.pc;
+	regs.pc = (uintptr_t)&stubs[i];
+	regs.exact = 1;
+	if (i >= PUSHED_FROM && i <= PUSHED_UNTIL)
+		regs.sp -= 16;
+	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+}
+
+static __attribute__((noipa)) unsigned
+capture_here(uintptr_t *ret)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+
+	return unwind_capture(&regs, ret, MAX, &truncated);
+}
+
+static void
+callers_of_stubs_are_found(enum unwind_mode mode)
+{
+	uintptr_t here[MAX], caller = 0;
+	unsigned  n, found = 0;
+
+	assert_int_equal(unwind_start(mode), 0);
+	for (size_t i = 0; i < sizeof(stubs) / sizeof(*stubs); i++) {
+		n = capture_here(here);
+		capture_in_a_stub(i, &caller);
+		assert_true(depth >= 2);
+		assert_int_equal(pcs[0], &stubs[i]);
+		if (stubs[i] == 0xd503201f) { /* whatever that is */
+			assert_int_not_equal(pcs[1], caller);
+			continue;
+		}
+		assert_int_equal(pcs[1], caller);
+		assert_int_equal(depth, n + 1);
+		assert_memory_equal(pcs + 2, here + 1, (n - 1) * sizeof(*pcs));
+		found++;
+	}
+	assert_int_equal(found, 15);
+	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
+}
+
+static void
+every_instruction_of_a_stub_has_its_caller(void **state)
+{
+	(void)state;
+	callers_of_stubs_are_found(UNWIND_TABLES);
+	callers_of_stubs_are_found(UNWIND_FRAME_POINTER);
+}
 #endif
 
 int
@@ -390,6 +460,9 @@ main(void)
 		cmocka_unit_test(the_start_of_a_thread_is_known_to_be_the_root),
 		cmocka_unit_test(what_a_handler_interrupted_is_found_below_it),
 		cmocka_unit_test(every_instruction_has_its_caller),
+#if defined(__aarch64__)
+		cmocka_unit_test(every_instruction_of_a_stub_has_its_caller),
+#endif
 	};
 	struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
 

@@ -37,8 +37,10 @@
 #include <zlib.h>
 
 #include "tables.h"
+#include "tables_lookup.h"
 #include "unwind.h"
 #include "unwind_mix.h"
+#include "unwind_undescribed.h"
 
 #define SAMPLES 40000
 #define DEPTH   128
@@ -103,6 +105,25 @@ is_sigreturn(unw_word_t pc)
 	return pc - restorer < 9;
 }
 
+/* On aarch64 OpenSSL's assembly has no .eh_frame: what is below is everybody's guess.  Nor
+ * have a linker's stubs, but these are known by what they are. */
+static bool
+is_described(uintptr_t pc, bool exact)
+{
+#if defined(__aarch64__)
+	struct tables_reader r;
+	const struct tables *t = tables_enter(&r);
+	bool                 known = t && tables_code(t, pc) != TABLES_CODE_NONE;
+
+	tables_leave(&r);
+	return known || (exact && unwind_in_stub(pc));
+#else
+	(void)pc;
+	(void)exact;
+	return true;
+#endif
+}
+
 static void
 compare(void *ucontext)
 {
@@ -132,6 +153,8 @@ compare(void *ucontext)
 			break;
 		theirs[m++] = exact ? pc : pc - 1;
 		through_signals += exact && m > 1;
+		if (!is_described(theirs[m - 1], exact))
+			break;
 	} while (m < DEPTH && unw_step(&cursor) > 0);
 	for (i = 0; i < n && i < m && ours[i] == theirs[i]; i++) {}
 	samples++;
@@ -147,6 +170,11 @@ compare(void *ucontext)
 		note_bad(ours, n, theirs, m);
 }
 
+/* Of the thread. */
+static __thread timer_t mine;
+
+static const struct itimerspec after_a_while = { .it_value = { 0, 200000 } };
+
 static void
 on_prof(int number, siginfo_t *info, void *ucontext)
 {
@@ -156,6 +184,8 @@ on_prof(int number, siginfo_t *info, void *ucontext)
 	(void)info;
 	restorer = (uintptr_t)__builtin_return_address(0);
 	compare(ucontext);
+	/* Only now, so that a slow machine comes to run what is to be sampled. */
+	timer_settime(mine, 0, &after_a_while, NULL);
 	errno = saved;
 }
 
@@ -234,14 +264,12 @@ work(void *arg)
 	char            *alternate = malloc(64 * 1024);
 	stack_t          ss = { .ss_sp = alternate, .ss_size = 64 * 1024 };
 	struct sigevent  ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
-	struct itimerspec every = { { 0, 200000 }, { 0, 200000 } };
-	timer_t          timer;
 
 	(void)arg;
 	sigaltstack(&ss, NULL);
 	ev._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-	assert_int_equal(timer_create(CLOCK_MONOTONIC, &ev, &timer), 0);
-	timer_settime(timer, 0, &every, NULL);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &ev, &mine), 0);
+	timer_settime(mine, 0, &after_a_while, NULL);
 	while (!stop) {
 		work_sort();
 		work_regex();
@@ -252,7 +280,7 @@ work(void *arg)
 		if (have_tls)
 			mix_tls();
 	}
-	timer_delete(timer);
+	timer_delete(mine);
 	ss.ss_flags = SS_DISABLE;
 	sigaltstack(&ss, NULL);
 	free(alternate);
@@ -298,7 +326,7 @@ stacks_are_those_of_libunwind(void **state)
 	do {
 		nanosleep(&nap, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (samples < target && now.tv_sec - start.tv_sec < (wanted ? 600 : 60));
+	} while (samples < target && now.tv_sec - start.tv_sec < (wanted ? 600 : 20));
 	stop = true;
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
@@ -308,8 +336,15 @@ stacks_are_those_of_libunwind(void **state)
 		for (unsigned k = 0; k < bad_n[i] || k < bad_m[i]; k++)
 			list_frame(i, k);
 	assert_true(samples > 1000);
+	assert_true(same > samples / 2);
 	assert_int_equal(divergent, 0);
+#if defined(__aarch64__)
+	/* At the first instruction of glibc's resolver of lazily bound calls its rules leave out
+	 * the 16 bytes that the stub has pushed. */
+	assert_true((double)(samples - shorter) >= 0.999 * samples);
+#else
 	assert_true((double)(samples - shorter) >= 0.9999 * samples);
+#endif
 }
 
 static void

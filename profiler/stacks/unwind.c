@@ -30,6 +30,7 @@
 #include "unwind_load.h"
 #include "unwind_remote.h"
 #include "unwind_tables.h"
+#include "unwind_undescribed.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -81,6 +82,8 @@ leaf_return_address(struct unwind_reader *r, const struct unwind_regs *regs)
 	uint32_t at[2];
 
 	(void)r;
+	if (unwind_in_stub(regs->pc))
+		return regs->lr;
 	if (regs->pc % 4 != 0 || !code_read(regs->pc, (unsigned char *)at, sizeof(at)))
 		return 0;
 	/* bti or paciasp, then the store */
@@ -186,7 +189,7 @@ unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext)
 }
 
 /* By tables where they are chosen and know the leaf, else by frame pointers. */
-static unsigned
+static inline __attribute__((always_inline)) unsigned /* a handler has little stack */
 walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	if (atomic_load_explicit(&by_tables, memory_order_relaxed)) {

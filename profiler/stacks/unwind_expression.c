@@ -83,7 +83,7 @@ pop(struct stack *s)
 	return s->v[--s->n];
 }
 
-static void
+static __attribute__((noinline)) void /* a handler has little stack */
 expression_binary(struct stack *s, uint8_t op)
 {
 	uintptr_t b = pop(s), a = pop(s);

@@ -14,11 +14,8 @@
  * - Registers but sp, the frame pointer and rbx are known in the leaf alone.  A rule that
  *   needs another one further up ends the walk as truncated; but OpenSSL's assembly has
  *   functions whose CFA is in rax, and which call helpers that leave it alone.
- * - On aarch64 nothing (Linux 5.8: wrong rules) describes the kernel's return from a
- *   handler: its instructions are looked for, and the interrupted registers taken from
- *   the frame it left.
- * - An unknown pc ends the walk, too, unless its frame pointer leads to a pc that the
- *   tables know: code made at run time usually keeps one.
+ * - An unknown pc ends the walk, too, unless it is of a kind that needs no table
+ *   (unwind_undescribed.c).
  *
  * Tests: tests/test_unwind_tables.c, tests/test_unwind_step.c.
  */
@@ -26,14 +23,14 @@
 
 #include "unwind_tables.h"
 
-#include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "tables_lookup.h"
 #include "unwind_frame.h"
 #include "unwind_recover.h"
+#include "unwind_undescribed.h"
 
 #define SIGNAL_FRAMES_MAX 8 /* handlers interrupted by handlers */
 #define HELPERS_MAX       2 /* called by assembly that keeps its CFA in any register ... */
@@ -93,27 +90,25 @@ rule_value(const struct cfi_rule *rule, unsigned reg, struct unwind_reader *r, c
 	}
 }
 
-enum step { STEP_ON, STEP_ROOT, STEP_LOST };
-
 /* By the row: the caller's pc, sp and frame pointer replace the frame's. */
-static enum step
+static enum unwind_step
 frame_step(const struct cfi_row *row, struct unwind_reader *r, struct unwind_frame *f, bool leaf, uintptr_t *pc)
 {
 	uintptr_t cfa, ra, fp = 0, base = 0;
 	bool      have_fp, have_base;
 
 	if (row->ra.kind == CFI_UNDEFINED)
-		return STEP_ROOT;
+		return UNWIND_ROOT;
 	if (!cfa_value(&row->cfa, r, f, &cfa))
-		return STEP_LOST;
+		return UNWIND_LOST;
 	if (row->ra.kind == CFI_SAME && !leaf)
-		return STEP_LOST;
+		return UNWIND_LOST;
 	if (!rule_value(&row->ra, CFI_REG_RA, r, f, cfa, &ra))
-		return STEP_LOST;
+		return UNWIND_LOST;
 	have_fp = rule_value(&row->fp, CFI_REG_FP, r, f, cfa, &fp);
 	have_base = rule_value(&row->base, CFI_REG_BASE, r, f, cfa, &base);
 	if (!row->signal_frame && (cfa < f->regs[CFI_REG_SP] || (cfa == f->regs[CFI_REG_SP] && !leaf)))
-		return STEP_LOST;
+		return UNWIND_LOST;
 	f->known = 0;
 	unwind_frame_set(f, CFI_REG_SP, cfa);
 	if (have_fp)
@@ -122,107 +117,12 @@ frame_step(const struct cfi_row *row, struct unwind_reader *r, struct unwind_fra
 		unwind_frame_set(f, CFI_REG_BASE, base);
 	ra = unwind_pointer_strip(ra);
 	if (ra == 0)
-		return STEP_ROOT;
+		return UNWIND_ROOT;
 	if (!unwind_code_plausible(ra))
-		return STEP_LOST;
+		return UNWIND_LOST;
 	*pc = ra;
-	return STEP_ON;
+	return UNWIND_ON;
 }
-
-/* By the frame pointer, and only to a pc that the tables know. */
-static enum step
-frame_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
-{
-	uintptr_t fp = f->regs[CFI_REG_FP], next, ra;
-
-	if (!UNWIND_KNOWN(f, CFI_REG_FP) || fp < f->regs[CFI_REG_SP] || fp - f->regs[CFI_REG_SP] > UNWIND_FRAME_BYTES_MAX)
-		return STEP_LOST;
-	if (!unwind_load(r, fp, &next) || !unwind_load(r, fp + sizeof(uintptr_t), &ra))
-		return STEP_LOST;
-	ra = unwind_pointer_strip(ra);
-	if (!unwind_code_plausible(ra) || tables_code(t, ra - 1) == TABLES_CODE_NONE)
-		return STEP_LOST;
-	f->known = 0;
-	unwind_frame_set(f, CFI_REG_SP, fp + 2 * sizeof(uintptr_t));
-	unwind_frame_set(f, CFI_REG_FP, next);
-	*pc = ra;
-	return STEP_ON;
-}
-
-#if defined(__x86_64__)
-/* By DWARF's numbers. */
-static const unsigned char gregs[CFI_REGS] = {
-	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-	REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
-};
-#define CONTEXT_REGS      CFI_REGS
-#define CONTEXT_REG(uc, i) ((uintptr_t)(uc)->uc_mcontext.gregs[gregs[i]])
-#elif defined(__aarch64__)
-#define CONTEXT_REGS      31U /* but sp */
-#define CONTEXT_REG(uc, i) ((uintptr_t)(uc)->uc_mcontext.regs[i])
-#else
-#define CONTEXT_REGS      0U
-#define CONTEXT_REG(uc, i) ((void)(uc), (uintptr_t)(i))
-#endif
-
-/* All registers of an interrupted leaf, by their DWARF numbers. */
-void
-unwind_frame_registers(struct unwind_frame *f, const void *ucontext)
-{
-	const ucontext_t *uc = ucontext;
-
-	for (unsigned i = 0; i < CONTEXT_REGS; i++)
-		unwind_frame_set(f, i, CONTEXT_REG(uc, i));
-}
-
-#if defined(__aarch64__)
-/* mov x8, #__NR_rt_sigreturn; svc #0 */
-static bool UNWIND_NO_SANITIZE
-is_sigreturn(uintptr_t pc)
-{
-	const volatile uint32_t *code = (const volatile uint32_t *)pc;
-
-	return pc % 4 == 0 && unwind_probe(pc) && unwind_probe(pc + 7) && code[0] == 0xd2801168 && code[1] == 0xd4000001;
-}
-
-/* From the kernel's return from a handler to what was interrupted: sp is at struct
- * rt_sigframe, a siginfo_t and a ucontext_t. */
-static enum step
-frame_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
-{
-	uintptr_t uc = f->regs[CFI_REG_SP] + sizeof(siginfo_t), value;
-
-	f->known = 0;
-	for (unsigned i = 0; i < 31; i++) {
-		if (!unwind_load(r, uc + offsetof(ucontext_t, uc_mcontext.regs) + i * sizeof(value), &value))
-			return STEP_LOST;
-		unwind_frame_set(f, i, value);
-	}
-	if (!unwind_load(r, uc + offsetof(ucontext_t, uc_mcontext.sp), &value))
-		return STEP_LOST;
-	unwind_frame_set(f, CFI_REG_SP, value);
-	if (!unwind_load(r, uc + offsetof(ucontext_t, uc_mcontext.pc), &value) || !unwind_code_plausible(value))
-		return STEP_LOST;
-	*pc = value;
-	return STEP_ON;
-}
-#else
-static inline bool
-is_sigreturn(uintptr_t pc)
-{
-	(void)pc;
-	return false; /* the tables know it */
-}
-
-static inline enum step
-frame_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
-{
-	(void)r;
-	(void)f;
-	(void)pc;
-	return STEP_LOST;
-}
-#endif
 
 static void
 frame_start(struct unwind_frame *f, const struct unwind_regs *regs)
@@ -240,21 +140,6 @@ frame_start(struct unwind_frame *f, const struct unwind_regs *regs)
 	if (regs->ucontext)
 		unwind_frame_set(f, CFI_REG_BASE, ((const ucontext_t *)regs->ucontext)->uc_mcontext.regs[CFI_REG_BASE]);
 #endif
-}
-
-/* What only a rule of an unusual form may ask for, and only in the leaf. */
-static void
-frame_start_rest(struct unwind_frame *f, const struct unwind_regs *regs)
-{
-	if (regs->ucontext)
-		unwind_frame_registers(f, regs->ucontext);
-#if defined(__aarch64__)
-	if (regs->lr)
-		unwind_frame_set(f, CFI_REG_RA, regs->lr);
-#endif
-	unwind_frame_set(f, CFI_REG_SP, regs->sp);
-	if (!regs->fp_unknown)
-		unwind_frame_set(f, CFI_REG_FP, regs->fp);
 }
 
 /* A plain code as the row it came from. */
@@ -418,20 +303,19 @@ frame_help(struct walk *w, const struct cfi_row *row)
 
 	w->context = NULL;
 	if (!uc || w->signals > 0 || w->n < 2 || w->n > 1 + HELPERS_MAX || apart + HELPERS_BYTES > 2 * HELPERS_BYTES ||
-	    row->cfa.kind != CFI_REGISTER || row->cfa.reg >= CONTEXT_REGS || UNWIND_KNOWN(&w->f, row->cfa.reg))
+	    row->cfa.kind != CFI_REGISTER || UNWIND_KNOWN(&w->f, row->cfa.reg))
 		return false;
-	unwind_frame_set(&w->f, row->cfa.reg, CONTEXT_REG(uc, row->cfa.reg));
-	return true;
+	return unwind_frame_register(&w->f, uc, row->cfa.reg);
 }
 
 /* One frame of any form; *pc is the caller's then. */
-static __attribute__((noinline)) enum step
+static __attribute__((noinline)) enum unwind_step
 frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 {
 	uint32_t              code = tables_code(w->t, at);
 	struct cfi_row        plain;
 	const struct cfi_row *row = &plain;
-	enum step             step;
+	enum unwind_step             step;
 	uintptr_t             fp;
 	bool                  leaf = w->exact, sigreturn, helped = false;
 
@@ -440,28 +324,30 @@ frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 		row_of_plain(code, &plain);
 	else
 		row = code == TABLES_CODE_NONE ? &cfi_row_none : tables_palette_row(TABLES_CODE_ROW(code));
-	sigreturn = (code == TABLES_CODE_NONE || row->signal_frame) && is_sigreturn(leaf ? at : at + 1);
+	sigreturn = (code == TABLES_CODE_NONE || row->signal_frame) && unwind_is_sigreturn(leaf ? at : at + 1);
 	if (code == TABLES_CODE_NONE && !sigreturn) {
+		if (leaf && unwind_step_stub(at, &w->f, pc))
+			return UNWIND_ON;
 		w->unknown = true;
-		return frame_step_fp(w->t, r, &w->f, pc);
+		return unwind_step_fp(w->t, r, &w->f, pc);
 	}
 	if ((row->signal_frame || sigreturn) && ++w->signals > SIGNAL_FRAMES_MAX)
-		return STEP_LOST;
+		return UNWIND_LOST;
 	if (w->code && !leaf && !UNWIND_KNOWN(&w->f, CFI_REG_FP) && row->cfa.kind == CFI_REGISTER &&
 	    row->cfa.reg == CFI_REG_FP && unwind_recover_fp(w->t, w->code, r, w->f.regs[CFI_REG_SP], at, &fp)) {
 		unwind_frame_set(&w->f, CFI_REG_FP, fp);
 		w->code->fp = fp;
 	}
 	do {
-		step = sigreturn ? frame_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
+		step = sigreturn ? unwind_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
 		/* What came of help must be code that the tables know. */
-		if (helped && step == STEP_ON && tables_code(w->t, *pc - 1) == TABLES_CODE_NONE)
-			step = STEP_LOST;
-	} while (step == STEP_LOST && !leaf && (helped = frame_help(w, row)));
-	if (step == STEP_ON && (row->signal_frame || sigreturn)) {
+		if (helped && step == UNWIND_ON && tables_code(w->t, *pc - 1) == TABLES_CODE_NONE)
+			step = UNWIND_LOST;
+	} while (step == UNWIND_LOST && !leaf && (helped = frame_help(w, row)));
+	if (step == UNWIND_ON && (row->signal_frame || sigreturn)) {
 		w->exact = true;
 		unwind_window_enter(r, w->f.regs[CFI_REG_SP]);
-	} else if (step == STEP_ROOT)
+	} else if (step == UNWIND_ROOT)
 		unwind_window_learn(r, at, w->f.regs[CFI_REG_SP]);
 	return step;
 }
@@ -474,7 +360,7 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 	struct walk          w;
 	uintptr_t            pc = unwind_pointer_strip(regs->pc);
 	unsigned             n = 0, before;
-	enum step            step;
+	enum unwind_step            step;
 
 	w.t = tables_enter(&reader);
 	w.exact = regs->exact;
@@ -486,7 +372,7 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 	w.context = regs->ucontext;
 	w.pcs = pcs;
 	if (!w.t || max == 0 || !unwind_code_plausible(pc) ||
-	    tables_code(w.t, w.exact ? pc : pc - 1) == TABLES_CODE_NONE) {
+	    (tables_code(w.t, w.exact ? pc : pc - 1) == TABLES_CODE_NONE && !(w.exact && unwind_in_stub(pc)))) {
 		tables_leave(&reader);
 		if (w.t)
 			unwind_refresh_want();
@@ -499,13 +385,13 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 		n = r->copy ? frames_plain_copy(w.t, r, &w.f, pcs, n, max) : frames_plain_live(w.t, r, &w.f, pcs, n, max);
 		w.exact &= n == before;
 		if (n == 1)
-			frame_start_rest(&w.f, regs);
+			unwind_frame_rest(&w.f, regs);
 		w.n = n;
 		step = frame_any(&w, r, pcs[n - 1], &pc);
-	} while (step == STEP_ON && n < max);
+	} while (step == UNWIND_ON && n < max);
 	tables_leave(&reader);
 	if (w.unknown)
 		unwind_refresh_want();
-	*ret_truncated = step != STEP_ROOT;
+	*ret_truncated = step != UNWIND_ROOT;
 	return (int)n;
 }
