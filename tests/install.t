@@ -234,6 +234,16 @@ def exported_symbols_are_those_of_the_map():
 
 
 @test
+def ldconfig_has_nothing_to_say_of_what_is_installed():
+    ldconfig = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
+    if not ldconfig:
+        raise Skip("no ldconfig")
+    r = run(ldconfig, "-N", "-X", "-v", "-n", staged() + "/lib")
+    contains(r.stdout, "libcomponent.so.0")
+    equal(r.stderr, "")
+
+
+@test
 def the_controllers_man_pages_and_completions_are_installed_and_uninstall_leaves_nothing():
     prefix = staged()
     for name in ("backend-controller", "cluster-agent", "appstudio-controller"):
