@@ -147,8 +147,9 @@ flags_nearest(const struct component_flags *f, enum flag_place place, const char
 
 	if (best < NAME_NEAR_MIN + 1)
 		best = NAME_NEAR_MIN + 1;
+	/* Two slips in three letters leave nothing of them. */
 	if (strlen(name) <= NAME_NEAR_MIN + 1)
-		best = (unsigned)strlen(name);
+		best = (unsigned)strlen(name) / 2 + 1;
 	buf[0] = '\0';
 	for (size_t i = 0; i < f->count; i++) {
 		const struct flag_entry *e = &f->entries[i];

@@ -249,6 +249,17 @@ flag_value_type(const struct component_flag *row)
 	return types[row->type].name;
 }
 
+/* The names that a value may have, after what else may be written. */
+static void
+add_words(const struct component_flag *row, struct text *why)
+{
+	const char *cursor = row->words, *word;
+	size_t      size;
+
+	while (words_next(&cursor, &word, &size))
+		text_add(why, "%s'%.*s'", word == row->words ? "; or one of " : ", ", (int)strcspn(word, "="), word);
+}
+
 int
 flag_value_parse(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
 {
@@ -268,6 +279,8 @@ flag_value_parse(const struct component_flag *row, const char *text, struct flag
 		}
 	}
 	r = named.failed ? -ENOMEM : types[row->type].parse(row, named.data ? named.data : text, &v, why);
+	if (r == -EINVAL && !named.data)
+		add_words(row, why);
 	if (r == 0)
 		r = flag_value_check(row, &v, why);
 	text_release(&named);

@@ -53,7 +53,7 @@ rows_add(struct component *c, struct component_error *err)
 			.section = "Lifecycle", .argument = "FILE"),
 		COMPONENT_FLAG_INT("v", &o->verbosity, "Verbosity; higher prints more.",
 			.section = "Logging", .min = VERBOSITY_ERROR, .max = INT32_MAX,
-			.words = "error=-2 warning=-1 info=0 debug=1", .env = "LOG_LEVEL",
+			.words = "fatal=-2 error=-2 warning=-1 warn=-1 info=0 debug=1 trace=2", .env = "LOG_LEVEL",
 			.letter = 'v', .bits = COMPONENT_FLAG_RELOADABLE),
 		COMPONENT_FLAG_ENUM("logging-format", &o->log_format, "Shape of log lines.",
 			.section = "Logging", .choices = format_choices, .env = "LOG_FORMAT",

@@ -17,7 +17,7 @@ import tempfile
 import termios
 
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
-from harness import BUILD, SRC, Skip, equal, main, test
+from harness import BUILD, SRC, Skip, contains, equal, main, test
 
 PROGRAM = os.path.join(BUILD, "tests", "flags_program")
 CLEAN = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
@@ -198,7 +198,8 @@ def the_exit_status_tells_options_from_the_config_file():
         run("-c", f.name, "--nope", status=2)
         run(status=78, COMPONENT_CONFIG=f.name)
     run("--nope", status=2)
-    run(status=2, LOG_LEVEL="x")
+    contains(run(status=2, LOG_LEVEL="x").stderr, "LOG_LEVEL: 'x': not a whole number; write digits, such as 42, without "
+             "blanks, sign '+' or leading zeros; or one of 'error', 'info', 'debug'\n")
 
 
 @test

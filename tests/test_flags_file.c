@@ -146,7 +146,7 @@ every_fault_is_told_with_its_line(void **state)
 	(void)state;
 	REFUSE("enable-pporf: true\nv: loud\n\nnope: {a: [1, {b: 2}], c: 3}\nheap-profile-rate: 1.5\nprofiling:\n  adress: :7\n",
 		":1: key 'enable-pporf': belongs to no option; did you mean 'enable-pprof'?",
-		":2: key 'v': 'loud': not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros",
+		":2: key 'v': 'loud': not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros; or one of 'error', 'info', 'debug'",
 		":4: key 'nope': belongs to no option",
 		":5: key 'heap-profile-rate': '1.5': not a whole number of bytes; write it in a smaller unit",
 		":7: key 'profiling.adress': belongs to no option; did you mean 'profiling.address'?");
@@ -176,7 +176,7 @@ what_makes_a_file_mean_something_else_is_refused(void **state)
 	REFUSE("&k v: 1\n", ":1: anchors (&name) are not supported; write the value out",
 		":1: a key that is no option's name; write NAME: VALUE");
 	REFUSE("? [a, b]\n: {c: d}\nv: x\n", ":1: a key that is no option's name; write NAME: VALUE",
-		":3: key 'v': 'x': not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros");
+		":3: key 'v': 'x': not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros; or one of 'error', 'info', 'debug'");
 	REFUSE("controllers: [&a b, [c], {d: e}, *a]\n",
 		":1: key 'controllers': anchors (&name) are not supported; write the value out",
 		":1: key 'controllers': an item is a list or a mapping; write plain values",
@@ -208,6 +208,7 @@ what_belongs_on_the_command_line_is_refused(void **state)
 		":3: key 'version': is for the command line; take it out of the file",
 		":4: key 'check-config': is for the command line; take it out of the file",
 		":5: key 'dump-options': is for the command line; take it out of the file");
+	REFUSE("vab: 1\n", ":1: key 'vab': belongs to no option"); /* two slips from v, which is no help */
 	REFUSE("no-enable-pprof: true\n", ":1: key 'no-enable-pprof': belongs to no option; did you mean 'enable-pprof'?");
 }
 

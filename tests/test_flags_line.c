@@ -127,7 +127,7 @@ letters_stand_alone_or_share_a_word(void **state)
 	REFUSE("backend-controller: unknown option '-x'\nbackend-controller: unknown option '-y'", "-xy");
 	REFUSE("backend-controller: option '-v': wants a value; write it behind the letter", "-v");
 	REFUSE("backend-controller: option '-v': '=3': not a whole number; write digits, such as 42, without blanks, "
-		"sign '+' or leading zeros", "-v=3");
+		"sign '+' or leading zeros; or one of 'error', 'info', 'debug'", "-v=3");
 }
 
 static void
@@ -278,7 +278,7 @@ values_in_messages_are_cut_and_made_visible(void **state)
 
 	(void)state;
 	REFUSE("backend-controller: option '--v': '\\x1b[2J\\x0aroot: pwned\\xff': not a whole number; write digits, such as 42, "
-		"without blanks, sign '+' or leading zeros", "--v=\x1b[2J\nroot: pwned\xff");
+		"without blanks, sign '+' or leading zeros; or one of 'error', 'info', 'debug'", "--v=\x1b[2J\nroot: pwned\xff");
 	memset(word, 'a', sizeof(word));
 	memcpy(word, "--v=", 4);
 	word[sizeof(word) - 1] = '\0';
