@@ -87,8 +87,8 @@ rows_add(struct component_profiling_rows *p, struct component_error *err)
 			"left out, and a comment says so.",
 			.section = SECTION, .min = MEMORY_MIN, .max = INT64_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
 		COMPONENT_FLAG_ENUM("profiling-unwinder", &p->unwinder,
-			"How stacks are walked; auto takes the best that this build has, libunwind (Debian: libunwind8) "
-			"serves CPU profiles and dumps.",
+			"How stacks are walked: auto (the best that this build has), tables, frame-pointer, or, for CPU "
+			"profiles and dumps, libunwind (Debian: libunwind8).",
 			.section = SECTION, .choices = unwinder_choices),
 		COMPONENT_FLAG_SIZE("heap-profile-rate", &p->heap_rate,
 			"Mean bytes between sampled allocations; 0 turns heap sampling off.",
