@@ -214,7 +214,7 @@ def locks_are_looked_at_once_their_rates_are_set():
 def a_wall_clock_profile_shows_what_waits():
     text = paste("go tool pprof -top 'http://localhost:6060/debug/pprof/fgprof?seconds=5'").stdout
     contains(text, "Type: time")
-    need(re.search(r"[\d.]+s +[\d.]+% .*(epoll_wait|pthread_cond|futex)", text), text)
+    need(re.search(r"[\d.]+m?s +[\d.]+% .*(epoll_wait|pthread_cond|futex)", text), text)
     text = paste("curl 'http://localhost:6060/debug/pprof/fgprof?seconds=5&format=folded'").stdout
     need(re.search(r"^[^;\n]+;.*main;.* \d+$", text, re.M), text)
 
