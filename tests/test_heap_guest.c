@@ -405,6 +405,87 @@ a_profile_is_whole_while_the_process_forks(void **state)
 	heap_set_rate(0);
 }
 
+static void *
+change_until_stop(void *arg)
+{
+	while (!stop) {
+		heap_set_rate(1);
+		heap_set_rate(0);
+	}
+	return arg;
+}
+
+/* Forks while another thread changes the rate; whether all children could change it too. */
+static bool
+fork_while_changing(int forks)
+{
+	pthread_t t;
+	bool      could = true;
+	int       status;
+	pid_t     pid;
+
+	stop = 0;
+	if (pthread_create(&t, NULL, change_until_stop, NULL))
+		return false;
+	for (int i = 0; i < forks && could; i++) {
+		pid = fork();
+		if (pid == 0) {
+			alarm(DEADLINE_S);
+			_exit(heap_set_rate(1) == 0 && heap_set_rate(0) == 0 ? 0 : 1);
+		}
+		could = waitpid(pid, &status, 0) == pid && status == 0;
+	}
+	stop = 1;
+	pthread_join(t, NULL);
+	return could;
+}
+
+/* The first test: in each of these processes it is switched on for the first time. */
+static void
+a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+#ifdef SANITIZED
+	SKIP("the sanitizer's allocator may be locked in a child, for good");
+#endif
+	for (int i = 0; i < 60; i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(fork_while_changing(1) ? 0 : 1);
+		assert_true(pid > 0);
+		assert_int_equal(child_status(pid), 0);
+	}
+}
+
+static void
+a_child_forked_while_the_rate_changes_can_change_it(void **state)
+{
+	(void)state;
+	assert_true(fork_while_changing(300));
+}
+
+static void
+a_size_that_nobody_can_have_is_no_sample(void **state)
+{
+	static volatile size_t size = (size_t)PTRDIFF_MAX + 1;
+	uint64_t               lost;
+	void                  *p;
+
+	(void)state;
+	heap_set_rate(1 << 20);
+	free(site_kept()); /* the gap is drawn */
+	lost = heap_lost();
+	for (int i = 0; i < 3; i++) {
+		p = malloc(size);
+		assert_null(p);
+		free(site_kept());
+	}
+	assert_int_equal(heap_lost(), lost);
+	heap_set_rate(0);
+}
+
 static int
 set_up(void **state)
 {
@@ -418,12 +499,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on),
 		cmocka_unit_test(a_forked_child_frees_its_parents_blocks_and_is_off),
 		cmocka_unit_test(a_fork_handler_may_wait_for_a_thread_that_allocates),
 		cmocka_unit_test(a_child_that_ran_no_fork_handlers_does_not_hang),
 		cmocka_unit_test(malloc_in_a_signal_handler_does_not_hang),
 		cmocka_unit_test(blocks_outlive_the_thread_that_made_them),
 		cmocka_unit_test(a_profile_is_whole_while_the_process_forks),
+		cmocka_unit_test(a_child_forked_while_the_rate_changes_can_change_it),
+		cmocka_unit_test(a_size_that_nobody_can_have_is_no_sample),
 		cmocka_unit_test(switching_on_and_off_under_load_loses_nothing),
 	};
 

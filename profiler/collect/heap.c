@@ -354,12 +354,25 @@ fork_parent(void)
 static void
 fork_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
 	heap_lock_fork_child();
 	component_hooks.thread()->busy--;
-	control = fresh; /* another thread may have been changing the rate */
 	heap_forked();
+}
+
+/* Another thread may have been changing the rate, for the first time too, when it waits in
+ * pthread_atfork() for the fork to be over. */
+static void
+control_forked(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	control = fresh;
+}
+
+__attribute__((constructor)) static void
+fork_watch(void)
+{
+	pthread_atfork(NULL, NULL, control_forked);
 }
 
 static int64_t
