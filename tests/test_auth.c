@@ -3,11 +3,16 @@
  */
 #include <config.h>
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -67,6 +72,53 @@ a_token_is_taken_from_the_header_or_the_query_and_must_be_equal(void **state)
 	auth_release(&a);
 }
 
+/* Reads it from a file of `size` letters; the result of that. */
+static int
+token_of(const char *path, size_t size, struct component_error *err)
+{
+	struct auth a;
+	char        warning[256];
+	FILE       *f = fopen(path, "we");
+	int         r;
+
+	assert_non_null(f);
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(fputc('a', f), 'a');
+	assert_int_equal(fputc('\n', f), '\n');
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(auth_init(&a), 0);
+	r = auth_token_read(&a, path, warning, sizeof(warning), err);
+	assert_int_equal(a.token_size, r ? 0 : size);
+	auth_release(&a);
+	return r;
+}
+
+static void
+a_token_has_4096_bytes_at_most_and_only_a_plain_file_is_opened(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct auth            a;
+	char                   folder[] = "/tmp/test_auth.XXXXXX", path[64], warning[256];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/token", folder);
+	assert_int_equal(token_of(path, SERVE_TOKEN_MAX, &err), 0);
+	assert_int_equal(token_of(path, SERVE_TOKEN_MAX + 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "longer than 4096 bytes"));
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(auth_init(&a), 0);
+	alarm(60); /* a pipe is waited for, for good */
+	assert_int_equal(auth_token_read(&a, path, warning, sizeof(warning), &err), -EINVAL);
+	alarm(0);
+	assert_non_null(strstr(err.text, "is not a regular file"));
+	auth_release(&a);
+	unlink(path);
+	rmdir(folder);
+}
+
 static void
 an_origin_must_be_the_host_itself(void **state)
 {
@@ -75,6 +127,9 @@ an_origin_must_be_the_host_itself(void **state)
 	assert_true(auth_origin_ok("http://a:1", "a:1"));
 	assert_true(auth_origin_ok("https://A:1", "a:1"));
 	assert_false(auth_origin_ok("http://a", "a:1"));
+	assert_false(auth_origin_ok("http://a:12", "a:1"));
+	assert_false(auth_origin_ok("http://a:1.evil.example", "a:1"));
+	assert_false(auth_origin_ok("http://b.a:1", "a:1"));
 	assert_false(auth_origin_ok("null", "null"));
 	assert_false(auth_origin_ok("http://a", NULL));
 }
@@ -85,6 +140,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_that_cannot_be_rebound_pass_and_others_do_not),
 		cmocka_unit_test(a_token_is_taken_from_the_header_or_the_query_and_must_be_equal),
+		cmocka_unit_test(a_token_has_4096_bytes_at_most_and_only_a_plain_file_is_opened),
 		cmocka_unit_test(an_origin_must_be_the_host_itself),
 	};
 

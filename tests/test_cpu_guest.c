@@ -321,6 +321,42 @@ a_child_forked_in_a_window_is_alive_and_has_no_timer(void **state)
 	profile_release(&p);
 }
 
+static int blocked; /* in fork(): -1 not looked at */
+
+static void
+look_at_mask(void)
+{
+	sigset_t now;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	blocked = sigismember(&now, SIGPROF);
+}
+
+/* Before the library's own, so that it runs after it. */
+__attribute__((constructor(101))) static void
+watch_forks(void)
+{
+	pthread_atfork(look_at_mask, NULL, NULL);
+}
+
+/* The kernel begins a fork again that a signal has come to: of a large process, for good. */
+static void
+the_signal_is_blocked_while_the_process_forks(void **state)
+{
+	struct cpu_window *w = window_open();
+	int                status;
+	pid_t              pid;
+
+	(void)state;
+	blocked = -1;
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(blocked, 1);
+	cpu_window_cancel(w);
+}
+
 static atomic_bool stop;
 
 static void *
@@ -377,6 +413,7 @@ main(void)
 #endif
 		cmocka_unit_test(handlers_of_the_program_that_work_and_allocate_are_sampled_too),
 		cmocka_unit_test(a_child_forked_in_a_window_is_alive_and_has_no_timer),
+		cmocka_unit_test(the_signal_is_blocked_while_the_process_forks),
 		cmocka_unit_test(forks_while_windows_come_and_go_leave_a_working_child),
 	};
 

@@ -80,6 +80,100 @@ a_sigprof_that_is_the_programs_stays_the_programs(void **state)
 	in_child(owned_body);
 }
 
+/* One of the program's could leave ours by siglongjmp(). */
+static void
+masked_body(void)
+{
+	struct cpu_window *w;
+	struct sigaction   now;
+	int                i;
+
+	CHECK(cpu_window_open(&w) == 0);
+	CHECK(sigaction(SIGPROF, NULL, &now) == 0);
+	for (i = 1; i <= SIGRTMAX; i++)
+		CHECK(i == SIGKILL || i == SIGSTOP || (i >= 32 && i < SIGRTMIN) || sigismember(&now.sa_mask, i) == 1);
+	cpu_window_cancel(w);
+}
+
+static void
+no_handler_of_the_program_interrupts_the_profilers(void **state)
+{
+	(void)state;
+	in_child(masked_body);
+}
+
+struct reader {
+	int        from;
+	atomic_int tid;
+	ssize_t    got;
+	int        error;
+};
+
+static void *
+read_a_byte(void *arg)
+{
+	struct reader *r = arg;
+	char           byte;
+
+	r->tid = gettid();
+	r->got = read(r->from, &byte, 1);
+	r->error = errno;
+	return arg;
+}
+
+/* Whether a line of a thread's status has this text. */
+static bool
+status_has(int tid, const char *line, const char *text)
+{
+	char  path[64], buf[256];
+	bool  has = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	f = fopen(path, "re");
+	while (f && !has && fgets(buf, sizeof(buf), f))
+		has = strncmp(buf, line, strlen(line)) == 0 && strstr(buf, text);
+	if (f)
+		fclose(f);
+	return has;
+}
+
+static void
+restarted_body(void)
+{
+	struct cpu_window *w;
+	struct reader      r = { 0 };
+	pthread_t          t;
+	int                pair[2], i;
+
+	CHECK(pipe(pair) == 0);
+	r.from = pair[0];
+	CHECK(cpu_window_open(&w) == 0);
+	CHECK(pthread_create(&t, NULL, read_a_byte, &r) == 0);
+	while (!r.tid)
+		sched_yield();
+	for (i = 0; i < 20; i++) {
+		while (!status_has(r.tid, "State:", "S (sleeping)"))
+			sched_yield();
+		CHECK(pthread_kill(t, SIGPROF) == 0);
+		while (!status_has(r.tid, "SigPnd:", "0000000000000000"))
+			sched_yield();
+	}
+	CHECK(write(pair[1], "x", 1) == 1);
+	pthread_join(t, NULL);
+	if (r.got != 1)
+		fprintf(stderr, "# read: %s\n", strerror(r.error));
+	CHECK(r.got == 1);
+	cpu_window_cancel(w);
+}
+
+static void
+a_call_that_the_signal_interrupts_is_begun_again(void **state)
+{
+	(void)state;
+	in_child(restarted_body);
+}
+
 static void
 ignored_body(void)
 {
@@ -316,6 +410,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sigprof_is_used_when_nobody_has_it_and_never_kills),
 		cmocka_unit_test(a_sigprof_that_is_the_programs_stays_the_programs),
+		cmocka_unit_test(no_handler_of_the_program_interrupts_the_profilers),
+		cmocka_unit_test(a_call_that_the_signal_interrupts_is_begun_again),
 		cmocka_unit_test(an_ignored_sigprof_stays_ignored),
 		cmocka_unit_test(a_signal_taken_in_the_middle_is_left_to_the_program),
 		cmocka_unit_test(without_a_free_signal_it_says_so_and_does_nothing),

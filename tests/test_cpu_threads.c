@@ -231,6 +231,40 @@ a_thread_is_not_cancelled_while_it_is_armed(void **state)
 	alarm(0);
 }
 
+static pthread_key_t key;
+static int           errno_at_begin, errno_at_end;
+
+static void
+note_errno(void *arg)
+{
+	(void)arg;
+	errno_at_end = errno;
+}
+
+static void *
+leaves_errno(void *arg)
+{
+	errno_at_begin = errno;
+	pthread_setspecific(key, arg);
+	errno = 4711;
+	return arg;
+}
+
+static void
+errno_is_kept_when_a_thread_begins_and_ends(void **state)
+{
+	struct cpu_window *w = window_open();
+
+	(void)state;
+	assert_int_equal(pthread_key_create(&key, note_errno), 0);
+	errno_at_begin = errno_at_end = -1;
+	run_many(leaves_errno, &used_ns);
+	assert_int_equal(errno_at_begin, 0);
+	assert_int_equal(errno_at_end, 4711);
+	pthread_key_delete(key);
+	cpu_window_cancel(w);
+}
+
 int
 main(void)
 {
@@ -241,6 +275,7 @@ main(void)
 		cmocka_unit_test(threads_of_c11_are_counted_and_give_their_result),
 		cmocka_unit_test(threads_outlive_the_window_they_were_born_in),
 		cmocka_unit_test(a_thread_is_not_cancelled_while_it_is_armed),
+		cmocka_unit_test(errno_is_kept_when_a_thread_begins_and_ends),
 		cmocka_unit_test(a_thread_that_cannot_be_made_is_an_error_as_ever_and_nothing_leaks),
 	};
 

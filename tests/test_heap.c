@@ -114,6 +114,33 @@ all_functions_agree_with_each_other(uint64_t rate)
 	heap_set_rate(0);
 }
 
+/* To the last byte that it says there is. */
+static void
+what_is_usable_of_a_block_is_no_other_blocks(void **state)
+{
+	enum { BLOCKS = 64 };
+	unsigned char *p[BLOCKS];
+	size_t         usable[BLOCKS];
+
+	(void)state;
+	assert_int_equal(heap_set_rate(1), 0);
+	for (size_t size = 16; size <= 8192; size *= 2) {
+		for (int i = 0; i < BLOCKS; i++) {
+			p[i] = malloc(size);
+			assert_non_null(p[i]);
+			usable[i] = malloc_usable_size(p[i]);
+			assert_true(usable[i] >= size);
+			memset(p[i], i, usable[i]);
+		}
+		for (int i = 0; i < BLOCKS; i++) {
+			for (size_t k = 0; k < usable[i]; k++)
+				assert_int_equal(p[i][k], i);
+			free(p[i]);
+		}
+	}
+	heap_set_rate(0);
+}
+
 static void
 every_function_works_on_sampled_blocks(void **state)
 {
@@ -486,6 +513,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_function_works_on_sampled_blocks),
 		cmocka_unit_test(every_function_works_on_unsampled_blocks),
+		cmocka_unit_test(what_is_usable_of_a_block_is_no_other_blocks),
 		cmocka_unit_test(a_realloc_chain_keeps_its_contents_across_the_border),
 		cmocka_unit_test(calls_that_must_fail_fail_and_change_nothing),
 		cmocka_unit_test(errno_is_left_alone_by_success),

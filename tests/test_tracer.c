@@ -5,6 +5,8 @@
 #include <config.h>
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -71,6 +73,28 @@ what_is_written_is_read_and_what_has_no_room_is_counted(void **state)
 	}
 	assert_int_equal(sums[TRACE_LOG], written);
 	assert_int_equal(trace_ring_lost(), tried - written);
+	trace_ring_close();
+}
+
+/* Whatever the distance of the first one from the ring's end, and what is left of it. */
+static void
+a_full_ring_keeps_its_oldest_record_at_every_place(void **state)
+{
+	char               text[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+	struct trace_event shift = { .type = TRACE_TASK_END, .value = 1 }, e = { .type = TRACE_LOG, .value = 1 };
+	uint64_t           sums[128] = { 0 }, written = 0;
+
+	(void)state;
+	assert_int_equal(trace_ring_open(), 0);
+	for (size_t length = 0; length < sizeof(text); length += 8) {
+		shift.text = text + sizeof(text) - 1 - length;
+		assert_true(trace_ring_add(&shift));
+		trace_ring_drain(count_event, sums);
+		while (trace_ring_add(&e))
+			written++;
+		trace_ring_drain(count_event, sums);
+		assert_int_equal(sums[TRACE_LOG], written);
+	}
 	trace_ring_close();
 }
 
@@ -389,17 +413,96 @@ a_child_has_no_trace_and_none_of_its_descriptors(void **state)
 	trace_release(&t);
 }
 
+static void
+words_and_calls_leave_errno_alone(void **state)
+{
+	struct tracer_window *w;
+	uint64_t              task;
+	char                  byte = 0;
+	int                   pair[2];
+
+	(void)state;
+	assert_int_equal(pipe(pair), 0);
+	assert_int_equal(tracer_open(&w), 0);
+	errno = 4711;
+	task = component_trace_task_begin("errno", 0);
+	assert_int_equal(errno, 4711);
+	component_trace_region_begin(task, "errno");
+	assert_int_equal(errno, 4711);
+	component_trace_log(task, "errno", "%s", "is kept");
+	assert_int_equal(errno, 4711);
+	component_trace_region_end(task, "errno");
+	assert_int_equal(errno, 4711);
+	component_trace_task_end(task);
+	assert_int_equal(errno, 4711);
+	assert_int_equal(write(pair[1], &byte, 1), 1);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	assert_int_equal(errno, 4711);
+	assert_int_equal(read(-1, &byte, 1), -1);
+	assert_int_equal(errno, EBADF);
+	tracer_cancel(w);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* In a child without stdin: 0, or what went wrong; 77 where the kernel gives no events. */
+static int
+descriptors_of_a_window(void)
+{
+	struct tracer_window *w;
+	char                  path[64], to[64];
+	int                   events = 0;
+
+	close(STDIN_FILENO);
+	if (tracer_open(&w) < 0)
+		return 1;
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t got;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		got = readlink(path, to, sizeof(to) - 1);
+		to[got > 0 ? got : 0] = '\0';
+		if (!strstr(to, "perf_event"))
+			continue;
+		events++;
+		if (fd <= STDERR_FILENO)
+			return 2;
+		if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+			return 3;
+	}
+	return events ? 0 : 77;
+}
+
+static void
+descriptors_of_a_window_are_close_on_exec_and_above_2(void **state)
+{
+	int   status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(descriptors_of_a_window());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		SKIP("the kernel gives no events of switches");
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_and_what_has_no_room_is_counted),
+		cmocka_unit_test(a_full_ring_keeps_its_oldest_record_at_every_place),
 		cmocka_unit_test(a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long),
 		cmocka_unit_test(states_names_births_and_deaths_are_made_out),
 		cmocka_unit_test(a_system_call_tells_what_is_waited_for),
 		cmocka_unit_test(every_word_of_the_program_is_in_the_trace_or_counted),
 		cmocka_unit_test(windows_overlap_and_leave_nothing_behind),
 		cmocka_unit_test(a_sample_says_on_which_processor_it_was_taken),
+		cmocka_unit_test(words_and_calls_leave_errno_alone),
+		cmocka_unit_test(descriptors_of_a_window_are_close_on_exec_and_above_2),
 		cmocka_unit_test(a_child_has_no_trace_and_none_of_its_descriptors),
 	};
 
