@@ -443,6 +443,16 @@ a_thousand_threads_are_armed_and_only_the_busy_one_shows(void **state)
 	pthread_attr_destroy(&attr);
 }
 
+/* Samples that were due in the window and came after its end. */
+static int64_t
+samples_after(const struct profile *p)
+{
+	static const char key[] = "samples that came after its end: ";
+	const char       *at = strstr(p->comments, key);
+
+	return at ? strtoll(at + strlen(key), NULL, 10) : 0;
+}
+
 static void
 a_rate_holds_for_the_windows_that_begin_when_none_is_open(void **state)
 {
@@ -464,11 +474,34 @@ a_rate_holds_for_the_windows_that_begin_when_none_is_open(void **state)
 	deep(0);
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	assert_int_equal(p.period, 1000000);
-	print_message("# %lld samples of 300 ms\n", (long long)burn_samples(&p, deep));
-	assert_in_range(burn_samples(&p, deep), 280, 330);
+	print_message("# %lld samples of 300 ms, and %lld later\n", (long long)burn_samples(&p, deep),
+		      (long long)samples_after(&p));
+	assert_in_range(burn_samples(&p, deep) + samples_after(&p), 295, 330);
 	assert_int_equal(p.lost, 0);
 	profile_release(&p);
 	assert_int_equal(cpu_set_hz(0), 0);
+}
+
+/* A signal that is blocked for a moment is as late as one that the tick has missed. */
+static void
+samples_that_come_after_the_end_of_a_window_are_told_in_it(void **state)
+{
+	struct cpu_window *w;
+	struct profile     p;
+	sigset_t           all, before;
+
+	(void)state;
+	assert_int_equal(cpu_set_hz(1000), 0);
+	sigfillset(&all);
+	assert_int_equal(cpu_window_open(&w), 0);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	burn_ns(40 * MS);
+	assert_int_equal(cpu_window_close(w, &p), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	print_message("# %lld later\n", (long long)samples_after(&p));
+	assert_in_range(samples_after(&p), 39, 55);
+	assert_int_equal(p.lost, 0);
+	profile_release(&p);
 }
 
 /* By tables: by frame pointers a sample in the vDSO's clock has no caller. */
@@ -505,6 +538,7 @@ main(void)
 		cmocka_unit_test(two_hundred_windows_leave_nothing_behind),
 		cmocka_unit_test(stacks_deeper_than_the_limit_are_counted_as_truncated),
 		cmocka_unit_test_setup_teardown(a_rate_holds_for_the_windows_that_begin_when_none_is_open, unwind_on, rate_off),
+		cmocka_unit_test_setup_teardown(samples_that_come_after_the_end_of_a_window_are_told_in_it, unwind_on, rate_off),
 		cmocka_unit_test(a_thousand_threads_are_armed_and_only_the_busy_one_shows),
 	};
 

@@ -10,6 +10,8 @@
  * What a stranger would get wrong:
  * - Before a window is opened or closed the ring is emptied into the others, so
  *   that a sample belongs to exactly the windows that were open when it was taken.
+ * - A signal comes at a tick of the kernel's that finds its thread running, so on a busy
+ *   machine the last of a window come after its end.  How many is in its comments.
  * - Periods that no signal told of (the ring was full, the thread blocks the signal, or
  *   came and went between two looks) are in the profile as [lost samples]: a thin profile
  *   must not look like a quiet program.
@@ -105,7 +107,7 @@ window_end(struct cpu_window *w, struct cpu_facts *ret)
 
 	pthread_mutex_lock(&cpu_engine.life);
 	pthread_mutex_lock(&cpu_engine.lock);
-	cpu_engine_settle();
+	w->under_way = cpu_engine_settle();
 	unseen_ns = cpu_timers_unseen(false) - w->unseen_before_ns;
 	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu_engine.period_ns) : 0;
 	w->lost += w->unseen;

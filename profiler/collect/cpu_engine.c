@@ -137,12 +137,15 @@ signal_check(void)
 	cpu_timers_signal(number);
 }
 
-void
+uint64_t
 cpu_engine_settle(void)
 {
+	uint64_t under_way;
+
 	drain();
-	cpu_timers_sweep(windows_lost, NULL, &cpu_engine.state);
+	under_way = cpu_timers_sweep(windows_lost, NULL, &cpu_engine.state);
 	cpu_engine_note();
+	return under_way;
 }
 
 /* The n-th; true: nothing new. */

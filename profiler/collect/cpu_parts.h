@@ -34,8 +34,9 @@ extern struct cpu_engine {
 /* Under life.  All that samples; start: 0 or a negative errno, and nothing goes on. */
 int  cpu_engine_start(void);
 void cpu_engine_stop(void);
-/* Under lock.  All that was told so far goes to the windows of now. */
-void cpu_engine_settle(void);
+/* Under lock.  All that was told so far goes to the windows of now; how many periods have
+ * passed that will be told later. */
+uint64_t cpu_engine_settle(void);
 /* What windows remember of the threads that are missing. */
 void cpu_engine_note(void);
 

@@ -215,11 +215,11 @@ cpu_scan_forked(void)
 
 /* ---- threads that block the signal ---- */
 
-void
+uint64_t
 cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret)
 {
 	struct cpu_slot *s;
-	uint64_t         missing;
+	uint64_t         missing, under_way = 0;
 	uint32_t         i;
 	int64_t          cpu_ns;
 
@@ -241,9 +241,12 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		    ((int64_t)missing * cpu_slots_period_ns() >= LATE_NS && cpu_proc_blocks(s->tid, cpu_slots_signal()))) {
 			s->charged += missing;
 			late(arg, missing);
+		} else {
+			under_way += missing;
 		}
 		ret->blocking += s->charged > 0;
 	}
+	return under_way;
 }
 
 /* ---- time that nobody was seen to use ---- */

@@ -39,8 +39,9 @@ int  cpu_timers_scan(bool first, struct cpu_timers_state *ret);
 /* The same where there is something new, which is found out cheaply.  1: there was; 0; or
  * a negative errno. */
 int  cpu_timers_look(struct cpu_timers_state *ret);
-/* Charges threads that block the signal; reads every thread's clock. */
-void cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret);
+/* Charges threads that block the signal; reads every thread's clock.  What it returns are
+ * the periods of the others that have passed, and which a signal is still to tell of. */
+uint64_t cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret);
 /* CPU time, in ns, of threads that nobody knows of, and of those that are gone what no
  * sample tells: to be compared with what it was when the window began.  begin: rather
  * too much than too little; else the reverse. */

@@ -111,6 +111,8 @@ window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struc
 	if (w->unseen)
 		profile_comment(p, "%llu of them are of threads that %slived too short to be seen",
 				(unsigned long long)w->unseen, w->no_slot_max ? "have no timer or " : "");
+	if (w->under_way)
+		profile_comment(p, "samples that came after its end: %llu", (unsigned long long)w->under_way);
 	profile_comment(p, "truncated stacks: %llu", (unsigned long long)w->truncated);
 	profile_comment(p, "unwinder: %s", unwind_name());
 	profile_comment(p, "signal: %s", name);

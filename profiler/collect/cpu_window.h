@@ -31,6 +31,7 @@ struct cpu_window {
 	int64_t            unseen_before_ns;
 	uint64_t           lost, truncated, periods;
 	uint64_t           unseen; /* of lost: of threads that were not seen */
+	uint64_t           under_way; /* that passed in it, or before, and are told after its end */
 	unsigned           no_slot_max, blocking_max; /* threads */
 	struct cpu_count  *counts;                    /* open addressing */
 	size_t             capacity, used;
