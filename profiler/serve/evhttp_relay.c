@@ -20,6 +20,8 @@
  *   program (evhttp_free()).  The close callback tells; in the first case the request has
  *   been detached and is ours to free, in the second it goes with its connection.  It may
  *   come while evhttp is asked to write, hence "busy".
+ * - Whatever evhttp sends enables reading, and would let it take a half-close for the end of
+ *   the reply.
  * - A reply that was cut off must not end like a whole one: the connection is freed.
  * - libevent answers HTTP/1.0 with keep-alive and no length by "Content-Length: 0".
  * - A forked child has the same sockets.  Its end of the pair is closed; its epoll set,
@@ -175,6 +177,14 @@ relay_cut(struct relay *r)
 
 /* ---- the reply ---- */
 
+/* After each thing sent.  Our epoll set tells of the client's end, or the next write does. */
+static void
+client_unread(struct relay *r)
+{
+	if (r->request)
+		bufferevent_disable(evhttp_connection_get_bufferevent(r->connection), EV_READ);
+}
+
 static void
 reply_start(struct relay *r)
 {
@@ -189,6 +199,7 @@ reply_start(struct relay *r)
 		evhttp_add_header(headers, "Transfer-Encoding", "chunked"); /* libevent adds it with a body alone */
 	r->started = true;
 	evhttp_send_reply_start(r->request, r->reader.status, r->reader.reason);
+	client_unread(r);
 }
 
 static void
@@ -206,6 +217,7 @@ reply_forward(struct relay *r, const char *p, size_t size)
 	enum reply_part part;
 	const char     *data = NULL;
 	size_t          n = 0;
+	bool            framed;
 
 	while ((part = reply_next(&r->reader, &p, &size, &data, &n)) == REPLY_HEAD || part == REPLY_DATA) {
 		if (part == REPLY_DATA)
@@ -222,11 +234,15 @@ reply_forward(struct relay *r, const char *p, size_t size)
 	if (evbuffer_get_length(r->piece)) {
 		event_del(r->ready); /* until the client has taken it */
 		evhttp_send_reply_chunk_with_cb(r->request, r->piece, on_drained, r);
+		client_unread(r);
 	}
 	if (part != REPLY_END || !r->request)
 		return;
 	evhttp_connection_set_closecb(r->connection, NULL, NULL);
+	framed = r->request->chunked;
 	evhttp_send_reply_end(r->request);
+	if (framed) /* the last chunk is still to be sent; else the connection may be gone */
+		client_unread(r);
 	relay_over(r);
 }
 

@@ -19,12 +19,12 @@
  *   evhttp_set_allowed_methods() says otherwise;
  * - time: evhttp_set_timeout() (50 s) ends a reply that takes longer to be read, but not
  *   the wait for one; evhttp_set_max_body_size() limits what symbol can be asked;
- * - a client that only closes its sending half (nc -N) ends its window early, as on the
- *   port, but libevent may take that for the end and lose the reply;
+ * - a client that only closes its sending half (nc -N) ends its window early and gets what
+ *   there is, as on the port;
  * - component_profiler_stop() on the loop's own thread: what the loop would have to carry
  *   to a client meanwhile is lost after some seconds, if it is more than 64 KiB or so;
  * - a close callback that the program has set on a connection is lost with a request for
- *   a profile on it;
+ *   a profile on it, since evhttp has one for each and does not tell it;
  * - SIGPIPE: ignored by the program, as every program with evhttp has to.
  *
  * This header alone knows a type of another library's, and no other header includes it:
@@ -66,8 +66,9 @@ typedef void component_evhttp_fn(struct evhttp_request *request, void *arg);
  *
  *   threads  that of the server's loop, or any before the loop runs
  *   signals  not from a handler
- *   fork     a child does not answer what its parent was asked; further requests that it
- *            is sent it answers once component_after_fork() was called
+ *   fork     a child does not answer what its parent was asked; for each such request its copy
+ *            of the loop keeps a descriptor that nothing signals, until it frees the server.  Further
+ *            requests that it is sent it answers once component_after_fork() was called
  *   source   profiler/serve/evhttp.c
  */
 static inline int component_evhttp_mount(struct evhttp *http, const char *prefix, component_evhttp_fn *other,
