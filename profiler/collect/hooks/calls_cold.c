@@ -10,8 +10,6 @@
  */
 #include "hook.h"
 
-#include <errno.h>
-
 static FRAMES long
 go(struct hooks_wait *w)
 {
@@ -50,28 +48,10 @@ HOOKS_CALL_ARGUMENTS(COLD_1, COLD_2, COLD_3, COLD_4, COLD_5, COLD_6, COLD_7)
 
 /* ---- before we know what is behind us ---- */
 
-/* In the middle of the lookup only this one is looked up. */
-static hooks_call_fn *
-early(uint32_t name, void *self)
-{
-	void *next;
-
-	next_resolve();
-	next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
-	if (next == self)
-		next = next_wait(name);
-	if (!next) {
-		errno = ENOSYS;
-		return NULL;
-	}
-	__atomic_store_n(&hooks_self.next[name], next, __ATOMIC_RELAXED);
-	return (hooks_call_fn *)next;
-}
-
 #define EARLY(name)                                                                                            \
 	long early_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g) \
 	{                                                                                                      \
-		hooks_call_fn *next = early(HOOKS_##name, (void *)early_##name);                               \
+		hooks_call_fn *next = (hooks_call_fn *)next_early(HOOKS_##name, (void *)early_##name);         \
                                                                                                                \
 		return next ? next(a, b, c, d, e, f, g) : -1;                                                  \
 	}

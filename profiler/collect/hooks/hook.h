@@ -193,7 +193,8 @@ void   table_set_state(uint32_t state) HIDDEN;
 /* next.c */
 int    next_resolve(void) HIDDEN;
 void  *next_symbol(const char *name) HIDDEN; /* dlsym RTLD_NEXT, or what outranks us */
-void  *next_wait(uint32_t name) HIDDEN; /* the function behind a wait, NULL: none */
+/* The function behind a wait or a system call, at the first call of `early`; NULL, ENOSYS: none. */
+void  *next_early(uint32_t name, const void *early) HIDDEN;
 /* Are we in the middle of next_resolve()?  Then blocks come from early.c. */
 int    next_resolving(void) HIDDEN;
 

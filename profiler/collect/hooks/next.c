@@ -23,6 +23,7 @@
 #include "hook.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -161,7 +162,7 @@ next_version(const char *name, const char *version)
 }
 #endif
 
-void *
+static void *
 next_wait(uint32_t name)
 {
 #if defined(__x86_64__)
@@ -254,4 +255,21 @@ next_resolve(void)
 	table_set_state(HOOKS_OFF);
 	resolving = 0;
 	return 0;
+}
+
+/* In the middle of the lookup, which may lock itself, only this one is looked up. */
+void *
+next_early(uint32_t name, const void *early)
+{
+	void *next;
+
+	next_resolve();
+	next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
+	if (next == early)
+		next = next_wait(name);
+	if (next)
+		__atomic_store_n(&hooks_self.next[name], next, __ATOMIC_RELAXED);
+	else
+		errno = ENOSYS;
+	return next;
 }

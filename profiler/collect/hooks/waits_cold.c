@@ -21,7 +21,6 @@
 		.fp = *(uintptr_t *)__builtin_frame_address(0),                      \
 	}
 
-
 static FRAMES int
 go(struct hooks_wait *w, int (*core)(struct hooks_wait *w))
 {
@@ -61,24 +60,14 @@ is_sem(uint32_t name)
 	return name == HOOKS_sem_wait || name == HOOKS_sem_timedwait || name == HOOKS_sem_clockwait;
 }
 
-/* In the middle of the lookup, which may lock itself, only this one is looked up. */
 static int
 early(uint32_t name, void *self, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
 {
-	void *next;
+	hooks_wait_fn *next = (hooks_wait_fn *)next_early(name, self);
 
-	next_resolve();
-	next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
-	if (next == self)
-		next = next_wait(name);
-	if (!next) {
-		if (!is_sem(name))
-			return ENOSYS;
-		errno = ENOSYS;
-		return -1;
-	}
-	__atomic_store_n(&hooks_self.next[name], next, __ATOMIC_RELAXED);
-	return ((hooks_wait_fn *)next)(a, b, c, d);
+	if (next)
+		return next(a, b, c, d);
+	return is_sem(name) ? -1 : ENOSYS;
 }
 
 #define EARLY(name)                                                                \
