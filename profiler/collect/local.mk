@@ -11,14 +11,15 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/heap_site.c %D%/heap_site.h %D%/heap_slab.c %D%/heap_slab.h %D%/hooks_threads.c %D%/hooks_threads.h \
 	%D%/hooks_frames.c %D%/hooks_frames.h %D%/labels_calls.c %D%/labels_record.h %D%/labels_thread.c %D%/labels_thread.h \
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
-	%D%/waits.c %D%/waits.h %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
+	%D%/waits.c %D%/waits.h %D%/waits_calls.c %D%/waits_hooks.c %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_dump.c %D%/threads_list.c %D%/threads_profile.c %D%/threads_quiet.c %D%/threads_quiet.h \
 	%D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h %D%/pages.h \
 	%D%/threads_remote.c %D%/threads_remote.h %D%/threads_signal.c %D%/threads_signal.h \
 	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
-	%D%/trace_perf_read.c %D%/trace_perf_read.h \
+	%D%/trace_perf_read.c %D%/trace_perf_read.h %D%/trace_perf_room.c %D%/trace_perf_room.h \
 	%D%/trace_look.c %D%/trace_look.h %D%/trace_told.c %D%/trace_told.h %D%/trace_reason.c %D%/trace_reason.h \
 	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_writers.c %D%/trace_writers.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h \
+	%D%/tracer_parts.h %D%/tracer_drain.c %D%/tracer_sources.c \
 	%D%/wall.c %D%/wall.h %D%/wall_threads.c %D%/wall_threads.h %D%/wall_window.c %D%/wall_window.h
 %C%_libcollect_la_CPPFLAGS = $(INC_COLLECT)
 EXTRA_DIST += profiler/kinds.def

@@ -40,18 +40,17 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cpu_proc.h"
 #include "own_fd.h"
 #include "trace_perf_read.h"
+#include "trace_perf_room.h"
 
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
 #define THREADS_MAX    TRACE_PERF_EVENTS_MAX
@@ -193,36 +192,6 @@ thread_cover(int32_t tid, unsigned cpu)
 
 /* ---- processors and threads ---- */
 
-/* "0-3,6,8-9" */
-static int
-cpus_online(bool *cpus)
-{
-	char    text[1024], *at = text;
-	int     fd = own_fd_open("/sys/devices/system/cpu/online", O_RDONLY, 0);
-	ssize_t got;
-
-	if (fd < 0)
-		return fd;
-	got = read(fd, text, sizeof(text) - 1);
-	own_fd_close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	while (*at >= '0' && *at <= '9') {
-		unsigned long first = strtoul(at, &at, 10), last = first;
-
-		if (*at == '-')
-			last = strtoul(at + 1, &at, 10);
-		for (; first <= last && first < TRACE_PERF_CPUS_MAX; first++) {
-			cpus[first] = true;
-			if (perf.cpus <= first)
-				perf.cpus = (unsigned)first + 1;
-		}
-		if (last >= TRACE_PERF_CPUS_MAX)
-			return -E2BIG;
-		at += *at == ',';
-	}
-	return perf.cpus > 0 ? 0 : -ENOENT;
-}
-
 struct look {
 	const bool *cpus;
 	unsigned    found;
@@ -247,53 +216,6 @@ on_thread(void *arg, pid_t tid)
 	for (unsigned cpu = 0; cpu < perf.cpus && perf.err == 0; cpu++)
 		if (l->cpus[cpu])
 			perf.err = thread_cover(tid, cpu);
-}
-
-static void
-on_thread_count(void *arg, pid_t tid)
-{
-	(void)tid;
-	++*(unsigned *)arg;
-}
-
-/* Descriptors of the process, by their names in /proc. */
-static unsigned
-descriptors_used(void)
-{
-	_Alignas(8) char buf[4096];
-	unsigned         n = 0;
-	long             got, at;
-	int              fd = own_fd_open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
-
-	if (fd < 0)
-		return 0;
-	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
-		for (at = 0; at < got; at += *(uint16_t *)(buf + at + 16)) /* d_reclen */
-			n++;
-	own_fd_close(fd);
-	return n;
-}
-
-/* Half of the descriptors that are left may be ours. */
-static int
-budget_check(const bool *cpus, char *why, unsigned size)
-{
-	struct rlimit limit;
-	unsigned      threads = 0, count = 0, used = descriptors_used();
-	unsigned long room, wanted;
-
-	cpu_proc_threads(on_thread_count, &threads);
-	for (unsigned i = 0; i < perf.cpus; i++)
-		count += cpus[i];
-	wanted = (unsigned long)threads * count;
-	getrlimit(RLIMIT_NOFILE, &limit);
-	room = limit.rlim_cur > used ? (limit.rlim_cur - used) / 2 : 0;
-	if (wanted <= room && wanted <= TRACE_PERF_EVENTS_MAX)
-		return 0;
-	snprintf(why, size, "%u threads on %u processors take %lu descriptors, and %lu may be used (RLIMIT_NOFILE, "
-		"at most %d)", threads, count, wanted, room < TRACE_PERF_EVENTS_MAX ? room : TRACE_PERF_EVENTS_MAX,
-		TRACE_PERF_EVENTS_MAX);
-	return -EMFILE;
 }
 
 static int
@@ -398,9 +320,9 @@ trace_perf_open(char *why, unsigned size)
 	}
 	perf.events = mem;
 	perf.threads = (int32_t *)(perf.events + TRACE_PERF_EVENTS_MAX);
-	r = cpus_online(cpus);
+	r = trace_perf_cpus_online(cpus, &perf.cpus);
 	if (r == 0)
-		r = budget_check(cpus, why, size);
+		r = trace_perf_room(cpus, perf.cpus, why, size);
 	if (r == 0)
 		r = cover_as_allowed(cpus);
 	if (r < 0) {

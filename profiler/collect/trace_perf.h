@@ -1,7 +1,7 @@
 /*
  * trace_perf.h - context switches, births, deaths and names of threads, from the kernel.
  *
- * Calls are for tracer.c, under its lock.
+ * Calls are for the tracer, under its lock.
  */
 #ifndef COLLECT_TRACE_PERF_H
 #define COLLECT_TRACE_PERF_H

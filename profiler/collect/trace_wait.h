@@ -2,7 +2,7 @@
  * trace_wait.h - waits of threads, from the hooks to a trace.
  *
  * A wait is told when it is over; those that are not when a trace ends are looked up.
- * Signal-safe, but for what is for tracer.c.
+ * Signal-safe, but for what is for the tracer.
  */
 #ifndef COLLECT_TRACE_WAIT_H
 #define COLLECT_TRACE_WAIT_H
@@ -33,7 +33,7 @@ void trace_wait_end(struct trace_wait *w, int64_t now_ns, int64_t least_ns);
 /* The calling thread lets that one go on. */
 void trace_wait_wake(int32_t tid, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
-/* tracer.c: on and off.  0 or -ENOMEM. */
+/* The tracer: on and off.  0 or -ENOMEM. */
 int  trace_wait_open(void);
 void trace_wait_close(void);
 void trace_wait_forked(void);

@@ -1,5 +1,5 @@
 /*
- * waits_parts.h - what waits.c counts and waits_profile.c shows.
+ * waits_parts.h - what the files of waits share; for them alone.
  */
 #ifndef COLLECT_WAITS_PARTS_H
 #define COLLECT_WAITS_PARTS_H
@@ -8,10 +8,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hooks.h"
 #include "sites.h"
 
 extern struct sites     waits_mutex_sites, waits_block_sites;
 extern _Atomic uint64_t waits_truncated; /* stacks that end early */
+
+extern struct waits_state {
+	_Atomic int64_t mutex_fraction, block_rate; /* 0: off */
+	_Atomic bool    tracing; /* waits are told to a trace as well */
+	_Atomic int64_t onces;   /* routines of pthread_once that run now, at least */
+} waits_state;
+
+/* waits_hooks.c: the core's part of hooks.h. */
+int  waits_on_unlock(struct hooks_wait *w);
+int  waits_on_wait(struct hooks_wait *w);
+
+/* waits_calls.c, by enum hooks_name: has it a holder, who is to know of a waiter? */
+bool waits_is_lock(uint32_t name);
+/* Does it give up a mutex, its second argument, while it waits? */
+bool waits_is_cond(uint32_t name);
+/* Or did it fail at once, for a wrong use?  r: its answer. */
+bool waits_was_wait(const struct hooks_wait *w, int r);
 
 /* What a wait counts for. */
 struct waits_weight {

@@ -1,5 +1,5 @@
 /*
- * waits_profile.c - the mutex and block profiles of what waits.c has counted.
+ * waits_profile.c - the mutex and block profiles of what waits_hooks.c has counted.
  *
  * Tests: tests/test_waits.c.
  */
