@@ -40,8 +40,15 @@ def readers(form):
     return found
 
 
-def sched_is_right(tool):
-    """Older ones leave out who was preempted, or count beyond the end (golang/go#74850)."""
+def opens(tool, path, what):
+    """All of it, to the end: newer tools make profiles and pages of what comes before an error."""
+    newer = any(known == tool and version >= (1, 24) for version, known in tools())
+    r = run(tool, "-d=parsed" if newer else "-pprof=sync", path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    equal((r.returncode, r.stderr), (0, ""), "%s, %s" % (tool, what))
+
+
+def is_exact(tool):
+    """In -pprof=sched and syscall: older ones leave out who was preempted, or count beyond the end (golang/go#74850)."""
     return any(path == tool and version >= (1, 26) for version, path in tools())
 
 

@@ -44,6 +44,7 @@ FUNCTION(lock_mutex)
 FUNCTION(wait_for_work)
 FUNCTION(receive)
 FUNCTION(take_a_nap)
+FUNCTION(flush_file)
 FUNCTION(crunch)
 FUNCTION(reconcile)
 FUNCTION(worker_main)
@@ -82,7 +83,7 @@ step_around(void)
 }
 
 enum op {
-	OP_RUN, OP_SLEEP, OP_RECV, OP_LOCK, OP_UNLOCK, OP_WAIT, OP_SIGNAL, OP_BEGIN, OP_END, OP_REGION,
+	OP_RUN, OP_SLEEP, OP_RECV, OP_FLUSH, OP_LOCK, OP_UNLOCK, OP_WAIT, OP_SIGNAL, OP_BEGIN, OP_END, OP_REGION,
 	OP_REGION_END, OP_LOG, OP_SPAWN, OP_LABEL, OP_EXIT, OP_AGAIN,
 };
 
@@ -94,7 +95,7 @@ struct step {
 
 static const struct step main_steps[] = {
 	{ OP_REGION, 0, "housekeeping" }, { OP_RUN, 300000, 0 }, { OP_REGION_END, 0, "housekeeping" },
-	{ OP_SPAWN, 0, 0 }, { OP_SLEEP, 4 * MS, 0 }, { OP_AGAIN, 0, 0 },
+	{ OP_SPAWN, 0, 0 }, { OP_FLUSH, MS, 0 }, { OP_SLEEP, 4 * MS, 0 }, { OP_AGAIN, 0, 0 },
 };
 static const struct step worker_steps[] = {
 	{ OP_BEGIN, 0, "request" }, { OP_LABEL, 0, "request=7" }, { OP_REGION, 1, "reconcile" }, { OP_RUN, 200000, 0 },
@@ -107,7 +108,7 @@ static const struct step producer_steps[] = {
 	{ OP_RUN, 250000, 0 }, { OP_SIGNAL, 0, 0 }, { OP_RUN, 10000, 0 }, { OP_SLEEP, 1700000, 0 }, { OP_AGAIN, 0, 0 },
 };
 static const struct step spinner_steps[] = { { OP_RUN, 5 * MS, 0 }, { OP_AGAIN, 0, 0 } };
-static const struct step helper_steps[] = { { OP_RUN, 400000, 0 }, { OP_RECV, 300000, 0 }, { OP_RUN, 50000, 0 }, { OP_EXIT, 0, 0 } };
+static const struct step helper_steps[] = { { OP_RUN, 400000, 0 }, { OP_RECV, 300000, 0 }, { OP_FLUSH, 200000, 0 }, { OP_RUN, 50000, 0 }, { OP_EXIT, 0, 0 } };
 
 enum sim_state { NONE, READY, RUNS, SLEEPS, LOCKS, WAITS, GONE };
 
@@ -123,7 +124,7 @@ struct sim {
 	uint64_t           runnable_since; /* 0: nobody saw it become so, or it never ran yet */
 	uint64_t           labelled_since; /* on a CPU; 0: it is not there, or has no label */
 	enum trace_reason  reason;
-	bool               has_label;
+	bool               has_label, waits;
 	int                mutex;
 	unsigned           cpu;
 };
@@ -245,6 +246,7 @@ block(struct sim *t, enum sim_state state, enum trace_reason reason, int (*leaf)
 	now += 700;
 	t->state = state;
 	t->reason = reason;
+	t->waits = true;
 	t->blocked_at = now;
 	off(t, false);
 }
@@ -325,6 +327,10 @@ step(struct sim *t)
 		t->until = now + s->n;
 		block(t, SLEEPS, TRACE_NETWORK, receive);
 		break;
+	case OP_FLUSH:
+		t->until = now + s->n;
+		block(t, SLEEPS, TRACE_OTHER, flush_file);
+		break;
 	case OP_LOCK:
 		t->mutex = (int)s->n;
 		if (owner[s->n]) {
@@ -388,8 +394,9 @@ step(struct sim *t)
 static void
 on(struct sim *t, unsigned cpu)
 {
-	bool waited = t->reason != TRACE_OTHER;
+	bool waited = t->waits;
 
+	t->waits = false;
 	t->cpu = cpu;
 	on_cpu[cpu] = t;
 	if (waited && t->blocked_at)
@@ -528,9 +535,9 @@ main(int argc, char **argv)
 		return 1;
 	for (size_t i = 0; i < sim_count; i++)
 		label_time(&sims[i], false);
-	fprintf(stderr, "records %zu\nsync %llu\ncond %llu\nnetwork %llu\nrunnable %llu\nlabelled %llu\n", trace.count,
+	fprintf(stderr, "records %zu\nsync %llu\ncond %llu\nnetwork %llu\nfile %llu\nrunnable %llu\nlabelled %llu\n", trace.count,
 		(unsigned long long)truth[TRACE_SYNC], (unsigned long long)truth[TRACE_COND],
-		(unsigned long long)truth[TRACE_NETWORK], (unsigned long long)runnable, (unsigned long long)labelled);
+		(unsigned long long)truth[TRACE_NETWORK], (unsigned long long)truth[TRACE_OTHER], (unsigned long long)runnable, (unsigned long long)labelled);
 	r = encode_trace(&trace, format_of(argv[1]), symbols, to_stdout, NULL);
 	symbols_close(symbols);
 	trace_release(&trace);

@@ -554,7 +554,7 @@ static void
 v1_event(unsigned type, const uint64_t *args, size_t n)
 {
 	static const uint8_t wanted[64] = { [4] = 3, [5] = 2, [6] = 1, [13] = 4, [14] = 3, [15] = 1, [17] = 2, [18] = 2, [19] = 2,
-		[20] = 2, [21] = 4, [25] = 2, [26] = 2, [27] = 2, [33] = 2, [41] = 4, [45] = 5, [46] = 3, [47] = 5, [48] = 4,
+		[20] = 2, [21] = 4, [25] = 2, [26] = 2, [27] = 2, [28] = 2, [29] = 4, [30] = 1, [33] = 2, [41] = 4, [45] = 5, [46] = 3, [47] = 5, [48] = 4,
 		[49] = 5, [2] = 1 };
 
 	assert_int_equal(n, wanted[type]);
@@ -564,7 +564,7 @@ v1_event(unsigned type, const uint64_t *args, size_t n)
 		assert_true(args[2] > 0); /* a stack, or older viewers refuse it */
 		seen.sequence[args[1]] = 1;
 	}
-	if (type == 14 || type == 21 || type == 41)
+	if (type == 14 || type == 21 || type == 29 || type == 41)
 		assert_int_equal(args[2], seen.sequence[args[1]]++);
 	seen.frequency += type == 2 && args[0] == 1000000000;
 }
@@ -657,6 +657,35 @@ the_older_format_keeps_to_counts_sequences_and_limits(void **state)
 	assert_int_equal(seen.count[49], 250);
 	assert_int_equal(seen.count[17], 166); /* labels change while the thread runs; equal ones are no change */
 	assert_true(seen.longest_stack >= 90 && seen.longest_stack <= TRACE_FRAMES_MAX);
+	trace_release(&trace);
+}
+
+static void
+a_wait_for_a_file_is_a_system_call_that_ends_where_its_thread_starts(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_SWITCHES, 1);
+	thread(1, 0, TRACE_STATE_RUNNING, "main");
+	thread(2, 0, TRACE_STATE_RUNNING, "component-job");
+	trace.threads[1].own = true;
+	for (int32_t tid = 1; tid <= 2; tid++) { /* and what we do ourselves is none */
+		ADD((uint64_t)tid * 100, tid, TRACE_IN);
+		ADD((uint64_t)tid * 100 + 1, tid, TRACE_WAIT, .reason = TRACE_OTHER, .stack = stack_of(1, 2));
+		ADD((uint64_t)tid * 100 + 2, tid, TRACE_OUT);
+		ADD((uint64_t)tid * 100 + 3, tid, TRACE_IN); /* and again, in the same call */
+		ADD((uint64_t)tid * 100 + 4, tid, TRACE_OUT);
+	}
+	ADD(300, 2, TRACE_IN);
+	ADD(301, 2, TRACE_WAKE, .other = 1, .stack = stack_of(2, 2)); /* nobody can */
+	ADD(302, 2, TRACE_OUT);
+	ADD(303, 1, TRACE_IN);
+	assert_int_equal(encode(ENCODE_TRACE_GO119), 0);
+	v1_read();
+	assert_int_equal(seen.count[28], 2);
+	assert_int_equal(seen.count[30], 2);
+	assert_int_equal(seen.count[29], 2);
+	assert_int_equal(seen.count[20], 3); /* of ours */
+	assert_int_equal(seen.count[21], 2);
 	trace_release(&trace);
 }
 
@@ -833,6 +862,7 @@ main(void)
 		cmocka_unit_test(heap_counts_whether_somebody_runs_or_not),
 		cmocka_unit_test(no_records_can_break_the_rules),
 		cmocka_unit_test(the_older_format_keeps_to_counts_sequences_and_limits),
+		cmocka_unit_test(a_wait_for_a_file_is_a_system_call_that_ends_where_its_thread_starts),
 		cmocka_unit_test(the_newer_format_keeps_to_batches_and_limits),
 		cmocka_unit_test(an_empty_trace_is_a_file_in_every_format),
 		cmocka_unit_test(nothing_more_is_encoded_when_the_client_is_gone),

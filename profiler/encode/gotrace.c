@@ -5,7 +5,8 @@
  * and what is said in other words.
  *
  * What a stranger would get wrong: a thread's sequence number counts its starts and
- * unblocks, from 1 at its creation; nothing else touches it.
+ * unblocks, from 1 at its creation; nothing else touches it.  Nobody unblocks who is in a
+ * system call: its end is said where the thread starts, by its own kernel thread.
  *
  * Tests: tests/test_gotrace.c, tests/gotrace.t
  */
@@ -65,6 +66,25 @@ gotrace_label(struct trace_writer *w, struct story_thread *t)
 	return trace_text_number(&w->stacks, t->label, true, &t->label_number);
 }
 
+bool
+gotrace_is_call(const struct story_event *e)
+{
+	if (e->type != STORY_BLOCK || e->reason != TRACE_OTHER || e->made != STORY_TAKEN || (e->on->info && e->on->info->own))
+		return false;
+	e->on->slot->caller = e->on;
+	return true;
+}
+
+bool
+gotrace_returns(struct story_thread *t)
+{
+	bool returns = t->slot->caller == t;
+
+	if (returns)
+		t->slot->caller = NULL;
+	return returns;
+}
+
 static int
 put_create(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
 {
@@ -99,6 +119,8 @@ gotrace_event(struct trace_writer *w, struct trace_stream *s, const struct story
 	case STORY_CREATE:
 		return put_create(w, s, e, stack);
 	case STORY_UNBLOCK:
+		if (e->other->slot->caller == e->other)
+			break;
 		args[1] = e->other->serial;
 		args[2] = e->other->sequence++;
 		args[3] = stack;

@@ -31,6 +31,11 @@ int    gotrace_text(void *writer, uint64_t number, const char *text, size_t size
 size_t gotrace_frame(uint8_t *p, const struct trace_frame *f);
 /* The number of a thread's label as it is now.  0 or a negative errno. */
 int    gotrace_label(struct trace_writer *w, struct story_thread *t);
+/* Is a block a system call that Go has a profile for: of a file, not of what others or a time
+ * bring?  Its thread is in it until it starts. */
+bool   gotrace_is_call(const struct story_event *e);
+/* Does a thread that starts come back from one? */
+bool   gotrace_returns(struct story_thread *t);
 /* An event that both say alike.  0 or a negative errno. */
 int    gotrace_event(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack);
 void   gotrace_end(struct trace_writer *w);

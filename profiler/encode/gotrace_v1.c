@@ -42,6 +42,9 @@ enum record {
 	EV_GO_BLOCK_SYNC = 25,
 	EV_GO_BLOCK_COND = 26,
 	EV_GO_BLOCK_NET = 27,
+	EV_GO_SYSCALL = 28,
+	EV_GO_SYSEXIT = 29,
+	EV_GO_SYSBLOCK = 30,
 	EV_HEAP_ALLOC = 33,
 	EV_STRING = 37,
 	EV_GO_START_LABEL = 41,
@@ -164,8 +167,14 @@ put_start(struct trace_writer *w, struct trace_stream *s, const struct story_eve
 {
 	struct story_thread *t = e->on;
 	int                  r = t->label_told != t->label ? gotrace_label(w, t) : 0;
-	uint64_t             args[] = { 0, t->serial, t->sequence++, t->label_number };
+	uint64_t             args[] = { 0, t->serial, t->sequence, 0 };
 
+	if (gotrace_returns(t)) {
+		gotrace_put(w, s, e->time, EV_GO_SYSEXIT, args, 4);
+		args[2] = ++t->sequence;
+	}
+	args[3] = t->label_number;
+	t->sequence++;
 	gotrace_put(w, s, e->time, t->label_number ? EV_GO_START_LABEL : EV_GO_START, args, t->label_number ? 4 : 3);
 	return r;
 }
@@ -193,8 +202,13 @@ put_block(struct trace_writer *w, struct trace_stream *s, const struct story_eve
 		[TRACE_NETWORK] = EV_GO_BLOCK_NET,
 		[TRACE_SLEEP] = EV_GO_SLEEP,
 	};
-	uint64_t args[] = { 0, stack };
+	uint64_t args[] = { 0, stack }, block[] = { 0 };
 
+	if (gotrace_is_call(e)) {
+		gotrace_put(w, s, e->time, EV_GO_SYSCALL, args, 2);
+		gotrace_put(w, s, e->time, EV_GO_SYSBLOCK, block, 1);
+		return;
+	}
 	gotrace_put(w, s, e->time, e->reason <= TRACE_SLEEP ? types[e->reason] : EV_GO_BLOCK, args, 2);
 }
 

@@ -43,9 +43,12 @@ enum record {
 	EV_GO_CREATE = 14,
 	EV_GO_START = 16,
 	EV_GO_DESTROY = 17,
+	EV_GO_DESTROY_SYSCALL = 18,
 	EV_GO_STOP = 19,
 	EV_GO_BLOCK = 20,
 	EV_GO_UNBLOCK = 21,
+	EV_GO_SYSCALL_BEGIN = 22,
+	EV_GO_SYSCALL_END_BLOCKED = 24,
 	EV_HEAP_ALLOC = 37,
 	EV_GO_LABEL = 39,
 	EV_TASK_BEGIN = 40,
@@ -126,8 +129,12 @@ static void
 put_proc_start(struct trace_writer *w, struct trace_stream *s, const struct story_event *e)
 {
 	struct v2 *v = w->state;
-	uint64_t   idle[] = { 0, e->cpu, PROC_IDLE }, start[] = { 0, e->cpu, 0 };
+	uint64_t   idle[] = { 0, e->cpu, PROC_IDLE }, start[] = { 0, e->cpu, 0 }, gone[] = { 0 };
 
+	if (e->on->slot->caller && e->on->slot->caller != e->on) { /* who had the kernel's id before ended in a call */
+		gotrace_put(w, s, e->time, EV_GO_DESTROY_SYSCALL, gone, 1);
+		e->on->slot->caller = NULL;
+	}
 	if (!v->started[e->cpu])
 		gotrace_put(w, s, e->time, EV_PROC_STATUS, idle, 3);
 	start[2] = ++v->started[e->cpu];
@@ -149,8 +156,10 @@ put_start(struct trace_writer *w, struct trace_stream *s, const struct story_eve
 {
 	struct v2           *v = w->state;
 	struct story_thread *t = e->on;
-	uint64_t             args[] = { 0, t->serial, t->sequence++ }, procs[] = { 0, w->cpu_count, 0 };
+	uint64_t             args[] = { 0, t->serial, t->sequence++ }, procs[] = { 0, w->cpu_count, 0 }, back[] = { 0 };
 
+	if (gotrace_returns(t))
+		gotrace_put(w, s, e->time, EV_GO_SYSCALL_END_BLOCKED, back, 1);
 	gotrace_put(w, s, e->time, EV_GO_START, args, 3);
 	if (!v->procs_told)
 		gotrace_put(w, s, e->time, EV_PROCS_CHANGE, procs, 3);
@@ -176,6 +185,16 @@ put_stop(struct trace_writer *w, struct trace_stream *s, const struct story_even
 
 	gotrace_put(w, s, e->time, block ? EV_GO_BLOCK : EV_GO_STOP, args, 3);
 	return r;
+}
+
+/* It counts as one more start of the processor. */
+static void
+put_call(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
+{
+	struct v2 *v = w->state;
+	uint64_t   args[] = { 0, ++v->started[e->cpu], stack };
+
+	gotrace_put(w, s, e->time, EV_GO_SYSCALL_BEGIN, args, 3);
 }
 
 static int
@@ -226,7 +245,10 @@ event(struct trace_writer *w, const struct story_event *e)
 		return put_start(w, s, e);
 	case STORY_PREEMPT:
 	case STORY_BLOCK:
-		return put_stop(w, s, e, stack);
+		if (!gotrace_is_call(e))
+			return put_stop(w, s, e, stack);
+		put_call(w, s, e, stack);
+		break;
 	case STORY_LABEL:
 		return put_label(w, s, e);
 	case STORY_SAMPLE:

@@ -82,6 +82,7 @@ struct story_slot {
 	uint32_t             claims; /* the CPU it was on since the start, or STORY_NO_CPU */
 	uint8_t              first;  /* 1 + enum trace_type of its first record; 0: none */
 	void                *writer; /* for whoever listens */
+	struct story_thread *caller; /* likewise: who is in a system call there */
 };
 
 struct story_thread {
