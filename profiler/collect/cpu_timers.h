@@ -1,9 +1,9 @@
 /*
  * cpu_timers.h - a CPU timer for every thread of the process, and the signal
- * they send.
+ * they send: cpu_timers.c, cpu_slots.c and cpu_scan.c.
  *
- * All of it is called under cpu.c's lock, but for cpu_signal_sample(), which is
- * the handler's part.
+ * All of it is called under the lock of cpu_parts.h, but for cpu_timers_expired(), which
+ * is the handler's part.
  */
 #ifndef COLLECT_CPU_TIMERS_H
 #define COLLECT_CPU_TIMERS_H

@@ -25,7 +25,7 @@
  * - What was spent in advance (a first list of thousands) is paid back over some ticks,
  *   not by standing still: n shrinks, and grows again.
  *
- * Locks as in cpu.c: `life` is held while the sampler starts and stops, `lock` covers
+ * Locks as in cpu_parts.h: `life` is held while the sampler starts and stops, `lock` covers
  * windows and threads.  Nothing of cpu.c is called under `lock`.
  *
  * Tests: tests/test_wall.c, tests/fgprof.t.
