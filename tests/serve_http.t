@@ -2,6 +2,7 @@
 """The routes and the manners of HTTP: what Go's net/http/pprof promises, and each
 trap that a server in C falls into by default."""
 import gzip
+import html
 import re
 import time
 
@@ -213,6 +214,10 @@ def the_index_lists_what_is_served_and_how_stacks_are_walked():
         need({"allocs", "cmdline", "goroutine", "heap", "profile", "threadcreate"} <= set(kinds), kinds)
         equal([r[2] for r in rows], kinds)
         contains(page, "<li>unwinder: ")
+        links = re.findall(r'<a href="([^"]+)">', page)  # of what Go has no row for
+        need(len(links) > 3, links)
+        for link in links:
+            equal(d.get(PPROF + html.unescape(link).replace("seconds=5", "seconds=1")).status, 200, link)
         for name in set(kinds) - {"profile", "trace"}:
             equal(d.get(PPROF + name + "?debug=1").headers["content-type"], TEXT)
 

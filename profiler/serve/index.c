@@ -120,9 +120,11 @@ page_write(struct page *p)
 		"<table>\n<thead><td>Count</td><td>Profile</td></thead>\n");
 	all_kinds(p, page_add_row);
 	page_add(p, "</table>\n<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n"
-		"<a href=\"threads?debug=1\">threads</a>\n<br>\n"
-		"<a href=\"fgprof?seconds=5\">fgprof</a>\n<br>\n"
-		"<a href=\"rates\">rates</a>\n<br>\n");
+		"<a href=\"threads?debug=1\">threads</a> as goroutine, by its honest name\n<br>\n"
+		"<a href=\"fgprof?seconds=5\">fgprof</a> where all threads spend time, on a processor or waiting\n<br>\n"
+		"<a href=\"rates\">rates</a> how often heap, mutex and block are sampled\n<br>\n"
+		"<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> a table of 5 seconds of CPU time, to read here\n"
+		"<br>\n");
 	page_add(p, "<p>\nProfile Descriptions:\n<ul>\n");
 	all_kinds(p, page_add_description);
 	page_add(p, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
