@@ -336,6 +336,44 @@ def every_variable_in_the_documents_exists():
 
 
 @test
+def every_option_has_its_place_in_the_documents_with_its_default():
+    text = text_of("docs/flags.md") + text_of("docs/controllers.md")
+    rows = tables("docs/flags.md", "Options of every program")[0] + tables("docs/controllers.md", "The kit")[0]
+    said = {option: row[1] for row in rows for option in re.findall(r"--([a-z][\w-]+)", row[0])}
+    need(len(said) > 30, said)
+    own, checked = {"who", "every"}, set()  # hello's
+    for name in PROGRAMS:
+        options = dump(name)
+        for option in set(re.findall(r"^ +(?:-\w, |    )--([\w-]+)", help_all(name), re.M)) - own:
+            need("`--%s`" % option in text or "`--%s` (" % option in text, "no word of --%s of %s" % (option, name))
+        for option in set(options) & set(said):
+            want = options[option]["value"]
+            want = ",".join(want) if isinstance(want, list) else str(want).lower() if isinstance(want, bool) else want
+            if name == "hello" or option not in ("profiling-bind-address", "profile-port"):  # others: the table of ports
+                equal(said[option], "%s" % want, "--%s of %s" % (option, name))
+                checked.add(option)
+    equal(sorted(set(said) - checked), ["enable-profiling"], "in the tables, but not checked")
+
+
+@test
+def every_public_function_is_in_the_list_below_its_header_and_nothing_else_is():
+    with open(os.path.join(SRC, "components/libcomponent.map")) as f:
+        want = set(re.findall(r"^\s+(component_\w+);", f.read(), re.M)) | {"component_evhttp_mount"}
+    api, found = text_of("docs/api.md"), []
+    for part in re.split(r"^## ", api, flags=re.M)[1:]:
+        headers = re.findall(r"<component/(\w+\.h)>", part.split("|")[0] if "|" in part else part)
+        text = ""
+        for folder, _, names in os.walk(SRC):
+            if folder.endswith("include/component"):
+                text += "".join(open(os.path.join(folder, n)).read() for n in names if n in headers)
+        cells = " ".join(re.findall(r"^\|([^|]*)\|", part, re.M)) if "|" in part else part
+        for function in re.findall(r"`(component_\w+)`", cells):
+            need(re.search(r"\b%s\(" % function, text), "%s is not of %s" % (function, headers))
+            found.append(function)
+    equal(sorted(found), sorted(want))
+
+
+@test
 def when_profiling_is_on_is_what_the_table_says():
     rows, = tables("docs/flags.md", "When is profiling on")
     addresses = {"": [""], "any": ["", ":6070", "0"]}
@@ -441,6 +479,22 @@ def every_kind_of_profile_is_documented_and_every_documented_route_answers():
                 if kind == "profile" and "seconds" not in q:
                     q += "&seconds=1"
                 equal(d.get("/debug/pprof/%s?%s" % (kind, q)).status, 200, "%s of %s" % (parameter, kind))
+
+
+@test
+def what_scrapers_are_told_is_answered_and_their_targets_are_the_controllers():
+    paths = [row[0] for row in tables("docs/profiling.md", "Scraping all the time")[0]]
+    equal(len(paths), 6)
+    with daemon("examples/hello", "--enable-pprof") as d:
+        for path in paths:
+            r = d.get(path.replace("=N", "=1"))
+            equal((r.status, r.headers["content-type"]), (200, "application/octet-stream"), path)
+            need(r.body[:2] == b"\x1f\x8b", path)
+    rows = tables("docs/operating.md", "Ports")[0]
+    ports = {(name, port) for name, port, *_ in rows if name in PROGRAMS}
+    text = text_of("docs/profiling.md")
+    equal(set(re.findall(r"job_name: ([\w-]+),.*'127\.0\.0\.1:(\d+)'", text)), ports)
+    equal({(n, p) for p, n in re.findall(r'"127\.0\.0\.1:(\d+)", "service_name" = "([\w-]+)"', text)}, ports)
 
 
 @test
