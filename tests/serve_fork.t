@@ -24,6 +24,19 @@ def a_child_is_off_and_holds_no_descriptor_of_ours():
             equal(d.get(PPROF + "cmdline").status, 200, "the parent")
 
 
+@test
+def the_debug_socket_stays_with_the_parent():
+    with tempdir() as t, server("--socket", t + "/s") as d:
+        r, pid, running = d.command("fork").split()
+        equal((r, running), ("0", "0"))
+        equal(holds(int(pid)), ["pipe"], "what the child holds besides its own pipe")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(DEADLINE)
+            s.connect(t + "/s")
+            s.sendall(get_line(PPROF + "cmdline", "Connection: close"))
+            equal(status_of(receive_all(s)), 200)
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
