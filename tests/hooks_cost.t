@@ -31,67 +31,57 @@ def per_pair(exe, rate="-", env={}, more=()):
     return (instructions(exe, MANY, rate, env, *more) - instructions(exe, FEW, rate, env, *more)) / (MANY - FEW)
 
 
-@test
-def a_pair_costs_few_instructions_more():
+def in_programs(count):
+    """count(plain, linked), both built as a daemon is: optimised, position independent, lazily bound."""
     if not shutil.which("valgrind"):
         raise Skip("no valgrind")
     if os.uname().machine != "x86_64":
         raise Skip("the bars are x86-64's")
     with tempdir() as d:
-        # As a daemon is built: optimised, position independent, lazily bound.
         flags = ["-O2", "-fomit-frame-pointer"]
-        plain = per_pair(build(d, "plain", "hooks_cost.c", "foreign", flags))
-        foreign = os.path.join(d, "plain")
-        linked = build(d, "linked", "hooks_cost.c", "linked", flags)
-        rows = [("linked, off", per_pair(linked) - plain, 6),
-                ("linked, on", per_pair(linked, NO_SAMPLE) - plain, 8),
-                ("linked, on, with its samples", per_pair(linked, RATE) - plain, 9),
-                ("preloaded, off", per_pair(foreign, env=preload_env()) - plain, 9),
-                ("preloaded, on", per_pair(foreign, NO_SAMPLE, preload_env()) - plain, 11),
-                ("preloaded, on, with its samples", per_pair(foreign, RATE, preload_env()) - plain, 12)]
-    print("# a pair without hooks: %.2f instructions" % plain)
-    for name, added, bar in rows:
-        print("# %s: %+.2f, at most %d" % (name, added, bar))
-    for name, added, bar in rows:
-        need(added <= bar + 0.01, "%s: %.2f instructions more than without, above %d" % (name, added, bar))
+        return count(build(d, "plain", "hooks_cost.c", "foreign", flags), build(d, "linked", "hooks_cost.c", "linked", flags))
+
+
+def judge(plain, rows):
+    """Rows of a name, what is counted, and its bar."""
+    print("# without hooks: %.2f instructions" % plain)
+    for name, counted, bar in rows:
+        print("# %s: %.2f, at most %.2f" % (name, counted, bar))
+    for name, counted, bar in rows:
+        need(counted <= bar + 0.01, "%s: %.2f instructions, above %.2f" % (name, counted, bar))
+
+
+@test
+def a_pair_costs_few_instructions_more():
+    def count(plain, linked):
+        agent, base = preload_env(), per_pair(plain)
+        return base, [("linked, off", per_pair(linked), base + 6),
+                      ("linked, on", per_pair(linked, NO_SAMPLE), base + 8),
+                      ("linked, on, with its samples", per_pair(linked, RATE), base + 9),
+                      ("preloaded, off", per_pair(plain, env=agent), base + 9),
+                      ("preloaded, on", per_pair(plain, NO_SAMPLE, agent), base + 11),
+                      ("preloaded, on, with its samples", per_pair(plain, RATE, agent), base + 12)]
+    judge(*in_programs(count))
 
 
 @test
 def an_uncontended_lock_costs_few_instructions():
-    if not shutil.which("valgrind"):
-        raise Skip("no valgrind")
-    if os.uname().machine != "x86_64":
-        raise Skip("the bars are x86-64's")
-    with tempdir() as d:
-        flags = ["-O2", "-fomit-frame-pointer"]
-        plain = per_pair(build(d, "plain", "hooks_cost.c", "foreign", flags), more=["locks"])
-        linked = build(d, "linked", "hooks_cost.c", "linked", flags)
-        rows = [("linked, off", per_pair(linked, more=["locks"]), plain + 6),
-                ("linked, on", per_pair(linked, "1", more=["locks"]), 85),
-                ("preloaded, off", per_pair(os.path.join(d, "plain"), env=preload_env(), more=["locks"]), plain + 9),
-                ("preloaded, on", per_pair(os.path.join(d, "plain"), "1", preload_env(), more=["locks"]), 85)]
-    print("# lock and unlock without hooks: %.2f instructions" % plain)
-    for name, count, bar in rows:
-        print("# %s: %.2f, at most %.2f" % (name, count, bar))
-    for name, count, bar in rows:
-        need(count <= bar + 0.01, "%s: %.2f instructions, above %.2f" % (name, count, bar))
+    def count(plain, linked):
+        agent, base = preload_env(), per_pair(plain, more=["locks"])
+        return base, [("linked, off", per_pair(linked, more=["locks"]), base + 6),
+                      ("linked, on", per_pair(linked, "1", more=["locks"]), 85),
+                      ("preloaded, off", per_pair(plain, env=agent, more=["locks"]), base + 9),
+                      ("preloaded, on", per_pair(plain, "1", agent, more=["locks"]), 85)]
+    judge(*in_programs(count))
 
 
 @test
 def a_system_call_costs_one_branch_while_no_trace_is_open():
-    if not shutil.which("valgrind"):
-        raise Skip("no valgrind")
-    if os.uname().machine != "x86_64":
-        raise Skip("the bars are x86-64's")
-    with tempdir() as d:
-        flags = ["-O2", "-fomit-frame-pointer"]
-        plain = per_pair(build(d, "plain", "hooks_cost.c", "foreign", flags), more=["calls"])
-        rows = [("linked", per_pair(build(d, "linked", "hooks_cost.c", "linked", flags), more=["calls"]), 3),
-                ("preloaded", per_pair(os.path.join(d, "plain"), env=preload_env(), more=["calls"]), 4)]
-    for name, count, more in rows:
-        print("# read, %s: %.2f instructions, %.2f without hooks" % (name, count, plain))
-    for name, count, more in rows:
-        need(count - plain <= more + 0.01, "%s: %.2f instructions, %.2f without" % (name, count, plain))
+    def count(plain, linked):
+        base = per_pair(plain, more=["calls"])
+        return base, [("linked", per_pair(linked, more=["calls"]), base + 3),
+                      ("preloaded", per_pair(plain, env=preload_env(), more=["calls"]), base + 4)]
+    judge(*in_programs(count))
 
 
 main()
