@@ -49,11 +49,11 @@ def test(fn):
 
 
 def main():
+    """Runs what @test marked, in order, as TAP; arguments select by substring."""
     # A shell has them ignored in what it starts in the background, and programs keep that.
     for number in signal.SIGINT, signal.SIGQUIT:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    """Runs what @test marked, in order, as TAP; arguments select by substring."""
     if os.environ.get("cross_compiling") == "yes":
         print("1..0 # SKIP whole programs need the machine that they were built for")
         return

@@ -4,6 +4,8 @@ have died of (tests/stress.c), profiled in every way at once.
 
 STRESS_SECONDS is how long each of the variants runs; without it, seconds.
 """
+import atexit
+import functools
 import http.client
 import os
 import re
@@ -29,15 +31,17 @@ def built(d, mode, sanitizer=None, compilers=(CC, CXX)):
     flags = ["-fsanitize=" + sanitizer] if sanitizer else []
     flags += ["-DLINKED"] if mode == "linked" else []
     flags += ["-O2", "-g", "-Wno-unused-result"]
-    objects = []
+    objects, jobs = [], []
     for part in PARTS + ["stress_throw.cc"]:
         objects.append(os.path.join(d, part + ".o"))
         language = [compilers[1], "-std=c++17"] if part.endswith(".cc") else [compilers[0]]
-        compile_(*language, *[f for f in BASE if f not in ("-fno-omit-frame-pointer", "-O1")], *flags, "-c", source(part),
-                 "-o", objects[-1])
+        jobs.append(in_background(compile_, *language, *[f for f in BASE if f not in ("-fno-omit-frame-pointer", "-O1")],
+                                  *flags, "-c", source(part), "-o", objects[-1]))
     for which in (0, 1):
-        compile_(compilers[0], "-O2", "-g", "-shared", "-fPIC", "-DWHICH=%d" % which, source("stress_plugin.c"), "-o",
-                 os.path.join(d, "stress_plugin_%d.so" % which))
+        jobs.append(in_background(compile_, compilers[0], "-O2", "-g", "-shared", "-fPIC", "-DWHICH=%d" % which,
+                                  source("stress_plugin.c"), "-o", os.path.join(d, "stress_plugin_%d.so" % which)))
+    for job in jobs:
+        job.result(PATIENCE)
     exe = os.path.join(d, "stress")
     compile_(compilers[1], *flags, "-Wl,--no-as-needed", *objects, "-o", exe, *link(mode), "-pthread", "-ldl")
     return exe
@@ -183,17 +187,22 @@ def go(exe, *args, env=None):
     return index
 
 
+@functools.lru_cache(maxsize=None)
+def linked():
+    d = tempfile.mkdtemp(prefix="component-test-")
+    atexit.register(shutil.rmtree, d, True)
+    return built(d, "linked")
+
+
 @test
 def a_program_with_the_hooks_linked_in_survives_everything_at_once():
-    with tempdir() as d:
-        index = go(built(d, "linked"))
-        need("heap sampling is off" not in index, index)
+    index = go(linked())
+    need("heap sampling is off" not in index, index)
 
 
 @test
 def so_does_one_whose_stacks_are_walked_by_frame_pointers():
-    with tempdir() as d:
-        contains(go(built(d, "linked"), "frame-pointer"), "unwinder: frame-pointer")
+    contains(go(linked(), "frame-pointer"), "unwinder: frame-pointer")
 
 
 @test
