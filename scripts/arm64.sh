@@ -1,4 +1,4 @@
-# arm64.sh - sourced by scripts/test: a build for aarch64 on a machine that is none,
+# arm64.sh - sourced by scripts/variant: a build for aarch64 on a machine that is none,
 # whose programs run under qemu-user.
 #
 # Debian's arm64 libraries are unpacked in a folder of the build, by an apt whose state

@@ -11,6 +11,8 @@ AM_TESTS_ENVIRONMENT = \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	cross_compiling='@cross_compiling@'; export cross_compiling; \
 	CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
+# The longest first, so that none of them is alone at the end.
+TESTS += tests/dist.t tests/stress.t tests/commands.t
 include tests/base.mk
 include tests/flags.mk
 include tests/life.mk

@@ -33,7 +33,7 @@ EXTRA_DIST += scripts/demo-input
 TESTS += %D%/scrape.t
 dist_check_SCRIPTS += %D%/scrape.t
 # What is installed, and what the tarball holds: slow, since they build.
-TESTS += tests/install.t tests/exports.t tests/dist.t
+TESTS += tests/install.t tests/exports.t
 dist_check_SCRIPTS += tests/install.t tests/exports.t tests/dist.t
 TESTS += %D%/deploy.t
 dist_check_SCRIPTS += %D%/deploy.t
@@ -46,6 +46,6 @@ check_PROGRAMS += %D%/blocked
 %C%_blocked_SOURCES = %D%/blocked.c
 %C%_blocked_CPPFLAGS = $(INC_EXAMPLES)
 %C%_blocked_LDADD = components/libcomponent.la
-TESTS += %D%/commands.t %D%/docs.t
+TESTS += %D%/docs.t
 dist_check_SCRIPTS += %D%/commands.t %D%/docs.t
 EXTRA_DIST += %D%/documents.py
