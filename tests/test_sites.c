@@ -54,6 +54,7 @@ sums_are_exact_when_threads_add_at_once(void **state)
 	pthread_t      t[THREADS];
 	struct profile p;
 	int64_t        count = 0, value = 0;
+	size_t         lost = 0; /* on a crowded machine the stack table's lock may not be had in time */
 
 	(void)state;
 	assert_int_equal(sites_open(&sites), 0);
@@ -62,15 +63,16 @@ sums_are_exact_when_threads_add_at_once(void **state)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	profile_of(&p);
-	assert_int_equal(p.count, STACKS);
 	for (size_t i = 0; i < p.count; i++) {
+		lost += p.samples[i].stack == STACK_PSEUDO_LOST;
 		count += p.samples[i].values[0];
 		value += p.samples[i].values[1];
 	}
+	assert_int_equal(p.count, STACKS + lost);
 	profile_release(&p);
 	assert_int_equal(count, THREADS * ROUNDS);
 	assert_int_equal(value, (int64_t)THREADS * ROUNDS * (ROUNDS - 1) / 2);
-	assert_int_equal(sites_count(&sites), STACKS);
+	assert_int_equal(sites_count(&sites), STACKS + lost);
 	assert_int_equal(sites_total(&sites), THREADS * ROUNDS);
 }
 
