@@ -1,11 +1,12 @@
 /*
- * names.c - looking up a function's name, once its object's table is there.
+ * names.c - looking up a function's name, and making an object's table for that.
  *
- *     names ours
- *
- * Random addresses of the C library's code, each asked for once.
+ *     names ours       random addresses of the C library's code, each asked for once
+ *     names libllvm    the first name of libLLVM-14, 102 MB of code with 30,483 names
  */
 #include <config.h>
+
+#include <dlfcn.h>
 
 #include "bench.h"
 #include "symbols.h"
@@ -24,8 +25,8 @@ draw(const struct symbol_mapping *m)
 	return m->start + seed % (m->limit - m->start);
 }
 
-int
-main(void)
+static int
+names(void)
 {
 	static uintptr_t             pcs[ADDRESSES];
 	struct symbol_frame          frames[SYMBOLS_FRAMES_MAX];
@@ -51,4 +52,36 @@ main(void)
 		bench_die("those were no names");
 	bench_print("symbol_name_us", (double)begin / 1e3 / ADDRESSES, "us");
 	return 0;
+}
+
+static int
+build(const char *library, const char *function)
+{
+	struct symbol_frame frame;
+	struct symbols     *s;
+	int64_t             begin;
+	void               *object = dlopen(library, RTLD_LAZY | RTLD_LOCAL), *in = object ? dlsym(object, function) : NULL;
+
+	if (!in) {
+		fprintf(stderr, "%s: not here\n", library);
+		return BENCH_SKIPPED;
+	}
+	if (symbols_open(LIMIT, &s) < 0)
+		bench_die("symbols_open");
+	begin = bench_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (symbols_frames(s, (uintptr_t)in, &frame, 1) != 1 || strcmp(frame.name, function) != 0)
+		bench_die(function);
+	begin = bench_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	printf("# %s: %zu bytes with the table\n", frame.object, symbols_bytes(s));
+	symbols_close(s);
+	bench_print("symbol_build_libllvm_ms", (double)begin / 1e6, "ms");
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "libllvm"))
+		return build("libLLVM-14.so.1", "LLVMContextCreate");
+	return names();
 }

@@ -30,6 +30,7 @@ feed_symbols(const uint8_t *data, size_t size)
 	if (o && !image_open_data(&o->image, data, size)) {
 		image_build_id(&o->image, o->build_id);
 		object_read_table(o, &arena);
+		object_read_ranges(o, &arena);
 		for (size_t i = 0; i < o->table.count; i++)
 			symtab_name(&o->table, i, &arena);
 		object_release(o);

@@ -56,6 +56,7 @@ read_everything(const unsigned char *data, size_t size)
 		image_build_id(&o->image, o->build_id);
 		assert_true(strlen(o->build_id) < IMAGE_BUILD_ID_MAX);
 		object_read_table(o, &arena);
+		object_read_ranges(o, &arena);
 		for (int i = 0; i < 200; i++) {
 			const struct symtab *tables[] = { &o->table, &o->stubs, &o->ranges };
 			uint64_t             at = i < 100 ? next(&seed) % 8192 : next(&seed) * (uint64_t)next(&seed);
@@ -133,6 +134,7 @@ has_ranges(const unsigned char *data, size_t size)
 	arena_init(&arena, &budget);
 	assert_int_equal(image_open_data(&o->image, data, size), 0);
 	object_read_table(o, &arena);
+	object_read_ranges(o, &arena);
 	found = o->ranges.count > 3;
 	arena_release(&arena);
 	free(o);

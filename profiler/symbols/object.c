@@ -131,8 +131,7 @@ object_read_table(struct object *o, struct arena *a)
 
 	o->debug_fd = -1;
 	/* What has no name is then called by where its function begins. */
-	if (r == -ENOENT)
-		ranges_build(&o->ranges, a, &o->image);
+	o->ranges_due = r == -ENOENT;
 	if (r == -ENOENT && !add_separate(o, a))
 		r = 0;
 	if (r == -ENOENT) {
@@ -149,6 +148,25 @@ object_read_table(struct object *o, struct arena *a)
 	/* Stubs without names cost little; nothing else depends on them. */
 	plt_build(&o->stubs, a, &o->image);
 	return r ? r : symtab_build(&o->table, a, &o->image);
+}
+
+void
+object_read_ranges(struct object *o, struct arena *a)
+{
+	struct image again;
+	int          fd = -1;
+
+	if (!o->ranges_due)
+		return;
+	o->ranges_due = false;
+	if (!o->memory && o->fd < 0) {
+		fd = object_open_again(o, &again);
+		if (fd < 0)
+			return;
+	}
+	ranges_build(&o->ranges, a, fd < 0 ? &o->image : &again);
+	if (fd >= 0)
+		file_close(fd);
 }
 
 static void

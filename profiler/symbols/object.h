@@ -36,6 +36,7 @@ struct object {
 	struct image      image, debug; /* debug: its other symbols, packed or in a file apart */
 	struct symtab     table, stubs;
 	struct symtab     ranges; /* functions without names, if the table lacks some */
+	bool              ranges_due; /* they are to be read when one is asked for */
 };
 
 /* From memory: no file is opened. */
@@ -45,6 +46,8 @@ void object_read_build_id(struct object *o);
 int  object_read(struct object *o, struct arena *a, unsigned *open_files);
 /* The part of it that needs no file: the tables of o->image, which is open. */
 int  object_read_table(struct object *o, struct arena *a);
+/* The ranges, once, for they take longer than the table: .eh_frame is read whole. */
+void object_read_ranges(struct object *o, struct arena *a);
 /* Its file once more, with an image on it; the descriptor or a negative errno. */
 int  object_open_again(const struct object *o, struct image *ret_image);
 void object_release(struct object *o);

@@ -46,7 +46,8 @@ static const char suffix[] = "@plt";
 struct plt {
 	const struct image *image;
 	struct arena        scratch;
-	struct idmap        slots; /* address of a slot to 1 + offset of its name */
+	struct idmap        used;  /* addresses of slots that have a stub */
+	struct idmap        slots; /* of these, to 1 + offset of the name */
 	ElfW(Shdr)          symbols, strings;
 	char               *text;
 	size_t              room, text_room; /* what the first of the two scans counted */
@@ -76,7 +77,8 @@ add_slot(struct plt *p, const ElfW(Rela) *rela)
 	uint64_t  type = ELF64_R_TYPE(rela->r_info), index = ELF64_R_SYM(rela->r_info);
 	ElfW(Sym) sym;
 
-	if ((type != RELOC_SLOT && type != RELOC_DATA) ||
+	/* Most relocations are of data; only a few slots have a stub. */
+	if ((type != RELOC_SLOT && type != RELOC_DATA) || !idmap_get(&p->used, rela->r_offset) ||
 	    index >= p->symbols.sh_size / sizeof(sym) ||
 	    image_read(p->image, p->symbols.sh_offset + index * sizeof(sym), &sym, sizeof(sym)) < 0 ||
 	    sym.st_name >= p->strings.sh_size || !p->text[sym.st_name] ||
@@ -234,7 +236,8 @@ stub_next(const ElfW(Shdr) *s, const unsigned char *code, size_t *at, struct stu
 
 #endif
 
-/* One section of stubs, sorted by address as they are; *at and t->count go on. */
+/* One section of stubs, sorted by address as they are; *at and t->count go on.  Without
+ * names yet it only notes their slots. */
 static int
 scan(struct plt *p, const char *section, struct symtab *t, size_t *at)
 {
@@ -253,6 +256,8 @@ scan(struct plt *p, const char *section, struct symtab *t, size_t *at)
 	for (size_t i = 0; !r && stub_next(&s, code, &i, &stub);) {
 		uint64_t name = stub.begin == last ? 0 : idmap_get(&p->slots, stub.slot);
 
+		if (!idmap_get(&p->used, stub.slot))
+			r = idmap_put(&p->used, stub.slot, 1);
 		if (!name || s.sh_addr + stub.begin >= (uint64_t)1 << 48)
 			continue;
 		r = add_stub(p, t, at, p->text + name - 1, s.sh_addr + stub.begin, (uint32_t)stub.size);
@@ -293,7 +298,12 @@ plt_build(struct symtab *t, struct arena *a, const struct image *img)
 
 	arena_init(&p.scratch, a->budget);
 	idmap_init(&p.slots, a->budget);
-	r = read_relocations(&p, ".rela.plt");
+	idmap_init(&p.used, a->budget);
+	r = scan_all(&p, t, &text);
+	if (!r && !p.used.count)
+		r = -ENOENT;
+	if (!r)
+		r = read_relocations(&p, ".rela.plt");
 	if (!r)
 		r = read_relocations(&p, ".rela.dyn");
 	if (!r)
@@ -316,6 +326,7 @@ out:
 	if (r < 0)
 		t->count = 0;
 	idmap_release(&p.slots);
+	idmap_release(&p.used);
 	arena_release(&p.scratch);
 	return r;
 }

@@ -464,14 +464,16 @@ table_of(const struct object *o, uint64_t vaddr, size_t *ret_index)
 }
 
 static const struct name *
-unnamed(struct symbols *s, const struct object *o, uintptr_t pc, uint64_t vaddr)
+unnamed(struct symbols *s, struct object *o, uintptr_t pc, uint64_t vaddr)
 {
-	size_t             range = symtab_find(&o->ranges, vaddr);
+	size_t             range;
 	const struct name *n;
 	char               number[32];
 	size_t             base = strlen(o->base), digits;
 	char              *text;
 
+	object_read_ranges(o, &s->arena);
+	range = symtab_find(&o->ranges, vaddr);
 	if (range != SYMTAB_NONE) {
 		pc -= (uintptr_t)(vaddr - symtab_address(&o->ranges, range));
 		vaddr = symtab_address(&o->ranges, range);
