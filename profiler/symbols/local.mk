@@ -1,6 +1,6 @@
 # symbols/: names for addresses.
 noinst_LTLIBRARIES += %D%/libsymbols.la
-%C%_libsymbols_la_SOURCES = %D%/symbols.c %D%/symbols.h \
+%C%_libsymbols_la_SOURCES = %D%/symbols.c %D%/symbols.h %D%/symbols_mappings.c %D%/symbols_parts.h \
 	%D%/debug_file.c %D%/debug_file.h %D%/dwarf.c %D%/dwarf.h \
 	%D%/dwarf_abbrev.c %D%/dwarf_form.c %D%/dwarf_form.h %D%/dwarf_function.c %D%/dwarf_function.h \
 	%D%/dwarf_line.c %D%/dwarf_line.h %D%/dwarf_names.h %D%/dwarf_ranges.c \

@@ -1,0 +1,43 @@
+/*
+ * symbols_parts.h - what the two files of symbols.h share: a view and its mappings.
+ */
+#ifndef SYMBOLS_SYMBOLS_PARTS_H
+#define SYMBOLS_SYMBOLS_PARTS_H
+
+#include "arena.h"
+#include "gone.h"
+#include "idmap.h"
+#include "kept.h"
+#include "object.h"
+#include "resolve.h"
+#include "symbols.h"
+
+struct mapping {
+	struct symbol_mapping shown;
+	struct object        *object;
+	uintptr_t             start; /* where it is or was; shown may be elsewhere (gone.c) */
+};
+
+struct symbols {
+	struct arena_budget budget;
+	struct arena        arena;
+	struct mapping     *mappings; /* 0 is the main binary, the others are sorted */
+	size_t              mapping_count, loaded_count; /* those that are gone come last */
+	struct gone         gone;
+	struct object      *objects;
+	size_t              object_count;
+	struct idmap        names; /* KEY_... to struct name */
+	struct idmap        files; /* inode and device to 1 + index of the object */
+	struct resolver     resolver;
+	struct kept        *kept; /* answers of earlier requests */
+	bool                lines; /* were asked for */
+	unsigned            open_files, unread, unlined;
+	bool                mangled; /* names stay as the linker knows them */
+};
+
+/* symbols_mappings.c: fills mappings and objects.  0 or -ENOMEM. */
+int mappings_read(struct symbols *s);
+/* Where in the mapped file an address of the process is, tagged or not. */
+uint64_t mappings_offset(const struct mapping *m, uintptr_t pc);
+
+#endif
