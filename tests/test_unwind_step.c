@@ -25,6 +25,8 @@
 #include "skip.h"
 #include "stack_table.h"
 #include "unwind.h"
+#include "unwind_load.h"
+#include "unwind_recover.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -452,6 +454,67 @@ every_instruction_of_a_stub_has_its_caller(void **state)
 }
 #endif
 
+/* ---- as a dump sees blocked threads: sp and pc alone, and a copy of the stack ---- */
+
+#if defined(__x86_64__)
+#define WHERE_I_AM(r) __asm__ volatile("lea 0f(%%rip),%0\n0:	mov %%rsp,%1\n	mov %%rbp,%2" \
+	: "=r"((r).pc), "=r"((r).sp), "=r"((r).fp))
+#else
+#define WHERE_I_AM(r) __asm__ volatile("adr %0, 0f\n0:	mov %1, sp\n	mov %2, x29" \
+	: "=r"((r).pc), "=r"((r).sp), "=r"((r).fp))
+#endif
+
+/* at: where it stands, 0: in this function. */
+static __attribute__((noipa)) unsigned
+walk_as_if_blocked(uintptr_t at, uintptr_t *ret, int *ret_cut)
+{
+	static struct unwind_code code;
+	static unsigned char      copy[65536];
+	struct unwind_regs        live = { .exact = 1 }, blocked;
+	size_t                    size;
+
+	WHERE_I_AM(live);
+	depth = unwind_capture(&live, pcs, MAX, &truncated);
+	blocked = live;
+	blocked.fp = 0;
+	blocked.fp_unknown = 1;
+	blocked.code = &code;
+	if (at)
+		blocked.pc = at;
+	size = unwind_window_extent(live.sp, sizeof(copy));
+	memcpy(copy, (const void *)live.sp, size);
+	return unwind_copy(&blocked, copy, size, live.sp, ret, MAX, ret_cut);
+}
+
+static void
+sp_and_pc_are_enough_where_the_frame_holds_the_rest(void **state)
+{
+	uintptr_t found[MAX];
+	int       cut;
+	unsigned  n = walk_as_if_blocked(0, found, &cut);
+
+	(void)state;
+	assert_int_equal(truncated, 0);
+	assert_int_equal(cut, 0);
+	assert_int_equal(n, depth);
+	assert_true(n >= 4);
+	assert_memory_equal(found, pcs, n * sizeof(*pcs));
+}
+
+#if defined(__aarch64__)
+static void
+without_x30_a_function_without_a_frame_has_no_caller_instead_of_a_wrong_one(void **state)
+{
+	uintptr_t found[MAX];
+	int       cut;
+
+	(void)state;
+	assert_int_equal(walk_as_if_blocked((uintptr_t)leaf_without_frame, found, &cut), 1);
+	assert_int_equal(found[0], (uintptr_t)leaf_without_frame);
+	assert_int_equal(cut, 1);
+}
+#endif
+
 int
 main(void)
 {
@@ -460,8 +523,10 @@ main(void)
 		cmocka_unit_test(the_start_of_a_thread_is_known_to_be_the_root),
 		cmocka_unit_test(what_a_handler_interrupted_is_found_below_it),
 		cmocka_unit_test(every_instruction_has_its_caller),
+		cmocka_unit_test(sp_and_pc_are_enough_where_the_frame_holds_the_rest),
 #if defined(__aarch64__)
 		cmocka_unit_test(every_instruction_of_a_stub_has_its_caller),
+		cmocka_unit_test(without_x30_a_function_without_a_frame_has_no_caller_instead_of_a_wrong_one),
 #endif
 	};
 	struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };

@@ -25,7 +25,14 @@
  * - Code is read with process_vm_readv(): it may be unloaded meanwhile.  A line of it is
  *   read once in a dump (struct unwind_code).
  *
- * Tests: tests/threads.t, tests/serve_threads.t.
+ * Not on aarch64: there, rules seldom ask for the frame pointer, and what waits in libc
+ * under poll, epoll_wait, read, nanosleep or a mutex has a frame that holds it beside x30.
+ * What lacks is x30 itself, where the system call is made without a frame: syscall(),
+ * semtimedop(), flock(), sendfile(), waits for a mutex with a time or with inherited
+ * priority.  No return address of that call lies on the stack then, so there is nothing to
+ * prove one by: such a thread is signalled.
+ *
+ * Tests: tests/threads.t, tests/serve_threads.t, tests/test_unwind_step.c.
  */
 #include <config.h>
 
