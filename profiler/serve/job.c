@@ -1,80 +1,31 @@
 /*
- * job.c - an answer that takes long: collected on a thread of its own, streamed by
- * the server's, or written to a descriptor where nobody has asked by HTTP.
+ * job.c - an answer that takes long: collected on a thread of its own, for a request or for
+ * a descriptor where nobody has asked by HTTP.
  *
- *     component-job: run() --job_write()--> fill --swap--> ready --+
- *                      ^ waits while ready is full                 | httpd_post()
- *     component-http:  deliver() --httpd_reply_write()--> socket <-+
- *                      ^ waits for on_drain while much is queued
- *
- * Two buffers and the queue behind them bound what a slow client can make us hold
- * (CHUNK_BYTES * 2 + QUEUE_BYTES, at most HTTPD_QUEUE_BYTES_MAX); run() just waits, and samplers
- * hold nothing meanwhile.  What fits one buffer is sent whole with Content-Length;
- * until the first swap run() may still fail with a clean status.
+ *     job_start() --> run() of window.c, snapshots, ... on "component-job"
+ *                       |  job_wait()          <-- on_hangup(), job_end_all(): end early
+ *                       +- job_write() --> job_stream.c --> the client
  *
  * A thread for each job, made on demand and joined when its last byte is handed
  * over: a window is then plain code that waits, and there is nothing to tear down
  * when nobody asks.  max_requests bounds their number.
  *
- * What a stranger would get wrong:
- * - The request belongs to the server's thread alone.  run() never sees it.
- * - deliver() comes from httpd_post_at() and from on_drain, and posting lends the
- *   job's own memory.  While "posted" says that a call is under way nothing else may
- *   deliver, since the last delivery frees the job.
+ * What a stranger would get wrong: the request belongs to the server's thread alone.  run()
+ * never sees it.
  *
  * Tests: tests/serve_http.t, tests/serve_limits.t, tests/serve_life.t.
  */
 #include <config.h>
 
-#include "serve.h"
+#include "job_internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "own_thread.h"
-
-#define CHUNK_BYTES (32 * 1024)
-#define STALLED_MS  60000 /* a descriptor that takes nothing: the rest is dropped */
-#define QUEUE_BYTES (HTTPD_QUEUE_BYTES_MAX - 2 * CHUNK_BYTES - 1024) /* and a chunk's frame */
-
-struct job {
-	struct job   *next, *previous; /* serve.lock */
-	struct serve *serve;
-	struct httpd *httpd; /* there as long as jobs are, even when serve's is not */
-	int           fd;    /* -1: the answer goes to the request */
-	struct job_spec spec;
-	char          peer[HTTPD_PEER_MAX];
-	pthread_t     thread;
-
-	/* The server's thread. */
-	struct httpd_request *request;
-	bool          started;   /* the header is out */
-	bool          throttled; /* waiting for on_drain */
-
-	/* The job's thread. */
-	size_t        fill_size;
-	uint64_t      bytes;
-	bool          overflowed; /* more than one chunk: the status is sent */
-
-	pthread_mutex_t lock; /* the rest */
-	pthread_cond_t  changed;
-	bool          end_early, gone, ready_full, finished, posted, done;
-	struct httpd_posted posting; /* posted */
-	size_t        ready_size;
-	int           fail_status;
-	char          fail_text[256];
-	size_t        mapped_size;
-	char          note[JOB_NOTE_BYTES]; /* of run(), before it writes */
-	char          fill[CHUNK_BYTES], ready[CHUNK_BYTES];
-	char          input[]; /* spec.input */
-};
-
-static void deliver(struct job *j);
 
 const struct job_spec *
 job_spec(const struct job *j)
@@ -100,7 +51,7 @@ job_bytes(const struct job *j)
 	return j->bytes;
 }
 
-static void
+void
 job_free(struct job *j)
 {
 	pthread_cond_destroy(&j->changed);
@@ -109,115 +60,6 @@ job_free(struct job *j)
 }
 
 /* ---- the job's thread ---- */
-
-static void
-on_posted(void *arg)
-{
-	struct job *j = arg;
-	bool        done;
-
-	pthread_mutex_lock(&j->lock);
-	j->posted = false;
-	done = j->done;
-	pthread_mutex_unlock(&j->lock);
-	if (done)
-		job_free(j);
-	else
-		deliver(j);
-}
-
-/* With the lock held; true: the caller posts after unlocking. */
-static bool
-post_needed(struct job *j)
-{
-	bool needed = !j->posted;
-
-	j->posted = true;
-	return needed;
-}
-
-static void
-post(struct job *j)
-{
-	httpd_post_at(j->httpd, &j->posting, on_posted, j);
-}
-
-static int
-fd_write(int fd, const char *data, size_t size)
-{
-	struct pollfd room = { fd, POLLOUT, 0 };
-	ssize_t       n;
-
-	while (size > 0) {
-		n = write(fd, data, size);
-		if (n >= 0) {
-			data += n;
-			size -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			if (poll(&room, 1, STALLED_MS) == 0)
-				return -ETIMEDOUT;
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
-/* Hands fill over.  -ECANCELED: nobody wants it. */
-static int
-swap(struct job *j, bool last)
-{
-	bool   needed, gone;
-	size_t size = j->fill_size;
-
-	if (j->fd >= 0) {
-		j->fill_size = 0;
-		return fd_write(j->fd, j->fill, size);
-	}
-	pthread_mutex_lock(&j->lock);
-	while (j->ready_full && !j->gone)
-		pthread_cond_wait(&j->changed, &j->lock);
-	gone = j->gone;
-	if (!gone) {
-		memcpy(j->ready, j->fill, j->fill_size);
-		j->ready_size = j->fill_size;
-		j->ready_full = true;
-		j->fill_size = 0;
-	}
-	j->finished = last;
-	needed = (last || !gone) && post_needed(j);
-	pthread_mutex_unlock(&j->lock);
-	if (needed)
-		post(j);
-	return gone ? -ECANCELED : 0;
-}
-
-int
-job_write(void *job, const void *data, size_t size)
-{
-	struct job *j = job;
-	const char *p = data;
-	size_t      n;
-	int         r;
-
-	j->bytes += size;
-	while (size > 0) {
-		if (j->fill_size == CHUNK_BYTES) {
-			j->overflowed = true;
-			r = swap(j, false);
-			if (r)
-				return r;
-		}
-		n = CHUNK_BYTES - j->fill_size;
-		if (n > size)
-			n = size;
-		memcpy(j->fill + j->fill_size, p, n);
-		j->fill_size += n;
-		p += n;
-		size -= n;
-	}
-	return 0;
-}
 
 void
 job_fail(struct job *j, int status, const char *text)
@@ -264,7 +106,7 @@ run(void *arg)
 
 	if (r < 0 && r != -ECANCELED && !j->fail_status)
 		job_fail(j, 500, r == -ENOMEM ? "failed to collect profile: out of memory" : "failed to collect profile");
-	swap(j, true);
+	job_hand_over(j, true);
 	return NULL;
 }
 
@@ -285,10 +127,10 @@ job_leave(struct serve *s, struct job *j)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Its thread has nothing left to do but return.  Once it has left the list nobody
+/* Once it has left the list nobody
  * posts any more; what job_end_all() has posted before frees it. */
-static void
-finish(struct job *j)
+void
+job_finish(struct job *j)
 {
 	bool posted;
 
@@ -300,90 +142,6 @@ finish(struct job *j)
 	pthread_mutex_unlock(&j->lock);
 	if (!posted)
 		job_free(j);
-}
-
-static void
-headers_set(struct job *j)
-{
-	char value[128];
-
-	httpd_set_header(j->request, "X-Content-Type-Options", "nosniff");
-	if (*j->note)
-		httpd_set_header(j->request, "X-Component-Threads", j->note);
-	if (j->spec.format != JOB_PPROF)
-		return;
-	snprintf(value, sizeof(value), "attachment; filename=\"%s%s\"", j->spec.kind->name,
-		j->spec.run == delta_run ? "-delta" : "");
-	httpd_set_header(j->request, "Content-Disposition", value);
-}
-
-static const char *
-content_type(const struct job *j)
-{
-	return j->spec.format == JOB_PPROF ? SERVE_BINARY : SERVE_TEXT;
-}
-
-/* The last of it: everything, an error, or nothing because nobody listens. */
-static void
-deliver_last(struct job *j)
-{
-	if (j->gone || (j->fail_status && j->started)) {
-		httpd_reply_abort(j->request);
-	} else if (j->fail_status) {
-		reply_error(j->request, j->fail_status, j->fail_text);
-	} else if (!j->started) {
-		headers_set(j);
-		httpd_reply(j->request, 200, content_type(j), j->ready, j->ready_size);
-	} else {
-		httpd_reply_write(j->request, j->ready, j->ready_size);
-		httpd_reply_end(j->request);
-	}
-	finish(j);
-}
-
-static void
-on_drain(void *arg)
-{
-	struct job *j = arg;
-
-	j->throttled = false;
-	deliver(j);
-}
-
-static void
-deliver(struct job *j)
-{
-	bool   full, finished, gone, posted;
-	size_t queued;
-
-	pthread_mutex_lock(&j->lock);
-	full = j->ready_full;
-	finished = j->finished;
-	gone = j->gone;
-	posted = j->posted;
-	pthread_mutex_unlock(&j->lock);
-	if (posted) /* that one delivers, and its memory must last until then */
-		return;
-	if (finished && (gone || !j->throttled)) {
-		deliver_last(j);
-		return;
-	}
-	if (gone || j->throttled || !full)
-		return;
-	if (!j->started) {
-		headers_set(j);
-		httpd_reply_start(j->request, 200, content_type(j));
-		j->started = true;
-	}
-	queued = httpd_reply_write(j->request, j->ready, j->ready_size);
-	if (queued > QUEUE_BYTES) {
-		j->throttled = true;
-		httpd_on_drain(j->request, on_drain, j);
-	}
-	pthread_mutex_lock(&j->lock);
-	j->ready_full = false;
-	pthread_cond_broadcast(&j->changed);
-	pthread_mutex_unlock(&j->lock);
 }
 
 static void
@@ -406,15 +164,8 @@ on_hangup(void *arg)
 static void
 on_gone(void *arg)
 {
-	struct job *j = arg;
-	bool        last;
-
-	job_end(j, true);
-	pthread_mutex_lock(&j->lock);
-	last = j->finished && !j->posted;
-	pthread_mutex_unlock(&j->lock);
-	if (last)
-		deliver_last(j);
+	job_end(arg, true);
+	job_abandon(arg);
 }
 
 static struct job *
@@ -514,7 +265,7 @@ run_alone(void *arg)
 
 	a->result = a->job->spec.run(a->job);
 	if (!a->result)
-		a->result = swap(a->job, true);
+		a->result = job_hand_over(a->job, true);
 	return NULL;
 }
 
@@ -543,16 +294,11 @@ job_run_alone(struct serve *s, const struct job_spec *spec, int fd, char *why, s
 void
 job_end_all(struct serve *s, bool abort)
 {
-	bool needed;
-
 	pthread_mutex_lock(&s->lock);
 	for (struct job *j = s->jobs; j; j = j->next) {
 		job_end(j, abort);
-		pthread_mutex_lock(&j->lock);
-		needed = abort && post_needed(j); /* it may be waiting for a slow client alone */
-		pthread_mutex_unlock(&j->lock);
-		if (needed)
-			post(j);
+		if (abort)
+			job_nudge(j); /* it may be waiting for a slow client alone */
 	}
 	pthread_mutex_unlock(&s->lock);
 }

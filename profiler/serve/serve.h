@@ -4,9 +4,9 @@
  *
  *     httpd thread:  routes.c -> auth.c -> index.c, cmdline.c        (answered at once)
  *                             -> job.c -> a "component-job" thread:
- *                                window.c, snapshot.c, symbol.c      (may take long)
+ *                                window.c, threads.c, symbol.c       (may take long)
  *
- * Only job.c crosses threads.
+ * Only job.c and job_stream.c cross threads.
  */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H

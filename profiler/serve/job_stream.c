@@ -1,0 +1,252 @@
+/*
+ * job_stream.c - the answer of a job on its way out.
+ *
+ *     component-job: run() --job_write()--> fill --swap--> ready --+
+ *                      ^ waits while ready is full                 | httpd_post()
+ *     component-http:  deliver() --httpd_reply_write()--> socket <-+
+ *                      ^ waits for on_drain while much is queued
+ *
+ * Two buffers and the queue behind them bound what a slow client can make us hold
+ * (JOB_CHUNK_BYTES * 2 + QUEUE_BYTES, at most HTTPD_QUEUE_BYTES_MAX); run() just waits, and
+ * samplers hold nothing meanwhile.  What fits one buffer is sent whole with Content-Length;
+ * until the first swap run() may still fail with a clean status.
+ *
+ * What a stranger would get wrong: deliver() comes from httpd_post_at() and from on_drain,
+ * and posting lends the job's own memory.  While "posted" says that a call is under way
+ * nothing else may deliver, since the last delivery frees the job.
+ *
+ * Tests: tests/serve_http.t, tests/serve_limits.t.
+ */
+#include <config.h>
+
+#include "job_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STALLED_MS  60000 /* a descriptor that takes nothing: the rest is dropped */
+#define QUEUE_BYTES (HTTPD_QUEUE_BYTES_MAX - 2 * JOB_CHUNK_BYTES - 1024) /* and a chunk's frame */
+
+static void deliver(struct job *j);
+
+/* ---- the job's thread ---- */
+
+static void
+on_posted(void *arg)
+{
+	struct job *j = arg;
+	bool        done;
+
+	pthread_mutex_lock(&j->lock);
+	j->posted = false;
+	done = j->done;
+	pthread_mutex_unlock(&j->lock);
+	if (done)
+		job_free(j);
+	else
+		deliver(j);
+}
+
+/* With the lock held; true: the caller posts after unlocking. */
+static bool
+post_needed(struct job *j)
+{
+	bool needed = !j->posted;
+
+	j->posted = true;
+	return needed;
+}
+
+static void
+post(struct job *j)
+{
+	httpd_post_at(j->httpd, &j->posting, on_posted, j);
+}
+
+void
+job_nudge(struct job *j)
+{
+	bool needed;
+
+	pthread_mutex_lock(&j->lock);
+	needed = post_needed(j);
+	pthread_mutex_unlock(&j->lock);
+	if (needed)
+		post(j);
+}
+
+static int
+fd_write(int fd, const char *data, size_t size)
+{
+	struct pollfd room = { fd, POLLOUT, 0 };
+	ssize_t       n;
+
+	while (size > 0) {
+		n = write(fd, data, size);
+		if (n >= 0) {
+			data += n;
+			size -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			if (poll(&room, 1, STALLED_MS) == 0)
+				return -ETIMEDOUT;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+int
+job_hand_over(struct job *j, bool last)
+{
+	bool   needed, gone;
+	size_t size = j->fill_size;
+
+	if (j->fd >= 0) {
+		j->fill_size = 0;
+		return fd_write(j->fd, j->fill, size);
+	}
+	pthread_mutex_lock(&j->lock);
+	while (j->ready_full && !j->gone)
+		pthread_cond_wait(&j->changed, &j->lock);
+	gone = j->gone;
+	if (!gone) {
+		memcpy(j->ready, j->fill, j->fill_size);
+		j->ready_size = j->fill_size;
+		j->ready_full = true;
+		j->fill_size = 0;
+	}
+	j->finished = last;
+	needed = (last || !gone) && post_needed(j);
+	pthread_mutex_unlock(&j->lock);
+	if (needed)
+		post(j);
+	return gone ? -ECANCELED : 0;
+}
+
+int
+job_write(void *job, const void *data, size_t size)
+{
+	struct job *j = job;
+	const char *p = data;
+	size_t      n;
+	int         r;
+
+	j->bytes += size;
+	while (size > 0) {
+		if (j->fill_size == JOB_CHUNK_BYTES) {
+			r = job_hand_over(j, false);
+			if (r)
+				return r;
+		}
+		n = JOB_CHUNK_BYTES - j->fill_size;
+		if (n > size)
+			n = size;
+		memcpy(j->fill + j->fill_size, p, n);
+		j->fill_size += n;
+		p += n;
+		size -= n;
+	}
+	return 0;
+}
+
+/* ---- the server's thread ---- */
+
+static void
+headers_set(struct job *j)
+{
+	char value[128];
+
+	httpd_set_header(j->request, "X-Content-Type-Options", "nosniff");
+	if (*j->note)
+		httpd_set_header(j->request, "X-Component-Threads", j->note);
+	if (j->spec.format != JOB_PPROF)
+		return;
+	snprintf(value, sizeof(value), "attachment; filename=\"%s%s\"", j->spec.kind->name,
+		j->spec.run == delta_run ? "-delta" : "");
+	httpd_set_header(j->request, "Content-Disposition", value);
+}
+
+static const char *
+content_type(const struct job *j)
+{
+	return j->spec.format == JOB_PPROF ? SERVE_BINARY : SERVE_TEXT;
+}
+
+/* The last of it: everything, an error, or nothing because nobody listens. */
+static void
+deliver_last(struct job *j)
+{
+	if (j->gone || (j->fail_status && j->started)) {
+		httpd_reply_abort(j->request);
+	} else if (j->fail_status) {
+		reply_error(j->request, j->fail_status, j->fail_text);
+	} else if (!j->started) {
+		headers_set(j);
+		httpd_reply(j->request, 200, content_type(j), j->ready, j->ready_size);
+	} else {
+		httpd_reply_write(j->request, j->ready, j->ready_size);
+		httpd_reply_end(j->request);
+	}
+	job_finish(j);
+}
+
+static void
+on_drain(void *arg)
+{
+	struct job *j = arg;
+
+	j->throttled = false;
+	deliver(j);
+}
+
+static void
+deliver(struct job *j)
+{
+	bool   full, finished, gone, posted;
+	size_t queued;
+
+	pthread_mutex_lock(&j->lock);
+	full = j->ready_full;
+	finished = j->finished;
+	gone = j->gone;
+	posted = j->posted;
+	pthread_mutex_unlock(&j->lock);
+	if (posted) /* that one delivers, and its memory must last until then */
+		return;
+	if (finished && (gone || !j->throttled)) {
+		deliver_last(j);
+		return;
+	}
+	if (gone || j->throttled || !full)
+		return;
+	if (!j->started) {
+		headers_set(j);
+		httpd_reply_start(j->request, 200, content_type(j));
+		j->started = true;
+	}
+	queued = httpd_reply_write(j->request, j->ready, j->ready_size);
+	if (queued > QUEUE_BYTES) {
+		j->throttled = true;
+		httpd_on_drain(j->request, on_drain, j);
+	}
+	pthread_mutex_lock(&j->lock);
+	j->ready_full = false;
+	pthread_cond_broadcast(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+}
+
+void
+job_abandon(struct job *j)
+{
+	bool last;
+
+	pthread_mutex_lock(&j->lock);
+	last = j->finished && !j->posted;
+	pthread_mutex_unlock(&j->lock);
+	if (last)
+		deliver_last(j);
+}
