@@ -20,21 +20,13 @@
 
 #include "debug_file.h"
 #include "encode.h"
+#include "named_function.h"
 #include "stack_table.h"
 
 #define LIMIT ((size_t)64 << 20)
 #define STACK ((size_t)256 << 10) /* what the library's own threads have */
 #define ROOM  ((size_t)64 << 20)
 
-#define FUNCTION(name)                                  \
-	__attribute__((noinline, noclone)) int name(int n); \
-	int name(int n)                                     \
-	{                                                   \
-		volatile int a = n;                         \
-		for (int i = 0; i < n; i++)                 \
-			a += i ^ (a << 3);                  \
-		return a + __LINE__;                        \
-	}
 FUNCTION(leaf_one)
 FUNCTION(leaf_two)
 FUNCTION(middle)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "encode.h"
+#include "named_function.h"
 #include "stack_table.h"
 
 #define LIMIT    ((size_t)64 << 20)
@@ -30,16 +31,6 @@
 #define THREADS  64
 #define MUTEXES  2
 
-/* Known names, of some size, so that an address inside them is theirs. */
-#define FUNCTION(name)                                  \
-	__attribute__((noinline, noclone)) int name(int n); \
-	int name(int n)                                     \
-	{                                                   \
-		volatile int a = n;                         \
-		for (int i = 0; i < n; i++)                 \
-			a += i ^ (a << 3);                  \
-		return a + __LINE__;                        \
-	}
 FUNCTION(lock_mutex)
 FUNCTION(wait_for_work)
 FUNCTION(receive)
