@@ -59,6 +59,20 @@ def with_port_0_a_child_that_asks_gets_a_server_and_a_port_of_its_own():
 
 
 @test
+def a_child_that_asks_has_the_rates_that_were_set_at_run_time():
+    with server() as d:
+        text = d.get(PPROF + "rates", method="POST",
+                     body="heap-profile-rate=4096\nmutex-profile-fraction=5\nblock-profile-rate=2s\n").text
+        for rate in ("heap-profile-rate=4096\n", "mutex-profile-fraction=5\n", "block-profile-rate=2000000000\n"):
+            contains(text, rate)
+        r, pid, running = d.command("forkback").split()
+        equal((r, running), ("0", "1"))
+        with open(d.port_file) as f:
+            d.port = int(f.read().rpartition(":")[2])
+        equal(d.get(PPROF + "rates").text, text)
+
+
+@test
 def on_a_fixed_port_a_child_whose_parent_stays_is_told_after_two_seconds():
     with server("--address", "127.0.0.1:%d" % free_port()) as d:
         begin = time.monotonic()
