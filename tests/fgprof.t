@@ -81,8 +81,8 @@ class Profile:
     def error(self, part):
         """The standard error, in per cent of itself, of a part of all time if each look fell on any thread.
         As everybody has his turn before anybody has it twice it is less where there are more looks than threads:
-        measured, as much for 10,000 threads, 0.6 of it for 1,000, and 0.3 for six."""
-        return 100 * math.sqrt((1 - part) / part / self.looks)
+        measured, as much for 10,000 threads, 0.6 of it for 1,000, and 0.3 for six.  Late looks scatter more."""
+        return 100 * math.sqrt((1 - part) / part / self.looks * (1 + 2 * self.slack()))
 
     def near(self, got, want, percent, what):
         need(abs(got - want) <= want * percent / 100, "%s: %.3f s, not %.3f s\n%s" % (

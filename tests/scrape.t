@@ -7,8 +7,10 @@ every moment.  Meanwhile a person takes a long one.  Its connections are kept al
 follows no redirect and asks for no compression; its store takes a profile only by rules
 that are stricter than pprof's.
 
-Every answer has to come whole within Parca's own time limit.  SCRAPE_SECONDS=60 makes
-it long; else it is as short as shows that the loops go round.
+SCRAPE_SECONDS=60 makes it long, and every answer has to come whole within Parca's own time
+limit.  Else it is as short as shows that the loops go round, and the first answer of
+each, for which tables and names are read, may take its time on a machine that is busy
+with other tests.
 """
 import contextlib
 import http.client
@@ -51,7 +53,7 @@ class Loop(threading.Thread):
         self.answers, self.error = [], None
 
     def run(self):
-        c = http.client.HTTPConnection(self.d.host, self.d.port, timeout=LIMIT)
+        c = http.client.HTTPConnection(self.d.host, self.d.port, timeout=LIMIT if LONG else DEADLINE)
         try:
             at = time.monotonic() + self.offset
             while at < self.end_at:
@@ -153,7 +155,7 @@ def all_paths_of_three_daemons_are_scraped_for_good_while_a_person_takes_profile
         series = {}
         for n, (status, headers, body, took) in enumerate(loop.answers):
             equal((status, headers["content-type"]), (200, "application/octet-stream"), what)
-            need(took <= LIMIT, "%s: answered after %.1f s" % (what, took))
+            need(took <= LIMIT or (n == 0 and not LONG), "%s: answered after %.1f s" % (what, took))
             need("content-encoding" not in headers and body[:2] == b"\x1f\x8b", what)
             longest = max(longest, took - (INTERVAL if loop.kind == "profile" else 0))
             if not LONG and 0 < n < len(loop.answers) - 1:
