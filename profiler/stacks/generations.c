@@ -10,6 +10,8 @@
  * tag of a new one is 0 where nobody was before, else the number that hooks have given
  * out for "not seen yet" since the last look (generations_tag.c).
  *
+ * Hooks read ranges made of the records (generations_ranges.c).
+ *
  * Looks are made by unwind_refresh.c: once a second, when a stack meets something
  * unknown, and when a profile is written.
  *
@@ -29,7 +31,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,7 +38,6 @@
 #include "memory.h"
 #include "stack_table.h"
 
-#define PUBLISHED_SPARE 64 /* objects that may come before more room is mapped */
 #define MAPS_BYTES ((size_t)64 << 20) /* transient: the text of /proc/self/maps */
 
 static struct {
@@ -50,7 +50,6 @@ static struct {
 	uint16_t            next_tag;
 	bool                changed; /* and not published yet */
 	unsigned            forgotten;
-	struct generations_published *spare;
 	uint64_t            others, others_before; /* hashes of the code that has no record */
 } known = { .lock = PTHREAD_MUTEX_INITIALIZER, .next_tag = 1 };
 
@@ -175,99 +174,6 @@ piece_take(int mem, const struct piece *p)
 	return true;
 }
 
-/* ---- what hooks read ---- */
-
-/* These can never be unloaded, so no stack need look at their marks. */
-static bool
-is_permanent(const struct generation *g)
-{
-	const uintptr_t at[] = { getauxval(AT_ENTRY), getauxval(AT_SYSINFO_EHDR), (uintptr_t)getauxval,
-				 (uintptr_t)generations_look, (uintptr_t)pthread_mutex_lock };
-
-	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
-		if (at[i] >= g->start && at[i] < g->limit)
-			return true;
-	return g->start - g->offset == getauxval(AT_BASE);
-}
-
-static void
-range_put(struct generations_published *p, const struct generation *g)
-{
-	size_t at = p->count;
-	bool   stays = is_permanent(g);
-
-	if (g->loaded) {
-		/* By address; few, and mostly in order already. */
-		while (at > 0 && p->ranges[at - 1].start > g->start) {
-			p->ranges[at] = p->ranges[at - 1];
-			at--;
-		}
-		p->loaded++;
-	}
-	p->ranges[at] = (struct generations_range){ g->start, g->limit, g->mark, g->mark_is, g->tag, stays,
-						    stays || !g->mark };
-	p->count++;
-}
-
-/* Under the stack table's lock. */
-static void
-exchange(void *arg)
-{
-	struct generations_published **p = arg, *old;
-
-	old = generations_publish(*p);
-	if (old && *p && old->suspected && old->next_tag == (*p)->next_tag)
-		(*p)->suspected = true; /* since we looked: that tag is given */
-	*p = old;
-}
-
-/* The one before the last, if it is large enough: a look that maps nothing new leaves
- * the places of objects that have just gone to the next ones. */
-static struct generations_published *
-published_new(size_t need)
-{
-	size_t                        room = need * 2 + PUBLISHED_SPARE;
-	size_t                        bytes = sizeof(struct generations_published) + room * sizeof(struct generations_range);
-	struct generations_published *p = known.spare;
-
-	if (!p || p->room < need) {
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
-			return NULL;
-		if (known.spare)
-			munmap(known.spare, known.spare->map_bytes);
-		known.spare = p;
-		p->map_bytes = bytes;
-		p->room = room;
-	}
-	p->loaded = p->count = 0;
-	p->suspected = false;
-	p->next_tag = known.next_tag;
-	return p;
-}
-
-/* others: code without a record. */
-static int
-publish(const struct generation *others, size_t other_count)
-{
-	struct generations_published *p = published_new(known.count + other_count);
-
-	if (!p)
-		return -ENOMEM;
-	for (size_t i = 0; i < known.count; i++)
-		if (known.all[i].loaded)
-			range_put(p, &known.all[i]);
-	for (size_t i = 0; i < other_count; i++)
-		range_put(p, &others[i]);
-	for (size_t i = 0; i < known.count; i++)
-		if (!known.all[i].loaded)
-			range_put(p, &known.all[i]);
-	if (!stack_table_exclusively(exchange, &p))
-		return -EBUSY;
-	known.spare = p;
-	return 0;
-}
-
 /* ---- the look ---- */
 
 /* Next line, joined with those that follow it in the file and in memory. */
@@ -365,7 +271,7 @@ look(void)
 	if (!r && (known.changed || !generations_now() || generations_now()->suspected)) {
 		if (tag_was_given() && known.next_tag < GENERATIONS_TAG_MAX)
 			known.next_tag++;
-		r = publish(others, count);
+		r = generations_ranges_show(known.all, known.count, others, count, known.next_tag);
 		if (!r) {
 			r = known.changed;
 			known.changed = false;
@@ -467,7 +373,7 @@ generations_start(void)
 	known.on = known.all != NULL;
 	if (known.on) {
 		look();
-		published_new(known.count); /* both are there now, see above */
+		generations_ranges_reserve(known.count); /* both are there now */
 	}
 	pthread_mutex_unlock(&known.lock);
 }
@@ -490,9 +396,7 @@ generations_stop(void)
 	known.on = false;
 	if (stack_table_exclusively(drop, &old) && old) {
 		munmap(old, old->map_bytes);
-		if (known.spare)
-			munmap(known.spare, known.spare->map_bytes);
-		known.spare = NULL;
+		generations_ranges_release();
 		munmap(known.all, GENERATIONS_MAX * sizeof(*known.all));
 		arena_release(&known.arena);
 		known.all = NULL;

@@ -1,5 +1,5 @@
 /*
- * generations_parts.h - what the three files of generations share.
+ * generations_parts.h - what the four files of generations share.
  */
 #ifndef STACKS_GENERATIONS_PARTS_H
 #define STACKS_GENERATIONS_PARTS_H
@@ -32,6 +32,14 @@ enum mark mark_look(uintptr_t at, uint32_t is);
 /* The old one.  *ret_suspected is what the old one has become. */
 struct generations_published *generations_publish(struct generations_published *p);
 const struct generations_published *generations_now(void);
+
+/* generations_ranges.c: shows hooks the records and the code that has none.  0 or a
+ * negative errno. */
+int  generations_ranges_show(const struct generation *all, size_t count, const struct generation *others,
+			     size_t other_count, uint16_t next_tag);
+/* Room for so many, so that the next one to be shown need not be mapped. */
+void generations_ranges_reserve(size_t count);
+void generations_ranges_release(void);
 
 /* generations_id.c: build id and mark of the object whose first bytes are mapped at
  * `header`, which is read through mem, /proc/self/mem.  False: it is no ELF object. */
