@@ -13,8 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -490,6 +492,72 @@ a_size_that_nobody_can_have_is_no_sample(void **state)
 	heap_set_rate(0);
 }
 
+/* ---- address space ---- */
+
+#define LIMIT_BYTES ((rlim_t)1 << 30)
+#define PART_BYTES  ((size_t)200 << 20)
+
+static size_t
+address_space(void)
+{
+	char          line[100] = "";
+	FILE         *f = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "%lu", &pages) != 1)
+		fail();
+	fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A process that limits itself, as a worker in its sandbox; status 0: it can work. */
+static int
+works_within_a_limit(char *block)
+{
+	struct rlimit limit = { LIMIT_BYTES, RLIM_INFINITY };
+	char         *part;
+
+	if (setrlimit(RLIMIT_AS, &limit) < 0)
+		return 1;
+	part = malloc(PART_BYTES);
+	if (!part || is_sample(part))
+		return 2;
+	part[PART_BYTES - 1] = 1;
+	free(part);
+	free(block);
+	limit.rlim_cur = RLIM_INFINITY;
+	if (setrlimit(RLIMIT_AS, &limit) < 0 || heap_set_rate(1) < 0)
+		return 3;
+	part = malloc(PART_BYTES); /* more than was ever used of the range */
+	return part && is_sample(part) ? 0 : 4;
+}
+
+static void
+only_while_it_samples_does_it_keep_address_space(void **state)
+{
+	char *block;
+	pid_t pid;
+
+	(void)state;
+	if (heap_mode() != HEAP_RANGE)
+		SKIP("there is no range");
+	heap_set_rate(1);
+	free(malloc(PART_BYTES / 4)); /* the gap of another rate is over */
+	block = malloc(100);
+	assert_true(is_sample(block));
+	assert_true(address_space() > LIMIT_BYTES);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(works_within_a_limit(block));
+	assert_int_equal(child_status(pid), 0);
+	assert_true(address_space() > LIMIT_BYTES);
+	heap_set_rate(0);
+	assert_true(address_space() < LIMIT_BYTES);
+	assert_int_equal(works_within_a_limit(block), 0);
+	assert_true(address_space() > LIMIT_BYTES);
+}
+
 static int
 set_up(void **state)
 {
@@ -513,6 +581,7 @@ main(void)
 		cmocka_unit_test(a_child_forked_while_the_rate_changes_can_change_it),
 		cmocka_unit_test(a_size_that_nobody_can_have_is_no_sample),
 		cmocka_unit_test(switching_on_and_off_under_load_loses_nothing),
+		cmocka_unit_test(only_while_it_samples_does_it_keep_address_space),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -42,6 +42,7 @@
 #include "heap_lock.h"
 #include "heap_range.h"
 #include "heap_rate.h"
+#include "heap_run.h"
 #include "heap_set.h"
 #include "heap_site.h"
 #include "hooks.h"
@@ -384,6 +385,39 @@ clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Address space that was never used: only while there is sampling.  A hook that asks with
+ * the old size asks about no block in there, for nobody got one while it was ours. */
+static void
+range_fit(bool on)
+{
+	uintptr_t start;
+	size_t    size;
+
+	if (on) {
+		heap_runs_grow();
+		heap_range_bounds(&start, &size);
+		__atomic_store_n(&component_hooks.range_size, size, __ATOMIC_RELEASE);
+	} else {
+		__atomic_store_n(&component_hooks.range_size, heap_range_opened(), __ATOMIC_RELEASE);
+		heap_runs_shrink();
+	}
+}
+
+/* While another thread forks the lock is not to be had, which takes milliseconds. */
+static bool
+lock_soon(struct heap_lock_hold *ret)
+{
+	const struct timespec step = { 0, 1000000 };
+	int                   i = 0;
+
+	while (!heap_lock(ret)) {
+		if (++i == 100)
+			return false;
+		nanosleep(&step, NULL);
+	}
+	return true;
+}
+
 /* Hands the table our functions and the range; once. */
 static int
 connect_hooks(void)
@@ -416,7 +450,8 @@ connect_hooks(void)
 int
 heap_set_rate(uint64_t bytes)
 {
-	int r = 0;
+	struct heap_lock_hold hold;
+	int                   r = 0;
 
 	if (bytes > HEAP_RATE_MAX)
 		bytes = HEAP_RATE_MAX;
@@ -434,6 +469,10 @@ heap_set_rate(uint64_t bytes)
 	}
 	if (heap_mode() != HEAP_NONE)
 		hooks_set_heap_state(bytes ? HOOKS_ON : HOOKS_OFF);
+	if (heap_mode() == HEAP_RANGE && lock_soon(&hold)) {
+		range_fit(bytes > 0);
+		heap_unlock(&hold);
+	}
 	pthread_mutex_unlock(&control);
 	return r;
 }
@@ -471,6 +510,8 @@ heap_forked(void)
 {
 	if (heap_mode() != HEAP_NONE)
 		hooks_set_heap_state(HOOKS_OFF);
+	if (heap_mode() == HEAP_RANGE)
+		range_fit(false);
 	atomic_store(&rate, 0);
 	atomic_store(&forked, true);
 }

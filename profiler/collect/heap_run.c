@@ -9,8 +9,12 @@
  * neighbours.  What no run fits is taken from the untouched end, which is opened
  * step by step.
  *
- * What a stranger would get wrong: entries of pages inside a large run are old, of
- * whatever was there before; who looks up a page must see whether it lies within.
+ * What a stranger would get wrong:
+ * - Entries of pages inside a large run are old, of whatever was there before; who looks
+ *   up a page must see whether it lies within.
+ * - Address space that nobody touches is not for nothing: a process that limits its own
+ *   (RLIMIT_AS), or locks its memory within RLIMIT_MEMLOCK, has it counted.  Who does not
+ *   sample gives the untouched end back, and gets it again as far as it is still free.
  * Tests: tests/test_heap_range.c.
  */
 #include <config.h>
@@ -25,10 +29,12 @@
 #define OPEN_BYTES ((size_t)1 << 20) /* opened at a time: few system calls, little commit */
 #define CHUNK      4096              /* runs in a chunk */
 #define CHUNKS     (HEAP_RANGE_MAX / HEAP_PAGE / CHUNK + 1)
+#define GROW_BYTES ((size_t)64 << 20) /* less is not worth a mapping */
 #define BINS       64                /* free runs of 1 .. 63 pages, larger ones in bin 0 */
 
 struct heap_runs heap_runs;
 
+static size_t           reserved; /* bytes, at first */
 static struct heap_run *chunks[CHUNKS];
 static uint32_t         count;
 static uint32_t         unused; /* list by next */
@@ -311,7 +317,39 @@ heap_runs_reserve(size_t bytes)
 		return err;
 	}
 	heap_runs.owner = owner;
-	heap_runs.size = bytes;
+	heap_runs.size = reserved = bytes;
 	heap_runs.start = mem;
 	return 0;
+}
+
+void
+heap_runs_shrink(void)
+{
+	size_t opened = heap_runs.opened, rest = heap_runs.size - opened;
+	int    saved = errno;
+
+	heap_runs.size = opened; /* should the kernel refuse, it lies there unused */
+	if (rest > 0)
+		munmap(heap_runs.start + opened, rest);
+	errno = saved;
+}
+
+void
+heap_runs_grow(void)
+{
+	int saved = errno;
+
+	for (size_t more = reserved - heap_runs.size; more >= GROW_BYTES; more = more / 2 / OPEN_BYTES * OPEN_BYTES) {
+		char *at = heap_runs.start + heap_runs.size;
+		void *mem = mmap(at, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+			-1, 0);
+
+		if (mem == at) {
+			heap_runs.size += more;
+			break;
+		}
+		if (mem != MAP_FAILED) /* a kernel that does not know the flag */
+			munmap(mem, more);
+	}
+	errno = saved;
 }

@@ -29,7 +29,7 @@ struct heap_run {
 
 struct heap_runs {
 	char          *start;
-	size_t         size;
+	_Atomic size_t size;   /* bytes ours, from the start */
 	_Atomic size_t opened; /* bytes readable and writable */
 	uint32_t       top;    /* first page never used */
 	uint32_t      *owner;  /* run of each page: every page of a slab, first and last of others */
@@ -39,6 +39,9 @@ extern struct heap_runs heap_runs;
 
 /* Once; 0 or a negative errno. */
 int              heap_runs_reserve(size_t bytes);
+/* Gives back what was never opened; takes it again, or less.  Under heap_lock(), or in a child. */
+void             heap_runs_shrink(void);
+void             heap_runs_grow(void);
 struct heap_run *heap_run_at(uint32_t number);
 char            *heap_run_memory(const struct heap_run *r);
 
