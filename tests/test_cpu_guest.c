@@ -121,6 +121,39 @@ burn_deep(unsigned n)
 	__asm__ volatile("" ::: "memory");
 }
 
+#if defined(__x86_64__)
+/* Spins where the CFA and a saved register are expressions: nothing needs more stack to walk. */
+void spin_by_expressions(uint64_t rounds);
+__asm__(".text\n"
+	".globl spin_by_expressions\n"
+	".type spin_by_expressions,@function\n"
+	"spin_by_expressions:\n"
+	"	.cfi_startproc\n"
+	"	push %rbx\n"
+	"	.cfi_escape 0x0f, 4, 0x77, 0, 0x40, 0x22\n" /* rsp, 16, plus */
+	"	.cfi_escape 0x10, 3, 2, 0x40, 0x1c\n"	  /* rbx: CFA, 16, minus */
+	"1:	dec %rdi\n"
+	"	jnz 1b\n"
+	"	pop %rbx\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size spin_by_expressions,.-spin_by_expressions\n");
+
+static void
+burn_by_expressions(void)
+{
+	int64_t end = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 200 * MS;
+
+	while (burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+		spin_by_expressions(1000000);
+}
+#else
+static void
+burn_by_expressions(void)
+{
+}
+#endif
+
 static void
 on_nothing(int number)
 {
@@ -144,6 +177,7 @@ stack_used(bool ours, enum unwind_mode mode)
 		assert_int_equal(unwind_start(mode), 0);
 		w = window_open();
 		burn_deep(200);
+		burn_by_expressions();
 		cpu_window_cancel(w);
 		unwind_stop();
 	} else {

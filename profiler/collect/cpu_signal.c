@@ -64,29 +64,36 @@ now_ns(void)
 
 /* With the thread's labels.  It holds them itself, so to give them back frees nothing. */
 static void
-sample_add(struct cpu_sample *s, uintptr_t stack, size_t bytes)
+sample_put(struct cpu_sample *s, uintptr_t stack, size_t bytes)
 {
 	s->labels = labels_here();
 	if (!cpu_ring_add_copy(s, stack, bytes))
 		labels_unref(s->labels);
 }
 
+static __attribute__((noinline)) void /* nothing of it on the stack during the walk */
+sample_add(uint32_t slot, uint32_t weight, const uintptr_t *pcs, unsigned count, bool truncated)
+{
+	struct cpu_sample s = { .slot = slot, .weight = weight, .pcs = pcs, .count = count, .truncated = truncated };
+
+	sample_put(&s, 0, 0);
+}
+
 static __attribute__((noinline)) void
 sample_take(const siginfo_t *info, const void *context)
 {
 	uintptr_t          pcs[STACK_FRAMES_MAX];
-	struct cpu_sample  s;
 	struct unwind_regs regs;
+	uint32_t           slot, weight;
+	unsigned           count;
 	int                truncated = 0;
 
-	if (!cpu_timers_expired(info, &s.slot, &s.weight))
+	if (!cpu_timers_expired(info, &slot, &weight))
 		return;
 	unwind_regs_from_ucontext(&regs, context);
-	s.pcs = pcs;
-	s.count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
-	s.truncated = truncated;
-	sample_add(&s, 0, 0);
-	tracer_sample(pcs, s.count, s.weight);
+	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+	sample_add(slot, weight, pcs, count, truncated != 0);
+	tracer_sample(pcs, count, weight);
 }
 
 /* The stack itself instead of its walk, for a thread of ours to walk. */
@@ -101,14 +108,11 @@ sample_copy(const siginfo_t *info, const void *context)
 		return;
 	bytes = unwind_remote_take(context, words);
 	if (bytes > 0) {
-		sample_add(&s, words[CFI_REG_SP], bytes);
+		sample_put(&s, words[CFI_REG_SP], bytes);
 		tracer_sample(&words[UNWIND_REMOTE_WORDS - 1], 1, s.weight); /* the pc: a trace has no room for stacks */
 		return;
 	}
-	s.pcs = &words[UNWIND_REMOTE_WORDS - 1]; /* no stack: the pc alone */
-	s.count = 1;
-	s.truncated = true;
-	sample_add(&s, 0, 0);
+	sample_add(s.slot, s.weight, &words[UNWIND_REMOTE_WORDS - 1], 1, true); /* no stack: the pc alone */
 }
 
 static void

@@ -19,7 +19,7 @@
 
 #include "tables.h"
 
-#define EXPRESSION_STACK 8 /* deepest in use: 4, of the PLT */
+#define EXPRESSION_STACK 5 /* deepest in use: 4, of the PLT */
 #define EXPRESSION_STEPS 64
 
 struct bytes {

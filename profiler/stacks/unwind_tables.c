@@ -67,7 +67,7 @@ cfa_value(const struct cfi_rule *rule, struct unwind_reader *r, const struct unw
 }
 
 /* A saved register's value; false when it cannot be known. */
-static bool
+static inline __attribute__((always_inline)) bool
 rule_value(const struct cfi_rule *rule, unsigned reg, struct unwind_reader *r, const struct unwind_frame *f, uintptr_t cfa,
 	   uintptr_t *ret)
 {
@@ -308,24 +308,17 @@ frame_help(struct walk *w, const struct cfi_row *row)
 	return unwind_frame_register(&w->f, uc, row->cfa.reg);
 }
 
-/* One frame of any form; *pc is the caller's then. */
+/* One frame by its row; *pc is the caller's then. */
 static __attribute__((noinline)) enum unwind_step
-frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
+frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct cfi_row *row, uintptr_t *pc)
 {
-	uint32_t              code = tables_code(w->t, at);
-	struct cfi_row        plain;
-	const struct cfi_row *row = &plain;
-	enum unwind_step             step;
-	uintptr_t             fp;
-	bool                  leaf = w->exact, sigreturn, helped = false;
+	bool             leaf = w->exact, unknown = row == &cfi_row_none, sigreturn, helped = false;
+	enum unwind_step step;
+	uintptr_t        fp;
 
 	w->exact = false;
-	if (TABLES_CODE_KIND(code) == TABLES_CODE_PLAIN)
-		row_of_plain(code, &plain);
-	else
-		row = code == TABLES_CODE_NONE ? &cfi_row_none : tables_palette_row(TABLES_CODE_ROW(code));
-	sigreturn = (code == TABLES_CODE_NONE || row->signal_frame) && unwind_is_sigreturn(leaf ? at : at + 1);
-	if (code == TABLES_CODE_NONE && !sigreturn) {
+	sigreturn = (unknown || row->signal_frame) && unwind_is_sigreturn(leaf ? at : at + 1);
+	if (unknown && !sigreturn) {
 		if (leaf && unwind_step_stub(at, &w->f, pc))
 			return UNWIND_ON;
 		w->unknown = true;
@@ -350,6 +343,27 @@ frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 	} else if (step == UNWIND_ROOT)
 		unwind_window_learn(r, at, w->f.regs[CFI_REG_SP]);
 	return step;
+}
+
+/* Its row has stack of its own: below an expression there is none to spare. */
+static __attribute__((noinline)) enum unwind_step
+frame_by_code(struct walk *w, struct unwind_reader *r, uintptr_t at, uint32_t code, uintptr_t *pc)
+{
+	struct cfi_row row;
+
+	row_of_plain(code, &row);
+	return frame_by_row(w, r, at, &row, pc);
+}
+
+/* One frame of any form. */
+static enum unwind_step
+frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
+{
+	uint32_t code = tables_code(w->t, at);
+
+	if (TABLES_CODE_KIND(code) == TABLES_CODE_PLAIN)
+		return frame_by_code(w, r, at, code, pc);
+	return frame_by_row(w, r, at, code == TABLES_CODE_NONE ? &cfi_row_none : tables_palette_row(TABLES_CODE_ROW(code)), pc);
 }
 
 int
