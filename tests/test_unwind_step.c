@@ -464,12 +464,20 @@ every_instruction_of_a_stub_has_its_caller(void **state)
 	: "=r"((r).pc), "=r"((r).sp), "=r"((r).fp))
 #endif
 
+/* Of a stack, with what a sanitizer calls nobody's. */
+static void UNWIND_NO_SANITIZE
+words_copy(void *ret, uintptr_t from, size_t size)
+{
+	for (size_t i = 0; i < size / sizeof(uintptr_t); i++)
+		((volatile uintptr_t *)ret)[i] = unwind_word(from + i * sizeof(uintptr_t));
+}
+
 /* at: where it stands, 0: in this function. */
-static __attribute__((noipa)) unsigned
+static __attribute__((noinline)) unsigned
 walk_as_if_blocked(uintptr_t at, uintptr_t *ret, int *ret_cut)
 {
 	static struct unwind_code code;
-	static unsigned char      copy[65536];
+	static uintptr_t          copy[8192];
 	struct unwind_regs        live = { .exact = 1 }, blocked;
 	size_t                    size;
 
@@ -482,7 +490,7 @@ walk_as_if_blocked(uintptr_t at, uintptr_t *ret, int *ret_cut)
 	if (at)
 		blocked.pc = at;
 	size = unwind_window_extent(live.sp, sizeof(copy));
-	memcpy(copy, (const void *)live.sp, size);
+	words_copy(copy, live.sp, size);
 	return unwind_copy(&blocked, copy, size, live.sp, ret, MAX, ret_cut);
 }
 
