@@ -69,7 +69,7 @@ note_bad(const uintptr_t *ours, unsigned n, const uintptr_t *theirs, unsigned m)
 /* Code there is; no thread loads objects. */
 static struct {
 	uintptr_t begin, end;
-} codes[64];
+} codes[64], libgcc;
 static unsigned code_count;
 
 static int
@@ -82,6 +82,8 @@ note_code(struct dl_phdr_info *info, size_t size, void *arg)
 		    code_count < sizeof(codes) / sizeof(codes[0])) {
 			codes[code_count].begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 			codes[code_count].end = codes[code_count].begin + info->dlpi_phdr[i].p_memsz;
+			if (strstr(info->dlpi_name, "libgcc_s"))
+				libgcc = codes[code_count];
 			code_count++;
 		}
 	return 0;
@@ -124,6 +126,25 @@ is_described(uintptr_t pc, bool exact)
 #endif
 }
 
+/* On aarch64 libgcc's last instructions before the landing of an exception have the registers
+ * of there, and libunwind looks at what stands before the landing where it has just arrived:
+ * it finds the same place again, and ends. */
+static bool
+is_lost_at_landing(const uintptr_t *theirs, unsigned m, const void *ucontext)
+{
+#if defined(__aarch64__)
+	bool landed = theirs[0] == ((const ucontext_t *)ucontext)->uc_mcontext.regs[30];
+	bool lands = theirs[0] >= libgcc.begin && theirs[0] < libgcc.end;
+
+	return (m == 2 && landed && theirs[1] == theirs[0] - 1) || (m == 3 && lands && theirs[2] == theirs[1]);
+#else
+	(void)theirs;
+	(void)m;
+	(void)ucontext;
+	return false;
+#endif
+}
+
 static void
 compare(void *ucontext)
 {
@@ -156,6 +177,8 @@ compare(void *ucontext)
 		if (!is_described(theirs[m - 1], exact))
 			break;
 	} while (m < DEPTH && unw_step(&cursor) > 0);
+	if (is_lost_at_landing(theirs, m, ucontext))
+		m--;
 	for (i = 0; i < n && i < m && ours[i] == theirs[i]; i++) {}
 	samples++;
 	if (i == n && i == m)
