@@ -35,6 +35,8 @@ static int        pipe_fds[2];
 static atomic_int reader_tid, reads;
 static int64_t    now = 1000 * MINUTE_NS;
 static pthread_t  reader;
+/* On the reader's stack, just above its read. */
+static volatile char *volatile local;
 
 static int64_t
 clock_of_test(void)
@@ -45,8 +47,10 @@ clock_of_test(void)
 static void *
 read_bytes(void *arg)
 {
-	char c;
+	char          c;
+	volatile char own = 0;
 
+	local = &own;
 	reader_tid = (int)syscall(SYS_gettid);
 	pthread_setname_np(pthread_self(), "reader");
 	do
@@ -146,6 +150,20 @@ a_thread_that_ran_for_a_moment_begins_anew_though_it_waits_in_the_same_place(voi
 }
 
 static void
+a_thread_with_other_words_on_its_stack_is_another_one_though_both_ran_for_as_long(void **state)
+{
+	(void)state;
+	wake();
+	minutes(KEEP);
+	now += 3 * MINUTE_NS;
+	assert_int_equal(minutes(KEEP), 3);
+	*local += 1;
+	assert_int_equal(minutes(KEEP), 0);
+	now += 2 * MINUTE_NS;
+	assert_int_equal(minutes(KEEP), 2);
+}
+
+static void
 a_dump_that_keeps_nothing_knows_nothing_and_leaves_what_others_have_kept(void **state)
 {
 	(void)state;
@@ -236,6 +254,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_has_waited_since_the_first_dump_that_saw_it_where_it_is),
 		cmocka_unit_test(a_thread_that_ran_for_a_moment_begins_anew_though_it_waits_in_the_same_place),
+		cmocka_unit_test(a_thread_with_other_words_on_its_stack_is_another_one_though_both_ran_for_as_long),
 		cmocka_unit_test(a_dump_that_keeps_nothing_knows_nothing_and_leaves_what_others_have_kept),
 		cmocka_unit_test(a_stack_that_was_kept_is_the_one_that_is_read),
 		cmocka_unit_test(the_text_says_minutes_as_gos_does_and_only_from_one_on),

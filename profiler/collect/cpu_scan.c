@@ -46,6 +46,7 @@
 #include "cpu_timers_parts.h"
 #include "own_fd.h"
 #include "own_thread.h"
+#include "thread_clock.h"
 
 #define TASKS      "/proc/self/task"
 #define TASKS_LINKS 2  /* of a folder without threads */
@@ -170,13 +171,13 @@ known_count(void)
 		s = cpu_slot_at(i);
 		if (!s->tid)
 			continue;
-		if (cpu_slot_clock(s->tid) < s->armed_ns)
+		if (thread_clock_ns(s->tid) < s->armed_ns)
 			cpu_slot_retire(i);
 		else
 			n++;
 	}
 	for (i = 0; i < scan.own_count;)
-		if (cpu_slot_clock(scan.own[i]) < 0)
+		if (thread_clock_ns(scan.own[i]) < 0)
 			scan.own[i] = scan.own[--scan.own_count];
 		else
 			i++;
@@ -228,7 +229,7 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		s = cpu_slot_at(i);
 		if (!s->tid)
 			continue;
-		cpu_ns = cpu_slot_clock(s->tid);
+		cpu_ns = thread_clock_ns(s->tid);
 		if (cpu_ns < s->armed_ns) {
 			cpu_slot_retire(i); /* gone, or another thread by its id */
 			continue;
@@ -263,7 +264,7 @@ known_ns(void)
 		s = cpu_slot_at(i);
 		if (!s->tid)
 			continue;
-		cpu_ns = cpu_slot_clock(s->tid);
+		cpu_ns = thread_clock_ns(s->tid);
 		if (cpu_ns < s->armed_ns)
 			cpu_slot_retire(i);
 		else

@@ -22,9 +22,6 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cpu_timers.h"
 #include "cpu_timers_parts.h"
@@ -172,16 +169,6 @@ int64_t
 cpu_slots_period_ns(void)
 {
 	return slots.period_ns;
-}
-
-int64_t
-cpu_slot_clock(pid_t tid)
-{
-	struct timespec ts;
-
-	if (syscall(SYS_clock_gettime, cpu_slot_clock_id(tid), &ts) < 0)
-		return -1;
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
 void

@@ -45,6 +45,7 @@
 
 #include "cpu_proc.h"
 #include "cpu_timers_parts.h"
+#include "thread_clock.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -142,7 +143,7 @@ timer_make(pid_t tid, uint32_t i)
 	ev.sigev_signo = timers.signal_number;
 	ev.sigev_notify_thread_id = tid;
 	ev.sigev_value.sival_ptr = (void *)(uintptr_t)((uint64_t)CPU_SLOT_COOKIE << 32 | i);
-	if (syscall(SYS_timer_create, cpu_slot_clock_id(tid), &ev, &id) < 0)
+	if (syscall(SYS_timer_create, thread_clock_id(tid), &ev, &id) < 0)
 		return -errno;
 	return id;
 }
@@ -184,7 +185,7 @@ cpu_slot_arm(pid_t tid, bool born)
 	i = cpu_slot_take(tid);
 	if (!i)
 		return -EAGAIN;
-	cpu_ns = cpu_slot_clock(tid);
+	cpu_ns = thread_clock_ns(tid);
 	err = -ESRCH;
 	if (cpu_ns >= 0) {
 		cpu_slot_grid(cpu_slot_at(i), cpu_ns, born);
@@ -223,7 +224,7 @@ cpu_timers_self_remove(uint32_t *ret_slot)
 	if (!i || cpu_slot_ended(s))
 		return 0;
 	timer_drop(s, CPU_SLOT_ENDED);
-	s->told_ns = cpu_slot_clock(tid);
+	s->told_ns = thread_clock_ns(tid);
 	missing = cpu_slot_missing(s, s->told_ns);
 	*ret_slot = i;
 	return (uint32_t)missing;
@@ -263,7 +264,7 @@ cpu_timers_signal(int signal_number)
 		s = cpu_slot_at(i);
 		if (!s->tid || cpu_slot_ended(s))
 			continue;
-		cpu_ns = cpu_slot_clock(s->tid);
+		cpu_ns = thread_clock_ns(s->tid);
 		if (cpu_ns >= s->armed_ns)
 			atomic_store(&s->owed, (uint32_t)cpu_slot_missing(s, cpu_ns));
 		if (cpu_ns < s->armed_ns || timer_arm(i, cpu_ns) < 0)

@@ -42,18 +42,10 @@ uint32_t         cpu_slot_find(pid_t tid);
 /* A new one, idle; 0: there is no room. */
 uint32_t         cpu_slot_take(pid_t tid);
 void             cpu_slot_give_back(uint32_t i);
-/* CPU time of a thread of this process, in ns; -1: it is gone. */
-int64_t          cpu_slot_clock(pid_t tid);
 /* Lays the thread's grid; born: it has lived while the engine ran only. */
 void             cpu_slot_grid(struct cpu_slot *s, int64_t cpu_ns, bool born);
 /* Periods that have passed on its grid, and no sample told. */
 uint64_t         cpu_slot_missing(const struct cpu_slot *s, int64_t cpu_ns);
-
-static inline clockid_t
-cpu_slot_clock_id(pid_t tid)
-{
-	return (clockid_t)(~(unsigned)tid << 3 | 6); /* CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED */
-}
 
 static inline bool
 cpu_slot_ended(const struct cpu_slot *s)

@@ -109,8 +109,8 @@ read_one(struct work *w, struct dump_thread *t)
 	enum quiet_result  r;
 
 	/* libunwind wants the stack itself. */
-	r = quiet_read(&w->quiet, t, k && !w->copies->bytes ? &k->runs : NULL, w->pcs, STACK_FRAMES_MAX);
-	t->since_ns = r == QUIET_READ && k && memcmp(&k->runs, &t->runs, sizeof(k->runs)) == 0 ? k->since_ns : w->now_ns;
+	r = quiet_read(&w->quiet, t, k && !w->copies->bytes ? &k->mark : NULL, w->pcs, STACK_FRAMES_MAX);
+	t->since_ns = r == QUIET_READ && k && quiet_same(&k->mark, &t->mark) ? k->since_ns : w->now_ns;
 	if (r == QUIET_UNMOVED) {
 		pcs = threads_kept_pcs(k);
 		t->count = k->count;

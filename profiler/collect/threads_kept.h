@@ -17,7 +17,7 @@ struct kept {
 	int32_t          tid;
 	int32_t          syscall;
 	uint32_t         first, count; /* its stack */
-	struct dump_runs runs;
+	struct dump_mark mark;
 	int64_t          since_ns;
 };
 

@@ -1,19 +1,22 @@
 /*
  * threads_quiet.c - a blocked thread's stack, read without waking it.
  *
- *     TID/schedstat  how often it has run; as often as when it was read last?  Done.
+ *     its clock      how long it has run; as long as when it was read last, and the same
+ *                    words on its stack?  Done.
  *     TID/syscall    where it is blocked: "281 0x5 ... SP PC"
  *     its stack      copied with process_vm_readv() on our own process
- *     TID/schedstat  has it not run?   Then the copy is one moment's.
+ *     its clock      has it not run?   Then the copy is one moment's.
  *
  * What a stranger would get wrong:
  * - The copy is not read from the stack itself: its thread may end, and the load would
  *   end the process, where process_vm_readv() says EFAULT.
  * - The same line of TID/syscall twice does not prove that it did not move: a loop around
- *   poll() is in the same call most of the time.  The run count does, and alone: the
- *   kernel writes that line of a thread that is off its processor, and counts each time
- *   that one gets a processor.  Where it does not count (all three are 0) the line must
- *   do.
+ *   poll() is in the same call most of the time.  Its CPU clock does, and alone: the
+ *   kernel writes that line of a thread that is off its processor, and accounts for all
+ *   the time that one spends on it, in nanoseconds; what changes a stack takes hundreds.
+ * - Not the run count of TID/schedstat, which says the same: that file is half the price
+ *   of a dump.  And not on a machine whose clocks go by ticks (blind): nobody is read
+ *   quietly there.
  * - Most stacks are short, and each page of a copy has its price, so it grows only when
  *   the walk has run out of it.
  * - After setuid() inside a process the files of its threads are root's, and cannot
@@ -36,14 +39,17 @@
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "thread_clock.h"
 #include "unwind.h"
 
-#define LINE_BYTES   256 /* of TID/syscall and TID/schedstat */
+#define LINE_BYTES   256 /* of TID/syscall */
 #define STAT_BYTES   512
 #define COPY_PAGE    ((size_t)4096)
 #define COPY_FIRST   ((size_t)1024) /* from sp on at least, and then to the end of that page */
 #define COPY_USUAL_MAX ((size_t)16384)
 #define COPY_LESS    16             /* a part so large less than what was enough before */
+#define TOP_BYTES    ((size_t)512)  /* of a stack, that tell it from others */
+#define CLOCK_LOOKS  16
 #define PF_EXITING   0x4 /* flags of TID/stat */
 
 struct where {
@@ -80,26 +86,48 @@ line_read(int fd, char *buf, size_t size)
 	return true;
 }
 
-/* "1234 567 8\n" */
-static struct dump_runs
-runs_parse(const char *line)
-{
-	struct dump_runs r = { 0 };
-	uint64_t        *to[] = { &r.cpu_ns, &r.waited_ns, &r.count };
+/* ---- marks ---- */
 
-	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
-		for (; *line >= '0' && *line <= '9'; line++)
-			*to[i] = *to[i] * 10 + (uint64_t)(*line - '0');
-		line += *line == ' ';
+/* Of the first words in room. */
+static uint64_t
+top_hash(const struct quiet *q, uint32_t bytes)
+{
+	uint64_t h = bytes, word;
+
+	for (uint32_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		memcpy(&word, q->room->stack + i, sizeof(word));
+		h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 32;
 	}
-	return r;
+	return h;
 }
 
-static bool
-runs_same(const struct dump_runs *a, const struct dump_runs *b)
+bool
+quiet_same(const struct dump_mark *a, const struct dump_mark *b)
 {
-	return a->count == b->count && a->cpu_ns == b->cpu_ns && a->waited_ns == b->waited_ns;
+	return a->top_bytes > 0 && a->cpu_ns == b->cpu_ns && a->sp == b->sp && a->top_bytes == b->top_bytes &&
+	       a->top == b->top;
 }
+
+/* Two steps one after the other: a clock that goes by ticks takes one now and then. */
+static bool
+clock_is_fine(void)
+{
+	pid_t   tid = (pid_t)syscall(SYS_gettid);
+	int64_t before = thread_clock_ns(tid);
+
+	for (int i = 0, steps = 0; i < CLOCK_LOOKS && before >= 0; i++) {
+		int64_t now = thread_clock_ns(tid);
+
+		steps = now > before ? steps + 1 : 0;
+		if (steps == 2)
+			return true;
+		before = now;
+	}
+	return false;
+}
+
+/* ---- lines ---- */
 
 static uintptr_t
 hex_number(const char *s)
@@ -177,6 +205,7 @@ stack_walk(struct quiet *q, const struct where *w, struct dump_thread *t, uintpt
 	size_t             rest = COPY_PAGE - w->sp % COPY_PAGE, want = rest, have = 0, first;
 	int                truncated = 1;
 
+	q->walked.size = 0;
 	if (want < q->usual)
 		want = rest + (q->usual - rest + COPY_PAGE - 1) / COPY_PAGE * COPY_PAGE;
 	first = want;
@@ -230,54 +259,42 @@ where_read(const struct quiet *q, int32_t tid, struct where *ret)
 	return blocked ? QUIET_READ : QUIET_RUNNING;
 }
 
-/* With schedstat open: the walk, and whether it stood still meanwhile. */
-static enum quiet_result
-read_still(struct quiet *q, int sched, struct dump_thread *t, uintptr_t *pcs, unsigned max)
+/* It has run for as long as it had then, and its stack begins as it did. */
+static bool
+stands_still(const struct quiet *q, const struct dump_mark *known, int64_t cpu_ns)
 {
-	char              line[LINE_BYTES];
-	struct where      w, again;
-	struct dump_runs  after;
-	bool              whole, denied;
-	enum quiet_result r = where_read(q, t->tid, &w);
-
-	if (r != QUIET_READ)
-		return r;
-	whole = stack_walk(q, &w, t, pcs, max, &denied);
-	if (t->runs.count == 0) {
-		r = where_read(q, t->tid, &again);
-		if (r != QUIET_READ || again.syscall != w.syscall || again.sp != w.sp || again.pc != w.pc)
-			return r == QUIET_READ ? QUIET_MOVED : r;
-	}
-	if (!line_read(sched, line, sizeof(line)))
-		return QUIET_MOVED;
-	after = runs_parse(line);
-	if (!runs_same(&after, &t->runs))
-		return QUIET_MOVED;
-	t->syscall = (int32_t)w.syscall;
-	return whole ? QUIET_READ : denied ? QUIET_DENIED : QUIET_UNKNOWN;
+	return known->top_bytes > 0 && known->cpu_ns == cpu_ns &&
+	       stack_copy(q, 0, known->sp, known->top_bytes) == known->top_bytes &&
+	       top_hash(q, known->top_bytes) == known->top;
 }
 
 enum quiet_result
-quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_runs *known, uintptr_t *pcs, unsigned max)
+quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known, uintptr_t *pcs, unsigned max)
 {
-	char              line[LINE_BYTES];
+	struct where      w;
 	enum quiet_result r;
-	int               sched = thread_open(q, t->tid, "schedstat");
+	bool              whole, denied;
 
-	if (sched < 0)
-		return open_failed(sched);
-	if (!line_read(sched, line, sizeof(line))) {
-		r = errno == ESRCH ? QUIET_GONE : QUIET_DENIED;
-		goto out;
+	t->mark = (struct dump_mark){ .cpu_ns = thread_clock_ns(t->tid) };
+	if (t->mark.cpu_ns < 0)
+		return errno == EINVAL ? QUIET_GONE : QUIET_DENIED;
+	if (q->blind)
+		return QUIET_DENIED;
+	if (known && stands_still(q, known, t->mark.cpu_ns)) {
+		t->mark = *known;
+		return QUIET_UNMOVED;
 	}
-	t->runs = runs_parse(line);
-	if (known && known->count && runs_same(known, &t->runs))
-		r = QUIET_UNMOVED;
-	else
-		r = read_still(q, sched, t, pcs, max);
-out:
-	own_fd_swift_close(sched, r == QUIET_READ || r == QUIET_UNMOVED); /* it said the same as before */
-	return r;
+	r = where_read(q, t->tid, &w);
+	if (r != QUIET_READ)
+		return r;
+	whole = stack_walk(q, &w, t, pcs, max, &denied);
+	if (thread_clock_ns(t->tid) != t->mark.cpu_ns)
+		return QUIET_MOVED;
+	t->mark.sp = w.sp;
+	t->mark.top_bytes = (uint32_t)(q->walked.size < TOP_BYTES ? q->walked.size : TOP_BYTES);
+	t->mark.top = top_hash(q, t->mark.top_bytes);
+	t->syscall = (int32_t)w.syscall;
+	return whole ? QUIET_READ : denied ? QUIET_DENIED : QUIET_UNKNOWN;
 }
 
 bool
@@ -338,6 +355,7 @@ quiet_open(struct quiet *q)
 	q->pid = (pid_t)syscall(SYS_getpid);
 	q->usual = COPY_FIRST;
 	q->swift = own_fd_swift_begin();
+	q->blind = !clock_is_fine();
 	return 0;
 }
 

@@ -21,7 +21,7 @@ enum quiet_result {
 	QUIET_UNKNOWN, /* it is blocked, but the walk of its stack was not complete */
 	QUIET_DENIED,  /* its state or its memory cannot be read */
 	QUIET_GONE,    /* there is no such thread any more */
-	QUIET_UNMOVED, /* it is where it was: known->runs are still its own */
+	QUIET_UNMOVED, /* it is where it was: known is still its own mark */
 };
 
 /* A copy of a stack, and what is known of code. */
@@ -37,6 +37,7 @@ struct quiet {
 	pid_t pid;
 	struct quiet_room *room;
 	size_t             usual; /* bytes of stacks that were enough of late */
+	bool               blind; /* this machine's clocks are too coarse to see a thread run */
 	/* After a walk: what it began with, and the bytes of the stack in room. */
 	struct {
 		uintptr_t pc, sp, fp; /* fp 0: not known, and not needed by the tables */
@@ -50,12 +51,14 @@ void quiet_close(struct quiet *q);
 /*
  * quiet_read - the stack of a blocked thread
  *
- * Leaf first into pcs; sets syscall, count, truncated and runs of t.  known: what runs
- * were when its stack was read last, NULL: it never was.  A thread that has not run since
- * costs a quarter, and stands in the very same place: QUIET_UNMOVED, and only runs is set.
+ * Leaf first into pcs; sets syscall, count, truncated and mark of t.  known: the mark when
+ * its stack was read last, NULL: it never was.  A thread that has not run since costs
+ * a quarter, and stands in the very same place: QUIET_UNMOVED, and only mark is set.
  */
-enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_runs *known, uintptr_t *pcs,
+enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known, uintptr_t *pcs,
 			     unsigned max);
+/* The same thread, which has not run between. */
+bool quiet_same(const struct dump_mark *a, const struct dump_mark *b);
 /* "component-job"; false: it is gone. */
 bool quiet_name(struct quiet *q, struct dump_thread *t);
 /* The state of /proc: 'R', 'S', 'D'...; 0: it is gone, or on its way out. */

@@ -45,7 +45,7 @@ struct wall_thread {
 	int32_t           tid;
 	uint32_t          stack; /* a reference held; 0: not read */
 	uint32_t          labels; /* likewise; it has to run to change them */
-	struct dump_runs  runs;  /* when it was read, or seen to run */
+	struct dump_mark  mark;  /* when it was read, or seen to run */
 	bool              own;
 	bool              gone;
 	bool              zombie;
@@ -215,11 +215,11 @@ look_denied(struct wall_threads *t, struct wall_thread *r)
 
 /* Running, or so it seems: of a zombie nothing ever changes. */
 static bool
-look_running(struct wall_threads *t, struct wall_thread *r, const struct dump_runs *now)
+look_running(struct wall_threads *t, struct wall_thread *r, const struct dump_mark *now)
 {
-	bool same = now->cpu_ns == r->runs.cpu_ns && now->count == r->runs.count;
+	bool same = now->cpu_ns == r->mark.cpu_ns;
 
-	r->runs = *now;
+	r->mark = *now;
 	r->zombie = same && !quiet_state(&t->quiet, r->tid);
 	return !r->zombie;
 }
@@ -236,7 +236,7 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 		return false;
 	}
 	for (int i = 0; i < READ_TRIES && result == QUIET_MOVED; i++)
-		result = quiet_read(&t->quiet, &d, r->stack >= STACK_PSEUDO_MAX ? &r->runs : NULL, t->pcs,
+		result = quiet_read(&t->quiet, &d, r->stack >= STACK_PSEUDO_MAX ? &r->mark : NULL, t->pcs,
 				    STACK_FRAMES_MAX);
 	if (result == QUIET_UNMOVED)
 		return true;
@@ -247,7 +247,7 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 	case QUIET_READ:
 	case QUIET_UNKNOWN:
 		r->stack = stack_of(t, &d);
-		r->runs = d.runs;
+		r->mark = d.mark;
 		return true;
 	case QUIET_DENIED:
 		return look_denied(t, r);
@@ -255,7 +255,7 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 		r->gone = true;
 		return false;
 	default:
-		return look_running(t, r, &d.runs);
+		return look_running(t, r, &d.mark);
 	}
 }
 

@@ -21,9 +21,13 @@ enum dump_how {
 	DUMP_SILENT,    /* it did not: no stack */
 };
 
-/* How much and how often a thread has run.  The same twice: it has not run between. */
-struct dump_runs {
-	uint64_t cpu_ns, waited_ns, count; /* count 0: this kernel does not say */
+/* How long a thread has run, and what its stack begins with.  Both the same twice: it is
+ * the same thread, and has not run between. */
+struct dump_mark {
+	int64_t   cpu_ns;
+	uintptr_t sp;
+	uint64_t  top;       /* a hash of so many bytes from sp on */
+	uint32_t  top_bytes; /* 0: nothing was read */
 };
 
 struct dump_thread {
@@ -40,7 +44,7 @@ struct dump_thread {
 	bool     own;       /* of the library */
 	bool     truncated; /* the root is missing */
 	char     name[DUMP_NAME_BYTES]; /* "": not asked for, and not needed */
-	struct dump_runs runs;  /* of one that was read quietly */
+	struct dump_mark mark;  /* of one that was read quietly */
 	int64_t  since_ns;      /* when it was first seen in this wait, by the monotonic clock; 0: never */
 };
 
