@@ -40,12 +40,21 @@ static unsigned      depth;
 static int           truncated;
 static volatile long questions;
 
+typedef unsigned capture_fn(const struct unwind_regs *, uintptr_t *, unsigned, int *);
+
+/* Both ways to walk keep the same rules. */
+static capture_fn *const captures[] = { unwind_capture, unwind_capture_cold };
+static capture_fn       *capture = unwind_capture;
+
+#define FOR_BOTH_CAPTURES                                                 \
+	for (unsigned way = 0; way < 2 && (capture = captures[way]); way++)
+
 static __attribute__((noinline)) unsigned
 walk_here(void)
 {
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 
-	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+	depth = capture(&regs, pcs, MAX, &truncated);
 	return depth;
 }
 
@@ -153,6 +162,7 @@ static void
 the_first_thread_is_asked_about_once_too(void **state)
 {
 	(void)state;
+	capture = unwind_capture;
 	counts(NULL);
 	if (!filtered)
 		SKIP("this kernel has no seccomp");
@@ -199,7 +209,7 @@ walks_from(uintptr_t from, uintptr_t to)
 	for (at = from; at < to; at += 64) {
 		regs.sp = at;
 		regs.fp = at + 256;
-		unwind_capture(&regs, pcs, MAX, &truncated);
+		capture(&regs, pcs, MAX, &truncated);
 	}
 }
 
@@ -232,13 +242,15 @@ a_fiber_beside_a_thread_is_not_taken_for_its_stack(void **state)
 	pthread_attr_t attr;
 
 	(void)state;
-	arena = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_true(arena != MAP_FAILED);
-	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstack(&attr, arena + STACK_SIZE, STACK_SIZE), 0);
-	in_thread(beside_a_fiber, &attr);
-	pthread_attr_destroy(&attr);
-	munmap(arena + STACK_SIZE, STACK_SIZE);
+	FOR_BOTH_CAPTURES {
+		arena = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(arena != MAP_FAILED);
+		pthread_attr_init(&attr);
+		assert_int_equal(pthread_attr_setstack(&attr, arena + STACK_SIZE, STACK_SIZE), 0);
+		in_thread(beside_a_fiber, &attr);
+		pthread_attr_destroy(&attr);
+		munmap(arena + STACK_SIZE, STACK_SIZE);
+	}
 }
 
 static void *
@@ -258,7 +270,8 @@ static void
 pages_closed_below_the_stack_in_use_do_no_harm(void **state)
 {
 	(void)state;
-	in_thread(closes_below, NULL);
+	FOR_BOTH_CAPTURES
+		in_thread(closes_below, NULL);
 }
 
 /* ---- other stacks of the thread ---- */
@@ -271,7 +284,7 @@ on_signal(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
-	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+	depth = capture(&regs, pcs, MAX, &truncated);
 }
 
 static void
@@ -312,7 +325,8 @@ static void
 alternate_stacks_come_and_go(void **state)
 {
 	(void)state;
-	in_thread(on_alternate_stacks, NULL);
+	FOR_BOTH_CAPTURES
+		in_thread(on_alternate_stacks, NULL);
 }
 
 int

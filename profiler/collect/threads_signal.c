@@ -121,16 +121,16 @@ static void
 slot_answer(struct threads_request *q, const void *context)
 {
 	int64_t              begin = now_ns();
-	struct threads_slot *s = slot_find(q, (int32_t)raw_syscall(SYS_gettid, 0, 0, 0));
+	struct threads_slot *s;
 	uint32_t             asked = THREADS_ASKED;
 	struct unwind_regs   regs;
 	int                  truncated = 0;
 
+	unwind_regs_from_ucontext(&regs, context);
+	s = slot_find(q, (int32_t)raw_syscall(SYS_gettid, 0, 0, 0));
 	if (!s || !atomic_compare_exchange_strong(&s->answer, &asked, THREADS_WRITING))
 		return;
-	unwind_regs_from_ucontext(&regs, context);
-	unwind_fetch(regs.sp);
-	s->count = unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
+	s->count = unwind_capture_cold(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
 	s->truncated = (uint32_t)truncated;
 	s->labels = labels_here();
 	s->took_ns = (uint32_t)(now_ns() - begin);
@@ -174,7 +174,8 @@ threads_request_new(size_t count, struct threads_request **ret)
 	struct threads_request *q;
 	size_t                  size = sizeof(*q) + count * (sizeof(q->slots[0]) + sizeof(*q->tids));
 
-	q = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Now, and not by page faults in the handlers. */
+	q = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (q == MAP_FAILED)
 		return -ENOMEM;
 	q->count = count;

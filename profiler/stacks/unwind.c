@@ -211,6 +211,16 @@ unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *r
 }
 
 unsigned
+unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	struct unwind_reader reader;
+
+	unwind_window_open(&reader, r->sp);
+	unwind_window_touch(&reader);
+	return walk_chosen(&reader, r, pcs, max, ret_truncated);
+}
+
+unsigned
 unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base, uintptr_t *pcs, unsigned max,
 	    int *ret_truncated)
 {

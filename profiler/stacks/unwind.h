@@ -33,10 +33,9 @@ void     unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext);
  * are known to be missing: max was reached, or not even the leaf's caller could be
  * found.  (Without tables the true root cannot be told from a broken chain.) */
 unsigned unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
-/* Before unwind_capture() of a thread that has slept: its stack has left the processor's
- * caches, and a walk would wait for it frame by frame.  Where it
- * has not, some hundred instructions for nothing. */
-void     unwind_fetch(uintptr_t sp);
+/* Of a thread that has slept: its stack has left the processor's caches, and a walk would
+ * wait for it frame by frame.  Where it has not, some hundred instructions for nothing. */
+unsigned unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
 unsigned unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base,
 	uintptr_t *pcs, unsigned max, int *ret_truncated);
 enum unwind_mode {

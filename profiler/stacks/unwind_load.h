@@ -52,6 +52,8 @@ void unwind_window_learn(struct unwind_reader *r, uintptr_t pc, uintptr_t sp);
 void unwind_window_roots(uintptr_t pc, uintptr_t sp);
 /* Is the address a word outside the window that can be read now?  May widen it. */
 bool unwind_window_prove(struct unwind_reader *r, uintptr_t address);
+/* Into the processor's caches with the stack that the walk is about to read. */
+void unwind_window_touch(struct unwind_reader *r);
 /* How much of the calling thread's stack can be read from sp up, max at most. */
 size_t unwind_window_extent(uintptr_t sp, size_t max);
 /* Can the byte be read?  No window is asked. */
