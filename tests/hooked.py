@@ -54,13 +54,14 @@ def static_dependencies():
 
 
 def link(mode):
-    """What a program adds: linked, linked-a (static libcomponent), core, foreign, static."""
+    """What a program adds: linked, linked-a (static libcomponent; -hidden: exports nothing of it), core, foreign, static."""
     hooks = ["-L" + HOOKS, "-Wl,-u,component_hooks", "-lcomponent_hooks"]
     shared = [os.path.join(LIBS, "libcomponent.so"), "-Wl,-rpath," + LIBS]
     archive = [os.path.join(LIBS, "libcomponent.a")]
     return {
         "linked": hooks + shared,
         "linked-a": ["-rdynamic", "-Wl,-u,component_profiler_set_heap_rate"] + hooks + archive + static_dependencies() + ["-pthread", "-ldl"],
+        "linked-a-hidden": hooks + archive + static_dependencies() + ["-pthread", "-ldl"],
         "core": shared,
         "foreign": [],
         "static": ["-static"] + hooks + archive + static_dependencies() + ["-pthread"],

@@ -134,6 +134,56 @@ def jemallocs_own_doors_never_see_a_block_of_ours():
         contains(run_ok(exe, env={"MALLOC_CONF": "junk:true"}).stdout, "fine")
 
 
+def before(d, *flags):
+    so = os.path.join(d, "libbefore-us.so")
+    compile_(CC, *BASE, "-fno-tree-loop-distribute-patterns", *flags, "-shared", "-fPIC", source("hooks_before.c"), "-o", so, "-pthread", "-ldl")
+    return so
+
+
+def runs_behind(so, d):
+    """A foreign program and a linked one whose malloc is that of so."""
+    foreign = build(d, "foreign", "hooks_family.c", mode="foreign")
+    for env in {}, {"PPROF_BIND_ADDRESS": "127.0.0.1:0"}:
+        out = run_ok(foreign, args=[] if env else ["127.0.0.1:0"], env=dict(preload_env(before=so), **env)).stdout
+        contains(out, "fine")
+        contains(out, "malloc() belongs to " + so)
+    linked = build(d, "linked", "hooks_family.c", mode="linked")
+    contains(run_ok(linked, args=["127.0.0.1:0"], env={"LD_PRELOAD": so}).stdout, "fine")
+    contains(run_ok(linked, args=["127.0.0.1:0"], env=preload_env(before=so)).stdout, "fine")
+
+
+@test
+def a_library_before_the_agent_that_watches_malloc_and_calls_the_next_one_gets_there():
+    with tempdir() as d:
+        runs_behind(before(d), d)
+
+
+@test
+def an_allocator_before_the_agent_that_lacks_half_of_the_family_gets_no_block_of_another():
+    with tempdir() as d:
+        runs_behind(before(d, "-DALLOCATOR"), d)
+
+
+@test
+def a_program_that_watches_its_own_malloc_runs_with_the_agent():
+    with tempdir() as d:
+        exe = os.path.join(d, "watches")
+        compile_(CC, *BASE, source("hooks_before.c"), source("hooks_family.c"), "-o", exe, "-pthread", "-ldl")
+        out = run_ok(exe, args=["127.0.0.1:0"], env=preload_env()).stdout
+        contains(out, "fine")
+        contains(out, "malloc() belongs to")
+
+
+@test
+def a_program_that_holds_the_whole_library_itself_runs_with_the_agent():
+    with tempdir() as d:
+        exe = build(d, "whole", "hooks_family.c", mode="linked-a-hidden")
+        for more in {}, {"PPROF_BIND_ADDRESS": "127.0.0.1:0"}:
+            out = run_ok(exe, args=["127.0.0.1:0"], env=dict(preload_env(), **more)).stdout
+            contains(out, "fine")
+            contains(out, "second copy")
+
+
 @test
 def a_second_copy_stands_aside_and_is_named():
     with tempdir() as d:

@@ -89,6 +89,8 @@ enum hooks_name {
 	HOOKS_NAME_COUNT
 };
 
+enum { HOOKS_MALLOC_COUNT = HOOKS__Znwm }; /* these come first */
+
 enum hooks_try {
 #define X(name) HOOKS_TRY_##name,
 	HOOKS_TRY_NAMES(X)

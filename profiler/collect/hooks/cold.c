@@ -174,7 +174,7 @@ change(struct hooks_call *c)
 		count(c->name);
 		return c->result;
 	}
-	return NEXT(realloc)(c->old, c->size);
+	return c->name == HOOKS_realloc ? NEXT(realloc)(c->old, c->size) : MAKER(realloc)(c->old, c->size);
 }
 
 void *
@@ -226,21 +226,21 @@ void
 cold_cfree(void *block)
 {
 	if (!cold_release(HOOKS_cfree, block))
-		NEXT(free)(block);
+		MAKER(free)(block);
 }
 
 void
 cold_free_sized(void *block)
 {
 	if (!cold_release(HOOKS_free_sized, block))
-		NEXT(free)(block);
+		MAKER(free)(block);
 }
 
 void
 cold_free_aligned_sized(void *block)
 {
 	if (!cold_release(HOOKS_free_aligned_sized, block))
-		NEXT(free)(block);
+		MAKER(free)(block);
 }
 
 size_t

@@ -27,6 +27,12 @@ extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model
 
 #define NEXT(name) ((__typeof__(&hook_##name))hooks_self.next[HOOKS_##name])
 
+/* What ours are made of where the next allocator lacks one.  The same function, unless another
+ * object's malloc comes before ours: then that object's, as it made the blocks (next.c). */
+extern void *hooks_maker[HOOKS_MALLOC_COUNT] HIDDEN;
+
+#define MAKER(name) ((__typeof__(&hook_##name))hooks_maker[HOOKS_##name])
+
 /*
  * Has this call used up the bytes until the next sample?  A word of the thread is counted
  * down, and which one says whether sampling is on: `left` if it is, else `idle`, whose end
@@ -192,7 +198,7 @@ void   table_set_state(uint32_t state) HIDDEN;
 
 /* next.c */
 int    next_resolve(void) HIDDEN;
-void  *next_symbol(const char *name) HIDDEN; /* dlsym RTLD_NEXT, or what outranks us */
+void  *next_symbol(const char *name) HIDDEN; /* dlsym RTLD_NEXT */
 /* The function behind a wait or a system call, at the first call of `early`; NULL, ENOSYS: none. */
 void  *next_early(uint32_t name, const void *early) HIDDEN;
 /* Are we in the middle of next_resolve()?  Then blocks come from early.c. */

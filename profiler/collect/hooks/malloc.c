@@ -67,7 +67,7 @@ hook_reallocarray(void *block, size_t count, size_t size)
 	}
 	if (SAMPLED(bytes) || OURS(block))
 		return cold_reallocarray(block, bytes);
-	return NEXT(realloc)(block, bytes);
+	return MAKER(realloc)(block, bytes);
 }
 
 /* Its own function, so that the one below loads range_start once, in its compare. */
@@ -95,7 +95,7 @@ hook_cfree(void *block)
 	if (OURS(block))
 		cold_cfree(block);
 	else
-		NEXT(free)(block);
+		MAKER(free)(block);
 }
 
 void
@@ -105,7 +105,7 @@ hook_free_sized(void *block, size_t size)
 	if (OURS(block))
 		cold_free_sized(block);
 	else
-		NEXT(free)(block);
+		MAKER(free)(block);
 }
 
 void
@@ -116,7 +116,7 @@ hook_free_aligned_sized(void *block, size_t align, size_t size)
 	if (OURS(block))
 		cold_free_aligned_sized(block);
 	else
-		NEXT(free)(block);
+		MAKER(free)(block);
 }
 
 int

@@ -1,8 +1,8 @@
 /*
  * next.c - which functions stand behind ours: glibc's, jemalloc's, a sanitizer's.
  *
- * Runs once, at the first call of any hook, mostly out of the loader before main()
- * and before there is a second thread.
+ * Runs once, at the first call of a hook that allocates, mostly out of the loader before
+ * main() and before there is a second thread.  A wait that comes earlier looks up its own.
  *
  * What a stranger would get wrong:
  * - dlsym(RTLD_NEXT) finds out who is asking from its return address.  Turned
@@ -14,7 +14,10 @@
  *   are made of those that are there.
  * - A lookup that fails leaves a message for dlerror(), which the daemon would
  *   find: it is taken away.
- * - RTLD_NEXT starts behind us even if another allocator comes before us.
+ * - Another object's malloc may come before ours, and that object may be an allocator or
+ *   only watch (heaptrack, libmemusage): then it calls us, whom it found by RTLD_NEXT, and
+ *   must not be called back.  So what it has itself leads on behind us; what it lacks of
+ *   the family is called by the program, and is made of what it has (hooks_maker).
  * - In a program that is not position independent and takes malloc's address, that
  *   address is the program's own PLT entry, and dlsym() finds that entry first.  It
  *   leads to whoever defines malloc, perhaps us: jumping there would never end.
@@ -62,24 +65,14 @@ first_symbol(const char *name)
 	return NULL;
 }
 
-/* Behind us; but when another object's malloc comes before ours, that object's. */
 void *
 next_symbol(const char *name)
 {
-	void *symbol = NULL;
-
-	if (hooks_self.outranked)
-		symbol = first_symbol(name);
-	for (int i = 0; symbol && i < HOOKS_NAME_COUNT; i++)
-		if (hooks_self.own[i] == symbol)
-			symbol = NULL;
-	if (!symbol)
-		symbol = dlsym(RTLD_NEXT, name);
-	return symbol;
+	return dlsym(RTLD_NEXT, name);
 }
 
-/* Preloaded before us, or the program's own: our malloc is not called, but what
- * that object lacks of the family is ours, and must then lead to it. */
+/* Preloaded before us, or the program's own: our malloc is called by that one or by nobody,
+ * but what it lacks of the family is ours, and must then lead to it. */
 static uint32_t
 is_outranked(void)
 {
@@ -88,7 +81,7 @@ is_outranked(void)
 
 	if (!first || first == hooks_self.own[HOOKS_malloc])
 		return 0;
-	/* By another copy of us: it leads on to us, so we must not lead back. */
+	/* By another copy of us: that one lacks nothing. */
 	return !copy || copy == &hooks_self || copy->own[HOOKS_malloc] != first;
 }
 
@@ -103,7 +96,7 @@ object_of(const void *symbol)
 static void *
 next_valloc(size_t size)
 {
-	return NEXT(memalign)((size_t)getpagesize(), size);
+	return MAKER(memalign)((size_t)getpagesize(), size);
 }
 
 static void *
@@ -111,7 +104,7 @@ next_pvalloc(size_t size)
 {
 	size_t page = (size_t)getpagesize(), rounded = (size + page - 1) & ~(page - 1);
 
-	return NEXT(memalign)(page, rounded < size ? size : rounded);
+	return MAKER(memalign)(page, rounded < size ? size : rounded);
 }
 
 static void *
@@ -119,17 +112,40 @@ next_memalign(size_t align, size_t size)
 {
 	void *block;
 
-	return NEXT(posix_memalign)(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
+	return MAKER(posix_memalign)(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
+}
+
+/* The functions that ours are made of: the next ones, or those of who comes before us. */
+static void
+take_makers(void)
+{
+	static const int names[] = { HOOKS_malloc, HOOKS_realloc, HOOKS_free, HOOKS_posix_memalign, HOOKS_memalign };
+	const void *first = hooks_self.outranked ? object_of(first_symbol("malloc")) : NULL;
+	void       *symbol;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		symbol = first ? first_symbol(hooks_self.names[names[i]]) : NULL;
+		hooks_maker[names[i]] = symbol && object_of(symbol) == first ? symbol : hooks_self.next[names[i]];
+	}
+}
+
+/* Has the allocator that the program calls no such function? */
+static int
+is_lacking(int name)
+{
+	const void *allocator = object_of(hooks_maker[HOOKS_malloc]);
+
+	return object_of(hooks_self.outranked ? first_symbol(hooks_self.names[name]) : hooks_self.next[name]) != allocator;
 }
 
 /* What an allocator lacks, made of what it has. */
 static void
-fill_in(const void *object)
+fill_in(void)
 {
-	if (object_of(hooks_self.next[HOOKS_memalign]) != object)
-		hooks_self.next[HOOKS_memalign] = (void *)next_memalign;
-	if (object_of(hooks_self.next[HOOKS_aligned_alloc]) != object)
-		hooks_self.next[HOOKS_aligned_alloc] = hooks_self.next[HOOKS_memalign];
+	if (is_lacking(HOOKS_memalign))
+		hooks_self.next[HOOKS_memalign] = hooks_maker[HOOKS_memalign] = (void *)next_memalign;
+	if (is_lacking(HOOKS_aligned_alloc))
+		hooks_self.next[HOOKS_aligned_alloc] = hooks_maker[HOOKS_memalign];
 	hooks_self.next[HOOKS_valloc] = (void *)next_valloc;
 	hooks_self.next[HOOKS_pvalloc] = (void *)next_pvalloc;
 }
@@ -235,14 +251,15 @@ next_resolve(void)
 		return 0;
 	resolving = 1;
 	take_waits(); /* first: what follows may lock */
-	hooks_self.outranked = is_outranked();
-	take_allocator();
 	hooks_self.next[HOOKS_pthread_create] = next_symbol("pthread_create");
 	hooks_self.next[HOOKS_thrd_create] = next_symbol("thrd_create");
+	hooks_self.outranked = is_outranked();
+	take_allocator();
 	operators_find();
 	skip_second_copy();
 	hooks_self.next_is_libc = hooks_self.next[HOOKS_malloc] == (void *)&__libc_malloc;
-	fill_in(object_of(hooks_self.next[HOOKS_malloc]));
+	take_makers();
+	fill_in();
 	operators_resolve(object_of(hooks_self.next[HOOKS_malloc]));
 	dlerror(); /* takes the message away, */
 	dlerror(); /* and gives back the memory of its record */
@@ -257,13 +274,20 @@ next_resolve(void)
 	return 0;
 }
 
-/* In the middle of the lookup, which may lock itself, only this one is looked up. */
+/* Where no malloc has come this way, as another object's comes before ours. */
+__attribute__((constructor)) static void
+resolve_at_last(void)
+{
+	next_resolve();
+}
+
+/* Only this one is looked up: the caller may be an allocator that comes before us, in the
+ * middle of its start and with a lock of its own held, and a lookup that fails allocates. */
 void *
 next_early(uint32_t name, const void *early)
 {
 	void *next;
 
-	next_resolve();
 	next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
 	if (next == early)
 		next = next_wait(name);

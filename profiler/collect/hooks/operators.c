@@ -108,7 +108,7 @@ runtime_symbol(const char *name, const void *caller)
 static void *
 none_new(size_t size)
 {
-	void *block = NEXT(malloc)(size ? size : 1);
+	void *block = MAKER(malloc)(size ? size : 1);
 	void *(*theirs)(size_t);
 	void *caller;
 
@@ -126,13 +126,13 @@ none_new_nothrow(size_t size, const void *nothrow)
 {
 	(void)nothrow;
 	hooks_thread.caller = 0;
-	return NEXT(malloc)(size ? size : 1);
+	return MAKER(malloc)(size ? size : 1);
 }
 
 static void *
 none_new_align(size_t size, size_t align)
 {
-	void *block = NEXT(memalign)(align, size ? size : 1);
+	void *block = MAKER(memalign)(align, size ? size : 1);
 	void *(*theirs)(size_t, size_t);
 	void *caller;
 
@@ -150,7 +150,7 @@ none_new_align_nothrow(size_t size, size_t align, const void *nothrow)
 {
 	(void)nothrow;
 	hooks_thread.caller = 0;
-	return NEXT(memalign)(align, size ? size : 1);
+	return MAKER(memalign)(align, size ? size : 1);
 }
 
 static void
@@ -158,7 +158,7 @@ none_delete(void *block, size_t a, size_t b)
 {
 	(void)a;
 	(void)b;
-	NEXT(free)(block);
+	MAKER(free)(block);
 }
 
 /* Before a second copy of the hooks is skipped, which looks at all of next[]. */

@@ -32,6 +32,13 @@ __asm__(".pushsection .data\n"
 _Static_assert(offsetof(struct hooks_thread, left) == 0, "hooks_countdown begins with it");
 #endif
 
+void *hooks_maker[HOOKS_MALLOC_COUNT] = {
+	[HOOKS_malloc] = (void *)&__libc_malloc,
+	[HOOKS_realloc] = (void *)&__libc_realloc,
+	[HOOKS_free] = (void *)&__libc_free,
+	[HOOKS_memalign] = (void *)&__libc_memalign,
+};
+
 extern const char hooks_frames_start[] HIDDEN, hooks_frames_end[] HIDDEN; /* frames.c */
 
 struct component_hooks component_hooks __attribute__((visibility("default"))) = {
