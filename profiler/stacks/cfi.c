@@ -25,6 +25,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* What all linkers write, as DW_EH_PE encodings. */
+#define POINTER_PCREL_SDATA4   0x1b /* in descriptions */
+#define POINTER_DATAREL_SDATA4 0x3b /* in the search table */
+
 #define STATES_MAX 8 /* nested remember_state; compilers use one, assembly two */
 
 const struct cfi_row cfi_row_none = { .signal_frame = false };
@@ -102,6 +106,16 @@ static int64_t
 read_sleb(struct cursor *c)
 {
 	return (int64_t)read_leb(c, true);
+}
+
+/* Four bytes that are known to be there. */
+static inline int32_t
+int_at(const uint8_t *at)
+{
+	int32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
 }
 
 /* A pointer in one of the DW_EH_PE encodings; data_base is .eh_frame_hdr's address. */
@@ -252,6 +266,24 @@ advance(struct machine *m, uint64_t delta)
 	m->pc += (uintptr_t)bytes;
 }
 
+static inline void
+state_push(struct machine *m)
+{
+	if (m->state_count == STATES_MAX)
+		m->bad = true;
+	else
+		m->states[m->state_count++] = m->row;
+}
+
+static inline void
+state_pop(struct machine *m)
+{
+	if (m->state_count == 0)
+		m->bad = true;
+	else
+		m->row = m->states[--m->state_count];
+}
+
 static void
 run_extended(struct machine *m, struct cursor *c, uint8_t op)
 {
@@ -277,18 +309,8 @@ run_extended(struct machine *m, struct cursor *c, uint8_t op)
 	case 0x07: rule_set(m, read_uleb(c), CFI_UNDEFINED, 0, 0); break;
 	case 0x08: rule_set(m, read_uleb(c), CFI_SAME, 0, 0); break;
 	case 0x09: reg = read_uleb(c); other = read_uleb(c); rule_set(m, reg, CFI_REGISTER, 0, other); break;
-	case 0x0a: /* remember_state */
-		if (m->state_count == STATES_MAX)
-			m->bad = true;
-		else
-			m->states[m->state_count++] = m->row;
-		break;
-	case 0x0b: /* restore_state */
-		if (m->state_count == 0)
-			m->bad = true;
-		else
-			m->row = m->states[--m->state_count];
-		break;
+	case 0x0a: state_push(m); break; /* remember_state */
+	case 0x0b: state_pop(m); break;  /* restore_state */
 	case 0x0c: reg = read_uleb(c); cfa_set(m, reg, (int64_t)read_uleb(c)); break;
 	case 0x0d: /* def_cfa_register */
 		reg = read_uleb(c);
@@ -313,8 +335,8 @@ run_extended(struct machine *m, struct cursor *c, uint8_t op)
 	}
 }
 
-/* An instruction that is none of those below, or has a long operand. */
-static bool
+/* Any instruction. */
+static __attribute__((noinline)) void
 run_slow(struct machine *m, struct cursor *c)
 {
 	uint8_t op = (uint8_t)read_fixed(c, 1);
@@ -326,52 +348,75 @@ run_slow(struct machine *m, struct cursor *c)
 	default: run_extended(m, c, op);
 	}
 	m->bad |= c->bad;
-	return !m->bad && !m->stop;
 }
 
-/* Four of five instructions are a move of the pc, a register saved or restored, or a
- * new CFA offset, in one byte or two: those at once, for there are millions. */
+/* What compilers write, with operands of a byte, and CFA offsets of two: at once, for there
+ * are millions.  Returns where another one stands, or the end. */
+static __attribute__((noinline)) const uint8_t *
+run_usual(struct machine *m, const uint8_t *at, const uint8_t *end)
+{
+	uint32_t         code_align = (uint32_t)m->cie->code_align;
+	int32_t          data_align = (int32_t)m->cie->data_align;
+	uintptr_t        pc = m->pc;
+	struct cfi_rule *rule;
+
+	for (; at < end; at++) {
+		uint32_t op = *at, delta;
+		int32_t  offset;
+
+		if (op - 0x41 < 0x3f || (op == 0x02 && end - at > 1 && at[1])) { /* advance_loc, advance_loc1: not by 0 */
+			m->stop = m->fn(m->arg, pc, &m->row);
+			if (m->stop)
+				break;
+			delta = op == 0x02 ? *++at : op - 0x40;
+			pc += delta * code_align;
+		} else if (op == 0x0e) { /* def_cfa_offset */
+			if (end - at < 3)
+				break;
+			offset = *++at;
+			if (offset >= 0x80 && at[1] >= 0x80) {
+				at--;
+				break;
+			}
+			if (offset >= 0x80)
+				offset += (*++at - 1) * 0x80;
+			m->row.cfa = (struct cfi_rule){ .kind = CFI_REGISTER, .reg = m->row.cfa.reg, .offset = offset };
+		} else if (op - 0x80 < 0x40) { /* offset */
+			if (end - at < 2 || at[1] >= 0x80)
+				break;
+			at++;
+			rule = rule_of(m, op - 0x80);
+			if (rule)
+				*rule = (struct cfi_rule){ .kind = CFI_AT_CFA, .offset = *at * data_align };
+		} else if (op >= 0xc0) /* restore */
+			rule_restore(m, op - 0xc0);
+		else if (op == 0x0a)
+			state_push(m);
+		else if (op == 0x0b)
+			state_pop(m);
+		else if (op == 0x0c && end - at > 2 && at[1] < CFI_REGS && at[2] < 0x80) { /* def_cfa */
+			m->row.cfa = (struct cfi_rule){ .kind = CFI_REGISTER, .reg = at[1], .offset = at[2] };
+			at += 2;
+		} else if (op != 0x00) /* nop */
+			break;
+	}
+	m->pc = pc;
+	return at;
+}
+
 static void
 run(struct machine *m, const struct cfi_section *frames, size_t from, size_t to)
 {
-	struct cursor  c = { frames, from, to, false };
-	const uint8_t *at, *end;
-	uint64_t       code_align = m->cie->code_align <= 4 && m->fn ? m->cie->code_align : 0;
-	int64_t        data_align = m->cie->data_align >= -8 && m->cie->data_align <= 8 ? m->cie->data_align : 0;
-	struct cfi_rule *rule;
+	const struct cie *cie = m->cie;
+	struct cursor     c = { frames, from, to, false };
+	bool usual = m->fn && cie->code_align <= 4 && cie->data_align >= -8 && cie->data_align <= 8;
 
 	m->bad = from > to || to > frames->size;
-	if (m->bad)
-		return;
-	end = frames->data + to;
-	for (at = frames->data + from; at < end;) {
-		uint8_t op = *at;
-
-		if (op >> 6 == 1 && code_align && op != 0x40) {
-			m->stop = m->fn(m->arg, m->pc, &m->row);
-			if (m->stop)
-				return;
-			m->pc += (op & 0x3f) * code_align;
-			at++;
-		} else if (op >> 6 == 3) {
-			rule_restore(m, op & 0x3f);
-			at++;
-		} else if (op == 0x0e && end - at > 1 && at[1] < 0x80) {
-			m->row.cfa = (struct cfi_rule){ .kind = CFI_REGISTER, .reg = m->row.cfa.reg, .offset = at[1] };
-			at += 2;
-		} else if (op >> 6 == 2 && end - at > 1 && at[1] < 0x80 && data_align) {
-			rule = rule_of(m, op & 0x3f);
-			if (rule)
-				*rule = (struct cfi_rule){ .kind = CFI_AT_CFA, .offset = (int32_t)(at[1] * data_align) };
-			at += 2;
-		} else if (op == 0x00) {
-			at++;
-		} else {
-			c.at = (size_t)(at - frames->data);
-			if (!run_slow(m, &c))
-				return;
-			at = frames->data + c.at;
-		}
+	while (!m->bad && !m->stop && c.at < to) {
+		if (usual)
+			c.at = (size_t)(run_usual(m, frames->data + c.at, frames->data + to) - frames->data);
+		if (c.at < to && !m->stop)
+			run_slow(m, &c);
 	}
 }
 
@@ -454,6 +499,22 @@ cie_find(struct cies *cies, const struct cfi_section *frames, size_t offset)
 	return cie_read(cie, frames, offset) ? cie : NULL;
 }
 
+/* Where a function begins, and how long it is. */
+static inline void
+read_range(struct cursor *c, uint8_t encoding, uintptr_t *ret_begin, uintptr_t *ret_size)
+{
+	if (encoding == POINTER_PCREL_SDATA4 && c->end - c->at >= 2 * sizeof(int32_t)) {
+		const uint8_t *at = c->section->data + c->at;
+
+		*ret_begin = c->section->address + c->at + (uintptr_t)(intptr_t)int_at(at);
+		*ret_size = (uintptr_t)(intptr_t)int_at(at + sizeof(int32_t));
+		c->at += 2 * sizeof(int32_t);
+		return;
+	}
+	*ret_begin = read_pointer(c, encoding, 0);
+	*ret_size = read_pointer(c, encoding & 0x0f, 0);
+}
+
 /* One FDE: rows for [pc, *ret_end).  0, -EINVAL when damaged, or what fn returned. */
 static int
 fde_parse(struct cies *cies, const struct cfi_section *frames, size_t offset, uintptr_t pc, cfi_row_fn *fn, void *arg,
@@ -477,8 +538,7 @@ fde_parse(struct cies *cies, const struct cfi_section *frames, size_t offset, ui
 	cie = cie_find(cies, frames, id_at - (size_t)id);
 	if (!cie)
 		return -EINVAL;
-	begin = read_pointer(&c, cie->pointer_encoding, 0);
-	range = read_pointer(&c, cie->pointer_encoding & 0x0f, 0);
+	read_range(&c, cie->pointer_encoding, &begin, &range);
 	if (cie->augmented) {
 		size = read_uleb(&c);
 		if (c.bad || size > c.end - c.at)
@@ -505,6 +565,7 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 	struct cursor c = { header, 0, header->size, false };
 	struct cies   cies = { .next = 0 };
 	uint8_t       version, pointer_encoding, count_encoding, table_encoding;
+	const uint8_t *entry;
 	uintptr_t     covered = 0;
 	uint64_t      count, i;
 	int           err = 0;
@@ -519,11 +580,12 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 	read_pointer(&c, pointer_encoding, header->address);
 	count = read_pointer(&c, count_encoding, header->address);
 	/* Every linker writes this one form; anything else is not worth a search. */
-	if (c.bad || version != 1 || table_encoding != 0x3b || count > (c.end - c.at) / 8)
+	if (c.bad || version != 1 || table_encoding != POINTER_DATAREL_SDATA4 || count > (c.end - c.at) / 8)
 		return -ENOENT;
-	for (i = 0; i < count && !err; i++) {
-		uintptr_t pc = read_pointer(&c, table_encoding, header->address);
-		uintptr_t fde = read_pointer(&c, table_encoding, header->address);
+	entry = header->data + c.at;
+	for (i = 0; i < count && !err; i++, entry += 8) {
+		uintptr_t pc = header->address + (uintptr_t)(intptr_t)int_at(entry);
+		uintptr_t fde = header->address + (uintptr_t)(intptr_t)int_at(entry + 4);
 		uintptr_t end = pc;
 
 		if (pc < covered || fde < frames->address || fde - frames->address >= frames->size) {

@@ -55,26 +55,48 @@ struct row_sink {
 	uintptr_t                 start, size; /* the code */
 	const struct cfi_section *frames;
 	uint32_t                 *index;
-	struct tables_row        *rows;
-	size_t                    count, room; /* rows */
+	struct tables_row        *rows, *next, *end;
+	uintptr_t                 least;     /* where the next row may begin: behind the last one */
+	uint32_t                  last_code; /* the last row's */
 	size_t                    pages, map_bytes;
-	struct cfi_rule           saved[3]; /* of the last row: fp, base, ra ... */
+	struct cfi_rule           saved[3]; /* of the row before: fp, base, ra ... */
 	uint32_t                  saved_code; /* ... and what they come to */
-	struct cfi_row            last; /* not plain */
-	uint32_t                  last_code;
-	bool                      any;
+	struct cfi_row            odd; /* the last one that was not plain */
+	uint32_t                  odd_code;
+	bool                      any_odd;
 };
+
+#define NO_CODE UINT32_MAX /* more than a code has bits */
+
+static size_t
+sink_count(const struct row_sink *s)
+{
+	return (size_t)(s->next - s->rows);
+}
+
+static void
+sink_place(struct row_sink *s, void *mapping, size_t count, size_t room)
+{
+	s->index = mapping;
+	s->rows = (struct tables_row *)(void *)(s->index + s->pages);
+	s->next = s->rows + count;
+	s->end = s->rows + room;
+}
 
 static int
 sink_start(struct row_sink *s)
 {
+	void *p;
+
 	s->pages = ((s->size - 1) >> TABLES_PAGE_SHIFT) + 2;
 	s->pages += s->pages % 2; /* rows are aligned to their size */
-	s->room = ROWS_FIRST;
-	s->map_bytes = s->pages * sizeof(*s->index) + s->room * sizeof(*s->rows);
-	s->index = tables_map(s->map_bytes);
-	s->rows = (struct tables_row *)(void *)(s->index + s->pages);
-	return s->index ? 0 : -ENOMEM;
+	s->map_bytes = s->pages * sizeof(*s->index) + ROWS_FIRST * sizeof(*s->rows);
+	s->last_code = NO_CODE;
+	p = tables_map(s->map_bytes);
+	if (!p)
+		return -ENOMEM;
+	sink_place(s, p, 0, ROWS_FIRST);
+	return 0;
 }
 
 static __attribute__((noinline)) int
@@ -85,76 +107,79 @@ sink_resize(struct row_sink *s, size_t room)
 
 	if (p == MAP_FAILED)
 		return -ENOMEM;
-	s->index = p;
-	s->rows = (struct tables_row *)(void *)(s->index + s->pages);
-	s->room = room;
+	sink_place(s, p, sink_count(s), room);
 	s->map_bytes = bytes;
 	return 0;
 }
 
 /* A description that turned out damaged is taken back to where it began. */
-static __attribute__((noinline)) size_t
-sink_take_back(const struct row_sink *s, uintptr_t at)
+static void
+sink_take_back(struct row_sink *s, uintptr_t at)
 {
-	size_t n = s->count;
-
-	while (n > 0 && s->rows[n - 1].pc >= at)
-		n--;
-	return n;
+	while (s->next > s->rows && s->next[-1].pc >= at)
+		s->next--;
+	s->last_code = s->next > s->rows ? s->next[-1].code : NO_CODE;
 }
 
 /* Of rules that are not plain; neighbours are often alike. */
-static __attribute__((noinline)) uint32_t
+static uint32_t
 row_code(struct row_sink *s, const struct cfi_row *row)
 {
 	if (row->cfa.kind == CFI_UNKNOWN)
 		return TABLES_CODE_NONE;
-	if (s->any && memcmp(&s->last, row, sizeof(*row)) == 0)
-		return s->last_code;
-	memcpy(&s->last, row, sizeof(*row));
-	s->last_code = tables_palette_add(row, s->frames);
-	s->any = true;
-	return s->last_code;
+	if (s->any_odd && memcmp(&s->odd, row, sizeof(*row)) == 0)
+		return s->odd_code;
+	memcpy(&s->odd, row, sizeof(*row));
+	s->odd_code = tables_palette_add(row, s->frames);
+	s->any_odd = true;
+	return s->odd_code;
 }
 
-/* From one row to the next often the CFA alone is another. */
-static inline uint32_t
-row_plain(struct row_sink *s, const struct cfi_row *row)
+static inline void
+row_put(struct row_sink *s, uintptr_t at, uint32_t code)
 {
-	_Static_assert(offsetof(struct cfi_row, ra) + sizeof(row->ra) == offsetof(struct cfi_row, fp) + sizeof(s->saved),
-		       "fp, base and ra lie side by side");
-	if (memcmp(s->saved, &row->fp, sizeof(s->saved)) != 0) {
-		memcpy(s->saved, &row->fp, sizeof(s->saved));
-		s->saved_code = tables_code_saved(row);
-	}
-	return tables_code_plain(row, s->saved_code);
+	*s->next++ = (struct tables_row){ (uint32_t)at, code };
+	s->least = at + 1;
+	s->last_code = code;
+}
+
+/* One that is not plain, or not behind the last one, or finds no room. */
+static __attribute__((noinline)) int
+row_add_odd(struct row_sink *s, uintptr_t at, const struct cfi_row *row, uint32_t code)
+{
+	if (code == TABLES_CODE_NONE)
+		code = row_code(s, row);
+	if (at < s->least)
+		sink_take_back(s, at);
+	if (code == s->last_code)
+		return 0;
+	if (s->next == s->end && sink_resize(s, sink_count(s) * 2) < 0)
+		return -ENOMEM;
+	row_put(s, at, code);
+	return 0;
 }
 
 static int
 row_add(void *arg, uintptr_t pc, const struct cfi_row *row)
 {
-	struct row_sink   *s = arg;
-	uintptr_t          at = pc - s->start;
-	uint32_t           code;
-	struct tables_row *last;
+	struct row_sink *s = arg;
+	uintptr_t        at = pc - s->start;
+	uint32_t         code;
 
+	_Static_assert(offsetof(struct cfi_row, ra) + sizeof(row->ra) == offsetof(struct cfi_row, fp) + sizeof(s->saved),
+		       "fp, base and ra lie side by side");
 	if (at >= s->size)
 		return 0;
-	code = row_plain(s, row);
-	if (__builtin_expect(code == TABLES_CODE_NONE, 0))
-		code = row_code(s, row);
-	if (__builtin_expect(s->count > 0 && s->rows[s->count - 1].pc >= at, 0))
-		s->count = sink_take_back(s, at);
-	last = &s->rows[s->count];
-	if (s->count > 0 && last[-1].code == code)
-		return 0;
-	if (__builtin_expect(s->count == s->room, 0)) {
-		if (sink_resize(s, s->room * 2) < 0)
-			return -ENOMEM;
-		last = &s->rows[s->count];
+	/* From one row to the next often the CFA alone is another. */
+	if (memcmp(s->saved, &row->fp, sizeof(s->saved)) != 0) {
+		memcpy(s->saved, &row->fp, sizeof(s->saved));
+		s->saved_code = tables_code_saved(row);
 	}
-	*last = (struct tables_row){ (uint32_t)at, code };
-	s->count++;
+	code = tables_code_plain(row, s->saved_code);
+	if (__builtin_expect(code == TABLES_CODE_NONE || at < s->least || s->next == s->end, 0))
+		return row_add_odd(s, at, row, code);
+	if (code != s->last_code)
+		row_put(s, at, code);
 	return 0;
 }
 
@@ -162,25 +187,25 @@ row_add(void *arg, uintptr_t pc, const struct cfi_row *row)
 static void
 index_fill(const struct row_sink *s)
 {
-	size_t page = 0;
+	size_t page = 0, count = sink_count(s);
 
-	for (size_t row = 0; row < s->count; row++)
-		for (; page < s->pages && page << TABLES_PAGE_SHIFT < s->rows[row].pc; page++)
+	for (size_t row = 0; row < count; row++)
+		for (size_t to = (s->rows[row].pc + (1U << TABLES_PAGE_SHIFT) - 1) >> TABLES_PAGE_SHIFT; page < to; page++)
 			s->index[page] = (uint32_t)row;
 	for (; page < s->pages; page++)
-		s->index[page] = (uint32_t)s->count;
+		s->index[page] = (uint32_t)count;
 }
 
 /* One mapping with index and rows of the object, as long as it has to be. */
 static void
 object_pack(struct tables_object *o, struct row_sink *s)
 {
-	sink_resize(s, s->count); /* or it stays as it is */
+	sink_resize(s, sink_count(s)); /* or it stays as it is */
 	index_fill(s);
 	o->map_bytes = s->map_bytes;
 	o->pages = s->index;
 	o->rows = s->rows;
-	o->count = (uint32_t)s->count;
+	o->count = (uint32_t)sink_count(s);
 }
 
 /* What the ELF header at `image` says of the unwind sections. */
