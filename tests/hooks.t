@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """hooks.t - interposition is proven: calls are counted, whoever makes them."""
+import errno
 import glob
 import os
 import re
@@ -182,6 +183,19 @@ def a_program_that_holds_the_whole_library_itself_runs_with_the_agent():
             out = run_ok(exe, args=["127.0.0.1:0"], env=dict(preload_env(), **more)).stdout
             contains(out, "fine")
             contains(out, "second copy")
+
+
+@test
+def of_two_cores_in_a_process_one_has_the_hooks_and_the_other_says_so():
+    with tempdir() as d:
+        so = os.path.join(d, "plugin.so")
+        compile_(CC, *BASE, "-DPLUGIN", "-shared", "-fPIC", source("hooks_two_cores.c"), "-Wl,--exclude-libs,ALL",
+                 os.path.join(LIBS, "libcomponent.a"), *static_dependencies(), "-o", so, "-pthread", "-ldl")
+        exe = build(d, "two", "hooks_two_cores.c", mode="linked")
+        out = run_ok(exe, args=[so, "program"]).stdout
+        equal(out, "program 0 0 0\nplugin 0 1 1\nprogram %d 0 0\nfine\n" % -errno.EALREADY)
+        out = run_ok(exe, args=[so, "plugin"]).stdout
+        equal(out, "plugin 0 0 0\nprogram 0 1 1\nfine\n")
 
 
 @test

@@ -39,6 +39,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "own_object.h"
+
 #define STACK_BYTES (256 * 1024) /* the deepest own use is libevent and inflate: below 64 KiB */
 
 #define LIVE_MAX    128 /* 64 requests and some; the time of more would be taken for the daemon's */
@@ -211,6 +213,7 @@ create(struct start *s, pthread_t *ret)
 	pthread_attr_t     attr;
 	int                r;
 
+	own_object_keep();
 	r = pthread_attr_init(&attr);
 	if (r)
 		return -r;

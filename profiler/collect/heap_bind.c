@@ -1,7 +1,8 @@
 /*
  * heap_bind.c - proves that the hooks are in charge, and chooses how to work.
  *
- *     no hooks linked, a static program, a name that is not ours,
+ *     no hooks linked, a static program, another copy of us has
+ *     them, a name that is not ours,
  *     a call that does not arrive                             -> nothing, and why
  *     glibc behind us, address space to spare                 -> range
  *     another allocator, a sanitizer, locked or scarce memory -> set
@@ -43,6 +44,7 @@
 #include "heap_range.h"
 #include "heap_set.h"
 #include "hooks.h"
+#include "hooks_owner.h"
 #include "hooks_plt.h"
 #include "own_fd.h"
 
@@ -283,6 +285,11 @@ heap_bind(void)
 	}
 	if (!HOOKS_HAVE(outranked)) {
 		say("heap sampling is off: the hooks linked into the program are of another version");
+		return mode;
+	}
+	if (!hooks_claim()) {
+		say("heap sampling is off: another copy of libcomponent in this process has the hooks: %s",
+			object_name(component_hooks.owner));
 		return mode;
 	}
 	component_hooks.resolve();

@@ -233,6 +233,8 @@ struct component_hooks {
 	long    (*call)(struct hooks_wait *w);
 
 	void (*set_heap_state)(uint32_t state); /* HOOKS_ON or _OFF, for all threads at once */
+
+	const void *owner; /* the copy of the core that all this is of: hooks_owner.h */
 };
 
 /* Weak: NULL where the program has no hooks. */

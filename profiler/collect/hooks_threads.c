@@ -29,6 +29,7 @@
 
 #include "cpu.h"
 #include "hooks.h"
+#include "hooks_owner.h"
 #include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
@@ -175,6 +176,8 @@ on_failed(void *arg)
 const char *
 hooks_threads_status(void)
 {
+	if (hooks_are_others())
+		return "threads are not seen being made: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(thread_failed))
 		return "";
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
@@ -194,7 +197,7 @@ hooks_threads_watch(enum hooks_threads_reader reader, bool on)
 		atomic_fetch_or(&readers, reader);
 	else
 		atomic_fetch_and(&readers, ~(unsigned)reader);
-	if (*hooks_threads_status())
+	if (*hooks_threads_status() || (on ? !hooks_claim() : !hooks_are_ours()))
 		return;
 	component_hooks.resolve();
 	component_hooks.thread_made = on_made;

@@ -9,7 +9,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c %D%/heap_range.c %D%/heap_range.h \
 	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_run.c %D%/heap_run.h %D%/heap_set.c %D%/heap_set.h \
 	%D%/heap_site.c %D%/heap_site.h %D%/heap_slab.c %D%/heap_slab.h %D%/hooks_threads.c %D%/hooks_threads.h \
-	%D%/hooks_frames.c %D%/hooks_frames.h %D%/labels_calls.c %D%/labels_record.h %D%/labels_thread.c %D%/labels_thread.h \
+	%D%/hooks_frames.c %D%/hooks_frames.h %D%/hooks_owner.c %D%/hooks_owner.h %D%/labels_calls.c %D%/labels_record.h %D%/labels_thread.c %D%/labels_thread.h \
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
 	%D%/waits.c %D%/waits.h %D%/waits_calls.c %D%/waits_hooks.c %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_dump.c %D%/threads_list.c %D%/threads_profile.c %D%/threads_quiet.c %D%/threads_quiet.h \

@@ -21,6 +21,7 @@
 
 #include "hooks.h"
 #include "hooks_frames.h"
+#include "hooks_owner.h"
 #include "own_thread.h"
 #include "trace_wait.h"
 
@@ -103,7 +104,7 @@ on_call(struct hooks_wait *w)
 void
 trace_calls_watch(bool on)
 {
-	if (!HOOKS_HAVE(call))
+	if (!HOOKS_HAVE(call) || (on ? !hooks_claim() : !hooks_are_ours()))
 		return;
 	component_hooks.resolve();
 	pid = getpid();

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "hooks_owner.h"
 #include "waits_parts.h"
 #include "waits_table.h"
 
@@ -22,6 +23,8 @@ struct waits_state waits_state;
 const char *
 waits_status(void)
 {
+	if (hooks_are_others())
+		return "waits are not seen: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(unlock))
 		return "";
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
@@ -55,6 +58,8 @@ switch_over(void)
 static int
 watch(void)
 {
+	if (!hooks_claim())
+		return -ENOTSUP;
 	component_hooks.resolve();
 	if (!tries_are_there())
 		return -ENOTSUP;
