@@ -46,6 +46,7 @@ struct cie {
 	uint8_t  pointer_encoding;
 	bool     augmented; /* 'z': FDEs have an augmentation length */
 	bool     signal_frame;
+	bool     usual; /* alignments that run_usual() counts with */
 	uint64_t ra_reg;
 	struct cfi_row initial; /* what its program leaves */
 };
@@ -407,13 +408,11 @@ run_usual(struct machine *m, const uint8_t *at, const uint8_t *end)
 static void
 run(struct machine *m, const struct cfi_section *frames, size_t from, size_t to)
 {
-	const struct cie *cie = m->cie;
-	struct cursor     c = { frames, from, to, false };
-	bool usual = m->fn && cie->code_align <= 4 && cie->data_align >= -8 && cie->data_align <= 8;
+	struct cursor c = { frames, from, to, false };
 
 	m->bad = from > to || to > frames->size;
 	while (!m->bad && !m->stop && c.at < to) {
-		if (usual)
+		if (m->cie->usual)
 			c.at = (size_t)(run_usual(m, frames->data + c.at, frames->data + to) - frames->data);
 		if (c.at < to && !m->stop)
 			run_slow(m, &c);
@@ -482,6 +481,7 @@ cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
 		return false;
 	if (!cie_run(cie, frames, augmentation_end ? augmentation_end : c.at, c.end))
 		return false;
+	cie->usual = cie->code_align <= 4 && cie->data_align >= -8 && cie->data_align <= 8;
 	cie->offset = offset;
 	return true;
 }

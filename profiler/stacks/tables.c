@@ -111,6 +111,7 @@ generation_make(const struct tables *old, struct tables **ret)
 	struct arena_budget budget = { .limit = BUDGET_BYTES };
 	struct maps         maps = { 0 };
 	struct maps_line    line;
+	struct tables_copies copies = { { NULL, 0 }, { NULL, 0 } };
 	struct tables      *t;
 	size_t              bytes = sizeof(*t) + OBJECTS_MAX * sizeof(t->objects[0]);
 	uintptr_t           base = 0;
@@ -134,7 +135,8 @@ generation_make(const struct tables *old, struct tables **ret)
 		}
 		if (!line.executable || !base || line.device != device || line.inode != inode)
 			continue;
-		struct tables_object *o = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line);
+		struct tables_object *o = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line,
+							     &copies);
 		if (o)
 			t->objects[t->count++] = o;
 	}
@@ -143,6 +145,8 @@ generation_make(const struct tables *old, struct tables **ret)
 out:
 	if (t)
 		munmap(t, bytes);
+	tables_copy_release(&copies.header);
+	tables_copy_release(&copies.frames);
 	maps_release(&maps);
 	memory_close(mem);
 	return err;

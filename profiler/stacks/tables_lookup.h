@@ -129,15 +129,12 @@ static inline uint32_t
 tables_code_plain(const struct cfi_row *row, uint32_t saved)
 {
 	uint32_t cfa = (uint32_t)row->cfa.offset;
+	bool     from_fp = row->cfa.reg == CFI_REG_FP;
 
-	if (saved == TABLES_CODE_NONE || row->signal_frame || row->cfa.kind != CFI_REGISTER || cfa % 8 != 0 ||
-	    cfa / 8 >= 1U << TABLES_CFA_BITS)
+	if (saved == TABLES_CODE_NONE || row->signal_frame || row->cfa.kind != CFI_REGISTER ||
+	    (!from_fp && row->cfa.reg != CFI_REG_SP) || (cfa & ~(((1U << TABLES_CFA_BITS) - 1) * 8)) != 0)
 		return TABLES_CODE_NONE;
-	if (row->cfa.reg == CFI_REG_FP)
-		saved |= TABLES_CODE_FROM_FP;
-	else if (row->cfa.reg != CFI_REG_SP)
-		return TABLES_CODE_NONE;
-	return saved | cfa / 8 << TABLES_CFA_SHIFT;
+	return saved | (from_fp ? TABLES_CODE_FROM_FP : 0) | cfa / 8 << TABLES_CFA_SHIFT;
 }
 
 #endif

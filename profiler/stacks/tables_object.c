@@ -39,13 +39,27 @@ tables_map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* All of it is about to be written: one call instead of a fault for each page. */
+/* Room for a section's copy, with what was in it before; NULL: there is none. */
 static void *
-copy_map(size_t size)
+copy_room(struct tables_copy *c, size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (size <= c->size)
+		return c->bytes;
+	tables_copy_release(c);
+	/* All of it is about to be written: one call instead of a fault for each page. */
+	c->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (c->bytes == MAP_FAILED)
+		c->bytes = NULL;
+	c->size = c->bytes ? size : 0;
+	return c->bytes;
+}
 
-	return p == MAP_FAILED ? NULL : p;
+void
+tables_copy_release(struct tables_copy *c)
+{
+	if (c->size)
+		munmap(c->bytes, c->size);
+	*c = (struct tables_copy){ NULL, 0 };
 }
 
 /* ---- rows that grow ---- */
@@ -266,10 +280,10 @@ image_read(int mem, uintptr_t base, struct image *ret)
 }
 
 static int
-object_read(int mem, const struct image *image, struct tables_object *o, const void *header_copy)
+object_read(int mem, const struct image *image, struct tables_object *o, const void *header_copy, struct tables_copy *copy)
 {
 	struct cfi_section header = { header_copy, image->header_size, image->header };
-	struct cfi_section frames = { copy_map(image->frames_size), image->frames_size, image->frames };
+	struct cfi_section frames = { copy_room(copy, image->frames_size), image->frames_size, image->frames };
 	struct row_sink    sink = { .start = o->start, .size = o->end - o->start, .frames = &frames };
 	size_t             extent = 0;
 	int                err;
@@ -286,7 +300,6 @@ object_read(int mem, const struct image *image, struct tables_object *o, const v
 	else if (sink.index)
 		munmap(sink.index, sink.map_bytes);
 	o->frames_bytes = image->header_size + extent;
-	munmap((void *)(uintptr_t)frames.data, frames.size);
 	return err;
 }
 
@@ -301,7 +314,8 @@ tables_object_release(struct tables_object *o)
 }
 
 struct tables_object *
-tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line)
+tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
+		   struct tables_copies *copies)
 {
 	struct image         image;
 	struct tables_object       *o;
@@ -310,33 +324,27 @@ tables_object_make(int mem, struct tables_object *known, uintptr_t base, const s
 
 	if (!image_read(mem, base, &image))
 		return NULL;
-	header = copy_map(image.header_size);
-	if (!header)
+	header = copy_room(&copies->header, image.header_size);
+	if (!header || !memory_read(mem, image.header, header, image.header_size))
 		return NULL;
-	o = NULL;
-	if (!memory_read(mem, image.header, header, image.header_size))
-		goto out;
 	identity = tables_hash(image.frames ^ image.frames_size, header, image.header_size);
 	if (known && known->start == line->start && known->end == line->limit && known->identity == identity &&
 	    known->inode == line->inode && known->device == line->device) {
-		o = known;
-		o->users++;
-		goto out;
+		known->users++;
+		return known;
 	}
 	o = tables_map(sizeof(*o));
 	if (!o)
-		goto out;
+		return NULL;
 	*o = (struct tables_object){ .start = line->start, .end = line->limit, .device = line->device,
 			      .inode = line->inode, .identity = identity, .users = 1 };
 	o->header = image.header;
 	o->header_size = image.header_size;
 	o->frames = image.frames;
 	o->frames_size = image.frames_size;
-	if (line->limit - line->start > UINT32_MAX || object_read(mem, &image, o, header) != 0) {
+	if (line->limit - line->start > UINT32_MAX || object_read(mem, &image, o, header, &copies->frames) != 0) {
 		tables_object_release(o);
 		o = NULL;
 	}
-out:
-	munmap(header, image.header_size);
 	return o;
 }

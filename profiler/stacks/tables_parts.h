@@ -32,13 +32,24 @@ struct tables_object {
 	size_t          header_size, frames_size;
 };
 
+/* A section of an object, for as long as it is read: one room for all of a build. */
+struct tables_copy {
+	void  *bytes;
+	size_t size;
+};
+
+struct tables_copies {
+	struct tables_copy header, frames;
+};
+
 /* ---- tables_object.c ---- */
 
 /* The object whose ELF header is at base, of which line is executable; known again, with
  * one user more, if it still is that one.  NULL: no table can be had of it.  mem is
  * /proc/self/mem. */
 struct tables_object *tables_object_make(int mem, struct tables_object *known, uintptr_t base,
-					 const struct maps_line *line);
+					 const struct maps_line *line, struct tables_copies *copies);
+void                  tables_copy_release(struct tables_copy *c);
 void                  tables_object_release(struct tables_object *o);
 /* Zeroed pages, NULL when there are none. */
 void *tables_map(size_t size);
