@@ -6,7 +6,7 @@
  * The stacks are those of encode/main.go, whose own profile Go writes: 17 levels
  * where one of two calls was made, and 13 without a choice.  As there, they are of the
  * program itself, so that its own debug information is read.  The output is counted
- * and dropped.
+ * and dropped.  The median of some, as of Go's; the first one is printed apart.
  */
 #include <config.h>
 
@@ -19,6 +19,7 @@
 #define FRAMES 30
 #define WAYS   17
 #define LIMIT  ((size_t)64 << 20)
+#define ROUNDS 9
 
 static size_t written;
 
@@ -85,25 +86,35 @@ make(struct profile *p)
 	}
 }
 
+static double
+encode_ms(const struct profile *p)
+{
+	int64_t         begin = bench_ns(CLOCK_PROCESS_CPUTIME_ID);
+	struct symbols *s;
+
+	written = 0;
+	if (symbols_open(LIMIT, &s) < 0 || encode_pprof(p, s, drop, NULL) < 0)
+		bench_die("encode_pprof");
+	symbols_close(s);
+	return (double)(bench_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / 1e6;
+}
+
 int
 main(void)
 {
-	struct profile  p;
-	struct symbols *s;
-	int64_t         begin;
-	long            before;
+	struct profile p;
+	double         first, taken[ROUNDS];
+	long           before;
 
 	make(&p);
 	forget_peak();
 	before = status_kb("VmRSS:");
-	begin = bench_ns(CLOCK_PROCESS_CPUTIME_ID);
-	if (symbols_open(LIMIT, &s) < 0 || encode_pprof(&p, s, drop, NULL) < 0)
-		bench_die("encode_pprof");
-	symbols_close(s);
-	begin = bench_ns(CLOCK_PROCESS_CPUTIME_ID) - begin;
-	bench_print("encode_100k_ms", (double)begin / 1e6, "ms");
+	first = encode_ms(&p);
+	for (int i = 0; i < ROUNDS; i++)
+		taken[i] = encode_ms(&p);
+	bench_print("encode_100k_ms", bench_median(taken, ROUNDS), "ms");
 	bench_print("encode_extra_rss_mb", (double)(status_kb("VmHWM:") - before) / 1024, "MB");
-	printf("# ours: %zu KiB\n", written / 1024);
+	printf("# ours: %zu KiB; the first one, which reads the names, took %.1f ms\n", written / 1024, first);
 	profile_release(&p);
 	return 0;
 }
