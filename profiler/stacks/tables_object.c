@@ -27,6 +27,10 @@
 
 #include "memory.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define FRAMES_MAX ((size_t)256 << 20) /* bytes of one object's .eh_frame */
 #define PHDRS_MAX  64
 #define ROWS_FIRST 8192 /* 64 KiB */
@@ -46,11 +50,14 @@ copy_room(struct tables_copy *c, size_t size)
 	if (size <= c->size)
 		return c->bytes;
 	tables_copy_release(c);
-	/* All of it is about to be written: one call instead of a fault for each page. */
-	c->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (c->bytes == MAP_FAILED)
-		c->bytes = NULL;
+	c->bytes = tables_map(size);
 	c->size = c->bytes ? size : 0;
+	/* All of it is about to be written: few large pages where they are allowed, and one call
+	 * instead of a fault for each.  Older kernels know neither. */
+	if (c->bytes) {
+		madvise(c->bytes, size, MADV_HUGEPAGE);
+		madvise(c->bytes, size, MADV_POPULATE_WRITE);
+	}
 	return c->bytes;
 }
 
