@@ -97,8 +97,11 @@ call_from(struct component_hooks *h, const char *where, int (*call)(const char *
 {
 	for (uint32_t i = 0; i < h->name_count; i++) {
 		uint64_t before = h->calls[i];
-		int      r = call(h->names[i]);
+		int      r;
 
+		if (getenv("HOOKS_WITHOUT_OLD") && strstr(h->names[i], "_2_2_5"))
+			continue;
+		r = call(h->names[i]);
 		printf("%s %s %d %llu\n", where, h->names[i], r, (unsigned long long)(h->calls[i] - before));
 	}
 }

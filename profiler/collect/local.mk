@@ -44,7 +44,7 @@ HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.
 # The agent's, where hook.h says HOOKS_SHARED; the same in the same places.
 HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/hooks/shared_operators.o \
 	%D%/hooks/threads.o %D%/hooks/shared_table.o \
-	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/shared_waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/libc.h
 
@@ -73,6 +73,8 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/cold.c
 %D%/hooks/waits.o: %D%/hooks/waits.c $(HOOKS_DEPS)
 	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/hooks/waits.c
+%D%/hooks/shared_waits.o: %D%/hooks/waits.c $(HOOKS_DEPS)
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/waits.c
 %D%/hooks/waits_cold.o: %D%/hooks/waits_cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/waits_cold.c
 %D%/hooks/calls.o: %D%/hooks/calls.c $(HOOKS_DEPS)

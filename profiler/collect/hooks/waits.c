@@ -294,8 +294,12 @@ WAIT_3(pthread_cond_timedwait_2_2_5)
 
 EXPORT_VERSION(pthread_cond_wait, pthread_cond_wait, "@@GLIBC_2.3.2");
 EXPORT_VERSION(pthread_cond_timedwait, pthread_cond_timedwait, "@@GLIBC_2.3.2");
+#ifdef HOOKS_SHARED
+/* The agent's alone.  In a program, lld and mold take the versions off: there were two of one
+ * name, and the first one found was everybody's, if it was the old one as well. */
 EXPORT_VERSION(pthread_cond_wait_2_2_5, pthread_cond_wait, "@GLIBC_2.2.5");
 EXPORT_VERSION(pthread_cond_timedwait_2_2_5, pthread_cond_timedwait, "@GLIBC_2.2.5");
+#endif
 #else
 EXPORT(pthread_cond_wait);
 EXPORT(pthread_cond_timedwait);
