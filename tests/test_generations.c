@@ -309,6 +309,83 @@ stacks_are_added_while_objects_come_and_go(void **state)
 		pthread_join(threads[i], NULL);
 }
 
+static void *
+look_on_and_on(void *arg)
+{
+	while (!done)
+		generations_look();
+	return arg;
+}
+
+/* The build id that an object has while nobody takes its place. */
+static void
+build_id_of(const char *name, char id[GENERATIONS_ID_MAX])
+{
+	struct arena_budget      budget = { 0, 16 << 20 };
+	struct generation       *all = NULL;
+	struct arena             arena;
+	size_t                   count = 0;
+	uintptr_t                at = load(name);
+
+	generations_look();
+	unload();
+	generations_look(); /* with one that is gone there is something to copy */
+	arena_init(&arena, &budget);
+	assert_int_equal(generations_copy(&arena, &all, &count), 0);
+	for (size_t i = 0; i < count; i++)
+		if (strstr(all[i].path, name) && at >= all[i].start && at < all[i].limit)
+			memcpy(id, all[i].build_id, sizeof(all[i].build_id));
+	assert_true(id[0]);
+	arena_release(&arena);
+}
+
+/* The line of maps is the one's, and what is in memory a moment later the other's. */
+static void
+a_look_while_one_takes_anothers_place_mixes_none_of_the_two(void **state)
+{
+	static const char *const names[] = { "unwind_plugin_small", "unwind_plugin_large" };
+	struct arena_budget      budget = { 0, 16 << 20 };
+	struct generation       *all = NULL;
+	struct arena             arena;
+	size_t                   count = 0, ours = 0;
+	pthread_t                looker;
+	char                     ids[2][GENERATIONS_ID_MAX] = { "", "" };
+
+	(void)state;
+	build_id_of(names[0], ids[0]);
+	build_id_of(names[1], ids[1]);
+	assert_string_not_equal(ids[0], ids[1]);
+	generations_stop(); /* forgets both: each look may be the first to see them */
+	for (int round = 0; round < 300; round++) {
+		generations_start();
+		done = false;
+		assert_int_equal(pthread_create(&looker, NULL, look_on_and_on, NULL), 0);
+		for (int i = 0; i < 2; i++) { /* one that comes back at once cannot be told */
+			load(names[(round + i) % 2]);
+			unload();
+		}
+		done = true;
+		pthread_join(looker, NULL);
+		load(names[round % 2]); /* at least one is known */
+		generations_look();
+		unload();
+		generations_look();
+		arena_init(&arena, &budget);
+		assert_int_equal(generations_copy(&arena, &all, &count), 0);
+		for (size_t i = 0; i < count; i++)
+			for (int k = 0; k < 2; k++)
+				if (strstr(all[i].path, names[k])) {
+					ours++;
+					if (all[i].build_id[0]) /* "": it was gone before that was read */
+						assert_string_equal(all[i].build_id, ids[k]);
+				}
+		arena_release(&arena);
+		generations_stop();
+	}
+	assert_true(ours > 0);
+	generations_start();
+}
+
 static void
 a_child_of_a_fork_goes_on(void **state)
 {
@@ -344,6 +421,7 @@ main(void)
 		UNIT(code_made_at_run_time_where_an_object_was_is_not_its),
 		UNIT(stopped_with_stacks_alive_it_remembers_and_without_it_forgets),
 		UNIT(stacks_are_added_while_objects_come_and_go),
+		UNIT(a_look_while_one_takes_anothers_place_mixes_none_of_the_two),
 		UNIT(a_child_of_a_fork_goes_on),
 	};
 

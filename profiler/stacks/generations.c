@@ -20,9 +20,12 @@
  *   where an object was; it is tag 0 elsewhere, or a busy compiler would fill the list.
  * - mprotect() cuts a mapping in pieces, and an upgrade marks its file as deleted:
  *   neither makes another object of it.
+ * - A look takes time: what maps say of a place, and what stands there a moment later, may
+ *   be two objects'.  A record that is new is believed when maps say the same once more.
  *
  * What cannot be told: an object that came, was sampled, and was gone before a look saw
  * it.  Its addresses go to nobody where another was before, else to the next one there.
+ * Two that take each other's places twice during one look.
  *
  * Tests: tests/test_generations.c, tests/generations.t.
  */
@@ -38,6 +41,7 @@
 #include "memory.h"
 #include "stack_table.h"
 
+#define LOOK_TRIES 4 /* while objects take each other's places */
 #define MAPS_BYTES ((size_t)64 << 20) /* transient: the text of /proc/self/maps */
 
 static struct {
@@ -234,6 +238,73 @@ look_at(struct maps *maps, int mem, struct generation *others, size_t room, size
 	*ret_count = n;
 }
 
+/* Do maps still have this record's file in its place, and memory its mark? */
+static bool
+is_there(const struct generation *g, const struct maps_line *l)
+{
+	if (strcmp(g->path, l->path) != 0)
+		return false;
+	if (!*g->path) /* made at run time: it may have grown */
+		return overlaps(g, l);
+	return same_place(g, l) && g->device == l->device && g->inode == l->inode &&
+	       (!g->mark || mark_look(g->mark, g->mark_is) == MARK_SAME);
+}
+
+/*
+ * A record that is new since `before` has its file from maps and its build id from memory, a
+ * moment later: between the two another object may have taken its place.  True: maps that
+ * were read after both say the same of all of them.
+ */
+static bool
+are_confirmed(struct maps *maps, size_t before)
+{
+	struct maps_line l;
+
+	for (size_t i = before; i < known.count; i++)
+		known.all[i].seen = false;
+	while (maps_next(maps, &l))
+		for (size_t i = before; l.executable && i < known.count; i++)
+			known.all[i].seen |= is_there(&known.all[i], &l);
+	for (size_t i = before; i < known.count; i++)
+		if (!known.all[i].seen)
+			return false;
+	return true;
+}
+
+/* Looks until what is new is certain; what is not, is left to the next look. */
+static int
+look_at_certainly(struct maps *maps, int mem, struct arena *scratch, struct arena_budget *budget,
+		  struct generation **ret_others, size_t *ret_count)
+{
+	for (int tries = 0; tries < LOOK_TRIES; tries++) {
+		size_t before = known.count, lines = 0;
+		int    r;
+
+		for (size_t i = 0; i < maps->size; i++)
+			lines += maps->text[i] == '\n';
+		*ret_others = arena_array(scratch, lines + 1, sizeof(**ret_others));
+		if (!*ret_others)
+			return -ENOMEM;
+		look_at(maps, mem, *ret_others, lines + 1, ret_count);
+		if (known.count == before)
+			return 0;
+		maps_release(maps);
+		r = maps_read(maps, budget);
+		if (r < 0) {
+			known.count = before;
+			return r;
+		}
+		if (are_confirmed(maps, before))
+			return 0;
+		known.count = before;
+		maps_release(maps);
+		r = maps_read(maps, budget);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static bool
 tag_was_given(void)
 {
@@ -249,8 +320,8 @@ look(void)
 	struct arena_budget budget = { 0, MAPS_BYTES };
 	struct arena        scratch;
 	struct generation  *others;
-	struct maps         maps;
-	size_t              lines = 0, count = 0;
+	struct maps         maps = { 0 };
+	size_t              count = 0;
 	int                 mem, r;
 
 	r = memory_open(&mem);
@@ -260,13 +331,7 @@ look(void)
 	r = maps_read(&maps, &budget);
 	if (r < 0)
 		goto out;
-	for (size_t i = 0; i < maps.size; i++)
-		lines += maps.text[i] == '\n';
-	others = arena_array(&scratch, lines + 1, sizeof(*others));
-	r = others ? 0 : -ENOMEM;
-	if (!r) {
-		look_at(&maps, mem, others, lines + 1, &count);
-	}
+	r = look_at_certainly(&maps, mem, &scratch, &budget, &others, &count);
 	maps_release(&maps);
 	if (!r && (known.changed || !generations_now() || generations_now()->suspected)) {
 		if (tag_was_given() && known.next_tag < GENERATIONS_TAG_MAX)
