@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -27,9 +28,46 @@
 #include <cmocka.h>
 
 #include "heap_hooked.h"
+#include "heap_lock.h"
 #include "skip.h"
 
 #define DEADLINE_S 60
+
+/* What pthread_atfork() calls: a child of that moment has the handlers, and not what is noted
+ * of them afterwards. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+
+static bool  fork_when_registered; /* once */
+static pid_t forked = -1;
+
+static void
+forks_and_exits(void)
+{
+	pid_t pid;
+	int   status;
+
+	alarm(DEADLINE_S / 4);
+	pid = heap_set_rate(1) < 0 ? -1 : fork();
+	if (pid == 0)
+		_exit(0);
+	_exit(pid < 0 || waitpid(pid, &status, 0) != pid || status != 0);
+}
+
+int
+__register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
+{
+	int (*next)(void (*)(void), void (*)(void), void (*)(void), void *) =
+		(int (*)(void (*)(void), void (*)(void), void (*)(void), void *))dlsym(RTLD_NEXT, "__register_atfork");
+	int r = next(prepare, parent, child, object);
+
+	if (fork_when_registered) {
+		fork_when_registered = false;
+		forked = fork();
+		if (forked == 0)
+			forks_and_exits();
+	}
+	return r;
+}
 
 static _Atomic int stop;
 
@@ -74,6 +112,23 @@ child_status(pid_t pid)
 
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return status;
+}
+
+/* -1: it hangs, with every signal blocked perhaps. */
+static int
+child_status_soon(pid_t pid)
+{
+	const struct timespec pause = { 0, 5000000 };
+	int                   status;
+
+	for (int i = 0; i < DEADLINE_S * 200; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+		nanosleep(&pause, NULL);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return -1;
 }
 
 static int
@@ -465,6 +520,68 @@ a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on(void **state
 	}
 }
 
+/* Before it was ever switched on. */
+static void
+a_child_forked_while_fork_handlers_are_registered_can_fork(void **state)
+{
+	pid_t pid;
+	int   status;
+
+	(void)state;
+#ifdef SANITIZED
+	SKIP("the sanitizer's allocator may be locked in a child, for good");
+#endif
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fork_when_registered = true;
+		if (heap_set_rate(1) < 0 || forked < 0)
+			_exit(2);
+		_exit(waitpid(forked, &status, 0) != forked || status != 0);
+	}
+	assert_int_equal(child_status(pid), 0);
+}
+
+/* As of a fork that began before there were handlers: the lock is another thread's, who is not here. */
+static void
+a_child_that_no_handler_told_waits_for_no_lock_of_its_parent(void **state)
+{
+	struct heap_lock_hold hold;
+	pid_t                 pid;
+	char                 *blocks[3];
+
+	(void)state;
+#ifdef SANITIZED
+	SKIP("the sanitizer's allocator may be locked in a child, for good");
+#endif
+	assert_int_equal(heap_set_rate(1), 0);
+	for (int i = 0; i < 3; i++)
+		blocks[i] = malloc(200000);
+	for (int what = 0; what < 4; what++) {
+		assert_true(heap_lock(&hold));
+		pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0L);
+		if (pid == 0) {
+			struct profile p;
+
+			if (what == 0)
+				heap_set_rate(1);
+			else if (what == 1)
+				_exit(realloc(blocks[0], 400000) == NULL);
+			else if (what == 2)
+				free(blocks[1]);
+			else
+				heap_snapshot_heap(&p);
+			_exit(0);
+		}
+		heap_unlock(&hold);
+		assert_true(pid > 0);
+		assert_int_equal(child_status_soon(pid), 0);
+	}
+	heap_set_rate(0);
+	for (int i = 0; i < 3; i++)
+		free(blocks[i]);
+}
+
 static void
 a_child_forked_while_the_rate_changes_can_change_it(void **state)
 {
@@ -571,6 +688,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_forked_while_fork_handlers_are_registered_can_fork),
 		cmocka_unit_test(a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on),
 		cmocka_unit_test(a_forked_child_frees_its_parents_blocks_and_is_off),
 		cmocka_unit_test(a_fork_handler_may_wait_for_a_thread_that_allocates),
@@ -578,6 +696,7 @@ main(void)
 		cmocka_unit_test(malloc_in_a_signal_handler_does_not_hang),
 		cmocka_unit_test(blocks_outlive_the_thread_that_made_them),
 		cmocka_unit_test(a_profile_is_whole_while_the_process_forks),
+		cmocka_unit_test(a_child_that_no_handler_told_waits_for_no_lock_of_its_parent),
 		cmocka_unit_test(a_child_forked_while_the_rate_changes_can_change_it),
 		cmocka_unit_test(a_size_that_nobody_can_have_is_no_sample),
 		cmocka_unit_test(switching_on_and_off_under_load_loses_nothing),

@@ -155,11 +155,8 @@ sample(struct hooks_call *c, struct heap_block *ret)
 		t->rate = 0;
 		return false;
 	}
-	if (heap_lock_is_child()) {
-		heap_lock_fork_unseen();
-		heap_forked();
+	if (heap_fork_look())
 		return false;
-	}
 	if (c->size > PTRDIFF_MAX) {
 		t->rate = 0; /* such a size has left nonsense in the countdown */
 		t->left = -1;
@@ -293,6 +290,7 @@ on_reallocate(struct hooks_call *c)
 	bool              entered, sampled;
 	int               answer;
 
+	heap_fork_look();
 	entered = enter(c->thread);
 	sampled = entered && c->thread->left < 0 && component_hooks.heap_state == HOOKS_ON &&
 		!(c->old && c->size == 0) && sample(c, &b); /* realloc(p, 0) only frees */
@@ -314,10 +312,7 @@ on_release(void *block)
 {
 	struct heap_block b;
 
-	if (heap_lock_is_child()) {
-		heap_lock_fork_unseen();
-		heap_forked();
-	}
+	heap_fork_look();
 	if (heap_mode() == HEAP_RANGE) {
 		heap_range_release(block);
 		return HOOKS_DONE;
@@ -422,7 +417,7 @@ lock_soon(struct heap_lock_hold *ret)
 static int
 connect_hooks(void)
 {
-	static bool done;
+	static bool done, registered;
 	uintptr_t   start = 0;
 	size_t      size = UINTPTR_MAX;
 
@@ -430,8 +425,15 @@ connect_hooks(void)
 		return 0;
 	if (heap_bind() == HEAP_NONE)
 		return -ENOTSUP;
-	if (pthread_atfork(fork_prepare, fork_parent, fork_child))
-		return -ENOMEM;
+	/* Noted first: in a child that another thread forks just now they would be there twice, and
+	 * its next fork would wait for itself.  That they are not there is seen by heap_fork_look(). */
+	if (!registered) {
+		registered = true;
+		if (pthread_atfork(fork_prepare, fork_parent, fork_child)) {
+			registered = false;
+			return -ENOMEM;
+		}
+	}
 	if (heap_mode() == HEAP_RANGE)
 		heap_range_bounds(&start, &size);
 	component_hooks.begin = on_begin;
@@ -456,6 +458,7 @@ heap_set_rate(uint64_t bytes)
 	if (bytes > HEAP_RATE_MAX)
 		bytes = HEAP_RATE_MAX;
 	pthread_mutex_lock(&control);
+	heap_fork_look();
 	if (bytes > 0)
 		r = connect_hooks();
 	if (r < 0)
@@ -514,6 +517,16 @@ heap_forked(void)
 		range_fit(false);
 	atomic_store(&rate, 0);
 	atomic_store(&forked, true);
+}
+
+bool
+heap_fork_look(void)
+{
+	if (!heap_lock_is_child())
+		return false;
+	heap_lock_fork_unseen();
+	heap_forked();
+	return true;
 }
 
 const char *

@@ -4,6 +4,7 @@
 #ifndef COLLECT_HEAP_H
 #define COLLECT_HEAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,10 @@ int      heap_live_bytes(uint64_t *ret);
 /* In a forked child: sampling is off until the next heap_set_rate(); blocks of the
  * parent's are freed and shown as before.  Happens by itself after fork(). */
 void heap_forked(void);
+/* Is this a child that did not notice: of _Fork(), or of a fork that began before there were
+ * handlers for it?  True once; then it is as above, and does not wait for a lock that another
+ * thread of its parent held.  Before each use of that lock. */
+bool heap_fork_look(void);
 
 /* "" or why heap sampling is off or restricted, for the index and comments.
  * Constant text or a buffer that is written once. */

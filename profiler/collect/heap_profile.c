@@ -93,6 +93,7 @@ lock_surely(struct heap_lock_hold *h)
 {
 	struct timespec pause = { 0, 1000000 };
 
+	heap_fork_look();
 	for (int waited_ms = 0; !heap_lock(h); waited_ms++) {
 		if (waited_ms >= FORK_MS_MAX)
 			return false;
