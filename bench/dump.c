@@ -243,7 +243,7 @@ static void
 measure_handler(void)
 {
 	double *taken = malloc(sizeof(*taken) * (size_t)threads * ROUNDS), first;
-	size_t  n = 0;
+	size_t  n;
 
 	if (!taken)
 		bench_die("no memory");

@@ -5,8 +5,8 @@
  *     unwind ours|libunwind warm|first FRAMES N      N stacks, for counting instructions
  *
  * warm: many in a row.  cold: before each one as much memory is touched as the
- * processor's caches hold.  first: the first one of a new thread,
- * on pages of its stack that are there already.
+ * processor's caches hold.  first: the first one of a new thread, on pages
+ * of its stack that are there already.
  *
  * What a stranger would get wrong: single stacks are timed by the monotonic clock
  * and not by the thread's CPU clock, which is a system call as long as the stack; of

@@ -355,7 +355,7 @@ a_look_while_one_takes_anothers_place_mixes_none_of_the_two(void **state)
 	build_id_of(names[0], ids[0]);
 	build_id_of(names[1], ids[1]);
 	assert_string_not_equal(ids[0], ids[1]);
-	generations_stop(); /* forgets both: each look may be the first to see them */
+	generations_stop(); /* forgets both, as no stack is alive: each look may be the first to see them */
 	for (int round = 0; round < 300; round++) {
 		generations_start();
 		done = false;

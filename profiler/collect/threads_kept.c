@@ -3,7 +3,7 @@
  *
  * Most threads of a daemon wait, and have not run since somebody looked last: their
  * stacks are what they were, and they have waited at least since then.  So a dump costs
- * a third, and can say "12 minutes", without anything being noted while threads wait.
+ * a quarter, and can say "12 minutes", without anything being noted while threads wait.
  *
  *     thread, mark, stack ──▶ kept ──▶ same mark in the next dump? same stack, same since
  *

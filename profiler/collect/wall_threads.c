@@ -11,7 +11,7 @@
  *
  * What a stranger would get wrong:
  * - A thread that has not run since the last look has the stack it had.  That is most of
- *   them in most programs, and costs a third of reading it.
+ *   them in most programs, and costs a quarter of reading it.
  * - What runs is only said to run.  Its registers cannot be had without interrupting it,
  *   and between seeing it run and a signal it may have blocked, which would be EINTR.
  * - Listing thousands of threads costs as much as looking at hundreds.  How many there

@@ -49,7 +49,7 @@
 #define ENTRY_SIZE 64 /* bytes of code of _start */
 #define ROOT_SLACK 512 /* bytes by which alignment may move a thread's first frame */
 #define ARGS_BYTES ((uintptr_t)2 << 20) /* arguments, environment: above the first frame of main */
-#define TOUCH_BYTES ((uintptr_t)16 << 10) /* of a cold stack; more takes longer than it spares */
+#define TOUCH_BYTES ((uintptr_t)16 << 10) /* of a cold stack; more spares nothing */
 #define LINE_BYTES  64
 
 /* The calling thread's own stack: end / page << SIZE_BITS | pages.  0: not known. */
