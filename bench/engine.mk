@@ -49,13 +49,15 @@ bench_cpu_accuracy_CFLAGS = $(BENCH_CFLAGS)
 bench_cpu_accuracy_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
 bench_cpu_accuracy_LDADD = profiler/collect/libcomponent_hooks_nonshared.a profiler/collect/libcollect.la $(BENCH_STACKS)
 
-# Sizes and start-up: the same object with and without us.
+# Sizes and start-up: the same object with and without us, and with the run path that only
+# a build tree has.
 BENCH_ROWS += bench/rows_size.py
 EXTRA_DIST += bench/so_size
 EXTRA_PROGRAMS += bench/door_plain bench/door_linked
 BENCH_TARGETS += bench/door_plain bench/door_linked
 bench_door_plain_SOURCES = bench/door.c
 bench_door_plain_CPPFLAGS = -D_GNU_SOURCE
+bench_door_plain_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath,$(abs_top_builddir)/components/.libs
 bench_door_plain_LDADD = -ldl
 bench_door_linked_SOURCES = $(bench_door_plain_SOURCES)
 bench_door_linked_CPPFLAGS = $(bench_door_plain_CPPFLAGS)

@@ -45,7 +45,7 @@
 #include "heap_set.h"
 #include "hooks.h"
 #include "hooks_owner.h"
-#include "hooks_plt.h"
+#include "hooks_object.h"
 #include "own_fd.h"
 
 /* Above every distribution's default: somebody chose it, and means to lock. */

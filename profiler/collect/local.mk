@@ -1,6 +1,6 @@
 # collect/: the samplers, and the hooks object in hooks/.
 noinst_LTLIBRARIES += %D%/libcollect.la
-%C%_libcollect_la_SOURCES = %D%/kinds.h %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_plt.h %D%/cpu.c %D%/cpu_engine.c \
+%C%_libcollect_la_SOURCES = %D%/kinds.h %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_object.h %D%/cpu.c %D%/cpu_engine.c \
 	%D%/cpu_life.c %D%/cpu_parts.h %D%/cpu_status.c %D%/own_loop.h \
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
@@ -34,7 +34,7 @@ HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAG
 	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
 HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
-HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_plt.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
+HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_object.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
 	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
 	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/frames.c

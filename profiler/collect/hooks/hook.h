@@ -213,6 +213,7 @@ void   early_free(void *block) HIDDEN;
 /* operators.c */
 void   operators_find(void) HIDDEN;
 void   operators_forget(void) HIDDEN;
-void   operators_resolve(const void *allocator) HIDDEN;
+struct link_map;
+void   operators_resolve(const struct link_map *allocator) HIDDEN;
 
 #endif

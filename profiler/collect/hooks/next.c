@@ -30,7 +30,7 @@
 #include <link.h>
 #include <unistd.h>
 
-#include "hooks_plt.h"
+#include "hooks_object.h"
 #include "libc.h"
 
 static int resolving;
@@ -47,7 +47,6 @@ first_symbol(const char *name)
 {
 	void            *symbol = dlsym(RTLD_DEFAULT, name), *handle;
 	struct link_map *map;
-	Dl_info          info;
 
 	if (!hooks_is_plt_entry(symbol))
 		return symbol;
@@ -59,7 +58,7 @@ first_symbol(const char *name)
 			continue;
 		symbol = dlsym(handle, name);
 		dlclose(handle);
-		if (symbol && dladdr(symbol, &info) && info.dli_fbase == (void *)map->l_addr && !hooks_is_plt_entry(symbol))
+		if (hooks_object_of(symbol) == map && !hooks_is_plt_entry(symbol))
 			return symbol;
 	}
 	return NULL;
@@ -83,14 +82,6 @@ is_outranked(void)
 		return 0;
 	/* By another copy of us: that one lacks nothing. */
 	return !copy || copy == &hooks_self || copy->own[HOOKS_malloc] != first;
-}
-
-static const void *
-object_of(const void *symbol)
-{
-	Dl_info info;
-
-	return symbol && dladdr(symbol, &info) ? info.dli_fbase : NULL;
 }
 
 static void *
@@ -120,12 +111,12 @@ static void
 take_makers(void)
 {
 	static const int names[] = { HOOKS_malloc, HOOKS_realloc, HOOKS_free, HOOKS_posix_memalign, HOOKS_memalign };
-	const void *first = hooks_self.outranked ? object_of(first_symbol("malloc")) : NULL;
-	void       *symbol;
+	const struct link_map *first = hooks_self.outranked ? hooks_object_of(first_symbol("malloc")) : NULL;
+	void                  *symbol;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		symbol = first ? first_symbol(hooks_self.names[names[i]]) : NULL;
-		hooks_maker[names[i]] = symbol && object_of(symbol) == first ? symbol : hooks_self.next[names[i]];
+		hooks_maker[names[i]] = symbol && hooks_object_of(symbol) == first ? symbol : hooks_self.next[names[i]];
 	}
 }
 
@@ -133,9 +124,9 @@ take_makers(void)
 static int
 is_lacking(int name)
 {
-	const void *allocator = object_of(hooks_maker[HOOKS_malloc]);
+	const struct link_map *allocator = hooks_object_of(hooks_maker[HOOKS_malloc]);
 
-	return object_of(hooks_self.outranked ? first_symbol(hooks_self.names[name]) : hooks_self.next[name]) != allocator;
+	return hooks_object_of(hooks_self.outranked ? first_symbol(hooks_self.names[name]) : hooks_self.next[name]) != allocator;
 }
 
 /* What an allocator lacks, made of what it has. */
@@ -174,7 +165,7 @@ next_version(const char *name, const char *version)
 {
 	void *symbol = dlvsym(RTLD_NEXT, name, version), *any = dlsym(RTLD_NEXT, name);
 
-	return any && object_of(any) != object_of(symbol) ? any : symbol;
+	return any && hooks_object_of(any) != hooks_object_of(symbol) ? any : symbol;
 }
 #endif
 
@@ -260,7 +251,7 @@ next_resolve(void)
 	hooks_self.next_is_libc = hooks_self.next[HOOKS_malloc] == (void *)&__libc_malloc;
 	take_makers();
 	fill_in();
-	operators_resolve(object_of(hooks_self.next[HOOKS_malloc]));
+	operators_resolve(hooks_object_of(hooks_self.next[HOOKS_malloc]));
 	dlerror(); /* takes the message away, */
 	dlerror(); /* and gives back the memory of its record */
 	if (hooks_self.early_blocks == 0) {

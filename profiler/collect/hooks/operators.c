@@ -22,6 +22,8 @@
 
 #include <dlfcn.h>
 
+#include "hooks_object.h"
+
 #define COUNTS (UNLIKELY(hooks_self.operators != HOOKS_OPERATORS_PASS))
 
 #define NEW(name)                                        \
@@ -195,12 +197,11 @@ fill(int name, void *made)
 #define FILL_DELETE(name) fill(HOOKS_##name, (void *)none_delete);
 
 void
-operators_resolve(const void *allocator)
+operators_resolve(const struct link_map *allocator)
 {
-	Dl_info info;
-	void   *plain = hooks_self.next[HOOKS__Znwm];
+	void *plain = hooks_self.next[HOOKS__Znwm];
 
-	if (plain && (hooks_self.next_is_libc || !dladdr(plain, &info) || info.dli_fbase != allocator))
+	if (plain && (hooks_self.next_is_libc || hooks_object_of(plain) != allocator))
 		hooks_self.operators = HOOKS_OPERATORS_PASS;
 	else
 		hooks_self.operators = plain ? HOOKS_OPERATORS_OWN : HOOKS_OPERATORS_NONE;
