@@ -1,15 +1,16 @@
 /*
  * cpu_signal.c - what one sample of the CPU profile costs, from the signal on.
  *
- *     cpu_signal ours|empty FRAMES [THREADS]
+ *     cpu_signal ours|empty FRAMES [THREADS [COUNT]]
  *     cpu_signal share FRAMES
  *
  * The thread sends itself the signal of its own timer, so that samples need no
  * waiting: ours runs the library's handler as a timer's expiry would, empty one
  * that does nothing.  The cost of the system call that sends is taken off: it is
  * measured with signal 0.  With THREADS, so many are alive, each has its timer, and
- * each samples itself in its turn.  share: what 100 samples in a second and the
- * thread that looks after them take of one processor.
+ * each samples itself in its turn.  With COUNT they take so many samples in all, for
+ * counting instructions.  share: what 100 samples in a second and the thread that looks
+ * after them take of one processor, while a window of 10 s is open.
  *
  * What a stranger would get wrong:
  * - The handler believes a signal only with its timer's number in it.  That is
@@ -22,6 +23,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,15 +38,15 @@
 
 #define BATCHES       21
 #define BATCH         1000 /* stacks of 30 frames: a quarter of the ring */
-#define THREAD_SAMPLES 100
+#define THREAD_SAMPLES 25
 #define COOKIE        0x63707563UL /* cpu_timers_parts.h */
 #define TIMERS_TRIED  100000
-#define SHARE_NS      3000000000LL
+#define SHARE_NS      10000000000LL /* what is scraped of a daemon that is watched all the time */
 #define OTHER_FRAMES  7 /* of a stack: above and below ours */
 
 static int             ours, threads = 1;
 static unsigned        frames;
-static long            repeats;
+static long            repeats, total;
 static double          cost, sum_ns, sum_count;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t born;
@@ -82,12 +84,34 @@ send_many(int number, long count)
 	return bench_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
+/* One by one: valgrind hands a signal over somewhat later. */
+static __attribute__((noinline)) double
+send_each(long count)
+{
+	pid_t    pid = getpid(), tid = (pid_t)syscall(SYS_gettid);
+	uint64_t used;
+
+	for (long i = 0; i < count; i++) {
+		used = cpu_ring_used();
+		if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGPROF, &info) != 0)
+			bench_die("rt_tgsigqueueinfo");
+		while (cpu_ring_used() == used)
+			sched_yield();
+		if (i % BATCH == 0)
+			cpu_ring_drain(see, NULL);
+	}
+	cpu_ring_drain(see, NULL);
+	return 0;
+}
+
 /* One signal's cost, the sending taken off. */
 static double
 batch(long count)
 {
 	double sent, with;
 
+	if (total > 0)
+		return send_each(count);
 	sent = (double)send_many(0, count) / (double)count;
 	with = (double)send_many(SIGPROF, count) / (double)count;
 	if (ours)
@@ -101,6 +125,10 @@ leaf(void)
 	double taken[BATCHES];
 
 	batch(10);
+	if (total > 0) {
+		batch(total / threads);
+		return;
+	}
 	if (threads > 1) {
 		sum_ns += batch(repeats) * (double)repeats;
 		sum_count += (double)repeats;
@@ -184,11 +212,11 @@ measure(void)
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	free(t);
-	if (threads > 1)
+	if (sum_count > 0)
 		cost = sum_ns / sum_count;
 	if (!ours)
 		return;
-	if (samples_seen == 0 || cpu_ring_lost() > 0 || depth_seen / samples_seen + 1 < frames)
+	if (samples_seen == 0 || cpu_ring_lost() > 0 || depth_seen / samples_seen + (total > 0 ? 2 : 1) < frames)
 		bench_die("those were no whole samples");
 	printf("# a sample has %.1f frames\n", (double)depth_seen / (double)samples_seen);
 }
@@ -253,10 +281,11 @@ main(int argc, char **argv)
 	double looks = 0;
 
 	if (argc < 3)
-		bench_die("cpu_signal ours|empty|share FRAMES [THREADS]");
+		bench_die("cpu_signal ours|empty|share FRAMES [THREADS [COUNT]]");
 	ours = strcmp(argv[1], "empty") != 0;
 	frames = (unsigned)atoi(argv[2]);
 	threads = argc > 3 ? atoi(argv[3]) : 1;
+	total = argc > 4 ? atol(argv[4]) : 0;
 	if (frames <= OTHER_FRAMES || frames > DEEP_MAX || threads < 1)
 		bench_die("no such FRAMES or THREADS");
 	if (strcmp(argv[1], "share") == 0)

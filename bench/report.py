@@ -59,7 +59,15 @@ def save(path, entries, about):
     os.replace(path + ".new", path)
 
 
-def table(path):
+def decided(entry, entries, twins):
+    """What the table says of a row: by which other one it passes, if by any."""
+    twin = twins.get(entry["name"])
+    if entry["ok"] == "unresolved" and any(e["name"] == twin and e["ok"] is True for e in entries):
+        return "yes, by `%s`" % twin
+    return "" if entry["bar"] is None and entry["ok"] is True else word(entry["ok"])
+
+
+def table(path, twins):
     """Markdown, with when and where above it."""
     with open(path) as f:
         entries = json.load(f)
@@ -71,19 +79,19 @@ def table(path):
         noise = "" if e["noise"] is None else "%.1f %%" % (100 * e["noise"])
         lines.append("| `%s` | %s | %s | %s | %s | %s |" % (
             e["name"], value.strip(), e["bar"] or "", noise, (e["peer"] or "").replace("|", "/"),
-            "" if e["bar"] is None and e["ok"] is True else word(e["ok"])))
+            decided(e, entries, twins)))
     return "\n".join(lines)
 
 
-def with_table(text, path):
+def with_table(text, path, twins):
     if BEGIN not in text or END not in text:
         raise ValueError("no place for the table: %s and %s" % (BEGIN, END))
-    return re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: "%s\n%s\n%s" % (BEGIN, table(path), END), text,
+    return re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: "%s\n%s\n%s" % (BEGIN, table(path, twins), END), text,
                   flags=re.S)
 
 
-def write_table(path, document):
+def write_table(path, document, twins):
     with open(document) as f:
         text = f.read()
     with open(document, "w") as f:
-        f.write(with_table(text, path))
+        f.write(with_table(text, path, twins))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """bench.t - the arithmetic of bench/, what its driver makes of programs, and its rows; nothing is timed."""
+import dataclasses
 import importlib.machinery
 import json
 import os
@@ -102,11 +103,14 @@ def too_few_rounds_are_an_error():
 
 @test
 def only_a_narrow_interval_lets_a_ratio_pass_or_fail():
-    equal(verdict(0.9, 0.0), True)
-    equal(verdict(1.1, 0.0), False)
-    equal(verdict(0.9, 0.2), "unresolved")
-    equal(verdict(1.01, 0.2), "unresolved")
-    equal(verdict(5.0, 0.2), False)
+    alone = dataclasses.replace(ROW, twin="")
+    for row in (ROW, alone):
+        equal(verdict(0.9, 0.0, row), True)
+        equal(verdict(0.9, 0.2, row), "unresolved")
+        equal(verdict(1.01, 0.2, row), "unresolved")
+    equal([verdict(1.1, 0.0, alone), verdict(5.0, 0.2, alone)], [False, False])
+    # With a twin, that one decides.
+    equal([verdict(1.1, 0.0), verdict(5.0, 0.2)], ["unresolved", "unresolved"])
     wide = Row("b_ratio", "ratio", at_most(1.0), ("x",), ("y",), noise=method.NOISE_PAIRS)
     equal((method.NOISE, method.NOISE_PAIRS, method.ROUNDS), (0.02, 0.04, 21))
     # Each is off by up to half of it, the interval is 8/20 of both.
@@ -232,13 +236,23 @@ def a_table_goes_between_its_marks_and_nowhere_else():
         entries = [method.insn_result(TWIN, 10, 4).json(), method.Result(ROW, why="no foo").json()]
         report.save(path, entries, "on a day, on a machine")
         equal(json.load(open(path)), entries)
-        text = report.with_table("before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END), path)
+        text = report.with_table("before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END), path, {})
         need(text.startswith("before\n" + report.BEGIN) and text.endswith(report.END + "\nafter\n"), text)
         need("old" not in text, text)
         contains(text, "on a day, on a machine")
         contains(text, "| `a_insn` | 6 instructions | <= 8 |")
         contains(text, "skipped: no foo")
-        equal(report.with_table(text, path), text)
+        equal(report.with_table(text, path, {}), text)
+
+
+@test
+def the_table_says_which_row_lets_an_unresolved_one_pass():
+    with tempdir() as d:
+        path = os.path.join(d, "r.json")
+        for added, wanted in ((6, "yes, by `a_insn` |"), (9, "unresolved |")):
+            report.save(path, [method.Result(ROW, 1.1, "unresolved").json(), method.insn_result(TWIN, 10 + added, 10).json()], "x")
+            contains(report.table(path, {"a_ratio": "a_insn"}), wanted)
+        contains(report.table(path, {}), "unresolved |")
 
 
 # The figures that are promised, and their bars.
@@ -277,13 +291,17 @@ def every_promised_figure_is_measured_against_its_bar():
         need(rows[name].endswith(" " + bar), "%s: promised %s, measured against %s" % (name, bar, rows[name]))
 
 
-@test
-def every_ratio_of_time_with_a_narrow_bar_has_a_twin():
+def bench_run():
     spec = importlib.machinery.SourceFileLoader("bench_run", os.path.join(BENCH, "run"))
     module = types.ModuleType("bench_run")
     module.__file__ = spec.path
     spec.exec_module(module)
-    rows, _ = module.load()
+    return module
+
+
+@test
+def every_ratio_of_time_with_a_narrow_bar_has_a_twin():
+    rows, _ = bench_run().load()
     for row in rows:
         if row.name.startswith("heap_o") and row.kind == "ratio":
             need(row.twin, row.name + " has no twin")
@@ -298,7 +316,8 @@ def the_readme_shows_the_recorded_run():
     path = os.path.join(BENCH, "results.json")
     with open(os.path.join(SRC, "README.md")) as f:
         text = f.read()
-    need(text == report.with_table(text, path), "run bench/run --write-table bench/results.json README.md")
+    twins = {row.name: row.twin for row in bench_run().load()[0]}
+    need(text == report.with_table(text, path, twins), "run bench/run --write-table bench/results.json README.md")
     about = open(report.about_path(path)).read()
     need(re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC, \d+ x .*, Linux ", about), about)
     contains(text, about.strip())

@@ -1,9 +1,10 @@
 // Go's heap profile of 100,000 stacks of 30 frames, for comparison with ../encode.c.
 //
-//	encode go
+//	encode go [TIMES]
 //
 // 17 levels make one of two calls, 13 have no choice.  What WriteHeapProfile takes
-// includes collecting the records; it cannot be had without.
+// includes collecting the records; it cannot be had without.  With TIMES it is written so often,
+// for counting instructions.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"sort"
+	"strconv"
 	"syscall"
 )
 
@@ -73,6 +75,17 @@ func main() {
 	if n, _ := runtime.MemProfile(nil, true); n < stacks {
 		fmt.Fprintln(os.Stderr, "only", n, "stacks")
 		os.Exit(1)
+	}
+	if len(os.Args) > 2 {
+		times, err := strconv.Atoi(os.Args[2])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		for ; times > 0; times-- {
+			encode()
+		}
+		return
 	}
 	first, size := encode()
 	taken := []float64{}
