@@ -11,7 +11,8 @@
  * What a stranger would get wrong: readers split the words in brackets at commas and
  * end them at the first "]", so a thread's name and its labels must hold neither; an
  * inlined function has no offset of its own; what has no line reads "OBJECT:0".  A thread
- * that did not answer has a head and no frames.
+ * that did not answer has a head and no frames.  Thousands of threads wait at few places:
+ * the text of a stack is made once and kept, as long as there is room.
  *
  * Tests: tests/serve_threads.t.
  */
@@ -23,12 +24,24 @@
 #include <string.h>
 
 #include "frames.h"
+#include "idmap.h"
 #include "labels.h"
 #include "lines.h"
 #include "utf8.h"
 #include "wait_state.h"
 
 #define STATE_BYTES 32
+#define TEXTS_BYTES ((size_t)4 << 20) /* of stacks that are kept; a page is taken when it is reached */
+
+/* Stacks as text, for other threads with the same one. */
+struct texts {
+	struct lines  lines; /* of the stack that is being made */
+	struct lines *to;
+	bool          whole; /* all of it is still in lines */
+	struct idmap  places; /* by where in the dump's pcs a stack begins: offset and size in bytes */
+	char         *bytes; /* NULL: none are kept */
+	size_t        used;
+};
 
 static void
 print_place(struct lines *l, const struct symbol_frame *f, bool inlined)
@@ -50,6 +63,46 @@ print_frames(struct lines *l, uintptr_t pc, struct symbols *s, struct frames *fr
 		lines_print(l, "(...)\n");
 		print_place(l, &frames->frame[k], k + 1 < frames->count);
 	}
+}
+
+/* A piece of a stack whose text does not fit. */
+static int
+text_pass(void *arg, const void *data, size_t size)
+{
+	struct texts *x = arg;
+
+	x->whole = false;
+	lines_bytes(x->to, data, size);
+	return 0;
+}
+
+static void
+text_keep(struct texts *x, uint32_t first)
+{
+	size_t size = x->lines.used;
+
+	if (!x->bytes || !x->whole || size == 0 || size > TEXTS_BYTES - x->used ||
+	    idmap_put(&x->places, first, (uint64_t)x->used << 32 | size) < 0)
+		return;
+	memcpy(x->bytes + x->used, x->lines.buf, size);
+	x->used += size;
+}
+
+static void
+print_stack(struct texts *x, const struct dump *d, const struct dump_thread *t, struct symbols *s, struct frames *frames)
+{
+	uint64_t place = t->count ? idmap_get(&x->places, t->first) : 0;
+
+	if (place) {
+		lines_bytes(x->to, x->bytes + (place >> 32), (uint32_t)place);
+		return;
+	}
+	x->whole = true;
+	for (uint32_t i = 0; i < t->count; i++)
+		print_frames(&x->lines, d->pcs[t->first + i], s, frames);
+	text_keep(x, t->first);
+	lines_bytes(x->to, x->lines.buf, x->lines.used);
+	x->lines.used = 0;
 }
 
 static void
@@ -113,12 +166,12 @@ print_creator(struct lines *l, uint32_t stack, struct symbols *s, struct frames 
 }
 
 static void
-print_thread(struct lines *l, const struct dump *d, const struct dump_thread *t, struct symbols *s,
-	struct frames *frames)
+print_thread(struct texts *x, const struct dump *d, const struct dump_thread *t, struct symbols *s, struct frames *frames)
 {
+	struct lines *l = x->to;
+
 	print_head(l, d, t, s);
-	for (uint32_t i = 0; i < t->count; i++)
-		print_frames(l, d->pcs[t->first + i], s, frames);
+	print_stack(x, d, t, s, frames);
 	if (t->count && t->truncated)
 		lines_print(l, "...additional frames elided...\n");
 	if (t->creator)
@@ -151,23 +204,30 @@ encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, vo
 	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
 	struct arena        arena;
 	struct lines        lines;
+	struct texts        texts = { .to = &lines };
 	struct frames      *frames;
 	int                 r;
 
 	arena_init(&arena, &budget);
+	idmap_init(&texts.places, &budget);
 	frames = arena_alloc(&arena, sizeof(*frames));
 	r = frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
+	if (r == 0)
+		r = lines_open(&texts.lines, &arena, text_pass, &texts);
 	if (r == 0)
 		r = resolve(d, s, &budget);
 	if (r < 0)
 		goto out;
+	texts.bytes = arena_map(&budget, TEXTS_BYTES);
 	for (size_t i = 0; i < d->count && !lines.error; i++) {
 		if (i > 0)
 			lines_print(&lines, "\n");
-		print_thread(&lines, d, &d->threads[i], s, frames);
+		print_thread(&texts, d, &d->threads[i], s, frames);
 	}
 	r = lines_close(&lines);
+	arena_unmap(&budget, texts.bytes, TEXTS_BYTES);
 out:
+	idmap_release(&texts.places);
 	arena_release(&arena);
 	return r;
 }
