@@ -72,7 +72,7 @@ bench_dump_SOURCES = bench/dump.c
 bench_dump_CPPFLAGS = $(INC_COLLECT) $(INC_ENCODE) -iquote $(top_srcdir)/bench
 bench_dump_CFLAGS = $(BENCH_CFLAGS)
 bench_dump_LDADD = profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
-	$(BENCH_STACKS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
+	$(BENCH_STACKS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS)
 
 # Labels of threads.
 BENCH_ROWS += bench/rows_labels.py

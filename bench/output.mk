@@ -19,7 +19,7 @@ BENCH_TARGETS += bench/encode bench/names tests/lines_sample
 bench_encode_SOURCES = bench/encode.c
 bench_encode_CPPFLAGS = $(INC_ENCODE)
 bench_encode_LDADD = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(BENCH_STACKS) \
-	$(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
+	$(PROTOBUFC_LIBS) $(ZLIB_LIBS)
 bench_names_SOURCES = bench/names.c
 bench_names_CPPFLAGS = $(INC_SYMBOLS)
-bench_names_LDADD = profiler/symbols/libsymbols.la $(BENCH_STACKS) $(LZMA_LIBS) $(ZLIB_LIBS)
+bench_names_LDADD = profiler/symbols/libsymbols.la $(BENCH_STACKS) $(ZLIB_LIBS)

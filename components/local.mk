@@ -9,7 +9,7 @@ componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/
 %C%_libcomponent_la_LIBADD = libcomponent/liblife.la profiler/serve/libserve.la \
 	profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
 	profiler/stacks/libstacks.la flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la \
-	$(EVENT_LIBS) $(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(YAML_LIBS) $(LZMA_LIBS)
+	$(EVENT_LIBS) $(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(YAML_LIBS)
 # -z now: a hook inside malloc must not enter the loader to bind a symbol;
 # -z nodelete: hooks in the program, and handlers, call into it as long as it lives.
 # ABI: any code change r+1; a symbol added, removed or changed c+1, r=0; added also

@@ -57,7 +57,7 @@ TESTS += tests/test_threads
 tests_test_threads_SOURCES = tests/test_threads.c
 tests_test_threads_CPPFLAGS = $(INC_COLLECT) $(INC_ENCODE) $(CMOCKA_CFLAGS)
 tests_test_threads_LDADD = profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
-	$(STACKS_LIBS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS) $(LZMA_LIBS)
+	$(STACKS_LIBS) $(PROTOBUFC_LIBS) $(ZLIB_LIBS)
 endif
 
 # The heap: units, then programs with the hooks linked in.

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "debugdata.h"
 #include "dwarf_feed.h"
 #include "object.h"
 
@@ -44,7 +45,10 @@ feed_symbols(const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct feed f = feed_file(data, size, LIMIT);
+	struct feed f;
+
+	debugdata_prepare();
+	f = feed_file(data, size, LIMIT);
 
 	if (f.lost || f.peak > LIMIT)
 		abort();

@@ -14,7 +14,7 @@ INCLUDES = ["-I" + os.path.join(SRC, d) for d in
 BASE = ["-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-builtin",
         "-Wno-builtin-declaration-mismatch"] + INCLUDES
 CXX_FLAGS = ["-std=c++17", "-fsized-deallocation"]
-DEPENDENCIES = ["libevent_core", "libevent_extra", "zlib", "libprotobuf-c", "yaml-0.1", "liblzma"]
+DEPENDENCIES = ["libevent_core", "libevent_extra", "zlib", "libprotobuf-c", "yaml-0.1"]
 
 
 def source(name):

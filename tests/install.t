@@ -213,7 +213,7 @@ def the_library_defines_no_function_of_libc():
         strangers = [s for s in ours if not s.startswith("component_")]
         equal(strangers, [], "exported beside component_*")
         needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", staged() + "/lib/" + name).stdout)
-        allowed = r"(libc|libm|libpthread|libdl|librt|libevent_core-.*|libevent_extra-.*|libz|libprotobuf-c|libyaml-0|liblzma)\.so.*"
+        allowed = r"(libc|libm|libpthread|libdl|librt|libevent_core-.*|libevent_extra-.*|libz|libprotobuf-c|libyaml-0)\.so.*"
         equal([n for n in needed if not re.fullmatch(allowed, n)], [], "needed libraries")
 
 

@@ -40,7 +40,7 @@ check_PROGRAMS += $(serve_units)
 TESTS += $(serve_units)
 serve_libs = profiler/serve/libserve.la profiler/collect/libcollect.la profiler/encode/libencode.la \
 	profiler/symbols/libsymbols.la profiler/stacks/libstacks.la libcomponent/base/libbase.la \
-	$(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(LZMA_LIBS) $(CMOCKA_LIBS)
+	$(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(CMOCKA_LIBS)
 tests_test_auth_SOURCES = tests/test_auth.c
 tests_test_auth_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)
 tests_test_auth_LDADD = $(serve_libs)

@@ -1,6 +1,6 @@
 # tests of symbols
 SYMBOLS_LIBS = profiler/symbols/libsymbols.la profiler/stacks/libstacks.la libcomponent/base/libbase.la \
-	$(LZMA_LIBS) $(ZLIB_LIBS)
+	$(ZLIB_LIBS)
 check_PROGRAMS += tests/symbols_sample tests/symbols_sample_cxx
 tests_symbols_sample_SOURCES = tests/symbols_sample.c
 tests_symbols_sample_CPPFLAGS = $(INC_SYMBOLS)
@@ -57,7 +57,7 @@ tests_test_symbols_CPPFLAGS = $(INC_SYMBOLS) $(CMOCKA_CFLAGS)
 tests_test_symbols_LDADD = $(SYMBOLS_LIBS) $(CMOCKA_LIBS)
 tests_test_symbols_hostile_SOURCES = tests/test_symbols_hostile.c
 tests_test_symbols_hostile_CPPFLAGS = $(INC_SYMBOLS) $(CMOCKA_CFLAGS)
-tests_test_symbols_hostile_LDADD = $(SYMBOLS_LIBS) $(CMOCKA_LIBS)
+tests_test_symbols_hostile_LDADD = $(LZMA_LIBS) $(SYMBOLS_LIBS) $(CMOCKA_LIBS)
 tests_test_symbols_dwarf_SOURCES = tests/test_symbols_dwarf.c tests/dwarf_feed.h
 tests_test_symbols_dwarf_CPPFLAGS = $(INC_SYMBOLS) $(CMOCKA_CFLAGS)
 tests_test_symbols_dwarf_LDADD = $(SYMBOLS_LIBS) $(CMOCKA_LIBS)

@@ -290,9 +290,16 @@ def the_packed_symbols_of_a_distribution_are_unpacked():
         tool("strip", so)
         tool("objcopy", "--add-section", ".gnu_debugdata=" + mini + ".xz", so)
         base = s.load(so)
+        place = {w: [a for a, (z, n) in everything.items() if w in n][0] for w in ("hidden_helper", "choose", "exported_work")}
         s.open()
-        for wanted in ("hidden_helper", "choose", "exported_work"):
-            address = [a for a, (z, n) in everything.items() if wanted in n][0]
+        # What unpacks is not loaded by itself, and what is exported has its name without.
+        need("liblzma" not in open("/proc/%d/maps" % s.p.pid).read(), "liblzma is there before it is asked for")
+        need(s.at(base + place["exported_work"])[0] in everything[place["exported_work"]][1], "exported_work, packed")
+        need(s.at(base + place["hidden_helper"])[0] not in everything[place["hidden_helper"]][1], "unpacked without liblzma")
+        need(s.tell("close").startswith("bytes "), "not closed")
+        equal(s.tell("prepare"), "prepared")
+        s.open()
+        for wanted, address in place.items():
             need(s.at(base + address)[0] in everything[address][1], wanted)
 
 

@@ -103,6 +103,9 @@ command(char *line)
 		load(arg);
 	} else if (!strcmp(word, "open")) {
 		printf("open %d\n", symbols_open(arg ? strtoul(arg, NULL, 0) : LIMIT, &view));
+	} else if (!strcmp(word, "prepare")) {
+		symbols_prepare();
+		printf("prepared\n");
 	} else if (!strcmp(word, "at")) {
 		at(strtoul(arg, NULL, 0));
 	} else if (!strcmp(word, "maps")) {

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 #include <lzma.h>
 
+#include "debugdata.h"
 #include "object.h"
 
 #define LIMIT        ((size_t)64 << 20)
@@ -315,5 +316,6 @@ main(void)
 		cmocka_unit_test(packed_symbols_that_unpack_without_end_are_left_alone),
 	};
 
+	debugdata_prepare();
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -43,7 +43,7 @@ hooks_is_plt_entry(void *symbol)
 	const ElfW(Sym)       *entry = NULL;
 	Dl_info                info;
 
-	return object && object == _r_debug.r_map && object->l_addr == 0 &&
+	return object && !object->l_prev && object->l_addr == 0 && /* the program, at fixed addresses */
 	       dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) && entry && entry->st_shndx == SHN_UNDEF;
 }
 

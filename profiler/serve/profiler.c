@@ -180,6 +180,7 @@ start(const struct component_profiler_options *o, struct component_error *err)
 	if (r)
 		return r;
 	stack_table_set_limit(s->options.memory_bytes);
+	symbols_prepare();
 	symbols_keep(s->options.symbol_memory_bytes);
 	current = s;
 	r = unwind_start(unwind_mode_of(s->options.unwinder)); /* unwind_name() says what it is */
@@ -246,8 +247,10 @@ profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds)
 	door_enter();
 	if (running)
 		o = &current->options;
-	else if (lent == 0)
+	else if (lent == 0) {
+		symbols_prepare();
 		unwind_start(UNWIND_AUTO);
+	}
 	lent++;
 	*ret_symbol_memory = o->symbol_memory_bytes;
 	*ret_max_seconds = o->max_seconds;

@@ -6,17 +6,59 @@
  * xz's own memory, the size of the result, and the request's budget.  liblzma's
  * memory comes from the arena through its allocator.
  *
- * Tests: tests/test_symbols.c, tests/test_symbols_hostile.c
+ * What a stranger would get wrong:
+ * - liblzma is loaded when profiling starts.  A program that never starts it should not
+ *   have xz in it: that alone was a fifth of what we add to its start.
+ * - It is not loaded when it is needed: that would enter the loader, whose lock somebody
+ *   may hold for ever just when a dump is wanted.
+ * - A program linked with -static would get a second libc with it.
+ *
+ * Tests: tests/symbols.t, tests/exports.t, tests/test_symbols_hostile.c
  */
 #include <config.h>
 
 #include "debugdata.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <lzma.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/auxv.h>
 
+#define LIBRARY  "liblzma.so.5"
 #define IN_BYTES 8192
 #define FIRST    ((size_t)256 << 10) /* bytes; most results fit at once */
+
+static struct {
+	_Atomic bool                      ready;
+	__typeof__(&lzma_stream_decoder) decoder;
+	__typeof__(&lzma_code)           code;
+	__typeof__(&lzma_end)            end;
+} xz;
+
+void
+debugdata_prepare(void)
+{
+	static _Atomic bool begun;
+	void               *handle;
+
+	if (atomic_exchange(&begun, true) || getauxval(AT_BASE) == 0)
+		return;
+	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (handle) {
+		xz.decoder = (__typeof__(xz.decoder))dlsym(handle, "lzma_stream_decoder");
+		xz.code = (__typeof__(xz.code))dlsym(handle, "lzma_code");
+		xz.end = (__typeof__(xz.end))dlsym(handle, "lzma_end");
+	}
+	if (handle && xz.decoder && xz.code && xz.end) {
+		atomic_store(&xz.ready, true);
+	} else {
+		dlerror(); /* not for the daemon, */
+		dlerror(); /* nor the memory of it */
+	}
+}
 
 static void *
 allocate(void *arena, size_t count, size_t size)
@@ -43,7 +85,7 @@ unpack(const struct image *img, const ElfW(Shdr) *s, struct arena *scratch, void
 	int                  r = 0;
 
 	z.allocator = &from_arena;
-	if (lzma_stream_decoder(&z, DEBUGDATA_MEMORY_MAX, 0) != LZMA_OK)
+	if (xz.decoder(&z, DEBUGDATA_MEMORY_MAX, 0) != LZMA_OK)
 		return -ENOMEM;
 	z.next_out = out;
 	z.avail_out = room;
@@ -59,7 +101,7 @@ unpack(const struct image *img, const ElfW(Shdr) *s, struct arena *scratch, void
 			z.next_in = in;
 			z.avail_in = n;
 		}
-		l = lzma_code(&z, left || z.avail_in ? LZMA_RUN : LZMA_FINISH);
+		l = xz.code(&z, left || z.avail_in ? LZMA_RUN : LZMA_FINISH);
 	} while (l == LZMA_OK && z.avail_out);
 	if (!r && l == LZMA_STREAM_END)
 		*ret_size = room - z.avail_out;
@@ -67,7 +109,7 @@ unpack(const struct image *img, const ElfW(Shdr) *s, struct arena *scratch, void
 		*ret_size = 0;
 	else if (!r)
 		r = l == LZMA_MEMLIMIT_ERROR || l == LZMA_MEM_ERROR ? -ENOMEM : -ENOEXEC;
-	lzma_end(&z);
+	xz.end(&z);
 	return r;
 }
 
@@ -79,6 +121,8 @@ debugdata_open(const struct image *img, struct arena *a, struct image *ret)
 
 	if (r < 0)
 		return r;
+	if (!atomic_load(&xz.ready))
+		return -ENOSYS;
 	for (size_t room = FIRST; room <= DEBUGDATA_SIZE_MAX; room *= 4) {
 		struct arena scratch, result;
 		size_t       size = 0;

@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "debugdata.h"
 #include "demangle.h"
 
 struct name {
@@ -358,6 +359,12 @@ symbols_resolve(struct symbols *s, const uintptr_t *pcs, size_t count)
 		start = ends[i];
 	}
 	arena_release(&scratch);
+}
+
+void
+symbols_prepare(void)
+{
+	debugdata_prepare();
 }
 
 void

@@ -4,7 +4,7 @@
  * A struct symbols is one request's view: the executable mappings of now, those of
  * the past that stacks may run through (a pc here has its tag, generations.h), and
  * tables read from the files on demand, in memory of its own (mmap, capped).
- * Takes no loader lock.  Does not enter malloc, but for the names of C++ functions
+ * Takes no loader lock, but for symbols_prepare().  Does not enter malloc, but for the names of C++ functions
  * (the C++ library's demangler does): so never from a hook or a handler.
  *
  *   threads  one at a time for one object; any number of objects
@@ -44,6 +44,9 @@ struct symbol_frame {
 	bool        named;       /* by a symbol, not by its place */
 };
 
+/* Once, before the first object, and not in a handler: loads liblzma, without which packed
+ * symbol tables (.gnu_debugdata) are left out. */
+void   symbols_prepare(void);
 /* limit_bytes: what its tables may take; an object whose table does not fit has no
  * names, which symbols_unread() counts.  Where /proc/self/maps cannot be had (no
  * descriptors left, no /proc) there are no mappings.  0 or -ENOMEM. */
