@@ -6,7 +6,8 @@
  * Profiling need not be on: the tables for walking are made for this dump alone.
  *
  * What a stranger would get wrong: names of C++ functions stay mangled, because what
- * turns them into words is the C++ library's and uses malloc; and who reads our
+ * turns them into words is the C++ library's and uses malloc; packed symbol tables are
+ * left out unless profiling has been started, which loads what unpacks; and who reads our
  * standard error may be what hangs, so a write waits for room, and not for ever.
  *
  * Tests: tests/dump.t.
