@@ -33,7 +33,7 @@
 #define REVISION_DIGITS 16 /* of a copy's name */
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .applications = "", .sources = "", .operations = "",
-	.targets = "", .status = "" };
+	.targets = "", .status = "", .locks = "" };
 static struct component_list environments = { (const char *const[]){ "dev", "staging", "production" }, 3 };
 static int64_t soak_ns = 600 * 1000 * NS_PER_MS;
 static struct component *self;
@@ -42,7 +42,7 @@ static const struct component_flag flags[] = {
 		.section = "Promotion", .argument = "NAME,..."),
 	COMPONENT_FLAG_DURATION("soak-time", &soak_ns, "How long an application must have been in sync.",
 		.section = "Promotion", .min = 0, .max = INT64_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
-	GITOPS_DIRECTORY("root", &dirs.root, "Where the directories below are, unless told otherwise."),
+	GITOPS_ROOT_FLAGS(dirs),
 	GITOPS_DIRECTORY("applications-dir", &dirs.applications, "Application files; empty: ROOT/applications."),
 	GITOPS_DIRECTORY("sources-dir", &dirs.sources, "Where promoted files go; empty: ROOT/sources."),
 	GITOPS_DIRECTORY("operations-dir", &dirs.operations, "What is in sync; empty: ROOT/operations."),
@@ -224,13 +224,17 @@ static struct component_controller_spec promotion_spec = { .size = sizeof promot
 static const struct component_controller_spec *const specs[] = { &promotion_spec };
 
 static int
-start(struct component *c, struct component_error *err)
+begin(struct component *c, struct component_error *err)
 {
-	int r = gitops_directories_find(&dirs, err);
-
 	self = c;
 	promotion_spec.directory = dirs.status;
-	return r != 0 ? r : component_controllers_start(c, specs, 1, NULL, err);
+	return component_controllers_start(c, specs, 1, NULL, err);
+}
+
+static int
+start(struct component *c, struct component_error *err)
+{
+	return gitops_begin(c, &dirs, begin, err);
 }
 
 static int

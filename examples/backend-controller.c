@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <component/controller.h>
 #include <component/ports.h>
@@ -23,10 +24,11 @@
 
 #include "gitops/gitops.h"
 
-#define STALE_NS INT64_C(200000000) /* until a source that changed while it was read is read again */
+#define STALE_NS INT64_C(200000000) /* until a source that changed while it was read is read again, at first */
+#define STALE_TIMES 6 /* in a row, some 12 s: then its status says so */
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .applications = "", .sources = "", .operations = "",
-	.status = "" };
+	.status = "", .locks = "" };
 static struct gitops_claims claims = GITOPS_CLAIMS_INIT;
 static struct component *self;
 static struct component_controller *controllers[2];
@@ -34,7 +36,7 @@ static struct component_controller *controllers[2];
 static struct component_profile *reconciling;
 
 static const struct component_flag flags[] = {
-	GITOPS_DIRECTORY("root", &dirs.root, "Where the directories below are, unless told otherwise."),
+	GITOPS_ROOT_FLAGS(dirs),
 	GITOPS_DIRECTORY("applications-dir", &dirs.applications, "Application files; empty: ROOT/applications."),
 	GITOPS_DIRECTORY("sources-dir", &dirs.sources, "Files as they should be; empty: ROOT/sources."),
 	GITOPS_DIRECTORY("operations-dir", &dirs.operations, "Where operations go; empty: ROOT/operations."),
@@ -112,7 +114,7 @@ operation_write(const struct names *n, const struct gitops_application *a, const
 
 /* From a good application file to its operation. */
 static int
-application_apply(const struct names *n, const struct gitops_application *a, struct component_error *err)
+application_apply(const struct names *n, const struct gitops_application *a, unsigned *ret_stale, struct component_error *err)
 {
 	struct gitops_files files = { 0 };
 	int r = gitops_claim(&claims, n->key, a->source, a->target, err);
@@ -124,6 +126,7 @@ application_apply(const struct names *n, const struct gitops_application *a, str
 		return r;
 	}
 	r = gitops_tree_look(dirs.sources, a->source, &files, err);
+	*ret_stale = gitops_claim_stale(&claims, n->key, r == -ESTALE);
 	if (r == 0 && files.count == 0) {
 		component_error_set(err, "source: '%s' holds no files; nothing is done, since that would empty the target",
 			a->source);
@@ -137,14 +140,45 @@ application_apply(const struct names *n, const struct gitops_application *a, str
 	return r;
 }
 
+/* "shop.yml", "shop.YAML": nobody would find out why nothing comes of it. */
+static bool
+is_misnamed(const char *key)
+{
+	const char *end = strrchr(key, '.');
+
+	return end != NULL && (strcasecmp(end, ".yml") == 0 || strcasecmp(end, ".yaml") == 0) && strcmp(end, ".yaml") != 0;
+}
+
+static void
+misnamed_reconcile(struct names *n, struct component_result *ret)
+{
+	const char *slash = strrchr(n->key, '/'), *base = slash == NULL ? n->key : slash + 1;
+	struct gitops_file file;
+
+	if (snprintf(n->status, sizeof n->status, "%s.application", n->key) >= (int)sizeof n->status)
+		return;
+	if (gitops_file_look(dirs.applications, n->key, &file) == -ENOENT) {
+		gitops_file_remove(dirs.status, n->status);
+		return;
+	}
+	component_error_set(&ret->error, "the name of an application file ends in .yaml; rename it to '%.*s.yaml'",
+		(int)(strrchr(base, '.') - base), base);
+	ret->outcome = application_reject(n, &ret->error) > 0 ? COMPONENT_DONE : COMPONENT_TERMINAL;
+}
+
 static void
 application_reconcile(const char *key, struct component_result *ret, void *arg)
 {
 	struct gitops_application a = { .interval_ns = 0 };
 	struct names n = { .key = key };
+	unsigned stale = 0;
 	int r;
 
 	(void)arg;
+	if (is_misnamed(key)) {
+		misnamed_reconcile(&n, ret);
+		return;
+	}
 	if (!gitops_suffix(n.operation, key, ".yaml", ".operation") ||
 			!gitops_suffix(n.status, key, ".yaml", ".application"))
 		return;
@@ -156,15 +190,15 @@ application_reconcile(const char *key, struct component_result *ret, void *arg)
 	/* A fault of the file is mended by a change of it alone. */
 	ret->outcome = r == -EINVAL || r == -EFBIG || r == -ELOOP ? COMPONENT_TERMINAL : COMPONENT_ERROR;
 	if (r == 0) {
-		r = application_apply(&n, &a, &ret->error);
+		r = application_apply(&n, &a, &stale, &ret->error);
 		if (r == 0 || r == -ESTALE)
 			ret->outcome = COMPONENT_AFTER;
 		else if (r == -EEXIST)
 			ret->outcome = COMPONENT_TERMINAL; /* it is told when the target is free */
-		ret->after_ns = r == 0 ? a.interval_ns : STALE_NS;
+		ret->after_ns = r == 0 ? a.interval_ns : gitops_stale_ns(STALE_NS, stale);
 		gitops_application_free(&a);
 	}
-	if (r == 0 || r == -ESTALE || r == -EIO)
+	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO)
 		return;
 	r = application_reject(&n, &ret->error);
 	if (r != 0)
@@ -191,7 +225,7 @@ application_accept(char *key, size_t size, void *arg)
 	char other[GITOPS_PATH_MAX];
 
 	(void)size, (void)arg;
-	return !gitops_is_partial(key) && gitops_suffix(other, key, ".yaml", ".application");
+	return !gitops_is_partial(key) && (is_misnamed(key) || gitops_suffix(other, key, ".yaml", ".application"));
 }
 
 static bool
@@ -214,23 +248,47 @@ static struct component_controller_spec source_spec = { .size = sizeof source_sp
 	.accept = source_accept, .reconcile = source_reconcile };
 static const struct component_controller_spec *const specs[] = { &application_spec, &source_spec };
 
-static int
-start(struct component *c, struct component_error *err)
+/* Files that were refused have no operation, and may have gone while nobody looked. */
+static void
+statuses_tell(void)
 {
-	int r = gitops_directories_find(&dirs, err);
+	struct gitops_files files = { 0 };
+	struct gitops_document d;
+	char other[GITOPS_PATH_MAX];
+
+	gitops_tree_look(dirs.status, "", &files, NULL);
+	for (size_t i = 0; i < files.count; i++)
+		if (gitops_suffix(other, files.items[i].path, ".application", "") &&
+				gitops_document_read(dirs.status, files.items[i].path, &d, NULL) == 0) {
+			component_controller_enqueue(APPLICATIONS, gitops_document_get(&d, "file"));
+			gitops_document_free(&d);
+		}
+	gitops_files_free(&files);
+}
+
+static int
+begin(struct component *c, struct component_error *err)
+{
+	int r = component_profile_new("reconciling", &reconciling, err);
 
 	self = c;
-	if (r == 0)
-		r = component_profile_new("reconciling", &reconciling, err);
 	application_spec.directory = dirs.applications;
 	source_spec.directory = dirs.sources;
 	if (r == 0) /* what was in force before */
 		r = gitops_claims_load(&claims, dirs.operations, err);
 	if (r == 0)
 		r = component_controllers_start(c, specs, 2, controllers, err);
-	if (r == 0)
+	if (r == 0) {
 		gitops_claims_tell(&claims, GITOPS_ALL, "", APPLICATIONS);
+		statuses_tell();
+	}
 	return r;
+}
+
+static int
+start(struct component *c, struct component_error *err)
+{
+	return gitops_begin(c, &dirs, begin, err);
 }
 
 static int

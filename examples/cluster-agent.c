@@ -23,18 +23,18 @@
 
 #include "gitops/gitops.h"
 
-/* How long the backend-controller has to notice that a source has changed, ns. */
+/* How long the backend-controller has to notice that a source has changed, ns, at first. */
 #define STALE_NS INT64_C(500000000)
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .sources = "", .operations = "", .targets = "",
-	.managed = "", .status = "" };
+	.managed = "", .status = "", .locks = "" };
 static struct gitops_claims claims = GITOPS_CLAIMS_INIT;
 static struct component *self;
 static struct component_controller *controllers[2];
 #define OPERATIONS controllers[0]
 
 static const struct component_flag flags[] = {
-	GITOPS_DIRECTORY("root", &dirs.root, "Where the directories below are, unless told otherwise."),
+	GITOPS_ROOT_FLAGS(dirs),
 	GITOPS_DIRECTORY("sources-dir", &dirs.sources, "Files as they should be; empty: ROOT/sources."),
 	GITOPS_DIRECTORY("operations-dir", &dirs.operations, "Operations to carry out; empty: ROOT/operations."),
 	GITOPS_DIRECTORY("targets-dir", &dirs.targets, "Files as they are; empty: ROOT/targets."),
@@ -130,8 +130,10 @@ operation_reconcile(const char *key, struct component_result *ret, void *arg)
 		ret->outcome = COMPONENT_AFTER;
 	else
 		ret->outcome = r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
-	if (r == -ESTALE)
-		ret->after_ns = STALE_NS;
+	if (r == -ESTALE || r == 0)
+		r = (int)gitops_claim_stale(&claims, key, r == -ESTALE);
+	if (r > 0)
+		ret->after_ns = gitops_stale_ns(STALE_NS, (unsigned)r);
 	gitops_sync_end(&s);
 }
 
@@ -166,20 +168,25 @@ static struct component_controller_spec drift_spec = { .size = sizeof drift_spec
 static const struct component_controller_spec *const specs[] = { &operation_spec, &drift_spec };
 
 static int
-start(struct component *c, struct component_error *err)
+begin(struct component *c, struct component_error *err)
 {
-	int r = gitops_directories_find(&dirs, err);
+	int r;
 
 	self = c;
 	operation_spec.directory = dirs.operations;
 	drift_spec.directory = dirs.targets;
-	if (r == 0) /* operations may have gone while nobody looked */
-		r = gitops_claims_load(&claims, dirs.managed, err);
+	r = gitops_claims_load(&claims, dirs.managed, err); /* operations may have gone while nobody looked */
 	if (r == 0)
 		r = component_controllers_start(c, specs, 2, controllers, err);
 	if (r == 0)
 		gitops_claims_tell(&claims, GITOPS_ALL, "", OPERATIONS);
 	return r;
+}
+
+static int
+start(struct component *c, struct component_error *err)
+{
+	return gitops_begin(c, &dirs, begin, err);
 }
 
 static int

@@ -124,9 +124,13 @@ on_blind(struct component *c, void *arg)
 static void
 log_failure(struct component_controller *k, const char *key, const struct component_result *result)
 {
+	unsigned count = component_queue_failures(k->queue, key);
 	char failures[32];
 
-	snprintf(failures, sizeof failures, "%u", component_queue_failures(k->queue, key));
+	/* The first, the second, the fourth: what cannot succeed does not fill the log. */
+	if (result->outcome == COMPONENT_ERROR && (count & (count - 1)) != 0)
+		return;
+	snprintf(failures, sizeof failures, "%u", count);
 	component_log(k->c, COMPONENT_LOG_ERROR, result->outcome == COMPONENT_TERMINAL ?
 		"reconcile failed, not tried again" : "reconcile failed",
 		"controller", k->spec.name, "key", key, "failures", failures,

@@ -7,6 +7,7 @@ import io
 import os
 import random
 import re
+import socket
 import stat
 import sys
 import threading
@@ -337,6 +338,93 @@ def a_file_that_turns_bad_keeps_its_last_good_operation_until_it_is_mended():
 
 
 @test
+def names_of_any_bytes_arrive_as_they_are():
+    chance = random.Random(int(os.environ.get("CONTROLLERS_SEED", "7")))
+    names = {b" leading", b"  two ", b"trailing ", b"new\nline", b"\rreturn\r", b"tab\t", b'"quoted"', b"'", b"\\n", b"- x",
+             b"\xff\xfe", b"\x01\x7f", b"#", b"a: b"}
+    names |= {bytes(chance.choice(b" \n\t\"\\x\xc3\xa9" + bytes(range(128, 140))) for _ in range(chance.randint(1, 20)))
+              for _ in range(60)}
+    with tree() as t, running(t):
+        source = os.fsencode(t.path("sources/shop"))
+        for name in names:
+            os.makedirs(os.path.join(source, b"d" + name))
+            for path in (name, os.path.join(b"d" + name, name)):
+                with open(os.path.join(source, path), "wb") as f:
+                    f.write(b"one")
+        want = {os.fsdecode(p): "one" for name in names for p in (name, os.path.join(b"d" + name, name))}
+        t.app()
+        t.becomes("targets/dev/shop", want)
+        # An application whose own names are such: its keys, its source and its target.
+        odd = " a\nb"
+        os.makedirs(t.path("applications/dev/" + odd))
+        t.put("applications/dev/%s/x.yaml" % odd, 'name: x\nsource: "shop/d\\"quoted\\""\ntarget: "dev/\\x0ay "\nprune: true\n')
+        t.becomes("targets/dev/\ny ", {'"quoted"': "one"})
+
+
+@test
+def a_restart_knows_names_of_any_bytes_as_its_own():
+    with tree() as t:
+        t.source("shop/ a\n\x01", "one")
+        t.source("shop/b", "two")
+        t.app()
+        with running(t):
+            t.becomes("targets/dev/shop", {" a\n\x01": "one", "b": "two"})
+        os.unlink(t.path("sources/shop/ a\n\x01"))
+        with running(t):
+            t.becomes("targets/dev/shop", {"b": "two"})
+
+
+@test
+def what_cannot_be_read_gets_a_status_with_its_path_and_does_not_fill_the_log():
+    # Root without the capabilities that make it root over files.
+    bounded = (shutil.which("setpriv"), "--bounding-set=-dac_override,-dac_read_search", "--")
+    if os.geteuid() != 0:
+        bounded = ()
+    elif subprocess.run([*bounded, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("setpriv cannot drop capabilities here")
+    with tree() as t:
+        t.source("shop/d/a", "one")
+        t.source("shop/b", "two")
+        os.chmod(t.path("sources/shop/d"), 0)
+        t.app()
+        backend = Daemon([*bounded, program(BACKEND), "--root=" + t.root, "--rate-limiter-base-delay=1ms",
+                          "--rate-limiter-max-delay=4ms", "--rate-limiter-qps=1000"], port_file=False)
+        try:
+            try:
+                poll(lambda: "'d'" in t.status("dev/shop.application").get("reason", ""))
+                contains(t.status("dev/shop.application")["reason"], "Permission denied")
+                equal(t.status("dev/shop.application")["line"], "2")
+                poll(lambda: "failures=64" in backend.output())
+                need(backend.output().count("reconcile failed") <= 12, backend.output())
+            finally:
+                os.chmod(t.path("sources/shop/d"), 0o755)
+            t.says("dev/shop.application", state="accepted", count="2")
+        finally:
+            equal(backend.stop(), 0)
+            backend.end()
+
+
+@test
+def an_application_file_with_another_ending_is_refused_with_a_status_until_it_goes():
+    with tree() as t:
+        t.source("shop/a", "one")
+        with running(t) as (backend, _):
+            for name in ("shop.yml", "shop.YAML", "shop.Yml"):
+                t.put("applications/dev/" + name, "name: shop\nsource: shop\ntarget: dev/shop\n")
+                t.says("dev/%s.application" % name, state="rejected", file="dev/" + name,
+                       reason="the name of an application file ends in .yaml; rename it to 'shop.yaml'")
+            equal(t.files("targets"), {})
+            os.rename(t.path("applications/dev/shop.yml"), t.path("applications/dev/shop.yaml"))
+            t.becomes("targets/dev/shop", {"a": "one"})
+            poll(lambda: t.read("status/dev/shop.yml.application") is None)
+            t.put("applications/dev/notes.txt", "not an application")
+        os.unlink(t.path("applications/dev/shop.YAML"))
+        with running(t):  # it has gone while nobody looked
+            poll(lambda: t.read("status/dev/shop.YAML.application") is None)
+            t.says("dev/shop.Yml.application", state="rejected")
+
+
+@test
 def a_source_that_goes_or_empties_does_not_empty_the_target():
     with tree() as t, running(t):
         t.source("shop/a", "one")
@@ -540,6 +628,54 @@ def kill_minus_9_at_any_moment_leaves_whole_files_and_all_is_in_sync_in_the_end(
         watcher.result()
         equal(halves, [])
         equal(glob.glob(t.path("targets", "**", ".gitops-partial.*"), recursive=True), [])
+
+
+@test
+def a_second_process_of_a_program_on_one_root_is_refused_and_told_who_is_there():
+    with tree() as t, running(t, BACKEND, AGENT, APPSTUDIO) as all3:
+        for name, first in zip((BACKEND, AGENT, APPSTUDIO), all3):
+            lock = "locks/%s.lock" % os.path.basename(name)
+            poll(lambda: "pid: %d\n" % first.pid in (t.read(lock) or ""))
+            for stopped in False, True:
+                if stopped:
+                    first.signal(signal.SIGSTOP)
+                r = run(name, "--root=" + t.root)
+                if stopped:
+                    first.signal(signal.SIGCONT)
+                equal(r.returncode, 1, r.stderr)
+                contains(r.stderr, "pid %d on %s since 20" % (first.pid, socket.gethostname()))
+                contains(r.stderr, "--wait-for-root")
+        t.source("shop/a", "one")
+        t.app()
+        t.becomes("targets/dev/shop", {"a": "one"})
+
+
+@test
+def who_waits_for_the_root_is_not_ready_and_begins_when_the_first_is_killed():
+    with tree() as t:
+        t.source("shop/a", "one")
+        t.app()
+        with running(t, BACKEND), daemon(AGENT, "--root=" + t.root, port_file=False) as first:
+            t.becomes("targets/dev/shop", {"a": "one"})
+            with daemon(AGENT, "--root=" + t.root, "--wait-for-root", "--health-probe-bind-address=127.0.0.1:0",
+                        port_file=False) as second:
+                second.wait_log("waiting for the root")
+                second.port = int(poll(lambda: re.search(r'serving health url="http://127\.0\.0\.1:(\d+)"',
+                                                         second.output())).group(1))
+                answer = second.get("/readyz?verbose")
+                equal(answer.status, 500)
+                contains(answer.text, "[-]root failed")
+                os.kill(first.pid, signal.SIGKILL)
+                first.wait()
+                poll(lambda: second.get("/readyz").status == 200)
+                t.source("shop/a", "two")
+                t.becomes("targets/dev/shop", {"a": "two"})
+                equal(second.stop(), 0)
+            with daemon(AGENT, "--root=" + t.root, port_file=False) as third:
+                poll(lambda: "pid: %d\n" % third.pid in (t.read("locks/cluster-agent.lock") or ""))
+                with daemon(AGENT, "--root=" + t.root, "--wait-for-root", port_file=False) as fourth:
+                    fourth.wait_log("waiting for the root")
+                    equal(fourth.stop(), 0)  # a stop does not wait for the root
 
 
 @test

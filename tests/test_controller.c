@@ -275,7 +275,7 @@ an_error_is_logged_with_key_and_reason_and_tried_again_until_done(void **state)
 	assert_int_equal(f->calls, 4);
 	assert_non_null(strstr(log_text(), "because of key"));
 	assert_non_null(strstr(log_text(), "key=key"));
-	assert_non_null(strstr(log_text(), "failures=3"));
+	assert_non_null(strstr(log_text(), "failures=2"));
 }
 
 static void

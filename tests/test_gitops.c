@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -129,8 +130,8 @@ static void
 paths_that_could_leave_their_root_are_refused(void **state)
 {
 	static const char *const bad[] = { "", "/", "/a", "..", "../a", "a/..", "a/../b", ".", "./a", "a/.", "a//b", "a/",
-		"a\nb", "a\x7f", ".gitops-partial.0123456789abcdef", "a/.gitops-partial.x" };
-	static const char *const good[] = { "a", "a/b", "..a", "a..", "...", "a b/\xc3\xbc", ".hidden/x" };
+		".gitops-partial.0123456789abcdef", "a/.gitops-partial.x" };
+	static const char *const good[] = { "a", "a/b", "..a", "a..", "...", "a b/\xc3\xbc", ".hidden/x", " a", "a\nb\x7f", "\xff" };
 	char longest[GITOPS_PATH_MAX + 1];
 
 	(void)state;
@@ -307,12 +308,14 @@ documents_are_the_plainest_part_of_yaml(void **state)
 		{ "k: v", "v" }, { "k: v\n", "v" }, { "k: v\r\n", "v" }, { "---\nk: v\n", "v" },
 		{ "\xef\xbb\xbfk: v\n", "v" }, { "# c\n\n  # d\nk:   a b  # c\n", "a b" },
 		{ "k: \"a: b # \\\"c\\\" \\\\\" # d\n", "a: b # \"c\" \\" }, { "k: 'it''s'\n", "it's" },
-		{ "k: http://x\n", "http://x" }, { "k: a#b\n", "a#b" }, { "k: \"\"\n", "" }, { "k:\n", "" },
+		{ "k: \"a\\n\\t\\x01\\x7F\"\n", "a\n\t\x01\x7f" }, { "k: 'a\\n'\n", "a\\n" }, { "k: http://x\n", "http://x" }, { "k: a#b\n", "a#b" }, { "k: \"\"\n", "" }, { "k:\n", "" },
 	};
 	static const struct { const char *text, *reason; } bad[] = {
 		{ "k\n", "line 1: this is not" }, { "a: 1\nk v\n", "line 2: this is not" }, { "K: v\n", "line 1" },
 		{ "k:v\n", "line 1: a blank is missing" }, { "k: v\nk: w\n", "line 2: a key is given twice" },
 		{ "k: [v]\n", "quotes" }, { "k: {a}\n", "quotes" }, { "k: &a b\n", "quotes" }, { "k: |\n", "quotes" },
+		{ "k: \"a\\q\"\n", "after a backslash" }, { "k: \"\\x00\"\n", "after a backslash" },
+		{ "k: \"\\xff\"\n", "after a backslash" }, { "k: \"\\x1\"\n", "after a backslash" },
 		{ "k: \"v\n", "not closed" }, { "k: 'v\n", "not closed" }, { "k: \"v\" w\n", "after the closing" },
 		{ "k: a: b\n", "ambiguous" }, { "k: a:\n", "ambiguous" }, { "a: 1\n  k: v\n", "line 2: nothing is nested" },
 		{ "- k\n", "no lists" }, { "k: v\n---\n", "one document" }, { "k: v\n...\n", "one document" },
@@ -322,6 +325,10 @@ documents_are_the_plainest_part_of_yaml(void **state)
 		{ "files:\n  - nonsense\n", "line 2: not a file's line" },
 		{ "files:\n  - written e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 0644 0 ../x\n",
 			"line 2: not a path" },
+		{ "files:\n  - written e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 0644 0 \"x\" y\n",
+			"line 2: not a path" },
+		{ "files:\n  - written e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 0644 0 \"x\n",
+			"line 2: the quote is not closed" },
 	};
 	struct gitops_document d;
 
@@ -366,7 +373,72 @@ what_is_written_is_read_back_whatever_it_holds(void **state)
 	gitops_files_free(&files);
 	/* a line break cannot make a second line */
 	assert_int_equal(gitops_document_write(root, "doc", false, NULL, &err, "k", "a\nstate: b", NULL), 0);
-	assert_holds("doc", "k: \"a?state: b\"\n");
+	assert_holds("doc", "k: \"a\\x0astate: b\"\n");
+}
+
+/* A name of any bytes but '/' and NUL, blanks and what quoting needs more often than others. */
+static void
+name_draw(unsigned *seed, char ret[64])
+{
+	static const char likely[] = " \n\r\t\"\\'#:-x";
+	size_t n = 1 + (size_t)rand_r(seed) % 24;
+
+	for (size_t i = 0; i < n; i++) {
+		ret[i] = (char)(rand_r(seed) % 2 ? likely[(size_t)rand_r(seed) % (sizeof likely - 1)] : 1 + rand_r(seed) % 255);
+		if (ret[i] == '/')
+			ret[i] = 'x';
+	}
+	ret[n] = '\0';
+}
+
+static void
+every_name_and_value_is_read_back_byte_for_byte(void **state)
+{
+	struct gitops_file file = { .path = NULL };
+	struct gitops_files files;
+	struct gitops_document d;
+	unsigned seed = 20260102;
+	char name[64], hash[GITOPS_HASH_SIZE];
+
+	(void)state;
+	memset(hash, 'a', sizeof hash - 1);
+	hash[sizeof hash - 1] = '\0';
+	memcpy(file.hash, hash, sizeof hash);
+	for (int n = 0; n < 3000; n++) {
+		name_draw(&seed, name);
+		if (gitops_path_check(name, NULL) != 0)
+			continue; /* "." and ".." */
+		files = (struct gitops_files){ 0 };
+		file.path = name;
+		assert_int_equal(gitops_files_add(&files, &file), 0);
+		assert_int_equal(gitops_document_write(root, "doc", false, &files, &err, "k", name, NULL), 0);
+		assert_int_equal(gitops_document_read(root, "doc", &d, &err), 0);
+		assert_string_equal(gitops_document_get(&d, "k"), name);
+		assert_int_equal(d.files.count, 1);
+		assert_string_equal(d.files.items[0].path, name);
+		gitops_document_free(&d);
+		gitops_files_free(&files);
+	}
+}
+
+static void
+a_source_that_never_stands_still_is_looked_at_less_and_less(void **state)
+{
+	struct gitops_claims c = GITOPS_CLAIMS_INIT;
+
+	(void)state;
+	assert_int_equal(gitops_claim(&c, "a", "src", "dst", &err), 0);
+	for (unsigned n = 1; n <= 20; n++)
+		assert_int_equal(gitops_claim_stale(&c, "a", true), n);
+	assert_int_equal(gitops_claim_stale(&c, "a", false), 0);
+	assert_int_equal(gitops_claim_stale(&c, "a", true), 1);
+	assert_int_equal(gitops_claim_stale(&c, "nobody", true), 0);
+	assert_int_equal(gitops_stale_ns(100, 0), 100);
+	assert_int_equal(gitops_stale_ns(100, 1), 100);
+	assert_int_equal(gitops_stale_ns(100, 3), 400);
+	assert_int_equal(gitops_stale_ns(100, 9), 25600);
+	assert_int_equal(gitops_stale_ns(100, 1000), 25600);
+	gitops_claim_drop(&c, "a");
 }
 
 static void
@@ -424,6 +496,19 @@ two_applications_never_have_one_target(void **state)
 	assert_null(c.first);
 }
 
+static int
+entries(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
 static void
 a_copy_of_a_tree_is_there_whole_or_not_at_all(void **state)
 {
@@ -436,10 +521,11 @@ a_copy_of_a_tree_is_there_whole_or_not_at_all(void **state)
 	put("t/b/c", "changed");
 	assert_int_equal(gitops_copy_make(root, "t", &files, root, "copies/x/1", &err), -ESTALE);
 	assert_int_equal(access(at("copies/x/1"), F_OK), -1);
+	assert_int_equal(entries(at("copies/x")), 0);
 	put("t/b/c", "2");
 	assert_int_equal(gitops_copy_make(root, "t", &files, root, "copies/x/1", &err), 0);
 	assert_holds("copies/x/1/b/c", "2");
-	assert_int_equal(access(at("copies/x/.1"), F_OK), -1);
+	assert_int_equal(entries(at("copies/x")), 1);
 	assert_int_equal(gitops_copy_make(root, "t", &files, root, "copies/x/1", &err), 0);
 	put("copies/x/1/a", "by hand");
 	assert_int_equal(gitops_copy_make(root, "t", &files, root, "copies/x/1", &err), -EEXIST);
@@ -462,9 +548,11 @@ main(void)
 		CASE(a_tree_is_seen_sorted_and_its_revision_tells_content_mode_and_names),
 		CASE(documents_are_the_plainest_part_of_yaml),
 		CASE(what_is_written_is_read_back_whatever_it_holds),
+		CASE(every_name_and_value_is_read_back_byte_for_byte),
 		CASE(a_document_with_a_nul_is_refused),
 		CASE(intervals_are_whole_numbers_with_a_unit),
 		CASE(two_applications_never_have_one_target),
+		CASE(a_source_that_never_stands_still_is_looked_at_less_and_less),
 		CASE(a_copy_of_a_tree_is_there_whole_or_not_at_all),
 	};
 

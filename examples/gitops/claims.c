@@ -20,6 +20,7 @@
 struct gitops_claim {
 	struct gitops_claim *next;
 	bool waiting; /* its target is another's */
+	unsigned stale;
 	char key[GITOPS_PATH_MAX], source[GITOPS_PATH_MAX], target[GITOPS_PATH_MAX];
 };
 
@@ -81,6 +82,25 @@ gitops_claim_drop(struct gitops_claims *c, const char *key)
 		free(claim);
 	}
 	pthread_mutex_unlock(&c->mutex);
+}
+
+unsigned
+gitops_claim_stale(struct gitops_claims *c, const char *key, bool stale)
+{
+	unsigned times = 0;
+
+	pthread_mutex_lock(&c->mutex);
+	for (struct gitops_claim *claim = c->first; claim != NULL; claim = claim->next)
+		if (strcmp(claim->key, key) == 0)
+			times = claim->stale = stale ? claim->stale + 1 : 0;
+	pthread_mutex_unlock(&c->mutex);
+	return times;
+}
+
+int64_t
+gitops_stale_ns(int64_t first_ns, unsigned times)
+{
+	return first_ns << (times > 9 ? 8 : times > 0 ? times - 1 : 0);
 }
 
 void

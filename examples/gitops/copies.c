@@ -1,9 +1,9 @@
 /*
  * copies.c - copies of whole trees that are there entirely or not at all.
  *
- * A copy is built beside its final place under a name with a dot, each file checked
- * against its hash, then renamed.  What a kill -9 leaves is the one with the dot,
- * which is removed before the next attempt and when the copies are tidied.
+ * A copy is built beside its final place under a temporary name, each file checked
+ * against its hash, then renamed.  What a kill -9 leaves is swept up at the next start
+ * (gitops_partials_sweep()), or when the copies are tidied.
  *
  * Tests: tests/controllers.t.
  */
@@ -64,7 +64,7 @@ int
 gitops_copy_make(const char *from, const char *from_path, const struct gitops_files *files,
 	const char *to, const char *to_path, struct component_error *err)
 {
-	char parent[GITOPS_PATH_MAX], partial[GITOPS_PATH_MAX], dotted[GITOPS_PATH_MAX];
+	char parent[GITOPS_PATH_MAX], partial[GITOPS_PATH_MAX], temporary[GITOPS_NAME_SIZE];
 	char source[GITOPS_PATH_MAX], target[GITOPS_PATH_MAX];
 	const char *name;
 	int dir = gitops_open_dir(to, to_path, false), r;
@@ -76,10 +76,8 @@ gitops_copy_make(const char *from, const char *from_path, const struct gitops_fi
 	r = split(to_path, parent, &name);
 	if (r != 0)
 		return r;
-	snprintf(dotted, sizeof dotted, ".%.*s", GITOPS_PATH_MAX - 2, name);
-	r = gitops_path_join(partial, parent, dotted, err);
-	if (r == 0)
-		gitops_tree_remove(to, partial);
+	gitops_partial_name(temporary);
+	r = gitops_path_join(partial, parent, temporary, err);
 	for (size_t i = 0; r == 0 && i < files->count; i++) {
 		r = gitops_path_join(source, from_path, files->items[i].path, err);
 		if (r == 0)
@@ -88,7 +86,9 @@ gitops_copy_make(const char *from, const char *from_path, const struct gitops_fi
 			r = gitops_file_copy(from, source, to, target, &files->items[i], err);
 	}
 	if (r == 0)
-		r = rename_whole(to, parent, dotted, name);
+		r = rename_whole(to, parent, temporary, name);
+	if (r != 0)
+		gitops_tree_remove(to, partial);
 	return r;
 }
 

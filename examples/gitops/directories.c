@@ -46,6 +46,7 @@ gitops_directories_find(struct gitops_directories *d, struct component_error *er
 	struct { const char **path, *name; } all[] = {
 		{ &d->applications, "applications" }, { &d->sources, "sources" }, { &d->operations, "operations" },
 		{ &d->targets, "targets" }, { &d->managed, "managed" }, { &d->status, "status" },
+		{ &d->locks, "locks" },
 	};
 	int r = 0;
 

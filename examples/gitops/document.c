@@ -24,6 +24,12 @@
 #define INTERVAL_DEFAULT "1m"
 #define NS_PER_S INT64_C(1000000000)
 
+static bool
+is_control(char c)
+{
+	return (unsigned char)c < ' ' || c == 127;
+}
+
 static int
 fault(struct component_error *err, unsigned line, const char *what, const char *value)
 {
@@ -32,32 +38,66 @@ fault(struct component_error *err, unsigned line, const char *what, const char *
 	return -EINVAL;
 }
 
+/* One character of a text in double quotes, after its backslash; 0: none that is known. */
+static char
+escape_read(const char **from)
+{
+	const char *p = *from;
+	unsigned code;
+
+	if (*p == '"' || *p == '\\' || *p == 'n' || *p == 't') {
+		++*from;
+		return *p == 'n' ? '\n' : *p == 't' ? '\t' : *p;
+	}
+	if (*p != 'x' || strspn(p + 1, "0123456789abcdefABCDEF") < 2 || sscanf(p + 1, "%2x", &code) != 1 || code > 127)
+		return '\0'; /* from 128 on YAML means a character, not a byte */
+	*from += 3;
+	return (char)code;
+}
+
+/* The text in the quotes at p, taken off in place, and what follows it; NULL: *ret_fault says why. */
+static char *
+quoted_read(char *p, char **ret_end, const char **ret_fault)
+{
+	char quote = *p, *to = p;
+	const char *from = p + 1;
+
+	while (*from != '\0' && (*from != quote || (quote == '\'' && from[1] == '\''))) {
+		if (quote == '"' && *from == '\\') {
+			from++;
+			*to = escape_read(&from);
+			if (*to++ == '\0') {
+				*ret_fault = "after a backslash comes one of \" \\ n t x01 to x7f:";
+				return NULL;
+			}
+			continue;
+		}
+		from += *from == '\'' && quote == '\'';
+		*to++ = *from++;
+	}
+	if (*from == '\0') {
+		*ret_fault = "the quote is not closed:";
+		return NULL;
+	}
+	*ret_end = p + (from - p) + 1;
+	*to = '\0';
+	return p;
+}
+
 /* The value at p, quotes and comment taken off in place; NULL: *ret_fault says why. */
 static char *
 value_read(char *p, const char **ret_fault)
 {
-	char *start, *to, *from, quote;
+	char *from;
 
 	p += strspn(p, " ");
-	quote = *p;
-	if (quote == '"' || quote == '\'') {
-		start = to = ++p;
-		for (from = p; *from != '\0' && (*from != quote || (quote == '\'' && from[1] == '\'')); from++) {
-			if (quote == '\'' && *from == '\'')
-				from++;
-			else if (quote == '"' && *from == '\\' && (from[1] == '"' || from[1] == '\\'))
-				from++;
-			*to++ = *from;
-		}
-		if (*from == '\0') {
-			*ret_fault = "the quote is not closed:";
+	if (*p == '"' || *p == '\'') {
+		p = quoted_read(p, &from, ret_fault);
+		if (p == NULL)
 			return NULL;
-		}
-		from++;
 		from += strspn(from, " ");
-		*to = '\0';
 		*ret_fault = "there is something after the closing quote:";
-		return *from == '\0' || *from == '#' ? start : NULL;
+		return *from == '\0' || *from == '#' ? p : NULL;
 	}
 	if (*p != '\0' && strchr("[]{}&*!|>%@`?,", *p) != NULL) {
 		*ret_fault = "only plain values are known here; put it in quotes:";
@@ -72,21 +112,25 @@ value_read(char *p, const char **ret_fault)
 	return strstr(p, ": ") != NULL || (from > p && from[-1] == ':') ? NULL : p;
 }
 
-/* "  - written 9f86... 0644 1234 path": what the controllers write under files:. */
+/* "  - written 9f86... 0644 1234 path": what the controllers write under files:.  The path is
+ * the rest of the line, its blanks too, or in quotes. */
 static int
 file_line(struct gitops_document *d, char *line, struct component_error *err)
 {
 	struct gitops_file file = { 0 };
-	char word[16], *path;
+	char word[16], *path, *end = line;
+	const char *what = "not a path:";
 	unsigned long long size;
 	int used = 0;
 
-	if (sscanf(line, "  - %15s %64s %o %llu %n", word, file.hash, &file.mode, &size, &used) != 4 || used == 0 ||
-			strspn(file.hash, "0123456789abcdef") != 64 || file.mode > 0777)
+	if (sscanf(line, "  - %15s %64s %o %llu%n", word, file.hash, &file.mode, &size, &used) != 4 ||
+			line[used] != ' ' || strspn(file.hash, "0123456789abcdef") != 64 || file.mode > 0777)
 		return fault(err, d->lines, "not a file's line:", line);
-	path = line + used;
-	if (gitops_path_check(path, NULL) != 0)
-		return fault(err, d->lines, "not a path:", path);
+	path = line + used + 1;
+	if (*path == '"')
+		path = quoted_read(path, &end, &what);
+	if (path == NULL || (end != line && *end != '\0') || gitops_path_check(path, NULL) != 0)
+		return fault(err, d->lines, what, line + used + 1);
 	file.path = path;
 	file.size = size;
 	file.intended = strcmp(word, "intended") == 0;
@@ -130,8 +174,8 @@ one_line(struct gitops_document *d, char *line, struct component_error *err, boo
 
 	if (n > 0 && line[n - 1] == '\r')
 		line[--n] = '\0';
-	for (const unsigned char *p = (const unsigned char *)line; *p != '\0'; p++)
-		if (*p < ' ' || *p == 127)
+	for (const char *p = line; *p != '\0'; p++)
+		if (is_control(*p))
 			return fault(err, d->lines, *p == '\t' ? "a tab; write blanks" : "a control character", "");
 	if (*in_files)
 		return file_line(d, line, err);
@@ -199,22 +243,46 @@ gitops_document_free(struct gitops_document *d)
 	*d = (struct gitops_document){ 0 };
 }
 
+/* Bytes from 128 on stand for themselves, whatever their encoding. */
+static void
+quoted_write(FILE *f, const char *text)
+{
+	putc('"', f);
+	for (; *text != '\0'; text++) {
+		if (is_control(*text)) {
+			fprintf(f, "\\x%02x", (unsigned)*text);
+			continue;
+		}
+		if (*text == '"' || *text == '\\')
+			putc('\\', f);
+		putc(*text, f);
+	}
+	putc('"', f);
+}
+
 static void
 value_write(FILE *f, const char *value)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
 
-	if (*value != '\0' && *value != '-' && value[strspn(value, plain)] == '\0') {
+	if (*value != '\0' && *value != '-' && value[strspn(value, plain)] == '\0')
 		fputs(value, f);
-		return;
-	}
-	putc('"', f);
-	for (; *value != '\0'; value++) {
-		if (*value == '"' || *value == '\\')
-			putc('\\', f);
-		putc((unsigned char)*value < ' ' || *value == 127 ? '?' : *value, f);
-	}
-	putc('"', f);
+	else
+		quoted_write(f, value);
+}
+
+/* As it is, unless a line could not hold it or would lose a part of it. */
+static void
+path_write(FILE *f, const char *path)
+{
+	bool plain = *path != '"' && *path != ' ' && path[strlen(path) - 1] != ' ';
+
+	for (const char *p = path; plain && *p != '\0'; p++)
+		plain = !is_control(*p);
+	if (plain)
+		fputs(path, f);
+	else
+		quoted_write(f, path);
 }
 
 int
@@ -241,10 +309,12 @@ gitops_document_write(const char *root, const char *path, bool sync, const struc
 	va_end(args);
 	if (files != NULL)
 		fputs("files:\n", f);
-	for (size_t i = 0; files != NULL && i < files->count; i++)
-		fprintf(f, "  - %s %s %04o %llu %s\n", files->items[i].intended ? "intended" : "written",
-			files->items[i].hash, files->items[i].mode, (unsigned long long)files->items[i].size,
-			files->items[i].path);
+	for (size_t i = 0; files != NULL && i < files->count; i++) {
+		fprintf(f, "  - %s %s %04o %llu ", files->items[i].intended ? "intended" : "written",
+			files->items[i].hash, files->items[i].mode, (unsigned long long)files->items[i].size);
+		path_write(f, files->items[i].path);
+		putc('\n', f);
+	}
 	r = fclose(f) == 0 ? gitops_file_write(root, path, text, sync, err) : -ENOMEM;
 
 out:

@@ -28,6 +28,7 @@
 
 #define GITOPS_HASH_SIZE 65 /* SHA-256 in hex, and a NUL */
 #define GITOPS_PATH_MAX 1024 /* bytes of a relative path, NUL included */
+#define GITOPS_NAME_SIZE 256 /* bytes of a name in it, NUL included */
 #define GITOPS_DOCUMENT_MAX (64 << 20) /* bytes; 100,000 files of an operation fit */
 #define GITOPS_FILES_MAX 100000 /* of one application */
 #define GITOPS_FIELDS_MAX 16
@@ -60,7 +61,8 @@ struct gitops_files {
 	size_t count, room;
 };
 
-/* Relative, without "..", ".", empty names and control characters. */
+/* Relative, without "..", ".", empty names and those of files being written.  Any other
+ * bytes are a name: blanks, newlines, whatever the encoding. */
 int  gitops_path_check(const char *path, struct component_error *err);
 /* "a/b" and "c" make "a/b/c". */
 int  gitops_path_join(char ret[GITOPS_PATH_MAX], const char *path, const char *below, struct component_error *err);
@@ -80,16 +82,21 @@ int  gitops_file_write(const char *root, const char *path, const char *text, boo
 /* All of a file and a NUL; the caller frees it.  -ENOENT: the root is there, the
  * file is not; a root that is not there is -ENOTDIR. */
 int  gitops_file_read(const char *root, const char *path, size_t max, char **ret, struct component_error *err);
-/* Removes a file, what a copy of it may have left, and parents that are empty now. */
+/* Removes a file and parents that are empty now. */
 int  gitops_file_remove(const char *root, const char *path);
-void gitops_file_remove_partial(const char *root, const char *path);
 /* All plain files below path; other kinds are an error that names them. */
 int  gitops_tree_look(const char *root, const char *path, struct gitops_files *ret, struct component_error *err);
 /* Looks at WANT's files below path: sets wrong[i] for each that differs. */
 int  gitops_tree_compare(const char *root, const char *path, const struct gitops_files *want, bool *wrong,
 	size_t *ret_count, struct component_error *err);
 void gitops_tree_remove(const char *root, const char *path);
+/* A name for what is being written, which no other process and no other thread makes. */
+void gitops_partial_name(char ret[GITOPS_NAME_SIZE]);
 bool gitops_is_partial(const char *path);
+/* Whose these names are; once, before any is made. */
+void gitops_partials_own(const char *program);
+/* Removes all that are ours below root: who has the root's lock knows that nobody writes them. */
+void gitops_partials_sweep(const char *root);
 
 int  gitops_files_add(struct gitops_files *f, const struct gitops_file *file);
 void gitops_files_sort(struct gitops_files *f);
@@ -187,6 +194,10 @@ int  gitops_claim(struct gitops_claims *c, const char *key, const char *source, 
 /* Claims what the documents below root say: who owned what when we last ran. */
 int  gitops_claims_load(struct gitops_claims *c, const char *root, struct component_error *err);
 void gitops_claim_drop(struct gitops_claims *c, const char *key);
+/* How often in a row, this time included, its source was not what it was taken for; 0 if it is
+ * now.  And how long to wait then: it doubles from first_ns to 256 times that. */
+unsigned gitops_claim_stale(struct gitops_claims *c, const char *key, bool stale);
+int64_t gitops_stale_ns(int64_t first_ns, unsigned times);
 /* Enqueues the keys of all, of those that wait for a target, or of those whose
  * source or target holds path. */
 enum gitops_claims_of { GITOPS_ALL, GITOPS_WAITING, GITOPS_SOURCE, GITOPS_TARGET };
@@ -198,13 +209,33 @@ void gitops_claims_tell(struct gitops_claims *c, enum gitops_claims_of of, const
 /* Where things are: "" becomes ROOT/name, which is made where it is missing; NULL
  * is not used by this program. */
 struct gitops_directories {
-	const char *root, *applications, *sources, *operations, *targets, *managed, *status;
+	const char *root, *applications, *sources, *operations, *targets, *managed, *status, *locks;
+	bool        wait; /* for the root, should another process have it */
 };
 
 #define GITOPS_ROOT "/var/lib/gitops"
 #define GITOPS_DIRECTORY(name, variable, help) \
 	COMPONENT_FLAG_STRING(name, variable, help, .section = "Directories", .argument = "DIR")
 
+#define GITOPS_ROOT_FLAGS(directories)                                                                       \
+	GITOPS_DIRECTORY("root", &(directories).root, "Where the directories below are, unless told otherwise."), \
+	GITOPS_DIRECTORY("locks-dir", &(directories).locks,                                                       \
+		"Where it is noted who works there; empty: ROOT/locks."),                                         \
+	COMPONENT_FLAG_BOOL("wait-for-root", &(directories).wait,                                                 \
+		"Wait, not ready, while another process of this program works there; else that is an error.",     \
+		.section = "Directories")
+
 int gitops_directories_find(struct gitops_directories *d, struct component_error *err);
+
+/* ---- lock.c ---- */
+
+/*
+ * From spec.start: finds the directories, and calls begin once no other process of this
+ * program works below the root.  That is at once or, with --wait-for-root, when the other
+ * one has ended; until then the component runs and is not ready.  -EBUSY: it is taken, and
+ * err says by whom.  What begin answers is the answer, or later ends the component.
+ */
+int gitops_begin(struct component *c, struct gitops_directories *d,
+	int (*begin)(struct component *c, struct component_error *err), struct component_error *err);
 
 #endif

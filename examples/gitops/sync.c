@@ -1,12 +1,12 @@
 /*
  * sync.c - a target holds an operation's files, and nothing of ours besides.
  *
- *     sweep --> compare --> prune --> note what will be written --> write --> note it
+ *     find out --> compare --> prune --> note what will be written --> write --> note it
  *
  * managed/ says which files are ours, and is written before a file is touched and
- * again after: a kill -9 in between leaves files marked "intended", of which the
- * next run finds out whether they came to be, and "complete: false", upon which it
- * sweeps up unfinished ones.  Only what we have written is ever removed.
+ * again after: a kill -9 in between leaves files marked "intended" and "complete:
+ * false", upon which the next run finds out whether they came to be.  Only what we
+ * have written is ever removed.
  *
  * What a stranger would get wrong: pruning comes first, so that a path can turn
  * from a file into a directory; and a file whose source has moved on since the
@@ -37,7 +37,6 @@ prune_file(struct gitops_sync *s, const char *target, const struct gitops_file *
 
 	if (r != 0)
 		return r;
-	gitops_file_remove_partial(s->targets, path);
 	if (file->intended || gitops_file_look(s->targets, path, &now) == -ENOENT)
 		return 0;
 	r = gitops_file_remove(s->targets, path);
@@ -157,11 +156,11 @@ gitops_sync_apply(struct gitops_sync *s)
 	return r;
 }
 
-/* A kill -9 while files were written may have left unfinished ones, and of those
- * that were intended it has to be found out which are ours now.  This must come
- * before anything else is intended for them: later nobody knows what we wrote. */
+/* After a kill -9 it has to be found out which of the files that were intended are ours
+ * now.  This must come before anything else is intended for them: later nobody knows
+ * what we wrote. */
 static void
-sweep(struct gitops_sync *s)
+find_out(struct gitops_sync *s)
 {
 	const char *target = gitops_document_get(&s->managed, "target");
 	char path[GITOPS_PATH_MAX];
@@ -173,7 +172,6 @@ sweep(struct gitops_sync *s)
 
 		if (gitops_path_join(path, target, file->path, NULL) != 0)
 			continue;
-		gitops_file_remove_partial(s->targets, path);
 		if (file->intended && gitops_file_look(s->targets, path, &now) == 0 && strcmp(now.hash, file->hash) == 0)
 			file->intended = false;
 	}
@@ -185,7 +183,7 @@ gitops_sync_begin(struct gitops_sync *s)
 	int r = gitops_document_read(s->managed_root, s->managed_path, &s->managed, s->err);
 
 	if (r == 0)
-		sweep(s);
+		find_out(s);
 	/* Without knowing what is ours nothing is touched. */
 	return r == 0 || r == -ENOENT ? 0 : -EIO;
 }

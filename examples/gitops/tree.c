@@ -6,10 +6,10 @@
  *
  * A file comes into being under a temporary name beside its final one, is synced,
  * then renamed over it.  Readers see the old file or the new one, after a power
- * failure too; a kill -9 leaves at most the temporary one.  Its name is made of the
- * final name's hash, so whoever knows what was to be written can remove it
- * (gitops_file_remove_partial()), and long names do not become too long.  The
- * directory is not synced: a rename that a power failure takes back is drift, which
+ * failure too; a kill -9 leaves at most the temporary one.  Its name holds a number
+ * that no other process has, so that two writers of one file cannot mix their bytes,
+ * and the program's name, so that its successor can sweep it up
+ * (gitops_partials_sweep()).  The directory is not synced: a rename that a power failure takes back is drift, which
  * the next look repairs, and the syncs would take most of the time there is.
  *
  * Why not O_TMPFILE and linkat: it cannot replace a file.  Why not openat2 with
@@ -22,18 +22,26 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define PARTIAL ".gitops-partial." /* and 16 digits */
-#define NAME_SIZE 256
+#define PARTIAL ".gitops-partial." /* then whose, a number of the process, and one of the file */
+#define OWNER_SIZE 64
 #define DEPTH_MAX 32 /* directories below one another; each holds a descriptor */
 
-int
-gitops_path_check(const char *path, struct component_error *err)
+static char owner[OWNER_SIZE] = "gitops";
+static _Atomic uint64_t process; /* 0: not drawn yet */
+static atomic_uint file_count;
+
+/* Of any file of ours, those being written too. */
+static const char *
+path_fault(const char *path)
 {
 	const char *p = path, *wrong = NULL;
 
@@ -50,14 +58,20 @@ gitops_path_check(const char *path, struct component_error *err)
 			wrong = "it holds an empty name";
 		else if ((n == 1 && *p == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
 			wrong = "it holds '.' or '..'; write the path itself";
-		else if (n >= NAME_SIZE)
+		else if (n >= GITOPS_NAME_SIZE)
 			wrong = "a name in it is longer than 255 bytes";
-		else if (strncmp(p, PARTIAL, sizeof PARTIAL - 1) == 0)
-			wrong = "names that start with '" PARTIAL "' are used for files being written";
-		for (; n > 0; n--, p++)
-			if ((unsigned char)*p < ' ' || *p == 127)
-				wrong = "it holds a control character";
+		p += n;
 	}
+	return wrong;
+}
+
+int
+gitops_path_check(const char *path, struct component_error *err)
+{
+	const char *wrong = path_fault(path);
+
+	if (wrong == NULL && (strncmp(path, PARTIAL, sizeof PARTIAL - 1) == 0 || strstr(path, "/" PARTIAL) != NULL))
+		wrong = "names that start with '" PARTIAL "' are used for files being written";
 	if (wrong == NULL)
 		return 0;
 	component_error_set(err, "path '%.100s': %s", path, wrong);
@@ -85,7 +99,7 @@ int
 gitops_open_dir(const char *root, const char *path, bool create)
 {
 	int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), next;
-	char name[NAME_SIZE];
+	char name[GITOPS_NAME_SIZE];
 
 	if (dir < 0)
 		return -errno;
@@ -119,7 +133,7 @@ open_parent(const char *root, const char *path, bool create, const char **ret_na
 	const char *slash = strrchr(path, '/');
 	char parent[GITOPS_PATH_MAX] = "";
 
-	if (gitops_path_check(path, NULL) != 0)
+	if (path_fault(path) != NULL)
 		return -EINVAL;
 	if (slash != NULL)
 		memcpy(parent, path, (size_t)(slash - path));
@@ -127,16 +141,27 @@ open_parent(const char *root, const char *path, bool create, const char **ret_na
 	return gitops_open_dir(root, parent, create);
 }
 
-static void
-partial_name(const char *name, char ret[NAME_SIZE])
+/* Racing first calls agree on the number of one of them. */
+static uint64_t
+process_number(void)
 {
-	char hex[GITOPS_HASH_SIZE];
-	struct gitops_hash h;
+	struct timespec now;
+	uint64_t drawn, none = 0;
 
-	gitops_hash_begin(&h);
-	gitops_hash_add(&h, name, strlen(name));
-	gitops_hash_end(&h, hex);
-	snprintf(ret, NAME_SIZE, PARTIAL "%.16s", hex);
+	if (atomic_load(&process) == 0) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn || drawn == 0)
+			drawn = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 8 ^ (uint64_t)getpid();
+		atomic_compare_exchange_strong(&process, &none, drawn | 1);
+	}
+	return atomic_load(&process);
+}
+
+void
+gitops_partial_name(char ret[GITOPS_NAME_SIZE])
+{
+	snprintf(ret, GITOPS_NAME_SIZE, PARTIAL "%s.%016llx-%ld.%u", owner, (unsigned long long)process_number(),
+		(long)getpid(), atomic_fetch_add(&file_count, 1));
 }
 
 bool
@@ -223,12 +248,11 @@ replace(const char *root, const char *path, unsigned mode, bool sync, int (*fill
 {
 	const char *name;
 	int dir = open_parent(root, path, true, &name), fd = -1, r;
-	char partial[NAME_SIZE];
+	char partial[GITOPS_NAME_SIZE];
 
 	if (dir < 0)
 		return dir;
-	partial_name(name, partial);
-	unlinkat(dir, partial, 0);
+	gitops_partial_name(partial);
 	fd = openat(dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : fill(fd, arg);
 	if (r == 0 && (fchmod(fd, mode) != 0 || (sync && fsync(fd) != 0)))
@@ -307,8 +331,10 @@ int
 gitops_file_write(const char *root, const char *path, const char *text, bool sync, struct component_error *err)
 {
 	char *old = NULL;
-	int r = 0;
+	int r = gitops_path_check(path, err);
 
+	if (r != 0)
+		return r;
 	if (gitops_file_read(root, path, GITOPS_DOCUMENT_MAX, &old, NULL) != 0 || strcmp(old, text) != 0)
 		r = replace(root, path, 0644, sync, fill_text, (void *)(uintptr_t)text);
 	if (r != 0)
@@ -366,31 +392,15 @@ gitops_file_read(const char *root, const char *path, size_t max, char **ret, str
 	return r;
 }
 
-void
-gitops_file_remove_partial(const char *root, const char *path)
-{
-	char partial[NAME_SIZE];
-	const char *name;
-	int dir = open_parent(root, path, false, &name);
-
-	if (dir < 0)
-		return;
-	partial_name(name, partial);
-	unlinkat(dir, partial, 0);
-	close(dir);
-}
-
 int
 gitops_file_remove(const char *root, const char *path)
 {
-	char parent[GITOPS_PATH_MAX], partial[NAME_SIZE], *slash;
+	char parent[GITOPS_PATH_MAX], *slash;
 	const char *name;
 	int dir = open_parent(root, path, false, &name), r;
 
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	partial_name(name, partial);
-	unlinkat(dir, partial, 0);
 	r = unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
 	close(dir);
 	snprintf(parent, sizeof parent, "%s", path);
@@ -416,6 +426,16 @@ struct walk {
 
 static int walk_dir(struct walk *w, int dir, size_t length, int depth);
 
+/* What was there a moment ago and is not now: somebody changes the tree.  All else lasts. */
+static int
+walk_fault(struct walk *w, int error)
+{
+	if (error == ENOENT || error == ENOTDIR || error == ELOOP)
+		return -ESTALE;
+	component_error_set(w->err, "cannot read '%s': %s", w->path, strerror(error));
+	return -error;
+}
+
 static int
 walk_entry(struct walk *w, int dir, const char *name, size_t length, int depth)
 {
@@ -424,10 +444,10 @@ walk_entry(struct walk *w, int dir, const char *name, size_t length, int depth)
 	int fd, r;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return -ESTALE; /* it was there a moment ago */
+		return walk_fault(w, errno);
 	if (S_ISDIR(st.st_mode)) {
 		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		return fd < 0 ? -ESTALE : walk_dir(w, fd, length, depth + 1);
+		return fd < 0 ? walk_fault(w, errno) : walk_dir(w, fd, length, depth + 1);
 	}
 	r = gitops_path_check(w->path, w->err);
 	if (r != 0)
@@ -438,11 +458,9 @@ walk_entry(struct walk *w, int dir, const char *name, size_t length, int depth)
 		return -EINVAL;
 	}
 	r = look_at(dir, name, &file);
-	if (r == -ENOENT || r == -ELOOP || r == -EINVAL)
-		return -ESTALE;
-	if (r != 0)
-		component_error_set(w->err, "cannot read '%s': %s", w->path, strerror(-r));
-	return r != 0 ? r : gitops_files_add(w->files, &file);
+	if (r == -EINVAL)
+		return -ESTALE; /* a plain file a moment ago */
+	return r != 0 ? walk_fault(w, -r) : gitops_files_add(w->files, &file);
 }
 
 /* Closes dir; w->path is its path, LENGTH bytes long. */
@@ -540,6 +558,57 @@ remove_below(int dir, int depth)
 		unlinkat(dir, e->d_name, AT_REMOVEDIR);
 	}
 	closedir(d);
+}
+
+/* Depth first, by descriptors: no link is followed. */
+static void
+sweep_below(int dir, const char *prefix, int depth)
+{
+	DIR *d = fdopendir(dir);
+	struct dirent *e;
+	int fd;
+
+	if (d == NULL) {
+		close(dir);
+		return;
+	}
+	while ((e = readdir(d)) != NULL) {
+		bool left = strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || depth > DEPTH_MAX)
+			continue;
+		if (left && unlinkat(dir, e->d_name, 0) == 0)
+			continue;
+		if (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN)
+			continue;
+		fd = openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (left)
+			remove_below(fd, depth + 1);
+		else
+			sweep_below(fd, prefix, depth + 1);
+		if (left)
+			unlinkat(dir, e->d_name, AT_REMOVEDIR);
+	}
+	closedir(d);
+}
+
+void
+gitops_partials_own(const char *program)
+{
+	snprintf(owner, sizeof owner, "%s", program);
+}
+
+void
+gitops_partials_sweep(const char *root)
+{
+	char prefix[GITOPS_NAME_SIZE];
+	int dir = gitops_open_dir(root, "", false);
+
+	snprintf(prefix, sizeof prefix, PARTIAL "%s.", owner);
+	if (dir >= 0)
+		sweep_below(dir, prefix, 0);
 }
 
 void

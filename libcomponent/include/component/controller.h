@@ -26,7 +26,9 @@ enum component_reconcile {
 struct component_result {
 	enum component_reconcile outcome;
 	int64_t                  after_ns;
-	struct component_error   error; /* for ERROR and TERMINAL: goes to the log */
+	/* For ERROR and TERMINAL, to the log: of a key's failures in a row the first, the
+	 * second, the fourth, the eighth and so on. */
+	struct component_error   error;
 };
 
 struct component_controller_spec {
@@ -58,7 +60,7 @@ COMPONENT_API const struct component_part *component_controllers(void);
 /*
  * component_controllers_start - start all controllers of a component
  *
- * From spec.start, once, with every controller the component has: names in
+ * From spec.start or later, once, with every controller the component has: names in
  * --controllers must be among them.  Each gets its source, its queue and
  * --concurrent-syncs threads; all files there are become keys at once.  With the
  * component's stop it takes no new keys, finishes those queued, and ends; until
