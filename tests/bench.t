@@ -47,6 +47,10 @@ def driver(d, rows, *args, status=0):
     return (json.load(open(out)) if os.path.exists(out) else None), r.stdout + r.stderr
 
 
+def files(d):
+    return {os.path.relpath(os.path.join(at, f), d) for at, _, names in os.walk(d) for f in names}
+
+
 def script(d, name, text):
     path = os.path.join(d, name)
     with open(path, "w") as f:
@@ -346,6 +350,22 @@ def the_measuring_programs_compile():
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     r = run("make", "-s", "bench-programs", cwd=BUILD, env=env, timeout=600)
     equal(r.returncode, 0, r.stdout[-2000:] + r.stderr[-2000:])
+
+
+@test
+def a_run_writes_nothing_that_the_tarball_would_take_for_the_recorded_one():
+    # make dist takes a file of the build directory before the one of that name in the sources.
+    with tempdir() as d:
+        for name in ("run", "method.py", "report.py"):
+            shutil.copyfile(os.path.join(BENCH, name), os.path.join(d, name))
+        with open(os.path.join(d, "rows_test.py"), "w") as f:
+            f.write("from method import *\nROWS = [Row('one', 'ns', at_most(1), ('bench/none',), kind='value')]\n")
+        build = os.path.join(d, "build")
+        os.makedirs(os.path.join(build, "bench"))
+        r = run(sys.executable, os.path.join(d, "run"), "--build", build)
+        equal(r.returncode, 0, r.stdout + r.stderr)
+        need(files(build), "it has written nothing")
+        equal([f for f in files(build) if os.path.exists(os.path.join(SRC, f))], [], "files that the sources have too")
 
 
 main()

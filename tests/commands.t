@@ -23,6 +23,7 @@ import time
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
 from documents import shell_lines  # noqa: E402
+from gotools import gos  # noqa: E402
 from serving import server  # noqa: E402
 
 SECONDS = 2
@@ -70,6 +71,8 @@ def binary(name):
 def environment(folder=home):
     env = {k: v for k, v in os.environ.items() if "proxy" not in k.lower() and not k.startswith("PPROF_")}
     env.update(PATH=env.get("PATH", "/usr/bin:/bin") + ":/usr/local/go/bin", LC_ALL="C")
+    if "one go" in shared:
+        env["PATH"] = os.path.dirname(shared["one go"]) + ":" + env["PATH"]
     if "go" not in shared:  # its caches: newer ones build pprof when it is first asked for
         names = ("GOCACHE", "GOPATH")
         r = run("go", "env", *names, env=env) if shutil.which("go", path=env["PATH"]) else None
@@ -81,6 +84,23 @@ def need_go(*programs):
     for name in ("go",) + programs:
         if not shutil.which(name, path=environment()["PATH"]):
             raise Skip("no %s on this machine" % name)
+
+
+def with_every_go(fn):
+    """A test that reads what a Go's tool says, run with each that is here."""
+    def each():
+        need_go()
+        for version, go in gos():
+            shared["one go"] = go
+            try:
+                fn()
+            except Exception:
+                print("# with go1.%d" % version[1])
+                raise
+            finally:
+                del shared["one go"]
+    each.__name__, each.__doc__ = fn.__name__, fn.__doc__
+    return each
 
 
 def start_once(name, *argv):
@@ -163,6 +183,7 @@ def curl_verbose_writes_a_heap_profile():
 
 
 @test
+@with_every_go
 def an_interactive_pprof_opens_the_heap_file():
     paste("curl -Sk -v http://localhost:6060/debug/pprof/heap > heap.out")
     r = paste("go tool pprof heap.out", stdin="top\ntop -cum\nquit\n")
@@ -172,6 +193,7 @@ def an_interactive_pprof_opens_the_heap_file():
 
 
 @test
+@with_every_go
 def a_cpu_profile_from_curl_shows_the_controllers_own_functions_by_name():
     paste("curl 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
     r = paste("go tool pprof -top cpu.pprof")
@@ -190,6 +212,7 @@ def the_pdf_of_a_cpu_profile_from_the_url_is_a_pdf():
 
 
 @test
+@with_every_go
 def the_pdf_of_a_heap_profile_from_the_url_is_a_pdf():
     r = paste("go tool pprof --pdf /usr/local/bin/backend-controller http://localhost:6060/debug/pprof/heap > heap.pdf")
     is_pdf("heap.pdf")
@@ -197,6 +220,7 @@ def the_pdf_of_a_heap_profile_from_the_url_is_a_pdf():
 
 
 @test
+@with_every_go
 def locks_are_looked_at_once_their_rates_are_set():
     d = backend()
     try:
@@ -211,6 +235,7 @@ def locks_are_looked_at_once_their_rates_are_set():
 
 
 @test
+@with_every_go
 def a_wall_clock_profile_shows_what_waits():
     text = paste("go tool pprof -top 'http://localhost:6060/debug/pprof/fgprof?seconds=5'").stdout
     contains(text, "Type: time")
@@ -242,6 +267,7 @@ def the_heap_is_there_in_gos_text_form():
 # docs/profiling.md
 
 @test
+@with_every_go
 def pprof_from_the_url_says_its_two_usual_lines_and_nothing_else():
     r = paste("go tool pprof -top 'http://localhost:6060/debug/pprof/profile?seconds=5'")
     equal(fetched(r, "/debug/pprof/profile?seconds=%d" % SECONDS)[1], [])
@@ -249,6 +275,7 @@ def pprof_from_the_url_says_its_two_usual_lines_and_nothing_else():
 
 
 @test
+@with_every_go
 def an_interactive_pprof_takes_a_cpu_profile_from_the_url():
     r = paste("go tool pprof 'http://localhost:6060/debug/pprof/profile?seconds=5'", stdin="top\npeek gitops_\nquit\n")
     is_greeting(fetched(r, "/debug/pprof/profile?seconds=%d" % SECONDS)[1])
@@ -270,6 +297,7 @@ def what_an_interactive_pprof_saved_can_be_drawn_by_another_value():
 
 
 @test
+@with_every_go
 def the_source_of_a_function_is_shown_with_its_costs_and_callers():
     # The function that compares files: where this controller spends most of its time.
     paste("curl -s 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
@@ -284,6 +312,7 @@ def the_source_of_a_function_is_shown_with_its_costs_and_callers():
 
 
 @test
+@with_every_go
 def labels_say_for_which_application_time_went():
     paste("curl -s 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
     r = paste("go tool pprof -tags cpu.pprof")
@@ -297,6 +326,7 @@ def labels_say_for_which_application_time_went():
 
 
 @test
+@with_every_go
 def the_difference_of_two_heap_profiles_is_what_has_grown():
     paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
     paste("curl -s http://localhost:6060/debug/pprof/heap > later.out")
@@ -308,6 +338,7 @@ def the_difference_of_two_heap_profiles_is_what_has_grown():
 
 
 @test
+@with_every_go
 def every_sample_type_of_the_heap_can_be_chosen():
     paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
     line = "go tool pprof -top -sample_index=alloc_space heap.out"
@@ -319,6 +350,7 @@ def every_sample_type_of_the_heap_can_be_chosen():
 
 
 @test
+@with_every_go
 def comments_say_how_the_profile_was_made():
     paste("curl -s http://localhost:6060/debug/pprof/heap > heap.out")
     need(paste("go tool pprof -comments heap.out").stdout.strip(), "no comments")
@@ -375,6 +407,7 @@ def kinds():
 
 
 @test
+@with_every_go
 def pprof_opens_every_kind_from_its_url():
     need_go("go")
     d = backend()
@@ -491,6 +524,7 @@ def a_deadlock_is_found_by_grep_with_both_threads_and_where_both_took_and_want_t
 
 
 @test
+@with_every_go
 def a_leak_is_what_two_heaps_an_hour_apart_differ_by():
     need_go("go")
     with server("--heap-rate", "1024") as d:
@@ -508,6 +542,7 @@ def a_leak_is_what_two_heaps_an_hour_apart_differ_by():
 
 
 @test
+@with_every_go
 def a_leak_of_threads_is_seen_by_their_number_and_by_who_makes_them():
     need_go("go")
     with server() as d:

@@ -6,9 +6,9 @@ import math
 import re
 import time
 
+from gotools import *
 from serving import *
 
-GO = shutil.which("go") or "/usr/local/go/bin/go"
 SHARE_MAX = 2.0  # percent of one processor, by the sampler's own clock
 
 
@@ -44,17 +44,19 @@ def fetch(d, seconds, path="/debug/pprof/fgprof"):
     return name
 
 
-def pprof(name, *options):
-    p = run(GO, "tool", "pprof", *options, name)
-    equal(p.returncode, 0, p.stderr)
-    return p.stdout
-
-
 class Profile:
-    """What go tool pprof reads: seconds by function, of all, and the comments."""
+    """What each go tool pprof reads: seconds by function, of all, and the comments."""
 
     def __init__(self, name):
-        raw = pprof(name, "-raw", "-unit=ns")
+        vars(self).update(agreed(Profile.read, name))
+
+    @staticmethod
+    def read(pprof, name):
+        self = Profile.__new__(Profile)
+        self.parse(pprof("-raw", "-unit=ns", name), pprof("-comments", name))
+        return vars(self)
+
+    def parse(self, raw, comments):
         equal(re.search(r"^PeriodType: (.*)$", raw, re.M).group(1), "wallclock nanoseconds")
         equal(re.search(r"^Period: (.*)$", raw, re.M).group(1), str(10**9 // 99))
         equal(re.search(r"^Samples:\n(.*)$", raw, re.M).group(1), "samples/count time/nanoseconds")
@@ -71,7 +73,7 @@ class Profile:
         for count, ns, ids in stacks:
             for f in {functions.get(i) for i in ids.split()}:
                 self.ns[f] = self.ns.get(f, 0) + int(ns)
-        self.comments = pprof(name, "-comments")
+        self.comments = comments
         self.looks = int(re.search(r"looks at threads: (\d+)", self.comments).group(1))
 
     def slack(self):

@@ -1,4 +1,9 @@
-"""gotools.py - the go tool trace that are installed, for tests/gotrace.t and tests/trace.t."""
+"""gotools.py - every Go that is installed, for the tests that read the words of its tools.
+
+The words differ from version to version: Debian 12's own Go is 1.19, and people use newer
+ones.  A test asks agreed() for what it has read out of them, which must be the same for all,
+or takes all of them one after the other from pprofs().
+"""
 import glob
 import os
 import re
@@ -7,29 +12,67 @@ import signal
 import subprocess
 import urllib.request
 
-from harness import DEADLINE, Skip, equal, need, run
+from harness import BUILD, DEADLINE, Skip, equal, need, run
 from pprof_reader import Profile
 
 BUILDS = 600  # seconds, on a busy machine
-_tools = []
+ENV = dict(os.environ, GOTOOLCHAIN="local", GOFLAGS="", GOTELEMETRY="off")
+_gos = []
+_tools = {}
 
 
-def tools():
-    """(version, program) of each go tool trace: (1, 19), "/usr/lib/.../trace"."""
-    if not _tools:
+def gos():
+    """(version, program) of each Go, the one that the PATH finds first: (1, 19), "/usr/lib/go-1.19/bin/go"."""
+    if not _gos:
         found = [shutil.which("go"), "/usr/local/go/bin/go"] + sorted(glob.glob("/usr/lib/go-1.*/bin/go"))
         for go in filter(None, found):
-            r = run(go, "env", "GOVERSION") if os.path.exists(go) else None
+            r = run(go, "env", "GOVERSION", env=ENV) if os.path.exists(go) else None
             m = re.match(r"go(\d+)\.(\d+)", r.stdout) if r else None
             version = (int(m.group(1)), int(m.group(2))) if m else None
-            if not version or version in [v for v, _ in _tools]:
-                continue
-            run(go, "tool", "trace", "-h", timeout=BUILDS)  # newer ones build it when it is first asked for
-            env = dict(os.environ, GOTOOLCHAIN="local")
-            path = run(go, "tool", "-n", "trace", env=env).stdout.strip()
-            need(os.path.exists(path), "%s has no tool trace: %r" % (go, path))
-            _tools.append((version, path))
-    return _tools
+            if version and version not in [v for v, _ in _gos]:
+                _gos.append((version, go))
+    return _gos
+
+
+def tools(name="trace"):
+    """(version, program) of each go tool NAME: (1, 19), "/usr/lib/.../trace"."""
+    if name not in _tools:
+        _tools[name] = []
+        for version, go in gos():
+            run(go, "tool", name, "-h", env=ENV, timeout=BUILDS)  # newer ones build it when it is first asked for
+            path = run(go, "tool", "-n", name, env=ENV).stdout.strip()
+            need(os.path.exists(path), "%s has no tool %s: %r" % (go, name, path))
+            _tools[name].append((version, path))
+    return _tools[name]
+
+
+class Pprof:
+    """go tool pprof of one Go: called with its arguments, it returns what it prints."""
+
+    def __init__(self, version, path):
+        self.version, self.path, self.name = version, path, "go1.%d tool pprof" % version[1]
+
+    def __call__(self, *args):
+        r = run(self.path, *args, env=dict(ENV, PPROF_TMPDIR=BUILD))
+        # A profile in text form names no program.
+        complaints = r.stderr.replace("Main binary filename not available.\n", "")
+        equal((r.returncode, complaints), (0, ""), "%s %s" % (self.name, " ".join(args)))
+        return r.stdout
+
+
+def pprofs():
+    """The go tool pprof of every Go."""
+    if not gos():
+        raise Skip("no Go is here")
+    return [Pprof(version, path) for version, path in tools("pprof")]
+
+
+def agreed(read, *args):
+    """read(pprof, *args) of every Go, which must be the same."""
+    values = [(pprof.name, read(pprof, *args)) for pprof in pprofs()]
+    for name, value in values[1:]:
+        equal(value, values[0][1], "what %s and %s say" % (name, values[0][0]))
+    return values[0][1]
 
 
 def readers(form):

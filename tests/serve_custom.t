@@ -5,9 +5,9 @@ import os
 import re
 import shutil
 
+from gotools import *
 from serving import *
 
-GO = shutil.which("go") or "/usr/local/go/bin/go"
 
 
 def count_of(d, name):
@@ -33,11 +33,12 @@ def what_has_begun_and_not_ended_is_there_by_the_function_that_began_it():
         path = os.path.join(d.dir, "p")
         with open(path, "wb") as f:
             f.write(r.body)
-        text = run(GO, "tool", "pprof", "-raw", path).stdout
-        contains(text, "PeriodType: connections count\nPeriod: 1\n")
-        contains(text, "\nSamples:\nconnections/count\n")
-        text = run(GO, "tool", "pprof", "-top", path).stdout
-        need(re.search(r"^ +6 +100% +100% +6 +100% +do_begin$", text, re.M), text)
+        for pprof in pprofs():
+            text = pprof("-raw", path)
+            contains(text, "PeriodType: connections count\nPeriod: 1\n")
+            contains(text, "\nSamples:\nconnections/count\n")
+            text = pprof("-top", path)
+            need(re.search(r"^ +6 +100% +100% +6 +100% +do_begin$", text, re.M), text)
         contains(d.get(PPROF + "connections?format=top").text, "do_begin")
 
 

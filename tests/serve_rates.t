@@ -5,9 +5,9 @@ import os
 import re
 import shutil
 
+from gotools import *
 from serving import *
 
-GO = shutil.which("go") or "/usr/local/go/bin/go"
 NAMES = ["heap-profile-rate", "mutex-profile-fraction", "block-profile-rate"]
 COUNTS = re.compile(r"^(\d+) (\d+) @((?: 0x[0-9a-f]+)+)\n((?:#\t.*\n)+)", re.M)
 
@@ -85,8 +85,6 @@ def contention_is_counted_from_the_post_on_and_no_longer_than_it_is_on():
 
 @test
 def gos_tool_names_who_held_and_who_waited():
-    if not os.path.exists(GO):
-        raise Skip("no go")
     with server() as d:
         rates(d, "mutex-profile-fraction=1&block-profile-rate=1")
         equal(d.command("contend 2"), "0")
@@ -94,12 +92,12 @@ def gos_tool_names_who_held_and_who_waited():
             path = os.path.join(d.dir, kind)
             with open(path, "wb") as f:
                 f.write(d.get(PPROF + kind).body)
-            r = run(GO, "tool", "pprof", "-top", "-sample_index=contentions", path)
-            equal(r.returncode, 0, r.stderr)
-            need(re.search(r"^ +2 .* %s$" % function, r.stdout, re.M), r.stdout)
-            r = run(GO, "tool", "pprof", "-top", path)
-            contains(r.stdout, "Type: delay")
-            contains(r.stdout, function)
+            for pprof in pprofs():
+                text = pprof("-top", "-sample_index=contentions", path)
+                need(re.search(r"^ +2 .* %s$" % function, text, re.M), text)
+                text = pprof("-top", path)
+                contains(text, "Type: delay")
+                contains(text, function)
 
 
 @test
@@ -111,8 +109,8 @@ def deltas_of_contention_are_what_happened_meanwhile():
         equal((r.status, r.headers["content-disposition"]), (200, 'attachment; filename="mutex-delta"'))
         with open(os.path.join(d.dir, "delta"), "wb") as f:
             f.write(r.body)
-        if os.path.exists(GO):
-            raw = run(GO, "tool", "pprof", "-raw", os.path.join(d.dir, "delta")).stdout
+        for pprof in pprofs():
+            raw = pprof("-raw", os.path.join(d.dir, "delta"))
             need("hold_contended" not in raw, raw)
 
 

@@ -4,9 +4,9 @@ wait and its creator; and as many in each dump."""
 import re
 import shutil
 
+from gotools import *
 from serving import *
 
-GO = shutil.which("go") or "/usr/local/go/bin/go"
 HEAD = re.compile(r"goroutine (\d+) \[([^\]]+)\]:")
 
 
@@ -95,11 +95,11 @@ def the_forms_agree_and_go_tool_pprof_reads_them():
                 path = os.path.join(d.dir, name)
                 with open(path, "wb") as f:
                     f.write(body)
-                p = run(GO, "tool", "pprof", "-top", path)
-                equal(p.returncode, 0, p.stderr)
-                contains(p.stdout, "of 4 total")
-            contains(run(GO, "tool", "pprof", "-comments", os.path.join(d.dir, "binary")).stdout,
-                     "threads: 4, of these 3 read quietly, 0 signalled, 0 gave no answer")
+                for pprof in pprofs():
+                    contains(pprof("-top", path), "of 4 total")
+            for pprof in pprofs():
+                contains(pprof("-comments", os.path.join(d.dir, "binary")),
+                         "threads: 4, of these 3 read quietly, 0 signalled, 0 gave no answer")
         contains(d.get(PPROF).text, '<a href="goroutine?debug=2">full goroutine stack dump</a>')
         equal(d.get(PPROF + "goroutine?seconds=1&debug=2").status, 400)
 
@@ -163,8 +163,9 @@ def a_thread_that_runs_and_takes_no_signal_is_listed_with_name_and_state():
         path = os.path.join(d.dir, "binary")
         with open(path, "wb") as f:
             f.write(r.body)
-        contains(run(GO, "tool", "pprof", "-top", path).stdout, "[no answer]")
-        need(re.search(r'no answer: thread \d+ "deaf", state R', run(GO, "tool", "pprof", "-comments", path).stdout))
+        for pprof in pprofs():
+            contains(pprof("-top", path), "[no answer]")
+            need(re.search(r'no answer: thread \d+ "deaf", state R', pprof("-comments", path)))
 
 
 main()

@@ -22,7 +22,7 @@
 #include "loop.h"
 
 #define MS 1000000LL
-#define DEADLINE_MS 10000
+#define DEADLINE_MS 60000 /* a busy machine must not fail a test */
 
 static struct component *const OWNER = (struct component *)0x1234;
 
@@ -243,13 +243,20 @@ static void
 timers_fire_in_the_order_of_their_times(void **state)
 {
 	struct loop *l = loop_made();
+	int64_t      begin, took;
 
 	(void)state;
-	order_count = 0;
-	assert_int_equal(loop_timer_add(l, 30 * MS, 0, note, (void *)3, NULL), 0);
-	assert_int_equal(loop_timer_add(l, 10 * MS, 0, note, (void *)1, NULL), 0);
-	assert_int_equal(loop_timer_add(l, 20 * MS, 0, note, (void *)2, NULL), 0);
-	drive(l, &order_count, 3);
+	/* Times count from each call: where the processor was away between two of them, that is
+	 * another order, and the next round counts. */
+	do {
+		order_count = 0;
+		begin = loop_clock_ns();
+		assert_int_equal(loop_timer_add(l, 30 * MS, 0, note, (void *)3, NULL), 0);
+		assert_int_equal(loop_timer_add(l, 10 * MS, 0, note, (void *)1, NULL), 0);
+		assert_int_equal(loop_timer_add(l, 20 * MS, 0, note, (void *)2, NULL), 0);
+		took = loop_clock_ns() - begin;
+		drive(l, &order_count, 3);
+	} while (took >= 10 * MS);
 	assert_int_equal(order[0], 1);
 	assert_int_equal(order[1], 2);
 	assert_int_equal(order[2], 3);
