@@ -434,7 +434,8 @@ def defaults_and_limits_are_those_of_the_programs():
     with open(os.path.join(SRC, "libcomponent/base/httpd.h")) as f:
         header = f.read()
     for what, name, unit, each in (
-            ("connections", "CONNECTIONS_MAX", "", 1), ("connections", "HEADER_SECONDS_KEPT", " s", 1),
+            ("connections", "CONNECTIONS_SPARE", "", 1), ("connections", "REQUEST_MS_KEPT", " ms", 1), ("profiles being collected at once", "REQUESTS", "", 1),
+            ("sent behind a request that is being answered", "PIPELINE_BYTES_MAX", " KiB", 1 << 10),
             ("request header", "HEADER_SECONDS_MAX", " s", 1),
             ("request header", "HEADER_BYTES_MAX", " KiB", 1 << 10), ("request body", "BODY_BYTES_MAX", " MiB", 1 << 20),
             ("idle connection", "IDLE_SECONDS_MAX", " s", 1), ("reply without progress", "STALL_SECONDS_MAX", " s", 1)):

@@ -326,9 +326,11 @@ httpd_fd_close(_Atomic int *fd)
 static void
 loop_release(struct httpd *h)
 {
+	struct httpd_conn *c;
+
 	httpd_listeners_close(h);
-	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		httpd_conn_close(&h->conns[i]);
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		httpd_conn_close(c);
 	if (h->wake)
 		event_free(h->wake);
 	if (h->grace)
@@ -348,13 +350,15 @@ loop_release(struct httpd *h)
 static void
 run_lost(struct httpd *h)
 {
+	struct httpd_conn *c;
+
 	h->lost = true;
 	if (h->options.log)
 		h->options.log(h->options.log_arg, COMPONENT_LOG_ERROR,
 			"the HTTP server is lost: the program has closed its descriptors; "
 			"start it after closing what was inherited", NULL, 0);
-	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		httpd_conn_forget(&h->conns[i]);
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		httpd_conn_forget(c);
 	while (!h->stopping) {
 		pthread_mutex_lock(&h->lock);
 		while (!h->posted)
@@ -397,6 +401,8 @@ run(void *arg)
 static void
 httpd_free(struct httpd *h)
 {
+	for (size_t i = 0; i < HTTPD_BLOCKS_MAX; i++)
+		free(h->blocks[i]);
 	pthread_cond_destroy(&h->ready_cond);
 	pthread_mutex_destroy(&h->lock);
 	if (__lsan_unregister_root_region)
@@ -427,8 +433,7 @@ httpd_new(const struct httpd_options *o)
 		atomic_store(&h->base_fds[i], -1);
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
 		atomic_store(&h->listener_fds[i], -1);
-	for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		atomic_store(&h->conns[i].fd, -1);
+	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
 	for (int i = 0; i < 2; i++)
 		h->adopted[i] = (struct httpd_listener){
 			.h = h, .socket = { .fd = -1, .loopback = i != 0 }, .adopted = true };
@@ -529,7 +534,8 @@ forked_close(_Atomic int *fd, const struct httpd_was *was)
 void
 httpd_forked(struct httpd *h)
 {
-	bool all = true;
+	struct httpd_conn *c;
+	bool               all = true;
 
 	if (!h)
 		return;
@@ -538,8 +544,8 @@ httpd_forked(struct httpd *h)
 		all &= forked_close(&h->base_fds[i], &h->base_was[i]);
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
 		all &= forked_close(&h->listener_fds[i], &h->listener_was[i]);
-	for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		all &= forked_close(&h->conns[i].fd, &h->conns[i].was);
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		all &= forked_close(&c->fd, &c->was);
 	if (all) {
 		forked_close(&h->base_fds[0], &h->base_was[0]);
 		forked_close(&h->wake_fd, &h->wake_was);

@@ -18,12 +18,16 @@
 
 #include "listen.h"
 
-#define HTTPD_CONNECTIONS_MAX    64          /* above it the longest idle one is closed, then a slow one, else the new one */
+#define HTTPD_REQUESTS           64   /* answered at the same time, unless options say otherwise */
+#define HTTPD_REQUESTS_MAX       4096 /* whatever they say */
+#define HTTPD_CONNECTIONS_SPARE  16   /* besides: for who is answered at once, be it by 503 */
 #define HTTPD_HEADER_BYTES_MAX   (64 * 1024) /* request line and headers; more is answered 431 */
 #define HTTPD_HEADERS_MAX        128         /* header lines; a browser sends about 20 */
 #define HTTPD_BODY_BYTES_MAX     (1024 * 1024) /* POST symbol: 50,000 addresses; more is answered 413 */
+#define HTTPD_BODY_BYTES_DROPPED (16 * 1024) /* of a body that nobody wants, before the reply; for more we close */
+#define HTTPD_PIPELINE_BYTES_MAX (64 * 1024) /* behind a request that is being answered; who sends more is closed */
 #define HTTPD_HEADER_SECONDS_MAX 32  /* the whole request, not a byte of it */
-#define HTTPD_HEADER_SECONDS_KEPT 3  /* after so long it makes room for a new connection, if there is none */
+#define HTTPD_REQUEST_MS_KEPT    250 /* when all places are taken who has not sent his request by then makes room */
 #define HTTPD_IDLE_SECONDS_MAX   90  /* between two requests of a connection */
 #define HTTPD_STALL_SECONDS_MAX  60  /* a reply without progress */
 #define HTTPD_LINGER_SECONDS_MAX 2   /* for the client to read why we close */
@@ -54,6 +58,10 @@ struct httpd_posted {
 struct httpd_options {
 	const char       *thread_name; /* "component-http" */
 	httpd_request_fn *on_request;  /* must reply, now or later, exactly once */
+	/* How many bytes of a body on_request() wants; asked when the header is there, of a request that has a body.
+	 * 0, or no such function: the request comes without it. */
+	size_t          (*body_max)(const struct httpd_request *r, void *arg);
+	unsigned          requests;    /* at the same time; 0: HTTPD_REQUESTS */
 	void             *arg;
 	component_log_fn *log;         /* nullable */
 	void             *log_arg;
@@ -66,6 +74,9 @@ int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct compo
 /* Adds listeners; takes the sockets over on success.  tag is given to requests.  Any
  * thread; may be called again for more. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
+/* As many requests at the same time as that from now on, if that is more.  There are places for so many connections and
+ * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many that come otherwise.  Any thread. */
+void httpd_set_requests(struct httpd *h, unsigned requests);
 /*
  * httpd_adopt - serve what comes by a stream socket that no listener has accepted
  *

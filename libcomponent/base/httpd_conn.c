@@ -13,10 +13,15 @@
  *
  * Reading goes on while a reply is pending: that is how a client that leaves is
  * noticed at once.  FIN (closed or half-closed) reports a hangup, a reset reports
- * gone.  What a stranger would get wrong: a descriptor at EOF stays readable, so
- * its event must go or the loop spins; and EV_CLOSED would not do instead, for
- * after a reset epoll reports EPOLLERR, which libevent turns into EV_READ|EV_WRITE
- * that nobody waits for, and spins.
+ * gone.  Who sends much meanwhile is closed, for were he not read any more, his reset
+ * would not be seen.  A request that begins after FIN must be answered at once, or its
+ * client is taken to be gone: nobody could tell later that it is.
+ *
+ * What a stranger would get wrong: a descriptor at EOF stays readable, so the loop would
+ * spin; without its event a reset would stay unseen for as long as the reply takes.  So
+ * both events are by edge from then on, as libevent wants them of one kind.  EV_CLOSED
+ * would not do, for after a reset epoll reports EPOLLERR, which libevent turns into
+ * EV_READ|EV_WRITE.
  *
  * A handler may answer while conn_feed() is on the stack.  Output is written by
  * the loop alone, and the next pipelined request is looked at when it is out: no
@@ -33,6 +38,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,13 +47,6 @@
 #define READ_BYTES (16 * 1024) /* at a time, so that one client does not starve others */
 
 static void conn_feed(struct httpd_conn *c);
-
-/* Input that nobody will look at any more. */
-static bool
-is_discarding(const struct httpd_conn *c)
-{
-	return c->state == HTTPD_CONN_LINGER || (c->state == HTTPD_CONN_FLUSH && c->linger);
-}
 
 static void
 timer_set(struct httpd_conn *c, unsigned seconds)
@@ -74,6 +73,8 @@ state_set(struct httpd_conn *c, enum httpd_conn_state state)
 	c->state = state;
 	timer_set(c, seconds[state]);
 	clock_gettime(CLOCK_MONOTONIC, &c->since);
+	if (state != HTTPD_CONN_READ)
+		httpd_listeners_wake(c->h, httpd_places_of(c->listener));
 }
 
 /* The request outlives its connection until somebody replies to it. */
@@ -106,6 +107,7 @@ httpd_conn_close(struct httpd_conn *c)
 	if (c->state == HTTPD_CONN_FREE)
 		return;
 	c->state = HTTPD_CONN_FREE;
+	c->h->open[httpd_places_of(c->listener)]--;
 	if (c->readable)
 		event_free(c->readable);
 	if (c->writable)
@@ -122,12 +124,15 @@ httpd_conn_close(struct httpd_conn *c)
 	c->incoming = NULL;
 	httpd_fd_close(&c->fd);
 	request_orphan(c);
+	httpd_listeners_wake(c->h, httpd_places_of(c->listener));
 	httpd_stopped_check(c->h);
 }
 
 void
 httpd_conn_forget(struct httpd_conn *c)
 {
+	if (c->state != HTTPD_CONN_FREE)
+		c->h->open[httpd_places_of(c->listener)]--;
 	c->state = HTTPD_CONN_FREE;
 	atomic_store(&c->fd, -1);
 	request_orphan(c);
@@ -190,19 +195,27 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 			httpd_conn_close(c);
 			return;
 		}
-		timer_set(c, HTTPD_STALL_SECONDS_MAX);
+		if (c->state != HTTPD_CONN_READ) { /* 100 Continue does not prolong the client's time */
+			timer_set(c, HTTPD_STALL_SECONDS_MAX);
+			clock_gettime(CLOCK_MONOTONIC, &c->since);
+		}
 	}
 	if (r && r->on_drain && evbuffer_get_length(c->out) <= HTTPD_QUEUE_BYTES_MAX / 2) {
 		drain = r->on_drain;
 		r->on_drain = NULL;
 		drain(r->on_drain_arg); /* may end the reply: r and c are looked up anew */
 	}
-	if (c->state == HTTPD_CONN_FREE || evbuffer_get_length(c->out))
+	if (c->state == HTTPD_CONN_FREE)
 		return;
+	if (evbuffer_get_length(c->out)) {
+		if (c->eof) /* by edge: until EAGAIN */
+			event_active(c->writable, EV_WRITE, 0);
+		return;
+	}
 	event_del(c->writable);
 	if (c->state == HTTPD_CONN_FLUSH)
 		conn_flushed(c);
-	else
+	else if (c->state == HTTPD_CONN_BUSY)
 		timer_set(c, 0);
 }
 
@@ -231,6 +244,36 @@ conn_feed(struct httpd_conn *c)
 	c->keep_alive = r->keep_alive;
 	state_set(c, HTTPD_CONN_BUSY);
 	c->h->options.on_request(r, c->h->options.arg);
+	if (c->eof && c->state == HTTPD_CONN_BUSY)
+		httpd_conn_close(c);
+}
+
+/* After FIN there is news only once more: the client is gone altogether. */
+static void
+on_news(evutil_socket_t fd, short what, void *arg)
+{
+	struct pollfd now = { .fd = fd };
+
+	(void)what;
+	if (poll(&now, 1, 0) > 0)
+		httpd_conn_close(arg);
+}
+
+/* False: it could not be watched, and is closed. */
+static bool
+watch_by_edge(struct httpd_conn *c)
+{
+	bool writing = event_pending(c->writable, EV_WRITE, NULL);
+
+	event_del(c->readable);
+	event_del(c->writable);
+	if (event_assign(c->readable, c->h->base, c->fd, EV_READ | EV_ET | EV_PERSIST, on_news, c) ||
+		event_assign(c->writable, c->h->base, c->fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable, c) ||
+		event_add(c->readable, NULL) || (writing && event_add(c->writable, NULL))) {
+		httpd_conn_close(c);
+		return false;
+	}
+	return true;
 }
 
 /* FIN.  What was asked before it is still answered. */
@@ -241,25 +284,33 @@ conn_eof(struct httpd_conn *c)
 	httpd_fn             *hangup;
 
 	c->eof = true;
-	event_del(c->readable);
-	if (c->state == HTTPD_CONN_BUSY) {
+	if (c->state != HTTPD_CONN_BUSY && c->state != HTTPD_CONN_FLUSH) {
+		httpd_conn_close(c);
+		return;
+	}
+	if (watch_by_edge(c) && c->state == HTTPD_CONN_BUSY) {
 		hangup = r->on_hangup;
 		r->on_hangup = NULL;
 		if (hangup)
 			hangup(r->on_hangup_arg);
-	} else if (c->state != HTTPD_CONN_FLUSH) {
-		httpd_conn_close(c);
 	}
 }
 
+/* More than we keep behind a request that is being answered. */
 static void
-on_readable(evutil_socket_t fd, short what, void *arg)
+conn_overfull(struct httpd_conn *c)
 {
-	struct httpd_conn *c = arg;
-	int                n;
+	if (c->state == HTTPD_CONN_BUSY)
+		httpd_conn_close(c);
+	else
+		event_del(c->readable); /* what is being written tells of a reset; conn_flushed() reads on */
+}
 
-	(void)what;
-	n = evbuffer_read(c->in, fd, READ_BYTES);
+static void
+conn_read(struct httpd_conn *c)
+{
+	int n = evbuffer_read(c->in, c->fd, READ_BYTES);
+
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0) {
@@ -270,14 +321,31 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 		conn_eof(c);
 		return;
 	}
-	if (is_discarding(c))
+	if (c->linger) /* nobody will look at it */
 		evbuffer_drain(c->in, evbuffer_get_length(c->in));
 	if (c->state == HTTPD_CONN_IDLE)
 		state_set(c, HTTPD_CONN_READ);
 	if (c->state == HTTPD_CONN_READ)
 		conn_feed(c);
-	else if (evbuffer_get_length(c->in) > HTTPD_HEADER_BYTES_MAX + HTTPD_BODY_BYTES_MAX)
-		event_del(c->readable); /* it pipelines without waiting; conn_flushed() reads on */
+	else if (evbuffer_get_length(c->in) > HTTPD_PIPELINE_BYTES_MAX)
+		conn_overfull(c);
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	conn_read(arg);
+}
+
+void
+httpd_conn_move(struct httpd_conn *c)
+{
+	if (c->state == HTTPD_CONN_FLUSH)
+		on_writable(c->fd, EV_WRITE, c);
+	else
+		conn_read(c);
 }
 
 static void
@@ -309,43 +377,6 @@ peer_format(char *buf, size_t size, const struct sockaddr_storage *sa)
 	} else {
 		snprintf(buf, size, "unix");
 	}
-}
-
-/* May a new connection have its place?  One that is idle, or whose request should long be there. */
-static bool
-is_dispensable(const struct httpd_conn *c, const struct timespec *now)
-{
-	return c->state == HTTPD_CONN_IDLE ||
-	       (c->state == HTTPD_CONN_READ && now->tv_sec - c->since.tv_sec > HTTPD_HEADER_SECONDS_KEPT);
-}
-
-/* Idle ones go first, then who has been there longest. */
-static bool
-goes_before(const struct httpd_conn *a, const struct httpd_conn *b)
-{
-	if (a->state != b->state)
-		return a->state == HTTPD_CONN_IDLE;
-	return a->since.tv_sec != b->since.tv_sec ? a->since.tv_sec < b->since.tv_sec : a->since.tv_nsec < b->since.tv_nsec;
-}
-
-static struct httpd_conn *
-conn_place(struct httpd *h)
-{
-	struct httpd_conn *goes = NULL;
-	struct timespec    now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++) {
-		struct httpd_conn *c = &h->conns[i];
-
-		if (c->state == HTTPD_CONN_FREE)
-			return c;
-		if (is_dispensable(c, &now) && (!goes || goes_before(c, goes)))
-			goes = c;
-	}
-	if (goes)
-		httpd_conn_close(goes);
-	return goes;
 }
 
 /* A client whose machine or network is gone sends no FIN; a window may be two hours. */
@@ -385,6 +416,7 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c)
 	c->writable = event_new(l->h->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
 	c->timer = evtimer_new(l->h->base, on_timeout, c);
 	c->state = HTTPD_CONN_READ;
+	l->h->open[httpd_places_of(l)]++;
 	if (!c->in || !c->out || !c->readable || !c->writable || !c->timer || event_add(c->readable, NULL)) {
 		httpd_conn_close(c);
 		return;
@@ -395,7 +427,7 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c)
 void
 httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer)
 {
-	struct httpd_conn *c = conn_place(l->h);
+	struct httpd_conn *c = httpd_place(l);
 	sigset_t           mask;
 
 	if (!c) {
@@ -412,7 +444,7 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 void
 httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note)
 {
-	struct httpd_conn *c = l->h->stopping || l->h->lost ? NULL : conn_place(l->h);
+	struct httpd_conn *c = l->h->stopping || l->h->lost || httpd_place_ms(l) ? NULL : httpd_place(l);
 	sigset_t           mask;
 
 	if (!c) {
@@ -426,21 +458,4 @@ httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char 
 	snprintf(c->peer, sizeof(c->peer), "%s", peer);
 	snprintf(c->note, sizeof(c->note), "%s", note);
 	conn_open(l, c);
-}
-
-void
-httpd_conn_stopping(struct httpd *h)
-{
-	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		if (h->conns[i].state != HTTPD_CONN_BUSY && h->conns[i].state != HTTPD_CONN_FLUSH)
-			httpd_conn_close(&h->conns[i]);
-}
-
-bool
-httpd_conn_any(const struct httpd *h)
-{
-	for (size_t i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-		if (h->conns[i].state != HTTPD_CONN_FREE)
-			return true;
-	return false;
 }

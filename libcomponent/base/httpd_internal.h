@@ -29,6 +29,7 @@ struct httpd_listener {
 	struct event        *ready; /* NULL: closed */
 	struct event        *rest;  /* ends the pause after a failed accept */
 	bool                 adopted;
+	bool                 crowded; /* it rests until there is a place */
 };
 
 enum httpd_conn_state {
@@ -59,11 +60,23 @@ struct httpd_conn {
 	size_t                 scanned; /* bytes of in that hold no end of header */
 	bool                   eof;        /* the client sent FIN */
 	bool                   keep_alive; /* after this reply */
-	bool                   linger;     /* input is left over: close gently */
-	struct timespec        since;      /* its state is that */
+	bool                   linger;     /* input is left over, or to come: it is dropped, and we close gently */
+	struct timespec        since;      /* its state is that, or its client has read something of the reply */
 	char                   peer[HTTPD_PEER_MAX];
 	char                   note[HTTPD_NOTE_MAX]; /* adopted alone */
 };
+
+/* Connections, allocated when they are needed and kept until the end: httpd_forked() looks at them at any moment. */
+#define HTTPD_BLOCK_CONNECTIONS 64
+#define HTTPD_BLOCKS_MAX \
+	((2 * (HTTPD_REQUESTS_MAX + HTTPD_CONNECTIONS_SPARE) + HTTPD_BLOCK_CONNECTIONS - 1) / HTTPD_BLOCK_CONNECTIONS)
+
+struct httpd_block {
+	struct httpd_conn conns[HTTPD_BLOCK_CONNECTIONS];
+};
+
+/* Whose places a connection takes. */
+enum httpd_places { HTTPD_PLACES_TCP, HTTPD_PLACES_LOCAL /* unix sockets, adopted */, HTTPD_PLACES };
 
 struct httpd_header {
 	const char *name, *value;
@@ -86,6 +99,8 @@ struct httpd_request {
 	bool                   body_chunked, expect_continue, keep_alive;
 	enum httpd_body_state  body_state;
 	size_t                 body_left;  /* of the body, or of the chunk */
+	size_t                 body_max;   /* more is answered 413 */
+	bool                   body_dropped; /* nobody wants it */
 	size_t                 trailer_bytes;
 	struct evbuffer       *body;
 	struct evbuffer       *reply_headers;
@@ -136,7 +151,9 @@ struct httpd {
 	_Atomic int           accepted_fd; /* on its way to a connection */
 	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
 	bool                  rest_logged_once;
-	struct httpd_conn     conns[HTTPD_CONNECTIONS_MAX];
+	_Atomic unsigned      requests;           /* options.requests, or what it has grown to */
+	unsigned              open[HTTPD_PLACES]; /* connections */
+	struct httpd_block   *_Atomic blocks[HTTPD_BLOCKS_MAX]; /* NULL: not needed so far */
 };
 
 /* httpd_base.c */
@@ -152,6 +169,7 @@ void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done *
 
 /* httpd_listener.c */
 void httpd_listeners_close(struct httpd *h);
+void httpd_listeners_wake(struct httpd *h, enum httpd_places places); /* there may be a place now */
 
 /* httpd_conn.c */
 /* Opens a connection on *fd, or closes it when there is no place; *fd becomes -1. */
@@ -160,10 +178,20 @@ void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct soc
 void httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note);
 void httpd_conn_close(struct httpd_conn *c);
 void httpd_conn_forget(struct httpd_conn *c); /* tells its request, closes and frees nothing */
-void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
-bool httpd_conn_any(const struct httpd *h);
+void httpd_conn_move(struct httpd_conn *c); /* reads what has come, or writes what it can: may close it */
 void httpd_conn_replied(struct httpd_conn *c); /* its request's reply is complete */
 void httpd_conn_output(struct httpd_conn *c);  /* there is more to write */
+
+/* httpd_place.c */
+/* Sees to it that there is a place for a connection of l, if need be by closing another one; above 0: there will not be
+ * any before so many ms are over, unless a connection moves on. */
+unsigned           httpd_place_ms(const struct httpd_listener *l);
+struct httpd_conn *httpd_place(const struct httpd_listener *l); /* a free one; NULL: there is none */
+enum httpd_places  httpd_places_of(const struct httpd_listener *l);
+/* The i-th that there is, used or free; NULL: there are no more. */
+struct httpd_conn *httpd_conn_at(const struct httpd *h, size_t i);
+void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
+bool httpd_conn_any(const struct httpd *h);
 
 /* httpd_request.c */
 /* Takes one request off in.  -EAGAIN: not all there yet; 0: *ret; above 0: an HTTP

@@ -46,6 +46,31 @@ listener_rest(struct httpd_listener *l, int error)
 		fields, 2);
 }
 
+/* No place for a connection: who comes waits in the kernel. */
+static void
+listener_wait(struct httpd_listener *l, unsigned ms)
+{
+	struct timeval tv = { .tv_usec = (long)ms * 1000 };
+
+	event_del(l->ready);
+	evtimer_add(l->rest, &tv);
+	l->crowded = true;
+}
+
+void
+httpd_listeners_wake(struct httpd *h, enum httpd_places places)
+{
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		if (!l->crowded || !l->ready || httpd_places_of(l) != places)
+			continue;
+		l->crowded = false;
+		evtimer_del(l->rest);
+		event_add(l->ready, NULL);
+	}
+}
+
 /* False: nothing more to accept now. */
 static bool
 accept_one(struct httpd_listener *l)
@@ -55,7 +80,12 @@ accept_one(struct httpd_listener *l)
 	_Atomic int            *accepted = &l->h->accepted_fd; /* known to httpd_forked() */
 	sigset_t                mask;
 	int                     fd, err;
+	unsigned                ms = httpd_place_ms(l);
 
+	if (ms) {
+		listener_wait(l, ms);
+		return false;
+	}
 	own_fd_hold(&mask);
 	atomic_store(accepted, accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	err = errno;
@@ -97,6 +127,7 @@ on_rested(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	l->crowded = false;
 	if (l->ready)
 		event_add(l->ready, NULL);
 }

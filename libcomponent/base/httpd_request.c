@@ -12,6 +12,8 @@
  * - A header that is not all there yet stays in the buffer.  A body is taken out as it
  *   comes: chunks of one byte have frames of any size, which nobody is to keep or to read
  *   twice.
+ * - Who may ask at all is known by the header, so a body is looked at after body_max() of
+ *   the options has said that it is wanted.
  * - The request may outlive its connection (r->conn is NULL then): replying frees
  *   it in every case, exactly once (httpd_reply.c).
  *
@@ -198,8 +200,6 @@ headers_apply(struct httpd_request *r)
 	if (encoding && (strcasecmp(encoding, "chunked") || r->minor == 0))
 		return encoding && r->minor == 0 ? 400 : 501;
 	r->body_chunked = encoding != NULL;
-	if (r->content_length > HTTPD_BODY_BYTES_MAX)
-		return 413;
 	r->expect_continue = r->minor > 0 && has_word(httpd_header(r, "Expect"), "100-continue");
 	r->keep_alive = r->minor > 0 ? !has_word(connection, "close") : has_word(connection, "keep-alive");
 	return 0;
@@ -310,7 +310,7 @@ chunk_size_read(struct httpd_request *r, const char *line)
 	r->body_left = strtoul(line, &end, 16);
 	if (errno || (*end && !strchr("; \t", *end)))
 		return 400;
-	if (r->body_left > HTTPD_BODY_BYTES_MAX || evbuffer_get_length(r->body) + r->body_left > HTTPD_BODY_BYTES_MAX)
+	if (r->body_left > r->body_max || evbuffer_get_length(r->body) + r->body_left > r->body_max)
 		return 413;
 	r->body_state = r->body_left ? HTTPD_BODY_CHUNK : HTTPD_BODY_TRAILER;
 	return 0;
@@ -363,6 +363,29 @@ body_read(struct httpd_request *r, struct evbuffer *in)
 	return status;
 }
 
+/*
+ * Whether the body is kept, dropped before the reply, or left where it is: a header that
+ * asks for nothing that needs a body costs no more memory than itself.
+ */
+static int
+body_choose(struct httpd_conn *c, struct httpd_request *r)
+{
+	const struct httpd_options *o = &c->h->options;
+
+	if (!r->body_chunked && r->content_length <= 0)
+		return 0;
+	r->body_max = o->body_max ? o->body_max(r, o->arg) : 0;
+	if (r->body_max > 0)
+		return r->content_length > (int64_t)r->body_max ? 413 : 0;
+	r->body_dropped = true;
+	if (!r->body_chunked && !r->expect_continue && r->content_length <= HTTPD_BODY_BYTES_DROPPED)
+		return 0;
+	r->body_state = HTTPD_BODY_DONE;
+	r->keep_alive = false;
+	c->linger = true;
+	return 0;
+}
+
 static struct httpd_request *
 request_new(struct httpd_conn *c)
 {
@@ -390,6 +413,8 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 
 	if (r && !c->incoming)
 		status = head_read(c, r);
+	if (!status && !c->incoming)
+		status = body_choose(c, r);
 	if (status)
 		goto out;
 	status = body_read(r, c->in);
@@ -402,13 +427,16 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 		}
 		return status;
 	}
-	c->incoming = NULL;
 	if (status)
 		goto out;
+	c->incoming = NULL;
+	if (r->body_dropped)
+		evbuffer_drain(r->body, evbuffer_get_length(r->body));
 	r->conn = c;
 	*ret = r;
 	return 0;
 out:
+	c->incoming = NULL;
 	httpd_request_free(r);
 	return status;
 }

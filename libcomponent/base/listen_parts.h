@@ -10,7 +10,7 @@
 
 #include "listen.h"
 
-#define LISTEN_BACKLOG 128 /* connections waiting for accept; httpd takes 64 at once */
+#define LISTEN_BACKLOG 1024 /* connections waiting for accept, for whom there is no room the client tries again in 1, 2, 4 s */
 #define LISTEN_FD_FIRST 3  /* ours are never standard input, output or error */
 #define LISTEN_OWNER_MAX 160 /* bytes with NUL: "process 4194304 (/usr/sbin/nginx)" */
 

@@ -32,6 +32,12 @@ is_debug_socket(const struct serve *s, const struct listen_socket *listener)
 }
 
 bool
+page_is_for(const struct serve *s, const struct httpd_request *r)
+{
+	return s->options.debug_page && is_debug_socket(s, httpd_listener(r)) && !strpbrk(httpd_path(r), " \r\n");
+}
+
+bool
 page_route(struct serve *s, struct httpd_request *r)
 {
 	struct job_spec spec = { .run = page_run, .format = JOB_TEXT };
@@ -40,7 +46,7 @@ page_route(struct serve *s, struct httpd_request *r)
 	size_t          size;
 	int             n;
 
-	if (!s->options.debug_page || !is_debug_socket(s, httpd_listener(r)) || strpbrk(path, " \r\n"))
+	if (!page_is_for(s, r))
 		return false;
 	body = httpd_body(r, &size);
 	if (size > BODY_MAX) {

@@ -168,22 +168,27 @@ route_symbol(struct serve *s, struct httpd_request *r)
 	job_start(s, r, &spec);
 }
 
+static bool
+is_with_body(const char *name)
+{
+	return !strcmp(name, "symbol") || !strcmp(name, "rates");
+}
+
 static void
 route_name(struct serve *s, struct httpd_request *r, const char *name)
 {
 	enum httpd_method  method = httpd_method(r);
-	bool               symbol = !strcmp(name, "symbol"), rates = !strcmp(name, "rates");
 	const struct kind *kind;
 
-	if (method == HTTPD_OTHER || (method == HTTPD_POST && !symbol && !rates)) {
-		reply_wrong_method(r, symbol || rates ? "GET, HEAD, POST" : "GET, HEAD");
+	if (method == HTTPD_OTHER || (method == HTTPD_POST && !is_with_body(name))) {
+		reply_wrong_method(r, is_with_body(name) ? "GET, HEAD, POST" : "GET, HEAD");
 		return;
 	}
-	if (symbol) {
+	if (!strcmp(name, "symbol")) {
 		route_symbol(s, r);
 		return;
 	}
-	if (rates) {
+	if (!strcmp(name, "rates")) {
 		rates_reply(s, r);
 		return;
 	}
@@ -227,29 +232,52 @@ route_path(struct serve *s, struct httpd_request *r)
 	free(clean);
 }
 
-void
-routes_on_request(struct httpd_request *r, void *serve)
+/* May it be asked at all?  0, or the status of *ret_why. */
+static int
+refused(struct serve *s, const struct httpd_request *r, const char **ret_why)
 {
-	struct serve               *s = serve;
 	const struct listen_socket *listener = httpd_listener(r);
 	const char                 *host = httpd_header(r, "Host");
 
 	/* The debug socket, and any unix socket, is protected by its file's mode. */
 	if (!listener->is_unix) {
-		if (listener->loopback && !auth_host_ok(&s->auth, host, s->options.allowed_hosts)) {
-			reply_error(r, 403, "this Host is not served on a loopback address; "
-				"if it is yours, name it with --profiling-allowed-host");
-			return;
-		}
-		if (!auth_token_ok(&s->auth, httpd_header(r, "Authorization"), httpd_query(r))) {
-			httpd_set_header(r, "WWW-Authenticate", "Bearer realm=\"debug/pprof\"");
-			reply_error(r, 401, "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN");
-			return;
-		}
+		*ret_why = "this Host is not served on a loopback address; if it is yours, name it with --profiling-allowed-host";
+		if (listener->loopback && !auth_host_ok(&s->auth, host, s->options.allowed_hosts))
+			return 403;
+		*ret_why = "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN";
+		if (!auth_token_ok(&s->auth, httpd_header(r, "Authorization"), httpd_query(r)))
+			return 401;
 	}
-	if (httpd_method(r) == HTTPD_POST && !auth_origin_ok(httpd_header(r, "Origin"), host)) {
-		reply_error(r, 403, "a POST from a page of another origin is refused");
-		return;
-	}
-	route_path(s, r);
+	*ret_why = "a POST from a page of another origin is refused";
+	return httpd_method(r) == HTTPD_POST && !auth_origin_ok(httpd_header(r, "Origin"), host) ? 403 : 0;
+}
+
+void
+routes_on_request(struct httpd_request *r, void *serve)
+{
+	struct serve *s = serve;
+	const char   *why;
+	int           status = refused(s, r, &why);
+
+	if (status == 401)
+		httpd_set_header(r, "WWW-Authenticate", "Bearer realm=\"debug/pprof\"");
+	if (status)
+		reply_error(r, status, why);
+	else
+		route_path(s, r);
+}
+
+size_t
+routes_body_max(const struct httpd_request *r, void *serve)
+{
+	const char *path = httpd_path(r), *why;
+	bool        wanted;
+
+	if (refused(serve, r, &why))
+		return 0;
+	if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1))
+		wanted = httpd_method(r) == HTTPD_POST && is_with_body(path + sizeof(SERVE_PATH) - 1);
+	else
+		wanted = page_is_for(serve, r);
+	return wanted ? HTTPD_BODY_BYTES_MAX : 0;
 }

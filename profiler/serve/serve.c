@@ -205,12 +205,20 @@ out:
 	return r;
 }
 
+static unsigned
+requests_of(const struct component_profiler_options *o)
+{
+	return o->max_requests < HTTPD_REQUESTS_MAX ? (unsigned)o->max_requests : HTTPD_REQUESTS_MAX;
+}
+
 int
 serve_open(struct serve *s, struct component_error *err)
 {
 	struct httpd_options o = {
 		.thread_name = "component-http",
 		.on_request = routes_on_request,
+		.body_max = routes_body_max,
+		.requests = requests_of(&s->options),
 		.arg = s,
 		.log = s->options.log,
 		.log_arg = s->options.log_arg,

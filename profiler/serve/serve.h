@@ -84,8 +84,9 @@ int  profiler_mounts(void);
  * -ENOTCONN: none runs.  Any thread, never waits. */
 int  profiler_relay(int fd, bool loopback, const char *peer, const char *prefix);
 
-/* routes.c: httpd's on_request. */
-void routes_on_request(struct httpd_request *r, void *serve);
+/* routes.c: httpd's on_request and body_max. */
+void   routes_on_request(struct httpd_request *r, void *serve);
+size_t routes_body_max(const struct httpd_request *r, void *serve);
 /* Text, nosniff and X-Go-Pprof, which makes go tool pprof show the text.  Adds a newline. */
 void reply_error(struct httpd_request *r, int status, const char *text);
 void reply_text(struct httpd_request *r, int status, const char *type, const void *body, size_t size);
@@ -176,7 +177,8 @@ int  spec_read(const struct kind *kind, const char *query, int64_t max_seconds, 
 	char why[SPEC_WHY_BYTES]);
 /* Puts them into spec; -EINVAL and a sentence: it is longer than is allowed. */
 int  spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES]);
-/* page.c: is it for options.debug_page, and then its job. */
+/* page.c: is it for options.debug_page, and its job if it is. */
+bool page_is_for(const struct serve *s, const struct httpd_request *r);
 bool page_route(struct serve *s, struct httpd_request *r);
 /* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */
 const struct kind *threads_kind(const char *name);
