@@ -40,12 +40,22 @@ def exported(path):
             if len(f) == 3 and f[1] in "TtWwVuiBDR"}
 
 
-def jemalloc():
-    for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"):
-        path = os.path.join(d, "libjemalloc.so.2")
+def library_folders():
+    """Where shared libraries lie, on the systems that we know."""
+    return ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib/x86_64-linux-gnu",
+            "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+
+
+def library(name):
+    for d in library_folders():
+        path = os.path.join(d, name)
         if os.path.exists(path):
             return path
-    raise Skip("no libjemalloc.so.2")
+    raise Skip("no " + name)
+
+
+def jemalloc():
+    return library("libjemalloc.so.2")
 
 
 def static_dependencies():

@@ -281,6 +281,47 @@ def the_locks_of_cplusplus_are_seen_and_keep_their_promises():
             contains(out, name)
 
 
+# ---- what is behind us ----
+
+def nexts(d, mode_flags=(), before=(), after=()):
+    """The names of a program linked like this, by what hooks_next says of what is behind them."""
+    out = run_ok(build(d, "next", "hooks_next.c", mode="linked", flags=["-I" + HOOKS_INC] + list(mode_flags), before=before,
+                       after=after)).stdout
+    need(" other" not in out, out)
+    found = {}
+    for line in out.splitlines():
+        name, what = line.split()[:2]
+        found.setdefault(what, set()).add(name)
+    return found
+
+
+@test
+def the_functions_behind_ours_are_those_that_the_loader_would_give():
+    made = {"valloc", "pvalloc", "reallocarray", "cfree", "free_sized", "free_aligned_sized"}
+    for flags in [], ["-no-pie", "-fno-pie"], ["-Wl,-z,lazy"], ["-Wl,--hash-style=sysv"]:
+        with tempdir() as d:
+            found = nexts(d, flags)
+            need(found["made"] <= made | OPERATORS, found["made"])
+            need(len(found["same"]) > 60, found)
+    with tempdir() as d:
+        found = nexts(d, before=["-lstdc++"])
+        need(OPERATORS <= found["same"], OPERATORS - found["same"])
+
+
+@test
+def a_function_in_two_versions_an_indirect_and_a_hidden_one_are_found_as_the_loader_does():
+    for style in "gnu", "sysv":
+        with tempdir() as d:
+            script = os.path.join(d, "odd.map")
+            with open(script, "w") as f:
+                f.write("ODD_1 { };\nODD_2 { odd_expected; poll; };\n")
+            so = os.path.join(d, "libodd.so")
+            compile_(CC, *BASE, "-DODD", "-shared", "-fPIC", "-Wl,--hash-style=" + style, "-Wl,--version-script=" + script,
+                     source("hooks_next.c"), "-o", so)
+            found = nexts(d, after=[so, "-Wl,-rpath," + d])
+            need({"poll", "fsync", "fdatasync", "nanosleep"} <= found["same"], found)
+
+
 # ---- lists ----
 
 @test

@@ -261,6 +261,52 @@ int main(void)
 
 
 @test
+def constructors_of_such_a_program_in_cplusplus_get_memory_in_their_order():
+    """A C++ program at a fixed address starts as it does without, and its libraries' constructors get memory."""
+    with tempdir() as d:
+        library_c, library, cc, exe = [os.path.join(d, n) for n in ("other.c", "libother.so", "fixed.cc", "fixed")]
+        with open(library_c, "w") as f:
+            f.write("""#include <stdlib.h>
+#include <unistd.h>
+int before_main;
+__attribute__((constructor)) static void init(void)
+{
+	char *p = malloc(100000);
+	if (!p || write(1, "constructor\\n", 12) != 12)
+		abort();
+	p[99999] = 1;
+	before_main = 1;
+}
+""")
+        with open(cc, "w") as f:
+            f.write("""#include <cstdlib>
+#include <iostream>
+#include <string>
+extern "C" int before_main;
+static void *(*chosen)(size_t);
+__attribute__((noinline)) void choose(void *(*f)(size_t)) { chosen = f; }
+int main()
+{
+	choose(malloc);
+	std::string s(100, 'x');
+	std::free(chosen(100));
+	std::cout << s.size() << before_main << std::endl;
+	std::cin.get();
+}
+""")
+        equal(run(*CC.split(), "-shared", "-fPIC", library_c, "-o", library).returncode, 0)
+        r = run(*CXX.split(), "-O1", "-no-pie", "-fno-pie", cc, "-o", exe, library, "-Wl,-rpath," + d)
+        equal(r.returncode, 0, r.stderr)
+        for extra in ({}, {"PPROF_BIND_ADDRESS": "127.0.0.1:0"}):
+            with Foreign([exe], **extra) as f:
+                equal(f.p.stdout.readline(), "constructor\n")
+                equal(f.p.stdout.readline(), "1001\n")
+                equal(len(f.listens()), len(extra))
+                equal(f.p.communicate("x\n", timeout=DEADLINE)[1], "")
+                equal(f.p.returncode, 0)
+
+
+@test
 def off_it_leaves_no_thread_and_no_descriptor():
     with Foreign(SLEEPER) as f:
         f.p.stdin.write("x\n")

@@ -220,8 +220,6 @@ range_bytes(const char **ret_why)
 		*ret_why = "the next allocator is not glibc's";
 	else if (dl_iterate_phdr(is_valgrind, NULL))
 		*ret_why = "valgrind watches the blocks of malloc";
-	else if (component_hooks.early_blocks)
-		*ret_why = "blocks from the start-up of the process are still in use";
 	else if (memory_is_locked())
 		*ret_why = "memory is locked (mlockall)";
 	else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&

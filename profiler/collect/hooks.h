@@ -119,12 +119,12 @@ enum hooks_state {
 	HOOKS_ON = 2,
 };
 
-/* What stands behind operator new and delete. */
+/* What stands behind an operator new. */
 enum hooks_operators {
 	HOOKS_OPERATORS_UNKNOWN,
-	HOOKS_OPERATORS_PASS, /* some that call malloc: nothing to do there */
-	HOOKS_OPERATORS_OWN,  /* the next allocator's own: counted there */
-	HOOKS_OPERATORS_NONE, /* none: ours, made of malloc and free */
+	HOOKS_OPERATORS_PASS, /* one that calls malloc: nothing to do there */
+	HOOKS_OPERATORS_OWN,  /* the next allocator's own, which does not: counted there */
+	HOOKS_OPERATORS_NONE, /* none: ours, made of the next malloc */
 };
 
 /* A thread's part, thread-local in the hooks object: 48 bytes. */
@@ -191,8 +191,8 @@ struct component_hooks {
 	uint64_t    calls[HOOKS_NAMES_ROOM]; /* that took the slow way; tests count with rate 1 */
 	uint32_t    resolved;        /* next[] is filled in */
 	uint32_t    next_is_libc;    /* the next malloc is glibc's own */
-	uint32_t    second_copy;     /* the next malloc is a hook of another copy of this object */
-	uint32_t    early_blocks;    /* blocks from the start-up buffer that still live */
+	uint32_t    second_copy;     /* another copy of this object is behind us, and passed over */
+	uint32_t    unused3;         /* always 0 */
 
 	struct hooks_thread *(*thread)(void); /* of the calling thread */
 	int  (*resolve)(void);                /* fills in next[] now; 0 */
@@ -212,7 +212,7 @@ struct component_hooks {
 	int  (*thread_made)(struct hooks_call *c, void **routine, void **arg);
 	void (*thread_failed)(void *arg);
 
-	uint32_t operators; /* enum hooks_operators */
+	uint32_t unused4;
 	uint32_t outranked; /* malloc is another object's that comes before us: nothing is sampled */
 
 	/* Waits.  Off until the core says otherwise: never HOOKS_EARLY. */
@@ -235,6 +235,8 @@ struct component_hooks {
 	void (*set_heap_state)(uint32_t state); /* HOOKS_ON or _OFF, for all threads at once */
 
 	const void *owner; /* the copy of the core that all this is of: hooks_owner.h */
+
+	uint32_t operators_by_name[8]; /* enum hooks_operators of each operator new, in HOOKS_NEW_NAMES' order */
 };
 
 /* Weak: NULL where the program has no hooks. */

@@ -25,28 +25,28 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 EXTRA_DIST += profiler/kinds.def
 
 # The hooks: one relocatable object, whatever CFLAGS say: every call of malloc goes
-# through it.  The thread-local part must not be allocated at its first use, the
-# fast path is counted in instructions, and next.c must be seen by dlsym().  What every
-# call runs through must not lie across a cache line: that costs 3 % of malloc and free.
+# through it.  The thread-local part must not be allocated at its first use, and the
+# fast path is counted in instructions.  What every call runs through must not lie across
+# a cache line: that costs 3 % of malloc and free.
 HOOKS_DIR = %D%/hooks
 HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAGS) $(CFLAGS) \
 	-O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fno-builtin -fno-lto -fno-plt \
 	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
 HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
-HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks_object.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/libc.h
+HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/lookup.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
-	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/early.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
+	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/lookup.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
 	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/frames.c
 HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
-	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
 # The agent's, where hook.h says HOOKS_SHARED; the same in the same places.
 HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/hooks/shared_operators.o \
 	%D%/hooks/threads.o %D%/hooks/shared_table.o \
-	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/early.o %D%/hooks/shared_waits.o %D%/hooks/waits_cold.o \
+	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/shared_waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
-EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/libc.h
+EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/lookup.h
 
 AM_V_HOOKS = $(AM_V_HOOKS_@AM_V@)
 AM_V_HOOKS_ = $(AM_V_HOOKS_@AM_DEFAULT_V@)
@@ -67,8 +67,8 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/threads.c
 %D%/hooks/table.o: %D%/hooks/table.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/table.c
-%D%/hooks/early.o: %D%/hooks/early.c $(HOOKS_DEPS)
-	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/early.c
+%D%/hooks/lookup.o: %D%/hooks/lookup.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/lookup.c
 %D%/hooks/cold.o: %D%/hooks/cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/cold.c
 %D%/hooks/waits.o: %D%/hooks/waits.c $(HOOKS_DEPS)
@@ -82,7 +82,7 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 %D%/hooks/calls_cold.o: %D%/hooks/calls_cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/calls_cold.c
 %D%/hooks/next.o: %D%/hooks/next.c $(HOOKS_DEPS)
-	$(HOOKS_CC) -fno-omit-frame-pointer -fno-optimize-sibling-calls -c -o $@ $(srcdir)/%D%/hooks/next.c
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/next.c
 %D%/hooks/frames_start.o: %D%/hooks/frames.c
 	$(HOOKS_CC) -DFRAMES_LABEL=hooks_frames_start -c -o $@ $(srcdir)/%D%/hooks/frames.c
 %D%/hooks/frames_end.o: %D%/hooks/frames.c

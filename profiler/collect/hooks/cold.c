@@ -11,7 +11,6 @@
 #include "hook.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #define CALL(called, bytes, alignment)                                             \
@@ -36,10 +35,6 @@ begin(struct hooks_call *c)
 {
 	int answer;
 
-	if (next_resolving()) {
-		c->result = early_malloc(c->size, c->align);
-		return HOOKS_DONE;
-	}
 	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
 	if (hooks_self.heap_state != HOOKS_ON) {
@@ -131,7 +126,7 @@ cold_posix_memalign(void **ret, size_t align, size_t size)
 	void             *block = NULL;
 	int               answer = HOOKS_PASS, r = 0;
 
-	if (align >= sizeof(void *) || next_resolving() || hooks_self.heap_state == HOOKS_EARLY)
+	if (align >= sizeof(void *) || hooks_self.heap_state == HOOKS_EARLY)
 		answer = begin(&c);
 	if (answer == HOOKS_DONE && c.result) {
 		*ret = c.result;
@@ -149,25 +144,8 @@ cold_posix_memalign(void **ret, size_t align, size_t size)
 }
 
 static void *
-early_realloc(void *block, size_t size)
-{
-	size_t keep = early_size(block);
-	void  *moved = next_resolving() ? early_malloc(size, 0) : NEXT(malloc)(size);
-
-	if (!moved)
-		return NULL;
-	memcpy(moved, block, keep < size ? keep : size);
-	early_free(block);
-	return moved;
-}
-
-static void *
 change(struct hooks_call *c)
 {
-	if (c->old && early_owns(c->old))
-		return early_realloc(c->old, c->size);
-	if (next_resolving())
-		return early_malloc(c->size, 0);
 	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
 	if (hooks_self.reallocate && hooks_self.reallocate(c) == HOOKS_DONE) {
@@ -195,20 +173,16 @@ cold_reallocarray(void *block, size_t size)
 	return change(&c);
 }
 
-/* Did the core, or the start-up buffer, take it? */
+/* Did the core take it? */
 int
 cold_release(uint32_t name, void *block)
 {
 	int answer;
 
-	if (hooks_self.heap_state == HOOKS_EARLY && !next_resolving())
+	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
 	if (!block)
 		return 0;
-	if (early_owns(block)) {
-		early_free(block);
-		return 1;
-	}
 	answer = hooks_self.release ? hooks_self.release(block) : HOOKS_PASS;
 	if (answer != HOOKS_PASS)
 		count(name);
@@ -249,10 +223,8 @@ cold_malloc_usable_size(void *block)
 	size_t size;
 	int    answer;
 
-	if (hooks_self.heap_state == HOOKS_EARLY && !next_resolving())
+	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
-	if (block && early_owns(block))
-		return early_size(block);
 	answer = block && hooks_self.usable ? hooks_self.usable(block, &size) : HOOKS_PASS;
 	if (answer != HOOKS_PASS)
 		count(HOOKS_malloc_usable_size);

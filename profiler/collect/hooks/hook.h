@@ -198,22 +198,12 @@ void   table_set_state(uint32_t state) HIDDEN;
 
 /* next.c */
 int    next_resolve(void) HIDDEN;
-void  *next_symbol(const char *name) HIDDEN; /* dlsym RTLD_NEXT */
 /* The function behind a wait or a system call, at the first call of `early`; NULL, ENOSYS: none. */
 void  *next_early(uint32_t name, const void *early) HIDDEN;
-/* Are we in the middle of next_resolve()?  Then blocks come from early.c. */
-int    next_resolving(void) HIDDEN;
 
-/* early.c */
-void  *early_malloc(size_t size, size_t align) HIDDEN;
-size_t early_size(const void *block) HIDDEN; /* of one that early_owns() */
-int    early_owns(const void *block) HIDDEN;
-void   early_free(void *block) HIDDEN;
-
-/* operators.c */
-void   operators_find(void) HIDDEN;
-void   operators_forget(void) HIDDEN;
-struct link_map;
-void   operators_resolve(const struct link_map *allocator) HIDDEN;
+/* operators.c: of what lookup.c has found, by name. */
+struct lookup;
+void   operators_fill_in(struct lookup *behind) HIDDEN;
+void   operators_classify(const struct lookup *behind) HIDDEN;
 
 #endif

@@ -3,86 +3,28 @@
  *
  * Runs once, at the first call of a hook that allocates, mostly out of the loader before
  * main() and before there is a second thread.  A wait that comes earlier looks up its own.
+ * It takes no lock, allocates nothing and calls nobody (lookup.c), so that call is made
+ * like any other.  Should two threads come here at once, both find and write the same.
  *
  * What a stranger would get wrong:
- * - dlsym(RTLD_NEXT) finds out who is asking from its return address.  Turned
- *   into a jump it would start from whoever called us: this file must be compiled
- *   with -fno-optimize-sibling-calls.
  * - Allocators lack some of the family (jemalloc has no pvalloc and no
  *   reallocarray).  Found in another object, a name must not be used: glibc's
  *   pvalloc would return a block that jemalloc's free cannot take.  Such names
  *   are made of those that are there.
- * - A lookup that fails leaves a message for dlerror(), which the daemon would
- *   find: it is taken away.
+ * - glibc's names say nothing: mimalloc and tcmalloc export __libc_malloc as well.  What
+ *   counts is whose object the next malloc is in.
  * - Another object's malloc may come before ours, and that object may be an allocator or
  *   only watch (heaptrack, libmemusage): then it calls us, whom it found by RTLD_NEXT, and
  *   must not be called back.  So what it has itself leads on behind us; what it lacks of
  *   the family is called by the program, and is made of what it has (hooks_maker).
- * - In a program that is not position independent and takes malloc's address, that
- *   address is the program's own PLT entry, and dlsym() finds that entry first.  It
- *   leads to whoever defines malloc, perhaps us: jumping there would never end.
- * - A second copy of the hooks (linked, and preloaded as well) is jumped over.
+ * - A second copy of the hooks (linked, and preloaded as well) is passed over.
  */
 #include "hook.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <unistd.h>
 
-#include "hooks_object.h"
-#include "libc.h"
-
-static int resolving;
-
-int
-next_resolving(void)
-{
-	return resolving;
-}
-
-/* The first object's that defines it, in the order in which calls are bound. */
-static void *
-first_symbol(const char *name)
-{
-	void            *symbol = dlsym(RTLD_DEFAULT, name), *handle;
-	struct link_map *map;
-
-	if (!hooks_is_plt_entry(symbol))
-		return symbol;
-	for (map = _r_debug.r_map; map; map = map->l_next) {
-		if (!map->l_name || !*map->l_name)
-			continue;
-		handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-		if (!handle)
-			continue;
-		symbol = dlsym(handle, name);
-		dlclose(handle);
-		if (hooks_object_of(symbol) == map && !hooks_is_plt_entry(symbol))
-			return symbol;
-	}
-	return NULL;
-}
-
-void *
-next_symbol(const char *name)
-{
-	return dlsym(RTLD_NEXT, name);
-}
-
-/* Preloaded before us, or the program's own: our malloc is called by that one or by nobody,
- * but what it lacks of the family is ours, and must then lead to it. */
-static uint32_t
-is_outranked(void)
-{
-	void                   *first = first_symbol("malloc");
-	struct component_hooks *copy = dlsym(RTLD_DEFAULT, "component_hooks");
-
-	if (!first || first == hooks_self.own[HOOKS_malloc])
-		return 0;
-	/* By another copy of us: that one lacks nothing. */
-	return !copy || copy == &hooks_self || copy->own[HOOKS_malloc] != first;
-}
+#include "lookup.h"
 
 static void *
 next_valloc(size_t size)
@@ -106,162 +48,132 @@ next_memalign(size_t align, size_t size)
 	return MAKER(posix_memalign)(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
 }
 
+/* Plain names and, where two versions of a function are hooked, the older one's too. */
+static struct lookup
+wanted(uint32_t name)
+{
+	struct lookup l = { .name = hooks_self.names[name] };
+
+#if defined(__x86_64__)
+	if (name == HOOKS_pthread_cond_wait_2_2_5)
+		l = (struct lookup){ .name = "pthread_cond_wait", .version = "GLIBC_2.2.5" };
+	else if (name == HOOKS_pthread_cond_timedwait_2_2_5)
+		l = (struct lookup){ .name = "pthread_cond_timedwait", .version = "GLIBC_2.2.5" };
+#endif
+	return l;
+}
+
+/* ---- the allocator ---- */
+
+static struct lookup
+first(const char *name)
+{
+	struct lookup l = { .name = name };
+
+	lookup_first(&l, 1);
+	return l;
+}
+
+/* Preloaded before us, or the program's own: our malloc is called by that one or by nobody,
+ * but what it lacks of the family is ours, and must then lead to it. */
+static uint32_t
+is_outranked(const struct lookup *malloc)
+{
+	struct component_hooks *copy = first("component_hooks").address;
+
+	if (!malloc->address || malloc->address == hooks_self.own[HOOKS_malloc])
+		return 0;
+	/* By another copy of us: that one lacks nothing. */
+	return !copy || copy == &hooks_self || copy->own[HOOKS_malloc] != malloc->address;
+}
+
 /* The functions that ours are made of: the next ones, or those of who comes before us. */
 static void
-take_makers(void)
+take_makers(const struct lookup *behind, const struct link_map *outranking)
 {
 	static const int names[] = { HOOKS_malloc, HOOKS_realloc, HOOKS_free, HOOKS_posix_memalign, HOOKS_memalign };
-	const struct link_map *first = hooks_self.outranked ? hooks_object_of(first_symbol("malloc")) : NULL;
-	void                  *symbol;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		symbol = first ? first_symbol(hooks_self.names[names[i]]) : NULL;
-		hooks_maker[names[i]] = symbol && hooks_object_of(symbol) == first ? symbol : hooks_self.next[names[i]];
+		struct lookup l = outranking ? first(hooks_self.names[names[i]]) : (struct lookup){ 0 };
+
+		hooks_maker[names[i]] = l.address && l.object == outranking ? l.address : behind[names[i]].address;
 	}
 }
 
-/* Has the allocator that the program calls no such function? */
-static int
-is_lacking(int name)
-{
-	const struct link_map *allocator = hooks_object_of(hooks_maker[HOOKS_malloc]);
-
-	return hooks_object_of(hooks_self.outranked ? first_symbol(hooks_self.names[name]) : hooks_self.next[name]) != allocator;
-}
-
-/* What an allocator lacks, made of what it has. */
+/* What the allocator that the program calls lacks, made of what it has. */
 static void
-fill_in(void)
+fill_in(struct lookup *behind, const struct link_map *outranking)
 {
-	if (is_lacking(HOOKS_memalign))
-		hooks_self.next[HOOKS_memalign] = hooks_maker[HOOKS_memalign] = (void *)next_memalign;
-	if (is_lacking(HOOKS_aligned_alloc))
-		hooks_self.next[HOOKS_aligned_alloc] = hooks_maker[HOOKS_memalign];
-	hooks_self.next[HOOKS_valloc] = (void *)next_valloc;
-	hooks_self.next[HOOKS_pvalloc] = (void *)next_pvalloc;
+	const struct link_map *allocator = outranking ? outranking : behind[HOOKS_malloc].object;
+	struct lookup          memalign = outranking ? first("memalign") : behind[HOOKS_memalign];
+	struct lookup          aligned = outranking ? first("aligned_alloc") : behind[HOOKS_aligned_alloc];
+
+	if (memalign.object != allocator)
+		behind[HOOKS_memalign].address = hooks_maker[HOOKS_memalign] = (void *)next_memalign;
+	if (aligned.object != allocator)
+		behind[HOOKS_aligned_alloc].address = hooks_maker[HOOKS_memalign];
+	behind[HOOKS_valloc].address = (void *)next_valloc;
+	behind[HOOKS_pvalloc].address = (void *)next_pvalloc;
 }
 
 static void
-take_allocator(void)
+take_allocator(struct lookup *behind)
 {
-	static const int names[] = { HOOKS_malloc, HOOKS_calloc, HOOKS_realloc, HOOKS_free,
-		HOOKS_posix_memalign, HOOKS_aligned_alloc, HOOKS_memalign, HOOKS_malloc_usable_size };
-	void *symbol;
+	struct lookup          malloc = first("malloc");
+	const struct link_map *outranking;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		symbol = next_symbol(hooks_self.names[names[i]]);
-		if (symbol)
-			hooks_self.next[names[i]] = symbol;
-	}
+	hooks_self.outranked = is_outranked(&malloc);
+	outranking = hooks_self.outranked ? malloc.object : NULL;
+	take_makers(behind, outranking);
+	fill_in(behind, outranking);
 }
 
-/* ---- waits ---- */
+/* ---- all of it ---- */
 
-#if defined(__x86_64__)
-/* Plain dlsym() finds the oldest of several versions; asked for one by name, only the
- * libc's, not what a thread sanitizer puts before it without a version. */
-static void *
-next_version(const char *name, const char *version)
-{
-	void *symbol = dlvsym(RTLD_NEXT, name, version), *any = dlsym(RTLD_NEXT, name);
-
-	return any && hooks_object_of(any) != hooks_object_of(symbol) ? any : symbol;
-}
-#endif
-
-static void *
-next_wait(uint32_t name)
-{
-#if defined(__x86_64__)
-	switch (name) {
-	case HOOKS_pthread_cond_wait:
-		return next_version("pthread_cond_wait", "GLIBC_2.3.2");
-	case HOOKS_pthread_cond_timedwait:
-		return next_version("pthread_cond_timedwait", "GLIBC_2.3.2");
-	case HOOKS_pthread_cond_wait_2_2_5:
-		return dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.2.5");
-	case HOOKS_pthread_cond_timedwait_2_2_5:
-		return dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.2.5");
-	default:
-		break;
-	}
-#endif
-	return dlsym(RTLD_NEXT, hooks_self.names[name]);
-}
-
-/* What is not there yet (libpthread, where it is a library of its own) is looked for
- * again at its first call. */
+/* The same without waiting: looked up, not stood in for. */
 static void
-take_waits(void)
+take_tries(void)
 {
-	static const char *const tries[] = {
+	static const char *const names[] = {
 #define X(name) #name,
 		HOOKS_TRY_NAMES(X)
 #undef X
 	};
-	static const uint16_t waits[] = {
-#define X(name) HOOKS_##name,
-		HOOKS_WAIT_NAMES(X) HOOKS_OLD_NAMES(X) HOOKS_CALL_NAMES(X)
-#undef X
-	};
-	void *symbol;
+	struct lookup tries[HOOKS_TRY_COUNT];
 
-	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
-		symbol = next_wait(waits[i]);
-		if (symbol)
-			__atomic_store_n(&hooks_self.next[waits[i]], symbol, __ATOMIC_RELAXED);
-	}
 	for (size_t i = 0; i < HOOKS_TRY_COUNT; i++)
-		hooks_self.tries[i] = dlsym(RTLD_NEXT, tries[i]);
-}
-
-/* Another copy of this object behind us: its functions only lead on. */
-static void
-skip_second_copy(void)
-{
-	struct component_hooks *other = next_symbol("component_hooks");
-
-	if (!other || other->kind != HOOKS_REAL || other->version < HOOKS_VERSION)
-		return;
-	if (hooks_self.next[HOOKS_malloc] != other->own[HOOKS_malloc])
-		return;
-	other->resolve();
-	for (int i = 0; i < HOOKS_NAME_COUNT; i++)
-		if (hooks_self.next[i] && hooks_self.next[i] == other->own[i])
-			hooks_self.next[i] = other->next[i];
-	if (other->operators == HOOKS_OPERATORS_NONE)
-		operators_forget();
-	hooks_self.second_copy = 1;
+		tries[i] = (struct lookup){ .name = names[i] };
+	lookup_behind(tries, HOOKS_TRY_COUNT);
+	for (size_t i = 0; i < HOOKS_TRY_COUNT; i++)
+		hooks_self.tries[i] = tries[i].address;
 }
 
 int
 next_resolve(void)
 {
+	static int    finished;
+	struct lookup behind[HOOKS_NAME_COUNT];
 
-	if (resolving || hooks_self.resolved)
+	if (__atomic_load_n(&hooks_self.resolved, __ATOMIC_ACQUIRE))
 		return 0;
-	resolving = 1;
-	take_waits(); /* first: what follows may lock */
-	hooks_self.next[HOOKS_pthread_create] = next_symbol("pthread_create");
-	hooks_self.next[HOOKS_thrd_create] = next_symbol("thrd_create");
-	hooks_self.outranked = is_outranked();
-	take_allocator();
-	operators_find();
-	skip_second_copy();
-	hooks_self.next_is_libc = hooks_self.next[HOOKS_malloc] == (void *)&__libc_malloc;
-	take_makers();
-	fill_in();
-	operators_resolve(hooks_object_of(hooks_self.next[HOOKS_malloc]));
-	dlerror(); /* takes the message away, */
-	dlerror(); /* and gives back the memory of its record */
-	if (hooks_self.early_blocks == 0) {
-		hooks_self.range_start = UINTPTR_MAX;
-		hooks_self.range_size = 0;
-	}
+	for (uint32_t i = 0; i < HOOKS_NAME_COUNT; i++)
+		behind[i] = wanted(i);
+	hooks_self.second_copy = lookup_behind(behind, HOOKS_NAME_COUNT) != 0;
+	hooks_self.next_is_libc = behind[HOOKS_malloc].object == first("gnu_get_libc_version").object;
+	take_allocator(behind);
+	operators_fill_in(behind);
+	take_tries();
+	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
+		if (behind[i].address)
+			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL))
+		return 0; /* another thread was first, and the core may have gone on from there */
+	operators_classify(behind);
+	hooks_self.range_start = UINTPTR_MAX;
+	hooks_self.range_size = 0;
 	hooks_self.thread_state = HOOKS_OFF;
 	__atomic_store_n(&hooks_self.resolved, 1, __ATOMIC_RELEASE);
 	table_set_state(HOOKS_OFF);
-	resolving = 0;
 	return 0;
 }
 
@@ -273,18 +185,22 @@ resolve_at_last(void)
 }
 
 /* Only this one is looked up: the caller may be an allocator that comes before us, in the
- * middle of its start and with a lock of its own held, and a lookup that fails allocates. */
+ * middle of its start. */
 void *
 next_early(uint32_t name, const void *early)
 {
-	void *next;
+	void *next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
 
-	next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
-	if (next == early)
-		next = next_wait(name);
-	if (next)
+	if (next == early && !__atomic_load_n(&hooks_self.resolved, __ATOMIC_ACQUIRE)) {
+		struct lookup l = wanted(name);
+
+		lookup_behind(&l, 1);
+		next = l.address;
+	}
+	if (next && next != early) {
 		__atomic_store_n(&hooks_self.next[name], next, __ATOMIC_RELAXED);
-	else
-		errno = ENOSYS;
-	return next;
+		return next;
+	}
+	errno = ENOSYS;
+	return NULL;
 }

@@ -20,16 +20,18 @@
  */
 #include "hook.h"
 
-#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
 
-#include "hooks_object.h"
+#include "lookup.h"
 
-#define COUNTS (UNLIKELY(hooks_self.operators != HOOKS_OPERATORS_PASS))
+#define COUNTS(name) \
+	UNLIKELY(hooks_self.operators_by_name[HOOKS_##name - HOOKS__Znwm] != HOOKS_OPERATORS_PASS)
 
 #define NEW(name)                                        \
 	void *hook_##name(size_t size)                   \
 	{                                                \
-		if (COUNTS && SAMPLED(size))             \
+		if (COUNTS(name) && SAMPLED(size))             \
 			return cold_##name(size);        \
 		return NEXT(name)(size);                 \
 	}                                                \
@@ -37,7 +39,7 @@
 #define NEW_NOTHROW(name)                                        \
 	void *hook_##name(size_t size, const void *nothrow)      \
 	{                                                        \
-		if (COUNTS && SAMPLED(size))                     \
+		if (COUNTS(name) && SAMPLED(size))                     \
 			return cold_##name(size, nothrow);       \
 		return NEXT(name)(size, nothrow);                \
 	}                                                        \
@@ -45,7 +47,7 @@
 #define NEW_ALIGN(name)                                          \
 	void *hook_##name(size_t size, size_t align)             \
 	{                                                        \
-		if (COUNTS && SAMPLED(size))                     \
+		if (COUNTS(name) && SAMPLED(size))                     \
 			return cold_##name(size, align);         \
 		return NEXT(name)(size, align);                  \
 	}                                                        \
@@ -53,7 +55,7 @@
 #define NEW_ALIGN_NOTHROW(name)                                             \
 	void *hook_##name(size_t size, size_t align, const void *nothrow)   \
 	{                                                                   \
-		if (COUNTS && SAMPLED(size))                                \
+		if (COUNTS(name) && SAMPLED(size))                                \
 			return cold_##name(size, align, nothrow);           \
 		return NEXT(name)(size, align, nothrow);                    \
 	}                                                                   \
@@ -76,28 +78,67 @@ HOOKS_DELETE_NAMES(DELETE)
 
 /* ---- when there are none behind us ---- */
 
-/* The operator of the runtime that the calling plugin brought. */
-static void *
-runtime_symbol(const char *name, const void *caller)
+/* What the object looks like that has the operator for a plugin. */
+struct runtime {
+	const char *name;   /* of the operator */
+	void       *ours;   /* that it is not */
+	uintptr_t   caller; /* in the plugin: it may have its runtime linked into it */
+	void       *found;
+};
+
+static int
+has_address(const struct dl_phdr_info *object, uintptr_t address)
+{
+	for (size_t i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &object->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && address - (object->dlpi_addr + p->p_vaddr) < p->p_memsz)
+			return 1;
+	}
+	return 0;
+}
+
+static int
+is_runtime(const char *path)
 {
 	static const char *const runtimes[] = { "libstdc++.so.6", "libc++abi.so.1", "libc++.so.1" };
-	Dl_info info;
-	void   *handle, *symbol = NULL;
+	const char *name = path;
 
-	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]) && !symbol; i++) {
-		handle = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
-		if (!handle)
-			continue;
-		symbol = dlsym(handle, name);
-		dlclose(handle);
-	}
-	if (!symbol && dladdr(caller, &info)) { /* linked into the plugin itself */
-		handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-		symbol = handle ? dlsym(handle, name) : NULL;
-		if (handle)
-			dlclose(handle);
-	}
-	return symbol;
+	for (const char *at = path; *at; at++)
+		if (*at == '/')
+			name = at + 1;
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (strcmp(name, runtimes[i]) == 0)
+			return 1;
+	return 0;
+}
+
+static int
+look_for_runtime(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	struct runtime *r = arg;
+
+	(void)size;
+	if (!is_runtime(object->dlpi_name) && !has_address(object, r->caller))
+		return 0;
+	for (size_t i = 0; i < object->dlpi_phnum && !r->found; i++)
+		if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			r->found = lookup_in(object->dlpi_addr,
+				(const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr), r->name);
+	if (r->found == r->ours)
+		r->found = NULL;
+	return r->found != NULL;
+}
+
+/* The operator of the runtime that the calling plugin brought.  This takes the loader's lock,
+ * as what follows does anyway where the unwinder asks it for tables. */
+static void *
+runtime_symbol(const char *name, void *ours, const void *caller)
+{
+	struct runtime r = { .name = name, .ours = ours, .caller = (uintptr_t)caller };
+
+	dl_iterate_phdr(look_for_runtime, &r);
+	return r.found;
 }
 
 /* Whoever called our operator: cold.c has noted it, or there is no frame between. */
@@ -117,8 +158,8 @@ none_new(size_t size)
 	CALLER(caller);
 	if (LIKELY(block != NULL))
 		return block;
-	theirs = (void *(*)(size_t))runtime_symbol("_Znwm", caller);
-	if (!theirs || theirs == hook__Znwm)
+	theirs = (void *(*)(size_t))runtime_symbol("_Znwm", (void *)hook__Znwm, caller);
+	if (!theirs)
 		return NULL;
 	return theirs(size);
 }
@@ -141,8 +182,9 @@ none_new_align(size_t size, size_t align)
 	CALLER(caller);
 	if (LIKELY(block != NULL))
 		return block;
-	theirs = (void *(*)(size_t, size_t))runtime_symbol("_ZnwmSt11align_val_t", caller);
-	if (!theirs || theirs == hook__ZnwmSt11align_val_t)
+	theirs = (void *(*)(size_t, size_t))runtime_symbol("_ZnwmSt11align_val_t",
+		(void *)hook__ZnwmSt11align_val_t, caller);
+	if (!theirs)
 		return NULL;
 	return theirs(size, align);
 }
@@ -163,48 +205,44 @@ none_delete(void *block, size_t a, size_t b)
 	MAKER(free)(block);
 }
 
-/* Before a second copy of the hooks is skipped, which looks at all of next[]. */
-void
-operators_find(void)
-{
-#define X(name) hooks_self.next[HOOKS_##name] = next_symbol(#name);
-	HOOKS_NEW_NAMES(X)
-	HOOKS_DELETE_NAMES(X)
-#undef X
-}
-
-/* What was found is another copy's way to do without: ours does as well. */
-void
-operators_forget(void)
-{
-#define X(name) hooks_self.next[HOOKS_##name] = NULL;
-	HOOKS_NEW_NAMES(X)
-	HOOKS_DELETE_NAMES(X)
-#undef X
-}
-
 static void
-fill(int name, void *made)
+fill(struct lookup *l, void *made)
 {
-	if (!hooks_self.next[name])
-		hooks_self.next[name] = made;
+	if (!l->address)
+		l->address = made;
 }
 
-#define FILL_NEW(name) fill(HOOKS_##name, (void *)none_new);
-#define FILL_NEW_NOTHROW(name) fill(HOOKS_##name, (void *)none_new_nothrow);
-#define FILL_NEW_ALIGN(name) fill(HOOKS_##name, (void *)none_new_align);
-#define FILL_NEW_ALIGN_NOTHROW(name) fill(HOOKS_##name, (void *)none_new_align_nothrow);
-#define FILL_DELETE(name) fill(HOOKS_##name, (void *)none_delete);
+#define FILL_NEW(name) fill(&behind[HOOKS_##name], (void *)none_new);
+#define FILL_NEW_NOTHROW(name) fill(&behind[HOOKS_##name], (void *)none_new_nothrow);
+#define FILL_NEW_ALIGN(name) fill(&behind[HOOKS_##name], (void *)none_new_align);
+#define FILL_NEW_ALIGN_NOTHROW(name) fill(&behind[HOOKS_##name], (void *)none_new_align_nothrow);
+#define FILL_DELETE(name) fill(&behind[HOOKS_##name], (void *)none_delete);
 
 void
-operators_resolve(const struct link_map *allocator)
+operators_fill_in(struct lookup *behind)
 {
-	void *plain = hooks_self.next[HOOKS__Znwm];
-
-	if (plain && (hooks_self.next_is_libc || hooks_object_of(plain) != allocator))
-		hooks_self.operators = HOOKS_OPERATORS_PASS;
-	else
-		hooks_self.operators = plain ? HOOKS_OPERATORS_OWN : HOOKS_OPERATORS_NONE;
 	HOOKS_NEW_SHAPES(FILL_NEW, FILL_NEW_NOTHROW, FILL_NEW_ALIGN, FILL_NEW_ALIGN_NOTHROW)
 	HOOKS_DELETE_NAMES(FILL_DELETE)
+}
+
+/* Each for itself: jemalloc has the plain ones, and those with an alignment are libstdc++'s. */
+void
+operators_classify(const struct lookup *behind)
+{
+	static const int names[] = {
+#define X(name) HOOKS_##name,
+		HOOKS_NEW_NAMES(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct lookup *l = &behind[names[i]];
+		uint32_t             kind = HOOKS_OPERATORS_PASS;
+
+		if (!l->object)
+			kind = HOOKS_OPERATORS_NONE;
+		else if (l->object == behind[HOOKS_malloc].object && !hooks_self.next_is_libc)
+			kind = HOOKS_OPERATORS_OWN;
+		__atomic_store_n(&hooks_self.operators_by_name[names[i] - HOOKS__Znwm], kind, __ATOMIC_RELAXED);
+	}
 }

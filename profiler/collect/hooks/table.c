@@ -3,10 +3,10 @@
  *
  * The first call of a hook may come from the loader, before any constructor; so
  * everything it looks at is set up here by the linker: the state sends it to
- * cold.c, which looks up the next allocator, and next[] already leads to glibc's.
+ * cold.c, which looks up the next allocator, and so does next[] where a call gets past
+ * the state.
  */
 #include "hook.h"
-#include "libc.h"
 
 #define OWN(name) [HOOKS_##name] = (void *)&hook_##name,
 #define NAME(name) [HOOKS_##name] = #name,
@@ -14,6 +14,7 @@
 static struct hooks_thread *thread_of_caller(void);
 
 #define EARLY(name) [HOOKS_##name] = (void *)&early_##name,
+#define COLD(name) [HOOKS_##name] = (void *)&cold_##name,
 
 uint64_t hooks_waiting[HOOKS_WAITING];
 
@@ -32,12 +33,7 @@ __asm__(".pushsection .data\n"
 _Static_assert(offsetof(struct hooks_thread, left) == 0, "hooks_countdown begins with it");
 #endif
 
-void *hooks_maker[HOOKS_MALLOC_COUNT] = {
-	[HOOKS_malloc] = (void *)&__libc_malloc,
-	[HOOKS_realloc] = (void *)&__libc_realloc,
-	[HOOKS_free] = (void *)&__libc_free,
-	[HOOKS_memalign] = (void *)&__libc_memalign,
-};
+void *hooks_maker[HOOKS_MALLOC_COUNT];
 
 extern const char hooks_frames_start[] HIDDEN, hooks_frames_end[] HIDDEN; /* frames.c */
 
@@ -51,12 +47,14 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.range_start = 0, /* free(NULL) may be the first call of all */
 	.range_size = UINTPTR_MAX,
 	.next = {
-		[HOOKS_malloc] = (void *)&__libc_malloc,
-		[HOOKS_calloc] = (void *)&__libc_calloc,
-		[HOOKS_realloc] = (void *)&__libc_realloc,
-		[HOOKS_free] = (void *)&__libc_free,
-		[HOOKS_memalign] = (void *)&__libc_memalign,
-		[HOOKS_aligned_alloc] = (void *)&__libc_memalign,
+		HOOKS_NEW_NAMES(COLD)
+		COLD(malloc)
+		COLD(calloc)
+		COLD(aligned_alloc)
+		COLD(memalign)
+		COLD(valloc)
+		COLD(pvalloc)
+		COLD(posix_memalign)
 		HOOKS_WAIT_NAMES(EARLY)
 		HOOKS_OLD_NAMES(EARLY)
 		HOOKS_CALL_NAMES(EARLY)
