@@ -202,7 +202,7 @@ def a_client_that_leaves_ends_its_window_and_nothing_is_left_of_it():
             if linger:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             s.close()
-            poll(lambda: is_idle(d), "the window to be freed", 10)
+            poll(lambda: is_idle(d), "the window to be freed")
             poll(lambda: sockets(d.pid) == before, "descriptors")
         # In the middle of a reply, too
         equal(d.command("tree"), "0")

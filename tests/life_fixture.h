@@ -24,7 +24,7 @@
 #include <component/component.h>
 
 #define MS 1000000LL
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

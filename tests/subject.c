@@ -5,6 +5,7 @@
  * fifo; each line in it is done on the loop and answered by a log line "did":
  *
  *     block MS     the loop hangs
+ *     until FILE   the loop hangs until there is one
  *     unready WHY  the check "work" fails; "ready" lets it pass again
  *     fork         a worker that does nothing but wait; the line has its pid
  *     hold         work that a graceful stop waits for; "release" ends it
@@ -65,6 +66,9 @@ do_line(struct component *c, char *line)
 	component_log(c, COMPONENT_LOG_DEBUG, "heard", "what", word, NULL);
 	if (strcmp(word, "block") == 0) {
 		hang(atol(rest));
+	} else if (strcmp(word, "until") == 0) {
+		while (access(rest, F_OK) < 0)
+			hang(10);
 	} else if (strcmp(word, "unready") == 0) {
 		snprintf(unready, sizeof(unready), "%s", rest);
 	} else if (strcmp(word, "ready") == 0) {

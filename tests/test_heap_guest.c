@@ -46,7 +46,7 @@ forks_and_exits(void)
 	pid_t pid;
 	int   status;
 
-	alarm(DEADLINE_S / 4);
+	alarm(DEADLINE_S / 2);
 	pid = heap_set_rate(1) < 0 ? -1 : fork();
 	if (pid == 0)
 		_exit(0);

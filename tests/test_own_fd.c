@@ -203,7 +203,7 @@ a_fork_does_not_wait_for_a_file_that_is_slow_to_open(void **state)
 	assert_int_equal(pthread_create(&t, NULL, open_and_wait, path), 0);
 	while (fcntl(leased, F_GETLEASE) == F_WRLCK)
 		; /* until it waits */
-	alarm(20); /* the kernel lets it wait for 45 s */
+	alarm(35); /* the kernel lets it wait for 45 s */
 	pid = fork();
 	if (pid == 0)
 		_exit(count_open(path) != 1);
