@@ -65,7 +65,7 @@ if HAVE_CMOCKA
 HEAP_UNITS = tests/test_custom tests/test_wall tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
 HEAP_HOOKED = tests/test_heap tests/test_heap_address_set tests/test_heap_guest tests/test_heap_guest_address_set \
 	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_labels tests/test_labels_samples tests/test_waits tests/test_waits_guest \
-	tests/test_waits_left
+	tests/test_waits_left tests/test_waits_blame
 check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
 TESTS += $(HEAP_UNITS) $(HEAP_HOOKED)
 HEAP_CPP = $(INC_COLLECT) $(CMOCKA_CFLAGS)
@@ -138,6 +138,11 @@ tests_test_waits_left_CPPFLAGS = $(HEAP_CPP)
 tests_test_waits_left_CFLAGS = $(HEAP_CC)
 tests_test_waits_left_LDFLAGS = $(HEAP_LINK)
 tests_test_waits_left_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
+tests_test_waits_blame_SOURCES = tests/test_waits_blame.c tests/waits_fixture.h
+tests_test_waits_blame_CPPFLAGS = $(HEAP_CPP)
+tests_test_waits_blame_CFLAGS = $(HEAP_CC)
+tests_test_waits_blame_LDFLAGS = $(HEAP_LINK)
+tests_test_waits_blame_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
 tests_test_labels_SOURCES = tests/test_labels.c tests/labels_fixture.h
 tests_test_labels_CPPFLAGS = $(HEAP_CPP)
 tests_test_labels_CFLAGS = $(HEAP_CC)

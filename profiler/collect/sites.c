@@ -80,7 +80,7 @@ site_of(struct sites *s, uint32_t stack, bool *ret_new)
 	return NULL;
 }
 
-void
+uint32_t
 sites_add(struct sites *s, uint32_t stack, uint64_t count, uint64_t value)
 {
 	bool         is_new;
@@ -90,10 +90,20 @@ sites_add(struct sites *s, uint32_t stack, uint64_t count, uint64_t value)
 		atomic_fetch_add_explicit(&s->used, 1, memory_order_relaxed);
 	else
 		stack_table_unref(stack); /* the slot has its own */
-	if (!slot)
+	if (!slot) {
 		slot = &s->pseudo[STACK_PSEUDO_FULL];
+		stack = STACK_PSEUDO_FULL;
+	}
 	grow(&slot->value, value);
 	grow(&slot->count, count);
+	return stack;
+}
+
+void
+sites_more(struct sites *s, uint32_t site, uint64_t count, uint64_t value)
+{
+	stack_table_ref(site);
+	sites_add(s, site, count, value);
 }
 
 static uint64_t
@@ -153,7 +163,7 @@ sites_profile(struct sites *s, struct profile *p)
 		sample.stack = i < STACK_PSEUDO_MAX ? (uint32_t)i : atomic_load(&slot->stack);
 		sample.values[0] = (int64_t)rounded(slot);
 		sample.values[1] = (int64_t)atomic_load_explicit(&slot->value, memory_order_relaxed);
-		if (sample.values[0] == 0)
+		if (sample.values[0] == 0 && sample.values[1] == 0)
 			continue;
 		if (p->type_count < 2)
 			sample.values[1] = 0;

@@ -32,8 +32,11 @@ struct sites {
 
 /* Room for them; once it is there, nothing happens.  0 or -ENOMEM. */
 int    sites_open(struct sites *s);
-/* One reference of the stack is taken over.  Any thread, signal-safe, no allocation. */
-void   sites_add(struct sites *s, uint32_t stack, uint64_t count, uint64_t value);
+/* One reference of the stack is taken over.  Returns where it counts: the stack, or
+ * STACK_PSEUDO_FULL.  Any thread, signal-safe, no allocation. */
+uint32_t sites_add(struct sites *s, uint32_t stack, uint64_t count, uint64_t value);
+/* More, for what sites_add() returned. */
+void   sites_more(struct sites *s, uint32_t site, uint64_t count, uint64_t value);
 /* Stacks that have been seen. */
 size_t sites_count(struct sites *s);
 /* The sum of the counts, rounded. */

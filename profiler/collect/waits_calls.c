@@ -1,11 +1,17 @@
 /*
- * waits_calls.c - what each of the hooked calls is: by its name, and by its answer.
+ * waits_calls.c - what each of the hooked calls is: by its name, by its answer, and, for an
+ * unlock, by the lock.
  *
- * Tests: tests/test_waits.c, tests/test_waits_guest.c.
+ * What a stranger would get wrong: mtx_t is a pthread_mutex_t in glibc.  What is read of a lock
+ * is in <bits/struct_mutex.h> and <bits/struct_rwlock.h>, which programs are compiled with, so
+ * it stays where it is.
+ * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_blame.c.
  */
 #include <config.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 
 #include "waits_parts.h"
 
@@ -77,4 +83,33 @@ waits_is_cond(uint32_t name)
 	default:
 		return false;
 	}
+}
+
+#define READERS_SHIFT  3 /* below are the phases */
+#define KIND_ROBUST    16
+#define KIND_INHERIT   32
+#define OWNER_DIED     INT_MAX /* as owner, until pthread_mutex_consistent() */
+
+bool
+waits_mutex_is_released(uintptr_t mutex, int32_t tid)
+{
+	const pthread_mutex_t *m = (const pthread_mutex_t *)mutex;
+	int                    kind = __atomic_load_n(&m->__data.__kind, __ATOMIC_RELAXED), type = kind & 3;
+	int                    owner = __atomic_load_n(&m->__data.__owner, __ATOMIC_RELAXED);
+
+	if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK && !(kind & (KIND_ROBUST | KIND_INHERIT)))
+		return true;
+	if (owner != tid && owner != OWNER_DIED)
+		return false;
+	return type != PTHREAD_MUTEX_RECURSIVE || __atomic_load_n(&m->__data.__count, __ATOMIC_RELAXED) <= 1;
+}
+
+bool
+waits_rwlock_is_released(uintptr_t rwlock, int32_t tid, int32_t leaving)
+{
+	const pthread_rwlock_t *l = (const pthread_rwlock_t *)rwlock;
+
+	if (__atomic_load_n(&l->__data.__cur_writer, __ATOMIC_RELAXED) == tid)
+		return true;
+	return __atomic_load_n(&l->__data.__readers, __ATOMIC_RELAXED) >> READERS_SHIFT <= (unsigned)leaving;
 }

@@ -2,14 +2,18 @@
  * waits_hooks.c - what the hooks of waits ask: how long it took, and who was the cause.
  *
  *     thread A: lock ─ busy ─ publish (waits_table.c) ─ real lock ─ withdraw ─ block += A's stack
- *     holder B: unlock ─ somebody waits ─ stack ─ real unlock ─ mutex += B's stack, A's time
+ *     holder B: unlock ─ somebody waits ─ mutex += B's stack, A's time ─ real unlock
+ *     thread A: got it ─ mutex += B's stack, one contention and the time since
  *
  * What a stranger would get wrong:
  * - After the real unlock the lock may be gone: who got it may have destroyed it and
- *   freed its memory.  The holder looks for waiters and takes its stack before, and
- *   records after, so that others do not wait for that.
- * - cond_wait unlocks and then sleeps, perhaps for ever: what it owes for the unlock
- *   is written into sites before, which takes no lock that is held while waiting.
+ *   freed its memory.  All that a holder has to do is done before.
+ * - An unlock need not release: of a recursive mutex only the last one does, and of a
+ *   read-write lock that has readers only the last one's (waits_calls.c).
+ * - A wait counts once, and who waited counts it, when it has the lock: nobody else knows
+ *   which unlock was the last one.  It counts for the stack that was charged last.
+ * - Who gave up waiting, or died, did not get the lock from whom was charged last: the rest
+ *   of that time is nobody's that we know.
  * - A wait may end by cancellation, by pthread_exit() or siglongjmp() from a signal handler:
  *   a cleanup handler withdraws and records.  It is one of the old kind, which glibc runs
  *   at a siglongjmp(), too; one of pthread_cleanup_push() would stay where it was, and a
@@ -21,7 +25,8 @@
  * - Threads of our own are let through: they must not show up, nor blame anybody.
  *
  * Why not one clock read at the unlock for all: who does not contend reads no clock.
- * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c.
+ * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c,
+ * tests/test_waits_blame.c.
  */
 #include <config.h>
 
@@ -90,56 +95,56 @@ call(const struct hooks_wait *w)
 
 /* ---- the holder's part ---- */
 
-struct blame {
-	struct stack stack;
-	uint64_t     weight, delay_ns; /* weight 0: nothing to record */
-};
-
 /* Before the unlock: the last time that the lock may be looked for. */
+static void __attribute__((noinline))
+blame(const struct hooks_wait *w, uintptr_t lock, int64_t fraction)
+{
+	int64_t      now = waits_table_due(lock, trace_now_ns);
+	uint32_t     site;
+	struct stack s;
+
+	if (now == 0)
+		return;
+	if (fraction > 1 && random_next() % (uint64_t)fraction != 0) {
+		waits_table_charge(lock, now, WAITS_UNSAMPLED, 0);
+		return;
+	}
+	stack_take(&s, w);
+	site = sites_add(&waits_mutex_sites, stack_table_add(s.pcs, s.count), 0, 0);
+	sites_more(&waits_mutex_sites, site, 0,
+		times((uint64_t)fraction, waits_table_charge(lock, now, site, (int32_t)fraction)));
+}
+
+/* Somebody waits for a lock of this bucket, and this unlock releases its own. */
 static void
-blame_begin(struct blame *b, uintptr_t lock, const struct hooks_wait *w)
+let_go(const struct hooks_wait *w, uintptr_t lock)
 {
 	int64_t fraction = atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed);
 	int32_t first = 0;
 
-	b->weight = 0;
 	if (atomic_load_explicit(&waits_state.tracing, memory_order_relaxed))
 		first = waits_table_first(lock);
 	if (first > 0)
 		trace_wait_wake(first, w->pc, w->sp, w->fp);
-	if (fraction <= 0)
-		return;
-	b->delay_ns = waits_table_charge(lock, trace_now_ns);
-	if (b->delay_ns == 0 || (fraction > 1 && random_next() % (uint64_t)fraction != 0))
-		return;
-	b->weight = (uint64_t)fraction;
-	stack_take(&b->stack, w);
-}
-
-static void
-blame_end(const struct blame *b)
-{
-	if (b->weight == 0)
-		return;
-	sites_add(&waits_mutex_sites, stack_table_add(b->stack.pcs, b->stack.count), times(b->weight, SITES_ONE),
-		times(b->weight, b->delay_ns));
+	if (fraction > 0)
+		blame(w, lock, fraction);
 }
 
 HOOKS_FRAME int
 waits_on_unlock(struct hooks_wait *w)
 {
-	struct blame b;
-	int          r, saved = errno;
+	bool is_rwlock = w->name == HOOKS_pthread_rwlock_unlock;
+	int  r, saved = errno;
 
 	if (own_thread_is())
 		return call(w);
-	blame_begin(&b, w->args[0], w);
+	if (is_rwlock ? waits_rwlock_is_released(w->args[0], trace_tid(), waits_table_leaving(w->args[0], 1)) :
+		waits_mutex_is_released(w->args[0], trace_tid()))
+		let_go(w, w->args[0]);
 	errno = saved;
 	r = call(w);
-	saved = errno;
-	if (r == 0)
-		blame_end(&b);
-	errno = saved;
+	if (is_rwlock)
+		waits_table_leaving(w->args[0], -1); /* a hash of the address; the lock may be gone */
 	return r;
 }
 
@@ -181,15 +186,26 @@ block_record(const struct hooks_wait *w, int64_t delay_ns)
 	sites_add(&waits_block_sites, stack_table_add(s.pcs, s.count), weight.count, weight.delay_ns);
 }
 
+/* got: it has the lock now, from who unlocked it last. */
 static void
-wait_end(struct wait *v)
+wait_blame(struct wait *v, int64_t now, bool got)
+{
+	struct waits_charged c = waits_table_withdraw(v->place);
+	uint64_t             weight = (uint64_t)c.weight;
+
+	waits_table_rest(now);
+	if (c.stack != 0 && c.stack != WAITS_UNSAMPLED)
+		sites_more(&waits_mutex_sites, c.stack, times(weight, SITES_ONE),
+			got && now > c.since_ns ? times(weight, (uint64_t)(now - c.since_ns)) : 0);
+}
+
+static void
+wait_end(struct wait *v, bool got)
 {
 	int64_t now = trace_now_ns();
 
-	if (v->published) {
-		waits_table_withdraw(v->place);
-		waits_table_rest(now);
-	}
+	if (v->published)
+		wait_blame(v, now, got);
 	trace_wait_end(&v->trace, now, 0);
 	block_record(v->call, now - v->since_ns);
 }
@@ -197,7 +213,7 @@ wait_end(struct wait *v)
 static void
 wait_left(void *arg)
 {
-	wait_end(arg);
+	wait_end(arg, false);
 }
 
 #ifdef __GLIBC__
@@ -225,15 +241,6 @@ is_published(uint32_t name)
 				 atomic_load_explicit(&waits_state.tracing, memory_order_relaxed));
 }
 
-static void __attribute__((noinline))
-cond_blame(const struct hooks_wait *w)
-{
-	struct blame b;
-
-	blame_begin(&b, w->args[1], w);
-	blame_end(&b);
-}
-
 static HOOKS_FRAME int
 wait_timed(struct hooks_wait *w)
 {
@@ -251,7 +258,7 @@ wait_timed(struct hooks_wait *w)
 	LEFT_POP;
 	saved = errno;
 	if (waits_was_wait(w, r)) {
-		wait_end(&v);
+		wait_end(&v, r == 0);
 	} else {
 		if (v.published)
 			waits_table_withdraw(v.place);
@@ -319,8 +326,8 @@ waits_on_wait(struct hooks_wait *w)
 		return call(w);
 	if (w->name == HOOKS_pthread_once || w->name == HOOKS_call_once)
 		return wait_once(w);
-	if (waits_is_cond(w->name))
-		cond_blame(w);
+	if (waits_is_cond(w->name) && waits_mutex_is_released(w->args[1], trace_tid()))
+		let_go(w, w->args[1]);
 	errno = saved;
 	return wait_timed(w);
 }

@@ -31,6 +31,11 @@ bool waits_is_cond(uint32_t name);
 /* Or did it fail at once, for a wrong use?  r: its answer. */
 bool waits_was_wait(const struct hooks_wait *w, int r);
 
+/* Does this thread's unlock release it?  Then it still holds it; or has no right to it, and is refused. */
+bool waits_mutex_is_released(uintptr_t mutex, int32_t tid);
+/* leaving: readers that are about to unlock, with the caller if it is one. */
+bool waits_rwlock_is_released(uintptr_t rwlock, int32_t tid, int32_t leaving);
+
 /* What a wait counts for. */
 struct waits_weight {
 	uint64_t count; /* in 1/SITES_ONE */

@@ -41,7 +41,7 @@ snapshot(struct profile *ret, const char *name, struct sites *sites, const char 
 	else if (*off)
 		profile_comment(&p, "%s", off);
 	if (waits_table_crowded())
-		profile_comment(&p, "mutex: %llu waiters came where 64 waited already, and were charged as the mean of those",
+		profile_comment(&p, "mutex: %llu waiters found no place, and were charged to nobody",
 			(unsigned long long)waits_table_crowded());
 	r = sites_profile(sites, &p);
 	if (r < 0) {

@@ -13,29 +13,46 @@
 /* Whoever waits for longer is looked for when it is charged: its thread may have ended. */
 #define WAITS_TABLE_LIFE_NS 100000000LL
 
+/* A waiter that was charged to somebody is charged to the next one after so long. */
+#define WAITS_TABLE_TURN_NS 1000000LL
+/* In place of a stack: of a charge that was not sampled. */
+#define WAITS_UNSAMPLED UINT32_MAX
+
 /* Where a waiter stands. */
 struct waits_place {
-	uint32_t bucket;
-	int32_t  bit; /* below 0: nowhere */
+	uint32_t home;   /* the bucket of its lock */
+	uint32_t bucket; /* another one if that was full */
+	int32_t  bit;    /* below 0: nowhere */
+};
+
+/* Who was the last to be charged for a waiter. */
+struct waits_charged {
+	uint32_t stack;    /* 0: nobody; or WAITS_UNSAMPLED */
+	int32_t  weight;
+	int64_t  since_ns; /* what comes after has been charged to nobody */
 };
 
 /* 0 or -ENOMEM.  masks: the hooks' array of HOOKS_WAITING. */
 int      waits_table_open(uint64_t *masks);
-/* Waits since now_ns.  A full bucket (64 waiters) is counted, and answered all the same.
- * tid: of the waiter. */
+/* Waits since now_ns.  tid: of the waiter. */
 struct waits_place waits_table_publish(uintptr_t lock, int64_t now_ns, int32_t tid);
 /* Once for each publish, also on the way out of a cancelled wait. */
-void     waits_table_withdraw(struct waits_place place);
+struct waits_charged waits_table_withdraw(struct waits_place place);
 /* After waits: component_hooks.wait_any is taken back if nobody is left.  Not each time. */
 void     waits_table_rest(int64_t now_ns);
 /* Do unlocks look for waiters from now on? */
 void     waits_table_watch(bool on);
-/* Nanoseconds that those who wait for this lock have waited since they came, or since
- * they were charged last; charged now.  0: nobody. */
-uint64_t waits_table_charge(uintptr_t lock, int64_t (*clock_ns)(void));
+/* Is somebody to be charged to who unlocks now?  The time of it, or 0: nobody is. */
+int64_t  waits_table_due(uintptr_t lock, int64_t (*clock_ns)(void));
+/* Charges those to this stack.  Nanoseconds that they have waited since they came, or
+ * since they were charged last. */
+uint64_t waits_table_charge(uintptr_t lock, int64_t now_ns, uint32_t stack, int32_t weight);
+/* A reader is about to unlock, at 1; has unlocked, at -1.  How many of this lock's, and
+ * perhaps of others', are about to. */
+int32_t  waits_table_leaving(uintptr_t lock, int32_t by);
 /* Who waits longest for this lock; 0: nobody that is known. */
 int32_t  waits_table_first(uintptr_t lock);
-/* Waiters that found their bucket full. */
+/* Waiters that found no place: more than HOOKS_WAITING * 63 at a time. */
 uint64_t waits_table_crowded(void);
 void     waits_table_forked(void);
 
