@@ -5,6 +5,7 @@ import re
 import shutil
 
 from gotools import *
+from pprof_reader import Profile
 from serving import *
 
 HEAD = re.compile(r"goroutine (\d+) \[([^\]]+)\]:")
@@ -149,6 +150,49 @@ def while_waits_are_timed_no_frame_of_ours_is_below_the_c_librarys():
             need(any("pthread_mutex_lock" in x for x in f[:at]), f)
             contains(f[at + 1], "takes_")
             equal(f[at + 2:], ["start_thread"] + f[at + 3:])
+
+
+HOOKS = re.compile(r"/profiler/collect/(hooks/|hooks_threads\.c|waits_hooks\.c)")
+
+
+def frames(raw):
+    """(functions, files) of each sample, leaf first."""
+    p = Profile(raw)
+    for ids, _, _ in p.samples:
+        f = [p.functions[l[1] - 1] for i in ids for l in p.locations[i - 1]["lines"]]
+        yield [p.strings[x[2]] for x in f], [p.strings[x.get(4, 0)] for x in f]
+
+
+@test
+def no_kind_of_profile_shows_the_hooks_between_the_programs_frames_and_the_c_librarys():
+    with server("--burn") as d:
+        r = d.get(PPROF + "rates?mutex-profile-fraction=1&block-profile-rate=1&heap-profile-rate=65536", method="POST", body="")
+        equal(r.status, 200, r.text)
+        equal(d.command("deadlock"), "0")
+        equal(d.command("contend 2"), "0")
+        d.command("leak 10000")
+        poll(lambda: len([b for b in dump(d, "&own=0") if "sync.Mutex.Lock" in b[1]]) == 2, "the deadlock")
+        for kind, want in (("fgprof?seconds=1", "takes_left_then_right"), ("profile?seconds=1", "burner"),
+                           ("goroutine", "takes_left_then_right"), ("mutex", "hold_contended"),
+                           ("block", "wait_for_contended"), ("allocs", "do_leak"), ("threadcreate", "start_deadlock")):
+            found = list(frames(d.get(PPROF + kind).body))
+            need([f for f, _ in found if want in f], (kind, found))
+            for functions, files in found:
+                need(not [x for x in files[1:] if HOOKS.search(x)], (kind, functions))
+
+
+@test
+def the_librarys_own_waits_are_in_no_block_profile():
+    with server() as d:
+        r = d.get(PPROF + "rates?mutex-profile-fraction=1&block-profile-rate=1", method="POST", body="")
+        equal(r.status, 200, r.text)
+        equal(d.command("contend 1"), "0")
+        for kind in "profile", "heap":  # each waits for a thread of ours
+            equal(d.command("write %s %s 1 0 -" % (os.path.join(d.dir, "written"), kind)).strip(), "0")
+        found = [f for f, _ in frames(d.get(PPROF + "block").body)]
+        need([f for f in found if "wait_for_contended" in f], found)
+        for functions in found:
+            need("component_profile_write" not in functions and not functions[0].startswith("job_"), functions)
 
 
 @test

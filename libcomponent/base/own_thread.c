@@ -40,11 +40,13 @@
 #include <unistd.h>
 
 #include "own_object.h"
+#include "own_wait.h"
 
 #define STACK_BYTES (256 * 1024) /* the deepest own use is libevent and inflate: below 64 KiB */
 
 #define LIVE_MAX    128 /* 64 requests and some; the time of more would be taken for the daemon's */
 
+__thread int own_waits __attribute__((tls_model("initial-exec")));
 static __thread bool own __attribute__((tls_model("initial-exec")));
 static _Atomic unsigned made, named;
 

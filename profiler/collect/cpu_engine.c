@@ -25,6 +25,7 @@
 #include "cpu_parts.h"
 #include "cpu_ring.h"
 #include "cpu_signal.h"
+#include "hooks_frames.h"
 #include "hooks_threads.h"
 #include "labels_thread.h"
 #include "stack_table.h"
@@ -79,6 +80,7 @@ sample_count(void *arg, const struct cpu_sample *s)
 					   &truncated);
 	else
 		memcpy(pcs, s->pcs, count * sizeof(*pcs));
+	count = hooks_frames_drop(pcs, count);
 	if (truncated) {
 		/* The missing side of the stack gets a name. */
 		count -= count == STACK_FRAMES_MAX;

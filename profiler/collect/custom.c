@@ -31,6 +31,7 @@
 
 #include <component/profiler.h>
 
+#include "hooks_frames.h"
 #include "stack_table.h"
 #include "unwind.h"
 
@@ -311,7 +312,7 @@ component_profile_add(struct component_profile *p, const void *value, unsigned s
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	int                truncated, r;
-	unsigned           n = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+	unsigned           n = hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated));
 	uint32_t           stack;
 
 	if (skip >= n)

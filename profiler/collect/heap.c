@@ -46,6 +46,7 @@
 #include "heap_set.h"
 #include "heap_site.h"
 #include "hooks.h"
+#include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
 #include "stack_table.h"
@@ -125,7 +126,7 @@ stack_of(const struct hooks_call *c, struct heap_block *ret)
 	unsigned           count;
 	int                cut = 0;
 
-	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut);
+	count = hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
 	ret->site = heap_mode() == HEAP_RANGE ? heap_site_find(pcs, count, labels_peek()) : 0;

@@ -21,7 +21,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_writers.c %D%/trace_writers.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h \
 	%D%/tracer_parts.h %D%/tracer_drain.c %D%/tracer_sources.c \
 	%D%/wall.c %D%/wall.h %D%/wall_threads.c %D%/wall_threads.h %D%/wall_window.c %D%/wall_window.h
-%C%_libcollect_la_CPPFLAGS = $(INC_COLLECT)
+%C%_libcollect_la_CPPFLAGS = $(OWN_WAITS) $(INC_COLLECT)
 EXTRA_DIST += profiler/kinds.def
 
 # The hooks: one relocatable object, whatever CFLAGS say: every call of malloc goes

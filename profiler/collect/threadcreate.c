@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "hooks.h"
+#include "hooks_frames.h"
 #include "hooks_threads.h"
 #include "own_thread.h"
 #include "sites.h"
@@ -132,7 +133,7 @@ threadcreate_on_made(uintptr_t pc, uintptr_t sp, uintptr_t fp)
 
 	if (!atomic_load(&on))
 		return 0;
-	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut);
+	count = hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add(&truncated, 1);
 	return stack_table_add(pcs, count);

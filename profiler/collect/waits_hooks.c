@@ -22,7 +22,8 @@
  * - Nothing here allocates or calls a function of pthreads that waits; a handler that
  *   interrupts any line may lock, wait and unlock itself.
  * - A wait that fails at once for a wrong use (EDEADLK, EINVAL, ...) was none.
- * - Threads of our own are let through: they must not show up, nor blame anybody.
+ * - Threads of our own are let through: they must not show up, nor blame anybody.  What we
+ *   wait for in the daemon's threads (own_wait.h) is for traces alone.
  *
  * Why not one clock read at the unlock for all: who does not contend reads no clock.
  * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c,
@@ -37,6 +38,7 @@
 
 #include "hooks_frames.h"
 #include "own_thread.h"
+#include "own_wait.h"
 #include "stack_table.h"
 #include "trace_ring.h"
 #include "trace_wait.h"
@@ -180,6 +182,8 @@ block_record(const struct hooks_wait *w, int64_t delay_ns)
 	struct waits_weight weight;
 	struct stack        s;
 
+	if (own_waits > 0)
+		return;
 	if (!waits_weigh(delay_ns, atomic_load_explicit(&waits_state.block_rate, memory_order_relaxed), random_next(), &weight))
 		return;
 	stack_take(&s, w);
@@ -237,7 +241,7 @@ extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *b, int execute)
 static bool
 is_published(uint32_t name)
 {
-	return waits_is_lock(name) && (atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed) > 0 ||
+	return own_waits == 0 && waits_is_lock(name) && (atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed) > 0 ||
 				 atomic_load_explicit(&waits_state.tracing, memory_order_relaxed));
 }
 

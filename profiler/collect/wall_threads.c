@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
 #include "pages.h"
@@ -191,7 +192,7 @@ wall_threads_list(struct wall_threads *t)
 static uint32_t
 stack_of(struct wall_threads *t, const struct dump_thread *d)
 {
-	unsigned n = d->count;
+	unsigned n = hooks_frames_drop(t->pcs, d->count);
 
 	if (d->truncated) {
 		n -= n == STACK_FRAMES_MAX;

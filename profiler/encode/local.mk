@@ -9,7 +9,7 @@ noinst_LTLIBRARIES += %D%/libencode.la
 	%D%/trace_story.c %D%/trace_story.h %D%/trace_streams.c %D%/trace_streams.h \
 	%D%/wait_state.c %D%/wait_state.h \
 	%D%/profile.pb-c.c %D%/profile.pb-c.h
-%C%_libencode_la_CPPFLAGS = $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
+%C%_libencode_la_CPPFLAGS = $(OWN_WAITS) $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 
 # The generated files are distributed: only a git checkout needs protoc-c.  They are
 # made in the build tree; a tarball's are found in its source tree through VPATH.

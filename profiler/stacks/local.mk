@@ -6,4 +6,4 @@ noinst_LTLIBRARIES += %D%/libstacks.la
 	%D%/unwind.c %D%/unwind.h %D%/unwind_load.h %D%/unwind_recover.c %D%/unwind_recover.h %D%/unwind_refresh.c %D%/unwind_tables.c %D%/unwind_tables.h \
 	%D%/unwind_expression.c %D%/unwind_frame.c %D%/unwind_frame.h %D%/unwind_undescribed.c %D%/unwind_undescribed.h %D%/unwind_window.c %D%/unwind_remote.c %D%/unwind_remote.h %D%/tables_lookup.h \
 	%D%/tables.c %D%/tables.h %D%/tables_object.c %D%/tables_palette.c %D%/tables_parts.h %D%/cfi.c %D%/cfi.h %D%/maps.c %D%/maps.h %D%/file.c %D%/file.h %D%/memory.c %D%/memory.h %D%/arena.c %D%/arena.h
-%C%_libstacks_la_CPPFLAGS = $(INC_STACKS)
+%C%_libstacks_la_CPPFLAGS = $(OWN_WAITS) $(INC_STACKS)
