@@ -4,6 +4,9 @@
  *
  *     stress ADDRESS SECONDS DIRECTORY [UNWINDER]
  *
+ * STRESS_LOAD is the per cent of its time for which each worker works, 100 if it is not
+ * set, and STRESS_CROWD how many threads come at once.
+ *
  * Prints the profiler's URL, then a line for each thing that went wrong, then "ending";
  * when its stdin has ended, what each worker has done and "fine" or "wrong N".  Linked with -DLINKED it starts the
  * profiler itself; else that is the preloaded agent's part.
@@ -31,6 +34,7 @@
 #endif
 
 #define HANG_SECONDS 90
+#define REST_MAX_US  10000000
 #define HEAP_RATE    4096
 #define CPU_HZ       1000
 
@@ -74,6 +78,8 @@ static struct worker workers[] = {
 	{ .name = "contexts", .round = stress_contexts },
 	{ .name = "small-stacks", .round = stress_small_stacks },
 	{ .name = "clone", .round = stress_clone },
+	{ .name = "crowd", .round = stress_crowd },
+	{ .name = "identity", .round = stress_identity },
 #endif
 };
 #define WORKERS (sizeof(workers) / sizeof(workers[0]))
@@ -134,15 +140,30 @@ stress_burn_us(int us)
 		stress_wrong("errno became %d while nothing but a profiler ran", errno);
 }
 
+/* As long as makes a round of so long its share of the time; never so long that it is taken for hung. */
+static void
+rest(int64_t worked_us, int load)
+{
+	int64_t left = worked_us * (100 - load) / load;
+
+	for (left = left < REST_MAX_US ? left : REST_MAX_US; left > 0 && !atomic_load(&stress_stop); left -= 50000)
+		poll(NULL, 0, left < 50000 ? (int)(left / 1000) : 50);
+}
+
 static void *
 work(void *arg)
 {
 	struct worker *w = arg;
 	uint64_t       random = 88172645463325252ULL * (uint64_t)(w - workers + 1);
+	const char    *text = getenv("STRESS_LOAD");
+	int            load = text && atoi(text) > 0 ? atoi(text) : 100;
 
 	while (!atomic_load(&stress_stop)) {
+		int64_t begin = clock_us(CLOCK_MONOTONIC);
+
 		w->round(&random);
 		atomic_fetch_add(&w->rounds, 1);
+		rest(clock_us(CLOCK_MONOTONIC) - begin, load);
 	}
 	return NULL;
 }

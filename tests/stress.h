@@ -58,6 +58,7 @@ stress_round_fn stress_jump, stress_alternate, stress_contexts, stress_restart;
 void            stress_signals_begin(void);
 /* stress_threads.c */
 stress_round_fn stress_short_threads, stress_small_stacks, stress_cancel, stress_clone, stress_plugins, stress_locks;
+stress_round_fn stress_crowd, stress_identity;
 /* stress_throw.cc */
 stress_round_fn stress_throw, stress_operators;
 

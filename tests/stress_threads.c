@@ -1,7 +1,7 @@
 /*
  * stress_threads.c - threads that live 4 ms, are cancelled, have the smallest stack
- * there may be, or are made by the bare system call; objects that come and go;
- * locks.
+ * there may be, come by the hundred, or are made by the bare system call; a process
+ * that becomes who it is, which interrupts all of them; objects that come and go; locks.
  */
 #include "stress.h"
 
@@ -172,6 +172,59 @@ stress_plugins(uint64_t *random)
 	for (int i = 0; i < 3000; i++)
 		STRESS_CHECK(block[i] == 'a' + which);
 	free(block); /* whoever made it is gone */
+}
+
+/* ---- crowds, and what is told to all threads ---- */
+
+#define CROWD_STACK (256 * 1024)
+
+static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  crowd_is_whole = PTHREAD_COND_INITIALIZER;
+static bool            crowd_whole;
+
+static void *
+one_of_crowd(void *arg)
+{
+	pthread_mutex_lock(&crowd_lock);
+	while (!crowd_whole)
+		pthread_cond_wait(&crowd_is_whole, &crowd_lock);
+	pthread_mutex_unlock(&crowd_lock);
+	return arg;
+}
+
+/* All of them are there at one time; there may be fewer where a limit says so. */
+void
+stress_crowd(uint64_t *random)
+{
+	const char    *text = getenv("STRESS_CROWD");
+	int            n = 0, want = text ? atoi(text) : 64;
+	pthread_t     *t = malloc(sizeof(*t) * (size_t)want + 1);
+	pthread_attr_t attr;
+
+	(void)random;
+	crowd_whole = false;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, CROWD_STACK);
+	while (n < want && !atomic_load(&stress_stop) && pthread_create(&t[n], &attr, one_of_crowd, NULL) == 0)
+		n++;
+	pthread_attr_destroy(&attr);
+	pthread_mutex_lock(&crowd_lock);
+	crowd_whole = true;
+	pthread_cond_broadcast(&crowd_is_whole);
+	pthread_mutex_unlock(&crowd_lock);
+	for (int i = 0; i < n; i++)
+		STRESS_CHECK(pthread_join(t[i], NULL) == 0);
+	free(t);
+}
+
+/* glibc has every thread make the call, by a signal that nobody can block. */
+void
+stress_identity(uint64_t *random)
+{
+	STRESS_CHECK(setuid(getuid()) == 0);
+	STRESS_CHECK(setgid(getgid()) == 0);
+	stress_blocks_few(random);
+	usleep(1000);
 }
 
 /* ---- locks ---- */
