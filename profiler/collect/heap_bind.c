@@ -41,6 +41,7 @@
 #include <unistd.h>
 
 #include "heap_lock.h"
+#include "heap_operators.h"
 #include "heap_range.h"
 #include "heap_set.h"
 #include "hooks.h"
@@ -136,6 +137,8 @@ calls_arrive(void)
 	b = call_calloc(1, 1);
 	t->left = -1;
 	a = call_realloc(a, 2);
+	if (a && b)
+		heap_operators_probe(t);
 	hooks_set_heap_state(HOOKS_OFF);
 	call_free(a);
 	call_free(b);

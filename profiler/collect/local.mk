@@ -5,7 +5,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
 	%D%/cpu_window.c %D%/cpu_window.h \
-	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h \
+	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h %D%/heap_operators.c %D%/heap_operators.h \
 	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c %D%/heap_range.c %D%/heap_range.h \
 	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_run.c %D%/heap_run.h %D%/heap_set.c %D%/heap_set.h \
 	%D%/heap_site.c %D%/heap_site.h %D%/heap_slab.c %D%/heap_slab.h %D%/hooks_threads.c %D%/hooks_threads.h \
