@@ -48,9 +48,7 @@ class Program:
         self.p.stdin.flush()
 
     def find_port(self):
-        inodes = {t[8:-1] for t in descriptors(self.p.pid).values() if t.startswith("socket:[")}
-        rows = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
-        ports = [int(r[1].split(":")[1], 16) for r in rows if r[3] == "0A" and r[9] in inodes]
+        ports = listens(self.p.pid)
         equal(len(ports), 1, "what it listens on")
         self.port = ports[0]
 

@@ -3,7 +3,7 @@ import os
 import re
 import subprocess
 
-from harness import BUILD, CC, CXX, SRC, Skip, need
+from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need
 
 HOOKS_INC = os.path.join(SRC, "profiler/collect")
 LIBS = os.path.join(BUILD, "components/.libs")
@@ -121,3 +121,19 @@ def run_ok(exe, *more, args=(), env=None, timeout=120):
                        stdin=subprocess.DEVNULL, timeout=timeout)
     need(r.returncode == 0, "%s ended with %d\n%s\n%s" % (exe, r.returncode, r.stdout[-2000:], r.stderr[-4000:]))
     return r
+
+
+def listens(pid):
+    """TCP ports of a process, from its own descriptors."""
+    inodes = {t[8:-1] for t in descriptors(pid).values() if t.startswith("socket:[")}
+    ports = []
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = open(path).readlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            f = line.split()
+            if f[3] == "0A" and f[9] in inodes:
+                ports.append(int(f[1].split(":")[1], 16))
+    return ports
