@@ -37,9 +37,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fd.h"
+#include "own_mask.h"
 #include "own_thread.h"
 #include "thread_dump.h"
 
@@ -123,7 +125,8 @@ on_signal(int number, siginfo_t *info, void *context)
 		if (record.counts[i]++ > 0 && number == SIGQUIT)
 			_exit(STATUS_DUMPED);
 	}
-	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+	/* write() is a cancellation point: the thread would be unwound out of the handler. */
+	if (fd >= 0 && syscall(SYS_write, fd, &one, sizeof(one)) < 0)
 		goto out; /* full: the thread will look anyway */
 out:
 	errno = saved;
@@ -295,7 +298,7 @@ handler_install(struct component *c, size_t kind)
 		return;
 	}
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	sigfillset(&action.sa_mask);
+	own_mask_fill(&action.sa_mask);
 	state.installed[kind] = sigaction(k->number, &action, NULL) == 0;
 }
 

@@ -167,3 +167,8 @@ EXTRA_DIST += tests/allocators.cc tests/peers.c tests/confined.c tests/hooked.py
 	tests/hooks_before.c tests/hooks_family.c tests/hooks_index.c tests/hooks_jemalloc.c tests/hooks_locks.cc tests/hooks_next.c tests/hooks_own_malloc.c tests/hooks_throws.cc tests/hooks_two_cores.c \
 	tests/stress.c tests/stress.h tests/stress_blocks.c tests/stress_children.c tests/stress_plugin.c tests/stress_signals.c \
 	tests/soak.py tests/stress_threads.c tests/stress_throw.cc tests/stressing.py tests/tsan.supp
+
+# Signals and cancellation, from outside.
+TESTS += tests/cancel.t
+dist_check_SCRIPTS += tests/cancel.t
+EXTRA_DIST += tests/cancelled.c

@@ -52,6 +52,7 @@ class Profile:
         for number, value in fields(body):
             self.all.setdefault(number, []).append(value)
         self.strings = [s.decode("utf-8") for s in self.all[6]]
+        self.comments = [self.strings[n] for value in self.all.get(13, []) for n in ints(value)]
         self.types = [tuple(self.strings[dict(fields(t)).get(k, 0)] for k in (1, 2)) for t in self.all[1]]
         self.mappings = [dict(fields(m)) for m in self.all.get(3, [])]
         self.functions = [dict(fields(m)) for m in self.all.get(5, [])]

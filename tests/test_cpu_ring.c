@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "cpu_ring.h"
@@ -127,12 +130,83 @@ a_full_ring_counts_what_it_loses_and_works_again_when_emptied(void **state)
 	cpu_ring_close();
 }
 
+static sigjmp_buf out_of_writer;
+
+static void
+leave_writer(int number)
+{
+	siglongjmp(out_of_writer, number);
+}
+
+/* Takes room in the ring and never completes it. */
+static void
+add_half(const uintptr_t *unreadable, uint32_t weight)
+{
+	struct sigaction  action = { .sa_handler = leave_writer }, before;
+	struct cpu_sample s = { .weight = weight, .pcs = unreadable, .count = 1 };
+
+	sigaction(SIGSEGV, &action, &before);
+	if (sigsetjmp(out_of_writer, 1) == 0) {
+		cpu_ring_add(&s);
+		fail_msg("the writer was not interrupted");
+	}
+	sigaction(SIGSEGV, &before, NULL);
+}
+
+/* Until the reader has given the ring up: what it held is lost then. */
+static void
+drain_until_lost(uint64_t lost)
+{
+	const struct timespec step = { 0, 10000000 };
+	time_t                end = time(NULL) + 60;
+
+	while (cpu_ring_lost() < lost && time(NULL) < end) {
+		cpu_ring_drain(look, NULL);
+		nanosleep(&step, NULL);
+	}
+	assert_int_equal(cpu_ring_lost(), lost);
+}
+
+static void
+a_writer_that_never_ends_costs_a_ring_and_what_is_lost_is_counted(void **state)
+{
+	uintptr_t *unreadable = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t   lost = 0;
+
+	(void)state;
+	next_of[0] = 0;
+	weights = 0;
+	assert_int_equal(cpu_ring_open(), 0);
+	for (int i = 0; i < 4; i++) { /* as many as there are */
+		add_half(unreadable, 5);
+		add(0, 6 * (uint64_t)i + 3); /* weighs 1 */
+		lost += 6;
+		drain_until_lost(lost);
+		assert_int_equal(weights, (uint64_t)i);
+		add(0, 6 * (uint64_t)i + 6); /* and so does this */
+		if (i < 3)
+			cpu_ring_drain(look, NULL);
+	}
+	assert_int_equal(weights, 3);
+	assert_int_equal(cpu_ring_lost(), lost + 1); /* no ring was left for the last one */
+	cpu_ring_close();
+	assert_int_equal(cpu_ring_open(), 0);
+	next_of[0] = 0;
+	add(0, 0);
+	cpu_ring_drain(look, NULL);
+	assert_int_equal(weights, 4);
+	assert_int_equal(torn, 0);
+	cpu_ring_close();
+	munmap(unreadable, 4096);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_of_many_writers_arrive_whole_and_in_order),
 		cmocka_unit_test(a_full_ring_counts_what_it_loses_and_works_again_when_emptied),
+		cmocka_unit_test(a_writer_that_never_ends_costs_a_ring_and_what_is_lost_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

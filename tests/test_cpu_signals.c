@@ -80,7 +80,8 @@ a_sigprof_that_is_the_programs_stays_the_programs(void **state)
 	in_child(owned_body);
 }
 
-/* One of the program's could leave ours by siglongjmp(). */
+/* One of the program's could leave ours by siglongjmp(), and glibc's unwinds a thread that is
+ * cancelled: sigfillset() leaves out that one. */
 static void
 masked_body(void)
 {
@@ -91,7 +92,7 @@ masked_body(void)
 	CHECK(cpu_window_open(&w) == 0);
 	CHECK(sigaction(SIGPROF, NULL, &now) == 0);
 	for (i = 1; i <= SIGRTMAX; i++)
-		CHECK(i == SIGKILL || i == SIGSTOP || (i >= 32 && i < SIGRTMIN) || sigismember(&now.sa_mask, i) == 1);
+		CHECK(i == SIGKILL || i == SIGSTOP || sigismember(&now.sa_mask, i) == 1);
 	cpu_window_cancel(w);
 }
 

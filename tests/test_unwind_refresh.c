@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -151,6 +152,31 @@ walks_go_on_while_tables_are_replaced(void **state)
 }
 
 static void
+a_reader_that_never_leaves_costs_bounded_memory(void **state)
+{
+	struct tables_reader reader;
+	struct tables_stats  stats;
+	int                  built = 0, refused = 0, err;
+
+	(void)state;
+	assert_non_null(tables_enter(&reader));
+	for (int i = 0; i < 40; i++) {
+		err = tables_build();
+		assert_true(err == 0 || err == -EBUSY);
+		built += err == 0;
+		refused += err == -EBUSY;
+	}
+	assert_true(built > 0 && built < 20);
+	assert_true(refused > 0);
+	tables_stats(&stats);
+	assert_true(stats.limbo >= (size_t)built && stats.limbo < 20); /* the thread builds, too */
+	tables_leave(&reader);
+	assert_int_equal(tables_build(), 0);
+	tables_stats(&stats);
+	assert_int_equal(stats.limbo, 0);
+}
+
+static void
 a_child_walks_by_the_tables_of_its_parent(void **state)
 {
 	struct walk w;
@@ -189,6 +215,7 @@ main(void)
 		cmocka_unit_test(a_plugin_that_is_loaded_is_walked_through_soon),
 		cmocka_unit_test(another_plugin_in_the_same_place_has_its_own_rules),
 		cmocka_unit_test(walks_go_on_while_tables_are_replaced),
+		cmocka_unit_test(a_reader_that_never_leaves_costs_bounded_memory),
 		cmocka_unit_test(a_child_walks_by_the_tables_of_its_parent),
 		cmocka_unit_test(stopped_it_walks_by_frame_pointers_and_has_no_thread),
 	};

@@ -47,6 +47,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "own_mask.h"
+
 #define FD_FIRST 3
 /* Every request has three at most (an object, its debug file, the one that two of those
  * share), and there are 64 requests; what does not fit is looked for by its mark. */
@@ -65,10 +67,7 @@ static unsigned without_place; /* descriptors, under the lock */
 void
 own_fd_hold(sigset_t *ret_mask)
 {
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, ret_mask);
+	own_mask_block(ret_mask);
 	pthread_mutex_lock(&lock);
 }
 
@@ -76,7 +75,7 @@ void
 own_fd_release(const sigset_t *mask)
 {
 	pthread_mutex_unlock(&lock);
-	pthread_sigmask(SIG_SETMASK, mask, NULL);
+	own_mask_restore(mask);
 }
 
 /* A place in that state and with that number, or -1. */
@@ -420,7 +419,7 @@ fork_child(void)
 	if (look)
 		close_marked();
 	lock = fresh;
-	pthread_sigmask(SIG_SETMASK, &fork_mask, NULL);
+	own_mask_restore(&fork_mask);
 	errno = saved;
 }
 

@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "own_mask.h"
 #include "own_object.h"
 #include "own_wait.h"
 
@@ -241,7 +242,7 @@ int
 own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret)
 {
 	struct start *s;
-	sigset_t      all, before;
+	sigset_t      before;
 	pthread_t     thread;
 	bool          was = own;
 	int           r;
@@ -249,8 +250,7 @@ own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	if (strlen(name) >= sizeof(s->name))
 		return -EINVAL;
 	own = true; /* before the first allocation, until after the last free */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	own_mask_block(&before);
 	r = -ENOMEM;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -267,7 +267,7 @@ own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	}
 	*ret = thread;
 out:
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	own_mask_restore(&before);
 	own = was;
 	return r;
 }

@@ -9,7 +9,8 @@
  * What a stranger would get wrong:
  * - A daemon may take our signal for itself at any time: each look sees to that.
  * - With thousands of threads a look takes long, so there are fewer.
- * - A handler may not have ended when all stops: then ring and slots stay for it.
+ * - A handler may not have ended when all stops: then ring and slots stay for it.  It is
+ *   waited for without the lock, which every fork of the program takes.
  *
  * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_limits.c.
  */
@@ -202,7 +203,9 @@ cpu_engine_stop(void)
 	hooks_threads_watch(HOOKS_THREADS_CPU, false);
 	atomic_store(&cpu_engine.running, false);
 	cpu_timers_close();
+	pthread_mutex_unlock(&cpu_engine.lock);
 	quiet = cpu_signal_disable();
+	pthread_mutex_lock(&cpu_engine.lock);
 	drain();
 	if (quiet) {
 		cpu_ring_close();

@@ -20,6 +20,7 @@
 #include "cpu_parts.h"
 #include "cpu_ring.h"
 #include "labels_thread.h"
+#include "own_mask.h"
 #include "stack_table.h"
 #include "unwind.h"
 
@@ -34,11 +35,8 @@ struct quiet {
 static void
 lock_quietly(struct quiet *ret)
 {
-	sigset_t all;
-
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &ret->mask);
+	own_mask_block(&ret->mask);
 	pthread_mutex_lock(&cpu_engine.lock);
 }
 
@@ -46,7 +44,7 @@ static void
 unlock_quietly(const struct quiet *q)
 {
 	pthread_mutex_unlock(&cpu_engine.lock);
-	pthread_sigmask(SIG_SETMASK, &q->mask, NULL);
+	own_mask_restore(&q->mask);
 	pthread_setcancelstate(q->cancel, NULL);
 }
 
@@ -106,13 +104,10 @@ static int fork_blocked; /* lock: the signal that fork_prepare blocked, or 0 */
 static void
 signal_mask(int how, int number)
 {
-	sigset_t one;
+	uint64_t one = number ? OWN_MASK_BIT(number) : 0;
 
-	if (number == 0)
-		return;
-	sigemptyset(&one);
-	sigaddset(&one, number);
-	pthread_sigmask(how, &one, NULL);
+	if (number)
+		own_mask_change(how, &one, NULL);
 }
 
 static void
@@ -121,7 +116,7 @@ fork_prepare(void)
 	sigset_t now;
 
 	pthread_mutex_lock(&cpu_engine.lock);
-	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	own_mask_change(SIG_BLOCK, NULL, &now);
 	fork_blocked = 0;
 	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number && !sigismember(&now, cpu_engine.signal_number))
 		fork_blocked = cpu_engine.signal_number;

@@ -13,9 +13,13 @@
  * so that whatever record begins there next is seen as incomplete.  A record never
  * wraps: a filler takes the rest of the ring instead.
  *
- * What a stranger would get wrong: words are copied by a loop that the compiler
- * must not turn into memcpy().  Its first call may go through the loader to be
- * bound, and writers run in signal handlers.
+ * What a stranger would get wrong:
+ * - Words are copied by a loop that the compiler must not turn into memcpy().  Its first
+ *   call may go through the loader to be bound, and writers run in signal handlers.
+ * - A writer may never end: a filter that kills its thread, a debugger that stops it.  All
+ *   that comes behind its record would be waited for in vain.  So one that is not complete
+ *   for STUCK_NS makes the reader give the whole ring up for a new one, and count what it
+ *   held as lost.  The old one stays mapped until no handler is at work (cpu_ring_close()).
  *
  * Why not a ring for each thread: a thousand mostly idle threads would each keep
  * one, and their memory would have to outlive them.
@@ -31,11 +35,14 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "unwind_load.h"
 #include "unwind_remote.h"
 
-#define FILLER 0x80000000U /* in size: nothing but the rest of the ring */
+#define FILLER    0x80000000U /* in size: nothing but the rest of the ring */
+#define STUCK_NS  1000000000LL /* writers take microseconds, unless they get no processor */
+#define RINGS_MAX 4           /* with those that were given up; then all is lost, and counted */
 
 struct record {
 	_Atomic uint32_t size; /* bytes; a multiple of 8; 0 until complete */
@@ -47,44 +54,64 @@ struct record {
 	uintptr_t        pcs[];
 };
 
-static struct {
+struct ring {
 	char            *bytes;
 	uint64_t         size;
 	_Atomic uint64_t head, tail; /* only grow */
-	_Atomic uint64_t lost;
-} ring;
+	_Atomic uint64_t taken;      /* weights of all records ... */
+	uint64_t         told;       /* ... and of those that were delivered, or counted as lost */
+	uint64_t         stuck_at;
+	int64_t          stuck_since_ns; /* 0: not */
+};
+
+static struct ring            rings[RINGS_MAX];
+static _Atomic(struct ring *) current; /* NULL: closed, or no ring is left */
+static _Atomic uint64_t       lost;
+
+/* A new current one; false: there is no place or no memory for it. */
+static bool
+ring_begin(void)
+{
+	size_t       size = unwind_remote_used() ? CPU_RING_COPY_BYTES : CPU_RING_BYTES;
+	struct ring *r = rings;
+	void        *mem;
+
+	while (r < rings + RINGS_MAX && r->bytes)
+		r++;
+	if (r == rings + RINGS_MAX)
+		return false;
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		return false;
+	*r = (struct ring){ .bytes = mem, .size = size };
+	atomic_store(&current, r);
+	return true;
+}
 
 int
 cpu_ring_open(void)
 {
-	size_t size = unwind_remote_used() ? CPU_RING_COPY_BYTES : CPU_RING_BYTES;
-	void  *mem;
-
-	if (ring.bytes)
+	if (rings[0].bytes)
 		return 0; /* kept for a handler that did not end in time */
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		return -ENOMEM;
-	ring.bytes = mem;
-	ring.size = size;
-	atomic_store(&ring.head, 0);
-	atomic_store(&ring.tail, 0);
-	atomic_store(&ring.lost, 0);
-	return 0;
+	atomic_store(&lost, 0);
+	return ring_begin() ? 0 : -ENOMEM;
 }
 
 void
 cpu_ring_close(void)
 {
-	if (ring.bytes)
-		munmap(ring.bytes, ring.size);
-	ring.bytes = NULL;
+	atomic_store(&current, NULL);
+	for (struct ring *r = rings; r < rings + RINGS_MAX; r++) {
+		if (r->bytes)
+			munmap(r->bytes, r->size);
+		r->bytes = NULL;
+	}
 }
 
 static struct record *
-record_at(uint64_t position)
+record_at(const struct ring *r, uint64_t position)
 {
-	return (struct record *)(ring.bytes + position % ring.size);
+	return (struct record *)(r->bytes + position % r->size);
 }
 
 /* BEGIN SIGNAL CONTEXT */
@@ -110,25 +137,28 @@ cpu_ring_add(const struct cpu_sample *s)
 bool
 cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 {
-	uint64_t       head = atomic_load_explicit(&ring.head, memory_order_relaxed), filler;
+	struct ring   *ring = atomic_load_explicit(&current, memory_order_acquire);
+	uint64_t       head, filler;
 	uint32_t       words = (uint32_t)(bytes / sizeof(uintptr_t));
 	uint32_t       size = (uint32_t)(sizeof(struct record) + (s->count + words) * sizeof(uintptr_t));
 	struct record *r;
 
 	size = (size + 7) & ~7U;
+	if (!ring)
+		goto full;
+	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	do {
-		filler = ring.size - head % ring.size;
+		filler = ring->size - head % ring->size;
 		if (filler >= size)
 			filler = 0;
-		if (head + filler + size - atomic_load_explicit(&ring.tail, memory_order_acquire) > ring.size) {
-			atomic_fetch_add_explicit(&ring.lost, s->weight, memory_order_relaxed);
-			return false;
-		}
-	} while (!atomic_compare_exchange_weak_explicit(&ring.head, &head, head + filler + size, memory_order_relaxed,
+		if (head + filler + size - atomic_load_explicit(&ring->tail, memory_order_acquire) > ring->size)
+			goto full;
+	} while (!atomic_compare_exchange_weak_explicit(&ring->head, &head, head + filler + size, memory_order_relaxed,
 							memory_order_relaxed));
+	atomic_fetch_add_explicit(&ring->taken, s->weight, memory_order_relaxed);
 	if (filler)
-		atomic_store_explicit(&record_at(head)->size, FILLER | (uint32_t)filler, memory_order_release);
-	r = record_at(head + filler);
+		atomic_store_explicit(&record_at(ring, head)->size, FILLER | (uint32_t)filler, memory_order_release);
+	r = record_at(ring, head + filler);
 	r->slot = s->slot;
 	r->weight = s->weight;
 	r->labels = s->labels;
@@ -139,25 +169,50 @@ cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 	words_copy(r->pcs + s->count, stack, words);
 	atomic_store_explicit(&r->size, size, memory_order_release);
 	return true;
+full:
+	atomic_fetch_add_explicit(&lost, s->weight, memory_order_relaxed);
+	return false;
 }
 
 /* END SIGNAL CONTEXT */
 
+/* A record at the tail is not complete. */
+static void
+look_stuck(struct ring *r, uint64_t tail)
+{
+	struct timespec ts;
+	int64_t         now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * 1000000000LL + ts.tv_nsec;
+	if (r->stuck_since_ns == 0 || r->stuck_at != tail) {
+		r->stuck_at = tail;
+		r->stuck_since_ns = now;
+	} else if (now - r->stuck_since_ns > STUCK_NS) {
+		atomic_store(&current, NULL);
+		ring_begin(); /* what r held is lost from now on: see cpu_ring_lost() */
+	}
+}
+
 void
 cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 {
-	uint64_t          tail = atomic_load(&ring.tail);
+	struct ring      *ring = atomic_load(&current);
+	uint64_t          tail;
 	struct cpu_sample s;
 	struct record    *r;
 	uint32_t          size;
 
-	if (!ring.bytes)
+	if (!ring)
 		return;
-	while (tail != atomic_load_explicit(&ring.head, memory_order_acquire)) {
-		r = record_at(tail);
+	tail = atomic_load(&ring->tail);
+	while (tail != atomic_load_explicit(&ring->head, memory_order_acquire)) {
+		r = record_at(ring, tail);
 		size = atomic_load_explicit(&r->size, memory_order_acquire);
-		if (size == 0)
+		if (size == 0) {
+			look_stuck(ring, tail);
 			break;
+		}
 		if (!(size & FILLER)) {
 			s.slot = r->slot;
 			s.weight = r->weight;
@@ -166,23 +221,31 @@ cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 			s.count = r->count;
 			s.truncated = r->truncated;
 			s.copy = r->copy;
+			ring->told += s.weight;
 			fn(arg, &s);
 		}
 		size &= ~FILLER;
 		memset((void *)r, 0, size);
 		tail += size;
-		atomic_store_explicit(&ring.tail, tail, memory_order_release);
+		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	}
 }
 
 uint64_t
 cpu_ring_used(void)
 {
-	return atomic_load(&ring.head) - atomic_load(&ring.tail);
+	const struct ring *r = atomic_load(&current);
+
+	return r ? atomic_load(&r->head) - atomic_load(&r->tail) : 0;
 }
 
 uint64_t
 cpu_ring_lost(void)
 {
-	return atomic_load(&ring.lost);
+	uint64_t sum = atomic_load(&lost);
+
+	for (const struct ring *r = rings; r < rings + RINGS_MAX; r++)
+		if (r->bytes && r != atomic_load(&current))
+			sum += atomic_load(&r->taken) - r->told;
+	return sum;
 }

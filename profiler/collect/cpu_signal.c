@@ -47,6 +47,7 @@
 static struct {
 	_Atomic int      enabled;
 	_Atomic int      at_work;
+	bool             stuck; /* one was waited for in vain, and has not ended since */
 	_Atomic uint64_t longest_ns, sum_ns, count;
 	int              number; /* 0: none installed yet */
 } sampler;
@@ -207,12 +208,19 @@ bool
 cpu_signal_disable(void)
 {
 	const struct timespec step = { 0, QUIET_STEP_NS };
-	int                   i;
+	int                   steps = sampler.stuck ? 0 : QUIET_WAIT_STEPS; /* once for each */
 
 	atomic_store(&sampler.enabled, 0);
-	for (i = 0; i < QUIET_WAIT_STEPS && atomic_load(&sampler.at_work) > 0; i++)
+	for (int i = 0; i < steps && atomic_load(&sampler.at_work) > 0; i++)
 		nanosleep(&step, NULL);
-	return atomic_load(&sampler.at_work) == 0;
+	sampler.stuck = atomic_load(&sampler.at_work) > 0;
+	return !sampler.stuck;
+}
+
+bool
+cpu_signal_stuck(void)
+{
+	return sampler.stuck && atomic_load(&sampler.at_work) > 0;
 }
 
 void
@@ -220,6 +228,7 @@ cpu_signal_forked(void)
 {
 	atomic_store(&sampler.enabled, 0);
 	atomic_store(&sampler.at_work, 0);
+	sampler.stuck = false;
 }
 
 uint64_t

@@ -20,6 +20,8 @@ void cpu_signal_enable(void);
 /* From now on they do not.  False: a handler is still at work after some seconds,
  * and what it writes to must stay where it is. */
 bool cpu_signal_disable(void);
+/* One was still at work after that, and has not ended since. */
+bool cpu_signal_stuck(void);
 /* In a forked child: no handler of the parent's other threads is at work here. */
 void cpu_signal_forked(void);
 /* What handlers have taken since enabled, on the clock: without a processor, too. */

@@ -118,6 +118,8 @@ window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struc
 	profile_comment(p, "signal: %s", name);
 	profile_comment(p, "mean handler: %llu ns", (unsigned long long)cpu_signal_mean_ns());
 	profile_comment(p, "longest handler: %llu ns", (unsigned long long)cpu_signal_longest_ns());
+	if (cpu_signal_stuck())
+		profile_comment(p, "a handler has not ended: its memory is kept");
 	labels_comment(p);
 	if (w->no_slot_max)
 		profile_comment(p, "%u threads not sampled: %s", w->no_slot_max, facts->no_slot_why);

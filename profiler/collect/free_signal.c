@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "own_mask.h"
+
 bool
 free_signal_is(int number, free_signal_fn *handler)
 {
@@ -28,7 +30,7 @@ install(int number, free_signal_fn *handler)
 	struct sigaction ours = { .sa_sigaction = handler }, before;
 
 	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	sigfillset(&ours.sa_mask);
+	own_mask_fill(&ours.sa_mask);
 	if (sigaction(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
 		return false;
 	if (sigaction(number, &ours, &before) < 0)

@@ -60,6 +60,7 @@ static struct {
 	_Atomic int                       at_work;
 	int                               number; /* 0: no handler yet */
 	struct threads_request           *limbo;
+	bool                              stuck; /* a handler was waited for in vain, and has not left since */
 } asking;
 
 static int64_t
@@ -256,9 +257,12 @@ handlers_left(void)
 {
 	const struct timespec step = { 0, LEAVE_NS };
 
-	for (int i = 0; i < LEAVE_STEPS && atomic_load(&asking.at_work) > 0; i++)
+	int                   steps = asking.stuck ? 0 : LEAVE_STEPS; /* once for each */
+
+	for (int i = 0; i < steps && atomic_load(&asking.at_work) > 0; i++)
 		nanosleep(&step, NULL);
-	return atomic_load(&asking.at_work) == 0;
+	asking.stuck = atomic_load(&asking.at_work) > 0;
+	return !asking.stuck;
 }
 
 int
@@ -301,6 +305,7 @@ forked(void)
 {
 	atomic_store(&asking.request, NULL);
 	atomic_store(&asking.at_work, 0);
+	asking.stuck = false;
 	asking.limbo = NULL;
 }
 

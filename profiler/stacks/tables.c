@@ -11,8 +11,10 @@
  * Readers and the builder.  A reader counts itself in one of two phases, in a slot
  * picked by its thread, then loads the pointer to the generation.  The builder swaps
  * the pointer, turns the phase, and frees the old generation only after every slot
- * of the phase before has been seen empty; where a reader is stuck (a stopped thread)
- * the old one stays in limbo until the next build.
+ * of the phase before has been seen empty; where a reader is stuck (a stopped thread, or
+ * one that left a hook by siglongjmp()) the old one stays in limbo until a later build.
+ * Who is stuck is waited for once.  With LIMBO_MAX generations in limbo nothing more is
+ * built: code that came since is unknown, and memory does not grow.
  *
  * What a stranger would get wrong: the cache of a generation is written by readers,
  * several at once; an entry is one word that holds all of a pc, so it is right or it
@@ -45,6 +47,7 @@
 #define BUDGET_BYTES     ((size_t)512 << 20) /* transient: copies of sections and maps */
 #define SLOTS            16
 #define DRAIN_NS         200000000L          /* longest wait for readers of an old generation */
+#define LIMBO_MAX        16                  /* generations that a stuck reader may keep; each has the rows of what has gone */
 
 struct slot {
 	_Alignas(64) atomic_uint readers[2];
@@ -56,6 +59,8 @@ static struct {
 	struct slot              slots[SLOTS];
 	pthread_mutex_t          lock; /* builders */
 	struct tables           *limbo;
+	unsigned                 limbo_count;
+	bool                     stuck; /* a reader was given up, and has not left since */
 	uint64_t                 maps_identity;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -187,14 +192,14 @@ static bool
 readers_drained(void)
 {
 	struct timespec nap = { 0, 100000 };
-	long            waited = 0;
+	long            waited = global.stuck ? DRAIN_NS : 0;
 
 	/* Twice: a reader may have read the phase before one turn and counted itself after. */
 	for (int turn = 0; turn < 2; turn++) {
 		unsigned old = atomic_fetch_add(&global.phase, 1) & 1;
 
 		while (!phase_empty(old)) {
-			if (waited > DRAIN_NS)
+			if (waited >= DRAIN_NS)
 				return false;
 			nanosleep(&nap, NULL);
 			waited += nap.tv_nsec;
@@ -209,9 +214,14 @@ generation_retire(struct tables *t)
 	if (t) {
 		t->limbo_next = global.limbo;
 		global.limbo = t;
+		global.limbo_count++;
 	}
-	if (!global.limbo || !readers_drained())
+	if (!global.limbo)
 		return;
+	global.stuck = !readers_drained();
+	if (global.stuck)
+		return;
+	global.limbo_count = 0;
 	while (global.limbo) {
 		t = global.limbo;
 		global.limbo = t->limbo_next;
@@ -227,7 +237,9 @@ tables_build(void)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&global.lock);
-	err = tables_palette_start();
+	if (global.limbo_count >= LIMBO_MAX)
+		generation_retire(NULL);
+	err = global.limbo_count >= LIMBO_MAX ? -EBUSY : tables_palette_start();
 	if (!err)
 		err = generation_make(atomic_load(&global.current), &t);
 	if (!err)
@@ -261,6 +273,7 @@ tables_forked(void)
 {
 	pthread_mutex_init(&global.lock, NULL);
 	memset(global.slots, 0, sizeof(global.slots));
+	global.stuck = false;
 }
 
 void
@@ -289,6 +302,7 @@ tables_stats(struct tables_stats *ret)
 		ret->frames_bytes += t->objects[i]->frames_bytes;
 	}
 	ret->rules = tables_palette_count();
+	ret->limbo = global.limbo_count;
 	ret->bytes += tables_palette_bytes() + (t ? sizeof(*t) : 0);
 	pthread_mutex_unlock(&global.lock);
 }

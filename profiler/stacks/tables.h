@@ -18,6 +18,7 @@ struct tables; /* one generation */
 struct tables_stats {
 	size_t objects, rows, bad, bytes, frames_bytes; /* frames_bytes: .eh_frame and its header */
 	size_t rules;
+	size_t limbo; /* generations that a reader which is stuck keeps */
 };
 
 /*
@@ -26,7 +27,8 @@ struct tables_stats {
  * Objects that are still the ones they were keep their tables.  Reads memory through
  * /proc/self/mem, so that an object unloaded meanwhile costs its rows and nothing else.
  *
- *   returns  0, or a negative errno with the old tables in place
+ *   returns  0, or a negative errno with the old tables in place; -EBUSY: a reader that is stuck
+ *            keeps too many of them
  *   threads  any; one builds, others wait
  *   signals  not from a handler
  */

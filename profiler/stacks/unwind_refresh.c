@@ -45,7 +45,7 @@ static struct {
 	bool            lent;    /* tables without the thread, for a dump */
 	pthread_t       thread;
 	atomic_uint     state; /* a futex */
-	atomic_bool     by_tables;
+	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
 } refresh = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void
@@ -78,9 +78,11 @@ unwind_refresh(void)
 {
 	bool changed = generations_look() > 0;
 
+	if (!atomic_load(&refresh.by_tables))
+		return;
 	/* A file that was replaced may have the old one's inode: maps alone do not tell. */
-	if (atomic_load(&refresh.by_tables) && (tables_stale() || changed))
-		tables_build();
+	if (tables_stale() || changed || atomic_load(&refresh.owed))
+		atomic_store(&refresh.owed, tables_build() == -EBUSY);
 }
 
 /* Where threads begin, seen from one that has just begun. */
