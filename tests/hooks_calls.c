@@ -92,17 +92,33 @@ object_of(const void *symbol)
 	return symbol && dladdr(symbol, &info) ? info.dli_fname : "nothing";
 }
 
+/* How often a name was seen; an operator that comes through malloc's family, there. */
+static uint64_t
+seen(const struct component_hooks *h, uint32_t name)
+{
+	static const int family[] = { HOOKS_malloc, HOOKS_calloc, HOOKS_realloc, HOOKS_posix_memalign, HOOKS_aligned_alloc,
+		HOOKS_memalign };
+	uint64_t         n = 0;
+
+	if (name < HOOKS__Znwm || name > HOOKS__ZnamSt11align_val_tRKSt9nothrow_t ||
+		h->operators_by_name[name - HOOKS__Znwm] != HOOKS_OPERATORS_PASS)
+		return h->calls[name];
+	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
+		n += h->calls[family[i]];
+	return n + h->calls[name];
+}
+
 static void
 call_from(struct component_hooks *h, const char *where, int (*call)(const char *))
 {
 	for (uint32_t i = 0; i < h->name_count; i++) {
-		uint64_t before = h->calls[i];
+		uint64_t before = seen(h, i);
 		int      r;
 
 		if (getenv("HOOKS_WITHOUT_OLD") && strstr(h->names[i], "_2_2_5"))
 			continue;
 		r = call(h->names[i]);
-		printf("%s %s %d %llu\n", where, h->names[i], r, (unsigned long long)(h->calls[i] - before));
+		printf("%s %s %d %llu\n", where, h->names[i], r, (unsigned long long)(seen(h, i) - before));
 	}
 }
 
