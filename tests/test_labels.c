@@ -11,6 +11,7 @@
 #include "hooks.h"
 #include "labels_fixture.h"
 #include "own_thread.h"
+#include "stack_lock.h"
 
 /* Thread sanitizer has no thread state for threads of thrd_create(). */
 #if defined(__SANITIZE_THREAD__)
@@ -284,6 +285,66 @@ label_uniquely(void *arg)
 }
 
 /* As in a program without hooks: nobody says that they end. */
+/* ---- the table is kept by others ---- */
+
+static _Atomic bool table_kept;
+
+/* For longer than malloc would wait for it. */
+static void
+keep_table(void *arg)
+{
+	const struct timespec longer = { 0, 3 * STACK_LOCK_WAIT_NS };
+
+	(void)arg;
+	atomic_store(&table_kept, true);
+	nanosleep(&longer, NULL);
+}
+
+static void *
+table_keeper(void *arg)
+{
+	assert_true(stack_table_exclusively(keep_table, arg));
+	return arg;
+}
+
+static void
+who_sets_a_label_waits_for_a_busy_table(void **state)
+{
+	pthread_t t;
+
+	(void)state;
+	atomic_store(&table_kept, false);
+	assert_int_equal(pthread_create(&t, NULL, table_keeper, NULL), 0);
+	while (!atomic_load(&table_kept))
+		sched_yield();
+	assert_int_equal(component_label_set("late", "but there"), 0);
+	assert_string_equal(mine(), "{\"late\":\"but there\"}");
+	assert_int_equal(pthread_join(t, NULL), 0);
+	component_label_clear(NULL);
+}
+
+static void
+set_from_within(void *ret)
+{
+	*(int *)ret = component_label_set("never", "set");
+}
+
+static void
+a_table_that_cannot_be_had_is_not_called_full(void **state)
+{
+	struct profile p;
+	int            r = 0;
+
+	(void)state;
+	assert_true(stack_table_exclusively(set_from_within, &r));
+	assert_int_equal(r, -EAGAIN);
+	assert_string_equal(mine(), "");
+	profile_init(&p, "test");
+	labels_comment(&p);
+	assert_non_null(strstr(p.comments, " were not set: a signal handler came"));
+	profile_release(&p);
+}
+
 static void
 threads_that_vanish_leave_nothing_for_long(void **state)
 {
@@ -476,6 +537,8 @@ main(void)
 		TEST(labels_of_another_thread_can_be_read),
 		TEST(a_forked_child_keeps_its_labels_under_its_new_id),
 		TEST(labels_without_memory_stay_as_they_were_and_stacks_have_theirs),
+		cmocka_unit_test(who_sets_a_label_waits_for_a_busy_table),
+		cmocka_unit_test(a_table_that_cannot_be_had_is_not_called_full),
 		cmocka_unit_test(threads_that_vanish_leave_nothing_for_long),
 	};
 

@@ -32,15 +32,17 @@
 _Static_assert(COMPONENT_LABEL_KEY_MAX == LABELS_KEY_MAX && COMPONENT_LABEL_VALUE_MAX == LABELS_VALUE_MAX &&
 	COMPONENT_LABELS_MAX == LABELS_MAX && COMPONENT_LABELS_BYTES_MAX == LABELS_BYTES_MAX, "as documented");
 
-static _Atomic unsigned long refused, full;
+static _Atomic unsigned long refused, full, busy;
 
 /* ---- to set and to clear ---- */
 
 static bool
 enter(struct labels_record *r)
 {
-	if (r->busy)
+	if (r->busy) {
+		atomic_fetch_add_explicit(&busy, 1, memory_order_relaxed);
 		return false;
+	}
 	r->busy = 1;
 	atomic_signal_fence(memory_order_seq_cst);
 	return true;
@@ -63,9 +65,10 @@ draft_slot(const struct labels_draft *d, unsigned words)
 	return (unsigned)(h >> 61) & (LABELS_LATE - 1);
 }
 
-/* The set of a draft, from those of late or from the table, with a reference. */
-static uint32_t
-draft_set(struct labels_record *r, const struct labels_draft *d)
+/* The set of a draft, from those of late or from the table, with a reference.  0 or a negative
+ * errno. */
+static int
+draft_set(struct labels_record *r, const struct labels_draft *d, uint32_t *ret)
 {
 	unsigned         words = labels_draft_words(d), slot = draft_slot(d, words), count = 0;
 	const uintptr_t *late = r->late[slot] ? stack_table_pcs(r->late[slot], &count) : NULL;
@@ -73,20 +76,24 @@ draft_set(struct labels_record *r, const struct labels_draft *d)
 
 	if (late && count == words && memcmp(late, d->words, words * sizeof(*late)) == 0) {
 		labels_ref(r->late[slot]);
-		return r->late[slot];
+		*ret = r->late[slot];
+		return 0;
 	}
 	set = labels_intern(d);
 	if (!set && atomic_load(&full) % FULL_SWEEPS == 0) { /* what dead threads hold? */
 		labels_record_sweep();
 		set = labels_intern(d);
 	}
+	if (set == LABELS_BUSY)
+		return -EAGAIN;
 	if (!set)
-		return 0;
+		return -ENOMEM;
 	labels_ref(set);
 	old = r->late[slot];
 	r->late[slot] = set;
 	labels_unref(old);
-	return set;
+	*ret = set;
+	return 0;
 }
 
 static int
@@ -100,9 +107,11 @@ change(struct labels_record *r, const char *key, const char *value)
 		atomic_fetch_add_explicit(&refused, 1, memory_order_relaxed);
 		return err;
 	}
-	if (d.size > 0 && !(set = draft_set(r, &d))) {
-		atomic_fetch_add_explicit(&full, 1, memory_order_relaxed);
-		return -ENOMEM;
+	if (d.size > 0)
+		err = draft_set(r, &d, &set);
+	if (err) {
+		atomic_fetch_add_explicit(err == -ENOMEM ? &full : &busy, 1, memory_order_relaxed);
+		return err;
 	}
 	labels_record_store(r, set);
 	return 0;
@@ -227,7 +236,7 @@ component_labels_release(struct component_labels *kept)
 void
 labels_comment(struct profile *p)
 {
-	unsigned long bad = atomic_load(&refused), none = atomic_load(&full);
+	unsigned long bad = atomic_load(&refused), none = atomic_load(&full), late = atomic_load(&busy);
 
 	if (bad)
 		profile_comment(p, "labels: %lu were refused: a key has 1 to %d bytes, a value %d at most, a thread %d labels "
@@ -235,4 +244,7 @@ labels_comment(struct profile *p)
 	if (none)
 		profile_comment(p, "labels: %lu could not be set: they take a %dth of --profiling-memory at most, and %d "
 			"threads may have some", none, LABELS_PART, LABELS_RECORDS);
+	if (late)
+		profile_comment(p, "labels: %lu were not set: a signal handler came in the middle of another change, or the "
+			"table was busy for two seconds", late);
 }

@@ -46,7 +46,9 @@ struct labels_draft {
  */
 int      labels_draft(uint32_t set, const char *key, const char *value, struct labels_draft *ret);
 unsigned labels_draft_words(const struct labels_draft *d);
-/* Takes one reference.  0: without memory, or the draft is empty.  Not from handlers. */
+/* Takes one reference.  0: without memory, or the draft is empty.  LABELS_BUSY: the table
+ * could not be had, see stack_table_add_labels().  Neither from handlers nor within malloc. */
+#define LABELS_BUSY ((uint32_t)STACK_PSEUDO_LOST)
 uint32_t labels_intern(const struct labels_draft *d);
 void     labels_ref(uint32_t set);
 void     labels_unref(uint32_t set);

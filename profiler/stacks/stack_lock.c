@@ -35,7 +35,7 @@ static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec
 bool
 stack_lock_take(long wait_ns)
 {
-	struct timespec left = { 0, wait_ns };
+	struct timespec left = { wait_ns / 1000000000, wait_ns % 1000000000 };
 	uint32_t        state = LOCK_FREE;
 
 	if (inside)

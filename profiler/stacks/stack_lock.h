@@ -9,6 +9,8 @@
 /* Who finds the lock taken gives up after so long; long against a preempted
  * holder's time slice, short against what a person would call a hang. */
 #define STACK_LOCK_WAIT_NS 50000000L
+/* Neither in malloc nor in a handler: long against a queue of threads on a busy machine. */
+#define STACK_LOCK_PATIENT_NS 2000000000L
 /* A fork waits longer: without the lock its child has no stacks ever after. */
 #define STACK_LOCK_FORK_NS 500000000L
 

@@ -372,8 +372,10 @@ stack_table_add_labels(const uintptr_t *words, unsigned count, size_t bytes_max)
 {
 	uint32_t id;
 
-	if (count == 0 || count > STACK_FRAMES_MAX || !stack_lock_take(STACK_LOCK_WAIT_NS))
+	if (count == 0 || count > STACK_FRAMES_MAX)
 		return 0;
+	if (!stack_lock_take(STACK_LOCK_PATIENT_NS))
+		return STACK_PSEUDO_LOST;
 	id = intern_labels(words, count, bytes_max);
 	lock_release_reaping();
 	return id;

@@ -42,7 +42,9 @@ size_t   stack_table_bytes(void);
  * Label sets (labels.h) are words like any other: they lie among the stacks, and are
  * counted, given back and borrowed as these are.
  *
- * They may take so many bytes in all.  0: no room, or the lock could not be had.
+ * They may take so many bytes in all.  0: no room.  STACK_PSEUDO_LOST: the lock could not be
+ * had, for this thread has it already, or not within STACK_LOCK_PATIENT_NS.
+ * Not from handlers, nor within malloc.
  */
 uint32_t stack_table_add_labels(const uintptr_t *words, unsigned count, size_t bytes_max);
 size_t   stack_table_labels_bytes(void);

@@ -51,7 +51,8 @@ COMPONENT_BEGIN
  *              -E2BIG   there are COMPONENT_LABELS_MAX, or they are too long together
  *              -ENOMEM  label sets take a quarter of --profiling-memory already, or
  *                       32,768 threads have labels
- *              -EAGAIN  from inside of a call of this header, in a signal handler
+ *              -EAGAIN  from inside of a call of this header, in a signal handler; or other
+ *                       threads kept the table of stacks for two seconds
  *
  *   owns     both are copied
  *   threads  any, for itself; the library's own have no labels: -EPERM
