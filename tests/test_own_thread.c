@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "own_thread.h"
+#include "thread_id.h"
 
 /* As big as a daemon's that keeps buffers in TLS: more than our whole stack. */
 static __thread char big[1024 * 1024];
@@ -104,10 +105,14 @@ a_thread_of_the_daemon_is_not_marked(void **state)
 	assert_false(s.own);
 }
 
+static pid_t ended;
+
 static void *
 know_oneself(void *arg)
 {
-	*(bool *)arg = own_thread_has((pid_t)syscall(SYS_gettid)) && own_thread_count() == 1;
+	*(bool *)arg = own_thread_has((pid_t)syscall(SYS_gettid)) && own_thread_count() == 1 &&
+		thread_id_self() == (pid_t)syscall(SYS_gettid);
+	ended = thread_id_self();
 	return arg;
 }
 
@@ -125,9 +130,13 @@ its_id_is_known_while_it_runs_and_not_in_a_child(void **state)
 	assert_true(known);
 	assert_int_equal(own_thread_count(), 0);
 	assert_false(own_thread_has(self));
+	assert_false(own_thread_has(ended));
+	assert_true(own_thread_had(ended));
+	assert_false(own_thread_had(self));
+	assert_int_equal(thread_id_self(), self);
 	child = fork();
 	if (child == 0)
-		_exit(own_thread_count() != 0);
+		_exit(own_thread_count() != 0 || own_thread_had(ended) || thread_id_self() != (pid_t)syscall(SYS_gettid));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }

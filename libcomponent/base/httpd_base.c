@@ -101,7 +101,7 @@ typedef void fd_fn(int fd, const char *link, void *arg);
 static int
 fds_walk(fd_fn *fn, void *arg)
 {
-	DIR           *dir = own_fd_opendir("/proc/self/fd");
+	DIR           *dir = own_fd_opendir("/proc/thread-self/fd");
 	struct dirent *e;
 	char           link[64];
 	ssize_t        n;
@@ -193,7 +193,7 @@ epoll_note(int fd, const char *link, void *arg)
 
 	if (strcmp(link, "anon_inode:[eventpoll]") || (e->only >= 0 && fd != e->only))
 		return;
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fdinfo/%d", fd);
 	f = own_fd_fopen(path);
 	if (!f)
 		return;

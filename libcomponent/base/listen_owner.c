@@ -165,10 +165,10 @@ listen_owner_tcp(const struct sockaddr *sa, char *buf, size_t size)
 {
 	int           saved = errno;
 	unsigned      port = ntohs(((const struct sockaddr_in *)(const void *)sa)->sin_port);
-	unsigned long inode = inode_in("/proc/self/net/tcp", port, sa);
+	unsigned long inode = inode_in("/proc/thread-self/net/tcp", port, sa);
 
 	if (!inode)
-		inode = inode_in("/proc/self/net/tcp6", port, sa);
+		inode = inode_in("/proc/thread-self/net/tcp6", port, sa);
 	if (inode)
 		listen_owner_pid(pid_of(inode), buf, size);
 	errno = saved;

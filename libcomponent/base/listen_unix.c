@@ -117,7 +117,7 @@ settle(const char *path, struct listen_socket *s)
 		s->dev = st.st_dev;
 		s->ino = st.st_ino;
 		/* Through /proc: fchmod() refuses O_PATH, and the name might be another file by now. */
-		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+		snprintf(proc, sizeof(proc), "/proc/thread-self/fd/%d", fd);
 		if ((st.st_mode & 07777) != SOCKET_MODE && chmod(proc, SOCKET_MODE) < 0)
 			r = -errno;
 	}

@@ -382,7 +382,7 @@ static void
 close_marked(void)
 {
 	_Alignas(8) char buf[2048];
-	int              dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int              dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long             got, at;
 	struct dirent64 *e;
 

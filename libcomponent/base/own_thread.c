@@ -45,6 +45,7 @@
 
 #define STACK_BYTES (256 * 1024) /* the deepest own use is libevent and inflate: below 64 KiB */
 
+#define ENDED_MAX   256 /* of them are remembered: a trace of seconds has fewer requests beside it */
 #define LIVE_MAX    128 /* 64 requests and some; the time of more would be taken for the daemon's */
 
 __thread int own_waits __attribute__((tls_model("initial-exec")));
@@ -56,6 +57,7 @@ static _Atomic pid_t    live[LIVE_MAX];
 static _Atomic unsigned live_used; /* places that have ever been taken: mostly few */
 static _Atomic unsigned live_count;
 static _Atomic int64_t  ended_ns;
+static _Atomic pid_t    ended[ENDED_MAX];
 static _Atomic unsigned ends; /* odd: one is being noted */
 
 struct start {
@@ -134,6 +136,7 @@ live_end(_Atomic pid_t *place)
 		turn = atomic_load(&ends) & ~1U;
 	} while (!atomic_compare_exchange_weak(&ends, &turn, turn + 1));
 	atomic_fetch_add(&ended_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+	atomic_store(&ended[turn / 2 % ENDED_MAX], *place);
 	atomic_store(place, 0);
 	atomic_store(&ends, turn + 2);
 	atomic_fetch_sub(&live_count, 1);
@@ -146,6 +149,17 @@ own_thread_has(pid_t tid)
 
 	for (unsigned i = 0; i < used; i++)
 		if (atomic_load_explicit(&live[i], memory_order_relaxed) == tid)
+			return true;
+	return false;
+}
+
+bool
+own_thread_had(pid_t tid)
+{
+	if (own_thread_has(tid))
+		return true;
+	for (int i = 0; i < ENDED_MAX; i++)
+		if (atomic_load_explicit(&ended[i], memory_order_relaxed) == tid)
 			return true;
 	return false;
 }
@@ -181,6 +195,8 @@ fork_child(void)
 {
 	for (int i = 0; i < LIVE_MAX; i++)
 		atomic_store(&live[i], 0);
+	for (int i = 0; i < ENDED_MAX; i++)
+		atomic_store(&ended[i], 0);
 	atomic_store(&live_count, 0);
 	atomic_store(&ended_ns, 0);
 	atomic_store(&ends, 0);

@@ -25,6 +25,8 @@ bool own_thread_is(void);
 /* Is that one of ours?  And how many are there, which counts those that own_thread_has().
  * Signal-safe; a child has none. */
 bool     own_thread_has(pid_t tid);
+/* Is it, or was it one of the last that ended?  By now another thread may have that id. */
+bool     own_thread_had(pid_t tid);
 unsigned own_thread_count(void);
 
 /* CPU time of all threads of ours since the process began, in ns: it is not the daemon's.

@@ -26,6 +26,7 @@
 #include "cpu_parts.h"
 #include "cpu_ring.h"
 #include "cpu_signal.h"
+#include "filtered.h"
 #include "hooks_frames.h"
 #include "hooks_threads.h"
 #include "labels_thread.h"
@@ -178,6 +179,7 @@ run(void *arg)
 
 	for (n = 1; own_loop_wait(&cpu_engine.loop, wait_ns); n++) {
 		begin = own_ns();
+		filtered_look();
 		pthread_mutex_lock(&cpu_engine.lock);
 		calm = look(n) ? calm + 1 : 0;
 		pthread_mutex_unlock(&cpu_engine.lock);
@@ -240,6 +242,7 @@ cpu_engine_start(void)
 	const char *why = NULL;
 	int         err;
 
+	filtered_look();
 	pthread_mutex_lock(&cpu_engine.lock);
 	err = engine_arm();
 	if (err == 0 && cpu_engine.state.threads > 0 && cpu_engine.state.threads == cpu_engine.state.no_slot) {

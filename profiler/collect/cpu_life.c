@@ -7,6 +7,8 @@
  *   is held, so that the child can give back what the windows hold.
  * - Threads that come through the pthread_create hook take `lock` with all signals
  *   blocked: a handler of the daemon that forks must not find it held below it.
+ * - Where the program has put itself under a seccomp filter they do nothing: timers and clocks
+ *   are system calls.  The next look arms those threads, and finds them gone.
  *
  * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_threads.c.
  */
@@ -19,6 +21,7 @@
 
 #include "cpu_parts.h"
 #include "cpu_ring.h"
+#include "filtered.h"
 #include "labels_thread.h"
 #include "own_mask.h"
 #include "stack_table.h"
@@ -54,7 +57,7 @@ cpu_thread_started(void)
 	struct quiet quiet;
 	int          saved = errno;
 
-	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed))
+	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed) || filtered())
 		return;
 	lock_quietly(&quiet);
 	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number)
@@ -72,7 +75,7 @@ cpu_thread_ending_from(const void *start_routine)
 	struct quiet       quiet;
 	int                saved = errno, truncated;
 
-	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed))
+	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed) || filtered())
 		return;
 	lock_quietly(&quiet);
 	if (atomic_load(&cpu_engine.running) && (s.weight = cpu_timers_self_remove(&s.slot)) > 0) {

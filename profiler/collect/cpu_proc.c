@@ -6,8 +6,8 @@
  *   what is being looked at.  So it is open, getdents64 and read.
  * - A daemon that has closed its standard descriptors must not find ours there, nor
  *   a child that it forks: own_fd.c.
- * - Threads of ours are told by their names: they block every signal, and a timer
- *   for one would only take a place in the signal queue.
+ * - /proc/self is the process by its first thread.  When that has ended by pthread_exit(3)
+ *   maps, status and stat there are empty; of /proc/thread-self they are not.
  *
  * Tests: tests/test_cpu_limits.c.
  */
@@ -27,22 +27,7 @@
 
 #include "own_fd.h"
 
-#define OWN_NAME     "component-"
 #define LINE_BYTES   128 /* of /proc/PID/status: the lines that are wanted are shorter */
-
-static ssize_t
-proc_read(const char *path, char *buf, size_t size)
-{
-	int     fd = own_fd_open(path, O_RDONLY, 0);
-	ssize_t got;
-
-	if (fd < 0)
-		return -1;
-	got = read(fd, buf, size - 1);
-	own_fd_close(fd);
-	buf[got > 0 ? got : 0] = '\0';
-	return got;
-}
 
 /*
  * What stands behind a key in a status file, as "\nKey:"; false: not there.  The file
@@ -113,22 +98,31 @@ cpu_proc_is_ours(void)
 	return strtol(link, NULL, 10) == (long)syscall(SYS_getpid);
 }
 
-bool
-cpu_proc_is_own(pid_t tid)
+static bool
+thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
 {
-	char path[64], name[32];
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)tid);
-	return proc_read(path, name, sizeof(name)) > 0 && strncmp(name, OWN_NAME, strlen(OWN_NAME)) == 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	return status_find(path, key, value);
 }
 
 bool
 cpu_proc_blocks(pid_t tid, int signal_number)
 {
-	char path[64], value[LINE_BYTES];
+	char value[LINE_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
-	return status_find(path, "\nSigBlk:", value) && strtoull(value, NULL, 16) >> (signal_number - 1) & 1;
+	return thread_status_find(tid, "\nSigBlk:", value) && strtoull(value, NULL, 16) >> (signal_number - 1) & 1;
+}
+
+int
+cpu_proc_filters(pid_t tid)
+{
+	char value[LINE_BYTES];
+
+	if (thread_status_find(tid, "\nSeccomp_filters:", value))
+		return atoi(value);
+	return thread_status_find(tid, "\nSeccomp:", value) ? atoi(value) > 0 : -1;
 }
 
 int
@@ -137,7 +131,7 @@ cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit)
 	char  value[LINE_BYTES];
 	char *at;
 
-	if (!status_find("/proc/self/status", "\nSigQ:", value))
+	if (!status_find("/proc/thread-self/status", "\nSigQ:", value))
 		return -ENOENT;
 	*ret_queued = strtoul(value, &at, 10);
 	if (*at != '/')

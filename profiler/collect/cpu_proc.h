@@ -15,10 +15,11 @@ typedef void cpu_proc_thread_fn(void *arg, pid_t tid);
 int  cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg);
 /* Does /proc number processes as we do, or is it another pid namespace's? */
 bool cpu_proc_is_ours(void);
-/* Is it a thread of the library? */
-bool cpu_proc_is_own(pid_t tid);
 /* Does the thread block the signal? */
 bool cpu_proc_blocks(pid_t tid, int signal_number);
+/* Seccomp filters that it is under, or 1 for some where the kernel does not count; -1: not
+ * to be had. */
+int  cpu_proc_filters(pid_t tid);
 /* Signals queued for this user, and RLIMIT_SIGPENDING.  0 or -ENOENT. */
 int  cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit);
 

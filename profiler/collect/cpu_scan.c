@@ -50,16 +50,13 @@
 
 #define TASKS      "/proc/self/task"
 #define TASKS_LINKS 2  /* of a folder without threads */
-#define OWN_MAX    32 /* threads of the library that are remembered; with more every look is a scan */
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
  * behind may block the signal: that is then looked up. */
 #define LATE_NS    60000000LL
 
 static struct {
 	uint32_t number;
-	pid_t    own[OWN_MAX]; /* threads of the library */
-	unsigned own_count;    /* may be more than fit */
-	int      tasks;        /* the folder, or -1 */
+	int      tasks; /* the folder, or -1 */
 	dev_t    device;
 	ino_t    inode;
 } scan = { .tasks = -1 };
@@ -75,36 +72,27 @@ cpu_scan_number(void)
 struct walk {
 	bool                    first;
 	struct cpu_timers_state state;
-	pid_t                   own[OWN_MAX];
-	unsigned                own_count;
 };
-
-static bool
-is_own(pid_t tid)
-{
-	for (unsigned i = 0; i < scan.own_count && i < OWN_MAX; i++)
-		if (scan.own[i] == tid)
-			return true;
-	return cpu_proc_is_own(tid);
-}
 
 static void
 walk_at(void *arg, pid_t tid)
 {
 	struct walk *w = arg;
 	uint32_t     i = cpu_slot_find(tid);
+	bool         own = own_thread_has(tid);
 	int          err;
 
+	if (i && own) { /* it had only just begun when it was armed */
+		cpu_slot_retire(i);
+		i = 0;
+	}
 	if (i) {
 		cpu_slot_at(i)->seen = scan.number;
 		w->state.threads++;
 		return;
 	}
-	if (is_own(tid)) {
-		if (w->own_count++ < OWN_MAX)
-			w->own[w->own_count - 1] = tid;
+	if (own)
 		return;
-	}
 	w->state.threads++;
 	err = cpu_slot_arm(tid, !w->first);
 	if (err < 0 && err != -ESRCH) {
@@ -123,17 +111,12 @@ cpu_timers_scan(bool first, struct cpu_timers_state *ret)
 	if (first && !cpu_proc_is_ours())
 		return -EXDEV;
 	scan.number++;
-	if (first)
-		scan.own_count = 0;
 	err = cpu_proc_threads(walk_at, &w);
 	if (err < 0)
 		return err;
 	for (i = 1; i < cpu_slots_end(); i++)
 		if (cpu_slot_at(i)->tid && cpu_slot_at(i)->seen != scan.number)
 			cpu_slot_retire(i);
-	for (i = 0; i < w.own_count && i < OWN_MAX; i++)
-		scan.own[i] = w.own[i];
-	scan.own_count = w.own_count;
 	*ret = w.state;
 	return 0;
 }
@@ -160,7 +143,7 @@ tasks_count(void)
 	return st.st_nlink > TASKS_LINKS ? st.st_nlink - TASKS_LINKS : 0;
 }
 
-/* Threads that are known and alive; those that are gone are given up. */
+/* Threads of the program that are known and alive; those that are gone are given up. */
 static unsigned
 known_count(void)
 {
@@ -176,11 +159,6 @@ known_count(void)
 		else
 			n++;
 	}
-	for (i = 0; i < scan.own_count;)
-		if (thread_clock_ns(scan.own[i]) < 0)
-			scan.own[i] = scan.own[--scan.own_count];
-		else
-			i++;
 	return n;
 }
 
@@ -190,9 +168,9 @@ cpu_timers_look(struct cpu_timers_state *ret)
 	unsigned known;
 	int      err;
 
-	if (ret->no_slot == 0 && scan.own_count <= OWN_MAX) {
+	if (ret->no_slot == 0) {
 		known = known_count();
-		if (tasks_count() == known + scan.own_count) {
+		if (tasks_count() == known + own_thread_count()) {
 			ret->threads = known;
 			return 0;
 		}
@@ -230,8 +208,8 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		if (!s->tid)
 			continue;
 		cpu_ns = thread_clock_ns(s->tid);
-		if (cpu_ns < s->armed_ns) {
-			cpu_slot_retire(i); /* gone, or another thread by its id */
+		if (cpu_ns < s->armed_ns || own_thread_has(s->tid)) {
+			cpu_slot_retire(i); /* gone, or another thread by its id, or one of ours that had just begun */
 			continue;
 		}
 		if (cpu_slot_ended(s))

@@ -46,6 +46,7 @@
 #include "cpu_proc.h"
 #include "cpu_timers_parts.h"
 #include "thread_clock.h"
+#include "thread_id.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -201,7 +202,7 @@ cpu_slot_arm(pid_t tid, bool born)
 void
 cpu_timers_self_add(void)
 {
-	pid_t tid = (pid_t)syscall(SYS_gettid);
+	pid_t tid = thread_id_self();
 
 	uint32_t i = cpu_slot_find(tid);
 
@@ -216,7 +217,7 @@ cpu_timers_self_add(void)
 uint32_t
 cpu_timers_self_remove(uint32_t *ret_slot)
 {
-	pid_t            tid = (pid_t)syscall(SYS_gettid);
+	pid_t            tid = thread_id_self();
 	uint32_t         i = cpu_slot_find(tid);
 	struct cpu_slot *s = cpu_slot_at(i);
 	uint64_t         missing;

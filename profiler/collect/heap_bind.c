@@ -156,7 +156,7 @@ locked_kb(void)
 {
 	char          text[8192], *at;
 	ssize_t       n;
-	int           fd = own_fd_open("/proc/self/status", O_RDONLY, 0);
+	int           fd = own_fd_open("/proc/thread-self/status", O_RDONLY, 0);
 
 	if (fd < 0)
 		return 0;
@@ -188,7 +188,7 @@ address_space_used(void)
 {
 	char          text[64];
 	ssize_t       n;
-	int           fd = own_fd_open("/proc/self/statm", O_RDONLY, 0);
+	int           fd = own_fd_open("/proc/thread-self/statm", O_RDONLY, 0);
 
 	if (fd < 0)
 		return 0;

@@ -38,8 +38,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "filtered.h"
 #include "hooks_threads.h"
 #include "labels_record.h"
+#include "own_thread.h"
+#include "thread_id.h"
 
 #define RECORDS     LABELS_RECORDS
 #define PROBES_MAX  64
@@ -78,12 +81,6 @@ labels_here(void)
 /* END SIGNAL CONTEXT */
 
 /* ---- records ---- */
-
-static int32_t
-own_tid(void)
-{
-	return (int32_t)syscall(SYS_gettid);
-}
 
 static struct labels_record *
 record_at(struct labels_record *table, int32_t tid, unsigned probe)
@@ -145,14 +142,17 @@ record_seize(struct labels_record *r, int32_t from)
 	return atomic_compare_exchange_strong(&r->tid, &from, IN_CHANGE);
 }
 
-/* Empties the records of threads that are gone. */
+/* Empties the records of threads that are gone, unless a filter may not know how to ask. */
 static void
 sweep(struct labels_record *table)
 {
-	pid_t   pid = getpid();
+	pid_t   pid;
 	int     saved = errno;
 	int32_t tid;
 
+	if (filtered() && !own_thread_is())
+		return;
+	pid = getpid();
 	for (unsigned i = 0; i < RECORDS; i++) {
 		struct labels_record *r = &table[i];
 
@@ -237,7 +237,7 @@ labels_record_make(void)
 		at = atomic_load(&used) * 2;
 		atomic_store(&sweep_at, at > SWEEP_FIRST ? at : SWEEP_FIRST);
 	}
-	labels_record_mine = record_claim(table, own_tid());
+	labels_record_mine = record_claim(table, thread_id_self());
 	if (labels_record_mine && !atomic_exchange(&hooked, true))
 		hooks_threads_watch(HOOKS_THREADS_LABELS, true);
 	errno = saved;
@@ -278,7 +278,7 @@ labels_thread_ending(void)
 	struct labels_record *r = labels_record_mine;
 
 	labels_record_mine = NULL;
-	if (!r || !record_seize(r, own_tid()))
+	if (!r || !record_seize(r, thread_id_self()))
 		return; /* being swept by somebody who will find the thread gone next time */
 	record_empty(r);
 	atomic_store(&r->tid, 0);
@@ -324,7 +324,7 @@ static void
 forked(void)
 {
 	struct labels_record *r = labels_record_mine;
-	int32_t        tid = own_tid();
+	int32_t        tid = thread_id_self();
 
 	atomic_store(&watcher, NULL);
 	atomic_store(&sweep_at, SWEEP_FIRST);

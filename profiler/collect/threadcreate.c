@@ -23,9 +23,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "hooks.h"
 #include "hooks_frames.h"
@@ -33,6 +31,7 @@
 #include "own_thread.h"
 #include "sites.h"
 #include "stack_table.h"
+#include "thread_id.h"
 #include "unwind.h"
 
 #define CREATORS   65536 /* threads that are remembered at once: half a MiB, touched as used */
@@ -143,7 +142,7 @@ void
 threadcreate_on_start(uint32_t stack)
 {
 	sites_add(&sites, stack, SITES_ONE, 0);
-	creator_set((pid_t)syscall(SYS_gettid), stack);
+	creator_set(thread_id_self(), stack);
 }
 
 void
@@ -153,7 +152,7 @@ threadcreate_on_end(void)
 
 	if (!atomic_load(&creators))
 		return;
-	c = creator_of((pid_t)syscall(SYS_gettid));
+	c = creator_of(thread_id_self());
 	if (c)
 		atomic_store(c, 0);
 }

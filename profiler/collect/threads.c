@@ -16,6 +16,8 @@
  *   runs just now is looked at again a little later.
  * - A thread that ends meanwhile still stands in /proc for a moment.  It is no thread
  *   any more, and left out: an idle process has as many in each dump.
+ * - A signal runs our handler, whose system calls a seccomp filter may not know: threads
+ *   that the program has put under one of its own are not signalled.
  * - A thread's name is read after its stack, or it may be the one it had before it came
  *   there.
  * - The lock is ours alone, but a dump must come to its end when everything hangs: it
@@ -35,8 +37,10 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "filtered.h"
 #include "hooks_frames.h"
 #include "labels_thread.h"
+#include "own_thread.h"
 #include "stack_table.h"
 #include "threadcreate.h"
 #include "threads_kept.h"
@@ -50,7 +54,6 @@
 #define OWN_PAUSE_NS  1000000L
 #define LOCK_SECONDS  20        /* other dumps are waited for: a second each at worst */
 #define LOCK_PAUSE_NS 2000000L  /* between two looks whether that one is done */
-#define OWN_NAME      "component-"
 #define MINUTE_NS     60000000000LL
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -124,27 +127,18 @@ read_one(struct work *w, struct dump_thread *t)
 	if (r == QUIET_READ && threads_dump_stack(w->dump, t, pcs) == 0) {
 		t->how = DUMP_QUIET;
 		t->labels = labels_of(t->tid);
-	} else if (r == QUIET_GONE)
+	} else if (r == QUIET_GONE || r == QUIET_KERNEL)
 		forget(t);
 	else if (r != QUIET_UNKNOWN || threads_dump_stack(w->dump, t, pcs) != 0)
 		t->count = 0;
 	return r;
 }
 
-/* Its name, and so whose it is, where that is asked for or decides what comes next. */
+/* Its name, where that is asked for. */
 static void
 name_one(struct work *w, struct dump_thread *t)
 {
-	bool wanted = (w->want & (THREADS_OWN | THREADS_NAMES)) != THREADS_OWN;
-
-	if (!t->tid || (!wanted && t->how != DUMP_SILENT))
-		return;
-	if (!quiet_name(&w->quiet, t)) {
-		forget(t);
-		return;
-	}
-	t->own = strncmp(t->name, OWN_NAME, strlen(OWN_NAME)) == 0;
-	if (t->own && !(w->want & THREADS_OWN))
+	if (t->tid && (w->want & THREADS_NAMES) && !quiet_name(&w->quiet, t))
 		forget(t);
 }
 
@@ -175,6 +169,11 @@ read_quietly(struct work *w)
 	for (size_t i = 0; i < d->count; i++) {
 		struct dump_thread *t = &d->threads[i];
 
+		t->own = own_thread_has(t->tid);
+		if (t->own && !(w->want & THREADS_OWN)) {
+			forget(t);
+			continue;
+		}
 		if (t->tid == w->self)
 			read_self(w, t);
 		else
@@ -216,6 +215,22 @@ take_answer(struct work *w, struct threads_slot *s)
 	quiet_name(&w->quiet, t); /* one that has ended since keeps what was read */
 }
 
+/* Who is there to be asked, and what it was doing before the signal: false, nobody. */
+static bool
+may_be_signalled(struct work *w, struct dump_thread *t)
+{
+	if (!t->tid || t->how != DUMP_SILENT || t->own)
+		return false;
+	t->state = quiet_state(&w->quiet, t->tid);
+	if (!t->state) {
+		forget(t);
+		return false;
+	}
+	t->filtered = filtered_thread(t->tid);
+	w->dump->filtered += t->filtered;
+	return !t->filtered;
+}
+
 static int
 read_by_signal(struct work *w)
 {
@@ -231,13 +246,14 @@ read_by_signal(struct work *w)
 		return err;
 	slots = threads_request_slots(q);
 	for (size_t i = 0; i < w->dump->count; i++) {
-		const struct dump_thread *t = &w->dump->threads[i];
+		struct dump_thread *t = &w->dump->threads[i];
 
-		if (!t->tid || t->how != DUMP_SILENT || t->own)
+		if (!may_be_signalled(w, t))
 			continue;
 		slots[n].tid = t->tid;
 		slots[n++].index = (uint32_t)i;
 	}
+	threads_request_cut(q, n);
 	if (threads_request_run(q) == 0)
 		for (size_t i = 0; i < n; i++)
 			take_answer(w, &slots[i]);
@@ -261,8 +277,10 @@ tidy(struct work *w)
 			forget(t);
 		if (!t->tid)
 			continue;
-		if (t->how == DUMP_SILENT) /* also without a stack they say whose work hangs */
+		if (t->how == DUMP_SILENT) { /* also without a stack they say whose work hangs */
 			t->labels = labels_of(t->tid);
+			quiet_name(&w->quiet, t);
+		}
 		if (t->how == DUMP_SILENT && t->count > 0)
 			t->how = DUMP_QUIET; /* part of a stack is better than none */
 		d->quiet += t->how == DUMP_QUIET;
@@ -298,6 +316,7 @@ collect(struct dump *d, unsigned want, struct threads_copies *copies)
 	err = quiet_open(&w.quiet);
 	if (err)
 		return err;
+	filtered_look();
 	threads_dump_begin();
 	err = threads_list(d);
 	if (!err) {

@@ -66,12 +66,15 @@ profile_describe(const struct dump *d, const char *name, struct profile *p)
 	p->time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 	profile_comment(p, "threads: %zu, of these %u read quietly, %u signalled, %u gave no answer", d->count,
 		d->quiet, d->signalled, d->silent);
+	if (d->filtered)
+		profile_comment(p, "threads: %u run under a seccomp filter that the program has put on them, and were not signalled",
+			d->filtered);
 	profile_comment(p, "unwinder: %s", unwind_name());
 	if (d->by_libunwind > 0)
 		profile_comment(p, "stacks walked by libunwind: %u, the others by tables", d->by_libunwind);
 	labels_comment(p);
 	for (size_t i = 0; i < d->count; i++)
-		if (d->threads[i].how == DUMP_SILENT)
+		if (d->threads[i].how == DUMP_SILENT && !d->threads[i].filtered)
 			profile_comment(p, "no answer: thread %d \"%s\", state %c", (int)d->threads[i].tid,
 				d->threads[i].name, d->threads[i].state);
 }

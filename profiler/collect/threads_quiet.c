@@ -17,10 +17,15 @@
  * - Not the run count of TID/schedstat, which says the same: that file is half the price
  *   of a dump.  And not on a machine whose clocks go by ticks (blind): nobody is read
  *   quietly there.
+ * - Memory is read by the id of the thread that reads, never the process': when the first
+ *   thread has ended by pthread_exit(3) there is no memory under that one.
  * - Most stacks are short, and each page of a copy has its price, so it grows only when
  *   the walk has run out of it.
  * - After setuid() inside a process the files of its threads are root's, and cannot
  *   be opened; nothing here changes "dumpable" for that.
+ * - The kernel makes threads in a process that never leave it (io_uring's, vhost's): their
+ *   registers in that line are zero.  While one runs there is no line; then its flag and
+ *   its name together tell, as that flag was another's before Linux 5.12.
  * - The frame pointer is not in that line.  Where a walk needs it and cannot prove what
  *   it was (unwind_copy()), the result is QUIET_UNKNOWN.
  *
@@ -40,6 +45,7 @@
 
 #include "own_fd.h"
 #include "thread_clock.h"
+#include "thread_id.h"
 #include "unwind.h"
 
 #define LINE_BYTES   256 /* of TID/syscall */
@@ -51,6 +57,8 @@
 #define TOP_BYTES    ((size_t)512)  /* of a stack, that tell it from others */
 #define CLOCK_LOOKS  16
 #define PF_EXITING   0x4 /* flags of TID/stat */
+#define PF_IO_WORKER 0x10
+#define IO_WORKER    "(iou-" /* what their names begin with there */
 
 struct where {
 	long      syscall;
@@ -149,7 +157,8 @@ hex_number(const char *s)
 	}
 }
 
-/* "NUMBER ARGUMENTS SP PC", or "-1 SP PC" outside of a call; false: "running". */
+/* "NUMBER ARGUMENTS SP PC", or "-1 SP PC" outside of a call; false: "running".  Both are 0
+ * of a thread that the kernel has for itself. */
 static bool
 where_parse(const char *line, struct where *ret)
 {
@@ -172,7 +181,7 @@ where_parse(const char *line, struct where *ret)
 		return false;
 	ret->sp = hex_number(before);
 	ret->pc = hex_number(last);
-	return ret->sp && ret->pc;
+	return true;
 }
 
 /* Bytes from address on that could be copied behind those that were; page by page, so that
@@ -181,7 +190,7 @@ static size_t
 stack_copy(const struct quiet *q, size_t have, uintptr_t address, size_t size)
 {
 	struct iovec local = { q->room->stack + have, size }, remote = { (void *)address, size };
-	ssize_t      n = process_vm_readv(q->pid, &local, 1, &remote, 1, 0);
+	ssize_t      n = process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0);
 
 	return n > 0 ? (size_t)n : 0;
 }
@@ -256,7 +265,7 @@ where_read(const struct quiet *q, int32_t tid, struct where *ret)
 	own_fd_swift_close(fd, blocked);
 	if (!ok)
 		return error == -ESRCH ? QUIET_GONE : QUIET_DENIED;
-	return blocked ? QUIET_READ : QUIET_RUNNING;
+	return !blocked ? QUIET_RUNNING : ret->sp && ret->pc ? QUIET_READ : QUIET_KERNEL;
 }
 
 /* It has run for as long as it had then, and its stack begins as it did. */
@@ -317,7 +326,7 @@ char
 quiet_state(struct quiet *q, int32_t tid)
 {
 	char        buf[STAT_BYTES];
-	const char *p, *f;
+	const char *p, *f, *name;
 	int         fd = thread_open(q, tid, "stat");
 	unsigned    flags = 0;
 	bool        ok;
@@ -327,7 +336,8 @@ quiet_state(struct quiet *q, int32_t tid)
 	ok = line_read(fd, buf, sizeof(buf));
 	own_fd_swift_close(fd, false);
 	p = ok ? strrchr(buf, ')') : NULL;
-	if (!p || !p[1] || !p[2])
+	name = p ? strchr(buf, '(') : NULL;
+	if (!p || !name || !p[1] || !p[2])
 		return 0;
 	/* ") S ppid pgrp session tty tpgid flags" */
 	p += 2;
@@ -338,6 +348,8 @@ quiet_state(struct quiet *q, int32_t tid)
 		spaces += *f == ' ';
 	for (; *f >= '0' && *f <= '9'; f++)
 		flags = flags * 10 + (unsigned)(*f - '0');
+	if (flags & PF_IO_WORKER && strncmp(name, IO_WORKER, strlen(IO_WORKER)) == 0)
+		return 0;
 	return flags & PF_EXITING ? 0 : *p;
 }
 
@@ -352,7 +364,6 @@ quiet_open(struct quiet *q)
 		munmap(q->room, sizeof(*q->room));
 		return q->task;
 	}
-	q->pid = (pid_t)syscall(SYS_getpid);
 	q->usual = COPY_FIRST;
 	q->swift = own_fd_swift_begin();
 	q->blind = !clock_is_fine();

@@ -21,6 +21,7 @@ enum quiet_result {
 	QUIET_UNKNOWN, /* it is blocked, but the walk of its stack was not complete */
 	QUIET_DENIED,  /* its state or its memory cannot be read */
 	QUIET_GONE,    /* there is no such thread any more */
+	QUIET_KERNEL,  /* it never runs the program's code: one of io_uring's, say */
 	QUIET_UNMOVED, /* it is where it was: known is still its own mark */
 };
 
@@ -34,7 +35,6 @@ struct quiet_room {
 struct quiet {
 	int   task;  /* /proc/self/task */
 	int   swift; /* of own_fd_swift_begin() */
-	pid_t pid;
 	struct quiet_room *room;
 	size_t             usual; /* bytes of stacks that were enough of late */
 	bool               blind; /* this machine's clocks are too coarse to see a thread run */
@@ -61,7 +61,7 @@ enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struc
 bool quiet_same(const struct dump_mark *a, const struct dump_mark *b);
 /* "component-job"; false: it is gone. */
 bool quiet_name(struct quiet *q, struct dump_thread *t);
-/* The state of /proc: 'R', 'S', 'D'...; 0: it is gone, or on its way out. */
+/* The state of /proc: 'R', 'S', 'D'...; 0: it is gone, or on its way out, or the kernel's own. */
 char quiet_state(struct quiet *q, int32_t tid);
 
 #endif

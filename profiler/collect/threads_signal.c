@@ -40,6 +40,7 @@
 #include "cpu_proc.h"
 #include "free_signal.h"
 #include "labels_thread.h"
+#include "thread_id.h"
 #include "unwind.h"
 
 #define DEADLINE_NS  1000000000LL /* for all of them together */
@@ -128,7 +129,7 @@ slot_answer(struct threads_request *q, const void *context)
 	int                  truncated = 0;
 
 	unwind_regs_from_ucontext(&regs, context);
-	s = slot_find(q, (int32_t)raw_syscall(SYS_gettid, 0, 0, 0));
+	s = slot_find(q, thread_id_self());
 	if (!s || !atomic_compare_exchange_strong(&s->answer, &asked, THREADS_WRITING))
 		return;
 	s->count = unwind_capture_cold(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
@@ -184,6 +185,12 @@ threads_request_new(size_t count, struct threads_request **ret)
 	q->tids = (int32_t *)(void *)&q->slots[count];
 	*ret = q;
 	return 0;
+}
+
+void
+threads_request_cut(struct threads_request *q, size_t count)
+{
+	q->count = count;
 }
 
 struct threads_slot *

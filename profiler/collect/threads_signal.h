@@ -28,6 +28,8 @@ struct threads_request;
 /* Room for so many; tid and index of slots are the caller's to fill, by ascending tid. */
 int  threads_request_new(size_t count, struct threads_request **ret);
 struct threads_slot *threads_request_slots(struct threads_request *q);
+/* There are fewer. */
+void threads_request_cut(struct threads_request *q, size_t count);
 /*
  * Sends all, and waits until each has answered or the deadline has passed.  The
  * others are THREADS_GIVEN_UP.  -EBUSY: there is no signal to be had.

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "filtered.h"
 #include "hooks.h"
 #include "hooks_frames.h"
 #include "hooks_owner.h"
@@ -85,7 +86,7 @@ on_call(struct hooks_wait *w)
 	long              r;
 	int               saved;
 
-	if (own_thread_is() || !trace_wait_on() || getpid() != pid)
+	if (own_thread_is() || !trace_wait_on() || (!filtered() && getpid() != pid))
 		return call(w);
 	saved = errno;
 	t.since_ns = trace_now_ns();
@@ -94,7 +95,7 @@ on_call(struct hooks_wait *w)
 	r = call(w);
 	saved = errno;
 	now = trace_now_ns();
-	if (now - t.since_ns >= TRACE_CALL_LEAST_NS && is_file(w))
+	if (now - t.since_ns >= TRACE_CALL_LEAST_NS && !filtered() && is_file(w))
 		t.reason = TRACE_OTHER;
 	trace_wait_end(&t, now, TRACE_CALL_LEAST_NS);
 	errno = saved;

@@ -30,10 +30,12 @@
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "own_thread.h"
 #include "stack_table.h"
 
 #define TWICE_NS   100000 /* two tellings of one switch */
 #define FIRST_SLOTS 1024
+
 #define OWN_NAME   "component-"
 
 /* What is known of a tid now. */
@@ -280,7 +282,10 @@ threads_tidy(struct finish *f)
 	for (size_t i = 0; i < t->thread_count; i++) {
 		struct trace_thread *thread = &t->threads[i];
 
-		thread->own = strncmp(thread->name, OWN_NAME, strlen(OWN_NAME)) == 0;
+		/* Its id may have been one of ours before, and a program may call itself as we do. */
+		if (own_thread_has(thread->tid) ||
+			(own_thread_had(thread->tid) && strncmp(thread->name, OWN_NAME, strlen(OWN_NAME)) == 0))
+			thread->own = true;
 	}
 }
 

@@ -67,7 +67,7 @@ descriptors_used(void)
 	_Alignas(8) char buf[4096];
 	unsigned         n = 0;
 	long             got, at;
-	int              fd = own_fd_open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+	int              fd = own_fd_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0)
 		return 0;

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "filtered.h"
 #include "labels.h"
 #include "labels_thread.h"
 #include "stack_table.h"
@@ -42,9 +43,11 @@ tracer_thread_ending(void)
 	if (!tracer_is_on())
 		return;
 	e.tid = trace_tid();
-	pthread_getname_np(pthread_self(), name, sizeof(name));
 	e.time_ns = (uint64_t)trace_now_ns();
-	trace_ring_add(&e);
+	if (!filtered()) { /* a system call */
+		pthread_getname_np(pthread_self(), name, sizeof(name));
+		trace_ring_add(&e);
+	}
 	trace_wait_gone(e.tid, (int64_t)e.time_ns);
 	e.type = TRACE_EXIT;
 	e.text = NULL;

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "thread_id.h"
 #include "trace_ring.h"
 
 #define PROBES_MAX     32
@@ -53,7 +54,7 @@ trace_tid(void)
 	if (tid_of_thread == 0) {
 		clock_gettime(CLOCK_BOOTTIME, &now);
 		thread_born_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-		tid_of_thread = (int32_t)syscall(SYS_gettid);
+		tid_of_thread = thread_id_self();
 	}
 	return tid_of_thread;
 }

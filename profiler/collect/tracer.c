@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "cpu.h"
+#include "filtered.h"
 #include "heap.h"
 #include "hooks_threads.h"
 #include "labels.h"
@@ -118,7 +119,7 @@ window_threads(struct tracer_window *w)
 		struct trace_thread       to = { .tid = from->tid, .own = from->own, .main = from->tid == (int32_t)getpid() };
 
 		memcpy(to.name, from->name, sizeof(to.name));
-		to.state = from->how == DUMP_QUIET ? TRACE_STATE_WAITING :
+		to.state = from->how == DUMP_QUIET || from->state == 'S' ? TRACE_STATE_WAITING :
 			   from->how == DUMP_SILENT ? TRACE_STATE_UNKNOWN : TRACE_STATE_RUNNING;
 		to.reason = trace_reason_of_call(from->syscall);
 		to.stack = from->count ? stack_table_add(d.pcs + from->first, from->count) : 0;
@@ -161,6 +162,7 @@ tracer_open(struct tracer_window **ret)
 
 	if (!w)
 		return -ENOMEM;
+	filtered_look(); /* before the hooks are on */
 	pthread_mutex_lock(&tracer_state.life);
 	if (!tracer_state.windows)
 		r = tracer_sources_start();

@@ -57,6 +57,8 @@ int
 waits_snapshot_mutex(struct profile *ret)
 {
 	if (waits_mutex_fraction())
+		waits_table_sweep(trace_now_ns());
+	if (waits_mutex_fraction())
 		waits_table_rest(trace_now_ns());
 	return snapshot(ret, "mutex", &waits_mutex_sites,
 		waits_mutex_fraction() ? "" : "mutex: off; --mutex-profile-fraction=1 samples all contentions");

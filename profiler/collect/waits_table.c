@@ -280,21 +280,38 @@ walk_next(struct walk *walk)
 	}
 }
 
+/* ---- threads that have ended while they waited ---- */
+
 /* One that has waited for long: has its thread ended?  Then it is withdrawn. */
-static bool
-is_gone(struct waiter *w, const struct walk *walk, int64_t now)
+static void
+gone_withdraw(struct waiter *w, struct waits_place place, int64_t now)
 {
-	uintptr_t lock = walk->lock;
+	uintptr_t lock = atomic_load(&w->lock);
 	int64_t   seen = atomic_load(&w->seen_ns);
 
-	if (now - seen < WAITS_TABLE_LIFE_NS || !atomic_compare_exchange_strong(&w->seen_ns, &seen, now))
-		return false;
+	if (!lock || now - seen < WAITS_TABLE_LIFE_NS || !atomic_compare_exchange_strong(&w->seen_ns, &seen, now))
+		return;
 	if (syscall(SYS_tgkill, getpid(), atomic_load(&w->tid), 0) == 0 || errno != ESRCH)
-		return false;
+		return;
+	place.home = (uint32_t)HOOKS_WAITING_BUCKET(lock);
 	if (atomic_compare_exchange_strong(&w->lock, &lock, 0))
-		place_give(walk->place);
-	return true;
+		place_give(place);
 }
+
+void
+waits_table_sweep(int64_t now_ns)
+{
+	const mask *m = atomic_load(&masks);
+
+	for (uint32_t b = 0; m && b < HOOKS_WAITING; b++)
+		for (uint64_t left = atomic_load(&m[b]) & ~ELSEWHERE; left; left &= left - 1) {
+			struct waits_place place = { b, b, __builtin_ctzll(left) };
+
+			gone_withdraw(waiter_at(place), place, now_ns);
+		}
+}
+
+/* ---- an unlock ---- */
 
 static bool
 is_due(struct waiter *w, int64_t now)
@@ -312,7 +329,7 @@ waits_table_due(uintptr_t lock, int64_t (*clock_ns)(void))
 	while ((w = walk_next(&walk))) {
 		if (now == 0)
 			now = clock_ns();
-		if (!is_gone(w, &walk, now) && is_due(w, now))
+		if (is_due(w, now))
 			return now;
 	}
 	return 0;
@@ -329,7 +346,7 @@ waits_table_charge(uintptr_t lock, int64_t now, uint32_t stack, int32_t weight)
 	while ((w = walk_next(&walk))) {
 		charged = atomic_load(&w->charged);
 		since = atomic_load(&w->since_ns);
-		if (!is_due(w, now) || is_gone(w, &walk, now) || since >= now ||
+		if (!is_due(w, now) || since >= now ||
 			!atomic_compare_exchange_strong(&w->since_ns, &since, now))
 			continue;
 		atomic_store(&w->weight, weight);

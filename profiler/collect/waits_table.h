@@ -40,6 +40,8 @@ struct waits_place waits_table_publish(uintptr_t lock, int64_t now_ns, int32_t t
 struct waits_charged waits_table_withdraw(struct waits_place place);
 /* After waits: component_hooks.wait_any is taken back if nobody is left.  Not each time. */
 void     waits_table_rest(int64_t now_ns);
+/* From a thread of ours: waiters whose thread has ended, by the bare system call exit, go. */
+void     waits_table_sweep(int64_t now_ns);
 /* Do unlocks look for waiters from now on? */
 void     waits_table_watch(bool on);
 /* Is somebody to be charged to who unlocks now?  The time of it, or 0: nobody is. */

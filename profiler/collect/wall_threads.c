@@ -17,7 +17,8 @@
  * - Listing thousands of threads costs as much as looking at hundreds.  How many there
  *   are is told by the number of links, which is asked before each tick.
  * - The first thread may have ended by pthread_exit(3); it stands in /proc to the end and
- *   seems to run.
+ *   seems to run.  io_uring's threads never run the program's code.  Both are no more to
+ *   be looked at: zombies.
  *
  * Tests: tests/fgprof.t.
  */
@@ -218,7 +219,7 @@ look_denied(struct wall_threads *t, struct wall_thread *r)
 static bool
 look_running(struct wall_threads *t, struct wall_thread *r, const struct dump_mark *now)
 {
-	bool same = now->cpu_ns == r->mark.cpu_ns;
+	bool same = now->cpu_ns == r->mark.cpu_ns || r->mark.cpu_ns == 0;
 
 	r->mark = *now;
 	r->zombie = same && !quiet_state(&t->quiet, r->tid);
@@ -254,6 +255,9 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 		return look_denied(t, r);
 	case QUIET_GONE:
 		r->gone = true;
+		return false;
+	case QUIET_KERNEL:
+		r->zombie = true;
 		return false;
 	default:
 		return look_running(t, r, &d.mark);

@@ -39,7 +39,7 @@ status_bytes(const char *status, const char *key)
 static void
 status_read(char *buf, size_t size)
 {
-	int     fd = file_open("/proc/self/status");
+	int     fd = file_open("/proc/thread-self/status");
 	ssize_t n = -1;
 
 	if (fd >= 0) {

@@ -142,6 +142,10 @@ wait_state(const struct dump *d, const struct dump_thread *t, struct symbols *s,
 {
 	const char *state = NULL;
 
+	if (t->how == DUMP_SILENT && t->filtered) {
+		snprintf(buf, size, "not asked (seccomp), state %c", t->state ? t->state : '?');
+		return buf;
+	}
 	if (t->how == DUMP_SILENT) {
 		snprintf(buf, size, "no answer, state %c", t->state ? t->state : '?');
 		return buf;
@@ -158,7 +162,7 @@ wait_state(const struct dump *d, const struct dump_thread *t, struct symbols *s,
 	if (state)
 		return state;
 	if (t->syscall == DUMP_NO_SYSCALL)
-		return t->how == DUMP_SIGNALLED ? "running" : "waiting";
+		return t->how == DUMP_SIGNALLED && t->state != 'S' && t->state != 'D' ? "running" : "waiting";
 	snprintf(buf, size, "syscall %d", (int)t->syscall);
 	return buf;
 }

@@ -87,7 +87,7 @@ cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *
 static char *
 cmdline_read(size_t *ret_size)
 {
-	int     fd = own_fd_open("/proc/self/cmdline", O_RDONLY, 0);
+	int     fd = own_fd_open("/proc/thread-self/cmdline", O_RDONLY, 0);
 	size_t  size = 0, capacity = 4096;
 	char   *buf = malloc(capacity + 1), *more;
 	ssize_t n = 0;

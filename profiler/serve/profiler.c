@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "cpu.h"
+#include "filtered.h"
 #include "heap.h"
 #include "serve.h"
 #include "stack_table.h"
@@ -179,6 +180,7 @@ start(const struct component_profiler_options *o, struct component_error *err)
 	r = serve_bind(o, &s, err);
 	if (r)
 		return r;
+	filtered_look(); /* what is added from now on is the program's own */
 	stack_table_set_limit(s->options.memory_bytes);
 	symbols_prepare();
 	symbols_keep(s->options.symbol_memory_bytes);

@@ -56,7 +56,7 @@ threads_run(struct job *j)
 	struct dump            d;
 	struct profile         p;
 	char                   note[JOB_NOTE_BYTES];
-	int                    r = threads_dump_of(&d, THREADS_KEEP | THREADS_REMOTE | (spec->without_own ? 0 : THREADS_OWN) |
+	int                    n, r = threads_dump_of(&d, THREADS_KEEP | THREADS_REMOTE | (spec->without_own ? 0 : THREADS_OWN) |
 							(spec->format == JOB_PANIC ? THREADS_NAMES : 0));
 
 	if (r) {
@@ -64,7 +64,9 @@ threads_run(struct job *j)
 		job_fail(j, 500, note);
 		return r;
 	}
-	snprintf(note, sizeof(note), "%zu; quiet=%u; signalled=%u; silent=%u", d.count, d.quiet, d.signalled, d.silent);
+	n = snprintf(note, sizeof(note), "%zu; quiet=%u; signalled=%u; silent=%u", d.count, d.quiet, d.signalled, d.silent);
+	if (d.filtered)
+		snprintf(note + n, sizeof(note) - (size_t)n, "; filtered=%u", d.filtered);
 	job_note(j, note);
 	if (spec->format == JOB_PANIC) {
 		threads_dump_tag(&d);

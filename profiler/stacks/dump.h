@@ -40,7 +40,8 @@ struct dump_thread {
 	uint32_t minutes;   /* blocked for at least so long; 0: less, or not known */
 	uint32_t handler_ns; /* in our handler */
 	uint8_t  how;       /* enum dump_how */
-	char     state;     /* of /proc where it is silent: 'R', 'D', 'T', ... */
+	char     state;     /* of /proc, where it was not read quietly: 'R', 'D', 'T', ... */
+	bool     filtered;  /* by seccomp, on the program's own account: not signalled */
 	bool     own;       /* of the library */
 	bool     truncated; /* the root is missing */
 	char     name[DUMP_NAME_BYTES]; /* "": not asked for, and not needed */
@@ -54,6 +55,7 @@ struct dump {
 	uintptr_t          *pcs;
 	size_t              pc_count, pc_room;
 	unsigned            quiet, signalled, silent;
+	unsigned            filtered; /* of the silent ones: not signalled for that */
 	unsigned            by_libunwind; /* stacks that it has walked */
 };
 

@@ -48,7 +48,7 @@ maps_read(struct maps *m, struct arena_budget *budget)
 	int fd, r = 0;
 
 	*m = (struct maps){ .budget = budget };
-	fd = file_open("/proc/self/maps");
+	fd = file_open("/proc/thread-self/maps");
 	if (fd < 0)
 		return fd;
 	for (;;) {

@@ -6,7 +6,8 @@
  *
  * What a stranger would get wrong: neither is always there.  A daemon that has become
  * another user finds /proc/self/mem to be root's; a container's seccomp rules may
- * refuse the call.  Both together leave no way.
+ * refuse the call.  Both together leave no way.  And both ask by the calling thread: once
+ * main has ended by pthread_exit(3), the process' own files and id have no memory.
  *
  * Tests: tests/confined.t, tests/test_unwind_tables.c.
  */
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "thread_id.h"
 
 #define BY_CALL (-1) /* instead of a descriptor */
 
@@ -27,13 +29,13 @@ read_by_call(uintptr_t address, void *buf, size_t size)
 {
 	struct iovec here = { buf, size }, there = { (void *)address, size };
 
-	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+	return process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
 int
 memory_open(int *ret_mem)
 {
-	int mem = file_open("/proc/self/mem"), to;
+	int mem = file_open("/proc/thread-self/mem"), to;
 
 	if (mem < 0) {
 		if (!read_by_call((uintptr_t)&mem, &to, sizeof(to)))

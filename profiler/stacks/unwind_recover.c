@@ -39,6 +39,7 @@
 #include "unwind_recover.h"
 
 #include "tables_lookup.h"
+#include "thread_id.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -63,7 +64,7 @@ code_line(struct unwind_code *c, uintptr_t at)
 	if (c->at[slot] == at && at)
 		return c->line[slot];
 	c->at[slot] = 0;
-	if (process_vm_readv((pid_t)syscall(SYS_getpid), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
+	if (process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
 		return NULL;
 	c->at[slot] = at;
 	return c->line[slot];

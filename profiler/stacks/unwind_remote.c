@@ -346,7 +346,7 @@ walk_known(const uintptr_t *words, uint64_t known, const uintptr_t *stack, size_
 
 	*ret_truncated = 1;
 	pthread_mutex_lock(&walking);
-	w.mem = file_open("/proc/self/mem");
+	w.mem = file_open("/proc/thread-self/mem");
 	if (!lib.space || w.mem < 0)
 		goto out;
 	if (generation != lib.generation)

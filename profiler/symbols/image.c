@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "thread_id.h"
 
 #define SEGMENTS_MAX 256           /* program headers looked at; real objects have a dozen */
 #define SECTIONS_MAX 65536         /* section headers looked at */
@@ -61,14 +62,14 @@ static int
 read_memory(uintptr_t address, void *buf, size_t size)
 {
 	struct iovec here = { buf, size }, there = { (void *)address, size };
-	ssize_t      n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+	ssize_t      n = process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0);
 	int          r = n < 0 ? -errno : (size_t)n == size ? 0 : -EFAULT, fd;
 
 	if (r != -EPERM && r != -ENOSYS)
 		return r;
 	/* A container's seccomp rules; the file answers the same, for as long as the
 	 * process may be debugged. */
-	fd = file_open("/proc/self/mem");
+	fd = file_open("/proc/thread-self/mem");
 	if (fd < 0)
 		return fd;
 	r = read_file(fd, address, buf, size);

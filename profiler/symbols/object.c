@@ -91,7 +91,7 @@ open_file(struct object *o)
 		(unsigned long)o->start, (unsigned long)o->limit);
 	r = o->gone ? -ENOENT : open_candidate(o, link, false);
 	if (r < 0 && o->main)
-		r = open_candidate(o, "/proc/self/exe", false);
+		r = open_candidate(o, "/proc/thread-self/exe", false);
 	if (r < 0 && o->path[0] == '/')
 		r = open_candidate(o, o->path, true);
 	return r == -ENOENT ? -ESTALE : r;

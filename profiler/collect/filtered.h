@@ -1,0 +1,22 @@
+/*
+ * filtered.h - has the program put threads of its own under a seccomp filter?
+ *
+ * It may end the process for a system call that it does not know.  So such a thread is not
+ * signalled for a dump, and once one is known of, no thread of the program makes a system
+ * call for us that glibc would not make there.
+ */
+#ifndef COLLECT_FILTERED_H
+#define COLLECT_FILTERED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Was one seen, at any look?  Any thread, signal-safe. */
+bool filtered(void);
+/* Looks at the first thread: 20 us.  The first look of all says what filters the process
+ * was started with. */
+void filtered_look(void);
+/* Is that thread under one? */
+bool filtered_thread(pid_t tid);
+
+#endif
