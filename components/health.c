@@ -261,14 +261,11 @@ check_addresses(struct component_flags *f, void *arg, struct component_error *er
 	struct address mine, theirs;
 	char           text[ADDRESS_HOST_MAX + 64];
 
-	(void)f;
 	if (address_parse(h->address_text, &mine, NULL, 0) < 0 || !profiling_address(h->c, text, sizeof(text)) ||
 	    address_parse(text, &theirs, NULL, 0) < 0 || !address_clashes(&mine, &theirs))
 		return 0;
-	component_error_add(err, "option '--health-probe-bind-address': %s: profiles are served there "
-		"(--profiling-bind-address=%s), and they are never shared with probes; write another port",
-		h->address_text, text);
-	return -EINVAL;
+	return component_flags_fault(f, "health-probe-bind-address", err, "profiles are served there "
+		"(--profiling-bind-address=%s), and they are never shared with probes; write another port", text);
 }
 
 static void

@@ -3,9 +3,12 @@
  *
  *     rows --> settings --start--> profiling_rows_start()
  *                 |   --USR1---> on, off, on ...
- *                 '---HUP----> what has changed, and nothing else
+ *                 '---HUP----> what has changed, and nothing else; in place, but for
+ *                              the address
  *
- * The server itself is profiler/serve's; here it is decided when it runs.
+ * The server itself is profiler/serve's; here it is decided when it runs.  A stop waits
+ * for clients that read slowly, so it runs on a thread of its own, and the loop goes on;
+ * "then" is what follows it, on the loop.
  *
  * What a stranger would get wrong: a reload must not undo what USR1 did an hour
  * ago, so it acts on settings that differ from those last applied, and on no
@@ -24,11 +27,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <component/ports.h>
 #include <component/profiler.h>
 
 #include "debug_pages.h"
+#include "own_thread.h"
 #include "profiling_rows.h"
 
 #define REASON_MAX 128 /* bytes with NUL of "off: address in use" */
@@ -41,7 +46,13 @@ struct profiling {
 	char                      *applied; /* profiling_rows_text() of what was last applied */
 	struct component_profiling_rows last; /* the same as values, to go back to; see settings_applied() */
 	char                       last_address[PROFILING_ADDRESS_MAX];
+	struct component_profiling_rows before; /* last, of the server that is being replaced; no flags: there is none */
+	char                       before_address[PROFILING_ADDRESS_MAX];
 	char                       off_reason[REASON_MAX]; /* "", or why it is off although enabled */
+	pthread_t                  stopper;
+	pid_t                      stopper_pid; /* of the process that has it; 0: none */
+	void                     (*then)(struct profiling *p); /* or NULL */
+	bool                       holding; /* the component, until the stopper has ended */
 };
 
 /* Components of this process that have the part: usually one. */
@@ -93,29 +104,101 @@ server_start(struct profiling *p, bool enable, struct component_error *err)
 	return r;
 }
 
+static bool
+is_stopping(const struct profiling *p)
+{
+	return p->stopper_pid != 0;
+}
+
+static bool
+is_on(const struct profiling *p)
+{
+	return !is_stopping(p) && component_profiler_running();
+}
+
 static void
-server_stop(struct profiling *p)
+stopper_join(struct profiling *p)
+{
+	/* A forked child has no such thread. */
+	if (p->stopper_pid == getpid())
+		pthread_join(p->stopper, NULL);
+	p->stopper_pid = 0;
+}
+
+/* On the loop. */
+static void
+on_stopped(struct component *c, void *arg)
+{
+	struct profiling *p = arg;
+	void            (*then)(struct profiling *p) = p->then;
+
+	stopper_join(p);
+	p->then = NULL;
+	if (then)
+		then(p);
+	if (p->holding)
+		component_release(c, component_profiling()->name);
+	p->holding = false;
+}
+
+static void *
+run_stopper(void *arg)
+{
+	struct profiling *p = arg;
+
+	component_profiler_stop();
+	component_post(p->c, on_stopped, p);
+	return NULL;
+}
+
+/* Does not wait; then is called when it is off. */
+static void
+server_stop(struct profiling *p, void (*then)(struct profiling *p))
 {
 	p->off_reason[0] = '\0';
-	if (component_profiler_running())
-		component_profiler_stop();
+	p->then = then;
+	if (is_stopping(p))
+		return;
+	if (component_profiler_running() && own_thread_start("component-stop", run_stopper, p, &p->stopper) == 0) {
+		p->stopper_pid = getpid();
+		return;
+	}
+	component_profiler_stop();
+	p->then = NULL;
+	if (then)
+		then(p);
+}
+
+static void
+say_switched_off(struct profiling *p)
+{
+	component_log(p->c, COMPONENT_LOG_INFO, "profiling switched off", "by", "USR1", NULL);
+}
+
+static void
+switch_on(struct profiling *p)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	if (server_start(p, true, &err) < 0)
+		component_log(p->c, COMPONENT_LOG_ERROR, err.text, NULL);
+	else
+		component_log(p->c, COMPONENT_LOG_INFO, "profiling switched on", "by", "USR1", NULL);
 }
 
 /* The switch stands in for --enable-pprof; what the row says stays as it is. */
 static void
 on_usr1(struct component *c, void *arg)
 {
-	struct profiling      *p = arg;
-	struct component_error err = COMPONENT_ERROR_INIT;
+	struct profiling *p = arg;
 
-	if (component_profiler_running()) {
-		server_stop(p);
-		component_log(c, COMPONENT_LOG_INFO, "profiling switched off", "by", "USR1", NULL);
-	} else if (server_start(p, true, &err) < 0) {
-		component_log(c, COMPONENT_LOG_ERROR, err.text, NULL);
-	} else {
-		component_log(c, COMPONENT_LOG_INFO, "profiling switched on", "by", "USR1", NULL);
-	}
+	(void)c;
+	if (is_on(p))
+		server_stop(p, say_switched_off);
+	else if (is_stopping(p))
+		p->then = p->then == say_switched_off ? switch_on : say_switched_off;
+	else
+		switch_on(p);
 }
 
 /* Never unready because of profiling: it says what is the matter, and passes. */
@@ -143,6 +226,7 @@ state_free(void *state)
 	if (*at)
 		*at = p->next;
 	pthread_mutex_unlock(&all_lock);
+	stopper_join(p);
 	debug_pages_release(&p->pages);
 	free(p->applied);
 	free(p);
@@ -232,22 +316,93 @@ part_start(struct component *c, void *state, struct component_error *err)
 	return r;
 }
 
-/* Another server: the old one first, since they may want the same port.  When the
- * new one cannot be had, the old one comes back. */
+/* The settings of before, after those of now could not be had. */
+static void
+fall_back(struct profiling *p, const char *why)
+{
+	component_log(p->c, COMPONENT_LOG_ERROR, why, NULL);
+	free(p->applied); /* the next reload tries again */
+	p->applied = NULL;
+	if (!p->before.flags || profiling_rows_start(&p->before, p->before.enable, component_log_write, p->c, NULL) < 0)
+		return;
+	p->off_reason[0] = '\0';
+	component_log(p->c, COMPONENT_LOG_WARNING, "profiles are served with the settings of before", NULL);
+}
+
+/* The old server is gone: they may have wanted the same port. */
+static void
+start_again(struct profiling *p)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	if (profiling_rows_wanted(&p->rows) && server_start(p, p->rows.enable, &err) < 0)
+		fall_back(p, err.text);
+}
+
+/* Nothing runs, and it should.  With --profiling-on-error=warn that is no fault of the reload. */
+static int
+start_late(struct profiling *p, struct component_error *err)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	int                    r = server_start(p, p->rows.enable, &why);
+
+	if (r < 0 && p->rows.on_error == PROFILING_ON_ERROR_WARN) {
+		component_log(p->c, COMPONENT_LOG_WARNING, why.text, NULL);
+		return 0;
+	}
+	if (r < 0)
+		component_error_set(err, "%s", why.text);
+	return r;
+}
+
+/* Another address or socket, or on or off. */
 static int
 server_replace(struct profiling *p, struct component_error *err)
 {
-	bool was_running = component_profiler_running();
+	bool is_wanted = profiling_rows_wanted(&p->rows);
 	int  r;
 
-	server_stop(p);
-	if (!profiling_rows_wanted(&p->rows))
-		return 0;
-	r = server_start(p, p->rows.enable, err);
-	if (r < 0 && was_running &&
-	    profiling_rows_start(&p->last, p->last.enable, component_log_write, p->c, NULL) == 0) {
-		p->off_reason[0] = '\0';
-		component_log(p->c, COMPONENT_LOG_WARNING, "profiles are served with the settings of before", NULL);
+	if (!is_on(p) && !is_stopping(p))
+		return is_wanted ? start_late(p, err) : 0;
+	if (is_on(p) && is_wanted) {
+		r = profiling_rows_try(&p->rows, err);
+		if (r < 0)
+			return r;
+	}
+	p->before = is_on(p) ? p->last : (struct component_profiling_rows){ .flags = NULL };
+	memcpy(p->before_address, p->last_address, sizeof(p->before_address));
+	p->before.bind_address = p->before_address;
+	server_stop(p, start_again);
+	return 0;
+}
+
+static int
+rates_change(const struct component_profiling_rows *from, const struct component_profiling_rows *to)
+{
+	int r = 0;
+
+	if (to->heap_rate != from->heap_rate)
+		r = component_profiler_set_heap_rate(to->heap_rate);
+	if (to->mutex_fraction != from->mutex_fraction && r == 0)
+		r = component_profiler_set_mutex_fraction(to->mutex_fraction);
+	if (to->block_rate != from->block_rate && r == 0)
+		r = component_profiler_set_block_rate(to->block_rate);
+	return r;
+}
+
+/* All or nothing, and no window ends. */
+static int
+server_change(struct profiling *p, struct component_error *err)
+{
+	int r = profiling_rows_change(&p->rows, err);
+
+	if (r < 0)
+		return r;
+	r = rates_change(&p->last, &p->rows);
+	if (r < 0) {
+		component_error_set(err, "the rates of heap, mutex and block profiles cannot be changed: %s", strerror(-r));
+		rates_change(&p->rows, &p->last);
+		profiling_rows_change(&p->last, NULL);
 	}
 	return r;
 }
@@ -262,17 +417,14 @@ part_reload(struct component *c, void *state, struct component_error *err)
 
 	(void)c;
 	free(now);
-	if (changed) {
+	if (is_stopping(p))
+		p->before.flags = NULL; /* its strings go with this reload */
+	if (changed)
 		r = server_replace(p, err);
-	} else if (component_profiler_running()) {
-		r = component_profiler_reload(err);
-		if (p->rows.heap_rate != p->last.heap_rate && r == 0)
-			r = component_profiler_set_heap_rate(p->rows.heap_rate);
-		if (p->rows.mutex_fraction != p->last.mutex_fraction && r == 0)
-			r = component_profiler_set_mutex_fraction(p->rows.mutex_fraction);
-		if (p->rows.block_rate != p->last.block_rate && r == 0)
-			r = component_profiler_set_block_rate(p->rows.block_rate);
-	}
+	else if (is_on(p))
+		r = server_change(p, err);
+	else if (!is_stopping(p) && *p->off_reason && profiling_rows_wanted(&p->rows))
+		r = start_late(p, err);
 	/* What failed is tried again by the next reload. */
 	if (r == 0)
 		settings_applied(p);
@@ -282,8 +434,11 @@ part_reload(struct component *c, void *state, struct component_error *err)
 static void
 part_stop(struct component *c, void *state)
 {
-	(void)c;
-	server_stop(state);
+	struct profiling *p = state;
+
+	server_stop(p, NULL);
+	if (is_stopping(p))
+		p->holding = component_hold(c, component_profiling()->name) == 0;
 }
 
 const struct component_part *

@@ -175,26 +175,16 @@ name_source(const struct component_profiling_rows *p, const char *row, char *buf
 		snprintf(buf, size, "the default of --%s", row);
 }
 
-/* Everything a running server was made from, to see whether it changed.  NULL: no memory. */
+/* What only another server can change, to see whether it has.  NULL: no memory. */
 char *
 profiling_rows_text(const struct component_profiling_rows *p)
 {
-	char   address[PROFILING_ADDRESS_MAX], *text = NULL;
-	size_t size = 0;
-	FILE  *f = open_memstream(&text, &size);
+	char  address[PROFILING_ADDRESS_MAX], *text = NULL;
+	bool  wanted = profiling_rows_wanted(p);
 
-	if (!f)
-		return NULL;
 	profiling_rows_address(p, address, sizeof(address));
-	fprintf(f, "%d\n%s\n%s\n%s\n%lld %lld %llu %llu\n", profiling_rows_wanted(p), p->enable ? address : "0",
-		p->socket_path ? p->socket_path : "", p->token_file ? p->token_file : "", (long long)p->max_seconds,
-		(long long)p->max_requests, (unsigned long long)p->memory, (unsigned long long)p->symbol_memory);
-	for (size_t i = 0; i < p->allowed_hosts.count; i++)
-		fprintf(f, "%s\n", p->allowed_hosts.items[i]);
-	if (fclose(f) != 0) {
-		free(text);
-		return NULL;
-	}
+	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && p->enable ? address : "0", has_socket(p) ? p->socket_path : "") < 0)
+		text = NULL;
 	return text;
 }
 
@@ -214,8 +204,10 @@ explain(const char *why, struct component_error *err)
 			"use port 0 for any free port, or disable with --enable-pprof=false)", why);
 }
 
-int
-profiling_rows_start(struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
+typedef int options_fn(const struct component_profiler_options *o, struct component_error *err);
+
+static int
+with_options(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg, options_fn *fn,
 	struct component_error *err)
 {
 	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
@@ -251,11 +243,30 @@ profiling_rows_start(struct component_profiling_rows *p, bool enable, component_
 	o.log_arg = log_arg;
 	o.debug_page = p->debug_page;
 	o.debug_page_arg = p->debug_page_arg;
-	r = component_profiler_start_options(&o, &why);
+	r = fn(&o, &why);
 	free(hosts);
 	if (r < 0)
 		explain(*why.text ? why.text : strerror(-r), err);
 	return r;
+}
+
+int
+profiling_rows_start(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
+	struct component_error *err)
+{
+	return with_options(p, enable, log, log_arg, component_profiler_start_options, err);
+}
+
+int
+profiling_rows_change(const struct component_profiling_rows *p, struct component_error *err)
+{
+	return with_options(p, p->enable, NULL, NULL, component_profiler_change, err);
+}
+
+int
+profiling_rows_try(const struct component_profiling_rows *p, struct component_error *err)
+{
+	return with_options(p, p->enable, NULL, NULL, component_profiler_try, err);
 }
 
 static int
@@ -263,12 +274,9 @@ check_together(struct component_flags *f, void *arg, struct component_error *err
 {
 	struct component_profiling_rows *p = arg;
 
-	(void)f;
 	if (!p->resolved && profiling_rows_given(p, "profile-port") && level(p, "profile-port") == level(p, "profiling-bind-address")) {
-		component_error_add(err, "option '--profile-port': %lld: cannot be combined with "
-			"--profiling-bind-address=%s; write the port there",
-			(long long)p->profile_port, p->bind_address);
-		return -EINVAL;
+		return component_flags_fault(f, "profile-port", err, "cannot be combined with "
+			"--profiling-bind-address=%s; write the port there", p->bind_address);
 	}
 	return 0;
 }

@@ -262,6 +262,7 @@ keep(struct component_flags *f, struct flag_round *round)
 		f->config_path = round->config_path;
 		round->config_path = NULL;
 		f->round = *round;
+		f->undone = true; /* a parse is not taken back */
 		*round = (struct flag_round){ .count = 0 };
 		return;
 	}
@@ -351,9 +352,21 @@ component_flags_reload(struct component_flags *f, struct component_error *err)
 	}
 	flag_round_release(&f->round);
 	f->round = round;
+	f->undone = false;
 	round = (struct flag_round){ .count = 0 };
 out:
 	flag_round_release(&round);
 	return r;
 }
 
+
+/* commit() is its own inverse. */
+void
+component_flags_undo(struct component_flags *f)
+{
+	if (!f || !f->parsed || f->undone || !f->round.at)
+		return;
+	f->undone = true;
+	commit(f, &f->round);
+	lines_release(&f->round.warnings);
+}

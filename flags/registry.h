@@ -74,6 +74,7 @@ struct component_flags {
 	size_t             check_count;
 	struct flag_round  round;   /* of the last parse or reload that went well: warnings;
 	                             * and what the entries held before it */
+	bool               undone;  /* round holds what was taken back */
 	struct flag_round *current; /* the one whose checks are running */
 	char              *config_path;
 	bool               parsed;

@@ -182,7 +182,7 @@ component_use(struct component *c, const struct component_part *part, struct com
 	}
 	c->parts = grown;
 	slot = &grown[c->part_count];
-	*slot = (struct part_slot) { .part = part };
+	*slot = (struct part_slot) { .c = c, .part = part };
 	if (part->init)
 		result = part->init(c, &slot->state, err);
 	if (result < 0)
@@ -204,23 +204,54 @@ set_defaults(struct component *c, struct component_error *err)
 	return result;
 }
 
-/* Every check runs, so that a person sees all faults at once. */
+/* A dump shows values that do not fit each other, too: how else would one see them. */
+static bool
+is_unchecked(const struct component *c)
+{
+	return component_flags_given(c->flags, "dump-options");
+}
+
 static int
-run_checks(struct component *c, struct component_error *err)
+check_part(struct component_flags *f, void *arg, struct component_error *err)
+{
+	struct part_slot *slot = arg;
+
+	(void)f;
+	return is_unchecked(slot->c) ? 0 : slot->part->check(slot->c, slot->state, err);
+}
+
+static int
+check_daemon(struct component_flags *f, void *arg, struct component_error *err)
+{
+	struct component *c = arg;
+
+	(void)f;
+	return is_unchecked(c) ? 0 : c->spec.check(c, err);
+}
+
+/* Among the checks of the options, so that a person sees all faults at once, at a reload before anything has changed. */
+static int
+add_checks(struct component *c)
 {
 	int result = 0;
 
-	for (size_t i = 0; i <= c->part_count; i++) {
-		struct component_error one = COMPONENT_ERROR_INIT;
-		int                    status = 0;
-
-		if (i < c->part_count && c->parts[i].part->check)
-			status = c->parts[i].part->check(c, c->parts[i].state, &one);
-		else if (i == c->part_count && c->spec.check)
-			status = c->spec.check(c, &one);
-		life_add_fault(status, &one, &result, err);
-	}
+	for (size_t i = 0; i < c->part_count && result >= 0; i++)
+		if (c->parts[i].part->check)
+			result = component_flags_add_check(c->flags, check_part, &c->parts[i]);
+	if (result >= 0 && c->spec.check)
+		result = component_flags_add_check(c->flags, check_daemon, c);
 	return result;
+}
+
+void
+life_log_fault(struct component *c, const char *message, const struct component_error *err)
+{
+	struct component_error text = *err;
+	char                  *rest = text.text, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (*line && strncmp(line, "Try '", strlen("Try '")) != 0)
+			component_log(c, COMPONENT_LOG_ERROR, message, "error", line, NULL);
 }
 
 void
@@ -256,7 +287,7 @@ int
 component_parse(struct component *c, int argc, char **argv, struct component_error *err)
 {
 	struct component_error own = COMPONENT_ERROR_INIT;
-	int                    result, checked;
+	int                    result;
 
 	if (component_phase(c) != COMPONENT_PHASE_NEW) {
 		component_error_set(err, "component_parse() was called before");
@@ -266,16 +297,13 @@ component_parse(struct component *c, int argc, char **argv, struct component_err
 		err = &own;
 	err->text[0] = '\0';
 	result = set_defaults(c, err);
+	if (result >= 0)
+		result = add_checks(c);
 	if (result < 0)
 		return life_parsed(c, result, STATUS_USAGE);
 	result = component_flags_parse(c->flags, argc, argv, err);
 	if (result < 0)
 		return life_parsed(c, result, component_flags_exit_status(c->flags));
-	if (result == 0 || component_flags_given(c->flags, "check-config")) {
-		checked = run_checks(c, err);
-		if (checked < 0)
-			return life_parsed(c, checked, STATUS_USAGE);
-	}
 	life_apply_log_options(c);
 	return life_parsed(c, result, STATUS_OK);
 }

@@ -93,25 +93,17 @@ static int
 controllers_check(struct component *c, void *state, struct component_error *err)
 {
 	const struct component_queue_options *o = &((struct controllers *)state)->options.queue;
-	char base[32], max[32];
+	char max[32];
 	int r = 0;
 
-	(void)c;
-	if (!(o->qps > 0 && o->qps <= 1e9)) {
-		component_error_add(err, "option '--rate-limiter-qps': '%g': write a number above 0, at most 1e9", o->qps);
-		r = -EINVAL;
-	}
-	if (o->burst <= 0) {
-		component_error_add(err, "option '--rate-limiter-bucket-size': '%lld': write 1 or more",
-			(long long)o->burst);
-		r = -EINVAL;
-	}
+	if (!(o->qps > 0 && o->qps <= 1e9))
+		r = component_flags_fault(component_flags(c), "rate-limiter-qps", err, "write a number above 0, at most 1e9");
+	if (o->burst <= 0)
+		r = component_flags_fault(component_flags(c), "rate-limiter-bucket-size", err, "write 1 or more");
 	if (o->base_delay_ns > o->max_delay_ns) {
-		life_duration_text(o->base_delay_ns, base, sizeof base);
 		life_duration_text(o->max_delay_ns, max, sizeof max);
-		component_error_add(err, "option '--rate-limiter-base-delay': '%s' is above --rate-limiter-max-delay "
-			"'%s'; lower it or raise the other", base, max);
-		r = -EINVAL;
+		r = component_flags_fault(component_flags(c), "rate-limiter-base-delay", err,
+			"it is above --rate-limiter-max-delay '%s'; lower it or raise the other", max);
 	}
 	return r;
 }
@@ -120,11 +112,12 @@ static int
 controllers_reload(struct component *c, void *state, struct component_error *err)
 {
 	struct controllers *s = state;
-	int r = controllers_check(c, s, err);
 
-	for (size_t n = 0; r == 0 && n < s->count; n++)
+	(void)c;
+	(void)err;
+	for (size_t n = 0; n < s->count; n++)
 		controller_set(s->running[n], &s->options);
-	return r;
+	return 0;
 }
 
 static void
@@ -221,8 +214,8 @@ component_controllers_check(struct component *c, const struct component_controll
 
 		if (strcmp(name, "*") == 0 || is_known(name, specs, count))
 			continue;
-		component_error_add(err, "option '--controllers': '%s': no such controller; there are *%s", name, known);
-		r = -EINVAL;
+		r = component_flags_fault(component_flags(c), "controllers", err, "'%s': no such controller; there are *%s",
+			name, known);
 	}
 	return r;
 }

@@ -125,6 +125,26 @@ holds_close(struct component *c, bool by_force)
 }
 
 void
+holds_open(struct component *c)
+{
+	pthread_mutex_lock(&c->hold_lock);
+	c->holds_closed = false;
+	pthread_mutex_unlock(&c->hold_lock);
+}
+
+bool
+holds_shut(struct component *c)
+{
+	bool any;
+
+	pthread_mutex_lock(&c->hold_lock);
+	c->holds_closed = true;
+	any = c->hold_count != 0;
+	pthread_mutex_unlock(&c->hold_lock);
+	return any;
+}
+
+void
 holds_free(struct component *c)
 {
 	while (c->holds) {

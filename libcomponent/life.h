@@ -41,9 +41,11 @@ struct life_options {
 };
 
 struct part_slot {
+	struct component            *c;
 	const struct component_part *part;
 	void                        *state;
 	bool                         started;
+	bool                         reloaded; /* by the reload that is going on */
 };
 
 struct hold {
@@ -82,6 +84,7 @@ struct component {
 	bool             reloading;
 	bool             in_step;
 	bool             told_ready;
+	bool             lingers; /* the parts that are last to stop have been told to, and may hold it */
 
 	struct part_slot *parts; /* in the order of component_use() */
 	size_t            part_count;
@@ -112,6 +115,8 @@ life_in_child(const struct component *c, pid_t now)
 }
 
 /* component.c */
+/* A record for each line of a fault: what is wrong with several options has one for each. */
+void life_log_fault(struct component *c, const char *message, const struct component_error *err);
 void life_apply_log_options(struct component *c);
 /* One more line when status is negative; *result keeps the first such status. */
 void life_add_fault(int status, const struct component_error *one, int *result,
@@ -127,7 +132,7 @@ int phase_set(struct component *c, enum component_phase from, enum component_pha
 
 /* stop.c */
 void stop_begin(struct component *c);
-void stop_finish(struct component *c);
+void stop_finish(struct component *c, bool waits); /* waits: for holds of parts that are last to stop */
 void stop_at_once(struct component *c); /* for component_free(): waits for nothing */
 void stop_parts(struct component *c, bool last_to_stop);
 void stop_timers(struct component *c);
@@ -141,6 +146,9 @@ bool holds_text(struct component *c, char *buf, size_t size);
 bool holds_any(struct component *c);
 /* No more of them, by force or once all are released; returns whether it is so. */
 bool holds_close(struct component *c, bool by_force);
+/* Open for what is last to stop, and then no more; returns whether any is held. */
+void holds_open(struct component *c);
+bool holds_shut(struct component *c);
 void holds_free(struct component *c);
 
 /* duration.c */

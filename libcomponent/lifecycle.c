@@ -273,7 +273,7 @@ component_start(struct component *c, struct component_error *err)
 			component_error_set(err, "cannot start: %s", strerror(-result));
 		/* Whoever reads the file may never see the stderr of a daemon(3). */
 		if (c->log.path)
-			component_log(c, COMPONENT_LOG_ERROR, "cannot start", "error", err->text, NULL);
+			life_log_fault(c, "cannot start", err);
 		undo_start(c);
 		return result;
 	}
@@ -310,8 +310,8 @@ step(struct component *c)
 		on_usr1(c);
 	if (requests & REQUEST_STOP && component_phase(c) == COMPONENT_PHASE_RUNNING)
 		stop_begin(c);
-	if (component_phase(c) == COMPONENT_PHASE_DRAINING && holds_close(c, false))
-		stop_finish(c);
+	if (component_phase(c) == COMPONENT_PHASE_DRAINING && (c->lingers ? !holds_any(c) : holds_close(c, false)))
+		stop_finish(c, true);
 }
 
 int

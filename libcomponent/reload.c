@@ -1,9 +1,10 @@
 /*
  * reload.c - options and the log file again, while everything runs.
  *
- * A fault in what a person wrote changes nothing, and nobody is told.  After that
- * each reload() is on its own: one that fails keeps what it had, and the others
- * still run.  Nothing here can end the daemon.
+ * A fault in what a person wrote changes nothing, and nobody is told: all checks are run
+ * first, those of parts and daemon too.  A reload() may still find that it cannot have what
+ * it is told; it keeps what it had then, the options are put back, and those that had been
+ * well are called once more, to go back with them.  Nothing here can end the daemon.
  *
  * Tests: tests/test_life_config.c, tests/signals.t.
  */
@@ -17,25 +18,76 @@
 #include <unistd.h>
 
 static int
+reload_part(struct component *c, struct part_slot *slot, struct component_error *err)
+{
+	int result = 0;
+
+	if (slot->started && slot->part->reload)
+		result = slot->part->reload(c, slot->state, err);
+	slot->reloaded = result >= 0;
+	return result;
+}
+
+/* Those of one sort; all of them, for all their faults to be told. */
+static void
+reload_parts(struct component *c, bool last_to_stop, int *result, struct component_error *err)
+{
+	for (size_t i = 0; i < c->part_count; i++) {
+		struct component_error one = COMPONENT_ERROR_INIT;
+
+		if (c->parts[i].part->last_to_stop == last_to_stop)
+			life_add_fault(reload_part(c, &c->parts[i], &one), &one, result, err);
+	}
+}
+
+static void
+apply_options(struct component *c)
+{
+	life_apply_log_options(c);
+	life_log_warnings(c);
+}
+
+/* Back to the values of before, with which each reload() was well once. */
+static void
+undo(struct component *c, bool daemon)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	int                    result = 0;
+
+	component_flags_undo(c->flags);
+	life_apply_log_options(c);
+	if (daemon && c->spec.reload)
+		life_add_fault(c->spec.reload(c, &err), &err, &result, NULL);
+	for (size_t i = c->part_count; i-- > 0 && result >= 0;)
+		if (c->parts[i].reloaded)
+			life_add_fault(reload_part(c, &c->parts[i], &err), &err, &result, NULL);
+	if (result < 0)
+		life_log_fault(c, "cannot go back to what was before the reload", &err);
+}
+
+/*
+ * Profiling, which is last to stop, is last to be told: nothing that can be refused comes after it, so no window is
+ * ended for nothing.
+ */
+static int
 reload_all(struct component *c, struct component_error *err)
 {
-	int result, status;
+	struct component_error one = COMPONENT_ERROR_INIT;
+	int                    result, daemon;
 
 	result = component_flags_reload(c->flags, err);
 	if (result < 0)
 		return result;
-	life_apply_log_options(c);
-	life_log_warnings(c);
-	for (size_t i = 0; i <= c->part_count; i++) {
-		struct component_error one = COMPONENT_ERROR_INIT;
-
-		status = 0;
-		if (i < c->part_count && c->parts[i].started && c->parts[i].part->reload)
-			status = c->parts[i].part->reload(c, c->parts[i].state, &one);
-		else if (i == c->part_count && c->spec.reload)
-			status = c->spec.reload(c, &one);
-		life_add_fault(status, &one, &result, err);
-	}
+	for (size_t i = 0; i < c->part_count; i++)
+		c->parts[i].reloaded = false;
+	apply_options(c);
+	reload_parts(c, false, &result, err);
+	daemon = c->spec.reload ? c->spec.reload(c, &one) : 0;
+	life_add_fault(daemon, &one, &result, err);
+	if (result >= 0)
+		reload_parts(c, true, &result, err);
+	if (result < 0)
+		undo(c, daemon >= 0);
 	return result;
 }
 
@@ -64,12 +116,9 @@ component_reload(struct component *c, struct component_error *err)
 		notify_send(&c->notify, text);
 	}
 	reopened = log_reopen(&c->log, &log_error);
-	result = reload_all(c, err);
-	if (reopened < 0) {
-		component_error_add(err, "%s", log_error.text);
-		if (result >= 0)
-			result = reopened;
-	}
+	result = reopened < 0 ? reopened : reload_all(c, err);
+	if (reopened < 0)
+		component_error_set(err, "%s", log_error.text);
 	if (c->told_ready)
 		notify_send(&c->notify, result < 0 ? "READY=1\nSTATUS=reload failed, going on as before"
 						   : "READY=1\nSTATUS=running");
@@ -83,8 +132,7 @@ reload_and_log(struct component *c)
 	struct component_error err = COMPONENT_ERROR_INIT;
 
 	if (component_reload(c, &err) < 0)
-		component_log(c, COMPONENT_LOG_ERROR, "reload failed, going on with what was before", "error",
-			err.text, NULL);
+		life_log_fault(c, "reload failed, going on with what was before", &err);
 	else
 		component_log(c, COMPONENT_LOG_INFO, "reloaded", NULL);
 }

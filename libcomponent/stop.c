@@ -5,7 +5,7 @@
  *
  * The order: not ready, spec.stop, the parts in reverse, all holds released, then
  * the parts that are last_to_stop (health and profiling: a hang at the end can
- * still be looked into), the pid file.  The logs stay until component_free().
+ * still be looked into), their holds, the pid file.  The logs stay until component_free().
  *
  * What surprises: the graceful time starts after the delay.  When it is 0 nothing
  * is waited for, and that is no failure; when it is over, it is one.
@@ -57,10 +57,29 @@ stop_timers(struct component *c)
 	c->delay_timer = c->grace_timer = c->watchdog_timer = c->ready_timer = NULL;
 }
 
-void
-stop_finish(struct component *c)
+/* Profiles may be on their way to slow clients: the loop runs on meanwhile. */
+static bool
+lingers(struct component *c, bool waits)
 {
+	bool held;
+
+	if (c->lingers)
+		return waits && holds_any(c);
+	c->lingers = true;
+	component_timer_remove(c->grace_timer); /* theirs is what they say themselves */
+	c->grace_timer = NULL;
+	if (waits)
+		holds_open(c);
 	stop_parts(c, true);
+	held = holds_shut(c);
+	return waits && held;
+}
+
+void
+stop_finish(struct component *c, bool waits)
+{
+	if (lingers(c, waits))
+		return;
 	pid_file_remove(&c->pid_file);
 	stop_timers(c);
 	component_log(c, COMPONENT_LOG_INFO, "stopped", NULL);
@@ -81,7 +100,7 @@ on_grace_over(struct component *c, void *arg)
 	component_log(c, COMPONENT_LOG_ERROR, text, NULL);
 	c->status = STATUS_FAILED;
 	holds_close(c, true);
-	stop_finish(c);
+	stop_finish(c, false);
 }
 
 static void
@@ -105,7 +124,7 @@ drain(struct component *c)
 	spec_stop(c);
 	stop_parts(c, false);
 	if (holds_close(c, false)) {
-		stop_finish(c);
+		stop_finish(c, true);
 		return;
 	}
 	if (c->options.graceful_ns == 0) {
@@ -113,7 +132,7 @@ drain(struct component *c)
 		component_log(c, COMPONENT_LOG_WARNING, "stopping at once, work is not finished", "work",
 			names, NULL);
 		holds_close(c, true);
-		stop_finish(c);
+		stop_finish(c, false);
 		return;
 	}
 	tell_stopping(c);
@@ -161,5 +180,5 @@ stop_at_once(struct component *c)
 	spec_stop(c);
 	stop_parts(c, false);
 	holds_close(c, true);
-	stop_finish(c);
+	stop_finish(c, false);
 }

@@ -7,8 +7,8 @@ tests_subject_SOURCES = tests/subject.c
 tests_subject_CPPFLAGS = $(INC_LIFE)
 tests_subject_LDADD = components/libcomponent.la
 
-dist_check_SCRIPTS += tests/doors.t tests/golden.t tests/guest.t tests/health.t tests/matrix.t tests/profiling.t
-TESTS += tests/doors.t tests/golden.t tests/guest.t tests/health.t tests/matrix.t tests/profiling.t
+dist_check_SCRIPTS += tests/doors.t tests/golden.t tests/guest.t tests/health.t tests/matrix.t tests/profiling.t tests/reload.t
+TESTS += tests/doors.t tests/golden.t tests/guest.t tests/health.t tests/matrix.t tests/profiling.t tests/reload.t
 
 EXTRA_DIST += tests/golden/hello.json tests/golden/backend-controller.json tests/golden/cluster-agent.json \
 	tests/golden/appstudio-controller.json

@@ -9,18 +9,18 @@
 /* ---- reloading ---- */
 
 static void
-a_reload_tells_parts_in_order_then_the_daemon(void **state)
+a_reload_tells_parts_in_order_then_the_daemon_then_what_is_last_to_stop(void **state)
 {
 	struct component *c = started(NULL);
 
 	(void)state;
 	assert_int_equal(component_reload(c, NULL), 0);
-	assert_string_equal(events, "p.reload a.reload b.reload spec.reload");
+	assert_string_equal(events, "a.reload b.reload spec.reload p.reload");
 	component_free(c);
 }
 
 static void
-one_failed_reload_does_not_keep_the_others_from_it(void **state)
+one_failed_reload_takes_the_others_back_and_all_that_fail_are_told(void **state)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct component      *c = started(NULL);
@@ -29,7 +29,15 @@ one_failed_reload_does_not_keep_the_others_from_it(void **state)
 	fail_at = FAIL_A | FAIL_B;
 	assert_int_equal(component_reload(c, &err), -EIO);
 	assert_string_equal(err.text, "a is broken\nb is broken");
-	assert_string_equal(events, "p.reload a.reload b.reload spec.reload");
+	assert_string_equal(events, "a.reload b.reload spec.reload spec.reload");
+	fail_at = FAIL_B;
+	events[0] = '\0';
+	assert_int_equal(component_reload(c, &err), -EIO);
+	assert_string_equal(events, "a.reload b.reload spec.reload spec.reload a.reload");
+	fail_at = FAIL_P;
+	events[0] = '\0';
+	assert_int_equal(component_reload(c, &err), -EIO);
+	assert_string_equal(events, "a.reload b.reload spec.reload p.reload spec.reload b.reload a.reload");
 	assert_int_equal(component_phase(c), COMPONENT_PHASE_RUNNING);
 	component_free(c);
 }
@@ -172,7 +180,7 @@ parsing_ends_with_the_exit_status_of_its_fault(void **state)
 	component_error_set(&check_error, "one does not fit the other");
 	assert_int_equal(parse_alone(&s, &err, OPTIONS("--check-config"), &status), -EINVAL);
 	assert_int_equal(status, 2);
-	assert_string_equal(err.text, "one does not fit the other");
+	assert_string_equal(err.text, "daemon: one does not fit the other\nTry 'daemon --help' for more information.");
 	assert_int_equal(parse_alone(&s, &err, NULL, &status), -EINVAL);
 	assert_int_equal(status, 2);
 	check_error.text[0] = '\0';
@@ -284,8 +292,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, life_teardown)
-		TEST(a_reload_tells_parts_in_order_then_the_daemon),
-		TEST(one_failed_reload_does_not_keep_the_others_from_it),
+		TEST(a_reload_tells_parts_in_order_then_the_daemon_then_what_is_last_to_stop),
+		TEST(one_failed_reload_takes_the_others_back_and_all_that_fail_are_told),
 		TEST(a_reload_reads_the_config_again_and_reopens_the_log),
 		TEST(the_pid_file_is_there_while_it_runs),
 		TEST(a_file_that_cannot_be_written_fails_the_start_and_says_which),

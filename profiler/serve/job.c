@@ -212,7 +212,7 @@ job_enter(struct serve *s, struct job *j)
 	pthread_mutex_lock(&s->lock);
 	if (s->stopping) {
 		why = "the profiling server is stopping";
-	} else if (s->job_count >= s->options.max_requests) {
+	} else if (s->job_count >= __atomic_load_n(&s->options.max_requests, __ATOMIC_RELAXED)) {
 		why = "too many profiles are being collected at the same time (--profiling-max-requests); try again later";
 	} else {
 		j->next = s->jobs;

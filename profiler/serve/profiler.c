@@ -352,6 +352,32 @@ component_profiler_reload(struct component_error *err)
 }
 
 int
+component_profiler_change(const struct component_profiler_options *o, struct component_error *err)
+{
+	int r;
+
+	door_enter();
+	r = running ? serve_change(current, o, err) : -ENOTCONN;
+	if (!r) {
+		stack_table_set_limit(o->memory_bytes);
+		symbols_keep(o->symbol_memory_bytes);
+	}
+	door_leave();
+	return r;
+}
+
+int
+component_profiler_try(const struct component_profiler_options *o, struct component_error *err)
+{
+	int r;
+
+	door_enter();
+	r = running ? serve_try(current, o, err) : -ENOTCONN;
+	door_leave();
+	return r;
+}
+
+int
 component_after_fork(void)
 {
 	struct timespec pause = { .tv_nsec = REBIND_PAUSE_MS * 1000000L };

@@ -148,7 +148,7 @@ route_kind(struct serve *s, struct httpd_request *r, const struct kind *kind)
 	struct job_spec spec;
 	char            why[SPEC_WHY_BYTES];
 
-	if (spec_read(kind, httpd_query(r), s->options.max_seconds, &spec, why))
+	if (spec_read(kind, httpd_query(r), __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
 		reply_error(r, 400, why);
 	else
 		job_start(s, r, &spec);
@@ -232,6 +232,17 @@ route_path(struct serve *s, struct httpd_request *r)
 	free(clean);
 }
 
+static bool
+host_ok(struct serve *s, const char *host)
+{
+	bool ok;
+
+	pthread_mutex_lock(&s->auth.lock);
+	ok = auth_host_ok(&s->auth, host, s->options.allowed_hosts);
+	pthread_mutex_unlock(&s->auth.lock);
+	return ok;
+}
+
 /* May it be asked at all?  0, or the status of *ret_why. */
 static int
 refused(struct serve *s, const struct httpd_request *r, const char **ret_why)
@@ -242,7 +253,7 @@ refused(struct serve *s, const struct httpd_request *r, const char **ret_why)
 	/* The debug socket, and any unix socket, is protected by its file's mode. */
 	if (!listener->is_unix) {
 		*ret_why = "this Host is not served on a loopback address; if it is yours, name it with --profiling-allowed-host";
-		if (listener->loopback && !auth_host_ok(&s->auth, host, s->options.allowed_hosts))
+		if (listener->loopback && !host_ok(s, host))
 			return 403;
 		*ret_why = "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN";
 		if (!auth_token_ok(&s->auth, httpd_header(r, "Authorization"), httpd_query(r)))

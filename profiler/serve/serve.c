@@ -53,9 +53,8 @@ address_bind(const char *text, struct listen_set *ret, struct component_error *e
 	return listen_open(&a, ret, err);
 }
 
-/* What a person reads when the address cannot be had; why starts with it. */
-static void
-bind_explain(const char *how_named, const struct component_error *why, struct component_error *err)
+void
+serve_bind_explain(const char *how_named, const struct component_error *why, struct component_error *err)
 {
 	component_error_set(err, "cannot serve profiles on %s%s%s", why->text, how_named ? ", given by " : "",
 		how_named ? how_named : "");
@@ -85,7 +84,7 @@ bind_all(struct serve *s, struct component_error *err)
 		r = -EINVAL;
 	}
 	if (r)
-		bind_explain(text == socket ? "option '--debug-socket-path'" : o->how_named, &why, err);
+		serve_bind_explain(text == socket ? "option '--debug-socket-path'" : o->how_named, &why, err);
 	return r;
 }
 
@@ -205,8 +204,8 @@ out:
 	return r;
 }
 
-static unsigned
-requests_of(const struct component_profiler_options *o)
+unsigned
+serve_requests(const struct component_profiler_options *o)
 {
 	return o->max_requests < HTTPD_REQUESTS_MAX ? (unsigned)o->max_requests : HTTPD_REQUESTS_MAX;
 }
@@ -218,7 +217,7 @@ serve_open(struct serve *s, struct component_error *err)
 		.thread_name = "component-http",
 		.on_request = routes_on_request,
 		.body_max = routes_body_max,
-		.requests = requests_of(&s->options),
+		.requests = serve_requests(&s->options),
 		.arg = s,
 		.log = s->options.log,
 		.log_arg = s->options.log_arg,

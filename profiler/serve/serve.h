@@ -35,7 +35,7 @@
 
 /* What protects the routes. */
 struct auth {
-	pthread_mutex_t lock; /* token, token_size: reload runs on another thread */
+	pthread_mutex_t lock; /* token, token_size, and serve.options.allowed_hosts: reload runs on another thread */
 	char            token[SERVE_TOKEN_MAX];
 	size_t          token_size; /* 0: no token is asked for */
 	char            hostname[256];
@@ -44,7 +44,7 @@ struct auth {
 struct job;
 
 struct serve {
-	/* Copies of what component_profiler_start_options() was given. */
+	/* Copies of what component_profiler_start_options() was given.  Numbers may change at any moment. */
 	struct component_profiler_options options;
 	struct auth     auth;
 	struct listen_set tcp, debug; /* bound, until the server has them */
@@ -64,9 +64,18 @@ int  serve_bind(const struct component_profiler_options *o, struct serve **ret, 
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
 void serve_free(struct serve *s);
+/* Has it go on with other options, of which address, debug_socket_path, port_file, unwinder, redact and rates stay as they
+ * are.  Windows go on.  On failure nothing has changed. */
+int  serve_change(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
+/* Could a server with these options follow s, as far as that can be told while s is there? */
+int  serve_try(const struct serve *s, const struct component_profiler_options *o, struct component_error *err);
 void serve_forked(struct serve *s); /* in a child, from pthread_atfork */
 void serve_log(const struct serve *s, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count);
+
+/* What a person reads when an address cannot be had; why starts with it. */
+void serve_bind_explain(const char *how_named, const struct component_error *why, struct component_error *err);
+unsigned serve_requests(const struct component_profiler_options *o); /* for httpd */
 
 /* options.c: deep copies. */
 int  options_copy(struct component_profiler_options *to, const struct component_profiler_options *from,

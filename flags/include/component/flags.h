@@ -254,6 +254,25 @@ COMPONENT_API void component_flags_warn(struct component_flags *f, const char *f
 	COMPONENT_PRINTF(2, 3);
 
 /*
+ * component_flags_fault - what a check finds wrong with the value of one option
+ *
+ * Adds a line to err that names where the value came from, the option, a variable or
+ * a line of the config file, shows the value unless the row is SECRET, and ends with
+ * the text: "option '--qps': '0': write a number above 0".  For use in a check, which
+ * then has the exit status of a bad config file where all faults are the file's.
+ *
+ *   err      may be NULL
+ *   returns  -EINVAL, for the check to return
+ *   owns     nothing passes
+ *   threads  one at a time for one f
+ *   signals  not from a handler
+ *   fork     concerns the calling process only
+ *   source   flags/fault.c
+ */
+COMPONENT_API int  component_flags_fault(struct component_flags *f, const char *name, struct component_error *err,
+	const char *format, ...) COMPONENT_PRINTF(4, 5);
+
+/*
  * component_flags_parse - command line, environment and config file into the rows' variables
  *
  * Reads everything, then reports every error, one a line, and "Try 'x --help' for
@@ -289,6 +308,22 @@ COMPONENT_API int  component_flags_parse(struct component_flags *f, int argc, ch
  *   source   flags/flags.c
  */
 COMPONENT_API int  component_flags_reload(struct component_flags *f, struct component_error *err);
+
+/*
+ * component_flags_undo - take back what the last good reload has changed
+ *
+ * For a program that finds out only then that it cannot use a value.  Variables,
+ * sources and warnings are those of before; once for each reload, later ones do
+ * nothing.
+ *
+ *   returns  nothing; there is nothing that can fail
+ *   owns     strings and lists that were taken back live until the next reload
+ *   threads  as component_flags_reload()
+ *   signals  not from a handler
+ *   fork     concerns the calling process only
+ *   source   flags/parse.c
+ */
+COMPONENT_API void component_flags_undo(struct component_flags *f);
 
 /*
  * component_flags_dump - what --dump-options prints, as things are now

@@ -66,7 +66,8 @@ struct component_spec {
 	/* After the parts have started.  On failure it must leave nothing behind;
 	 * stop() is not called then.  It must not fork and return in the child. */
 	int  (*start)(struct component *c, struct component_error *err);
-	/* Options were read again.  On failure it keeps what it had. */
+	/* Options were read again.  On failure it keeps what it had, and the options go
+	 * back; if that comes from elsewhere it is called again, with those of before. */
 	int  (*reload)(struct component *c, struct component_error *err);
 	/* Begins to stop, before the parts do, and must not block: what is still
 	 * going on is named by component_hold().  Once, only if start() was well. */
@@ -74,8 +75,9 @@ struct component_spec {
 	/* Parts that component_main() uses besides its own, NULL at the end; or
 	 * NULL: static component_part_fn *const mine[] = { component_controllers, NULL }; */
 	component_part_fn *const       *parts;
-	/* After parsing, before anything starts (--check-config ends here): the
-	 * values as a whole.  A fault is a person's: exit status 2. */
+	/* After parsing, before anything starts (--check-config ends here), and at each
+	 * reload before anything changes: the values as a whole.  A fault is a person's:
+	 * exit status 2, or 78 if component_flags_fault() says that the file is to blame. */
 	int  (*check)(struct component *c, struct component_error *err);
 };
 
@@ -117,7 +119,8 @@ struct component_part {
 	int  (*init)(struct component *c, void **ret_state, struct component_error *err);
 	/* Opens and binds what must be there before the daemon is ready. */
 	int  (*start)(struct component *c, void *state, struct component_error *err);
-	/* Options were read again.  On failure it keeps what it had. */
+	/* Options were read again.  On failure it keeps what it had, and the options go
+	 * back; if that comes from elsewhere it is called again, with those of before. */
 	int  (*reload)(struct component *c, void *state, struct component_error *err);
 	/* Begins to stop; work that goes on is named by component_hold(). */
 	void (*stop)(struct component *c, void *state);
@@ -255,10 +258,11 @@ COMPONENT_API int component_dispatch(struct component *c);
 /*
  * component_reload - read environment and config file again, tell everybody
  *
- * Reopens the log file; applies what may change while running; calls reload() of
- * the parts in order and of the spec.  On a fault in what was read nothing
- * changes.  When a reload() fails the others still run, and the first failure is
- * returned.  Tells the service manager.  A HUP does the same and logs a failure.
+ * Reopens the log file; applies what may change while running, after all checks;
+ * calls reload() of the parts in order, of the spec, and of the parts that are
+ * last_to_stop.  On a failure nothing has changed in the end: the options are put
+ * back, and who had been reloaded is so again with them.  Each fault is a line of
+ * err.  Tells the service manager.  A HUP does the same and logs a failure.
  *
  *   returns  0; -EBUSY: starting, stopping or reloading; or a negative errno
  *            with err filled, and the daemon goes on either way

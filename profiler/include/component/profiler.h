@@ -205,6 +205,38 @@ COMPONENT_API int component_profiler_set_mutex_fraction(int64_t fraction);
 COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
 
 /*
+ * component_profiler_change - other limits, hosts and token for the server that runs
+ *
+ * Takes max_seconds, max_requests, memory_bytes, symbol_memory_bytes, allowed_hosts and
+ * token_file of options, and reads the token file; the rest stays as it is.  Windows
+ * go on.
+ *
+ *   options  copied
+ *   returns  0; -ENOTCONN: none runs; else a negative errno, a sentence in err (nullable),
+ *            and nothing has changed
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     a child is off
+ *   source   profiler/serve/change.c
+ */
+COMPONENT_API int component_profiler_change(const struct component_profiler_options *options,
+	struct component_error *err);
+
+/*
+ * component_profiler_try - could a server with these options follow the one that runs?
+ *
+ * Reads the token file, and binds the addresses for a moment, unless that is where the
+ * server is now.
+ *
+ *   returns  as component_profiler_change(); nothing changes in any case
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     a child is off
+ *   source   profiler/serve/change.c
+ */
+COMPONENT_API int component_profiler_try(const struct component_profiler_options *options, struct component_error *err);
+
+/*
  * component_profiler_reload - read the token file again
  *
  *   returns  0, also without a token file; else a negative errno, a sentence in err

@@ -1,0 +1,125 @@
+/*
+ * change.c - other options for a server that runs, and whether it could be replaced.
+ *
+ * What can change in place does, so that no window ends because somebody raised a limit.
+ * What a stranger would get wrong: a token file or an address that cannot be had must be
+ * found out before anything has changed.  An address in the place of the server's own
+ * cannot be tried while it is there; that is found out when the server is gone.
+ *
+ * Tests: tests/profiling.t.
+ */
+#include <config.h>
+
+#include "serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "address.h"
+
+static void
+token_take(struct auth *to, const struct auth *from)
+{
+	explicit_bzero(to->token, sizeof(to->token));
+	memcpy(to->token, from->token, from->token_size);
+	to->token_size = from->token_size;
+}
+
+static void
+number_set(int64_t *to, int64_t from)
+{
+	__atomic_store_n(to, from, __ATOMIC_RELAXED);
+}
+
+int
+serve_change(struct serve *s, const struct component_profiler_options *o, struct component_error *err)
+{
+	struct component_profiler_options fresh, *now = &s->options;
+	struct component_log_field        file = { "file", NULL };
+	const char *const                *hosts;
+	const char                       *path;
+	struct auth                       auth;
+	char                              warning[256];
+	int                               r = options_copy(&fresh, o, err);
+
+	if (r)
+		return r;
+	auth_init(&auth);
+	r = auth_token_read(&auth, fresh.token_file, warning, sizeof(warning), err);
+	if (r)
+		goto out;
+	file.value = fresh.token_file;
+	if (*warning)
+		serve_log(s, COMPONENT_LOG_WARNING, warning, &file, 1);
+	number_set(&now->max_seconds, fresh.max_seconds);
+	number_set(&now->max_requests, fresh.max_requests);
+	__atomic_store_n(&now->memory_bytes, fresh.memory_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&now->symbol_memory_bytes, fresh.symbol_memory_bytes, __ATOMIC_RELAXED);
+	httpd_set_requests(s->httpd, serve_requests(now));
+	pthread_mutex_lock(&s->auth.lock);
+	token_take(&s->auth, &auth);
+	hosts = now->allowed_hosts;
+	now->allowed_hosts = fresh.allowed_hosts;
+	pthread_mutex_unlock(&s->auth.lock);
+	fresh.allowed_hosts = hosts;
+	path = now->token_file;
+	now->token_file = fresh.token_file;
+	fresh.token_file = path;
+out:
+	auth_release(&auth);
+	options_release(&fresh);
+	return r;
+}
+
+/* Binds, and lets go again, unless that is where the server is now. */
+static int
+try_address(const char *text, const char *now, struct component_error *err)
+{
+	struct address    a, own;
+	struct listen_set set = { .count = 0 };
+	char              why[256] = "";
+	int               r;
+
+	if (!text || !*text || (now && !strcmp(text, now)))
+		return 0;
+	r = address_parse(text, &a, why, sizeof(why));
+	if (r) {
+		component_error_set(err, "'%s': %s", text, why);
+		return r;
+	}
+	if (a.kind == ADDRESS_OFF || (now && *now && !address_parse(now, &own, why, sizeof(why)) && address_clashes(&a, &own)))
+		return 0;
+	r = listen_open(&a, &set, err);
+	if (!r)
+		listen_close(&set);
+	return r;
+}
+
+int
+serve_try(const struct serve *s, const struct component_profiler_options *o, struct component_error *err)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	char                   path[512], now[512], warning[256];
+	struct auth            auth;
+	int                    r;
+
+	auth_init(&auth);
+	r = auth_token_read(&auth, o->token_file, warning, sizeof(warning), err);
+	auth_release(&auth);
+	if (r)
+		return r;
+	r = try_address(o->address, s->options.address, &why);
+	if (r) {
+		serve_bind_explain(o->how_named, &why, err);
+		return r;
+	}
+	if (!o->debug_socket_path || !*o->debug_socket_path)
+		return 0;
+	snprintf(path, sizeof(path), "unix:%s", o->debug_socket_path);
+	snprintf(now, sizeof(now), "unix:%s", s->options.debug_socket_path ? s->options.debug_socket_path : "");
+	r = try_address(path, now, &why);
+	if (r)
+		serve_bind_explain("option '--debug-socket-path'", &why, err);
+	return r;
+}

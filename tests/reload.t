@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Reloads from outside: refused ones change nothing, the others end nothing; and the end of profiling, by a reload, a
+switch or a stop, keeps nobody waiting."""
+import os
+import re
+import select
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
+from harness import *  # noqa: E402,F403
+
+HELLO = "examples/hello"
+CONTROLLER = "examples/backend-controller"
+PPROF = "/debug/pprof/"
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, 0o600)
+
+
+def hup(d, what):
+    """Reloads; what is the word that the log has to say once more."""
+    count = d.output().count(what)
+    d.signal(signal.SIGHUP)
+    poll(lambda: d.output().count(what) > count, what)
+
+
+def own_threads(d):
+    return sorted(n for n in threads(d.pid).values() if n.startswith("component-"))
+
+
+def window(d, seconds=7200, token=""):
+    s = socket.create_connection((d.host, d.port), timeout=DEADLINE)
+    s.sendall(("GET %sprofile?seconds=%d%s HTTP/1.1\r\n\r\n" % (PPROF, seconds, token)).encode())
+    poll(lambda: "component-job" in own_threads(d), "the window")
+    return s
+
+
+def is_answered(s):
+    return bool(select.select([s], [], [], 0)[0])
+
+
+@test
+def a_reload_that_any_part_refuses_changes_nothing():
+    with tempdir() as t:
+        config = t + "/c.yaml"
+        good = "profiling: {enabled: true, address: '127.0.0.1:0'}\nroot: %s\nv: 3\n" % t
+        bad = "profiling: {enabled: false}\nroot: %s\nv: 4\n" % t
+        write(config, good)
+        with daemon(CONTROLLER, "--config", config, "--debug-socket-path=" + t + "/s") as d:
+            with window(d) as s:
+                for line, why in (("rate-limiter-qps: 0\n", "c.yaml:4: option '--rate-limiter-qps': '0': write a number above 0"),
+                                  ("profiling-max-seconds: 0\n", "c.yaml:4: ")):
+                    write(config, bad + line)
+                    hup(d, "reload failed, going on with what was before")
+                    contains(d.output(), why)
+                    need(not is_answered(s), "the window ended")
+                    options = unix_get(t + "/s", "/debug/options")
+                    need(re.search(r"^enable-pprof: true ", options, re.M) and re.search(r"^v: 3 ", options, re.M), options)
+                # Several faults are a record each.
+                write(config, bad + "rate-limiter-qps: 0\nrate-limiter-bucket-size: 0\n")
+                hup(d, "--rate-limiter-bucket-size")
+                need("\\n" not in d.output(), d.output())
+            equal(d.get(PPROF).status, 200)
+            write(config, bad)
+            hup(d, "reloaded")
+            poll(lambda: "component-http" not in own_threads(d), "off")
+
+
+def unix_get(path, url):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(DEADLINE)
+        s.connect(path)
+        s.sendall(b"GET %s HTTP/1.0\r\n\r\n" % url.encode())
+        data = b""
+        while True:
+            more = s.recv(65536)
+            if not more:
+                return data.decode()
+            data += more
+
+
+@test
+def settings_that_can_change_in_place_end_no_window():
+    with tempdir() as t:
+        config = t + "/c.yaml"
+        write(t + "/token", "one\n")
+        write(config, "")
+        with daemon(HELLO, "--enable-pprof", "--profiling-bind-address=127.0.0.1:0", "--config", config) as d:
+            with window(d) as s:
+                write(config, "profiling-max-seconds: 10\n")
+                hup(d, "reloaded")
+                contains(d.get(PPROF + "profile?seconds=11").text, "above the limit of 10")
+                write(config, "profiling-max-requests: 1\n")
+                hup(d, "reloaded")
+                equal(d.get(PPROF + "heap").status, 503)
+                write(config, "profiling-memory: 64MiB\nprofiling-symbol-memory: 2MiB\n")
+                hup(d, "reloaded")
+                equal(d.get(PPROF + "heap").status, 200)
+                equal(d.get(PPROF, headers={"Host": "a.example"}).status, 403)
+                write(config, "profiling-allowed-host: [a.example]\n")
+                hup(d, "reloaded")
+                equal(d.get(PPROF, headers={"Host": "a.example"}).status, 200)
+                write(config, "profiling-token-file: %s/token\n" % t)
+                hup(d, "reloaded")
+                equal((d.get(PPROF).status, d.get(PPROF + "?token=one").status), (401, 200))
+                write(config, "profiling-token-file: %s/none\nprofiling-max-seconds: 5\n" % t)
+                hup(d, "reload failed")
+                equal(d.get(PPROF + "?token=one").status, 200, "the token of before")
+                equal(d.get(PPROF + "heap?seconds=6&token=one", timeout=60).status, 200, "the limit of before")
+                write(config, "")
+                hup(d, "reloaded")
+                equal(d.get(PPROF).status, 200)
+                need(not is_answered(s), "the window ended")
+            equal(d.stop(), 0)
+
+
+@test
+def an_address_that_cannot_be_had_ends_no_window_either():
+    with tempdir() as t, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        config = t + "/c.yaml"
+        write(config, "profiling: {address: '127.0.0.1:0'}\n")
+        with daemon(HELLO, "--enable-pprof", "--config", config, "--profiling-port-file", t + "/port", port_file=False) as d:
+            d.port_file = t + "/port"
+            d.wait_port()
+            with window(d) as s:
+                write(config, "profiling: {address: '127.0.0.1:%d'}\n" % taken.getsockname()[1])
+                hup(d, "reload failed")
+                contains(d.output(), "Address already in use")
+                need(not is_answered(s), "the window ended")
+                equal(d.get(PPROF).status, 200)
+            equal(d.stop(), 0)
+
+
+@test
+def what_could_not_be_had_at_the_start_is_tried_again_by_a_reload():
+    with tempdir() as t, socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with daemon(HELLO, "--enable-pprof", "--profiling-bind-address=127.0.0.1:%d" % port, "--profiling-on-error=warn",
+                    port_file=False) as d:
+            d.wait_log("Address already in use")
+            hup(d, "reloaded")
+            equal(d.output().count("Address already in use"), 2, d.output())
+            taken.close()
+            hup(d, "reloaded")
+            d.host, d.port = "127.0.0.1", port
+            equal(d.get(PPROF).status, 200)
+
+
+def slow_client(d, path):
+    """Of an answer that is larger than what a unix socket takes in, and who does not read it."""
+    with open("/proc/%d/maps" % d.pid) as f:
+        pc = next(int(m.group(1), 16) for m in re.finditer(r"^([0-9a-f]+)-\S+ r-xp", f.read(), re.M)) + 0x100
+    body = b"+".join([b"%#x" % pc] * 50000)
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(DEADLINE)
+    s.connect(path)
+    s.sendall(b"POST %ssymbol HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (PPROF.encode(), len(body), body))
+    poll(lambda: is_answered(s), "the first of the answer")
+    return s
+
+
+@test
+def while_profiling_waits_for_a_slow_client_to_end_the_loop_goes_on():
+    with tempdir() as t:
+        config = t + "/c.yaml"
+        write(config, "profiling: {enabled: true, address: '127.0.0.1:0'}\n")
+        with daemon(HELLO, "--config", config, "--debug-socket-path=" + t + "/s", "--health-probe-bind-address=127.0.0.1:0",
+                    port_file=False) as d:
+            d.wait_log("serving health")
+            d.host, d.port = "127.0.0.1", int(re.search(r'serving health url="?http://127\.0\.0\.1:(\d+)', d.output()).group(1))
+
+            def stopping_is_not_felt(ask):
+                poll(lambda: os.path.exists(t + "/s"), "the socket")
+                with slow_client(d, t + "/s"):
+                    ask()
+                    poll(lambda: "component-stop" in own_threads(d), "the stop")
+                    answers = 0
+                    while "component-stop" in own_threads(d) and answers < 3:
+                        equal(d.get("/livez").status, 200)
+                        answers += 1
+                    need(answers == 3 or "component-stop" not in own_threads(d))
+            stopping_is_not_felt(lambda: d.signal(signal.SIGUSR1))
+            d.wait_log("profiling switched off")
+            d.signal(signal.SIGUSR1)
+            d.wait_log("profiling switched on")
+            write(config, "profiling: {enabled: true, address: '127.0.0.2:0'}\n")
+            stopping_is_not_felt(lambda: d.signal(signal.SIGHUP))
+            poll(lambda: "127.0.0.2" in d.output(), "the new address")
+            # A switch while it stops is for what comes then.
+            with slow_client(d, t + "/s"):
+                for _ in range(3):
+                    d.signal(signal.SIGUSR1)
+                    poll(lambda: "component-stop" in own_threads(d), "the stop")
+                    equal(d.get("/livez").status, 200)  # by the loop, which has seen the signal
+            poll(lambda: d.output().count("profiling switched off") == 2, "off")
+            equal(d.output().count("profiling switched on"), 1)
+            d.signal(signal.SIGUSR1)
+            poll(lambda: d.output().count("profiling switched on") == 2, "on")
+            with slow_client(d, t + "/s"):
+                equal(d.stop(), 0)
+
+
+main()
