@@ -131,8 +131,10 @@ who_waits_for_long_stays(void **state)
 
 	(void)state;
 	place = waits_table_publish((uintptr_t)&object, now_ns(), trace_tid());
-	for (until = now_ns() + 3 * WAITS_TABLE_LIFE_NS; now_ns() < until; waits_table_sweep(now_ns()))
+	for (until = now_ns() + 3 * WAITS_TABLE_LIFE_NS; now_ns() < until; charge(&object)) {
+		waits_table_sweep(now_ns());
 		assert_int_not_equal(component_hooks.waiting[HOOKS_WAITING_BUCKET(&object)], 0);
+	}
 	assert_int_equal(waits_table_withdraw(place).stack, WAITS_UNSAMPLED);
 	nobody_waits();
 }
