@@ -22,6 +22,29 @@
 
 #define MAX 128
 
+/* Where calls return to, and one byte behind a jump, where none does. */
+#if defined(__x86_64__)
+#define CALL "call"
+#define JUMP "jmp"
+#else
+#define CALL "bl"
+#define JUMP "b"
+#endif
+__asm__(".text\n"
+	"	nop\n	nop\n"
+	"	" CALL " callee\n"
+	"returned_to_a:\n"
+	"	nop\n	nop\n"
+	"	" CALL " callee\n"
+	"returned_to_b:\n"
+	"	nop\n	nop\n	nop\n"
+	"	" JUMP " callee\n"
+	"jumped_from:\n"
+	"	nop\n"
+	"callee:\n"
+	"	ret\n");
+extern const char returned_to_a[], returned_to_b[], jumped_from[], callee[];
+
 static uintptr_t pcs[MAX];
 static unsigned  depth;
 static int       truncated;
@@ -163,16 +186,18 @@ no_frame_pointer_can_make_it_crash(void **state)
 	/* a frame whose caller's frame lies in the hole */
 	top = (uintptr_t *)mem;
 	top[0] = (uintptr_t)mem + page + 128;
-	top[1] = (uintptr_t)recurse;
+	top[1] = (uintptr_t)returned_to_a;
 	regs.fp = (uintptr_t)mem;
 	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 2);
 	/* a frame that is its own caller, and one that leads back */
 	top[0] = (uintptr_t)mem;
 	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 2);
-	/* return addresses that are none */
+	/* return addresses that are none: no addresses, data, a function, code behind a jump */
+	const uintptr_t none[] = { 4095, UINTPTR_MAX - 8, (uintptr_t)top, (uintptr_t)mem + page, (uintptr_t)&depth,
+				   (uintptr_t)recurse, (uintptr_t)callee, (uintptr_t)jumped_from };
 	top[0] = (uintptr_t)(top + 4);
-	for (i = 0; i < 2; i++) {
-		top[1] = i ? 4095 : UINTPTR_MAX - 8;
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		top[1] = none[i];
 		assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 1);
 		assert_int_equal(truncated, 1);
 	}
@@ -202,19 +227,20 @@ a_copy_of_a_stack_gives_the_same_callers(void **state)
 		uintptr_t words[8];
 	} copy = { { 0 } };
 	const uintptr_t    base = 0x7fff0000; /* nothing need be there */
-	struct unwind_regs regs = { .pc = 0x401000, .sp = base, .fp = base + 16, .exact = 1 };
+	const uintptr_t    here = (uintptr_t)recurse, a = (uintptr_t)returned_to_a, b = (uintptr_t)returned_to_b;
+	struct unwind_regs regs = { .pc = here, .sp = base, .fp = base + 16, .exact = 1 };
 	unsigned           n;
 
 	(void)state;
 	copy.words[2] = base + 32; /* frame at 16 */
-	copy.words[3] = 0x402000;
+	copy.words[3] = a;
 	copy.words[4] = 0; /* frame at 32: the last */
-	copy.words[5] = 0x403000;
+	copy.words[5] = b;
 	n = unwind_copy(&regs, &copy, sizeof(copy), base, pcs, MAX, &truncated);
 	assert_int_equal(n, 3);
-	assert_int_equal(pcs[0], 0x401000);
-	assert_int_equal(pcs[1], 0x401fff);
-	assert_int_equal(pcs[2], 0x402fff);
+	assert_int_equal(pcs[0], here);
+	assert_int_equal(pcs[1], a - 1);
+	assert_int_equal(pcs[2], b - 1);
 	assert_int_equal(truncated, 0);
 	/* a copy that ends too early */
 	n = unwind_copy(&regs, &copy, 40, base, pcs, MAX, &truncated);
@@ -247,35 +273,35 @@ a_leaf_before_and_after_its_frame_still_has_its_caller(void **state)
 	struct unwind_regs regs = { .exact = 1 };
 
 	(void)state;
-	/* the caller's frame is at stack[4], called from `recurse`, return address pushed at [2] */
-	stack[2] = (uintptr_t)recurse + 5;
+	/* the caller's frame is at stack[4], called before returned_to_a, return address pushed at [2] */
+	stack[2] = (uintptr_t)returned_to_a;
 	stack[4] = 0;
-	stack[5] = (uintptr_t)capture_here + 5;
+	stack[5] = (uintptr_t)returned_to_b;
 	regs.fp = (uintptr_t)&stack[4];
 
 	regs.pc = (uintptr_t)leaf_plain; /* before push */
 	regs.sp = (uintptr_t)&stack[2];
 	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
-	assert_int_equal(pcs[1], (uintptr_t)recurse + 4);
-	assert_int_equal(pcs[2], (uintptr_t)capture_here + 4);
+	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
+	assert_int_equal(pcs[2], (uintptr_t)returned_to_b - 1);
 
 	regs.pc = (uintptr_t)leaf_plain + 1; /* before mov */
 	regs.sp = (uintptr_t)&stack[1];
 	stack[1] = regs.fp;
 	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
-	assert_int_equal(pcs[1], (uintptr_t)recurse + 4);
+	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 
 	regs.pc = (uintptr_t)leaf_plain + 6; /* before ret */
 	regs.sp = (uintptr_t)&stack[2];
 	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
-	assert_int_equal(pcs[1], (uintptr_t)recurse + 4);
+	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 
 	regs.pc = (uintptr_t)leaf_plain + 4; /* in its body: its own frame */
 	regs.fp = (uintptr_t)&stack[1];
 	stack[1] = (uintptr_t)&stack[4];
 	regs.sp = (uintptr_t)&stack[1];
 	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
-	assert_int_equal(pcs[1], (uintptr_t)recurse + 4);
+	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 }
 #endif
 
@@ -316,21 +342,40 @@ fibers_whose_stacks_come_and_go_are_walked(void **state)
 	}
 }
 
+static int
+mappings_are_known(void **state)
+{
+	(void)state;
+	return unwind_start(UNWIND_FRAME_POINTER);
+}
+
+static int
+mappings_are_forgotten(void **state)
+{
+	(void)state;
+	unwind_stop();
+	return 0;
+}
+
+/* By the bytes before return addresses alone, and with the list of mappings. */
+#define BOTH_WAYS(f) \
+	cmocka_unit_test(f), { #f "_with_known_mappings", f, mappings_are_known, mappings_are_forgotten, NULL }
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(callers_are_found_leaf_first),
-		cmocka_unit_test(a_stack_deeper_than_the_room_is_truncated),
-		cmocka_unit_test(an_interrupted_stack_is_walked_from_an_alternate_one),
-		cmocka_unit_test(errno_stays_as_it_was),
-		cmocka_unit_test(no_frame_pointer_can_make_it_crash),
-		cmocka_unit_test(a_copy_of_a_stack_gives_the_same_callers),
+		BOTH_WAYS(callers_are_found_leaf_first),
+		BOTH_WAYS(a_stack_deeper_than_the_room_is_truncated),
+		BOTH_WAYS(an_interrupted_stack_is_walked_from_an_alternate_one),
+		BOTH_WAYS(errno_stays_as_it_was),
+		BOTH_WAYS(no_frame_pointer_can_make_it_crash),
+		BOTH_WAYS(a_copy_of_a_stack_gives_the_same_callers),
 #if defined(__x86_64__)
-		cmocka_unit_test(a_leaf_before_and_after_its_frame_still_has_its_caller),
+		BOTH_WAYS(a_leaf_before_and_after_its_frame_still_has_its_caller),
 #endif
-		cmocka_unit_test(fibers_whose_stacks_come_and_go_are_walked),
+		BOTH_WAYS(fibers_whose_stacks_come_and_go_are_walked),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("unwind", tests, NULL, NULL);
 }

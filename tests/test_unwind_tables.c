@@ -172,7 +172,7 @@ compare(void *ucontext)
 		 * the registers of there: nobody can walk it, and libunwind is lost. */
 		if (!is_code(exact ? pc : pc - 1))
 			break;
-		theirs[m++] = exact ? pc : pc - 1;
+		theirs[m++] = exact || is_sigreturn(pc) ? pc : pc - 1;
 		through_signals += exact && m > 1;
 		if (!is_described(theirs[m - 1], exact))
 			break;

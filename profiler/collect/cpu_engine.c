@@ -31,6 +31,7 @@
 #include "hooks_threads.h"
 #include "labels_thread.h"
 #include "stack_table.h"
+#include "unwind.h"
 #include "unwind_remote.h"
 
 #define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
@@ -201,6 +202,7 @@ cpu_engine_stop(void)
 	bool quiet;
 
 	own_loop_stop(&cpu_engine.loop);
+	unwind_busy(false);
 	pthread_mutex_lock(&cpu_engine.lock);
 	hooks_threads_watch(HOOKS_THREADS_CPU, false);
 	atomic_store(&cpu_engine.running, false);
@@ -243,6 +245,7 @@ cpu_engine_start(void)
 	int         err;
 
 	filtered_look();
+	unwind_busy(true);
 	pthread_mutex_lock(&cpu_engine.lock);
 	err = engine_arm();
 	if (err == 0 && cpu_engine.state.threads > 0 && cpu_engine.state.threads == cpu_engine.state.no_slot) {

@@ -12,8 +12,8 @@
  *
  * Hooks read ranges made of the records (generations_ranges.c).
  *
- * Looks are made by unwind_refresh.c: once a second, when a stack meets something
- * unknown, and when a profile is written.
+ * Looks are made by unwind_refresh.c, when a stack meets something unknown, or once a second
+ * has shown that an object is not where it was; and when a profile is written.
  *
  * What a stranger would get wrong:
  * - Code made at run time (anonymous, or without an ELF header) needs a record only
@@ -42,6 +42,7 @@
 #include "stack_table.h"
 
 #define LOOK_TRIES 4 /* while objects take each other's places */
+#define LIST_SPARE 256 /* ranges that may be added before the next look */
 #define MAPS_BYTES ((size_t)64 << 20) /* transient: the text of /proc/self/maps */
 
 static struct {
@@ -55,6 +56,8 @@ static struct {
 	bool                changed; /* and not published yet */
 	unsigned            forgotten;
 	uint64_t            others, others_before; /* hashes of the code that has no record */
+	struct generations_other *list; /* that code */
+	size_t              list_count, list_bytes;
 } known = { .lock = PTHREAD_MUTEX_INITIALIZER, .next_tag = 1 };
 
 /* A run of executable lines of one file, and where its header is. */
@@ -215,7 +218,7 @@ piece_next(struct maps *m, struct maps_line *ahead, bool *have, struct piece *he
 }
 
 static void
-look_at(struct maps *maps, int mem, struct generation *others, size_t room, size_t *ret_count)
+look_at(struct maps *maps, int mem, struct generations_other *others, size_t room, size_t *ret_count)
 {
 	struct piece     p = { .header = 0 }, head = { .header = 0 };
 	struct maps_line ahead = { .path = NULL };
@@ -227,8 +230,7 @@ look_at(struct maps *maps, int mem, struct generation *others, size_t room, size
 		known.all[i].seen = false;
 	while (piece_next(maps, &ahead, &have, &head, &p))
 		if (!piece_take(mem, &p) && n < room)
-			others[n++] = (struct generation){ .start = p.line.start, .limit = p.line.limit, .loaded = true,
-							   .path = "" };
+			others[n++] = (struct generations_other){ p.line.start, p.line.limit };
 	for (size_t i = 0; i < known.count; i++) {
 		known.changed |= known.all[i].loaded != known.all[i].seen;
 		known.all[i].loaded = known.all[i].seen;
@@ -274,7 +276,7 @@ are_confirmed(struct maps *maps, size_t before)
 /* Looks until what is new is certain; what is not, is left to the next look. */
 static int
 look_at_certainly(struct maps *maps, int mem, struct arena *scratch, struct arena_budget *budget,
-		  struct generation **ret_others, size_t *ret_count)
+		  struct generations_other **ret_others, size_t *ret_count)
 {
 	for (int tries = 0; tries < LOOK_TRIES; tries++) {
 		size_t before = known.count, lines = 0;
@@ -314,12 +316,33 @@ tag_was_given(void)
 	return generations_now() && generations_now()->suspected;
 }
 
+/* Room for what is found until the next look. */
+static int
+list_keep(const struct generations_other *others, size_t count)
+{
+	size_t bytes = (2 * count + LIST_SPARE) * sizeof(*others);
+	void  *p = known.list;
+
+	if (bytes > known.list_bytes) {
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return -ENOMEM;
+		if (known.list)
+			munmap(known.list, known.list_bytes);
+		known.list = p;
+		known.list_bytes = bytes;
+	}
+	memcpy(p, others, count * sizeof(*others));
+	known.list_count = count;
+	return 0;
+}
+
 static int
 look(void)
 {
 	struct arena_budget budget = { 0, MAPS_BYTES };
 	struct arena        scratch;
-	struct generation  *others;
+	struct generations_other *others;
 	struct maps         maps = { 0 };
 	size_t              count = 0;
 	int                 mem, r;
@@ -336,7 +359,9 @@ look(void)
 	if (!r && (known.changed || !generations_now() || generations_now()->suspected)) {
 		if (tag_was_given() && known.next_tag < GENERATIONS_TAG_MAX)
 			known.next_tag++;
-		r = generations_ranges_show(known.all, known.count, others, count, known.next_tag);
+		r = list_keep(others, count);
+		if (!r)
+			r = generations_ranges_show(known.all, known.count, others, count, known.next_tag);
 		if (!r) {
 			r = known.changed;
 			known.changed = false;
@@ -357,6 +382,66 @@ generations_look(void)
 	pthread_mutex_lock(&known.lock);
 	if (known.on)
 		r = look();
+	pthread_mutex_unlock(&known.lock);
+	pthread_setcancelstate(cancel, NULL);
+	return r;
+}
+
+/* ---- between two looks ---- */
+
+bool
+generations_moved(int query)
+{
+	bool moved = false;
+
+	pthread_mutex_lock(&known.lock);
+	for (size_t i = 0; known.on && i < known.count && !moved; i++) {
+		const struct generation *g = &known.all[i];
+		struct maps_place        p;
+
+		if (!g->loaded)
+			continue;
+		moved = (g->mark && mark_look(g->mark, g->mark_is) != MARK_SAME) ||
+			maps_query(query, g->start, &p) < 0 || p.inode != g->inode || p.device != g->device;
+	}
+	pthread_mutex_unlock(&known.lock);
+	return moved;
+}
+
+/* Joined with what it has grown from. */
+static int
+list_add(uintptr_t start, uintptr_t limit)
+{
+	for (size_t i = 0; i < known.list_count; i++) {
+		struct generations_other *o = &known.list[i];
+
+		if (o->start > limit || o->limit < start)
+			continue;
+		if (o->start > start)
+			o->start = start;
+		if (o->limit < limit)
+			o->limit = limit;
+		return 0;
+	}
+	if ((known.list_count + 1) * sizeof(*known.list) > known.list_bytes)
+		return -ENOSPC;
+	known.list[known.list_count++] = (struct generations_other){ start, limit };
+	return 0;
+}
+
+int
+generations_note(uintptr_t start, uintptr_t limit)
+{
+	struct maps_line place = { .start = start, .limit = limit };
+	int              r = 0, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&known.lock);
+	if (known.on) {
+		r = any_overlap(&place) ? -EEXIST : list_add(start, limit);
+		if (!r)
+			r = generations_ranges_show(known.all, known.count, known.list, known.list_count, known.next_tag);
+	}
 	pthread_mutex_unlock(&known.lock);
 	pthread_setcancelstate(cancel, NULL);
 	return r;
@@ -464,6 +549,10 @@ generations_stop(void)
 		generations_ranges_release();
 		munmap(known.all, GENERATIONS_MAX * sizeof(*known.all));
 		arena_release(&known.arena);
+		if (known.list)
+			munmap(known.list, known.list_bytes);
+		known.list = NULL;
+		known.list_count = known.list_bytes = 0;
 		known.all = NULL;
 		known.count = 0;
 		known.next_tag = 1;

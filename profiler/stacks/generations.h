@@ -55,6 +55,12 @@ void generations_stop(void);
  *   threads  any, not from a handler or a hook; no loader lock; reads /proc/self
  */
 int  generations_look(void);
+/* Is any object not what the last look has seen?  A question or two for each; query is
+ * maps_query_open()'s. */
+bool generations_moved(int query);
+/* Code made at run time, found since the last look.  -EEXIST: an object is or was there, so
+ * a look is needed; -ENOSPC: likewise. */
+int  generations_note(uintptr_t start, uintptr_t limit);
 /* Copies of all that are known, into an arena; 0 of them while no object has ever gone
  * or taken another's place.  0 or -ENOMEM. */
 int  generations_copy(struct arena *a, struct generation **ret, size_t *ret_count);

@@ -33,9 +33,14 @@ enum mark mark_look(uintptr_t at, uint32_t is);
 struct generations_published *generations_publish(struct generations_published *p);
 const struct generations_published *generations_now(void);
 
+/* Code that has no record, as much as joins. */
+struct generations_other {
+	uintptr_t start, limit;
+};
+
 /* generations_ranges.c: shows hooks the records and the code that has none.  0 or a
  * negative errno. */
-int  generations_ranges_show(const struct generation *all, size_t count, const struct generation *others,
+int  generations_ranges_show(const struct generation *all, size_t count, const struct generations_other *others,
 			     size_t other_count, uint16_t next_tag);
 /* Room for so many, so that the next one to be shown need not be mapped. */
 void generations_ranges_reserve(size_t count);

@@ -107,8 +107,8 @@ generations_ranges_release(void)
 }
 
 int
-generations_ranges_show(const struct generation *all, size_t count, const struct generation *others, size_t other_count,
-			uint16_t next_tag)
+generations_ranges_show(const struct generation *all, size_t count, const struct generations_other *others,
+			size_t other_count, uint16_t next_tag)
 {
 	struct generations_published *p = published_new(count + other_count, next_tag);
 
@@ -118,7 +118,7 @@ generations_ranges_show(const struct generation *all, size_t count, const struct
 		if (all[i].loaded)
 			range_put(p, &all[i]);
 	for (size_t i = 0; i < other_count; i++)
-		range_put(p, &others[i]);
+		range_put(p, &(struct generation){ .start = others[i].start, .limit = others[i].limit, .loaded = true });
 	for (size_t i = 0; i < count; i++)
 		if (!all[i].loaded)
 			range_put(p, &all[i]);

@@ -101,14 +101,18 @@ tag_suspect(struct generations_published *p, uintptr_t pc, const struct generati
 
 		if (pc < r->start || pc >= r->limit)
 			continue;
-		if (mapped && r->mark && mark_look(r->mark, r->mark_is) == MARK_SAME)
+		if (mapped && r->mark && mark_look(r->mark, r->mark_is) == MARK_SAME) {
+			unwind_refresh_want_look();
 			return r->tag;
+		}
 		if (r->tag > last)
 			last = r->tag;
 	}
-	unwind_refresh_want();
-	if (last < 0)
+	if (last < 0) {
+		unwind_refresh_want(pc);
 		return 0;
+	}
+	unwind_refresh_want_look();
 	if (!mapped)
 		return (uint16_t)last;
 	p->suspected = true;

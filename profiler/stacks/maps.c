@@ -6,6 +6,8 @@
  * any more.  A file whose real name ends in " (deleted)" cannot be told apart; it
  * is then not opened by name, which costs its symbols, nothing else.
  *
+ * Whose a single address is, newer kernels tell without the text.
+ *
  * Not dl_iterate_phdr(): it takes the loader's lock, which a thread that is being
  * looked at may hold for ever.  Not stdio: it allocates.
  *
@@ -17,7 +19,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -73,6 +77,81 @@ maps_read(struct maps *m, struct arena_budget *budget)
 		maps_release(m);
 	return r;
 }
+
+/* ---- one mapping ---- */
+
+/* <linux/fs.h> of older systems has neither. */
+struct query {
+	uint64_t size, flags, address;
+	uint64_t start, limit, vma_flags, page_size, offset, inode;
+	uint32_t major_no, minor_no, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+
+#define QUERY            _IOWR('f', 17, struct query)
+#define QUERY_EXECUTABLE 0x04
+
+static atomic_bool refused;
+
+void
+maps_query_refuse(bool refuse)
+{
+	atomic_store(&refused, refuse);
+}
+
+/* A filter may kill for a call that it does not know.  Reading is what we do anyway. */
+static bool
+is_filtered(void)
+{
+	char        text[4096];
+	const char *line;
+	int         fd = file_open("/proc/thread-self/status");
+	ssize_t     n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		file_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	line = strstr(text, "\nSeccomp:\t");
+	return !line || line[sizeof("\nSeccomp:\t") - 1] != '0';
+}
+
+int
+maps_query_open(void)
+{
+	struct maps_place p;
+	int               fd;
+
+	if (atomic_load(&refused) || is_filtered())
+		return -ENOSYS;
+	fd = file_open("/proc/self/maps");
+	if (fd < 0)
+		return -ENOSYS;
+	if (maps_query(fd, (uintptr_t)maps_query_open, &p) == 0)
+		return fd;
+	file_close(fd);
+	return -ENOSYS;
+}
+
+int
+maps_query(int fd, uintptr_t address, struct maps_place *ret)
+{
+	struct query q = { .size = sizeof(q), .address = address };
+
+	if (ioctl(fd, QUERY, &q) < 0)
+		return -errno;
+	*ret = (struct maps_place){ (uintptr_t)q.start, (uintptr_t)q.limit, makedev(q.major_no, q.minor_no), q.inode,
+				    (q.vma_flags & QUERY_EXECUTABLE) != 0 };
+	return 0;
+}
+
+void
+maps_query_close(int fd)
+{
+	if (fd >= 0)
+		file_close(fd);
+}
+
+/* ---- its lines ---- */
 
 int
 maps_copy(struct maps *m, struct arena_budget *budget, const char *text)

@@ -26,6 +26,27 @@ struct maps {
 
 /* Reads the whole file at once.  0 or a negative errno. */
 int  maps_read(struct maps *m, struct arena_budget *budget);
+/* One mapping, asked for by an address in it. */
+struct maps_place {
+	uintptr_t start, limit;
+	uint64_t  device, inode;
+	bool      executable;
+};
+
+/*
+ * maps_query_open - for questions about single addresses, by PROCMAP_QUERY (Linux 6.11)
+ *
+ *   returns  a descriptor for maps_query(), or -ENOSYS: this kernel cannot, or the calling
+ *            thread has a seccomp filter, which may not know the call
+ *   threads  one of our own, on which nobody installs filters meanwhile
+ */
+int  maps_query_open(void);
+/* 0; -ENOENT: nothing is mapped there; or another negative errno.  Takes as long however
+ * many mappings there are. */
+int  maps_query(int fd, uintptr_t address, struct maps_place *ret);
+void maps_query_close(int fd);
+/* For tests: as on a kernel without it. */
+void maps_query_refuse(bool refuse);
 /* For tests: a copy of text. */
 int  maps_copy(struct maps *m, struct arena_budget *budget, const char *text);
 /* Cuts the line out of the text, so each line can be had once. */

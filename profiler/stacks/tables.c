@@ -2,8 +2,9 @@
  * tables.c - from .eh_frame to tables that a signal handler can search.
  *
  *     generation --> objects by address --> pages[(pc - start) / 256] --> rows
- *                                           row: 4 bytes of pc, 4 of code
- *                                           code --> palette, if it is not all itself
+ *          |                                row: 4 bytes of pc, 4 of code
+ *          |                                code --> palette, if it is not all itself
+ *          +--> all executable mappings (tables_code.c)
  *
  * An object's rows never change, so a new generation takes over what is still mapped
  * (tables_object.c); the palette only grows (tables_palette.c).
@@ -89,6 +90,8 @@ tables_free(struct tables *t)
 {
 	for (size_t i = 0; i < t->count; i++)
 		tables_object_release(t->objects[i]);
+	if (t->ranges)
+		munmap(t->ranges, t->ranges_bytes);
 	munmap(t, t->map_bytes);
 }
 
@@ -110,15 +113,40 @@ maps_identity(struct maps *m, uint64_t *ret)
 	return 0;
 }
 
+static struct tables *
+generation_new(size_t ranges)
+{
+	size_t         bytes = sizeof(struct tables) + OBJECTS_MAX * sizeof(struct tables_object *);
+	struct tables *t = tables_map(bytes);
+
+	if (!t)
+		return NULL;
+	t->map_bytes = bytes;
+	if (tables_ranges_room(t, ranges) < 0) {
+		munmap(t, bytes);
+		return NULL;
+	}
+	return t;
+}
+
+static size_t
+maps_lines(const struct maps *m)
+{
+	size_t lines = 0;
+
+	for (size_t i = 0; i < m->size; i++)
+		lines += m->text[i] == '\n';
+	return lines;
+}
+
 static int
-generation_make(const struct tables *old, struct tables **ret)
+generation_make(const struct tables *old, bool rows, struct tables **ret)
 {
 	struct arena_budget budget = { .limit = BUDGET_BYTES };
 	struct maps         maps = { 0 };
 	struct maps_line    line;
 	struct tables_copies copies = { { NULL, 0 }, { NULL, 0 } };
-	struct tables      *t;
-	size_t              bytes = sizeof(*t) + OBJECTS_MAX * sizeof(t->objects[0]);
+	struct tables      *t = NULL;
 	uintptr_t           base = 0;
 	uint64_t            device = 0, inode = 0;
 	int                 mem, err;
@@ -126,30 +154,31 @@ generation_make(const struct tables *old, struct tables **ret)
 	err = memory_open(&mem);
 	if (err < 0)
 		return err;
-	t = tables_map(bytes);
-	err = t ? maps_read(&maps, &budget) : -ENOMEM;
+	err = maps_read(&maps, &budget);
 	if (err)
 		goto out;
-	t->map_bytes = bytes;
-	while (maps_next(&maps, &line) && t->count < OBJECTS_MAX) {
+	t = generation_new(maps_lines(&maps));
+	err = t ? 0 : -ENOMEM;
+	while (t && maps_next(&maps, &line)) {
 		/* The ELF header is in the mapping of offset 0 that precedes the code. */
 		if (line.offset == 0 && (line.inode != 0 || line.path[0] == '[')) {
 			base = line.start;
 			device = line.device;
 			inode = line.inode;
 		}
-		if (!line.executable || !base || line.device != device || line.inode != inode)
+		if (line.executable)
+			tables_ranges_put(t, line.start, line.limit);
+		if (!line.executable || !rows || t->count == OBJECTS_MAX || !base || line.device != device ||
+		    line.inode != inode)
 			continue;
 		struct tables_object *o = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line,
 							     &copies);
 		if (o)
 			t->objects[t->count++] = o;
 	}
-	*ret = t;
-	t = NULL;
-out:
 	if (t)
-		munmap(t, bytes);
+		*ret = t;
+out:
 	tables_copy_release(&copies.header);
 	tables_copy_release(&copies.frames);
 	maps_release(&maps);
@@ -229,22 +258,80 @@ generation_retire(struct tables *t)
 	}
 }
 
-int
-tables_build(void)
+static bool
+limbo_has_room(void)
+{
+	if (global.limbo_count >= LIMBO_MAX)
+		generation_retire(NULL);
+	return global.limbo_count < LIMBO_MAX;
+}
+
+static int
+build(bool rows)
 {
 	struct tables *t = NULL;
 	int            err, cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&global.lock);
-	if (global.limbo_count >= LIMBO_MAX)
-		generation_retire(NULL);
-	err = global.limbo_count >= LIMBO_MAX ? -EBUSY : tables_palette_start();
+	err = limbo_has_room() ? tables_palette_start() : -EBUSY;
 	if (!err)
-		err = generation_make(atomic_load(&global.current), &t);
+		err = generation_make(atomic_load(&global.current), rows, &t);
 	if (!err)
 		generation_retire(atomic_exchange(&global.current, t));
 	atomic_fetch_add(&global.builds, 1);
+	pthread_mutex_unlock(&global.lock);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+int
+tables_build(void)
+{
+	return build(true);
+}
+
+int
+tables_build_ranges(void)
+{
+	return build(false);
+}
+
+/* The generation there is, with one range more. */
+static struct tables *
+generation_with(const struct tables *old, uintptr_t start, uintptr_t limit)
+{
+	struct tables *t = generation_new(old->range_count + 1);
+	size_t         i = 0;
+
+	if (!t)
+		return NULL;
+	for (; i < old->range_count && old->ranges[i].start < start; i++)
+		tables_ranges_put(t, old->ranges[i].start, old->ranges[i].limit);
+	tables_ranges_put(t, start, limit);
+	for (; i < old->range_count; i++)
+		tables_ranges_put(t, old->ranges[i].start, old->ranges[i].limit);
+	memcpy(t->objects, old->objects, old->count * sizeof(old->objects[0]));
+	t->count = old->count;
+	for (i = 0; i < t->count; i++)
+		t->objects[i]->users++;
+	return t;
+}
+
+int
+tables_add_range(uintptr_t start, uintptr_t limit)
+{
+	struct tables *old, *t;
+	int            cancel, err = -ENOMEM;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&global.lock);
+	old = atomic_load(&global.current);
+	t = old && limbo_has_room() ? generation_with(old, start, limit) : NULL;
+	if (t) {
+		generation_retire(atomic_exchange(&global.current, t));
+		err = 0;
+	}
 	pthread_mutex_unlock(&global.lock);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
@@ -321,6 +408,17 @@ tables_section_of(uintptr_t pc, struct tables_section *ret)
 						o->frames_size };
 	tables_leave(&reader);
 	return o != NULL;
+}
+
+bool
+tables_has_code(uintptr_t pc)
+{
+	struct tables_reader reader;
+	const struct tables *t = tables_enter(&reader);
+	bool                 has = t && tables_is_code(t, pc);
+
+	tables_leave(&reader);
+	return has;
 }
 
 unsigned

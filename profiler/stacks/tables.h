@@ -33,6 +33,12 @@ struct tables_stats {
  *   signals  not from a handler
  */
 int  tables_build(void);
+/* The same without any object's rows: only where code is, for walks by frame pointers. */
+int  tables_build_ranges(void);
+/* One more executable mapping is known from now on.  0 or a negative errno. */
+int  tables_add_range(uintptr_t start, uintptr_t limit);
+/* Has the last build, or an addition since, seen this address in an executable mapping? */
+bool tables_has_code(uintptr_t pc);
 /* Have objects come or gone since the last build?  Cheap; no loader lock. */
 bool tables_stale(void);
 void tables_stats(struct tables_stats *ret);

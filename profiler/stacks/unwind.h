@@ -70,6 +70,9 @@ void unwind_lend_end(void);
 void unwind_stop(void);
 /* Reads the tables anew now if objects have come or gone. */
 void unwind_refresh(void);
+/* CPU time is sampled from now on, or no more: more may be spent on following objects that
+ * come and go.  Any thread. */
+void unwind_busy(bool busy);
 void unwind_forked(void);
 /* Has it been seen where threads begin?  Soon after the start with tables; from then on
  * a thread's stack is asked about once and not in each walk. */

@@ -3,15 +3,20 @@
  *
  * Nobody tells us of a dlopen or dlclose: wrapping them would change whose RUNPATH
  * they use, and the loader's list cannot be read without its lock.  So a walk that
- * meets an unknown pc wakes a small thread of ours, which compares the executable
- * mappings with those the tables were made from, and reads them anew if they differ.
- * It also looks once a second, for an object that took another's place at the same
- * addresses: no pc is unknown then, but its rules are wrong.  Each look is one of
- * generations.c, too, so the thread runs with frame pointers as well.
+ * meets an unknown pc wakes a small thread of ours, which asks the kernel about it
+ * (unwind_want.c).  Once a second it asks whether each object is still where it was, for
+ * one may have taken another's place at the same addresses: no pc is unknown then, but
+ * its rules are wrong.  Only where an object has come or gone, or where the kernel
+ * answers no questions, are all mappings looked at, and read anew if they differ.  Each
+ * look is one of generations.c, too, so the thread runs with frame pointers as well.
  *
- * What a stranger would get wrong: the waker may be a signal handler, so waking is
- * one futex call and only the first of many does it; and code made at run time is
- * unknown for good, so the thread rests between two looks whatever happens.
+ * What a stranger would get wrong:
+ * - The waker may be a signal handler, so waking is one futex call and only the first of
+ *   many does it.
+ * - A look takes as long as there are mappings, 60,000 in some programs.  So the thread
+ *   has a purse of CPU time: it may spend a thousandth of the wall clock's, a fiftieth while
+ *   CPU time is sampled, and what it has saved up to some twenty milliseconds.  When the
+ *   purse is empty it rests.
  *
  * Tests: tests/test_unwind_refresh.c.
  */
@@ -28,14 +33,18 @@
 #include <unistd.h>
 
 #include "generations.h"
+#include "maps.h"
 #include "own_thread.h"
 #include "tables.h"
 #include "unwind_remote.h"
 #include "unwind_tables.h"
+#include "unwind_want.h"
 
-#define LOOK_EVERY_NS 1000000000L /* costs one read of /proc/self/maps */
+#define LOOK_EVERY_NS 1000000000L
 #define ROOT_DEPTH    32          /* frames below a thread's own function: two or three */
-#define REST_NS       100000000L  /* at least so long between two looks */
+#define REST_NS       100000000L  /* at least so long between two rounds */
+#define SHARE_BUSY    50          /* while CPU time is sampled, instead of UNWIND_SPEND_SHARE */
+#define FORGET_ROUNDS 10          /* until what was nothing is asked about again */
 
 enum { IDLE, WANTED, STOPPING };
 
@@ -46,6 +55,10 @@ static struct {
 	pthread_t       thread;
 	atomic_uint     state; /* a futex */
 	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
+	atomic_bool     look;    /* at all mappings */
+	atomic_bool     busy;
+	_Atomic int64_t cpu_ns, longest_ns; /* of all rounds, and of one with a rest before */
+	atomic_uint     rounds, looks;
 } refresh = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void
@@ -62,8 +75,8 @@ state_wake(void)
 	syscall(SYS_futex, &refresh.state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-void
-unwind_refresh_want(void)
+static void
+wake(void)
 {
 	unsigned idle = IDLE;
 	int      saved = errno;
@@ -74,15 +87,130 @@ unwind_refresh_want(void)
 }
 
 void
+unwind_refresh_want(uintptr_t pc)
+{
+	if (unwind_want_note(pc))
+		wake();
+}
+
+void
+unwind_refresh_want_look(void)
+{
+	atomic_store_explicit(&refresh.look, true, memory_order_relaxed);
+	wake();
+}
+
+void
+unwind_busy(bool busy)
+{
+	atomic_store(&refresh.busy, busy);
+	state_wake(); /* it may rest for longer than it needs to now */
+}
+
+static int
+build(void)
+{
+	return atomic_load(&refresh.by_tables) ? tables_build() : tables_build_ranges();
+}
+
+void
 unwind_refresh(void)
 {
 	bool changed = generations_look() > 0;
 
-	if (!atomic_load(&refresh.by_tables))
-		return;
 	/* A file that was replaced may have the old one's inode: maps alone do not tell. */
 	if (tables_stale() || changed || atomic_load(&refresh.owed))
-		atomic_store(&refresh.owed, tables_build() == -EBUSY);
+		atomic_store(&refresh.owed, build() == -EBUSY);
+}
+
+/* ---- the thread ---- */
+
+struct purse {
+	int64_t left_ns, wall_ns, cpu_ns;
+};
+
+static int64_t
+clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static int
+share(void)
+{
+	return atomic_load(&refresh.busy) ? SHARE_BUSY : UNWIND_SPEND_SHARE;
+}
+
+static void
+purse_settle(struct purse *p)
+{
+	int64_t wall = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	atomic_fetch_add(&refresh.cpu_ns, cpu - p->cpu_ns);
+	if (cpu - p->cpu_ns > atomic_load(&refresh.longest_ns))
+		atomic_store(&refresh.longest_ns, cpu - p->cpu_ns);
+	p->left_ns += (wall - p->wall_ns) / share() - (cpu - p->cpu_ns);
+	if (p->left_ns > UNWIND_SPEND_NS)
+		p->left_ns = UNWIND_SPEND_NS;
+	p->wall_ns = wall;
+	p->cpu_ns = cpu;
+}
+
+/* Nobody wakes us meanwhile, but to stop or because there is more to spend. */
+static void
+rest(struct purse *p)
+{
+	unsigned idle = IDLE, wanted = WANTED;
+	int64_t  until, left;
+
+	purse_settle(p);
+	until = p->wall_ns + REST_NS;
+	/* Woken by nobody, it comes back in a second anyway. */
+	if (p->left_ns >= 0 && atomic_load(&refresh.state) == IDLE)
+		return;
+	atomic_compare_exchange_strong(&refresh.state, &idle, WANTED);
+	for (;;) {
+		purse_settle(p);
+		left = until - p->wall_ns;
+		if (p->left_ns < 0 && -p->left_ns * share() > left)
+			left = -p->left_ns * share();
+		if (left <= 0 || atomic_load(&refresh.state) == STOPPING)
+			break;
+		state_wait(WANTED, left);
+	}
+	/* What was wanted meanwhile is due now. */
+	if (!unwind_want_any() && !atomic_load(&refresh.look))
+		atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+}
+
+static void
+look_round(unsigned round)
+{
+	int  query = maps_query_open();
+	bool look;
+
+	if (round % FORGET_ROUNDS == 0)
+		unwind_want_forget();
+	look = unwind_want_settle(query);
+	look |= atomic_exchange(&refresh.look, false);
+	look |= query < 0 || generations_moved(query);
+	maps_query_close(query);
+	if (look) {
+		unwind_refresh();
+		unwind_want_looked();
+		atomic_fetch_add(&refresh.looks, 1);
+	}
+	atomic_fetch_add(&refresh.rounds, 1);
+}
+
+void
+unwind_refresh_spent(struct unwind_spent *ret)
+{
+	*ret = (struct unwind_spent){ atomic_load(&refresh.cpu_ns), atomic_load(&refresh.longest_ns),
+				      atomic_load(&refresh.rounds), atomic_load(&refresh.looks) };
 }
 
 /* Where threads begin, seen from one that has just begun. */
@@ -103,19 +231,16 @@ static void *
 run(void *arg)
 {
 	struct unwind_regs regs = UNWIND_REGS_HERE;
-	unsigned           wanted;
+	struct purse       purse = { UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID) };
 
 	(void)arg;
 	roots_note(&regs);
-	while (atomic_load(&refresh.state) != STOPPING) {
+	for (unsigned round = 1;; round++) {
 		state_wait(IDLE, LOOK_EVERY_NS);
 		if (atomic_load(&refresh.state) == STOPPING)
 			break;
-		unwind_refresh();
-		/* WANTED stays during the rest, so that nobody wakes us for it. */
-		state_wait(WANTED, REST_NS);
-		wanted = WANTED;
-		atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+		look_round(round);
+		rest(&purse);
 	}
 	return NULL;
 }
@@ -165,10 +290,10 @@ unwind_start(enum unwind_mode mode)
 		stop();
 	generations_start();
 	atomic_store(&refresh.by_tables, mode != UNWIND_FRAME_POINTER);
-	if (mode != UNWIND_FRAME_POINTER) {
-		tables_stale(); /* what is built next is what later looks compare with */
-		err = tables_build();
-	}
+	tables_stale(); /* what is built next is what later looks compare with */
+	err = build();
+	if (mode == UNWIND_FRAME_POINTER)
+		err = 0; /* then it goes by the bytes before return addresses alone */
 	if (!err)
 		err = thread_start();
 	if (err)
@@ -224,6 +349,7 @@ unwind_forked(void)
 	refresh.running = false;
 	refresh.lent = false;
 	atomic_store(&refresh.state, IDLE);
+	atomic_store(&refresh.busy, false);
 	generations_forked();
 	tables_forked();
 	unwind_remote_forked();

@@ -14,6 +14,7 @@
  * - libunwind remembers what it learnt of a pc.  It is told to forget when the tables
  *   have been built anew, for another object may stand there.
  * - The function that searches .eh_frame_hdr's table is exported, but in no header.
+ * - It guesses where it knows nothing, so a caller must be code (caller_at()).
  * - It takes memory from malloc.  Our threads' is never sampled, and dumps of hanging
  *   programs do not come here.
  * - Of a blocked thread most registers are not known, and must be refused, not be 0: a
@@ -42,7 +43,7 @@
 #endif
 
 #include "file.h"
-#include "tables.h"
+#include "tables_lookup.h"
 #include "unwind_frame.h"
 #include "unwind_tables.h"
 
@@ -303,6 +304,45 @@ out:
 	return err;
 }
 
+/*
+ * The address to be shown of the caller that libunwind has found; 0: it is none.  Where it
+ * finds no description it guesses by the frame pointer: then only what a call returns to is
+ * a caller.  *ret_root: it has none.
+ */
+static uintptr_t
+caller_at(uintptr_t callee, uintptr_t pc, bool exact, bool *ret_root)
+{
+	struct tables_reader reader;
+	const struct tables *t = tables_enter(&reader);
+	uintptr_t            at = exact ? pc : pc - 1;
+	bool                 described = t && tables_code(t, callee) != TABLES_CODE_NONE;
+	bool                 is = exact || described || tables_is_return(t, pc);
+
+	*ret_root = described && !exact && tables_is_entered(t, pc);
+	if (*ret_root || (t && !exact && tables_is_signal_frame(t, at))) {
+		is = true;
+		at = pc;
+	}
+	if (t && tables_code(t, at) == TABLES_CODE_NONE && !tables_is_code(t, at)) {
+		unwind_refresh_want(at);
+		is = exact || (described && tables_looks_return(pc));
+	}
+	tables_leave(&reader);
+	return is ? at : 0;
+}
+
+/* Where libunwind has only guessed that there is no caller, there may be one. */
+static bool
+is_described(uintptr_t at)
+{
+	struct tables_reader reader;
+	const struct tables *t = tables_enter(&reader);
+	bool                 is = t && tables_code(t, at) != TABLES_CODE_NONE;
+
+	tables_leave(&reader);
+	return is;
+}
+
 static unsigned
 remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
@@ -310,6 +350,7 @@ remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_trunc
 	unw_word_t   pc;
 	unsigned     n = 0;
 	int          step = 1, exact = 1;
+	bool         root = false;
 
 	if (max == 0 || lib.init(&cursor, lib.space, w) < 0)
 		return 0;
@@ -321,9 +362,14 @@ remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_trunc
 		if (n == max)
 			return n; /* there is one more */
 		exact = lib.is_signal(&cursor) > 0;
-		pcs[n++] = unwind_pointer_strip(pc) - (exact ? 0 : 1);
+		pc = caller_at(pcs[n - 1], unwind_pointer_strip(pc), exact, &root);
+		if (pc == 0)
+			return n;
+		pcs[n++] = pc;
+		if (root)
+			break;
 	}
-	*ret_truncated = step < 0;
+	*ret_truncated = !root && (step < 0 || !is_described(pcs[n - 1]));
 	return n;
 }
 

@@ -14,8 +14,10 @@
  * - Registers but sp, the frame pointer and rbx are known in the leaf alone.  A rule that
  *   needs another one further up ends the walk as truncated; but OpenSSL's assembly has
  *   functions whose CFA is in rax, and which call helpers that leave it alone.
- * - An unknown pc ends the walk, too, unless it is of a kind that needs no table
- *   (unwind_undescribed.c).
+ * - Code without a table is left by its frame pointer (unwind_undescribed.c), frame after
+ *   frame until the tables know one again; a caller that is no known code is not shown.
+ * - Where a handler returns to, and where a coroutine begins, no call leads to: there pc - 1
+ *   is another function's.
  *
  * Tests: tests/test_unwind_tables.c, tests/test_unwind_step.c.
  */
@@ -245,9 +247,9 @@ frames_plain(const struct tables *t, struct unwind_reader *r, struct unwind_fram
 		if (cfa <= sp)
 			break;
 		if (!tables_code_cached(cache, ra, &next)) {
-			if (!unwind_code_plausible(ra + 1))
-				break;
 			next = tables_code_find(t, ra);
+			if (next == TABLES_CODE_NONE)
+				break; /* is it code at all? */
 		}
 		if (TABLES_FIELD(code, FP) != 0)
 			fp_at = cfa - TABLES_FIELD(code, FP);
@@ -283,11 +285,12 @@ frames_plain_copy(const struct tables *t, struct unwind_reader *r, struct unwind
 struct walk {
 	const struct tables *t;
 	struct unwind_frame  f;
-	bool                 exact, unknown;
+	bool                 exact;
+	uintptr_t            unknown; /* where there is no table, nor code as far as is known */
 	struct unwind_code  *code; /* the leaf's frame pointer is unknown, and to be found on the copy */
 	unsigned             signals;
 	const ucontext_t    *context; /* of the leaf, or NULL */
-	const uintptr_t     *pcs;
+	uintptr_t           *pcs;
 	unsigned             n;
 };
 
@@ -308,6 +311,26 @@ frame_help(struct walk *w, const struct cfi_row *row)
 	return unwind_frame_register(&w->f, uc, row->cfa.reg);
 }
 
+/* A frame that no table describes. */
+static __attribute__((noinline)) enum unwind_step
+frame_undescribed(struct walk *w, struct unwind_reader *r, uintptr_t at, bool leaf, uintptr_t *pc)
+{
+	if (leaf && unwind_step_stub(at, &w->f, pc))
+		return UNWIND_ON;
+	if (!leaf && tables_is_entered(w->t, at + 1)) {
+		w->pcs[w->n - 1] = at + 1;
+		return UNWIND_ROOT; /* whatever its rules say: glibc's name uc_link as the caller */
+	}
+	if (!tables_is_code(w->t, at)) {
+		w->unknown = at;
+		if (!leaf && w->n > 1 && !tables_looks_return(at + 1)) { /* a caller must be code */
+			w->n--;
+			return UNWIND_LOST;
+		}
+	}
+	return unwind_step_fp(w->t, r, &w->f, at, leaf, pc);
+}
+
 /* One frame by its row; *pc is the caller's then. */
 static __attribute__((noinline)) enum unwind_step
 frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct cfi_row *row, uintptr_t *pc)
@@ -318,12 +341,11 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 
 	w->exact = false;
 	sigreturn = (unknown || row->signal_frame) && unwind_is_sigreturn(leaf ? at : at + 1);
-	if (unknown && !sigreturn) {
-		if (leaf && unwind_step_stub(at, &w->f, pc))
-			return UNWIND_ON;
-		w->unknown = true;
-		return unwind_step_fp(w->t, r, &w->f, pc);
-	}
+	if (unknown && !sigreturn)
+		return frame_undescribed(w, r, at, leaf, pc);
+	/* No call leads there, so its name and its line are those of the exact pc. */
+	if (row->signal_frame && !leaf)
+		w->pcs[w->n - 1] = at + 1;
 	if ((row->signal_frame || sigreturn) && ++w->signals > SIGNAL_FRAMES_MAX)
 		return UNWIND_LOST;
 	if (w->code && !leaf && !UNWIND_KNOWN(&w->f, CFI_REG_FP) && row->cfa.kind == CFI_REGISTER &&
@@ -378,18 +400,15 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 
 	w.t = tables_enter(&reader);
 	w.exact = regs->exact;
-	w.unknown = false;
+	w.unknown = 0;
 	w.code = regs->fp_unknown ? regs->code : NULL;
 	if (w.code)
 		w.code->fp = 0;
 	w.signals = 0;
 	w.context = regs->ucontext;
 	w.pcs = pcs;
-	if (!w.t || max == 0 || !unwind_code_plausible(pc) ||
-	    (tables_code(w.t, w.exact ? pc : pc - 1) == TABLES_CODE_NONE && !(w.exact && unwind_in_stub(pc)))) {
+	if (!w.t || max == 0 || !unwind_code_plausible(pc)) {
 		tables_leave(&reader);
-		if (w.t)
-			unwind_refresh_want();
 		return -1;
 	}
 	frame_start(&w.f, regs);
@@ -402,10 +421,11 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 			unwind_frame_rest(&w.f, regs);
 		w.n = n;
 		step = frame_any(&w, r, pcs[n - 1], &pc);
+		n = w.n;
 	} while (step == UNWIND_ON && n < max);
 	tables_leave(&reader);
 	if (w.unknown)
-		unwind_refresh_want();
+		unwind_refresh_want(w.unknown);
 	*ret_truncated = step != UNWIND_ROOT;
 	return (int)n;
 }

@@ -8,14 +8,26 @@
 #include "unwind_load.h"
 
 /* Leaf first into pcs; *ret_truncated as in unwind_capture().  -1: there are no
- * tables, or none knows the leaf, so another way is to be tried. */
+ * tables, or the leaf is nowhere, so another way is to be tried. */
 int unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max,
 		       int *ret_truncated);
 
 /* unwind.c asks this walk first, or no more. */
 void unwind_use_tables(bool on);
-/* A walk met a pc that no object covers: signal-safe, wakes the thread of
+/* A walk met a pc that is no code as far as is known: signal-safe, wakes the thread of
  * unwind_refresh.c at most once. */
-void unwind_refresh_want(void);
+void unwind_refresh_want(uintptr_t pc);
+/* The same where an object has taken another's place. */
+void unwind_refresh_want_look(void);
+
+/* What the thread has spent since the process began; for tests. */
+struct unwind_spent {
+	int64_t  cpu_ns, longest_ns; /* in one round */
+	unsigned rounds, looks;      /* looks at all mappings */
+};
+void unwind_refresh_spent(struct unwind_spent *ret);
+/* It may spend so much of the wall clock's time while nobody samples, and at once. */
+#define UNWIND_SPEND_SHARE 1000
+#define UNWIND_SPEND_NS    20000000L
 
 #endif

@@ -1,12 +1,16 @@
 /*
  * unwind_undescribed.c - from frames that no table describes to their callers.
  *
- *     code made at run time      its frame pointer, if that leads to a pc that the tables know
+ *     code without a table       its frame pointer, if that leads to where a call returns to;
+ *                                a leaf before or after its frame: where the stack pointer is
  *     on aarch64:
  *     a stub of a linker         the caller is in x30: stubs call nothing
  *     the return from a handler  the registers of what was interrupted are in the kernel's frame
  *
  * What a stranger would get wrong:
+ * - A leaf interrupted before its frame is made, or after it is undone, hides its caller.
+ *   Only instructions that leave no doubt are looked at; a wrong frame is worse than a
+ *   missing one.
  * - On aarch64 linkers write no .eh_frame for the stubs through which an object calls
  *   others, where on x86-64 they do.  A walk by frame pointers would leave out the caller
  *   of such a leaf, as that is in no frame yet.
@@ -23,22 +27,120 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "tables_lookup.h"
+#include "unwind_tables.h"
+
+#define NEAR_BYTES ((uintptr_t)16 << 20) /* most code of one object, or of one compiler */
+
+/* ---- a leaf without a frame ---- */
+
+#if defined(__x86_64__) || defined(__aarch64__)
+static bool UNWIND_NO_SANITIZE
+code_read(uintptr_t pc, unsigned char *bytes, size_t size)
+{
+	if (!unwind_probe(pc) || !unwind_probe(pc + size - 1))
+		return false;
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = ((const volatile unsigned char *)pc)[i];
+	return true;
+}
+#endif
+
+/* The return address of an interrupted leaf that has no frame, and sp behind it; 0 when it
+ * has one or when that is not certain. */
+#if defined(__x86_64__)
+static uintptr_t
+leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintptr_t pc, uintptr_t *sp)
+{
+	static const unsigned char push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
+	static const unsigned char endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	unsigned char              at[8], before = 0;
+	uintptr_t                  ret = 0, slot = f->regs[CFI_REG_SP];
+
+	if (!code_read(pc, at, sizeof(at)))
+		return 0;
+	if (memcmp(at, push_mov + 1, 3) == 0 && code_read(pc - 1, &before, 1) && before == push_mov[0])
+		slot += sizeof(ret);
+	else if (memcmp(at, push_mov, sizeof(push_mov)) != 0 && /* push %rbp; mov %rsp,%rbp */
+		 (memcmp(at, endbr, sizeof(endbr)) != 0 || memcmp(at + 4, push_mov, sizeof(push_mov)) != 0) &&
+		 at[0] != 0xc3 && at[0] != 0xc2 && (at[0] != 0xf3 || at[1] != 0xc3)) /* ret */
+		return 0;
+	*sp = slot + sizeof(ret);
+	return unwind_load(r, slot, &ret) ? ret : 0;
+}
+#elif defined(__aarch64__)
+static uintptr_t
+leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintptr_t pc, uintptr_t *sp)
+{
+	uint32_t at[2];
+
+	(void)r;
+	*sp = f->regs[CFI_REG_SP];
+	if (!UNWIND_KNOWN(f, CFI_REG_RA))
+		return 0;
+	if (unwind_in_stub(pc))
+		return f->regs[CFI_REG_RA];
+	if (pc % 4 != 0 || !code_read(pc, (unsigned char *)at, sizeof(at)))
+		return 0;
+	/* bti or paciasp, then the store */
+	if (at[0] == 0xd503245f || at[0] == 0xd503233f)
+		at[0] = at[1];
+	/* stp x29, x30, [sp, #-n]! or ret: the caller is still, or again, in x30 */
+	if ((at[0] & 0xffc07fff) == 0xa9807bfd || at[0] == 0xd65f03c0)
+		return f->regs[CFI_REG_RA];
+	return 0;
+}
+#else
+static uintptr_t
+leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintptr_t pc, uintptr_t *sp)
+{
+	(void)r;
+	(void)f;
+	(void)pc;
+	(void)sp;
+	return 0;
+}
+#endif
+
+/* ---- a frame ---- */
+
+/* In code that no look has seen yet callers may be as new, if they are near. */
+static bool
+is_caller(const struct tables *t, uintptr_t at, uintptr_t ra)
+{
+	if (tables_is_return(t, ra))
+		return true;
+	return t && ra - at + NEAR_BYTES < 2 * NEAR_BYTES && !tables_is_code(t, at) && tables_looks_return(ra);
+}
 
 enum unwind_step
-unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
+unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t at, bool leaf, uintptr_t *pc)
 {
-	uintptr_t fp = f->regs[CFI_REG_FP], next, ra;
+	uintptr_t fp = f->regs[CFI_REG_FP], sp = f->regs[CFI_REG_SP], next, ra;
 
-	if (!UNWIND_KNOWN(f, CFI_REG_FP) || fp < f->regs[CFI_REG_SP] || fp - f->regs[CFI_REG_SP] > UNWIND_FRAME_BYTES_MAX)
+	if (leaf && !r->copy) {
+		ra = unwind_pointer_strip(leaf_return_address(r, f, at, &sp));
+		if (ra && is_caller(t, at, ra)) {
+			f->known &= (uint64_t)1 << CFI_REG_FP;
+			unwind_frame_set(f, CFI_REG_SP, sp);
+			*pc = ra;
+			return UNWIND_ON;
+		}
+		sp = f->regs[CFI_REG_SP];
+	}
+	if (!UNWIND_KNOWN(f, CFI_REG_FP) || fp < sp || fp - sp > UNWIND_FRAME_BYTES_MAX)
 		return UNWIND_LOST;
 	if (!unwind_load(r, fp, &next) || !unwind_load(r, fp + sizeof(uintptr_t), &ra))
 		return UNWIND_LOST;
 	ra = unwind_pointer_strip(ra);
-	if (!unwind_code_plausible(ra) || tables_code(t, ra - 1) == TABLES_CODE_NONE)
+	if (!is_caller(t, at, ra)) {
+		if (t && unwind_code_plausible(ra) && !tables_is_code(t, ra - 1))
+			unwind_refresh_want(ra - 1);
 		return UNWIND_LOST;
+	}
 	f->known = 0;
 	unwind_frame_set(f, CFI_REG_SP, fp + 2 * sizeof(uintptr_t));
 	unwind_frame_set(f, CFI_REG_FP, next);

@@ -12,8 +12,10 @@
 #include "tables.h"
 #include "unwind_frame.h"
 
-/* By the frame pointer, and only to a pc that the tables know. */
-enum unwind_step unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc);
+/* From the code at `at` by the frame pointer, and only to where a call returns to; leaf: `at`
+ * is the exact pc of what was interrupted, which may have no frame.  t may be NULL. */
+enum unwind_step unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t at,
+				bool leaf, uintptr_t *pc);
 
 #if defined(__aarch64__)
 /* Is the exact pc in a stub that an object calls others through? */
