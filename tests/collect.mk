@@ -62,9 +62,9 @@ endif
 
 # The heap: units, then programs with the hooks linked in.
 if HAVE_CMOCKA
-HEAP_UNITS = tests/test_custom tests/test_wall tests/test_sites tests/test_heap_rate tests/test_heap_range tests/test_heap_set
-HEAP_HOOKED = tests/test_heap tests/test_heap_address_set tests/test_heap_guest tests/test_heap_guest_address_set \
-	tests/test_heap_truth tests/test_heap_truth_address_set tests/test_hooks_threads tests/test_labels tests/test_labels_samples tests/test_waits tests/test_waits_guest \
+HEAP_UNITS = tests/test_custom tests/test_wall tests/test_sites tests/test_heap_rate tests/test_heap_set
+HEAP_HOOKED = tests/test_heap tests/test_heap_older tests/test_heap_blocks tests/test_heap_guest tests/test_heap_truth \
+	tests/test_hooks_threads tests/test_labels tests/test_labels_samples tests/test_waits tests/test_waits_guest \
 	tests/test_waits_left tests/test_waits_blame
 check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
 TESTS += $(HEAP_UNITS) $(HEAP_HOOKED)
@@ -81,9 +81,6 @@ tests_test_sites_LDADD = $(HEAP_LIBS)
 tests_test_heap_rate_SOURCES = tests/test_heap_rate.c
 tests_test_heap_rate_CPPFLAGS = $(HEAP_CPP)
 tests_test_heap_rate_LDADD = $(HEAP_LIBS) -lm
-tests_test_heap_range_SOURCES = tests/test_heap_range.c
-tests_test_heap_range_CPPFLAGS = $(HEAP_CPP)
-tests_test_heap_range_LDADD = $(HEAP_LIBS)
 tests_test_heap_set_SOURCES = tests/test_heap_set.c
 tests_test_heap_set_CPPFLAGS = $(HEAP_CPP)
 tests_test_heap_set_LDADD = $(HEAP_LIBS)
@@ -92,31 +89,26 @@ tests_test_heap_CPPFLAGS = $(HEAP_CPP)
 tests_test_heap_CFLAGS = $(HEAP_CC)
 tests_test_heap_LDFLAGS = $(HEAP_LINK)
 tests_test_heap_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
+tests_test_heap_older_SOURCES = $(tests_test_heap_SOURCES)
+tests_test_heap_older_CPPFLAGS = $(HEAP_CPP) -DHOOKS_OF_BEFORE
+tests_test_heap_older_CFLAGS = $(HEAP_CC)
+tests_test_heap_older_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_older_LDADD = $(tests_test_heap_LDADD)
+tests_test_heap_blocks_SOURCES = tests/test_heap_blocks.c tests/heap_hooked.h
+tests_test_heap_blocks_CPPFLAGS = $(HEAP_CPP)
+tests_test_heap_blocks_CFLAGS = $(HEAP_CC)
+tests_test_heap_blocks_LDFLAGS = $(HEAP_LINK)
+tests_test_heap_blocks_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
 tests_test_heap_guest_SOURCES = tests/test_heap_guest.c tests/heap_hooked.h
 tests_test_heap_guest_CPPFLAGS = $(HEAP_CPP)
 tests_test_heap_guest_CFLAGS = $(HEAP_CC)
 tests_test_heap_guest_LDFLAGS = $(HEAP_LINK)
 tests_test_heap_guest_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
-tests_test_heap_address_set_SOURCES = tests/test_heap.c tests/heap_hooked.h
-tests_test_heap_address_set_CPPFLAGS = $(HEAP_CPP) -DFORCE_SET
-tests_test_heap_address_set_CFLAGS = $(HEAP_CC)
-tests_test_heap_address_set_LDFLAGS = $(HEAP_LINK)
-tests_test_heap_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
-tests_test_heap_guest_address_set_SOURCES = tests/test_heap_guest.c tests/heap_hooked.h
-tests_test_heap_guest_address_set_CPPFLAGS = $(HEAP_CPP) -DFORCE_SET
-tests_test_heap_guest_address_set_CFLAGS = $(HEAP_CC)
-tests_test_heap_guest_address_set_LDFLAGS = $(HEAP_LINK)
-tests_test_heap_guest_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
 tests_test_heap_truth_SOURCES = tests/test_heap_truth.c tests/heap_hooked.h
 tests_test_heap_truth_CPPFLAGS = $(HEAP_CPP)
 tests_test_heap_truth_CFLAGS = $(HEAP_CC)
 tests_test_heap_truth_LDFLAGS = $(HEAP_LINK)
 tests_test_heap_truth_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
-tests_test_heap_truth_address_set_SOURCES = tests/test_heap_truth.c tests/heap_hooked.h
-tests_test_heap_truth_address_set_CPPFLAGS = $(HEAP_CPP) -DFORCE_SET
-tests_test_heap_truth_address_set_CFLAGS = $(HEAP_CC)
-tests_test_heap_truth_address_set_LDFLAGS = $(HEAP_LINK)
-tests_test_heap_truth_address_set_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS) -lm
 tests_test_custom_SOURCES = tests/test_custom.c
 tests_test_custom_CPPFLAGS = $(HEAP_CPP)
 tests_test_custom_LDADD = $(HEAP_LIBS)

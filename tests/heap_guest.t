@@ -46,38 +46,24 @@ def at_every_rate_a_program_works_and_nothing_is_said():
 
 
 @test
-def locked_memory_makes_it_use_addresses():
+def locked_memory_changes_nothing():
     with tempdir() as d:
         exe = build(d, "load", "heap_load.c", "linked")
         if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] != resource.RLIM_INFINITY and os.getuid() != 0:
             raise Skip("memory cannot be locked here")
-        r = go(exe, PORT_0, "1", "lock")
-        contains(r.stdout, "memory is locked")
-        # Locking after the range was reserved: nothing of it may become real memory.
-        go(exe, PORT_0, "1", "lock-after")
-
-
-@test
-def a_raised_limit_of_locked_memory_keeps_the_range_away():
-    with tempdir() as d:
-        exe = build(d, "load", "heap_load.c", "linked")
-        try:
-            r = go(exe, PORT_0, "1", limits={resource.RLIMIT_MEMLOCK: 128 << 20})
-        except subprocess.SubprocessError:
-            raise Skip("the limit cannot be raised here")
-        contains(r.stdout, "RLIMIT_MEMLOCK")
+        for when in "lock", "lock-after":
+            r = go(exe, PORT_0, "1", when)
+            need("heap sampling" not in r.stdout, r.stdout)
 
 
 @test
 def scarce_address_space_is_left_to_the_program():
     with tempdir() as d:
         exe = build(d, "load", "heap_load.c", "linked")
-        r = go(exe, PORT_0, "1", limits={resource.RLIMIT_AS: 300 << 20}, env={"MALLOC_ARENA_MAX": "1"})
-        need("RLIMIT_AS" not in r.stdout, r.stdout)  # a quarter of it is enough
-        r = go(exe, PORT_0, "1", limits={resource.RLIMIT_AS: 70 << 20, resource.RLIMIT_STACK: 512 << 10}, env={"MALLOC_ARENA_MAX": "1"})
-        contains(r.stdout, "RLIMIT_AS")
-        r = go(exe, PORT_0, "1", limits={resource.RLIMIT_AS: 4 << 30})
-        need("RLIMIT_AS" not in r.stdout, r.stdout)
+        for mb in 70, 300, 4096:
+            r = go(exe, PORT_0, "1", limits={resource.RLIMIT_AS: mb << 20, resource.RLIMIT_STACK: 512 << 10},
+                   env={"MALLOC_ARENA_MAX": "1"})
+            need("heap sampling" not in r.stdout, r.stdout)
 
 
 @test
@@ -95,7 +81,7 @@ def valgrind_finds_nothing_wrong():
     with tempdir() as d:
         exe = build(d, "load", "heap_load.c", "linked")
         r = go(exe, PORT_0, "1", wrap=wrap)
-        contains(r.stdout, "valgrind")
+        need("heap sampling" not in r.stdout, r.stdout)
         exe = build(d, "load", "heap_load.c", "foreign")
         go(exe, PORT_0, "1", wrap=wrap, env=preload_env())
 
@@ -120,7 +106,7 @@ def address_sanitizer_still_sees_everything():
         except AssertionError as e:
             raise Skip("no sanitizer: " + str(e).splitlines()[-1])
         r = go(exe, PORT_0, "1")
-        contains(r.stdout, "keeps addresses")
+        need("heap sampling" not in r.stdout, r.stdout)
         r = go(exe, PORT_0, "1", "use-after-free", status=1)
         contains(r.stderr, "heap-use-after-free")
         contains(r.stderr, "heap_load.c")

@@ -1,6 +1,6 @@
 /*
  * heap_hooked.h - what test programs with the hooks linked in share: call sites
- * with known names, what the profile says about them, and both modes.
+ * with known names, and what the profile says about them.
  */
 #ifndef TESTS_HEAP_HOOKED_H
 #define TESTS_HEAP_HOOKED_H
@@ -8,11 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "heap.h"
 #include "heap_bind.h"
-#include "heap_range.h"
 #include "heap_set.h"
 #include "hooks.h"
 #include "stack_table.h"
@@ -55,7 +53,7 @@ site_sum(const void *function)
 	return sum;
 }
 
-/* With a sanitizer it is always the set, and failing calls may fail. */
+/* With a sanitizer failing calls may fail. */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -73,53 +71,11 @@ __asan_default_options(void)
 }
 #endif
 
-/* The test runs as two programs: with the range, and (FORCE_SET) with the address
- * set, into which scarce address space at the start drives it. */
-static inline int
-choose_mode(void)
-{
-#ifdef SANITIZED
-	heap_bind();
-	return heap_mode() == HEAP_SET ? 0 : -1;
-#elif defined(FORCE_SET)
-	struct rlimit before, scarce;
-
-	if (getrlimit(RLIMIT_AS, &before) < 0)
-		return -1;
-	scarce = before;
-	for (rlim_t mb = 16; mb < 1 << 20 && heap_mode() == HEAP_NONE; mb *= 2) {
-		void *p;
-
-		scarce.rlim_cur = mb << 20;
-		if (setrlimit(RLIMIT_AS, &scarce) < 0)
-			return -1;
-		p = malloc(1 << 20); /* is there any at all? */
-		free(p);
-		if (!p)
-			continue;
-		heap_bind();
-	}
-	if (setrlimit(RLIMIT_AS, &before) < 0)
-		return -1;
-	return heap_mode() == HEAP_SET ? 0 : -1;
-#else
-	heap_bind();
-	return heap_mode() == HEAP_RANGE ? 0 : -1;
-#endif
-}
-
 /* Is this block a sample? */
 static inline bool
 is_sample(const void *block)
 {
-	uintptr_t start;
-	size_t    size;
-
-	if (heap_mode() == HEAP_SET) {
-		return heap_set_has(block);
-	}
-	heap_range_bounds(&start, &size);
-	return (uintptr_t)block - start < size;
+	return heap_set_has(block);
 }
 
 #endif

@@ -135,7 +135,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	r = set_rate(1);
-	printf("rate %d\nset %d\nnext %s\ncopy %u\n", r, h->range_start == 0, object_of(h->next[HOOKS_malloc]),
+	printf("rate %d\nnext %s\ncopy %u\n", r, object_of(h->next[HOOKS_malloc]),
 		h->second_copy);
 	h->thread_made = leave_as_is;
 	h->thread_failed = (void (*)(void *))free;

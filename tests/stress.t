@@ -75,23 +75,25 @@ def so_does_one_that_the_agent_was_preloaded_into():
 
 
 @test
-def so_does_one_under_address_sanitizer_and_the_index_says_whose_malloc_it_is():
+def so_does_one_under_address_sanitizer_whose_blocks_are_sampled_as_well():
     with tempdir() as d:
         try:
             exe = built(d, "linked", "address")
         except AssertionError as e:
             raise Skip("no sanitizer: " + str(e).splitlines()[-1])
-        need(re.search("heap sampling (is off|keeps addresses).*libasan", go(exe)), "the index is silent")
+        index = go(exe)
+        need("heap sampling" not in index, index)
 
 
 @test
-def so_does_one_under_thread_sanitizer_and_the_index_says_whose_malloc_it_is():
+def so_does_one_under_thread_sanitizer_whose_blocks_are_sampled_as_well():
     with tempdir() as d:
         try:
             exe = built(d, "linked", "thread")
         except AssertionError as e:
             raise Skip("no sanitizer: " + str(e).splitlines()[-1])
-        need(re.search("heap sampling (is off|keeps addresses).*libtsan", go(exe)), "the index is silent")
+        index = go(exe)
+        need("heap sampling" not in index, index)
 
 
 @test

@@ -1,7 +1,7 @@
 /*
  * test_heap_guest.c - the sampler in a process that forks, takes signals, ends
  * threads and allocates in all of it, at a rate of 1: every allocation a sample.
- * Built twice: with the range and with the set.
+
  */
 #include <config.h>
 
@@ -282,8 +282,7 @@ a_child_that_ran_no_fork_handlers_does_not_hang(void **state)
 		if (pid == 0) {
 			alarm(DEADLINE_S);
 			for (int i = 0; i < 50; i++)
-				if (is_sample(blocks[i]) && heap_mode() == HEAP_RANGE)
-					free(blocks[i]); /* malloc itself may be locked for good */
+				component_hooks.release(blocks[i]); /* free itself may be locked for good */
 			_exit(0);
 		}
 		assert_int_equal(child_status(pid), 0);
@@ -351,7 +350,7 @@ malloc_in_a_signal_handler_does_not_hang(void **state)
 	while (handled < 500 && time(NULL) < end) {
 		void *p = malloc(100);
 
-		p = heap_mode() == HEAP_RANGE ? realloc(p, 400) : p;
+		p = realloc(p, 400);
 		free(p);
 	}
 	timer_delete(timer);
@@ -609,79 +608,13 @@ a_size_that_nobody_can_have_is_no_sample(void **state)
 	heap_set_rate(0);
 }
 
-/* ---- address space ---- */
-
-#define LIMIT_BYTES ((rlim_t)1 << 30)
-#define PART_BYTES  ((size_t)200 << 20)
-
-static size_t
-address_space(void)
-{
-	char          line[100] = "";
-	FILE         *f = fopen("/proc/self/statm", "re");
-	unsigned long pages = 0;
-
-	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "%lu", &pages) != 1)
-		fail();
-	fclose(f);
-	return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* A process that limits itself, as a worker in its sandbox; status 0: it can work. */
-static int
-works_within_a_limit(char *block)
-{
-	struct rlimit limit = { LIMIT_BYTES, RLIM_INFINITY };
-	char         *part;
-
-	if (setrlimit(RLIMIT_AS, &limit) < 0)
-		return 1;
-	part = malloc(PART_BYTES);
-	if (!part || is_sample(part))
-		return 2;
-	part[PART_BYTES - 1] = 1;
-	free(part);
-	free(block);
-	limit.rlim_cur = RLIM_INFINITY;
-	if (setrlimit(RLIMIT_AS, &limit) < 0 || heap_set_rate(1) < 0)
-		return 3;
-	part = malloc(PART_BYTES); /* more than was ever used of the range */
-	return part && is_sample(part) ? 0 : 4;
-}
-
-static void
-only_while_it_samples_does_it_keep_address_space(void **state)
-{
-	char *block;
-	pid_t pid;
-
-	(void)state;
-	if (heap_mode() != HEAP_RANGE)
-		SKIP("there is no range");
-	heap_set_rate(1);
-	free(malloc(PART_BYTES / 4)); /* the gap of another rate is over */
-	block = malloc(100);
-	assert_true(is_sample(block));
-	assert_true(address_space() > LIMIT_BYTES);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0)
-		_exit(works_within_a_limit(block));
-	assert_int_equal(child_status(pid), 0);
-	assert_true(address_space() > LIMIT_BYTES);
-	heap_set_rate(0);
-	assert_true(address_space() < LIMIT_BYTES);
-	assert_int_equal(works_within_a_limit(block), 0);
-	assert_true(address_space() > LIMIT_BYTES);
-}
-
 static int
 set_up(void **state)
 {
 	(void)state;
 	/* Before ours: its prepare part runs after ours, while we hold the lock. */
 	pthread_atfork(handler, NULL, NULL);
-	return choose_mode();
+	return heap_bind() ? 0 : -1;
 }
 
 int
@@ -700,7 +633,6 @@ main(void)
 		cmocka_unit_test(a_child_forked_while_the_rate_changes_can_change_it),
 		cmocka_unit_test(a_size_that_nobody_can_have_is_no_sample),
 		cmocka_unit_test(switching_on_and_off_under_load_loses_nothing),
-		cmocka_unit_test(only_while_it_samples_does_it_keep_address_space),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

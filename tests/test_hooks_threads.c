@@ -361,7 +361,7 @@ heap_refuses_in_child(const char *status)
 	int   exited;
 
 	if (child == 0)
-		_exit(heap_bind() == HEAP_NONE && strstr(heap_bind_status(), status) ? 0 : 1);
+		_exit(!heap_bind() && strstr(heap_bind_status(), status) ? 0 : 1);
 	assert_int_equal(waitpid(child, &exited, 0), child);
 	return exited == 0;
 }

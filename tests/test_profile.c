@@ -54,10 +54,10 @@ equal_stacks_merge_and_the_largest_comes_first(void **state)
 }
 
 static void
-add_sizes(struct profile *p, uintptr_t seed, int64_t objects, int64_t bytes)
+add_sizes(struct profile *p, uintptr_t seed, int64_t objects, int64_t size)
 {
-	struct profile_sample s = { .stack = stack_of(seed), .bytes_label = objects ? bytes / objects : 0,
-		.values = { objects, bytes }, .raw_values = { objects, bytes } };
+	struct profile_sample s = { .stack = stack_of(seed), .bytes_label = size,
+		.values = { objects, objects * size }, .raw_values = { objects, objects * size } };
 
 	assert_int_equal(profile_add(p, &s), 0);
 }
@@ -75,12 +75,13 @@ a_delta_is_what_was_added_and_forgets_what_did_not_change(void **state)
 	after.time_ns = 12;
 	before.lost = 3;
 	after.lost = 4;
-	add_sizes(&before, 1, 10, 1000);
+	add_sizes(&before, 1, 10, 100);
 	add_sizes(&before, 2, 1, 50);
-	add_sizes(&before, 3, 7, 70);
-	add_sizes(&after, 1, 10, 1000);
-	add_sizes(&after, 3, 5, 50);
-	add_sizes(&after, 2, 3, 650);
+	add_sizes(&before, 3, 7, 10);
+	add_sizes(&after, 1, 10, 100);
+	add_sizes(&after, 3, 5, 10);
+	add_sizes(&after, 2, 1, 50);
+	add_sizes(&after, 2, 2, 300); /* of another size: a sample of its own */
 	add_sizes(&after, 4, 1, 8);
 	assert_int_equal(profile_subtract(&after, &before), 0);
 	assert_int_equal(before.count, 0);
@@ -89,12 +90,12 @@ a_delta_is_what_was_added_and_forgets_what_did_not_change(void **state)
 	assert_int_equal(after.lost, 1);
 	assert_int_equal(after.samples[0].values[0], 2);
 	assert_int_equal(after.samples[0].values[1], 600);
-	assert_int_equal(after.samples[0].bytes_label, 300); /* of those in between */
+	assert_int_equal(after.samples[0].bytes_label, 300);
 	assert_int_equal(after.samples[1].values[1], 8);
 	assert_int_equal(after.samples[1].bytes_label, 8);
 	assert_int_equal(after.samples[2].values[0], -2);
 	assert_int_equal(after.samples[2].values[1], -20);
-	assert_int_equal(after.samples[2].bytes_label, 0);
+	assert_int_equal(after.samples[2].bytes_label, 10);
 	profile_release(&after);
 	assert_int_equal(stack_table_bytes(), 0); /* every reference was given back */
 }

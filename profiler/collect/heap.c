@@ -2,13 +2,12 @@
  * heap.c - the heap sampler: what the hooks ask, and what switches it.
  *
  * A hook that has used up its thread's countdown asks begin(): is this allocation
- * a sample?  If so its stack is taken and interned, and the block comes from the
- * range (heap_range.c), or from the next allocator and its address is noted
- * (heap_set.c).  Counts are kept by site (heap_site.c) and read by heap_profile.c.
+ * a sample?  If so its stack is taken and interned, the next allocator makes the block as it
+ * makes any other, and its address is noted (heap_set.c).  Counts are kept by site
+ * (heap_site.c) and read by heap_profile.c.
  *
- *     hook ─ begin() ─ decide ─ site ─┬─ range: DONE, here is the block
- *                                     └─ set:   RECORD, then record(block)
- *     hook ─ release() ── found: counted as freed
+ *     hook ─ begin() ─ decide ─ site ─ RECORD ─ next malloc ─ record(block)
+ *     hook ─ filter ─ release() ── found: counted as freed ── next free
  *
  * What a stranger would get wrong:
  * - `busy` in the thread's part is raised for as long as we are in here: what
@@ -33,16 +32,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "heap_bind.h"
 #include "heap_facts.h"
 #include "heap_lock.h"
-#include "heap_range.h"
 #include "heap_rate.h"
-#include "heap_run.h"
 #include "heap_set.h"
 #include "heap_site.h"
 #include "hooks.h"
@@ -129,19 +125,24 @@ stack_of(const struct hooks_call *c, struct heap_block *ret)
 	count = hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
-	ret->site = heap_mode() == HEAP_RANGE ? heap_site_find(pcs, count, labels_peek()) : 0;
+	ret->site = heap_site_find(pcs, count, labels_peek(), ret->size);
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 	ret->labels = ret->site ? 0 : labels_here();
 }
 
-/* What could not be counted gives its stack and labels back. */
 static void
-give_up(const struct heap_block *b)
+give_back(const struct heap_block *b)
 {
 	if (b->site == 0) {
 		stack_table_unref(b->stack);
 		labels_unref(b->labels);
 	}
+}
+
+static void
+give_up(const struct heap_block *b)
+{
+	give_back(b);
 	atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
 }
 
@@ -174,27 +175,17 @@ static int
 on_begin(struct hooks_call *c)
 {
 	struct heap_block b;
-	bool              known;
 	int               answer = HOOKS_PASS;
 
 	if ((c->align & (c->align - 1)) != 0 || !enter(c->thread))
 		return HOOKS_PASS; /* a bad alignment is the next one's to judge */
-	if (!sample(c, &b))
-		goto out;
-	c->stack = b.stack;
-	c->weight = b.weight;
-	c->reserved[0] = b.labels;
-	answer = HOOKS_RECORD;
-	if (heap_mode() == HEAP_SET)
-		goto out;
-	known = b.site != 0;
-	c->result = heap_range_allocate(c->align, c->name == HOOKS_calloc, &b);
-	answer = c->result ? HOOKS_DONE : HOOKS_PASS;
-	if (!c->result)
-		give_up(&b);
-	else if (!known)
-		heap_site_remember(b.site);
-out:
+	if (sample(c, &b)) {
+		c->stack = b.stack;
+		c->weight = b.weight;
+		c->reserved[0] = b.labels;
+		c->reserved[1] = b.site;
+		answer = HOOKS_RECORD;
+	}
 	leave(c->thread);
 	return answer;
 }
@@ -203,81 +194,37 @@ static void
 on_record(struct hooks_call *c)
 {
 	struct heap_block b = { .size = c->size, .weight = c->weight, .stack = c->stack,
-		.labels = (uint32_t)c->reserved[0] };
+		.labels = (uint32_t)c->reserved[0], .site = (uint32_t)c->reserved[1] };
 	bool              entered = enter(c->thread);
 
-	if (!c->result) { /* nothing was allocated */
-		stack_table_unref(b.stack);
-		labels_unref(b.labels);
-	} else if (!entered || !heap_set_add(c->result, &b)) {
+	if (!c->result) /* nothing was allocated */
+		give_back(&b);
+	else if (!entered || !heap_set_add(c->result, &b))
 		give_up(&b);
-	}
 	if (entered)
 		leave(c->thread);
 }
 
 /* ---- realloc ---- */
 
-typedef void *malloc_fn(size_t size);
 typedef void *realloc_fn(void *block, size_t size);
-typedef void  free_fn(void *block);
-typedef size_t usable_fn(void *block);
 
-static void *
-next(enum hooks_name name)
-{
-	return component_hooks.next[name];
-}
-
-/* Range: the old block, the new one, or both are in it. */
+/* It stays the next allocator's, sampled or not: what that can resize in place or by moving
+ * pages, it does.  The entry must be gone before the address can be somebody else's. */
 static int
-reallocate_in_range(struct hooks_call *c, bool sampled, struct heap_block *b)
+reallocate(struct hooks_call *c, bool sampled, struct heap_block *b)
 {
 	struct heap_block old;
-	uintptr_t         start;
-	size_t            size, keep;
-	bool              was;
-
-	heap_range_bounds(&start, &size);
-	was = c->old && (uintptr_t)c->old - start < size;
-	if (was && !heap_range_find(c->old, &old))
-		old.size = 0;
-	if (was && c->size == 0) { /* as glibc's: frees, and says NULL */
-		heap_range_release(c->old);
-		c->result = NULL;
-		return HOOKS_DONE;
-	}
-	if (was && sampled && (c->result = heap_range_resize(c->old, b)) != NULL)
-		return HOOKS_DONE;
-	c->result = sampled ? heap_range_allocate(0, false, b) : NULL;
-	if (sampled && !c->result)
-		give_up(b);
-	if (!was && !c->result)
-		return HOOKS_PASS;
-	if (!c->result)
-		c->result = ((malloc_fn *)next(HOOKS_malloc))(c->size);
-	if (!c->result || !c->old)
-		return HOOKS_DONE;
-	keep = was ? old.size : ((usable_fn *)next(HOOKS_malloc_usable_size))(c->old);
-	memcpy(c->result, c->old, keep < c->size ? keep : c->size);
-	if (was)
-		heap_range_release(c->old);
-	else
-		((free_fn *)next(HOOKS_free))(c->old);
-	return HOOKS_DONE;
-}
-
-/* Set: the entry must be gone before the address can be somebody else's. */
-static int
-reallocate_in_set(struct hooks_call *c, bool sampled, struct heap_block *b)
-{
-	struct heap_block old;
-	bool              was = c->old && heap_set_remove(c->old, &old);
+	bool              was = c->old && heap_set_find(c->old, &old);
 
 	if (!was && !sampled)
 		return HOOKS_PASS;
-	c->result = ((realloc_fn *)next(HOOKS_realloc))(c->old, c->size);
-	if (sampled && (!c->result || !heap_set_add(c->result, b)))
+	if (was)
+		heap_set_remove(c->old);
+	c->result = ((realloc_fn *)component_hooks.next[HOOKS_realloc])(c->old, c->size);
+	if (sampled && !c->result)
+		give_back(b);
+	else if (sampled && !heap_set_add(c->result, b))
 		give_up(b);
 	if (!c->result && was && c->size > 0)
 		heap_set_add(c->old, &old); /* failed: the old one lives on */
@@ -295,12 +242,7 @@ on_reallocate(struct hooks_call *c)
 	entered = enter(c->thread);
 	sampled = entered && c->thread->left < 0 && component_hooks.heap_state == HOOKS_ON &&
 		!(c->old && c->size == 0) && sample(c, &b); /* realloc(p, 0) only frees */
-	if (heap_mode() == HEAP_RANGE)
-		answer = reallocate_in_range(c, sampled, &b);
-	else if (heap_mode() == HEAP_SET)
-		answer = reallocate_in_set(c, sampled, &b);
-	else
-		answer = HOOKS_PASS;
+	answer = heap_bound() ? reallocate(c, sampled, &b) : HOOKS_PASS;
 	if (entered)
 		leave(c->thread);
 	return answer;
@@ -311,25 +253,16 @@ on_reallocate(struct hooks_call *c)
 static int
 on_release(void *block)
 {
-	struct heap_block b;
-
 	heap_fork_look();
-	if (heap_mode() == HEAP_RANGE) {
-		heap_range_release(block);
-		return HOOKS_DONE;
-	}
-	return block && heap_set_remove(block, &b) ? HOOKS_RECORD : HOOKS_PASS;
+	return block && heap_bound() && heap_set_remove(block) ? HOOKS_RECORD : HOOKS_PASS;
 }
 
+/* The next one's to say, of any block. */
 static int
 on_usable(void *block, size_t *ret)
 {
-	struct heap_block b;
-
-	if (heap_mode() != HEAP_RANGE)
-		return heap_set_has(block) ? HOOKS_RECORD : HOOKS_PASS;
-	*ret = heap_range_find(block, &b) ? b.size : 0;
-	return HOOKS_DONE;
+	(void)ret;
+	return heap_bound() && heap_set_has(block) ? HOOKS_RECORD : HOOKS_PASS;
 }
 
 /* ---- on and off ---- */
@@ -381,50 +314,15 @@ clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Address space that was never used: only while there is sampling.  A hook that asks with
- * the old size asks about no block in there, for nobody got one while it was ours. */
-static void
-range_fit(bool on)
-{
-	uintptr_t start;
-	size_t    size;
-
-	if (on) {
-		heap_runs_grow();
-		heap_range_bounds(&start, &size);
-		__atomic_store_n(&component_hooks.range_size, size, __ATOMIC_RELEASE);
-	} else {
-		__atomic_store_n(&component_hooks.range_size, heap_range_opened(), __ATOMIC_RELEASE);
-		heap_runs_shrink();
-	}
-}
-
-/* While another thread forks the lock is not to be had, which takes milliseconds. */
-static bool
-lock_soon(struct heap_lock_hold *ret)
-{
-	const struct timespec step = { 0, 1000000 };
-	int                   i = 0;
-
-	while (!heap_lock(ret)) {
-		if (++i == 100)
-			return false;
-		nanosleep(&step, NULL);
-	}
-	return true;
-}
-
-/* Hands the table our functions and the range; once. */
+/* Hands the table our functions; once. */
 static int
 connect_hooks(void)
 {
 	static bool done, registered;
-	uintptr_t   start = 0;
-	size_t      size = UINTPTR_MAX;
 
 	if (done)
 		return 0;
-	if (heap_bind() == HEAP_NONE)
+	if (!heap_bind())
 		return -ENOTSUP;
 	/* Noted first: in a child that another thread forks just now they would be there twice, and
 	 * its next fork would wait for itself.  That they are not there is seen by heap_fork_look(). */
@@ -435,15 +333,14 @@ connect_hooks(void)
 			return -ENOMEM;
 		}
 	}
-	if (heap_mode() == HEAP_RANGE)
-		heap_range_bounds(&start, &size);
 	component_hooks.begin = on_begin;
 	component_hooks.record = on_record;
 	component_hooks.reallocate = on_reallocate;
 	component_hooks.release = on_release;
 	component_hooks.usable = on_usable;
-	__atomic_store_n(&component_hooks.range_size, size, __ATOMIC_RELEASE);
-	__atomic_store_n(&component_hooks.range_start, start, __ATOMIC_RELEASE);
+	/* Hooks of before look at these and not at a filter: every free() asks us. */
+	__atomic_store_n(&component_hooks.range_size, UINTPTR_MAX, __ATOMIC_RELEASE);
+	__atomic_store_n(&component_hooks.range_start, 0, __ATOMIC_RELEASE);
 	if (!atomic_load(&seed))
 		atomic_store(&seed, (uint64_t)clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 32);
 	done = true;
@@ -453,8 +350,7 @@ connect_hooks(void)
 int
 heap_set_rate(uint64_t bytes)
 {
-	struct heap_lock_hold hold;
-	int                   r = 0;
+	int r = 0;
 
 	if (bytes > HEAP_RATE_MAX)
 		bytes = HEAP_RATE_MAX;
@@ -471,12 +367,8 @@ heap_set_rate(uint64_t bytes)
 		atomic_store(&last_rate, bytes);
 		atomic_store(&forked, false);
 	}
-	if (heap_mode() != HEAP_NONE)
+	if (heap_bound())
 		hooks_set_heap_state(bytes ? HOOKS_ON : HOOKS_OFF);
-	if (heap_mode() == HEAP_RANGE && lock_soon(&hold)) {
-		range_fit(bytes > 0);
-		heap_unlock(&hold);
-	}
 	pthread_mutex_unlock(&control);
 	return r;
 }
@@ -497,7 +389,7 @@ heap_set_seed(uint64_t s)
 uint64_t
 heap_lost(void)
 {
-	return atomic_load(&lost);
+	return atomic_load(&lost) + heap_set_lost();
 }
 
 void
@@ -512,10 +404,8 @@ heap_facts(struct heap_facts *ret)
 void
 heap_forked(void)
 {
-	if (heap_mode() != HEAP_NONE)
+	if (heap_bound())
 		hooks_set_heap_state(HOOKS_OFF);
-	if (heap_mode() == HEAP_RANGE)
-		range_fit(false);
 	atomic_store(&rate, 0);
 	atomic_store(&forked, true);
 }

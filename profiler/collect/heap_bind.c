@@ -1,11 +1,6 @@
 /*
- * heap_bind.c - proves that the hooks are in charge, and chooses how to work.
- *
- *     no hooks linked, a static program, another copy of us has
- *     them, a name that is not ours,
- *     a call that does not arrive                             -> nothing, and why
- *     glibc behind us, address space to spare                 -> range
- *     another allocator, a sanitizer, locked or scarce memory -> set
+ * heap_bind.c - proves that the hooks are in charge, or says why not: none are linked, the
+ * program is static, another copy of us has them, a name is not ours, a call does not arrive.
  *
  * What a stranger would get wrong:
  * - A symbol that resolves to us is not proof enough: tools that translate code
@@ -13,12 +8,6 @@
  *   be seen to arrive.
  * - Half of the family is worse than nothing: with malloc ours and free another's,
  *   that free gets blocks it does not know.  All or none.
- * - Reserved address space is not free everywhere.  mlockall(MCL_FUTURE) counts it
- *   as locked, RLIMIT_AS as used; and a program that raised RLIMIT_MEMLOCK
- *   means to call mlockall later, which would fail for our range.
- * - A foreign allocator has more doors than the family: jemalloc's sdallocx() or
- *   tcmalloc's tc_free() must never see a block of ours.  And what checks blocks
- *   (a sanitizer, valgrind) must have made them.
  *
  * Tests: tests/hooks.t, tests/heap_guest.t.
  */
@@ -27,37 +16,26 @@
 #include "heap_bind.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "heap_lock.h"
 #include "heap_operators.h"
-#include "heap_range.h"
 #include "heap_set.h"
 #include "hooks.h"
 #include "hooks_owner.h"
 #include "hooks_object.h"
-#include "own_fd.h"
-
-/* Above every distribution's default: somebody chose it, and means to lock. */
-#define MEMLOCK_CHOSEN_BYTES ((rlim_t)64 << 20)
 
 #define STATIC_STATUS "heap sampling is off: the program is linked with -static, where malloc cannot be hooked"
 
 /* Not there in a static program. */
 #pragma weak _DYNAMIC
 
-static enum heap_mode mode;
+static bool           bound;
 static bool           decided;
 static char           status[512];
 
@@ -150,168 +128,61 @@ calls_arrive(void)
 	return false;
 }
 
-/* Kilobytes of locked memory from /proc/self/status; 0 where it cannot be read. */
-static unsigned long
-locked_kb(void)
-{
-	char          text[8192], *at;
-	ssize_t       n;
-	int           fd = own_fd_open("/proc/thread-self/status", O_RDONLY, 0);
-
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	own_fd_close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	at = strstr(text, "\nVmLck:");
-	return at ? strtoul(at + 7, NULL, 10) : 0;
-}
-
-/* Does a mapping made now count as locked? */
-static bool
-memory_is_locked(void)
-{
-	unsigned long before = locked_kb();
-	size_t        size = (size_t)1 << 20;
-	void         *mem = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	bool          locked = mem == MAP_FAILED || locked_kb() > before;
-
-	if (mem != MAP_FAILED)
-		munmap(mem, size);
-	return locked;
-}
-
-static size_t
-address_space_used(void)
-{
-	char          text[64];
-	ssize_t       n;
-	int           fd = own_fd_open("/proc/thread-self/statm", O_RDONLY, 0);
-
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	own_fd_close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	return strtoul(text, NULL, 10) * (size_t)getpagesize();
-}
-
-static int
-is_valgrind(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	const char *name = info->dlpi_name ? strstr(info->dlpi_name, "/vgpreload_") : NULL;
-
-	(void)size;
-	(void)arg;
-	/* Every tool brings "core"; those that watch malloc one more of their own. */
-	return name && strncmp(name, "/vgpreload_core", strlen("/vgpreload_core")) != 0;
-}
-
-/* How much to reserve, 0 for nothing, and then why. */
-static size_t
-range_bytes(const char **ret_why)
-{
-	struct rlimit limit;
-	size_t        bytes = HEAP_RANGE_MAX, used;
-
-	*ret_why = "";
-	if (!component_hooks.next_is_libc)
-		*ret_why = "the next allocator is not glibc's";
-	else if (dl_iterate_phdr(is_valgrind, NULL))
-		*ret_why = "valgrind watches the blocks of malloc";
-	else if (memory_is_locked())
-		*ret_why = "memory is locked (mlockall)";
-	else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-		limit.rlim_cur > MEMLOCK_CHOSEN_BYTES)
-		*ret_why = "RLIMIT_MEMLOCK is raised but not unlimited";
-	if (**ret_why)
-		return 0;
-	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-		used = address_space_used();
-		bytes = limit.rlim_cur > used ? (limit.rlim_cur - used) / 4 : 0;
-		if (bytes > HEAP_RANGE_MAX)
-			bytes = HEAP_RANGE_MAX;
-	}
-	if (bytes < HEAP_RANGE_MIN) {
-		*ret_why = "RLIMIT_AS leaves no address space";
-		return 0;
-	}
-	return bytes;
-}
-
-static enum heap_mode
-mode_choose(void)
-{
-	const char *why;
-	size_t      bytes = range_bytes(&why);
-
-	if (bytes && heap_range_reserve(bytes) == 0)
-		return HEAP_RANGE;
-	if (bytes)
-		why = "address space could not be reserved";
-	if (heap_set_init() < 0) {
-		say("heap sampling is off: no memory for its tables");
-		return HEAP_NONE;
-	}
-	say("heap sampling keeps addresses in a table, which makes free() slower: %s%s%s", why,
-		component_hooks.next_is_libc ? "" : ": ",
-		component_hooks.next_is_libc ? "" : object_name(component_hooks.next[HOOKS_malloc]));
-	return HEAP_SET;
-}
-
-enum heap_mode
+bool
 heap_bind(void)
 {
 	size_t used;
 
 	if (decided)
-		return mode;
+		return bound;
 	decided = true;
 	if (!&component_hooks && !_DYNAMIC) {
 		say(STATIC_STATUS);
-		return mode;
+		return bound;
 	}
 	if (!&component_hooks) {
 		say("heap sampling is off: the program is not linked with -lcomponent_hooks "
 		    "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so");
-		return mode;
+		return bound;
 	}
 	if (component_hooks.kind == HOOKS_STATIC_STUB) {
 		say(STATIC_STATUS);
-		return mode;
+		return bound;
 	}
 	if (!HOOKS_HAVE(outranked)) {
 		say("heap sampling is off: the hooks linked into the program are of another version");
-		return mode;
+		return bound;
 	}
 	if (!hooks_claim()) {
 		say("heap sampling is off: another copy of libcomponent in this process has the hooks: %s",
 			object_name(component_hooks.owner));
-		return mode;
+		return bound;
 	}
 	component_hooks.resolve();
+	if (HOOKS_HAVE(counts))
+		component_hooks.counts = 1;
 	if (!names_are_ours() || !calls_arrive())
-		return mode;
+		return bound;
 	if (heap_lock_init() < 0) {
 		say("heap sampling is off: no memory for its lock");
-		return mode;
+		return bound;
 	}
-	mode = mode_choose();
+	if (heap_set_init(HOOKS_HAVE(filter) ? component_hooks.filter : NULL) < 0) {
+		say("heap sampling is off: no memory for its tables");
+		return bound;
+	}
+	bound = true;
 	used = strlen(status);
 	if (component_hooks.second_copy && used < sizeof(status))
 		snprintf(status + used, sizeof(status) - used,
 			"%sa second copy of libcomponent's hooks is loaded and stands aside", used ? "; " : "");
-	return mode;
+	return bound;
 }
 
-enum heap_mode
-heap_mode(void)
+bool
+heap_bound(void)
 {
-	return mode;
+	return bound;
 }
 
 const char *

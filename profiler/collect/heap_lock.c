@@ -8,8 +8,10 @@
  * What a stranger would get wrong:
  * - fork handlers of the daemon run between our prepare and our parent handler.
  *   One of them may wait for a thread which is in malloc: that thread must not
- *   wait for us.  So it is turned away, its block is not sampled, and a block it
- *   frees is put aside (heap_range.c).
+ *   wait for us.  So it is turned away, and what it has to count is put aside
+ *   (heap_set.c).
+ * - The forking thread may have a real-time priority and keep the holder from running.
+ *   Its wait has an end: the child then has a lock that is never given back.
  * - The mask is changed by the bare system call: sigprocmask() leaves out glibc's
  *   own two signals, and a thread cancelled by force in here would keep the lock.
  * - vfork() shares memory: its child passes as the parent, which is right.
@@ -22,6 +24,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -31,12 +34,14 @@
 #include <unistd.h>
 
 #define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
+#define FORK_WAITS   200      /* looks; who has it counts a batch of sites, some microseconds */
 
 enum { FREE, TAKEN, WAITED_FOR };
 
 static _Atomic uint32_t  word;
 static _Atomic uint32_t  forking; /* forks under way */
 static _Atomic bool      broken;
+static _Atomic pthread_t forker; /* who has it for a fork; 0: nobody */
 static _Atomic uint32_t *mark;    /* on the page that a fork wipes */
 
 static void
@@ -56,15 +61,16 @@ signals_restore(const uint64_t *before)
 int
 heap_lock_init(void)
 {
-	void *page;
+	size_t size = (size_t)getpagesize();
+	void  *page;
 
 	if (mark)
 		return 0;
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -errno;
 	/* Where this is refused forks without handlers go unnoticed; the rest holds. */
-	madvise(page, 4096, MADV_WIPEONFORK);
+	madvise(page, size, MADV_WIPEONFORK);
 	mark = page;
 	*mark = 1;
 	return 0;
@@ -105,6 +111,20 @@ turned_away:
 	return false;
 }
 
+bool
+heap_lock_try(struct heap_lock_hold *h)
+{
+	uint32_t state = FREE;
+
+	if (forking || broken || word != FREE)
+		return false;
+	signals_block(&h->signals);
+	if (!forking && atomic_compare_exchange_strong(&word, &state, TAKEN))
+		return true;
+	signals_restore(&h->signals);
+	return false;
+}
+
 static void
 release(void)
 {
@@ -132,9 +152,15 @@ heap_lock_fork_prepare(void)
 	atomic_fetch_add(&forking, 1);
 	/* Those waiting look at `forking` when woken: all of them now. */
 	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
-	/* Two threads may fork at once: each waits for the other's fork to be over. */
-	while (state = FREE, !atomic_compare_exchange_strong(&word, &state, TAKEN))
+	/* Two threads may fork at once: each waits for the other's fork to be over, however long. */
+	for (int i = 0; i < FORK_WAITS; i += forker == 0) {
+		state = FREE;
+		if (atomic_compare_exchange_strong(&word, &state, TAKEN)) {
+			forker = pthread_self();
+			break;
+		}
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, state, &moment, NULL, 0);
+	}
 	errno = saved;
 }
 
@@ -142,12 +168,18 @@ void
 heap_lock_fork_parent(void)
 {
 	atomic_fetch_sub(&forking, 1);
-	release();
+	if (forker == pthread_self()) {
+		forker = 0;
+		release();
+	}
 }
 
 void
 heap_lock_fork_child(void)
 {
+	if (forker != pthread_self())
+		broken = true;
+	forker = 0;
 	forking = 0;
 	word = FREE;
 	if (mark)

@@ -2,8 +2,11 @@
  * heap_lock.h - the one lock of the heap collector, and what makes it harmless.
  *
  * It is taken inside malloc and free, so nothing of the daemon may run while it
- * is held: all signals are blocked meanwhile, nothing under it allocates, and
- * around a fork, where the daemon's own fork handlers run, nobody waits for it.
+ * is held: all signals are blocked meanwhile, and nothing under it allocates.
+ *
+ * A thread of the daemon's never waits for it: heap_lock_try().  It may have a real-time priority
+ * and the holder none, and then the holder might not run for a long time.  Only our own
+ * threads wait, and fork, for a bounded time.
  */
 #ifndef COLLECT_HEAP_LOCK_H
 #define COLLECT_HEAP_LOCK_H
@@ -18,12 +21,14 @@ struct heap_lock_hold {
 /* Once, before the first heap_lock(): 0 or a negative errno. */
 int  heap_lock_init(void);
 /* False while a fork is under way, or for ever in a child whose parent was inside
- * the lock in another thread and whose fork ran no handlers: do without. */
+ * the lock in another thread: do without. */
 bool heap_lock(struct heap_lock_hold *h);
+/* Also false while somebody else has it.  No system call then. */
+bool heap_lock_try(struct heap_lock_hold *h);
 void heap_unlock(const struct heap_lock_hold *h);
 
 /* Fork handlers: prepare takes it so that all others do without, parent and child
- * give it back. */
+ * give it back.  Where it is not to be had soon, the child does without. */
 void heap_lock_fork_prepare(void);
 void heap_lock_fork_parent(void);
 void heap_lock_fork_child(void);

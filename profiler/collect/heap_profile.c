@@ -19,6 +19,7 @@
 #include "heap_facts.h"
 #include "heap_lock.h"
 #include "heap_rate.h"
+#include "heap_set.h"
 #include "heap_site.h"
 #include "labels_thread.h"
 #include "stack_table.h"
@@ -68,15 +69,15 @@ describe(struct profile *p, const char *name)
 }
 
 static void
-sample_fill(struct profile_sample *s, uint32_t stack, uint32_t labels, const struct heap_counts *c)
+sample_fill(struct profile_sample *s, const struct heap_site_key *key, const struct heap_counts *c)
 {
 	uint64_t objects = (c->alloc_weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE;
 	uint64_t freed = (c->free_weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE;
 
 	memset(s, 0, sizeof(*s));
-	s->stack = stack;
-	s->labels = labels;
-	s->bytes_label = c->alloc_objects ? (int64_t)(c->alloc_bytes / c->alloc_objects) : 0;
+	s->stack = key->stack;
+	s->labels = key->labels;
+	s->bytes_label = (int64_t)key->bytes;
 	s->values[0] = (int64_t)objects;
 	s->values[1] = (int64_t)c->alloc_scaled;
 	s->values[2] = (int64_t)(objects - freed);
@@ -109,14 +110,15 @@ read_batch(size_t i, bool anyway, struct profile_sample *batch)
 {
 	struct heap_lock_hold hold;
 	struct heap_counts    counts;
-	uint32_t              stack, labels;
+	struct heap_site_key  key;
 	int                   n = 0, r = 0;
 
 	if (!lock_surely(&hold))
 		return -EBUSY;
+	heap_set_settle();
 	while (n < SNAPSHOT_BATCH &&
-	       (r = heap_site_read(i + (size_t)n, anyway && n == 0, &stack, &labels, &counts)) > 0)
-		sample_fill(&batch[n++], stack, labels, &counts);
+	       (r = heap_site_read(i + (size_t)n, anyway && n == 0, &key, &counts)) > 0)
+		sample_fill(&batch[n++], &key, &counts);
 	heap_unlock(&hold);
 	return n == 0 && r < 0 ? -EAGAIN : n;
 }
@@ -142,7 +144,7 @@ snapshot(struct profile *ret, const char *name)
 	int                   n, r = 0;
 
 	describe(&p, name);
-	while (heap_mode() != HEAP_NONE && r == 0 && (n = read_some(i, batch)) != 0) {
+	while (heap_bound() && r == 0 && (n = read_some(i, batch)) != 0) {
 		if (n < 0) {
 			r = n;
 			break;
@@ -189,7 +191,7 @@ heap_live_bytes(uint64_t *ret)
 	size_t                i = 0;
 	int                   n = 0;
 
-	while (heap_mode() != HEAP_NONE && (n = read_batch(i, true, batch)) > 0) {
+	while (heap_bound() && (n = read_batch(i, true, batch)) > 0) {
 		for (int k = 0; k < n; k++)
 			sum += (uint64_t)batch[k].values[3];
 		i += (size_t)n;

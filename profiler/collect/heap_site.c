@@ -1,8 +1,9 @@
 /*
  * heap_site.c - sites in an array that never moves, found by a table of indexes.
  *
- *     slots[hash of stack id and label set]  --> site number --> chunks[n / 1024][n % 1024]
- *     recent[hash of the pcs and label set]  --> site number        without a lock
+ *     slots[hash of stack id and label set]  --> the first of their sites --> the next size's ...
+ *     recent[hash of pcs, label set, size]   --> site number        without a lock
+ *     site number n --> chunks[n / 1024][n % 1024]
  *
  * A site counts twice: `quick` belongs to whoever has set `taken`, `locked` to the
  * holder of heap_lock().  Who cannot have the first at once takes the lock for the
@@ -12,6 +13,8 @@
  * What a stranger would get wrong:
  * - Sites are never removed, so a number kept in a block that lives for a year still
  *   names its site, and its stack is never taken out of the stack table.
+ * - Which site a size belongs to never changes: whoever came after the first few sizes has
+ *   found no room among them, and there never will be.
  * - `recent` holds only stacks whose addresses will mean the same for ever: of plugins
  *   the stack table must ask each time (generations_tag.c).
  * - Memory comes from mmap: this runs inside malloc.
@@ -41,9 +44,12 @@
 struct site {
 	struct heap_counts quick;  /* who has `taken` */
 	_Atomic uint32_t   taken;
-	uint32_t           stack, labels;
+	uint32_t           next; /* site of the same stack and labels; 0: the last */
+	struct heap_site_key key;
 	struct heap_counts locked; /* who has heap_lock() */
 	bool               stuck;  /* the same: whoever has `taken` is not expected back */
+	bool               shared; /* by all sizes of this power of two */
+	bool               first;  /* of its stack and labels: this one is in the slots */
 };
 
 static struct site    *chunks[CHUNKS_MAX];
@@ -77,7 +83,7 @@ slot_of(uint32_t *table, size_t size, uint32_t stack, uint32_t labels)
 {
 	size_t i = ((stack ^ labels << 9) * 0x9e3779b1U >> 7) & (size - 1);
 
-	while (table[i] && (site_at(table[i])->stack != stack || site_at(table[i])->labels != labels))
+	while (table[i] && (site_at(table[i])->key.stack != stack || site_at(table[i])->key.labels != labels))
 		i = (i + 1) & (size - 1);
 	return &table[i];
 }
@@ -95,8 +101,9 @@ slots_grow(void)
 	table = map(size * sizeof(*table));
 	if (!table)
 		return false;
-	for (size_t i = 1; i <= count; i++)
-		*slot_of(table, size, site_at(i)->stack, site_at(i)->labels) = (uint32_t)i;
+	for (uint32_t i = 1; i <= count; i++)
+		if (site_at(i)->first)
+			*slot_of(table, size, site_at(i)->key.stack, site_at(i)->key.labels) = i;
 	if (slots)
 		munmap(slots, slot_count * sizeof(*slots));
 	slots = table;
@@ -107,7 +114,7 @@ slots_grow(void)
 
 /* The references are the site's from now on; 0 without memory. */
 static uint32_t
-site_new(uint32_t stack, uint32_t labels)
+site_new(const struct heap_site_key *key)
 {
 	uint32_t number = (uint32_t)count + 1;
 
@@ -117,36 +124,77 @@ site_new(uint32_t stack, uint32_t labels)
 		chunks[number / CHUNK_SITES] = map(CHUNK_SITES * sizeof(struct site));
 	if (!chunks[number / CHUNK_SITES])
 		return 0;
-	site_at(number)->stack = stack;
-	site_at(number)->labels = labels;
-	labelled += labels != 0;
+	site_at(number)->key = *key;
+	labelled += key->labels != 0;
 	count = number;
 	return number;
 }
 
-uint32_t
-heap_site_of(uint32_t stack, uint32_t labels)
+static uint64_t
+power_of_two(uint64_t size)
 {
-	uint32_t *slot, number, kept = labels;
+	return size <= 1 ? size : (uint64_t)1 << (64 - __builtin_clzll(size - 1));
+}
+
+static bool
+holds(const struct site *s, uint64_t size)
+{
+	return s->key.bytes == (s->shared ? power_of_two(size) : size);
+}
+
+/* The site of a size among those of its stack and labels, or 0, and then what a new one would be. */
+static uint32_t
+site_of_size(uint32_t first, uint64_t size, uint32_t *ret_last, bool *ret_shared)
+{
+	unsigned exact = 0;
+
+	*ret_last = 0;
+	for (uint32_t i = first; i; i = site_at(i)->next) {
+		if (holds(site_at(i), size))
+			return i;
+		exact += !site_at(i)->shared;
+		*ret_last = i;
+	}
+	*ret_shared = exact >= HEAP_SITE_SIZES;
+	return 0;
+}
+
+uint32_t
+heap_site_of(uint32_t stack, uint32_t labels, uint64_t size)
+{
+	struct heap_site_key key = { stack, labels, size };
+	uint32_t            *slot, number, last;
+	bool                 shared, known;
 
 	if (!slots_grow())
 		return 0;
 	slot = slot_of(slots, slot_count, stack, labels);
-	if (!*slot && labels && labelled == HEAP_SITES_LABELLED) {
-		kept = 0;
+	number = site_of_size(*slot, size, &last, &shared);
+	if (!number && labels && labelled == HEAP_SITES_LABELLED) {
+		key.labels = 0;
 		slot = slot_of(slots, slot_count, stack, 0);
+		number = site_of_size(*slot, size, &last, &shared);
 	}
-	number = *slot;
-	if (!number)
-		number = site_new(stack, kept);
+	known = number != 0;
+	if (!known) {
+		key.bytes = shared ? power_of_two(size) : size;
+		number = site_new(&key);
+	}
 	if (!number)
 		return 0;
-	if (*slot)
+	if (known)
 		stack_table_unref(stack); /* the site has its own */
-	if (*slot || kept != labels)
+	if (known || key.labels != labels)
 		labels_unref(labels);
-	unlabelled += kept != labels;
-	*slot = number;
+	unlabelled += key.labels != labels;
+	if (known)
+		return number;
+	site_at(number)->shared = shared;
+	site_at(number)->first = last == 0;
+	if (last)
+		site_at(last)->next = number;
+	else
+		*slot = number;
 	return number;
 }
 
@@ -154,16 +202,16 @@ bool
 heap_site_resolve(struct heap_block *b)
 {
 	if (b->site == 0)
-		b->site = heap_site_of(b->stack, b->labels);
+		b->site = heap_site_of(b->stack, b->labels, b->size);
 	return b->site != 0;
 }
 
 /* ---- by the addresses of a stack ---- */
 
 static uint64_t
-site_hash(const uintptr_t *pcs, unsigned n, uint32_t labels)
+site_hash(const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size)
 {
-	uint64_t h = n;
+	uint64_t h = n ^ size << 16;
 
 	for (unsigned i = 0; i < n; i++) {
 		h = (h ^ pcs[i]) * 0x9e3779b97f4a7c15ULL;
@@ -173,9 +221,10 @@ site_hash(const uintptr_t *pcs, unsigned n, uint32_t labels)
 }
 
 uint32_t
-heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels)
+heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size)
 {
-	uint64_t         h = site_hash(pcs, n, labels), entry;
+	uint64_t         h = site_hash(pcs, n, labels, size), entry;
+	const struct site *s;
 	const uintptr_t *have;
 	unsigned         have_n, same;
 
@@ -183,8 +232,9 @@ heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels)
 		entry = atomic_load_explicit(&recent[h % RECENT_SETS][k], memory_order_acquire);
 		if (!entry || (entry ^ h) >> 32)
 			continue;
-		have = stack_table_pcs(site_at((uint32_t)entry)->stack, &have_n);
-		if (have_n != n || site_at((uint32_t)entry)->labels != labels)
+		s = site_at((uint32_t)entry);
+		have = stack_table_pcs(s->key.stack, &have_n);
+		if (have_n != n || s->key.labels != labels || !holds(s, size))
 			continue;
 		for (same = 0; same < n && have[same] == pcs[same]; same++)
 			;
@@ -209,21 +259,22 @@ ask_settled(void *arg)
 }
 
 void
-heap_site_remember(uint32_t site)
+heap_site_remember(const struct heap_block *b)
 {
+	uint32_t         site = b->site;
 	struct settled   s = { .is = false };
 	_Atomic uint64_t *set;
 	uint64_t         h, was;
 
 	if (site == 0)
 		return;
-	s.pcs = stack_table_pcs(site_at(site)->stack, &s.n);
+	s.pcs = stack_table_pcs(site_at(site)->key.stack, &s.n);
 	if (!stack_table_exclusively(ask_settled, &s) || !s.is)
 		return;
-	h = site_hash(s.pcs, s.n, site_at(site)->labels);
+	h = site_hash(s.pcs, s.n, site_at(site)->key.labels, b->size);
 	set = recent[h % RECENT_SETS];
 	was = atomic_load_explicit(&set[0], memory_order_relaxed);
-	if ((uint32_t)was == site)
+	if (was == ((h >> 32) << 32 | site))
 		return;
 	atomic_store_explicit(&set[1], was, memory_order_release);
 	atomic_store_explicit(&set[0], (h >> 32) << 32 | site, memory_order_release);
@@ -299,7 +350,7 @@ heap_site_freed(const struct heap_block *b)
 }
 
 int
-heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, uint32_t *ret_labels, struct heap_counts *ret)
+heap_site_read(size_t i, bool anyway, struct heap_site_key *ret_key, struct heap_counts *ret)
 {
 	const struct heap_counts *q, *l;
 	struct site              *s;
@@ -313,8 +364,7 @@ heap_site_read(size_t i, bool anyway, uint32_t *ret_stack, uint32_t *ret_labels,
 		return -EBUSY;
 	q = &s->quick;
 	l = &s->locked;
-	*ret_stack = s->stack;
-	*ret_labels = s->labels;
+	*ret_key = s->key;
 	*ret = (struct heap_counts){
 		q->alloc_objects + l->alloc_objects, q->alloc_bytes + l->alloc_bytes,
 		q->free_objects + l->free_objects, q->free_bytes + l->free_bytes,

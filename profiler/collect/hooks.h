@@ -8,7 +8,7 @@
  *
  * Who writes what: the hooks object fills in `next` and the names, once, at the
  * first call of a hook (HOOKS_EARLY until then).  Everything else is the core's.
- * Switching on is hooks_set_heap_state(), after the functions and the range.
+ * Switching on is hooks_set_heap_state(), after the functions.
  */
 #ifndef COLLECT_HOOKS_H
 #define COLLECT_HOOKS_H
@@ -135,7 +135,7 @@ struct hooks_thread {
 	uint32_t busy;    /* inside the collector: what allocates now is not sampled */
 	uint32_t unused;
 	uintptr_t caller; /* the hooks' own: who called operator new, for its exception */
-	int64_t   idle;   /* the hooks' own: what is counted down while off */
+	int64_t   unused2;
 };
 
 /* What the core made of a call. */
@@ -169,6 +169,20 @@ struct hooks_wait {
 	uintptr_t reserved[1];
 };
 
+/*
+ * How many sampled blocks there are, by their addresses: 0, and free() has nothing to do.
+ * The core counts, from below 255 up and down; 255 stays.  An address is looked up by its
+ * lower 16 bits first, which takes two instructions; in a large heap that says yes too often,
+ * and then by all of them.
+ */
+struct hooks_filter {
+	uint8_t low[65536];
+	uint8_t hashed[65536];
+};
+
+#define HOOKS_FILTER_LOW(block)  ((uint16_t)(uintptr_t)(block))
+#define HOOKS_FILTER_HASH(block) ((uint16_t)(((uint64_t)(uintptr_t)(block) >> 4) * 0x9e3779b97f4a7c15ULL >> 48))
+
 typedef int hooks_wait_fn(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
 typedef long hooks_call_fn(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g);
 
@@ -182,7 +196,7 @@ struct component_hooks {
 	uint32_t  heap_state;   /* enum hooks_state; hooks_set_heap_state() */
 	uint32_t  thread_state; /* the same: tell the core about new threads? */
 	uintptr_t range_start;  /* the core is asked about blocks from here on; UINTPTR_MAX: */
-	uintptr_t range_size;   /* none; 0 with a size of UINTPTR_MAX: all */
+	uintptr_t range_size;   /* none; 0 with a size of UINTPTR_MAX: all.  Hooks of before ask by it alone. */
 
 	/* The functions behind ours, by enum hooks_name, and our own. */
 	void       *next[HOOKS_NAMES_ROOM];
@@ -237,6 +251,11 @@ struct component_hooks {
 	const void *owner; /* the copy of the core that all this is of: hooks_owner.h */
 
 	uint32_t operators_by_name[8]; /* enum hooks_operators of each operator new, in HOOKS_NEW_NAMES' order */
+	/* The hooks' own.  A core that counts there says so in `counts`, before it switches on first;
+	 * for one that does not know it, all blocks pass for sampled until they meet the range. */
+	struct hooks_filter *filter;
+	uint32_t             counts;
+	uint32_t             unused5;
 };
 
 /* Weak: NULL where the program has no hooks. */

@@ -6,9 +6,9 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
 	%D%/cpu_window.c %D%/cpu_window.h \
 	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h %D%/heap_operators.c %D%/heap_operators.h \
-	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c %D%/heap_range.c %D%/heap_range.h \
-	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_run.c %D%/heap_run.h %D%/heap_set.c %D%/heap_set.h \
-	%D%/heap_site.c %D%/heap_site.h %D%/heap_slab.c %D%/heap_slab.h %D%/hooks_threads.c %D%/hooks_threads.h \
+	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c \
+	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_set.c %D%/heap_set.h \
+	%D%/heap_site.c %D%/heap_site.h %D%/hooks_threads.c %D%/hooks_threads.h \
 	%D%/hooks_frames.c %D%/hooks_frames.h %D%/hooks_owner.c %D%/hooks_owner.h %D%/labels_calls.c %D%/labels_record.h %D%/labels_thread.c %D%/labels_thread.h \
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
 	%D%/waits.c %D%/waits.h %D%/waits_calls.c %D%/waits_hooks.c %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
@@ -41,9 +41,9 @@ HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/h
 HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
-# The agent's, where hook.h says HOOKS_SHARED; the same in the same places.
-HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/hooks/shared_operators.o \
-	%D%/hooks/threads.o %D%/hooks/shared_table.o \
+# The agent's, where waits.c says HOOKS_SHARED and hook.h HOOKS_PROGRAM; the same in the same places.
+HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/hooks/operators.o \
+	%D%/hooks/threads.o %D%/hooks/table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/shared_waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/lookup.h
@@ -54,15 +54,11 @@ AM_V_HOOKS_0 = @echo "  HOOKS   " $@;
 HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 
 %D%/hooks/malloc.o: %D%/hooks/malloc.c $(HOOKS_DEPS)
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_PROGRAM -c -o $@ $(srcdir)/%D%/hooks/malloc.c
+%D%/hooks/shared_malloc.o: %D%/hooks/malloc.c $(HOOKS_DEPS)
 	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/hooks/malloc.c
 %D%/hooks/operators.o: %D%/hooks/operators.c $(HOOKS_DEPS)
 	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/hooks/operators.c
-%D%/hooks/shared_malloc.o: %D%/hooks/malloc.c $(HOOKS_DEPS)
-	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/malloc.c
-%D%/hooks/shared_operators.o: %D%/hooks/operators.c $(HOOKS_DEPS)
-	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/operators.c
-%D%/hooks/shared_table.o: %D%/hooks/table.c $(HOOKS_DEPS)
-	$(HOOKS_CC) -fomit-frame-pointer -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/hooks/table.c
 %D%/hooks/threads.o: %D%/hooks/threads.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/threads.c
 %D%/hooks/table.o: %D%/hooks/table.c $(HOOKS_DEPS)

@@ -232,17 +232,12 @@ grown(uint64_t after, uint64_t before)
 int
 profile_subtract(struct profile *p, struct profile *before)
 {
-	bool   has_label = false;
 	size_t i, to = 0;
 	int    err;
 
-	for (i = 0; i < p->count; i++)
-		has_label |= p->samples[i].bytes_label != 0;
 	err = samples_take_negated(p, before);
 	if (err < 0)
 		goto out;
-	for (i = 0; i < p->count; i++)
-		p->samples[i].bytes_label = 0;
 	profile_merge(p);
 	for (i = 0; i < p->count; i++) {
 		struct profile_sample *s = &p->samples[i];
@@ -251,8 +246,6 @@ profile_subtract(struct profile *p, struct profile *before)
 			sample_drop(s);
 			continue;
 		}
-		if (has_label && s->raw_values[0] > 0)
-			s->bytes_label = s->raw_values[1] / s->raw_values[0];
 		p->samples[to++] = *s;
 	}
 	p->count = to;

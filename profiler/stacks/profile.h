@@ -22,7 +22,7 @@ struct profile_type {
 struct profile_sample {
 	uint32_t stack; /* stack_table id, one reference held */
 	uint32_t labels; /* label set, one reference held; 0: none */
-	int64_t  bytes_label; /* heap: size of one block, 0 for none */
+	int64_t  bytes_label; /* heap: size of one block, 0 for none; tells samples apart, as labels do */
 	int64_t  values[PROFILE_TYPES_MAX];
 	int64_t  raw_values[PROFILE_TYPES_MAX]; /* heap: before unsampling, for the text form; else 0 */
 };
@@ -48,14 +48,14 @@ void profile_init(struct profile *p, const char *name);
 /* Takes over one reference of the stack and one of the labels.  0 or -ENOMEM (they are then dropped). */
 int  profile_add(struct profile *p, const struct profile_sample *s);
 void profile_comment(struct profile *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Merges samples of equal stack and labels; sorts by the last value, largest first. */
+/* Merges samples of equal stack, labels and bytes_label; sorts by the last value, largest first. */
 void profile_merge(struct profile *p);
 /*
  * profile_subtract - makes p what has been added since before, a delta
  *
- * Samples of one stack and label set become one; values may be negative, and a sample whose values
- * are all zero is left out.  bytes_label is then the mean size of what was allocated
- * in between.  The duration is the distance of the two.  before is released.
+ * Samples of one stack, label set and bytes_label become one; values may be negative, and a sample
+ * whose values are all zero is left out.  The duration is the distance of the two.  before is
+ * released.
  *
  *   returns  0, or -ENOMEM: then p is as it was
  */

@@ -37,10 +37,8 @@ begin(struct hooks_call *c)
 
 	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
-	if (hooks_self.heap_state != HOOKS_ON) {
-		c->thread->idle = INT64_MAX; /* a size that no block has led here */
+	if (hooks_self.heap_state != HOOKS_ON)
 		return HOOKS_PASS;
-	}
 	answer = hooks_self.begin(c);
 	if (answer != HOOKS_PASS)
 		count(c->name);
@@ -173,6 +171,13 @@ cold_reallocarray(void *block, size_t size)
 	return change(&c);
 }
 
+/* A core of before takes every block that it is asked about for its own. */
+static int
+in_range(const void *block)
+{
+	return (uintptr_t)block - hooks_self.range_start < hooks_self.range_size;
+}
+
 /* Did the core take it? */
 int
 cold_release(uint32_t name, void *block)
@@ -183,7 +188,7 @@ cold_release(uint32_t name, void *block)
 		next_resolve();
 	if (!block)
 		return 0;
-	answer = hooks_self.release ? hooks_self.release(block) : HOOKS_PASS;
+	answer = hooks_self.release && in_range(block) ? hooks_self.release(block) : HOOKS_PASS;
 	if (answer != HOOKS_PASS)
 		count(name);
 	return answer == HOOKS_DONE;
@@ -225,7 +230,7 @@ cold_malloc_usable_size(void *block)
 
 	if (hooks_self.heap_state == HOOKS_EARLY)
 		next_resolve();
-	answer = block && hooks_self.usable ? hooks_self.usable(block, &size) : HOOKS_PASS;
+	answer = block && hooks_self.usable && in_range(block) ? hooks_self.usable(block, &size) : HOOKS_PASS;
 	if (answer != HOOKS_PASS)
 		count(HOOKS_malloc_usable_size);
 	if (answer == HOOKS_DONE)

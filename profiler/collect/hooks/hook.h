@@ -23,7 +23,14 @@
 /* The table under a name that cannot be interposed: reached without a GOT entry. */
 extern struct component_hooks hooks_self HIDDEN;
 
-extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model("initial-exec")));
+/* Where it lies from the thread pointer is known when a program is linked, and not when the
+ * agent is.  (The linker would make the one of the other, but leave a move behind.) */
+#ifdef HOOKS_PROGRAM
+#define TLS_MODEL "local-exec"
+#else
+#define TLS_MODEL "initial-exec"
+#endif
+extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model(TLS_MODEL)));
 
 #define NEXT(name) ((__typeof__(&hook_##name))hooks_self.next[HOOKS_##name])
 
@@ -34,49 +41,24 @@ extern void *hooks_maker[HOOKS_MALLOC_COUNT] HIDDEN;
 #define MAKER(name) ((__typeof__(&hook_##name))hooks_maker[HOOKS_##name])
 
 /*
- * Has this call used up the bytes until the next sample?  A word of the thread is counted
- * down, and which one says whether sampling is on: `left` if it is, else `idle`, whose end
- * nobody lives to see.  So there is one branch, and one that is never taken while off, as
- * processors forget those.  hooks_countdown is that word's distance from the thread pointer,
- * which is known before anything has run only to an executable.  In the agent the state is
- * looked at first, and taken to be on.
+ * Has this call used up the bytes until the next sample?  malloc itself does not ask whether
+ * sampling is on: hooks_malloc_entry leads to the next malloc, or to who counts down.
  */
-#if defined(__x86_64__) && defined(__SEG_FS) && !defined(HOOKS_SHARED)
-#define HOOKS_COUNTDOWN 1
-extern int32_t hooks_countdown HIDDEN;
+#define COUNTED_DOWN(bytes) \
+	UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (bytes))) < 0)
+#define SAMPLED(bytes) (LIKELY(hooks_self.heap_state != HOOKS_OFF) && COUNTED_DOWN(bytes))
 
-static inline __attribute__((always_inline)) int
-hooks_count_down(uint64_t bytes)
-{
-	uint64_t __seg_fs *word = (uint64_t __seg_fs *)(intptr_t)hooks_countdown;
+extern void *(*hooks_malloc_entry)(size_t size) HIDDEN;
 
-	return (int64_t)(*word -= bytes) < 0;
-}
-#else
-#define HOOKS_COUNTDOWN 0
-#ifdef HOOKS_SHARED
-#define SUPPOSED(on) LIKELY(on)
-#else
-#define SUPPOSED(on) UNLIKELY(on)
-#endif
+/* Perhaps a sample's: struct hooks_filter. */
+extern struct hooks_filter hooks_filter HIDDEN;
 
-static inline __attribute__((always_inline)) int
-hooks_count_down(uint64_t bytes)
-{
-	return SUPPOSED(hooks_self.heap_state != HOOKS_OFF) &&
-		(hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - bytes)) < 0;
-}
-#endif
-#define SAMPLED(bytes) UNLIKELY(hooks_count_down(bytes))
-
-/* The first comparison settles it for nearly every block: the range is reserved
- * after the main heap and most mappings, which the kernel places downwards. */
-#define ABOVE(block) UNLIKELY((uintptr_t)(block) >= hooks_self.range_start)
-#define OURS(block) \
-	(ABOVE(block) && (uintptr_t)(block) - hooks_self.range_start < hooks_self.range_size)
+#define MAY_BE_OURS(block) UNLIKELY(hooks_filter.low[HOOKS_FILTER_LOW(block)])
+#define OURS(block) (MAY_BE_OURS(block) && UNLIKELY(hooks_filter.hashed[HOOKS_FILTER_HASH(block)]))
 
 /* malloc.c */
 void  *hook_malloc(size_t size) HIDDEN;
+void  *hook_malloc_counting(size_t size) HIDDEN; /* while sampling is on */
 void  *hook_calloc(size_t count, size_t size) HIDDEN;
 void  *hook_realloc(void *block, size_t size) HIDDEN;
 void  *hook_reallocarray(void *block, size_t count, size_t size) HIDDEN;
@@ -111,7 +93,9 @@ void   hook_free_aligned_sized(void *block, size_t align, size_t size) HIDDEN;
 #define DECLARE_NEW_ALIGN_NOTHROW(name)                                             \
 	void *hook_##name(size_t size, size_t align, const void *nothrow) HIDDEN;   \
 	void *cold_##name(size_t size, size_t align, const void *nothrow) HIDDEN;
-#define DECLARE_DELETE(name) void hook_##name(void *block, size_t a, size_t b) HIDDEN;
+#define DECLARE_DELETE(name)                                          \
+	void hook_##name(void *block, size_t a, size_t b) HIDDEN;     \
+	void cold_##name(void *block, size_t a, size_t b) HIDDEN;
 HOOKS_NEW_SHAPES(DECLARE_NEW, DECLARE_NEW_NOTHROW, DECLARE_NEW_ALIGN, DECLARE_NEW_ALIGN_NOTHROW)
 HOOKS_DELETE_NAMES(DECLARE_DELETE)
 

@@ -169,8 +169,6 @@ next_resolve(void)
 	if (__atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL))
 		return 0; /* another thread was first, and the core may have gone on from there */
 	operators_classify(behind);
-	hooks_self.range_start = UINTPTR_MAX;
-	hooks_self.range_size = 0;
 	hooks_self.thread_state = HOOKS_OFF;
 	__atomic_store_n(&hooks_self.resolved, 1, __ATOMIC_RELEASE);
 	table_set_state(HOOKS_OFF);

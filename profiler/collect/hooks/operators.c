@@ -65,13 +65,19 @@ HOOKS_NEW_SHAPES(NEW, NEW_NOTHROW, NEW_ALIGN, NEW_ALIGN_NOTHROW)
 
 /* delete: up to two more arguments, of the size of a register each, which only
  * the next one looks at. */
-#define DELETE(name)                                                   \
-	void hook_##name(void *block, size_t a, size_t b)              \
-	{                                                              \
-		if (OURS(block) && cold_release(HOOKS_##name, block))  \
-			return;                                        \
-		NEXT(name)(block, a, b);                               \
-	}                                                              \
+#define DELETE(name)                                             \
+	void hook_##name(void *block, size_t a, size_t b)        \
+	{                                                        \
+		if (OURS(block))                                 \
+			cold_##name(block, a, b);                \
+		else                                             \
+			NEXT(name)(block, a, b);                 \
+	}                                                        \
+	void cold_##name(void *block, size_t a, size_t b)        \
+	{                                                        \
+		if (!cold_release(HOOKS_##name, block))          \
+			NEXT(name)(block, a, b);                 \
+	}                                                        \
 	EXPORT(name);
 
 HOOKS_DELETE_NAMES(DELETE)

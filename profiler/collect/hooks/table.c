@@ -18,22 +18,16 @@ static struct hooks_thread *thread_of_caller(void);
 
 uint64_t hooks_waiting[HOOKS_WAITING];
 
-__thread struct hooks_thread hooks_thread = { .left = -1, .idle = INT64_MAX };
+__thread struct hooks_thread hooks_thread = { .left = -1 };
 
-#if HOOKS_COUNTDOWN
-/* From the first call on, before anything has run: of `left`, which is the first member. */
-__asm__(".pushsection .data\n"
-	".p2align 2\n"
-	".globl hooks_countdown\n"
-	".hidden hooks_countdown\n"
-	".type hooks_countdown, @object\n"
-	".size hooks_countdown, 4\n"
-	"hooks_countdown: .long hooks_thread@tpoff\n"
-	".popsection\n");
-_Static_assert(offsetof(struct hooks_thread, left) == 0, "hooks_countdown begins with it");
-#endif
+void *(*hooks_malloc_entry)(size_t size) = cold_malloc;
 
-void *hooks_maker[HOOKS_MALLOC_COUNT];
+void *hooks_maker[HOOKS_MALLOC_COUNT] = {
+	[HOOKS_free] = (void *)&cold_cfree,
+	[HOOKS_realloc] = (void *)&cold_reallocarray,
+};
+
+struct hooks_filter hooks_filter;
 
 extern const char hooks_frames_start[] HIDDEN, hooks_frames_end[] HIDDEN; /* frames.c */
 
@@ -44,12 +38,15 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.name_count = HOOKS_NAME_COUNT,
 	.heap_state = HOOKS_EARLY,
 	.thread_state = HOOKS_EARLY,
-	.range_start = 0, /* free(NULL) may be the first call of all */
-	.range_size = UINTPTR_MAX,
+	.range_start = UINTPTR_MAX,
 	.next = {
 		HOOKS_NEW_NAMES(COLD)
+		HOOKS_DELETE_NAMES(COLD) /* of NULL, say, which may be the first call of all */
 		COLD(malloc)
 		COLD(calloc)
+		COLD(realloc)
+		COLD(free)
+		COLD(malloc_usable_size)
 		COLD(aligned_alloc)
 		COLD(memalign)
 		COLD(valloc)
@@ -70,6 +67,7 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.set_heap_state = table_set_state,
 	.frames_start = hooks_frames_start,
 	.frames_end = hooks_frames_end,
+	.filter = &hooks_filter,
 };
 
 extern struct component_hooks hooks_self __attribute__((alias("component_hooks"), visibility("hidden")));
@@ -80,15 +78,19 @@ thread_of_caller(void)
 	return &hooks_thread;
 }
 
+/* A core of before counts in no filter, and means a range: every block is looked at. */
+static void
+filter_fill(void)
+{
+	for (size_t i = 0; i < sizeof(hooks_filter.low); i++)
+		hooks_filter.low[i] = hooks_filter.hashed[i] = UINT8_MAX;
+}
+
 void
 table_set_state(uint32_t state)
 {
+	if (state == HOOKS_ON && !hooks_self.counts)
+		filter_fill();
 	__atomic_store_n(&hooks_self.heap_state, state, __ATOMIC_RELEASE);
-#if HOOKS_COUNTDOWN
-	/* The same distance in every thread: that is what initial-exec means. */
-	const void *word = state == HOOKS_OFF ? &hooks_thread.idle : &hooks_thread.left;
-
-	__atomic_store_n(&hooks_countdown, (int32_t)((const char *)word - (const char *)__builtin_thread_pointer()),
-		__ATOMIC_RELEASE);
-#endif
+	__atomic_store_n(&hooks_malloc_entry, state == HOOKS_ON ? hook_malloc_counting : NEXT(malloc), __ATOMIC_RELEASE);
 }
