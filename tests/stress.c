@@ -50,6 +50,7 @@ struct worker {
 const char         *stress_dir;
 atomic_bool         stress_stop;
 pthread_rwlock_t    stress_loading = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+pthread_mutex_t     stress_jumps = PTHREAD_MUTEX_INITIALIZER;
 static atomic_ulong wrongs;
 
 static struct worker workers[] = {

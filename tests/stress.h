@@ -31,6 +31,9 @@ extern atomic_bool stress_stop;
 /* Held for reading in dlopen() and dlclose(). */
 extern pthread_rwlock_t stress_loading;
 
+/* Held by who jumps out of handlers, and in setuid(), whose handler in every thread must end. */
+extern pthread_mutex_t stress_jumps;
+
 /* Something is not as it must be: said on stdout, and the program ends with 1. */
 void stress_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same from a forked child or a handler: a constant, and only write(2). */

@@ -221,8 +221,10 @@ stress_crowd(uint64_t *random)
 void
 stress_identity(uint64_t *random)
 {
+	pthread_mutex_lock(&stress_jumps);
 	STRESS_CHECK(setuid(getuid()) == 0);
 	STRESS_CHECK(setgid(getgid()) == 0);
+	pthread_mutex_unlock(&stress_jumps);
 	stress_blocks_few(random);
 	usleep(1000);
 }
