@@ -1,12 +1,14 @@
 /*
  * odd_threads.c - threads that a profiler may take for what they are not: tests/odd_threads.t.
  *
- *     odd_threads plain|main-ends|uring|filtered
+ *     odd_threads plain|main-ends|uring|filtered|closes
  *
  * Prints "url URL", then works until its stdin ends, and then "fine N": calls of epoll_wait()
  * that ended with EINTR.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/io_uring.h>
@@ -20,6 +22,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -137,6 +140,37 @@ uring(void)
 		fail("make an io_uring");
 }
 
+/* What daemons do at start: close all that was inherited, open their own, change their user,
+ * which interrupts every thread; then serve.  Prints "port PORT". */
+static void *
+closes(void *arg)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	socklen_t          size = sizeof(at);
+	int                s, epoll, c;
+
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (bind(s, (struct sockaddr *)&at, sizeof(at)) || listen(s, 64) || getsockname(s, (struct sockaddr *)&at, &size))
+		abort();
+	if (open("/dev/null", O_WRONLY) < 0) /* its log */
+		abort();
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, s, &e) || setuid(getuid()))
+		abort();
+	printf("port %d\n", ntohs(at.sin_port));
+	while (epoll_wait(epoll, &e, 1, -1) == 1 || errno == EINTR)
+		while ((c = accept(s, NULL, NULL)) >= 0) {
+			if (write(c, "program\n", 8) != 8)
+				abort();
+			close(c);
+		}
+	abort();
+	return arg;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -154,6 +188,10 @@ main(int argc, char **argv)
 		return 3;
 	component_profiler_url(url, sizeof(url));
 	printf("url %s\n", url);
+	if (strcmp(how, "closes") == 0) {
+		pthread_create(&t, NULL, closes, NULL);
+		wait_for_the_end(NULL);
+	}
 	polled = epoll_create1(EPOLL_CLOEXEC);
 	if (strcmp(how, "uring") == 0)
 		uring();

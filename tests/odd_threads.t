@@ -6,7 +6,7 @@ import gzip
 import http.client
 import os
 import re
-import shutil
+import socket
 import subprocess
 import sys
 
@@ -108,6 +108,29 @@ def threads_that_the_kernel_keeps_in_the_process_are_no_threads_of_the_program()
         need("iou-" not in dump, dump)
         contains(header, "silent=0")
         equal(o.finish(), 0)
+
+
+@test
+def a_program_that_closes_our_descriptors_and_changes_its_user_keeps_its_events_and_the_server_comes_back():
+    with odd("closes") as o:
+        port = int(re.match(r"port (\d+)", o.p.stdout.readline()).group(1))
+        for n in range(100):
+            with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as s:
+                got = b""
+                while not got.endswith(b"\n"):
+                    piece = s.recv(64)
+                    need(piece, "connection %d: %r, and then its end" % (n, got))
+                    got += piece
+                equal(got, b"program\n", "connection %d" % n)
+
+        def answers():
+            try:
+                return "goroutine" in o.get("")[0]
+            except OSError:
+                return False
+
+        poll(answers, "the server")
+        o.finish()
 
 
 @test

@@ -176,8 +176,15 @@ def what_the_server_allocates_is_not_in_the_daemons_heap_profile():
             need(name not in text, "%s is in:\n%s" % (name, text))
 
 
+def answers(d):
+    try:
+        return d.get(PPROF + "cmdline").status == 200
+    except OSError:
+        return False
+
+
 @test
-def a_daemon_that_closes_all_descriptors_loses_the_server_and_nothing_else():
+def a_daemon_that_closes_all_descriptors_and_reuses_the_numbers_keeps_the_server_and_all_of_its_own():
     with server() as d:
         with d.connect() as s:
             s.sendall(get_line(PPROF + "profile?seconds=3600"))
@@ -191,6 +198,7 @@ def a_daemon_that_closes_all_descriptors_loses_the_server_and_nothing_else():
 
             before = own()
             need(len(before) >= 900, before)
+            poll(lambda: answers(d), "the server, again at its address")
             r, child, running = d.command("fork").split()
             equal((r, running), ("0", "0"))
             equal(own(int(child)), before, "what a child has of them")

@@ -25,6 +25,8 @@
  * leaves, times the header by the byte, and answers what it dislikes in HTML.
  * libevent's loop and buffers have none of that.
  *
+ * What the thread does when the daemon closes its descriptors: httpd_loop.c.
+ *
  * Tests: tests/serve_http.t, tests/serve_life.t, tests/serve_fork.t.
  */
 #include <config.h>
@@ -41,6 +43,8 @@
 
 #include "genuine.h"
 #include "own_thread.h"
+
+#define LOST_SECONDS 5 /* the loop finds within one that its descriptors were closed */
 
 /* A daemon under LeakSanitizer would be told that what only our own mapping points
  * to has leaked. */
@@ -68,8 +72,8 @@ httpd_call_finish(struct httpd_call *c, int r)
 
 /* A daemon that closes every descriptor it does not know closes ours, too, and the
  * number may be its own file by now: never write there. */
-static bool
-is_ours(int fd, const struct httpd_was *was)
+bool
+httpd_fd_is(int fd, const struct httpd_was *was)
 {
 	struct stat st;
 
@@ -79,7 +83,7 @@ is_ours(int fd, const struct httpd_was *was)
 static bool
 wake_is_ours(const struct httpd *h)
 {
-	return is_ours(h->wake_fd, &h->wake_was);
+	return httpd_fd_is(h->wake_fd, &h->wake_was);
 }
 
 static void
@@ -140,7 +144,7 @@ int
 httpd_call_run(struct httpd_call *c, httpd_fn *fn)
 {
 	struct timespec until;
-	int             r;
+	int             r, lost = 0;
 
 	httpd_post_at(c->h, &c->posted, fn, c);
 	pthread_mutex_lock(&c->lock);
@@ -148,7 +152,7 @@ httpd_call_run(struct httpd_call *c, httpd_fn *fn)
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec++;
 		r = pthread_cond_timedwait(&c->cond, &c->lock, &until);
-		if (r != ETIMEDOUT || wake_is_ours(c->h))
+		if (r != ETIMEDOUT || wake_is_ours(c->h) || ++lost < LOST_SECONDS)
 			continue;
 		pthread_mutex_unlock(&c->lock);
 		if (take_back(c->h, &c->posted))
@@ -343,22 +347,40 @@ loop_release(struct httpd *h)
 }
 
 /*
- * The daemon has closed every descriptor it did not know (closefrom() at the wrong
- * moment).  The numbers may be its own by now, so nothing may be closed or freed;
- * calls from other threads are still answered, and stopping works.
+ * The daemon has closed every descriptor it did not know (closefrom()).  The numbers may be
+ * its own by now, so nothing is closed or freed, and everything made anew.
  */
+static int
+loop_again(struct httpd *h)
+{
+	struct httpd_conn *c;
+	uint64_t           one = 1;
+	int                r;
+
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		httpd_conn_forget(c);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&h->base_fds[i], -1);
+	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
+		atomic_store(&h->listener_fds[i], -1);
+	atomic_store(&h->wake_fd, -1);
+	r = h->stopping ? -ECANCELED : loop_init(h);
+	if (!r)
+		r = httpd_listeners_again(h);
+	if (!r && write(h->wake_fd, &one, sizeof(one)) < 0) /* nobody could wake it meanwhile */
+		r = -errno;
+	return r;
+}
+
+/* That cannot be had: calls from other threads are still answered, and stopping works. */
 static void
 run_lost(struct httpd *h)
 {
-	struct httpd_conn *c;
-
 	h->lost = true;
 	if (h->options.log)
 		h->options.log(h->options.log_arg, COMPONENT_LOG_ERROR,
 			"the HTTP server is lost: the program has closed its descriptors; "
 			"start it after closing what was inherited", NULL, 0);
-	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		httpd_conn_forget(c);
 	while (!h->stopping) {
 		pthread_mutex_lock(&h->lock);
 		while (!h->posted)
@@ -390,7 +412,9 @@ run(void *arg)
 		return NULL;
 	}
 	say_ready(h, 0);
-	r = event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	do {
+		r = httpd_loop_run(h);
+	} while (r < 0 && loop_again(h) == 0);
 	if (r < 0)
 		run_lost(h);
 	else
@@ -522,7 +546,7 @@ httpd_stop(struct httpd *h, unsigned grace_ms)
 static bool
 forked_close(_Atomic int *fd, const struct httpd_was *was)
 {
-	bool ours = atomic_load(fd) < 0 || is_ours(*fd, was);
+	bool ours = atomic_load(fd) < 0 || httpd_fd_is(*fd, was);
 
 	if (ours)
 		httpd_fd_close(fd);

@@ -167,8 +167,16 @@ int  httpd_call_run(struct httpd_call *c, httpd_fn *fn);
 void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
 void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
+bool httpd_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
+
+/* httpd_loop.c */
+/* Until it is broken: 0.  -EBADF: the descriptors are not ours any more. */
+int httpd_loop_run(struct httpd *h);
+
 /* httpd_listener.c */
 void httpd_listeners_close(struct httpd *h);
+/* With a new base, after the program has closed their sockets: 0 or a negative errno. */
+int  httpd_listeners_again(struct httpd *h);
 void httpd_listeners_wake(struct httpd *h, enum httpd_places places); /* there may be a place now */
 
 /* httpd_conn.c */

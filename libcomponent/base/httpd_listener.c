@@ -192,6 +192,51 @@ listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
 	return 0;
 }
 
+/* The same address: a port of all addresses is written without one. */
+static int
+socket_again(struct listen_socket *socket)
+{
+	static const char any[] = "[::]";
+	struct listen_set set = { .count = 0 };
+	struct address    a;
+	const char       *text = socket->address;
+	int               r;
+
+	if (strncmp(text, any, strlen(any)) == 0)
+		text += strlen(any);
+	r = address_parse(text, &a, NULL, 0);
+	if (!r)
+		r = listen_open(&a, &set, NULL);
+	if (r)
+		return r;
+	*socket = set.sockets[0];
+	for (size_t i = 1; i < set.count; i++)
+		close(set.sockets[i].fd);
+	return 0;
+}
+
+int
+httpd_listeners_again(struct httpd *h)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < h->listener_count && !r; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		if (!l->ready)
+			continue;
+		l->crowded = false;
+		r = socket_again(&l->socket);
+		if (r)
+			break;
+		httpd_fd_keep(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
+		l->ready = event_new(h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
+		l->rest = evtimer_new(h->base, on_rested, l);
+		r = !l->ready || !l->rest || event_add(l->ready, NULL) ? -ENOMEM : 0;
+	}
+	return r;
+}
+
 static void
 listen_call(void *arg)
 {
