@@ -29,6 +29,17 @@ static const char *const version_forms[] = { "gnu", "raw", "json", NULL };
 static const char *const dump_forms[] = { "text", "json", NULL };
 static const char *const shells[] = { "bash", "zsh", NULL };
 
+/* The end of a range that is not named.  A range that ends at 0 can only come from below 0,
+ * where it would have to be told from a min alone: it is that. */
+static void
+range_complete(struct component_flag *row)
+{
+	if (row->max == 0 && row->min != 0)
+		row->max = INT64_MAX;
+	if (row->min == 0 && row->max < 0)
+		row->min = INT64_MIN;
+}
+
 static int
 add_entry(struct component_flags *f, const struct component_flag *row, enum flag_action action)
 {
@@ -40,6 +51,7 @@ add_entry(struct component_flags *f, const struct component_flag *row, enum flag
 	f->entries = entries;
 	e = &entries[f->count++];
 	*e = (struct flag_entry){ .row = *row, .action = action };
+	range_complete(&e->row);
 	e->at[LEVEL_DEFAULT].set = true;
 	if (row->value.any && row->type > COMPONENT_FLAG_TYPE_END && row->type <= COMPONENT_FLAG_TYPE_ADDRESS)
 		flag_value_load(row, &e->at[LEVEL_DEFAULT].value);

@@ -332,7 +332,10 @@ flag_value_check(const struct component_flag *row, const struct flag_value *v, s
 	if (side == 0)
 		return 0;
 	text_add(why, "out of range; write a value ");
-	if (row->max == INT64_MAX) {
+	if (row->min == INT64_MIN) {
+		text_add(why, "of at most ");
+		format_bound(row, row->max, why);
+	} else if (row->max == INT64_MAX) {
 		text_add(why, "of at least ");
 		format_bound(row, row->min, why);
 	} else {

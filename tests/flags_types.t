@@ -2,6 +2,7 @@
 """A row with a variable of the wrong type does not compile; the right ones do, as C11
 and as C++17, without a warning."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import CC, CXX, SRC, equal, main, test
 
-INCLUDE = ["-I" + os.path.join(SRC, d) for d in ("flags/include", "libcomponent/base/include")]
+INCLUDE = ["-I" + os.path.join(SRC, d) for d in ("flags/include", "libcomponent/base/include", "libcomponent/include", "profiler/include", "components/include")]
 TYPES = {
     "BOOL": "bool", "INT": "int64_t", "NUMBER": "double", "SIZE": "uint64_t", "DURATION": "int64_t",
     "STRING": "const char *", "LIST": "struct component_list", "ENUM": "int", "ADDRESS": "const char *",
@@ -91,6 +92,58 @@ def the_header_alone_compiles_as_c11_and_as_cxx17():
     for cxx in [CXX] + (["clang++"] if shutil.which("clang++") else []):
         ok, out = compiles(cxx, ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"], text, ".cc")
         assert ok, out
+
+
+@test
+def the_compilers_error_names_the_type_that_the_row_wants():
+    # C says it with the name of a type made for that, C++ with the function's parameter.
+    words = {"const char *": "const_char_pointer", "struct component_list": "component_list"}
+    for kind, ctype in TYPES.items():
+        for cc in compilers():
+            ok, out = compiles(cc, ["-std=c11"], table(kind, "float"), ".c")
+            assert not ok and re.search(r"wants_the_address_of_an?_%s\b" % words.get(ctype, ctype), out), out
+        ok, out = compiles(CXX, ["-std=c++17"], table(kind, "float"), ".cc")
+        wanted = ctype.replace("struct ", "").rstrip(" *")
+        assert not ok and re.search(r"(%s|long (unsigned )?int) ?\*" % re.escape(wanted), out), out
+
+
+SPECS = """#include <component/component.h>
+static bool loud;
+static int64_t workers = 4;
+static int color;
+static const char *const colors[] = { "red", "green", nullptr };
+static const struct component_flag rows[] = {
+	COMPONENT_FLAG_BOOL("loud", &loud, "Shout.", .letter = 'l', .section = "S"),
+	COMPONENT_FLAG_INT("workers", &workers, "Threads.", .max = 64, .min = 1),
+	COMPONENT_FLAG_ENUM("color", &color, "Colour.", .choices = colors),
+	COMPONENT_FLAG_STRING("none", nullptr, "Nothing else."),
+	COMPONENT_FLAG_END
+};
+const struct component_spec *spec(void);
+const struct component_flags_spec *flags_spec(void);
+const struct component_spec *spec(void)
+{
+	static const struct component_spec s = COMPONENT_SPEC(.name = "x", .version = "1", .flags = rows);
+	return &s;
+}
+const struct component_flags_spec *flags_spec(void)
+{
+	static const struct component_flags_spec s = COMPONENT_FLAGS_SPEC(.name = "x");
+	return &s;
+}
+"""
+
+
+@test
+def rows_and_specs_compile_in_every_cxx_without_a_warning():
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    for cxx in [CXX] + (["clang++"] if shutil.which("clang++") else []):
+        for standard in "c++17", "c++20":
+            for kind, ctype in TYPES.items():
+                ok, out = compiles(cxx, ["-std=" + standard] + strict, table(kind, ctype), ".cc")
+                assert ok, out
+            ok, out = compiles(cxx, ["-std=" + standard] + strict, SPECS, ".cc")
+            assert ok, out
 
 
 @test

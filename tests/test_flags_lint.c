@@ -77,6 +77,8 @@ static const struct {
 	{ { INT("x", .words = "a=1 b") }, "option --x: 'b' in words is not NAME=VALUE" },
 	{ { INT("x", .words = "a=b") }, "option --x: 'a=b' in words is not NAME=VALUE" },
 	{ { INT("x", .words = "a=") }, "option --x: 'a=' in words is not NAME=VALUE" },
+	{ { INT("x", .min = 5) }, "option --x: default '0': out of range; write a value of at least 5" },
+	{ { INT("x", .max = -3) }, "option --x: default '0': out of range; write a value of at most -3" },
 	{ { BOOL("x", .min = 1, .max = 2) }, "option --x: min and max belong to numbers" },
 	{ { COMPONENT_FLAG_SIZE("x", &a_size, "Help.", .section = "S", .min = -1, .max = 4) },
 		"option --x: a size is never below 0, min is" },

@@ -1,6 +1,7 @@
 # base/: what every other folder may use.
 componentinclude_HEADERS += %D%/include/component/error.h %D%/include/component/export.h \
-	%D%/include/component/log.h
+	%D%/include/component/log.h %D%/include/component/log_values.h \
+	%D%/include/component/each.h
 noinst_LTLIBRARIES += %D%/libbase.la
 %C%_libbase_la_SOURCES = %D%/error.c %D%/address.c %D%/address.h %D%/listen.c \
 	%D%/listen_fd.c %D%/listen_owner.c %D%/listen_unix.c %D%/listen_parts.h %D%/httpd.h %D%/listen.h %D%/own_thread.h %D%/thread_id.h \

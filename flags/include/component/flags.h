@@ -42,6 +42,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <component/each.h>
 #include <component/error.h>
 #include <component/export.h>
 
@@ -80,7 +81,7 @@ enum component_flag_bits {
 
 /*
  * One row.  Write it with the macros below; leave unnamed members zero.  Members
- * are named in this order in C++, in any order in C.  All strings are borrowed
+ * are named in any order.  All strings are borrowed
  * until component_flags_free(); the row itself is copied.
  */
 struct component_flag {
@@ -99,7 +100,9 @@ struct component_flag {
 	const char        *help;     /* one or more sentences */
 	const char        *section;  /* heading in --help */
 	const char        *argument; /* word shown after '=', NULL for the type's */
-	int64_t            min, max; /* inclusive, in the variable's unit; both 0: no limit */
+	int64_t            min, max; /* inclusive, in the variable's unit, each for itself:
+	                              * without max there is no upper limit, without min the
+	                              * lower one is 0, or none where max is below 0 or 0 */
 	const char *const *choices;  /* of an enum, NULL at the end */
 	const char        *words;    /* names for values, "off=0 debug=4", any case; or NULL */
 	const char        *env;      /* alias variables, blank-separated; own ones need no mention */
@@ -120,36 +123,118 @@ struct component_flag {
  *             .section = "Work", .min = 1, .max = 64, .letter = 'w')
  *
  * name, address of the variable, help, then any other members by name (section is
- * wanted).  A variable of the wrong type does not compile.
+ * wanted).  A variable of the wrong type does not compile.  In C++ a value with a comma is
+ * in parentheses, and no value is a local variable.
  */
 #define COMPONENT_FLAG_BOOL(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, BOOL, boolean, bool, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, BOOL, boolean, bool, bool, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_INT(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, INT, integer, int64_t, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, INT, integer, int64_t, int64_t, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_NUMBER(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, NUMBER, number, double, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, NUMBER, number, double, double, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_SIZE(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, SIZE, size, uint64_t, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, SIZE, size, uint64_t, uint64_t, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_DURATION(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, DURATION, integer, int64_t, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, DURATION, integer, int64_t, int64_t, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_STRING(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, STRING, string, const char *, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, STRING, string, const char *, const_char_pointer, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_LIST(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, LIST, list, struct component_list, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, LIST, list, struct component_list, component_list, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_ENUM(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, ENUM, choice, int, variable, __VA_ARGS__)
+	COMPONENT_FLAG_ROW_(name_, ENUM, choice, int, int, variable, __VA_ARGS__)
 #define COMPONENT_FLAG_ADDRESS(name_, variable, ...) \
-	COMPONENT_FLAG_ROW_(name_, ADDRESS, string, const char *, variable, __VA_ARGS__)
-#define COMPONENT_FLAG_END { .name = NULL, .type = COMPONENT_FLAG_TYPE_END }
+	COMPONENT_FLAG_ROW_(name_, ADDRESS, string, const char *, const_char_pointer, variable, __VA_ARGS__)
 
-/* Inside the macros.  help is the first of the variable arguments. */
-#define COMPONENT_FLAG_ROW_(name_, type_, member, ctype, variable, ...) \
-	{ .name = name_, .type = COMPONENT_FLAG_TYPE_##type_, \
-	  .value = { .member = COMPONENT_FLAG_VARIABLE_(variable, ctype) }, .help = __VA_ARGS__ }
 #ifdef __cplusplus
-#define COMPONENT_FLAG_VARIABLE_(variable, ctype) (variable)
+#define COMPONENT_FLAG_END component_flag()
+#define COMPONENT_FLAG_ROW_(name_, type_, member, ctype, wanted, variable_, ...)                  \
+	COMPONENT_SET_(component_flag, component_flag_##member(name_, COMPONENT_FLAG_TYPE_##type_, variable_), \
+		.help = __VA_ARGS__)
+static inline component_flag
+component_flag_boolean(const char *name, component_flag_type type, bool *variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.boolean = variable;
+	return row;
+}
+static inline component_flag
+component_flag_integer(const char *name, component_flag_type type, int64_t *variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.integer = variable;
+	return row;
+}
+static inline component_flag
+component_flag_number(const char *name, component_flag_type type, double *variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.number = variable;
+	return row;
+}
+static inline component_flag
+component_flag_size(const char *name, component_flag_type type, uint64_t *variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.size = variable;
+	return row;
+}
+static inline component_flag
+component_flag_string(const char *name, component_flag_type type, const char **variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.string = variable;
+	return row;
+}
+static inline component_flag
+component_flag_list(const char *name, component_flag_type type, component_list *variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.list = variable;
+	return row;
+}
+static inline component_flag
+component_flag_choice(const char *name, component_flag_type type, int *variable)
+{
+	component_flag row = component_flag();
+
+	row.name = name;
+	row.type = type;
+	row.value.choice = variable;
+	return row;
+}
 #else
-#define COMPONENT_FLAG_VARIABLE_(variable, ctype) _Generic((variable), ctype *: (variable))
+#define COMPONENT_FLAG_END { .name = NULL, .type = COMPONENT_FLAG_TYPE_END }
+/* Inside the macros.  help is the first of the variable arguments. */
+#define COMPONENT_FLAG_ROW_(name_, type_, member, ctype, wanted, variable, ...) \
+	{ .name = name_, .type = COMPONENT_FLAG_TYPE_##type_, \
+	  .value = { .member = _Generic((variable), ctype *: (variable), default: component_flag_wants_##wanted) }, \
+	  .help = __VA_ARGS__ }
+/* What the compiler names when it refuses a variable of another type; nowhere defined. */
+extern const struct this_row_wants_the_address_of_a_bool { char none; } component_flag_wants_bool;
+extern const struct this_row_wants_the_address_of_an_int64_t { char none; } component_flag_wants_int64_t;
+extern const struct this_row_wants_the_address_of_a_double { char none; } component_flag_wants_double;
+extern const struct this_row_wants_the_address_of_a_uint64_t { char none; } component_flag_wants_uint64_t;
+extern const struct this_row_wants_the_address_of_a_const_char_pointer { char none; } component_flag_wants_const_char_pointer;
+extern const struct this_row_wants_the_address_of_a_component_list { char none; } component_flag_wants_component_list;
+extern const struct this_row_wants_the_address_of_an_int { char none; } component_flag_wants_int;
 #endif
 
 /* What a program is, for help, man page and environment prefix.  Strings are
@@ -162,7 +247,12 @@ struct component_flags_spec {
 	const char *bugs;     /* where to report bugs, or NULL */
 };
 
+#ifdef __cplusplus
+#define COMPONENT_FLAGS_SPEC(...) \
+	COMPONENT_SET_(component_flags_spec, component_zero<component_flags_spec>(), .size = sizeof(component_flags_spec), __VA_ARGS__)
+#else
 #define COMPONENT_FLAGS_SPEC(...) { .size = sizeof(struct component_flags_spec), __VA_ARGS__ }
+#endif
 
 /*
  * component_flags_new - an empty set of options
