@@ -144,8 +144,8 @@ application_point(struct promotion *p, const struct gitops_application *here)
 		r = gitops_document_write(dirs.applications, p->there, true, NULL, p->err, "name", there.name, "source", p->copy,
 			"target", there.target, "prune", there.prune ? "true" : "false", "interval", there.interval, NULL);
 		if (r == 0)
-			component_log(self, COMPONENT_LOG_INFO, "promoted", "application", p->here, "to", p->to,
-				"revision", p->revision, NULL);
+			component_log(self, COMPONENT_LOG_INFO, "promoted", COMPONENT_KV("application", p->here),
+				COMPONENT_KV("to", p->to), COMPONENT_KV("revision", p->revision));
 	}
 	gitops_application_free(&there);
 	return r;

@@ -60,7 +60,7 @@ application_withdraw(const struct names *n, struct component_error *err)
 	}
 	gitops_claim_drop(&claims, n->key);
 	gitops_claims_tell(&claims, GITOPS_WAITING, "", APPLICATIONS);
-	component_log(self, COMPONENT_LOG_INFO, "application withdrawn", "application", n->key, NULL);
+	component_log(self, COMPONENT_LOG_INFO, "application withdrawn", COMPONENT_KV("application", n->key));
 	return 0;
 }
 
@@ -108,7 +108,8 @@ operation_write(const struct names *n, const struct gitops_application *a, const
 		gitops_document_write(dirs.status, n->status, false, NULL, err, "state", "accepted", "file", n->key,
 			"revision", revision, "count", count, NULL) != 0)
 		return -EIO;
-	component_log(self, COMPONENT_LOG_DEBUG, "operation is current", "application", n->key, "revision", revision, NULL);
+	component_log(self, COMPONENT_LOG_DEBUG, "operation is current", COMPONENT_KV("application", n->key),
+		COMPONENT_KV("revision", revision));
 	return 0;
 }
 

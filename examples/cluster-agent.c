@@ -76,7 +76,7 @@ status_write(struct gitops_sync *s, const char *status_path, bool in_sync)
 		"since_ms", same ? gitops_document_get(&old, "since_ms") : since,
 		"reason", in_sync ? "" : s->err->text, NULL);
 	if (r == 0 && !same && in_sync)
-		component_log(self, COMPONENT_LOG_INFO, "in sync", "operation", s->key, "revision", revision, NULL);
+		component_log(self, COMPONENT_LOG_INFO, "in sync", COMPONENT_KV("operation", s->key), COMPONENT_KV("revision", revision));
 	gitops_document_free(&old);
 	return r;
 }

@@ -5,12 +5,12 @@ static const char *who = "world";
 static int64_t every = 1000000000; /* nanoseconds */
 static const struct component_flag flags[] = {
 	COMPONENT_FLAG_STRING("who", &who, "Whom to greet.", .section = "Hello", .bits = COMPONENT_FLAG_RELOADABLE),
-	COMPONENT_FLAG_DURATION("every", &every, "Time between greetings.", .section = "Hello", .min = 1000, .max = INT64_MAX),
+	COMPONENT_FLAG_DURATION("every", &every, "Time between greetings.", .section = "Hello", .min = 1000),
 	COMPONENT_FLAG_END
 };
 static void greet(struct component *c, void *whom)
 {
-	component_log(c, COMPONENT_LOG_INFO, "hello", "who", *(const char **)whom, NULL);
+	component_log(c, COMPONENT_LOG_INFO, "hello", COMPONENT_KV("who", *(const char **)whom));
 }
 static int start(struct component *c, struct component_error *err)
 {

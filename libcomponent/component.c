@@ -17,7 +17,6 @@
 #include "life.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,9 +27,6 @@
 
 /* Verbosity of the levels' names, which count up from here. */
 #define VERBOSITY_ERROR (-2)
-
-/* Pairs of one component_log() call. */
-#define LOG_FIELDS_MAX 32
 
 static const char *const format_choices[] = { "text", "logfmt", "json", NULL };
 
@@ -404,22 +400,4 @@ component_log_write(void *c, enum component_log_level level, const char *message
 	const struct component_log_field *fields, size_t field_count)
 {
 	log_write(&((struct component *)c)->log, level, message, fields, field_count);
-}
-
-void
-component_log(struct component *c, enum component_log_level level, const char *message, ...)
-{
-	struct component_log_field fields[LOG_FIELDS_MAX];
-	size_t                     count = 0;
-	const char                *key;
-	va_list                    args;
-
-	va_start(args, message);
-	while (count < LOG_FIELDS_MAX && (key = va_arg(args, const char *))) {
-		const char *value = va_arg(args, const char *);
-
-		fields[count++] = (struct component_log_field) { key, value ? value : "" };
-	}
-	va_end(args);
-	log_write(&c->log, level, message, fields, count);
 }

@@ -259,7 +259,7 @@ tell_lost(struct log *log)
 	snprintf(number, sizeof(number), "%u", lost);
 	field.value = number;
 	if (!line_out(log, buf, log_line(buf, (enum log_format)log->format, unix_ms(),
-			COMPONENT_LOG_WARNING, "log lines were lost", &field, 1)))
+			COMPONENT_LOG_WARNING, "log lines were lost", &field, 0, 1)))
 		atomic_fetch_add(&log->lost, lost);
 }
 
@@ -267,13 +267,20 @@ void
 log_write(struct log *log, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count)
 {
+	log_write_bare(log, level, message, fields, 0, count);
+}
+
+void
+log_write_bare(struct log *log, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, uint32_t bare, size_t count)
+{
 	char buf[LOG_LINE_MAX];
 	int  saved = errno;
 
 	if ((int)level > log->level)
 		return;
 	if (line_out(log, buf, log_line(buf, (enum log_format)log->format, unix_ms(), level,
-			message, fields, count)))
+			message, fields, bare, count)))
 		tell_lost(log);
 	else
 		atomic_fetch_add(&log->lost, 1);

@@ -39,7 +39,11 @@ int log_reopen(struct log *log, struct component_error *err);
 void log_close(struct log *log);
 void log_fork_child(struct log *log);
 
-/* errno is kept; any thread. */
+#define LOG_FIELDS_MAX 32 /* of one line */
+
+/* errno is kept; any thread.  bare: a bit for each field whose value has no quotes. */
+void log_write_bare(struct log *log, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, uint32_t bare, size_t count);
 void log_write(struct log *log, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count);
 /* The same for those who must not block: waits LOG_ROOM_WAIT_MS at most for room. */
@@ -49,6 +53,6 @@ void log_write_soon(struct log *log, enum component_log_level level, const char 
 /* One line into buf of LOG_LINE_MAX bytes, newline included, without NUL;
  * returns its length. */
 size_t log_line(char *buf, enum log_format format, int64_t unix_ms, enum component_log_level level,
-	const char *message, const struct component_log_field *fields, size_t count);
+	const char *message, const struct component_log_field *fields, uint32_t bare, size_t count);
 
 #endif

@@ -214,28 +214,35 @@ put_key(struct line *l, const char *key)
 
 /* Whatever comes before the value goes in whole, or the field not at all. */
 static void
-put_field(struct line *l, const struct component_log_field *field)
+put_field(struct line *l, const struct component_log_field *field, bool bare)
 {
-	bool   quoted = l->format == LOG_JSON || !is_plain(field->value);
-	size_t before = l->used;
+	const char *value = field->value ? field->value : "(null)", *key = field->key ? field->key : "no_key";
+	bool        quoted = !bare && (l->format == LOG_JSON || !is_plain(value));
+	size_t      before = l->used;
 
 	if (l->cut)
 		return;
 	puts_(l, l->format == LOG_JSON ? ",\"" : " ");
-	put_key(l, field->key);
-	puts_(l, l->format == LOG_JSON ? "\":\"" : quoted ? "=\"" : "=");
+	put_key(l, key);
+	puts_(l, l->format == LOG_JSON ? "\":" : "=");
+	puts_(l, quoted ? "\"" : "");
 	if (l->cut) {
 		l->used = before;
 		return;
 	}
-	put_escaped(l, field->value, quoted);
+	if (bare) /* whole, too: half a number would be another one */
+		puts_(l, value);
+	else
+		put_escaped(l, value, quoted);
+	if (bare && l->cut)
+		l->used = before;
 	if (quoted)
 		put_close(l, "\"");
 }
 
 size_t
 log_line(char *buf, enum log_format format, int64_t unix_ms, enum component_log_level level,
-	const char *message, const struct component_log_field *fields, size_t count)
+	const char *message, const struct component_log_field *fields, uint32_t bare, size_t count)
 {
 	struct line line = { .buf = buf, .format = format };
 	const char *name = level_names[level <= COMPONENT_LOG_DEBUG ? level : COMPONENT_LOG_DEBUG];
@@ -245,11 +252,11 @@ log_line(char *buf, enum log_format format, int64_t unix_ms, enum component_log_
 	puts_(&line, format == LOG_JSON ? "\",\"level\":\"" : format == LOG_LOGFMT ? "\" level=" : " ");
 	puts_(&line, name);
 	puts_(&line, format == LOG_JSON ? "\",\"msg\":\"" : format == LOG_LOGFMT ? " msg=\"" : " ");
-	put_escaped(&line, message, format != LOG_TEXT);
+	put_escaped(&line, message ? message : "(null)", format != LOG_TEXT);
 	if (format != LOG_TEXT)
 		put_close(&line, "\"");
 	for (size_t i = 0; i < count; i++)
-		put_field(&line, &fields[i]);
+		put_field(&line, &fields[i], i < LOG_FIELDS_MAX && bare >> i & 1);
 	put_close(&line, format == LOG_JSON ? "}\n" : "\n");
 	return line.used;
 }

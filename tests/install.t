@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A staged install, used as an outsider would: pkg-config, C, C++, static."""
+import json
 import os
 import re
 import sys
@@ -201,6 +202,77 @@ def every_header_compiles_alone_as_c11_and_as_cxx17():
             r = run(*compiler.split(), "-x", language, "-std=" + standard, "-Wall", "-Wextra", "-Wpedantic",
                     "-Werror", "-fsyntax-only", "-I" + staged() + "/include", "-", input=source, stdin=None)
             equal(r.returncode, 0, "%s as %s:\n%s" % (name, standard, r.stderr))
+
+
+LOGS = r"""
+#include <component/component.h>
+static int start(struct component *c, struct component_error *err)
+{
+	const char *none = NULL, *name = "a b";
+	unsigned char small = 7;
+	bool on = true;
+	size_t size = 18446744073709551615u;
+
+	(void)err;
+	component_log(c, COMPONENT_LOG_INFO, "as ever", "name", name, "key", "value", NULL);
+	component_log(c, COMPONENT_LOG_INFO, "typed", COMPONENT_KV("name", name), COMPONENT_KV("n", -3),
+		COMPONENT_KV("size", size), COMPONENT_KV("small", small), COMPONENT_KV("on", on),
+		COMPONENT_KV("half", 0.5), COMPONENT_KV("tenth", 0.1f), COMPONENT_KV("none", none), COMPONENT_KV("much", 1e300 * 1e300));
+	component_log(c, COMPONENT_LOG_INFO, "mixed", "n", 5, COMPONENT_KV("m", 6LL), "last", name);
+	component_log(c, COMPONENT_LOG_INFO, "odd", "key", name, "alone", NULL);
+	component_log(c, COMPONENT_LOG_INFO, "odd without an end", "key", name, "alone");
+	component_log(c, COMPONENT_LOG_INFO, "null in between", "key", none, "next", name, NULL);
+	component_log(c, COMPONENT_LOG_INFO, "number for a key", 42, "key", name, NULL);
+	component_log(c, COMPONENT_LOG_INFO, none);
+	component_log(c, COMPONENT_LOG_INFO, "nothing", NULL);
+	component_log(c, COMPONENT_LOG_INFO, "nothing at all");
+	(component_log)(c, COMPONENT_LOG_INFO, "function", "key", "value", NULL);
+	component_stop(c);
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	static struct component_spec spec = COMPONENT_SPEC();
+	spec.name = "logs";
+	spec.start = start;
+	return component_main(&spec, argc, argv);
+}
+"""
+
+LOGGED = [
+    {"msg": "as ever", "name": "a b", "key": "value"},
+    {"msg": "typed", "name": "a b", "n": -3, "size": 2 ** 64 - 1, "small": 7, "on": True, "half": 0.5,
+     "tenth": 0.10000000149011612, "none": None, "much": "+Inf"},
+    {"msg": "mixed", "n": 5, "m": 6, "last": "a b"},
+    {"msg": "odd", "key": "a b", "alone": "(missing)"},
+    {"msg": "odd without an end", "key": "a b", "alone": "(missing)"},
+    {"msg": "null in between", "key": None, "next": "a b"},
+    {"msg": "number for a key", "no_key": 42, "key": "a b"},
+    {"msg": "(null)"}, {"msg": "nothing"}, {"msg": "nothing at all"},
+    {"msg": "function", "key": "value"},
+]
+
+
+@test
+def log_calls_of_every_kind_are_lines_and_none_is_a_crash():
+    # In C++ NULL is a number: a last key of that sort is the end, a last value is 0.
+    languages = [("c", CC, ["-std=c11"]), ("cc", CXX, ["-std=c++17"]), ("cc", CXX, ["-std=c++20"])]
+    for suffix, compiler, options in languages:
+        name = "logs." + suffix
+        build(name, LOGS, compiler, options + ["-Wall", "-Wextra", "-Wpedantic", "-Werror"], pkg("--cflags", "--libs", "libcomponent"))
+        want = [dict(x) for x in LOGGED]
+        if suffix == "cc":
+            want[3]["alone"] = 0
+        for form in "json", "logfmt", "text":
+            r = run(os.path.join(stage, name), "--logging-format=" + form, "--enable-pprof=false")
+            equal(r.returncode, 0, r.stderr)
+            if form != "json":
+                contains(r.stderr, 'name="a b" n=-3 size=18446744073709551615 small=7 on=true half=0.5 '
+                                   "tenth=0.10000000149011612 none=(null) much=+Inf")
+                continue
+            lines = [json.loads(x) for x in r.stderr.splitlines()]
+            got = [{k: v for k, v in x.items() if k not in ("time", "level")} for x in lines]
+            equal([x for x in got if x["msg"] in [y["msg"] for y in want]], want, (suffix, options))
 
 
 @test

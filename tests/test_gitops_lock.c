@@ -53,9 +53,10 @@ component_phase(const struct component *c)
 }
 
 void
-component_log(struct component *c, enum component_log_level level, const char *message, ...)
+component_log_values(struct component *c, enum component_log_level level, const struct component_log_value *values,
+	size_t count)
 {
-	(void)c, (void)level, (void)message;
+	(void)c, (void)level, (void)values, (void)count;
 }
 
 void

@@ -34,7 +34,7 @@ line_of(enum log_format format, int64_t ms, enum component_log_level level, cons
 	const struct component_log_field *fields, size_t count)
 {
 	static char buf[LOG_LINE_MAX + 1];
-	size_t      size = log_line(buf, format, ms, level, message, fields, count);
+	size_t      size = log_line(buf, format, ms, level, message, fields, 0, count);
 
 	assert_true(size <= LOG_LINE_MAX);
 	buf[size] = '\0';

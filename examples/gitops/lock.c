@@ -157,7 +157,7 @@ on_timer(struct component *c, void *arg)
 	lock.timer = NULL;
 	err = lock.reason;
 	if (r == 0) {
-		component_log(c, COMPONENT_LOG_INFO, "the root is free", "lock", lock.file, NULL);
+		component_log(c, COMPONENT_LOG_INFO, "the root is free", COMPONENT_KV("lock", lock.file));
 		sweep(lock.dirs);
 		r = lock.begin(c, &err);
 	}
@@ -176,7 +176,7 @@ wait(struct component *c, struct component_error *err)
 		component_error_set(err, "cannot wait for the root: %s", strerror(-r));
 		return r;
 	}
-	component_log(c, COMPONENT_LOG_INFO, "waiting for the root", "reason", lock.reason.text, NULL);
+	component_log(c, COMPONENT_LOG_INFO, "waiting for the root", COMPONENT_KV("reason", lock.reason.text));
 	return 0;
 }
 

@@ -81,7 +81,12 @@ struct component_spec {
 	int  (*check)(struct component *c, struct component_error *err);
 };
 
+#ifdef __cplusplus
+#define COMPONENT_SPEC(...) COMPONENT_SET_(struct component_spec, \
+	component_zero<struct component_spec>(), .size = sizeof(struct component_spec), __VA_ARGS__)
+#else
 #define COMPONENT_SPEC(...) { .size = sizeof(struct component_spec), __VA_ARGS__ }
+#endif
 
 /*
  * component_main - a whole main(): flags, signals, listeners, loop, exit status
@@ -437,21 +442,32 @@ typedef void component_check_visit_fn(void *arg, const char *name, int status, c
 COMPONENT_API size_t component_checks_run(struct component *c, component_check_visit_fn *visit, void *arg);
 
 /*
- * component_log - one log line: a message and "key", "value" pairs
+ * component_log - one log line: a message and fields
  *
+ *     component_log(c, COMPONENT_LOG_INFO, "synced", COMPONENT_KV("app", name), COMPONENT_KV("files", n));
  *     component_log(c, COMPONENT_LOG_INFO, "synced", "app", name, NULL);
+ *
+ * Fields are COMPONENT_KV(), or a key and a value as two arguments, each of any type that
+ * COMPONENT_KV() takes; a NULL at the end may be there or not.  A key without a value is
+ * shown with (missing), a value without a key under "no_key".
  *
  * Written as --logging-format says, by one write(), to stderr or --log-file.
  * DEBUG needs -v 1.  Escaped, so that a value cannot make a second line; a line
  * of more than 4096 bytes is cut and ends in "...".  A failure to write is never
  * the caller's: lines lost are counted and the count is logged later.
  *
+ * The function behind the name, which is called before C11 and by (component_log)(...),
+ * cannot tell types: it takes texts alone, and the first NULL is the end.
+ *
  *   threads  any; errno is kept; nothing is allocated
  *   fork     in a child too; a --log-file is opened there anew
- *   source   libcomponent/log.c
+ *   source   libcomponent/log_values.c
  */
 COMPONENT_API void component_log(struct component *c, enum component_log_level level, const char *message, ...)
 	__attribute__((sentinel));
+/* The same with all arguments told and counted; the first value is the message. */
+COMPONENT_API void component_log_values(struct component *c, enum component_log_level level,
+	const struct component_log_value *values, size_t count);
 /* The same as a component_log_fn, to be handed on; c is a struct component *. */
 COMPONENT_API void component_log_write(void *c, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t field_count);
@@ -502,5 +518,22 @@ COMPONENT_API int component_set_verbosity(struct component *c, int64_t verbosity
 COMPONENT_API const char *component_version(void);
 
 COMPONENT_END
+
+#ifdef __cplusplus
+template <class... A>
+inline void
+component_log_all(struct component *c, enum component_log_level level, const A &...a)
+{
+	const struct component_log_value values[] = { component_log_of(a)... };
+
+	component_log_values(c, level, values, sizeof...(a));
+}
+#define component_log(c, level, ...) component_log_all(c, level, __VA_ARGS__)
+#elif __STDC_VERSION__ >= 201112L
+#define component_log(c, level, ...) COMPONENT_LOG_ARRAY_(c, level, COMPONENT_EACH_(COMPONENT_LOG_OF, __VA_ARGS__))
+#define COMPONENT_LOG_ARRAY_(c, level, ...)                                                    \
+	component_log_values(c, level, (const struct component_log_value[]){ __VA_ARGS__ },    \
+		sizeof((const struct component_log_value[]){ __VA_ARGS__ }) / sizeof(struct component_log_value))
+#endif
 
 #endif

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include <component/export.h>
+#include <component/log_values.h>
 
 COMPONENT_BEGIN
 
@@ -36,5 +37,19 @@ typedef void component_log_fn(void *arg, enum component_log_level level, const c
 	const struct component_log_field *fields, size_t field_count);
 
 COMPONENT_END
+
+/*
+ * COMPONENT_KV - one field of component_log(), of whatever type the value has
+ *
+ *     component_log(c, COMPONENT_LOG_INFO, "synced", COMPONENT_KV("app", name), COMPONENT_KV("files", n));
+ *
+ * A number, a bool and NULL are such in json, without quotes; NULL is (null) elsewhere.
+ * Everything is evaluated once; a text is borrowed for the call.
+ *
+ *   key      a text
+ *   value    a text, bool, integer, floating point number or pointer
+ *   source   component/log_values.h
+ */
+#define COMPONENT_KV(key, value) component_log_pair(key, COMPONENT_LOG_OF(value))
 
 #endif
