@@ -186,6 +186,7 @@ def both_paths_answer_in_both_forms_and_windows_overlap():
         lines = r.text.splitlines()
         for line in lines:
             need(re.fullmatch(r"[^;]+(;[^;]+)* \d+", line), line)
+        equal([x for x in {l.rsplit(" ", 1)[0] for l in lines} if sum(l.rsplit(" ", 1)[0] == x for l in lines) > 1], [], "told twice")
         need(any(re.fullmatch(r".*;burner;burn_cycles \d+", line) for line in lines), r.text)
         need(any(re.match(r"_start;.*;main;.*read", line) for line in lines), r.text)
         need("component_" not in r.text and "httpd" not in r.text, r.text)

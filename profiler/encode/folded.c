@@ -8,8 +8,10 @@
  * profile counts those, as Go's fgprof has it; else that of the default type, and for
  * want of one the last.
  *
- * What a stranger would get wrong: stacks that differ in their lines alone give equal
- * texts, one after the other or not; whoever reads this adds them up.
+ * What a stranger would get wrong: stacks that differ in their addresses or lines alone
+ * have one text.  They are one line, in the place of the first: a stack is known by the
+ * numbers of its names.  Where memory for all lines is wanting, what there is is written
+ * and forgotten, and a text may come twice.
  *
  * Tests: tests/test_encode_text.c, tests/fgprof.t.
  */
@@ -23,6 +25,24 @@
 
 #include "frames.h"
 #include "lines.h"
+#include "strings.h"
+
+#define NAMES_MAX (STACK_FRAMES_MAX * SYMBOLS_FRAMES_MAX) /* of one stack */
+
+struct row {
+	const uint32_t *names; /* root first */
+	size_t          count;
+	int64_t         value;
+};
+
+struct folded {
+	struct arena   *arena; /* of one table of lines */
+	struct strings  names, stacks;
+	const char    **name; /* by number */
+	struct row    **row;
+	size_t          name_room, row_room;
+	uint32_t        stack[NAMES_MAX];
+};
 
 static unsigned
 type_shown(const struct profile *p)
@@ -52,27 +72,141 @@ print_name(struct lines *l, const char *name)
 }
 
 static void
-print_stack(struct lines *l, const uintptr_t *pcs, unsigned count, int64_t value, struct symbols *s,
-	    struct frames *frames)
+rows_print(struct lines *l, const struct folded *f)
 {
+	for (size_t i = 0; i < f->stacks.count; i++) {
+		const struct row *row = f->row[i];
+
+		for (size_t k = 0; k < row->count; k++) {
+			print_name(l, f->name[row->names[k]]);
+			lines_print(l, k + 1 < row->count ? ";" : " ");
+		}
+		lines_print(l, "%" PRId64 "\n", row->value);
+	}
+}
+
+static void
+folded_begin(struct folded *f)
+{
+	strings_init(&f->names, f->arena);
+	strings_init(&f->stacks, f->arena);
+	f->name = NULL;
+	f->row = NULL;
+	f->name_room = f->row_room = 0;
+}
+
+static void
+folded_end(struct folded *f)
+{
+	strings_release(&f->names);
+	strings_release(&f->stacks);
+	arena_release(f->arena);
+}
+
+/* Room for one more; the arena keeps the old one. */
+static void *
+grown(struct arena *a, void *old, size_t *room, size_t count)
+{
+	size_t wanted = *room ? *room * 2 : 1024;
+	void **p;
+
+	if (count < *room)
+		return old;
+	p = arena_array(a, wanted, sizeof(*p));
+	if (!p)
+		return NULL;
+	if (old)
+		memcpy(p, old, *room * sizeof(*p));
+	*room = wanted;
+	return p;
+}
+
+static int
+name_id(struct folded *f, const char *text, uint32_t *ret)
+{
+	void    *room = grown(f->arena, f->name, &f->name_room, f->names.count);
+	uint64_t id;
+	bool     is_new;
+	size_t   size = strlen(text);
+
+	if (!room)
+		return -ENOMEM;
+	f->name = room;
+	/* The name in frames is overwritten by the next one, if it is but an address. */
+	if (strings_id(&f->names, text, size, false, &id, &is_new) < 0)
+		return -ENOMEM;
+	if (is_new) {
+		f->name[id] = arena_strndup(f->arena, text, size);
+		if (!f->name[id])
+			return -ENOMEM;
+	}
+	*ret = (uint32_t)id;
+	return 0;
+}
+
+static int
+row_add(struct folded *f, size_t count, int64_t value)
+{
+	void       *room = grown(f->arena, f->row, &f->row_room, f->stacks.count);
+	struct row *row = arena_alloc(f->arena, sizeof(*row));
+	uint32_t   *names = arena_array(f->arena, count, sizeof(*names));
+	uint64_t    id;
+	bool        is_new;
+
+	if (!room || !row || !names)
+		return -ENOMEM;
+	f->row = room;
+	memcpy(names, f->stack, count * sizeof(*names));
+	if (strings_id(&f->stacks, (const char *)names, count * sizeof(*names), true, &id, &is_new) < 0)
+		return -ENOMEM;
+	if (is_new) {
+		*row = (struct row){ names, count, 0 };
+		f->row[id] = row;
+	}
+	f->row[id]->value += value;
+	return 0;
+}
+
+static int
+stack_add(struct folded *f, const uintptr_t *pcs, unsigned count, int64_t value, struct symbols *s,
+	  struct frames *frames)
+{
+	size_t n = 0;
+
 	if (!value)
-		return;
+		return 0;
 	while (count-- > 0) {
 		frames_of(s, pcs[count], frames);
-		for (unsigned k = frames->count; k-- > 0;) {
-			print_name(l, frames->frame[k].name);
-			lines_print(l, count || k ? ";" : " ");
-		}
+		for (unsigned k = frames->count; k-- > 0 && n < NAMES_MAX;)
+			if (name_id(f, frames->frame[k].name, &f->stack[n++]) < 0)
+				return -ENOMEM;
 	}
-	lines_print(l, "%" PRId64 "\n", value);
+	return row_add(f, n, value);
+}
+
+/* With a table of its own if this one is full. */
+static int
+stack_put(struct lines *l, struct folded *f, const uintptr_t *pcs, unsigned count, int64_t value, struct symbols *s,
+	  struct frames *frames)
+{
+	int r = stack_add(f, pcs, count, value, s, frames);
+
+	if (r < 0 && f->stacks.count > 0) {
+		rows_print(l, f);
+		folded_end(f);
+		folded_begin(f);
+		r = stack_add(f, pcs, count, value, s, frames);
+	}
+	return r;
 }
 
 int
 encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
 	struct arena_budget   budget = { 0, ENCODE_MEMORY_MAX };
-	struct arena          arena;
+	struct arena          arena, table;
 	struct lines          lines;
+	struct folded        *f;
 	struct frames        *frames;
 	struct profile_sample lost;
 	unsigned              type, n;
@@ -82,19 +216,27 @@ encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write
 		return -EINVAL;
 	type = type_shown(p);
 	arena_init(&arena, &budget);
+	arena_init(&table, &budget);
 	frames = arena_alloc(&arena, sizeof(*frames));
-	r = frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
+	f = arena_alloc(&arena, sizeof(*f));
+	r = frames && f ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
 	if (r < 0)
 		goto out;
+	f->arena = &table;
+	folded_begin(f);
 	frames_resolve(p, s);
-	for (size_t i = 0; i < p->count && !lines.error; i++) {
+	for (size_t i = 0; i < p->count && !r && !lines.error; i++) {
 		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
 
-		print_stack(&lines, pcs, n, p->samples[i].values[type], s, frames);
+		r = stack_put(&lines, f, pcs, n, p->samples[i].values[type], s, frames);
 	}
-	if (frames_lost(p, &lost))
-		print_stack(&lines, frames_lost_stack, 1, lost.values[type], s, frames);
-	r = lines_close(&lines);
+	if (!r && frames_lost(p, &lost))
+		r = stack_put(&lines, f, frames_lost_stack, 1, lost.values[type], s, frames);
+	if (!r)
+		rows_print(&lines, f);
+	folded_end(f);
+	if (lines_close(&lines) < 0 && !r)
+		r = lines.error;
 out:
 	arena_release(&arena);
 	return r;
