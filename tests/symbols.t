@@ -219,6 +219,18 @@ def C_plus_plus_names_are_readable_where_the_program_has_a_demangler():
 
 
 @test
+def a_stub_of_a_cxx_function_has_its_readable_name():
+    with tempdir() as d, Sample("tests/symbols_sample_cxx") as s:
+        so = build(d, "stubs", "int far_away(int n);\n__attribute__((noinline)) int far_away(int n) { return n * 3; }\n"
+                   "int near_by(int n);\nint near_by(int n) { return far_away(n) + 1; }\n", cxx=True)
+        stubs = re.findall(r"^([0-9a-f]+) <(_Z8far_awayi@plt)>:", tool("objdump", "-d", so), re.M)
+        need(stubs, "objdump sees no stub")
+        base = s.load(so)
+        s.open()
+        equal(s.at(base + int(stubs[0][0], 16))[:2], ("far_away(int)@plt", "_Z8far_awayi@plt"))
+
+
+@test
 def a_name_crafted_to_unfold_stays_mangled():
     with tempdir() as d, Sample("tests/symbols_sample_cxx") as s:
         deep = "_Z1f" + "P" * 1000 + "i"
@@ -250,6 +262,28 @@ def a_stripped_object_keeps_its_exported_names():
         for offset in (0, 1, everything[hidden][0] - 1):
             equal(s.at(base + hidden + offset)[0], "victim.so+%#x" % hidden)
         equal(s.number("unread"), 0)
+
+
+@test
+def a_debug_link_gives_the_names_of_static_functions():
+    for place, good in (("%s", True), ("%s/.debug", True), ("%s", False)):
+        with tempdir() as d, Sample() as s:
+            so = build(d, "victim", C, "-Wl,--build-id=none")
+            everything = functions(so)
+            where = place % os.path.dirname(so)
+            os.makedirs(where, exist_ok=True)
+            debug = os.path.join(where, "victim.debug")
+            tool("objcopy", "--only-keep-debug", so, debug)
+            tool("strip", so)
+            tool("objcopy", "--add-gnu-debuglink=" + debug, so)
+            if not good:
+                with open(debug, "ab") as f:
+                    f.write(b"\0")
+            base = s.load(so)
+            s.open()
+            hidden = [a for a, (z, n) in everything.items() if "hidden_helper" in n][0]
+            equal(s.at(base + hidden)[0], "hidden_helper" if good else "victim.so+%#x" % hidden)
+            equal(s.number("unread"), 0)
 
 
 @test

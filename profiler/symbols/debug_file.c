@@ -53,6 +53,17 @@ has_debug_info(const struct image *img)
 	return !image_section_find(img, ".debug_info", &h) || !image_section_find(img, ".zdebug_info", &h);
 }
 
+static bool
+has_table(const struct image *img)
+{
+	ElfW(Shdr) h;
+
+	return !image_section_find(img, ".symtab", &h) && h.sh_type == SHT_SYMTAB;
+}
+
+/* What is looked for in a file apart. */
+typedef bool has_fn(const struct image *img);
+
 static int
 checksum(const struct image *img, unsigned char *bytes, uint32_t *ret)
 {
@@ -96,12 +107,19 @@ try_path(struct search *s, const char *build_id, const uint32_t *crc, struct ima
 }
 
 static int
-try_build_id(struct search *s, const char *build_id, struct image *ret)
+try_build_id(struct search *s, const char *build_id, has_fn *has, struct image *ret)
 {
+	int r;
+
 	if (strlen(build_id) < 4)
 		return -ENOENT;
 	snprintf(s->path, sizeof(s->path), "%s/.build-id/%.2s/%s.debug", debug_file_root, build_id, build_id + 2);
-	return try_path(s, build_id, NULL, ret);
+	r = try_path(s, build_id, NULL, ret);
+	if (r >= 0 && has && !has(ret)) {
+		file_close(r);
+		r = -ENOENT;
+	}
+	return r;
 }
 
 /* A section that holds a name and something behind it. */
@@ -136,7 +154,8 @@ set_dir(struct search *s, const char *path)
 }
 
 static int
-try_debuglink(struct search *s, const struct image *own, const char *path, const char *build_id, struct image *ret)
+try_debuglink(struct search *s, const struct image *own, const char *path, const char *build_id, has_fn *has,
+	      struct image *ret)
 {
 	size_t   name = 0, size = 0, at;
 	uint32_t crc;
@@ -159,7 +178,7 @@ try_debuglink(struct search *s, const struct image *own, const char *path, const
 		if (n < 0 || (size_t)n >= sizeof(s->path))
 			continue;
 		r = try_path(s, build_id, &crc, ret);
-		if (r >= 0 && has_debug_info(ret))
+		if (r >= 0 && has(ret))
 			return r;
 		if (r >= 0)
 			file_close(r); /* the object itself, by its own name */
@@ -188,7 +207,39 @@ try_altlink(struct search *s, const struct image *debug, const char *debug_path,
 	else
 		n = snprintf(s->path, sizeof(s->path), "%s/%s", s->dir, s->link);
 	r = n > 0 && (size_t)n < sizeof(s->path) ? try_path(s, id, NULL, ret) : -ENOENT;
-	return r >= 0 ? r : try_build_id(s, id, ret);
+	return r >= 0 ? r : try_build_id(s, id, NULL, ret);
+}
+
+/* A descriptor, or a negative errno. */
+static int
+find_apart(struct search *s, const struct image *own, const char *path, const char *build_id, has_fn *has,
+	   struct image *ret)
+{
+	int r = try_build_id(s, build_id, has, ret);
+
+	return r < 0 ? try_debuglink(s, own, path, build_id, has, ret) : r;
+}
+
+static int
+not_found(int r)
+{
+	return r == -ESTALE || r == -EACCES || r == -ENOTDIR || r == -ENAMETOOLONG ? -ENOENT : r;
+}
+
+int
+debug_file_open_table(const struct image *own, const char *path, const char *build_id, struct arena_budget *budget,
+		      struct image *ret)
+{
+	struct arena   scratch;
+	struct search *s;
+	int            r = -ENOMEM;
+
+	arena_init(&scratch, budget);
+	s = arena_alloc(&scratch, sizeof(*s));
+	if (s)
+		r = not_found(find_apart(s, own, path, build_id, has_table, ret));
+	arena_release(&scratch);
+	return r;
 }
 
 int
@@ -208,13 +259,7 @@ debug_file_open(const struct image *own, const char *path, const char *build_id,
 		ret->debug = *own;
 		snprintf(s->path, sizeof(s->path), "%s", path);
 	} else {
-		r = try_build_id(s, build_id, &ret->debug);
-		if (r >= 0 && !has_debug_info(&ret->debug)) {
-			file_close(r);
-			r = -ENOENT;
-		}
-		if (r < 0)
-			r = try_debuglink(s, own, path, build_id, &ret->debug);
+		r = find_apart(s, own, path, build_id, has_debug_info, &ret->debug);
 		if (r >= 0)
 			ret->debug_fd = r;
 	}
@@ -225,7 +270,7 @@ debug_file_open(const struct image *own, const char *path, const char *build_id,
 		r = 0;
 	}
 	arena_release(&scratch);
-	return r == -ESTALE || r == -EACCES || r == -ENOTDIR || r == -ENAMETOOLONG ? -ENOENT : r;
+	return not_found(r);
 }
 
 void

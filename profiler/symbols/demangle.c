@@ -64,15 +64,36 @@ is_reasonable(const char *name)
 const char *
 demangle(const char *name, struct arena *a)
 {
-	const char *copy = NULL;
-	char       *result;
-	int         status = -1;
+	static const char stub[] = "@plt";
+	size_t            n = strnlen(name, LENGTH_MAX + sizeof(stub));
+	const char       *copy = NULL;
+	char              bare[LENGTH_MAX + 1], *result, *whole;
+	bool              is_stub;
+	int               status = -1;
 
-	if (strncmp(name, "_Z", 2) || !__cxa_demangle || !is_reasonable(name))
+	if (strncmp(name, "_Z", 2) || !__cxa_demangle)
+		return NULL;
+	/* Ours, for the stub of a function: it is not mangled with the name. */
+	is_stub = n >= sizeof(stub) && n < LENGTH_MAX + sizeof(stub) && !strcmp(name + n - (sizeof(stub) - 1), stub);
+	if (is_stub) {
+		n -= sizeof(stub) - 1;
+		memcpy(bare, name, n);
+		bare[n] = '\0';
+		name = bare;
+	}
+	if (!is_reasonable(name))
 		return NULL;
 	result = __cxa_demangle(name, NULL, NULL, &status);
+	if (!status && result && *result && is_stub) {
+		n = strnlen(result, RESULT_MAX);
+		whole = realloc(result, n + sizeof(stub));
+		if (whole) {
+			memcpy(whole + n, stub, sizeof(stub));
+			result = whole;
+		}
+	}
 	if (!status && result && *result)
-		copy = utf8_clean(a, result, strnlen(result, RESULT_MAX));
+		copy = utf8_clean(a, result, strnlen(result, RESULT_MAX + sizeof(stub)));
 	free(result);
 	return copy;
 }

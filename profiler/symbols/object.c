@@ -97,26 +97,19 @@ open_file(struct object *o)
 	return r == -ENOENT ? -ESTALE : r;
 }
 
-/* The table of a file apart: the same build id, or it is not used. */
+/* The table of a file apart, which must have the same build id, or the link's checksum. */
 static int
 add_separate(struct object *o, struct arena *a)
 {
-	char path[PATH_MAX], id[IMAGE_BUILD_ID_MAX];
-	int  n, r;
+	int r;
 
-	if (strlen(o->build_id) < 3)
-		return -ENOENT;
-	n = snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", debug_file_root, o->build_id, o->build_id + 2);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENOENT;
-	o->debug_fd = file_open(path);
-	if (o->debug_fd < 0)
-		return -ENOENT;
-	r = image_open_file(&o->debug, o->debug_fd);
-	if (!r && (image_build_id(&o->debug, id) < 0 || strcmp(id, o->build_id)))
-		r = -ESTALE;
-	if (!r)
-		r = symtab_add_source(&o->table, a, &o->debug, SHT_SYMTAB);
+	o->debug_fd = debug_file_open_table(&o->image, o->path, o->build_id, a->budget, &o->debug);
+	if (o->debug_fd < 0) {
+		r = o->debug_fd;
+		o->debug_fd = -1;
+		return r;
+	}
+	r = symtab_add_source(&o->table, a, &o->debug, SHT_SYMTAB);
 	if (r < 0) {
 		file_close(o->debug_fd);
 		o->debug_fd = -1;
