@@ -4,6 +4,7 @@
  *     door exit                ends at once
  *     door off|on              its private dirty memory and its threads
  *     door start PROGRAM       CPU time of starting "PROGRAM exit", from exec to exit
+ *     door start-on PROGRAM    the same of "PROGRAM serve", which starts profiling and leaves
  *
  * Built twice from the same object, without us (bench/door_plain) and linked as
  * pkg-config says (bench/door_linked).  on: one call, as examples/one-call.c does it;
@@ -52,10 +53,20 @@ threads(void)
 	return n - 2; /* . and .. */
 }
 
-static double
-start_us(const char *program)
+/* In the program without us there is nothing to start. */
+static void
+serve(void)
 {
-	char          leave[] = "exit", *argv[] = { (char *)program, leave, NULL };
+	int (*start)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "component_profiler_start");
+
+	if (start && start("127.0.0.1:0") != 0)
+		bench_die("the profiler does not start");
+}
+
+static double
+start_us(const char *program, char *leave)
+{
+	char         *argv[] = { (char *)program, leave, NULL };
 	struct rusage used;
 	int           status;
 	pid_t         pid;
@@ -81,18 +92,23 @@ state(int on)
 int
 main(int argc, char **argv)
 {
+	char   exit_word[] = "exit", serve_word[] = "serve";
 	double taken[STARTS];
 
 	if (argc < 2)
-		bench_die("door exit|off|on|start PROGRAM");
+		bench_die("door exit|serve|off|on|start PROGRAM|start-on PROGRAM");
 	if (strcmp(argv[1], "exit") == 0)
 		return 0;
-	if (strcmp(argv[1], "start") != 0) {
+	if (strcmp(argv[1], "serve") == 0) {
+		serve();
+		return 0;
+	}
+	if (strncmp(argv[1], "start", 5) != 0) {
 		state(strcmp(argv[1], "on") == 0);
 		return 0;
 	}
 	for (int i = 0; i < STARTS; i++)
-		taken[i] = start_us(argv[2]);
+		taken[i] = start_us(argv[2], argv[1][5] ? serve_word : exit_word);
 	bench_print("start_us", bench_median(taken, STARTS), "us");
 	return 0;
 }

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "tables.h"
+#include "unwind_first.h"
 #include "unwind.h"
 
 typedef int plugin_fn(int (*call)(void *), void *arg);
@@ -195,6 +196,34 @@ a_child_walks_by_the_tables_of_its_parent(void **state)
 }
 
 static void
+the_first_tables_wait_for_the_first_stack_and_it_is_whole(void **state)
+{
+	struct walk direct, w;
+	plugin_fn  *call;
+	void       *handle;
+
+	(void)state;
+	unwind_stop();
+	call = plugin_load("unwind_plugin_small", &handle);
+	/* The thread is owed its look after 50 ms: on a busy machine it may win. */
+	for (int i = 0, waited = 0; waited < 3 && i < 100; i++) {
+		assert_int_equal(unwind_start(UNWIND_AUTO), 0);
+		waited += unwind_first_is_owed();
+		call(walk_here, &w);
+		assert_false(unwind_first_is_owed());
+		walk_here(&direct);
+		assert_int_equal(w.truncated, 0);
+		assert_int_equal(w.count, direct.count + 1);
+		unwind_stop();
+	}
+	assert_int_equal(unwind_start(UNWIND_AUTO), 0);
+	unwind_ready();
+	assert_false(unwind_first_is_owed());
+	dlclose(handle);
+	unwind_stop();
+}
+
+static void
 stopped_it_walks_by_frame_pointers_and_has_no_thread(void **state)
 {
 	(void)state;
@@ -217,6 +246,7 @@ main(void)
 		cmocka_unit_test(walks_go_on_while_tables_are_replaced),
 		cmocka_unit_test(a_reader_that_never_leaves_costs_bounded_memory),
 		cmocka_unit_test(a_child_walks_by_the_tables_of_its_parent),
+		cmocka_unit_test(the_first_tables_wait_for_the_first_stack_and_it_is_whole),
 		cmocka_unit_test(stopped_it_walks_by_frame_pointers_and_has_no_thread),
 	};
 

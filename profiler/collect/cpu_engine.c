@@ -246,6 +246,7 @@ cpu_engine_start(void)
 
 	filtered_look();
 	unwind_busy(true);
+	unwind_ready(); /* a handler cannot wait for them */
 	pthread_mutex_lock(&cpu_engine.lock);
 	err = engine_arm();
 	if (err == 0 && cpu_engine.state.threads > 0 && cpu_engine.state.threads == cpu_engine.state.no_slot) {

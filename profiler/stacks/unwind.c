@@ -28,6 +28,7 @@
 
 #include "unwind.h"
 #include "tables_lookup.h"
+#include "unwind_first.h"
 #include "unwind_load.h"
 #include "unwind_remote.h"
 #include "unwind_tables.h"
@@ -108,7 +109,11 @@ static inline __attribute__((always_inline)) unsigned /* a handler has little st
 walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	if (atomic_load_explicit(&by_tables, memory_order_relaxed)) {
-		int n = unwind_tables_walk(r, regs, pcs, max, ret_truncated);
+		int n;
+
+		if (__builtin_expect(unwind_first_is_owed(), 0))
+			unwind_first_wait();
+		n = unwind_tables_walk(r, regs, pcs, max, ret_truncated);
 
 		if (n > 0)
 			return (unsigned)n;

@@ -48,8 +48,9 @@ enum unwind_mode {
 /*
  * unwind_start - chooses how to walk; with tables, keeps them up to date
  *
- * Reads the tables of all loaded objects, and starts a small thread that reads them
- * anew when objects have come or gone.  Started again, it changes the mode.
+ * Starts a small thread that reads the tables of all loaded objects, and anew when objects
+ * have come or gone.  With AUTO the first ones wait for a need, or 50 ms.  Started again, it
+ * changes the mode.
  *
  *   returns  0 or a negative errno, then walks are by frame pointers; never with AUTO
  *   threads  any, not from a handler or a hook
@@ -68,6 +69,8 @@ void unwind_lend(void);
 void unwind_lend_end(void);
 /* Frame pointers again; the thread ends and the tables are given back. */
 void unwind_stop(void);
+/* Makes the tables if the first ones have been put off.  Before handlers that capture. */
+void unwind_ready(void);
 /* Reads the tables anew now if objects have come or gone. */
 void unwind_refresh(void);
 /* CPU time is sampled from now on, or no more: more may be spent on following objects that

@@ -36,10 +36,12 @@
 #include "maps.h"
 #include "own_thread.h"
 #include "tables.h"
+#include "unwind_first.h"
 #include "unwind_remote.h"
 #include "unwind_tables.h"
 #include "unwind_want.h"
 
+#define FIRST_NS      50000000L /* a process that has lived so long is worth its tables */
 #define LOOK_EVERY_NS 1000000000L
 #define ROOT_DEPTH    32          /* frames below a thread's own function: two or three */
 #define REST_NS       100000000L  /* at least so long between two rounds */
@@ -231,9 +233,17 @@ static void *
 run(void *arg)
 {
 	struct unwind_regs regs = UNWIND_REGS_HERE;
-	struct purse       purse = { UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID) };
+	unsigned           wanted = WANTED;
+	struct purse       purse;
 
 	(void)arg;
+	if (unwind_first_is_owed())
+		state_wait(IDLE, FIRST_NS);
+	if (atomic_load(&refresh.state) != STOPPING && unwind_first_make())
+		atomic_store(&refresh.by_tables, false);
+	atomic_store(&refresh.look, false);
+	atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+	purse = (struct purse){ UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID) };
 	roots_note(&regs);
 	for (unsigned round = 1;; round++) {
 		state_wait(IDLE, LOOK_EVERY_NS);
@@ -250,6 +260,7 @@ static void
 stop(void)
 {
 	unwind_use_tables(false);
+	unwind_first_forget();
 	unwind_remote_use(false);
 	if (refresh.running) {
 		atomic_store(&refresh.state, STOPPING);
@@ -290,8 +301,13 @@ unwind_start(enum unwind_mode mode)
 		stop();
 	generations_start();
 	atomic_store(&refresh.by_tables, mode != UNWIND_FRAME_POINTER);
-	tables_stale(); /* what is built next is what later looks compare with */
-	err = build();
+	if (mode == UNWIND_AUTO && !refresh.running) {
+		unwind_first_owe(); /* the thread makes them */
+	} else {
+		tables_stale(); /* what is built next is what later looks compare with */
+		err = build();
+		unwind_first_forget();
+	}
 	if (mode == UNWIND_FRAME_POINTER)
 		err = 0; /* then it goes by the bytes before return addresses alone */
 	if (!err)
@@ -314,6 +330,8 @@ unwind_lend(void)
 	/* Whoever has it starts or stops the tables now, or hangs: go on with what there is. */
 	if (pthread_mutex_trylock(&refresh.lock))
 		return;
+	if (refresh.running)
+		unwind_first_make();
 	if (!refresh.running && !refresh.lent) {
 		refresh.lent = tables_build() == 0;
 		if (refresh.lent)
@@ -334,6 +352,16 @@ unwind_lend_end(void)
 }
 
 void
+unwind_ready(void)
+{
+	if (!unwind_first_is_owed())
+		return;
+	pthread_mutex_lock(&refresh.lock);
+	unwind_first_make();
+	pthread_mutex_unlock(&refresh.lock);
+}
+
+void
 unwind_stop(void)
 {
 	pthread_mutex_lock(&refresh.lock);
@@ -350,6 +378,7 @@ unwind_forked(void)
 	refresh.lent = false;
 	atomic_store(&refresh.state, IDLE);
 	atomic_store(&refresh.busy, false);
+	unwind_first_forget();
 	generations_forked();
 	tables_forked();
 	unwind_remote_forked();
