@@ -254,6 +254,14 @@ threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen(void 
 	seen = burn_samples(&p, short_life_hooked);
 	print_message("# %lld samples of 80\n", (long long)seen);
 	assert_in_range(seen, 70, 92);
+	/* Where they were when most of it passed is not known: it is not their routine's own. */
+	assert_true(burn_pseudo(&p, STACK_PSEUDO_ENDED) > seen / 2);
+	for (size_t i = 0; i < p.count; i++) {
+		unsigned         count;
+		const uintptr_t *pcs = stack_table_pcs(p.samples[i].stack, &count);
+
+		assert_true(pcs[0] != (uintptr_t)short_life_hooked);
+	}
 	profile_release(&p);
 }
 

@@ -80,11 +80,12 @@ cpu_thread_ending_from(const void *start_routine)
 	lock_quietly(&quiet);
 	if (atomic_load(&cpu_engine.running) && (s.weight = cpu_timers_self_remove(&s.slot)) > 0) {
 		/* Where it was when those periods passed is not known; where it
-		 * began is. */
+		 * began is, and is nobody's own cost. */
+		pcs[s.count++] = STACK_PSEUDO_ENDED;
 		if (start_routine)
 			pcs[s.count++] = (uintptr_t)start_routine;
 		else
-			s.count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+			s.count += unwind_capture(&regs, pcs + 1, STACK_FRAMES_MAX - 1, &truncated);
 		s.slot = 0;
 		s.labels = labels_here();
 		if (!cpu_ring_add(&s))

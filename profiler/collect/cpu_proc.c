@@ -27,6 +27,7 @@
 
 #include "own_fd.h"
 
+#define BLOCKED_ALL  40  /* of 62 signals: a mask with so many is meant to keep all away, not for some to be waited for */
 #define LINE_BYTES   128 /* of /proc/PID/status: the lines that are wanted are shorter */
 
 /*
@@ -107,12 +108,26 @@ thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
 	return status_find(path, key, value);
 }
 
-bool
-cpu_proc_blocks(pid_t tid, int signal_number)
+uint64_t
+cpu_proc_blocked(pid_t tid)
 {
 	char value[LINE_BYTES];
 
-	return thread_status_find(tid, "\nSigBlk:", value) && strtoull(value, NULL, 16) >> (signal_number - 1) & 1;
+	return thread_status_find(tid, "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
+}
+
+bool
+cpu_proc_blocks(pid_t tid, int signal_number)
+{
+	return cpu_proc_blocked(tid) >> (signal_number - 1) & 1;
+}
+
+uint64_t
+cpu_proc_wants(pid_t tid)
+{
+	uint64_t blocked = cpu_proc_blocked(tid);
+
+	return __builtin_popcountll(blocked) < BLOCKED_ALL ? blocked : 0;
 }
 
 int

@@ -28,8 +28,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "cpu_proc.h"
 #include "cpu_ring.h"
 #include "cpu_timers.h"
 #include "free_signal.h"
@@ -160,7 +163,7 @@ cpu_signal_install(int *ret_signal)
 	int number = sampler.number;
 
 	if (!cpu_signal_ours(number))
-		number = free_signal_take(SIGPROF, on_signal);
+		number = free_signal_take(SIGPROF, cpu_proc_wants((pid_t)syscall(SYS_getpid)), on_signal);
 	if (number < 0)
 		return number;
 	sampler.number = number;

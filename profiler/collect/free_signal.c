@@ -1,8 +1,11 @@
 /*
  * free_signal.c - a signal for a handler of ours, taken from nobody.
  *
- * What a stranger would get wrong: between the look and the installation another thread
- * of the daemon may install its own; then that one is put back.
+ * What a stranger would get wrong:
+ * - Between the look and the installation another thread of the daemon may install its
+ *   own; then that one is put back.
+ * - A signal at its default may be used all the same: who waits for it by signalfd() or
+ *   sigwait() blocks it, and needs no handler.
  *
  * Tests: tests/test_cpu_signals.c, tests/threads.t.
  */
@@ -25,12 +28,14 @@ free_signal_is(int number, free_signal_fn *handler)
 }
 
 static bool
-install(int number, free_signal_fn *handler)
+install(int number, uint64_t avoid, free_signal_fn *handler)
 {
 	struct sigaction ours = { .sa_sigaction = handler }, before;
 
 	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 	own_mask_fill(&ours.sa_mask);
+	if (avoid & OWN_MASK_BIT(number))
+		return false;
 	if (sigaction(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
 		return false;
 	if (sigaction(number, &ours, &before) < 0)
@@ -42,13 +47,13 @@ install(int number, free_signal_fn *handler)
 }
 
 int
-free_signal_take(int wanted, free_signal_fn *handler)
+free_signal_take(int wanted, uint64_t avoid, free_signal_fn *handler)
 {
-	if (install(wanted, handler))
+	if (install(wanted, avoid, handler))
 		return wanted;
 	/* From the top: programs count theirs from SIGRTMIN. */
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--)
-		if (install(number, handler))
+		if (install(number, avoid, handler))
 			return number;
 	return -EBUSY;
 }

@@ -16,7 +16,9 @@
  *   With no request it returns at once.
  * - A request is unmapped only after every handler at work has left; one whose thread
  *   got no processor for long keeps it in limbo until the next.
- * - Who blocks the signal would cost the whole deadline: after a moment those are
+ * - Who blocks the signal is not sent one: it would stay pending, and come out of a
+ *   signalfd() or sigwait() of the program.
+ * - Who blocks it from then on would cost the whole deadline: after a moment those are
  *   given up.
  *
  * Tests: tests/threads.t.
@@ -40,6 +42,7 @@
 #include "cpu_proc.h"
 #include "free_signal.h"
 #include "labels_thread.h"
+#include "own_mask.h"
 #include "thread_id.h"
 #include "unwind.h"
 
@@ -155,14 +158,15 @@ on_signal(int number, siginfo_t *info, void *context)
 	atomic_fetch_sub(&asking.at_work, 1);
 }
 
+/* One that the program does not wait for. */
 static int
-signal_get(void)
+signal_get(uint64_t wanted)
 {
 	int number = asking.number;
 
-	if (free_signal_is(number, on_signal))
+	if (free_signal_is(number, on_signal) && !(wanted & OWN_MASK_BIT(number)))
 		return number;
-	number = free_signal_take(SIGURG, on_signal);
+	number = free_signal_take(SIGURG, wanted, on_signal);
 	if (number > 0)
 		asking.number = number;
 	return number;
@@ -219,7 +223,7 @@ send_all(struct threads_request *q, int number)
 	atomic_store(&q->left, (uint32_t)q->count + 1);
 	atomic_store(&asking.request, q);
 	for (size_t i = 0; i < q->count; i++)
-		if (syscall(SYS_tgkill, pid, q->slots[i].tid, number) < 0)
+		if (cpu_proc_blocks(q->slots[i].tid, number) || syscall(SYS_tgkill, pid, q->slots[i].tid, number) < 0)
 			slot_give_up(q, &q->slots[i]);
 	atomic_fetch_sub(&q->left, 1);
 }
@@ -275,8 +279,12 @@ handlers_left(void)
 int
 threads_request_run(struct threads_request *q)
 {
-	int number = signal_get();
+	uint64_t wanted = cpu_proc_wants(getpid());
+	int      number;
 
+	for (size_t i = 0; i < q->count; i++)
+		wanted |= cpu_proc_wants(q->slots[i].tid);
+	number = signal_get(wanted);
 	if (number < 0)
 		return number;
 	send_all(q, number);

@@ -49,6 +49,7 @@ static const uintptr_t pseudo_pcs[STACK_PSEUDO_MAX] = {
 	[STACK_PSEUDO_TRUNCATED] = STACK_PSEUDO_TRUNCATED,
 	[STACK_PSEUDO_SILENT] = STACK_PSEUDO_SILENT,
 	[STACK_PSEUDO_RUNNING] = STACK_PSEUDO_RUNNING,
+	[STACK_PSEUDO_ENDED] = STACK_PSEUDO_ENDED,
 };
 
 static struct {
@@ -243,6 +244,8 @@ stack_pseudo_name(uintptr_t pc)
 		return "[no answer]";
 	case STACK_PSEUDO_RUNNING:
 		return "[running]";
+	case STACK_PSEUDO_ENDED:
+		return "[end of thread]";
 	default:
 		return NULL;
 	}

@@ -21,6 +21,7 @@ enum stack_pseudo {
 	STACK_PSEUDO_TRUNCATED,  /* [truncated] */
 	STACK_PSEUDO_SILENT,     /* [no answer], of a thread that is dumped */
 	STACK_PSEUDO_RUNNING,    /* [running], on a processor or waiting for one, where is not known */
+	STACK_PSEUDO_ENDED,      /* [end of thread], of what was told when it ended: its last place is not known */
 	STACK_PSEUDO_MAX
 };
 
