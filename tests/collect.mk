@@ -161,6 +161,6 @@ EXTRA_DIST += tests/allocators.cc tests/peers.c tests/confined.c tests/odd_threa
 	tests/soak.py tests/stress_threads.c tests/stress_throw.cc tests/stressing.py tests/tsan.supp
 
 # Signals and cancellation, from outside.
-TESTS += tests/cancel.t
-dist_check_SCRIPTS += tests/cancel.t
-EXTRA_DIST += tests/cancelled.c
+TESTS += tests/cancel.t tests/masks.t
+dist_check_SCRIPTS += tests/cancel.t tests/masks.t
+EXTRA_DIST += tests/cancelled.c tests/masks.c

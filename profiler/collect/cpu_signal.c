@@ -42,6 +42,9 @@
 #include "unwind.h"
 #include "unwind_remote.h"
 
+/* Of a handler with all that it calls: 2 KiB, and what the entry of a call may take. */
+#define STACK_BYTES 3072
+
 /* How long disabling waits for handlers at work, which take microseconds unless
  * their thread gets no processor. */
 #define QUIET_WAIT_STEPS 2000
@@ -52,7 +55,7 @@ static struct {
 	_Atomic int      at_work;
 	bool             stuck; /* one was waited for in vain, and has not ended since */
 	_Atomic uint64_t longest_ns, sum_ns, count;
-	int              number; /* 0: none installed yet */
+	_Atomic int      number; /* 0: none installed yet */
 } sampler;
 
 static int64_t
@@ -119,6 +122,21 @@ sample_copy(const siginfo_t *info, const void *context)
 	sample_add(s.slot, s.weight, &words[UNWIND_REMOTE_WORDS - 1], 1, true); /* no stack: the pc alone */
 }
 
+/* No room for a stack: the pc alone. */
+static __attribute__((noinline)) void
+sample_pc(const siginfo_t *info, const void *context)
+{
+	struct unwind_regs regs;
+	uintptr_t          pc;
+	uint32_t           slot, weight;
+
+	if (!cpu_timers_expired(info, &slot, &weight))
+		return;
+	unwind_regs_from_ucontext(&regs, context);
+	pc = regs.pc;
+	sample_add(slot, weight, &pc, 1, true);
+}
+
 static void
 time_note(uint64_t took)
 {
@@ -140,7 +158,9 @@ on_signal(int number, siginfo_t *info, void *context)
 	atomic_fetch_add(&sampler.at_work, 1);
 	if (atomic_load(&sampler.enabled)) {
 		begin = now_ns();
-		if (unwind_remote_used())
+		if (free_signal_short_of_stack(context, STACK_BYTES))
+			sample_pc(info, context);
+		else if (unwind_remote_used())
 			sample_copy(info, context);
 		else
 			sample_take(info, context);
@@ -169,6 +189,20 @@ cpu_signal_install(int *ret_signal)
 	sampler.number = number;
 	*ret_signal = number;
 	return 0;
+}
+
+int
+cpu_signal_reserve(uint64_t avoid)
+{
+	int number = atomic_load(&sampler.number), taken;
+
+	if (cpu_signal_ours(number))
+		return number;
+	taken = free_signal_take(SIGPROF, avoid, on_signal);
+	/* Of two at once each has installed one; the first is used. */
+	if (taken > 0 && atomic_compare_exchange_strong(&sampler.number, &number, taken))
+		return taken;
+	return number > 0 ? number : taken;
 }
 
 void

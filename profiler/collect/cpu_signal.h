@@ -11,6 +11,9 @@
 /* Picks a signal and installs the handler: SIGPROF if it is at its default, else
  * a free real-time signal.  0 or -EBUSY. */
 int  cpu_signal_install(int *ret_signal);
+/* The same, but stays with one that nobody has replaced yet, and only asks for it.  Signal-safe.
+ * avoid: as in free_signal_take().  The number, or -EBUSY. */
+int  cpu_signal_reserve(uint64_t avoid);
 /* Has nobody replaced the handler since? */
 bool cpu_signal_ours(int signal_number);
 /* "SIGPROF" or "SIGRTMAX-3". */

@@ -14,17 +14,37 @@
 #include "free_signal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "own_mask.h"
+#include "signal_calls.h"
+
+#define SIGNALS_MAX 64 /* of the kernel, on all machines we support */
+
+static _Atomic uint64_t taken;
+static free_signal_fn  *handlers[SIGNALS_MAX + 1];
 
 bool
 free_signal_is(int number, free_signal_fn *handler)
 {
 	struct sigaction now;
 
-	return number > 0 && sigaction(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	return number > 0 && signal_calls_real(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
 	       now.sa_sigaction == handler;
+}
+
+uint64_t
+free_signal_taken(void)
+{
+	return atomic_load(&taken);
+}
+
+bool
+free_signal_has(int number)
+{
+	return number > 0 && number <= SIGNALS_MAX && atomic_load(&taken) & OWN_MASK_BIT(number) &&
+	       free_signal_is(number, handlers[number]);
 }
 
 static bool
@@ -36,13 +56,17 @@ install(int number, uint64_t avoid, free_signal_fn *handler)
 	own_mask_fill(&ours.sa_mask);
 	if (avoid & OWN_MASK_BIT(number))
 		return false;
-	if (sigaction(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
+	if (signal_calls_real(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
 		return false;
-	if (sigaction(number, &ours, &before) < 0)
+	if (signal_calls_real(number, &ours, &before) < 0)
 		return false;
-	if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+	if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL) {
+		handlers[number] = handler;
+		atomic_fetch_or(&taken, OWN_MASK_BIT(number));
+		signal_calls_guard(number);
 		return true;
-	sigaction(number, &before, NULL); /* somebody was quicker: put it back */
+	}
+	signal_calls_real(number, &before, NULL); /* somebody was quicker: put it back */
 	return false;
 }
 

@@ -70,6 +70,9 @@
 	X(nanosleep) X(clock_nanosleep) X(usleep) X(sleep) X(fsync) X(fdatasync)             \
 	X(__read_chk) X(__recv_chk) X(__recvfrom_chk) X(__poll_chk) X(__ppoll_chk)
 
+/* Masks and handlers, which must not keep the profiler's signal from a thread. */
+#define HOOKS_SIGNAL_NAMES(X) X(pthread_sigmask) X(sigprocmask) X(sigaction) X(signal)
+
 /* Looked up, not stood in for: the same without waiting. */
 #define HOOKS_TRY_NAMES(X)                                                              \
 	X(pthread_mutex_trylock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_trywrlock) \
@@ -85,6 +88,7 @@ enum hooks_name {
 	HOOKS_NAMES(X)
 	HOOKS_OLD_NAMES(X)
 	HOOKS_CALL_NAMES(X)
+	HOOKS_SIGNAL_NAMES(X)
 #undef X
 	HOOKS_NAME_COUNT
 };
@@ -256,6 +260,11 @@ struct component_hooks {
 	struct hooks_filter *filter;
 	uint32_t             counts;
 	uint32_t             unused5;
+
+	/* Masks and handlers.  As wait_state; signals makes the call itself, from signal handlers too. */
+	uint32_t  signal_state;
+	uint32_t  unused_signals;
+	long    (*signals)(uint32_t name, uintptr_t a, uintptr_t b, uintptr_t c);
 };
 
 /* Weak: NULL where the program has no hooks. */

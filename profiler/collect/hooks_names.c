@@ -12,6 +12,7 @@
 #define X(name) extern char hooks_reference_##name __asm__(#name) __attribute__((weak));
 HOOKS_NAMES(X)
 HOOKS_CALL_NAMES(X)
+HOOKS_SIGNAL_NAMES(X)
 #undef X
 
 extern const void *const hooks_references[];
@@ -21,5 +22,6 @@ const void *const hooks_references[] = {
 #define X(name) &hooks_reference_##name,
 	HOOKS_NAMES(X)
 	HOOKS_CALL_NAMES(X)
+	HOOKS_SIGNAL_NAMES(X)
 #undef X
 };

@@ -33,6 +33,7 @@
 #include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
+#include "signal_calls.h"
 #include "stack_table.h"
 #include "threadcreate.h"
 #include "trace_ring.h"
@@ -94,6 +95,7 @@ arrive(struct place *p)
 	if (copy.made_ns)
 		tracer_thread_started(copy.made_ns, copy.creator, copy.trace_stack, copy.routine);
 	labels_thread_started(copy.labels);
+	signal_calls_thread(); /* born of one that blocked all before anybody watched */
 	cpu_thread_started();
 	return copy;
 }

@@ -5,7 +5,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
 	%D%/cpu_window.c %D%/cpu_window.h \
-	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h %D%/heap_operators.c %D%/heap_operators.h \
+	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/signal_calls.c %D%/signal_calls.h %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h %D%/heap_operators.c %D%/heap_operators.h \
 	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c \
 	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_set.c %D%/heap_set.h \
 	%D%/heap_site.c %D%/heap_site.h %D%/hooks_threads.c %D%/hooks_threads.h \
@@ -37,15 +37,15 @@ HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
 HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/lookup.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
 	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/lookup.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
-	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/frames.c
+	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/signals.c %D%/hooks/frames.c
 HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
-	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
+	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/signals.o %D%/hooks/frames_end.o
 # The agent's, where waits.c says HOOKS_SHARED and hook.h HOOKS_PROGRAM; the same in the same places.
 HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/hooks/operators.o \
 	%D%/hooks/threads.o %D%/hooks/table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/shared_waits.o %D%/hooks/waits_cold.o \
-	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/frames_end.o
+	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/signals.o %D%/hooks/frames_end.o
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/lookup.h
 
 AM_V_HOOKS = $(AM_V_HOOKS_@AM_V@)
@@ -77,6 +77,8 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/calls.c
 %D%/hooks/calls_cold.o: %D%/hooks/calls_cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/calls_cold.c
+%D%/hooks/signals.o: %D%/hooks/signals.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/signals.c
 %D%/hooks/next.o: %D%/hooks/next.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/hooks/next.c
 %D%/hooks/frames_start.o: %D%/hooks/frames.c

@@ -50,6 +50,7 @@
 #define LOOK_NS      50000000L    /* between two looks at who cannot answer */
 #define LEAVE_STEPS  500          /* how long handlers at work are waited for, of ... */
 #define LEAVE_NS     1000000L
+#define STACK_BYTES  3072 /* of a handler with all that it calls: 2 KiB, and a margin */
 
 struct threads_request {
 	size_t                  count, size;
@@ -135,7 +136,12 @@ slot_answer(struct threads_request *q, const void *context)
 	s = slot_find(q, thread_id_self());
 	if (!s || !atomic_compare_exchange_strong(&s->answer, &asked, THREADS_WRITING))
 		return;
-	s->count = unwind_capture_cold(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
+	if (free_signal_short_of_stack(context, STACK_BYTES)) {
+		s->pcs[0] = regs.pc;
+		s->count = truncated = 1;
+	} else {
+		s->count = unwind_capture_cold(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
+	}
 	s->truncated = (uint32_t)truncated;
 	s->labels = labels_here();
 	s->took_ns = (uint32_t)(now_ns() - begin);

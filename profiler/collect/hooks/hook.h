@@ -145,6 +145,14 @@ int    hook_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
 HOOKS_CALL_ARGUMENTS(DECLARE_CALL_1, DECLARE_CALL_2, DECLARE_CALL_3, DECLARE_CALL_4, DECLARE_CALL_5, DECLARE_CALL_6,
 	DECLARE_CALL_7)
 
+/* signals.c */
+int    hook_pthread_sigmask(uintptr_t a, uintptr_t b, uintptr_t c) HIDDEN;
+int    hook_sigprocmask(uintptr_t a, uintptr_t b, uintptr_t c) HIDDEN;
+int    hook_sigaction(uintptr_t a, uintptr_t b, uintptr_t c) HIDDEN;
+long   hook_signal(uintptr_t a, uintptr_t b) HIDDEN;
+#define DECLARE_EARLY(name) long early_##name(uintptr_t a, uintptr_t b, uintptr_t c) HIDDEN;
+HOOKS_SIGNAL_NAMES(DECLARE_EARLY)
+
 #define DECLARE_WAIT(name, ...)                 \
 	int hook_##name(__VA_ARGS__) HIDDEN;    \
 	int cold_##name(__VA_ARGS__) HIDDEN;    \
