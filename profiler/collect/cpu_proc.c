@@ -23,11 +23,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "own_fd.h"
 
 #define BLOCKED_ALL  40  /* of 62 signals: a mask with so many is meant to keep all away, not for some to be waited for */
+/* A mask with glibc's signal for cancellation is no program's: the thread is in our code or in
+ * glibc's for a moment, where every signal is blocked.  So it is looked at again. */
+#define BLOCKED_BY_US ((uint64_t)1 << 31)
+#define MOMENT_NS     500000L
+#define MOMENTS       20
 #define LINE_BYTES   128 /* of /proc/PID/status: the lines that are wanted are shorter */
 
 /*
@@ -111,9 +117,19 @@ thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
 uint64_t
 cpu_proc_blocked(pid_t tid)
 {
-	char value[LINE_BYTES];
+	const struct timespec moment = { 0, MOMENT_NS };
+	char                  value[LINE_BYTES];
+	uint64_t              blocked;
 
-	return thread_status_find(tid, "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
+	for (int i = 0; i < MOMENTS; i++) {
+		if (!thread_status_find(tid, "\nSigBlk:", value))
+			return 0;
+		blocked = strtoull(value, NULL, 16);
+		if (!(blocked & BLOCKED_BY_US))
+			return blocked;
+		nanosleep(&moment, NULL);
+	}
+	return 0;
 }
 
 bool

@@ -16,7 +16,7 @@ typedef void cpu_proc_thread_fn(void *arg, pid_t tid);
 int  cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg);
 /* Does /proc number processes as we do, or is it another pid namespace's? */
 bool cpu_proc_is_ours(void);
-/* The signals that a thread blocks, the first in bit 0. */
+/* The signals that a thread blocks, the first in bit 0; 0: not known. */
 uint64_t cpu_proc_blocked(pid_t tid);
 /* The same where it blocks some of them: it may wait for those by signalfd() or sigwait(). */
 uint64_t cpu_proc_wants(pid_t tid);
