@@ -67,6 +67,7 @@ def confined(how, when):
                 window = name in ("profile", "trace", "fgprof")
                 for query in ("?seconds=1",) if window else ("", "?debug=1", "?format=top"):
                     answers[name + query] = ask(address, PPROF + name + query)
+            answers["goroutine?debug=2"] = ask(address, PPROF + "goroutine?debug=2")
             answers["heap?seconds=1"] = ask(address, PPROF + "heap?seconds=1")
             answers["after"] = ask(address, PPROF)
             need(p.poll() is None, "it ended with %r" % p.poll())
@@ -152,6 +153,9 @@ def after_a_change_of_user_inside_the_process_everything_answers():
         contains(answers["profile?seconds=1"].text, "burn_and_allocate")
         contains(answers["heap"].text, "burn_and_allocate")
         contains(answers[""].text, "unwinder: tables")
+        # main waits for its input, and has been woken for its stack
+        waits = [t for t in answers["goroutine?debug=2"].text.split("\n\n") if "\nmain(" in t]
+        need(waits and not re.search(r" \[running", waits[0]), waits)
 
 
 main()

@@ -116,7 +116,7 @@ window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struc
 	profile_comment(p, "truncated stacks: %llu", (unsigned long long)w->truncated);
 	profile_comment(p, "unwinder: %s", unwind_name());
 	profile_comment(p, "signal: %s", name);
-	profile_comment(p, "mean handler: %llu ns", (unsigned long long)cpu_signal_mean_ns());
+	profile_comment(p, "mean handler: %llu ns of wall time", (unsigned long long)cpu_signal_mean_ns());
 	profile_comment(p, "longest handler: %llu ns", (unsigned long long)cpu_signal_longest_ns());
 	if (cpu_signal_stuck())
 		profile_comment(p, "a handler has not ended: its memory is kept");
