@@ -31,7 +31,8 @@ extern atomic_bool stress_stop;
 /* Held for reading in dlopen() and dlclose(). */
 extern pthread_rwlock_t stress_loading;
 
-/* Held by who jumps out of handlers, and in setuid(), whose handler in every thread must end. */
+/* Held by who jumps out of handlers or cancels threads, and in setuid(), whose handler in
+ * every thread must end: glibc 2.36 waits for ever for a thread that has left it. */
 extern pthread_mutex_t stress_jumps;
 
 /* Something is not as it must be: said on stdout, and the program ends with 1. */

@@ -100,7 +100,9 @@ is_cancelled(void *arg)
 void
 stress_cancel(uint64_t *random)
 {
+	pthread_mutex_lock(&stress_jumps);
 	run_batch(is_cancelled, NULL, true, random);
+	pthread_mutex_unlock(&stress_jumps);
 }
 
 /* ---- the bare system call ---- */
