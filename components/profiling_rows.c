@@ -128,11 +128,29 @@ level(const struct component_profiling_rows *p, const char *row)
 	return strncmp(source, "env:", 4) == 0 ? 2 : strncmp(source, "file:", 5) == 0 ? 1 : 3;
 }
 
+/* Does a file give both, one of them as its default is?  That is how a dump looks, and the other one counts. */
+static bool
+is_dumped(const struct component_profiling_rows *p)
+{
+	return level(p, "profile-port") == 1 && level(p, "profiling-bind-address") == 1 &&
+	       (p->profile_port == p->default_port || strcmp(p->bind_address, p->default_address) == 0);
+}
+
+/* Does --profile-port count? */
+static bool
+is_by_port(const struct component_profiling_rows *p)
+{
+	if (p->resolved || !profiling_rows_given(p, "profile-port"))
+		return false;
+	return level(p, "profile-port") > level(p, "profiling-bind-address") ||
+	       (is_dumped(p) && p->profile_port != p->default_port);
+}
+
 /* The address that counts, and the row it came from. */
 const char *
 profiling_rows_address(const struct component_profiling_rows *p, char *buf, size_t size)
 {
-	if (!p->resolved && profiling_rows_given(p, "profile-port") && level(p, "profile-port") > level(p, "profiling-bind-address")) {
+	if (is_by_port(p)) {
 		snprintf(buf, size, "127.0.0.1:%d", p->profile_port < 0 ? 0 : (int)p->profile_port);
 		return "profile-port";
 	}
@@ -272,13 +290,20 @@ profiling_rows_try(const struct component_profiling_rows *p, struct component_er
 static int
 check_together(struct component_flags *f, void *arg, struct component_error *err)
 {
-	struct component_profiling_rows *p = arg;
+	struct component_profiling_rows  *p = arg;
+	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
+	struct component_error            why = COMPONENT_ERROR_INIT;
+	int                               r = 0;
 
-	if (!p->resolved && profiling_rows_given(p, "profile-port") && level(p, "profile-port") == level(p, "profiling-bind-address")) {
-		return component_flags_fault(f, "profile-port", err, "cannot be combined with "
+	o.address = "0"; /* which may be in use, by the daemon itself */
+	o.token_file = p->token_file;
+	if (component_flags_given(f, "check-config") && component_profiler_try(&o, &why) < 0)
+		r = component_flags_fault(f, "profiling-token-file", err, "%s", why.text);
+	if (!p->resolved && profiling_rows_given(p, "profile-port") && !is_dumped(p) &&
+	    level(p, "profile-port") == level(p, "profiling-bind-address"))
+		r = component_flags_fault(f, "profile-port", err, "cannot be combined with "
 			"--profiling-bind-address=%s; write the port there", p->bind_address);
-	}
-	return 0;
+	return r;
 }
 
 int
@@ -288,7 +313,7 @@ profiling_rows_init(struct component_profiling_rows *p, struct component_flags *
 	int                               r;
 
 	p->flags = f;
-	p->profile_port = port;
+	p->profile_port = p->default_port = port;
 	snprintf(p->default_address, sizeof(p->default_address), "127.0.0.1:%u", port);
 	p->bind_address = p->default_address;
 	p->port_file = p->token_file = p->socket_path = "";

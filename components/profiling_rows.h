@@ -19,7 +19,7 @@ struct component_profiling_rows {
 	struct component_flags *flags;
 	bool                    enable;
 	const char             *bind_address;
-	int64_t                 profile_port;
+	int64_t                 profile_port, default_port;
 	const char             *port_file;
 	int64_t                 max_seconds;
 	int64_t                 max_requests;

@@ -137,11 +137,25 @@ find_unit(const struct unit *units, size_t count, const char *name, size_t size)
 	return -1;
 }
 
+/* Every unit there is, since each of them is somebody's habit; and for one that is nearly written, what it may mean. */
+static int
+refuse_size(struct text *why, const char *text, const char *unit)
+{
+	char letter = (char)toupper((unsigned char)*unit);
+
+	text_add(why, "not a size; ");
+	/* "64K", "64kb": of 1024 or of 1000 is not for us to say. */
+	if (*unit && strchr("KMGTPE", letter) && strlen(unit) <= strlen("KiB"))
+		text_add(why, "write '%.*s%ciB' (1024) or '%.*s%cB' (1000); ", (int)(unit - text), text, letter,
+			(int)(unit - text), text, letter == 'K' ? 'k' : letter);
+	text_add(why, "a size is bytes, or a number and KiB, MiB, GiB, TiB, PiB, EiB, also without B (powers of 1024), or "
+		"B, kB, MB, GB, TB, PB, EB (powers of 1000), such as 512KiB");
+	return -EINVAL;
+}
+
 int
 amount_parse_size(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
 {
-	static const char how[] = "not a size; write bytes, or a number and KiB, MiB, GiB, TiB (powers of 1024) "
-		"or kB, MB, GB, TB (powers of 1000), such as 512KiB";
 	const char *s = text;
 	uint64_t    whole, fraction, scale, sum = 0;
 	int         unit = -1;
@@ -150,11 +164,11 @@ amount_parse_size(const struct component_flag *row, const char *text, struct fla
 	(void)row;
 	r = scan_amount(&s, &whole, &fraction, &scale);
 	if (r == -EINVAL)
-		return refuse(why, r, how);
+		return refuse_size(why, text, text + strlen(text));
 	if (r == 0 && *s) {
 		unit = find_unit(sizes, COUNT(sizes), s, strlen(s));
 		if (unit < 0)
-			return refuse(why, -EINVAL, how);
+			return refuse_size(why, text, s);
 	}
 	if (r == 0)
 		r = add_amount(&sum, whole, fraction, scale, unit < 0 ? 1 : sizes[unit].value);
@@ -214,7 +228,7 @@ amount_parse_duration(const struct component_flag *row, const char *text, struct
 	}
 	r = scan_duration(s, &sum);
 	if (r == -EINVAL)
-		return refuse(why, r, "not a duration; write numbers and units (h, m, s, ms, us, ns), such as 30s, 1h30m or 500ms");
+		return refuse(why, r, "not a duration; write numbers and units (h, m, s, ms, us or \xc2\xb5s, ns), such as 30s, 1h30m or 500ms");
 	if (r == -EDOM)
 		return refuse(why, -EINVAL, "finer than a nanosecond; write fewer digits");
 	if (r < 0 || sum > INT64_MAX)

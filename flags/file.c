@@ -25,6 +25,7 @@
 
 #include "config_read.h"
 #include "registry.h"
+#include "yaml_words.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -42,6 +43,7 @@
 struct file_read {
 	struct component_flags *f;
 	struct flag_round      *round;
+	const struct text      *bytes;   /* of the file */
 	const char             *path;    /* as it was given, for messages */
 	yaml_parser_t           parser;
 	size_t                 *line_of; /* of each entry, 0: not given yet */
@@ -95,9 +97,12 @@ next(struct file_read *r, yaml_event_t *e)
 		const yaml_parser_t *p = &r->parser;
 		struct text          t = TEXT_INIT;
 
-		text_add(&t, "not YAML: %s%s%s", p->problem ? p->problem : "out of memory",
-			p->context ? " " : "", p->context ? p->context : "");
-		fault(r, p->problem_mark.line + 1, NULL, text_string(&t));
+		/* A quote that is never closed is at fault where it is opened. */
+		bool opened = p->context && strstr(p->context, "quoted");
+
+		text_add(&t, "not YAML: ");
+		yaml_words_add(&t, p->problem, p->context, text_string(r->bytes), r->bytes->size, p->problem_mark.index);
+		fault(r, (opened ? p->context_mark.line : p->problem_mark.line) + 1, NULL, text_string(&t));
 		text_release(&t);
 	}
 	r->broken = true;
@@ -383,7 +388,7 @@ fault_errno(struct file_read *r, const char *by, int error)
 
 	text_add(&t, "cannot be read: ");
 	if (error == EMEDIUMTYPE)
-		text_add(&t, "not a regular file");
+		text_add(&t, "not a regular file, and a pipe would be empty at a reload; write the options to a file");
 	else if (error == EFBIG)
 		text_add(&t, "larger than %d bytes", CONFIG_BYTES_MAX);
 	else
@@ -422,8 +427,8 @@ make_absolute(const char *path)
 void
 flags_file_read(struct component_flags *f, struct flag_round *round)
 {
-	struct file_read r = { .f = f, .round = round };
 	struct text      bytes = TEXT_INIT;
+	struct file_read r = { .f = f, .round = round, .bytes = &bytes };
 	const char      *by;
 	bool             given;
 	int              error;

@@ -131,13 +131,34 @@ report(struct line *l, const char *head, const char *word, size_t size, const ch
 	text_release(&text);
 }
 
+static bool
+has_no_form(const struct flag_entry *e)
+{
+	return e && e->row.type == COMPONENT_FLAG_TYPE_BOOL && e->action == ACTION_NONE;
+}
+
+/* What may have been meant by the name in text. */
+static void
+hint_add(const struct component_flags *f, const char *text, size_t size, char *hint, size_t room)
+{
+	char        near[NAME_BYTES_MAX];
+	bool        no = size > 3 && memcmp(text, "no-", 3) == 0;
+	const char *name = no ? text + 3 : text;
+
+	if (no && flags_find(f, name, strlen(name), NULL))
+		snprintf(hint, room, "; '--%s' wants a value and has no '--no-'", name);
+	else if (size > 0 && *flags_nearest(f, PLACE_LINE, name, near, sizeof(near)))
+		snprintf(hint, room, "; did you mean '--%s%s'?",
+			no && has_no_form(flags_find(f, near, strlen(near), NULL)) ? "no-" : "", near);
+}
+
 /* "--x=..." at words[i]: true if getopt_long() may have it. */
 static bool
 check_long(struct line *l, int i)
 {
 	const char        *word = l->words[i], *name = word + 2;
 	size_t             size = strcspn(name, "=");
-	char               text[NAME_BYTES_MAX] = "", near[NAME_BYTES_MAX], hint[NAME_BYTES_MAX + 32] = "";
+	char               text[NAME_BYTES_MAX] = "", hint[NAME_BYTES_MAX + 64] = "";
 	const char        *end = name + size;
 	char              *copy;
 
@@ -156,10 +177,7 @@ check_long(struct line *l, int i)
 		l->words[i] = copy;
 		return true;
 	}
-	if (size > 3 && memcmp(text, "no-", 3) == 0 && *flags_nearest(l->f, PLACE_LINE, text + 3, near, sizeof(near)))
-		snprintf(hint, sizeof(hint), "; did you mean '--no-%s'?", near);
-	else if (size > 0 && *flags_nearest(l->f, PLACE_LINE, text, near, sizeof(near)))
-		snprintf(hint, sizeof(hint), "; did you mean '--%s'?", near);
+	hint_add(l->f, text, size, hint, sizeof(hint));
 	report(l, "unknown option", word, size > 0 ? size + 2 : strlen(word), hint);
 	return false;
 }

@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fd.h"
+#include "beside.h"
+#include "own_fd.h"
 
 #define PID_FILE_MODE 0644 /* less the umask: anybody may know the number */
 
@@ -66,18 +67,11 @@ pid_file_write(struct pid_file *p, const char *path, struct component_error *err
 		return fail(err, path, -errno);
 	if (asprintf(&final, "%s%s%s", cwd, cwd[0] ? "/" : "", path) < 0)
 		final = NULL;
-	if (final && asprintf(&beside, "%s.%ld", final, (long)getpid()) < 0)
-		beside = NULL;
-	if (!final || !beside) {
+	if (!final) {
 		result = fail(err, path, -ENOMEM);
 		goto out;
 	}
-	/* A leftover of a process that had our number is ours to replace. */
-	if (unlink(beside) < 0 && errno != ENOENT) {
-		result = fail(err, path, -errno);
-		goto out;
-	}
-	result = fd = fd_keep(open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, PID_FILE_MODE));
+	result = fd = beside_create(final, PID_FILE_MODE, &beside);
 	if (fd >= 0)
 		result = write_all(fd, &st);
 	if (result >= 0 && rename(beside, final) < 0)
@@ -91,7 +85,7 @@ pid_file_write(struct pid_file *p, const char *path, struct component_error *err
 out:
 	if (result < 0 && fd >= 0)
 		unlink(beside);
-	fd_close(&fd);
+	own_fd_close(fd);
 	free(beside);
 	free(final);
 	return result;

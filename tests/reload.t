@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
+from harness import program as harness_program  # noqa: E402
 
 HELLO = "examples/hello"
 CONTROLLER = "examples/backend-controller"
@@ -154,6 +155,50 @@ def what_could_not_be_had_at_the_start_is_tried_again_by_a_reload():
             hup(d, "reloaded")
             d.host, d.port = "127.0.0.1", port
             equal(d.get(PPROF).status, 200)
+
+
+@test
+def what_dump_options_prints_is_read_as_a_config_file():
+    """what --dump-options prints is read by --config, by each program, and means the same"""
+    with tempdir() as t:
+        for name in "hello", "options", "backend-controller", "cluster-agent", "appstudio-controller":
+            for args in ([], ["--profile-port=7001"], ["--profiling-bind-address=[::1]:7002", "--enable-pprof"],
+                         ["-v", "2", "--profiling-allowed-host=a,*.b", "--heap-profile-rate=64KiB"]):
+                if name == "options" and "-v" in args:
+                    args = args[2:]
+                program_path = harness_program("examples/" + name)
+                first = run(program_path, *args, "--dump-options")
+                equal(first.returncode, 0, first.stderr)
+                write(t + "/f", first.stdout)
+                r = run(program_path, "--config", t + "/f", "--check-config")
+                equal((r.returncode, r.stderr), (0, ""), first.stdout)
+                again = run(program_path, "--config", t + "/f", "--dump-options")
+                values = lambda text: [line.split(" #")[0].rstrip() for line in text.splitlines() if not line.startswith("#")]
+                equal(values(again.stdout), values(first.stdout))
+        write(t + "/f", run(harness_program(HELLO), "--profile-port=0", "--enable-pprof", "--dump-options").stdout)
+        with daemon(HELLO, "--config", t + "/f", port_file=False) as d:
+            d.wait_log("starting profiling server")
+            need(":6060/" not in d.output(), "the default of the address won over the port that was given")
+
+
+@test
+def faults_of_checks_name_their_sources_all_at_once_and_the_file_alone_ends_with_78():
+    with tempdir() as t:
+        write(t + "/c", "rate-limiter-qps: 0\nprofiling-token-file: %s/none\n" % t)
+        asked = [harness_program(CONTROLLER), "--root=" + t, "--config=" + t + "/c", "--check-config"]
+        r = run(*asked)
+        equal(r.returncode, 78, r.stderr)
+        contains(r.stderr, "%s/c:1: option '--rate-limiter-qps': '0': write a number above 0" % t)
+        contains(r.stderr, "%s/c:2: option '--profiling-token-file': '%s/none': " % (t, t))
+        contains(r.stderr, "No such file")
+        r = run(*asked, "--rate-limiter-bucket-size=-1", env=dict(os.environ, COMPONENT_CONTROLLERS="nobody"))
+        equal(r.returncode, 2, r.stderr)
+        contains(r.stderr, "%s/c:1: option '--rate-limiter-qps'" % t)
+        contains(r.stderr, "environment variable COMPONENT_CONTROLLERS: 'nobody': ")
+        contains(r.stderr, "option '--rate-limiter-bucket-size': '-1': ")
+        write(t + "/token", "secret\n")
+        write(t + "/c", "profiling-token-file: %s/token\n" % t)
+        equal(run(*asked).returncode, 0)
 
 
 def slow_client(d, path):

@@ -57,6 +57,14 @@ def with_a_token_every_route_needs_it_and_it_is_neither_logged_nor_linked():
 
 
 @test
+def a_token_in_base64_is_known_in_a_query_too():
+    """a token with '+', '/' and '=', as base64 has them, is known in a query, escaped or not"""
+    with tempdir() as t, server("--token-file", token_file(t, "a+b/c==\n")) as d:
+        equal([d.get(PPROF + "?token=" + q).status for q in ("a+b/c==", "a%2Bb%2Fc%3D%3D", "a+b/c=", "a-b/c==", "+")],
+              [200, 200, 401, 401, 401])
+
+
+@test
 def a_token_file_is_refused_when_others_may_write_it_and_warned_of_when_they_may_read_it():
     with tempdir() as t:
         for mode in (0o620, 0o602, 0o666):

@@ -79,6 +79,19 @@ def the_port_file_says_the_address_and_goes_at_the_end():
 
 
 @test
+def the_port_file_is_made_beside_its_place_by_a_name_that_nobody_can_have_made_before():
+    with server(start=False) as d:
+        foreseen = "%s.%d" % (d.port_file, d.pid)
+        with open(foreseen, "w") as f:
+            f.write("somebody's\n")
+        equal(d.command("start"), "0")
+        d.wait_port()
+        with open(foreseen) as f:
+            equal(f.read(), "somebody's\n")
+        equal(sorted(os.listdir(d.dir)), ["log", "port", os.path.basename(foreseen)])
+
+
+@test
 def an_unwritable_port_file_stops_the_start_and_leaves_nothing():
     with server("--port-file", "/nonexistent/port", start=False) as d:
         before = mine(d.pid)

@@ -231,6 +231,33 @@ what_is_not_yaml_is_told_with_its_line(void **state)
 }
 
 static void
+what_is_not_yaml_is_told_in_words_with_what_to_write_instead(void **state)
+{
+	static const struct {
+		const char *file, *says;
+	} all[] = {
+		{ "profiling:\n\taddress: x\n", ":2: not YAML: a TAB where a name or a value begins; indent with blanks" },
+		{ "profiling:\n  enabled: true\n\taddress: x\n", ":3: not YAML: a TAB where a name or a value begins; indent with blanks" },
+		{ "profiling: {address: :6060}\n", ":1: not YAML: a value is missing, or begins with ':'; "
+			"put the value into quotes, such as \":6060\"" },
+		{ "v: 1\nlog-file: \"a\nb\n", ":2: not YAML: a quote is opened and never closed; close it" },
+		{ "v: 1\nbad line\nlog-file: x\n", ":3: not YAML: the line before is no NAME: VALUE; write ':' and a blank behind the name" },
+		{ "profiling:\n  enabled: true\n address: x\n", ":3: not YAML: a line that is indented neither as" },
+		{ "log-file: @x\n", ":1: not YAML: a value cannot begin with this character" },
+		{ "log-file: &\n", ":1: not YAML: a value cannot begin with '&'; put the value into quotes" },
+		{ "log-file: \xe9\n", ":1: not YAML: a byte that is not UTF-8; save the file as UTF-8" },
+		{ "controllers: [a\n", "not YAML: a '[' is not closed" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		component_flags_free(read_file(all[i].file, -EINVAL));
+		if (!strstr(fixture_err.text, all[i].says))
+			fail_msg("%s\nwants %s\ngot %s", all[i].file, all[i].says, fixture_err.text);
+	}
+}
+
+static void
 a_file_that_cannot_be_read_is_status_78(void **state)
 {
 	char   directory[] = "/tmp/test_flags_dir_XXXXXX", fifo[64], big[64];
@@ -426,6 +453,7 @@ main(void)
 		cmocka_unit_test(the_wrong_shape_is_refused),
 		cmocka_unit_test(what_belongs_on_the_command_line_is_refused),
 		cmocka_unit_test(what_is_not_yaml_is_told_with_its_line),
+		cmocka_unit_test(what_is_not_yaml_is_told_in_words_with_what_to_write_instead),
 		cmocka_unit_test(a_file_that_cannot_be_read_is_status_78),
 		cmocka_unit_test(the_programs_own_default_file_may_be_absent),
 		cmocka_unit_test(reading_leaves_no_descriptor_and_uses_none_below_3),

@@ -173,8 +173,12 @@ auth_token_ok(struct auth *a, const char *authorization, const char *query)
 		authorization += 7 + strspn(authorization + 7, " ");
 		ok |= token_same(a, authorization, strlen(authorization));
 	}
-	if (param_get(query, "token", value, sizeof(value)))
+	if (param_get(query, "token", value, sizeof(value))) {
+		/* A token has no blanks: what reads as one was written '+', as base64 has it. */
+		for (char *c = value; (c = strchr(c, ' '));)
+			*c = '+';
 		ok |= token_same(a, value, strlen(value));
+	}
 	pthread_mutex_unlock(&a->lock);
 	explicit_bzero(value, sizeof(value));
 	return ok;

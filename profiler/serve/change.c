@@ -109,7 +109,7 @@ serve_try(const struct serve *s, const struct component_profiler_options *o, str
 	auth_release(&auth);
 	if (r)
 		return r;
-	r = try_address(o->address, s->options.address, &why);
+	r = try_address(o->address, s ? s->options.address : NULL, &why);
 	if (r) {
 		serve_bind_explain(o->how_named, &why, err);
 		return r;
@@ -117,7 +117,7 @@ serve_try(const struct serve *s, const struct component_profiler_options *o, str
 	if (!o->debug_socket_path || !*o->debug_socket_path)
 		return 0;
 	snprintf(path, sizeof(path), "unix:%s", o->debug_socket_path);
-	snprintf(now, sizeof(now), "unix:%s", s->options.debug_socket_path ? s->options.debug_socket_path : "");
+	snprintf(now, sizeof(now), "unix:%s", s && s->options.debug_socket_path ? s->options.debug_socket_path : "");
 	r = try_address(path, now, &why);
 	if (r)
 		serve_bind_explain("option '--debug-socket-path'", &why, err);

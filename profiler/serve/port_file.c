@@ -10,6 +10,7 @@
  */
 #include <config.h>
 
+#include "beside.h"
 #include "own_fd.h"
 #include "serve.h"
 
@@ -26,35 +27,23 @@
 int
 port_file_write(const char *path, const char *address, struct component_error *err)
 {
-	size_t  size = strlen(address) + 1;
-	char   *temporary = NULL, *text = NULL;
-	int     fd = -1, r = -ENOMEM;
+	char   *temporary = NULL, text[400];
+	int     size = snprintf(text, sizeof(text), "%s\n", address);
+	int     fd = beside_create(path, MODE, &temporary), r = fd < 0 ? fd : 0;
+	ssize_t wrote;
 
-	if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
-		temporary = NULL;
-	if (asprintf(&text, "%s\n", address) < 0)
-		text = NULL;
-	if (!temporary || !text)
-		goto out;
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, MODE);
-	if (fd < 0 || write(fd, text, size) != (ssize_t)size) {
-		r = errno ? -errno : -EIO;
-		goto out;
-	}
-	if (rename(temporary, path)) {
-		r = -errno;
-		goto out;
-	}
-	r = 0;
-out:
-	if (r) {
-		component_error_set(err, "cannot write the port file '%s': %s", path, strerror(-r));
-		if (fd >= 0)
+	if (fd >= 0) {
+		wrote = write(fd, text, (size_t)size);
+		if (wrote != size)
+			r = wrote < 0 ? -errno : -ENOSPC;
+		else if (rename(temporary, path))
+			r = -errno;
+		if (r)
 			unlink(temporary);
+		own_fd_close(fd);
 	}
-	if (fd >= 0)
-		close(fd);
-	free(text);
+	if (r)
+		component_error_set(err, "cannot write the port file '%s': %s", path, strerror(-r));
 	free(temporary);
 	return r;
 }

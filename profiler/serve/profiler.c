@@ -374,7 +374,7 @@ component_profiler_try(const struct component_profiler_options *o, struct compon
 	int r;
 
 	door_enter();
-	r = running ? serve_try(current, o, err) : -ENOTCONN;
+	r = serve_try(running ? current : NULL, o, err);
 	door_leave();
 	return r;
 }

@@ -67,7 +67,7 @@ void serve_free(struct serve *s);
 /* Has it go on with other options, of which address, debug_socket_path, port_file, unwinder, redact and rates stay as they
  * are.  Windows go on.  On failure nothing has changed. */
 int  serve_change(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
-/* Could a server with these options follow s, as far as that can be told while s is there? */
+/* Could a server with these options follow s (or NULL), as far as that can be told while s is there? */
 int  serve_try(const struct serve *s, const struct component_profiler_options *o, struct component_error *err);
 void serve_forked(struct serve *s); /* in a child, from pthread_atfork */
 void serve_log(const struct serve *s, enum component_log_level level, const char *message,

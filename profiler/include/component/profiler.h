@@ -223,12 +223,12 @@ COMPONENT_API int component_profiler_change(const struct component_profiler_opti
 	struct component_error *err);
 
 /*
- * component_profiler_try - could a server with these options follow the one that runs?
+ * component_profiler_try - could a server with these options run, after the one that does?
  *
  * Reads the token file, and binds the addresses for a moment, unless that is where the
  * server is now.
  *
- *   returns  as component_profiler_change(); nothing changes in any case
+ *   returns  0, or a negative errno and a sentence in err (nullable); nothing changes
  *   threads  any
  *   signals  not from a handler
  *   fork     a child is off
