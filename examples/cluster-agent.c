@@ -192,7 +192,9 @@ start(struct component *c, struct component_error *err)
 static int
 check(struct component *c, struct component_error *err)
 {
-	return component_controllers_check(c, specs, 2, err);
+	int r = component_controllers_check(c, specs, 2, err);
+
+	return gitops_directories_check(c, &dirs, err) < 0 ? -EINVAL : r;
 }
 
 int

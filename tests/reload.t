@@ -167,6 +167,8 @@ def what_dump_options_prints_is_read_as_a_config_file():
                 if name == "options" and "-v" in args:
                     args = args[2:]
                 program_path = harness_program("examples/" + name)
+                if name.endswith(("controller", "agent")):
+                    args = args + ["--root=" + t]
                 first = run(program_path, *args, "--dump-options")
                 equal(first.returncode, 0, first.stderr)
                 write(t + "/f", first.stdout)
@@ -199,6 +201,10 @@ def faults_of_checks_name_their_sources_all_at_once_and_the_file_alone_ends_with
         write(t + "/token", "secret\n")
         write(t + "/c", "profiling-token-file: %s/token\n" % t)
         equal(run(*asked).returncode, 0)
+        r = run(*asked[:1], "--root=" + t + "/none", "--check-config")
+        equal(r.returncode, 2, r.stderr)
+        contains(r.stderr, "option '--root': '%s/none': No such file or directory; name a directory that is there" % t)
+        equal(sorted(os.listdir(t)), ["c", "token"], "it made something")
 
 
 def slow_client(d, path):

@@ -147,7 +147,7 @@ an_unknown_option_suggests_the_nearest(void **state)
 	REFUSE("backend-controller: unknown option '--enable-pporf'; did you mean '--enable-pprof'?", "--enable-pporf");
 	REFUSE("backend-controller: unknown option '--no-profile-port'; '--profile-port' wants a value and has no '--no-'",
 		"--no-profile-port");
-	REFUSE("backend-controller: unknown option '--no-profile-porz'; did you mean '--profile-port'?", "--no-profile-porz");
+	REFUSE("backend-controller: unknown option '--no-log-fiel'; did you mean '--log-file'?", "--no-log-fiel");
 	REFUSE("backend-controller: unknown option '--no-enable-pporf'; did you mean '--no-enable-pprof'?",
 		"--no-enable-pporf");
 	REFUSE("backend-controller: unknown option '--bind-address'", "--bind-address=:1");

@@ -225,6 +225,8 @@ struct gitops_directories {
 		"Wait, not ready, while another process of this program works there; else that is an error.",     \
 		.section = "Directories")
 
+/* For --check-config: is there a root? */
+int  gitops_directories_check(struct component *c, const struct gitops_directories *d, struct component_error *err);
 int gitops_directories_find(struct gitops_directories *d, struct component_error *err);
 
 /* ---- lock.c ---- */
