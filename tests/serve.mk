@@ -30,7 +30,7 @@ tests_fgprof_load_SOURCES = tests/fgprof_load.c
 tests_fgprof_load_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
 tests_fgprof_load_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
 tests_fgprof_load_LDADD = components/libcomponent.la -ldl
-serve_scripts = tests/fgprof.t tests/profile_write.t tests/generations.t tests/labels.t tests/serve_auth.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
+serve_scripts = tests/fgprof.t tests/profile_write.t tests/generations.t tests/labels.t tests/serve_auth.t tests/http_fuzz.t tests/serve_custom.t tests/serve_delta.t tests/serve_fork.t tests/serve_genuine.t tests/serve_http.t \
 	tests/serve_life.t tests/serve_limits.t tests/serve_profile.t tests/serve_rates.t tests/serve_threads.t
 dist_check_SCRIPTS += $(serve_scripts)
 TESTS += $(serve_scripts)
