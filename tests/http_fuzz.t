@@ -101,8 +101,7 @@ class Client:
         self.end = fuzzer.some(["read"] * 5 + ["half", "reset", "close", "reset early"])
         self.s = socket.create_connection((d.host, d.port), timeout=DEADLINE)
         self.s.setblocking(False)
-        self.until = time.monotonic() + DEADLINE
-        self.idle = 0
+        self.moved_at = (0, time.monotonic())
 
     def close(self, reset=False):
         if reset:
@@ -110,12 +109,13 @@ class Client:
         self.s.close()
         return True
 
-    def step(self):
-        """Goes on; true: it is over."""
+    def step(self, ended):
+        """Goes on; true: it is over.  ended: how many have."""
         try:
             if self.left:
                 n = self.s.send(self.left[:self.piece])
                 self.left = self.left[n:]
+                self.moved_at = (ended, time.monotonic())
                 if self.end == "reset early" and len(self.left) < 100:
                     return self.close(True)
             elif self.end in ("reset", "close", "reset early"):
@@ -125,12 +125,11 @@ class Client:
                 self.end = "read"
             more = self.s.recv(1 << 16)
             self.got += more
-            self.idle = 0
+            self.moved_at = (ended, time.monotonic())
             return not more and self.close()
         except BlockingIOError:
-            self.idle += not self.left
-            # It may want more of us, for ever: what was to come has had its time when others moved on often.
-            return self.idle > 300 and self.close()
+            # It may want more of us, for ever: what was to come has had its time when many others have ended since.
+            return ended - self.moved_at[0] > 4 * AT_ONCE and self.close()
         except OSError:
             return self.close()
 
@@ -143,12 +142,18 @@ class Client:
 
 
 def round_of(d, fuzzer, requests):
-    clients, sent, answered = [], 0, 0
+    clients, sent, answered, ended = [], 0, 0, 0
     while sent < requests or clients:
         while len(clients) < AT_ONCE and sent < requests:
             clients.append(Client(d, fuzzer))
+            clients[-1].moved_at = (ended, time.monotonic())
             sent += clients[-1].count
-        over = [c for c in clients if c.step()]
+        over = [c for c in clients if c.step(ended)]
+        last = min(clients, key=lambda c: c.moved_at)
+        if not over and min(time.monotonic() - c.moved_at[1] for c in clients) > 1:  # all of them wait for more of us
+            last.close()
+            over = [last]
+        ended += len(over)
         for c in over:
             c.check()
             answered += bool(c.got)
