@@ -147,6 +147,16 @@ def a_program_outside_the_tree_builds_with_pkg_config_libcomponent_and_serves_it
 
 
 @test
+def a_program_builds_with_the_libraries_named_by_their_paths_as_meson_does():
+    flags = pkg("--cflags", "--libs", "libcomponent")
+    folder = staged() + "/lib"
+    paths = [re.sub(r"^-l(component.*)", folder + r"/lib\1.so", x) for x in flags if not x.startswith("-L")]
+    equal(len([x for x in paths if x.startswith(folder)]), 2, paths)
+    path = build("by-paths", HELLO, CC, [], paths)
+    need(re.search(r" \w component_hooks$", run("nm", path).stdout, re.M), "no hooks in it")
+
+
+@test
 def the_same_program_builds_with_libcomponent_core_and_says_what_to_link():
     path = build("hello-core", HELLO, CC, pkg("--cflags", "--libs", "libcomponent-core"), [])
     with started(path) as (_, url):

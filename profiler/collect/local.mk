@@ -101,9 +101,10 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(AM_V_HOOKS)rm -f $@ && $(AR) cr $@ %D%/hooks/stub.o
 # -ldl: where dlsym is not in libc itself (glibc before 2.34).  ldconfig takes a lib*.so
 # that is text for a broken library and complains on each run, but for these three words.
+# A name without -l is looked for beside this file first: meson names the file and no -L.
 %D%/libcomponent_hooks.so: Makefile
 	$(AM_V_HOOKS)$(MKDIR_P) %D% && \
-		echo '/* GNU ld script. For executables: hooks, linked in whole. */ INPUT(-lcomponent_hooks_nonshared AS_NEEDED(-ldl))' > $@
+		echo '/* GNU ld script. For executables: hooks, linked in whole. */ INPUT(libcomponent_hooks_nonshared.a AS_NEEDED(-ldl))' > $@
 
 hooks_DATA += %D%/libcomponent_hooks_nonshared.a %D%/libcomponent_hooks.a %D%/libcomponent_hooks.so
 CLEANFILES += $(hooks_DATA) $(HOOKS_OBJECTS) $(HOOKS_SHARED_OBJECTS) %D%/hooks/stub.o \
