@@ -19,7 +19,7 @@ BENCH_TARGETS += tests/test_unwind_tables
 endif
 
 # The heap's hooks: the same object with and without them.
-BENCH_ROWS += bench/rows_heap.py
+BENCH_ROWS += bench/rows_heap.py bench/rows_programs.py
 EXTRA_PROGRAMS += bench/heap_plain bench/heap_linked
 BENCH_TARGETS += bench/heap_plain bench/heap_linked
 bench_heap_plain_SOURCES = bench/heap.c
@@ -52,7 +52,7 @@ bench_cpu_accuracy_LDADD = profiler/collect/libcomponent_hooks_nonshared.a profi
 # Sizes and start-up: the same object with and without us, and with the run path that only
 # a build tree has.
 BENCH_ROWS += bench/rows_size.py
-EXTRA_DIST += bench/so_size
+EXTRA_DIST += bench/so_size bench/programs
 EXTRA_PROGRAMS += bench/door_plain bench/door_linked
 BENCH_TARGETS += bench/door_plain bench/door_linked
 bench_door_plain_SOURCES = bench/door.c
