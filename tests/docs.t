@@ -25,7 +25,7 @@ from documents import DOCUMENTS, blocks, prose, shell_lines, tables, text_of  # 
 PROGRAMS = ["hello", "backend-controller", "cluster-agent", "appstudio-controller"]
 LINES_MAX = 25
 # Options of other people's programs, and of ours that are no daemons.
-FOREIGN = {"--pdf", "--cflags", "--libs", "--enable-werror", "--seconds", "--unix-socket", "--verify", "--host"}
+FOREIGN = {"--pdf", "--cflags", "--libs", "--enable-werror", "--seconds", "--unix-socket", "--verify", "--host", "--eh-frame-hdr"}
 work = tempfile.mkdtemp(prefix="component-docs-")
 atexit.register(shutil.rmtree, work, True)
 made = {}
