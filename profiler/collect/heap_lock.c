@@ -12,8 +12,7 @@
  *   (heap_set.c).
  * - The forking thread may have a real-time priority and keep the holder from running.
  *   Its wait has an end: the child then has a lock that is never given back.
- * - The mask is changed by the bare system call: sigprocmask() leaves out glibc's
- *   own two signals, and a thread cancelled by force in here would keep the lock.
+ * - The mask is own_mask.h's: a thread cancelled by force in here would keep the lock.
  * - vfork() shares memory: its child passes as the parent, which is right.
  *
  * Tests: tests/test_heap_guest.c.
@@ -33,6 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "own_mask.h"
+
 #define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
 #define FORK_WAITS   200      /* looks; who has it counts a batch of sites, some microseconds */
 
@@ -43,20 +44,6 @@ static _Atomic uint32_t  forking; /* forks under way */
 static _Atomic bool      broken;
 static _Atomic pthread_t forker; /* who has it for a fork; 0: nobody */
 static _Atomic uint32_t *mark;    /* on the page that a fork wipes */
-
-static void
-signals_block(uint64_t *ret_before)
-{
-	uint64_t all = ~(uint64_t)0;
-
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, ret_before, sizeof(all));
-}
-
-static void
-signals_restore(const uint64_t *before)
-{
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof(*before));
-}
 
 int
 heap_lock_init(void)
@@ -91,7 +78,7 @@ heap_lock(struct heap_lock_hold *h)
 	uint32_t state = FREE;
 	int      saved;
 
-	signals_block(&h->signals);
+	own_mask_block(&h->signals);
 	if (forking || broken)
 		goto turned_away;
 	if (atomic_compare_exchange_strong(&word, &state, TAKEN))
@@ -107,7 +94,7 @@ heap_lock(struct heap_lock_hold *h)
 	errno = saved;
 	return true;
 turned_away:
-	signals_restore(&h->signals);
+	own_mask_restore(&h->signals);
 	return false;
 }
 
@@ -118,10 +105,10 @@ heap_lock_try(struct heap_lock_hold *h)
 
 	if (forking || broken || word != FREE)
 		return false;
-	signals_block(&h->signals);
+	own_mask_block(&h->signals);
 	if (!forking && atomic_compare_exchange_strong(&word, &state, TAKEN))
 		return true;
-	signals_restore(&h->signals);
+	own_mask_restore(&h->signals);
 	return false;
 }
 
@@ -139,7 +126,7 @@ void
 heap_unlock(const struct heap_lock_hold *h)
 {
 	release();
-	signals_restore(&h->signals);
+	own_mask_restore(&h->signals);
 }
 
 void

@@ -2,7 +2,7 @@
  * heap_lock.h - the one lock of the heap collector, and what makes it harmless.
  *
  * It is taken inside malloc and free, so nothing of the daemon may run while it
- * is held: all signals are blocked meanwhile, and nothing under it allocates.
+ * is held: signals are blocked meanwhile (own_mask.h), and nothing under it allocates.
  *
  * A thread of the daemon's never waits for it: heap_lock_try().  It may have a real-time priority
  * and the holder none, and then the holder might not run for a long time.  Only our own
@@ -11,11 +11,11 @@
 #ifndef COLLECT_HEAP_LOCK_H
 #define COLLECT_HEAP_LOCK_H
 
+#include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 struct heap_lock_hold {
-	uint64_t signals; /* the mask before, as the kernel has it */
+	sigset_t signals; /* the mask before */
 };
 
 /* Once, before the first heap_lock(): 0 or a negative errno. */

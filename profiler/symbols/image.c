@@ -280,9 +280,11 @@ image_build_id(const struct image *img, char *buf)
 bool
 image_vaddr(const struct image *img, uint64_t offset, uint64_t *ret_vaddr)
 {
+	const uint64_t page_size = (uint64_t)getpagesize();
+
 	for (unsigned i = 0; i < img->load_count; i++) {
 		const struct image_load *l = &img->loads[i];
-		uint64_t                 page = l->offset & 4095; /* mapped from the page's start */
+		uint64_t                 page = l->offset & (page_size - 1); /* mapped from the page's start */
 
 		if (offset >= l->offset - page && offset - (l->offset - page) < l->size + page) {
 			*ret_vaddr = l->vaddr + (offset - l->offset);
