@@ -188,7 +188,8 @@ def a_profile_larger_than_every_buffer_comes_whole_to_a_slow_client_and_keeps_no
             head, body = head_and_body(begin + receive_all(s))
             equal("\r\nTransfer-Encoding: chunked" in head, version == "1.1")
             need("Content-Length" not in head, head)
-            need(abs(len(re.findall(rb"^\d+: \d+ \[", body, re.M)) - records) <= records // 50, "it is not whole")
+            # What serves allocates, too: there may be more by now.
+            need(len(re.findall(rb"^\d+: \d+ \[", body, re.M)) >= records - records // 50, "it is not whole")
             contains(body[-200:], end.strip())
             s.close()
 

@@ -63,7 +63,7 @@ def every_thread_is_there_once_and_the_one_that_answers_comes_first():
         equal(main[1][0], "read")
         contains(functions(main), "main")
         need(any("burn_cycles" in functions(b) and b[1][0] == "running" for b in found), found)
-        equal(by_name(found, "component-http")[1][0], "epoll_wait")
+        equal(by_name(found, "component-http")[1][0], "poll")
         contains(functions(by_name(found, "component-cfi")), "start_thread")
 
 

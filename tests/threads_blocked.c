@@ -253,7 +253,7 @@ main(int argc, char **argv)
 		same_count += d.count == first.count;
 		signalled += d.signalled;
 		for (size_t k = 0; k < d.count; k++) {
-			other += k > 0 && d.count == first.count && d.threads[k].tid == first.threads[k].tid &&
+			other += k > 0 && d.count == first.count && !d.threads[k].own && d.threads[k].tid == first.threads[k].tid &&
 				 hash(&d, &d.threads[k]) != hash(&first, &first.threads[k]);
 			if (d.threads[k].handler_ns > longest)
 				longest = d.threads[k].handler_ns;

@@ -119,7 +119,7 @@ cpu_proc_blocked(pid_t tid)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
 	char                  value[LINE_BYTES];
-	uint64_t              blocked;
+	uint64_t              blocked = 0;
 
 	for (int i = 0; i < MOMENTS; i++) {
 		if (!thread_status_find(tid, "\nSigBlk:", value))
@@ -129,7 +129,7 @@ cpu_proc_blocked(pid_t tid)
 			return blocked;
 		nanosleep(&moment, NULL);
 	}
-	return 0;
+	return blocked; /* it is no moment's, then */
 }
 
 bool

@@ -180,13 +180,10 @@ cpu_signal_ours(int number)
 int
 cpu_signal_install(int *ret_signal)
 {
-	int number = sampler.number;
+	int number = cpu_signal_reserve(cpu_proc_wants((pid_t)syscall(SYS_getpid)));
 
-	if (!cpu_signal_ours(number))
-		number = free_signal_take(SIGPROF, cpu_proc_wants((pid_t)syscall(SYS_getpid)), on_signal);
 	if (number < 0)
 		return number;
-	sampler.number = number;
 	*ret_signal = number;
 	return 0;
 }
@@ -202,7 +199,7 @@ cpu_signal_reserve(uint64_t avoid)
 	/* Of two at once each has installed one; the first is used. */
 	if (taken > 0 && atomic_compare_exchange_strong(&sampler.number, &number, taken))
 		return taken;
-	return number > 0 ? number : taken;
+	return taken > 0 ? number : taken;
 }
 
 void

@@ -47,26 +47,46 @@ free_signal_has(int number)
 	       free_signal_is(number, handlers[number]);
 }
 
+static void
+action_of(struct sigaction *ret, free_signal_fn *handler)
+{
+	*ret = (struct sigaction){ .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+	own_mask_fill(&ret->sa_mask);
+}
+
+int
+free_signal_again(int number, struct sigaction *ret_before)
+{
+	struct sigaction ours;
+
+	action_of(&ours, handlers[number]);
+	return signal_calls_real(number, &ours, ret_before);
+}
+
 static bool
 install(int number, uint64_t avoid, free_signal_fn *handler)
 {
-	struct sigaction ours = { .sa_sigaction = handler }, before;
+	struct sigaction ours, before;
+	uint64_t         bit = OWN_MASK_BIT(number), was;
 
-	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	own_mask_fill(&ours.sa_mask);
+	action_of(&ours, handler);
 	if (avoid & OWN_MASK_BIT(number))
 		return false;
 	if (signal_calls_real(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
 		return false;
+	/* Noted first: who sets it to its default from now on gets ours again. */
+	handlers[number] = handler;
+	was = atomic_fetch_or(&taken, bit);
 	if (signal_calls_real(number, &ours, &before) < 0)
-		return false;
+		goto not_ours;
 	if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL) {
-		handlers[number] = handler;
-		atomic_fetch_or(&taken, OWN_MASK_BIT(number));
 		signal_calls_guard(number);
 		return true;
 	}
 	signal_calls_real(number, &before, NULL); /* somebody was quicker: put it back */
+not_ours:
+	if (!(was & bit))
+		atomic_fetch_and(&taken, ~bit);
 	return false;
 }
 

@@ -17,6 +17,9 @@ bool free_signal_is(int number, free_signal_fn *handler);
 /* Signal-safe: those that were ever taken, the first in bit 0; and is it still ours? */
 uint64_t free_signal_taken(void);
 bool     free_signal_has(int number);
+/* Installs the handler of one that was taken once more: signals of ours may still be due, and
+ * at its default it would end the process.  As sigaction(2). */
+int      free_signal_again(int number, struct sigaction *ret_before);
 /* In a handler: is it on an alternate stack with less than that many bytes left? */
 static inline bool
 free_signal_short_of_stack(const void *context, size_t bytes)

@@ -226,8 +226,9 @@ reallocate(struct hooks_call *c, bool sampled, struct heap_block *b)
 		give_back(b);
 	else if (sampled && !heap_set_add(c->result, b))
 		give_up(b);
-	if (!c->result && was && c->size > 0)
-		heap_set_add(c->old, &old); /* failed: the old one lives on */
+	/* Failed: the old one lives on.  Without a site its references went with its entry. */
+	if (!c->result && was && c->size > 0 && old.site)
+		heap_set_add(c->old, &old);
 	return HOOKS_DONE;
 }
 

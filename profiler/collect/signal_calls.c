@@ -89,11 +89,12 @@ signal_of_profile(void)
 {
 	sigset_t now;
 	uint64_t blocked, bit;
-	int      number;
+	int      number, saved = errno; /* pthread_sigmask() leaves it alone */
 
 	own_mask_change(SIG_BLOCK, NULL, &now);
 	blocked = first_word(&now);
 	number = cpu_signal_reserve(blocked & SHADOW ? 0 : blocked);
+	errno = saved;
 	if (number < 0)
 		return 0;
 	bit = OWN_MASK_BIT(number);
@@ -159,17 +160,17 @@ signal_calls_real(int number, const struct sigaction *act, struct sigaction *old
 	return next ? next(number, act, old) : sigaction(number, act, old);
 }
 
+/* As the kernel sees it: by the address alone, whatever the flags say. */
 static bool
 is_default(const struct sigaction *act)
 {
-	return !(act->sa_flags & SA_SIGINFO) && act->sa_handler == SIG_DFL;
+	return act->sa_handler == SIG_DFL;
 }
 
 static bool
 on_alternate_stack(const struct sigaction *act)
 {
-	return act->sa_flags & SA_ONSTACK &&
-	       (act->sa_flags & SA_SIGINFO || (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN));
+	return act->sa_flags & SA_ONSTACK && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
 }
 
 static int
@@ -183,6 +184,12 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 	if (number < 1 || number > SIGNALS_MAX)
 		return signal_calls_real(number, act, old);
 	bit = OWN_MASK_BIT(number);
+	if (act && is_default(act) && free_signal_taken() & bit && !free_signal_has(number)) {
+		r = free_signal_again(number, old);
+		if (r == 0)
+			atomic_fetch_or(&calls.reset, bit);
+		return r;
+	}
 	if (free_signal_taken() & bit && free_signal_has(number)) {
 		bool reset = atomic_load(&calls.reset) & bit;
 
@@ -192,6 +199,8 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 		} else if (reset && !act) {
 			r = 0;
 		} else {
+			if (act) /* the program's from now on: its masks are to hold it */
+				atomic_fetch_and(&calls.cpu, ~bit);
 			r = signal_calls_real(number, act, old);
 			if (r == 0 && act)
 				atomic_fetch_and(&calls.reset, ~bit);
@@ -207,7 +216,8 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 	}
 	guarded = atomic_load(&calls.guarded[number]);
 	r = signal_calls_real(number, guard ? &changed : act, old);
-	if (r == 0 && act)
+	/* A child of vfork() resets its handlers in here, too, and has its parent's memory. */
+	if (r == 0 && act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN)
 		atomic_store(&calls.guarded[number], guard);
 	if (r == 0 && old)
 		first_word_set(&old->sa_mask, first_word(&old->sa_mask) & ~guarded);
@@ -223,10 +233,13 @@ handler_call(int number, uintptr_t handler)
 	uint64_t         bit = number >= 1 && number <= SIGNALS_MAX ? OWN_MASK_BIT(number) : 0;
 	long             before;
 
-	if (!(free_signal_taken() & bit) || !free_signal_has(number) || (void (*)(int))handler == SIG_ERR)
+	if (!(free_signal_taken() & bit) || (void (*)(int))handler == SIG_ERR)
 		goto pass;
 	if ((void (*)(int))handler == SIG_DFL)
 		return action_call(number, &act, &old) ? (long)SIG_ERR : (long)old.sa_handler;
+	if (!free_signal_has(number))
+		goto pass;
+	atomic_fetch_and(&calls.cpu, ~bit);
 	before = (long)(atomic_load(&calls.reset) & bit ? SIG_DFL : SIG_ERR);
 	atomic_fetch_and(&calls.reset, ~bit);
 	if (before == (long)SIG_DFL) {

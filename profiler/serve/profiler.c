@@ -215,6 +215,8 @@ component_profiler_start_options(const struct component_profiler_options *option
 
 	door_enter();
 	r = start(options, err);
+	if (r && err && !*err->text)
+		component_error_set(err, "cannot start profiling: %s", strerror(-r));
 	if (!r)
 		parents = NULL;
 	door_leave();

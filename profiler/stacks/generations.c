@@ -321,16 +321,19 @@ static int
 list_keep(const struct generations_other *others, size_t count)
 {
 	size_t bytes = (2 * count + LIST_SPARE) * sizeof(*others);
-	void  *p = known.list;
+	void  *p = known.list, *old;
+	size_t old_bytes;
 
 	if (bytes > known.list_bytes) {
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
 			return -ENOMEM;
-		if (known.list)
-			munmap(known.list, known.list_bytes);
+		old = known.list; /* detached first: a child may be forked in the midst of munmap() */
+		old_bytes = known.list_bytes;
 		known.list = p;
 		known.list_bytes = bytes;
+		if (old)
+			munmap(old, old_bytes);
 	}
 	memcpy(p, others, count * sizeof(*others));
 	known.list_count = count;

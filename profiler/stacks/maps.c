@@ -123,7 +123,7 @@ maps_query_open(void)
 
 	if (atomic_load(&refused) || is_filtered())
 		return -ENOSYS;
-	fd = file_open("/proc/self/maps");
+	fd = file_open("/proc/thread-self/maps"); /* the process's is empty after pthread_exit() in main */
 	if (fd < 0)
 		return -ENOSYS;
 	if (maps_query(fd, (uintptr_t)maps_query_open, &p) == 0)

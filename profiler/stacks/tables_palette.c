@@ -134,9 +134,11 @@ tables_palette_add(const struct cfi_row *given, const struct cfi_section *frames
 void
 tables_palette_drop(void)
 {
-	if (palette.rows)
-		munmap(palette.rows, palette.map_bytes);
-	palette.rows = NULL;
+	void *old = palette.rows;
+
+	palette.rows = NULL; /* first: a child may be forked in the midst of munmap() */
+	if (old)
+		munmap(old, palette.map_bytes);
 	palette.pool_used = 0;
 	atomic_store(&palette.count, 0);
 }

@@ -111,7 +111,8 @@ walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *
 	if (atomic_load_explicit(&by_tables, memory_order_relaxed)) {
 		int n;
 
-		if (__builtin_expect(unwind_first_is_owed(), 0))
+		/* A handler cannot wait; it alone has a context. */
+		if (__builtin_expect(unwind_first_is_owed(), 0) && !regs->ucontext)
 			unwind_first_wait();
 		n = unwind_tables_walk(r, regs, pcs, max, ret_truncated);
 

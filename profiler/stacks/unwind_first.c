@@ -33,6 +33,9 @@
 
 atomic_uint unwind_first_owed;
 
+/* Somebody has waited in vain: nobody does so again. */
+static atomic_bool given_up;
+
 static void
 settle(void)
 {
@@ -43,6 +46,7 @@ settle(void)
 void
 unwind_first_owe(void)
 {
+	atomic_store(&given_up, false);
 	atomic_store(&unwind_first_owed, 1);
 }
 
@@ -71,11 +75,16 @@ void
 unwind_first_wait(void)
 {
 	struct timespec turn = { 0, TURN_NS };
+	long            waited;
 	int             saved = errno;
 
-	for (long waited = 0; waited < WAIT_NS && unwind_first_is_owed(); waited += TURN_NS) {
+	if (atomic_load_explicit(&given_up, memory_order_relaxed))
+		return;
+	for (waited = 0; waited < WAIT_NS && unwind_first_is_owed(); waited += TURN_NS) {
 		unwind_refresh_want_look();
 		syscall(SYS_futex, &unwind_first_owed, FUTEX_WAIT_PRIVATE, 1, &turn, NULL, 0);
 	}
+	if (waited >= WAIT_NS)
+		atomic_store(&given_up, true);
 	errno = saved;
 }

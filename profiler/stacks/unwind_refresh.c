@@ -122,7 +122,7 @@ unwind_refresh(void)
 
 	/* A file that was replaced may have the old one's inode: maps alone do not tell. */
 	if (tables_stale() || changed || atomic_load(&refresh.owed))
-		atomic_store(&refresh.owed, build() == -EBUSY);
+		atomic_store(&refresh.owed, build() != 0);
 }
 
 /* ---- the thread ---- */

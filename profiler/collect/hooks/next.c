@@ -187,9 +187,11 @@ resolve_at_last(void)
 void *
 next_early(uint32_t name, const void *early)
 {
+	/* In this order: what is resolved is there when it is read after. */
+	int   resolved = (int)__atomic_load_n(&hooks_self.resolved, __ATOMIC_ACQUIRE);
 	void *next = __atomic_load_n(&hooks_self.next[name], __ATOMIC_RELAXED);
 
-	if (next == early && !__atomic_load_n(&hooks_self.resolved, __ATOMIC_ACQUIRE)) {
+	if (next == early && !resolved) {
 		struct lookup l = wanted(name);
 
 		lookup_behind(&l, 1);
