@@ -51,7 +51,7 @@ def test(fn):
 def main():
     """Runs what @test marked, in order, as TAP; arguments select by substring."""
     # A shell has them ignored in what it starts in the background, and programs keep that.
-    for number in signal.SIGINT, signal.SIGQUIT:
+    for number in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if os.environ.get("cross_compiling") == "yes":
