@@ -3,8 +3,8 @@
  *
  *     "synced", "app", name, KV("files", 3), "late"  -->  app=name files=3 late=(missing)
  *
- * What a stranger would get wrong: a NULL at the end is the end that callers are used to
- * write, one in between is a value.  In C++ NULL is a number of no worth, so a 0 in the
+ * What a stranger would get wrong: a NULL in the place of a key is the end that callers
+ * are used to write, one in the place of a value is that value.  In C++ NULL is a number of no worth, so a 0 in the
  * place of the last key is that end as well.
  *
  * Nothing is allocated: numbers have their text on the stack.
@@ -112,6 +112,8 @@ is_nothing(const struct component_log_value *v)
 static size_t
 field_next(struct line_fields *f, const struct component_log_value *v, size_t left)
 {
+	if (!v->has_key && v->type == COMPONENT_LOG_TEXT && !v->as.text)
+		return left;
 	if (v->has_key || v->type != COMPONENT_LOG_TEXT) {
 		field_add(f, v->has_key ? v->key : NULL, v);
 		return 1;

@@ -207,8 +207,9 @@ def every_header_compiles_alone_as_c11_and_as_cxx17():
     names = sorted(n for n in os.listdir(folder) if n.endswith(".h"))
     need(len(names) >= 8, "only %r" % names)
     for name in names:
-        for language, compiler, standard in (("c", CC, "c11"), ("c++", CXX, "c++17")):
-            source = "#include <component/%s>\nint main(void) { return 0; }\n" % name
+        for language, compiler, standard, form in (("c", CC, "c11", "%s"), ("c++", CXX, "c++17", "%s"),
+                                                   ("c++", CXX, "c++17", 'extern "C" {\n%s}\n')):
+            source = form % ("#include <component/%s>\n" % name) + "int main(void) { return 0; }\n"
             r = run(*compiler.split(), "-x", language, "-std=" + standard, "-Wall", "-Wextra", "-Wpedantic",
                     "-Werror", "-fsyntax-only", "-I" + staged() + "/include", "-", input=source, stdin=None)
             equal(r.returncode, 0, "%s as %s:\n%s" % (name, standard, r.stderr))
@@ -216,10 +217,17 @@ def every_header_compiles_alone_as_c11_and_as_cxx17():
 
 LOGS = r"""
 #include <component/component.h>
+#ifdef __cplusplus
+struct limits { static constexpr int most = 3; };
+#define MOST limits::most
+#else
+#define MOST 3
+#endif
 static int start(struct component *c, struct component_error *err)
 {
 	const char *none = NULL, *name = "a b";
-	unsigned char small = 7;
+	unsigned char small = 7, bytes[] = "b c";
+	signed char letters[] = "d e";
 	bool on = true;
 	size_t size = 18446744073709551615u;
 
@@ -233,6 +241,10 @@ static int start(struct component *c, struct component_error *err)
 	component_log(c, COMPONENT_LOG_INFO, "odd without an end", "key", name, "alone");
 	component_log(c, COMPONENT_LOG_INFO, "null in between", "key", none, "next", name, NULL);
 	component_log(c, COMPONENT_LOG_INFO, "number for a key", 42, "key", name, NULL);
+	component_log(c, COMPONENT_LOG_INFO, "null for a key", "key", name, none, "next", name);
+	component_log(c, COMPONENT_LOG_INFO, "bytes", "u", bytes, "cu", (const unsigned char *)bytes, "s", letters,
+		"cs", (const signed char *)letters, COMPONENT_KV("kv", bytes));
+	component_log(c, COMPONENT_LOG_INFO, "constant", "most", MOST);
 	component_log(c, COMPONENT_LOG_INFO, none);
 	component_log(c, COMPONENT_LOG_INFO, "nothing", NULL);
 	component_log(c, COMPONENT_LOG_INFO, "nothing at all");
@@ -258,6 +270,9 @@ LOGGED = [
     {"msg": "odd without an end", "key": "a b", "alone": "(missing)"},
     {"msg": "null in between", "key": None, "next": "a b"},
     {"msg": "number for a key", "no_key": 42, "key": "a b"},
+    {"msg": "null for a key", "key": "a b"},
+    {"msg": "bytes", "u": "b c", "cu": "b c", "s": "d e", "cs": "d e", "kv": "b c"},
+    {"msg": "constant", "most": 3},
     {"msg": "(null)"}, {"msg": "nothing"}, {"msg": "nothing at all"},
     {"msg": "function", "key": "value"},
 ]
@@ -266,7 +281,7 @@ LOGGED = [
 @test
 def log_calls_of_every_kind_are_lines_and_none_is_a_crash():
     # In C++ NULL is a number: a last key of that sort is the end, a last value is 0.
-    languages = [("c", CC, ["-std=c11"]), ("cc", CXX, ["-std=c++17"]), ("cc", CXX, ["-std=c++20"])]
+    languages = [("c", CC, ["-std=c11"]), ("cc", CXX, ["-std=c++11", "-O0"]), ("cc", CXX, ["-std=c++17"]), ("cc", CXX, ["-std=c++20"])]
     for suffix, compiler, options in languages:
         name = "logs." + suffix
         build(name, LOGS, compiler, options + ["-Wall", "-Wextra", "-Wpedantic", "-Werror"], pkg("--cflags", "--libs", "libcomponent"))

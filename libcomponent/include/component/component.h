@@ -448,7 +448,7 @@ COMPONENT_API size_t component_checks_run(struct component *c, component_check_v
  *     component_log(c, COMPONENT_LOG_INFO, "synced", "app", name, NULL);
  *
  * Fields are COMPONENT_KV(), or a key and a value as two arguments, each of any type that
- * COMPONENT_KV() takes; a NULL at the end may be there or not.  A key without a value is
+ * COMPONENT_KV() takes; a NULL in the place of a key is the end, and may be there or not.  A key without a value is
  * shown with (missing), a value without a key under "no_key".
  *
  * Written as --logging-format says, by one write(), to stderr or --log-file.
@@ -520,13 +520,16 @@ COMPONENT_API const char *component_version(void);
 COMPONENT_END
 
 #ifdef __cplusplus
+extern "C++" {
+/* By value: a static constant of a class need not be defined for it. */
 template <class... A>
 inline void
-component_log_all(struct component *c, enum component_log_level level, const A &...a)
+component_log_all(struct component *c, enum component_log_level level, A... a)
 {
 	const struct component_log_value values[] = { component_log_of(a)... };
 
 	component_log_values(c, level, values, sizeof...(a));
+}
 }
 #define component_log(c, level, ...) component_log_all(c, level, __VA_ARGS__)
 #elif __STDC_VERSION__ >= 201112L

@@ -98,11 +98,13 @@
 #ifdef __cplusplus
 /* An object of C's designators, which C++17 does not have and of which C++20 wants all:
  * COMPONENT_SET_(object, .a = 1, .b = 2) is object .a = 1, object .b = 2 within a function. */
+extern "C++" { /* whoever includes this may do so within extern "C" */
 template <class T>
 constexpr T
 component_zero()
 {
 	return T();
+}
 }
 #define COMPONENT_SET_ONE_(assignment) static_cast<void>(component_object_ assignment)
 #define COMPONENT_SET_(type, object, ...)                                              \

@@ -39,7 +39,7 @@ struct component_log_value {
 #ifdef __cplusplus
 extern "C++" {
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(const char *a)
 {
 	struct component_log_value v;
@@ -51,7 +51,19 @@ component_log_of(const char *a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
+component_log_of(const unsigned char *a)
+{
+	return component_log_of(reinterpret_cast<const char *>(a));
+}
+
+inline struct component_log_value
+component_log_of(const signed char *a)
+{
+	return component_log_of(reinterpret_cast<const char *>(a));
+}
+
+inline struct component_log_value
 component_log_of(const void *a)
 {
 	struct component_log_value v;
@@ -63,7 +75,7 @@ component_log_of(const void *a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(bool a)
 {
 	struct component_log_value v;
@@ -75,7 +87,7 @@ component_log_of(bool a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(int a)
 {
 	struct component_log_value v;
@@ -87,7 +99,7 @@ component_log_of(int a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(long a)
 {
 	struct component_log_value v;
@@ -99,7 +111,7 @@ component_log_of(long a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(long long a)
 {
 	struct component_log_value v;
@@ -111,7 +123,7 @@ component_log_of(long long a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(unsigned a)
 {
 	struct component_log_value v;
@@ -123,7 +135,7 @@ component_log_of(unsigned a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(unsigned long a)
 {
 	struct component_log_value v;
@@ -135,7 +147,7 @@ component_log_of(unsigned long a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(unsigned long long a)
 {
 	struct component_log_value v;
@@ -147,7 +159,7 @@ component_log_of(unsigned long long a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(double a)
 {
 	struct component_log_value v;
@@ -159,22 +171,30 @@ component_log_of(double a)
 	return v;
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(long double a)
 {
 	return component_log_of(static_cast<double>(a));
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(decltype(nullptr))
 {
 	return component_log_of(static_cast<const char *>(nullptr));
 }
 
-static inline struct component_log_value
+inline struct component_log_value
 component_log_of(const struct component_log_value &a)
 {
 	return a;
+}
+
+inline struct component_log_value
+component_log_pair(const char *key, struct component_log_value value)
+{
+	value.has_key = true;
+	value.key = key;
+	return value;
 }
 
 }
@@ -190,6 +210,12 @@ component_log_of_text(const char *a)
 	v.type = COMPONENT_LOG_TEXT;
 	v.as.text = a;
 	return v;
+}
+
+static inline struct component_log_value
+component_log_of_bytes(const void *a) /* of char, whatever its sign */
+{
+	return component_log_of_text((const char *)a);
 }
 
 static inline struct component_log_value
@@ -274,6 +300,10 @@ component_log_of_value(struct component_log_value a)
 	_Generic((a), \
 		char *: component_log_of_text, \
 		const char *: component_log_of_text, \
+		unsigned char *: component_log_of_bytes, \
+		const unsigned char *: component_log_of_bytes, \
+		signed char *: component_log_of_bytes, \
+		const signed char *: component_log_of_bytes, \
 		void *: component_log_of_null, \
 		const void *: component_log_of_null, \
 		bool: component_log_of_bool, \
@@ -293,7 +323,6 @@ component_log_of_value(struct component_log_value a)
 		long double: component_log_of_long_real, \
 		struct component_log_value: component_log_of_value, \
 		default: component_log_of_pointer)(a)
-#endif
 
 static inline struct component_log_value
 component_log_pair(const char *key, struct component_log_value value)
@@ -302,5 +331,6 @@ component_log_pair(const char *key, struct component_log_value value)
 	value.key = key;
 	return value;
 }
+#endif
 
 #endif
