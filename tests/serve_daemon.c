@@ -516,7 +516,14 @@ command(char *line)
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		say(0, NULL);
-	} else if (!strcmp(word, "rate"))
+	} else if (!strcmp(word, "take")) {
+		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		say(dup2(null, (int)n) < 0, NULL);
+		close(null);
+	} else if (!strcmp(word, "give"))
+		say(close((int)n), NULL);
+	else if (!strcmp(word, "rate"))
 		say(component_profiler_set_heap_rate((uint64_t)n), NULL);
 	else if (!strcmp(word, "contend")) {
 		for (int i = 0; i < n; i++)

@@ -226,6 +226,33 @@ def a_daemon_that_closes_all_descriptors_and_reuses_the_numbers_keeps_the_server
 
 
 @test
+def a_daemon_that_takes_one_number_of_ours_has_the_server_again_and_the_others_are_not_left_open():
+    with server() as d:
+        def numbers(kind):
+            return sorted(n for n, t in descriptors(d.pid).items() if n > 2 and t.startswith(kind))
+
+        pipes, sockets = numbers("pipe:"), numbers("socket:")
+        equal((len(pipes), len(sockets)), (2, 1), "both ends of libevent's pipe, the listener")
+        # A number of the pipe's, one of a client's connection, the listener's.
+        for kind in "pipe:", "client", "socket:":
+            with d.connect() if kind == "client" else open(os.devnull) as client:
+                if kind == "client":
+                    client.sendall(get_line(PPROF + "profile?seconds=3600"))
+                    poll(lambda: not is_idle(d), "a window")
+                    taken = max(numbers("socket:"))
+                else:
+                    taken = numbers(kind)[0]
+                equal(d.command("take %d" % taken), "0")
+                poll(lambda: len(numbers("pipe:")) == 2 and taken not in numbers("pipe:") and answers(d),
+                     "the server, again at its address after the loss of a " + kind)
+            equal(descriptors(d.pid)[taken], "/dev/null")
+            poll(lambda: len(numbers("socket:")) == 1, "the end of what was ours: %r" % descriptors(d.pid))
+            equal(d.command("give %d" % taken), "0")
+        poll(lambda: is_idle(d), "the window's end")
+        equal(d.command("stop"), "0")
+
+
+@test
 def descriptors_are_close_on_exec_and_above_2_even_with_stdio_closed():
     with server(start=False) as d:
         equal(d.command("closestdio"), "0")

@@ -221,7 +221,7 @@ struct httpd_timer *
 httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg)
 {
 	struct timeval      tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000 };
-	struct httpd_timer *t = calloc(1, sizeof(*t));
+	struct httpd_timer *t = h->base ? calloc(1, sizeof(*t)) : NULL; /* lost: no base */
 
 	if (!t)
 		return NULL;
@@ -327,6 +327,17 @@ httpd_fd_close(_Atomic int *fd)
 	own_fd_release(&mask);
 }
 
+bool
+httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was)
+{
+	bool ours = atomic_load(fd) < 0 || httpd_fd_is(*fd, was);
+
+	if (ours)
+		httpd_fd_close(fd);
+	atomic_store(fd, -1);
+	return ours;
+}
+
 static void
 loop_release(struct httpd *h)
 {
@@ -343,12 +354,15 @@ loop_release(struct httpd *h)
 		atomic_store(&h->base_fds[i], -1);
 	if (h->base)
 		event_base_free(h->base);
+	h->base = NULL;
+	h->wake = h->grace = NULL;
 	httpd_fd_close(&h->wake_fd);
 }
 
 /*
- * The daemon has closed every descriptor it did not know (closefrom()).  The numbers may be
- * its own by now, so nothing is closed or freed, and everything made anew.
+ * The daemon has closed descriptors that it did not know (closefrom()).  Their numbers may be
+ * its own by now, so nothing is freed, what is still ours is closed, and all is made anew.
+ * What cannot be told from the daemon's, an epoll and an eventfd, stays open.
  */
 static int
 loop_again(struct httpd *h)
@@ -359,16 +373,20 @@ loop_again(struct httpd *h)
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		httpd_conn_forget(c);
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		atomic_store(&h->base_fds[i], -1);
-	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		atomic_store(&h->listener_fds[i], -1);
+	httpd_listeners_forget(h);
+	atomic_store(&h->base_fds[0], -1);
+	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
+		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
 	atomic_store(&h->wake_fd, -1);
+	h->base = NULL;
+	h->wake = h->grace = NULL;
 	r = h->stopping ? -ECANCELED : loop_init(h);
 	if (!r)
 		r = httpd_listeners_again(h);
 	if (!r && write(h->wake_fd, &one, sizeof(one)) < 0) /* nobody could wake it meanwhile */
 		r = -errno;
+	if (r)
+		loop_release(h);
 	return r;
 }
 
@@ -414,7 +432,9 @@ run(void *arg)
 	say_ready(h, 0);
 	do {
 		r = httpd_loop_run(h);
-	} while (r < 0 && loop_again(h) == 0);
+	} while (r < 0 && !h->abandoned && loop_again(h) == 0);
+	if (h->abandoned) /* what it would tell may be gone */
+		return NULL;
 	if (r < 0)
 		run_lost(h);
 	else
@@ -508,6 +528,7 @@ halt(struct httpd *h, unsigned grace_ms)
 	httpd_call_init(&c, h);
 	c.grace_ms = grace_ms;
 	if (httpd_call_run(&c, stop_call)) {
+		h->abandoned = true;
 		pthread_detach(h->thread);
 		return false;
 	}
@@ -542,18 +563,6 @@ httpd_stop(struct httpd *h, unsigned grace_ms)
 	httpd_stop_at(&at, grace_ms);
 }
 
-/* In a child.  Is it so that what has a number is ours? */
-static bool
-forked_close(_Atomic int *fd, const struct httpd_was *was)
-{
-	bool ours = atomic_load(fd) < 0 || httpd_fd_is(*fd, was);
-
-	if (ours)
-		httpd_fd_close(fd);
-	atomic_store(fd, -1);
-	return ours;
-}
-
 /* An eventfd looks like any other, and so does an epoll: they are ours if all else still is. */
 void
 httpd_forked(struct httpd *h)
@@ -565,13 +574,13 @@ httpd_forked(struct httpd *h)
 		return;
 	httpd_fd_close(&h->accepted_fd);
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		all &= forked_close(&h->base_fds[i], &h->base_was[i]);
+		all &= httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		all &= forked_close(&h->listener_fds[i], &h->listener_was[i]);
+		all &= httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		all &= forked_close(&c->fd, &c->was);
+		all &= httpd_fd_close_ours(&c->fd, &c->was);
 	if (all) {
-		forked_close(&h->base_fds[0], &h->base_was[0]);
-		forked_close(&h->wake_fd, &h->wake_was);
+		httpd_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
+		httpd_fd_close_ours(&h->wake_fd, &h->wake_was);
 	}
 }

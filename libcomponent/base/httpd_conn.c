@@ -134,7 +134,7 @@ httpd_conn_forget(struct httpd_conn *c)
 	if (c->state != HTTPD_CONN_FREE)
 		c->h->open[httpd_places_of(c->listener)]--;
 	c->state = HTTPD_CONN_FREE;
-	atomic_store(&c->fd, -1);
+	httpd_fd_close_ours(&c->fd, &c->was);
 	request_orphan(c);
 }
 

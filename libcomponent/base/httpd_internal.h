@@ -29,6 +29,7 @@ struct httpd_listener {
 	struct event        *ready; /* NULL: closed */
 	struct event        *rest;  /* ends the pause after a failed accept */
 	bool                 adopted;
+	bool                 again; /* it was open when the descriptors were lost */
 	bool                 crowded; /* it rests until there is a place */
 };
 
@@ -142,6 +143,7 @@ struct httpd {
 	struct httpd_posted  *posted, **posted_tail;
 	bool                  stopping;
 	bool                  lost; /* the daemon has closed our descriptors */
+	_Atomic bool          abandoned; /* it could not be stopped: its thread is to end as soon as it can */
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
 	size_t                listener_count;
@@ -175,7 +177,8 @@ int httpd_loop_run(struct httpd *h);
 
 /* httpd_listener.c */
 void httpd_listeners_close(struct httpd *h);
-/* With a new base, after the program has closed their sockets: 0 or a negative errno. */
+void httpd_listeners_forget(struct httpd *h); /* closes the sockets that are still ours, frees nothing */
+/* Those again, with a new base: 0 or a negative errno. */
 int  httpd_listeners_again(struct httpd *h);
 void httpd_listeners_wake(struct httpd *h, enum httpd_places places); /* there may be a place now */
 
@@ -185,7 +188,7 @@ void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct soc
 /* The same with fd from own_fd_socketpair(). */
 void httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note);
 void httpd_conn_close(struct httpd_conn *c);
-void httpd_conn_forget(struct httpd_conn *c); /* tells its request, closes and frees nothing */
+void httpd_conn_forget(struct httpd_conn *c); /* tells its request, closes its socket if that is still ours, frees nothing */
 void httpd_conn_move(struct httpd_conn *c); /* reads what has come, or writes what it can: may close it */
 void httpd_conn_replied(struct httpd_conn *c); /* its request's reply is complete */
 void httpd_conn_output(struct httpd_conn *c);  /* there is more to write */
@@ -215,5 +218,7 @@ const char *httpd_status_text(int status);
 void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
 /* Takes the number out and closes it, unless it is -1; no thread forks in between. */
 void httpd_fd_close(_Atomic int *fd);
+/* The same if it is still what it was, and takes it out in any case.  Is it so that what had a number was ours? */
+bool httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was);
 
 #endif

@@ -133,14 +133,14 @@ on_rested(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
-listener_close(struct httpd_listener *l)
+listener_drop(struct httpd_listener *l)
 {
 	struct listen_set set = { .count = 1 };
 
-	if (!l->ready)
-		return;
-	event_free(l->ready);
-	event_free(l->rest);
+	if (l->ready)
+		event_free(l->ready);
+	if (l->rest)
+		event_free(l->rest);
 	l->ready = l->rest = NULL;
 	atomic_store(&l->h->listener_fds[l - l->h->listeners], -1);
 	set.sockets[0] = l->socket;
@@ -151,7 +151,20 @@ void
 httpd_listeners_close(struct httpd *h)
 {
 	for (size_t i = 0; i < h->listener_count; i++)
-		listener_close(&h->listeners[i]);
+		if (h->listeners[i].ready)
+			listener_drop(&h->listeners[i]);
+}
+
+void
+httpd_listeners_forget(struct httpd *h)
+{
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		l->again = l->ready != NULL;
+		l->ready = l->rest = NULL;
+		httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
+	}
 }
 
 /* Takes back one that was just added: its socket is the caller's still. */
@@ -215,25 +228,33 @@ socket_again(struct listen_socket *socket)
 	return 0;
 }
 
+static int
+listener_again(struct httpd *h, size_t i)
+{
+	struct httpd_listener *l = &h->listeners[i];
+	int                    r;
+
+	l->crowded = false;
+	r = socket_again(&l->socket);
+	if (r)
+		return r;
+	httpd_fd_keep(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
+	l->ready = event_new(h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
+	l->rest = evtimer_new(h->base, on_rested, l);
+	if (l->ready && l->rest && event_add(l->ready, NULL) == 0)
+		return 0;
+	listener_drop(l);
+	return -ENOMEM;
+}
+
 int
 httpd_listeners_again(struct httpd *h)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < h->listener_count && !r; i++) {
-		struct httpd_listener *l = &h->listeners[i];
-
-		if (!l->ready)
-			continue;
-		l->crowded = false;
-		r = socket_again(&l->socket);
-		if (r)
-			break;
-		httpd_fd_keep(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
-		l->ready = event_new(h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
-		l->rest = evtimer_new(h->base, on_rested, l);
-		r = !l->ready || !l->rest || event_add(l->ready, NULL) ? -ENOMEM : 0;
-	}
+	for (size_t i = 0; i < h->listener_count && !r; i++)
+		if (h->listeners[i].again)
+			r = listener_again(h, i);
 	return r;
 }
 

@@ -13,7 +13,8 @@
  * What a stranger would get wrong:
  * - Between the question and the calls behind it another thread may still close: that is
  *   some microseconds in place of for ever.
- * - When all is lost nothing may be freed either: event_free() would take a number out of
+ * - When one is lost nothing may be freed either; what is still ours is closed, but for the
+ *   epoll and the eventfd, which look like the daemon's: event_free() would take a number out of
  *   an epoll that may be the daemon's by now.  What libevent has allocated stays behind.
  * - A socket that is closed while others keep it open elsewhere (systemd's, one that a child
  *   has) cannot be bound again.  Then the server is lost, and says so.
@@ -88,13 +89,15 @@ wait_ms(struct httpd *h)
 int
 httpd_loop_run(struct httpd *h)
 {
+	/* NONBLOCK alone would not come back while there is something to do. */
+	const int     round = EVLOOP_ONCE | EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY;
 	struct pollfd wait = { .fd = h->base_fds[0], .events = POLLIN };
 
 	if (wait.fd < 0) /* it could not be told from the daemon's */
 		return event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? -EBADF : 0;
 	for (;;) {
 		poll(&wait, 1, wait_ms(h));
-		if (!all_are_ours(h) || event_base_loop(h->base, EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY) < 0)
+		if (h->abandoned || !all_are_ours(h) || event_base_loop(h->base, round) < 0)
 			return -EBADF;
 		if (event_base_got_break(h->base))
 			return 0;
