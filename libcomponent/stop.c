@@ -124,7 +124,7 @@ drain(struct component *c)
 	spec_stop(c);
 	stop_parts(c, false);
 	if (holds_close(c, false)) {
-		stop_finish(c, true);
+		stop_finish(c, c->options.graceful_ns != 0);
 		return;
 	}
 	if (c->options.graceful_ns == 0) {
