@@ -241,6 +241,18 @@ default_port(const struct component *c)
 	return own ? own : ports ? ports->profiling : COMPONENT_PORT_DEFAULT;
 }
 
+/* At every reload, before anybody is told: the strings of before go with it, even if it is refused. */
+static int
+before_forget(struct component_flags *f, void *arg, struct component_error *err)
+{
+	struct profiling *p = arg;
+
+	(void)f;
+	(void)err;
+	p->before.flags = NULL;
+	return 0;
+}
+
 static int
 part_init(struct component *c, void **ret_state, struct component_error *err)
 {
@@ -258,6 +270,8 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	all = p;
 	pthread_mutex_unlock(&all_lock);
 	r = profiling_rows_init(&p->rows, component_flags(c), default_port(c), err);
+	if (r == 0)
+		r = component_flags_add_check(component_flags(c), before_forget, p);
 	if (r == 0)
 		r = component_check_add(c, "profiling", ready, p);
 	if (r == 0)
@@ -418,7 +432,7 @@ part_reload(struct component *c, void *state, struct component_error *err)
 	(void)c;
 	free(now);
 	if (is_stopping(p))
-		p->before.flags = NULL; /* its strings go with this reload */
+		p->before.flags = NULL; /* the reload is being taken back */
 	if (changed)
 		r = server_replace(p, err);
 	else if (is_on(p))

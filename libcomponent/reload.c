@@ -51,16 +51,18 @@ apply_options(struct component *c)
 static void
 undo(struct component *c, bool daemon)
 {
-	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component_error err = COMPONENT_ERROR_INIT, one = COMPONENT_ERROR_INIT;
 	int                    result = 0;
 
 	component_flags_undo(c->flags);
 	life_apply_log_options(c);
 	if (daemon && c->spec.reload)
-		life_add_fault(c->spec.reload(c, &err), &err, &result, NULL);
-	for (size_t i = c->part_count; i-- > 0 && result >= 0;)
+		life_add_fault(c->spec.reload(c, &one), &one, &result, &err);
+	for (size_t i = c->part_count; i-- > 0;) {
+		one = (struct component_error)COMPONENT_ERROR_INIT;
 		if (c->parts[i].reloaded)
-			life_add_fault(reload_part(c, &c->parts[i], &err), &err, &result, NULL);
+			life_add_fault(reload_part(c, &c->parts[i], &one), &one, &result, &err);
+	}
 	if (result < 0)
 		life_log_fault(c, "cannot go back to what was before the reload", &err);
 }

@@ -363,8 +363,8 @@ component_profiler_change(const struct component_profiler_options *o, struct com
 	door_enter();
 	r = running ? serve_change(current, o, err) : -ENOTCONN;
 	if (!r) {
-		stack_table_set_limit(o->memory_bytes);
-		symbols_keep(o->symbol_memory_bytes);
+		stack_table_set_limit(current->options.memory_bytes); /* *o may be shorter */
+		symbols_keep(current->options.symbol_memory_bytes);
 	}
 	door_leave();
 	return r;
