@@ -67,6 +67,7 @@ note(const char *who, const char *what)
 #define FAIL_B 2u
 #define FAIL_P 4u
 #define FAIL_SPEC 8u
+#define FAIL_SPEC_BACK 16u /* the second reload */
 
 PART(a, FAIL_A, false);
 PART(b, FAIL_B, false);
@@ -90,10 +91,14 @@ spec_start(struct component *c, struct component_error *err)
 static inline int
 spec_reload(struct component *c, struct component_error *err)
 {
+	bool again = strstr(events, "spec.reload") != NULL;
+
 	(void)c;
-	(void)err;
 	note("spec", "reload");
-	return 0;
+	if (!(fail_at & FAIL_SPEC_BACK) || !again)
+		return 0;
+	component_error_set(err, "spec cannot go back");
+	return -EIO;
 }
 
 static inline void

@@ -261,4 +261,14 @@ def while_profiling_waits_for_a_slow_client_to_end_the_loop_goes_on():
                 equal(d.stop(), 0)
 
 
+@test
+def without_a_graceful_time_a_client_that_does_not_read_is_no_failure_of_the_stop():
+    with tempdir() as t:
+        with daemon(HELLO, "--enable-pprof", "--profiling-bind-address=127.0.0.1:0", "--graceful-shutdown-timeout=0",
+                    "--debug-socket-path=" + t + "/s") as d:
+            poll(lambda: os.path.exists(t + "/s"), "the socket")
+            with slow_client(d, t + "/s"):
+                equal(d.stop(), 0)
+
+
 main()

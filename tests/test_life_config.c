@@ -38,6 +38,12 @@ one_failed_reload_takes_the_others_back_and_all_that_fail_are_told(void **state)
 	events[0] = '\0';
 	assert_int_equal(component_reload(c, &err), -EIO);
 	assert_string_equal(events, "a.reload b.reload spec.reload p.reload spec.reload b.reload a.reload");
+	/* Who cannot go back keeps nobody else from it. */
+	fail_at = FAIL_P | FAIL_SPEC_BACK;
+	events[0] = '\0';
+	assert_int_equal(component_reload(c, &err), -EIO);
+	assert_string_equal(err.text, "p is broken");
+	assert_string_equal(events, "a.reload b.reload spec.reload p.reload spec.reload b.reload a.reload");
 	assert_int_equal(component_phase(c), COMPONENT_PHASE_RUNNING);
 	component_free(c);
 }
