@@ -139,7 +139,12 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 static int
 teardown(void **state)
 {
+	const char *made[] = { dirs.targets, dirs.status, dirs.locks };
+
 	(void)state;
+	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+		if (*made[i] != '\0') /* a program keeps it until it ends */
+			free((char *)(uintptr_t)made[i]);
 	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -28,6 +28,7 @@
 
 #include "heap_hooked.h"
 #include "heap_lock.h"
+#include "skip.h"
 
 #define LARGE_PAGE ((size_t)65536)
 #define MIB        ((size_t)1 << 20)
@@ -122,7 +123,7 @@ a_sampled_block_is_where_it_would_be_unsampled(void **state)
 
 	(void)state;
 #ifdef SANITIZED
-	skip();
+	SKIP("a sanitizer's allocator is not glibc's");
 #endif
 	warm_up();
 	off = addresses_in_a_child(0);
@@ -151,7 +152,7 @@ a_large_block_grows_without_being_copied(void **state)
 
 	(void)state;
 #ifdef SANITIZED
-	skip();
+	SKIP("a sanitizer's allocator is not glibc's");
 #endif
 	warm_up();
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {

@@ -43,6 +43,16 @@ static bool      remotely; /* by libunwind, from a copy */
 
 #define in(pc, name) ((pc) >= (uintptr_t)__start_text_##name && (pc) < (uintptr_t)__stop_text_##name)
 
+/* Word by word: the frames of others lie there, and between them what a sanitizer guards. */
+static void __attribute__((no_sanitize("address", "undefined")))
+copy_words(uintptr_t *to, uintptr_t from, size_t bytes)
+{
+	const volatile uintptr_t *words = (const volatile uintptr_t *)from;
+
+	for (size_t i = 0; i < bytes / sizeof(*to); i++)
+		to[i] = words[i];
+}
+
 static void
 on_signal(int number, siginfo_t *info, void *context)
 {
@@ -55,7 +65,7 @@ on_signal(int number, siginfo_t *info, void *context)
 	if (remotely) {
 		size_t bytes = unwind_remote_take(context, words);
 
-		memcpy(stack, (void *)words[CFI_REG_SP], bytes);
+		copy_words(stack, words[CFI_REG_SP], bytes);
 		depth = unwind_remote_walk(words, stack, bytes, pcs, MAX, &truncated);
 	} else {
 		depth = unwind_capture(&regs, pcs, MAX, &truncated);
