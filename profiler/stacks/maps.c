@@ -46,13 +46,28 @@ grow(struct maps *m)
 	return 0;
 }
 
+/* The process's is empty after pthread_exit() in main; the thread's is one that qemu does not
+ * know, which answers for the program it emulates. */
+static int
+open_maps(void)
+{
+	int  fd = file_open("/proc/self/maps");
+	char first;
+
+	if (fd >= 0 && pread(fd, &first, 1, 0) == 1)
+		return fd;
+	if (fd >= 0)
+		file_close(fd);
+	return file_open("/proc/thread-self/maps");
+}
+
 int
 maps_read(struct maps *m, struct arena_budget *budget)
 {
 	int fd, r = 0;
 
 	*m = (struct maps){ .budget = budget };
-	fd = file_open("/proc/thread-self/maps");
+	fd = open_maps();
 	if (fd < 0)
 		return fd;
 	for (;;) {
@@ -123,7 +138,7 @@ maps_query_open(void)
 
 	if (atomic_load(&refused) || is_filtered())
 		return -ENOSYS;
-	fd = file_open("/proc/thread-self/maps"); /* the process's is empty after pthread_exit() in main */
+	fd = open_maps();
 	if (fd < 0)
 		return -ENOSYS;
 	if (maps_query(fd, (uintptr_t)maps_query_open, &p) == 0)

@@ -91,6 +91,8 @@ open_file(struct object *o)
 		(unsigned long)o->start, (unsigned long)o->limit);
 	r = o->gone ? -ENOENT : open_candidate(o, link, false);
 	if (r < 0 && o->main)
+		r = open_candidate(o, "/proc/self/exe", false);
+	if (r < 0 && o->main) /* after pthread_exit() in main */
 		r = open_candidate(o, "/proc/thread-self/exe", false);
 	if (r < 0 && o->path[0] == '/')
 		r = open_candidate(o, o->path, true);
