@@ -9,7 +9,8 @@
  * failure too; a kill -9 leaves at most the temporary one.  Its name holds a number
  * that no other process has, so that two writers of one file cannot mix their bytes,
  * and the program's name, so that its successor can sweep it up
- * (gitops_partials_sweep()).  The directory is not synced: a rename that a power failure takes back is drift, which
+ * (gitops_partials_sweep()).  The directory is not synced: a rename that a power
+ * failure takes back is drift, which
  * the next look repairs, and the syncs would take most of the time there is.
  *
  * Why not O_TMPFILE and linkat: it cannot replace a file.  Why not openat2 with
