@@ -102,21 +102,24 @@ copy_make(struct promotion *p, const char *target)
 	return r == -ENOENT ? -ESTALE : r;
 }
 
-/* Does an environment still use this copy?  For gitops_copies_tidy(). */
+/* Does an environment still use this copy?  Whose file cannot be read now may.  For gitops_copies_tidy(). */
 static bool
 copy_in_use(const char *copy, void *arg)
 {
 	const struct promotion *p = arg;
 	struct gitops_application a;
 	char file[GITOPS_PATH_MAX];
+	int r;
 	bool found = false;
 
-	for (size_t i = 0; i < environments.count && !found; i++)
-		if (gitops_path_join(file, environments.items[i], p->here + strlen(p->from) + 1, NULL) == 0 &&
-				gitops_application_read(dirs.applications, file, &a, NULL) == 0) {
-			found = strcmp(a.source, copy) == 0;
+	for (size_t i = 0; i < environments.count && !found; i++) {
+		if (gitops_path_join(file, environments.items[i], p->here + strlen(p->from) + 1, NULL) != 0)
+			continue;
+		r = gitops_application_read(dirs.applications, file, &a, NULL);
+		found = r == 0 ? strcmp(a.source, copy) == 0 : r != -ENOENT;
+		if (r == 0)
 			gitops_application_free(&a);
-		}
+	}
 	return found;
 }
 
@@ -200,7 +203,7 @@ promotion_reconcile(const char *key, struct component_result *ret, void *arg)
 	if (left_ms > 0)
 		goto out;
 	r = promote(&p);
-	ret->outcome = r == 0 ? COMPONENT_DONE : r == -ESTALE || r == -ENOENT ? COMPONENT_AFTER :
+	ret->outcome = r == 0 ? COMPONENT_DONE : r == -ESTALE || r == -ENOENT || r == -ECANCELED ? COMPONENT_AFTER :
 		r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
 	ret->after_ns = r == -ESTALE ? AGAIN_NS : LOOK_MS * NS_PER_MS;
 	if (ret->outcome != COMPONENT_AFTER)
@@ -249,7 +252,7 @@ int
 main(int argc, char **argv)
 {
 	struct component_spec spec = COMPONENT_SPEC(.name = "appstudio-controller", .version = "1.0", .flags = flags,
-		.start = start, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
+		.start = start, .stop = gitops_stop, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
 
 	spec.summary = component_ports_find(spec.name)->summary;
 	return component_main(&spec, argc, argv);

@@ -192,14 +192,14 @@ application_reconcile(const char *key, struct component_result *ret, void *arg)
 	ret->outcome = r == -EINVAL || r == -EFBIG || r == -ELOOP ? COMPONENT_TERMINAL : COMPONENT_ERROR;
 	if (r == 0) {
 		r = application_apply(&n, &a, &stale, &ret->error);
-		if (r == 0 || r == -ESTALE)
+		if (r == 0 || r == -ESTALE || r == -ECANCELED)
 			ret->outcome = COMPONENT_AFTER;
 		else if (r == -EEXIST)
 			ret->outcome = COMPONENT_TERMINAL; /* it is told when the target is free */
 		ret->after_ns = r == 0 ? a.interval_ns : gitops_stale_ns(STALE_NS, stale);
 		gitops_application_free(&a);
 	}
-	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO)
+	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO || r == -ECANCELED)
 		return;
 	r = application_reject(&n, &ret->error);
 	if (r != 0)
@@ -257,7 +257,7 @@ statuses_tell(void)
 	struct gitops_document d;
 	char other[GITOPS_PATH_MAX];
 
-	gitops_tree_look(dirs.status, "", &files, NULL);
+	gitops_tree_list(dirs.status, "", &files, NULL);
 	for (size_t i = 0; i < files.count; i++)
 		if (gitops_suffix(other, files.items[i].path, ".application", "") &&
 				gitops_document_read(dirs.status, files.items[i].path, &d, NULL) == 0) {
@@ -304,7 +304,7 @@ int
 main(int argc, char **argv)
 {
 	struct component_spec spec = COMPONENT_SPEC(.name = "backend-controller", .version = "1.0", .flags = flags,
-		.start = start, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
+		.start = start, .stop = gitops_stop, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
 
 	spec.summary = component_ports_find(spec.name)->summary;
 	return component_main(&spec, argc, argv);

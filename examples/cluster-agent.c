@@ -103,7 +103,7 @@ carry_out(struct gitops_sync *s, const char *status_path, int64_t *ret_interval_
 		r = gitops_claim(&claims, s->key, s->source, s->target, s->err);
 	if (r >= 0)
 		r = gitops_sync_apply(s);
-	if (status_write(s, status_path, r == 0) != 0)
+	if (r != -ECANCELED && status_write(s, status_path, r == 0) != 0)
 		r = -EIO;
 	return r;
 }
@@ -125,11 +125,13 @@ operation_reconcile(const char *key, struct component_result *ret, void *arg)
 		r = gitops_document_read(dirs.operations, key, &s.operation, &ret->error);
 	ret->after_ns = STALE_NS;
 	if (r == -ENOENT)
-		ret->outcome = withdraw(&s, status_path) == 0 ? COMPONENT_DONE : COMPONENT_ERROR;
+		ret->outcome = (r = withdraw(&s, status_path)) == 0 ? COMPONENT_DONE : COMPONENT_ERROR;
 	else if (r == 0 && ((r = carry_out(&s, status_path, &ret->after_ns)) == 0 || r == -ESTALE))
 		ret->outcome = COMPONENT_AFTER;
 	else
 		ret->outcome = r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
+	if (r == -ECANCELED)
+		ret->outcome = COMPONENT_AFTER; /* stopping: the next start does it */
 	if (r == -ESTALE || r == 0)
 		r = (int)gitops_claim_stale(&claims, key, r == -ESTALE);
 	if (r > 0)
@@ -201,7 +203,7 @@ int
 main(int argc, char **argv)
 {
 	struct component_spec spec = COMPONENT_SPEC(.name = "cluster-agent", .version = "1.0", .flags = flags,
-		.start = start, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
+		.start = start, .stop = gitops_stop, .check = check, .parts = (component_part_fn *const[]){ component_controllers, NULL });
 
 	spec.summary = component_ports_find(spec.name)->summary;
 	return component_main(&spec, argc, argv);

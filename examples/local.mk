@@ -32,8 +32,8 @@ noinst_PROGRAMS += %D%/evhttp
 # The three controllers, written as an outsider would, and what they share.
 noinst_LIBRARIES += %D%/libgitops.a
 %C%_libgitops_a_SOURCES = %D%/gitops/gitops.h %D%/gitops/claims.c %D%/gitops/copies.c \
-	%D%/gitops/check.c %D%/gitops/directories.c %D%/gitops/document.c %D%/gitops/files.c %D%/gitops/lock.c %D%/gitops/sha256.c \
-	%D%/gitops/sync.c %D%/gitops/tree.c
+	%D%/gitops/check.c %D%/gitops/directories.c %D%/gitops/document.c %D%/gitops/files.c %D%/gitops/lock.c \
+	%D%/gitops/root.c %D%/gitops/root.h %D%/gitops/sha256.c %D%/gitops/stop.c %D%/gitops/sync.c %D%/gitops/tree.c
 %C%_libgitops_a_CPPFLAGS = $(INC_EXAMPLES)
 bin_PROGRAMS += %D%/backend-controller %D%/cluster-agent %D%/appstudio-controller
 %C%_backend_controller_SOURCES = %D%/backend-controller.c

@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
 
 BACKEND, AGENT, APPSTUDIO = ("examples/" + n for n in ("backend-controller", "cluster-agent", "appstudio-controller"))
+HOLE = 1 << 40  # bytes: it takes an hour to read them
 DEMO_INPUT = os.path.join(SRC, "scripts", "demo-input")
 
 
@@ -317,7 +318,7 @@ def a_bad_application_file_gets_a_status_with_the_reason_and_the_line():
                  and t.status("dev/bad.application")["line"] == str(line),
                  "%r in line %d of %r; got %r" % (reason, line, text, t.status("dev/bad.application")))
             equal(t.status("dev/bad.application")["state"], "rejected")
-        equal(t.files("targets/dev"), {"shop/a": "one"})
+        t.becomes("targets/dev", {"shop/a": "one"})
         contains(backend.output(), "dev/bad.yaml")
 
 
@@ -692,6 +693,44 @@ def a_graceful_stop_finishes_what_is_queued():
             equal(agent.stop(), 0)
         equal(len(t.files("targets")), 600)
         equal({t.status("dev/s%d.sync" % n).get("state") for n in range(30)}, {"in-sync"})
+
+
+def reads_a_hole(d):
+    """Is it in the middle of a file of HOLE bytes?"""
+    for fd in glob.glob("/proc/%d/fd/*" % d.pid):
+        with contextlib.suppress(OSError):
+            if os.stat(fd).st_size == HOLE:
+                return True
+    return False
+
+
+@test
+def a_stop_while_a_huge_file_is_read_gives_up_and_nobody_is_told_it_failed():
+    def hole(path):
+        os.truncate(t.path(path), HOLE)
+
+    def stops_in_the_hole(name, *argv):
+        before = t.files("status"), t.files("operations")
+        with running(t, name, argv=argv) as (d,):
+            poll(lambda: reads_a_hole(d), name + " reads the file")
+            equal(d.stop(), 0)
+            need(" error " not in d.output(), d.output())
+        equal((t.files("status"), t.files("operations")), before, name)
+
+    soaked = "--soak-time=0s"
+    with tree() as t:
+        t.source("shop/a", "one")
+        t.app(interval="1h")
+        with running(t), start(APPSTUDIO, t, soaked):
+            t.says("dev/shop.promotion", state="promoted")
+            t.says("staging/shop.sync", state="in-sync")
+        copy, = glob.glob(t.path("sources/promoted/shop/*/a"))
+        hole(copy)
+        stops_in_the_hole(APPSTUDIO, soaked)
+        hole("targets/dev/shop/a")
+        stops_in_the_hole(AGENT)
+        hole("sources/shop/a")
+        stops_in_the_hole(BACKEND)
 
 
 @test

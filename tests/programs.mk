@@ -20,14 +20,19 @@ TESTS += %D%/test_controller
 %C%_test_controller_LDADD = $(CONTROLLER_TEST_LDADD)
 check_PROGRAMS += %D%/test_gitops
 TESTS += %D%/test_gitops
-%C%_test_gitops_SOURCES = %D%/test_gitops.c
+%C%_test_gitops_SOURCES = %D%/test_gitops.c %D%/gitops_fixture.h
 %C%_test_gitops_CPPFLAGS = -I$(top_builddir) $(INC_EXAMPLES) -iquote $(top_srcdir)/examples $(CMOCKA_CFLAGS)
 %C%_test_gitops_LDADD = examples/libgitops.a libcomponent/base/libbase.la $(CMOCKA_LIBS)
 check_PROGRAMS += %D%/test_gitops_lock
 TESTS += %D%/test_gitops_lock
-%C%_test_gitops_lock_SOURCES = %D%/test_gitops_lock.c
+%C%_test_gitops_lock_SOURCES = %D%/test_gitops_lock.c %D%/gitops_fixture.h
 %C%_test_gitops_lock_CPPFLAGS = -I$(top_builddir) $(INC_EXAMPLES) -iquote $(top_srcdir)/examples $(CMOCKA_CFLAGS)
 %C%_test_gitops_lock_LDADD = examples/libgitops.a libcomponent/base/libbase.la $(CMOCKA_LIBS)
+check_PROGRAMS += %D%/test_gitops_stop
+TESTS += %D%/test_gitops_stop
+%C%_test_gitops_stop_SOURCES = %D%/test_gitops_stop.c %D%/gitops_fixture.h
+%C%_test_gitops_stop_CPPFLAGS = -I$(top_builddir) $(INC_EXAMPLES) -iquote $(top_srcdir)/examples $(CMOCKA_CFLAGS)
+%C%_test_gitops_stop_LDADD = examples/libgitops.a libcomponent/base/libbase.la $(CMOCKA_LIBS)
 endif
 
 # The three controllers, from outside.

@@ -4,24 +4,13 @@
  */
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "gitops_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "gitops/gitops.h"
 
 /* What claims tell; the controllers' queue is not here. */
 static char told[256];
@@ -34,47 +23,19 @@ component_controller_enqueue(struct component_controller *k, const char *key)
 	strcat(told, " ");
 }
 
-static char root[64];
-static struct component_error err;
-
 static int
 setup(void **state)
 {
 	(void)state;
-	strcpy(root, "/tmp/component-gitops-XXXXXX");
-	*err.text = *told = '\0';
-	return mkdtemp(root) == NULL ? -1 : 0;
-}
-
-static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
+	*told = '\0';
+	return root_make();
 }
 
 static int
 teardown(void **state)
 {
 	(void)state;
-	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static const char *
-at(const char *path)
-{
-	static char full[4][256];
-	static unsigned next;
-	char *p = full[next++ % 4];
-
-	snprintf(p, sizeof full[0], "%s/%s", root, path);
-	return p;
-}
-
-static void
-put(const char *path, const char *text)
-{
-	assert_int_equal(gitops_file_write(root, path, text, false, &err), 0);
+	return root_remove();
 }
 
 static void

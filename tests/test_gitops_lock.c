@@ -5,31 +5,19 @@
  */
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "gitops_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gitops/gitops.h"
-
 #define LOCK "locks/cluster-agent.lock"
 
-static char root[64];
-static struct component_error err, failed;
+static struct component_error failed;
 static struct gitops_directories dirs;
 static int begun, begin_answer, flock_error;
 static component_fn *on_timer;
@@ -121,19 +109,11 @@ static int
 setup(void **state)
 {
 	(void)state;
-	strcpy(root, "/tmp/component-gitops-XXXXXX");
 	dirs = (struct gitops_directories){ .root = root, .targets = "", .status = "", .locks = "" };
 	begun = begin_answer = flock_error = 0;
 	timer_runs = false;
-	*err.text = *failed.text = '\0';
-	return mkdtemp(root) == NULL ? -1 : 0;
-}
-
-static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
+	*failed.text = '\0';
+	return root_make();
 }
 
 static int
@@ -145,18 +125,7 @@ teardown(void **state)
 	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
 		if (*made[i] != '\0') /* a program keeps it until it ends */
 			free((char *)(uintptr_t)made[i]);
-	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static const char *
-at(const char *path)
-{
-	static char full[4][256];
-	static unsigned next;
-	char *p = full[next++ % 4];
-
-	snprintf(p, sizeof full[0], "%s/%s", root, path);
-	return p;
+	return root_remove();
 }
 
 /* Another process has the lock. */

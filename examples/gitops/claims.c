@@ -121,7 +121,7 @@ gitops_claims_load(struct gitops_claims *c, const char *root, struct component_e
 {
 	struct gitops_files files = { 0 };
 	struct gitops_document d;
-	int r = gitops_tree_look(root, "", &files, err);
+	int r = gitops_tree_list(root, "", &files, err);
 
 	for (size_t i = 0; r == 0 && i < files.count; i++) {
 		if (gitops_document_read(root, files.items[i].path, &d, NULL) != 0)

@@ -87,7 +87,7 @@ gitops_copy_make(const char *from, const char *from_path, const struct gitops_fi
 	}
 	if (r == 0)
 		r = rename_whole(to, parent, temporary, name);
-	if (r != 0)
+	if (r != 0 && r != -ECANCELED) /* then the next start sweeps it up */
 		gitops_tree_remove(to, partial);
 	return r;
 }
@@ -102,7 +102,7 @@ gitops_copies_tidy(const char *root, const char *path, bool (*in_use)(const char
 
 	if (d == NULL && fd >= 0)
 		close(fd);
-	while (d != NULL && (e = readdir(d)) != NULL)
+	while (d != NULL && gitops_go_on(0) && (e = readdir(d)) != NULL)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
 				gitops_path_join(copy, path, e->d_name, NULL) == 0 && !in_use(copy, arg))
 			gitops_tree_remove(root, copy);

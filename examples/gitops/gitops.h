@@ -45,7 +45,7 @@ void gitops_hash_begin(struct gitops_hash *h);
 void gitops_hash_add(struct gitops_hash *h, const void *data, size_t size);
 void gitops_hash_end(struct gitops_hash *h, char ret_hex[GITOPS_HASH_SIZE]);
 
-/* ---- tree.c: paths are relative to root, and no symbolic link is followed ---- */
+/* ---- root.c: paths are relative to root, and no symbolic link is followed ---- */
 
 struct gitops_file {
 	char    *path;
@@ -70,7 +70,8 @@ int  gitops_path_join(char ret[GITOPS_PATH_MAX], const char *path, const char *b
 bool gitops_path_below(const char *path, const char *prefix);
 /* root/path as a descriptor; "" is root itself. */
 int  gitops_open_dir(const char *root, const char *path, bool create);
-/* Size, mode and hash of a plain file; -ELOOP for a link, -EINVAL for other kinds. */
+/* Size, mode and hash of a plain file; -ELOOP for a link, -EINVAL for other kinds.  As all
+ * that reads whole files or trees: -ECANCELED when the program stops and it takes long. */
 int  gitops_file_look(const char *root, const char *path, struct gitops_file *ret);
 /* Copies a file under a temporary name, checks that it is WANT, then renames it;
  * -ESTALE when the source holds something else, and nothing has changed. */
@@ -84,19 +85,32 @@ int  gitops_file_write(const char *root, const char *path, const char *text, boo
 int  gitops_file_read(const char *root, const char *path, size_t max, char **ret, struct component_error *err);
 /* Removes a file and parents that are empty now. */
 int  gitops_file_remove(const char *root, const char *path);
-/* All plain files below path; other kinds are an error that names them. */
-int  gitops_tree_look(const char *root, const char *path, struct gitops_files *ret, struct component_error *err);
-/* Looks at WANT's files below path: sets wrong[i] for each that differs. */
-int  gitops_tree_compare(const char *root, const char *path, const struct gitops_files *want, bool *wrong,
-	size_t *ret_count, struct component_error *err);
-void gitops_tree_remove(const char *root, const char *path);
 /* A name for what is being written, which no other process and no other thread makes. */
 void gitops_partial_name(char ret[GITOPS_NAME_SIZE]);
 bool gitops_is_partial(const char *path);
 /* Whose these names are; once, before any is made. */
 void gitops_partials_own(const char *program);
-/* Removes all that are ours below root: who has the root's lock knows that nobody writes them. */
+
+/* ---- tree.c ---- */
+
+/* All plain files below path; other kinds are an error that names them. */
+int  gitops_tree_look(const char *root, const char *path, struct gitops_files *ret, struct component_error *err);
+/* Their paths alone, without reading them. */
+int  gitops_tree_list(const char *root, const char *path, struct gitops_files *ret, struct component_error *err);
+/* Looks at WANT's files below path: sets wrong[i] for each that differs. */
+int  gitops_tree_compare(const char *root, const char *path, const struct gitops_files *want, bool *wrong,
+	size_t *ret_count, struct component_error *err);
+void gitops_tree_remove(const char *root, const char *path);
+/* Removes all that is half-written by us below root: who has the root's lock knows that
+ * nobody writes it. */
 void gitops_partials_sweep(const char *root);
+
+/* ---- stop.c ---- */
+
+/* For spec.stop: work that takes long gives up from now on. */
+void gitops_stop(struct component *c);
+/* Before BYTES are read, or a name is looked at.  false: give up with -ECANCELED. */
+bool gitops_go_on(size_t bytes);
 
 int  gitops_files_add(struct gitops_files *f, const struct gitops_file *file);
 void gitops_files_sort(struct gitops_files *f);
@@ -172,7 +186,8 @@ struct gitops_sync {
 
 /* Reads what is ours; end frees both documents. */
 int  gitops_sync_begin(struct gitops_sync *s);
-/* The target's files are the operation's then; -ESTALE: the source is not. */
+/* The target's files are the operation's then; -ESTALE: the source is not.  -ECANCELED: as after
+ * a kill -9, the next one finds out. */
 int  gitops_sync_apply(struct gitops_sync *s);
 /* The operation has gone: so does what it has brought, if it said so. */
 int  gitops_sync_withdraw(struct gitops_sync *s);

@@ -56,7 +56,9 @@ prune(struct gitops_sync *s, const struct gitops_files *keep)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->managed.files.count; i++)
-		if (keep == NULL || gitops_files_find(keep, s->managed.files.items[i].path) == NULL)
+		if (!gitops_go_on(0))
+			r = -ECANCELED;
+		else if (keep == NULL || gitops_files_find(keep, s->managed.files.items[i].path) == NULL)
 			r = prune_file(s, target, &s->managed.files.items[i]);
 	return r;
 }
@@ -156,25 +158,28 @@ gitops_sync_apply(struct gitops_sync *s)
 	return r;
 }
 
-/* After a kill -9 it has to be found out which of the files that were intended are ours
+/* After a kill -9, or a stop in the middle, it has to be found out which of the files that were intended are ours
  * now.  This must come before anything else is intended for them: later nobody knows
  * what we wrote. */
-static void
+static int
 find_out(struct gitops_sync *s)
 {
 	const char *target = gitops_document_get(&s->managed, "target");
 	char path[GITOPS_PATH_MAX];
+	int r = 0;
 
 	if (strcmp(gitops_document_get(&s->managed, "complete"), "false") != 0)
-		return;
-	for (size_t i = 0; i < s->managed.files.count; i++) {
+		return 0;
+	for (size_t i = 0; r != -ECANCELED && i < s->managed.files.count; i++) {
 		struct gitops_file *file = &s->managed.files.items[i], now = { 0 };
 
-		if (gitops_path_join(path, target, file->path, NULL) != 0)
+		if (!file->intended || gitops_path_join(path, target, file->path, NULL) != 0)
 			continue;
-		if (file->intended && gitops_file_look(s->targets, path, &now) == 0 && strcmp(now.hash, file->hash) == 0)
+		r = gitops_file_look(s->targets, path, &now);
+		if (r == 0 && strcmp(now.hash, file->hash) == 0)
 			file->intended = false;
 	}
+	return r == -ECANCELED ? r : 0;
 }
 
 int
@@ -183,9 +188,9 @@ gitops_sync_begin(struct gitops_sync *s)
 	int r = gitops_document_read(s->managed_root, s->managed_path, &s->managed, s->err);
 
 	if (r == 0)
-		find_out(s);
+		r = find_out(s);
 	/* Without knowing what is ours nothing is touched. */
-	return r == 0 || r == -ENOENT ? 0 : -EIO;
+	return r == 0 || r == -ENOENT ? 0 : r == -ECANCELED ? r : -EIO;
 }
 
 void
