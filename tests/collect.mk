@@ -160,6 +160,11 @@ EXTRA_DIST += tests/allocators.cc tests/peers.c tests/confined.c tests/odd_threa
 	tests/stress.c tests/stress.h tests/stress_blocks.c tests/stress_children.c tests/stress_plugin.c tests/stress_signals.c \
 	tests/soak.py tests/stress_threads.c tests/stress_throw.cc tests/stressing.py tests/tsan.supp
 
+# Objects whose unwind tables no program header names.
+TESTS += tests/frames.t
+dist_check_SCRIPTS += tests/frames.t
+EXTRA_DIST += tests/frames_program.c
+
 # Signals and cancellation, from outside.
 TESTS += tests/cancel.t tests/masks.t
 dist_check_SCRIPTS += tests/cancel.t tests/masks.t

@@ -18,6 +18,7 @@
 #include "cpu.h"
 #include "custom.h"
 #include "heap.h"
+#include "tables.h"
 #include "threadcreate.h"
 #include "unwind.h"
 #include "waits.h"
@@ -110,6 +111,23 @@ all_kinds(struct page *p, void (*add)(struct page *p, const struct kind *k))
 			add(p, custom[k++]);
 }
 
+/* Whose stacks have one frame. */
+static void
+tables_note(struct page *p)
+{
+	struct tables_stats stats;
+	char                note[TABLES_PATH_MAX + 256], more[64] = "";
+
+	tables_stats(&stats);
+	if (!stats.without)
+		return;
+	if (stats.without > 1)
+		snprintf(more, sizeof(more), " and %zu more", stats.without - 1);
+	snprintf(note, sizeof(note), "%s%s: none can be found, so stacks end there unless it keeps frame pointers; link it "
+		"with -Wl,--eh-frame-hdr, and compile it with -fasynchronous-unwind-tables", stats.without_path, more);
+	page_add_note(p, "unwind tables", note);
+}
+
 static void
 page_write(struct page *p)
 {
@@ -133,6 +151,7 @@ page_write(struct page *p)
 	page_add_note(p, "threadcreate", threadcreate_status());
 	page_add_note(p, "mutex and block", waits_status());
 	page_add_note(p, "unwinder", unwind_name());
+	tables_note(p);
 	page_add(p, "</ul>\n</p>\n</body>\n</html>");
 }
 

@@ -486,6 +486,15 @@ cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
 	return true;
 }
 
+static void
+cies_start(struct cies *cies)
+{
+	cies->next = 0;
+	cies->extent = 0;
+	for (unsigned i = 0; i < CIES; i++)
+		cies->read[i].offset = SIZE_MAX;
+}
+
 /* NULL: damaged, or of a form that nobody writes. */
 static const struct cie *
 cie_find(struct cies *cies, const struct cfi_section *frames, size_t offset)
@@ -563,15 +572,14 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 	  size_t *ret_bad, size_t *ret_extent)
 {
 	struct cursor c = { header, 0, header->size, false };
-	struct cies   cies = { .next = 0 };
+	struct cies   cies;
 	uint8_t       version, pointer_encoding, count_encoding, table_encoding;
 	const uint8_t *entry;
 	uintptr_t     covered = 0;
 	uint64_t      count, i;
 	int           err = 0;
 
-	for (i = 0; i < CIES; i++)
-		cies.read[i].offset = SIZE_MAX;
+	cies_start(&cies);
 	*ret_bad = *ret_extent = 0;
 	version = (uint8_t)read_fixed(&c, 1);
 	pointer_encoding = (uint8_t)read_fixed(&c, 1);
@@ -607,4 +615,31 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 		err = fn(arg, covered, &cfi_row_none);
 	*ret_extent = cies.extent;
 	return err;
+}
+
+int
+cfi_functions(const struct cfi_section *frames, cfi_function_fn *fn, void *arg)
+{
+	struct cies   cies;
+	struct cursor c = { frames, 0, frames->size, false };
+
+	cies_start(&cies);
+	while (frames->size - c.at >= sizeof(int32_t) && int_at(frames->data + c.at) != 0) {
+		size_t            record = c.at, id_at, end;
+		uint64_t          id;
+		const struct cie *cie;
+		uintptr_t         pc;
+
+		if (!read_record(&c))
+			return -EINVAL;
+		id_at = c.at;
+		end = c.end;
+		id = read_fixed(&c, 4);
+		cie = id != 0 && id <= id_at ? cie_find(&cies, frames, id_at - (size_t)id) : NULL;
+		pc = cie ? read_pointer(&c, cie->pointer_encoding, 0) : 0;
+		if (cie && !c.bad)
+			fn(arg, pc, record);
+		c = (struct cursor){ frames, end, frames->size, false };
+	}
+	return 0;
 }

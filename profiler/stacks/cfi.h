@@ -83,4 +83,11 @@ extern const struct cfi_row cfi_row_none;
 int cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cfi_row_fn *fn, void *arg,
 	      size_t *ret_bad, size_t *ret_extent);
 
+/* A function begins at pc and is described at offset. */
+typedef void cfi_function_fn(void *arg, uintptr_t pc, size_t offset);
+
+/* All functions of frames, as they come, to the terminator or the end; for an object without a
+ * search table.  0, or -EINVAL where the records do not follow each other. */
+int cfi_functions(const struct cfi_section *frames, cfi_function_fn *fn, void *arg);
+
 #endif

@@ -13,6 +13,8 @@
 #include "file.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "own_fd.h"
 
@@ -20,6 +22,21 @@ int
 file_open(const char *path)
 {
 	return own_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+const char *
+file_of_mapping(unsigned i, uintptr_t start, uintptr_t limit, bool main, const char *path, char link[FILE_LINK_MAX])
+{
+	/* The thread's: after pthread_exit() in main. */
+	static const char *const exe[] = { "/proc/self/exe", "/proc/thread-self/exe" };
+
+	if (i == 0) {
+		snprintf(link, FILE_LINK_MAX, "/proc/self/map_files/%lx-%lx", (unsigned long)start, (unsigned long)limit);
+		return link;
+	}
+	if (main && i <= 2)
+		return strcpy(link, exe[i - 1]);
+	return i == (main ? 3 : 1) ? path : NULL;
 }
 
 void

@@ -171,10 +171,13 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		if (!line.executable || !rows || t->count == OBJECTS_MAX || !base || line.device != device ||
 		    line.inode != inode)
 			continue;
-		struct tables_object *o = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line,
-							     &copies);
-		if (o)
-			t->objects[t->count++] = o;
+		int made = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line, &copies,
+					      &t->objects[t->count]);
+
+		if (made == 0)
+			t->count++;
+		else if (made == -ENOENT && t->without++ == 0)
+			strncpy(t->without_path, line.path, sizeof(t->without_path) - 1);
 	}
 	if (t)
 		*ret = t;
@@ -313,6 +316,8 @@ generation_with(const struct tables *old, uintptr_t start, uintptr_t limit)
 		tables_ranges_put(t, old->ranges[i].start, old->ranges[i].limit);
 	memcpy(t->objects, old->objects, old->count * sizeof(old->objects[0]));
 	t->count = old->count;
+	t->without = old->without;
+	memcpy(t->without_path, old->without_path, sizeof(t->without_path));
 	for (i = 0; i < t->count; i++)
 		t->objects[i]->users++;
 	return t;
@@ -385,8 +390,12 @@ tables_stats(struct tables_stats *ret)
 		ret->objects++;
 		ret->rows += t->objects[i]->count;
 		ret->bad += t->objects[i]->bad;
-		ret->bytes += t->objects[i]->map_bytes;
+		ret->bytes += t->objects[i]->map_bytes + t->objects[i]->made.size;
 		ret->frames_bytes += t->objects[i]->frames_bytes;
+	}
+	if (t) {
+		ret->without = t->without;
+		memcpy(ret->without_path, t->without_path, sizeof(ret->without_path));
 	}
 	ret->rules = tables_palette_count();
 	ret->limbo = global.limbo_count;
@@ -405,7 +414,7 @@ tables_section_of(uintptr_t pc, struct tables_section *ret)
 
 	if (o)
 		*ret = (struct tables_section){ o->start, o->end, o->header, o->frames, o->header_size,
-						o->frames_size };
+						o->frames_size, o->header_base };
 	tables_leave(&reader);
 	return o != NULL;
 }

@@ -13,12 +13,16 @@
 
 #include "cfi.h"
 
+#define TABLES_PATH_MAX 256 /* bytes of a path that is shown; the rest is cut */
+
 struct tables; /* one generation */
 
 struct tables_stats {
 	size_t objects, rows, bad, bytes, frames_bytes; /* frames_bytes: .eh_frame and its header */
 	size_t rules;
 	size_t limbo; /* generations that a reader which is stuck keeps */
+	size_t without; /* objects with code, whose tables nobody can find; the first of them: */
+	char   without_path[TABLES_PATH_MAX];
 };
 
 /*
@@ -42,10 +46,12 @@ bool tables_has_code(uintptr_t pc);
 /* Have objects come or gone since the last build?  Cheap; no loader lock. */
 bool tables_stale(void);
 void tables_stats(struct tables_stats *ret);
-/* Where the object of a pc has its code, .eh_frame_hdr and .eh_frame; false: it has none. */
+/* Where the object of a pc has its code, .eh_frame_hdr (or what was made instead of it) and
+ * .eh_frame; false: it has none. */
 struct tables_section {
 	uintptr_t start, end, header, frames;
 	size_t    header_size, frames_size;
+	uintptr_t header_base; /* what the numbers in header's search table count from */
 };
 bool tables_section_of(uintptr_t pc, struct tables_section *ret);
 /* Another number after each build. */

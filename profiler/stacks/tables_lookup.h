@@ -60,6 +60,8 @@ struct tables {
 	_Atomic uintptr_t     returns[1 << TABLES_RETURN_BITS]; /* addresses that calls return to */
 	struct tables_range  *ranges; /* all executable mappings, by address, neighbours joined */
 	size_t                range_count, ranges_bytes;
+	size_t                without; /* objects with code and without tables ... */
+	char                  without_path[TABLES_PATH_MAX]; /* ... the first of them */
 	struct tables_object *objects[];
 };
 

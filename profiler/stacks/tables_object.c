@@ -1,17 +1,15 @@
 /*
  * tables_object.c - the unwind rows of one loaded object, from its memory.
  *
- * The program headers name .eh_frame_hdr, whose search table gives the descriptions
- * in order; cfi.c runs them, and the rows are packed into one mapping: an index by
- * pages of 256 bytes, then rows of pc and code.
+ * .eh_frame_hdr's search table gives the descriptions in order (tables_sections.c finds
+ * it, or makes one); cfi.c runs them, and the rows are packed into one mapping: an index
+ * by pages of 256 bytes, then rows of pc and code.
  *
  * What a stranger would get wrong:
  * - Everything is read through /proc/self/mem, since dlclose may take the object away
  *   at any moment: that costs its rows and nothing else.
  * - An address range can be used again by another object, so an object counts as the
- *   same only if its .eh_frame_hdr reads the same too.
- *
- * Why not the file: it may have been replaced by an upgrade since it was mapped.
+ *   same only if its .eh_frame_hdr, or its first page, reads the same too.
  *
  * Tests: tests/test_unwind_tables.c, tests/test_unwind_refresh.c.
  */
@@ -19,7 +17,6 @@
 
 #include "tables_lookup.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -31,9 +28,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define FRAMES_MAX ((size_t)256 << 20) /* bytes of one object's .eh_frame */
-#define PHDRS_MAX  64
 #define ROWS_FIRST 8192 /* 64 KiB */
+#define WORTH_TABLES ((size_t)4096) /* bytes of code; less is a data library's _init and _fini */
 
 void *
 tables_map(size_t size)
@@ -229,85 +225,45 @@ object_pack(struct tables_object *o, struct row_sink *s)
 	o->count = (uint32_t)sink_count(s);
 }
 
-/* What the ELF header at `image` says of the unwind sections. */
-struct image {
-	uintptr_t header, frames;
-	size_t    header_size, frames_size;
-};
-
-static uintptr_t
-frames_address(int mem, uintptr_t header)
-{
-	uint8_t head[8];
-	int32_t offset;
-
-	/* version, encoding of the pointer: pcrel sdata4 from every linker */
-	if (!memory_read(mem, header, head, sizeof(head)) || head[0] != 1 || head[1] != 0x1b)
-		return 0;
-	memcpy(&offset, head + 4, sizeof(offset));
-	return header + 4 + (uintptr_t)(intptr_t)offset;
-}
-
-static bool
-image_read(int mem, uintptr_t base, struct image *ret)
-{
-	Elf64_Ehdr eh;
-	Elf64_Phdr ph[PHDRS_MAX];
-	uintptr_t  bias = 0, header = 0, frames;
-	size_t     header_size = 0;
-	bool       have_bias = false;
-
-	if (!memory_read(mem, base, &eh, sizeof(eh)) || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_phentsize != sizeof(ph[0]) || eh.e_phnum > PHDRS_MAX ||
-	    !memory_read(mem, base + eh.e_phoff, ph, eh.e_phnum * sizeof(ph[0])))
-		return false;
-	for (unsigned i = 0; i < eh.e_phnum; i++) {
-		if (ph[i].p_type == PT_LOAD && !have_bias) {
-			bias = base - (ph[i].p_vaddr - ph[i].p_offset);
-			have_bias = true;
-		}
-	}
-	for (unsigned i = 0; have_bias && i < eh.e_phnum; i++) {
-		if (ph[i].p_type == PT_GNU_EH_FRAME) {
-			header = bias + ph[i].p_vaddr;
-			header_size = ph[i].p_memsz;
-		}
-	}
-	frames = header ? frames_address(mem, header) : 0;
-	for (unsigned i = 0; frames && i < eh.e_phnum; i++) {
-		uintptr_t start = bias + ph[i].p_vaddr, end = start + ph[i].p_memsz;
-
-		if (ph[i].p_type != PT_LOAD || frames < start || frames >= end || end - frames > FRAMES_MAX ||
-		    header_size > FRAMES_MAX)
-			continue;
-		*ret = (struct image){ header, frames, header_size, end - frames };
-		return true;
-	}
-	return false;
-}
-
 static int
-object_read(int mem, const struct image *image, struct tables_object *o, const void *header_copy, struct tables_copy *copy)
+object_rows(struct tables_object *o, const struct cfi_section *header, const struct cfi_section *frames)
 {
-	struct cfi_section header = { header_copy, image->header_size, image->header };
-	struct cfi_section frames = { copy_room(copy, image->frames_size), image->frames_size, image->frames };
-	struct row_sink    sink = { .start = o->start, .size = o->end - o->start, .frames = &frames };
-	size_t             extent = 0;
-	int                err;
+	struct row_sink sink = { .start = o->start, .size = o->end - o->start, .frames = frames };
+	size_t          extent = 0;
+	int             err = sink_start(&sink);
 
-	if (!frames.data)
-		return -ENOMEM;
-	err = sink_start(&sink);
-	if (!err && !memory_read(mem, image->frames, (void *)(uintptr_t)frames.data, frames.size))
-		err = -EIO;
 	if (!err)
-		err = cfi_parse(&header, &frames, row_add, &sink, &o->bad, &extent);
+		err = cfi_parse(header, frames, row_add, &sink, &o->bad, &extent);
 	if (!err)
 		object_pack(o, &sink);
 	else if (sink.index)
 		munmap(sink.index, sink.map_bytes);
-	o->frames_bytes = image->header_size + extent;
+	o->frames_bytes = header->size + extent;
 	return err;
+}
+
+/* header_copy: of .eh_frame_hdr, NULL if there is none with a search table. */
+static int
+object_read(int mem, struct tables_object *o, const void *header_copy, struct tables_copy *copy)
+{
+	struct cfi_section header = { header_copy, o->header_size, o->header };
+	struct cfi_section frames = { copy_room(copy, o->frames_size), o->frames_size, o->frames };
+	int                err;
+
+	if (!frames.data)
+		return -ENOMEM;
+	if (!memory_read(mem, o->frames, (void *)(uintptr_t)frames.data, frames.size))
+		return -EIO;
+	if (!header_copy) {
+		err = tables_search_make(&frames, &o->made);
+		if (err)
+			return err;
+		header = (struct cfi_section){ o->made.bytes, o->made.size, o->frames };
+		o->header = (uintptr_t)o->made.bytes;
+		o->header_size = o->made.size;
+	}
+	o->header_base = header.address;
+	return object_rows(o, &header, &frames);
 }
 
 void
@@ -317,41 +273,50 @@ tables_object_release(struct tables_object *o)
 		return;
 	if (o->pages)
 		munmap((void *)(uintptr_t)o->pages, o->map_bytes);
+	tables_copy_release(&o->made);
 	munmap(o, sizeof(*o));
 }
 
-struct tables_object *
-tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
-		   struct tables_copies *copies)
+static bool
+is_known(const struct tables_object *o, const struct maps_line *line, uint64_t identity)
 {
-	struct image         image;
-	struct tables_object       *o;
-	uint8_t             *header;
-	uint64_t             identity;
+	return o && o->start == line->start && o->end == line->limit && o->identity == identity &&
+	       o->inode == line->inode && o->device == line->device;
+}
 
-	if (!image_read(mem, base, &image))
-		return NULL;
-	header = copy_room(&copies->header, image.header_size);
-	if (!header || !memory_read(mem, image.header, header, image.header_size))
-		return NULL;
-	identity = tables_hash(image.frames ^ image.frames_size, header, image.header_size);
-	if (known && known->start == line->start && known->end == line->limit && known->identity == identity &&
-	    known->inode == line->inode && known->device == line->device) {
+int
+tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
+		   struct tables_copies *copies, struct tables_object **ret)
+{
+	struct tables_sections at;
+	struct tables_object  *o;
+	uint8_t               *header;
+	uint64_t               identity;
+	int                    err;
+
+	if (!tables_sections_find(mem, base, &at))
+		return -EINVAL;
+	header = copy_room(&copies->header, at.header_size);
+	if (!header || !memory_read(mem, at.header, header, at.header_size))
+		return -EIO;
+	identity = tables_hash(at.frames ^ at.frames_size, header, at.header_size);
+	if (is_known(known, line, identity)) {
 		known->users++;
-		return known;
+		*ret = known;
+		return 0;
 	}
+	if (!at.frames && !tables_sections_ask_file(mem, &at, line))
+		return at.code_size < WORTH_TABLES ? -EINVAL : -ENOENT;
 	o = tables_map(sizeof(*o));
 	if (!o)
-		return NULL;
+		return -ENOMEM;
 	*o = (struct tables_object){ .start = line->start, .end = line->limit, .device = line->device,
-			      .inode = line->inode, .identity = identity, .users = 1 };
-	o->header = image.header;
-	o->header_size = image.header_size;
-	o->frames = image.frames;
-	o->frames_size = image.frames_size;
-	if (line->limit - line->start > UINT32_MAX || object_read(mem, &image, o, header, &copies->frames) != 0) {
+			      .inode = line->inode, .identity = identity, .users = 1, .header = at.header,
+			      .header_size = at.header_size, .frames = at.frames, .frames_size = at.frames_size };
+	err = line->limit - line->start > UINT32_MAX ? -EFBIG : object_read(mem, o, at.is_page ? NULL : header, &copies->frames);
+	if (err)
 		tables_object_release(o);
-		o = NULL;
-	}
-	return o;
+	else
+		*ret = o;
+	return err;
 }

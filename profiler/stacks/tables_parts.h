@@ -19,6 +19,16 @@ struct tables_row {
 	uint32_t code; /* tables_lookup.h */
 };
 
+/* A section of an object, for as long as it is read: one room for all of a build. */
+struct tables_copy {
+	void  *bytes;
+	size_t size;
+};
+
+struct tables_copies {
+	struct tables_copy header, frames;
+};
+
 /* The executable range of one object; never changes once made. */
 struct tables_object {
 	uintptr_t       start, end;
@@ -30,29 +40,44 @@ struct tables_object {
 	size_t          bad, frames_bytes, map_bytes;
 	uintptr_t       header, frames; /* where its sections are */
 	size_t          header_size, frames_size;
-};
-
-/* A section of an object, for as long as it is read: one room for all of a build. */
-struct tables_copy {
-	void  *bytes;
-	size_t size;
-};
-
-struct tables_copies {
-	struct tables_copy header, frames;
+	uintptr_t       header_base; /* what the numbers in header's search table count from */
+	struct tables_copy made;     /* the header, if the object has none with a search table */
 };
 
 /* ---- tables_object.c ---- */
 
-/* The object whose ELF header is at base, of which line is executable; known again, with
- * one user more, if it still is that one.  NULL: no table can be had of it.  mem is
- * /proc/self/mem. */
-struct tables_object *tables_object_make(int mem, struct tables_object *known, uintptr_t base,
-					 const struct maps_line *line, struct tables_copies *copies);
-void                  tables_copy_release(struct tables_copy *c);
-void                  tables_object_release(struct tables_object *o);
+/*
+ * The object whose ELF header is at base, of which line is executable; known again, with
+ * one user more, if it still is that one.  mem is /proc/self/mem.
+ *
+ * 0, or -ENOENT: it has code, and nobody can tell where its unwind tables are; or another
+ * negative errno: it is no object, or has no tables that can be used
+ */
+int tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
+		       struct tables_copies *copies, struct tables_object **ret);
+void  tables_copy_release(struct tables_copy *c);
+void  tables_object_release(struct tables_object *o);
 /* Zeroed pages, NULL when there are none. */
 void *tables_map(size_t size);
+
+/* ---- tables_sections.c ---- */
+
+/* Where an object's unwind sections are in memory. */
+struct tables_sections {
+	uintptr_t base, bias;
+	uintptr_t header, frames; /* frames 0: memory does not tell */
+	size_t    header_size, frames_size, code_size;
+	bool      is_page; /* there is no search table: header is the object's first page instead */
+};
+
+/* By the program headers of the object at base; false: it is no object. */
+bool tables_sections_find(int mem, uintptr_t base, struct tables_sections *ret);
+/* By the section headers of its file; line is one of its mappings.  False: there is no file
+ * that is surely the one which is mapped, or no .eh_frame in it. */
+bool tables_sections_ask_file(int mem, struct tables_sections *s, const struct maps_line *line);
+/* What .eh_frame_hdr should have been, its numbers counted from frames->address.  0 or a
+ * negative errno. */
+int  tables_search_make(const struct cfi_section *frames, struct tables_copy *ret);
 
 /* ---- tables_palette.c ---- */
 

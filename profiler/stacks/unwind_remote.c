@@ -202,7 +202,7 @@ find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need
 	di.start_ip = s->start;
 	di.end_ip = s->end;
 	di.format = UNW_INFO_FORMAT_REMOTE_TABLE;
-	di.u.rti.segbase = s->header;
+	di.u.rti.segbase = s->header_base;
 	di.u.rti.table_data = s->header + 12;
 	di.u.rti.table_len = (uint32_t)count;
 	return lib.search(as, ip, &di, pi, need_info, arg);

@@ -84,18 +84,14 @@ open_candidate(struct object *o, const char *path, bool by_name)
 static int
 open_file(struct object *o)
 {
-	char link[64];
-	int  r;
+	const char *path;
+	char        link[FILE_LINK_MAX];
+	int         r = -ENOENT;
 
-	snprintf(link, sizeof(link), "/proc/self/map_files/%lx-%lx",
-		(unsigned long)o->start, (unsigned long)o->limit);
-	r = o->gone ? -ENOENT : open_candidate(o, link, false);
-	if (r < 0 && o->main)
-		r = open_candidate(o, "/proc/self/exe", false);
-	if (r < 0 && o->main) /* after pthread_exit() in main */
-		r = open_candidate(o, "/proc/thread-self/exe", false);
-	if (r < 0 && o->path[0] == '/')
-		r = open_candidate(o, o->path, true);
+	/* Of what has gone, another one may be mapped there now. */
+	for (unsigned i = o->gone; r < 0 && (path = file_of_mapping(i, o->start, o->limit, o->main, o->path, link)); i++)
+		if (*path == '/')
+			r = open_candidate(o, path, path == o->path);
 	return r == -ENOENT ? -ESTALE : r;
 }
 
