@@ -3,8 +3,7 @@
  *
  *     rows --> settings --start--> profiling_rows_start()
  *                 |   --USR1---> on, off, on ...
- *                 '---HUP----> what has changed, and nothing else; in place, but for
- *                              the address
+ *                 '---HUP----> what has changed, and nothing else, in place
  *
  * The server itself is profiler/serve's; here it is decided when it runs.  A stop waits
  * for clients that read slowly, so it runs on a thread of its own, and the loop goes on;
@@ -46,8 +45,7 @@ struct profiling {
 	char                      *applied; /* profiling_rows_text() of what was last applied */
 	struct component_profiling_rows last; /* the same as values, to go back to; see settings_applied() */
 	char                       last_address[PROFILING_ADDRESS_MAX];
-	struct component_profiling_rows before; /* last, of the server that is being replaced; no flags: there is none */
-	char                       before_address[PROFILING_ADDRESS_MAX];
+	bool                       enabled; /* as the server that runs was started: by the row, or by USR1 */
 	char                       off_reason[REASON_MAX]; /* "", or why it is off although enabled */
 	pthread_t                  stopper;
 	pid_t                      stopper_pid; /* of the process that has it; 0: none */
@@ -98,6 +96,7 @@ server_start(struct profiling *p, bool enable, struct component_error *err)
 	int r = profiling_rows_start(&p->rows, enable, component_log_write, p->c, err);
 
 	p->off_reason[0] = '\0';
+	p->enabled = enable;
 	if (r < 0)
 		snprintf(p->off_reason, sizeof(p->off_reason), "off: %s",
 			r == -EADDRINUSE ? "address in use" : strerror(-r));
@@ -241,18 +240,6 @@ default_port(const struct component *c)
 	return own ? own : ports ? ports->profiling : COMPONENT_PORT_DEFAULT;
 }
 
-/* At every reload, before anybody is told: the strings of before go with it, even if it is refused. */
-static int
-before_forget(struct component_flags *f, void *arg, struct component_error *err)
-{
-	struct profiling *p = arg;
-
-	(void)f;
-	(void)err;
-	p->before.flags = NULL;
-	return 0;
-}
-
 static int
 part_init(struct component *c, void **ret_state, struct component_error *err)
 {
@@ -270,8 +257,6 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	all = p;
 	pthread_mutex_unlock(&all_lock);
 	r = profiling_rows_init(&p->rows, component_flags(c), default_port(c), err);
-	if (r == 0)
-		r = component_flags_add_check(component_flags(c), before_forget, p);
 	if (r == 0)
 		r = component_check_add(c, "profiling", ready, p);
 	if (r == 0)
@@ -330,27 +315,17 @@ part_start(struct component *c, void *state, struct component_error *err)
 	return r;
 }
 
-/* The settings of before, after those of now could not be had. */
-static void
-fall_back(struct profiling *p, const char *why)
-{
-	component_log(p->c, COMPONENT_LOG_ERROR, why, NULL);
-	free(p->applied); /* the next reload tries again */
-	p->applied = NULL;
-	if (!p->before.flags || profiling_rows_start(&p->before, p->before.enable, component_log_write, p->c, NULL) < 0)
-		return;
-	p->off_reason[0] = '\0';
-	component_log(p->c, COMPONENT_LOG_WARNING, "profiles are served with the settings of before", NULL);
-}
-
-/* The old server is gone: they may have wanted the same port. */
+/* The old server is gone. */
 static void
 start_again(struct profiling *p)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 
-	if (profiling_rows_wanted(&p->rows) && server_start(p, p->rows.enable, &err) < 0)
-		fall_back(p, err.text);
+	if (!profiling_rows_wanted(&p->rows) || server_start(p, p->rows.enable, &err) == 0)
+		return;
+	component_log(p->c, COMPONENT_LOG_ERROR, err.text, NULL);
+	free(p->applied); /* the next reload tries again */
+	p->applied = NULL;
 }
 
 /* Nothing runs, and it should.  With --profiling-on-error=warn that is no fault of the reload. */
@@ -369,27 +344,6 @@ start_late(struct profiling *p, struct component_error *err)
 	return r;
 }
 
-/* Another address or socket, or on or off. */
-static int
-server_replace(struct profiling *p, struct component_error *err)
-{
-	bool is_wanted = profiling_rows_wanted(&p->rows);
-	int  r;
-
-	if (!is_on(p) && !is_stopping(p))
-		return is_wanted ? start_late(p, err) : 0;
-	if (is_on(p) && is_wanted) {
-		r = profiling_rows_try(&p->rows, err);
-		if (r < 0)
-			return r;
-	}
-	p->before = is_on(p) ? p->last : (struct component_profiling_rows){ .flags = NULL };
-	memcpy(p->before_address, p->last_address, sizeof(p->before_address));
-	p->before.bind_address = p->before_address;
-	server_stop(p, start_again);
-	return 0;
-}
-
 static int
 rates_change(const struct component_profiling_rows *from, const struct component_profiling_rows *to)
 {
@@ -404,11 +358,11 @@ rates_change(const struct component_profiling_rows *from, const struct component
 	return r;
 }
 
-/* All or nothing, and no window ends. */
+/* All or nothing, and no window ends, be it for another address. */
 static int
-server_change(struct profiling *p, struct component_error *err)
+server_change(struct profiling *p, bool enable, struct component_error *err)
 {
-	int r = profiling_rows_change(&p->rows, err);
+	int r = profiling_rows_change(&p->rows, enable, err);
 
 	if (r < 0)
 		return r;
@@ -416,7 +370,28 @@ server_change(struct profiling *p, struct component_error *err)
 	if (r < 0) {
 		component_error_set(err, "the rates of heap, mutex and block profiles cannot be changed: %s", strerror(-r));
 		rates_change(&p->rows, &p->last);
-		profiling_rows_change(&p->last, NULL);
+		profiling_rows_change(&p->last, p->enabled, NULL);
+	}
+	if (r == 0)
+		p->enabled = enable;
+	return r;
+}
+
+static int
+server_reload(struct profiling *p, bool changed, struct component_error *err)
+{
+	bool is_wanted = profiling_rows_wanted(&p->rows);
+	int  r = 0;
+
+	if (is_on(p) && (is_wanted || !changed)) /* what USR1 has switched on stays on */
+		r = server_change(p, changed ? p->rows.enable : p->enabled, err);
+	else if (changed && (is_on(p) || is_stopping(p)))
+		server_stop(p, start_again);
+	else if (!is_on(p) && !is_stopping(p) && is_wanted && (changed || *p->off_reason))
+		r = start_late(p, err);
+	if (r == -EBADF || r == -ECANCELED) { /* the program has closed its descriptors */
+		server_stop(p, start_again);
+		r = 0;
 	}
 	return r;
 }
@@ -427,18 +402,10 @@ part_reload(struct component *c, void *state, struct component_error *err)
 	struct profiling *p = state;
 	char             *now = profiling_rows_text(&p->rows);
 	bool              changed = !now || !p->applied || strcmp(now, p->applied) != 0;
-	int               r = 0;
+	int               r = server_reload(p, changed, err);
 
 	(void)c;
 	free(now);
-	if (is_stopping(p))
-		p->before.flags = NULL; /* the reload is being taken back */
-	if (changed)
-		r = server_replace(p, err);
-	else if (is_on(p))
-		r = server_change(p, err);
-	else if (!is_stopping(p) && *p->off_reason && profiling_rows_wanted(&p->rows))
-		r = start_late(p, err);
 	/* What failed is tried again by the next reload. */
 	if (r == 0)
 		settings_applied(p);

@@ -276,15 +276,9 @@ profiling_rows_start(const struct component_profiling_rows *p, bool enable, comp
 }
 
 int
-profiling_rows_change(const struct component_profiling_rows *p, struct component_error *err)
+profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err)
 {
-	return with_options(p, p->enable, NULL, NULL, component_profiler_change, err);
-}
-
-int
-profiling_rows_try(const struct component_profiling_rows *p, struct component_error *err)
-{
-	return with_options(p, p->enable, NULL, NULL, component_profiler_try, err);
+	return with_options(p, enable, NULL, NULL, component_profiler_change, err);
 }
 
 static int

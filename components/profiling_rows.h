@@ -45,14 +45,12 @@ bool profiling_rows_given(const struct component_profiling_rows *p, const char *
 const char *profiling_rows_address(const struct component_profiling_rows *p, char *buf, size_t size);
 /* Does anybody want a server, by TCP or by the socket alone? */
 bool profiling_rows_wanted(const struct component_profiling_rows *p);
-/* What only another server can change, to see whether it has; free(); NULL: no memory. */
+/* Whether a server is wanted, and where, to see whether that has changed; free(); NULL: no memory. */
 char *profiling_rows_text(const struct component_profiling_rows *p);
 /* enable: on TCP too, not on the socket alone.  err names option, holder and way out. */
 int profiling_rows_start(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
 	struct component_error *err);
-/* All else, in the server that runs: nothing ends. */
-int profiling_rows_change(const struct component_profiling_rows *p, struct component_error *err);
-/* Could another server have what it needs? */
-int profiling_rows_try(const struct component_profiling_rows *p, struct component_error *err);
+/* The same in the server that runs: nothing ends. */
+int profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Reloads from outside: refused ones change nothing, the others end nothing; and the end of profiling, by a reload, a
 switch or a stop, keeps nobody waiting."""
+import http.client
 import os
 import re
 import select
@@ -139,6 +140,82 @@ def an_address_that_cannot_be_had_ends_no_window_either():
             equal(d.stop(), 0)
 
 
+def spare_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listening(d):
+    """The sockets of the process that listen, by number."""
+    mine = {m.group(1) for m in (re.match(r"socket:\[(\d+)\]", os.readlink(f)) for f in descriptor_links(d.pid)) if m}
+    found = []
+    for name in "tcp", "tcp6":
+        with open("/proc/%d/net/%s" % (d.pid, name)) as f:
+            found += [w[1] for w in map(str.split, f) if w[3] == "0A" and w[9] in mine]
+    return found
+
+
+def descriptor_links(pid):
+    return ["/proc/%d/fd/%s" % (pid, n) for n in os.listdir("/proc/%d/fd" % pid)]
+
+
+@test
+def another_address_is_served_while_a_window_of_the_old_one_goes_on_and_is_answered_there():
+    with tempdir() as t:
+        config, port_file = t + "/c.yaml", t + "/port"
+        write(config, "profiling: {address: '127.0.0.1:0'}\n")
+        with daemon(HELLO, "--enable-pprof", "--config", config, "--profiling-port-file", port_file, port_file=False) as d:
+            d.port_file = port_file
+            d.wait_port()
+            first = d.port
+            with window(d) as s:
+                # Each place of a listener is used again: there are 16.
+                for n in range(20):
+                    write(config, "profiling: {address: '127.0.0.%d:0'}\ndebug-socket-path: %s/s%d\n" % (2 + n, t, n % 2))
+                    hup(d, "reloaded")
+                    d.wait_port()
+                    equal((d.host, d.get(PPROF).status), ("127.0.0.%d" % (2 + n), 200))
+                    contains(unix_get(t + "/s%d" % (n % 2), PPROF), "200 OK")
+                    need(not os.path.exists(t + "/s%d" % (1 - n % 2)), "the old socket file")
+                with socket.socket() as left:
+                    need(left.connect_ex(("127.0.0.1", first)) != 0, "the old address is left")
+                equal(len(listening(d)), 1)
+                need(not is_answered(s), "the window ended")
+                # An end that is not of the reload: what it has by then comes by the old connection.
+                d.signal(signal.SIGUSR1)
+                reply = http.client.HTTPResponse(s)
+                reply.begin()
+                equal((reply.status, reply.getheader("Content-Type")), (200, "application/octet-stream"))
+                equal(reply.read()[:2], b"\x1f\x8b")
+            equal(d.stop(), 0)
+
+
+@test
+def an_address_in_the_place_of_the_old_one_is_had_and_given_back_without_an_end():
+    with tempdir() as t, socket.socket() as taken:
+        config, port = t + "/c.yaml", spare_port()
+        write(config, "profiling: {address: '127.0.0.1:%d'}\n" % port)
+        with daemon(HELLO, "--enable-pprof", "--config", config, port_file=False) as d:
+            d.wait_log("starting profiling server")
+            d.host, d.port = "127.0.0.1", port
+            with window(d) as s:
+                write(config, "profiling: {address: '0.0.0.0:%d'}\n" % port)
+                hup(d, "reloaded")
+                equal(d.get(PPROF).status, 200)
+                write(config, "profiling: {address: '127.0.0.1:%d'}\n" % port)
+                hup(d, "reloaded")
+                equal(len(listening(d)), 1)
+                taken.bind(("127.0.0.2", port))
+                taken.listen()
+                write(config, "profiling: {address: '0.0.0.0:%d'}\n" % port)
+                hup(d, "reload failed")
+                contains(d.output(), "Address already in use")
+                equal(d.get(PPROF).status, 200, "the one of before")
+                need(not is_answered(s), "the window ended")
+            equal(d.stop(), 0)
+
+
 @test
 def what_could_not_be_had_at_the_start_is_tried_again_by_a_reload():
     with tempdir() as t, socket.socket() as taken:
@@ -244,8 +321,11 @@ def while_profiling_waits_for_a_slow_client_to_end_the_loop_goes_on():
             d.wait_log("profiling switched off")
             d.signal(signal.SIGUSR1)
             d.wait_log("profiling switched on")
-            write(config, "profiling: {enabled: true, address: '127.0.0.2:0'}\n")
+            write(config, "profiling: {enabled: false}\n")
             stopping_is_not_felt(lambda: d.signal(signal.SIGHUP))
+            poll(lambda: "component-http" not in own_threads(d), "off")
+            write(config, "profiling: {enabled: true, address: '127.0.0.2:0'}\n")
+            hup(d, "reloaded")
             poll(lambda: "127.0.0.2" in d.output(), "the new address")
             # A switch while it stops is for what comes then.
             with slow_client(d, t + "/s"):

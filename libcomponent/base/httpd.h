@@ -71,8 +71,8 @@ struct httpd_options {
  * symbols have been taken over by another library in this process; -EMFILE when
  * too few descriptors are left. */
 int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err);
-/* Adds listeners; takes the sockets over on success.  tag is given to requests.  Any
- * thread; may be called again for more. */
+/* Adds listeners; takes the sockets over on success.  tag is given to requests, and to
+ * httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
 /* As many requests at the same time as that from now on, if that is more.  There are places for so many connections and
  * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many that come otherwise.  Any thread. */
@@ -87,10 +87,11 @@ void httpd_set_requests(struct httpd *h, unsigned requests);
  *   returns   0 or -ENOMEM; never waits, any thread
  */
 int  httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *note);
-/* Closes the listeners now; connections go on.  Any other thread.  -EBADF: the program
+/* Closes the listeners with that tag, or all (NULL), now; connections go on.  Who waits
+ * there to be accepted is, if there is a place.  Any other thread.  -EBADF: the program
  * has closed our descriptors and the server's thread cannot be reached any more; what
  * was posted is never run, and the memory of h stays. */
-int  httpd_unlisten(struct httpd *h);
+int  httpd_unlisten(struct httpd *h, void *tag);
 /* Closes listeners at once, pending replies when done or after grace_ms; joins the
  * thread and frees all, requests without a reply included (their on_hangup and
  * on_gone are called first).  Any other thread. */

@@ -125,14 +125,17 @@ httpd_conn_close(struct httpd_conn *c)
 	httpd_fd_close(&c->fd);
 	request_orphan(c);
 	httpd_listeners_wake(c->h, httpd_places_of(c->listener));
+	c->listener->users--;
 	httpd_stopped_check(c->h);
 }
 
 void
 httpd_conn_forget(struct httpd_conn *c)
 {
-	if (c->state != HTTPD_CONN_FREE)
+	if (c->state != HTTPD_CONN_FREE) {
 		c->h->open[httpd_places_of(c->listener)]--;
+		c->listener->users--;
+	}
 	c->state = HTTPD_CONN_FREE;
 	httpd_fd_close_ours(&c->fd, &c->was);
 	request_orphan(c);
@@ -403,6 +406,7 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c)
 
 	c->h = l->h;
 	c->listener = l;
+	l->users++;
 	c->scanned = 0;
 	c->eof = c->keep_alive = c->linger = false;
 	c->incoming = c->request = NULL;

@@ -20,8 +20,8 @@
 #define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
 #define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
 
-/* A listening socket of ours, or (with adopted set) what stands for one.  Lives until httpd_stop(), closed or not, since
- * requests point at it. */
+/* A listening socket of ours, or (with adopted set) what stands for one.  Closed or not, it stays as long as connections
+ * and requests point at it. */
 struct httpd_listener {
 	struct httpd        *h;
 	struct listen_socket socket;
@@ -31,6 +31,7 @@ struct httpd_listener {
 	bool                 adopted;
 	bool                 again; /* it was open when the descriptors were lost */
 	bool                 crowded; /* it rests until there is a place */
+	unsigned             users;   /* connections and requests */
 };
 
 enum httpd_conn_state {

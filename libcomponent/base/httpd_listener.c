@@ -167,29 +167,46 @@ httpd_listeners_forget(struct httpd *h)
 	}
 }
 
-/* Takes back one that was just added: its socket is the caller's still. */
+/* Takes back those that were just added: the sockets are the caller's still. */
 static void
-listener_forget(struct httpd *h)
+listeners_take_back(struct httpd *h, const struct listen_set *set)
 {
-	struct httpd_listener *l = &h->listeners[--h->listener_count];
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+		bool                   added = false;
 
-	event_free(l->ready);
-	event_free(l->rest);
-	atomic_store(&h->listener_fds[h->listener_count], -1);
-	memset(l, 0, sizeof(*l));
+		for (size_t n = 0; n < set->count; n++)
+			added = added || (l->ready && l->socket.fd == set->sockets[n].fd);
+		if (!added)
+			continue;
+		event_free(l->ready);
+		event_free(l->rest);
+		atomic_store(&h->listener_fds[i], -1);
+		memset(l, 0, sizeof(*l));
+	}
+}
+
+/* Room for one: never used, or closed and with nobody who points at it.  NULL: there is none. */
+static struct httpd_listener *
+listener_room(struct httpd *h)
+{
+	for (size_t i = 0; i < h->listener_count; i++)
+		if (!h->listeners[i].ready && h->listeners[i].users == 0)
+			return &h->listeners[i];
+	return h->listener_count < HTTPD_LISTENERS_MAX ? &h->listeners[h->listener_count] : NULL;
 }
 
 /* Adds one socket; on failure it is still the caller's. */
 static int
 listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
 {
-	struct httpd_listener *l = &h->listeners[h->listener_count];
+	struct httpd_listener *l = listener_room(h);
+	size_t                 at;
 
-	if (h->listener_count == HTTPD_LISTENERS_MAX)
+	if (!l)
 		return -ENOSPC;
-	l->h = h;
-	l->socket = *socket;
-	l->tag = tag;
+	at = (size_t)(l - h->listeners);
+	*l = (struct httpd_listener){ .h = h, .socket = *socket, .tag = tag };
 	l->ready = event_new(h->base, socket->fd, EV_READ | EV_PERSIST, on_ready, l);
 	l->rest = evtimer_new(h->base, on_rested, l);
 	if (!l->ready || !l->rest || event_add(l->ready, NULL)) {
@@ -200,8 +217,9 @@ listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
 		memset(l, 0, sizeof(*l));
 		return -ENOMEM;
 	}
-	httpd_fd_keep(&h->listener_fds[h->listener_count], &h->listener_was[h->listener_count], socket->fd);
-	h->listener_count++;
+	httpd_fd_keep(&h->listener_fds[at], &h->listener_was[at], socket->fd);
+	if (at == h->listener_count)
+		h->listener_count++;
 	return 0;
 }
 
@@ -266,19 +284,13 @@ listen_call(void *arg)
 
 	if (c->h->stopping || c->h->lost)
 		goto out;
-	r = -ENOSPC;
-	if (c->h->listener_count + c->set->count > HTTPD_LISTENERS_MAX)
-		goto out;
-	for (size_t i = 0; i < c->set->count; i++) {
-		r = listener_open(c->h, &c->set->sockets[i], c->tag);
-		if (r == 0)
-			continue;
-		while (i-- > 0)
-			listener_forget(c->h);
-		goto out;
-	}
 	r = 0;
-	c->set->count = 0; /* ours now */
+	for (size_t i = 0; i < c->set->count && r == 0; i++)
+		r = listener_open(c->h, &c->set->sockets[i], c->tag);
+	if (r == 0)
+		c->set->count = 0; /* ours now */
+	else
+		listeners_take_back(c->h, c->set);
 out:
 	httpd_call_finish(c, r);
 }
@@ -334,16 +346,25 @@ unlisten_call(void *arg)
 {
 	struct httpd_call *c = arg;
 
-	if (!c->h->lost)
+	if (!c->h->lost && !c->tag)
 		httpd_listeners_close(c->h);
+	for (size_t i = 0; !c->h->lost && c->tag && i < c->h->listener_count; i++) {
+		struct httpd_listener *l = &c->h->listeners[i];
+
+		if (!l->ready || l->tag != c->tag)
+			continue;
+		on_ready(l->socket.fd, EV_READ, l); /* who came before the end is answered */
+		listener_drop(l);
+	}
 	httpd_call_finish(c, 0);
 }
 
 int
-httpd_unlisten(struct httpd *h)
+httpd_unlisten(struct httpd *h, void *tag)
 {
 	struct httpd_call c;
 
 	httpd_call_init(&c, h);
+	c.tag = tag;
 	return httpd_call_run(&c, unlisten_call);
 }

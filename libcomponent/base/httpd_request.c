@@ -395,6 +395,7 @@ request_new(struct httpd_conn *c)
 		return NULL;
 	r->h = c->h;
 	r->listener = c->listener;
+	r->listener->users++;
 	r->body = evbuffer_new();
 	r->reply_headers = evbuffer_new();
 	memcpy(r->peer, c->peer, sizeof(r->peer));
@@ -446,6 +447,7 @@ httpd_request_free(struct httpd_request *r)
 {
 	if (!r)
 		return;
+	r->listener->users--;
 	if (r->body)
 		evbuffer_free(r->body);
 	if (r->reply_headers)

@@ -3,8 +3,7 @@
  *
  * What can change in place does, so that no window ends because somebody raised a limit.
  * What a stranger would get wrong: a token file or an address that cannot be had must be
- * found out before anything has changed.  An address in the place of the server's own
- * cannot be tried while it is there; that is found out when the server is gone.
+ * found out before anything has changed.
  *
  * Tests: tests/profiling.t.
  */
@@ -27,6 +26,15 @@ token_take(struct auth *to, const struct auth *from)
 }
 
 static void
+string_swap(const char **a, const char **b)
+{
+	const char *was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+static void
 number_set(int64_t *to, int64_t from)
 {
 	__atomic_store_n(to, from, __ATOMIC_RELAXED);
@@ -38,7 +46,6 @@ serve_change(struct serve *s, const struct component_profiler_options *o, struct
 	struct component_profiler_options fresh, *now = &s->options;
 	struct component_log_field        file = { "file", NULL };
 	const char *const                *hosts;
-	const char                       *path;
 	struct auth                       auth;
 	char                              warning[256];
 	int                               r = options_copy(&fresh, o, err);
@@ -47,6 +54,8 @@ serve_change(struct serve *s, const struct component_profiler_options *o, struct
 		return r;
 	auth_init(&auth);
 	r = auth_token_read(&auth, fresh.token_file, warning, sizeof(warning), err);
+	if (!r)
+		r = serve_move(s, &fresh, err);
 	if (r)
 		goto out;
 	file.value = fresh.token_file;
@@ -63,9 +72,11 @@ serve_change(struct serve *s, const struct component_profiler_options *o, struct
 	now->allowed_hosts = fresh.allowed_hosts;
 	pthread_mutex_unlock(&s->auth.lock);
 	fresh.allowed_hosts = hosts;
-	path = now->token_file;
-	now->token_file = fresh.token_file;
-	fresh.token_file = path;
+	string_swap(&now->token_file, &fresh.token_file);
+	string_swap(&now->address, &fresh.address);
+	string_swap(&now->debug_socket_path, &fresh.debug_socket_path);
+	string_swap(&now->port_file, &fresh.port_file);
+	string_swap(&now->how_named, &fresh.how_named);
 out:
 	auth_release(&auth);
 	options_release(&fresh);

@@ -36,13 +36,15 @@ serve_log(const struct serve *s, enum component_log_level level, const char *mes
 		s->options.log(s->options.log_arg, level, message, fields, count);
 }
 
-static int
-address_bind(const char *text, struct listen_set *ret, struct component_error *err)
+int
+serve_address_bind(const char *text, struct listen_set *ret, struct component_error *err)
 {
 	struct address a;
 	char           why[256] = "";
 	int            r;
 
+	if (!*text)
+		return 0;
 	r = address_parse(text, &a, why, sizeof(why));
 	if (r) {
 		component_error_set(err, "'%s': %s", text, why);
@@ -51,6 +53,20 @@ address_bind(const char *text, struct listen_set *ret, struct component_error *e
 	if (a.kind == ADDRESS_OFF)
 		return 0;
 	return listen_open(&a, ret, err);
+}
+
+void
+serve_tcp_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE])
+{
+	snprintf(buf, SERVE_ADDRESS_SIZE, "%s", o->address && *o->address ? o->address : "127.0.0.1:6060");
+}
+
+void
+serve_debug_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE])
+{
+	bool given = o->debug_socket_path && *o->debug_socket_path;
+
+	snprintf(buf, SERVE_ADDRESS_SIZE, "%s%s", given ? "unix:" : "", given ? o->debug_socket_path : "");
 }
 
 void
@@ -65,26 +81,25 @@ bind_all(struct serve *s, struct component_error *err)
 {
 	const struct component_profiler_options *o = &s->options;
 	struct component_error why = COMPONENT_ERROR_INIT;
-	char                   socket[512];
-	const char            *text = o->address;
+	char                   text[SERVE_ADDRESS_SIZE];
+	bool                   is_debug = false;
 	int                    r;
 
-	if (!text || !*text)
-		text = "127.0.0.1:6060";
-	r = address_bind(text, &s->tcp, &why);
-	if (!r && o->debug_socket_path && *o->debug_socket_path) {
-		snprintf(socket, sizeof(socket), "unix:%s", o->debug_socket_path);
-		text = socket;
-		r = address_bind(text, &s->debug, &why);
+	serve_tcp_address(o, text);
+	r = serve_address_bind(text, &s->tcp.set, &why);
+	if (!r) {
+		serve_debug_address(o, text);
+		is_debug = *text;
+		r = serve_address_bind(text, &s->debug.set, &why);
 		if (r)
-			listen_close(&s->tcp);
+			listen_close(&s->tcp.set);
 	}
-	if (!r && s->tcp.count + s->debug.count == 0 && profiler_mounts() == 0) {
+	if (!r && s->tcp.set.count + s->debug.set.count == 0 && profiler_mounts() == 0) {
 		component_error_set(&why, "nothing: neither an address nor a debug socket is given");
 		r = -EINVAL;
 	}
 	if (r)
-		serve_bind_explain(text == socket ? "option '--debug-socket-path'" : o->how_named, &why, err);
+		serve_bind_explain(is_debug ? "option '--debug-socket-path'" : o->how_named, &why, err);
 	return r;
 }
 
@@ -105,9 +120,10 @@ warn(const struct serve *s, const char *message, const char *key, const char *va
 }
 
 /* One line, after the bind, with the real address. */
-static void
-announce(struct serve *s, const struct listen_set *tcp, const struct listen_set *debug)
+void
+serve_announce(const struct serve *s)
 {
+	const struct listen_set    *tcp = &s->tcp.now, *debug = &s->debug.now;
 	const struct listen_socket *first = tcp->count ? &tcp->sockets[0] : &debug->sockets[0];
 	struct component_log_field  field = { "url", s->url };
 	char                        message[400];
@@ -166,14 +182,25 @@ serve_free(struct serve *s)
 	free(s);
 }
 
+void
+serve_name(struct serve *s)
+{
+	const struct listen_set *set = s->tcp.now.count ? &s->tcp.now : &s->debug.now;
+
+	*s->url = *s->address = '\0';
+	if (set->count == 0)
+		return;
+	snprintf(s->url, sizeof(s->url), "%s%s", set->sockets[0].url, SERVE_PATH);
+	snprintf(s->address, sizeof(s->address), "%s", set->sockets[0].address);
+}
+
 /* All that can fail because of what a person wrote; no thread yet. */
 int
 serve_bind(const struct component_profiler_options *o, struct serve **ret, struct component_error *err)
 {
-	const struct listen_socket *first;
-	struct serve               *s = serve_new();
-	char                        warning[256];
-	int                         r = -ENOMEM;
+	struct serve *s = serve_new();
+	char          warning[256];
+	int           r = -ENOMEM;
 
 	if (!s)
 		return r;
@@ -191,11 +218,9 @@ serve_bind(const struct component_profiler_options *o, struct serve **ret, struc
 	r = bind_all(s, err);
 	if (r)
 		goto out;
-	if (s->tcp.count + s->debug.count > 0) {
-		first = s->tcp.count ? &s->tcp.sockets[0] : &s->debug.sockets[0];
-		snprintf(s->url, sizeof(s->url), "%s%s", first->url, SERVE_PATH);
-		snprintf(s->address, sizeof(s->address), "%s", first->address);
-	}
+	s->tcp.now = s->tcp.set;
+	s->debug.now = s->debug.set;
+	serve_name(s);
 	*ret = s;
 	s = NULL;
 out:
@@ -211,6 +236,19 @@ serve_requests(const struct component_profiler_options *o)
 }
 
 int
+serve_place_open(struct serve *s, struct serve_place *p)
+{
+	struct listen_set set = p->set;
+	int               r;
+
+	p->tag = ++s->last_tag;
+	r = httpd_listen(s->httpd, &p->set, (void *)p->tag);
+	if (!r)
+		p->now = set;
+	return r;
+}
+
+int
 serve_open(struct serve *s, struct component_error *err)
 {
 	struct httpd_options o = {
@@ -222,9 +260,8 @@ serve_open(struct serve *s, struct component_error *err)
 		.log = s->options.log,
 		.log_arg = s->options.log_arg,
 	};
-	struct listen_set tcp = s->tcp, debug = s->debug;
-	struct httpd     *h;
-	int               r;
+	struct httpd *h;
+	int           r;
 
 	r = httpd_start(&o, &h, err);
 	if (r)
@@ -236,14 +273,14 @@ serve_open(struct serve *s, struct component_error *err)
 			return r;
 		s->port_file_written = true;
 	}
-	r = httpd_listen(s->httpd, &s->tcp, NULL);
+	r = serve_place_open(s, &s->tcp);
 	if (!r)
-		r = httpd_listen(s->httpd, &s->debug, NULL);
+		r = serve_place_open(s, &s->debug);
 	if (r) {
 		component_error_set(err, "cannot serve profiles: %s", strerror(-r));
 		return r;
 	}
-	announce(s, &tcp, &debug);
+	serve_announce(s);
 	return 0;
 }
 
@@ -273,15 +310,15 @@ serve_stop(struct serve *s)
 	pthread_mutex_lock(&s->lock);
 	s->stopping = true;
 	pthread_mutex_unlock(&s->lock);
-	lost = s->httpd && httpd_unlisten(s->httpd) == -EBADF;
+	lost = s->httpd && httpd_unlisten(s->httpd, NULL) == -EBADF;
 	job_end_all(s, lost);
 	if (!lost && !jobs_wait(s, SERVE_GRACE_MS)) {
 		job_end_all(s, true);
 		jobs_wait(s, -1);
 	}
 	httpd_stop_at(&s->httpd, STOP_FLUSH_MS);
-	listen_close(&s->tcp);
-	listen_close(&s->debug);
+	listen_close(&s->tcp.set);
+	listen_close(&s->debug.set);
 	if (s->port_file_written)
 		port_file_remove(s->options.port_file, s->address);
 }
@@ -298,6 +335,6 @@ void
 serve_forked(struct serve *s)
 {
 	httpd_forked(s->httpd);
-	listen_forked(&s->tcp);
-	listen_forked(&s->debug);
+	listen_forked(&s->tcp.set);
+	listen_forked(&s->debug.set);
 }

@@ -47,7 +47,12 @@ struct serve {
 	/* Copies of what component_profiler_start_options() was given.  Numbers may change at any moment. */
 	struct component_profiler_options options;
 	struct auth     auth;
-	struct listen_set tcp, debug; /* bound, until the server has them */
+	struct serve_place {
+		struct listen_set set; /* bound, until the server has them */
+		struct listen_set now; /* what the server has of them, to tell of it; not to be closed */
+		uintptr_t         tag; /* of its listeners; another for each address that it has had */
+	} tcp, debug;
+	uintptr_t       last_tag;
 	struct httpd   *_Atomic httpd; /* NULL: not open; a fork may happen at any moment */
 	char            url[512];     /* of the first listener, with SERVE_PATH */
 	char            address[320]; /* of the first listener: what port_file says */
@@ -64,12 +69,29 @@ int  serve_bind(const struct component_profiler_options *o, struct serve **ret, 
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
 void serve_free(struct serve *s);
-/* Has it go on with other options, of which address, debug_socket_path, port_file, unwinder, redact and rates stay as they
- * are.  Windows go on.  On failure nothing has changed. */
+/* Has it go on with other options, of which unwinder, redact and rates stay as they are.  Windows go on, those that are
+ * open on an address that is left as well.  On failure nothing has changed.  -EBADF, -ECANCELED: the server is lost. */
 int  serve_change(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
 /* Could a server with these options follow s (or NULL), as far as that can be told while s is there? */
 int  serve_try(const struct serve *s, const struct component_profiler_options *o, struct component_error *err);
 void serve_forked(struct serve *s); /* in a child, from pthread_atfork */
+
+/* What addresses options name: "" is none. */
+#define SERVE_ADDRESS_SIZE 512
+void serve_tcp_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE]);
+void serve_debug_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE]);
+int  serve_address_bind(const char *text, struct listen_set *ret, struct component_error *err);
+/* Gives the sockets to the server, under a tag of their own. */
+int  serve_place_open(struct serve *s, struct serve_place *p);
+/* url and address are what is bound or served. */
+void serve_name(struct serve *s);
+/* One line to the log, and warnings. */
+void serve_announce(const struct serve *s);
+
+/* move.c: has it listen where o says, by new listeners beside the old ones, whose connections go on.  On failure
+ * nothing has changed. */
+int  serve_move(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
+
 void serve_log(const struct serve *s, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count);
 

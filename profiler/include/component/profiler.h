@@ -205,14 +205,15 @@ COMPONENT_API int component_profiler_set_mutex_fraction(int64_t fraction);
 COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
 
 /*
- * component_profiler_change - other limits, hosts and token for the server that runs
+ * component_profiler_change - other addresses, limits, hosts and token for the server that runs
  *
- * Takes max_seconds, max_requests, memory_bytes, symbol_memory_bytes, allowed_hosts and
- * token_file of options, and reads the token file; the rest stays as it is.  Windows
- * go on.
+ * Takes address, debug_socket_path, port_file, max_seconds, max_requests, memory_bytes,
+ * symbol_memory_bytes, allowed_hosts and token_file of options, and reads the token file;
+ * the rest stays as it is.  Windows go on, and are answered where they were asked for.
  *
  *   options  copied
- *   returns  0; -ENOTCONN: none runs; else a negative errno, a sentence in err (nullable),
+ *   returns  0; -ENOTCONN: none runs; -EBADF, -ECANCELED: the program has closed its
+ *            descriptors, start another; else a negative errno, a sentence in err (nullable),
  *            and nothing has changed
  *   threads  any
  *   signals  not from a handler
