@@ -344,7 +344,7 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 	if (unknown && !sigreturn)
 		return frame_undescribed(w, r, at, leaf, pc);
 	/* No call leads there, so its name and its line are those of the exact pc. */
-	if (row->signal_frame && !leaf)
+	if ((row->signal_frame || sigreturn) && !leaf)
 		w->pcs[w->n - 1] = at + 1;
 	if ((row->signal_frame || sigreturn) && ++w->signals > SIGNAL_FRAMES_MAX)
 		return UNWIND_LOST;

@@ -16,6 +16,9 @@
  *   of such a leaf, as that is in no frame yet.
  * - Linux 5.8 had wrong rules for its return from a handler, others have none: so its
  *   instructions are looked for.
+ * - Where sp was in the caller follows from the frame pointer on x86-64 alone: on aarch64 the
+ *   two saved words lie anywhere in their frame, mostly at its bottom.  There the caller's
+ *   own rules tell.
  * - A stub is known by all of its instructions, from the address of a slot to the jump
  *   there; the jump alone may be any.  The first stub of an object pushes two registers.
  *
@@ -116,6 +119,36 @@ is_caller(const struct tables *t, uintptr_t at, uintptr_t ra)
 	return t && ra - at + NEAR_BYTES < 2 * NEAR_BYTES && !tables_is_code(t, at) && tables_looks_return(ra);
 }
 
+/* sp in the caller, to which ra leads: fp is the callee's frame pointer, next the caller's. */
+#if defined(__aarch64__)
+static uintptr_t
+caller_sp(const struct tables *t, uintptr_t ra, uintptr_t fp, uintptr_t next)
+{
+	uint32_t              code = t ? tables_code(t, ra - 1) : TABLES_CODE_NONE;
+	uintptr_t             least = fp + 2 * sizeof(uintptr_t), sp = least;
+	const struct cfi_row *row;
+
+	/* x29 points to where the caller has saved its own caller's. */
+	if (TABLES_CODE_KIND(code) == TABLES_CODE_PLAIN && !(code & TABLES_CODE_FROM_FP) && TABLES_FIELD(code, FP) != 0) {
+		sp = next + TABLES_FIELD(code, FP) - TABLES_FIELD(code, CFA);
+	} else if (TABLES_CODE_KIND(code) == TABLES_CODE_PALETTE) {
+		row = tables_palette_row(TABLES_CODE_ROW(code));
+		if (row->cfa.kind == CFI_REGISTER && row->cfa.reg == CFI_REG_SP && row->fp.kind == CFI_AT_CFA)
+			sp = next - (uintptr_t)(intptr_t)row->fp.offset - (uintptr_t)(intptr_t)row->cfa.offset;
+	}
+	return sp >= least && sp <= next ? sp : least;
+}
+#else
+static uintptr_t
+caller_sp(const struct tables *t, uintptr_t ra, uintptr_t fp, uintptr_t next)
+{
+	(void)t;
+	(void)ra;
+	(void)next;
+	return fp + 2 * sizeof(uintptr_t);
+}
+#endif
+
 enum unwind_step
 unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t at, bool leaf, uintptr_t *pc)
 {
@@ -142,7 +175,7 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 		return UNWIND_LOST;
 	}
 	f->known = 0;
-	unwind_frame_set(f, CFI_REG_SP, fp + 2 * sizeof(uintptr_t));
+	unwind_frame_set(f, CFI_REG_SP, caller_sp(t, ra, fp, next));
 	unwind_frame_set(f, CFI_REG_FP, next);
 	*pc = ra;
 	return UNWIND_ON;
