@@ -15,7 +15,8 @@
  * of the phase before has been seen empty; where a reader is stuck (a stopped thread, or
  * one that left a hook by siglongjmp()) the old one stays in limbo until a later build.
  * Who is stuck is waited for once.  With LIMBO_MAX generations in limbo nothing more is
- * built: code that came since is unknown, and memory does not grow.
+ * built: code that came since is unknown, and memory does not grow.  Code made at run time
+ * takes half of them at most: it comes all the time, and a plugin, which comes once, has rows.
  *
  * What a stranger would get wrong: the cache of a generation is written by readers,
  * several at once; an entry is one word that holds all of a pc, so it is right or it
@@ -49,6 +50,7 @@
 #define SLOTS            16
 #define DRAIN_NS         200000000L          /* longest wait for readers of an old generation */
 #define LIMBO_MAX        16                  /* generations that a stuck reader may keep; each has the rows of what has gone */
+#define LIMBO_RANGES     (LIMBO_MAX / 2)     /* ... that differ only in code made at run time */
 
 struct slot {
 	_Alignas(64) atomic_uint readers[2];
@@ -95,6 +97,15 @@ tables_free(struct tables *t)
 	munmap(t, t->map_bytes);
 }
 
+static uint64_t
+identity_add(uint64_t h, const struct maps_line *l)
+{
+	h = tables_hash(h, &l->start, sizeof(l->start));
+	h = tables_hash(h, &l->limit, sizeof(l->limit));
+	h = tables_hash(h, &l->inode, sizeof(l->inode));
+	return tables_hash(h, &l->device, sizeof(l->device));
+}
+
 static int
 maps_identity(struct maps *m, uint64_t *ret)
 {
@@ -102,12 +113,8 @@ maps_identity(struct maps *m, uint64_t *ret)
 	uint64_t         h = TABLES_HASH_START;
 
 	while (maps_next(m, &line)) {
-		if (!line.executable)
-			continue;
-		h = tables_hash(h, &line.start, sizeof(line.start));
-		h = tables_hash(h, &line.limit, sizeof(line.limit));
-		h = tables_hash(h, &line.inode, sizeof(line.inode));
-		h = tables_hash(h, &line.device, sizeof(line.device));
+		if (line.executable)
+			h = identity_add(h, &line);
 	}
 	*ret = h;
 	return 0;
@@ -159,6 +166,8 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		goto out;
 	t = generation_new(maps_lines(&maps));
 	err = t ? 0 : -ENOMEM;
+	if (t)
+		t->files = TABLES_HASH_START;
 	while (t && maps_next(&maps, &line)) {
 		/* The ELF header is in the mapping of offset 0 that precedes the code. */
 		if (line.offset == 0 && (line.inode != 0 || line.path[0] == '[')) {
@@ -168,6 +177,8 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		}
 		if (line.executable)
 			tables_ranges_put(t, line.start, line.limit);
+		if (line.executable && line.inode != 0)
+			t->files = identity_add(t->files, &line);
 		if (!line.executable || !rows || t->count == OBJECTS_MAX || !base || line.device != device ||
 		    line.inode != inode)
 			continue;
@@ -262,11 +273,26 @@ generation_retire(struct tables *t)
 }
 
 static bool
-limbo_has_room(void)
+limbo_has_room(unsigned max)
 {
-	if (global.limbo_count >= LIMBO_MAX)
+	if (global.limbo_count >= max)
 		generation_retire(NULL);
-	return global.limbo_count < LIMBO_MAX;
+	return global.limbo_count < max;
+}
+
+/* In the place of the one there is, unless that has the same files and a stuck reader is to
+ * be spared. */
+static int
+generation_show(struct tables *t)
+{
+	const struct tables *old = atomic_load(&global.current);
+
+	if (old && old->files == t->files && !limbo_has_room(LIMBO_RANGES)) {
+		tables_free(t);
+		return -EBUSY;
+	}
+	generation_retire(atomic_exchange(&global.current, t));
+	return 0;
 }
 
 static int
@@ -277,11 +303,11 @@ build(bool rows)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&global.lock);
-	err = limbo_has_room() ? tables_palette_start() : -EBUSY;
+	err = limbo_has_room(LIMBO_MAX) ? tables_palette_start() : -EBUSY;
 	if (!err)
 		err = generation_make(atomic_load(&global.current), rows, &t);
 	if (!err)
-		generation_retire(atomic_exchange(&global.current, t));
+		err = generation_show(t);
 	atomic_fetch_add(&global.builds, 1);
 	pthread_mutex_unlock(&global.lock);
 	pthread_setcancelstate(cancel, NULL);
@@ -318,6 +344,7 @@ generation_with(const struct tables *old, uintptr_t start, uintptr_t limit)
 	t->count = old->count;
 	t->without = old->without;
 	memcpy(t->without_path, old->without_path, sizeof(t->without_path));
+	t->files = old->files;
 	for (i = 0; i < t->count; i++)
 		t->objects[i]->users++;
 	return t;
@@ -327,15 +354,14 @@ int
 tables_add_range(uintptr_t start, uintptr_t limit)
 {
 	struct tables *old, *t;
-	int            cancel, err = -ENOMEM;
+	int            cancel, err = -EBUSY;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&global.lock);
 	old = atomic_load(&global.current);
-	t = old && limbo_has_room() ? generation_with(old, start, limit) : NULL;
-	if (t) {
-		generation_retire(atomic_exchange(&global.current, t));
-		err = 0;
+	if (!old || limbo_has_room(LIMBO_RANGES)) {
+		t = old ? generation_with(old, start, limit) : NULL;
+		err = t ? generation_show(t) : -ENOMEM;
 	}
 	pthread_mutex_unlock(&global.lock);
 	pthread_setcancelstate(cancel, NULL);

@@ -39,7 +39,8 @@ struct tables_stats {
 int  tables_build(void);
 /* The same without any object's rows: only where code is, for walks by frame pointers. */
 int  tables_build_ranges(void);
-/* One more executable mapping is known from now on.  0 or a negative errno. */
+/* One more executable mapping is known from now on.  0 or a negative errno; -EBUSY: a reader is
+ * stuck, and what room there is left is for objects.  Both of the above answer that, too. */
 int  tables_add_range(uintptr_t start, uintptr_t limit);
 /* Has the last build, or an addition since, seen this address in an executable mapping? */
 bool tables_has_code(uintptr_t pc);

@@ -62,6 +62,7 @@ struct tables {
 	size_t                range_count, ranges_bytes;
 	size_t                without; /* objects with code and without tables ... */
 	char                  without_path[TABLES_PATH_MAX]; /* ... the first of them */
+	uint64_t              files; /* which are mapped executable, and where: a hash */
 	struct tables_object *objects[];
 };
 

@@ -9,7 +9,8 @@
  * - A walk through a damaged stack, or one that guesses, meets numbers that are nothing, in
  *   each sample anew: they must not cost a question each, still less a look.
  * - Where the kernel answers no questions every unknown address takes a look, so what a look
- *   has not found is ignored too.
+ *   has not found is ignored too.  What it has found is not: there may be another plugin's
+ *   code soon.
  * - A slot may be overwritten before it is read.  The address comes again, or is not needed.
  *
  * Tests: tests/test_unwind_refresh.c, tests/test_unwind_generated.c.
@@ -70,9 +71,13 @@ settle(int query, uintptr_t pc)
 		return true;
 	err = maps_query(query, pc, &p);
 	if (err == 0 && p.executable && p.inode == 0) {
-		err = generations_note(p.start, p.limit);
-		if (!err && !tables_has_code(pc))
-			err = tables_add_range(p.start, p.limit);
+		if (generations_note(p.start, p.limit) < 0)
+			return true;
+		err = tables_has_code(pc) ? 0 : tables_add_range(p.start, p.limit);
+		if (err == -EBUSY) {
+			ignore(pc); /* for a while: a reader is stuck, and a look would find no room either */
+			return false;
+		}
 		return err != 0;
 	}
 	if (err == -ENOENT || (err == 0 && !p.executable)) {
@@ -101,7 +106,7 @@ void
 unwind_want_looked(void)
 {
 	for (size_t i = 0; i < SLOTS; i++)
-		if (want.asked[i])
+		if (want.asked[i] && !tables_has_code(want.asked[i]))
 			ignore(want.asked[i]);
 }
 
