@@ -102,9 +102,11 @@ cpu_ring_close(void)
 {
 	atomic_store(&current, NULL);
 	for (struct ring *r = rings; r < rings + RINGS_MAX; r++) {
-		if (r->bytes)
-			munmap(r->bytes, r->size);
-		r->bytes = NULL;
+		void *bytes = r->bytes;
+
+		r->bytes = NULL; /* first: a child may be forked in the midst of munmap() */
+		if (bytes)
+			munmap(bytes, r->size);
 	}
 }
 

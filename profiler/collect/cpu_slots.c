@@ -243,15 +243,16 @@ cpu_slots_open(int64_t period_ns)
 void
 cpu_slots_free(void)
 {
-	void *chunk;
+	void *chunk, *buckets;
 
 	for (unsigned i = 0; i < CHUNKS_MAX; i++) {
 		chunk = atomic_exchange(&slots.chunks[i], NULL);
 		if (chunk)
 			munmap(chunk, CHUNK_SLOTS * sizeof(struct cpu_slot));
 	}
-	if (slots.buckets)
-		munmap(slots.buckets, BUCKETS * sizeof(*slots.buckets));
-	slots.buckets = NULL;
+	buckets = slots.buckets;
+	slots.buckets = NULL; /* first: a child may be forked in the midst of munmap() */
 	slots.used = 0;
+	if (buckets)
+		munmap(buckets, BUCKETS * sizeof(*slots.buckets));
 }

@@ -62,11 +62,14 @@ threads_kept_pcs(const struct kept *k)
 void
 threads_kept_drop(void)
 {
-	if (kept.bytes)
-		munmap(kept.threads, kept.bytes);
-	if (kept.pc_bytes)
-		munmap(kept.pcs, kept.pc_bytes);
-	memset(&kept, 0, sizeof(kept));
+	void  *threads = kept.threads, *pcs = kept.pcs;
+	size_t bytes = kept.bytes, pc_bytes = kept.pc_bytes;
+
+	memset(&kept, 0, sizeof(kept)); /* first: a child may be forked in the midst of munmap() */
+	if (bytes)
+		munmap(threads, bytes);
+	if (pc_bytes)
+		munmap(pcs, pc_bytes);
 }
 
 void

@@ -258,8 +258,8 @@ close_all(void)
 	size_t   page = (size_t)sysconf(_SC_PAGESIZE);
 	sigset_t mask;
 
-	for (unsigned i = 0; i < perf.ring_count; i++)
-		munmap(perf.rings[i].page, page + perf.ring_bytes);
+	while (perf.ring_count > 0) /* counted down first, as in forget() */
+		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
 	own_fd_hold(&mask);
 	while (perf.event_count > 0)
 		event_close(&perf.events[--perf.event_count]);
@@ -293,10 +293,12 @@ cover_as_allowed(const bool *cpus)
 static void
 forget(void)
 {
-	if (perf.events)
-		munmap(perf.events, EVENTS_BYTES);
-	perf.events = NULL;
+	void *events = perf.events;
+
+	perf.events = NULL; /* first: a child may be forked in the midst of munmap() */
 	perf.event_count = perf.ring_count = perf.thread_count = 0;
+	if (events)
+		munmap(events, EVENTS_BYTES);
 }
 
 int

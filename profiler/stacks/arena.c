@@ -145,11 +145,11 @@ arena_strndup(struct arena *a, const char *s, size_t size)
 void
 arena_release(struct arena *a)
 {
-	struct arena_chunk *c, *next;
+	struct arena_chunk *c = a->chunks, *next;
 
-	for (c = a->chunks; c; c = next) {
+	a->chunks = NULL; /* first: a child may be forked in the midst of munmap() */
+	for (; c; c = next) {
 		next = c->next;
 		arena_unmap(a->budget, c, c->size);
 	}
-	a->chunks = NULL;
 }

@@ -540,6 +540,27 @@ drop(void *arg)
 	*p = stack_table_bytes() ? NULL : generations_publish(NULL);
 }
 
+/* All is detached before any of it is unmapped: a child may be forked in the midst of munmap(). */
+static void
+forget(struct generations_published *old)
+{
+	void  *all = known.all, *list = known.list;
+	size_t list_bytes = known.list_bytes;
+
+	known.all = NULL;
+	known.count = 0;
+	known.list = NULL;
+	known.list_count = known.list_bytes = 0;
+	known.next_tag = 1;
+	known.forgotten = 0;
+	munmap(old, old->map_bytes);
+	generations_ranges_release();
+	munmap(all, GENERATIONS_MAX * sizeof(*known.all));
+	arena_release(&known.arena);
+	if (list)
+		munmap(list, list_bytes);
+}
+
 void
 generations_stop(void)
 {
@@ -547,20 +568,8 @@ generations_stop(void)
 
 	pthread_mutex_lock(&known.lock);
 	known.on = false;
-	if (stack_table_exclusively(drop, &old) && old) {
-		munmap(old, old->map_bytes);
-		generations_ranges_release();
-		munmap(known.all, GENERATIONS_MAX * sizeof(*known.all));
-		arena_release(&known.arena);
-		if (known.list)
-			munmap(known.list, known.list_bytes);
-		known.list = NULL;
-		known.list_count = known.list_bytes = 0;
-		known.all = NULL;
-		known.count = 0;
-		known.next_tag = 1;
-		known.forgotten = 0;
-	}
+	if (stack_table_exclusively(drop, &old) && old)
+		forget(old);
 	pthread_mutex_unlock(&known.lock);
 }
 

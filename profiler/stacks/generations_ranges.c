@@ -61,10 +61,11 @@ exchange(void *arg)
 {
 	struct generations_published **p = arg, *old;
 
+	spare = NULL; /* first: a child that is forked between the two must not use one for both */
 	old = generations_publish(*p);
 	if (old && *p && old->suspected && old->next_tag == (*p)->next_tag)
 		(*p)->suspected = true; /* since we looked: that tag is given */
-	*p = old;
+	spare = old;
 }
 
 /* The one before the last, if it is large enough: a look that maps nothing new leaves
@@ -74,17 +75,17 @@ published_new(size_t need, uint16_t next_tag)
 {
 	size_t                        room = need * 2 + PUBLISHED_SPARE;
 	size_t                        bytes = sizeof(struct generations_published) + room * sizeof(struct generations_range);
-	struct generations_published *p = spare;
+	struct generations_published *p = spare, *old = spare;
 
 	if (!p || p->room < need) {
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
 			return NULL;
-		if (spare)
-			munmap(spare, spare->map_bytes);
-		spare = p;
 		p->map_bytes = bytes;
 		p->room = room;
+		spare = p; /* first: a child may be forked in the midst of munmap() */
+		if (old)
+			munmap(old, old->map_bytes);
 	}
 	p->loaded = p->count = 0;
 	p->suspected = false;
@@ -101,9 +102,11 @@ generations_ranges_reserve(size_t count)
 void
 generations_ranges_release(void)
 {
-	if (spare)
-		munmap(spare, spare->map_bytes);
-	spare = NULL;
+	struct generations_published *old = spare;
+
+	spare = NULL; /* first, as above */
+	if (old)
+		munmap(old, old->map_bytes);
 }
 
 int
@@ -124,6 +127,5 @@ generations_ranges_show(const struct generation *all, size_t count, const struct
 			range_put(p, &all[i]);
 	if (!stack_table_exclusively(exchange, &p))
 		return -EBUSY;
-	spare = p;
 	return 0;
 }
