@@ -334,11 +334,12 @@ connect_hooks(void)
 			return -ENOMEM;
 		}
 	}
-	component_hooks.begin = on_begin;
 	component_hooks.record = on_record;
 	component_hooks.reallocate = on_reallocate;
 	component_hooks.release = on_release;
 	component_hooks.usable = on_usable;
+	/* Last: who still finds the state that heap_bind() tried calls this one, and then record. */
+	__atomic_store_n(&component_hooks.begin, on_begin, __ATOMIC_RELEASE);
 	/* Hooks of before look at these and not at a filter: every free() asks us. */
 	__atomic_store_n(&component_hooks.range_size, UINTPTR_MAX, __ATOMIC_RELEASE);
 	__atomic_store_n(&component_hooks.range_start, 0, __ATOMIC_RELEASE);

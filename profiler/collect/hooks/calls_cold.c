@@ -13,7 +13,7 @@
 static FRAMES long
 go(struct hooks_wait *w)
 {
-	if (hooks_self.call_state != HOOKS_ON)
+	if (STATE(call_state) != HOOKS_ON)
 		return ((hooks_call_fn *)hooks_self.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3],
 			w->more[0], w->more[1], w->more[2]);
 	__atomic_add_fetch(&hooks_self.calls[w->name], 1, __ATOMIC_RELAXED);

@@ -35,11 +35,11 @@ begin(struct hooks_call *c)
 {
 	int answer;
 
-	if (hooks_self.heap_state == HOOKS_EARLY)
+	if (STATE(heap_state) == HOOKS_EARLY)
 		next_resolve();
-	if (hooks_self.heap_state != HOOKS_ON)
+	if (STATE(heap_state) != HOOKS_ON)
 		return HOOKS_PASS;
-	answer = hooks_self.begin(c);
+	answer = __atomic_load_n(&hooks_self.begin, __ATOMIC_ACQUIRE)(c); /* with it record */
 	if (answer != HOOKS_PASS)
 		count(c->name);
 	return answer;
@@ -124,7 +124,7 @@ cold_posix_memalign(void **ret, size_t align, size_t size)
 	void             *block = NULL;
 	int               answer = HOOKS_PASS, r = 0;
 
-	if (align >= sizeof(void *) || hooks_self.heap_state == HOOKS_EARLY)
+	if (align >= sizeof(void *) || STATE(heap_state) == HOOKS_EARLY)
 		answer = begin(&c);
 	if (answer == HOOKS_DONE && c.result) {
 		*ret = c.result;
@@ -144,7 +144,7 @@ cold_posix_memalign(void **ret, size_t align, size_t size)
 static void *
 change(struct hooks_call *c)
 {
-	if (hooks_self.heap_state == HOOKS_EARLY)
+	if (STATE(heap_state) == HOOKS_EARLY)
 		next_resolve();
 	if (hooks_self.reallocate && hooks_self.reallocate(c) == HOOKS_DONE) {
 		count(c->name);
@@ -184,7 +184,7 @@ cold_release(uint32_t name, void *block)
 {
 	int answer;
 
-	if (hooks_self.heap_state == HOOKS_EARLY)
+	if (STATE(heap_state) == HOOKS_EARLY)
 		next_resolve();
 	if (!block)
 		return 0;
@@ -228,7 +228,7 @@ cold_malloc_usable_size(void *block)
 	size_t size;
 	int    answer;
 
-	if (hooks_self.heap_state == HOOKS_EARLY)
+	if (STATE(heap_state) == HOOKS_EARLY)
 		next_resolve();
 	answer = block && hooks_self.usable && in_range(block) ? hooks_self.usable(block, &size) : HOOKS_PASS;
 	if (answer != HOOKS_PASS)
@@ -281,9 +281,9 @@ HOOKS_NEW_SHAPES(NEW, NEW_NOTHROW, NEW_ALIGN, NEW_ALIGN_NOTHROW)
 static int
 wants_thread(struct hooks_call *c, void **routine, void **arg)
 {
-	if (hooks_self.thread_state == HOOKS_EARLY)
+	if (STATE(thread_state) == HOOKS_EARLY)
 		next_resolve();
-	if (hooks_self.thread_state != HOOKS_ON || !hooks_self.thread_made(c, routine, arg))
+	if (STATE(thread_state) != HOOKS_ON || !hooks_self.thread_made(c, routine, arg))
 		return 0;
 	count(c->name);
 	return 1;

@@ -32,6 +32,12 @@ extern struct component_hooks hooks_self HIDDEN;
 #endif
 extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model(TLS_MODEL)));
 
+/* A state, for who goes on from there to a function of the core's: that was written before, and
+ * is read after.  A plain load is for those that only look whether all is off. */
+#define STATE(member) __atomic_load_n(&hooks_self.member, __ATOMIC_ACQUIRE)
+
+/* Filled in by next_resolve(), as hooks_maker and tries are: at the latest when the first thread
+ * is made, so every thread sees them.  One made past our hook may see what stands there at first. */
 #define NEXT(name) ((__typeof__(&hook_##name))hooks_self.next[HOOKS_##name])
 
 /* What ours are made of where the next allocator lacks one.  The same function, unless another

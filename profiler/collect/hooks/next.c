@@ -87,31 +87,33 @@ is_outranked(const struct lookup *malloc)
 	return !copy || copy == &hooks_self || copy->own[HOOKS_malloc] != malloc->address;
 }
 
+#define MAKERS 5
+static const int maker_names[MAKERS] = { HOOKS_memalign, HOOKS_malloc, HOOKS_realloc, HOOKS_free, HOOKS_posix_memalign };
+#define MAKER_MEMALIGN 0
+
 /* The functions that ours are made of: the next ones, or those of who comes before us. */
 static void
-take_makers(const struct lookup *behind, const struct link_map *outranking)
+take_makers(void **makers, const struct lookup *behind, const struct link_map *outranking)
 {
-	static const int names[] = { HOOKS_malloc, HOOKS_realloc, HOOKS_free, HOOKS_posix_memalign, HOOKS_memalign };
+	for (size_t i = 0; i < MAKERS; i++) {
+		struct lookup l = outranking ? first(hooks_self.names[maker_names[i]]) : (struct lookup){ 0 };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct lookup l = outranking ? first(hooks_self.names[names[i]]) : (struct lookup){ 0 };
-
-		hooks_maker[names[i]] = l.address && l.object == outranking ? l.address : behind[names[i]].address;
+		makers[i] = l.address && l.object == outranking ? l.address : behind[maker_names[i]].address;
 	}
 }
 
 /* What the allocator that the program calls lacks, made of what it has. */
 static void
-fill_in(struct lookup *behind, const struct link_map *outranking)
+fill_in(void **makers, struct lookup *behind, const struct link_map *outranking)
 {
 	const struct link_map *allocator = outranking ? outranking : behind[HOOKS_malloc].object;
 	struct lookup          memalign = outranking ? first("memalign") : behind[HOOKS_memalign];
 	struct lookup          aligned = outranking ? first("aligned_alloc") : behind[HOOKS_aligned_alloc];
 
 	if (memalign.object != allocator)
-		behind[HOOKS_memalign].address = hooks_maker[HOOKS_memalign] = (void *)next_memalign;
+		behind[HOOKS_memalign].address = makers[MAKER_MEMALIGN] = (void *)next_memalign;
 	if (aligned.object != allocator)
-		behind[HOOKS_aligned_alloc].address = hooks_maker[HOOKS_memalign];
+		behind[HOOKS_aligned_alloc].address = makers[MAKER_MEMALIGN];
 	behind[HOOKS_valloc].address = (void *)next_valloc;
 	behind[HOOKS_pvalloc].address = (void *)next_pvalloc;
 }
@@ -121,11 +123,16 @@ take_allocator(struct lookup *behind)
 {
 	struct lookup          malloc = first("malloc");
 	const struct link_map *outranking;
+	void                  *makers[MAKERS];
 
 	hooks_self.outranked = is_outranked(&malloc);
 	outranking = hooks_self.outranked ? malloc.object : NULL;
-	take_makers(behind, outranking);
-	fill_in(behind, outranking);
+	take_makers(makers, behind, outranking);
+	fill_in(makers, behind, outranking);
+	/* Each once and whole: another thread may be on its way through one. */
+	for (size_t i = 0; i < MAKERS; i++)
+		if (makers[i])
+			__atomic_store_n(&hooks_maker[maker_names[i]], makers[i], __ATOMIC_RELAXED);
 }
 
 /* ---- all of it ---- */
@@ -164,12 +171,12 @@ next_resolve(void)
 	operators_fill_in(behind);
 	take_tries();
 	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
-		if (behind[i].address)
-			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELAXED);
+		if (behind[i].address) /* behind the makers, which some of these call */
+			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELEASE);
 	if (__atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL))
 		return 0; /* another thread was first, and the core may have gone on from there */
 	operators_classify(behind);
-	hooks_self.thread_state = HOOKS_OFF;
+	__atomic_store_n(&hooks_self.thread_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	__atomic_store_n(&hooks_self.resolved, 1, __ATOMIC_RELEASE);
 	table_set_state(HOOKS_OFF);
 	return 0;

@@ -10,29 +10,31 @@
 #include "hook.h"
 
 #define OFF LIKELY(hooks_self.signal_state != HOOKS_ON)
+/* Written before the state was, so read after it; no instruction on x86-64. */
+#define CORE(...) (__atomic_thread_fence(__ATOMIC_ACQUIRE), hooks_self.signals(__VA_ARGS__))
 
 int
 hook_pthread_sigmask(uintptr_t a, uintptr_t b, uintptr_t c)
 {
-	return OFF ? NEXT(pthread_sigmask)(a, b, c) : (int)hooks_self.signals(HOOKS_pthread_sigmask, a, b, c);
+	return OFF ? NEXT(pthread_sigmask)(a, b, c) : (int)CORE(HOOKS_pthread_sigmask, a, b, c);
 }
 
 int
 hook_sigprocmask(uintptr_t a, uintptr_t b, uintptr_t c)
 {
-	return OFF ? NEXT(sigprocmask)(a, b, c) : (int)hooks_self.signals(HOOKS_sigprocmask, a, b, c);
+	return OFF ? NEXT(sigprocmask)(a, b, c) : (int)CORE(HOOKS_sigprocmask, a, b, c);
 }
 
 int
 hook_sigaction(uintptr_t a, uintptr_t b, uintptr_t c)
 {
-	return OFF ? NEXT(sigaction)(a, b, c) : (int)hooks_self.signals(HOOKS_sigaction, a, b, c);
+	return OFF ? NEXT(sigaction)(a, b, c) : (int)CORE(HOOKS_sigaction, a, b, c);
 }
 
 long
 hook_signal(uintptr_t a, uintptr_t b)
 {
-	return OFF ? NEXT(signal)(a, b) : hooks_self.signals(HOOKS_signal, a, b, 0);
+	return OFF ? NEXT(signal)(a, b) : CORE(HOOKS_signal, a, b, 0);
 }
 
 EXPORT(pthread_sigmask);

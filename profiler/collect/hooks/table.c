@@ -23,6 +23,9 @@ __thread struct hooks_thread hooks_thread = { .left = -1 };
 void *(*hooks_malloc_entry)(size_t size) = cold_malloc;
 
 void *hooks_maker[HOOKS_MALLOC_COUNT] = {
+	[HOOKS_malloc] = (void *)&cold_malloc,
+	[HOOKS_memalign] = (void *)&cold_memalign,
+	[HOOKS_posix_memalign] = (void *)&cold_posix_memalign,
 	[HOOKS_free] = (void *)&cold_cfree,
 	[HOOKS_realloc] = (void *)&cold_reallocarray,
 };

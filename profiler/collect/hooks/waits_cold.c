@@ -22,12 +22,12 @@
 	}
 
 static FRAMES int
-go(struct hooks_wait *w, int (*core)(struct hooks_wait *w))
+go(struct hooks_wait *w, int unlock)
 {
-	if (hooks_self.wait_state != HOOKS_ON)
+	if (STATE(wait_state) != HOOKS_ON)
 		return ((hooks_wait_fn *)hooks_self.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3]);
 	__atomic_add_fetch(&hooks_self.calls[w->name], 1, __ATOMIC_RELAXED);
-	return core(w);
+	return unlock ? hooks_self.unlock(w) : hooks_self.wait(w);
 }
 
 /* Unlocks are among those of one argument. */
@@ -40,7 +40,7 @@ go(struct hooks_wait *w, int (*core)(struct hooks_wait *w))
 	{                                                                                \
 		struct hooks_wait w = WAIT(name, __VA_ARGS__);                           \
                                                                                          \
-		return go(&w, IS_UNLOCK(name) ? hooks_self.unlock : hooks_self.wait);    \
+		return go(&w, IS_UNLOCK(name));                                          \
 	}
 #define COLD_1(name) COLD(name, (uintptr_t a), a)
 #define COLD_2(name) COLD(name, (uintptr_t a, uintptr_t b), a, b)
