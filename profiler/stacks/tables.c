@@ -185,8 +185,8 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		int made = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line, &copies,
 					      &t->objects[t->count]);
 
-		if (made == 0)
-			t->count++;
+		if (made == 0) /* its own identity too: another file may have the old one's inode */
+			t->files = tables_hash(t->files, &t->objects[t->count++]->identity, sizeof(uint64_t));
 		else if (made == -ENOENT && t->without++ == 0)
 			strncpy(t->without_path, line.path, sizeof(t->without_path) - 1);
 	}
