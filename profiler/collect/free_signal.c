@@ -6,8 +6,10 @@
  *   own; then that one is put back.
  * - A signal at its default may be used all the same: who waits for it by signalfd() or
  *   sigwait() blocks it, and needs no handler.
+ * - Go's runtime handles every signal but one.  Then that one is for both of our handlers,
+ *   each of which leaves alone what is not its own.
  *
- * Tests: tests/test_cpu_signals.c, tests/threads.t.
+ * Tests: tests/test_cpu_signals.c, tests/threads.t, tests/languages.t.
  */
 #include <config.h>
 
@@ -24,14 +26,30 @@
 
 static _Atomic uint64_t taken;
 static free_signal_fn  *handlers[SIGNALS_MAX + 1];
+static _Atomic(free_signal_fn *) sharing[2]; /* of the one signal that is for both */
 
-bool
-free_signal_is(int number, free_signal_fn *handler)
+static void
+on_shared(int number, siginfo_t *info, void *context)
+{
+	atomic_load(&sharing[0])(number, info, context);
+	atomic_load(&sharing[1])(number, info, context);
+}
+
+static bool
+is_installed(int number, free_signal_fn *handler)
 {
 	struct sigaction now;
 
 	return number > 0 && signal_calls_real(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
 	       now.sa_sigaction == handler;
+}
+
+bool
+free_signal_is(int number, free_signal_fn *handler)
+{
+	if (handler == atomic_load(&sharing[0]) || handler == atomic_load(&sharing[1]))
+		return is_installed(number, handler) || is_installed(number, on_shared);
+	return is_installed(number, handler);
 }
 
 uint64_t
@@ -44,7 +62,7 @@ bool
 free_signal_has(int number)
 {
 	return number > 0 && number <= SIGNALS_MAX && atomic_load(&taken) & OWN_MASK_BIT(number) &&
-	       free_signal_is(number, handlers[number]);
+	       is_installed(number, handlers[number]);
 }
 
 static void
@@ -90,6 +108,28 @@ not_ours:
 	return false;
 }
 
+/* The signal of another handler of ours, for this one as well. */
+static int
+share(uint64_t avoid, free_signal_fn *handler)
+{
+	struct sigaction before;
+
+	for (int number = 1; number <= SIGNALS_MAX; number++) {
+		free_signal_fn *first = handlers[number];
+
+		if (avoid & OWN_MASK_BIT(number) || !free_signal_has(number) || first == handler || first == on_shared)
+			continue;
+		atomic_store(&sharing[0], first);
+		atomic_store(&sharing[1], handler);
+		handlers[number] = on_shared;
+		if (free_signal_again(number, &before) == 0 && before.sa_flags & SA_SIGINFO && before.sa_sigaction == first)
+			return number;
+		handlers[number] = first;
+		signal_calls_real(number, &before, NULL); /* somebody was quicker: put it back */
+	}
+	return -EBUSY;
+}
+
 int
 free_signal_take(int wanted, uint64_t avoid, free_signal_fn *handler)
 {
@@ -99,5 +139,5 @@ free_signal_take(int wanted, uint64_t avoid, free_signal_fn *handler)
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--)
 		if (install(number, avoid, handler))
 			return number;
-	return -EBUSY;
+	return share(avoid, handler);
 }

@@ -32,7 +32,8 @@ free_signal_short_of_stack(const void *context, size_t bytes)
 
 /* Installs the handler for wanted if that is at its default and not to be avoided, else
  * for a real-time signal of which that is true.  avoid: what threads wait for, the first
- * signal in bit 0.  The number, or -EBUSY.  The handler is never removed. */
+ * signal in bit 0.  Where none is left, one that another handler of ours has is for both: each is
+ * called for all that comes.  The number, or -EBUSY.  The handler is never removed. */
 int  free_signal_take(int wanted, uint64_t avoid, free_signal_fn *handler);
 
 #endif
