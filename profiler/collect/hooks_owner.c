@@ -8,12 +8,17 @@
  * What a stranger would get wrong: they are never given back.  Blocks from the range of the
  * first one live on when it is off, and each free() still asks it.
  *
- * Tests: tests/hooks.t.
+ * A name may also be lost when the program is linked: ours are weak, and the runtime of a
+ * sanitizer that is linked in statically (clang's) has most of them, so nothing calls ours.
+ *
+ * Tests: tests/hooks.t, tests/sanitizers.t.
  */
 #include <config.h>
 
 #include "hooks_owner.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "hooks.h"
@@ -51,4 +56,19 @@ bool
 hooks_are_others(void)
 {
 	return owner() && owner() != &self;
+}
+
+bool
+hooks_displaced(enum hooks_name name)
+{
+	static _Atomic signed char known[HOOKS_NAMES_ROOM]; /* the loader is asked once: 1 yes, -1 no */
+	Dl_info                    theirs, ours;
+	void                      *first;
+
+	if (atomic_load(&known[name]))
+		return atomic_load(&known[name]) > 0;
+	first = dlsym(RTLD_DEFAULT, component_hooks.names[name]);
+	atomic_store(&known[name], first && first != component_hooks.own[name] && dladdr(first, &theirs) &&
+				   dladdr(component_hooks.own[name], &ours) && theirs.dli_fbase == ours.dli_fbase ? 1 : -1);
+	return atomic_load(&known[name]) > 0;
 }

@@ -6,6 +6,13 @@
 
 #include <stdbool.h>
 
+#include "hooks.h"
+
+/* What to do where a name of ours is another's. */
+#define HOOKS_DISPLACED(name) \
+	name "() is the program's own, as of a sanitizer that is linked in statically; " \
+	"link its shared runtime (-shared-libasan), or start it with libcomponent-preload.so"
+
 /*
  * hooks_claim - takes the hooks for this copy, for good
  *
@@ -17,5 +24,9 @@ bool hooks_claim(void);
 /* Has this copy, or has another one, taken them? */
 bool hooks_are_ours(void);
 bool hooks_are_others(void);
+
+/* With hooks there: does the object they are linked into have another function of that name,
+ * which is called in place of ours?  Asks the loader, the first time. */
+bool hooks_displaced(enum hooks_name name);
 
 #endif

@@ -181,7 +181,8 @@ hooks_threads_status(void)
 	if (hooks_are_others())
 		return "threads are not seen being made: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(thread_failed))
-		return "";
+		return hooks_displaced(HOOKS_pthread_create) ?
+			"threads are not seen being made: " HOOKS_DISPLACED("pthread_create") : "";
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
 		return "threads are not seen being made: the program is linked with -static";
 	if (&component_hooks)

@@ -26,7 +26,7 @@ waits_status(void)
 	if (hooks_are_others())
 		return "waits are not seen: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(unlock))
-		return "";
+		return hooks_displaced(HOOKS_pthread_mutex_lock) ? "waits are not seen: " HOOKS_DISPLACED("pthread_mutex_lock") : "";
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
 		return "waits are not seen: the program is linked with -static, where locks cannot be hooked";
 	if (&component_hooks)
