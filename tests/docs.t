@@ -326,7 +326,8 @@ def every_option_in_the_documents_exists():
 
 @test
 def every_variable_in_the_documents_exists():
-    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "SIGHUP", "RELOADING", "STOPPING"}
+    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "SIGHUP", "RELOADING", "STOPPING",
+             "ASAN_OPTIONS", "TSAN_OPTIONS", "CGO_LDFLAGS_ALLOW"}
     for name in PROGRAMS:
         known |= {v for o in dump(name).values() for v in o["env"]}
     for name in DOCUMENTS:
