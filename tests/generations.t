@@ -100,6 +100,9 @@ class Raw:
         # The numbers of mappings are the tool's own.
         self.at = {name: {a for a, _ in places} for name, places in self.at.items()}
 
+    def __repr__(self):
+        return "%r %r of\n%s" % (sorted(self.mapping.items()), sorted(self.at.items()), self.text)
+
     def __eq__(self, other):
         return (self.mapping, self.at) == (other.mapping, other.at)  # some leave out what has no samples
 
