@@ -88,8 +88,8 @@ class Raw:
                 need(m, line)
                 mappings[int(m[1])] = (int(m[2], 16), int(m[3], 16), m[5], m[6])
             elif where == "Locations":
-                m = re.match(r"\s*\d+: (0x[0-9a-f]+) (?:M=(\d+) )?(\S+)", line)
-                if m:
+                m = re.match(r"\s*\d+: (0x[0-9a-f]+) (?:M=(\d+) )?((?!M=)\S+)", line)
+                if m:  # which has a name
                     self.at.setdefault(m[3], set()).add((int(m[1], 16), int(m[2] or 0)))
         self.mappings = sorted(mappings.values())
         for name, places in self.at.items():
