@@ -28,6 +28,7 @@
 
 #include "tables_lookup.h"
 #include "unwind_load.h"
+#include "unwind_undescribed.h"
 
 /* ---- the list ---- */
 
@@ -80,13 +81,14 @@ tables_is_code(const struct tables *t, uintptr_t pc)
 
 #define BEFORE 8 /* bytes looked at: the longest call has seven, a question is about eight */
 
-static bool UNWIND_NO_SANITIZE
+static bool
 bytes_before(uintptr_t pc, unsigned char bytes[BEFORE])
 {
-	if (pc < BEFORE || !unwind_probe(pc - BEFORE))
+	uintptr_t word;
+
+	if (pc < BEFORE || !unwind_code_word(pc - BEFORE, &word))
 		return false;
-	for (size_t i = 0; i < BEFORE; i++)
-		bytes[i] = ((const volatile unsigned char *)(pc - BEFORE))[i];
+	memcpy(bytes, &word, BEFORE);
 	return true;
 }
 
@@ -121,17 +123,14 @@ is_behind_call(const unsigned char bytes[BEFORE])
 	return false;
 }
 
-static bool UNWIND_NO_SANITIZE
+static bool
 is_restorer(uintptr_t pc)
 {
 	static const unsigned char code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 }; /* mov $15, %rax; syscall */
+	uintptr_t                  word;
 
-	if (!unwind_probe(pc) || !unwind_probe(pc + 1))
-		return false;
-	for (size_t i = 0; i < sizeof(code); i++)
-		if (((const volatile unsigned char *)pc)[i] != code[i])
-			return false;
-	return true;
+	return unwind_code_word(pc, &word) && memcmp(&word, code, sizeof(word)) == 0 &&
+	       unwind_code_word(pc + 1, &word) && memcmp(&word, code + 1, sizeof(word)) == 0;
 }
 #elif defined(__aarch64__)
 static bool
@@ -144,13 +143,10 @@ is_behind_call(const unsigned char bytes[BEFORE])
 	return insn >> 26 == 0x25 || (insn & 0xfffffc1f) == 0xd63f0000 || (insn & 0xfefff800) == 0xd63f0800;
 }
 
-static bool UNWIND_NO_SANITIZE
+static bool
 is_restorer(uintptr_t pc)
 {
-	const volatile uint32_t *code = (const volatile uint32_t *)pc;
-
-	/* mov x8, #139; svc #0 */
-	return pc % 4 == 0 && unwind_probe(pc) && code[0] == 0xd2801168 && code[1] == 0xd4000001;
+	return unwind_is_sigreturn(pc);
 }
 #else
 static bool

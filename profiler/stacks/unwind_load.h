@@ -87,6 +87,21 @@ unwind_load(struct unwind_reader *r, uintptr_t address, uintptr_t *ret)
 	return true;
 }
 
+/*
+ * The eight bytes of code at an address that is a guess.  Another thread may unload them between
+ * the question and the load, which is one instruction for that reason.  No system call that
+ * copies them does for threads of the program: a filter may end the process for it, and comes
+ * when the program likes.
+ */
+static inline bool UNWIND_NO_SANITIZE
+unwind_code_word(uintptr_t pc, uintptr_t *ret)
+{
+	if (!unwind_probe(pc))
+		return false;
+	*ret = unwind_word(pc);
+	return true;
+}
+
 static inline uintptr_t
 unwind_pointer_strip(uintptr_t address)
 {

@@ -41,13 +41,14 @@
 /* ---- a leaf without a frame ---- */
 
 #if defined(__x86_64__) || defined(__aarch64__)
-static bool UNWIND_NO_SANITIZE
-code_read(uintptr_t pc, unsigned char *bytes, size_t size)
+static bool
+code_read(uintptr_t pc, unsigned char bytes[sizeof(uintptr_t)])
 {
-	if (!unwind_probe(pc) || !unwind_probe(pc + size - 1))
+	uintptr_t word;
+
+	if (!unwind_code_word(pc, &word))
 		return false;
-	for (size_t i = 0; i < size; i++)
-		bytes[i] = ((const volatile unsigned char *)pc)[i];
+	memcpy(bytes, &word, sizeof(word));
 	return true;
 }
 #endif
@@ -60,12 +61,12 @@ leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintp
 {
 	static const unsigned char push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
 	static const unsigned char endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	unsigned char              at[8], before = 0;
+	unsigned char              at[8], before[8];
 	uintptr_t                  ret = 0, slot = f->regs[CFI_REG_SP];
 
-	if (!code_read(pc, at, sizeof(at)))
+	if (!code_read(pc, at))
 		return 0;
-	if (memcmp(at, push_mov + 1, 3) == 0 && code_read(pc - 1, &before, 1) && before == push_mov[0])
+	if (memcmp(at, push_mov + 1, 3) == 0 && code_read(pc - 1, before) && before[0] == push_mov[0])
 		slot += sizeof(ret);
 	else if (memcmp(at, push_mov, sizeof(push_mov)) != 0 && /* push %rbp; mov %rsp,%rbp */
 		 (memcmp(at, endbr, sizeof(endbr)) != 0 || memcmp(at + 4, push_mov, sizeof(push_mov)) != 0) &&
@@ -86,7 +87,7 @@ leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintp
 		return 0;
 	if (unwind_in_stub(pc))
 		return f->regs[CFI_REG_RA];
-	if (pc % 4 != 0 || !code_read(pc, (unsigned char *)at, sizeof(at)))
+	if (pc % 4 != 0 || !code_read(pc, (unsigned char *)at))
 		return 0;
 	/* bti or paciasp, then the store */
 	if (at[0] == 0xd503245f || at[0] == 0xd503233f)
@@ -184,12 +185,12 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 #if defined(__aarch64__)
 
 /* mov x8, #__NR_rt_sigreturn; svc #0 */
-bool UNWIND_NO_SANITIZE
+bool
 unwind_is_sigreturn(uintptr_t pc)
 {
-	const volatile uint32_t *code = (const volatile uint32_t *)pc;
+	uintptr_t word;
 
-	return pc % 4 == 0 && unwind_probe(pc) && unwind_probe(pc + 7) && code[0] == 0xd2801168 && code[1] == 0xd4000001;
+	return pc % 4 == 0 && unwind_code_word(pc, &word) && word == 0xd4000001d2801168;
 }
 
 /* From the kernel's return from a handler to what was interrupted: sp is at struct
@@ -229,10 +230,12 @@ is_stub_insn(uint32_t i)
 	       (i & 0xffc003ff) == 0x91000210 /* add x16, x16, #n */ || i == AUTIA1716;
 }
 
-static uint32_t UNWIND_NO_SANITIZE
+static uint32_t
 insn_at(uintptr_t pc)
 {
-	return unwind_probe(pc) ? *(const volatile uint32_t *)pc : 0;
+	uintptr_t word;
+
+	return unwind_code_word(pc, &word) ? (uint32_t)word : 0;
 }
 
 /* Bytes that the stub has pushed when pc is to run; -1: it is no stub. */
