@@ -223,8 +223,14 @@ BURN_FUNCTION(short_life_hooked)
 static void *
 short_life_hooked(void *arg)
 {
+	sigset_t all;
+
 	cpu_thread_started();
-	burn_ns(4 * MS);
+	burn_ns(2 * MS);
+	/* What falls due from here on no signal tells: on any kernel, whatever its ticks. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	burn_ns(2 * MS);
 	cpu_thread_ending_from((const void *)(uintptr_t)short_life_hooked);
 	return arg;
 }
@@ -252,10 +258,10 @@ threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen(void 
 	run_short(short_life_hooked, 200); /* 0.8 s: 80 samples */
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	seen = burn_samples(&p, short_life_hooked);
-	print_message("# %lld samples of 80\n", (long long)seen);
+	print_message("# %lld samples of 80, %lld at the end\n", (long long)seen, (long long)burn_pseudo(&p, STACK_PSEUDO_ENDED));
 	assert_in_range(seen, 70, 92);
 	/* Where they were when most of it passed is not known: it is not their routine's own. */
-	assert_true(burn_pseudo(&p, STACK_PSEUDO_ENDED) > seen / 4); /* three of five, by chance */
+	assert_true(burn_pseudo(&p, STACK_PSEUDO_ENDED) > seen / 3); /* half of them at least, by first phases */
 	for (size_t i = 0; i < p.count; i++) {
 		unsigned         count;
 		const uintptr_t *pcs = stack_table_pcs(p.samples[i].stack, &count);
