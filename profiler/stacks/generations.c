@@ -147,7 +147,7 @@ others_note(const struct maps_line *l)
 
 /* False: it needs no record, or there is no room for one. */
 static bool
-piece_take(int mem, const struct piece *p)
+piece_take(const struct memory *mem, const struct piece *p)
 {
 	const struct maps_line *l = &p->line;
 	struct generation       like = { .device = l->device, .inode = l->inode }, *g;
@@ -218,7 +218,7 @@ piece_next(struct maps *m, struct maps_line *ahead, bool *have, struct piece *he
 }
 
 static void
-look_at(struct maps *maps, int mem, struct generations_other *others, size_t room, size_t *ret_count)
+look_at(struct maps *maps, const struct memory *mem, struct generations_other *others, size_t room, size_t *ret_count)
 {
 	struct piece     p = { .header = 0 }, head = { .header = 0 };
 	struct maps_line ahead = { .path = NULL };
@@ -275,7 +275,7 @@ are_confirmed(struct maps *maps, size_t before)
 
 /* Looks until what is new is certain; what is not, is left to the next look. */
 static int
-look_at_certainly(struct maps *maps, int mem, struct arena *scratch, struct arena_budget *budget,
+look_at_certainly(struct maps *maps, const struct memory *mem, struct arena *scratch, struct arena_budget *budget,
 		  struct generations_other **ret_others, size_t *ret_count)
 {
 	for (int tries = 0; tries < LOOK_TRIES; tries++) {
@@ -348,7 +348,8 @@ look(void)
 	struct generations_other *others;
 	struct maps         maps = { 0 };
 	size_t              count = 0;
-	int                 mem, r;
+	struct memory       mem;
+	int                 r;
 
 	r = memory_open(&mem);
 	if (r < 0)
@@ -357,8 +358,10 @@ look(void)
 	r = maps_read(&maps, &budget);
 	if (r < 0)
 		goto out;
-	r = look_at_certainly(&maps, mem, &scratch, &budget, &others, &count);
+	r = look_at_certainly(&maps, &mem, &scratch, &budget, &others, &count);
 	maps_release(&maps);
+	if (!r && known.changed)
+		generations_keep(known.all, known.count);
 	if (!r && (known.changed || !generations_now() || generations_now()->suspected)) {
 		if (tag_was_given() && known.next_tag < GENERATIONS_TAG_MAX)
 			known.next_tag++;
@@ -372,7 +375,7 @@ look(void)
 	}
 out:
 	arena_release(&scratch);
-	memory_close(mem);
+	memory_close(&mem);
 	return r;
 }
 
@@ -551,6 +554,7 @@ forget(struct generations_published *old)
 	known.count = 0;
 	known.list = NULL;
 	known.list_count = known.list_bytes = 0;
+	maps_keep_begin(0, 0);
 	known.next_tag = 1;
 	known.forgotten = 0;
 	munmap(old, old->map_bytes);
@@ -577,4 +581,5 @@ void
 generations_forked(void)
 {
 	pthread_mutex_init(&known.lock, NULL);
+	maps_forked();
 }

@@ -1,5 +1,5 @@
 /*
- * generations_id.c - what tells a mapped object from all others.
+ * generations_id.c - what tells a mapped object from all others, and keeps it told without /proc.
  *
  * That is its build id, found through the notes its program headers name.  Four bytes
  * of it are the mark which hooks compare, where it lies in memory.  An object without
@@ -38,7 +38,7 @@ hex(char *to, const unsigned char *from, size_t size)
 
 /* The build id among the notes at address. */
 static bool
-notes_read(int mem, uintptr_t address, size_t size, struct generation *g)
+notes_read(const struct memory *mem, uintptr_t address, size_t size, struct generation *g)
 {
 	unsigned char notes[NOTES_MAX];
 	ElfW(Nhdr)    n;
@@ -68,7 +68,7 @@ notes_read(int mem, uintptr_t address, size_t size, struct generation *g)
 }
 
 bool
-generations_identify(int mem, uintptr_t header, size_t header_size, struct generation *g)
+generations_identify(const struct memory *mem, uintptr_t header, size_t header_size, struct generation *g)
 {
 	ElfW(Ehdr) eh;
 	ElfW(Phdr) ph[PHDRS_MAX];
@@ -89,4 +89,26 @@ generations_identify(int mem, uintptr_t header, size_t header_size, struct gener
 	g->mark = header + offsetof(ElfW(Ehdr), e_shoff);
 	memcpy(&g->mark_is, &eh.e_shoff, sizeof(g->mark_is));
 	return true;
+}
+
+void
+generations_keep(const struct generation *all, size_t count)
+{
+	size_t lines = 0, bytes = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (all[i].loaded && all[i].path[0] == '/') {
+			lines++;
+			bytes += strlen(all[i].path) + 1;
+		}
+	if (maps_keep_begin(lines, bytes) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		const struct generation *g = &all[i];
+		struct maps_line         l = { .start = g->start, .offset = g->offset, .device = g->device,
+					       .inode = g->inode, .path = (char *)(uintptr_t)g->path, .deleted = g->deleted };
+
+		if (g->loaded && g->path[0] == '/')
+			maps_keep(&l);
+	}
 }

@@ -8,6 +8,7 @@
 
 #include "generations.h"
 #include "maps.h"
+#include "memory.h"
 
 /* What hooks need of an object; those that are loaded come first, by address. */
 struct generations_range {
@@ -47,7 +48,9 @@ void generations_ranges_reserve(size_t count);
 void generations_ranges_release(void);
 
 /* generations_id.c: build id and mark of the object whose first bytes are mapped at
- * `header`, which is read through mem, /proc/self/mem.  False: it is no ELF object. */
-bool generations_identify(int mem, uintptr_t header, size_t header_size, struct generation *g);
+ * `header`, which is read through mem.  False: it is no ELF object. */
+bool generations_identify(const struct memory *mem, uintptr_t header, size_t header_size, struct generation *g);
+/* What is loaded of them, for the time when there is no /proc (maps.h). */
+void generations_keep(const struct generation *all, size_t count);
 
 #endif

@@ -8,14 +8,15 @@
  *
  * Whose a single address is, newer kernels tell without the text.
  *
- * Not dl_iterate_phdr(): it takes the loader's lock, which a thread that is being
- * looked at may hold for ever.  Not stdio: it allocates.
+ * Where there is no /proc, lines are made of what the loader knows: maps_loader.c.
+ *
+ * Not stdio: it allocates.
  *
  * Tests: tests/test_symbols.c
  */
 #include <config.h>
 
-#include "maps.h"
+#include "maps_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,6 +62,24 @@ open_maps(void)
 	return file_open("/proc/thread-self/maps");
 }
 
+static atomic_bool without_proc;
+
+bool
+maps_without_proc(void)
+{
+	return atomic_load_explicit(&without_proc, memory_order_relaxed);
+}
+
+/* Where only descriptors or memory are short, /proc will be there again. */
+static int
+read_without_proc(struct maps *m, int err)
+{
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
+	atomic_store(&without_proc, true);
+	return maps_of_loader(m);
+}
+
 int
 maps_read(struct maps *m, struct arena_budget *budget)
 {
@@ -69,7 +88,8 @@ maps_read(struct maps *m, struct arena_budget *budget)
 	*m = (struct maps){ .budget = budget };
 	fd = open_maps();
 	if (fd < 0)
-		return fd;
+		return read_without_proc(m, fd);
+	atomic_store(&without_proc, false);
 	for (;;) {
 		ssize_t n;
 

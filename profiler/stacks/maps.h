@@ -24,8 +24,19 @@ struct maps {
 	size_t               next; /* where maps_next() goes on */
 };
 
-/* Reads the whole file at once.  0 or a negative errno. */
+/* Reads the whole file at once; where there is no /proc, lines of code and ELF headers are made
+ * of what the loader knows.  0 or a negative errno. */
 int  maps_read(struct maps *m, struct arena_budget *budget);
+/* Was the last one made so? */
+bool maps_without_proc(void);
+/*
+ * What objects are, kept for the time when there is no /proc: room for count lines with so
+ * many bytes of paths, NULs counted, then each.  What was kept before is forgotten.
+ */
+int  maps_keep_begin(size_t count, size_t path_bytes);
+void maps_keep(const struct maps_line *l); /* start, offset, device, inode, path, deleted */
+void maps_forked(void);
+
 /* One mapping, asked for by an address in it. */
 struct maps_place {
 	uintptr_t start, limit;

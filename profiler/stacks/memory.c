@@ -2,70 +2,136 @@
  * memory.c - reading memory of this process that may not be there.
  *
  * An object may be unloaded while its headers are read, so they are read by the
- * kernel, which says EFAULT: through /proc/self/mem, or by process_vm_readv(2).
+ * kernel, which says EFAULT: through /proc/self/mem, by process_vm_readv(2), or by sending
+ * them to ourselves.
  *
- * What a stranger would get wrong: neither is always there.  A daemon that has become
- * another user finds /proc/self/mem to be root's; a container's seccomp rules may
- * refuse the call.  Both together leave no way.  And both ask by the calling thread: once
- * main has ended by pthread_exit(3), the process' own files and id have no memory.
+ * What a stranger would get wrong: none of the first two is always there.  A daemon that has
+ * become another user finds /proc/self/mem to be root's, one that changed its root finds
+ * no /proc at all; a container's seccomp rules may refuse the call.  Where both are
+ * gone a pair of sockets is left, which everybody may have.  And both ask by the calling
+ * thread: once main has ended by pthread_exit(3), the process' own files and id have no memory.
  *
- * Tests: tests/confined.t, tests/test_unwind_tables.c.
+ * Tests: tests/confined.t, tests/test_without_proc.c.
  */
 #include <config.h>
 
 #include "memory.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "own_fd.h"
 #include "thread_id.h"
 
-#define BY_CALL (-1) /* instead of a descriptor */
+#define PIECE_BYTES ((size_t)4096) /* sent at once: no page is larger that is smaller, so it is there or not */
 
-static bool
+static atomic_bool refused;
+
+void
+memory_refuse(bool refuse)
+{
+	atomic_store(&refused, refuse);
+}
+
+static ssize_t
 read_by_call(uintptr_t address, void *buf, size_t size)
 {
 	struct iovec here = { buf, size }, there = { (void *)address, size };
 
-	return process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0) == (ssize_t)size;
-}
-
-int
-memory_open(int *ret_mem)
-{
-	int mem = file_open("/proc/thread-self/mem"), to;
-
-	if (mem < 0) {
-		if (!read_by_call((uintptr_t)&mem, &to, sizeof(to)))
-			return mem;
-		mem = BY_CALL;
+	if (atomic_load_explicit(&refused, memory_order_relaxed)) {
+		errno = EPERM;
+		return -1;
 	}
-	*ret_mem = mem;
-	return 0;
-}
-
-void
-memory_close(int mem)
-{
-	if (mem != BY_CALL)
-		file_close(mem);
+	return process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0);
 }
 
 bool
-memory_read(int mem, uintptr_t address, void *buf, size_t size)
+memory_call_refused(void)
+{
+	char from = 0, to;
+
+	return read_by_call((uintptr_t)&from, &to, 1) != 1;
+}
+
+static ino_t
+inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) ? 0 : st.st_ino;
+}
+
+int
+memory_open(struct memory *ret)
+{
+	int mem = atomic_load(&refused) ? -EACCES : file_open("/proc/thread-self/mem"), pair[2], r;
+
+	*ret = (struct memory){ mem < 0 ? -1 : mem, -1, 0 };
+	if (mem >= 0 || !memory_call_refused())
+		return 0;
+	r = own_fd_socketpair(pair);
+	if (!r)
+		*ret = (struct memory){ pair[0], pair[1], inode_of(pair[1]) };
+	return r;
+}
+
+void
+memory_close(const struct memory *m)
+{
+	file_close(m->from);
+	file_close(m->to);
+}
+
+/* What was sent is there to be read; nobody waits.  A daemon may close all descriptors there
+ * are and open its own: nothing is sent to a number that is not ours any more. */
+static ssize_t
+read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t size)
+{
+	size_t  rest = PIECE_BYTES - address % PIECE_BYTES, got = 0;
+	ssize_t sent, n;
+
+	if (inode_of(m->to) != m->inode)
+		return -1;
+	sent = send(m->to, (const void *)address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent > 0 && got < (size_t)sent) {
+		n = recv(m->from, (char *)buf + got, (size_t)sent - got, MSG_DONTWAIT);
+		if (n <= 0)
+			return -1;
+		got += (size_t)n;
+	}
+	return sent;
+}
+
+static ssize_t
+read_piece(const struct memory *m, uintptr_t address, void *buf, size_t size)
+{
+	if (m->to >= 0)
+		return read_by_sending(m, address, buf, size);
+	return m->from >= 0 ? pread(m->from, buf, size, (off_t)address) : read_by_call(address, buf, size);
+}
+
+size_t
+memory_read_some(const struct memory *m, uintptr_t address, void *buf, size_t size)
 {
 	size_t  done = 0;
 	ssize_t n;
 
-	if (mem == BY_CALL)
-		return read_by_call(address, buf, size);
 	while (done < size) {
-		n = pread(mem, (char *)buf + done, size - done, (off_t)(address + done));
+		n = read_piece(m, address + done, (char *)buf + done, size - done);
 		if (n <= 0)
-			return false;
+			break;
 		done += (size_t)n;
 	}
-	return true;
+	return done;
+}
+
+bool
+memory_read(const struct memory *m, uintptr_t address, void *buf, size_t size)
+{
+	return memory_read_some(m, address, buf, size) == size;
 }

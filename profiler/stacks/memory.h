@@ -7,11 +7,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+struct memory {
+	int   from, to; /* of a pair of sockets; or /proc/thread-self/mem and -1; both -1: by a call */
+	ino_t inode;    /* of to */
+};
 
 /* 0 and what memory_read() wants, or a negative errno: there is no way. */
-int  memory_open(int *ret_mem);
-void memory_close(int mem);
+int  memory_open(struct memory *ret);
+void memory_close(const struct memory *m);
 /* False: not all of it is there. */
-bool memory_read(int mem, uintptr_t address, void *buf, size_t size);
+bool memory_read(const struct memory *m, uintptr_t address, void *buf, size_t size);
+/* Up to the first page that is not there; bytes. */
+size_t memory_read_some(const struct memory *m, uintptr_t address, void *buf, size_t size);
+/* Whether process_vm_readv(2) is refused to the calling thread; asked anew each time. */
+bool memory_call_refused(void);
+
+/* For tests: as where neither the file nor the call is to be had. */
+void memory_refuse(bool refuse);
 
 #endif

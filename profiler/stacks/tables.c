@@ -156,7 +156,8 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 	struct tables      *t = NULL;
 	uintptr_t           base = 0;
 	uint64_t            device = 0, inode = 0;
-	int                 mem, err;
+	struct memory       mem;
+	int                 err;
 
 	err = memory_open(&mem);
 	if (err < 0)
@@ -182,7 +183,7 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		if (!line.executable || !rows || t->count == OBJECTS_MAX || !base || line.device != device ||
 		    line.inode != inode)
 			continue;
-		int made = tables_object_make(mem, old ? object_find(old, line.start) : NULL, base, &line, &copies,
+		int made = tables_object_make(&mem, old ? object_find(old, line.start) : NULL, base, &line, &copies,
 					      &t->objects[t->count]);
 
 		if (made == 0) /* its own identity too: another file may have the old one's inode */
@@ -196,7 +197,7 @@ out:
 	tables_copy_release(&copies.header);
 	tables_copy_release(&copies.frames);
 	maps_release(&maps);
-	memory_close(mem);
+	memory_close(&mem);
 	return err;
 }
 

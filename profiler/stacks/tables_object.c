@@ -244,7 +244,7 @@ object_rows(struct tables_object *o, const struct cfi_section *header, const str
 
 /* header_copy: of .eh_frame_hdr, NULL if there is none with a search table. */
 static int
-object_read(int mem, struct tables_object *o, const void *header_copy, struct tables_copy *copy)
+object_read(const struct memory *mem, struct tables_object *o, const void *header_copy, struct tables_copy *copy)
 {
 	struct cfi_section header = { header_copy, o->header_size, o->header };
 	struct cfi_section frames = { copy_room(copy, o->frames_size), o->frames_size, o->frames };
@@ -285,7 +285,7 @@ is_known(const struct tables_object *o, const struct maps_line *line, uint64_t i
 }
 
 int
-tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
+tables_object_make(const struct memory *mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
 		   struct tables_copies *copies, struct tables_object **ret)
 {
 	struct tables_sections at;

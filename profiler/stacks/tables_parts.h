@@ -11,6 +11,7 @@
 
 #include "cfi.h"
 #include "maps.h"
+#include "memory.h"
 
 #define TABLES_PAGE_SHIFT 8 /* one index entry for 256 bytes of code */
 
@@ -48,12 +49,12 @@ struct tables_object {
 
 /*
  * The object whose ELF header is at base, of which line is executable; known again, with
- * one user more, if it still is that one.  mem is /proc/self/mem.
+ * one user more, if it still is that one.  mem: how it is read.
  *
  * 0, or -ENOENT: it has code, and nobody can tell where its unwind tables are; or another
  * negative errno: it is no object, or has no tables that can be used
  */
-int tables_object_make(int mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
+int tables_object_make(const struct memory *mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
 		       struct tables_copies *copies, struct tables_object **ret);
 void  tables_copy_release(struct tables_copy *c);
 void  tables_object_release(struct tables_object *o);
@@ -71,10 +72,10 @@ struct tables_sections {
 };
 
 /* By the program headers of the object at base; false: it is no object. */
-bool tables_sections_find(int mem, uintptr_t base, struct tables_sections *ret);
+bool tables_sections_find(const struct memory *mem, uintptr_t base, struct tables_sections *ret);
 /* By the section headers of its file; line is one of its mappings.  False: there is no file
  * that is surely the one which is mapped, or no .eh_frame in it. */
-bool tables_sections_ask_file(int mem, struct tables_sections *s, const struct maps_line *line);
+bool tables_sections_ask_file(const struct memory *mem, struct tables_sections *s, const struct maps_line *line);
 /* What .eh_frame_hdr should have been, its numbers counted from frames->address.  0 or a
  * negative errno. */
 int  tables_search_make(const struct cfi_section *frames, struct tables_copy *ret);

@@ -41,7 +41,7 @@ struct program {
 };
 
 static bool
-program_read(int mem, uintptr_t base, struct program *p)
+program_read(const struct memory *mem, uintptr_t base, struct program *p)
 {
 	return memory_read(mem, base, &p->eh, sizeof(p->eh)) && memcmp(p->eh.e_ident, ELFMAG, SELFMAG) == 0 &&
 	       p->eh.e_ident[EI_CLASS] == ELFCLASS64 && p->eh.e_phentsize == sizeof(p->ph[0]) &&
@@ -84,7 +84,7 @@ program_code(const struct program *p)
 
 /* What .eh_frame_hdr says, if it is one of the form that all linkers write. */
 static void
-header_read(int mem, const struct program *p, const Elf64_Phdr *ph, struct tables_sections *s)
+header_read(const struct memory *mem, const struct program *p, const Elf64_Phdr *ph, struct tables_sections *s)
 {
 	uintptr_t header = s->bias + ph->p_vaddr, frames;
 	uint8_t   head[8];
@@ -109,7 +109,7 @@ header_read(int mem, const struct program *p, const Elf64_Phdr *ph, struct table
 }
 
 bool
-tables_sections_find(int mem, uintptr_t base, struct tables_sections *ret)
+tables_sections_find(const struct memory *mem, uintptr_t base, struct tables_sections *ret)
 {
 	struct program    p;
 	const Elf64_Phdr *load, *frame;
@@ -139,7 +139,7 @@ file_read(int fd, uint64_t offset, void *buf, size_t size)
 /* The first page, or what the object has of it: the linker's own bytes, which nobody writes to
  * in memory, unless code and data are one segment. */
 static bool
-file_is_mapped(int fd, int mem, uintptr_t base, const struct program *p)
+file_is_mapped(int fd, const struct memory *mem, uintptr_t base, const struct program *p)
 {
 	unsigned char     in_file[PAGE], in_memory[PAGE];
 	const Elf64_Phdr *load = program_first(p, PT_LOAD);
@@ -182,7 +182,7 @@ file_find(int fd, const struct program *p, struct tables_sections *s)
 }
 
 bool
-tables_sections_ask_file(int mem, struct tables_sections *s, const struct maps_line *line)
+tables_sections_ask_file(const struct memory *mem, struct tables_sections *s, const struct maps_line *line)
 {
 	struct program p;
 	const char    *path;

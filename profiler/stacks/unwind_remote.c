@@ -10,7 +10,7 @@
  *
  * What a stranger would get wrong:
  * - The thread ran on since, so that nothing of its stack but the copy may be read.
- *   Code and unwind sections are read through /proc/self/mem: dlclose may take them away.
+ *   Code and unwind sections are read by memory.c: dlclose may take them away.
  * - libunwind remembers what it learnt of a pc.  It is told to forget when the tables
  *   have been built anew, for another object may stand there.
  * - The function that searches .eh_frame_hdr's table is exported, but in no header.
@@ -42,7 +42,7 @@
 #endif
 #endif
 
-#include "file.h"
+#include "memory.h"
 #include "tables_lookup.h"
 #include "unwind_frame.h"
 #include "unwind_tables.h"
@@ -108,7 +108,7 @@ struct remote_walk {
 	const uintptr_t *words, *stack;
 	uint64_t         known; /* of words, by bits */
 	size_t           size;
-	int              mem;
+	struct memory    mem;
 	struct tables_section section; /* of the last pc looked up */
 	uintptr_t        blocks[BLOCKS]; /* addresses; 0: empty */
 };
@@ -133,11 +133,11 @@ word_read(struct remote_walk *w, uintptr_t address, uintptr_t *ret)
 	if (!section_has(&w->section, address))
 		return -UNW_EINVAL;
 	if (address - block > BLOCK_BYTES - sizeof(*ret)) /* across two blocks */
-		return pread(w->mem, ret, sizeof(*ret), (off_t)address) == sizeof(*ret) ? 0 : -UNW_EINVAL;
+		return memory_read(&w->mem, address, ret, sizeof(*ret)) ? 0 : -UNW_EINVAL;
 	if (w->blocks[i] != block) {
 		w->blocks[i] = 0;
-		if (pread(w->mem, block_bytes[i], BLOCK_BYTES, (off_t)block) != BLOCK_BYTES)
-			return pread(w->mem, ret, sizeof(*ret), (off_t)address) == sizeof(*ret) ? 0 : -UNW_EINVAL;
+		if (!memory_read(&w->mem, block, block_bytes[i], BLOCK_BYTES))
+			return memory_read(&w->mem, address, ret, sizeof(*ret)) ? 0 : -UNW_EINVAL;
 		w->blocks[i] = block;
 	}
 	memcpy(ret, block_bytes[i] + (address - block), sizeof(*ret));
@@ -392,16 +392,14 @@ walk_known(const uintptr_t *words, uint64_t known, const uintptr_t *stack, size_
 
 	*ret_truncated = 1;
 	pthread_mutex_lock(&walking);
-	w.mem = file_open("/proc/thread-self/mem");
-	if (!lib.space || w.mem < 0)
+	if (!lib.space || memory_open(&w.mem) < 0)
 		goto out;
 	if (generation != lib.generation)
 		lib.flush(lib.space, 0, 0);
 	lib.generation = generation;
 	n = remote_steps(&w, pcs, max, ret_truncated);
+	memory_close(&w.mem);
 out:
-	if (w.mem >= 0)
-		file_close(w.mem);
 	pthread_mutex_unlock(&walking);
 	if (n == 0 && max > 0)
 		pcs[n++] = words[CFI_REGS];
