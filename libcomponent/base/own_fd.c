@@ -218,6 +218,24 @@ is_marked(int fd)
 	return flags >= 0 && (flags & (O_ACCMODE | MARK)) == (O_RDONLY | MARK) && (fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
+int
+own_fd_dup(int fd)
+{
+	sigset_t mask;
+	int      again = -EBADF;
+
+	own_fd_hold(&mask);
+	if (is_marked(fd)) {
+		again = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
+		if (again < 0)
+			again = -errno;
+		else
+			place_take(OPEN, again);
+	}
+	own_fd_release(&mask);
+	return again;
+}
+
 static void
 place_end(int i)
 {

@@ -17,6 +17,8 @@
  * errno.  Not a cancellation point. */
 int   own_fd_open(const char *path, int flags, mode_t mode);
 int   own_fd_openat(int dir, const char *path, int flags, mode_t mode);
+/* The same file once more, of one that was opened for reading and is still that one. */
+int   own_fd_dup(int fd);
 /* The same for readers of libc's that close it themselves; NULL and errno. */
 DIR  *own_fd_opendir(const char *path);
 void  own_fd_closedir(DIR *dir);

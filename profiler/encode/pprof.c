@@ -32,6 +32,7 @@
 
 #include "frames.h"
 #include "generations.h"
+#include "maps.h"
 #include "gzip.h"
 #include "idmap.h"
 #include "labels.h"
@@ -354,13 +355,14 @@ static int
 add_comments(struct writer *w, Component__Pprof__Profile *m)
 {
 	const char *p = w->profile->comments, *end = p + strnlen(p, PROFILE_COMMENTS_MAX);
-	static const char unread[] = "%u objects are without names: their files were replaced or removed, "
-				     "are broken, or need more memory than allowed";
+	static const char unread[] = "%u objects are without names that they do not export: their files were replaced or "
+				     "removed, cannot be opened, are broken, or need more memory than allowed";
 	static const char unlined[] = "%u objects are without some or all lines: their debug information is "
 				      "broken or needs more memory than allowed";
 	static const char forgotten[] = "%u objects are not remembered, of which too many have come and gone: "
 					"what ran in them is without names";
-	static const char no_maps[] = "there are no names: /proc/self/maps could not be read";
+	static const char no_proc[] = "there is no /proc: objects are known by the loader's list, code made at run time is not";
+	static const char no_maps[] = "there are no names: neither /proc/self/maps nor the loader's list could be read";
 	char        text[sizeof(unread) + sizeof(unlined)];
 	int         r = 0;
 
@@ -372,6 +374,8 @@ add_comments(struct writer *w, Component__Pprof__Profile *m)
 	}
 	if (!r && !symbols_mapping_count(w->symbols))
 		r = add_comment(w, m, no_maps, strlen(no_maps), true);
+	if (!r && symbols_mapping_count(w->symbols) && maps_without_proc())
+		r = add_comment(w, m, no_proc, strlen(no_proc), true);
 	if (!r && symbols_unread(w->symbols)) {
 		snprintf(text, sizeof(text), unread, symbols_unread(w->symbols));
 		r = add_comment(w, m, text, strlen(text), false);

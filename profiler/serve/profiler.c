@@ -150,6 +150,7 @@ end(void)
 		unwind_stop();
 	threads_forget();
 	symbols_keep(0);
+	symbols_release_program();
 	current = NULL; /* nothing of it is open any more; a child may forget it */
 	serve_free(s);
 }
@@ -184,6 +185,7 @@ start(const struct component_profiler_options *o, struct component_error *err)
 	filtered_look(); /* what is added from now on is the program's own */
 	stack_table_set_limit(s->options.memory_bytes);
 	symbols_prepare();
+	symbols_hold_program();
 	symbols_keep(s->options.symbol_memory_bytes);
 	current = s;
 	r = unwind_start(unwind_mode_of(s->options.unwinder)); /* unwind_name() says what it is */

@@ -2,8 +2,8 @@
  * image.c - reading ELF structures without trusting one of them.
  *
  * Three backings share one door, image_read(): a file by pread, a buffer of ours
- * (an unpacked .gnu_debugdata), and memory of this process by process_vm_readv,
- * (or /proc/self/mem), which answers EFAULT where a load would be a SIGSEGV.  Callers hand in offsets
+ * (an unpacked .gnu_debugdata), and memory of this process by process_vm_readv
+ * (or what memory.c has instead), which answers EFAULT where a load would be a SIGSEGV.  Callers hand in offsets
  * as they stand in the file; the range is checked here and nowhere else.
  *
  * What a stranger would get wrong: a file is never mmap'ed.  Somebody may truncate
@@ -23,12 +23,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "memory.h"
 #include "thread_id.h"
 
 #define SEGMENTS_MAX 256           /* program headers looked at; real objects have a dozen */
 #define SECTIONS_MAX 65536         /* section headers looked at */
 #define NAME_MAX_BYTES 32          /* longest section name asked for, its NUL included */
+#define SYMBOLS_MAX (1U << 22)      /* of a mapped object */
 #define NOTES_MAX ((size_t)4096)   /* bytes of one note segment looked at */
 
 #if defined(__x86_64__)
@@ -61,19 +62,19 @@ read_file(int fd, uint64_t offset, void *buf, size_t size)
 static int
 read_memory(uintptr_t address, void *buf, size_t size)
 {
-	struct iovec here = { buf, size }, there = { (void *)address, size };
-	ssize_t      n = process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0);
-	int          r = n < 0 ? -errno : (size_t)n == size ? 0 : -EFAULT, fd;
+	struct iovec  here = { buf, size }, there = { (void *)address, size };
+	ssize_t       n = process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0);
+	int           r = n < 0 ? -errno : (size_t)n == size ? 0 : -EFAULT;
+	struct memory m;
 
 	if (r != -EPERM && r != -ENOSYS)
 		return r;
-	/* A container's seccomp rules; the file answers the same, for as long as the
-	 * process may be debugged. */
-	fd = file_open("/proc/thread-self/mem");
-	if (fd < 0)
-		return fd;
-	r = read_file(fd, address, buf, size);
-	file_close(fd);
+	/* A container's seccomp rules. */
+	r = memory_open(&m);
+	if (r < 0)
+		return r;
+	r = memory_read(&m, address, buf, size) ? 0 : -EFAULT;
+	memory_close(&m);
 	return r;
 }
 
@@ -185,9 +186,110 @@ image_open_memory(struct image *img, uintptr_t address, size_t size)
 	return image_open(img);
 }
 
+/* ---- an object as it is mapped ---- */
+
+/* How many symbols there are, by the newer hash table: the last chain's end tells. */
+static uint32_t
+symbols_by_hash(const struct image *img, uint64_t at)
+{
+	uint32_t head[4], last = 0, bucket, word = 0; /* buckets, first symbol, bloom words, shift */
+	uint64_t buckets, chains;
+
+	if (image_read(img, at, head, sizeof(head)) < 0 || head[0] > SYMBOLS_MAX)
+		return 0;
+	buckets = at + sizeof(head) + (uint64_t)head[2] * sizeof(ElfW(Addr));
+	chains = buckets + (uint64_t)head[0] * sizeof(bucket);
+	for (uint32_t i = 0; i < head[0]; i++) {
+		if (image_read(img, buckets + (uint64_t)i * sizeof(bucket), &bucket, sizeof(bucket)) < 0)
+			return 0;
+		if (bucket > last)
+			last = bucket;
+	}
+	for (; last >= head[1] && last < SYMBOLS_MAX && !(word & 1); last++)
+		if (image_read(img, chains + (uint64_t)(last - head[1]) * sizeof(word), &word, sizeof(word)) < 0)
+			return 0;
+	return last;
+}
+
+/* The loader has relocated the addresses there, but not in every object. */
+static uint64_t
+offset_of(const struct image *img, uint64_t first, uint64_t address)
+{
+	return address >= img->address && address - img->address < img->size ? address - img->address : address - first;
+}
+
+static int
+dynamic_read(struct image *img, uint64_t first, const ElfW(Phdr) *dynamic)
+{
+	uint64_t  symbols = 0, strings = 0, strings_size = 0, hash = 0, gnu_hash = 0;
+	uint32_t  head[2], count = 0;
+	ElfW(Dyn) d;
+
+	for (uint64_t at = 0; at + sizeof(d) <= dynamic->p_memsz; at += sizeof(d)) {
+		if (image_read(img, dynamic->p_vaddr - first + at, &d, sizeof(d)) < 0 || d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == DT_SYMTAB)
+			symbols = offset_of(img, first, d.d_un.d_ptr);
+		else if (d.d_tag == DT_STRTAB)
+			strings = offset_of(img, first, d.d_un.d_ptr);
+		else if (d.d_tag == DT_STRSZ)
+			strings_size = d.d_un.d_val;
+		else if (d.d_tag == DT_HASH)
+			hash = offset_of(img, first, d.d_un.d_ptr);
+		else if (d.d_tag == DT_GNU_HASH)
+			gnu_hash = offset_of(img, first, d.d_un.d_ptr);
+	}
+	if (hash && image_read(img, hash, head, sizeof(head)) == 0)
+		count = head[1];
+	else if (gnu_hash)
+		count = symbols_by_hash(img, gnu_hash);
+	if (!symbols || !strings || !count)
+		return -ENOENT;
+	img->symbols = (ElfW(Shdr)){ .sh_type = SHT_DYNSYM, .sh_offset = symbols, .sh_entsize = sizeof(ElfW(Sym)),
+				     .sh_size = (uint64_t)count * sizeof(ElfW(Sym)), .sh_link = 2 };
+	img->strings = (ElfW(Shdr)){ .sh_type = SHT_STRTAB, .sh_offset = strings, .sh_size = strings_size };
+	return 0;
+}
+
+int
+image_open_mapped(struct image *img, uintptr_t address, size_t size)
+{
+	ElfW(Phdr) p, dynamic = { .p_type = PT_NULL };
+	uint64_t   first = 0, end = 0;
+	int        r = image_open_memory(img, address, size);
+
+	for (unsigned i = 0; !r && i < segment_count(img); i++) {
+		r = segment(img, i, &p);
+		if (r < 0)
+			break;
+		if (p.p_type == PT_LOAD && !end && p.p_offset)
+			return -ENOEXEC;
+		if (p.p_type == PT_LOAD && !end)
+			first = p.p_vaddr;
+		if (p.p_type == PT_LOAD && p.p_vaddr - first + p.p_memsz > end)
+			end = p.p_vaddr - first + p.p_memsz;
+		if (p.p_type == PT_DYNAMIC)
+			dynamic = p;
+	}
+	if (r < 0)
+		return r;
+	img->section_count = 3;
+	img->mapped = true;
+	img->size = end;
+	if (dynamic.p_type == PT_DYNAMIC)
+		dynamic_read(img, first, &dynamic); /* without one it has no names */
+	return 0;
+}
+
 int
 image_section(const struct image *img, uint32_t index, ElfW(Shdr) *ret)
 {
+	if (img->mapped && (index == 1 || index == 2)) {
+		*ret = index == 1 ? img->symbols : img->strings;
+		return 0;
+	}
+	if (img->mapped)
+		return -ENOENT;
 	if (index >= img->section_count)
 		return -ENOENT;
 	return image_read(img, img->header.e_shoff + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret));

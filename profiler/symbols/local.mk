@@ -8,5 +8,5 @@ noinst_LTLIBRARIES += %D%/libsymbols.la
 	%D%/resolve.c %D%/resolve.h %D%/texts.c %D%/texts.h \
 	%D%/debugdata.c %D%/debugdata.h %D%/demangle.c %D%/demangle.h \
 	%D%/gone.c %D%/gone.h %D%/idmap.c %D%/idmap.h %D%/image.c %D%/image.h \
-	%D%/kept.c %D%/kept.h %D%/object.c %D%/object.h %D%/plt.c %D%/plt.h %D%/ranges.c %D%/ranges.h %D%/symtab.c %D%/symtab.h %D%/utf8.c %D%/utf8.h
+	%D%/kept.c %D%/kept.h %D%/object.c %D%/object.h %D%/program_file.c %D%/program_file.h %D%/plt.c %D%/plt.h %D%/ranges.c %D%/ranges.h %D%/symtab.c %D%/symtab.h %D%/utf8.c %D%/utf8.h
 %C%_libsymbols_la_CPPFLAGS = $(OWN_WAITS) $(INC_SYMBOLS) $(ZLIB_CFLAGS) $(LZMA_CFLAGS)

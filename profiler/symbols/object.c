@@ -7,11 +7,14 @@
  *
  *     /proc/self/map_files/START-LIMIT   the mapped inode itself; needs privileges
  *     /proc/self/exe                     the same for the main program; needs none
+ *     the file held open                 likewise, after a chroot(2): program_file.c
  *     the path                           if its build id is the one in memory, or,
  *                                        without build ids, its device and inode are
  *
  * The build id in memory decides whenever there is one, because on overlay and btrfs
  * file systems the inode in /proc/self/maps is not what fstat() says.
+ *
+ * Where none can be had, what is mapped has the names that are exported.
  *
  * Which table?  .symtab if it is there; else that of the file which distributions split
  * off for debuggers, if it is installed and has the same build id; else .dynsym (exported
@@ -35,6 +38,7 @@
 #include "debugdata.h"
 #include "file.h"
 #include "plt.h"
+#include "program_file.h"
 #include "ranges.h"
 
 
@@ -64,11 +68,11 @@ is_the_mapped_one(const struct object *o, int fd, bool by_name)
 		st.st_ino == o->inode;
 }
 
-/* The descriptor, with o->image open on it. */
+/* fd or what kept it from being opened; with o->image open on it, if it is the one. */
 static int
-open_candidate(struct object *o, const char *path, bool by_name)
+take_candidate(struct object *o, int fd, bool by_name)
 {
-	int fd = file_open(path), r;
+	int r;
 
 	if (fd < 0)
 		return fd;
@@ -82,6 +86,21 @@ open_candidate(struct object *o, const char *path, bool by_name)
 }
 
 static int
+open_candidate(struct object *o, const char *path, bool by_name)
+{
+	return take_candidate(o, file_open(path), by_name);
+}
+
+static int
+open_held(struct object *o)
+{
+	bool certain;
+	int  fd = program_file_open(&certain);
+
+	return take_candidate(o, fd, !certain);
+}
+
+static int
 open_file(struct object *o)
 {
 	const char *path;
@@ -92,6 +111,8 @@ open_file(struct object *o)
 	for (unsigned i = o->gone; r < 0 && (path = file_of_mapping(i, o->start, o->limit, o->main, o->path, link)); i++)
 		if (*path == '/')
 			r = open_candidate(o, path, path == o->path);
+	if (r < 0 && o->main)
+		r = open_held(o);
 	return r == -ENOENT ? -ESTALE : r;
 }
 
@@ -150,7 +171,7 @@ object_read_ranges(struct object *o, struct arena *a)
 	if (!o->ranges_due)
 		return;
 	o->ranges_due = false;
-	if (!o->memory && o->fd < 0) {
+	if (!o->memory && !o->exported && o->fd < 0) {
 		fd = object_open_again(o, &again);
 		if (fd < 0)
 			return;
@@ -181,6 +202,10 @@ object_read(struct object *o, struct arena *a, unsigned *open_files)
 		r = o->header && !image_open_memory(&o->image, o->header, o->header_size) ? 0 : -ENOENT;
 	else
 		r = o->fd = open_file(o);
+	if (r < 0 && !o->memory && !o->gone && o->header && image_open_mapped(&o->image, o->header, o->header_size) == 0) {
+		o->exported = true;
+		r = 0;
+	}
 	if (r < 0)
 		return r;
 	o->state = OBJECT_READ;

@@ -21,6 +21,7 @@
  */
 #include <config.h>
 
+#include "program_file.h"
 #include "symbols_parts.h"
 
 #include <errno.h>
@@ -97,7 +98,7 @@ read_object(struct symbols *s, struct object *o)
 	if (o->state != OBJECT_UNREAD)
 		return 0;
 	r = object_read(o, &s->arena, &s->open_files);
-	if (r < 0 && r != -ENOENT) {
+	if (o->exported || (r < 0 && r != -ENOENT)) {
 		s->unread++;
 		o->partly = true;
 	}
@@ -365,6 +366,24 @@ void
 symbols_prepare(void)
 {
 	debugdata_prepare();
+}
+
+void
+symbols_hold_program(void)
+{
+	program_file_hold();
+}
+
+void
+symbols_release_program(void)
+{
+	program_file_release();
+}
+
+bool
+symbols_program_is_held(void)
+{
+	return program_file_is_held();
 }
 
 void

@@ -47,9 +47,13 @@ struct symbol_frame {
 /* Once, before the first object, and not in a handler: loads liblzma, without which packed
  * symbol tables (.gnu_debugdata) are left out. */
 void   symbols_prepare(void);
+/* From here to symbols_release_program() the program's file is held open, for names after a chroot(2). */
+void   symbols_hold_program(void);
+void   symbols_release_program(void);
+bool   symbols_program_is_held(void);
 /* limit_bytes: what its tables may take; an object whose table does not fit has no
- * names, which symbols_unread() counts.  Where /proc/self/maps cannot be had (no
- * descriptors left, no /proc) there are no mappings.  0 or -ENOMEM. */
+ * names, which symbols_unread() counts.  Where neither /proc/self/maps nor the loader's list
+ * can be had (no descriptors left) there are no mappings.  0 or -ENOMEM. */
 int    symbols_open(size_t limit_bytes, struct symbols **ret);
 /* Keeps answers from one request to the next, in at most a sixteenth of limit_bytes; 0:
  * nothing, and gives all of it back. */
@@ -74,7 +78,8 @@ void symbols_resolve(struct symbols *s, const uintptr_t *pcs, size_t count);
  * 0 outside of all.  Strings live until symbols_close(). */
 unsigned symbols_frames(struct symbols *s, uintptr_t pc, struct symbol_frame *frames, unsigned max);
 /* Objects whose names were asked for and that have a table which could not be
- * read: not the mapped file any more, broken, or over the limit. */
+ * read: not the mapped file any more, not to be opened, broken, or over the limit.  Where the
+ * file cannot be had, what is exported has a name all the same. */
 unsigned symbols_unread(const struct symbols *s);
 /* Objects that have debug information of which some could not be read: broken,
  * packed in an unknown way, or over the limit. */

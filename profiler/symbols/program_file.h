@@ -1,0 +1,18 @@
+/*
+ * program_file.h - the program's own file, held open for the time when it has no name.
+ */
+#ifndef SYMBOLS_PROGRAM_FILE_H
+#define SYMBOLS_PROGRAM_FILE_H
+
+#include <stdbool.h>
+
+/* Opens it, if it is not open already; where that fails there is none.  Any thread. */
+void program_file_hold(void);
+void program_file_release(void);
+/* Is it open, and ours still? */
+bool program_file_is_held(void);
+/* A descriptor for file_close(), or a negative errno.  *ret_certain: it is what was started, and
+ * not what has its name now. */
+int  program_file_open(bool *ret_certain);
+
+#endif
