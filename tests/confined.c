@@ -2,7 +2,7 @@
  * confined.c - a daemon that takes something away from itself, before or after its
  * profiler starts: tests/confined.t.
  *
- *     confined docker|strict|systemd|chroot|no-proc|setuid before|after
+ *     confined docker|strict|systemd|chroot|chroot-eperm|chroot-enosys|no-proc|masked|setuid before|after
  *
  * Prints "url URL", then works until its stdin ends, and then "fine".
  */
@@ -13,6 +13,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -113,12 +114,17 @@ confine(const char *how)
 		filter(strict_denies, sizeof(strict_denies) / sizeof(int), SECCOMP_RET_ERRNO | ENOSYS);
 	} else if (strcmp(how, "systemd") == 0) {
 		filter(systemd_ends, sizeof(systemd_ends) / sizeof(int), SECCOMP_RET_KILL_PROCESS);
-	} else if (strcmp(how, "chroot") == 0) {
+	} else if (strncmp(how, "chroot", 6) == 0) {
 		if (!mkdtemp(empty) || chdir(empty) || rmdir(empty) || chroot("."))
 			fail("change the root");
+		if (how[6])
+			filter(docker_denies, sizeof(docker_denies) / sizeof(int),
+				SECCOMP_RET_ERRNO | (strcmp(how, "chroot-eperm") ? ENOSYS : EPERM));
 	} else if (strcmp(how, "no-proc") == 0) {
 		if (mount("none", "/proc", "tmpfs", 0, NULL))
 			fail("mount over /proc");
+	} else if (strcmp(how, "masked") == 0) {
+		/* one of its threads blocks every signal already */
 	} else if (geteuid() == 0) {
 		if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
 			fail("become another user");
@@ -134,11 +140,19 @@ main(int argc, char **argv)
 	struct component_error            err = COMPONENT_ERROR_INIT;
 	char                              url[600], byte;
 	pthread_t                         t[2];
+	sigset_t                          all, before;
 
 	if (argc < 3)
 		return 2;
 	setvbuf(stdout, NULL, _IONBF, 0);
+	sigfillset(&all);
+	if (strcmp(argv[1], "masked") == 0)
+		pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_create(&t[0], NULL, burn_and_allocate, NULL);
+	if (strcmp(argv[1], "masked") == 0) {
+		pthread_setname_np(t[0], "shut-thread");
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
 	if (strcmp(argv[2], "before") == 0)
 		confine(argv[1]);
 	options.address = "127.0.0.1:0";

@@ -40,14 +40,17 @@ def ask(address, path):
         c.close()
 
 
+def namespace():
+    wrap = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+    r = subprocess.run(wrap + ["true"], capture_output=True, text=True)
+    if r.returncode:
+        raise Skip("no namespaces: " + r.stderr.strip())
+    return wrap
+
+
 def confined(how, when):
     """Path to answer, of everything the index names."""
-    wrap = []
-    if how in ("chroot", "no-proc"):
-        wrap = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-        r = subprocess.run(wrap + ["true"], capture_output=True, text=True)
-        if r.returncode:
-            raise Skip("no namespaces: " + r.stderr.strip())
+    wrap = namespace() if how.startswith("chroot") or how == "no-proc" else []
     with tempdir() as d:
         os.chmod(d, 0o755)  # whoever it becomes must find itself
         exe = program_confined(d)
@@ -64,9 +67,10 @@ def confined(how, when):
             equal(page.status, 200)
             answers = {"": page, "symbol?0x1000": ask(address, PPROF + "symbol?0x1000")}
             for name in sorted(set(re.findall(r"href='([a-z_]+)\?", page.text))):
-                window = name in ("profile", "trace", "fgprof")
+                window = name in ("profile", "trace")
                 for query in ("?seconds=1",) if window else ("", "?debug=1", "?format=top"):
                     answers[name + query] = ask(address, PPROF + name + query)
+            answers["fgprof?seconds=1"] = ask(address, PPROF + "fgprof?seconds=1")
             answers["goroutine?debug=2"] = ask(address, PPROF + "goroutine?debug=2")
             answers["heap?seconds=1"] = ask(address, PPROF + "heap?seconds=1")
             answers["after"] = ask(address, PPROF)
@@ -104,6 +108,9 @@ def under_the_seccomp_profile_of_docker_everything_answers():
         equal(answers["profile?seconds=1"].status, 200)
         contains(answers["profile?seconds=1"].text, "burn_and_allocate")
         contains(answers[""].text, "unwinder: tables")
+        contains(answers[""].text, "<li>memory: process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead")
+        need(not re.search("<li>(threads|names|fgprof): ", answers[""].text), answers[""].text)
+        contains(answers["fgprof?seconds=1"].text, "read")  # main's, which waits
 
 
 @test
@@ -125,24 +132,81 @@ def a_filter_of_systemd_that_ends_who_calls_more_ends_nobody():
         contains(answers["profile?seconds=1"].text, "burn_and_allocate")
 
 
-def says_that_proc_is_not_there(how):
+def profiles_are_whole_and_the_index_says_what_is_less(how, when, name="burn_and_allocate"):
+    answers = everything_answers(how, when)
+    for path in "profile?seconds=1", "heap", "allocs", "goroutine", "goroutine?debug=2":
+        equal(answers[path].status, 200, path)
+        contains(answers[path].text, name)
+        if "debug" not in path:
+            need(re.search("/confined.{0,4}[0-9a-f]{40}", answers[path].text), "%s: no build id" % path)
+            need(re.search("/libc.so.6.{0,4}[0-9a-f]{40}", answers[path].text), "%s: no build id of libc's" % path)
+    for path in "fgprof?seconds=1", "trace?seconds=1":
+        equal(answers[path].status, 200, path)
+    contains(answers["goroutine?debug=2"].text, "\n__libc_start_main")  # below main, which waits, and was woken
+    contains(answers["cmdline"].text, "confined\0%s\0%s" % (how, when))
+    for what in "threads", "fgprof", "names":
+        contains(answers["after"].text, "<li>%s: /proc is not mounted or not readable: " % what)
+    contains(answers["after"].text, "unwinder: tables")
+    contains(answers["heap"].text, "there is no /proc: objects are known by the loader's list")
+    return answers
+
+
+@test
+def in_a_chroot_without_proc_profiles_are_whole_and_the_index_says_what_is_less():
+    # The program's file is open since profiling began, and so are names that it does not export.
+    answers = profiles_are_whole_and_the_index_says_what_is_less("chroot", "after")
+    contains(answers["after"].text, ", but for the program&#39;s own</li>")
+    answers = profiles_are_whole_and_the_index_says_what_is_less("chroot", "before", "confined+0x")
+    contains(answers["heap"].text, "objects are without names that they do not export: their files were replaced or removed, cannot be opened")
+
+
+@test
+def under_the_agent_a_daemon_that_leaves_its_root_at_once_has_whole_stacks_with_names():
+    wrap = namespace()
+    with tempdir() as d:
+        exe = os.path.join(d, "chrooted")
+        compile_(CC, *BASE, source("chrooted.c"), "-o", exe, "-pthread")
+        env = dict(os.environ, COMPONENT_ENABLE_PPROF="1", COMPONENT_PROFILING_BIND_ADDRESS="127.0.0.1:0", **preload_env())
+        p = subprocess.Popen(wrap + ["env", *["%s=%s" % v for v in env.items()], exe], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        try:
+            line = p.stdout.readline()
+            if not line:
+                raise Skip(p.stderr.read().strip())
+            ports = poll(lambda: listens(p.pid), "its server")
+            folded = ask(("127.0.0.1", ports[0]), PPROF + "profile?seconds=1&format=folded").text
+            whole = [x for x in folded.splitlines() if re.match(r"(libc\.so\.6\+0x[0-9a-f]+|clone3?);.*;work;burn_in_the_new_root \d+$", x)]
+            need(sum(int(x.split()[-1]) for x in whole) > 0.9 * sum(int(x.split()[-1]) for x in folded.splitlines()), folded)
+            p.stdin.close()
+            equal(p.stdout.read(), "fine\n")
+        finally:
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+            p.stdout.close()
+            p.stderr.close()
+
+
+@test
+def with_an_empty_proc_they_are_too():
     for when in "before", "after":
-        answers = everything_answers(how, when)
-        for path in "profile?seconds=1", "cmdline":
-            equal(answers[path].status, 500, path)
-            contains(answers[path].text, "/proc is not mounted or not readable")
-        contains(answers[""].text, "/proc is not mounted or not readable")
-        contains(answers["heap"].text, "there are no names: /proc/self/maps could not be read")
+        profiles_are_whole_and_the_index_says_what_is_less("no-proc", when)
 
 
 @test
-def in_a_chroot_without_proc_what_cannot_be_had_says_so():
-    says_that_proc_is_not_there("chroot")
+def in_a_chroot_where_process_vm_readv_is_refused_they_are_too():
+    for how in "chroot-eperm", "chroot-enosys":
+        answers = profiles_are_whole_and_the_index_says_what_is_less(how, "after")
+        contains(answers["after"].text, "<li>memory: process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: ")
 
 
 @test
-def with_an_empty_proc_what_cannot_be_had_says_so():
-    says_that_proc_is_not_there("no-proc")
+def the_index_counts_threads_that_block_the_profiles_signal_and_names_one():
+    answers = confined("masked", "after")
+    need(re.search(r"<li>profile: threads that block SIG[A-Z0-9+-]+, since before profiling began or unseen by the hooks: 1, "
+                   r"thread \d+ &#34;shut-thread&#34; among them; their CPU time is \[lost samples\]</li>", answers["after"].text),
+         answers["after"].text)
+    contains(answers["profile?seconds=1"].text, "[lost samples]")
 
 
 @test

@@ -40,5 +40,7 @@ void cpu_thread_ending_from(const void *start_routine);
 void cpu_forked(void);
 /* "" or why CPU windows cannot be had or miss threads, for the index; constant. */
 const char *cpu_status(void);
+/* "" or how many threads block the signal, with the name of one: they have no samples. */
+void cpu_status_blocked(char *buf, size_t size);
 
 #endif

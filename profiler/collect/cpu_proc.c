@@ -22,11 +22,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "threads_known.h"
 
 #define BLOCKED_ALL  40  /* of 62 signals: a mask with so many is meant to keep all away, not for some to be waited for */
 /* A mask with glibc's signal for cancellation is no program's: the thread is in our code or in
@@ -67,6 +69,30 @@ status_find(const char *path, const char *key, char value[LINE_BYTES])
 	return at != NULL;
 }
 
+static bool
+is_ours(void)
+{
+	char    link[16];
+	ssize_t len = readlink("/proc/self", link, sizeof(link) - 1);
+
+	if (len <= 0)
+		return true; /* what is wrong is found out by opening it */
+	link[len] = '\0';
+	return strtol(link, NULL, 10) == (long)syscall(SYS_getpid);
+}
+
+int
+cpu_proc_tasks(void)
+{
+	return is_ours() ? own_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0) : -EXDEV;
+}
+
+static bool
+is_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
 int
 cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg)
 {
@@ -76,9 +102,13 @@ cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg)
 	pid_t            tid;
 	int              fd, err = 0;
 
-	fd = own_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
+	fd = cpu_proc_tasks();
+	if (fd < 0 && is_short(fd))
 		return fd;
+	if (fd < 0) {
+		threads_known_each(fn, arg);
+		return 0;
+	}
 	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
 		for (at = 0; at < got; at += d->d_reclen) {
 			d = (struct dirent64 *)(buf + at);
@@ -93,16 +123,15 @@ cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg)
 	return err;
 }
 
-bool
-cpu_proc_is_ours(void)
+const char *
+cpu_proc_missing(void)
 {
-	char    link[16];
-	ssize_t len = readlink("/proc/self", link, sizeof(link) - 1);
+	int fd = cpu_proc_tasks();
 
-	if (len <= 0)
-		return true; /* what is wrong is found out by opening it */
-	link[len] = '\0';
-	return strtol(link, NULL, 10) == (long)syscall(SYS_getpid);
+	own_fd_close(fd);
+	return fd >= 0 || is_short(fd) ? "" :
+	       fd == -EXDEV	       ? "/proc is that of another pid namespace" :
+					 "/proc is not mounted or not readable";
 }
 
 static bool
@@ -112,6 +141,15 @@ thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
 	return status_find(path, key, value);
+}
+
+uint64_t
+cpu_proc_blocked_now(pid_t tid)
+{
+	char     value[LINE_BYTES];
+	uint64_t blocked = thread_status_find(tid, "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
+
+	return blocked & BLOCKED_BY_US ? 0 : blocked;
 }
 
 uint64_t
@@ -130,6 +168,20 @@ cpu_proc_blocked(pid_t tid)
 		nanosleep(&moment, NULL);
 	}
 	return blocked; /* it is no moment's, then */
+}
+
+void
+cpu_proc_name(pid_t tid, char name[CPU_PROC_NAME_BYTES])
+{
+	char    path[64];
+	int     fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)tid);
+	fd = own_fd_open(path, O_RDONLY, 0);
+	n = fd < 0 ? 0 : read(fd, name, CPU_PROC_NAME_BYTES);
+	own_fd_close(fd);
+	name[n > 0 ? n - 1 : 0] = '\0'; /* in place of the newline */
 }
 
 bool
@@ -159,11 +211,18 @@ cpu_proc_filters(pid_t tid)
 int
 cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit)
 {
-	char  value[LINE_BYTES];
-	char *at;
+	char          value[LINE_BYTES];
+	char         *at;
+	struct rlimit allowed;
 
-	if (!status_find("/proc/thread-self/status", "\nSigQ:", value))
-		return -ENOENT;
+	/* Without /proc nobody says what others of this user have queued: as if it were nothing. */
+	if (!status_find("/proc/thread-self/status", "\nSigQ:", value)) {
+		if (getrlimit(RLIMIT_SIGPENDING, &allowed) < 0)
+			return -ENOENT;
+		*ret_queued = 0;
+		*ret_limit = allowed.rlim_cur;
+		return 0;
+	}
 	*ret_queued = strtoul(value, &at, 10);
 	if (*at != '/')
 		return -ENOENT;

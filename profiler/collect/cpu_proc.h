@@ -12,13 +12,22 @@
 
 typedef void cpu_proc_thread_fn(void *arg, pid_t tid);
 
-/* Calls fn for every thread.  0 or a negative errno. */
+/* Calls fn for every thread; where /proc does not list them, for those that are known otherwise
+ * (threads_known.h).  0 or a negative errno: no descriptor or memory is left. */
 int  cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg);
-/* Does /proc number processes as we do, or is it another pid namespace's? */
-bool cpu_proc_is_ours(void);
+/* The folder of this process' threads; -EXDEV: /proc numbers them as another pid namespace does; or
+ * another negative errno. */
+int  cpu_proc_tasks(void);
+/* Why there is no such folder; "": there is.  Constant. */
+const char *cpu_proc_missing(void);
 /* The signals that a thread blocks, the first in bit 0; 0: not known. */
 uint64_t cpu_proc_blocked(pid_t tid);
-/* The same where it blocks some of them: it may wait for those by signalfd() or sigwait(). */
+/* The same without waiting: 0 also of one that is in our code or glibc's for a moment. */
+uint64_t cpu_proc_blocked_now(pid_t tid);
+#define CPU_PROC_NAME_BYTES 17
+/* The thread's name; "" where it is not known. */
+void cpu_proc_name(pid_t tid, char name[CPU_PROC_NAME_BYTES]);
+/* Of cpu_proc_blocked(), where it blocks some of them: it may wait for those by signalfd() or sigwait(). */
 uint64_t cpu_proc_wants(pid_t tid);
 /* Does the thread block the signal? */
 bool cpu_proc_blocks(pid_t tid, int signal_number);

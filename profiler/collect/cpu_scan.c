@@ -19,6 +19,7 @@
  * - Clocks first, then the count: a thread that is born in between is one too many,
  *   and one that ends is noticed by the next look.
  * - Where the folder's links are no count (gVisor), every look is a scan.
+ * - Nor is there a count without /proc: threads are those that are known (threads_known.c).
  * - Threads without a timer (RLIMIT_SIGPENDING) are not known one by one, and a place
  *   may have become free for them: then, too, every look is a scan.
  *
@@ -48,7 +49,6 @@
 #include "own_thread.h"
 #include "thread_clock.h"
 
-#define TASKS      "/proc/self/task"
 #define TASKS_LINKS 2  /* of a folder without threads */
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
  * behind may block the signal: that is then looked up. */
@@ -108,8 +108,6 @@ cpu_timers_scan(bool first, struct cpu_timers_state *ret)
 	uint32_t    i;
 	int         err;
 
-	if (first && !cpu_proc_is_ours())
-		return -EXDEV;
 	scan.number++;
 	err = cpu_proc_threads(walk_at, &w);
 	if (err < 0)
@@ -134,7 +132,7 @@ tasks_count(void)
 		scan.tasks = -1;
 	}
 	if (scan.tasks < 0) {
-		scan.tasks = own_fd_open(TASKS, O_RDONLY | O_DIRECTORY, 0);
+		scan.tasks = cpu_proc_tasks();
 		if (scan.tasks < 0 || fstat(scan.tasks, &st) < 0)
 			return 0;
 		scan.device = st.st_dev;

@@ -11,8 +11,16 @@
 #include "cpu.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 
 #include "cpu_parts.h"
+#include "cpu_proc.h"
+#include "cpu_signal.h"
+#include "cpu_timers_parts.h"
+#include "own_thread.h"
+
+#define BLOCKED_LOOKS 512 /* threads looked at for one answer: some milliseconds */
 
 static const char status_limit[] =
 	"RLIMIT_SIGPENDING leaves no timers for some threads: raise it (ulimit -i, LimitSIGPENDING=)";
@@ -29,12 +37,10 @@ cpu_status_of_start(int err)
 	case EMFILE:
 	case ENFILE:
 		return "threads cannot be listed: no descriptor is free (RLIMIT_NOFILE)";
-	case EXDEV:
-		return "threads cannot be listed: /proc is that of another pid namespace";
 	case EAGAIN:
 		return "no thread can be started (RLIMIT_NPROC, pids.max)";
 	default:
-		return "threads cannot be listed: /proc is not mounted or not readable";
+		return "threads cannot be listed: /proc cannot be read";
 	}
 }
 
@@ -44,6 +50,44 @@ cpu_status_of_state(const struct cpu_timers_state *state)
 	if (state->no_slot == 0)
 		return "";
 	return state->why == EAGAIN ? status_limit : cpu_status_refused;
+}
+
+/* ---- threads that block the signal ---- */
+
+struct blocked {
+	int      signal_number;
+	unsigned looked, count;
+	pid_t    first;
+};
+
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct blocked *b = arg;
+
+	if (b->looked == BLOCKED_LOOKS || own_thread_has(tid))
+		return;
+	b->looked++;
+	if (!(cpu_proc_blocked_now(tid) >> (b->signal_number - 1) & 1))
+		return;
+	if (b->count++ == 0)
+		b->first = tid;
+}
+
+void
+cpu_status_blocked(char *buf, size_t size)
+{
+	struct blocked b = { .signal_number = cpu_slots_signal() > 0 ? cpu_slots_signal() : SIGPROF };
+	char           name[CPU_PROC_NAME_BYTES], number[32];
+
+	*buf = '\0';
+	if (cpu_proc_threads(on_thread, &b) < 0 || b.count == 0)
+		return;
+	cpu_proc_name(b.first, name);
+	cpu_signal_name(b.signal_number, number, sizeof(number));
+	snprintf(buf, size, "threads that block %s, since before profiling began or unseen by the hooks: %u%s, thread %d \"%s\" among "
+		"them; their CPU time is [lost samples]", number, b.count, b.looked == BLOCKED_LOOKS ? " or more" : "",
+		(int)b.first, name);
 }
 
 const char *

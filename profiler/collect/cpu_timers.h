@@ -31,8 +31,7 @@ void cpu_timers_close(void);
 void cpu_timers_free(void);
 /* In a forked child, which has inherited no timer. */
 void cpu_timers_forked(void);
-/* 0; -EXDEV when /proc numbers threads otherwise than the process does (it is
- * another pid namespace's); or a negative errno.
+/* 0 or a negative errno.
  * Arms what is new, deletes what is gone.  first: threads found now were there
  * before the window, so that what they have used already is not ours to count. */
 int  cpu_timers_scan(bool first, struct cpu_timers_state *ret);

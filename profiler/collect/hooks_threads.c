@@ -36,6 +36,7 @@
 #include "signal_calls.h"
 #include "stack_table.h"
 #include "threadcreate.h"
+#include "threads_known.h"
 #include "trace_ring.h"
 #include "tracer.h"
 #include "unwind.h"
@@ -79,6 +80,7 @@ end(void *routine)
 	tracer_thread_ending();
 	threadcreate_on_end();
 	cpu_thread_ending_from(routine);
+	threads_known_end();
 	labels_thread_ending(); /* after its last sample */
 }
 
@@ -95,6 +97,7 @@ arrive(struct place *p)
 	if (copy.made_ns)
 		tracer_thread_started(copy.made_ns, copy.creator, copy.trace_stack, copy.routine);
 	labels_thread_started(copy.labels);
+	threads_known_begin();
 	signal_calls_thread(); /* born of one that blocked all before anybody watched */
 	cpu_thread_started();
 	return copy;

@@ -44,6 +44,7 @@
 #include "stack_table.h"
 #include "threadcreate.h"
 #include "threads_kept.h"
+#include "threads_known.h"
 #include "threads_parts.h"
 #include "threads_quiet.h"
 #include "threads_remote.h"
@@ -311,8 +312,6 @@ collect(struct dump *d, unsigned want, struct threads_copies *copies)
 	struct work w = { .dump = d, .want = want, .copies = copies, .self = (pid_t)syscall(SYS_gettid), .now_ns = threads_clock_ns() };
 	int         err;
 
-	if (!cpu_proc_is_ours())
-		return -EXDEV;
 	err = quiet_open(&w.quiet);
 	if (err)
 		return err;
@@ -404,6 +403,7 @@ forked(void)
 
 	lock = fresh;
 	threads_kept_forked();
+	threads_known_forked();
 }
 
 __attribute__((constructor)) static void

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "cpu_proc.h"
+#include "own_fd.h"
 #include "own_thread.h"
 #include "threads_parts.h"
 
@@ -37,12 +38,26 @@ on_thread(void *arg, pid_t tid)
 		l->err = threads_dump_add(l->dump, tid);
 }
 
+static void
+on_count(void *arg, pid_t tid)
+{
+	(void)tid;
+	++*(size_t *)arg;
+}
+
 size_t
 threads_count(void)
 {
 	struct stat st;
+	size_t      n = 0;
+	int         fd = cpu_proc_tasks();
 
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink > 2 ? st.st_nlink - 2 : 0;
+	if (fd < 0)
+		cpu_proc_threads(on_count, &n);
+	else if (fstat(fd, &st) == 0 && st.st_nlink > 2)
+		n = st.st_nlink - 2;
+	own_fd_close(fd);
+	return n;
 }
 
 /* Down from a hole at i; a parent has the larger tid. */

@@ -4,7 +4,8 @@
  *     its clock      how long it has run; as long as when it was read last, and the same
  *                    words on its stack?  Done.
  *     TID/syscall    where it is blocked: "281 0x5 ... SP PC"
- *     its stack      copied with process_vm_readv() on our own process
+ *     its stack      copied with process_vm_readv() on our own process, or, where that is refused,
+ *                    as memory.c has it
  *     its clock      has it not run?   Then the copy is one moment's.
  *
  * What a stranger would get wrong:
@@ -21,6 +22,7 @@
  *   thread has ended by pthread_exit(3) there is no memory under that one.
  * - Most stacks are short, and each page of a copy has its price, so it grows only when
  *   the walk has run out of it.
+ * - Without /proc, or with another namespace's, nobody can be read; only whether somebody runs is seen.
  * - After setuid() inside a process the files of its threads are root's, and cannot
  *   be opened; nothing here changes "dumpable" for that.
  * - The kernel makes threads in a process that never leave it (io_uring's, vhost's): their
@@ -43,6 +45,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "cpu_proc.h"
 #include "own_fd.h"
 #include "thread_clock.h"
 #include "thread_id.h"
@@ -190,8 +193,11 @@ static size_t
 stack_copy(const struct quiet *q, size_t have, uintptr_t address, size_t size)
 {
 	struct iovec local = { q->room->stack + have, size }, remote = { (void *)address, size };
-	ssize_t      n = process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0);
+	ssize_t      n;
 
+	if (!q->by_call)
+		return memory_read_some(&q->memory, address, q->room->stack + have, size);
+	n = process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -249,14 +255,26 @@ open_failed(int error)
 	return error == -ENOENT || error == -ESRCH ? QUIET_GONE : QUIET_DENIED;
 }
 
+/* Without /proc: the clock of a thread that runs moves whenever it is read; 0: it is gone. */
+static char
+state_by_clock(int32_t tid)
+{
+	int64_t before = thread_clock_ns(tid), after = thread_clock_ns(tid);
+
+	return before < 0 || after < 0 ? 0 : after > before ? 'R' : 'S';
+}
+
 /* Where it is blocked, or why that cannot be said. */
 static enum quiet_result
 where_read(const struct quiet *q, int32_t tid, struct where *ret)
 {
 	char line[LINE_BYTES];
-	int  fd = thread_open(q, tid, "syscall"), error;
+	int  fd, error;
 	bool ok, blocked;
 
+	if (q->task < 0)
+		return state_by_clock(tid) == 'R' ? QUIET_RUNNING : QUIET_DENIED;
+	fd = thread_open(q, tid, "syscall");
 	if (fd < 0)
 		return open_failed(fd);
 	ok = line_read(fd, line, sizeof(line));
@@ -309,9 +327,14 @@ quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known
 bool
 quiet_name(struct quiet *q, struct dump_thread *t)
 {
-	int     fd = thread_open(q, t->tid, "comm");
+	int     fd;
 	ssize_t n;
 
+	if (q->task < 0) {
+		memcpy(t->name, "?", 2);
+		return true;
+	}
+	fd = thread_open(q, t->tid, "comm");
 	if (fd < 0)
 		return false;
 	n = pread(fd, t->name, sizeof(t->name), 0);
@@ -327,10 +350,13 @@ quiet_state(struct quiet *q, int32_t tid)
 {
 	char        buf[STAT_BYTES];
 	const char *p, *f, *name;
-	int         fd = thread_open(q, tid, "stat");
+	int         fd;
 	unsigned    flags = 0;
 	bool        ok;
 
+	if (q->task < 0)
+		return state_by_clock(tid);
+	fd = thread_open(q, tid, "stat");
 	if (fd < 0)
 		return 0;
 	ok = line_read(fd, buf, sizeof(buf));
@@ -359,11 +385,14 @@ quiet_open(struct quiet *q)
 	q->room = mmap(NULL, sizeof(*q->room), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q->room == MAP_FAILED)
 		return -ENOMEM;
-	q->task = own_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
-	if (q->task < 0) {
+	q->task = cpu_proc_tasks();
+	if (q->task == -EMFILE || q->task == -ENFILE || q->task == -ENOMEM) {
 		munmap(q->room, sizeof(*q->room));
 		return q->task;
 	}
+	q->by_call = !memory_call_refused();
+	if (!q->by_call && (q->task < 0 || memory_open(&q->memory) < 0))
+		q->by_call = true; /* it fails, then */
 	q->usual = COPY_FIRST;
 	q->swift = own_fd_swift_begin();
 	q->blind = !clock_is_fine();
@@ -373,6 +402,8 @@ quiet_open(struct quiet *q)
 void
 quiet_close(struct quiet *q)
 {
+	if (!q->by_call)
+		memory_close(&q->memory);
 	own_fd_swift_end(q->swift);
 	own_fd_close(q->task);
 	munmap(q->room, sizeof(*q->room));

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "memory.h"
 #include "dump.h"
 #include "unwind_recover.h"
 
@@ -33,7 +34,9 @@ struct quiet_room {
 
 /* Descriptors and room of one reading; a child that is forked meanwhile gets none. */
 struct quiet {
-	int   task;  /* /proc/self/task */
+	int   task;  /* /proc/self/task; negative: there is none */
+	bool  by_call; /* process_vm_readv(2) is not refused */
+	struct memory memory; /* where it is */
 	int   swift; /* of own_fd_swift_begin() */
 	struct quiet_room *room;
 	size_t             usual; /* bytes of stacks that were enough of late */
@@ -45,7 +48,7 @@ struct quiet {
 	} walked;
 };
 
-/* 0 or a negative errno. */
+/* 0 or a negative errno.  It opens without /proc, too: then stacks are QUIET_DENIED. */
 int  quiet_open(struct quiet *q);
 void quiet_close(struct quiet *q);
 /*
@@ -59,7 +62,7 @@ enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struc
 			     unsigned max);
 /* The same thread, which has not run between. */
 bool quiet_same(const struct dump_mark *a, const struct dump_mark *b);
-/* "component-job"; false: it is gone. */
+/* "component-job"; false: it is gone.  "?" without /proc. */
 bool quiet_name(struct quiet *q, struct dump_thread *t);
 /* The state of /proc: 'R', 'S', 'D'...; 0: it is gone, or on its way out, or the kernel's own. */
 char quiet_state(struct quiet *q, int32_t tid);

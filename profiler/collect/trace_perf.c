@@ -247,6 +247,8 @@ reason_of(int err)
 	case EMFILE:
 	case ENFILE:
 		return "too few descriptors are left";
+	case ENXIO:
+		return "the processors cannot be listed: /sys is not mounted or not readable";
 	default:
 		return "perf_event_open() fails on this kernel";
 	}

@@ -31,7 +31,7 @@ trace_perf_cpus_online(bool *cpus, unsigned *ret_count)
 	ssize_t  got;
 
 	if (fd < 0)
-		return fd;
+		return -ENXIO; /* in a container, perhaps: not the kernel's refusal */
 	got = read(fd, text, sizeof(text) - 1);
 	own_fd_close(fd);
 	text[got > 0 ? got : 0] = '\0';

@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -61,6 +62,15 @@ realtime_ns(void)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+void
+tracer_status(char *buf, size_t size)
+{
+	pthread_mutex_lock(&tracer_state.lock);
+	snprintf(buf, size, "%s%s", *tracer_state.why ? "when the last one began, switches came from the hooks alone: " : "",
+		 tracer_state.why);
+	pthread_mutex_unlock(&tracer_state.lock);
 }
 
 bool

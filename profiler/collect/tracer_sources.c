@@ -103,8 +103,6 @@ tracer_sources_start(void)
 {
 	int r;
 
-	if (!cpu_proc_is_ours())
-		return -EXDEV;
 	pthread_mutex_lock(&tracer_state.lock);
 	tracer_state.lost = tracer_state.records = 0;
 	r = trace_ring_open();

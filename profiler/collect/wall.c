@@ -226,10 +226,8 @@ run(void *arg)
 static int
 engine_start(void)
 {
-	int err = cpu_proc_is_ours() ? 0 : -EXDEV;
+	int err;
 
-	if (err)
-		return err;
 	pthread_mutex_lock(&wall.lock);
 	err = wall_threads_open(&wall.threads);
 	if (!err) {

@@ -21,8 +21,7 @@
 
 struct wall_window;
 
-/* 0 or a negative errno: -EXDEV, /proc is that of another pid namespace; -EAGAIN, no
- * thread; -ENOMEM; or what opening /proc gave. */
+/* 0 or a negative errno: -EAGAIN, no thread; -ENOMEM; or no descriptor is left. */
 int  wall_window_open(struct wall_window **ret);
 /* Ends the window and makes its profile; frees the window. */
 int  wall_window_close(struct wall_window *w, struct profile *ret);

@@ -102,8 +102,10 @@ wall_threads_now(struct wall_threads *t)
 
 	if (n != t->listed)
 		t->stale = true;
-	if (n == 0) /* not a kernel that counts */
+	if (n == 0) { /* not a kernel that counts: each list is made anew */
+		t->stale = true;
 		return t->count;
+	}
 	own = own_thread_count() + t->zombies;
 	return n > own ? n - own : 0;
 }

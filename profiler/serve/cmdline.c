@@ -1,8 +1,8 @@
 /*
  * cmdline.c - GET cmdline: argv joined by NULs, as Go sends it.
  *
- * Read from /proc/self/cmdline for each request, since the library was handed no
- * argv and some daemons rewrite theirs.  The values of options that hold a secret
+ * Read from /proc/self/cmdline for each request, as some daemons rewrite theirs; where there is
+ * no /proc, from the place that the kernel reads, which a constructor is told.  The values of options that hold a secret
  * are replaced, whether written --name=VALUE or --name VALUE, with '_' for '-'.
  *
  * Tests: tests/test_cmdline.c, tests/serve_http.t.
@@ -83,6 +83,39 @@ cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *
 	return out;
 }
 
+/* Where the kernel finds it too: the words lie one behind the other. */
+static struct {
+	const char *words;
+	size_t      size;
+} own;
+
+#ifdef __GLIBC__ /* others call constructors without arguments */
+__attribute__((constructor)) static void
+own_note(int argc, char **argv)
+{
+	const char *end = argc > 0 && argv[argc - 1] ? argv[argc - 1] + strlen(argv[argc - 1]) + 1 : NULL;
+
+	if (end && end > argv[0] && end - argv[0] < CMDLINE_MAX)
+		own.words = argv[0];
+	if (own.words)
+		own.size = (size_t)(end - argv[0]);
+}
+#endif
+
+static char *
+cmdline_own(size_t *ret_size)
+{
+	char *buf = malloc(own.size + 1);
+
+	if (!buf)
+		return NULL;
+	if (own.size)
+		memcpy(buf, own.words, own.size);
+	buf[own.size] = '\0';
+	*ret_size = own.size;
+	return buf;
+}
+
 /* NUL-terminated in any case, the kernel's own NULs counted. */
 static char *
 cmdline_read(size_t *ret_size)
@@ -113,6 +146,10 @@ cmdline_read(size_t *ret_size)
 		own_fd_close(fd);
 	if (!buf)
 		return NULL;
+	if (size == 0) {
+		free(buf);
+		return cmdline_own(ret_size);
+	}
 	buf[size] = '\0';
 	*ret_size = size;
 	return buf;

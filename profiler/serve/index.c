@@ -17,6 +17,7 @@
 
 #include "cpu.h"
 #include "custom.h"
+#include "degraded.h"
 #include "heap.h"
 #include "tables.h"
 #include "threadcreate.h"
@@ -129,8 +130,16 @@ tables_note(struct page *p)
 }
 
 static void
+on_degraded(void *arg, const char *what, const char *why)
+{
+	page_add_note(arg, what, why);
+}
+
+static void
 page_write(struct page *p)
 {
+	char text[400];
+
 	page_add(p, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
 		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"
 		"/debug/pprof/\n<br>\n<p>Set debug=1 as a query parameter to export in legacy text format</p>\n"
@@ -147,11 +156,14 @@ page_write(struct page *p)
 	all_kinds(p, page_add_description);
 	page_add(p, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
 	page_add_note(p, "profile", cpu_status());
+	cpu_status_blocked(text, sizeof(text));
+	page_add_note(p, "profile", text);
 	page_add_note(p, "heap and allocs", heap_status());
 	page_add_note(p, "threadcreate", threadcreate_status());
 	page_add_note(p, "mutex and block", waits_status());
 	page_add_note(p, "unwinder", unwind_name());
 	tables_note(p);
+	degraded_each(on_degraded, p);
 	page_add(p, "</ul>\n</p>\n</body>\n</html>");
 }
 

@@ -1,0 +1,86 @@
+/*
+ * degraded.c - what is less in this process than it could be, and why.
+ *
+ * A daemon that has changed its root, or runs in a container that hides /proc or refuses
+ * calls, is profiled by other ways.  Each of them has its limits, which the index tells.
+ *
+ * What a stranger would get wrong: all of this may change at any time, so it is not noted at
+ * the start; and nobody may be blamed by guess.  That /proc cannot be read is the fact; whether
+ * by chroot(2) or by a mount is not to be seen from within.
+ *
+ * Tests: tests/confined.t.
+ */
+#include <config.h>
+
+#include "degraded.h"
+
+#include <stdio.h>
+
+#include "cpu_proc.h"
+#include "hooks_threads.h"
+#include "maps.h"
+#include "memory.h"
+#include "symbols.h"
+#include "tracer.h"
+
+#define TEXT_BYTES 640
+
+static void
+threads_without_proc(degraded_fn *fn, void *arg, const char *reason)
+{
+	char        text[TEXT_BYTES];
+	const char *hooks = hooks_threads_status();
+
+	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose numbers the kernel knows; a dump "
+		 "wakes each by a signal, even under a seccomp filter, and has no names of threads%s%s",
+		 reason, *hooks ? "; " : "", hooks);
+	fn(arg, "threads", text);
+	snprintf(text, sizeof(text), "%s: where blocked threads wait cannot be read, they are [no answer]", reason);
+	fn(arg, "fgprof", text);
+}
+
+static void
+names_without_proc(degraded_fn *fn, void *arg, const char *reason)
+{
+	char text[TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s: objects are known by the loader's list, code made at run time is not; where a file cannot "
+		 "be opened by its path only exported names are known%s", reason,
+		 symbols_program_is_held() ? ", but for the program's own" : "");
+	fn(arg, "names", text);
+}
+
+static void
+memory_refused(degraded_fn *fn, void *arg)
+{
+	struct memory m;
+	int           r;
+
+	if (!memory_call_refused())
+		return;
+	r = memory_open(&m);
+	fn(arg, "memory", r < 0	     ? "process_vm_readv() is refused and no descriptor is left: there are no names and no unwind tables" :
+			  m.to >= 0 ? "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is read "
+				      "through a socket, blocked threads may have to be woken" :
+				      "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead, some blocked "
+				      "threads have to be woken for a dump");
+	if (r >= 0)
+		memory_close(&m);
+}
+
+void
+degraded_each(degraded_fn *fn, void *arg)
+{
+	const char *reason = cpu_proc_missing();
+	char        text[TEXT_BYTES];
+
+	if (*reason) {
+		threads_without_proc(fn, arg, reason);
+		if (maps_without_proc())
+			names_without_proc(fn, arg, reason);
+	}
+	memory_refused(fn, arg);
+	tracer_status(text, sizeof(text));
+	if (*text)
+		fn(arg, "trace", text);
+}
