@@ -1,21 +1,19 @@
 # tests of symbols
 SYMBOLS_LIBS = profiler/symbols/libsymbols.la profiler/stacks/libstacks.la libcomponent/base/libbase.la \
 	$(ZLIB_LIBS)
-check_PROGRAMS += tests/symbols_sample tests/symbols_sample_cxx
+check_PROGRAMS += tests/symbols_sample
 tests_symbols_sample_SOURCES = tests/symbols_sample.c
 tests_symbols_sample_CPPFLAGS = $(INC_SYMBOLS)
 tests_symbols_sample_LDADD = $(SYMBOLS_LIBS) -ldl
-# The same with a C++ library in it, whose demangler is then used.
-tests_symbols_sample_cxx_SOURCES = tests/symbols_sample.c
-tests_symbols_sample_cxx_CPPFLAGS = $(INC_SYMBOLS)
-tests_symbols_sample_cxx_LDFLAGS = $(AM_LDFLAGS) -Wl,--no-as-needed
-tests_symbols_sample_cxx_LDADD = $(SYMBOLS_LIBS) -ldl -lstdc++
 TESTS += tests/symbols.t tests/lines.t
 dist_check_SCRIPTS += tests/symbols.t tests/lines.t
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_kept
-TESTS += tests/test_kept
+check_PROGRAMS += tests/test_demangle tests/test_kept
+TESTS += tests/test_demangle tests/test_kept
+tests_test_demangle_SOURCES = tests/test_demangle.c
+tests_test_demangle_CPPFLAGS = $(INC_SYMBOLS) $(CMOCKA_CFLAGS)
+tests_test_demangle_LDADD = $(SYMBOLS_LIBS) $(CMOCKA_LIBS)
 tests_test_kept_SOURCES = tests/test_kept.c
 tests_test_kept_CPPFLAGS = $(INC_SYMBOLS) $(CMOCKA_CFLAGS)
 tests_test_kept_CFLAGS = $(AM_CFLAGS) -g
@@ -26,6 +24,7 @@ endif
 check_PROGRAMS += tests/lines_sample
 # Built by scripts/fuzz, with clang.
 EXTRA_DIST += tests/fuzz_symbols.c tests/dwarf_feed.h
+EXTRA_DIST += tests/demangle.names
 tests_lines_sample_SOURCES = tests/lines_sample.c
 tests_lines_sample_CPPFLAGS = $(INC_SYMBOLS)
 tests_lines_sample_LDADD = $(SYMBOLS_LIBS)

@@ -196,12 +196,12 @@ def a_stub_is_named_after_what_it_calls():
 
 
 @test
-def C_plus_plus_names_are_readable_where_the_program_has_a_demangler():
+def C_plus_plus_names_are_readable_in_a_program_of_C():
     with tempdir() as d:
         so = build(d, "shop", CXX_SOURCE, cxx=True)
         mangled = {a: v for a, v in functions(so).items() if v[0]}
         readable = functions(so, "-C")
-        with Sample("tests/symbols_sample_cxx") as s:
+        with Sample() as s:
             base = s.load(so)
             s.open()
             for address in mangled:
@@ -210,17 +210,11 @@ def C_plus_plus_names_are_readable_where_the_program_has_a_demangler():
                 need(name in readable[address][1], "%r not in %r" % (name, readable[address]))
             names = {s.at(base + a)[0] for a in mangled}
             need(any(n.startswith("shop::Basket<int>::total(") for n in names), str(names))
-        with Sample() as s:
-            base = s.load(so)
-            s.open()
-            for address in mangled:
-                name, system, _, _ = s.at(base + address)
-                equal(name, system)
 
 
 @test
 def a_stub_of_a_cxx_function_has_its_readable_name():
-    with tempdir() as d, Sample("tests/symbols_sample_cxx") as s:
+    with tempdir() as d, Sample() as s:
         so = build(d, "stubs", "int far_away(int n);\n__attribute__((noinline)) int far_away(int n) { return n * 3; }\n"
                    "int near_by(int n);\nint near_by(int n) { return far_away(n) + 1; }\n", cxx=True)
         stubs = re.findall(r"^([0-9a-f]+) <(_Z8far_awayi@plt)>:", tool("objdump", "-d", so), re.M)
@@ -231,21 +225,23 @@ def a_stub_of_a_cxx_function_has_its_readable_name():
 
 
 @test
-def a_name_crafted_to_unfold_stays_mangled():
-    with tempdir() as d, Sample("tests/symbols_sample_cxx") as s:
+def a_name_crafted_to_unfold_is_cut_or_stays_mangled():
+    with tempdir() as d, Sample() as s:
         deep = "_Z1f" + "P" * 1000 + "i"
         wide = "_Z1f1aIiiE" + "".join("S_IS%s_S%s_E" % ((x, x)) for x in ["0"] + list("123456789ABCDEFGHIJKLMN"))
-        fine = "_Z1f" + "P" * 500 + "i"
+        fine = "_Z1f" + "P" * 100 + "i"
         so = build(d, "crafted", "".join('int f%d(int n) __asm__("%s"); int f%d(int n) { return n; }\n' % (i, n, i)
                                          for i, n in enumerate((deep, wide, fine))))
         base = s.load(so)
         s.open()
         for address, (size, names) in functions(so).items():
             got = s.at(base + address)
-            if deep in names or wide in names:
+            if deep in names:
                 equal(got[0], got[1])
+            if wide in names:
+                need(len(got[0]) <= 4096, "%d bytes" % len(got[0]))
             if fine in names:
-                equal(got[0], "f(int" + "*" * 500 + ")")
+                equal(got[0], "f(int" + "*" * 100 + ")")
 
 
 @test

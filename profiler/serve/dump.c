@@ -5,10 +5,9 @@
  * the loader's; so neither is entered, no stream is used, and every wait has an end.
  * Profiling need not be on: the tables for walking are made for this dump alone.
  *
- * What a stranger would get wrong: names of C++ functions stay mangled, because what
- * turns them into words is the C++ library's and uses malloc; packed symbol tables are
- * left out unless profiling has been started, which loads what unpacks; and who reads our
- * standard error may be what hangs, so a write waits for room, and not for ever.
+ * What a stranger would get wrong: packed symbol tables are left out unless profiling has
+ * been started, which loads what unpacks; and who reads our standard error may be what
+ * hangs, so a write waits for room, and not for ever.
  *
  * Tests: tests/dump.t.
  */
@@ -70,7 +69,6 @@ component_dump_threads(int fd)
 		goto out;
 	r = symbols_open(SYMBOL_BYTES, &symbols);
 	if (!r) {
-		symbols_keep_mangled(symbols);
 		r = encode_panic(&d, symbols, write_all, &fd);
 	}
 	symbols_close(symbols);

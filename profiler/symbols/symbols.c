@@ -138,7 +138,7 @@ function_name(struct symbols *s, const struct object *o, const struct symtab *t,
 	name = symtab_name(t, i, &s->arena);
 	if (!name)
 		return NULL;
-	readable = s->mangled ? NULL : demangle(name, &s->arena);
+	readable = demangle(name, &s->demangling, &s->arena);
 	return name_add(s, key, readable ? readable : name, name);
 }
 
@@ -201,7 +201,7 @@ text_name(struct symbols *s, const char *text)
 
 	if (n)
 		return n;
-	readable = s->mangled ? NULL : demangle(text, &s->arena);
+	readable = demangle(text, &s->demangling, &s->arena);
 	return name_add(s, key, readable ? readable : text, text);
 }
 
@@ -384,15 +384,6 @@ bool
 symbols_program_is_held(void)
 {
 	return program_file_is_held();
-}
-
-void
-symbols_keep_mangled(struct symbols *s)
-{
-	s->mangled = true;
-	/* Others are to keep readable names. */
-	kept_close(s->kept);
-	s->kept = NULL;
 }
 
 unsigned

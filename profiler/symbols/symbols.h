@@ -4,8 +4,7 @@
  * A struct symbols is one request's view: the executable mappings of now, those of
  * the past that stacks may run through (a pc here has its tag, generations.h), and
  * tables read from the files on demand, in memory of its own (mmap, capped).
- * Takes no loader lock, but for symbols_prepare().  Does not enter malloc, but for the names of C++ functions
- * (the C++ library's demangler does): so never from a hook or a handler.
+ * Takes no loader lock, but for symbols_prepare(), and does not enter malloc.  Not from a hook or a handler.
  *
  *   threads  one at a time for one object; any number of objects
  *   stack    fits a thread of 256 KiB
@@ -58,8 +57,6 @@ int    symbols_open(size_t limit_bytes, struct symbols **ret);
 /* Keeps answers from one request to the next, in at most a sixteenth of limit_bytes; 0:
  * nothing, and gives all of it back. */
 void   symbols_keep(size_t limit_bytes);
-/* No malloc at all from now on: C++ names stay mangled. */
-void   symbols_keep_mangled(struct symbols *s);
 /* Gives all of it back; NULL is fine. */
 void   symbols_close(struct symbols *s);
 size_t symbols_mapping_count(const struct symbols *s);

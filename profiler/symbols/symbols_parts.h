@@ -32,7 +32,7 @@ struct symbols {
 	struct kept        *kept; /* answers of earlier requests */
 	bool                lines; /* were asked for */
 	unsigned            open_files, unread, unlined;
-	bool                mangled; /* names stay as the linker knows them */
+	struct demangle_room *demangling; /* in the arena; NULL: no mangled name has been met */
 };
 
 /* symbols_mappings.c: fills mappings and objects.  0 or -ENOMEM. */

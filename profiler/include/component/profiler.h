@@ -389,8 +389,8 @@ COMPONENT_API int component_profile_write(const char *name, int fd,
  *
  * What goroutine?debug=2 answers, written to a descriptor; it is what SIGQUIT and SIGUSR2
  * print in component_main().  Works whether profiling is on or off, and while other
- * threads hold the locks of malloc or of the loader: it enters neither.  Names of C++
- * functions stay mangled.  Gives up 5 s after nobody reads any more.
+ * threads hold the locks of malloc or of the loader: it enters neither.  Gives up 5 s
+ * after nobody reads any more.
  *
  *   returns  0; -EBUSY: another dump hangs; -ETIMEDOUT; or a negative errno
  *   threads  any
