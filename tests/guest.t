@@ -41,7 +41,6 @@ def works(d):
     equal(d.stop(), 0)
 
 
-SUPPRESSIONS = "--suppressions=" + os.path.join(SRC, "tests/valgrind_daemon.supp")
 
 
 @test
@@ -97,7 +96,7 @@ def valgrind_finds_no_invalid_access_and_no_leak_in_a_daemons_whole_life():
         open(config, "w").write("who: Ann\nprofiling: {enabled: true}\n")
         open(token, "w").write("secret\n")
         os.chmod(token, 0o600)
-        with daemon(shutil.which("valgrind"), "-q", "--error-exitcode=9", SUPPRESSIONS, "--leak-check=full",
+        with daemon(shutil.which("valgrind"), "-q", "--error-exitcode=9", "--leak-check=full",
                     "--errors-for-leak-kinds=definite,indirect", real, "--config=" + config, "--every=20ms",
                     "--profiling-token-file=" + token, "--health-probe-bind-address=127.0.0.1:0",
                     "--debug-socket-path=" + os.path.join(t, "debug.sock"),
@@ -123,7 +122,7 @@ def valgrind_finds_no_invalid_access_and_no_leak_in_a_daemons_whole_life():
             equal(status, 0, "\n".join(line for line in d.output().splitlines() if "==" in line))
             need("==" not in d.output(), d.output())
         for args in ["--help"], ["--nosuch"], ["--check-config"], ["--enable-pprof", "--profiling-bind-address=192.0.2.1:1"]:
-            r = run(shutil.which("valgrind"), "-q", "--error-exitcode=9", SUPPRESSIONS, "--leak-check=full",
+            r = run(shutil.which("valgrind"), "-q", "--error-exitcode=9", "--leak-check=full",
                     "--errors-for-leak-kinds=definite,indirect", real, *args,
                     env=dict(os.environ, LD_LIBRARY_PATH=os.path.join(BUILD, "components/.libs")))
             need(r.returncode != 9 and "==" not in r.stderr, "%r\n%s" % (args, r.stderr))

@@ -30,7 +30,6 @@ def go(exe, *args, wrap=(), env=None, limits=None, status=0):
     return r
 
 
-SUPPRESSIONS = "--suppressions=" + os.path.join(SRC, "tests/valgrind_daemon.supp")
 
 
 @test
@@ -77,7 +76,7 @@ def little_data_memory_is_survived():
 def valgrind_finds_nothing_wrong():
     if not shutil.which("valgrind"):
         raise Skip("no valgrind")
-    wrap = ["valgrind", "--error-exitcode=9", SUPPRESSIONS, "--leak-check=full", "--errors-for-leak-kinds=definite", "-q"]
+    wrap = ["valgrind", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite", "-q"]
     with tempdir() as d:
         exe = build(d, "load", "heap_load.c", "linked")
         r = go(exe, PORT_0, "1", wrap=wrap)
@@ -91,7 +90,7 @@ def the_hooks_themselves_are_clean_under_valgrind():
     """valgrind finds nothing when it leaves malloc to us."""
     if not shutil.which("valgrind"):
         raise Skip("no valgrind")
-    wrap = ["valgrind", "--error-exitcode=9", SUPPRESSIONS, "-q", "--soname-synonyms=somalloc=nowhere", "--undef-value-errors=no"]
+    wrap = ["valgrind", "--error-exitcode=9", "-q", "--soname-synonyms=somalloc=nowhere", "--undef-value-errors=no"]
     with tempdir() as d:
         exe = build(d, "load", "heap_load.c", "linked")
         go(exe, PORT_0, "4096", wrap=wrap)

@@ -1,5 +1,5 @@
 # tests of stacks
-EXTRA_DIST += tests/valgrind.supp tests/valgrind_daemon.supp
+EXTRA_DIST += tests/valgrind.supp
 if HAVE_CMOCKA
 STACKS_TESTS = tests/test_profile tests/test_stack_table tests/test_unwind tests/test_unwind_tables \
 	tests/test_unwind_step tests/test_unwind_window tests/test_unwind_absurd \

@@ -38,6 +38,7 @@
 
 #include "generations_parts.h"
 #include "stack_table.h"
+#include "under_valgrind.h"
 #include "unwind_tables.h"
 
 static struct generations_published *published; /* under the stack table's lock */
@@ -45,10 +46,14 @@ static struct generations_published *published; /* under the stack table's lock 
 enum mark
 mark_look(uintptr_t at, uint32_t is)
 {
-	int  saved = errno;
-	long r = syscall(SYS_futex, at, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0UL, at, is);
-	int  e = errno;
+	int      saved = errno, e;
+	uint32_t word;
+	long     r;
 
+	if (under_memcheck) /* which would report the question */
+		return !under_memcheck_copy(&word, at, sizeof(word)) ? MARK_UNMAPPED : word == is ? MARK_SAME : MARK_OTHER;
+	r = syscall(SYS_futex, at, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0UL, at, is);
+	e = errno;
 	errno = saved;
 	/* Refused altogether (ENOSYS, EPERM): the looks alone must do. */
 	return r >= 0 ? MARK_SAME : e == EAGAIN ? MARK_OTHER : e == EFAULT ? MARK_UNMAPPED : MARK_SAME;

@@ -43,6 +43,8 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
+#include "under_valgrind.h"
+
 #define SIZE_BITS  19 /* of the remembered word: pages, 2 GiB; the rest is the end's page */
 #define SIZE_MASK  (((uint64_t)1 << SIZE_BITS) - 1)
 #define GAP_MAX    16 /* pages jumped over by large frames; a longer jump may have left the stack */
@@ -92,7 +94,10 @@ probe_ask(uintptr_t address)
 bool
 unwind_probe(uintptr_t address)
 {
-	return probe_ask(address) == -EINVAL;
+	char byte;
+
+	/* That one would report the question. */
+	return under_memcheck ? under_memcheck_copy(&byte, address, 1) : probe_ask(address) == -EINVAL;
 }
 
 static uintptr_t

@@ -1,0 +1,64 @@
+/*
+ * under_valgrind.c - does valgrind run this process, and what to do there instead.
+ *
+ * Valgrind knows the instructions below, which change nothing on a processor: its documented
+ * client requests, written out so that its headers are not needed.  memcheck alone answers
+ * MEMCHECK_GET_VBITS.
+ *
+ * Tests: tests/sanitizers.t, tests/guest.t.
+ */
+#include <config.h>
+
+#include "under_valgrind.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define RUNNING_ON_VALGRIND 0x1001
+#define MEMCHECK_GET_VBITS  0x4d430008 /* of, to, bytes */
+
+bool under_valgrind, under_memcheck;
+
+/* 0 where nobody answers. */
+static uint64_t
+request(uint64_t what, uintptr_t a, uintptr_t b, uintptr_t c)
+{
+	volatile uint64_t words[6] = { what, a, b, c };
+#if defined(__x86_64__)
+	uint64_t answer = 0;
+
+	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+			 : "+d"(answer) : "a"(words) : "cc", "memory");
+	return answer;
+#elif defined(__aarch64__)
+	register uint64_t           answer __asm__("x3") = 0;
+	register volatile uint64_t *x4 __asm__("x4") = words;
+
+	__asm__ volatile("ror x12, x12, #3\n\tror x12, x12, #13\n\tror x12, x12, #51\n\tror x12, x12, #61\n\torr x10, x10, x10"
+			 : "+r"(answer) : "r"(x4) : "cc", "memory");
+	return answer;
+#else
+	return words[0] & 0;
+#endif
+}
+
+__attribute__((constructor)) static void
+ask(void)
+{
+	uint64_t of = 0, to = 0;
+
+	under_valgrind = request(RUNNING_ON_VALGRIND, 0, 0, 0) != 0;
+	under_memcheck = under_valgrind && request(MEMCHECK_GET_VBITS, (uintptr_t)&of, (uintptr_t)&to, sizeof(of)) == 1;
+}
+
+bool
+under_memcheck_copy(void *to, uintptr_t from, size_t size)
+{
+	struct iovec here = { to, size }, there = { (void *)from, size };
+	int          saved = errno;
+	bool         all = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+
+	errno = saved;
+	return all;
+}
