@@ -44,6 +44,7 @@
 #include "cpu_proc.h"
 #include "labels.h"
 #include "own_loop.h"
+#include "under_valgrind.h"
 #include "wall_threads.h"
 #include "wall_window.h"
 
@@ -223,10 +224,22 @@ run(void *arg)
 
 /* ---- start and stop, under life ---- */
 
+const char *
+wall_status(void)
+{
+	if (under_valgrind)
+		return "valgrind runs one thread at a time, and the kernel tells of each where valgrind stands; "
+		       "profile and goroutine are right";
+	return "";
+}
+
 static int
 engine_start(void)
 {
 	int err;
+
+	if (under_valgrind)
+		return -EOPNOTSUPP;
 
 	pthread_mutex_lock(&wall.lock);
 	err = wall_threads_open(&wall.threads);

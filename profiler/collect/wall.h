@@ -21,7 +21,9 @@
 
 struct wall_window;
 
-/* 0 or a negative errno: -EAGAIN, no thread; -ENOMEM; or no descriptor is left. */
+/* Why there can be no window, or "". */
+const char *wall_status(void);
+/* 0 or a negative errno: -EOPNOTSUPP, wall_status(); -EAGAIN, no thread; -ENOMEM; or no descriptor is left. */
 int  wall_window_open(struct wall_window **ret);
 /* Ends the window and makes its profile; frees the window. */
 int  wall_window_close(struct wall_window *w, struct profile *ret);

@@ -23,6 +23,7 @@
 #include "threadcreate.h"
 #include "unwind.h"
 #include "waits.h"
+#include "wall.h"
 
 struct page {
 	char  *text;
@@ -158,6 +159,7 @@ page_write(struct page *p)
 	page_add_note(p, "profile", cpu_status());
 	cpu_status_blocked(text, sizeof(text));
 	page_add_note(p, "profile", text);
+	page_add_note(p, "fgprof", wall_status());
 	page_add_note(p, "heap and allocs", heap_status());
 	page_add_note(p, "threadcreate", threadcreate_status());
 	page_add_note(p, "mutex and block", waits_status());

@@ -37,7 +37,7 @@ wall_run(struct job *j)
 	struct profile      p;
 	int                 r = wall_window_open(&window);
 
-	r = window_wait(j, r, "wall-clock profiling", "");
+	r = window_wait(j, r, "wall-clock profiling", wall_status());
 	if (r) {
 		if (window)
 			wall_window_cancel(window);
