@@ -17,7 +17,7 @@ from hooked import listens, preload_env
 from pprof_reader import Profile
 
 STATUS = 3
-PATIENCE = 4 * DEADLINE
+PATIENCE = 10 * DEADLINE  # under a tool, on a busy machine
 RATES = b"heap-profile-rate=512", b"mutex-profile-fraction=1&block-profile-rate=1us"
 LINKED = "127.0.0.1:0"
 KINDS = "allocs", "block", "fgprof?seconds=1", "goroutine", "heap", "mutex", "profile?seconds=1", "threadcreate"
@@ -73,6 +73,13 @@ class Busy:
     def ask(self, path, body=None):
         return urllib.request.urlopen(self.url + path, body, timeout=PATIENCE).read()
 
+    def refusal(self, path):
+        try:
+            self.ask(path)
+        except urllib.error.HTTPError as e:
+            return e.read().decode()
+        raise AssertionError("%s was answered" % path)
+
     def index(self):
         """What it says of this process."""
         page = self.ask("").decode().split("In this process:")[1]
@@ -102,7 +109,7 @@ class Busy:
                 found.update(profile.stack(stack))
         return raw, profile, found
 
-    def look(self, kinds):
+    def look(self, kinds, refused=()):
         """Each kind is valid; those of kinds have these functions (parts of names), sooner or later."""
         raws = {}
 
@@ -117,7 +124,7 @@ class Busy:
                 poll(ready, "%s in %s" % (wanted, path), PATIENCE / 2)
             except AssertionError as e:
                 raise AssertionError("%s; there are %s" % (e, sorted(self.read(path)[2])))
-        jobs = [in_background(one, path) for path in KINDS]
+        jobs = [in_background(one, path) for path in KINDS if path.partition("?")[0] not in refused]
         for job in jobs:
             job.result(PATIENCE)
         need(self.ask("trace?seconds=0.2")[:3] == b"go ", "the head of a trace")

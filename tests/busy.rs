@@ -1,9 +1,13 @@
 // busy.rs - as busy.c, in Rust, where panics unwind the stack.  For tests/languages.t.
-use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+
+/// What the compiler knows nothing of; std::hint's is newer than Debian 12's Rust.
+fn black_box<T: Copy>(value: T) -> T {
+    unsafe { std::ptr::read_volatile(&value) }
+}
 
 #[inline(never)]
 fn burn_here(n: u64) -> u64 {

@@ -154,4 +154,42 @@ def under_memory_sanitizer_the_server_is_refused_and_the_program_goes_on():
                 need(not REPORTED.search(said), said)
 
 
+# What valgrind says of fgprof, and what its tools ask of a program.
+NO_WALL = "fgprof: valgrind runs one thread at a time"
+VALGRIND = ["valgrind", "-q", "--error-exitcode=9", "--fair-sched=try"]
+
+
+def under_valgrind(*options, seen=SEEN, silent=True):
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind")
+    with tempdir() as d:
+        for argv, env in ([made(d, CC, "linked"), LINKED], {}), ([made(d, CC, "foreign")], agent()):
+            with Busy(VALGRIND + list(options) + argv, env) as b:
+                b.find()
+                contains(b.index(), NO_WALL)
+                need("heap sampling is off" not in b.index(), b.index())
+                b.go()
+                b.look(seen, refused=("fgprof",))
+                contains(b.refusal("fgprof?seconds=1"), "Could not enable wall-clock profiling: valgrind runs")
+                said = b.finish()
+                if not options[0].startswith("--leak-check"):  # memcheck is asked in another way
+                    said = re.sub(r"--\d+-- (sigprocmask: unknown 'how' field|Warning: Bad set handler address).*\n", "", said)
+                need(not silent or not said, said)
+
+
+@test
+def memcheck_has_nothing_to_say_and_every_profile_is_right_but_fgprof_which_is_refused():
+    under_valgrind("--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite")
+
+
+if os.environ.get("TEST_STRESS"):  # a hundred times slower
+    @test
+    def valgrinds_other_tools_run_and_profiles_are_right_beside_them():
+        under_valgrind("--tool=callgrind", "--callgrind-out-file=/dev/null")
+        under_valgrind("--tool=massif", "--massif-out-file=/dev/null")
+        # These know no atomic operations, and report ours.
+        under_valgrind("--tool=helgrind", "--error-exitcode=0", silent=False)
+        under_valgrind("--tool=drd", "--error-exitcode=0", silent=False)
+
+
 main()

@@ -240,7 +240,6 @@ engine_start(void)
 
 	if (under_valgrind)
 		return -EOPNOTSUPP;
-
 	pthread_mutex_lock(&wall.lock);
 	err = wall_threads_open(&wall.threads);
 	if (!err) {
