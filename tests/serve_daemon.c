@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -516,11 +518,13 @@ command(char *line)
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		say(0, NULL);
-	} else if (!strcmp(word, "take")) {
-		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	} else if (!strcmp(word, "take") || !strcmp(word, "takeevent") || !strcmp(word, "takeepoll")) {
+		int its = word[4] == '\0' ? open("/dev/null", O_RDONLY | O_CLOEXEC) :
+			!strcmp(word, "takeevent") ? eventfd(0, EFD_CLOEXEC) : epoll_create1(EPOLL_CLOEXEC);
 
-		say(dup2(null, (int)n) < 0, NULL);
-		close(null);
+		say(dup2(its, (int)n) < 0, NULL);
+		if (its != (int)n)
+			close(its);
 	} else if (!strcmp(word, "give"))
 		say(close((int)n), NULL);
 	else if (!strcmp(word, "rate"))

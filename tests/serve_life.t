@@ -225,31 +225,55 @@ def a_daemon_that_closes_all_descriptors_and_reuses_the_numbers_keeps_the_server
         equal(d.get(PPROF + "cmdline").status, 200)
 
 
+def fdinfo(pid, n):
+    with open("/proc/%d/fdinfo/%d" % (pid, n)) as f:
+        return f.read()
+
+
 @test
 def a_daemon_that_takes_one_number_of_ours_has_the_server_again_and_the_others_are_not_left_open():
     with server() as d:
         def numbers(kind):
-            return sorted(n for n, t in descriptors(d.pid).items() if n > 2 and t.startswith(kind))
+            return sorted(n for n, t in descriptors(d.pid).items() if n > 2 and n not in taken and t.startswith(kind))
 
-        pipes, sockets = numbers("pipe:"), numbers("socket:")
-        equal((len(pipes), len(sockets)), (2, 1), "both ends of libevent's pipe, the listener")
-        # A number of the pipe's, one of a client's connection, the listener's.
-        for kind in "pipe:", "client", "socket:":
+        def ours():
+            return {k: len(numbers(k)) for k in ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:", "socket:")}
+
+        taken = {}
+        usual = {"anon_inode:[eventpoll]": 1, "anon_inode:[eventfd]": 0, "pipe:": 2, "socket:": 3}
+        equal(ours(), usual, "libevent's, both ends of what wakes the loop, the listener")
+        # Each of them, by a file, and by what looks like an epoll; and one of a client's connection.
+        for n, kind in enumerate(("anon_inode:[eventpoll]", "pipe:", "socket:", "socket:", "socket:", "client")):
             with d.connect() if kind == "client" else open(os.devnull) as client:
                 if kind == "client":
                     client.sendall(get_line(PPROF + "profile?seconds=3600"))
                     poll(lambda: not is_idle(d), "a window")
-                    taken = max(numbers("socket:"))
+                    victim = max(numbers("socket:"))
                 else:
-                    taken = numbers(kind)[0]
-                equal(d.command("take %d" % taken), "0")
-                poll(lambda: len(numbers("pipe:")) == 2 and taken not in numbers("pipe:") and answers(d),
-                     "the server, again at its address after the loss of a " + kind)
-            equal(descriptors(d.pid)[taken], "/dev/null")
-            poll(lambda: len(numbers("socket:")) == 1, "the end of what was ours: %r" % descriptors(d.pid))
-            equal(d.command("give %d" % taken), "0")
+                    victim = numbers(kind)[n - 2 if kind == "socket:" else 0]
+                taken[victim] = ("takeepoll", "takeevent", "take")[n % 3]
+                equal(d.command("%s %d" % (taken[victim], victim)), "0")
+                poll(lambda: ours() == usual and answers(d), "the server, again at its address, after the loss of a " + kind)
+            if taken[victim] == "takeevent":
+                contains(fdinfo(d.pid, victim), "eventfd-count:                0\n")
+            need("tfd:" not in fdinfo(d.pid, victim), "the daemon's epoll knows something of ours")
+            equal(d.command("give %d" % victim), "0")
+            del taken[victim]
         poll(lambda: is_idle(d), "the window's end")
         equal(d.command("stop"), "0")
+
+
+@test
+def no_eventfd_of_a_daemon_that_has_our_numbers_is_ever_written_to():
+    with server() as d:
+        numbers = [n for n in descriptors(d.pid) if n > 2]
+        equal(d.command("closefrom"), "0")
+        for n in numbers:
+            equal(d.command("takeevent %d" % n), "0")
+        # Whoever asks for something wakes the server, by the number it has known.
+        equal(d.command("stop"), "0")
+        for n in numbers:
+            contains(fdinfo(d.pid, n), "eventfd-count:                0\n")
 
 
 @test

@@ -1,7 +1,7 @@
 /*
  * httpd.c - the server's thread: its loop, its visitors, its timers, its end.
  *
- *     other threads --httpd_post()--> list + eventfd --> on_wake() --> fn
+ *     other threads --httpd_post()--> list + socket --> on_wake() --> fn
  *     httpd_listener.c --> httpd_conn.c --> httpd_request.c --> options.on_request
  *
  * The thread owns everything libevent, from event_base_new() to the last free,
@@ -10,8 +10,9 @@
  *
  * What a stranger would get wrong:
  * - evthread_use_pthreads(), event_set_mem_functions() and their like belong to
- *   the whole process, which is not ours.  Hence an eventfd of our own instead of
- *   event_active() from other threads.
+ *   the whole process, which is not ours.  Hence a pair of sockets of our own instead of
+ *   event_active() from other threads.  Not an eventfd: that cannot be told from another.
+ *   Datagrams, since writing to a stream whose other end the daemon has closed raises SIGPIPE.
  * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
  *   all signals are (own_thread.c), and stays pending on this thread alone.
  * - A forked child has our descriptors but not our thread.  Each number is stored
@@ -36,8 +37,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,22 +84,25 @@ httpd_fd_is(int fd, const struct httpd_was *was)
 static bool
 wake_is_ours(const struct httpd *h)
 {
-	return httpd_fd_is(h->wake_fd, &h->wake_was);
+	return httpd_fd_is(h->wake_fds[1], &h->wake_was[1]);
+}
+
+/* Without a byte more when its queue is full: the loop is about to wake anyway. */
+static bool
+wake(struct httpd *h)
+{
+	return wake_is_ours(h) && (write(h->wake_fds[1], "", 1) == 1 || errno == EAGAIN);
 }
 
 static void
 post(struct httpd *h, struct httpd_posted *at)
 {
-	uint64_t one = 1;
-
 	pthread_mutex_lock(&h->lock);
 	*h->posted_tail = at;
 	h->posted_tail = &at->next;
 	pthread_cond_broadcast(&h->ready_cond); /* for run_lost() */
 	pthread_mutex_unlock(&h->lock);
-	if (wake_is_ours(h) && write(h->wake_fd, &one, sizeof(one)) < 0) {
-		/* EAGAIN: the counter is full, so the loop is about to wake anyway. */
-	}
+	wake(h); /* or the loop finds out that it is lost */
 }
 
 void
@@ -189,12 +193,11 @@ posted_run(struct httpd *h)
 static void
 on_wake(evutil_socket_t fd, short what, void *arg)
 {
-	uint64_t count;
+	char byte;
 
 	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0) {
-		/* EAGAIN: the list is looked at all the same. */
-	}
+	while (read(fd, &byte, 1) == 1)
+		;
 	posted_run(arg);
 }
 
@@ -281,23 +284,44 @@ out:
 }
 
 static int
+wake_init(struct httpd *h)
+{
+	sigset_t mask;
+	int      fds[2] = { -1, -1 }, r = 0;
+
+	own_fd_hold(&mask); /* a child must know both or have none */
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		r = -errno;
+	for (int i = 0; i < 2 && fds[i] >= 0; i++) {
+		int fd = httpd_fd_above_stdio(fds[i]);
+
+		if (fd < 0)
+			r = fd;
+		else
+			httpd_fd_keep(&h->wake_fds[i], &h->wake_was[i], fd);
+	}
+	own_fd_release(&mask);
+	return r;
+}
+
+static int
 loop_init(struct httpd *h)
 {
 	_Atomic int fds[HTTPD_BASE_FDS_MAX];
-	int         r, fd;
+	int         r;
 
 	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
 		atomic_store(&fds[i], -1); /* not all may be there */
-	fd = httpd_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	if (fd < 0)
-		return fd == -1 ? -errno : fd;
-	httpd_fd_keep(&h->wake_fd, &h->wake_was, fd);
-	r = httpd_base_new(&h->base, fds);
+	r = wake_init(h);
+	if (!r)
+		r = httpd_base_new(&h->base, fds);
 	if (r)
 		return r;
+	if (fds[0] >= 0 && httpd_epoll_mark(fds[0], h->wake_fds[1]))
+		atomic_store(&fds[0], -1);
 	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
 		httpd_fd_keep(&h->base_fds[i], &h->base_was[i], fds[i]);
-	h->wake = event_new(h->base, fd, EV_READ | EV_PERSIST, on_wake, h);
+	h->wake = event_new(h->base, h->wake_fds[0], EV_READ | EV_PERSIST, on_wake, h);
 	h->grace = evtimer_new(h->base, on_grace_over, h);
 	if (!h->wake || !h->grace || event_add(h->wake, NULL))
 		return -ENOMEM;
@@ -338,6 +362,28 @@ httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was)
 	return ours;
 }
 
+bool
+httpd_epoll_is_ours(struct httpd *h)
+{
+	return h->base_fds[0] < 0 || (wake_is_ours(h) && httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]));
+}
+
+/* Before its mark is closed. */
+static void
+epoll_close_ours(struct httpd *h)
+{
+	if (httpd_epoll_is_ours(h))
+		httpd_fd_close(&h->base_fds[0]);
+	atomic_store(&h->base_fds[0], -1);
+}
+
+static void
+wake_close(struct httpd *h)
+{
+	for (int i = 0; i < 2; i++)
+		httpd_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]);
+}
+
 static void
 loop_release(struct httpd *h)
 {
@@ -356,35 +402,36 @@ loop_release(struct httpd *h)
 		event_base_free(h->base);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
-	httpd_fd_close(&h->wake_fd);
+	wake_close(h);
 }
 
 /*
  * The daemon has closed descriptors that it did not know (closefrom()).  Their numbers may be
  * its own by now, so nothing is freed, what is still ours is closed, and all is made anew.
- * What cannot be told from the daemon's, an epoll and an eventfd, stays open.
+ * An epoll stays open if both sockets that it knows are lost: it cannot be told from the daemon's.
  */
 static int
 loop_again(struct httpd *h)
 {
 	struct httpd_conn *c;
-	uint64_t           one = 1;
 	int                r;
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		httpd_conn_forget(c);
 	httpd_listeners_forget(h);
-	atomic_store(&h->base_fds[0], -1);
+	if (httpd_fd_is(h->wake_fds[0], &h->wake_was[0]) && httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[0]))
+		httpd_fd_close(&h->base_fds[0]); /* what it told of that socket is of no use any more */
+	epoll_close_ours(h);
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
 		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
-	atomic_store(&h->wake_fd, -1);
+	wake_close(h);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
 	r = h->stopping ? -ECANCELED : loop_init(h);
 	if (!r)
 		r = httpd_listeners_again(h);
-	if (!r && write(h->wake_fd, &one, sizeof(one)) < 0) /* nobody could wake it meanwhile */
-		r = -errno;
+	if (!r && !wake(h)) /* nobody could meanwhile */
+		r = -EBADF;
 	if (r)
 		loop_release(h);
 	return r;
@@ -471,7 +518,8 @@ httpd_new(const struct httpd_options *o)
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->ready_cond, NULL);
 	h->posted_tail = &h->posted;
-	atomic_store(&h->wake_fd, -1);
+	for (int i = 0; i < 2; i++)
+		atomic_store(&h->wake_fds[i], -1);
 	atomic_store(&h->accepted_fd, -1);
 	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
 		atomic_store(&h->base_fds[i], -1);
@@ -563,24 +611,20 @@ httpd_stop(struct httpd *h, unsigned grace_ms)
 	httpd_stop_at(&at, grace_ms);
 }
 
-/* An eventfd looks like any other, and so does an epoll: they are ours if all else still is. */
 void
 httpd_forked(struct httpd *h)
 {
 	struct httpd_conn *c;
-	bool               all = true;
 
 	if (!h)
 		return;
 	httpd_fd_close(&h->accepted_fd);
+	epoll_close_ours(h);
+	wake_close(h);
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		all &= httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
+		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		all &= httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
+		httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		all &= httpd_fd_close_ours(&c->fd, &c->was);
-	if (all) {
-		httpd_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
-		httpd_fd_close_ours(&h->wake_fd, &h->wake_was);
-	}
+		httpd_fd_close_ours(&c->fd, &c->was);
 }

@@ -7,11 +7,15 @@
  * would tear down the parent's epoll set) and without closing anything of the
  * daemon's, whose threads open descriptors all the while.  So each is proven:
  *
- *   epoll  the one whose /proc/self/fdinfo names our eventfd as "tfd:" after
- *          event_add() and no more after event_del();
+ *   epoll  the one that knows a socket of ours after event_add(), asked by
+ *          epoll_ctl(EPOLL_CTL_MOD), which changes nothing anywhere else;
  *   pipe   the one pipe that was not there before, with both ends here and
  *          marked non-blocking and close-on-exec.  When the daemon has made such
  *          a pipe at the same moment there are two: try again.
+ *
+ * New descriptors have the lowest free numbers, so each number up to the highest of those
+ * that were free before is asked; /proc is not needed, which would be most of a server's
+ * start.
  *
  * What a stranger would get wrong:
  * - libevent calls exit() when that pipe cannot be made (event_sock_err in
@@ -27,28 +31,17 @@
 
 #include "httpd_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SPARE_FDS 16 /* must be free before event_base_new(): it takes 3, other threads some */
 #define TRIES     16 /* a daemon that makes pipes without pause loses this race rarely */
-#define PIPES_MAX 4096
-
-struct pipes {
-	struct {
-		int   fd;
-		ino_t ino;
-	} at[PIPES_MAX];
-	size_t count;
-	bool   overflow;
-};
 
 int
 httpd_fd_above_stdio(int fd)
@@ -64,20 +57,23 @@ httpd_fd_above_stdio(int fd)
 	return copy;
 }
 
-/* Are so many descriptors left?  Takes 0 to 2 for as long as the caller wants. */
+/* Are so many descriptors left?  Takes 0 to 2 for as long as the caller wants.  *ret_highest: of those that are free. */
 static int
-spare_fds_check(int stdio[3])
+spare_fds_check(int stdio[3], int *ret_highest)
 {
-	int  fds[SPARE_FDS], r = 0;
+	int    fds[SPARE_FDS], r = 0;
 	size_t n;
 
 	stdio[0] = stdio[1] = stdio[2] = -1;
+	*ret_highest = 0;
 	for (n = 0; n < SPARE_FDS; n++) {
 		fds[n] = open("/", O_PATH | O_CLOEXEC);
 		if (fds[n] < 0) {
 			r = -errno;
 			break;
 		}
+		if (fds[n] > *ret_highest)
+			*ret_highest = fds[n];
 	}
 	while (n-- > 0) {
 		if (r == 0 && fds[n] <= STDERR_FILENO)
@@ -96,52 +92,20 @@ stdio_give_back(int stdio[3])
 			close(stdio[i]);
 }
 
-typedef void fd_fn(int fd, const char *link, void *arg);
-
-static int
-fds_walk(fd_fn *fn, void *arg)
+/* What pipe has a number: its inode, or 0. */
+static ino_t
+pipe_at(int fd)
 {
-	DIR           *dir = own_fd_opendir("/proc/thread-self/fd");
-	struct dirent *e;
-	char           link[64];
-	ssize_t        n;
+	struct stat st;
 
-	if (!dir)
-		return -errno;
-	while ((e = readdir(dir))) {
-		if (e->d_name[0] == '.')
-			continue;
-		n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
-		if (n <= 0)
-			continue;
-		link[n] = '\0';
-		fn(atoi(e->d_name), link, arg);
-	}
-	own_fd_closedir(dir);
-	return 0;
-}
-
-static void
-pipe_note(int fd, const char *link, void *arg)
-{
-	struct pipes *p = arg;
-	unsigned long ino;
-
-	if (sscanf(link, "pipe:[%lu]", &ino) != 1)
-		return;
-	if (p->count == PIPES_MAX) {
-		p->overflow = true;
-		return;
-	}
-	p->at[p->count].fd = fd;
-	p->at[p->count++].ino = (ino_t)ino;
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) ? st.st_ino : 0;
 }
 
 static bool
-pipes_has(const struct pipes *p, ino_t ino)
+pipes_have(const ino_t *pipes, int count, ino_t ino)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (p->at[i].ino == ino)
+	for (int i = 0; i < count; i++)
+		if (pipes[i] == ino)
 			return true;
 	return false;
 }
@@ -156,54 +120,21 @@ is_internal_pipe(int fd)
 
 /* 0: fds[0] and [1] are the ends, untouched when there is none; -EAGAIN: not certain. */
 static int
-pipe_find(const struct pipes *before, const struct pipes *after, int fds[2])
+pipe_find(const ino_t *before, int count, int fds[2])
 {
 	size_t found = 0;
-	ino_t  ino = 0;
+	ino_t  ino = 0, now;
 
-	if (before->overflow || after->overflow)
-		return -EAGAIN;
-	for (size_t i = 0; i < after->count; i++) {
-		if (pipes_has(before, after->at[i].ino) || !is_internal_pipe(after->at[i].fd))
+	for (int fd = 0; fd < count; fd++) {
+		now = pipe_at(fd);
+		if (!now || now == before[fd] || pipes_have(before, count, now) || !is_internal_pipe(fd))
 			continue;
-		if (found == 2 || (found == 1 && after->at[i].ino != ino))
+		if (found == 2 || (found == 1 && now != ino))
 			return -EAGAIN;
-		ino = after->at[i].ino;
-		fds[found++] = after->at[i].fd;
+		ino = now;
+		fds[found++] = fd;
 	}
-	if (found == 1)
-		return -EAGAIN;
-	return 0;
-}
-
-struct epolls {
-	int  target;   /* the eventfd looked for */
-	int  fd;       /* the first that names it */
-	int  only;     /* unless -1, look at this one alone */
-	unsigned count;
-};
-
-static void
-epoll_note(int fd, const char *link, void *arg)
-{
-	struct epolls *e = arg;
-	char           path[64], line[256];
-	FILE          *f;
-	int            tfd;
-
-	if (strcmp(link, "anon_inode:[eventpoll]") || (e->only >= 0 && fd != e->only))
-		return;
-	snprintf(path, sizeof(path), "/proc/thread-self/fdinfo/%d", fd);
-	f = own_fd_fopen(path);
-	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "tfd: %d", &tfd) == 1 && tfd == e->target) {
-			e->fd = fd;
-			e->count++;
-			break;
-		}
-	own_fd_fclose(f);
+	return found == 1 ? -EAGAIN : 0;
 }
 
 static void
@@ -214,33 +145,46 @@ on_probe(evutil_socket_t fd, short what, void *arg)
 	(void)arg;
 }
 
-/* The descriptor that starts and stops naming our eventfd as we say, or -1. */
+/* The epoll that knows what we have just added, or -1. */
 static int
-epoll_find(struct event_base *base)
+epoll_find(struct event_base *base, int count)
 {
-	struct epolls with = { .only = -1 }, without;
-	struct event *probe = NULL;
-	int           fd, found = -1;
+	struct epoll_event same = { .events = EPOLLIN };
+	struct event      *probe = NULL;
+	int                fd = httpd_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), found = -1;
 
-	fd = httpd_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (fd < 0)
 		return -1;
+	same.data.fd = fd;
 	probe = event_new(base, fd, EV_READ | EV_PERSIST, on_probe, NULL);
 	if (!probe || event_add(probe, NULL))
 		goto out;
-	with.target = fd;
-	fds_walk(epoll_note, &with);
+	for (int i = count - 1; i >= 0 && found < 0; i--)
+		if (i != fd && epoll_ctl(i, EPOLL_CTL_MOD, fd, &same) == 0)
+			found = i;
 	event_del(probe);
-	if (with.count != 1)
-		goto out;
-	without = (struct epolls){ .target = fd, .only = with.fd };
-	if (!fds_walk(epoll_note, &without) && without.count == 0)
-		found = with.fd;
 out:
 	if (probe)
 		event_free(probe);
 	close(fd);
 	return found;
+}
+
+/* Without an event that is waited for, and with data that libevent passes over. */
+int
+httpd_epoll_mark(int epoll, int mark)
+{
+	struct epoll_event none = { .events = EPOLLET, .data.fd = -1 };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, mark, &none) < 0 ? -errno : 0;
+}
+
+bool
+httpd_epoll_is_marked(int epoll, int mark)
+{
+	struct epoll_event none = { .events = EPOLLET, .data.fd = -1 };
+
+	return epoll_ctl(epoll, EPOLL_CTL_MOD, mark, &none) == 0;
 }
 
 static struct event_base *
@@ -261,61 +205,54 @@ base_make(void)
 
 /* One try; -EAGAIN when a descriptor could not be told from the daemon's. */
 static int
-base_try(struct event_base **ret, int fds[3], struct pipes *before, struct pipes *after)
+base_try(struct event_base **ret, int fds[3])
 {
-	struct event_base *base;
-	int                stdio[3], r;
+	struct event_base *base = NULL;
+	ino_t             *before;
+	int                stdio[3], count, r;
 
-	before->count = after->count = 0;
-	before->overflow = after->overflow = false;
-	r = spare_fds_check(stdio);
+	r = spare_fds_check(stdio, &count);
 	if (r)
 		return r;
-	fds_walk(pipe_note, before);
-	base = base_make();
-	fds_walk(pipe_note, after);
+	before = calloc((size_t)++count, sizeof(*before));
+	for (int fd = 0; before && fd < count; fd++)
+		before[fd] = pipe_at(fd);
+	if (before)
+		base = base_make();
 	stdio_give_back(stdio);
-	if (!base)
-		return -ENOMEM;
-	fds[1] = fds[2] = -1;
-	r = pipe_find(before, after, fds + 1);
-	if (r)
+	if (base) {
 		fds[1] = fds[2] = -1;
-	fds[0] = epoll_find(base);
-	if (fds[0] < 0)
-		r = -EAGAIN;
-	*ret = base;
-	return r;
+		r = pipe_find(before, count, fds + 1);
+		if (r)
+			fds[1] = fds[2] = -1;
+		fds[0] = epoll_find(base, count);
+		if (fds[0] < 0)
+			r = -EAGAIN;
+		*ret = base;
+	}
+	free(before);
+	return base ? r : -ENOMEM;
 }
 
-/* When nothing can be proven (no /proc) the base is used all the same: a forked
- * child then keeps descriptors that it cannot misuse, rather than lose its own. */
+/* When nothing can be proven the base is used all the same: a forked child then keeps
+ * descriptors that it cannot misuse, rather than lose its own. */
 int
 httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX])
 {
-	struct pipes      *before, *after;
 	struct event_base *base = NULL;
 	int                found[3], r = -ENOMEM;
 
-	before = calloc(1, sizeof(*before));
-	after = calloc(1, sizeof(*after));
-	if (!before || !after)
-		goto out;
 	for (int i = 0; i < TRIES; i++) {
-		r = base_try(&base, found, before, after);
+		r = base_try(&base, found);
 		if (r != -EAGAIN || i == TRIES - 1)
 			break;
 		event_base_free(base);
 		base = NULL;
 	}
 	if (!base)
-		goto out;
+		return r;
 	for (int i = 0; i < 3; i++)
 		atomic_store(&fds[i], found[i]);
 	*ret = base;
-	r = 0;
-out:
-	free(before);
-	free(after);
-	return r;
+	return 0;
 }

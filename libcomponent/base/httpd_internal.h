@@ -133,8 +133,8 @@ struct httpd {
 	struct event_base    *base;
 	_Atomic int           base_fds[HTTPD_BASE_FDS_MAX]; /* -1: none */
 	struct httpd_was      base_was[HTTPD_BASE_FDS_MAX];
-	_Atomic int           wake_fd;                      /* eventfd of httpd_post() */
-	struct httpd_was      wake_was;
+	_Atomic int           wake_fds[2];                  /* a pair of datagram sockets: read, written by httpd_post() */
+	struct httpd_was      wake_was[2];
 	struct event         *wake;
 	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error */
 	pthread_cond_t        ready_cond;
@@ -171,6 +171,9 @@ void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
 void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
 bool httpd_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
+/* httpd_base.c: marks an epoll by a socket of ours, which it will not tell of. */
+int  httpd_epoll_mark(int epoll, int mark);
+bool httpd_epoll_is_marked(int epoll, int mark); /* mark must be ours; nothing changes anywhere */
 
 /* httpd_loop.c */
 /* Until it is broken: 0.  -EBADF: the descriptors are not ours any more. */
@@ -217,6 +220,7 @@ const char *httpd_status_text(int status);
 
 /* Keeps a number, which may be -1. */
 void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
+bool httpd_epoll_is_ours(struct httpd *h); /* or there is none that is known */
 /* Takes the number out and closes it, unless it is -1; no thread forks in between. */
 void httpd_fd_close(_Atomic int *fd);
 /* The same if it is still what it was, and takes it out in any case.  Is it so that what had a number was ours? */

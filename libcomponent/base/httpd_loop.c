@@ -13,9 +13,10 @@
  * What a stranger would get wrong:
  * - Between the question and the calls behind it another thread may still close: that is
  *   some microseconds in place of for ever.
- * - When one is lost nothing may be freed either; what is still ours is closed, but for the
- *   epoll and the eventfd, which look like the daemon's: event_free() would take a number out of
- *   an epoll that may be the daemon's by now.  What libevent has allocated stays behind.
+ * - When one is lost nothing may be freed either: event_free() would take a number out of
+ *   an epoll that may be the daemon's by now.  What is still ours is closed; what libevent has
+ *   allocated stays behind.
+ * - All epolls have one inode.  Ours holds a mark, the socket that wakes it, and is asked for that.
  * - A socket that is closed while others keep it open elsewhere (systemd's, one that a child
  *   has) cannot be bound again.  Then the server is lost, and says so.
  * - Who polls does not learn that a number was closed.  So it looks every second.
@@ -43,14 +44,13 @@ fd_is_ours(_Atomic int *fd, const struct httpd_was *was)
 	return number < 0 || httpd_fd_is(number, was);
 }
 
-/* An epoll and an eventfd look like any other; a pipe and a socket do not. */
 static bool
 all_are_ours(struct httpd *h)
 {
 	struct httpd_conn *c;
-	bool               all = fd_is_ours(&h->wake_fd, &h->wake_was);
+	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && httpd_epoll_is_ours(h);
 
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
 		all = all && fd_is_ours(&h->base_fds[i], &h->base_was[i]);
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
 		all = all && fd_is_ours(&h->listener_fds[i], &h->listener_was[i]);
