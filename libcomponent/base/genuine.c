@@ -1,5 +1,5 @@
 /*
- * genuine.c - proves by dladdr() that what we call is what we were built for.
+ * genuine.c - proves that what we call is what we were built for: asks in which object it lies.
  *
  * What a stranger would get wrong: a main program that defines the name is not an
  * excuse.  Only when our own code lies in the same object (everything linked
@@ -8,14 +8,16 @@
  * Under MemorySanitizer each library must have been built for it: it takes what others
  * write for uninitialised, and ends the program at the first request.
  *
+ * Why not dladdr(): it looks through all of the object's symbols for a name that nobody asks for.
+ *
  * Tests: tests/serve_genuine.t, tests/sanitizers.t.
  */
 #include <config.h>
 
 #include "genuine.h"
 
-#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 
 #include <event2/buffer.h>
@@ -40,21 +42,45 @@ base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+struct object {
+	uintptr_t   address;
+	const char *name; /* "": the program; NULL: none has the address */
+	const ElfW(Phdr) *headers; /* tells one from another */
+};
+
+static int
+object_look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct object *o = arg;
+
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+		if (h->p_type != PT_LOAD || o->address - (info->dlpi_addr + h->p_vaddr) >= h->p_memsz)
+			continue;
+		o->name = info->dlpi_name;
+		o->headers = info->dlpi_phdr;
+		return 1;
+	}
+	return 0;
+}
+
 int
 genuine_check(const void *address, const char *name, const char *const *library, struct component_error *err)
 {
-	Dl_info theirs, ours;
+	struct object theirs = { .address = (uintptr_t)address }, ours = { .address = (uintptr_t)genuine_check };
 
-	if (!dladdr(address, &theirs) || !dladdr((const void *)(uintptr_t)genuine_check, &ours))
-		return 0; /* a static program without dynamic loading */
-	if (theirs.dli_fbase == ours.dli_fbase)
+	if (!dl_iterate_phdr(object_look, &theirs) || !dl_iterate_phdr(object_look, &ours))
+		return 0; /* nobody knows */
+	if (theirs.headers == ours.headers)
 		return 0;
 	for (; *library; library++)
-		if (!strncmp(base_name(theirs.dli_fname), *library, strlen(*library)))
+		if (!strncmp(base_name(theirs.name), *library, strlen(*library)))
 			return 0;
 	component_error_set(err, "the HTTP server is refused: '%s' has taken over %s(), which it needs; "
 		"hide that symbol there (link with -Wl,--exclude-libs,ALL or a version script)",
-		theirs.dli_fname, name);
+		*theirs.name ? theirs.name : program_invocation_name, name);
 	return -ENOTSUP;
 }
 

@@ -363,16 +363,19 @@ httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was)
 }
 
 bool
-httpd_epoll_is_ours(struct httpd *h)
+httpd_epoll_is_lost(struct httpd *h)
 {
-	return h->base_fds[0] < 0 || (wake_is_ours(h) && httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]));
+	if (h->base_fds[0] < 0)
+		return false;
+	return !wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
+		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
 }
 
 /* Before its mark is closed. */
 static void
 epoll_close_ours(struct httpd *h)
 {
-	if (httpd_epoll_is_ours(h))
+	if (wake_is_ours(h) && httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]))
 		httpd_fd_close(&h->base_fds[0]);
 	atomic_store(&h->base_fds[0], -1);
 }

@@ -159,9 +159,13 @@ epoll_find(struct event_base *base, int count)
 	probe = event_new(base, fd, EV_READ | EV_PERSIST, on_probe, NULL);
 	if (!probe || event_add(probe, NULL))
 		goto out;
-	for (int i = count - 1; i >= 0 && found < 0; i--)
-		if (i != fd && epoll_ctl(i, EPOLL_CTL_MOD, fd, &same) == 0)
-			found = i;
+	/* It is most likely a little below. */
+	for (int i = 0; i < count && found < 0; i++) {
+		int at = (fd % count + count - i) % count;
+
+		if (epoll_ctl(at, EPOLL_CTL_MOD, fd, &same) == 0)
+			found = at;
+	}
 	event_del(probe);
 out:
 	if (probe)

@@ -220,7 +220,7 @@ const char *httpd_status_text(int status);
 
 /* Keeps a number, which may be -1. */
 void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
-bool httpd_epoll_is_ours(struct httpd *h); /* or there is none that is known */
+bool httpd_epoll_is_lost(struct httpd *h); /* its number is something else now */
 /* Takes the number out and closes it, unless it is -1; no thread forks in between. */
 void httpd_fd_close(_Atomic int *fd);
 /* The same if it is still what it was, and takes it out in any case.  Is it so that what had a number was ours? */

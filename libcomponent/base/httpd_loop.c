@@ -48,7 +48,7 @@ static bool
 all_are_ours(struct httpd *h)
 {
 	struct httpd_conn *c;
-	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && httpd_epoll_is_ours(h);
+	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && !httpd_epoll_is_lost(h);
 
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
 		all = all && fd_is_ours(&h->base_fds[i], &h->base_was[i]);

@@ -242,7 +242,7 @@ serve_place_open(struct serve *s, struct serve_place *p)
 	int               r;
 
 	p->tag = ++s->last_tag;
-	r = httpd_listen(s->httpd, &p->set, (void *)p->tag);
+	r = set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
 	if (!r)
 		p->now = set;
 	return r;

@@ -230,7 +230,7 @@ number(char **p, unsigned base, char until, uint64_t *ret)
 static void
 unescape(char *s)
 {
-	char *to = s;
+	char *to = s = strchrnul(s, '\\'); /* hardly any path has one */
 
 	for (; *s; s++) {
 		if (!strncmp(s, "\\012", 4)) {
