@@ -32,7 +32,7 @@ threads_without_proc(degraded_fn *fn, void *arg, const char *reason)
 	const char *hooks = hooks_threads_status();
 
 	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose numbers the kernel knows; a dump "
-		 "wakes each by a signal, even under a seccomp filter, and has no names of threads%s%s",
+		 "wakes each by a signal, even under a seccomp filter (who blocks them is [no answer]), and has no names of threads%s%s",
 		 reason, *hooks ? "; " : "", hooks);
 	fn(arg, "threads", text);
 	snprintf(text, sizeof(text), "%s: where blocked threads wait cannot be read, they are [no answer]", reason);

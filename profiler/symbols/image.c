@@ -29,6 +29,7 @@
 #define SEGMENTS_MAX 256           /* program headers looked at; real objects have a dozen */
 #define SECTIONS_MAX 65536         /* section headers looked at */
 #define NAME_MAX_BYTES 32          /* longest section name asked for, its NUL included */
+#define PCREL_SDATA4 0x1b         /* what all linkers write */
 #define SYMBOLS_MAX (1U << 22)      /* of a mapped object */
 #define NOTES_MAX ((size_t)4096)   /* bytes of one note segment looked at */
 
@@ -251,11 +252,30 @@ dynamic_read(struct image *img, uint64_t first, const ElfW(Phdr) *dynamic)
 	return 0;
 }
 
+/* .eh_frame, which PT_GNU_EH_FRAME names: up to its segment's end, where a length of 0 ends it. */
+static void
+frames_read(struct image *img, uint64_t first, uint64_t header)
+{
+	uint8_t    head[8];
+	int32_t    offset;
+	uint64_t   vaddr;
+	ElfW(Phdr) p;
+
+	if (image_read(img, header - first, head, sizeof(head)) < 0 || head[0] != 1 || head[1] != PCREL_SDATA4)
+		return;
+	memcpy(&offset, head + 4, sizeof(offset));
+	vaddr = header + 4 + (uint64_t)(int64_t)offset;
+	for (unsigned i = 0; i < segment_count(img) && segment(img, i, &p) == 0; i++)
+		if (p.p_type == PT_LOAD && vaddr >= p.p_vaddr && vaddr - p.p_vaddr < p.p_filesz)
+			img->frames = (ElfW(Shdr)){ .sh_type = SHT_PROGBITS, .sh_addr = vaddr, .sh_offset = vaddr - first,
+						    .sh_size = p.p_filesz - (vaddr - p.p_vaddr) };
+}
+
 int
 image_open_mapped(struct image *img, uintptr_t address, size_t size)
 {
 	ElfW(Phdr) p, dynamic = { .p_type = PT_NULL };
-	uint64_t   first = 0, end = 0;
+	uint64_t   first = 0, end = 0, frames = 0;
 	int        r = image_open_memory(img, address, size);
 
 	for (unsigned i = 0; !r && i < segment_count(img); i++) {
@@ -270,6 +290,8 @@ image_open_mapped(struct image *img, uintptr_t address, size_t size)
 			end = p.p_vaddr - first + p.p_memsz;
 		if (p.p_type == PT_DYNAMIC)
 			dynamic = p;
+		if (p.p_type == PT_GNU_EH_FRAME)
+			frames = p.p_vaddr;
 	}
 	if (r < 0)
 		return r;
@@ -278,6 +300,8 @@ image_open_mapped(struct image *img, uintptr_t address, size_t size)
 	img->size = end;
 	if (dynamic.p_type == PT_DYNAMIC)
 		dynamic_read(img, first, &dynamic); /* without one it has no names */
+	if (frames)
+		frames_read(img, first, frames);
 	return 0;
 }
 
@@ -301,8 +325,12 @@ image_section_find(const struct image *img, const char *name, ElfW(Shdr) *ret)
 	ElfW(Shdr) names, s;
 	char       have[NAME_MAX_BYTES];
 	size_t     want = strlen(name) + 1, n = 0;
-	int        r = image_section(img, img->section_names, &names);
+	int        r = img->mapped ? -ENOENT : image_section(img, img->section_names, &names);
 
+	if (img->mapped && img->frames.sh_size && strcmp(name, ".eh_frame") == 0) {
+		*ret = img->frames;
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	for (uint32_t i = 1; i < img->section_count; i++) {

@@ -29,8 +29,8 @@ struct image {
 	struct image_load    loads[IMAGE_LOADS_MAX];
 	unsigned             load_count;
 	uint32_t             section_count, section_names;
-	bool                 mapped;   /* it has the two sections below, and no other */
-	ElfW(Shdr)           symbols, strings;
+	bool                 mapped;   /* it has the sections below, and no other */
+	ElfW(Shdr)           symbols, strings, frames;
 };
 
 /* All: 0 or a negative errno; -ENOEXEC: not an ELF object of this machine. */
@@ -38,7 +38,7 @@ int image_open_file(struct image *img, int fd); /* borrows fd */
 int image_open_data(struct image *img, const void *data, size_t size);
 int image_open_memory(struct image *img, uintptr_t address, size_t size);
 /* An object as the loader has mapped it, its first bytes at address: offsets are from there.  It has no
- * sections but .dynsym and its strings, as the dynamic section tells of them. */
+ * sections but .dynsym, its strings and .eh_frame, as the program headers tell of them. */
 int image_open_mapped(struct image *img, uintptr_t address, size_t size);
 
 /* All of the bytes, or a negative errno. */
