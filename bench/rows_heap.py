@@ -23,7 +23,7 @@ def time_row(name, bar, work, ours, base, twin):
 
 
 def insn_row(name, bar, ours):
-    return Row(name, "instructions", at_most(bar), ours, insn(), kind="insn", counts=(2000, 1002000), inside="pairs",
+    return Row(name, "instructions", at_most(bar), ours, insn(), kind="insn", counts=(2000, 4002000), inside="pairs",
                peer_name="plain glibc, instructions")
 
 

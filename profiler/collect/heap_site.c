@@ -213,11 +213,10 @@ site_hash(const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size)
 {
 	uint64_t h = n ^ size << 16;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		h = (h ^ pcs[i]) * 0x9e3779b97f4a7c15ULL;
-		h ^= h >> 32;
-	}
-	return h ^ labels * 0x9e3779b97f4a7c15ULL;
+	h = (h ^ labels) * 0x9e3779b97f4a7c15ULL;
+	return h ^ h >> 32;
 }
 
 uint32_t
