@@ -111,7 +111,8 @@ window_end(struct cpu_window *w, struct cpu_facts *ret)
 	unseen_ns = cpu_timers_unseen(false) - w->unseen_before_ns;
 	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu_engine.period_ns) : 0;
 	w->lost += w->unseen;
-	w->lost += cpu_ring_lost() - w->ring_lost_before;
+	w->ring_full = cpu_ring_lost() - w->ring_lost_before;
+	w->lost += w->ring_full;
 	for (link = &cpu_engine.windows; *link != w;)
 		link = &(*link)->next;
 	*link = w->next;

@@ -54,14 +54,28 @@ own_ns(void)
 
 /* ---- from the ring to the windows ---- */
 
+/* Of threads that block the signal. */
 static void
-windows_lost(void *arg, uint64_t periods)
+windows_blocked(void *arg, uint64_t periods)
 {
 	struct cpu_window *w;
 
 	(void)arg;
-	for (w = cpu_engine.windows; w; w = w->next)
+	for (w = cpu_engine.windows; w; w = w->next) {
 		w->lost += periods;
+		w->blocked += periods;
+	}
+}
+
+static void
+windows_no_room(uint64_t periods)
+{
+	struct cpu_window *w;
+
+	for (w = cpu_engine.windows; w; w = w->next) {
+		w->lost += periods;
+		w->no_room += periods;
+	}
 }
 
 static void
@@ -91,7 +105,7 @@ sample_count(void *arg, const struct cpu_sample *s)
 	}
 	stack = stack_table_add(pcs, count);
 	if (stack == STACK_PSEUDO_LOST) {
-		windows_lost(NULL, weight);
+		windows_no_room(weight);
 		goto out;
 	}
 	for (w = cpu_engine.windows; w; w = w->next) {
@@ -148,7 +162,7 @@ cpu_engine_settle(void)
 	uint64_t under_way;
 
 	drain();
-	under_way = cpu_timers_sweep(windows_lost, NULL, &cpu_engine.state);
+	under_way = cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
 	cpu_engine_note();
 	return under_way;
 }
@@ -165,7 +179,7 @@ look(unsigned n)
 		return false;
 	calm &= cpu_timers_look(&cpu_engine.state) == 0;
 	if (n % SWEEP_LOOKS == 0) {
-		cpu_timers_sweep(windows_lost, NULL, &cpu_engine.state);
+		cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
 		cpu_timers_scan(false, &cpu_engine.state);
 	}
 	cpu_engine_note();

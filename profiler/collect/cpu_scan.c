@@ -24,7 +24,8 @@
  *   may have become free for them: then, too, every look is a scan.
  *
  * A thread that no hook tells of may be born and end between two looks, and one that is
- * known ends after its last sample.  What they used is the process' clock less the
+ * known ends after its last sample; of every thread the kernel spends some us before its
+ * first instruction and behind its last.  What they used is the process' clock less the
  * threads' clocks, less what threads that are gone were charged for: of two such sums
  * the difference is what a window has missed.
  * - The kernel brings the process' clock up to date for the thread that asks; for others

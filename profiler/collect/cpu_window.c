@@ -58,6 +58,7 @@ cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t la
 
 	if (w->used >= w->capacity / 2 && counts_grow(w) < 0 && w->used + 1 >= w->capacity) {
 		w->lost += periods;
+		w->no_room += periods;
 		return;
 	}
 	c = count_find(w->counts, w->capacity, &like);
@@ -109,8 +110,14 @@ window_comments(const struct cpu_window *w, const struct cpu_facts *facts, struc
 	profile_comment(p, "samples: %llu", (unsigned long long)(w->periods + w->lost));
 	profile_comment(p, "lost samples: %llu", (unsigned long long)w->lost);
 	if (w->unseen)
-		profile_comment(p, "%llu of them are of threads that %slived too short to be seen",
-				(unsigned long long)w->unseen, w->no_slot_max ? "have no timer or " : "");
+		profile_comment(p, "%llu of them are of threads that %swere beginning or ending, or lived too short to be seen",
+				(unsigned long long)w->unseen, w->no_slot_max ? "have no timer, " : "");
+	if (w->blocked)
+		profile_comment(p, "%llu of them are of threads that block %s", (unsigned long long)w->blocked, name);
+	if (w->ring_full)
+		profile_comment(p, "%llu of them came while the buffer was full", (unsigned long long)w->ring_full);
+	if (w->no_room)
+		profile_comment(p, "%llu of them found no memory for their stack", (unsigned long long)w->no_room);
 	if (w->under_way)
 		profile_comment(p, "samples that came after its end: %llu", (unsigned long long)w->under_way);
 	profile_comment(p, "truncated stacks: %llu", (unsigned long long)w->truncated);

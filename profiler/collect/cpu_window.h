@@ -30,7 +30,9 @@ struct cpu_window {
 	uint64_t           ring_lost_before;
 	int64_t            unseen_before_ns;
 	uint64_t           lost, truncated, periods;
-	uint64_t           unseen; /* of lost: of threads that were not seen */
+	/* Of lost: threads that were not seen, those that block the signal, a ring that was full,
+	 * no memory for another stack or count. */
+	uint64_t           unseen, blocked, ring_full, no_room;
 	uint64_t           under_way; /* that passed in it, or before, and are told after its end */
 	unsigned           no_slot_max, blocking_max; /* threads */
 	struct cpu_count  *counts;                    /* open addressing */
