@@ -16,6 +16,7 @@
 
 #include "genuine.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <string.h>

@@ -282,6 +282,19 @@ handlers_left(void)
 	return !asking.stuck;
 }
 
+/* What the handler calls of others is called once here: a lazy binding would be done in it. */
+static void
+rehearse(struct threads_request *q)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	int                truncated;
+
+	slot_find(q, thread_id_self());
+	now_ns();
+	unwind_capture_cold(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+}
+
 int
 threads_request_run(struct threads_request *q)
 {
@@ -293,6 +306,7 @@ threads_request_run(struct threads_request *q)
 	number = signal_get(wanted);
 	if (number < 0)
 		return number;
+	rehearse(q);
 	send_all(q, number);
 	wait_all(q, number);
 	atomic_store(&asking.request, NULL);
