@@ -15,6 +15,7 @@
 
 #include "cpu_guest.h"
 #include "skip.h"
+#include "threads.h"
 
 /* ---- signals ---- */
 
@@ -252,6 +253,52 @@ without_a_free_signal_it_says_so_and_does_nothing(void **state)
 	in_child(all_taken_body);
 }
 
+static void *
+run_until(void *arg)
+{
+	while (*(atomic_bool *)arg)
+		burn_here(10 * MS);
+	return NULL;
+}
+
+/* As Go's runtime leaves it. */
+static void
+one_left_body(void)
+{
+	struct cpu_window *w;
+	struct profile     p;
+	struct dump        d;
+	pthread_t          t;
+	atomic_bool        on = true;
+	int                i;
+
+	for (i = 1; i <= SIGRTMAX; i++)
+		if (i != SIGALRM && i != SIGRTMIN + 3)
+			signal(i, on_theirs); /* not of all: KILL, STOP and glibc's own */
+	CHECK(cpu_window_open(&w) == 0);
+	pthread_create(&t, NULL, run_until, &on);
+	do { /* until it had a processor in time */
+		CHECK(threads_dump(&d, false) == 0);
+		CHECK(d.count == 2);
+		i = (int)d.signalled;
+		threads_dump_release(&d);
+	} while (i == 0);
+	burn_here(200 * MS);
+	on = false;
+	pthread_join(t, NULL);
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(burn_samples(&p, burn_here) >= 15);
+	profile_release(&p);
+	CHECK(!theirs);
+}
+
+static void
+the_last_free_signal_is_for_profiles_and_dumps(void **state)
+{
+	(void)state;
+	in_child(one_left_body);
+}
+
 /* ---- threads that block the signal ---- */
 
 static void
@@ -417,6 +464,7 @@ main(void)
 		cmocka_unit_test(an_ignored_sigprof_stays_ignored),
 		cmocka_unit_test(a_signal_taken_in_the_middle_is_left_to_the_program),
 		cmocka_unit_test(without_a_free_signal_it_says_so_and_does_nothing),
+		cmocka_unit_test(the_last_free_signal_is_for_profiles_and_dumps),
 		cmocka_unit_test(time_of_threads_that_block_the_signal_is_shown_as_lost),
 		cmocka_unit_test(time_is_counted_once_when_a_thread_blocks_the_signal_for_a_while),
 		cmocka_unit_test(threads_made_by_the_bare_system_call_are_sampled),
