@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -87,7 +88,8 @@ memory_close(const struct memory *m)
 	file_close(m->to);
 }
 
-/* What was sent is there to be read; nobody waits.  A daemon may close all descriptors there
+/* What was sent is there to be read; nobody waits, and nobody is cancelled in there: send(3) might be,
+ * and sanitizers look at what it reads.  A daemon may close all descriptors there
  * are and open its own: nothing is sent to a number that is not ours any more. */
 static ssize_t
 read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t size)
@@ -97,9 +99,9 @@ read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t siz
 
 	if (inode_of(m->to) != m->inode)
 		return -1;
-	sent = send(m->to, (const void *)address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT);
+	sent = syscall(SYS_sendto, m->to, address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 	while (sent > 0 && got < (size_t)sent) {
-		n = recv(m->from, (char *)buf + got, (size_t)sent - got, MSG_DONTWAIT);
+		n = syscall(SYS_recvfrom, m->from, (char *)buf + got, (size_t)sent - got, MSG_DONTWAIT, NULL, NULL);
 		if (n <= 0)
 			return -1;
 		got += (size_t)n;
