@@ -36,6 +36,29 @@ need_packages() {
 	done
 }
 
+# unpacked_packages FOLDER PACKAGE...: what of these, and of what they depend on, is not
+# installed lies in FOLDER/root afterwards.  Installed, a daemon would be started.  1 where
+# that cannot be; FOLDER/fetch.log says why.
+unpacked_packages() {
+	up_folder=$1
+	shift
+	[ ! -e "$up_folder/complete" ] || return 0
+	rm -rf "$up_folder"
+	mkdir -p "$up_folder/archives/partial" "$up_folder/root"
+	command -v apt-get >/dev/null || return 1
+	echo "== fetching into $up_folder: $*"
+	until apt-get -o Dir::Cache="$up_folder/" -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Acquire::Retries=2 \
+		install -qq -y --download-only --no-install-recommends "$@" >"$up_folder/fetch.log" 2>&1; do
+		# Its lists may be of another month.
+		[ "$(id -u)" = 0 ] && [ ! -e "$up_folder/updated" ] && : >"$up_folder/updated" && apt-get update -qq || return 1
+	done
+	for up_package in "$up_folder"/archives/*.deb; do
+		[ ! -e "$up_package" ] || dpkg-deb -x "$up_package" "$up_folder/root" || return 1
+	done
+	rm -rf "$up_folder/archives"
+	: >"$up_folder/complete"
+}
+
 # What building takes, from a git checkout.
 build_packages="gcc g++ make autoconf automake libtool gnulib pkg-config protobuf-c-compiler
 	libprotobuf-c-dev libevent-dev zlib1g-dev libunwind-dev libyaml-dev liblzma-dev git ca-certificates"

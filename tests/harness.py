@@ -17,10 +17,13 @@ tells its address through --profiling-port-file, and is ended, by its own pid,
 when its with-block ends.  Nothing sleeps to wait: poll() asks until a deadline.
 """
 import contextlib
+import fcntl
 import http.client
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -219,6 +222,28 @@ class Daemon:
                 self.process.wait()
         self.log.close()
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+_own_network = os.environ.pop("OWN_NETWORK", None)  # programs that are tested do not see it
+
+
+def own_network():
+    """Starts this test again in a network namespace of its own, once, where every port is free and
+    a wildcard address is nobody else's; whether it is there."""
+    if _own_network:
+        with socket.socket() as s:  # lo up: SIOCGIFFLAGS, SIOCSIFFLAGS
+            flags = struct.unpack("16sh", fcntl.ioctl(s, 0x8913, struct.pack("16sh", b"lo", 0)))[1]
+            fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", flags | 1))
+        return True
+    alone = "-n" if os.geteuid() == 0 else "-rn"  # no user namespace is to be had in a chroot
+    if subprocess.run(["unshare", alone, "true"], stderr=subprocess.DEVNULL).returncode == 0:
+        os.execvpe("unshare", ["unshare", alone, sys.executable] + sys.argv, dict(os.environ, OWN_NETWORK="1"))
+    return False
+
+
+def need_own_network():
+    if not _own_network:
+        raise Skip("no network namespace of our own can be had here")
 
 
 @contextlib.contextmanager

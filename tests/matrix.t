@@ -2,12 +2,9 @@
 """When profiling is on, and where: option, alias variable and address, each combination.
 
 Runs in a network namespace of its own, where every default port is free."""
-import fcntl
 import http.client
 import json
 import os
-import socket
-import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
@@ -16,21 +13,6 @@ from harness import *  # noqa: E402,F403
 SUBJECT = "tests/subject"
 KARMADA = ["karmada-agent", "karmada-aggregated-apiserver", "karmada-controller-manager", "karmada-descheduler",
            "karmada-search", "karmada-scheduler", "karmada-scheduler-estimator", "karmada-webhook"]
-
-
-def own_network():
-    """Starts this file again in a namespace of its own, once."""
-    if os.environ.get("COMPONENT_TEST_NETNS"):
-        with socket.socket() as s:  # lo up: SIOCGIFFLAGS, SIOCSIFFLAGS
-            flags = struct.unpack("16sh", fcntl.ioctl(s, 0x8913, struct.pack("16sh", b"lo", 0)))[1]
-            fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", flags | 1))
-        return
-    alone = "-n" if os.geteuid() == 0 else "-rn"  # no user namespace is to be had in a chroot
-    if subprocess.run(["unshare", alone, "true"], stderr=subprocess.DEVNULL).returncode == 0:
-        os.environ["COMPONENT_TEST_NETNS"] = "1"
-        os.execvp("unshare", ["unshare", alone, sys.executable] + sys.argv)
-    print("1..0 # SKIP no network namespace of our own can be had here")
-    sys.exit(0)
 
 
 def clean(**env):
@@ -86,7 +68,9 @@ def is_off(o, warning=None):
         need(" warn" not in o.log, o.log)
 
 
-own_network()
+if not own_network():
+    print("1..0 # SKIP no network namespace of our own can be had here")
+    sys.exit(0)
 
 
 @test

@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
 
+own_network()
 SUBJECT = "tests/subject"
 HELLO = "examples/hello"
 
@@ -526,6 +527,7 @@ def what_makes_no_sense_is_refused_with_status_2():
 
 @test
 def a_wildcard_without_a_token_warns_once():
+    need_own_network()
     with daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=0.0.0.0:0", port_file=False) as d:
         d.wait_log("starting profiling server")
         poll(lambda: " warn" in d.output(), "a warning")

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
 from harness import program as harness_program  # noqa: E402
 
+own_network()
 HELLO = "examples/hello"
 CONTROLLER = "examples/backend-controller"
 PPROF = "/debug/pprof/"
@@ -193,6 +194,7 @@ def another_address_is_served_while_a_window_of_the_old_one_goes_on_and_is_answe
 
 @test
 def an_address_in_the_place_of_the_old_one_is_had_and_given_back_without_an_end():
+    need_own_network()
     with tempdir() as t, socket.socket() as taken:
         config, port = t + "/c.yaml", spare_port()
         write(config, "profiling: {address: '127.0.0.1:%d'}\n" % port)

@@ -7,6 +7,8 @@ import stat
 
 from serving import *
 
+own_network()
+
 
 def mine(pid):
     """What the library may have left: its threads and every descriptor above stdio."""
@@ -152,6 +154,7 @@ def tcp_and_debug_socket_serve_side_by_side():
 
 @test
 def an_address_for_everybody_without_a_token_is_one_warning():
+    need_own_network()
     with server("--address", "0.0.0.0:0") as d:
         equal(d.output().count("warning: "), 1)
         contains(d.output(), "--profiling-token-file")
