@@ -58,7 +58,7 @@ main(int argc, char **argv)
 	component_profiler_url(url, sizeof(url));
 	puts(url);
 	fflush(stdout);
-	while (poll(&in, 1, 0) == 0)
+	while (poll(&in, 1, 0) <= 0) /* a dump may end it with EINTR */
 		frames_outer(BURN);
 	component_profiler_stop();
 	return 0;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """trace.t - a program that measures its own waits, traced: the real go tool trace agrees with it."""
+import contextlib
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tests"))
 from harness import *  # noqa: E402,F403
@@ -30,11 +32,24 @@ class Daemon:
 
     def __exit__(self, *failed):
         self.process.stdin.close()
-        rest = self.process.stdout.read()
+        with self.bounded():
+            rest = self.process.stdout.read()
         code = self.process.wait(DEADLINE)
         self.process.stdout.close()
         if not failed[0]:
             equal((code, rest[-5:]), (0, "fine\n"))
+        elif code:
+            print("# the program ended with %d" % code)
+
+    @contextlib.contextmanager
+    def bounded(self):
+        """If it hangs, its lines end."""
+        timer = threading.Timer(DEADLINE * 2, self.process.kill)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def request(self, query):
         s = socket.create_connection(self.address, timeout=DEADLINE)
@@ -45,7 +60,8 @@ class Daemon:
         """What it has waited, by function, once it is done; and how long of it at most for a processor."""
         found = {}
         while True:
-            line = self.process.stdout.readline()
+            with self.bounded():
+                line = self.process.stdout.readline()
             need(line, "it ended with %r" % self.process.poll())
             if line == "done\n":
                 return found

@@ -7,6 +7,11 @@
  * Prints "url URL"; then, for each trace, once it is open, works through a fixed list of
  * waits on threads that are born for it, and prints "NAME WAITED DELAYED" of each, in
  * ns, and "done".  Ends when its stdin ends.
+ *
+ * What a stranger would get wrong:
+ * - No step may be timed against another thread's: on a busy machine either is late by more
+ *   than any pause.  Who is waited for begins when the other says that it is there.
+ * - A dump may end a poll() with EINTR (docs/operating.md).  Here that happens always.
  */
 #include <config.h>
 
@@ -43,7 +48,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, door = PTHREAD_MUTEX_IN
 static pthread_cond_t  opened = PTHREAD_COND_INITIALIZER;
 static bool            is_open;
 static int             channel[2];
-static sem_t           turn;
+static sem_t           ready, turn; /* the waiter is about to wait; the mutex is held */
+static pthread_t       waiting;
 
 static int64_t
 now_ns(void)
@@ -122,8 +128,11 @@ wait_in_poll(void)
 {
 	struct pollfd p = { .fd = channel[0], .events = POLLIN };
 	int64_t       begin = now_ns();
+	int           r;
 
-	if (poll(&p, 1, HOLD_NS / 1000000) != 0)
+	while ((r = poll(&p, 1, HOLD_NS / 1000000)) < 0 && errno == EINTR)
+		;
+	if (r != 0)
 		abort();
 	return now_ns() - begin;
 }
@@ -149,37 +158,59 @@ read_at_once(void)
 		printf("%s %lld %lld\n", #name, (long long)sum_, (long long)delay_); \
 	} while (0)
 
+/* Until the waiter is about to wait; then long enough to let it. */
+static void
+hold(void)
+{
+	sem_wait(&ready);
+	pause_ns(HOLD_NS);
+}
+
 /* The other side of each wait, some milliseconds behind. */
 static void *
 helper(void *arg)
 {
 	for (int i = 0; i < TURNS; i++) {
+		sem_wait(&ready); /* it has let go of the mutex */
 		pthread_mutex_lock(&lock);
 		sem_post(&turn);
-		pause_ns(HOLD_NS);
+		hold();
 		pthread_mutex_unlock(&lock);
-		pause_ns(HOLD_NS / 2);
 	}
 	for (int i = 0; i < TURNS; i++) {
-		pause_ns(HOLD_NS);
+		hold();
 		pthread_mutex_lock(&door);
 		is_open = true;
 		pthread_cond_signal(&opened);
 		pthread_mutex_unlock(&door);
 	}
 	for (int i = 0; i < TURNS; i++) {
-		pause_ns(HOLD_NS);
+		hold();
 		if (write(channel[1], "x", 1) != 1)
 			abort();
 	}
+	for (int i = 0; i < TURNS; i++) {
+		sem_wait(&ready);
+		pause_ns(HOLD_NS / 2);
+		pthread_kill(waiting, SIGURG); /* as a dump does; it is ignored where none has been */
+	}
 	return arg;
+}
+
+/* Says that it is about to wait. */
+static int64_t
+come(int64_t (*wait)(void))
+{
+	sem_post(&ready);
+	return wait();
 }
 
 static int64_t
 mutex_turn(void)
 {
-	sem_wait(&turn); /* it is held now */
-	return wait_for_mutex();
+	sem_post(&ready);
+	sem_wait(&turn);
+	return come(wait_for_mutex);
 }
 
 static void *
@@ -187,16 +218,18 @@ waiter(void *arg)
 {
 	uint64_t task = component_trace_task_begin("measure", 0);
 
+	waiting = pthread_self();
 	prctl(PR_SET_NAME, "the-waiter");
 	component_trace_log(task, "note", "%d turns each", TURNS);
 	component_trace_region_begin(task, "locks");
 	component_label_set("part", "locks");
 	MEASURE(wait_for_mutex, mutex_turn());
-	MEASURE(wait_for_condition, wait_for_condition());
+	pause_ns(HOLD_NS * 4); /* late: it must be waited for */
+	MEASURE(wait_for_condition, come(wait_for_condition));
 	component_label_clear("part");
 	component_trace_region_end(task, "locks");
-	MEASURE(wait_in_read, wait_in_read());
-	MEASURE(wait_in_poll, wait_in_poll());
+	MEASURE(wait_in_read, come(wait_in_read));
+	MEASURE(wait_in_poll, come(wait_in_poll));
 	read_at_once();
 	component_trace_task_end(task);
 	return arg;
@@ -281,6 +314,7 @@ rude(void *arg)
 	errno = ENOTTY;
 	if (write(-1, "x", 1) != -1 || errno != EBADF)
 		abort();
+	sem_post(&ready);
 	read(*(int *)arg, &byte, 1); /* for ever: cancelled */
 	abort();
 }
@@ -309,7 +343,8 @@ be_rude(void)
 	}
 	if (waitpid(child, &status, 0) != child || status != 0)
 		abort();
-	pause_ns(HOLD_NS * 3);
+	sem_wait(&ready); /* the timer's handler would jump into what the cancellation has unwound */
+	pause_ns(HOLD_NS);
 	pthread_cancel(thread);
 	pthread_join(thread, &result);
 	if (result != PTHREAD_CANCELED)
@@ -342,6 +377,7 @@ work(void)
 
 	if (pipe(channel))
 		abort();
+	sem_init(&ready, 0, 0);
 	sem_init(&turn, 0, 0);
 	pthread_create(&threads[0], NULL, waiter, NULL);
 	pthread_create(&threads[1], NULL, helper, NULL);
@@ -349,8 +385,8 @@ work(void)
 		pthread_create(&brief, NULL, short_life, NULL);
 		pthread_join(brief, NULL);
 	}
+	pthread_join(threads[1], NULL); /* it signals the other */
 	pthread_join(threads[0], NULL);
-	pthread_join(threads[1], NULL);
 	compete();
 	be_rude();
 	close(channel[0]);
