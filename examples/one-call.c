@@ -1,6 +1,5 @@
 /* one-call.c - an echo daemon as they have always been; one line makes it answer "go tool pprof". */
 #include <arpa/inet.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,16 +9,16 @@ int main(int argc, char **argv) /* one-call PORT [PROFILING-ADDRESS] */
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t size = sizeof(at);
-	struct pollfd fd = { socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), POLLIN, 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	static char data[65536];
 
 	at.sin_port = htons((uint16_t)(argc > 1 ? atoi(argv[1]) : 7));
-	if (bind(fd.fd, (struct sockaddr *)&at, sizeof(at)) < 0 || daemon(0, 0) < 0)
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || daemon(0, 0) < 0)
 		return perror(argv[0]), 1;
 	component_profiler_start(argc > 2 ? argv[2] : NULL); /* this one */
-	while (poll(&fd, 1, -1) >= 0) {
-		ssize_t n = recvfrom(fd.fd, data, sizeof(data), 0, (struct sockaddr *)&at, &size);
+	for (;;) {
+		ssize_t n = recvfrom(fd, data, sizeof(data), 0, (struct sockaddr *)&at, &size);
 		if (n >= 0)
-			sendto(fd.fd, data, (size_t)n, 0, (struct sockaddr *)&at, size);
+			sendto(fd, data, (size_t)n, 0, (struct sockaddr *)&at, size);
 	}
 }
