@@ -219,6 +219,34 @@ def an_address_in_the_place_of_the_old_one_is_had_and_given_back_without_an_end(
 
 
 @test
+def a_kept_connection_of_the_debug_socket_has_its_pages_when_the_socket_moves_or_goes():
+    with tempdir() as t:
+        config = t + "/c.yaml"
+        write(config, "debug-socket-path: %s/a\n" % t)
+        with daemon(HELLO, "--enable-pprof", "--profiling-bind-address=127.0.0.1:0", "--config", config) as d, \
+                socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(DEADLINE)
+            s.connect(t + "/a")
+            kept = http.client.HTTPConnection("kept")
+            kept.sock = s
+
+            def status():
+                kept.request("GET", "/debug/options")
+                with kept.getresponse() as reply:
+                    reply.read()
+                    return reply.status
+
+            equal(status(), 200)
+            for text in "debug-socket-path: %s/b\n" % t, "":
+                write(config, text)
+                hup(d, "reloaded")
+                need(not os.path.exists(t + "/a"), "the old socket file")
+                equal(status(), 200)
+            equal(d.get("/debug/options").status, 404, "by TCP")
+            equal(d.stop(), 0)
+
+
+@test
 def what_could_not_be_had_at_the_start_is_tried_again_by_a_reload():
     with tempdir() as t, socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -138,6 +138,8 @@ httpd_conn_forget(struct httpd_conn *c)
 	}
 	c->state = HTTPD_CONN_FREE;
 	httpd_fd_close_ours(&c->fd, &c->was);
+	httpd_request_free(c->incoming); /* it holds the listener's place */
+	c->incoming = NULL;
 	request_orphan(c);
 }
 

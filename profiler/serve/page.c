@@ -21,20 +21,18 @@
 
 #define BODY_MAX 4096 /* bytes; a value of an option */
 
-/* A unix socket that TCP's address names is not the debug socket. */
+/* The listener knows, see serve_place_open(): the path may have changed since it was opened,
+ * and a reload may free it at any moment.  What is adopted has no tag. */
 static bool
-is_debug_socket(const struct serve *s, const struct listen_socket *listener)
+is_of_debug_socket(const struct httpd_request *r)
 {
-	const char *path = s->options.debug_socket_path;
-
-	return path && *path && listener->is_unix && strncmp(listener->address, "unix:", 5) == 0 &&
-		strcmp(listener->address + 5, path) == 0;
+	return (uintptr_t)httpd_tag(r) & 1;
 }
 
 bool
 page_is_for(const struct serve *s, const struct httpd_request *r)
 {
-	return s->options.debug_page && is_debug_socket(s, httpd_listener(r)) && !strpbrk(httpd_path(r), " \r\n");
+	return s->options.debug_page && is_of_debug_socket(r) && !strpbrk(httpd_path(r), " \r\n");
 }
 
 bool

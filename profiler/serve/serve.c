@@ -241,7 +241,7 @@ serve_place_open(struct serve *s, struct serve_place *p)
 	struct listen_set set = p->set;
 	int               r;
 
-	p->tag = ++s->last_tag;
+	p->tag = ++s->last_tag << 1 | (p == &s->debug);
 	r = set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
 	if (!r)
 		p->now = set;

@@ -50,7 +50,7 @@ struct serve {
 	struct serve_place {
 		struct listen_set set; /* bound, until the server has them */
 		struct listen_set now; /* what the server has of them, to tell of it; not to be closed */
-		uintptr_t         tag; /* of its listeners; another for each address that it has had */
+		uintptr_t         tag; /* of its listeners; another for each address that it has had; odd: debug's */
 	} tcp, debug;
 	uintptr_t       last_tag;
 	struct httpd   *_Atomic httpd; /* NULL: not open; a fork may happen at any moment */
