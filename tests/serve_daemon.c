@@ -22,6 +22,8 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,6 +125,34 @@ do_start(void)
 	int                    r = component_profiler_start_options(&options, &err);
 
 	say(r, &err);
+}
+
+/* ADDRESS [PORT-FILE] */
+static void
+do_change(const char *words)
+{
+	struct component_profiler_options changed = options;
+	struct component_error            err = COMPONENT_ERROR_INIT;
+	char                              address[256], port_file[256];
+	int                               n = sscanf(words, "%255s %255s", address, port_file), r;
+
+	changed.address = n > 0 ? address : NULL;
+	if (n > 1)
+		changed.port_file = port_file;
+	r = component_profiler_change(&changed, &err);
+	say(r, &err);
+}
+
+/* The library calls it, too. */
+static bool bind_refused;
+
+__attribute__((visibility("default"))) int
+bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+	if (!bind_refused)
+		return (int)syscall(SYS_bind, fd, address, size);
+	errno = EACCES;
+	return -1;
 }
 
 static void
@@ -466,7 +496,12 @@ command(char *line)
 	sscanf(line, "%31s %d", word, &n);
 	if (!strcmp(word, "start"))
 		do_start();
-	else if (!strcmp(word, "stop"))
+	else if (!strcmp(word, "change"))
+		do_change(line + strlen("change"));
+	else if (!strcmp(word, "nobind")) {
+		bind_refused = n != 0;
+		say(0, NULL);
+	} else if (!strcmp(word, "stop"))
 		say(component_profiler_stop(), NULL);
 	else if (!strcmp(word, "toggle"))
 		do_toggle(n);

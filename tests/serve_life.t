@@ -162,6 +162,43 @@ def an_address_for_everybody_without_a_token_is_one_warning():
 
 
 @test
+def what_a_failed_move_cannot_have_back_is_told_and_tried_again_by_the_next_change():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    with server("--address", "127.0.0.1:%d" % port) as d:
+        equal(d.command("nobind 1"), "0")
+        # Either address wants the other's place, so the first had to go before the second could be tried.
+        contains(d.command("change 0.0.0.0:%d" % port), "cannot serve profiles on")
+        contains(d.output(), "error: the address of before cannot be had again: ")
+        contains(d.command("change 127.0.0.1:%d" % port), "Permission denied")
+        equal(d.command("nobind 0"), "0")
+        equal(d.command("change 127.0.0.1:%d" % port), "0")
+        equal(d.get(PPROF + "cmdline").status, 200)
+        equal(d.command("stop"), "0")
+
+
+@test
+def another_port_file_is_written_without_another_address_and_the_old_one_goes_if_it_is_ours():
+    with server() as d:
+        other, address = d.dir + "/other", "127.0.0.1:0"
+        equal(d.command("change %s %s" % (address, other)), "0")
+        with open(other) as f:
+            equal(f.read(), "127.0.0.1:%d\n" % d.port)
+        need(not os.path.exists(d.port_file), "the old one")
+        with open(other, "w") as f:
+            f.write("127.0.0.1:1\n")
+        equal(d.command("change %s %s" % (address, d.port_file)), "0")
+        need(os.path.exists(d.port_file) and os.path.exists(other), "a successor's file")
+        with open(d.port_file, "w") as f:
+            f.write("127.0.0.1:1\n")
+        equal(d.command("change 127.0.0.2:0 %s" % other), "0")
+        need(os.path.exists(d.port_file), "a successor's file, after a move")
+        equal(d.command("stop"), "0")
+        need(not os.path.exists(other), "ours, at the end")
+
+
+@test
 def threads_are_named_and_block_every_signal():
     with server() as d:
         with d.connect() as s:

@@ -5,17 +5,13 @@
  * What a stranger would get wrong: a token file or an address that cannot be had must be
  * found out before anything has changed.
  *
- * Tests: tests/profiling.t.
+ * Tests: tests/profiling.t, tests/reload.t.
  */
 #include <config.h>
 
 #include "serve.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "address.h"
 
 static void
 token_take(struct auth *to, const struct auth *from)
@@ -87,21 +83,12 @@ out:
 static int
 try_address(const char *text, const char *now, struct component_error *err)
 {
-	struct address    a, own;
 	struct listen_set set = { .count = 0 };
-	char              why[256] = "";
 	int               r;
 
-	if (!text || !*text || (now && !strcmp(text, now)))
+	if (!strcmp(text, now) || serve_addresses_clash(text, now))
 		return 0;
-	r = address_parse(text, &a, why, sizeof(why));
-	if (r) {
-		component_error_set(err, "'%s': %s", text, why);
-		return r;
-	}
-	if (a.kind == ADDRESS_OFF || (now && *now && !address_parse(now, &own, why, sizeof(why)) && address_clashes(&a, &own)))
-		return 0;
-	r = listen_open(&a, &set, err);
+	r = serve_address_bind(text, &set, err);
 	if (!r)
 		listen_close(&set);
 	return r;
@@ -111,7 +98,7 @@ int
 serve_try(const struct serve *s, const struct component_profiler_options *o, struct component_error *err)
 {
 	struct component_error why = COMPONENT_ERROR_INIT;
-	char                   path[512], now[512], warning[256];
+	char                   to[SERVE_ADDRESS_SIZE], now[SERVE_ADDRESS_SIZE] = "", warning[256];
 	struct auth            auth;
 	int                    r;
 
@@ -120,16 +107,18 @@ serve_try(const struct serve *s, const struct component_profiler_options *o, str
 	auth_release(&auth);
 	if (r)
 		return r;
-	r = try_address(o->address, s ? s->options.address : NULL, &why);
+	serve_tcp_address(o, to);
+	if (s)
+		serve_tcp_address(&s->options, now);
+	r = try_address(to, now, &why);
 	if (r) {
 		serve_bind_explain(o->how_named, &why, err);
 		return r;
 	}
-	if (!o->debug_socket_path || !*o->debug_socket_path)
-		return 0;
-	snprintf(path, sizeof(path), "unix:%s", o->debug_socket_path);
-	snprintf(now, sizeof(now), "unix:%s", s && s->options.debug_socket_path ? s->options.debug_socket_path : "");
-	r = try_address(path, now, &why);
+	serve_debug_address(o, to);
+	if (s)
+		serve_debug_address(&s->options, now);
+	r = try_address(to, now, &why);
 	if (r)
 		serve_bind_explain("option '--debug-socket-path'", &why, err);
 	return r;

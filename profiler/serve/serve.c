@@ -22,6 +22,7 @@
 #include "address.h"
 #include "genuine.h"
 #include "listen.h"
+#include "own_fd.h"
 
 #define STOP_FLUSH_MS 1000 /* for the last bytes of replies that are complete */
 
@@ -53,6 +54,15 @@ serve_address_bind(const char *text, struct listen_set *ret, struct component_er
 	if (a.kind == ADDRESS_OFF)
 		return 0;
 	return listen_open(&a, ret, err);
+}
+
+bool
+serve_addresses_clash(const char *from, const char *to)
+{
+	struct address a, b;
+
+	return *from && *to && !address_parse(from, &a, NULL, 0) && !address_parse(to, &b, NULL, 0) &&
+	       address_clashes(&a, &b);
 }
 
 void
@@ -92,7 +102,7 @@ bind_all(struct serve *s, struct component_error *err)
 		is_debug = *text;
 		r = serve_address_bind(text, &s->debug.set, &why);
 		if (r)
-			listen_close(&s->tcp.set);
+			serve_place_close(&s->tcp);
 	}
 	if (!r && s->tcp.set.count + s->debug.set.count == 0 && profiler_mounts() == 0) {
 		component_error_set(&why, "nothing: neither an address nor a debug socket is given");
@@ -243,9 +253,24 @@ serve_place_open(struct serve *s, struct serve_place *p)
 
 	p->tag = ++s->last_tag << 1 | (p == &s->debug);
 	r = set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
-	if (!r)
+	if (!r) {
 		p->now = set;
+		p->lost = false;
+	}
 	return r;
+}
+
+void
+serve_place_close(struct serve_place *p)
+{
+	struct listen_set set;
+	sigset_t          mask;
+
+	own_fd_hold(&mask); /* a child must not close another's by its number, see serve_forked() */
+	set = p->set;
+	p->set.count = 0;
+	listen_close(&set);
+	own_fd_release(&mask);
 }
 
 int
@@ -317,8 +342,8 @@ serve_stop(struct serve *s)
 		jobs_wait(s, -1);
 	}
 	httpd_stop_at(&s->httpd, STOP_FLUSH_MS);
-	listen_close(&s->tcp.set);
-	listen_close(&s->debug.set);
+	serve_place_close(&s->tcp);
+	serve_place_close(&s->debug);
 	if (s->port_file_written)
 		port_file_remove(s->options.port_file, s->address);
 }

@@ -51,6 +51,7 @@ struct serve {
 		struct listen_set set; /* bound, until the server has them */
 		struct listen_set now; /* what the server has of them, to tell of it; not to be closed */
 		uintptr_t         tag; /* of its listeners; another for each address that it has had; odd: debug's */
+		bool              lost; /* it listens nowhere: a move failed, and so did the way back */
 	} tcp, debug;
 	uintptr_t       last_tag;
 	struct httpd   *_Atomic httpd; /* NULL: not open; a fork may happen at any moment */
@@ -83,6 +84,9 @@ void serve_debug_address(const struct component_profiler_options *o, char buf[SE
 int  serve_address_bind(const char *text, struct listen_set *ret, struct component_error *err);
 /* Gives the sockets to the server, under a tag of their own. */
 int  serve_place_open(struct serve *s, struct serve_place *p);
+void serve_place_close(struct serve_place *p); /* what is bound and not the server's yet */
+/* Would one address stand in the way of the other?  Not if either is none, or no address. */
+bool serve_addresses_clash(const char *from, const char *to);
 /* url and address are what is bound or served. */
 void serve_name(struct serve *s);
 /* One line to the log, and warnings. */
