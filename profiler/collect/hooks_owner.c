@@ -10,6 +10,8 @@
  *
  * A name may also be lost when the program is linked: ours are weak, and the runtime of a
  * sanitizer that is linked in statically (clang's) has most of them, so nothing calls ours.
+ * The loader is asked when this copy is loaded and never later: a fork child, or a caller that
+ * holds a lock of ours, must not enter it, as another thread may stand in dlopen().
  *
  * Tests: tests/hooks.t, tests/sanitizers.t.
  */
@@ -58,17 +60,33 @@ hooks_are_others(void)
 	return owner() && owner() != &self;
 }
 
+static atomic_bool displaced[HOOKS_NAMES_ROOM];
+
+static bool
+is_displaced(enum hooks_name name)
+{
+	void   *own = component_hooks.own[name], *first = dlsym(RTLD_DEFAULT, component_hooks.names[name]);
+	Dl_info theirs, ours;
+
+	return first && first != own && dladdr(first, &theirs) && dladdr(own, &ours) &&
+	       theirs.dli_fbase == ours.dli_fbase;
+}
+
+/* Before the program's own constructors, which may start profiling.  Both names are the C
+ * library's too, so neither look-up fails: nothing is allocated. */
+__attribute__((constructor(200))) static void
+displaced_find(void)
+{
+	static const enum hooks_name asked[] = { HOOKS_pthread_create, HOOKS_pthread_mutex_lock };
+
+	if (!HOOKS_HAVE(names) || !HOOKS_HAVE(own))
+		return;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++)
+		atomic_store(&displaced[asked[i]], is_displaced(asked[i]));
+}
+
 bool
 hooks_displaced(enum hooks_name name)
 {
-	static _Atomic signed char known[HOOKS_NAMES_ROOM]; /* the loader is asked once: 1 yes, -1 no */
-	Dl_info                    theirs, ours;
-	void                      *first;
-
-	if (atomic_load(&known[name]))
-		return atomic_load(&known[name]) > 0;
-	first = dlsym(RTLD_DEFAULT, component_hooks.names[name]);
-	atomic_store(&known[name], first && first != component_hooks.own[name] && dladdr(first, &theirs) &&
-				   dladdr(component_hooks.own[name], &ours) && theirs.dli_fbase == ours.dli_fbase ? 1 : -1);
-	return atomic_load(&known[name]) > 0;
+	return atomic_load(&displaced[name]);
 }

@@ -21,6 +21,7 @@
 #include "threads_known.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@
 
 static _Atomic pid_t known[PLACES];
 static _Atomic pid_t asked_to; /* all numbers up to here */
+static atomic_bool   any;      /* was any put there: a fork child need not read an untouched table */
 
 static _Atomic pid_t *
 place_of(pid_t tid, pid_t with)
@@ -55,6 +57,7 @@ add(pid_t tid)
 
 	if (place_of(tid, tid))
 		return;
+	atomic_store(&any, true); /* before it is there: a child of fork() may see one of the two only */
 	/* Somebody may have been faster: then the next one. */
 	while ((p = place_of(tid, 0)) && !atomic_compare_exchange_strong(p, &none, tid))
 		none = 0;
@@ -111,8 +114,10 @@ threads_known_each(cpu_proc_thread_fn *fn, void *arg)
 void
 threads_known_forked(void)
 {
+	atomic_store(&asked_to, 0);
+	if (!atomic_exchange(&any, false))
+		return;
 	for (unsigned i = 0; i < PLACES; i++)
 		if (atomic_load_explicit(&known[i], memory_order_relaxed))
 			atomic_store(&known[i], 0);
-	atomic_store(&asked_to, 0);
 }

@@ -27,6 +27,7 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -94,8 +95,10 @@ known_grow(size_t bytes)
 
 	if (p == MAP_FAILED)
 		return -ENOMEM; /* what was kept before is as good as it can be */
+	known.count = 0; /* a child of fork() reads without the lock: never more than is there */
 	known.all = p;
 	known.bytes = bytes * 2;
+	atomic_signal_fence(memory_order_seq_cst);
 	if (old)
 		munmap(old, old_bytes);
 	return 0;
@@ -104,14 +107,18 @@ known_grow(size_t bytes)
 int
 maps_keep_begin(size_t count, size_t path_bytes)
 {
-	size_t bytes = count * sizeof(*known.all) + path_bytes;
+	size_t bytes = count * sizeof(*known.all) + path_bytes, old_bytes;
+	void  *old;
 	int    r = 0;
 
 	pthread_mutex_lock(&known.lock);
 	if (!bytes && known.all) {
-		munmap(known.all, known.bytes);
+		old = known.all;
+		old_bytes = known.bytes;
+		known.count = known.bytes = 0;
 		known.all = NULL;
-		known.bytes = 0;
+		atomic_signal_fence(memory_order_seq_cst);
+		munmap(old, old_bytes); /* last: a child forked in between must not find what is gone */
 	} else if (bytes > known.bytes) {
 		r = known_grow(bytes);
 	}
