@@ -383,8 +383,9 @@ server_reload(struct profiling *p, bool changed, struct component_error *err)
 	bool is_wanted = profiling_rows_wanted(&p->rows);
 	int  r = 0;
 
-	if (is_on(p) && (is_wanted || !changed)) /* what USR1 has switched on stays on */
-		r = server_change(p, changed ? p->rows.enable : p->enabled, err);
+	/* What USR1 has switched on stays on, unless the row has changed, or nothing is left that is wanted. */
+	if (is_on(p) && (is_wanted || !changed))
+		r = server_change(p, p->rows.enable == p->last.enable ? p->enabled : p->rows.enable, err);
 	else if (changed && (is_on(p) || is_stopping(p)))
 		server_stop(p, start_again);
 	else if (!is_on(p) && !is_stopping(p) && is_wanted && (changed || *p->off_reason))

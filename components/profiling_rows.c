@@ -193,7 +193,7 @@ name_source(const struct component_profiling_rows *p, const char *row, char *buf
 		snprintf(buf, size, "the default of --%s", row);
 }
 
-/* What only another server can change, to see whether it has.  NULL: no memory. */
+/* Whether and where it serves, to see whether that has changed.  NULL: no memory. */
 char *
 profiling_rows_text(const struct component_profiling_rows *p)
 {

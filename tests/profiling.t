@@ -230,6 +230,22 @@ def hup_with_nothing_new_keeps_the_server_and_what_usr1_did():
 
 
 @test
+def hup_that_adds_a_debug_socket_leaves_on_what_usr1_switched_on():
+    with tempdir() as t:
+        config = os.path.join(t, "c.yaml")
+        write(config, "")
+        with daemon(SUBJECT, "--config", config, wait=False) as d:
+            d.wait_log("profiling is off")
+            d.signal(signal.SIGUSR1)
+            d.wait_port()
+            write(config, "debug-socket-path: %s/s\n" % t)
+            reload(d)
+            equal(unix_get(t + "/s", "/debug/pprof/")[0], 200)
+            equal(d.get("/debug/pprof/").status, 200)
+            equal(d.stop(), 0)
+
+
+@test
 def hup_with_a_bad_config_keeps_the_old_one():
     with tempdir() as t:
         config, port_file = os.path.join(t, "c.yaml"), os.path.join(t, "port")

@@ -179,6 +179,14 @@ def what_a_failed_move_cannot_have_back_is_told_and_tried_again_by_the_next_chan
 
 
 @test
+def a_change_to_no_address_at_all_is_refused_as_a_start_is():
+    with server() as d:
+        contains(d.command("change 0"), "-22 cannot serve profiles on nothing: neither an address nor a debug socket is given")
+        equal(d.get(PPROF + "cmdline").status, 200)
+        equal(d.command("stop"), "0")
+
+
+@test
 def another_port_file_is_written_without_another_address_and_the_old_one_goes_if_it_is_ours():
     with server() as d:
         other, address = d.dir + "/other", "127.0.0.1:0"

@@ -126,8 +126,12 @@ serve_move(struct serve *s, const struct component_profiler_options *o, struct c
 			       { .place = &s->debug, .how_named = "option '--debug-socket-path'" } };
 	struct component_error why = COMPONENT_ERROR_INIT;
 	char                   was[sizeof(s->address)];
-	int                    r = 0, n;
+	int                    r = serve_somewhere(o, &why), n;
 
+	if (r) {
+		serve_bind_explain(o->how_named, &why, err);
+		return r;
+	}
 	memcpy(was, s->address, sizeof(was));
 	serve_tcp_address(&s->options, moves[0].from);
 	serve_tcp_address(o, moves[0].to);

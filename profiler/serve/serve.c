@@ -86,6 +86,22 @@ serve_bind_explain(const char *how_named, const struct component_error *why, str
 		how_named ? how_named : "");
 }
 
+int
+serve_somewhere(const struct component_profiler_options *o, struct component_error *why)
+{
+	struct address a;
+	char           text[SERVE_ADDRESS_SIZE];
+
+	serve_debug_address(o, text);
+	if (*text || profiler_mounts() > 0)
+		return 0;
+	serve_tcp_address(o, text);
+	if (address_parse(text, &a, NULL, 0) || a.kind != ADDRESS_OFF)
+		return 0; /* what is no address is told when it is bound */
+	component_error_set(why, "nothing: neither an address nor a debug socket is given");
+	return -EINVAL;
+}
+
 static int
 bind_all(struct serve *s, struct component_error *err)
 {
@@ -96,17 +112,15 @@ bind_all(struct serve *s, struct component_error *err)
 	int                    r;
 
 	serve_tcp_address(o, text);
-	r = serve_address_bind(text, &s->tcp.set, &why);
+	r = serve_somewhere(o, &why);
+	if (!r)
+		r = serve_address_bind(text, &s->tcp.set, &why);
 	if (!r) {
 		serve_debug_address(o, text);
 		is_debug = *text;
 		r = serve_address_bind(text, &s->debug.set, &why);
 		if (r)
 			serve_place_close(&s->tcp);
-	}
-	if (!r && s->tcp.set.count + s->debug.set.count == 0 && profiler_mounts() == 0) {
-		component_error_set(&why, "nothing: neither an address nor a debug socket is given");
-		r = -EINVAL;
 	}
 	if (r)
 		serve_bind_explain(is_debug ? "option '--debug-socket-path'" : o->how_named, &why, err);

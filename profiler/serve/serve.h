@@ -81,6 +81,8 @@ void serve_forked(struct serve *s); /* in a child, from pthread_atfork */
 #define SERVE_ADDRESS_SIZE 512
 void serve_tcp_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE]);
 void serve_debug_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE]);
+/* -EINVAL: neither an address nor a debug socket nor a server of the program's own. */
+int  serve_somewhere(const struct component_profiler_options *o, struct component_error *why);
 int  serve_address_bind(const char *text, struct listen_set *ret, struct component_error *err);
 /* Gives the sockets to the server, under a tag of their own. */
 int  serve_place_open(struct serve *s, struct serve_place *p);
