@@ -55,7 +55,7 @@ unpacked_packages() {
 	for up_package in "$up_folder"/archives/*.deb; do
 		[ ! -e "$up_package" ] || dpkg-deb -x "$up_package" "$up_folder/root" || return 1
 	done
-	rm -rf "$up_folder/archives"
+	rm -rf "$up_folder/archives" "$up_folder"/*.bin
 	: >"$up_folder/complete"
 }
 

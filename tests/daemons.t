@@ -130,7 +130,7 @@ def running(program, arguments, d, port):
         raise Skip(program + " is not here, and was not fetched")
     env = dict(os.environ, COMPONENT_ENABLE_PPROF="1", COMPONENT_PROFILING_BIND_ADDRESS="127.0.0.1:0", **preload_env())
     if path.startswith(UNPACKED):
-        env.update(LD_LIBRARY_PATH=":".join(LIBRARIES), RSYSLOG_MODDIR="".join(x for f in LIBRARIES for x in glob.glob(f + "/rsyslog")))
+        env.update(LD_LIBRARY_PATH=":".join([env["LD_LIBRARY_PATH"], *LIBRARIES]), RSYSLOG_MODDIR="".join(x for f in LIBRARIES for x in glob.glob(f + "/rsyslog")))
     with open(os.path.join(d, "said"), "w") as said:
         p = subprocess.Popen([path, *arguments(d, port)], env=env, cwd=d, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:
