@@ -25,6 +25,17 @@ def a_child_is_off_and_holds_no_descriptor_of_ours():
 
 
 @test
+def a_child_looks_no_symbol_up():
+    """Another thread may stand in dlopen() when the process forks."""
+    with server(start=False, env={"LD_DEBUG": "symbols", "LD_BIND_NOW": "1"}) as d:
+        pid = d.command("fork").split()[1]
+        with open(d.log_path, errors="replace") as f:
+            asked = [l.split()[:2] for l in f if "symbol=pthread_" in l]
+        need(any(who == str(d.pid) + ":" for who, _ in asked), "the loader tells nothing of the parent")
+        equal([what for who, what in asked if who == pid + ":"], [])
+
+
+@test
 def the_debug_socket_stays_with_the_parent():
     with tempdir() as t, server("--socket", t + "/s") as d:
         r, pid, running = d.command("fork").split()

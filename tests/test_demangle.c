@@ -158,6 +158,25 @@ a_lambda_is_called_by_what_it_takes(void **state)
 }
 
 static void
+a_long_name_of_rust_is_cut(void **state)
+{
+	static char name[16000];
+	size_t      n, whole;
+
+	(void)state;
+	for (int is_dyn = 0; is_dyn < 2; is_dyn++) { /* a tuple of paths; then an object of many traits */
+		n = (size_t)sprintf(name, "_RINvC1a1b%c", is_dyn ? 'D' : 'T');
+		for (int i = 0; i < 180; i++)
+			n += (size_t)sprintf(name + n, "NtC5crate24a_structure_of_that_name");
+		sprintf(name + n, is_dyn ? "EL_E" : "EE");
+		assert_non_null(words(name));
+		whole = strlen(words(name));
+		assert_int_equal(whole, DEMANGLE_RESULT_MAX);
+		assert_memory_equal(words(name), is_dyn ? "a::b::<dyn crate::a_" : "a::b::<(crate::a_str", 20);
+	}
+}
+
+static void
 a_crafted_name_stays_as_it_is(void **state)
 {
 	static char deep[1200], wide[400], long_name[20000];
@@ -267,6 +286,7 @@ main(void)
 		cmocka_unit_test(the_older_names_of_rust_lose_their_hash),
 		cmocka_unit_test(names_of_rust_are_in_words),
 		cmocka_unit_test(a_lambda_is_called_by_what_it_takes),
+		cmocka_unit_test(a_long_name_of_rust_is_cut),
 		cmocka_unit_test(a_crafted_name_stays_as_it_is),
 		cmocka_unit_test(steps_are_counted),
 		cmocka_unit_test(damaged_names_do_no_harm),

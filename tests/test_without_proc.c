@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,6 +70,29 @@ nothing_is_sent_to_a_descriptor_that_has_become_somebody_elses(void **state)
 	memory_close(&m);
 	close(theirs[0]);
 	close(theirs[1]);
+}
+
+static void
+a_number_that_has_become_somebody_elses_stays_open(void **state)
+{
+	struct memory m;
+	int           mine;
+
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		memory_refuse(true);
+		assert_int_equal(memory_open(&m), 0);
+		memory_refuse(false);
+		mine = both ? socket(AF_UNIX, SOCK_STREAM, 0) : open("/dev/null", O_RDONLY);
+		assert_true(mine >= 0);
+		assert_int_equal(dup2(mine, m.from), m.from);
+		if (both)
+			assert_int_equal(dup2(mine, m.to), m.to);
+		memory_close(&m);
+		assert_int_equal(close(m.from), 0);
+		assert_int_equal(close(m.to), both ? 0 : -1);
+		close(mine);
+	}
 }
 
 static void
@@ -215,6 +239,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_read_up_to_the_first_page_that_is_not_there),
 		cmocka_unit_test(nothing_is_sent_to_a_descriptor_that_has_become_somebody_elses),
+		cmocka_unit_test(a_number_that_has_become_somebody_elses_stays_open),
 		cmocka_unit_test(the_loaders_list_has_every_piece_of_code_that_maps_have),
 		cmocka_unit_test(what_was_known_of_a_place_is_said_again),
 		cmocka_unit_test(threads_are_known_by_hooks_or_by_their_numbers_and_each_once),

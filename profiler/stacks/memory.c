@@ -18,6 +18,7 @@
 #include "memory.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,20 +73,39 @@ memory_open(struct memory *ret)
 {
 	int mem = atomic_load(&refused) ? -EACCES : file_open("/proc/thread-self/mem"), pair[2], r;
 
-	*ret = (struct memory){ mem < 0 ? -1 : mem, -1, 0 };
+	*ret = (struct memory){ mem < 0 ? -1 : mem, -1, 0, 0 };
 	if (mem >= 0 || !memory_call_refused())
 		return 0;
 	r = own_fd_socketpair(pair);
 	if (!r)
-		*ret = (struct memory){ pair[0], pair[1], inode_of(pair[1]) };
+		*ret = (struct memory){ pair[0], pair[1], inode_of(pair[0]), inode_of(pair[1]) };
 	return r;
+}
+
+/* Sockets bear no mark: a number that the daemon has closed may be its own by now. */
+static void
+socket_close(int fd, ino_t inode)
+{
+	sigset_t mask;
+
+	if (inode_of(fd) == inode) {
+		file_close(fd);
+		return;
+	}
+	own_fd_hold(&mask);
+	own_fd_forget(fd);
+	own_fd_release(&mask);
 }
 
 void
 memory_close(const struct memory *m)
 {
-	file_close(m->from);
-	file_close(m->to);
+	if (m->to < 0) {
+		file_close(m->from);
+		return;
+	}
+	socket_close(m->from, m->from_inode);
+	socket_close(m->to, m->to_inode);
 }
 
 /* What was sent is there to be read; nobody waits, and nobody is cancelled in there: send(3) might be,
@@ -97,7 +117,7 @@ read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t siz
 	size_t  rest = PIECE_BYTES - address % PIECE_BYTES, got = 0;
 	ssize_t sent, n;
 
-	if (inode_of(m->to) != m->inode)
+	if (inode_of(m->to) != m->to_inode)
 		return -1;
 	sent = syscall(SYS_sendto, m->to, address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 	while (sent > 0 && got < (size_t)sent) {

@@ -11,7 +11,7 @@
 
 struct memory {
 	int   from, to; /* of a pair of sockets; or /proc/thread-self/mem and -1; both -1: by a call */
-	ino_t inode;    /* of to */
+	ino_t from_inode, to_inode; /* of a pair */
 };
 
 /* 0 and what memory_read() wants, or a negative errno: there is no way. */

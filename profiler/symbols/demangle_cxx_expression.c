@@ -79,6 +79,7 @@ read_scoped(struct demangle_room *r)
 {
 	const char *at;
 	unsigned    nodes = r->node_count, subs = r->sub_count, n, count = 1;
+	uint16_t    params = r->params;
 
 	cxx_want(r, "sr");
 	at = r->at;
@@ -95,6 +96,7 @@ read_scoped(struct demangle_room *r)
 		r->at = at;
 		r->node_count = nodes;
 		r->sub_count = subs;
+		r->params = params;
 	}
 	n = cxx_read_type(r);
 	return cxx_node(r, NODE_NESTED, n, read_simple_name(r));

@@ -298,13 +298,20 @@ generic_argument(struct rust *r)
 		type(r);
 }
 
+/* Does a list go on?  Where the result is full the rest is not read, so no E comes. */
+static bool
+goes_on(struct rust *r)
+{
+	return !r->out->bad && (r->at < r->end || r->out->size < DEMANGLE_RESULT_MAX) && !take(r, 'E');
+}
+
 /* Each up to E, with commas; returns how many. */
 static unsigned
 list(struct rust *r, void (*item)(struct rust *))
 {
 	unsigned n = 0;
 
-	while (!r->out->bad && !take(r, 'E')) {
+	while (goes_on(r)) {
 		put(r, n++ ? ", " : "");
 		item(r);
 	}
@@ -457,7 +464,7 @@ bounds(struct rust *r)
 
 	put(r, "dyn ");
 	before = binder(r);
-	while (!r->out->bad && !take(r, 'E')) {
+	while (goes_on(r)) {
 		bool is_open;
 
 		put(r, first ? "" : " + ");
@@ -658,5 +665,5 @@ demangle_rust(struct demangle_room *room, const char *name, const char *end)
 	r.is_silent = true;
 	if (peek(&r) >= 'A' && peek(&r) <= 'Z')
 		path(&r, false);
-	return !r.out->bad && r.out->size > 0 && (r.at == end || r.out->size == DEMANGLE_RESULT_MAX);
+	return r.out->size == DEMANGLE_RESULT_MAX || (!r.out->bad && r.out->size > 0 && r.at == end);
 }
