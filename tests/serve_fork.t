@@ -26,7 +26,7 @@ def a_child_is_off_and_holds_no_descriptor_of_ours():
 
 @test
 def a_child_looks_no_symbol_up():
-    """Another thread may stand in dlopen() when the process forks."""
+    # Another thread may stand in dlopen() when the process forks.
     with server(start=False, env={"LD_DEBUG": "symbols", "LD_BIND_NOW": "1"}) as d:
         pid = d.command("fork").split()[1]
         with open(d.log_path, errors="replace") as f:
