@@ -21,7 +21,9 @@
 		.fp = *(uintptr_t *)__builtin_frame_address(0),                      \
 	}
 
-static FRAMES int
+/* Inlined, so that the call of the core is made in a function with a frame of its own: a
+ * jump from here would leave "call go" behind, which is no proof for unwind_recover.c. */
+static inline __attribute__((always_inline)) int
 go(struct hooks_wait *w, int unlock)
 {
 	if (STATE(wait_state) != HOOKS_ON)
