@@ -43,13 +43,14 @@ burn_here(void *arg)
 	return arg;
 }
 
+/* Without an end: whoever goes in and out may be met on the way, and is asked by a signal. */
 static void *
 wait_here(void *arg)
 {
 	struct epoll_event e;
 
 	while (!atomic_load(&stop))
-		if (epoll_wait(polled, &e, 1, 200) < 0 && errno == EINTR)
+		if (epoll_wait(polled, &e, 1, -1) < 0 && errno == EINTR)
 			atomic_fetch_add(&interrupted, 1);
 	return arg;
 }
