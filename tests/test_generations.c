@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "generations.h"
+#include "maps.h"
 #include "stack_table.h"
 
 static void *handle;
@@ -162,6 +163,34 @@ the_next_one_in_a_place_is_told_apart_without_a_look(void **state)
 	generations_look();
 	assert_true(recorded(small) == old);
 	unload();
+}
+
+static void
+without_proc_too_the_next_one_in_a_place_has_its_own_path(void **state)
+{
+	uintptr_t small, old, new;
+
+	(void)state;
+	small = load("unwind_plugin_small");
+	assert_int_equal(generations_look(), 1);
+	old = recorded(small);
+	maps_proc_refuse(true); /* as after chroot(2) */
+	assert_int_equal(generations_look(), 0);
+	unload();
+	load_at("unwind_plugin_large", small);
+	assert_int_equal(generations_look(), 1);
+	new = recorded(small);
+	assert_true(belongs_to(old, "small"));
+	assert_true(belongs_to(new, "large"));
+
+	/* Neither was known while there was /proc. */
+	unload();
+	load_at("unwind_plugin_small", small);
+	generations_look();
+	assert_true(belongs_to(recorded(small), "small"));
+	unload();
+	maps_proc_refuse(false);
+	generations_look();
 }
 
 static void
@@ -415,6 +444,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(without_changes_nothing_is_tagged_and_there_is_nothing_to_copy),
 		UNIT(the_next_one_in_a_place_is_told_apart_without_a_look),
+		UNIT(without_proc_too_the_next_one_in_a_place_has_its_own_path),
 		UNIT(objects_that_come_and_go_for_ever_are_remembered_once),
 		UNIT(one_that_no_look_has_seen_takes_nothing_from_others),
 		UNIT(a_stack_that_comes_late_is_of_the_last_one_there),

@@ -130,13 +130,14 @@ the_loaders_list_has_every_piece_of_code_that_maps_have(void **state)
 }
 
 static void
-what_was_known_of_a_place_is_said_again(void **state)
+what_was_known_of_a_place_is_said_again_while_its_mark_is_there(void **state)
 {
 	struct arena_budget budget = { 0, (size_t)64 << 20 };
 	struct maps         maps;
 	struct maps_line    l, first = { .path = NULL };
 	char                path[] = "/a/path that\nnobody has";
-	bool                found = false;
+	uint32_t            mark = 0x1234567;
+	bool                found;
 
 	(void)state;
 	maps = (struct maps){ .budget = &budget };
@@ -150,13 +151,18 @@ what_was_known_of_a_place_is_said_again(void **state)
 	first.inode = 4711;
 	first.deleted = true;
 	assert_int_equal(maps_keep_begin(1, sizeof(path)), 0);
-	maps_keep(&first);
-	maps = (struct maps){ .budget = &budget };
-	assert_int_equal(maps_of_loader(&maps), 0);
-	while (!found && maps_next(&maps, &l))
-		found = l.start == first.start && !strcmp(l.path, path) && l.inode == 4711 && l.device == 0x801 && l.deleted;
-	assert_true(found);
-	maps_release(&maps);
+	maps_keep(&first, (uintptr_t)&mark, mark);
+	for (int other = 0; other < 2; other++) {
+		mark += (uint32_t)other;
+		maps = (struct maps){ .budget = &budget };
+		assert_int_equal(maps_of_loader(&maps), 0);
+		found = false;
+		while (!found && maps_next(&maps, &l))
+			found = l.start == first.start && !strcmp(l.path, path) && l.inode == 4711 && l.device == 0x801 &&
+				l.deleted;
+		assert_int_equal(found, !other);
+		maps_release(&maps);
+	}
 	maps_keep_begin(0, 0);
 	assert_int_equal(budget.used, 0);
 }
@@ -241,7 +247,7 @@ main(void)
 		cmocka_unit_test(nothing_is_sent_to_a_descriptor_that_has_become_somebody_elses),
 		cmocka_unit_test(a_number_that_has_become_somebody_elses_stays_open),
 		cmocka_unit_test(the_loaders_list_has_every_piece_of_code_that_maps_have),
-		cmocka_unit_test(what_was_known_of_a_place_is_said_again),
+		cmocka_unit_test(what_was_known_of_a_place_is_said_again_while_its_mark_is_there),
 		cmocka_unit_test(threads_are_known_by_hooks_or_by_their_numbers_and_each_once),
 	};
 

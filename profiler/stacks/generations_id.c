@@ -109,6 +109,6 @@ generations_keep(const struct generation *all, size_t count)
 					       .inode = g->inode, .path = (char *)(uintptr_t)g->path, .deleted = g->deleted };
 
 		if (g->loaded && g->path[0] == '/')
-			maps_keep(&l);
+			maps_keep(&l, g->mark, g->mark_is);
 	}
 }

@@ -47,14 +47,25 @@ grow(struct maps *m)
 	return 0;
 }
 
+static atomic_bool proc_refused;
+
+void
+maps_proc_refuse(bool refuse)
+{
+	atomic_store(&proc_refused, refuse);
+}
+
 /* The process's is empty after pthread_exit() in main; the thread's is one that qemu does not
  * know, which answers for the program it emulates. */
 static int
 open_maps(void)
 {
-	int  fd = file_open("/proc/self/maps");
+	int  fd;
 	char first;
 
+	if (atomic_load_explicit(&proc_refused, memory_order_relaxed))
+		return -ENOENT;
+	fd = file_open("/proc/self/maps");
 	if (fd >= 0 && pread(fd, &first, 1, 0) == 1)
 		return fd;
 	if (fd >= 0)

@@ -31,11 +31,15 @@ int  maps_read(struct maps *m, struct arena_budget *budget);
 bool maps_without_proc(void);
 /*
  * What objects are, kept for the time when there is no /proc: room for count lines with so
- * many bytes of paths, NULs counted, then each.  What was kept before is forgotten.
+ * many bytes of paths, NULs counted, then each.  What was kept before is forgotten.  It is said
+ * again while the four bytes at mark are mark_is; with a mark of 0, of whatever is there.
  */
 int  maps_keep_begin(size_t count, size_t path_bytes);
-void maps_keep(const struct maps_line *l); /* start, offset, device, inode, path, deleted */
+/* Of l: start, offset, device, inode, path, deleted. */
+void maps_keep(const struct maps_line *l, uintptr_t mark, uint32_t mark_is);
 void maps_forked(void);
+/* For tests: as where there is no /proc. */
+void maps_proc_refuse(bool refuse);
 
 /* One mapping, asked for by an address in it. */
 struct maps_place {

@@ -13,6 +13,8 @@
  * - The list has neither device nor inode, and its paths are those that were asked for.
  *   What was known of a place while /proc was there is said again, or every object would
  *   seem to be another one.  Else an inode is made up, which no file has on device 0:0.
+ * - A plugin may have left its place to another since: four bytes in memory, as a rule of
+ *   the build id, say whether it is still there.
  * - Code that was made at run time, and objects that were not loaded by the loader, are in
  *   no list.
  *
@@ -75,6 +77,8 @@ struct made {
 struct known {
 	uintptr_t start;
 	uint64_t  offset, device, inode;
+	uintptr_t mark; /* where four bytes tell it from others; 0: none */
+	uint32_t  mark_is;
 	size_t    path; /* bytes behind all */
 	bool      deleted;
 };
@@ -131,7 +135,7 @@ maps_keep_begin(size_t count, size_t path_bytes)
 }
 
 void
-maps_keep(const struct maps_line *l)
+maps_keep(const struct maps_line *l, uintptr_t mark, uint32_t mark_is)
 {
 	size_t        n = strlen(l->path) + 1;
 	struct known *k;
@@ -139,7 +143,7 @@ maps_keep(const struct maps_line *l)
 	pthread_mutex_lock(&known.lock);
 	k = &known.all[known.count];
 	if ((char *)(k + 1) <= (char *)known.all + known.bytes && known.paths_at + n <= known.bytes) {
-		*k = (struct known){ l->start, l->offset, l->device, l->inode, known.paths_at, l->deleted };
+		*k = (struct known){ l->start, l->offset, l->device, l->inode, mark, mark_is, known.paths_at, l->deleted };
 		memcpy((char *)known.all + known.paths_at, l->path, n);
 		known.paths_at += n;
 		known.count++;
@@ -181,6 +185,15 @@ entry_add(struct made *m, const struct entry *e)
 	m->entries[i] = *e;
 }
 
+/* With the lock held. */
+static bool
+known_is_there(const struct made *m, const struct known *k)
+{
+	uint32_t is;
+
+	return !k->mark || (memory_read(&m->mem, k->mark, &is, sizeof(is)) && is == k->mark_is);
+}
+
 /* Whose it is: as it was known, else by its name. */
 static void
 entry_name(struct made *m, struct entry *e, const char *name)
@@ -193,7 +206,7 @@ entry_name(struct made *m, struct entry *e, const char *name)
 	for (size_t i = 0; i < known.count; i++) {
 		const struct known *k = &known.all[i];
 
-		if (k->start != e->start || k->offset != e->offset)
+		if (k->start != e->start || k->offset != e->offset || !known_is_there(m, k))
 			continue;
 		e->device = k->device;
 		e->inode = k->inode;
