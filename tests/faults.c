@@ -10,8 +10,8 @@
  *
  * How: the slots of those objects through which they call libc are turned to functions of
  * ours, which count; nobody else's calls are touched.  What a stranger would get wrong: a
- * wrapper takes six words and hands them on, which suits any function that has at most six
- * arguments, none of them floating, variadic or not.
+ * wrapper takes seven words and hands them on, which suits any function that has at most
+ * seven arguments (syscall() has), none of them floating, variadic or not.
  */
 #include <component/profiler.h>
 
@@ -96,10 +96,10 @@ fails(enum kind kind, const char *name, void *caller)
 	return write(STDERR_FILENO, line, (size_t)n) >= 0;
 }
 
-typedef long function(long, long, long, long, long, long);
+typedef long function(long, long, long, long, long, long, long);
 
-#define SIX       long a, long b, long c, long d, long e, long f
-#define HAND_ON   a, b, c, d, e, f
+#define SEVEN     long a, long b, long c, long d, long e, long f, long g
+#define HAND_ON   a, b, c, d, e, f, g
 /* X(name, kind, errno, returned, what else is done with the result r) */
 #define WRAPPED(X)                                                                      \
 	X(malloc, BLOCK, ENOMEM, 0, out_add((void *)r))                                 \
@@ -131,7 +131,7 @@ typedef long function(long, long, long, long, long, long);
 
 #define WRAPPER(name, kind, error, value, then)                                         \
 	static function *real_##name;                                                   \
-	static long faulty_##name(SIX)                                                  \
+	static long faulty_##name(SEVEN)                                                  \
 	{                                                                               \
 		long r;                                                                 \
 		if (fails(kind, #name, __builtin_return_address(0))) {                  \
@@ -147,21 +147,21 @@ WRAPPED(WRAPPER)
 static function *real_free, *real_munmap, *real_syscall, *real_fcntl;
 
 static long
-faulty_free(SIX)
+faulty_free(SEVEN)
 {
 	out_remove((void *)a);
 	return real_free(HAND_ON);
 }
 
 static long
-faulty_munmap(SIX)
+faulty_munmap(SEVEN)
 {
 	bytes_mapped -= b;
 	return real_munmap(HAND_ON);
 }
 
 static long
-faulty_fcntl(SIX)
+faulty_fcntl(SEVEN)
 {
 	if ((b == F_DUPFD_CLOEXEC || b == F_DUPFD) && fails(DESCRIPTOR, "fcntl", __builtin_return_address(0))) {
 		errno = EMFILE;
@@ -171,7 +171,7 @@ faulty_fcntl(SIX)
 }
 
 static long
-faulty_syscall(SIX)
+faulty_syscall(SEVEN)
 {
 	if ((a == SYS_timer_create && fails(TIMER, "timer_create", __builtin_return_address(0))) ||
 		(a == SYS_perf_event_open && fails(DESCRIPTOR, "perf_event_open", __builtin_return_address(0)))) {

@@ -121,9 +121,11 @@ static struct generation *
 record_add(const struct generation *like, const struct maps_line *l)
 {
 	struct generation *g = known.count < GENERATIONS_MAX ? &known.all[known.count] : NULL;
-	char              *path = g ? arena_strndup(&known.arena, l->path, strlen(l->path)) : NULL;
+	const char        *path = g ? g->path : NULL; /* left by a record that was not confirmed */
 	bool               reused = any_overlap(l);
 
+	if (g && (!path || strcmp(path, l->path) != 0))
+		path = arena_strndup(&known.arena, l->path, strlen(l->path));
 	if (!path || (reused && known.next_tag == GENERATIONS_TAG_MAX)) {
 		known.forgotten++;
 		return NULL;
