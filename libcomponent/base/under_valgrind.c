@@ -13,7 +13,8 @@
 
 #include <errno.h>
 #include <sys/uio.h>
-#include <unistd.h>
+
+#include "thread_id.h"
 
 #define RUNNING_ON_VALGRIND 0x1001
 #define MEMCHECK_GET_VBITS  0x4d430008 /* of, to, bytes */
@@ -57,7 +58,7 @@ under_memcheck_copy(void *to, uintptr_t from, size_t size)
 {
 	struct iovec here = { to, size }, there = { (void *)from, size };
 	int          saved = errno;
-	bool         all = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+	bool         all = process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0) == (ssize_t)size;
 
 	errno = saved;
 	return all;

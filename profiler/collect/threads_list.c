@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "cpu_proc.h"
+#include "heap_sort.h"
 #include "own_fd.h"
 #include "own_thread.h"
 #include "threads_parts.h"
@@ -60,37 +61,14 @@ threads_count(void)
 	return n;
 }
 
-/* Down from a hole at i; a parent has the larger tid. */
-static void
-list_sift(struct dump_thread *all, size_t count, size_t i, struct dump_thread item)
+/* The kernel lists by age, and its numbers wrap. */
+static bool
+list_is_before(const struct dump_thread *a, const struct dump_thread *b)
 {
-	for (size_t child; (child = 2 * i + 1) < count; i = child) {
-		if (child + 1 < count && all[child].tid < all[child + 1].tid)
-			child++;
-		if (item.tid >= all[child].tid)
-			break;
-		all[i] = all[child];
-	}
-	all[i] = item;
+	return a->tid < b->tid;
 }
 
-/* By ascending tid: the kernel lists by age, and its numbers wrap.  Not qsort(), which
- * may take memory from malloc. */
-static void
-list_sort(struct dump *d)
-{
-	struct dump_thread *all = d->threads;
-	size_t              count = d->count;
-
-	for (size_t i = count / 2; i--;)
-		list_sift(all, count, i, all[i]);
-	while (count > 1) {
-		struct dump_thread last = all[--count];
-
-		all[count] = all[0];
-		list_sift(all, count, 0, last);
-	}
-}
+HEAP_SORT(list_sort, struct dump_thread, list_is_before)
 
 /* Each thread once. */
 static void
@@ -116,7 +94,7 @@ list(struct dump *d)
 		if (err || l.err || d->count >= threads_count())
 			break;
 	}
-	list_sort(d);
+	list_sort(d->threads, d->count);
 	list_unique(d);
 	return err ? err : l.err;
 }

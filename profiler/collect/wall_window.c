@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "heap_sort.h"
 #include "labels_thread.h"
 #include "pages.h"
 #include "stack_table.h"
@@ -147,33 +148,7 @@ is_before(const struct wall_count *a, const struct wall_count *b)
 	return a->tid != b->tid ? a->tid < b->tid : a->stack < b->stack;
 }
 
-static void
-sift_down(struct wall_count *all, size_t root, size_t end)
-{
-	struct wall_count moved = all[root];
-
-	for (size_t child; (child = 2 * root + 1) < end; root = child) {
-		child += child + 1 < end && is_before(&all[child], &all[child + 1]);
-		if (!is_before(&moved, &all[child]))
-			break;
-		all[root] = all[child];
-	}
-	all[root] = moved;
-}
-
-static void
-sort(struct wall_count *all, size_t count)
-{
-	for (size_t i = count / 2; i-- > 0;)
-		sift_down(all, i, count);
-	for (size_t i = count; i-- > 1;) {
-		struct wall_count last = all[i];
-
-		all[i] = all[0];
-		all[0] = last;
-		sift_down(all, 0, i);
-	}
-}
+HEAP_SORT(sort, struct wall_count, is_before)
 
 /* One thread: first the looks that saw it run, by labels, then its CPU stacks. */
 static int

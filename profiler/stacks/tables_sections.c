@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "heap_sort.h"
 #include "memory.h"
 
 #define FRAMES_MAX   ((size_t)256 << 20) /* bytes of one object's .eh_frame */
@@ -236,35 +237,13 @@ search_add(void *arg, uintptr_t pc, size_t offset)
 	f->count++;
 }
 
-static void
-search_sift(struct search_entry *e, size_t root, size_t n)
+static bool
+search_is_before(const struct search_entry *a, const struct search_entry *b)
 {
-	for (size_t child; (child = 2 * root + 1) < n; root = child) {
-		struct search_entry above = e[root];
-
-		if (child + 1 < n && e[child].pc < e[child + 1].pc)
-			child++;
-		if (above.pc >= e[child].pc)
-			return;
-		e[root] = e[child];
-		e[child] = above;
-	}
+	return a->pc < b->pc;
 }
 
-/* A heap: neither malloc, as qsort() may need it, nor a worst case. */
-static void
-search_sort(struct search_entry *e, size_t n)
-{
-	for (size_t i = n / 2; i-- > 0;)
-		search_sift(e, i, n);
-	while (n > 1) {
-		struct search_entry last = e[--n];
-
-		e[n] = e[0];
-		e[0] = last;
-		search_sift(e, 0, n);
-	}
-}
+HEAP_SORT(search_sort, struct search_entry, search_is_before)
 
 int
 tables_search_make(const struct cfi_section *frames, struct tables_copy *ret)

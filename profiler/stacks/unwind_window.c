@@ -94,10 +94,10 @@ probe_ask(uintptr_t address)
 bool
 unwind_probe(uintptr_t address)
 {
-	char byte;
+	uintptr_t word; /* the kernel is asked for as much */
 
-	/* That one would report the question. */
-	return under_memcheck ? under_memcheck_copy(&byte, address, 1) : probe_ask(address) == -EINVAL;
+	/* memcheck would report the question. */
+	return under_memcheck ? under_memcheck_copy(&word, address, sizeof(word)) : probe_ask(address) == -EINVAL;
 }
 
 static uintptr_t

@@ -27,6 +27,7 @@
 #include "dwarf_function.h"
 #include "dwarf_line.h"
 #include "dwarf_unit.h"
+#include "heap_sort.h"
 
 #define FRAMES_MAX 32 /* of one address: what symbols.h allows */
 #define WORK_MAX   ((uint64_t)1 << 26) /* steps of one object: a second or two, 10 times what 100 MB need */
@@ -42,35 +43,13 @@ struct lookup {
 	void              *arg;
 };
 
-static void
-sift(struct dwarf_want *w, size_t root, size_t n)
+static bool
+is_before(const struct dwarf_want *a, const struct dwarf_want *b)
 {
-	for (size_t child; (child = 2 * root + 1) < n; root = child) {
-		struct dwarf_want swap = w[root];
-
-		if (child + 1 < n && w[child].vaddr < w[child + 1].vaddr)
-			child++;
-		if (w[root].vaddr >= w[child].vaddr)
-			return;
-		w[root] = w[child];
-		w[child] = swap;
-	}
+	return a->vaddr < b->vaddr;
 }
 
-/* A heap: neither malloc, as qsort() may need it, nor a worst case. */
-static void
-sort(struct dwarf_want *w, size_t n)
-{
-	for (size_t i = n / 2; i--;)
-		sift(w, i, n);
-	for (size_t i = n; i > 1;) {
-		struct dwarf_want swap = w[--i];
-
-		w[i] = w[0];
-		w[0] = swap;
-		sift(w, 0, i);
-	}
-}
+HEAP_SORT(sort, struct dwarf_want, is_before)
 
 static void
 on_unit_range(void *arg, uint64_t low, uint64_t high)
