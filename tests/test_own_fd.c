@@ -237,6 +237,47 @@ a_number_that_the_daemon_has_taken_is_not_closed(void **state)
 	close(theirs);
 }
 
+/* As if a daemon had closed all descriptors there are, and opened its own. */
+static void
+one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys(void **state)
+{
+	int                theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC), pair[2], fd, status;
+	struct own_fd_kept k;
+	pid_t              pid;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		fd = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+		own_fd_keep(&k, fd);
+		assert_true(own_fd_is_kept(&k, NULL));
+		assert_int_equal(dup3(theirs, fd, O_CLOEXEC), fd);
+		assert_false(own_fd_is_kept(&k, NULL));
+		own_fd_kept_close(&k);
+		assert_int_equal(k.fd, -1);
+		assert_int_equal(close(fd), 0);
+	}
+	assert_int_equal(own_fd_socketpair(pair), 0); /* for which there must be places */
+	own_fd_close(pair[0]);
+	own_fd_close(pair[1]);
+
+	/* Another of ours has that number now. */
+	own_fd_keep(&k, own_fd_open("/proc/self/maps", O_RDONLY, 0));
+	fd = k.fd;
+	close(fd);
+	assert_int_equal(own_fd_open("/proc/self/status", O_RDONLY, 0), fd);
+	own_fd_kept_close(&k);
+	assert_int_equal(count_open("/status"), 1);
+	pid = fork();
+	if (pid == 0)
+		_exit(count_open("/status"));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	own_fd_close(fd);
+	assert_int_equal(count_open("/status"), 0);
+	own_fd_kept_close(&k);
+	close(theirs);
+}
+
 static void
 more_than_have_a_place_are_closed_all_the_same(void **state)
 {
@@ -267,6 +308,7 @@ main(void)
 		cmocka_unit_test(a_child_can_open_and_fork_again),
 		cmocka_unit_test(a_fork_does_not_wait_for_a_file_that_is_slow_to_open),
 		cmocka_unit_test(a_number_that_the_daemon_has_taken_is_not_closed),
+		cmocka_unit_test(one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys),
 		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
 		cmocka_unit_test(standard_descriptors_are_left_free_and_errno_and_mask_as_they_were),
 	};

@@ -29,6 +29,8 @@
 #include "file.h"
 #include "idmap.h"
 #include "maps.h"
+#include "own_fd.h"
+#include "program_file.h"
 #include "skip.h"
 #include "symbols.h"
 #include "utf8.h"
@@ -326,6 +328,33 @@ without_memory_opening_fails_and_nothing_is_kept(void **state)
 	}
 }
 
+/* More often than own_fd.c has places; each is needed by a pair of sockets. */
+static void
+the_programs_file_is_held_again_when_its_descriptor_was_lost(void **state)
+{
+	int  theirs = open("/dev/null", O_RDONLY | O_CLOEXEC), fd, pair[2];
+	bool certain;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		fd = dup(theirs); /* the number that is next */
+		close(fd);
+		program_file_hold();
+		assert_true(program_file_is_held());
+		assert_int_equal(dup3(theirs, fd, O_CLOEXEC), fd);
+		assert_false(program_file_is_held());
+		assert_int_equal(program_file_open(&certain), -ENOENT);
+		program_file_hold();
+		assert_true(program_file_is_held());
+		program_file_release();
+		assert_int_equal(close(fd), 0);
+	}
+	assert_int_equal(own_fd_socketpair(pair), 0);
+	own_fd_close(pair[0]);
+	own_fd_close(pair[1]);
+	close(theirs);
+}
+
 /* In a child of the test: nothing else is to live under such rules. */
 static int
 forbid_process_vm_readv(void)
@@ -388,6 +417,7 @@ main(void)
 #endif
 		cmocka_unit_test(a_name_is_made_once_and_keeps_its_address),
 		cmocka_unit_test(code_that_mprotect_has_cut_in_pieces_is_one_mapping),
+		cmocka_unit_test(the_programs_file_is_held_again_when_its_descriptor_was_lost),
 		cmocka_unit_test(build_ids_are_found_where_process_vm_readv_is_forbidden),
 		cmocka_unit_test(without_memory_opening_fails_and_nothing_is_kept),
 	};

@@ -37,7 +37,7 @@ memory_is_read_up_to_the_first_page_that_is_not_there(void **state)
 	for (int refuse = 0; refuse < 2; refuse++) {
 		memory_refuse(refuse);
 		assert_int_equal(memory_open(&m), 0);
-		assert_int_equal(m.to >= 0, refuse);
+		assert_int_equal(m.to.fd >= 0, refuse);
 		memset(copy, 0, size);
 		assert_int_equal(memory_read_some(&m, (uintptr_t)p + 100, copy, size - 100), 2 * page - 100);
 		assert_memory_equal(copy, p + 100, 2 * page - 100);
@@ -52,31 +52,36 @@ memory_is_read_up_to_the_first_page_that_is_not_there(void **state)
 }
 
 static void
-nothing_is_sent_to_a_descriptor_that_has_become_somebody_elses(void **state)
+nothing_goes_to_or_comes_from_a_descriptor_that_has_become_somebody_elses(void **state)
 {
 	struct memory m;
 	int           theirs[2];
 	char          word[8] = "ours", byte;
 
 	(void)state;
-	memory_refuse(true);
-	assert_int_equal(memory_open(&m), 0);
-	memory_refuse(false);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, theirs), 0);
-	assert_int_equal(dup2(theirs[0], m.to), m.to);
-	assert_false(memory_read(&m, (uintptr_t)word, word, sizeof(word)));
-	assert_int_equal(recv(theirs[1], &byte, 1, MSG_DONTWAIT), -1);
-	assert_int_equal(errno, EAGAIN);
-	memory_close(&m);
-	close(theirs[0]);
-	close(theirs[1]);
+	for (int from = 0; from < 2; from++) {
+		memory_refuse(true);
+		assert_int_equal(memory_open(&m), 0);
+		memory_refuse(false);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, theirs), 0);
+		assert_int_equal(send(theirs[1], "for them", 8, 0), 8);
+		assert_true(dup2(theirs[0], from ? m.from.fd : m.to.fd) >= 0);
+		assert_false(memory_read(&m, (uintptr_t)word, word, sizeof(word)));
+		assert_int_equal(recv(theirs[1], &byte, 1, MSG_DONTWAIT), -1);
+		assert_int_equal(errno, EAGAIN);
+		assert_int_equal(recv(theirs[0], word, sizeof(word), MSG_DONTWAIT), 8);
+		close(from ? m.from.fd : m.to.fd); /* who has it now */
+		memory_close(&m);
+		close(theirs[0]);
+		close(theirs[1]);
+	}
 }
 
 static void
 a_number_that_has_become_somebody_elses_stays_open(void **state)
 {
 	struct memory m;
-	int           mine;
+	int           mine, numbers[2];
 
 	(void)state;
 	for (int both = 0; both < 2; both++) {
@@ -85,12 +90,14 @@ a_number_that_has_become_somebody_elses_stays_open(void **state)
 		memory_refuse(false);
 		mine = both ? socket(AF_UNIX, SOCK_STREAM, 0) : open("/dev/null", O_RDONLY);
 		assert_true(mine >= 0);
-		assert_int_equal(dup2(mine, m.from), m.from);
+		assert_int_equal(dup2(mine, m.from.fd), m.from.fd);
 		if (both)
-			assert_int_equal(dup2(mine, m.to), m.to);
+			assert_int_equal(dup2(mine, m.to.fd), m.to.fd);
+		numbers[0] = m.from.fd;
+		numbers[1] = m.to.fd;
 		memory_close(&m);
-		assert_int_equal(close(m.from), 0);
-		assert_int_equal(close(m.to), both ? 0 : -1);
+		assert_int_equal(close(numbers[0]), 0);
+		assert_int_equal(close(numbers[1]), both ? 0 : -1);
 		close(mine);
 	}
 }
@@ -244,7 +251,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_read_up_to_the_first_page_that_is_not_there),
-		cmocka_unit_test(nothing_is_sent_to_a_descriptor_that_has_become_somebody_elses),
+		cmocka_unit_test(nothing_goes_to_or_comes_from_a_descriptor_that_has_become_somebody_elses),
 		cmocka_unit_test(a_number_that_has_become_somebody_elses_stays_open),
 		cmocka_unit_test(the_loaders_list_has_every_piece_of_code_that_maps_have),
 		cmocka_unit_test(what_was_known_of_a_place_is_said_again_while_its_mark_is_there),

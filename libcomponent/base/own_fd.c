@@ -18,6 +18,8 @@
  *   of their registration, hence the priority of the constructor.
  * - The kernel copies descriptors before memory: without the lock a place could be
  *   free again in a child that has the descriptor.
+ * - What is open for long (own_fd_keep()) may have lost its number to another one of ours: both
+ *   have a place then, and only one of the two is given up.
  * - A socket cannot be marked either: both ends of a pair get a place, or there is none.
  * - What is written to is not marked (O_SYNC would cost) but opened under the lock: that
  *   is for small files of the daemon's own, when it starts.
@@ -273,6 +275,52 @@ own_fd_close(int fd)
 		syscall(SYS_close, fd);
 		place_end(i);
 	}
+	errno = saved;
+}
+
+/* ---- one for long ---- */
+
+void
+own_fd_keep(struct own_fd_kept *k, int fd)
+{
+	struct stat st = { .st_ino = 0 };
+
+	*k = (struct own_fd_kept){ .fd = fd < 0 ? -1 : fd, .marked = fd >= 0 && is_marked(fd) };
+	if (fd >= 0 && fstat(fd, &st) == 0) {
+		k->device = st.st_dev;
+		k->inode = st.st_ino;
+	}
+}
+
+bool
+own_fd_is_kept(const struct own_fd_kept *k, struct stat *ret_st)
+{
+	struct stat own, *st = ret_st ? ret_st : &own;
+
+	return k->fd >= 0 && fstat(k->fd, st) == 0 && st->st_dev == k->device && st->st_ino == k->inode &&
+	       (!k->marked || is_marked(k->fd));
+}
+
+void
+own_fd_kept_close(struct own_fd_kept *k)
+{
+	bool     ours = own_fd_is_kept(k, NULL);
+	sigset_t mask;
+	int      saved = errno, i;
+
+	if (ours && k->marked) {
+		own_fd_close(k->fd);
+	} else if (k->fd >= 0) {
+		own_fd_hold(&mask);
+		i = place_find(k->marked ? OPEN : UNMARKED, k->fd);
+		place_set(i, FREE, 0);
+		if (i < 0 && k->marked && without_place > 0)
+			without_place--;
+		if (ours)
+			syscall(SYS_close, k->fd);
+		own_fd_release(&mask);
+	}
+	k->fd = -1;
 	errno = saved;
 }
 

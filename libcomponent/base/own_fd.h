@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* open(2), close-on-exec, never 0 to 2; a descriptor for own_fd_close(), or a negative
@@ -26,6 +27,25 @@ FILE *own_fd_fopen(const char *path);
 void  own_fd_fclose(FILE *f);
 /* Also of one that is not from own_fd_open().  Keeps errno; not a cancellation point. */
 void  own_fd_close(int fd);
+
+/*
+ * One that is open for long: a daemon may close every descriptor there is, and its number
+ * be a file of the daemon's, or another one of ours, from then on.
+ *
+ * own_fd_keep        notes fd, from one of the calls here, and what it is open on; a negative one, too
+ * own_fd_is_kept     is it that still?  *ret_st, which may be NULL: what fstat(2) says of it
+ * own_fd_kept_close  closes it if so, else gives up its place in the list; k->fd becomes -1
+ */
+struct own_fd_kept {
+	int   fd; /* -1: none */
+	bool  marked;
+	dev_t device;
+	ino_t inode;
+};
+
+void own_fd_keep(struct own_fd_kept *k, int fd);
+bool own_fd_is_kept(const struct own_fd_kept *k, struct stat *ret_st);
+void own_fd_kept_close(struct own_fd_kept *k);
 
 /*
  * Thousands of descriptors, each for an instant: between begin and end none of them is

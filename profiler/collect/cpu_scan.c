@@ -57,10 +57,8 @@
 
 static struct {
 	uint32_t number;
-	int      tasks; /* the folder, or -1 */
-	dev_t    device;
-	ino_t    inode;
-} scan = { .tasks = -1 };
+	struct own_fd_kept tasks; /* the folder */
+} scan = { .tasks.fd = -1 };
 
 uint32_t
 cpu_scan_number(void)
@@ -128,16 +126,11 @@ tasks_count(void)
 {
 	struct stat st;
 
-	if (scan.tasks >= 0 && (fstat(scan.tasks, &st) < 0 || st.st_dev != scan.device || st.st_ino != scan.inode)) {
-		own_fd_close(scan.tasks); /* the daemon has closed it */
-		scan.tasks = -1;
-	}
-	if (scan.tasks < 0) {
-		scan.tasks = cpu_proc_tasks();
-		if (scan.tasks < 0 || fstat(scan.tasks, &st) < 0)
+	if (!own_fd_is_kept(&scan.tasks, &st)) {
+		own_fd_kept_close(&scan.tasks); /* the daemon has closed it */
+		own_fd_keep(&scan.tasks, cpu_proc_tasks());
+		if (!own_fd_is_kept(&scan.tasks, &st))
 			return 0;
-		scan.device = st.st_dev;
-		scan.inode = st.st_ino;
 	}
 	return st.st_nlink > TASKS_LINKS ? st.st_nlink - TASKS_LINKS : 0;
 }
@@ -181,14 +174,13 @@ cpu_timers_look(struct cpu_timers_state *ret)
 void
 cpu_scan_close(void)
 {
-	own_fd_close(scan.tasks);
-	scan.tasks = -1;
+	own_fd_kept_close(&scan.tasks);
 }
 
 void
 cpu_scan_forked(void)
 {
-	scan.tasks = -1; /* closed by own_fd.c */
+	scan.tasks.fd = -1; /* closed by own_fd.c */
 }
 
 /* ---- threads that block the signal ---- */

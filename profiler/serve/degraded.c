@@ -60,7 +60,7 @@ memory_refused(degraded_fn *fn, void *arg)
 		return;
 	r = memory_open(&m);
 	fn(arg, "memory", r < 0	     ? "process_vm_readv() is refused and no descriptor is left: there are no names and no unwind tables" :
-			  m.to >= 0 ? "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is read "
+			  m.to.fd >= 0 ? "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is read "
 				      "through a socket, blocked threads may have to be woken" :
 				      "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead, some blocked "
 				      "threads have to be woken for a dump");

@@ -60,68 +60,47 @@ memory_call_refused(void)
 	return read_by_call((uintptr_t)&from, &to, 1) != 1;
 }
 
-static ino_t
-inode_of(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) ? 0 : st.st_ino;
-}
-
 int
 memory_open(struct memory *ret)
 {
 	int mem = atomic_load(&refused) ? -EACCES : file_open("/proc/thread-self/mem"), pair[2], r;
 
-	*ret = (struct memory){ mem < 0 ? -1 : mem, -1, 0, 0 };
+	*ret = (struct memory){ { .fd = mem < 0 ? -1 : mem }, { .fd = -1 } };
 	if (mem >= 0 || !memory_call_refused())
 		return 0;
 	r = own_fd_socketpair(pair);
-	if (!r)
-		*ret = (struct memory){ pair[0], pair[1], inode_of(pair[0]), inode_of(pair[1]) };
+	if (!r) {
+		own_fd_keep(&ret->from, pair[0]);
+		own_fd_keep(&ret->to, pair[1]);
+	}
 	return r;
 }
 
-/* Sockets bear no mark: a number that the daemon has closed may be its own by now. */
-static void
-socket_close(int fd, ino_t inode)
-{
-	sigset_t mask;
-
-	if (inode_of(fd) == inode) {
-		file_close(fd);
-		return;
-	}
-	own_fd_hold(&mask);
-	own_fd_forget(fd);
-	own_fd_release(&mask);
-}
-
 void
-memory_close(const struct memory *m)
+memory_close(struct memory *m)
 {
-	if (m->to < 0) {
-		file_close(m->from);
+	if (m->to.fd < 0) {
+		file_close(m->from.fd);
 		return;
 	}
-	socket_close(m->from, m->from_inode);
-	socket_close(m->to, m->to_inode);
+	own_fd_kept_close(&m->from);
+	own_fd_kept_close(&m->to);
 }
 
 /* What was sent is there to be read; nobody waits, and nobody is cancelled in there: send(3) might be,
  * and sanitizers look at what it reads.  A daemon may close all descriptors there
- * are and open its own: nothing is sent to a number that is not ours any more. */
+ * are and open its own: nothing is sent to a number that is not ours any more, nor taken from one. */
 static ssize_t
 read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t size)
 {
 	size_t  rest = PIECE_BYTES - address % PIECE_BYTES, got = 0;
 	ssize_t sent, n;
 
-	if (inode_of(m->to) != m->to_inode)
+	if (!own_fd_is_kept(&m->to, NULL) || !own_fd_is_kept(&m->from, NULL))
 		return -1;
-	sent = syscall(SYS_sendto, m->to, address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+	sent = syscall(SYS_sendto, m->to.fd, address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 	while (sent > 0 && got < (size_t)sent) {
-		n = syscall(SYS_recvfrom, m->from, (char *)buf + got, (size_t)sent - got, MSG_DONTWAIT, NULL, NULL);
+		n = syscall(SYS_recvfrom, m->from.fd, (char *)buf + got, (size_t)sent - got, MSG_DONTWAIT, NULL, NULL);
 		if (n <= 0)
 			return -1;
 		got += (size_t)n;
@@ -132,9 +111,9 @@ read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t siz
 static ssize_t
 read_piece(const struct memory *m, uintptr_t address, void *buf, size_t size)
 {
-	if (m->to >= 0)
+	if (m->to.fd >= 0)
 		return read_by_sending(m, address, buf, size);
-	return m->from >= 0 ? pread(m->from, buf, size, (off_t)address) : read_by_call(address, buf, size);
+	return m->from.fd >= 0 ? pread(m->from.fd, buf, size, (off_t)address) : read_by_call(address, buf, size);
 }
 
 size_t

@@ -7,16 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "own_fd.h"
 
 struct memory {
-	int   from, to; /* of a pair of sockets; or /proc/thread-self/mem and -1; both -1: by a call */
-	ino_t from_inode, to_inode; /* of a pair */
+	/* A pair of sockets; or /proc/thread-self/mem, not looked at again, and none; both none: by a call. */
+	struct own_fd_kept from, to;
 };
 
 /* 0 and what memory_read() wants, or a negative errno: there is no way. */
 int  memory_open(struct memory *ret);
-void memory_close(const struct memory *m);
+void memory_close(struct memory *m);
 /* False: not all of it is there. */
 bool memory_read(const struct memory *m, uintptr_t address, void *buf, size_t size);
 /* Up to the first page that is not there; bytes. */

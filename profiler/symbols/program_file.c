@@ -11,7 +11,7 @@
  * - It stays open after a stop where it could not be had again: profiling may be switched on
  *   once more.
  * - The daemon may close every descriptor it finds and get the number for a file of its own:
- *   device and inode are looked at before each use.
+ *   own_fd_is_kept() is asked before each use.
  *
  * Tests: tests/confined.t.
  */
@@ -29,44 +29,29 @@
 #include "own_fd.h"
 
 static struct {
-	pthread_mutex_t lock;
-	int             fd; /* -1: none */
-	bool            certain;
-	dev_t           device;
-	ino_t           inode;
-} held = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
-
-/* With the lock held. */
-static bool
-is_ours(void)
-{
-	struct stat st;
-
-	return held.fd >= 0 && fstat(held.fd, &st) == 0 && st.st_dev == held.device && st.st_ino == held.inode;
-}
+	pthread_mutex_t    lock;
+	struct own_fd_kept file;
+	bool               certain;
+} held = { .lock = PTHREAD_MUTEX_INITIALIZER, .file.fd = -1 };
 
 void
 program_file_hold(void)
 {
 	const char *path = (const char *)getauxval(AT_EXECFN);
 	struct stat st;
+	int         fd;
 
 	pthread_mutex_lock(&held.lock);
-	if (is_ours())
+	if (own_fd_is_kept(&held.file, NULL))
 		goto out;
-	held.fd = file_open("/proc/self/exe");
-	held.certain = held.fd >= 0;
-	if (held.fd < 0 && path)
-		held.fd = file_open(path);
-	if (held.fd < 0)
-		goto out;
-	if (fstat(held.fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		file_close(held.fd);
-		held.fd = -1;
-		goto out;
-	}
-	held.device = st.st_dev;
-	held.inode = st.st_ino;
+	own_fd_kept_close(&held.file); /* gives up the place of the one that is lost */
+	fd = file_open("/proc/self/exe");
+	held.certain = fd >= 0;
+	if (fd < 0 && path)
+		fd = file_open(path);
+	own_fd_keep(&held.file, fd);
+	if (own_fd_is_kept(&held.file, &st) && !S_ISREG(st.st_mode))
+		own_fd_kept_close(&held.file);
 out:
 	pthread_mutex_unlock(&held.lock);
 }
@@ -75,10 +60,8 @@ void
 program_file_release(void)
 {
 	pthread_mutex_lock(&held.lock);
-	if (!is_ours() || access("/proc/self/exe", R_OK) == 0) {
-		file_close(held.fd); /* which leaves the daemon's alone */
-		held.fd = -1;
-	}
+	if (!own_fd_is_kept(&held.file, NULL) || access("/proc/self/exe", R_OK) == 0)
+		own_fd_kept_close(&held.file);
 	pthread_mutex_unlock(&held.lock);
 }
 
@@ -88,7 +71,7 @@ program_file_is_held(void)
 	bool is;
 
 	pthread_mutex_lock(&held.lock);
-	is = is_ours();
+	is = own_fd_is_kept(&held.file, NULL);
 	pthread_mutex_unlock(&held.lock);
 	return is;
 }
@@ -99,7 +82,7 @@ program_file_open(bool *ret_certain)
 	int fd;
 
 	pthread_mutex_lock(&held.lock);
-	fd = is_ours() ? own_fd_dup(held.fd) : -ENOENT;
+	fd = own_fd_is_kept(&held.file, NULL) ? own_fd_dup(held.file.fd) : -ENOENT;
 	*ret_certain = held.certain;
 	pthread_mutex_unlock(&held.lock);
 	return fd;
@@ -109,7 +92,7 @@ static void
 forked(void)
 {
 	pthread_mutex_init(&held.lock, NULL);
-	held.fd = -1; /* closed by own_fd.c */
+	held.file.fd = -1; /* closed by own_fd.c */
 }
 
 __attribute__((constructor)) static void
