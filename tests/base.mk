@@ -35,4 +35,10 @@ TESTS += tests/test_httpd_base
 tests_test_httpd_base_SOURCES = tests/test_httpd_base.c
 tests_test_httpd_base_CPPFLAGS = $(INC_BASE) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
 tests_test_httpd_base_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/test_httpd_wake
+TESTS += tests/test_httpd_wake
+tests_test_httpd_wake_SOURCES = tests/test_httpd_wake.c
+tests_test_httpd_wake_CPPFLAGS = $(INC_BASE) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_test_httpd_wake_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
 endif

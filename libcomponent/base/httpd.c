@@ -1,7 +1,7 @@
 /*
  * httpd.c - the server's thread: its loop, its visitors, its timers, its end.
  *
- *     other threads --httpd_post()--> list + socket --> on_wake() --> fn
+ *     other threads --httpd_post()--> list + socket --> httpd_on_wake() --> fn
  *     httpd_listener.c --> httpd_conn.c --> httpd_request.c --> options.on_request
  *
  * The thread owns everything libevent, from event_base_new() to the last free,
@@ -10,9 +10,7 @@
  *
  * What a stranger would get wrong:
  * - evthread_use_pthreads(), event_set_mem_functions() and their like belong to
- *   the whole process, which is not ours.  Hence a pair of sockets of our own instead of
- *   event_active() from other threads.  Not an eventfd: that cannot be told from another.
- *   Datagrams, since writing to a stream whose other end the daemon has closed raises SIGPIPE.
+ *   the whole process, which is not ours.  Hence httpd_wake.c in place of event_active().
  * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
  *   all signals are (own_thread.c), and stays pending on this thread alone.
  * - A forked child has our descriptors but not our thread.  Each number is stored
@@ -45,31 +43,10 @@
 #include "genuine.h"
 #include "own_thread.h"
 
-#define LOST_SECONDS 5 /* the loop finds within one that its descriptors were closed */
-
 /* A daemon under LeakSanitizer would be told that what only our own mapping points
  * to has leaked. */
 void __lsan_register_root_region(const void *begin, size_t size) __attribute__((weak));
 void __lsan_unregister_root_region(const void *begin, size_t size) __attribute__((weak));
-
-void
-httpd_call_init(struct httpd_call *c, struct httpd *h)
-{
-	memset(c, 0, sizeof(*c));
-	c->h = h;
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->cond, NULL);
-}
-
-void
-httpd_call_finish(struct httpd_call *c, int r)
-{
-	pthread_mutex_lock(&c->lock);
-	c->r = r;
-	c->done = true;
-	pthread_cond_signal(&c->cond);
-	pthread_mutex_unlock(&c->lock);
-}
 
 /* A daemon that closes every descriptor it does not know closes ours, too, and the
  * number may be its own file by now: never write there. */
@@ -79,126 +56,6 @@ httpd_fd_is(int fd, const struct httpd_was *was)
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && st.st_dev == was->dev && st.st_ino == was->ino;
-}
-
-static bool
-wake_is_ours(const struct httpd *h)
-{
-	return httpd_fd_is(h->wake_fds[1], &h->wake_was[1]);
-}
-
-/* Without a byte more when its queue is full: the loop is about to wake anyway. */
-static bool
-wake(struct httpd *h)
-{
-	return wake_is_ours(h) && (write(h->wake_fds[1], "", 1) == 1 || errno == EAGAIN);
-}
-
-static void
-post(struct httpd *h, struct httpd_posted *at)
-{
-	pthread_mutex_lock(&h->lock);
-	*h->posted_tail = at;
-	h->posted_tail = &at->next;
-	pthread_cond_broadcast(&h->ready_cond); /* for run_lost() */
-	pthread_mutex_unlock(&h->lock);
-	wake(h); /* or the loop finds out that it is lost */
-}
-
-void
-httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg)
-{
-	*at = (struct httpd_posted){ NULL, fn, arg, false };
-	post(h, at);
-}
-
-int
-httpd_post(struct httpd *h, httpd_fn *fn, void *arg)
-{
-	struct httpd_posted *at = malloc(sizeof(*at));
-
-	if (!at)
-		return -ENOMEM;
-	*at = (struct httpd_posted){ NULL, fn, arg, true };
-	post(h, at);
-	return 0;
-}
-
-/* Takes a call back that was never run; false: it runs or has run. */
-static bool
-take_back(struct httpd *h, struct httpd_posted *at)
-{
-	struct httpd_posted **p;
-	bool                  found;
-
-	pthread_mutex_lock(&h->lock);
-	for (p = &h->posted; *p && *p != at; p = &(*p)->next)
-		;
-	found = *p != NULL;
-	if (found) {
-		*p = at->next;
-		if (!*p)
-			h->posted_tail = p;
-	}
-	pthread_mutex_unlock(&h->lock);
-	return found;
-}
-
-int
-httpd_call_run(struct httpd_call *c, httpd_fn *fn)
-{
-	struct timespec until;
-	int             r, lost = 0;
-
-	httpd_post_at(c->h, &c->posted, fn, c);
-	pthread_mutex_lock(&c->lock);
-	while (!c->done) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++;
-		r = pthread_cond_timedwait(&c->cond, &c->lock, &until);
-		if (r != ETIMEDOUT || wake_is_ours(c->h) || ++lost < LOST_SECONDS)
-			continue;
-		pthread_mutex_unlock(&c->lock);
-		if (take_back(c->h, &c->posted))
-			return -EBADF; /* its mutex has nothing to free */
-		pthread_mutex_lock(&c->lock);
-	}
-	r = c->r;
-	pthread_mutex_unlock(&c->lock);
-	pthread_cond_destroy(&c->cond);
-	pthread_mutex_destroy(&c->lock);
-	return r;
-}
-
-static void
-posted_run(struct httpd *h)
-{
-	struct httpd_posted *list, *next;
-	bool                 malloced;
-
-	pthread_mutex_lock(&h->lock);
-	list = h->posted;
-	h->posted = NULL;
-	h->posted_tail = &h->posted;
-	pthread_mutex_unlock(&h->lock);
-	for (; list; list = next) {
-		next = list->next;
-		malloced = list->malloced;
-		list->fn(list->arg); /* who lent the memory may use it again, or be gone */
-		if (malloced)
-			free(list);
-	}
-}
-
-static void
-on_wake(evutil_socket_t fd, short what, void *arg)
-{
-	char byte;
-
-	(void)what;
-	while (read(fd, &byte, 1) == 1)
-		;
-	posted_run(arg);
 }
 
 struct httpd_timer {
@@ -284,27 +141,6 @@ out:
 }
 
 static int
-wake_init(struct httpd *h)
-{
-	sigset_t mask;
-	int      fds[2] = { -1, -1 }, r = 0;
-
-	own_fd_hold(&mask); /* a child must know both or have none */
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		r = -errno;
-	for (int i = 0; i < 2 && fds[i] >= 0; i++) {
-		int fd = httpd_fd_above_stdio(fds[i]);
-
-		if (fd < 0)
-			r = fd;
-		else
-			httpd_fd_keep(&h->wake_fds[i], &h->wake_was[i], fd);
-	}
-	own_fd_release(&mask);
-	return r;
-}
-
-static int
 loop_init(struct httpd *h)
 {
 	_Atomic int fds[HTTPD_BASE_FDS_MAX];
@@ -312,7 +148,7 @@ loop_init(struct httpd *h)
 
 	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
 		atomic_store(&fds[i], -1); /* not all may be there */
-	r = wake_init(h);
+	r = httpd_wake_open(h);
 	if (!r)
 		r = httpd_base_new(&h->base, fds);
 	if (r)
@@ -321,7 +157,7 @@ loop_init(struct httpd *h)
 		atomic_store(&fds[0], -1);
 	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
 		httpd_fd_keep(&h->base_fds[i], &h->base_was[i], fds[i]);
-	h->wake = event_new(h->base, h->wake_fds[0], EV_READ | EV_PERSIST, on_wake, h);
+	h->wake = event_new(h->base, h->wake_fds[0], EV_READ | EV_PERSIST, httpd_on_wake, h);
 	h->grace = evtimer_new(h->base, on_grace_over, h);
 	if (!h->wake || !h->grace || event_add(h->wake, NULL))
 		return -ENOMEM;
@@ -367,24 +203,8 @@ httpd_epoll_is_lost(struct httpd *h)
 {
 	if (h->base_fds[0] < 0)
 		return false;
-	return !wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
+	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
 		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
-}
-
-/* Before its mark is closed. */
-static void
-epoll_close_ours(struct httpd *h)
-{
-	if (wake_is_ours(h) && httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]))
-		httpd_fd_close(&h->base_fds[0]);
-	atomic_store(&h->base_fds[0], -1);
-}
-
-static void
-wake_close(struct httpd *h)
-{
-	for (int i = 0; i < 2; i++)
-		httpd_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]);
 }
 
 static void
@@ -405,7 +225,7 @@ loop_release(struct httpd *h)
 		event_base_free(h->base);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
-	wake_close(h);
+	httpd_wake_close(h);
 }
 
 /*
@@ -417,23 +237,25 @@ static int
 loop_again(struct httpd *h)
 {
 	struct httpd_conn *c;
-	int                r;
+	int                epoll = atomic_exchange(&h->base_fds[0], -1), r; /* a child cannot tell any more whose it is */
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		httpd_conn_forget(c);
 	httpd_listeners_forget(h);
-	if (httpd_fd_is(h->wake_fds[0], &h->wake_was[0]) && httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[0]))
-		httpd_fd_close(&h->base_fds[0]); /* what it told of that socket is of no use any more */
-	epoll_close_ours(h);
+	for (int i = 0; i < 2; i++) /* either tells it; what it told of the first is of no use any more */
+		if (httpd_fd_is(h->wake_fds[i], &h->wake_was[i]) && httpd_epoll_is_marked(epoll, h->wake_fds[i])) {
+			close(epoll);
+			break;
+		}
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
 		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
-	wake_close(h);
+	httpd_wake_close(h);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
 	r = h->stopping ? -ECANCELED : loop_init(h);
 	if (!r)
 		r = httpd_listeners_again(h);
-	if (!r && !wake(h)) /* nobody could meanwhile */
+	if (!r && !httpd_wake(h)) /* nobody could meanwhile */
 		r = -EBADF;
 	if (r)
 		loop_release(h);
@@ -454,7 +276,7 @@ run_lost(struct httpd *h)
 		while (!h->posted)
 			pthread_cond_wait(&h->ready_cond, &h->lock);
 		pthread_mutex_unlock(&h->lock);
-		posted_run(h);
+		httpd_posted_run(h);
 	}
 }
 
@@ -614,20 +436,25 @@ httpd_stop(struct httpd *h, unsigned grace_ms)
 	httpd_stop_at(&at, grace_ms);
 }
 
+/* The epoll last: asking it is a system call that a filter of the daemon's may end it for.  So
+ * it is taken for ours when nothing else was lost, and else stays open for as long as this child. */
 void
 httpd_forked(struct httpd *h)
 {
 	struct httpd_conn *c;
+	bool               all = true;
 
 	if (!h)
 		return;
 	httpd_fd_close(&h->accepted_fd);
-	epoll_close_ours(h);
-	wake_close(h);
+	for (int i = 0; i < 2; i++) /* without the lock, which another thread may have held */
+		all = httpd_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]) && all;
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
+		all = httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]) && all;
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
+		all = httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]) && all;
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		httpd_fd_close_ours(&c->fd, &c->was);
+		all = httpd_fd_close_ours(&c->fd, &c->was) && all;
+	if (all)
+		httpd_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
 }

@@ -133,10 +133,10 @@ struct httpd {
 	struct event_base    *base;
 	_Atomic int           base_fds[HTTPD_BASE_FDS_MAX]; /* -1: none */
 	struct httpd_was      base_was[HTTPD_BASE_FDS_MAX];
-	_Atomic int           wake_fds[2];                  /* a pair of datagram sockets: read, written by httpd_post() */
+	_Atomic int           wake_fds[2]; /* a pair of datagram sockets: read, written by httpd_post() */
 	struct httpd_was      wake_was[2];
 	struct event         *wake;
-	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error */
+	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error; wake_fds change under it */
 	pthread_cond_t        ready_cond;
 	bool                  ready;
 	int                   ready_error;
@@ -163,11 +163,21 @@ struct httpd {
 int  httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX]);
 int  httpd_fd_above_stdio(int fd); /* fd, or a copy of it above 2; -errno, fd closed */
 
-/* httpd.c */
+/* httpd_wake.c */
 void httpd_call_init(struct httpd_call *c, struct httpd *h);
 /* Runs fn on the server's thread and waits.  -EBADF: it cannot be reached any more. */
 int  httpd_call_run(struct httpd_call *c, httpd_fn *fn);
 void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
+/* All that was posted.  The server's thread. */
+void httpd_posted_run(struct httpd *h);
+/* The pair of sockets that wakes the loop: made, and its ends that are still ours closed.  The server's thread. */
+int  httpd_wake_open(struct httpd *h);
+void httpd_wake_close(struct httpd *h);
+void httpd_on_wake(evutil_socket_t fd, short what, void *h); /* of its first end */
+bool httpd_wake(struct httpd *h); /* on the server's thread; false: the pair is not ours any more */
+bool httpd_wake_is_ours(const struct httpd *h); /* on the server's thread, or under the lock */
+
+/* httpd.c */
 void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
 bool httpd_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
