@@ -16,7 +16,9 @@
 #include <sys/resource.h>
 
 #include "cpu_guest.h"
+#include "cpu_proc.h"
 #include "skip.h"
+#include "thread_id.h"
 
 #define USER_OF_NOBODY 61571
 
@@ -260,6 +262,98 @@ standard_descriptors_that_are_closed_stay_closed(void **state)
 	in_child(closed_body);
 }
 
+/* ---- /proc of another pid namespace ---- */
+
+enum { NAMESPACES_NOT_HAD = 77 };
+
+static atomic_int numbered; /* as /proc does */
+
+static void *
+shut_and_named(void *arg)
+{
+	sigset_t all;
+	char     link[64] = "";
+	int      pid, tid = -1;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	pthread_setname_np(pthread_self(), "shut");
+	CHECK(readlink("/proc/thread-self", link, sizeof(link) - 1) > 0);
+	CHECK(sscanf(link, "%d/task/%d", &pid, &tid) == 2);
+	atomic_store(&numbered, tid);
+	return wait_for_stop(arg);
+}
+
+static void *
+say_number(void *arg)
+{
+	atomic_store((atomic_int *)arg, thread_id_self());
+	return wait_for_stop(arg);
+}
+
+/* Two threads, and the number that /proc has for the first is the second's own. */
+static void
+numbers_body(void)
+{
+	char       name[CPU_PROC_NAME_BYTES] = "?", number[16];
+	atomic_int tid = 0;
+	pthread_t  shut, other;
+	int        last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	stop = false;
+	CHECK(pthread_create(&shut, NULL, shut_and_named, NULL) == 0);
+	while (!atomic_load(&numbered))
+		sched_yield();
+	snprintf(number, sizeof(number), "%d", atomic_load(&numbered) - 1);
+	if (last < 0 || write(last, number, strlen(number)) < 0)
+		_exit(NAMESPACES_NOT_HAD);
+	CHECK(pthread_create(&other, NULL, say_number, &tid) == 0);
+	while (!atomic_load(&tid))
+		sched_yield();
+	CHECK(atomic_load(&tid) == atomic_load(&numbered));
+	CHECK(strstr(cpu_proc_missing(), "another pid namespace"));
+	CHECK(cpu_proc_blocked(tid) == 0);
+	CHECK(cpu_proc_blocked_now(tid) == 0);
+	CHECK(cpu_proc_wants(tid) == 0);
+	CHECK(!cpu_proc_blocks(tid, SIGPROF));
+	CHECK(cpu_proc_filters(tid) == -1);
+	cpu_proc_name(tid, name);
+	CHECK(strcmp(name, "") == 0);
+	CHECK(cpu_proc_thread_open(tid, "stat") == -EXDEV);
+	stop = true;
+	pthread_join(shut, NULL);
+	pthread_join(other, NULL);
+}
+
+static void
+a_proc_of_another_pid_namespace_is_not_asked_about_threads(void **state)
+{
+	int   status;
+	pid_t outer, inner;
+
+	(void)state;
+	outer = fork();
+	assert_true(outer >= 0);
+	if (outer == 0) {
+		if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+			_exit(NAMESPACES_NOT_HAD);
+		inner = fork();
+		if (inner == 0) {
+			alarm(60);
+			numbers_body();
+			_exit(0);
+		}
+		if (inner < 0 || waitpid(inner, &status, 0) != inner || !WIFEXITED(status))
+			_exit(1);
+		_exit(WEXITSTATUS(status));
+	}
+	assert_int_equal(waitpid(outer, &status, 0), outer);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NAMESPACES_NOT_HAD)
+		SKIP("no pid namespace in which numbers can be chosen is to be had here");
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
@@ -271,6 +365,7 @@ main(void)
 		cmocka_unit_test(memory_that_is_locked_is_little),
 		cmocka_unit_test(a_user_of_thousands_of_groups_can_be_profiled),
 		cmocka_unit_test(time_in_long_system_calls_is_not_lost),
+		cmocka_unit_test(a_proc_of_another_pid_namespace_is_not_asked_about_threads),
 		cmocka_unit_test(standard_descriptors_that_are_closed_stay_closed),
 	};
 

@@ -114,6 +114,21 @@ address_wanted(const char **ret_from)
 	return strcmp(own, "0") == 0 ? NULL : own;
 }
 
+/* By /proc's own number, which is not getppid()'s where /proc is another pid namespace's; 0: not known. */
+static long
+parent_pid(void)
+{
+	char  line[4096];
+	long  pid = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && !pid && fgets(line, sizeof(line), f))
+		sscanf(line, "PPid: %ld", &pid);
+	if (f)
+		fclose(f);
+	return pid;
+}
+
 /* Has our parent process this library as well? */
 static bool
 parent_has_us(void)
@@ -122,7 +137,7 @@ parent_has_us(void)
 	FILE *f;
 	bool  found = false;
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", (long)getppid());
+	snprintf(path, sizeof(path), "/proc/%ld/maps", parent_pid());
 	f = fopen(path, "re");
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = strstr(line, "/libcomponent-preload.so") != NULL;

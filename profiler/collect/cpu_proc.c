@@ -6,6 +6,8 @@
  *   what is being looked at.  So it is open, getdents64 and read.
  * - A daemon that has closed its standard descriptors must not find ours there, nor
  *   a child that it forks: own_fd.c.
+ * - A /proc that was mounted in another pid namespace numbers threads as that one does: ours
+ *   there is another thread, if there is one.  Only /proc/self and /proc/thread-self lead to us.
  * - /proc/self is the process by its first thread.  When that has ended by pthread_exit(3)
  *   maps, status and stat there are empty; of /proc/thread-self they are not.
  *
@@ -28,6 +30,7 @@
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "thread_id.h"
 #include "threads_known.h"
 
 #define BLOCKED_ALL  40  /* of 62 signals: a mask with so many is meant to keep all away, not for some to be waited for */
@@ -40,16 +43,15 @@
 
 /*
  * What stands behind a key in a status file, as "\nKey:"; false: not there.  The file
- * has a line with all groups of the user, so it may be long.
+ * has a line with all groups of the user, so it may be long.  It is closed; fd may be negative.
  */
 static bool
-status_find(const char *path, const char *key, char value[LINE_BYTES])
+status_find(int fd, const char *key, char value[LINE_BYTES])
 {
 	char    buf[1024 + LINE_BYTES + 1];
 	size_t  kept = 0;
 	char   *at = NULL;
 	ssize_t got = 0;
-	int     fd = own_fd_open(path, O_RDONLY, 0);
 
 	if (fd < 0)
 		return false;
@@ -69,16 +71,18 @@ status_find(const char *path, const char *key, char value[LINE_BYTES])
 	return at != NULL;
 }
 
+/* Does it number threads as we do? */
 static bool
 is_ours(void)
 {
-	char    link[16];
-	ssize_t len = readlink("/proc/self", link, sizeof(link) - 1);
+	char    link[64], expected[64];
+	ssize_t len = readlink("/proc/thread-self", link, sizeof(link) - 1);
 
 	if (len <= 0)
 		return true; /* what is wrong is found out by opening it */
 	link[len] = '\0';
-	return strtol(link, NULL, 10) == (long)syscall(SYS_getpid);
+	snprintf(expected, sizeof(expected), "%d/task/%d", (int)syscall(SYS_getpid), (int)thread_id_self());
+	return strcmp(link, expected) == 0;
 }
 
 int
@@ -134,13 +138,21 @@ cpu_proc_missing(void)
 					 "/proc is not mounted or not readable";
 }
 
-static bool
-thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
+int
+cpu_proc_thread_open(pid_t tid, const char *file)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
-	return status_find(path, key, value);
+	if (!is_ours())
+		return -EXDEV;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, file);
+	return own_fd_open(path, O_RDONLY, 0);
+}
+
+static bool
+thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
+{
+	return status_find(cpu_proc_thread_open(tid, "status"), key, value);
 }
 
 uint64_t
@@ -173,12 +185,9 @@ cpu_proc_blocked(pid_t tid)
 void
 cpu_proc_name(pid_t tid, char name[CPU_PROC_NAME_BYTES])
 {
-	char    path[64];
-	int     fd;
+	int     fd = cpu_proc_thread_open(tid, "comm");
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)tid);
-	fd = own_fd_open(path, O_RDONLY, 0);
 	n = fd < 0 ? 0 : read(fd, name, CPU_PROC_NAME_BYTES);
 	own_fd_close(fd);
 	name[n > 0 ? n - 1 : 0] = '\0'; /* in place of the newline */
@@ -216,7 +225,7 @@ cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit)
 	struct rlimit allowed;
 
 	/* Without /proc nobody says what others of this user have queued: as if it were nothing. */
-	if (!status_find("/proc/thread-self/status", "\nSigQ:", value)) {
+	if (!status_find(own_fd_open("/proc/thread-self/status", O_RDONLY, 0), "\nSigQ:", value)) {
 		if (getrlimit(RLIMIT_SIGPENDING, &allowed) < 0)
 			return -ENOENT;
 		*ret_queued = 0;

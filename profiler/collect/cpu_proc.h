@@ -20,11 +20,15 @@ int  cpu_proc_threads(cpu_proc_thread_fn *fn, void *arg);
 int  cpu_proc_tasks(void);
 /* Why there is no such folder; "": there is.  Constant. */
 const char *cpu_proc_missing(void);
+/* Questions about single threads: none is answered where /proc numbers them as another pid
+ * namespace does.
+ * A file of the thread's folder, for own_fd_close(); -EXDEV or another negative errno. */
+int  cpu_proc_thread_open(pid_t tid, const char *file);
 /* The signals that a thread blocks, the first in bit 0; 0: not known. */
 uint64_t cpu_proc_blocked(pid_t tid);
 /* The same without waiting: 0 also of one that is in our code or glibc's for a moment. */
 uint64_t cpu_proc_blocked_now(pid_t tid);
-#define CPU_PROC_NAME_BYTES 17
+#define CPU_PROC_NAME_BYTES 16 /* of a line with its end, or of a name with its zero */
 /* The thread's name; "" where it is not known. */
 void cpu_proc_name(pid_t tid, char name[CPU_PROC_NAME_BYTES]);
 /* Of cpu_proc_blocked(), where it blocks some of them: it may wait for those by signalfd() or sigwait(). */

@@ -23,13 +23,11 @@
 #include "trace_finish.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "own_fd.h"
+#include "cpu_proc.h"
 #include "own_thread.h"
 #include "stack_table.h"
 
@@ -107,25 +105,16 @@ known_of(struct finish *f, int32_t tid)
 
 /* ---- threads ---- */
 
+_Static_assert(CPU_PROC_NAME_BYTES == TRACE_NAME_MAX, "a thread's name");
+
 static void
 name_read(struct trace_thread *thread)
 {
-	char    path[64], name[TRACE_NAME_MAX + 1];
-	ssize_t got;
-	int     fd;
+	char name[CPU_PROC_NAME_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)thread->tid);
-	fd = own_fd_open(path, O_RDONLY, 0);
-	if (fd < 0)
-		return;
-	got = read(fd, name, TRACE_NAME_MAX);
-	own_fd_close(fd);
-	if (got <= 0)
-		return;
-	name[got] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	memcpy(thread->name, name, TRACE_NAME_MAX);
-	thread->name[TRACE_NAME_MAX - 1] = '\0';
+	cpu_proc_name((pid_t)thread->tid, name);
+	if (*name)
+		memcpy(thread->name, name, sizeof(name));
 }
 
 static void

@@ -23,7 +23,6 @@
 #include "trace_writers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cpu_proc.h"
 #include "own_fd.h"
 #include "thread_id.h"
 #include "trace_ring.h"
@@ -91,12 +91,10 @@ trace_writers_leave(struct trace_writer *w)
 static int64_t
 start_of(int32_t tid)
 {
-	char    path[64], text[STAT_BYTES_MAX], *at;
+	char    text[STAT_BYTES_MAX], *at;
 	ssize_t got;
-	int     fd;
+	int     fd = cpu_proc_thread_open(tid, "stat");
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	fd = own_fd_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return 0;
 	got = read(fd, text, sizeof(text) - 1);
