@@ -49,7 +49,7 @@ def other(name, env, base, n=None, works=("pairs", "mixed", "request"), peer_nam
                   metric="heap_%s_ns" % work, noise=NOISE_PAIRS, peer_name=peer_name)
 
 
-AGENT = ("env", "LD_LIBRARY_PATH={libs}", "LD_PRELOAD={preload}")
+AGENT = ("env", "LD_LIBRARY_PATH={libs}", "LD_PRELOAD={preload}:libcomponent.so.0")
 PREPARE = {  # no allocator, no row: the loader would only warn
     "libtcmalloc.so.4": ("{src}/bench/library", "libtcmalloc.so.4", "libgoogle-perftools4"),
     "libjemalloc.so.2": ("{src}/bench/library", "libjemalloc.so.2", "libjemalloc2"),

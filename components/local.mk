@@ -21,7 +21,7 @@ EXTRA_DIST += %D%/libcomponent.map
 pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
 
 # The agent.  By hand and not by libtool, which would not link the hooks object
-# into a shared library.  libcomponent.so is found beside it.
+# into a shared library.  It loads libcomponent.so, which is found beside it.
 if ENABLE_SHARED
 PRELOAD = %D%/preload/libcomponent-preload.so
 hooks_DATA += $(PRELOAD)
@@ -29,8 +29,9 @@ $(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.
 	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
 	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
+		-DCORE=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
 		-o $@ $(srcdir)/%D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o \
-		$(PRELOAD_VERSIONS) -L%D%/.libs -lcomponent -ldl -pthread
+		$(PRELOAD_VERSIONS) -ldl -pthread
 CLEANFILES += $(PRELOAD)
 # Only there are functions of two versions among the hooks.
 PRELOAD_VERSIONS = $$(case $(host_cpu) in x86_64) echo -Wl,--version-script=$(srcdir)/%D%/preload/preload.map;; esac)

@@ -41,7 +41,7 @@ def at_every_rate_a_program_works_and_nothing_is_said():
             need("heap sampling" not in r.stdout, r.stdout)
         exe = build(d, "load", "heap_load.c", "foreign")
         for rate in ("1", "524288"):
-            go(exe, PORT_0, rate, env=preload_env())
+            go(exe, PORT_0, rate, env=preload_env(core=True))
 
 
 @test
@@ -82,7 +82,7 @@ def valgrind_finds_nothing_wrong():
         r = go(exe, PORT_0, "1", wrap=wrap)
         need("heap sampling" not in r.stdout, r.stdout)
         exe = build(d, "load", "heap_load.c", "foreign")
-        go(exe, PORT_0, "1", wrap=wrap, env=preload_env())
+        go(exe, PORT_0, "1", wrap=wrap, env=preload_env(core=True))
 
 
 @test

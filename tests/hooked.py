@@ -109,9 +109,10 @@ def plugin(d):
     return os.path.join(d, "libplugin.so")
 
 
-def preload_env(before=None, after=None):
-    agent = os.path.join(BUILD, "components/preload/libcomponent-preload.so")
-    return {"LD_PRELOAD": " ".join(p for p in (before, agent, after) if p), "LD_LIBRARY_PATH": LIBS}
+def preload_env(before=None, after=None, core=False):
+    """core: the program itself looks for our functions, which the agent loads where it is asked for a server."""
+    libraries = (before, os.path.join(BUILD, "components/preload/libcomponent-preload.so"), after, core and "libcomponent.so.0")
+    return {"LD_PRELOAD": " ".join(p for p in libraries if p), "LD_LIBRARY_PATH": LIBS}
 
 
 def run_ok(exe, *more, args=(), env=None, timeout=120):

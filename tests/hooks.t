@@ -50,7 +50,7 @@ def every_name_is_seen_from_everywhere_when_linked():
 @test
 def every_name_is_seen_from_everywhere_when_preloaded():
     with tempdir() as d:
-        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env())
+        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(core=True))
         contains(r.stdout, "rate 0\n")
         check_counts(r.stdout, PLACES)
 
@@ -121,7 +121,7 @@ def jemalloc_preloaded_is_the_next_allocator_of_a_linked_program():
 @test
 def jemalloc_preloaded_behind_the_agent_is_the_next_allocator():
     with tempdir() as d:
-        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(after=jemalloc()))
+        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(after=jemalloc(), core=True))
         contains(r.stdout, "libjemalloc")
         check_counts(r.stdout, PLACES)
 
@@ -129,7 +129,7 @@ def jemalloc_preloaded_behind_the_agent_is_the_next_allocator():
 @test
 def jemalloc_preloaded_before_the_agent_is_left_in_charge_and_named():
     with tempdir() as d:
-        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(before=jemalloc()))
+        r = run_ok(build_calls(d, "foreign"), plugin(d), env=preload_env(before=jemalloc(), core=True))
         need("rate 0\n" not in r.stdout, r.stdout)
         for line in r.stdout.splitlines():
             fields = line.split()
@@ -159,7 +159,7 @@ def runs_behind(so, d):
     """A foreign program and a linked one whose malloc is that of so."""
     foreign = build(d, "foreign", "hooks_family.c", mode="foreign")
     for env in {}, {"PPROF_BIND_ADDRESS": "127.0.0.1:0"}:
-        out = run_ok(foreign, args=[] if env else ["127.0.0.1:0"], env=dict(preload_env(before=so), **env)).stdout
+        out = run_ok(foreign, args=[] if env else ["127.0.0.1:0"], env=dict(preload_env(before=so, core=not env), **env)).stdout
         contains(out, "fine")
         contains(out, "malloc() belongs to " + so)
     linked = build(d, "linked", "hooks_family.c", mode="linked")
@@ -184,7 +184,7 @@ def a_program_that_watches_its_own_malloc_runs_with_the_agent():
     with tempdir() as d:
         exe = os.path.join(d, "watches")
         compile_(CC, *BASE, source("hooks_before.c"), source("hooks_family.c"), "-o", exe, "-pthread", "-ldl")
-        out = run_ok(exe, args=["127.0.0.1:0"], env=preload_env()).stdout
+        out = run_ok(exe, args=["127.0.0.1:0"], env=preload_env(core=True)).stdout
         contains(out, "fine")
         contains(out, "malloc() belongs to")
 
@@ -247,7 +247,7 @@ def a_cplusplus_program_throws_through_a_profiled_loop():
             exe = build(d, "throws", "hooks_throws.cc", mode="linked", after=extra)
             contains(run_ok(exe).stdout, "fine")
         exe = build(d, "throws", "hooks_throws.cc", mode="foreign")
-        contains(run_ok(exe, env=preload_env()).stdout, "fine")
+        contains(run_ok(exe, env=preload_env(core=True)).stdout, "fine")
 
 
 @test
@@ -263,7 +263,7 @@ def a_cplusplus_plugin_in_a_c_program_allocates_and_throws():
         foreign = build(d, "host2", "hooks_host.c", mode="foreign")
         for lib in (so, alone):
             contains(run_ok(linked, args=[lib]).stdout, "fine")
-            contains(run_ok(foreign, args=[lib], env=preload_env()).stdout, "fine")
+            contains(run_ok(foreign, args=[lib], env=preload_env(core=True)).stdout, "fine")
 
 
 @test
@@ -272,7 +272,7 @@ def the_locks_of_cplusplus_are_seen_and_keep_their_promises():
         names = "pthread_mutex_lock", "pthread_mutex_clocklock", "pthread_rwlock_rdlock"
         contains(run_ok(build(d, "locks", "hooks_locks.cc", mode="linked")).stdout, "fine")
         foreign = build(d, "locks", "hooks_locks.cc", mode="foreign")
-        contains(run_ok(foreign, env=preload_env()).stdout, "fine")
+        contains(run_ok(foreign, env=preload_env(core=True)).stdout, "fine")
         # It is these that its locks are made of.
         out = subprocess.run(["nm", "-D", "--undefined-only", foreign], capture_output=True, text=True).stdout
         for name in names:

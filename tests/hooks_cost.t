@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hooks_cost.t - instructions that the hooks add to a malloc/free pair, counted."""
+"""hooks_cost.t - instructions that the hooks add to a malloc/free pair, to a lock and to the start of a program, counted."""
 import os
 import re
 import shutil
@@ -54,7 +54,7 @@ def judge(plain, rows):
 @test
 def a_pair_costs_few_instructions_more():
     def count(plain, linked):
-        agent, base = preload_env(), per_pair(plain)
+        agent, base = preload_env(core=True), per_pair(plain)
         return base, [("linked, off", per_pair(linked), base + 6),
                       ("linked, on", per_pair(linked, NO_SAMPLE), base + 8),
                       ("linked, on, with its samples", per_pair(linked, RATE), base + 9),
@@ -67,7 +67,7 @@ def a_pair_costs_few_instructions_more():
 @test
 def an_uncontended_lock_costs_few_instructions():
     def count(plain, linked):
-        agent, base = preload_env(), per_pair(plain, more=["locks"])
+        agent, base = preload_env(core=True), per_pair(plain, more=["locks"])
         return base, [("linked, off", per_pair(linked, more=["locks"]), base + 6),
                       ("linked, on", per_pair(linked, "1", more=["locks"]), 85),
                       ("preloaded, off", per_pair(plain, env=agent, more=["locks"]), base + 9),
@@ -80,7 +80,15 @@ def a_system_call_costs_one_branch_while_no_trace_is_open():
     def count(plain, linked):
         base = per_pair(plain, more=["calls"])
         return base, [("linked", per_pair(linked, more=["calls"]), base + 3),
-                      ("preloaded", per_pair(plain, env=preload_env(), more=["calls"]), base + 4)]
+                      ("preloaded", per_pair(plain, env=preload_env(core=True), more=["calls"]), base + 4)]
+    judge(*in_programs(count))
+
+
+@test
+def a_program_that_asks_for_nothing_starts_with_few_instructions_more():
+    def count(plain, _):  # 96,000; with the core and its libraries bound for nobody 840,000
+        base, off = (instructions(plain, 0, "-", env) for env in ({}, preload_env()))
+        return base, [("preloaded, off", off, base + 150000)]
     judge(*in_programs(count))
 
 

@@ -13,6 +13,7 @@ from hooked import *  # noqa: E402,F403
 
 VARIABLES = ("COMPONENT_ENABLE_PPROF", "COMPONENT_PROFILING_BIND_ADDRESS", "PPROF_BIND_ADDRESS")
 SLEEPER = ["/bin/cat"]  # until its stdin ends
+AGENT = os.path.join(BUILD, "components/preload/libcomponent-preload.so")
 
 
 def environment(**variables):
@@ -46,6 +47,15 @@ class Foreign:
         out, err = self.p.communicate("done\n", timeout=60)
         equal(self.p.returncode, 0, err)
         return out, err
+
+
+def shared(d, name, text):
+    c, so = os.path.join(d, name + ".c"), os.path.join(d, name + ".so")
+    with open(c, "w") as f:
+        f.write(text)
+    r = run(*CC.split(), "-shared", "-fPIC", "-O1", c, "-o", so, "-ldl")
+    equal(r.returncode, 0, r.stderr)
+    return so
 
 
 def free_port():
@@ -306,6 +316,39 @@ def off_it_leaves_no_thread_and_no_descriptor():
         biggest = max(int(b, 16) - int(a, 16) for a, b in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) ---p 0+ 00:00 0 *$",
                                                                      maps, re.M) or [("0", "0")])
         need(biggest < 1 << 30, "%d bytes of address space are reserved" % biggest)
+        equal(re.findall(r"/(?:libcomponent\.so|libevent|libz\.|libprotobuf|libyaml).*", maps), [], "loaded for nobody")
+
+
+@test
+def it_loads_the_core_that_lies_beside_it_even_where_dlopen_is_somebody_elses():
+    with tempdir() as d:
+        for path in AGENT, os.path.join(LIBS, "libcomponent.so.0"):
+            shutil.copy(path, d)
+        wrapper = shared(d, "wrapper", """#define _GNU_SOURCE
+#include <dlfcn.h>
+void *dlopen(const char *name, int flags)
+{
+	void *r = ((void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen"))(name, flags);
+	return r;
+}
+""")
+        agent = os.path.join(d, os.path.basename(AGENT))
+        for preload in agent, agent + ":" + wrapper, wrapper + ":" + agent:
+            ports, err = outcome(PPROF_BIND_ADDRESS="127.0.0.1:0", LD_PRELOAD=preload, LD_LIBRARY_PATH="")
+            equal((len(ports), err), (1, ""), preload)
+
+
+@test
+def a_core_that_is_missing_is_told_and_the_program_runs_on():
+    with tempdir() as d:
+        shutil.copy(AGENT, d)
+        agent = dict(LD_PRELOAD=os.path.join(d, os.path.basename(AGENT)), LD_LIBRARY_PATH="")
+        equal(outcome(**agent), ([], ""))
+        ports, err = outcome(PPROF_BIND_ADDRESS="127.0.0.1:0", **agent)
+        equal(ports, [])
+        contains(err, "libcomponent-preload: profiling is off: ")
+        contains(err, "libcomponent.so.0")
+        equal(err.count("\n"), 1, err)
 
 
 main()

@@ -4,7 +4,9 @@
  *     LD_PRELOAD=.../libcomponent-preload.so PPROF_BIND_ADDRESS=:6060 program
  *
  * Holds the allocation hooks, and this constructor, which reads three variables
- * and starts the server.  The core is libcomponent.so beside it.
+ * and starts the server.  The core is libcomponent.so beside it, loaded when it is
+ * asked for: with its libraries it is nine tenths of what the agent takes at the
+ * start of a program, and most children of a daemon ask for nothing.
  *
  *     COMPONENT_ENABLE_PPROF              true or false; false wins over the rest
  *     COMPONENT_PROFILING_BIND_ADDRESS    where; does not switch on by itself
@@ -18,12 +20,17 @@
  *   the environment is the program's.
  * - Other flags' variables are not read: a program that has libcomponent linked in
  *   reads them itself, and one that has not does not expect them.
+ * - The core is looked for by its name first: a program that is linked with it has it,
+ *   and a second copy would not have the hooks.  The path beside the agent is for where
+ *   somebody stands before dlopen() (AddressSanitizer), and the loader does not see who calls.
  *
  * Tests: tests/preload.t.
  */
 #include <config.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +42,9 @@
 #include <component/profiler.h>
 
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
+
+/* CORE: libcomponent's soname, which make passes. */
+typedef __typeof__(component_profiler_start_options) start_fn;
 
 /* One line, in one piece; the program's own stdio is not touched. */
 static void
@@ -146,12 +156,30 @@ parent_has_us(void)
 	return found;
 }
 
+/* For all to see, as if we needed it.  NULL: the loader has said why. */
+static void *
+core_load(void)
+{
+	void       *core = dlopen(CORE, RTLD_NOW | RTLD_GLOBAL);
+	char        path[PATH_MAX];
+	const char *name;
+	Dl_info     here;
+
+	if (core || !dladdr((void *)core_load, &here) || !(name = strrchr(here.dli_fname, '/')) ||
+	    (size_t)(name - here.dli_fname) + sizeof("/" CORE) > sizeof(path))
+		return core;
+	snprintf(path, sizeof(path), "%.*s/%s", (int)(name - here.dli_fname), here.dli_fname, CORE);
+	return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+}
+
 __attribute__((constructor)) static void
 begin(void)
 {
 	struct component_profiler_options options = COMPONENT_PROFILER_OPTIONS_INIT;
 	struct component_error            err = COMPONENT_ERROR_INIT;
 	const char                       *from = NULL, *address;
+	void                             *core;
+	start_fn                         *start;
 	int                               saved = errno, r;
 
 	if (getauxval(AT_SECURE))
@@ -159,9 +187,18 @@ begin(void)
 	address = address_wanted(&from);
 	if (!address)
 		goto out;
+	core = core_load();
+	start = core ? (start_fn *)dlsym(core, "component_profiler_start_options") : NULL;
+	if (!start) {
+		const char *why = dlerror();
+
+		say("profiling is off: ", NULL, NULL, why ? why : CORE " has no profiling server");
+		dlerror(); /* its memory */
+		goto out;
+	}
 	options.address = address;
 	options.how_named = from;
-	r = component_profiler_start_options(&options, &err);
+	r = start(&options, &err);
 	if (r < 0 && !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
 		say("profiling is off: ", NULL, NULL, *err.text ? err.text : strerror(-r));
 out:
