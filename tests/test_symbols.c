@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,6 +29,7 @@
 #include "arena.h"
 #include "file.h"
 #include "idmap.h"
+#include "image.h"
 #include "maps.h"
 #include "own_fd.h"
 #include "program_file.h"
@@ -355,6 +357,51 @@ the_programs_file_is_held_again_when_its_descriptor_was_lost(void **state)
 	close(theirs);
 }
 
+static unsigned calls;
+
+/* libc's, counted. */
+ssize_t
+process_vm_readv(pid_t pid, const struct iovec *here, unsigned long here_count, const struct iovec *there,
+		 unsigned long there_count, unsigned long flags)
+{
+	calls++;
+	return syscall(SYS_process_vm_readv, pid, here, here_count, there, there_count, flags);
+}
+
+/* libz has the newer of the two hash tables alone. */
+static int
+on_libz(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	if (!strstr(info->dlpi_name, "/libz.so"))
+		return 0;
+	*(struct dl_phdr_info *)arg = *info;
+	return 1;
+}
+
+/* As where its file cannot be opened any more. */
+static void
+a_library_that_is_only_mapped_has_all_of_its_symbols_after_few_calls(void **state)
+{
+	struct dl_phdr_info info;
+	struct image        of_memory, of_file;
+	ElfW(Shdr)          mapped, section;
+	int                 fd;
+
+	(void)state;
+	if (!dl_iterate_phdr(on_libz, &info))
+		SKIP("libz is no object of its own");
+	fd = open(info.dlpi_name, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(image_open_file(&of_file, fd), 0);
+	assert_int_equal(image_section_find(&of_file, ".dynsym", &section), 0);
+	calls = 0;
+	assert_int_equal(image_open_mapped(&of_memory, info.dlpi_addr, 4096), 0);
+	assert_int_equal(image_section(&of_memory, 1, &mapped), 0);
+	assert_int_equal(mapped.sh_size, section.sh_size);
+	assert_true(calls < section.sh_size / sizeof(ElfW(Sym)));
+	close(fd);
+}
+
 /* In a child of the test: nothing else is to live under such rules. */
 static int
 forbid_process_vm_readv(void)
@@ -418,6 +465,7 @@ main(void)
 		cmocka_unit_test(a_name_is_made_once_and_keeps_its_address),
 		cmocka_unit_test(code_that_mprotect_has_cut_in_pieces_is_one_mapping),
 		cmocka_unit_test(the_programs_file_is_held_again_when_its_descriptor_was_lost),
+		cmocka_unit_test(a_library_that_is_only_mapped_has_all_of_its_symbols_after_few_calls),
 		cmocka_unit_test(build_ids_are_found_where_process_vm_readv_is_forbidden),
 		cmocka_unit_test(without_memory_opening_fails_and_nothing_is_kept),
 	};

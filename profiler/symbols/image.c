@@ -31,6 +31,7 @@
 #define NAME_MAX_BYTES 32          /* longest section name asked for, its NUL included */
 #define PCREL_SDATA4 0x1b         /* what all linkers write */
 #define SYMBOLS_MAX (1U << 22)      /* of a mapped object */
+#define WORDS_BYTES ((size_t)4096)
 #define NOTES_MAX ((size_t)4096)   /* bytes of one note segment looked at */
 
 #if defined(__x86_64__)
@@ -189,25 +190,52 @@ image_open_memory(struct image *img, uintptr_t address, size_t size)
 
 /* ---- an object as it is mapped ---- */
 
+/* Numbers of a table, a block for one call.  No page is smaller than a block, so all of a
+ * block is there or none of it. */
+struct words {
+	const struct image *img;
+	uint64_t            from;
+	size_t              have; /* bytes; 0 at first */
+	char                block[WORDS_BYTES];
+};
+
+static bool
+word_read(struct words *w, uint64_t at, uint32_t *ret)
+{
+	uint64_t from = at & ~(uint64_t)(WORDS_BYTES - 1);
+
+	if (!w->have || from != w->from) {
+		w->have = 0;
+		if (image_read_some(w->img, from, w->block, WORDS_BYTES, &w->have) < 0)
+			return false;
+		w->from = from;
+	}
+	if (at % sizeof(*ret) || at - from + sizeof(*ret) > w->have)
+		return false;
+	memcpy(ret, w->block + (at - from), sizeof(*ret));
+	return true;
+}
+
 /* How many symbols there are, by the newer hash table: the last chain's end tells. */
 static uint32_t
 symbols_by_hash(const struct image *img, uint64_t at)
 {
-	uint32_t head[4], last = 0, bucket, word = 0; /* buckets, first symbol, bloom words, shift */
-	uint64_t buckets, chains;
+	uint32_t     head[4], last = 0, bucket, word = 0; /* buckets, first symbol, bloom words, shift */
+	uint64_t     buckets, chains;
+	struct words w = { .img = img };
 
 	if (image_read(img, at, head, sizeof(head)) < 0 || head[0] > SYMBOLS_MAX)
 		return 0;
 	buckets = at + sizeof(head) + (uint64_t)head[2] * sizeof(ElfW(Addr));
 	chains = buckets + (uint64_t)head[0] * sizeof(bucket);
 	for (uint32_t i = 0; i < head[0]; i++) {
-		if (image_read(img, buckets + (uint64_t)i * sizeof(bucket), &bucket, sizeof(bucket)) < 0)
+		if (!word_read(&w, buckets + (uint64_t)i * sizeof(bucket), &bucket))
 			return 0;
 		if (bucket > last)
 			last = bucket;
 	}
 	for (; last >= head[1] && last < SYMBOLS_MAX && !(word & 1); last++)
-		if (image_read(img, chains + (uint64_t)(last - head[1]) * sizeof(word), &word, sizeof(word)) < 0)
+		if (!word_read(&w, chains + (uint64_t)(last - head[1]) * sizeof(word), &word))
 			return 0;
 	return last;
 }
