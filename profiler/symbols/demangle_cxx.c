@@ -37,7 +37,8 @@ read_thunk(struct demangle_room *r)
 	static const struct {
 		char        code[3];
 		const char *text;
-	} thunks[] = { { "Th", "non-virtual thunk to " }, { "Tv", "virtual thunk to " }, { "Tc", "covariant return thunk to " } };
+	} thunks[] = { { "Th", "non-virtual thunk to " }, { "Tv", "virtual thunk to " },
+		       { "Tc", "covariant return thunk to " } };
 
 	for (size_t i = 0; i < sizeof(thunks) / sizeof(*thunks); i++) {
 		if (!cxx_take(r, thunks[i].code))
@@ -62,17 +63,19 @@ read_special(struct demangle_room *r)
 		unsigned  (*read)(struct demangle_room *);
 		const char *text;
 	} specials[] = {
-		{ "TV", cxx_read_type, "vtable for " }, { "TT", cxx_read_type, "VTT for " }, { "TI", cxx_read_type, "typeinfo for " },
-		{ "TS", cxx_read_type, "typeinfo name for " }, { "TA", cxx_read_argument, "template parameter object for " },
+		{ "TV", cxx_read_type, "vtable for " }, { "TT", cxx_read_type, "VTT for " },
+		{ "TI", cxx_read_type, "typeinfo for " }, { "TS", cxx_read_type, "typeinfo name for " },
+		{ "TA", cxx_read_argument, "template parameter object for " },
 		{ "TH", NULL, "TLS init function for " }, { "TW", NULL, "TLS wrapper function for " },
 		{ "GV", NULL, "guard variable for " },
 	};
 	unsigned n, derived;
 
 	for (size_t i = 0; i < sizeof(specials) / sizeof(*specials); i++)
-		if (cxx_take(r, specials[i].code))
-			return cxx_node_string(r, NODE_SPECIAL, specials[i].text,
-					   specials[i].read ? specials[i].read(r) : cxx_read_name(r, &(struct cxx_state){ .bits = 0 }));
+		if (cxx_take(r, specials[i].code)) {
+			n = specials[i].read ? specials[i].read(r) : cxx_read_name(r, &(struct cxx_state){ .bits = 0 });
+			return cxx_node_string(r, NODE_SPECIAL, specials[i].text, n);
+		}
 	if (cxx_take(r, "GTt"))
 		return cxx_node_string(r, NODE_SPECIAL, "transaction clone for ", cxx_read_encoding(r, false));
 	if (cxx_take(r, "GR")) {

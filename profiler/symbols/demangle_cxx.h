@@ -24,7 +24,8 @@ unsigned cxx_leave(struct demangle_room *r, unsigned node);
 unsigned cxx_node(struct demangle_room *r, enum demangle_kind kind, unsigned a, unsigned b);
 unsigned cxx_node_text(struct demangle_room *r, enum demangle_kind kind, const char *text, size_t size, unsigned a);
 unsigned cxx_node_string(struct demangle_room *r, enum demangle_kind kind, const char *text, unsigned a);
-unsigned cxx_node_numbered(struct demangle_room *r, enum demangle_kind kind, const char *text, unsigned b, size_t number);
+unsigned cxx_node_numbered(struct demangle_room *r, enum demangle_kind kind, const char *text, unsigned b,
+			   size_t number);
 void     cxx_add_sub(struct demangle_room *r, unsigned n);
 /* The list of what read() reads until end. */
 unsigned cxx_read_list(struct demangle_room *r, unsigned (*read)(struct demangle_room *), char end);

@@ -62,8 +62,10 @@ read_simple_name(struct demangle_room *r)
 {
 	unsigned n;
 
-	if (cxx_take(r, "dn"))
-		return cxx_node_string(r, NODE_UNARY, "~", cxx_is_digit(cxx_peek(r, 0)) ? read_simple_name(r) : cxx_read_type(r));
+	if (cxx_take(r, "dn")) {
+		n = cxx_is_digit(cxx_peek(r, 0)) ? read_simple_name(r) : cxx_read_type(r);
+		return cxx_node_string(r, NODE_UNARY, "~", n);
+	}
 	cxx_take(r, "on");
 	n = cxx_read_unqualified(r, NULL);
 	return cxx_peek(r, 0) == 'I' ? cxx_with_arguments(r, n, false) : n;
@@ -147,6 +149,7 @@ read_operation(struct demangle_room *r)
 {
 	const struct demangle_operator *op = demangle_operator_find(cxx_peek(r, 0), cxx_peek(r, 1));
 	unsigned                        a, b, n;
+	bool                            is_named;
 
 	if (!op)
 		return cxx_fail(r);
@@ -163,7 +166,8 @@ read_operation(struct demangle_room *r)
 	case FORM_MEMBER:
 		a = cxx_read_expression(r);
 		n = cxx_node_string(r, NODE_BINARY, op->name, a);
-		b = cxx_is_digit(cxx_peek(r, 0)) || cxx_peek(r, 0) == 'o' || cxx_peek(r, 0) == 'd' ? read_simple_name(r) : cxx_read_expression(r);
+		is_named = cxx_is_digit(cxx_peek(r, 0)) || cxx_peek(r, 0) == 'o' || cxx_peek(r, 0) == 'd';
+		b = is_named ? read_simple_name(r) : cxx_read_expression(r);
 		if (n)
 			r->nodes[n].b = (uint16_t)b;
 		return n;

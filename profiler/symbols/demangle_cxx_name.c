@@ -131,7 +131,8 @@ cxx_read_substitution(struct demangle_room *r)
 #define STREAM(s) "std::basic_" s "<char, std::char_traits<char> >"
 		{ "Sa", "std::allocator", "allocator", "std::allocator" },
 		{ "Sb", "std::basic_string", "basic_string", "std::basic_string" },
-		{ "Ss", "std::string", "basic_string", "std::basic_string<char, std::char_traits<char>, std::allocator<char> >" },
+		{ "Ss", "std::string", "basic_string",
+		  "std::basic_string<char, std::char_traits<char>, std::allocator<char> >" },
 		{ "Si", "std::istream", "basic_istream", STREAM("istream") },
 		{ "So", "std::ostream", "basic_ostream", STREAM("ostream") },
 		{ "Sd", "std::iostream", "basic_iostream", STREAM("iostream") },

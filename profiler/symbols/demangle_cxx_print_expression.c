@@ -49,7 +49,8 @@ static void
 print_operand(struct demangle_room *r, unsigned n)
 {
 	node *at = &r->nodes[n = cxx_real(r, n)];
-	bool  is_simple = at->kind == NODE_TEXT || at->kind == NODE_NESTED || at->kind == NODE_BRACES || at->kind == NODE_NUMBERED;
+	bool  is_simple = at->kind == NODE_TEXT || at->kind == NODE_NESTED || at->kind == NODE_BRACES ||
+			  at->kind == NODE_NUMBERED;
 
 	cxx_put(r, is_simple ? "" : "(");
 	cxx_print(r, n);
@@ -65,7 +66,8 @@ print_unary(struct demangle_room *r, node *at)
 	if (at->size == 1 && at->text[0] == '&' && r->nodes[a].kind == NODE_FUNCTION &&
 	    r->nodes[r->nodes[a].a].kind == NODE_NESTED)
 		a = r->nodes[a].a; /* of a function: its name is enough */
-	if ((at->size == 2 && at->text[0] == ':') || (at->size == 1 && at->text[0] == '~' && r->nodes[a].kind == NODE_TEXT))
+	if ((at->size == 2 && at->text[0] == ':') ||
+	    (at->size == 1 && at->text[0] == '~' && r->nodes[a].kind == NODE_TEXT))
 		cxx_print(r, a);
 	else
 		print_operand(r, a);

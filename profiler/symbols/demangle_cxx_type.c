@@ -73,18 +73,23 @@ read_function_type(struct demangle_room *r, uint8_t bits)
 }
 
 static unsigned
+read_dimension(struct demangle_room *r)
+{
+	const char *from = r->at;
+
+	if (!cxx_is_digit(cxx_peek(r, 0)))
+		return cxx_read_expression(r);
+	cxx_read_decimal(r);
+	return cxx_node_text(r, NODE_TEXT, from, (size_t)(r->at - from), 0);
+}
+
+static unsigned
 read_array(struct demangle_room *r)
 {
-	unsigned    size = 0;
-	const char *from;
+	unsigned size;
 
 	cxx_want(r, "A");
-	from = r->at;
-	if (cxx_is_digit(cxx_peek(r, 0))) {
-		cxx_read_decimal(r);
-		size = cxx_node_text(r, NODE_TEXT, from, (size_t)(r->at - from), 0);
-	} else if (cxx_peek(r, 0) != '_')
-		size = cxx_read_expression(r);
+	size = cxx_peek(r, 0) == '_' ? 0 : read_dimension(r);
 	cxx_want(r, "_");
 	return cxx_node(r, NODE_ARRAY, cxx_read_type(r), size);
 }
@@ -92,16 +97,8 @@ read_array(struct demangle_room *r)
 static unsigned
 read_vector(struct demangle_room *r)
 {
-	unsigned    size;
-	const char *from = r->at;
+	unsigned size = cxx_take(r, "_") ? cxx_read_expression(r) : read_dimension(r);
 
-	if (cxx_is_digit(cxx_peek(r, 0))) {
-		cxx_read_decimal(r);
-		size = cxx_node_text(r, NODE_TEXT, from, (size_t)(r->at - from), 0);
-	} else {
-		cxx_take(r, "_");
-		size = cxx_read_expression(r);
-	}
 	cxx_want(r, "_");
 	return cxx_node(r, NODE_VECTOR, cxx_read_type(r), size);
 }
@@ -160,6 +157,16 @@ read_pointer(struct demangle_room *r, const char *text)
 }
 
 static unsigned
+read_suffixed(struct demangle_room *r, const char *text)
+{
+	unsigned type;
+
+	r->at++;
+	type = cxx_read_type(r);
+	return cxx_node(r, NODE_SUFFIXED, type, cxx_node_string(r, NODE_TEXT, text, 0));
+}
+
+static unsigned
 read_qualified(struct demangle_room *r)
 {
 	uint8_t  bits = cxx_read_qualifiers(r);
@@ -200,15 +207,18 @@ read_type_composed(struct demangle_room *r, bool *ret_known)
 	case 'P': return read_pointer(r, "*");
 	case 'R': return read_pointer(r, "&");
 	case 'O': return read_pointer(r, "&&");
-	case 'C': r->at++; return cxx_node(r, NODE_SUFFIXED, cxx_read_type(r), cxx_node_string(r, NODE_TEXT, "_Complex", 0));
-	case 'G': r->at++; return cxx_node(r, NODE_SUFFIXED, cxx_read_type(r), cxx_node_string(r, NODE_TEXT, "_Imaginary", 0));
+	case 'C': return read_suffixed(r, "_Complex");
+	case 'G': return read_suffixed(r, "_Imaginary");
 	case 'A': return read_array(r);
 	case 'F': return read_function_type(r, 0);
 	case 'M':
 		r->at++;
 		n = cxx_read_type(r);
 		return cxx_node(r, NODE_MEMBER, n, cxx_read_type(r));
-	case 'U': return cxx_peek(r, 1) == 't' || cxx_peek(r, 1) == 'l' ? cxx_read_name(r, NULL) : read_vendor_qualified(r);
+	case 'U':
+		if (cxx_peek(r, 1) == 't' || cxx_peek(r, 1) == 'l')
+			return cxx_read_name(r, NULL);
+		return read_vendor_qualified(r);
 	case 'u': r->at++; return cxx_read_source_name(r);
 	case 'D': return read_type_d(r);
 	case 'T':

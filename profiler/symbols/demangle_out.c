@@ -73,6 +73,15 @@ demangle_last(const struct demangle_out *o)
 	return o->size ? o->text[o->size - 1] : '\0';
 }
 
+unsigned
+demangle_digit(char c)
+{
+	return c >= '0' && c <= '9' ? (unsigned)(c - '0') :
+	       c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 :
+	       c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 36 :
+				      DEMANGLE_DIGITS;
+}
+
 bool
 demangle_enter(struct demangle_out *o)
 {

@@ -99,6 +99,9 @@ void demangle_put_number(struct demangle_out *o, uint64_t n);
 /* As UTF-8; what is no character makes the name bad. */
 void demangle_put_character(struct demangle_out *o, uint32_t c);
 char demangle_last(const struct demangle_out *o);
+#define DEMANGLE_DIGITS 62
+/* 0 to 9, a to z, A to Z; DEMANGLE_DIGITS: none of them. */
+unsigned demangle_digit(char c);
 /* Each that calls itself, before it does anything: false, nothing more is to be done.  Then
  * demangle_leave(). */
 bool demangle_enter(struct demangle_out *o);
@@ -109,6 +112,12 @@ void demangle_leave(struct demangle_out *o);
 bool demangle_cxx(struct demangle_room *room, const char *name, const char *end);
 bool demangle_rust(struct demangle_room *room, const char *name, const char *end);
 bool demangle_rust_legacy(struct demangle_room *room, const char *name, const char *end);
+
+/* ---- demangle_punycode.c ---- */
+
+#define DEMANGLE_PUNYCODE_MAX 128 /* characters of an identifier that is not ASCII */
+/* How many characters; 0: it is no such text. */
+size_t demangle_punycode(const char *text, size_t size, uint32_t chars[DEMANGLE_PUNYCODE_MAX]);
 
 /* ---- demangle_cxx_print.c ---- */
 

@@ -14,29 +14,13 @@
  */
 #include <config.h>
 
-#include "demangle_parts.h"
+#include "demangle_rust.h"
 
 #include <string.h>
-
-#define PUNYCODE_MAX 128 /* characters of an identifier that is not ASCII */
-
-struct rust {
-	struct demangle_out *out;
-	const char          *start, *at, *end; /* places of references count from start */
-	bool                 is_silent;        /* what is read is not shown */
-	uint64_t             lifetimes;        /* bound by for<> around here */
-};
 
 static void path(struct rust *r, bool in_value);
 static void type(struct rust *r);
 static void constant(struct rust *r);
-
-static void
-fail(struct rust *r)
-{
-	r->out->bad = true;
-	r->at = r->end;
-}
 
 static void
 put_bytes(struct rust *r, const char *text, size_t size)
@@ -65,178 +49,19 @@ put_character(struct rust *r, uint32_t c)
 		demangle_put_character(r->out, c);
 }
 
-/* ---- reading ---- */
-
-static char
-peek(const struct rust *r)
-{
-	return r->at < r->end ? *r->at : '\0';
-}
-
-static bool
-take(struct rust *r, char c)
-{
-	if (peek(r) != c || !c)
-		return false;
-	r->at++;
-	return true;
-}
-
-static char
-next(struct rust *r)
-{
-	if (r->at < r->end)
-		return *r->at++;
-	fail(r);
-	return '\0';
-}
-
-static uint64_t
-read_decimal(struct rust *r)
-{
-	uint64_t n = 0;
-
-	if (peek(r) < '0' || peek(r) > '9')
-		fail(r);
-	if (take(r, '0'))
-		return 0;
-	while (peek(r) >= '0' && peek(r) <= '9' && n < UINT32_MAX)
-		n = n * 10 + (uint64_t)(*r->at++ - '0');
-	return n;
-}
-
-/* "_" is 0, "0_" is 1 ... */
-static uint64_t
-read_base62(struct rust *r)
-{
-	uint64_t n = 0;
-	char     c;
-
-	if (take(r, '_'))
-		return 0;
-	while ((c = next(r)) != '_' && !r->out->bad) {
-		unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 36 : 62;
-
-		if (digit == 62 || __builtin_mul_overflow(n, 62, &n) || __builtin_add_overflow(n, digit, &n))
-			fail(r);
-	}
-	return n + 1;
-}
-
-static uint64_t
-read_optional(struct rust *r, char tag)
-{
-	return take(r, tag) ? read_base62(r) + 1 : 0;
-}
-
-/* A place to go to and come back from; NULL: it is none. */
-static const char *
-go_back(struct rust *r)
-{
-	const char *here = r->at - 1, *back;
-	uint64_t    place = read_base62(r);
-
-	back = r->at;
-	if (r->out->bad || place >= (uint64_t)(here - r->start)) {
-		fail(r);
-		return NULL;
-	}
-	r->at = r->start + place;
-	return back;
-}
-
-/* ---- identifiers ---- */
-
-struct identifier {
-	const char *text;
-	size_t      size;
-	uint64_t    number;
-	bool        is_punycode;
-};
-
-static struct identifier
-read_identifier(struct rust *r)
-{
-	struct identifier id = { .number = read_optional(r, 's') };
-
-	id.is_punycode = take(r, 'u');
-	id.size = read_decimal(r);
-	take(r, '_');
-	if (r->out->bad || id.size > (size_t)(r->end - r->at)) {
-		fail(r);
-		id.size = 0;
-	}
-	id.text = r->at;
-	r->at += id.size;
-	return id;
-}
-
-/* RFC 3492; the plain part ends with the last '_'.  Characters or 0: it is none. */
-static size_t
-punycode(const struct identifier *id, uint32_t chars[PUNYCODE_MAX])
-{
-	size_t      count = 0;
-	const char *at = id->text, *end = id->text + id->size, *plain = end;
-	uint32_t    n = 128, i = 0, bias = 72;
-	bool        first = true;
-
-	while (plain > at && plain[-1] != '_')
-		plain--;
-	if (plain > at) {
-		if ((size_t)(plain - at) > PUNYCODE_MAX)
-			return 0;
-		while (at < plain - 1)
-			chars[count++] = (unsigned char)*at++;
-		at = plain;
-	}
-	while (at < end) {
-		uint64_t delta = 0, weight = 1;
-
-		for (uint32_t k = 36;; k += 36) {
-			uint32_t digit, t = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
-
-			if (at == end || k > 36 * 8)
-				return 0;
-			digit = *at >= 'a' && *at <= 'z' ? (uint32_t)(*at - 'a') : *at >= '0' && *at <= '9' ? (uint32_t)(*at - '0') + 26 : 36;
-			at++;
-			delta += digit * weight;
-			if (digit == 36 || delta > UINT32_MAX)
-				return 0;
-			if (digit < t)
-				break;
-			weight *= 36 - t;
-		}
-		if (count == PUNYCODE_MAX || i + delta > UINT32_MAX)
-			return 0;
-		i += (uint32_t)delta;
-		count++;
-		n += i / (uint32_t)count;
-		i %= (uint32_t)count;
-		delta /= first ? 700 : 2;
-		first = false;
-		delta += delta / count;
-		for (bias = 0; delta > 455; bias += 36)
-			delta /= 35;
-		bias += (uint32_t)(36 * delta / (delta + 38));
-		memmove(chars + i + 1, chars + i, (count - 1 - i) * sizeof(*chars));
-		chars[i++] = n;
-	}
-	return count;
-}
-
 static void
-put_identifier(struct rust *r, const struct identifier *id)
+put_identifier(struct rust *r, const struct rust_identifier *id)
 {
-	uint32_t chars[PUNYCODE_MAX];
+	uint32_t chars[DEMANGLE_PUNYCODE_MAX];
 	size_t   count;
 
 	if (!id->is_punycode || r->is_silent) {
 		put_bytes(r, id->text, id->size);
 		return;
 	}
-	count = punycode(id, chars);
+	count = demangle_punycode(id->text, id->size, chars);
 	if (!count)
-		fail(r);
+		rust_fail(r);
 	for (size_t i = 0; i < count; i++)
 		put_character(r, chars[i]);
 }
@@ -254,7 +79,7 @@ put_lifetime(struct rust *r, uint64_t index)
 		return;
 	}
 	if (index > r->lifetimes) {
-		fail(r);
+		rust_fail(r);
 		return;
 	}
 	depth = r->lifetimes - index;
@@ -270,10 +95,10 @@ put_lifetime(struct rust *r, uint64_t index)
 static uint64_t
 binder(struct rust *r)
 {
-	uint64_t before = r->lifetimes, more = read_optional(r, 'G');
+	uint64_t before = r->lifetimes, more = rust_read_optional(r, 'G');
 
 	if (more > 64 || r->out->bad) {
-		fail(r);
+		rust_fail(r);
 		return before;
 	}
 	if (more)
@@ -290,9 +115,9 @@ binder(struct rust *r)
 static void
 generic_argument(struct rust *r)
 {
-	if (take(r, 'L'))
-		put_lifetime(r, read_base62(r));
-	else if (take(r, 'K'))
+	if (rust_take(r, 'L'))
+		put_lifetime(r, rust_read_base62(r));
+	else if (rust_take(r, 'K'))
 		constant(r);
 	else
 		type(r);
@@ -302,7 +127,7 @@ generic_argument(struct rust *r)
 static bool
 goes_on(struct rust *r)
 {
-	return !r->out->bad && (r->at < r->end || r->out->size < DEMANGLE_RESULT_MAX) && !take(r, 'E');
+	return !r->out->bad && (r->at < r->end || r->out->size < DEMANGLE_RESULT_MAX) && !rust_take(r, 'E');
 }
 
 /* Each up to E, with commas; returns how many. */
@@ -321,11 +146,11 @@ list(struct rust *r, void (*item)(struct rust *))
 static void
 nested_path(struct rust *r, bool in_value)
 {
-	char              space = next(r);
-	struct identifier id;
+	char              space = rust_next(r);
+	struct rust_identifier id;
 
 	path(r, in_value);
-	id = read_identifier(r);
+	id = rust_read_identifier(r);
 	if (space >= 'A' && space <= 'Z') {
 		put(r, "::{");
 		if (space == 'C')
@@ -351,7 +176,7 @@ implementation(struct rust *r)
 {
 	bool before = r->is_silent;
 
-	read_optional(r, 's');
+	rust_read_optional(r, 's');
 	r->is_silent = true;
 	path(r, false);
 	r->is_silent = before;
@@ -361,7 +186,7 @@ implementation(struct rust *r)
 static bool
 path_open(struct rust *r, bool in_value, bool leave_open)
 {
-	struct identifier id;
+	struct rust_identifier id;
 	const char       *back;
 	bool              is_open = false;
 	char              c;
@@ -371,9 +196,9 @@ path_open(struct rust *r, bool in_value, bool leave_open)
 		r->at = r->end;
 		return false;
 	}
-	switch (c = next(r)) {
+	switch (c = rust_next(r)) {
 	case 'C':
-		id = read_identifier(r);
+		id = rust_read_identifier(r);
 		put_identifier(r, &id);
 		break;
 	case 'N': nested_path(r, in_value); break;
@@ -398,13 +223,13 @@ path_open(struct rust *r, bool in_value, bool leave_open)
 		put(r, leave_open ? "" : ">");
 		break;
 	case 'B':
-		back = go_back(r);
+		back = rust_go_back(r);
 		if (back && !r->is_silent)
 			is_open = path_open(r, in_value, leave_open);
 		if (back)
 			r->at = back;
 		break;
-	default: fail(r);
+	default: rust_fail(r);
 	}
 	demangle_leave(r->out);
 	return is_open;
@@ -421,8 +246,10 @@ path(struct rust *r, bool in_value)
 static const char *
 basic_type(char c)
 {
-	static const char *const names[26] = { "i8", "bool", "char", "f64", "str", "f32", NULL, "u8", "isize", "usize", NULL, "i32",
-					       "u32", "i128", "u128", "_", NULL, NULL, "i16", "u16", "()", "...", NULL, "i64", "u64", "!" };
+	static const char *const names[26] = { /* c - 'a' */
+		"i8", "bool", "char", "f64", "str", "f32", NULL, "u8", "isize", "usize", NULL, "i32", "u32",
+		"i128", "u128", "_", NULL, NULL, "i16", "u16", "()", "...", NULL, "i64", "u64", "!"
+	};
 
 	return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
 }
@@ -432,13 +259,13 @@ function_type(struct rust *r)
 {
 	uint64_t before = binder(r);
 
-	put(r, take(r, 'U') ? "unsafe " : "");
-	if (take(r, 'K')) {
+	put(r, rust_take(r, 'U') ? "unsafe " : "");
+	if (rust_take(r, 'K')) {
 		put(r, "extern \"");
-		if (take(r, 'C'))
+		if (rust_take(r, 'C'))
 			put(r, "C");
 		else {
-			struct identifier abi = read_identifier(r);
+			struct rust_identifier abi = rust_read_identifier(r);
 
 			for (size_t i = 0; i < abi.size; i++)
 				put_bytes(r, abi.text[i] == '_' ? "-" : &abi.text[i], 1);
@@ -448,7 +275,7 @@ function_type(struct rust *r)
 	put(r, "fn(");
 	list(r, type);
 	put(r, ")");
-	if (!take(r, 'u')) {
+	if (!rust_take(r, 'u')) {
 		put(r, " -> ");
 		type(r);
 	}
@@ -470,8 +297,8 @@ bounds(struct rust *r)
 		put(r, first ? "" : " + ");
 		first = false;
 		is_open = path_open(r, false, true);
-		while (take(r, 'p')) {
-			struct identifier id = read_identifier(r);
+		while (rust_take(r, 'p')) {
+			struct rust_identifier id = rust_read_identifier(r);
 
 			put(r, is_open ? ", " : "<");
 			is_open = true;
@@ -482,10 +309,10 @@ bounds(struct rust *r)
 		put(r, is_open ? ">" : "");
 	}
 	r->lifetimes = before;
-	if (!take(r, 'L'))
-		fail(r);
+	if (!rust_take(r, 'L'))
+		rust_fail(r);
 	else {
-		uint64_t lifetime = read_base62(r);
+		uint64_t lifetime = rust_read_base62(r);
 
 		put(r, lifetime ? " + " : "");
 		if (lifetime)
@@ -497,8 +324,8 @@ static void
 reference(struct rust *r, const char *text)
 {
 	put(r, "&");
-	if (take(r, 'L')) {
-		uint64_t lifetime = read_base62(r);
+	if (rust_take(r, 'L')) {
+		uint64_t lifetime = rust_read_base62(r);
 
 		if (lifetime) {
 			put_lifetime(r, lifetime);
@@ -512,7 +339,7 @@ reference(struct rust *r, const char *text)
 static void
 back_reference(struct rust *r, void (*read)(struct rust *))
 {
-	const char *back = go_back(r);
+	const char *back = rust_go_back(r);
 
 	if (back && !r->is_silent)
 		read(r);
@@ -523,7 +350,7 @@ back_reference(struct rust *r, void (*read)(struct rust *))
 static void
 composed_type(struct rust *r)
 {
-	char c = next(r);
+	char c = rust_next(r);
 
 	switch (c) {
 	case 'A':
@@ -557,7 +384,7 @@ composed_type(struct rust *r)
 static void
 type(struct rust *r)
 {
-	const char *basic = basic_type(peek(r));
+	const char *basic = basic_type(rust_peek(r));
 
 	if (basic) {
 		r->at++;
@@ -573,27 +400,11 @@ type(struct rust *r)
 
 /* ---- constants ---- */
 
-/* Hexadecimal digits to '_'. */
-static uint64_t
-read_hexadecimal(struct rust *r, const char **ret_text, size_t *ret_size)
-{
-	uint64_t n = 0;
-	char     c;
-
-	*ret_text = r->at;
-	while ((c = next(r)) != '_' && !r->out->bad) {
-		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-			fail(r);
-		n = n << 4 | (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-	}
-	*ret_size = r->out->bad ? 0 : (size_t)(r->at - *ret_text) - 1;
-	return n;
-}
-
 static void
 character(struct rust *r, uint64_t c)
 {
-	static const char escapes[][2] = { { '\t', 't' }, { '\r', 'r' }, { '\n', 'n' }, { '\'', '\'' }, { '\\', '\\' } };
+	static const char escapes[][2] = { { '\t', 't' }, { '\r', 'r' }, { '\n', 'n' }, { '\'', '\'' },
+					   { '\\', '\\' } };
 
 	put(r, "'");
 	for (size_t i = 0; i < sizeof(escapes) / sizeof(*escapes); i++)
@@ -604,7 +415,7 @@ character(struct rust *r, uint64_t c)
 			return;
 		}
 	if (c < 0x20 || c == 0x7f || c > 0x10ffff)
-		fail(r);
+		rust_fail(r);
 	else
 		put_character(r, (uint32_t)c);
 	put(r, "'");
@@ -617,15 +428,15 @@ number(struct rust *r, char kind)
 	size_t      size;
 	uint64_t    n;
 
-	if (strchr("abcilnsx", kind) && kind != 'b' && kind != 'c')
-		put(r, take(r, 'n') ? "-" : "");
-	n = read_hexadecimal(r, &text, &size);
+	if (strchr("ailnsx", kind)) /* signed */
+		put(r, rust_take(r, 'n') ? "-" : "");
+	n = rust_read_hexadecimal(r, &text, &size);
 	if (kind == 'b' && n <= 1)
 		put(r, n ? "true" : "false");
 	else if (kind == 'c')
 		character(r, n);
 	else if (kind == 'b')
-		fail(r);
+		rust_fail(r);
 	else if (size > 16) {
 		put(r, "0x");
 		put_bytes(r, text, size);
@@ -636,7 +447,7 @@ number(struct rust *r, char kind)
 static void
 constant(struct rust *r)
 {
-	char c = next(r);
+	char c = rust_next(r);
 
 	if (demangle_enter(r->out)) {
 		if (c == 'B')
@@ -646,7 +457,7 @@ constant(struct rust *r)
 		else if (c && strchr("abchijlmnostxy", c))
 			number(r, c);
 		else
-			fail(r); /* structures: nobody has seen one in a symbol table */
+			rust_fail(r); /* structures: nobody has seen one in a symbol table */
 	} else
 		r->at = r->end;
 	demangle_leave(r->out);
@@ -663,7 +474,7 @@ demangle_rust(struct demangle_room *room, const char *name, const char *end)
 	path(&r, true);
 	/* Which crate has made it. */
 	r.is_silent = true;
-	if (peek(&r) >= 'A' && peek(&r) <= 'Z')
+	if (rust_peek(&r) >= 'A' && rust_peek(&r) <= 'Z')
 		path(&r, false);
 	return r.out->size == DEMANGLE_RESULT_MAX || (!r.out->bad && r.out->size > 0 && r.at == end);
 }

@@ -20,7 +20,8 @@ escape(struct demangle_out *o, const char *at, const char *end)
 {
 	static const struct {
 		char name[4], is[2];
-	} escapes[] = { { "SP", "@" }, { "BP", "*" }, { "RF", "&" }, { "LT", "<" }, { "GT", ">" }, { "LP", "(" }, { "RP", ")" }, { "C", "," } };
+	} escapes[] = { { "SP", "@" }, { "BP", "*" }, { "RF", "&" }, { "LT", "<" },
+			{ "GT", ">" }, { "LP", "(" }, { "RP", ")" }, { "C", "," } };
 	const char *last = memchr(at + 1, '$', (size_t)(end - at) - 1);
 	size_t      size = last ? (size_t)(last - at) - 1 : 0;
 	uint32_t    c = 0;
@@ -35,11 +36,9 @@ escape(struct demangle_out *o, const char *at, const char *end)
 	if (at[1] != 'u' || size < 2 || size > 7)
 		return 0;
 	for (const char *d = at + 2; d < last; d++) {
-		unsigned digit = *d >= '0' && *d <= '9' ? (unsigned)(*d - '0') : *d >= 'a' && *d <= 'f' ? (unsigned)(*d - 'a') + 10 : 16;
-
-		if (digit == 16)
+		if (demangle_digit(*d) >= 16)
 			return 0;
-		c = c << 4 | digit;
+		c = c << 4 | demangle_digit(*d);
 	}
 	demangle_put_character(o, c);
 	return size + 2;
@@ -71,7 +70,7 @@ is_hash(const char *text, size_t size)
 	if (size != 17 || text[0] != 'h')
 		return false;
 	for (size_t i = 1; i < size; i++)
-		if (!(text[i] >= '0' && text[i] <= '9') && !(text[i] >= 'a' && text[i] <= 'f'))
+		if (demangle_digit(text[i]) >= 16)
 			return false;
 	return true;
 }
