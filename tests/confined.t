@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """confined.t - where a container, a chroot or a change of user takes things away, every
 endpoint answers or says why not, and the daemon goes on."""
+import contextlib
 import gzip
 import http.client
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tests"))
 from harness import *  # noqa: E402,F403
@@ -213,6 +216,45 @@ def the_index_counts_threads_that_block_the_profiles_signal_and_names_one():
                    r"thread \d+ &#34;shut-thread&#34; among them; their CPU time is \[lost samples\]</li>", answers["after"].text),
          answers["after"].text)
     contains(answers["profile?seconds=1"].text, "[lost samples]")
+
+
+@test
+def a_child_of_a_program_under_a_filter_makes_those_system_calls_alone_that_the_documentation_names():
+    with tempdir() as d:
+        exe = program_confined(d)
+        p = subprocess.Popen([exe, "forks", "after"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        try:
+            line = p.stdout.readline().decode()
+            if line.startswith("cannot "):
+                raise Skip(line.strip())
+            m = re.match(r"url http://([^:/]+):(\d+)/", line)
+            need(m, "%r, and then %r" % (line, p.poll()))
+            address = (m.group(1), int(m.group(2)))
+            equal(ask(address, PPROF + "profile?seconds=1").status, 200)  # it has seen the filter
+            with contextlib.ExitStack() as windows:
+                for path in "profile?seconds=60", "trace?seconds=60", "fgprof?seconds=60":
+                    windows.enter_context(socket.create_connection(address, timeout=DEADLINE)).sendall(
+                        ("GET %s%s HTTP/1.1\r\n\r\n" % (PPROF, path)).encode())
+                over = threading.Event()
+
+                def look():  # descriptors that are open for an instant
+                    while not over.is_set():
+                        equal(ask(address, PPROF + "goroutine").status, 200)
+
+                looks = in_background(look)
+                for n in range(50):
+                    p.stdin.write(b".")
+                    equal(p.stdout.readline(), b"child 0\n", "a child's end, round %d" % n)
+                over.set()
+                looks.result()
+            p.stdin.close()
+            equal(p.stdout.read(), b"fine\n")
+            equal(p.wait(DEADLINE), 0)
+        finally:
+            if p.poll() is None:
+                p.kill()
+                p.wait()
+            p.stdout.close()
 
 
 @test

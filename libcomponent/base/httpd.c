@@ -190,8 +190,11 @@ httpd_fd_close(_Atomic int *fd)
 bool
 httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was)
 {
-	bool ours = atomic_load(fd) < 0 || httpd_fd_is(*fd, was);
+	bool ours;
 
+	if (atomic_load(fd) < 0)
+		return true;
+	ours = httpd_fd_is(*fd, was);
 	if (ours)
 		httpd_fd_close(fd);
 	atomic_store(fd, -1);

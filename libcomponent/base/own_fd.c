@@ -65,6 +65,7 @@ static struct {
 	int        fd; /* but of FREE and OPENING */
 } places[PLACES_MAX]; /* under the lock */
 static unsigned without_place; /* descriptors, under the lock */
+static bool     filtered;      /* under the lock */
 
 void
 own_fd_hold(sigset_t *ret_mask)
@@ -424,6 +425,16 @@ own_fd_fclose(FILE *f)
 
 /* ---- fork ---- */
 
+void
+own_fd_filtered(void)
+{
+	sigset_t mask;
+
+	own_fd_hold(&mask);
+	filtered = true;
+	own_fd_release(&mask);
+}
+
 static sigset_t fork_mask; /* of the thread that forks; under the lock */
 
 static void
@@ -482,7 +493,7 @@ fork_child(void)
 		place_set(i, FREE, 0);
 	}
 	without_place = 0;
-	if (look)
+	if (look && !filtered)
 		close_marked();
 	lock = fresh;
 	own_mask_restore(&fork_mask);

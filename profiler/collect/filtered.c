@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "own_fd.h"
 
 static _Atomic int  began; /* filters at the first look, and one */
 static _Atomic bool seen;
@@ -43,7 +44,8 @@ filtered_thread(pid_t tid)
 	atomic_compare_exchange_strong(&began, &none, now + 1);
 	if (now < atomic_load(&began))
 		return false;
-	atomic_store(&seen, true);
+	if (!atomic_exchange(&seen, true))
+		own_fd_filtered();
 	return true;
 }
 

@@ -2,8 +2,8 @@
  * filtered.h - has the program put threads of its own under a seccomp filter?
  *
  * It may end the process for a system call that it does not know.  So such a thread is not
- * signalled for a dump, and once one is known of, no thread of the program makes a system
- * call for us that glibc would not make there.
+ * signalled for a dump, and once one is known of, no thread of the program, and no child that
+ * it forks, makes a system call for us that glibc would not make there.
  */
 #ifndef COLLECT_FILTERED_H
 #define COLLECT_FILTERED_H

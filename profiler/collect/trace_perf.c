@@ -44,10 +44,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cpu_proc.h"
+#include "filtered.h"
 #include "own_fd.h"
 #include "trace_perf_read.h"
 #include "trace_perf_room.h"
@@ -146,6 +148,16 @@ event_close(const struct event *e)
 	uint64_t id = 0;
 
 	if (ioctl(e->fd, PERF_EVENT_IOC_ID, &id) == 0 && id == e->id)
+		syscall(SYS_close, e->fd);
+}
+
+/* In a child, which a filter may end for ioctl(): such a descriptor is of no type, as few others are. */
+static void
+event_close_filtered(const struct event *e)
+{
+	struct stat st;
+
+	if (fstat(e->fd, &st) == 0 && (st.st_mode & S_IFMT) == 0)
 		syscall(SYS_close, e->fd);
 }
 
@@ -347,8 +359,12 @@ trace_perf_close(void)
 void
 trace_perf_forked(void)
 {
-	for (unsigned i = 0; i < perf.event_count; i++)
-		event_close(&perf.events[i]);
+	for (unsigned i = 0; i < perf.event_count; i++) {
+		if (filtered())
+			event_close_filtered(&perf.events[i]);
+		else
+			event_close(&perf.events[i]);
+	}
 	forget();
 }
 
