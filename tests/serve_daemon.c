@@ -262,6 +262,15 @@ do_exhaust(int spare)
 	say(count, NULL);
 }
 
+/* A number becomes its, which is another one so far. */
+static void
+do_take(int number, int its)
+{
+	say(dup2(its, number) < 0, NULL);
+	if (its != number)
+		close(its);
+}
+
 __attribute__((noinline)) static void
 do_alloc(int size)
 {
@@ -486,87 +495,57 @@ do_tenant(const char *name, bool burns)
 	say(-r, NULL);
 }
 
-static void
-command(char *line)
-{
-	char         word[32] = "", url[512], name[128] = "";
-	int          n = 0;
-	struct rlimit limit;
+/* Each of these says whether the command was one of its own; n is the number behind the word. */
 
-	sscanf(line, "%31s %d", word, &n);
+static bool
+command_of_the_server(const char *word, int n, char *line)
+{
+	char url[512];
+
 	if (!strcmp(word, "start"))
 		do_start();
+	else if (!strcmp(word, "stop"))
+		say(component_profiler_stop(), NULL);
+	else if (!strcmp(word, "toggle"))
+		do_toggle(n);
+	else if (!strcmp(word, "reload"))
+		do_reload();
+	else if (!strcmp(word, "rate"))
+		say(component_profiler_set_heap_rate((uint64_t)n), NULL);
+	else if (!strcmp(word, "write"))
+		do_write(line);
 	else if (!strcmp(word, "change"))
 		do_change(line + strlen("change"));
 	else if (!strcmp(word, "nobind")) {
 		bind_refused = n != 0;
 		say(0, NULL);
-	} else if (!strcmp(word, "stop"))
-		say(component_profiler_stop(), NULL);
-	else if (!strcmp(word, "toggle"))
-		do_toggle(n);
-	else if (!strcmp(word, "block"))
-		do_block(n);
-	else if (!strcmp(word, "fork"))
-		do_fork(false);
-	else if (!strcmp(word, "forkback"))
-		do_fork(true);
-	else if (!strcmp(word, "forks"))
-		do_forks(n);
-	else if (!strcmp(word, "daemonize"))
-		do_daemonize();
-	else if (!strcmp(word, "exhaust"))
+	} else if (!strcmp(word, "running")) {
+		component_profiler_url(url, sizeof(url));
+		printf("%d %s\n", component_profiler_running(), url);
+		fflush(stdout);
+	} else
+		return false;
+	return true;
+}
+
+static bool
+command_of_descriptors(const char *word, int n)
+{
+	struct rlimit limit;
+
+	if (!strcmp(word, "exhaust"))
 		do_exhaust(n);
-	else if (sscanf(line, "profile %127s", name) == 1)
-		do_profile(name);
-	else if (!strcmp(word, "begin"))
-		do_begin(n);
-	else if (!strcmp(word, "end"))
-		say(component_profile_remove(own, (const void *)(intptr_t)n), NULL);
-	else if (!strcmp(word, "reload"))
-		do_reload();
-	else if (!strcmp(word, "alloc"))
-		do_alloc(n);
-	else if (!strcmp(word, "leak"))
-		do_leak(n);
-	else if (!strcmp(word, "park"))
-		do_park(n);
-	else if (!strcmp(word, "malloc"))
-		do_malloc(n != 0);
-	else if (!strcmp(word, "load"))
-		do_load(line + strlen("load "));
-	else if (!strcmp(word, "call"))
-		do_call(n);
-	else if (!strcmp(word, "write"))
-		do_write(line);
-	else if (!strcmp(word, "unload"))
-		say(dlclose(plugin), NULL);
-	else if (!strcmp(word, "deadlock"))
-		start_deadlock();
-	else if (sscanf(line, "tenant %127s", name) == 1)
-		do_tenant(name, true);
-	else if (sscanf(line, "waits %127[^\n]", name) == 1)
-		do_tenant(name, false);
-	else if (!strcmp(word, "deaf"))
-		start_thread_of(deaf);
+	else if (!strcmp(word, "take"))
+		do_take(n, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	else if (!strcmp(word, "takeevent"))
+		do_take(n, eventfd(0, EFD_CLOEXEC));
+	else if (!strcmp(word, "takeepoll"))
+		do_take(n, epoll_create1(EPOLL_CLOEXEC));
+	else if (!strcmp(word, "give"))
+		say(close(n), NULL);
 	else if (!strcmp(word, "closefrom")) {
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
-		say(0, NULL);
-	} else if (!strcmp(word, "take") || !strcmp(word, "takeevent") || !strcmp(word, "takeepoll")) {
-		int its = word[4] == '\0' ? open("/dev/null", O_RDONLY | O_CLOEXEC) :
-			!strcmp(word, "takeevent") ? eventfd(0, EFD_CLOEXEC) : epoll_create1(EPOLL_CLOEXEC);
-
-		say(dup2(its, (int)n) < 0, NULL);
-		if (its != (int)n)
-			close(its);
-	} else if (!strcmp(word, "give"))
-		say(close((int)n), NULL);
-	else if (!strcmp(word, "rate"))
-		say(component_profiler_set_heap_rate((uint64_t)n), NULL);
-	else if (!strcmp(word, "contend")) {
-		for (int i = 0; i < n; i++)
-			hold_contended();
 		say(0, NULL);
 	} else if (!strcmp(word, "closestdio")) {
 		say(0, NULL);
@@ -575,13 +554,90 @@ command(char *line)
 		getrlimit(RLIMIT_NOFILE, &limit);
 		limit.rlim_cur = (rlim_t)n;
 		say(setrlimit(RLIMIT_NOFILE, &limit), NULL);
-	} else if (!strcmp(word, "running")) {
-		component_profiler_url(url, sizeof(url));
-		printf("%d %s\n", component_profiler_running(), url);
-		fflush(stdout);
-	} else {
+	} else
+		return false;
+	return true;
+}
+
+static bool
+command_of_forks(const char *word, int n)
+{
+	if (!strcmp(word, "fork"))
+		do_fork(false);
+	else if (!strcmp(word, "forkback"))
+		do_fork(true);
+	else if (!strcmp(word, "forks"))
+		do_forks(n);
+	else if (!strcmp(word, "daemonize"))
+		do_daemonize();
+	else
+		return false;
+	return true;
+}
+
+/* What a daemon may do that profiles show. */
+static bool
+command_of_work(const char *word, int n, char *line)
+{
+	char name[128] = "";
+
+	if (!strcmp(word, "alloc"))
+		do_alloc(n);
+	else if (!strcmp(word, "leak"))
+		do_leak(n);
+	else if (!strcmp(word, "malloc"))
+		do_malloc(n != 0);
+	else if (!strcmp(word, "load"))
+		do_load(line + strlen("load "));
+	else if (!strcmp(word, "call"))
+		do_call(n);
+	else if (!strcmp(word, "unload"))
+		say(dlclose(plugin), NULL);
+	else if (sscanf(line, "profile %127s", name) == 1)
+		do_profile(name);
+	else if (!strcmp(word, "begin"))
+		do_begin(n);
+	else if (!strcmp(word, "end"))
+		say(component_profile_remove(own, (const void *)(intptr_t)n), NULL);
+	else if (sscanf(line, "tenant %127s", name) == 1)
+		do_tenant(name, true);
+	else if (sscanf(line, "waits %127[^\n]", name) == 1)
+		do_tenant(name, false);
+	else
+		return false;
+	return true;
+}
+
+static bool
+command_of_threads(const char *word, int n)
+{
+	if (!strcmp(word, "block"))
+		do_block(n);
+	else if (!strcmp(word, "park"))
+		do_park(n);
+	else if (!strcmp(word, "deadlock"))
+		start_deadlock();
+	else if (!strcmp(word, "deaf"))
+		start_thread_of(deaf);
+	else if (!strcmp(word, "contend")) {
+		for (int i = 0; i < n; i++)
+			hold_contended();
+		say(0, NULL);
+	} else
+		return false;
+	return true;
+}
+
+static void
+command(char *line)
+{
+	char word[32] = "";
+	int  n = 0;
+
+	sscanf(line, "%31s %d", word, &n);
+	if (!command_of_the_server(word, n, line) && !command_of_descriptors(word, n) && !command_of_forks(word, n) &&
+		!command_of_work(word, n, line) && !command_of_threads(word, n))
 		say(-EINVAL, NULL);
-	}
 }
 
 static void
