@@ -1,5 +1,5 @@
 /*
- * change.c - other options for a server that runs, and whether it could be replaced.
+ * change.c - other options for a server that runs.
  *
  * What can change in place does, so that no window ends because somebody raised a limit.
  * What a stranger would get wrong: a token file or an address that cannot be had must be
@@ -76,50 +76,5 @@ serve_change(struct serve *s, const struct component_profiler_options *o, struct
 out:
 	auth_release(&auth);
 	options_release(&fresh);
-	return r;
-}
-
-/* Binds, and lets go again, unless that is where the server is now. */
-static int
-try_address(const char *text, const char *now, struct component_error *err)
-{
-	struct listen_set set = { .count = 0 };
-	int               r;
-
-	if (!strcmp(text, now) || serve_addresses_clash(text, now))
-		return 0;
-	r = serve_address_bind(text, &set, err);
-	if (!r)
-		listen_close(&set);
-	return r;
-}
-
-int
-serve_try(const struct serve *s, const struct component_profiler_options *o, struct component_error *err)
-{
-	struct component_error why = COMPONENT_ERROR_INIT;
-	char                   to[SERVE_ADDRESS_SIZE], now[SERVE_ADDRESS_SIZE] = "", warning[256];
-	struct auth            auth;
-	int                    r;
-
-	auth_init(&auth);
-	r = auth_token_read(&auth, o->token_file, warning, sizeof(warning), err);
-	auth_release(&auth);
-	if (r)
-		return r;
-	serve_tcp_address(o, to);
-	if (s)
-		serve_tcp_address(&s->options, now);
-	r = try_address(to, now, &why);
-	if (r) {
-		serve_bind_explain(o->how_named, &why, err);
-		return r;
-	}
-	serve_debug_address(o, to);
-	if (s)
-		serve_debug_address(&s->options, now);
-	r = try_address(to, now, &why);
-	if (r)
-		serve_bind_explain("option '--debug-socket-path'", &why, err);
 	return r;
 }

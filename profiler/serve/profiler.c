@@ -373,12 +373,16 @@ component_profiler_change(const struct component_profiler_options *o, struct com
 }
 
 int
-component_profiler_try(const struct component_profiler_options *o, struct component_error *err)
+component_profiler_check_token_file(const char *path, struct component_error *err)
 {
-	int r;
+	struct auth auth;
+	char        warning[256];
+	int         r;
 
 	door_enter();
-	r = serve_try(running ? current : NULL, o, err);
+	auth_init(&auth);
+	r = auth_token_read(&auth, path, warning, sizeof(warning), err);
+	auth_release(&auth);
 	door_leave();
 	return r;
 }

@@ -224,20 +224,6 @@ COMPONENT_API int component_profiler_change(const struct component_profiler_opti
 	struct component_error *err);
 
 /*
- * component_profiler_try - could a server with these options run, after the one that does?
- *
- * Reads the token file, and binds the addresses for a moment, unless that is where the
- * server is now.
- *
- *   returns  0, or a negative errno and a sentence in err (nullable); nothing changes
- *   threads  any
- *   signals  not from a handler
- *   fork     a child is off
- *   source   profiler/serve/change.c
- */
-COMPONENT_API int component_profiler_try(const struct component_profiler_options *options, struct component_error *err);
-
-/*
  * component_profiler_reload - read the token file again
  *
  *   returns  0, also without a token file; else a negative errno, a sentence in err
@@ -247,6 +233,18 @@ COMPONENT_API int component_profiler_try(const struct component_profiler_options
  *   source   profiler/serve/auth.c
  */
 COMPONENT_API int component_profiler_reload(struct component_error *err);
+
+/*
+ * component_profiler_check_token_file - would a server take this token file?
+ *
+ *   path     NULL or "": none, which is taken
+ *   returns  0, or a negative errno and a sentence in err (nullable); nothing changes
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     any process
+ *   source   profiler/serve/auth.c
+ */
+COMPONENT_API int component_profiler_check_token_file(const char *path, struct component_error *err);
 
 /*
  * component_after_fork - in a child, bring back what ran in the parent
