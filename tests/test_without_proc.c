@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -197,7 +199,7 @@ stand_known(void *arg)
 }
 
 struct seen {
-	pid_t    want[3];
+	pid_t    want[3], asker;
 	unsigned count[3], all;
 };
 
@@ -214,8 +216,18 @@ on_thread(void *arg, pid_t tid)
 static void *
 ask(void *arg)
 {
+	((struct seen *)arg)->asker = thread_id_self();
 	threads_known_each(on_thread, arg);
 	return NULL;
+}
+
+/* pthread_join() comes back while the kernel still has the thread. */
+static void
+join_and_wait(pthread_t thread, const pid_t *tid)
+{
+	pthread_join(thread, NULL);
+	while (syscall(SYS_tgkill, getpid(), *tid, 0) == 0)
+		sched_yield();
 }
 
 static void
@@ -232,12 +244,12 @@ threads_are_known_by_hooks_or_by_their_numbers_and_each_once(void **state)
 	after = s;
 	/* By the youngest, as a job of ours is. */
 	pthread_create(&asker, NULL, ask, &s);
-	pthread_join(asker, NULL);
+	join_and_wait(asker, &s.asker);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(s.count[i], 1);
 	pthread_barrier_wait(&barrier);
-	pthread_join(t[0], NULL); /* without a word */
-	pthread_join(t[1], NULL);
+	join_and_wait(t[0], &s.want[1]); /* without a word */
+	join_and_wait(t[1], &s.want[2]);
 	pthread_create(&asker, NULL, ask, &after);
 	pthread_join(asker, NULL);
 	assert_int_equal(after.count[0], 1);
