@@ -346,6 +346,19 @@ def recorded_results_have_the_shape_and_the_rows_of_today():
 
 
 @test
+def real_servers_answer_and_one_that_is_missing_says_its_package():
+    programs = os.path.join(BENCH, "programs")
+    for name in "redis", "memcached", "nginx":
+        r = run(sys.executable, programs, name, "plain", "1024", timeout=DEADLINE)
+        if r.returncode == 77:
+            contains(r.stderr, "%s is not here (Debian: %s" % (name, name))
+        else:
+            need(re.fullmatch(r"request_us \d+\.\d+ us\n", r.stdout), r.stdout + r.stderr)
+    r = run(sys.executable, programs, "redis", "plain", "1024", env=dict(os.environ, PATH="/nonexistent"))
+    equal((r.returncode, r.stderr), (77, "redis is not here (Debian: redis-server)\n"))
+
+
+@test
 def the_measuring_programs_compile():
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     r = run("make", "-s", "bench-programs", cwd=BUILD, env=env, timeout=600)
