@@ -279,6 +279,20 @@ def the_locks_of_cplusplus_are_seen_and_keep_their_promises():
             contains(out, name)
 
 
+@test
+def a_program_larger_than_its_address_is_high_starts():
+    # valgrind loads programs at 1 MiB.
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind")
+    with tempdir() as d:
+        large = os.path.join(d, "large.s")
+        with open(large, "w") as f:
+            f.write(".section .rodata\n.globl large\nlarge: .fill 4194304, 1, 1\n.section .note.GNU-stack,\"\",@progbits\n")
+        for mode, env in ("foreign", preload_env()), ("linked", {}):
+            exe = build(d, mode, "hooks_large.c", mode, ["-fPIE", "-pie", large])
+            contains(run_ok("valgrind", "-q", "--tool=none", exe, env=env).stdout, "fine")
+
+
 # ---- what is behind us ----
 
 def nexts(d, mode_flags=(), before=(), after=()):

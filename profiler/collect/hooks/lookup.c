@@ -17,8 +17,9 @@
  *   so what is the end at our first call stays the end.  The objects before it are
  *   never taken away.
  * - The loader relocates the addresses of a dynamic section in place, but not where the
- *   section cannot be written to (the vDSO, RISC-V).  A table is near its section: of the
- *   two readings, the nearer one is right.
+ *   section cannot be written to (the vDSO, RISC-V).  What is below the load address was not
+ *   relocated.  That of the two readings which is nearer to the section is not always the
+ *   right one: under valgrind programs start at 1 MiB, and many are larger.
  * - A name may be there in several versions.  The hidden ones are for programs linked long
  *   ago and count only when asked for by version.
  * - A program that is not position independent and takes a function's address has an undefined
@@ -86,15 +87,16 @@ old_hash(const char *name)
 	return h;
 }
 
-/* As it stands there, or from the load address: whichever is nearer to the section. */
+/* As it stands there, or counted from the load address. */
 static const void *
 address_of(uintptr_t base, const ElfW(Dyn) *entry)
 {
-	uintptr_t as_it_is = entry->d_un.d_ptr, moved = as_it_is + base, section = (uintptr_t)entry;
-	uintptr_t a = as_it_is > section ? as_it_is - section : section - as_it_is;
-	uintptr_t b = moved > section ? moved - section : section - moved;
+	uintptr_t address = entry->d_un.d_ptr;
 
-	return (const void *)(a <= b ? as_it_is : moved);
+	/* A base above the section is a difference below 0: that of an object made for a higher place. */
+	if (address < base && base <= (uintptr_t)entry)
+		address += base;
+	return (const void *)address;
 }
 
 static int
