@@ -202,7 +202,9 @@ object_read(struct object *o, struct arena *a, unsigned *open_files)
 		r = o->header && !image_open_memory(&o->image, o->header, o->header_size) ? 0 : -ENOENT;
 	else
 		r = o->fd = open_file(o);
-	if (r < 0 && !o->memory && !o->gone && o->header && image_open_mapped(&o->image, o->header, o->header_size) == 0) {
+	/* Another one may have been loaded there since. */
+	if (r < 0 && !o->memory && !o->gone && o->header && !image_open_mapped(&o->image, o->header, o->header_size) &&
+	    is_the_mapped_one(o, -1, false)) {
 		o->exported = true;
 		r = 0;
 	}
