@@ -10,8 +10,8 @@
  * that no other process has, so that two writers of one file cannot mix their bytes,
  * and the program's name, so that its successor can sweep it up
  * (gitops_partials_sweep()).  The directory is not synced: a rename that a power
- * failure takes back is drift, which
- * the next look repairs, and the syncs would take most of the time there is.
+ * failure takes back is drift, which the next look repairs, and the syncs would take
+ * most of the time there is.
  *
  * Why not O_TMPFILE and linkat: it cannot replace a file.  Why not openat2 with
  * RESOLVE_BENEATH: it needs Linux 5.6.
@@ -68,7 +68,8 @@ gitops_path_check(const char *path, struct component_error *err)
 {
 	const char *wrong = path_fault(path);
 
-	if (wrong == NULL && (strncmp(path, PARTIAL, sizeof PARTIAL - 1) == 0 || strstr(path, "/" PARTIAL) != NULL))
+	if (wrong == NULL &&
+	    (strncmp(path, PARTIAL, sizeof PARTIAL - 1) == 0 || strstr(path, "/" PARTIAL) != NULL))
 		wrong = "names that start with '" PARTIAL "' are used for files being written";
 	if (wrong == NULL)
 		return 0;
@@ -77,7 +78,8 @@ gitops_path_check(const char *path, struct component_error *err)
 }
 
 int
-gitops_path_join(char ret[GITOPS_PATH_MAX], const char *path, const char *below, struct component_error *err)
+gitops_path_join(char ret[GITOPS_PATH_MAX], const char *path, const char *below,
+	struct component_error *err)
 {
 	if (snprintf(ret, GITOPS_PATH_MAX, "%s/%s", path, below) < GITOPS_PATH_MAX)
 		return 0;
@@ -104,7 +106,8 @@ gitops_open_dir(const char *root, const char *path, bool create)
 	while (*path != '\0') {
 		size_t n = strcspn(path, "/");
 
-		if (n == 0 || n >= sizeof name || (*path == '.' && (n == 1 || (n == 2 && path[1] == '.')))) {
+		if (n == 0 || n >= sizeof name ||
+		    (*path == '.' && (n == 1 || (n == 2 && path[1] == '.')))) {
 			close(dir);
 			return -EINVAL;
 		}
@@ -154,7 +157,8 @@ process_number(void)
 	if (atomic_load(&process) == 0) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn || drawn == 0)
-			drawn = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 8 ^ (uint64_t)getpid();
+			drawn = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 8 ^
+				(uint64_t)getpid();
 		atomic_compare_exchange_strong(&process, &none, drawn | 1);
 	}
 	return atomic_load(&process);
@@ -169,8 +173,8 @@ gitops_partials_prefix(char ret[GITOPS_NAME_SIZE])
 void
 gitops_partial_name(char ret[GITOPS_NAME_SIZE])
 {
-	snprintf(ret, GITOPS_NAME_SIZE, PARTIAL "%s.%016llx-%ld.%u", owner, (unsigned long long)process_number(),
-		(long)getpid(), atomic_fetch_add(&file_count, 1));
+	snprintf(ret, GITOPS_NAME_SIZE, PARTIAL "%s.%016llx-%ld.%u", owner,
+		(unsigned long long)process_number(), (long)getpid(), atomic_fetch_add(&file_count, 1));
 }
 
 bool
@@ -195,6 +199,22 @@ open_plain(int dir, const char *name, struct stat *ret)
 	return -EINVAL;
 }
 
+static int
+write_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+	ssize_t n;
+
+	for (; size > 0; p += n, size -= (size_t)n) {
+		n = write(fd, p, size);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n < 0)
+			n = 0;
+	}
+	return 0;
+}
+
 /* Hashes from one descriptor, and copies to another unless that is -1. */
 static int
 hash_and_copy(int from, int to, struct gitops_file *ret)
@@ -202,6 +222,7 @@ hash_and_copy(int from, int to, struct gitops_file *ret)
 	unsigned char buffer[64 * 1024];
 	struct gitops_hash h;
 	ssize_t n;
+	int r;
 
 	if (!gitops_go_on(0))
 		return -ECANCELED;
@@ -214,13 +235,9 @@ hash_and_copy(int from, int to, struct gitops_file *ret)
 		if (!gitops_go_on((size_t)n))
 			return -ECANCELED;
 		gitops_hash_add(&h, buffer, (size_t)n);
-		for (ssize_t done = 0, wrote; to >= 0 && done < n; done += wrote) {
-			wrote = write(to, buffer + done, (size_t)(n - done));
-			if (wrote < 0 && errno != EINTR)
-				return -errno;
-			if (wrote < 0)
-				wrote = 0;
-		}
+		r = to < 0 ? 0 : write_all(to, buffer, (size_t)n);
+		if (r != 0)
+			return r;
 	}
 	ret->size = h.bytes;
 	gitops_hash_end(&h, ret->hash);
@@ -257,7 +274,8 @@ gitops_file_look(const char *root, const char *path, struct gitops_file *ret)
 
 /* The one way a file comes into being: fill(fd) under another name, sync, rename. */
 static int
-replace(const char *root, const char *path, unsigned mode, bool sync, int (*fill)(int fd, void *arg), void *arg)
+replace(const char *root, const char *path, unsigned mode, bool sync, int (*fill)(int fd, void *arg),
+	void *arg)
 {
 	const char *name;
 	int dir = gitops_open_parent(root, path, true, &name), fd = -1, r;
@@ -313,11 +331,13 @@ gitops_file_copy(const char *from, const char *path, const char *to, const char 
 	if (c.from >= 0)
 		close(c.from);
 	if (r == -ESTALE)
-		component_error_set(err, "'%s' has changed since; it will be looked at again", path);
+		component_error_set(err, "'%s' has changed since; it will be looked at again",
+			path);
 	else if (c.from < 0)
 		component_error_set(err, "cannot read '%s': %s", path, strerror(-r));
 	else if (r == -ENOTDIR || r == -ELOOP || r == -EISDIR)
-		component_error_set(err, "cannot write '%s': a link, file or directory is in the way; remove it", to_path);
+		component_error_set(err, "cannot write '%s': a link, file or directory is in the way; "
+			"remove it", to_path);
 	else if (r != 0)
 		component_error_set(err, "cannot write '%s': %s", to_path, strerror(-r));
 	return r;
@@ -326,29 +346,20 @@ gitops_file_copy(const char *from, const char *path, const char *to, const char 
 static int
 fill_text(int fd, void *arg)
 {
-	const char *text = arg;
-	size_t left = strlen(text);
-	ssize_t n;
-
-	for (; left > 0; text += n, left -= (size_t)n) {
-		n = write(fd, text, left);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n < 0)
-			n = 0;
-	}
-	return 0;
+	return write_all(fd, arg, strlen(arg));
 }
 
 int
-gitops_file_write(const char *root, const char *path, const char *text, bool sync, struct component_error *err)
+gitops_file_write(const char *root, const char *path, const char *text, bool sync,
+	struct component_error *err)
 {
 	char *old = NULL;
 	int r = gitops_path_check(path, err);
 
 	if (r != 0)
 		return r;
-	if (gitops_file_read(root, path, GITOPS_DOCUMENT_MAX, &old, NULL) != 0 || strcmp(old, text) != 0)
+	if (gitops_file_read(root, path, GITOPS_DOCUMENT_MAX, &old, NULL) != 0 ||
+	    strcmp(old, text) != 0)
 		r = replace(root, path, 0644, sync, fill_text, (void *)(uintptr_t)text);
 	if (r != 0)
 		component_error_set(err, "cannot write '%s/%s': %s", root, path, strerror(-r));
@@ -375,13 +386,14 @@ read_all(int fd, size_t size, char **ret)
 	}
 	text[have] = '\0';
 	if (strlen(text) != have)
-		text[strlen(text)] = 1; /* a NUL inside: a control character, which all readers refuse */
+		text[strlen(text)] = 1; /* a NUL inside: a character that all readers refuse */
 	*ret = text;
 	return 0;
 }
 
 int
-gitops_file_read(const char *root, const char *path, size_t max, char **ret, struct component_error *err)
+gitops_file_read(const char *root, const char *path, size_t max, char **ret,
+	struct component_error *err)
 {
 	const char *name;
 	struct stat st;
@@ -395,7 +407,9 @@ gitops_file_read(const char *root, const char *path, size_t max, char **ret, str
 	}
 	if (dir >= 0)
 		fd = open_plain(dir, name, &st);
-	r = dir < 0 ? dir : fd < 0 ? fd : (uint64_t)st.st_size > max ? -EFBIG : read_all(fd, (size_t)st.st_size, ret);
+	r = dir < 0 ? dir : fd;
+	if (fd >= 0)
+		r = (uint64_t)st.st_size > max ? -EFBIG : read_all(fd, (size_t)st.st_size, ret);
 	if (fd >= 0)
 		close(fd);
 	if (dir >= 0)

@@ -7,7 +7,7 @@
  * would tear down the parent's epoll set) and without closing anything of the
  * daemon's, whose threads open descriptors all the while.  So each is proven:
  *
- *   epoll  the one that knows a socket of ours after event_add(), asked by
+ *   epoll  the one that knows an eventfd of ours after event_add(), asked by
  *          epoll_ctl(EPOLL_CTL_MOD), which changes nothing anywhere else;
  *   pipe   the one pipe that was not there before, with both ends here and
  *          marked non-blocking and close-on-exec.  When the daemon has made such

@@ -20,8 +20,8 @@
 #define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
 #define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
 
-/* A listening socket of ours, or (with adopted set) what stands for one.  Closed or not, it stays as long as connections
- * and requests point at it. */
+/* A listening socket of ours, or (with adopted set) what stands for one.  Closed or not, it stays as
+ * long as connections and requests point at it. */
 struct httpd_listener {
 	struct httpd        *h;
 	struct listen_socket socket;
@@ -68,10 +68,12 @@ struct httpd_conn {
 	char                   note[HTTPD_NOTE_MAX]; /* adopted alone */
 };
 
-/* Connections, allocated when they are needed and kept until the end: httpd_forked() looks at them at any moment. */
+/* Connections, allocated when they are needed and kept until the end: httpd_forked() looks at them at
+ * any moment. */
 #define HTTPD_BLOCK_CONNECTIONS 64
 #define HTTPD_BLOCKS_MAX \
-	((2 * (HTTPD_REQUESTS_MAX + HTTPD_CONNECTIONS_SPARE) + HTTPD_BLOCK_CONNECTIONS - 1) / HTTPD_BLOCK_CONNECTIONS)
+	((2 * (HTTPD_REQUESTS_MAX + HTTPD_CONNECTIONS_SPARE) + HTTPD_BLOCK_CONNECTIONS - 1) / \
+		HTTPD_BLOCK_CONNECTIONS)
 
 struct httpd_block {
 	struct httpd_conn conns[HTTPD_BLOCK_CONNECTIONS];
@@ -84,8 +86,8 @@ struct httpd_header {
 	const char *name, *value;
 };
 
-enum httpd_body_state { HTTPD_BODY_BEGIN, HTTPD_BODY_DATA, HTTPD_BODY_SIZE, HTTPD_BODY_CHUNK, HTTPD_BODY_CHUNK_END,
-	HTTPD_BODY_TRAILER, HTTPD_BODY_DONE };
+enum httpd_body_state { HTTPD_BODY_BEGIN, HTTPD_BODY_DATA, HTTPD_BODY_SIZE, HTTPD_BODY_CHUNK,
+	HTTPD_BODY_CHUNK_END, HTTPD_BODY_TRAILER, HTTPD_BODY_DONE };
 
 struct httpd_request {
 	struct httpd          *h;
@@ -170,7 +172,8 @@ int  httpd_call_run(struct httpd_call *c, httpd_fn *fn);
 void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
 /* All that was posted.  The server's thread. */
 void httpd_posted_run(struct httpd *h);
-/* The pair of sockets that wakes the loop: made, and its ends that are still ours closed.  The server's thread. */
+/* The pair of sockets that wakes the loop: made, and its ends that are still ours closed.  The server's
+ * thread. */
 int  httpd_wake_open(struct httpd *h);
 void httpd_wake_close(struct httpd *h);
 void httpd_on_wake(evutil_socket_t fd, short what, void *h); /* of its first end */
@@ -202,14 +205,15 @@ void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct soc
 /* The same with fd from own_fd_socketpair(). */
 void httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note);
 void httpd_conn_close(struct httpd_conn *c);
-void httpd_conn_forget(struct httpd_conn *c); /* tells its request, closes its socket if that is still ours, frees nothing */
+/* Tells its request, closes its socket if that is still ours, frees nothing. */
+void httpd_conn_forget(struct httpd_conn *c);
 void httpd_conn_move(struct httpd_conn *c); /* reads what has come, or writes what it can: may close it */
 void httpd_conn_replied(struct httpd_conn *c); /* its request's reply is complete */
 void httpd_conn_output(struct httpd_conn *c);  /* there is more to write */
 
 /* httpd_place.c */
-/* Sees to it that there is a place for a connection of l, if need be by closing another one; above 0: there will not be
- * any before so many ms are over, unless a connection moves on. */
+/* Sees to it that there is a place for a connection of l, if need be by closing another one; above 0:
+ * there will not be any before so many ms are over, unless a connection moves on. */
 unsigned           httpd_place_ms(const struct httpd_listener *l);
 struct httpd_conn *httpd_place(const struct httpd_listener *l); /* a free one; NULL: there is none */
 enum httpd_places  httpd_places_of(const struct httpd_listener *l);
@@ -233,7 +237,7 @@ void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
 bool httpd_epoll_is_lost(struct httpd *h); /* its number is something else now */
 /* Takes the number out and closes it, unless it is -1; no thread forks in between. */
 void httpd_fd_close(_Atomic int *fd);
-/* The same if it is still what it was, and takes it out in any case.  Is it so that what had a number was ours? */
+/* The same if it is still what it was, and takes it out in any case.  False: it is not ours any more. */
 bool httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was);
 
 #endif

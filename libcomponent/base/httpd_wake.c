@@ -5,20 +5,22 @@
  *                                                          |
  *     the server's thread:  epoll ── httpd_on_wake() ── takes the list ── fn, fn, ...
  *
- * The descriptors stand in a table that is the daemon's: another thread of it may close the number
- * between the look and the write, and have it for its own file at once.  No system call asks and
- * writes in one, so what is written is nothing: a pair of datagram sockets, and datagrams of no bytes.
- * A file, a pipe, a stream socket, a terminal and an eventfd take no notice of that.
+ * The descriptors stand in a table that is the daemon's: another thread of it may close the
+ * number between the look and the write, and have it for its own file at once.  No system call
+ * looks and writes in one, so what is written is nothing: a pair of datagram sockets, and
+ * datagrams of no bytes.  A file, a pipe, a stream socket, a terminal and an eventfd take no
+ * notice of that.
  *
  * What a stranger would get wrong:
- * - write(2), not send(2): it runs on threads of the daemon, which may be under a filter that ends who
- *   makes another call than those that it makes anyway.
- * - But write() to a stream socket whose other end is closed raises SIGPIPE, even of no bytes: it is
- *   blocked meanwhile, as all signals are, and taken back.
- * - The server's own thread makes the pair anew when it was lost (loop_again()), and closes what is left:
- *   under the lock, as who wakes has looked at it.  A forked child takes no lock: its threads are gone.
- * - Not an eventfd: that cannot be told from the daemon's.  evthread_use_pthreads() and event_active()
- *   belong to the whole process, which is not ours.
+ * - write(2), not send(2): it runs on threads of the daemon, and a seccomp filter may end those
+ *   for a call that they do not make anyway.
+ * - But write() to a stream socket whose other end is closed raises SIGPIPE, even of no bytes:
+ *   it is blocked meanwhile, as all signals are, and taken back.
+ * - The server's own thread makes the pair anew when it was lost (loop_again()), and closes what
+ *   is left: under the lock, between nobody's look and write.  A forked child takes no lock: who
+ *   held it is not there.
+ * - Not an eventfd: that cannot be told from the daemon's.  evthread_use_pthreads() and
+ *   event_active() belong to the whole process, which is not ours.
  *
  * What remains: a datagram or record socket of the daemon's that gets the number within that
  * microsecond sends an empty datagram.
@@ -81,8 +83,8 @@ httpd_wake_is_ours(const struct httpd *h)
 	return httpd_fd_is(h->wake_fds[1], &h->wake_was[1]);
 }
 
-/* Under the lock, with all signals blocked.  When its queue is full the loop is about to wake anyway.
- * Bare, as write(3) is a cancellation point. */
+/* Under the lock, with all signals blocked.  When its queue is full the loop is about to wake
+ * anyway.  Bare, as write(3) is a cancellation point. */
 static bool
 wake(struct httpd *h)
 {

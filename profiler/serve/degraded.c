@@ -31,11 +31,12 @@ threads_without_proc(degraded_fn *fn, void *arg, const char *reason)
 	char        text[TEXT_BYTES];
 	const char *hooks = hooks_threads_status();
 
-	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose numbers the kernel knows; a dump "
-		 "wakes each by a signal, even under a seccomp filter (who blocks them is [no answer]), and has no names of threads%s%s",
-		 reason, *hooks ? "; " : "", hooks);
+	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose "
+		"numbers the kernel knows; a dump wakes each by a signal, even under a seccomp filter (who "
+		"blocks them is [no answer]), and has no names of threads%s%s", reason, *hooks ? "; " : "", hooks);
 	fn(arg, "threads", text);
-	snprintf(text, sizeof(text), "%s: where blocked threads wait cannot be read, they are [no answer]", reason);
+	snprintf(text, sizeof(text), "%s: where blocked threads wait cannot be read, they are [no answer]",
+		reason);
 	fn(arg, "fgprof", text);
 }
 
@@ -44,9 +45,9 @@ names_without_proc(degraded_fn *fn, void *arg, const char *reason)
 {
 	char text[TEXT_BYTES];
 
-	snprintf(text, sizeof(text), "%s: objects are known by the loader's list, code made at run time is not; where a file cannot "
-		 "be opened by its path only exported names are known%s", reason,
-		 symbols_program_is_held() ? ", but for the program's own" : "");
+	snprintf(text, sizeof(text), "%s: objects are known by the loader's list, code made at run time is "
+		"not; where a file cannot be opened by its path only exported names are known%s", reason,
+		symbols_program_is_held() ? ", but for the program's own" : "");
 	fn(arg, "names", text);
 }
 
@@ -54,16 +55,22 @@ static void
 memory_refused(degraded_fn *fn, void *arg)
 {
 	struct memory m;
+	const char   *text;
 	int           r;
 
 	if (!memory_call_refused())
 		return;
 	r = memory_open(&m);
-	fn(arg, "memory", r < 0	     ? "process_vm_readv() is refused and no descriptor is left: there are no names and no unwind tables" :
-			  m.to.fd >= 0 ? "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is read "
-				      "through a socket, blocked threads may have to be woken" :
-				      "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead, some blocked "
-				      "threads have to be woken for a dump");
+	if (r < 0)
+		text = "process_vm_readv() is refused and no descriptor is left: there are no names and no "
+			"unwind tables";
+	else if (m.to.fd >= 0)
+		text = "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is "
+			"read through a socket, blocked threads may have to be woken";
+	else
+		text = "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead, some "
+			"blocked threads have to be woken for a dump";
+	fn(arg, "memory", text);
 	if (r >= 0)
 		memory_close(&m);
 }
