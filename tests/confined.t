@@ -66,9 +66,8 @@ def confined(how, when, name):
     with tempdir() as d:
         os.chmod(d, 0o755)  # whoever it becomes must find itself
         exe = program_confined(d)
-        p = subprocess.Popen(wrap + [exe, how, when], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True)
-        try:
+        with started(wrap + [exe, how, when], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                     text=True) as p:
             line = p.stdout.readline()
             if line.startswith("cannot "):
                 raise Skip(line.strip())
@@ -90,11 +89,6 @@ def confined(how, when, name):
             p.stdin.close()
             equal(p.stdout.read(), "fine\n")
             equal(p.wait(DEADLINE), 0)
-        finally:
-            if p.poll() is None:
-                p.kill()
-                p.wait()
-            p.stdout.close()
     if os.environ.get("CONFINED_SHOW"):  # for a person
         for path, a in sorted(answers.items()):
             text = re.sub("<[^>]*>", "", a.text)
@@ -181,9 +175,8 @@ def under_the_agent_a_daemon_that_leaves_its_root_at_once_has_whole_stacks_with_
         exe = os.path.join(d, "chrooted")
         compile_(CC, *BASE, source("chrooted.c"), "-o", exe, "-pthread")
         env = dict(os.environ, COMPONENT_ENABLE_PPROF="1", COMPONENT_PROFILING_BIND_ADDRESS="127.0.0.1:0", **preload_env())
-        p = subprocess.Popen(wrap + ["env", *["%s=%s" % v for v in env.items()], exe], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
-        try:
+        with started(wrap + ["env", *["%s=%s" % v for v in env.items()], exe], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=True) as p:
             line = p.stdout.readline()
             if not line:
                 said = p.stderr.read().strip()
@@ -196,12 +189,6 @@ def under_the_agent_a_daemon_that_leaves_its_root_at_once_has_whole_stacks_with_
             need(sum(int(x.split()[-1]) for x in whole) > 0.9 * sum(int(x.split()[-1]) for x in folded.splitlines()), folded)
             p.stdin.close()
             equal(p.stdout.read(), "fine\n")
-        finally:
-            if p.poll() is None:
-                p.kill()
-            p.wait()
-            p.stdout.close()
-            p.stderr.close()
 
 
 @test
@@ -230,8 +217,7 @@ def the_index_counts_threads_that_block_the_profiles_signal_and_names_one():
 def a_child_of_a_program_under_a_filter_makes_those_system_calls_alone_that_the_documentation_names():
     with tempdir() as d:
         exe = program_confined(d)
-        p = subprocess.Popen([exe, "forks", "after"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        try:
+        with started([exe, "forks", "after"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as p:
             line = p.stdout.readline().decode()
             if line.startswith("cannot "):
                 raise Skip(line.strip())
@@ -258,11 +244,6 @@ def a_child_of_a_program_under_a_filter_makes_those_system_calls_alone_that_the_
             p.stdin.close()
             equal(p.stdout.read(), b"fine\n")
             equal(p.wait(DEADLINE), 0)
-        finally:
-            if p.poll() is None:
-                p.kill()
-                p.wait()
-            p.stdout.close()
 
 
 @test

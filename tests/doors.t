@@ -113,9 +113,8 @@ def a_bad_variable_is_named_and_nothing_starts():
 def in_a_loop_of_its_own_a_daemon_keeps_its_signals_and_serves_profiles():
     with tempdir() as t:
         port_file = os.path.join(t, "port")
-        p = subprocess.Popen([program(OWN_LOOP), "--enable-pprof", "--profile-port=0", "--profiling-port-file=" + port_file],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
+        with started([program(OWN_LOOP), "--enable-pprof", "--profile-port=0", "--profiling-port-file=" + port_file],
+                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
             d = Daemon.__new__(Daemon)
             d.process, d.port_file, d.output = p, port_file, lambda: ""
             d.wait_port()
@@ -126,12 +125,6 @@ def in_a_loop_of_its_own_a_daemon_keeps_its_signals_and_serves_profiles():
             equal(caught(p.pid), set(), "no signal handler is installed")
             p.stdin.close()
             equal(p.wait(DEADLINE), 0)
-        finally:
-            if p.poll() is None:
-                p.kill()
-                p.wait()
-            p.stdout.close()
-            p.stderr.close()
 
 
 @test

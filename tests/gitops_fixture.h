@@ -22,8 +22,9 @@ static char root[64];
 static struct component_error err;
 
 static int
-root_make(void)
+root_make(void **state)
 {
+	(void)state;
 	strcpy(root, "/tmp/component-gitops-XXXXXX");
 	*err.text = '\0';
 	return mkdtemp(root) == NULL ? -1 : 0;
@@ -37,8 +38,9 @@ root_remove_one(const char *path, const struct stat *st, int type, struct FTW *f
 }
 
 static int
-root_remove(void)
+root_remove(void **state)
 {
+	(void)state;
 	return nftw(root, root_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

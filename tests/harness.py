@@ -135,6 +135,22 @@ def run(*argv, **kw):
     return subprocess.run(argv, **kw)
 
 
+@contextlib.contextmanager
+def started(argv, **kw):
+    """A program that runs meanwhile: subprocess.Popen.  At the end it is killed if need be, and its pipes are closed."""
+    p = subprocess.Popen(argv, **kw)
+    try:
+        yield p
+    finally:
+        if p.poll() is None:
+            p.kill()
+        p.wait()
+        for f in p.stdin, p.stdout, p.stderr:
+            with contextlib.suppress(OSError):  # what was not read by a program that is gone
+                if f:
+                    f.close()
+
+
 class Response:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, {k.lower(): v for k, v in headers}, body

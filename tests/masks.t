@@ -27,12 +27,12 @@ def outcome(case, mode="linked", function=None, **env):
     """It runs to its end and finds nothing wrong; its profile, if it writes one.  A busy machine may give it no time for
     a while: it tries again until there is enough in the profile, most of it function's if there is one."""
     with tempdir() as d, open(os.path.join(d, "err"), "w+") as err:
-        p = subprocess.Popen([exe(mode), case], cwd=d, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True,
-                             env=dict(os.environ, **env))
-        watch = threading.Timer(240, p.kill)
-        watch.start()
         said, profile, begun = "", None, time.monotonic()
-        try:
+        with started([exe(mode), case], cwd=d, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True,
+                     env=dict(os.environ, **env)) as p:
+            watch = threading.Timer(240, p.kill)
+            watch.daemon = True
+            watch.start()
             for line in p.stdout:
                 if line != "profile\n":
                     said += line
@@ -42,12 +42,7 @@ def outcome(case, mode="linked", function=None, **env):
                 p.stdin.write("enough\n" if enough or time.monotonic() - begun > 120 else "again\n")
                 p.stdin.flush()
             p.wait()
-        finally:
             watch.cancel()
-            p.kill()
-            p.wait()
-            p.stdin.close()
-            p.stdout.close()
         err.seek(0)
         equal(p.returncode, 0, "%s, %s: %s%s" % (case, mode, said[-2000:], err.read()[-2000:]))
         equal(said, "done\n", case)

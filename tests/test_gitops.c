@@ -26,16 +26,8 @@ component_controller_enqueue(struct component_controller *k, const char *key)
 static int
 setup(void **state)
 {
-	(void)state;
 	*told = '\0';
-	return root_make();
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	return root_remove();
+	return root_make(state);
 }
 
 static void
@@ -496,7 +488,7 @@ a_copy_of_a_tree_is_there_whole_or_not_at_all(void **state)
 int
 main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, root_remove)
 	const struct CMUnitTest tests[] = {
 		CASE(hashes_are_those_of_the_standards_examples),
 		CASE(paths_that_could_leave_their_root_are_refused),

@@ -113,7 +113,7 @@ setup(void **state)
 	begun = begin_answer = flock_error = 0;
 	timer_runs = false;
 	*failed.text = '\0';
-	return root_make();
+	return root_make(state);
 }
 
 static int
@@ -125,7 +125,7 @@ teardown(void **state)
 	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
 		if (*made[i] != '\0') /* a program keeps it until it ends */
 			free((char *)(uintptr_t)made[i]);
-	return root_remove();
+	return root_remove(state);
 }
 
 /* Another process has the lock. */

@@ -28,20 +28,6 @@ hole(const char *path)
 	assert_int_equal(truncate(at(path), HOLE_BYTES), 0);
 }
 
-static int
-setup(void **state)
-{
-	(void)state;
-	return root_make();
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	return root_remove();
-}
-
 static void *
 look(void *ret)
 {
@@ -124,7 +110,7 @@ a_copy_that_gives_up_leaves_nothing_under_its_name(void **state)
 int
 main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, root_make, root_remove)
 	const struct CMUnitTest tests[] = {
 		CASE(a_stop_in_the_middle_of_a_long_file_ends_the_look_at_it), /* first: no stop can be taken back */
 		CASE(what_is_short_is_still_finished),
