@@ -32,18 +32,12 @@ enum { INSIDE_NOT, INSIDE_ADD, INSIDE_FORK };
 static _Atomic uint32_t            lock;
 static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec")));
 
-bool
-stack_lock_take(long wait_ns)
+/* Its own function: nearly every call gets by without. */
+static __attribute__((noinline)) bool
+wait_for_it(long wait_ns)
 {
 	struct timespec left = { wait_ns / 1000000000, wait_ns % 1000000000 };
-	uint32_t        state = LOCK_FREE;
 
-	if (inside)
-		return false;
-	inside = INSIDE_ADD;
-	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_compare_exchange_strong(&lock, &state, LOCK_TAKEN))
-		return true;
 	while (wait_ns > 0 && atomic_exchange(&lock, LOCK_WAITED_FOR) != LOCK_FREE) {
 		int saved = errno, err;
 
@@ -54,7 +48,19 @@ stack_lock_take(long wait_ns)
 		if (err == ETIMEDOUT)
 			wait_ns = 0;
 	}
-	if (wait_ns > 0)
+	return wait_ns > 0;
+}
+
+bool
+stack_lock_take(long wait_ns)
+{
+	uint32_t state = LOCK_FREE;
+
+	if (inside)
+		return false;
+	inside = INSIDE_ADD;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_compare_exchange_strong(&lock, &state, LOCK_TAKEN) || wait_for_it(wait_ns))
 		return true;
 	inside = INSIDE_NOT;
 	return false;
