@@ -26,7 +26,8 @@ LOOKS = 4  # in each line
 LOOKS_MIN = 20  # in a run that is judged
 # What may come on top without being a leak: a part, and so much.
 SLACK = {"rss KiB": (0.05, 8192), "descriptors": (0, 3), "mappings": (0.05, 32), "heap KiB": (0.1, 1024)}
-EMPTY_AT_TIMES = {"heap", "allocs", "mutex", "block", "threadcreate"}
+# These may have no sample: nothing is in use just now, or it has counted since a moment ago only.
+MAY_BE_EMPTY = {"heap", "allocs", "mutex", "block", "threadcreate"}
 COUNTERS = {"allocs": ("alloc_objects", "alloc_space"), "mutex": ("contentions", "delay"),
             "block": ("contentions", "delay"), "threadcreate": ("threadcreate",)}
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -100,8 +101,7 @@ class Scraper:
             need(stack and all(1 <= i <= len(p.locations) for i in stack), "a stack of %r" % stack)
             equal(len(values), len(p.types), "values")
             need(min(values) >= 0, "a negative value")
-        # The program may have nothing in use just now, and have had no wait yet.
-        need(p.samples or path in EMPTY_AT_TIMES, "no sample")
+        need(p.samples or path in MAY_BE_EMPTY, "no sample")
         return p
 
     def cpu(self, path, r, used):

@@ -12,8 +12,8 @@
  * profiler itself; else that is the preloaded agent's part.
  *
  * What a stranger would get wrong: nothing may be "wrong" only because the machine
- * is slow.  The one thing with a time is the watchdog: a worker that does not end a
- * round in HANG_SECONDS, when others do, is named, and the process stays for gdb.
+ * is slow.  The one thing with a time is the watchdog: a worker that shows no life for
+ * HANG_SECONDS is named, and the process stays for gdb.
  */
 #include "stress.h"
 
@@ -42,6 +42,7 @@ struct worker {
 	const char      *name;
 	stress_round_fn *round;
 	atomic_ulong     rounds;
+	atomic_ulong     life; /* moves on with rounds, and in them */
 	unsigned long    seen;
 	time_t           seen_at;
 	pthread_t        thread;
@@ -52,6 +53,7 @@ atomic_bool         stress_stop;
 pthread_rwlock_t    stress_loading = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 pthread_mutex_t     stress_jumps = PTHREAD_MUTEX_INITIALIZER;
 static atomic_ulong wrongs;
+static _Thread_local struct worker *self;
 
 static struct worker workers[] = {
 	{ .name = "blocks", .round = stress_blocks },
@@ -108,6 +110,13 @@ stress_wrong(const char *format, ...)
 	stress_wrong_raw(line);
 }
 
+void
+stress_alive(void)
+{
+	if (self)
+		atomic_fetch_add(&self->life, 1);
+}
+
 uint64_t
 stress_random(uint64_t *x)
 {
@@ -159,11 +168,13 @@ work(void *arg)
 	const char    *text = getenv("STRESS_LOAD");
 	int            load = text && atoi(text) > 0 ? atoi(text) : 100;
 
+	self = w;
 	while (!atomic_load(&stress_stop)) {
 		int64_t begin = clock_us(CLOCK_MONOTONIC);
 
 		w->round(&random);
 		atomic_fetch_add(&w->rounds, 1);
+		stress_alive();
 		rest(clock_us(CLOCK_MONOTONIC) - begin, load);
 	}
 	return NULL;
@@ -178,11 +189,11 @@ hung(time_t now)
 	for (size_t i = 0; i < WORKERS; i++) {
 		struct worker *w = &workers[i];
 
-		if (w->seen_at == 0 || atomic_load(&w->rounds) != w->seen) {
-			w->seen = atomic_load(&w->rounds);
+		if (w->seen_at == 0 || atomic_load(&w->life) != w->seen) {
+			w->seen = atomic_load(&w->life);
 			w->seen_at = now;
 		} else if (now - w->seen_at > HANG_SECONDS) {
-			stress_wrong("%s has hung since its round %lu", w->name, w->seen);
+			stress_wrong("%s has hung since its round %lu", w->name, atomic_load(&w->rounds));
 			any = true;
 		}
 	}

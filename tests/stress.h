@@ -3,7 +3,9 @@
  *
  * A worker is a thread that calls its round() until the time is over; each round
  * checks what it did and ends within a second or so of CPU time, since a worker
- * whose count of rounds stands still is taken for hung.
+ * that shows no life for long is taken for hung.  A round that passes its turn to
+ * another thread and back many times shows life in between: where 2,000 threads want
+ * the processor, each pass takes seconds.
  */
 #ifndef TESTS_STRESS_H
 #define TESTS_STRESS_H
@@ -46,6 +48,8 @@ void stress_wrong_raw(const char *text);
 			stress_wrong("%s:%d: %s", __FILE__, __LINE__, #condition);          \
 	} while (0)
 
+/* From a worker: it gets on. */
+void     stress_alive(void);
 uint64_t stress_random(uint64_t *state);
 /* CPU time of the calling thread; errno must be the same afterwards, or it is wrong. */
 void     stress_burn_us(int us);

@@ -295,6 +295,7 @@ stress_restart(uint64_t *random)
 			stress_wrong("read: %s, which SA_RESTART covers", strerror(errno));
 		if (sem_wait(&t.sem) < 0)
 			stress_wrong("sem_wait: %s, which SA_RESTART covers", strerror(errno));
+		stress_alive();
 	}
 	timer_delete(timer);
 	close(t.ask[1]);

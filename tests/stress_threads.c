@@ -35,6 +35,7 @@ run_batch(void *(*run)(void *), const pthread_attr_t *attr, bool cancel, uint64_
 		pthread_cancel(t[i]);
 	for (int i = 0; i < n; i++) {
 		STRESS_CHECK(pthread_join(t[i], &result) == 0);
+		stress_alive();
 		STRESS_CHECK(result == (cancel ? PTHREAD_CANCELED : NULL));
 	}
 }
@@ -214,8 +215,10 @@ stress_crowd(uint64_t *random)
 	crowd_whole = true;
 	pthread_cond_broadcast(&crowd_is_whole);
 	pthread_mutex_unlock(&crowd_lock);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		STRESS_CHECK(pthread_join(t[i], NULL) == 0);
+		stress_alive();
+	}
 	free(t);
 }
 
