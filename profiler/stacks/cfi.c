@@ -6,9 +6,8 @@
  * its CIE, which many FDEs share.  Each pc the program stops at gives a row.
  *
  * What a stranger would get wrong:
- * - Everything read here may be damaged.  A cursor never leaves its section: a
- *   read past the end sets `bad` and gives 0, and the one who runs the program
- *   looks at `bad` once at the end.
+ * - Everything read here may be damaged: cfi_cursor.h never leaves its section, and the
+ *   one who runs the program looks at `bad` once at the end.
  * - Only four rules of the many registers are kept (CFA, frame pointer, rbx or x19,
  *   return address); remember_state and restore_state nest, and are bounded here.
  * - DW_CFA_GNU_args_size and the aarch64 sign toggle change no rule.
@@ -21,23 +20,14 @@
 #include <config.h>
 
 #include "cfi.h"
+#include "cfi_cursor.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* What all linkers write, as DW_EH_PE encodings. */
-#define POINTER_PCREL_SDATA4   0x1b /* in descriptions */
-#define POINTER_DATAREL_SDATA4 0x3b /* in the search table */
-
 #define STATES_MAX 8 /* nested remember_state; compilers use one, assembly two */
 
 const struct cfi_row cfi_row_none = { .signal_frame = false };
-
-struct cursor {
-	const struct cfi_section *section;
-	size_t                    at, end;
-	bool                      bad;
-};
 
 struct cie {
 	size_t   offset; /* of its record; SIZE_MAX: none read yet */
@@ -59,111 +49,6 @@ struct cies {
 	unsigned   next;
 	size_t     extent; /* of .eh_frame: where the last function's description ends */
 };
-
-/* ---- reading ---- */
-
-static inline uint64_t
-read_fixed(struct cursor *c, unsigned size)
-{
-	uint64_t value = 0;
-
-	if (c->bad || c->end - c->at < size) {
-		c->bad = true;
-		return 0;
-	}
-	memcpy(&value, c->section->data + c->at, size); /* both architectures are little-endian */
-	c->at += size;
-	return value;
-}
-
-static uint64_t
-read_leb(struct cursor *c, bool is_signed)
-{
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t  byte;
-
-	do {
-		byte = (uint8_t)read_fixed(c, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && !c->bad);
-	if (is_signed && shift < 64 && (byte & 0x40))
-		value |= ~(uint64_t)0 << shift;
-	return value;
-}
-
-/* Nearly all have one byte. */
-static inline uint64_t
-read_uleb(struct cursor *c)
-{
-	if (c->at < c->end && c->section->data[c->at] < 0x80 && !c->bad)
-		return c->section->data[c->at++];
-	return read_leb(c, false);
-}
-
-static int64_t
-read_sleb(struct cursor *c)
-{
-	return (int64_t)read_leb(c, true);
-}
-
-/* Four bytes that are known to be there. */
-static inline int32_t
-int_at(const uint8_t *at)
-{
-	int32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-/* A pointer in one of the DW_EH_PE encodings; data_base is .eh_frame_hdr's address. */
-static uintptr_t
-read_pointer(struct cursor *c, uint8_t encoding, uintptr_t data_base)
-{
-	uintptr_t here = c->section->address + c->at;
-	uint64_t  value = 0;
-
-	if (encoding == 0xff) /* omitted */
-		return 0;
-	switch (encoding & 0x0f) {
-	case 0x00: /* absptr */
-	case 0x04: /* udata8 */
-	case 0x0c: value = read_fixed(c, 8); break;
-	case 0x01: value = read_uleb(c); break;
-	case 0x02: value = read_fixed(c, 2); break;
-	case 0x03: value = read_fixed(c, 4); break;
-	case 0x09: value = (uint64_t)read_sleb(c); break;
-	case 0x0a: value = (uint64_t)(int64_t)(int16_t)read_fixed(c, 2); break;
-	case 0x0b: value = (uint64_t)(int64_t)(int32_t)read_fixed(c, 4); break;
-	default: c->bad = true;
-	}
-	switch (encoding & 0x70) {
-	case 0x00: break;
-	case 0x10: value += here; break;
-	case 0x30: value += data_base; break;
-	default: c->bad = true; /* text, function, aligned: not in .eh_frame */
-	}
-	if (encoding & 0x80) /* through memory: only personalities, whose value is not used */
-		return 0;
-	return (uintptr_t)value;
-}
-
-/* A record's extent; false at the terminator or when it does not fit. */
-static bool
-read_record(struct cursor *c)
-{
-	uint64_t length = read_fixed(c, 4);
-
-	if (length == 0xffffffff)
-		length = read_fixed(c, 8);
-	if (c->bad || length == 0 || length > c->end - c->at)
-		return false;
-	c->end = c->at + (size_t)length;
-	return true;
-}
 
 /* ---- running ---- */
 
