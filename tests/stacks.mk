@@ -3,7 +3,7 @@ EXTRA_DIST += tests/valgrind.supp
 if HAVE_CMOCKA
 STACKS_TESTS = tests/test_profile tests/test_stack_table tests/test_unwind tests/test_unwind_tables \
 	tests/test_unwind_step tests/test_unwind_window tests/test_unwind_absurd \
-	tests/test_unwind_remote tests/test_unwind_generated tests/test_trace
+	tests/test_unwind_remote tests/test_unwind_generated tests/test_unwind_verdict tests/test_trace
 check_PROGRAMS += $(STACKS_TESTS)
 TESTS += $(STACKS_TESTS)
 STACKS_LIBS = profiler/stacks/libstacks.la libcomponent/base/libbase.la $(CMOCKA_LIBS)
@@ -48,6 +48,9 @@ tests_test_unwind_generated_SOURCES = tests/test_unwind_generated.c
 tests_test_unwind_generated_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
 tests_test_unwind_generated_CFLAGS = $(AM_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls
 tests_test_unwind_generated_LDADD = $(STACKS_LIBS) -ldl
+tests_test_unwind_verdict_SOURCES = tests/test_unwind_verdict.c
+tests_test_unwind_verdict_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
+tests_test_unwind_verdict_LDADD = $(STACKS_LIBS)
 tests_test_unwind_absurd_SOURCES = tests/test_unwind_absurd.c
 tests_test_unwind_absurd_CPPFLAGS = $(INC_STACKS) $(CMOCKA_CFLAGS)
 tests_test_unwind_absurd_LDADD = $(STACKS_LIBS)

@@ -58,13 +58,20 @@ static int       truncated;
 
 #define in(pc, name) ((pc) >= (uintptr_t)__start_text_##name && (pc) < (uintptr_t)__stop_text_##name)
 
+/* As a handler does, and a thread of ours after it. */
+static unsigned
+capture(const struct unwind_regs *regs)
+{
+	return unwind_prove(pcs, unwind_capture_guess(regs, pcs, MAX, &truncated), &truncated);
+}
+
 FUNCTION(capture_here)
 static void
 capture_here(void)
 {
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 
-	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+	depth = capture(&regs);
 }
 
 FUNCTION(recurse)
@@ -114,7 +121,7 @@ on_signal(int signal_number, siginfo_t *info, void *context)
 	(void)signal_number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
-	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+	depth = capture(&regs);
 }
 
 static void
@@ -161,7 +168,7 @@ errno_stays_as_it_was(void **state)
 	(void)state;
 	regs.fp = (regs.sp & ~(uintptr_t)15) + 65536 * 8; /* most likely beyond */
 	errno = 4711;
-	unwind_capture(&regs, pcs, MAX, &truncated);
+	capture(&regs);
 	assert_int_equal(errno, 4711);
 }
 
@@ -183,24 +190,24 @@ no_frame_pointer_can_make_it_crash(void **state)
 	/* into the hole, across its edge, past its end */
 	for (bad = (uintptr_t)mem + page - 64; bad < (uintptr_t)mem + page + 64; bad++) {
 		regs.fp = bad;
-		assert_in_range(unwind_capture(&regs, pcs, MAX, &truncated), 1, 3);
+		assert_in_range(capture(&regs), 1, 3);
 	}
 	/* a frame whose caller's frame lies in the hole */
 	top = (uintptr_t *)mem;
 	top[0] = (uintptr_t)mem + page + 128;
 	top[1] = (uintptr_t)returned_to_a;
 	regs.fp = (uintptr_t)mem;
-	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 2);
+	assert_int_equal(capture(&regs), 2);
 	/* a frame that is its own caller, and one that leads back */
 	top[0] = (uintptr_t)mem;
-	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 2);
+	assert_int_equal(capture(&regs), 2);
 	/* return addresses that are none: no addresses, data, a function, code behind a jump */
 	const uintptr_t none[] = { 4095, UINTPTR_MAX - 8, (uintptr_t)top, (uintptr_t)mem + page, (uintptr_t)&depth,
 				   (uintptr_t)recurse, (uintptr_t)callee, (uintptr_t)jumped_from };
 	top[0] = (uintptr_t)(top + 4);
 	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		top[1] = none[i];
-		assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 1);
+		assert_int_equal(capture(&regs), 1);
 		assert_int_equal(truncated, 1);
 	}
 	/* and anything at all */
@@ -213,12 +220,12 @@ no_frame_pointer_can_make_it_crash(void **state)
 		if (i % 7 == 0)
 			regs.pc = regs.fp ^ seed;
 		regs.exact = i & 1;
-		unwind_capture(&regs, pcs, MAX, &truncated);
+		capture(&regs);
 		regs.pc = (uintptr_t)recurse;
 	}
 	regs.fp = UINTPTR_MAX & ~(uintptr_t)7;
 	regs.sp = regs.fp - 64;
-	unwind_capture(&regs, pcs, MAX, &truncated);
+	capture(&regs);
 	munmap(mem, 3 * page);
 }
 
@@ -283,26 +290,26 @@ a_leaf_before_and_after_its_frame_still_has_its_caller(void **state)
 
 	regs.pc = (uintptr_t)leaf_plain; /* before push */
 	regs.sp = (uintptr_t)&stack[2];
-	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
+	assert_int_equal(capture(&regs), 3);
 	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 	assert_int_equal(pcs[2], (uintptr_t)returned_to_b - 1);
 
 	regs.pc = (uintptr_t)leaf_plain + 1; /* before mov */
 	regs.sp = (uintptr_t)&stack[1];
 	stack[1] = regs.fp;
-	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
+	assert_int_equal(capture(&regs), 3);
 	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 
 	regs.pc = (uintptr_t)leaf_plain + 6; /* before ret */
 	regs.sp = (uintptr_t)&stack[2];
-	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
+	assert_int_equal(capture(&regs), 3);
 	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 
 	regs.pc = (uintptr_t)leaf_plain + 4; /* in its body: its own frame */
 	regs.fp = (uintptr_t)&stack[1];
 	stack[1] = (uintptr_t)&stack[4];
 	regs.sp = (uintptr_t)&stack[1];
-	assert_int_equal(unwind_capture(&regs, pcs, MAX, &truncated), 3);
+	assert_int_equal(capture(&regs), 3);
 	assert_int_equal(pcs[1], (uintptr_t)returned_to_a - 1);
 }
 #endif

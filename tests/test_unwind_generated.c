@@ -68,7 +68,7 @@ on_signal(int number, siginfo_t *info, void *context)
 		copy_words(stack, words[CFI_REG_SP], bytes);
 		depth = unwind_remote_walk(words, stack, bytes, pcs, MAX, &truncated);
 	} else {
-		depth = unwind_capture(&regs, pcs, MAX, &truncated);
+		depth = unwind_prove(pcs, unwind_capture_guess(&regs, pcs, MAX, &truncated), &truncated);
 	}
 }
 

@@ -40,7 +40,7 @@
 #include "tables_lookup.h"
 #include "unwind.h"
 #include "unwind_mix.h"
-#include "unwind_undescribed.h"
+#include "unwind_verdict.h"
 
 #define SAMPLES 40000
 #define DEPTH   128
@@ -118,7 +118,7 @@ is_described(uintptr_t pc, bool exact)
 	bool                 known = t && tables_code(t, pc) != TABLES_CODE_NONE;
 
 	tables_leave(&r);
-	return known || (exact && unwind_in_stub(pc));
+	return known || (exact && unwind_verdict(pc) & UNWIND_VERDICT_STUB);
 #else
 	(void)pc;
 	(void)exact;

@@ -43,8 +43,8 @@ static volatile long questions;
 typedef unsigned capture_fn(const struct unwind_regs *, uintptr_t *, unsigned, int *);
 
 /* Both ways to walk keep the same rules. */
-static capture_fn *const captures[] = { unwind_capture, unwind_capture_cold };
-static capture_fn       *capture = unwind_capture;
+static capture_fn *const captures[] = { unwind_capture_guess, unwind_capture_cold };
+static capture_fn       *capture = unwind_capture_guess;
 
 #define FOR_BOTH_CAPTURES                                                 \
 	for (unsigned way = 0; way < 2 && (capture = captures[way]); way++)
@@ -162,7 +162,7 @@ static void
 the_first_thread_is_asked_about_once_too(void **state)
 {
 	(void)state;
-	capture = unwind_capture;
+	capture = unwind_capture_guess;
 	counts(NULL);
 	if (!filtered)
 		SKIP("this kernel has no seccomp");
@@ -284,7 +284,7 @@ on_signal(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
-	depth = capture(&regs, pcs, MAX, &truncated);
+	depth = unwind_prove(pcs, capture(&regs, pcs, MAX, &truncated), &truncated);
 }
 
 static void

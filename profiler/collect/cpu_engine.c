@@ -97,7 +97,7 @@ sample_count(void *arg, const struct cpu_sample *s)
 					   &truncated);
 	else
 		memcpy(pcs, s->pcs, count * sizeof(*pcs));
-	count = hooks_frames_drop(pcs, count);
+	count = hooks_frames_drop(pcs, unwind_prove(pcs, count, &truncated));
 	if (truncated) {
 		/* The missing side of the stack gets a name. */
 		count -= count == STACK_FRAMES_MAX;

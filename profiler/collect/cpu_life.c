@@ -85,7 +85,7 @@ cpu_thread_ending_from(const void *start_routine)
 		if (start_routine)
 			pcs[s.count++] = (uintptr_t)start_routine;
 		else
-			s.count += unwind_capture(&regs, pcs + 1, STACK_FRAMES_MAX - 1, &truncated);
+			s.count += unwind_capture_guess(&regs, pcs + 1, STACK_FRAMES_MAX - 1, &truncated);
 		s.slot = 0;
 		s.labels = labels_here();
 		if (!cpu_ring_add(&s))

@@ -98,7 +98,7 @@ sample_take(const siginfo_t *info, const void *context)
 	if (!cpu_timers_expired(info, &slot, &weight))
 		return;
 	unwind_regs_from_ucontext(&regs, context);
-	count = unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+	count = unwind_capture_guess(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 	sample_add(slot, weight, pcs, count, truncated != 0);
 	tracer_sample(pcs, count, weight);
 }
@@ -225,7 +225,7 @@ rehearse(void)
 	int                truncated;
 
 	time_note((uint64_t)(now_ns() - now_ns()) & 0); /* cleared again by the caller */
-	unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated);
+	unwind_capture_guess(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 }
 
 void

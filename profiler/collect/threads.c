@@ -203,11 +203,13 @@ static void
 take_answer(struct work *w, struct threads_slot *s)
 {
 	struct dump_thread *t = &w->dump->threads[s->index];
+	int                 truncated;
 
 	if (s->answer != THREADS_ANSWERED)
 		return;
-	t->count = hooks_frames_drop(s->pcs, s->count);
-	t->truncated = s->truncated;
+	truncated = s->truncated;
+	t->count = hooks_frames_drop(s->pcs, unwind_prove(s->pcs, s->count, &truncated));
+	t->truncated = truncated;
 	t->handler_ns = s->took_ns;
 	t->how = DUMP_SIGNALLED;
 	t->labels = s->labels;

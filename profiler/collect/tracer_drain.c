@@ -14,12 +14,14 @@
 #include <config.h>
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "stack_table.h"
 #include "trace_finish.h"
 #include "trace_perf.h"
 #include "trace_ring.h"
 #include "tracer_parts.h"
+#include "unwind.h"
 
 void
 tracer_window_add(struct tracer_window *w, const struct trace_record *r)
@@ -56,9 +58,17 @@ tracer_tell(const struct trace_record *r, const char *name, const char *text)
 static uint32_t
 stack_of(const struct trace_event *e)
 {
+	uintptr_t pcs[STACK_FRAMES_MAX];
+	unsigned  count = e->count < STACK_FRAMES_MAX ? e->count : STACK_FRAMES_MAX;
+	int       truncated;
+
 	if (e->type == TRACE_CREATE)
 		return (uint32_t)e->parent;
-	return e->count ? stack_table_add(e->pcs, e->count) : 0;
+	if (count == 0)
+		return 0;
+	memcpy(pcs, e->pcs, count * sizeof(*pcs));
+	count = unwind_prove(pcs, count, &truncated);
+	return stack_table_add(pcs, count);
 }
 
 static void

@@ -47,7 +47,6 @@ enum { TABLES_CODE_NONE, TABLES_CODE_PLAIN, TABLES_CODE_PALETTE };
 #define TABLES_FIELD(code, field) (((code) >> TABLES_##field##_SHIFT & ((1U << TABLES_##field##_BITS) - 1)) * 8U)
 
 #define TABLES_CACHE_BITS 12
-#define TABLES_RETURN_BITS 10
 
 struct tables_range {
 	uintptr_t start, limit;
@@ -57,7 +56,6 @@ struct tables {
 	size_t                count, map_bytes;
 	struct tables        *limbo_next;
 	_Atomic uint64_t      cache[1 << TABLES_CACHE_BITS]; /* the rest of the pc, then a code */
-	_Atomic uintptr_t     returns[1 << TABLES_RETURN_BITS]; /* addresses that calls return to */
 	struct tables_range  *ranges; /* all executable mappings, by address, neighbours joined */
 	size_t                range_count, ranges_bytes;
 	size_t                without; /* objects with code and without tables ... */
@@ -74,12 +72,6 @@ tables_cache_at(uintptr_t pc)
 	return (pc ^ pc >> 7) & ((1 << TABLES_CACHE_BITS) - 1);
 }
 
-static inline uintptr_t
-tables_return_at(uintptr_t pc)
-{
-	return (pc ^ pc >> TABLES_RETURN_BITS) & ((1 << TABLES_RETURN_BITS) - 1);
-}
-
 /* ---- tables_code.c; all but the first two are signal-safe ---- */
 
 /* Room for so many ranges; then each, by address.  What finds no room is left out. */
@@ -87,13 +79,15 @@ int  tables_ranges_room(struct tables *t, size_t count);
 void tables_ranges_put(struct tables *t, uintptr_t start, uintptr_t limit);
 /* Was the address in an executable mapping when the generation was made? */
 bool tables_is_code(const struct tables *t, uintptr_t pc);
-/* Does a call return to pc, as far as its code tells?  t may be NULL. */
-bool tables_is_return(const struct tables *t, uintptr_t pc);
+/* Does a call return to pc, as far as its code tells?  t may be NULL.  Unsure: nobody has
+ * looked at the code yet. */
+enum tables_answer { TABLES_NO, TABLES_YES, TABLES_UNSURE };
+enum tables_answer tables_is_return(const struct tables *t, uintptr_t pc);
 /* The same by its code alone, wherever it is. */
-bool tables_looks_return(uintptr_t pc);
+enum tables_answer tables_looks_return(uintptr_t pc);
 /* Where a stack that was made by hand begins (makecontext(3)): no call leads there, so it is
  * described from its first byte on, pc - 1 is nobody's, and it has no caller. */
-bool tables_is_entered(const struct tables *t, uintptr_t pc);
+enum tables_answer tables_is_entered(const struct tables *t, uintptr_t pc);
 /* Are the rules there those of the return from a handler? */
 bool tables_is_signal_frame(const struct tables *t, uintptr_t pc);
 

@@ -17,8 +17,9 @@
  * - The guess of a thread's stack bounds is not used at all, so that alternate
  *   stacks, fibers and the main thread need no case of their own.
  * - What stands beside a saved frame pointer is believed only if a call returns there
- *   (tables_code.c); the step itself is unwind_undescribed.c's, which the walk by tables
- *   takes through code that no table describes.
+ *   (tables_code.c), which a thread of ours finds out (unwind_verdict.c, unwind_guess.c); the
+ *   step itself is unwind_undescribed.c's, which the walk by tables takes through code that no
+ *   table describes.
  *
  * Why not a handler for SIGSEGV that repairs the load: that signal is the daemon's.
  *
@@ -27,12 +28,15 @@
 #include <config.h>
 
 #include "unwind.h"
+#include "own_thread.h"
 #include "tables_lookup.h"
 #include "unwind_first.h"
+#include "unwind_guess.h"
 #include "unwind_load.h"
 #include "unwind_remote.h"
 #include "unwind_tables.h"
 #include "unwind_undescribed.h"
+#include "unwind_verdict.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -73,6 +77,10 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 		unwind_refresh_want(pcs[0]);
 	for (at = pcs[0]; leaf || f.regs[CFI_REG_FP] != 0; leaf = false) {
 		step = unwind_step_fp(t, r, &f, at, leaf, &pc);
+		if (step == UNWIND_GUESS && unwind_guess(r, n)) {
+			r->chain = true;
+			step = UNWIND_ON;
+		}
 		if (step != UNWIND_ON || n == max)
 			break;
 		pcs[n++] = at = pc - 1;
@@ -122,23 +130,71 @@ walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *
 	return walk(r, regs, pcs, max, ret_truncated);
 }
 
+static inline __attribute__((always_inline)) void
+reader_open(struct unwind_reader *reader, const struct unwind_regs *r)
+{
+	unwind_window_open(reader, r->sp);
+	reader->here = r->exact;
+}
+
+/* A hook's walk was unsure: it asks, waits for a thread of ours, and walks once more.  A handler
+ * cannot wait. */
+static __attribute__((noinline)) unsigned
+walk_surely(struct unwind_reader *reader, const struct unwind_regs *r, uintptr_t *pcs, unsigned n, unsigned max,
+	    int *ret_truncated)
+{
+	unsigned settled;
+
+	if (own_thread_is()) {
+		unwind_guesses_mark(reader, pcs, n);
+		return unwind_prove(pcs, n, ret_truncated);
+	}
+	for (unsigned turn = 0; reader->unsure && !r->ucontext; turn++) {
+		settled = unwind_verdicts_settled();
+		reader_open(reader, r);
+		n = walk_chosen(reader, r, pcs, max, ret_truncated);
+		if (reader->unsure && !unwind_verdicts_await(settled, turn))
+			break;
+	}
+	return reader->unsure ? unwind_guesses_cut(reader, pcs, n, ret_truncated) : n;
+}
+
 unsigned
 unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct unwind_reader reader;
+	unsigned             n;
 
-	unwind_window_open(&reader, r->sp);
-	return walk_chosen(&reader, r, pcs, max, ret_truncated);
+	reader_open(&reader, r);
+	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
+	return __builtin_expect(reader.unsure, 0) ? walk_surely(&reader, r, pcs, n, max, ret_truncated) : n;
+}
+
+unsigned
+unwind_capture_guess(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	struct unwind_reader reader;
+	unsigned             n;
+
+	reader_open(&reader, r);
+	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
+	if (__builtin_expect(reader.unsure, 0))
+		unwind_guesses_mark(&reader, pcs, n);
+	return n;
 }
 
 unsigned
 unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct unwind_reader reader;
+	unsigned             n;
 
-	unwind_window_open(&reader, r->sp);
+	reader_open(&reader, r);
 	unwind_window_touch(&reader);
-	return walk_chosen(&reader, r, pcs, max, ret_truncated);
+	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
+	if (__builtin_expect(reader.unsure, 0))
+		unwind_guesses_mark(&reader, pcs, n);
+	return n;
 }
 
 unsigned
@@ -146,9 +202,14 @@ unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr
 	    int *ret_truncated)
 {
 	struct unwind_reader reader;
+	unsigned             n;
 
 	unwind_window_copy(&reader, stack, base, size);
-	return walk_chosen(&reader, r, pcs, max, ret_truncated);
+	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
+	if (!reader.unsure)
+		return n;
+	unwind_guesses_mark(&reader, pcs, n);
+	return unwind_prove(pcs, n, ret_truncated);
 }
 
 void

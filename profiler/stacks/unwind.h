@@ -1,8 +1,9 @@
 /*
  * unwind.h - the two doors to a call stack.
  *
- * unwind_capture() is for the calling thread, from a signal handler or a hook:
- * no lock, no allocation, no loader call, every load validated.  unwind_copy() is
+ * unwind_capture() is for the calling thread, from a hook, unwind_capture_guess() from a
+ * signal handler: no lock, no allocation, no loader call, no load but of its stack.  In a hook
+ * it may wait for a thread of ours, seldom and not for long.  unwind_copy() is
  * for another thread's registers and a copy of its stack.
  */
 #ifndef STACKS_UNWIND_H
@@ -33,9 +34,16 @@ void     unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext);
  * are known to be missing: max was reached, or not even the leaf's caller could be
  * found.  (Without tables the true root cannot be told from a broken chain.) */
 unsigned unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
+/* The same from a handler, which cannot wait until new code without tables has been looked
+ * at: callers there are guessed.  Then a thread of ours calls unwind_prove(), soon. */
+unsigned unwind_capture_guess(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
 /* Of a thread that has slept: its stack has left the processor's caches, and a walk would
- * wait for it frame by frame.  Where it has not, some hundred instructions for nothing. */
+ * wait for it frame by frame.  Where it has not, some hundred instructions for nothing.
+ * With guesses, too. */
 unsigned unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
+/* Ends the stack where a guess was wrong: the new n.  Nothing else may be done before with
+ * what was captured so, and nothing is done where nothing was guessed.  Not from a handler. */
+unsigned unwind_prove(uintptr_t *pcs, unsigned n, int *ret_truncated);
 unsigned unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base,
 	uintptr_t *pcs, unsigned max, int *ret_truncated);
 enum unwind_mode {

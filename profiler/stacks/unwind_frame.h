@@ -11,8 +11,8 @@
 #include "unwind.h"
 #include "unwind_load.h"
 
-/* What came of the way to the caller. */
-enum unwind_step { UNWIND_ON, UNWIND_ROOT, UNWIND_LOST };
+/* What came of the way to the caller.  Guess: as on, if a call returns there, which is not known yet. */
+enum unwind_step { UNWIND_ON, UNWIND_ROOT, UNWIND_LOST, UNWIND_GUESS };
 
 struct unwind_frame {
 	uintptr_t regs[CFI_REGS];

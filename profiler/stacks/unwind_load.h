@@ -20,6 +20,8 @@
 /* No code lies in the first page, nor above what user space can have. */
 #define UNWIND_CODE_MIN        ((uintptr_t)4096)
 #define UNWIND_CODE_MAX        ((uintptr_t)1 << 56)
+/* Frames of a stack that may be guesses; those beyond end it. */
+#define UNWIND_GUESS_MAX       128U
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define UNWIND_HAVE_FRAMES 1
@@ -36,8 +38,62 @@ struct unwind_reader {
 	uintptr_t shift; /* from an address to where it can be read: 0 but for a copy */
 	uintptr_t low;   /* sp where this stack was entered */
 	uintptr_t root;  /* sp of the root frame, once reached */
-	bool      copy;  /* nothing outside the window exists */
+	uint64_t  guessed[UNWIND_GUESS_MAX / 64]; /* by frame; only if unsure is set */
+#if defined(__aarch64__)
+	uint64_t  back[UNWIND_GUESS_MAX / 64];  /* taken for the return from a handler; only if unsure is set */
+	uint64_t  plain[UNWIND_GUESS_MAX / 64]; /* not taken for it */
+#endif
+	unsigned  unsure; /* how often a verdict lacked (unwind_verdict.h) */
+	bool      copy;   /* nothing outside the window exists */
+	bool      here;   /* at what the calling thread runs, so that its code is there */
+	bool      entered; /* that the last frame is where a stack begins is a guess; only if unsure is set */
+	bool      chain;  /* the walk ends where frame pointers end; only if unsure is set */
 };
+
+/* A verdict lacks. */
+static inline void
+unwind_unsure(struct unwind_reader *r)
+{
+	if (r->unsure++ > 0)
+		return;
+	for (unsigned i = 0; i < UNWIND_GUESS_MAX / 64; i++) {
+		r->guessed[i] = 0;
+#if defined(__aarch64__)
+		r->back[i] = r->plain[i] = 0;
+#endif
+	}
+	r->entered = r->chain = false;
+}
+
+/* The frame of that number, a caller, is one only if a call returns there.  False: too many. */
+static inline bool
+unwind_guess(struct unwind_reader *r, unsigned n)
+{
+	unwind_unsure(r);
+	if (n >= UNWIND_GUESS_MAX)
+		return false;
+	r->guessed[n / 64] |= (uint64_t)1 << n % 64;
+	return true;
+}
+
+#if defined(__aarch64__)
+/* The frame of that number is the return from a handler, or is not, only if its code is. */
+static inline bool
+unwind_guess_back(struct unwind_reader *r, unsigned n, bool back)
+{
+	unwind_unsure(r);
+	if (n >= UNWIND_GUESS_MAX)
+		return false;
+	(back ? r->back : r->plain)[n / 64] |= (uint64_t)1 << n % 64;
+	return true;
+}
+#endif
+
+static inline bool
+unwind_is_guess(const struct unwind_reader *r, unsigned n)
+{
+	return r->unsure > 0 && n < UNWIND_GUESS_MAX && (r->guessed[n / 64] >> n % 64 & 1);
+}
 
 /* For the calling thread's memory, from sp up. */
 void unwind_window_open(struct unwind_reader *r, uintptr_t sp);
@@ -84,21 +140,6 @@ unwind_load(struct unwind_reader *r, uintptr_t address, uintptr_t *ret)
 	if (!unwind_window_has(r->floor, r->words, address) && !unwind_window_prove(r, address))
 		return false;
 	*ret = unwind_word(address + r->shift);
-	return true;
-}
-
-/*
- * The eight bytes of code at an address that is a guess.  Another thread may unload them between
- * the question and the load, which is one instruction for that reason.  No system call that
- * copies them does for threads of the program: a filter may end the process for it, and comes
- * when the program likes.
- */
-static inline bool UNWIND_NO_SANITIZE
-unwind_code_word(uintptr_t pc, uintptr_t *ret)
-{
-	if (!unwind_probe(pc))
-		return false;
-	*ret = unwind_word(pc);
 	return true;
 }
 

@@ -8,7 +8,8 @@
  * one may have taken another's place at the same addresses: no pc is unknown then, but
  * its rules are wrong.  Only where an object has come or gone, or where the kernel
  * answers no questions, are all mappings looked at, and read anew if they differ.  Each
- * look is one of generations.c, too, so the thread runs with frame pointers as well.
+ * look is one of generations.c, too, so the thread runs with frame pointers as well.  In each
+ * round it judges the code that walks were led to (unwind_verdict.c).
  *
  * What a stranger would get wrong:
  * - The waker may be a signal handler, so waking is one futex call and only the first of
@@ -39,6 +40,7 @@
 #include "unwind_first.h"
 #include "unwind_remote.h"
 #include "unwind_tables.h"
+#include "unwind_verdict.h"
 #include "unwind_want.h"
 
 #define FIRST_NS      50000000L /* a process that has lived so long is worth its tables */
@@ -52,13 +54,13 @@ enum { IDLE, WANTED, STOPPING };
 
 static struct {
 	pthread_mutex_t lock; /* start and stop */
-	bool            running;
+	atomic_bool     running;
 	bool            lent;    /* tables without the thread, for a dump */
 	pthread_t       thread;
 	atomic_uint     state; /* a futex */
 	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
 	atomic_bool     look;    /* at all mappings */
-	atomic_bool     busy;
+	atomic_bool     busy, spent; /* spent: nothing is left in the purse */
 	_Atomic int64_t cpu_ns, longest_ns; /* of all rounds, and of one with a rest before */
 	atomic_uint     rounds, looks;
 } refresh = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -102,6 +104,15 @@ unwind_refresh_want_look(void)
 	wake();
 }
 
+bool
+unwind_refresh_wake(void)
+{
+	if (!atomic_load(&refresh.running) || atomic_load(&refresh.spent))
+		return false;
+	state_wake(); /* which is lost if it just goes to sleep: the waker comes again */
+	return true;
+}
+
 void
 unwind_busy(bool busy)
 {
@@ -123,6 +134,7 @@ unwind_refresh(void)
 	/* A file that was replaced may have the old one's inode: maps alone do not tell. */
 	if (tables_stale() || changed || atomic_load(&refresh.owed))
 		atomic_store(&refresh.owed, build() != 0);
+	unwind_verdicts_settle(UNWIND_VERDICTS_ALL);
 }
 
 /* ---- the thread ---- */
@@ -159,9 +171,32 @@ purse_settle(struct purse *p)
 		p->left_ns = UNWIND_SPEND_NS;
 	p->wall_ns = wall;
 	p->cpu_ns = cpu;
+	atomic_store(&refresh.spent, p->left_ns < 0);
 }
 
-/* Nobody wakes us meanwhile, but to stop or because there is more to spend. */
+/* Hooks wait for them: at once, if there is anything to spend. */
+static void
+verdicts_answer(struct purse *p)
+{
+	if (p->left_ns < 0 || !unwind_verdicts_wanted())
+		return;
+	unwind_verdicts_settle(UNWIND_VERDICTS_WANTED);
+	purse_settle(p);
+}
+
+/* Until the next round. */
+static void
+idle(struct purse *p)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS, left;
+
+	while (atomic_load(&refresh.state) == IDLE && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0) {
+		state_wait(IDLE, left);
+		verdicts_answer(p);
+	}
+}
+
+/* Nobody wakes us meanwhile, but to stop, for verdicts or because there is more to spend. */
 static void
 rest(struct purse *p)
 {
@@ -182,6 +217,7 @@ rest(struct purse *p)
 		if (left <= 0 || atomic_load(&refresh.state) == STOPPING)
 			break;
 		state_wait(WANTED, left);
+		verdicts_answer(p);
 	}
 	/* What was wanted meanwhile is due now. */
 	if (!unwind_want_any() && !atomic_load(&refresh.look))
@@ -204,6 +240,8 @@ look_round(unsigned round)
 		unwind_refresh();
 		unwind_want_looked();
 		atomic_fetch_add(&refresh.looks, 1);
+	} else {
+		unwind_verdicts_settle(UNWIND_VERDICTS_SOME);
 	}
 	atomic_fetch_add(&refresh.rounds, 1);
 }
@@ -224,8 +262,9 @@ roots_note(const struct unwind_regs *regs)
 	int                  n, truncated = 1;
 
 	unwind_window_open(&reader, regs->sp);
+	reader.here = false;
 	n = unwind_tables_walk(&reader, regs, pcs, ROOT_DEPTH, &truncated);
-	if (n > 0 && !truncated)
+	if (n > 0 && !truncated && !reader.unsure)
 		unwind_window_roots(pcs[n - 1], reader.root);
 }
 
@@ -246,7 +285,7 @@ run(void *arg)
 	purse = (struct purse){ UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID) };
 	roots_note(&regs);
 	for (unsigned round = 1;; round++) {
-		state_wait(IDLE, LOOK_EVERY_NS);
+		idle(&purse);
 		if (atomic_load(&refresh.state) == STOPPING)
 			break;
 		look_round(round);
@@ -280,6 +319,7 @@ thread_start(void)
 	if (refresh.running)
 		return 0;
 	atomic_store(&refresh.state, IDLE);
+	atomic_store(&refresh.spent, false);
 	err = own_thread_start("component-cfi", run, NULL, &refresh.thread);
 	refresh.running = err == 0;
 	return err;
@@ -381,5 +421,6 @@ unwind_forked(void)
 	unwind_first_forget();
 	generations_forked();
 	tables_forked();
+	unwind_verdicts_forked();
 	unwind_remote_forked();
 }

@@ -46,6 +46,7 @@
 #include "tables_lookup.h"
 #include "unwind_frame.h"
 #include "unwind_tables.h"
+#include "unwind_verdict.h"
 
 static atomic_bool used;
 
@@ -316,16 +317,18 @@ caller_at(uintptr_t callee, uintptr_t pc, bool exact, bool *ret_root)
 	const struct tables *t = tables_enter(&reader);
 	uintptr_t            at = exact ? pc : pc - 1;
 	bool                 described = t && tables_code(t, callee) != TABLES_CODE_NONE;
-	bool                 is = exact || described || tables_is_return(t, pc);
+	bool                 is;
 
-	*ret_root = described && !exact && tables_is_entered(t, pc);
+	unwind_verdict_now(pc); /* so that nothing below is unsure */
+	is = exact || described || tables_is_return(t, pc) == TABLES_YES;
+	*ret_root = described && !exact && tables_is_entered(t, pc) == TABLES_YES;
 	if (*ret_root || (t && !exact && tables_is_signal_frame(t, at))) {
 		is = true;
 		at = pc;
 	}
 	if (t && tables_code(t, at) == TABLES_CODE_NONE && !tables_is_code(t, at)) {
 		unwind_refresh_want(at);
-		is = exact || (described && tables_looks_return(pc));
+		is = exact || (described && tables_looks_return(pc) == TABLES_YES);
 	}
 	tables_leave(&reader);
 	return is ? at : 0;

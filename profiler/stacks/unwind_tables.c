@@ -33,6 +33,7 @@
 #include "unwind_frame.h"
 #include "unwind_recover.h"
 #include "unwind_undescribed.h"
+#include "unwind_verdict.h"
 
 #define SIGNAL_FRAMES_MAX 8 /* handlers interrupted by handlers */
 #define HELPERS_MAX       2 /* called by assembly that keeps its CFA in any register ... */
@@ -285,13 +286,13 @@ frames_plain_copy(const struct tables *t, struct unwind_reader *r, struct unwind
 struct walk {
 	const struct tables *t;
 	struct unwind_frame  f;
-	bool                 exact;
 	uintptr_t            unknown; /* where there is no table, nor code as far as is known */
 	struct unwind_code  *code; /* the leaf's frame pointer is unknown, and to be found on the copy */
-	unsigned             signals;
 	const ucontext_t    *context; /* of the leaf, or NULL */
 	uintptr_t           *pcs;
 	unsigned             n;
+	uint8_t              signals;
+	bool                 exact;
 };
 
 /*
@@ -315,15 +316,24 @@ frame_help(struct walk *w, const struct cfi_row *row)
 static __attribute__((noinline)) enum unwind_step
 frame_undescribed(struct walk *w, struct unwind_reader *r, uintptr_t at, bool leaf, uintptr_t *pc)
 {
-	if (leaf && unwind_step_stub(at, &w->f, pc))
+	enum tables_answer is = TABLES_NO;
+
+	if (leaf && unwind_step_stub(r, at, &w->f, pc))
 		return UNWIND_ON;
-	if (!leaf && tables_is_entered(w->t, at + 1)) {
+	if (!leaf && !unwind_is_guess(r, w->n - 1))
+		is = tables_is_entered(w->t, at + 1);
+	if (is == TABLES_UNSURE) {
+		unwind_unsure(r);
+		r->entered = true;
+	}
+	if (is != TABLES_NO) {
 		w->pcs[w->n - 1] = at + 1;
 		return UNWIND_ROOT; /* whatever its rules say: glibc's name uc_link as the caller */
 	}
 	if (!tables_is_code(w->t, at)) {
 		w->unknown = at;
-		if (!leaf && w->n > 1 && !tables_looks_return(at + 1)) { /* a caller must be code */
+		is = leaf || w->n == 1 ? TABLES_YES : tables_looks_return(at + 1); /* a caller must be code */
+		if (is == TABLES_NO || (is == TABLES_UNSURE && !unwind_guess(r, w->n - 1))) {
 			w->n--;
 			return UNWIND_LOST;
 		}
@@ -335,12 +345,23 @@ frame_undescribed(struct walk *w, struct unwind_reader *r, uintptr_t at, bool le
 static __attribute__((noinline)) enum unwind_step
 frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct cfi_row *row, uintptr_t *pc)
 {
-	bool             leaf = w->exact, unknown = row == &cfi_row_none, sigreturn, helped = false;
+	bool             leaf = w->exact, unknown = row == &cfi_row_none, sigreturn = false, helped = false;
 	enum unwind_step step;
 	uintptr_t        fp;
 
 	w->exact = false;
-	sigreturn = (unknown || row->signal_frame) && unwind_is_sigreturn(leaf ? at : at + 1);
+#if defined(__aarch64__)
+	if (unknown || row->signal_frame) {
+		unsigned verdict = leaf ? unwind_verdict_at(r, at) : unwind_verdict(at + 1);
+
+		sigreturn = verdict ? verdict & UNWIND_VERDICT_SIGRETURN : unwind_is_at_sigframe(r, &w->f);
+		/* What comes next is in the kernel's frame, or is not. */
+		if (!verdict && unknown && (leaf || !unwind_guess_back(r, w->n - 1, sigreturn))) {
+			unwind_unsure(r);
+			return UNWIND_LOST;
+		}
+	}
+#endif
 	if (unknown && !sigreturn)
 		return frame_undescribed(w, r, at, leaf, pc);
 	/* No call leads there, so its name and its line are those of the exact pc. */
@@ -361,6 +382,7 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 	} while (step == UNWIND_LOST && !leaf && (helped = frame_help(w, row)));
 	if (step == UNWIND_ON && (row->signal_frame || sigreturn)) {
 		w->exact = true;
+		r->here = false;
 		unwind_window_enter(r, w->f.regs[CFI_REG_SP]);
 	} else if (step == UNWIND_ROOT)
 		unwind_window_learn(r, at, w->f.regs[CFI_REG_SP]);
@@ -422,6 +444,8 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 		w.n = n;
 		step = frame_any(&w, r, pcs[n - 1], &pc);
 		n = w.n;
+		if (step == UNWIND_GUESS)
+			step = unwind_guess(r, n) ? UNWIND_ON : UNWIND_LOST;
 	} while (step == UNWIND_ON && n < max);
 	tables_leave(&reader);
 	if (w.unknown)

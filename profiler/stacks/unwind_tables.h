@@ -4,6 +4,8 @@
 #ifndef STACKS_UNWIND_TABLES_H
 #define STACKS_UNWIND_TABLES_H
 
+#include <stdbool.h>
+
 #include "unwind.h"
 #include "unwind_load.h"
 
@@ -19,6 +21,9 @@ void unwind_use_tables(bool on);
 void unwind_refresh_want(uintptr_t pc);
 /* The same where an object has taken another's place. */
 void unwind_refresh_want_look(void);
+/* Wakes it for the verdicts that are wanted (unwind_verdict.h).  False: there is none, or it has
+ * nothing to spend. */
+bool unwind_refresh_wake(void);
 
 /* What the thread has spent since the process began; for tests. */
 struct unwind_spent {

@@ -8,6 +8,8 @@
  *     the return from a handler  the registers of what was interrupted are in the kernel's frame
  *
  * What a stranger would get wrong:
+ * - What a word leads to is judged by another thread (unwind_verdict.c).  Until it has been,
+ *   the walk goes on by a guess, which is proven or cut off before anybody is shown it.
  * - A leaf interrupted before its frame is made, or after it is undone, hides its caller.
  *   Only instructions that leave no doubt are looked at; a wrong frame is worse than a
  *   missing one.
@@ -30,94 +32,46 @@
 
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
 #include <ucontext.h>
 
 #include "tables_lookup.h"
 #include "unwind_tables.h"
+#include "unwind_verdict.h"
 
 #define NEAR_BYTES ((uintptr_t)16 << 20) /* most code of one object, or of one compiler */
 
 /* ---- a leaf without a frame ---- */
 
-#if defined(__x86_64__) || defined(__aarch64__)
-static bool
-code_read(uintptr_t pc, unsigned char bytes[sizeof(uintptr_t)])
-{
-	uintptr_t word;
-
-	if (!unwind_code_word(pc, &word))
-		return false;
-	memcpy(bytes, &word, sizeof(word));
-	return true;
-}
-#endif
-
 /* The return address of an interrupted leaf that has no frame, and sp behind it; 0 when it
  * has one or when that is not certain. */
-#if defined(__x86_64__)
 static uintptr_t
-leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintptr_t pc, uintptr_t *sp)
+leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, unsigned verdict, uintptr_t *sp)
 {
-	static const unsigned char push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
-	static const unsigned char endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	unsigned char              at[8], before[8];
-	uintptr_t                  ret = 0, slot = f->regs[CFI_REG_SP];
+	*sp = f->regs[CFI_REG_SP];
+	if (!(verdict & (UNWIND_VERDICT_LEAF | UNWIND_VERDICT_LEAF_NEXT)))
+		return 0;
+#if defined(__x86_64__)
+	uintptr_t ret = 0, slot = *sp + (verdict & UNWIND_VERDICT_LEAF ? 0 : sizeof(ret));
 
-	if (!code_read(pc, at))
-		return 0;
-	if (memcmp(at, push_mov + 1, 3) == 0 && code_read(pc - 1, before) && before[0] == push_mov[0])
-		slot += sizeof(ret);
-	else if (memcmp(at, push_mov, sizeof(push_mov)) != 0 && /* push %rbp; mov %rsp,%rbp */
-		 (memcmp(at, endbr, sizeof(endbr)) != 0 || memcmp(at + 4, push_mov, sizeof(push_mov)) != 0) &&
-		 at[0] != 0xc3 && at[0] != 0xc2 && (at[0] != 0xf3 || at[1] != 0xc3)) /* ret */
-		return 0;
 	*sp = slot + sizeof(ret);
 	return unwind_load(r, slot, &ret) ? ret : 0;
-}
-#elif defined(__aarch64__)
-static uintptr_t
-leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintptr_t pc, uintptr_t *sp)
-{
-	uint32_t at[2];
-
-	(void)r;
-	*sp = f->regs[CFI_REG_SP];
-	if (!UNWIND_KNOWN(f, CFI_REG_RA))
-		return 0;
-	if (unwind_in_stub(pc))
-		return f->regs[CFI_REG_RA];
-	if (pc % 4 != 0 || !code_read(pc, (unsigned char *)at))
-		return 0;
-	/* bti or paciasp, then the store */
-	if (at[0] == 0xd503245f || at[0] == 0xd503233f)
-		at[0] = at[1];
-	/* stp x29, x30, [sp, #-n]! or ret: the caller is still, or again, in x30 */
-	if ((at[0] & 0xffc07fff) == 0xa9807bfd || at[0] == 0xd65f03c0)
-		return f->regs[CFI_REG_RA];
-	return 0;
-}
 #else
-static uintptr_t
-leaf_return_address(struct unwind_reader *r, const struct unwind_frame *f, uintptr_t pc, uintptr_t *sp)
-{
 	(void)r;
-	(void)f;
-	(void)pc;
-	(void)sp;
-	return 0;
-}
+	return UNWIND_KNOWN(f, CFI_REG_RA) ? f->regs[CFI_REG_RA] : 0;
 #endif
+}
 
 /* ---- a frame ---- */
 
 /* In code that no look has seen yet callers may be as new, if they are near. */
-static bool
+static enum tables_answer
 is_caller(const struct tables *t, uintptr_t at, uintptr_t ra)
 {
-	if (tables_is_return(t, ra))
-		return true;
-	return t && ra - at + NEAR_BYTES < 2 * NEAR_BYTES && !tables_is_code(t, at) && tables_looks_return(ra);
+	enum tables_answer is = tables_is_return(t, ra);
+
+	if (is == TABLES_NO && t && ra - at + NEAR_BYTES < 2 * NEAR_BYTES && !tables_is_code(t, at))
+		is = tables_looks_return(ra);
+	return is;
 }
 
 /* sp in the caller, to which ra leads: fp is the callee's frame pointer, next the caller's. */
@@ -153,15 +107,23 @@ caller_sp(const struct tables *t, uintptr_t ra, uintptr_t fp, uintptr_t next)
 enum unwind_step
 unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t at, bool leaf, uintptr_t *pc)
 {
-	uintptr_t fp = f->regs[CFI_REG_FP], sp = f->regs[CFI_REG_SP], next, ra;
+	uintptr_t          fp = f->regs[CFI_REG_FP], sp = f->regs[CFI_REG_SP], next, ra;
+	enum tables_answer is;
+	unsigned           verdict;
 
 	if (leaf && !r->copy) {
-		ra = unwind_pointer_strip(leaf_return_address(r, f, at, &sp));
-		if (ra && is_caller(t, at, ra)) {
+		verdict = unwind_verdict_at(r, at);
+		if (!verdict) {
+			unwind_unsure(r);
+			return UNWIND_LOST;
+		}
+		ra = unwind_pointer_strip(leaf_return_address(r, f, verdict, &sp));
+		is = ra ? is_caller(t, at, ra) : TABLES_NO;
+		if (is != TABLES_NO) {
 			f->known &= (uint64_t)1 << CFI_REG_FP;
 			unwind_frame_set(f, CFI_REG_SP, sp);
 			*pc = ra;
-			return UNWIND_ON;
+			return is == TABLES_YES ? UNWIND_ON : UNWIND_GUESS;
 		}
 		sp = f->regs[CFI_REG_SP];
 	}
@@ -170,7 +132,8 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 	if (!unwind_load(r, fp, &next) || !unwind_load(r, fp + sizeof(uintptr_t), &ra))
 		return UNWIND_LOST;
 	ra = unwind_pointer_strip(ra);
-	if (!is_caller(t, at, ra)) {
+	is = is_caller(t, at, ra);
+	if (is == TABLES_NO) {
 		if (t && unwind_code_plausible(ra) && !tables_is_code(t, ra - 1))
 			unwind_refresh_want(ra - 1);
 		return UNWIND_LOST;
@@ -179,22 +142,22 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 	unwind_frame_set(f, CFI_REG_SP, caller_sp(t, ra, fp, next));
 	unwind_frame_set(f, CFI_REG_FP, next);
 	*pc = ra;
-	return UNWIND_ON;
+	return is == TABLES_YES ? UNWIND_ON : UNWIND_GUESS;
 }
 
 #if defined(__aarch64__)
 
-/* mov x8, #__NR_rt_sigreturn; svc #0 */
+/* sp is at struct rt_sigframe then, a siginfo_t and a ucontext_t: these are followed by the
+ * floating point registers, with their magic number and size. */
 bool
-unwind_is_sigreturn(uintptr_t pc)
+unwind_is_at_sigframe(struct unwind_reader *r, const struct unwind_frame *f)
 {
-	uintptr_t word;
+	uintptr_t at = f->regs[CFI_REG_SP] + sizeof(siginfo_t) + offsetof(ucontext_t, uc_mcontext.__reserved), value;
 
-	return pc % 4 == 0 && unwind_code_word(pc, &word) && word == 0xd4000001d2801168;
+	return unwind_load(r, at, &value) && value == (sizeof(struct fpsimd_context) << 32 | FPSIMD_MAGIC);
 }
 
-/* From the kernel's return from a handler to what was interrupted: sp is at struct
- * rt_sigframe, a siginfo_t and a ucontext_t. */
+/* From the kernel's return from a handler to what was interrupted. */
 enum unwind_step
 unwind_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc)
 {
@@ -215,69 +178,18 @@ unwind_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t
 	return UNWIND_ON;
 }
 
-#define STP_X16_X30 0xa9bf7bf0 /* stp x16, x30, [sp, #-16]! */
-#define BTI_C       0xd503245f
-#define AUTIA1716   0xd503219f
-#define BR_X17      0xd61f0220
-#define STUB_INSNS  6
-#define IS_ADRP(i)  (((i) & 0x9f00001f) == 0x90000010) /* adrp x16, ... */
-
-/* Between a stub's first instruction and its jump; none of these touches sp or x30. */
-static bool
-is_stub_insn(uint32_t i)
-{
-	return IS_ADRP(i) || (i & 0xffc003ff) == 0xf9400211 /* ldr x17, [x16, #n] */ ||
-	       (i & 0xffc003ff) == 0x91000210 /* add x16, x16, #n */ || i == AUTIA1716;
-}
-
-static uint32_t
-insn_at(uintptr_t pc)
-{
-	uintptr_t word;
-
-	return unwind_code_word(pc, &word) ? (uint32_t)word : 0;
-}
-
-/* Bytes that the stub has pushed when pc is to run; -1: it is no stub. */
-static int
-stub_pushed(uintptr_t pc)
-{
-	uintptr_t at = pc;
-	uint32_t  insn = pc % 4 == 0 ? insn_at(at) : 0;
-	bool      whole = false;
-
-	if (insn == BTI_C || insn == STP_X16_X30)
-		insn = insn_at(at += 4);
-	for (; at - pc < 4 * STUB_INSNS && is_stub_insn(insn); insn = insn_at(at += 4))
-		whole |= IS_ADRP(insn);
-	if (insn != BR_X17)
-		return -1;
-	insn = insn_at(at = pc - 4);
-	for (; pc - at < 4 * STUB_INSNS && is_stub_insn(insn); insn = insn_at(at -= 4))
-		whole |= IS_ADRP(insn);
-	if (!whole)
-		return -1;
-	return insn == STP_X16_X30 ? 16 : 0;
-}
-
 bool
-unwind_in_stub(uintptr_t pc)
+unwind_step_stub(const struct unwind_reader *r, uintptr_t at, struct unwind_frame *f, uintptr_t *pc)
 {
-	return stub_pushed(pc) >= 0;
-}
-
-bool
-unwind_step_stub(uintptr_t at, struct unwind_frame *f, uintptr_t *pc)
-{
-	int       pushed = stub_pushed(at);
+	unsigned  verdict = unwind_verdict_at(r, at);
 	uintptr_t ra;
 
-	if (pushed < 0 || !UNWIND_KNOWN(f, CFI_REG_RA))
+	if (!(verdict & UNWIND_VERDICT_STUB) || !UNWIND_KNOWN(f, CFI_REG_RA))
 		return false;
 	ra = unwind_pointer_strip(f->regs[CFI_REG_RA]);
 	if (!unwind_code_plausible(ra))
 		return false;
-	f->regs[CFI_REG_SP] += (unsigned)pushed;
+	f->regs[CFI_REG_SP] += verdict & UNWIND_VERDICT_PUSHED ? 16 : 0;
 	f->known &= (uint64_t)1 << CFI_REG_SP | (uint64_t)1 << CFI_REG_FP | (uint64_t)1 << CFI_REG_BASE;
 	*pc = ra;
 	return true;

@@ -13,23 +13,21 @@
 #include "unwind_frame.h"
 
 /* From the code at `at` by the frame pointer, and only to where a call returns to; leaf: `at`
- * is the exact pc of what was interrupted, which may have no frame.  t may be NULL. */
+ * is the exact pc of what was interrupted, which may have no frame.  t may be NULL.
+ * UNWIND_GUESS: nobody knows yet whether a call returns there. */
 enum unwind_step unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t at,
 				bool leaf, uintptr_t *pc);
 
 #if defined(__aarch64__)
-/* Is the exact pc in a stub that an object calls others through? */
-bool unwind_in_stub(uintptr_t pc);
-/* Out of an interrupted leaf at `at`, if that is such a stub. */
-bool unwind_step_stub(uintptr_t at, struct unwind_frame *f, uintptr_t *pc);
-/* Does the kernel's return from a handler begin at pc?  Then sp is at the frame it left. */
-bool             unwind_is_sigreturn(uintptr_t pc);
+/* Out of an interrupted leaf at `at`, if that is a stub that an object calls others through. */
+bool             unwind_step_stub(const struct unwind_reader *r, uintptr_t at, struct unwind_frame *f, uintptr_t *pc);
+/* Does the kernel's frame for the return from a handler seem to be at sp? */
+bool             unwind_is_at_sigframe(struct unwind_reader *r, const struct unwind_frame *f);
+/* It is. */
 enum unwind_step unwind_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc);
 #else
 /* The tables know them. */
-#define unwind_in_stub(pc)              false
-#define unwind_step_stub(at, f, pc)     false
-#define unwind_is_sigreturn(pc)         false
+#define unwind_step_stub(r, at, f, pc)  false
 #define unwind_step_sigreturn(r, f, pc) UNWIND_LOST
 #endif
 

@@ -23,8 +23,9 @@
  *   size of another would be a lie.
  * - Thread-local storage is new with each thread, also where stack, id and thread
  *   pointer are those of one that has ended.
- * - Other memory, which a bad frame may lead to, is asked about before each load: what
- *   is nobody's stack may be unmapped by another thread at any time.
+ * - Other memory, which a bad frame may lead to, is not loaded from at all: another thread may
+ *   unmap it between the question and the load.  What a thread stands on stays, with all that
+ *   follows on it without a gap up to where its stack must end.
  * - A window is used from sp up, never below: a program may close pages of its own
  *   stack that it does not stand on.
  *
@@ -50,6 +51,8 @@
 #define GAP_MAX    16 /* pages jumped over by large frames; a longer jump may have left the stack */
 #define ENTRY_SIZE 64 /* bytes of code of _start */
 #define ROOT_SLACK 512 /* bytes by which alignment may move a thread's first frame */
+#define RED_BYTES  128 /* below sp, where a leaf that is about to return has its caller's registers still */
+#define MAIN_BYTES ((uintptr_t)64 << 20) /* of the first thread's stack */
 #define ARGS_BYTES ((uintptr_t)2 << 20) /* arguments, environment: above the first frame of main */
 #define TOUCH_BYTES ((uintptr_t)16 << 10) /* of a cold stack; more spares nothing */
 #define LINE_BYTES  64
@@ -150,6 +153,7 @@ unwind_window_open(struct unwind_reader *r, uintptr_t sp)
 	r->floor = 0;
 	r->words = 0;
 	r->shift = 0;
+	r->unsure = 0;
 	r->copy = false;
 	unwind_window_enter(r, sp);
 }
@@ -183,34 +187,70 @@ window_join(struct unwind_reader *r, uintptr_t address)
 /* Is the page on the stack that the walk stands on, as far as can be told?  A thread's
  * own stack ends below its thread pointer. */
 static bool
-window_may_have(const struct unwind_reader *r, uintptr_t page)
+window_may_have(const struct unwind_reader *r, uintptr_t from, uintptr_t page)
 {
 	uintptr_t top = (uintptr_t)__builtin_thread_pointer();
-	uintptr_t from = r->words ? window_end(r) : page_of(r->low);
 
 	return page >= from && page - from < UNWIND_FRAME_BYTES_MAX && (r->low >= top || page <= page_of(top));
 }
 
-bool
-unwind_window_prove(struct unwind_reader *r, uintptr_t address)
+/* Can all pages between be read?  Else the stack has ended in there. */
+static bool
+window_follows(const struct unwind_reader *r, uintptr_t from, uintptr_t page)
 {
-	uintptr_t page = page_of(address);
+	for (; from < page; from += UNWIND_PAGE_BYTES)
+		if (!unwind_probe(from > r->low ? from : r->low))
+			return false;
+	return true;
+}
+
+/* Above a frame larger than any that a window may grow by, but below the end of the thread's
+ * own stack, if it stands on that. */
+static bool
+window_own_has(const struct unwind_reader *r, uintptr_t address)
+{
+	uintptr_t top = (uintptr_t)__builtin_thread_pointer();
+
+	if (r->low >= top) {
+		top = atomic_load_explicit(&roots.stack_top, memory_order_relaxed);
+		if (top - r->low > MAIN_BYTES)
+			return false;
+	}
+	return address - r->low < top - r->low;
+}
+
+static __attribute__((noinline)) bool /* it has registers to save */
+window_prove(struct unwind_reader *r, uintptr_t address)
+{
+	uintptr_t page = page_of(address), from;
 
 	if (r->copy || address % sizeof(uintptr_t) != 0 || page == 0)
 		return false;
 	if (window_join(r, address))
 		return true;
+	from = r->words ? window_end(r) : page_of(r->low);
+	if (!window_may_have(r, from, page))
+		return (window_own_has(r, address) || r->low - address <= RED_BYTES) && unwind_probe(address);
 	/* The address itself, not the page's first word, which valgrind may know to be
 	 * nobody's. */
+	if ((from < page && !window_follows(r, from, page)) || !unwind_probe(address))
+		return false;
+	window_set(r, r->words ? r->floor : r->low & ~(sizeof(uintptr_t) - 1), page + UNWIND_PAGE_BYTES);
+	return true;
+}
+
+bool
+unwind_window_prove(struct unwind_reader *r, uintptr_t address)
+{
+	uintptr_t top = (uintptr_t)__builtin_thread_pointer();
+
+	/* Mostly, the next page of a stack of which nothing is remembered. */
+	if (page_of(address) != window_end(r) || !r->words || r->copy || address % sizeof(uintptr_t) != 0 ||
+	    (r->low < top && address > top) || atomic_load_explicit(&own_stack, memory_order_relaxed))
+		return window_prove(r, address);
 	if (!unwind_probe(address))
 		return false;
-	/* Anywhere else the answer holds for this load and no longer. */
-	if (window_may_have(r, page)) {
-		if (r->words && page == window_end(r))
-			r->words += UNWIND_PAGE_BYTES / sizeof(uintptr_t);
-		else
-			window_set(r, page, page + UNWIND_PAGE_BYTES);
-	}
+	r->words += UNWIND_PAGE_BYTES / sizeof(uintptr_t);
 	return true;
 }
 
@@ -230,19 +270,14 @@ unwind_window_extent(uintptr_t sp, size_t max)
 }
 
 /* All of it at once, where a walk would wait for one frame after the other.  Loads, not
- * prefetches, which are a third slower here: so only what is proven. */
+ * prefetches, which are a third slower here: so only what is remembered as the thread's own. */
 void UNWIND_NO_SANITIZE
 unwind_window_touch(struct unwind_reader *r)
 {
-	uintptr_t above = (uintptr_t)__builtin_thread_pointer() - r->low; /* of a thread's own stack, all there is */
-	uintptr_t at = r->low & ~(sizeof(uintptr_t) - 1), end = at + (above < TOUCH_BYTES ? above : TOUCH_BYTES);
+	uintptr_t at = r->low & ~(sizeof(uintptr_t) - 1), end = at + TOUCH_BYTES;
 
-	for (; at < end; at += LINE_BYTES) {
-		if (!unwind_window_has(r->floor, r->words, at) &&
-		    (!unwind_window_prove(r, at) || !unwind_window_has(r->floor, r->words, at)))
-			return;
+	for (; at < end && unwind_window_has(r->floor, r->words, at); at += LINE_BYTES)
 		(void)unwind_word(at);
-	}
 }
 
 void

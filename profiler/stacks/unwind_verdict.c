@@ -1,0 +1,431 @@
+/*
+ * unwind_verdict.c - what code is at an address, found out by a thread of ours.
+ *
+ *     walk --> verdict? --> known: bits
+ *                       --> none:  the address is left in the table, and the walk guesses
+ *
+ *     our thread --> reads the bytes by the kernel, judges them, stores the bits
+ *
+ * A word on a stack may be anything, and what it points to may be unmapped by another thread
+ * at any time.  A walk that asked first and loaded then would be killed between the two, and
+ * the kernel's copying calls are not for threads of the program: a filter may end the process
+ * for them.  So walks load no code but what their own thread is running.
+ *
+ * What a stranger would get wrong:
+ * - An entry is one word, the address above its bits: neither is ever seen with another's.
+ * - Code may be replaced in place, so verdicts are judged anew: an eighth of them in each round,
+ *   all when mappings have changed.  What was not asked for in a minute of looks is dropped.
+ * - A known entry may stand behind an empty place, since entries are dropped: all places of an
+ *   address are looked at.
+ * - Where no memory can be read an address stays wanted.
+ * - A hook that waits for a verdict may hold any lock of the program.  Who judges takes none of
+ *   those, and the wait is bounded; after one in vain nobody waits until something was judged.
+ *
+ * Tests: tests/test_unwind_verdict.c, tests/test_unwind_generated.c.
+ */
+#include <config.h>
+
+#include "unwind_verdict.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "unwind_tables.h"
+
+#define ENTRIES_BITS 14 /* callers of a large program that has frame pointers and no tables */
+#define ENTRIES      ((size_t)1 << ENTRIES_BITS)
+#define PLACES       8 /* of one address */
+#define PARTS        8 /* of the table, one in a round */
+#define AGE_MAX      8 /* looks without use */
+#define BITS         8
+#define USED         0x80U
+#define AROUND       32 /* bytes of code looked at on each side */
+#define TURNS        8  /* of a hook's wait, in each of which our thread is woken once more ... */
+#define TURN_NS      5000000L
+
+static struct {
+	_Atomic uint64_t entries[ENTRIES]; /* address << BITS | bits; without KNOWN: wanted */
+	_Atomic uint8_t  ages[ENTRIES];
+	atomic_uint      part;
+	atomic_bool      wanted, given_up; /* a hook has waited in vain */
+	atomic_uint      settled; /* how often; a futex */
+} verdicts;
+
+/* ---- judging: at[-AROUND] to at[AROUND - 1] are there, 0 where there is no memory ---- */
+
+#if defined(__x86_64__)
+/* Is `length` bytes before the end a call through a register or memory: ff /2? */
+static bool
+is_call_through(const unsigned char *end, unsigned length)
+{
+	unsigned modrm = end[1 - (int)length], mod = modrm >> 6, rm = modrm & 7, bytes = 2;
+
+	if (end[-(int)length] != 0xff || (modrm >> 3 & 7) != 2)
+		return false;
+	if (mod != 3) {
+		bytes += rm == 4; /* a SIB byte follows */
+		bytes += mod == 1 ? 1 : mod == 2 || rm == 5 ? 4 : 0;
+		if (mod == 0 && rm == 4 && length >= 3 && (end[2 - (int)length] & 7) == 5)
+			bytes += 4;
+	}
+	return bytes == length;
+}
+
+static bool
+is_behind_call(const unsigned char *at)
+{
+	if (at[-5] == 0xe8)
+		return true;
+	for (unsigned length = 2; length <= 7; length++)
+		if (is_call_through(at, length))
+			return true;
+	return false;
+}
+
+static unsigned
+judge(uintptr_t pc, const unsigned char *at)
+{
+	static const unsigned char sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 }; /* mov $15, %rax; syscall */
+	static const unsigned char push_mov[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp,%rbp */
+	static const unsigned char endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	unsigned                   bits = UNWIND_VERDICT_KNOWN;
+
+	(void)pc;
+	if (is_behind_call(at))
+		bits |= UNWIND_VERDICT_CALL;
+	if (memcmp(at, sigreturn, sizeof(sigreturn)) == 0)
+		bits |= UNWIND_VERDICT_SIGRETURN;
+	if (at[-1] == push_mov[0] && memcmp(at, push_mov + 1, sizeof(push_mov) - 1) == 0)
+		bits |= UNWIND_VERDICT_LEAF_NEXT;
+	else if (memcmp(at, push_mov, sizeof(push_mov)) == 0 ||
+		 (memcmp(at, endbr, sizeof(endbr)) == 0 && memcmp(at + 4, push_mov, sizeof(push_mov)) == 0) ||
+		 at[0] == 0xc3 || at[0] == 0xc2 || (at[0] == 0xf3 && at[1] == 0xc3)) /* ret */
+		bits |= UNWIND_VERDICT_LEAF;
+	return bits;
+}
+
+/* Bytes before and behind the leaf's pc that judging it takes. */
+#define LEAF_BEFORE 1
+#define LEAF_BEHIND 8
+#elif defined(__aarch64__)
+#define STP_X16_X30 0xa9bf7bf0 /* stp x16, x30, [sp, #-16]! */
+#define BTI_C       0xd503245f
+#define PACIASP     0xd503233f
+#define AUTIA1716   0xd503219f
+#define BR_X17      0xd61f0220
+#define RET         0xd65f03c0
+#define STUB_INSNS  6
+#define IS_ADRP(i)  (((i) & 0x9f00001f) == 0x90000010) /* adrp x16, ... */
+
+static uint32_t
+insn_at(const unsigned char *at, int n)
+{
+	uint32_t insn;
+
+	memcpy(&insn, at + n * (int)sizeof(insn), sizeof(insn));
+	return insn;
+}
+
+/* Between a stub's first instruction and its jump; none of these touches sp or x30. */
+static bool
+is_stub_insn(uint32_t i)
+{
+	return IS_ADRP(i) || (i & 0xffc003ff) == 0xf9400211 /* ldr x17, [x16, #n] */ ||
+	       (i & 0xffc003ff) == 0x91000210 /* add x16, x16, #n */ || i == AUTIA1716;
+}
+
+static unsigned
+judge_stub(const unsigned char *at)
+{
+	int      n = 0;
+	uint32_t insn = insn_at(at, n);
+	bool     whole = false;
+
+	if (insn == BTI_C || insn == STP_X16_X30)
+		insn = insn_at(at, ++n);
+	for (; n < STUB_INSNS && is_stub_insn(insn); insn = insn_at(at, ++n))
+		whole |= IS_ADRP(insn);
+	if (insn != BR_X17)
+		return 0;
+	insn = insn_at(at, n = -1);
+	for (; n > -STUB_INSNS && is_stub_insn(insn); insn = insn_at(at, --n))
+		whole |= IS_ADRP(insn);
+	if (!whole)
+		return 0;
+	return UNWIND_VERDICT_STUB | UNWIND_VERDICT_LEAF | (insn == STP_X16_X30 ? UNWIND_VERDICT_PUSHED : 0);
+}
+
+static unsigned
+judge(uintptr_t pc, const unsigned char *at)
+{
+	uint32_t before = insn_at(at, -1), insn = insn_at(at, 0);
+	unsigned bits = UNWIND_VERDICT_KNOWN;
+
+	/* bl, blr, and blr with a signed pointer */
+	if (before >> 26 == 0x25 || (before & 0xfffffc1f) == 0xd63f0000 || (before & 0xfefff800) == 0xd63f0800)
+		bits |= UNWIND_VERDICT_CALL;
+	if (pc % sizeof(insn) != 0)
+		return bits;
+	/* mov x8, #__NR_rt_sigreturn; svc #0 */
+	if (insn == 0xd2801168 && insn_at(at, 1) == 0xd4000001)
+		bits |= UNWIND_VERDICT_SIGRETURN;
+	bits |= judge_stub(at);
+	if (insn == BTI_C || insn == PACIASP) /* then the store */
+		insn = insn_at(at, 1);
+	/* stp x29, x30, [sp, #-n]! or ret: the caller is still, or again, in x30 */
+	if ((insn & 0xffc07fff) == 0xa9807bfd || insn == RET)
+		bits |= UNWIND_VERDICT_LEAF;
+	return bits;
+}
+
+#define LEAF_BEFORE (STUB_INSNS * 4)
+#define LEAF_BEHIND (STUB_INSNS * 4 + 4)
+#else
+static unsigned
+judge(uintptr_t pc, const unsigned char *at)
+{
+	(void)pc;
+	(void)at;
+	return UNWIND_VERDICT_KNOWN;
+}
+
+#define LEAF_BEFORE 0
+#define LEAF_BEHIND 0
+#endif
+
+/* ---- the table ---- */
+
+static uint64_t
+entry_of(uintptr_t pc, unsigned bits)
+{
+	return (uint64_t)pc << BITS | bits;
+}
+
+static size_t
+place_of(uintptr_t pc, unsigned n)
+{
+	uint64_t mixed = (uint64_t)pc * 0x9e3779b97f4a7c15U;
+
+	return ((size_t)(mixed >> (64 - ENTRIES_BITS)) + n) % ENTRIES;
+}
+
+/* Where the address is; NULL: nowhere. */
+static _Atomic uint64_t *
+entry_find(uintptr_t pc, uint64_t *ret)
+{
+	for (unsigned n = 0; n < PLACES; n++) {
+		_Atomic uint64_t *e = &verdicts.entries[place_of(pc, n)];
+
+		*ret = atomic_load_explicit(e, memory_order_relaxed);
+		if (*ret >> BITS == pc)
+			return e;
+	}
+	return NULL;
+}
+
+/* In whose place may an address be put, first to last?  What is wanted comes again. */
+static bool
+gives_way(uint64_t old, unsigned turn)
+{
+	switch (turn) {
+	case 0: return !old;
+	case 1: return old & UNWIND_VERDICT_KNOWN && (!(old & USED) || !(old & UNWIND_VERDICT_RETURN));
+	case 2: return !(old & UNWIND_VERDICT_KNOWN);
+	default: return true;
+	}
+}
+
+static bool
+entry_put(uintptr_t pc, unsigned bits)
+{
+	for (unsigned turn = 0; turn < 4; turn++) {
+		for (unsigned n = 0; n < PLACES; n++) {
+			_Atomic uint64_t *e = &verdicts.entries[place_of(pc, n)];
+			uint64_t          old = atomic_load_explicit(e, memory_order_relaxed);
+
+			if (gives_way(old, turn) &&
+			    (atomic_compare_exchange_strong(e, &old, entry_of(pc, bits)) || old >> BITS == pc))
+				return true;
+		}
+	}
+	return false;
+}
+
+static unsigned
+code_judge(const struct memory *m, uintptr_t pc)
+{
+	unsigned char bytes[2 * AROUND];
+	uintptr_t     begin = pc - AROUND, end = pc + AROUND, limit;
+
+	/* By pages: the one beside may not be there. */
+	for (uintptr_t at = begin; at != end; at = limit) {
+		limit = (at / UNWIND_PAGE_BYTES + 1) * UNWIND_PAGE_BYTES;
+		if (limit > end)
+			limit = end;
+		if (!memory_read(m, at, bytes + (at - begin), limit - at))
+			memset(bytes + (at - begin), 0, limit - at);
+	}
+	return judge(pc, bytes + AROUND);
+}
+
+unsigned
+unwind_verdict(uintptr_t pc)
+{
+	uint64_t          old;
+	_Atomic uint64_t *e;
+
+	if (!unwind_code_plausible(pc))
+		return UNWIND_VERDICT_KNOWN;
+	e = entry_find(pc, &old);
+	if (e && old & UNWIND_VERDICT_KNOWN) {
+		unsigned bits = old & (USED - 1);
+
+		/* Not a store: the verdict may be another by now. */
+		if (!(old & USED))
+			atomic_compare_exchange_strong(e, &old, old | USED);
+		return bits;
+	}
+	if (!e)
+		entry_put(pc, USED);
+	atomic_store_explicit(&verdicts.wanted, true, memory_order_relaxed);
+	return 0;
+}
+
+unsigned
+unwind_verdict_now(uintptr_t pc)
+{
+	unsigned          bits = unwind_verdict(pc);
+	_Atomic uint64_t *e;
+	uint64_t          old;
+	struct memory     m;
+
+	if (bits || memory_open(&m) < 0)
+		return bits;
+	bits = code_judge(&m, pc);
+	memory_close(&m);
+	e = entry_find(pc, &old);
+	if (e)
+		atomic_compare_exchange_strong(e, &old, entry_of(pc, bits | USED));
+	return bits;
+}
+
+unsigned UNWIND_NO_SANITIZE
+unwind_verdict_at(const struct unwind_reader *r, uintptr_t pc)
+{
+	uintptr_t     page = pc & ~(uintptr_t)(UNWIND_PAGE_BYTES - 1), skip = pc - page;
+	unsigned char bytes[2 * AROUND] = { 0 };
+
+	/* Beyond its page there may be somebody else's. */
+	if (r->copy || !r->here || skip < LEAF_BEFORE || skip > UNWIND_PAGE_BYTES - LEAF_BEHIND)
+		return unwind_verdict(pc);
+	if (!unwind_probe(pc))
+		return UNWIND_VERDICT_KNOWN;
+	for (int i = -LEAF_BEFORE; i < LEAF_BEHIND; i++)
+		bytes[AROUND + i] = ((const volatile unsigned char *)pc)[i];
+	/* What takes more bytes than these is not asked about a leaf. */
+	return judge(pc, bytes + AROUND);
+}
+
+bool
+unwind_verdicts_wanted(void)
+{
+	return atomic_load_explicit(&verdicts.wanted, memory_order_relaxed);
+}
+
+/* ---- the look ---- */
+
+static void
+entry_settle(const struct memory *m, size_t i, bool age)
+{
+	uint64_t old = atomic_load(&verdicts.entries[i]), next;
+
+	if (!old)
+		return;
+	if (age && old & USED)
+		atomic_store_explicit(&verdicts.ages[i], 0, memory_order_relaxed);
+	else if (age && atomic_fetch_add_explicit(&verdicts.ages[i], 1, memory_order_relaxed) >= AGE_MAX) {
+		atomic_compare_exchange_strong(&verdicts.entries[i], &old, 0);
+		return;
+	}
+	next = entry_of((uintptr_t)(old >> BITS), code_judge(m, (uintptr_t)(old >> BITS)));
+	if (!age)
+		next |= old & USED;
+	atomic_compare_exchange_strong(&verdicts.entries[i], &old, next);
+}
+
+/* Whoever waits sees whether it was for this. */
+static void
+settled(void)
+{
+	atomic_store(&verdicts.given_up, false);
+	atomic_fetch_add(&verdicts.settled, 1);
+	syscall(SYS_futex, &verdicts.settled, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void
+unwind_verdicts_settle(enum unwind_verdicts which)
+{
+	unsigned      part = PARTS;
+	bool          wanted = atomic_exchange(&verdicts.wanted, false), open = false;
+	struct memory m;
+
+	if (which == UNWIND_VERDICTS_SOME)
+		part = atomic_fetch_add(&verdicts.part, 1) % PARTS;
+	for (size_t i = 0; i < ENTRIES; i++) {
+		bool     due = i / (ENTRIES / PARTS) == part;
+		uint64_t old = atomic_load_explicit(&verdicts.entries[i], memory_order_relaxed);
+
+		if (!old || !(which == UNWIND_VERDICTS_ALL || due || (wanted && !(old & UNWIND_VERDICT_KNOWN))))
+			continue;
+		if (!open && memory_open(&m) < 0)
+			return;
+		open = true;
+		entry_settle(&m, i, due && old & UNWIND_VERDICT_KNOWN);
+	}
+	if (open)
+		memory_close(&m);
+	if (wanted)
+		settled();
+}
+
+/* ---- who waits for it ---- */
+
+unsigned
+unwind_verdicts_settled(void)
+{
+	return atomic_load(&verdicts.settled);
+}
+
+bool
+unwind_verdicts_await(unsigned seen, unsigned turn)
+{
+	struct timespec left = { 0, TURN_NS };
+	int             saved = errno;
+
+	if (atomic_load(&verdicts.given_up))
+		return false;
+	if (!unwind_refresh_wake())
+		return false;
+	if (turn >= TURNS) {
+		atomic_store(&verdicts.given_up, true);
+		return false;
+	}
+	syscall(SYS_futex, &verdicts.settled, FUTEX_WAIT_PRIVATE, seen, &left, NULL, 0);
+	errno = saved;
+	return true;
+}
+
+void
+unwind_verdicts_forked(void)
+{
+	atomic_store(&verdicts.wanted, true);
+}
