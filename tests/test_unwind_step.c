@@ -6,6 +6,9 @@
  */
 #include <config.h>
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,7 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -46,7 +51,7 @@ on_signal(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
-	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+	depth = unwind_prove(pcs, unwind_capture_guess(&regs, pcs, MAX, &truncated), &truncated);
 }
 
 static void
@@ -192,7 +197,7 @@ on_trap(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
-	n = unwind_capture(&regs, found, MAX, &cut);
+	n = unwind_prove(found, unwind_capture_guess(&regs, found, MAX, &cut), &cut);
 	traps++;
 	for (i = 0; i < n && found[i] - expected > 256; i++)
 		;
@@ -277,7 +282,7 @@ on_trap(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
-	n = unwind_capture(&regs, found, MAX, &cut);
+	n = unwind_prove(found, unwind_capture_guess(&regs, found, MAX, &cut), &cut);
 	for (i = 0; i < n && found[i] - expected > 256; i++)
 		;
 	traps++;
@@ -409,7 +414,7 @@ capture_in_a_stub(size_t i, uintptr_t *ret_caller)
 	regs.exact = 1;
 	if (i >= PUSHED_FROM && i <= PUSHED_UNTIL)
 		regs.sp -= 16;
-	depth = unwind_capture(&regs, pcs, MAX, &truncated);
+	depth = unwind_prove(pcs, unwind_capture_guess(&regs, pcs, MAX, &truncated), &truncated);
 }
 
 static __attribute__((noipa)) unsigned
@@ -417,7 +422,7 @@ capture_here(uintptr_t *ret)
 {
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 
-	return unwind_capture(&regs, ret, MAX, &truncated);
+	return unwind_prove(ret, unwind_capture_guess(&regs, ret, MAX, &truncated), &truncated);
 }
 
 static void
@@ -472,6 +477,8 @@ words_copy(void *ret, uintptr_t from, size_t size)
 		((volatile uintptr_t *)ret)[i] = unwind_word(from + i * sizeof(uintptr_t));
 }
 
+static const struct memory *by_memory; /* instead of process_vm_readv() */
+
 /* at: where it stands, 0: in this function. */
 static __attribute__((noinline)) unsigned
 walk_as_if_blocked(uintptr_t at, uintptr_t *ret, int *ret_cut)
@@ -482,11 +489,13 @@ walk_as_if_blocked(uintptr_t at, uintptr_t *ret, int *ret_cut)
 	size_t                    size;
 
 	WHERE_I_AM(live);
-	depth = unwind_capture(&live, pcs, MAX, &truncated);
+	depth = unwind_prove(pcs, unwind_capture_guess(&live, pcs, MAX, &truncated), &truncated);
 	blocked = live;
 	blocked.fp = 0;
 	blocked.fp_unknown = 1;
 	blocked.code = &code;
+	memset(&code, 0, sizeof(code));
+	code.memory = by_memory;
 	if (at)
 		blocked.pc = at;
 	size = unwind_window_extent(live.sp, sizeof(copy));
@@ -507,6 +516,45 @@ sp_and_pc_are_enough_where_the_frame_holds_the_rest(void **state)
 	assert_int_equal(n, depth);
 	assert_true(n >= 4);
 	assert_memory_equal(found, pcs, n * sizeof(*pcs));
+}
+
+/* Status 1: another stack; 2: there is no filter to be had. */
+static void
+walk_under_a_filter(void)
+{
+	struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { sizeof(insns) / sizeof(insns[0]), insns };
+	struct memory     m;
+	uintptr_t         found[MAX];
+	unsigned          n;
+	int               cut;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0 ||
+	    !memory_call_refused() || memory_open(&m) < 0)
+		_exit(2);
+	by_memory = &m;
+	n = walk_as_if_blocked(0, found, &cut);
+	_exit(cut || n != depth || memcmp(found, pcs, n * sizeof(*pcs)) != 0);
+}
+
+static void
+also_where_process_vm_readv_is_refused(void **state)
+{
+	pid_t child = fork();
+	int   status;
+
+	(void)state;
+	if (child == 0)
+		walk_under_a_filter();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (status == 2 << 8)
+		SKIP("no filter can be set");
+	assert_int_equal(status, 0);
 }
 
 #if defined(__aarch64__)
@@ -532,6 +580,7 @@ main(void)
 		cmocka_unit_test(what_a_handler_interrupted_is_found_below_it),
 		cmocka_unit_test(every_instruction_has_its_caller),
 		cmocka_unit_test(sp_and_pc_are_enough_where_the_frame_holds_the_rest),
+		cmocka_unit_test(also_where_process_vm_readv_is_refused),
 #if defined(__aarch64__)
 		cmocka_unit_test(every_instruction_of_a_stub_has_its_caller),
 		cmocka_unit_test(without_x30_a_function_without_a_frame_has_no_caller_instead_of_a_wrong_one),

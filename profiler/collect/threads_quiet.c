@@ -393,6 +393,7 @@ quiet_open(struct quiet *q)
 	q->by_call = !memory_call_refused();
 	if (!q->by_call && (q->task < 0 || memory_open(&q->memory) < 0))
 		q->by_call = true; /* it fails, then */
+	q->room->code.memory = q->by_call ? NULL : &q->memory;
 	q->usual = COPY_FIRST;
 	q->swift = own_fd_swift_begin();
 	q->blind = !clock_is_fine();

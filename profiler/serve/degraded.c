@@ -68,8 +68,7 @@ memory_refused(degraded_fn *fn, void *arg)
 		text = "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is "
 			"read through a socket, blocked threads may have to be woken";
 	else
-		text = "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead, some "
-			"blocked threads have to be woken for a dump";
+		text = "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead";
 	fn(arg, "memory", text);
 	if (r >= 0)
 		memory_close(&m);

@@ -22,7 +22,7 @@
  *   fits is not good enough, and a call through a pointer proves nothing by itself.
  * - The tables have no beginnings of functions.  Only right after the first "push %rbp"
  *   is the CFA sp + 16, so the last such row before pc tells.
- * - Code is read with process_vm_readv(): it may be unloaded meanwhile.  A line of it is
+ * - Code is read by the kernel (memory.c): it may be unloaded meanwhile.  A line of it is
  *   read once in a dump (struct unwind_code).
  *
  * Not on aarch64: there, rules seldom ask for the frame pointer, and what waits in libc
@@ -64,7 +64,8 @@ code_line(struct unwind_code *c, uintptr_t at)
 	if (c->at[slot] == at && at)
 		return c->line[slot];
 	c->at[slot] = 0;
-	if (process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
+	if (c->memory ? !memory_read(c->memory, at, c->line[slot], UNWIND_CODE_LINE)
+		      : process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
 		return NULL;
 	c->at[slot] = at;
 	return c->line[slot];

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory.h"
 #include "tables.h"
 #include "unwind_load.h"
 
@@ -27,6 +28,7 @@ struct unwind_code {
 		intptr_t  bytes;     /* of its frame; below 0: not to be told */
 	} function[UNWIND_CODE_FUNCTIONS];
 	uintptr_t fp; /* what the last walk has found, 0: it needed none, or found none */
+	const struct memory *memory; /* to read by; NULL: process_vm_readv() is allowed */
 };
 
 /* The frame pointer of the function that pc stands in, called out of at sp; r is a copy of
