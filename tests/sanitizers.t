@@ -187,6 +187,7 @@ if os.environ.get("TEST_STRESS"):  # a hundred times slower
     def valgrinds_other_tools_run_and_profiles_are_right_beside_them():
         under_valgrind("--tool=callgrind", "--callgrind-out-file=/dev/null")
         under_valgrind("--tool=massif", "--massif-out-file=/dev/null")
+        under_valgrind("--tool=dhat", "--dhat-out-file=/dev/null")
         # It knows no atomic operations, and reports ours.
         under_valgrind("--tool=helgrind", "--error-exitcode=0", silent=False)
 
