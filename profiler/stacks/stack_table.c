@@ -33,6 +33,7 @@
 #include "generations.h"
 #include "stack_lock.h"
 #include "stack_memory.h"
+#include "unwind_verdict.h"
 
 /* One bucket for so many bytes of limit: about one entry of 25 frames. */
 #define BYTES_PER_BUCKET  256
@@ -202,6 +203,7 @@ lock_release_reaping(void)
 static void
 fork_prepare(void)
 {
+	unwind_verdicts_fork(true);
 	stack_lock_fork_prepare();
 }
 
@@ -210,6 +212,7 @@ fork_parent(void)
 {
 	if (stack_lock_fork_holds())
 		lock_release_reaping();
+	unwind_verdicts_fork(false);
 }
 
 static void

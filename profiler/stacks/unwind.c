@@ -86,7 +86,8 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 		pcs[n++] = at = pc - 1;
 	}
 	tables_leave(&reader);
-	*ret_truncated = n < 2 || (step == UNWIND_ON && (leaf || f.regs[CFI_REG_FP] != 0));
+	/* A guess that nobody can mark any more ends it as room does. */
+	*ret_truncated = n < 2 || (step != UNWIND_LOST && (leaf || f.regs[CFI_REG_FP] != 0));
 	return n;
 }
 
@@ -143,17 +144,18 @@ static __attribute__((noinline)) unsigned
 walk_surely(struct unwind_reader *reader, const struct unwind_regs *r, uintptr_t *pcs, unsigned n, unsigned max,
 	    int *ret_truncated)
 {
+	int64_t  until = 0;
 	unsigned settled;
 
 	if (own_thread_is()) {
 		unwind_guesses_mark(reader, pcs, n);
 		return unwind_prove(pcs, n, ret_truncated);
 	}
-	for (unsigned turn = 0; reader->unsure && !r->ucontext; turn++) {
+	while (reader->unsure && !r->ucontext) {
 		settled = unwind_verdicts_settled();
 		reader_open(reader, r);
 		n = walk_chosen(reader, r, pcs, max, ret_truncated);
-		if (reader->unsure && !unwind_verdicts_await(settled, turn))
+		if (reader->unsure && !unwind_verdicts_await(settled, &until))
 			break;
 	}
 	return reader->unsure ? unwind_guesses_cut(reader, pcs, n, ret_truncated) : n;

@@ -141,6 +141,7 @@ unwind_refresh(void)
 
 struct purse {
 	int64_t left_ns, wall_ns, cpu_ns;
+	int64_t judged_ns; /* when verdicts were last settled between rounds */
 };
 
 static int64_t
@@ -174,13 +175,17 @@ purse_settle(struct purse *p)
 	atomic_store(&refresh.spent, p->left_ns < 0);
 }
 
-/* Hooks wait for them: at once, if there is anything to spend. */
+/* Hooks wait for them: at once, if there is anything to spend; else ten times a second, as
+ * stacks are cut until then. */
 static void
 verdicts_answer(struct purse *p)
 {
-	if (p->left_ns < 0 || !unwind_verdicts_wanted())
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!unwind_verdicts_wanted() || (p->left_ns < 0 && now - p->judged_ns < REST_NS))
 		return;
 	unwind_verdicts_settle(UNWIND_VERDICTS_WANTED);
+	p->judged_ns = now;
 	purse_settle(p);
 }
 
@@ -216,7 +221,7 @@ rest(struct purse *p)
 			left = -p->left_ns * share();
 		if (left <= 0 || atomic_load(&refresh.state) == STOPPING)
 			break;
-		state_wait(WANTED, left);
+		state_wait(WANTED, left < REST_NS ? left : REST_NS);
 		verdicts_answer(p);
 	}
 	/* What was wanted meanwhile is due now. */
@@ -282,7 +287,7 @@ run(void *arg)
 		atomic_store(&refresh.by_tables, false);
 	atomic_store(&refresh.look, false);
 	atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
-	purse = (struct purse){ UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID) };
+	purse = (struct purse){ UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID), 0 };
 	roots_note(&regs);
 	for (unsigned round = 1;; round++) {
 		idle(&purse);
@@ -320,6 +325,7 @@ thread_start(void)
 		return 0;
 	atomic_store(&refresh.state, IDLE);
 	atomic_store(&refresh.spent, false);
+	unwind_verdicts_fork(false);
 	err = own_thread_start("component-cfi", run, NULL, &refresh.thread);
 	refresh.running = err == 0;
 	return err;

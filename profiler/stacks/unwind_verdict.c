@@ -20,6 +20,7 @@
  * - Where no memory can be read an address stays wanted.
  * - A hook that waits for a verdict may hold any lock of the program.  Who judges takes none of
  *   those, and the wait is bounded; after one in vain nobody waits until something was judged.
+ *   Around a fork nobody waits.
  *
  * Tests: tests/test_unwind_verdict.c, tests/test_unwind_generated.c.
  */
@@ -49,14 +50,15 @@
 #define BITS         8
 #define USED         0x80U
 #define AROUND       32 /* bytes of code looked at on each side */
-#define TURNS        8  /* of a hook's wait, in each of which our thread is woken once more ... */
-#define TURN_NS      5000000L
+#define WAIT_NS      10000000L /* of a hook, for one stack */
+#define TURN_NS      2000000L  /* until it wakes our thread once more */
 
 static struct {
 	_Atomic uint64_t entries[ENTRIES]; /* address << BITS | bits; without KNOWN: wanted */
 	_Atomic uint8_t  ages[ENTRIES];
 	atomic_uint      part;
 	atomic_bool      wanted, given_up; /* a hook has waited in vain */
+	atomic_bool      forking; /* our thread may be gone, and who forks holds locks that it needs */
 	atomic_uint      settled; /* how often; a futex */
 } verdicts;
 
@@ -260,21 +262,25 @@ entry_put(uintptr_t pc, unsigned bits)
 	return false;
 }
 
+/* 0: memory cannot be read now, not even ours. */
 static unsigned
 code_judge(const struct memory *m, uintptr_t pc)
 {
-	unsigned char bytes[2 * AROUND];
+	unsigned char bytes[2 * AROUND], ours;
 	uintptr_t     begin = pc - AROUND, end = pc + AROUND, limit;
+	bool          any = false;
 
 	/* By pages: the one beside may not be there. */
 	for (uintptr_t at = begin; at != end; at = limit) {
 		limit = (at / UNWIND_PAGE_BYTES + 1) * UNWIND_PAGE_BYTES;
 		if (limit > end)
 			limit = end;
-		if (!memory_read(m, at, bytes + (at - begin), limit - at))
+		if (memory_read(m, at, bytes + (at - begin), limit - at))
+			any = true;
+		else
 			memset(bytes + (at - begin), 0, limit - at);
 	}
-	return judge(pc, bytes + AROUND);
+	return any || memory_read(m, (uintptr_t)bytes, &ours, 1) ? judge(pc, bytes + AROUND) : 0;
 }
 
 unsigned
@@ -296,7 +302,7 @@ unwind_verdict(uintptr_t pc)
 	}
 	if (!e)
 		entry_put(pc, USED);
-	atomic_store_explicit(&verdicts.wanted, true, memory_order_relaxed);
+	atomic_store_explicit(&verdicts.wanted, true, memory_order_release);
 	return 0;
 }
 
@@ -312,7 +318,7 @@ unwind_verdict_now(uintptr_t pc)
 		return bits;
 	bits = code_judge(&m, pc);
 	memory_close(&m);
-	e = entry_find(pc, &old);
+	e = bits ? entry_find(pc, &old) : NULL;
 	if (e)
 		atomic_compare_exchange_strong(e, &old, entry_of(pc, bits | USED));
 	return bits;
@@ -346,7 +352,9 @@ unwind_verdicts_wanted(void)
 static void
 entry_settle(const struct memory *m, size_t i, bool age)
 {
-	uint64_t old = atomic_load(&verdicts.entries[i]), next;
+	uint64_t  old = atomic_load(&verdicts.entries[i]);
+	uintptr_t pc = (uintptr_t)(old >> BITS);
+	unsigned  bits;
 
 	if (!old)
 		return;
@@ -356,10 +364,11 @@ entry_settle(const struct memory *m, size_t i, bool age)
 		atomic_compare_exchange_strong(&verdicts.entries[i], &old, 0);
 		return;
 	}
-	next = entry_of((uintptr_t)(old >> BITS), code_judge(m, (uintptr_t)(old >> BITS)));
-	if (!age)
-		next |= old & USED;
-	atomic_compare_exchange_strong(&verdicts.entries[i], &old, next);
+	bits = code_judge(m, pc);
+	/* A walk may use it meanwhile, which changes the entry as well. */
+	while (bits && old >> BITS == pc &&
+	       !atomic_compare_exchange_strong(&verdicts.entries[i], &old, entry_of(pc, bits) | (age ? 0 : old & USED)))
+		;
 }
 
 /* Whoever waits sees whether it was for this. */
@@ -406,26 +415,39 @@ unwind_verdicts_settled(void)
 }
 
 bool
-unwind_verdicts_await(unsigned seen, unsigned turn)
+unwind_verdicts_await(unsigned seen, int64_t *until_ns)
 {
-	struct timespec left = { 0, TURN_NS };
+	struct timespec ts;
+	int64_t         now, left;
 	int             saved = errno;
+	bool            woken = false;
 
-	if (atomic_load(&verdicts.given_up))
+	if (atomic_load(&verdicts.given_up) || atomic_load(&verdicts.forking))
 		return false;
-	if (!unwind_refresh_wake())
-		return false;
-	if (turn >= TURNS) {
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * 1000000000LL + ts.tv_nsec;
+	if (*until_ns == 0)
+		*until_ns = now + WAIT_NS;
+	left = *until_ns - now;
+	if (left > 0 && unwind_refresh_wake()) {
+		ts = (struct timespec){ 0, left < TURN_NS ? left : TURN_NS };
+		syscall(SYS_futex, &verdicts.settled, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
+		woken = true;
+	} else
 		atomic_store(&verdicts.given_up, true);
-		return false;
-	}
-	syscall(SYS_futex, &verdicts.settled, FUTEX_WAIT_PRIVATE, seen, &left, NULL, 0);
 	errno = saved;
-	return true;
+	return woken;
+}
+
+void
+unwind_verdicts_fork(bool begins)
+{
+	atomic_store(&verdicts.forking, begins);
 }
 
 void
 unwind_verdicts_forked(void)
 {
 	atomic_store(&verdicts.wanted, true);
+	unwind_verdicts_fork(false);
 }

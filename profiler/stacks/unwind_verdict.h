@@ -40,10 +40,13 @@ enum unwind_verdicts {
 void     unwind_verdicts_settle(enum unwind_verdicts which);
 /* How often what was wanted has been judged. */
 unsigned unwind_verdicts_settled(void);
-/* In a hook: waits a little for what its walk has wanted to be judged, unless it was since that
- * answer.  turn: how often it has waited.  False: there is no use in waiting. */
-bool     unwind_verdicts_await(unsigned settled, unsigned turn);
-/* In a forked child. */
+/* In a hook: waits a little for what its walk has wanted to be judged, unless it was since
+ * `settled` was asked; 10 ms at most for all calls with one *until_ns, 0 at first.  False: there
+ * is no use in waiting.  errno stays. */
+bool     unwind_verdicts_await(unsigned settled, int64_t *until_ns);
+/* Around a fork nobody waits.  In a child that begins to do so with unwind_verdicts_forked(). */
+void     unwind_verdicts_fork(bool begins);
+/* In a forked child, once it is known that our thread is not there. */
 void     unwind_verdicts_forked(void);
 
 #endif
