@@ -261,6 +261,28 @@ data_that_comes_and_goes_kills_no_walk(void **state)
 	walk_beside(code, PROT_READ | PROT_WRITE);
 }
 
+/* Its page is there, those beside may be somebody else's. */
+static void
+a_leaf_at_the_edge_of_its_page_has_its_caller(void **state)
+{
+#if defined(__x86_64__)
+	static const unsigned at[] = { 0, CODE_BYTES - 7, CODE_BYTES - 1 };
+#else
+	static const unsigned at[] = { 0, 20, CODE_BYTES - 24, CODE_BYTES - 4 };
+#endif
+	uintptr_t frame[2] = { 0, called_from }, pcs[4];
+	int       truncated;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		struct unwind_regs regs = { .pc = (uintptr_t)code + at[i], .sp = (uintptr_t)frame, .fp = (uintptr_t)frame,
+					    .exact = 1 };
+
+		assert_int_equal(capture_and_prove(&regs, pcs, 4, &truncated), 2);
+		assert_int_equal(pcs[1], called_from - 1);
+	}
+}
+
 /* Far from the stack, or near above it. */
 static void
 a_frame_that_comes_and_goes_kills_no_walk(void **state)
@@ -371,6 +393,8 @@ main(void)
 		KNOWN(code_that_comes_and_goes_kills_no_walk),
 		FRESH(data_that_comes_and_goes_kills_no_walk),
 		KNOWN(data_that_comes_and_goes_kills_no_walk),
+		FRESH(a_leaf_at_the_edge_of_its_page_has_its_caller),
+		KNOWN(a_leaf_at_the_edge_of_its_page_has_its_caller),
 		FRESH(a_frame_that_comes_and_goes_kills_no_walk),
 		FRESH(other_code_at_the_same_address_is_judged_anew),
 		FRESH(verdicts_that_nobody_uses_are_dropped),

@@ -327,15 +327,19 @@ unwind_verdict_now(uintptr_t pc)
 unsigned UNWIND_NO_SANITIZE
 unwind_verdict_at(const struct unwind_reader *r, uintptr_t pc)
 {
-	uintptr_t     page = pc & ~(uintptr_t)(UNWIND_PAGE_BYTES - 1), skip = pc - page;
+	int           before = (int)(pc % UNWIND_PAGE_BYTES), behind = UNWIND_PAGE_BYTES - before;
 	unsigned char bytes[2 * AROUND] = { 0 };
+	unsigned      bits = 0;
 
-	/* Beyond its page there may be somebody else's. */
-	if (r->copy || !r->here || skip < LEAF_BEFORE || skip > UNWIND_PAGE_BYTES - LEAF_BEHIND)
-		return unwind_verdict(pc);
+	/* Beyond its page there may be somebody else's: what is known of it tells more, else what
+	 * is on the page must do. */
+	if (r->copy || !r->here || before < LEAF_BEFORE || behind < LEAF_BEHIND)
+		bits = unwind_verdict(pc);
+	if (bits || r->copy || !r->here)
+		return bits;
 	if (!unwind_probe(pc))
 		return UNWIND_VERDICT_KNOWN;
-	for (int i = -LEAF_BEFORE; i < LEAF_BEHIND; i++)
+	for (int i = before < LEAF_BEFORE ? -before : -LEAF_BEFORE; i < LEAF_BEHIND && i < behind; i++)
 		bytes[AROUND + i] = ((const volatile unsigned char *)pc)[i];
 	/* What takes more bytes than these is not asked about a leaf. */
 	return judge(pc, bytes + AROUND);
