@@ -2,9 +2,10 @@
  * unwind.h - the two doors to a call stack.
  *
  * unwind_capture() is for the calling thread, from a hook, unwind_capture_guess() from a
- * signal handler: no lock, no allocation, no loader call, no load but of its stack.  In a hook
- * it may wait for a thread of ours, seldom and not for long.  unwind_copy() is
- * for another thread's registers and a copy of its stack.
+ * signal handler: no lock, no allocation, no loader call, no load but of its stack, of what
+ * follows on that without a gap where its end is unknown (unwind_window.c), and of the code that a
+ * handler has interrupted.  In a hook it may wait for a thread of ours, seldom and not for long.
+ * unwind_copy() is for another thread's registers and a copy of its stack.
  */
 #ifndef STACKS_UNWIND_H
 #define STACKS_UNWIND_H

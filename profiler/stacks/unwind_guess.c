@@ -5,8 +5,9 @@
  *     hook:    walk --> guess? --> wait for a thread of ours, walk again, or cut there
  *
  * By a frame pointer a walk finds a word that is a caller if a call returns there.  Where nobody
- * has looked at the code yet (unwind_verdict.c) the walk goes on as if one did: it loads nothing
- * but stack, wherever a wrong guess may lead.  Nobody is shown what was not proven.
+ * has looked at the code yet (unwind_verdict.c) the walk goes on as if one did: what a walk
+ * may load is the same wherever a wrong guess leads (unwind_window.c).  Nobody is shown what was
+ * not proven.
  *
  * What a stranger would get wrong: a mark is one of the bits that no address of code has, so a
  * stack with marks must not get past the first thread of ours.

@@ -99,8 +99,12 @@ unwind_is_guess(const struct unwind_reader *r, unsigned n)
 void unwind_window_open(struct unwind_reader *r, uintptr_t sp);
 /* For a copy of [base, base + size). */
 void unwind_window_copy(struct unwind_reader *r, const void *copy, uintptr_t base, size_t size);
-/* The walk has changed stacks, below a signal frame. */
-void unwind_window_enter(struct unwind_reader *r, uintptr_t sp);
+/* Is the signal frame with that ucontext_t on the thread's alternate stack? */
+bool unwind_window_alternate(struct unwind_reader *r, uintptr_t ucontext);
+/* The walk has passed a signal frame, which says that sp was interrupted.  It may be one that was
+ * left over, so sp is believed only if the handler had an alternate stack, or if it is the
+ * thread's own stack for sure; else it is on the same stack or cannot be read. */
+void unwind_window_interrupted(struct unwind_reader *r, uintptr_t sp, bool alternate);
 /* The walk has reached the root of its thread, whose frame is at sp and whose pc is
  * pc: the stack between may be remembered for the thread's life. */
 void unwind_window_learn(struct unwind_reader *r, uintptr_t pc, uintptr_t sp);

@@ -25,6 +25,7 @@
 
 #include "unwind_tables.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <ucontext.h>
@@ -283,6 +284,13 @@ frames_plain_copy(const struct tables *t, struct unwind_reader *r, struct unwind
 	return frames_plain(t, r, f, pcs, n, max, r->shift);
 }
 
+/* Where the kernel's ucontext_t is when a handler has returned. */
+#if defined(__aarch64__)
+#define UCONTEXT_FROM_SP sizeof(siginfo_t)
+#else
+#define UCONTEXT_FROM_SP 0
+#endif
+
 struct walk {
 	const struct tables *t;
 	struct unwind_frame  f;
@@ -345,7 +353,7 @@ frame_undescribed(struct walk *w, struct unwind_reader *r, uintptr_t at, bool le
 static __attribute__((noinline)) enum unwind_step
 frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct cfi_row *row, uintptr_t *pc)
 {
-	bool             leaf = w->exact, unknown = row == &cfi_row_none, sigreturn = false, helped = false;
+	bool             leaf = w->exact, unknown = row == &cfi_row_none, sigreturn = false, helped = false, alternate = false;
 	enum unwind_step step;
 	uintptr_t        fp;
 
@@ -367,8 +375,11 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 	/* No call leads there, so its name and its line are those of the exact pc. */
 	if ((row->signal_frame || sigreturn) && !leaf)
 		w->pcs[w->n - 1] = at + 1;
-	if ((row->signal_frame || sigreturn) && ++w->signals > SIGNAL_FRAMES_MAX)
-		return UNWIND_LOST;
+	if (row->signal_frame || sigreturn) {
+		if (++w->signals > SIGNAL_FRAMES_MAX)
+			return UNWIND_LOST;
+		alternate = unwind_window_alternate(r, w->f.regs[CFI_REG_SP] + UCONTEXT_FROM_SP);
+	}
 	if (w->code && !leaf && !UNWIND_KNOWN(&w->f, CFI_REG_FP) && row->cfa.kind == CFI_REGISTER &&
 	    row->cfa.reg == CFI_REG_FP && unwind_recover_fp(w->t, w->code, r, w->f.regs[CFI_REG_SP], at, &fp)) {
 		unwind_frame_set(&w->f, CFI_REG_FP, fp);
@@ -383,7 +394,8 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 	if (step == UNWIND_ON && (row->signal_frame || sigreturn)) {
 		w->exact = true;
 		r->here = false;
-		unwind_window_enter(r, w->f.regs[CFI_REG_SP]);
+		if (!r->copy)
+			unwind_window_interrupted(r, w->f.regs[CFI_REG_SP], alternate);
 	} else if (step == UNWIND_ROOT)
 		unwind_window_learn(r, at, w->f.regs[CFI_REG_SP]);
 	return step;

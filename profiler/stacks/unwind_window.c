@@ -23,9 +23,13 @@
  *   size of another would be a lie.
  * - Thread-local storage is new with each thread, also where stack, id and thread
  *   pointer are those of one that has ended.
- * - Other memory, which a bad frame may lead to, is not loaded from at all: another thread may
- *   unmap it between the question and the load.  What a thread stands on stays, with all that
- *   follows on it without a gap up to where its stack must end.
+ * - Other memory, which a bad frame may lead to, is not loaded from: another thread may unmap it
+ *   between the question and the load.  Only for the thread's own stack once it is remembered,
+ *   and for the first thread's, is it sure what belongs to them.  Any other stack is taken to go
+ *   on for as long as page follows page, 1 MiB in a frame.  So a mapping that lies directly
+ *   above a fiber's stack, or above a stack that is walked for the first time, counts as stack:
+ *   a bad frame there, and a thread that unmaps that neighbour meanwhile, are a crash still.  No
+ *   cheap question tells where such a stack ends.
  * - A window is used from sp up, never below: a program may close pages of its own
  *   stack that it does not stand on.
  *
@@ -40,9 +44,12 @@
 #include "unwind_load.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include "under_valgrind.h"
 
@@ -53,6 +60,7 @@
 #define ROOT_SLACK 512 /* bytes by which alignment may move a thread's first frame */
 #define RED_BYTES  128 /* below sp, where a leaf that is about to return has its caller's registers still */
 #define MAIN_BYTES ((uintptr_t)64 << 20) /* of the first thread's stack */
+#define OWN_BYTES  ((uintptr_t)16 << 20) /* of a thread's stack, asked about page by page for a frame above all bounds */
 #define ARGS_BYTES ((uintptr_t)2 << 20) /* arguments, environment: above the first frame of main */
 #define TOUCH_BYTES ((uintptr_t)16 << 10) /* of a cold stack; more spares nothing */
 #define LINE_BYTES  64
@@ -132,8 +140,8 @@ window_set(struct unwind_reader *r, uintptr_t floor, uintptr_t end)
 	r->words = (end - floor) / sizeof(uintptr_t);
 }
 
-void
-unwind_window_enter(struct unwind_reader *r, uintptr_t sp)
+static void
+window_enter(struct unwind_reader *r, uintptr_t sp)
 {
 	uintptr_t start, end;
 
@@ -147,6 +155,26 @@ unwind_window_enter(struct unwind_reader *r, uintptr_t sp)
 		r->words = 0;
 }
 
+/* The kernel writes down, with what it has interrupted, where the alternate stack is. */
+bool
+unwind_window_alternate(struct unwind_reader *r, uintptr_t ucontext)
+{
+	uintptr_t at = ucontext + offsetof(ucontext_t, uc_stack), start, size;
+
+	return unwind_load(r, at + offsetof(stack_t, ss_sp), &start) &&
+	       unwind_load(r, at + offsetof(stack_t, ss_size), &size) && ucontext - start < size;
+}
+
+void
+unwind_window_interrupted(struct unwind_reader *r, uintptr_t sp, bool alternate)
+{
+	uintptr_t start, end, top = atomic_load_explicit(&roots.stack_top, memory_order_relaxed);
+
+	own_get(&start, &end);
+	if (alternate || (sp >= start && sp < end) || top - 1 - sp < MAIN_BYTES)
+		window_enter(r, sp);
+}
+
 void
 unwind_window_open(struct unwind_reader *r, uintptr_t sp)
 {
@@ -155,7 +183,7 @@ unwind_window_open(struct unwind_reader *r, uintptr_t sp)
 	r->shift = 0;
 	r->unsure = 0;
 	r->copy = false;
-	unwind_window_enter(r, sp);
+	window_enter(r, sp);
 }
 
 void
@@ -184,6 +212,18 @@ window_join(struct unwind_reader *r, uintptr_t address)
 	return true;
 }
 
+/* On the first thread's stack, which nobody unmaps, whatever stack the walk comes from. */
+static bool
+window_main_has(const struct unwind_reader *r, uintptr_t address)
+{
+	uintptr_t top = atomic_load_explicit(&roots.stack_top, memory_order_relaxed), start, end;
+
+	if (address < r->low || top - 1 - address >= MAIN_BYTES)
+		return false;
+	own_get(&start, &end); /* another thread's has no business there */
+	return end == 0 || top + UNWIND_PAGE_BYTES - end < MAIN_BYTES;
+}
+
 /* Is the page on the stack that the walk stands on, as far as can be told?  A thread's
  * own stack ends below its thread pointer. */
 static bool
@@ -191,7 +231,8 @@ window_may_have(const struct unwind_reader *r, uintptr_t from, uintptr_t page)
 {
 	uintptr_t top = (uintptr_t)__builtin_thread_pointer();
 
-	return page >= from && page - from < UNWIND_FRAME_BYTES_MAX && (r->low >= top || page <= page_of(top));
+	return page >= from && page - from < UNWIND_FRAME_BYTES_MAX &&
+	       (r->low >= top || page <= page_of(top) || window_main_has(r, from));
 }
 
 /* Can all pages between be read?  Else the stack has ended in there. */
@@ -204,19 +245,33 @@ window_follows(const struct unwind_reader *r, uintptr_t from, uintptr_t page)
 	return true;
 }
 
-/* Above a frame larger than any that a window may grow by, but below the end of the thread's
- * own stack, if it stands on that. */
+/* Above a frame larger than any that a window may grow by, but on the thread's own stack: all
+ * from there to the thread pointer can be read, where the guard page of that stack would lie
+ * between it and another one.  The window has it all then. */
 static bool
-window_own_has(const struct unwind_reader *r, uintptr_t address)
+window_own_reaches(struct unwind_reader *r, uintptr_t from, uintptr_t page)
 {
-	uintptr_t top = (uintptr_t)__builtin_thread_pointer();
+	uintptr_t end = page_of((uintptr_t)__builtin_thread_pointer()) + UNWIND_PAGE_BYTES;
 
-	if (r->low >= top) {
-		top = atomic_load_explicit(&roots.stack_top, memory_order_relaxed);
-		if (top - r->low > MAIN_BYTES)
+	if (page < from || page >= end || end - from > OWN_BYTES || !window_follows(r, from, end))
+		return false;
+	window_set(r, r->words ? r->floor : r->low & ~(sizeof(uintptr_t) - 1), end);
+	return true;
+}
+
+/* Where the window does not reach. */
+static __attribute__((noinline)) bool /* a handler has little stack */
+window_elsewhere(struct unwind_reader *r, uintptr_t address, uintptr_t from)
+{
+	uintptr_t page = page_of(address), low = r->low & ~(sizeof(uintptr_t) - 1);
+
+	if (window_main_has(r, address)) {
+		if (!unwind_probe(address))
 			return false;
+		window_set(r, page > low ? page : low, page + UNWIND_PAGE_BYTES);
+		return true;
 	}
-	return address - r->low < top - r->low;
+	return window_own_reaches(r, from, page) || (r->low - address <= RED_BYTES && unwind_probe(address));
 }
 
 static __attribute__((noinline)) bool /* it has registers to save */
@@ -230,7 +285,7 @@ window_prove(struct unwind_reader *r, uintptr_t address)
 		return true;
 	from = r->words ? window_end(r) : page_of(r->low);
 	if (!window_may_have(r, from, page))
-		return (window_own_has(r, address) || r->low - address <= RED_BYTES) && unwind_probe(address);
+		return window_elsewhere(r, address, from);
 	/* The address itself, not the page's first word, which valgrind may know to be
 	 * nobody's. */
 	if ((from < page && !window_follows(r, from, page)) || !unwind_probe(address))
