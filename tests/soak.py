@@ -23,6 +23,7 @@ from pprof_reader import Profile  # noqa: E402
 from stressing import *  # noqa: E402,F403
 
 LOOKS = 4  # in each line
+WORKERS_MIN = 10  # of its threads are there all the time
 LOOKS_MIN = 20  # in a run that is judged
 # What may come on top without being a leak: a part, and so much.
 SLACK = {"rss KiB": (0.05, 8192), "descriptors": (0, 3), "mappings": (0.05, 32), "heap KiB": (0.1, 1024)}
@@ -127,7 +128,7 @@ class Scraper:
 
     def dump(self, path, r, used):
         heads = re.findall(r"^goroutine \d+ \[.*\]:$", r.text, re.M)
-        need(len(heads) >= 10, "%d threads" % len(heads))
+        need(len(heads) >= WORKERS_MIN, "%d threads" % len(heads))
         contains(r.text, "main(...)")
 
     def trace(self, path, r, used):
@@ -206,6 +207,7 @@ def soak(o, v, deadline):
     """Until it has ended; what was wrong."""
     m = v.wait_line("^url http://([^:/]+):([0-9]+)/", PATIENCE)
     need(m, "it did not begin:\n" + v.output())
+    poll(lambda: v.over.is_set() or len(threads(v.p.pid)) >= 2 * WORKERS_MIN, "its workers", PATIENCE)
     scraper = Scraper(v.p.pid, (m.group(1), int(m.group(2))), o.window, o.pause)
     watcher = Watcher(v.p.pid, scraper)
     looks = 0
