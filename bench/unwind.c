@@ -152,6 +152,9 @@ choose(const char *variant)
 	if (strcmp(variant, "ours") == 0) {
 		if (unwind_start(UNWIND_TABLES) < 0)
 			bench_die("unwind_start");
+		/* Until then no thread's stack is remembered, however many are taken. */
+		for (int i = 0; i < 5000 && !unwind_roots_known(); i++)
+			usleep(1000);
 		return;
 	}
 	/* libunwind has a backtrace() of its own: by handle, not by name. */
