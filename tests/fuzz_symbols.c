@@ -29,6 +29,7 @@ feed_symbols(const uint8_t *data, size_t size)
 
 	arena_init(&arena, &budget);
 	if (o && !image_open_data(&o->image, data, size)) {
+		o->path = ""; /* it has no name, so no file beside it is looked for */
 		image_build_id(&o->image, o->build_id);
 		object_read_table(o, &arena);
 		object_read_ranges(o, &arena);
