@@ -59,6 +59,7 @@ static _Atomic uint64_t truncated;
 static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
 static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
 static _Atomic bool     forked;
+static bool             registered; /* for fork */
 static pthread_mutex_t  control = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- one allocation ---- */
@@ -319,7 +320,7 @@ clock_ns(clockid_t clock)
 static int
 connect_hooks(void)
 {
-	static bool done, registered;
+	static bool done;
 
 	if (done)
 		return 0;
@@ -427,6 +428,8 @@ heap_status(void)
 {
 	if (*heap_bind_status() || heap_rate() > 0)
 		return heap_bind_status();
+	if (heap_bound() && !registered)
+		return "heap sampling is off: no memory for its fork handlers";
 	return atomic_load(&forked) ? "heap sampling is off in this forked process: component_after_fork() brings it back" :
 		"heap sampling is off: its rate is 0";
 }

@@ -131,8 +131,6 @@ calls_arrive(void)
 bool
 heap_bind(void)
 {
-	size_t used;
-
 	if (decided)
 		return bound;
 	decided = true;
@@ -165,17 +163,16 @@ heap_bind(void)
 		return bound;
 	if (heap_lock_init() < 0) {
 		say("heap sampling is off: no memory for its lock");
+		decided = false; /* there may be some later */
 		return bound;
 	}
 	if (heap_set_init(HOOKS_HAVE(filter) ? component_hooks.filter : NULL) < 0) {
 		say("heap sampling is off: no memory for its tables");
+		decided = false;
 		return bound;
 	}
 	bound = true;
-	used = strlen(status);
-	if (component_hooks.second_copy && used < sizeof(status))
-		snprintf(status + used, sizeof(status) - used,
-			"%sa second copy of libcomponent's hooks is loaded and stands aside", used ? "; " : "");
+	say("%s", component_hooks.second_copy ? "a second copy of libcomponent's hooks is loaded and stands aside" : "");
 	return bound;
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Tries, once; true if allocations can be seen. */
+/* Tries, once, and again after a lack of memory; true if allocations can be seen. */
 bool        heap_bind(void);
 /* The same, without trying. */
 bool        heap_bound(void);

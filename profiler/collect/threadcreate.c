@@ -42,7 +42,7 @@ typedef _Atomic uint64_t creator;
 
 static struct sites     sites;
 static creator *_Atomic creators;
-static _Atomic bool     on;
+static _Atomic bool     on, no_memory;
 static _Atomic uint64_t creators_lost, truncated;
 
 static int64_t
@@ -164,7 +164,8 @@ threadcreate_start(void)
 {
 	if (*hooks_threads_status())
 		return -ENOTSUP;
-	if (sites_open(&sites) < 0 || !creators_open())
+	no_memory = sites_open(&sites) < 0 || !creators_open();
+	if (no_memory)
 		return -ENOMEM;
 	atomic_store(&on, true);
 	hooks_threads_watch(HOOKS_THREADS_CREATE, true);
@@ -193,7 +194,7 @@ threadcreate_forked(void)
 const char *
 threadcreate_status(void)
 {
-	return hooks_threads_status();
+	return no_memory ? "threads are not seen being made: no memory for their tables" : hooks_threads_status();
 }
 
 int

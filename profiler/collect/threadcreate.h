@@ -14,7 +14,7 @@
 /*
  * threadcreate_start - count threads that are created from now on
  *
- *   returns  0, -ENOTSUP without hooks (threadcreate_status() says so), -ENOMEM
+ *   returns  0; -ENOTSUP without hooks, -ENOMEM (threadcreate_status() says so)
  *   threads  any, not from signal handlers
  */
 int    threadcreate_start(void);

@@ -20,8 +20,10 @@ struct sites       waits_mutex_sites, waits_block_sites;
 _Atomic uint64_t   waits_truncated;
 struct waits_state waits_state;
 
-const char *
-waits_status(void)
+static _Atomic bool no_memory[3]; /* for mutex, block and traces, when each was switched on last */
+
+static const char *
+hooks_status(void)
 {
 	if (hooks_are_others())
 		return "waits are not seen: another copy of libcomponent in this process has the hooks";
@@ -33,6 +35,15 @@ waits_status(void)
 		return "waits are not seen: the hooks linked into the program are of another version";
 	return "waits are not seen: the program is not linked with -lcomponent_hooks "
 	       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
+}
+
+const char *
+waits_status(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (atomic_load(&no_memory[i]) && *hooks_status() == '\0')
+			return "some waits are not seen: no memory for their tables";
+	return hooks_status();
 }
 
 static bool
@@ -75,10 +86,11 @@ waits_trace(bool on)
 {
 	int r = 0;
 
-	if (*waits_status())
+	if (*hooks_status())
 		return on ? -ENOTSUP : 0;
 	if (on)
 		r = watch();
+	atomic_store(&no_memory[2], r == -ENOMEM);
 	if (r == 0) {
 		atomic_store(&waits_state.tracing, on);
 		switch_over();
@@ -90,17 +102,17 @@ waits_trace(bool on)
 static int
 set(_Atomic int64_t *rate, int64_t value, struct sites *sites)
 {
-	int r;
+	int r = 0;
 
 	if (value < 0)
 		value = 0;
-	if (*waits_status())
+	if (*hooks_status())
 		return value ? -ENOTSUP : 0;
-	if (value > 0) {
+	if (value > 0)
 		r = sites_open(sites) < 0 ? -ENOMEM : watch();
-		if (r < 0)
-			return r;
-	}
+	atomic_store(&no_memory[sites == &waits_block_sites], r == -ENOMEM);
+	if (r < 0)
+		return r;
 	atomic_store(rate, value);
 	switch_over();
 	return 0;
@@ -139,7 +151,7 @@ waits_forked(void)
 	atomic_store(&waits_state.block_rate, 0);
 	atomic_store(&waits_state.onces, 0);
 	atomic_store(&waits_state.tracing, false);
-	if (*waits_status() == '\0')
+	if (*hooks_status() == '\0')
 		__atomic_store_n(&component_hooks.wait_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	waits_table_forked();
 	sites_forked(&waits_mutex_sites);

@@ -22,7 +22,7 @@
  *         as their part of it; 1: all
  *
  *   fraction, rate_ns  0 switches off; numbers below 0 count as 0
- *   returns  0, -ENOTSUP without hooks (waits_status() says so), -ENOMEM
+ *   returns  0; -ENOTSUP without hooks, -ENOMEM (waits_status() says so)
  *   threads  any, any time; not from signal handlers
  */
 int     waits_set_mutex_fraction(int64_t fraction);
@@ -38,7 +38,7 @@ int     waits_snapshot_block(struct profile *ret);
 size_t  waits_mutex_stacks(void);
 size_t  waits_block_stacks(void);
 
-/* "" or why waits cannot be seen; constant. */
+/* "" or why waits cannot be seen, or some of them not; constant. */
 const char *waits_status(void);
 /* In a child: off, and nothing has been seen.  Signal-safe. */
 void    waits_forked(void);
