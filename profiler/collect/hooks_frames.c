@@ -20,24 +20,31 @@
 extern const char __start_component_frames[] __attribute__((visibility("hidden")));
 extern const char __stop_component_frames[] __attribute__((visibility("hidden")));
 
+struct section {
+	uintptr_t start, size;
+};
+
 static bool
-is_between(uintptr_t pc, const char *start, const char *end)
+has(const struct section *s, uintptr_t pc)
 {
-	return pc - (uintptr_t)start < (uintptr_t)end - (uintptr_t)start;
+	return pc - s->start < s->size;
 }
 
 unsigned
 hooks_frames_drop(uintptr_t *pcs, unsigned count)
 {
-	const char *start = NULL, *end = NULL;
-	unsigned    to = count > 0;
+	struct section hooks = { 0, 0 };
+	struct section core = { (uintptr_t)__start_component_frames,
+		(uintptr_t)(__stop_component_frames - __start_component_frames) };
+	unsigned       i, to;
 
-	if (HOOKS_HAVE(frames_end)) {
-		start = component_hooks.frames_start;
-		end = component_hooks.frames_end;
-	}
-	for (unsigned i = 1; i < count; i++)
-		if (!is_between(pcs[i], start, end) && !is_between(pcs[i], __start_component_frames, __stop_component_frames))
+	if (HOOKS_HAVE(frames_end))
+		hooks = (struct section){ (uintptr_t)component_hooks.frames_start,
+			(uintptr_t)(component_hooks.frames_end - component_hooks.frames_start) };
+	for (i = 1; i < count && !has(&hooks, pcs[i]) && !has(&core, pcs[i]); i++)
+		; /* mostly there is none */
+	for (to = i < count ? i : count; i < count; i++)
+		if (!has(&hooks, pcs[i]) && !has(&core, pcs[i]))
 			pcs[to++] = pcs[i];
 	return to;
 }
