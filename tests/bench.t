@@ -272,6 +272,7 @@ PROMISED = {
     "cpu_signal_vs_empty_handler": "<= 1.6", "cpu_100hz_core_share": "<= 0.001",
     "cpu_count_ratio": "0.995..1.005", "cpu_tv_pp": "<= 0.35", "cpu_signal_scale_ratio": "<= 1.5",
     "so_size_kb": "<= 1024", "start_off_us": "<= 600", "dirty_off_kb": "<= 256", "dirty_on_kb": "<= 4096", "threads_off": "<= 0",
+    "start_on_us": "<= 2000", "start_agent_off_us": "<= 300", "start_agent_on_us": "<= 2000",
     "encode_100k_ratio": "<= 0.3", "encode_extra_rss_mb": "<= 2", "symbol_name_us": "<= 0.2", "symbol_10k_ms": "<= 250",
     "symbol_10k_rss_mb": "<= 40", "symbol_frames_vs_addr2line": ">= 0.999",
     "stack_table_bytes": "<= 300", "scrape_16k_ms": "<= 60",
