@@ -33,6 +33,7 @@
 #include <component/component.h>
 
 #include "address.h"
+#include "fork.h"
 #include "health.h"
 #include "httpd.h"
 #include "listen.h"
@@ -65,7 +66,6 @@ struct waiting {
 /* Servers of this process: a child of fork() must close their descriptors. */
 static pthread_mutex_t serving_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct health  *serving;
-static pthread_once_t  fork_once = PTHREAD_ONCE_INIT;
 
 static void
 on_fork_prepare(void)
@@ -90,16 +90,11 @@ on_fork_child(void)
 	pthread_mutex_unlock(&serving_lock);
 }
 
-static void
-watch_forks(void)
-{
-	pthread_atfork(on_fork_prepare, on_fork_parent, on_fork_child);
-}
+FORK_SLOT(FORK_HEALTH, on_fork_prepare, on_fork_parent, on_fork_child);
 
 static void
 serving_add(struct health *h)
 {
-	pthread_once(&fork_once, watch_forks);
 	pthread_mutex_lock(&serving_lock);
 	h->next = serving;
 	serving = h;

@@ -133,11 +133,7 @@ component_new(const struct component_spec *spec, struct component **ret, struct 
 	result = flags_make(c, err);
 	if (result < 0)
 		goto out;
-	result = fork_add(c);
-	if (result < 0) {
-		component_error_set(err, "out of memory");
-		goto out;
-	}
+	fork_add(c);
 	*ret = c;
 	c = NULL; /* the caller has it now */
 out:

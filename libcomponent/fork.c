@@ -17,6 +17,7 @@
  */
 #include <config.h>
 
+#include "fork.h"
 #include "life.h"
 
 #include <errno.h>
@@ -24,8 +25,6 @@
 
 static pthread_mutex_t   live_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct component *live;
-static pthread_once_t    once = PTHREAD_ONCE_INIT;
-static int               once_result;
 
 static void
 on_prepare(void)
@@ -59,23 +58,15 @@ on_child(void)
 	pthread_mutex_unlock(&live_lock);
 }
 
-static void
-install(void)
-{
-	once_result = -pthread_atfork(on_prepare, on_parent, on_child);
-}
+FORK_SLOT(FORK_LIFE, on_prepare, on_parent, on_child);
 
-int
+void
 fork_add(struct component *c)
 {
-	pthread_once(&once, install);
-	if (once_result < 0)
-		return once_result;
 	pthread_mutex_lock(&live_lock);
 	c->next_live = live;
 	live = c;
 	pthread_mutex_unlock(&live_lock);
-	return 0;
 }
 
 void

@@ -163,7 +163,7 @@ int  pid_file_write(struct pid_file *p, const char *path, struct component_error
 void pid_file_remove(struct pid_file *p);
 
 /* fork.c */
-int  fork_add(struct component *c);
+void fork_add(struct component *c);
 void fork_remove(struct component *c);
 
 /* signals.c */

@@ -12,6 +12,12 @@ tests_test_utc_SOURCES = tests/test_utc.c
 tests_test_utc_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
 tests_test_utc_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/test_fork_slots
+TESTS += tests/test_fork_slots
+tests_test_fork_slots_SOURCES = tests/test_fork_slots.c
+tests_test_fork_slots_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_fork_slots_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/test_own_fd
 TESTS += tests/test_own_fd
 tests_test_own_fd_SOURCES = tests/test_own_fd.c

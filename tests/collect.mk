@@ -156,9 +156,9 @@ tests_test_hooks_threads_LDADD = $(HEAP_HOOKS) $(HEAP_LIBS)
 endif
 
 # Interposition: the script builds programs and libraries of its own against ours.
-TESTS += tests/faults.t tests/hooks.t tests/hooks_cost.t tests/heap_guest.t tests/heap_identity.t tests/preload.t tests/programs_all.t tests/allocators.t tests/peers.t tests/sanitizers.t tests/languages.t tests/confined.t tests/daemons.t tests/odd_threads.t
-dist_check_SCRIPTS += tests/faults.t tests/hooks.t tests/hooks_cost.t tests/heap_guest.t tests/heap_identity.t tests/preload.t tests/programs_all.t tests/allocators.t tests/peers.t tests/sanitizers.t tests/languages.t tests/stress.t tests/confined.t tests/daemons.t tests/odd_threads.t
-EXTRA_DIST += tests/allocators.cc tests/peers.c tests/busy.c tests/busy.go tests/busy.py tests/busy.rs tests/Busy.java tests/confined.c tests/chrooted.c tests/odd_threads.c tests/faults.c tests/hooked.py tests/heap_load.c tests/heap_sizes.c tests/hooks_calls.c tests/hooks_caller.c tests/hooks_cost.c tests/hooks_host.c \
+TESTS += tests/faults.t tests/fork_handlers.t tests/hooks.t tests/hooks_cost.t tests/heap_guest.t tests/heap_identity.t tests/preload.t tests/programs_all.t tests/allocators.t tests/peers.t tests/sanitizers.t tests/languages.t tests/confined.t tests/daemons.t tests/odd_threads.t
+dist_check_SCRIPTS += tests/faults.t tests/fork_handlers.t tests/hooks.t tests/hooks_cost.t tests/heap_guest.t tests/heap_identity.t tests/preload.t tests/programs_all.t tests/allocators.t tests/peers.t tests/sanitizers.t tests/languages.t tests/stress.t tests/confined.t tests/daemons.t tests/odd_threads.t
+EXTRA_DIST += tests/allocators.cc tests/peers.c tests/busy.c tests/busy.go tests/busy.py tests/busy.rs tests/Busy.java tests/confined.c tests/chrooted.c tests/odd_threads.c tests/faults.c tests/fork_handlers.c tests/hooked.py tests/heap_load.c tests/heap_sizes.c tests/hooks_calls.c tests/hooks_caller.c tests/hooks_cost.c tests/hooks_host.c \
 	tests/hooks_before.c tests/hooks_family.c tests/hooks_index.c tests/hooks_jemalloc.c tests/hooks_large.c tests/hooks_locks.cc tests/hooks_next.c tests/hooks_own_malloc.c tests/hooks_throws.cc tests/hooks_two_cores.c \
 	tests/stress.c tests/stress.h tests/stress_blocks.c tests/stress_children.c tests/stress_plugin.c tests/stress_signals.c \
 	tests/soak.py tests/stress_threads.c tests/stress_throw.cc tests/stressing.py tests/tsan.supp

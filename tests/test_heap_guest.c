@@ -1,11 +1,9 @@
 /*
  * test_heap_guest.c - the sampler in a process that forks, takes signals, ends
  * threads and allocates in all of it, at a rate of 1: every allocation a sample.
-
  */
 #include <config.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -32,42 +30,6 @@
 #include "skip.h"
 
 #define DEADLINE_S 60
-
-/* What pthread_atfork() calls: a child of that moment has the handlers, and not what is noted
- * of them afterwards. */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
-
-static bool  fork_when_registered; /* once */
-static pid_t forked = -1;
-
-static void
-forks_and_exits(void)
-{
-	pid_t pid;
-	int   status;
-
-	alarm(DEADLINE_S / 2);
-	pid = heap_set_rate(1) < 0 ? -1 : fork();
-	if (pid == 0)
-		_exit(0);
-	_exit(pid < 0 || waitpid(pid, &status, 0) != pid || status != 0);
-}
-
-int
-__register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
-{
-	int (*next)(void (*)(void), void (*)(void), void (*)(void), void *) =
-		(int (*)(void (*)(void), void (*)(void), void (*)(void), void *))dlsym(RTLD_NEXT, "__register_atfork");
-	int r = next(prepare, parent, child, object);
-
-	if (fork_when_registered) {
-		fork_when_registered = false;
-		forked = fork();
-		if (forked == 0)
-			forks_and_exits();
-	}
-	return r;
-}
 
 static _Atomic int stop;
 
@@ -208,8 +170,8 @@ worker(void *arg)
 	while (!stop)
 		if (worker_asked) {
 			worker_asked = 0;
-			for (int i = 0; i < 100; i++)
-				free(malloc((size_t)i * 10));
+			for (int i = 0; i < 10; i++)
+				free(malloc((size_t)i * 100));
 			free(from_prepare);
 			from_prepare = malloc(2000);
 			worker_done = 1;
@@ -231,6 +193,15 @@ handler(void)
 		;
 }
 
+/* Before ours: its prepare part runs after ours, while we hold every lock.  A new stack waits 50 ms then. */
+static void
+register_handler(void)
+{
+	pthread_atfork(handler, NULL, NULL);
+}
+
+__attribute__((used, section(".preinit_array"))) static void (*const before_ours)(void) = register_handler;
+
 static void
 a_fork_handler_may_wait_for_a_thread_that_allocates(void **state)
 {
@@ -242,7 +213,7 @@ a_fork_handler_may_wait_for_a_thread_that_allocates(void **state)
 	assert_int_equal(pthread_create(&t, NULL, worker, NULL), 0);
 	handler_on = 1;
 	alarm(DEADLINE_S);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 5; i++) {
 		pid_t pid = fork();
 
 		if (pid == 0)
@@ -519,28 +490,6 @@ a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on(void **state
 	}
 }
 
-/* Before it was ever switched on. */
-static void
-a_child_forked_while_fork_handlers_are_registered_can_fork(void **state)
-{
-	pid_t pid;
-	int   status;
-
-	(void)state;
-#ifdef SANITIZED
-	SKIP("the sanitizer's allocator may be locked in a child, for good");
-#endif
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		fork_when_registered = true;
-		if (heap_set_rate(1) < 0 || forked < 0)
-			_exit(2);
-		_exit(waitpid(forked, &status, 0) != forked || status != 0);
-	}
-	assert_int_equal(child_status(pid), 0);
-}
-
 /* As of a fork that began before there were handlers: the lock is another thread's, who is not here. */
 static void
 a_child_that_no_handler_told_waits_for_no_lock_of_its_parent(void **state)
@@ -612,8 +561,6 @@ static int
 set_up(void **state)
 {
 	(void)state;
-	/* Before ours: its prepare part runs after ours, while we hold the lock. */
-	pthread_atfork(handler, NULL, NULL);
 	return heap_bind() ? 0 : -1;
 }
 
@@ -621,7 +568,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_forked_while_fork_handlers_are_registered_can_fork),
 		cmocka_unit_test(a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on),
 		cmocka_unit_test(a_forked_child_frees_its_parents_blocks_and_is_off),
 		cmocka_unit_test(a_fork_handler_may_wait_for_a_thread_that_allocates),

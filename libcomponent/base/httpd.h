@@ -99,7 +99,7 @@ void httpd_stop(struct httpd *h, unsigned grace_ms);
 /* The same; *h becomes NULL before the memory goes, for those who give *h to
  * httpd_forked() in a fork at any moment. */
 void httpd_stop_at(struct httpd *_Atomic *h, unsigned grace_ms);
-/* In a forked child, from pthread_atfork: closes the parent's descriptors by number
+/* In a forked child (fork.h): closes the parent's descriptors by number
  * and calls nothing of libevent; frees nothing. */
 void httpd_forked(struct httpd *h);
 /* Runs fn on the server's thread, in the order posted; any thread, never blocks.

@@ -4,7 +4,7 @@ componentinclude_HEADERS += %D%/include/component/error.h %D%/include/component/
 	%D%/include/component/each.h
 noinst_LTLIBRARIES += %D%/libbase.la
 %C%_libbase_la_SOURCES = %D%/error.c %D%/address.c %D%/address.h %D%/listen.c \
-	%D%/listen_fd.c %D%/listen_owner.c %D%/listen_unix.c %D%/listen_parts.h %D%/httpd.h %D%/listen.h %D%/own_thread.h %D%/thread_id.h \
+	%D%/fork.c %D%/fork.h %D%/listen_fd.c %D%/listen_owner.c %D%/listen_unix.c %D%/listen_parts.h %D%/httpd.h %D%/listen.h %D%/own_thread.h %D%/thread_id.h \
 	%D%/thread_dump.c %D%/thread_dump.h
 %C%_libbase_la_CPPFLAGS = $(OWN_WAITS) $(INC_BASE) $(EVENT_CFLAGS)
 %C%_libbase_la_SOURCES += %D%/heap_sort.h %D%/own_object.c %D%/own_object.h %D%/own_thread.c %D%/own_wait.h %D%/own_fd.c %D%/own_fd.h %D%/own_mask.h %D%/under_valgrind.c %D%/under_valgrind.h %D%/utc.c %D%/utc.h

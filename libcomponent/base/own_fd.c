@@ -14,8 +14,7 @@
  *
  * What a stranger would get wrong:
  * - The lock is the last one that fork takes, since threads that hold another lock of
- *   ours open files below it.  Handlers of pthread_atfork() run in the reverse order
- *   of their registration, hence the priority of the constructor.
+ *   ours open files below it (FORK_DESCRIPTORS).
  * - The kernel copies descriptors before memory: without the lock a place could be
  *   free again in a child that has the descriptor.
  * - What is open for long (own_fd_keep()) may have lost its number to another one of ours: both
@@ -49,6 +48,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fork.h"
 #include "own_mask.h"
 
 #define FD_FIRST 3
@@ -500,9 +500,4 @@ fork_child(void)
 	errno = saved;
 }
 
-/* Before every other constructor of ours: see above. */
-__attribute__((constructor(101))) static void
-fork_watch(void)
-{
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
+FORK_SLOT(FORK_DESCRIPTORS, fork_prepare, fork_parent, fork_child);

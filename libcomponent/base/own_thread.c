@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fork.h"
 #include "own_mask.h"
 #include "own_object.h"
 #include "own_wait.h"
@@ -202,11 +203,7 @@ fork_child(void)
 	atomic_store(&ends, 0);
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, fork_child);
-}
+FORK_SLOT(FORK_THREAD_CLOCK, NULL, NULL, fork_child);
 
 static void *
 begin(void *arg)

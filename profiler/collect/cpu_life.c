@@ -22,6 +22,7 @@
 #include "cpu_parts.h"
 #include "cpu_ring.h"
 #include "filtered.h"
+#include "fork.h"
 #include "labels_thread.h"
 #include "own_mask.h"
 #include "stack_table.h"
@@ -145,8 +146,4 @@ fork_child(void)
 	signal_mask(SIG_UNBLOCK, number);
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
+FORK_SLOT(FORK_CPU, fork_prepare, fork_parent, fork_child);

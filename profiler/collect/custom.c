@@ -31,6 +31,7 @@
 
 #include <component/profiler.h>
 
+#include "fork.h"
 #include "hooks_frames.h"
 #include "stack_table.h"
 #include "unwind.h"
@@ -71,11 +72,7 @@ on_forked(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void
-fork_watch(void)
-{
-	pthread_atfork(on_fork_prepare, on_forked, on_forked);
-}
+FORK_SLOT(FORK_PROFILES, on_fork_prepare, on_forked, on_forked);
 
 /* ---- the table; with the lock held ---- */
 
@@ -239,7 +236,6 @@ name_fault(const char *name)
 int
 component_profile_new(const char *name, struct component_profile **ret_profile, struct component_error *err)
 {
-	static pthread_once_t     once = PTHREAD_ONCE_INIT;
 	const char               *fault = name_fault(name);
 	struct component_profile *p;
 	int                       r = 0;
@@ -248,7 +244,6 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 		component_error_set(err, "profile '%.80s': its name %s", name ? name : "", fault);
 		return name && (kind_find(name) || custom_find(name)) ? -EEXIST : -EINVAL;
 	}
-	pthread_once(&once, fork_watch);
 	pthread_mutex_lock(&lock);
 	if (find(name)) {
 		component_error_set(err, "profile '%s': its name is a profile already", name);

@@ -35,6 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fork.h"
 #include "heap_bind.h"
 #include "heap_facts.h"
 #include "heap_lock.h"
@@ -59,7 +60,8 @@ static _Atomic uint64_t truncated;
 static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
 static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
 static _Atomic bool     forked;
-static bool             registered; /* for fork */
+static _Atomic bool     connected; /* the hooks call us */
+static _Thread_local bool fork_held __attribute__((tls_model("initial-exec"))); /* since fork_prepare() */
 static pthread_mutex_t  control = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- one allocation ---- */
@@ -272,6 +274,9 @@ on_usable(void *block, size_t *ret)
 static void
 fork_prepare(void)
 {
+	fork_held = connected;
+	if (!fork_held)
+		return;
 	component_hooks.thread()->busy++;
 	heap_lock_fork_prepare();
 }
@@ -279,33 +284,27 @@ fork_prepare(void)
 static void
 fork_parent(void)
 {
+	if (!fork_held)
+		return;
 	heap_lock_fork_parent();
 	component_hooks.thread()->busy--;
 }
 
+/* Where another thread has connected the hooks meanwhile, heap_fork_look() sees that this is a child. */
 static void
 fork_child(void)
 {
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	control = fresh;
+	if (!fork_held)
+		return;
 	heap_lock_fork_child();
 	component_hooks.thread()->busy--;
 	heap_forked();
 }
 
-/* Another thread may have been changing the rate, for the first time too, when it waits in
- * pthread_atfork() for the fork to be over. */
-static void
-control_forked(void)
-{
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-	control = fresh;
-}
-
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, control_forked);
-}
+FORK_SLOT(FORK_HEAP, fork_prepare, fork_parent, fork_child);
 
 static int64_t
 clock_ns(clockid_t clock)
@@ -320,21 +319,11 @@ clock_ns(clockid_t clock)
 static int
 connect_hooks(void)
 {
-	static bool done;
-
-	if (done)
+	if (connected)
 		return 0;
 	if (!heap_bind())
 		return -ENOTSUP;
-	/* Noted first: in a child that another thread forks just now they would be there twice, and
-	 * its next fork would wait for itself.  That they are not there is seen by heap_fork_look(). */
-	if (!registered) {
-		registered = true;
-		if (pthread_atfork(fork_prepare, fork_parent, fork_child)) {
-			registered = false;
-			return -ENOMEM;
-		}
-	}
+	connected = true; /* before a lock is taken that a fork has to know of */
 	component_hooks.record = on_record;
 	component_hooks.reallocate = on_reallocate;
 	component_hooks.release = on_release;
@@ -346,7 +335,6 @@ connect_hooks(void)
 	__atomic_store_n(&component_hooks.range_start, 0, __ATOMIC_RELEASE);
 	if (!atomic_load(&seed))
 		atomic_store(&seed, (uint64_t)clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 32);
-	done = true;
 	return 0;
 }
 
@@ -428,8 +416,6 @@ heap_status(void)
 {
 	if (*heap_bind_status() || heap_rate() > 0)
 		return heap_bind_status();
-	if (heap_bound() && !registered)
-		return "heap sampling is off: no memory for its fork handlers";
 	return atomic_load(&forked) ? "heap sampling is off in this forked process: component_after_fork() brings it back" :
 		"heap sampling is off: its rate is 0";
 }

@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "filtered.h"
+#include "fork.h"
 #include "hooks_threads.h"
 #include "labels_record.h"
 #include "own_thread.h"
@@ -346,8 +347,4 @@ forked(void)
 	atomic_fetch_sub(&used, 1);
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, forked);
-}
+FORK_SLOT(FORK_LABELS, NULL, NULL, forked);

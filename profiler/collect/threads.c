@@ -38,6 +38,7 @@
 
 #include "cpu_proc.h"
 #include "filtered.h"
+#include "fork.h"
 #include "hooks_frames.h"
 #include "labels_thread.h"
 #include "own_thread.h"
@@ -406,10 +407,7 @@ forked(void)
 	lock = fresh;
 	threads_kept_forked();
 	threads_known_forked();
+	threads_signal_forked();
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, forked);
-}
+FORK_SLOT(FORK_DUMPS, NULL, NULL, forked);

@@ -335,17 +335,11 @@ threads_request_free(struct threads_request *q)
 	}
 }
 
-static void
-forked(void)
+void
+threads_signal_forked(void)
 {
 	atomic_store(&asking.request, NULL);
 	atomic_store(&asking.at_work, 0);
 	asking.stuck = false;
 	asking.limbo = NULL;
-}
-
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, forked);
 }

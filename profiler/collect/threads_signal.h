@@ -36,5 +36,7 @@ void threads_request_cut(struct threads_request *q, size_t count);
  */
 int  threads_request_run(struct threads_request *q);
 void threads_request_free(struct threads_request *q);
+/* In a forked child. */
+void threads_signal_forked(void);
 
 #endif

@@ -39,6 +39,7 @@
 
 #include "cpu.h"
 #include "filtered.h"
+#include "fork.h"
 #include "heap.h"
 #include "hooks_threads.h"
 #include "labels.h"
@@ -304,8 +305,4 @@ fork_child(void)
 	tracer_state.lock = fresh;
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
+FORK_SLOT(FORK_TRACE, fork_prepare, fork_parent, fork_child);

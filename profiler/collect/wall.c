@@ -42,6 +42,7 @@
 
 #include "cpu.h"
 #include "cpu_proc.h"
+#include "fork.h"
 #include "labels.h"
 #include "own_loop.h"
 #include "under_valgrind.h"
@@ -407,8 +408,4 @@ fork_child(void)
 	wall.lock = fresh;
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
+FORK_SLOT(FORK_WALL, fork_prepare, fork_parent, fork_child);

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "evhttp_relay.h"
+#include "fork.h"
 #include "genuine.h"
 #include "serve.h"
 
@@ -74,11 +75,7 @@ on_forked(void)
 	evhttp_relay_forked();
 }
 
-static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, on_forked);
-}
+FORK_SLOT(FORK_MOUNTS, NULL, NULL, on_forked);
 
 static int
 prefix_check(const char *prefix, struct component_error *err)
@@ -130,9 +127,8 @@ int
 component_evhttp_mount_with(void (*send_reply_end)(struct evhttp_request *), struct evhttp *http, const char *prefix,
 	component_evhttp_fn *other, void *other_arg, struct component_error *err)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct mount         *m;
-	int                   r = prefix_check(prefix ? prefix : "", err);
+	struct mount *m;
+	int           r = prefix_check(prefix ? prefix : "", err);
 
 	if (!r)
 		r = libevent_check(send_reply_end, err);
@@ -140,7 +136,6 @@ component_evhttp_mount_with(void (*send_reply_end)(struct evhttp_request *), str
 		r = genuine_libevent(err);
 	if (r)
 		return r;
-	pthread_once(&once, fork_watch);
 	pthread_mutex_lock(&lock);
 	m = mount_of(http);
 	if (m) {

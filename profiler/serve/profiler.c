@@ -25,6 +25,7 @@
 
 #include "cpu.h"
 #include "filtered.h"
+#include "fork.h"
 #include "heap.h"
 #include "serve.h"
 #include "stack_table.h"
@@ -49,12 +50,15 @@ static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
 static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct httpd   *relay_to; /* relay_lock; there as long as current is open */
 static _Atomic int     mounts;
+static _Atomic bool    used; /* a public door, ever */
 
 static void
 on_forked(void)
 {
 	struct serve *s = current;
 
+	if (!used)
+		return;
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&relay_lock, NULL);
 	relay_to = NULL;
@@ -73,11 +77,7 @@ on_forked(void)
 	current = NULL;
 }
 
-static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, on_forked);
-}
+FORK_SLOT(FORK_SERVE, NULL, NULL, on_forked);
 
 static void
 relay_set(struct httpd *h)
@@ -115,11 +115,10 @@ profiler_mounts(void)
 static void
 door_enter(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int                   cancel;
+	int cancel;
 
+	used = true;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_once(&once, fork_watch);
 	pthread_mutex_lock(&lock);
 	holder_cancel = cancel;
 }

@@ -73,7 +73,7 @@ void serve_free(struct serve *s);
 /* Has it go on with other options, of which unwinder, redact and rates stay as they are.  Windows go on, those that are
  * open on an address that is left as well.  On failure nothing has changed.  -EBADF, -ECANCELED: the server is lost. */
 int  serve_change(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
-void serve_forked(struct serve *s); /* in a child, from pthread_atfork */
+void serve_forked(struct serve *s); /* in a child: fork.h */
 
 /* What addresses options name: "" is none. */
 #define SERVE_ADDRESS_SIZE 512

@@ -30,6 +30,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "fork.h"
 #include "generations.h"
 #include "stack_lock.h"
 #include "stack_memory.h"
@@ -223,13 +224,7 @@ fork_child(void)
 		table.broken = true;
 }
 
-/* Before all ordinary ones, so that this lock is the last to be taken around a
- * fork: who holds another one of ours may be about to add a stack. */
-__attribute__((constructor(200))) static void
-fork_watch(void)
-{
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
+FORK_SLOT(FORK_STACKS, fork_prepare, fork_parent, fork_child);
 
 /* ---- the doors ---- */
 

@@ -30,6 +30,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "fork.h"
 #include "texts.h"
 
 #define OBJECTS_MAX  4096
@@ -263,8 +264,4 @@ fork_over(void)
 	pthread_mutex_unlock(&lock);
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(fork_prepare, fork_over, fork_over);
-}
+FORK_SLOT(FORK_NAMES, fork_prepare, fork_over, fork_over);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "fork.h"
 #include "own_fd.h"
 
 static struct {
@@ -92,11 +93,7 @@ static void
 forked(void)
 {
 	pthread_mutex_init(&held.lock, NULL);
-	held.file.fd = -1; /* closed by own_fd.c */
+	held.file.fd = -1; /* closed by FORK_DESCRIPTORS */
 }
 
-__attribute__((constructor)) static void
-fork_watch(void)
-{
-	pthread_atfork(NULL, NULL, forked);
-}
+FORK_SLOT(FORK_PROGRAM, NULL, NULL, forked);

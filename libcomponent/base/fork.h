@@ -1,0 +1,67 @@
+/*
+ * fork.h - what libcomponent does around fork(2), in one order.
+ *
+ * fork.c makes the library's only pthread_atfork(3).  Whoever has something to do around a
+ * fork fills a slot:
+ *
+ *     FORK_SLOT(FORK_TRACE, fork_prepare, fork_parent, fork_child);
+ *
+ * Before the fork all `prepare` run in the order of the ranks; afterwards `parent`, or
+ * `child`, in the reverse order.  A lock that is taken while another one is held has the
+ * later rank.  One slot for each rank; a function may be NULL.
+ *
+ *   threads  the one that forks; several may fork at once
+ *   signals  as they are, but blocked from FORK_DESCRIPTORS' prepare on
+ *   child    async-signal-safe functions only, as other threads of the program may have
+ *            held any lock; errno is kept
+ *   order    before the program's own handlers in parent and child, and after them in prepare:
+ *            those may allocate, lock and ask for profiles
+ *
+ * What a child inherits of ours:
+ *   descriptors  closed by number: own_fd.c's first, then each server's and each component's
+ *   mappings     all, as copies: stacks, unwind tables, rings, counts.  What can still be right is
+ *                used again, the rest is emptied.  heap_lock.c has a page that the kernel wipes, by
+ *                which children of clone(2) and _Fork() are known, where nothing of this runs.
+ *   timers       none; the kernel gives a child none
+ *   threads      none of ours; profiling is off until component_after_fork()
+ *   locks        taken by prepare and so free, or made anew
+ *   handlers     of signals: they stay, and find nothing to do
+ *
+ * Tests: tests/test_fork_slots.c, tests/fork_handlers.t, tests/stress.t.
+ */
+#ifndef BASE_FORK_H
+#define BASE_FORK_H
+
+enum fork_rank {
+	FORK_LIFE,         /* components and their loops: what they call opens files and takes all below */
+	FORK_HEALTH,       /* servers that the program runs beside the profiler's */
+	FORK_SERVE,        /* the profiler's server: its child part ends what the samplers below have left */
+	FORK_MOUNTS,       /* our routes on a program's own server: after the profiler's, which they lead to */
+	FORK_PROFILES,     /* the program's own profiles */
+	FORK_HEAP,         /* from here on the thread that forks takes no heap sample */
+	FORK_THREAD_CLOCK, /* the CPU time of threads of ours that have ended */
+	FORK_PROGRAM,      /* the program's file, which FORK_DESCRIPTORS has closed in a child */
+	FORK_NAMES,        /* names that are kept: nothing is called with that lock held */
+	FORK_WALL,         /* reads clocks of the CPU engine */
+	FORK_TRACE,        /* takes samples of the CPU engine */
+	FORK_DUMPS,        /* of threads, with their labels */
+	FORK_LABELS,
+	FORK_CPU,          /* its signal is blocked meanwhile: a sample takes a stack */
+	FORK_STACKS,       /* the stack table: all above may be about to add a stack */
+	FORK_DESCRIPTORS,  /* last, and so the first in a child: all above may open a file */
+	FORK_RANKS
+};
+
+struct fork_slot {
+	enum fork_rank rank;
+	void (*prepare)(void), (*parent)(void), (*child)(void);
+	const char *linked; /* a static link takes fork.c for this alone */
+};
+
+extern const char fork_linked;
+
+#define FORK_SLOT(rank, prepare, parent, child) \
+	static const struct fork_slot fork_slot = { rank, prepare, parent, child, &fork_linked }; \
+	static const struct fork_slot *const fork_slot_listed __attribute__((used, section("component_fork"))) = &fork_slot
+
+#endif
