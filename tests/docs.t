@@ -514,4 +514,33 @@ def functions_that_are_named_exist():
                 need(function in exported, "%s names %s()" % (name, function))
 
 
+@test
+def each_source_line_of_a_public_header_names_the_file_that_defines_the_function():
+    rooms = [os.path.join(SRC, d) for d in ("flags", "libcomponent", "profiler", "components")]
+    sources, headers = [], []
+    for folder, _, names in itertools.chain.from_iterable(os.walk(room) for room in rooms):
+        sources += [os.path.join(folder, n) for n in names if n.endswith(".c")]
+        headers += [os.path.join(folder, n) for n in names if n.endswith(".h") and folder.endswith("include/component")]
+    defined = {}
+    for path in sources:
+        with open(path) as f:
+            for function in re.findall(r"^(component_\w+)\([^;{}]*\)\s*\n\{", f.read(), re.M):
+                defined[function] = os.path.relpath(path, SRC)
+    looked_at = 0
+    for path in headers:
+        with open(path) as f:
+            text = f.read()
+        named = ""
+        # A comment without such a line goes on with the one before.
+        for m in re.finditer(r"/\*.*?\*/|COMPONENT_API[^;]*?\b(component_\w+)\(", text, re.S):
+            if not m[1]:
+                said = re.search(r"^ \*   source\s+(.*(?:\n \*             +\S.*)*)", m[0], re.M)
+                named = said[1] if said else named
+            elif m[1] in defined:
+                need(defined[m[1]] in re.findall(r"[\w/]+\.c", named), "%s: %s() is in %s, not in %s" % (
+                    os.path.basename(path), m[1], defined[m[1]], named or "any file that is named"))
+                looked_at += 1
+    need(looked_at > 100, "%d functions" % looked_at)
+
+
 main()

@@ -379,7 +379,7 @@ COMPONENT_API int  component_flags_fault(struct component_flags *f, const char *
  *   threads  one in the process at a time, as getopt_long(3) wants
  *   signals  not from a handler
  *   fork     concerns the calling process only
- *   source   flags/flags.c, line.c, env.c, file.c
+ *   source   flags/parse.c
  */
 COMPONENT_API int  component_flags_parse(struct component_flags *f, int argc, char **argv, struct component_error *err);
 
@@ -395,7 +395,7 @@ COMPONENT_API int  component_flags_parse(struct component_flags *f, int argc, ch
  *            numbers, enums and strings meanwhile, not those of lists
  *   signals  not from a handler
  *   fork     concerns the calling process only
- *   source   flags/flags.c
+ *   source   flags/parse.c
  */
 COMPONENT_API int  component_flags_reload(struct component_flags *f, struct component_error *err);
 

@@ -76,7 +76,7 @@ COMPONENT_API const struct component_part *component_controllers(void);
  *                        be watched; the error says what to do
  *   owns     the component owns the controllers, until component_free()
  *   threads  the component's loop
- *   source   libcomponent/controller.c
+ *   source   libcomponent/controllers.c, libcomponent/controller.c
  */
 COMPONENT_API int component_controllers_start(struct component *c, const struct component_controller_spec *const *specs, size_t count, struct component_controller **ret, struct component_error *err);
 /* The same for a component with a single controller. */

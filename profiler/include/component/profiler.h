@@ -157,7 +157,7 @@ COMPONENT_API void component_profiler_url(char *buf, size_t size);
  *   returns  0, or -EINVAL: hz is above 1000
  *   threads  any
  *   signals  safe in a handler
- *   source   profiler/collect/cpu.c
+ *   source   profiler/serve/profiler.c
  */
 COMPONENT_API int component_profiler_set_cpu_rate(unsigned hz);
 
@@ -184,7 +184,7 @@ COMPONENT_API int component_profiler_set_heap_rate(uint64_t bytes);
  *   threads   any
  *   signals   not from a handler
  *   fork      a child is off
- *   source    profiler/collect/waits.c
+ *   source    profiler/serve/profiler.c
  */
 COMPONENT_API int component_profiler_set_mutex_fraction(int64_t fraction);
 
@@ -200,7 +200,7 @@ COMPONENT_API int component_profiler_set_mutex_fraction(int64_t fraction);
  *   threads  any
  *   signals  not from a handler
  *   fork     a child is off
- *   source   profiler/collect/waits.c
+ *   source   profiler/serve/profiler.c
  */
 COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
 
@@ -218,7 +218,7 @@ COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
  *   threads  any
  *   signals  not from a handler
  *   fork     a child is off
- *   source   profiler/serve/change.c
+ *   source   profiler/serve/profiler.c
  */
 COMPONENT_API int component_profiler_change(const struct component_profiler_options *options,
 	struct component_error *err);
@@ -230,7 +230,7 @@ COMPONENT_API int component_profiler_change(const struct component_profiler_opti
  *            (nullable), and the token that was known stays
  *   threads  any
  *   signals  not from a handler
- *   source   profiler/serve/auth.c
+ *   source   profiler/serve/profiler.c
  */
 COMPONENT_API int component_profiler_reload(struct component_error *err);
 
@@ -242,7 +242,7 @@ COMPONENT_API int component_profiler_reload(struct component_error *err);
  *   threads  any
  *   signals  not from a handler
  *   fork     any process
- *   source   profiler/serve/auth.c
+ *   source   profiler/serve/profiler.c
  */
 COMPONENT_API int component_profiler_check_token_file(const char *path, struct component_error *err);
 
