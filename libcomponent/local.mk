@@ -1,5 +1,6 @@
 # libcomponent/: the life of a daemon, and the controller kit.
-componentinclude_HEADERS += %D%/include/component/component.h %D%/include/component/controller.h
+componentinclude_HEADERS += %D%/include/component/component.h %D%/include/component/controller.h \
+	%D%/include/component/main.h
 noinst_LTLIBRARIES += %D%/liblife.la
 %C%_liblife_la_SOURCES = %D%/component.c %D%/duration.c %D%/fd.h %D%/fork.c \
 	%D%/holds.c %D%/life.h \

@@ -1,10 +1,9 @@
 /*
  * component.h - the life of a daemon: flags, start, ready, reload, stop.
  *
- * Two doors are here.  component_main() does everything for a main() that has
- * nothing else to do.  A daemon with a loop of its own makes a struct component,
- * watches one descriptor and calls one function.  The other two doors are
- * component_flags_parse() in flags.h and component_profiler_start() in profiler.h.
+ * A daemon with a loop of its own makes a struct component, watches one descriptor and
+ * calls one function.  The other three doors are component_main() in main.h, which comes with
+ * this header, component_flags_parse() in flags.h and component_profiler_start() in profiler.h.
  */
 #ifndef COMPONENT_COMPONENT_H
 #define COMPONENT_COMPONENT_H
@@ -17,6 +16,7 @@
 #include <component/export.h>
 #include <component/flags.h>
 #include <component/log.h>
+#include <component/main.h>
 
 COMPONENT_BEGIN
 
@@ -89,27 +89,6 @@ struct component_spec {
 #endif
 
 /*
- * component_main - a whole main(): flags, signals, listeners, loop, exit status
- *
- * Makes a component of the spec, with the parts for profiling and health and those
- * of spec->parts; parses; installs the signal handlers; starts; runs the loop until
- * it has stopped.  The only function here that prints: --help and the like to
- * stdout, faults to stderr.
- *
- *   returns  the exit status for main(): 0 clean stop or help given, 1 failure at
- *            start or run time or not finished in time, 2 bad options, 78 bad
- *            config file
- *   threads  the main thread; others may be running already
- *   signals  INT, TERM, HUP, USR1 and PIPE are taken as component_signals_install()
- *            tells; a second INT or TERM ends the process with _exit(1).  USR2 prints
- *            every thread's stack to stderr; so does QUIT, and ends with _exit(2), even
- *            if all threads hang
- *   fork     never forks; call daemon(3) before it
- *   source   components/component_main.c
- */
-COMPONENT_API int component_main(const struct component_spec *spec, int argc, char **argv);
-
-/*
  * struct component_part - something that plugs into the life of a component
  *
  * Every function may be NULL, runs on the component's thread, and gets the state
@@ -133,40 +112,6 @@ struct component_part {
 	int  (*check)(struct component *c, void *state, struct component_error *err); /* as in component_spec */
 	bool last_to_stop; /* health and profiling answer until everything else has ended */
 };
-
-/* Ready-made parts (components/). */
-COMPONENT_API const struct component_part *component_profiling(void);
-COMPONENT_API const struct component_part *component_health(void);
-
-/*
- * component_profiling_add   - the rows about profiling beside a daemon's own
- * component_profiling_begin - after parsing: start the server, if that is asked for
- * component_profiling_end   - stop it and free the rows' values
- *
- * For a daemon that has a main(), a loop and signals of its own and wants the
- * options alone: what the part component_profiling() does, without a component.
- * Reload and USR1 are then the daemon's.
- *
- *   port     of the default address 127.0.0.1:PORT; 0: 6060
- *   log      where the server logs, from any thread; NULL: nowhere
- *
- *   returns  add: what component_flags_add() returns, -ENOMEM; begin: 0, off or on
- *            (see component_profiler_running()), or a negative errno with err
- *            naming address, reason and way out
- *   owns     *ret is the caller's until component_profiling_end(), which is called
- *            after component_flags_free(), since the rows' values are in it; NULL
- *            is fine
- *   threads  one; the server has its own
- *   signals  not from a handler
- *   fork     after daemon(3) or fork(2): component_after_fork()
- *   source   components/profiling_rows.c
- */
-struct component_profiling_rows;
-COMPONENT_API int component_profiling_add(struct component_flags *f, unsigned port,
-	struct component_profiling_rows **ret, struct component_error *err);
-COMPONENT_API int component_profiling_begin(struct component_profiling_rows *p, component_log_fn *log, void *log_arg,
-	struct component_error *err);
-COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
 
 /*
  * component_new - make a component from what a daemon says of itself
@@ -230,7 +175,7 @@ COMPONENT_API int component_parse(struct component *c, int argc, char **argv, st
  *            gives status 1
  *   fork     daemon(3) belongs before it; start() that forks and returns in the
  *            child is an error there
- *   source   libcomponent/lifecycle.c
+ *   source   libcomponent/lifecycle.c, libcomponent/component.c
  */
 COMPONENT_API int component_start(struct component *c, struct component_error *err);
 
@@ -271,7 +216,7 @@ COMPONENT_API int component_dispatch(struct component *c);
  *
  *   returns  0; -EBUSY: starting, stopping or reloading; or a negative errno
  *            with err filled, and the daemon goes on either way
- *   source   libcomponent/lifecycle.c
+ *   source   libcomponent/reload.c
  */
 COMPONENT_API int component_reload(struct component *c, struct component_error *err);
 
@@ -322,7 +267,7 @@ COMPONENT_API bool component_finished(const struct component *c, int *ret_status
  *   c        may be NULL
  *   threads  the component's; no other may use it any more
  *   fork     allowed in a child: frees memory and touches nothing of the parent's
- *   source   libcomponent/component.c
+ *   source   libcomponent/component.c, libcomponent/lifecycle.c
  */
 COMPONENT_API void component_free(struct component *c);
 
@@ -359,7 +304,7 @@ COMPONENT_API struct component_flags *component_flags(struct component *c);
  *   owns     the component; component_watch_remove() or component_free() ends it
  *   threads  the component's; remove may be called in any callback, its own too,
  *            and NULL is fine
- *   source   libcomponent/loop.c
+ *   source   libcomponent/component.c, libcomponent/loop.c
  */
 typedef void component_fd_fn(struct component *c, int fd, uint32_t events, void *arg);
 typedef void component_fn(struct component *c, void *arg);
@@ -379,7 +324,7 @@ COMPONENT_API void component_watch_remove(struct component_watch *w);
  *   returns   0; -EINVAL: a negative time; -ENOMEM
  *   owns      the component; component_timer_remove() or component_free() ends it
  *   threads   as with watches
- *   source    libcomponent/loop.c
+ *   source    libcomponent/component.c, libcomponent/timer.c
  */
 COMPONENT_API int  component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg, struct component_timer **ret);
 COMPONENT_API void component_timer_remove(struct component_timer *t);
@@ -391,7 +336,7 @@ COMPONENT_API void component_timer_remove(struct component_timer *t);
  *   owns     nothing; what was posted and not called when the component is freed
  *            is dropped, so arg must not need fn to be freed
  *   threads  any
- *   source   libcomponent/loop.c
+ *   source   libcomponent/component.c
  */
 COMPONENT_API int component_post(struct component *c, component_fn *fn, void *arg);
 
@@ -405,7 +350,7 @@ COMPONENT_API int component_post(struct component *c, component_fn *fn, void *ar
  *   name     copied
  *   returns  0; -EINVAL, -ENOMEM; -ESHUTDOWN: too late, everything has ended
  *   threads  any
- *   source   libcomponent/lifecycle.c
+ *   source   libcomponent/holds.c
  */
 COMPONENT_API int  component_hold(struct component *c, const char *name);
 COMPONENT_API void component_release(struct component *c, const char *name);
@@ -461,7 +406,7 @@ COMPONENT_API size_t component_checks_run(struct component *c, component_check_v
  *
  *   threads  any; errno is kept; nothing is allocated
  *   fork     in a child too; a --log-file is opened there anew
- *   source   libcomponent/log_values.c
+ *   source   libcomponent/log_values.c, libcomponent/component.c
  */
 COMPONENT_API void component_log(struct component *c, enum component_log_level level, const char *message, ...)
 	__attribute__((sentinel));

@@ -1,0 +1,88 @@
+/*
+ * main.h - what is ready-made: a whole main(), and the parts for profiling and health.
+ *
+ * <component/component.h> includes this.  What is declared here is defined above the life of
+ * a daemon, in components/.
+ */
+#ifndef COMPONENT_MAIN_H
+#define COMPONENT_MAIN_H
+
+#include <component/error.h>
+#include <component/export.h>
+#include <component/flags.h>
+#include <component/log.h>
+
+COMPONENT_BEGIN
+
+struct component_part;
+struct component_spec;
+
+/*
+ * component_main - a whole main(): flags, signals, listeners, loop, exit status
+ *
+ * Makes a component of the spec, with the parts for profiling and health and those
+ * of spec->parts; parses; installs the signal handlers; starts; runs the loop until
+ * it has stopped.  The only function here that prints: --help and the like to
+ * stdout, faults to stderr.
+ *
+ *   returns  the exit status for main(): 0 clean stop or help given, 1 failure at
+ *            start or run time or not finished in time, 2 bad options, 78 bad
+ *            config file
+ *   threads  the main thread; others may be running already
+ *   signals  INT, TERM, HUP, USR1 and PIPE are taken as component_signals_install()
+ *            tells; a second INT or TERM ends the process with _exit(1).  USR2 prints
+ *            every thread's stack to stderr; so does QUIT, and ends with _exit(2), even
+ *            if all threads hang
+ *   fork     never forks; call daemon(3) before it
+ *   source   components/component_main.c
+ */
+COMPONENT_API int component_main(const struct component_spec *spec, int argc, char **argv);
+
+/*
+ * component_profiling - the part that gives a component the profiling options and server
+ * component_health    - the part that answers /livez, /readyz and /healthz
+ *
+ * component_main() uses both; others give them to component_use().
+ *
+ *   returns  a constant
+ *   threads  any
+ *   signals  may be called from a handler
+ *   fork     no state
+ *   source   components/profiling.c, components/health.c
+ */
+COMPONENT_API const struct component_part *component_profiling(void);
+COMPONENT_API const struct component_part *component_health(void);
+
+/*
+ * component_profiling_add   - the rows about profiling beside a daemon's own
+ * component_profiling_begin - after parsing: start the server, if that is asked for
+ * component_profiling_end   - stop it and free the rows' values
+ *
+ * For a daemon that has a main(), a loop and signals of its own and wants the
+ * options alone: what the part component_profiling() does, without a component.
+ * Reload and USR1 are then the daemon's.
+ *
+ *   port     of the default address 127.0.0.1:PORT; 0: 6060
+ *   log      where the server logs, from any thread; NULL: nowhere
+ *
+ *   returns  add: what component_flags_add() returns, -ENOMEM; begin: 0, off or on
+ *            (see component_profiler_running()), or a negative errno with err
+ *            naming address, reason and way out
+ *   owns     *ret is the caller's until component_profiling_end(), which is called
+ *            after component_flags_free(), since the rows' values are in it; NULL
+ *            is fine
+ *   threads  one; the server has its own
+ *   signals  not from a handler
+ *   fork     after daemon(3) or fork(2): component_after_fork()
+ *   source   components/profiling_rows.c
+ */
+struct component_profiling_rows;
+COMPONENT_API int component_profiling_add(struct component_flags *f, unsigned port,
+	struct component_profiling_rows **ret, struct component_error *err);
+COMPONENT_API int component_profiling_begin(struct component_profiling_rows *p, component_log_fn *log, void *log_arg,
+	struct component_error *err);
+COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
+
+COMPONENT_END
+
+#endif
