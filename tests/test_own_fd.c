@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -300,6 +301,35 @@ more_than_have_a_place_are_closed_all_the_same(void **state)
 	assert_int_equal(count_open("/map"), 0);
 }
 
+static void
+also_in_a_root_without_proc(void **state)
+{
+	enum { MANY = 300, NO_CHROOT = 77 };
+	int   fds[MANY], status;
+	pid_t pid = fork(), child;
+
+	(void)state;
+	if (pid == 0) {
+		for (int i = 0; i < MANY; i++)
+			fds[i] = own_fd_open("/dev/null", O_RDONLY, 0);
+		if (geteuid() != 0 && unshare(CLONE_NEWUSER))
+			_exit(NO_CHROOT);
+		if (chroot("/usr"))
+			_exit(NO_CHROOT);
+		child = fork();
+		for (int i = 0; child == 0 && i < MANY; i++)
+			if (fcntl(fds[i], F_GETFD) >= 0)
+				_exit(1);
+		if (child == 0)
+			_exit(0);
+		_exit(waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : 4);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_CHROOT)
+		SKIP("no right to change the root, nor a user namespace to have it in");
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
@@ -310,6 +340,7 @@ main(void)
 		cmocka_unit_test(a_number_that_the_daemon_has_taken_is_not_closed),
 		cmocka_unit_test(one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys),
 		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
+		cmocka_unit_test(also_in_a_root_without_proc),
 		cmocka_unit_test(standard_descriptors_are_left_free_and_errno_and_mask_as_they_were),
 	};
 

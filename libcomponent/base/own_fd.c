@@ -56,6 +56,7 @@
  * share), and there are 64 requests; what does not fit is looked for by its mark. */
 #define PLACES_MAX 256
 #define MARK       (O_APPEND | O_SYNC)
+#define UNUSED_MAX 4096 /* numbers, one after the other */
 
 enum state { FREE, OPENING, OPEN, CLOSING, UNMARKED };
 
@@ -65,7 +66,6 @@ static struct {
 	int        fd; /* but of FREE and OPENING */
 } places[PLACES_MAX]; /* under the lock */
 static unsigned without_place; /* descriptors, under the lock */
-static bool     filtered;      /* under the lock */
 
 void
 own_fd_hold(sigset_t *ret_mask)
@@ -425,16 +425,6 @@ own_fd_fclose(FILE *f)
 
 /* ---- fork ---- */
 
-void
-own_fd_filtered(void)
-{
-	sigset_t mask;
-
-	own_fd_hold(&mask);
-	filtered = true;
-	own_fd_release(&mask);
-}
-
 static sigset_t fork_mask; /* of the thread that forks; under the lock */
 
 static void
@@ -454,27 +444,20 @@ fork_parent(void)
 	own_fd_release(&mask);
 }
 
-/* All that bear the mark are ours.  Async-signal-safe, like all that runs in a child. */
+/* All that bear the mark are ours.  The kernel gives out the lowest number that is free: beyond
+ * so many free ones there is none that was opened a moment ago.  By number, as not every root has
+ * a /proc, nor every filter lets a program list it. */
 static void
 close_marked(void)
 {
-	_Alignas(8) char buf[2048];
-	int              dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long             got, at;
-	struct dirent64 *e;
-
-	if (dir < 0)
-		return;
-	while ((got = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0)
-		for (at = 0; at < got; at += e->d_reclen) {
-			int fd;
-
-			e = (struct dirent64 *)(buf + at);
-			fd = atoi(e->d_name);
-			if (e->d_name[0] != '.' && is_marked(fd))
+	for (int fd = FD_FIRST, unused = 0; unused < UNUSED_MAX; fd++)
+		if (fcntl(fd, F_GETFD) < 0) {
+			unused++;
+		} else {
+			unused = 0;
+			if (is_marked(fd))
 				syscall(SYS_close, fd);
 		}
-	syscall(SYS_close, dir);
 }
 
 static void
@@ -493,7 +476,7 @@ fork_child(void)
 		place_set(i, FREE, 0);
 	}
 	without_place = 0;
-	if (look && !filtered)
+	if (look)
 		close_marked();
 	lock = fresh;
 	own_mask_restore(&fork_mask);

@@ -67,10 +67,6 @@ int   own_fd_socketpair(int ret_fds[2]);
 /* Between own_fd_hold() and own_fd_release(): it is noted elsewhere from now on. */
 void  own_fd_forget(int fd);
 
-/* The program has put itself under a filter, which may end a child that lists its descriptors.  So
- * from now on children keep those that were just being opened when they were forked. */
-void  own_fd_filtered(void);
-
 /* Between these two no thread forks: for a descriptor that is made and noted elsewhere.
  * Nothing but system calls that do not wait may come between. */
 void  own_fd_hold(sigset_t *ret_mask);

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "cpu_proc.h"
-#include "own_fd.h"
 
 static _Atomic int  began; /* filters at the first look, and one */
 static _Atomic bool seen;
@@ -44,8 +43,7 @@ filtered_thread(pid_t tid)
 	atomic_compare_exchange_strong(&began, &none, now + 1);
 	if (now < atomic_load(&began))
 		return false;
-	if (!atomic_exchange(&seen, true))
-		own_fd_filtered();
+	atomic_store(&seen, true);
 	return true;
 }
 
