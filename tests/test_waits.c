@@ -320,6 +320,7 @@ more_waiters_than_a_bucket_holds_are_charged_too(void **state)
 	enum { MANY = 80 };
 	pthread_t t[MANY], unused;
 	struct sum sum;
+	int64_t   least = 0; /* all that they have waited until let_go() */
 
 	(void)state;
 	prepare(MUTEX, &unused);
@@ -327,8 +328,10 @@ more_waiters_than_a_bucket_holds_are_charged_too(void **state)
 		atomic_store(&waiter_tid, 0);
 		assert_int_equal(pthread_create(&t[i], NULL, lock_and_unlock, &lock.mutex), 0);
 		until_waiting(MUTEX);
+		least -= now_ns();
 	}
 	forget();
+	least += MANY * now_ns();
 	let_go(MUTEX);
 	for (int i = 0; i < MANY; i++)
 		while (pthread_tryjoin_np(t[i], NULL)) /* a join is a wait, too */
@@ -336,7 +339,8 @@ more_waiters_than_a_bucket_holds_are_charged_too(void **state)
 	sum = mutex_in(NULL);
 	assert_int_equal(sum.count, MANY);
 	assert_int_equal(sum.delay, block_in(NULL).delay);
-	assert_true(mutex_in((const void *)let_go).delay > sum.delay / 2);
+	/* How long they wait for each other afterwards is the machine's. */
+	assert_true(mutex_in((const void *)let_go).delay >= least);
 	nobody_waits();
 }
 
