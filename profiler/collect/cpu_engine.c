@@ -175,9 +175,11 @@ look(unsigned n)
 
 	drain();
 	signal_check();
-	if (cpu_engine.signal_number == 0)
+	if (cpu_engine.signal_number == 0) {
+		filtered_look();
 		return false;
-	calm &= cpu_timers_look(&cpu_engine.state) == 0;
+	}
+	calm &= cpu_timers_look(&cpu_engine.state) == 0; /* sees filters, too */
 	if (n % SWEEP_LOOKS == 0) {
 		cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
 		cpu_timers_scan(false, &cpu_engine.state);
@@ -194,7 +196,6 @@ run(void *arg)
 
 	for (n = 1; own_loop_wait(&cpu_engine.loop, wait_ns); n++) {
 		begin = own_ns();
-		filtered_look();
 		pthread_mutex_lock(&cpu_engine.lock);
 		calm = look(n) ? calm + 1 : 0;
 		pthread_mutex_unlock(&cpu_engine.lock);

@@ -41,34 +41,54 @@
 #define MOMENTS       20
 #define LINE_BYTES   128 /* of /proc/PID/status: the lines that are wanted are shorter */
 
-/*
- * What stands behind a key in a status file, as "\nKey:"; false: not there.  The file
- * has a line with all groups of the user, so it may be long.  It is closed; fd may be negative.
- */
+struct line {
+	const char *key; /* as "\nKey:" */
+	char        value[LINE_BYTES];
+	bool        found;
+};
+
+/* What stands behind keys in a status file; how many of the n were found.  The file has a
+ * line with all groups of the user, so it may be long. */
+static unsigned
+status_read(int fd, struct line *lines, unsigned n)
+{
+	char     buf[1024 + LINE_BYTES + 1];
+	size_t   kept = 0;
+	off_t    at = 0;
+	char    *line;
+	ssize_t  got;
+	unsigned found = 0;
+
+	while (found < n && (got = pread(fd, buf + kept, sizeof(buf) - kept - 1, at)) > 0) {
+		at += got;
+		got += (ssize_t)kept;
+		buf[got] = '\0';
+		for (unsigned i = 0; i < n; i++) {
+			line = lines[i].found ? NULL : strstr(buf, lines[i].key);
+			if (!line || !strchr(line + 1, '\n'))
+				continue; /* not there, or not whole yet */
+			snprintf(lines[i].value, LINE_BYTES, "%.*s", LINE_BYTES - 1, line + strlen(lines[i].key));
+			lines[i].found = true;
+			found++;
+		}
+		kept = got > LINE_BYTES ? LINE_BYTES : (size_t)got;
+		memmove(buf, buf + got - kept, kept);
+	}
+	return found;
+}
+
+/* Closes fd, which may be negative. */
 static bool
 status_find(int fd, const char *key, char value[LINE_BYTES])
 {
-	char    buf[1024 + LINE_BYTES + 1];
-	size_t  kept = 0;
-	char   *at = NULL;
-	ssize_t got = 0;
+	struct line line = { .key = key };
 
-	if (fd < 0)
-		return false;
-	while (!at && (got = read(fd, buf + kept, sizeof(buf) - kept - 1)) > 0) {
-		got += (ssize_t)kept;
-		buf[got] = '\0';
-		at = strstr(buf, key);
-		if (at && !strchr(at + 1, '\n'))
-			at = NULL; /* not whole yet */
-		kept = got > LINE_BYTES ? LINE_BYTES : (size_t)got;
-		if (!at)
-			memmove(buf, buf + got - kept, kept);
-	}
+	if (fd >= 0)
+		status_read(fd, &line, 1);
 	own_fd_close(fd);
-	if (at)
-		snprintf(value, LINE_BYTES, "%.*s", LINE_BYTES - 1, at + strlen(key));
-	return at != NULL;
+	if (line.found)
+		memcpy(value, line.value, LINE_BYTES);
+	return line.found;
 }
 
 /* Does it number threads as we do? */
@@ -208,13 +228,24 @@ cpu_proc_wants(pid_t tid)
 }
 
 int
+cpu_proc_count(int fd, unsigned long *ret_threads)
+{
+	struct line lines[] = { { .key = "\nThreads:" }, { .key = "\nSeccomp_filters:" }, { .key = "\nSeccomp:" } };
+
+	status_read(fd, lines, 3);
+	*ret_threads = lines[0].found ? strtoul(lines[0].value, NULL, 10) : 0;
+	return lines[1].found ? atoi(lines[1].value) : lines[2].found ? atoi(lines[2].value) > 0 : -1;
+}
+
+int
 cpu_proc_filters(pid_t tid)
 {
-	char value[LINE_BYTES];
+	unsigned long threads;
+	int           fd = cpu_proc_thread_open(tid, "status"), ret;
 
-	if (thread_status_find(tid, "\nSeccomp_filters:", value))
-		return atoi(value);
-	return thread_status_find(tid, "\nSeccomp:", value) ? atoi(value) > 0 : -1;
+	ret = fd < 0 ? -1 : cpu_proc_count(fd, &threads);
+	own_fd_close(fd);
+	return ret;
 }
 
 int

@@ -38,6 +38,9 @@ bool cpu_proc_blocks(pid_t tid, int signal_number);
 /* Seccomp filters that it is under, or 1 for some where the kernel does not count; -1: not
  * to be had. */
 int  cpu_proc_filters(pid_t tid);
+/* The same of a thread's status file that stays open, and how many threads the process has; 0:
+ * not to be had. */
+int  cpu_proc_count(int fd, unsigned long *ret_threads);
 /* Signals queued for this user, and RLIMIT_SIGPENDING.  0 or -ENOENT. */
 int  cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit);
 

@@ -9,17 +9,17 @@
  * A scan costs some 60 us, and twenty a second were most of what a window took.  So
  * a look reads the clock of each thread that is known, some hundred ns each: that
  * tells who is gone.  What the kernel then counts more threads than are known
- * (links of the folder, by fstat) were born: only then, and once a second, it scans.
+ * (the first thread's status) were born: only then, and once a second, it scans.
  * A thread that ended and one that was born meanwhile do not hide each other.
+ * The same file says whether the program has filtered its system calls (filtered.h).
  *
  * What a stranger would get wrong:
- * - The folder stays open between scans, yet only for its count: the daemon may
- *   close every descriptor it finds and get the number for a file of its own, of
- *   which nobody must read.  Device and inode tell.
+ * - The file stays open between looks, since to open it costs as much again as to read
+ *   it: the daemon may close every descriptor it finds and get the number for a file of
+ *   its own, of which nobody must read.  Device and inode tell.
  * - Clocks first, then the count: a thread that is born in between is one too many,
  *   and one that ends is noticed by the next look.
- * - Where the folder's links are no count (gVisor), every look is a scan.
- * - Nor is there a count without /proc: threads are those that are known (threads_known.c).
+ * - Without /proc there is no count, and every look is a scan: threads are those that are known (threads_known.c).
  * - Threads without a timer (RLIMIT_SIGPENDING) are not known one by one, and a place
  *   may have become free for them: then, too, every look is a scan.
  *
@@ -38,27 +38,27 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cpu_proc.h"
 #include "cpu_timers.h"
 #include "cpu_timers_parts.h"
+#include "filtered.h"
 #include "own_fd.h"
 #include "own_thread.h"
 #include "thread_clock.h"
 
-#define TASKS_LINKS 2  /* of a folder without threads */
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
  * behind may block the signal: that is then looked up. */
 #define LATE_NS    60000000LL
 
 static struct {
 	uint32_t number;
-	struct own_fd_kept tasks; /* the folder */
-} scan = { .tasks.fd = -1 };
+	struct own_fd_kept status; /* the first thread's */
+} scan = { .status.fd = -1 };
 
 uint32_t
 cpu_scan_number(void)
@@ -122,17 +122,18 @@ cpu_timers_scan(bool first, struct cpu_timers_state *ret)
 
 /* Threads of the process, by the kernel's count; 0: it cannot be had. */
 static unsigned long
-tasks_count(void)
+threads_count(void)
 {
-	struct stat st;
+	unsigned long ret;
 
-	if (!own_fd_is_kept(&scan.tasks, &st)) {
-		own_fd_kept_close(&scan.tasks); /* the daemon has closed it */
-		own_fd_keep(&scan.tasks, cpu_proc_tasks());
-		if (!own_fd_is_kept(&scan.tasks, &st))
+	if (!own_fd_is_kept(&scan.status, NULL)) {
+		own_fd_kept_close(&scan.status); /* the daemon has closed it */
+		own_fd_keep(&scan.status, cpu_proc_thread_open((pid_t)syscall(SYS_getpid), "status"));
+		if (!own_fd_is_kept(&scan.status, NULL))
 			return 0;
 	}
-	return st.st_nlink > TASKS_LINKS ? st.st_nlink - TASKS_LINKS : 0;
+	filtered_by(cpu_proc_count(scan.status.fd, &ret));
+	return ret;
 }
 
 /* Threads of the program that are known and alive; those that are gone are given up. */
@@ -157,15 +158,12 @@ known_count(void)
 int
 cpu_timers_look(struct cpu_timers_state *ret)
 {
-	unsigned known;
+	unsigned known = known_count();
 	int      err;
 
-	if (ret->no_slot == 0) {
-		known = known_count();
-		if (tasks_count() == known + own_thread_count()) {
-			ret->threads = known;
-			return 0;
-		}
+	if (threads_count() == known + own_thread_count() && ret->no_slot == 0) {
+		ret->threads = known;
+		return 0;
 	}
 	err = cpu_timers_scan(false, ret);
 	return err < 0 ? err : 1;
@@ -174,13 +172,13 @@ cpu_timers_look(struct cpu_timers_state *ret)
 void
 cpu_scan_close(void)
 {
-	own_fd_kept_close(&scan.tasks);
+	own_fd_kept_close(&scan.status);
 }
 
 void
 cpu_scan_forked(void)
 {
-	scan.tasks.fd = -1; /* closed by own_fd.c */
+	scan.status.fd = -1; /* closed by own_fd.c */
 }
 
 /* ---- threads that block the signal ---- */

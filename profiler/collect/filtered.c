@@ -34,17 +34,23 @@ filtered(void)
 }
 
 bool
-filtered_thread(pid_t tid)
+filtered_by(int filters)
 {
-	int now = cpu_proc_filters(tid), none = 0;
+	int none = 0;
 
-	if (now < 0)
+	if (filters < 0)
 		return false;
-	atomic_compare_exchange_strong(&began, &none, now + 1);
-	if (now < atomic_load(&began))
+	atomic_compare_exchange_strong(&began, &none, filters + 1);
+	if (filters < atomic_load(&began))
 		return false;
 	atomic_store(&seen, true);
 	return true;
+}
+
+bool
+filtered_thread(pid_t tid)
+{
+	return filtered_by(cpu_proc_filters(tid));
 }
 
 void

@@ -13,9 +13,11 @@
 
 /* Was one seen, at any look?  Any thread, signal-safe. */
 bool filtered(void);
-/* Looks at the first thread: 20 us.  The first look of all says what filters the process
+/* Looks at the first thread: 20 to 90 us.  The first look of all says what filters the process
  * was started with. */
 void filtered_look(void);
+/* So many were just counted (cpu_proc_filters()) for a thread: is it under one of the program's? */
+bool filtered_by(int filters);
 /* Is that thread under one? */
 bool filtered_thread(pid_t tid);
 
