@@ -24,6 +24,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
+
 #define LOOP_ANSWER_S 1 /* as long as a probe waits */
 
 static int
@@ -86,11 +88,9 @@ wait_until(struct debug_pages *p, const struct timespec *until)
 static int
 ask(struct debug_pages *p, const int64_t *verbosity, char **ret_text)
 {
-	struct timespec until;
+	struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + LOOP_ANSWER_S * CLOCK_NS_PER_S);
 	int             status = 503;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += LOOP_ANSWER_S;
 	pthread_mutex_lock(&p->lock);
 	while (p->asked || p->waiting)
 		if (!wait_until(p, &until))

@@ -21,9 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000LL
+#include "clock.h"
 
-#define GRACEFUL_DEFAULT_NS (25 * NS_PER_S) /* below the 30 s of Kubernetes */
+#define GRACEFUL_DEFAULT_NS (25 * CLOCK_NS_PER_S) /* below the 30 s of Kubernetes */
 
 /* Verbosity of the levels' names, which count up from here. */
 #define VERBOSITY_ERROR (-2)

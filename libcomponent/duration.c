@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
+
 #define NS_PER_MS 1000000LL
-#define NS_PER_S  1000000000LL
 
 void
 life_duration_text(int64_t ns, char *buf, size_t size)
 {
-	int64_t hours = ns / (3600 * NS_PER_S), minutes = ns / (60 * NS_PER_S) % 60;
-	int64_t ms = ns % (60 * NS_PER_S) / NS_PER_MS;
+	int64_t hours = ns / (3600 * CLOCK_NS_PER_S), minutes = ns / (60 * CLOCK_NS_PER_S) % 60;
+	int64_t ms = ns % (60 * CLOCK_NS_PER_S) / NS_PER_MS;
 	char    fraction[8] = "";
 	int     used = 0;
 

@@ -34,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fd.h"
 
 #define LOG_FILE_MODE 0644 /* less the umask */
@@ -237,15 +238,6 @@ line_out(struct log *log, const char *buf, size_t size)
 	return wrote == (ssize_t)size;
 }
 
-static int64_t
-unix_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
 /* The lines that got lost before are told when one gets through. */
 static void
 tell_lost(struct log *log)
@@ -258,7 +250,7 @@ tell_lost(struct log *log)
 		return;
 	snprintf(number, sizeof(number), "%u", lost);
 	field.value = number;
-	if (!line_out(log, buf, log_line(buf, (enum log_format)log->format, unix_ms(),
+	if (!line_out(log, buf, log_line(buf, (enum log_format)log->format, clock_ns(CLOCK_REALTIME) / 1000000,
 			COMPONENT_LOG_WARNING, "log lines were lost", &field, 0, 1)))
 		atomic_fetch_add(&log->lost, lost);
 }
@@ -279,7 +271,7 @@ log_write_bare(struct log *log, enum component_log_level level, const char *mess
 
 	if ((int)level > log->level)
 		return;
-	if (line_out(log, buf, log_line(buf, (enum log_format)log->format, unix_ms(), level,
+	if (line_out(log, buf, log_line(buf, (enum log_format)log->format, clock_ns(CLOCK_REALTIME) / 1000000, level,
 			message, fields, bare, count)))
 		tell_lost(log);
 	else

@@ -36,8 +36,6 @@
 
 #include "fd.h"
 
-#define NS_PER_S 1000000000LL
-
 /* Slots that stand for our own descriptors. */
 #define SLOT_WAKE  UINT32_MAX
 #define SLOT_TIMER (UINT32_MAX - 1)
@@ -52,15 +50,6 @@ struct component_watch {
 	uint32_t         slot;
 	uint32_t         generation;
 };
-
-int64_t
-loop_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 static int
 own_add(struct loop *l, int fd, uint32_t slot)

@@ -62,8 +62,6 @@ void loop_fork_child(struct loop *l);
  * 0 or a negative errno. */
 int loop_remake(struct loop *l);
 
-int64_t loop_clock_ns(void);
-
 /* timer.c: what is due now; timer_fd set to the soonest (while timers run, their
  * end does that); all freed. */
 void loop_timers_run(struct loop *l);

@@ -10,9 +10,9 @@
  */
 #include <config.h>
 
+#include "clock.h"
 #include "pace.h"
 
-#define NS_PER_S INT64_C(1000000000)
 /* Above any sensible rate; keeps products finite. */
 #define QPS_MAX 1e9
 
@@ -54,14 +54,14 @@ token_wait_ns(struct pace *p, int64_t now_ns)
 {
 	double wait;
 
-	p->tokens += (double)(now_ns - p->tokens_ns) / (double)NS_PER_S * p->options.qps;
+	p->tokens += (double)(now_ns - p->tokens_ns) / (double)CLOCK_NS_PER_S * p->options.qps;
 	p->tokens_ns = now_ns;
 	if (p->tokens > (double)p->options.burst)
 		p->tokens = (double)p->options.burst;
 	p->tokens -= 1;
 	if (p->tokens >= 0)
 		return 0;
-	wait = -p->tokens / p->options.qps * (double)NS_PER_S;
+	wait = -p->tokens / p->options.qps * (double)CLOCK_NS_PER_S;
 	return wait < (double)PACE_DELAY_MAX_NS ? (int64_t)wait : PACE_DELAY_MAX_NS;
 }
 

@@ -6,8 +6,10 @@
 
 #include <component/controller.h>
 
+#include "clock.h"
+
 /* 100 years in ns: what is later is not told apart, and sums do not overflow. */
-#define PACE_DELAY_MAX_NS (INT64_C(1000000000) * 3600 * 24 * 365 * 100)
+#define PACE_DELAY_MAX_NS (CLOCK_NS_PER_S * 3600 * 24 * 365 * 100)
 
 struct pace {
 	struct component_queue_options options;

@@ -38,7 +38,7 @@
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_S INT64_C(1000000000)
+#include "clock.h"
 
 struct item {
 	struct item *next;     /* on the ready list */
@@ -64,15 +64,6 @@ struct component_queue {
 	size_t          processing;
 	bool            shut_down;
 };
-
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 static int
 key_compare(const void *a, const void *b)
@@ -221,7 +212,7 @@ make_dirty(struct component_queue *q, struct item *item)
 static void
 move_due(struct component_queue *q)
 {
-	int64_t now = q->heap_count != 0 ? now_ns() : 0;
+	int64_t now = q->heap_count != 0 ? clock_ns(CLOCK_MONOTONIC) : 0;
 
 	while (q->heap_count != 0 && q->heap[1]->due_ns <= now) {
 		struct item *item = q->heap[1];
@@ -245,7 +236,7 @@ component_queue_new(const struct component_queue_options *options, struct compon
 	q = calloc(1, sizeof *q);
 	if (q == NULL)
 		return -ENOMEM;
-	pace_init(&q->pace, options, now_ns());
+	pace_init(&q->pace, options, clock_ns(CLOCK_MONOTONIC));
 	/* None of these can fail with glibc. */
 	pthread_mutex_init(&q->mutex, NULL);
 	pthread_condattr_init(&attr);
@@ -298,7 +289,7 @@ add_after(struct component_queue *q, const char *key, int64_t after_ns)
 		make_dirty(q, item);
 		return 0;
 	}
-	r = heap_add(q, item, now_ns() + (after_ns < PACE_DELAY_MAX_NS ? after_ns : PACE_DELAY_MAX_NS));
+	r = heap_add(q, item, clock_ns(CLOCK_MONOTONIC) + (after_ns < PACE_DELAY_MAX_NS ? after_ns : PACE_DELAY_MAX_NS));
 	if (r != 0)
 		item_settle(q, item);
 	else
@@ -328,7 +319,7 @@ component_queue_add_rate_limited(struct component_queue *q, const char *key)
 	r = q->shut_down ? -ESHUTDOWN : item_get(q, key, &item);
 	if (r != 0)
 		goto out;
-	delay_ns = pace_delay_ns(&q->pace, item->failures, now_ns());
+	delay_ns = pace_delay_ns(&q->pace, item->failures, clock_ns(CLOCK_MONOTONIC));
 	if (item->failures < UINT32_MAX)
 		item->failures++;
 	r = add_after(q, key, delay_ns);
@@ -362,8 +353,7 @@ wait_for_key(struct component_queue *q)
 		pthread_cond_wait(&q->ready, &q->mutex);
 		return;
 	}
-	ts.tv_sec = q->heap[1]->due_ns / NS_PER_S;
-	ts.tv_nsec = q->heap[1]->due_ns % NS_PER_S;
+	ts = clock_timespec(q->heap[1]->due_ns);
 	pthread_cond_timedwait(&q->ready, &q->mutex, &ts);
 }
 

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 static int
 reload_part(struct component *c, struct part_slot *slot, struct component_error *err)
 {
@@ -114,7 +116,7 @@ component_reload(struct component *c, struct component_error *err)
 	c->reloading = true;
 	/* Before READY there is nothing to go back to: it comes by itself. */
 	if (c->told_ready) {
-		snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, loop_clock_ns() / 1000);
+		snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_ns(CLOCK_MONOTONIC) / 1000);
 		notify_send(&c->notify, text);
 	}
 	reopened = log_reopen(&c->log, &log_error);

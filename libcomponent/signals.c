@@ -40,6 +40,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fd.h"
 #include "own_mask.h"
 #include "own_thread.h"
@@ -162,7 +163,7 @@ on_stop(size_t kind)
 	log_signal(kind, COMPONENT_LOG_INFO, "signal received, stopping");
 	if (o->graceful_ns < 0 || o->graceful_ns > INT64_MAX / 4 || o->delay_ns > INT64_MAX / 4)
 		return; /* without limit */
-	state.deadline_ns = loop_clock_ns() + o->delay_ns + o->graceful_ns + STUCK_SLACK_NS;
+	state.deadline_ns = clock_ns(CLOCK_MONOTONIC) + o->delay_ns + o->graceful_ns + STUCK_SLACK_NS;
 }
 
 /* Neither the log nor anything else that a stuck thread may hold. */
@@ -233,7 +234,7 @@ wait_ms(void)
 
 	if (!state.deadline_ns || component_phase(state.owner) == COMPONENT_PHASE_FINISHED)
 		return -1;
-	left = state.deadline_ns - loop_clock_ns();
+	left = state.deadline_ns - clock_ns(CLOCK_MONOTONIC);
 	if (left <= 0)
 		exit_stuck();
 	left = left / NS_PER_MS + 1;

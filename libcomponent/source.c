@@ -49,12 +49,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 /* Levels below the root: recursion holds a descriptor for each. */
 #define DEPTH_MAX 64
 /* Bytes taken by one source_read(): about 2,000 events, a few milliseconds. */
 #define SOURCE_READ_MAX (64 * 1024)
 /* How long a file that is being written is left alone, ns. */
-#define SETTLE_NS INT64_C(1000000000)
+#define SETTLE_NS CLOCK_NS_PER_S
 
 #define WATCHED (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | \
 	IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <sys/timerfd.h>
 
-#define NS_PER_S 1000000000LL
+#include "clock.h"
 
 #define NOT_IN_HEAP SIZE_MAX
 
@@ -106,8 +106,7 @@ loop_timers_arm(struct loop *l)
 
 	if (l->now_ns || due == l->armed_ns || l->timer_fd < 0)
 		return;
-	when.it_value.tv_sec = due / NS_PER_S;
-	when.it_value.tv_nsec = due % NS_PER_S;
+	when.it_value = clock_timespec(due);
 	timerfd_settime(l->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 	l->armed_ns = due;
 }
@@ -146,7 +145,7 @@ loop_timer_add(struct loop *l, int64_t first_ns, int64_t every_ns, component_fn 
 	t->arg = arg;
 	t->every_ns = every_ns;
 	t->unowned = !ret && !every_ns;
-	t->due_ns = add_ns(loop_clock_ns(), first_ns);
+	t->due_ns = add_ns(clock_ns(CLOCK_MONOTONIC), first_ns);
 	if (t->due_ns <= l->now_ns)
 		t->due_ns = l->now_ns + 1; /* not in the dispatch that added it */
 	t->next = l->timers;
@@ -189,7 +188,7 @@ next_due(const struct component_timer *t, int64_t now)
 void
 loop_timers_run(struct loop *l)
 {
-	l->now_ns = loop_clock_ns();
+	l->now_ns = clock_ns(CLOCK_MONOTONIC);
 	while (l->heap_count && l->heap[0]->due_ns <= l->now_ns) {
 		struct component_timer *t = l->heap[0];
 		struct component_timer  call = *t;

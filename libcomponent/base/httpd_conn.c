@@ -44,6 +44,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 #define READ_BYTES (16 * 1024) /* at a time, so that one client does not starve others */
 
 static void conn_feed(struct httpd_conn *c);
@@ -72,7 +74,7 @@ state_set(struct httpd_conn *c, enum httpd_conn_state state)
 
 	c->state = state;
 	timer_set(c, seconds[state]);
-	clock_gettime(CLOCK_MONOTONIC, &c->since);
+	c->since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (state != HTTPD_CONN_READ)
 		httpd_listeners_wake(c->h, httpd_places_of(c->listener));
 }
@@ -202,7 +204,7 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 		}
 		if (c->state != HTTPD_CONN_READ) { /* 100 Continue does not prolong the client's time */
 			timer_set(c, HTTPD_STALL_SECONDS_MAX);
-			clock_gettime(CLOCK_MONOTONIC, &c->since);
+			c->since_ns = clock_ns(CLOCK_MONOTONIC);
 		}
 	}
 	if (r && r->on_drain && evbuffer_get_length(c->out) <= HTTPD_QUEUE_BYTES_MAX / 2) {

@@ -63,7 +63,7 @@ struct httpd_conn {
 	bool                   eof;        /* the client sent FIN */
 	bool                   keep_alive; /* after this reply */
 	bool                   linger;     /* input is left over, or to come: it is dropped, and we close gently */
-	struct timespec        since;      /* its state is that, or its client has read something of the reply */
+	int64_t                since_ns;   /* CLOCK_MONOTONIC: its state is that, or its client has read something of the reply */
 	char                   peer[HTTPD_PEER_MAX];
 	char                   note[HTTPD_NOTE_MAX]; /* adopted alone */
 };

@@ -20,6 +20,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 #define ACCEPTS_AT_ONCE 16 /* then other clients have a turn */
 
 /* No descriptor or memory for a connection: its event would come again at once and
@@ -33,14 +35,13 @@ listener_rest(struct httpd_listener *l, int error)
 		{ "address", l->socket.address },
 		{ "error", strerror(error) },
 	};
-	struct timespec            now;
+	int64_t                    now_s = clock_ns(CLOCK_MONOTONIC) / CLOCK_NS_PER_S;
 
 	event_del(l->ready);
 	evtimer_add(l->rest, &tv);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!h->options.log || (h->rest_logged_once && now.tv_sec - h->rest_logged < HTTPD_REST_LOG_SECONDS))
+	if (!h->options.log || (h->rest_logged_once && now_s - h->rest_logged < HTTPD_REST_LOG_SECONDS))
 		return;
-	h->rest_logged = now.tv_sec;
+	h->rest_logged = now_s;
 	h->rest_logged_once = true;
 	h->options.log(h->options.log_arg, COMPONENT_LOG_WARNING, "cannot accept a connection, trying again every second",
 		fields, 2);

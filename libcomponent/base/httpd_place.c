@@ -20,6 +20,8 @@
 
 #include <stdlib.h>
 
+#include "clock.h"
+
 void
 httpd_set_requests(struct httpd *h, unsigned requests)
 {
@@ -95,7 +97,7 @@ goes_before(const struct httpd_conn *a, const struct httpd_conn *b)
 {
 	if (rank(a) != rank(b))
 		return rank(a) < rank(b);
-	return a->since.tv_sec != b->since.tv_sec ? a->since.tv_sec < b->since.tv_sec : a->since.tv_nsec < b->since.tv_nsec;
+	return a->since_ns < b->since_ns;
 }
 
 static struct httpd_conn *
@@ -114,13 +116,11 @@ first_to_go(const struct httpd *h, enum httpd_places places)
 static unsigned
 ms_left(const struct httpd_conn *c)
 {
-	struct timespec now;
-	int64_t         had;
+	int64_t had;
 
 	if (rank(c) < rank_of[HTTPD_CONN_READ])
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	had = (int64_t)(now.tv_sec - c->since.tv_sec) * 1000 + (now.tv_nsec - c->since.tv_nsec) / 1000000;
+	had = (clock_ns(CLOCK_MONOTONIC) - c->since_ns) / 1000000;
 	return had >= HTTPD_REQUEST_MS_KEPT ? 0 : (unsigned)(HTTPD_REQUEST_MS_KEPT - had);
 }
 

@@ -38,6 +38,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "own_mask.h"
 
 #define LOST_SECONDS 5 /* the loop finds within one that its descriptors were closed */
@@ -241,8 +242,7 @@ httpd_call_run(struct httpd_call *c, httpd_fn *fn)
 	httpd_post_at(c->h, &c->posted, fn, c);
 	pthread_mutex_lock(&c->lock);
 	while (!c->done) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++;
+		until = clock_timespec(clock_ns(CLOCK_REALTIME) + CLOCK_NS_PER_S);
 		r = pthread_cond_timedwait(&c->cond, &c->lock, &until);
 		if (r != ETIMEDOUT || can_be_woken(c->h) || ++lost < LOST_SECONDS)
 			continue;

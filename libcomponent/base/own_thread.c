@@ -36,9 +36,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fork.h"
 #include "own_mask.h"
 #include "own_object.h"
@@ -94,16 +94,6 @@ stack_bytes(void)
 	bytes = (bytes + (size_t)page - 1) / (size_t)page * (size_t)page;
 	__atomic_store_n(&once, bytes, __ATOMIC_RELAXED);
 	return bytes;
-}
-
-static int64_t
-clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (syscall(SYS_clock_gettime, clock, &ts) < 0)
-		return 0;
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
 static _Atomic pid_t *
@@ -174,7 +164,7 @@ own_thread_count(void)
 int64_t
 own_thread_cpu_ns(void)
 {
-	int64_t  sum = 0;
+	int64_t  sum = 0, ns;
 	unsigned turn;
 	pid_t    tid;
 
@@ -184,7 +174,7 @@ own_thread_cpu_ns(void)
 		sum = atomic_load(&ended_ns);
 		for (int i = 0; i < LIVE_MAX; i++)
 			if ((tid = atomic_load(&live[i])) != 0)
-				sum += clock_ns((clockid_t)(~(unsigned)tid << 3 | 6)); /* that thread's CPU clock */
+				sum += (ns = thread_clock_ns(tid)) > 0 ? ns : 0;
 		if (!(turn & 1) && turn == atomic_load(&ends))
 			break;
 	}

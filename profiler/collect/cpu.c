@@ -26,17 +26,9 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "clock.h"
 #include "cpu_parts.h"
 #include "cpu_ring.h"
-
-static int64_t
-clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 int
 cpu_set_hz(unsigned hz)

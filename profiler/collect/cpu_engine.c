@@ -21,8 +21,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "cpu_parts.h"
 #include "cpu_ring.h"
 #include "cpu_signal.h"
@@ -42,15 +42,6 @@
 
 struct cpu_engine cpu_engine = {
 	.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .hz = CPU_HZ, .status = "" };
-
-static int64_t
-own_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 /* ---- from the ring to the windows ---- */
 
@@ -195,11 +186,11 @@ run(void *arg)
 	unsigned n, calm = 0;
 
 	for (n = 1; own_loop_wait(&cpu_engine.loop, wait_ns); n++) {
-		begin = own_ns();
+		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		pthread_mutex_lock(&cpu_engine.lock);
 		calm = look(n) ? calm + 1 : 0;
 		pthread_mutex_unlock(&cpu_engine.lock);
-		wait_ns = (own_ns() - begin) * LOOK_COST_PART;
+		wait_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
 		least = calm < LOOKS_TO_CALM ? LOOK_MS : calm < 2 * LOOKS_TO_CALM ? 2 * LOOK_MS : LOOK_CALM_MS;
 		least *= 1000000LL;
 		if (wait_ns < least)
@@ -238,7 +229,7 @@ engine_arm(void)
 {
 	int err;
 
-	cpu_engine.period_ns = 1000000000LL / atomic_load(&cpu_engine.hz);
+	cpu_engine.period_ns = CLOCK_NS_PER_S / atomic_load(&cpu_engine.hz);
 	err = cpu_signal_install(&cpu_engine.signal_number);
 	if (err == 0)
 		err = cpu_ring_open();

@@ -37,11 +37,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "unwind_load.h"
 #include "unwind_remote.h"
 
 #define FILLER    0x80000000U /* in size: nothing but the rest of the ring */
-#define STUCK_NS  1000000000LL /* writers take microseconds, unless they get no processor */
+#define STUCK_NS  CLOCK_NS_PER_S /* writers take microseconds, unless they get no processor */
 #define RINGS_MAX 4           /* with those that were given up; then all is lost, and counted */
 
 struct record {
@@ -182,11 +183,8 @@ full:
 static void
 look_stuck(struct ring *r, uint64_t tail)
 {
-	struct timespec ts;
-	int64_t         now;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = ts.tv_sec * 1000000000LL + ts.tv_nsec;
 	if (r->stuck_since_ns == 0 || r->stuck_at != tail) {
 		r->stuck_at = tail;
 		r->stuck_since_ns = now;

@@ -40,16 +40,15 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "cpu_timers.h"
 #include "cpu_timers_parts.h"
 #include "filtered.h"
 #include "own_fd.h"
 #include "own_thread.h"
-#include "thread_clock.h"
 
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
  * behind may block the signal: that is then looked up. */
@@ -243,11 +242,7 @@ known_ns(void)
 int64_t
 cpu_timers_unseen(bool begin)
 {
-	struct timespec ts;
-	int64_t         known = known_ns(), all;
+	int64_t known = known_ns(), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) < 0)
-		return 0;
-	all = ts.tv_sec * 1000000000LL + ts.tv_nsec;
 	return all - (begin ? known : known_ns());
 }

@@ -32,6 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "cpu_ring.h"
 #include "cpu_timers.h"
@@ -57,15 +58,6 @@ static struct {
 	_Atomic uint64_t longest_ns, sum_ns, count;
 	_Atomic int      number; /* 0: none installed yet */
 } sampler;
-
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 /* BEGIN SIGNAL CONTEXT */
 
@@ -157,14 +149,14 @@ on_signal(int number, siginfo_t *info, void *context)
 	(void)number;
 	atomic_fetch_add(&sampler.at_work, 1);
 	if (atomic_load(&sampler.enabled)) {
-		begin = now_ns();
+		begin = clock_ns(CLOCK_MONOTONIC);
 		if (free_signal_short_of_stack(context, STACK_BYTES))
 			sample_pc(info, context);
 		else if (unwind_remote_used())
 			sample_copy(info, context);
 		else
 			sample_take(info, context);
-		time_note((uint64_t)(now_ns() - begin));
+		time_note((uint64_t)(clock_ns(CLOCK_MONOTONIC) - begin));
 	}
 	atomic_fetch_sub(&sampler.at_work, 1);
 }
@@ -224,7 +216,7 @@ rehearse(void)
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	int                truncated;
 
-	time_note((uint64_t)(now_ns() - now_ns()) & 0); /* cleared again by the caller */
+	time_note((uint64_t)(clock_ns(CLOCK_MONOTONIC) - clock_ns(CLOCK_MONOTONIC)) & 0); /* cleared again by the caller */
 	unwind_capture_guess(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 }
 

@@ -43,9 +43,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "cpu_timers_parts.h"
-#include "thread_clock.h"
 #include "thread_id.h"
 
 #ifndef sigev_notify_thread_id
@@ -165,10 +165,8 @@ timer_arm(uint32_t i, int64_t cpu_ns)
 	if (due <= cpu_ns)
 		due += ((cpu_ns - due) / period_ns + 1) * period_ns;
 	atomic_store_explicit(&s->timer, id, memory_order_release);
-	when.it_value.tv_sec = due / 1000000000LL;
-	when.it_value.tv_nsec = due % 1000000000LL;
-	when.it_interval.tv_sec = 0;
-	when.it_interval.tv_nsec = period_ns;
+	when.it_value = clock_timespec(due);
+	when.it_interval = clock_timespec(period_ns);
 	return syscall(SYS_timer_settime, id, TIMER_ABSTIME, &when, NULL) < 0 ? -ESRCH : 0;
 }
 

@@ -31,6 +31,7 @@
 
 #include <component/profiler.h>
 
+#include "clock.h"
 #include "fork.h"
 #include "hooks_frames.h"
 #include "stack_table.h"
@@ -140,15 +141,13 @@ snapshot(const struct kind *k, struct profile *ret)
 {
 	struct component_profile *c = (struct component_profile *)k;
 	struct profile            p;
-	struct timespec           now;
 	int                       r = 0;
 
 	profile_init(&p, c->name);
 	p.types[0] = p.period_type = (struct profile_type){ c->name, "count" };
 	p.type_count = 1;
 	p.period = 1;
-	clock_gettime(CLOCK_REALTIME, &now);
-	p.time_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	p.time_ns = clock_ns(CLOCK_REALTIME);
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < c->slot_count && !r; i++) {
 		struct profile_sample s = { .stack = c->slots[i].stack, .values = { 1 } };

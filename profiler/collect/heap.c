@@ -35,6 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fork.h"
 #include "heap_bind.h"
 #include "heap_facts.h"
@@ -305,15 +306,6 @@ fork_child(void)
 }
 
 FORK_SLOT(FORK_HEAP, fork_prepare, fork_parent, fork_child);
-
-static int64_t
-clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Hands the table our functions; once. */
 static int

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "heap_bind.h"
 #include "heap_facts.h"
 #include "heap_lock.h"
@@ -28,15 +29,6 @@
 #define SNAPSHOT_BATCH 64   /* sites read in one hold of the lock */
 #define FORK_MS_MAX    5000 /* a fork of a large process takes a second */
 #define BUSY_MS_MAX    200  /* a thread that counts is done in no time, unless it lost the processor */
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void
 describe(struct profile *p, const char *name)
@@ -52,7 +44,7 @@ describe(struct profile *p, const char *name)
 	p->type_count = 4;
 	p->period_type = (struct profile_type){ "space", "bytes" };
 	p->period = (int64_t)facts.rate;
-	p->time_ns = now_ns();
+	p->time_ns = clock_ns(CLOCK_REALTIME);
 	p->lost = heap_lost();
 	p->truncated = facts.truncated;
 	if (*heap_status())
@@ -62,7 +54,7 @@ describe(struct profile *p, const char *name)
 		profile_comment(p, "labels: %llu samples are counted without theirs: %d sites are told apart by labels",
 			(unsigned long long)heap_site_unlabelled(), HEAP_SITES_LABELLED);
 	if (facts.since_ns) {
-		utc_from_unix(facts.since_ns / 1000000000, &at);
+		utc_from_unix(facts.since_ns / CLOCK_NS_PER_S, &at);
 		profile_comment(p, "heap: allocations since %lld-%02d-%02dT%02d:%02d:%02dZ%s", (long long)at.year, at.month,
 			at.day, at.hour, at.minute, at.second, heap_rate() ? "" : "; sampling is off now");
 	}

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "own_thread.h"
 
 struct own_loop {
@@ -53,7 +54,7 @@ own_loop_stop(struct own_loop *l)
 static inline bool
 own_loop_wait(struct own_loop *l, int64_t ns)
 {
-	struct timespec ts = { .tv_sec = ns / 1000000000LL, .tv_nsec = ns % 1000000000LL };
+	struct timespec ts = clock_timespec(ns);
 
 	if (!atomic_load(&l->stop))
 		syscall(SYS_futex, &l->stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);

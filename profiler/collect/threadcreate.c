@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "hooks.h"
 #include "hooks_frames.h"
 #include "hooks_threads.h"
@@ -44,15 +45,6 @@ static struct sites     sites;
 static creator *_Atomic creators;
 static _Atomic bool     on, no_memory;
 static _Atomic uint64_t creators_lost, truncated;
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* ---- who created a thread ---- */
 
@@ -207,7 +199,7 @@ threadcreate_snapshot(struct profile *ret)
 	p.types[0] = p.period_type = (struct profile_type){ "threadcreate", "count" };
 	p.type_count = 1;
 	p.period = 1;
-	p.time_ns = now_ns();
+	p.time_ns = clock_ns(CLOCK_REALTIME);
 	p.truncated = atomic_load(&truncated);
 	if (*threadcreate_status())
 		profile_comment(&p, "%s", threadcreate_status());

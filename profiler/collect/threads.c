@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "filtered.h"
 #include "fork.h"
@@ -63,10 +64,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t
 monotonic_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 int64_t (*threads_clock_ns)(void) = monotonic_ns;
@@ -338,13 +336,10 @@ static int
 take_turn(void)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
-	struct timespec       now;
-	time_t                until;
+	int64_t               until = clock_ns(CLOCK_MONOTONIC) + LOCK_SECONDS * CLOCK_NS_PER_S;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	for (until = now.tv_sec + LOCK_SECONDS; pthread_mutex_trylock(&lock);) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec >= until)
+	while (pthread_mutex_trylock(&lock)) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until)
 			return -EBUSY;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}

@@ -25,8 +25,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "own_thread.h"
-#include "thread_clock.h"
 #include "thread_id.h"
 
 #define PLACES    32768 /* threads; a power of two */

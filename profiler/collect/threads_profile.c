@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "labels_thread.h"
 #include "pages.h"
 #include "stack_table.h"
@@ -55,15 +56,12 @@ threads_dump_tag(struct dump *d)
 static void
 profile_describe(const struct dump *d, const char *name, struct profile *p)
 {
-	struct timespec now;
-
 	profile_init(p, name);
 	p->types[0] = (struct profile_type){ name, "count" };
 	p->type_count = 1;
 	p->period_type = p->types[0];
 	p->period = 1;
-	clock_gettime(CLOCK_REALTIME, &now);
-	p->time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	p->time_ns = clock_ns(CLOCK_REALTIME);
 	profile_comment(p, "threads: %zu, of these %u read quietly, %u signalled, %u gave no answer", d->count,
 		d->quiet, d->signalled, d->silent);
 	if (d->filtered)

@@ -45,9 +45,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "own_fd.h"
-#include "thread_clock.h"
 #include "thread_id.h"
 #include "unwind.h"
 

@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "free_signal.h"
 #include "labels_thread.h"
@@ -46,7 +47,7 @@
 #include "thread_id.h"
 #include "unwind.h"
 
-#define DEADLINE_NS  1000000000LL /* for all of them together */
+#define DEADLINE_NS  CLOCK_NS_PER_S /* for all of them together */
 #define LOOK_NS      50000000L    /* between two looks at who cannot answer */
 #define LEAVE_STEPS  500          /* how long handlers at work are waited for, of ... */
 #define LEAVE_NS     1000000L
@@ -67,15 +68,6 @@ static struct {
 	struct threads_request           *limbo;
 	bool                              stuck; /* a handler was waited for in vain, and has not left since */
 } asking;
-
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 /* ---- in the handler ---- */
 
@@ -126,7 +118,7 @@ slot_find(struct threads_request *q, int32_t tid)
 static void
 slot_answer(struct threads_request *q, const void *context)
 {
-	int64_t              begin = now_ns();
+	int64_t              begin = clock_ns(CLOCK_MONOTONIC);
 	struct threads_slot *s;
 	uint32_t             asked = THREADS_ASKED;
 	struct unwind_regs   regs;
@@ -144,7 +136,7 @@ slot_answer(struct threads_request *q, const void *context)
 	}
 	s->truncated = (uint32_t)truncated;
 	s->labels = labels_here();
-	s->took_ns = (uint32_t)(now_ns() - begin);
+	s->took_ns = (uint32_t)(clock_ns(CLOCK_MONOTONIC) - begin);
 	atomic_store(&s->answer, THREADS_ANSWERED);
 	if (atomic_fetch_sub(&q->left, 1) == 1)
 		raw_syscall(SYS_futex, (long)&q->left, FUTEX_WAKE_PRIVATE, INT_MAX);
@@ -253,11 +245,11 @@ static void
 wait_all(struct threads_request *q, int number)
 {
 	const struct timespec step = { 0, LOOK_NS };
-	int64_t               end = now_ns() + DEADLINE_NS;
+	int64_t               end = clock_ns(CLOCK_MONOTONIC) + DEADLINE_NS;
 	uint32_t              left;
 	bool                  looked = false;
 
-	while ((left = atomic_load(&q->left)) > 0 && now_ns() < end) {
+	while ((left = atomic_load(&q->left)) > 0 && clock_ns(CLOCK_MONOTONIC) < end) {
 		if (syscall(SYS_futex, &q->left, FUTEX_WAIT_PRIVATE, left, &step, NULL, 0) == 0 || errno != ETIMEDOUT)
 			continue;
 		if (!looked)
@@ -291,7 +283,7 @@ rehearse(struct threads_request *q)
 	int                truncated;
 
 	slot_find(q, thread_id_self());
-	now_ns();
+	clock_ns(CLOCK_MONOTONIC);
 	unwind_capture_cold(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 }
 

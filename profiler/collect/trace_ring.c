@@ -31,10 +31,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "trace_writers.h"
 
 #define FILLER     0x80000000U /* in size: nothing but the rest of the ring */
-#define STUCK_NS   1000000000LL
+#define STUCK_NS   CLOCK_NS_PER_S
 #define QUIET_STEPS 100 /* of a millisecond: writers take microseconds */
 
 struct record {
@@ -67,10 +68,7 @@ static _Atomic uint32_t     bell; /* futex */
 int64_t
 trace_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct record *
@@ -194,7 +192,7 @@ trace_ring_ring(void)
 void
 trace_ring_sleep(int64_t ns)
 {
-	struct timespec left = { ns / 1000000000, ns % 1000000000 };
+	struct timespec left = clock_timespec(ns);
 
 	syscall(SYS_futex, &bell, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
 	atomic_store(&bell, 0);

@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu_proc.h"
 #include "own_fd.h"
 #include "thread_id.h"
@@ -49,11 +50,8 @@ static __thread int64_t thread_born_ns __attribute__((tls_model("initial-exec"))
 int32_t
 trace_tid(void)
 {
-	struct timespec now;
-
 	if (tid_of_thread == 0) {
-		clock_gettime(CLOCK_BOOTTIME, &now);
-		thread_born_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+		thread_born_ns = clock_ns(CLOCK_BOOTTIME);
 		tid_of_thread = thread_id_self();
 	}
 	return tid_of_thread;

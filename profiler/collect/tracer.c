@@ -37,6 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpu.h"
 #include "filtered.h"
 #include "fork.h"
@@ -55,15 +56,6 @@
 #include "tracer_parts.h"
 
 struct tracer_state tracer_state = { .life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static int64_t
-realtime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 void
 tracer_status(char *buf, size_t size)
@@ -184,7 +176,7 @@ tracer_open(struct tracer_window **ret)
 		tracer_drain();
 		w->lost_before = tracer_lost_now();
 		window_describe(w);
-		w->trace.time_ns = realtime_ns();
+		w->trace.time_ns = clock_ns(CLOCK_REALTIME);
 		w->trace.start_ns = (uint64_t)trace_now_ns();
 		w->next = tracer_state.windows;
 		tracer_state.windows = w;

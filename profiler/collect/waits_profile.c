@@ -9,18 +9,10 @@
 
 #include <time.h>
 
+#include "clock.h"
 #include "trace_ring.h"
 #include "waits_parts.h"
 #include "waits_table.h"
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static int
 snapshot(struct profile *ret, const char *name, struct sites *sites, const char *off)
@@ -34,7 +26,7 @@ snapshot(struct profile *ret, const char *name, struct sites *sites, const char 
 	p.type_count = 2;
 	p.period = 1;
 	p.fraction = waits_mutex_fraction();
-	p.time_ns = now_ns();
+	p.time_ns = clock_ns(CLOCK_REALTIME);
 	p.truncated = atomic_load(&waits_truncated);
 	if (*waits_status())
 		profile_comment(&p, "%s: %s", name, waits_status());

@@ -42,6 +42,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "hooks.h"
 
 #define PER_BUCKET 64                   /* the last one is ELSEWHERE's */
@@ -320,7 +321,7 @@ is_due(struct waiter *w, int64_t now)
 }
 
 int64_t
-waits_table_due(uintptr_t lock, int64_t (*clock_ns)(void))
+waits_table_due(uintptr_t lock, int64_t (*now_ns)(void))
 {
 	struct walk    walk = walk_begin(lock);
 	struct waiter *w;
@@ -328,7 +329,7 @@ waits_table_due(uintptr_t lock, int64_t (*clock_ns)(void))
 
 	while ((w = walk_next(&walk))) {
 		if (now == 0)
-			now = clock_ns();
+			now = now_ns();
 		if (is_due(w, now))
 			return now;
 	}

@@ -45,7 +45,7 @@ void     waits_table_sweep(int64_t now_ns);
 /* Do unlocks look for waiters from now on? */
 void     waits_table_watch(bool on);
 /* Is somebody to be charged to who unlocks now?  The time of it, or 0: nobody is. */
-int64_t  waits_table_due(uintptr_t lock, int64_t (*clock_ns)(void));
+int64_t  waits_table_due(uintptr_t lock, int64_t (*now_ns)(void));
 /* Charges those to this stack.  Nanoseconds that they have waited since they came, or
  * since they were charged last. */
 uint64_t waits_table_charge(uintptr_t lock, int64_t now_ns, uint32_t stack, int32_t weight);

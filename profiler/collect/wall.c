@@ -40,6 +40,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "cpu.h"
 #include "cpu_proc.h"
 #include "fork.h"
@@ -49,7 +50,7 @@
 #include "wall_threads.h"
 #include "wall_window.h"
 
-#define TICK_NS       (1000000000LL / WALL_HZ)
+#define TICK_NS       (CLOCK_NS_PER_S / WALL_HZ)
 #define SHARE         (WALL_SHARE_MAX * 0.85) /* what is aimed at: the estimate of a look's cost may be late */
 #define LIST_PART     0.25  /* of the share, for lists */
 #define PAY_BACK      64.0  /* ticks over which what was overdrawn is paid back */
@@ -80,15 +81,6 @@ static struct {
 	double              look_ns;   /* mean cost of a look */
 	int64_t             list_next_ns; /* monotonic */
 } wall = { .life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static int64_t
-clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 static int64_t
 own_ns(void)

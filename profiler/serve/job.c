@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "own_thread.h"
 
 const struct job_spec *
@@ -73,17 +74,10 @@ job_fail(struct job *j, int status, const char *text)
 int
 job_wait(struct job *j)
 {
-	struct timespec until;
+	struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + j->spec.wait_ns);
 	int             r = 0;
 	bool            gone;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += j->spec.wait_ns / 1000000000;
-	until.tv_nsec += j->spec.wait_ns % 1000000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	pthread_mutex_lock(&j->lock);
 	while (!j->end_early && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&j->changed, &j->lock, &until);

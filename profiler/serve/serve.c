@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "address.h"
+#include "clock.h"
 #include "genuine.h"
 #include "listen.h"
 #include "own_fd.h"
@@ -327,12 +328,10 @@ serve_open(struct serve *s, struct component_error *err)
 static bool
 jobs_wait(struct serve *s, int64_t ms)
 {
-	struct timespec until;
+	struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + ms * 1000000);
 	int             r = 0;
 	bool            ended;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
 	pthread_mutex_lock(&s->lock);
 	while (s->job_count > 0 && r != ETIMEDOUT)
 		r = ms < 0 ? pthread_cond_wait(&s->idle, &s->lock) : pthread_cond_timedwait(&s->idle, &s->lock, &until);

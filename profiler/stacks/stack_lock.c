@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum { LOCK_FREE, LOCK_TAKEN, LOCK_WAITED_FOR };
 enum { INSIDE_NOT, INSIDE_ADD, INSIDE_FORK };
 
@@ -36,7 +38,7 @@ static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec
 static __attribute__((noinline)) bool
 wait_for_it(long wait_ns)
 {
-	struct timespec left = { wait_ns / 1000000000, wait_ns % 1000000000 };
+	struct timespec left = clock_timespec(wait_ns);
 
 	while (wait_ns > 0 && atomic_exchange(&lock, LOCK_WAITED_FOR) != LOCK_FREE) {
 		int saved = errno, err;

@@ -33,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "generations.h"
 #include "maps.h"
 #include "own_thread.h"
@@ -44,7 +45,7 @@
 #include "unwind_want.h"
 
 #define FIRST_NS      50000000L /* a process that has lived so long is worth its tables */
-#define LOOK_EVERY_NS 1000000000L
+#define LOOK_EVERY_NS CLOCK_NS_PER_S
 #define ROOT_DEPTH    32          /* frames below a thread's own function: two or three */
 #define REST_NS       100000000L  /* at least so long between two rounds */
 #define SHARE_BUSY    50          /* while CPU time is sampled, instead of UNWIND_SPEND_SHARE */
@@ -68,7 +69,7 @@ static struct {
 static void
 state_wait(unsigned while_it_is, long ns)
 {
-	struct timespec left = { ns / 1000000000L, ns % 1000000000L };
+	struct timespec left = clock_timespec(ns);
 
 	syscall(SYS_futex, &refresh.state, FUTEX_WAIT_PRIVATE, while_it_is, &left, NULL, 0);
 }
@@ -143,15 +144,6 @@ struct purse {
 	int64_t left_ns, wall_ns, cpu_ns;
 	int64_t judged_ns; /* when verdicts were last settled between rounds */
 };
-
-static int64_t
-clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 static int
 share(void)

@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "memory.h"
 #include "unwind_tables.h"
 
@@ -428,8 +429,7 @@ unwind_verdicts_await(unsigned seen, int64_t *until_ns)
 
 	if (atomic_load(&verdicts.given_up) || atomic_load(&verdicts.forking))
 		return false;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = ts.tv_sec * 1000000000LL + ts.tv_nsec;
+	now = clock_ns(CLOCK_MONOTONIC);
 	if (*until_ns == 0)
 		*until_ns = now + WAIT_NS;
 	left = *until_ns - now;

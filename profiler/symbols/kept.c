@@ -30,6 +30,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "fork.h"
 #include "texts.h"
 
@@ -57,7 +58,7 @@ struct kept {
 	struct idmap        addresses;
 	const char        **objects; /* build id and name */
 	uint32_t            object_count;
-	int64_t             born_s;
+	int64_t             born_ns; /* CLOCK_MONOTONIC */
 	bool                full;
 	uint64_t            hits, misses; /* since it is full */
 };
@@ -68,15 +69,6 @@ static size_t          limit;
 
 /* ---- sets ---- */
 
-static int64_t
-clock_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
 static struct kept *
 set_new(void)
 {
@@ -86,7 +78,7 @@ set_new(void)
 		return NULL;
 	k->users = 1;
 	k->budget.limit = limit;
-	k->born_s = clock_s();
+	k->born_ns = clock_ns(CLOCK_MONOTONIC);
 	arena_init(&k->arena, &k->budget);
 	texts_init(&k->texts, &k->arena);
 	idmap_init(&k->addresses, &k->budget);
@@ -123,7 +115,8 @@ kept_open(void)
 	struct kept *k;
 
 	pthread_mutex_lock(&lock);
-	if (now && (clock_s() - now->born_s >= KEPT_AGE_MAX_S || (now->full && now->misses > now->hits))) {
+	if (now && (clock_ns(CLOCK_MONOTONIC) - now->born_ns >= KEPT_AGE_MAX_S * CLOCK_NS_PER_S ||
+		    (now->full && now->misses > now->hits))) {
 		set_leave(now);
 		now = NULL;
 	}
