@@ -58,7 +58,7 @@ struct health {
 /* A request until its answer. */
 struct waiting {
 	struct health        *h;
-	struct httpd_request *request;
+	struct answer        *answer;
 	struct httpd_timer   *timer;
 	struct waiting       *next;
 };
@@ -115,31 +115,40 @@ serving_remove(struct health *h)
 }
 
 /* Out of the list and freed; what it waited with is the caller's from now on. */
-static struct httpd_request *
+static struct answer *
 waiting_end(struct waiting *w)
 {
-	struct httpd_request *request = w->request;
-	struct waiting      **at;
+	struct answer   *answer = w->answer;
+	struct waiting **at;
 
 	for (at = &w->h->waiting; *at != w; at = &(*at)->next)
 		;
 	*at = w->next;
 	free(w);
-	return request;
+	return answer;
+}
+
+/* extra: a header besides; its name may be NULL. */
+static void
+answer_plain(struct answer *a, int status, const char *text, struct answer_header extra)
+{
+	const struct answer_header headers[] = { { "Content-Type", ANSWER_TEXT }, extra, { NULL, NULL } };
+
+	answer_whole(a, status, headers, text, strlen(text));
 }
 
 static void
-answer(struct httpd_request *r, const struct health_results *results)
+answer_results(struct answer *to, const struct health_results *results)
 {
+	static const struct answer_header headers[] = { { "Content-Type", ANSWER_TEXT },
+		{ "X-Content-Type-Options", "nosniff" }, { "Cache-Control", "no-cache, no-store" }, { NULL, NULL } };
 	struct health_answer a;
 
-	if (health_answer(httpd_path(r), httpd_query(r), results, &a) < 0) {
-		httpd_reply(r, 500, "text/plain; charset=utf-8", "out of memory\n", 14);
+	if (health_answer(to->ask.path, to->ask.query, results, &a) < 0) {
+		answer_plain(to, 500, "out of memory\n", (struct answer_header){ 0 });
 		return;
 	}
-	httpd_set_header(r, "X-Content-Type-Options", "nosniff");
-	httpd_set_header(r, "Cache-Control", "no-cache, no-store");
-	httpd_reply(r, a.status, "text/plain; charset=utf-8", a.body, a.size);
+	answer_whole(to, a.status, headers, a.body, a.size);
 	free(a.body);
 }
 
@@ -149,17 +158,17 @@ on_timeout(void *arg)
 {
 	struct health_results stuck = { .stuck = true };
 
-	answer(waiting_end(arg), &stuck);
+	answer_results(waiting_end(arg), &stuck);
 }
 
-/* The client went, or the server stops: a reply then frees the request and no more. */
+/* The client went, or the server stops. */
 static void
 on_gone(void *arg)
 {
 	struct waiting *w = arg;
 
 	httpd_timer_stop(w->timer);
-	httpd_reply(waiting_end(w), 503, "text/plain", "", 0);
+	w->answer->sink->abort(waiting_end(w));
 }
 
 /* On the server's thread: the results are there. */
@@ -171,7 +180,7 @@ on_results(void *arg)
 	h->round_posted = false;
 	while (h->waiting) {
 		httpd_timer_stop(h->waiting->timer);
-		answer(waiting_end(h->waiting), &h->results);
+		answer_results(waiting_end(h->waiting), &h->results);
 	}
 	health_results_clear(&h->results);
 }
@@ -214,36 +223,34 @@ run_round(struct component *c, void *arg)
 }
 
 static void
-on_request(struct httpd_request *r, void *arg)
+on_request(struct answer *a, void *arg)
 {
 	struct health  *h = arg;
 	struct waiting *w;
 
-	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
-		httpd_set_header(r, "Allow", "GET, HEAD");
-		httpd_reply(r, 405, "text/plain; charset=utf-8", "method not allowed\n", 19);
+	if (a->ask.method != ASK_GET && a->ask.method != ASK_HEAD) {
+		answer_plain(a, 405, "method not allowed\n", (struct answer_header){ "Allow", "GET, HEAD" });
 		return;
 	}
-	if (!health_path_known(httpd_path(r))) {
-		static const char text[] = "404 page not found; there are /healthz, /livez and /readyz\n";
-
-		httpd_reply(r, 404, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+	if (!health_path_known(a->ask.path)) {
+		answer_plain(a, 404, "404 page not found; there are /healthz, /livez and /readyz\n", (struct answer_header){ 0 });
 		return;
 	}
 	w = calloc(1, sizeof(*w));
 	if (w) {
 		w->h = h;
-		w->request = r;
+		w->answer = a;
 		w->timer = httpd_timer_start(h->httpd, LOOP_ANSWER_MS, on_timeout, w);
 	}
 	if (!w || !w->timer) {
 		free(w);
-		httpd_reply(r, 500, "text/plain; charset=utf-8", "out of memory\n", 14);
+		answer_plain(a, 500, "out of memory\n", (struct answer_header){ 0 });
 		return;
 	}
 	w->next = h->waiting;
 	h->waiting = w;
-	httpd_on_gone(r, on_gone, w);
+	a->on_gone = on_gone;
+	a->arg = w;
 	/* Should posting fail, the timer answers that the loop did not. */
 	if (!h->round_posted && component_post(h->c, run_round, h) == 0)
 		h->round_posted = true;

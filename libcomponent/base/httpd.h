@@ -3,8 +3,9 @@
  *
  * All of libevent is behind this door: health and profiling are served by it.
  * Every callback runs on the server's thread, one at a time; what other threads
- * may call says so.  HEAD gets no body, every method and every path reaches the
- * handler, errors are plain text, and a client that hangs up is noticed at once.
+ * may call says so.  What is asked and how it is answered: answer.h.  HEAD gets no
+ * body, every method and every path reaches the handler, errors are plain text, and
+ * a client that hangs up is noticed at once.
  */
 #ifndef BASE_HTTPD_H
 #define BASE_HTTPD_H
@@ -16,6 +17,7 @@
 #include <component/error.h>
 #include <component/log.h>
 
+#include "answer.h"
 #include "listen.h"
 
 #define HTTPD_REQUESTS           64   /* answered at the same time, unless options say otherwise */
@@ -29,23 +31,17 @@
 #define HTTPD_HEADER_SECONDS_MAX 32  /* the whole request, not a byte of it */
 #define HTTPD_REQUEST_MS_KEPT    250 /* when all places are taken who has not sent his request by then makes room */
 #define HTTPD_IDLE_SECONDS_MAX   90  /* between two requests of a connection */
-#define HTTPD_STALL_SECONDS_MAX  60  /* a reply without progress */
 #define HTTPD_LINGER_SECONDS_MAX 2   /* for the client to read why we close */
 #define HTTPD_PROBE_SECONDS      60  /* of silence; a peer that is not there is noticed in twice that */
-#define HTTPD_QUEUE_BYTES_MAX    (256 * 1024)
 #define HTTPD_PEER_MAX           96    /* bytes with NUL: "[fe80::1%2]:65535" and more */
-#define HTTPD_NOTE_MAX           128   /* bytes with NUL, of httpd_adopt() */
+#define HTTPD_NOTE_MAX           128   /* bytes with NUL, of httpd_adopt()'s prefix */
 #define HTTPD_REST_MS            1000  /* listeners pause so long after a failed accept */
 #define HTTPD_REST_LOG_SECONDS   60  /* between two log lines about it */
 
 struct httpd;
-struct httpd_request;
 struct httpd_timer;
 
-enum httpd_method { HTTPD_GET, HTTPD_HEAD, HTTPD_POST, HTTPD_OTHER };
-
 typedef void httpd_fn(void *arg);
-typedef void httpd_request_fn(struct httpd_request *r, void *arg);
 
 /* A call on its way to the server's thread; the fields are httpd's own. */
 struct httpd_posted {
@@ -57,10 +53,10 @@ struct httpd_posted {
 
 struct httpd_options {
 	const char       *thread_name; /* "component-http" */
-	httpd_request_fn *on_request;  /* must reply, now or later, exactly once */
+	void            (*on_request)(struct answer *a, void *arg); /* must answer, now or later, exactly once */
 	/* How many bytes of a body on_request() wants; asked when the header is there, of a request that has a body.
 	 * 0, or no such function: the request comes without it. */
-	size_t          (*body_max)(const struct httpd_request *r, void *arg);
+	size_t          (*body_max)(const struct ask *ask, void *arg);
 	unsigned          requests;    /* at the same time; 0: HTTPD_REQUESTS */
 	void             *arg;
 	component_log_fn *log;         /* nullable */
@@ -71,8 +67,8 @@ struct httpd_options {
  * symbols have been taken over by another library in this process; -EMFILE when
  * too few descriptors are left. */
 int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err);
-/* Adds listeners; takes the sockets over on success.  tag is given to requests, and to
- * httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
+/* Adds listeners; takes the sockets over on success.  tag is given to those who ask there, and
+ * to httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
 /* As many requests at the same time as that from now on, if that is more.  There are places for so many connections and
  * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many that come otherwise.  Any thread. */
@@ -82,11 +78,10 @@ void httpd_set_requests(struct httpd *h, unsigned requests);
  *
  *   fd        non-blocking, from own_fd_socketpair(); the server's on success.  It is
  *             closed when there is no place for it or the server is stopping
- *   loopback  what httpd_listener() says of it
- *   peer      what httpd_peer() says; note: what httpd_note() says; both copied and cut
+ *   loopback, peer, prefix   what struct ask says; both texts are copied and cut
  *   returns   0 or -ENOMEM; never waits, any thread
  */
-int  httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *note);
+int  httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *prefix);
 /* Closes the listeners with that tag, or all (NULL), now; connections go on.  Who waits
  * there to be accepted is, if there is a place.  Any other thread.  -EBADF: the program
  * has closed our descriptors and the server's thread cannot be reached any more; what
@@ -112,41 +107,5 @@ void httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void 
  * NULL: no memory. */
 struct httpd_timer *httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg);
 void                httpd_timer_stop(struct httpd_timer *t);
-
-enum httpd_method httpd_method(const struct httpd_request *r);
-const char *httpd_method_name(const struct httpd_request *r); /* as sent: "PUT" */
-const char *httpd_path(const struct httpd_request *r);     /* percent-decoded, before '?' */
-const char *httpd_raw_path(const struct httpd_request *r); /* as sent */
-const char *httpd_query(const struct httpd_request *r);    /* raw, NULL if none */
-const char *httpd_header(const struct httpd_request *r, const char *name);
-const char *httpd_body(const struct httpd_request *r, size_t *ret_size);
-const char *httpd_peer(const struct httpd_request *r);     /* "127.0.0.1:40112" or "unix" */
-const struct listen_socket *httpd_listener(const struct httpd_request *r);
-const char *httpd_note(const struct httpd_request *r);     /* of httpd_adopt(), else NULL */
-void       *httpd_tag(const struct httpd_request *r);
-
-/*
- * httpd_on_hangup - the client closed its side, or all of it, before the reply
- * httpd_on_gone   - the connection is lost: what is written goes nowhere
- *
- * Each is called at most once; for a lost connection on_gone if it is set, else
- * on_hangup.  A FIN does not tell a half-close from a close, so a hangup may be
- * followed by gone when a write fails.  In both cases the request stays valid and
- * must still be replied to; after gone that only frees it.
- */
-void httpd_on_hangup(struct httpd_request *r, httpd_fn *fn, void *arg);
-void httpd_on_gone(struct httpd_request *r, httpd_fn *fn, void *arg);
-
-void httpd_set_header(struct httpd_request *r, const char *name, const char *value);
-/* Whole reply; sets Content-Length; the body is left out for HEAD. */
-void httpd_reply(struct httpd_request *r, int status, const char *type, const void *body, size_t size);
-/* Streamed reply: start, any number of writes, end.  Write returns the bytes now
- * queued; above HTTPD_QUEUE_BYTES_MAX wait for on_drain before writing more. */
-void   httpd_reply_start(struct httpd_request *r, int status, const char *type);
-size_t httpd_reply_write(struct httpd_request *r, const void *data, size_t size);
-void   httpd_on_drain(struct httpd_request *r, httpd_fn *fn, void *arg);
-void   httpd_reply_end(struct httpd_request *r);
-/* Instead of an end: cuts the connection, so that the client sees a reply that is not whole. */
-void   httpd_reply_abort(struct httpd_request *r);
 
 #endif

@@ -67,7 +67,7 @@ state_set(struct httpd_conn *c, enum httpd_conn_state state)
 	static const unsigned seconds[] = {
 		[HTTPD_CONN_IDLE] = HTTPD_IDLE_SECONDS_MAX,
 		[HTTPD_CONN_READ] = HTTPD_HEADER_SECONDS_MAX,
-		[HTTPD_CONN_FLUSH] = HTTPD_STALL_SECONDS_MAX,
+		[HTTPD_CONN_FLUSH] = ANSWER_STALL_SECONDS,
 		[HTTPD_CONN_BUSY] = 0,
 		[HTTPD_CONN_LINGER] = HTTPD_LINGER_SECONDS_MAX,
 	};
@@ -84,23 +84,12 @@ static void
 request_orphan(struct httpd_conn *c)
 {
 	struct httpd_request *r = c->request;
-	httpd_fn             *hangup, *gone;
-	void                 *hangup_arg, *gone_arg;
 
 	if (!r)
 		return;
 	c->request = NULL;
 	r->conn = NULL;
-	hangup = r->on_hangup;
-	hangup_arg = r->on_hangup_arg;
-	gone = r->on_gone;
-	gone_arg = r->on_gone_arg;
-	r->on_hangup = r->on_gone = NULL;
-	/* Either may reply, which frees the request. */
-	if (gone)
-		gone(gone_arg);
-	else if (hangup)
-		hangup(hangup_arg);
+	answer_lost(&r->answer); /* may end it, which frees the request */
 }
 
 void
@@ -182,16 +171,16 @@ httpd_conn_output(struct httpd_conn *c)
 		return;
 	event_add(c->writable, NULL);
 	if (!evtimer_pending(c->timer, NULL))
-		timer_set(c, HTTPD_STALL_SECONDS_MAX);
+		timer_set(c, ANSWER_STALL_SECONDS);
 }
 
 static void
 on_writable(evutil_socket_t fd, short what, void *arg)
 {
-	struct httpd_conn    *c = arg;
-	struct httpd_request *r = c->request;
-	httpd_fn             *drain;
-	int                   n;
+	struct httpd_conn *c = arg;
+	struct answer     *a = c->request ? &c->request->answer : NULL;
+	answer_fn         *drain;
+	int                n;
 
 	(void)what;
 	if (evbuffer_get_length(c->out)) {
@@ -203,14 +192,14 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 			return;
 		}
 		if (c->state != HTTPD_CONN_READ) { /* 100 Continue does not prolong the client's time */
-			timer_set(c, HTTPD_STALL_SECONDS_MAX);
+			timer_set(c, ANSWER_STALL_SECONDS);
 			c->since_ns = clock_ns(CLOCK_MONOTONIC);
 		}
 	}
-	if (r && r->on_drain && evbuffer_get_length(c->out) <= HTTPD_QUEUE_BYTES_MAX / 2) {
-		drain = r->on_drain;
-		r->on_drain = NULL;
-		drain(r->on_drain_arg); /* may end the reply: r and c are looked up anew */
+	if (a && a->on_drain && evbuffer_get_length(c->out) <= ANSWER_QUEUE_BYTES_MAX / 2) {
+		drain = a->on_drain;
+		a->on_drain = NULL;
+		drain(a->arg); /* may end the answer: c is looked up anew */
 	}
 	if (c->state == HTTPD_CONN_FREE)
 		return;
@@ -250,7 +239,7 @@ conn_feed(struct httpd_conn *c)
 	c->request = r;
 	c->keep_alive = r->keep_alive;
 	state_set(c, HTTPD_CONN_BUSY);
-	c->h->options.on_request(r, c->h->options.arg);
+	c->h->options.on_request(&r->answer, c->h->options.arg);
 	if (c->eof && c->state == HTTPD_CONN_BUSY)
 		httpd_conn_close(c);
 }
@@ -288,7 +277,7 @@ static void
 conn_eof(struct httpd_conn *c)
 {
 	struct httpd_request *r = c->request;
-	httpd_fn             *hangup;
+	answer_fn            *hangup;
 
 	c->eof = true;
 	if (c->state != HTTPD_CONN_BUSY && c->state != HTTPD_CONN_FLUSH) {
@@ -296,10 +285,10 @@ conn_eof(struct httpd_conn *c)
 		return;
 	}
 	if (watch_by_edge(c) && c->state == HTTPD_CONN_BUSY) {
-		hangup = r->on_hangup;
-		r->on_hangup = NULL;
+		hangup = r->answer.on_hangup;
+		r->answer.on_hangup = NULL;
 		if (hangup)
-			hangup(r->on_hangup_arg);
+			hangup(r->answer.arg);
 	}
 }
 

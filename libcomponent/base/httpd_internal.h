@@ -90,12 +90,12 @@ enum httpd_body_state { HTTPD_BODY_BEGIN, HTTPD_BODY_DATA, HTTPD_BODY_SIZE, HTTP
 	HTTPD_BODY_CHUNK_END, HTTPD_BODY_TRAILER, HTTPD_BODY_DONE };
 
 struct httpd_request {
+	struct answer          answer; /* first: it is the request for who answers */
 	struct httpd          *h;
 	struct httpd_conn     *conn; /* NULL: gone */
 	struct httpd_listener *listener;
 	char                  *head; /* the header's bytes, cut into strings */
-	const char            *method, *target, *query;
-	char                  *path; /* decoded; in memory of its own */
+	char                  *path; /* of answer.ask, in memory of its own */
 	unsigned               minor; /* HTTP/1.minor */
 	struct httpd_header    headers[HTTPD_HEADERS_MAX];
 	unsigned               header_count;
@@ -107,12 +107,9 @@ struct httpd_request {
 	bool                   body_dropped; /* nobody wants it */
 	size_t                 trailer_bytes;
 	struct evbuffer       *body;
-	struct evbuffer       *reply_headers;
 	bool                   reply_chunked;
 	char                   peer[HTTPD_PEER_MAX];
 	char                   note[HTTPD_NOTE_MAX];
-	httpd_fn              *on_hangup, *on_gone, *on_drain;
-	void                  *on_hangup_arg, *on_gone_arg, *on_drain_arg;
 };
 
 /* What a caller in another thread waits for. */
@@ -229,8 +226,8 @@ int  httpd_request_read(struct httpd_conn *c, struct httpd_request **ret);
 void httpd_request_free(struct httpd_request *r);
 
 /* httpd_reply.c */
+extern const struct answer_sink httpd_reply_sink;
 void httpd_reply_refuse(struct httpd_conn *c, int status); /* text, "Connection: close" */
-const char *httpd_status_text(int status);
 
 /* Keeps a number, which may be -1. */
 void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);

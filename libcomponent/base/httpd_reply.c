@@ -1,5 +1,5 @@
 /*
- * httpd_reply.c - the text of a reply of HTTP/1.1: whole, streamed, or cut off.
+ * httpd_reply.c - an answer as a reply of HTTP/1.1: whole, streamed, or cut off.
  *
  * What a stranger would get wrong:
  * - HEAD gets every header of GET, Content-Length included, and no byte of body.
@@ -15,75 +15,42 @@
 #include "httpd_internal.h"
 
 #include <string.h>
-#include <time.h>
-
-#include "utc.h"
-
-#define TEXT "text/plain; charset=utf-8"
-
-const char *
-httpd_status_text(int status)
-{
-	static const struct {
-		int         status;
-		const char *text;
-	} all[] = {
-		{ 200, "OK" }, { 301, "Moved Permanently" }, { 400, "Bad Request" },
-		{ 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" },
-		{ 405, "Method Not Allowed" }, { 413, "Request Entity Too Large" },
-		{ 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" },
-		{ 501, "Not Implemented" }, { 503, "Service Unavailable" },
-		{ 505, "HTTP Version Not Supported" },
-	};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].status == status)
-			return all[i].text;
-	return "Unknown";
-}
-
-/* Not strftime(): the daemon's locale would choose the names. */
-static void
-date_add(struct evbuffer *out)
-{
-	static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	struct utc        at;
-
-	utc_from_unix(time(NULL), &at);
-	evbuffer_add_printf(out, "Date: %.3s, %02d %.3s %lld %02d:%02d:%02d GMT\r\n", days + 3 * at.weekday, at.day,
-		months + 3 * (at.month - 1), (long long)at.year, at.hour, at.minute, at.second);
-}
 
 /* Line breaks in a value would be headers of their own. */
-void
-httpd_set_header(struct httpd_request *r, const char *name, const char *value)
+static void
+header_add(struct evbuffer *out, const struct answer_header *header)
 {
-	evbuffer_add_printf(r->reply_headers, "%s: ", name);
-	for (; *value; value++)
-		evbuffer_add(r->reply_headers, *value == '\r' || *value == '\n' ? " " : value, 1);
-	evbuffer_add(r->reply_headers, "\r\n", 2);
+	evbuffer_add_printf(out, "%s: ", header->name);
+	for (const char *value = header->value; *value; value++)
+		evbuffer_add(out, *value == '\r' || *value == '\n' ? " " : value, 1);
+	evbuffer_add(out, "\r\n", 2);
 }
 
 static void
 status_line_add(struct evbuffer *out, unsigned minor, int status)
 {
-	evbuffer_add_printf(out, "HTTP/1.%u %d %s\r\n", minor ? 1 : 0, status, httpd_status_text(status));
-	date_add(out);
+	char date[ANSWER_DATE_BYTES];
+
+	answer_date(date);
+	evbuffer_add_printf(out, "HTTP/1.%u %d %s\r\nDate: %s\r\n", minor ? 1 : 0, status, answer_reason(status), date);
 }
 
-/* size: -1 for a streamed reply. */
 static void
-head_add(struct httpd_request *r, int status, const char *type, int64_t size)
+reply_begin(struct answer *a, int status, const struct answer_header *headers, int64_t size)
 {
-	struct evbuffer *out = r->conn->out;
+	struct httpd_request *r = (struct httpd_request *)a;
+	struct evbuffer      *out;
 
+	if (!r->conn)
+		return;
+	out = r->conn->out;
 	if (size < 0 && r->minor == 0)
 		r->conn->keep_alive = false;
 	if (r->h->stopping)
 		r->conn->keep_alive = false;
 	status_line_add(out, r->minor, status);
-	evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
-	evbuffer_add_buffer(out, r->reply_headers);
+	for (; headers->name; headers++)
+		header_add(out, headers);
 	if (size >= 0)
 		evbuffer_add_printf(out, "Content-Length: %lld\r\n", (long long)size);
 	r->reply_chunked = size < 0 && r->minor > 0;
@@ -94,42 +61,16 @@ head_add(struct httpd_request *r, int status, const char *type, int64_t size)
 	else if (r->minor == 0)
 		evbuffer_add_printf(out, "Connection: keep-alive\r\n");
 	evbuffer_add(out, "\r\n", 2);
-}
-
-static void
-reply_finish(struct httpd_request *r)
-{
-	if (r->conn)
-		httpd_conn_replied(r->conn);
-	httpd_request_free(r);
-}
-
-void
-httpd_reply(struct httpd_request *r, int status, const char *type, const void *body, size_t size)
-{
-	if (r->conn) {
-		head_add(r, status, type, (int64_t)size);
-		if (httpd_method(r) != HTTPD_HEAD)
-			evbuffer_add(r->conn->out, body, size);
-	}
-	reply_finish(r);
-}
-
-void
-httpd_reply_start(struct httpd_request *r, int status, const char *type)
-{
-	if (!r->conn)
-		return;
-	head_add(r, status, type, -1);
 	httpd_conn_output(r->conn);
 }
 
-size_t
-httpd_reply_write(struct httpd_request *r, const void *data, size_t size)
+static int64_t
+reply_write(struct answer *a, const void *data, size_t size)
 {
-	struct evbuffer *out;
+	struct httpd_request *r = (struct httpd_request *)a;
+	struct evbuffer      *out;
 
-	if (!r->conn || httpd_method(r) == HTTPD_HEAD || size == 0)
+	if (!r->conn || a->ask.method == ASK_HEAD || size == 0)
 		return 0; /* an empty chunk would be the last */
 	out = r->conn->out;
 	if (r->reply_chunked)
@@ -138,20 +79,26 @@ httpd_reply_write(struct httpd_request *r, const void *data, size_t size)
 	if (r->reply_chunked)
 		evbuffer_add(out, "\r\n", 2);
 	httpd_conn_output(r->conn);
-	return evbuffer_get_length(out);
+	return (int64_t)evbuffer_get_length(out);
 }
 
-void
-httpd_reply_end(struct httpd_request *r)
+static void
+reply_end(struct answer *a)
 {
-	if (r->conn && r->reply_chunked && httpd_method(r) != HTTPD_HEAD)
+	struct httpd_request *r = (struct httpd_request *)a;
+
+	if (r->conn && r->reply_chunked && a->ask.method != ASK_HEAD)
 		evbuffer_add(r->conn->out, "0\r\n\r\n", 5);
-	reply_finish(r);
+	if (r->conn)
+		httpd_conn_replied(r->conn);
+	httpd_request_free(r);
 }
 
-void
-httpd_reply_abort(struct httpd_request *r)
+static void
+reply_abort(struct answer *a)
 {
+	struct httpd_request *r = (struct httpd_request *)a;
+
 	if (r->conn) {
 		r->conn->request = NULL;
 		httpd_conn_close(r->conn);
@@ -159,14 +106,16 @@ httpd_reply_abort(struct httpd_request *r)
 	httpd_request_free(r);
 }
 
+const struct answer_sink httpd_reply_sink = { reply_begin, reply_write, reply_end, reply_abort };
+
 void
 httpd_reply_refuse(struct httpd_conn *c, int status)
 {
-	const char *text = httpd_status_text(status);
+	const char *text = answer_reason(status);
 
 	status_line_add(c->out, 1, status);
 	evbuffer_add_printf(c->out,
-		"Content-Type: " TEXT "\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %zu\r\n"
+		"Content-Type: " ANSWER_TEXT "\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %zu\r\n"
 		"Connection: close\r\n\r\n%d %s\n",
 		strlen(text) + 5, status, text);
 	c->keep_alive = false;

@@ -1,5 +1,5 @@
 /*
- * httpd_request.c - the text of a request of HTTP/1.1, read and asked about.
+ * httpd_request.c - the text of a request of HTTP/1.1, read into a struct ask.
  *
  * Reading is strict where two readers could disagree about where a request ends
  * (several or odd Content-Length, folded headers, NUL, a blank before the colon
@@ -73,40 +73,12 @@ line_cut(char **at)
 	return line;
 }
 
-static char *
-path_decode(const char *target, size_t n)
-{
-	char  *path = malloc(n + 1);
-	size_t out = 0;
-
-	for (size_t i = 0; path && i < n; i++) {
-		if (target[i] == '%' && i + 2 < n && isxdigit((unsigned char)target[i + 1]) &&
-		    isxdigit((unsigned char)target[i + 2])) {
-			char hex[3] = { target[i + 1], target[i + 2], '\0' };
-
-			path[out++] = (char)strtoul(hex, NULL, 16);
-			i += 2;
-		} else if (target[i] == '%') {
-			free(path);
-			return NULL;
-		} else {
-			path[out++] = target[i];
-		}
-	}
-	if (path && memchr(path, '\0', out)) {
-		free(path);
-		return NULL;
-	}
-	if (path)
-		path[out] = '\0';
-	return path;
-}
-
 /* "GET /path?query HTTP/1.1", also "GET http://host/path HTTP/1.1". */
 static int
 request_line(struct httpd_request *r, char *line)
 {
-	char *target = strchr(line, ' '), *version, *query;
+	struct ask *ask = &r->answer.ask;
+	char       *target = strchr(line, ' '), *version, *query;
 
 	if (!target)
 		return 400;
@@ -121,7 +93,8 @@ request_line(struct httpd_request *r, char *line)
 	if (version[5] != '1')
 		return 505;
 	r->minor = (unsigned)(version[7] - '0');
-	r->method = line;
+	ask->method_name = line;
+	ask->method = ask_method_of(line);
 	if (!strncasecmp(target, "http://", 7)) {
 		target = strchr(target + 7, '/');
 		if (!target)
@@ -132,12 +105,11 @@ request_line(struct httpd_request *r, char *line)
 	for (const char *p = target; *p; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
 			return 400;
-	r->target = target;
 	query = strchr(target, '?');
 	if (query)
 		*query++ = '\0';
-	r->query = query;
-	r->path = path_decode(target, strlen(target));
+	ask->query = query;
+	ask->path = r->path = ask_path_decode(target);
 	return r->path ? 0 : 400;
 }
 
@@ -174,12 +146,21 @@ has_word(const char *list, const char *word)
 	return false;
 }
 
-/* What the headers say about the body and the connection. */
+static const char *
+header(const struct httpd_request *r, const char *name)
+{
+	for (unsigned i = 0; i < r->header_count; i++)
+		if (!strcasecmp(r->headers[i].name, name))
+			return r->headers[i].value;
+	return NULL;
+}
+
+/* What the headers say about the body and the connection, and what is asked. */
 static int
 headers_apply(struct httpd_request *r)
 {
-	const char *connection = httpd_header(r, "Connection");
-	const char *encoding = httpd_header(r, "Transfer-Encoding");
+	const char *connection = header(r, "Connection");
+	const char *encoding = header(r, "Transfer-Encoding");
 	unsigned    lengths = 0, hosts = 0;
 
 	r->content_length = -1;
@@ -200,8 +181,11 @@ headers_apply(struct httpd_request *r)
 	if (encoding && (strcasecmp(encoding, "chunked") || r->minor == 0))
 		return encoding && r->minor == 0 ? 400 : 501;
 	r->body_chunked = encoding != NULL;
-	r->expect_continue = r->minor > 0 && has_word(httpd_header(r, "Expect"), "100-continue");
+	r->expect_continue = r->minor > 0 && has_word(header(r, "Expect"), "100-continue");
 	r->keep_alive = r->minor > 0 ? !has_word(connection, "close") : has_word(connection, "keep-alive");
+	r->answer.ask.host = header(r, "Host");
+	r->answer.ask.authorization = header(r, "Authorization");
+	r->answer.ask.origin = header(r, "Origin");
 	return 0;
 }
 
@@ -374,7 +358,7 @@ body_choose(struct httpd_conn *c, struct httpd_request *r)
 
 	if (!r->body_chunked && r->content_length <= 0)
 		return 0;
-	r->body_max = o->body_max ? o->body_max(r, o->arg) : 0;
+	r->body_max = o->body_max ? o->body_max(&r->answer.ask, o->arg) : 0;
 	if (r->body_max > 0)
 		return r->content_length > (int64_t)r->body_max ? 413 : 0;
 	r->body_dropped = true;
@@ -397,10 +381,12 @@ request_new(struct httpd_conn *c)
 	r->listener = c->listener;
 	r->listener->users++;
 	r->body = evbuffer_new();
-	r->reply_headers = evbuffer_new();
 	memcpy(r->peer, c->peer, sizeof(r->peer));
 	memcpy(r->note, c->note, sizeof(r->note));
-	if (r->body && r->reply_headers)
+	r->answer.sink = &httpd_reply_sink;
+	r->answer.ask = (struct ask){ .peer = r->peer, .prefix = r->listener->adopted ? r->note : "",
+		.is_unix = r->listener->socket.is_unix, .loopback = r->listener->socket.loopback, .tag = r->listener->tag };
+	if (r->body)
 		return r;
 	httpd_request_free(r);
 	return NULL;
@@ -433,6 +419,8 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 	c->incoming = NULL;
 	if (r->body_dropped)
 		evbuffer_drain(r->body, evbuffer_get_length(r->body));
+	r->answer.ask.body_size = evbuffer_get_length(r->body);
+	r->answer.ask.body = (const char *)evbuffer_pullup(r->body, -1);
 	r->conn = c;
 	*ret = r;
 	return 0;
@@ -450,104 +438,7 @@ httpd_request_free(struct httpd_request *r)
 	r->listener->users--;
 	if (r->body)
 		evbuffer_free(r->body);
-	if (r->reply_headers)
-		evbuffer_free(r->reply_headers);
 	free(r->path);
 	free(r->head);
 	free(r);
-}
-
-const char *
-httpd_method_name(const struct httpd_request *r)
-{
-	return r->method;
-}
-
-enum httpd_method
-httpd_method(const struct httpd_request *r)
-{
-	if (!strcmp(r->method, "GET"))
-		return HTTPD_GET;
-	if (!strcmp(r->method, "HEAD"))
-		return HTTPD_HEAD;
-	return strcmp(r->method, "POST") ? HTTPD_OTHER : HTTPD_POST;
-}
-
-const char *
-httpd_path(const struct httpd_request *r)
-{
-	return r->path;
-}
-
-const char *
-httpd_raw_path(const struct httpd_request *r)
-{
-	return r->target;
-}
-
-const char *
-httpd_query(const struct httpd_request *r)
-{
-	return r->query;
-}
-
-const char *
-httpd_header(const struct httpd_request *r, const char *name)
-{
-	for (unsigned i = 0; i < r->header_count; i++)
-		if (!strcasecmp(r->headers[i].name, name))
-			return r->headers[i].value;
-	return NULL;
-}
-
-const char *
-httpd_body(const struct httpd_request *r, size_t *ret_size)
-{
-	*ret_size = evbuffer_get_length(r->body);
-	return (const char *)evbuffer_pullup(r->body, -1);
-}
-
-const char *
-httpd_peer(const struct httpd_request *r)
-{
-	return r->peer;
-}
-
-const struct listen_socket *
-httpd_listener(const struct httpd_request *r)
-{
-	return &r->listener->socket;
-}
-
-const char *
-httpd_note(const struct httpd_request *r)
-{
-	return r->listener->adopted ? r->note : NULL;
-}
-
-void *
-httpd_tag(const struct httpd_request *r)
-{
-	return r->listener->tag;
-}
-
-void
-httpd_on_hangup(struct httpd_request *r, httpd_fn *fn, void *arg)
-{
-	r->on_hangup = fn;
-	r->on_hangup_arg = arg;
-}
-
-void
-httpd_on_gone(struct httpd_request *r, httpd_fn *fn, void *arg)
-{
-	r->on_gone = fn;
-	r->on_gone_arg = arg;
-}
-
-void
-httpd_on_drain(struct httpd_request *r, httpd_fn *fn, void *arg)
-{
-	r->on_drain = fn;
-	r->on_drain_arg = arg;
 }

@@ -156,21 +156,21 @@ cmdline_read(size_t *ret_size)
 }
 
 void
-cmdline_reply(struct serve *s, struct httpd_request *r)
+cmdline_reply(struct serve *s, struct answer *a)
 {
 	size_t size = 0, out_size = 0;
 	char  *raw = cmdline_read(&size), *out = NULL;
 
 	if (raw && size == 0) {
-		reply_error(r, 500, "the command line cannot be read: /proc is not mounted or not readable");
+		reply_error(a, 500, "the command line cannot be read: /proc is not mounted or not readable");
 		goto out;
 	}
 	if (raw)
 		out = cmdline_redact(raw, size, s->options.redact, &out_size);
 	if (out)
-		reply_text(r, 200, SERVE_TEXT, out, out_size);
+		reply_text(a, 200, ANSWER_TEXT, out, out_size);
 	else
-		reply_error(r, 500, "out of memory");
+		reply_error(a, 500, "out of memory");
 out:
 	free(out);
 	free(raw);

@@ -151,7 +151,7 @@ answer(struct evhttp_request *request, int status, const char *reason, const cha
 	struct evbuffer  *body = evbuffer_new();
 	char              length[32];
 
-	evhttp_add_header(headers, "Content-Type", SERVE_TEXT);
+	evhttp_add_header(headers, "Content-Type", ANSWER_TEXT);
 	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
 	evhttp_add_header(headers, "X-Go-Pprof", "1");
 	snprintf(length, sizeof(length), "%zu", strlen(text));

@@ -170,7 +170,7 @@ page_write(struct page *p)
 }
 
 void
-index_reply(struct serve *s, struct httpd_request *r)
+index_reply(struct serve *s, struct answer *a)
 {
 	struct page page = { .capacity = 8192 };
 
@@ -179,8 +179,8 @@ index_reply(struct serve *s, struct httpd_request *r)
 	if (page.text)
 		page_write(&page);
 	if (page.text && !page.failed)
-		reply_text(r, 200, SERVE_HTML, page.text, page.size);
+		reply_text(a, 200, SERVE_HTML, page.text, page.size);
 	else
-		reply_error(r, 500, "out of memory");
+		reply_error(a, 500, "out of memory");
 	free(page.text);
 }

@@ -163,7 +163,7 @@ on_gone(void *arg)
 }
 
 static struct job *
-job_new(struct serve *s, struct httpd_request *r, const struct job_spec *spec)
+job_new(struct serve *s, struct answer *a, const struct job_spec *spec)
 {
 	pthread_condattr_t attr;
 	size_t             size = sizeof(struct job) + spec->input_size + 1;
@@ -176,12 +176,12 @@ job_new(struct serve *s, struct httpd_request *r, const struct job_spec *spec)
 	j->serve = s;
 	j->httpd = s->httpd;
 	j->fd = -1;
-	j->request = r;
+	j->answer = a;
 	j->spec = *spec;
 	if (spec->input)
 		memcpy(j->input, spec->input, spec->input_size);
 	j->spec.input = j->input;
-	snprintf(j->peer, sizeof(j->peer), "%s", r ? httpd_peer(r) : "");
+	snprintf(j->peer, sizeof(j->peer), "%s", a ? a->ask.peer : "");
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -191,10 +191,9 @@ job_new(struct serve *s, struct httpd_request *r, const struct job_spec *spec)
 }
 
 static void
-refuse(struct httpd_request *r, const char *text)
+refuse(struct answer *a, const char *text)
 {
-	httpd_set_header(r, "Retry-After", "1");
-	reply_error(r, 503, text);
+	reply_error_with(a, 503, text, "Retry-After", "1");
 }
 
 /* Enters the list; a text when it may not. */
@@ -220,29 +219,30 @@ job_enter(struct serve *s, struct job *j)
 }
 
 void
-job_start(struct serve *s, struct httpd_request *r, const struct job_spec *spec)
+job_start(struct serve *s, struct answer *a, const struct job_spec *spec)
 {
-	struct job *j = job_new(s, r, spec);
+	struct job *j = job_new(s, a, spec);
 	const char *why;
 
 	if (!j) {
-		refuse(r, "out of memory");
+		refuse(a, "out of memory");
 		return;
 	}
 	why = job_enter(s, j);
 	if (why) {
 		job_free(j);
-		refuse(r, why);
+		refuse(a, why);
 		return;
 	}
 	if (own_thread_start("component-job", run, j, &j->thread)) {
 		job_leave(s, j);
 		job_free(j);
-		refuse(r, "no thread can be made for this request; see the limits of processes and of memory");
+		refuse(a, "no thread can be made for this request; see the limits of processes and of memory");
 		return;
 	}
-	httpd_on_hangup(r, on_hangup, j);
-	httpd_on_gone(r, on_gone, j);
+	a->on_hangup = on_hangup;
+	a->on_gone = on_gone;
+	a->arg = j;
 }
 
 /* ---- without a request ---- */

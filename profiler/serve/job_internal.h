@@ -19,7 +19,7 @@ struct job {
 	pthread_t     thread;
 
 	/* The server's thread. */
-	struct httpd_request *request;
+	struct answer *answer;
 	bool          started;   /* the header is out */
 	bool          throttled; /* waiting for on_drain */
 

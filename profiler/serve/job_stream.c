@@ -3,11 +3,11 @@
  *
  *     component-job: run() --job_write()--> fill --swap--> ready --+
  *                      ^ waits while ready is full                 | httpd_post()
- *     component-http:  deliver() --httpd_reply_write()--> socket <-+
+ *     component-http:  deliver() --write() of the answer--> client <-+
  *                      ^ waits for on_drain while much is queued
  *
  * Two buffers and the queue behind them bound what a slow client can make us hold
- * (JOB_CHUNK_BYTES * 2 + QUEUE_BYTES, at most HTTPD_QUEUE_BYTES_MAX); run() just waits, and
+ * (JOB_CHUNK_BYTES * 2 + QUEUE_BYTES, at most ANSWER_QUEUE_BYTES_MAX); run() just waits, and
  * samplers hold nothing meanwhile.  What fits one buffer is sent whole with Content-Length;
  * until the first swap run() may still fail with a clean status.
  *
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define STALLED_MS  60000 /* a descriptor that takes nothing: the rest is dropped */
-#define QUEUE_BYTES (HTTPD_QUEUE_BYTES_MAX - 2 * JOB_CHUNK_BYTES - 1024) /* and a chunk's frame */
+#define QUEUE_BYTES (ANSWER_QUEUE_BYTES_MAX - 2 * JOB_CHUNK_BYTES - 1024) /* and a chunk's frame */
 
 static void deliver(struct job *j);
 
@@ -155,25 +155,25 @@ job_write(void *job, const void *data, size_t size)
 
 /* ---- the server's thread ---- */
 
+/* size: -1 when more is to come. */
 static void
-headers_set(struct job *j)
+begin(struct job *j, int64_t size)
 {
-	char value[128];
+	bool                 binary = j->spec.format == JOB_PPROF;
+	char                 file[128];
+	struct answer_header headers[5] = { { "Content-Type", binary ? SERVE_BINARY : ANSWER_TEXT },
+		{ "X-Content-Type-Options", "nosniff" } };
+	size_t               n = 2;
 
-	httpd_set_header(j->request, "X-Content-Type-Options", "nosniff");
 	if (*j->note)
-		httpd_set_header(j->request, "X-Component-Threads", j->note);
-	if (j->spec.format != JOB_PPROF)
-		return;
-	snprintf(value, sizeof(value), "attachment; filename=\"%s%s\"", j->spec.kind->name,
-		j->spec.run == delta_run ? "-delta" : "");
-	httpd_set_header(j->request, "Content-Disposition", value);
-}
-
-static const char *
-content_type(const struct job *j)
-{
-	return j->spec.format == JOB_PPROF ? SERVE_BINARY : SERVE_TEXT;
+		headers[n++] = (struct answer_header){ "X-Component-Threads", j->note };
+	if (binary) {
+		snprintf(file, sizeof(file), "attachment; filename=\"%s%s\"", j->spec.kind->name,
+			j->spec.run == delta_run ? "-delta" : "");
+		headers[n++] = (struct answer_header){ "Content-Disposition", file };
+	}
+	j->answer->sink->begin(j->answer, 200, headers, size);
+	j->started = true;
 }
 
 /* The last of it: everything, an error, or nothing because nobody listens. */
@@ -181,15 +181,14 @@ static void
 deliver_last(struct job *j)
 {
 	if (j->gone || (j->fail_status && j->started)) {
-		httpd_reply_abort(j->request);
+		j->answer->sink->abort(j->answer);
 	} else if (j->fail_status) {
-		reply_error(j->request, j->fail_status, j->fail_text);
-	} else if (!j->started) {
-		headers_set(j);
-		httpd_reply(j->request, 200, content_type(j), j->ready, j->ready_size);
+		reply_error(j->answer, j->fail_status, j->fail_text);
 	} else {
-		httpd_reply_write(j->request, j->ready, j->ready_size);
-		httpd_reply_end(j->request);
+		if (!j->started)
+			begin(j, (int64_t)j->ready_size);
+		j->answer->sink->write(j->answer, j->ready, j->ready_size);
+		j->answer->sink->end(j->answer);
 	}
 	job_finish(j);
 }
@@ -206,8 +205,7 @@ on_drain(void *arg)
 static void
 deliver(struct job *j)
 {
-	bool   full, finished, gone, posted;
-	size_t queued;
+	bool full, finished, gone, posted;
 
 	pthread_mutex_lock(&j->lock);
 	full = j->ready_full;
@@ -223,15 +221,11 @@ deliver(struct job *j)
 	}
 	if (gone || j->throttled || !full)
 		return;
-	if (!j->started) {
-		headers_set(j);
-		httpd_reply_start(j->request, 200, content_type(j));
-		j->started = true;
-	}
-	queued = httpd_reply_write(j->request, j->ready, j->ready_size);
-	if (queued > QUEUE_BYTES) {
+	if (!j->started)
+		begin(j, -1);
+	if (j->answer->sink->write(j->answer, j->ready, j->ready_size) > QUEUE_BYTES) {
 		j->throttled = true;
-		httpd_on_drain(j->request, on_drain, j);
+		j->answer->on_drain = on_drain;
 	}
 	pthread_mutex_lock(&j->lock);
 	j->ready_full = false;

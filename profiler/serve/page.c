@@ -22,43 +22,41 @@
 #define BODY_MAX 4096 /* bytes; a value of an option */
 
 /* The listener knows, see serve_place_open(): the path may have changed since it was opened,
- * and a reload may free it at any moment.  What is adopted has no tag. */
+ * and a reload may free it at any moment.  Other doors have no tag. */
 static bool
-is_of_debug_socket(const struct httpd_request *r)
+is_of_debug_socket(const struct ask *ask)
 {
-	return (uintptr_t)httpd_tag(r) & 1;
+	return (uintptr_t)ask->tag & 1;
 }
 
 bool
-page_is_for(const struct serve *s, const struct httpd_request *r)
+page_is_for(const struct serve *s, const struct ask *ask)
 {
-	return s->options.debug_page && is_of_debug_socket(r) && !strpbrk(httpd_path(r), " \r\n");
+	return s->options.debug_page && is_of_debug_socket(ask) && !strpbrk(ask->path, " \r\n");
 }
 
 bool
-page_route(struct serve *s, struct httpd_request *r)
+page_route(struct serve *s, struct answer *a)
 {
 	struct job_spec spec = { .run = page_run, .format = JOB_TEXT };
-	const char     *body, *path = httpd_path(r);
 	char           *input;
-	size_t          size;
+	size_t          size = a->ask.body_size;
 	int             n;
 
-	if (!page_is_for(s, r))
+	if (!page_is_for(s, &a->ask))
 		return false;
-	body = httpd_body(r, &size);
 	if (size > BODY_MAX) {
-		reply_error(r, 413, "the body is too long for the value of an option");
+		reply_error(a, 413, "the body is too long for the value of an option");
 		return true;
 	}
-	n = asprintf(&input, "%s %s\n%.*s", httpd_method_name(r), path, (int)size, body ? body : "");
+	n = asprintf(&input, "%s %s\n%.*s", a->ask.method_name, a->ask.path, (int)size, size ? a->ask.body : "");
 	if (n < 0) {
-		reply_error(r, 500, "out of memory");
+		reply_error(a, 500, "out of memory");
 		return true;
 	}
 	spec.input = input;
 	spec.input_size = (size_t)n;
-	job_start(s, r, &spec);
+	job_start(s, a, &spec);
 	free(input);
 	return true;
 }

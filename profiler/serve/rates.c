@@ -68,45 +68,44 @@ value_read(const char *text, const char *units, int64_t *ret)
 
 /* False: answered with what is wrong. */
 static bool
-rates_read(struct httpd_request *r, struct rate *rates)
+rates_read(struct answer *a, struct rate *rates)
 {
 	char        body[BODY_MAX + 1], value[64], text[256];
-	size_t      size;
-	const char *sent = httpd_body(r, &size);
+	size_t      size = a->ask.body_size;
 	bool        any = false;
 
 	if (size > BODY_MAX) {
-		reply_error(r, 413, "the body is longer than any rates");
+		reply_error(a, 413, "the body is longer than any rates");
 		return false;
 	}
 	if (size > 0)
-		memcpy(body, sent, size);
+		memcpy(body, a->ask.body, size);
 	body[size] = '\0';
 	for (size_t i = 0; i < size; i++) /* the lines of a GET are as good */
 		if (body[i] == '\n' || body[i] == '\r')
 			body[i] = '&';
 	for (int i = 0; i < RATES; i++) {
 		if (!param_get(body, rates[i].name, value, sizeof(value)) &&
-			!param_get(httpd_query(r), rates[i].name, value, sizeof(value)))
+			!param_get(a->ask.query, rates[i].name, value, sizeof(value)))
 			continue;
 		any = rates[i].given = true;
 		if (value_read(value, rates[i].units, &rates[i].value) == 0)
 			continue;
 		snprintf(text, sizeof(text), "\"%s\" is not a rate; write a number from 0 (off) up%s", rates[i].name,
 			i == HEAP ? ", in bytes, KiB or MiB" : i == BLOCK ? ", in ns, us, ms or s" : "");
-		reply_error(r, 400, text);
+		reply_error(a, 400, text);
 		return false;
 	}
 	if (!any)
-		reply_error(r, 400, "no rate is named; write heap-profile-rate=, mutex-profile-fraction= or block-profile-rate=");
+		reply_error(a, 400, "no rate is named; write heap-profile-rate=, mutex-profile-fraction= or block-profile-rate=");
 	return any;
 }
 
 static void
-rates_log(struct serve *s, struct httpd_request *r)
+rates_log(struct serve *s, struct answer *a)
 {
 	char                       heap[24], mutex[24], block[24];
-	struct component_log_field fields[] = { { "peer", httpd_peer(r) }, { "heap", heap }, { "mutex", mutex },
+	struct component_log_field fields[] = { { "peer", a->ask.peer }, { "heap", heap }, { "mutex", mutex },
 		{ "block", block } };
 
 	snprintf(heap, sizeof(heap), "%llu", (unsigned long long)heap_rate());
@@ -143,7 +142,7 @@ rates_set(struct serve *s, const struct rate *rates, const char **ret_why)
 }
 
 void
-rates_reply(struct serve *s, struct httpd_request *r)
+rates_reply(struct serve *s, struct answer *a)
 {
 	struct rate rates[RATES] = {
 		[HEAP] = { .name = "heap-profile-rate", .units = "B 1 KiB 1024 MiB 1048576" },
@@ -154,17 +153,17 @@ rates_reply(struct serve *s, struct httpd_request *r)
 	char        text[192];
 	int         n, error;
 
-	if (httpd_method(r) == HTTPD_POST) {
-		if (!rates_read(r, rates))
+	if (a->ask.method == ASK_POST) {
+		if (!rates_read(a, rates))
 			return;
 		error = rates_set(s, rates, &why);
 		if (error) {
-			reply_error(r, 501, error == -ENOTSUP && *why ? why : strerror(-error));
+			reply_error(a, 501, error == -ENOTSUP && *why ? why : strerror(-error));
 			return;
 		}
-		rates_log(s, r);
+		rates_log(s, a);
 	}
 	n = snprintf(text, sizeof(text), "heap-profile-rate=%llu\nmutex-profile-fraction=%lld\nblock-profile-rate=%lld\n",
 		(unsigned long long)heap_rate(), (long long)waits_mutex_fraction(), (long long)waits_block_rate());
-	reply_text(r, 200, SERVE_TEXT, text, (size_t)n);
+	reply_text(a, 200, ANSWER_TEXT, text, (size_t)n);
 }

@@ -7,10 +7,9 @@
  * X-Go-Pprof, a name that is no profile is 404 with it, and "seconds" is looked at
  * before "debug".
  *
- * What a stranger would get wrong: go tool pprof shows the text of an error only if
- * X-Go-Pprof is there and the type is text/plain, so every error of ours has both;
- * answers of the mux (404 of foreign paths, 405) have neither in Go, and clients
- * tell the two apart by that.
+ * What a stranger would get wrong: answers of the mux (404 of foreign paths, 405) have
+ * no X-Go-Pprof in Go, and clients tell them from our errors by that.  Which door was
+ * asked is no matter here: answer.h.
  *
  * What the parameters of a profile mean is spec.c's.
  *
@@ -25,25 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void
-reply_text(struct httpd_request *r, int status, const char *type, const void *body, size_t size)
-{
-	httpd_set_header(r, "X-Content-Type-Options", "nosniff");
-	httpd_reply(r, status, type, body, size);
-}
-
-void
-reply_error(struct httpd_request *r, int status, const char *text)
-{
-	char   body[1024];
-	int    n = snprintf(body, sizeof(body), "%s\n", text);
-
-	if (n >= (int)sizeof(body))
-		n = (int)sizeof(body) - 1;
-	httpd_set_header(r, "X-Go-Pprof", "1");
-	reply_text(r, status, SERVE_TEXT, body, (size_t)n);
-}
 
 /* The path without "//", "." and ".."; keeps a final slash.  NULL: no memory. */
 static char *
@@ -101,27 +81,27 @@ path_escape(const char *path, const char *query)
 /* The query stays in Location, but not in a page: it may hold the token.  What is mounted
  * on another server is asked without what stands before its paths there. */
 static void
-redirect(struct httpd_request *r, const char *path)
+redirect(struct answer *a, const char *path)
 {
-	const char *before = httpd_note(r) ? httpd_note(r) : "";
+	const char *before = a->ask.prefix;
 	char       *full = NULL, *location = NULL, *link = NULL, *body = NULL;
 	int         n = -1;
 
 	if (asprintf(&full, "%s%s", before, path) < 0)
 		full = NULL;
 	if (full) {
-		location = path_escape(full, httpd_query(r));
+		location = path_escape(full, a->ask.query);
 		link = path_escape(full, NULL);
 	}
 	if (location && link)
 		n = asprintf(&body, "<a href=\"%s\">Moved Permanently</a>.\n\n", link);
 	if (n < 0) {
 		body = NULL;
-		reply_error(r, 500, "out of memory");
+		reply_error(a, 500, "out of memory");
 		goto out;
 	}
-	httpd_set_header(r, "Location", location);
-	httpd_reply(r, 301, SERVE_HTML, body, (size_t)n);
+	answer_whole(a, 301, (const struct answer_header[]){ { "Content-Type", SERVE_HTML }, { "Location", location },
+		{ NULL, NULL } }, body, (size_t)n);
 out:
 	free(body);
 	free(link);
@@ -130,42 +110,44 @@ out:
 }
 
 static void
-reply_plain(struct httpd_request *r, int status, const char *text)
+reply_plain(struct answer *a, int status, const char *text)
 {
-	reply_text(r, status, SERVE_TEXT, text, strlen(text));
+	reply_text(a, status, ANSWER_TEXT, text, strlen(text));
 }
 
 static void
-reply_wrong_method(struct httpd_request *r, const char *allowed)
+reply_wrong_method(struct answer *a, const char *allowed)
 {
-	httpd_set_header(r, "Allow", allowed);
-	reply_plain(r, 405, "Method Not Allowed\n");
+	static const char text[] = "Method Not Allowed\n";
+
+	reply_with(a, 405, ANSWER_TEXT, text, sizeof(text) - 1, "Allow", allowed);
 }
 
 static void
-route_kind(struct serve *s, struct httpd_request *r, const struct kind *kind)
+route_kind(struct serve *s, struct answer *a, const struct kind *kind)
 {
 	struct job_spec spec;
 	char            why[SPEC_WHY_BYTES];
 
-	if (spec_read(kind, httpd_query(r), __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
-		reply_error(r, 400, why);
+	if (spec_read(kind, a->ask.query, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
+		reply_error(a, 400, why);
 	else
-		job_start(s, r, &spec);
+		job_start(s, a, &spec);
 }
 
 static void
-route_symbol(struct serve *s, struct httpd_request *r)
+route_symbol(struct serve *s, struct answer *a)
 {
 	struct job_spec spec = { .run = symbol_run, .format = JOB_TEXT };
 
-	if (httpd_method(r) == HTTPD_POST) {
-		spec.input = httpd_body(r, &spec.input_size);
+	if (a->ask.method == ASK_POST) {
+		spec.input = a->ask.body;
+		spec.input_size = a->ask.body_size;
 	} else {
-		spec.input = httpd_query(r);
+		spec.input = a->ask.query;
 		spec.input_size = spec.input ? strlen(spec.input) : 0;
 	}
-	job_start(s, r, &spec);
+	job_start(s, a, &spec);
 }
 
 static bool
@@ -175,59 +157,59 @@ is_with_body(const char *name)
 }
 
 static void
-route_name(struct serve *s, struct httpd_request *r, const char *name)
+route_name(struct serve *s, struct answer *a, const char *name)
 {
-	enum httpd_method  method = httpd_method(r);
+	enum ask_method    method = a->ask.method;
 	const struct kind *kind;
 
-	if (method == HTTPD_OTHER || (method == HTTPD_POST && !is_with_body(name))) {
-		reply_wrong_method(r, is_with_body(name) ? "GET, HEAD, POST" : "GET, HEAD");
+	if (method == ASK_OTHER || (method == ASK_POST && !is_with_body(name))) {
+		reply_wrong_method(a, is_with_body(name) ? "GET, HEAD, POST" : "GET, HEAD");
 		return;
 	}
 	if (!strcmp(name, "symbol")) {
-		route_symbol(s, r);
+		route_symbol(s, a);
 		return;
 	}
 	if (!strcmp(name, "rates")) {
-		rates_reply(s, r);
+		rates_reply(s, a);
 		return;
 	}
 	if (!*name) {
-		index_reply(s, r);
+		index_reply(s, a);
 		return;
 	}
 	kind = spec_kind(name);
 	if (kind && spec_is_job(kind))
-		route_kind(s, r, kind);
+		route_kind(s, a, kind);
 	else if (kind && !strcmp(name, "cmdline"))
-		cmdline_reply(s, r);
+		cmdline_reply(s, a);
 	else
-		reply_error(r, 404, "Unknown profile");
+		reply_error(a, 404, "Unknown profile");
 }
 
 static void
-route_path(struct serve *s, struct httpd_request *r)
+route_path(struct serve *s, struct answer *a)
 {
-	const char *path = httpd_path(r);
+	const char *path = a->ask.path;
 	char       *clean = path_clean(path);
 
 	if (!clean) {
-		reply_error(r, 500, "out of memory");
+		reply_error(a, 500, "out of memory");
 		return;
 	}
 	if (strcmp(clean, path) && *path == '/') {
-		redirect(r, clean);
+		redirect(a, clean);
 	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1)) {
-		route_name(s, r, path + sizeof(SERVE_PATH) - 1);
+		route_name(s, a, path + sizeof(SERVE_PATH) - 1);
 	} else if (!strcmp(path, "/debug/fgprof")) { /* where scrapers look for it */
-		route_name(s, r, "fgprof");
+		route_name(s, a, "fgprof");
 	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 2) && !path[sizeof(SERVE_PATH) - 2]) {
-		if (httpd_method(r) == HTTPD_GET || httpd_method(r) == HTTPD_HEAD)
-			redirect(r, SERVE_PATH);
+		if (a->ask.method == ASK_GET || a->ask.method == ASK_HEAD)
+			redirect(a, SERVE_PATH);
 		else
-			reply_wrong_method(r, "GET, HEAD");
-	} else if (!page_route(s, r)) {
-		reply_plain(r, 404, "404 page not found\n");
+			reply_wrong_method(a, "GET, HEAD");
+	} else if (!page_route(s, a)) {
+		reply_plain(a, 404, "404 page not found\n");
 	}
 	free(clean);
 }
@@ -245,50 +227,47 @@ host_ok(struct serve *s, const char *host)
 
 /* May it be asked at all?  0, or the status of *ret_why. */
 static int
-refused(struct serve *s, const struct httpd_request *r, const char **ret_why)
+refused(struct serve *s, const struct ask *ask, const char **ret_why)
 {
-	const struct listen_socket *listener = httpd_listener(r);
-	const char                 *host = httpd_header(r, "Host");
-
-	/* The debug socket, and any unix socket, is protected by its file's mode. */
-	if (!listener->is_unix) {
+	/* The debug socket, and any unix socket of ours, is protected by its file's mode. */
+	if (!ask->is_unix) {
 		*ret_why = "this Host is not served on a loopback address; if it is yours, name it with --profiling-allowed-host";
-		if (listener->loopback && !host_ok(s, host))
+		if (ask->loopback && !host_ok(s, ask->host))
 			return 403;
 		*ret_why = "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN";
-		if (!auth_token_ok(&s->auth, httpd_header(r, "Authorization"), httpd_query(r)))
+		if (!auth_token_ok(&s->auth, ask->authorization, ask->query))
 			return 401;
 	}
 	*ret_why = "a POST from a page of another origin is refused";
-	return httpd_method(r) == HTTPD_POST && !auth_origin_ok(httpd_header(r, "Origin"), host) ? 403 : 0;
+	return ask->method == ASK_POST && !auth_origin_ok(ask->origin, ask->host) ? 403 : 0;
 }
 
 void
-routes_on_request(struct httpd_request *r, void *serve)
+routes_on_request(struct answer *a, void *serve)
 {
 	struct serve *s = serve;
 	const char   *why;
-	int           status = refused(s, r, &why);
+	int           status = refused(s, &a->ask, &why);
 
 	if (status == 401)
-		httpd_set_header(r, "WWW-Authenticate", "Bearer realm=\"debug/pprof\"");
-	if (status)
-		reply_error(r, status, why);
+		reply_error_with(a, status, why, "WWW-Authenticate", "Bearer realm=\"debug/pprof\"");
+	else if (status)
+		reply_error(a, status, why);
 	else
-		route_path(s, r);
+		route_path(s, a);
 }
 
 size_t
-routes_body_max(const struct httpd_request *r, void *serve)
+routes_body_max(const struct ask *ask, void *serve)
 {
-	const char *path = httpd_path(r), *why;
+	const char *path = ask->path, *why;
 	bool        wanted;
 
-	if (refused(serve, r, &why))
+	if (refused(serve, ask, &why))
 		return 0;
 	if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1))
-		wanted = httpd_method(r) == HTTPD_POST && is_with_body(path + sizeof(SERVE_PATH) - 1);
+		wanted = ask->method == ASK_POST && is_with_body(path + sizeof(SERVE_PATH) - 1);
 	else
-		wanted = page_is_for(serve, r);
+		wanted = page_is_for(serve, ask);
 	return wanted ? HTTPD_BODY_BYTES_MAX : 0;
 }

@@ -20,6 +20,7 @@
 #include <component/profiler.h>
 
 #include "httpd.h"
+#include "reply.h"
 #include "kinds.h"
 #include "listen.h"
 
@@ -28,10 +29,6 @@
 #define SERVE_SECONDS_DEFAULT 30   /* of a CPU window without a usable seconds= */
 #define SERVE_TOKEN_MAX       4096 /* bytes */
 #define SERVE_GRACE_MS        5000 /* for open requests when the server stops */
-
-#define SERVE_TEXT   "text/plain; charset=utf-8"
-#define SERVE_HTML   "text/html; charset=utf-8"
-#define SERVE_BINARY "application/octet-stream"
 
 /* What protects the routes. */
 struct auth {
@@ -120,11 +117,8 @@ int  profiler_mounts(void);
 int  profiler_relay(int fd, bool loopback, const char *peer, const char *prefix);
 
 /* routes.c: httpd's on_request and body_max. */
-void   routes_on_request(struct httpd_request *r, void *serve);
-size_t routes_body_max(const struct httpd_request *r, void *serve);
-/* Text, nosniff and X-Go-Pprof, which makes go tool pprof show the text.  Adds a newline. */
-void reply_error(struct httpd_request *r, int status, const char *text);
-void reply_text(struct httpd_request *r, int status, const char *type, const void *body, size_t size);
+void   routes_on_request(struct answer *a, void *serve);
+size_t routes_body_max(const struct ask *ask, void *serve);
 
 /* params.c: the query as Go's FormValue reads it. */
 bool param_get(const char *query, const char *name, char *buf, size_t size); /* the first that can be read */
@@ -147,11 +141,11 @@ void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);
 void profiler_lend_end(void);
 
 /* rates.c: GET and POST. */
-void rates_reply(struct serve *s, struct httpd_request *r);
+void rates_reply(struct serve *s, struct answer *a);
 
 /* index.c, cmdline.c */
-void index_reply(struct serve *s, struct httpd_request *r);
-void cmdline_reply(struct serve *s, struct httpd_request *r);
+void index_reply(struct serve *s, struct answer *a);
+void cmdline_reply(struct serve *s, struct answer *a);
 /* raw: NUL-terminated words of size bytes; answers malloc'd memory and its size. */
 char *cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *ret_size);
 
@@ -171,8 +165,8 @@ struct job_spec {
 	size_t             input_size;
 };
 
-/* Takes the request over.  Answers 503 itself when there are too many. */
-void job_start(struct serve *s, struct httpd_request *r, const struct job_spec *spec);
+/* Takes the answer over.  Answers 503 itself when there are too many. */
+void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
 /* On a thread of its own, which writes to fd, and waits for it; s: what job_serve() answers,
  * of which the options alone are read.  0, or a negative errno and perhaps a sentence. */
 int  job_run_alone(struct serve *s, const struct job_spec *spec, int fd, char *why, size_t size);
@@ -213,8 +207,8 @@ int  spec_read(const struct kind *kind, const char *query, int64_t max_seconds, 
 /* Puts them into spec; -EINVAL and a sentence: it is longer than is allowed. */
 int  spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES]);
 /* page.c: is it for options.debug_page, and its job if it is. */
-bool page_is_for(const struct serve *s, const struct httpd_request *r);
-bool page_route(struct serve *s, struct httpd_request *r);
+bool page_is_for(const struct serve *s, const struct ask *ask);
+bool page_route(struct serve *s, struct answer *a);
 /* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */
 const struct kind *threads_kind(const char *name);
 bool threads_is_kind(const struct kind *kind);

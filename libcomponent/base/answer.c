@@ -1,0 +1,106 @@
+/*
+ * answer.c - what all doors have in common: words of HTTP, and an answer at once.
+ *
+ * Tests: tests/serve_http.t.
+ */
+#include <config.h>
+
+#include "answer.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "utc.h"
+
+const char *
+answer_reason(int status)
+{
+	static const struct {
+		int         status;
+		const char *text;
+	} all[] = {
+		{ 200, "OK" }, { 301, "Moved Permanently" }, { 400, "Bad Request" },
+		{ 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" },
+		{ 405, "Method Not Allowed" }, { 413, "Request Entity Too Large" },
+		{ 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" },
+		{ 501, "Not Implemented" }, { 503, "Service Unavailable" },
+		{ 505, "HTTP Version Not Supported" },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].status == status)
+			return all[i].text;
+	return "Unknown";
+}
+
+/* Not strftime(): the daemon's locale would choose the names. */
+void
+answer_date(char buf[ANSWER_DATE_BYTES])
+{
+	static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	struct utc        at;
+
+	utc_from_unix(time(NULL), &at);
+	snprintf(buf, ANSWER_DATE_BYTES, "%.3s, %02d %.3s %lld %02d:%02d:%02d GMT", days + 3 * at.weekday, at.day,
+		months + 3 * (at.month - 1), (long long)at.year, at.hour, at.minute, at.second);
+}
+
+char *
+ask_path_decode(const char *target)
+{
+	size_t n = strlen(target), out = 0;
+	char  *path = malloc(n + 1);
+
+	for (size_t i = 0; path && i < n; i++) {
+		if (target[i] == '%' && i + 2 < n && isxdigit((unsigned char)target[i + 1]) &&
+		    isxdigit((unsigned char)target[i + 2])) {
+			char hex[3] = { target[i + 1], target[i + 2], '\0' };
+
+			path[out++] = (char)strtoul(hex, NULL, 16);
+			i += 2;
+		} else if (target[i] == '%') {
+			free(path);
+			return NULL;
+		} else {
+			path[out++] = target[i];
+		}
+	}
+	if (path && memchr(path, '\0', out)) {
+		free(path);
+		return NULL;
+	}
+	if (path)
+		path[out] = '\0';
+	return path;
+}
+
+enum ask_method
+ask_method_of(const char *name)
+{
+	if (!strcmp(name, "GET"))
+		return ASK_GET;
+	if (!strcmp(name, "HEAD"))
+		return ASK_HEAD;
+	return strcmp(name, "POST") ? ASK_OTHER : ASK_POST;
+}
+
+void
+answer_whole(struct answer *a, int status, const struct answer_header *headers, const void *body, size_t size)
+{
+	a->sink->begin(a, status, headers, (int64_t)size);
+	a->sink->write(a, body, size);
+	a->sink->end(a);
+}
+
+void
+answer_lost(struct answer *a)
+{
+	answer_fn *fn = a->on_gone ? a->on_gone : a->on_hangup;
+
+	a->on_hangup = a->on_gone = a->on_drain = NULL;
+	if (fn)
+		fn(a->arg);
+}
