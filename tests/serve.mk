@@ -14,6 +14,13 @@ tests_evhttp_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
 tests_evhttp_daemon_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la $(EVENT_LIBS)
 dist_check_SCRIPTS += tests/evhttp.t
 TESTS += tests/evhttp.t
+# What speaks against evhttp for our own server.
+check_PROGRAMS += tests/evhttp_why
+tests_evhttp_why_SOURCES = tests/evhttp_why.c
+tests_evhttp_why_CPPFLAGS = -I$(top_builddir) $(EVENT_CFLAGS)
+tests_evhttp_why_LDADD = $(EVENT_LIBS)
+dist_check_SCRIPTS += tests/evhttp_why.t
+TESTS += tests/evhttp_why.t
 # QUIT and USR2 of a daemon that hangs, in the loader too.
 check_PROGRAMS += tests/dump_stuck
 tests_dump_stuck_SOURCES = tests/dump_stuck.c

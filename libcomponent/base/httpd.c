@@ -17,16 +17,18 @@
  *   atomically when opened and cleared before close(), and what was behind it is looked
  *   at again, so that httpd_forked() can only miss one, never close one of the daemon's.
  *
- * Why not evhttp: it ends the process in states that a client can reach
- * (event_errx on a byte that comes while a reply is pending) or that the machine
- * can (getnameinfo failing on accept); it calls shutdown() on a number that it has
- * closed when its bufferevents close on free; it does not notice a client that
- * leaves, times the header by the byte, and answers what it dislikes in HTML.
- * libevent's loop and buffers have none of that.
+ * Why not evhttp: when memory runs out it crashes at several places of each request
+ * (evhttp_request_free() of a half-made one, evhttp_connection_free() likewise), which no
+ * guard mends; it reads a body before anybody can be asked for the token; it answers what
+ * it cannot read in HTML; and before Debian's 2.1.12-stable-8+deb12u1 (CVE-2026-63388) it
+ * aborted on a unix client bound to a path of more than 25 bytes.  Limits and timers of one's
+ * own mend the rest.  Not EV_READ to see a client leave: then, and only then, a byte that
+ * comes while a reply is pending ends the process (event_errx).  libevent's loop and buffers
+ * have none of that.
  *
  * What the thread does when the daemon closes its descriptors: httpd_loop.c.
  *
- * Tests: tests/serve_http.t, tests/serve_life.t, tests/serve_fork.t.
+ * Tests: tests/serve_http.t, tests/serve_life.t, tests/serve_fork.t, tests/evhttp_why.t.
  */
 #include <config.h>
 
