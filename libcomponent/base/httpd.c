@@ -21,10 +21,9 @@
  * (evhttp_request_free() of a half-made one, evhttp_connection_free() likewise), which no
  * guard mends; it reads a body before anybody can be asked for the token; it answers what
  * it cannot read in HTML; and before Debian's 2.1.12-stable-8+deb12u1 (CVE-2026-63388) it
- * aborted on a unix client bound to a path of more than 25 bytes.  Limits and timers of one's
- * own mend the rest.  Not EV_READ to see a client leave: then, and only then, a byte that
- * comes while a reply is pending ends the process (event_errx).  libevent's loop and buffers
- * have none of that.
+ * aborted on a unix client bound to a path of more than 25 bytes.  A byte that comes while
+ * a reply is pending ends the process (event_errx) where EV_READ is on, as who wants to see
+ * a client leave may have it, and only there.  libevent's loop and buffers have none of that.
  *
  * What the thread does when the daemon closes its descriptors: httpd_loop.c.
  *
