@@ -31,7 +31,7 @@ libevent_global_shutdown signal sigaction raise _exit prctl""".split()
 
 # The few that may, in the one file whose task it is: daemons that asked for our life.
 ALLOWED = {"signal": {"signals", "hooks_names"}, "sigprocmask": {"hooks_names"}, "raise": {"signals"}, "_exit": {"signals"},
-           "sigaction": {"signals", "signal_calls", "profiling", "hooks_names"}, "prctl": {"own_thread", "trace_perf"},  # the latter only asks
+           "sigaction": {"signals", "free_signal", "profiling", "hooks_names"}, "prctl": {"own_thread", "trace_perf"},  # the latter only asks
            "sleep": {"hooks_names"}, "usleep": {"hooks_names"},  # named, never called
            "dlopen": {"unwind_remote", "own_object", "debugdata"}}  # libunwind, when it was asked for; itself; liblzma
 
@@ -110,7 +110,7 @@ def no_call_that_changes_the_process_is_bound():
         m = re.search(r"[:\[](?:lib)?\w+_la-([\w.-]+)\.o\]?:.* [Uw] (\w+)$", line)
         if m:
             members.setdefault(m.group(2), set()).add(m.group(1))
-    need("malloc" in members and "signal_calls" in members["sigaction"], "members are read wrongly")
+    need("malloc" in members and "free_signal" in members["sigaction"], "members are read wrongly")
     for name in FORBIDDEN:
         equal(sorted(members.get(name, set()) - ALLOWED.get(name, set())), [], name + " is called from")
     bound = {name for _, name, _ in symbols(CORE, "-D", "--undefined-only")}

@@ -29,6 +29,8 @@
 #include "clock.h"
 #include "cpu_parts.h"
 #include "cpu_ring.h"
+#include "cpu_signal.h"
+#include "signal_calls.h"
 
 int
 cpu_set_hz(unsigned hz)
@@ -37,6 +39,12 @@ cpu_set_hz(unsigned hz)
 		return -EINVAL;
 	atomic_store(&cpu_engine.hz, hz ? hz : CPU_HZ);
 	return 0;
+}
+
+void
+cpu_keep_signal(void)
+{
+	signal_calls_watch(cpu_signal_reserve);
 }
 
 static int

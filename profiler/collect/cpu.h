@@ -20,6 +20,9 @@ struct cpu_window;
 /* Samples per second of CPU time, of the windows opened once none is open; 0 is CPU_HZ.
  * 0 or -EINVAL. */
 int  cpu_set_hz(unsigned hz);
+/* From now on, for good, where the program has hooks: who blocks every signal lets ours through.
+ * As signal_calls_watch(). */
+void cpu_keep_signal(void);
 
 /* 0 or a negative errno (-EAGAIN: limits leave no timer or no thread; -EBUSY: no
  * free signal; -ENOENT: no /proc). */

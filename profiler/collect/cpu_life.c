@@ -23,6 +23,7 @@
 #include "cpu_ring.h"
 #include "filtered.h"
 #include "fork.h"
+#include "hooks_threads.h"
 #include "labels_thread.h"
 #include "own_mask.h"
 #include "stack_table.h"
@@ -101,6 +102,16 @@ cpu_thread_ending(void)
 {
 	cpu_thread_ending_from(NULL);
 }
+
+static void
+on_started(const struct hooks_threads_note *note, const void *routine)
+{
+	(void)note;
+	(void)routine;
+	cpu_thread_started();
+}
+
+HOOKS_THREADS_SLOT(HOOKS_THREADS_CPU, .started = on_started, .ending = cpu_thread_ending_from);
 
 /* ---- fork ---- */
 

@@ -39,7 +39,6 @@
 #include "free_signal.h"
 #include "labels_thread.h"
 #include "stack_table.h"
-#include "tracer.h"
 #include "unwind.h"
 #include "unwind_remote.h"
 
@@ -57,6 +56,7 @@ static struct {
 	bool             stuck; /* one was waited for in vain, and has not ended since */
 	_Atomic uint64_t longest_ns, sum_ns, count;
 	_Atomic int      number; /* 0: none installed yet */
+	cpu_signal_watch_fn *_Atomic watcher;
 } sampler;
 
 /* BEGIN SIGNAL CONTEXT */
@@ -78,6 +78,15 @@ sample_add(uint32_t slot, uint32_t weight, const uintptr_t *pcs, unsigned count,
 	sample_put(&s, 0, 0);
 }
 
+static void
+sample_tell(const uintptr_t *pcs, unsigned count, uint32_t weight)
+{
+	cpu_signal_watch_fn *fn = atomic_load_explicit(&sampler.watcher, memory_order_relaxed);
+
+	if (fn)
+		fn(pcs, count, weight);
+}
+
 static __attribute__((noinline)) void
 sample_take(const siginfo_t *info, const void *context)
 {
@@ -92,7 +101,7 @@ sample_take(const siginfo_t *info, const void *context)
 	unwind_regs_from_ucontext(&regs, context);
 	count = unwind_capture_guess(&regs, pcs, STACK_FRAMES_MAX, &truncated);
 	sample_add(slot, weight, pcs, count, truncated != 0);
-	tracer_sample(pcs, count, weight);
+	sample_tell(pcs, count, weight);
 }
 
 /* The stack itself instead of its walk, for a thread of ours to walk. */
@@ -108,7 +117,7 @@ sample_copy(const siginfo_t *info, const void *context)
 	bytes = unwind_remote_take(context, words);
 	if (bytes > 0) {
 		sample_put(&s, words[CFI_REG_SP], bytes);
-		tracer_sample(&words[UNWIND_REMOTE_WORDS - 1], 1, s.weight); /* the pc: a trace has no room for stacks */
+		sample_tell(&words[UNWIND_REMOTE_WORDS - 1], 1, s.weight); /* the pc: a trace has no room for stacks */
 		return;
 	}
 	sample_add(s.slot, s.weight, &words[UNWIND_REMOTE_WORDS - 1], 1, true); /* no stack: the pc alone */
@@ -243,6 +252,12 @@ cpu_signal_disable(void)
 	return !sampler.stuck;
 }
 
+void
+cpu_signal_watch(cpu_signal_watch_fn *fn)
+{
+	atomic_store(&sampler.watcher, fn);
+}
+
 bool
 cpu_signal_stuck(void)
 {
@@ -254,6 +269,7 @@ cpu_signal_forked(void)
 {
 	atomic_store(&sampler.enabled, 0);
 	atomic_store(&sampler.at_work, 0);
+	atomic_store(&sampler.watcher, NULL);
 	sampler.stuck = false;
 }
 

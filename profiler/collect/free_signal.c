@@ -19,14 +19,31 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "hooks.h"
 #include "own_mask.h"
-#include "signal_calls.h"
 
 #define SIGNALS_MAX 64 /* of the kernel, on all machines we support */
+
+typedef int action_fn(int number, const struct sigaction *act, struct sigaction *old);
 
 static _Atomic uint64_t taken;
 static free_signal_fn  *handlers[SIGNALS_MAX + 1];
 static _Atomic(free_signal_fn *) sharing[2]; /* of the one signal that is for both */
+static void (*_Atomic watcher)(int number);
+
+int
+free_signal_action(int number, const struct sigaction *act, struct sigaction *old)
+{
+	action_fn *next = HOOKS_HAVE(signals) ? (action_fn *)component_hooks.next[HOOKS_sigaction] : NULL;
+
+	return next ? next(number, act, old) : sigaction(number, act, old);
+}
+
+void
+free_signal_watch(void (*fn)(int number))
+{
+	atomic_store(&watcher, fn);
+}
 
 static void
 on_shared(int number, siginfo_t *info, void *context)
@@ -40,7 +57,7 @@ is_installed(int number, free_signal_fn *handler)
 {
 	struct sigaction now;
 
-	return number > 0 && signal_calls_real(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	return number > 0 && free_signal_action(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
 	       now.sa_sigaction == handler;
 }
 
@@ -78,7 +95,7 @@ free_signal_again(int number, struct sigaction *ret_before)
 	struct sigaction ours;
 
 	action_of(&ours, handlers[number]);
-	return signal_calls_real(number, &ours, ret_before);
+	return free_signal_action(number, &ours, ret_before);
 }
 
 static bool
@@ -86,22 +103,25 @@ install(int number, uint64_t avoid, free_signal_fn *handler)
 {
 	struct sigaction ours, before;
 	uint64_t         bit = OWN_MASK_BIT(number), was;
+	void           (*tell)(int number);
 
 	action_of(&ours, handler);
 	if (avoid & OWN_MASK_BIT(number))
 		return false;
-	if (signal_calls_real(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
+	if (free_signal_action(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
 		return false;
 	/* Noted first: who sets it to its default from now on gets ours again. */
 	handlers[number] = handler;
 	was = atomic_fetch_or(&taken, bit);
-	if (signal_calls_real(number, &ours, &before) < 0)
+	if (free_signal_action(number, &ours, &before) < 0)
 		goto not_ours;
 	if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL) {
-		signal_calls_guard(number);
+		tell = atomic_load(&watcher);
+		if (tell)
+			tell(number);
 		return true;
 	}
-	signal_calls_real(number, &before, NULL); /* somebody was quicker: put it back */
+	free_signal_action(number, &before, NULL); /* somebody was quicker: put it back */
 not_ours:
 	if (!(was & bit))
 		atomic_fetch_and(&taken, ~bit);
@@ -125,7 +145,7 @@ share(uint64_t avoid, free_signal_fn *handler)
 		if (free_signal_again(number, &before) == 0 && before.sa_flags & SA_SIGINFO && before.sa_sigaction == first)
 			return number;
 		handlers[number] = first;
-		signal_calls_real(number, &before, NULL); /* somebody was quicker: put it back */
+		free_signal_action(number, &before, NULL); /* somebody was quicker: put it back */
 	}
 	return -EBUSY;
 }

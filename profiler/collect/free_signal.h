@@ -14,6 +14,10 @@ typedef void free_signal_fn(int number, siginfo_t *info, void *context);
 
 /* Is this handler still that of the signal?  0 is the signal of nobody. */
 bool free_signal_is(int number, free_signal_fn *handler);
+/* sigaction(2), past a hook of ours. */
+int  free_signal_action(int number, const struct sigaction *act, struct sigaction *old);
+/* fn is called with each that gets a handler of ours from now on. */
+void free_signal_watch(void (*fn)(int number));
 /* Signal-safe: those that were ever taken, the first in bit 0; and is it still ours? */
 uint64_t free_signal_taken(void);
 bool     free_signal_has(int number);

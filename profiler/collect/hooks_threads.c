@@ -17,6 +17,8 @@
  *
  * Why not malloc for routine and arg: a thread that is cancelled before it runs
  * would leak it, and pthread_create() would show up in heap profiles.
+ * Why slots that the linker lays side by side: none can fail to register, or comes too late
+ * for a thread that is just being made.
  * Tests: tests/test_hooks_threads.c.
  */
 #include <config.h>
@@ -25,37 +27,37 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdint.h>
+#include <string.h>
 
-#include "cpu.h"
 #include "hooks.h"
-#include "hooks_owner.h"
 #include "hooks_frames.h"
-#include "labels_thread.h"
+#include "hooks_owner.h"
 #include "own_thread.h"
-#include "signal_calls.h"
-#include "stack_table.h"
-#include "threadcreate.h"
-#include "threads_known.h"
-#include "trace_ring.h"
-#include "tracer.h"
-#include "unwind.h"
 
 #define PLACES 512 /* threads between pthread_create() and their first instruction */
 
 struct place {
-	_Atomic bool taken;
-	void        *routine, *arg;
-	uint32_t     stack; /* that made it, 0 for none */
-	uint32_t     labels; /* of who made it, with a reference */
-	uint32_t     trace_stack; /* the same for a trace, with a reference of its own */
-	int32_t      creator;
-	uint64_t     made_ns; /* 0: no trace was open */
+	_Atomic bool              taken;
+	void                     *routine, *arg;
+	struct hooks_threads_note notes[HOOKS_THREADS_NOTES];
 };
 
+extern const struct hooks_threads_slot *const __start_component_threads[] __attribute__((visibility("hidden"), weak));
+extern const struct hooks_threads_slot *const __stop_component_threads[] __attribute__((visibility("hidden"), weak));
+
+static struct hooks_threads_slot slots[HOOKS_THREADS_RANKS];
 static struct place          places[PLACES];
 static _Atomic unsigned      turn;
 static _Atomic unsigned long missed;
+static _Atomic unsigned      readers; /* a bit for each rank */
+
+/* Before the program's own constructors, which may make threads. */
+__attribute__((constructor(101))) static void
+slots_find(void)
+{
+	for (const struct hooks_threads_slot *const *s = __start_component_threads; s < __stop_component_threads; s++)
+		slots[(*s)->rank] = **s;
+}
 
 static struct place *
 place_take(void)
@@ -72,45 +74,37 @@ place_take(void)
 	return NULL;
 }
 
-static _Atomic unsigned      readers; /* enum hooks_threads_reader */
-
 static void
 end(void *routine)
 {
-	tracer_thread_ending();
-	threadcreate_on_end();
-	cpu_thread_ending_from(routine);
-	threads_known_end();
-	labels_thread_ending(); /* after its last sample */
+	for (int i = HOOKS_THREADS_RANKS; i-- > 0;)
+		if (slots[i].ending)
+			slots[i].ending(routine);
 }
 
 /* On the new thread: what it was made for, and the place is free again. */
-static struct place
-arrive(struct place *p)
+static void
+arrive(struct place *p, void **ret_routine, void **ret_arg)
 {
-	struct place copy = { .routine = p->routine, .arg = p->arg, .stack = p->stack,
-		.labels = p->labels, .trace_stack = p->trace_stack, .creator = p->creator, .made_ns = p->made_ns };
+	struct hooks_threads_note notes[HOOKS_THREADS_NOTES];
 
+	*ret_routine = p->routine;
+	*ret_arg = p->arg;
+	memcpy(notes, p->notes, sizeof(notes));
 	atomic_store(&p->taken, false);
-	if (copy.stack)
-		threadcreate_on_start(copy.stack);
-	if (copy.made_ns)
-		tracer_thread_started(copy.made_ns, copy.creator, copy.trace_stack, copy.routine);
-	labels_thread_started(copy.labels);
-	threads_known_begin();
-	signal_calls_thread(); /* born of one that blocked all before anybody watched */
-	cpu_thread_started();
-	return copy;
+	for (int i = 0; i < HOOKS_THREADS_RANKS; i++)
+		if (slots[i].started)
+			slots[i].started(i < HOOKS_THREADS_NOTES ? &notes[i] : NULL, *ret_routine);
 }
 
 static HOOKS_FRAME void *
 begin(void *arg)
 {
-	struct place p = arrive(arg);
-	void        *result;
+	void *routine, *result;
 
-	pthread_cleanup_push(end, p.routine);
-	result = ((void *(*)(void *))p.routine)(p.arg);
+	arrive(arg, &routine, &arg);
+	pthread_cleanup_push(end, routine);
+	result = ((void *(*)(void *))routine)(arg);
 	pthread_cleanup_pop(1);
 	return result;
 }
@@ -118,29 +112,14 @@ begin(void *arg)
 static HOOKS_FRAME int
 begin_c11(void *arg)
 {
-	struct place p = arrive(arg);
-	int          result;
+	void *routine;
+	int   result;
 
-	pthread_cleanup_push(end, p.routine);
-	result = ((int (*)(void *))p.routine)(p.arg);
+	arrive(arg, &routine, &arg);
+	pthread_cleanup_push(end, routine);
+	result = ((int (*)(void *))routine)(arg);
 	pthread_cleanup_pop(1);
 	return result;
-}
-
-/* Before the thread can run: its birth comes before all it does. */
-static void
-trace_made(struct place *p, const struct hooks_call *c)
-{
-	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
-	uintptr_t          pcs[STACK_FRAMES_MAX];
-	int                cut = 0;
-
-	p->made_ns = p->trace_stack = 0;
-	if (!tracer_is_on())
-		return;
-	p->made_ns = (uint64_t)trace_now_ns();
-	p->creator = trace_tid();
-	p->trace_stack = stack_table_add(pcs, hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut)));
 }
 
 static int
@@ -157,9 +136,10 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	}
 	p->routine = *routine;
 	p->arg = *arg;
-	p->stack = threadcreate_on_made(c->pc, c->sp, c->fp);
-	p->labels = labels_here();
-	trace_made(p, c);
+	memset(p->notes, 0, sizeof(p->notes));
+	for (int i = 0; i < HOOKS_THREADS_NOTES; i++)
+		if (slots[i].made)
+			slots[i].made(&p->notes[i], c);
 	*routine = c->name == HOOKS_thrd_create ? (void *)begin_c11 : (void *)begin;
 	*arg = p;
 	return 1;
@@ -170,11 +150,9 @@ on_failed(void *arg)
 {
 	struct place *p = arg;
 
-	if (p->stack)
-		stack_table_unref(p->stack);
-	labels_unref(p->labels);
-	if (p->made_ns)
-		stack_table_unref(p->trace_stack);
+	for (int i = 0; i < HOOKS_THREADS_NOTES; i++)
+		if (slots[i].failed)
+			slots[i].failed(&p->notes[i]);
 	atomic_store(&p->taken, false);
 }
 
@@ -195,14 +173,14 @@ hooks_threads_status(void)
 }
 
 void
-hooks_threads_watch(enum hooks_threads_reader reader, bool on)
+hooks_threads_watch(enum hooks_threads_rank reader, bool on)
 {
 	unsigned now;
 
 	if (on)
-		atomic_fetch_or(&readers, reader);
+		atomic_fetch_or(&readers, 1u << reader);
 	else
-		atomic_fetch_and(&readers, ~(unsigned)reader);
+		atomic_fetch_and(&readers, ~(1u << reader));
 	if (*hooks_threads_status() || (on ? !hooks_claim() : !hooks_are_ours()))
 		return;
 	component_hooks.resolve();

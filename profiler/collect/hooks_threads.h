@@ -1,26 +1,65 @@
 /*
- * hooks_threads.h - the core's side of the pthread_create and thrd_create hooks.
+ * hooks_threads.h - a thread's making, beginning and end, told to whoever fills a slot.
+ *
+ *     HOOKS_THREADS_SLOT(HOOKS_THREADS_CPU, .started = on_started, .ending = on_ending);
+ *
+ * A thread is told of in the order of the ranks when it is made and when it begins, and in the
+ * reverse order when it ends.  One slot for each rank; a function may be NULL.
+ *
+ * All slots are called while any reader watches, and the end also after that: each
+ * decides for itself whether it is on.
+ *
+ *   made, failed     on the thread that calls pthread_create(), in the program's own time: what
+ *                    was noted by made() is for failed() or started(), a reference with it
+ *   started, ending  on the thread itself, before and after the program's routine; signals are as
+ *                    the program has them, and no cancellation point may be reached
  */
 #ifndef COLLECT_HOOKS_THREADS_H
 #define COLLECT_HOOKS_THREADS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Who wants to hear of threads that begin and end. */
-enum hooks_threads_reader {
-	HOOKS_THREADS_CPU = 1,
-	HOOKS_THREADS_CREATE = 2,
-	HOOKS_THREADS_LABELS = 4,
-	HOOKS_THREADS_TRACE = 8,
+struct hooks_call;
+
+enum hooks_threads_rank {
+	HOOKS_THREADS_CREATE,
+	HOOKS_THREADS_TRACE,
+	HOOKS_THREADS_LABELS,
+	HOOKS_THREADS_NOTES, /* those above may note something when a thread is made */
+	HOOKS_THREADS_KNOWN = HOOKS_THREADS_NOTES,
+	HOOKS_THREADS_SIGNALS,
+	HOOKS_THREADS_CPU, /* with its signal let through, and its labels from beginning to end */
+	HOOKS_THREADS_RANKS
 };
 
+/* Of one thread, for one slot: whatever it likes; all 0 without made(). */
+struct hooks_threads_note {
+	uint64_t time_ns;
+	uint32_t id;
+	int32_t  tid;
+};
+
+struct hooks_threads_slot {
+	enum hooks_threads_rank rank;
+	void (*made)(struct hooks_threads_note *ret, const struct hooks_call *c);
+	void (*failed)(const struct hooks_threads_note *note);
+	void (*started)(const struct hooks_threads_note *note, const void *routine);
+	void (*ending)(const void *routine);
+};
+
+#define HOOKS_THREADS_SLOT(slot_rank, ...) \
+	static const struct hooks_threads_slot hooks_threads_slot = { .rank = slot_rank, __VA_ARGS__ }; \
+	static const struct hooks_threads_slot *const hooks_threads_slot_listed \
+		__attribute__((used, section("component_threads"))) = &hooks_threads_slot
+
 /*
- * hooks_threads_watch - let a collector hear of threads that begin and end
+ * hooks_threads_watch - a reader wants threads to be told of from now on, or no more
  *
  * Without hooks in the process nothing happens: /proc/self/task is looked at anyway.
  * Any thread, also in fork handlers.
  */
-void hooks_threads_watch(enum hooks_threads_reader reader, bool on);
+void hooks_threads_watch(enum hooks_threads_rank reader, bool on);
 /* "" or why threads are not seen; constant. */
 const char *hooks_threads_status(void);
 /* Threads that were left alone because too many were being made at once. */

@@ -259,18 +259,33 @@ labels_record_store(struct labels_record *r, uint32_t set)
 
 /* ---- threads ---- */
 
-void
-labels_thread_started(uint32_t set)
+/* A thread has those of who made it. */
+static void
+on_made(struct hooks_threads_note *ret, const struct hooks_call *c)
+{
+	(void)c;
+	ret->id = labels_here();
+}
+
+static void
+on_failed(const struct hooks_threads_note *note)
+{
+	labels_unref(note->id);
+}
+
+static void
+on_started(const struct hooks_threads_note *note, const void *routine)
 {
 	struct labels_record *r;
 
-	if (!set)
+	(void)routine;
+	if (!note->id)
 		return;
 	r = labels_record_make();
 	if (r)
-		labels_record_store(r, set);
+		labels_record_store(r, note->id);
 	else
-		labels_unref(set);
+		labels_unref(note->id);
 }
 
 void
@@ -285,6 +300,15 @@ labels_thread_ending(void)
 	atomic_store(&r->tid, 0);
 	atomic_fetch_sub(&used, 1);
 }
+
+static void
+on_ending(const void *routine)
+{
+	(void)routine;
+	labels_thread_ending();
+}
+
+HOOKS_THREADS_SLOT(HOOKS_THREADS_LABELS, .made = on_made, .failed = on_failed, .started = on_started, .ending = on_ending);
 
 struct reading {
 	struct labels_record *record;

@@ -17,8 +17,7 @@ uint32_t labels_peek(void);
 /* Another thread's, of this moment, with a reference.  Not from handlers. */
 uint32_t labels_of(pid_t tid);
 
-/* For hooks_threads.c: a new thread's, the reference is taken over; and its end. */
-void     labels_thread_started(uint32_t set);
+/* The calling thread has none any more, as at its end. */
 void     labels_thread_ending(void);
 
 /*

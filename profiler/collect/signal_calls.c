@@ -35,10 +35,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cpu_signal.h"
 #include "free_signal.h"
 #include "hooks.h"
 #include "hooks_owner.h"
+#include "hooks_threads.h"
 #include "own_mask.h"
 
 #ifdef SIGSTKFLT
@@ -50,10 +50,10 @@
 #define SIGNALS_MAX 64 /* of the kernel, on all machines we support */
 
 typedef int mask_fn(int how, const sigset_t *set, sigset_t *old);
-typedef int action_fn(int number, const struct sigaction *act, struct sigaction *old);
 typedef void (*handler_fn(int number, void (*handler)(int)))(int);
 
 static struct {
+	signal_calls_reserve_fn *_Atomic reserve;
 	_Atomic uint64_t cpu; /* signals of the CPU profile, of now and of before */
 	_Atomic uint64_t reset; /* of ours, those that the program has set to SIG_DFL since */
 	_Atomic uint64_t guarded[SIGNALS_MAX + 1]; /* by number: what we have added to sa_mask */
@@ -93,7 +93,7 @@ signal_of_profile(void)
 
 	own_mask_change(SIG_BLOCK, NULL, &now);
 	blocked = first_word(&now);
-	number = cpu_signal_reserve(blocked & SHADOW ? 0 : blocked);
+	number = atomic_load(&calls.reserve)(blocked & SHADOW ? 0 : blocked);
 	errno = saved;
 	if (number < 0)
 		return 0;
@@ -134,8 +134,9 @@ mask_call(uint32_t name, int how, const sigset_t *set, sigset_t *old)
 	return r;
 }
 
-void
-signal_calls_thread(void)
+/* The calling thread, if the process is watched. */
+static void
+thread_let_through(void)
 {
 	sigset_t now;
 	uint64_t ours;
@@ -150,15 +151,18 @@ signal_calls_thread(void)
 		own_mask_change(SIG_UNBLOCK, &ours, NULL);
 }
 
-/* ---- handlers ---- */
-
-int
-signal_calls_real(int number, const struct sigaction *act, struct sigaction *old)
+/* Born of one that blocked all before anybody watched. */
+static void
+on_started(const struct hooks_threads_note *note, const void *routine)
 {
-	action_fn *next = HOOKS_HAVE(signals) ? (action_fn *)component_hooks.next[HOOKS_sigaction] : NULL;
-
-	return next ? next(number, act, old) : sigaction(number, act, old);
+	(void)note;
+	(void)routine;
+	thread_let_through();
 }
+
+HOOKS_THREADS_SLOT(HOOKS_THREADS_SIGNALS, .started = on_started);
+
+/* ---- handlers ---- */
 
 /* As the kernel sees it: by the address alone, whatever the flags say. */
 static bool
@@ -182,7 +186,7 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 	int                           r;
 
 	if (number < 1 || number > SIGNALS_MAX)
-		return signal_calls_real(number, act, old);
+		return free_signal_action(number, act, old);
 	bit = OWN_MASK_BIT(number);
 	if (act && is_default(act) && free_signal_taken() & bit && !free_signal_has(number)) {
 		r = free_signal_again(number, old);
@@ -194,14 +198,14 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 		bool reset = atomic_load(&calls.reset) & bit;
 
 		if (act && is_default(act)) {
-			r = old && !reset ? signal_calls_real(number, NULL, old) : 0;
+			r = old && !reset ? free_signal_action(number, NULL, old) : 0;
 			atomic_fetch_or(&calls.reset, bit);
 		} else if (reset && !act) {
 			r = 0;
 		} else {
 			if (act) /* the program's from now on: its masks are to hold it */
 				atomic_fetch_and(&calls.cpu, ~bit);
-			r = signal_calls_real(number, act, old);
+			r = free_signal_action(number, act, old);
 			if (r == 0 && act)
 				atomic_fetch_and(&calls.reset, ~bit);
 		}
@@ -215,7 +219,7 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 		first_word_set(&changed.sa_mask, first_word(&act->sa_mask) | guard);
 	}
 	guarded = atomic_load(&calls.guarded[number]);
-	r = signal_calls_real(number, guard ? &changed : act, old);
+	r = free_signal_action(number, guard ? &changed : act, old);
 	/* A child of vfork() resets its handlers in here, too, and has its parent's memory. */
 	if (r == 0 && act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN)
 		atomic_store(&calls.guarded[number], guard);
@@ -252,8 +256,10 @@ pass:
 	return (long)((handler_fn *)component_hooks.next[HOOKS_signal])(number, (void (*)(int))handler);
 }
 
-void
-signal_calls_guard(int number)
+/* A handler of ours is there: no handler of the program on its alternate stack is to be
+ * interrupted by it, as there may be room for one frame of the kernel and not for two. */
+static void
+on_installed(int number)
 {
 	struct sigaction now, before;
 
@@ -262,14 +268,14 @@ signal_calls_guard(int number)
 	for (int i = 1; i <= SIGNALS_MAX; i++) {
 		uint64_t bit = OWN_MASK_BIT(number);
 
-		if (i == number || signal_calls_real(i, NULL, &now) < 0 || !on_alternate_stack(&now) ||
+		if (i == number || free_signal_action(i, NULL, &now) < 0 || !on_alternate_stack(&now) ||
 		    free_signal_has(i) || first_word(&now.sa_mask) & bit)
 			continue;
 		atomic_fetch_or(&calls.guarded[i], bit);
 		first_word_set(&now.sa_mask, first_word(&now.sa_mask) | bit);
-		if (signal_calls_real(i, &now, &before) == 0 &&
+		if (free_signal_action(i, &now, &before) == 0 &&
 		    (before.sa_flags != now.sa_flags || before.sa_sigaction != now.sa_sigaction))
-			signal_calls_real(i, &before, NULL); /* somebody was quicker: put it back */
+			free_signal_action(i, &before, NULL); /* somebody was quicker: put it back */
 	}
 }
 
@@ -290,12 +296,14 @@ on_call(uint32_t name, uintptr_t a, uintptr_t b, uintptr_t c)
 }
 
 void
-signal_calls_watch(void)
+signal_calls_watch(signal_calls_reserve_fn *reserve)
 {
 	if (!HOOKS_HAVE(signals) || !hooks_claim())
 		return;
 	component_hooks.resolve();
+	atomic_store(&calls.reserve, reserve);
+	free_signal_watch(on_installed);
 	component_hooks.signals = on_call;
 	__atomic_store_n(&component_hooks.signal_state, HOOKS_ON, __ATOMIC_RELEASE);
-	signal_calls_thread();
+	thread_let_through();
 }

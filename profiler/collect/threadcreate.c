@@ -114,40 +114,53 @@ threadcreate_creators_lost(void)
 
 /* ---- from the hooks ---- */
 
-uint32_t
-threadcreate_on_made(uintptr_t pc, uintptr_t sp, uintptr_t fp)
+static void
+on_made(struct hooks_threads_note *ret, const struct hooks_call *c)
 {
-	struct unwind_regs regs = { .pc = pc, .sp = sp, .fp = fp };
+	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	unsigned           count;
 	int                cut = 0;
 
 	if (!atomic_load(&on))
-		return 0;
+		return;
 	count = hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add(&truncated, 1);
-	return stack_table_add(pcs, count);
+	ret->id = stack_table_add(pcs, count);
 }
 
-void
-threadcreate_on_start(uint32_t stack)
+static void
+on_failed(const struct hooks_threads_note *note)
 {
-	sites_add(&sites, stack, SITES_ONE, 0);
-	creator_set(thread_id_self(), stack);
+	if (note->id)
+		stack_table_unref(note->id);
 }
 
-void
-threadcreate_on_end(void)
+static void
+on_started(const struct hooks_threads_note *note, const void *routine)
+{
+	(void)routine;
+	if (!note->id)
+		return;
+	sites_add(&sites, note->id, SITES_ONE, 0);
+	creator_set(thread_id_self(), note->id);
+}
+
+static void
+on_ending(const void *routine)
 {
 	creator *c;
 
+	(void)routine;
 	if (!atomic_load(&creators))
 		return;
 	c = creator_of(thread_id_self());
 	if (c)
 		atomic_store(c, 0);
 }
+
+HOOKS_THREADS_SLOT(HOOKS_THREADS_CREATE, .made = on_made, .failed = on_failed, .started = on_started, .ending = on_ending);
 
 /* ---- on and off ---- */
 

@@ -38,11 +38,4 @@ uint32_t threadcreate_creator(pid_t tid);
 /* Threads whose creator found no room in the table for threadcreate_creator(). */
 uint64_t threadcreate_creators_lost(void);
 
-/* For hooks_threads.c. */
-/* A thread is about to be made; the id of the stack, 0 while off. */
-uint32_t threadcreate_on_made(uintptr_t pc, uintptr_t sp, uintptr_t fp);
-/* It has been made: on it, and on the same thread when it ends. */
-void     threadcreate_on_start(uint32_t stack);
-void     threadcreate_on_end(void);
-
 #endif

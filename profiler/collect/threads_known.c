@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "hooks_threads.h"
 #include "own_thread.h"
 #include "thread_id.h"
 
@@ -78,6 +79,23 @@ threads_known_end(void)
 	if (p)
 		atomic_store(p, 0);
 }
+
+static void
+on_started(const struct hooks_threads_note *note, const void *routine)
+{
+	(void)note;
+	(void)routine;
+	threads_known_begin();
+}
+
+static void
+on_ending(const void *routine)
+{
+	(void)routine;
+	threads_known_end();
+}
+
+HOOKS_THREADS_SLOT(HOOKS_THREADS_KNOWN, .started = on_started, .ending = on_ending);
 
 static void
 ask(void)

@@ -16,30 +16,61 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "cpu_signal.h"
 #include "filtered.h"
+#include "hooks.h"
+#include "hooks_frames.h"
+#include "hooks_threads.h"
 #include "labels.h"
 #include "labels_thread.h"
 #include "stack_table.h"
 #include "trace_ring.h"
 #include "trace_wait.h"
 #include "tracer.h"
+#include "unwind.h"
 
-void
-tracer_thread_started(uint64_t made_ns, int32_t creator, uint32_t stack, const void *routine)
+/* Before the thread can run: its birth comes before all it does. */
+static void
+on_made(struct hooks_threads_note *ret, const struct hooks_call *c)
 {
-	struct trace_event e = { .type = TRACE_CREATE, .time_ns = made_ns, .tid = trace_tid(), .other = creator,
-		.value = (uintptr_t)routine, .parent = stack, .cpu = TRACE_CPU_NONE };
+	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	int                cut = 0;
 
-	if (!tracer_is_on() || !trace_ring_add(&e))
-		stack_table_unref(stack);
+	if (!tracer_is_on())
+		return;
+	ret->time_ns = (uint64_t)trace_now_ns();
+	ret->tid = trace_tid();
+	ret->id = stack_table_add(pcs, hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut)));
 }
 
-void
-tracer_thread_ending(void)
+static void
+on_failed(const struct hooks_threads_note *note)
+{
+	if (note->time_ns)
+		stack_table_unref(note->id);
+}
+
+static void
+on_started(const struct hooks_threads_note *note, const void *routine)
+{
+	struct trace_event e = { .type = TRACE_CREATE, .time_ns = note->time_ns, .other = note->tid,
+		.value = (uintptr_t)routine, .parent = note->id, .cpu = TRACE_CPU_NONE };
+
+	if (!note->time_ns)
+		return; /* no trace was open */
+	e.tid = trace_tid();
+	if (!tracer_is_on() || !trace_ring_add(&e))
+		stack_table_unref(note->id);
+}
+
+static void
+on_ending(const void *routine)
 {
 	char               name[TRACE_NAME_MAX] = "";
 	struct trace_event e = { .type = TRACE_EVENT_NAME, .text = name, .cpu = TRACE_CPU_NONE };
 
+	(void)routine;
 	if (!tracer_is_on())
 		return;
 	e.tid = trace_tid();
@@ -54,6 +85,8 @@ tracer_thread_ending(void)
 	trace_ring_add(&e);
 }
 
+HOOKS_THREADS_SLOT(HOOKS_THREADS_TRACE, .made = on_made, .failed = on_failed, .started = on_started, .ending = on_ending);
+
 /* Where it is read from memory that the kernel keeps up: a filter of system calls may kill. */
 static uint16_t
 cpu_here(void)
@@ -67,8 +100,8 @@ cpu_here(void)
 #endif
 }
 
-void
-tracer_sample(const uintptr_t *pcs, unsigned count, unsigned weight)
+static void
+on_sample(const uintptr_t *pcs, unsigned count, unsigned weight)
 {
 	struct trace_event e = { .type = TRACE_SAMPLE, .value = weight, .pcs = pcs, .count = count };
 
@@ -99,5 +132,6 @@ void
 trace_told_watch(bool on)
 {
 	cpu_here(); /* bound outside of the handler */
+	cpu_signal_watch(on ? on_sample : NULL);
 	labels_watch(on ? on_labels : NULL);
 }

@@ -1,15 +1,13 @@
 /*
  * trace_told.h - births, deaths, CPU samples and labels of threads, told to a trace by
  * those whom they befall.
- *
- * What hooks and handlers call is in tracer.h.
  */
 #ifndef COLLECT_TRACE_TOLD_H
 #define COLLECT_TRACE_TOLD_H
 
 #include <stdbool.h>
 
-/* Whether changes of labels are told. */
+/* Whether samples and changes of labels are told. */
 void trace_told_watch(bool on);
 
 #endif

@@ -36,11 +36,5 @@ void tracer_status(char *buf, size_t size);
 
 /* Is a window open?  Signal-safe. */
 bool tracer_is_on(void);
-/* From hooks_threads.c, on the new thread: made at made_ns by creator, with that stack,
- * whose reference is taken over. */
-void tracer_thread_started(uint64_t made_ns, int32_t creator, uint32_t stack, const void *routine);
-void tracer_thread_ending(void);
-/* From the CPU sampler's handler. */
-void tracer_sample(const uintptr_t *pcs, unsigned count, unsigned weight);
 
 #endif

@@ -30,7 +30,6 @@
 #include "serve.h"
 #include "stack_table.h"
 #include "symbols.h"
-#include "signal_calls.h"
 #include "threadcreate.h"
 #include "threads.h"
 #include "unwind.h"
@@ -196,7 +195,7 @@ start(const struct component_profiler_options *o, struct component_error *err)
 	}
 	heap_set_rate(s->options.heap_rate_bytes); /* heap_status() says why not */
 	threadcreate_start(); /* likewise */
-	signal_calls_watch();
+	cpu_keep_signal();
 	waits_set_mutex_fraction(s->options.mutex_fraction);
 	waits_set_block_rate(s->options.block_rate_ns);
 	r = serve_open(s, err);
