@@ -21,7 +21,6 @@
 #include "threads_known.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,15 +35,17 @@
 
 static _Atomic pid_t known[PLACES];
 static _Atomic pid_t asked_to; /* all numbers up to here */
-static atomic_bool   any;      /* was any put there: a fork child need not read an untouched table */
+static _Atomic unsigned tried; /* places, for any thread; 0: the table is untouched, and a fork child need not read it */
 
 static _Atomic pid_t *
-place_of(pid_t tid, pid_t with)
+place_of(pid_t tid)
 {
-	for (unsigned i = 0; i < TRIES; i++) {
+	unsigned most = atomic_load(&tried);
+
+	for (unsigned i = 0; i < most; i++) {
 		_Atomic pid_t *p = &known[((unsigned)tid + i) % PLACES];
 
-		if (atomic_load_explicit(p, memory_order_relaxed) == with)
+		if (atomic_load_explicit(p, memory_order_relaxed) == tid)
 			return p;
 	}
 	return NULL;
@@ -53,15 +54,18 @@ place_of(pid_t tid, pid_t with)
 static void
 add(pid_t tid)
 {
-	_Atomic pid_t *p;
-	pid_t          none = 0;
+	pid_t none;
 
-	if (place_of(tid, tid))
+	if (place_of(tid))
 		return;
-	atomic_store(&any, true); /* before it is there: a child of fork() may see one of the two only */
-	/* Somebody may have been faster: then the next one. */
-	while ((p = place_of(tid, 0)) && !atomic_compare_exchange_strong(p, &none, tid))
+	for (unsigned i = 0; i < TRIES; i++) {
+		/* Before it is there: a child of fork() may see one of the two only. */
+		for (unsigned most = atomic_load(&tried); most < i + 1;)
+			atomic_compare_exchange_weak(&tried, &most, i + 1);
 		none = 0;
+		if (atomic_compare_exchange_strong(&known[((unsigned)tid + i) % PLACES], &none, tid))
+			return;
+	}
 }
 
 void
@@ -74,7 +78,7 @@ void
 threads_known_end(void)
 {
 	pid_t          tid = thread_id_self();
-	_Atomic pid_t *p = place_of(tid, tid);
+	_Atomic pid_t *p = place_of(tid);
 
 	if (p)
 		atomic_store(p, 0);
@@ -133,7 +137,7 @@ void
 threads_known_forked(void)
 {
 	atomic_store(&asked_to, 0);
-	if (!atomic_exchange(&any, false))
+	if (!atomic_exchange(&tried, 0))
 		return;
 	for (unsigned i = 0; i < PLACES; i++)
 		if (atomic_load_explicit(&known[i], memory_order_relaxed))
