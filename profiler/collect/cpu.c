@@ -4,8 +4,7 @@
  *     thread's CPU timer --> handler --> ring --> component-cpu --> every open window
  *     cpu_timers.c     cpu_signal.c  cpu_ring.c  cpu_engine.c    here, cpu_window.c
  *
- * The first window starts the sampler, the last one ends it.  Births and ends of threads,
- * and forks, are cpu_life.c's subject.
+ * The first window starts the sampler, the last one ends it.
  *
  * What a stranger would get wrong:
  * - Before a window is opened or closed the ring is emptied into the others, so

@@ -6,6 +6,9 @@
  * A thread is told of in the order of the ranks when it is made and when it begins, and in the
  * reverse order when it ends.  One slot for each rank; a function may be NULL.
  *
+ * A static link takes a slot with the rest of its file: fill it in one that the collector
+ * cannot do without.
+ *
  * All slots are called while any reader watches, and the end also after that: each
  * decides for itself whether it is on.
  *

@@ -1,7 +1,7 @@
 # collect/: the samplers, and the hooks object in hooks/.
 noinst_LTLIBRARIES += %D%/libcollect.la
 %C%_libcollect_la_SOURCES = %D%/kinds.h %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_object.h %D%/cpu.c %D%/cpu_engine.c \
-	%D%/cpu_life.c %D%/cpu_parts.h %D%/cpu_status.c %D%/own_loop.h \
+	%D%/cpu_parts.h %D%/cpu_status.c %D%/own_loop.h \
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
 	%D%/cpu_window.c %D%/cpu_window.h \
