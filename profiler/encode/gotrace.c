@@ -16,12 +16,14 @@
 
 #include <string.h>
 
+#include "varint.h"
+
 #define HEAD_MAX 2 /* bytes of a record before its varints */
 
 void
 gotrace_put(struct trace_writer *w, struct trace_stream *s, uint64_t time, unsigned type, uint64_t *args, size_t count)
 {
-	uint8_t buf[HEAD_MAX + GOTRACE_ARGS_MAX * TRACE_VARINT_MAX];
+	uint8_t buf[HEAD_MAX + GOTRACE_ARGS_MAX * VARINT_MAX];
 
 	args[0] = trace_stream_delta(&w->streams, s, time, sizeof(buf));
 	trace_stream_add(&w->streams, s, buf, w->format->go->pack(buf, type, args, count));
@@ -38,12 +40,12 @@ int
 gotrace_text(void *arg, uint64_t number, const char *text, size_t size)
 {
 	struct trace_writer *w = arg;
-	uint8_t              buf[1 + 2 * TRACE_VARINT_MAX + TRACE_TEXT_MAX];
+	uint8_t              buf[1 + 2 * VARINT_MAX + TRACE_TEXT_MAX];
 	size_t               n = 0;
 
 	buf[n++] = w->format->go->text;
-	n += trace_varint(buf + n, number);
-	n += trace_varint(buf + n, size);
+	n += varint_write(buf + n, number);
+	n += varint_write(buf + n, size);
 	memcpy(buf + n, text, size);
 	gotrace_put_bytes(w, w->texts, buf, n + size);
 	return 0;
@@ -52,11 +54,11 @@ gotrace_text(void *arg, uint64_t number, const char *text, size_t size)
 size_t
 gotrace_frame(uint8_t *p, const struct trace_frame *f)
 {
-	size_t n = trace_varint(p, f->pc);
+	size_t n = varint_write(p, f->pc);
 
-	n += trace_varint(p + n, f->function);
-	n += trace_varint(p + n, f->file);
-	return n + trace_varint(p + n, f->line);
+	n += varint_write(p + n, f->function);
+	n += varint_write(p + n, f->file);
+	return n + varint_write(p + n, f->line);
 }
 
 int

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "gotrace.h"
+#include "varint.h"
 
 enum record {
 	EV_BATCH = 1,
@@ -65,11 +66,11 @@ struct v1 {
 static size_t
 pack(uint8_t *p, unsigned type, const uint64_t *args, size_t count)
 {
-	uint8_t body[GOTRACE_ARGS_MAX * TRACE_VARINT_MAX];
+	uint8_t body[GOTRACE_ARGS_MAX * VARINT_MAX];
 	size_t  size = 0, n = 0;
 
 	for (size_t i = 0; i < count; i++)
-		size += trace_varint(body + size, args[i]);
+		size += varint_write(body + size, args[i]);
 	p[n++] = (uint8_t)(type | (count > 3 ? 3 : count - 1) << 6);
 	if (count > 3)
 		p[n++] = (uint8_t)size; /* below 128: one byte */
@@ -83,7 +84,7 @@ static const struct gotrace v1 = { "go 1.19 trace", pack, EV_STRING, EV_PROC_STO
 static void
 batch_head(struct lines *out, const struct trace_stream *s, size_t size)
 {
-	uint8_t  head[1 + 2 * TRACE_VARINT_MAX];
+	uint8_t  head[1 + 2 * VARINT_MAX];
 	uint64_t args[] = { s->id, s->start };
 
 	(void)size;
@@ -94,7 +95,7 @@ batch_head(struct lines *out, const struct trace_stream *s, size_t size)
 static int
 put_log(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
 {
-	uint8_t     buf[2 + (GOTRACE_ARGS_MAX + 1) * TRACE_VARINT_MAX + TRACE_TEXT_MAX];
+	uint8_t     buf[2 + (GOTRACE_ARGS_MAX + 1) * VARINT_MAX + TRACE_TEXT_MAX];
 	uint64_t    args[] = { 0, e->value, 0, stack };
 	const char *text = e->text;
 	size_t      size, n;
@@ -106,7 +107,7 @@ put_log(struct trace_writer *w, struct trace_stream *s, const struct story_event
 		return r;
 	args[0] = trace_stream_delta(&w->streams, s, e->time, sizeof(buf) - TRACE_TEXT_MAX + size);
 	n = pack(buf, EV_LOG, args, 4);
-	n += trace_varint(buf + n, size);
+	n += varint_write(buf + n, size);
 	memcpy(buf + n, text, size);
 	trace_stream_add(&w->streams, s, buf, n + size);
 	return 0;
@@ -119,19 +120,19 @@ static int
 write_stack(void *arg, uint64_t number, const struct trace_frame *frames, unsigned count)
 {
 	struct trace_writer *w = arg;
-	uint8_t              body[STACK_MAX], buf[STACK_MAX + 2 * TRACE_VARINT_MAX], last[4 * TRACE_VARINT_MAX];
+	uint8_t              body[STACK_MAX], buf[STACK_MAX + 2 * VARINT_MAX], last[4 * VARINT_MAX];
 	size_t               root = gotrace_frame(last, &frames[count - 1]), size = 0, n = 0, head;
 	unsigned             done = 0;
 
-	for (; done + 1 < count && size + sizeof(last) + root + 2 * TRACE_VARINT_MAX < STACK_MAX; done++)
+	for (; done + 1 < count && size + sizeof(last) + root + 2 * VARINT_MAX < STACK_MAX; done++)
 		size += gotrace_frame(body + size, &frames[done]);
 	memcpy(body + size, last, root);
 	size += root;
-	head = trace_varint(buf, number) + trace_varint(buf, done + 1u);
+	head = varint_write(buf, number) + varint_write(buf, done + 1u);
 	buf[n++] = EV_STACK | 3 << 6;
-	n += trace_varint(buf + n, head + size);
-	n += trace_varint(buf + n, number);
-	n += trace_varint(buf + n, done + 1u);
+	n += varint_write(buf + n, head + size);
+	n += varint_write(buf + n, number);
+	n += varint_write(buf + n, done + 1u);
 	memcpy(buf + n, body, size);
 	gotrace_put_bytes(w, w->tables, buf, n + size);
 	return 0;
@@ -272,7 +273,7 @@ static int
 begin(struct trace_writer *w)
 {
 	uint64_t   args[] = { TRACE_NS_PER_S };
-	uint8_t    buf[1 + TRACE_VARINT_MAX];
+	uint8_t    buf[1 + VARINT_MAX];
 	struct v1 *v = arena_alloc(w->arena, sizeof(*v));
 
 	lines_bytes(&w->out, v1.header, sizeof(v1.header));

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "gotrace.h"
+#include "varint.h"
 
 enum batch {
 	BATCH_EVENTS = 1,
@@ -77,7 +78,7 @@ pack(uint8_t *p, unsigned type, const uint64_t *args, size_t count)
 
 	p[n++] = (uint8_t)type;
 	for (size_t i = 0; i < count; i++)
-		n += trace_varint(p + n, args[i]);
+		n += varint_write(p + n, args[i]);
 	return n;
 }
 
@@ -86,7 +87,7 @@ batch_head(struct lines *out, const struct trace_stream *s, size_t size)
 {
 	bool     table = s->id >= ID_TEXTS;
 	uint64_t args[] = { GENERATION, table ? GOTRACE_NOBODY : s->id, table ? 1 : s->start, size + table };
-	uint8_t  head[2 + 4 * TRACE_VARINT_MAX];
+	uint8_t  head[2 + 4 * VARINT_MAX];
 	size_t   n = pack(head, BATCH_EVENTS, args, 4);
 
 	if (table)
@@ -103,7 +104,7 @@ static int
 write_stack(void *arg, uint64_t number, const struct trace_frame *frames, unsigned count)
 {
 	struct trace_writer *w = arg;
-	uint8_t              buf[1 + (2 + 4 * TRACE_FRAMES_MAX) * TRACE_VARINT_MAX];
+	uint8_t              buf[1 + (2 + 4 * TRACE_FRAMES_MAX) * VARINT_MAX];
 	uint64_t             args[] = { number, count };
 	size_t               n = pack(buf, BATCH_STACK, args, 2);
 
@@ -118,7 +119,7 @@ put_sample(struct trace_writer *w, const struct story_event *e, uint64_t stack)
 {
 	uint64_t args[] = { e->time, (uint32_t)e->on->tid, e->cpu == STORY_NO_CPU ? GOTRACE_NOBODY : e->cpu,
 		e->on->serial, stack };
-	uint8_t  buf[1 + 5 * TRACE_VARINT_MAX];
+	uint8_t  buf[1 + 5 * VARINT_MAX];
 
 	gotrace_put_bytes(w, w->samples, buf, pack(buf, BATCH_SAMPLE, args, 5));
 }
@@ -273,7 +274,7 @@ event(struct trace_writer *w, const struct story_event *e)
 static void
 write_frequency(struct trace_writer *w)
 {
-	uint8_t  body[1 + TRACE_VARINT_MAX], head[1 + 4 * TRACE_VARINT_MAX];
+	uint8_t  body[1 + VARINT_MAX], head[1 + 4 * VARINT_MAX];
 	uint64_t frequency[] = { TRACE_NS_PER_S }, args[] = { GENERATION, GOTRACE_NOBODY, 1, 0 };
 
 	args[3] = pack(body, BATCH_FREQUENCY, frequency, 1);

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "perfetto_message.h"
+#include "varint.h"
 
 /* Tracks; the rest are threads, by serial, and tasks. */
 #define ROW_PROCESS 1
@@ -74,16 +75,16 @@ static void
 bundle_head(struct lines *out, const struct trace_stream *s, size_t size)
 {
 	struct perfetto_message cpu, m;
-	uint8_t                 head[1 + TRACE_VARINT_MAX];
+	uint8_t                 head[1 + VARINT_MAX];
 	size_t                  n = 1;
 
 	cpu.size = m.size = 0;
 	perfetto_number(&cpu, BUNDLE_CPU, s->id);
 	perfetto_number(&m, PACKET_SEQUENCE, SEQUENCE);
-	m.size += trace_varint(m.data + m.size, PACKET_FTRACE << 3 | 2);
-	m.size += trace_varint(m.data + m.size, cpu.size + size);
+	m.size += varint_write(m.data + m.size, PACKET_FTRACE << 3 | 2);
+	m.size += varint_write(m.data + m.size, cpu.size + size);
 	head[0] = TRACE_PACKET << 3 | 2;
-	n += trace_varint(head + n, m.size + cpu.size + size);
+	n += varint_write(head + n, m.size + cpu.size + size);
 	lines_bytes(out, head, n);
 	lines_bytes(out, m.data, m.size);
 	lines_bytes(out, cpu.data, cpu.size);

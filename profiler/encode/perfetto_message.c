@@ -15,18 +15,20 @@
 
 #include <string.h>
 
+#include "varint.h"
+
 void
 perfetto_number(struct perfetto_message *m, unsigned field, uint64_t v)
 {
-	m->size += trace_varint(m->data + m->size, field << 3);
-	m->size += trace_varint(m->data + m->size, v);
+	m->size += varint_write(m->data + m->size, field << 3);
+	m->size += varint_write(m->data + m->size, v);
 }
 
 void
 perfetto_bytes(struct perfetto_message *m, unsigned field, const void *data, size_t size)
 {
-	m->size += trace_varint(m->data + m->size, field << 3 | 2);
-	m->size += trace_varint(m->data + m->size, size);
+	m->size += varint_write(m->data + m->size, field << 3 | 2);
+	m->size += varint_write(m->data + m->size, size);
 	memcpy(m->data + m->size, data, size);
 	m->size += size;
 }
@@ -49,7 +51,7 @@ perfetto_text(struct trace_writer *w, struct perfetto_message *m, unsigned field
 void
 perfetto_packet(struct trace_writer *w, uint64_t clock, unsigned field, const struct perfetto_message *of)
 {
-	uint8_t                 head[1 + TRACE_VARINT_MAX];
+	uint8_t                 head[1 + VARINT_MAX];
 	struct perfetto_message m;
 	size_t                  n = 1;
 
@@ -59,10 +61,10 @@ perfetto_packet(struct trace_writer *w, uint64_t clock, unsigned field, const st
 	perfetto_number(&m, PACKET_SEQUENCE, SEQUENCE);
 	perfetto_number(&m, PACKET_FLAGS, field == PACKET_CLOCKS ? CLEARED : NEEDED);
 	/* Not copied: what is in m is the head of the packet. */
-	m.size += trace_varint(m.data + m.size, field << 3 | 2);
-	m.size += trace_varint(m.data + m.size, of->size);
+	m.size += varint_write(m.data + m.size, field << 3 | 2);
+	m.size += varint_write(m.data + m.size, of->size);
 	head[0] = TRACE_PACKET << 3 | 2;
-	n += trace_varint(head + n, m.size + of->size);
+	n += varint_write(head + n, m.size + of->size);
 	lines_bytes(&w->out, head, n);
 	lines_bytes(&w->out, m.data, m.size);
 	lines_bytes(&w->out, of->data, of->size);

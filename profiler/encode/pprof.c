@@ -40,6 +40,7 @@
 #include "profile.pb-c.h"
 #include "strings.h"
 #include "utf8.h"
+#include "varint.h"
 
 /* Fields of Profile; 2, the samples, are pprof_sample.c's. */
 enum field {
@@ -81,17 +82,6 @@ struct writer {
 	uint8_t               buf[PREFIX + MESSAGE_MAX];
 };
 
-static size_t
-varint(uint8_t *p, uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v > 127; v >>= 7)
-		p[n++] = (uint8_t)(v | 128);
-	p[n++] = (uint8_t)v;
-	return n;
-}
-
 /* Tag and length in front of what is at data; together if there is room before it. */
 static int
 write_field(struct writer *w, enum field field, const void *data, size_t size)
@@ -101,7 +91,7 @@ write_field(struct writer *w, enum field field, const void *data, size_t size)
 	int     r;
 
 	prefix[0] = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
-	n += varint(prefix + 1, size);
+	n += varint_write(prefix + 1, size);
 	if (data == w->buf + PREFIX) {
 		memcpy(w->buf + PREFIX - n, prefix, n);
 		return gzip_write(&w->gzip, w->buf + PREFIX - n, n + size);

@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+#include "varint.h"
+
 #define IDS_END (PPROF_SAMPLE_HEAD_MAX + PPROF_SAMPLE_IDS_MAX)
 
 /* Tags of one byte: the number of the field, and 2 for a length or 0 for a number. */
@@ -29,27 +31,6 @@
 #define TAG_KEY    (1 << 3 | 0)
 #define TAG_TEXT   (2 << 3 | 0)
 #define TAG_NUMBER (3 << 3 | 0)
-
-static size_t
-varint(uint8_t *p, uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v > 127; v >>= 7)
-		p[n++] = (uint8_t)(v | 128);
-	p[n++] = (uint8_t)v;
-	return n;
-}
-
-static size_t
-varint_size(uint64_t v)
-{
-	size_t n = 1;
-
-	for (; v > 127; v >>= 7)
-		n++;
-	return n;
-}
 
 /* Where the numbers begin, in *ret. */
 static int
@@ -70,7 +51,7 @@ ids_pack(struct pprof_sample *p, const uintptr_t *pcs, unsigned count, pprof_sam
 		if (r < 0)
 			return r;
 		at -= varint_size(number);
-		varint(p->bytes + at, number);
+		varint_write(p->bytes + at, number);
 		p->at[depth] = (uint16_t)at;
 		p->pcs[depth] = pcs[count - 1 - depth];
 		p->count = depth + 1;
@@ -86,11 +67,11 @@ label_pack(uint8_t *p, const struct pprof_sample_label *l)
 	size_t  size, n = 0;
 
 	body[0] = TAG_KEY;
-	size = 1 + varint(body + 1, l->key);
+	size = 1 + varint_write(body + 1, l->key);
 	body[size++] = l->text ? TAG_TEXT : TAG_NUMBER;
-	size += varint(body + size, l->text ? l->text : (uint64_t)l->number);
+	size += varint_write(body + size, l->text ? l->text : (uint64_t)l->number);
 	p[n++] = TAG_LABEL;
-	n += varint(p + n, size);
+	n += varint_write(p + n, size);
 	memcpy(p + n, body, size);
 	return n + size;
 }
@@ -104,10 +85,10 @@ tail_pack(uint8_t *p, const int64_t *values, unsigned count, const struct pprof_
 	size_t  size = 0, n = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		size += varint(body + size, (uint64_t)values[i]);
+		size += varint_write(body + size, (uint64_t)values[i]);
 	if (size) {
 		p[n++] = TAG_VALUES;
-		n += varint(p + n, size);
+		n += varint_write(p + n, size);
 		memcpy(p + n, body, size);
 		n += size;
 	}
@@ -130,12 +111,12 @@ pprof_sample_pack(struct pprof_sample *p, const uintptr_t *pcs, unsigned count, 
 	if (at < IDS_END) {
 		size = IDS_END - at;
 		at -= varint_size(size);
-		varint(p->bytes + at, size);
+		varint_write(p->bytes + at, size);
 		p->bytes[--at] = TAG_IDS;
 	}
 	size = end - at;
 	at -= varint_size(size);
-	varint(p->bytes + at, size);
+	varint_write(p->bytes + at, size);
 	p->bytes[--at] = TAG_SAMPLE;
 	*ret = p->bytes + at;
 	*ret_size = end - at;

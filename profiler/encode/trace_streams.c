@@ -19,17 +19,6 @@
 #define ROOM_MIN  ((size_t)256)
 #define ROOM_MAX  ((size_t)16 << 10) /* bytes; readers take 64 KiB */
 
-size_t
-trace_varint(uint8_t *p, uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v > 127; v >>= 7)
-		p[n++] = (uint8_t)(v | 128);
-	p[n++] = (uint8_t)v;
-	return n;
-}
-
 void
 trace_streams_init(struct trace_streams *ss, struct arena *a, struct lines *out, trace_batch_head_fn *head,
 	size_t expected)

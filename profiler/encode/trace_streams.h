@@ -10,8 +10,6 @@
 
 #include "lines.h"
 
-#define TRACE_VARINT_MAX 10 /* bytes */
-
 struct trace_stream {
 	struct trace_stream *next, *before; /* all that live; or the next free one */
 	uint64_t             id;
@@ -30,9 +28,6 @@ struct trace_streams {
 	size_t               room; /* bytes of one stream's buffer */
 	struct trace_stream *live, *free;
 };
-
-/* 7 bits a byte, the low ones first; returns how many bytes. */
-size_t trace_varint(uint8_t *p, uint64_t v);
 
 /* expected: about how many streams there will be, which decides on the size of each. */
 void trace_streams_init(struct trace_streams *ss, struct arena *a, struct lines *out, trace_batch_head_fn *head,

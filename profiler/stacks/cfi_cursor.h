@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cfi.h"
+#include "varint.h"
 
 /* What all linkers write, as DW_EH_PE encodings. */
 #define POINTER_PCREL_SDATA4   0x1b /* in descriptions */
@@ -38,18 +39,10 @@ read_fixed(struct cursor *c, unsigned size)
 static uint64_t
 read_leb(struct cursor *c, bool is_signed)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t  byte;
+	const uint8_t *at = c->section->data + c->at;
+	uint64_t       value = c->bad ? 0 : varint_read(&at, c->section->data + c->end, is_signed, &c->bad);
 
-	do {
-		byte = (uint8_t)read_fixed(c, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && !c->bad);
-	if (is_signed && shift < 64 && (byte & 0x40))
-		value |= ~(uint64_t)0 << shift;
+	c->at = (size_t)(at - c->section->data);
 	return value;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "tables.h"
+#include "varint.h"
 
 #define EXPRESSION_STACK 5 /* deepest in use: 4, of the PLT */
 #define EXPRESSION_STEPS 64
@@ -44,18 +45,7 @@ bytes_fixed(struct bytes *b, unsigned size)
 static uint64_t
 bytes_leb(struct bytes *b, bool is_signed)
 {
-	uint64_t v = 0, byte;
-	unsigned shift = 0;
-
-	do {
-		byte = bytes_fixed(b, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && !b->bad);
-	if (is_signed && shift < 64 && (byte & 0x40))
-		v |= ~(uint64_t)0 << shift;
-	return v;
+	return varint_read(&b->at, b->end, is_signed, &b->bad);
 }
 
 struct stack {

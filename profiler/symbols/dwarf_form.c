@@ -11,43 +11,18 @@
 #include "dwarf_form.h"
 
 #include "dwarf_names.h"
+#include "varint.h"
 
 uint64_t
 dwarf_uleb(struct dwarf_cursor *c)
 {
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; c->p < c->end; shift += 7) {
-		unsigned char b = *c->p++;
-
-		if (shift < 64)
-			v |= (uint64_t)(b & 127) << shift;
-		if (!(b & 128))
-			return v;
-	}
-	c->bad = true;
-	return 0;
+	return varint_read(&c->p, c->end, false, &c->bad);
 }
 
 int64_t
 dwarf_sleb(struct dwarf_cursor *c)
 {
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; c->p < c->end;) {
-		unsigned char b = *c->p++;
-
-		if (shift < 64)
-			v |= (uint64_t)(b & 127) << shift;
-		shift += 7;
-		if (b & 128)
-			continue;
-		if (b & 64 && shift < 64)
-			v |= ~(uint64_t)0 << shift;
-		return (int64_t)v;
-	}
-	c->bad = true;
-	return 0;
+	return (int64_t)varint_read(&c->p, c->end, true, &c->bad);
 }
 
 uint64_t
