@@ -20,26 +20,13 @@
 #define MEMORY 8                  /* zlib's default */
 #define OS_UNKNOWN 255            /* what Go writes: the same bytes on every system */
 
-static void *
-allocate(void *arena, unsigned count, unsigned size)
-{
-	return arena_array(arena, count, size);
-}
-
-static void
-deallocate(void *arena, void *p)
-{
-	(void)arena; /* all of it goes when the profile is written */
-	(void)p;
-}
-
 int
 gzip_open(struct gzip *g, struct arena *a, encode_write_fn *write, void *arg)
 {
 	*g = (struct gzip){ .arena = a, .write = write, .arg = arg };
 	g->header.os = OS_UNKNOWN;
-	g->z.zalloc = allocate;
-	g->z.zfree = deallocate;
+	g->z.zalloc = arena_zalloc;
+	g->z.zfree = arena_keep;
 	g->z.opaque = a;
 	g->buf = arena_alloc(a, PIECE);
 	g->batch = arena_alloc(a, BATCH);

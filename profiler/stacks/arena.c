@@ -132,6 +132,25 @@ arena_array(struct arena *a, size_t count, size_t size)
 	return arena_alloc(a, bytes);
 }
 
+void *
+arena_calloc(void *arena, size_t count, size_t size)
+{
+	return arena_array(arena, count, size);
+}
+
+void *
+arena_zalloc(void *arena, unsigned count, unsigned size)
+{
+	return arena_array(arena, count, size);
+}
+
+void
+arena_keep(void *arena, void *p)
+{
+	(void)arena;
+	(void)p;
+}
+
 char *
 arena_strndup(struct arena *a, const char *s, size_t size)
 {

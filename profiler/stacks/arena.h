@@ -23,6 +23,11 @@ void  arena_init(struct arena *a, struct arena_budget *budget);
 void *arena_alloc(struct arena *a, size_t size);
 /* NULL on overflow, too. */
 void *arena_array(struct arena *a, size_t count, size_t size);
+/* The same for libraries that take an allocator: liblzma's alloc and zlib's zalloc, with the arena as
+ * their opaque pointer.  What they free stays until the arena goes. */
+void *arena_calloc(void *arena, size_t count, size_t size);
+void *arena_zalloc(void *arena, unsigned count, unsigned size);
+void  arena_keep(void *arena, void *p);
 /* Copies size bytes and adds a NUL. */
 char *arena_strndup(struct arena *a, const char *s, size_t size);
 /* All of it at once; the arena may be used again. */

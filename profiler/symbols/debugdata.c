@@ -60,24 +60,11 @@ debugdata_prepare(void)
 	}
 }
 
-static void *
-allocate(void *arena, size_t count, size_t size)
-{
-	return arena_array(arena, count, size);
-}
-
-static void
-deallocate(void *arena, void *p)
-{
-	(void)arena; /* all of it goes when the unpacking is over */
-	(void)p;
-}
-
 /* Into out; *ret_size is 0 when it does not fit. */
 static int
 unpack(const struct image *img, const ElfW(Shdr) *s, struct arena *scratch, void *out, size_t room, size_t *ret_size)
 {
-	const lzma_allocator from_arena = { allocate, deallocate, scratch };
+	const lzma_allocator from_arena = { arena_calloc, arena_keep, scratch };
 	lzma_stream          z = LZMA_STREAM_INIT;
 	unsigned char        in[IN_BYTES];
 	uint64_t             at = s->sh_offset, left = s->sh_size;

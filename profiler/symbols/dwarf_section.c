@@ -28,19 +28,6 @@
 #define STRING_MAX   4096 /* bytes of a name or path; the rest is cut */
 #define UNPACKED_MAX ((uint64_t)1 << 31) /* bytes; what zlib counts in one number */
 
-static void *
-allocate(void *arena, unsigned count, unsigned size)
-{
-	return arena_array(arena, count, size);
-}
-
-static void
-deallocate(void *arena, void *p)
-{
-	(void)arena; /* all of it goes when the unpacking is over */
-	(void)p;
-}
-
 static int
 inflate_all(z_stream *z, unsigned char *in, const struct image *img, uint64_t at, uint64_t left)
 {
@@ -67,7 +54,7 @@ static int
 unpack(struct dwarf_section *s, struct arena *a, const struct image *img, uint64_t at, uint64_t packed, uint64_t size)
 {
 	struct arena   scratch;
-	z_stream       z = { .zalloc = allocate, .zfree = deallocate, .opaque = &scratch };
+	z_stream       z = { .zalloc = arena_zalloc, .zfree = arena_keep, .opaque = &scratch };
 	unsigned char *out, *in;
 	int            r = -ENOMEM;
 
