@@ -43,6 +43,7 @@
 
 #include "genuine.h"
 #include "own_thread.h"
+#include "pages.h"
 
 /* A daemon under LeakSanitizer would be told that what only our own mapping points
  * to has leaked. */
@@ -334,9 +335,9 @@ static struct httpd *
 httpd_new(const struct httpd_options *o)
 {
 	/* Not malloc: the caller's heap profile would show it. */
-	struct httpd *h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct httpd *h = pages_map(sizeof(*h));
 
-	if (h == MAP_FAILED)
+	if (!h)
 		return NULL;
 	if (__lsan_register_root_region)
 		__lsan_register_root_region(h, sizeof(*h));

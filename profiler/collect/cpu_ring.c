@@ -38,6 +38,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "pages.h"
 #include "unwind_load.h"
 #include "unwind_remote.h"
 
@@ -81,8 +82,8 @@ ring_begin(void)
 		r++;
 	if (r == rings + RINGS_MAX)
 		return false;
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
+	mem = pages_map(size);
+	if (!mem)
 		return false;
 	*r = (struct ring){ .bytes = mem, .size = size };
 	atomic_store(&current, r);
@@ -106,8 +107,7 @@ cpu_ring_close(void)
 		void *bytes = r->bytes;
 
 		r->bytes = NULL; /* first: a child may be forked in the midst of munmap() */
-		if (bytes)
-			munmap(bytes, r->size);
+		pages_unmap(bytes, r->size);
 	}
 }
 

@@ -247,12 +247,10 @@ cpu_slots_free(void)
 
 	for (unsigned i = 0; i < CHUNKS_MAX; i++) {
 		chunk = atomic_exchange(&slots.chunks[i], NULL);
-		if (chunk)
-			munmap(chunk, CHUNK_SLOTS * sizeof(struct cpu_slot));
+		pages_unmap(chunk, CHUNK_SLOTS * sizeof(struct cpu_slot));
 	}
 	buckets = slots.buckets;
 	slots.buckets = NULL; /* first: a child may be forked in the midst of munmap() */
 	slots.used = 0;
-	if (buckets)
-		munmap(buckets, BUCKETS * sizeof(*slots.buckets));
+	pages_unmap(buckets, BUCKETS * sizeof(*slots.buckets));
 }

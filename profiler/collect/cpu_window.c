@@ -44,8 +44,7 @@ counts_grow(struct cpu_window *w)
 	for (i = 0; i < w->capacity; i++)
 		if (w->counts[i].stack)
 			*count_find(counts, capacity, &w->counts[i]) = w->counts[i];
-	if (w->counts)
-		munmap(w->counts, w->capacity * sizeof(*counts));
+	pages_unmap(w->counts, w->capacity * sizeof(*counts));
 	w->counts = counts;
 	w->capacity = capacity;
 	return 0;

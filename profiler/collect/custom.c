@@ -26,7 +26,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include <component/profiler.h>
@@ -34,6 +33,7 @@
 #include "clock.h"
 #include "fork.h"
 #include "hooks_frames.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "unwind.h"
 
@@ -106,16 +106,15 @@ slots_room(struct component_profile *p)
 		return -ENOSPC;
 	if (p->count + 1 <= p->slot_count / 2)
 		return 0;
-	mem = mmap(NULL, count * sizeof(*p->slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
+	mem = pages_map(count * sizeof(*p->slots));
+	if (!mem)
 		return -ENOMEM;
 	p->slots = mem;
 	p->slot_count = count;
 	for (size_t i = 0; i < old.slot_count; i++)
 		if (old.slots[i].stack)
 			p->slots[slot_of(p, old.slots[i].value)] = old.slots[i];
-	if (old.slots)
-		munmap(old.slots, old.slot_count * sizeof(*old.slots));
+	pages_unmap(old.slots, old.slot_count * sizeof(*old.slots));
 	return 0;
 }
 

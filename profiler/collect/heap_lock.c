@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "own_mask.h"
+#include "pages.h"
 
 #define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
 #define FORK_WAITS   200      /* looks; who has it counts a batch of sites, some microseconds */
@@ -53,8 +54,8 @@ heap_lock_init(void)
 
 	if (mark)
 		return 0;
-	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
+	page = pages_map(size);
+	if (!page)
 		return -errno;
 	/* Where this is refused forks without handlers go unnoticed; the rest holds. */
 	madvise(page, size, MADV_WIPEONFORK);

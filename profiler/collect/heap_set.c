@@ -42,6 +42,7 @@
 
 #include "heap_lock.h"
 #include "labels.h"
+#include "pages.h"
 #include "stack_table.h"
 
 #define SLOTS       8  /* of a bucket: one cache line */
@@ -137,8 +138,8 @@ level_get(int k)
 
 	if (l)
 		return l;
-	l = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (l == MAP_FAILED) {
+	l = pages_map(size);
+	if (!l) {
 		errno = saved;
 		return NULL;
 	}

@@ -29,11 +29,11 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 #include "generations.h"
 #include "heap_rate.h"
 #include "labels.h"
+#include "pages.h"
 #include "stack_table.h"
 
 #define CHUNK_SITES 1024
@@ -64,11 +64,10 @@ static void *
 map(size_t size)
 {
 	int   saved = errno;
-	void *mem;
+	void *mem = pages_map(size);
 
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	errno = saved;
-	return mem == MAP_FAILED ? NULL : mem;
+	return mem;
 }
 
 static struct site *
@@ -104,8 +103,7 @@ slots_grow(void)
 	for (uint32_t i = 1; i <= count; i++)
 		if (site_at(i)->first)
 			*slot_of(table, size, site_at(i)->key.stack, site_at(i)->key.labels) = i;
-	if (slots)
-		munmap(slots, slot_count * sizeof(*slots));
+	pages_unmap(slots, slot_count * sizeof(*slots));
 	slots = table;
 	slot_count = size;
 	errno = saved;

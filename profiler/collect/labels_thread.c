@@ -43,6 +43,7 @@
 #include "hooks_threads.h"
 #include "labels_record.h"
 #include "own_thread.h"
+#include "pages.h"
 #include "thread_id.h"
 
 #define RECORDS     LABELS_RECORDS
@@ -103,9 +104,8 @@ records_open(void)
 
 	if (table)
 		return table;
-	fresh = mmap(NULL, RECORDS * sizeof(*fresh), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (fresh == MAP_FAILED)
+	fresh = pages_map_sparse(RECORDS * sizeof(*fresh));
+	if (!fresh)
 		return NULL;
 	madvise(fresh, RECORDS * sizeof(*fresh), MADV_NOHUGEPAGE);
 	if (!atomic_compare_exchange_strong(&records, &none, fresh))

@@ -13,7 +13,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/sites.c %D%/sites.h %D%/threadcreate.c %D%/threadcreate.h \
 	%D%/waits.c %D%/waits.h %D%/waits_calls.c %D%/waits_hooks.c %D%/waits_parts.h %D%/waits_profile.c %D%/waits_table.c %D%/waits_table.h \
 	%D%/threads.c %D%/threads.h %D%/threads_dump.c %D%/threads_list.c %D%/threads_profile.c %D%/threads_quiet.c %D%/threads_quiet.h \
-	%D%/filtered.c %D%/filtered.h %D%/threads_known.c %D%/threads_known.h %D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h %D%/pages.h \
+	%D%/filtered.c %D%/filtered.h %D%/threads_known.c %D%/threads_known.h %D%/threads_kept.c %D%/threads_kept.h %D%/threads_parts.h \
 	%D%/threads_remote.c %D%/threads_remote.h %D%/threads_signal.c %D%/threads_signal.h \
 	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
 	%D%/trace_perf_read.c %D%/trace_perf_read.h %D%/trace_perf_room.c %D%/trace_perf_room.h \

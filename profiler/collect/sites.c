@@ -24,6 +24,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
+
 #define PROBES_MAX 64 /* neighbours looked at before the table counts as full */
 
 int
@@ -34,8 +36,8 @@ sites_open(struct sites *s)
 
 	if (atomic_load(&s->slots))
 		return 0;
-	fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (fresh == MAP_FAILED)
+	fresh = pages_map_sparse(size);
+	if (!fresh)
 		return -ENOMEM;
 	if (!atomic_compare_exchange_strong(&s->slots, &none, fresh))
 		munmap(fresh, size); /* another thread was first */

@@ -30,6 +30,7 @@
 #include "hooks_frames.h"
 #include "hooks_threads.h"
 #include "own_thread.h"
+#include "pages.h"
 #include "sites.h"
 #include "stack_table.h"
 #include "thread_id.h"
@@ -56,8 +57,8 @@ creators_open(void)
 
 	if (atomic_load(&creators))
 		return atomic_load(&creators);
-	fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (fresh == MAP_FAILED)
+	fresh = pages_map_sparse(size);
+	if (!fresh)
 		return NULL;
 	if (!atomic_compare_exchange_strong(&creators, &none, fresh))
 		munmap(fresh, size);

@@ -48,6 +48,7 @@
 #include "clock.h"
 #include "cpu_proc.h"
 #include "own_fd.h"
+#include "pages.h"
 #include "thread_id.h"
 #include "unwind.h"
 
@@ -382,8 +383,8 @@ quiet_state(struct quiet *q, int32_t tid)
 int
 quiet_open(struct quiet *q)
 {
-	q->room = mmap(NULL, sizeof(*q->room), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (q->room == MAP_FAILED)
+	q->room = pages_map(sizeof(*q->room));
+	if (!q->room)
 		return -ENOMEM;
 	q->task = cpu_proc_tasks();
 	if (q->task == -EMFILE || q->task == -ENFILE || q->task == -ENOMEM) {

@@ -20,9 +20,9 @@
 #include "threads_remote.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "hooks_frames.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "threads_parts.h"
 #include "unwind_remote.h"
@@ -37,11 +37,7 @@ struct copy {
 void
 threads_copies_open(struct threads_copies *c)
 {
-	void *p = MAP_FAILED;
-
-	if (unwind_remote_used())
-		p = mmap(NULL, THREADS_COPIES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	c->bytes = p == MAP_FAILED ? NULL : p;
+	c->bytes = unwind_remote_used() ? pages_map_sparse(THREADS_COPIES_BYTES) : NULL;
 	c->used = c->count = 0;
 }
 
@@ -115,7 +111,6 @@ threads_copies_walk(struct threads_copies *c, struct dump *d)
 					       STACK_FRAMES_MAX, &truncated);
 		stack_put(d, t, pcs, n, truncated);
 	}
-	if (c->bytes)
-		munmap(c->bytes, THREADS_COPIES_BYTES);
+	pages_unmap(c->bytes, THREADS_COPIES_BYTES);
 	c->bytes = NULL;
 }

@@ -25,10 +25,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "cpu_proc.h"
 #include "own_thread.h"
+#include "pages.h"
 #include "stack_table.h"
 
 #define TWICE_NS   100000 /* two tellings of one switch */
@@ -71,15 +71,14 @@ static int
 known_grow(struct finish *f)
 {
 	size_t        slots = f->slots ? f->slots * 2 : FIRST_SLOTS;
-	struct known *fresh = mmap(NULL, slots * sizeof(*fresh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct known *fresh = pages_map(slots * sizeof(*fresh));
 
-	if (fresh == MAP_FAILED)
+	if (!fresh)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->slots; i++)
 		if (f->known[i].tid)
 			*known_find(fresh, slots, f->known[i].tid) = f->known[i];
-	if (f->known)
-		munmap(f->known, f->slots * sizeof(*f->known));
+	pages_unmap(f->known, f->slots * sizeof(*f->known));
 	f->known = fresh;
 	f->slots = slots;
 	return 0;
@@ -297,7 +296,6 @@ trace_finish(struct trace *t, uint64_t settled_ns)
 	walk(&f);
 	if (f.err == 0)
 		threads_tidy(&f);
-	if (f.known)
-		munmap(f.known, f.slots * sizeof(*f.known));
+	pages_unmap(f.known, f.slots * sizeof(*f.known));
 	return f.err;
 }

@@ -11,10 +11,10 @@
 #include "trace_look.h"
 
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/types.h>
 
 #include "cpu_proc.h"
+#include "pages.h"
 #include "trace_ring.h"
 
 #define TIDS_FIRST 1024
@@ -29,22 +29,18 @@ static struct list last;
 static void
 list_free(struct list *l)
 {
-	if (l->tids)
-		munmap(l->tids, l->room * sizeof(*l->tids));
+	pages_unmap(l->tids, l->room * sizeof(*l->tids));
 	*l = (struct list){ .tids = NULL };
 }
 
 static int
 list_grow(struct list *l)
 {
-	size_t more = l->room ? l->room * 2 : TIDS_FIRST;
-	void  *mem = l->room ? mremap(l->tids, l->room * sizeof(*l->tids), more * sizeof(*l->tids), MREMAP_MAYMOVE) :
-			       mmap(NULL, more * sizeof(*l->tids), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *mem = pages_grow(l->tids, &l->room, TIDS_FIRST, sizeof(*l->tids));
 
-	if (mem == MAP_FAILED)
+	if (!mem)
 		return -1;
 	l->tids = mem;
-	l->room = more;
 	return 0;
 }
 

@@ -51,6 +51,7 @@
 #include "cpu_proc.h"
 #include "filtered.h"
 #include "own_fd.h"
+#include "pages.h"
 #include "trace_perf_read.h"
 #include "trace_perf_room.h"
 
@@ -311,8 +312,7 @@ forget(void)
 
 	perf.events = NULL; /* first: a child may be forked in the midst of munmap() */
 	perf.event_count = perf.ring_count = perf.thread_count = 0;
-	if (events)
-		munmap(events, EVENTS_BYTES);
+	pages_unmap(events, EVENTS_BYTES);
 }
 
 int
@@ -329,8 +329,8 @@ trace_perf_open(char *why, unsigned size)
 		return -EPERM;
 	}
 	perf.pid = (int32_t)syscall(SYS_getpid);
-	mem = mmap(NULL, EVENTS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED) {
+	mem = pages_map(EVENTS_BYTES);
+	if (!mem) {
 		snprintf(why, size, "out of memory");
 		return -ENOMEM;
 	}

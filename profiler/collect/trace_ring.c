@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "pages.h"
 #include "trace_writers.h"
 
 #define FILLER     0x80000000U /* in size: nothing but the rest of the ring */
@@ -238,8 +239,8 @@ ring_new(void)
 	kept_free();
 	if (rings >= TRACE_RINGS_MAX)
 		return NULL;
-	mem = mmap(NULL, sizeof(struct ring), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
+	mem = pages_map(sizeof(struct ring));
+	if (!mem)
 		return NULL;
 	rings++;
 	return mem;

@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 
 #include "hooks_frames.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "unwind.h"
 
@@ -159,8 +160,8 @@ trace_wait_open(void)
 	void *mem;
 
 	if (!atomic_load(&slots)) {
-		mem = mmap(NULL, SLOTS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (mem == MAP_FAILED)
+		mem = pages_map_sparse(SLOTS_BYTES);
+		if (!mem)
 			return -ENOMEM;
 		atomic_store(&slots, mem);
 	}

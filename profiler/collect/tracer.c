@@ -44,6 +44,7 @@
 #include "heap.h"
 #include "hooks_threads.h"
 #include "labels.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "threads.h"
 #include "trace_calls.h"
@@ -77,9 +78,9 @@ tracer_is_on(void)
 static struct tracer_window *
 window_new(void)
 {
-	struct tracer_window *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct tracer_window *w = pages_map(sizeof(*w));
 
-	if (w == MAP_FAILED)
+	if (!w)
 		return NULL;
 	trace_init(&w->trace);
 	return w;

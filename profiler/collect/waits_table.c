@@ -44,6 +44,7 @@
 
 #include "clock.h"
 #include "hooks.h"
+#include "pages.h"
 
 #define PER_BUCKET 64                   /* the last one is ELSEWHERE's */
 #define ELSEWHERE  ((uint64_t)1 << 63)  /* waiters of this bucket stand in the next ones */
@@ -103,8 +104,8 @@ waits_table_open(uint64_t *hooks_masks)
 
 	if (atomic_load(&masks))
 		return 0;
-	fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (fresh == MAP_FAILED)
+	fresh = pages_map_sparse(size);
+	if (!fresh)
 		return -ENOMEM;
 	if (!atomic_compare_exchange_strong(&waiters, &none, fresh))
 		munmap(fresh, size);

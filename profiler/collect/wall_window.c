@@ -54,8 +54,7 @@ counts_grow(struct wall_window *w)
 	for (size_t i = 0; i < w->capacity; i++)
 		if (w->counts[i].tid || w->counts[i].stack)
 			*count_find(counts, capacity, &w->counts[i]) = w->counts[i];
-	if (w->counts)
-		munmap(w->counts, w->capacity * sizeof(*counts));
+	pages_unmap(w->counts, w->capacity * sizeof(*counts));
 	w->counts = counts;
 	w->capacity = capacity;
 	return true;

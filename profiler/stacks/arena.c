@@ -21,6 +21,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define REDZONE 16
@@ -56,8 +58,8 @@ arena_map(struct arena_budget *budget, size_t size)
 
 	if (!size || size > budget->limit || budget->used > budget->limit - size)
 		return NULL;
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
+	p = pages_map(size);
+	if (!p)
 		return NULL;
 	budget->used += size;
 	return p;

@@ -39,6 +39,7 @@
 
 #include "generations_parts.h"
 #include "memory.h"
+#include "pages.h"
 #include "stack_table.h"
 
 #define LOOK_TRIES 4 /* while objects take each other's places */
@@ -327,15 +328,14 @@ list_keep(const struct generations_other *others, size_t count)
 	size_t old_bytes;
 
 	if (bytes > known.list_bytes) {
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
+		p = pages_map(bytes);
+		if (!p)
 			return -ENOMEM;
 		old = known.list; /* detached first: a child may be forked in the midst of munmap() */
 		old_bytes = known.list_bytes;
 		known.list = p;
 		known.list_bytes = bytes;
-		if (old)
-			munmap(old, old_bytes);
+		pages_unmap(old, old_bytes);
 	}
 	memcpy(p, others, count * sizeof(*others));
 	known.list_count = count;
@@ -521,9 +521,8 @@ generations_start(void)
 
 	pthread_mutex_lock(&known.lock);
 	if (!known.all) {
-		mem = mmap(NULL, GENERATIONS_MAX * sizeof(*known.all), PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (mem != MAP_FAILED)
+		mem = pages_map(GENERATIONS_MAX * sizeof(*known.all));
+		if (mem)
 			known.all = mem;
 		known.budget = (struct arena_budget){ 0, GENERATIONS_BYTES };
 		arena_init(&known.arena, &known.budget);
@@ -563,8 +562,7 @@ forget(struct generations_published *old)
 	generations_ranges_release();
 	munmap(all, GENERATIONS_MAX * sizeof(*known.all));
 	arena_release(&known.arena);
-	if (list)
-		munmap(list, list_bytes);
+	pages_unmap(list, list_bytes);
 }
 
 void

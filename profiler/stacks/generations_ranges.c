@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "generations_parts.h"
+#include "pages.h"
 #include "stack_table.h"
 
 #define PUBLISHED_SPARE 64 /* objects that may come before more room is mapped */
@@ -78,8 +79,8 @@ published_new(size_t need, uint16_t next_tag)
 	struct generations_published *p = spare, *old = spare;
 
 	if (!p || p->room < need) {
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
+		p = pages_map(bytes);
+		if (!p)
 			return NULL;
 		p->map_bytes = bytes;
 		p->room = room;

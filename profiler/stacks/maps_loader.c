@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "memory.h"
+#include "pages.h"
 
 #define LINES_MAX   8192
 #define OBJECTS_MAX 4096
@@ -94,17 +95,16 @@ static struct {
 static int
 known_grow(size_t bytes)
 {
-	void  *p = mmap(NULL, bytes * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *old = known.all;
+	void  *p = pages_map(bytes * 2), *old = known.all;
 	size_t old_bytes = known.bytes;
 
-	if (p == MAP_FAILED)
+	if (!p)
 		return -ENOMEM; /* what was kept before is as good as it can be */
 	known.count = 0; /* a child of fork() reads without the lock: never more than is there */
 	known.all = p;
 	known.bytes = bytes * 2;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (old)
-		munmap(old, old_bytes);
+	pages_unmap(old, old_bytes);
 	return 0;
 }
 

@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "labels.h"
+#include "pages.h"
 #include "stack_table.h"
 
 /* The first mapping, in samples: one page or so; it doubles from there. */
@@ -52,22 +52,14 @@ sample_drop(const struct profile_sample *s)
 static int
 samples_reserve(struct profile *p)
 {
-	size_t capacity, size;
-	void  *mem;
+	void *mem;
 
 	if (p->count < p->capacity)
 		return 0;
-	capacity = p->capacity ? p->capacity * 2 : PROFILE_CAPACITY_FIRST;
-	if (__builtin_mul_overflow(capacity, sizeof(*p->samples), &size))
-		return -ENOMEM;
-	if (p->samples)
-		mem = mremap(p->samples, p->capacity * sizeof(*p->samples), size, MREMAP_MAYMOVE);
-	else
-		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
+	mem = pages_grow(p->samples, &p->capacity, PROFILE_CAPACITY_FIRST, sizeof(*p->samples));
+	if (!mem)
 		return -ENOMEM;
 	p->samples = mem;
-	p->capacity = capacity;
 	return 0;
 }
 
@@ -264,7 +256,6 @@ profile_release(struct profile *p)
 
 	for (i = 0; i < p->count; i++)
 		sample_drop(&p->samples[i]);
-	if (p->samples)
-		munmap(p->samples, p->capacity * sizeof(*p->samples));
+	pages_unmap(p->samples, p->capacity * sizeof(*p->samples));
 	memset(p, 0, sizeof(*p));
 }

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
 #include "stack_table.h"
 
 #define LIMIT_DEFAULT_BYTES ((size_t)32 << 20) /* --profiling-memory's default */
@@ -57,13 +58,13 @@ stack_memory_at(uint32_t id)
 void *
 stack_memory_map(size_t size)
 {
-	void *mem = MAP_FAILED;
+	void *mem = NULL;
 	int   saved = errno;
 
 	if (atomic_load(&memory.bytes) + size <= atomic_load(&memory.limit))
-		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mem = pages_map(size);
 	errno = saved;
-	if (mem == MAP_FAILED)
+	if (!mem)
 		return NULL;
 	atomic_fetch_add(&memory.bytes, size);
 	return mem;

@@ -43,6 +43,7 @@
 #include "arena.h"
 #include "maps.h"
 #include "memory.h"
+#include "pages.h"
 #include "tables_lookup.h"
 
 #define OBJECTS_MAX      4096
@@ -92,8 +93,7 @@ tables_free(struct tables *t)
 {
 	for (size_t i = 0; i < t->count; i++)
 		tables_object_release(t->objects[i]);
-	if (t->ranges)
-		munmap(t->ranges, t->ranges_bytes);
+	pages_unmap(t->ranges, t->ranges_bytes);
 	munmap(t, t->map_bytes);
 }
 
@@ -124,7 +124,7 @@ static struct tables *
 generation_new(size_t ranges)
 {
 	size_t         bytes = sizeof(struct tables) + OBJECTS_MAX * sizeof(struct tables_object *);
-	struct tables *t = tables_map(bytes);
+	struct tables *t = pages_map(bytes);
 
 	if (!t)
 		return NULL;

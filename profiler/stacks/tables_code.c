@@ -23,8 +23,8 @@
 #include "tables.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
+#include "pages.h"
 #include "tables_lookup.h"
 #include "unwind_verdict.h"
 
@@ -35,7 +35,7 @@ tables_ranges_room(struct tables *t, size_t count)
 {
 	size_t bytes = (count + 1) * sizeof(*t->ranges);
 
-	t->ranges = tables_map(bytes);
+	t->ranges = pages_map(bytes);
 	if (!t->ranges)
 		return -ENOMEM;
 	t->ranges_bytes = bytes;

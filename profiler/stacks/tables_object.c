@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 
 #include "memory.h"
+#include "pages.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -31,14 +32,6 @@
 #define ROWS_FIRST 8192 /* 64 KiB */
 #define WORTH_TABLES ((size_t)4096) /* bytes of code; less is a data library's _init and _fini */
 
-void *
-tables_map(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 /* Room for a section's copy, with what was in it before; NULL: there is none. */
 static void *
 copy_room(struct tables_copy *c, size_t size)
@@ -46,7 +39,7 @@ copy_room(struct tables_copy *c, size_t size)
 	if (size <= c->size)
 		return c->bytes;
 	tables_copy_release(c);
-	c->bytes = tables_map(size);
+	c->bytes = pages_map(size);
 	c->size = c->bytes ? size : 0;
 	/* All of it is about to be written: few large pages where they are allowed, and one call
 	 * instead of a fault for each.  Older kernels know neither. */
@@ -109,7 +102,7 @@ sink_start(struct row_sink *s)
 	s->pages += s->pages % 2; /* rows are aligned to their size */
 	s->map_bytes = s->pages * sizeof(*s->index) + ROWS_FIRST * sizeof(*s->rows);
 	s->last_code = NO_CODE;
-	p = tables_map(s->map_bytes);
+	p = pages_map(s->map_bytes);
 	if (!p)
 		return -ENOMEM;
 	sink_place(s, p, 0, ROWS_FIRST);
@@ -120,9 +113,9 @@ static __attribute__((noinline)) int
 sink_resize(struct row_sink *s, size_t room)
 {
 	size_t bytes = s->pages * sizeof(*s->index) + room * sizeof(*s->rows);
-	void  *p = mremap(s->index, s->map_bytes, bytes, MREMAP_MAYMOVE);
+	void  *p = pages_resize(s->index, s->map_bytes, bytes, 1);
 
-	if (p == MAP_FAILED)
+	if (!p)
 		return -ENOMEM;
 	sink_place(s, p, sink_count(s), room);
 	s->map_bytes = bytes;
@@ -236,8 +229,8 @@ object_rows(struct tables_object *o, const struct cfi_section *header, const str
 		err = cfi_parse(header, frames, row_add, &sink, &o->bad, &extent);
 	if (!err)
 		object_pack(o, &sink);
-	else if (sink.index)
-		munmap(sink.index, sink.map_bytes);
+	else
+		pages_unmap(sink.index, sink.map_bytes);
 	o->frames_bytes = header->size + extent;
 	return err;
 }
@@ -307,7 +300,7 @@ tables_object_make(const struct memory *mem, struct tables_object *known, uintpt
 	}
 	if (!at.frames && !tables_sections_ask_file(mem, &at, line))
 		return at.code_size < WORTH_TABLES ? -EINVAL : -ENOENT;
-	o = tables_map(sizeof(*o));
+	o = pages_map(sizeof(*o));
 	if (!o)
 		return -ENOMEM;
 	*o = (struct tables_object){ .start = line->start, .end = line->limit, .device = line->device,

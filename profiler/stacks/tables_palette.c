@@ -20,6 +20,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
+
 #define RULES_MAX 65535U            /* what 16 bits name; 0 is "unknown" */
 #define INDEX_MAX (2 * (RULES_MAX + 1))
 #define POOL_MAX  ((size_t)1 << 20) /* bytes of expressions */
@@ -58,9 +60,8 @@ tables_palette_start(void)
 	if (palette.rows)
 		return 0;
 	/* Touched only as far as used. */
-	p = mmap(NULL, rows + index + POOL_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-		 0);
-	if (p == MAP_FAILED)
+	p = pages_map_sparse(rows + index + POOL_MAX);
+	if (!p)
 		return -errno;
 	palette.index = (uint32_t *)(void *)(p + rows);
 	palette.pool = (uint8_t *)p + rows + index;
@@ -137,8 +138,7 @@ tables_palette_drop(void)
 	void *old = palette.rows;
 
 	palette.rows = NULL; /* first: a child may be forked in the midst of munmap() */
-	if (old)
-		munmap(old, palette.map_bytes);
+	pages_unmap(old, palette.map_bytes);
 	palette.pool_used = 0;
 	atomic_store(&palette.count, 0);
 }

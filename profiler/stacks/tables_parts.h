@@ -58,8 +58,6 @@ int tables_object_make(const struct memory *mem, struct tables_object *known, ui
 		       struct tables_copies *copies, struct tables_object **ret);
 void  tables_copy_release(struct tables_copy *c);
 void  tables_object_release(struct tables_object *o);
-/* Zeroed pages, NULL when there are none. */
-void *tables_map(size_t size);
 
 /* ---- tables_sections.c ---- */
 

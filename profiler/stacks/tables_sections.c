@@ -26,6 +26,7 @@
 #include "file.h"
 #include "heap_sort.h"
 #include "memory.h"
+#include "pages.h"
 
 #define FRAMES_MAX   ((size_t)256 << 20) /* bytes of one object's .eh_frame */
 #define PHDRS_MAX    64
@@ -254,7 +255,7 @@ tables_search_make(const struct cfi_section *frames, struct tables_copy *ret)
 	if (err)
 		return err;
 	ret->size = sizeof(*f.to) + f.count * sizeof(f.to->entries[0]);
-	ret->bytes = f.to = tables_map(ret->size);
+	ret->bytes = f.to = pages_map(ret->size);
 	if (!f.to) {
 		ret->size = 0;
 		return -ENOMEM;

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
 #include "stack_table.h"
 
 /* The first mapping of each array; it doubles from there. */
@@ -43,7 +44,7 @@ trace_init(struct trace *t)
 static int
 array_reserve(void **array, size_t *capacity, size_t count, size_t more, size_t size, size_t first)
 {
-	size_t wanted = *capacity ? *capacity : first, need, bytes;
+	size_t wanted = *capacity ? *capacity : first, need;
 	void  *mem;
 
 	if (__builtin_add_overflow(count, more, &need))
@@ -53,13 +54,8 @@ array_reserve(void **array, size_t *capacity, size_t count, size_t more, size_t 
 	while (wanted < need)
 		if (__builtin_mul_overflow(wanted, 2, &wanted))
 			return -ENOMEM;
-	if (__builtin_mul_overflow(wanted, size, &bytes))
-		return -ENOMEM;
-	if (*array)
-		mem = mremap(*array, *capacity * size, bytes, MREMAP_MAYMOVE);
-	else
-		mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
+	mem = pages_resize(*array, *capacity, wanted, size);
+	if (!mem)
 		return -ENOMEM;
 	*array = mem;
 	*capacity = wanted;
@@ -225,8 +221,8 @@ trace_sort(struct trace *t)
 		i++;
 	if (i >= t->count)
 		return 0;
-	spare = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (spare == MAP_FAILED)
+	spare = pages_map_sparse(bytes);
+	if (!spare)
 		return -ENOMEM;
 	records_sort(t->records, t->count, spare);
 	munmap(spare, bytes);
@@ -240,11 +236,8 @@ trace_release(struct trace *t)
 		stack_drop(t->records[i].stack);
 	for (size_t i = 0; i < t->thread_count; i++)
 		stack_drop(t->threads[i].stack);
-	if (t->records)
-		munmap(t->records, t->capacity * sizeof(*t->records));
-	if (t->threads)
-		munmap(t->threads, t->thread_capacity * sizeof(*t->threads));
-	if (t->texts)
-		munmap(t->texts, t->text_capacity);
+	pages_unmap(t->records, t->capacity * sizeof(*t->records));
+	pages_unmap(t->threads, t->thread_capacity * sizeof(*t->threads));
+	pages_unmap(t->texts, t->text_capacity);
 	memset(t, 0, sizeof(*t));
 }

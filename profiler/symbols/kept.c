@@ -32,6 +32,7 @@
 
 #include "clock.h"
 #include "fork.h"
+#include "pages.h"
 #include "texts.h"
 
 #define OBJECTS_MAX  4096
@@ -72,9 +73,9 @@ static size_t          limit;
 static struct kept *
 set_new(void)
 {
-	struct kept *k = mmap(NULL, sizeof(*k), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct kept *k = pages_map(sizeof(*k));
 
-	if (k == MAP_FAILED)
+	if (!k)
 		return NULL;
 	k->users = 1;
 	k->budget.limit = limit;
