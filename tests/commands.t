@@ -401,9 +401,7 @@ def the_debug_socket_is_read_by_curl():
 # Every kind, straight from the URL
 
 def kinds():
-    with open(os.path.join(SRC, "profiler/kinds.def")) as f:
-        found = re.findall(r"^X\((\w+),", f.read(), re.M)
-    return [k for k in found if k not in ("cmdline", "trace")]  # which are no profiles
+    return [k for k in collectors() if k not in ("cmdline", "trace")]  # which are no profiles
 
 
 @test

@@ -489,12 +489,12 @@ to_stdout(void *arg, const void *data, size_t size)
 	return fwrite(data, 1, size, stdout) == size ? 0 : -1;
 }
 
-static enum encode_trace_format
+static const struct trace_format *
 format_of(const char *name)
 {
 	if (!strcmp(name, "go1.19"))
-		return ENCODE_TRACE_GO119;
-	return strcmp(name, "go1.22") ? ENCODE_TRACE_PERFETTO : ENCODE_TRACE_GO122;
+		return &gotrace_v1;
+	return strcmp(name, "go1.22") ? &perfetto_format : &gotrace_v2;
 }
 
 int

@@ -20,6 +20,7 @@ import contextlib
 import fcntl
 import http.client
 import os
+import re
 import shutil
 import signal
 import socket
@@ -44,6 +45,14 @@ class Skip(Exception):
 
 
 _tests = []
+
+
+def collectors():
+    """The names of all collectors, in the order of the table."""
+    with open(os.path.join(SRC, "profiler/collect/collectors.def")) as f:
+        found = re.findall(r"^X\((\w+)\)", f.read(), re.M)
+    need(len(found) >= 9, found)
+    return found
 
 
 def test(fn):

@@ -281,7 +281,7 @@ one_left_body(void)
 		CHECK(threads_dump(&d, false) == 0);
 		CHECK(d.count == 2);
 		i = (int)d.signalled;
-		threads_dump_release(&d);
+		dump_release(&d);
 	} while (i == 0);
 	burn_here(200 * MS);
 	on = false;

@@ -34,6 +34,18 @@ made(const char *name)
 	return p;
 }
 
+static int
+snapshot_of(const struct component_profile *p, struct profile *ret)
+{
+	const struct collector *c = (const struct collector *)p;
+	struct product          product;
+	int                     r = c->snapshot(c, &(struct collect_params){ 0 }, &product);
+
+	assert_int_equal(product.type, PRODUCT_PROFILE);
+	*ret = product.profile;
+	return r;
+}
+
 static int64_t
 total(const struct component_profile *p, size_t *ret_stacks)
 {
@@ -41,7 +53,7 @@ total(const struct component_profile *p, size_t *ret_stacks)
 	int64_t        sum = 0;
 
 	(void)p;
-	assert_int_equal(kind_snapshot((const struct kind *)p, &snapshot), 0);
+	assert_int_equal(snapshot_of(p, &snapshot), 0);
 	for (size_t i = 0; i < snapshot.count; i++)
 		sum += snapshot.samples[i].values[0];
 	*ret_stacks = snapshot.count;
@@ -105,7 +117,7 @@ skip_leaves_out_the_nearest_frames(void **state)
 	(void)state;
 	for (unsigned skip = 0; skip < 3; skip++) {
 		assert_int_equal(open_there(p, 1, skip == 2 ? 1000 : skip), 0);
-		assert_int_equal(kind_snapshot((const struct kind *)p, &all), 0);
+		assert_int_equal(snapshot_of(p, &all), 0);
 		pcs = stack_table_pcs(all.samples[0].stack, &n);
 		first[skip] = pcs[0];
 		profile_release(&all);
@@ -160,7 +172,7 @@ a_full_profile_refuses_and_says_so(void **state)
 		assert_int_equal(component_profile_add(p, VALUE(i), 0), 0);
 	assert_int_equal(component_profile_add(p, VALUE(CUSTOM_VALUES_MAX), 0), -ENOSPC);
 	assert_int_equal(component_profile_count(p), CUSTOM_VALUES_MAX);
-	assert_int_equal(kind_snapshot((const struct kind *)p, &all), 0);
+	assert_int_equal(snapshot_of(p, &all), 0);
 	assert_non_null(strstr(all.comments, "full: 1 values were not added, there was no room"));
 	profile_release(&all);
 	for (uintptr_t i = 0; i < CUSTOM_VALUES_MAX; i++)

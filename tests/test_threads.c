@@ -70,7 +70,7 @@ reader_of(struct dump *d, unsigned want)
 		for (size_t i = 0; i < d->count; i++)
 			if (d->threads[i].tid == reader_tid && d->threads[i].how == DUMP_QUIET && d->threads[i].syscall == SYS_read)
 				return &d->threads[i];
-		threads_dump_release(d);
+		dump_release(d);
 		nanosleep(&pause, NULL);
 	}
 	fail_msg("the thread does not come to its read");
@@ -83,7 +83,7 @@ minutes(unsigned want)
 	struct dump d;
 	unsigned    m = reader_of(&d, want)->minutes;
 
-	threads_dump_release(&d);
+	dump_release(&d);
 	return m;
 }
 
@@ -191,8 +191,8 @@ a_stack_that_was_kept_is_the_one_that_is_read(void **state)
 	assert_memory_equal(fresh.pcs + a->first, kept.pcs + b->first, a->count * sizeof(*fresh.pcs));
 	assert_string_equal(a->name, "reader");
 	assert_string_equal(b->name, "reader");
-	threads_dump_release(&fresh);
-	threads_dump_release(&kept);
+	dump_release(&fresh);
+	dump_release(&kept);
 }
 
 struct text {
@@ -228,7 +228,7 @@ the_text_says_minutes_as_gos_does_and_only_from_one_on(void **state)
 		reader_of(&d, KEEP);
 		assert_int_equal(encode_panic(&d, symbols, append, &text), 0);
 		symbols_close(symbols);
-		threads_dump_release(&d);
+		dump_release(&d);
 		assert_non_null(strstr(text.bytes, i ? "[read, 7 minutes, thread: reader]:\n" : "[read, thread: reader]:\n"));
 		now += 7 * MINUTE_NS;
 	}
@@ -241,11 +241,11 @@ names_are_read_only_where_they_are_asked_for_or_decide(void **state)
 
 	(void)state;
 	assert_string_equal(reader_of(&d, THREADS_OWN)->name, "");
-	threads_dump_release(&d);
+	dump_release(&d);
 	reader_of(&d, 0);
 	for (size_t i = 0; i < d.count; i++)
 		assert_int_not_equal(strncmp(d.threads[i].name, "component-", 10), 0);
-	threads_dump_release(&d);
+	dump_release(&d);
 }
 
 int

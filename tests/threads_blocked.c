@@ -168,7 +168,7 @@ settle(int threads)
 		blocked = 0;
 		for (size_t i = 0; i < d.count; i++)
 			blocked += d.threads[i].how == DUMP_QUIET && d.threads[i].syscall >= 0;
-		threads_dump_release(&d);
+		dump_release(&d);
 	} while (ready < threads || blocked < threads * 8 / 10);
 }
 
@@ -259,7 +259,7 @@ main(int argc, char **argv)
 				longest = d.threads[k].handler_ns;
 		}
 		if (i + 1 < dumps)
-			threads_dump_release(&d);
+			dump_release(&d);
 	}
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
 	for (size_t i = 1; i < first.count; i++)

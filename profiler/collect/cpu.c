@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "cpu_parts.h"
 #include "cpu_ring.h"
 #include "cpu_signal.h"
@@ -150,3 +151,52 @@ cpu_window_cancel(struct cpu_window *w)
 	cpu_window_end(w);
 	cpu_window_free(w);
 }
+
+/* ---- as a collector ---- */
+
+static int
+collect_open(void **ret_window)
+{
+	struct cpu_window *w;
+	int                r = cpu_window_open(&w);
+
+	if (!r)
+		*ret_window = w;
+	return r;
+}
+
+static int
+collect_close(void *window, struct product *ret)
+{
+	ret->type = PRODUCT_PROFILE;
+	return cpu_window_close(window, &ret->profile);
+}
+
+static void
+collect_cancel(void *window)
+{
+	cpu_window_cancel(window);
+}
+
+static int
+collect_start(void)
+{
+	cpu_keep_signal();
+	return 0;
+}
+
+const struct collector collect_profile = {
+	.name = "profile",
+	.description = "CPU profile. You can specify the duration in the seconds GET parameter. After you get the profile "
+		"file, use the go tool pprof command to investigate the profile.",
+	.products = PRODUCT_PROFILE,
+	.open = collect_open,
+	.close = collect_close,
+	.cancel = collect_cancel,
+	.seconds = 30,
+	.cannot = "Could not enable CPU profiling",
+	.status = cpu_status,
+	.less = cpu_status_blocked,
+	.start = collect_start,
+	.forked = cpu_forked,
+};

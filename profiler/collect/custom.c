@@ -45,7 +45,7 @@ struct slot {
 };
 
 struct component_profile {
-	struct kind  kind; /* the first member: a kind is found by its profile */
+	struct collector collector; /* the first member: a profile is found by it */
 	char         name[CUSTOM_NAME_MAX];
 	struct slot *slots;
 	size_t       slot_count; /* 0 or a power of two */
@@ -57,9 +57,8 @@ static pthread_mutex_t           lock = PTHREAD_MUTEX_INITIALIZER;
 static struct component_profile  profiles[CUSTOM_PROFILES_MAX]; /* sorted by order of making */
 static size_t                    profile_count;
 
-/* Names that are routes without a row in kinds.def. */
-static const char *const taken[] = { "fgprof", "rates", "symbol", "threads", "trace", "profile", "goroutine",
-	"block", "mutex", "threadcreate" };
+/* Names that are routes and no collectors. */
+static const char *const taken[] = { "rates", "symbol" };
 
 static void
 on_fork_prepare(void)
@@ -133,15 +132,16 @@ slot_close(struct component_profile *p, size_t i)
 	p->slots[i].stack = 0;
 }
 
-/* ---- as a kind of profile ---- */
+/* ---- as a collector ---- */
 
 static int
-snapshot(const struct kind *k, struct profile *ret)
+snapshot(const struct collector *collector, const struct collect_params *params, struct product *ret)
 {
-	struct component_profile *c = (struct component_profile *)k;
+	struct component_profile *c = (struct component_profile *)collector;
 	struct profile            p;
 	int                       r = 0;
 
+	(void)params;
 	profile_init(&p, c->name);
 	p.types[0] = p.period_type = (struct profile_type){ c->name, "count" };
 	p.type_count = 1;
@@ -165,14 +165,15 @@ snapshot(const struct kind *k, struct profile *ret)
 		return r;
 	}
 	profile_merge(&p);
-	*ret = p;
+	ret->type = PRODUCT_PROFILE;
+	ret->profile = p;
 	return 0;
 }
 
 static size_t
-count_of(const struct kind *k)
+count_of(const struct collector *c)
 {
-	return component_profile_count((const struct component_profile *)k);
+	return component_profile_count((const struct component_profile *)c);
 }
 
 static struct component_profile *
@@ -184,16 +185,16 @@ find(const char *name)
 	return NULL;
 }
 
-const struct kind *
+const struct collector *
 custom_find(const char *name)
 {
 	struct component_profile *p = component_profile_lookup(name);
 
-	return p ? &p->kind : NULL;
+	return p ? &p->collector : NULL;
 }
 
 size_t
-custom_list(const struct kind *ret[CUSTOM_PROFILES_MAX])
+custom_list(const struct collector *ret[CUSTOM_PROFILES_MAX])
 {
 	size_t n, i, k;
 
@@ -203,7 +204,7 @@ custom_list(const struct kind *ret[CUSTOM_PROFILES_MAX])
 	for (i = 0; i < n; i++) {
 		for (k = i; k > 0 && strcmp(ret[k - 1]->name, profiles[i].name) > 0; k--)
 			ret[k] = ret[k - 1];
-		ret[k] = &profiles[i].kind;
+		ret[k] = &profiles[i].collector;
 	}
 	return n;
 }
@@ -223,7 +224,7 @@ name_fault(const char *name)
 			return "may hold letters, digits, '.', '_' and '-'";
 	if (strspn(name, ".") == n)
 		return "may not be of dots alone";
-	if (kind_find(name))
+	if (collector_find(name))
 		return "is a profile already";
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
 		if (!strcmp(name, taken[i]))
@@ -240,7 +241,7 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 
 	if (fault) {
 		component_error_set(err, "profile '%.80s': its name %s", name ? name : "", fault);
-		return name && (kind_find(name) || custom_find(name)) ? -EEXIST : -EINVAL;
+		return name && (collector_find(name) || custom_find(name)) ? -EEXIST : -EINVAL;
 	}
 	pthread_mutex_lock(&lock);
 	if (find(name)) {
@@ -256,8 +257,8 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 	}
 	p = &profiles[profile_count];
 	strcpy(p->name, name);
-	p->kind = (struct kind){ .name = p->name, .description = "A profile of the program's own",
-		.custom_snapshot = snapshot, .custom_count = count_of };
+	p->collector = (struct collector){ .name = p->name, .description = "A profile of the program's own",
+		.products = PRODUCT_PROFILE, .snapshot = snapshot, .no_delta = true, .count = count_of };
 	profile_count++;
 	*ret_profile = p;
 out:

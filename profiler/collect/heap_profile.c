@@ -15,7 +15,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <component/profiler.h>
+
 #include "clock.h"
+#include "collector.h"
 #include "heap_bind.h"
 #include "heap_facts.h"
 #include "heap_lock.h"
@@ -199,3 +202,96 @@ heap_stack_count(void)
 {
 	return heap_site_count();
 }
+
+/* ---- as collectors ---- */
+
+static int
+collect(struct product *ret, const struct collect_params *params, int (*take)(struct profile *ret))
+{
+	int r = take(&ret->profile);
+
+	ret->type = PRODUCT_PROFILE;
+	if (!r && params->gc)
+		profile_comment(&ret->profile, "gc=1: there is no garbage collector in this process, nothing was collected");
+	return r;
+}
+
+static int
+collect_heap_snapshot(const struct collector *c, const struct collect_params *params, struct product *ret)
+{
+	(void)c;
+	return collect(ret, params, heap_snapshot_heap);
+}
+
+static int
+collect_allocs_snapshot(const struct collector *c, const struct collect_params *params, struct product *ret)
+{
+	(void)c;
+	return collect(ret, params, heap_snapshot_allocs);
+}
+
+static size_t
+collect_count(const struct collector *c)
+{
+	(void)c;
+	return heap_stack_count();
+}
+
+static const char *
+missing(void)
+{
+	if (heap_rate() > 0 || heap_stack_count() > 0)
+		return "";
+	/* heap_status() would say just that it is off. */
+	return *heap_bind_status() ? heap_bind_status() :
+				     "heap sampling is off; component_profiler_set_heap_rate() switches it on";
+}
+
+static int64_t
+rate_get(void)
+{
+	return heap_rate() < INT64_MAX ? (int64_t)heap_rate() : INT64_MAX;
+}
+
+static int
+rate_set(int64_t rate)
+{
+	return heap_set_rate((uint64_t)rate);
+}
+
+static const struct collector_rate rate = {
+	.option = "heap-profile-rate",
+	.units = "B 1 KiB 1024 MiB 1048576",
+	.in = "bytes, KiB or MiB",
+	.get = rate_get,
+	.set = rate_set,
+	.option_at = offsetof(struct component_profiler_options, heap_rate_bytes),
+};
+
+const struct collector collect_heap = {
+	.name = "heap",
+	.description = "A sampling of memory allocations of live objects. The gc GET parameter is accepted; a C process "
+		"has nothing to collect.",
+	.products = PRODUCT_PROFILE,
+	.text = PRODUCT_TEXT_HEAP,
+	.snapshot = collect_heap_snapshot,
+	.takes_gc = true,
+	.count = collect_count,
+	.status_name = "heap and allocs",
+	.status = heap_status,
+	.missing = missing,
+	.rate = &rate,
+	.forked = heap_forked,
+};
+
+const struct collector collect_allocs = {
+	.name = "allocs",
+	.description = "A sampling of all past memory allocations",
+	.products = PRODUCT_PROFILE,
+	.text = PRODUCT_TEXT_HEAP,
+	.snapshot = collect_allocs_snapshot,
+	.count = collect_count,
+	.status_name = "",
+	.status = heap_status,
+	.missing = missing,
+};

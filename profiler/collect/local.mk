@@ -1,11 +1,11 @@
 # collect/: the samplers, and the hooks object in hooks/.
 noinst_LTLIBRARIES += %D%/libcollect.la
-%C%_libcollect_la_SOURCES = %D%/kinds.h %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_object.h %D%/cpu.c %D%/cpu_engine.c \
+%C%_libcollect_la_SOURCES = %D%/collector.h %D%/collectors.c %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_object.h %D%/cpu.c %D%/cpu_engine.c \
 	%D%/cpu_parts.h %D%/cpu_status.c %D%/own_loop.h \
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
 	%D%/cpu_window.c %D%/cpu_window.h \
-	%D%/kinds.c %D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/signal_calls.c %D%/signal_calls.h %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h %D%/heap_operators.c %D%/heap_operators.h \
+	%D%/custom.c %D%/custom.h %D%/hooks_names.c %D%/signal_calls.c %D%/signal_calls.h %D%/heap.c %D%/heap_bind.c %D%/heap_bind.h %D%/heap_operators.c %D%/heap_operators.h \
 	%D%/heap_facts.h %D%/heap_lock.c %D%/heap_lock.h %D%/heap_profile.c \
 	%D%/heap_rate.c %D%/heap_rate.h %D%/heap_set.c %D%/heap_set.h \
 	%D%/heap_site.c %D%/heap_site.h %D%/hooks_threads.c %D%/hooks_threads.h \
@@ -22,7 +22,7 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/tracer_parts.h %D%/tracer_drain.c %D%/tracer_sources.c \
 	%D%/wall.c %D%/wall.h %D%/wall_threads.c %D%/wall_threads.h %D%/wall_window.c %D%/wall_window.h
 %C%_libcollect_la_CPPFLAGS = $(OWN_WAITS) $(INC_COLLECT)
-EXTRA_DIST += profiler/kinds.def
+EXTRA_DIST += %D%/collectors.def
 
 # The hooks: one relocatable object, whatever CFLAGS say: every call of malloc goes
 # through it.  The thread-local part must not be allocated at its first use, and the

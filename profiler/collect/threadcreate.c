@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "hooks.h"
 #include "hooks_frames.h"
 #include "hooks_threads.h"
@@ -235,3 +236,43 @@ threadcreate_count(void)
 {
 	return (size_t)sites_total(&sites);
 }
+
+/* ---- as a collector ---- */
+
+static int
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
+{
+	(void)c;
+	(void)params;
+	ret->type = PRODUCT_PROFILE;
+	return threadcreate_snapshot(&ret->profile);
+}
+
+static size_t
+collect_count(const struct collector *c)
+{
+	(void)c;
+	return threadcreate_count();
+}
+
+static const char *
+missing(void)
+{
+	if (atomic_load(&on) || threadcreate_count() > 0)
+		return "";
+	return *threadcreate_status() ? threadcreate_status() :
+					"the making of threads is seen while the profiling server runs";
+}
+
+const struct collector collect_threadcreate = {
+	.name = "threadcreate",
+	.description = "Stack traces that led to the creation of new OS threads",
+	.products = PRODUCT_PROFILE,
+	.snapshot = collect,
+	.count = collect_count,
+	.status = threadcreate_status,
+	.missing = missing,
+	.start = threadcreate_start,
+	.stop = threadcreate_stop,
+	.forked = threadcreate_forked,
+};

@@ -368,7 +368,7 @@ threads_dump_of(struct dump *ret, unsigned want)
 	threads_copies_walk(&copies, &d);
 	pthread_setcancelstate(cancel, NULL);
 	if (err) {
-		threads_dump_release(&d);
+		dump_release(&d);
 		return err;
 	}
 	*ret = d;

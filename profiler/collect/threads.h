@@ -32,12 +32,11 @@ int  threads_dump_of(struct dump *ret, unsigned want);
 int  threads_dump(struct dump *ret, bool own);
 /* Gives back what dumps have kept. */
 void threads_forget(void);
-void threads_dump_release(struct dump *d);
 /* Addresses get the tags of the objects they are in now, see generations.h. */
 void threads_dump_tag(struct dump *d);
 /* The dump as a profile, equal stacks of equal labels as one sample. */
 int  threads_profile(const struct dump *d, const char *name, struct profile *ret);
-/* kinds.def: the kind goroutine. */
+/* Of all threads, as goroutine is. */
 int    threads_snapshot(struct profile *ret);
 size_t threads_count(void);
 

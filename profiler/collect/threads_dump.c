@@ -100,15 +100,3 @@ threads_dump_stack(struct dump *d, struct dump_thread *t, const uintptr_t *pcs)
 	seen[slot].count = t->count;
 	return 0;
 }
-
-void
-threads_dump_release(struct dump *d)
-{
-	for (size_t i = 0; i < d->count; i++)
-		labels_unref(d->threads[i].labels);
-	if (d->room)
-		munmap(d->threads, d->room * sizeof(*d->threads));
-	if (d->pc_room)
-		munmap(d->pcs, d->pc_room * sizeof(*d->pcs));
-	memset(d, 0, sizeof(*d));
-}

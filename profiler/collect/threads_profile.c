@@ -10,10 +10,12 @@
 
 #include "threads.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "labels_thread.h"
 #include "pages.h"
 #include "stack_table.h"
@@ -120,6 +122,54 @@ threads_snapshot(struct profile *ret)
 	if (err)
 		return err;
 	err = threads_profile(&d, "goroutine", ret);
-	threads_dump_release(&d);
+	dump_release(&d);
 	return err;
 }
+
+/* ---- as a collector ---- */
+
+static int
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
+{
+	struct dump d;
+	int         n, r = threads_dump_of(&d, THREADS_KEEP | THREADS_REMOTE | (params->own ? THREADS_OWN : 0) |
+						(params->each ? THREADS_NAMES : 0));
+
+	if (r)
+		return r;
+	n = snprintf(ret->note, sizeof(ret->note), "%zu; quiet=%u; signalled=%u; silent=%u", d.count, d.quiet,
+		d.signalled, d.silent);
+	if (d.filtered)
+		snprintf(ret->note + n, sizeof(ret->note) - (size_t)n, "; filtered=%u", d.filtered);
+	if (params->each) {
+		threads_dump_tag(&d);
+		ret->type = PRODUCT_DUMP;
+		ret->dump = d;
+		return 0;
+	}
+	r = threads_profile(&d, c->name, &ret->profile);
+	ret->type = PRODUCT_PROFILE;
+	dump_release(&d);
+	return r;
+}
+
+static size_t
+collect_count(const struct collector *c)
+{
+	(void)c;
+	return threads_count();
+}
+
+const struct collector collect_goroutine = {
+	.name = "goroutine",
+	.alias = "threads",
+	.alias_text = "as goroutine, by its honest name",
+	.description = "Stack traces of all current threads. Use debug=2 as a query parameter to export in the same format "
+		"as an unrecovered panic of Go.",
+	.products = PRODUCT_PROFILE | PRODUCT_DUMP,
+	.snapshot = collect,
+	.takes_own = true,
+	.cannot = "threads cannot be listed",
+	.count = collect_count,
+	.forget = threads_forget,
+};

@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "cpu.h"
 #include "filtered.h"
 #include "fork.h"
@@ -133,7 +134,7 @@ window_threads(struct tracer_window *w)
 			window_tell(w, &labels, text);
 		}
 	}
-	threads_dump_release(&d);
+	dump_release(&d);
 	return r;
 }
 
@@ -299,3 +300,44 @@ fork_child(void)
 }
 
 FORK_SLOT(FORK_TRACE, fork_prepare, fork_parent, fork_child);
+
+/* ---- as a collector ---- */
+
+static int
+collect_open(void **ret_window)
+{
+	struct tracer_window *w;
+	int                   r = tracer_open(&w);
+
+	if (!r)
+		*ret_window = w;
+	return r;
+}
+
+static int
+collect_close(void *window, struct product *ret)
+{
+	ret->type = PRODUCT_TRACE;
+	return tracer_close(window, &ret->trace);
+}
+
+static void
+collect_cancel(void *window)
+{
+	tracer_cancel(window);
+}
+
+const struct collector collect_trace = {
+	.name = "trace",
+	.description = "A trace of execution of the current program: what every thread did, where and on what it waited. "
+		"You can specify the duration in the seconds GET parameter. After you get the trace file, use the go tool "
+		"trace command to investigate the trace.",
+	.products = PRODUCT_TRACE,
+	.open = collect_open,
+	.close = collect_close,
+	.cancel = collect_cancel,
+	.seconds = 1,
+	.fractions = true,
+	.cannot = "Could not enable tracing",
+	.less = tracer_status,
+};

@@ -9,7 +9,10 @@
 
 #include <time.h>
 
+#include <component/profiler.h>
+
 #include "clock.h"
+#include "collector.h"
 #include "trace_ring.h"
 #include "waits_parts.h"
 #include "waits_table.h"
@@ -74,3 +77,81 @@ waits_block_stacks(void)
 {
 	return sites_count(&waits_block_sites);
 }
+
+/* ---- as collectors ---- */
+
+static int
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
+{
+	(void)params;
+	ret->type = PRODUCT_PROFILE;
+	return c == &collect_mutex ? waits_snapshot_mutex(&ret->profile) : waits_snapshot_block(&ret->profile);
+}
+
+static size_t
+collect_count(const struct collector *c)
+{
+	return c == &collect_mutex ? waits_mutex_stacks() : waits_block_stacks();
+}
+
+static const char *
+mutex_missing(void)
+{
+	if (waits_mutex_fraction() > 0 || waits_mutex_stacks() > 0)
+		return "";
+	return *waits_status() ? waits_status() :
+				 "locks are not sampled; component_profiler_set_mutex_fraction() switches that on";
+}
+
+static const char *
+block_missing(void)
+{
+	if (waits_block_rate() > 0 || waits_block_stacks() > 0)
+		return "";
+	return *waits_status() ? waits_status() :
+				 "waits are not sampled; component_profiler_set_block_rate() switches that on";
+}
+
+static const struct collector_rate mutex_rate = {
+	.option = "mutex-profile-fraction",
+	.units = "",
+	.get = waits_mutex_fraction,
+	.set = waits_set_mutex_fraction,
+	.option_at = offsetof(struct component_profiler_options, mutex_fraction),
+};
+
+static const struct collector_rate block_rate = {
+	.option = "block-profile-rate",
+	.units = "ns 1 us 1000 ms 1000000 s 1000000000",
+	.in = "ns, us, ms or s",
+	.get = waits_block_rate,
+	.set = waits_set_block_rate,
+	.option_at = offsetof(struct component_profiler_options, block_rate_ns),
+};
+
+const struct collector collect_mutex = {
+	.name = "mutex",
+	.description = "Stack traces of holders of contended mutexes",
+	.products = PRODUCT_PROFILE,
+	.text = PRODUCT_TEXT_CONTENTIONS,
+	.snapshot = collect,
+	.count = collect_count,
+	.status_name = "mutex and block",
+	.status = waits_status,
+	.missing = mutex_missing,
+	.rate = &mutex_rate,
+	.forked = waits_forked,
+};
+
+const struct collector collect_block = {
+	.name = "block",
+	.description = "Stack traces that led to blocking on synchronization primitives",
+	.products = PRODUCT_PROFILE,
+	.text = PRODUCT_TEXT_CONTENTIONS,
+	.snapshot = collect,
+	.count = collect_count,
+	.status_name = "",
+	.status = waits_status,
+	.missing = block_missing,
+	.rate = &block_rate,
+};

@@ -41,6 +41,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "cpu.h"
 #include "cpu_proc.h"
 #include "fork.h"
@@ -401,3 +402,44 @@ fork_child(void)
 }
 
 FORK_SLOT(FORK_WALL, fork_prepare, fork_parent, fork_child);
+
+/* ---- as a collector ---- */
+
+static int
+collect_open(void **ret_window)
+{
+	struct wall_window *w;
+	int                 r = wall_window_open(&w);
+
+	if (!r)
+		*ret_window = w;
+	return r;
+}
+
+static int
+collect_close(void *window, struct product *ret)
+{
+	ret->type = PRODUCT_PROFILE;
+	return wall_window_close(window, &ret->profile);
+}
+
+static void
+collect_cancel(void *window)
+{
+	wall_window_cancel(window);
+}
+
+/* By the name that Go people know it by, at both places where scrapers look for it. */
+const struct collector collect_fgprof = {
+	.name = "fgprof",
+	.path = "/debug/fgprof",
+	.description = "where all threads spend time, on a processor or waiting",
+	.beside = true,
+	.products = PRODUCT_PROFILE,
+	.open = collect_open,
+	.close = collect_close,
+	.cancel = collect_cancel,
+	.seconds = 30,
+	.cannot = "Could not enable wall-clock profiling",
+	.status = wall_status,
+};

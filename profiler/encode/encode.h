@@ -40,15 +40,15 @@ int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *writ
 /* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */
 int encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 
-enum encode_trace_format {
-	ENCODE_TRACE_GO119,    /* "go 1.19 trace": every go tool trace from 1.19 on */
-	ENCODE_TRACE_GO122,    /* "go 1.22 trace": from 1.22 on; CPU samples by thread */
-	ENCODE_TRACE_PERFETTO, /* ui.perfetto.dev and trace_processor */
-};
+/* Forms of a trace, trace_format.h. */
+struct trace_format;
+extern const struct trace_format gotrace_v1; /* "go 1.19 trace": every go tool trace from 1.19 on */
+extern const struct trace_format gotrace_v2; /* "go 1.22 trace": from 1.22 on; CPU samples by thread */
+extern const struct trace_format perfetto_format; /* ui.perfetto.dev and trace_processor */
 
 /* An execution trace, not compressed.  Its records must be sorted.  What contradicts
  * itself is left out and counted, in the trace's own log events. */
-int encode_trace(const struct trace *t, enum encode_trace_format format, struct symbols *s,
+int encode_trace(const struct trace *t, const struct trace_format *format, struct symbols *s,
 	encode_write_fn *write, void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 # encode/: from a profile to bytes.  The only place that knows protobuf-c and deflate.
 noinst_LTLIBRARIES += %D%/libencode.la
-%C%_libencode_la_SOURCES = %D%/encode.h %D%/pprof.c %D%/pprof_sample.c %D%/pprof_sample.h %D%/text.c %D%/top.c \
+%C%_libencode_la_SOURCES = %D%/encode.h %D%/format.c %D%/format.h %D%/pprof.c %D%/pprof_sample.c %D%/pprof_sample.h %D%/text.c %D%/top.c \
 	%D%/folded.c \
 	%D%/text_counts.c %D%/text_stack.c %D%/text_stack.h \
 	%D%/frames.c %D%/frames.h %D%/gzip.c %D%/gzip.h %D%/lines.c %D%/lines.h %D%/memstats.c %D%/memstats.h \

@@ -92,20 +92,6 @@ notes_make(struct notes *n, struct arena *a, const struct trace *t, const struct
 	}
 }
 
-static const struct trace_format *
-format_of(enum encode_trace_format format)
-{
-	switch (format) {
-	case ENCODE_TRACE_GO119:
-		return &gotrace_v1;
-	case ENCODE_TRACE_GO122:
-		return &gotrace_v2;
-	case ENCODE_TRACE_PERFETTO:
-		return &perfetto_format;
-	}
-	return NULL;
-}
-
 /* With what all formats need from the first telling. */
 static int
 write_trace(struct trace_writer *w)
@@ -133,32 +119,29 @@ write_trace(struct trace_writer *w)
 }
 
 int
-encode_trace(const struct trace *t, enum encode_trace_format format, struct symbols *s,
+encode_trace(const struct trace *t, const struct trace_format *format, struct symbols *s,
 	encode_write_fn *write, void *arg)
 {
-	const struct trace_format *f = format_of(format);
 	struct arena_budget        budget = { 0, ENCODE_MEMORY_MAX };
 	struct arena               arena;
 	struct trace_writer       *w;
 	int                        r = -ENOMEM;
 
-	if (!f)
-		return -EINVAL;
 	arena_init(&arena, &budget);
 	w = arena_alloc(&arena, sizeof(*w));
 	if (!w)
 		goto out;
 	w->trace = t;
-	w->format = f;
+	w->format = format;
 	w->arena = &arena;
-	trace_stacks_init(&w->stacks, &arena, s, &f->tables, w);
+	trace_stacks_init(&w->stacks, &arena, s, &format->tables, w);
 	r = lines_open(&w->out, &arena, write, arg);
 	if (!r)
 		r = write_trace(w);
 	if (!r)
 		r = lines_close(&w->out);
-	if (w->state && f->drop)
-		f->drop(w);
+	if (w->state && format->drop)
+		format->drop(w);
 	trace_stacks_release(&w->stacks);
 out:
 	arena_release(&arena);

@@ -4,6 +4,7 @@
 #ifndef ENCODE_TRACE_FORMAT_H
 #define ENCODE_TRACE_FORMAT_H
 
+#include "encode.h"
 #include "trace_stacks.h"
 #include "trace_streams.h"
 
@@ -36,6 +37,5 @@ struct trace_format {
 	const struct gotrace *go; /* of Go's formats: gotrace.h */
 };
 
-extern const struct trace_format gotrace_v1, gotrace_v2, perfetto_format;
 
 #endif

@@ -21,7 +21,6 @@
 #include "maps.h"
 #include "memory.h"
 #include "symbols.h"
-#include "tracer.h"
 
 #define TEXT_BYTES 640
 
@@ -78,7 +77,6 @@ void
 degraded_each(degraded_fn *fn, void *arg)
 {
 	const char *reason = cpu_proc_missing();
-	char        text[TEXT_BYTES];
 
 	if (*reason) {
 		threads_without_proc(fn, arg, reason);
@@ -86,7 +84,4 @@ degraded_each(degraded_fn *fn, void *arg)
 			names_without_proc(fn, arg, reason);
 	}
 	memory_refused(fn, arg);
-	tracer_status(text, sizeof(text));
-	if (*text)
-		fn(arg, "trace", text);
 }

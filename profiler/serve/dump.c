@@ -72,7 +72,7 @@ component_dump_threads(int fd)
 		r = encode_panic(&d, symbols, write_all, &fd);
 	}
 	symbols_close(symbols);
-	threads_dump_release(&d);
+	dump_release(&d);
 out:
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;

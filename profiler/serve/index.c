@@ -1,5 +1,5 @@
 /*
- * index.c - the page at /debug/pprof/, in Go's layout to the byte, from kinds.def.
+ * index.c - the page at /debug/pprof/, in Go's layout to the byte, from the table of collectors.
  *
  * After Go's part comes what Go has no need to say: which kinds cannot be had in
  * this process and why, and how stacks are walked.
@@ -15,15 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
 #include "custom.h"
 #include "degraded.h"
-#include "heap.h"
 #include "tables.h"
-#include "threadcreate.h"
 #include "unwind.h"
-#include "waits.h"
-#include "wall.h"
 
 struct page {
 	char  *text;
@@ -88,29 +83,86 @@ page_add_note(struct page *p, const char *what, const char *text)
 }
 
 static void
-page_add_row(struct page *p, const struct kind *k)
+page_add_row(struct page *p, const struct collector *c)
 {
-	page_add(p, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", kind_entries(k), k->name, k->name);
+	page_add(p, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", c->count ? c->count(c) : 0, c->name,
+		c->name);
 }
 
 static void
-page_add_description(struct page *p, const struct kind *k)
+page_add_description(struct page *p, const struct collector *c)
 {
-	page_add(p, "<li><div class=profile-name>%s: </div> %s</li>\n", k->name, k->description);
+	page_add(p, "<li><div class=profile-name>%s: </div> %s</li>\n", c->name, c->description);
 }
 
-/* Those of kinds.def and the program's own, by name. */
-static void
-all_kinds(struct page *p, void (*add)(struct page *p, const struct kind *k))
+static int
+by_name(const void *a, const void *b)
 {
-	const struct kind *custom[CUSTOM_PROFILES_MAX];
-	size_t             n = custom_list(custom), i = 0, k = 0;
+	return strcmp((*(const struct collector *const *)a)->name, (*(const struct collector *const *)b)->name);
+}
 
-	while (i < kind_count || k < n)
-		if (k == n || (i < kind_count && strcmp(kinds[i].name, custom[k]->name) < 0))
-			add(p, &kinds[i++]);
-		else
-			add(p, custom[k++]);
+/* Those that Go's index has, and the program's own, by name. */
+static void
+all_collectors(struct page *p, void (*add)(struct page *p, const struct collector *c))
+{
+	const struct collector *all[CUSTOM_PROFILES_MAX + COLLECTORS_MAX];
+	size_t                  n = custom_list(all);
+
+	for (size_t i = 0; i < collector_count; i++)
+		if (!collectors[i]->beside)
+			all[n++] = collectors[i];
+	qsort(all, n, sizeof(all[0]), by_name);
+	for (size_t i = 0; i < n; i++)
+		add(p, all[i]);
+}
+
+/* Names and collectors that Go's index does not have. */
+static void
+page_add_beside(struct page *p)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->alias)
+			page_add(p, "<a href=\"%s?debug=1\">%s</a> %s\n<br>\n", collectors[i]->alias, collectors[i]->alias,
+				collectors[i]->alias_text);
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->beside)
+			page_add(p, "<a href=\"%s%s\">%s</a> %s\n<br>\n", collectors[i]->name,
+				collector_is_windowed(collectors[i]) ? "?seconds=5" : "?debug=1", collectors[i]->name,
+				collectors[i]->description);
+}
+
+/* "rates how often heap, mutex and block are sampled" */
+static void
+page_add_rates(struct page *p)
+{
+	size_t left = 0;
+	bool   first = true;
+
+	for (size_t i = 0; i < collector_count; i++)
+		left += collectors[i]->rate != NULL;
+	page_add(p, "<a href=\"rates\">rates</a> how often");
+	for (size_t i = 0; i < collector_count; i++) {
+		if (!collectors[i]->rate)
+			continue;
+		page_add(p, "%s%s", first ? " " : --left > 1 ? ", " : " and ", collectors[i]->name);
+		first = false;
+	}
+	page_add(p, " are sampled\n<br>\n");
+}
+
+static void
+page_add_notes(struct page *p)
+{
+	for (size_t i = 0; i < collector_count; i++) {
+		const struct collector *c = collectors[i];
+		char                    text[400] = "";
+
+		if (c->status && (!c->status_name || *c->status_name))
+			page_add_note(p, c->status_name ? c->status_name : c->name, c->status());
+		if (c->less)
+			c->less(text, sizeof(text));
+		page_add_note(p, c->name, text);
+	}
 }
 
 /* Whose stacks have one frame. */
@@ -139,30 +191,21 @@ on_degraded(void *arg, const char *what, const char *why)
 static void
 page_write(struct page *p)
 {
-	char text[400];
-
 	page_add(p, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
 		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"
 		"/debug/pprof/\n<br>\n<p>Set debug=1 as a query parameter to export in legacy text format</p>\n"
 		"<br>\nTypes of profiles available:\n"
 		"<table>\n<thead><td>Count</td><td>Profile</td></thead>\n");
-	all_kinds(p, page_add_row);
-	page_add(p, "</table>\n<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n"
-		"<a href=\"threads?debug=1\">threads</a> as goroutine, by its honest name\n<br>\n"
-		"<a href=\"fgprof?seconds=5\">fgprof</a> where all threads spend time, on a processor or waiting\n<br>\n"
-		"<a href=\"rates\">rates</a> how often heap, mutex and block are sampled\n<br>\n"
-		"<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> a table of 5 seconds of CPU time, to read here\n"
+	all_collectors(p, page_add_row);
+	page_add(p, "</table>\n<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
+	page_add_beside(p);
+	page_add_rates(p);
+	page_add(p, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> a table of 5 seconds of CPU time, to read here\n"
 		"<br>\n");
 	page_add(p, "<p>\nProfile Descriptions:\n<ul>\n");
-	all_kinds(p, page_add_description);
+	all_collectors(p, page_add_description);
 	page_add(p, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
-	page_add_note(p, "profile", cpu_status());
-	cpu_status_blocked(text, sizeof(text));
-	page_add_note(p, "profile", text);
-	page_add_note(p, "fgprof", wall_status());
-	page_add_note(p, "heap and allocs", heap_status());
-	page_add_note(p, "threadcreate", threadcreate_status());
-	page_add_note(p, "mutex and block", waits_status());
+	page_add_notes(p);
 	page_add_note(p, "unwinder", unwind_name());
 	tables_note(p);
 	degraded_each(on_degraded, p);

@@ -35,7 +35,7 @@ struct job {
 	int           fail_status;
 	char          fail_text[256];
 	size_t        mapped_size;
-	char          note[JOB_NOTE_BYTES]; /* of run(), before it writes */
+	char          note[PRODUCT_NOTE_BYTES]; /* of run(), before it writes */
 	char          fill[JOB_CHUNK_BYTES], ready[JOB_CHUNK_BYTES];
 	char          input[]; /* spec.input */
 };

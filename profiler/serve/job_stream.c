@@ -159,7 +159,7 @@ job_write(void *job, const void *data, size_t size)
 static void
 begin(struct job *j, int64_t size)
 {
-	bool                 binary = j->spec.format == JOB_PPROF;
+	bool                 binary = j->spec.format && j->spec.format->binary;
 	char                 file[128];
 	struct answer_header headers[5] = { { "Content-Type", binary ? SERVE_BINARY : ANSWER_TEXT },
 		{ "X-Content-Type-Options", "nosniff" } };
@@ -168,8 +168,8 @@ begin(struct job *j, int64_t size)
 	if (*j->note)
 		headers[n++] = (struct answer_header){ "X-Component-Threads", j->note };
 	if (binary) {
-		snprintf(file, sizeof(file), "attachment; filename=\"%s%s\"", j->spec.kind->name,
-			j->spec.run == delta_run ? "-delta" : "");
+		snprintf(file, sizeof(file), "attachment; filename=\"%s%s\"", j->spec.name,
+			j->spec.delta ? "-delta" : "");
 		headers[n++] = (struct answer_header){ "Content-Disposition", file };
 	}
 	j->answer->sink->begin(j->answer, 200, headers, size);

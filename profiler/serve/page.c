@@ -38,7 +38,7 @@ page_is_for(const struct serve *s, const struct ask *ask)
 bool
 page_route(struct serve *s, struct answer *a)
 {
-	struct job_spec spec = { .run = page_run, .format = JOB_TEXT };
+	struct job_spec spec = { .run = page_run };
 	char           *input;
 	size_t          size = a->ask.body_size;
 	int             n;

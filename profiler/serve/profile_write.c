@@ -25,11 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "heap.h"
-#include "heap_bind.h"
 #include "serve.h"
-#include "threadcreate.h"
-#include "waits.h"
 
 #define QUERY_MAX   192 /* bytes */
 #define FORMAT_MAX  16  /* bytes */
@@ -84,40 +80,14 @@ query_make(const struct component_profile_write_options *o, char *query)
 	return 0;
 }
 
-/* What would have to be on for this kind, and never was; "" when nothing is missing. */
-static const char *
-missing(const struct kind *kind)
-{
-	const char *why = "", *status = "";
-
-	if (kind->snapshot == heap_snapshot_heap || kind->snapshot == heap_snapshot_allocs) {
-		if (heap_rate() == 0 && heap_stack_count() == 0)
-			why = "heap sampling is off; component_profiler_set_heap_rate() switches it on";
-		status = heap_bind_status(); /* heap_status() would say just that it is off */
-	} else if (kind->snapshot == waits_snapshot_mutex) {
-		if (waits_mutex_fraction() == 0 && waits_mutex_stacks() == 0)
-			why = "locks are not sampled; component_profiler_set_mutex_fraction() switches that on";
-		status = waits_status();
-	} else if (kind->snapshot == waits_snapshot_block) {
-		if (waits_block_rate() == 0 && waits_block_stacks() == 0)
-			why = "waits are not sampled; component_profiler_set_block_rate() switches that on";
-		status = waits_status();
-	} else if (kind->snapshot == threadcreate_snapshot) {
-		if (!component_profiler_running() && threadcreate_count() == 0)
-			why = "the making of threads is seen while the profiling server runs";
-		status = threadcreate_status();
-	}
-	return *why && *status ? status : why;
-}
-
 /* Everything that can be told at once is told before a window of half a minute. */
 static int
-check(const char *name, int fd, const struct component_profile_write_options *o, const struct kind **ret)
+check(const char *name, int fd, const struct component_profile_write_options *o, const struct collector **ret)
 {
-	const struct kind *kind = spec_kind(name);
-	int                mode = fcntl(fd, F_GETFL);
+	const struct collector *c = spec_collector(name);
+	int                     mode = fcntl(fd, F_GETFL);
 
-	if (!kind || !spec_is_job(kind)) {
+	if (!c) {
 		component_error_set(o->err, "'%.64s' is no profile of this process", name);
 		return -ENOENT;
 	}
@@ -126,22 +96,22 @@ check(const char *name, int fd, const struct component_profile_write_options *o,
 	if (!(o->seconds >= 0 && o->seconds <= SECONDS_MAX))
 		return refuse(o, -EINVAL, "seconds: not a duration");
 	/* Over HTTP a window of 1.5 s is one of 30 s, as in Go. */
-	if (o->seconds != (double)(int64_t)o->seconds && strcmp(name, "trace") != 0)
+	if (o->seconds != (double)(int64_t)o->seconds && !c->fractions)
 		return refuse(o, -EINVAL, "seconds: this profile takes whole ones");
-	if (*missing(kind))
-		return refuse(o, -ENODATA, missing(kind));
-	*ret = kind;
+	if (c->missing && *c->missing())
+		return refuse(o, -ENODATA, c->missing());
+	*ret = c;
 	return 0;
 }
 
 static int
 profile_write(const char *name, int fd, const struct component_profile_write_options *o)
 {
-	const struct kind *kind;
-	struct serve      *s;
-	struct job_spec    spec;
-	char               query[QUERY_MAX], why[SPEC_WHY_BYTES] = "";
-	int                r = check(name, fd, o, &kind);
+	const struct collector *c;
+	struct serve           *s;
+	struct job_spec         spec;
+	char                    query[QUERY_MAX], why[SPEC_WHY_BYTES] = "";
+	int                     r = check(name, fd, o, &c);
 
 	if (!r)
 		r = query_make(o, query);
@@ -151,7 +121,7 @@ profile_write(const char *name, int fd, const struct component_profile_write_opt
 	if (s == MAP_FAILED)
 		return refuse(o, -ENOMEM, strerror(ENOMEM));
 	profiler_lend(&s->options.symbol_memory_bytes, &s->options.max_seconds);
-	r = spec_read(kind, query, s->options.max_seconds, &spec, why);
+	r = spec_read(c, c->name, query, s->options.max_seconds, &spec, why);
 	if (!r)
 		r = job_run_alone(s, &spec, fd, why, sizeof(why));
 	profiler_lend_end();

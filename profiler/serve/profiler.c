@@ -26,14 +26,10 @@
 #include "cpu.h"
 #include "filtered.h"
 #include "fork.h"
-#include "heap.h"
 #include "serve.h"
 #include "stack_table.h"
 #include "symbols.h"
-#include "threadcreate.h"
-#include "threads.h"
 #include "unwind.h"
-#include "waits.h"
 
 #define REBIND_MS       2000 /* for the parent of a daemon to be gone and its port free */
 #define REBIND_PAUSE_MS 20
@@ -62,10 +58,9 @@ on_forked(void)
 	pthread_mutex_init(&relay_lock, NULL);
 	relay_to = NULL;
 	lent = 0;
-	cpu_forked();
-	heap_forked();
-	threadcreate_forked();
-	waits_forked();
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->forked)
+			collectors[i]->forked();
 	unwind_forked();
 	if (!s)
 		return;
@@ -131,6 +126,53 @@ door_leave(void)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+/* ---- the collectors ---- */
+
+static int64_t
+rate_of_options(const struct component_profiler_options *o, const struct collector_rate *rate)
+{
+	int64_t ret = rate->usual;
+
+	if (rate->option_at)
+		memcpy(&ret, (const char *)o + rate->option_at, sizeof(ret));
+	return ret;
+}
+
+/* With these rates, or with those of the options.  Their status() says why one is off. */
+static void
+collectors_start(struct serve *s, const int64_t *rates)
+{
+	for (size_t i = 0; i < collector_count; i++) {
+		const struct collector *c = collectors[i];
+
+		if (c->rate) {
+			s->rates[i] = rates ? rates[i] : rate_of_options(&s->options, c->rate);
+			c->rate->set(s->rates[i]);
+		}
+		if (c->start)
+			c->start();
+	}
+}
+
+static void
+collectors_stop(void)
+{
+	for (size_t i = 0; i < collector_count; i++) {
+		if (collectors[i]->rate)
+			collectors[i]->rate->set(0);
+		if (collectors[i]->stop)
+			collectors[i]->stop();
+	}
+}
+
+static void
+collectors_forget(void)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->forget)
+			collectors[i]->forget();
+}
+
 /* With the lock held: the server, open or half open, and what it has switched on. */
 static void
 end(void)
@@ -140,13 +182,10 @@ end(void)
 	running = false;
 	relay_set(NULL);
 	serve_stop(s);
-	heap_set_rate(0);
-	threadcreate_stop();
-	waits_set_mutex_fraction(0);
-	waits_set_block_rate(0);
+	collectors_stop();
 	if (lent == 0)
 		unwind_stop();
-	threads_forget();
+	collectors_forget();
 	symbols_keep(0);
 	symbols_release_program();
 	current = NULL; /* nothing of it is open any more; a child may forget it */
@@ -168,7 +207,7 @@ unwind_mode_of(enum component_unwinder u)
 
 /* With the lock held. */
 static int
-start(const struct component_profiler_options *o, struct component_error *err)
+start(const struct component_profiler_options *o, const int64_t *rates, struct component_error *err)
 {
 	struct serve *s;
 	int           r;
@@ -193,11 +232,7 @@ start(const struct component_profiler_options *o, struct component_error *err)
 		end();
 		return r;
 	}
-	heap_set_rate(s->options.heap_rate_bytes); /* heap_status() says why not */
-	threadcreate_start(); /* likewise */
-	cpu_keep_signal();
-	waits_set_mutex_fraction(s->options.mutex_fraction);
-	waits_set_block_rate(s->options.block_rate_ns);
+	collectors_start(s, rates);
 	r = serve_open(s, err);
 	if (r) {
 		end();
@@ -214,7 +249,7 @@ component_profiler_start_options(const struct component_profiler_options *option
 	int r;
 
 	door_enter();
-	r = start(options, err);
+	r = start(options, NULL, err);
 	if (r && err && !*err->text)
 		component_error_set(err, "cannot start profiling: %s", strerror(-r));
 	if (!r)
@@ -269,7 +304,7 @@ profiler_lend_end(void)
 	door_enter();
 	if (--lent == 0 && !running) {
 		unwind_stop();
-		threads_forget();
+		collectors_forget();
 	}
 	door_leave();
 }
@@ -297,42 +332,32 @@ component_profiler_set_cpu_rate(unsigned hz)
 }
 
 int
-component_profiler_set_heap_rate(uint64_t bytes)
+profiler_set_rate(const struct collector *c, int64_t rate)
 {
 	int r;
 
 	door_enter();
-	r = heap_set_rate(bytes);
-	if (!r && running)
-		current->options.heap_rate_bytes = bytes;
+	r = rates_set(running ? current : NULL, c, rate);
 	door_leave();
 	return r;
+}
+
+int
+component_profiler_set_heap_rate(uint64_t bytes)
+{
+	return profiler_set_rate(&collect_heap, (int64_t)bytes);
 }
 
 int
 component_profiler_set_mutex_fraction(int64_t fraction)
 {
-	int r;
-
-	door_enter();
-	r = waits_set_mutex_fraction(fraction);
-	if (!r && running)
-		current->options.mutex_fraction = fraction;
-	door_leave();
-	return r;
+	return profiler_set_rate(&collect_mutex, fraction);
 }
 
 int
 component_profiler_set_block_rate(int64_t rate_ns)
 {
-	int r;
-
-	door_enter();
-	r = waits_set_block_rate(rate_ns);
-	if (!r && running)
-		current->options.block_rate_ns = rate_ns;
-	door_leave();
-	return r;
+	return profiler_set_rate(&collect_block, rate_ns);
 }
 
 int
@@ -398,7 +423,7 @@ component_after_fork(void)
 	if (!s || running)
 		goto out;
 	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
-		r = start(&s->options, NULL);
+		r = start(&s->options, s->rates, NULL);
 		if (r != -EADDRINUSE || waited >= REBIND_MS)
 			break;
 		nanosleep(&pause, NULL);

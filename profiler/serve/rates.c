@@ -26,19 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap.h"
-#include "waits.h"
-
 #define BODY_MAX 1024 /* bytes */
+#define TEXT_MAX (COLLECTORS_MAX * 64)
 
-struct rate {
-	const char *name;
-	const char *units; /* name and factor, in pairs */
-	int64_t     value;
-	bool        given;
+/* What a POST asks for, by place in the table of collectors. */
+struct rates {
+	int64_t value[COLLECTORS_MAX];
+	bool    given[COLLECTORS_MAX];
 };
-
-enum { HEAP, MUTEX, BLOCK, RATES };
 
 /* "10", "10us": a number, and perhaps one of the units. */
 static int
@@ -66,13 +61,29 @@ value_read(const char *text, const char *units, int64_t *ret)
 	return 0;
 }
 
+/* "write a=, b= or c=" */
+static void
+advice_make(char *buf, size_t size)
+{
+	size_t n = 0, last = 0;
+
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate)
+			last = i;
+	for (size_t i = 0; i <= last && n < size; i++)
+		if (collectors[i]->rate)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s=", n == 0 ? "write " : i == last ? " or " : ", ",
+				collectors[i]->rate->option);
+}
+
 /* False: answered with what is wrong. */
 static bool
-rates_read(struct answer *a, struct rate *rates)
+rates_read(struct answer *a, struct rates *rates)
 {
-	char        body[BODY_MAX + 1], value[64], text[256];
+	char        body[BODY_MAX + 1], value[64], text[TEXT_MAX + 64];
 	size_t      size = a->ask.body_size;
 	bool        any = false;
+	int         n;
 
 	if (size > BODY_MAX) {
 		reply_error(a, 413, "the body is longer than any rates");
@@ -84,86 +95,83 @@ rates_read(struct answer *a, struct rate *rates)
 	for (size_t i = 0; i < size; i++) /* the lines of a GET are as good */
 		if (body[i] == '\n' || body[i] == '\r')
 			body[i] = '&';
-	for (int i = 0; i < RATES; i++) {
-		if (!param_get(body, rates[i].name, value, sizeof(value)) &&
-			!param_get(a->ask.query, rates[i].name, value, sizeof(value)))
+	for (size_t i = 0; i < collector_count; i++) {
+		const struct collector_rate *rate = collectors[i]->rate;
+
+		if (!rate || (!param_get(body, rate->option, value, sizeof(value)) &&
+				 !param_get(a->ask.query, rate->option, value, sizeof(value))))
 			continue;
-		any = rates[i].given = true;
-		if (value_read(value, rates[i].units, &rates[i].value) == 0)
+		any = rates->given[i] = true;
+		if (value_read(value, rate->units, &rates->value[i]) == 0)
 			continue;
-		snprintf(text, sizeof(text), "\"%s\" is not a rate; write a number from 0 (off) up%s", rates[i].name,
-			i == HEAP ? ", in bytes, KiB or MiB" : i == BLOCK ? ", in ns, us, ms or s" : "");
+		snprintf(text, sizeof(text), "\"%s\" is not a rate; write a number from 0 (off) up%s%s", rate->option,
+			rate->in ? ", in " : "", rate->in ? rate->in : "");
 		reply_error(a, 400, text);
 		return false;
 	}
-	if (!any)
-		reply_error(a, 400, "no rate is named; write heap-profile-rate=, mutex-profile-fraction= or block-profile-rate=");
+	if (!any) {
+		n = snprintf(text, sizeof(text), "no rate is named; ");
+		advice_make(text + n, sizeof(text) - (size_t)n);
+		reply_error(a, 400, text);
+	}
 	return any;
 }
 
 static void
 rates_log(struct serve *s, struct answer *a)
 {
-	char                       heap[24], mutex[24], block[24];
-	struct component_log_field fields[] = { { "peer", a->ask.peer }, { "heap", heap }, { "mutex", mutex },
-		{ "block", block } };
+	char                       value[COLLECTORS_MAX][24];
+	struct component_log_field fields[COLLECTORS_MAX + 1] = { { "peer", a->ask.peer } };
+	size_t                     n = 1;
 
-	snprintf(heap, sizeof(heap), "%llu", (unsigned long long)heap_rate());
-	snprintf(mutex, sizeof(mutex), "%lld", (long long)waits_mutex_fraction());
-	snprintf(block, sizeof(block), "%lld", (long long)waits_block_rate());
-	serve_log(s, COMPONENT_LOG_INFO, "sampling rates changed", fields, sizeof(fields) / sizeof(fields[0]));
+	for (size_t i = 0; i < collector_count; i++) {
+		if (!collectors[i]->rate)
+			continue;
+		snprintf(value[i], sizeof(value[i]), "%lld", (long long)collectors[i]->rate->get());
+		fields[n++] = (struct component_log_field){ collectors[i]->name, value[i] };
+	}
+	serve_log(s, COMPONENT_LOG_INFO, "sampling rates changed", fields, n);
 }
 
-/* Sets what is given and notes it for a restart after fork; the first error. */
-static int
-rates_set(struct serve *s, const struct rate *rates, const char **ret_why)
+int
+rates_set(struct serve *s, const struct collector *c, int64_t rate)
 {
-	int r = 0;
+	int r = c->rate->set(rate);
 
-	if (rates[HEAP].given) {
-		r = heap_set_rate((uint64_t)rates[HEAP].value);
-		*ret_why = heap_status();
-		if (r == 0)
-			__atomic_store_n(&s->options.heap_rate_bytes, heap_rate(), __ATOMIC_RELAXED);
-	}
-	if (r == 0 && rates[MUTEX].given) {
-		r = waits_set_mutex_fraction(rates[MUTEX].value);
-		*ret_why = waits_status();
-		if (r == 0)
-			__atomic_store_n(&s->options.mutex_fraction, waits_mutex_fraction(), __ATOMIC_RELAXED);
-	}
-	if (r == 0 && rates[BLOCK].given) {
-		r = waits_set_block_rate(rates[BLOCK].value);
-		*ret_why = waits_status();
-		if (r == 0)
-			__atomic_store_n(&s->options.block_rate_ns, waits_block_rate(), __ATOMIC_RELAXED);
-	}
+	for (size_t i = 0; i < collector_count && !r && s; i++)
+		if (collectors[i] == c)
+			__atomic_store_n(&s->rates[i], c->rate->get(), __ATOMIC_RELAXED);
 	return r;
 }
 
 void
 rates_reply(struct serve *s, struct answer *a)
 {
-	struct rate rates[RATES] = {
-		[HEAP] = { .name = "heap-profile-rate", .units = "B 1 KiB 1024 MiB 1048576" },
-		[MUTEX] = { .name = "mutex-profile-fraction", .units = "" },
-		[BLOCK] = { .name = "block-profile-rate", .units = "ns 1 us 1000 ms 1000000 s 1000000000" },
-	};
-	const char *why = "";
-	char        text[192];
-	int         n, error;
+	struct rates rates = { .given = { false } };
+	char         text[TEXT_MAX];
+	size_t       n = 0;
+	int          error = 0;
 
 	if (a->ask.method == ASK_POST) {
-		if (!rates_read(a, rates))
+		if (!rates_read(a, &rates))
 			return;
-		error = rates_set(s, rates, &why);
-		if (error) {
-			reply_error(a, 501, error == -ENOTSUP && *why ? why : strerror(-error));
+		for (size_t i = 0; i < collector_count; i++) {
+			const struct collector *c = collectors[i];
+			const char             *why;
+
+			if (rates.given[i])
+				error = rates_set(s, c, rates.value[i]);
+			if (error == 0)
+				continue;
+			why = error == -ENOTSUP && c->status ? c->status() : "";
+			reply_error(a, 501, *why ? why : strerror(-error));
 			return;
 		}
 		rates_log(s, a);
 	}
-	n = snprintf(text, sizeof(text), "heap-profile-rate=%llu\nmutex-profile-fraction=%lld\nblock-profile-rate=%lld\n",
-		(unsigned long long)heap_rate(), (long long)waits_mutex_fraction(), (long long)waits_block_rate());
-	reply_text(a, 200, ANSWER_TEXT, text, (size_t)n);
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s=%lld\n", collectors[i]->rate->option,
+				(long long)collectors[i]->rate->get());
+	reply_text(a, 200, ANSWER_TEXT, text, n);
 }

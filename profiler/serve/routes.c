@@ -124,12 +124,12 @@ reply_wrong_method(struct answer *a, const char *allowed)
 }
 
 static void
-route_kind(struct serve *s, struct answer *a, const struct kind *kind)
+route_collector(struct serve *s, struct answer *a, const struct collector *c, const char *name)
 {
 	struct job_spec spec;
 	char            why[SPEC_WHY_BYTES];
 
-	if (spec_read(kind, a->ask.query, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
+	if (spec_read(c, name, a->ask.query, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
 		reply_error(a, 400, why);
 	else
 		job_start(s, a, &spec);
@@ -138,7 +138,7 @@ route_kind(struct serve *s, struct answer *a, const struct kind *kind)
 static void
 route_symbol(struct serve *s, struct answer *a)
 {
-	struct job_spec spec = { .run = symbol_run, .format = JOB_TEXT };
+	struct job_spec spec = { .run = symbol_run };
 
 	if (a->ask.method == ASK_POST) {
 		spec.input = a->ask.body;
@@ -159,8 +159,8 @@ is_with_body(const char *name)
 static void
 route_name(struct serve *s, struct answer *a, const char *name)
 {
-	enum ask_method    method = a->ask.method;
-	const struct kind *kind;
+	enum ask_method         method = a->ask.method;
+	const struct collector *c;
 
 	if (method == ASK_OTHER || (method == ASK_POST && !is_with_body(name))) {
 		reply_wrong_method(a, is_with_body(name) ? "GET, HEAD, POST" : "GET, HEAD");
@@ -178,19 +178,32 @@ route_name(struct serve *s, struct answer *a, const char *name)
 		index_reply(s, a);
 		return;
 	}
-	kind = spec_kind(name);
-	if (kind && spec_is_job(kind))
-		route_kind(s, a, kind);
-	else if (kind && !strcmp(name, "cmdline"))
+	if (!strcmp(name, "cmdline")) {
 		cmdline_reply(s, a);
+		return;
+	}
+	c = spec_collector(name);
+	if (c)
+		route_collector(s, a, c, !strcmp(name, c->name) ? c->name : c->alias);
 	else
 		reply_error(a, 404, "Unknown profile");
+}
+
+/* Of a collector that is asked for at another place as well, or NULL. */
+static const char *
+name_of_path(const char *path)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->path && !strcmp(path, collectors[i]->path))
+			return collectors[i]->name;
+	return NULL;
 }
 
 static void
 route_path(struct serve *s, struct answer *a)
 {
 	const char *path = a->ask.path;
+	const char *name;
 	char       *clean = path_clean(path);
 
 	if (!clean) {
@@ -201,8 +214,8 @@ route_path(struct serve *s, struct answer *a)
 		redirect(a, clean);
 	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1)) {
 		route_name(s, a, path + sizeof(SERVE_PATH) - 1);
-	} else if (!strcmp(path, "/debug/fgprof")) { /* where scrapers look for it */
-		route_name(s, a, "fgprof");
+	} else if ((name = name_of_path(path))) {
+		route_name(s, a, name);
 	} else if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 2) && !path[sizeof(SERVE_PATH) - 2]) {
 		if (a->ask.method == ASK_GET || a->ask.method == ASK_HEAD)
 			redirect(a, SERVE_PATH);

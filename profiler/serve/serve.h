@@ -4,7 +4,7 @@
  *
  *     httpd thread:  routes.c -> auth.c -> index.c, cmdline.c        (answered at once)
  *                             -> job.c -> a "component-job" thread:
- *                                window.c, threads.c, symbol.c       (may take long)
+ *                                collect.c, symbol.c                 (may take long)
  *
  * Only job.c and job_stream.c cross threads.
  */
@@ -19,14 +19,14 @@
 
 #include <component/profiler.h>
 
+#include "collector.h"
+#include "format.h"
 #include "httpd.h"
 #include "reply.h"
-#include "kinds.h"
 #include "listen.h"
 
 #define SERVE_PATH            "/debug/pprof/"
 #define SERVE_PORT_DEFAULT    6060
-#define SERVE_SECONDS_DEFAULT 30   /* of a CPU window without a usable seconds= */
 #define SERVE_TOKEN_MAX       4096 /* bytes */
 #define SERVE_GRACE_MS        5000 /* for open requests when the server stops */
 
@@ -60,6 +60,7 @@ struct serve {
 	struct job     *jobs;
 	int64_t         job_count;
 	bool            stopping;
+	int64_t         rates[COLLECTORS_MAX]; /* that were asked for last, by place in the table; atomic */
 };
 
 /* serve.c: one server from options; NULL options.log is fine. */
@@ -136,12 +137,16 @@ bool auth_host_ok(const struct auth *a, const char *host, const char *const *all
 bool auth_token_ok(struct auth *a, const char *authorization, const char *query);
 bool auth_origin_ok(const char *origin, const char *host);
 
+/* profiler.c: a rate, also while no server runs. */
+int  profiler_set_rate(const struct collector *c, int64_t rate);
 /* profiler.c: whole stacks and limits for a job without a request, served or not. */
 void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);
 void profiler_lend_end(void);
 
 /* rates.c: GET and POST. */
 void rates_reply(struct serve *s, struct answer *a);
+/* Sets one, of a collector that has one; noted in s, if not NULL, for a restart after fork. */
+int  rates_set(struct serve *s, const struct collector *c, int64_t rate);
 
 /* index.c, cmdline.c */
 void index_reply(struct serve *s, struct answer *a);
@@ -154,15 +159,15 @@ char *cmdline_redact(const char *raw, size_t size, const char *const *redact, si
 typedef int job_run_fn(struct job *j); /* 0, or a negative errno after job_fail() or not at all */
 
 struct job_spec {
-	job_run_fn        *run;
-	const struct kind *kind;    /* NULL: symbol */
-	int64_t            wait_ns; /* window, delta, trace */
-	int                trace_format; /* enum encode_trace_format */
-	bool               gc;      /* gc=1: said in a comment */
-	enum { JOB_PPROF, JOB_TEXT, JOB_TOP, JOB_PANIC, JOB_FOLDED } format; /* JOB_PANIC: threads alone */
-	bool               without_own; /* threads: leave the library's out */
-	const char        *input;   /* symbol: copied */
-	size_t             input_size;
+	job_run_fn             *run;
+	const struct collector *collector; /* NULL: symbol, a page */
+	const char             *name;      /* it was asked for by; constant */
+	const struct format    *format;    /* NULL: text */
+	struct collect_params   params;
+	int64_t                 wait_ns;   /* of a window, a delta */
+	bool                    delta;
+	const char             *input;     /* symbol: copied */
+	size_t                  input_size;
 };
 
 /* Takes the answer over.  Answers 503 itself when there are too many. */
@@ -183,47 +188,20 @@ void job_fail(struct job *j, int status, const char *text); /* instead of writin
 int  job_wait(struct job *j);
 /* X-Component-Threads of the answer; before the first byte is written. */
 void job_note(struct job *j, const char *text);
-#define JOB_NOTE_BYTES 128
 
 /* What a job can be. */
-int threads_run(struct job *j);
-int snapshot_run(struct job *j);
-int delta_run(struct job *j);
-int window_run(struct job *j);
-int wall_run(struct job *j);
+int collect_run(struct job *j); /* collect.c */
 int symbol_run(struct job *j);
 int page_run(struct job *j);
-int trace_run(struct job *j);
 #define SPEC_WHY_BYTES 256
-/* trace.c: what a query asks of it; -EINVAL and a sentence in why.  spec->kind is set. */
-bool trace_is_kind(const struct kind *kind);
-int  trace_spec_read(const char *query, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES]);
-/* spec.c: any profile there is, or NULL; is it made by a job; and by which one. */
-const struct kind *spec_kind(const char *name);
-bool spec_is_job(const struct kind *kind);
-/* 0, or -EINVAL and a sentence. */
-int  spec_read(const struct kind *kind, const char *query, int64_t max_seconds, struct job_spec *ret,
+/* spec.c: any collector there is, or NULL. */
+const struct collector *spec_collector(const char *name);
+/* What a query asks of it, by that name; 0, or -EINVAL and a sentence.  name must stay. */
+int  spec_read(const struct collector *c, const char *name, const char *query, int64_t max_seconds, struct job_spec *ret,
 	char why[SPEC_WHY_BYTES]);
-/* Puts them into spec; -EINVAL and a sentence: it is longer than is allowed. */
-int  spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES]);
 /* page.c: is it for options.debug_page, and its job if it is. */
 bool page_is_for(const struct serve *s, const struct ask *ask);
 bool page_route(struct serve *s, struct answer *a);
-/* threads.c: the kind under another name, or NULL; and is it threads that the kind tells of? */
-const struct kind *threads_kind(const char *name);
-bool threads_is_kind(const struct kind *kind);
-/* wall.c: fgprof, or NULL. */
-const struct kind *wall_kind(const char *name);
-bool wall_is_kind(const struct kind *kind);
-/* window.c: what every window does between opening, which gave r, and closing: waits, or
- * answers why it cannot ("" is strerror(-r)).  Not 0: the window, if there is one, is to be cancelled. */
-int  window_wait(struct job *j, int r, const char *what, const char *why);
-/* The profile of a window that is closed: written, told in the log, released. */
-int  window_finish(struct job *j, struct profile *p);
-void window_log(struct job *j, const char *message, int64_t duration_ns, const char *what, int64_t count,
-	uint64_t lost);
-/* The profile in the form that was asked for. */
-int  job_profile_write(struct job *j, const struct profile *p);
 /* symbol.c's reading of one word; 0 for what is no number. */
 uint64_t symbol_number(const char *word, size_t size);
 

@@ -22,24 +22,14 @@
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
 #define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */
 
-const struct kind *
-spec_kind(const char *name)
+const struct collector *
+spec_collector(const char *name)
 {
-	const struct kind *kind = kind_find(name);
+	const struct collector *c = collector_find(name);
 
-	if (!kind)
-		kind = threads_kind(name);
-	if (!kind)
-		kind = wall_kind(name);
-	if (!kind)
-		kind = custom_find(name);
-	return kind;
-}
-
-bool
-spec_is_job(const struct kind *kind)
-{
-	return kind->windowed || kind->snapshot || kind->custom_snapshot;
+	if (!c)
+		c = custom_find(name);
+	return c && c->products ? c : NULL;
 }
 
 static int
@@ -49,31 +39,35 @@ refuse(char *why, const char *text)
 	return -EINVAL;
 }
 
-/* Everything but ?format= and debug= is the same for all kinds. */
+/* ?format=, else debug=, which Go has no meaning for where there is a window. */
 static int
-format_get(const char *query, struct job_spec *spec, char *why)
+format_read(const char *query, struct job_spec *spec, char *why)
 {
-	char    value[PARAM_MAX];
-	int64_t debug;
+	const struct collector *c = spec->collector;
+	char                    value[PARAM_MAX];
+	int64_t                 debug;
+	int                     n;
 
-	if (param_get(query, "format", value, sizeof(value)) && *value && strcmp(value, "pprof") != 0) {
-		if (!strcmp(value, "top"))
-			spec->format = JOB_TOP;
-		else if (!strcmp(value, "folded"))
-			spec->format = JOB_FOLDED;
-		else
-			return refuse(why, "unknown \"format\"; write format=top or format=folded, or leave it out");
-		return 0;
+	spec->format = format_usual(c->products);
+	if (param_get(query, "format", value, sizeof(value)) && *value) {
+		spec->format = format_find(c->products, value);
+		if (spec->format)
+			return 0;
+		n = snprintf(why, SPEC_WHY_BYTES, "unknown \"format\"; ");
+		format_advice(c->products, why + n, SPEC_WHY_BYTES - (size_t)n);
+		strncat(why, ", or leave it out", SPEC_WHY_BYTES - strlen(why) - 1);
+		return -EINVAL;
 	}
 	param_get(query, "debug", value, sizeof(value));
 	param_int(value, &debug);
-	if (debug != 0 && !spec->kind->windowed)
-		spec->format = debug >= 2 && threads_is_kind(spec->kind) ? JOB_PANIC : JOB_TEXT;
+	if (debug != 0 && !collector_is_windowed(c))
+		spec->format = format_of_debug(c->products, c->text, debug > 0 ? debug : 1);
 	return 0;
 }
 
-int
-spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES])
+/* Longer than is allowed is -EINVAL and a sentence. */
+static int
+seconds_set(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES])
 {
 	if (seconds > (double)max_seconds) {
 		snprintf(why, SPEC_WHY_BYTES, "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
@@ -85,61 +79,74 @@ spec_seconds(double seconds, int64_t max_seconds, struct job_spec *spec, char wh
 	return 0;
 }
 
+/* What cannot be read, or is not above 0, is the usual time. */
 static int
 window_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why)
 {
 	char    value[PARAM_MAX];
-	int64_t seconds;
-	bool    asked;
+	double  seconds;
+	int64_t whole;
+	bool    bad;
 	int     r;
 
-	spec->run = wall_is_kind(spec->kind) ? wall_run : window_run;
 	param_get(query, "seconds", value, sizeof(value));
-	r = param_int(value, &seconds);
-	asked = seconds > 0;
-	if (r || !asked)
-		seconds = SERVE_SECONDS_DEFAULT;
-	if (!asked && seconds > max_seconds)
-		seconds = max_seconds;
-	r = spec_seconds((double)seconds, max_seconds, spec, why);
-	return r ? r : format_get(query, spec, why);
+	if (spec->collector->fractions) {
+		bad = param_float(value, &seconds) != 0;
+	} else {
+		bad = param_int(value, &whole) != 0;
+		seconds = (double)whole;
+	}
+	if (!(seconds > 0)) /* nobody has asked for more than is allowed */
+		seconds = spec->collector->seconds < max_seconds ? spec->collector->seconds : (double)max_seconds;
+	else if (bad)
+		seconds = spec->collector->seconds;
+	r = seconds_set(seconds, max_seconds, spec, why);
+	return r ? r : format_read(query, spec, why);
+}
+
+/* "gc=1": above 0; `usual` where it is not there or no number. */
+static bool
+switch_read(const char *query, const char *name, bool usual)
+{
+	char    value[PARAM_MAX];
+	int64_t number;
+
+	if (!param_get(query, name, value, sizeof(value)) || param_int(value, &number))
+		return usual;
+	return usual ? number != 0 : number > 0;
 }
 
 static int
 snapshot_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why)
 {
-	char    value[PARAM_MAX];
-	int64_t gc, own, seconds = 0;
-	int     r;
+	const struct collector *c = spec->collector;
+	char                    value[PARAM_MAX];
+	int64_t                 seconds = 0;
+	int                     r;
 
-	spec->run = snapshot_run;
-	if (param_get(query, "gc", value, sizeof(value)) && !param_int(value, &gc) && !strcmp(spec->kind->name, "heap"))
-		spec->gc = gc > 0;
-	if (threads_is_kind(spec->kind)) {
-		spec->run = threads_run;
-		spec->without_own = param_get(query, "own", value, sizeof(value)) && !param_int(value, &own) && own == 0;
-	}
+	spec->params.gc = c->takes_gc && switch_read(query, "gc", false);
+	spec->params.own = !c->takes_own || switch_read(query, "own", true);
 	if (param_get(query, "seconds", value, sizeof(value)) && *value) {
 		if (param_int(value, &seconds) || seconds <= 0)
 			return refuse(why, "invalid value for \"seconds\" - must be a positive integer");
-		if (spec->kind->custom_snapshot)
+		if (c->no_delta)
 			return refuse(why, "\"seconds\" parameter is not supported for this profile type");
-		spec->run = delta_run;
+		spec->delta = true;
 	}
-	r = format_get(query, spec, why);
+	r = format_read(query, spec, why);
 	if (r)
 		return r;
-	if (spec->run == delta_run && (spec->format == JOB_TEXT || spec->format == JOB_PANIC))
+	if (spec->delta && spec->format->debug)
 		return refuse(why, "seconds and debug params are incompatible");
-	return spec_seconds((double)seconds, max_seconds, spec, why);
+	spec->params.each = format_takes(spec->format) == PRODUCT_DUMP;
+	return seconds_set((double)seconds, max_seconds, spec, why);
 }
 
 int
-spec_read(const struct kind *kind, const char *query, int64_t max_seconds, struct job_spec *ret,
+spec_read(const struct collector *c, const char *name, const char *query, int64_t max_seconds, struct job_spec *ret,
 	char why[SPEC_WHY_BYTES])
 {
-	*ret = (struct job_spec){ .kind = kind };
-	if (trace_is_kind(kind))
-		return trace_spec_read(query, max_seconds, ret, why);
-	return kind->windowed ? window_read(query, max_seconds, ret, why) : snapshot_read(query, max_seconds, ret, why);
+	*ret = (struct job_spec){ .run = collect_run, .collector = c, .name = name };
+	return collector_is_windowed(c) ? window_read(query, max_seconds, ret, why) :
+					  snapshot_read(query, max_seconds, ret, why);
 }

@@ -59,4 +59,7 @@ struct dump {
 	unsigned            by_libunwind; /* stacks that it has walked */
 };
 
+/* Drops references and memory. */
+void dump_release(struct dump *d);
+
 #endif

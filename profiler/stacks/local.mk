@@ -1,6 +1,6 @@
 # stacks/: unwinding, the stack table, struct profile.
 noinst_LTLIBRARIES += %D%/libstacks.la
-%C%_libstacks_la_SOURCES = %D%/dump.h %D%/trace.c %D%/trace.h %D%/labels.c %D%/labels.h %D%/profile.c %D%/profile.h %D%/stack_table.c %D%/stack_table.h \
+%C%_libstacks_la_SOURCES = %D%/dump.c %D%/dump.h %D%/product.c %D%/product.h %D%/trace.c %D%/trace.h %D%/labels.c %D%/labels.h %D%/profile.c %D%/profile.h %D%/stack_table.c %D%/stack_table.h \
 	%D%/generations.c %D%/generations.h %D%/generations_id.c %D%/generations_parts.h %D%/generations_ranges.c %D%/generations_tag.c \
 	%D%/stack_lock.c %D%/stack_lock.h %D%/stack_memory.c %D%/stack_memory.h \
 	%D%/unwind.c %D%/unwind.h %D%/unwind_load.h %D%/unwind_recover.c %D%/unwind_recover.h %D%/unwind_first.c %D%/unwind_first.h %D%/unwind_guess.c %D%/unwind_guess.h %D%/unwind_refresh.c %D%/unwind_tables.c %D%/unwind_tables.h \

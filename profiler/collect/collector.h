@@ -1,0 +1,93 @@
+/*
+ * collector.h - a kind of profile as those see it who serve it: one value, filled in by the
+ * file that collects.
+ *
+ * Nobody outside asks which kind it is; what is special about one is a member here.  A new
+ * kind is such a value and a row in collectors.def.
+ *
+ *   members  NULL, 0 and false are "no such thing", unless it says otherwise
+ *   threads  any, several at once; never a signal handler
+ *   errors   0 or a negative errno; nothing is returned then
+ */
+#ifndef COLLECT_COLLECTOR_H
+#define COLLECT_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "product.h"
+
+#define COLLECTORS_MAX 32 /* rows of the table */
+
+/* How often it samples, and the option, line of "rates" and text of --help for it. */
+struct collector_rate {
+	const char *option; /* "heap-profile-rate" */
+	const char *units;  /* of its values, name and factor, in pairs: "B 1 KiB 1024" */
+	const char *in;     /* the same to read: "bytes or KiB" */
+	int64_t   (*get)(void);
+	int       (*set)(int64_t rate); /* 0: off; -ENOTSUP: status() says why */
+	size_t      option_at; /* of its 64 bits in struct component_profiler_options; 0: it has none there */
+	int64_t     usual;     /* then */
+};
+
+/* What a request asks of a snapshot. */
+struct collect_params {
+	bool gc;      /* gc=1 */
+	bool own;     /* the library's threads, too */
+	bool each;    /* threads one by one, PRODUCT_DUMP */
+};
+
+struct collector {
+	const char *name;
+	const char *alias;       /* a second name */
+	const char *alias_text;  /* of the index's line for it */
+	const char *path;        /* one more route, of another place than /debug/pprof/ */
+	const char *description;
+	bool        beside;      /* Go has none of that name: a line below the index's table, with description */
+	unsigned    products;    /* enum product_type, what can be made of it; 0: a page and no more */
+	enum product_text text;  /* its debug=1 */
+
+	/* A snapshot of now; of two of them a delta can be made, unless no_delta. */
+	int       (*snapshot)(const struct collector *c, const struct collect_params *params, struct product *ret);
+	bool        no_delta;
+	bool        takes_gc, takes_own;
+	/* Or a window, between open and close; the one that closes or cancels it frees it. */
+	int       (*open)(void **ret_window);
+	int       (*close)(void *window, struct product *ret);
+	void      (*cancel)(void *window);
+	int         seconds;     /* of a window where nobody says */
+	bool        fractions;   /* its seconds may be 1.5 */
+	const char *cannot;      /* before the reason when one of these fails: "Could not enable X" */
+
+	size_t    (*count)(const struct collector *c); /* the index's Count column */
+	const char *status_name; /* "heap and allocs"; NULL: as name; "": another one tells it on the index */
+	const char *(*status)(void); /* why there is nothing, or ""; constant */
+	void      (*less)(char *buf, size_t size); /* what is missing of it, or "" */
+	/* "", or why it is empty and what would switch it on; constant. */
+	const char *(*missing)(void);
+
+	const struct collector_rate *rate; /* set when a server starts, and to 0 when it stops */
+	int       (*start)(void); /* with a server; what fails, status() tells */
+	void      (*stop)(void);
+	void      (*forget)(void); /* what was kept for the next snapshot */
+	void      (*forked)(void); /* in a child; signal-safe */
+};
+
+#define X(name) extern const struct collector collect_##name;
+#include "collectors.def"
+#undef X
+
+extern const struct collector *const collectors[];
+extern const size_t                  collector_count;
+
+/* By name or alias, of the table alone; NULL. */
+const struct collector *collector_find(const char *name);
+/* Is it collected over a time? */
+static inline bool
+collector_is_windowed(const struct collector *c)
+{
+	return c->open != NULL;
+}
+
+#endif

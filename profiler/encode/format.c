@@ -1,0 +1,89 @@
+/*
+ * format.c - the table of formats.
+ *
+ * Tests: tests/serve_http.t, tests/serve_delta.t, tests/gotrace.t, tests/profile_write.t.
+ */
+#include <config.h>
+
+#include "format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct format formats[] = {
+	{ .name = "pprof", .binary = true, .profile = encode_pprof },
+	{ .name = "top", .profile = encode_top },
+	{ .name = "folded", .profile = encode_folded },
+	{ .debug = 1, .text = PRODUCT_TEXT_COUNTS, .profile = encode_counts_text },
+	{ .debug = 1, .text = PRODUCT_TEXT_CONTENTIONS, .profile = encode_contention_text },
+	{ .debug = 1, .text = PRODUCT_TEXT_HEAP, .profile = encode_heap_text },
+	{ .debug = 2, .dump = encode_panic },
+	{ .name = "go1.19", .binary = true, .trace = &gotrace_v1 },
+	{ .name = "go1.22", .binary = true, .trace = &gotrace_v2 },
+	{ .name = "perfetto", .binary = true, .trace = &perfetto_format },
+};
+
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+enum product_type
+format_takes(const struct format *f)
+{
+	return f->profile ? PRODUCT_PROFILE : f->dump ? PRODUCT_DUMP : PRODUCT_TRACE;
+}
+
+const struct format *
+format_usual(unsigned products)
+{
+	const struct format *f = formats;
+
+	while (!(format_takes(f) & products))
+		f++;
+	return f;
+}
+
+const struct format *
+format_find(unsigned products, const char *name)
+{
+	for (const struct format *f = formats; f < formats + FORMATS; f++)
+		if (format_takes(f) & products && f->name && strcmp(f->name, name) == 0)
+			return f;
+	return NULL;
+}
+
+const struct format *
+format_of_debug(unsigned products, enum product_text text, int64_t debug)
+{
+	const struct format *found = NULL;
+
+	for (const struct format *f = formats; f < formats + FORMATS; f++)
+		if (format_takes(f) & products && f->debug && f->debug <= debug && (f->debug > 1 || f->text == text) &&
+		    (!found || f->debug > found->debug))
+			found = f;
+	return found;
+}
+
+void
+format_advice(unsigned products, char *buf, size_t size)
+{
+	const struct format *last = NULL, *usual = format_usual(products);
+	const char          *before = "write ";
+	size_t               n = 0;
+
+	for (const struct format *f = formats; f < formats + FORMATS; f++)
+		if (format_takes(f) & products && f->name)
+			last = f;
+	for (const struct format *f = usual + 1; f <= last && n < size; f++) {
+		if (!(format_takes(f) & products) || !f->name)
+			continue;
+		n += (size_t)snprintf(buf + n, size - n, "%sformat=%s", f == last && n > 0 ? " or " : before, f->name);
+		before = ", ";
+	}
+}
+
+int
+format_write(const struct format *f, const struct product *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return f->profile ? f->profile(&p->profile, s, write, arg) :
+	       f->dump    ? f->dump(&p->dump, s, write, arg) :
+			    encode_trace(&p->trace, f->trace, s, write, arg);
+}
