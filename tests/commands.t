@@ -401,7 +401,7 @@ def the_debug_socket_is_read_by_curl():
 # Every kind, straight from the URL
 
 def kinds():
-    return [k for k in collectors() if k not in ("cmdline", "trace")]  # which are no profiles
+    return [k for k in kinds_of_profile() if k not in ("cmdline", "trace")]  # which are no profiles
 
 
 @test

@@ -462,7 +462,7 @@ def the_ports_are_those_of_the_table_in_the_sources():
 
 @test
 def every_kind_of_profile_is_documented_and_every_documented_route_answers():
-    kinds = collectors()
+    kinds = kinds_of_profile()
     need(len(kinds) >= 4, kinds)
     routes, parameters = tables("docs/profiling.md", "Routes")
     paths = [row[0] for row in routes]

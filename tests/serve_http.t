@@ -208,8 +208,7 @@ def the_index_lists_what_is_served_and_how_stacks_are_walked():
     with server() as d:
         page = d.get(PPROF + "?debug=1").text
         rows = re.findall(r"<tr><td>(\d+)</td><td><a href='([^']*)\?debug=1'>([^<]*)</a></td></tr>", page)
-        kinds = sorted(collectors())
-        kinds.remove("fgprof")  # which Go's index does not have
+        kinds = kinds_of_profile()
         need({"allocs", "cmdline", "goroutine", "heap", "profile", "threadcreate"} <= set(kinds), kinds)
         equal([r[2] for r in rows], kinds)
         contains(page, "<li>unwinder: ")

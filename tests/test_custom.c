@@ -264,7 +264,7 @@ threads_add_and_remove_while_others_read(void **state)
 static void
 no_more_than_64_and_the_list_is_sorted(void **state)
 {
-	const struct kind        *list[CUSTOM_PROFILES_MAX];
+	const struct collector        *list[CUSTOM_PROFILES_MAX];
 	struct component_profile *p = NULL;
 	struct component_error    err = COMPONENT_ERROR_INIT;
 	char                      name[16];

@@ -2,7 +2,7 @@
  * job.c - an answer that takes long: collected on a thread of its own, for a request or for
  * a descriptor where nobody has asked by HTTP.
  *
- *     job_start() --> run() of window.c, snapshots, ... on "component-job"
+ *     job_start() --> run() of collect.c, symbol.c, ... on "component-job"
  *                       |  job_wait()          <-- on_hangup(), job_end_all(): end early
  *                       +- job_write() --> job_stream.c --> the client
  *
