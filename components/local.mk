@@ -25,7 +25,7 @@ pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
 if ENABLE_SHARED
 PRELOAD = %D%/preload/libcomponent-preload.so
 hooks_DATA += $(PRELOAD)
-$(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o %D%/libcomponent.la %D%/preload/preload.map
+$(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o %D%/libcomponent.la
 	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
 	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
@@ -33,7 +33,8 @@ $(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.
 		-o $@ $(srcdir)/%D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
 CLEANFILES += $(PRELOAD)
-# Only there are functions of two versions among the hooks.
-PRELOAD_VERSIONS = $$(case $(host_cpu) in x86_64) echo -Wl,--version-script=$(srcdir)/%D%/preload/preload.map;; esac)
+# Where there are functions of two versions among the hooks.
+PRELOAD_MAP = $(srcdir)/profiler/stacks/arch/$(ARCH_DIR)/preload.map
+PRELOAD_VERSIONS = $$(test ! -f $(PRELOAD_MAP) || echo -Wl,--version-script=$(PRELOAD_MAP))
 endif
-EXTRA_DIST += %D%/preload/preload.c %D%/preload/preload.map
+EXTRA_DIST += %D%/preload/preload.c

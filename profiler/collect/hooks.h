@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch_hooks.h"
+
 #define HOOKS_VERSION 1
 
 /* Every name we stand in for; the order is ABI, new names go to the end.
@@ -52,14 +54,6 @@
 	X(pthread_join) X(pthread_timedjoin_np) X(pthread_clockjoin_np) X(pthread_once)      \
 	X(mtx_lock) X(mtx_timedlock) X(mtx_unlock) X(cnd_wait) X(cnd_timedwait)              \
 	X(thrd_join) X(call_once)
-
-/* On x86-64 two of them exist twice: condition variables were made anew in glibc 2.3.2,
- * and a library from before is still bound to the old ones. */
-#if defined(__x86_64__)
-#define HOOKS_OLD_NAMES(X) X(pthread_cond_wait_2_2_5) X(pthread_cond_timedwait_2_2_5)
-#else
-#define HOOKS_OLD_NAMES(X)
-#endif
 
 /* System calls that a thread may wait in, each called as it is declared; those with _chk
  * are what _FORTIFY_SOURCE makes of them. */

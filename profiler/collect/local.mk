@@ -29,12 +29,12 @@ EXTRA_DIST += %D%/collectors.def
 # fast path is counted in instructions.  What every call runs through must not lie across
 # a cache line: that costs 3 % of malloc and free.
 HOOKS_DIR = %D%/hooks
-HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(WARN_CFLAGS) $(CPPFLAGS) $(CFLAGS) \
+HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(INC_ARCH) $(WARN_CFLAGS) $(CPPFLAGS) $(CFLAGS) \
 	-O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fno-builtin -fno-lto -fno-plt \
 	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
 HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
-HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/lookup.h
+HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/profiler/stacks/arch/$(ARCH_DIR)/arch_hooks.h $(srcdir)/%D%/hooks.h $(srcdir)/%D%/hooks/hook.h $(srcdir)/%D%/hooks/lookup.h
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
 	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/lookup.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
 	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/signals.c %D%/hooks/frames.c

@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch.h"
 #include "clock.h"
 #include "cpu_proc.h"
 #include "free_signal.h"
@@ -70,32 +71,6 @@ static struct {
 } asking;
 
 /* ---- in the handler ---- */
-
-/* A system call without errno. */
-static inline long
-raw_syscall(long number, long a, long b, long c)
-{
-#if defined(__x86_64__)
-	long ret;
-
-	__asm__ volatile("syscall" : "=a"(ret) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-	return ret;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = number;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
-	return x0;
-#else
-	int  saved = errno;
-	long ret = syscall(number, a, b, c);
-
-	errno = saved;
-	return ret;
-#endif
-}
 
 static struct threads_slot *
 slot_find(struct threads_request *q, int32_t tid)
@@ -139,7 +114,7 @@ slot_answer(struct threads_request *q, const void *context)
 	s->took_ns = (uint32_t)(clock_ns(CLOCK_MONOTONIC) - begin);
 	atomic_store(&s->answer, THREADS_ANSWERED);
 	if (atomic_fetch_sub(&q->left, 1) == 1)
-		raw_syscall(SYS_futex, (long)&q->left, FUTEX_WAKE_PRIVATE, INT_MAX);
+		arch_syscall(SYS_futex, (long)&q->left, FUTEX_WAKE_PRIVATE, INT_MAX, 0);
 }
 
 static void

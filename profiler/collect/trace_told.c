@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "arch.h"
 #include "cpu_signal.h"
 #include "filtered.h"
 #include "hooks.h"
@@ -91,13 +92,9 @@ HOOKS_THREADS_SLOT(HOOKS_THREADS_TRACE, .made = on_made, .failed = on_failed, .s
 static uint16_t
 cpu_here(void)
 {
-#if defined(__x86_64__) || (defined(__GLIBC__) && __GLIBC_PREREQ(2, 35))
-	int cpu = sched_getcpu();
+	int cpu = ARCH_CPU_IN_MEMORY ? sched_getcpu() : -1;
 
 	return cpu >= 0 && cpu < TRACE_CPU_NONE ? (uint16_t)cpu : TRACE_CPU_NONE;
-#else
-	return TRACE_CPU_NONE;
-#endif
 }
 
 static void

@@ -65,6 +65,8 @@ waits_is_lock(uint32_t name)
 	}
 }
 
+#define CASE(name) case HOOKS_##name:
+
 /* What gives up a mutex, its second argument, while it waits. */
 bool
 waits_is_cond(uint32_t name)
@@ -75,10 +77,7 @@ waits_is_cond(uint32_t name)
 	case HOOKS_pthread_cond_clockwait:
 	case HOOKS_cnd_wait:
 	case HOOKS_cnd_timedwait:
-#if defined(__x86_64__)
-	case HOOKS_pthread_cond_wait_2_2_5:
-	case HOOKS_pthread_cond_timedwait_2_2_5:
-#endif
+	HOOKS_OLD_NAMES(CASE)
 		return true;
 	default:
 		return false;

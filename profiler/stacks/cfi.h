@@ -12,25 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__x86_64__)
-#define CFI_REG_FP 6  /* rbp */
-#define CFI_REG_SP 7  /* rsp */
-#define CFI_REG_BASE 3 /* rbx: what the loader's trampoline finds its frame by */
-#define CFI_REG_RA 16 /* rip */
-#define CFI_REGS   17
-#elif defined(__aarch64__)
-#define CFI_REG_FP 29 /* x29 */
-#define CFI_REG_SP 31
-#define CFI_REG_BASE 19
-#define CFI_REG_RA 30 /* x30 */
-#define CFI_REGS   32
-#else
-#define CFI_REG_FP 0
-#define CFI_REG_SP 1
-#define CFI_REG_BASE 3
-#define CFI_REG_RA 2
-#define CFI_REGS   4
-#endif
+#include "arch.h"
 
 enum cfi_kind {
 	CFI_UNKNOWN,    /* not given; the walk must end here */

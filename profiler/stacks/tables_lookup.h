@@ -29,19 +29,16 @@ enum { TABLES_CODE_NONE, TABLES_CODE_PLAIN, TABLES_CODE_PALETTE };
 #define TABLES_CODE_FROM_FP    4U
 /* Offsets are in words, slots in words below the CFA; slot 0: the register still holds it. */
 #define TABLES_CFA_SHIFT 3
-#if defined(__aarch64__)
 #define TABLES_CFA_BITS  11 /* 16 KiB */
-#define TABLES_FP_BITS   9  /* x29 lies at the bottom of its frame, x30 beside it */
-#define TABLES_BASE_BITS 5
-#else
-#define TABLES_CFA_BITS  11
-#define TABLES_FP_BITS   7
-#define TABLES_BASE_BITS 7
-#endif
+#define TABLES_FP_BITS   (ARCH_FRAME_RECORD ? 9 : 7) /* a record lies at the bottom of its frame */
+#define TABLES_BASE_BITS (ARCH_FRAME_RECORD ? 5 : 7)
 #define TABLES_FP_SHIFT   (TABLES_CFA_SHIFT + TABLES_CFA_BITS)
 #define TABLES_BASE_SHIFT (TABLES_FP_SHIFT + TABLES_FP_BITS)
 
 #define TABLES_BASE_MASK  (((1U << TABLES_BASE_BITS) - 1) << TABLES_BASE_SHIFT)
+
+/* Where a plain frame keeps its return address. */
+#define TABLES_RA_FROM_CFA(fp_slot) (ARCH_FRAME_RECORD ? 8 - (intptr_t)(fp_slot) : -8)
 
 /* Bytes. */
 #define TABLES_FIELD(code, field) (((code) >> TABLES_##field##_SHIFT & ((1U << TABLES_##field##_BITS) - 1)) * 8U)
@@ -132,13 +129,8 @@ tables_slot_of(const struct cfi_rule *rule, unsigned bits)
 static inline bool
 tables_ra_plain(const struct cfi_row *row)
 {
-	if (row->ra.kind != CFI_AT_CFA)
-		return false;
-#if defined(__aarch64__)
-	return row->fp.kind == CFI_AT_CFA && row->ra.offset == row->fp.offset + 8;
-#else
-	return row->ra.offset == -8;
-#endif
+	return row->ra.kind == CFI_AT_CFA && (!ARCH_FRAME_RECORD || row->fp.kind == CFI_AT_CFA) &&
+	       row->ra.offset == TABLES_RA_FROM_CFA(-row->fp.offset);
 }
 
 /* The code of all rules but the CFA's, TABLES_CODE_NONE unless they are of the usual form. */

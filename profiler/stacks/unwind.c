@@ -60,7 +60,7 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 	struct tables_reader reader;
 	struct unwind_frame  f;
 	const struct tables *t;
-	uintptr_t            pc = unwind_pointer_strip(regs->pc), at;
+	uintptr_t            pc = arch_pointer_strip(regs->pc), at;
 	enum unwind_step     step = UNWIND_LOST;
 	unsigned             n = 0;
 	bool                 leaf = regs->exact;
@@ -69,7 +69,7 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 	if (max == 0 || !unwind_code_plausible(pc))
 		return 0;
 	pcs[n++] = regs->exact ? pc : pc - 1;
-	if (regs->fp_unknown || !UNWIND_HAVE_FRAMES)
+	if (regs->fp_unknown || !ARCH_HAVE_FRAMES)
 		return n;
 	frame_of(&f, regs);
 	t = tables_enter(&reader);
@@ -77,7 +77,7 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 		unwind_refresh_want(pcs[0]);
 	for (at = pcs[0]; leaf || f.regs[CFI_REG_FP] != 0; leaf = false) {
 		step = unwind_step_fp(t, r, &f, at, leaf, &pc);
-		if (step == UNWIND_GUESS && unwind_guess(r, n)) {
+		if (step == UNWIND_GUESS && unwind_guess(r, n, UNWIND_CALLER)) {
 			r->chain = true;
 			step = UNWIND_ON;
 		}
@@ -99,18 +99,10 @@ unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext)
 	memset(r, 0, sizeof(*r));
 	r->exact = 1;
 	r->ucontext = ucontext;
-#if defined(__x86_64__)
-	r->pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
-	r->sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP];
-	r->fp = (uintptr_t)uc->uc_mcontext.gregs[REG_RBP];
-#elif defined(__aarch64__)
-	r->pc = uc->uc_mcontext.pc;
-	r->sp = uc->uc_mcontext.sp;
-	r->fp = uc->uc_mcontext.regs[29];
-	r->lr = uc->uc_mcontext.regs[30];
-#else
-	(void)uc;
-#endif
+	r->pc = ARCH_PC(uc);
+	r->sp = ARCH_SP(uc);
+	r->fp = arch_register(uc, CFI_REG_FP);
+	r->lr = ARCH_LINK(uc);
 }
 
 /* By tables where they are chosen and know the leaf, else by frame pointers. */
@@ -227,5 +219,5 @@ unwind_name(void)
 		return "libunwind";
 	if (atomic_load(&by_tables))
 		return "tables";
-	return UNWIND_HAVE_FRAMES ? "frame-pointer" : "none";
+	return ARCH_HAVE_FRAMES ? "frame-pointer" : "none";
 }

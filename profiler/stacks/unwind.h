@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include "arch.h"
+
 struct unwind_regs {
 	uintptr_t pc; /* exact if exact is set, else a return address */
 	uintptr_t sp;
@@ -30,7 +32,7 @@ void     unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext);
 /* The registers of the function it is used in; only for unwind_capture() there. */
 #define UNWIND_REGS_HERE                                                              \
 	{ (uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa(),     \
-	  *(uintptr_t *)__builtin_frame_address(0), 0, 0, 0, 0, 0 }
+	  ARCH_CALLER_FP, 0, 0, 0, 0, 0 }
 /* Leaf first, callers as return address - 1.  *ret_truncated is set when frames
  * are known to be missing: max was reached, or not even the leaf's caller could be
  * found.  (Without tables the true root cannot be told from a broken chain.) */

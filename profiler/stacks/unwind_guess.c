@@ -24,23 +24,21 @@
 #define GUESS   ((uintptr_t)1 << 63) /* a caller, if a call returns to the address behind it */
 #define ENTERED ((uintptr_t)1 << 62) /* where the stack begins, if none returns there */
 #define CHAIN   ((uintptr_t)1 << 61) /* of a walk that ends where frame pointers end */
-#define BACK    ((uintptr_t)1 << 60) /* on aarch64: the return from a handler, if its code is there */
-#define PLAIN   ((uintptr_t)1 << 59) /* on aarch64: none, if it is not */
+#define BACK    ((uintptr_t)1 << 60) /* the return from a handler, if its code is there */
+#define PLAIN   ((uintptr_t)1 << 59) /* none, if it is not; both with ARCH_SIGRETURN_BY_CODE */
 #define MARKS   (GUESS | ENTERED | CHAIN | BACK | PLAIN)
 
 static uintptr_t
 marks_of(const struct unwind_reader *r, unsigned i, unsigned n)
 {
-	uintptr_t marks = unwind_is_guess(r, i) ? GUESS : 0;
+	uintptr_t marks = unwind_is_guess(r, i, UNWIND_CALLER) ? GUESS : 0;
 
 	if (i + 1 == n && r->entered)
 		marks |= ENTERED;
-#if defined(__aarch64__)
-	if (i < UNWIND_GUESS_MAX && r->back[i / 64] >> i % 64 & 1)
+	if (ARCH_SIGRETURN_BY_CODE && unwind_is_guess(r, i, UNWIND_BACK))
 		marks |= BACK;
-	if (i < UNWIND_GUESS_MAX && r->plain[i / 64] >> i % 64 & 1)
+	if (ARCH_SIGRETURN_BY_CODE && unwind_is_guess(r, i, UNWIND_PLAIN))
 		marks |= PLAIN;
-#endif
 	return marks && r->chain ? marks | CHAIN : marks;
 }
 

@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Smallest page of the two architectures: right for larger ones too. */
+#include "arch.h"
+
+/* Smallest page of any architecture: right for larger ones too. */
 #define UNWIND_PAGE_BYTES      4096
 /* A frame larger than this ends the walk: big local arrays fit, a jump from one
  * mapping into another seldom does. */
@@ -23,13 +25,12 @@
 /* Frames of a stack that may be guesses; those beyond end it. */
 #define UNWIND_GUESS_MAX       128U
 
-#if defined(__x86_64__) || defined(__aarch64__)
-#define UNWIND_HAVE_FRAMES 1
-#else
-#define UNWIND_HAVE_FRAMES 0
-#endif
-
 #define UNWIND_NO_SANITIZE __attribute__((no_sanitize("address", "undefined", "thread")))
+
+/* What may be guessed of a frame: that it is a caller; and where the tables do not tell, that it
+ * is the return from a handler, or that it is not. */
+enum unwind_guesses { UNWIND_CALLER, UNWIND_BACK, UNWIND_PLAIN };
+#define UNWIND_GUESSES (ARCH_SIGRETURN_BY_CODE ? 3 : 1)
 
 /* Where a walk may load from. */
 struct unwind_reader {
@@ -38,11 +39,7 @@ struct unwind_reader {
 	uintptr_t shift; /* from an address to where it can be read: 0 but for a copy */
 	uintptr_t low;   /* sp where this stack was entered */
 	uintptr_t root;  /* sp of the root frame, once reached */
-	uint64_t  guessed[UNWIND_GUESS_MAX / 64]; /* by frame; only if unsure is set */
-#if defined(__aarch64__)
-	uint64_t  back[UNWIND_GUESS_MAX / 64];  /* taken for the return from a handler; only if unsure is set */
-	uint64_t  plain[UNWIND_GUESS_MAX / 64]; /* not taken for it */
-#endif
+	uint64_t  guessed[UNWIND_GUESSES][UNWIND_GUESS_MAX / 64]; /* by frame; only if unsure is set */
 	unsigned  unsure; /* how often a verdict lacked (unwind_verdict.h) */
 	bool      copy;   /* nothing outside the window exists */
 	bool      here;   /* at what the calling thread runs, so that its code is there */
@@ -56,43 +53,27 @@ unwind_unsure(struct unwind_reader *r)
 {
 	if (r->unsure++ > 0)
 		return;
-	for (unsigned i = 0; i < UNWIND_GUESS_MAX / 64; i++) {
-		r->guessed[i] = 0;
-#if defined(__aarch64__)
-		r->back[i] = r->plain[i] = 0;
-#endif
-	}
+	for (unsigned i = 0; i < UNWIND_GUESSES * (UNWIND_GUESS_MAX / 64); i++)
+		r->guessed[i / (UNWIND_GUESS_MAX / 64)][i % (UNWIND_GUESS_MAX / 64)] = 0;
 	r->entered = r->chain = false;
 }
 
-/* The frame of that number, a caller, is one only if a call returns there.  False: too many. */
+/* The frame of that number is so only if its code is: a caller, if a call returns there.  False:
+ * too many. */
 static inline bool
-unwind_guess(struct unwind_reader *r, unsigned n)
+unwind_guess(struct unwind_reader *r, unsigned n, enum unwind_guesses what)
 {
 	unwind_unsure(r);
 	if (n >= UNWIND_GUESS_MAX)
 		return false;
-	r->guessed[n / 64] |= (uint64_t)1 << n % 64;
+	r->guessed[what][n / 64] |= (uint64_t)1 << n % 64;
 	return true;
 }
 
-#if defined(__aarch64__)
-/* The frame of that number is the return from a handler, or is not, only if its code is. */
 static inline bool
-unwind_guess_back(struct unwind_reader *r, unsigned n, bool back)
+unwind_is_guess(const struct unwind_reader *r, unsigned n, enum unwind_guesses what)
 {
-	unwind_unsure(r);
-	if (n >= UNWIND_GUESS_MAX)
-		return false;
-	(back ? r->back : r->plain)[n / 64] |= (uint64_t)1 << n % 64;
-	return true;
-}
-#endif
-
-static inline bool
-unwind_is_guess(const struct unwind_reader *r, unsigned n)
-{
-	return r->unsure > 0 && n < UNWIND_GUESS_MAX && (r->guessed[n / 64] >> n % 64 & 1);
+	return r->unsure > 0 && n < UNWIND_GUESS_MAX && (r->guessed[what][n / 64] >> n % 64 & 1);
 }
 
 /* For the calling thread's memory, from sp up. */
@@ -145,20 +126,6 @@ unwind_load(struct unwind_reader *r, uintptr_t address, uintptr_t *ret)
 		return false;
 	*ret = unwind_word(address + r->shift);
 	return true;
-}
-
-static inline uintptr_t
-unwind_pointer_strip(uintptr_t address)
-{
-#if defined(__aarch64__)
-	/* xpaclri, as a hint: does nothing where the processor signs nothing. */
-	register uintptr_t x30 __asm__("x30") = address;
-
-	__asm__("hint #7" : "+r"(x30));
-	return x30;
-#else
-	return address;
-#endif
 }
 
 static inline bool

@@ -36,4 +36,13 @@ struct unwind_code {
 bool unwind_recover_fp(const struct tables *t, struct unwind_code *code, struct unwind_reader *r, uintptr_t sp, uintptr_t pc,
 		       uintptr_t *ret);
 
+/* ---- for arch_recover.h ---- */
+
+/* What a call is of: nothing, another function than the one asked about, that one, or whatever
+ * a pointer leads to. */
+enum unwind_call { UNWIND_CALL_NONE, UNWIND_CALL_OTHER, UNWIND_CALL_THIS, UNWIND_CALL_POINTER };
+
+/* Code that may be unloaded meanwhile; false: it is. */
+bool unwind_code_copy(struct unwind_code *c, uintptr_t address, void *buf, size_t size);
+
 #endif

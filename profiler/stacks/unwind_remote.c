@@ -365,7 +365,7 @@ remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_trunc
 		if (n == max)
 			return n; /* there is one more */
 		exact = lib.is_signal(&cursor) > 0;
-		pc = caller_at(pcs[n - 1], unwind_pointer_strip(pc), exact, &root);
+		pc = caller_at(pcs[n - 1], arch_pointer_strip(pc), exact, &root);
 		if (pc == 0)
 			return n;
 		pcs[n++] = pc;

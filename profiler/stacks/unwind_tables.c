@@ -30,6 +30,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "arch_frames.h"
 #include "tables_lookup.h"
 #include "unwind_frame.h"
 #include "unwind_recover.h"
@@ -41,21 +42,10 @@
 #define HELPERS_BYTES     (64 << 10) /* ... from so near */
 
 /* A function that has set up its frame pointer: CFA and both slots follow from it.  What
- * its code differs in from these is nothing, but for the base register's slot.  Not on
- * aarch64, where frames lie anywhere above x29. */
-#define CODE_KEEPS_FP (TABLES_CODE_PLAIN | TABLES_CODE_FROM_FP | 2U << TABLES_CFA_SHIFT | 2U << TABLES_FP_SHIFT)
-#if defined(__aarch64__)
-#define KEEPS_FP(differs) false
-#else
-#define KEEPS_FP(differs) (((differs) & ((1U << TABLES_BASE_SHIFT) - 1)) == 0)
-#endif
-
-/* Where a plain frame keeps its return address. */
-#if defined(__aarch64__)
-#define RA_FROM_CFA(fp_slot) (8 - (intptr_t)(fp_slot))
-#else
-#define RA_FROM_CFA(fp_slot) ((void)(fp_slot), (intptr_t)-8)
-#endif
+ * its code differs in from these is nothing, but for the base register's slot.  Not with
+ * frame records, which lie anywhere above the frame pointer. */
+#define CODE_KEEPS_FP     (TABLES_CODE_PLAIN | TABLES_CODE_FROM_FP | 2U << TABLES_CFA_SHIFT | 2U << TABLES_FP_SHIFT)
+#define KEEPS_FP(differs) (!ARCH_FRAME_RECORD && ((differs) & ((1U << TABLES_BASE_SHIFT) - 1)) == 0)
 
 /* ---- one frame ---- */
 
@@ -119,7 +109,7 @@ frame_step(const struct cfi_row *row, struct unwind_reader *r, struct unwind_fra
 		unwind_frame_set(f, CFI_REG_FP, fp);
 	if (have_base)
 		unwind_frame_set(f, CFI_REG_BASE, base);
-	ra = unwind_pointer_strip(ra);
+	ra = arch_pointer_strip(ra);
 	if (ra == 0)
 		return UNWIND_ROOT;
 	if (!unwind_code_plausible(ra))
@@ -136,14 +126,8 @@ frame_start(struct unwind_frame *f, const struct unwind_regs *regs)
 	if (!regs->fp_unknown)
 		unwind_frame_set(f, CFI_REG_FP, regs->fp);
 	f->regs[CFI_REG_BASE] = 0;
-#if defined(__x86_64__)
-	if (regs->ucontext)
-		unwind_frame_set(f, CFI_REG_BASE,
-				 (uintptr_t)((const ucontext_t *)regs->ucontext)->uc_mcontext.gregs[REG_RBX]);
-#elif defined(__aarch64__)
-	if (regs->ucontext)
-		unwind_frame_set(f, CFI_REG_BASE, ((const ucontext_t *)regs->ucontext)->uc_mcontext.regs[CFI_REG_BASE]);
-#endif
+	if (regs->ucontext && arch_has_register(CFI_REG_BASE))
+		unwind_frame_set(f, CFI_REG_BASE, arch_register(regs->ucontext, CFI_REG_BASE));
 }
 
 /* A plain code as the row it came from. */
@@ -158,7 +142,7 @@ row_of_plain(uint32_t code, struct cfi_row *row)
 	row->cfa.offset = (int32_t)TABLES_FIELD(code, CFA);
 	row->fp = (struct cfi_rule){ .kind = fp ? CFI_AT_CFA : CFI_SAME, .offset = -fp };
 	row->base = (struct cfi_rule){ .kind = base ? CFI_AT_CFA : CFI_SAME, .offset = -base };
-	row->ra = (struct cfi_rule){ .kind = CFI_AT_CFA, .offset = (int32_t)RA_FROM_CFA(fp) };
+	row->ra = (struct cfi_rule){ .kind = CFI_AT_CFA, .offset = (int32_t)TABLES_RA_FROM_CFA(fp) };
 }
 
 /* Where a register's value is: 0 in the walk's hands, else at that address. */
@@ -224,7 +208,7 @@ frames_plain(const struct tables *t, struct unwind_reader *r, struct unwind_fram
 		while (sp >= floor && KEEPS_FP(differs)) {
 			if (!unwind_window_has(floor, words, fp + 8) || fp < sp)
 				break;
-			ra = unwind_pointer_strip(unwind_word(fp + 8 + shift)) - 1;
+			ra = arch_pointer_strip(unwind_word(fp + 8 + shift)) - 1;
 			if (!tables_code_cached(cache, ra, &next))
 				break;
 			if (differs & TABLES_BASE_MASK) {
@@ -244,8 +228,8 @@ frames_plain(const struct tables *t, struct unwind_reader *r, struct unwind_fram
 		if (TABLES_CODE_KIND(code) != TABLES_CODE_PLAIN)
 			break;
 		cfa = (code & TABLES_CODE_FROM_FP ? fp : sp) + TABLES_FIELD(code, CFA);
-		LOAD(cfa + RA_FROM_CFA(TABLES_FIELD(code, FP)), ra);
-		ra = unwind_pointer_strip(ra) - 1;
+		LOAD(cfa + TABLES_RA_FROM_CFA(TABLES_FIELD(code, FP)), ra);
+		ra = arch_pointer_strip(ra) - 1;
 		if (cfa <= sp)
 			break;
 		if (!tables_code_cached(cache, ra, &next)) {
@@ -284,13 +268,6 @@ frames_plain_copy(const struct tables *t, struct unwind_reader *r, struct unwind
 	return frames_plain(t, r, f, pcs, n, max, r->shift);
 }
 
-/* Where the kernel's ucontext_t is when a handler has returned. */
-#if defined(__aarch64__)
-#define UCONTEXT_FROM_SP sizeof(siginfo_t)
-#else
-#define UCONTEXT_FROM_SP 0
-#endif
-
 struct walk {
 	const struct tables *t;
 	struct unwind_frame  f;
@@ -326,9 +303,9 @@ frame_undescribed(struct walk *w, struct unwind_reader *r, uintptr_t at, bool le
 {
 	enum tables_answer is = TABLES_NO;
 
-	if (leaf && unwind_step_stub(r, at, &w->f, pc))
+	if (leaf && arch_step_stub(r, at, &w->f, pc))
 		return UNWIND_ON;
-	if (!leaf && !unwind_is_guess(r, w->n - 1))
+	if (!leaf && !unwind_is_guess(r, w->n - 1, UNWIND_CALLER))
 		is = tables_is_entered(w->t, at + 1);
 	if (is == TABLES_UNSURE) {
 		unwind_unsure(r);
@@ -341,7 +318,7 @@ frame_undescribed(struct walk *w, struct unwind_reader *r, uintptr_t at, bool le
 	if (!tables_is_code(w->t, at)) {
 		w->unknown = at;
 		is = leaf || w->n == 1 ? TABLES_YES : tables_looks_return(at + 1); /* a caller must be code */
-		if (is == TABLES_NO || (is == TABLES_UNSURE && !unwind_guess(r, w->n - 1))) {
+		if (is == TABLES_NO || (is == TABLES_UNSURE && !unwind_guess(r, w->n - 1, UNWIND_CALLER))) {
 			w->n--;
 			return UNWIND_LOST;
 		}
@@ -358,18 +335,16 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 	uintptr_t        fp;
 
 	w->exact = false;
-#if defined(__aarch64__)
-	if (unknown || row->signal_frame) {
+	if (ARCH_SIGRETURN_BY_CODE && (unknown || row->signal_frame)) {
 		unsigned verdict = leaf ? unwind_verdict_at(r, at) : unwind_verdict(at + 1);
 
-		sigreturn = verdict ? verdict & UNWIND_VERDICT_SIGRETURN : unwind_is_at_sigframe(r, &w->f);
+		sigreturn = verdict ? verdict & UNWIND_VERDICT_SIGRETURN : arch_is_at_sigframe(r, &w->f);
 		/* What comes next is in the kernel's frame, or is not. */
-		if (!verdict && unknown && (leaf || !unwind_guess_back(r, w->n - 1, sigreturn))) {
+		if (!verdict && unknown && (leaf || !unwind_guess(r, w->n - 1, sigreturn ? UNWIND_BACK : UNWIND_PLAIN))) {
 			unwind_unsure(r);
 			return UNWIND_LOST;
 		}
 	}
-#endif
 	if (unknown && !sigreturn)
 		return frame_undescribed(w, r, at, leaf, pc);
 	/* No call leads there, so its name and its line are those of the exact pc. */
@@ -378,7 +353,7 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 	if (row->signal_frame || sigreturn) {
 		if (++w->signals > SIGNAL_FRAMES_MAX)
 			return UNWIND_LOST;
-		alternate = unwind_window_alternate(r, w->f.regs[CFI_REG_SP] + UCONTEXT_FROM_SP);
+		alternate = unwind_window_alternate(r, w->f.regs[CFI_REG_SP] + ARCH_SIGFRAME_UCONTEXT);
 	}
 	if (w->code && !leaf && !UNWIND_KNOWN(&w->f, CFI_REG_FP) && row->cfa.kind == CFI_REGISTER &&
 	    row->cfa.reg == CFI_REG_FP && unwind_recover_fp(w->t, w->code, r, w->f.regs[CFI_REG_SP], at, &fp)) {
@@ -386,7 +361,7 @@ frame_by_row(struct walk *w, struct unwind_reader *r, uintptr_t at, const struct
 		w->code->fp = fp;
 	}
 	do {
-		step = sigreturn ? unwind_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
+		step = sigreturn ? arch_step_sigreturn(r, &w->f, pc) : frame_step(row, r, &w->f, leaf, pc);
 		/* What came of help must be code that the tables know. */
 		if (helped && step == UNWIND_ON && tables_code(w->t, *pc - 1) == TABLES_CODE_NONE)
 			step = UNWIND_LOST;
@@ -428,7 +403,7 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 {
 	struct tables_reader reader;
 	struct walk          w;
-	uintptr_t            pc = unwind_pointer_strip(regs->pc);
+	uintptr_t            pc = arch_pointer_strip(regs->pc);
 	unsigned             n = 0, before;
 	enum unwind_step            step;
 
@@ -457,7 +432,7 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 		step = frame_any(&w, r, pcs[n - 1], &pc);
 		n = w.n;
 		if (step == UNWIND_GUESS)
-			step = unwind_guess(r, n) ? UNWIND_ON : UNWIND_LOST;
+			step = unwind_guess(r, n, UNWIND_CALLER) ? UNWIND_ON : UNWIND_LOST;
 	} while (step == UNWIND_ON && n < max);
 	tables_leave(&reader);
 	if (w.unknown)

@@ -18,17 +18,4 @@
 enum unwind_step unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_frame *f, uintptr_t at,
 				bool leaf, uintptr_t *pc);
 
-#if defined(__aarch64__)
-/* Out of an interrupted leaf at `at`, if that is a stub that an object calls others through. */
-bool             unwind_step_stub(const struct unwind_reader *r, uintptr_t at, struct unwind_frame *f, uintptr_t *pc);
-/* Does the kernel's frame for the return from a handler seem to be at sp? */
-bool             unwind_is_at_sigframe(struct unwind_reader *r, const struct unwind_frame *f);
-/* It is. */
-enum unwind_step unwind_step_sigreturn(struct unwind_reader *r, struct unwind_frame *f, uintptr_t *pc);
-#else
-/* The tables know them. */
-#define unwind_step_stub(r, at, f, pc)  false
-#define unwind_step_sigreturn(r, f, pc) UNWIND_LOST
-#endif
-
 #endif

@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch_code.h"
 #include "clock.h"
 #include "memory.h"
 #include "unwind_tables.h"
@@ -62,148 +63,6 @@ static struct {
 	atomic_bool      forking; /* our thread may be gone, and who forks holds locks that it needs */
 	atomic_uint      settled; /* how often; a futex */
 } verdicts;
-
-/* ---- judging: at[-AROUND] to at[AROUND - 1] are there, 0 where there is no memory ---- */
-
-#if defined(__x86_64__)
-/* Is `length` bytes before the end a call through a register or memory: ff /2? */
-static bool
-is_call_through(const unsigned char *end, unsigned length)
-{
-	unsigned modrm = end[1 - (int)length], mod = modrm >> 6, rm = modrm & 7, bytes = 2;
-
-	if (end[-(int)length] != 0xff || (modrm >> 3 & 7) != 2)
-		return false;
-	if (mod != 3) {
-		bytes += rm == 4; /* a SIB byte follows */
-		bytes += mod == 1 ? 1 : mod == 2 || rm == 5 ? 4 : 0;
-		if (mod == 0 && rm == 4 && length >= 3 && (end[2 - (int)length] & 7) == 5)
-			bytes += 4;
-	}
-	return bytes == length;
-}
-
-static bool
-is_behind_call(const unsigned char *at)
-{
-	if (at[-5] == 0xe8)
-		return true;
-	for (unsigned length = 2; length <= 7; length++)
-		if (is_call_through(at, length))
-			return true;
-	return false;
-}
-
-static unsigned
-judge(uintptr_t pc, const unsigned char *at)
-{
-	static const unsigned char sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 }; /* mov $15, %rax; syscall */
-	static const unsigned char push_mov[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp,%rbp */
-	static const unsigned char endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	unsigned                   bits = UNWIND_VERDICT_KNOWN;
-
-	(void)pc;
-	if (is_behind_call(at))
-		bits |= UNWIND_VERDICT_CALL;
-	if (memcmp(at, sigreturn, sizeof(sigreturn)) == 0)
-		bits |= UNWIND_VERDICT_SIGRETURN;
-	if (at[-1] == push_mov[0] && memcmp(at, push_mov + 1, sizeof(push_mov) - 1) == 0)
-		bits |= UNWIND_VERDICT_LEAF_NEXT;
-	else if (memcmp(at, push_mov, sizeof(push_mov)) == 0 ||
-		 (memcmp(at, endbr, sizeof(endbr)) == 0 && memcmp(at + 4, push_mov, sizeof(push_mov)) == 0) ||
-		 at[0] == 0xc3 || at[0] == 0xc2 || (at[0] == 0xf3 && at[1] == 0xc3)) /* ret */
-		bits |= UNWIND_VERDICT_LEAF;
-	return bits;
-}
-
-/* Bytes before and behind the leaf's pc that judging it takes. */
-#define LEAF_BEFORE 1
-#define LEAF_BEHIND 8
-#elif defined(__aarch64__)
-#define STP_X16_X30 0xa9bf7bf0 /* stp x16, x30, [sp, #-16]! */
-#define BTI_C       0xd503245f
-#define PACIASP     0xd503233f
-#define AUTIA1716   0xd503219f
-#define BR_X17      0xd61f0220
-#define RET         0xd65f03c0
-#define STUB_INSNS  6
-#define IS_ADRP(i)  (((i) & 0x9f00001f) == 0x90000010) /* adrp x16, ... */
-
-static uint32_t
-insn_at(const unsigned char *at, int n)
-{
-	uint32_t insn;
-
-	memcpy(&insn, at + n * (int)sizeof(insn), sizeof(insn));
-	return insn;
-}
-
-/* Between a stub's first instruction and its jump; none of these touches sp or x30. */
-static bool
-is_stub_insn(uint32_t i)
-{
-	return IS_ADRP(i) || (i & 0xffc003ff) == 0xf9400211 /* ldr x17, [x16, #n] */ ||
-	       (i & 0xffc003ff) == 0x91000210 /* add x16, x16, #n */ || i == AUTIA1716;
-}
-
-static unsigned
-judge_stub(const unsigned char *at)
-{
-	int      n = 0;
-	uint32_t insn = insn_at(at, n);
-	bool     whole = false;
-
-	if (insn == BTI_C || insn == STP_X16_X30)
-		insn = insn_at(at, ++n);
-	for (; n < STUB_INSNS && is_stub_insn(insn); insn = insn_at(at, ++n))
-		whole |= IS_ADRP(insn);
-	if (insn != BR_X17)
-		return 0;
-	insn = insn_at(at, n = -1);
-	for (; n > -STUB_INSNS && is_stub_insn(insn); insn = insn_at(at, --n))
-		whole |= IS_ADRP(insn);
-	if (!whole)
-		return 0;
-	return UNWIND_VERDICT_STUB | UNWIND_VERDICT_LEAF | (insn == STP_X16_X30 ? UNWIND_VERDICT_PUSHED : 0);
-}
-
-static unsigned
-judge(uintptr_t pc, const unsigned char *at)
-{
-	uint32_t before = insn_at(at, -1), insn = insn_at(at, 0);
-	unsigned bits = UNWIND_VERDICT_KNOWN;
-
-	/* bl, blr, and blr with a signed pointer */
-	if (before >> 26 == 0x25 || (before & 0xfffffc1f) == 0xd63f0000 || (before & 0xfefff800) == 0xd63f0800)
-		bits |= UNWIND_VERDICT_CALL;
-	if (pc % sizeof(insn) != 0)
-		return bits;
-	/* mov x8, #__NR_rt_sigreturn; svc #0 */
-	if (insn == 0xd2801168 && insn_at(at, 1) == 0xd4000001)
-		bits |= UNWIND_VERDICT_SIGRETURN;
-	bits |= judge_stub(at);
-	if (insn == BTI_C || insn == PACIASP) /* then the store */
-		insn = insn_at(at, 1);
-	/* stp x29, x30, [sp, #-n]! or ret: the caller is still, or again, in x30 */
-	if ((insn & 0xffc07fff) == 0xa9807bfd || insn == RET)
-		bits |= UNWIND_VERDICT_LEAF;
-	return bits;
-}
-
-#define LEAF_BEFORE (STUB_INSNS * 4)
-#define LEAF_BEHIND (STUB_INSNS * 4 + 4)
-#else
-static unsigned
-judge(uintptr_t pc, const unsigned char *at)
-{
-	(void)pc;
-	(void)at;
-	return UNWIND_VERDICT_KNOWN;
-}
-
-#define LEAF_BEFORE 0
-#define LEAF_BEHIND 0
-#endif
 
 /* ---- the table ---- */
 
@@ -281,7 +140,7 @@ code_judge(const struct memory *m, uintptr_t pc)
 		else
 			memset(bytes + (at - begin), 0, limit - at);
 	}
-	return any || memory_read(m, (uintptr_t)bytes, &ours, 1) ? judge(pc, bytes + AROUND) : 0;
+	return any || memory_read(m, (uintptr_t)bytes, &ours, 1) ? arch_judge(pc, bytes + AROUND) : 0;
 }
 
 unsigned
@@ -334,16 +193,16 @@ unwind_verdict_at(const struct unwind_reader *r, uintptr_t pc)
 
 	/* Beyond its page there may be somebody else's: what is known of it tells more, else what
 	 * is on the page must do. */
-	if (r->copy || !r->here || before < LEAF_BEFORE || behind < LEAF_BEHIND)
+	if (r->copy || !r->here || before < ARCH_LEAF_BEFORE || behind < ARCH_LEAF_BEHIND)
 		bits = unwind_verdict(pc);
 	if (bits || r->copy || !r->here)
 		return bits;
 	if (!unwind_probe(pc))
 		return UNWIND_VERDICT_KNOWN;
-	for (int i = before < LEAF_BEFORE ? -before : -LEAF_BEFORE; i < LEAF_BEHIND && i < behind; i++)
+	for (int i = before < ARCH_LEAF_BEFORE ? -before : -ARCH_LEAF_BEFORE; i < ARCH_LEAF_BEHIND && i < behind; i++)
 		bytes[AROUND + i] = ((const volatile unsigned char *)pc)[i];
 	/* What takes more bytes than these is not asked about a leaf. */
-	return judge(pc, bytes + AROUND);
+	return arch_judge(pc, bytes + AROUND);
 }
 
 bool

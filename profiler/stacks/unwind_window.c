@@ -74,41 +74,14 @@ static struct {
 	atomic_uintptr_t entry_pc, stack_top;     /* of the program and its first thread */
 } roots;
 
-/* Not syscall(3): errno of the interrupted code must stay as it is. */
-static long
-probe_ask(uintptr_t address)
-{
-#if defined(__x86_64__)
-	register long r10 __asm__("r10") = 8;
-	long          ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"((long)SYS_rt_sigprocmask), "D"(-1L), "S"(address), "d"(0L), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return ret;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = SYS_rt_sigprocmask;
-	register long x0 __asm__("x0") = -1;
-	register long x1 __asm__("x1") = (long)address;
-	register long x2 __asm__("x2") = 0;
-	register long x3 __asm__("x3") = 8;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-	return x0;
-#else
-	(void)address;
-	return -EFAULT;
-#endif
-}
-
 bool
 unwind_probe(uintptr_t address)
 {
 	uintptr_t word; /* the kernel is asked for as much */
 
 	/* memcheck would report the question. */
-	return under_memcheck ? under_memcheck_copy(&word, address, sizeof(word)) : probe_ask(address) == -EINVAL;
+	return under_memcheck ? under_memcheck_copy(&word, address, sizeof(word)) :
+				arch_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, sizeof(uint64_t)) == -EINVAL;
 }
 
 static uintptr_t

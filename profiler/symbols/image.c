@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "arch.h"
 #include "memory.h"
 #include "thread_id.h"
 
@@ -34,13 +35,6 @@
 #define WORDS_BYTES ((size_t)4096)
 #define NOTES_MAX ((size_t)4096)   /* bytes of one note segment looked at */
 
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#else
-#define MACHINE EM_NONE /* any */
-#endif
 #define CLASS (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
 #define DATA  (__BYTE_ORDER == __LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB)
 
@@ -132,7 +126,7 @@ image_open(struct image *img)
 	if (r < 0)
 		return r == -ERANGE ? -ENOEXEC : r;
 	if (memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != CLASS ||
-	    h->e_ident[EI_DATA] != DATA || (MACHINE != EM_NONE && h->e_machine != MACHINE))
+	    h->e_ident[EI_DATA] != DATA || (ARCH_ELF_MACHINE != EM_NONE && h->e_machine != ARCH_ELF_MACHINE))
 		return -ENOEXEC;
 	if (h->e_phnum && (h->e_phentsize != sizeof(ElfW(Phdr)) || h->e_phoff > img->size))
 		return -ENOEXEC;

@@ -22,24 +22,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "arch_stubs.h"
 #include "idmap.h"
-
-#if defined(__x86_64__) || defined(__aarch64__)
 
 #define BATCH        2048                 /* relocations read at once; 48 KiB */
 #define RELOCS_MAX   ((uint64_t)1 << 20)  /* of one section looked at */
 #define CODE_MAX     ((uint64_t)4 << 20)  /* bytes of one section of stubs */
 #define STRINGS_MAX  ((uint64_t)8 << 20)  /* bytes of the names of what is called */
-
-#if defined(__x86_64__)
-#define RELOC_SLOT     R_X86_64_JUMP_SLOT
-#define RELOC_DATA     R_X86_64_GLOB_DAT
-#define RELOC_RELATIVE R_X86_64_RELATIVE
-#else
-#define RELOC_SLOT     R_AARCH64_JUMP_SLOT
-#define RELOC_DATA     R_AARCH64_GLOB_DAT
-#define RELOC_RELATIVE R_AARCH64_RELATIVE
-#endif
 
 static const char suffix[] = "@plt";
 
@@ -78,7 +67,7 @@ add_slot(struct plt *p, const ElfW(Rela) *rela)
 	ElfW(Sym) sym;
 
 	/* Most relocations are of data; only a few slots have a stub. */
-	if ((type != RELOC_SLOT && type != RELOC_DATA) || !idmap_get(&p->used, rela->r_offset) ||
+	if ((type != ARCH_RELOC_SLOT && type != ARCH_RELOC_DATA) || !idmap_get(&p->used, rela->r_offset) ||
 	    index >= p->symbols.sh_size / sizeof(sym) ||
 	    image_read(p->image, p->symbols.sh_offset + index * sizeof(sym), &sym, sizeof(sym)) < 0 ||
 	    sym.st_name >= p->strings.sh_size || !p->text[sym.st_name] ||
@@ -100,7 +89,7 @@ skip_relative(const struct plt *p, const ElfW(Shdr) *s, uint64_t count)
 
 		if (image_read(p->image, s->sh_offset + middle * sizeof(rela), &rela, sizeof(rela)) < 0)
 			return 0;
-		if (ELF64_R_TYPE(rela.r_info) == RELOC_RELATIVE)
+		if (ELF64_R_TYPE(rela.r_info) == ARCH_RELOC_RELATIVE)
 			low = middle + 1;
 		else
 			high = middle;
@@ -158,91 +147,13 @@ add_stub(const struct plt *p, struct symtab *t, size_t *at, const char *name, ui
 	return 0;
 }
 
-/* ---- code ---- */
-
-struct stub {
-	size_t   begin, size; /* in the section */
-	uint64_t slot;        /* where its jump finds the address */
-};
-
-#if defined(__x86_64__)
-
-#define JUMP_BYTES 6 /* ff 25 and four bytes of distance */
-
-/* The next one from *at on, which goes behind it. */
-static bool
-stub_next(const ElfW(Shdr) *s, const unsigned char *code, size_t *at, struct stub *ret)
-{
-	int32_t distance;
-
-	if (s->sh_entsize != 8 && s->sh_entsize != 16)
-		return false;
-	for (size_t i = *at; i + JUMP_BYTES <= s->sh_size; i++) {
-		if (code[i] != 0xff || code[i + 1] != 0x25)
-			continue;
-		memcpy(&distance, code + i + 2, sizeof(distance));
-		ret->begin = i / s->sh_entsize * s->sh_entsize;
-		ret->size = s->sh_entsize;
-		ret->slot = s->sh_addr + i + JUMP_BYTES + (uint64_t)(int64_t)distance;
-		/* What looks like a jump to a slot may be in the middle of another instruction. */
-		*at = i + 1;
-		return true;
-	}
-	return false;
-}
-
-#else
-
-#define INSN           4
-#define INSN_BTI       0xd503245f
-#define INSN_NOP       0xd503201f
-#define INSN_BR_X17    0xd61f0220
-#define STUB_INSNS_MAX 6 /* bti c; adrp; ldr; add; autia1716; br */
-
-static uint32_t
-insn_at(const unsigned char *code, size_t at)
-{
-	uint32_t insn;
-
-	memcpy(&insn, code + at, sizeof(insn));
-	return insn;
-}
-
-/* adrp x16, page; ldr x17, [x16, #offset]; add; br x17, and what protects it. */
-static bool
-stub_next(const ElfW(Shdr) *s, const unsigned char *code, size_t *at, struct stub *ret)
-{
-	for (size_t i = *at; i + 2 * INSN <= s->sh_size; i += INSN) {
-		uint32_t adrp = insn_at(code, i), ldr = insn_at(code, i + INSN);
-		uint64_t pages = (uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3);
-		size_t   end = i + 2 * INSN;
-
-		if ((adrp & 0x9f00001f) != 0x90000010 || (ldr & 0xffc003ff) != 0xf9400211)
-			continue;
-		ret->begin = i >= INSN && insn_at(code, i - INSN) == INSN_BTI ? i - INSN : i;
-		ret->slot = ((s->sh_addr + i) & ~(uint64_t)4095) + (((pages ^ 1 << 20) - (1 << 20)) << 12) +
-			    (ldr >> 10 & 0xfff) * 8;
-		while (end - ret->begin < STUB_INSNS_MAX * INSN && end + INSN <= s->sh_size &&
-		       insn_at(code, end - INSN) != INSN_BR_X17)
-			end += INSN;
-		while (end + INSN <= s->sh_size && insn_at(code, end) == INSN_NOP)
-			end += INSN;
-		ret->size = end - ret->begin;
-		*at = end;
-		return true;
-	}
-	return false;
-}
-
-#endif
-
 /* One section of stubs, sorted by address as they are; *at and t->count go on.  Without
  * names yet it only notes their slots. */
 static int
 scan(struct plt *p, const char *section, struct symtab *t, size_t *at)
 {
 	ElfW(Shdr)     s;
-	struct stub    stub;
+	struct plt_stub    stub;
 	unsigned char *code;
 	uint64_t       last = UINT64_MAX;
 	int            r = image_section_find(p->image, section, &s);
@@ -253,7 +164,7 @@ scan(struct plt *p, const char *section, struct symtab *t, size_t *at)
 	if (!code)
 		return -ENOMEM;
 	r = image_read(p->image, s.sh_offset, code, (size_t)s.sh_size);
-	for (size_t i = 0; !r && stub_next(&s, code, &i, &stub);) {
+	for (size_t i = 0; !r && arch_stub_next(&s, code, &i, &stub);) {
 		uint64_t name = stub.begin == last ? 0 : idmap_get(&p->slots, stub.slot);
 
 		if (!idmap_get(&p->used, stub.slot))
@@ -330,16 +241,3 @@ out:
 	arena_release(&p.scratch);
 	return r;
 }
-
-#else
-
-int
-plt_build(struct symtab *t, struct arena *a, const struct image *img)
-{
-	(void)t;
-	(void)a;
-	(void)img;
-	return -ENOENT;
-}
-
-#endif

@@ -8,6 +8,12 @@
 #include "image.h"
 #include "symtab.h"
 
+/* One of them, in its section; slot: where its jump finds the address. */
+struct plt_stub {
+	size_t   begin, size;
+	uint64_t slot;
+};
+
 /* A table of their own, complete in memory.  -ENOENT: has none that we know. */
 int plt_build(struct symtab *t, struct arena *a, const struct image *img);
 

@@ -121,8 +121,6 @@ int    hook_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
 	two(pthread_join) three(pthread_timedjoin_np) four(pthread_clockjoin_np)        \
 	two(pthread_once) one(mtx_lock) two(mtx_timedlock) one(mtx_unlock)              \
 	two(cnd_wait) three(cnd_timedwait) two(thrd_join) two(call_once)
-#define HOOKS_OLD_ARGUMENTS(two, three) \
-	two(pthread_cond_wait_2_2_5) three(pthread_cond_timedwait_2_2_5)
 
 /* calls.c, the same for system calls. */
 #define HOOKS_CALL_ARGUMENTS(one, two, three, four, five, six, seven)                             \

@@ -31,10 +31,6 @@
 #include "lookup.h"
 
 #include <elf.h>
-#if defined(__aarch64__)
-#include <sys/auxv.h>
-#include <sys/ifunc.h>
-#endif
 
 #define HIDDEN_VERSION 0x8000
 
@@ -215,19 +211,6 @@ find_old(const struct tables *t, const struct lookup *l)
 	return 0;
 }
 
-/* An indirect function says itself which one is to be called on this processor. */
-static void *
-ask_resolver(uintptr_t resolver)
-{
-#if defined(__aarch64__)
-	__ifunc_arg_t arg = { sizeof(arg), getauxval(AT_HWCAP), getauxval(AT_HWCAP2) };
-
-	return ((void *(*)(uint64_t, const __ifunc_arg_t *))resolver)(arg._hwcap | _IFUNC_ARG_HWCAP, &arg);
-#else
-	return ((void *(*)(void))resolver)();
-#endif
-}
-
 static void *
 find(const struct tables *t, const struct lookup *l)
 {
@@ -237,7 +220,7 @@ find(const struct tables *t, const struct lookup *l)
 
 	if (!symbol)
 		return NULL;
-	return ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC ? ask_resolver(address) : (void *)address;
+	return ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC ? arch_resolve(address) : (void *)address;
 }
 
 void *

@@ -54,12 +54,10 @@ wanted(uint32_t name)
 {
 	struct lookup l = { .name = hooks_self.names[name] };
 
-#if defined(__x86_64__)
-	if (name == HOOKS_pthread_cond_wait_2_2_5)
-		l = (struct lookup){ .name = "pthread_cond_wait", .version = "GLIBC_2.2.5" };
-	else if (name == HOOKS_pthread_cond_timedwait_2_2_5)
-		l = (struct lookup){ .name = "pthread_cond_timedwait", .version = "GLIBC_2.2.5" };
-#endif
+#define OLD(old, real, of)        \
+	if (name == HOOKS_##old)  \
+		l = (struct lookup){ .name = (real), .version = (of) };
+	HOOKS_OLD_LOOKUPS(OLD)
 	return l;
 }
 

@@ -282,23 +282,22 @@ EXPORT(call_once);
 EXPORT(cnd_wait);
 EXPORT(cnd_timedwait);
 
-#if defined(__x86_64__)
-WAIT_2(pthread_cond_wait_2_2_5)
-WAIT_3(pthread_cond_timedwait_2_2_5)
+HOOKS_OLD_ARGUMENTS(WAIT_2, WAIT_3)
 
+#ifdef HOOKS_COND_VERSION
 /* Two functions of one name: each reference keeps the one it was linked with. */
 #define EXPORT_VERSION(function, name, version)                                                        \
 	extern __typeof__(hook_##function) version_##function                                          \
 		__attribute__((weak, alias("hook_" #function), visibility("default")));                \
 	__asm__(".symver version_" #function "," #name version ",remove")
 
-EXPORT_VERSION(pthread_cond_wait, pthread_cond_wait, "@@GLIBC_2.3.2");
-EXPORT_VERSION(pthread_cond_timedwait, pthread_cond_timedwait, "@@GLIBC_2.3.2");
+EXPORT_VERSION(pthread_cond_wait, pthread_cond_wait, "@@" HOOKS_COND_VERSION);
+EXPORT_VERSION(pthread_cond_timedwait, pthread_cond_timedwait, "@@" HOOKS_COND_VERSION);
 #ifdef HOOKS_SHARED
 /* The agent's alone.  In a program, lld and mold take the versions off: there were two of one
  * name, and the first one found was everybody's, if it was the old one as well. */
-EXPORT_VERSION(pthread_cond_wait_2_2_5, pthread_cond_wait, "@GLIBC_2.2.5");
-EXPORT_VERSION(pthread_cond_timedwait_2_2_5, pthread_cond_timedwait, "@GLIBC_2.2.5");
+EXPORT_VERSION(pthread_cond_wait_2_2_5, pthread_cond_wait, "@" HOOKS_COND_OLD_VERSION);
+EXPORT_VERSION(pthread_cond_timedwait_2_2_5, pthread_cond_timedwait, "@" HOOKS_COND_OLD_VERSION);
 #endif
 #else
 EXPORT(pthread_cond_wait);

@@ -50,9 +50,7 @@ go(struct hooks_wait *w, int unlock)
 #define COLD_4(name) COLD(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d), a, b, c, d)
 
 HOOKS_WAIT_ARGUMENTS(COLD_1, COLD_2, COLD_3, COLD_4)
-#if defined(__x86_64__)
 HOOKS_OLD_ARGUMENTS(COLD_2, COLD_3)
-#endif
 
 /* ---- before we know what is behind us ---- */
 

@@ -5,10 +5,10 @@
  * own code; memcheck reports system calls that are meant to fail as the program's faults.
  *
  *   signals  safe
- *   source   libcomponent/base/under_valgrind.c
+ *   source   profiler/stacks/under_valgrind.c
  */
-#ifndef BASE_UNDER_VALGRIND_H
-#define BASE_UNDER_VALGRIND_H
+#ifndef STACKS_UNDER_VALGRIND_H
+#define STACKS_UNDER_VALGRIND_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * under_valgrind.c - does valgrind run this process, and what to do there instead.
  *
- * Valgrind knows the instructions below, which change nothing on a processor: its documented
+ * Valgrind knows the instructions of arch_valgrind_request(), which change nothing on a processor: its documented
  * client requests, written out so that its headers are not needed.  memcheck alone answers
  * MEMCHECK_GET_VBITS.
  *
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+#include "arch.h"
 #include "thread_id.h"
 
 #define RUNNING_ON_VALGRIND 0x1001
@@ -26,22 +27,8 @@ static uint64_t
 request(uint64_t what, uintptr_t a, uintptr_t b, uintptr_t c)
 {
 	volatile uint64_t words[6] = { what, a, b, c };
-#if defined(__x86_64__)
-	uint64_t answer = 0;
 
-	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
-			 : "+d"(answer) : "a"(words) : "cc", "memory");
-	return answer;
-#elif defined(__aarch64__)
-	register uint64_t           answer __asm__("x3") = 0;
-	register volatile uint64_t *x4 __asm__("x4") = words;
-
-	__asm__ volatile("ror x12, x12, #3\n\tror x12, x12, #13\n\tror x12, x12, #51\n\tror x12, x12, #61\n\torr x10, x10, x10"
-			 : "+r"(answer) : "r"(x4) : "cc", "memory");
-	return answer;
-#else
-	return words[0] & 0;
-#endif
+	return arch_valgrind_request(words);
 }
 
 __attribute__((constructor)) static void
