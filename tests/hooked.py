@@ -8,8 +8,10 @@ from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need
 HOOKS_INC = os.path.join(SRC, "profiler/collect")
 LIBS = os.path.join(BUILD, "components/.libs")
 HOOKS = os.path.join(BUILD, "profiler/collect")
+with open(os.path.join(BUILD, "Makefile")) as f:
+    ARCH_INC = "profiler/stacks/arch/" + re.search(r"^ARCH_DIR = (\w+)", f.read(), re.M).group(1)
 INCLUDES = ["-I" + os.path.join(SRC, d) for d in
-            ("profiler/collect", "profiler/include", "libcomponent/base/include", "flags/include",
+            ("profiler/collect", ARCH_INC, "profiler/include", "libcomponent/base/include", "flags/include",
              "libcomponent/include", "components/include")]
 BASE = ["-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-builtin",
         "-Wno-builtin-declaration-mismatch"] + INCLUDES
