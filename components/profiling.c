@@ -344,20 +344,6 @@ start_late(struct profiling *p, struct component_error *err)
 	return r;
 }
 
-static int
-rates_change(const struct component_profiling_rows *from, const struct component_profiling_rows *to)
-{
-	int r = 0;
-
-	if (to->heap_rate != from->heap_rate)
-		r = component_profiler_set_heap_rate(to->heap_rate);
-	if (to->mutex_fraction != from->mutex_fraction && r == 0)
-		r = component_profiler_set_mutex_fraction(to->mutex_fraction);
-	if (to->block_rate != from->block_rate && r == 0)
-		r = component_profiler_set_block_rate(to->block_rate);
-	return r;
-}
-
 /* All or nothing, and no window ends, be it for another address. */
 static int
 server_change(struct profiling *p, bool enable, struct component_error *err)
@@ -366,10 +352,10 @@ server_change(struct profiling *p, bool enable, struct component_error *err)
 
 	if (r < 0)
 		return r;
-	r = rates_change(&p->last, &p->rows);
+	r = profiling_rows_change_rates(&p->last, &p->rows);
 	if (r < 0) {
-		component_error_set(err, "the rates of heap, mutex and block profiles cannot be changed: %s", strerror(-r));
-		rates_change(&p->rows, &p->last);
+		component_error_set(err, "the sampling rates cannot be changed: %s", strerror(-r));
+		profiling_rows_change_rates(&p->rows, &p->last);
 		profiling_rows_change(&p->last, p->enabled, NULL);
 	}
 	if (r == 0)

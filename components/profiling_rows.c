@@ -31,6 +31,8 @@
 #include <component/ports.h>
 #include <component/profiler.h>
 
+#include "rates.h"
+
 #define SECTION         "Profiling"
 #define SECONDS_MAX     604800    /* a week; a window's samples are kept in memory */
 #define REQUESTS_MAX    4096      /* each has a connection and a collector's memory */
@@ -90,22 +92,50 @@ rows_add(struct component_profiling_rows *p, struct component_error *err)
 			"How stacks are walked: auto (the best that this build has), tables, frame-pointer, or, for CPU "
 			"profiles and dumps, libunwind (Debian: libunwind8).",
 			.section = SECTION, .choices = unwinder_choices),
-		COMPONENT_FLAG_SIZE("heap-profile-rate", &p->heap_rate,
-			"Mean bytes between sampled allocations; 0 turns heap sampling off.",
-			.section = SECTION, .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_INT("mutex-profile-fraction", &p->mutex_fraction,
-			"Sample one of N unlocks that other threads waited for, for the mutex profile; 0 is off.",
-			.section = SECTION, .argument = "N", .min = 0, .max = INT32_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_DURATION("block-profile-rate", &p->block_rate,
-			"Sample waits of this length and longer, and shorter ones in proportion, for the block profile; "
-			"0 is off.",
-			.section = SECTION, .min = 0, .max = INT64_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
+		COMPONENT_FLAG_END
+	};
+	/* clang-format on */
+
+	return component_flags_add(p->flags, rows, err);
+}
+
+/* One for each collector that has a rate. */
+static int
+rates_add(struct component_profiling_rows *p, struct component_error *err)
+{
+	static const enum component_flag_type types[] = { [COLLECTOR_NUMBER] = COMPONENT_FLAG_TYPE_INT,
+		[COLLECTOR_BYTES] = COMPONENT_FLAG_TYPE_SIZE, [COLLECTOR_NS] = COMPONENT_FLAG_TYPE_DURATION };
+	struct component_profiler_options defaults = COMPONENT_PROFILER_OPTIONS_INIT;
+	int                               r = 0;
+
+	for (size_t i = 0; i < collector_count && r == 0; i++) {
+		const struct collector_rate *rate = collectors[i]->rate;
+		struct component_flag        rows[2] = { { .value.integer = &p->rates[i] }, COMPONENT_FLAG_END };
+
+		if (!rate)
+			continue;
+		p->rates[i] = rates_of_options(&defaults, rate);
+		rows[0].name = rate->option;
+		rows[0].type = types[rate->unit];
+		rows[0].help = rate->help;
+		rows[0].section = SECTION;
+		rows[0].argument = rate->unit == COLLECTOR_NUMBER ? "N" : NULL;
+		rows[0].max = rate->max;
+		rows[0].bits = COMPONENT_FLAG_RELOADABLE;
+		r = component_flags_add(p->flags, rows, err);
+	}
+	return r;
+}
+
+static int
+socket_add(struct component_profiling_rows *p, struct component_error *err)
+{
+	const struct component_flag rows[] = {
 		COMPONENT_FLAG_STRING("debug-socket-path", &p->socket_path,
 			"Serve profiles and run-time switches on this unix socket too, mode 0600, no other protection.",
 			.section = "Serving", .argument = "PATH", .bits = COMPONENT_FLAG_RELOADABLE),
 		COMPONENT_FLAG_END
 	};
-	/* clang-format on */
 
 	return component_flags_add(p->flags, rows, err);
 }
@@ -253,9 +283,9 @@ with_options(const struct component_profiling_rows *p, bool enable, component_lo
 	o.max_requests = p->max_requests;
 	o.memory_bytes = p->memory;
 	o.symbol_memory_bytes = p->symbol_memory;
-	o.heap_rate_bytes = p->heap_rate;
-	o.mutex_fraction = p->mutex_fraction;
-	o.block_rate_ns = p->block_rate;
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate && collectors[i]->rate->option_at)
+			memcpy((char *)&o + collectors[i]->rate->option_at, &p->rates[i], sizeof(p->rates[i]));
 	o.unwinder = (enum component_unwinder)p->unwinder;
 	o.log = log;
 	o.log_arg = log_arg;
@@ -272,7 +302,23 @@ int
 profiling_rows_start(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
 	struct component_error *err)
 {
-	return with_options(p, enable, log, log_arg, component_profiler_start_options, err);
+	int r = with_options(p, enable, log, log_arg, component_profiler_start_options, err);
+
+	for (size_t i = 0; i < collector_count && r == 0; i++)
+		if (collectors[i]->rate && !collectors[i]->rate->option_at)
+			profiler_set_rate(collectors[i], p->rates[i]); /* its status() says why not */
+	return r;
+}
+
+int
+profiling_rows_change_rates(const struct component_profiling_rows *from, const struct component_profiling_rows *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < collector_count && r == 0; i++)
+		if (to->rates[i] != from->rates[i])
+			r = profiler_set_rate(collectors[i], to->rates[i]);
+	return r;
 }
 
 int
@@ -313,8 +359,11 @@ profiling_rows_init(struct component_profiling_rows *p, struct component_flags *
 	p->max_requests = defaults.max_requests;
 	p->memory = defaults.memory_bytes;
 	p->symbol_memory = defaults.symbol_memory_bytes;
-	p->heap_rate = defaults.heap_rate_bytes;
 	r = rows_add(p, err);
+	if (r == 0)
+		r = rates_add(p, err);
+	if (r == 0)
+		r = socket_add(p, err);
 	return r < 0 ? r : component_flags_add_check(f, check_together, p);
 }
 

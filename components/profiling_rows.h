@@ -11,6 +11,8 @@
 #include <component/component.h>
 #include <component/profiler.h>
 
+#include "collector.h"
+
 #define PROFILING_ADDRESS_MAX 320 /* bytes with NUL: a host of 253 and what surrounds it */
 
 enum profiling_on_error { PROFILING_ON_ERROR_FATAL, PROFILING_ON_ERROR_WARN };
@@ -25,9 +27,7 @@ struct component_profiling_rows {
 	int64_t                 max_requests;
 	int                     on_error; /* enum profiling_on_error */
 	const char             *token_file;
-	uint64_t                heap_rate;
-	int64_t                 mutex_fraction;
-	int64_t                 block_rate;
+	int64_t                 rates[COLLECTORS_MAX]; /* by place in the table */
 	struct component_list   allowed_hosts;
 	uint64_t                memory, symbol_memory;
 	int                     unwinder;
@@ -52,5 +52,7 @@ int profiling_rows_start(const struct component_profiling_rows *p, bool enable, 
 	struct component_error *err);
 /* The same in the server that runs: nothing ends. */
 int profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err);
+/* The sampling rates that differ, of whatever server runs. */
+int profiling_rows_change_rates(const struct component_profiling_rows *from, const struct component_profiling_rows *to);
 
 #endif

@@ -20,11 +20,14 @@
 
 #define COLLECTORS_MAX 32 /* rows of the table */
 
-/* How often it samples, and the option, line of "rates" and text of --help for it. */
+enum collector_unit { COLLECTOR_NUMBER, COLLECTOR_BYTES, COLLECTOR_NS };
+
+/* How often it samples: an option, a line of "rates", a member of the public options. */
 struct collector_rate {
 	const char *option; /* "heap-profile-rate" */
-	const char *units;  /* of its values, name and factor, in pairs: "B 1 KiB 1024" */
-	const char *in;     /* the same to read: "bytes or KiB" */
+	const char *help;   /* of the option, sentences */
+	enum collector_unit unit;
+	int64_t     max;    /* 0: none */
 	int64_t   (*get)(void);
 	int       (*set)(int64_t rate); /* 0: off; -ENOTSUP: status() says why */
 	size_t      option_at; /* of its 64 bits in struct component_profiler_options; 0: it has none there */

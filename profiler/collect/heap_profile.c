@@ -261,8 +261,8 @@ rate_set(int64_t rate)
 
 static const struct collector_rate rate = {
 	.option = "heap-profile-rate",
-	.units = "B 1 KiB 1024 MiB 1048576",
-	.in = "bytes, KiB or MiB",
+	.help = "Mean bytes between sampled allocations; 0 turns heap sampling off.",
+	.unit = COLLECTOR_BYTES,
 	.get = rate_get,
 	.set = rate_set,
 	.option_at = offsetof(struct component_profiler_options, heap_rate_bytes),

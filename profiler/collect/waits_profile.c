@@ -114,7 +114,8 @@ block_missing(void)
 
 static const struct collector_rate mutex_rate = {
 	.option = "mutex-profile-fraction",
-	.units = "",
+	.help = "Sample one of N unlocks that other threads waited for, for the mutex profile; 0 is off.",
+	.max = WAITS_FRACTION_MAX,
 	.get = waits_mutex_fraction,
 	.set = waits_set_mutex_fraction,
 	.option_at = offsetof(struct component_profiler_options, mutex_fraction),
@@ -122,8 +123,9 @@ static const struct collector_rate mutex_rate = {
 
 static const struct collector_rate block_rate = {
 	.option = "block-profile-rate",
-	.units = "ns 1 us 1000 ms 1000000 s 1000000000",
-	.in = "ns, us, ms or s",
+	.help = "Sample waits of this length and longer, and shorter ones in proportion, for the block profile; 0 is off.",
+	.unit = COLLECTOR_NS,
+	.max = INT64_MAX,
 	.get = waits_block_rate,
 	.set = waits_set_block_rate,
 	.option_at = offsetof(struct component_profiler_options, block_rate_ns),

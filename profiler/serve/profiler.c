@@ -26,6 +26,7 @@
 #include "cpu.h"
 #include "filtered.h"
 #include "fork.h"
+#include "rates.h"
 #include "serve.h"
 #include "stack_table.h"
 #include "symbols.h"
@@ -128,16 +129,6 @@ door_leave(void)
 
 /* ---- the collectors ---- */
 
-static int64_t
-rate_of_options(const struct component_profiler_options *o, const struct collector_rate *rate)
-{
-	int64_t ret = rate->usual;
-
-	if (rate->option_at)
-		memcpy(&ret, (const char *)o + rate->option_at, sizeof(ret));
-	return ret;
-}
-
 /* With these rates, or with those of the options.  Their status() says why one is off. */
 static void
 collectors_start(struct serve *s, const int64_t *rates)
@@ -146,7 +137,7 @@ collectors_start(struct serve *s, const int64_t *rates)
 		const struct collector *c = collectors[i];
 
 		if (c->rate) {
-			s->rates[i] = rates ? rates[i] : rate_of_options(&s->options, c->rate);
+			s->rates[i] = rates ? rates[i] : rates_of_options(&s->options, c->rate);
 			c->rate->set(s->rates[i]);
 		}
 		if (c->start)

@@ -18,6 +18,7 @@
  */
 #include <config.h>
 
+#include "rates.h"
 #include "serve.h"
 
 #include <ctype.h>
@@ -33,6 +34,15 @@
 struct rates {
 	int64_t value[COLLECTORS_MAX];
 	bool    given[COLLECTORS_MAX];
+};
+
+/* What may stand behind the number: names and factors in pairs, and the same to read. */
+static const struct {
+	const char *units, *text;
+} units_of[] = {
+	[COLLECTOR_NUMBER] = { "", "" },
+	[COLLECTOR_BYTES] = { "B 1 KiB 1024 MiB 1048576", ", in bytes, KiB or MiB" },
+	[COLLECTOR_NS] = { "ns 1 us 1000 ms 1000000 s 1000000000", ", in ns, us, ms or s" },
 };
 
 /* "10", "10us": a number, and perhaps one of the units. */
@@ -102,10 +112,10 @@ rates_read(struct answer *a, struct rates *rates)
 				 !param_get(a->ask.query, rate->option, value, sizeof(value))))
 			continue;
 		any = rates->given[i] = true;
-		if (value_read(value, rate->units, &rates->value[i]) == 0)
+		if (value_read(value, units_of[rate->unit].units, &rates->value[i]) == 0)
 			continue;
-		snprintf(text, sizeof(text), "\"%s\" is not a rate; write a number from 0 (off) up%s%s", rate->option,
-			rate->in ? ", in " : "", rate->in ? rate->in : "");
+		snprintf(text, sizeof(text), "\"%s\" is not a rate; write a number from 0 (off) up%s", rate->option,
+			units_of[rate->unit].text);
 		reply_error(a, 400, text);
 		return false;
 	}
@@ -142,6 +152,16 @@ rates_set(struct serve *s, const struct collector *c, int64_t rate)
 		if (collectors[i] == c)
 			__atomic_store_n(&s->rates[i], c->rate->get(), __ATOMIC_RELAXED);
 	return r;
+}
+
+int64_t
+rates_of_options(const struct component_profiler_options *o, const struct collector_rate *rate)
+{
+	int64_t ret = rate->usual;
+
+	if (rate->option_at)
+		memcpy(&ret, (const char *)o + rate->option_at, sizeof(ret));
+	return ret;
 }
 
 void

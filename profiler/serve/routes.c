@@ -17,6 +17,7 @@
  */
 #include <config.h>
 
+#include "rates.h"
 #include "serve.h"
 
 #include <ctype.h>

@@ -137,16 +137,9 @@ bool auth_host_ok(const struct auth *a, const char *host, const char *const *all
 bool auth_token_ok(struct auth *a, const char *authorization, const char *query);
 bool auth_origin_ok(const char *origin, const char *host);
 
-/* profiler.c: a rate, also while no server runs. */
-int  profiler_set_rate(const struct collector *c, int64_t rate);
 /* profiler.c: whole stacks and limits for a job without a request, served or not. */
 void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);
 void profiler_lend_end(void);
-
-/* rates.c: GET and POST. */
-void rates_reply(struct serve *s, struct answer *a);
-/* Sets one, of a collector that has one; noted in s, if not NULL, for a restart after fork. */
-int  rates_set(struct serve *s, const struct collector *c, int64_t rate);
 
 /* index.c, cmdline.c */
 void index_reply(struct serve *s, struct answer *a);
