@@ -22,7 +22,6 @@
 #include "maps.h"
 #include "skip.h"
 #include "unwind.h"
-#include "unwind_remote.h"
 #include "unwind_tables.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -56,17 +55,18 @@ copy_words(uintptr_t *to, uintptr_t from, size_t bytes)
 static void
 on_signal(int number, siginfo_t *info, void *context)
 {
-	static uintptr_t   words[UNWIND_REMOTE_WORDS], stack[UNWIND_COPY_BYTES / sizeof(uintptr_t)];
+	static uintptr_t   words[UNWIND_WORDS], stack[UNWIND_COPY_BYTES / sizeof(uintptr_t)];
 	struct unwind_regs regs;
 
 	(void)number;
 	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
 	if (remotely) {
-		size_t bytes = unwind_remote_take(context, words);
+		size_t bytes = unwind_take(context, words);
 
 		copy_words(stack, words[CFI_REG_SP], bytes);
-		depth = unwind_remote_walk(words, stack, bytes, pcs, MAX, &truncated);
+		depth = unwind_taken(&(struct unwind_taken){ .words = words, .stack = stack, .size = bytes }, pcs, MAX,
+			&truncated);
 	} else {
 		depth = unwind_prove(pcs, unwind_capture_guess(&regs, pcs, MAX, &truncated), &truncated);
 	}

@@ -28,13 +28,12 @@
 #include <zlib.h>
 
 #include "unwind.h"
-#include "unwind_remote.h"
 
 #define SAMPLES 600
 #define DEPTH   100
 
 struct sample {
-	uintptr_t words[UNWIND_REMOTE_WORDS];
+	uintptr_t words[UNWIND_WORDS];
 	uintptr_t stack[UNWIND_COPY_BYTES / sizeof(uintptr_t)];
 	size_t    size;
 	uintptr_t pcs[DEPTH];
@@ -67,7 +66,7 @@ on_prof(int number, siginfo_t *info, void *context)
 		return;
 	unwind_regs_from_ucontext(&regs, context);
 	s->count = unwind_capture(&regs, s->pcs, DEPTH, &s->truncated);
-	s->size = unwind_remote_take(context, s->words);
+	s->size = unwind_take(context, s->words);
 	words_copy(s->stack, s->words[CFI_REG_SP], s->size);
 	errno = saved;
 }
@@ -154,7 +153,7 @@ copies_walked_later_are_the_stacks_of_the_tables(void **state)
 		const struct sample *s = &samples[i];
 		uintptr_t            pcs[DEPTH];
 
-		n = unwind_remote_walk(s->words, s->stack, s->size, pcs, DEPTH, &truncated);
+		n = unwind_taken(&(struct unwind_taken){ .words = s->words, .stack = s->stack, .size = s->size }, pcs, DEPTH, &truncated);
 		for (k = 0; k < n && k < s->count && pcs[k] == s->pcs[k]; k++) {}
 		if (k == n && k == s->count && truncated == s->truncated)
 			same++;
@@ -183,7 +182,8 @@ a_copy_that_ends_early_is_truncated_and_nothing_else_is_read(void **state)
 
 		if (s->truncated || s->count < 6)
 			continue;
-		n = unwind_remote_walk(s->words, s->stack, s->size > 64 ? 64 : 0, pcs, DEPTH, &truncated);
+		n = unwind_taken(&(struct unwind_taken){ .words = s->words, .stack = s->stack, .size = s->size > 64 ? 64 : 0 },
+			pcs, DEPTH, &truncated);
 		for (k = 0; k < n && k < s->count && pcs[k] == s->pcs[k]; k++) {}
 		assert_true(n >= 1 && n < s->count);
 		assert_true(truncated || n < s->count);
@@ -195,7 +195,7 @@ a_copy_that_ends_early_is_truncated_and_nothing_else_is_read(void **state)
 static void
 absurd_registers_and_stacks_end_the_walk(void **state)
 {
-	uintptr_t words[UNWIND_REMOTE_WORDS], stack[256], pcs[DEPTH], seed = 4711;
+	uintptr_t words[UNWIND_WORDS], stack[256], pcs[DEPTH], seed = 4711;
 	int       truncated;
 
 	(void)state;
@@ -204,11 +204,12 @@ absurd_registers_and_stacks_end_the_walk(void **state)
 			seed = seed * 6364136223846793005U + 1442695040888963407U;
 			stack[i] = i % 3 ? samples[seed % SAMPLES].pcs[seed >> 40 & 7] : seed >> (seed & 63);
 		}
-		for (unsigned i = 0; i < UNWIND_REMOTE_WORDS; i++)
+		for (unsigned i = 0; i < UNWIND_WORDS; i++)
 			words[i] = stack[i];
 		words[CFI_REGS] = samples[round % SAMPLES].pcs[round & 3];
 		words[CFI_REG_SP] = 0x7000 + (round & 15);
-		assert_in_range(unwind_remote_walk(words, stack, sizeof(stack), pcs, DEPTH, &truncated), 1, DEPTH);
+		assert_in_range(unwind_taken(&(struct unwind_taken){ .words = words, .stack = stack, .size = sizeof(stack) },
+			pcs, DEPTH, &truncated), 1, DEPTH);
 	}
 }
 

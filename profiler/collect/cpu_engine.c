@@ -42,7 +42,6 @@
 #include "own_mask.h"
 #include "stack_table.h"
 #include "unwind.h"
-#include "unwind_remote.h"
 
 #define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
 #define LOOK_CALM_MS   200 /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
@@ -93,9 +92,9 @@ sample_count(void *arg, const struct cpu_sample *s)
 	if (weight == 0)
 		goto out;
 	if (s->copy)
-		count = unwind_remote_walk(s->pcs, s->pcs + UNWIND_REMOTE_WORDS,
-					   (count - UNWIND_REMOTE_WORDS) * sizeof(*pcs), pcs, STACK_FRAMES_MAX,
-					   &truncated);
+		count = unwind_taken(&(struct unwind_taken){ .words = s->pcs, .stack = s->pcs + UNWIND_WORDS,
+						     .size = (count - UNWIND_WORDS) * sizeof(*pcs) },
+				     pcs, STACK_FRAMES_MAX, &truncated);
 	else
 		memcpy(pcs, s->pcs, count * sizeof(*pcs));
 	count = hooks_frames_drop(pcs, unwind_prove(pcs, count, &truncated));

@@ -39,8 +39,8 @@
 
 #include "clock.h"
 #include "pages.h"
+#include "unwind.h"
 #include "unwind_load.h"
-#include "unwind_remote.h"
 
 #define FILLER    0x80000000U /* in size: nothing but the rest of the ring */
 #define STUCK_NS  CLOCK_NS_PER_S /* writers take microseconds, unless they get no processor */
@@ -74,7 +74,7 @@ static _Atomic uint64_t       lost;
 static bool
 ring_begin(void)
 {
-	size_t       size = unwind_remote_used() ? CPU_RING_COPY_BYTES : CPU_RING_BYTES;
+	size_t       size = unwind_takes() ? CPU_RING_COPY_BYTES : CPU_RING_BYTES;
 	struct ring *r = rings;
 	void        *mem;
 

@@ -21,7 +21,7 @@ struct cpu_sample {
 	const uintptr_t *pcs;
 	unsigned         count;
 	bool             truncated;
-	bool             copy; /* pcs are registers, then words of the stack: unwind_remote.h */
+	bool             copy; /* pcs are registers, then words of the stack: unwind.h */
 };
 
 typedef void cpu_ring_fn(void *arg, const struct cpu_sample *s);

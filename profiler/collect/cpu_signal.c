@@ -40,7 +40,6 @@
 #include "labels_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
-#include "unwind_remote.h"
 
 /* Of a handler with all that it calls: 2 KiB, and what the entry of a call may take. */
 #define STACK_BYTES 3072
@@ -108,19 +107,19 @@ sample_take(const siginfo_t *info, const void *context)
 static __attribute__((noinline)) void /* not both on one stack */
 sample_copy(const siginfo_t *info, const void *context)
 {
-	uintptr_t         words[UNWIND_REMOTE_WORDS];
-	struct cpu_sample s = { .pcs = words, .count = UNWIND_REMOTE_WORDS };
+	uintptr_t         words[UNWIND_WORDS];
+	struct cpu_sample s = { .pcs = words, .count = UNWIND_WORDS };
 	size_t            bytes;
 
 	if (!cpu_timers_expired(info, &s.slot, &s.weight))
 		return;
-	bytes = unwind_remote_take(context, words);
+	bytes = unwind_take(context, words);
 	if (bytes > 0) {
-		sample_put(&s, words[CFI_REG_SP], bytes);
-		sample_tell(&words[UNWIND_REMOTE_WORDS - 1], 1, s.weight); /* the pc: a trace has no room for stacks */
+		sample_put(&s, words[UNWIND_WORD_SP], bytes);
+		sample_tell(&words[UNWIND_WORD_PC], 1, s.weight); /* the pc: a trace has no room for stacks */
 		return;
 	}
-	sample_add(s.slot, s.weight, &words[UNWIND_REMOTE_WORDS - 1], 1, true); /* no stack: the pc alone */
+	sample_add(s.slot, s.weight, &words[UNWIND_WORD_PC], 1, true); /* no stack: the pc alone */
 }
 
 /* No room for a stack: the pc alone. */
@@ -161,7 +160,7 @@ on_signal(int number, siginfo_t *info, void *context)
 		begin = clock_ns(CLOCK_MONOTONIC);
 		if (free_signal_short_of_stack(context, STACK_BYTES))
 			sample_pc(info, context);
-		else if (unwind_remote_used())
+		else if (unwind_takes())
 			sample_copy(info, context);
 		else
 			sample_take(info, context);

@@ -25,7 +25,7 @@
 #include "pages.h"
 #include "stack_table.h"
 #include "threads_parts.h"
-#include "unwind_remote.h"
+#include "unwind.h"
 
 /* Its stack follows, to the next multiple of 8. */
 struct copy {
@@ -37,7 +37,7 @@ struct copy {
 void
 threads_copies_open(struct threads_copies *c)
 {
-	c->bytes = unwind_remote_used() ? pages_map_sparse(THREADS_COPIES_BYTES) : NULL;
+	c->bytes = unwind_takes() ? pages_map_sparse(THREADS_COPIES_BYTES) : NULL;
 	c->used = c->count = 0;
 }
 
@@ -107,8 +107,9 @@ threads_copies_walk(struct threads_copies *c, struct dump *d)
 		at += copy_bytes(k->size);
 		if (!t || t->how != DUMP_QUIET)
 			continue;
-		n = unwind_remote_walk_blocked(k->pc, k->sp, k->fp, (const uintptr_t *)(const void *)(k + 1), k->size, pcs,
-					       STACK_FRAMES_MAX, &truncated);
+		n = unwind_taken(&(struct unwind_taken){ .pc = k->pc, .sp = k->sp, .fp = k->fp, .size = k->size,
+							 .stack = (const uintptr_t *)(const void *)(k + 1) },
+				 pcs, STACK_FRAMES_MAX, &truncated);
 		stack_put(d, t, pcs, n, truncated);
 	}
 	pages_unmap(c->bytes, THREADS_COPIES_BYTES);

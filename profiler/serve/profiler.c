@@ -183,25 +183,17 @@ end(void)
 	serve_free(s);
 }
 
-#define UNWINDER_MISSING \
-	"stacks cannot be walked by libunwind: %s; install the Debian package libunwind8, or write " \
-	"--profiling-unwinder=auto"
-
-static enum unwind_mode
-unwind_mode_of(enum component_unwinder u)
-{
-	return u == COMPONENT_UNWINDER_FRAME_POINTER ? UNWIND_FRAME_POINTER :
-	       u == COMPONENT_UNWINDER_TABLES	     ? UNWIND_TABLES :
-	       u == COMPONENT_UNWINDER_LIBUNWIND     ? UNWIND_LIBUNWIND :
-						       UNWIND_AUTO;
-}
+_Static_assert((int)UNWIND_FRAME_POINTER == (int)COMPONENT_UNWINDER_FRAME_POINTER &&
+	(int)UNWIND_TABLES == (int)COMPONENT_UNWINDER_TABLES && (int)UNWIND_LIBUNWIND == (int)COMPONENT_UNWINDER_LIBUNWIND,
+	"a row of unwind.c has the number that options give it");
 
 /* With the lock held. */
 static int
 start(const struct component_profiler_options *o, const int64_t *rates, struct component_error *err)
 {
-	struct serve *s;
-	int           r;
+	enum unwind_mode mode;
+	struct serve    *s;
+	int              r;
 
 	if (running) {
 		component_error_set(err, "the profiling server is running already");
@@ -216,10 +208,12 @@ start(const struct component_profiler_options *o, const int64_t *rates, struct c
 	symbols_hold_program();
 	symbols_keep(s->options.symbol_memory_bytes);
 	current = s;
-	r = unwind_start(unwind_mode_of(s->options.unwinder)); /* unwind_name() says what it is */
-	if (r && s->options.unwinder == COMPONENT_UNWINDER_LIBUNWIND) {
-		component_error_set(err, UNWINDER_MISSING, r == -ENOENT ? "the library is not installed" :
-									  "this build or that library lacks what it takes");
+	mode = (enum unwind_mode)s->options.unwinder;
+	r = unwind_start(mode); /* unwind_name() says what it is */
+	if (r && unwinder_of(mode)->way_out) {
+		component_error_set(err, "stacks cannot be walked by %s: %s; %s", unwinder_of(mode)->name,
+			r == -ENOENT ? "the library is not installed" : "this build or that library lacks what it takes",
+			unwinder_of(mode)->way_out);
 		end();
 		return r;
 	}

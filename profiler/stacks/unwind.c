@@ -38,11 +38,10 @@
 #include "unwind_undescribed.h"
 #include "unwind_verdict.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-
-static atomic_bool by_tables;
 
 static void
 frame_of(struct unwind_frame *f, const struct unwind_regs *regs)
@@ -54,8 +53,8 @@ frame_of(struct unwind_frame *f, const struct unwind_regs *regs)
 		unwind_frame_set(f, CFI_REG_RA, regs->lr);
 }
 
-static __attribute__((noinline)) unsigned
-walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
+static __attribute__((noinline)) int
+frames_walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct tables_reader reader;
 	struct unwind_frame  f;
@@ -70,7 +69,7 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 		return 0;
 	pcs[n++] = regs->exact ? pc : pc - 1;
 	if (regs->fp_unknown || !ARCH_HAVE_FRAMES)
-		return n;
+		return (int)n;
 	frame_of(&f, regs);
 	t = tables_enter(&reader);
 	if (t && !tables_is_code(t, pcs[0]))
@@ -88,8 +87,82 @@ walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, un
 	tables_leave(&reader);
 	/* A guess that nobody can mark any more ends it as room does. */
 	*ret_truncated = n < 2 || (step != UNWIND_LOST && (leaf || f.regs[CFI_REG_FP] != 0));
-	return n;
+	return (int)n;
 }
+
+/* ---- the rows ---- */
+
+static int
+frames_open(void)
+{
+	return ARCH_HAVE_FRAMES ? 0 : -ENOSYS;
+}
+
+static int
+tables_open(void)
+{
+	return ARCH_HAVE_TABLES ? 0 : -ENOSYS;
+}
+
+static const struct unwinder rows[UNWIND_MODES] = {
+	[UNWIND_AUTO] = { .name = "auto" },
+	[UNWIND_FRAME_POINTER] = { .name = "frame-pointer", .open = frames_open, .capture = frames_walk },
+	[UNWIND_TABLES] = { .name = "tables", .open = tables_open, .tables = true, .capture = unwind_tables_walk },
+	[UNWIND_LIBUNWIND] = { .name = "libunwind", .open = unwind_remote_open, .tables = true,
+		.way_out = "install the Debian package libunwind8, or write --profiling-unwinder=auto",
+		.capture = unwind_tables_walk, .taken = unwind_remote_walk, .forked = unwind_remote_forked },
+};
+
+static _Atomic(const struct unwinder *) chosen = &rows[UNWIND_FRAME_POINTER];
+static _Atomic(const struct unwinder *) taker; /* the last one chosen that walks copies */
+
+const struct unwinder *
+unwinder_of(enum unwind_mode mode)
+{
+	return &rows[(unsigned)mode < UNWIND_MODES ? mode : UNWIND_AUTO];
+}
+
+const struct unwinder *
+unwinder_open(enum unwind_mode mode, int *ret_err)
+{
+	static const enum unwind_mode best[] = { UNWIND_TABLES, UNWIND_FRAME_POINTER, UNWIND_LIBUNWIND };
+	const struct unwinder        *u = unwinder_of(mode);
+
+	*ret_err = u->open ? u->open() : 0;
+	if (u->open && (!*ret_err || u->way_out))
+		return u;
+	*ret_err = 0;
+	for (size_t i = 0; i < sizeof(best) / sizeof(*best); i++)
+		if (rows[best[i]].open() == 0)
+			return &rows[best[i]];
+	return &rows[UNWIND_FRAME_POINTER]; /* leaves alone */
+}
+
+void
+unwinder_choose(const struct unwinder *u)
+{
+	if (u->taken)
+		atomic_store(&taker, u);
+	atomic_store(&chosen, u);
+}
+
+void
+unwinders_forked(void)
+{
+	for (size_t i = 0; i < UNWIND_MODES; i++)
+		if (rows[i].forked)
+			rows[i].forked();
+}
+
+const char *
+unwind_name(void)
+{
+	const struct unwinder *u = atomic_load(&chosen);
+
+	return u->capture == frames_walk && !ARCH_HAVE_FRAMES ? "none" : u->name;
+}
+
+/* ---- the doors ---- */
 
 void
 unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext)
@@ -105,22 +178,18 @@ unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext)
 	r->lr = ARCH_LINK(uc);
 }
 
-/* By tables where they are chosen and know the leaf, else by frame pointers. */
+/* As is chosen, if that knows the leaf, else by frame pointers. */
 static inline __attribute__((always_inline)) unsigned /* a handler has little stack */
 walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
-	if (atomic_load_explicit(&by_tables, memory_order_relaxed)) {
-		int n;
+	const struct unwinder *u = atomic_load_explicit(&chosen, memory_order_relaxed);
+	int                    n;
 
-		/* A handler cannot wait; it alone has a context. */
-		if (__builtin_expect(unwind_first_is_owed(), 0) && !regs->ucontext)
-			unwind_first_wait();
-		n = unwind_tables_walk(r, regs, pcs, max, ret_truncated);
-
-		if (n > 0)
-			return (unsigned)n;
-	}
-	return walk(r, regs, pcs, max, ret_truncated);
+	/* A handler cannot wait; it alone has a context. */
+	if (__builtin_expect(unwind_first_is_owed(), 0) && u->tables && !regs->ucontext)
+		unwind_first_wait();
+	n = u->capture(r, regs, pcs, max, ret_truncated);
+	return (unsigned)(n > 0 ? n : frames_walk(r, regs, pcs, max, ret_truncated));
 }
 
 static inline __attribute__((always_inline)) void
@@ -206,18 +275,38 @@ unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr
 	return unwind_prove(pcs, n, ret_truncated);
 }
 
-void
-unwind_use_tables(bool on)
+bool
+unwind_takes(void)
 {
-	atomic_store(&by_tables, on);
+	return atomic_load_explicit(&chosen, memory_order_relaxed)->taken != NULL;
 }
 
-const char *
-unwind_name(void)
+size_t
+unwind_take(const void *ucontext, uintptr_t words[UNWIND_WORDS])
 {
-	if (unwind_remote_used())
-		return "libunwind";
-	if (atomic_load(&by_tables))
-		return "tables";
-	return ARCH_HAVE_FRAMES ? "frame-pointer" : "none";
+	struct unwind_regs  regs;
+	struct unwind_frame f = { .known = 0 };
+
+	unwind_regs_from_ucontext(&regs, ucontext);
+	unwind_frame_registers(&f, ucontext);
+	unwind_frame_set(&f, CFI_REG_SP, regs.sp);
+	for (unsigned i = 0; i < CFI_REGS; i++) {
+		words[i] = f.regs[i];
+		__asm__ volatile("" ::: "memory"); /* not a memcpy(), which may be bound only now */
+	}
+	words[UNWIND_WORD_PC] = regs.pc;
+	return unwind_window_extent(regs.sp, UNWIND_COPY_BYTES);
+}
+
+unsigned
+unwind_taken(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	const struct unwinder *u = atomic_load(&taker);
+	unsigned               n = u ? u->taken(t, pcs, max, ret_truncated) : 0;
+
+	if (n == 0 && max > 0) {
+		*ret_truncated = 1;
+		pcs[n++] = t->words ? t->words[UNWIND_WORD_PC] : t->pc;
+	}
+	return n;
 }

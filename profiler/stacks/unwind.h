@@ -1,11 +1,14 @@
 /*
- * unwind.h - the two doors to a call stack.
+ * unwind.h - the doors to a call stack, and the rows of how it is walked.
  *
  * unwind_capture() is for the calling thread, from a hook, unwind_capture_guess() from a
  * signal handler: no lock, no allocation, no loader call, no load but of its stack, of what
  * follows on that without a gap where its end is unknown (unwind_window.c), and of the code that a
  * handler has interrupted.  In a hook it may wait for a thread of ours, seldom and not for long.
  * unwind_copy() is for another thread's registers and a copy of its stack.
+ *
+ * Where the row of the unwinder says so, a handler does not walk: unwind_take() copies the
+ * registers, the caller the stack, and a thread of ours walks both later by unwind_taken().
  */
 #ifndef STACKS_UNWIND_H
 #define STACKS_UNWIND_H
@@ -49,12 +52,55 @@ unsigned unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsign
 unsigned unwind_prove(uintptr_t *pcs, unsigned n, int *ret_truncated);
 unsigned unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base,
 	uintptr_t *pcs, unsigned max, int *ret_truncated);
+
+/* Whose rows they are, in the order of enum component_unwinder. */
 enum unwind_mode {
-	UNWIND_AUTO,          /* tables where they can be had, else frame pointers */
+	UNWIND_AUTO, /* the first that can be had: tables, frame pointers, libunwind */
 	UNWIND_FRAME_POINTER,
 	UNWIND_TABLES,
-	UNWIND_LIBUNWIND,     /* CPU samples and blocked threads by libunwind, from copies; else as AUTO */
+	UNWIND_LIBUNWIND, /* CPU samples and blocked threads from copies; else by tables */
+	UNWIND_MODES
 };
+
+/* What unwind_take() takes: registers by DWARF's numbers, then the exact pc. */
+#define UNWIND_WORD_SP CFI_REG_SP
+#define UNWIND_WORD_PC CFI_REGS
+#define UNWIND_WORDS   (CFI_REGS + 1)
+/* Of a stack, in a copy: callers above it are missing, and the stack counts as truncated. */
+#define UNWIND_COPY_BYTES ((size_t)32 << 10)
+
+struct unwind_taken {
+	const uintptr_t *words; /* NULL: of a blocked thread, of which only these are known: */
+	uintptr_t        pc, sp, fp; /* fp 0: nor that */
+	const uintptr_t *stack; /* from sp up */
+	size_t           size;  /* bytes */
+};
+
+struct unwind_reader;
+
+/* One way to walk a stack. */
+struct unwinder {
+	const char *name;    /* as options and index pages have it */
+	const char *way_out; /* where it cannot be had, though it was asked for; NULL: as UNWIND_AUTO then */
+	/* Loads what it takes.  0; -ENOENT: that is not installed; -ENOSYS: this build has no use for it. */
+	int (*open)(void);
+	bool tables; /* objects' tables are read and kept: unwind_refresh.c */
+	/* Signal-safe; arguments as those of unwind_capture().  Below 1: by frame pointers instead. */
+	int (*capture)(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated);
+	/* Of a copy, not in a handler; NULL: CPU samples are walked at once. */
+	unsigned (*taken)(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated);
+	void (*forked)(void); /* in a child; or NULL */
+};
+
+/* The row of a mode, whether it can be had or not; of UNWIND_AUTO, one with a name alone. */
+const struct unwinder *unwinder_of(enum unwind_mode mode);
+
+/* Are CPU samples and stacks of blocked threads to be taken, for unwind_taken()?  Signal-safe. */
+bool     unwind_takes(void);
+/* Signal-safe: fills in words; how many bytes of the stack can be copied from sp up. */
+size_t   unwind_take(const void *ucontext, uintptr_t words[UNWIND_WORDS]);
+/* Leaf first, callers as return address - 1.  Not in a handler; callers wait for each other. */
+unsigned unwind_taken(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated);
 
 /*
  * unwind_start - chooses how to walk; with tables, keeps them up to date
@@ -63,7 +109,8 @@ enum unwind_mode {
  * have come or gone.  With AUTO the first ones wait for a need, or 50 ms.  Started again, it
  * changes the mode.
  *
- *   returns  0 or a negative errno, then walks are by frame pointers; never with AUTO
+ *   returns  0 or a negative errno, then walks are by frame pointers; never with AUTO, nor where
+ *            another one takes the place of an unwinder without a way_out
  *   threads  any, not from a handler or a hook
  *   fork     a child goes on by the parent's tables; start again for its own thread
  */

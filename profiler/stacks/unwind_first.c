@@ -60,7 +60,7 @@ unwind_first_make(void)
 	tables_stale(); /* what is built next is what later looks compare with */
 	err = tables_build();
 	if (err)
-		unwind_use_tables(false);
+		unwinder_choose(unwinder_of(UNWIND_FRAME_POINTER));
 	settle();
 	return err;
 }

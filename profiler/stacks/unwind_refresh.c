@@ -39,7 +39,6 @@
 #include "own_thread.h"
 #include "tables.h"
 #include "unwind_first.h"
-#include "unwind_remote.h"
 #include "unwind_tables.h"
 #include "unwind_verdict.h"
 #include "unwind_want.h"
@@ -295,9 +294,8 @@ run(void *arg)
 static void
 stop(void)
 {
-	unwind_use_tables(false);
+	unwinder_choose(unwinder_of(UNWIND_FRAME_POINTER));
 	unwind_first_forget();
-	unwind_remote_use(false);
 	if (refresh.running) {
 		atomic_store(&refresh.state, STOPPING);
 		state_wake();
@@ -326,37 +324,34 @@ thread_start(void)
 int
 unwind_start(enum unwind_mode mode)
 {
-	int err = 0;
+	const struct unwinder *u;
+	int                    err;
 
 	pthread_mutex_lock(&refresh.lock);
-	unwind_remote_use(false);
-	if (mode == UNWIND_LIBUNWIND) {
-		err = unwind_remote_open();
-		if (err)
-			goto out;
-	}
-	if (mode == UNWIND_FRAME_POINTER)
+	u = unwinder_open(mode, &err);
+	if (err)
+		goto out;
+	if (!u->tables)
 		stop();
 	generations_start();
-	atomic_store(&refresh.by_tables, mode != UNWIND_FRAME_POINTER);
-	if (mode == UNWIND_AUTO && !refresh.running) {
+	atomic_store(&refresh.by_tables, u->tables);
+	if (mode == UNWIND_AUTO && u->tables && !refresh.running) {
 		unwind_first_owe(); /* the thread makes them */
 	} else {
 		tables_stale(); /* what is built next is what later looks compare with */
 		err = build();
 		unwind_first_forget();
 	}
-	if (mode == UNWIND_FRAME_POINTER)
+	if (!u->tables)
 		err = 0; /* then it goes by the bytes before return addresses alone */
 	if (!err)
 		err = thread_start();
 	if (err)
 		stop();
 	else
-		unwind_use_tables(mode != UNWIND_FRAME_POINTER);
+		unwinder_choose(u);
 	if (mode == UNWIND_AUTO)
 		err = 0;
-	unwind_remote_use(mode == UNWIND_LIBUNWIND && !err);
 out:
 	pthread_mutex_unlock(&refresh.lock);
 	return err;
@@ -371,9 +366,9 @@ unwind_lend(void)
 	if (refresh.running)
 		unwind_first_make();
 	if (!refresh.running && !refresh.lent) {
-		refresh.lent = tables_build() == 0;
+		refresh.lent = unwinder_of(UNWIND_TABLES)->open() == 0 && tables_build() == 0;
 		if (refresh.lent)
-			unwind_use_tables(true);
+			unwinder_choose(unwinder_of(UNWIND_TABLES));
 	}
 	pthread_mutex_unlock(&refresh.lock);
 }
@@ -420,5 +415,5 @@ unwind_forked(void)
 	generations_forked();
 	tables_forked();
 	unwind_verdicts_forked();
-	unwind_remote_forked();
+	unwinders_forked();
 }

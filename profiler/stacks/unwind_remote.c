@@ -29,15 +29,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-/* Not on aarch64: libunwind 1.6 loses the caller of a function without a frame there, and
- * goes on past the root; the tables do neither. */
-#if defined(__x86_64__) && defined(__has_include)
-#if __has_include(<libunwind.h>)
+#if defined(__has_include)
+#if ARCH_LIBUNWIND && __has_include(<libunwind.h>)
 #define HAVE_REMOTE 1
 #endif
 #endif
@@ -48,43 +45,14 @@
 #include "unwind_tables.h"
 #include "unwind_verdict.h"
 
-static atomic_bool used;
-
-void
-unwind_remote_use(bool on)
-{
-	atomic_store(&used, on);
-}
-
-bool
-unwind_remote_used(void)
-{
-	return atomic_load_explicit(&used, memory_order_relaxed);
-}
-
-size_t
-unwind_remote_take(const void *ucontext, uintptr_t words[UNWIND_REMOTE_WORDS])
-{
-	struct unwind_regs  regs;
-	struct unwind_frame f = { .known = 0 };
-
-	unwind_regs_from_ucontext(&regs, ucontext);
-	unwind_frame_registers(&f, ucontext);
-	unwind_frame_set(&f, CFI_REG_SP, regs.sp);
-	for (unsigned i = 0; i < CFI_REGS; i++) {
-		words[i] = f.regs[i];
-		__asm__ volatile("" ::: "memory"); /* not a memcpy(), which may be bound only now */
-	}
-	words[CFI_REGS] = regs.pc;
-	return unwind_window_extent(regs.sp, UNWIND_COPY_BYTES);
-}
-
 #ifdef HAVE_REMOTE
 
 #include <libunwind.h>
 
-#define LIBRARY "libunwind-x86_64.so.8"
-#define PREFIX  "_Ux86_64_"
+#define TEXT_OF(name) #name
+#define TEXT(macro)   TEXT_OF(macro)
+#define LIBRARY       "libunwind-" TEXT(UNW_TARGET) ".so.8"
+#define PREFIX        "_U" TEXT(UNW_TARGET) "_"
 
 #define BLOCK_BYTES 4096
 #define BLOCKS      16 /* of code and sections, read anew for each stack */
@@ -106,8 +74,10 @@ static struct {
 } lib = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 struct remote_walk {
-	const uintptr_t *words, *stack;
-	uint64_t         known; /* of words, by bits */
+	uintptr_t        regs[UNW_REG_LAST + 1]; /* by libunwind's numbers, which are DWARF's */
+	bool             known[UNW_REG_LAST + 1];
+	uintptr_t        base; /* of the copy */
+	const uintptr_t *stack;
 	size_t           size;
 	struct memory    mem;
 	struct tables_section section; /* of the last pc looked up */
@@ -149,7 +119,7 @@ static int
 access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write, void *arg)
 {
 	struct remote_walk *w = arg;
-	uintptr_t           base = w->words[CFI_REG_SP], word;
+	uintptr_t           base = w->base, word;
 	int                 err;
 
 	(void)as;
@@ -171,9 +141,9 @@ access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, int write, 
 	const struct remote_walk *w = arg;
 
 	(void)as;
-	if (write || reg < 0 || reg >= UNWIND_REMOTE_WORDS || !(w->known >> reg & 1))
+	if (write || reg < 0 || reg > UNW_REG_LAST || !w->known[reg])
 		return -UNW_EBADREG;
-	*value = w->words[reg];
+	*value = w->regs[reg];
 	return 0;
 }
 
@@ -347,7 +317,7 @@ is_described(uintptr_t at)
 }
 
 static unsigned
-remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_truncated)
+remote_steps(struct remote_walk *w, uintptr_t leaf, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	unw_cursor_t cursor;
 	unw_word_t   pc;
@@ -357,7 +327,7 @@ remote_steps(struct remote_walk *w, uintptr_t *pcs, unsigned max, int *ret_trunc
 
 	if (max == 0 || lib.init(&cursor, lib.space, w) < 0)
 		return 0;
-	pcs[n++] = w->words[CFI_REGS];
+	pcs[n++] = leaf;
 	while ((step = lib.step(&cursor)) > 0) {
 		pc = 0;
 		if (lib.get_reg(&cursor, UNW_REG_IP, &pc) < 0 || pc == 0)
@@ -386,49 +356,46 @@ unwind_remote_forked(void)
 	lib.lock = fresh;
 }
 
-static unsigned
-walk_known(const uintptr_t *words, uint64_t known, const uintptr_t *stack, size_t size, uintptr_t *pcs, unsigned max,
-	   int *ret_truncated)
+static void
+reg_set(struct remote_walk *w, unsigned reg, uintptr_t value)
 {
-	struct remote_walk w = { .words = words, .known = known, .stack = stack, .size = size };
+	w->regs[reg] = value;
+	w->known[reg] = true;
+}
+
+static void
+regs_fill(struct remote_walk *w, const struct unwind_taken *t)
+{
+	w->base = t->words ? t->words[UNWIND_WORD_SP] : t->sp;
+	for (unsigned i = 0; t->words && i < CFI_REGS; i++)
+		reg_set(w, i, t->words[i]);
+	if (t->words)
+		return;
+	reg_set(w, UNW_REG_IP, t->pc);
+	reg_set(w, UNW_REG_SP, t->sp);
+	if (t->fp)
+		reg_set(w, CFI_REG_FP, t->fp);
+}
+
+unsigned
+unwind_remote_walk(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	struct remote_walk w = { .stack = t->stack, .size = t->size };
 	unsigned           n = 0, generation = tables_generation();
 
 	*ret_truncated = 1;
+	regs_fill(&w, t);
 	pthread_mutex_lock(&walking);
 	if (!lib.space || memory_open(&w.mem) < 0)
 		goto out;
 	if (generation != lib.generation)
 		lib.flush(lib.space, 0, 0);
 	lib.generation = generation;
-	n = remote_steps(&w, pcs, max, ret_truncated);
+	n = remote_steps(&w, t->words ? t->words[UNWIND_WORD_PC] : t->pc, pcs, max, ret_truncated);
 	memory_close(&w.mem);
 out:
 	pthread_mutex_unlock(&walking);
-	if (n == 0 && max > 0)
-		pcs[n++] = words[CFI_REGS];
 	return n;
-}
-
-unsigned
-unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size, uintptr_t *pcs,
-		   unsigned max, int *ret_truncated)
-{
-	return walk_known(words, UINT64_MAX, stack, size, pcs, max, ret_truncated);
-}
-
-unsigned
-unwind_remote_walk_blocked(uintptr_t pc, uintptr_t sp, uintptr_t fp, const uintptr_t *stack, size_t size, uintptr_t *pcs,
-			   unsigned max, int *ret_truncated)
-{
-	uintptr_t words[UNWIND_REMOTE_WORDS] = { 0 };
-	uint64_t  known = (uint64_t)1 << CFI_REG_RA | (uint64_t)1 << CFI_REG_SP;
-
-	words[CFI_REGS] = words[CFI_REG_RA] = pc;
-	words[CFI_REG_SP] = sp;
-	words[CFI_REG_FP] = fp;
-	if (fp)
-		known |= (uint64_t)1 << CFI_REG_FP;
-	return walk_known(words, known, stack, size, pcs, max, ret_truncated);
 }
 
 #else
@@ -445,28 +412,13 @@ unwind_remote_open(void)
 }
 
 unsigned
-unwind_remote_walk(const uintptr_t words[UNWIND_REMOTE_WORDS], const uintptr_t *stack, size_t size, uintptr_t *pcs,
-		   unsigned max, int *ret_truncated)
+unwind_remote_walk(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
-	(void)stack;
-	(void)size;
-	*ret_truncated = 1;
-	if (max == 0)
-		return 0;
-	pcs[0] = words[CFI_REGS];
-	return 1;
-}
-
-unsigned
-unwind_remote_walk_blocked(uintptr_t pc, uintptr_t sp, uintptr_t fp, const uintptr_t *stack, size_t size, uintptr_t *pcs,
-			   unsigned max, int *ret_truncated)
-{
-	uintptr_t words[UNWIND_REMOTE_WORDS] = { 0 };
-
-	(void)sp;
-	(void)fp;
-	words[CFI_REGS] = pc;
-	return unwind_remote_walk(words, stack, size, pcs, max, ret_truncated);
+	(void)t;
+	(void)pcs;
+	(void)max;
+	(void)ret_truncated;
+	return 0;
 }
 
 #endif

@@ -14,8 +14,17 @@
 int unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max,
 		       int *ret_truncated);
 
-/* unwind.c asks this walk first, or no more. */
-void unwind_use_tables(bool on);
+/* ---- unwind.c, for who starts and stops ---- */
+
+/* The row of a mode, or another one that can be had in its place; *ret_err: the mode's own has a
+ * way_out, and cannot be had. */
+const struct unwinder *unwinder_open(enum unwind_mode mode, int *ret_err);
+/* From now on stacks are walked so. */
+void                   unwinder_choose(const struct unwinder *u);
+void                   unwinders_forked(void);
+
+/* ---- unwind_refresh.c ---- */
+
 /* A walk met a pc that is no code as far as is known: signal-safe, wakes the thread of
  * unwind_refresh.c at most once. */
 void unwind_refresh_want(uintptr_t pc);

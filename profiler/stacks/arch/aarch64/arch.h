@@ -50,7 +50,9 @@ arch_pointer_strip(uintptr_t address)
 
 /* ---- frames ---- */
 
+#define ARCH_HAVE_TABLES       1
 #define ARCH_HAVE_FRAMES       1
+#define ARCH_LIBUNWIND         0 /* 1.6 loses the caller of a function without a frame, and goes on past the root; the tables do neither */
 #define ARCH_CALLER_FP         (*(uintptr_t *)__builtin_frame_address(0))
 #define ARCH_FRAME_RECORD      1
 #define ARCH_SIGRETURN_BY_CODE 1 /* Linux 5.8 had wrong rules for it, others have none */

@@ -59,6 +59,10 @@ arch_pointer_strip(uintptr_t address)
 
 /* ---- frames ---- */
 
+/* Are the numbers above true, so that .eh_frame can be read? */
+#define ARCH_HAVE_TABLES       0
+/* Is libunwind good for anything here? */
+#define ARCH_LIBUNWIND         1
 /* Does a frame pointer lead to the caller's, and to the return address in the word above? */
 #define ARCH_HAVE_FRAMES       0
 /* The frame pointer of the caller of the function that it is used in. */

@@ -49,7 +49,9 @@ arch_pointer_strip(uintptr_t address)
 
 /* ---- frames ---- */
 
+#define ARCH_HAVE_TABLES       1
 #define ARCH_HAVE_FRAMES       1
+#define ARCH_LIBUNWIND         1
 #define ARCH_CALLER_FP         (*(uintptr_t *)__builtin_frame_address(0))
 #define ARCH_FRAME_RECORD      0
 #define ARCH_SIGRETURN_BY_CODE 0 /* the tables know it */
