@@ -22,23 +22,20 @@
 #include "heap_lock.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "futex.h"
 #include "own_mask.h"
 #include "pages.h"
 
 #define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
 #define FORK_WAITS   200      /* looks; who has it counts a batch of sites, some microseconds */
 
-enum { FREE, TAKEN, WAITED_FOR };
 
 static _Atomic uint32_t  word;
 static _Atomic uint32_t  forking; /* forks under way */
@@ -76,23 +73,16 @@ heap_lock_is_child(void)
 bool
 heap_lock(struct heap_lock_hold *h)
 {
-	uint32_t state = FREE;
-	int      saved;
-
 	own_mask_block(&h->signals);
 	if (forking || broken)
 		goto turned_away;
-	if (atomic_compare_exchange_strong(&word, &state, TAKEN))
+	if (futex_try(&word))
 		return true;
-	saved = errno;
-	while (atomic_exchange(&word, WAITED_FOR) != FREE) {
-		if (forking || broken) {
-			errno = saved;
+	while (!futex_try_again(&word)) {
+		if (forking || broken)
 			goto turned_away;
-		}
-		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, WAITED_FOR, NULL, NULL, 0);
+		futex_wait(&word, FUTEX_WAITED_FOR, -1);
 	}
-	errno = saved;
 	return true;
 turned_away:
 	own_mask_restore(&h->signals);
@@ -102,54 +92,39 @@ turned_away:
 bool
 heap_lock_try(struct heap_lock_hold *h)
 {
-	uint32_t state = FREE;
-
-	if (forking || broken || word != FREE)
+	if (forking || broken || word != FUTEX_FREE)
 		return false;
 	own_mask_block(&h->signals);
-	if (!forking && atomic_compare_exchange_strong(&word, &state, TAKEN))
+	if (!forking && futex_try(&word))
 		return true;
 	own_mask_restore(&h->signals);
 	return false;
 }
 
-static void
-release(void)
-{
-	int saved = errno;
-
-	if (atomic_exchange(&word, FREE) == WAITED_FOR)
-		syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	errno = saved;
-}
-
 void
 heap_unlock(const struct heap_lock_hold *h)
 {
-	release();
+	futex_unlock(&word);
 	own_mask_restore(&h->signals);
 }
 
 void
 heap_lock_fork_prepare(void)
 {
-	struct timespec moment = { 0, FORK_WAIT_NS };
-	uint32_t        state;
-	int             saved = errno;
+	uint32_t state;
 
 	atomic_fetch_add(&forking, 1);
 	/* Those waiting look at `forking` when woken: all of them now. */
-	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
+	futex_wake(&word, INT_MAX);
 	/* Two threads may fork at once: each waits for the other's fork to be over, however long. */
 	for (int i = 0; i < FORK_WAITS; i += forker == 0) {
-		state = FREE;
-		if (atomic_compare_exchange_strong(&word, &state, TAKEN)) {
+		state = FUTEX_FREE;
+		if (atomic_compare_exchange_strong(&word, &state, FUTEX_TAKEN)) {
 			forker = pthread_self();
 			break;
 		}
-		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, state, &moment, NULL, 0);
+		futex_wait(&word, state, FORK_WAIT_NS);
 	}
-	errno = saved;
 }
 
 void
@@ -158,7 +133,7 @@ heap_lock_fork_parent(void)
 	atomic_fetch_sub(&forking, 1);
 	if (forker == pthread_self()) {
 		forker = 0;
-		release();
+		futex_unlock(&word);
 	}
 }
 
@@ -169,7 +144,7 @@ heap_lock_fork_child(void)
 		broken = true;
 	forker = 0;
 	forking = 0;
-	word = FREE;
+	word = FUTEX_FREE;
 	if (mark)
 		*mark = 1;
 }
@@ -178,8 +153,8 @@ heap_lock_fork_child(void)
 void
 heap_lock_fork_unseen(void)
 {
-	if (word != FREE)
+	if (word != FUTEX_FREE)
 		broken = true;
-	word = FREE;
+	word = FUTEX_FREE;
 	forking = 0;
 }

@@ -7,17 +7,13 @@
 #ifndef COLLECT_OWN_LOOP_H
 #define COLLECT_OWN_LOOP_H
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "clock.h"
+#include "futex.h"
 #include "own_thread.h"
 
 struct own_loop {
@@ -45,7 +41,7 @@ own_loop_stop(struct own_loop *l)
 	if (!l->started)
 		return;
 	atomic_store(&l->stop, 1);
-	syscall(SYS_futex, &l->stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	futex_wake(&l->stop, 1);
 	pthread_join(l->thread, NULL);
 	l->started = false;
 }
@@ -54,10 +50,8 @@ own_loop_stop(struct own_loop *l)
 static inline bool
 own_loop_wait(struct own_loop *l, int64_t ns)
 {
-	struct timespec ts = clock_timespec(ns);
-
 	if (!atomic_load(&l->stop))
-		syscall(SYS_futex, &l->stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+		futex_wait(&l->stop, 0, ns);
 	return !atomic_load(&l->stop);
 }
 

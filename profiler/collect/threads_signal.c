@@ -43,6 +43,7 @@
 #include "clock.h"
 #include "cpu_proc.h"
 #include "free_signal.h"
+#include "futex.h"
 #include "labels_thread.h"
 #include "own_mask.h"
 #include "thread_id.h"
@@ -219,13 +220,12 @@ hopeless_give_up(struct threads_request *q, int number)
 static void
 wait_all(struct threads_request *q, int number)
 {
-	const struct timespec step = { 0, LOOK_NS };
-	int64_t               end = clock_ns(CLOCK_MONOTONIC) + DEADLINE_NS;
-	uint32_t              left;
-	bool                  looked = false;
+	int64_t  end = clock_ns(CLOCK_MONOTONIC) + DEADLINE_NS;
+	uint32_t left;
+	bool     looked = false;
 
 	while ((left = atomic_load(&q->left)) > 0 && clock_ns(CLOCK_MONOTONIC) < end) {
-		if (syscall(SYS_futex, &q->left, FUTEX_WAIT_PRIVATE, left, &step, NULL, 0) == 0 || errno != ETIMEDOUT)
+		if (futex_wait(&q->left, left, LOOK_NS))
 			continue;
 		if (!looked)
 			hopeless_give_up(q, number);

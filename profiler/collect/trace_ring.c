@@ -23,15 +23,13 @@
 #include "trace_ring.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
+#include "futex.h"
 #include "pages.h"
 #include "trace_writers.h"
 
@@ -181,11 +179,8 @@ trace_ring_add(const struct trace_event *e)
 void
 trace_ring_ring(void)
 {
-	int saved = errno;
-
 	atomic_store(&bell, 1);
-	syscall(SYS_futex, &bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	errno = saved;
+	futex_wake(&bell, 1);
 }
 
 /* END SIGNAL CONTEXT */
@@ -193,9 +188,7 @@ trace_ring_ring(void)
 void
 trace_ring_sleep(int64_t ns)
 {
-	struct timespec left = clock_timespec(ns);
-
-	syscall(SYS_futex, &bell, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
+	futex_wait(&bell, 0, ns);
 	atomic_store(&bell, 0);
 }
 

@@ -18,17 +18,11 @@
 
 #include "stack_lock.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "clock.h"
+#include "futex.h"
 
-enum { LOCK_FREE, LOCK_TAKEN, LOCK_WAITED_FOR };
 enum { INSIDE_NOT, INSIDE_ADD, INSIDE_FORK };
 
 static _Atomic uint32_t            lock;
@@ -38,31 +32,20 @@ static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec
 static __attribute__((noinline)) bool
 wait_for_it(long wait_ns)
 {
-	struct timespec left = clock_timespec(wait_ns);
-
-	while (wait_ns > 0 && atomic_exchange(&lock, LOCK_WAITED_FOR) != LOCK_FREE) {
-		int saved = errno, err;
-
-		err = syscall(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, LOCK_WAITED_FOR, &left, NULL, 0) < 0 ?
-			      errno :
-			      0;
-		errno = saved;
-		if (err == ETIMEDOUT)
+	while (wait_ns > 0 && !futex_try_again(&lock))
+		if (!futex_wait(&lock, FUTEX_WAITED_FOR, wait_ns))
 			wait_ns = 0;
-	}
 	return wait_ns > 0;
 }
 
 bool
 stack_lock_take(long wait_ns)
 {
-	uint32_t state = LOCK_FREE;
-
 	if (inside)
 		return false;
 	inside = INSIDE_ADD;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_compare_exchange_strong(&lock, &state, LOCK_TAKEN) || wait_for_it(wait_ns))
+	if (futex_try(&lock) || wait_for_it(wait_ns))
 		return true;
 	inside = INSIDE_NOT;
 	return false;
@@ -71,11 +54,7 @@ stack_lock_take(long wait_ns)
 void
 stack_lock_release(void)
 {
-	int saved = errno;
-
-	if (atomic_exchange(&lock, LOCK_FREE) == LOCK_WAITED_FOR)
-		syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	errno = saved;
+	futex_unlock(&lock);
 	atomic_signal_fence(memory_order_seq_cst);
 	inside = INSIDE_NOT;
 }
@@ -102,6 +81,6 @@ stack_lock_fork_child(void)
 	}
 	if (inside)
 		return true;
-	atomic_store(&lock, LOCK_FREE);
+	atomic_store(&lock, FUTEX_FREE);
 	return false;
 }

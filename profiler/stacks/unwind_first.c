@@ -17,13 +17,7 @@
 
 #include "unwind_first.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "futex.h"
 #include "tables.h"
 #include "unwind.h"
 #include "unwind_tables.h"
@@ -40,7 +34,7 @@ static void
 settle(void)
 {
 	if (atomic_exchange(&unwind_first_owed, 0))
-		syscall(SYS_futex, &unwind_first_owed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+		futex_wake(&unwind_first_owed, INT_MAX);
 }
 
 void
@@ -74,17 +68,14 @@ unwind_first_forget(void)
 void
 unwind_first_wait(void)
 {
-	struct timespec turn = { 0, TURN_NS };
-	long            waited;
-	int             saved = errno;
+	long waited;
 
 	if (atomic_load_explicit(&given_up, memory_order_relaxed))
 		return;
 	for (waited = 0; waited < WAIT_NS && unwind_first_is_owed(); waited += TURN_NS) {
 		unwind_refresh_want_look();
-		syscall(SYS_futex, &unwind_first_owed, FUTEX_WAIT_PRIVATE, 1, &turn, NULL, 0);
+		futex_wait(&unwind_first_owed, 1, TURN_NS);
 	}
 	if (waited >= WAIT_NS)
 		atomic_store(&given_up, true);
-	errno = saved;
 }

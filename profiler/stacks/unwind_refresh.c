@@ -25,15 +25,12 @@
 
 #include "unwind.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
+#include "futex.h"
 #include "generations.h"
 #include "maps.h"
 #include "own_thread.h"
@@ -66,28 +63,12 @@ static struct {
 } refresh = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void
-state_wait(unsigned while_it_is, long ns)
-{
-	struct timespec left = clock_timespec(ns);
-
-	syscall(SYS_futex, &refresh.state, FUTEX_WAIT_PRIVATE, while_it_is, &left, NULL, 0);
-}
-
-static void
-state_wake(void)
-{
-	syscall(SYS_futex, &refresh.state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static void
 wake(void)
 {
 	unsigned idle = IDLE;
-	int      saved = errno;
 
 	if (atomic_compare_exchange_strong(&refresh.state, &idle, WANTED))
-		state_wake();
-	errno = saved;
+		futex_wake(&refresh.state, 1);
 }
 
 void
@@ -109,7 +90,7 @@ unwind_refresh_wake(void)
 {
 	if (!atomic_load(&refresh.running) || atomic_load(&refresh.spent))
 		return false;
-	state_wake(); /* which is lost if it just goes to sleep: the waker comes again */
+	futex_wake(&refresh.state, 1); /* which is lost if it just goes to sleep: the waker comes again */
 	return true;
 }
 
@@ -117,7 +98,7 @@ void
 unwind_busy(bool busy)
 {
 	atomic_store(&refresh.busy, busy);
-	state_wake(); /* it may rest for longer than it needs to now */
+	futex_wake(&refresh.state, 1); /* it may rest for longer than it needs to now */
 }
 
 static int
@@ -187,7 +168,7 @@ idle(struct purse *p)
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS, left;
 
 	while (atomic_load(&refresh.state) == IDLE && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0) {
-		state_wait(IDLE, left);
+		futex_wait(&refresh.state, IDLE, left);
 		verdicts_answer(p);
 	}
 }
@@ -212,7 +193,7 @@ rest(struct purse *p)
 			left = -p->left_ns * share();
 		if (left <= 0 || atomic_load(&refresh.state) == STOPPING)
 			break;
-		state_wait(WANTED, left < REST_NS ? left : REST_NS);
+		futex_wait(&refresh.state, WANTED, left < REST_NS ? left : REST_NS);
 		verdicts_answer(p);
 	}
 	/* What was wanted meanwhile is due now. */
@@ -273,7 +254,7 @@ run(void *arg)
 
 	(void)arg;
 	if (unwind_first_is_owed())
-		state_wait(IDLE, FIRST_NS);
+		futex_wait(&refresh.state, IDLE, FIRST_NS);
 	if (atomic_load(&refresh.state) != STOPPING && unwind_first_make())
 		atomic_store(&refresh.by_tables, false);
 	atomic_store(&refresh.look, false);
@@ -298,7 +279,7 @@ stop(void)
 	unwind_first_forget();
 	if (refresh.running) {
 		atomic_store(&refresh.state, STOPPING);
-		state_wake();
+		futex_wake(&refresh.state, 1);
 		pthread_join(refresh.thread, NULL);
 		refresh.running = false;
 	}

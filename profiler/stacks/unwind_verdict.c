@@ -32,15 +32,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "arch_code.h"
-#include "clock.h"
+#include "futex.h"
 #include "memory.h"
 #include "unwind_tables.h"
 
@@ -241,7 +234,7 @@ settled(void)
 {
 	atomic_store(&verdicts.given_up, false);
 	atomic_fetch_add(&verdicts.settled, 1);
-	syscall(SYS_futex, &verdicts.settled, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	futex_wake(&verdicts.settled, INT_MAX);
 }
 
 void
@@ -281,10 +274,8 @@ unwind_verdicts_settled(void)
 bool
 unwind_verdicts_await(unsigned seen, int64_t *until_ns)
 {
-	struct timespec ts;
-	int64_t         now, left;
-	int             saved = errno;
-	bool            woken = false;
+	int64_t now, left;
+	bool    woken = false;
 
 	if (atomic_load(&verdicts.given_up) || atomic_load(&verdicts.forking))
 		return false;
@@ -293,12 +284,10 @@ unwind_verdicts_await(unsigned seen, int64_t *until_ns)
 		*until_ns = now + WAIT_NS;
 	left = *until_ns - now;
 	if (left > 0 && unwind_refresh_wake()) {
-		ts = (struct timespec){ 0, left < TURN_NS ? left : TURN_NS };
-		syscall(SYS_futex, &verdicts.settled, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
+		futex_wait(&verdicts.settled, seen, left < TURN_NS ? left : TURN_NS);
 		woken = true;
 	} else
 		atomic_store(&verdicts.given_up, true);
-	errno = saved;
 	return woken;
 }
 
