@@ -435,15 +435,14 @@ def defaults_and_limits_are_those_of_the_programs():
         value = promotion[option[0]]["value"]
         equal(option[1], ",".join(value) if isinstance(value, list) else value, "--" + option[0])
     contains(text_of("docs/operating.md"), "`--graceful-shutdown-timeout` (%s;" % options["graceful-shutdown-timeout"]["value"])
-    with open(os.path.join(SRC, "libcomponent/base/httpd.h")) as f:
-        header = f.read()
+    header = text_of("libcomponent/base/httpd.h") + text_of("libcomponent/base/answer.h")
     for what, name, unit, each in (
             ("connections", "CONNECTIONS_SPARE", "", 1), ("connections", "REQUEST_MS_KEPT", " ms", 1), ("profiles being collected at once", "REQUESTS", "", 1),
             ("sent behind a request that is being answered", "PIPELINE_BYTES_MAX", " KiB", 1 << 10),
             ("request header", "HEADER_SECONDS_MAX", " s", 1),
             ("request header", "HEADER_BYTES_MAX", " KiB", 1 << 10), ("request body", "BODY_BYTES_MAX", " MiB", 1 << 20),
-            ("idle connection", "IDLE_SECONDS_MAX", " s", 1), ("reply without progress", "STALL_SECONDS_MAX", " s", 1)):
-        factors = re.search(r"#define HTTPD_%s +\(?([\d* ]+)" % name, header).group(1).split("*")
+            ("idle connection", "IDLE_SECONDS_MAX", " s", 1), ("reply without progress", "STALL_SECONDS", " s", 1)):
+        factors = re.search(r"#define [A-Z]+_%s +\(?([\d* ]+)" % name, header).group(1).split("*")
         value = 1
         for factor in factors:
             value *= int(factor)
