@@ -206,7 +206,7 @@ def what_our_own_costs_is_as_many_lines_as_the_readme_says():
         raise Skip("scripts/count needs a git checkout")
     counted = int(run(sys.executable, os.path.join(SRC, "scripts/count"), *HTTP_FILES).stdout.partition("\nall ")[2].split()[1])
     with open(os.path.join(SRC, "README.md"), encoding="utf-8") as f:
-        said, = re.findall(r"some ([\d,]+) lines of code", f.read())
+        said, = re.findall(r"some ([\d,]+)\s+lines\s+of\s+code", f.read())
     print("# %d lines of code in %s" % (counted, " ".join(HTTP_FILES)))
     need(abs(int(said.replace(",", "")) - counted) <= 100, "README.md says %s lines of code, it is %d" % (said, counted))
 
