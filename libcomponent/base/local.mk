@@ -12,3 +12,4 @@ noinst_LTLIBRARIES += %D%/libbase.la
 	%D%/httpd_internal.h %D%/httpd_listener.c %D%/httpd_loop.c %D%/httpd_reply.c %D%/httpd_request.c %D%/httpd_wake.c
 %C%_libbase_la_SOURCES += %D%/clock.h %D%/futex.h %D%/pages.h %D%/varint.h
 %C%_libbase_la_LIBADD = $(EVENT_LIBS)
+%C%_libbase_la_SOURCES += %D%/answer_fd.c %D%/answer_fd.h

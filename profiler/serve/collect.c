@@ -27,7 +27,7 @@ static int
 write_product(struct job *j, const struct product *p)
 {
 	struct symbols *symbols = NULL;
-	int             r = symbols_open(job_serve(j)->options.symbol_memory_bytes, &symbols);
+	int             r = symbols_open(job_symbol_memory(j), &symbols);
 
 	if (r)
 		return r;
@@ -120,7 +120,7 @@ log_window(struct job *j, const char *message, int64_t duration_ns, const char *
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)job_bytes(j));
 	snprintf(counted, sizeof(counted), "%lld", (long long)count);
 	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)lost_count);
-	serve_log(job_serve(j), COMPONENT_LOG_INFO, message, fields, sizeof(fields) / sizeof(fields[0]));
+	job_log(j, message, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 static void

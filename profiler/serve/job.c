@@ -1,6 +1,5 @@
 /*
- * job.c - an answer that takes long: collected on a thread of its own, for a request or for
- * a descriptor where nobody has asked by HTTP.
+ * job.c - an answer that takes long: collected on a thread of its own, whatever the door.
  *
  *     job_start() --> run() of collect.c, symbol.c, ... on "component-job"
  *                       |  job_wait()          <-- on_hangup(), job_end_all(): end early
@@ -10,8 +9,8 @@
  * over: a window is then plain code that waits, and there is nothing to tear down
  * when nobody asks.  max_requests bounds their number.
  *
- * What a stranger would get wrong: the request belongs to the server's thread alone.  run()
- * never sees it.
+ * What a stranger would get wrong: the answer belongs to the server's thread alone, and run()
+ * never sees it.  Without a server, for a descriptor, it is the job's own.
  *
  * Tests: tests/serve_http.t, tests/serve_limits.t, tests/serve_life.t.
  */
@@ -38,6 +37,19 @@ struct serve *
 job_serve(const struct job *j)
 {
 	return j->serve;
+}
+
+uint64_t
+job_symbol_memory(const struct job *j)
+{
+	return j->serve ? j->serve->options.symbol_memory_bytes : j->symbol_memory;
+}
+
+void
+job_log(const struct job *j, const char *message, const struct component_log_field *fields, size_t count)
+{
+	if (j->serve)
+		serve_log(j->serve, COMPONENT_LOG_INFO, message, fields, count);
 }
 
 const char *
@@ -174,14 +186,13 @@ job_new(struct serve *s, struct answer *a, const struct job_spec *spec)
 		return NULL;
 	j->mapped_size = size;
 	j->serve = s;
-	j->httpd = s->httpd;
-	j->fd = -1;
+	j->httpd = s ? s->httpd : NULL;
 	j->answer = a;
 	j->spec = *spec;
 	if (spec->input)
 		memcpy(j->input, spec->input, spec->input_size);
 	j->spec.input = j->input;
-	snprintf(j->peer, sizeof(j->peer), "%s", a ? a->ask.peer : "");
+	snprintf(j->peer, sizeof(j->peer), "%s", a->ask.peer);
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -245,7 +256,7 @@ job_start(struct serve *s, struct answer *a, const struct job_spec *spec)
 	a->arg = j;
 }
 
-/* ---- without a request ---- */
+/* ---- without a server ---- */
 
 struct alone {
 	struct job *job;
@@ -264,15 +275,15 @@ run_alone(void *arg)
 }
 
 int
-job_run_alone(struct serve *s, const struct job_spec *spec, int fd, char *why, size_t size)
+job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size)
 {
-	struct alone a = { job_new(s, NULL, spec), 0 };
+	struct alone a = { job_new(NULL, to, spec), 0 };
 	pthread_t    thread;
 	int          r;
 
 	if (!a.job)
 		return -ENOMEM;
-	a.job->fd = fd;
+	a.job->symbol_memory = symbol_memory;
 	r = own_thread_start("component-job", run_alone, &a, &thread);
 	if (r) {
 		snprintf(why, size, "no thread can be made; see the limits of processes and of memory");

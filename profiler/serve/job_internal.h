@@ -11,14 +11,14 @@
 
 struct job {
 	struct job   *next, *previous; /* serve.lock */
-	struct serve *serve;
-	struct httpd *httpd; /* there as long as jobs are, even when serve's is not */
-	int           fd;    /* -1: the answer goes to the request */
+	struct serve *serve; /* NULL: without one */
+	struct httpd *httpd; /* there as long as jobs are, even when serve's is not; NULL: the answer is the job's thread's */
+	uint64_t      symbol_memory; /* without a server */
 	struct job_spec spec;
 	char          peer[HTTPD_PEER_MAX];
 	pthread_t     thread;
 
-	/* The server's thread. */
+	/* The server's thread, or the job's without one. */
 	struct answer *answer;
 	bool          started;   /* the header is out */
 	bool          throttled; /* waiting for on_drain */

@@ -22,12 +22,9 @@
 #include "job_internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define STALLED_MS  60000 /* a descriptor that takes nothing: the rest is dropped */
 #define QUEUE_BYTES (ANSWER_QUEUE_BYTES_MAX - 2 * JOB_CHUNK_BYTES - 1024) /* and a chunk's frame */
 
 static void deliver(struct job *j);
@@ -78,36 +75,17 @@ job_nudge(struct job *j)
 		post(j);
 }
 
-static int
-fd_write(int fd, const char *data, size_t size)
-{
-	struct pollfd room = { fd, POLLOUT, 0 };
-	ssize_t       n;
-
-	while (size > 0) {
-		n = write(fd, data, size);
-		if (n >= 0) {
-			data += n;
-			size -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			if (poll(&room, 1, STALLED_MS) == 0)
-				return -ETIMEDOUT;
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 int
 job_hand_over(struct job *j, bool last)
 {
-	bool   needed, gone;
-	size_t size = j->fill_size;
+	bool    needed, gone;
+	size_t  size = j->fill_size;
+	int64_t r;
 
-	if (j->fd >= 0) {
+	if (!j->httpd) {
 		j->fill_size = 0;
-		return fd_write(j->fd, j->fill, size);
+		r = j->answer->sink->write(j->answer, j->fill, size);
+		return r < 0 ? (int)r : 0;
 	}
 	pthread_mutex_lock(&j->lock);
 	while (j->ready_full && !j->gone)

@@ -1,7 +1,7 @@
 /*
  * profile_write.c - any profile to a descriptor, without HTTP.
  *
- *     options --> "seconds=5&debug=1" --> spec.c --> a job whose answer goes to fd
+ *     options --> "seconds=5&debug=1" --> spec.c --> a job that answers to fd (answer_fd.c)
  *
  * The options become the query that would ask for the same over HTTP, so that both doors
  * have one set of rules, and the job is the one that a request starts: its thread is ours,
@@ -23,8 +23,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "answer_fd.h"
 #include "serve.h"
 
 #define QUERY_MAX   192 /* bytes */
@@ -108,8 +108,10 @@ static int
 profile_write(const char *name, int fd, const struct component_profile_write_options *o)
 {
 	const struct collector *c;
-	struct serve           *s;
+	struct answer_fd        to;
 	struct job_spec         spec;
+	uint64_t                symbol_memory;
+	int64_t                 max_seconds;
 	char                    query[QUERY_MAX], why[SPEC_WHY_BYTES] = "";
 	int                     r = check(name, fd, o, &c);
 
@@ -117,15 +119,12 @@ profile_write(const char *name, int fd, const struct component_profile_write_opt
 		r = query_make(o, query);
 	if (r)
 		return r;
-	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (s == MAP_FAILED)
-		return refuse(o, -ENOMEM, strerror(ENOMEM));
-	profiler_lend(&s->options.symbol_memory_bytes, &s->options.max_seconds);
-	r = spec_read(c, c->name, query, s->options.max_seconds, &spec, why);
+	answer_fd_init(&to, fd);
+	profiler_lend(&symbol_memory, &max_seconds);
+	r = spec_read(c, c->name, query, max_seconds, &spec, why);
 	if (!r)
-		r = job_run_alone(s, &spec, fd, why, sizeof(why));
+		r = job_run_alone(&to.answer, &spec, symbol_memory, why, sizeof(why));
 	profiler_lend_end();
-	munmap(s, sizeof(*s));
 	return r ? refuse(o, r, *why ? why : strerror(-r)) : 0;
 }
 

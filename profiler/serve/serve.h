@@ -165,13 +165,15 @@ struct job_spec {
 
 /* Takes the answer over.  Answers 503 itself when there are too many. */
 void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
-/* On a thread of its own, which writes to fd, and waits for it; s: what job_serve() answers,
- * of which the options alone are read.  0, or a negative errno and perhaps a sentence. */
-int  job_run_alone(struct serve *s, const struct job_spec *spec, int fd, char *why, size_t size);
+/* Without a server: on a thread of ours, which writes the body to an answer of a descriptor and is
+ * waited for.  symbol_memory: bytes.  0, or a negative errno and perhaps a sentence in why. */
+int  job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size);
 /* Every job: end early; or, with abort, without an answer.  Any thread. */
 void job_end_all(struct serve *s, bool abort);
 const struct job_spec *job_spec(const struct job *j);
-struct serve *job_serve(const struct job *j);
+struct serve *job_serve(const struct job *j); /* NULL: there is none */
+uint64_t job_symbol_memory(const struct job *j); /* bytes at most for names and lines */
+void job_log(const struct job *j, const char *message, const struct component_log_field *fields, size_t count);
 const char *job_peer(const struct job *j);
 uint64_t job_bytes(const struct job *j);
 /* The rest is called by run() on the job's thread. */

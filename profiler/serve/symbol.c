@@ -82,7 +82,7 @@ symbol_run(struct job *j)
 	struct symbols   *symbols = NULL;
 	int               r;
 
-	r = symbols_open(job_serve(j)->options.symbol_memory_bytes, &symbols);
+	r = symbols_open(job_symbol_memory(j), &symbols);
 	if (r)
 		return r;
 	r = job_write(j, head, sizeof(head) - 1);
