@@ -1,7 +1,7 @@
 /*
  * evhttp.c - our routes on a program's own evhttp: where they are mounted.
  *
- *     evhttp's general callback --> on_request() --> a path of ours: evhttp_relay.c
+ *     evhttp's general callback --> on_request() --> a path of ours: evhttp_door.c
  *                                                --> any other: the program's callback
  *
  * There is one server and one set of rules for who may ask what; this file knows no route
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "evhttp_relay.h"
+#include "evhttp_door.h"
 #include "fork.h"
 #include "genuine.h"
 #include "serve.h"
@@ -59,7 +59,7 @@ on_request(struct evhttp_request *request, void *arg)
 	if (path)
 		path = strncmp(path, m->prefix, m->prefix_size) ? NULL : path + m->prefix_size;
 	if (path && ((!strncmp(path, ROOT, strlen(ROOT)) && strchr("/", path[strlen(ROOT)])) || !strcmp(path, FGPROF)))
-		evhttp_relay(request, path, m->prefix);
+		evhttp_door(request, path, m->prefix);
 	else if (m->other)
 		m->other(request, m->other_arg);
 	else
@@ -72,7 +72,7 @@ on_forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	lock = fresh;
-	evhttp_relay_forked();
+	evhttp_door_forked();
 }
 
 FORK_SLOT(FORK_MOUNTS, NULL, NULL, on_forked);

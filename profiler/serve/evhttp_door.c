@@ -1,8 +1,8 @@
 /*
- * evhttp_relay.c - one request on a program's own evhttp, relayed to our own server.
+ * evhttp_door.c - one request on a program's own evhttp, relayed to our own server.
  *
  *     the program's loop                            component-http
- *     evhttp_relay() --a socketpair, one end of it--> httpd_adopt(): a connection like any
+ *     evhttp_door() --a socketpair, one end of it--> httpd_adopt(): a connection like any
  *     on_ready() <----HTTP text, as on the port------ other: routes, rules, jobs, windows
  *         |
  *         +--> evhttp_send_reply_start(), _chunk() ... on_drained() ... _end()
@@ -33,7 +33,7 @@
  */
 #include <config.h>
 
-#include "evhttp_relay.h"
+#include "evhttp_door.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -452,7 +452,7 @@ relay_open(struct relay *r, const char *path, const char *prefix)
 }
 
 void
-evhttp_relay(struct evhttp_request *request, const char *path, const char *prefix)
+evhttp_door(struct evhttp_request *request, const char *path, const char *prefix)
 {
 	struct relay *r = calloc(1, sizeof(*r));
 	int           err = -ENOMEM;
@@ -472,7 +472,7 @@ evhttp_relay(struct evhttp_request *request, const char *path, const char *prefi
 }
 
 void
-evhttp_relay_forked(void)
+evhttp_door_forked(void)
 {
 	for (struct relay *r = relays; r; r = r->next) {
 		int quiet = eventfd(0, EFD_CLOEXEC);
