@@ -86,10 +86,14 @@ job_fail(struct job *j, int status, const char *text)
 int
 job_wait(struct job *j)
 {
-	struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + j->spec.wait_ns);
+	struct timespec until;
+	int64_t         end;
 	int             r = 0;
 	bool            gone;
 
+	if (__builtin_add_overflow(clock_ns(CLOCK_MONOTONIC), j->spec.wait_ns, &end))
+		end = INT64_MAX;
+	until = clock_timespec(end);
 	pthread_mutex_lock(&j->lock);
 	while (!j->end_early && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&j->changed, &j->lock, &until);
