@@ -356,9 +356,6 @@ httpd_new(const struct httpd_options *o)
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
 		atomic_store(&h->listener_fds[i], -1);
 	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
-	for (int i = 0; i < 2; i++)
-		h->adopted[i] = (struct httpd_listener){
-			.h = h, .socket = { .fd = -1, .loopback = i != 0 }, .adopted = true };
 	return h;
 }
 

@@ -34,7 +34,6 @@
 #define HTTPD_LINGER_SECONDS_MAX 2   /* for the client to read why we close */
 #define HTTPD_PROBE_SECONDS      60  /* of silence; a peer that is not there is noticed in twice that */
 #define HTTPD_PEER_MAX           96    /* bytes with NUL: "[fe80::1%2]:65535" and more */
-#define HTTPD_NOTE_MAX           128   /* bytes with NUL, of httpd_adopt()'s prefix */
 #define HTTPD_REST_MS            1000  /* listeners pause so long after a failed accept */
 #define HTTPD_REST_LOG_SECONDS   60  /* between two log lines about it */
 
@@ -71,17 +70,8 @@ int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct compo
  * to httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
 /* As many requests at the same time as that from now on, if that is more.  There are places for so many connections and
- * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many that come otherwise.  Any thread. */
+ * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many by unix sockets.  Any thread. */
 void httpd_set_requests(struct httpd *h, unsigned requests);
-/*
- * httpd_adopt - serve what comes by a stream socket that no listener has accepted
- *
- *   fd        non-blocking, from own_fd_socketpair(); the server's on success.  It is
- *             closed when there is no place for it or the server is stopping
- *   loopback, peer, prefix   what struct ask says; both texts are copied and cut
- *   returns   0 or -ENOMEM; never waits, any thread
- */
-int  httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *prefix);
 /* Closes the listeners with that tag, or all (NULL), now; connections go on.  Who waits
  * there to be accepted is, if there is a place.  Any other thread.  -EBADF: the program
  * has closed our descriptors and the server's thread cannot be reached any more; what

@@ -403,7 +403,7 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c)
 	c->scanned = 0;
 	c->eof = c->keep_alive = c->linger = false;
 	c->incoming = c->request = NULL;
-	if (!l->socket.is_unix && !l->adopted) {
+	if (!l->socket.is_unix) {
 		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		keep_alive_set(c->fd);
 	}
@@ -435,24 +435,5 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 	httpd_fd_keep(&c->fd, &c->was, atomic_exchange(fd, -1));
 	own_fd_release(&mask);
 	peer_format(c->peer, sizeof(c->peer), peer);
-	conn_open(l, c);
-}
-
-void
-httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note)
-{
-	struct httpd_conn *c = l->h->stopping || l->h->lost || httpd_place_ms(l) ? NULL : httpd_place(l);
-	sigset_t           mask;
-
-	if (!c) {
-		own_fd_close(fd);
-		return;
-	}
-	own_fd_hold(&mask);
-	own_fd_forget(fd);
-	httpd_fd_keep(&c->fd, &c->was, fd);
-	own_fd_release(&mask);
-	snprintf(c->peer, sizeof(c->peer), "%s", peer);
-	snprintf(c->note, sizeof(c->note), "%s", note);
 	conn_open(l, c);
 }

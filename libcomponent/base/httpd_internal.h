@@ -20,15 +20,14 @@
 #define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
 #define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
 
-/* A listening socket of ours, or (with adopted set) what stands for one.  Closed or not, it stays as
- * long as connections and requests point at it. */
+/* A listening socket of ours.  Closed or not, it stays as long as connections and requests point
+ * at it. */
 struct httpd_listener {
 	struct httpd        *h;
 	struct listen_socket socket;
 	void                *tag;
 	struct event        *ready; /* NULL: closed */
 	struct event        *rest;  /* ends the pause after a failed accept */
-	bool                 adopted;
 	bool                 again; /* it was open when the descriptors were lost */
 	bool                 crowded; /* it rests until there is a place */
 	unsigned             users;   /* connections and requests */
@@ -65,7 +64,6 @@ struct httpd_conn {
 	bool                   linger;     /* input is left over, or to come: it is dropped, and we close gently */
 	int64_t                since_ns;   /* CLOCK_MONOTONIC: its state is that, or its client has read something of the reply */
 	char                   peer[HTTPD_PEER_MAX];
-	char                   note[HTTPD_NOTE_MAX]; /* adopted alone */
 };
 
 /* Connections, allocated when they are needed and kept until the end: httpd_forked() looks at them at
@@ -80,7 +78,7 @@ struct httpd_block {
 };
 
 /* Whose places a connection takes. */
-enum httpd_places { HTTPD_PLACES_TCP, HTTPD_PLACES_LOCAL /* unix sockets, adopted */, HTTPD_PLACES };
+enum httpd_places { HTTPD_PLACES_TCP, HTTPD_PLACES_LOCAL /* unix sockets */, HTTPD_PLACES };
 
 struct httpd_header {
 	const char *name, *value;
@@ -109,7 +107,6 @@ struct httpd_request {
 	struct evbuffer       *body;
 	bool                   reply_chunked;
 	char                   peer[HTTPD_PEER_MAX];
-	char                   note[HTTPD_NOTE_MAX];
 };
 
 /* What a caller in another thread waits for. */
@@ -147,7 +144,6 @@ struct httpd {
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
 	size_t                listener_count;
-	struct httpd_listener adopted[2]; /* by loopback */
 	_Atomic int           listener_fds[HTTPD_LISTENERS_MAX];
 	struct httpd_was      listener_was[HTTPD_LISTENERS_MAX];
 	_Atomic int           accepted_fd; /* on its way to a connection */
@@ -199,8 +195,6 @@ void httpd_listeners_wake(struct httpd *h, enum httpd_places places); /* there m
 /* httpd_conn.c */
 /* Opens a connection on *fd, or closes it when there is no place; *fd becomes -1. */
 void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer);
-/* The same with fd from own_fd_socketpair(). */
-void httpd_conn_adopt(struct httpd_listener *l, int fd, const char *peer, const char *note);
 void httpd_conn_close(struct httpd_conn *c);
 /* Tells its request, closes its socket if that is still ours, frees nothing. */
 void httpd_conn_forget(struct httpd_conn *c);

@@ -307,41 +307,6 @@ httpd_listen(struct httpd *h, struct listen_set *set, void *tag)
 	return httpd_call_run(&c, listen_call);
 }
 
-struct adoption {
-	struct httpd *h;
-	int           fd;
-	bool          loopback;
-	char          peer[HTTPD_PEER_MAX], note[HTTPD_NOTE_MAX];
-};
-
-static void
-on_adopted(void *arg)
-{
-	struct adoption *a = arg;
-
-	httpd_conn_adopt(&a->h->adopted[a->loopback], a->fd, a->peer, a->note);
-	free(a);
-}
-
-int
-httpd_adopt(struct httpd *h, int fd, bool loopback, const char *peer, const char *note)
-{
-	struct adoption *a = malloc(sizeof(*a));
-	int              r = -ENOMEM;
-
-	if (!a)
-		return r;
-	a->h = h;
-	a->fd = fd;
-	a->loopback = loopback;
-	snprintf(a->peer, sizeof(a->peer), "%s", peer);
-	snprintf(a->note, sizeof(a->note), "%s", note);
-	r = httpd_post(h, on_adopted, a);
-	if (r)
-		free(a);
-	return r;
-}
-
 static void
 unlisten_call(void *arg)
 {

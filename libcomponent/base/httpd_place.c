@@ -2,7 +2,7 @@
  * httpd_place.c - places for connections: how many there are, and who makes room.
  *
  * There are as many as requests may be answered at the same time, and some to spare, so that
- * whoever comes when all of these are taken is still told so.  Unix sockets and what is adopted
+ * whoever comes when all of these are taken is still told so.  Unix sockets
  * have as many of their own: no crowd on a port keeps a person from the debug socket.
  *
  * When all are taken, one that is idle makes room, else the one that has been longest without
@@ -36,7 +36,7 @@ httpd_set_requests(struct httpd *h, unsigned requests)
 enum httpd_places
 httpd_places_of(const struct httpd_listener *l)
 {
-	return l->socket.is_unix || l->adopted ? HTTPD_PLACES_LOCAL : HTTPD_PLACES_TCP;
+	return l->socket.is_unix ? HTTPD_PLACES_LOCAL : HTTPD_PLACES_TCP;
 }
 
 struct httpd_conn *

@@ -382,9 +382,8 @@ request_new(struct httpd_conn *c)
 	r->listener->users++;
 	r->body = evbuffer_new();
 	memcpy(r->peer, c->peer, sizeof(r->peer));
-	memcpy(r->note, c->note, sizeof(r->note));
 	r->answer.sink = &httpd_reply_sink;
-	r->answer.ask = (struct ask){ .peer = r->peer, .prefix = r->listener->adopted ? r->note : "",
+	r->answer.ask = (struct ask){ .peer = r->peer, .prefix = "",
 		.is_unix = r->listener->socket.is_unix, .loopback = r->listener->socket.loopback, .tag = r->listener->tag };
 	if (r->body)
 		return r;

@@ -33,7 +33,7 @@
 #pragma weak evhttp_set_gencb
 #pragma weak evhttp_uri_get_path
 
-#define PREFIX_MAX   (HTTPD_NOTE_MAX - 1)
+#define PREFIX_MAX   127 /* bytes */
 #define ROOT         "/debug/pprof" /* and what follows a slash */
 #define FGPROF       "/debug/fgprof"
 
@@ -59,7 +59,7 @@ on_request(struct evhttp_request *request, void *arg)
 	if (path)
 		path = strncmp(path, m->prefix, m->prefix_size) ? NULL : path + m->prefix_size;
 	if (path && ((!strncmp(path, ROOT, strlen(ROOT)) && strchr("/", path[strlen(ROOT)])) || !strcmp(path, FGPROF)))
-		evhttp_door(request, path, m->prefix);
+		evhttp_door_ask(request, path, m->prefix);
 	else if (m->other)
 		m->other(request, m->other_arg);
 	else

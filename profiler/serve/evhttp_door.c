@@ -1,15 +1,17 @@
 /*
- * evhttp_door.c - one request on a program's own evhttp, relayed to our own server.
+ * evhttp_door.c - one request on a program's own evhttp, answered by our server's thread.
  *
- *     the program's loop                            component-http
- *     evhttp_door() --a socketpair, one end of it--> httpd_adopt(): a connection like any
- *     on_ready() <----HTTP text, as on the port------ other: routes, rules, jobs, windows
+ *     the program's loop                              component-http
+ *     evhttp_door_ask(): a copy of what is asked ---> on_news(): routes, as for the port
+ *     on_ready() <--a byte-- queue, under a lock <--- begin, write, end or abort of the answer
  *         |
  *         +--> evhttp_send_reply_start(), _chunk() ... on_drained() ... _end()
+ *              the client has left, has taken some -> on_news(): on_hangup, on_gone, on_drain
  *
- * It writes the request down again, without what concerns the connection that it came by,
- * takes the answer apart (reply_reader.c) and passes its pieces on.  At most PIECE_BYTES
- * wait for the client here; the rest waits in the socket and where it waits on the port.
+ * Both sides call each other by posting: the loop by httpd_post_at(), the server by a byte
+ * through a socketpair, which says no more than "look".  A struct door is freed by whichever
+ * is done with it last.  At most ANSWER_QUEUE_BYTES_MAX wait for the client, and PIECE_BYTES
+ * of them in evhttp; whoever writes more is told how much waits (answer.h).
  *
  * What a stranger would get wrong:
  * - evhttp does not notice that a client leaves while its reply is pending, and asking
@@ -24,12 +26,15 @@
  *   the reply.
  * - A reply that was cut off must not end like a whole one: the connection is freed.
  * - libevent answers HTTP/1.0 with keep-alive and no length by "Content-Length: 0".
- * - A forked child has the same sockets.  Its end of the pair is closed; its epoll set,
+ * - The server may be stopped and freed while its last bytes wait here.  Until its answer is
+ *   over it is there, since a stop waits for that; afterwards nothing is posted to it.
+ * - A forked child has the same sockets.  Both ends of the pair are closed; the epoll set,
  *   which its copy of the loop may still name, becomes an eventfd that nothing signals,
- *   since event_reinit() fails on a descriptor that is closed.
+ *   since event_reinit() fails on a descriptor that is closed.  The server's thread, which
+ *   may have been writing, is not there: what is queued is left alone.
  * - The functions of libevent_extra are weak: see evhttp.c.
  *
- * Tests: tests/evhttp.t, tests/test_reply_reader.c.
+ * Tests: tests/evhttp.t.
  */
 #include <config.h>
 
@@ -37,7 +42,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,100 +56,314 @@
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 
+#include "evhttp_ask.h"
 #include "own_fd.h"
-#include "reply_reader.h"
 #include "serve.h"
 
 #pragma weak evhttp_add_header
+#pragma weak evhttp_clear_headers
 #pragma weak evhttp_connection_free
 #pragma weak evhttp_connection_get_base
 #pragma weak evhttp_connection_get_bufferevent
-#pragma weak evhttp_connection_get_peer
 #pragma weak evhttp_connection_set_closecb
 #pragma weak evhttp_remove_header
 #pragma weak evhttp_request_free
 #pragma weak evhttp_request_get_command
 #pragma weak evhttp_request_get_connection
-#pragma weak evhttp_request_get_evhttp_uri
-#pragma weak evhttp_request_get_input_buffer
 #pragma weak evhttp_request_get_input_headers
 #pragma weak evhttp_request_get_output_headers
 #pragma weak evhttp_send_reply
 #pragma weak evhttp_send_reply_chunk_with_cb
 #pragma weak evhttp_send_reply_end
 #pragma weak evhttp_send_reply_start
-#pragma weak evhttp_uri_get_query
 
-#define PIECE_BYTES  (32 * 1024)
-#define SOCKET_BYTES (64 * 1024) /* of a reply, in the kernel */
+#define PIECE_BYTES (32 * 1024)
+#define BUSY_TEXT   "too many connections, or profiling is being switched off\n"
 
-struct relay {
-	struct relay             *next, **at; /* open ones; under own_fd_hold() */
+/* For the server's thread. */
+enum news { ASKED = 1, HANGUP = 2, GONE = 4, DRAINED = 8 };
+
+struct door {
+	struct answer      answer; /* first; the server's thread's until it is over */
+	struct profiler_asked server; /* there until then */
+	struct evhttp_ask *asked; /* answer.ask's strings */
+
+	/* The program's loop. */
+	struct door              *next, **at; /* open ones; under own_fd_hold() */
 	struct evhttp_request    *request;    /* NULL: not ours any more, all is over */
 	struct evhttp_connection *connection;
-	struct event             *ready; /* watches epoll */
-	int                       epoll, server;
-	struct evbuffer          *ask;   /* what is not sent of the request */
-	struct evbuffer          *piece; /* what is to be sent of the reply */
-	bool                      hungup; /* the client, perhaps of its sending half alone */
+	struct event             *ready;      /* watches epoll; off while a piece is on its way */
+	struct event             *stalled;    /* then this is on */
+	struct evbuffer          *piece;      /* what is to be sent next */
+	int                       epoll;
 	bool                      started, busy;
-	struct reply_reader       reader;
-	char                      buf[PIECE_BYTES];
+	bool                      forked;     /* in a child: of the rest nothing is to be looked at */
+
+	pthread_mutex_t     lock; /* the rest */
+	struct own_fd_kept  ends[2]; /* a byte written to the second wakes the loop, which watches the first */
+	bool                woken;   /* there is one */
+	enum news           news;
+	struct httpd_posted posting; /* posted: on_news() is called, or at work */
+	bool                posted;
+	int                 status;  /* of the answer; 0: it has not begun */
+	bool                chunked; /* its size is not known */
+	struct evkeyvalq    headers; /* of it; once it has begun they stay */
+	struct evbuffer    *queue;   /* of it, for the loop */
+	size_t              flying;  /* bytes that evhttp has of it */
+	bool                above;   /* half of what may wait, so the server is told when that is less */
+	bool                broken;  /* some of it is lost for want of memory */
+	bool                ended, aborted; /* the answer is over */
+	bool                closed;  /* the loop is done */
 };
 
 enum { CLIENT, SERVER }; /* in the epoll set */
 
-static struct relay *relays; /* under own_fd_hold() */
-
-/* ---- its end ---- */
+static struct door     *doors; /* under own_fd_hold() */
+static _Atomic unsigned open_count;
 
 static void
-relay_free(struct relay *r)
+door_free(struct door *d)
+{
+	if (!d->forked) {
+		if (d->queue)
+			evbuffer_free(d->queue);
+		evhttp_clear_headers(&d->headers);
+	}
+	pthread_mutex_destroy(&d->lock);
+	evhttp_ask_free(d->asked);
+	free(d);
+}
+
+/* With the lock held. */
+static bool
+is_over(const struct door *d)
+{
+	return d->ended || d->aborted;
+}
+
+/* ---- the answer, on the server's thread ---- */
+
+/* With the lock held.  What the daemon has closed may be its own by now. */
+static void
+loop_wake(struct door *d)
+{
+	if (!d->woken && own_fd_is_kept(&d->ends[1], NULL))
+		d->woken = send(d->ends[1].fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+static void
+door_begin(struct answer *a, int status, const struct answer_header *headers, int64_t size)
+{
+	struct door *d = (struct door *)a;
+	char         text[ANSWER_DATE_BYTES];
+
+	pthread_mutex_lock(&d->lock);
+	for (; headers->name; headers++)
+		evhttp_add_header(&d->headers, headers->name, headers->value);
+	answer_date(text);
+	evhttp_add_header(&d->headers, "Date", text);
+	snprintf(text, sizeof(text), "%lld", (long long)size);
+	if (size >= 0)
+		evhttp_add_header(&d->headers, "Content-Length", text);
+	d->chunked = size < 0;
+	d->status = status;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static int64_t
+door_write(struct answer *a, const void *data, size_t size)
+{
+	struct door *d = (struct door *)a;
+	size_t       queued;
+
+	if (a->ask.method == ASK_HEAD)
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	if (!d->closed) {
+		d->broken = evbuffer_add(d->queue, data, size) || d->broken;
+		loop_wake(d);
+	}
+	queued = d->closed ? 0 : evbuffer_get_length(d->queue) + d->flying;
+	d->above = queued > ANSWER_QUEUE_BYTES_MAX / 2;
+	pthread_mutex_unlock(&d->lock);
+	return (int64_t)queued;
+}
+
+static void
+door_finish(struct door *d, bool *how)
+{
+	bool last;
+
+	pthread_mutex_lock(&d->lock);
+	*how = true;
+	loop_wake(d);
+	last = d->closed && !d->posted;
+	pthread_mutex_unlock(&d->lock);
+	if (last)
+		door_free(d);
+}
+
+static void
+door_end(struct answer *a)
+{
+	struct door *d = (struct door *)a;
+
+	door_finish(d, &d->ended);
+}
+
+static void
+door_abort(struct answer *a)
+{
+	struct door *d = (struct door *)a;
+
+	door_finish(d, &d->aborted);
+}
+
+static const struct answer_sink sink = { door_begin, door_write, door_end, door_abort };
+
+/* As httpd refuses what it cannot read, or what is too long. */
+static void
+refuse(struct answer *a, int status)
+{
+	char text[64];
+	int  n = snprintf(text, sizeof(text), "%d %s\n", status, answer_reason(status));
+
+	reply_text(a, status, ANSWER_TEXT, text, (size_t)n);
+}
+
+static void
+asked(struct door *d)
+{
+	struct ask *ask = &d->answer.ask;
+	int         refused = d->asked->refused;
+	size_t      max = refused ? 0 : routes_body_max(ask, d->server.serve);
+
+	if (max && ask->body_size > max)
+		refused = 413;
+	if (max == 0)
+		ask->body_size = 0; /* nobody wants it */
+	if (refused)
+		refuse(&d->answer, refused);
+	else
+		routes_on_request(&d->answer, d->server.serve);
+}
+
+static void
+news_tell(struct answer *a, answer_fn **at)
+{
+	answer_fn *fn = *at;
+
+	*at = NULL;
+	if (fn)
+		fn(a->arg);
+}
+
+/* While it is "posted" the loop leaves the door to us; ours alone can make the answer be over. */
+static void
+on_news(void *arg)
+{
+	struct door *d = arg;
+	enum news    news;
+	bool         last;
+
+	for (;;) {
+		pthread_mutex_lock(&d->lock);
+		news = d->news;
+		d->news = 0;
+		d->posted = news != 0;
+		last = !news && d->closed && is_over(d);
+		pthread_mutex_unlock(&d->lock);
+		if (!news)
+			break;
+		if ((news & ASKED) && (news & GONE))
+			door_abort(&d->answer);
+		else if (news & ASKED)
+			asked(d);
+		if ((news & HANGUP) && !is_over(d))
+			news_tell(&d->answer, &d->answer.on_hangup);
+		if ((news & DRAINED) && !is_over(d))
+			news_tell(&d->answer, &d->answer.on_drain);
+		if ((news & GONE) && !is_over(d))
+			answer_lost(&d->answer);
+	}
+	if (last)
+		door_free(d);
+}
+
+/* ---- its end, on the program's loop ---- */
+
+/* With the lock held.  An answer that is over hears nothing more: its server may be gone. */
+static void
+tell(struct door *d, enum news news)
+{
+	bool post = !d->posted;
+
+	if (is_over(d))
+		return;
+	d->news |= news;
+	d->posted = true;
+	if (post)
+		httpd_post_at(d->server.httpd, &d->posting, on_news, d);
+}
+
+static void
+door_close(struct door *d)
 {
 	sigset_t mask;
+	bool     last;
 
-	if (r->ready)
-		event_free(r->ready);
+	if (d->ready)
+		event_free(d->ready);
+	if (d->stalled)
+		event_free(d->stalled);
+	if (d->piece)
+		evbuffer_free(d->piece);
+	pthread_mutex_lock(&d->lock);
+	for (int i = 0; i < 2; i++) /* as long as it is listed, for a child */
+		own_fd_kept_close(&d->ends[i]);
+	pthread_mutex_unlock(&d->lock);
 	own_fd_hold(&mask);
-	if (r->at) {
-		*r->at = r->next;
-		if (r->next)
-			r->next->at = r->at;
+	if (d->at) {
+		*d->at = d->next;
+		if (d->next)
+			d->next->at = d->at;
 	}
-	if (r->epoll >= 0)
-		close(r->epoll);
+	if (d->epoll >= 0)
+		close(d->epoll);
 	own_fd_release(&mask);
-	own_fd_close(r->server);
-	if (r->ask)
-		evbuffer_free(r->ask);
-	if (r->piece)
-		evbuffer_free(r->piece);
-	free(r);
+	open_count--;
+	pthread_mutex_lock(&d->lock);
+	d->closed = true;
+	tell(d, GONE);
+	last = !d->posted && is_over(d);
+	pthread_mutex_unlock(&d->lock);
+	if (last)
+		door_free(d);
 }
 
 /* The request is answered, or nobody's: what is left goes when nobody is in it. */
 static void
-relay_over(struct relay *r)
+door_over(struct door *d)
 {
-	r->request = NULL;
-	if (!r->busy)
-		relay_free(r);
+	d->request = NULL;
+	if (!d->busy)
+		door_close(d);
 }
 
 static void
 on_connection_closed(struct evhttp_connection *connection, void *arg)
 {
-	struct relay          *r = arg;
-	struct evhttp_request *request = r->request;
+	struct door           *d = arg;
+	struct evhttp_request *request = d->request;
 
 	(void)connection;
 	if (request && !evhttp_request_get_connection(request))
 		evhttp_request_free(request);
-	relay_over(r);
+	door_over(d);
 }
 
 static void
-answer(struct evhttp_request *request, int status, const char *reason, const char *text)
+reply_now(struct evhttp_request *request, const char *text)
 {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
 	struct evbuffer  *body = evbuffer_new();
@@ -158,329 +376,271 @@ answer(struct evhttp_request *request, int status, const char *reason, const cha
 	evhttp_add_header(headers, "Content-Length", length);
 	if (body && evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
 		evbuffer_add(body, text, strlen(text));
-	evhttp_send_reply(request, status, reason, body);
+	evhttp_send_reply(request, 503, answer_reason(503), body);
 	if (body)
 		evbuffer_free(body);
 }
 
-/* Our server has closed before its reply was whole. */
+/* Its answer ends before it is whole. */
 static void
-relay_cut(struct relay *r)
+door_cut(struct door *d)
 {
-	evhttp_connection_set_closecb(r->connection, NULL, NULL);
-	if (r->started)
-		evhttp_connection_free(r->connection); /* and the request */
+	evhttp_connection_set_closecb(d->connection, NULL, NULL);
+	if (d->started)
+		evhttp_connection_free(d->connection); /* and the request */
 	else
-		answer(r->request, 503, "Service Unavailable", "too many connections, or profiling is being switched off\n");
-	relay_over(r);
+		reply_now(d->request, BUSY_TEXT);
+	door_over(d);
 }
 
-/* ---- the reply ---- */
+static void
+on_stalled(evutil_socket_t fd, short what, void *arg)
+{
+	struct door *d = arg;
+
+	(void)fd;
+	(void)what;
+	if (!d->forked) /* that client is the parent's */
+		door_cut(d);
+}
+
+/* ---- the reply, on the program's loop ---- */
 
 /* After each thing sent.  Our epoll set tells of the client's end, or the next write does. */
 static void
-client_unread(struct relay *r)
+client_unread(struct door *d)
 {
-	if (r->request)
-		bufferevent_disable(evhttp_connection_get_bufferevent(r->connection), EV_READ);
+	if (d->request)
+		bufferevent_disable(evhttp_connection_get_bufferevent(d->connection), EV_READ);
 }
 
 static void
-reply_start(struct relay *r)
+reply_start(struct door *d)
 {
-	struct evkeyvalq *headers = evhttp_request_get_output_headers(r->request);
-	const char       *name, *value;
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(d->request);
 
-	while (reply_header(&r->reader, &name, &value))
-		evhttp_add_header(headers, name, value);
-	if (r->reader.chunked && r->request->major == 1 && r->request->minor == 0)
-		evhttp_remove_header(evhttp_request_get_input_headers(r->request), "Connection");
-	else if (r->reader.chunked && evhttp_request_get_command(r->request) == EVHTTP_REQ_HEAD)
+	for (struct evkeyval *header = d->headers.tqh_first; header; header = header->next.tqe_next)
+		evhttp_add_header(headers, header->key, header->value);
+	if (d->chunked && d->request->major == 1 && d->request->minor == 0)
+		evhttp_remove_header(evhttp_request_get_input_headers(d->request), "Connection");
+	else if (d->chunked && d->answer.ask.method == ASK_HEAD)
 		evhttp_add_header(headers, "Transfer-Encoding", "chunked"); /* libevent adds it with a body alone */
-	r->started = true;
-	evhttp_send_reply_start(r->request, r->reader.status, r->reader.reason);
-	client_unread(r);
+	d->started = true;
+	evhttp_send_reply_start(d->request, d->status, answer_reason(d->status));
+	client_unread(d);
 }
 
 static void
 on_drained(struct evhttp_connection *connection, void *arg)
 {
-	struct relay *r = arg;
+	struct door *d = arg;
 
 	(void)connection;
-	event_add(r->ready, NULL);
+	evtimer_del(d->stalled);
+	pthread_mutex_lock(&d->lock);
+	d->flying = 0;
+	pthread_mutex_unlock(&d->lock);
+	event_add(d->ready, NULL);
+	event_active(d->ready, EV_READ, 1);
 }
 
 static void
-reply_forward(struct relay *r, const char *p, size_t size)
+piece_send(struct door *d)
 {
-	enum reply_part part;
-	const char     *data = NULL;
-	size_t          n = 0;
-	bool            framed;
+	static const struct timeval stall = { .tv_sec = ANSWER_STALL_SECONDS };
 
-	while ((part = reply_next(&r->reader, &p, &size, &data, &n)) == REPLY_HEAD || part == REPLY_DATA) {
-		if (part == REPLY_DATA)
-			evbuffer_add(r->piece, data, n);
-		else
-			reply_start(r);
-		if (!r->request)
-			return;
-	}
-	if (part == REPLY_BAD) {
-		relay_cut(r);
-		return;
-	}
-	if (evbuffer_get_length(r->piece)) {
-		event_del(r->ready); /* until the client has taken it */
-		evhttp_send_reply_chunk_with_cb(r->request, r->piece, on_drained, r);
-		client_unread(r);
-	}
-	if (part != REPLY_END || !r->request)
-		return;
-	evhttp_connection_set_closecb(r->connection, NULL, NULL);
-	framed = r->request->chunked;
-	evhttp_send_reply_end(r->request);
+	event_del(d->ready); /* until the client has taken it */
+	evtimer_add(d->stalled, &stall);
+	evhttp_send_reply_chunk_with_cb(d->request, d->piece, on_drained, d);
+	client_unread(d);
+}
+
+static void
+reply_end(struct door *d)
+{
+	bool framed = d->request->chunked;
+
+	evhttp_connection_set_closecb(d->connection, NULL, NULL);
+	evhttp_send_reply_end(d->request);
 	if (framed) /* the last chunk is still to be sent; else the connection may be gone */
-		client_unread(r);
-	relay_over(r);
+		client_unread(d);
+	door_over(d);
 }
 
+/* Takes what there is of the answer, a piece at a time. */
 static void
-reply_read(struct relay *r)
+reply_forward(struct door *d)
 {
-	ssize_t n = recv(r->server, r->buf, sizeof(r->buf), MSG_DONTWAIT);
+	bool begun, cut, last;
 
-	if (n > 0)
-		reply_forward(r, r->buf, (size_t)n);
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		relay_cut(r);
-}
-
-/* ---- the request ---- */
-
-static int
-watch(struct relay *r, int operation, uint32_t events)
-{
-	struct epoll_event e = { .events = events, .data.u32 = SERVER };
-
-	return epoll_ctl(r->epoll, operation, r->server, &e) ? -errno : 0;
-}
-
-/* Not evbuffer_write(): this thread may not block SIGPIPE. */
-static void
-request_send(struct relay *r)
-{
-	struct evbuffer_iovec part;
-	ssize_t               n = 0;
-
-	while (n >= 0 && evbuffer_peek(r->ask, -1, NULL, &part, 1) > 0) {
-		n = send(r->server, part.iov_base, part.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n > 0)
-			evbuffer_drain(r->ask, (size_t)n);
+	pthread_mutex_lock(&d->lock);
+	d->woken = false;
+	begun = d->status != 0;
+	cut = d->aborted || d->broken;
+	cut = evbuffer_remove_buffer(d->queue, d->piece, PIECE_BYTES) < 0 || cut;
+	d->flying = evbuffer_get_length(d->piece);
+	last = d->ended && evbuffer_get_length(d->queue) == 0;
+	if (d->above && evbuffer_get_length(d->queue) + d->flying <= ANSWER_QUEUE_BYTES_MAX / 2) {
+		d->above = false;
+		tell(d, DRAINED);
 	}
-	if (n < 0 && errno == EAGAIN)
+	pthread_mutex_unlock(&d->lock);
+	if (cut) {
+		door_cut(d);
 		return;
-	/* All of it; or after another error it is refused already, and the answer says why. */
-	evbuffer_drain(r->ask, evbuffer_get_length(r->ask));
-	watch(r, EPOLL_CTL_MOD, EPOLLIN);
+	}
+	if (begun && !d->started)
+		reply_start(d);
+	if (d->request && evbuffer_get_length(d->piece))
+		piece_send(d);
+	if (d->request && last)
+		reply_end(d);
 }
 
 static void
 on_ready(evutil_socket_t fd, short what, void *arg)
 {
 	struct epoll_event e[2];
-	struct relay      *r = arg;
-	int                n = epoll_wait(fd, e, 2, 0);
+	struct door       *d = arg;
+	int                n;
+	char               bytes[8];
 
 	(void)what;
-	r->busy = true;
-	for (int i = 0; i < n && r->request; i++) {
-		if (e[i].data.u32 == CLIENT)
-			r->hungup = true;
-		else if (e[i].events & EPOLLOUT)
-			request_send(r);
-		else
-			reply_read(r);
+	if (d->forked)
+		return;
+	n = epoll_wait(fd, e, 2, 0);
+	d->busy = true;
+	for (int i = 0; i < n; i++) {
+		if (e[i].data.u32 == SERVER) {
+			recv(d->ends[0].fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+			continue;
+		}
+		pthread_mutex_lock(&d->lock);
+		tell(d, HANGUP); /* perhaps of its sending half alone */
+		pthread_mutex_unlock(&d->lock);
 	}
-	if (r->request && r->hungup && evbuffer_get_length(r->ask) == 0)
-		shutdown(r->server, SHUT_WR); /* it is told as the client did it; again does no harm */
-	r->busy = false;
-	if (!r->request)
-		relay_free(r);
+	reply_forward(d);
+	d->busy = false;
+	if (!d->request)
+		door_close(d);
 }
 
-static const char *
-method_name(enum evhttp_cmd_type command)
+/* ---- the request, on the program's loop ---- */
+
+static struct door *
+door_new(struct evhttp_request *request, const char *path, const char *prefix)
 {
-	switch (command) {
-	case EVHTTP_REQ_GET: return "GET";
-	case EVHTTP_REQ_POST: return "POST";
-	case EVHTTP_REQ_HEAD: return "HEAD";
-	case EVHTTP_REQ_PUT: return "PUT";
-	case EVHTTP_REQ_DELETE: return "DELETE";
-	case EVHTTP_REQ_OPTIONS: return "OPTIONS";
-	case EVHTTP_REQ_TRACE: return "TRACE";
-	case EVHTTP_REQ_CONNECT: return "CONNECT";
-	default: return "PATCH";
+	struct door *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->asked = evhttp_ask_copy(request, path, prefix);
+	if (!d->asked) {
+		free(d);
+		return NULL;
 	}
+	d->answer = (struct answer){ .sink = &sink, .ask = d->asked->ask };
+	d->request = request;
+	d->connection = evhttp_request_get_connection(request);
+	d->epoll = d->ends[0].fd = d->ends[1].fd = -1;
+	d->headers.tqh_last = &d->headers.tqh_first;
+	pthread_mutex_init(&d->lock, NULL);
+	open_count++;
+	return d;
 }
 
-/* Of the connection that it came by, or written anew. */
-static bool
-is_of_connection(const char *name)
-{
-	static const char *const all[] = { "Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "TE",
-		"Trailer", "Transfer-Encoding", "Upgrade" };
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!strcasecmp(name, all[i]))
-			return true;
-	return false;
-}
-
-static void
-request_write(struct relay *r, const char *path)
-{
-	const char      *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(r->request));
-	struct evbuffer *body = evhttp_request_get_input_buffer(r->request);
-	struct evkeyval *header = evhttp_request_get_input_headers(r->request)->tqh_first;
-
-	evbuffer_add_printf(r->ask, "%s %s%s%s HTTP/1.1\r\n", method_name(evhttp_request_get_command(r->request)), path,
-		query ? "?" : "", query ? query : "");
-	for (; header; header = header->next.tqe_next)
-		if (!is_of_connection(header->key))
-			evbuffer_add_printf(r->ask, "%s: %s\r\n", header->key, header->value);
-	evbuffer_add_printf(r->ask, "Connection: close\r\nContent-Length: %zu\r\n\r\n", evbuffer_get_length(body));
-	evbuffer_add_buffer(r->ask, body);
-}
-
-/* Was it asked at a loopback address?  Then Host is looked at, whatever else the listener
- * hears; where it cannot be told, too.  A unix socket is out of reach of a page. */
-static bool
-is_loopback(int fd)
-{
-	union {
-		struct sockaddr         any;
-		struct sockaddr_in      in;
-		struct sockaddr_in6     in6;
-		struct sockaddr_storage room;
-	} a;
-	socklen_t size = sizeof(a);
-
-	if (fd < 0 || getsockname(fd, &a.any, &size))
-		return true;
-	if (a.any.sa_family == AF_INET)
-		return ntohl(a.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	if (a.any.sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr) ||
-		       (IN6_IS_ADDR_V4MAPPED(&a.in6.sin6_addr) && a.in6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
-	return false;
-}
-
+/* Both ends of the pair, and the epoll set, which a child closes by the list of doors. */
 static int
-epoll_open(struct relay *r, int client)
+descriptors_open(struct door *d)
 {
-	struct epoll_event e = { .events = EPOLLRDHUP | EPOLLET, .data.u32 = CLIENT };
-	sigset_t           mask;
-	int                fd;
+	sigset_t mask;
+	int      fds[2], fd, r = own_fd_socketpair(fds);
 
+	if (r)
+		return r;
 	own_fd_hold(&mask);
 	fd = epoll_create1(EPOLL_CLOEXEC);
 	if (fd >= 0 && fd <= STDERR_FILENO) {
-		r->epoll = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		d->epoll = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 		close(fd);
-		fd = r->epoll;
+		fd = d->epoll;
 	}
-	r->epoll = fd;
-	r->next = relays;
-	r->at = &relays;
-	if (relays)
-		relays->at = &r->next;
-	relays = r;
+	d->epoll = fd;
+	for (int i = 0; i < 2; i++) {
+		own_fd_keep(&d->ends[i], fds[i]);
+		own_fd_forget(fds[i]);
+	}
+	d->next = doors;
+	d->at = &doors;
+	if (doors)
+		doors->at = &d->next;
+	doors = d;
 	own_fd_release(&mask);
-	if (fd < 0)
-		return -EMFILE;
+	return fd < 0 ? -EMFILE : 0;
+}
+
+static int
+door_open(struct door *d)
+{
+	struct event_base *base = evhttp_connection_get_base(d->connection);
+	int                client = bufferevent_getfd(evhttp_connection_get_bufferevent(d->connection));
+	struct epoll_event leaves = { .events = EPOLLRDHUP | EPOLLET, .data.u32 = CLIENT };
+	struct epoll_event wakes = { .events = EPOLLIN, .data.u32 = SERVER };
+	int                r = descriptors_open(d);
+
+	if (r)
+		return r;
 	if (client >= 0)
-		epoll_ctl(fd, EPOLL_CTL_ADD, client, &e); /* without it a client that leaves is noticed late */
-	return watch(r, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT);
-}
-
-/* Our server gets its end of a pair. */
-static int
-server_open(struct relay *r, int client, const char *prefix)
-{
-	char        peer[HTTPD_PEER_MAX], *address = NULL;
-	ev_uint16_t port = 0;
-	int         fds[2], size = SOCKET_BYTES, err;
-
-	err = own_fd_socketpair(fds);
-	if (err)
-		return err;
-	evhttp_connection_get_peer(r->connection, &address, &port);
-	if (address && port)
-		snprintf(peer, sizeof(peer), strchr(address, ':') ? "[%s]:%u" : "%s:%u", address, port);
-	else
-		snprintf(peer, sizeof(peer), "unix");
-	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	r->server = fds[0];
-	err = profiler_relay(fds[1], is_loopback(client), peer, prefix);
-	if (err)
-		own_fd_close(fds[1]);
-	return err;
-}
-
-static int
-relay_open(struct relay *r, const char *path, const char *prefix)
-{
-	int client = bufferevent_getfd(evhttp_connection_get_bufferevent(r->connection)), err;
-
-	r->epoll = r->server = -1;
-	reply_reader_init(&r->reader, evhttp_request_get_command(r->request) == EVHTTP_REQ_HEAD);
-	r->ask = evbuffer_new();
-	r->piece = evbuffer_new();
-	if (!r->ask || !r->piece)
+		epoll_ctl(d->epoll, EPOLL_CTL_ADD, client, &leaves); /* without it a client that leaves is noticed late */
+	if (epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->ends[0].fd, &wakes))
+		return -errno;
+	d->queue = evbuffer_new();
+	d->piece = evbuffer_new();
+	d->stalled = evtimer_new(base, on_stalled, d);
+	d->ready = event_new(base, d->epoll, EV_READ | EV_PERSIST, on_ready, d);
+	if (!d->queue || !d->piece || !d->stalled || !d->ready || event_add(d->ready, NULL))
 		return -ENOMEM;
-	request_write(r, path);
-	err = server_open(r, client, prefix);
-	if (!err)
-		err = epoll_open(r, client);
-	if (err)
-		return err;
-	r->ready = event_new(evhttp_connection_get_base(r->connection), r->epoll, EV_READ | EV_PERSIST, on_ready, r);
-	return !r->ready || event_add(r->ready, NULL) ? -ENOMEM : 0;
+	d->news = ASKED;
+	d->posted = true;
+	return profiler_ask(open_count, &d->posting, on_news, d, &d->server);
 }
 
 void
-evhttp_door(struct evhttp_request *request, const char *path, const char *prefix)
+evhttp_door_ask(struct evhttp_request *request, const char *path, const char *prefix)
 {
-	struct relay *r = calloc(1, sizeof(*r));
-	int           err = -ENOMEM;
+	struct door *d = door_new(request, path, prefix);
+	int          r = d ? door_open(d) : -ENOMEM;
 
-	if (r) {
-		r->request = request;
-		r->connection = evhttp_request_get_connection(request);
-		err = relay_open(r, path, prefix);
-		if (!err) {
-			evhttp_connection_set_closecb(r->connection, on_connection_closed, r);
-			return;
-		}
-		relay_free(r);
+	if (!r) {
+		evhttp_connection_set_closecb(d->connection, on_connection_closed, d);
+		return;
 	}
-	answer(request, 503, "Service Unavailable", err == -ENOTCONN ? "profiling is off\n" :
+	if (d) {
+		d->ended = true;
+		d->posted = false;
+		door_close(d);
+	}
+	reply_now(request, r == -ENOTCONN ? "profiling is off\n" : r == -EAGAIN ? BUSY_TEXT :
 		"no memory or no descriptors are left for this request\n");
 }
 
 void
 evhttp_door_forked(void)
 {
-	for (struct relay *r = relays; r; r = r->next) {
+	for (struct door *d = doors; d; d = d->next) {
 		int quiet = eventfd(0, EFD_CLOEXEC);
 
-		r->server = -1; /* closed by own_fd.c */
+		pthread_mutex_init(&d->lock, NULL); /* the server's thread may have held it */
+		d->forked = d->ended = true;
+		d->posted = false;
+		for (int i = 0; i < 2; i++) {
+			if (own_fd_is_kept(&d->ends[i], NULL))
+				close(d->ends[i].fd);
+			d->ends[i].fd = -1;
+		}
 		if (quiet < 0)
 			continue;
-		dup3(quiet, r->epoll, O_CLOEXEC);
+		dup3(quiet, d->epoll, O_CLOEXEC);
 		close(quiet);
 	}
 }

@@ -42,9 +42,9 @@ static struct serve   *_Atomic current; /* from its bind to its end */
 static _Atomic bool    running;         /* current is open */
 static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
 
-/* Not the lock above: a stop holds that one for seconds, and who relays is in a loop. */
-static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct httpd   *relay_to; /* relay_lock; there as long as current is open */
+/* Not the lock above: a stop holds that one for seconds, and who asks is in a loop. */
+static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct serve   *asked; /* asked_lock; current, as long as it is open */
 static _Atomic int     mounts;
 static _Atomic bool    used; /* a public door, ever */
 
@@ -56,8 +56,8 @@ on_forked(void)
 	if (!used)
 		return;
 	pthread_mutex_init(&lock, NULL);
-	pthread_mutex_init(&relay_lock, NULL);
-	relay_to = NULL;
+	pthread_mutex_init(&asked_lock, NULL);
+	asked = NULL;
 	lent = 0;
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->forked)
@@ -75,21 +75,27 @@ on_forked(void)
 FORK_SLOT(FORK_SERVE, NULL, NULL, on_forked);
 
 static void
-relay_set(struct httpd *h)
+asked_set(struct serve *s)
 {
-	pthread_mutex_lock(&relay_lock);
-	relay_to = h;
-	pthread_mutex_unlock(&relay_lock);
+	pthread_mutex_lock(&asked_lock);
+	asked = s;
+	pthread_mutex_unlock(&asked_lock);
 }
 
 int
-profiler_relay(int fd, bool loopback, const char *peer, const char *prefix)
+profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret)
 {
-	int r;
+	int r = -ENOTCONN;
 
-	pthread_mutex_lock(&relay_lock);
-	r = relay_to ? httpd_adopt(relay_to, fd, loopback, peer, prefix) : -ENOTCONN;
-	pthread_mutex_unlock(&relay_lock);
+	pthread_mutex_lock(&asked_lock);
+	if (asked && open > serve_requests(&asked->options) + HTTPD_CONNECTIONS_SPARE) {
+		r = -EAGAIN;
+	} else if (asked) {
+		*ret = (struct profiler_asked){ asked, asked->httpd };
+		httpd_post_at(asked->httpd, at, fn, arg);
+		r = 0;
+	}
+	pthread_mutex_unlock(&asked_lock);
 	return r;
 }
 
@@ -171,7 +177,7 @@ end(void)
 	struct serve *s = current;
 
 	running = false;
-	relay_set(NULL);
+	asked_set(NULL);
 	serve_stop(s);
 	collectors_stop();
 	if (lent == 0)
@@ -224,7 +230,7 @@ start(const struct component_profiler_options *o, const int64_t *rates, struct c
 		return r;
 	}
 	running = true;
-	relay_set(s->httpd);
+	asked_set(s);
 	return 0;
 }
 

@@ -257,7 +257,9 @@ out:
 unsigned
 serve_requests(const struct component_profiler_options *o)
 {
-	return o->max_requests < HTTPD_REQUESTS_MAX ? (unsigned)o->max_requests : HTTPD_REQUESTS_MAX;
+	int64_t n = __atomic_load_n(&o->max_requests, __ATOMIC_RELAXED);
+
+	return n < HTTPD_REQUESTS_MAX ? (unsigned)n : HTTPD_REQUESTS_MAX;
 }
 
 int

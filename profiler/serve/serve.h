@@ -113,9 +113,14 @@ void port_file_remove(const char *path, const char *address); /* only if it stil
 /* profiler.c: what was mounted on a server of the program's own, see <component/evhttp.h>. */
 void profiler_mounted(int more); /* 1 or -1 */
 int  profiler_mounts(void);
-/* Has the running server answer what comes by fd, as httpd_adopt(), which takes fd over.
- * -ENOTCONN: none runs.  Any thread, never waits. */
-int  profiler_relay(int fd, bool loopback, const char *peer, const char *prefix);
+/* Runs fn on the running server's thread, as httpd_post_at(), for one of `open` requests at a door
+ * that is not its own.  What *ret tells of stays until that one is answered.  -ENOTCONN: none runs;
+ * -EAGAIN: that is more than there are places for.  Any thread, never waits. */
+struct profiler_asked {
+	struct serve *serve; /* for its thread alone */
+	struct httpd *httpd; /* also when it is lost, see httpd_unlisten() */
+};
+int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
 
 /* routes.c: httpd's on_request and body_max. */
 void   routes_on_request(struct answer *a, void *serve);

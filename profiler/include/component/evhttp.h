@@ -22,7 +22,7 @@
  * - a client that only closes its sending half (nc -N) ends its window early and gets what
  *   there is, as on the port;
  * - component_profiler_stop() on the loop's own thread: what the loop would have to carry
- *   to a client meanwhile is lost after some seconds, if it is more than 64 KiB or so;
+ *   to a client meanwhile is lost after some seconds, if it is more than 190 KiB or so;
  * - a close callback that the program has set on a connection is lost with a request for
  *   a profile on it, since evhttp has one for each and does not tell it;
  * - SIGPIPE: ignored by the program, as every program with evhttp has to.

@@ -1,0 +1,170 @@
+/*
+ * evhttp_ask.c - what is asked on a program's own evhttp, copied: the request belongs to the
+ * program's loop and may go at any moment.
+ *
+ * What a stranger would get wrong: libevent has read the request by rules of its own.  What
+ * our port would not have taken (two Host headers, which two readers could tell apart; more
+ * headers than anybody sends) is refused here with the port's status.
+ *
+ * Tests: tests/evhttp.t.
+ */
+#include <config.h>
+
+#include "evhttp_ask.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+
+#pragma weak evhttp_connection_get_bufferevent
+#pragma weak evhttp_connection_get_peer
+#pragma weak evhttp_request_get_command
+#pragma weak evhttp_request_get_connection
+#pragma weak evhttp_request_get_evhttp_uri
+#pragma weak evhttp_request_get_input_buffer
+#pragma weak evhttp_request_get_input_headers
+#pragma weak evhttp_uri_get_query
+
+static const char *
+method_name(enum evhttp_cmd_type command)
+{
+	switch (command) {
+	case EVHTTP_REQ_GET: return "GET";
+	case EVHTTP_REQ_POST: return "POST";
+	case EVHTTP_REQ_HEAD: return "HEAD";
+	case EVHTTP_REQ_PUT: return "PUT";
+	case EVHTTP_REQ_DELETE: return "DELETE";
+	case EVHTTP_REQ_OPTIONS: return "OPTIONS";
+	case EVHTTP_REQ_TRACE: return "TRACE";
+	case EVHTTP_REQ_CONNECT: return "CONNECT";
+	default: return "PATCH";
+	}
+}
+
+/* Was it asked at a loopback address?  Then Host is looked at, whatever else the listener
+ * hears; where it cannot be told, too.  A unix socket is out of reach of a page. */
+static bool
+is_loopback(int fd)
+{
+	union {
+		struct sockaddr         any;
+		struct sockaddr_in      in;
+		struct sockaddr_in6     in6;
+		struct sockaddr_storage room;
+	} a;
+	socklen_t size = sizeof(a);
+
+	if (fd < 0 || getsockname(fd, &a.any, &size))
+		return true;
+	if (a.any.sa_family == AF_INET)
+		return ntohl(a.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	if (a.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr) ||
+		       (IN6_IS_ADDR_V4MAPPED(&a.in6.sin6_addr) && a.in6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+	return false;
+}
+
+static void
+peer_name(struct evhttp_connection *connection, char peer[HTTPD_PEER_MAX])
+{
+	char       *address = NULL;
+	ev_uint16_t port = 0;
+
+	evhttp_connection_get_peer(connection, &address, &port);
+	if (address && port)
+		snprintf(peer, HTTPD_PEER_MAX, strchr(address, ':') ? "[%s]:%u" : "%s:%u", address, port);
+	else
+		snprintf(peer, HTTPD_PEER_MAX, "unix");
+}
+
+/* What the rules ask for.  0, or the status that httpd would refuse such headers with. */
+static int
+headers_read(const struct evkeyvalq *headers, struct ask *ask)
+{
+	const struct {
+		const char  *name;
+		const char **value;
+	} wanted[] = { { "Host", &ask->host }, { "Authorization", &ask->authorization }, { "Origin", &ask->origin } };
+	size_t bytes = 0;
+	int    count = 0, hosts = 0;
+
+	for (const struct evkeyval *header = headers->tqh_first; header; header = header->next.tqe_next) {
+		bytes += strlen(header->key) + strlen(header->value);
+		count++;
+		hosts += !strcasecmp(header->key, "Host");
+		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+			if (!*wanted[i].value && !strcasecmp(header->key, wanted[i].name))
+				*wanted[i].value = header->value;
+	}
+	if (count > HTTPD_HEADERS_MAX || bytes > HTTPD_HEADER_BYTES_MAX)
+		return 431;
+	return hosts > 1 ? 400 : 0;
+}
+
+static const char *
+text_keep(char **at, const char *text)
+{
+	char *kept = *at;
+
+	if (!text)
+		return NULL;
+	*at = stpcpy(kept, text) + 1;
+	return kept;
+}
+
+static size_t
+text_size(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+struct evhttp_ask *
+evhttp_ask_copy(struct evhttp_request *request, const char *path, const char *prefix)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(request);
+	struct evbuffer          *body = evhttp_request_get_input_buffer(request);
+	struct evhttp_ask        *a;
+	struct ask                ask = { .query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request)), .prefix = prefix };
+	int                       refused = headers_read(evhttp_request_get_input_headers(request), &ask);
+	size_t                    taken;
+	char                     *at;
+
+	ask.method_name = method_name(evhttp_request_get_command(request));
+	ask.method = ask_method_of(ask.method_name);
+	ask.loopback = is_loopback(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
+	ask.body_size = ask.method == ASK_POST ? evbuffer_get_length(body) : 0;
+	taken = ask.body_size <= HTTPD_BODY_BYTES_MAX ? ask.body_size : 0; /* of more the size is enough */
+	a = malloc(sizeof(*a) + text_size(ask.query) + text_size(prefix) + text_size(ask.host) + text_size(ask.authorization) +
+		text_size(ask.origin) + taken);
+	if (!a)
+		return NULL;
+	at = a->text;
+	ask.query = text_keep(&at, ask.query);
+	ask.prefix = text_keep(&at, prefix);
+	ask.host = text_keep(&at, ask.host);
+	ask.authorization = text_keep(&at, ask.authorization);
+	ask.origin = text_keep(&at, ask.origin);
+	evbuffer_copyout(body, at, taken);
+	ask.body = at;
+	peer_name(connection, a->peer);
+	ask.peer = a->peer;
+	ask.path = a->path = ask_path_decode(path);
+	a->refused = refused ? refused : a->path ? 0 : 400;
+	a->ask = ask;
+	return a;
+}
+
+void
+evhttp_ask_free(struct evhttp_ask *a)
+{
+	free(a->path);
+	free(a);
+}
