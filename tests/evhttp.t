@@ -362,6 +362,27 @@ def who_may_ask_is_asked_as_on_the_port():
 
 
 @test
+def what_the_port_would_not_read_is_refused_in_its_words():
+    with tempdir() as t:
+        path = os.path.join(t, "x.sock")
+        with mounted("--address", "unix:" + path) as d:
+            for what, headers, status in (
+                    ("two hosts", ["Host: localhost", "Host: rebound.example.com"], 400),
+                    ("many headers", ["Host: localhost"] + ["X-%d: y" % i for i in range(200)], 431),
+                    ("long headers", ["Host: localhost", "X: " + "y" * 70000], 431)):
+                ask = get_line(PPROF, "Connection: close", *headers)
+                s = socket.socket(socket.AF_UNIX)
+                s.settimeout(DEADLINE)
+                s.connect(path)
+                s.sendall(ask)
+                here, there = head_and_body(d.raw(ask)), head_and_body(receive_all(s))
+                s.close()
+                equal(status_of(here[0].encode()), status, what)
+                equal(here[1], there[1], what)
+            equal(d.get(PPROF).status, 200)
+
+
+@test
 def without_a_port_it_has_to_be_mounted_first_and_another_libevent_is_found_out():
     with mounted(mount=None, start=False) as d:
         contains(d.command("start"), "-22 cannot serve profiles on nothing")
