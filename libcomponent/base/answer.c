@@ -7,7 +7,10 @@
 
 #include "answer.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +78,29 @@ ask_path_decode(const char *target)
 	if (path)
 		path[out] = '\0';
 	return path;
+}
+
+void
+ask_peer_format(const struct sockaddr_storage *sa, char buf[ASK_PEER_BYTES])
+{
+	const struct sockaddr_in  *in = (const void *)sa;
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	char                       text[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 12] = "";
+
+	if (sa->ss_family == AF_INET) {
+		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+		snprintf(buf, ASK_PEER_BYTES, "%s:%u", text, ntohs(in->sin_port));
+	} else if (sa->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		inet_ntop(AF_INET, &in6->sin6_addr.s6_addr[12], text, sizeof(text));
+		snprintf(buf, ASK_PEER_BYTES, "%s:%u", text, ntohs(in6->sin6_port));
+	} else if (sa->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+		if (in6->sin6_scope_id)
+			snprintf(zone, sizeof(zone), "%%%u", in6->sin6_scope_id);
+		snprintf(buf, ASK_PEER_BYTES, "[%s%s]:%u", text, zone, ntohs(in6->sin6_port));
+	} else {
+		snprintf(buf, ASK_PEER_BYTES, "unix");
+	}
 }
 
 enum ask_method

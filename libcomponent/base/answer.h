@@ -28,9 +28,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define ANSWER_QUEUE_BYTES_MAX (256 * 1024) /* who writes waits above it */
-#define ANSWER_STALL_SECONDS   60           /* a client that takes nothing for so long is cut off */
+#define ANSWER_STALL_SECONDS   60           /* who takes nothing for so long is cut off; evhttp has its own time */
 
 #define ANSWER_TEXT "text/plain; charset=utf-8"
 
@@ -39,7 +40,7 @@ enum ask_method { ASK_GET, ASK_HEAD, ASK_POST, ASK_OTHER };
 /* What is asked.  Strings are the door's and live as long as the answer; NULL: not sent. */
 struct ask {
 	enum ask_method method;
-	const char     *method_name; /* as sent: "PUT" */
+	const char     *method_name; /* as sent: "PUT"; NULL at other doors than the port */
 	const char     *path;        /* percent-decoded, before '?' */
 	const char     *query;       /* raw */
 	const char     *body;
@@ -97,5 +98,7 @@ void answer_date(char buf[ANSWER_DATE_BYTES]);
 /* What '%41' and the like stand for, malloc'd; NULL: a bad escape, a NUL, or no memory. */
 char *ask_path_decode(const char *target);
 enum ask_method ask_method_of(const char *name);
+#define ASK_PEER_BYTES 96 /* with NUL: "[fe80::1%2]:65535" and more */
+void ask_peer_format(const struct sockaddr_storage *peer, char buf[ASK_PEER_BYTES]);
 
 #endif

@@ -33,7 +33,6 @@
 #define HTTPD_IDLE_SECONDS_MAX   90  /* between two requests of a connection */
 #define HTTPD_LINGER_SECONDS_MAX 2   /* for the client to read why we close */
 #define HTTPD_PROBE_SECONDS      60  /* of silence; a peer that is not there is noticed in twice that */
-#define HTTPD_PEER_MAX           96    /* bytes with NUL: "[fe80::1%2]:65535" and more */
 #define HTTPD_REST_MS            1000  /* listeners pause so long after a failed accept */
 #define HTTPD_REST_LOG_SECONDS   60  /* between two log lines about it */
 

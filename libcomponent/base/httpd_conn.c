@@ -33,13 +33,10 @@
 
 #include "httpd_internal.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -352,29 +349,6 @@ on_timeout(evutil_socket_t fd, short what, void *arg)
 	httpd_conn_close(arg);
 }
 
-static void
-peer_format(char *buf, size_t size, const struct sockaddr_storage *sa)
-{
-	const struct sockaddr_in  *in = (const void *)sa;
-	const struct sockaddr_in6 *in6 = (const void *)sa;
-	char                       text[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 12] = "";
-
-	if (sa->ss_family == AF_INET) {
-		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
-		snprintf(buf, size, "%s:%u", text, ntohs(in->sin_port));
-	} else if (sa->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-		inet_ntop(AF_INET, &in6->sin6_addr.s6_addr[12], text, sizeof(text));
-		snprintf(buf, size, "%s:%u", text, ntohs(in6->sin6_port));
-	} else if (sa->ss_family == AF_INET6) {
-		inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
-		if (in6->sin6_scope_id)
-			snprintf(zone, sizeof(zone), "%%%u", in6->sin6_scope_id);
-		snprintf(buf, size, "[%s%s]:%u", text, zone, ntohs(in6->sin6_port));
-	} else {
-		snprintf(buf, size, "unix");
-	}
-}
-
 /* A client whose machine or network is gone sends no FIN; a window may be two hours. */
 static void
 keep_alive_set(int fd)
@@ -434,6 +408,6 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 	own_fd_hold(&mask);
 	httpd_fd_keep(&c->fd, &c->was, atomic_exchange(fd, -1));
 	own_fd_release(&mask);
-	peer_format(c->peer, sizeof(c->peer), peer);
+	ask_peer_format(peer, c->peer);
 	conn_open(l, c);
 }

@@ -63,7 +63,7 @@ struct httpd_conn {
 	bool                   keep_alive; /* after this reply */
 	bool                   linger;     /* input is left over, or to come: it is dropped, and we close gently */
 	int64_t                since_ns;   /* CLOCK_MONOTONIC: its state is that, or its client has read something of the reply */
-	char                   peer[HTTPD_PEER_MAX];
+	char                   peer[ASK_PEER_BYTES];
 };
 
 /* Connections, allocated when they are needed and kept until the end: httpd_forked() looks at them at
@@ -106,7 +106,7 @@ struct httpd_request {
 	size_t                 trailer_bytes;
 	struct evbuffer       *body;
 	bool                   reply_chunked;
-	char                   peer[HTTPD_PEER_MAX];
+	char                   peer[ASK_PEER_BYTES];
 };
 
 /* What a caller in another thread waits for. */

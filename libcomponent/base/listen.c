@@ -251,8 +251,8 @@ explain(const struct candidate *c, int error, char *buf, size_t size)
 	snprintf(buf, size, "%s: %s%s%s%s", where, strerror(-error), *owner ? ", held by " : "", owner, hint);
 }
 
-static bool
-is_loopback(const struct sockaddr *sa)
+bool
+listen_is_loopback(const struct sockaddr *sa)
 {
 	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
 	uint32_t               v4;
@@ -274,7 +274,7 @@ describe_tcp(const struct candidate *c, struct listen_socket *s)
 	bool        any;
 
 	candidate_format(c, s->address, sizeof(s->address));
-	s->loopback = is_loopback(&c->any);
+	s->loopback = listen_is_loopback(&c->any);
 	if (c->any.sa_family == AF_INET) {
 		s->port = ntohs(c->in.sin_port);
 		any = c->in.sin_addr.s_addr == htonl(INADDR_ANY);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 #include <component/error.h>
 
@@ -51,6 +52,9 @@ int listen_open(const struct address *a, struct listen_set *ret, struct componen
 int listen_inherited(void);
 /* Was descriptor fd of those named by a listen_open() yet?  Its name, "" if none, goes into name. */
 bool listen_claimed(int fd, char *name, size_t size);
+
+/* Is it one that this machine alone reaches?  Of IPv4 or IPv6. */
+bool listen_is_loopback(const struct sockaddr *sa);
 
 /* Closes the sockets and removes our unix socket files. */
 void listen_close(struct listen_set *set);

@@ -12,8 +12,6 @@
 
 #include "evhttp_ask.h"
 
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -24,8 +22,9 @@
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 
+#include "listen.h"
+
 #pragma weak evhttp_connection_get_bufferevent
-#pragma weak evhttp_connection_get_peer
 #pragma weak evhttp_request_get_command
 #pragma weak evhttp_request_get_connection
 #pragma weak evhttp_request_get_evhttp_uri
@@ -33,56 +32,26 @@
 #pragma weak evhttp_request_get_input_headers
 #pragma weak evhttp_uri_get_query
 
-static const char *
-method_name(enum evhttp_cmd_type command)
-{
-	switch (command) {
-	case EVHTTP_REQ_GET: return "GET";
-	case EVHTTP_REQ_POST: return "POST";
-	case EVHTTP_REQ_HEAD: return "HEAD";
-	case EVHTTP_REQ_PUT: return "PUT";
-	case EVHTTP_REQ_DELETE: return "DELETE";
-	case EVHTTP_REQ_OPTIONS: return "OPTIONS";
-	case EVHTTP_REQ_TRACE: return "TRACE";
-	case EVHTTP_REQ_CONNECT: return "CONNECT";
-	default: return "PATCH";
-	}
-}
-
-/* Was it asked at a loopback address?  Then Host is looked at, whatever else the listener
+/* Who has asked, and where: at a loopback address Host is looked at, whatever else the listener
  * hears; where it cannot be told, too.  A unix socket is out of reach of a page. */
-static bool
-is_loopback(int fd)
+static void
+ends_read(int fd, char peer[ASK_PEER_BYTES], bool *ret_loopback)
 {
-	union {
-		struct sockaddr         any;
-		struct sockaddr_in      in;
-		struct sockaddr_in6     in6;
-		struct sockaddr_storage room;
-	} a;
-	socklen_t size = sizeof(a);
+	struct sockaddr_storage a = { .ss_family = AF_UNIX };
+	socklen_t               size = sizeof(a);
 
-	if (fd < 0 || getsockname(fd, &a.any, &size))
-		return true;
-	if (a.any.sa_family == AF_INET)
-		return ntohl(a.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	if (a.any.sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr) ||
-		       (IN6_IS_ADDR_V4MAPPED(&a.in6.sin6_addr) && a.in6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
-	return false;
+	getpeername(fd, (struct sockaddr *)&a, &size);
+	ask_peer_format(&a, peer);
+	size = sizeof(a);
+	*ret_loopback = getsockname(fd, (struct sockaddr *)&a, &size) ||
+		(a.ss_family != AF_UNIX && listen_is_loopback((struct sockaddr *)&a));
 }
 
-static void
-peer_name(struct evhttp_connection *connection, char peer[HTTPD_PEER_MAX])
+static enum ask_method
+method_of(enum evhttp_cmd_type command)
 {
-	char       *address = NULL;
-	ev_uint16_t port = 0;
-
-	evhttp_connection_get_peer(connection, &address, &port);
-	if (address && port)
-		snprintf(peer, HTTPD_PEER_MAX, strchr(address, ':') ? "[%s]:%u" : "%s:%u", address, port);
-	else
-		snprintf(peer, HTTPD_PEER_MAX, "unix");
+	return command == EVHTTP_REQ_GET ? ASK_GET : command == EVHTTP_REQ_HEAD ? ASK_HEAD :
+	       command == EVHTTP_REQ_POST ? ASK_POST : ASK_OTHER;
 }
 
 /* What the rules ask for.  0, or the status that httpd would refuse such headers with. */
@@ -137,9 +106,7 @@ evhttp_ask_copy(struct evhttp_request *request, const char *path, const char *pr
 	size_t                    taken;
 	char                     *at;
 
-	ask.method_name = method_name(evhttp_request_get_command(request));
-	ask.method = ask_method_of(ask.method_name);
-	ask.loopback = is_loopback(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
+	ask.method = method_of(evhttp_request_get_command(request));
 	ask.body_size = ask.method == ASK_POST ? evbuffer_get_length(body) : 0;
 	taken = ask.body_size <= HTTPD_BODY_BYTES_MAX ? ask.body_size : 0; /* of more the size is enough */
 	a = malloc(sizeof(*a) + text_size(ask.query) + text_size(prefix) + text_size(ask.host) + text_size(ask.authorization) +
@@ -154,7 +121,7 @@ evhttp_ask_copy(struct evhttp_request *request, const char *path, const char *pr
 	ask.origin = text_keep(&at, ask.origin);
 	evbuffer_copyout(body, at, taken);
 	ask.body = at;
-	peer_name(connection, a->peer);
+	ends_read(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)), a->peer, &ask.loopback);
 	ask.peer = a->peer;
 	ask.path = a->path = ask_path_decode(path);
 	a->refused = refused ? refused : a->path ? 0 : 400;

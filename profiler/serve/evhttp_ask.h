@@ -15,7 +15,7 @@ struct evhttp_ask {
 	struct ask ask;     /* its body is not there if it is longer than HTTPD_BODY_BYTES_MAX */
 	int        refused; /* the status that our port would refuse it with; 0: none */
 	char      *path;
-	char       peer[HTTPD_PEER_MAX];
+	char       peer[ASK_PEER_BYTES];
 	char       text[];
 };
 

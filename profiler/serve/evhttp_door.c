@@ -93,7 +93,6 @@ struct door {
 	struct evhttp_request    *request;    /* NULL: not ours any more, all is over */
 	struct evhttp_connection *connection;
 	struct event             *ready;      /* watches epoll; off while a piece is on its way */
-	struct event             *stalled;    /* then this is on */
 	struct evbuffer          *piece;      /* what is to be sent next */
 	int                       epoll;
 	bool                      started, busy;
@@ -111,8 +110,8 @@ struct door {
 	struct evbuffer    *queue;   /* of it, for the loop */
 	size_t              flying;  /* bytes that evhttp has of it */
 	bool                above;   /* half of what may wait, so the server is told when that is less */
-	bool                broken;  /* some of it is lost for want of memory */
-	bool                ended, aborted; /* the answer is over */
+	bool                broken;  /* it is not whole and never will be */
+	bool                ended;   /* it is over */
 	bool                closed;  /* the loop is done */
 };
 
@@ -132,13 +131,6 @@ door_free(struct door *d)
 	pthread_mutex_destroy(&d->lock);
 	evhttp_ask_free(d->asked);
 	free(d);
-}
-
-/* With the lock held. */
-static bool
-is_over(const struct door *d)
-{
-	return d->ended || d->aborted;
 }
 
 /* ---- the answer, on the server's thread ---- */
@@ -190,12 +182,13 @@ door_write(struct answer *a, const void *data, size_t size)
 }
 
 static void
-door_finish(struct door *d, bool *how)
+door_end(struct answer *a)
 {
-	bool last;
+	struct door *d = (struct door *)a;
+	bool         last;
 
 	pthread_mutex_lock(&d->lock);
-	*how = true;
+	d->ended = true;
 	loop_wake(d);
 	last = d->closed && !d->posted;
 	pthread_mutex_unlock(&d->lock);
@@ -204,19 +197,14 @@ door_finish(struct door *d, bool *how)
 }
 
 static void
-door_end(struct answer *a)
-{
-	struct door *d = (struct door *)a;
-
-	door_finish(d, &d->ended);
-}
-
-static void
 door_abort(struct answer *a)
 {
 	struct door *d = (struct door *)a;
 
-	door_finish(d, &d->aborted);
+	pthread_mutex_lock(&d->lock);
+	d->broken = true;
+	pthread_mutex_unlock(&d->lock);
+	door_end(a);
 }
 
 static const struct answer_sink sink = { door_begin, door_write, door_end, door_abort };
@@ -271,7 +259,7 @@ on_news(void *arg)
 		news = d->news;
 		d->news = 0;
 		d->posted = news != 0;
-		last = !news && d->closed && is_over(d);
+		last = !news && d->closed && d->ended;
 		pthread_mutex_unlock(&d->lock);
 		if (!news)
 			break;
@@ -279,11 +267,11 @@ on_news(void *arg)
 			door_abort(&d->answer);
 		else if (news & ASKED)
 			asked(d);
-		if ((news & HANGUP) && !is_over(d))
+		if ((news & HANGUP) && !d->ended)
 			news_tell(&d->answer, &d->answer.on_hangup);
-		if ((news & DRAINED) && !is_over(d))
+		if ((news & DRAINED) && !d->ended)
 			news_tell(&d->answer, &d->answer.on_drain);
-		if ((news & GONE) && !is_over(d))
+		if ((news & GONE) && !d->ended)
 			answer_lost(&d->answer);
 	}
 	if (last)
@@ -298,7 +286,7 @@ tell(struct door *d, enum news news)
 {
 	bool post = !d->posted;
 
-	if (is_over(d))
+	if (d->ended)
 		return;
 	d->news |= news;
 	d->posted = true;
@@ -314,8 +302,6 @@ door_close(struct door *d)
 
 	if (d->ready)
 		event_free(d->ready);
-	if (d->stalled)
-		event_free(d->stalled);
 	if (d->piece)
 		evbuffer_free(d->piece);
 	pthread_mutex_lock(&d->lock);
@@ -335,7 +321,7 @@ door_close(struct door *d)
 	pthread_mutex_lock(&d->lock);
 	d->closed = true;
 	tell(d, GONE);
-	last = !d->posted && is_over(d);
+	last = !d->posted && d->ended;
 	pthread_mutex_unlock(&d->lock);
 	if (last)
 		door_free(d);
@@ -393,17 +379,6 @@ door_cut(struct door *d)
 	door_over(d);
 }
 
-static void
-on_stalled(evutil_socket_t fd, short what, void *arg)
-{
-	struct door *d = arg;
-
-	(void)fd;
-	(void)what;
-	if (!d->forked) /* that client is the parent's */
-		door_cut(d);
-}
-
 /* ---- the reply, on the program's loop ---- */
 
 /* After each thing sent.  Our epoll set tells of the client's end, or the next write does. */
@@ -436,23 +411,11 @@ on_drained(struct evhttp_connection *connection, void *arg)
 	struct door *d = arg;
 
 	(void)connection;
-	evtimer_del(d->stalled);
 	pthread_mutex_lock(&d->lock);
 	d->flying = 0;
 	pthread_mutex_unlock(&d->lock);
 	event_add(d->ready, NULL);
 	event_active(d->ready, EV_READ, 1);
-}
-
-static void
-piece_send(struct door *d)
-{
-	static const struct timeval stall = { .tv_sec = ANSWER_STALL_SECONDS };
-
-	event_del(d->ready); /* until the client has taken it */
-	evtimer_add(d->stalled, &stall);
-	evhttp_send_reply_chunk_with_cb(d->request, d->piece, on_drained, d);
-	client_unread(d);
 }
 
 static void
@@ -476,8 +439,7 @@ reply_forward(struct door *d)
 	pthread_mutex_lock(&d->lock);
 	d->woken = false;
 	begun = d->status != 0;
-	cut = d->aborted || d->broken;
-	cut = evbuffer_remove_buffer(d->queue, d->piece, PIECE_BYTES) < 0 || cut;
+	cut = evbuffer_remove_buffer(d->queue, d->piece, PIECE_BYTES) < 0 || d->broken;
 	d->flying = evbuffer_get_length(d->piece);
 	last = d->ended && evbuffer_get_length(d->queue) == 0;
 	if (d->above && evbuffer_get_length(d->queue) + d->flying <= ANSWER_QUEUE_BYTES_MAX / 2) {
@@ -491,8 +453,11 @@ reply_forward(struct door *d)
 	}
 	if (begun && !d->started)
 		reply_start(d);
-	if (d->request && evbuffer_get_length(d->piece))
-		piece_send(d);
+	if (d->request && evbuffer_get_length(d->piece)) {
+		event_del(d->ready); /* until the client has taken it */
+		evhttp_send_reply_chunk_with_cb(d->request, d->piece, on_drained, d);
+		client_unread(d);
+	}
 	if (d->request && last)
 		reply_end(d);
 }
@@ -582,7 +547,6 @@ descriptors_open(struct door *d)
 static int
 door_open(struct door *d)
 {
-	struct event_base *base = evhttp_connection_get_base(d->connection);
 	int                client = bufferevent_getfd(evhttp_connection_get_bufferevent(d->connection));
 	struct epoll_event leaves = { .events = EPOLLRDHUP | EPOLLET, .data.u32 = CLIENT };
 	struct epoll_event wakes = { .events = EPOLLIN, .data.u32 = SERVER };
@@ -596,9 +560,8 @@ door_open(struct door *d)
 		return -errno;
 	d->queue = evbuffer_new();
 	d->piece = evbuffer_new();
-	d->stalled = evtimer_new(base, on_stalled, d);
-	d->ready = event_new(base, d->epoll, EV_READ | EV_PERSIST, on_ready, d);
-	if (!d->queue || !d->piece || !d->stalled || !d->ready || event_add(d->ready, NULL))
+	d->ready = event_new(evhttp_connection_get_base(d->connection), d->epoll, EV_READ | EV_PERSIST, on_ready, d);
+	if (!d->queue || !d->piece || !d->ready || event_add(d->ready, NULL))
 		return -ENOMEM;
 	d->news = ASKED;
 	d->posted = true;

@@ -144,7 +144,6 @@ job_finish(struct job *j)
 {
 	bool posted;
 
-	pthread_join(j->thread, NULL);
 	job_leave(j->serve, j);
 	pthread_mutex_lock(&j->lock);
 	posted = j->posted;
@@ -262,41 +261,35 @@ job_start(struct serve *s, struct answer *a, const struct job_spec *spec)
 
 /* ---- without a server ---- */
 
-struct alone {
-	struct job *job;
-	int         result;
-};
-
 static void *
 run_alone(void *arg)
 {
-	struct alone *a = arg;
+	struct job *j = arg;
 
-	a->result = a->job->spec.run(a->job);
-	if (!a->result)
-		a->result = job_hand_over(a->job, true);
+	j->result = j->spec.run(j);
+	if (!j->result)
+		j->result = job_hand_over(j, true);
 	return NULL;
 }
 
 int
 job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size)
 {
-	struct alone a = { job_new(NULL, to, spec), 0 };
-	pthread_t    thread;
-	int          r;
+	struct job *j = job_new(NULL, to, spec);
+	int         r;
 
-	if (!a.job)
+	if (!j)
 		return -ENOMEM;
-	a.job->symbol_memory = symbol_memory;
-	r = own_thread_start("component-job", run_alone, &a, &thread);
+	j->symbol_memory = symbol_memory;
+	r = own_thread_start("component-job", run_alone, j, &j->thread);
 	if (r) {
 		snprintf(why, size, "no thread can be made; see the limits of processes and of memory");
 	} else {
-		pthread_join(thread, NULL);
-		r = a.result;
-		snprintf(why, size, "%s", a.job->fail_text);
+		pthread_join(j->thread, NULL);
+		r = j->result;
+		snprintf(why, size, "%s", j->fail_text);
 	}
-	job_free(a.job);
+	job_free(j);
 	return r;
 }
 

@@ -14,8 +14,9 @@ struct job {
 	struct serve *serve; /* NULL: without one */
 	struct httpd *httpd; /* there as long as jobs are, even when serve's is not; NULL: the answer is the job's thread's */
 	uint64_t      symbol_memory; /* without a server */
+	int           result;        /* likewise */
 	struct job_spec spec;
-	char          peer[HTTPD_PEER_MAX];
+	char          peer[ASK_PEER_BYTES];
 	pthread_t     thread;
 
 	/* The server's thread, or the job's without one. */

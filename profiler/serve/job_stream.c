@@ -158,6 +158,7 @@ begin(struct job *j, int64_t size)
 static void
 deliver_last(struct job *j)
 {
+	pthread_join(j->thread, NULL); /* whoever has the answer finds no thread of it any more */
 	if (j->gone || (j->fail_status && j->started)) {
 		j->answer->sink->abort(j->answer);
 	} else if (j->fail_status) {
