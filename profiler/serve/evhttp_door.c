@@ -84,9 +84,9 @@
 enum news { ASKED = 1, HANGUP = 2, GONE = 4, DRAINED = 8 };
 
 struct door {
-	struct answer      answer; /* first; the server's thread's until it is over */
+	struct answer         answer; /* first; the server's thread's until it is over */
 	struct profiler_asked server; /* there until then */
-	struct evhttp_ask *asked; /* answer.ask's strings */
+	struct evhttp_ask    *asked;  /* answer.ask's strings */
 
 	/* The program's loop. */
 	struct door              *next, **at; /* open ones; under own_fd_hold() */
