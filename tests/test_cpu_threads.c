@@ -208,7 +208,7 @@ is_armed_with_a_cancel_pending(void *arg)
 	pthread_cancel(pthread_self());
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
-		cpu_thread_ending();
+		cpu_thread_ending_from(NULL);
 		cpu_thread_started();
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 300);

@@ -51,9 +51,10 @@ total(const struct profile *p, unsigned type)
 static void
 profile_of(struct wall_window *w, double seconds, struct profile *ret)
 {
-	struct wall_facts facts = { .end_ns = (int64_t)(seconds * SECOND_NS), .threads = 1, .cpu_why = "none" };
-
-	assert_int_equal(wall_window_profile(w, &facts, ret), 0);
+	w->window.end_ns = (int64_t)(seconds * SECOND_NS);
+	w->threads = 1;
+	w->cpu_why = "none";
+	assert_int_equal(wall_window_profile(w, ret), 0);
 }
 
 static void

@@ -36,8 +36,7 @@ int  cpu_window_close(struct cpu_window *w, struct profile *ret);
 void cpu_window_cancel(struct cpu_window *w);
 /* From the pthread_create hook: the calling thread was just born / is about to end. */
 void cpu_thread_started(void);
-void cpu_thread_ending(void);
-/* The same, naming the thread's start routine: what is still owed is charged there. */
+/* What is still owed is charged to the thread's start routine; NULL: to where it stands. */
 void cpu_thread_ending_from(const void *start_routine);
 /* In a forked child: forget everything. */
 void cpu_forked(void);

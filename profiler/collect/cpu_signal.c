@@ -178,14 +178,9 @@ cpu_signal_ours(int number)
 }
 
 int
-cpu_signal_install(int *ret_signal)
+cpu_signal_install(void)
 {
-	int number = cpu_signal_reserve(cpu_proc_wants((pid_t)syscall(SYS_getpid)));
-
-	if (number < 0)
-		return number;
-	*ret_signal = number;
-	return 0;
+	return cpu_signal_reserve(cpu_proc_wants((pid_t)syscall(SYS_getpid)));
 }
 
 int

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* Picks a signal and installs the handler: SIGPROF if it is at its default, else
- * a free real-time signal.  0 or -EBUSY. */
-int  cpu_signal_install(int *ret_signal);
+ * a free real-time signal.  The number, or -EBUSY. */
+int  cpu_signal_install(void);
 /* The same, but stays with one that nobody has replaced yet, and only asks for it.  Signal-safe.
  * avoid: as in free_signal_take().  The number, or -EBUSY. */
 int  cpu_signal_reserve(uint64_t avoid);

@@ -98,8 +98,8 @@ cpu_status(void)
 
 	if (atomic_load(&cpu_engine.running) || (*status && status != status_limit))
 		return status;
-	pthread_mutex_lock(&cpu_engine.lock);
+	pthread_mutex_lock(&cpu_engine.windows.lock);
 	room = cpu_timers_room();
-	pthread_mutex_unlock(&cpu_engine.lock);
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
 	return room == 0 ? "" : room == -EAGAIN ? status_limit : cpu_status_of_start(room);
 }

@@ -33,6 +33,7 @@
 #include "hooks_frames.h"
 #include "hooks_owner.h"
 #include "own_thread.h"
+#include "unwind.h"
 
 #define PLACES 512 /* threads between pthread_create() and their first instruction */
 
@@ -78,8 +79,10 @@ static void
 end(void *routine)
 {
 	for (int i = HOOKS_THREADS_RANKS; i-- > 0;)
-		if (slots[i].ending)
-			slots[i].ending(routine);
+		if (slots[i].end)
+			slots[i].end();
+		else if (slots[i].end_from)
+			slots[i].end_from(routine);
 }
 
 /* On the new thread: what it was made for, and the place is free again. */
@@ -92,9 +95,12 @@ arrive(struct place *p, void **ret_routine, void **ret_arg)
 	*ret_arg = p->arg;
 	memcpy(notes, p->notes, sizeof(notes));
 	atomic_store(&p->taken, false);
-	for (int i = 0; i < HOOKS_THREADS_RANKS; i++)
+	for (int i = 0; i < HOOKS_THREADS_NOTES; i++)
 		if (slots[i].started)
-			slots[i].started(i < HOOKS_THREADS_NOTES ? &notes[i] : NULL, *ret_routine);
+			slots[i].started(&notes[i], *ret_routine);
+	for (int i = HOOKS_THREADS_NOTES; i < HOOKS_THREADS_RANKS; i++)
+		if (slots[i].begin)
+			slots[i].begin();
 }
 
 static HOOKS_FRAME void *
@@ -125,7 +131,8 @@ begin_c11(void *arg)
 static int
 on_made(struct hooks_call *c, void **routine, void **arg)
 {
-	struct place *p;
+	struct unwind_regs from = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
+	struct place      *p;
 
 	if (own_thread_is())
 		return 0;
@@ -139,7 +146,7 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	memset(p->notes, 0, sizeof(p->notes));
 	for (int i = 0; i < HOOKS_THREADS_NOTES; i++)
 		if (slots[i].made)
-			slots[i].made(&p->notes[i], c);
+			slots[i].made(&p->notes[i], &from);
 	*routine = c->name == HOOKS_thrd_create ? (void *)begin_c11 : (void *)begin;
 	*arg = p;
 	return 1;
@@ -152,7 +159,7 @@ on_failed(void *arg)
 
 	for (int i = 0; i < HOOKS_THREADS_NOTES; i++)
 		if (slots[i].failed)
-			slots[i].failed(&p->notes[i]);
+			slots[i].failed(p->notes[i].id);
 	atomic_store(&p->taken, false);
 }
 

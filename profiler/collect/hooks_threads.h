@@ -1,7 +1,7 @@
 /*
  * hooks_threads.h - a thread's making, beginning and end, told to whoever fills a slot.
  *
- *     HOOKS_THREADS_SLOT(HOOKS_THREADS_CPU, .started = on_started, .ending = on_ending);
+ *     HOOKS_THREADS_SLOT(HOOKS_THREADS_CPU, .begin = cpu_thread_started, .end_from = cpu_thread_ending_from);
  *
  * A thread is told of in the order of the ranks when it is made and when it begins, and in the
  * reverse order when it ends.  One slot for each rank; a function may be NULL.
@@ -12,10 +12,9 @@
  * All slots are called while any reader watches, and the end also after that: each
  * decides for itself whether it is on.
  *
- *   made, failed     on the thread that calls pthread_create(), in the program's own time: what
- *                    was noted by made() is for failed() or started(), a reference with it
- *   started, ending  on the thread itself, before and after the program's routine; signals are as
- *                    the program has them, and no cancellation point may be reached
+ *   made, failed  on the thread that calls pthread_create(), in the program's own time
+ *   the others    on the thread itself, before and after the program's routine; signals are as
+ *                 the program has them, and no cancellation point may be reached
  */
 #ifndef COLLECT_HOOKS_THREADS_H
 #define COLLECT_HOOKS_THREADS_H
@@ -23,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hooks_call;
+struct unwind_regs;
 
 enum hooks_threads_rank {
 	HOOKS_THREADS_CREATE,
@@ -36,19 +35,21 @@ enum hooks_threads_rank {
 	HOOKS_THREADS_RANKS
 };
 
-/* Of one thread, for one slot: whatever it likes; all 0 without made(). */
+/* Of one thread, for one slot; all 0 without made(). */
 struct hooks_threads_note {
 	uint64_t time_ns;
-	uint32_t id;
+	uint32_t id; /* with a reference, which is started()'s or failed()'s */
 	int32_t  tid;
 };
 
 struct hooks_threads_slot {
 	enum hooks_threads_rank rank;
-	void (*made)(struct hooks_threads_note *ret, const struct hooks_call *c);
-	void (*failed)(const struct hooks_threads_note *note);
+	void (*made)(struct hooks_threads_note *ret, const struct unwind_regs *from);
+	void (*failed)(uint32_t id); /* gives a reference back */
 	void (*started)(const struct hooks_threads_note *note, const void *routine);
-	void (*ending)(const void *routine);
+	void (*begin)(void); /* the same for those without a note */
+	void (*end)(void);
+	void (*end_from)(const void *routine); /* the same, for those who want to know what it was made for */
 };
 
 #define HOOKS_THREADS_SLOT(slot_rank, ...) \

@@ -261,16 +261,10 @@ labels_record_store(struct labels_record *r, uint32_t set)
 
 /* A thread has those of who made it. */
 static void
-on_made(struct hooks_threads_note *ret, const struct hooks_call *c)
+on_made(struct hooks_threads_note *ret, const struct unwind_regs *from)
 {
-	(void)c;
+	(void)from;
 	ret->id = labels_here();
-}
-
-static void
-on_failed(const struct hooks_threads_note *note)
-{
-	labels_unref(note->id);
 }
 
 static void
@@ -301,14 +295,7 @@ labels_thread_ending(void)
 	atomic_fetch_sub(&used, 1);
 }
 
-static void
-on_ending(const void *routine)
-{
-	(void)routine;
-	labels_thread_ending();
-}
-
-HOOKS_THREADS_SLOT(HOOKS_THREADS_LABELS, .made = on_made, .failed = on_failed, .started = on_started, .ending = on_ending);
+HOOKS_THREADS_SLOT(HOOKS_THREADS_LABELS, .made = on_made, .failed = labels_unref, .started = on_started, .end = labels_thread_ending);
 
 struct reading {
 	struct labels_record *record;

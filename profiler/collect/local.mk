@@ -1,6 +1,6 @@
 # collect/: the samplers, and the hooks object in hooks/.
 noinst_LTLIBRARIES += %D%/libcollect.la
-%C%_libcollect_la_SOURCES = %D%/collector.h %D%/collectors.c %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_object.h %D%/cpu.c %D%/cpu_engine.c \
+%C%_libcollect_la_SOURCES = %D%/collector.h %D%/collectors.c %D%/cpu.h %D%/heap.h %D%/hooks.h %D%/hooks_object.h %D%/cpu.c \
 	%D%/cpu_parts.h %D%/cpu_status.c %D%/own_loop.h \
 	%D%/cpu_ring.c %D%/cpu_ring.h %D%/cpu_signal.c %D%/cpu_signal.h %D%/free_signal.c %D%/free_signal.h \
 	%D%/cpu_slots.c %D%/cpu_timers.c %D%/cpu_timers.h %D%/cpu_timers_parts.h %D%/cpu_scan.c %D%/cpu_proc.c %D%/cpu_proc.h \
@@ -17,10 +17,10 @@ noinst_LTLIBRARIES += %D%/libcollect.la
 	%D%/threads_remote.c %D%/threads_remote.h %D%/threads_signal.c %D%/threads_signal.h \
 	%D%/trace_calls.c %D%/trace_calls.h %D%/trace_finish.c %D%/trace_finish.h %D%/trace_perf.c %D%/trace_perf.h \
 	%D%/trace_perf_read.c %D%/trace_perf_read.h %D%/trace_perf_room.c %D%/trace_perf_room.h \
-	%D%/trace_look.c %D%/trace_look.h %D%/trace_told.c %D%/trace_told.h %D%/trace_reason.c %D%/trace_reason.h \
+	%D%/trace_look.c %D%/trace_look.h %D%/trace_threads.c %D%/trace_threads.h %D%/trace_reason.c %D%/trace_reason.h \
 	%D%/trace_ring.c %D%/trace_ring.h %D%/trace_writers.c %D%/trace_writers.h %D%/trace_wait.c %D%/trace_wait.h %D%/trace_user.c %D%/tracer.c %D%/tracer.h \
-	%D%/tracer_parts.h %D%/tracer_drain.c %D%/tracer_sources.c \
-	%D%/wall.c %D%/wall.h %D%/wall_threads.c %D%/wall_threads.h %D%/wall_window.c %D%/wall_window.h
+	%D%/wall.c %D%/wall.h %D%/wall_threads.c %D%/wall_threads.h %D%/wall_window.c %D%/wall_window.h \
+	%D%/windows.c %D%/windows.h %D%/window_counts.c %D%/window_counts.h
 %C%_libcollect_la_CPPFLAGS = $(OWN_WAITS) $(INC_COLLECT)
 EXTRA_DIST += %D%/collectors.def
 

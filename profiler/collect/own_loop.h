@@ -20,9 +20,10 @@ struct own_loop {
 	pthread_t        thread;
 	bool             started;
 	_Atomic uint32_t stop; /* futex */
+	void           (*wake)(void); /* NULL, or ends what else the thread sleeps in */
 };
 
-/* 0 or a negative errno.  run() goes on while own_loop_wait() says so. */
+/* 0 or a negative errno.  run() goes on while own_loop_wait(), or own_loop_goes_on(), says so. */
 static inline int
 own_loop_start(struct own_loop *l, const char *name, void *(*run)(void *))
 {
@@ -42,17 +43,25 @@ own_loop_stop(struct own_loop *l)
 		return;
 	atomic_store(&l->stop, 1);
 	futex_wake(&l->stop, 1);
+	if (l->wake)
+		l->wake();
 	pthread_join(l->thread, NULL);
 	l->started = false;
+}
+
+static inline bool
+own_loop_goes_on(const struct own_loop *l)
+{
+	return !atomic_load(&l->stop);
 }
 
 /* On that thread: so long, or until it is to end: false. */
 static inline bool
 own_loop_wait(struct own_loop *l, int64_t ns)
 {
-	if (!atomic_load(&l->stop))
+	if (own_loop_goes_on(l))
 		futex_wait(&l->stop, 0, ns);
-	return !atomic_load(&l->stop);
+	return own_loop_goes_on(l);
 }
 
 #endif

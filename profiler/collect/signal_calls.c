@@ -151,16 +151,8 @@ thread_let_through(void)
 		own_mask_change(SIG_UNBLOCK, &ours, NULL);
 }
 
-/* Born of one that blocked all before anybody watched. */
-static void
-on_started(const struct hooks_threads_note *note, const void *routine)
-{
-	(void)note;
-	(void)routine;
-	thread_let_through();
-}
-
-HOOKS_THREADS_SLOT(HOOKS_THREADS_SIGNALS, .started = on_started);
+/* Or it is born of one that blocked all before anybody watched. */
+HOOKS_THREADS_SLOT(HOOKS_THREADS_SIGNALS, .begin = thread_let_through);
 
 /* ---- handlers ---- */
 

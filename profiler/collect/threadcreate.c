@@ -27,7 +27,6 @@
 
 #include "clock.h"
 #include "collector.h"
-#include "hooks.h"
 #include "hooks_frames.h"
 #include "hooks_threads.h"
 #include "own_thread.h"
@@ -46,7 +45,7 @@ typedef _Atomic uint64_t creator;
 static struct sites     sites;
 static creator *_Atomic creators;
 static _Atomic bool     on, no_memory;
-static _Atomic uint64_t creators_lost, truncated;
+static _Atomic uint64_t truncated;
 
 /* ---- who created a thread ---- */
 
@@ -96,7 +95,6 @@ creator_set(pid_t tid, uint32_t stack)
 		if (atomic_compare_exchange_strong(&table[((uint32_t)tid + i * 1021) % CREATORS], &none, entry))
 			return;
 	}
-	atomic_fetch_add(&creators_lost, 1);
 }
 
 uint32_t
@@ -108,35 +106,21 @@ threadcreate_creator(pid_t tid)
 	return entry >> 32 == (uint32_t)tid ? (uint32_t)entry : 0;
 }
 
-uint64_t
-threadcreate_creators_lost(void)
-{
-	return atomic_load(&creators_lost);
-}
-
 /* ---- from the hooks ---- */
 
 static void
-on_made(struct hooks_threads_note *ret, const struct hooks_call *c)
+on_made(struct hooks_threads_note *ret, const struct unwind_regs *from)
 {
-	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
-	uintptr_t          pcs[STACK_FRAMES_MAX];
-	unsigned           count;
-	int                cut = 0;
+	uintptr_t pcs[STACK_FRAMES_MAX];
+	unsigned  count;
+	int       cut = 0;
 
 	if (!atomic_load(&on))
 		return;
-	count = hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
+	count = hooks_frames_drop(pcs, unwind_capture(from, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add(&truncated, 1);
 	ret->id = stack_table_add(pcs, count);
-}
-
-static void
-on_failed(const struct hooks_threads_note *note)
-{
-	if (note->id)
-		stack_table_unref(note->id);
 }
 
 static void
@@ -150,11 +134,10 @@ on_started(const struct hooks_threads_note *note, const void *routine)
 }
 
 static void
-on_ending(const void *routine)
+on_end(void)
 {
 	creator *c;
 
-	(void)routine;
 	if (!atomic_load(&creators))
 		return;
 	c = creator_of(thread_id_self());
@@ -162,7 +145,7 @@ on_ending(const void *routine)
 		atomic_store(c, 0);
 }
 
-HOOKS_THREADS_SLOT(HOOKS_THREADS_CREATE, .made = on_made, .failed = on_failed, .started = on_started, .ending = on_ending);
+HOOKS_THREADS_SLOT(HOOKS_THREADS_CREATE, .made = on_made, .failed = stack_table_unref, .started = on_started, .end = on_end);
 
 /* ---- on and off ---- */
 

@@ -35,7 +35,5 @@ void   threadcreate_forked(void); /* in a child; signal-safe */
  *   threads  any; signal-safe
  */
 uint32_t threadcreate_creator(pid_t tid);
-/* Threads whose creator found no room in the table for threadcreate_creator(). */
-uint64_t threadcreate_creators_lost(void);
 
 #endif

@@ -84,22 +84,7 @@ threads_known_end(void)
 		atomic_store(p, 0);
 }
 
-static void
-on_started(const struct hooks_threads_note *note, const void *routine)
-{
-	(void)note;
-	(void)routine;
-	threads_known_begin();
-}
-
-static void
-on_ending(const void *routine)
-{
-	(void)routine;
-	threads_known_end();
-}
-
-HOOKS_THREADS_SLOT(HOOKS_THREADS_KNOWN, .started = on_started, .ending = on_ending);
+HOOKS_THREADS_SLOT(HOOKS_THREADS_KNOWN, .begin = threads_known_begin, .end = threads_known_end);
 
 static void
 ask(void)

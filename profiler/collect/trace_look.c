@@ -33,26 +33,17 @@ list_free(struct list *l)
 	*l = (struct list){ .tids = NULL };
 }
 
-static int
-list_grow(struct list *l)
-{
-	void *mem = pages_grow(l->tids, &l->room, TIDS_FIRST, sizeof(*l->tids));
-
-	if (!mem)
-		return -1;
-	l->tids = mem;
-	return 0;
-}
-
 /* The kernel lists by age, which is nearly in order. */
 static void
 on_thread(void *arg, pid_t tid)
 {
 	struct list *l = arg;
+	int32_t     *grown = l->count < l->room ? l->tids : pages_grow(l->tids, &l->room, TIDS_FIRST, sizeof(*l->tids));
 	size_t       i;
 
-	if (l->count == l->room && list_grow(l) < 0)
+	if (!grown)
 		return;
+	l->tids = grown;
 	for (i = l->count++; i > 0 && l->tids[i - 1] > tid; i--)
 		l->tids[i] = l->tids[i - 1];
 	l->tids[i] = tid;

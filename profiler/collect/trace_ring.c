@@ -57,6 +57,7 @@ struct ring {
 };
 
 static struct ring *_Atomic current; /* NULL: closed */
+static _Atomic bool         wanted;
 static struct ring         *kept[TRACE_RINGS_MAX]; /* in which somebody may still write */
 static unsigned             rings; /* with the current one */
 static _Atomic uint64_t     lost;
@@ -150,6 +151,18 @@ write_event(struct ring *ring, const struct trace_event *e)
 	bytes_copy(at, e->text, text);
 	atomic_store_explicit(&r->size, size, memory_order_release);
 	return true;
+}
+
+void
+trace_ring_want(bool on)
+{
+	atomic_store(&wanted, on);
+}
+
+bool
+trace_ring_is_wanted(void)
+{
+	return atomic_load_explicit(&wanted, memory_order_relaxed);
 }
 
 bool

@@ -45,6 +45,9 @@ int  trace_ring_open(void);
 void trace_ring_close(void);
 /* In a child: there is none. */
 void trace_ring_forked(void);
+/* A window is open: what is told from now on is in a trace.  Signal-safe. */
+void trace_ring_want(bool on);
+bool trace_ring_is_wanted(void);
 /* Signal-safe, any number of threads at once, keeps errno.  False: it is lost. */
 bool trace_ring_add(const struct trace_event *e);
 /* One caller at a time, not from handlers.  Texts end with a NUL. */

@@ -22,7 +22,6 @@
 #include "stack_table.h"
 #include "trace.h"
 #include "trace_ring.h"
-#include "tracer.h"
 #include "unwind.h"
 
 _Static_assert(COMPONENT_TRACE_NAME_MAX == TRACE_EVENT_NAME_MAX, "one limit");
@@ -33,7 +32,7 @@ static _Atomic uint64_t last_task;
 bool
 component_trace_is_on(void)
 {
-	return tracer_is_on();
+	return trace_ring_is_wanted();
 }
 
 /* Sets who and when, and from where. */
@@ -58,7 +57,7 @@ component_trace_task_begin(const char *type, uint64_t parent)
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	struct trace_event e = { .type = TRACE_TASK_BEGIN, .name = type, .parent = parent };
 
-	if (!tracer_is_on())
+	if (!trace_ring_is_wanted())
 		return 0;
 	e.value = atomic_fetch_add(&last_task, 1) + 1;
 	tell(&e, &regs);
@@ -71,7 +70,7 @@ component_trace_task_end(uint64_t task)
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	struct trace_event e = { .type = TRACE_TASK_END, .value = task };
 
-	if (task && tracer_is_on())
+	if (task && trace_ring_is_wanted())
 		tell(&e, &regs);
 }
 
@@ -81,7 +80,7 @@ component_trace_region_begin(uint64_t task, const char *type)
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	struct trace_event e = { .type = TRACE_REGION_BEGIN, .value = task, .name = type };
 
-	if (tracer_is_on())
+	if (trace_ring_is_wanted())
 		tell(&e, &regs);
 }
 
@@ -91,7 +90,7 @@ component_trace_region_end(uint64_t task, const char *type)
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	struct trace_event e = { .type = TRACE_REGION_END, .value = task, .name = type };
 
-	if (tracer_is_on())
+	if (trace_ring_is_wanted())
 		tell(&e, &regs);
 }
 
@@ -104,7 +103,7 @@ component_trace_log(uint64_t task, const char *category, const char *format, ...
 	va_list            args;
 	int                saved = errno;
 
-	if (!tracer_is_on())
+	if (!trace_ring_is_wanted())
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);

@@ -7,7 +7,6 @@
 #ifndef COLLECT_TRACER_H
 #define COLLECT_TRACER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,8 +32,5 @@ void tracer_cancel(struct tracer_window *w);
 
 /* "" or why the last one had no switches of the kernel's.  Not from signal handlers. */
 void tracer_status(char *buf, size_t size);
-
-/* Is a window open?  Signal-safe. */
-bool tracer_is_on(void);
 
 #endif

@@ -25,8 +25,7 @@
  * - What was spent in advance (a first list of thousands) is paid back over some ticks,
  *   not by standing still: n shrinks, and grows again.
  *
- * Locks as in cpu_parts.h: `life` is held while the sampler starts and stops, `lock` covers
- * windows and threads.  Nothing of cpu.c is called under `lock`.
+ * Life and locks of windows are windows.h's subject.
  *
  * Tests: tests/test_wall.c, tests/fgprof.t.
  */
@@ -44,12 +43,11 @@
 #include "collector.h"
 #include "cpu.h"
 #include "cpu_proc.h"
-#include "fork.h"
 #include "labels.h"
-#include "own_loop.h"
 #include "under_valgrind.h"
 #include "wall_threads.h"
 #include "wall_window.h"
+#include "windows.h"
 
 #define TICK_NS       (CLOCK_NS_PER_S / WALL_HZ)
 #define SHARE         (WALL_SHARE_MAX * 0.85) /* what is aimed at: the estimate of a look's cost may be late */
@@ -61,11 +59,10 @@
 #define LOOKS_MAX     1024  /* of one tick */
 #define BLOCK_LOOKS   256   /* of a block, at least, where not all can be looked at */
 
+static struct windows windows;
+
+/* By its lock. */
 static struct {
-	pthread_mutex_t     life, lock;
-	struct own_loop     loop; /* life: component-wall */
-	/* The rest by lock. */
-	struct wall_window *windows;
 	bool                open; /* threads are */
 	struct wall_threads threads;
 	struct wall_look    looks[LOOKS_MAX + BLOCK_LOOKS]; /* of this block */
@@ -81,7 +78,7 @@ static struct {
 	int64_t             left_at_ns;
 	double              look_ns;   /* mean cost of a look */
 	int64_t             list_next_ns; /* monotonic */
-} wall = { .life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
+} wall;
 
 static int64_t
 own_ns(void)
@@ -129,7 +126,7 @@ block_end(void)
 {
 	double threads = wall.look_ticks > 0 ? wall.thread_ticks / wall.look_ticks : 0;
 
-	for (struct wall_window *w = wall.windows; w; w = w->next) {
+	for WINDOWS_EACH(struct wall_window, w, &windows) {
 		wall_window_count(w, wall.looks, wall.look_count, threads);
 		w->ticks += wall.block_ticks;
 		w->taken += wall.block_taken;
@@ -202,16 +199,16 @@ wait_for_tick(void)
 	int64_t now = clock_ns(CLOCK_MONOTONIC), tick = (now - wall.begin_ns) / TICK_NS + 1;
 
 	tick = wall.begin_ns + tick * TICK_NS + (int64_t)(wall_random(&wall.random) * TICK_NS);
-	return own_loop_wait(&wall.loop, tick - now);
+	return own_loop_wait(&windows.loop, tick - now);
 }
 
 static void *
 run(void *arg)
 {
 	while (wait_for_tick()) {
-		pthread_mutex_lock(&wall.lock);
+		pthread_mutex_lock(&windows.lock);
 		tick_take(clock_ns(CLOCK_MONOTONIC));
-		pthread_mutex_unlock(&wall.lock);
+		pthread_mutex_unlock(&windows.lock);
 	}
 	return arg;
 }
@@ -228,13 +225,13 @@ wall_status(void)
 }
 
 static int
-engine_start(void)
+start(void)
 {
 	int err;
 
 	if (under_valgrind)
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&wall.lock);
+	pthread_mutex_lock(&windows.lock);
 	err = wall_threads_open(&wall.threads);
 	if (!err) {
 		wall.open = true;
@@ -245,19 +242,19 @@ engine_start(void)
 		wall.left_ns = 0;
 		wall.look_ns = LOOK_COST_NS;
 	}
-	pthread_mutex_unlock(&wall.lock);
-	return err ? err : own_loop_start(&wall.loop, "component-wall", run);
+	pthread_mutex_unlock(&windows.lock);
+	return err;
 }
 
 static void
-engine_stop(void)
+stop(int err)
 {
-	own_loop_stop(&wall.loop);
-	pthread_mutex_lock(&wall.lock);
+	(void)err;
+	pthread_mutex_lock(&windows.lock);
 	if (wall.open)
 		wall_threads_close(&wall.threads);
 	wall.open = false;
-	pthread_mutex_unlock(&wall.lock);
+	pthread_mutex_unlock(&windows.lock);
 }
 
 /* The sampler's own clock, from another thread. */
@@ -266,43 +263,52 @@ sampler_ns(void)
 {
 	clockid_t clock;
 
-	return pthread_getcpuclockid(wall.loop.thread, &clock) == 0 ? clock_ns(clock) : 0;
+	return pthread_getcpuclockid(windows.loop.thread, &clock) == 0 ? clock_ns(clock) : 0;
 }
 
 /* ---- windows ---- */
 
 static void
-window_start(struct wall_window *w)
+begin(struct window *window)
 {
-	w->cpu_begin_ns = sampler_ns();
-	pthread_mutex_lock(&wall.lock);
-	w->time_ns = clock_ns(CLOCK_REALTIME);
-	w->begin_ns = clock_ns(CLOCK_MONOTONIC);
-	block_end();
-	wall.last_tick = tick_of(w->begin_ns);
-	w->next = wall.windows;
-	wall.windows = w;
-	pthread_mutex_unlock(&wall.lock);
+	struct wall_window *w = (struct wall_window *)window;
+
+	w->sampler_ns = sampler_ns();
+	wall.last_tick = tick_of(window->begin_ns);
 }
+
+static void
+end(struct window *window)
+{
+	struct wall_window *w = (struct wall_window *)window;
+
+	w->sampler_ns = sampler_ns() - w->sampler_ns;
+	w->threads = wall_threads_now(&wall.threads);
+}
+
+/* The CPU window is cpu.c's to free. */
+static void
+forget(struct window *w)
+{
+	wall_window_free((struct wall_window *)w);
+}
+
+static struct windows windows = {
+	.name = "component-wall", .run = run, .start = start, .stop = stop, .settle = block_end,
+	.begin = begin, .end = end, .forget = forget, WINDOWS_INIT,
+};
 
 int
 wall_window_open(struct wall_window **ret)
 {
 	struct wall_window *w = wall_window_new();
-	int                 err = 0;
+	int                 err;
 
 	if (!w)
 		return -ENOMEM;
 	if (cpu_window_open_by_thread(&w->cpu) < 0)
 		w->cpu = NULL; /* cpu_status() says why */
-	pthread_mutex_lock(&wall.life);
-	if (!wall.loop.started)
-		err = engine_start();
-	if (err)
-		engine_stop();
-	else
-		window_start(w);
-	pthread_mutex_unlock(&wall.life);
+	err = windows_open(&windows, &w->window);
 	if (err) {
 		if (w->cpu)
 			cpu_window_cancel(w->cpu);
@@ -313,28 +319,11 @@ wall_window_open(struct wall_window **ret)
 	return 0;
 }
 
-/* The last window ends the sampler. */
 static void
-window_end(struct wall_window *w, struct wall_facts *ret)
+window_end(struct wall_window *w)
 {
-	struct wall_window **link;
-	bool                 last;
-
-	pthread_mutex_lock(&wall.life);
-	ret->cpu_ns = sampler_ns();
-	pthread_mutex_lock(&wall.lock);
-	ret->end_ns = clock_ns(CLOCK_MONOTONIC);
-	ret->threads = wall_threads_now(&wall.threads);
-	block_end();
-	for (link = &wall.windows; *link != w;)
-		link = &(*link)->next;
-	*link = w->next;
-	last = !wall.windows;
-	pthread_mutex_unlock(&wall.lock);
-	if (last)
-		engine_stop();
-	pthread_mutex_unlock(&wall.life);
-	ret->cpu_why = cpu_status();
+	windows_end(&windows, &w->window);
+	w->cpu_why = cpu_status();
 	if (w->cpu)
 		cpu_window_end(w->cpu);
 }
@@ -350,11 +339,10 @@ window_free(struct wall_window *w)
 int
 wall_window_close(struct wall_window *w, struct profile *ret)
 {
-	struct wall_facts facts;
-	int               err;
+	int err;
 
-	window_end(w, &facts);
-	err = wall_window_profile(w, &facts, ret);
+	window_end(w);
+	err = wall_window_profile(w, ret);
 	window_free(w);
 	return err;
 }
@@ -362,46 +350,24 @@ wall_window_close(struct wall_window *w, struct profile *ret)
 void
 wall_window_cancel(struct wall_window *w)
 {
-	struct wall_facts facts;
-
-	window_end(w, &facts);
+	window_end(w);
 	window_free(w);
 }
 
 /* ---- fork ---- */
 
-static void
-fork_prepare(void)
-{
-	pthread_mutex_lock(&wall.lock);
-}
-
-static void
-fork_parent(void)
-{
-	pthread_mutex_unlock(&wall.lock);
-}
-
-/* Descriptors are closed already; the CPU windows are cpu.c's to free. */
+/* Descriptors are closed already. */
 static void
 fork_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	struct wall_window          *w;
-
-	while ((w = wall.windows)) {
-		wall.windows = w->next;
-		wall_window_free(w);
-	}
+	windows_forked(&windows);
 	block_end();
 	if (wall.open)
 		wall_threads_forget(&wall.threads);
-	wall.open = wall.loop.started = false;
-	wall.life = fresh;
-	wall.lock = fresh;
+	wall.open = false;
 }
 
-FORK_SLOT(FORK_WALL, fork_prepare, fork_parent, fork_child);
+WINDOWS_FORK(FORK_WALL, &windows);
 
 /* ---- as a collector ---- */
 

@@ -30,58 +30,16 @@
 #include "unwind.h"
 #include "wall.h"
 
-#define COUNTS_FIRST ((size_t)256) /* a power of two */
-
-static struct wall_count *
-count_find(struct wall_count *counts, size_t capacity, const struct wall_count *like)
-{
-	size_t i = ((like->stack ^ like->labels << 7 ^ like->tid * 0x9e3779b9U) * 2654435761U) & (capacity - 1);
-
-	while ((counts[i].tid || counts[i].stack) &&
-	       (counts[i].tid != like->tid || counts[i].stack != like->stack || counts[i].labels != like->labels))
-		i = (i + 1) & (capacity - 1);
-	return &counts[i];
-}
-
-static bool
-counts_grow(struct wall_window *w)
-{
-	size_t             capacity = w->capacity ? w->capacity * 2 : COUNTS_FIRST;
-	struct wall_count *counts = pages_map(capacity * sizeof(*counts));
-
-	if (!counts)
-		return false;
-	for (size_t i = 0; i < w->capacity; i++)
-		if (w->counts[i].tid || w->counts[i].stack)
-			*count_find(counts, capacity, &w->counts[i]) = w->counts[i];
-	pages_unmap(w->counts, w->capacity * sizeof(*counts));
-	w->counts = counts;
-	w->capacity = capacity;
-	return true;
-}
-
 void
 wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n, double threads)
 {
 	w->looks += n;
 	for (size_t i = 0; i < n; i++) {
-		double             weight = looks[i].ticks * threads;
-		struct wall_count  like = { .stack = looks[i].stack, .labels = looks[i].labels }, *c;
+		double   weight = looks[i].ticks * threads;
+		uint32_t tid = looks[i].stack ? 0 : (uint32_t)looks[i].tid;
 
-		if (w->used >= w->capacity / 2 && !counts_grow(w) && w->used + 1 >= w->capacity) {
+		if (!window_counts_add(&w->counts, looks[i].stack, looks[i].labels, tid, weight))
 			w->lost += weight;
-			continue;
-		}
-		if (!like.stack)
-			like.tid = (uint32_t)looks[i].tid;
-		c = count_find(w->counts, w->capacity, &like);
-		if (!c->tid && !c->stack) {
-			stack_table_ref(like.stack);
-			labels_ref(like.labels);
-			*c = like;
-			w->used++;
-		}
-		c->weight += weight;
 	}
 }
 
@@ -90,8 +48,8 @@ wall_window_new(void)
 {
 	struct wall_window *w = pages_map(sizeof(*w));
 
-	if (w && !counts_grow(w)) {
-		munmap(w, sizeof(*w));
+	if (w && window_counts_open(&w->counts) < 0) {
+		pages_unmap(w, sizeof(*w));
 		w = NULL;
 	}
 	return w;
@@ -100,12 +58,8 @@ wall_window_new(void)
 void
 wall_window_free(struct wall_window *w)
 {
-	for (size_t i = 0; i < w->capacity; i++) {
-		stack_table_unref(w->counts[i].stack);
-		labels_unref(w->counts[i].labels);
-	}
-	munmap(w->counts, w->capacity * sizeof(*w->counts));
-	munmap(w, sizeof(*w));
+	window_counts_close(&w->counts);
+	pages_unmap(w, sizeof(*w));
 }
 
 /* ---- the profile ---- */
@@ -142,16 +96,16 @@ sample_add(struct making *m, uint32_t stack, uint32_t labels, double weight)
 
 /* By thread; the looks at one come before its CPU stacks. */
 static bool
-is_before(const struct wall_count *a, const struct wall_count *b)
+is_before(const struct window_count *a, const struct window_count *b)
 {
 	return a->tid != b->tid ? a->tid < b->tid : a->stack < b->stack;
 }
 
-HEAP_SORT(sort, struct wall_count, is_before)
+HEAP_SORT(sort, struct window_count, is_before)
 
 /* One thread: first the looks that saw it run, by labels, then its CPU stacks. */
 static int
-share_out(struct making *m, const struct wall_count *all, size_t count)
+share_out(struct making *m, const struct window_count *all, size_t count)
 {
 	double seen = 0, sum = 0;
 	size_t looks = 0;
@@ -173,38 +127,37 @@ share_out(struct making *m, const struct wall_count *all, size_t count)
 static int
 running_add(struct making *m, const struct wall_window *w)
 {
-	size_t             cpu = w->cpu ? w->cpu->used : 0, room = w->used + cpu + 1, n = 0, end;
-	struct wall_count *all = pages_map(room * sizeof(*all));
-	int                err = 0;
+	size_t               cpu = w->cpu ? w->cpu->counts.used : 0, room = w->counts.used + cpu + 1, n = 0, end;
+	struct window_count *all = pages_map(room * sizeof(*all));
+	int                  err = 0;
 
 	if (!all)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->capacity; i++)
-		if (w->counts[i].tid)
-			all[n++] = w->counts[i];
-	for (size_t i = 0; cpu && i < w->cpu->capacity; i++)
-		if (w->cpu->counts[i].stack && w->cpu->counts[i].tid)
-			all[n++] = (struct wall_count){ w->cpu->counts[i].tid, w->cpu->counts[i].stack,
-							w->cpu->counts[i].labels, (double)w->cpu->counts[i].periods };
+	for (size_t i = 0; i < w->counts.capacity; i++)
+		if (w->counts.counts[i].tid)
+			all[n++] = w->counts.counts[i];
+	for (size_t i = 0; cpu && i < w->cpu->counts.capacity; i++)
+		if (w->cpu->counts.counts[i].tid)
+			all[n++] = w->cpu->counts.counts[i];
 	sort(all, n);
 	for (size_t i = 0; i < n && !err; i = end) {
 		for (end = i + 1; end < n && all[end].tid == all[i].tid; end++)
 			;
 		err = share_out(m, all + i, end - i);
 	}
-	munmap(all, room * sizeof(*all));
+	pages_unmap(all, room * sizeof(*all));
 	return err;
 }
 
 static void
-comments(const struct wall_window *w, const struct wall_facts *facts, struct profile *p)
+comments(const struct wall_window *w, struct profile *p)
 {
 	double   seconds = (double)p->duration_ns / 1e9;
 	/* No %f: it follows the daemon's locale. */
 	unsigned rate = seconds > 0 ? (unsigned)((double)w->taken / seconds * 10 + 0.5) : 0;
-	unsigned share = seconds > 0 ? (unsigned)((double)(facts->cpu_ns - w->cpu_begin_ns) / seconds / 1e4 + 0.5) : 0;
+	unsigned share = seconds > 0 ? (unsigned)((double)w->sampler_ns / seconds / 1e4 + 0.5) : 0;
 
-	profile_comment(p, "threads: %zu at the end, the library's own left out", facts->threads);
+	profile_comment(p, "threads: %zu at the end, the library's own left out", w->threads);
 	profile_comment(p, "rate: %d Hz, reached %u.%u Hz; looks at threads: %llu", WALL_HZ, rate / 10, rate % 10,
 			(unsigned long long)w->looks);
 	profile_comment(p, "sampler: %u.%03u %% of a processor", share / 1000, share % 1000);
@@ -213,11 +166,11 @@ comments(const struct wall_window *w, const struct wall_facts *facts, struct pro
 	labels_comment(p);
 	profile_comment(p, "unwinder: %s", unwind_name());
 	if (!w->cpu)
-		profile_comment(p, "where threads run is not known: %s", facts->cpu_why);
+		profile_comment(p, "where threads run is not known: %s", w->cpu_why);
 }
 
 int
-wall_window_profile(const struct wall_window *w, const struct wall_facts *facts, struct profile *ret)
+wall_window_profile(const struct wall_window *w, struct profile *ret)
 {
 	struct making   m = { 0 };
 	struct profile *p = &m.profile;
@@ -229,14 +182,17 @@ wall_window_profile(const struct wall_window *w, const struct wall_facts *facts,
 	p->type_count = 2;
 	p->period_type = (struct profile_type){ "wallclock", "nanoseconds" };
 	p->period = 1000000000 / WALL_HZ;
-	p->time_ns = w->time_ns;
-	p->duration_ns = facts->end_ns - w->begin_ns;
+	p->time_ns = w->window.time_ns;
+	p->duration_ns = w->window.end_ns - w->window.begin_ns;
 	p->lost = (uint64_t)w->lost;
 	m.ns_per_tick = w->ticks ? (double)p->duration_ns / (double)w->ticks : 0;
-	comments(w, facts, p);
-	for (size_t i = 0; i < w->capacity && !err; i++)
-		if (w->counts[i].stack)
-			err = sample_add(&m, w->counts[i].stack, w->counts[i].labels, w->counts[i].weight);
+	comments(w, p);
+	for (size_t i = 0; i < w->counts.capacity && !err; i++) {
+		const struct window_count *c = &w->counts.counts[i];
+
+		if (c->stack)
+			err = sample_add(&m, c->stack, c->labels, c->weight);
+	}
 	if (!err)
 		err = running_add(&m, w);
 	if (err) {

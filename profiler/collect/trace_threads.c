@@ -1,5 +1,5 @@
 /*
- * trace_told.c - births, deaths, CPU samples and labels of threads, told to a trace by
+ * trace_threads.c - births, deaths, CPU samples and labels of threads, told to a trace by
  * those whom they befall.
  *
  * What a stranger would get wrong: a thread's end is told by its cleanup handler, and it
@@ -10,7 +10,7 @@
  */
 #include <config.h>
 
-#include "trace_told.h"
+#include "trace_threads.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,6 @@
 #include "arch.h"
 #include "cpu_signal.h"
 #include "filtered.h"
-#include "hooks.h"
 #include "hooks_frames.h"
 #include "hooks_threads.h"
 #include "labels.h"
@@ -27,29 +26,20 @@
 #include "stack_table.h"
 #include "trace_ring.h"
 #include "trace_wait.h"
-#include "tracer.h"
 #include "unwind.h"
 
 /* Before the thread can run: its birth comes before all it does. */
 static void
-on_made(struct hooks_threads_note *ret, const struct hooks_call *c)
+on_made(struct hooks_threads_note *ret, const struct unwind_regs *from)
 {
-	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
-	uintptr_t          pcs[STACK_FRAMES_MAX];
-	int                cut = 0;
+	uintptr_t pcs[STACK_FRAMES_MAX];
+	int       cut = 0;
 
-	if (!tracer_is_on())
+	if (!trace_ring_is_wanted())
 		return;
 	ret->time_ns = (uint64_t)trace_now_ns();
 	ret->tid = trace_tid();
-	ret->id = stack_table_add(pcs, hooks_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut)));
-}
-
-static void
-on_failed(const struct hooks_threads_note *note)
-{
-	if (note->time_ns)
-		stack_table_unref(note->id);
+	ret->id = stack_table_add(pcs, hooks_frames_drop(pcs, unwind_capture(from, pcs, STACK_FRAMES_MAX, &cut)));
 }
 
 static void
@@ -61,18 +51,17 @@ on_started(const struct hooks_threads_note *note, const void *routine)
 	if (!note->time_ns)
 		return; /* no trace was open */
 	e.tid = trace_tid();
-	if (!tracer_is_on() || !trace_ring_add(&e))
+	if (!trace_ring_is_wanted() || !trace_ring_add(&e))
 		stack_table_unref(note->id);
 }
 
 static void
-on_ending(const void *routine)
+on_end(void)
 {
 	char               name[TRACE_NAME_MAX] = "";
 	struct trace_event e = { .type = TRACE_EVENT_NAME, .text = name, .cpu = TRACE_CPU_NONE };
 
-	(void)routine;
-	if (!tracer_is_on())
+	if (!trace_ring_is_wanted())
 		return;
 	e.tid = trace_tid();
 	e.time_ns = (uint64_t)trace_now_ns();
@@ -86,7 +75,7 @@ on_ending(const void *routine)
 	trace_ring_add(&e);
 }
 
-HOOKS_THREADS_SLOT(HOOKS_THREADS_TRACE, .made = on_made, .failed = on_failed, .started = on_started, .ending = on_ending);
+HOOKS_THREADS_SLOT(HOOKS_THREADS_TRACE, .made = on_made, .failed = stack_table_unref, .started = on_started, .end = on_end);
 
 /* Where it is read from memory that the kernel keeps up: a filter of system calls may kill. */
 static uint16_t
@@ -102,7 +91,7 @@ on_sample(const uintptr_t *pcs, unsigned count, unsigned weight)
 {
 	struct trace_event e = { .type = TRACE_SAMPLE, .value = weight, .pcs = pcs, .count = count };
 
-	if (!tracer_is_on())
+	if (!trace_ring_is_wanted())
 		return;
 	e.cpu = cpu_here(); /* before the time: a switch in between is told of before that */
 	e.tid = trace_tid();
@@ -126,7 +115,7 @@ on_labels(uint32_t set)
 }
 
 void
-trace_told_watch(bool on)
+trace_threads_watch(bool on)
 {
 	cpu_here(); /* bound outside of the handler */
 	cpu_signal_watch(on ? on_sample : NULL);

@@ -1,0 +1,96 @@
+/*
+ * windows.c - the life of windows: the one engine under CPU profiles, wall-clock profiles and traces.
+ *
+ * Why the collector's thread is started after its source, and ended before it: that thread reads
+ * from the source without asking whether it is there.
+ *
+ * Tests: tests/test_cpu_guest.c, tests/test_wall.c, tests/test_tracer.c.
+ */
+#include <config.h>
+
+#include "windows.h"
+
+#include "clock.h"
+
+static void
+stop(struct windows *all, int err)
+{
+	own_loop_stop(&all->loop);
+	all->stop(err);
+}
+
+static int
+start(struct windows *all)
+{
+	int err = all->start();
+
+	if (err == 0)
+		err = own_loop_start(&all->loop, all->name, all->run);
+	if (err < 0)
+		stop(all, err);
+	return err;
+}
+
+static uint64_t
+lost(const struct windows *all)
+{
+	return all->lost ? all->lost() : 0;
+}
+
+int
+windows_open(struct windows *all, struct window *w)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&all->life);
+	if (!all->open)
+		err = start(all);
+	if (err == 0) {
+		pthread_mutex_lock(&all->lock);
+		all->settle();
+		w->lost = lost(all);
+		w->time_ns = clock_ns(CLOCK_REALTIME);
+		w->begin_ns = clock_ns(CLOCK_MONOTONIC);
+		all->begin(w);
+		w->next = all->open;
+		all->open = w;
+		pthread_mutex_unlock(&all->lock);
+	}
+	pthread_mutex_unlock(&all->life);
+	return err;
+}
+
+void
+windows_end(struct windows *all, struct window *w)
+{
+	struct window **link;
+
+	pthread_mutex_lock(&all->life);
+	pthread_mutex_lock(&all->lock);
+	w->end_ns = clock_ns(CLOCK_MONOTONIC);
+	all->settle();
+	all->end(w);
+	w->lost = lost(all) - w->lost;
+	for (link = &all->open; *link != w;)
+		link = &(*link)->next;
+	*link = w->next;
+	pthread_mutex_unlock(&all->lock);
+	if (!all->open)
+		stop(all, 0);
+	pthread_mutex_unlock(&all->life);
+}
+
+void
+windows_forked(struct windows *all)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	struct window               *w;
+
+	while ((w = all->open)) {
+		all->open = w->next;
+		all->forget(w);
+	}
+	all->loop.started = false;
+	all->life = fresh;
+	all->lock = fresh;
+}
