@@ -189,7 +189,7 @@ prepare(void)
 		sigaction(SIGPROF, &sa, NULL);
 		return;
 	}
-	if (unwind_start(UNWIND_TABLES) < 0 || cpu_signal_install(&number) < 0 || number != SIGPROF || cpu_ring_open() < 0 ||
+	if (unwind_start(UNWIND_TABLES) < 0 || (number = cpu_signal_install()) != SIGPROF || cpu_ring_open() < 0 ||
 	    cpu_timers_open(number, 1000000000LL / CPU_HZ) < 0 || cpu_timers_scan(true, &state) < 0)
 		bench_die("the sampler does not start");
 	cpu_signal_enable();
