@@ -22,15 +22,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heap_sort.h"
 #include "labels.h"
 #include "pages.h"
 #include "stack_table.h"
 
 /* The first mapping, in samples: one page or so; it doubles from there. */
 #define PROFILE_CAPACITY_FIRST 64
-
-typedef bool sample_before_fn(const struct profile *p, const struct profile_sample *a,
-			      const struct profile_sample *b);
 
 void
 profile_init(struct profile *p, const char *name)
@@ -102,9 +100,8 @@ profile_comment(struct profile *p, const char *format, ...)
 }
 
 static bool
-before_by_stack(const struct profile *p, const struct profile_sample *a, const struct profile_sample *b)
+before_by_stack(const struct profile_sample *a, const struct profile_sample *b)
 {
-	(void)p;
 	if (a->stack != b->stack)
 		return a->stack < b->stack;
 	if (a->labels != b->labels)
@@ -119,42 +116,11 @@ before_by_value(const struct profile *p, const struct profile_sample *a, const s
 
 	if (a->values[last] != b->values[last])
 		return a->values[last] > b->values[last];
-	return before_by_stack(p, a, b); /* one order for equal profiles */
+	return before_by_stack(a, b); /* one order for equal profiles */
 }
 
-static void
-sift_down(struct profile *p, size_t root, size_t end, sample_before_fn *before)
-{
-	struct profile_sample  moved = p->samples[root];
-	struct profile_sample *s = p->samples;
-	size_t		       child;
-
-	while ((child = 2 * root + 1) < end) {
-		if (child + 1 < end && before(p, &s[child], &s[child + 1]))
-			child++;
-		if (!before(p, &moved, &s[child]))
-			break;
-		s[root] = s[child];
-		root = child;
-	}
-	s[root] = moved;
-}
-
-static void
-samples_sort(struct profile *p, sample_before_fn *before)
-{
-	struct profile_sample last;
-	size_t		      i;
-
-	for (i = p->count / 2; i-- > 0;)
-		sift_down(p, i, p->count, before);
-	for (i = p->count; i-- > 1;) {
-		last = p->samples[i];
-		p->samples[i] = p->samples[0];
-		p->samples[0] = last;
-		sift_down(p, 0, i, before);
-	}
-}
+HEAP_SORT(stacks_sort, struct profile_sample, before_by_stack)
+HEAP_SORT_WITH(values_sort, struct profile_sample, const struct profile *, before_by_value)
 
 void
 profile_merge(struct profile *p)
@@ -165,7 +131,7 @@ profile_merge(struct profile *p)
 
 	if (p->count == 0)
 		return;
-	samples_sort(p, before_by_stack);
+	stacks_sort(s, p->count);
 	for (from = 1; from < p->count; from++) {
 		if (s[from].stack != s[to].stack || s[from].labels != s[to].labels ||
 		    s[from].bytes_label != s[to].bytes_label) {
@@ -179,7 +145,7 @@ profile_merge(struct profile *p)
 		sample_drop(&s[from]);
 	}
 	p->count = to + 1;
-	samples_sort(p, before_by_value);
+	values_sort(s, p->count, p);
 }
 
 /* Adds before's samples with their values negated; their references come along. */
