@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "proc_status.h"
 #include "thread_id.h"
 #include "threads_known.h"
 
@@ -39,57 +40,6 @@
 #define BLOCKED_BY_US ((uint64_t)1 << 31)
 #define MOMENT_NS     500000L
 #define MOMENTS       20
-#define LINE_BYTES   128 /* of /proc/PID/status: the lines that are wanted are shorter */
-
-struct line {
-	const char *key; /* as "\nKey:" */
-	char        value[LINE_BYTES];
-	bool        found;
-};
-
-/* What stands behind keys in a status file; how many of the n were found.  The file has a
- * line with all groups of the user, so it may be long. */
-static unsigned
-status_read(int fd, struct line *lines, unsigned n)
-{
-	char     buf[1024 + LINE_BYTES + 1];
-	size_t   kept = 0;
-	off_t    at = 0;
-	char    *line;
-	ssize_t  got;
-	unsigned found = 0;
-
-	while (found < n && (got = pread(fd, buf + kept, sizeof(buf) - kept - 1, at)) > 0) {
-		at += got;
-		got += (ssize_t)kept;
-		buf[got] = '\0';
-		for (unsigned i = 0; i < n; i++) {
-			line = lines[i].found ? NULL : strstr(buf, lines[i].key);
-			if (!line || !strchr(line + 1, '\n'))
-				continue; /* not there, or not whole yet */
-			snprintf(lines[i].value, LINE_BYTES, "%.*s", LINE_BYTES - 1, line + strlen(lines[i].key));
-			lines[i].found = true;
-			found++;
-		}
-		kept = got > LINE_BYTES ? LINE_BYTES : (size_t)got;
-		memmove(buf, buf + got - kept, kept);
-	}
-	return found;
-}
-
-/* Closes fd, which may be negative. */
-static bool
-status_find(int fd, const char *key, char value[LINE_BYTES])
-{
-	struct line line = { .key = key };
-
-	if (fd >= 0)
-		status_read(fd, &line, 1);
-	own_fd_close(fd);
-	if (line.found)
-		memcpy(value, line.value, LINE_BYTES);
-	return line.found;
-}
 
 /* Does it number threads as we do? */
 static bool
@@ -170,15 +120,15 @@ cpu_proc_thread_open(pid_t tid, const char *file)
 }
 
 static bool
-thread_status_find(pid_t tid, const char *key, char value[LINE_BYTES])
+thread_status_find(pid_t tid, const char *key, char value[PROC_STATUS_BYTES])
 {
-	return status_find(cpu_proc_thread_open(tid, "status"), key, value);
+	return proc_status_find(cpu_proc_thread_open(tid, "status"), key, value);
 }
 
 uint64_t
 cpu_proc_blocked_now(pid_t tid)
 {
-	char     value[LINE_BYTES];
+	char     value[PROC_STATUS_BYTES];
 	uint64_t blocked = thread_status_find(tid, "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
 
 	return blocked & BLOCKED_BY_US ? 0 : blocked;
@@ -188,7 +138,7 @@ uint64_t
 cpu_proc_blocked(pid_t tid)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
-	char                  value[LINE_BYTES];
+	char                  value[PROC_STATUS_BYTES];
 	uint64_t              blocked = 0;
 
 	for (int i = 0; i < MOMENTS; i++) {
@@ -230,9 +180,9 @@ cpu_proc_wants(pid_t tid)
 int
 cpu_proc_count(int fd, unsigned long *ret_threads)
 {
-	struct line lines[] = { { .key = "\nThreads:" }, { .key = "\nSeccomp_filters:" }, { .key = "\nSeccomp:" } };
+	struct proc_status_line lines[] = { { .key = "\nThreads:" }, { .key = "\nSeccomp_filters:" }, { .key = "\nSeccomp:" } };
 
-	status_read(fd, lines, 3);
+	proc_status_read(fd, lines, 3);
 	*ret_threads = lines[0].found ? strtoul(lines[0].value, NULL, 10) : 0;
 	return lines[1].found ? atoi(lines[1].value) : lines[2].found ? atoi(lines[2].value) > 0 : -1;
 }
@@ -251,12 +201,12 @@ cpu_proc_filters(pid_t tid)
 int
 cpu_proc_signals(unsigned long *ret_queued, unsigned long *ret_limit)
 {
-	char          value[LINE_BYTES];
+	char          value[PROC_STATUS_BYTES];
 	char         *at;
 	struct rlimit allowed;
 
 	/* Without /proc nobody says what others of this user have queued: as if it were nothing. */
-	if (!status_find(own_fd_open("/proc/thread-self/status", O_RDONLY, 0), "\nSigQ:", value)) {
+	if (!proc_status_find(proc_status_open(), "\nSigQ:", value)) {
 		if (getrlimit(RLIMIT_SIGPENDING, &allowed) < 0)
 			return -ENOENT;
 		*ret_queued = 0;

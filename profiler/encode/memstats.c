@@ -18,35 +18,19 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "file.h"
+#include "own_fd.h"
+#include "proc_status.h"
 #include "stack_table.h"
 
 #define PAUSES 256 /* numbers in PauseNs and in PauseEnd */
 
-/* "VmData:	  1234 kB" of /proc/self/status, in bytes; 0 where it cannot be read. */
+/* "	  1234 kB" in bytes; 0 where it cannot be read. */
 static int64_t
-status_bytes(const char *status, const char *key)
+status_bytes(const struct proc_status_line *l)
 {
-	const char *at = strstr(status, key);
-
-	return at ? strtoll(at + strlen(key), NULL, 10) * 1024 : 0;
-}
-
-static void
-status_read(char *buf, size_t size)
-{
-	int     fd = file_open("/proc/thread-self/status");
-	ssize_t n = -1;
-
-	if (fd >= 0) {
-		n = read(fd, buf, size - 1);
-		file_close(fd);
-	}
-	buf[n > 0 ? n : 0] = '\0';
+	return strtoll(l->value, NULL, 10) * 1024;
 }
 
 static void
@@ -67,12 +51,15 @@ print_one(struct lines *l, const char *key, int64_t value)
 void
 memstats_print(struct lines *l, const struct memstats *m)
 {
-	char          status[4096];
-	struct rusage usage;
-	int64_t       stack;
+	struct proc_status_line status[] = { { .key = "\nVmData:" }, { .key = "\nVmStk:" } };
+	struct rusage           usage;
+	int64_t                 stack, data;
+	int                     fd = proc_status_open();
 
-	status_read(status, sizeof(status));
-	stack = status_bytes(status, "\nVmStk:");
+	proc_status_read(fd, status, 2);
+	own_fd_close(fd);
+	data = status_bytes(&status[0]);
+	stack = status_bytes(&status[1]);
 	getrusage(RUSAGE_SELF, &usage);
 	lines_print(l, "\n# estimated from samples: Alloc TotalAlloc Mallocs Frees HeapAlloc HeapInuse HeapObjects\n"
 		"# nothing to say in a C process, always 0: Lookups HeapIdle HeapReleased MSpan MCache GCSys OtherSys "
@@ -80,12 +67,12 @@ memstats_print(struct lines *l, const struct memstats *m)
 		"# runtime.MemStats\n");
 	print_one(l, "Alloc", m->inuse_space);
 	print_one(l, "TotalAlloc", m->alloc_space);
-	print_one(l, "Sys", status_bytes(status, "\nVmData:") + stack);
+	print_one(l, "Sys", data + stack);
 	print_one(l, "Lookups", 0);
 	print_one(l, "Mallocs", m->alloc_objects);
 	print_one(l, "Frees", m->alloc_objects - m->inuse_objects);
 	print_one(l, "HeapAlloc", m->inuse_space);
-	print_one(l, "HeapSys", status_bytes(status, "\nVmData:"));
+	print_one(l, "HeapSys", data);
 	print_one(l, "HeapIdle", 0);
 	print_one(l, "HeapInuse", m->inuse_space);
 	print_one(l, "HeapReleased", 0);

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "proc_status.h"
 
 #define ROOM_FIRST ((size_t)64 << 10) /* bytes; 500 lines */
 #define ROOM_MAX   ((size_t)64 << 20) /* bytes; several times vm.max_map_count's default */
@@ -149,16 +150,9 @@ maps_query_refuse(bool refuse)
 static bool
 is_filtered(void)
 {
-	char        text[4096];
-	const char *line;
-	int         fd = file_open("/proc/thread-self/status");
-	ssize_t     n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	char value[PROC_STATUS_BYTES];
 
-	if (fd >= 0)
-		file_close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	line = strstr(text, "\nSeccomp:\t");
-	return !line || line[sizeof("\nSeccomp:\t") - 1] != '0';
+	return !proc_status_find(proc_status_open(), "\nSeccomp:\t", value) || value[0] != '0';
 }
 
 int

@@ -1,0 +1,63 @@
+/*
+ * proc_status.c - lines of /proc/PID/status.
+ *
+ * A piece ends anywhere, so the last bytes of one are kept for the next: as many as the longest
+ * wanted line has.
+ *
+ * Tests: tests/test_cpu_limits.c, tests/serve_delta.t
+ */
+#include <config.h>
+
+#include "proc_status.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "own_fd.h"
+
+int
+proc_status_open(void)
+{
+	return own_fd_open("/proc/thread-self/status", O_RDONLY, 0);
+}
+
+void
+proc_status_read(int fd, struct proc_status_line *lines, unsigned n)
+{
+	char     buf[1024 + PROC_STATUS_BYTES + 1];
+	size_t   kept = 0;
+	off_t    at = 0;
+	char    *line;
+	ssize_t  got;
+	unsigned found = 0;
+
+	while (fd >= 0 && found < n && (got = pread(fd, buf + kept, sizeof(buf) - kept - 1, at)) > 0) {
+		at += got;
+		got += (ssize_t)kept;
+		buf[got] = '\0';
+		for (unsigned i = 0; i < n; i++) {
+			line = lines[i].found ? NULL : strstr(buf, lines[i].key);
+			if (!line || !strchr(line + 1, '\n'))
+				continue; /* not there, or not whole yet */
+			snprintf(lines[i].value, PROC_STATUS_BYTES, "%.*s", PROC_STATUS_BYTES - 1, line + strlen(lines[i].key));
+			lines[i].found = true;
+			found++;
+		}
+		kept = got > PROC_STATUS_BYTES ? PROC_STATUS_BYTES : (size_t)got;
+		memmove(buf, buf + got - kept, kept);
+	}
+}
+
+bool
+proc_status_find(int fd, const char *key, char value[PROC_STATUS_BYTES])
+{
+	struct proc_status_line line = { .key = key };
+
+	proc_status_read(fd, &line, 1);
+	own_fd_close(fd);
+	if (line.found)
+		memcpy(value, line.value, PROC_STATUS_BYTES);
+	return line.found;
+}
