@@ -1,12 +1,12 @@
 /*
  * profile_write.c - any profile to a descriptor, without HTTP.
  *
- *     options --> "seconds=5&debug=1" --> spec.c --> a job that answers to fd (answer_fd.c)
+ *     options --> spec.c --> a job that answers to fd (answer_fd.c)
  *
- * The options become the query that would ask for the same over HTTP, so that both doors
- * have one set of rules, and the job is the one that a request starts: its thread is ours,
- * blocks all signals, and is none that a profile shows.  So a reader that is gone is
- * -EPIPE and no SIGPIPE to the daemon, and nothing of the caller's thread is in the way.
+ * The options ask for the same as a query would over HTTP, so that both doors have one set of
+ * rules, and the job is the one that a request starts: its thread is ours, blocks all signals,
+ * and is none that a profile shows.  So a reader that is gone is -EPIPE and no SIGPIPE to the
+ * daemon, and nothing of the caller's thread is in the way.
  *
  * What a stranger would get wrong: profiles that grow from a rate are valid and empty
  * over HTTP while that rate is 0, as in Go.  Who writes one by a call has asked for
@@ -27,8 +27,6 @@
 #include "answer_fd.h"
 #include "serve.h"
 
-#define QUERY_MAX   192 /* bytes */
-#define FORMAT_MAX  16  /* bytes */
 #define SECONDS_MAX 1e9 /* above it a number is no duration */
 #define SIZE_LEAST  offsetof(struct component_profile_write_options, debug)
 
@@ -53,31 +51,13 @@ refuse(const struct component_profile_write_options *o, int error, const char *w
 	return error;
 }
 
-/* Of those that can stand in a query as they are. */
-static bool
-is_word(const char *format)
+/* As a query would ask for it. */
+static void
+asked_of(const struct component_profile_write_options *o, struct spec_asked *ret)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.";
-
-	return strspn(format, letters) == strlen(format) && strlen(format) < FORMAT_MAX;
-}
-
-/* The query that asks for the same. */
-static int
-query_make(const struct component_profile_write_options *o, char *query)
-{
-	int64_t whole = (int64_t)o->seconds;
-	int     n = 0, millionths = (int)((o->seconds - (double)whole) * 1e6);
-
-	if (o->format && !is_word(o->format))
-		return refuse(o, -EINVAL, "format: unknown; write top or folded, or leave it out");
-	/* No %f: it follows the daemon's locale. */
-	if (o->seconds > 0)
-		n = snprintf(query, QUERY_MAX, millionths ? "seconds=%lld.%06d" : "seconds=%lld", (long long)whole,
-			     millionths);
-	snprintf(query + n, QUERY_MAX - (size_t)n, "&debug=%d&gc=%d&own=%d&format=%s", o->debug, o->gc, !o->without_own,
-		 o->format ? o->format : "");
-	return 0;
+	*ret = (struct spec_asked){ .debug = o->debug, .gc = o->gc, .own = !o->without_own, .timed = o->seconds > 0,
+		.seconds = o->seconds, .whole = (int64_t)o->seconds };
+	snprintf(ret->format, sizeof(ret->format), "%s", o->format ? o->format : "");
 }
 
 /* Everything that can be told at once is told before a window of half a minute. */
@@ -109,19 +89,19 @@ profile_write(const char *name, int fd, const struct component_profile_write_opt
 {
 	const struct collector *c;
 	struct answer_fd        to;
+	struct spec_asked       asked;
 	struct job_spec         spec;
 	uint64_t                symbol_memory;
 	int64_t                 max_seconds;
-	char                    query[QUERY_MAX], why[SPEC_WHY_BYTES] = "";
+	char                    why[SPEC_WHY_BYTES] = "";
 	int                     r = check(name, fd, o, &c);
 
-	if (!r)
-		r = query_make(o, query);
 	if (r)
 		return r;
+	asked_of(o, &asked);
 	answer_fd_init(&to, fd);
 	profiler_lend(&symbol_memory, &max_seconds);
-	r = spec_read(c, c->name, query, max_seconds, &spec, why);
+	r = spec_read(c, c->name, &asked, max_seconds, &spec, why);
 	if (!r)
 		r = job_run_alone(&to.answer, &spec, symbol_memory, why, sizeof(why));
 	profiler_lend_end();

@@ -127,10 +127,12 @@ reply_wrong_method(struct answer *a, const char *allowed)
 static void
 route_collector(struct serve *s, struct answer *a, const struct collector *c, const char *name)
 {
-	struct job_spec spec;
-	char            why[SPEC_WHY_BYTES];
+	struct spec_asked asked;
+	struct job_spec   spec;
+	char              why[SPEC_WHY_BYTES];
 
-	if (spec_read(c, name, a->ask.query, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
+	spec_query_read(a->ask.query, &asked);
+	if (spec_read(c, name, &asked, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
 		reply_error(a, 400, why);
 	else
 		job_start(s, a, &spec);

@@ -194,11 +194,23 @@ int collect_run(struct job *j); /* collect.c */
 int symbol_run(struct job *j);
 int page_run(struct job *j);
 #define SPEC_WHY_BYTES 256
+#define SPEC_FORMAT_BYTES 256
 /* spec.c: any collector there is, or NULL. */
 const struct collector *spec_collector(const char *name);
-/* What a query asks of it, by that name; 0, or -EINVAL and a sentence.  name must stay. */
-int  spec_read(const struct collector *c, const char *name, const char *query, int64_t max_seconds, struct job_spec *ret,
-	char why[SPEC_WHY_BYTES]);
+/* What is asked of one, by a query or by a call. */
+struct spec_asked {
+	char    format[SPEC_FORMAT_BYTES]; /* "": not said */
+	int64_t debug;
+	bool    gc, own;
+	bool    timed;   /* seconds are said, be it in a way that cannot be read */
+	double  seconds; /* as a number with a fraction, */
+	int64_t whole;   /* and as one without; both 0 if there is none */
+	bool    bad_seconds, bad_whole; /* they are no such number, or none that can be told */
+};
+void spec_query_read(const char *query, struct spec_asked *ret);
+/* A job for that, of the collector by that name; 0, or -EINVAL and a sentence.  name must stay. */
+int  spec_read(const struct collector *c, const char *name, const struct spec_asked *asked, int64_t max_seconds,
+	struct job_spec *ret, char why[SPEC_WHY_BYTES]);
 /* page.c: is it for options.debug_page, and its job if it is. */
 bool page_is_for(const struct serve *s, const struct ask *ask);
 bool page_route(struct serve *s, struct answer *a);

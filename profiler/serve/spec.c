@@ -1,11 +1,12 @@
 /*
  * spec.c - which profile a name means, and what its parameters ask for.
  *
- *     name, "seconds=5&debug=1" --> struct job_spec, or a sentence for a 400
+ *     "seconds=5&debug=1", or a call's options --> struct spec_asked
+ *     name, struct spec_asked --> struct job_spec, or a sentence for a 400
  *
  * By the rules of Go's net/http/pprof: "seconds" is looked at before "debug", what
  * cannot be read is 30 s for a window and an error for a delta.  Whoever wants a profile
- * without HTTP comes through here as well, so that there is one set of rules.
+ * without HTTP asks in the same words, so that there is one set of rules.
  *
  * Tests: tests/serve_http.t, tests/serve_delta.t, tests/profile_write.t.
  */
@@ -39,18 +40,36 @@ refuse(char *why, const char *text)
 	return -EINVAL;
 }
 
-/* ?format=, else debug=, which Go has no meaning for where there is a window. */
+void
+spec_query_read(const char *query, struct spec_asked *ret)
+{
+	char    value[PARAM_MAX];
+	int64_t number;
+
+	*ret = (struct spec_asked){ .own = true };
+	param_get(query, "format", ret->format, sizeof(ret->format));
+	param_get(query, "debug", value, sizeof(value));
+	param_int(value, &ret->debug);
+	param_get(query, "gc", value, sizeof(value));
+	ret->gc = !param_int(value, &number) && number > 0;
+	param_get(query, "own", value, sizeof(value));
+	ret->own = param_int(value, &number) || number != 0;
+	param_get(query, "seconds", value, sizeof(value));
+	ret->timed = *value;
+	ret->bad_seconds = param_float(value, &ret->seconds) != 0;
+	ret->bad_whole = param_int(value, &ret->whole) != 0;
+}
+
+/* A format by its name, else by debug, which Go has no meaning for where there is a window. */
 static int
-format_read(const char *query, struct job_spec *spec, char *why)
+format_choose(const struct spec_asked *asked, struct job_spec *spec, char *why)
 {
 	const struct collector *c = spec->collector;
-	char                    value[PARAM_MAX];
-	int64_t                 debug;
 	int                     n;
 
 	spec->format = format_usual(c->products);
-	if (param_get(query, "format", value, sizeof(value)) && *value) {
-		spec->format = format_find(c->products, value);
+	if (*asked->format) {
+		spec->format = format_find(c->products, asked->format);
 		if (spec->format)
 			return 0;
 		n = snprintf(why, SPEC_WHY_BYTES, "unknown \"format\"; ");
@@ -58,10 +77,8 @@ format_read(const char *query, struct job_spec *spec, char *why)
 		strncat(why, ", or leave it out", SPEC_WHY_BYTES - strlen(why) - 1);
 		return -EINVAL;
 	}
-	param_get(query, "debug", value, sizeof(value));
-	param_int(value, &debug);
-	if (debug != 0 && !collector_is_windowed(c))
-		spec->format = format_of_debug(c->products, c->text, debug > 0 ? debug : 1);
+	if (asked->debug != 0 && !collector_is_windowed(c))
+		spec->format = format_of_debug(c->products, c->text, asked->debug > 0 ? asked->debug : 1);
 	return 0;
 }
 
@@ -81,72 +98,49 @@ seconds_set(double seconds, int64_t max_seconds, struct job_spec *spec, char why
 
 /* What cannot be read, or is not above 0, is the usual time. */
 static int
-window_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why)
+window_read(const struct spec_asked *asked, int64_t max_seconds, struct job_spec *spec, char *why)
 {
-	char    value[PARAM_MAX];
-	double  seconds;
-	int64_t whole;
-	bool    bad;
-	int     r;
+	bool   fractions = spec->collector->fractions, bad = fractions ? asked->bad_seconds : asked->bad_whole;
+	double seconds = fractions ? asked->seconds : (double)asked->whole;
+	int    r;
 
-	param_get(query, "seconds", value, sizeof(value));
-	if (spec->collector->fractions) {
-		bad = param_float(value, &seconds) != 0;
-	} else {
-		bad = param_int(value, &whole) != 0;
-		seconds = (double)whole;
-	}
 	if (!(seconds > 0)) /* nobody has asked for more than is allowed */
 		seconds = spec->collector->seconds < max_seconds ? spec->collector->seconds : (double)max_seconds;
 	else if (bad)
 		seconds = spec->collector->seconds;
 	r = seconds_set(seconds, max_seconds, spec, why);
-	return r ? r : format_read(query, spec, why);
-}
-
-/* "gc=1": above 0; `usual` where it is not there or no number. */
-static bool
-switch_read(const char *query, const char *name, bool usual)
-{
-	char    value[PARAM_MAX];
-	int64_t number;
-
-	if (!param_get(query, name, value, sizeof(value)) || param_int(value, &number))
-		return usual;
-	return usual ? number != 0 : number > 0;
+	return r ? r : format_choose(asked, spec, why);
 }
 
 static int
-snapshot_read(const char *query, int64_t max_seconds, struct job_spec *spec, char *why)
+snapshot_read(const struct spec_asked *asked, int64_t max_seconds, struct job_spec *spec, char *why)
 {
 	const struct collector *c = spec->collector;
-	char                    value[PARAM_MAX];
-	int64_t                 seconds = 0;
 	int                     r;
 
-	spec->params.gc = c->takes_gc && switch_read(query, "gc", false);
-	spec->params.own = !c->takes_own || switch_read(query, "own", true);
-	if (param_get(query, "seconds", value, sizeof(value)) && *value) {
-		if (param_int(value, &seconds) || seconds <= 0)
+	spec->params.gc = c->takes_gc && asked->gc;
+	spec->params.own = !c->takes_own || asked->own;
+	if (asked->timed) {
+		if (asked->bad_whole || asked->whole <= 0)
 			return refuse(why, "invalid value for \"seconds\" - must be a positive integer");
 		if (c->no_delta)
 			return refuse(why, "\"seconds\" parameter is not supported for this profile type");
 		spec->delta = true;
 	}
-	r = format_read(query, spec, why);
+	r = format_choose(asked, spec, why);
 	if (r)
 		return r;
 	if (spec->delta && spec->format->debug)
 		return refuse(why, "seconds and debug params are incompatible");
 	spec->params.each = format_takes(spec->format) == PRODUCT_DUMP;
-	return seconds_set((double)seconds, max_seconds, spec, why);
+	return seconds_set((double)asked->whole, max_seconds, spec, why);
 }
 
 int
-spec_read(const struct collector *c, const char *name, const char *query, int64_t max_seconds, struct job_spec *ret,
-	char why[SPEC_WHY_BYTES])
+spec_read(const struct collector *c, const char *name, const struct spec_asked *asked, int64_t max_seconds,
+	struct job_spec *ret, char why[SPEC_WHY_BYTES])
 {
 	*ret = (struct job_spec){ .run = collect_run, .collector = c, .name = name };
-	return collector_is_windowed(c) ? window_read(query, max_seconds, ret, why) :
-					  snapshot_read(query, max_seconds, ret, why);
+	return collector_is_windowed(c) ? window_read(asked, max_seconds, ret, why) :
+					  snapshot_read(asked, max_seconds, ret, why);
 }
