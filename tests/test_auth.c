@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "serve.h"
+#include "auth.h"
 
 static const char *const globs[] = { "*.example.com", "box", NULL };
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "serve.h"
+#include "cmdline.h"
 
 static const char *const redact[] = { "api-key", "--pass", NULL };
 

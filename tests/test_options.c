@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "serve.h"
+#include "options.h"
 
 static void
 strings_and_lists_are_copies(void **state)

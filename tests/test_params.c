@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#include "serve.h"
+#include "params.h"
+#include "symbol.h"
 
 static void
 the_first_readable_pair_of_a_name_wins(void **state)

@@ -18,8 +18,7 @@
  */
 #include <config.h>
 
-#include "own_fd.h"
-#include "serve.h"
+#include "auth.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,6 +29,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "own_fd.h"
+#include "params.h"
 
 int
 auth_init(struct auth *a)

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "options.h"
+
 static void
 token_take(struct auth *to, const struct auth *from)
 {

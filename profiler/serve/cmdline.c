@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "cmdline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "own_fd.h"
+#include "reply.h"
 
 #define CMDLINE_MAX (4 * 1024 * 1024) /* bytes; the kernel's limit is a quarter of the stack limit */
 #define REDACTED    "REDACTED"
@@ -156,7 +157,7 @@ cmdline_read(size_t *ret_size)
 }
 
 void
-cmdline_reply(struct serve *s, struct answer *a)
+cmdline_reply(struct answer *a, const char *const *redact)
 {
 	size_t size = 0, out_size = 0;
 	char  *raw = cmdline_read(&size), *out = NULL;
@@ -166,7 +167,7 @@ cmdline_reply(struct serve *s, struct answer *a)
 		goto out;
 	}
 	if (raw)
-		out = cmdline_redact(raw, size, s->options.redact, &out_size);
+		out = cmdline_redact(raw, size, redact, &out_size);
 	if (out)
 		reply_text(a, 200, ANSWER_TEXT, out, out_size);
 	else

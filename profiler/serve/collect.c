@@ -17,7 +17,7 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "collect.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -25,7 +25,7 @@
 #include "evhttp_door.h"
 #include "fork.h"
 #include "genuine.h"
-#include "serve.h"
+#include "profiler.h"
 
 #pragma weak evhttp_request_get_evhttp_uri
 #pragma weak evhttp_send_error

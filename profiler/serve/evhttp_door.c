@@ -58,7 +58,9 @@
 
 #include "evhttp_ask.h"
 #include "own_fd.h"
-#include "serve.h"
+#include "profiler.h"
+#include "reply.h"
+#include "routes.h"
 
 #pragma weak evhttp_add_header
 #pragma weak evhttp_clear_headers

@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "index.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 #include "custom.h"
 #include "degraded.h"
+#include "reply.h"
 #include "tables.h"
 #include "unwind.h"
 
@@ -213,11 +214,10 @@ page_write(struct page *p)
 }
 
 void
-index_reply(struct serve *s, struct answer *a)
+index_reply(struct answer *a)
 {
 	struct page page = { .capacity = 8192 };
 
-	(void)s;
 	page.text = malloc(page.capacity);
 	if (page.text)
 		page_write(&page);

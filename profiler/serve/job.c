@@ -26,6 +26,7 @@
 
 #include "clock.h"
 #include "own_thread.h"
+#include "reply.h"
 
 const struct job_spec *
 job_spec(const struct job *j)

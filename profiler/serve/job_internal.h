@@ -5,6 +5,7 @@
 #ifndef SERVE_JOB_INTERNAL_H
 #define SERVE_JOB_INTERNAL_H
 
+#include "job.h"
 #include "serve.h"
 
 #define JOB_CHUNK_BYTES (32 * 1024)

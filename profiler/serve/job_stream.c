@@ -25,6 +25,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reply.h"
+
 #define QUEUE_BYTES (ANSWER_QUEUE_BYTES_MAX - 2 * JOB_CHUNK_BYTES - 1024) /* and a chunk's frame */
 
 static void deliver(struct job *j);

@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "port_file.h"
+
 /* One of the two places, on its way. */
 struct move {
 	struct serve_place *place;

@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "options.h"
 
 #include <errno.h>
 #include <stdlib.h>

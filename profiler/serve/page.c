@@ -12,12 +12,15 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "page.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "reply.h"
+#include "serve.h"
 
 #define BODY_MAX 4096 /* bytes; a value of an option */
 
@@ -33,6 +36,31 @@ bool
 page_is_for(const struct serve *s, const struct ask *ask)
 {
 	return s->options.debug_page && is_of_debug_socket(ask) && !strpbrk(ask->path, " \r\n");
+}
+
+static int
+page_run(struct job *j)
+{
+	const struct component_profiler_options *o = &job_serve(j)->options;
+	char  *input = strndup(job_spec(j)->input, job_spec(j)->input_size), *path, *body, *text = NULL;
+	int    status, r = 0;
+
+	if (!input)
+		return -ENOMEM;
+	path = strchr(input, ' ');
+	body = strchr(input, '\n');
+	*path++ = '\0';
+	*body++ = '\0';
+	status = o->debug_page(o->debug_page_arg, input, path, body, &text);
+	if (!text)
+		r = -ENOMEM;
+	else if (status != 200)
+		job_fail(j, status, text);
+	else
+		r = job_write(j, text, strlen(text));
+	free(text);
+	free(input);
+	return r;
 }
 
 bool
@@ -59,29 +87,4 @@ page_route(struct serve *s, struct answer *a)
 	job_start(s, a, &spec);
 	free(input);
 	return true;
-}
-
-int
-page_run(struct job *j)
-{
-	const struct component_profiler_options *o = &job_serve(j)->options;
-	char  *input = strndup(job_spec(j)->input, job_spec(j)->input_size), *path, *body, *text = NULL;
-	int    status, r = 0;
-
-	if (!input)
-		return -ENOMEM;
-	path = strchr(input, ' ');
-	body = strchr(input, '\n');
-	*path++ = '\0';
-	*body++ = '\0';
-	status = o->debug_page(o->debug_page_arg, input, path, body, &text);
-	if (!text)
-		r = -ENOMEM;
-	else if (status != 200)
-		job_fail(j, status, text);
-	else
-		r = job_write(j, text, strlen(text));
-	free(text);
-	free(input);
-	return r;
 }

@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "params.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -10,9 +10,7 @@
  */
 #include <config.h>
 
-#include "beside.h"
-#include "own_fd.h"
-#include "serve.h"
+#include "port_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +19,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "beside.h"
+#include "own_fd.h"
 
 #define MODE 0644 /* an address is no secret */
 

@@ -25,7 +25,8 @@
 #include <string.h>
 
 #include "answer_fd.h"
-#include "serve.h"
+#include "profiler.h"
+#include "spec.h"
 
 #define SECONDS_MAX 1e9 /* above it a number is no duration */
 #define SIZE_LEAST  offsetof(struct component_profile_write_options, debug)

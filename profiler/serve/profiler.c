@@ -26,6 +26,7 @@
 #include "cpu.h"
 #include "filtered.h"
 #include "fork.h"
+#include "profiler.h"
 #include "rates.h"
 #include "serve.h"
 #include "stack_table.h"

@@ -19,13 +19,16 @@
 #include <config.h>
 
 #include "rates.h"
-#include "serve.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "params.h"
+#include "reply.h"
+#include "serve.h"
 
 #define BODY_MAX 1024 /* bytes */
 #define TEXT_MAX (COLLECTORS_MAX * 64)

@@ -17,14 +17,22 @@
  */
 #include <config.h>
 
-#include "rates.h"
-#include "serve.h"
+#include "routes.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cmdline.h"
+#include "index.h"
+#include "page.h"
+#include "rates.h"
+#include "reply.h"
+#include "serve.h"
+#include "spec.h"
+#include "symbol.h"
 
 /* The path without "//", "." and ".."; keeps a final slash.  NULL: no memory. */
 static char *
@@ -178,11 +186,11 @@ route_name(struct serve *s, struct answer *a, const char *name)
 		return;
 	}
 	if (!*name) {
-		index_reply(s, a);
+		index_reply(a);
 		return;
 	}
 	if (!strcmp(name, "cmdline")) {
-		cmdline_reply(s, a);
+		cmdline_reply(a, s->options.redact);
 		return;
 	}
 	c = spec_collector(name);

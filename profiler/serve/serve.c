@@ -22,9 +22,15 @@
 #include "address.h"
 #include "clock.h"
 #include "genuine.h"
+#include "job.h"
 #include "listen.h"
+#include "options.h"
 #include "own_fd.h"
+#include "port_file.h"
+#include "profiler.h"
+#include "routes.h"
 
+#define GRACE_MS      5000 /* for open requests when the server stops */
 #define STOP_FLUSH_MS 1000 /* for the last bytes of replies that are complete */
 
 /* zlib's; only its address is taken, so its type does not matter. */
@@ -352,7 +358,7 @@ serve_stop(struct serve *s)
 	pthread_mutex_unlock(&s->lock);
 	lost = s->httpd && httpd_unlisten(s->httpd, NULL) == -EBADF;
 	job_end_all(s, lost);
-	if (!lost && !jobs_wait(s, SERVE_GRACE_MS)) {
+	if (!lost && !jobs_wait(s, GRACE_MS)) {
 		job_end_all(s, true);
 		jobs_wait(s, -1);
 	}

@@ -1,12 +1,13 @@
 /*
- * serve.h - what the files of serve/ share: one running server, and one request
- * on its way to an answer.
+ * serve.h - one running server: what it listens on, who may ask, its jobs.
  *
- *     httpd thread:  routes.c -> auth.c -> index.c, cmdline.c        (answered at once)
- *                             -> job.c -> a "component-job" thread:
- *                                collect.c, symbol.c                 (may take long)
+ *     a door -> routes.c -> auth.c -> index.c, cmdline.c, rates.c   (answered at once)
+ *                        -> job.c -> a "component-job" thread:
+ *                           collect.c, symbol.c, page.c             (may take long)
  *
  * Only job.c and job_stream.c cross threads.
+ *
+ *   source   profiler/serve/serve.c, profiler/serve/change.c, profiler/serve/move.c
  */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
@@ -19,24 +20,12 @@
 
 #include <component/profiler.h>
 
+#include "auth.h"
 #include "collector.h"
-#include "format.h"
 #include "httpd.h"
-#include "reply.h"
 #include "listen.h"
 
-#define SERVE_PATH            "/debug/pprof/"
-#define SERVE_PORT_DEFAULT    6060
-#define SERVE_TOKEN_MAX       4096 /* bytes */
-#define SERVE_GRACE_MS        5000 /* for open requests when the server stops */
-
-/* What protects the routes. */
-struct auth {
-	pthread_mutex_t lock; /* token, token_size, and serve.options.allowed_hosts: reload runs on another thread */
-	char            token[SERVE_TOKEN_MAX];
-	size_t          token_size; /* 0: no token is asked for */
-	char            hostname[256];
-};
+#define SERVE_PATH "/debug/pprof/"
 
 struct job;
 
@@ -100,121 +89,5 @@ void serve_log(const struct serve *s, enum component_log_level level, const char
 /* What a person reads when an address cannot be had; why starts with it. */
 void serve_bind_explain(const char *how_named, const struct component_error *why, struct component_error *err);
 unsigned serve_requests(const struct component_profiler_options *o); /* for httpd */
-
-/* options.c: deep copies. */
-int  options_copy(struct component_profiler_options *to, const struct component_profiler_options *from,
-	 struct component_error *err);
-void options_release(struct component_profiler_options *o);
-
-/* port_file.c */
-int  port_file_write(const char *path, const char *address, struct component_error *err);
-void port_file_remove(const char *path, const char *address); /* only if it still says that */
-
-/* profiler.c: what was mounted on a server of the program's own, see <component/evhttp.h>. */
-void profiler_mounted(int more); /* 1 or -1 */
-int  profiler_mounts(void);
-/* Runs fn on the running server's thread, as httpd_post_at(), for one of `open` requests at a door
- * that is not its own.  What *ret tells of stays until that one is answered.  -ENOTCONN: none runs;
- * -EAGAIN: that is more than there are places for.  Any thread, never waits. */
-struct profiler_asked {
-	struct serve *serve; /* for its thread alone */
-	struct httpd *httpd; /* also when it is lost, see httpd_unlisten() */
-};
-int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
-
-/* routes.c: httpd's on_request and body_max. */
-void   routes_on_request(struct answer *a, void *serve);
-size_t routes_body_max(const struct ask *ask, void *serve);
-
-/* params.c: the query as Go's FormValue reads it. */
-bool param_get(const char *query, const char *name, char *buf, size_t size); /* the first that can be read */
-int  param_int(const char *text, int64_t *ret); /* -EINVAL: 0; -ERANGE: the nearest there is */
-
-/* As Go's ParseFloat, in every locale; -EINVAL: no number, or one that is not finite. */
-int  param_float(const char *text, double *ret);
-
-/* auth.c */
-int  auth_init(struct auth *a);
-void auth_release(struct auth *a);
-/* NULL path: no token.  *ret_warning, if not NULL, gets a sentence or "". */
-int  auth_token_read(struct auth *a, const char *path, char *warning, size_t warning_size, struct component_error *err);
-bool auth_host_ok(const struct auth *a, const char *host, const char *const *allowed);
-bool auth_token_ok(struct auth *a, const char *authorization, const char *query);
-bool auth_origin_ok(const char *origin, const char *host);
-
-/* profiler.c: whole stacks and limits for a job without a request, served or not. */
-void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);
-void profiler_lend_end(void);
-
-/* index.c, cmdline.c */
-void index_reply(struct serve *s, struct answer *a);
-void cmdline_reply(struct serve *s, struct answer *a);
-/* raw: NUL-terminated words of size bytes; answers malloc'd memory and its size. */
-char *cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *ret_size);
-
-/* job.c: an answer that takes long, on a thread of its own. */
-
-typedef int job_run_fn(struct job *j); /* 0, or a negative errno after job_fail() or not at all */
-
-struct job_spec {
-	job_run_fn             *run;
-	const struct collector *collector; /* NULL: symbol, a page */
-	const char             *name;      /* it was asked for by; constant */
-	const struct format    *format;    /* NULL: text */
-	struct collect_params   params;
-	int64_t                 wait_ns;   /* of a window, a delta */
-	bool                    delta;
-	const char             *input;     /* symbol: copied */
-	size_t                  input_size;
-};
-
-/* Takes the answer over.  Answers 503 itself when there are too many. */
-void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
-/* Without a server: on a thread of ours, which writes the body to an answer of a descriptor and is
- * waited for.  symbol_memory: bytes.  0, or a negative errno and perhaps a sentence in why. */
-int  job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size);
-/* Every job: end early; or, with abort, without an answer.  Any thread. */
-void job_end_all(struct serve *s, bool abort);
-const struct job_spec *job_spec(const struct job *j);
-struct serve *job_serve(const struct job *j); /* NULL: there is none */
-uint64_t job_symbol_memory(const struct job *j); /* bytes at most for names and lines */
-void job_log(const struct job *j, const char *message, const struct component_log_field *fields, size_t count);
-const char *job_peer(const struct job *j);
-uint64_t job_bytes(const struct job *j);
-/* The rest is called by run() on the job's thread. */
-int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn; -ECANCELED: client gone */
-void job_fail(struct job *j, int status, const char *text); /* instead of writing */
-/* Waits until spec.wait_ns have passed or it is ended early.  -ECANCELED: client gone. */
-int  job_wait(struct job *j);
-/* X-Component-Threads of the answer; before the first byte is written. */
-void job_note(struct job *j, const char *text);
-
-/* What a job can be. */
-int collect_run(struct job *j); /* collect.c */
-int symbol_run(struct job *j);
-int page_run(struct job *j);
-#define SPEC_WHY_BYTES 256
-#define SPEC_FORMAT_BYTES 256
-/* spec.c: any collector there is, or NULL. */
-const struct collector *spec_collector(const char *name);
-/* What is asked of one, by a query or by a call. */
-struct spec_asked {
-	char    format[SPEC_FORMAT_BYTES]; /* "": not said */
-	int64_t debug;
-	bool    gc, own;
-	bool    timed;   /* seconds are said, be it in a way that cannot be read */
-	double  seconds; /* as a number with a fraction, */
-	int64_t whole;   /* and as one without; both 0 if there is none */
-	bool    bad_seconds, bad_whole; /* they are no such number, or none that can be told */
-};
-void spec_query_read(const char *query, struct spec_asked *ret);
-/* A job for that, of the collector by that name; 0, or -EINVAL and a sentence.  name must stay. */
-int  spec_read(const struct collector *c, const char *name, const struct spec_asked *asked, int64_t max_seconds,
-	struct job_spec *ret, char why[SPEC_WHY_BYTES]);
-/* page.c: is it for options.debug_page, and its job if it is. */
-bool page_is_for(const struct serve *s, const struct ask *ask);
-bool page_route(struct serve *s, struct answer *a);
-/* symbol.c's reading of one word; 0 for what is no number. */
-uint64_t symbol_number(const char *word, size_t size);
 
 #endif

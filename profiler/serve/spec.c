@@ -12,13 +12,15 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "spec.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "collect.h"
 #include "custom.h"
+#include "params.h"
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
 #define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */

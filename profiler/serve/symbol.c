@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "serve.h"
+#include "symbol.h"
 
 #include <errno.h>
 #include <stdio.h>

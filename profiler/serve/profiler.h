@@ -1,0 +1,32 @@
+/*
+ * profiler.h - what the public door has for the other files of serve/: the one server of the process.
+ *
+ *   threads  any
+ *   source   profiler/serve/profiler.c
+ */
+#ifndef SERVE_PROFILER_H
+#define SERVE_PROFILER_H
+
+#include <stdint.h>
+
+#include "httpd.h"
+
+struct serve;
+
+/* What is mounted on servers of the program's own, see <component/evhttp.h>. */
+void profiler_mounted(int more); /* 1 or -1 */
+int  profiler_mounts(void);
+/* Runs fn on the running server's thread, as httpd_post_at(), for one of `open` requests at a door
+ * that is not its own.  What *ret tells of stays until that one is answered.  -ENOTCONN: none runs;
+ * -EAGAIN: that is more than there are places for.  Any thread, never waits. */
+struct profiler_asked {
+	struct serve *serve; /* for its thread alone */
+	struct httpd *httpd; /* also when it is lost, see httpd_unlisten() */
+};
+int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
+
+/* Whole stacks, and limits, for a job without a server, also while none runs. */
+void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);
+void profiler_lend_end(void);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * routes.h - from what is asked to whoever answers, by the paths of Go's net/http/pprof.
+ *
+ *   threads  the server's
+ *   source   profiler/serve/routes.c
+ */
+#ifndef SERVE_ROUTES_H
+#define SERVE_ROUTES_H
+
+#include "answer.h"
+
+/* For struct httpd_options, and for other doors; serve is a struct serve. */
+void   routes_on_request(struct answer *a, void *serve);
+size_t routes_body_max(const struct ask *ask, void *serve);
+
+#endif
