@@ -335,7 +335,7 @@ def every_variable_in_the_documents_exists():
         spans = re.findall(r"`([^`\n]+)`", prose(name)) + [b for lang in ("yaml", "ini", "sh") for _, b in blocks(lang, name)]
         for text in spans:
             for variable in re.findall(r"(?<![\w$])([A-Z]{2,}(?:_[A-Z]+)+)\b", text):
-                if not variable.startswith(("COMPONENT_FLAG", "COMPONENT_KV", "COMPONENT_LABEL", "RLIMIT_", "SECCOMP_",
+                if not variable.startswith(("COMPONENT_FLAG", "COMPONENT_KV", "COMPONENT_LABEL", "ARCH_", "RLIMIT_", "SECCOMP_",
                                             "PROCMAP_")):
                     need(variable in known, "%s mentions %s: %s" % (name, variable, text))
 

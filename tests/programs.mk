@@ -45,6 +45,9 @@ dist_check_SCRIPTS += %D%/scrape.t
 # What is installed, and what the tarball holds: slow, since they build.
 TESTS += tests/install.t tests/exports.t
 dist_check_SCRIPTS += tests/install.t tests/exports.t tests/dist.t
+# Needs a cross compiler.
+TESTS += %D%/other_arch.t
+dist_check_SCRIPTS += %D%/other_arch.t
 TESTS += %D%/deploy.t
 dist_check_SCRIPTS += %D%/deploy.t
 EXTRA_DIST += deploy/kubernetes/appstudio-controller.yaml deploy/kubernetes/backend-controller.yaml \

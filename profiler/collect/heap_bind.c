@@ -134,6 +134,10 @@ heap_bind(void)
 	if (decided)
 		return bound;
 	decided = true;
+	if (!ARCH_HAVE_HOOKS) {
+		say("heap sampling is off: " HOOKS_UNKNOWN);
+		return bound;
+	}
 	if (!&component_hooks && !_DYNAMIC) {
 		say(STATIC_STATUS);
 		return bound;

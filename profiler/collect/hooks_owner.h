@@ -8,6 +8,9 @@
 
 #include "hooks.h"
 
+/* Where there are none to link in: arch_hooks.h. */
+#define HOOKS_UNKNOWN "there are no hooks for this architecture"
+
 /* What to do where a name of ours is another's. */
 #define HOOKS_DISPLACED(name) \
 	name "() is the program's own, as of a sanitizer that is linked in statically; " \

@@ -166,6 +166,8 @@ on_failed(void *arg)
 const char *
 hooks_threads_status(void)
 {
+	if (!ARCH_HAVE_HOOKS)
+		return "threads are not seen being made: " HOOKS_UNKNOWN;
 	if (hooks_are_others())
 		return "threads are not seen being made: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(thread_failed))

@@ -38,6 +38,7 @@ HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/profiler/stacks/arch/$(ARCH_DIR)/a
 HOOKS_FILES = %D%/hooks/malloc.c %D%/hooks/operators.c %D%/hooks/threads.c %D%/hooks/table.c \
 	%D%/hooks/cold.c %D%/hooks/next.c %D%/hooks/lookup.c %D%/hooks/waits.c %D%/hooks/waits_cold.c \
 	%D%/hooks/calls.c %D%/hooks/calls_cold.c %D%/hooks/signals.c %D%/hooks/frames.c
+if ARCH_HOOKS
 HOOKS_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/malloc.o %D%/hooks/operators.o %D%/hooks/threads.o %D%/hooks/table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/signals.o %D%/hooks/frames_end.o
@@ -46,6 +47,11 @@ HOOKS_SHARED_OBJECTS = %D%/hooks/frames_start.o %D%/hooks/shared_malloc.o %D%/ho
 	%D%/hooks/threads.o %D%/hooks/table.o \
 	%D%/hooks/cold.o %D%/hooks/next.o %D%/hooks/lookup.o %D%/hooks/shared_waits.o %D%/hooks/waits_cold.o \
 	%D%/hooks/calls.o %D%/hooks/calls_cold.o %D%/hooks/signals.o %D%/hooks/frames_end.o
+else
+# Says to the core that nothing is hooked.
+HOOKS_OBJECTS = %D%/hooks/stub.o
+HOOKS_SHARED_OBJECTS = %D%/hooks/stub.o
+endif
 EXTRA_DIST += $(HOOKS_FILES) %D%/hooks/stub.c %D%/hooks/hook.h %D%/hooks/lookup.h
 
 AM_V_HOOKS = $(AM_V_HOOKS_@AM_V@)

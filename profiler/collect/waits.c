@@ -25,6 +25,8 @@ static _Atomic bool no_memory[3]; /* for mutex, block and traces, when each was 
 static const char *
 hooks_status(void)
 {
+	if (!ARCH_HAVE_HOOKS)
+		return "waits are not seen: " HOOKS_UNKNOWN;
 	if (hooks_are_others())
 		return "waits are not seen: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(unlock))

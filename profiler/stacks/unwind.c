@@ -108,9 +108,9 @@ static const struct unwinder rows[UNWIND_MODES] = {
 	[UNWIND_AUTO] = { .name = "auto" },
 	[UNWIND_FRAME_POINTER] = { .name = "frame-pointer", .open = frames_open, .capture = frames_walk },
 	[UNWIND_TABLES] = { .name = "tables", .open = tables_open, .tables = true, .capture = unwind_tables_walk },
-	[UNWIND_LIBUNWIND] = { .name = "libunwind", .open = unwind_remote_open, .tables = true,
+	[UNWIND_LIBUNWIND] = { .name = "libunwind", .open = unwind_remote_open, .tables = true, /* for their sections */
 		.way_out = "install the Debian package libunwind8, or write --profiling-unwinder=auto",
-		.capture = unwind_tables_walk, .taken = unwind_remote_walk, .forked = unwind_remote_forked },
+		.capture = ARCH_HAVE_TABLES ? unwind_tables_walk : frames_walk, .taken = unwind_remote_walk, .forked = unwind_remote_forked },
 };
 
 static _Atomic(const struct unwinder *) chosen = &rows[UNWIND_FRAME_POINTER];
@@ -159,7 +159,7 @@ unwind_name(void)
 {
 	const struct unwinder *u = atomic_load(&chosen);
 
-	return u->capture == frames_walk && !ARCH_HAVE_FRAMES ? "none" : u->name;
+	return u == &rows[UNWIND_FRAME_POINTER] && !ARCH_HAVE_FRAMES ? "none" : u->name;
 }
 
 /* ---- the doors ---- */
@@ -284,8 +284,9 @@ unwind_takes(void)
 size_t
 unwind_take(const void *ucontext, uintptr_t words[UNWIND_WORDS])
 {
-	struct unwind_regs  regs;
-	struct unwind_frame f = { .known = 0 };
+	const volatile uintptr_t *rest = ucontext;
+	struct unwind_regs        regs;
+	struct unwind_frame       f = { .known = 0 };
 
 	unwind_regs_from_ucontext(&regs, ucontext);
 	unwind_frame_registers(&f, ucontext);
@@ -295,6 +296,8 @@ unwind_take(const void *ucontext, uintptr_t words[UNWIND_WORDS])
 		__asm__ volatile("" ::: "memory"); /* not a memcpy(), which may be bound only now */
 	}
 	words[UNWIND_WORD_PC] = regs.pc;
+	for (size_t i = UNWIND_WORD_PC + 1; i < UNWIND_WORDS; i++)
+		words[i] = *rest++;
 	return unwind_window_extent(regs.sp, UNWIND_COPY_BYTES);
 }
 

@@ -62,10 +62,11 @@ enum unwind_mode {
 	UNWIND_MODES
 };
 
-/* What unwind_take() takes: registers by DWARF's numbers, then the exact pc. */
+/* What unwind_take() takes: registers by DWARF's numbers, then the exact pc, which is 0 where the
+ * rest has it. */
 #define UNWIND_WORD_SP CFI_REG_SP
 #define UNWIND_WORD_PC CFI_REGS
-#define UNWIND_WORDS   (CFI_REGS + 1)
+#define UNWIND_WORDS   (CFI_REGS + 1 + ARCH_TAKEN_WORDS)
 /* Of a stack, in a copy: callers above it are missing, and the stack counts as truncated. */
 #define UNWIND_COPY_BYTES ((size_t)32 << 10)
 

@@ -64,6 +64,7 @@ static struct {
 	unw_addr_space_t space;
 	unw_addr_space_t (*create)(unw_accessors_t *, int);
 	int (*init)(unw_cursor_t *, unw_addr_space_t, void *);
+	int (*init_local)(unw_cursor_t *, unw_context_t *, int);
 	int (*step)(unw_cursor_t *);
 	int (*get_reg)(unw_cursor_t *, unw_regnum_t, unw_word_t *);
 	int (*is_signal)(unw_cursor_t *);
@@ -221,9 +222,9 @@ no_name(unw_addr_space_t as, unw_word_t ip, char *buf, size_t size, unw_word_t *
 static bool
 symbols_find(void *handle)
 {
-	static const char *const names[] = { "create_addr_space", "init_remote", "step", "get_reg", "is_signal_frame",
+	static const char *const names[] = { "create_addr_space", "init_remote", "init_local2", "step", "get_reg", "is_signal_frame",
 					     "set_caching_policy", "flush_cache", "dwarf_search_unwind_table" };
-	void *const              to[] = { &lib.create, &lib.init, &lib.step, &lib.get_reg, &lib.is_signal, &lib.caching,
+	void *const              to[] = { &lib.create, &lib.init, &lib.init_local, &lib.step, &lib.get_reg, &lib.is_signal, &lib.caching,
 					  &lib.flush, &lib.search };
 	char                     name[64];
 
@@ -317,7 +318,7 @@ is_described(uintptr_t at)
 }
 
 static unsigned
-remote_steps(struct remote_walk *w, uintptr_t leaf, uintptr_t *pcs, unsigned max, int *ret_truncated)
+remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	unw_cursor_t cursor;
 	unw_word_t   pc;
@@ -325,7 +326,7 @@ remote_steps(struct remote_walk *w, uintptr_t leaf, uintptr_t *pcs, unsigned max
 	int          step = 1, exact = 1;
 	bool         root = false;
 
-	if (max == 0 || lib.init(&cursor, lib.space, w) < 0)
+	if (max == 0 || lib.init(&cursor, lib.space, w) < 0 || (!leaf && lib.get_reg(&cursor, UNW_REG_IP, &leaf) < 0))
 		return 0;
 	pcs[n++] = leaf;
 	while ((step = lib.step(&cursor)) > 0) {
@@ -342,7 +343,7 @@ remote_steps(struct remote_walk *w, uintptr_t leaf, uintptr_t *pcs, unsigned max
 		if (root)
 			break;
 	}
-	*ret_truncated = !root && (step < 0 || !is_described(pcs[n - 1]));
+	*ret_truncated = !root && (step < 0 || (ARCH_HAVE_TABLES && !is_described(pcs[n - 1])));
 	return n;
 }
 
@@ -363,12 +364,30 @@ reg_set(struct remote_walk *w, unsigned reg, uintptr_t value)
 	w->known[reg] = true;
 }
 
+/* Those of an interrupted thread, where nobody but libunwind knows the places of a ucontext_t. */
+static void
+regs_find(struct remote_walk *w, const uintptr_t *taken)
+{
+	unw_context_t context;
+	unw_cursor_t  cursor;
+	unw_word_t    value;
+
+	memcpy(&context, taken, ARCH_TAKEN_WORDS * sizeof(*taken));
+	if (lib.init_local(&cursor, &context, UNW_INIT_SIGNAL_FRAME) < 0)
+		return;
+	for (unsigned i = 0; i <= UNW_REG_LAST; i++)
+		if (lib.get_reg(&cursor, (unw_regnum_t)i, &value) == 0)
+			reg_set(w, i, value);
+}
+
 static void
 regs_fill(struct remote_walk *w, const struct unwind_taken *t)
 {
 	w->base = t->words ? t->words[UNWIND_WORD_SP] : t->sp;
-	for (unsigned i = 0; t->words && i < CFI_REGS; i++)
+	for (unsigned i = 0; t->words && !ARCH_TAKEN_WORDS && i < CFI_REGS; i++)
 		reg_set(w, i, t->words[i]);
+	if (t->words && ARCH_TAKEN_WORDS && lib.space)
+		regs_find(w, t->words + UNWIND_WORD_PC + 1);
 	if (t->words)
 		return;
 	reg_set(w, UNW_REG_IP, t->pc);

@@ -48,6 +48,8 @@ arch_pointer_strip(uintptr_t address)
 	return x30;
 }
 
+#define ARCH_TAKEN_WORDS 0
+
 /* ---- frames ---- */
 
 #define ARCH_HAVE_TABLES       1

@@ -1,9 +1,11 @@
 /*
  * arch.h - any architecture that has no folder of its own, in plain C; and what each name means.
  *
- * Without its registers' numbers there are no tables.  Callers of our own code are found by
- * frame pointers if these lie as unwind_layout.c expects; interrupted threads' stacks are
- * walked by libunwind from copies, which reads the registers itself.
+ * Without its registers' numbers there are no tables, and nobody knows where frame pointers
+ * lead.  So CPU samples and blocked threads' stacks are walked by libunwind from copies; it finds
+ * the registers itself.  Stacks that are wanted at once end at their leaf: of regions in a
+ * trace, of the program's own profiles, of threads that run while a dump is taken.  Nothing is
+ * hooked (arch_hooks.h).
  *
  * What a stranger would get wrong: all of these headers are compiled for one architecture
  * alone, which configure chooses by host_cpu; there is no #if in them.
@@ -47,7 +49,7 @@ arch_register(const ucontext_t *uc, unsigned reg)
 }
 
 #define ARCH_PC(uc)   arch_register(uc, CFI_REG_RA)
-#define ARCH_SP(uc)   arch_register(uc, CFI_REG_SP)
+#define ARCH_SP(uc)   ((void)(uc), (uintptr_t)__builtin_frame_address(0)) /* or an address below, not far */
 #define ARCH_LINK(uc) ((uintptr_t)0) /* the register that calls leave the return address in; 0: it is on the stack */
 
 /* A code address without its signature. */
@@ -56,6 +58,9 @@ arch_pointer_strip(uintptr_t address)
 {
 	return address;
 }
+
+/* Words of a ucontext_t that unwind_take() takes as they are, for libunwind to find registers in. */
+#define ARCH_TAKEN_WORDS (sizeof(ucontext_t) / sizeof(uintptr_t))
 
 /* ---- frames ---- */
 

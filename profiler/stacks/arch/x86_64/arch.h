@@ -47,6 +47,8 @@ arch_pointer_strip(uintptr_t address)
 	return address;
 }
 
+#define ARCH_TAKEN_WORDS 0
+
 /* ---- frames ---- */
 
 #define ARCH_HAVE_TABLES       1
