@@ -79,9 +79,9 @@ make(struct profile *p)
 		for (unsigned k = 0; k < FRAMES; k++)
 			pcs[k] = (uintptr_t)deep_levels[k] + 5 + (k < WAYS ? (i >> k & 1) * 20 : 0);
 		s.stack = stack_table_add(pcs, FRAMES);
-		s.bytes_label = 64;
-		s.values[0] = s.values[2] = s.raw_values[0] = s.raw_values[2] = 1;
-		s.values[1] = s.values[3] = s.raw_values[1] = s.raw_values[3] = 64;
+		s.event_bytes = 64;
+		s.values[0] = s.values[2] = s.counted_values[0] = s.counted_values[2] = 1;
+		s.values[1] = s.values[3] = s.counted_values[1] = s.counted_values[3] = 64;
 		if (profile_add(p, &s) < 0)
 			bench_die("no memory");
 	}

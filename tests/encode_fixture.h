@@ -96,11 +96,11 @@ reset(void **state)
 static inline void
 add(struct profile *p, const uintptr_t *pcs, unsigned n, int64_t bytes, const int64_t *values)
 {
-	struct profile_sample s = { .stack = stack_table_add(pcs, n), .bytes_label = bytes };
+	struct profile_sample s = { .stack = stack_table_add(pcs, n), .event_bytes = bytes };
 
 	for (unsigned i = 0; i < PROFILE_TYPES_MAX; i++) {
 		s.values[i] = values[i];
-		s.raw_values[i] = values[i] / 2;
+		s.counted_values[i] = values[i] / 2;
 	}
 	assert_int_equal(profile_add(p, &s), 0);
 }

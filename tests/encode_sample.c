@@ -35,10 +35,10 @@ inside(int (*f)(int))
 static void
 add(struct profile *p, const uintptr_t *pcs, unsigned n, int64_t bytes, const int64_t *values)
 {
-	struct profile_sample s = { .stack = stack_table_add(pcs, n), .bytes_label = bytes };
+	struct profile_sample s = { .stack = stack_table_add(pcs, n), .event_bytes = bytes };
 
 	memcpy(s.values, values, sizeof(s.values));
-	memcpy(s.raw_values, values, sizeof(s.raw_values));
+	memcpy(s.counted_values, values, sizeof(s.counted_values));
 	if (profile_add(p, &s) < 0)
 		abort();
 }

@@ -46,7 +46,7 @@ site_sum(const void *function)
 		sum.leaves += in;
 		for (int v = 0; in && v < 4; v++) {
 			sum.values[v] += p.samples[i].values[v];
-			sum.raw[v] += p.samples[i].raw_values[v];
+			sum.raw[v] += p.samples[i].counted_values[v];
 		}
 	}
 	profile_release(&p);

@@ -370,10 +370,10 @@ both_profiles_are_as_go_makes_them(void **state)
 	assert_non_null(strstr(heap.comments, "since 20"));
 	assert_string_equal(heap_status(), "heap sampling is off: its rate is 0");
 	for (size_t i = 0; i < heap.count; i++)
-		if (heap.samples[i].raw_values[0])
-			assert_in_range(heap.samples[i].bytes_label,
-				heap.samples[i].raw_values[1] / heap.samples[i].raw_values[0],
-				heap.samples[i].raw_values[1] / heap.samples[i].raw_values[0] * 2);
+		if (heap.samples[i].counted_values[0])
+			assert_in_range(heap.samples[i].event_bytes,
+				heap.samples[i].counted_values[1] / heap.samples[i].counted_values[0],
+				heap.samples[i].counted_values[1] / heap.samples[i].counted_values[0] * 2);
 	profile_release(&heap);
 	profile_release(&allocs);
 }

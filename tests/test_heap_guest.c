@@ -389,7 +389,7 @@ switching_on_and_off_under_load_loses_nothing(void **state)
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(heap_snapshot_heap(&p), 0);
 		for (size_t k = 0; k < p.count; k++)
-			assert_true(p.samples[k].raw_values[2] >= 0 && p.samples[k].values[3] >= 0);
+			assert_true(p.samples[k].counted_values[2] >= 0 && p.samples[k].values[3] >= 0);
 		profile_release(&p);
 	}
 	busy_threads_end(t, 2);

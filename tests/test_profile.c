@@ -56,8 +56,8 @@ equal_stacks_merge_and_the_largest_comes_first(void **state)
 static void
 add_sizes(struct profile *p, uintptr_t seed, int64_t objects, int64_t size)
 {
-	struct profile_sample s = { .stack = stack_of(seed), .bytes_label = size,
-		.values = { objects, objects * size }, .raw_values = { objects, objects * size } };
+	struct profile_sample s = { .stack = stack_of(seed), .event_bytes = size,
+		.values = { objects, objects * size }, .counted_values = { objects, objects * size } };
 
 	assert_int_equal(profile_add(p, &s), 0);
 }
@@ -90,12 +90,12 @@ a_delta_is_what_was_added_and_forgets_what_did_not_change(void **state)
 	assert_int_equal(after.lost, 1);
 	assert_int_equal(after.samples[0].values[0], 2);
 	assert_int_equal(after.samples[0].values[1], 600);
-	assert_int_equal(after.samples[0].bytes_label, 300);
+	assert_int_equal(after.samples[0].event_bytes, 300);
 	assert_int_equal(after.samples[1].values[1], 8);
-	assert_int_equal(after.samples[1].bytes_label, 8);
+	assert_int_equal(after.samples[1].event_bytes, 8);
 	assert_int_equal(after.samples[2].values[0], -2);
 	assert_int_equal(after.samples[2].values[1], -20);
-	assert_int_equal(after.samples[2].bytes_label, 10);
+	assert_int_equal(after.samples[2].event_bytes, 10);
 	profile_release(&after);
 	assert_int_equal(stack_table_bytes(), 0); /* every reference was given back */
 }
@@ -110,7 +110,7 @@ blocks_of_different_size_stay_apart(void **state)
 	profile_init(&p, "test");
 	p.type_count = 1;
 	s.values[0] = 1;
-	for (s.bytes_label = 16; s.bytes_label <= 64; s.bytes_label *= 2) {
+	for (s.event_bytes = 16; s.event_bytes <= 64; s.event_bytes *= 2) {
 		s.stack = stack_of(1);
 		assert_int_equal(profile_add(&p, &s), 0);
 		s.stack = stack_of(1);

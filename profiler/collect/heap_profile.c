@@ -72,15 +72,15 @@ sample_fill(struct profile_sample *s, const struct heap_site_key *key, const str
 	memset(s, 0, sizeof(*s));
 	s->stack = key->stack;
 	s->labels = key->labels;
-	s->bytes_label = (int64_t)key->bytes;
+	s->event_bytes = (int64_t)key->bytes;
 	s->values[0] = (int64_t)objects;
 	s->values[1] = (int64_t)c->alloc_scaled;
 	s->values[2] = (int64_t)(objects - freed);
 	s->values[3] = (int64_t)(c->alloc_scaled - c->free_scaled);
-	s->raw_values[0] = (int64_t)c->alloc_objects;
-	s->raw_values[1] = (int64_t)c->alloc_bytes;
-	s->raw_values[2] = (int64_t)(c->alloc_objects - c->free_objects);
-	s->raw_values[3] = (int64_t)(c->alloc_bytes - c->free_bytes);
+	s->counted_values[0] = (int64_t)c->alloc_objects;
+	s->counted_values[1] = (int64_t)c->alloc_bytes;
+	s->counted_values[2] = (int64_t)(c->alloc_objects - c->free_objects);
+	s->counted_values[3] = (int64_t)(c->alloc_bytes - c->free_bytes);
 }
 
 /* Waits for a fork that is under way: a profile must not lack what came after. */
@@ -146,7 +146,7 @@ snapshot(struct profile *ret, const char *name)
 		}
 		i += (size_t)n;
 		for (int k = 0; k < n && r == 0; k++) {
-			if (batch[k].raw_values[0] == 0)
+			if (batch[k].counted_values[0] == 0)
 				continue; /* its first block found no memory */
 			stack_table_ref(batch[k].stack);
 			labels_ref(batch[k].labels);

@@ -88,7 +88,7 @@ threads_profile(const struct dump *d, const char *name, struct profile *ret)
 	profile_describe(d, name, &p);
 	for (size_t i = 0; i < d->count && !err; i++) {
 		const struct dump_thread *t = &d->threads[i];
-		struct profile_sample     s = { .values = { 1 }, .raw_values = { 1 } };
+		struct profile_sample     s = { .values = { 1 }, .counted_values = { 1 } };
 		uintptr_t                 pcs[STACK_FRAMES_MAX] = { STACK_PSEUDO_SILENT };
 		unsigned                  n = t->count ? t->count : 1;
 

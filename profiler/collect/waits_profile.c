@@ -28,7 +28,7 @@ snapshot(struct profile *ret, const char *name, struct sites *sites, const char 
 	p.types[1] = (struct profile_type){ "delay", "nanoseconds" };
 	p.type_count = 2;
 	p.period = 1;
-	p.fraction = waits_mutex_fraction();
+	p.one_in = waits_mutex_fraction();
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	p.truncated = atomic_load(&waits_truncated);
 	if (*waits_status())

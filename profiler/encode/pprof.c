@@ -266,10 +266,10 @@ sample_labels(struct writer *w, const struct profile_sample *s, struct pprof_sam
 		if (!r)
 			ret[i] = (struct pprof_sample_label){ (uint64_t)key, (uint64_t)text, 0 };
 	}
-	if (!r && s->bytes_label && !w->bytes_key)
+	if (!r && s->event_bytes && !w->bytes_key)
 		r = string(w, "bytes", &w->bytes_key);
-	if (!r && s->bytes_label)
-		ret[n++] = (struct pprof_sample_label){ (uint64_t)w->bytes_key, 0, s->bytes_label };
+	if (!r && s->event_bytes)
+		ret[n++] = (struct pprof_sample_label){ (uint64_t)w->bytes_key, 0, s->event_bytes };
 	return r < 0 ? r : (int)n;
 }
 

@@ -55,8 +55,8 @@ static bool
 before(const void *arg, uint32_t a, uint32_t b)
 {
 	const struct sorting *s = arg;
-	const int64_t        *x = s->profile->samples[a].raw_values;
-	const int64_t        *y = s->profile->samples[b].raw_values;
+	const int64_t        *x = s->profile->samples[a].counted_values;
+	const int64_t        *y = s->profile->samples[b].counted_values;
 
 	if (x[s->columns.inuse_space] != y[s->columns.inuse_space])
 		return x[s->columns.inuse_space] > y[s->columns.inuse_space];
@@ -79,7 +79,7 @@ print_record(struct lines *l, const struct columns *c, const struct profile_samp
 	unsigned         n;
 	const uintptr_t *pcs = frames_stack(sample->stack, &n);
 
-	print_numbers(l, c, sample->raw_values, 0);
+	print_numbers(l, c, sample->counted_values, 0);
 	text_addresses(l, pcs, n, s);
 	text_labels(l, sample->labels);
 	text_frames(l, pcs, n, s, frames);
@@ -121,7 +121,7 @@ encode_heap_text(const struct profile *p, struct symbols *s, encode_write_fn *wr
 	for (size_t i = 0; i < p->count; i++) {
 		order[i] = (uint32_t)i;
 		for (unsigned k = 0; k < p->type_count; k++) {
-			total[k] += p->samples[i].raw_values[k];
+			total[k] += p->samples[i].counted_values[k];
 			scaled[k] += p->samples[i].values[k];
 		}
 	}

@@ -144,7 +144,7 @@ contention_head(struct lines *l, const struct profile *p)
 {
 	lines_print(l, "--- %s:\ncycles/second=1000000000\n", is_block(p) ? "contention" : p->name);
 	if (!is_block(p))
-		lines_print(l, "sampling period=%" PRId64 "\n", p->fraction);
+		lines_print(l, "sampling period=%" PRId64 "\n", p->one_in);
 }
 
 static void

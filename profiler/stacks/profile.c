@@ -106,7 +106,7 @@ before_by_stack(const struct profile_sample *a, const struct profile_sample *b)
 		return a->stack < b->stack;
 	if (a->labels != b->labels)
 		return a->labels < b->labels;
-	return a->bytes_label < b->bytes_label;
+	return a->event_bytes < b->event_bytes;
 }
 
 static bool
@@ -134,13 +134,13 @@ profile_merge(struct profile *p)
 	stacks_sort(s, p->count);
 	for (from = 1; from < p->count; from++) {
 		if (s[from].stack != s[to].stack || s[from].labels != s[to].labels ||
-		    s[from].bytes_label != s[to].bytes_label) {
+		    s[from].event_bytes != s[to].event_bytes) {
 			s[++to] = s[from];
 			continue;
 		}
 		for (v = 0; v < PROFILE_TYPES_MAX; v++) {
 			s[to].values[v] += s[from].values[v];
-			s[to].raw_values[v] += s[from].raw_values[v];
+			s[to].counted_values[v] += s[from].counted_values[v];
 		}
 		sample_drop(&s[from]);
 	}
@@ -164,7 +164,7 @@ samples_take_negated(struct profile *p, struct profile *before)
 		s = before->samples[i];
 		for (v = 0; v < PROFILE_TYPES_MAX; v++) {
 			s.values[v] = -s.values[v];
-			s.raw_values[v] = -s.raw_values[v];
+			s.counted_values[v] = -s.counted_values[v];
 		}
 		p->samples[p->count++] = s;
 	}

@@ -22,9 +22,9 @@ struct profile_type {
 struct profile_sample {
 	uint32_t stack; /* stack_table id, one reference held */
 	uint32_t labels; /* label set, one reference held; 0: none */
-	int64_t  bytes_label; /* heap: size of one block, 0 for none; tells samples apart, as labels do */
+	int64_t  event_bytes; /* size of one block, of one write; tells samples apart, as labels do; 0: none */
 	int64_t  values[PROFILE_TYPES_MAX];
-	int64_t  raw_values[PROFILE_TYPES_MAX]; /* heap: before unsampling, for the text form; else 0 */
+	int64_t  counted_values[PROFILE_TYPES_MAX]; /* as sampled, where values are scaled up: for texts; else 0 */
 };
 
 struct profile {
@@ -36,7 +36,7 @@ struct profile {
 	const char         *default_type; /* NULL: unset, readers take the last */
 	int64_t             time_ns;      /* UTC: snapshot now, CPU start */
 	int64_t             duration_ns;  /* 0 for snapshots */
-	int64_t             fraction;     /* mutex: one event in so many is sampled, 0: none */
+	int64_t             one_in;       /* one event in so many was sampled, 0: not said */
 	uint64_t            lost;         /* samples that found no room */
 	uint64_t            truncated;    /* stacks that end early */
 	char                comments[PROFILE_COMMENTS_MAX];
@@ -48,12 +48,12 @@ void profile_init(struct profile *p, const char *name);
 /* Takes over one reference of the stack and one of the labels.  0 or -ENOMEM (they are then dropped). */
 int  profile_add(struct profile *p, const struct profile_sample *s);
 void profile_comment(struct profile *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Merges samples of equal stack, labels and bytes_label; sorts by the last value, largest first. */
+/* Merges samples of equal stack, labels and event_bytes; sorts by the last value, largest first. */
 void profile_merge(struct profile *p);
 /*
  * profile_subtract - makes p what has been added since before, a delta
  *
- * Samples of one stack, label set and bytes_label become one; values may be negative, and a sample
+ * Samples of one stack, label set and event_bytes become one; values may be negative, and a sample
  * whose values are all zero is left out.  The duration is the distance of the two.  before is
  * released.
  *
