@@ -146,7 +146,7 @@ make_threads(void)
 			continue;
 		take(&d, THREADS_OWN);
 		quiet = d.quiet;
-		threads_dump_release(&d);
+		dump_release(&d);
 	} while (ready < threads || quiet < (unsigned)threads);
 }
 
@@ -181,7 +181,7 @@ dump_ms(unsigned want, int text)
 	take(&d, want);
 	if (text)
 		write_text(&d);
-	threads_dump_release(&d);
+	dump_release(&d);
 	return (double)(bench_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / 1e6;
 }
 
@@ -222,7 +222,7 @@ ask_all(double *taken)
 	for (size_t i = 0; i < d.count && asked < (size_t)threads; i++)
 		if (d.threads[i].how == DUMP_QUIET)
 			slots[asked++].tid = d.threads[i].tid;
-	threads_dump_release(&d);
+	dump_release(&d);
 	if (asked < (size_t)threads || threads_request_run(q) < 0)
 		bench_die("the threads cannot be asked");
 	for (size_t i = 0; i < asked; i++)
