@@ -18,6 +18,12 @@ tests_test_fork_slots_SOURCES = tests/test_fork_slots.c
 tests_test_fork_slots_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
 tests_test_fork_slots_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/test_proc_status
+TESTS += tests/test_proc_status
+tests_test_proc_status_SOURCES = tests/test_proc_status.c
+tests_test_proc_status_CPPFLAGS = $(INC_BASE) $(CMOCKA_CFLAGS)
+tests_test_proc_status_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/test_own_fd
 TESTS += tests/test_own_fd
 tests_test_own_fd_SOURCES = tests/test_own_fd.c

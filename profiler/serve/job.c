@@ -26,6 +26,7 @@
 
 #include "clock.h"
 #include "own_thread.h"
+#include "pages.h"
 #include "reply.h"
 
 const struct job_spec *
@@ -185,8 +186,8 @@ job_new(struct serve *s, struct answer *a, const struct job_spec *spec)
 	size_t             size = sizeof(struct job) + spec->input_size + 1;
 	struct job        *j;
 
-	j = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (j == MAP_FAILED)
+	j = pages_map(size);
+	if (!j)
 		return NULL;
 	j->mapped_size = size;
 	j->serve = s;
