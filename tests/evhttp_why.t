@@ -147,7 +147,7 @@ def ours_asks_for_the_token_before_the_body():
 
 @test
 def a_client_bound_to_a_long_path_ends_evhttp():
-    """a client bound to a long path ends evhttp before Debian's deb12u1"""
+    """a client bound to a long path ends evhttp before Debian's deb12u1 alone"""
     _, package, name = at_hand()
     with tempdir() as t, contextlib.ExitStack() as stack:
         d = Evhttp(t)
@@ -161,7 +161,8 @@ def a_client_bound_to_a_long_path_ends_evhttp():
         if status:
             equal(status, 200)
             need(not package or not older(package, MENDED), "%s survives it; it should not before %s" % (name, MENDED))
-            raise Skip("%s has CVE-2026-63388 mended" % name)
+            print("# %s has CVE-2026-63388 mended" % name)
+            return
         equal(d.wait(), -signal.SIGABRT, d.output())
         contains(d.output(), "Assertion")
         need(not package or "+deb12u" not in package, "%s should have it mended" % name)
@@ -202,7 +203,7 @@ def evhttp_says_in_html_what_it_does_not_like():
 
 @test
 def what_our_own_costs_is_as_many_lines_as_the_readme_says():
-    if not shutil.which("git") or run("git", "-C", SRC, "ls-files", "--error-unmatch", *HTTP_FILES, cwd=SRC).returncode:
+    if not shutil.which("git") or run("git", "ls-files", "--error-unmatch", *HTTP_FILES, cwd=SRC).returncode:
         raise Skip("scripts/count needs a git checkout")
     counted = int(run(sys.executable, os.path.join(SRC, "scripts/count"), *HTTP_FILES).stdout.partition("\nall ")[2].split()[1])
     with open(os.path.join(SRC, "README.md"), encoding="utf-8") as f:
