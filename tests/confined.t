@@ -61,10 +61,11 @@ def profile_with(address, name):
     return answer
 
 
-def index_with(address, told):
-    """The index; once more while told is missing, as a thread that is in our code at that moment is left out."""
+def asked_until(address, path, told):
+    """Its answer; once more while told is missing: a thread that is in our code at that moment is left out of the index,
+    and one that had no processor yet has no samples."""
     for _ in range(100):
-        answer = ask(address, PPROF)
+        answer = ask(address, path)
         if re.search(told, answer.text):
             break
         time.sleep(0.1)
@@ -89,6 +90,7 @@ def confined(how, when, name, told=""):
             page = ask(address, PPROF)
             equal(page.status, 200)
             answers = {"": page, "symbol?0x1000": ask(address, PPROF + "symbol?0x1000")}
+            asked_until(address, PPROF + "heap", name)
             for kind in sorted(set(re.findall(r"href='([a-z_]+)\?", page.text)) - {"profile"}):
                 for query in ("?seconds=1",) if kind == "trace" else ("", "?debug=1", "?format=top"):
                     answers[kind + query] = ask(address, PPROF + kind + query)
@@ -96,7 +98,7 @@ def confined(how, when, name, told=""):
             answers["fgprof?seconds=1"] = ask(address, PPROF + "fgprof?seconds=1")
             answers["goroutine?debug=2"] = ask(address, PPROF + "goroutine?debug=2")
             answers["heap?seconds=1"] = ask(address, PPROF + "heap?seconds=1")
-            answers["after"] = index_with(address, told)
+            answers["after"] = asked_until(address, PPROF, told)
             need(p.poll() is None, "it ended with %r" % p.poll())
             p.stdin.close()
             equal(p.stdout.read(), "fine\n")
