@@ -140,6 +140,23 @@ def poured(source, target, *left_out):
         *("--exclude=" + n for n in left_out), check=True)
 
 
+def moved(build, top):
+    """Has make look at the copy, where the tree was configured by its full path."""
+    old, new = os.path.realpath(SRC).encode(), os.path.realpath(top).encode()
+    for folder, _, names in os.walk(build):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name not in ("Makefile", "config.status", "libtool") and not name.endswith((".Plo", ".Po", ".la", ".lai")):
+                continue
+            with open(path, "rb") as f:
+                text = f.read()
+            if old in text:
+                st = os.stat(path)
+                with open(path, "wb") as f:
+                    f.write(text.replace(old, new))
+                os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns))
+
+
 def copied():
     """The copy, built with what is added.  What was compiled before is taken along."""
     if tree:
@@ -157,6 +174,7 @@ def copied():
     poured(SRC, top, "./.git", "./autom4te.cache", *("./" + n for n in builds))
     poured(BUILD, build, "./tests", "./bench", "./libcomponent-[0-9]*", "./servers")
     os.makedirs(build + "/tests")
+    moved(build, top)
     tree.update(top=top, build=build, fault="")
     added("profiler/collect/toy.c", TOY_COLLECTOR)
     edited("profiler/collect/collectors.def", "X(cmdline)", "X(cmdline)\nX(toy)")

@@ -24,7 +24,7 @@ all                                           5       32         4          4
 headers of one file   1 of 3
 functions elsewhere   1 of 3
 atfork                1
-architectures         1
+architectures         1, tests 0
 kinds by name         1
 circles               1, of 2 files
                       one.c two.c
