@@ -362,8 +362,10 @@ def while_profiling_waits_for_a_slow_client_to_end_the_loop_goes_on():
                 before = said("off"), said("on")
                 with slow_client(d, t + "/s"):
                     for _ in range(3):
+                        seen = d.output().count("signal=SIGUSR1")
                         d.signal(signal.SIGUSR1)
-                        equal(d.get("/livez").status, 200)  # by the loop, which has seen the signal
+                        poll(lambda: d.output().count("signal=SIGUSR1") > seen, "the signal")  # two that wait are one
+                        equal(d.get("/livez").status, 200)
                     stops = "component-stop" in own_threads(d)
                 poll(lambda: "component-stop" not in own_threads(d) and not is_on(), "off")
                 poll(lambda: said("off") > before[0], "the log")
