@@ -166,9 +166,11 @@ static void
 on_gone(void *arg)
 {
 	struct waiting *w = arg;
+	struct answer  *a;
 
 	httpd_timer_stop(w->timer);
-	w->answer->sink->abort(waiting_end(w));
+	a = waiting_end(w);
+	a->sink->abort(a);
 }
 
 /* On the server's thread: the results are there. */

@@ -311,7 +311,8 @@ also_in_a_root_without_proc(void **state)
 	(void)state;
 	if (pid == 0) {
 		for (int i = 0; i < MANY; i++)
-			fds[i] = own_fd_open("/dev/null", O_RDONLY, 0);
+			if ((fds[i] = own_fd_open("/dev/null", O_RDONLY, 0)) < 0)
+				_exit(5);
 		if (geteuid() != 0 && unshare(CLONE_NEWUSER))
 			_exit(NO_CHROOT);
 		if (chroot("/usr"))
@@ -322,7 +323,7 @@ also_in_a_root_without_proc(void **state)
 				_exit(1);
 		if (child == 0)
 			_exit(0);
-		_exit(waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : 4);
+		_exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 4);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_CHROOT)

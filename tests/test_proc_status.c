@@ -43,9 +43,9 @@ lines_are_found_behind_a_long_one_of_any_length(void **state)
 
 		proc_status_read(fileno(f), l, 3);
 		assert_true(l[0].found && l[1].found && l[2].found);
-		assert_memory_equal(l[0].value, "\t2\n", 3);
-		assert_memory_equal(l[1].value, "\t7\n", 3);
-		assert_memory_equal(l[2].value, "\t  132 kB\n", 10);
+		assert_string_equal(l[0].value, "\t2");
+		assert_string_equal(l[1].value, "\t7");
+		assert_string_equal(l[2].value, "\t  132 kB");
 		fclose(f);
 	}
 }

@@ -103,16 +103,6 @@ ask_peer_format(const struct sockaddr_storage *sa, char buf[ASK_PEER_BYTES])
 	}
 }
 
-enum ask_method
-ask_method_of(const char *name)
-{
-	if (!strcmp(name, "GET"))
-		return ASK_GET;
-	if (!strcmp(name, "HEAD"))
-		return ASK_HEAD;
-	return strcmp(name, "POST") ? ASK_OTHER : ASK_POST;
-}
-
 void
 answer_whole(struct answer *a, int status, const struct answer_header *headers, const void *body, size_t size)
 {

@@ -11,7 +11,7 @@
  * end and abort free the answer.
  *
  * What a stranger would get wrong:
- * - begin and write never wait but for a descriptor: what the client has not taken is
+ * - begin and write never wait, except at a descriptor: what the client has not taken is
  *   queued.  write says how much that is; who has more waits for on_drain.
  * - A client that has left is no error.  The answer stays valid, takes what is written to
  *   nowhere, and must still be ended.
@@ -55,7 +55,7 @@ struct ask {
 
 /* In an array whose last name is NULL. */
 struct answer_header {
-	const char *name, *value; /* a line break in a value becomes a blank */
+	const char *name, *value; /* a value has no line break: the port makes a blank of it, evhttp drops the header */
 };
 
 struct answer;
@@ -97,7 +97,6 @@ const char *answer_reason(int status); /* "Not Found" */
 void answer_date(char buf[ANSWER_DATE_BYTES]);
 /* What '%41' and the like stand for, malloc'd; NULL: a bad escape, a NUL, or no memory. */
 char *ask_path_decode(const char *target);
-enum ask_method ask_method_of(const char *name);
 #define ASK_PEER_BYTES 96 /* with NUL: "[fe80::1%2]:65535" and more */
 void ask_peer_format(const struct sockaddr_storage *peer, char buf[ASK_PEER_BYTES]);
 

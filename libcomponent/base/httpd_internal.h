@@ -106,6 +106,7 @@ struct httpd_request {
 	size_t                 trailer_bytes;
 	struct evbuffer       *body;
 	bool                   reply_chunked;
+	bool                   reply_broken;  /* a part of it found no memory */
 	char                   peer[ASK_PEER_BYTES];
 };
 

@@ -16,23 +16,27 @@
 
 #include <string.h>
 
+/* These answer whether all of it found memory. */
+
 /* Line breaks in a value would be headers of their own. */
-static void
+static bool
 header_add(struct evbuffer *out, const struct answer_header *header)
 {
-	evbuffer_add_printf(out, "%s: ", header->name);
+	bool ok = evbuffer_add_printf(out, "%s: ", header->name) >= 0;
+
 	for (const char *value = header->value; *value; value++)
-		evbuffer_add(out, *value == '\r' || *value == '\n' ? " " : value, 1);
-	evbuffer_add(out, "\r\n", 2);
+		ok &= evbuffer_add(out, *value == '\r' || *value == '\n' ? " " : value, 1) == 0;
+	return evbuffer_add(out, "\r\n", 2) == 0 && ok;
 }
 
-static void
+static bool
 status_line_add(struct evbuffer *out, unsigned minor, int status)
 {
 	char date[ANSWER_DATE_BYTES];
 
 	answer_date(date);
-	evbuffer_add_printf(out, "HTTP/1.%u %d %s\r\nDate: %s\r\n", minor ? 1 : 0, status, answer_reason(status), date);
+	return evbuffer_add_printf(out, "HTTP/1.%u %d %s\r\nDate: %s\r\n", minor ? 1 : 0, status, answer_reason(status),
+		date) >= 0;
 }
 
 static void
@@ -40,6 +44,7 @@ reply_begin(struct answer *a, int status, const struct answer_header *headers, i
 {
 	struct httpd_request *r = (struct httpd_request *)a;
 	struct evbuffer      *out;
+	bool                  ok;
 
 	if (!r->conn)
 		return;
@@ -48,19 +53,20 @@ reply_begin(struct answer *a, int status, const struct answer_header *headers, i
 		r->conn->keep_alive = false;
 	if (r->h->stopping)
 		r->conn->keep_alive = false;
-	status_line_add(out, r->minor, status);
+	ok = status_line_add(out, r->minor, status);
 	for (; headers->name; headers++)
-		header_add(out, headers);
+		ok &= header_add(out, headers);
 	if (size >= 0)
-		evbuffer_add_printf(out, "Content-Length: %lld\r\n", (long long)size);
+		ok &= evbuffer_add_printf(out, "Content-Length: %lld\r\n", (long long)size) >= 0;
 	r->reply_chunked = size < 0 && r->minor > 0;
 	if (r->reply_chunked)
-		evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n");
+		ok &= evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n") >= 0;
 	if (!r->conn->keep_alive)
-		evbuffer_add_printf(out, "Connection: close\r\n");
+		ok &= evbuffer_add_printf(out, "Connection: close\r\n") >= 0;
 	else if (r->minor == 0)
-		evbuffer_add_printf(out, "Connection: keep-alive\r\n");
-	evbuffer_add(out, "\r\n", 2);
+		ok &= evbuffer_add_printf(out, "Connection: keep-alive\r\n") >= 0;
+	ok &= evbuffer_add(out, "\r\n", 2) == 0;
+	r->reply_broken = !ok;
 	httpd_conn_output(r->conn);
 }
 
@@ -69,29 +75,19 @@ reply_write(struct answer *a, const void *data, size_t size)
 {
 	struct httpd_request *r = (struct httpd_request *)a;
 	struct evbuffer      *out;
+	bool                  ok = true;
 
 	if (!r->conn || a->ask.method == ASK_HEAD || size == 0)
 		return 0; /* an empty chunk would be the last */
 	out = r->conn->out;
 	if (r->reply_chunked)
-		evbuffer_add_printf(out, "%zx\r\n", size);
-	evbuffer_add(out, data, size);
+		ok = evbuffer_add_printf(out, "%zx\r\n", size) >= 0;
+	ok &= evbuffer_add(out, data, size) == 0;
 	if (r->reply_chunked)
-		evbuffer_add(out, "\r\n", 2);
+		ok &= evbuffer_add(out, "\r\n", 2) == 0;
+	r->reply_broken |= !ok;
 	httpd_conn_output(r->conn);
 	return (int64_t)evbuffer_get_length(out);
-}
-
-static void
-reply_end(struct answer *a)
-{
-	struct httpd_request *r = (struct httpd_request *)a;
-
-	if (r->conn && r->reply_chunked && a->ask.method != ASK_HEAD)
-		evbuffer_add(r->conn->out, "0\r\n\r\n", 5);
-	if (r->conn)
-		httpd_conn_replied(r->conn);
-	httpd_request_free(r);
 }
 
 static void
@@ -103,6 +99,22 @@ reply_abort(struct answer *a)
 		r->conn->request = NULL;
 		httpd_conn_close(r->conn);
 	}
+	httpd_request_free(r);
+}
+
+static void
+reply_end(struct answer *a)
+{
+	struct httpd_request *r = (struct httpd_request *)a;
+
+	if (r->conn && r->reply_chunked && a->ask.method != ASK_HEAD)
+		r->reply_broken |= evbuffer_add(r->conn->out, "0\r\n\r\n", 5) != 0;
+	if (r->reply_broken) { /* the next one would be read as its rest */
+		reply_abort(a);
+		return;
+	}
+	if (r->conn)
+		httpd_conn_replied(r->conn);
 	httpd_request_free(r);
 }
 

@@ -73,6 +73,16 @@ line_cut(char **at)
 	return line;
 }
 
+static enum ask_method
+method_of(const char *name)
+{
+	if (!strcmp(name, "GET"))
+		return ASK_GET;
+	if (!strcmp(name, "HEAD"))
+		return ASK_HEAD;
+	return strcmp(name, "POST") ? ASK_OTHER : ASK_POST;
+}
+
 /* "GET /path?query HTTP/1.1", also "GET http://host/path HTTP/1.1". */
 static int
 request_line(struct httpd_request *r, char *line)
@@ -94,7 +104,7 @@ request_line(struct httpd_request *r, char *line)
 		return 505;
 	r->minor = (unsigned)(version[7] - '0');
 	ask->method_name = line;
-	ask->method = ask_method_of(line);
+	ask->method = method_of(line);
 	if (!strncasecmp(target, "http://", 7)) {
 		target = strchr(target + 7, '/');
 		if (!target)
@@ -420,6 +430,10 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 		evbuffer_drain(r->body, evbuffer_get_length(r->body));
 	r->answer.ask.body_size = evbuffer_get_length(r->body);
 	r->answer.ask.body = (const char *)evbuffer_pullup(r->body, -1);
+	if (r->answer.ask.body_size > 0 && !r->answer.ask.body) {
+		status = -ENOMEM;
+		goto out;
+	}
 	r->conn = c;
 	*ret = r;
 	return 0;

@@ -29,7 +29,7 @@ proc_status_read(int fd, struct proc_status_line *lines, unsigned n)
 	char     buf[1024 + PROC_STATUS_BYTES + 1];
 	size_t   kept = 0;
 	off_t    at = 0;
-	char    *line;
+	char    *line, *end;
 	ssize_t  got;
 	unsigned found = 0;
 
@@ -39,9 +39,11 @@ proc_status_read(int fd, struct proc_status_line *lines, unsigned n)
 		buf[got] = '\0';
 		for (unsigned i = 0; i < n; i++) {
 			line = lines[i].found ? NULL : strstr(buf, lines[i].key);
-			if (!line || !strchr(line + 1, '\n'))
+			end = line ? strchr(line + 1, '\n') : NULL;
+			if (!end)
 				continue; /* not there, or not whole yet */
-			snprintf(lines[i].value, PROC_STATUS_BYTES, "%.*s", PROC_STATUS_BYTES - 1, line + strlen(lines[i].key));
+			line += strlen(lines[i].key);
+			snprintf(lines[i].value, PROC_STATUS_BYTES, "%.*s", (int)(end - line), line);
 			lines[i].found = true;
 			found++;
 		}

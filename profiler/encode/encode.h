@@ -32,6 +32,7 @@ int encode_heap_text(const struct profile *p, struct symbols *s, encode_write_fn
 /* debug=1 of kinds that count events by stack: "NAME profile: total N". */
 int encode_counts_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 /* debug=1 of block and mutex: needs contentions and delay, in this order. */
+int encode_delay_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 int encode_contention_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 /* goroutine?debug=2: each thread of a dump, in the layout of Go's panics. */
 int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);

@@ -15,6 +15,7 @@ static const struct format formats[] = {
 	{ .name = "top", .profile = encode_top },
 	{ .name = "folded", .profile = encode_folded },
 	{ .debug = 1, .text = PRODUCT_TEXT_COUNTS, .profile = encode_counts_text },
+	{ .debug = 1, .text = PRODUCT_TEXT_DELAYS, .profile = encode_delay_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_CONTENTIONS, .profile = encode_contention_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_HEAP, .profile = encode_heap_text },
 	{ .debug = 2, .dump = encode_panic },

@@ -133,18 +133,17 @@ encode_counts_text(const struct profile *p, struct symbols *s, encode_write_fn *
 	return encode(p, s, before_by_count, counts_head, counts_numbers, write, arg);
 }
 
-static bool
-is_block(const struct profile *p)
+static void
+delay_head(struct lines *l, const struct profile *p)
 {
-	return strcmp(p->name, "block") == 0;
+	(void)p;
+	lines_print(l, "--- contention:\ncycles/second=1000000000\n");
 }
 
 static void
 contention_head(struct lines *l, const struct profile *p)
 {
-	lines_print(l, "--- %s:\ncycles/second=1000000000\n", is_block(p) ? "contention" : p->name);
-	if (!is_block(p))
-		lines_print(l, "sampling period=%" PRId64 "\n", p->one_in);
+	lines_print(l, "--- %s:\ncycles/second=1000000000\nsampling period=%" PRId64 "\n", p->name, p->one_in);
 }
 
 static void
@@ -160,4 +159,12 @@ encode_contention_text(const struct profile *p, struct symbols *s, encode_write_
 	if (p->type_count != 2)
 		return -EINVAL;
 	return encode(p, s, before_by_delay, contention_head, contention_numbers, write, arg);
+}
+
+int
+encode_delay_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	if (p->type_count != 2)
+		return -EINVAL;
+	return encode(p, s, before_by_delay, delay_head, contention_numbers, write, arg);
 }

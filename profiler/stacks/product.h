@@ -12,8 +12,8 @@
 
 enum product_type { PRODUCT_PROFILE = 1, PRODUCT_DUMP = 2, PRODUCT_TRACE = 4 };
 
-/* Go has three texts for debug=1, by what is counted. */
-enum product_text { PRODUCT_TEXT_COUNTS, PRODUCT_TEXT_CONTENTIONS, PRODUCT_TEXT_HEAP };
+/* Go has four texts for debug=1: block, mutex, heap and allocs, and all others. */
+enum product_text { PRODUCT_TEXT_COUNTS, PRODUCT_TEXT_DELAYS, PRODUCT_TEXT_CONTENTIONS, PRODUCT_TEXT_HEAP };
 
 struct product {
 	enum product_type type;
