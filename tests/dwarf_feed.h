@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dwarf.h"
+#include "dwarf/dwarf.h"
 
 #define FEED_ADDRESSES 512
 

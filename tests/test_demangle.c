@@ -15,8 +15,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "demangle.h"
-#include "demangle_parts.h"
+#include "demangle/demangle.h"
+#include "demangle/room.h"
 
 #define LIMIT    ((size_t)1 << 20)
 #define NAMES    1000

@@ -22,9 +22,9 @@
 #include "encode.h"
 #include "skip.h"
 #include "stack_table.h"
-#include "trace_stacks.h"
-#include "trace_story.h"
-#include "trace_streams.h"
+#include "trace/stacks.h"
+#include "trace/story.h"
+#include "trace/streams.h"
 
 #define LIMIT   ((size_t)64 << 20)
 #define ROOM    ((size_t)16 << 20)

@@ -25,9 +25,9 @@
 #include <zlib.h>
 
 #include "debug_file.h"
-#include "dwarf_form.h"
+#include "dwarf/form.h"
 #include "dwarf_feed.h"
-#include "dwarf_section.h"
+#include "dwarf/section.h"
 #include "skip.h"
 #include "symbols.h"
 

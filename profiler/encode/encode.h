@@ -41,7 +41,7 @@ int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *writ
 /* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */
 int encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 
-/* Forms of a trace, trace_format.h. */
+/* Forms of a trace, trace/writer.h. */
 struct trace_format;
 extern const struct trace_format gotrace_v1; /* "go 1.19 trace": every go tool trace from 1.19 on */
 extern const struct trace_format gotrace_v2; /* "go 1.22 trace": from 1.22 on; CPU samples by thread */

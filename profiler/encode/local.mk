@@ -1,13 +1,13 @@
 # encode/: from a profile to bytes.  The only place that knows protobuf-c and deflate.
 noinst_LTLIBRARIES += %D%/libencode.la
-%C%_libencode_la_SOURCES = %D%/encode.h %D%/format.c %D%/format.h %D%/pprof.c %D%/pprof_sample.c %D%/pprof_sample.h %D%/text.c %D%/top.c \
-	%D%/folded.c \
-	%D%/text_counts.c %D%/text_stack.c %D%/text_stack.h \
-	%D%/frames.c %D%/frames.h %D%/gzip.c %D%/gzip.h %D%/lines.c %D%/lines.h %D%/memstats.c %D%/memstats.h \
-	%D%/order.c %D%/order.h %D%/panic.c %D%/strings.c %D%/strings.h \
-	%D%/gotrace.c %D%/gotrace.h %D%/gotrace_v1.c %D%/gotrace_v2.c %D%/perfetto.c %D%/perfetto_message.c %D%/perfetto_message.h %D%/trace_cast.c %D%/trace_encode.c %D%/trace_format.h %D%/trace_said.c %D%/trace_stacks.c %D%/trace_stacks.h \
-	%D%/trace_story.c %D%/trace_story.h %D%/trace_streams.c %D%/trace_streams.h \
-	%D%/wait_state.c %D%/wait_state.h \
+%C%_libencode_la_SOURCES = %D%/encode.h %D%/folded.c %D%/format.c %D%/format.h %D%/frames.c %D%/frames.h %D%/gzip.c \
+	%D%/gzip.h %D%/lines.c %D%/lines.h %D%/memstats.c %D%/memstats.h %D%/order.c %D%/order.h %D%/panic.c %D%/pprof.c \
+	%D%/pprof_sample.c %D%/pprof_sample.h %D%/strings.c %D%/strings.h %D%/text.c %D%/text_counts.c %D%/text_stack.c \
+	%D%/text_stack.h %D%/top.c %D%/wait_state.c %D%/wait_state.h \
+	%D%/trace/annotations.c %D%/trace/go.c %D%/trace/go.h %D%/trace/go_v1.c %D%/trace/go_v2.c \
+	%D%/trace/initial_threads.c %D%/trace/perfetto.c %D%/trace/perfetto_message.c %D%/trace/perfetto_message.h \
+	%D%/trace/stacks.c %D%/trace/stacks.h %D%/trace/story.c %D%/trace/story.h %D%/trace/streams.c %D%/trace/streams.h \
+	%D%/trace/writer.c %D%/trace/writer.h \
 	%D%/profile.pb-c.c %D%/profile.pb-c.h
 %C%_libencode_la_CPPFLAGS = $(OWN_WAITS) $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 

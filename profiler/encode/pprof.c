@@ -32,10 +32,10 @@
 
 #include "frames.h"
 #include "generations.h"
-#include "maps.h"
 #include "gzip.h"
 #include "idmap.h"
 #include "labels.h"
+#include "maps.h"
 #include "pprof_sample.h"
 #include "profile.pb-c.h"
 #include "strings.h"

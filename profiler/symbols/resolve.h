@@ -4,7 +4,7 @@
 #ifndef SYMBOLS_RESOLVE_H
 #define SYMBOLS_RESOLVE_H
 
-#include "dwarf.h"
+#include "dwarf/dwarf.h"
 #include "idmap.h"
 #include "object.h"
 #include "texts.h"

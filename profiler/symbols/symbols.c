@@ -2,9 +2,9 @@
  * symbols.c - names for addresses, from the ELF files of this process.
  *
  *     pc --> mapping --> offset in the file --> ELF address --> function --> name
- *            symbols_mappings.c                 image.c     |   symtab.c    demangle.c
+ *            symbols_mappings.c                 image.c     |   symtab.c    demangle/demangle.c
  *                                                           +-> lines, inlined functions
- *                                                               resolve.c, dwarf.c
+ *                                                               resolve.c, dwarf/dwarf.c
  *
  * The way leads through the offset in the file, not through a load bias: it holds for
  * every mapping of an object, however the loader or somebody's mprotect() has cut it.
@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "debugdata.h"
-#include "demangle.h"
+#include "demangle/demangle.h"
 
 struct name {
 	const char *name, *system_name;

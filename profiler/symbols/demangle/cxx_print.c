@@ -1,0 +1,506 @@
+/*
+ * cxx_print.c - writes the tree of a C++ name as c++filt does.
+ *
+ * A type is written around what it declares: int (*)(char) begins with its left part,
+ * "int (*", and ends with its right part, ")(char)".
+ *
+ * What a stranger would get wrong: nodes have many parents, so a tree of ten of them can
+ * take a thousand million steps; each function that calls itself enters and leaves
+ * struct demangle_out, which counts them.
+ *
+ * Tests: tests/test_demangle.c
+ */
+#include <config.h>
+
+#include "cxx_print.h"
+
+static void left(struct demangle_room *r, unsigned n);
+static void right(struct demangle_room *r, unsigned n);
+
+void
+cxx_put(struct demangle_room *r, const char *text)
+{
+	demangle_put_string(&r->out, text);
+}
+
+void
+cxx_put_text(struct demangle_room *r, node *n)
+{
+	if (n->text)
+		demangle_put(&r->out, n->text, n->size);
+}
+
+void
+cxx_print(struct demangle_room *r, unsigned n)
+{
+	left(r, n);
+	right(r, n);
+}
+
+/* The item of that number; 0: there is none. */
+static unsigned
+list_item(struct demangle_room *r, unsigned list, unsigned number)
+{
+	for (; number && list; number--, r->out.steps++)
+		list = r->nodes[list].b;
+	return list ? r->nodes[list].a : 0;
+}
+
+/* What T_ stands for; of a pack the one that is its turn while it is expanded. */
+unsigned
+cxx_real(struct demangle_room *r, unsigned n)
+{
+	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
+		node *at = &r->nodes[n];
+
+		if (at->kind != NODE_PARAM || r->in_lambda)
+			return n;
+		n = list_item(r, r->params, at->number);
+		if (!n)
+			break;
+		if (r->nodes[n].kind == NODE_PACK && r->packing)
+			n = list_item(r, r->nodes[n].a, r->pack_index);
+	}
+	r->out.bad |= !n;
+	return 0;
+}
+
+unsigned
+cxx_list_size(struct demangle_room *r, unsigned list)
+{
+	unsigned n = 0;
+
+	for (; list && r->nodes[list].a; list = r->nodes[list].b)
+		n++;
+	return n;
+}
+
+void
+cxx_print_list(struct demangle_room *r, unsigned list)
+{
+	for (bool first = true; list && !r->out.bad && r->out.size < DEMANGLE_RESULT_MAX; list = r->nodes[list].b) {
+		size_t before = r->out.size, after;
+
+		if (!first)
+			cxx_put(r, ", ");
+		after = r->out.size;
+		cxx_print(r, r->nodes[list].a);
+		r->out.steps++;
+		if (r->out.size == after)
+			r->out.size = before; /* an empty pack */
+		else
+			first = false;
+	}
+}
+
+void
+cxx_print_around(struct demangle_room *r, const char *before, unsigned n, const char *after)
+{
+	cxx_put(r, before);
+	cxx_print(r, n);
+	cxx_put(r, after);
+}
+
+/* ---- expansions ---- */
+
+/* The first pack that is referred to below n; 0: there is none. */
+unsigned
+cxx_find_pack(struct demangle_room *r, unsigned n)
+{
+	unsigned found = 0;
+	node    *at = &r->nodes[n];
+
+	if (at->kind == NODE_PARAM) {
+		n = r->in_lambda ? 0 : list_item(r, r->params, at->number);
+		return r->nodes[n].kind == NODE_PACK ? n : 0;
+	}
+	if (!n || at->kind == NODE_EXPANSION || at->kind == NODE_FUNCTION)
+		return 0;
+	if (demangle_enter(&r->out)) {
+		found = cxx_find_pack(r, at->a);
+		if (!found)
+			found = cxx_find_pack(r, at->b);
+		if (!found)
+			found = cxx_find_pack(r, at->c);
+	}
+	demangle_leave(&r->out);
+	return found;
+}
+
+static void
+print_expansion(struct demangle_room *r, unsigned pattern)
+{
+	unsigned pack = cxx_find_pack(r, pattern), before = r->pack_index, size;
+	bool     was = r->packing;
+
+	if (!pack) {
+		cxx_print(r, pattern);
+		cxx_put(r, "...");
+		return;
+	}
+	size = cxx_list_size(r, r->nodes[pack].a);
+	r->packing = true;
+	for (unsigned i = 0; i < size && !r->out.bad; i++) {
+		r->pack_index = i;
+		if (i)
+			cxx_put(r, ", ");
+		cxx_print(r, pattern);
+	}
+	r->packing = was;
+	r->pack_index = before;
+}
+
+/* ---- names ---- */
+
+/* The last part of a class's name, without arguments: what its constructor is called. */
+static void
+print_last(struct demangle_room *r, unsigned n)
+{
+	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
+		node *at = &r->nodes[n = cxx_real(r, n)];
+
+		switch (at->kind) {
+		case NODE_NESTED:
+		case NODE_LOCAL: n = at->b; break;
+		case NODE_TAGGED:
+		case NODE_TEMPLATE: n = at->a; break;
+		case NODE_STD: cxx_put(r, at->other); return;
+		default: cxx_print(r, n); return;
+		}
+	}
+}
+
+static void
+print_template(struct demangle_room *r, node *at)
+{
+	cxx_print(r, at->a);
+	if (demangle_last(&r->out) == '<')
+		cxx_put(r, " ");
+	cxx_put(r, "<");
+	cxx_print_list(r, at->b);
+	if (demangle_last(&r->out) == '>')
+		cxx_put(r, " ");
+	cxx_put(r, ">");
+}
+
+static void
+print_operator(struct demangle_room *r, node *at)
+{
+	size_t size = at->size;
+
+	if (at->a) {
+		cxx_put(r, "operator\"\" ");
+		cxx_put_text(r, at);
+		return;
+	}
+	cxx_put(r, "operator");
+	if (at->text[0] >= 'a' && at->text[0] <= 'z')
+		cxx_put(r, " ");
+	if (size && at->text[size - 1] == ' ')
+		size--;
+	demangle_put(&r->out, at->text, size);
+}
+
+static void
+print_bits(struct demangle_room *r, unsigned bits)
+{
+	static const char *const texts[] = { " const", " volatile", " __restrict", " &", " &&", " noexcept" };
+
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (bits >> i & 1)
+			cxx_put(r, texts[i]);
+}
+
+static void
+print_lambda(struct demangle_room *r, node *at)
+{
+	bool before = r->in_lambda;
+
+	cxx_put(r, "{lambda(");
+	r->in_lambda = true;
+	cxx_print_list(r, at->b);
+	r->in_lambda = before;
+	cxx_put(r, ")#");
+	demangle_put_number(&r->out, at->number);
+	cxx_put(r, "}");
+}
+
+static void
+print_special(struct demangle_room *r, node *at)
+{
+	cxx_put_text(r, at);
+	if (at->number) {
+		demangle_put_number(&r->out, at->number - 1);
+		cxx_put(r, " for ");
+	}
+	cxx_print(r, at->a);
+	if (at->b) {
+		cxx_put(r, "-in-");
+		cxx_print(r, at->b);
+	}
+}
+
+/* ---- types ---- */
+
+enum shape { PLAIN, FUNCTION, ARRAY };
+
+static enum shape
+shape_of(struct demangle_room *r, unsigned n)
+{
+	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
+		node *at = &r->nodes[n = cxx_real(r, n)];
+
+		if (at->kind == NODE_SIGNATURE)
+			return FUNCTION;
+		if (at->kind == NODE_ARRAY)
+			return ARRAY;
+		if (at->kind != NODE_QUALIFIED)
+			return PLAIN;
+		n = at->a;
+	}
+	return PLAIN;
+}
+
+/* Has it a right part? */
+static bool
+has_right(struct demangle_room *r, unsigned n)
+{
+	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
+		node *at = &r->nodes[n = cxx_real(r, n)];
+
+		if (at->kind == NODE_SIGNATURE || at->kind == NODE_ARRAY)
+			return true;
+		if (at->kind != NODE_QUALIFIED && at->kind != NODE_POINTER && at->kind != NODE_MEMBER)
+			return false;
+		n = at->kind == NODE_MEMBER ? at->b : at->a;
+	}
+	return false;
+}
+
+/* Of a reference const says nothing. */
+static unsigned
+real_target(struct demangle_room *r, unsigned n)
+{
+	unsigned to = cxx_real(r, n), behind = r->nodes[to].kind == NODE_QUALIFIED ? cxx_real(r, r->nodes[to].a) : 0;
+
+	return r->nodes[behind].kind == NODE_POINTER && r->nodes[behind].text[0] == '&' ? behind : to;
+}
+
+/* A reference to a reference is one; && gives way to &. */
+static const char *
+collapse(struct demangle_room *r, node *at, unsigned *ret_to)
+{
+	const char *text = at->text;
+
+	*ret_to = real_target(r, at->a);
+	for (unsigned hops = 0; text[0] == '&' && hops < DEMANGLE_DEPTH_MAX; hops++) {
+		node *to = &r->nodes[*ret_to];
+
+		if (to->kind != NODE_POINTER || to->text[0] != '&')
+			break;
+		if (to->text[1] == '\0')
+			text = to->text;
+		*ret_to = real_target(r, to->a);
+	}
+	return text;
+}
+
+static void
+left_pointer(struct demangle_room *r, node *at)
+{
+	unsigned    to;
+	const char *text = collapse(r, at, &to);
+	enum shape  shape = shape_of(r, to);
+
+	left(r, to);
+	cxx_put(r, shape == FUNCTION ? "(" : shape == ARRAY ? " (" : "");
+	cxx_put(r, text);
+}
+
+static void
+right_pointer(struct demangle_room *r, node *at)
+{
+	unsigned to;
+
+	collapse(r, at, &to);
+	cxx_put(r, shape_of(r, to) != PLAIN ? ")" : "");
+	right(r, to);
+}
+
+static void
+left_member(struct demangle_room *r, node *at)
+{
+	enum shape shape = shape_of(r, at->b);
+
+	left(r, at->b);
+	cxx_put(r, shape == FUNCTION ? "(" : shape == ARRAY ? " (" : " ");
+	cxx_print(r, at->a);
+	cxx_put(r, "::*");
+}
+
+static void
+left_signature(struct demangle_room *r, node *at)
+{
+	if (!at->a)
+		return;
+	left(r, at->a);
+	if (!has_right(r, at->a))
+		cxx_put(r, " ");
+}
+
+static void
+right_signature(struct demangle_room *r, node *at)
+{
+	cxx_put(r, "(");
+	cxx_print_list(r, at->b);
+	cxx_put(r, ")");
+	if (at->a)
+		right(r, at->a);
+	print_bits(r, at->bits);
+}
+
+static void
+right_array(struct demangle_room *r, node *at)
+{
+	cxx_put(r, demangle_last(&r->out) == ']' ? "[" : " [");
+	cxx_print(r, at->b);
+	cxx_put(r, "]");
+	right(r, at->a);
+}
+
+static void
+left_qualified(struct demangle_room *r, node *at)
+{
+	unsigned to = cxx_real(r, at->a), bits = at->bits;
+
+	left(r, to);
+	if (r->nodes[to].kind == NODE_QUALIFIED)
+		bits &= ~(unsigned)r->nodes[to].bits;
+	if (r->nodes[to].kind == NODE_SIGNATURE || (r->nodes[to].kind == NODE_POINTER && r->nodes[to].text[0] == '&'))
+		return;
+	print_bits(r, bits);
+}
+
+/* ---- all of them ---- */
+
+static void
+left_name(struct demangle_room *r, node *at)
+{
+	switch (at->kind) {
+	case NODE_TEXT:
+	case NODE_STD: cxx_put_text(r, at); break;
+	case NODE_NESTED:
+	case NODE_LOCAL:
+		cxx_print_around(r, "", at->a, "::");
+		cxx_print(r, at->b);
+		break;
+	case NODE_TEMPLATE: print_template(r, at); break;
+	case NODE_PACK: cxx_print_list(r, at->a); break;
+	case NODE_LIST: break; /* of no arguments */
+	case NODE_EXPANSION: print_expansion(r, at->a); break;
+	case NODE_SPECIAL: print_special(r, at); break;
+	case NODE_CONSTRUCTOR:
+		cxx_put_text(r, at);
+		print_last(r, at->a);
+		break;
+	case NODE_CONVERSION: cxx_print_around(r, "operator ", at->a, ""); break;
+	case NODE_OPERATOR: print_operator(r, at); break;
+	case NODE_TAGGED:
+		cxx_print_around(r, "", at->a, "[abi:");
+		cxx_put_text(r, at);
+		cxx_put(r, "]");
+		break;
+	case NODE_BINDING:
+		cxx_put(r, "[");
+		cxx_print_list(r, at->a);
+		cxx_put(r, "]");
+		break;
+	case NODE_LAMBDA: print_lambda(r, at); break;
+	case NODE_PARAM:
+		cxx_put(r, "auto:");
+		demangle_put_number(&r->out, at->number + 1);
+		break;
+	case NODE_NUMBERED:
+		cxx_put(r, "{");
+		cxx_put_text(r, at);
+		cxx_put(r, "#");
+		demangle_put_number(&r->out, at->number);
+		cxx_put(r, "}");
+		break;
+	case NODE_AUTO:
+		cxx_put_text(r, at);
+		demangle_put_number(&r->out, at->number);
+		break;
+	default: cxx_left_expression(r, at);
+	}
+}
+
+static void
+print_function(struct demangle_room *r, node *at)
+{
+	uint16_t before = r->params;
+	bool     in_lambda = r->in_lambda;
+
+	r->in_lambda = false;
+	if (at->c)
+		r->params = at->c;
+	left_signature(r, &r->nodes[at->b]);
+	cxx_print(r, at->a);
+	right_signature(r, &r->nodes[at->b]);
+	r->params = before;
+	r->in_lambda = in_lambda;
+}
+
+static void
+left(struct demangle_room *r, unsigned n)
+{
+	node *at = &r->nodes[cxx_real(r, n)];
+
+	if (demangle_enter(&r->out))
+		switch (at->kind) {
+		case NODE_POINTER: left_pointer(r, at); break;
+		case NODE_QUALIFIED: left_qualified(r, at); break;
+		case NODE_MEMBER: left_member(r, at); break;
+		case NODE_SIGNATURE: left_signature(r, at); break;
+		case NODE_ARRAY: left(r, at->a); break;
+		case NODE_VECTOR:
+			cxx_print(r, at->a);
+			cxx_print_around(r, " __vector(", at->b, ")");
+			break;
+		case NODE_SUFFIXED:
+			cxx_print_around(r, "", at->a, " ");
+			cxx_print(r, at->b);
+			break;
+		case NODE_FUNCTION: print_function(r, at); break;
+		default: left_name(r, at);
+		}
+	demangle_leave(&r->out);
+}
+
+static void
+right(struct demangle_room *r, unsigned n)
+{
+	node *at = &r->nodes[cxx_real(r, n)];
+
+	if (demangle_enter(&r->out))
+		switch (at->kind) {
+		case NODE_POINTER: right_pointer(r, at); break;
+		case NODE_QUALIFIED: right(r, at->a); break;
+		case NODE_MEMBER:
+			cxx_put(r, shape_of(r, at->b) != PLAIN ? ")" : "");
+			right(r, at->b);
+			break;
+		case NODE_SIGNATURE: right_signature(r, at); break;
+		case NODE_ARRAY: right_array(r, at); break;
+		default: break;
+		}
+	demangle_leave(&r->out);
+}
+
+void
+demangle_cxx_print(struct demangle_room *r, unsigned n)
+{
+	r->packing = r->in_lambda = false;
+	r->pack_index = 0;
+	cxx_print(r, n);
+}
