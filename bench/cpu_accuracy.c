@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "unwind.h"
 

@@ -29,17 +29,17 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "cpu.h"
-#include "cpu_ring.h"
-#include "cpu_signal.h"
-#include "cpu_timers.h"
+#include "cpu/cpu.h"
+#include "cpu/ring.h"
+#include "cpu/signal.h"
+#include "cpu/timers.h"
 #include "deep.h"
 #include "unwind.h"
 
 #define BATCHES       21
 #define BATCH         1000 /* stacks of 30 frames: a quarter of the ring */
 #define THREAD_SAMPLES 25
-#define COOKIE        0x63707563UL /* cpu_timers_parts.h */
+#define COOKIE        0x63707563UL /* cpu/timers_parts.h */
 #define TIMERS_TRIED  100000
 #define SHARE_NS      10000000000LL /* what is scraped of a daemon that is watched all the time */
 #define OTHER_FRAMES  7 /* of a stack: above and below ours */

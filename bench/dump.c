@@ -38,8 +38,8 @@
 #include "deep.h"
 #include "encode.h"
 #include "symbols.h"
-#include "threads.h"
-#include "threads_signal.h"
+#include "dump/threads.h"
+#include "dump/signal.h"
 #include "unwind.h"
 
 #define WAYS         5

@@ -30,7 +30,7 @@ bench_heap_linked_SOURCES = $(bench_heap_plain_SOURCES)
 bench_heap_linked_CPPFLAGS = $(bench_heap_plain_CPPFLAGS)
 bench_heap_linked_CFLAGS = $(bench_heap_plain_CFLAGS)
 bench_heap_linked_LDFLAGS = $(AM_LDFLAGS) -no-install -Wl,--no-as-needed -Wl,-u,component_hooks
-bench_heap_linked_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la
+bench_heap_linked_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la
 
 # CPU samples.
 BENCH_ROWS += bench/rows_cpu.py
@@ -47,7 +47,7 @@ bench_cpu_accuracy_SOURCES = bench/cpu_accuracy.c tests/cpu_burn.h
 bench_cpu_accuracy_CPPFLAGS = $(BENCH_CPU_CPPFLAGS)
 bench_cpu_accuracy_CFLAGS = $(BENCH_CFLAGS)
 bench_cpu_accuracy_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
-bench_cpu_accuracy_LDADD = profiler/collect/libcomponent_hooks_nonshared.a profiler/collect/libcollect.la $(BENCH_STACKS)
+bench_cpu_accuracy_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a profiler/collect/libcollect.la $(BENCH_STACKS)
 
 # Sizes and start-up: the same object with and without us, and with the run path that only
 # a build tree has.

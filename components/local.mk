@@ -25,12 +25,12 @@ pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
 if ENABLE_SHARED
 PRELOAD = %D%/preload/libcomponent-preload.so
 hooks_DATA += $(PRELOAD)
-$(PRELOAD): %D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o %D%/libcomponent.la
+$(PRELOAD): %D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o %D%/libcomponent.la
 	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
 	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
 		-DCORE=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
-		-o $@ $(srcdir)/%D%/preload/preload.c profiler/collect/hooks/component_hooks_shared.o \
+		-o $@ $(srcdir)/%D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
 CLEANFILES += $(PRELOAD)
 # Where there are functions of two versions among the hooks.

@@ -2,7 +2,7 @@
 
 # What "pkg-config --libs libcomponent" says, in the build tree.
 EXAMPLES_LINK = $(AM_LDFLAGS) -Wl,-u,component_hooks
-EXAMPLES_LIBS = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la
+EXAMPLES_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la
 
 # One program a door, each as short as it can be; built, not installed.
 noinst_PROGRAMS += %D%/hello %D%/own-loop %D%/options %D%/one-call

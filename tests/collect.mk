@@ -25,7 +25,7 @@ tests_test_cpu_ring_LDADD = $(CPU_LIBS)
 tests_test_cpu_threads_SOURCES = tests/test_cpu_threads.c tests/cpu_burn.h
 tests_test_cpu_threads_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_cpu_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
-tests_test_cpu_threads_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
+tests_test_cpu_threads_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a $(CPU_LIBS)
 
 check_PROGRAMS += tests/test_tracer tests/test_trace_writers tests/test_without_proc
 TESTS += tests/test_tracer tests/test_trace_writers tests/test_without_proc
@@ -35,7 +35,7 @@ tests_test_without_proc_LDADD = $(CPU_LIBS)
 tests_test_tracer_SOURCES = tests/test_tracer.c
 tests_test_tracer_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_tracer_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
-tests_test_tracer_LDADD = profiler/collect/libcomponent_hooks_nonshared.a $(CPU_LIBS)
+tests_test_tracer_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a $(CPU_LIBS)
 tests_test_trace_writers_SOURCES = tests/test_trace_writers.c
 tests_test_trace_writers_CPPFLAGS = $(CPU_CPPFLAGS)
 tests_test_trace_writers_LDADD = $(CPU_LIBS)
@@ -73,7 +73,7 @@ check_PROGRAMS += $(HEAP_UNITS) $(HEAP_HOOKED)
 TESTS += $(HEAP_UNITS) $(HEAP_HOOKED)
 HEAP_CPP = $(INC_COLLECT) $(CMOCKA_CFLAGS)
 HEAP_LINK = $(AM_LDFLAGS) -Wl,-u,component_hooks
-HEAP_HOOKS = profiler/collect/libcomponent_hooks_nonshared.a
+HEAP_HOOKS = profiler/hooks/libcomponent_hooks_nonshared.a
 HEAP_LIBS = profiler/collect/libcollect.la $(STACKS_LIBS)
 # So that a call site has a frame of its own, and its function's name.
 HEAP_CC = $(AM_CFLAGS) -fno-optimize-sibling-calls -fno-builtin -U_FORTIFY_SOURCE

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "cpu_burn.h"
 
 #define MS 1000000LL

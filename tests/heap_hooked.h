@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "heap.h"
-#include "heap_bind.h"
-#include "heap_set.h"
-#include "hooks.h"
+#include "heap/heap.h"
+#include "heap/bind.h"
+#include "heap/set.h"
+#include "abi.h"
 #include "stack_table.h"
 
 /* A function that begins 512 bytes; no other site is in them. */

@@ -5,13 +5,13 @@ import subprocess
 
 from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need
 
-HOOKS_INC = os.path.join(SRC, "profiler/collect")
+HOOKS_INC = os.path.join(SRC, "profiler/hooks")
 LIBS = os.path.join(BUILD, "components/.libs")
-HOOKS = os.path.join(BUILD, "profiler/collect")
+HOOKS = os.path.join(BUILD, "profiler/hooks")
 with open(os.path.join(BUILD, "Makefile")) as f:
     ARCH_INC = "profiler/stacks/arch/" + re.search(r"^ARCH_DIR = (\w+)", f.read(), re.M).group(1)
 INCLUDES = ["-I" + os.path.join(SRC, d) for d in
-            ("profiler/collect", ARCH_INC, "profiler/include", "libcomponent/base/include", "flags/include",
+            ("profiler/hooks", "profiler/collect", ARCH_INC, "profiler/include", "libcomponent/base/include", "flags/include",
              "libcomponent/include", "components/include")]
 BASE = ["-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-builtin",
         "-Wno-builtin-declaration-mismatch"] + INCLUDES
@@ -29,8 +29,8 @@ def compile_(*argv):
 
 
 def names_of(kind):
-    """The names of one X-macro list of hooks.h: MALLOC, NEW, DELETE or THREAD."""
-    text = open(os.path.join(HOOKS_INC, "hooks.h")).read().replace("\\\n", " ")
+    """The names of one X-macro list of hooks/abi.h: MALLOC, NEW, DELETE or THREAD."""
+    text = open(os.path.join(HOOKS_INC, "abi.h")).read().replace("\\\n", " ")
     body = re.search(r"#define HOOKS_%s_NAMES\(X\)(.*)" % kind, text).group(1)
     return re.findall(r"X\((\w+)\)", body)
 

@@ -33,7 +33,7 @@ def check_counts(text, places, skip=()):
     need(not wrong, "\n".join(wrong))
 
 
-# Hooked by the agent alone, see hooks/waits.c.
+# Hooked by the agent alone, see hooks/object/waits.c.
 OLD = "pthread_cond_wait_2_2_5", "pthread_cond_timedwait_2_2_5"
 PLACES = ("program", "before", "after", "plugin")
 OPERATORS = {n for n in names_of("NEW") + names_of("DELETE")}

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hooks.h"
+#include "abi.h"
 
 #define PASTE(a, b) a##b
 #define NAME(caller) PASTE(hooks_call_, caller)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hooks.h"
+#include "abi.h"
 
 #ifdef LINKED /* as in any program that uses the library: -Wl,--as-needed keeps it */
 extern int component_profiler_start(const char *address);

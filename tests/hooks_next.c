@@ -64,7 +64,7 @@ odd_expected(const char *name)
 #else
 #include <link.h>
 
-#include "hooks.h"
+#include "abi.h"
 
 void *odd_expected(const char *name) __attribute__((weak));
 

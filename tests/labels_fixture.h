@@ -20,7 +20,7 @@
 
 #include <component/labels.h>
 
-#include "labels_thread.h"
+#include "labels/thread.h"
 
 /* What the calling thread has, as text. */
 static inline const char *

@@ -4,14 +4,14 @@ tests_serve_daemon_SOURCES = tests/serve_daemon.c
 tests_serve_daemon_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
 # With the hooks, as a program that links what pkg-config says.
 tests_serve_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
-tests_serve_daemon_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl
+tests_serve_daemon_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl
 EXTRA_DIST += tests/serving.py
 # The same routes on a server of the daemon's own.
 check_PROGRAMS += tests/evhttp_daemon
 tests_evhttp_daemon_SOURCES = tests/evhttp_daemon.c
 tests_evhttp_daemon_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include $(EVENT_CFLAGS)
 tests_evhttp_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
-tests_evhttp_daemon_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la $(EVENT_LIBS)
+tests_evhttp_daemon_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la $(EVENT_LIBS)
 dist_check_SCRIPTS += tests/evhttp.t
 TESTS += tests/evhttp.t
 # What speaks against evhttp for our own server.
@@ -70,7 +70,7 @@ tests_trace_program_SOURCES = tests/trace_program.c
 tests_trace_program_CPPFLAGS = $(INC_BASE) -I$(top_srcdir)/profiler/include
 tests_trace_program_CFLAGS = $(AM_CFLAGS) -g -O1 -fno-optimize-sibling-calls
 tests_trace_program_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks
-tests_trace_program_LDADD = profiler/collect/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl -lrt
+tests_trace_program_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la -ldl -lrt
 TESTS += tests/trace.t
 dist_check_SCRIPTS += tests/trace.t
 EXTRA_DIST += tests/gotools.py

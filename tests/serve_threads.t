@@ -152,7 +152,7 @@ def while_waits_are_timed_no_frame_of_ours_is_below_the_c_librarys():
             equal(f[at + 2:], ["start_thread"] + f[at + 3:])
 
 
-HOOKS = re.compile(r"/profiler/collect/(hooks/|hooks_threads\.c|waits_hooks\.c)")
+HOOKS = re.compile(r"/profiler/(hooks/|collect/waits/record\.c)")
 
 
 def frames(raw):

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "unwind.h"
 

@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 
 #include "cpu_guest.h"
-#include "cpu_proc.h"
+#include "proc_self.h"
 #include "skip.h"
 #include "thread_id.h"
 
@@ -295,7 +295,7 @@ say_number(void *arg)
 static void
 numbers_body(void)
 {
-	char       name[CPU_PROC_NAME_BYTES] = "?", number[16];
+	char       name[PROC_SELF_NAME_BYTES] = "?", number[16];
 	atomic_int tid = 0;
 	pthread_t  shut, other;
 	int        last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
@@ -311,15 +311,15 @@ numbers_body(void)
 	while (!atomic_load(&tid))
 		sched_yield();
 	CHECK(atomic_load(&tid) == atomic_load(&numbered));
-	CHECK(strstr(cpu_proc_missing(), "another pid namespace"));
-	CHECK(cpu_proc_blocked(tid) == 0);
-	CHECK(cpu_proc_blocked_now(tid) == 0);
-	CHECK(cpu_proc_wants(tid) == 0);
-	CHECK(!cpu_proc_blocks(tid, SIGPROF));
-	CHECK(cpu_proc_filters(tid) == -1);
-	cpu_proc_name(tid, name);
+	CHECK(strstr(proc_self_missing(), "another pid namespace"));
+	CHECK(proc_self_blocked(tid) == 0);
+	CHECK(proc_self_blocked_now(tid) == 0);
+	CHECK(proc_self_wants(tid) == 0);
+	CHECK(!proc_self_blocks(tid, SIGPROF));
+	CHECK(proc_self_filters(tid) == -1);
+	proc_self_name(tid, name);
 	CHECK(strcmp(name, "") == 0);
-	CHECK(cpu_proc_thread_open(tid, "stat") == -EXDEV);
+	CHECK(proc_self_thread_open(tid, "stat") == -EXDEV);
 	stop = true;
 	pthread_join(shut, NULL);
 	pthread_join(other, NULL);

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "cpu_ring.h"
+#include "cpu/ring.h"
 #include "stack_table.h"
 
 enum { WRITERS = 4, EACH = 100000 };

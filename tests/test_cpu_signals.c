@@ -15,7 +15,7 @@
 
 #include "cpu_guest.h"
 #include "skip.h"
-#include "threads.h"
+#include "dump/threads.h"
 
 /* ---- signals ---- */
 

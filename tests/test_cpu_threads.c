@@ -16,9 +16,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "cpu_burn.h"
-#include "hooks.h"
+#include "abi.h"
 
 #define MS 1000000LL
 

@@ -18,7 +18,7 @@
 
 #include <component/profiler.h>
 
-#include "custom.h"
+#include "custom/custom.h"
 #include "stack_table.h"
 #include "unwind.h"
 

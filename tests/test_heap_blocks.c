@@ -27,7 +27,7 @@
 #include <cmocka.h>
 
 #include "heap_hooked.h"
-#include "heap_lock.h"
+#include "heap/lock.h"
 #include "skip.h"
 
 #define LARGE_PAGE ((size_t)65536)

@@ -26,7 +26,7 @@
 #include <cmocka.h>
 
 #include "heap_hooked.h"
-#include "heap_lock.h"
+#include "heap/lock.h"
 #include "skip.h"
 
 #define DEADLINE_S 60

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "heap_rate.h"
+#include "heap/rate.h"
 
 #define RATE ((uint64_t)512 << 10)
 

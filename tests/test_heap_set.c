@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "heap_lock.h"
-#include "heap_set.h"
+#include "heap/lock.h"
+#include "heap/set.h"
 #include "stack_table.h"
 
 static uint32_t site;

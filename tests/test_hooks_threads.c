@@ -20,13 +20,13 @@
 
 #include <cmocka.h>
 
-#include "heap_bind.h"
-#include "hooks.h"
-#include "hooks_threads.h"
+#include "heap/bind.h"
+#include "abi.h"
+#include "thread_events.h"
 #include "own_thread.h"
 #include "stack_table.h"
-#include "threadcreate.h"
-#include "waits.h"
+#include "threadcreate/threadcreate.h"
+#include "waits/waits.h"
 
 static uint64_t
 seen(void)
@@ -85,7 +85,7 @@ a_cancelled_thread_is_cancelled(void **state)
 		assert_int_equal(pthread_join(t, &result), 0);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 	}
-	assert_int_equal(hooks_threads_missed(), 0);
+	assert_int_equal(thread_events_missed(), 0);
 }
 
 static int
@@ -131,7 +131,7 @@ a_failed_creation_fails_and_keeps_nothing(void **state)
 	for (int i = 0; i < 2000; i++)
 		assert_int_not_equal(pthread_create(&t, &attr, give_back, NULL), 0);
 	pthread_attr_destroy(&attr);
-	assert_int_equal(hooks_threads_missed(), 0);
+	assert_int_equal(thread_events_missed(), 0);
 }
 
 static void *
@@ -214,11 +214,11 @@ nobody_watching_nothing_is_done(void **state)
 	pthread_t t;
 
 	(void)state;
-	hooks_threads_watch(HOOKS_THREADS_CPU, false);
+	thread_events_watch(THREAD_EVENTS_CPU, false);
 	assert_int_equal(pthread_create(&t, NULL, give_back, NULL), 0);
 	pthread_join(t, NULL);
 	assert_int_equal(seen(), before);
-	hooks_threads_watch(HOOKS_THREADS_CPU, true);
+	thread_events_watch(THREAD_EVENTS_CPU, true);
 }
 
 /* ---- threadcreate ---- */
@@ -374,13 +374,13 @@ hooks_of_before_lack_only_what_came_later(void **state)
 
 	(void)state;
 	component_hooks.size = offsetof(struct component_hooks, wait_state);
-	assert_string_equal(hooks_threads_status(), "");
+	assert_string_equal(thread_events_status(), "");
 	assert_non_null(strstr(waits_status(), "of another version"));
 	component_hooks.size = offsetof(struct component_hooks, thread_made);
-	assert_non_null(strstr(hooks_threads_status(), "of another version"));
+	assert_non_null(strstr(thread_events_status(), "of another version"));
 	assert_true(heap_refuses_in_child("of another version"));
 	component_hooks.size = size;
-	assert_string_equal(hooks_threads_status(), "");
+	assert_string_equal(thread_events_status(), "");
 	assert_string_equal(waits_status(), "");
 }
 
@@ -388,7 +388,7 @@ static int
 set_up(void **state)
 {
 	(void)state;
-	hooks_threads_watch(HOOKS_THREADS_CPU, true);
+	thread_events_watch(THREAD_EVENTS_CPU, true);
 	return component_hooks.thread_state == HOOKS_ON ? 0 : -1;
 }
 

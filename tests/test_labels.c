@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <threads.h>
 
-#include "hooks.h"
+#include "abi.h"
 #include "labels_fixture.h"
 #include "own_thread.h"
 #include "stack_lock.h"

@@ -3,12 +3,12 @@
  */
 #include <config.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "cpu_burn.h"
-#include "heap.h"
+#include "heap/heap.h"
 #include "labels_fixture.h"
-#include "threads.h"
-#include "tracer.h"
+#include "dump/threads.h"
+#include "trace/tracer.h"
 
 #define ROUNDS  5
 #define TURN_NS INT64_C(40000000) /* longer than any tick of a kernel */

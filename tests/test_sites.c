@@ -14,14 +14,14 @@
 
 #include <cmocka.h>
 
-#include "sites.h"
+#include "stack_counts.h"
 #include "stack_table.h"
 
 #define THREADS 4
 #define ROUNDS  20000
 #define STACKS  7
 
-static struct sites sites;
+static struct stack_counts sites;
 
 static uint32_t
 stack_of(uintptr_t pc)
@@ -36,7 +36,7 @@ add_many(void *arg)
 {
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++)
-		sites_add(&sites, stack_of(i % STACKS), SITES_ONE, i);
+		stack_counts_add(&sites, stack_of(i % STACKS), SITES_ONE, i);
 	return NULL;
 }
 
@@ -45,7 +45,7 @@ profile_of(struct profile *p)
 {
 	profile_init(p, "block");
 	p->type_count = 2;
-	assert_int_equal(sites_profile(&sites, p), 0);
+	assert_int_equal(stack_counts_profile(&sites, p), 0);
 }
 
 static void
@@ -57,7 +57,7 @@ sums_are_exact_when_threads_add_at_once(void **state)
 	size_t         lost = 0; /* on a crowded machine the stack table's lock may not be had in time */
 
 	(void)state;
-	assert_int_equal(sites_open(&sites), 0);
+	assert_int_equal(stack_counts_open(&sites), 0);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, add_many, NULL), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -72,8 +72,8 @@ sums_are_exact_when_threads_add_at_once(void **state)
 	profile_release(&p);
 	assert_int_equal(count, THREADS * ROUNDS);
 	assert_int_equal(value, (int64_t)THREADS * ROUNDS * (ROUNDS - 1) / 2);
-	assert_int_equal(sites_count(&sites), STACKS + lost);
-	assert_int_equal(sites_total(&sites), THREADS * ROUNDS);
+	assert_int_equal(stack_counts_count(&sites), STACKS + lost);
+	assert_int_equal(stack_counts_total(&sites), THREADS * ROUNDS);
 }
 
 static void
@@ -82,9 +82,9 @@ fractions_add_up_and_sums_stop_at_the_largest_number(void **state)
 	struct profile p;
 
 	(void)state;
-	sites_forked(&sites);
+	stack_counts_forked(&sites);
 	for (int i = 0; i < 4; i++)
-		sites_add(&sites, stack_of(100), SITES_ONE / 4, UINT64_MAX / 3);
+		stack_counts_add(&sites, stack_of(100), SITES_ONE / 4, UINT64_MAX / 3);
 	profile_of(&p);
 	assert_int_equal(p.count, 1);
 	assert_int_equal(p.samples[0].values[0], 1);
@@ -100,10 +100,10 @@ what_finds_no_room_is_kept_under_stack_table_full(void **state)
 	const int64_t  many = SITES_MAX + 5000;
 
 	(void)state;
-	sites_forked(&sites);
+	stack_counts_forked(&sites);
 	stack_table_set_limit((size_t)64 << 20);
 	for (int64_t i = 0; i < many; i++)
-		sites_add(&sites, stack_of(1000 + (uintptr_t)i), SITES_ONE, 1);
+		stack_counts_add(&sites, stack_of(1000 + (uintptr_t)i), SITES_ONE, 1);
 	profile_of(&p);
 	for (size_t i = 0; i < p.count; i++) {
 		count += p.samples[i].values[0];
@@ -119,10 +119,10 @@ static void
 in_a_child_nothing_has_happened_yet(void **state)
 {
 	(void)state;
-	sites_forked(&sites);
-	assert_int_equal(sites_total(&sites), 0);
-	sites_add(&sites, stack_of(3), SITES_ONE, 1);
-	assert_int_equal(sites_total(&sites), 1);
+	stack_counts_forked(&sites);
+	assert_int_equal(stack_counts_total(&sites), 0);
+	stack_counts_add(&sites, stack_of(3), SITES_ONE, 1);
+	assert_int_equal(stack_counts_total(&sites), 1);
 }
 
 int

@@ -23,8 +23,8 @@
 
 #include "encode.h"
 #include "symbols.h"
-#include "threads.h"
-#include "threads_parts.h"
+#include "dump/threads.h"
+#include "dump/parts.h"
 #include "unwind.h"
 
 #define MINUTE_NS    60000000000LL

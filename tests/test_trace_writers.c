@@ -22,8 +22,8 @@
 
 #include "skip.h"
 #include "trace.h"
-#include "trace_ring.h"
-#include "trace_writers.h"
+#include "events/ring.h"
+#include "events/writers.h"
 
 static _Atomic int writes;
 
@@ -34,7 +34,7 @@ write_until_cancelled(void *arg)
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	for (;;) {
-		trace_ring_add(&e);
+		events_ring_add(&e);
 		atomic_store_explicit(&writes, 1, memory_order_relaxed);
 	}
 	return arg;
@@ -46,7 +46,7 @@ one_trace_with_a_cancelled_writer(int round)
 {
 	pthread_t writer;
 
-	assert_int_equal(trace_ring_open(), 0);
+	assert_int_equal(events_ring_open(), 0);
 	atomic_store(&writes, 0);
 	assert_int_equal(pthread_create(&writer, NULL, write_until_cancelled, NULL), 0);
 	while (!atomic_load(&writes))
@@ -55,7 +55,7 @@ one_trace_with_a_cancelled_writer(int round)
 		;
 	pthread_cancel(writer);
 	pthread_join(writer, NULL);
-	trace_ring_close();
+	events_ring_close();
 }
 
 /* Of address space. */
@@ -82,9 +82,9 @@ rings_are_given_back_after_their_writers_are_cancelled(void **state)
 #endif
 	one_trace_with_a_cancelled_writer(0); /* what stays after the first stays */
 	before = bytes_mapped();
-	for (int i = 1; i < 5 * TRACE_RINGS_MAX; i++)
+	for (int i = 1; i < 5 * EVENTS_RINGS_MAX; i++)
 		one_trace_with_a_cancelled_writer(i);
-	assert_true(bytes_mapped() < before + TRACE_RING_BYTES);
+	assert_true(bytes_mapped() < before + EVENTS_RING_BYTES);
 }
 
 static char          *text; /* in a page that cannot be read at first */
@@ -108,7 +108,7 @@ write_once(void *arg)
 {
 	struct trace_event e = { .type = TRACE_LOG, .value = 1, .text = text };
 
-	trace_ring_add(&e);
+	events_ring_add(&e);
 	return arg;
 }
 
@@ -123,19 +123,19 @@ a_ring_stays_until_its_last_writer_has_left(void **state)
 	text = mmap(NULL, (size_t)getpagesize(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(text, MAP_FAILED);
 	assert_int_equal(sigaction(SIGSEGV, &a, &old), 0);
-	assert_int_equal(trace_ring_open(), 0);
+	assert_int_equal(events_ring_open(), 0);
 	assert_int_equal(pthread_create(&t, NULL, write_once, NULL), 0);
 	while (!atomic_load(&inside))
 		sched_yield();
 	before = bytes_mapped();
-	trace_ring_close();
-	assert_int_equal(trace_ring_open(), 0); /* beside the one that it writes into */
-	assert_true(bytes_mapped() >= before + TRACE_RING_BYTES);
+	events_ring_close();
+	assert_int_equal(events_ring_open(), 0); /* beside the one that it writes into */
+	assert_true(bytes_mapped() >= before + EVENTS_RING_BYTES);
 	atomic_store(&go_on, 1);
 	pthread_join(t, NULL);
 	sigaction(SIGSEGV, &old, NULL);
-	trace_ring_close();
-	assert_true(bytes_mapped() <= before - TRACE_RING_BYTES);
+	events_ring_close();
+	assert_true(bytes_mapped() <= before - EVENTS_RING_BYTES);
 	munmap(text, (size_t)getpagesize());
 }
 
@@ -155,23 +155,23 @@ a_thread_has_ended_when_it_is_gone_or_its_id_is_anothers(void **state)
 
 	(void)state;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	assert_false(trace_writers_ended(trace_tid(), 0));
-	assert_false(trace_writers_ended(trace_tid(), now.tv_sec * 1000000000LL + now.tv_nsec));
-	assert_true(trace_writers_ended(trace_tid(), 1)); /* who was there at boot */
+	assert_false(events_writers_ended(trace_tid(), 0));
+	assert_false(events_writers_ended(trace_tid(), now.tv_sec * 1000000000LL + now.tv_nsec));
+	assert_true(events_writers_ended(trace_tid(), 1)); /* who was there at boot */
 	assert_int_equal(pthread_create(&t, NULL, id, &tid), 0);
 	pthread_join(t, NULL);
-	assert_true(trace_writers_ended(tid, 0));
+	assert_true(events_writers_ended(tid, 0));
 }
 
 /* 0 to 2: what goes wrong. */
 static int
 child(size_t before)
 {
-	trace_ring_forked();
-	if (trace_ring_open() < 0)
+	events_ring_forked();
+	if (events_ring_open() < 0)
 		return 1;
-	trace_ring_close();
-	return bytes_mapped() < before + TRACE_RING_BYTES ? 0 : 2;
+	events_ring_close();
+	return bytes_mapped() < before + EVENTS_RING_BYTES ? 0 : 2;
 }
 
 static void
@@ -182,13 +182,13 @@ a_child_gives_back_its_parents_ring(void **state)
 	int    status;
 
 	(void)state;
-	assert_int_equal(trace_ring_open(), 0);
+	assert_int_equal(events_ring_open(), 0);
 	pid = fork();
 	if (pid == 0)
 		_exit(child(before));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	trace_ring_close();
+	events_ring_close();
 }
 
 int

@@ -28,10 +28,10 @@
 
 #include "skip.h"
 #include "stack_table.h"
-#include "trace_finish.h"
-#include "trace_reason.h"
-#include "trace_ring.h"
-#include "tracer.h"
+#include "trace/finish.h"
+#include "trace/reason.h"
+#include "events/ring.h"
+#include "trace/tracer.h"
 #include "unwind.h"
 
 #define DEADLINE_NS 60000000000LL
@@ -62,18 +62,18 @@ what_is_written_is_read_and_what_has_no_room_is_counted(void **state)
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	assert_false(trace_ring_add(&e)); /* closed */
-	assert_int_equal(trace_ring_open(), 0);
+	assert_false(events_ring_add(&e)); /* closed */
+	assert_int_equal(events_ring_open(), 0);
 	for (int round = 0; round < 3; round++) {
-		while (tried++, trace_ring_add(&e)) {
+		while (tried++, events_ring_add(&e)) {
 			e.count = (e.count + 7) % STACK_FRAMES_MAX;
 			written++;
 		}
-		trace_ring_drain(count_event, sums);
+		events_ring_drain(count_event, sums);
 	}
 	assert_int_equal(sums[TRACE_LOG], written);
-	assert_int_equal(trace_ring_lost(), tried - written);
-	trace_ring_close();
+	assert_int_equal(events_ring_lost(), tried - written);
+	events_ring_close();
 }
 
 /* Whatever the distance of the first one from the ring's end, and what is left of it. */
@@ -85,17 +85,17 @@ a_full_ring_keeps_its_oldest_record_at_every_place(void **state)
 	uint64_t           sums[128] = { 0 }, written = 0;
 
 	(void)state;
-	assert_int_equal(trace_ring_open(), 0);
+	assert_int_equal(events_ring_open(), 0);
 	for (size_t length = 0; length < sizeof(text); length += 8) {
 		shift.text = text + sizeof(text) - 1 - length;
-		assert_true(trace_ring_add(&shift));
-		trace_ring_drain(count_event, sums);
-		while (trace_ring_add(&e))
+		assert_true(events_ring_add(&shift));
+		events_ring_drain(count_event, sums);
+		while (events_ring_add(&e))
 			written++;
-		trace_ring_drain(count_event, sums);
+		events_ring_drain(count_event, sums);
 		assert_int_equal(sums[TRACE_LOG], written);
 	}
-	trace_ring_close();
+	events_ring_close();
 }
 
 static atomic_bool stop;
@@ -107,7 +107,7 @@ write_until_cancelled(void *arg)
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	for (;;)
-		trace_ring_add(&e);
+		events_ring_add(&e);
 	return arg;
 }
 
@@ -115,7 +115,7 @@ static void *
 read_until_stopped(void *sums)
 {
 	while (!atomic_load(&stop))
-		trace_ring_drain(count_event, sums);
+		events_ring_drain(count_event, sums);
 	return NULL;
 }
 
@@ -131,7 +131,7 @@ a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	SKIP("sanitizers do not survive a thread that is cancelled asynchronously");
 #endif
-	assert_int_equal(trace_ring_open(), 0);
+	assert_int_equal(events_ring_open(), 0);
 	assert_int_equal(pthread_create(&reader, NULL, read_until_stopped, sums), 0);
 	for (int i = 0; i < 40; i++) {
 		assert_int_equal(pthread_create(&writer, NULL, write_until_cancelled, NULL), 0);
@@ -141,14 +141,14 @@ a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long(void **state)
 		pthread_join(writer, NULL);
 	}
 	while (__atomic_load_n(&sums[TRACE_TASK_BEGIN], __ATOMIC_RELAXED) == 0 && trace_now_ns() < until) {
-		trace_ring_add(&e);
+		events_ring_add(&e);
 		sched_yield();
 	}
 	atomic_store(&stop, true);
 	pthread_join(reader, NULL);
 	atomic_store(&stop, false);
 	assert_true(sums[TRACE_TASK_BEGIN] > 0);
-	trace_ring_close();
+	events_ring_close();
 }
 
 /* ---- from what was seen to a trace ---- */

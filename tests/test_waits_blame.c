@@ -8,8 +8,8 @@
 
 #include "waits_fixture.h"
 
-#include "trace_ring.h"
-#include "waits_table.h"
+#include "events/ring.h"
+#include "waits/waiters.h"
 
 #define CROWD 200
 
@@ -39,7 +39,7 @@ unlock_rwlock(void)
 static struct waits_place
 publish(const void *object)
 {
-	return waits_table_publish((uintptr_t)object, trace_now_ns(), trace_tid());
+	return waiters_publish((uintptr_t)object, trace_now_ns(), trace_tid());
 }
 
 /* Another lock with this one's bucket. */
@@ -102,7 +102,7 @@ an_unlock_that_is_refused_blames_nobody(void **state)
 	forget();
 	place = publish(&m);
 	assert_int_equal(pthread_mutex_unlock(&m), EPERM);
-	assert_int_equal(waits_table_withdraw(place).stack, 0);
+	assert_int_equal(waiters_withdraw(place).stack, 0);
 	assert_int_equal(mutex_in(NULL).delay, 0);
 }
 
@@ -159,7 +159,7 @@ unlocks_that_a_waiter_sees_in_vain_count_for_nothing(void **state)
 		pthread_mutex_lock(&m);
 		unlock_first(&m);
 	}
-	assert_int_not_equal(waits_table_withdraw(place).stack, 0);
+	assert_int_not_equal(waiters_withdraw(place).stack, 0);
 	assert_int_equal(mutex_in(NULL).count, 0);
 	assert_in_range(mutex_in((const void *)unlock_first).delay, 1, now_ns() - since);
 	nobody_waits();
@@ -179,7 +179,7 @@ who_holds_for_long_is_charged_for_himself(void **state)
 	pthread_mutex_lock(&m);
 	hold(HELD_NS);
 	unlock_second(&m);
-	waits_table_withdraw(place);
+	waiters_withdraw(place);
 	assert_true(mutex_in((const void *)unlock_second).delay >= HELD_NS);
 	assert_true(mutex_in((const void *)unlock_first).delay > 0);
 }
@@ -277,7 +277,7 @@ beside_a_crowd(bool before)
 		crowd[i] = publish(other);
 	forget();
 	for (int i = 0; i < 64; i++) /* the bucket has no waiter of its own any more */
-		waits_table_withdraw(crowd[i]);
+		waiters_withdraw(crowd[i]);
 	hold(HELD_NS);
 	let_go(MUTEX);
 	while (pthread_tryjoin_np(t, NULL))
@@ -287,7 +287,7 @@ beside_a_crowd(bool before)
 	assert_int_equal(mutex.count, 1);
 	assert_int_equal(mutex.delay, block.delay);
 	for (int i = 64; i < CROWD; i++)
-		waits_table_withdraw(crowd[i]);
+		waiters_withdraw(crowd[i]);
 	nobody_waits();
 }
 
@@ -316,7 +316,7 @@ all_of_a_crowd_are_charged(void **state)
 	unlock_first(&m);
 	until = now_ns();
 	for (int i = 0; i < CROWD; i++)
-		assert_int_not_equal(waits_table_withdraw(crowd[i]).stack, 0);
+		assert_int_not_equal(waiters_withdraw(crowd[i]).stack, 0);
 	assert_in_range(mutex_in((const void *)unlock_first).delay, CROWD * HELD_NS, CROWD * (until - first));
 	nobody_waits();
 }

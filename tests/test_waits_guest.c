@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "heap.h"
+#include "heap/heap.h"
 #include "own_thread.h"
 #include "waits_fixture.h"
 

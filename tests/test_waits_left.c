@@ -7,9 +7,9 @@
 #include <signal.h>
 
 #include "skip.h"
-#include "trace_ring.h"
+#include "events/ring.h"
 #include "waits_fixture.h"
-#include "waits_table.h"
+#include "waits/waiters.h"
 
 #define DEADLINE_NS 60000000000LL
 
@@ -93,16 +93,16 @@ a_wait_left_by_siglongjmp_is_over_and_its_thread_may_end(void **state)
 static void *
 stays_in_the_table(void *arg)
 {
-	waits_table_publish((uintptr_t)arg, now_ns(), trace_tid());
+	waiters_publish((uintptr_t)arg, now_ns(), trace_tid());
 	return NULL;
 }
 
 static uint64_t
 charge(const void *object)
 {
-	int64_t now = waits_table_due((uintptr_t)object, now_ns);
+	int64_t now = waiters_due((uintptr_t)object, now_ns);
 
-	return now ? waits_table_charge((uintptr_t)object, now, WAITS_UNSAMPLED, 0) : 0;
+	return now ? waiters_charge((uintptr_t)object, now, WAITS_UNSAMPLED, 0) : 0;
 }
 
 static void
@@ -117,7 +117,7 @@ who_ended_while_it_waited_is_charged_no_more(void **state)
 	assert_int_equal(pthread_create(&t, NULL, stays_in_the_table, &object), 0);
 	pthread_join(t, NULL);
 	while (component_hooks.waiting[HOOKS_WAITING_BUCKET(&object)] && now_ns() < until)
-		waits_table_sweep(now_ns());
+		waiters_sweep(now_ns());
 	assert_int_equal(charge(&object), 0);
 	nobody_waits();
 }
@@ -130,12 +130,12 @@ who_waits_for_long_stays(void **state)
 	int                object;
 
 	(void)state;
-	place = waits_table_publish((uintptr_t)&object, now_ns(), trace_tid());
+	place = waiters_publish((uintptr_t)&object, now_ns(), trace_tid());
 	for (until = now_ns() + 3 * WAITS_TABLE_LIFE_NS; now_ns() < until; charge(&object)) {
-		waits_table_sweep(now_ns());
+		waiters_sweep(now_ns());
 		assert_int_not_equal(component_hooks.waiting[HOOKS_WAITING_BUCKET(&object)], 0);
 	}
-	assert_int_equal(waits_table_withdraw(place).stack, WAITS_UNSAMPLED);
+	assert_int_equal(waiters_withdraw(place).stack, WAITS_UNSAMPLED);
 	nobody_waits();
 }
 

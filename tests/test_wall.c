@@ -16,8 +16,8 @@
 #include "labels.h"
 #include "profile.h"
 #include "stack_table.h"
-#include "wall.h"
-#include "wall_window.h"
+#include "wall/wall.h"
+#include "wall/window.h"
 
 #define SECOND_NS 1000000000LL
 

@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "threads.h"
+#include "dump/threads.h"
 #include "unwind.h"
 
 #define WAYS 6

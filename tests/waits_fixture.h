@@ -26,10 +26,10 @@
 
 #include <cmocka.h>
 
-#include "hooks.h"
+#include "abi.h"
 #include "stack_table.h"
-#include "waits.h"
-#include "waits_parts.h"
+#include "waits/waits.h"
+#include "waits/parts.h"
 
 /* Functions that can be told by an address in them: nothing else is in their section. */
 #define SITE_BYTES 4096
@@ -79,8 +79,8 @@ block_in(const void *function)
 static inline void
 forget(void)
 {
-	sites_forked(&waits_mutex_sites);
-	sites_forked(&waits_block_sites);
+	stack_counts_forked(&waits_mutex_sites);
+	stack_counts_forked(&waits_block_sites);
 }
 
 /* Nobody is left in the table. */

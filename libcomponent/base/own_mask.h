@@ -7,7 +7,7 @@
  *   it had taken would stay taken.  So the mask is set by the bare system call.
  * - glibc's other signal stays deliverable: setuid(2) waits until each thread has handled
  *   it, and its handler only returns.
- * - pthread_sigmask() may be a hook of ours by now (collect/signal_calls.c): these masks are not the
+ * - pthread_sigmask() may be a hook of ours by now (hooks/signal_masks.c): these masks are not the
  *   program's.
  *
  * Source: nptl/internal-signals.h of glibc: SIGCANCEL is 32, SIGSETXID 33.

@@ -3,7 +3,7 @@
  *
  * A daemon's thread that starts the profiling server, or writes a profile, waits for our
  * threads and locks: that is no wait of the daemon's code, so the mutex and block profiles
- * leave it out (profiler/collect/waits_hooks.c).
+ * leave it out (profiler/collect/waits/record.c).
  *
  * The compiler is told to include this before each file of the folders whose waits are ours
  * alone (OWN_WAITS in Makefile.am): a lock that is added there is marked as well.  Those of

@@ -9,8 +9,8 @@
 
 #include "cpu_window.h"
 
-#include "cpu_signal.h"
-#include "labels_thread.h"
+#include "cpu/signal.h"
+#include "labels/thread.h"
 #include "pages.h"
 #include "stack_table.h"
 #include "unwind.h"

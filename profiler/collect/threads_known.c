@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "hooks_threads.h"
+#include "thread_events.h"
 #include "own_thread.h"
 #include "thread_id.h"
 
@@ -84,7 +84,7 @@ threads_known_end(void)
 		atomic_store(p, 0);
 }
 
-HOOKS_THREADS_SLOT(HOOKS_THREADS_KNOWN, .begin = threads_known_begin, .end = threads_known_end);
+THREAD_EVENTS_SLOT(THREAD_EVENTS_KNOWN, .begin = threads_known_begin, .end = threads_known_end);
 
 static void
 ask(void)
@@ -103,7 +103,7 @@ ask(void)
 }
 
 void
-threads_known_each(cpu_proc_thread_fn *fn, void *arg)
+threads_known_each(proc_self_thread_fn *fn, void *arg)
 {
 	ask();
 	for (unsigned i = 0; i < PLACES; i++) {

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "cpu_proc.h"
+#include "proc_self.h"
 
 /* On the thread itself, as it begins and ends; no system call, no lock. */
 void threads_known_begin(void);
@@ -17,7 +17,7 @@ void threads_known_end(void);
  *
  *   threads  one of ours; which of them come twice is nobody's
  */
-void threads_known_each(cpu_proc_thread_fn *fn, void *arg);
+void threads_known_each(proc_self_thread_fn *fn, void *arg);
 /* The process is another one now. */
 void threads_known_forked(void);
 

@@ -16,8 +16,8 @@
 
 #include <stdio.h>
 
-#include "cpu_proc.h"
-#include "hooks_threads.h"
+#include "proc_self.h"
+#include "thread_events.h"
 #include "maps.h"
 #include "memory.h"
 #include "symbols.h"
@@ -28,7 +28,7 @@ static void
 threads_without_proc(degraded_fn *fn, void *arg, const char *reason)
 {
 	char        text[TEXT_BYTES];
-	const char *hooks = hooks_threads_status();
+	const char *hooks = thread_events_status();
 
 	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose "
 		"numbers the kernel knows; a dump wakes each by a signal, even under a seccomp filter (who "
@@ -76,7 +76,7 @@ memory_refused(degraded_fn *fn, void *arg)
 void
 degraded_each(degraded_fn *fn, void *arg)
 {
-	const char *reason = cpu_proc_missing();
+	const char *reason = proc_self_missing();
 
 	if (*reason) {
 		threads_without_proc(fn, arg, reason);

@@ -22,7 +22,7 @@
 
 #include "encode.h"
 #include "symbols.h"
-#include "threads.h"
+#include "dump/threads.h"
 
 #define SYMBOL_BYTES ((size_t)64 << 20) /* names and lines, at most */
 #define PIECE_BYTES  ((size_t)4096)     /* poll() promises that so much fits a pipe */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "custom.h"
+#include "custom/custom.h"
 #include "degraded.h"
 #include "reply.h"
 #include "tables.h"

@@ -23,8 +23,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu.h"
-#include "filtered.h"
+#include "cpu/cpu.h"
+#include "seccomp.h"
 #include "fork.h"
 #include "profiler.h"
 #include "rates.h"
@@ -209,7 +209,7 @@ start(const struct component_profiler_options *o, const int64_t *rates, struct c
 	r = serve_bind(o, &s, err);
 	if (r)
 		return r;
-	filtered_look(); /* what is added from now on is the program's own */
+	seccomp_look(); /* what is added from now on is the program's own */
 	stack_table_set_limit(s->options.memory_bytes);
 	symbols_prepare();
 	symbols_hold_program();

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "collect.h"
-#include "custom.h"
+#include "custom/custom.h"
 #include "params.h"
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */

@@ -4,7 +4,7 @@
  *
  * A set is immutable, there is one of each content, and its references are counted: it
  * lies in the stack table.  0 is the empty set.  The thread's own are in
- * collect/labels_thread.h.
+ * collect/labels/thread.h.
  */
 #ifndef STACKS_LABELS_H
 #define STACKS_LABELS_H

@@ -58,7 +58,7 @@ COMPONENT_BEGIN
  *   threads  any, for itself; the library's own have no labels: -EPERM
  *   signals  not from a handler
  *   fork     the child's thread keeps its labels
- *   source   profiler/collect/labels_calls.c
+ *   source   profiler/collect/labels/api.c
  */
 COMPONENT_API int component_label_set(const char *key, const char *value);
 

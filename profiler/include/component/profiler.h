@@ -289,7 +289,7 @@ struct component_profile;
  *   threads  any
  *   signals  not from a handler
  *   fork     a child has it with all its values
- *   source   profiler/collect/custom.c
+ *   source   profiler/collect/custom/custom.c
  */
 COMPONENT_API int component_profile_new(const char *name, struct component_profile **ret_profile,
 	struct component_error *err);
@@ -312,7 +312,7 @@ COMPONENT_API struct component_profile *component_profile_lookup(const char *nam
  *   threads  any
  *   signals  not from a handler
  *   fork     see component_profile_new()
- *   source   profiler/collect/custom.c
+ *   source   profiler/collect/custom/custom.c
  */
 COMPONENT_API int component_profile_add(struct component_profile *profile, const void *value, unsigned skip);
 

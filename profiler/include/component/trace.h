@@ -20,7 +20,7 @@
  *   signals  not from handlers
  *   fork     a child is in no trace
  *   errors   none: what finds no room is counted, and the trace says so
- *   source   profiler/collect/trace_user.c
+ *   source   profiler/collect/trace/annotations.c
  */
 #ifndef COMPONENT_TRACE_H
 #define COMPONENT_TRACE_H

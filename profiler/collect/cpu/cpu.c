@@ -1,0 +1,566 @@
+/*
+ * cpu.c - the CPU profile: any number of windows on one stream of samples.
+ *
+ *     thread's CPU timer --> handler --> ring --> component-cpu --> every open window
+ *     cpu/timers.c     cpu/signal.c  cpu/ring.c       here      cpu_window.c
+ *
+ * The life of a window is windows.h's subject.  While there is one:
+ *
+ *     start   handler, ring, a timer for each thread, and the thread component-cpu
+ *     look    every 50 ms, by and by 200 where nothing happens: the ring is emptied into
+ *             the windows, new threads get their timers
+ *     stop    all of it goes but the handler
+ *
+ * What a stranger would get wrong:
+ * - A signal comes at a tick of the kernel's that finds its thread running, so on a busy
+ *   machine the last of a window come after its end.  How many is in its comments.
+ * - Periods that no signal told of (the ring was full, the thread blocks the signal, or
+ *   came and went between two looks) are in the profile as [lost samples]: a thin profile
+ *   must not look like a quiet program.
+ * - A daemon may take our signal for itself at any time: each look sees to that.
+ * - With thousands of threads a look takes long, so there are fewer.
+ * - Around fork() the signal is blocked, since the kernel restarts a fork that a
+ *   signal interrupts, for ever if the address space is large enough; and `lock`
+ *   is held, so that the child can give back what the windows hold.
+ * - Threads that come through the pthread_create hook take `lock` with all signals
+ *   blocked: a handler of the daemon that forks must not find it held below it.
+ * - Where the program has put itself under a seccomp filter they do nothing: timers and clocks
+ *   are system calls.  The next look arms those threads, and finds them gone.
+ * - A handler may not have ended when all stops: then ring and slots stay for it.  It is
+ *   waited for without the lock, which every fork of the program takes.
+ *
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_limits.c, tests/test_cpu_threads.c.
+ */
+#include <config.h>
+
+#include "cpu.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "clock.h"
+#include "collector.h"
+#include "parts.h"
+#include "ring.h"
+#include "signal.h"
+#include "seccomp.h"
+#include "fork.h"
+#include "hidden_frames.h"
+#include "thread_events.h"
+#include "labels/thread.h"
+#include "own_mask.h"
+#include "signal_masks.h"
+#include "stack_table.h"
+#include "unwind.h"
+
+#define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
+#define LOOK_CALM_MS   200 /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
+#define LOOKS_TO_CALM  6   /* ... for so many looks, each time that the pause is doubled */
+#define LOOK_COST_PART 100 /* with many threads a look takes at most 1/100 of a processor */
+#define SWEEP_LOOKS    20  /* clocks are compared every one to four seconds, and when a window ends */
+
+/* ---- from the ring to the windows ---- */
+
+/* Of threads that block the signal. */
+static void
+windows_blocked(void *arg, uint64_t periods)
+{
+	(void)arg;
+	for WINDOWS_EACH(struct cpu_window, w, &cpu_engine.windows)
+		w->blocked += periods;
+}
+
+static void
+windows_no_room(uint64_t periods)
+{
+	for WINDOWS_EACH(struct cpu_window, w, &cpu_engine.windows)
+		w->no_room += periods;
+}
+
+static void
+sample_count(void *arg, const struct cpu_sample *s)
+{
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	unsigned           count = s->count;
+	pid_t              tid = cpu_timers_tid(s->slot);
+	uint32_t           stack, weight = cpu_timers_uncharge(s->slot, s->weight);
+	int                truncated = s->truncated;
+
+	(void)arg;
+	if (weight == 0)
+		goto out;
+	if (s->copy)
+		count = unwind_taken(&(struct unwind_taken){ .words = s->pcs, .stack = s->pcs + UNWIND_WORDS,
+							     .size = (count - UNWIND_WORDS) * sizeof(*pcs) },
+				     pcs, STACK_FRAMES_MAX, &truncated);
+	else
+		memcpy(pcs, s->pcs, count * sizeof(*pcs));
+	count = hidden_frames_drop(pcs, unwind_prove(pcs, count, &truncated));
+	if (truncated) {
+		/* The missing side of the stack gets a name. */
+		count -= count == STACK_FRAMES_MAX;
+		pcs[count++] = STACK_PSEUDO_TRUNCATED;
+	}
+	stack = stack_table_add(pcs, count);
+	if (stack == STACK_PSEUDO_LOST) {
+		windows_no_room(weight);
+		goto out;
+	}
+	for WINDOWS_EACH(struct cpu_window, w, &cpu_engine.windows) {
+		cpu_window_count(w, (uint32_t)tid, stack, s->labels, weight);
+		if (truncated)
+			w->truncated += weight;
+	}
+	stack_table_unref(stack);
+out:
+	labels_unref(s->labels);
+}
+
+static void
+drain(void)
+{
+	cpu_ring_drain(sample_count, NULL);
+}
+
+/* What windows remember of the threads that are missing. */
+static void
+note(void)
+{
+	for WINDOWS_EACH(struct cpu_window, w, &cpu_engine.windows) {
+		if (w->no_slot_max < cpu_engine.state.no_slot)
+			w->no_slot_max = cpu_engine.state.no_slot;
+		if (w->blocking_max < cpu_engine.state.blocking)
+			w->blocking_max = cpu_engine.state.blocking;
+	}
+	atomic_store(&cpu_engine.status, cpu_status_of_state(&cpu_engine.state));
+}
+
+/* The daemon has taken our signal for itself: the timers use another one. */
+static void
+signal_check(void)
+{
+	int number;
+
+	if (cpu_signal_ours(cpu_engine.signal_number))
+		return;
+	cpu_timers_silence();
+	number = cpu_signal_install();
+	cpu_engine.signal_number = number > 0 ? number : 0;
+	if (number > 0)
+		cpu_timers_signal(number);
+	else
+		atomic_store(&cpu_engine.status, "the program has taken every signal for itself");
+}
+
+static void
+settle(void)
+{
+	drain();
+	cpu_engine.under_way = cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
+	note();
+}
+
+/* The n-th; true: nothing new. */
+static bool
+look(unsigned n)
+{
+	bool calm = cpu_ring_used() < CPU_RING_BYTES / 4;
+
+	drain();
+	signal_check();
+	if (cpu_engine.signal_number == 0) {
+		seccomp_look();
+		return false;
+	}
+	calm &= cpu_timers_look(&cpu_engine.state) == 0; /* sees filters, too */
+	if (n % SWEEP_LOOKS == 0) {
+		cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
+		cpu_timers_scan(false, &cpu_engine.state);
+	}
+	note();
+	return calm;
+}
+
+static void *
+run(void *arg)
+{
+	int64_t  wait_ns = LOOK_MS * 1000000LL, least, begin;
+	unsigned n, calm = 0;
+
+	for (n = 1; own_loop_wait(&cpu_engine.windows.loop, wait_ns); n++) {
+		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		pthread_mutex_lock(&cpu_engine.windows.lock);
+		calm = look(n) ? calm + 1 : 0;
+		pthread_mutex_unlock(&cpu_engine.windows.lock);
+		wait_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
+		least = calm < LOOKS_TO_CALM ? LOOK_MS : calm < 2 * LOOKS_TO_CALM ? 2 * LOOK_MS : LOOK_CALM_MS;
+		least *= 1000000LL;
+		if (wait_ns < least)
+			wait_ns = least;
+	}
+	return arg;
+}
+
+/* ---- start and stop ---- */
+
+static int
+engine_arm(void)
+{
+	int number = cpu_signal_install(), err = number > 0 ? cpu_ring_open() : number;
+
+	memset(&cpu_engine.state, 0, sizeof(cpu_engine.state));
+	cpu_engine.period_ns = CLOCK_NS_PER_S / atomic_load(&cpu_engine.hz);
+	if (err == 0)
+		err = cpu_timers_open(number, cpu_engine.period_ns);
+	if (err < 0)
+		return err;
+	cpu_engine.signal_number = number;
+	cpu_signal_enable();
+	atomic_store(&cpu_engine.running, true);
+	thread_events_watch(THREAD_EVENTS_CPU, true);
+	return cpu_timers_scan(true, &cpu_engine.state);
+}
+
+/* There are threads, and none of them could be given a timer. */
+static bool
+has_no_timers(void)
+{
+	return cpu_engine.state.threads > 0 && cpu_engine.state.threads == cpu_engine.state.no_slot;
+}
+
+static int
+start(void)
+{
+	int err;
+
+	seccomp_look();
+	unwind_busy(true);
+	unwind_ready(); /* a handler cannot wait for them */
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+	err = engine_arm();
+	if (err == 0 && has_no_timers())
+		err = -cpu_engine.state.why;
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
+	return err;
+}
+
+/* All but the handler goes. */
+static void
+stop(int err)
+{
+	bool quiet;
+
+	unwind_busy(false);
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+	if (err < 0)
+		atomic_store(&cpu_engine.status, has_no_timers() ? cpu_status_of_state(&cpu_engine.state) : cpu_status_of_start(err));
+	thread_events_watch(THREAD_EVENTS_CPU, false);
+	atomic_store(&cpu_engine.running, false);
+	cpu_timers_close();
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
+	quiet = cpu_signal_disable();
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+	drain();
+	if (quiet) {
+		cpu_ring_close();
+		cpu_timers_free();
+	}
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
+}
+
+/* ---- windows ---- */
+
+static void
+begin(struct window *window)
+{
+	struct cpu_window *w = (struct cpu_window *)window;
+
+	w->unseen_before_ns = cpu_timers_unseen(true);
+	w->period_ns = cpu_engine.period_ns;
+	w->no_slot_max = cpu_engine.state.no_slot;
+	w->blocking_max = cpu_engine.state.blocking;
+}
+
+static void
+end(struct window *window)
+{
+	struct cpu_window *w = (struct cpu_window *)window;
+	int64_t            unseen_ns = cpu_timers_unseen(false) - w->unseen_before_ns;
+
+	w->under_way = cpu_engine.under_way;
+	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu_engine.period_ns) : 0;
+	w->signal_number = cpu_engine.signal_number;
+	w->no_slot_why = cpu_engine.state.why == EAGAIN ? "RLIMIT_SIGPENDING leaves no timers for them" : cpu_status_refused;
+}
+
+static void
+forget(struct window *w)
+{
+	cpu_window_free((struct cpu_window *)w);
+}
+
+struct cpu_engine cpu_engine = {
+	.windows = { .name = "component-cpu", .run = run, .start = start, .stop = stop, .settle = settle,
+		     .lost = cpu_ring_lost, .begin = begin, .end = end, .forget = forget, WINDOWS_INIT },
+	.hz = CPU_HZ, .status = "",
+};
+
+int
+cpu_set_hz(unsigned hz)
+{
+	if (hz > CPU_HZ_MAX)
+		return -EINVAL;
+	atomic_store(&cpu_engine.hz, hz ? hz : CPU_HZ);
+	return 0;
+}
+
+void
+cpu_keep_signal(void)
+{
+	signal_masks_watch(cpu_signal_reserve);
+}
+
+static int
+window_open(struct cpu_window **ret, bool by_thread)
+{
+	struct cpu_window *w = cpu_window_new();
+	int                err;
+
+	if (!w) {
+		if (!atomic_load(&cpu_engine.running))
+			atomic_store(&cpu_engine.status, cpu_status_of_start(-ENOMEM));
+		return -ENOMEM;
+	}
+	w->by_thread = by_thread;
+	err = windows_open(&cpu_engine.windows, &w->window);
+	if (err < 0)
+		cpu_window_free(w);
+	else
+		*ret = w;
+	return err;
+}
+
+int
+cpu_window_open(struct cpu_window **ret)
+{
+	return window_open(ret, false);
+}
+
+int
+cpu_window_open_by_thread(struct cpu_window **ret)
+{
+	return window_open(ret, true);
+}
+
+void
+cpu_window_end(struct cpu_window *w)
+{
+	windows_end(&cpu_engine.windows, &w->window);
+}
+
+int
+cpu_window_close(struct cpu_window *w, struct profile *ret)
+{
+	int err;
+
+	cpu_window_end(w);
+	err = cpu_window_profile(w, ret);
+	cpu_window_free(w);
+	return err;
+}
+
+void
+cpu_window_cancel(struct cpu_window *w)
+{
+	cpu_window_end(w);
+	cpu_window_free(w);
+}
+
+/* ---- threads that come and go, seen by the hook ---- */
+
+struct quiet {
+	sigset_t mask;
+	int      cancel; /* what the daemon's thread has it at */
+};
+
+/* Arming reads a file, where a thread that was cancelled would end with the lock. */
+static void
+lock_quietly(struct quiet *ret)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel);
+	own_mask_block(&ret->mask);
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+}
+
+static void
+unlock_quietly(const struct quiet *q)
+{
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
+	own_mask_restore(&q->mask);
+	pthread_setcancelstate(q->cancel, NULL);
+}
+
+void
+cpu_thread_started(void)
+{
+	struct quiet quiet;
+	int          saved = errno;
+
+	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed) || seccomp_on())
+		return;
+	lock_quietly(&quiet);
+	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number)
+		cpu_timers_self_add();
+	unlock_quietly(&quiet);
+	errno = saved;
+}
+
+void
+cpu_thread_ending_from(const void *start_routine)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	struct cpu_sample  s = { .pcs = pcs };
+	struct quiet       quiet;
+	int                saved = errno, truncated;
+
+	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed) || seccomp_on())
+		return;
+	lock_quietly(&quiet);
+	if (atomic_load(&cpu_engine.running) && (s.weight = cpu_timers_self_remove(&s.slot)) > 0) {
+		/* Where it was when those periods passed is not known; where it
+		 * began is, and is nobody's own cost. */
+		pcs[s.count++] = STACK_PSEUDO_ENDED;
+		if (start_routine)
+			pcs[s.count++] = (uintptr_t)start_routine;
+		else
+			s.count += unwind_capture_guess(&regs, pcs + 1, STACK_FRAMES_MAX - 1, &truncated);
+		s.slot = 0;
+		s.labels = labels_here();
+		if (!cpu_ring_add(&s))
+			labels_unref(s.labels);
+	}
+	unlock_quietly(&quiet);
+	errno = saved;
+}
+
+THREAD_EVENTS_SLOT(THREAD_EVENTS_CPU, .begin = cpu_thread_started, .end_from = cpu_thread_ending_from);
+
+/* ---- fork ---- */
+
+/* In a child: nobody will count it. */
+static void
+sample_forget(void *arg, const struct cpu_sample *s)
+{
+	(void)arg;
+	labels_unref(s->labels);
+}
+
+void
+cpu_forked(void)
+{
+	thread_events_watch(THREAD_EVENTS_CPU, false);
+	atomic_store(&cpu_engine.running, false);
+	cpu_signal_forked();
+	cpu_timers_forked();
+	cpu_ring_drain(sample_forget, NULL);
+	cpu_ring_close();
+	atomic_store(&cpu_engine.status, "");
+	windows_forked(&cpu_engine.windows);
+}
+
+static int fork_blocked; /* lock: the signal that fork_prepare blocked, or 0 */
+
+static void
+signal_mask(int how, int number)
+{
+	uint64_t one = number ? OWN_MASK_BIT(number) : 0;
+
+	if (number)
+		own_mask_change(how, &one, NULL);
+}
+
+static void
+fork_prepare(void)
+{
+	sigset_t now;
+
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+	own_mask_change(SIG_BLOCK, NULL, &now);
+	fork_blocked = 0;
+	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number && !sigismember(&now, cpu_engine.signal_number))
+		fork_blocked = cpu_engine.signal_number;
+	signal_mask(SIG_BLOCK, fork_blocked);
+}
+
+static void
+fork_parent(void)
+{
+	int number = fork_blocked; /* another's as soon as unlocked */
+
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
+	signal_mask(SIG_UNBLOCK, number);
+}
+
+static void
+fork_child(void)
+{
+	int number = fork_blocked;
+
+	cpu_forked();
+	signal_mask(SIG_UNBLOCK, number);
+}
+
+FORK_SLOT(FORK_CPU, fork_prepare, fork_parent, fork_child);
+
+
+/* ---- as a collector ---- */
+
+static int
+collect_open(void **ret_window)
+{
+	struct cpu_window *w;
+	int                r = cpu_window_open(&w);
+
+	if (!r)
+		*ret_window = w;
+	return r;
+}
+
+static int
+collect_close(void *window, struct product *ret)
+{
+	ret->type = PRODUCT_PROFILE;
+	return cpu_window_close(window, &ret->profile);
+}
+
+static void
+collect_cancel(void *window)
+{
+	cpu_window_cancel(window);
+}
+
+static int
+collect_start(void)
+{
+	cpu_keep_signal();
+	return 0;
+}
+
+const struct collector collect_profile = {
+	.name = "profile",
+	.description = "CPU profile. You can specify the duration in the seconds GET parameter. After you get the profile "
+		"file, use the go tool pprof command to investigate the profile.",
+	.products = PRODUCT_PROFILE,
+	.open = collect_open,
+	.close = collect_close,
+	.cancel = collect_cancel,
+	.seconds = 30,
+	.cannot = "Could not enable CPU profiling",
+	.status = cpu_status,
+	.less = cpu_status_blocked,
+	.start = collect_start,
+	.forked = cpu_forked,
+};

@@ -1,0 +1,248 @@
+/*
+ * scan.c - which threads there are, and what their clocks say.
+ *
+ *     scan    walks /proc/self/task: arms what is new, gives up what is gone
+ *     look    asks whether a scan would find anything
+ *     sweep   charges the threads that block the signal
+ *     unseen  CPU time of the process that no thread we know of has used
+ *
+ * A scan costs some 60 us, and twenty a second were most of what a window took.  So
+ * a look reads the clock of each thread that is known, some hundred ns each: that
+ * tells who is gone.  What the kernel then counts more threads than are known
+ * (the first thread's status) were born: only then, and once a second, it scans.
+ * A thread that ended and one that was born meanwhile do not hide each other.
+ * The same file says whether the program has filtered its system calls (seccomp.h).
+ *
+ * What a stranger would get wrong:
+ * - The file stays open between looks, since to open it costs as much again as to read
+ *   it: the daemon may close every descriptor it finds and get the number for a file of
+ *   its own, of which nobody must read.  Device and inode tell.
+ * - Clocks first, then the count: a thread that is born in between is one too many,
+ *   and one that ends is noticed by the next look.
+ * - Without /proc there is no count, and every look is a scan: threads are those that are known (threads_known.c).
+ * - Threads without a timer (RLIMIT_SIGPENDING) are not known one by one, and a place
+ *   may have become free for them: then, too, every look is a scan.
+ *
+ * A thread that no hook tells of may be born and end between two looks, and one that is
+ * known ends after its last sample; of every thread the kernel spends some us before its
+ * first instruction and behind its last.  What they used is the process' clock less the
+ * threads' clocks, less what threads that are gone were charged for: of two such sums
+ * the difference is what a window has missed.
+ * - The kernel brings the process' clock up to date for the thread that asks; for others
+ *   that run, at a tick.  Reading a thread's clock does it too, so those are read first.
+ * - Clocks cannot be read all at once.  A window begins with a sum that is rather too
+ *   large and ends with one that is rather too small: what it shows was used.
+ *
+ * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "proc_self.h"
+#include "timers.h"
+#include "timers_parts.h"
+#include "seccomp.h"
+#include "own_fd.h"
+#include "own_thread.h"
+
+/* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
+ * behind may block the signal: that is then looked up. */
+#define LATE_NS    60000000LL
+
+static struct {
+	uint32_t number;
+	struct own_fd_kept status; /* the first thread's */
+} scan = { .status.fd = -1 };
+
+uint32_t
+cpu_scan_number(void)
+{
+	return scan.number;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+	bool                    first;
+	struct cpu_timers_state state;
+};
+
+static void
+walk_at(void *arg, pid_t tid)
+{
+	struct walk *w = arg;
+	uint32_t     i = cpu_slot_find(tid);
+	bool         own = own_thread_has(tid);
+	int          err;
+
+	if (i && own) { /* it had only just begun when it was armed */
+		cpu_slot_retire(i);
+		i = 0;
+	}
+	if (i) {
+		cpu_slot_at(i)->seen = scan.number;
+		w->state.threads++;
+		return;
+	}
+	if (own)
+		return;
+	w->state.threads++;
+	err = cpu_slot_arm(tid, !w->first);
+	if (err < 0 && err != -ESRCH) {
+		w->state.no_slot++;
+		w->state.why = -err;
+	}
+}
+
+int
+cpu_timers_scan(bool first, struct cpu_timers_state *ret)
+{
+	struct walk w = { .first = first, .state.blocking = ret->blocking };
+	uint32_t    i;
+	int         err;
+
+	scan.number++;
+	err = proc_self_threads(walk_at, &w);
+	if (err < 0)
+		return err;
+	for (i = 1; i < cpu_slots_end(); i++)
+		if (cpu_slot_at(i)->tid && cpu_slot_at(i)->seen != scan.number)
+			cpu_slot_retire(i);
+	*ret = w.state;
+	return 0;
+}
+
+/* ---- would it find anything? ---- */
+
+/* Threads of the process, by the kernel's count; 0: it cannot be had. */
+static unsigned long
+threads_count(void)
+{
+	unsigned long ret;
+
+	if (!own_fd_is_kept(&scan.status, NULL)) {
+		own_fd_kept_close(&scan.status); /* the daemon has closed it */
+		own_fd_keep(&scan.status, proc_self_thread_open((pid_t)syscall(SYS_getpid), "status"));
+		if (!own_fd_is_kept(&scan.status, NULL))
+			return 0;
+	}
+	seccomp_by(proc_self_count(scan.status.fd, &ret));
+	return ret;
+}
+
+/* Threads of the program that are known and alive; those that are gone are given up. */
+static unsigned
+known_count(void)
+{
+	struct cpu_slot *s;
+	unsigned         n = 0, i;
+
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid)
+			continue;
+		if (thread_clock_ns(s->tid) < s->armed_ns)
+			cpu_slot_retire(i);
+		else
+			n++;
+	}
+	return n;
+}
+
+int
+cpu_timers_look(struct cpu_timers_state *ret)
+{
+	unsigned known = known_count();
+	int      err;
+
+	if (threads_count() == known + own_thread_count() && ret->no_slot == 0) {
+		ret->threads = known;
+		return 0;
+	}
+	err = cpu_timers_scan(false, ret);
+	return err < 0 ? err : 1;
+}
+
+void
+cpu_scan_close(void)
+{
+	own_fd_kept_close(&scan.status);
+}
+
+void
+cpu_scan_forked(void)
+{
+	scan.status.fd = -1; /* closed by own_fd.c */
+}
+
+/* ---- threads that block the signal ---- */
+
+uint64_t
+cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret)
+{
+	struct cpu_slot *s;
+	uint64_t         missing, under_way = 0;
+	uint32_t         i;
+	int64_t          cpu_ns;
+
+	ret->blocking = 0;
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid)
+			continue;
+		cpu_ns = thread_clock_ns(s->tid);
+		if (cpu_ns < s->armed_ns || own_thread_has(s->tid)) {
+			cpu_slot_retire(i); /* gone, or another thread by its id, or one of ours that had just begun */
+			continue;
+		}
+		if (cpu_slot_ended(s))
+			continue;
+		missing = cpu_slot_missing(s, cpu_ns);
+		/* Deep in the kernel it is late, too, but will tell where it was. */
+		if ((missing > 0 && s->charged > 0) ||
+		    ((int64_t)missing * cpu_slots_period_ns() >= LATE_NS && proc_self_blocks(s->tid, cpu_slots_signal()))) {
+			s->charged += missing;
+			late(arg, missing);
+		} else {
+			under_way += missing;
+		}
+		ret->blocking += s->charged > 0;
+	}
+	return under_way;
+}
+
+/* ---- time that nobody was seen to use ---- */
+
+/* Of all threads that are known or were. */
+static int64_t
+known_ns(void)
+{
+	struct cpu_slot *s;
+	int64_t          sum = 0, cpu_ns;
+	uint32_t         i;
+
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		if (!s->tid)
+			continue;
+		cpu_ns = thread_clock_ns(s->tid);
+		if (cpu_ns < s->armed_ns)
+			cpu_slot_retire(i);
+		else
+			sum += cpu_ns;
+	}
+	return sum + cpu_slots_ended_ns() + own_thread_cpu_ns();
+}
+
+int64_t
+cpu_timers_unseen(bool begin)
+{
+	int64_t known = known_ns(), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	return all - (begin ? known : known_ns());
+}

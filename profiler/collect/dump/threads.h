@@ -1,0 +1,43 @@
+/*
+ * threads.h - every thread of the process and where it stands.
+ *
+ * A blocked thread is read without its noticing; only running ones, and those whose
+ * stack cannot be told so, get a signal.  One dump at a time, others wait.
+ *
+ *   memory   mmap only: neither malloc nor the loader's lock is entered
+ *   threads  any but the daemon's own while it holds what we take a thread for
+ *   signals  not from a handler
+ *   fork     a dump under way does not go on in the child
+ *   source   profiler/collect/dump/threads.c
+ */
+#ifndef COLLECT_DUMP_THREADS_H
+#define COLLECT_DUMP_THREADS_H
+
+#include "dump.h"
+#include "profile.h"
+
+#define THREADS_MAX 131072 /* threads of one dump; more are left out and counted as lost */
+
+/* What a dump is to have. */
+enum threads_want {
+	THREADS_OWN = 1,   /* threads of ours, too */
+	THREADS_NAMES = 2, /* of all: else only of those that gave no stack, which is cheaper */
+	THREADS_KEEP = 4,  /* what is read is kept for the next one, see dump/previous.h */
+	THREADS_REMOTE = 8, /* by libunwind, if that is chosen: enters malloc, so not where all may hang */
+};
+
+/* 0 or a negative errno: /proc cannot be read, no memory, or another dump hangs. */
+int  threads_dump_of(struct dump *ret, unsigned want);
+/* With names, and nothing kept. */
+int  threads_dump(struct dump *ret, bool own);
+/* Gives back what dumps have kept. */
+void threads_forget(void);
+/* Addresses get the tags of the objects they are in now, see generations.h. */
+void threads_dump_tag(struct dump *d);
+/* The dump as a profile, equal stacks of equal labels as one sample. */
+int  threads_profile(const struct dump *d, const char *name, struct profile *ret);
+/* Of all threads, as goroutine is. */
+int    threads_snapshot(struct profile *ret);
+size_t threads_count(void);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * bind.h - are the hooks in charge of malloc?
+ */
+#ifndef COLLECT_HEAP_BIND_H
+#define COLLECT_HEAP_BIND_H
+
+#include <stdbool.h>
+
+/* Tries, once, and again after a lack of memory; true if allocations can be seen. */
+bool        heap_bind(void);
+/* The same, without trying. */
+bool        heap_bound(void);
+/* What keeps it, or "". */
+const char *heap_bind_status(void);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * heap.h - which call sites hold and have allocated memory, sampled per byte.
+ */
+#ifndef COLLECT_HEAP_HEAP_H
+#define COLLECT_HEAP_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile.h"
+
+/*
+ * heap_set_rate - mean bytes between samples; 0 switches off
+ *
+ *   returns  0, -ENOTSUP where allocations cannot be seen (heap_status() says why:
+ *            the profiler runs on without), -ENOMEM
+ *   threads  any, any time; not from signal handlers
+ */
+int      heap_set_rate(uint64_t bytes);
+uint64_t heap_rate(void); /* 0: off */
+
+/* Both answer 0 and a valid profile in every state; -ENOMEM, or -EBUSY after a fork
+ * that would not end, leave *ret alone. */
+int      heap_snapshot_heap(struct profile *ret);
+int      heap_snapshot_allocs(struct profile *ret);
+size_t   heap_stack_count(void);
+/* Bytes in use, as the heap profile estimates them; reads every site.  0, or -EBUSY after
+ * a fork that would not end. */
+int      heap_live_bytes(uint64_t *ret);
+
+/* In a forked child: sampling is off until the next heap_set_rate(); blocks of the
+ * parent's are freed and shown as before.  Happens by itself after fork(). */
+void heap_forked(void);
+/* Is this a child that did not notice: of _Fork(), or of a fork that began before there were
+ * handlers for it?  True once; then it is as above, and does not wait for a lock that another
+ * thread of its parent held.  Before each use of that lock. */
+bool heap_fork_look(void);
+
+/* "" or why heap sampling is off or restricted, for the index and comments.
+ * Constant text or a buffer that is written once. */
+const char *heap_status(void);
+
+/* Draws of threads that have not sampled yet start from this: for tests. */
+void heap_set_seed(uint64_t seed);
+/* Allocations that should have been samples and are not: no memory, re-entered. */
+uint64_t heap_lost(void);
+
+#endif

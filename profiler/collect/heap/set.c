@@ -1,0 +1,334 @@
+/*
+ * set.c - a table of addresses that is read and written without a lock.
+ *
+ *     free(p) --> filter[p] == 0 --> not sampled              in the hook, nearly always
+ *                 else level 0, 1, ...: one bucket of each, eight addresses
+ *
+ * An entry never moves: where its bucket is full in all levels, there is one more
+ * level, four times as large.  A slot is taken by one exchange and given back by one store.
+ *
+ * Counting at a site may have to wait: the site is new, or somebody counts there just now.
+ * Nobody waits for that inside malloc or free.  Such an entry is put on the list of those that
+ * owe something, and whoever has heap_lock() next settles it:
+ *
+ *     add ----> counted                     remove ---> counted, the slot is free
+ *          `--> OWES_ALLOCATED, listed             `--> OWES_FREED, listed; the slot is kept
+ *
+ * What a stranger would get wrong:
+ * - Who looks for a block owns it.  So its entry cannot appear or vanish meanwhile; all
+ *   others may, and do not matter.
+ * - An entry must be gone before the next free() gets the block: right after it
+ *   another thread may be given the same address.
+ * - An entry that is listed is in the settler's hands: its owner only adds what it owes.
+ *   `owes` going from 0 to something decides who that is.
+ * - A thread that dies in between (a child of fork has only one) leaves a slot BUSY or
+ *   a count of a filter too high.  Neither harms.
+ * - Functions that free without us (sdallocx, a heap destroyed whole) leave entries
+ *   behind.  A new sample at the same address replaces one; an unsampled block
+ *   there counts as that sample freed late.
+ *
+ * Why not one table that grows by rehashing: all threads would have to stand still, or look
+ * into two tables whose entries move.
+ * Tests: tests/test_heap_set.c.
+ */
+#include <config.h>
+
+#include "set.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "lock.h"
+#include "labels.h"
+#include "pages.h"
+#include "stack_table.h"
+
+#define SLOTS       8  /* of a bucket: one cache line */
+#define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 112 KiB, touched as they come */
+#define LEVEL_BITS  2  /* the next level has four times as many */
+#define LEVELS      12 /* 2^30 buckets in the last: there is no such heap */
+#define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */
+#define FULL_COUNT  UINT8_MAX      /* of a filter: it sticks */
+
+enum { OWES_ALLOCATED = 1, OWES_FREED = 2 };
+
+struct entry {
+	struct heap_block info;
+	_Atomic uint32_t  owes;
+	struct entry     *next; /* of those that owe something */
+	_Atomic uintptr_t *slot;
+};
+
+struct bucket {
+	_Alignas(64) _Atomic uintptr_t blocks[SLOTS];
+};
+
+struct level {
+	struct bucket *buckets;
+	struct entry   entries[]; /* of all buckets; these lie behind */
+};
+
+static _Atomic(struct level *) levels[LEVELS];
+static _Atomic(struct entry *) debtors;
+static struct hooks_filter    *filter;
+static struct hooks_filter     own_filter;
+static _Atomic uint64_t        lost;
+
+/* ---- the filter ---- */
+
+static void
+filter_raise(uint8_t *count)
+{
+	uint8_t was = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (was != FULL_COUNT &&
+	       !__atomic_compare_exchange_n(count, &was, was + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void
+filter_lower(uint8_t *count)
+{
+	uint8_t was = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (was != FULL_COUNT && was != 0 &&
+	       !__atomic_compare_exchange_n(count, &was, was - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void
+filter_add(uintptr_t block)
+{
+	filter_raise(&filter->hashed[HOOKS_FILTER_HASH(block)]);
+	filter_raise(&filter->low[HOOKS_FILTER_LOW(block)]);
+}
+
+static void
+filter_remove(uintptr_t block)
+{
+	filter_lower(&filter->low[HOOKS_FILTER_LOW(block)]);
+	filter_lower(&filter->hashed[HOOKS_FILTER_HASH(block)]);
+}
+
+/* ---- the table ---- */
+
+static struct bucket *
+bucket_of(struct level *l, int k, uintptr_t block)
+{
+	return &l->buckets[(block >> 4) * 0x9e3779b97f4a7c15ULL >> (64 - FIRST_BITS - k * LEVEL_BITS)];
+}
+
+static struct entry *
+entry_of(struct level *l, const struct bucket *b, int slot)
+{
+	return &l->entries[(b - l->buckets) * SLOTS + slot];
+}
+
+/* The level, which is made if need be: two threads may make it at once. */
+static struct level *
+level_get(int k)
+{
+	struct level *l = atomic_load_explicit(&levels[k], memory_order_acquire), *have = NULL;
+	size_t        buckets = (size_t)1 << (FIRST_BITS + k * LEVEL_BITS);
+	size_t        head = sizeof(*l) + buckets * SLOTS * sizeof(struct entry);
+	size_t        size = (head + 63) / 64 * 64 + buckets * sizeof(struct bucket);
+	int           saved = errno;
+
+	if (l)
+		return l;
+	l = pages_map(size);
+	if (!l) {
+		errno = saved;
+		return NULL;
+	}
+	l->buckets = (struct bucket *)((char *)l + (head + 63) / 64 * 64);
+	if (!atomic_compare_exchange_strong(&levels[k], &have, l)) {
+		munmap(l, size);
+		l = have;
+	}
+	errno = saved;
+	return l;
+}
+
+/* A slot that is ours from now on, BUSY. */
+static struct entry *
+slot_take(uintptr_t block)
+{
+	for (int k = 0; k < LEVELS; k++) {
+		struct level  *l = level_get(k);
+		struct bucket *b;
+
+		if (!l)
+			return NULL;
+		b = bucket_of(l, k, block);
+		for (int i = 0; i < SLOTS; i++) {
+			uintptr_t none = 0;
+
+			if (atomic_load_explicit(&b->blocks[i], memory_order_relaxed) == 0 &&
+				atomic_compare_exchange_strong_explicit(&b->blocks[i], &none, BUSY, memory_order_acquire,
+					memory_order_relaxed)) {
+				entry_of(l, b, i)->slot = &b->blocks[i];
+				return entry_of(l, b, i);
+			}
+		}
+	}
+	return NULL;
+}
+
+static struct entry *
+look_up(uintptr_t block)
+{
+	struct level *l;
+
+	if (__atomic_load_n(&filter->hashed[HOOKS_FILTER_HASH(block)], __ATOMIC_RELAXED) == 0)
+		return NULL;
+	for (int k = 0; k < LEVELS && (l = atomic_load_explicit(&levels[k], memory_order_acquire)) != NULL; k++) {
+		struct bucket *b = bucket_of(l, k, block);
+
+		for (int i = 0; i < SLOTS; i++)
+			if (atomic_load_explicit(&b->blocks[i], memory_order_acquire) == block)
+				return entry_of(l, b, i);
+	}
+	return NULL;
+}
+
+/* ---- what is owed ---- */
+
+static void
+list(struct entry *e)
+{
+	e->next = atomic_load_explicit(&debtors, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&debtors, &e->next, e, memory_order_release, memory_order_relaxed))
+		;
+}
+
+static void
+settle_allocated(struct heap_block *b)
+{
+	if (heap_site_resolve(b)) {
+		heap_site_allocated(b);
+		return;
+	}
+	stack_table_unref(b->stack);
+	labels_unref(b->labels);
+	b->stack = b->labels = 0;
+	atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+}
+
+static void
+settle_one(struct entry *e)
+{
+	uint32_t owes = atomic_load_explicit(&e->owes, memory_order_acquire), paid = 0;
+
+	do {
+		if (owes & ~paid & OWES_ALLOCATED)
+			settle_allocated(&e->info);
+		if (owes & ~paid & OWES_FREED && e->info.site)
+			heap_site_freed(&e->info);
+		paid |= owes;
+	} while (!atomic_compare_exchange_strong_explicit(&e->owes, &owes, 0, memory_order_acq_rel, memory_order_acquire));
+	if (paid & OWES_FREED)
+		atomic_store_explicit(e->slot, 0, memory_order_release);
+}
+
+void
+heap_set_settle(void)
+{
+	struct entry *e = atomic_exchange_explicit(&debtors, NULL, memory_order_acquire), *next;
+
+	for (; e; e = next) {
+		next = e->next; /* its owner may list it again as soon as it owes nothing */
+		settle_one(e);
+	}
+}
+
+/* Looks again after giving the lock back: somebody may have listed an entry and not got it. */
+static void
+settle_if_possible(void)
+{
+	struct heap_lock_hold hold;
+
+	while (atomic_load_explicit(&debtors, memory_order_relaxed) && heap_lock_try(&hold)) {
+		heap_set_settle();
+		heap_unlock(&hold);
+	}
+}
+
+uint64_t
+heap_set_lost(void)
+{
+	return atomic_load_explicit(&lost, memory_order_relaxed);
+}
+
+/* ---- the doors ---- */
+
+int
+heap_set_init(struct hooks_filter *of_hooks)
+{
+	if (!filter)
+		filter = of_hooks ? of_hooks : &own_filter;
+	return level_get(0) ? 0 : -ENOMEM;
+}
+
+bool
+heap_set_has(const void *block)
+{
+	return look_up((uintptr_t)block) != NULL;
+}
+
+bool
+heap_set_find(const void *block, struct heap_block *ret)
+{
+	struct entry *e = look_up((uintptr_t)block);
+
+	if (e)
+		*ret = e->info;
+	return e != NULL;
+}
+
+bool
+heap_set_add(const void *block, const struct heap_block *b)
+{
+	struct entry *e;
+	bool          counted;
+
+	heap_set_remove(block); /* freed behind our back */
+	e = slot_take((uintptr_t)block);
+	if (!e)
+		return false;
+	e->info = *b;
+	counted = b->site && heap_site_try_allocated(b);
+	atomic_store_explicit(&e->owes, counted ? 0 : OWES_ALLOCATED, memory_order_relaxed);
+	filter_add((uintptr_t)block);
+	atomic_store_explicit(e->slot, (uintptr_t)block, memory_order_release);
+	if (counted)
+		return true;
+	list(e);
+	settle_if_possible();
+	if (b->site == 0 && atomic_load_explicit(&e->owes, memory_order_acquire) == 0)
+		heap_site_remember(&e->info);
+	return true;
+}
+
+bool
+heap_set_remove(const void *block)
+{
+	struct entry *e = look_up((uintptr_t)block);
+
+	if (!e)
+		return false;
+	filter_remove((uintptr_t)block);
+	atomic_store_explicit(e->slot, BUSY, memory_order_relaxed);
+	if (atomic_fetch_or_explicit(&e->owes, OWES_FREED, memory_order_acq_rel) != 0)
+		return true; /* whoever settles it sees that */
+	if (e->info.site && heap_site_try_freed(&e->info)) {
+		atomic_store_explicit(&e->owes, 0, memory_order_relaxed);
+		atomic_store_explicit(e->slot, 0, memory_order_release);
+		return true;
+	}
+	list(e);
+	settle_if_possible();
+	return true;
+}

@@ -1,0 +1,73 @@
+/*
+ * site.h - what each call site has allocated and freed, as far as sampled.
+ *
+ * A site is a stack, a label set and a size, as a bucket of Go's is: all three stay what they
+ * are, and so does the sample that is written of it.  The first HEAP_SITE_SIZES sizes of a
+ * stack and label set have a site each; further ones share one for each power of two,
+ * so that a stack that asks for a new size each time has some fifty.
+ *
+ * A site keeps one reference of its stack and its labels for ever: profiles are cumulative.
+ * There are as many stacks as the stack table has room for; beyond it all share
+ * [stack table full].  Sites with labels are fewer: a label may have a new value for each
+ * request, for ever.
+ */
+#ifndef COLLECT_HEAP_SITE_H
+#define COLLECT_HEAP_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One sampled block, as it was counted: freeing takes the same off again. */
+struct heap_block {
+	uint64_t size;   /* as asked for */
+	uint64_t weight; /* heap_weight() */
+	uint32_t site;   /* 0: not looked up yet */
+	uint32_t stack;  /* until then, a reference of the caller's ... */
+	uint32_t labels; /* ... each; 0: none */
+};
+
+#define HEAP_SITES_LABELLED 16384 /* 2.6 MiB, and at most so many label sets are kept */
+#define HEAP_SITE_SIZES     8     /* told apart exactly */
+
+/* Everything since the start; 1/65536 allocations and bytes in scaled ones. */
+struct heap_counts {
+	uint64_t alloc_objects, alloc_bytes, free_objects, free_bytes;
+	uint64_t alloc_weight, alloc_scaled, free_weight, free_scaled;
+};
+
+/* What a site is, beside its counts. */
+struct heap_site_key {
+	uint32_t stack, labels;
+	uint64_t bytes; /* of each block, or the power of two that is at least that */
+};
+
+/* Under heap_lock(). */
+
+/* Takes over one reference of the stack and one of the labels; 0 without memory, and then
+ * not.  Beyond HEAP_SITES_LABELLED: the stack's site without labels. */
+uint32_t heap_site_of(uint32_t stack, uint32_t labels, uint64_t size);
+/* The same for a block whose site is 0; false without memory. */
+bool     heap_site_resolve(struct heap_block *b);
+void     heap_site_allocated(const struct heap_block *b);
+void     heap_site_freed(const struct heap_block *b);
+/* i from 0 on.  1; 0 behind the last; -EBUSY: a thread is counting there just now, try
+ * again, or have it as it is with `anyway`, perhaps with half of that thread's block. */
+int      heap_site_read(size_t i, bool anyway, struct heap_site_key *ret_key, struct heap_counts *ret);
+
+/* Any time, in any thread, interrupted anywhere. */
+
+/* The site of a stack as a walk has found it, of labels that somebody holds, and of a size;
+ * 0: not known here.  No reference needed. */
+uint32_t heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size);
+/* Makes heap_site_find() find this block's site, if what its addresses mean can never change.
+ * 0 is no site and does nothing. */
+void     heap_site_remember(const struct heap_block *b);
+/* False: somebody else is counting there; then under heap_lock(). */
+bool     heap_site_try_allocated(const struct heap_block *b);
+bool     heap_site_try_freed(const struct heap_block *b);
+size_t   heap_site_count(void);
+/* Samples that are counted without their labels. */
+uint64_t heap_site_unlabelled(void);
+
+#endif

@@ -1,0 +1,397 @@
+/*
+ * perf.c - context switches by perf_event_open(2), while a trace is open.
+ *
+ *     for each thread, for each processor: an event ──┐  all of one processor
+ *     thread's event is inherited by what it creates ─┴─> ring of the processor
+ *
+ * A software event of the kind DUMMY counts nothing; what is wanted are the records
+ * that come with it: SWITCH, FORK, EXIT, COMM.  They are about user space alone, so that
+ * kernel.perf_event_paranoid up to 2 allows them to everybody.
+ *
+ * What a stranger would get wrong:
+ * - One event for the whole process does not exist for a process that has threads
+ *   already; one for a thread on all processors (cpu -1) can be inherited or mapped, but
+ *   not both.  Hence threads times processors, which a daemon of many threads on a
+ *   machine of many processors has no descriptors for: then hooks are the source.  Why
+ *   not opened early, by the main thread alone: while no trace is asked for nothing is
+ *   open, and each open event makes each switch a little slower.
+ * - A thread that is made while we look at the list is inherited from its creator or
+ *   found in the next look, perhaps both: the second report of a switch is dropped later
+ *   (trace/finish.c).
+ * - A forked child inherits as well: told by its pid; from Linux 5.13 on it does not.
+ * - Memory of a perf ring is not there in a forked child, and its descriptors are closed
+ *   there by number, under own_fd_hold() from their birth on.
+ * - A daemon that closes all descriptors closes ours, and opens its own under those
+ *   numbers: each is asked for its id before it is closed.
+ * - The kernel writes no last OUT of a thread that exits.
+ * - A seccomp filter may end the process for a call that it does not know, and nobody can ask
+ *   it first: systemd's SystemCallFilter=@system-service does so for perf_event_open().
+ *   Hooks are the source under any filter; the few that allow the call are not worth a daemon.
+ *
+ * Tests: tests/test_tracer.c, tests/trace.t.
+ */
+#include <config.h>
+
+#include "perf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "proc_self.h"
+#include "seccomp.h"
+#include "own_fd.h"
+#include "pages.h"
+#include "perf_read.h"
+#include "perf_room.h"
+
+#define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
+#define THREADS_MAX    TRACE_PERF_EVENTS_MAX
+#define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
+#define RING_BYTES_MIN   (32 << 10)
+
+struct event {
+	int      fd;
+	uint64_t id;
+};
+
+struct ring {
+	unsigned cpu;
+	int      fd; /* of the event that is mapped */
+	void    *page;
+};
+
+static struct {
+	struct event *events; /* [TRACE_PERF_EVENTS_MAX], then the threads that have some */
+	unsigned      event_count;
+	int32_t      *threads;
+	unsigned      thread_count;
+	struct ring   rings[TRACE_PERF_CPUS_MAX];
+	unsigned      ring_count;
+	size_t        ring_bytes;
+	unsigned      cpus;
+	bool          inherits_thread;
+	int32_t       pid;
+	uint64_t      lost;
+	int           err;
+	bool          unmappable; /* a ring of that size was refused */
+} perf;
+
+#define EVENTS_BYTES (TRACE_PERF_EVENTS_MAX * sizeof(struct event) + THREADS_MAX * sizeof(int32_t))
+
+/* ---- descriptors ---- */
+
+static int
+event_open(int32_t tid, unsigned cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU, .sample_id_all = 1,
+		.context_switch = 1, .task = 1, .comm = 1, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1,
+		.use_clockid = 1, .clockid = 1 /* CLOCK_MONOTONIC */,
+	};
+	uint64_t bits;
+	int      fd;
+
+	_Static_assert(offsetof(struct perf_event_attr, read_format) + 8 == 40, "the bits come behind read_format");
+	if (perf.inherits_thread) {
+		memcpy(&bits, (char *)&attr + 40, sizeof(bits));
+		bits |= INHERIT_THREAD;
+		memcpy((char *)&attr + 40, &bits, sizeof(bits));
+	}
+	fd = (int)syscall(SYS_perf_event_open, &attr, tid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fd < 3) {
+		int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+		moved = moved < 0 ? -errno : moved;
+		syscall(SYS_close, fd);
+		fd = moved;
+	}
+	return fd;
+}
+
+/* Noted before any other thread can fork.  The number of the event, or a negative errno. */
+static int
+event_add(int32_t tid, unsigned cpu)
+{
+	sigset_t mask;
+	uint64_t id = 0;
+	int      fd, r = -EMFILE;
+
+	own_fd_hold(&mask);
+	if (perf.event_count < TRACE_PERF_EVENTS_MAX) {
+		r = fd = event_open(tid, cpu);
+		if (fd >= 0) {
+			ioctl(fd, PERF_EVENT_IOC_ID, &id);
+			r = (int)perf.event_count;
+			perf.events[perf.event_count++] = (struct event){ fd, id };
+		}
+	}
+	own_fd_release(&mask);
+	return r;
+}
+
+static void
+event_close(const struct event *e)
+{
+	uint64_t id = 0;
+
+	if (ioctl(e->fd, PERF_EVENT_IOC_ID, &id) == 0 && id == e->id)
+		syscall(SYS_close, e->fd);
+}
+
+/* In a child, which a filter may end for ioctl(): such a descriptor is of no type, as few others are. */
+static void
+event_close_filtered(const struct event *e)
+{
+	struct stat st;
+
+	if (fstat(e->fd, &st) == 0 && (st.st_mode & S_IFMT) == 0)
+		syscall(SYS_close, e->fd);
+}
+
+/* ---- rings ---- */
+
+static struct ring *
+ring_of(unsigned cpu)
+{
+	for (unsigned i = 0; i < perf.ring_count; i++)
+		if (perf.rings[i].cpu == cpu)
+			return &perf.rings[i];
+	return NULL;
+}
+
+static int
+ring_new(unsigned cpu, int fd)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void  *mem = mmap(NULL, page + perf.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (mem == MAP_FAILED) {
+		perf.unmappable = true;
+		return -errno;
+	}
+	perf.rings[perf.ring_count++] = (struct ring){ cpu, fd, mem };
+	return 0;
+}
+
+/* 0, also when the thread is gone. */
+static int
+thread_cover(int32_t tid, unsigned cpu)
+{
+	struct ring *ring = ring_of(cpu);
+	int          n = event_add(tid, cpu);
+
+	if (n == -ESRCH)
+		return 0;
+	if (n < 0)
+		return n;
+	if (!ring)
+		return ring_new(cpu, perf.events[n].fd);
+	return ioctl(perf.events[n].fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
+}
+
+/* ---- processors and threads ---- */
+
+struct look {
+	const bool *cpus;
+	unsigned    found;
+};
+
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct look *l = arg;
+
+	for (unsigned i = 0; i < perf.thread_count; i++)
+		if (perf.threads[i] == tid)
+			return;
+	if (perf.err < 0)
+		return;
+	if (perf.thread_count == THREADS_MAX) {
+		perf.err = -EMFILE;
+		return;
+	}
+	perf.threads[perf.thread_count++] = tid;
+	l->found++;
+	for (unsigned cpu = 0; cpu < perf.cpus && perf.err == 0; cpu++)
+		if (l->cpus[cpu])
+			perf.err = thread_cover(tid, cpu);
+}
+
+static int
+cover_all(const bool *cpus)
+{
+	struct look look = { .cpus = cpus, .found = 1 };
+
+	for (int i = 0; i < LOOKS_MAX && look.found && perf.err == 0; i++) {
+		int r;
+
+		look.found = 0;
+		r = proc_self_threads(on_thread, &look);
+		if (r < 0)
+			return r;
+	}
+	return perf.err;
+}
+
+static const char *
+reason_of(int err)
+{
+	switch (-err) {
+	case EACCES:
+	case EPERM:
+		return "perf_event_open() is refused (kernel.perf_event_paranoid above 2, seccomp, or "
+		       "kernel.perf_event_mlock_kb is used up)";
+	case ENOSYS:
+		return "the kernel has no perf_event_open(), or seccomp refuses it";
+	case EMFILE:
+	case ENFILE:
+		return "too few descriptors are left";
+	case ENXIO:
+		return "the processors cannot be listed: /sys is not mounted or not readable";
+	default:
+		return "perf_event_open() fails on this kernel";
+	}
+}
+
+static void
+close_all(void)
+{
+	size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+	sigset_t mask;
+
+	while (perf.ring_count > 0) /* counted down first, as in forget() */
+		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
+	own_fd_hold(&mask);
+	while (perf.event_count > 0)
+		event_close(&perf.events[--perf.event_count]);
+	own_fd_release(&mask);
+	perf.ring_count = perf.thread_count = 0;
+	perf.err = 0;
+	perf.unmappable = false;
+}
+
+/* All of a user's rings share kernel.perf_event_mlock_kb: if it is too much, all anew of
+ * half the size, down to what holds a burst.  inherit_thread is there since Linux 5.13. */
+static int
+cover_as_allowed(const bool *cpus)
+{
+	int r;
+
+	perf.inherits_thread = true;
+	perf.ring_bytes = TRACE_PERF_RING_BYTES;
+	for (;;) {
+		r = cover_all(cpus);
+		if (r == -EINVAL && perf.inherits_thread && perf.event_count == 0)
+			perf.inherits_thread = false;
+		else if (r == -EPERM && perf.unmappable && perf.ring_bytes > RING_BYTES_MIN)
+			perf.ring_bytes /= 2;
+		else
+			return r;
+		close_all();
+	}
+}
+
+static void
+forget(void)
+{
+	void *events = perf.events;
+
+	perf.events = NULL; /* first: a child may be forked in the midst of munmap() */
+	perf.event_count = perf.ring_count = perf.thread_count = 0;
+	pages_unmap(events, EVENTS_BYTES);
+}
+
+int
+trace_perf_open(char *why, unsigned size)
+{
+	bool  cpus[TRACE_PERF_CPUS_MAX] = { false };
+	void *mem;
+	int   r;
+
+	memset(&perf, 0, sizeof(perf));
+	*why = '\0';
+	if (prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER) { /* this thread's, who would make the call */
+		snprintf(why, size, "a seccomp filter is in force, which may end a program that calls perf_event_open()");
+		return -EPERM;
+	}
+	perf.pid = (int32_t)syscall(SYS_getpid);
+	mem = pages_map(EVENTS_BYTES);
+	if (!mem) {
+		snprintf(why, size, "out of memory");
+		return -ENOMEM;
+	}
+	perf.events = mem;
+	perf.threads = (int32_t *)(perf.events + TRACE_PERF_EVENTS_MAX);
+	r = trace_perf_cpus_online(cpus, &perf.cpus);
+	if (r == 0)
+		r = trace_perf_room(cpus, perf.cpus, why, size);
+	if (r == 0)
+		r = cover_as_allowed(cpus);
+	if (r < 0) {
+		if (!*why)
+			snprintf(why, size, "%s", reason_of(r));
+		trace_perf_close();
+	}
+	return r;
+}
+
+void
+trace_perf_close(void)
+{
+	close_all();
+	forget();
+}
+
+void
+trace_perf_forked(void)
+{
+	for (unsigned i = 0; i < perf.event_count; i++) {
+		if (seccomp_on())
+			event_close_filtered(&perf.events[i]);
+		else
+			event_close(&perf.events[i]);
+	}
+	forget();
+}
+
+void
+trace_perf_drain(trace_perf_fn *fn, trace_perf_name_fn *name, void *arg)
+{
+	struct trace_perf_sink to = { .fn = fn, .name = name, .arg = arg, .pid = perf.pid };
+
+	for (unsigned i = 0; i < perf.ring_count; i++)
+		trace_perf_read(perf.rings[i].page, perf.ring_bytes, &to);
+	perf.lost += to.lost;
+}
+
+uint64_t
+trace_perf_lost(void)
+{
+	return perf.lost;
+}
+
+unsigned
+trace_perf_cpus(void)
+{
+	return perf.cpus;
+}
+
+unsigned
+trace_perf_events(void)
+{
+	return perf.event_count;
+}

@@ -1,0 +1,161 @@
+/*
+ * waits.c - the mutex and block profiles, on and off.
+ *
+ * Two rates and the trace share one switch; the hooks then call waits/record.c.
+ *
+ * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c.
+ */
+#include <config.h>
+
+#include "waits.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "which_core.h"
+#include "parts.h"
+#include "waiters.h"
+
+struct stack_counts       waits_mutex_sites, waits_block_sites;
+_Atomic uint64_t   waits_truncated;
+struct waits_state waits_state;
+
+static _Atomic bool no_memory[3]; /* for mutex, block and traces, when each was switched on last */
+
+static const char *
+hooks_status(void)
+{
+	if (!ARCH_HAVE_HOOKS)
+		return "waits are not seen: " HOOKS_UNKNOWN;
+	if (hooks_are_others())
+		return "waits are not seen: another copy of libcomponent in this process has the hooks";
+	if (HOOKS_HAVE(unlock))
+		return hooks_displaced(HOOKS_pthread_mutex_lock) ? "waits are not seen: " HOOKS_DISPLACED("pthread_mutex_lock") : "";
+	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
+		return "waits are not seen: the program is linked with -static, where locks cannot be hooked";
+	if (&component_hooks)
+		return "waits are not seen: the hooks linked into the program are of another version";
+	return "waits are not seen: the program is not linked with -lcomponent_hooks "
+	       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
+}
+
+const char *
+waits_status(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (atomic_load(&no_memory[i]) && *hooks_status() == '\0')
+			return "some waits are not seen: no memory for their tables";
+	return hooks_status();
+}
+
+static bool
+tries_are_there(void)
+{
+	for (int i = 0; i < HOOKS_TRY_COUNT; i++)
+		if (!component_hooks.tries[i])
+			return false;
+	return true;
+}
+
+/* One switch for all that want to know of waits. */
+static void
+switch_over(void)
+{
+	bool published = atomic_load(&waits_state.mutex_fraction) > 0 || atomic_load(&waits_state.tracing);
+	bool on = published || atomic_load(&waits_state.block_rate) > 0;
+
+	__atomic_store_n(&component_hooks.wait_state, on ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
+	waiters_watch(published);
+}
+
+static int
+watch(void)
+{
+	if (!hooks_claim())
+		return -ENOTSUP;
+	component_hooks.resolve();
+	if (!tries_are_there())
+		return -ENOTSUP;
+	if (waiters_open(component_hooks.waiting) < 0)
+		return -ENOMEM;
+	component_hooks.unlock = waits_on_unlock;
+	component_hooks.wait = waits_on_wait;
+	return 0;
+}
+
+int
+waits_trace(bool on)
+{
+	int r = 0;
+
+	if (*hooks_status())
+		return on ? -ENOTSUP : 0;
+	if (on)
+		r = watch();
+	atomic_store(&no_memory[2], r == -ENOMEM);
+	if (r == 0) {
+		atomic_store(&waits_state.tracing, on);
+		switch_over();
+	}
+	return r;
+}
+
+/* The rate, and then the switch. */
+static int
+set(_Atomic int64_t *rate, int64_t value, struct stack_counts *sites)
+{
+	int r = 0;
+
+	if (value < 0)
+		value = 0;
+	if (*hooks_status())
+		return value ? -ENOTSUP : 0;
+	if (value > 0)
+		r = stack_counts_open(sites) < 0 ? -ENOMEM : watch();
+	atomic_store(&no_memory[sites == &waits_block_sites], r == -ENOMEM);
+	if (r < 0)
+		return r;
+	atomic_store(rate, value);
+	switch_over();
+	return 0;
+}
+
+int
+waits_set_mutex_fraction(int64_t fraction)
+{
+	if (fraction > WAITS_FRACTION_MAX)
+		fraction = WAITS_FRACTION_MAX;
+	return set(&waits_state.mutex_fraction, fraction, &waits_mutex_sites);
+}
+
+int
+waits_set_block_rate(int64_t rate_ns)
+{
+	return set(&waits_state.block_rate, rate_ns, &waits_block_sites);
+}
+
+int64_t
+waits_mutex_fraction(void)
+{
+	return atomic_load(&waits_state.mutex_fraction);
+}
+
+int64_t
+waits_block_rate(void)
+{
+	return atomic_load(&waits_state.block_rate);
+}
+
+void
+waits_forked(void)
+{
+	atomic_store(&waits_state.mutex_fraction, 0);
+	atomic_store(&waits_state.block_rate, 0);
+	atomic_store(&waits_state.onces, 0);
+	atomic_store(&waits_state.tracing, false);
+	if (*hooks_status() == '\0')
+		__atomic_store_n(&component_hooks.wait_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	waiters_forked();
+	stack_counts_forked(&waits_mutex_sites);
+	stack_counts_forked(&waits_block_sites);
+}

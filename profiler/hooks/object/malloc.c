@@ -1,0 +1,191 @@
+/*
+ * malloc.c - the replaceable allocation functions: what every call runs through.
+ *
+ * malloc jumps to the next allocator while sampling is off, else to a function that counts
+ * its size down in a word of its thread first.  free asks a filter for the block's address, on
+ * or off.  Whatever else there is to do happens in cold.c, where these functions jump,
+ * so that the stack there still looks as if the caller had called the cold function itself.
+ *
+ *     malloc ── off ────────────────> next malloc
+ *           └── on ── bytes left ───> next malloc
+ *                 └── none left ────> cold_malloc ──> core
+ *     free ──── not in the filter ──> next free
+ *         └──── perhaps a sample ───> cold_free ────> core ──> next free
+ *
+ * What a stranger would get wrong:
+ * - A size near SIZE_MAX makes the countdown go up: that call fails anyway, and
+ *   no check for it is worth an instruction in all others.
+ * - calloc() multiplies without looking at overflow: only the countdown sees that
+ *   product.  cold.c and the next calloc look.
+ * - Every call to the next function is a tail call: nothing may follow it, not
+ *   even a look at its result.
+ * - free() cannot ask heap_state: a block sampled while on is freed while off.
+ * - Until the next allocator is known, hooks_malloc_entry and next[] lead to cold.c.
+ *
+ * Why not a thread-local function table or a patched GOT: the first costs a load
+ * more, the second misses calls from objects loaded later.  Why not a range of addresses for
+ * sampled blocks, which free() knows by one comparison: it took two instructions less, and
+ * an allocator of our own, whose blocks behaved like nobody else's.
+ * Tests: tests/hooks.t counts the calls of each name, tests/hooks_cost.t the
+ * instructions.
+ */
+#include "object.h"
+
+#include <errno.h>
+
+void *
+hook_malloc(size_t size)
+{
+	return hooks_malloc_entry(size);
+}
+
+void *
+hook_malloc_counting(size_t size)
+{
+	if (COUNTED_DOWN(size))
+		return cold_malloc(size);
+	return NEXT(malloc)(size);
+}
+
+void *
+hook_calloc(size_t count, size_t size)
+{
+	if (SAMPLED(count * size))
+		return cold_calloc(count, size);
+	return NEXT(calloc)(count, size);
+}
+
+void *
+hook_realloc(void *block, size_t size)
+{
+	if (SAMPLED(size) || OURS(block))
+		return cold_realloc(block, size);
+	return NEXT(realloc)(block, size);
+}
+
+/* Not the next one's: many allocators have none, and glibc's would call us. */
+void *
+hook_reallocarray(void *block, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (SAMPLED(bytes) || OURS(block))
+		return cold_reallocarray(block, bytes);
+	return MAKER(realloc)(block, bytes);
+}
+
+/* Its own function: the one below is what nearly every call gets by with. */
+static __attribute__((noinline)) void
+free_perhaps_ours(void *block)
+{
+	if (hooks_filter.hashed[HOOKS_FILTER_HASH(block)])
+		cold_free(block);
+	else
+		NEXT(free)(block);
+}
+
+void
+hook_free(void *block)
+{
+	if (MAY_BE_OURS(block))
+		free_perhaps_ours(block);
+	else
+		NEXT(free)(block);
+}
+
+void
+hook_cfree(void *block)
+{
+	if (OURS(block))
+		cold_cfree(block);
+	else
+		MAKER(free)(block);
+}
+
+void
+hook_free_sized(void *block, size_t size)
+{
+	(void)size;
+	if (OURS(block))
+		cold_free_sized(block);
+	else
+		MAKER(free)(block);
+}
+
+void
+hook_free_aligned_sized(void *block, size_t align, size_t size)
+{
+	(void)align;
+	(void)size;
+	if (OURS(block))
+		cold_free_aligned_sized(block);
+	else
+		MAKER(free)(block);
+}
+
+int
+hook_posix_memalign(void **ret, size_t align, size_t size)
+{
+	if (SAMPLED(size))
+		return cold_posix_memalign(ret, align, size);
+	return NEXT(posix_memalign)(ret, align, size);
+}
+
+void *
+hook_aligned_alloc(size_t align, size_t size)
+{
+	if (SAMPLED(size))
+		return cold_aligned_alloc(align, size);
+	return NEXT(aligned_alloc)(align, size);
+}
+
+void *
+hook_memalign(size_t align, size_t size)
+{
+	if (SAMPLED(size))
+		return cold_memalign(align, size);
+	return NEXT(memalign)(align, size);
+}
+
+void *
+hook_valloc(size_t size)
+{
+	if (SAMPLED(size))
+		return cold_valloc(size);
+	return NEXT(valloc)(size);
+}
+
+void *
+hook_pvalloc(size_t size)
+{
+	if (SAMPLED(size))
+		return cold_pvalloc(size);
+	return NEXT(pvalloc)(size);
+}
+
+size_t
+hook_malloc_usable_size(void *block)
+{
+	if (OURS(block))
+		return cold_malloc_usable_size(block);
+	return NEXT(malloc_usable_size)(block);
+}
+
+EXPORT(malloc);
+EXPORT(calloc);
+EXPORT(realloc);
+EXPORT(reallocarray);
+EXPORT(free);
+EXPORT(cfree);
+EXPORT(posix_memalign);
+EXPORT(aligned_alloc);
+EXPORT(memalign);
+EXPORT(valloc);
+EXPORT(pvalloc);
+EXPORT(malloc_usable_size);
+EXPORT(free_sized);
+EXPORT(free_aligned_sized);

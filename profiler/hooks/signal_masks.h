@@ -1,0 +1,20 @@
+/*
+ * signal_masks.h - masks and handlers that the program sets, while ours stay in place.
+ */
+#ifndef HOOKS_SIGNAL_MASKS_H
+#define HOOKS_SIGNAL_MASKS_H
+
+#include <stdint.h>
+
+/*
+ * signal_masks_watch - from now on, for good, where the program has hooks
+ *
+ *   reserve  what installs the handler of the CPU profile if need be, see cpu_signal_reserve()
+ *   threads  any; again does nothing more for the process, and as much for the calling
+ *            thread: if it blocks every signal, the profiler's alone is let through
+ *   signals  not from a handler
+ */
+typedef int signal_masks_reserve_fn(uint64_t avoid);
+void signal_masks_watch(signal_masks_reserve_fn *reserve);
+
+#endif
