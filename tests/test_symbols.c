@@ -28,7 +28,7 @@
 
 #include "arena.h"
 #include "file.h"
-#include "idmap.h"
+#include "table.h"
 #include "image.h"
 #include "maps.h"
 #include "own_fd.h"
@@ -83,27 +83,27 @@ static void
 a_map_of_numbers_finds_what_was_put_and_nothing_else(void **state)
 {
 	struct arena_budget budget = { 0, LIMIT };
-	struct idmap        m;
+	struct table        m;
 
 	(void)state;
-	idmap_init(&m, &budget);
-	assert_int_equal(idmap_get(&m, 1), 0);
+	table_init(&m, &budget);
+	assert_int_equal(table_get(&m, 1), 0);
 	for (uint64_t i = 0; i < 100000; i++)
-		assert_int_equal(idmap_put(&m, i * 4096, i + 1), 0);
+		assert_int_equal(table_put(&m, i * 4096, i + 1), 0);
 	for (uint64_t i = 0; i < 100000; i++) {
-		assert_int_equal(idmap_get(&m, i * 4096), i + 1);
-		assert_int_equal(idmap_get(&m, i * 4096 + 1), 0);
+		assert_int_equal(table_get(&m, i * 4096), i + 1);
+		assert_int_equal(table_get(&m, i * 4096 + 1), 0);
 	}
-	idmap_release(&m);
+	table_release(&m);
 	assert_int_equal(budget.used, 0);
 	budget.limit = 1 << 16;
 	for (uint64_t i = 0;; i++)
-		if (idmap_put(&m, i, 1) < 0) {
+		if (table_put(&m, i, 1) < 0) {
 			assert_true(i > 1000);
 			break;
 		}
-	assert_int_equal(idmap_get(&m, 3), 1);
-	idmap_release(&m);
+	assert_int_equal(table_get(&m, 3), 1);
+	table_release(&m);
 }
 
 static void

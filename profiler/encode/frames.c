@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "idmap.h"
+#include "table.h"
 
 #define LIST_FIRST ((size_t)1024) /* addresses; 8 KiB */
 
@@ -74,25 +74,25 @@ frames_resolve(const struct profile *p, struct symbols *s)
 {
 	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
 	struct frames_list  list = { .budget = &budget };
-	struct idmap        seen;
+	struct table        seen;
 	int                 r = 0;
 
-	idmap_init(&seen, &budget);
+	table_init(&seen, &budget);
 	for (size_t i = 0; i < p->count && !r; i++) {
 		unsigned         n;
 		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
 
 		for (unsigned k = 0; k < n && !r; k++) {
-			if (idmap_get(&seen, pcs[k]))
+			if (table_get(&seen, pcs[k]))
 				continue;
-			r = idmap_put(&seen, pcs[k], 1);
+			r = table_put(&seen, pcs[k], 1);
 			if (!r)
 				r = frames_list_add(&list, pcs[k]);
 		}
 	}
 	symbols_resolve(s, list.pcs, list.count);
 	frames_list_release(&list);
-	idmap_release(&seen);
+	table_release(&seen);
 }
 
 const uintptr_t *

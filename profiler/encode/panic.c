@@ -24,9 +24,9 @@
 #include <string.h>
 
 #include "frames.h"
-#include "idmap.h"
 #include "labels.h"
 #include "lines.h"
+#include "table.h"
 #include "utf8.h"
 #include "wait_state.h"
 
@@ -38,7 +38,7 @@ struct texts {
 	struct lines  lines; /* of the stack that is being made */
 	struct lines *to;
 	bool          whole; /* all of it is still in lines */
-	struct idmap  places; /* by where in the dump's pcs a stack begins: offset and size in bytes */
+	struct table  places; /* by where in the dump's pcs a stack begins: offset and size in bytes */
 	char         *bytes; /* NULL: none are kept */
 	size_t        used;
 };
@@ -82,7 +82,7 @@ text_keep(struct texts *x, uint32_t first)
 	size_t size = x->lines.used;
 
 	if (!x->bytes || !x->whole || size == 0 || size > TEXTS_BYTES - x->used ||
-	    idmap_put(&x->places, first, (uint64_t)x->used << 32 | size) < 0)
+	    table_put(&x->places, first, (uint64_t)x->used << 32 | size) < 0)
 		return;
 	memcpy(x->bytes + x->used, x->lines.buf, size);
 	x->used += size;
@@ -91,7 +91,7 @@ text_keep(struct texts *x, uint32_t first)
 static void
 print_stack(struct texts *x, const struct dump *d, const struct dump_thread *t, struct symbols *s, struct frames *frames)
 {
-	uint64_t place = t->count ? idmap_get(&x->places, t->first) : 0;
+	uint64_t place = t->count ? table_get(&x->places, t->first) : 0;
 
 	if (place) {
 		lines_bytes(x->to, x->bytes + (place >> 32), (uint32_t)place);
@@ -209,7 +209,7 @@ encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, vo
 	int                 r;
 
 	arena_init(&arena, &budget);
-	idmap_init(&texts.places, &budget);
+	table_init(&texts.places, &budget);
 	frames = arena_alloc(&arena, sizeof(*frames));
 	r = frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
 	if (r == 0)
@@ -227,7 +227,7 @@ encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, vo
 	r = lines_close(&lines);
 	arena_unmap(&budget, texts.bytes, TEXTS_BYTES);
 out:
-	idmap_release(&texts.places);
+	table_release(&texts.places);
 	arena_release(&arena);
 	return r;
 }

@@ -33,12 +33,12 @@
 #include "frames.h"
 #include "generations.h"
 #include "gzip.h"
-#include "idmap.h"
 #include "labels.h"
 #include "maps.h"
 #include "pprof_sample.h"
 #include "profile.pb-c.h"
 #include "strings.h"
+#include "table.h"
 #include "utf8.h"
 #include "varint.h"
 
@@ -69,9 +69,9 @@ struct writer {
 	struct arena          arena;
 	struct gzip           gzip;
 	struct strings        strings;
-	struct idmap          locations; /* pc to location id */
+	struct table          locations; /* pc to location id */
 	struct frames_list    pcs;       /* of the locations, in the order of their ids */
-	struct idmap          functions; /* name and system name to function id */
+	struct table          functions; /* name and system name to function id */
 	struct mapping_use   *used;      /* what is known of a mapping's locations */
 	size_t               *mappings;  /* in the order of their ids */
 	size_t                mapping_count;
@@ -166,13 +166,13 @@ function_id(struct writer *w, const struct symbol_frame *f, uint64_t *ret)
 		return r;
 	/* One function may be in several files of one name; the names tell enough. */
 	key = (uint64_t)m.system_name << 32 | (uint64_t)m.filename;
-	*ret = idmap_get(&w->functions, key);
+	*ret = table_get(&w->functions, key);
 	if (*ret)
 		return 0;
 	m.id = ++w->function_count;
 	m.start_line = f->start_line;
 	*ret = m.id;
-	r = idmap_put(&w->functions, key, m.id);
+	r = table_put(&w->functions, key, m.id);
 	return r < 0 ? r : write_message(w, FIELD_FUNCTION, &m.base);
 }
 
@@ -183,12 +183,12 @@ location_id(void *arg, uintptr_t pc, uint64_t *ret)
 	struct writer *w = arg;
 	int            r;
 
-	*ret = idmap_get(&w->locations, pc);
+	*ret = table_get(&w->locations, pc);
 	if (*ret)
 		return 0;
 	r = frames_list_add(&w->pcs, pc);
 	*ret = w->pcs.count;
-	return r < 0 ? r : idmap_put(&w->locations, pc, *ret);
+	return r < 0 ? r : table_put(&w->locations, pc, *ret);
 }
 
 static void
@@ -448,8 +448,8 @@ encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write,
 	w->budget = (struct arena_budget){ 0, ENCODE_MEMORY_MAX };
 	arena_init(&w->arena, &w->budget);
 	strings_init(&w->strings, &w->arena);
-	idmap_init(&w->locations, &w->budget);
-	idmap_init(&w->functions, &w->budget);
+	table_init(&w->locations, &w->budget);
+	table_init(&w->functions, &w->budget);
 	w->pcs.budget = &w->budget;
 	w->used = arena_array(&w->arena, symbols_mapping_count(s) + 1, sizeof(*w->used));
 	w->mappings = arena_array(&w->arena, symbols_mapping_count(s) + 1, sizeof(*w->mappings));
@@ -471,8 +471,8 @@ encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write,
 	if (!r)
 		r = gzip_finish(&w->gzip);
 	strings_release(&w->strings);
-	idmap_release(&w->locations);
-	idmap_release(&w->functions);
+	table_release(&w->locations);
+	table_release(&w->functions);
 	frames_list_release(&w->pcs);
 	arena_release(&w->arena);
 	arena_release(&own);

@@ -24,7 +24,7 @@ void
 strings_init(struct strings *s, struct arena *a)
 {
 	*s = (struct strings){ .arena = a };
-	idmap_init(&s->map, a->budget);
+	table_init(&s->map, a->budget);
 }
 
 static uint64_t
@@ -49,7 +49,7 @@ strings_id(struct strings *s, const char *text, size_t size, bool keep,
 	uint64_t *ret_id, bool *ret_new)
 {
 	uint64_t      h = hash(text, size);
-	struct entry *head = (struct entry *)(uintptr_t)idmap_get(&s->map, h), *e;
+	struct entry *head = (struct entry *)(uintptr_t)table_get(&s->map, h), *e;
 
 	for (e = head; e; e = e->next)
 		if (e->size == size && !memcmp(e->text, text, size)) {
@@ -61,7 +61,7 @@ strings_id(struct strings *s, const char *text, size_t size, bool keep,
 	if (!e)
 		return -ENOMEM;
 	e->text = keep ? text : arena_strndup(s->arena, text, size);
-	if (!e->text || (!head && idmap_put(&s->map, h, (uintptr_t)e) < 0))
+	if (!e->text || (!head && table_put(&s->map, h, (uintptr_t)e) < 0))
 		return -ENOMEM;
 	if (head) {
 		e->next = head->next;
@@ -77,5 +77,5 @@ strings_id(struct strings *s, const char *text, size_t size, bool keep,
 void
 strings_release(struct strings *s)
 {
-	idmap_release(&s->map);
+	table_release(&s->map);
 }

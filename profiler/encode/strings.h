@@ -7,11 +7,11 @@
 #include <stdbool.h>
 
 #include "arena.h"
-#include "idmap.h"
+#include "table.h"
 
 struct strings {
 	struct arena *arena;
-	struct idmap  map;
+	struct table  map;
 	uint64_t      count;
 };
 

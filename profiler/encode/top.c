@@ -23,10 +23,10 @@
 #include <string.h>
 
 #include "frames.h"
-#include "idmap.h"
 #include "lines.h"
 #include "order.h"
 #include "strings.h"
+#include "table.h"
 
 #define ROWS_MAX 80 /* lines of the table; the rest is counted */
 
@@ -42,14 +42,14 @@ struct address {
 	uint32_t rows[];
 };
 
-struct table {
+struct top {
 	const struct profile *profile;
 	struct symbols       *symbols;
 	unsigned              type;
 	struct arena_budget   budget;
 	struct arena          arena;
 	struct strings        names;
-	struct idmap          addresses; /* pc to struct address */
+	struct table          addresses; /* pc to struct address */
 	struct row           *rows;
 	size_t                room;
 	uint64_t              total;
@@ -67,7 +67,7 @@ type_shown(const struct profile *p)
 
 /* The row of a name; rows grow with the number of names. */
 static int
-row_of(struct table *t, const char *name, uint32_t *ret)
+row_of(struct top *t, const char *name, uint32_t *ret)
 {
 	uint64_t id;
 	bool     is_new;
@@ -99,9 +99,9 @@ row_of(struct table *t, const char *name, uint32_t *ret)
 }
 
 static int
-address_of(struct table *t, uintptr_t pc, const struct address **ret)
+address_of(struct top *t, uintptr_t pc, const struct address **ret)
 {
-	struct address *a = (struct address *)(uintptr_t)idmap_get(&t->addresses, pc);
+	struct address *a = (struct address *)(uintptr_t)table_get(&t->addresses, pc);
 	int             r = 0;
 
 	if (!a) {
@@ -113,14 +113,14 @@ address_of(struct table *t, uintptr_t pc, const struct address **ret)
 		for (unsigned i = 0; i < a->count && !r; i++)
 			r = row_of(t, t->frames.frame[i].name, &a->rows[i]);
 		if (!r)
-			r = idmap_put(&t->addresses, pc, (uintptr_t)a);
+			r = table_put(&t->addresses, pc, (uintptr_t)a);
 	}
 	*ret = a;
 	return r;
 }
 
 static int
-add(struct table *t, const uintptr_t *pcs, unsigned count, int64_t value, size_t number)
+add(struct top *t, const uintptr_t *pcs, unsigned count, int64_t value, size_t number)
 {
 	const struct address *a;
 
@@ -146,7 +146,7 @@ add(struct table *t, const uintptr_t *pcs, unsigned count, int64_t value, size_t
 }
 
 static int
-add_all(struct table *t)
+add_all(struct top *t)
 {
 	const struct profile *p = t->profile;
 	struct profile_sample lost;
@@ -182,7 +182,7 @@ before(const void *arg, uint32_t a, uint32_t b)
 }
 
 static void
-print_head(struct lines *l, const struct table *t)
+print_head(struct lines *l, const struct top *t)
 {
 	const struct profile *p = t->profile;
 	char                  total[LINES_NUMBER_MAX], duration[LINES_NUMBER_MAX];
@@ -197,7 +197,7 @@ print_head(struct lines *l, const struct table *t)
 }
 
 static void
-print_row(struct lines *l, const struct table *t, const struct row *row)
+print_row(struct lines *l, const struct top *t, const struct row *row)
 {
 	const char *unit = t->profile->types[t->type].unit;
 	char        flat[LINES_NUMBER_MAX], flat_part[LINES_NUMBER_MAX];
@@ -213,7 +213,7 @@ print_row(struct lines *l, const struct table *t, const struct row *row)
 }
 
 static int
-print(struct table *t, encode_write_fn *write, void *arg)
+print(struct top *t, encode_write_fn *write, void *arg)
 {
 	size_t       count = (size_t)t->names.count;
 	uint32_t    *order = arena_array(&t->arena, count + 1, sizeof(*order));
@@ -238,7 +238,7 @@ encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, v
 {
 	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
 	struct arena        own;
-	struct table       *t;
+	struct top         *t;
 	int                 r;
 
 	if (!p->type_count || p->type_count > PROFILE_TYPES_MAX)
@@ -253,13 +253,13 @@ encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, v
 	t->budget = (struct arena_budget){ 0, ENCODE_MEMORY_MAX };
 	arena_init(&t->arena, &t->budget);
 	strings_init(&t->names, &t->arena);
-	idmap_init(&t->addresses, &t->budget);
+	table_init(&t->addresses, &t->budget);
 	frames_resolve(p, s);
 	r = add_all(t);
 	if (!r)
 		r = print(t, write, arg);
 	strings_release(&t->names);
-	idmap_release(&t->addresses);
+	table_release(&t->addresses);
 	arena_unmap(&t->budget, t->rows, t->room * sizeof(*t->rows));
 	arena_release(&t->arena);
 	arena_release(&own);

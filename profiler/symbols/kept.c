@@ -56,7 +56,7 @@ struct kept {
 	struct arena_budget budget;
 	struct arena        arena;
 	struct texts        texts;
-	struct idmap        addresses;
+	struct table        addresses;
 	const char        **objects; /* build id and name */
 	uint32_t            object_count;
 	int64_t             born_ns; /* CLOCK_MONOTONIC */
@@ -82,7 +82,7 @@ set_new(void)
 	k->born_ns = clock_ns(CLOCK_MONOTONIC);
 	arena_init(&k->arena, &k->budget);
 	texts_init(&k->texts, &k->arena);
-	idmap_init(&k->addresses, &k->budget);
+	table_init(&k->addresses, &k->budget);
 	k->objects = arena_array(&k->arena, OBJECTS_MAX, sizeof(*k->objects));
 	k->full = !k->objects;
 	return k;
@@ -95,7 +95,7 @@ set_leave(struct kept *k)
 	if (!k || --k->users)
 		return;
 	texts_release(&k->texts);
-	idmap_release(&k->addresses);
+	table_release(&k->addresses);
 	arena_release(&k->arena);
 	munmap(k, sizeof(*k));
 }
@@ -182,9 +182,9 @@ kept_find(struct kept *k, uint32_t object, uint64_t offset, bool lines, struct s
 	if (object == KEPT_NONE || offset >> OFFSET_BITS)
 		return 0;
 	pthread_mutex_lock(&lock);
-	a = (const struct answers *)(uintptr_t)idmap_get(&k->addresses, key_of(object, offset, true));
+	a = (const struct answers *)(uintptr_t)table_get(&k->addresses, key_of(object, offset, true));
 	if (!a && !lines)
-		a = (const struct answers *)(uintptr_t)idmap_get(&k->addresses, key_of(object, offset, false));
+		a = (const struct answers *)(uintptr_t)table_get(&k->addresses, key_of(object, offset, false));
 	*(a ? &k->hits : &k->misses) += 1;
 	pthread_mutex_unlock(&lock);
 	count = !a ? 0 : a->count < max ? a->count : max;
@@ -209,7 +209,7 @@ add(struct kept *k, uint64_t key, const struct symbol_frame *frames, unsigned co
 {
 	struct answers *a;
 
-	if (idmap_get(&k->addresses, key))
+	if (table_get(&k->addresses, key))
 		return true; /* another request was faster */
 	a = arena_alloc(&k->arena, sizeof(*a) + count * sizeof(a->frames[0]));
 	if (!a)
@@ -229,7 +229,7 @@ add(struct kept *k, uint64_t key, const struct symbol_frame *frames, unsigned co
 		to->offset = f->offset;
 		to->named = f->named;
 	}
-	return idmap_put(&k->addresses, key, (uintptr_t)a) == 0;
+	return table_put(&k->addresses, key, (uintptr_t)a) == 0;
 }
 
 void

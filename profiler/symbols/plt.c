@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "arch_stubs.h"
-#include "idmap.h"
+#include "table.h"
 
 #define BATCH        2048                 /* relocations read at once; 48 KiB */
 #define RELOCS_MAX   ((uint64_t)1 << 20)  /* of one section looked at */
@@ -35,8 +35,8 @@ static const char suffix[] = "@plt";
 struct plt {
 	const struct image *image;
 	struct arena        scratch;
-	struct idmap        used;  /* addresses of slots that have a stub */
-	struct idmap        slots; /* of these, to 1 + offset of the name */
+	struct table        used;  /* addresses of slots that have a stub */
+	struct table        slots; /* of these, to 1 + offset of the name */
 	ElfW(Shdr)          symbols, strings;
 	char               *text;
 	size_t              room, text_room; /* what the first of the two scans counted */
@@ -67,13 +67,13 @@ add_slot(struct plt *p, const ElfW(Rela) *rela)
 	ElfW(Sym) sym;
 
 	/* Most relocations are of data; only a few slots have a stub. */
-	if ((type != ARCH_RELOC_SLOT && type != ARCH_RELOC_DATA) || !idmap_get(&p->used, rela->r_offset) ||
+	if ((type != ARCH_RELOC_SLOT && type != ARCH_RELOC_DATA) || !table_get(&p->used, rela->r_offset) ||
 	    index >= p->symbols.sh_size / sizeof(sym) ||
 	    image_read(p->image, p->symbols.sh_offset + index * sizeof(sym), &sym, sizeof(sym)) < 0 ||
 	    sym.st_name >= p->strings.sh_size || !p->text[sym.st_name] ||
-	    idmap_get(&p->slots, rela->r_offset))
+	    table_get(&p->slots, rela->r_offset))
 		return 0;
-	return idmap_put(&p->slots, rela->r_offset, (uint64_t)sym.st_name + 1);
+	return table_put(&p->slots, rela->r_offset, (uint64_t)sym.st_name + 1);
 }
 
 /* Linkers put the relocations without a symbol first, and there are many: the first
@@ -165,10 +165,10 @@ scan(struct plt *p, const char *section, struct symtab *t, size_t *at)
 		return -ENOMEM;
 	r = image_read(p->image, s.sh_offset, code, (size_t)s.sh_size);
 	for (size_t i = 0; !r && arch_stub_next(&s, code, &i, &stub);) {
-		uint64_t name = stub.begin == last ? 0 : idmap_get(&p->slots, stub.slot);
+		uint64_t name = stub.begin == last ? 0 : table_get(&p->slots, stub.slot);
 
-		if (!idmap_get(&p->used, stub.slot))
-			r = idmap_put(&p->used, stub.slot, 1);
+		if (!table_get(&p->used, stub.slot))
+			r = table_put(&p->used, stub.slot, 1);
 		if (!name || s.sh_addr + stub.begin >= (uint64_t)1 << 48)
 			continue;
 		r = add_stub(p, t, at, p->text + name - 1, s.sh_addr + stub.begin, (uint32_t)stub.size);
@@ -208,8 +208,8 @@ plt_build(struct symtab *t, struct arena *a, const struct image *img)
 	int        r;
 
 	arena_init(&p.scratch, a->budget);
-	idmap_init(&p.slots, a->budget);
-	idmap_init(&p.used, a->budget);
+	table_init(&p.slots, a->budget);
+	table_init(&p.used, a->budget);
 	r = scan_all(&p, t, &text);
 	if (!r && !p.used.count)
 		r = -ENOENT;
@@ -236,8 +236,8 @@ plt_build(struct symtab *t, struct arena *a, const struct image *img)
 out:
 	if (r < 0)
 		t->count = 0;
-	idmap_release(&p.slots);
-	idmap_release(&p.used);
+	table_release(&p.slots);
+	table_release(&p.used);
 	arena_release(&p.scratch);
 	return r;
 }

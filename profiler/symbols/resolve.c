@@ -26,20 +26,20 @@ resolver_init(struct resolver *v, struct arena *a)
 {
 	v->arena = a;
 	texts_init(&v->texts, a);
-	idmap_init(&v->pcs, a->budget);
+	table_init(&v->pcs, a->budget);
 }
 
 void
 resolver_release(struct resolver *v)
 {
 	texts_release(&v->texts);
-	idmap_release(&v->pcs);
+	table_release(&v->pcs);
 }
 
 const struct resolved *
 resolver_find(const struct resolver *v, uintptr_t pc)
 {
-	return (const struct resolved *)(uintptr_t)idmap_get(&v->pcs, pc);
+	return (const struct resolved *)(uintptr_t)table_get(&v->pcs, pc);
 }
 
 static int
@@ -53,7 +53,7 @@ on_found(void *arg, size_t id, const struct dwarf_frame *frames, unsigned count)
 	r->count = count;
 	for (unsigned i = 0; i < count; i++)
 		r->frames[i] = frames[i];
-	return idmap_put(&a->v->pcs, a->pcs[id].pc, (uintptr_t)r);
+	return table_put(&a->v->pcs, a->pcs[id].pc, (uintptr_t)r);
 }
 
 static int

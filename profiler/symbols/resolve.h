@@ -5,8 +5,8 @@
 #define SYMBOLS_RESOLVE_H
 
 #include "dwarf/dwarf.h"
-#include "idmap.h"
 #include "object.h"
+#include "table.h"
 #include "texts.h"
 
 struct resolved {
@@ -17,7 +17,7 @@ struct resolved {
 struct resolver {
 	struct arena *arena;
 	struct texts  texts;
-	struct idmap  pcs; /* to struct resolved */
+	struct table  pcs; /* to struct resolved */
 };
 
 /* An address inside an object. */

@@ -56,8 +56,8 @@ symbols_open(size_t limit_bytes, struct symbols **ret)
 	s->budget = budget;
 	s->arena = arena;
 	s->arena.budget = &s->budget;
-	idmap_init(&s->names, &s->budget);
-	idmap_init(&s->files, &s->budget);
+	table_init(&s->names, &s->budget);
+	table_init(&s->files, &s->budget);
 	resolver_init(&s->resolver, &s->arena);
 	s->kept = kept_open();
 	r = mappings_read(s);
@@ -79,8 +79,8 @@ symbols_close(struct symbols *s)
 		return;
 	for (size_t i = 0; i < s->object_count; i++)
 		object_release(&s->objects[i]);
-	idmap_release(&s->names);
-	idmap_release(&s->files);
+	table_release(&s->names);
+	table_release(&s->files);
 	resolver_release(&s->resolver);
 	kept_close(s->kept);
 	/* s itself is in there. */
@@ -108,7 +108,7 @@ read_object(struct symbols *s, struct object *o)
 static const struct name *
 name_find(struct symbols *s, uint64_t key)
 {
-	return (const struct name *)(uintptr_t)idmap_get(&s->names, key);
+	return (const struct name *)(uintptr_t)table_get(&s->names, key);
 }
 
 static const struct name *
@@ -116,7 +116,7 @@ name_add(struct symbols *s, uint64_t key, const char *name, const char *system_n
 {
 	struct name *n = arena_alloc(&s->arena, sizeof(*n));
 
-	if (!n || idmap_put(&s->names, key, (uintptr_t)n) < 0)
+	if (!n || table_put(&s->names, key, (uintptr_t)n) < 0)
 		return NULL;
 	n->name = name;
 	n->system_name = system_name;
@@ -307,26 +307,26 @@ sort_out(struct symbols *s, struct arena *scratch, const uintptr_t *pcs, size_t 
 	struct resolve_pc *all = arena_array(scratch, count, sizeof(*all));
 	struct resolve_pc *sorted = arena_array(scratch, count, sizeof(*sorted));
 	uint32_t          *ends = arena_array(scratch, s->object_count + 1, sizeof(*ends)), sum = 0;
-	struct idmap       seen;
+	struct table       seen;
 	size_t             n = 0;
 
 	if (!all || !sorted || !ends)
 		return NULL;
-	idmap_init(&seen, scratch->budget);
+	table_init(&seen, scratch->budget);
 	for (size_t i = 0; i < count; i++) {
 		int                 m = symbols_mapping_find(s, pcs[i]);
 		struct symbol_frame frame;
 
 		if (m < 0 || frames_kept(s, &s->mappings[m], pcs[i], &frame, 1))
 			continue;
-		if (resolver_find(&s->resolver, pcs[i]) || idmap_get(&seen, pcs[i]) ||
-		    idmap_put(&seen, pcs[i], 1) < 0 || !locate(s, &s->mappings[m], pcs[i], &all[n].vaddr))
+		if (resolver_find(&s->resolver, pcs[i]) || table_get(&seen, pcs[i]) ||
+		    table_put(&seen, pcs[i], 1) < 0 || !locate(s, &s->mappings[m], pcs[i], &all[n].vaddr))
 			continue;
 		all[n].pc = pcs[i];
 		all[n].object = (uint32_t)(s->mappings[m].object - s->objects);
 		ends[all[n++].object]++;
 	}
-	idmap_release(&seen);
+	table_release(&seen);
 	for (size_t i = 0; i < s->object_count; i++) {
 		uint32_t here = ends[i];
 

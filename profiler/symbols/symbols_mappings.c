@@ -57,7 +57,7 @@ object_add(struct symbols *s, const struct maps_line *l, const struct maps_line 
 	struct object *o;
 	uint64_t       key = l->inode * 0x10001 + l->device, have;
 
-	have = idmap_get(&s->files, key);
+	have = table_get(&s->files, key);
 	if (have && same_file(l, &s->objects[have - 1]))
 		return &s->objects[have - 1];
 	o = &s->objects[s->object_count];
@@ -77,7 +77,7 @@ object_add(struct symbols *s, const struct maps_line *l, const struct maps_line 
 	}
 	s->object_count++;
 	/* Names in brackets have no inode and share a key; each line is its own object. */
-	if (!have && idmap_put(&s->files, key, s->object_count) < 0)
+	if (!have && table_put(&s->files, key, s->object_count) < 0)
 		return NULL;
 	object_read_build_id(o);
 	return o;

@@ -6,11 +6,11 @@
 
 #include "arena.h"
 #include "gone.h"
-#include "idmap.h"
 #include "kept.h"
 #include "object.h"
 #include "resolve.h"
 #include "symbols.h"
+#include "table.h"
 
 struct mapping {
 	struct symbol_mapping shown;
@@ -26,8 +26,8 @@ struct symbols {
 	struct gone         gone;
 	struct object      *objects;
 	size_t              object_count;
-	struct idmap        names; /* KEY_... to struct name */
-	struct idmap        files; /* inode and device to 1 + index of the object */
+	struct table        names; /* KEY_... to struct name */
+	struct table        files; /* inode and device to 1 + index of the object */
 	struct resolver     resolver;
 	struct kept        *kept; /* answers of earlier requests */
 	bool                lines; /* were asked for */

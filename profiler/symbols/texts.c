@@ -28,7 +28,7 @@ void
 texts_init(struct texts *t, struct arena *a)
 {
 	t->arena = a;
-	idmap_init(&t->map, a->budget);
+	table_init(&t->map, a->budget);
 }
 
 static uint64_t
@@ -45,7 +45,7 @@ const char *
 texts_keep(struct texts *t, const char *s, size_t size)
 {
 	uint64_t     key = hash(s, size);
-	struct text *head = (struct text *)(uintptr_t)idmap_get(&t->map, key), *x;
+	struct text *head = (struct text *)(uintptr_t)table_get(&t->map, key), *x;
 
 	for (x = head; x; x = x->next)
 		if (x->size == size && !memcmp(x->raw, s, size))
@@ -62,7 +62,7 @@ texts_keep(struct texts *t, const char *s, size_t size)
 	if (head) {
 		x->next = head->next;
 		head->next = x;
-	} else if (idmap_put(&t->map, key, (uintptr_t)x) < 0) {
+	} else if (table_put(&t->map, key, (uintptr_t)x) < 0) {
 		return NULL;
 	}
 	return x->clean;
@@ -71,5 +71,5 @@ texts_keep(struct texts *t, const char *s, size_t size)
 void
 texts_release(struct texts *t)
 {
-	idmap_release(&t->map);
+	table_release(&t->map);
 }

@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 #include "arena.h"
-#include "idmap.h"
+#include "table.h"
 
 struct texts {
 	struct arena *arena;
-	struct idmap  map; /* hash to struct text */
+	struct table  map; /* hash to struct text */
 };
 
 void        texts_init(struct texts *t, struct arena *a);

@@ -124,7 +124,7 @@ void
 story_on_task(struct story *s, const struct trace_record *r)
 {
 	bool                 begins = r->type == TRACE_TASK_BEGIN;
-	struct task         *task = (struct task *)(uintptr_t)idmap_get(&s->tasks, r->value);
+	struct task         *task = (struct task *)(uintptr_t)table_get(&s->tasks, r->value);
 	struct story_thread *t;
 
 	if (!r->value || (begins && task && task->open)) {
@@ -136,7 +136,7 @@ story_on_task(struct story *s, const struct trace_record *r)
 		return;
 	if (begins && !task) {
 		task = arena_alloc(&s->arena, sizeof(*task));
-		if (!task || idmap_put(&s->tasks, r->value, (uintptr_t)task) < 0) {
+		if (!task || table_put(&s->tasks, r->value, (uintptr_t)task) < 0) {
 			s->error = -ENOMEM;
 			return;
 		}

@@ -34,8 +34,8 @@
 
 struct perfetto {
 	struct trace_stream **cpus;
-	struct idmap          frames; /* written */
-	struct idmap          tasks;  /* that have a row */
+	struct table          frames; /* written */
+	struct table          tasks;  /* that have a row */
 	int32_t               pid;
 	uint64_t              offset; /* from a story's time to the clock's */
 };
@@ -218,13 +218,13 @@ put_task(struct trace_writer *w, const struct story_event *e)
 
 	m.size = 0;
 	if (e->type == STORY_TASK_END)
-		return idmap_get(&p->tasks, e->value) ? put_event(w, e, SLICE_END, row, NULL, NULL) : 0;
-	if (!idmap_get(&p->tasks, e->value)) {
+		return table_get(&p->tasks, e->value) ? put_event(w, e, SLICE_END, row, NULL, NULL) : 0;
+	if (!table_get(&p->tasks, e->value)) {
 		perfetto_number(&m, TRACK_ID, row);
 		perfetto_number(&m, TRACK_PARENT, ROW_PROCESS);
 		perfetto_text(w, &m, TRACK_NAME, e->name[0] ? e->name : "task");
 		perfetto_packet(w, 0, PACKET_TRACK, &m);
-		r = idmap_put(&p->tasks, e->value, 1);
+		r = table_put(&p->tasks, e->value, 1);
 		if (r < 0)
 			return r;
 	}
@@ -395,8 +395,8 @@ begin(struct trace_writer *w)
 	if (!p)
 		return -ENOMEM;
 	p->cpus = arena_array(w->arena, w->cpu_count + 1, sizeof(struct trace_stream *));
-	idmap_init(&p->frames, w->arena->budget);
-	idmap_init(&p->tasks, w->arena->budget);
+	table_init(&p->frames, w->arena->budget);
+	table_init(&p->tasks, w->arena->budget);
 	p->pid = getpid();
 	for (size_t i = 0; i < w->trace->thread_count; i++)
 		if (w->trace->threads[i].main)
@@ -422,8 +422,8 @@ drop(struct trace_writer *w)
 {
 	struct perfetto *p = w->state;
 
-	idmap_release(&p->frames);
-	idmap_release(&p->tasks);
+	table_release(&p->frames);
+	table_release(&p->tasks);
 }
 
 const struct trace_format perfetto_format = { { write_text, write_stack }, begin, event, end, drop };

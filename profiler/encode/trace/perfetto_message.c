@@ -85,12 +85,12 @@ perfetto_intern_text(struct trace_writer *w, unsigned field, uint64_t id, const 
 }
 
 static int
-write_frame(struct trace_writer *w, struct idmap *frames, const struct trace_frame *f)
+write_frame(struct trace_writer *w, struct table *frames, const struct trace_frame *f)
 {
 	struct perfetto_message frame, m;
 
 	frame.size = m.size = 0;
-	if (idmap_get(frames, f->pc))
+	if (table_get(frames, f->pc))
 		return 0;
 	perfetto_number(&frame, FRAME_ID, f->pc);
 	perfetto_number(&frame, FRAME_FUNCTION, f->function);
@@ -102,11 +102,11 @@ write_frame(struct trace_writer *w, struct idmap *frames, const struct trace_fra
 		perfetto_number(&frame, FRAME_LINE, f->line);
 	perfetto_inner(&m, INTERNED_FRAMES, &frame);
 	perfetto_packet(w, 0, PACKET_INTERNED, &m);
-	return idmap_put(frames, f->pc, 1);
+	return table_put(frames, f->pc, 1);
 }
 
 int
-perfetto_intern_stack(struct trace_writer *w, struct idmap *frames, uint64_t id, const struct trace_frame *frame,
+perfetto_intern_stack(struct trace_writer *w, struct table *frames, uint64_t id, const struct trace_frame *frame,
 	unsigned count)
 {
 	struct perfetto_message stack, m;

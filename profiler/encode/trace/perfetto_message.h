@@ -58,7 +58,7 @@ void perfetto_text(struct trace_writer *w, struct perfetto_message *m, unsigned 
 void perfetto_packet(struct trace_writer *w, uint64_t clock, unsigned field, const struct perfetto_message *of);
 /* Writes packets of what is interned: a text under a number; a stack and its frames. */
 void perfetto_intern_text(struct trace_writer *w, unsigned field, uint64_t id, const char *s, size_t size);
-int  perfetto_intern_stack(struct trace_writer *w, struct idmap *frames, uint64_t id, const struct trace_frame *frame,
+int  perfetto_intern_stack(struct trace_writer *w, struct table *frames, uint64_t id, const struct trace_frame *frame,
 	unsigned count);
 
 #endif

@@ -51,12 +51,12 @@ trace_stacks_init(struct trace_stacks *ts, struct arena *a, struct symbols *s,
 	*ts = (struct trace_stacks){ .budget = a->budget, .arena = a, .symbols = s, .out = out, .arg = arg };
 	strings_init(&ts->strings, a);
 	ts->pcs.budget = a->budget;
-	idmap_init(&ts->noted, a->budget);
-	idmap_init(&ts->roots, a->budget);
-	idmap_init(&ts->begins, a->budget);
-	idmap_init(&ts->places, a->budget);
-	idmap_init(&ts->shown, a->budget);
-	idmap_init(&ts->stacks, a->budget);
+	table_init(&ts->noted, a->budget);
+	table_init(&ts->roots, a->budget);
+	table_init(&ts->begins, a->budget);
+	table_init(&ts->places, a->budget);
+	table_init(&ts->shown, a->budget);
+	table_init(&ts->stacks, a->budget);
 }
 
 void
@@ -64,12 +64,12 @@ trace_stacks_release(struct trace_stacks *ts)
 {
 	strings_release(&ts->strings);
 	frames_list_release(&ts->pcs);
-	idmap_release(&ts->noted);
-	idmap_release(&ts->roots);
-	idmap_release(&ts->begins);
-	idmap_release(&ts->places);
-	idmap_release(&ts->shown);
-	idmap_release(&ts->stacks);
+	table_release(&ts->noted);
+	table_release(&ts->roots);
+	table_release(&ts->begins);
+	table_release(&ts->places);
+	table_release(&ts->shown);
+	table_release(&ts->stacks);
 }
 
 /* ---- what will be asked for ---- */
@@ -82,9 +82,9 @@ note_pc(struct trace_stacks *ts, uintptr_t pc)
 {
 	int r;
 
-	if (idmap_get(&ts->noted, pc))
+	if (table_get(&ts->noted, pc))
 		return 0;
-	r = idmap_put(&ts->noted, pc, 1);
+	r = table_put(&ts->noted, pc, 1);
 	return r < 0 ? r : frames_list_add(&ts->pcs, pc);
 }
 
@@ -95,9 +95,9 @@ note_stack(struct trace_stacks *ts, uint32_t stack)
 	const uintptr_t *pcs;
 	int              r;
 
-	if (!stack || idmap_get(&ts->noted, NOTED_STACK | stack))
+	if (!stack || table_get(&ts->noted, NOTED_STACK | stack))
 		return 0;
-	r = idmap_put(&ts->noted, NOTED_STACK | stack, 1);
+	r = table_put(&ts->noted, NOTED_STACK | stack, 1);
 	pcs = frames_stack(stack, &n);
 	for (unsigned i = 0; i < n && !r; i++)
 		r = note_pc(ts, pcs[i]);
@@ -109,12 +109,12 @@ trace_stacks_note(struct trace_stacks *ts, const struct story_event *e)
 {
 	int r = note_stack(ts, e->stack);
 
-	if (!r && e->stack && e->on && !idmap_get(&ts->roots, e->on->serial))
-		r = idmap_put(&ts->roots, e->on->serial, e->stack);
+	if (!r && e->stack && e->on && !table_get(&ts->roots, e->on->serial))
+		r = table_put(&ts->roots, e->on->serial, e->stack);
 	if (!r && e->type == STORY_CREATE && e->other->info) {
 		r = note_stack(ts, e->other->info->stack);
 		if (!r && e->other->info->stack)
-			r = idmap_put(&ts->roots, e->other->serial, e->other->info->stack);
+			r = table_put(&ts->roots, e->other->serial, e->other->info->stack);
 	}
 	if (!r && e->type == STORY_START && e->on->routine)
 		r = note_pc(ts, e->on->routine);
@@ -126,7 +126,7 @@ trace_stacks_resolve(struct trace_stacks *ts)
 {
 	symbols_resolve(ts->symbols, ts->pcs.pcs, ts->pcs.count);
 	frames_list_release(&ts->pcs);
-	idmap_release(&ts->noted);
+	table_release(&ts->noted);
 }
 
 /* ---- texts ---- */
@@ -217,18 +217,18 @@ place_frame(struct trace_stacks *ts, const struct symbol_frame *f, bool outermos
 	if (!r)
 		r = trace_text_number(ts, file, true, &ret->file);
 	ret->line = f->file && f->line > 0 ? (uint64_t)f->line : 0;
-	if (!outermost || !ret->pc || idmap_get(&ts->shown, ret->pc)) {
+	if (!outermost || !ret->pc || table_get(&ts->shown, ret->pc)) {
 		ret->pc = made_pc(ts);
 		return r;
 	}
-	return r < 0 ? r : idmap_put(&ts->shown, ret->pc, 1);
+	return r < 0 ? r : table_put(&ts->shown, ret->pc, 1);
 }
 
 static int
 place_of(struct trace_stacks *ts, uintptr_t pc, const struct place **ret)
 {
 	struct frames *f = &ts->scratch;
-	struct place  *p = (struct place *)(uintptr_t)idmap_get(&ts->places, pc);
+	struct place  *p = (struct place *)(uintptr_t)table_get(&ts->places, pc);
 	int            r = 0;
 
 	*ret = p;
@@ -246,7 +246,7 @@ place_of(struct trace_stacks *ts, uintptr_t pc, const struct place **ret)
 		r = place_frame(ts, &f->frame[i], i + 1 == f->count, f->frame[i].name != f->text, &p->frame[i]);
 	}
 	*ret = p;
-	return r < 0 ? r : idmap_put(&ts->places, pc, (uintptr_t)p);
+	return r < 0 ? r : table_put(&ts->places, pc, (uintptr_t)p);
 }
 
 /* How many of the pcs are the program's. */
@@ -287,7 +287,7 @@ made_frame(struct trace_stacks *ts, const char *name, bool keep, struct trace_fr
 static int
 begin_find(struct trace_stacks *ts, const struct story_thread *t, const struct trace_frame **ret)
 {
-	uint32_t            stack = (uint32_t)idmap_get(&ts->roots, t->serial);
+	uint32_t            stack = (uint32_t)table_get(&ts->roots, t->serial);
 	const struct place *p = NULL;
 	const uintptr_t    *pcs;
 	struct trace_frame *made;
@@ -327,11 +327,11 @@ trace_begin_frame(struct trace_stacks *ts, const struct story_thread *t, const s
 {
 	int r;
 
-	*ret = (const struct trace_frame *)(uintptr_t)idmap_get(&ts->begins, t->serial);
+	*ret = (const struct trace_frame *)(uintptr_t)table_get(&ts->begins, t->serial);
 	if (*ret)
 		return 0;
 	r = begin_find(ts, t, ret);
-	return r < 0 ? r : idmap_put(&ts->begins, t->serial, (uintptr_t)*ret);
+	return r < 0 ? r : table_put(&ts->begins, t->serial, (uintptr_t)*ret);
 }
 
 /* ---- stacks ---- */
@@ -339,7 +339,7 @@ trace_begin_frame(struct trace_stacks *ts, const struct story_thread *t, const s
 static int
 stack_write(struct trace_stacks *ts, uint64_t key, unsigned count, uint64_t *ret)
 {
-	int r = idmap_put(&ts->stacks, key, ++ts->count);
+	int r = table_put(&ts->stacks, key, ++ts->count);
 
 	*ret = ts->count;
 	return r < 0 ? r : ts->out->stack(ts->arg, ts->count, ts->frame, count);
@@ -371,7 +371,7 @@ trace_begin_number(struct trace_stacks *ts, const struct story_thread *t, uint64
 
 	if (r < 0)
 		return r;
-	*ret = idmap_get(&ts->stacks, KEY_BEGIN | begin->pc);
+	*ret = table_get(&ts->stacks, KEY_BEGIN | begin->pc);
 	if (*ret)
 		return 0;
 	ts->frame[0] = *begin;
@@ -388,7 +388,7 @@ off_cpu_number(struct trace_stacks *ts, const struct story_thread *t, bool preem
 	if (r < 0)
 		return r;
 	key = (preempted ? KEY_PREEMPT : KEY_OFF_CPU) | begin->pc;
-	*ret = idmap_get(&ts->stacks, key);
+	*ret = table_get(&ts->stacks, key);
 	if (*ret)
 		return 0;
 	r = made_frame(ts, preempted ? "[preempted]" : "[off CPU]", true, &ts->frame[0]);
@@ -403,7 +403,7 @@ trace_stack_number(struct trace_stacks *ts, const struct story_event *e, uint64_
 
 	if (e->made == STORY_OFF_CPU || e->made == STORY_PREEMPTED)
 		return off_cpu_number(ts, e->on, e->made == STORY_PREEMPTED, ret);
-	*ret = idmap_get(&ts->stacks, e->made == STORY_WAKEUP ? KEY_WAKEUP : e->stack);
+	*ret = table_get(&ts->stacks, e->made == STORY_WAKEUP ? KEY_WAKEUP : e->stack);
 	if (*ret || (e->made == STORY_TAKEN && !e->stack))
 		return 0;
 	if (e->made == STORY_TAKEN)

@@ -36,12 +36,12 @@ struct trace_stacks {
 	void                *arg;
 	struct strings       strings;
 	struct frames_list   pcs;
-	struct idmap         noted;  /* stacks and pcs */
-	struct idmap         roots;  /* serial of a thread to the first stack it had */
-	struct idmap         begins; /* serial of a thread to the frame where it began */
-	struct idmap         places; /* pc to struct place */
-	struct idmap         shown;  /* pcs that are given out */
-	struct idmap         stacks; /* to their numbers */
+	struct table         noted;  /* stacks and pcs */
+	struct table         roots;  /* serial of a thread to the first stack it had */
+	struct table         begins; /* serial of a thread to the frame where it began */
+	struct table         places; /* pc to struct place */
+	struct table         shown;  /* pcs that are given out */
+	struct table         stacks; /* to their numbers */
 	uint64_t             made_pcs, count;
 	struct trace_frame   frame[TRACE_FRAMES_MAX];
 	struct frames        scratch;

@@ -42,12 +42,12 @@ story_emit(struct story *s, struct story_event e)
 struct story_slot *
 story_slot(struct story *s, int32_t tid)
 {
-	struct story_slot *slot = (struct story_slot *)(uintptr_t)idmap_get(&s->slots, (uint32_t)tid);
+	struct story_slot *slot = (struct story_slot *)(uintptr_t)table_get(&s->slots, (uint32_t)tid);
 
 	if (slot)
 		return slot;
 	slot = arena_alloc(&s->arena, sizeof(*slot));
-	if (!slot || idmap_put(&s->slots, (uint32_t)tid, (uintptr_t)slot) < 0) {
+	if (!slot || table_put(&s->slots, (uint32_t)tid, (uintptr_t)slot) < 0) {
 		s->error = -ENOMEM;
 		return NULL;
 	}
@@ -370,8 +370,8 @@ story_tell(struct story *s, const struct trace *t, struct arena_budget *budget,
 {
 	*s = (struct story){ .trace = t, .event = event, .arg = arg, .notes = notes, .common = "" };
 	arena_init(&s->arena, budget);
-	idmap_init(&s->slots, budget);
-	idmap_init(&s->tasks, budget);
+	table_init(&s->slots, budget);
+	table_init(&s->tasks, budget);
 	s->error = story_begin(s);
 	for (size_t i = 0; i < t->count && !s->error; i++) {
 		const struct trace_record *r = &t->records[i];
@@ -390,7 +390,7 @@ story_tell(struct story *s, const struct trace *t, struct arena_budget *budget,
 void
 story_end(struct story *s)
 {
-	idmap_release(&s->slots);
-	idmap_release(&s->tasks);
+	table_release(&s->slots);
+	table_release(&s->tasks);
 	arena_release(&s->arena);
 }

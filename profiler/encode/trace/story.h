@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "arena.h"
-#include "idmap.h"
+#include "table.h"
 #include "trace.h"
 
 #define STORY_NO_CPU UINT32_MAX
@@ -129,7 +129,7 @@ struct story {
 	int                   error;
 	uint64_t              last, clock; /* times: of the last event, of the record */
 	uint64_t              base;        /* where the trace's start is */
-	struct idmap          slots, tasks;
+	struct table          slots, tasks;
 	struct story_thread  *main;
 	const char           *common;      /* the name that says nothing: of the main thread */
 	struct story_thread **cpus;        /* who runs there */

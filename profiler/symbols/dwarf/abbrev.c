@@ -111,12 +111,12 @@ dwarf_abbrevs_of(struct dwarf *d, const struct dwarf_unit *u, bool forget)
 	struct dwarf_abbrevs *head, *t;
 
 	if (forget && d->tables_bytes > TABLES_MAX) {
-		idmap_release(&d->abbrevs);
-		idmap_init(&d->abbrevs, d->arena.budget);
+		table_release(&d->abbrevs);
+		table_init(&d->abbrevs, d->arena.budget);
 		arena_release(&d->tables);
 		d->tables_bytes = 0;
 	}
-	head = (struct dwarf_abbrevs *)(uintptr_t)idmap_get(&d->abbrevs, u->abbrevs + 1);
+	head = (struct dwarf_abbrevs *)(uintptr_t)table_get(&d->abbrevs, u->abbrevs + 1);
 	for (t = head; t; t = t->next)
 		if (!memcmp(&t->encoding, &u->encoding, sizeof(t->encoding)))
 			return t;
@@ -124,7 +124,7 @@ dwarf_abbrevs_of(struct dwarf *d, const struct dwarf_unit *u, bool forget)
 	if (t && head) {
 		t->next = head->next;
 		head->next = t;
-	} else if (t && idmap_put(&d->abbrevs, u->abbrevs + 1, (uintptr_t)t) < 0) {
+	} else if (t && table_put(&d->abbrevs, u->abbrevs + 1, (uintptr_t)t) < 0) {
 		return NULL;
 	}
 	return t;

@@ -38,7 +38,7 @@ struct lookup {
 	size_t             count;
 	uint32_t           unit; /* the one whose ranges are being told */
 	struct arena       arena;
-	struct idmap       names;
+	struct table       names;
 	dwarf_found_fn    *found;
 	void              *arg;
 };
@@ -202,7 +202,7 @@ dwarf_lookup(const struct dwarf_files *files, struct arena_budget *budget, struc
 
 	arena_init(&own, budget);
 	arena_init(&k.arena, budget);
-	idmap_init(&k.names, budget);
+	table_init(&k.names, budget);
 	d = arena_array(&own, 2, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
@@ -218,7 +218,7 @@ dwarf_lookup(const struct dwarf_files *files, struct arena_budget *budget, struc
 	}
 	if (!r && !work)
 		r = -EFBIG;
-	idmap_release(&k.names);
+	table_release(&k.names);
 	arena_release(&k.arena);
 	if (d[1].texts)
 		dwarf_close(d + 1);

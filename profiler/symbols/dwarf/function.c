@@ -284,15 +284,15 @@ read_name(struct dwarf *d, uint64_t offset, struct dwarf_name *ret)
 }
 
 const struct dwarf_name *
-dwarf_function_name(struct dwarf *d, struct arena *a, struct idmap *names, const struct dwarf_function *f)
+dwarf_function_name(struct dwarf *d, struct arena *a, struct table *names, const struct dwarf_function *f)
 {
 	uint64_t           key = (f->entry | (f->alt ? ALT_KEY : 0)) + 1;
-	struct dwarf_name *n = (struct dwarf_name *)(uintptr_t)idmap_get(names, key);
+	struct dwarf_name *n = (struct dwarf_name *)(uintptr_t)table_get(names, key);
 
 	if (n)
 		return n;
 	n = arena_alloc(a, sizeof(*n));
-	if (!n || idmap_put(names, key, (uintptr_t)n) < 0)
+	if (!n || table_put(names, key, (uintptr_t)n) < 0)
 		return NULL;
 	read_name(f->alt ? d->alt : d, f->entry, n);
 	return n;

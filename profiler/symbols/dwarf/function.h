@@ -25,7 +25,7 @@ int dwarf_functions_find(struct dwarf *d, struct arena *scratch, struct dwarf_un
 	struct dwarf_want *wants, size_t count);
 /* names: from entries to struct dwarf_name in a, kept by the caller.  NULL without
  * memory. */
-const struct dwarf_name *dwarf_function_name(struct dwarf *d, struct arena *a, struct idmap *names,
+const struct dwarf_name *dwarf_function_name(struct dwarf *d, struct arena *a, struct table *names,
 	const struct dwarf_function *f);
 
 #endif

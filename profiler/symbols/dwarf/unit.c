@@ -116,7 +116,7 @@ dwarf_open(struct dwarf *d, struct arena_budget *budget, struct texts *texts,
 	*d = (struct dwarf){ .texts = texts, .code = code, .work = work };
 	arena_init(&d->arena, budget);
 	arena_init(&d->tables, budget);
-	idmap_init(&d->abbrevs, budget);
+	table_init(&d->abbrevs, budget);
 	r = open_sections(d, img);
 	return r < 0 ? r : list_units(d);
 }
@@ -124,7 +124,7 @@ dwarf_open(struct dwarf *d, struct arena_budget *budget, struct texts *texts,
 void
 dwarf_close(struct dwarf *d)
 {
-	idmap_release(&d->abbrevs);
+	table_release(&d->abbrevs);
 	arena_release(&d->tables);
 	arena_release(&d->arena);
 }

@@ -8,8 +8,8 @@
 
 #include "dwarf.h"
 #include "form.h"
-#include "idmap.h"
 #include "section.h"
+#include "table.h"
 
 #define DWARF_ROOT_ATTRS_MAX 64 /* attributes of a unit's first entry; some 12 in practice */
 
@@ -52,7 +52,7 @@ struct dwarf_entry {
 struct dwarf {
 	struct arena         arena;   /* sections and units, for the whole reading */
 	struct arena         tables;  /* abbreviations; thrown away when there are many */
-	struct idmap         abbrevs; /* offset + 1 to struct dwarf_abbrevs */
+	struct table         abbrevs; /* offset + 1 to struct dwarf_abbrevs */
 	struct texts        *texts;
 	const struct image  *code;
 	struct dwarf        *alt;

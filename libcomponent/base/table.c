@@ -1,5 +1,5 @@
 /*
- * idmap.c - a hash table from a number to a number.
+ * table.c - a hash table from a number to a number, for one thread at a time.
  *
  * Keys are addresses, ids and hashes; whoever needs a check of more than 64 bits
  * keeps it behind the value.  There is no removal: a table lives for one request.
@@ -8,20 +8,20 @@
  */
 #include <config.h>
 
-#include "idmap.h"
+#include "table.h"
 
 #include <errno.h>
 
 #define SIZE_FIRST 1024 /* slots; 16 KiB */
 
 void
-idmap_init(struct idmap *m, struct arena_budget *budget)
+table_init(struct table *m, struct arena_budget *budget)
 {
-	*m = (struct idmap){ .budget = budget };
+	*m = (struct table){ .budget = budget };
 }
 
 static size_t
-slot_of(const struct idmap *m, uint64_t key)
+slot_of(const struct table *m, uint64_t key)
 {
 	uint64_t h = key * 0x9e3779b97f4a7c15u;
 	size_t   i = (h ^ (h >> 32)) & (m->size - 1);
@@ -32,15 +32,15 @@ slot_of(const struct idmap *m, uint64_t key)
 }
 
 uint64_t
-idmap_get(const struct idmap *m, uint64_t key)
+table_get(const struct table *m, uint64_t key)
 {
 	return m->size ? m->slots[slot_of(m, key)].value : 0;
 }
 
 static int
-grow(struct idmap *m)
+grow(struct table *m)
 {
-	struct idmap bigger = *m;
+	struct table bigger = *m;
 
 	bigger.size = m->size ? m->size * 2 : SIZE_FIRST;
 	bigger.slots = arena_map(m->budget, bigger.size * sizeof(*m->slots));
@@ -55,7 +55,7 @@ grow(struct idmap *m)
 }
 
 int
-idmap_put(struct idmap *m, uint64_t key, uint64_t value)
+table_put(struct table *m, uint64_t key, uint64_t value)
 {
 	/* Half full: most keys are where they are looked for first, which a profile with many
 	 * addresses does three million times. */
@@ -65,14 +65,14 @@ idmap_put(struct idmap *m, uint64_t key, uint64_t value)
 		if (r < 0)
 			return r;
 	}
-	m->slots[slot_of(m, key)] = (struct idmap_slot){ key, value };
+	m->slots[slot_of(m, key)] = (struct table_slot){ key, value };
 	m->count++;
 	return 0;
 }
 
 void
-idmap_release(struct idmap *m)
+table_release(struct table *m)
 {
 	arena_unmap(m->budget, m->slots, m->size * sizeof(*m->slots));
-	idmap_init(m, m->budget);
+	table_init(m, m->budget);
 }

@@ -1,8 +1,8 @@
 /*
  * arena.h - memory for one request, from mmap, under a cap, given back at once.
  */
-#ifndef STACKS_ARENA_H
-#define STACKS_ARENA_H
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
 
 #include <stddef.h>
 
