@@ -146,6 +146,41 @@ def rows_and_specs_compile_in_every_cxx_without_a_warning():
             assert ok, out
 
 
+INITS = """#include <component/controller.h>
+#include <component/profiler.h>
+static struct component_profiler_options         profiler = COMPONENT_PROFILER_OPTIONS_INIT;
+static const struct component_queue_options      queue = COMPONENT_QUEUE_OPTIONS_INIT;
+static const struct { struct component_profile_write_options o; } within = { COMPONENT_PROFILE_WRITE_OPTIONS_INIT };
+int sum(void);
+int sum(void)
+{
+	struct component_profiler_options own = COMPONENT_PROFILER_OPTIONS_INIT;
+
+	own.address = "127.0.0.1:0";
+	return (int)(profiler.max_requests + queue.burst + own.max_seconds) + within.o.debug;
+}
+"""
+CONSTANTS = """
+static constexpr component_profiler_options at_once = COMPONENT_PROFILER_OPTIONS_INIT;
+static_assert(at_once.size == sizeof(at_once) && at_once.max_seconds == 7200 && !at_once.address &&
+	at_once.heap_rate_bytes == 524288 && at_once.symbol_memory_bytes == 67108864, "by name, and before any code runs");
+"""
+
+
+@test
+def options_are_initialised_by_name_in_every_c_and_cxx_without_a_warning():
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    for cc in compilers():
+        for standard in "c11", "gnu17":
+            ok, out = compiles(cc, ["-std=" + standard] + strict, INITS, ".c")
+            assert ok, out
+    for cxx in [CXX] + (["clang++"] if shutil.which("clang++") else []):
+        for standard in "c++11", "c++17", "c++20":
+            text = INITS + (CONSTANTS if standard != "c++11" else "")
+            ok, out = compiles(cxx, ["-std=" + standard] + strict, text, ".cc")
+            assert ok, out
+
+
 @test
 def tables_work_in_cxx_too_and_wrong_types_do_not():
     for kind, ctype in TYPES.items():

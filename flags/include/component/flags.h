@@ -247,12 +247,7 @@ struct component_flags_spec {
 	const char *bugs;     /* where to report bugs, or NULL */
 };
 
-#ifdef __cplusplus
-#define COMPONENT_FLAGS_SPEC(...) \
-	COMPONENT_SET_(component_flags_spec, component_zero<component_flags_spec>(), .size = sizeof(component_flags_spec), __VA_ARGS__)
-#else
-#define COMPONENT_FLAGS_SPEC(...) { .size = sizeof(struct component_flags_spec), __VA_ARGS__ }
-#endif
+#define COMPONENT_FLAGS_SPEC(...) COMPONENT_SIZED_(component_flags_spec, __VA_ARGS__)
 
 /*
  * component_flags_new - an empty set of options

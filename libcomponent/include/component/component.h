@@ -81,12 +81,7 @@ struct component_spec {
 	int  (*check)(struct component *c, struct component_error *err);
 };
 
-#ifdef __cplusplus
-#define COMPONENT_SPEC(...) COMPONENT_SET_(struct component_spec, \
-	component_zero<struct component_spec>(), .size = sizeof(struct component_spec), __VA_ARGS__)
-#else
-#define COMPONENT_SPEC(...) { .size = sizeof(struct component_spec), __VA_ARGS__ }
-#endif
+#define COMPONENT_SPEC(...) COMPONENT_SIZED_(component_spec, __VA_ARGS__)
 
 /*
  * struct component_part - something that plugs into the life of a component

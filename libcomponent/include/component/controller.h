@@ -113,8 +113,9 @@ struct component_queue_options {
 	int64_t burst;                       /* retries that may come at once */
 };
 
-#define COMPONENT_QUEUE_OPTIONS_INIT { sizeof(struct component_queue_options), \
-	5 * INT64_C(1000000), 1000 * INT64_C(1000000000), 10, 100 }
+#define COMPONENT_QUEUE_OPTIONS_INIT COMPONENT_SIZED_(component_queue_options,        \
+	.base_delay_ns = 5 * INT64_C(1000000), .max_delay_ns = 1000 * INT64_C(1000000000), \
+	.qps = 10, .burst = 100)
 
 /*
  * component_queue_new - an empty queue

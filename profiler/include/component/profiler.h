@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <component/each.h>
 #include <component/error.h>
 #include <component/export.h>
 #include <component/labels.h>
@@ -78,12 +79,12 @@ struct component_profiler_options {
 	int64_t            block_rate_ns;       /* see component_profiler_set_block_rate(); 0 is off */
 };
 
-#define COMPONENT_PROFILER_OPTIONS_INIT                                                   \
-	{                                                                                 \
-		sizeof(struct component_profiler_options), 0, 0, 0, 0, 0, 0, 0, 7200, 64, \
-			32ULL << 20, 512ULL << 10, COMPONENT_UNWINDER_AUTO, 0, 0, 0, 0,   \
-			64ULL << 20, 0, 0                                                 \
-	}
+#define COMPONENT_PROFILER_OPTIONS_INIT COMPONENT_SIZED_(component_profiler_options, \
+	.max_seconds = 7200,                                                        \
+	.max_requests = 64,                                                         \
+	.memory_bytes = 32ULL << 20,                                                \
+	.heap_rate_bytes = 512ULL << 10,                                            \
+	.symbol_memory_bytes = 64ULL << 20)
 
 /*
  * component_profiler_start - serve profiles of this process at an address
@@ -338,10 +339,7 @@ struct component_profile_write_options {
 	struct component_error *err; /* gets a sentence when it fails; or NULL */
 };
 
-#define COMPONENT_PROFILE_WRITE_OPTIONS_INIT                                     \
-	{                                                                        \
-		sizeof(struct component_profile_write_options), 0, 0, 0, 0, 0, 0 \
-	}
+#define COMPONENT_PROFILE_WRITE_OPTIONS_INIT COMPONENT_SIZED_(component_profile_write_options, .seconds = 0)
 
 /*
  * component_profile_write - a profile to a descriptor, the same bytes as over HTTP

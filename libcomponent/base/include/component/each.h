@@ -1,8 +1,10 @@
 /*
- * each.h - COMPONENT_EACH_(m, a, b, ...) is m(a), m(b), ...: what the macros of other headers
- * do with each of their arguments, 66 at most.  Not to be included for itself.
+ * each.h - what the macros of other headers are made of.  Not to be included for itself.
  *
- * A macro can do that only by one more macro for each number of arguments.
+ *     COMPONENT_EACH_(m, a, b, ...)        m(a), m(b), ...; 66 arguments at most
+ *     COMPONENT_SIZED_(type, .a = 1, ...)  initialises a struct type by name, its size too
+ *
+ * A macro can do the first only by one more macro for each number of arguments.
  */
 #ifndef COMPONENT_EACH_H
 #define COMPONENT_EACH_H
@@ -112,6 +114,10 @@ component_zero()
 		COMPONENT_EACH_(COMPONENT_SET_ONE_, __VA_ARGS__);                      \
 		return component_object_;                                              \
 	}(object)
+#define COMPONENT_SIZED_(type, ...) \
+	COMPONENT_SET_(struct type, component_zero<struct type>(), .size = sizeof(struct type), __VA_ARGS__)
+#else
+#define COMPONENT_SIZED_(type, ...) { .size = sizeof(struct type), __VA_ARGS__ }
 #endif
 
 #endif
