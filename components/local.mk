@@ -6,9 +6,10 @@ componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/
 	%D%/ports.c %D%/profiling.c %D%/profiling.h \
 	%D%/profiling_rows.c %D%/profiling_rows.h
 %C%_libcomponent_la_CPPFLAGS = $(OWN_WAITS) $(INC_COMPONENTS)
-%C%_libcomponent_la_LIBADD = libcomponent/liblife.la profiler/serve/libserve.la \
+%C%_libcomponent_la_LIBADD = libcomponent/controllers/libcontrollers.la libcomponent/lifecycle/liblifecycle.la \
+	profiler/serve/libserve.la \
 	profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
-	profiler/stacks/libstacks.la flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la \
+	profiler/stacks/libstacks.la flags/libflags.la libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la \
 	$(EVENT_LIBS) $(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(YAML_LIBS)
 # -z now: a hook inside malloc must not enter the loader to bind a symbol;
 # -z nodelete: hooks in the program, and handlers, call into it as long as it lives.

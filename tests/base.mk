@@ -45,12 +45,12 @@ tests_test_listen_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_httpd_base
 TESTS += tests/test_httpd_base
 tests_test_httpd_base_SOURCES = tests/test_httpd_base.c
-tests_test_httpd_base_CPPFLAGS = $(INC_BASE) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
-tests_test_httpd_base_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+tests_test_httpd_base_CPPFLAGS = $(INC_HTTP) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_test_httpd_base_LDADD = libcomponent/http/libhttp.la libcomponent/base/libbase.la $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/test_httpd_wake
 TESTS += tests/test_httpd_wake
 tests_test_httpd_wake_SOURCES = tests/test_httpd_wake.c
-tests_test_httpd_wake_CPPFLAGS = $(INC_BASE) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
-tests_test_httpd_wake_LDADD = libcomponent/base/libbase.la $(CMOCKA_LIBS)
+tests_test_httpd_wake_CPPFLAGS = $(INC_HTTP) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_test_httpd_wake_LDADD = libcomponent/http/libhttp.la libcomponent/base/libbase.la $(CMOCKA_LIBS)
 endif

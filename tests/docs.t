@@ -277,7 +277,7 @@ def a_dependency_is_known_in_the_rooms_that_the_architecture_gives_it():
     guests = ["profiler/serve/evhttp.c", "profiler/serve/evhttp_ask.c", "profiler/serve/evhttp_ask.h",
               "profiler/serve/evhttp_door.c", "profiler/serve/evhttp_door.h",
               "profiler/include/component/evhttp.h", "examples/evhttp.c"]
-    rooms = {"event2?/": ["libcomponent/base"], "yaml.h": ["flags"], "protobuf-c/": ["profiler/encode"],
+    rooms = {"event2?/": ["libcomponent/http"], "yaml.h": ["flags"], "protobuf-c/": ["profiler/encode"],
              "zlib.h": ["profiler/encode", "profiler/symbols", "profiler/symbols/dwarf"], "lzma.h": ["profiler/symbols"]}
     found = {pattern: set() for pattern in rooms}
     for top in ("components", "examples", "flags", "libcomponent", "profiler"):
@@ -436,7 +436,7 @@ def defaults_and_limits_are_those_of_the_programs():
         value = promotion[option[0]]["value"]
         equal(option[1], ",".join(value) if isinstance(value, list) else value, "--" + option[0])
     contains(text_of("docs/operating.md"), "`--graceful-shutdown-timeout` (%s;" % options["graceful-shutdown-timeout"]["value"])
-    header = text_of("libcomponent/base/httpd.h") + text_of("libcomponent/base/answer.h")
+    header = text_of("libcomponent/http/httpd.h") + text_of("libcomponent/http/answer.h")
     for what, name, unit, each in (
             ("connections", "CONNECTIONS_SPARE", "", 1), ("connections", "REQUEST_MS_KEPT", " ms", 1), ("profiles being collected at once", "REQUESTS", "", 1),
             ("sent behind a request that is being answered", "PIPELINE_BYTES_MAX", " KiB", 1 << 10),

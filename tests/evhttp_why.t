@@ -17,7 +17,7 @@ from serving import *
 KNOWN = "2.1.12-stable"  # the libevent that the reasons are of
 MENDED = "2.1.12-stable-8+deb12u1"  # the Debian 12 package that has CVE-2026-63388 mended
 # What evhttp would do for us.
-HTTP_FILES = tuple("libcomponent/base/httpd_%s.c" % name for name in ("conn", "request", "reply"))
+HTTP_FILES = tuple("libcomponent/http/%s.c" % name for name in ("connection", "request", "reply"))
 AUTHORIZED = "Authorization: Bearer secret"
 BODY = 1024 * 1024
 PROGRAM = "tests/evhttp_why"

@@ -1,6 +1,6 @@
 # tests of life
-LIFE_TEST_CPPFLAGS = $(INC_LIFE) -iquote $(top_srcdir)/libcomponent $(CMOCKA_CFLAGS)
-LIFE_TEST_LDADD = libcomponent/liblife.la flags/libflags.la libcomponent/base/libbase.la \
+LIFE_TEST_CPPFLAGS = $(INC_LIFECYCLE) $(CMOCKA_CFLAGS)
+LIFE_TEST_LDADD = libcomponent/lifecycle/liblifecycle.la flags/libflags.la libcomponent/base/libbase.la \
 	gnulib/libgnu.la $(YAML_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += %D%/test_loop %D%/test_log %D%/test_lifecycle %D%/test_life_config %D%/test_notify %D%/test_fork

@@ -1,8 +1,8 @@
 # tests of programs
 
 # The controller kit.
-CONTROLLER_TEST_CPPFLAGS = $(INC_LIFE) -iquote $(top_srcdir)/libcomponent $(CMOCKA_CFLAGS)
-CONTROLLER_TEST_LDADD = libcomponent/liblife.la flags/libflags.la libcomponent/base/libbase.la \
+CONTROLLER_TEST_CPPFLAGS = $(INC_CONTROLLERS) $(CMOCKA_CFLAGS)
+CONTROLLER_TEST_LDADD = libcomponent/controllers/libcontrollers.la libcomponent/lifecycle/liblifecycle.la flags/libflags.la libcomponent/base/libbase.la \
 	gnulib/libgnu.la $(YAML_LIBS) $(CMOCKA_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += %D%/test_queue %D%/test_source

@@ -54,7 +54,7 @@ epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
 	return (int)syscall(SYS_epoll_ctl, epoll, what, fd, event);
 }
 
-/* What libevent has allocated stays behind when its descriptors are lost: see httpd_loop.c. */
+/* What libevent has allocated stays behind when its descriptors are lost: see loop.c. */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *
 __lsan_default_suppressions(void)

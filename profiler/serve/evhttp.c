@@ -24,7 +24,7 @@
 
 #include "evhttp_door.h"
 #include "fork.h"
-#include "genuine.h"
+#include "expected_library.h"
 #include "profiler.h"
 
 #pragma weak evhttp_request_get_evhttp_uri
@@ -100,7 +100,7 @@ libevent_check(void (*send_reply_end)(struct evhttp_request *), struct component
 			"link both with the same shared library (libevent_extra)");
 		return -ENOTSUP;
 	}
-	return genuine_check((const void *)(uintptr_t)evhttp_send_reply_end, "evhttp_send_reply_end", library, err);
+	return expected_library_check((const void *)(uintptr_t)evhttp_send_reply_end, "evhttp_send_reply_end", library, err);
 }
 
 /* With the lock held: the one of that server, or a new one. */
@@ -133,7 +133,7 @@ component_evhttp_mount_with(void (*send_reply_end)(struct evhttp_request *), str
 	if (!r)
 		r = libevent_check(send_reply_end, err);
 	if (!r)
-		r = genuine_libevent(err);
+		r = expected_library_libevent(err);
 	if (r)
 		return r;
 	pthread_mutex_lock(&lock);

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "beside.h"
+#include "replacement.h"
 #include "own_fd.h"
 
 #define MODE 0644 /* an address is no secret */
@@ -30,7 +30,7 @@ port_file_write(const char *path, const char *address, struct component_error *e
 {
 	char   *temporary = NULL, text[400];
 	int     size = snprintf(text, sizeof(text), "%s\n", address);
-	int     fd = beside_create(path, MODE, &temporary), r = fd < 0 ? fd : 0;
+	int     fd = replacement_create(path, MODE, &temporary), r = fd < 0 ? fd : 0;
 	ssize_t wrote;
 
 	if (fd >= 0) {

@@ -21,7 +21,7 @@
 
 #include "address.h"
 #include "clock.h"
-#include "genuine.h"
+#include "expected_library.h"
 #include "job.h"
 #include "listen.h"
 #include "options.h"
@@ -135,11 +135,11 @@ bind_all(struct serve *s, struct component_error *err)
 }
 
 static int
-genuine_zlib(struct component_error *err)
+zlib_check(struct component_error *err)
 {
 	static const char *const library[] = { "libz.", "libz-", NULL };
 
-	return genuine_check((const void *)(uintptr_t)deflate, "deflate", library, err);
+	return expected_library_check((const void *)(uintptr_t)deflate, "deflate", library, err);
 }
 
 static void
@@ -238,7 +238,7 @@ serve_bind(const struct component_profiler_options *o, struct serve **ret, struc
 	r = options_copy(&s->options, o, err);
 	if (r)
 		goto out;
-	r = genuine_zlib(err);
+	r = zlib_check(err);
 	if (r)
 		goto out;
 	r = auth_token_read(&s->auth, s->options.token_file, warning, sizeof(warning), err);

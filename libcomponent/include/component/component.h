@@ -130,7 +130,7 @@ struct component_part {
  *            component_dispatch() and component_post() answer -EPERM.  But when
  *            nothing was started yet (daemon(3) after component_parse()), its
  *            component_start() makes them anew, and the child goes on
- *   source   libcomponent/component.c
+ *   source   libcomponent/lifecycle/component.c
  */
 COMPONENT_API int component_new(const struct component_spec *spec, struct component **ret, struct component_error *err);
 
@@ -143,7 +143,7 @@ COMPONENT_API int component_new(const struct component_spec *spec, struct compon
  *   part     borrowed for as long as the component lives
  *   returns  0; -EEXIST: a part of that name is there; -EBUSY: too late;
  *            -EINVAL, -ENOMEM; or what init() said, with err filled
- *   source   libcomponent/component.c
+ *   source   libcomponent/lifecycle/component.c
  */
 COMPONENT_API int component_use(struct component *c, const struct component_part *part, struct component_error *err);
 
@@ -154,7 +154,7 @@ COMPONENT_API int component_use(struct component *c, const struct component_part
  *            1: --help and the like: print component_flags_output(), leave with 0
  *            a negative errno: print err->text to stderr and leave with the
  *            status that component_finished() gives: 2, or 78 for a config file
- *   source   libcomponent/component.c
+ *   source   libcomponent/lifecycle/component.c
  */
 COMPONENT_API int component_parse(struct component *c, int argc, char **argv, struct component_error *err);
 
@@ -170,7 +170,7 @@ COMPONENT_API int component_parse(struct component *c, int argc, char **argv, st
  *            gives status 1
  *   fork     daemon(3) belongs before it; start() that forks and returns in the
  *            child is an error there
- *   source   libcomponent/lifecycle.c, libcomponent/component.c
+ *   source   libcomponent/lifecycle/lifecycle.c, libcomponent/lifecycle/component.c
  */
 COMPONENT_API int component_start(struct component *c, struct component_error *err);
 
@@ -196,7 +196,7 @@ COMPONENT_API int component_fd(const struct component *c);
  *   returns  0; -EPERM: in a child of fork(); -EBUSY: called from a callback of
  *            its own; another negative errno from epoll_wait(2)
  *   threads  the component's
- *   source   libcomponent/lifecycle.c, libcomponent/loop.c
+ *   source   libcomponent/lifecycle/lifecycle.c, libcomponent/lifecycle/loop.c
  */
 COMPONENT_API int component_dispatch(struct component *c);
 
@@ -211,7 +211,7 @@ COMPONENT_API int component_dispatch(struct component *c);
  *
  *   returns  0; -EBUSY: starting, stopping or reloading; or a negative errno
  *            with err filled, and the daemon goes on either way
- *   source   libcomponent/reload.c
+ *   source   libcomponent/lifecycle/reload.c
  */
 COMPONENT_API int component_reload(struct component *c, struct component_error *err);
 
@@ -226,7 +226,7 @@ COMPONENT_API int component_reload(struct component *c, struct component_error *
  *
  *   threads  any; also from a signal handler
  *   fork     in a child: nothing happens
- *   source   libcomponent/lifecycle.c
+ *   source   libcomponent/lifecycle/lifecycle.c
  */
 COMPONENT_API void component_stop(struct component *c);
 
@@ -235,7 +235,7 @@ COMPONENT_API void component_stop(struct component *c);
  *
  *   err      what happened; NULL: nothing is logged
  *   threads  any
- *   source   libcomponent/lifecycle.c
+ *   source   libcomponent/lifecycle/lifecycle.c
  */
 COMPONENT_API void component_fail(struct component *c, const struct component_error *err);
 
@@ -262,7 +262,7 @@ COMPONENT_API bool component_finished(const struct component *c, int *ret_status
  *   c        may be NULL
  *   threads  the component's; no other may use it any more
  *   fork     allowed in a child: frees memory and touches nothing of the parent's
- *   source   libcomponent/component.c, libcomponent/lifecycle.c
+ *   source   libcomponent/lifecycle/component.c, libcomponent/lifecycle/lifecycle.c
  */
 COMPONENT_API void component_free(struct component *c);
 
@@ -299,7 +299,7 @@ COMPONENT_API struct component_flags *component_flags(struct component *c);
  *   owns     the component; component_watch_remove() or component_free() ends it
  *   threads  the component's; remove may be called in any callback, its own too,
  *            and NULL is fine
- *   source   libcomponent/component.c, libcomponent/loop.c
+ *   source   libcomponent/lifecycle/component.c, libcomponent/lifecycle/loop.c
  */
 typedef void component_fd_fn(struct component *c, int fd, uint32_t events, void *arg);
 typedef void component_fn(struct component *c, void *arg);
@@ -319,7 +319,7 @@ COMPONENT_API void component_watch_remove(struct component_watch *w);
  *   returns   0; -EINVAL: a negative time; -ENOMEM
  *   owns      the component; component_timer_remove() or component_free() ends it
  *   threads   as with watches
- *   source    libcomponent/component.c, libcomponent/timer.c
+ *   source    libcomponent/lifecycle/component.c, libcomponent/lifecycle/timer.c
  */
 COMPONENT_API int  component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg, struct component_timer **ret);
 COMPONENT_API void component_timer_remove(struct component_timer *t);
@@ -331,7 +331,7 @@ COMPONENT_API void component_timer_remove(struct component_timer *t);
  *   owns     nothing; what was posted and not called when the component is freed
  *            is dropped, so arg must not need fn to be freed
  *   threads  any
- *   source   libcomponent/component.c
+ *   source   libcomponent/lifecycle/component.c
  */
 COMPONENT_API int component_post(struct component *c, component_fn *fn, void *arg);
 
@@ -345,7 +345,7 @@ COMPONENT_API int component_post(struct component *c, component_fn *fn, void *ar
  *   name     copied
  *   returns  0; -EINVAL, -ENOMEM; -ESHUTDOWN: too late, everything has ended
  *   threads  any
- *   source   libcomponent/holds.c
+ *   source   libcomponent/lifecycle/held_work.c
  */
 COMPONENT_API int  component_hold(struct component *c, const char *name);
 COMPONENT_API void component_release(struct component *c, const char *name);
@@ -361,7 +361,7 @@ COMPONENT_API void component_release(struct component *c, const char *name);
  *   returns  0; -EEXIST: a check of that name is there; -EINVAL, -ENOMEM
  *   owns     the component; checks stay as long as it lives
  *   threads  the component's
- *   source   libcomponent/ready.c
+ *   source   libcomponent/lifecycle/ready.c
  */
 typedef int component_check_fn(struct component *c, void *arg, struct component_error *err);
 COMPONENT_API int component_check_add(struct component *c, const char *name, component_check_fn *fn, void *arg);
@@ -376,7 +376,7 @@ COMPONENT_API int component_check_add(struct component *c, const char *name, com
  *            the call, "" when there is nothing to say
  *   returns  how many failed
  *   threads  the component's; others use component_post()
- *   source   libcomponent/ready.c
+ *   source   libcomponent/lifecycle/ready.c
  */
 typedef void component_check_visit_fn(void *arg, const char *name, int status, const char *text);
 COMPONENT_API size_t component_checks_run(struct component *c, component_check_visit_fn *visit, void *arg);
@@ -401,7 +401,7 @@ COMPONENT_API size_t component_checks_run(struct component *c, component_check_v
  *
  *   threads  any; errno is kept; nothing is allocated
  *   fork     in a child too; a --log-file is opened there anew
- *   source   libcomponent/log_values.c, libcomponent/component.c
+ *   source   libcomponent/lifecycle/log_values.c, libcomponent/lifecycle/component.c
  */
 COMPONENT_API void component_log(struct component *c, enum component_log_level level, const char *message, ...)
 	__attribute__((sentinel));
@@ -430,7 +430,7 @@ COMPONENT_API void component_log_write(void *c, enum component_log_level level, 
  *   threads  the component's; one component of a process at a time
  *   fork     in a child the handlers are set back to their defaults; nothing is
  *            blocked or ignored in programs that it runs
- *   source   libcomponent/signals.c
+ *   source   libcomponent/lifecycle/signals.c
  */
 COMPONENT_API int component_signals_install(struct component *c, struct component_error *err);
 
@@ -441,7 +441,7 @@ COMPONENT_API int component_signals_install(struct component *c, struct componen
  *   fn       called on the component's thread, not in a handler; NULL: nothing
  *   returns  0; -EINVAL: a signal that cannot be had
  *   threads  the component's
- *   source   libcomponent/lifecycle.c
+ *   source   libcomponent/lifecycle/lifecycle.c
  */
 COMPONENT_API int component_on_signal(struct component *c, enum component_signal signal, component_fn *fn, void *arg);
 
@@ -450,7 +450,7 @@ COMPONENT_API int component_on_signal(struct component *c, enum component_signal
  *
  *   returns  0; -ERANGE: not a verbosity; nothing has changed
  *   threads  the component's
- *   source   libcomponent/component.c
+ *   source   libcomponent/lifecycle/component.c
  */
 COMPONENT_API int component_set_verbosity(struct component *c, int64_t verbosity);
 

@@ -53,7 +53,7 @@ struct component_controller_spec {
  * --controllers, --concurrent-syncs, --resync-period and --rate-limiter-*.  Use
  * it before parsing; component_main() does with spec.parts.
  *
- *   source   libcomponent/controllers.c
+ *   source   libcomponent/controllers/controllers.c
  */
 COMPONENT_API const struct component_part *component_controllers(void);
 
@@ -76,7 +76,7 @@ COMPONENT_API const struct component_part *component_controllers(void);
  *                        be watched; the error says what to do
  *   owns     the component owns the controllers, until component_free()
  *   threads  the component's loop
- *   source   libcomponent/controllers.c, libcomponent/controller.c
+ *   source   libcomponent/controllers/controllers.c, libcomponent/controllers/controller.c
  */
 COMPONENT_API int component_controllers_start(struct component *c, const struct component_controller_spec *const *specs, size_t count, struct component_controller **ret, struct component_error *err);
 /* The same for a component with a single controller. */
@@ -93,7 +93,7 @@ COMPONENT_API void component_controller_enqueue(struct component_controller *k, 
  *   specs    only their names are looked at
  *   returns  0; -EINVAL with err filled
  *   threads  the component's loop
- *   source   libcomponent/controllers.c
+ *   source   libcomponent/controllers/controllers.c
  */
 COMPONENT_API int component_controllers_check(struct component *c, const struct component_controller_spec *const *specs, size_t count, struct component_error *err);
 
@@ -124,7 +124,7 @@ struct component_queue_options {
  *   returns  0; -EINVAL: qps or burst not above 0, base_delay negative or above
  *            max_delay; -ENOMEM
  *   owns     component_queue_free(), when no thread is in any call
- *   source   libcomponent/queue.c
+ *   source   libcomponent/controllers/queue.c
  */
 COMPONENT_API int component_queue_new(const struct component_queue_options *options, struct component_queue **ret);
 /* Other pacing from now on; delays already running stay.  Returns as new does. */

@@ -1,0 +1,495 @@
+/*
+ * queue.c - the work queue: each key once, retries paced.
+ *
+ * Every key known here is one struct item, found by name in a tree (tsearch).
+ * Three places can hold it at the same time:
+ *
+ *     add ------------------> ready list --get--> processing --done--> gone
+ *     add_after --> waiting --^   ^                   |
+ *                   (heap)        +---- added again --+
+ *
+ * What a stranger would get wrong: "dirty" and "processing" are two facts.  A
+ * dirty key wants to run.  It is on the ready list only while it is dirty and
+ * not processing; one that becomes dirty while it is processing is put on the
+ * list by done(), so no key ever runs on two workers at once.  A waiting entry
+ * is a third fact: a key may be waiting for its retry and run earlier because
+ * of an event.
+ *
+ * There is no timer thread: the workers that wait for a key wait no longer than
+ * until the earliest entry of the heap, and move what is due to the list.
+ *
+ * How long a retry waits is retry_delay.c's business.
+ *
+ * Why not a hash table: the tree is libc's, and 20 compares are nothing beside
+ * a reconcile.  Why one lock: for the same reason.
+ *
+ * Tests: tests/test_queue.c.
+ */
+#include <config.h>
+
+#include <component/controller.h>
+
+#include "retry_delay.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+
+struct item {
+	struct item *next;     /* on the ready list */
+	int64_t      due_ns;   /* monotonic, while waiting */
+	size_t       heap_at;  /* place in the heap, from 1; 0: not waiting */
+	unsigned     failures;
+	bool         dirty;
+	bool         processing;
+	char         key[];
+};
+
+struct component_queue {
+	pthread_mutex_t mutex; /* a leaf: nothing is called while it is held */
+	pthread_cond_t  ready; /* the list got longer, or the heap an earlier head */
+	pthread_cond_t  idle;  /* nothing ready and nothing processing */
+	struct retry_delay     retry_delay;
+	void           *items;      /* tsearch tree of item->key */
+	size_t          item_count;
+	struct item    *head, *tail;
+	size_t          length;
+	struct item   **heap;       /* earliest first, from index 1 */
+	size_t          heap_count, heap_size;
+	size_t          processing;
+	bool            shut_down;
+};
+
+static int
+key_compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static struct item *
+item_of(const void *node)
+{
+	char *key = *(char *const *)node;
+
+	return (struct item *)(void *)(key - offsetof(struct item, key));
+}
+
+static struct item *
+item_find(const struct component_queue *q, const char *key)
+{
+	void *node = tfind(key, &q->items, key_compare);
+
+	return node == NULL ? NULL : item_of(node);
+}
+
+/* The key's item, made where there is none. */
+static int
+item_get(struct component_queue *q, const char *key, struct item **ret)
+{
+	struct item *item = item_find(q, key);
+	size_t size = strlen(key) + 1;
+
+	if (item != NULL) {
+		*ret = item;
+		return 0;
+	}
+	if (size > COMPONENT_QUEUE_KEY_MAX)
+		return -ENAMETOOLONG;
+	if (q->item_count >= COMPONENT_QUEUE_KEYS_MAX)
+		return -ENOBUFS;
+	item = calloc(1, sizeof *item + size);
+	if (item == NULL)
+		return -ENOMEM;
+	memcpy(item->key, key, size);
+	if (tsearch(item->key, &q->items, key_compare) == NULL) {
+		free(item);
+		return -ENOMEM;
+	}
+	q->item_count++;
+	*ret = item;
+	return 0;
+}
+
+/* Forgets an item that says nothing any more. */
+static void
+item_settle(struct component_queue *q, struct item *item)
+{
+	if (item->dirty || item->processing || item->heap_at != 0 || item->failures != 0)
+		return;
+	tdelete(item->key, &q->items, key_compare);
+	q->item_count--;
+	free(item);
+}
+
+static void
+heap_put(struct component_queue *q, size_t at, struct item *item)
+{
+	q->heap[at] = item;
+	item->heap_at = at;
+}
+
+/* Moves an item up or down until parents are earlier than their children. */
+static void
+heap_sift(struct component_queue *q, struct item *item)
+{
+	size_t at = item->heap_at, child;
+
+	for (; at > 1 && q->heap[at / 2]->due_ns > item->due_ns; at /= 2)
+		heap_put(q, at, q->heap[at / 2]);
+	for (; (child = at * 2) <= q->heap_count; at = child) {
+		if (child < q->heap_count && q->heap[child + 1]->due_ns < q->heap[child]->due_ns)
+			child++;
+		if (q->heap[child]->due_ns >= item->due_ns)
+			break;
+		heap_put(q, at, q->heap[child]);
+	}
+	heap_put(q, at, item);
+}
+
+static int
+heap_add(struct component_queue *q, struct item *item, int64_t due_ns)
+{
+	if (item->heap_at == 0) {
+		if (q->heap_count + 1 >= q->heap_size) {
+			size_t size = q->heap_size == 0 ? 64 : q->heap_size * 2;
+			struct item **heap = realloc(q->heap, size * sizeof *heap);
+
+			if (heap == NULL)
+				return -ENOMEM;
+			q->heap = heap;
+			q->heap_size = size;
+		}
+		heap_put(q, ++q->heap_count, item);
+	} else if (item->due_ns <= due_ns) {
+		return 0;
+	}
+	item->due_ns = due_ns;
+	heap_sift(q, item);
+	return 0;
+}
+
+static void
+heap_remove(struct component_queue *q, struct item *item)
+{
+	struct item *last = q->heap[q->heap_count--];
+	size_t at = item->heap_at;
+
+	item->heap_at = 0;
+	if (last == item)
+		return;
+	heap_put(q, at, last);
+	heap_sift(q, last);
+}
+
+static void
+push(struct component_queue *q, struct item *item)
+{
+	item->next = NULL;
+	if (q->tail != NULL)
+		q->tail->next = item;
+	else
+		q->head = item;
+	q->tail = item;
+	q->length++;
+	pthread_cond_signal(&q->ready);
+}
+
+static void
+make_dirty(struct component_queue *q, struct item *item)
+{
+	if (item->dirty)
+		return;
+	item->dirty = true;
+	if (!item->processing)
+		push(q, item);
+}
+
+static void
+move_due(struct component_queue *q)
+{
+	int64_t now = q->heap_count != 0 ? clock_ns(CLOCK_MONOTONIC) : 0;
+
+	while (q->heap_count != 0 && q->heap[1]->due_ns <= now) {
+		struct item *item = q->heap[1];
+
+		heap_remove(q, item);
+		make_dirty(q, item);
+	}
+}
+
+int
+component_queue_new(const struct component_queue_options *options, struct component_queue **ret)
+{
+	static const struct component_queue_options usual = COMPONENT_QUEUE_OPTIONS_INIT;
+	struct component_queue *q;
+	pthread_condattr_t attr;
+
+	if (options == NULL)
+		options = &usual;
+	if (!retry_delay_is_valid(options))
+		return -EINVAL;
+	q = calloc(1, sizeof *q);
+	if (q == NULL)
+		return -ENOMEM;
+	retry_delay_init(&q->retry_delay, options, clock_ns(CLOCK_MONOTONIC));
+	/* None of these can fail with glibc. */
+	pthread_mutex_init(&q->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q->ready, &attr);
+	pthread_cond_init(&q->idle, &attr);
+	pthread_condattr_destroy(&attr);
+	*ret = q;
+	return 0;
+}
+
+int
+component_queue_set(struct component_queue *q, const struct component_queue_options *options)
+{
+	if (!retry_delay_is_valid(options))
+		return -EINVAL;
+	pthread_mutex_lock(&q->mutex);
+	retry_delay_set(&q->retry_delay, options);
+	pthread_mutex_unlock(&q->mutex);
+	return 0;
+}
+
+int
+component_queue_add(struct component_queue *q, const char *key)
+{
+	struct item *item;
+	int r;
+
+	pthread_mutex_lock(&q->mutex);
+	r = q->shut_down ? -ESHUTDOWN : item_get(q, key, &item);
+	if (r == 0)
+		make_dirty(q, item);
+	pthread_mutex_unlock(&q->mutex);
+	return r;
+}
+
+/* With the mutex held. */
+static int
+add_after(struct component_queue *q, const char *key, int64_t after_ns)
+{
+	struct item *item;
+	int r;
+
+	if (q->shut_down)
+		return -ESHUTDOWN;
+	r = item_get(q, key, &item);
+	if (r != 0)
+		return r;
+	if (after_ns <= 0) {
+		make_dirty(q, item);
+		return 0;
+	}
+	r = heap_add(q, item, clock_ns(CLOCK_MONOTONIC) + (after_ns < PACE_DELAY_MAX_NS ? after_ns : PACE_DELAY_MAX_NS));
+	if (r != 0)
+		item_settle(q, item);
+	else
+		pthread_cond_signal(&q->ready);
+	return r;
+}
+
+int
+component_queue_add_after(struct component_queue *q, const char *key, int64_t after_ns)
+{
+	int r;
+
+	pthread_mutex_lock(&q->mutex);
+	r = add_after(q, key, after_ns);
+	pthread_mutex_unlock(&q->mutex);
+	return r;
+}
+
+int
+component_queue_add_rate_limited(struct component_queue *q, const char *key)
+{
+	struct item *item;
+	int64_t delay_ns;
+	int r;
+
+	pthread_mutex_lock(&q->mutex);
+	r = q->shut_down ? -ESHUTDOWN : item_get(q, key, &item);
+	if (r != 0)
+		goto out;
+	delay_ns = retry_delay_ns(&q->retry_delay, item->failures, clock_ns(CLOCK_MONOTONIC));
+	if (item->failures < UINT32_MAX)
+		item->failures++;
+	r = add_after(q, key, delay_ns);
+
+out:
+	pthread_mutex_unlock(&q->mutex);
+	return r;
+}
+
+void
+component_queue_forget(struct component_queue *q, const char *key)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&q->mutex);
+	item = item_find(q, key);
+	if (item != NULL) {
+		item->failures = 0;
+		item_settle(q, item);
+	}
+	pthread_mutex_unlock(&q->mutex);
+}
+
+/* Waits for a change, no longer than until the heap's head is due. */
+static void
+wait_for_key(struct component_queue *q)
+{
+	struct timespec ts;
+
+	if (q->heap_count == 0) {
+		pthread_cond_wait(&q->ready, &q->mutex);
+		return;
+	}
+	ts = clock_timespec(q->heap[1]->due_ns);
+	pthread_cond_timedwait(&q->ready, &q->mutex, &ts);
+}
+
+int
+component_queue_get(struct component_queue *q, char **ret_key)
+{
+	struct item *item;
+	char *key;
+	int r = 0;
+
+	pthread_mutex_lock(&q->mutex);
+	for (;;) {
+		move_due(q);
+		if (q->head != NULL)
+			break;
+		if (q->shut_down) {
+			r = -ESHUTDOWN;
+			goto out;
+		}
+		wait_for_key(q);
+	}
+	item = q->head;
+	key = strdup(item->key);
+	if (key == NULL) {
+		r = -ENOMEM;
+		goto out;
+	}
+	q->head = item->next;
+	if (q->head == NULL)
+		q->tail = NULL;
+	q->length--;
+	item->dirty = false;
+	item->processing = true;
+	q->processing++;
+	*ret_key = key;
+
+out:
+	pthread_mutex_unlock(&q->mutex);
+	return r;
+}
+
+void
+component_queue_done(struct component_queue *q, const char *key)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&q->mutex);
+	item = item_find(q, key);
+	if (item != NULL && item->processing) {
+		item->processing = false;
+		q->processing--;
+		if (item->dirty)
+			push(q, item);
+		else
+			item_settle(q, item);
+		if (q->processing == 0 && q->head == NULL)
+			pthread_cond_broadcast(&q->idle);
+	}
+	pthread_mutex_unlock(&q->mutex);
+}
+
+/* Callers see a const queue: taking its lock changes nothing they could see. */
+size_t
+component_queue_length(const struct component_queue *const_q)
+{
+	struct component_queue *q = (struct component_queue *)(uintptr_t)const_q;
+	size_t length;
+
+	pthread_mutex_lock(&q->mutex);
+	move_due(q);
+	length = q->length;
+	pthread_mutex_unlock(&q->mutex);
+	return length;
+}
+
+unsigned
+component_queue_failures(const struct component_queue *const_q, const char *key)
+{
+	struct component_queue *q = (struct component_queue *)(uintptr_t)const_q;
+	struct item *item;
+	unsigned failures;
+
+	pthread_mutex_lock(&q->mutex);
+	item = item_find(q, key);
+	failures = item == NULL ? 0 : item->failures;
+	pthread_mutex_unlock(&q->mutex);
+	return failures;
+}
+
+/* With the mutex held. */
+static void
+shut_down(struct component_queue *q)
+{
+	q->shut_down = true;
+	while (q->heap_count != 0) {
+		struct item *item = q->heap[q->heap_count];
+
+		heap_remove(q, item);
+		item_settle(q, item);
+	}
+	pthread_cond_broadcast(&q->ready);
+}
+
+void
+component_queue_shut_down(struct component_queue *q)
+{
+	pthread_mutex_lock(&q->mutex);
+	shut_down(q);
+	pthread_mutex_unlock(&q->mutex);
+}
+
+void
+component_queue_drain(struct component_queue *q)
+{
+	pthread_mutex_lock(&q->mutex);
+	shut_down(q);
+	while (q->head != NULL || q->processing != 0)
+		pthread_cond_wait(&q->idle, &q->mutex);
+	pthread_mutex_unlock(&q->mutex);
+}
+
+static void
+item_free(void *key)
+{
+	free((char *)key - offsetof(struct item, key));
+}
+
+void
+component_queue_free(struct component_queue *q)
+{
+	if (q == NULL)
+		return;
+	tdestroy(q->items, item_free);
+	free(q->heap);
+	pthread_cond_destroy(&q->idle);
+	pthread_cond_destroy(&q->ready);
+	pthread_mutex_destroy(&q->mutex);
+	free(q);
+}

@@ -1,0 +1,396 @@
+/*
+ * source.c - which files below a directory may have changed: inotify, and a look.
+ *
+ * Every directory of the tree is watched; watched.c remembers which, and the files.
+ *
+ *     inotify --> on_event() --+--> a file: say its key
+ *                              +--> a directory came: watch it, then scan it
+ *                              +--> a directory went: say all files below it
+ *                              +--> overflow: source_rescan()
+ *
+ * What a stranger would get wrong:
+ *
+ * - A new directory is watched first and scanned after.  Files made before the
+ *   watch are found by the scan, those made after it by events; some are said
+ *   twice, which the queue behind us folds into one.
+ * - A path in an event is as it was then.  A directory that has been renamed
+ *   since fails to be watched (its next event is on the way) or turns out to
+ *   have a watch already, under its old path: the new path wins, and the event
+ *   about the old one finds only files to say.
+ * - Files are remembered although inotify would tell of each: a directory that
+ *   is renamed away takes its files along without a word about them, and after
+ *   an overflow only memory can tell which have gone.
+ * - A file just created empty, or being written, is not yet what its writer
+ *   means; IN_CLOSE_WRITE will follow.  It is said SETTLE_NS later all the same:
+ *   a linked O_TMPFILE has no such event, and some files are never closed.
+ *
+ * Symbolic links are files here and are never followed.  fanotify could watch a
+ * whole file system with one mark, but needs CAP_SYS_ADMIN.
+ *
+ * Tests: tests/test_source.c.
+ */
+#include <config.h>
+
+#include "source.h"
+
+#include "fd.h"
+#include "watched.h"
+#include "own_fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* Levels below the root: recursion holds a descriptor for each. */
+#define DEPTH_MAX 64
+/* Bytes taken by one source_read(): about 2,000 events, a few milliseconds. */
+#define SOURCE_READ_MAX (64 * 1024)
+/* How long a file that is being written is left alone, ns. */
+#define SETTLE_NS CLOCK_NS_PER_S
+
+#define WATCHED (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | \
+	IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
+
+/* Where a scan is: the path grows and shrinks in place. */
+struct scan {
+	size_t length;
+	int    depth;
+	char   path[PATH_MAX];
+};
+
+struct source {
+	int       fd;
+	char     *directory;
+	struct source_events events;
+	struct watched watched;
+	bool      blind;
+	struct scan scan; /* too large for a stack; scans do not nest */
+};
+
+static void
+trouble(struct source *s, const char *what, const char *path, int error)
+{
+	char text[PATH_MAX + 256];
+
+	s->blind = true;
+	snprintf(text, sizeof text, "%s %s%s%s: %s%s", what, s->directory, *path == '\0' ? "" : "/", path,
+		strerror(error), error == ENOSPC ? "; raise /proc/sys/fs/inotify/max_user_watches" : "");
+	s->events.trouble(text, s->events.arg);
+}
+
+/* Says a file that is there and remembers it. */
+static void
+file_say(struct source *s, const char *key, int64_t settle_ns)
+{
+	watched_file_see(&s->watched, key);
+	s->events.changed(key, settle_ns, s->events.arg);
+}
+
+static void
+on_gone(const char *key, void *arg)
+{
+	struct source *s = arg;
+
+	s->events.changed(key, 0, s->events.arg);
+}
+
+/* Says a file that has gone and forgets it. */
+static void
+file_gone(struct source *s, const char *key)
+{
+	watched_file_forget(&s->watched, key);
+	on_gone(key, s);
+}
+
+/* Says and forgets all below a directory, or all that the last scan missed. */
+static void
+files_forget(struct source *s, const char *below)
+{
+	if (watched_files_forget(&s->watched, below, on_gone, s) != 0)
+		trouble(s, "some files that went were not told of in", below == NULL ? "" : below, ENOMEM);
+}
+
+static void
+on_unwatched(int wd, void *arg)
+{
+	inotify_rm_watch(((struct source *)arg)->fd, wd);
+}
+
+static void
+dirs_forget(struct source *s, const char *below)
+{
+	if (watched_dirs_forget(&s->watched, below, on_unwatched, s) != 0)
+		trouble(s, "still watching what has gone in", below, ENOMEM);
+}
+
+/* Watches a directory under its present path. */
+static int
+dir_watch(struct source *s, const char *path)
+{
+	char *full;
+	int wd;
+
+	if (asprintf(&full, "%s/%s", s->directory, path) < 0)
+		return -ENOMEM;
+	wd = inotify_add_watch(s->fd, full, WATCHED | IN_ONLYDIR | IN_DONT_FOLLOW * (*path != '\0'));
+	free(full);
+	/* Without memory the watch stays, and its events are for nobody. */
+	return wd < 0 ? -errno : watched_dir_put(&s->watched, wd, path);
+}
+
+static void scan_dir(struct source *s, int parent, const char *name);
+
+static void
+scan_entry(struct source *s, int fd, const struct dirent *e)
+{
+	size_t length = s->scan.length, n = strlen(e->d_name);
+	unsigned char type = e->d_type;
+	struct stat st;
+
+	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		return;
+	if (length + 1 + n >= sizeof s->scan.path) {
+		trouble(s, "cannot watch all of", s->scan.path, ENAMETOOLONG);
+		return;
+	}
+	if (type == DT_UNKNOWN) {
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			return; /* gone again */
+		type = S_ISDIR(st.st_mode) ? DT_DIR : DT_REG;
+	}
+	if (length != 0)
+		s->scan.path[s->scan.length++] = '/';
+	memcpy(s->scan.path + s->scan.length, e->d_name, n + 1);
+	s->scan.length += n;
+	if (type == DT_DIR)
+		scan_dir(s, fd, e->d_name);
+	else
+		file_say(s, s->scan.path, 0);
+	s->scan.length = length;
+	s->scan.path[length] = '\0';
+}
+
+/* Watches scan.path, which is NAME in the directory parent, then reads it. */
+static void
+scan_dir(struct source *s, int parent, const char *name)
+{
+	struct dirent *e;
+	int fd, r;
+	DIR *d;
+
+	if (s->scan.depth >= DEPTH_MAX) {
+		trouble(s, "too many levels below", s->scan.path, ELOOP);
+		return;
+	}
+	r = dir_watch(s, s->scan.path);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return; /* renamed or removed since: its event is on the way */
+	if (r != 0)
+		trouble(s, "cannot watch", s->scan.path, -r);
+	fd = own_fd_openat(parent, name, O_RDONLY | O_DIRECTORY | (s->scan.length == 0 ? 0 : O_NOFOLLOW), 0);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return;
+	if (fd < 0) {
+		trouble(s, "cannot read", s->scan.path, -fd);
+		return;
+	}
+	d = fdopendir(fd);
+	if (d == NULL) {
+		trouble(s, "cannot read", s->scan.path, errno);
+		own_fd_close(fd);
+		return;
+	}
+	s->scan.depth++;
+	while ((e = readdir(d)) != NULL)
+		scan_entry(s, fd, e);
+	s->scan.depth--;
+	own_fd_closedir(d);
+}
+
+/* A directory below the root has come: watch and scan it with all below it. */
+static void
+scan_below(struct source *s, const char *path)
+{
+	char *full;
+
+	if (asprintf(&full, "%s/%s", s->directory, path) < 0) {
+		trouble(s, "cannot watch", path, ENOMEM);
+		return;
+	}
+	s->scan.length = strlen(path);
+	memcpy(s->scan.path, path, s->scan.length + 1);
+	s->scan.depth = 0;
+	for (const char *p = path; *p != '\0'; p++)
+		s->scan.depth += *p == '/';
+	scan_dir(s, AT_FDCWD, full);
+	free(full);
+}
+
+void
+source_rescan(struct source *s)
+{
+	s->blind = false;
+	s->watched.scans++;
+	dirs_forget(s, "");
+	scan_below(s, "");
+	files_forget(s, NULL);
+	if (s->watched.dirs == NULL)
+		s->blind = true; /* the root has gone; it may come back */
+}
+
+/* How long to leave a file to a writer that will tell us when it closes it. */
+static int64_t
+settle_ns(const struct source *s, const char *key, uint32_t mask)
+{
+	struct stat st;
+	char *full;
+	int r;
+
+	if (mask & IN_MODIFY)
+		return SETTLE_NS;
+	if ((mask & IN_CREATE) == 0 || asprintf(&full, "%s/%s", s->directory, key) < 0)
+		return 0;
+	r = lstat(full, &st);
+	free(full);
+	return r == 0 && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1 ? SETTLE_NS : 0;
+}
+
+static void
+on_event(struct source *s, const struct inotify_event *e)
+{
+	const char *dir = watched_dir_path(&s->watched, e->wd);
+	char path[PATH_MAX];
+
+	if (e->mask & IN_Q_OVERFLOW) {
+		source_rescan(s);
+		return;
+	}
+	if (dir == NULL)
+		return;
+	if (e->mask & IN_IGNORED) {
+		watched_dir_forget(&s->watched, e->wd);
+		return;
+	}
+	if (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
+		/* Of others than the root their parent's event tells. */
+		if (*dir == '\0')
+			source_rescan(s);
+		return;
+	}
+	if (e->len == 0)
+		return; /* attributes of the directory itself */
+	if (snprintf(path, sizeof path, "%s%s%s", dir, *dir == '\0' ? "" : "/", e->name) >=
+			(int)sizeof path) {
+		trouble(s, "cannot watch all of", dir, ENAMETOOLONG);
+		return;
+	}
+	if ((e->mask & IN_ISDIR) == 0) {
+		if (e->mask & (IN_DELETE | IN_MOVED_FROM))
+			file_gone(s, path);
+		else
+			file_say(s, path, settle_ns(s, path, e->mask));
+	} else if (e->mask & (IN_DELETE | IN_MOVED_FROM)) {
+		dirs_forget(s, path);
+		files_forget(s, path);
+	} else if (e->mask & (IN_CREATE | IN_MOVED_TO)) {
+		scan_below(s, path);
+	}
+}
+
+void
+source_read(struct source *s)
+{
+	_Alignas(struct inotify_event) char buffer[16 * 1024];
+	size_t taken = 0;
+	ssize_t n;
+
+	while (taken < SOURCE_READ_MAX) {
+		n = read(s->fd, buffer, sizeof buffer);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		taken += (size_t)n;
+		for (char *p = buffer; p < buffer + n; ) {
+			const struct inotify_event *e = (const void *)p;
+
+			p += sizeof *e + e->len;
+			on_event(s, e);
+		}
+	}
+}
+
+static int
+new_error(const char *directory, int error, struct component_error *err)
+{
+	component_error_set(err, "cannot watch directory '%s': %s%s", directory, strerror(error),
+		error == ENOENT ? "; make it, or name another one" :
+		error == ENOSPC ? "; raise /proc/sys/fs/inotify/max_user_watches" :
+		error == EMFILE ? "; raise /proc/sys/fs/inotify/max_user_instances or the limit of open files" : "");
+	return -error;
+}
+
+int
+source_new(const char *directory, const struct source_events *events, struct source **ret, struct component_error *err)
+{
+	struct source *s = calloc(1, sizeof *s);
+	int r = -ENOMEM;
+
+	if (s == NULL)
+		goto out;
+	s->fd = -1;
+	s->events = *events;
+	s->directory = strdup(directory);
+	if (s->directory == NULL)
+		goto out;
+	s->fd = fd_keep(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+	r = s->fd < 0 ? s->fd : dir_watch(s, "");
+	if (r != 0)
+		goto out;
+	*ret = s;
+	s = NULL; /* the caller owns it now */
+
+out:
+	source_free(s);
+	return r == 0 ? 0 : new_error(directory, -r, err);
+}
+
+int
+source_fd(const struct source *s)
+{
+	return s->fd;
+}
+
+int
+source_is_blind(const struct source *s)
+{
+	return s->blind;
+}
+
+size_t
+source_file_count(const struct source *s)
+{
+	return s->watched.file_count;
+}
+
+void
+source_free(struct source *s)
+{
+	if (s == NULL)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	watched_free(&s->watched);
+	free(s->directory);
+	free(s);
+}

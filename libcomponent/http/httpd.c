@@ -1,0 +1,462 @@
+/*
+ * httpd.c - the server's thread: its loop, its visitors, its timers, its end.
+ *
+ *     other threads --httpd_post()--> list + socket --> httpd_on_wake() --> fn
+ *     listener.c --> connection.c --> request.c --> options.on_request
+ *
+ * The thread owns everything libevent, from event_base_new() to the last free,
+ * so nothing of it needs a lock and none of its memory is counted as the
+ * daemon's.  Others reach it through httpd_post() alone.
+ *
+ * What a stranger would get wrong:
+ * - evthread_use_pthreads(), event_set_mem_functions() and their like belong to
+ *   the whole process, which is not ours.  Hence posted_calls.c in place of event_active().
+ * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
+ *   all signals are (own_thread.c), and stays pending on this thread alone.
+ * - A forked child has our descriptors but not our thread.  Each number is stored
+ *   atomically when opened and cleared before close(), and what was behind it is looked
+ *   at again, so that httpd_forked() can only miss one, never close one of the daemon's.
+ *
+ * Why not evhttp: when memory runs out it crashes at several places of each request
+ * (evhttp_request_free() of a half-made one, evhttp_connection_free() likewise), which no
+ * guard mends; it reads a body before anybody can be asked for the token; it answers what
+ * it cannot read in HTML; and before Debian's 2.1.12-stable-8+deb12u1 (CVE-2026-63388) it
+ * aborted on a unix client bound to a path of more than 25 bytes.  A byte that comes while
+ * a reply is pending ends the process (event_errx) where EV_READ is on, as who wants to see
+ * a client leave may have it, and only there.  libevent's loop and buffers have none of that.
+ *
+ * What the thread does when the daemon closes its descriptors: loop.c.
+ *
+ * Tests: tests/serve_http.t, tests/serve_life.t, tests/serve_fork.t, tests/evhttp_why.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "expected_library.h"
+#include "own_thread.h"
+#include "pages.h"
+
+/* A daemon under LeakSanitizer would be told that what only our own mapping points
+ * to has leaked. */
+void __lsan_register_root_region(const void *begin, size_t size) __attribute__((weak));
+void __lsan_unregister_root_region(const void *begin, size_t size) __attribute__((weak));
+
+/* A daemon that closes every descriptor it does not know closes ours, too, and the
+ * number may be its own file by now: never write there. */
+bool
+httpd_fd_is(int fd, const struct httpd_was *was)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == was->dev && st.st_ino == was->ino;
+}
+
+struct httpd_timer {
+	struct event *event;
+	httpd_fn     *fn;
+	void         *arg;
+};
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_timer *t = arg;
+	httpd_fn           *fn = t->fn;
+	void               *fn_arg = t->arg;
+
+	(void)fd;
+	(void)what;
+	httpd_timer_stop(t);
+	fn(fn_arg);
+}
+
+struct httpd_timer *
+httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg)
+{
+	struct timeval      tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000 };
+	struct httpd_timer *t = h->base ? calloc(1, sizeof(*t)) : NULL; /* lost: no base */
+
+	if (!t)
+		return NULL;
+	t->fn = fn;
+	t->arg = arg;
+	t->event = evtimer_new(h->base, on_timer, t);
+	if (!t->event || evtimer_add(t->event, &tv)) {
+		httpd_timer_stop(t);
+		return NULL;
+	}
+	return t;
+}
+
+void
+httpd_timer_stop(struct httpd_timer *t)
+{
+	if (!t)
+		return;
+	if (t->event)
+		event_free(t->event);
+	free(t);
+}
+
+void
+httpd_stopped_check(struct httpd *h)
+{
+	if (h->stopping && !h->lost && !httpd_conn_any(h))
+		event_base_loopbreak(h->base);
+}
+
+static void
+on_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd *h = arg;
+
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(h->base);
+}
+
+static void
+stop_call(void *arg)
+{
+	struct httpd_call   *c = arg;
+	struct httpd  *h = c->h;
+	struct timeval tv = { .tv_sec = c->grace_ms / 1000, .tv_usec = (c->grace_ms % 1000) * 1000 };
+
+	h->stopping = true;
+	if (h->lost)
+		goto out;
+	httpd_listeners_close(h);
+	httpd_conn_stopping(h);
+	evtimer_add(h->grace, &tv);
+	httpd_stopped_check(h);
+out:
+	httpd_call_finish(c, 0);
+}
+
+static int
+loop_init(struct httpd *h)
+{
+	_Atomic int fds[HTTPD_BASE_FDS_MAX];
+	int         r;
+
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&fds[i], -1); /* not all may be there */
+	r = httpd_wake_open(h);
+	if (!r)
+		r = httpd_base_new(&h->base, fds);
+	if (r)
+		return r;
+	if (fds[0] >= 0 && httpd_epoll_mark(fds[0], h->wake_fds[1]))
+		atomic_store(&fds[0], -1);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		httpd_fd_keep(&h->base_fds[i], &h->base_was[i], fds[i]);
+	h->wake = event_new(h->base, h->wake_fds[0], EV_READ | EV_PERSIST, httpd_on_wake, h);
+	h->grace = evtimer_new(h->base, on_grace_over, h);
+	if (!h->wake || !h->grace || event_add(h->wake, NULL))
+		return -ENOMEM;
+	return 0;
+}
+
+void
+httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number)
+{
+	struct stat st;
+
+	if (number >= 0 && fstat(number, &st) == 0)
+		*was = (struct httpd_was){ st.st_dev, st.st_ino };
+	atomic_store(fd, number);
+}
+
+void
+httpd_fd_close(_Atomic int *fd)
+{
+	sigset_t mask;
+	int      was;
+
+	own_fd_hold(&mask); /* a child must neither keep it nor close another's by its number */
+	was = atomic_exchange(fd, -1);
+	if (was >= 0)
+		close(was);
+	own_fd_release(&mask);
+}
+
+bool
+httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was)
+{
+	bool ours;
+
+	if (atomic_load(fd) < 0)
+		return true;
+	ours = httpd_fd_is(*fd, was);
+	if (ours)
+		httpd_fd_close(fd);
+	atomic_store(fd, -1);
+	return ours;
+}
+
+bool
+httpd_epoll_is_lost(struct httpd *h)
+{
+	if (h->base_fds[0] < 0)
+		return false;
+	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
+		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
+}
+
+static void
+loop_release(struct httpd *h)
+{
+	struct httpd_conn *c;
+
+	httpd_listeners_close(h);
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		httpd_conn_close(c);
+	if (h->wake)
+		event_free(h->wake);
+	if (h->grace)
+		event_free(h->grace);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&h->base_fds[i], -1);
+	if (h->base)
+		event_base_free(h->base);
+	h->base = NULL;
+	h->wake = h->grace = NULL;
+	httpd_wake_close(h);
+}
+
+/*
+ * The daemon has closed descriptors that it did not know (closefrom()).  Their numbers may be
+ * its own by now, so nothing is freed, what is still ours is closed, and all is made anew.
+ * An epoll stays open if both sockets that it knows are lost: it cannot be told from the daemon's.
+ */
+static int
+loop_again(struct httpd *h)
+{
+	struct httpd_conn *c;
+	int                epoll = atomic_exchange(&h->base_fds[0], -1), r; /* a child cannot tell any more whose it is */
+
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		httpd_conn_forget(c);
+	httpd_listeners_forget(h);
+	for (int i = 0; i < 2; i++) /* either tells it; what it told of the first is of no use any more */
+		if (httpd_fd_is(h->wake_fds[i], &h->wake_was[i]) && httpd_epoll_is_marked(epoll, h->wake_fds[i])) {
+			close(epoll);
+			break;
+		}
+	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
+		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
+	httpd_wake_close(h);
+	h->base = NULL;
+	h->wake = h->grace = NULL;
+	r = h->stopping ? -ECANCELED : loop_init(h);
+	if (!r)
+		r = httpd_listeners_again(h);
+	if (!r && !httpd_wake(h)) /* nobody could meanwhile */
+		r = -EBADF;
+	if (r)
+		loop_release(h);
+	return r;
+}
+
+/* That cannot be had: calls from other threads are still answered, and stopping works. */
+static void
+run_lost(struct httpd *h)
+{
+	h->lost = true;
+	if (h->options.log)
+		h->options.log(h->options.log_arg, COMPONENT_LOG_ERROR,
+			"the HTTP server is lost: the program has closed its descriptors; "
+			"start it after closing what was inherited", NULL, 0);
+	while (!h->stopping) {
+		pthread_mutex_lock(&h->lock);
+		while (!h->posted)
+			pthread_cond_wait(&h->ready_cond, &h->lock);
+		pthread_mutex_unlock(&h->lock);
+		httpd_posted_run(h);
+	}
+}
+
+static void
+say_ready(struct httpd *h, int error)
+{
+	pthread_mutex_lock(&h->lock);
+	h->ready = true;
+	h->ready_error = error;
+	pthread_cond_signal(&h->ready_cond);
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void *
+run(void *arg)
+{
+	struct httpd *h = arg;
+	int           r = loop_init(h);
+
+	if (r) {
+		loop_release(h);
+		say_ready(h, r);
+		return NULL;
+	}
+	say_ready(h, 0);
+	do {
+		r = httpd_loop_run(h);
+	} while (r < 0 && !h->abandoned && loop_again(h) == 0);
+	if (h->abandoned) /* what it would tell may be gone */
+		return NULL;
+	if (r < 0)
+		run_lost(h);
+	else
+		loop_release(h);
+	return NULL;
+}
+
+static void
+httpd_free(struct httpd *h)
+{
+	for (size_t i = 0; i < HTTPD_BLOCKS_MAX; i++)
+		free(h->blocks[i]);
+	pthread_cond_destroy(&h->ready_cond);
+	pthread_mutex_destroy(&h->lock);
+	if (__lsan_unregister_root_region)
+		__lsan_unregister_root_region(h, sizeof(*h));
+	munmap(h, sizeof(*h));
+}
+
+static struct httpd *
+httpd_new(const struct httpd_options *o)
+{
+	/* Not malloc: the caller's heap profile would show it. */
+	struct httpd *h = pages_map(sizeof(*h));
+
+	if (!h)
+		return NULL;
+	if (__lsan_register_root_region)
+		__lsan_register_root_region(h, sizeof(*h));
+	h->options = *o;
+	strncpy(h->thread_name, o->thread_name ? o->thread_name : "component-http",
+		sizeof(h->thread_name) - 1);
+	h->options.thread_name = h->thread_name;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->ready_cond, NULL);
+	h->posted_tail = &h->posted;
+	for (int i = 0; i < 2; i++)
+		atomic_store(&h->wake_fds[i], -1);
+	atomic_store(&h->accepted_fd, -1);
+	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
+		atomic_store(&h->base_fds[i], -1);
+	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
+		atomic_store(&h->listener_fds[i], -1);
+	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
+	return h;
+}
+
+int
+httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err)
+{
+	struct httpd *h;
+	int           r;
+
+	r = expected_library_libevent(err);
+	if (r)
+		return r;
+	h = httpd_new(o);
+	if (!h)
+		return -ENOMEM;
+	r = own_thread_start(h->thread_name, run, h, &h->thread);
+	if (r) {
+		component_error_set(err, "cannot start the thread '%s': %s", h->thread_name, strerror(-r));
+		httpd_free(h);
+		return r;
+	}
+	pthread_mutex_lock(&h->lock);
+	while (!h->ready)
+		pthread_cond_wait(&h->ready_cond, &h->lock);
+	r = h->ready_error;
+	pthread_mutex_unlock(&h->lock);
+	if (r) {
+		component_error_set(err, "cannot start the HTTP server: %s%s", strerror(-r),
+			r == -EMFILE || r == -ENFILE ? "; raise the limit of open files (LimitNOFILE=, ulimit -n)" : "");
+		pthread_join(h->thread, NULL);
+		httpd_free(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+/* Everything but the memory.  False: the thread hangs where nothing of ours can wake
+ * it, and keeps the memory. */
+static bool
+halt(struct httpd *h, unsigned grace_ms)
+{
+	struct httpd_call c;
+
+	httpd_call_init(&c, h);
+	c.grace_ms = grace_ms;
+	if (httpd_call_run(&c, stop_call)) {
+		h->abandoned = true;
+		pthread_detach(h->thread);
+		return false;
+	}
+	pthread_join(h->thread, NULL);
+	for (struct httpd_posted *p = h->posted, *next; p; p = next) {
+		next = p->next;
+		if (p->malloced)
+			free(p);
+	}
+	return true;
+}
+
+void
+httpd_stop_at(struct httpd *_Atomic *at, unsigned grace_ms)
+{
+	struct httpd *h = *at;
+	bool          ended;
+
+	if (!h)
+		return;
+	ended = halt(h, grace_ms);
+	*at = NULL;
+	if (ended)
+		httpd_free(h);
+}
+
+void
+httpd_stop(struct httpd *h, unsigned grace_ms)
+{
+	struct httpd *_Atomic at = h;
+
+	httpd_stop_at(&at, grace_ms);
+}
+
+/* The epoll last: asking it is a system call that a filter of the daemon's may end it for.  So
+ * it is taken for ours when nothing else was lost, and else stays open for as long as this child. */
+void
+httpd_forked(struct httpd *h)
+{
+	struct httpd_conn *c;
+	bool               all = true;
+
+	if (!h)
+		return;
+	httpd_fd_close(&h->accepted_fd);
+	for (int i = 0; i < 2; i++) /* without the lock, which another thread may have held */
+		all = httpd_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]) && all;
+	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
+		all = httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]) && all;
+	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
+		all = httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]) && all;
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		all = httpd_fd_close_ours(&c->fd, &c->was) && all;
+	if (all)
+		httpd_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
+}

@@ -1,0 +1,235 @@
+/*
+ * httpd_internal.h - what the files of httpd share.  The only header that sees
+ * libevent, and only they include it.
+ */
+#ifndef HTTP_HTTPD_INTERNAL_H
+#define HTTP_HTTPD_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#include "httpd.h"
+#include "own_fd.h"
+
+#define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
+#define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
+
+/* A listening socket of ours.  Closed or not, it stays as long as connections and requests point
+ * at it. */
+struct httpd_listener {
+	struct httpd        *h;
+	struct listen_socket socket;
+	void                *tag;
+	struct event        *ready; /* NULL: closed */
+	struct event        *rest;  /* ends the pause after a failed accept */
+	bool                 again; /* it was open when the descriptors were lost */
+	bool                 crowded; /* it rests until there is a place */
+	unsigned             users;   /* connections and requests */
+};
+
+enum httpd_conn_state {
+	HTTPD_CONN_FREE,
+	HTTPD_CONN_IDLE,   /* between requests, nothing read */
+	HTTPD_CONN_READ,   /* a request is arriving */
+	HTTPD_CONN_BUSY,   /* the handler owes a reply */
+	HTTPD_CONN_FLUSH,  /* the reply is complete, its bytes are not out */
+	HTTPD_CONN_LINGER, /* answered and shut down; reading what still comes */
+};
+
+/* What was behind a number that we keep: the daemon may have closed it, and have it for itself. */
+struct httpd_was {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct httpd_conn {
+	struct httpd          *h;
+	struct httpd_listener *listener;
+	_Atomic int            fd; /* -1 when free; what httpd_forked() closes */
+	struct httpd_was       was;
+	enum httpd_conn_state  state;
+	struct event          *readable, *writable, *timer;
+	struct evbuffer       *in, *out;
+	struct httpd_request  *incoming; /* READ only: its header is there, its body is not yet */
+	struct httpd_request  *request; /* BUSY only */
+	size_t                 scanned; /* bytes of in that hold no end of header */
+	bool                   eof;        /* the client sent FIN */
+	bool                   keep_alive; /* after this reply */
+	bool                   linger;     /* input is left over, or to come: it is dropped, and we close gently */
+	int64_t                since_ns;   /* CLOCK_MONOTONIC: its state is that, or its client has read something of the reply */
+	char                   peer[ASK_PEER_BYTES];
+};
+
+/* Connections, allocated when they are needed and kept until the end: httpd_forked() looks at them at
+ * any moment. */
+#define HTTPD_BLOCK_CONNECTIONS 64
+#define HTTPD_BLOCKS_MAX \
+	((2 * (HTTPD_REQUESTS_MAX + HTTPD_CONNECTIONS_SPARE) + HTTPD_BLOCK_CONNECTIONS - 1) / \
+		HTTPD_BLOCK_CONNECTIONS)
+
+struct httpd_block {
+	struct httpd_conn conns[HTTPD_BLOCK_CONNECTIONS];
+};
+
+/* Whose places a connection takes. */
+enum httpd_places { HTTPD_PLACES_TCP, HTTPD_PLACES_LOCAL /* unix sockets */, HTTPD_PLACES };
+
+struct httpd_header {
+	const char *name, *value;
+};
+
+enum httpd_body_state { HTTPD_BODY_BEGIN, HTTPD_BODY_DATA, HTTPD_BODY_SIZE, HTTPD_BODY_CHUNK,
+	HTTPD_BODY_CHUNK_END, HTTPD_BODY_TRAILER, HTTPD_BODY_DONE };
+
+struct httpd_request {
+	struct answer          answer; /* first: it is the request for who answers */
+	struct httpd          *h;
+	struct httpd_conn     *conn; /* NULL: gone */
+	struct httpd_listener *listener;
+	char                  *head; /* the header's bytes, cut into strings */
+	char                  *path; /* of answer.ask, in memory of its own */
+	unsigned               minor; /* HTTP/1.minor */
+	struct httpd_header    headers[HTTPD_HEADERS_MAX];
+	unsigned               header_count;
+	int64_t                content_length; /* -1: none given */
+	bool                   body_chunked, expect_continue, keep_alive;
+	enum httpd_body_state  body_state;
+	size_t                 body_left;  /* of the body, or of the chunk */
+	size_t                 body_max;   /* more is answered 413 */
+	bool                   body_dropped; /* nobody wants it */
+	size_t                 trailer_bytes;
+	struct evbuffer       *body;
+	bool                   reply_chunked;
+	bool                   reply_broken;  /* a part of it found no memory */
+	char                   peer[ASK_PEER_BYTES];
+};
+
+/* What a caller in another thread waits for. */
+struct httpd_call {
+	struct httpd_posted posted;
+	struct httpd      *h;
+	struct listen_set *set;
+	void              *tag;
+	unsigned           grace_ms;
+	int                r;
+	bool               done;
+	pthread_mutex_t    lock;
+	pthread_cond_t     cond;
+};
+
+struct httpd {
+	struct httpd_options  options;
+	char                  thread_name[16];
+	pthread_t             thread;
+	struct event_base    *base;
+	_Atomic int           base_fds[HTTPD_BASE_FDS_MAX]; /* -1: none */
+	struct httpd_was      base_was[HTTPD_BASE_FDS_MAX];
+	_Atomic int           wake_fds[2]; /* a pair of datagram sockets: read, written by httpd_post() */
+	struct httpd_was      wake_was[2];
+	struct event         *wake;
+	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error; wake_fds change under it */
+	pthread_cond_t        ready_cond;
+	bool                  ready;
+	int                   ready_error;
+	struct component_error *ready_text; /* of httpd_start(), until ready */
+	struct httpd_posted  *posted, **posted_tail;
+	bool                  stopping;
+	bool                  lost; /* the daemon has closed our descriptors */
+	_Atomic bool          abandoned; /* it could not be stopped: its thread is to end as soon as it can */
+	struct event         *grace;
+	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
+	size_t                listener_count;
+	_Atomic int           listener_fds[HTTPD_LISTENERS_MAX];
+	struct httpd_was      listener_was[HTTPD_LISTENERS_MAX];
+	_Atomic int           accepted_fd; /* on its way to a connection */
+	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
+	bool                  rest_logged_once;
+	_Atomic unsigned      requests;           /* options.requests, or what it has grown to */
+	unsigned              open[HTTPD_PLACES]; /* connections */
+	struct httpd_block   *_Atomic blocks[HTTPD_BLOCKS_MAX]; /* NULL: not needed so far */
+};
+
+/* event_base.c */
+int  httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX]);
+int  httpd_fd_above_stdio(int fd); /* fd, or a copy of it above 2; -errno, fd closed */
+
+/* posted_calls.c */
+void httpd_call_init(struct httpd_call *c, struct httpd *h);
+/* Runs fn on the server's thread and waits.  -EBADF: it cannot be reached any more. */
+int  httpd_call_run(struct httpd_call *c, httpd_fn *fn);
+void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
+/* All that was posted.  The server's thread. */
+void httpd_posted_run(struct httpd *h);
+/* The pair of sockets that wakes the loop: made, and its ends that are still ours closed.  The server's
+ * thread. */
+int  httpd_wake_open(struct httpd *h);
+void httpd_wake_close(struct httpd *h);
+void httpd_on_wake(evutil_socket_t fd, short what, void *h); /* of its first end */
+bool httpd_wake(struct httpd *h); /* on the server's thread; false: the pair is not ours any more */
+bool httpd_wake_is_ours(const struct httpd *h); /* on the server's thread, or under the lock */
+
+/* httpd.c */
+void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
+
+bool httpd_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
+/* event_base.c: marks an epoll by a socket of ours, which it will not tell of. */
+int  httpd_epoll_mark(int epoll, int mark);
+bool httpd_epoll_is_marked(int epoll, int mark); /* mark must be ours; nothing changes anywhere */
+
+/* loop.c */
+/* Until it is broken: 0.  -EBADF: the descriptors are not ours any more. */
+int httpd_loop_run(struct httpd *h);
+
+/* listener.c */
+void httpd_listeners_close(struct httpd *h);
+void httpd_listeners_forget(struct httpd *h); /* closes the sockets that are still ours, frees nothing */
+/* Those again, with a new base: 0 or a negative errno. */
+int  httpd_listeners_again(struct httpd *h);
+void httpd_listeners_wake(struct httpd *h, enum httpd_places places); /* there may be a place now */
+
+/* connection.c */
+/* Opens a connection on *fd, or closes it when there is no place; *fd becomes -1. */
+void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer);
+void httpd_conn_close(struct httpd_conn *c);
+/* Tells its request, closes its socket if that is still ours, frees nothing. */
+void httpd_conn_forget(struct httpd_conn *c);
+void httpd_conn_move(struct httpd_conn *c); /* reads what has come, or writes what it can: may close it */
+void httpd_conn_replied(struct httpd_conn *c); /* its request's reply is complete */
+void httpd_conn_output(struct httpd_conn *c);  /* there is more to write */
+
+/* places.c */
+/* Sees to it that there is a place for a connection of l, if need be by closing another one; above 0:
+ * there will not be any before so many ms are over, unless a connection moves on. */
+unsigned           httpd_place_ms(const struct httpd_listener *l);
+struct httpd_conn *httpd_place(const struct httpd_listener *l); /* a free one; NULL: there is none */
+enum httpd_places  httpd_places_of(const struct httpd_listener *l);
+/* The i-th that there is, used or free; NULL: there are no more. */
+struct httpd_conn *httpd_conn_at(const struct httpd *h, size_t i);
+void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
+bool httpd_conn_any(const struct httpd *h);
+
+/* request.c */
+/* Takes one request off in.  -EAGAIN: not all there yet; 0: *ret; above 0: an HTTP
+ * status to answer before closing. */
+int  httpd_request_read(struct httpd_conn *c, struct httpd_request **ret);
+void httpd_request_free(struct httpd_request *r);
+
+/* reply.c */
+extern const struct answer_sink httpd_reply_sink;
+void httpd_reply_refuse(struct httpd_conn *c, int status); /* text, "Connection: close" */
+
+/* Keeps a number, which may be -1. */
+void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
+bool httpd_epoll_is_lost(struct httpd *h); /* its number is something else now */
+/* Takes the number out and closes it, unless it is -1; no thread forks in between. */
+void httpd_fd_close(_Atomic int *fd);
+/* The same if it is still what it was, and takes it out in any case.  False: it is not ours any more. */
+bool httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was);
+
+#endif

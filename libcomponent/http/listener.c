@@ -1,0 +1,336 @@
+/*
+ * listener.c - listening sockets: added, accepted from, rested, closed; and
+ * connections that were accepted elsewhere.
+ *
+ * Accepting is ours rather than evconnlistener's so that each descriptor is known
+ * the moment it exists (httpd_forked() closes it), is never 0 to 2, and a lack of
+ * descriptors is met by a pause: the listener stays readable then, and its event
+ * would come again at once and for ever.
+ *
+ * Tests: tests/serve_limits.t, tests/serve_life.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define ACCEPTS_AT_ONCE 16 /* then other clients have a turn */
+
+/* No descriptor or memory for a connection: its event would come again at once and
+ * for ever.  The listener rests; the log says so once a minute. */
+static void
+listener_rest(struct httpd_listener *l, int error)
+{
+	struct timeval             tv = { .tv_sec = HTTPD_REST_MS / 1000, .tv_usec = HTTPD_REST_MS % 1000 * 1000 };
+	struct httpd              *h = l->h;
+	struct component_log_field fields[] = {
+		{ "address", l->socket.address },
+		{ "error", strerror(error) },
+	};
+	int64_t                    now_s = clock_ns(CLOCK_MONOTONIC) / CLOCK_NS_PER_S;
+
+	event_del(l->ready);
+	evtimer_add(l->rest, &tv);
+	if (!h->options.log || (h->rest_logged_once && now_s - h->rest_logged < HTTPD_REST_LOG_SECONDS))
+		return;
+	h->rest_logged = now_s;
+	h->rest_logged_once = true;
+	h->options.log(h->options.log_arg, COMPONENT_LOG_WARNING, "cannot accept a connection, trying again every second",
+		fields, 2);
+}
+
+/* No place for a connection: who comes waits in the kernel. */
+static void
+listener_wait(struct httpd_listener *l, unsigned ms)
+{
+	struct timeval tv = { .tv_usec = (long)ms * 1000 };
+
+	event_del(l->ready);
+	evtimer_add(l->rest, &tv);
+	l->crowded = true;
+}
+
+void
+httpd_listeners_wake(struct httpd *h, enum httpd_places places)
+{
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		if (!l->crowded || !l->ready || httpd_places_of(l) != places)
+			continue;
+		l->crowded = false;
+		evtimer_del(l->rest);
+		event_add(l->ready, NULL);
+	}
+}
+
+/* False: nothing more to accept now. */
+static bool
+accept_one(struct httpd_listener *l)
+{
+	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+	socklen_t               size = sizeof(peer);
+	_Atomic int            *accepted = &l->h->accepted_fd; /* known to httpd_forked() */
+	sigset_t                mask;
+	int                     fd, err;
+	unsigned                ms = httpd_place_ms(l);
+
+	if (ms) {
+		listener_wait(l, ms);
+		return false;
+	}
+	own_fd_hold(&mask);
+	atomic_store(accepted, accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	err = errno;
+	own_fd_release(&mask);
+	errno = err;
+	fd = *accepted;
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			listener_rest(l, errno);
+		return errno == ECONNABORTED;
+	}
+	if (fd <= STDERR_FILENO) {
+		atomic_store(accepted, -1);
+		fd = httpd_fd_above_stdio(fd);
+		if (fd < 0)
+			return true;
+		atomic_store(accepted, fd);
+	}
+	httpd_conn_take(l, accepted, &peer);
+	return true;
+}
+
+static void
+on_ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_listener *l = arg;
+
+	(void)fd;
+	(void)what;
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++)
+		if (!accept_one(l))
+			return;
+}
+
+static void
+on_rested(evutil_socket_t fd, short what, void *arg)
+{
+	struct httpd_listener *l = arg;
+
+	(void)fd;
+	(void)what;
+	l->crowded = false;
+	if (l->ready)
+		event_add(l->ready, NULL);
+}
+
+static void
+listener_drop(struct httpd_listener *l)
+{
+	struct listen_set set = { .count = 1 };
+
+	if (l->ready)
+		event_free(l->ready);
+	if (l->rest)
+		event_free(l->rest);
+	l->ready = l->rest = NULL;
+	atomic_store(&l->h->listener_fds[l - l->h->listeners], -1);
+	set.sockets[0] = l->socket;
+	listen_close(&set);
+}
+
+void
+httpd_listeners_close(struct httpd *h)
+{
+	for (size_t i = 0; i < h->listener_count; i++)
+		if (h->listeners[i].ready)
+			listener_drop(&h->listeners[i]);
+}
+
+void
+httpd_listeners_forget(struct httpd *h)
+{
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		l->again = l->ready != NULL;
+		l->ready = l->rest = NULL;
+		httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
+	}
+}
+
+/* Takes back those that were just added: the sockets are the caller's still. */
+static void
+listeners_take_back(struct httpd *h, const struct listen_set *set)
+{
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+		bool                   added = false;
+
+		for (size_t n = 0; n < set->count; n++)
+			added = added || (l->ready && l->socket.fd == set->sockets[n].fd);
+		if (!added)
+			continue;
+		event_free(l->ready);
+		event_free(l->rest);
+		atomic_store(&h->listener_fds[i], -1);
+		memset(l, 0, sizeof(*l));
+	}
+}
+
+/* Room for one: never used, or closed and with nobody who points at it.  NULL: there is none. */
+static struct httpd_listener *
+listener_room(struct httpd *h)
+{
+	for (size_t i = 0; i < h->listener_count; i++)
+		if (!h->listeners[i].ready && h->listeners[i].users == 0)
+			return &h->listeners[i];
+	return h->listener_count < HTTPD_LISTENERS_MAX ? &h->listeners[h->listener_count] : NULL;
+}
+
+/* Adds one socket; on failure it is still the caller's. */
+static int
+listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
+{
+	struct httpd_listener *l = listener_room(h);
+	size_t                 at;
+
+	if (!l)
+		return -ENOSPC;
+	at = (size_t)(l - h->listeners);
+	*l = (struct httpd_listener){ .h = h, .socket = *socket, .tag = tag };
+	l->ready = event_new(h->base, socket->fd, EV_READ | EV_PERSIST, on_ready, l);
+	l->rest = evtimer_new(h->base, on_rested, l);
+	if (!l->ready || !l->rest || event_add(l->ready, NULL)) {
+		if (l->ready)
+			event_free(l->ready);
+		if (l->rest)
+			event_free(l->rest);
+		memset(l, 0, sizeof(*l));
+		return -ENOMEM;
+	}
+	httpd_fd_keep(&h->listener_fds[at], &h->listener_was[at], socket->fd);
+	if (at == h->listener_count)
+		h->listener_count++;
+	return 0;
+}
+
+/* The same address: a port of all addresses is written without one. */
+static int
+socket_again(struct listen_socket *socket)
+{
+	static const char any[] = "[::]";
+	struct listen_set set = { .count = 0 };
+	struct address    a;
+	const char       *text = socket->address;
+	int               r;
+
+	if (strncmp(text, any, strlen(any)) == 0)
+		text += strlen(any);
+	r = address_parse(text, &a, NULL, 0);
+	if (!r)
+		r = listen_open(&a, &set, NULL);
+	if (r)
+		return r;
+	*socket = set.sockets[0];
+	for (size_t i = 1; i < set.count; i++)
+		close(set.sockets[i].fd);
+	return 0;
+}
+
+static int
+listener_again(struct httpd *h, size_t i)
+{
+	struct httpd_listener *l = &h->listeners[i];
+	int                    r;
+
+	l->crowded = false;
+	r = socket_again(&l->socket);
+	if (r)
+		return r;
+	httpd_fd_keep(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
+	l->ready = event_new(h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
+	l->rest = evtimer_new(h->base, on_rested, l);
+	if (l->ready && l->rest && event_add(l->ready, NULL) == 0)
+		return 0;
+	listener_drop(l);
+	return -ENOMEM;
+}
+
+int
+httpd_listeners_again(struct httpd *h)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < h->listener_count && !r; i++)
+		if (h->listeners[i].again)
+			r = listener_again(h, i);
+	return r;
+}
+
+static void
+listen_call(void *arg)
+{
+	struct httpd_call *c = arg;
+	int          r = -ECANCELED;
+
+	if (c->h->stopping || c->h->lost)
+		goto out;
+	r = 0;
+	for (size_t i = 0; i < c->set->count && r == 0; i++)
+		r = listener_open(c->h, &c->set->sockets[i], c->tag);
+	if (r == 0)
+		c->set->count = 0; /* ours now */
+	else
+		listeners_take_back(c->h, c->set);
+out:
+	httpd_call_finish(c, r);
+}
+
+int
+httpd_listen(struct httpd *h, struct listen_set *set, void *tag)
+{
+	struct httpd_call c;
+
+	httpd_call_init(&c, h);
+	c.set = set;
+	c.tag = tag;
+	return httpd_call_run(&c, listen_call);
+}
+
+static void
+unlisten_call(void *arg)
+{
+	struct httpd_call *c = arg;
+
+	if (!c->h->lost && !c->tag)
+		httpd_listeners_close(c->h);
+	for (size_t i = 0; !c->h->lost && c->tag && i < c->h->listener_count; i++) {
+		struct httpd_listener *l = &c->h->listeners[i];
+
+		if (!l->ready || l->tag != c->tag)
+			continue;
+		on_ready(l->socket.fd, EV_READ, l); /* who came before the end is answered */
+		listener_drop(l);
+	}
+	httpd_call_finish(c, 0);
+}
+
+int
+httpd_unlisten(struct httpd *h, void *tag)
+{
+	struct httpd_call c;
+
+	httpd_call_init(&c, h);
+	c.tag = tag;
+	return httpd_call_run(&c, unlisten_call);
+}

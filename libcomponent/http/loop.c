@@ -1,0 +1,105 @@
+/*
+ * loop.c - the server's loop, in somebody else's table of descriptors.
+ *
+ *     poll(epoll) --> are all still ours?  yes: libevent, without waiting
+ *                                          no:  everything anew, at the same addresses
+ *
+ * A daemon may close every descriptor it does not know (closefrom()) and have the numbers
+ * for its own files at once.  libevent's own wait would go on with the number of its
+ * epoll: setuid(), which interrupts every thread, is enough for it to take the daemon's
+ * events away.  Here that number is only polled, which takes nothing from anybody, and
+ * whose it is gets asked before anything is read, written or accepted.
+ *
+ * What a stranger would get wrong:
+ * - Between the question and the calls behind it another thread may still close: that is
+ *   some microseconds in place of for ever.
+ * - When one is lost nothing may be freed either: event_free() would take a number out of
+ *   an epoll that may be the daemon's by now.  What is still ours is closed; what libevent has
+ *   allocated stays behind.
+ * - All epolls have one inode.  Ours holds a mark, the socket that wakes it, and is asked for that.
+ * - A socket that is closed while others keep it open elsewhere (systemd's, one that a child
+ *   has) cannot be bound again.  Then the server is lost, and says so.
+ * - Who polls does not learn that a number was closed.  So it looks every second.
+ *
+ * Why not a table of our own (unshare(CLONE_FILES)): the daemon's log is written and its
+ * profiles are handed over from these threads by the daemon's numbers.
+ *
+ * Tests: tests/serve_life.t.
+ */
+#include <config.h>
+
+#include "httpd_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/time.h>
+
+#define LOOK_MS 1000 /* at least so often: are the descriptors ours? */
+
+static bool
+fd_is_ours(_Atomic int *fd, const struct httpd_was *was)
+{
+	int number = atomic_load(fd);
+
+	return number < 0 || httpd_fd_is(number, was);
+}
+
+static bool
+all_are_ours(struct httpd *h)
+{
+	struct httpd_conn *c;
+	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && !httpd_epoll_is_lost(h);
+
+	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
+		all = all && fd_is_ours(&h->base_fds[i], &h->base_was[i]);
+	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
+		all = all && fd_is_ours(&h->listener_fds[i], &h->listener_was[i]);
+	for (size_t i = 0; all && (c = httpd_conn_at(h, i)); i++)
+		all = fd_is_ours(&c->fd, &c->was);
+	return all;
+}
+
+static int
+earliest(const struct event_base *base, const struct event *e, void *arg)
+{
+	struct timeval at, *first = arg;
+
+	(void)base;
+	if (event_pending(e, EV_TIMEOUT, &at) && timercmp(&at, first, <))
+		*first = at;
+	return 0;
+}
+
+/* Until the first timer is due; at least one, as that clock may have been set. */
+static int
+wait_ms(struct httpd *h)
+{
+	struct timeval now, first, left;
+
+	gettimeofday(&now, NULL);
+	first = now;
+	first.tv_sec += LOOK_MS / 1000;
+	event_base_foreach_event(h->base, earliest, &first);
+	if (!timercmp(&first, &now, >))
+		return 1;
+	timersub(&first, &now, &left);
+	return (int)(left.tv_sec * 1000 + left.tv_usec / 1000) + 1;
+}
+
+int
+httpd_loop_run(struct httpd *h)
+{
+	/* NONBLOCK alone would not come back while there is something to do. */
+	const int     round = EVLOOP_ONCE | EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY;
+	struct pollfd wait = { .fd = h->base_fds[0], .events = POLLIN };
+
+	if (wait.fd < 0) /* it could not be told from the daemon's */
+		return event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? -EBADF : 0;
+	for (;;) {
+		poll(&wait, 1, wait_ms(h));
+		if (h->abandoned || !all_are_ours(h) || event_base_loop(h->base, round) < 0)
+			return -EBADF;
+		if (event_base_got_break(h->base))
+			return 0;
+	}
+}

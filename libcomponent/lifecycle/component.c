@@ -1,0 +1,399 @@
+/*
+ * component.c - a component before it lives: made, given parts and options.
+ *
+ *     component_new --> component_use ... --> component_parse --> lifecycle.c
+ *
+ * The rows of Lifecycle and Logging live inside the object, since their variables
+ * do; a process may have several components.
+ *
+ * What surprises: the defaults a spec wants otherwise are set at the end, in
+ * component_parse(), because they may name rows of parts.  A --check-config runs
+ * the checks of parts too, although the parser has already called it done.
+ *
+ * Tests: tests/test_lifecycle.c, tests/test_life_config.c.
+ */
+#include <config.h>
+
+#include "life.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define GRACEFUL_DEFAULT_NS (25 * CLOCK_NS_PER_S) /* below the 30 s of Kubernetes */
+
+/* Verbosity of the levels' names, which count up from here. */
+#define VERBOSITY_ERROR (-2)
+
+static const char *const format_choices[] = { "text", "logfmt", "json", NULL };
+
+static int
+rows_add(struct component *c, struct component_error *err)
+{
+	struct life_options *o = &c->options;
+
+	*o = (struct life_options) { .graceful_ns = GRACEFUL_DEFAULT_NS, .log_file = "", .pid_file = "" };
+
+	const struct component_flag rows[] = {
+		COMPONENT_FLAG_DURATION("graceful-shutdown-timeout", &o->graceful_ns,
+			"How long to finish work after a stop signal; 0 stops at once, negative waits "
+			"without limit.",
+			.section = "Lifecycle"),
+		COMPONENT_FLAG_DURATION("shutdown-delay", &o->delay_ns,
+			"Report not ready this long before stopping.",
+			.section = "Lifecycle", .min = 0, .max = INT64_MAX),
+		COMPONENT_FLAG_STRING("pid-file", &o->pid_file, "Write the process id here.",
+			.section = "Lifecycle", .argument = "FILE"),
+		COMPONENT_FLAG_INT("v", &o->verbosity, "Verbosity; higher prints more.",
+			.section = "Logging", .min = VERBOSITY_ERROR, .max = INT32_MAX,
+			.words = "fatal=-2 error=-2 warning=-1 warn=-1 info=0 debug=1 trace=2", .env = "LOG_LEVEL",
+			.letter = 'v', .bits = COMPONENT_FLAG_RELOADABLE),
+		COMPONENT_FLAG_ENUM("logging-format", &o->log_format, "Shape of log lines.",
+			.section = "Logging", .choices = format_choices, .env = "LOG_FORMAT",
+			.bits = COMPONENT_FLAG_RELOADABLE),
+		COMPONENT_FLAG_STRING("log-file", &o->log_file,
+			"Append logs to this file instead of stderr; reopened on SIGHUP.",
+			.section = "Logging", .argument = "FILE"),
+		COMPONENT_FLAG_END,
+	};
+
+	return component_flags_add(c->flags, rows, err);
+}
+
+static int
+spec_check(const struct component_spec *spec, struct component_error *err)
+{
+	if (!spec || spec->size < offsetof(struct component_spec, parts)) {
+		component_error_set(err, "struct component_spec: size is not set; write COMPONENT_SPEC(...)");
+		return -EINVAL;
+	}
+	if (!spec->name || !*spec->name) {
+		component_error_set(err, "struct component_spec: name is missing");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A program built against an older header has a shorter spec; newer members
+ * are zero then. */
+static void
+spec_copy(struct component_spec *to, const struct component_spec *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	to->size = sizeof(*to);
+}
+
+static int
+flags_make(struct component *c, struct component_error *err)
+{
+	struct component_flags_spec spec = COMPONENT_FLAGS_SPEC(.name = c->spec.name,
+		.summary = c->spec.summary, .version = c->spec.version ? c->spec.version : PACKAGE_VERSION);
+	int result;
+
+	result = component_flags_new(&spec, &c->flags, err);
+	if (result < 0)
+		return result;
+	if (c->spec.flags)
+		result = component_flags_add(c->flags, c->spec.flags, err);
+	if (result < 0)
+		return result;
+	return rows_add(c, err);
+}
+
+int
+component_new(const struct component_spec *spec, struct component **ret, struct component_error *err)
+{
+	struct component *c = NULL;
+	bool              has_loop = false;
+	int               result;
+
+	result = spec_check(spec, err);
+	if (result < 0)
+		goto out;
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		component_error_set(err, "out of memory");
+		result = -ENOMEM;
+		goto out;
+	}
+	spec_copy(&c->spec, spec);
+	c->pid = getpid();
+	log_init(&c->log);
+	pthread_mutex_init(&c->hold_lock, NULL);
+	result = loop_init(&c->loop, c);
+	if (result < 0) {
+		component_error_set(err, "cannot make the event loop: %s", strerror(-result));
+		goto out;
+	}
+	has_loop = true;
+	result = flags_make(c, err);
+	if (result < 0)
+		goto out;
+	fork_add(c);
+	*ret = c;
+	c = NULL; /* the caller has it now */
+out:
+	if (c) {
+		if (has_loop)
+			loop_close(&c->loop);
+		component_flags_free(c->flags);
+		free(c);
+	}
+	return result;
+}
+
+int
+component_use(struct component *c, const struct component_part *part, struct component_error *err)
+{
+	struct part_slot *grown;
+	struct part_slot *slot;
+	int               result = 0;
+
+	if (!part || part->size < sizeof(*part) || !part->name) {
+		component_error_set(err, "struct component_part: size or name is not set");
+		return -EINVAL;
+	}
+	if (component_phase(c) != COMPONENT_PHASE_NEW) {
+		component_error_set(err, "part '%s': used after component_parse()", part->name);
+		return -EBUSY;
+	}
+	for (size_t i = 0; i < c->part_count; i++) {
+		if (!strcmp(c->parts[i].part->name, part->name)) {
+			component_error_set(err, "part '%s' is used twice", part->name);
+			return -EEXIST;
+		}
+	}
+	grown = realloc(c->parts, (c->part_count + 1) * sizeof(*grown));
+	if (!grown) {
+		component_error_set(err, "out of memory");
+		return -ENOMEM;
+	}
+	c->parts = grown;
+	slot = &grown[c->part_count];
+	*slot = (struct part_slot) { .c = c, .part = part };
+	if (part->init)
+		result = part->init(c, &slot->state, err);
+	if (result < 0)
+		return result;
+	c->part_count++;
+	return 0;
+}
+
+/* ---- parsing ---- */
+
+static int
+set_defaults(struct component *c, struct component_error *err)
+{
+	const struct component_default *d = c->spec.defaults;
+	int                             result = 0;
+
+	for (; d && d->flag && result >= 0; d++)
+		result = component_flags_set_default(c->flags, d->flag, d->value, err);
+	return result;
+}
+
+/* A dump shows values that do not fit each other, too: how else would one see them. */
+static bool
+is_unchecked(const struct component *c)
+{
+	return component_flags_given(c->flags, "dump-options");
+}
+
+static int
+check_part(struct component_flags *f, void *arg, struct component_error *err)
+{
+	struct part_slot *slot = arg;
+
+	(void)f;
+	return is_unchecked(slot->c) ? 0 : slot->part->check(slot->c, slot->state, err);
+}
+
+static int
+check_daemon(struct component_flags *f, void *arg, struct component_error *err)
+{
+	struct component *c = arg;
+
+	(void)f;
+	return is_unchecked(c) ? 0 : c->spec.check(c, err);
+}
+
+/* Among the checks of the options, so that a person sees all faults at once, at a reload before anything has changed. */
+static int
+add_checks(struct component *c)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < c->part_count && result >= 0; i++)
+		if (c->parts[i].part->check)
+			result = component_flags_add_check(c->flags, check_part, &c->parts[i]);
+	if (result >= 0 && c->spec.check)
+		result = component_flags_add_check(c->flags, check_daemon, c);
+	return result;
+}
+
+void
+life_log_fault(struct component *c, const char *message, const struct component_error *err)
+{
+	struct component_error text = *err;
+	char                  *rest = text.text, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (*line && strncmp(line, "Try '", strlen("Try '")) != 0)
+			component_log(c, COMPONENT_LOG_ERROR, message, "error", line, NULL);
+}
+
+void
+life_add_fault(int status, const struct component_error *one, int *result, struct component_error *all)
+{
+	if (status >= 0)
+		return;
+	component_error_add(all, "%s", one->text[0] ? one->text : strerror(-status));
+	if (*result == 0)
+		*result = status;
+}
+
+void
+life_apply_log_options(struct component *c)
+{
+	int64_t level = c->options.verbosity - VERBOSITY_ERROR;
+
+	c->log.level = level < COMPONENT_LOG_DEBUG ? (int)level : COMPONENT_LOG_DEBUG;
+	c->log.format = c->options.log_format;
+}
+
+int
+component_set_verbosity(struct component *c, int64_t verbosity)
+{
+	if (verbosity < VERBOSITY_ERROR || verbosity > INT32_MAX)
+		return -ERANGE;
+	c->options.verbosity = verbosity;
+	life_apply_log_options(c);
+	return 0;
+}
+
+int
+component_parse(struct component *c, int argc, char **argv, struct component_error *err)
+{
+	struct component_error own = COMPONENT_ERROR_INIT;
+	int                    result;
+
+	if (component_phase(c) != COMPONENT_PHASE_NEW) {
+		component_error_set(err, "component_parse() was called before");
+		return -EBUSY;
+	}
+	if (!err)
+		err = &own;
+	err->text[0] = '\0';
+	result = set_defaults(c, err);
+	if (result >= 0)
+		result = add_checks(c);
+	if (result < 0)
+		return life_parsed(c, result, STATUS_USAGE);
+	result = component_flags_parse(c->flags, argc, argv, err);
+	if (result < 0)
+		return life_parsed(c, result, component_flags_exit_status(c->flags));
+	life_apply_log_options(c);
+	return life_parsed(c, result, STATUS_OK);
+}
+
+/* ---- the end ---- */
+
+void
+component_free(struct component *c)
+{
+	if (!c)
+		return;
+	/* Threads that still work use it until they are done: stopped, not freed.
+	 * It stays in fork.c's list. */
+	if (!life_in_child(c, getpid()) && held_work_any(c)) {
+		stop_at_once(c);
+		signals_remove(c);
+		return;
+	}
+	fork_remove(c);
+	stop_at_once(c);
+	signals_remove(c);
+	/* Before the parts: it gives their variables the defaults back. */
+	component_flags_free(c->flags);
+	for (size_t i = c->part_count; i-- > 0;)
+		if (c->parts[i].part->free)
+			c->parts[i].part->free(c->parts[i].state);
+	loop_close(&c->loop);
+	ready_free(c);
+	held_work_free(c);
+	log_close(&c->log);
+	free(c->pid_file.path);
+	free(c->parts);
+	free(c);
+}
+
+/* ---- getters and thin doors ---- */
+
+void *
+component_data(const struct component *c)
+{
+	return c->spec.data;
+}
+
+const char *
+component_name(const struct component *c)
+{
+	return c->spec.name;
+}
+
+const struct component_spec *
+component_spec(const struct component *c)
+{
+	return &c->spec;
+}
+
+struct component_flags *
+component_flags(struct component *c)
+{
+	return c->flags;
+}
+
+int
+component_fd(const struct component *c)
+{
+	return c->loop.epoll_fd;
+}
+
+const char *
+component_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+int
+component_watch_add(struct component *c, int fd, uint32_t events, component_fd_fn *fn, void *arg,
+	struct component_watch **ret)
+{
+	return loop_watch_add(&c->loop, fd, events, fn, arg, ret);
+}
+
+int
+component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn,
+	void *arg, struct component_timer **ret)
+{
+	return loop_timer_add(&c->loop, first_ns, every_ns, fn, arg, ret);
+}
+
+int
+component_post(struct component *c, component_fn *fn, void *arg)
+{
+	if (life_in_child(c, getpid()))
+		return -EPERM;
+	return loop_post(&c->loop, fn, arg);
+}
+
+void
+component_log_write(void *c, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t field_count)
+{
+	log_write(&((struct component *)c)->log, level, message, fields, field_count);
+}

@@ -1,0 +1,157 @@
+/*
+ * held_work.c - work in progress, by name, which a graceful stop waits for.
+ *
+ * A name is kept once with a count.  Once a stop has seen all of them released it
+ * closes the list, so that nothing can begin behind its back; until then work that
+ * ends may begin more.
+ *
+ * Tests: tests/test_lifecycle.c.
+ */
+#include <config.h>
+
+#include "life.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct hold *
+hold_find(struct component *c, const char *name)
+{
+	struct hold *h = c->holds;
+
+	while (h && strcmp(h->name, name))
+		h = h->next;
+	return h;
+}
+
+int
+component_hold(struct component *c, const char *name)
+{
+	struct hold *made = NULL, *h;
+	int          result = 0;
+
+	if (!name || !*name)
+		return -EINVAL;
+	/* Allocated before it may be needed: nothing but memory under the lock. */
+	made = calloc(1, sizeof(*made) + strlen(name) + 1);
+	if (!made)
+		return -ENOMEM;
+	strcpy(made->name, name);
+	pthread_mutex_lock(&c->hold_lock);
+	if (c->holds_closed) {
+		result = -ESHUTDOWN;
+		goto out;
+	}
+	h = hold_find(c, name);
+	if (!h) {
+		h = made;
+		made = NULL; /* the list has it now */
+		h->next = c->holds;
+		c->holds = h;
+	}
+	h->count++;
+	c->hold_count++;
+out:
+	pthread_mutex_unlock(&c->hold_lock);
+	free(made);
+	return result;
+}
+
+void
+component_release(struct component *c, const char *name)
+{
+	struct hold *h;
+	bool         last = false, known = false;
+
+	pthread_mutex_lock(&c->hold_lock);
+	h = name ? hold_find(c, name) : NULL;
+	if (h && h->count) {
+		known = true;
+		h->count--;
+		last = --c->hold_count == 0;
+	}
+	pthread_mutex_unlock(&c->hold_lock);
+	if (!known)
+		component_log(c, COMPONENT_LOG_WARNING, "released what was not held", "hold",
+			name ? name : "", NULL);
+	if (last)
+		life_request(c, REQUEST_RELEASED);
+}
+
+bool
+held_work_text(struct component *c, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	pthread_mutex_lock(&c->hold_lock);
+	for (const struct hold *h = c->holds; h; h = h->next) {
+		int wrote;
+
+		if (!h->count)
+			continue;
+		wrote = snprintf(buf + used, size - used, h->count > 1 ? "%s%s (%u)" : "%s%s",
+			used ? ", " : "", h->name, h->count);
+		if (wrote < 0 || (size_t)wrote >= size - used)
+			break; /* the list is cut, which its reader sees */
+		used += (size_t)wrote;
+	}
+	pthread_mutex_unlock(&c->hold_lock);
+	return used > 0;
+}
+
+bool
+held_work_any(struct component *c)
+{
+	bool any;
+
+	pthread_mutex_lock(&c->hold_lock);
+	any = c->hold_count != 0;
+	pthread_mutex_unlock(&c->hold_lock);
+	return any;
+}
+
+bool
+held_work_close(struct component *c, bool by_force)
+{
+	bool closed;
+
+	pthread_mutex_lock(&c->hold_lock);
+	closed = c->holds_closed = by_force || c->hold_count == 0;
+	pthread_mutex_unlock(&c->hold_lock);
+	return closed;
+}
+
+void
+held_work_open(struct component *c)
+{
+	pthread_mutex_lock(&c->hold_lock);
+	c->holds_closed = false;
+	pthread_mutex_unlock(&c->hold_lock);
+}
+
+bool
+held_work_shut(struct component *c)
+{
+	bool any;
+
+	pthread_mutex_lock(&c->hold_lock);
+	c->holds_closed = true;
+	any = c->hold_count != 0;
+	pthread_mutex_unlock(&c->hold_lock);
+	return any;
+}
+
+void
+held_work_free(struct component *c)
+{
+	while (c->holds) {
+		struct hold *next = c->holds->next;
+
+		free(c->holds);
+		c->holds = next;
+	}
+	pthread_mutex_destroy(&c->hold_lock);
+}

@@ -1,0 +1,337 @@
+/*
+ * lifecycle.c - the phases of a component, its start, and what moves it on.
+ *
+ *     NEW -> PARSED -> STARTING -> RUNNING -> DELAYING -> DRAINING -> FINISHED
+ *
+ * Everybody else only asks: component_stop(), a signal, the last release set a
+ * bit and wake the loop; component_dispatch() looks at the bits and moves on.  So
+ * all callbacks of parts and daemon run on one thread, one after the other, and a
+ * stop may be asked for from anywhere, even a signal handler.
+ *
+ * What surprises: a stop that arrives while things start ends the start early and
+ * is a success, with status 0.  The steps of a stop are in stop.c.
+ *
+ * Tests: tests/test_lifecycle.c.
+ */
+#include <config.h>
+
+#include "life.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const phase_texts[] = {
+	[COMPONENT_PHASE_NEW] = "new",           [COMPONENT_PHASE_PARSED] = "not started",
+	[COMPONENT_PHASE_STARTING] = "starting", [COMPONENT_PHASE_RUNNING] = "running",
+	[COMPONENT_PHASE_DELAYING] = "stopping", [COMPONENT_PHASE_DRAINING] = "stopping",
+	[COMPONENT_PHASE_FINISHED] = "stopped",
+};
+
+/* What may follow what: a bit for each phase. */
+#define TO(phase) (1u << COMPONENT_PHASE_##phase)
+static const unsigned phase_table[] = {
+	[COMPONENT_PHASE_NEW] = TO(PARSED) | TO(FINISHED),
+	[COMPONENT_PHASE_PARSED] = TO(STARTING) | TO(FINISHED),
+	[COMPONENT_PHASE_STARTING] = TO(RUNNING) | TO(FINISHED),
+	[COMPONENT_PHASE_RUNNING] = TO(DELAYING) | TO(FINISHED),
+	[COMPONENT_PHASE_DELAYING] = TO(DRAINING) | TO(FINISHED),
+	[COMPONENT_PHASE_DRAINING] = TO(FINISHED),
+	[COMPONENT_PHASE_FINISHED] = 0,
+};
+
+/* The only writer of the phase. */
+int
+phase_set(struct component *c, enum component_phase from, enum component_phase to)
+{
+	int expected = (int)from;
+
+	if (!(phase_table[from] & 1u << to))
+		return -EINVAL;
+	if (!atomic_compare_exchange_strong(&c->phase, &expected, (int)to))
+		return -EINVAL;
+	return 0;
+}
+
+enum component_phase
+component_phase(const struct component *c)
+{
+	return (enum component_phase)c->phase;
+}
+
+const char *
+component_phase_text(enum component_phase phase)
+{
+	if ((unsigned)phase > COMPONENT_PHASE_FINISHED)
+		return "unknown";
+	return phase_texts[phase];
+}
+
+bool
+component_finished(const struct component *c, int *ret_status)
+{
+	if (!c || component_phase(c) != COMPONENT_PHASE_FINISHED)
+		return false;
+	if (ret_status)
+		*ret_status = c->status;
+	return true;
+}
+
+int
+life_parsed(struct component *c, int result, int status)
+{
+	if (result == 0) {
+		phase_set(c, COMPONENT_PHASE_NEW, COMPONENT_PHASE_PARSED);
+	} else {
+		c->status = status;
+		phase_set(c, COMPONENT_PHASE_NEW, COMPONENT_PHASE_FINISHED);
+	}
+	return result;
+}
+
+/* ---- asking ---- */
+
+void
+life_request(struct component *c, unsigned requests)
+{
+	atomic_fetch_or(&c->requests, requests);
+	loop_wake(&c->loop);
+}
+
+void
+component_stop(struct component *c)
+{
+	life_request(c, REQUEST_STOP);
+}
+
+void
+component_fail(struct component *c, const struct component_error *err)
+{
+	if (err)
+		component_log(c, COMPONENT_LOG_ERROR, err->text, NULL);
+	c->status = STATUS_FAILED;
+	component_stop(c);
+}
+
+int
+component_on_signal(struct component *c, enum component_signal signal, component_fn *fn, void *arg)
+{
+	if (signal != COMPONENT_SIGNAL_USR1)
+		return -EINVAL;
+	c->usr1 = fn;
+	c->usr1_arg = arg;
+	return 0;
+}
+
+/* ---- starting ---- */
+
+static void
+on_watchdog(struct component *c, void *arg)
+{
+	(void)arg;
+	notify_send(&c->notify, "WATCHDOG=1");
+}
+
+static void
+notify_begin(struct component *c)
+{
+	const char *name = NULL;
+
+	if (notify_init(&c->notify, &name) < 0)
+		component_log(c, COMPONENT_LOG_WARNING, "environment variable makes no sense, ignored",
+			"variable", name, NULL);
+	if (c->notify.watchdog_ns > 0)
+		loop_timer_add(&c->loop, 0, c->notify.watchdog_ns / 2, on_watchdog, NULL, &c->watchdog_timer);
+}
+
+void
+life_log_warnings(struct component *c)
+{
+	const char *text;
+
+	for (size_t i = 0; (text = component_flags_warning(c->flags, i)); i++)
+		component_log(c, COMPONENT_LOG_WARNING, text, NULL);
+}
+
+static bool
+stop_asked(const struct component *c)
+{
+	return c->requests & REQUEST_STOP;
+}
+
+static int
+parts_start(struct component *c, struct component_error *err)
+{
+	for (size_t i = 0; i < c->part_count && !stop_asked(c); i++) {
+		struct part_slot *slot = &c->parts[i];
+		int               result = 0;
+
+		if (slot->part->start)
+			result = slot->part->start(c, slot->state, err);
+		if (result < 0)
+			return result;
+		slot->started = true;
+	}
+	return 0;
+}
+
+static int
+start_all(struct component *c, struct component_error *err)
+{
+	int result;
+
+	result = log_open(&c->log, c->options.log_file, err);
+	if (result < 0)
+		return result;
+	life_log_warnings(c);
+	notify_begin(c);
+	result = parts_start(c, err);
+	if (result < 0 || stop_asked(c))
+		return result;
+	result = pid_file_write(&c->pid_file, c->options.pid_file, err);
+	if (result < 0)
+		return result;
+	if (c->spec.start)
+		result = c->spec.start(c, err);
+	if (life_in_child(c, getpid())) {
+		component_error_set(err, "start() has forked and returned in the child, which has none of the "
+					 "threads that were started; call daemon(3) before the component starts");
+		return -EPERM;
+	}
+	c->spec_started = result >= 0;
+	return result;
+}
+
+/* daemon(3) between parsing and starting: nothing runs yet but the loop, and
+ * the child gets one of its own. */
+static int
+adopt(struct component *c, struct component_error *err)
+{
+	int result;
+
+	if (component_phase(c) != COMPONENT_PHASE_PARSED) {
+		component_error_set(err, "started in another process, which fork() has parted from this one");
+		return -EPERM;
+	}
+	result = loop_remake(&c->loop);
+	if (result < 0) {
+		component_error_set(err, "cannot make the event loop again after fork(): %s", strerror(-result));
+		return result;
+	}
+	c->pid = getpid();
+	return c->has_signals ? component_signals_install(c, err) : 0;
+}
+
+/* A failed start leaves nothing; in a child there is nothing of ours to undo. */
+static void
+undo_start(struct component *c)
+{
+	c->status = STATUS_FAILED;
+	if (!life_in_child(c, getpid())) {
+		stop_parts(c, false);
+		stop_parts(c, true);
+		pid_file_remove(&c->pid_file);
+		stop_timers(c);
+	}
+	phase_set(c, COMPONENT_PHASE_STARTING, COMPONENT_PHASE_FINISHED);
+}
+
+/* A supervisor that kills sooner than this is misconfigured: let it be seen. */
+static void
+log_limits(struct component *c)
+{
+	char delay[32], graceful[32] = "unlimited";
+
+	life_duration_text(c->options.delay_ns, delay, sizeof(delay));
+	if (c->options.graceful_ns >= 0)
+		life_duration_text(c->options.graceful_ns, graceful, sizeof(graceful));
+	component_log(c, COMPONENT_LOG_DEBUG, "running", "version", c->spec.version ? c->spec.version : "",
+		"shutdown_delay", delay, "graceful_shutdown_timeout", graceful, NULL);
+}
+
+int
+component_start(struct component *c, struct component_error *err)
+{
+	struct component_error own = COMPONENT_ERROR_INIT;
+	int                    result;
+
+	if (life_in_child(c, getpid())) {
+		result = adopt(c, err);
+		if (result < 0)
+			return result;
+	}
+	if (phase_set(c, COMPONENT_PHASE_PARSED, COMPONENT_PHASE_STARTING) < 0) {
+		component_error_set(err, "component_start(): options are not parsed, or it was called before");
+		return -EINVAL;
+	}
+	if (!err)
+		err = &own;
+	err->text[0] = '\0';
+	result = start_all(c, err);
+	if (result < 0) {
+		if (!err->text[0])
+			component_error_set(err, "cannot start: %s", strerror(-result));
+		/* Whoever reads the file may never see the stderr of a daemon(3). */
+		if (c->log.path)
+			life_log_fault(c, "cannot start", err);
+		undo_start(c);
+		return result;
+	}
+	phase_set(c, COMPONENT_PHASE_STARTING, COMPONENT_PHASE_RUNNING);
+	log_limits(c);
+	if (stop_asked(c))
+		loop_wake(&c->loop);
+	else
+		ready_watch(c);
+	return 0;
+}
+
+/* ---- moving on ---- */
+
+static void
+on_usr1(struct component *c)
+{
+	if (c->usr1)
+		c->usr1(c, c->usr1_arg);
+	else
+		component_log(c, COMPONENT_LOG_INFO, "nothing is set to be done on this signal", "signal",
+			"SIGUSR1", NULL);
+}
+
+/* Does what was asked for; a request made meanwhile is for the next time. */
+static void
+step(struct component *c)
+{
+	unsigned requests = atomic_exchange(&c->requests, 0);
+
+	if (requests & REQUEST_RELOAD && !(requests & REQUEST_STOP) && component_phase(c) == COMPONENT_PHASE_RUNNING)
+		reload_and_log(c);
+	if (requests & REQUEST_USR1 && component_phase(c) == COMPONENT_PHASE_RUNNING)
+		on_usr1(c);
+	if (requests & REQUEST_STOP && component_phase(c) == COMPONENT_PHASE_RUNNING)
+		stop_begin(c);
+	if (component_phase(c) == COMPONENT_PHASE_DRAINING && (c->lingers ? !held_work_any(c) : held_work_close(c, false)))
+		stop_finish(c, true);
+}
+
+int
+component_dispatch(struct component *c)
+{
+	int result;
+
+	if (life_in_child(c, getpid()))
+		return -EPERM;
+	if (c->in_step)
+		return -EBUSY;
+	result = loop_dispatch(&c->loop);
+	if (result < 0)
+		return result;
+	/* Until it runs, requests wait: a stop before component_start() is
+	 * seen by it. */
+	if (component_phase(c) < COMPONENT_PHASE_RUNNING)
+		return 0;
+	c->in_step = true;
+	step(c);
+	c->in_step = false;
+	return 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * pid_file.c - the process id in a file, whole or not at all.
+ *
+ * Written beside and renamed, so a reader never sees half a number.  Removed only
+ * while it is still the file we wrote: a daemon started in our place meanwhile
+ * keeps its own.
+ *
+ * Tests: tests/test_life_config.c.
+ */
+#include <config.h>
+
+#include "life.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "replacement.h"
+#include "own_fd.h"
+
+#define PID_FILE_MODE 0644 /* less the umask: anybody may know the number */
+
+static int
+write_all(int fd, struct stat *ret)
+{
+	char    text[24];
+	int     size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	ssize_t wrote = write(fd, text, (size_t)size);
+
+	if (wrote < 0)
+		return -errno;
+	if (wrote != size)
+		return -ENOSPC;
+	return fstat(fd, ret) < 0 ? -errno : 0;
+}
+
+static int
+fail(struct component_error *err, const char *path, int result)
+{
+	component_error_set(err,
+		"option '--pid-file': cannot write '%s': %s; name a file in a directory this "
+		"user may write to",
+		path, strerror(-result));
+	return result;
+}
+
+int
+pid_file_write(struct pid_file *p, const char *path, struct component_error *err)
+{
+	char       *final = NULL, *beside = NULL;
+	char        cwd[PATH_MAX];
+	struct stat st;
+	int         fd = -1;
+	int         result;
+
+	if (!path || !*path)
+		return 0;
+	/* Absolute: the daemon may have changed its directory when it ends. */
+	if (path[0] == '/')
+		cwd[0] = '\0';
+	else if (!getcwd(cwd, sizeof(cwd)))
+		return fail(err, path, -errno);
+	if (asprintf(&final, "%s%s%s", cwd, cwd[0] ? "/" : "", path) < 0)
+		final = NULL;
+	if (!final) {
+		result = fail(err, path, -ENOMEM);
+		goto out;
+	}
+	result = fd = replacement_create(final, PID_FILE_MODE, &beside);
+	if (fd >= 0)
+		result = write_all(fd, &st);
+	if (result >= 0 && rename(beside, final) < 0)
+		result = -errno;
+	if (result < 0) {
+		result = fail(err, path, result);
+		goto out;
+	}
+	*p = (struct pid_file) { final, st.st_dev, st.st_ino };
+	final = NULL; /* removed and freed at the end */
+out:
+	if (result < 0 && fd >= 0)
+		unlink(beside);
+	own_fd_close(fd);
+	free(beside);
+	free(final);
+	return result;
+}
+
+void
+pid_file_remove(struct pid_file *p)
+{
+	struct stat st;
+
+	if (!p->path)
+		return;
+	if (stat(p->path, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino)
+		unlink(p->path);
+	free(p->path);
+	p->path = NULL;
+}
