@@ -73,6 +73,13 @@ const struct collector collect_toy = {
 	.count = count, .rate = &toy_rate, .forked = forked,
 };
 """
+TOY_MAKE = """
+noinst_LTLIBRARIES += %D%/libtoy.la
+%C%_libtoy_la_SOURCES = %D%/toy.c
+%C%_libtoy_la_CPPFLAGS = $(INC_COLLECT)
+profiler_collect_libcollect_la_LIBADD += %D%/libtoy.la
+"""
+
 TOY_FORMAT = r"""
 #include <config.h>
 
@@ -178,8 +185,8 @@ def copied():
     tree.update(top=top, build=build, fault="")
     os.mkdir(os.path.join(top, "profiler/collect/toy"))
     added("profiler/collect/toy/toy.c", TOY_COLLECTOR)
-    added("profiler/collect/toy/local.mk", "profiler_collect_libcollect_la_SOURCES += %D%/toy.c\n")
-    edited("profiler/collect/collectors.def", "X(cmdline)", "X(cmdline)\nX(toy)")
+    added("profiler/collect/toy/local.mk", TOY_MAKE)
+    edited("profiler/collect/collectors.def", "ROW(cmdline)", "ROW(cmdline)\nROW(toy)")
     edited("profiler/collect/local.mk", "include profiler/collect/trace/", "include profiler/collect/toy/local.mk\ninclude profiler/collect/trace/")
     added("profiler/encode/toy_format.c", TOY_FORMAT)
     edited("profiler/encode/encode.h", "int encode_top(", "int encode_toy(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);\nint encode_top(")

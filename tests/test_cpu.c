@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <component/profiler.h>
+
 #include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "unwind.h"
@@ -474,9 +476,9 @@ a_rate_holds_for_the_windows_that_begin_when_none_is_open(void **state)
 	struct profile     p;
 
 	(void)state;
-	assert_int_equal(cpu_set_hz(CPU_HZ_MAX + 1), -EINVAL);
+	assert_int_equal(component_profiler_set_cpu_rate(CPU_HZ_MAX + 1), -EINVAL);
 	assert_int_equal(cpu_window_open(&before), 0);
-	assert_int_equal(cpu_set_hz(1000), 0);
+	assert_int_equal(component_profiler_set_cpu_rate(1000), 0);
 	assert_int_equal(cpu_window_open(&meanwhile), 0);
 	assert_int_equal(cpu_window_close(before, &p), 0);
 	assert_int_equal(p.period, 10000000);
@@ -493,7 +495,7 @@ a_rate_holds_for_the_windows_that_begin_when_none_is_open(void **state)
 	assert_in_range(burn_samples(&p, deep) + samples_after(&p), 295, 330);
 	assert_int_equal(p.lost, 0);
 	profile_release(&p);
-	assert_int_equal(cpu_set_hz(0), 0);
+	assert_int_equal(component_profiler_set_cpu_rate(0), 0);
 }
 
 /* A signal that is blocked for a moment is as late as one that the tick has missed. */
@@ -505,7 +507,7 @@ samples_that_come_after_the_end_of_a_window_are_told_in_it(void **state)
 	sigset_t           all, before;
 
 	(void)state;
-	assert_int_equal(cpu_set_hz(1000), 0);
+	assert_int_equal(component_profiler_set_cpu_rate(1000), 0);
 	sigfillset(&all);
 	assert_int_equal(cpu_window_open(&w), 0);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -537,7 +539,7 @@ unwind_off(void **state)
 static int
 rate_off(void **state)
 {
-	cpu_set_hz(0);
+	component_profiler_set_cpu_rate(0);
 	return unwind_off(state);
 }
 

@@ -18,6 +18,7 @@
 
 #include <component/profiler.h>
 
+#include "collector.h"
 #include "custom/custom.h"
 #include "stack_table.h"
 #include "unwind.h"
@@ -264,11 +265,11 @@ threads_add_and_remove_while_others_read(void **state)
 static void
 no_more_than_64_and_the_list_is_sorted(void **state)
 {
-	const struct collector        *list[CUSTOM_PROFILES_MAX];
+	const struct collector        *list[COLLECTORS_ALL_MAX];
 	struct component_profile *p = NULL;
 	struct component_error    err = COMPONENT_ERROR_INIT;
 	char                      name[16];
-	size_t                    n = custom_list(list);
+	size_t                    all, n = collector_list(list) - collector_count;
 
 	(void)state;
 	for (; n < CUSTOM_PROFILES_MAX; n++) {
@@ -277,8 +278,9 @@ no_more_than_64_and_the_list_is_sorted(void **state)
 	}
 	assert_int_equal(component_profile_new("one-more", &p, &err), -ENOSPC);
 	assert_non_null(strstr(err.text, "there are 64 already"));
-	assert_int_equal(custom_list(list), CUSTOM_PROFILES_MAX);
-	for (n = 1; n < CUSTOM_PROFILES_MAX; n++)
+	all = collector_list(list);
+	assert_int_equal(all, collector_count + CUSTOM_PROFILES_MAX);
+	for (n = 1; n < all; n++)
 		assert_true(strcmp(list[n - 1]->name, list[n]->name) < 0);
 }
 

@@ -3,6 +3,8 @@
  */
 #include <config.h>
 
+#include <component/profiler.h>
+
 #include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "heap/heap.h"
@@ -82,7 +84,7 @@ cpu_time_is_told_apart_by_labels(void **state)
 	struct profile     p;
 
 	(void)state;
-	assert_int_equal(cpu_set_hz(1000), 0);
+	assert_int_equal(component_profiler_set_cpu_rate(1000), 0);
 	assert_int_equal(cpu_window_open(&w), 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		for_nobody();
@@ -92,7 +94,7 @@ cpu_time_is_told_apart_by_labels(void **state)
 		for_b();
 	}
 	assert_int_equal(cpu_window_close(w, &p), 0);
-	cpu_set_hz(0);
+	component_profiler_set_cpu_rate(0);
 	assert_samples_of(&p, "", true, false, false);
 	assert_samples_of(&p, "{\"tenant\":\"a\"}", false, true, false);
 	assert_samples_of(&p, "{\"tenant\":\"b\"}", false, false, true);
@@ -160,7 +162,7 @@ samples_taken_at_any_instruction_have_whole_labels(void **state)
 	int64_t            found = 0, one;
 
 	(void)state;
-	assert_int_equal(cpu_set_hz(1000), 0);
+	assert_int_equal(component_profiler_set_cpu_rate(1000), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, change_all_the_time, &storms[i]), 0);
 	/* Until enough were seen: a loaded machine gives little time. */
@@ -184,7 +186,7 @@ samples_taken_at_any_instruction_have_whole_labels(void **state)
 		pthread_join(threads[i], NULL);
 		assert_true(storms[i].changes > 100);
 	}
-	cpu_set_hz(0);
+	component_profiler_set_cpu_rate(0);
 	assert_true(found >= 1000);
 }
 

@@ -15,10 +15,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "product.h"
 
-#define COLLECTORS_MAX 32 /* rows of the table */
+#define COLLECTORS_MAX     32  /* rows of the table */
+#define COLLECTORS_ALL_MAX 128 /* with those of families */
 
 enum collector_unit { COLLECTOR_NUMBER, COLLECTOR_BYTES, COLLECTOR_NS };
 
@@ -40,6 +42,8 @@ struct collect_params {
 	bool own;     /* the library's threads, too */
 	bool each;    /* threads one by one, PRODUCT_DUMP */
 };
+
+struct cpu_sampler;
 
 struct collector {
 	const char *name;
@@ -71,21 +75,47 @@ struct collector {
 	const char *(*missing)(void);
 
 	const struct collector_rate *rate; /* set when a server starts, and to 0 when it stops */
+	/* For the windows and dumps of others. */
+	const struct cpu_sampler *cpu; /* cpu_window.h */
+	int       (*in_use)(uint64_t *ret); /* bytes of live blocks, while its rate is not 0 */
+	int       (*tell_waits)(bool on);   /* waits and wake-ups to events/wait.h, whatever its rate is */
+	uint32_t  (*creator)(pid_t tid);    /* the stack that made the thread, no reference taken; 0: not known.  Signal-safe */
+
 	int       (*start)(void); /* with a server; what fails, status() tells */
 	void      (*stop)(void);
 	void      (*forget)(void); /* what was kept for the next snapshot */
 	void      (*forked)(void); /* in a child; signal-safe */
 };
 
-#define X(name) extern const struct collector collect_##name;
-#include "collectors.def"
-#undef X
+/* Collectors that the program makes while it runs; they stay until it ends. */
+struct collector_family {
+	const struct collector *(*find)(const char *name);
+	size_t                  (*list)(const struct collector **ret, size_t max); /* how many */
+};
 
+#define ROW(name)    extern const struct collector collect_##name;
+#define FAMILY(name) extern const struct collector_family collect_##name;
+#include "collectors.def"
+#undef ROW
+#undef FAMILY
+
+/* The rows. */
 extern const struct collector *const collectors[];
 extern const size_t                  collector_count;
 
-/* By name or alias, of the table alone; NULL. */
+/* By name or alias, also of families; NULL. */
 const struct collector *collector_find(const char *name);
+/* Rows and families, by name; how many. */
+size_t collector_list(const struct collector *ret[COLLECTORS_ALL_MAX]);
+/* The first row that has this member; NULL. */
+#define COLLECTOR_WITH(member) \
+	__extension__({ \
+		const struct collector *with = NULL; \
+		for (size_t nth = 0; nth < collector_count && !with; nth++) \
+			if (collectors[nth]->member) \
+				with = collectors[nth]; \
+		with; \
+	})
 /* Is it collected over a time? */
 static inline bool
 collector_is_windowed(const struct collector *c)

@@ -32,6 +32,22 @@ struct cpu_window {
 	const char          *no_slot_why; /* threads had no timer */
 };
 
+/* fn is called in the handler with each sample, leaf first, weight in periods. */
+typedef void cpu_watch_fn(const uintptr_t *pcs, unsigned count, unsigned weight);
+
+/* What the collector of CPU samples offers to others. */
+struct cpu_sampler {
+	/* 0 or a negative errno.  by_thread: the counts of each thread are told apart. */
+	int         (*open)(struct cpu_window **ret, bool by_thread);
+	/* Ends the window, which is then the caller's to read and to free. */
+	void        (*end)(struct cpu_window *w);
+	void        (*cancel)(struct cpu_window *w);
+	/* NULL ends it, but a call under way may still be at work.  One watcher at a time; none in a
+	 * forked child. */
+	void        (*watch)(cpu_watch_fn *fn);
+	const char *(*status)(void); /* as the collector's */
+};
+
 /* NULL without memory. */
 struct cpu_window *cpu_window_new(void);
 /* Gives the references of its stacks back. */

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "thread_events.h"
 #include "own_thread.h"
+#include "thread_events.h"
 #include "thread_id.h"
 
 #define PLACES    32768 /* threads; a power of two */

@@ -35,11 +35,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "free_signal.h"
 #include "abi.h"
-#include "which_core.h"
-#include "thread_events.h"
+#include "free_signal.h"
 #include "own_mask.h"
+#include "thread_events.h"
+#include "which_core.h"
 
 #ifdef SIGSTKFLT
 #define SHADOW OWN_MASK_BIT(SIGSTKFLT)

@@ -31,9 +31,9 @@
 
 #include "abi.h"
 #include "hidden_frames.h"
-#include "which_core.h"
 #include "own_thread.h"
 #include "unwind.h"
+#include "which_core.h"
 
 #define PLACES 512 /* threads between pthread_create() and their first instruction */
 

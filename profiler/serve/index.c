@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "custom/custom.h"
+#include "collector.h"
 #include "degraded.h"
 #include "reply.h"
 #include "tables.h"
@@ -96,25 +96,16 @@ page_add_description(struct page *p, const struct collector *c)
 	page_add(p, "<li><div class=profile-name>%s: </div> %s</li>\n", c->name, c->description);
 }
 
-static int
-by_name(const void *a, const void *b)
-{
-	return strcmp((*(const struct collector *const *)a)->name, (*(const struct collector *const *)b)->name);
-}
-
 /* Those that Go's index has, and the program's own, by name. */
 static void
 all_collectors(struct page *p, void (*add)(struct page *p, const struct collector *c))
 {
-	const struct collector *all[CUSTOM_PROFILES_MAX + COLLECTORS_MAX];
-	size_t                  n = custom_list(all);
+	const struct collector *all[COLLECTORS_ALL_MAX];
+	size_t                  n = collector_list(all);
 
-	for (size_t i = 0; i < collector_count; i++)
-		if (!collectors[i]->beside)
-			all[n++] = collectors[i];
-	qsort(all, n, sizeof(all[0]), by_name);
 	for (size_t i = 0; i < n; i++)
-		add(p, all[i]);
+		if (!all[i]->beside)
+			add(p, all[i]);
 }
 
 /* Names and collectors that Go's index does not have. */

@@ -19,11 +19,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "cpu/cpu.h"
 #include "seccomp.h"
 #include "fork.h"
 #include "profiler.h"
@@ -318,12 +318,6 @@ component_profiler_url(char *buf, size_t size)
 }
 
 int
-component_profiler_set_cpu_rate(unsigned hz)
-{
-	return cpu_set_hz(hz);
-}
-
-int
 profiler_set_rate(const struct collector *c, int64_t rate)
 {
 	int r;
@@ -334,22 +328,32 @@ profiler_set_rate(const struct collector *c, int64_t rate)
 	return r;
 }
 
+/* Of the collector whose member of the options that is. */
+static int
+set_rate_of(size_t option_at, int64_t rate)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate && collectors[i]->rate->option_at == option_at)
+			return profiler_set_rate(collectors[i], rate);
+	return -ENOTSUP;
+}
+
 int
 component_profiler_set_heap_rate(uint64_t bytes)
 {
-	return profiler_set_rate(&collect_heap, (int64_t)bytes);
+	return set_rate_of(offsetof(struct component_profiler_options, heap_rate_bytes), (int64_t)bytes);
 }
 
 int
 component_profiler_set_mutex_fraction(int64_t fraction)
 {
-	return profiler_set_rate(&collect_mutex, fraction);
+	return set_rate_of(offsetof(struct component_profiler_options, mutex_fraction), fraction);
 }
 
 int
 component_profiler_set_block_rate(int64_t rate_ns)
 {
-	return profiler_set_rate(&collect_block, rate_ns);
+	return set_rate_of(offsetof(struct component_profiler_options, block_rate_ns), rate_ns);
 }
 
 int

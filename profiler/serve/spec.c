@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "collect.h"
-#include "custom/custom.h"
 #include "params.h"
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
@@ -30,8 +29,6 @@ spec_collector(const char *name)
 {
 	const struct collector *c = collector_find(name);
 
-	if (!c)
-		c = custom_find(name);
 	return c && c->products ? c : NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
  * trace.h - struct trace, the currency of execution traces: the collector makes it
- * (collect/trace/tracer.c), the encoders read it (encode/trace/gotrace.c, encode/trace/perfetto.c).
+ * (collect/trace/tracer.c), the encoders read it (encode/trace/go.c, encode/trace/perfetto.c).
  *
  * A trace is what was seen, in the order of time, and not more than that: records may be
  * lost, and what several sources saw of one thread may contradict each other by some

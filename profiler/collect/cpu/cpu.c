@@ -40,19 +40,21 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <component/profiler.h>
+
 #include "clock.h"
 #include "collector.h"
-#include "parts.h"
-#include "ring.h"
-#include "signal.h"
-#include "seccomp.h"
 #include "fork.h"
 #include "hidden_frames.h"
-#include "thread_events.h"
 #include "labels/thread.h"
 #include "own_mask.h"
+#include "parts.h"
+#include "ring.h"
+#include "seccomp.h"
+#include "signal.h"
 #include "signal_masks.h"
 #include "stack_table.h"
+#include "thread_events.h"
 #include "unwind.h"
 
 #define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
@@ -308,7 +310,7 @@ struct cpu_engine cpu_engine = {
 };
 
 int
-cpu_set_hz(unsigned hz)
+component_profiler_set_cpu_rate(unsigned hz)
 {
 	if (hz > CPU_HZ_MAX)
 		return -EINVAL;
@@ -346,12 +348,6 @@ int
 cpu_window_open(struct cpu_window **ret)
 {
 	return window_open(ret, false);
-}
-
-int
-cpu_window_open_by_thread(struct cpu_window **ret)
-{
-	return window_open(ret, true);
 }
 
 void
@@ -549,6 +545,14 @@ collect_start(void)
 	return 0;
 }
 
+static const struct cpu_sampler sampler = {
+	.open = window_open,
+	.end = cpu_window_end,
+	.cancel = cpu_window_cancel,
+	.watch = cpu_signal_watch,
+	.status = cpu_status,
+};
+
 const struct collector collect_profile = {
 	.name = "profile",
 	.description = "CPU profile. You can specify the duration in the seconds GET parameter. After you get the profile "
@@ -561,6 +565,7 @@ const struct collector collect_profile = {
 	.cannot = "Could not enable CPU profiling",
 	.status = cpu_status,
 	.less = cpu_status_blocked,
+	.cpu = &sampler,
 	.start = collect_start,
 	.forked = cpu_forked,
 };

@@ -17,9 +17,6 @@
 
 struct cpu_window;
 
-/* Samples per second of CPU time, of the windows opened once none is open; 0 is CPU_HZ.
- * 0 or -EINVAL. */
-int  cpu_set_hz(unsigned hz);
 /* From now on, for good, where the program has hooks: who blocks every signal lets ours through.
  * As signal_masks_watch(). */
 void cpu_keep_signal(void);
@@ -27,8 +24,6 @@ void cpu_keep_signal(void);
 /* 0 or a negative errno (-EAGAIN: limits leave no timer or no thread; -EBUSY: no
  * free signal; -ENOENT: no /proc). */
 int  cpu_window_open(struct cpu_window **ret);
-/* The same for cpu_window_end(): counts of each thread are told apart. */
-int  cpu_window_open_by_thread(struct cpu_window **ret);
 /* Ends the window, which is then the caller's to read and to free, see cpu_window.h. */
 void cpu_window_end(struct cpu_window *w);
 /* Ends the window and makes its profile; frees the window. */

@@ -43,12 +43,12 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "proc_self.h"
-#include "timers.h"
-#include "timers_parts.h"
-#include "seccomp.h"
 #include "own_fd.h"
 #include "own_thread.h"
+#include "proc_self.h"
+#include "seccomp.h"
+#include "timers.h"
+#include "timers_parts.h"
 
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
  * behind may block the signal: that is then looked up. */

@@ -33,12 +33,12 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "proc_self.h"
-#include "ring.h"
-#include "timers.h"
 #include "free_signal.h"
 #include "labels/thread.h"
+#include "proc_self.h"
+#include "ring.h"
 #include "stack_table.h"
+#include "timers.h"
 #include "unwind.h"
 
 /* Of a handler with all that it calls: 2 KiB, and what the entry of a call may take. */
@@ -55,7 +55,7 @@ static struct {
 	bool             stuck; /* one was waited for in vain, and has not ended since */
 	_Atomic uint64_t longest_ns, sum_ns, count;
 	_Atomic int      number; /* 0: none installed yet */
-	cpu_signal_watch_fn *_Atomic watcher;
+	cpu_watch_fn *_Atomic watcher;
 } sampler;
 
 /* BEGIN SIGNAL CONTEXT */
@@ -80,7 +80,7 @@ sample_add(uint32_t slot, uint32_t weight, const uintptr_t *pcs, unsigned count,
 static void
 sample_tell(const uintptr_t *pcs, unsigned count, uint32_t weight)
 {
-	cpu_signal_watch_fn *fn = atomic_load_explicit(&sampler.watcher, memory_order_relaxed);
+	cpu_watch_fn *fn = atomic_load_explicit(&sampler.watcher, memory_order_relaxed);
 
 	if (fn)
 		fn(pcs, count, weight);
@@ -247,7 +247,7 @@ cpu_signal_disable(void)
 }
 
 void
-cpu_signal_watch(cpu_signal_watch_fn *fn)
+cpu_signal_watch(cpu_watch_fn *fn)
 {
 	atomic_store(&sampler.watcher, fn);
 }

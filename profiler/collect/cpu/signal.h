@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu_window.h"
+
 /* Picks a signal and installs the handler: SIGPROF if it is at its default, else
  * a free real-time signal.  The number, or -EBUSY. */
 int  cpu_signal_install(void);
@@ -25,10 +27,8 @@ void cpu_signal_enable(void);
 bool cpu_signal_disable(void);
 /* One was still at work after that, and has not ended since. */
 bool cpu_signal_stuck(void);
-/* fn is called in the handler with each sample, leaf first, weight in periods; NULL ends that,
- * but a call under way may still be at work.  One watcher at a time; none in a forked child. */
-typedef void cpu_signal_watch_fn(const uintptr_t *pcs, unsigned count, unsigned weight);
-void cpu_signal_watch(cpu_signal_watch_fn *fn);
+/* struct cpu_sampler's watch. */
+void cpu_signal_watch(cpu_watch_fn *fn);
 /* In a forked child: no handler of the parent's other threads is at work here. */
 void cpu_signal_forked(void);
 /* What handlers have taken since enabled, on the clock: without a processor, too. */

@@ -23,9 +23,9 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "pages.h"
 #include "timers.h"
 #include "timers_parts.h"
-#include "pages.h"
 
 #define CHUNK_SLOTS   1024 /* 64 KiB */
 #define CHUNKS_MAX    64   /* 65536 threads: beyond, a timer each is no way to look */

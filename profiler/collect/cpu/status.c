@@ -14,11 +14,11 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "own_thread.h"
 #include "parts.h"
 #include "proc_self.h"
 #include "signal.h"
 #include "timers_parts.h"
-#include "own_thread.h"
 
 #define BLOCKED_LOOKS 512 /* threads looked at for one answer: some milliseconds */
 

@@ -45,8 +45,8 @@
 
 #include "clock.h"
 #include "proc_self.h"
-#include "timers_parts.h"
 #include "thread_id.h"
+#include "timers_parts.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid

@@ -31,6 +31,7 @@
 #include <component/profiler.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "fork.h"
 #include "hidden_frames.h"
 #include "pages.h"
@@ -185,29 +186,28 @@ find(const char *name)
 	return NULL;
 }
 
-const struct collector *
-custom_find(const char *name)
+static const struct collector *
+find_collector(const char *name)
 {
 	struct component_profile *p = component_profile_lookup(name);
 
 	return p ? &p->collector : NULL;
 }
 
-size_t
-custom_list(const struct collector *ret[CUSTOM_PROFILES_MAX])
+static size_t
+list_collectors(const struct collector **ret, size_t max)
 {
-	size_t n, i, k;
+	size_t n;
 
 	pthread_mutex_lock(&lock);
-	n = profile_count;
+	n = profile_count < max ? profile_count : max;
 	pthread_mutex_unlock(&lock);
-	for (i = 0; i < n; i++) {
-		for (k = i; k > 0 && strcmp(ret[k - 1]->name, profiles[i].name) > 0; k--)
-			ret[k] = ret[k - 1];
-		ret[k] = &profiles[i].collector;
-	}
+	for (size_t i = 0; i < n; i++)
+		ret[i] = &profiles[i].collector;
 	return n;
 }
+
+const struct collector_family collect_custom = { .find = find_collector, .list = list_collectors };
 
 /* ---- the public doors ---- */
 
@@ -241,7 +241,7 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 
 	if (fault) {
 		component_error_set(err, "profile '%.80s': its name %s", name ? name : "", fault);
-		return name && (collector_find(name) || custom_find(name)) ? -EEXIST : -EINVAL;
+		return name && (collector_find(name)) ? -EEXIST : -EINVAL;
 	}
 	pthread_mutex_lock(&lock);
 	if (find(name)) {

@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "proc_self.h"
 #include "heap_sort.h"
 #include "own_fd.h"
 #include "own_thread.h"
 #include "parts.h"
+#include "proc_self.h"
 
 #define LIST_TRIES     3
 #define NAMED_TRIES    500 /* looks whether all of ours have their names, each after ... */

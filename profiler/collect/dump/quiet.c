@@ -46,9 +46,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "proc_self.h"
 #include "own_fd.h"
 #include "pages.h"
+#include "proc_self.h"
 #include "thread_id.h"
 #include "unwind.h"
 

@@ -41,11 +41,11 @@
 
 #include "arch.h"
 #include "clock.h"
-#include "proc_self.h"
 #include "free_signal.h"
 #include "futex.h"
 #include "labels/thread.h"
 #include "own_mask.h"
+#include "proc_self.h"
 #include "thread_id.h"
 #include "unwind.h"
 

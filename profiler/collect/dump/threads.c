@@ -37,20 +37,20 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "proc_self.h"
-#include "seccomp.h"
+#include "collector.h"
 #include "fork.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"
 #include "own_thread.h"
-#include "stack_table.h"
-#include "threadcreate/threadcreate.h"
-#include "previous.h"
-#include "threads_known.h"
 #include "parts.h"
+#include "previous.h"
+#include "proc_self.h"
 #include "quiet.h"
 #include "remote.h"
+#include "seccomp.h"
 #include "signal.h"
+#include "stack_table.h"
+#include "threads_known.h"
 #include "unwind.h"
 
 #define OWN_TRIES     500       /* looks at a thread of ours that runs, each after ... */
@@ -269,8 +269,9 @@ read_by_signal(struct work *w)
 static void
 tidy(struct work *w)
 {
-	struct dump *d = w->dump;
-	size_t       to = 0;
+	const struct collector *maker = COLLECTOR_WITH(creator);
+	struct dump            *d = w->dump;
+	size_t                  to = 0;
 
 	for (size_t i = 0; i < d->count; i++) {
 		struct dump_thread *t = &d->threads[i];
@@ -288,7 +289,7 @@ tidy(struct work *w)
 		d->quiet += t->how == DUMP_QUIET;
 		d->signalled += t->how == DUMP_SIGNALLED;
 		d->silent += t->how == DUMP_SILENT;
-		t->creator = threadcreate_creator(t->tid);
+		t->creator = maker ? maker->creator(t->tid) : 0;
 		if (t->how == DUMP_QUIET && w->now_ns > t->since_ns)
 			t->minutes = (uint32_t)((w->now_ns - t->since_ns) / MINUTE_NS);
 		d->threads[to++] = *t;

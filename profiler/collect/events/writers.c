@@ -31,10 +31,10 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "proc_self.h"
 #include "own_fd.h"
-#include "thread_id.h"
+#include "proc_self.h"
 #include "ring.h"
+#include "thread_id.h"
 
 #define PROBES_MAX     32
 #define STARTTIME      22 /* field of /proc/self/task/TID/stat, counted from 1 */

@@ -23,12 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi.h"
+#include "address_owner.h"
 #include "lock.h"
 #include "operators.h"
 #include "set.h"
-#include "abi.h"
 #include "which_core.h"
-#include "address_owner.h"
 
 #define STATIC_STATUS "heap sampling is off: the program is linked with -static, where malloc cannot be hooked"
 

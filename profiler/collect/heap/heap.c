@@ -35,18 +35,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "fork.h"
+#include "abi.h"
 #include "bind.h"
+#include "clock.h"
 #include "facts.h"
+#include "fork.h"
+#include "hidden_frames.h"
+#include "labels/thread.h"
 #include "lock.h"
+#include "own_thread.h"
 #include "rate.h"
 #include "set.h"
 #include "site.h"
-#include "abi.h"
-#include "hidden_frames.h"
-#include "labels/thread.h"
-#include "own_thread.h"
 #include "stack_table.h"
 #include "unwind.h"
 

@@ -17,15 +17,15 @@
 
 #include <component/profiler.h>
 
+#include "bind.h"
 #include "clock.h"
 #include "collector.h"
-#include "bind.h"
 #include "facts.h"
+#include "labels/thread.h"
 #include "lock.h"
 #include "rate.h"
 #include "set.h"
 #include "site.h"
-#include "labels/thread.h"
 #include "stack_table.h"
 #include "utc.h"
 
@@ -280,6 +280,7 @@ const struct collector collect_heap = {
 	.status_name = "heap and allocs",
 	.status = heap_status,
 	.missing = missing,
+	.in_use = heap_live_bytes,
 	.rate = &rate,
 	.forked = heap_forked,
 };

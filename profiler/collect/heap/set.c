@@ -40,8 +40,8 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "lock.h"
 #include "labels.h"
+#include "lock.h"
 #include "pages.h"
 #include "stack_table.h"
 

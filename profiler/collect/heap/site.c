@@ -31,9 +31,9 @@
 #include <stdatomic.h>
 
 #include "generations.h"
-#include "rate.h"
 #include "labels.h"
 #include "pages.h"
+#include "rate.h"
 #include "stack_table.h"
 
 #define CHUNK_SITES 1024

@@ -22,9 +22,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "own_thread.h"
 #include "record.h"
 #include "thread.h"
-#include "own_thread.h"
 
 #define SCOPES      COMPONENT_LABEL_SCOPES_MAX
 #define FULL_SWEEPS 1024 /* of so many sets that find no memory one looks for the dead */

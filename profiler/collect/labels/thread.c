@@ -38,12 +38,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "seccomp.h"
 #include "fork.h"
-#include "thread_events.h"
-#include "record.h"
 #include "own_thread.h"
 #include "pages.h"
+#include "record.h"
+#include "seccomp.h"
+#include "thread_events.h"
 #include "thread_id.h"
 
 #define RECORDS     LABELS_RECORDS

@@ -28,11 +28,11 @@
 #include "clock.h"
 #include "collector.h"
 #include "hidden_frames.h"
-#include "thread_events.h"
 #include "own_thread.h"
 #include "pages.h"
 #include "stack_counts.h"
 #include "stack_table.h"
+#include "thread_events.h"
 #include "thread_id.h"
 #include "unwind.h"
 
@@ -255,6 +255,7 @@ const struct collector collect_threadcreate = {
 	.count = collect_count,
 	.status = threadcreate_status,
 	.missing = missing,
+	.creator = threadcreate_creator,
 	.start = threadcreate_start,
 	.stop = threadcreate_stop,
 	.forked = threadcreate_forked,

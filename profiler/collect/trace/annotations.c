@@ -18,10 +18,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "events/ring.h"
 #include "hidden_frames.h"
 #include "stack_table.h"
 #include "trace.h"
-#include "events/ring.h"
 #include "unwind.h"
 
 _Static_assert(COMPONENT_TRACE_NAME_MAX == TRACE_EVENT_NAME_MAX, "one limit");

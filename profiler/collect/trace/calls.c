@@ -19,12 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "seccomp.h"
 #include "abi.h"
-#include "hidden_frames.h"
-#include "which_core.h"
-#include "own_thread.h"
 #include "events/wait.h"
+#include "hidden_frames.h"
+#include "own_thread.h"
+#include "seccomp.h"
+#include "which_core.h"
 
 static _Atomic pid_t pid; /* whose calls these are */
 

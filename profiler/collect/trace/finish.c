@@ -26,9 +26,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proc_self.h"
 #include "own_thread.h"
 #include "pages.h"
+#include "proc_self.h"
 #include "stack_table.h"
 
 #define TWICE_NS   100000 /* two tellings of one switch */

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "proc_self.h"
-#include "pages.h"
 #include "events/ring.h"
+#include "pages.h"
+#include "proc_self.h"
 
 #define TIDS_FIRST 1024
 

@@ -48,12 +48,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proc_self.h"
-#include "seccomp.h"
 #include "own_fd.h"
 #include "pages.h"
 #include "perf_read.h"
 #include "perf_room.h"
+#include "proc_self.h"
+#include "seccomp.h"
 
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
 #define THREADS_MAX    TRACE_PERF_EVENTS_MAX

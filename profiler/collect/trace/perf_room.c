@@ -17,9 +17,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proc_self.h"
 #include "own_fd.h"
 #include "perf.h"
+#include "proc_self.h"
 
 /* From "0-3,6,8-9". */
 int

@@ -17,15 +17,16 @@
 #include <sched.h>
 
 #include "arch.h"
-#include "cpu/signal.h"
-#include "seccomp.h"
-#include "hidden_frames.h"
-#include "thread_events.h"
-#include "labels.h"
-#include "labels/thread.h"
-#include "stack_table.h"
+#include "collector.h"
+#include "cpu_window.h"
 #include "events/ring.h"
 #include "events/wait.h"
+#include "hidden_frames.h"
+#include "labels.h"
+#include "labels/thread.h"
+#include "seccomp.h"
+#include "stack_table.h"
+#include "thread_events.h"
 #include "unwind.h"
 
 /* Before the thread can run: its birth comes before all it does. */
@@ -117,7 +118,10 @@ on_labels(uint32_t set)
 void
 trace_threads_watch(bool on)
 {
+	const struct collector *c = COLLECTOR_WITH(cpu);
+
 	cpu_here(); /* bound outside of the handler */
-	cpu_signal_watch(on ? on_sample : NULL);
+	if (c)
+		c->cpu->watch(on ? on_sample : NULL);
 	labels_watch(on ? on_labels : NULL);
 }

@@ -39,25 +39,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector.h"
-#include "cpu/cpu.h"
-#include "seccomp.h"
-#include "heap/heap.h"
-#include "thread_events.h"
-#include "labels.h"
-#include "pages.h"
-#include "stack_table.h"
-#include "dump/threads.h"
 #include "calls.h"
+#include "collector.h"
+#include "cpu_window.h"
+#include "dump/threads.h"
+#include "events/ring.h"
+#include "events/wait.h"
 #include "finish.h"
+#include "labels.h"
 #include "look.h"
+#include "pages.h"
 #include "perf.h"
 #include "reason.h"
-#include "events/ring.h"
+#include "seccomp.h"
+#include "stack_table.h"
+#include "thread_events.h"
 #include "threads.h"
-#include "events/wait.h"
 #include "unwind.h"
-#include "waits/waits.h"
 #include "windows.h"
 
 #define DRAIN_NS    50000000LL
@@ -225,9 +223,10 @@ on_vanished(void *arg, int32_t tid, int64_t now_ns)
 static void
 look_heap(void)
 {
-	struct trace_record r = { .type = TRACE_HEAP, .cpu = TRACE_CPU_NONE };
+	const struct collector *c = COLLECTOR_WITH(in_use);
+	struct trace_record     r = { .type = TRACE_HEAP, .cpu = TRACE_CPU_NONE };
 
-	if (heap_rate() == 0 || heap_live_bytes(&r.value) < 0)
+	if (!c || c->rate->get() == 0 || c->in_use(&r.value) < 0)
 		return;
 	r.time_ns = (uint64_t)trace_now_ns();
 	pthread_mutex_lock(&windows.lock);
@@ -255,7 +254,8 @@ run(void *arg)
 static int
 start(void)
 {
-	int r;
+	const struct collector *waits = COLLECTOR_WITH(tell_waits);
+	int                     r;
 
 	pthread_mutex_lock(&windows.lock);
 	tracer.lost = tracer.records = 0;
@@ -270,16 +270,19 @@ start(void)
 	thread_events_watch(THREAD_EVENTS_TRACE, true);
 	trace_calls_watch(true);
 	trace_threads_watch(true);
-	snprintf(tracer.waits, sizeof(tracer.waits), "%s", waits_trace(true) < 0 ? waits_status() : "");
+	snprintf(tracer.waits, sizeof(tracer.waits), "%s", waits && waits->tell_waits(true) < 0 ? waits->status() : "");
 	return 0;
 }
 
 static void
 stop(int err)
 {
+	const struct collector *waits = COLLECTOR_WITH(tell_waits);
+
 	(void)err;
 	thread_events_watch(THREAD_EVENTS_TRACE, false);
-	waits_trace(false);
+	if (waits)
+		waits->tell_waits(false);
 	trace_calls_watch(false);
 	trace_threads_watch(false);
 	events_ring_want(false);
@@ -359,7 +362,8 @@ window_threads(struct tracer_window *w)
 static void
 window_describe(struct tracer_window *w)
 {
-	struct trace *t = &w->trace;
+	const struct collector *heap = COLLECTOR_WITH(in_use), *cpu = COLLECTOR_WITH(cpu);
+	struct trace           *t = &w->trace;
 
 	if (atomic_load(&tracer.by_switches)) {
 		t->source = TRACE_BY_SWITCHES;
@@ -371,10 +375,10 @@ window_describe(struct tracer_window *w)
 	}
 	if (*tracer.waits)
 		trace_comment(t, "%s", tracer.waits);
-	if (!w->cpu)
-		trace_comment(t, "no CPU samples: %s", cpu_status());
-	if (heap_rate() == 0)
-		trace_comment(t, "no heap: %s", *heap_status() ? heap_status() : "its sampling is off");
+	if (!w->cpu && cpu)
+		trace_comment(t, "no CPU samples: %s", cpu->cpu->status());
+	if (heap && heap->rate->get() == 0)
+		trace_comment(t, "no heap: %s", *heap->status() ? heap->status() : "its sampling is off");
 }
 
 /* A wait that is not over, for one window. */
@@ -426,18 +430,19 @@ static struct windows windows = {
 int
 tracer_open(struct tracer_window **ret)
 {
-	struct tracer_window *w = window_new();
-	int                   r;
+	const struct collector *cpu = COLLECTOR_WITH(cpu);
+	struct tracer_window   *w = window_new();
+	int                     r;
 
 	if (!w)
 		return -ENOMEM;
 	seccomp_look(); /* before the hooks are on */
-	if (cpu_window_open(&w->cpu) < 0)
+	if (!cpu || cpu->cpu->open(&w->cpu, false) < 0)
 		w->cpu = NULL;
 	r = windows_open(&windows, &w->window);
 	if (r < 0) {
 		if (w->cpu)
-			cpu_window_cancel(w->cpu);
+			cpu->cpu->cancel(w->cpu);
 		window_free(w);
 		return r;
 	}
@@ -457,7 +462,7 @@ window_end(struct tracer_window *w)
 	windows_end(&windows, &w->window);
 	w->trace.lost = w->window.lost;
 	if (w->cpu)
-		cpu_window_cancel(w->cpu);
+		COLLECTOR_WITH(cpu)->cpu->cancel(w->cpu);
 }
 
 int

@@ -141,6 +141,7 @@ const struct collector collect_mutex = {
 	.status_name = "mutex and block",
 	.status = waits_status,
 	.missing = mutex_missing,
+	.tell_waits = waits_trace,
 	.rate = &mutex_rate,
 	.forked = waits_forked,
 };

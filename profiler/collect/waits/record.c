@@ -36,14 +36,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "events/ring.h"
+#include "events/wait.h"
 #include "hidden_frames.h"
 #include "own_thread.h"
 #include "own_wait.h"
-#include "stack_table.h"
-#include "events/ring.h"
-#include "events/wait.h"
-#include "unwind.h"
 #include "parts.h"
+#include "stack_table.h"
+#include "unwind.h"
 #include "waiters.h"
 
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));

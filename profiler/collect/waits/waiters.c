@@ -42,8 +42,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "abi.h"
+#include "clock.h"
 #include "pages.h"
 
 #define PER_BUCKET 64                   /* the last one is ELSEWHERE's */

@@ -12,9 +12,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "which_core.h"
 #include "parts.h"
 #include "waiters.h"
+#include "which_core.h"
 
 struct stack_counts       waits_mutex_sites, waits_block_sites;
 _Atomic uint64_t   waits_truncated;

@@ -33,12 +33,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proc_self.h"
+#include "dump/threads.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"
 #include "own_thread.h"
 #include "pages.h"
-#include "dump/threads.h"
+#include "proc_self.h"
 
 #define THREADS_FIRST ((size_t)256)
 #define READ_TRIES    3 /* of one that moves meanwhile */

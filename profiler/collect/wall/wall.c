@@ -41,11 +41,11 @@
 
 #include "clock.h"
 #include "collector.h"
-#include "cpu/cpu.h"
-#include "proc_self.h"
+#include "cpu_window.h"
 #include "labels.h"
-#include "under_valgrind.h"
+#include "proc_self.h"
 #include "threads.h"
+#include "under_valgrind.h"
 #include "window.h"
 #include "windows.h"
 
@@ -301,17 +301,18 @@ static struct windows windows = {
 int
 wall_window_open(struct wall_window **ret)
 {
-	struct wall_window *w = wall_window_new();
-	int                 err;
+	const struct collector *cpu = COLLECTOR_WITH(cpu);
+	struct wall_window     *w = wall_window_new();
+	int                     err;
 
 	if (!w)
 		return -ENOMEM;
-	if (cpu_window_open_by_thread(&w->cpu) < 0)
-		w->cpu = NULL; /* cpu_status() says why */
+	if (!cpu || cpu->cpu->open(&w->cpu, true) < 0)
+		w->cpu = NULL; /* its status() says why */
 	err = windows_open(&windows, &w->window);
 	if (err) {
 		if (w->cpu)
-			cpu_window_cancel(w->cpu);
+			cpu->cpu->cancel(w->cpu);
 		wall_window_free(w);
 		return err;
 	}
@@ -322,10 +323,12 @@ wall_window_open(struct wall_window **ret)
 static void
 window_end(struct wall_window *w)
 {
+	const struct collector *cpu = COLLECTOR_WITH(cpu);
+
 	windows_end(&windows, &w->window);
-	w->cpu_why = cpu_status();
+	w->cpu_why = cpu ? cpu->cpu->status() : "no CPU samples are collected";
 	if (w->cpu)
-		cpu_window_end(w->cpu);
+		cpu->cpu->end(w->cpu);
 }
 
 static void

@@ -158,7 +158,7 @@ COMPONENT_API void component_profiler_url(char *buf, size_t size);
  *   returns  0, or -EINVAL: hz is above 1000
  *   threads  any
  *   signals  safe in a handler
- *   source   profiler/serve/profiler.c
+ *   source   profiler/collect/cpu/cpu.c
  */
 COMPONENT_API int component_profiler_set_cpu_rate(unsigned hz);
 
