@@ -46,14 +46,14 @@ feed_file(const unsigned char *data, size_t size, size_t limit)
 	struct image        img;
 	struct dwarf_files  files = { &img, &img, &img };
 	struct arena        arena;
-	struct texts        texts;
+	struct strings      texts;
 	struct dwarf_want  *wants;
 	uint64_t            total = 0;
 
 	if (image_open_data(&img, data, size) < 0)
 		return f;
 	arena_init(&arena, &budget);
-	texts_init(&texts, &arena);
+	strings_init(&texts, &arena);
 	wants = calloc(FEED_ADDRESSES, sizeof(*wants));
 	for (unsigned i = 0; i < img.load_count; i++)
 		total += img.loads[i].size < 1 << 20 ? img.loads[i].size : 1 << 20;
@@ -75,7 +75,7 @@ feed_file(const unsigned char *data, size_t size, size_t limit)
 	if (wants)
 		f.status = dwarf_lookup(&files, &budget, &texts, wants, FEED_ADDRESSES, feed_found, &f);
 	free(wants);
-	texts_release(&texts);
+	strings_release(&texts);
 	arena_release(&arena);
 	f.lost = budget.used;
 	f.budget = NULL;

@@ -106,6 +106,35 @@ a_map_of_numbers_finds_what_was_put_and_nothing_else(void **state)
 	table_release(&m);
 }
 
+static bool
+is_number(const void *what, uint64_t value)
+{
+	return value == *(const uint64_t *)what;
+}
+
+static void
+a_map_of_numbers_tells_equal_keys_apart_and_forgets_one_alone(void **state)
+{
+	struct table m = { 0 };
+	uint64_t     number;
+
+	(void)state;
+	for (number = 1; number <= 3; number++)
+		assert_int_equal(table_put(&m, 7, number), 0);
+	for (number = 1; number <= 3; number++)
+		assert_int_equal(table_find(&m, 7, is_number, &number), number);
+	assert_int_equal(table_find(&m, 7, is_number, &number), 0);
+	for (uint64_t i = 1000; i < 40000; i++)
+		assert_int_equal(table_put(&m, i, i), 0);
+	for (uint64_t i = 1000; i < 40000; i += 3)
+		assert_int_equal(table_remove(&m, i), i);
+	assert_int_equal(table_remove(&m, 1000), 0);
+	for (uint64_t i = 1000; i < 40000; i++)
+		assert_int_equal(table_get(&m, i), (i - 1000) % 3 ? i : 0);
+	table_release(&m);
+	assert_int_equal(table_remove(&m, 7), 0);
+}
+
 static void
 bytes_that_are_not_text_become_question_marks(void **state)
 {
@@ -455,6 +484,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_arena_gives_zeroed_memory_and_keeps_its_limit),
 		cmocka_unit_test(a_map_of_numbers_finds_what_was_put_and_nothing_else),
+		cmocka_unit_test(a_map_of_numbers_tells_equal_keys_apart_and_forgets_one_alone),
 		cmocka_unit_test(bytes_that_are_not_text_become_question_marks),
 		cmocka_unit_test(lines_of_maps_are_cut_into_their_parts),
 		cmocka_unit_test(a_file_is_never_a_standard_descriptor),

@@ -56,12 +56,11 @@ arena_map(struct arena_budget *budget, size_t size)
 {
 	void *p;
 
-	if (!size || size > budget->limit || budget->used > budget->limit - size)
+	if (!size || (budget && (size > budget->limit || budget->used > budget->limit - size)))
 		return NULL;
 	p = pages_map(size);
-	if (!p)
-		return NULL;
-	budget->used += size;
+	if (p && budget)
+		budget->used += size;
 	return p;
 }
 
@@ -72,7 +71,8 @@ arena_unmap(struct arena_budget *budget, void *p, size_t size)
 		return;
 	ASAN_UNPOISON_MEMORY_REGION(p, size);
 	munmap(p, size);
-	budget->used -= size;
+	if (budget)
+		budget->used -= size;
 }
 
 static struct arena_chunk *

@@ -33,7 +33,7 @@ char *arena_strndup(struct arena *a, const char *s, size_t size);
 /* All of it at once; the arena may be used again. */
 void  arena_release(struct arena *a);
 
-/* A mapping of its own, for tables that grow; whole pages, zeroed. */
+/* A mapping of its own, for tables that grow; whole pages, zeroed.  budget NULL: none. */
 void *arena_map(struct arena_budget *budget, size_t size);
 void  arena_unmap(struct arena_budget *budget, void *p, size_t size);
 

@@ -1,78 +1,139 @@
 /*
  * table.c - a hash table from a number to a number, for one thread at a time.
  *
- * Keys are addresses, ids and hashes; whoever needs a check of more than 64 bits
- * keeps it behind the value.  There is no removal: a table lives for one request.
+ * What a stranger would get wrong: a slot that is removed is filled by moving later ones up, not by a
+ * tombstone: a program that opens and closes for a year would else have nothing but tombstones.
  *
- * Tests: tests/test_symbols.c
+ * Why not gnulib's or libc's: theirs are malloc's memory, which may be what is being looked at.
+ *
+ * Tests: tests/test_symbols.c, tests/test_custom.c
  */
 #include <config.h>
 
 #include "table.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define SIZE_FIRST 1024 /* slots; 16 KiB */
+#define GOLDEN     0x9e3779b97f4a7c15u
 
 void
-table_init(struct table *m, struct arena_budget *budget)
+table_init(struct table *t, struct arena_budget *budget)
 {
-	*m = (struct table){ .budget = budget };
+	*t = (struct table){ .budget = budget };
 }
 
-static size_t
-slot_of(const struct table *m, uint64_t key)
+static inline size_t
+slot_first(const struct table *t, uint64_t key)
 {
-	uint64_t h = key * 0x9e3779b97f4a7c15u;
-	size_t   i = (h ^ (h >> 32)) & (m->size - 1);
+	uint64_t h = key * GOLDEN;
 
-	while (m->slots[i].value && m->slots[i].key != key)
-		i = (i + 1) & (m->size - 1);
+	return (h ^ (h >> 32)) & (t->size - 1);
+}
+
+/* is NULL: any of that key.  There is a free slot. */
+static inline size_t
+slot_of(const struct table *t, uint64_t key, table_is_fn *is, const void *what)
+{
+	size_t i = slot_first(t, key);
+
+	while (t->slots[i].value && (t->slots[i].key != key || (is && !is(what, t->slots[i].value))))
+		i = (i + 1) & (t->size - 1);
 	return i;
 }
 
 uint64_t
-table_get(const struct table *m, uint64_t key)
+table_get(const struct table *t, uint64_t key)
 {
-	return m->size ? m->slots[slot_of(m, key)].value : 0;
+	return t->size ? t->slots[slot_of(t, key, NULL, NULL)].value : 0;
+}
+
+uint64_t
+table_find(const struct table *t, uint64_t key, table_is_fn *is, const void *what)
+{
+	return t->size ? t->slots[slot_of(t, key, is, what)].value : 0;
+}
+
+static void
+put(struct table *t, uint64_t key, uint64_t value)
+{
+	size_t i = slot_first(t, key);
+
+	while (t->slots[i].value)
+		i = (i + 1) & (t->size - 1);
+	t->slots[i] = (struct table_slot){ key, value };
 }
 
 static int
-grow(struct table *m)
+grow(struct table *t)
 {
-	struct table bigger = *m;
+	struct table bigger = *t;
 
-	bigger.size = m->size ? m->size * 2 : SIZE_FIRST;
-	bigger.slots = arena_map(m->budget, bigger.size * sizeof(*m->slots));
+	bigger.size = t->size ? t->size * 2 : SIZE_FIRST;
+	bigger.slots = arena_map(t->budget, bigger.size * sizeof(*t->slots));
 	if (!bigger.slots)
 		return -ENOMEM;
-	for (size_t i = 0; i < m->size; i++)
-		if (m->slots[i].value)
-			bigger.slots[slot_of(&bigger, m->slots[i].key)] = m->slots[i];
-	arena_unmap(m->budget, m->slots, m->size * sizeof(*m->slots));
-	*m = bigger;
+	for (size_t i = 0; i < t->size; i++)
+		if (t->slots[i].value)
+			put(&bigger, t->slots[i].key, t->slots[i].value);
+	arena_unmap(t->budget, t->slots, t->size * sizeof(*t->slots));
+	*t = bigger;
 	return 0;
 }
 
 int
-table_put(struct table *m, uint64_t key, uint64_t value)
+table_put(struct table *t, uint64_t key, uint64_t value)
 {
 	/* Half full: most keys are where they are looked for first, which a profile with many
-	 * addresses does three million times. */
-	if (m->count >= m->size / 2) {
-		int r = grow(m);
-
-		if (r < 0)
-			return r;
-	}
-	m->slots[slot_of(m, key)] = (struct table_slot){ key, value };
-	m->count++;
+	 * addresses does three million times.  At seven eighths one that is not there costs 32 slots. */
+	if (t->count >= t->size / 2 && grow(t) < 0 && t->count >= t->size - t->size / 8)
+		return -ENOMEM;
+	put(t, key, value);
+	t->count++;
 	return 0;
 }
 
-void
-table_release(struct table *m)
+uint64_t
+table_remove(struct table *t, uint64_t key)
 {
-	arena_unmap(m->budget, m->slots, m->size * sizeof(*m->slots));
-	table_init(m, m->budget);
+	size_t   i = t->size ? slot_of(t, key, NULL, NULL) : 0, mask = t->size - 1;
+	uint64_t value = t->size ? t->slots[i].value : 0;
+
+	if (!value)
+		return 0;
+	for (size_t k = (i + 1) & mask; t->slots[k].value; k = (k + 1) & mask) {
+		if (((k - slot_first(t, t->slots[k].key)) & mask) < ((k - i) & mask))
+			continue;
+		t->slots[i] = t->slots[k];
+		i = k;
+	}
+	t->slots[i].value = 0;
+	t->count--;
+	return value;
+}
+
+uint64_t
+table_hash(const void *data, size_t size)
+{
+	const char *p = data;
+	uint64_t    h = size;
+
+	for (uint64_t w; size; p += sizeof(w)) {
+		size_t n = size < sizeof(w) ? size : sizeof(w);
+
+		w = 0;
+		memcpy(&w, p, n);
+		h = (h ^ w) * GOLDEN;
+		h ^= h >> 29;
+		size -= n;
+	}
+	return h;
+}
+
+void
+table_release(struct table *t)
+{
+	arena_unmap(t->budget, t->slots, t->size * sizeof(*t->slots));
+	table_init(t, t->budget);
 }

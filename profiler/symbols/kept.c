@@ -33,7 +33,7 @@
 #include "clock.h"
 #include "fork.h"
 #include "pages.h"
-#include "texts.h"
+#include "strings.h"
 
 #define OBJECTS_MAX  4096
 #define LINES        ((uint64_t)1 << 63) /* in a key: asked with lines */
@@ -55,7 +55,7 @@ struct kept {
 	unsigned            users; /* requests, and 1 for being the one of now */
 	struct arena_budget budget;
 	struct arena        arena;
-	struct texts        texts;
+	struct strings      texts;
 	struct table        addresses;
 	const char        **objects; /* build id and name */
 	uint32_t            object_count;
@@ -81,7 +81,7 @@ set_new(void)
 	k->budget.limit = limit;
 	k->born_ns = clock_ns(CLOCK_MONOTONIC);
 	arena_init(&k->arena, &k->budget);
-	texts_init(&k->texts, &k->arena);
+	strings_init(&k->texts, &k->arena);
 	table_init(&k->addresses, &k->budget);
 	k->objects = arena_array(&k->arena, OBJECTS_MAX, sizeof(*k->objects));
 	k->full = !k->objects;
@@ -94,7 +94,7 @@ set_leave(struct kept *k)
 {
 	if (!k || --k->users)
 		return;
-	texts_release(&k->texts);
+	strings_release(&k->texts);
 	table_release(&k->addresses);
 	arena_release(&k->arena);
 	munmap(k, sizeof(*k));
@@ -155,7 +155,7 @@ kept_object(struct kept *k, const char *build_id, const char *base)
 	memcpy(text, build_id, id);
 	memcpy(text + id, base, name);
 	pthread_mutex_lock(&lock);
-	unique = k->objects ? texts_keep(&k->texts, text, id + name) : NULL;
+	unique = k->objects ? strings_clean(&k->texts, text, id + name) : NULL;
 	for (uint32_t i = 0; unique && i < k->object_count && found == KEPT_NONE; i++)
 		if (k->objects[i] == unique)
 			found = i;
@@ -200,7 +200,7 @@ kept_find(struct kept *k, uint32_t object, uint64_t offset, bool lines, struct s
 static const char *
 keep_text(struct kept *k, const char *s)
 {
-	return texts_keep(&k->texts, s, strlen(s));
+	return strings_clean(&k->texts, s, strlen(s));
 }
 
 /* With the lock held. */

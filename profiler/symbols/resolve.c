@@ -25,14 +25,14 @@ void
 resolver_init(struct resolver *v, struct arena *a)
 {
 	v->arena = a;
-	texts_init(&v->texts, a);
+	strings_init(&v->texts, a);
 	table_init(&v->pcs, a->budget);
 }
 
 void
 resolver_release(struct resolver *v)
 {
-	texts_release(&v->texts);
+	strings_release(&v->texts);
 	table_release(&v->pcs);
 }
 

@@ -6,8 +6,8 @@
 
 #include "dwarf/dwarf.h"
 #include "object.h"
+#include "strings.h"
 #include "table.h"
-#include "texts.h"
 
 struct resolved {
 	unsigned           count; /* at least 1; innermost first */
@@ -15,9 +15,9 @@ struct resolved {
 };
 
 struct resolver {
-	struct arena *arena;
-	struct texts  texts;
-	struct table  pcs; /* to struct resolved */
+	struct arena  *arena;
+	struct strings texts;
+	struct table   pcs; /* to struct resolved */
 };
 
 /* An address inside an object. */

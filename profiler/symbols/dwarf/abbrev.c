@@ -105,10 +105,18 @@ out:
 	return ret;
 }
 
+static bool
+is_of_encoding(const void *encoding, uint64_t abbrevs)
+{
+	const struct dwarf_abbrevs *t = (const struct dwarf_abbrevs *)(uintptr_t)abbrevs;
+
+	return !memcmp(&t->encoding, encoding, sizeof(t->encoding));
+}
+
 const struct dwarf_abbrevs *
 dwarf_abbrevs_of(struct dwarf *d, const struct dwarf_unit *u, bool forget)
 {
-	struct dwarf_abbrevs *head, *t;
+	struct dwarf_abbrevs *t;
 
 	if (forget && d->tables_bytes > TABLES_MAX) {
 		table_release(&d->abbrevs);
@@ -116,18 +124,11 @@ dwarf_abbrevs_of(struct dwarf *d, const struct dwarf_unit *u, bool forget)
 		arena_release(&d->tables);
 		d->tables_bytes = 0;
 	}
-	head = (struct dwarf_abbrevs *)(uintptr_t)table_get(&d->abbrevs, u->abbrevs + 1);
-	for (t = head; t; t = t->next)
-		if (!memcmp(&t->encoding, &u->encoding, sizeof(t->encoding)))
-			return t;
+	t = (struct dwarf_abbrevs *)(uintptr_t)table_find(&d->abbrevs, u->abbrevs + 1, is_of_encoding, &u->encoding);
+	if (t)
+		return t;
 	t = build_abbrevs(d, u);
-	if (t && head) {
-		t->next = head->next;
-		head->next = t;
-	} else if (t && table_put(&d->abbrevs, u->abbrevs + 1, (uintptr_t)t) < 0) {
-		return NULL;
-	}
-	return t;
+	return t && table_put(&d->abbrevs, u->abbrevs + 1, (uintptr_t)t) == 0 ? t : NULL;
 }
 
 bool

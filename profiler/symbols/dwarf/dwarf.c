@@ -191,7 +191,7 @@ read_units(struct lookup *k)
 }
 
 int
-dwarf_lookup(const struct dwarf_files *files, struct arena_budget *budget, struct texts *texts,
+dwarf_lookup(const struct dwarf_files *files, struct arena_budget *budget, struct strings *texts,
 	struct dwarf_want *wants, size_t count, dwarf_found_fn *found, void *arg)
 {
 	uint64_t      work = WORK_MAX;

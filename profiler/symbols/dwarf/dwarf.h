@@ -10,7 +10,7 @@
 
 #include "arena.h"
 #include "image.h"
-#include "texts.h"
+#include "strings.h"
 
 struct dwarf_function;
 
@@ -46,7 +46,7 @@ struct dwarf_files {
 /* Sorts wants.  Memory for the time of the call is taken from budget; what is found
  * is kept by texts.  0; -ENOMEM: some did not fit; -EFBIG: took too many steps; or
  * another negative errno.  What could be had was told, even then. */
-int dwarf_lookup(const struct dwarf_files *files, struct arena_budget *budget, struct texts *texts,
+int dwarf_lookup(const struct dwarf_files *files, struct arena_budget *budget, struct strings *texts,
 	struct dwarf_want *wants, size_t count, dwarf_found_fn *found, void *arg);
 
 #endif

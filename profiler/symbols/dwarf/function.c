@@ -253,7 +253,7 @@ keep(struct dwarf *d, const struct dwarf_unit *u, const struct dwarf_value *v)
 	size_t      n = 0;
 	const char *text = dwarf_text(d, u, v, &n);
 
-	return text && n ? texts_keep(d->texts, text, n) : NULL;
+	return text && n ? strings_clean(d->texts, text, n) : NULL;
 }
 
 static void

@@ -180,7 +180,7 @@ dwarf_lines_open(struct dwarf_lines *l, struct dwarf *d, struct arena *scratch,
 
 	*l = (struct dwarf_lines){ .d = d, .unit = u, .encoding.offset_size = 4 };
 	text = dwarf_text(d, u, &root->comp_dir, &n);
-	l->comp_dir = text && n ? texts_keep(d->texts, text, n) : NULL;
+	l->comp_dir = text && n ? strings_clean(d->texts, text, n) : NULL;
 	if (root->stmt_list.class != DWARF_NUMBER)
 		return -ENOENT;
 	p = dwarf_section_view(&d->line, at, 12, &n);
@@ -257,7 +257,7 @@ dwarf_lines_file(struct dwarf_lines *l, uint64_t number)
 			return NULL;
 	}
 	at = add_part(at, l->buf, text, n);
-	f->path = texts_keep(l->d->texts, l->buf, (size_t)(at - l->buf));
+	f->path = strings_clean(l->d->texts, l->buf, (size_t)(at - l->buf));
 	return f->path;
 }
 

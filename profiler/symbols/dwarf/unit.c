@@ -108,7 +108,7 @@ list_units(struct dwarf *d)
 }
 
 int
-dwarf_open(struct dwarf *d, struct arena_budget *budget, struct texts *texts,
+dwarf_open(struct dwarf *d, struct arena_budget *budget, struct strings *texts,
 	const struct image *img, const struct image *code, uint64_t *work)
 {
 	int r;

@@ -27,7 +27,6 @@ struct dwarf_abbrev {
 
 struct dwarf_abbrevs {
 	struct dwarf_encoding encoding;
-	struct dwarf_abbrevs *next; /* of the same offset, for another encoding */
 	struct dwarf_attr    *attrs;
 	struct dwarf_abbrev  *abbrevs;
 	uint32_t             *by_code; /* 1 + index; 0: none */
@@ -53,7 +52,7 @@ struct dwarf {
 	struct arena         arena;   /* sections and units, for the whole reading */
 	struct arena         tables;  /* abbreviations; thrown away when there are many */
 	struct table         abbrevs; /* offset + 1 to struct dwarf_abbrevs */
-	struct texts        *texts;
+	struct strings      *texts;
 	const struct image  *code;
 	struct dwarf        *alt;
 	struct dwarf_section info, abbrev, str, line, line_str, ranges, rnglists, addr, str_offsets;
@@ -64,7 +63,7 @@ struct dwarf {
 };
 
 /* Memory of it all is budget's; give it back with dwarf_close(), after an error too. */
-int  dwarf_open(struct dwarf *d, struct arena_budget *budget, struct texts *texts,
+int  dwarf_open(struct dwarf *d, struct arena_budget *budget, struct strings *texts,
 	 const struct image *img, const struct image *code, uint64_t *work);
 void dwarf_close(struct dwarf *d);
 /* Takes steps; false when none are left. */
