@@ -86,14 +86,14 @@ settings_applied(struct profiling *p)
 	p->applied = profiling_rows_text(&p->rows);
 	profiling_rows_address(&p->rows, p->last_address, sizeof(p->last_address));
 	p->last = p->rows;
-	p->last.bind_address = p->last_address;
+	p->last.options.address = p->last_address;
 	p->last.resolved = true;
 }
 
 static int
 server_start(struct profiling *p, bool enable, struct component_error *err)
 {
-	int r = profiling_rows_start(&p->rows, enable, component_log_write, p->c, err);
+	int r = profiling_rows_start(&p->rows, enable, err);
 
 	p->off_reason[0] = '\0';
 	p->enabled = enable;
@@ -250,13 +250,15 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 		return -ENOMEM;
 	p->c = c;
 	debug_pages_init(&p->pages, c);
-	p->rows.debug_page = debug_pages_answer;
-	p->rows.debug_page_arg = &p->pages;
 	pthread_mutex_lock(&all_lock);
 	p->next = all;
 	all = p;
 	pthread_mutex_unlock(&all_lock);
 	r = profiling_rows_init(&p->rows, component_flags(c), default_port(c), err);
+	p->rows.options.log = component_log_write;
+	p->rows.options.log_arg = c;
+	p->rows.options.debug_page = debug_pages_answer;
+	p->rows.options.debug_page_arg = &p->pages;
 	if (r == 0)
 		r = component_check_add(c, "profiling", ready, p);
 	if (r == 0)

@@ -31,6 +31,7 @@
 #include <component/ports.h>
 #include <component/profiler.h>
 
+#include "profiler.h"
 #include "rates.h"
 
 #define SECTION         "Profiling"
@@ -42,60 +43,35 @@ static const char *const on_error_choices[] = { "fatal", "warn", NULL };
 /* In the order of enum component_unwinder. */
 static const char *const unwinder_choices[] = { "auto", "frame-pointer", "tables", "libunwind", NULL };
 
+/* What options.def says in its own words: of a row's kind and life, and the variables of kinds. */
+#define BITS_START   0
+#define BITS_CHANGE  0
+#define BITS_RELOAD  COMPONENT_FLAG_RELOADABLE
+#define ROW_(type, name, variable, life, bits_, ...) \
+	COMPONENT_FLAG_##type(name, variable, __VA_ARGS__, .bits = BITS_##life | (bits_)),
+#define ROW_BOOL(name, variable, life, ...)    ROW_(BOOL, name, variable, life, COMPONENT_FLAG_BOOL_WORD, __VA_ARGS__)
+#define ROW_COUNT(name, variable, life, ...)   ROW_(INT, name, variable, life, 0, __VA_ARGS__, .min = 1)
+#define ROW_INT(name, variable, life, ...)     ROW_(INT, name, variable, life, 0, __VA_ARGS__)
+#define ROW_SIZE(name, variable, life, ...)    ROW_(SIZE, name, variable, life, 0, __VA_ARGS__)
+#define ROW_STRING(name, variable, life, ...)  ROW_(STRING, name, variable, life, 0, __VA_ARGS__)
+#define ROW_ADDRESS(name, variable, life, ...) ROW_(ADDRESS, name, variable, life, 0, __VA_ARGS__)
+#define ROW_LIST(name, variable, life, ...)    ROW_(LIST, name, variable, life, 0, __VA_ARGS__)
+#define ROW_ENUM(name, variable, life, ...)    ROW_(ENUM, name, (int *)(variable), life, 0, __VA_ARGS__)
+
 static int
 rows_add(struct component_profiling_rows *p, struct component_error *err)
 {
-	/* clang-format off */
-	const struct component_flag rows[] = {
-		COMPONENT_FLAG_BOOL("enable-pprof", &p->enable,
-			"Serve runtime profiles at host:port/debug/pprof/.",
-			.section = SECTION, .alias = "enable-profiling", .env = "ENABLE_PROFILING",
-			.key = "profiling.enabled", .bits = COMPONENT_FLAG_BOOL_WORD | COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_ADDRESS("profiling-bind-address", &p->bind_address,
-			"Where to serve profiles, for example 127.0.0.1:6060, :6060, [::1]:6060 or unix:/run/x.sock. "
-			"No effect unless profiling is enabled.",
-			.section = SECTION, .env = "PPROF_BIND_ADDRESS", .key = "profiling.address",
-			.enables = "enable-pprof", .needs = "enable-pprof", .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_INT("profile-port", &p->profile_port,
-			"Short for --profiling-bind-address=127.0.0.1:N; 0 and -1 are any free port. Does not enable profiling.",
-			.section = SECTION, .argument = "N", .min = -1, .max = COMPONENT_PORT_MAX,
-			.bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_STRING("profiling-port-file", &p->port_file,
-			"Write the address in use to this file once listening.",
-			.section = SECTION, .argument = "FILE"),
-		COMPONENT_FLAG_INT("profiling-max-seconds", &p->max_seconds,
-			"Longest profile or trace a client may ask for.",
-			.section = SECTION, .argument = "SECONDS", .min = 1, .max = SECONDS_MAX,
-			.bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_INT("profiling-max-requests", &p->max_requests,
-			"Profiles collected at the same time; more are answered 503. Windows may overlap, of CPU profiles too.",
-			.section = SECTION, .argument = "N", .min = 1, .max = REQUESTS_MAX,
-			.bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_ENUM("profiling-on-error", &p->on_error,
-			"What to do when the profiling address cannot be used at start: stop, or go on without profiling.",
-			.section = SECTION, .choices = on_error_choices),
-		COMPONENT_FLAG_STRING("profiling-token-file", &p->token_file,
-			"Require the token in this file for every request that comes over TCP.",
-			.section = SECTION, .argument = "FILE", .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_LIST("profiling-allowed-host", &p->allowed_hosts,
-			"Names, with * as wildcard, by which clients may reach a loopback address besides localhost and "
-			"this machine's own; others are refused, against DNS rebinding.",
-			.section = SECTION, .argument = "NAME,...", .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_SIZE("profiling-memory", &p->memory,
-			"Most memory that stacks may take; what does not fit is counted as [stack table full].",
-			.section = SECTION, .min = MEMORY_MIN, .max = INT64_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_SIZE("profiling-symbol-memory", &p->symbol_memory,
-			"Most memory that names and lines may take while a profile is written; what does not fit is "
-			"left out, and a comment says so.",
-			.section = SECTION, .min = MEMORY_MIN, .max = INT64_MAX, .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_ENUM("profiling-unwinder", &p->unwinder,
-			"How stacks are walked: auto (the best that this build has), tables, frame-pointer, or, for CPU "
-			"profiles and dumps, libunwind (Debian: libunwind8).",
-			.section = SECTION, .choices = unwinder_choices),
+	struct component_flag rows[] = {
+#define FLAG(member, kind, life, name, ...)   ROW_##kind(name, &p->member, life, __VA_ARGS__)
+#define OPTION(member, kind, life, name, ...) ROW_##kind(name, &p->options.member, life, __VA_ARGS__)
+#define MEMBER(...)
+#include "options.def"
 		COMPONENT_FLAG_END
 	};
-	/* clang-format on */
 
+	for (size_t i = 0; rows[i].name; i++)
+		if (!rows[i].section)
+			rows[i].section = SECTION;
 	return component_flags_add(p->flags, rows, err);
 }
 
@@ -105,8 +81,7 @@ rates_add(struct component_profiling_rows *p, struct component_error *err)
 {
 	static const enum component_flag_type types[] = { [COLLECTOR_NUMBER] = COMPONENT_FLAG_TYPE_INT,
 		[COLLECTOR_BYTES] = COMPONENT_FLAG_TYPE_SIZE, [COLLECTOR_NS] = COMPONENT_FLAG_TYPE_DURATION };
-	struct component_profiler_options defaults = COMPONENT_PROFILER_OPTIONS_INIT;
-	int                               r = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < collector_count && r == 0; i++) {
 		const struct collector_rate *rate = collectors[i]->rate;
@@ -114,7 +89,7 @@ rates_add(struct component_profiling_rows *p, struct component_error *err)
 
 		if (!rate)
 			continue;
-		p->rates[i] = rates_of_options(&defaults, rate);
+		p->rates[i] = rates_of_options(&p->options, rate);
 		rows[0].name = rate->option;
 		rows[0].type = types[rate->unit];
 		rows[0].help = rate->help;
@@ -125,19 +100,6 @@ rates_add(struct component_profiling_rows *p, struct component_error *err)
 		r = component_flags_add(p->flags, rows, err);
 	}
 	return r;
-}
-
-static int
-socket_add(struct component_profiling_rows *p, struct component_error *err)
-{
-	const struct component_flag rows[] = {
-		COMPONENT_FLAG_STRING("debug-socket-path", &p->socket_path,
-			"Serve profiles and run-time switches on this unix socket too, mode 0600, no other protection.",
-			.section = "Serving", .argument = "PATH", .bits = COMPONENT_FLAG_RELOADABLE),
-		COMPONENT_FLAG_END
-	};
-
-	return component_flags_add(p->flags, rows, err);
 }
 
 bool
@@ -163,7 +125,7 @@ static bool
 is_dumped(const struct component_profiling_rows *p)
 {
 	return level(p, "profile-port") == 1 && level(p, "profiling-bind-address") == 1 &&
-	       (p->profile_port == p->default_port || strcmp(p->bind_address, p->default_address) == 0);
+	       (p->port == p->default_port || strcmp(p->options.address, p->default_address) == 0);
 }
 
 /* Does --profile-port count? */
@@ -173,7 +135,7 @@ is_by_port(const struct component_profiling_rows *p)
 	if (p->resolved || !profiling_rows_given(p, "profile-port"))
 		return false;
 	return level(p, "profile-port") > level(p, "profiling-bind-address") ||
-	       (is_dumped(p) && p->profile_port != p->default_port);
+	       (is_dumped(p) && p->port != p->default_port);
 }
 
 /* The address that counts, and the row it came from. */
@@ -181,17 +143,17 @@ const char *
 profiling_rows_address(const struct component_profiling_rows *p, char *buf, size_t size)
 {
 	if (is_by_port(p)) {
-		snprintf(buf, size, "127.0.0.1:%d", p->profile_port < 0 ? 0 : (int)p->profile_port);
+		snprintf(buf, size, "127.0.0.1:%d", p->port < 0 ? 0 : (int)p->port);
 		return "profile-port";
 	}
-	snprintf(buf, size, "%s", p->bind_address);
+	snprintf(buf, size, "%s", p->options.address);
 	return "profiling-bind-address";
 }
 
 static bool
 has_socket(const struct component_profiling_rows *p)
 {
-	return p->socket_path && *p->socket_path;
+	return p->options.debug_socket_path && *p->options.debug_socket_path;
 }
 
 /* Does anybody want a server, by TCP or by the socket alone? */
@@ -231,83 +193,70 @@ profiling_rows_text(const struct component_profiling_rows *p)
 	bool  wanted = profiling_rows_wanted(p);
 
 	profiling_rows_address(p, address, sizeof(address));
-	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && p->enable ? address : "0", has_socket(p) ? p->socket_path : "") < 0)
+	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && p->enable ? address : "0", has_socket(p) ? p->options.debug_socket_path : "") < 0)
 		text = NULL;
 	return text;
 }
 
 /* Why there is no server, and what to do about it. */
-static void
-explain(const char *why, struct component_error *err)
+static int
+explain(int r, enum profiler_fault fault, const char *why, struct component_error *err)
 {
-	static const char address[] = "cannot serve profiles on ";
-
-	if (strncmp(why, address, strlen(address)) != 0)
+	why = *why ? why : strerror(-r);
+	if (fault == PROFILER_FAULT_ELSEWHERE)
 		component_error_set(err, "cannot serve profiles: %s (disable with --enable-pprof=false)", why);
-	else if (strstr(why, "--debug-socket-path"))
+	else if (fault == PROFILER_FAULT_DEBUG_SOCKET)
 		component_error_set(err, "%s (set --debug-socket-path or COMPONENT_DEBUG_SOCKET_PATH to another path, "
 			"or leave it empty)", why);
 	else
 		component_error_set(err, "%s (set --profiling-bind-address or COMPONENT_PROFILING_BIND_ADDRESS, "
 			"use port 0 for any free port, or disable with --enable-pprof=false)", why);
+	return r;
 }
 
-typedef int options_fn(const struct component_profiler_options *o, struct component_error *err);
+/* The options of the rows, with what the rows make of them. */
+struct whole {
+	struct component_profiler_options o;
+	char address[PROFILING_ADDRESS_MAX], named[PROFILING_ADDRESS_MAX];
+};
 
-static int
-with_options(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg, options_fn *fn,
-	struct component_error *err)
+static void
+make_whole(const struct component_profiling_rows *p, bool enable, struct whole *w)
 {
-	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
-	struct component_error            why = COMPONENT_ERROR_INIT;
-	char                              address[PROFILING_ADDRESS_MAX], named[PROFILING_ADDRESS_MAX];
-	const char                       *row = profiling_rows_address(p, address, sizeof(address));
-	const char                      **hosts;
-	int                               r;
+	const char *row = profiling_rows_address(p, w->address, sizeof(w->address));
 
-	/* The list has a count, the options want a NULL at the end. */
-	hosts = calloc(p->allowed_hosts.count + 1, sizeof(*hosts));
-	if (!hosts)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->allowed_hosts.count; i++)
-		hosts[i] = p->allowed_hosts.items[i];
-	name_source(p, row, named, sizeof(named));
-	o.address = enable ? address : "0";
-	o.debug_socket_path = p->socket_path;
-	o.token_file = p->token_file;
-	o.port_file = p->port_file;
-	o.allowed_hosts = hosts;
-	o.redact = component_flags_secrets(p->flags);
-	o.how_named = named;
-	o.max_seconds = p->max_seconds;
-	o.max_requests = p->max_requests;
-	o.memory_bytes = p->memory;
-	o.symbol_memory_bytes = p->symbol_memory;
-	for (size_t i = 0; i < collector_count; i++)
-		if (collectors[i]->rate && collectors[i]->rate->option_at)
-			memcpy((char *)&o + collectors[i]->rate->option_at, &p->rates[i], sizeof(p->rates[i]));
-	o.unwinder = (enum component_unwinder)p->unwinder;
-	o.log = log;
-	o.log_arg = log_arg;
-	o.debug_page = p->debug_page;
-	o.debug_page_arg = p->debug_page_arg;
-	r = fn(&o, &why);
-	free(hosts);
-	if (r < 0)
-		explain(*why.text ? why.text : strerror(-r), err);
-	return r;
+	name_source(p, row, w->named, sizeof(w->named));
+	w->o = p->options;
+	w->o.address = enable ? w->address : "0";
+	w->o.how_named = w->named;
+	w->o.allowed_hosts = p->allowed_hosts.items;
+	w->o.redact = component_flags_secrets(p->flags);
 }
 
 int
-profiling_rows_start(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
-	struct component_error *err)
+profiling_rows_start(const struct component_profiling_rows *p, bool enable, struct component_error *err)
 {
-	int r = with_options(p, enable, log, log_arg, component_profiler_start_options, err);
+	struct whole           w;
+	struct component_error why = COMPONENT_ERROR_INIT;
+	enum profiler_fault    fault = PROFILER_FAULT_ELSEWHERE;
+	int                    r;
 
-	for (size_t i = 0; i < collector_count && r == 0; i++)
-		if (collectors[i]->rate && !collectors[i]->rate->option_at)
-			profiler_set_rate(collectors[i], p->rates[i]); /* its status() says why not */
-	return r;
+	make_whole(p, enable, &w);
+	r = profiler_start(&w.o, p->rates, &fault, &why);
+	return r < 0 ? explain(r, fault, why.text, err) : r;
+}
+
+int
+profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err)
+{
+	struct whole           w;
+	struct component_error why = COMPONENT_ERROR_INIT;
+	enum profiler_fault    fault = PROFILER_FAULT_ELSEWHERE;
+	int                    r;
+
+	make_whole(p, enable, &w);
+	r = profiler_change(&w.o, &fault, &why);
+	return r < 0 ? explain(r, fault, why.text, err) : r;
 }
 
 int
@@ -321,12 +270,6 @@ profiling_rows_change_rates(const struct component_profiling_rows *from, const s
 	return r;
 }
 
-int
-profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err)
-{
-	return with_options(p, enable, NULL, NULL, component_profiler_change, err);
-}
-
 static int
 check_together(struct component_flags *f, void *arg, struct component_error *err)
 {
@@ -335,35 +278,29 @@ check_together(struct component_flags *f, void *arg, struct component_error *err
 	int                              r = 0;
 
 	/* Not whether the address can be had: the daemon itself may have it now. */
-	if (component_flags_given(f, "check-config") && component_profiler_check_token_file(p->token_file, &why) < 0)
+	if (component_flags_given(f, "check-config") && component_profiler_check_token_file(p->options.token_file, &why) < 0)
 		r = component_flags_fault(f, "profiling-token-file", err, "%s", why.text);
 	if (!p->resolved && profiling_rows_given(p, "profile-port") && !is_dumped(p) &&
 	    level(p, "profile-port") == level(p, "profiling-bind-address"))
 		r = component_flags_fault(f, "profile-port", err, "cannot be combined with "
-			"--profiling-bind-address=%s; write the port there", p->bind_address);
+			"--profiling-bind-address=%s; write the port there", p->options.address);
 	return r;
 }
 
 int
 profiling_rows_init(struct component_profiling_rows *p, struct component_flags *f, unsigned port, struct component_error *err)
 {
-	struct component_profiler_options defaults = COMPONENT_PROFILER_OPTIONS_INIT;
-	int                               r;
+	static const struct component_profiler_options usual = COMPONENT_PROFILER_OPTIONS_INIT;
+	int                                            r;
 
 	p->flags = f;
-	p->profile_port = p->default_port = port;
+	p->options = usual;
+	p->port = p->default_port = port;
 	snprintf(p->default_address, sizeof(p->default_address), "127.0.0.1:%u", port);
-	p->bind_address = p->default_address;
-	p->port_file = p->token_file = p->socket_path = "";
-	p->max_seconds = defaults.max_seconds;
-	p->max_requests = defaults.max_requests;
-	p->memory = defaults.memory_bytes;
-	p->symbol_memory = defaults.symbol_memory_bytes;
+	p->options.address = p->default_address;
 	r = rows_add(p, err);
 	if (r == 0)
 		r = rates_add(p, err);
-	if (r == 0)
-		r = socket_add(p, err);
 	return r < 0 ? r : component_flags_add_check(f, check_together, p);
 }
 
@@ -389,7 +326,9 @@ component_profiling_add(struct component_flags *f, unsigned port, struct compone
 int
 component_profiling_begin(struct component_profiling_rows *p, component_log_fn *log, void *log_arg, struct component_error *err)
 {
-	return profiling_rows_wanted(p) ? profiling_rows_start(p, p->enable, log, log_arg, err) : 0;
+	p->options.log = log;
+	p->options.log_arg = log_arg;
+	return profiling_rows_wanted(p) ? profiling_rows_start(p, p->enable, err) : 0;
 }
 
 void

@@ -19,26 +19,17 @@ enum profiling_on_error { PROFILING_ON_ERROR_FATAL, PROFILING_ON_ERROR_WARN };
 
 struct component_profiling_rows {
 	struct component_flags *flags;
-	bool                    enable;
-	const char             *bind_address;
-	int64_t                 profile_port, default_port;
-	const char             *port_file;
-	int64_t                 max_seconds;
-	int64_t                 max_requests;
-	int                     on_error; /* enum profiling_on_error */
-	const char             *token_file;
+	struct component_profiler_options options; /* what is an option there is its row's variable */
 	int64_t                 rates[COLLECTORS_MAX]; /* by place in the table */
 	struct component_list   allowed_hosts;
-	uint64_t                memory, symbol_memory;
-	int                     unwinder;
-	const char             *socket_path;
+	bool                    enable;
+	int                     on_error; /* enum profiling_on_error */
+	int64_t                 port, default_port;
 	char                    default_address[PROFILING_ADDRESS_MAX];
-	component_profiler_page_fn *debug_page; /* or NULL: no pages besides profiles */
-	void                   *debug_page_arg;
-	bool                    resolved; /* a copy whose bind_address is all that counts */
+	bool                    resolved; /* a copy whose options.address is all that counts */
 };
 
-/* p starts as zeros and must stay where it is until the flags are freed. */
+/* p starts as zeros, may be given options.log and options.debug_page later, and must stay where it is until the flags are freed. */
 int profiling_rows_init(struct component_profiling_rows *p, struct component_flags *f, unsigned port, struct component_error *err);
 bool profiling_rows_given(const struct component_profiling_rows *p, const char *row);
 /* The address that counts; returns the row it came from. */
@@ -48,8 +39,7 @@ bool profiling_rows_wanted(const struct component_profiling_rows *p);
 /* Whether a server is wanted, and where, to see whether that has changed; free(); NULL: no memory. */
 char *profiling_rows_text(const struct component_profiling_rows *p);
 /* enable: on TCP too, not on the socket alone.  err names option, holder and way out. */
-int profiling_rows_start(const struct component_profiling_rows *p, bool enable, component_log_fn *log, void *log_arg,
-	struct component_error *err);
+int profiling_rows_start(const struct component_profiling_rows *p, bool enable, struct component_error *err);
 /* The same in the server that runs: nothing ends. */
 int profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err);
 /* The sampling rates that differ, of whatever server runs. */

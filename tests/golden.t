@@ -2,8 +2,8 @@
 """The options of each shipped program, as --dump-options=json tells them, change only on purpose.
 
 tests/golden/PROGRAM.json is what scripts of users rely on: names, types, defaults,
-variables, help.  After a wanted change, UPDATE_GOLDEN=1 in the environment writes
-them anew; the difference is then part of the commit."""
+variables, help.  After a wanted change REFRESH writes them anew; the difference is then
+part of the commit."""
 import difflib
 import json
 import os
@@ -15,6 +15,7 @@ from harness import *  # noqa: E402,F403
 
 SHIPPED = ["backend-controller", "cluster-agent", "appstudio-controller"]
 PROGRAMS = SHIPPED + ["hello"]
+REFRESH = "UPDATE_GOLDEN=1 make -C build check TESTS=tests/golden.t"
 
 
 def dump(name, *args, **env):
@@ -27,6 +28,13 @@ def dump(name, *args, **env):
 
 def rows(text):
     return {o["name"]: o for o in json.loads(text)["options"]}
+
+
+def difference(old, new):
+    """What is said of the options of a program that are not those of its golden file."""
+    said = [" has a new option --%s" % n for n in new if n not in old] + [" has no --%s any more" % n for n in old if n not in new] + [
+        " has another --%s" % n for n in new if n in old and new[n] != old[n]]
+    return ",".join(said) or " has its options in another order"
 
 
 def ports():
@@ -52,7 +60,7 @@ for _name in PROGRAMS:
         want = open(path).read()
         if got != want:
             diff = difflib.unified_diff(want.splitlines(), got.splitlines(), path, "now", lineterm="", n=0)
-            raise AssertionError("options changed; if on purpose: UPDATE_GOLDEN=1 tests/golden.t\n" + "\n".join(diff))
+            raise AssertionError("%s%s; if on purpose: %s\n%s" % (name, difference(rows(want), rows(got)), REFRESH, "\n".join(diff)))
     _check.__doc__ = "options of %s are those of its golden file" % _name
     _check.__name__ = "golden_" + _name.replace("-", "_")
     test(_check)

@@ -59,6 +59,46 @@ a_shorter_struct_of_an_older_header_keeps_the_defaults_of_the_rest(void **state)
 }
 
 static void
+a_change_takes_what_the_header_says_and_nothing_else(void **state)
+{
+	const char                       *hosts[] = { "box", NULL };
+	struct component_profiler_options from = COMPONENT_PROFILER_OPTIONS_INIT, now, fresh;
+	int                               one;
+
+	(void)state;
+	assert_int_equal(options_copy(&now, &from, NULL), 0);
+	from.address = from.debug_socket_path = from.token_file = from.port_file = from.how_named = "x";
+	from.allowed_hosts = from.redact = hosts;
+	from.max_seconds = from.max_requests = 1;
+	from.memory_bytes = from.symbol_memory_bytes = UINT64_MAX;
+	from.heap_rate_bytes = 1;
+	from.mutex_fraction = from.block_rate_ns = 1;
+	from.unwinder = COMPONENT_UNWINDER_TABLES;
+	from.log_arg = from.debug_page_arg = &one;
+	assert_int_equal(options_copy(&fresh, &from, NULL), 0);
+	options_change(&now, &fresh);
+	assert_string_equal(now.address, "x");
+	assert_string_equal(now.debug_socket_path, "x");
+	assert_string_equal(now.token_file, "x");
+	assert_string_equal(now.port_file, "x");
+	assert_string_equal(now.how_named, "x");
+	assert_string_equal(now.allowed_hosts[0], "box");
+	assert_int_equal(now.max_seconds, 1);
+	assert_int_equal(now.max_requests, 1);
+	assert_int_equal(now.memory_bytes, UINT64_MAX);
+	assert_int_equal(now.symbol_memory_bytes, UINT64_MAX);
+	assert_null(now.redact);
+	assert_int_equal(now.heap_rate_bytes, 512 * 1024);
+	assert_int_equal(now.mutex_fraction, 0);
+	assert_int_equal(now.block_rate_ns, 0);
+	assert_int_equal(now.unwinder, COMPONENT_UNWINDER_AUTO);
+	assert_null(now.log_arg);
+	assert_null(now.debug_page_arg);
+	options_release(&now);
+	options_release(&fresh);
+}
+
+static void
 what_makes_no_sense_is_refused_with_a_sentence(void **state)
 {
 	struct component_profiler_options from = COMPONENT_PROFILER_OPTIONS_INIT, to;
@@ -83,6 +123,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strings_and_lists_are_copies),
 		cmocka_unit_test(a_shorter_struct_of_an_older_header_keeps_the_defaults_of_the_rest),
+		cmocka_unit_test(a_change_takes_what_the_header_says_and_nothing_else),
 		cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
 	};
 

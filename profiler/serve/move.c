@@ -24,7 +24,6 @@
 /* One of the two places, on its way. */
 struct move {
 	struct serve_place *place;
-	const char         *how_named;
 	char                from[SERVE_ADDRESS_SIZE], to[SERVE_ADDRESS_SIZE];
 	uintptr_t           old_tag;
 	struct listen_set   old; /* to tell of it */
@@ -122,16 +121,16 @@ port_file_again(struct serve *s, const struct component_profiler_options *o, con
 }
 
 int
-serve_move(struct serve *s, const struct component_profiler_options *o, struct component_error *err)
+serve_move(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault, struct component_error *err)
 {
-	struct move            moves[2] = { { .place = &s->tcp, .how_named = o->how_named },
-			       { .place = &s->debug, .how_named = "option '--debug-socket-path'" } };
+	struct move            moves[2] = { { .place = &s->tcp }, { .place = &s->debug } };
 	struct component_error why = COMPONENT_ERROR_INIT;
 	char                   was[sizeof(s->address)];
 	int                    r = serve_somewhere(o, &why), n;
 
 	if (r) {
-		serve_bind_explain(o->how_named, &why, err);
+		*ret_fault = PROFILER_FAULT_ADDRESS;
+		serve_bind_explain(o, *ret_fault, &why, err);
 		return r;
 	}
 	memcpy(was, s->address, sizeof(was));
@@ -157,7 +156,8 @@ serve_move(struct serve *s, const struct component_profiler_options *o, struct c
 	if (r) {
 		if (!*why.text)
 			component_error_set(&why, "%s: %s", moves[n - 1].to, strerror(-r));
-		serve_bind_explain(moves[n - 1].how_named, &why, err);
+		*ret_fault = n == 1 ? PROFILER_FAULT_ADDRESS : PROFILER_FAULT_DEBUG_SOCKET;
+		serve_bind_explain(o, *ret_fault, &why, err);
 		return r;
 	}
 	for (n = 0; n < 2; n++)

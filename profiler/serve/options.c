@@ -2,8 +2,9 @@
  * options.c - a deep copy of what component_profiler_start_options() is given, so
  * that the caller's strings may go, and a forked child can start from it again.
  *
- * The struct carries its size: a program built against an older header hands over
- * a shorter one, and what it does not know keeps its default.
+ * options.def says what is to be copied and what may change.  The struct carries its size:
+ * a program built against an older header hands over a shorter one, and what it does not
+ * know keeps its default.
  *
  * Tests: tests/test_options.c.
  */
@@ -15,7 +16,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LENGTH(a)  (sizeof(a) / sizeof((a)[0]))
 #define SIZE_LEAST offsetof(struct component_profiler_options, debug_socket_path)
+
+enum kind { BOOL, COUNT, INT, SIZE, STRING, ADDRESS, LIST, ENUM, ASIS };
+enum life { START, CHANGE, RELOAD };
+
+/* The types that kinds stand for; the compiler refuses another one. */
+#define TYPE_COUNT   int64_t
+#define TYPE_INT     int64_t
+#define TYPE_SIZE    uint64_t
+#define TYPE_STRING  const char *
+#define TYPE_ADDRESS const char *
+#define TYPE_LIST    const char *const *
+#define TYPE_BOOL    bool
+#define TYPE_ENUM    default
+#define TYPE_ASIS    default
+
+static const struct member {
+	const char *name;
+	size_t      at;
+	enum kind   kind;
+	enum life   life;
+} members[] = {
+#define FLAG(member, ...)
+#define OPTION(member, kind, life, ...) MEMBER(member, kind, life)
+#define MEMBER(member, kind, life)                                                                       \
+	{ #member, offsetof(struct component_profiler_options, member),                                  \
+		_Generic(((struct component_profiler_options *)NULL)->member, TYPE_##kind: kind), life },
+#include "options.def"
+#undef MEMBER
+};
+
+/* Each has 8 bytes of its own: one in the padding of another would be of no known value in a
+ * struct from an older program, and of the same size. */
+_Static_assert(sizeof(void *) != 8 || (LENGTH(members) + 1) * 8 == sizeof(struct component_profiler_options),
+	"each member of struct component_profiler_options but size has a row in options.def, and 8 bytes");
+
+typedef void *__attribute__((may_alias)) pointer; /* to whatever a member points to */
+
+static void *
+place(const struct component_profiler_options *o, const struct member *m)
+{
+	return (char *)(uintptr_t)o + m->at;
+}
 
 static int
 string_copy(const char **s)
@@ -49,16 +93,33 @@ list_copy(const char *const **list)
 	return 0;
 }
 
+static void
+list_release(const char *const *list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free((char *)(uintptr_t)list[i]);
+	free((char **)(uintptr_t)list);
+}
+
+/* To something that is copied. */
+static bool
+is_pointer(const struct member *m)
+{
+	return m->kind == STRING || m->kind == ADDRESS || m->kind == LIST;
+}
+
 static int
 check(const struct component_profiler_options *o, struct component_error *err)
 {
-	if (o->max_seconds <= 0)
-		component_error_set(err, "max_seconds: %lld is not above 0", (long long)o->max_seconds);
-	else if (o->max_requests <= 0)
-		component_error_set(err, "max_requests: %lld is not above 0", (long long)o->max_requests);
-	else
-		return 0;
-	return -EINVAL;
+	for (size_t i = 0; i < LENGTH(members); i++) {
+		const int64_t *n = place(o, &members[i]);
+
+		if (members[i].kind != COUNT || *n > 0)
+			continue;
+		component_error_set(err, "%s: %lld is not above 0", members[i].name, (long long)*n);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int
@@ -66,10 +127,6 @@ options_copy(struct component_profiler_options *to, const struct component_profi
 	struct component_error *err)
 {
 	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
-	const char                      **strings[] = { &o.address, &o.debug_socket_path, &o.token_file, &o.port_file,
-		&o.how_named };
-	const size_t                      count = sizeof(strings) / sizeof(strings[0]);
-	size_t                            done = 0;
 	int                               r;
 
 	if (from->size < SIZE_LEAST || from->size > 16 * sizeof(o)) {
@@ -82,19 +139,16 @@ options_copy(struct component_profiler_options *to, const struct component_profi
 	r = check(&o, err);
 	if (r)
 		return r;
-	/* From here on what is not copied must not be freed. */
-	for (; !r && done < count; done++)
-		r = string_copy(strings[done]);
-	for (; done < count; done++)
-		*strings[done] = NULL;
-	if (r)
-		o.allowed_hosts = o.redact = NULL;
-	if (!r)
-		r = list_copy(&o.allowed_hosts);
-	if (r)
-		o.redact = NULL;
-	else
-		r = list_copy(&o.redact);
+	for (size_t i = 0; i < LENGTH(members); i++) {
+		const struct member *m = &members[i];
+
+		if (!is_pointer(m))
+			continue;
+		if (r)
+			*(pointer *)place(&o, m) = NULL; /* the caller's */
+		else
+			r = m->kind == LIST ? list_copy(place(&o, m)) : string_copy(place(&o, m));
+	}
 	if (r) {
 		options_release(&o);
 		return r;
@@ -103,23 +157,37 @@ options_copy(struct component_profiler_options *to, const struct component_profi
 	return 0;
 }
 
-static void
-list_release(const char *const *list)
+void
+options_change(struct component_profiler_options *now, struct component_profiler_options *fresh)
 {
-	for (size_t i = 0; list && list[i]; i++)
-		free((char *)(uintptr_t)list[i]);
-	free((char **)(uintptr_t)list);
+	for (size_t i = 0; i < LENGTH(members); i++) {
+		void *a = place(now, &members[i]), *b = place(fresh, &members[i]);
+
+		if (members[i].life == START)
+			continue;
+		if (is_pointer(&members[i])) {
+			pointer was = *(pointer *)a;
+
+			*(pointer *)a = *(pointer *)b;
+			*(pointer *)b = was;
+		} else if (members[i].kind == BOOL) {
+			__atomic_store_n((bool *)a, *(bool *)b, __ATOMIC_RELAXED);
+		} else if (members[i].kind == ENUM) {
+			__atomic_store_n((int *)a, *(int *)b, __ATOMIC_RELAXED);
+		} else {
+			__atomic_store_n((uint64_t *)a, *(uint64_t *)b, __ATOMIC_RELAXED);
+		}
+	}
 }
 
 void
 options_release(struct component_profiler_options *o)
 {
-	free((char *)(uintptr_t)o->address);
-	free((char *)(uintptr_t)o->debug_socket_path);
-	free((char *)(uintptr_t)o->token_file);
-	free((char *)(uintptr_t)o->port_file);
-	free((char *)(uintptr_t)o->how_named);
-	list_release(o->allowed_hosts);
-	list_release(o->redact);
+	for (size_t i = 0; i < LENGTH(members); i++) {
+		if (members[i].kind == LIST)
+			list_release(*(const char *const **)place(o, &members[i]));
+		else if (is_pointer(&members[i]))
+			free(*(pointer *)place(o, &members[i]));
+	}
 	memset(o, 0, sizeof(*o));
 }

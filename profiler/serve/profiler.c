@@ -196,7 +196,8 @@ _Static_assert((int)UNWIND_FRAME_POINTER == (int)COMPONENT_UNWINDER_FRAME_POINTE
 
 /* With the lock held. */
 static int
-start(const struct component_profiler_options *o, const int64_t *rates, struct component_error *err)
+start(const struct component_profiler_options *o, const int64_t *rates, enum profiler_fault *ret_fault,
+	struct component_error *err)
 {
 	enum unwind_mode mode;
 	struct serve    *s;
@@ -206,7 +207,7 @@ start(const struct component_profiler_options *o, const int64_t *rates, struct c
 		component_error_set(err, "the profiling server is running already");
 		return -EALREADY;
 	}
-	r = serve_bind(o, &s, err);
+	r = serve_bind(o, &s, ret_fault, err);
 	if (r)
 		return r;
 	seccomp_look(); /* what is added from now on is the program's own */
@@ -236,18 +237,27 @@ start(const struct component_profiler_options *o, const int64_t *rates, struct c
 }
 
 int
-component_profiler_start_options(const struct component_profiler_options *options, struct component_error *err)
+profiler_start(const struct component_profiler_options *o, const int64_t *rates, enum profiler_fault *ret_fault,
+	struct component_error *err)
 {
 	int r;
 
 	door_enter();
-	r = start(options, NULL, err);
+	r = start(o, rates, ret_fault, err);
 	if (r && err && !*err->text)
 		component_error_set(err, "cannot start profiling: %s", strerror(-r));
 	if (!r)
 		parents = NULL;
 	door_leave();
 	return r;
+}
+
+int
+component_profiler_start_options(const struct component_profiler_options *options, struct component_error *err)
+{
+	enum profiler_fault fault;
+
+	return profiler_start(options, NULL, &fault, err);
 }
 
 int
@@ -377,18 +387,26 @@ component_profiler_reload(struct component_error *err)
 }
 
 int
-component_profiler_change(const struct component_profiler_options *o, struct component_error *err)
+profiler_change(const struct component_profiler_options *o, enum profiler_fault *ret_fault, struct component_error *err)
 {
 	int r;
 
 	door_enter();
-	r = running ? serve_change(current, o, err) : -ENOTCONN;
+	r = running ? serve_change(current, o, ret_fault, err) : -ENOTCONN;
 	if (!r) {
 		stack_table_set_limit(current->options.memory_bytes); /* *o may be shorter */
 		symbols_keep(current->options.symbol_memory_bytes);
 	}
 	door_leave();
 	return r;
+}
+
+int
+component_profiler_change(const struct component_profiler_options *o, struct component_error *err)
+{
+	enum profiler_fault fault;
+
+	return profiler_change(o, &fault, err);
 }
 
 int
@@ -409,6 +427,7 @@ component_profiler_check_token_file(const char *path, struct component_error *er
 int
 component_after_fork(void)
 {
+	enum profiler_fault fault;
 	struct timespec pause = { .tv_nsec = REBIND_PAUSE_MS * 1000000L };
 	struct serve   *s;
 	int             r = 0;
@@ -419,7 +438,7 @@ component_after_fork(void)
 	if (!s || running)
 		goto out;
 	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
-		r = start(&s->options, s->rates, NULL);
+		r = start(&s->options, s->rates, &fault, NULL);
 		if (r != -EADDRINUSE || waited >= REBIND_MS)
 			break;
 		nanosleep(&pause, NULL);

@@ -9,9 +9,24 @@
 
 #include <stdint.h>
 
+#include <component/profiler.h>
+
 #include "httpd.h"
 
 struct serve;
+
+/* Where a start or a change failed, for whoever gives advice. */
+enum profiler_fault { PROFILER_FAULT_ELSEWHERE, PROFILER_FAULT_ADDRESS, PROFILER_FAULT_DEBUG_SOCKET };
+
+/*
+ * component_profiler_start_options() and _change(), told more and telling more.
+ *
+ *   rates      of the collectors, by place in their table; NULL: those of the options
+ *   ret_fault  set when it fails for an address
+ */
+int  profiler_start(const struct component_profiler_options *o, const int64_t *rates, enum profiler_fault *ret_fault,
+	 struct component_error *err);
+int  profiler_change(const struct component_profiler_options *o, enum profiler_fault *ret_fault, struct component_error *err);
 
 /* What is mounted on servers of the program's own, see <component/evhttp.h>. */
 void profiler_mounted(int more); /* 1 or -1 */

@@ -87,8 +87,11 @@ serve_debug_address(const struct component_profiler_options *o, char buf[SERVE_A
 }
 
 void
-serve_bind_explain(const char *how_named, const struct component_error *why, struct component_error *err)
+serve_bind_explain(const struct component_profiler_options *o, enum profiler_fault fault, const struct component_error *why,
+	struct component_error *err)
 {
+	const char *how_named = fault == PROFILER_FAULT_DEBUG_SOCKET ? "option '--debug-socket-path'" : o->how_named;
+
 	component_error_set(err, "cannot serve profiles on %s%s%s", why->text, how_named ? ", given by " : "",
 		how_named ? how_named : "");
 }
@@ -110,12 +113,12 @@ serve_somewhere(const struct component_profiler_options *o, struct component_err
 }
 
 static int
-bind_all(struct serve *s, struct component_error *err)
+bind_all(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err)
 {
 	const struct component_profiler_options *o = &s->options;
 	struct component_error why = COMPONENT_ERROR_INIT;
 	char                   text[SERVE_ADDRESS_SIZE];
-	bool                   is_debug = false;
+	enum profiler_fault    fault = PROFILER_FAULT_ADDRESS;
 	int                    r;
 
 	serve_tcp_address(o, text);
@@ -124,13 +127,15 @@ bind_all(struct serve *s, struct component_error *err)
 		r = serve_address_bind(text, &s->tcp.set, &why);
 	if (!r) {
 		serve_debug_address(o, text);
-		is_debug = *text;
+		fault = PROFILER_FAULT_DEBUG_SOCKET;
 		r = serve_address_bind(text, &s->debug.set, &why);
 		if (r)
 			serve_place_close(&s->tcp);
 	}
-	if (r)
-		serve_bind_explain(is_debug ? "option '--debug-socket-path'" : o->how_named, &why, err);
+	if (r) {
+		serve_bind_explain(o, fault, &why, err);
+		*ret_fault = fault;
+	}
 	return r;
 }
 
@@ -227,7 +232,7 @@ serve_name(struct serve *s)
 
 /* All that can fail because of what a person wrote; no thread yet. */
 int
-serve_bind(const struct component_profiler_options *o, struct serve **ret, struct component_error *err)
+serve_bind(const struct component_profiler_options *o, struct serve **ret, enum profiler_fault *ret_fault, struct component_error *err)
 {
 	struct serve *s = serve_new();
 	char          warning[256];
@@ -246,7 +251,7 @@ serve_bind(const struct component_profiler_options *o, struct serve **ret, struc
 		goto out;
 	if (*warning)
 		warn(s, warning, "file", s->options.token_file);
-	r = bind_all(s, err);
+	r = bind_all(s, ret_fault, err);
 	if (r)
 		goto out;
 	s->tcp.now = s->tcp.set;

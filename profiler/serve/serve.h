@@ -24,6 +24,7 @@
 #include "collector.h"
 #include "httpd.h"
 #include "listen.h"
+#include "profiler.h"
 
 #define SERVE_PATH "/debug/pprof/"
 
@@ -53,13 +54,14 @@ struct serve {
 };
 
 /* serve.c: one server from options; NULL options.log is fine. */
-int  serve_bind(const struct component_profiler_options *o, struct serve **ret, struct component_error *err);
+int  serve_bind(const struct component_profiler_options *o, struct serve **ret, enum profiler_fault *ret_fault, struct component_error *err);
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
 void serve_free(struct serve *s);
 /* Has it go on with other options, of which unwinder, redact and rates stay as they are.  Windows go on, those that are
  * open on an address that is left as well.  On failure nothing has changed.  -EBADF, -ECANCELED: the server is lost. */
-int  serve_change(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
+int  serve_change(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
+	 struct component_error *err);
 void serve_forked(struct serve *s); /* in a child: fork.h */
 
 /* What addresses options name: "" is none. */
@@ -81,13 +83,15 @@ void serve_announce(const struct serve *s);
 
 /* move.c: has it listen where o says, by new listeners beside the old ones, whose connections go on.  On failure
  * nothing has changed. */
-int  serve_move(struct serve *s, const struct component_profiler_options *o, struct component_error *err);
+int  serve_move(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
+	 struct component_error *err);
 
 void serve_log(const struct serve *s, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count);
 
 /* What a person reads when an address cannot be had; why starts with it. */
-void serve_bind_explain(const char *how_named, const struct component_error *why, struct component_error *err);
+void serve_bind_explain(const struct component_profiler_options *o, enum profiler_fault fault, const struct component_error *why,
+	 struct component_error *err);
 unsigned serve_requests(const struct component_profiler_options *o); /* for httpd */
 
 #endif

@@ -51,7 +51,7 @@ typedef int component_profiler_page_fn(void *arg, const char *method, const char
 /*
  * Everything the server can be told; start with COMPONENT_PROFILER_OPTIONS_INIT.
  * Strings and lists are copied.  The first field is the struct's size, which lets a
- * newer library serve a program built with this header.
+ * newer library serve a program built with this header; so new ones go to the end.
  */
 struct component_profiler_options {
 	size_t             size;
@@ -208,9 +208,9 @@ COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
 /*
  * component_profiler_change - other addresses, limits, hosts and token for the server that runs
  *
- * Takes address, debug_socket_path, port_file, max_seconds, max_requests, memory_bytes,
- * symbol_memory_bytes, allowed_hosts and token_file of options, and reads the token file;
- * the rest stays as it is.  Windows go on, and are answered where they were asked for.
+ * Takes what options say, and reads the token file; redact, unwinder, log, debug_page and
+ * the sampling rates stay as they are.  Windows go on, and are answered where they were asked
+ * for.
  *
  *   options  copied
  *   returns  0; -ENOTCONN: none runs; -EBADF, -ECANCELED: the program has closed its
