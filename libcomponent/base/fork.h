@@ -47,6 +47,7 @@ enum fork_rank {
 	FORK_DUMPS,        /* of threads, with their labels */
 	FORK_LABELS,
 	FORK_CPU,          /* its signal is blocked meanwhile: a sample takes a stack */
+	FORK_UNWIND,       /* no walk waits for a thread of ours any more: before locks that it needs */
 	FORK_STACKS,       /* the stack table: all above may be about to add a stack */
 	FORK_DESCRIPTORS,  /* last, and so the first in a child: all above may open a file */
 	FORK_RANKS

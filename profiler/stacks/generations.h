@@ -41,6 +41,17 @@ struct generation {
 };
 
 /*
+ * generations_follow - who is told when a stack meets what the last look has not seen
+ *
+ * Both are called in hooks, under the stack table's lock: they wake whoever looks again.
+ */
+struct generations_follower {
+	void (*unknown)(uintptr_t pc); /* no object that is known has it, and none ever had */
+	void (*moved)(void);           /* an object has come, gone, or taken another's place */
+};
+void generations_follow(const struct generations_follower *f);
+
+/*
  * generations_start, _stop - whether objects are remembered at all
  *
  * Stopped while a stack still lives, what is known is kept: the stack may be written.

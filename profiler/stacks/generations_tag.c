@@ -39,9 +39,33 @@
 #include "generations_parts.h"
 #include "stack_table.h"
 #include "under_valgrind.h"
-#include "unwind_tables.h"
 
 static struct generations_published *published; /* under the stack table's lock */
+static const struct generations_follower *_Atomic follower;
+
+void
+generations_follow(const struct generations_follower *f)
+{
+	atomic_store(&follower, f);
+}
+
+static void
+moved(void)
+{
+	const struct generations_follower *f = atomic_load(&follower);
+
+	if (f)
+		f->moved();
+}
+
+static void
+unknown(uintptr_t pc)
+{
+	const struct generations_follower *f = atomic_load(&follower);
+
+	if (f)
+		f->unknown(pc);
+}
 
 enum mark
 mark_look(uintptr_t at, uint32_t is)
@@ -107,17 +131,17 @@ tag_suspect(struct generations_published *p, uintptr_t pc, const struct generati
 		if (pc < r->start || pc >= r->limit)
 			continue;
 		if (mapped && r->mark && mark_look(r->mark, r->mark_is) == MARK_SAME) {
-			unwind_refresh_want_look();
+			moved();
 			return r->tag;
 		}
 		if (r->tag > last)
 			last = r->tag;
 	}
 	if (last < 0) {
-		unwind_refresh_want(pc);
+		unknown(pc);
 		return 0;
 	}
-	unwind_refresh_want_look();
+	moved();
 	if (!mapped)
 		return (uint16_t)last;
 	p->suspected = true;

@@ -34,7 +34,6 @@
 #include "generations.h"
 #include "stack_lock.h"
 #include "stack_memory.h"
-#include "unwind_verdict.h"
 
 /* One bucket for so many bytes of limit: about one entry of 25 frames. */
 #define BYTES_PER_BUCKET  256
@@ -202,18 +201,10 @@ lock_release_reaping(void)
 /* A thread that forks from a handler inside an add holds the lock already, and goes
  * on with that add in both processes: nothing to do then. */
 static void
-fork_prepare(void)
-{
-	unwind_verdicts_fork(true);
-	stack_lock_fork_prepare();
-}
-
-static void
 fork_parent(void)
 {
 	if (stack_lock_fork_holds())
 		lock_release_reaping();
-	unwind_verdicts_fork(false);
 }
 
 static void
@@ -224,7 +215,7 @@ fork_child(void)
 		table.broken = true;
 }
 
-FORK_SLOT(FORK_STACKS, fork_prepare, fork_parent, fork_child);
+FORK_SLOT(FORK_STACKS, stack_lock_fork_prepare, fork_parent, fork_child);
 
 /* ---- the doors ---- */
 

@@ -85,6 +85,8 @@ unwind_refresh_want_look(void)
 	wake();
 }
 
+static const struct generations_follower follower = { unwind_refresh_want, unwind_refresh_want_look };
+
 bool
 unwind_refresh_wake(void)
 {
@@ -314,6 +316,7 @@ unwind_start(enum unwind_mode mode)
 		goto out;
 	if (!u->tables)
 		stop();
+	generations_follow(&follower);
 	generations_start();
 	atomic_store(&refresh.by_tables, u->tables);
 	if (mode == UNWIND_AUTO && u->tables && !refresh.running) {

@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "arch_code.h"
+#include "fork.h"
 #include "futex.h"
 #include "memory.h"
 #include "unwind_tables.h"
@@ -296,6 +297,20 @@ unwind_verdicts_fork(bool begins)
 {
 	atomic_store(&verdicts.forking, begins);
 }
+
+static void
+fork_prepare(void)
+{
+	unwind_verdicts_fork(true);
+}
+
+static void
+fork_parent(void)
+{
+	unwind_verdicts_fork(false);
+}
+
+FORK_SLOT(FORK_UNWIND, fork_prepare, fork_parent, NULL);
 
 void
 unwind_verdicts_forked(void)
