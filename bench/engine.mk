@@ -1,16 +1,16 @@
 # Rows of the engine: unwinding, the heap's hooks, CPU samples.
 EXTRA_DIST += bench/bench.h bench/deep.h bench/library bench/unwind_agreement
 BENCH_ROWS += bench/rows_unwind.py
-BENCH_STACKS = profiler/stacks/libstacks.la libcomponent/base/libbase.la
+BENCH_STACKS = profiler/unwind/libunwinders.la profiler/model/libmodel.la libcomponent/base/libbase.la
 
 EXTRA_PROGRAMS += bench/unwind bench/unwind_build
 BENCH_TARGETS += bench/unwind bench/unwind_build
 bench_unwind_SOURCES = bench/unwind.c
-bench_unwind_CPPFLAGS = $(INC_STACKS) -iquote $(top_srcdir)/bench
+bench_unwind_CPPFLAGS = $(INC_UNWIND) -iquote $(top_srcdir)/bench
 bench_unwind_CFLAGS = $(BENCH_CFLAGS)
 bench_unwind_LDADD = $(BENCH_STACKS)
 bench_unwind_build_SOURCES = bench/unwind_build.c
-bench_unwind_build_CPPFLAGS = $(INC_STACKS) -iquote $(top_srcdir)/bench
+bench_unwind_build_CPPFLAGS = $(INC_UNWIND) -iquote $(top_srcdir)/bench
 bench_unwind_build_CFLAGS = $(BENCH_CFLAGS)
 bench_unwind_build_LDADD = $(BENCH_STACKS)
 # The comparison with libunwind is a test's.

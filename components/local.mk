@@ -9,7 +9,7 @@ componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/
 %C%_libcomponent_la_LIBADD = libcomponent/controllers/libcontrollers.la libcomponent/lifecycle/liblifecycle.la \
 	profiler/serve/libserve.la \
 	profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
-	profiler/stacks/libstacks.la flags/libflags.la libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la \
+	profiler/unwind/libunwinders.la profiler/model/libmodel.la flags/libflags.la libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la \
 	$(EVENT_LIBS) $(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(YAML_LIBS)
 # -z now: a hook inside malloc must not enter the loader to bind a symbol;
 # -z nodelete: hooks in the program, and handlers, call into it as long as it lives.
@@ -35,7 +35,7 @@ $(PRELOAD): %D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o
 		$(PRELOAD_VERSIONS) -ldl -pthread
 CLEANFILES += $(PRELOAD)
 # Where there are functions of two versions among the hooks.
-PRELOAD_MAP = $(srcdir)/profiler/stacks/arch/$(ARCH_DIR)/preload.map
+PRELOAD_MAP = $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/preload.map
 PRELOAD_VERSIONS = $$(test ! -f $(PRELOAD_MAP) || echo -Wl,--version-script=$(PRELOAD_MAP))
 endif
 EXTRA_DIST += %D%/preload/preload.c

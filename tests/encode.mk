@@ -3,7 +3,7 @@ check_PROGRAMS += tests/encode_sample
 tests_encode_sample_SOURCES = tests/encode_sample.c tests/named_function.h
 tests_encode_sample_CPPFLAGS = $(INC_ENCODE)
 tests_encode_sample_LDADD = profiler/encode/libencode.la profiler/symbols/libsymbols.la \
-	profiler/stacks/libstacks.la libcomponent/base/libbase.la $(PROTOBUFC_LIBS) $(ZLIB_LIBS)
+	profiler/unwind/libunwinders.la profiler/model/libmodel.la libcomponent/base/libbase.la $(PROTOBUFC_LIBS) $(ZLIB_LIBS)
 
 if HAVE_CMOCKA
 ENCODE_TESTS = tests/test_encode tests/test_encode_text tests/test_gotrace

@@ -9,7 +9,7 @@ HOOKS_INC = os.path.join(SRC, "profiler/hooks")
 LIBS = os.path.join(BUILD, "components/.libs")
 HOOKS = os.path.join(BUILD, "profiler/hooks")
 with open(os.path.join(BUILD, "Makefile")) as f:
-    ARCH_INC = "profiler/stacks/arch/" + re.search(r"^ARCH_DIR = (\w+)", f.read(), re.M).group(1)
+    ARCH_INC = "profiler/unwind/arch/" + re.search(r"^ARCH_DIR = (\w+)", f.read(), re.M).group(1)
 INCLUDES = ["-I" + os.path.join(SRC, d) for d in
             ("profiler/hooks", "profiler/collect", ARCH_INC, "profiler/include", "libcomponent/base/include", "flags/include",
              "libcomponent/include", "components/include")]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tree on an architecture that profiler/stacks/arch/ has no folder for.
+"""The tree on an architecture that profiler/unwind/arch/ has no folder for.
 
 riscv64 stands for all of them, by Debian's cross compiler: it has headers of libc alone, so
 what includes other libraries is left out.
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.environ.get("top_srcdir", "."), "tests"))
 from harness import *  # noqa: E402,F403
 
 CC = "riscv64-linux-gnu-gcc"
-ARCH = "profiler/stacks/arch"
+ARCH = "profiler/unwind/arch"
 ROOMS = "profiler", "libcomponent", "flags"
 with open(os.path.join(SRC, "Makefile.am")) as makefile:
     INCLUDED = re.findall(r"(-iquote |-I)\$\(top_srcdir\)/([^\s$]+)", makefile.read())

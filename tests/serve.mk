@@ -46,7 +46,7 @@ serve_units = tests/test_auth tests/test_cmdline tests/test_options tests/test_p
 check_PROGRAMS += $(serve_units)
 TESTS += $(serve_units)
 serve_libs = profiler/serve/libserve.la profiler/collect/libcollect.la profiler/encode/libencode.la \
-	profiler/symbols/libsymbols.la profiler/stacks/libstacks.la libcomponent/http/libhttp.la libcomponent/base/libbase.la \
+	profiler/symbols/libsymbols.la profiler/unwind/libunwinders.la profiler/model/libmodel.la libcomponent/http/libhttp.la libcomponent/base/libbase.la \
 	$(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(CMOCKA_LIBS)
 tests_test_auth_SOURCES = tests/test_auth.c
 tests_test_auth_CPPFLAGS = $(INC_SERVE) $(CMOCKA_CFLAGS)

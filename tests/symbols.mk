@@ -1,5 +1,5 @@
 # tests of symbols
-SYMBOLS_LIBS = profiler/symbols/libsymbols.la profiler/stacks/libstacks.la libcomponent/base/libbase.la \
+SYMBOLS_LIBS = profiler/symbols/libsymbols.la profiler/unwind/libunwinders.la profiler/model/libmodel.la libcomponent/base/libbase.la \
 	$(ZLIB_LIBS)
 check_PROGRAMS += tests/symbols_sample
 tests_symbols_sample_SOURCES = tests/symbols_sample.c

@@ -22,7 +22,7 @@
 #include "maps.h"
 #include "skip.h"
 #include "unwind.h"
-#include "unwind_tables.h"
+#include "by_tables.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -472,7 +472,7 @@ by_nothing(void **state)
 #if defined(__x86_64__)
 #define BY_LIBUNWIND(f) BY(libunwind, f),
 #else
-#define BY_LIBUNWIND(f) /* not on offer: unwind_remote.c */
+#define BY_LIBUNWIND(f) /* not on offer: by_libunwind.c */
 #endif
 
 int

@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "tables.h"
-#include "unwind_first.h"
+#include "first_tables.h"
 #include "unwind.h"
-#include "unwind_want.h"
+#include "wanted.h"
 #include "skip.h"
 
 typedef int plugin_fn(int (*call)(void *), void *arg);

@@ -30,8 +30,8 @@
 #include "skip.h"
 #include "stack_table.h"
 #include "unwind.h"
-#include "unwind_load.h"
-#include "unwind_recover.h"
+#include "unwind_window.h"
+#include "recover.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 

@@ -40,7 +40,7 @@
 #include "tables_lookup.h"
 #include "unwind.h"
 #include "unwind_mix.h"
-#include "unwind_verdict.h"
+#include "verdict.h"
 
 #define SAMPLES 40000
 #define DEPTH   128

@@ -19,7 +19,7 @@
 #include "own_thread.h"
 #include "skip.h"
 #include "unwind.h"
-#include "unwind_verdict.h"
+#include "verdict.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 

@@ -15,7 +15,7 @@ HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(INC_ARCH) $(WARN_CFLAG
 	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE
 HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
-HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/profiler/stacks/arch/$(ARCH_DIR)/arch_hooks.h $(srcdir)/%D%/abi.h $(srcdir)/%D%/object/object.h $(srcdir)/%D%/object/lookup.h
+HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/arch_hooks.h $(srcdir)/%D%/abi.h $(srcdir)/%D%/object/object.h $(srcdir)/%D%/object/lookup.h
 HOOKS_FILES = %D%/object/malloc.c %D%/object/operators.c %D%/object/threads.c %D%/object/table.c \
 	%D%/object/cold.c %D%/object/next.c %D%/object/lookup.c %D%/object/waits.c %D%/object/waits_cold.c \
 	%D%/object/calls.c %D%/object/calls_cold.c %D%/object/signals.c %D%/object/frames.c

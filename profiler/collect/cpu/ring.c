@@ -40,7 +40,7 @@
 #include "clock.h"
 #include "pages.h"
 #include "unwind.h"
-#include "unwind_load.h"
+#include "unwind_window.h"
 
 #define FILLER    0x80000000U /* in size: nothing but the rest of the ring */
 #define STUCK_NS  CLOCK_NS_PER_S /* writers take microseconds, unless they get no processor */

@@ -11,7 +11,7 @@
 
 #include "memory.h"
 #include "dump.h"
-#include "unwind_recover.h"
+#include "recover.h"
 
 #define THREADS_STACK_MAX ((size_t)256 << 10) /* bytes of one stack that are copied at most */
 

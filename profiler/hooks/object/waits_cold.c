@@ -22,7 +22,7 @@
 	}
 
 /* Inlined, so that the call of the core is made in a function with a frame of its own: a
- * jump from here would leave "call go" behind, which is no proof for unwind_recover.c. */
+ * jump from here would leave "call go" behind, which is no proof for recover.c. */
 static inline __attribute__((always_inline)) int
 go(struct hooks_wait *w, int unlock)
 {

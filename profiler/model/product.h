@@ -1,0 +1,31 @@
+/*
+ * product.h - what a collector makes and a format writes: a profile, a dump or a trace.
+ */
+#ifndef MODEL_PRODUCT_H
+#define MODEL_PRODUCT_H
+
+#include "dump.h"
+#include "profile.h"
+#include "trace.h"
+
+#define PRODUCT_NOTE_BYTES 128
+
+enum product_type { PRODUCT_PROFILE = 1, PRODUCT_DUMP = 2, PRODUCT_TRACE = 4 };
+
+/* Go has four texts for debug=1: block, mutex, heap and allocs, and all others. */
+enum product_text { PRODUCT_TEXT_COUNTS, PRODUCT_TEXT_DELAYS, PRODUCT_TEXT_CONTENTIONS, PRODUCT_TEXT_HEAP };
+
+struct product {
+	enum product_type type;
+	char              note[PRODUCT_NOTE_BYTES]; /* how it was collected, in a line; "": nothing to say */
+	union {
+		struct profile profile;
+		struct dump    dump;
+		struct trace   trace;
+	};
+};
+
+/* Drops references and memory. */
+void product_release(struct product *p);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * profile.h - struct profile, the currency: collectors make it, encoders read it.
+ *
+ * Samples name stacks by their id in the stack table and hold a reference each, and
+ * label sets (labels.h) likewise.
+ * Memory is from mmap, so that making one never enters the daemon's malloc.
+ */
+#ifndef MODEL_PROFILE_H
+#define MODEL_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROFILE_TYPES_MAX    4
+#define PROFILE_COMMENTS_MAX 2048 /* bytes, newline-separated */
+
+struct profile_type {
+	const char *type; /* "inuse_space", constant */
+	const char *unit; /* "bytes" */
+};
+
+struct profile_sample {
+	uint32_t stack; /* stack_table id, one reference held */
+	uint32_t labels; /* label set, one reference held; 0: none */
+	int64_t  event_bytes; /* size of one block, of one write; tells samples apart, as labels do; 0: none */
+	int64_t  values[PROFILE_TYPES_MAX];
+	int64_t  counted_values[PROFILE_TYPES_MAX]; /* as sampled, where values are scaled up: for texts; else 0 */
+};
+
+struct profile {
+	const char         *name; /* "heap"; constant */
+	struct profile_type types[PROFILE_TYPES_MAX];
+	unsigned            type_count;
+	struct profile_type period_type;
+	int64_t             period;
+	const char         *default_type; /* NULL: unset, readers take the last */
+	int64_t             time_ns;      /* UTC: snapshot now, CPU start */
+	int64_t             duration_ns;  /* 0 for snapshots */
+	int64_t             one_in;       /* one event in so many was sampled, 0: not said */
+	uint64_t            lost;         /* samples that found no room */
+	uint64_t            truncated;    /* stacks that end early */
+	char                comments[PROFILE_COMMENTS_MAX];
+	struct profile_sample *samples;
+	size_t              count, capacity;
+};
+
+void profile_init(struct profile *p, const char *name);
+/* Takes over one reference of the stack and one of the labels.  0 or -ENOMEM (they are then dropped). */
+int  profile_add(struct profile *p, const struct profile_sample *s);
+void profile_comment(struct profile *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Merges samples of equal stack, labels and event_bytes; sorts by the last value, largest first. */
+void profile_merge(struct profile *p);
+/*
+ * profile_subtract - makes p what has been added since before, a delta
+ *
+ * Samples of one stack, label set and event_bytes become one; values may be negative, and a sample
+ * whose values are all zero is left out.  The duration is the distance of the two.  before is
+ * released.
+ *
+ *   returns  0, or -ENOMEM: then p is as it was
+ */
+int  profile_subtract(struct profile *p, struct profile *before);
+/* Drops references and memory; a released profile may be initialised again. */
+void profile_release(struct profile *p);
+
+#endif

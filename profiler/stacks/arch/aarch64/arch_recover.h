@@ -1,4 +1,0 @@
-/*
- * arch_recover.h - aarch64: frame pointers are not looked for there; unwind_recover.c says why.
- */
-#include "../other/arch_recover.h"

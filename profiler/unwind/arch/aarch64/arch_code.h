@@ -1,0 +1,88 @@
+/*
+ * arch_code.h - aarch64: what the instructions around an address tell of it.
+ *
+ * What each name is for: arch/other/arch_code.h.
+ */
+#ifndef ARCH_CODE_H
+#define ARCH_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "verdict.h"
+
+#define INSN_STP_X16_X30 0xa9bf7bf0 /* stp x16, x30, [sp, #-16]! */
+#define INSN_BTI_C       0xd503245f
+#define INSN_PACIASP     0xd503233f
+#define INSN_AUTIA1716   0xd503219f
+#define INSN_BR_X17      0xd61f0220
+#define INSN_RET         0xd65f03c0
+#define STUB_INSNS  6
+#define IS_ADRP(i)  (((i) & 0x9f00001f) == 0x90000010) /* adrp x16, ... */
+
+static inline uint32_t
+arch_insn_at(const unsigned char *at, int n)
+{
+	uint32_t insn;
+
+	memcpy(&insn, at + n * (int)sizeof(insn), sizeof(insn));
+	return insn;
+}
+
+/* Between a stub's first instruction and its jump; none of these touches sp or x30. */
+static inline bool
+arch_is_stub_insn(uint32_t i)
+{
+	return IS_ADRP(i) || (i & 0xffc003ff) == 0xf9400211 /* ldr x17, [x16, #n] */ ||
+	       (i & 0xffc003ff) == 0x91000210 /* add x16, x16, #n */ || i == INSN_AUTIA1716;
+}
+
+static inline unsigned
+arch_judge_stub(const unsigned char *at)
+{
+	int      n = 0;
+	uint32_t insn = arch_insn_at(at, n);
+	bool     whole = false;
+
+	if (insn == INSN_BTI_C || insn == INSN_STP_X16_X30)
+		insn = arch_insn_at(at, ++n);
+	for (; n < STUB_INSNS && arch_is_stub_insn(insn); insn = arch_insn_at(at, ++n))
+		whole |= IS_ADRP(insn);
+	if (insn != INSN_BR_X17)
+		return 0;
+	insn = arch_insn_at(at, n = -1);
+	for (; n > -STUB_INSNS && arch_is_stub_insn(insn); insn = arch_insn_at(at, --n))
+		whole |= IS_ADRP(insn);
+	if (!whole)
+		return 0;
+	return UNWIND_VERDICT_STUB | UNWIND_VERDICT_LEAF | (insn == INSN_STP_X16_X30 ? UNWIND_VERDICT_PUSHED : 0);
+}
+
+static inline unsigned
+arch_judge(uintptr_t pc, const unsigned char *at)
+{
+	uint32_t before = arch_insn_at(at, -1), insn = arch_insn_at(at, 0);
+	unsigned bits = UNWIND_VERDICT_KNOWN;
+
+	/* bl, blr, and blr with a signed pointer */
+	if (before >> 26 == 0x25 || (before & 0xfffffc1f) == 0xd63f0000 || (before & 0xfefff800) == 0xd63f0800)
+		bits |= UNWIND_VERDICT_CALL;
+	if (pc % sizeof(insn) != 0)
+		return bits;
+	/* mov x8, #__NR_rt_sigreturn; svc #0 */
+	if (insn == 0xd2801168 && arch_insn_at(at, 1) == 0xd4000001)
+		bits |= UNWIND_VERDICT_SIGRETURN;
+	bits |= arch_judge_stub(at);
+	if (insn == INSN_BTI_C || insn == INSN_PACIASP) /* then the store */
+		insn = arch_insn_at(at, 1);
+	/* stp x29, x30, [sp, #-n]! or ret: the caller is still, or again, in x30 */
+	if ((insn & 0xffc07fff) == 0xa9807bfd || insn == INSN_RET)
+		bits |= UNWIND_VERDICT_LEAF;
+	return bits;
+}
+
+#define ARCH_LEAF_BEFORE (STUB_INSNS * 4)
+#define ARCH_LEAF_BEHIND (STUB_INSNS * 4 + 4)
+
+#endif

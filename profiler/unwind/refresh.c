@@ -1,0 +1,403 @@
+/*
+ * refresh.c - keeps the tables those of the objects that are loaded now.
+ *
+ * Nobody tells us of a dlopen or dlclose: wrapping them would change whose RUNPATH
+ * they use, and the loader's list cannot be read without its lock.  So a walk that
+ * meets an unknown pc wakes a small thread of ours, which asks the kernel about it
+ * (wanted.c).  Once a second it asks whether each object is still where it was, for
+ * one may have taken another's place at the same addresses: no pc is unknown then, but
+ * its rules are wrong.  Only where an object has come or gone, or where the kernel
+ * answers no questions, are all mappings looked at, and read anew if they differ.  Each
+ * look is one of generations.c, too, so the thread runs with frame pointers as well.  In each
+ * round it judges the code that walks were led to (verdict.c).
+ *
+ * What a stranger would get wrong:
+ * - The waker may be a signal handler, so waking is one futex call and only the first of
+ *   many does it.
+ * - A look takes as long as there are mappings, 60,000 in some programs.  So the thread
+ *   has a purse of CPU time: it may spend a thousandth of the wall clock's, a fiftieth while
+ *   CPU time is sampled, and what it has saved up to some twenty milliseconds.  When the
+ *   purse is empty it rests.
+ *
+ * Tests: tests/test_unwind_refresh.c.
+ */
+#include <config.h>
+
+#include "unwind.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "clock.h"
+#include "futex.h"
+#include "generations.h"
+#include "maps.h"
+#include "own_thread.h"
+#include "tables.h"
+#include "first_tables.h"
+#include "by_tables.h"
+#include "verdict.h"
+#include "wanted.h"
+
+#define FIRST_NS      50000000L /* a process that has lived so long is worth its tables */
+#define LOOK_EVERY_NS CLOCK_NS_PER_S
+#define ROOT_DEPTH    32          /* frames below a thread's own function: two or three */
+#define REST_NS       100000000L  /* at least so long between two rounds */
+#define SHARE_BUSY    50          /* while CPU time is sampled, instead of UNWIND_SPEND_SHARE */
+#define FORGET_ROUNDS 10          /* until what was nothing is asked about again */
+
+enum { IDLE, WANTED, STOPPING };
+
+static struct {
+	pthread_mutex_t lock; /* start and stop */
+	atomic_bool     running;
+	bool            lent;    /* tables without the thread, for a dump */
+	pthread_t       thread;
+	atomic_uint     state; /* a futex */
+	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
+	atomic_bool     look;    /* at all mappings */
+	atomic_bool     busy, spent; /* spent: nothing is left in the purse */
+	_Atomic int64_t cpu_ns, longest_ns; /* of all rounds, and of one with a rest before */
+	atomic_uint     rounds, looks;
+} refresh = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void
+wake(void)
+{
+	unsigned idle = IDLE;
+
+	if (atomic_compare_exchange_strong(&refresh.state, &idle, WANTED))
+		futex_wake(&refresh.state, 1);
+}
+
+void
+unwind_refresh_want(uintptr_t pc)
+{
+	if (unwind_want_note(pc))
+		wake();
+}
+
+void
+unwind_refresh_want_look(void)
+{
+	atomic_store_explicit(&refresh.look, true, memory_order_relaxed);
+	wake();
+}
+
+static const struct generations_follower follower = { unwind_refresh_want, unwind_refresh_want_look };
+
+bool
+unwind_refresh_wake(void)
+{
+	if (!atomic_load(&refresh.running) || atomic_load(&refresh.spent))
+		return false;
+	futex_wake(&refresh.state, 1); /* which is lost if it just goes to sleep: the waker comes again */
+	return true;
+}
+
+void
+unwind_busy(bool busy)
+{
+	atomic_store(&refresh.busy, busy);
+	futex_wake(&refresh.state, 1); /* it may rest for longer than it needs to now */
+}
+
+static int
+build(void)
+{
+	return atomic_load(&refresh.by_tables) ? tables_build() : tables_build_ranges();
+}
+
+void
+unwind_refresh(void)
+{
+	bool changed = generations_look() > 0;
+
+	/* A file that was replaced may have the old one's inode: maps alone do not tell. */
+	if (tables_stale() || changed || atomic_load(&refresh.owed))
+		atomic_store(&refresh.owed, build() != 0);
+	unwind_verdicts_settle(UNWIND_VERDICTS_ALL);
+}
+
+/* ---- the thread ---- */
+
+struct purse {
+	int64_t left_ns, wall_ns, cpu_ns;
+	int64_t judged_ns; /* when verdicts were last settled between rounds */
+};
+
+static int
+share(void)
+{
+	return atomic_load(&refresh.busy) ? SHARE_BUSY : UNWIND_SPEND_SHARE;
+}
+
+static void
+purse_settle(struct purse *p)
+{
+	int64_t wall = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	atomic_fetch_add(&refresh.cpu_ns, cpu - p->cpu_ns);
+	if (cpu - p->cpu_ns > atomic_load(&refresh.longest_ns))
+		atomic_store(&refresh.longest_ns, cpu - p->cpu_ns);
+	p->left_ns += (wall - p->wall_ns) / share() - (cpu - p->cpu_ns);
+	if (p->left_ns > UNWIND_SPEND_NS)
+		p->left_ns = UNWIND_SPEND_NS;
+	p->wall_ns = wall;
+	p->cpu_ns = cpu;
+	atomic_store(&refresh.spent, p->left_ns < 0);
+}
+
+/* Hooks wait for them: at once, if there is anything to spend; else ten times a second, as
+ * stacks are cut until then. */
+static void
+verdicts_answer(struct purse *p)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!unwind_verdicts_wanted() || (p->left_ns < 0 && now - p->judged_ns < REST_NS))
+		return;
+	unwind_verdicts_settle(UNWIND_VERDICTS_WANTED);
+	p->judged_ns = now;
+	purse_settle(p);
+}
+
+/* Until the next round. */
+static void
+idle(struct purse *p)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS, left;
+
+	while (atomic_load(&refresh.state) == IDLE && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0) {
+		futex_wait(&refresh.state, IDLE, left);
+		verdicts_answer(p);
+	}
+}
+
+/* Nobody wakes us meanwhile, but to stop, for verdicts or because there is more to spend. */
+static void
+rest(struct purse *p)
+{
+	unsigned idle = IDLE, wanted = WANTED;
+	int64_t  until, left;
+
+	purse_settle(p);
+	until = p->wall_ns + REST_NS;
+	/* Woken by nobody, it comes back in a second anyway. */
+	if (p->left_ns >= 0 && atomic_load(&refresh.state) == IDLE)
+		return;
+	atomic_compare_exchange_strong(&refresh.state, &idle, WANTED);
+	for (;;) {
+		purse_settle(p);
+		left = until - p->wall_ns;
+		if (p->left_ns < 0 && -p->left_ns * share() > left)
+			left = -p->left_ns * share();
+		if (left <= 0 || atomic_load(&refresh.state) == STOPPING)
+			break;
+		futex_wait(&refresh.state, WANTED, left < REST_NS ? left : REST_NS);
+		verdicts_answer(p);
+	}
+	/* What was wanted meanwhile is due now. */
+	if (!unwind_want_any() && !atomic_load(&refresh.look))
+		atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+}
+
+static void
+look_round(unsigned round)
+{
+	int  query = maps_query_open();
+	bool look;
+
+	if (round % FORGET_ROUNDS == 0)
+		unwind_want_forget();
+	look = unwind_want_settle(query);
+	look |= atomic_exchange(&refresh.look, false);
+	look |= query < 0 || generations_moved(query);
+	maps_query_close(query);
+	if (look) {
+		unwind_refresh();
+		unwind_want_looked();
+		atomic_fetch_add(&refresh.looks, 1);
+	} else {
+		unwind_verdicts_settle(UNWIND_VERDICTS_SOME);
+	}
+	atomic_fetch_add(&refresh.rounds, 1);
+}
+
+void
+unwind_refresh_spent(struct unwind_spent *ret)
+{
+	*ret = (struct unwind_spent){ atomic_load(&refresh.cpu_ns), atomic_load(&refresh.longest_ns),
+				      atomic_load(&refresh.rounds), atomic_load(&refresh.looks) };
+}
+
+/* Where threads begin, seen from one that has just begun. */
+static void
+roots_note(const struct unwind_regs *regs)
+{
+	uintptr_t            pcs[ROOT_DEPTH];
+	struct unwind_reader reader;
+	int                  n, truncated = 1;
+
+	unwind_window_open(&reader, regs->sp);
+	reader.here = false;
+	n = unwind_tables_walk(&reader, regs, pcs, ROOT_DEPTH, &truncated);
+	if (n > 0 && !truncated && !reader.unsure)
+		unwind_window_roots(pcs[n - 1], reader.root);
+}
+
+static void *
+run(void *arg)
+{
+	struct unwind_regs regs = UNWIND_REGS_HERE;
+	unsigned           wanted = WANTED;
+	struct purse       purse;
+
+	(void)arg;
+	if (unwind_first_is_owed())
+		futex_wait(&refresh.state, IDLE, FIRST_NS);
+	if (atomic_load(&refresh.state) != STOPPING && unwind_first_make())
+		atomic_store(&refresh.by_tables, false);
+	atomic_store(&refresh.look, false);
+	atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+	purse = (struct purse){ UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID), 0 };
+	roots_note(&regs);
+	for (unsigned round = 1;; round++) {
+		idle(&purse);
+		if (atomic_load(&refresh.state) == STOPPING)
+			break;
+		look_round(round);
+		rest(&purse);
+	}
+	return NULL;
+}
+
+/* With the lock held. */
+static void
+stop(void)
+{
+	unwinder_choose(unwinder_of(UNWIND_FRAME_POINTER));
+	unwind_first_forget();
+	if (refresh.running) {
+		atomic_store(&refresh.state, STOPPING);
+		futex_wake(&refresh.state, 1);
+		pthread_join(refresh.thread, NULL);
+		refresh.running = false;
+	}
+	tables_drop();
+}
+
+/* With the lock held. */
+static int
+thread_start(void)
+{
+	int err;
+
+	if (refresh.running)
+		return 0;
+	atomic_store(&refresh.state, IDLE);
+	atomic_store(&refresh.spent, false);
+	unwind_verdicts_fork(false);
+	err = own_thread_start("component-cfi", run, NULL, &refresh.thread);
+	refresh.running = err == 0;
+	return err;
+}
+
+int
+unwind_start(enum unwind_mode mode)
+{
+	const struct unwinder *u;
+	int                    err;
+
+	pthread_mutex_lock(&refresh.lock);
+	u = unwinder_open(mode, &err);
+	if (err)
+		goto out;
+	if (!u->tables)
+		stop();
+	generations_follow(&follower);
+	generations_start();
+	atomic_store(&refresh.by_tables, u->tables);
+	if (mode == UNWIND_AUTO && u->tables && !refresh.running) {
+		unwind_first_owe(); /* the thread makes them */
+	} else {
+		tables_stale(); /* what is built next is what later looks compare with */
+		err = build();
+		unwind_first_forget();
+	}
+	if (!u->tables)
+		err = 0; /* then it goes by the bytes before return addresses alone */
+	if (!err)
+		err = thread_start();
+	if (err)
+		stop();
+	else
+		unwinder_choose(u);
+	if (mode == UNWIND_AUTO)
+		err = 0;
+out:
+	pthread_mutex_unlock(&refresh.lock);
+	return err;
+}
+
+void
+unwind_lend(void)
+{
+	/* Whoever has it starts or stops the tables now, or hangs: go on with what there is. */
+	if (pthread_mutex_trylock(&refresh.lock))
+		return;
+	if (refresh.running)
+		unwind_first_make();
+	if (!refresh.running && !refresh.lent) {
+		refresh.lent = unwinder_of(UNWIND_TABLES)->open() == 0 && tables_build() == 0;
+		if (refresh.lent)
+			unwinder_choose(unwinder_of(UNWIND_TABLES));
+	}
+	pthread_mutex_unlock(&refresh.lock);
+}
+
+void
+unwind_lend_end(void)
+{
+	if (pthread_mutex_trylock(&refresh.lock))
+		return; /* given back after the next dump, or by unwind_stop() */
+	if (refresh.lent && !refresh.running)
+		stop();
+	refresh.lent = false;
+	pthread_mutex_unlock(&refresh.lock);
+}
+
+void
+unwind_ready(void)
+{
+	if (!unwind_first_is_owed())
+		return;
+	pthread_mutex_lock(&refresh.lock);
+	unwind_first_make();
+	pthread_mutex_unlock(&refresh.lock);
+}
+
+void
+unwind_stop(void)
+{
+	pthread_mutex_lock(&refresh.lock);
+	stop();
+	generations_stop();
+	pthread_mutex_unlock(&refresh.lock);
+}
+
+void
+unwind_forked(void)
+{
+	pthread_mutex_init(&refresh.lock, NULL);
+	refresh.running = false;
+	refresh.lent = false;
+	atomic_store(&refresh.state, IDLE);
+	atomic_store(&refresh.busy, false);
+	unwind_first_forget();
+	generations_forked();
+	tables_forked();
+	unwind_verdicts_forked();
+	unwinders_forked();
+}
