@@ -24,7 +24,6 @@
 #include "encode.h"
 #include "symbols.h"
 #include "dump/threads.h"
-#include "dump/parts.h"
 #include "unwind.h"
 
 #define MINUTE_NS    60000000000LL

@@ -29,7 +29,6 @@
 #include "abi.h"
 #include "stack_table.h"
 #include "waits/waits.h"
-#include "waits/parts.h"
 
 /* Functions that can be told by an address in them: nothing else is in their section. */
 #define SITE_BYTES 4096

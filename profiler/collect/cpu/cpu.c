@@ -37,31 +37,138 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <component/profiler.h>
 
 #include "clock.h"
 #include "collector.h"
+#include "cpu_window.h"
 #include "fork.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"
 #include "own_mask.h"
-#include "parts.h"
+#include "own_thread.h"
+#include "proc_self.h"
 #include "ring.h"
 #include "seccomp.h"
 #include "signal.h"
 #include "signal_masks.h"
 #include "stack_table.h"
 #include "thread_events.h"
+#include "timers.h"
+#include "timers_parts.h"
 #include "unwind.h"
+#include "windows.h"
 
+#define BLOCKED_LOOKS  512 /* threads looked at for one answer: some milliseconds */
 #define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
 #define LOOK_CALM_MS   200 /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
 #define LOOKS_TO_CALM  6   /* ... for so many looks, each time that the pause is doubled */
 #define LOOK_COST_PART 100 /* with many threads a look takes at most 1/100 of a processor */
 #define SWEEP_LOOKS    20  /* clocks are compared every one to four seconds, and when a window ends */
+
+static struct cpu_engine {
+	struct windows          windows;
+	_Atomic bool            running;
+	int                     signal_number; /* lock, as what follows */
+	struct cpu_timers_state state;
+	uint64_t                under_way; /* when settled last: periods that have passed and will be told later */
+	int64_t                 period_ns;
+	_Atomic unsigned        hz;        /* of the next start */
+	_Atomic(const char *)   status;
+} cpu_engine;
+
+/* ---- why windows cannot be had or miss threads, in words for the index ---- */
+
+/* Limits change, so whether there is room for timers is asked anew as long as no window is open. */
+
+static const char status_limit[] =
+	"RLIMIT_SIGPENDING leaves no timers for some threads: raise it (ulimit -i, LimitSIGPENDING=)";
+static const char status_refused[] = "timer_create() is refused to this process (seccomp?)";
+
+static const char *
+status_of_start(int err)
+{
+	switch (-err) {
+	case EBUSY:
+		return "the program uses SIGPROF and every real-time signal";
+	case ENOMEM:
+		return "there is no memory for samples (RLIMIT_AS, RLIMIT_MEMLOCK)";
+	case EMFILE:
+	case ENFILE:
+		return "threads cannot be listed: no descriptor is free (RLIMIT_NOFILE)";
+	case EAGAIN:
+		return "no thread can be started (RLIMIT_NPROC, pids.max)";
+	default:
+		return "threads cannot be listed: /proc cannot be read";
+	}
+}
+
+static const char *
+status_of_state(const struct cpu_timers_state *state)
+{
+	if (state->no_slot == 0)
+		return "";
+	return state->why == EAGAIN ? status_limit : status_refused;
+}
+
+/* ---- threads that block the signal ---- */
+
+struct blocked {
+	int      signal_number;
+	unsigned looked, count;
+	pid_t    first;
+};
+
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct blocked *b = arg;
+
+	if (b->looked == BLOCKED_LOOKS || own_thread_has(tid))
+		return;
+	b->looked++;
+	if (!(proc_self_blocked_now(tid) >> (b->signal_number - 1) & 1))
+		return;
+	if (b->count++ == 0)
+		b->first = tid;
+}
+
+void
+cpu_status_blocked(char *buf, size_t size)
+{
+	struct blocked b = { .signal_number = cpu_slots_signal() > 0 ? cpu_slots_signal() : SIGPROF };
+	char           name[PROC_SELF_NAME_BYTES], number[32];
+
+	*buf = '\0';
+	if (proc_self_threads(on_thread, &b) < 0 || b.count == 0)
+		return;
+	proc_self_name(b.first, name);
+	cpu_signal_name(b.signal_number, number, sizeof(number));
+	snprintf(buf, size, "threads that block %s, since before profiling began or unseen by the hooks: %u%s, thread %d \"%s\" among "
+		"them; their CPU time is [lost samples]", number, b.count, b.looked == BLOCKED_LOOKS ? " or more" : "",
+		(int)b.first, name);
+}
+
+const char *
+cpu_status(void)
+{
+	const char *status = atomic_load(&cpu_engine.status);
+	int         room;
+
+	if (atomic_load(&cpu_engine.running) || (*status && status != status_limit))
+		return status;
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+	room = cpu_timers_room();
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
+	return room == 0 ? "" : room == -EAGAIN ? status_limit : status_of_start(room);
+}
 
 /* ---- from the ring to the windows ---- */
 
@@ -136,7 +243,7 @@ note(void)
 		if (w->blocking_max < cpu_engine.state.blocking)
 			w->blocking_max = cpu_engine.state.blocking;
 	}
-	atomic_store(&cpu_engine.status, cpu_status_of_state(&cpu_engine.state));
+	atomic_store(&cpu_engine.status, status_of_state(&cpu_engine.state));
 }
 
 /* The daemon has taken our signal for itself: the timers use another one. */
@@ -257,7 +364,7 @@ stop(int err)
 	unwind_busy(false);
 	pthread_mutex_lock(&cpu_engine.windows.lock);
 	if (err < 0)
-		atomic_store(&cpu_engine.status, has_no_timers() ? cpu_status_of_state(&cpu_engine.state) : cpu_status_of_start(err));
+		atomic_store(&cpu_engine.status, has_no_timers() ? status_of_state(&cpu_engine.state) : status_of_start(err));
 	thread_events_watch(THREAD_EVENTS_CPU, false);
 	atomic_store(&cpu_engine.running, false);
 	cpu_timers_close();
@@ -294,7 +401,7 @@ end(struct window *window)
 	w->under_way = cpu_engine.under_way;
 	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu_engine.period_ns) : 0;
 	w->signal_number = cpu_engine.signal_number;
-	w->no_slot_why = cpu_engine.state.why == EAGAIN ? "RLIMIT_SIGPENDING leaves no timers for them" : cpu_status_refused;
+	w->no_slot_why = cpu_engine.state.why == EAGAIN ? "RLIMIT_SIGPENDING leaves no timers for them" : status_refused;
 }
 
 static void
@@ -303,7 +410,7 @@ forget(struct window *w)
 	cpu_window_free((struct cpu_window *)w);
 }
 
-struct cpu_engine cpu_engine = {
+static struct cpu_engine cpu_engine = {
 	.windows = { .name = "component-cpu", .run = run, .start = start, .stop = stop, .settle = settle,
 		     .lost = cpu_ring_lost, .begin = begin, .end = end, .forget = forget, WINDOWS_INIT },
 	.hz = CPU_HZ, .status = "",
@@ -332,7 +439,7 @@ window_open(struct cpu_window **ret, bool by_thread)
 
 	if (!w) {
 		if (!atomic_load(&cpu_engine.running))
-			atomic_store(&cpu_engine.status, cpu_status_of_start(-ENOMEM));
+			atomic_store(&cpu_engine.status, status_of_start(-ENOMEM));
 		return -ENOMEM;
 	}
 	w->by_thread = by_thread;

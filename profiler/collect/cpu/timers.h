@@ -2,7 +2,7 @@
  * timers.h - a CPU timer for every thread of the process, and the signal
  * they send: cpu/timers.c, cpu/slots.c and cpu/scan.c.
  *
- * All of it is called under the lock of cpu/parts.h, but for cpu_timers_expired(), which
+ * All of it is called under the lock of cpu.c, but for cpu_timers_expired(), which
  * is the handler's part.
  */
 #ifndef COLLECT_CPU_TIMERS_H

@@ -1,7 +1,7 @@
 /*
  * timers_parts.h - what the files of the CPU timers share: a thread's slot.
  *
- * Under the lock of cpu/parts.h, but for what the handler reads.
+ * Under the lock of cpu.c, but for what the handler reads.
  */
 #ifndef COLLECT_CPU_TIMERS_PARTS_H
 #define COLLECT_CPU_TIMERS_PARTS_H

@@ -23,8 +23,8 @@
 
 #include "hidden_frames.h"
 #include "pages.h"
-#include "parts.h"
 #include "stack_table.h"
+#include "threads.h"
 #include "unwind.h"
 
 /* Its stack follows, to the next multiple of 8. */

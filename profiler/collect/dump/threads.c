@@ -1,7 +1,7 @@
 /*
  * threads.c - a dump of all threads: read quietly, signalled only where it must be.
  *
- *     dump/list.c    who is there
+ *     who is there
  *     dump/quiet.c   each is read; those that were not: once more
  *     dump/signal.c  a signal to the rest, all at once
  *                       who did not answer: name and state
@@ -32,6 +32,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,10 +40,13 @@
 #include "clock.h"
 #include "collector.h"
 #include "fork.h"
+#include "heap_sort.h"
 #include "hidden_frames.h"
+#include "labels.h"
 #include "labels/thread.h"
+#include "own_fd.h"
 #include "own_thread.h"
-#include "parts.h"
+#include "pages.h"
 #include "previous.h"
 #include "proc_self.h"
 #include "quiet.h"
@@ -58,6 +62,12 @@
 #define LOCK_SECONDS  20        /* other dumps are waited for: a second each at worst */
 #define LOCK_PAUSE_NS 2000000L  /* between two looks whether that one is done */
 #define MINUTE_NS     60000000000LL
+#define THREADS_FIRST ((size_t)256)
+#define PCS_FIRST     ((size_t)4096)
+#define SEEN          4096 /* a power of two: distinct stacks that are told apart */
+#define LIST_TRIES     3
+#define NAMED_TRIES    500 /* looks whether all of ours have their names, each after ... */
+#define NAMED_PAUSE_NS 1000000L
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,6 +78,191 @@ monotonic_ns(void)
 }
 
 int64_t (*threads_clock_ns)(void) = monotonic_ns;
+
+/* ---- the memory of a dump: its threads, and their stacks, equal ones once ----
+ *
+ *     stack --hash--> seen before in this dump? the same words : behind the others
+ *
+ * Thousands of threads wait at few places, so most stacks are there already.  What was seen is one
+ * static table, under the lock of dumps; a dump that is done needs it no more.
+ */
+
+static struct {
+	uint32_t first, count; /* count 0: none */
+} seen[SEEN];
+
+static void
+stacks_begin(void)
+{
+	memset(seen, 0, sizeof(seen));
+}
+
+static int
+thread_add(struct dump *d, int32_t tid)
+{
+	void *p;
+
+	if (d->count == THREADS_MAX)
+		return 0;
+	if (d->count == d->room) {
+		p = pages_grow(d->threads, &d->room, THREADS_FIRST, sizeof(*d->threads));
+		if (!p)
+			return -ENOMEM;
+		d->threads = p;
+	}
+	d->threads[d->count++] = (struct dump_thread){
+		.tid = tid, .syscall = DUMP_NO_SYSCALL, .how = DUMP_SILENT };
+	return 0;
+}
+
+int
+threads_dump_append(struct dump *d, const uintptr_t *pcs, uint32_t count, uint32_t *ret_first)
+{
+	void *p;
+
+	while (d->pc_room - d->pc_count < count) {
+		p = pages_grow(d->pcs, &d->pc_room, PCS_FIRST, sizeof(*d->pcs));
+		if (!p)
+			return -ENOMEM;
+		d->pcs = p;
+	}
+	*ret_first = (uint32_t)d->pc_count;
+	memcpy(d->pcs + d->pc_count, pcs, count * sizeof(*pcs));
+	d->pc_count += count;
+	return 0;
+}
+
+static size_t
+stack_hash(const uintptr_t *pcs, unsigned count)
+{
+	uint64_t h = count;
+
+	for (unsigned i = 0; i < count; i++)
+		h = (h ^ pcs[i]) * 0x9e3779b97f4a7c15ULL;
+	return (size_t)(h >> 40) % SEEN;
+}
+
+static int
+stack_add(struct dump *d, struct dump_thread *t, const uintptr_t *pcs)
+{
+	size_t slot = stack_hash(pcs, t->count);
+	int    err;
+
+	if (t->count > 0 && seen[slot].count == t->count &&
+	    memcmp(d->pcs + seen[slot].first, pcs, t->count * sizeof(*pcs)) == 0) {
+		t->first = seen[slot].first;
+		return 0;
+	}
+	err = threads_dump_append(d, pcs, t->count, &t->first);
+	if (err) {
+		t->count = 0;
+		return err;
+	}
+	seen[slot].first = t->first;
+	seen[slot].count = t->count;
+	return 0;
+}
+
+/* ---- who is there: each thread once, by ascending id ----
+ *
+ * Listing a folder of /proc whose entries vanish may skip others: the number of links says how many
+ * there should be.  One of ours that has no name yet would be taken for the daemon's: it is waited for.
+ */
+
+struct listing {
+	struct dump *dump;
+	int          err;
+};
+
+static void
+on_thread(void *arg, pid_t tid)
+{
+	struct listing *l = arg;
+
+	if (!l->err)
+		l->err = thread_add(l->dump, tid);
+}
+
+static void
+on_count(void *arg, pid_t tid)
+{
+	(void)tid;
+	++*(size_t *)arg;
+}
+
+size_t
+threads_count(void)
+{
+	struct stat st;
+	size_t      n = 0;
+	int         fd = proc_self_tasks();
+
+	if (fd < 0)
+		proc_self_threads(on_count, &n);
+	else if (fstat(fd, &st) == 0 && st.st_nlink > 2)
+		n = st.st_nlink - 2;
+	own_fd_close(fd);
+	return n;
+}
+
+/* The kernel lists by age, and its numbers wrap. */
+static bool
+list_is_before(const struct dump_thread *a, const struct dump_thread *b)
+{
+	return a->tid < b->tid;
+}
+
+HEAP_SORT(list_sort, struct dump_thread, list_is_before)
+
+/* Each thread once. */
+static void
+list_unique(struct dump *d)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (to == 0 || d->threads[to - 1].tid != d->threads[i].tid)
+			d->threads[to++] = d->threads[i];
+	d->count = to;
+}
+
+static int
+list(struct dump *d)
+{
+	struct listing l = { .dump = d };
+	int            err = 0;
+
+	for (int i = 0; i < LIST_TRIES; i++) {
+		d->count = 0;
+		err = proc_self_threads(on_thread, &l);
+		if (err || l.err || d->count >= threads_count())
+			break;
+	}
+	list_sort(d->threads, d->count);
+	list_unique(d);
+	return err ? err : l.err;
+}
+
+/* Once all threads of ours have their names.  Under a load that gives them no CPU for so
+ * long, a dump with one too many is better than none. */
+static int
+list_all(struct dump *d)
+{
+	const struct timespec pause = { 0, NAMED_PAUSE_NS };
+
+	for (int i = 0; i < NAMED_TRIES; i++) {
+		unsigned made = own_threads_made();
+		int      err;
+
+		if (own_threads_named() == made) {
+			err = list(d);
+			if (err || own_threads_made() == made)
+				return err;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return list(d);
+}
 
 /* ---- one after another, quietly ---- */
 
@@ -100,7 +295,7 @@ read_self(struct work *w, struct dump_thread *t)
 	t->truncated = truncated;
 	t->how = DUMP_SELF;
 	t->labels = labels_here();
-	threads_dump_stack(w->dump, t, w->pcs);
+	stack_add(w->dump, t, w->pcs);
 }
 
 /* Once; what could not be read stays silent for now, if with the leaf side of its stack. */
@@ -124,12 +319,12 @@ read_one(struct work *w, struct dump_thread *t)
 		threads_copies_add(w->copies, &w->quiet, t->tid);
 		t->count = hidden_frames_drop(w->pcs, t->count);
 	}
-	if (r == QUIET_READ && threads_dump_stack(w->dump, t, pcs) == 0) {
+	if (r == QUIET_READ && stack_add(w->dump, t, pcs) == 0) {
 		t->how = DUMP_QUIET;
 		t->labels = labels_of(t->tid);
 	} else if (r == QUIET_GONE || r == QUIET_KERNEL)
 		forget(t);
-	else if (r != QUIET_UNKNOWN || threads_dump_stack(w->dump, t, pcs) != 0)
+	else if (r != QUIET_UNKNOWN || stack_add(w->dump, t, pcs) != 0)
 		t->count = 0;
 	return r;
 }
@@ -213,7 +408,7 @@ take_answer(struct work *w, struct threads_slot *s)
 	t->how = DUMP_SIGNALLED;
 	t->labels = s->labels;
 	s->labels = 0;
-	threads_dump_stack(w->dump, t, s->pcs);
+	stack_add(w->dump, t, s->pcs);
 	quiet_name(&w->quiet, t); /* one that has ended since keeps what was read */
 }
 
@@ -318,8 +513,8 @@ collect(struct dump *d, unsigned want, struct threads_copies *copies)
 	if (err)
 		return err;
 	seccomp_look();
-	threads_dump_begin();
-	err = threads_list(d);
+	stacks_begin();
+	err = list_all(d);
 	if (!err) {
 		read_quietly(&w);
 		read_by_signal(&w); /* no memory: those stay silent */

@@ -40,4 +40,10 @@ int  threads_profile(const struct dump *d, const char *name, struct profile *ret
 int    threads_snapshot(struct profile *ret);
 size_t threads_count(void);
 
+/* The clock that minutes are told by: monotonic, unless a test brings its own. */
+extern int64_t (*threads_clock_ns)(void);
+
+/* Behind the other stacks of the dump; 0 or -ENOMEM.  Any thread. */
+int threads_dump_append(struct dump *d, const uintptr_t *pcs, uint32_t count, uint32_t *ret_first);
+
 #endif

@@ -38,7 +38,6 @@
 #include "abi.h"
 #include "bind.h"
 #include "clock.h"
-#include "facts.h"
 #include "fork.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"

@@ -46,4 +46,13 @@ void heap_set_seed(uint64_t seed);
 /* Allocations that should have been samples and are not: no memory, re-entered. */
 uint64_t heap_lost(void);
 
+/* What a profile says about how it came to be. */
+struct heap_facts {
+	int64_t  since_ns;  /* UTC; 0: never on */
+	uint64_t rate;      /* now, or when it was last on, or the default */
+	uint64_t truncated; /* stacks that end early */
+};
+
+void heap_facts(struct heap_facts *ret);
+
 #endif

@@ -20,7 +20,6 @@
 #include "bind.h"
 #include "clock.h"
 #include "collector.h"
-#include "facts.h"
 #include "labels/thread.h"
 #include "lock.h"
 #include "rate.h"

@@ -39,19 +39,20 @@
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "own_fd.h"
 #include "pages.h"
-#include "perf_read.h"
-#include "perf_room.h"
 #include "proc_self.h"
 #include "seccomp.h"
 
@@ -59,6 +60,201 @@
 #define THREADS_MAX    TRACE_PERF_EVENTS_MAX
 #define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
 #define RING_BYTES_MIN   (32 << 10)
+#define RECORD_BYTES_MAX 256
+
+/* ---- a ring of the kernel's records, read empty ---- */
+
+/* A record may lie across the end of the ring, and only its head is sure to be in one piece.  Records
+ * of a forked child that has inherited an event come here as well, and are told by their pid. */
+struct trace_perf_sink {
+	trace_perf_fn      *fn;
+	trace_perf_name_fn *name;
+	void               *arg;
+	int32_t             pid;  /* whose records are told */
+	uint64_t            lost; /* records the kernel had no room for; added to */
+};
+
+/* What ends each record, by sample_type. */
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time_ns;
+	uint32_t cpu, unused;
+};
+
+struct task_record { /* FORK and EXIT */
+	struct perf_event_header head;
+	uint32_t                 pid, ppid, tid, ptid;
+	uint64_t                 time_ns;
+};
+
+struct comm_record {
+	struct perf_event_header head;
+	uint32_t                 pid, tid;
+	char                     name[TRACE_NAME_MAX];
+};
+
+struct lost_record {
+	struct perf_event_header head;
+	uint64_t                 id, lost;
+};
+
+static void
+record_task(struct trace_perf_sink *to, const struct task_record *t, bool born)
+{
+	struct trace_record r = { .time_ns = t->time_ns, .tid = (int32_t)t->tid, .other = (int32_t)t->ptid,
+		.type = born ? TRACE_CREATE : TRACE_EXIT, .cpu = TRACE_CPU_NONE };
+
+	if ((int32_t)t->pid == to->pid && (!born || t->ppid == t->pid))
+		to->fn(to->arg, &r);
+}
+
+static void
+record(struct trace_perf_sink *to, const char *bytes)
+{
+	const struct perf_event_header *head = (const struct perf_event_header *)bytes;
+	struct trace_record             r = { .cpu = TRACE_CPU_NONE };
+	struct sample_id                id;
+
+	if (head->size < sizeof(*head) + sizeof(id))
+		return;
+	memcpy(&id, bytes + head->size - sizeof(id), sizeof(id));
+	switch (head->type) {
+	case PERF_RECORD_SWITCH:
+		if ((int32_t)id.pid != to->pid)
+			return;
+		r.type = head->misc & PERF_RECORD_MISC_SWITCH_OUT ? TRACE_OUT : TRACE_IN;
+		r.flags = head->misc & (1 << 14) ? TRACE_PREEMPTED : 0; /* PERF_RECORD_MISC_SWITCH_OUT_PREEMPT */
+		r.time_ns = id.time_ns;
+		r.tid = (int32_t)id.tid;
+		r.cpu = (uint16_t)id.cpu;
+		to->fn(to->arg, &r);
+		return;
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		record_task(to, (const struct task_record *)bytes, head->type == PERF_RECORD_FORK);
+		return;
+	case PERF_RECORD_COMM:
+		if ((int32_t)id.pid == to->pid && head->size >= sizeof(*head) + 8 + 8 + sizeof(id))
+			to->name(to->arg, (int32_t)((const struct comm_record *)bytes)->tid, id.time_ns,
+				((const struct comm_record *)bytes)->name);
+		return;
+	case PERF_RECORD_LOST:
+		to->lost += ((const struct lost_record *)bytes)->lost;
+		return;
+	default:
+		return;
+	}
+}
+
+/* mapped: the page of the head, and behind it so many bytes of ring. */
+static void
+read_ring(void *mapped, size_t ring_bytes, struct trace_perf_sink *to)
+{
+	struct perf_event_mmap_page *page = mapped;
+	const char                  *data = (const char *)mapped + sysconf(_SC_PAGESIZE);
+	uint64_t                     head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), tail = page->data_tail;
+	_Alignas(8) char             bytes[RECORD_BYTES_MAX];
+
+	while (tail < head) {
+		size_t   at = tail % ring_bytes, left = ring_bytes - at;
+		uint16_t size = ((const struct perf_event_header *)(data + at))->size;
+
+		if (size == 0)
+			break;
+		if (size <= sizeof(bytes)) {
+			memset(bytes, 0, sizeof(bytes));
+			memcpy(bytes, data + at, size < left ? size : left);
+			if (size > left)
+				memcpy(bytes + left, data, size - left);
+			record(to, bytes);
+		}
+		tail += size;
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+/* ---- processors, and room for their events among the daemon's descriptors ---- */
+
+/* From "0-3,6,8-9"; *ret_count: the highest number + 1.  0 or a negative errno. */
+static int
+cpus_online(bool *cpus, unsigned *ret_count)
+{
+	char     text[1024], *at = text;
+	unsigned n = 0;
+	int      fd = own_fd_open("/sys/devices/system/cpu/online", O_RDONLY, 0);
+	ssize_t  got;
+
+	if (fd < 0)
+		return -ENXIO; /* in a container, perhaps: not the kernel's refusal */
+	got = read(fd, text, sizeof(text) - 1);
+	own_fd_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	while (*at >= '0' && *at <= '9') {
+		unsigned long first = strtoul(at, &at, 10), last = first;
+
+		if (*at == '-')
+			last = strtoul(at + 1, &at, 10);
+		for (; first <= last && first < TRACE_PERF_CPUS_MAX; first++) {
+			cpus[first] = true;
+			if (n <= first)
+				n = (unsigned)first + 1;
+		}
+		if (last >= TRACE_PERF_CPUS_MAX)
+			return -E2BIG;
+		at += *at == ',';
+	}
+	*ret_count = n;
+	return n > 0 ? 0 : -ENOENT;
+}
+
+static void
+count_thread(void *arg, pid_t tid)
+{
+	(void)tid;
+	++*(unsigned *)arg;
+}
+
+/* Descriptors of the process, by their names in /proc. */
+static unsigned
+descriptors_used(void)
+{
+	_Alignas(8) char buf[4096];
+	unsigned         n = 0;
+	long             got, at;
+	int              fd = own_fd_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return 0;
+	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+		for (at = 0; at < got; at += *(uint16_t *)(buf + at + 16)) /* d_reclen */
+			n++;
+	own_fd_close(fd);
+	return n;
+}
+
+/* Half of the descriptors that are left may be ours.  0, or -EMFILE and a reason for people. */
+static int
+is_room(const bool *cpus, unsigned cpu_count, char *why, unsigned size)
+{
+	struct rlimit limit;
+	unsigned      threads = 0, count = 0, used = descriptors_used();
+	unsigned long room, wanted;
+
+	proc_self_threads(count_thread, &threads);
+	for (unsigned i = 0; i < cpu_count; i++)
+		count += cpus[i];
+	wanted = (unsigned long)threads * count;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	room = limit.rlim_cur > used ? (limit.rlim_cur - used) / 2 : 0;
+	if (wanted <= room && wanted <= TRACE_PERF_EVENTS_MAX)
+		return 0;
+	snprintf(why, size, "%u threads on %u processors take %lu descriptors, and %lu may be used (RLIMIT_NOFILE, "
+		"at most %d)", threads, count, wanted, room < TRACE_PERF_EVENTS_MAX ? room : TRACE_PERF_EVENTS_MAX,
+		TRACE_PERF_EVENTS_MAX);
+	return -EMFILE;
+}
+
+/* ---- events ---- */
 
 struct event {
 	int      fd;
@@ -336,9 +532,9 @@ trace_perf_open(char *why, unsigned size)
 	}
 	perf.events = mem;
 	perf.threads = (int32_t *)(perf.events + TRACE_PERF_EVENTS_MAX);
-	r = trace_perf_cpus_online(cpus, &perf.cpus);
+	r = cpus_online(cpus, &perf.cpus);
 	if (r == 0)
-		r = trace_perf_room(cpus, perf.cpus, why, size);
+		r = is_room(cpus, perf.cpus, why, size);
 	if (r == 0)
 		r = cover_as_allowed(cpus);
 	if (r < 0) {
@@ -374,7 +570,7 @@ trace_perf_drain(trace_perf_fn *fn, trace_perf_name_fn *name, void *arg)
 	struct trace_perf_sink to = { .fn = fn, .name = name, .arg = arg, .pid = perf.pid };
 
 	for (unsigned i = 0; i < perf.ring_count; i++)
-		trace_perf_read(perf.rings[i].page, perf.ring_bytes, &to);
+		read_ring(perf.rings[i].page, perf.ring_bytes, &to);
 	perf.lost += to.lost;
 }
 

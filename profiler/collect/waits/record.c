@@ -9,7 +9,7 @@
  * - After the real unlock the lock may be gone: who got it may have destroyed it and
  *   freed its memory.  All that a holder has to do is done before.
  * - An unlock need not release: of a recursive mutex only the last one does, and of a
- *   read-write lock that has readers only the last one's (waits/calls.c).
+ *   read-write lock that has readers only the last one's.
  * - A wait counts once, and who waited counts it, when it has the lock: nobody else knows
  *   which unlock was the last one.  It counts for the stack that was charged last.
  * - Who gave up waiting, or died, did not get the lock from whom was charged last: the rest
@@ -32,6 +32,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,10 +42,116 @@
 #include "hidden_frames.h"
 #include "own_thread.h"
 #include "own_wait.h"
-#include "parts.h"
+#include "waits.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "waiters.h"
+
+/* ---- what each of the hooked calls is: by its name, by its answer, and, for an unlock, by the lock ----
+ *
+ * mtx_t is a pthread_mutex_t in glibc.  What is read of a lock is in <bits/struct_mutex.h> and
+ * <bits/struct_rwlock.h>, which programs are compiled with, so it stays where it is.
+ */
+
+static bool
+is_wrong_use(int r)
+{
+	return r == EINVAL || r == EDEADLK || r == EPERM || r == EAGAIN || r == ESRCH || r == ENOSYS;
+}
+
+/* Errors by errno, by number, and C11's own. */
+static bool
+was_wait(const struct hooks_wait *w, int r)
+{
+	switch (w->name) {
+	case HOOKS_sem_wait:
+	case HOOKS_sem_timedwait:
+	case HOOKS_sem_clockwait:
+		return r == 0 || !is_wrong_use(errno);
+	case HOOKS_pthread_barrier_wait:
+		return r == 0; /* the last to come did not wait */
+	case HOOKS_mtx_lock:
+	case HOOKS_mtx_timedlock:
+	case HOOKS_cnd_wait:
+	case HOOKS_cnd_timedwait:
+	case HOOKS_thrd_join:
+		return r != 2; /* thrd_error */
+	default:
+		return !is_wrong_use(r);
+	}
+}
+
+/* What has a holder, who is to know of us. */
+static bool
+is_lock(uint32_t name)
+{
+	switch (name) {
+	case HOOKS_pthread_mutex_lock:
+	case HOOKS_pthread_mutex_timedlock:
+	case HOOKS_pthread_mutex_clocklock:
+	case HOOKS_pthread_rwlock_rdlock:
+	case HOOKS_pthread_rwlock_wrlock:
+	case HOOKS_pthread_rwlock_timedrdlock:
+	case HOOKS_pthread_rwlock_timedwrlock:
+	case HOOKS_pthread_rwlock_clockrdlock:
+	case HOOKS_pthread_rwlock_clockwrlock:
+	case HOOKS_mtx_lock:
+	case HOOKS_mtx_timedlock:
+		return true;
+	default:
+		return false;
+	}
+}
+
+#define CASE(name) case HOOKS_##name:
+
+/* What gives up a mutex, its second argument, while it waits. */
+static bool
+is_cond(uint32_t name)
+{
+	switch (name) {
+	case HOOKS_pthread_cond_wait:
+	case HOOKS_pthread_cond_timedwait:
+	case HOOKS_pthread_cond_clockwait:
+	case HOOKS_cnd_wait:
+	case HOOKS_cnd_timedwait:
+	HOOKS_OLD_NAMES(CASE)
+		return true;
+	default:
+		return false;
+	}
+}
+
+#define READERS_SHIFT  3 /* below are the phases */
+#define KIND_ROBUST    16
+#define KIND_INHERIT   32
+#define OWNER_DIED     INT_MAX /* as owner, until pthread_mutex_consistent() */
+
+static bool
+mutex_is_released(uintptr_t mutex, int32_t tid)
+{
+	const pthread_mutex_t *m = (const pthread_mutex_t *)mutex;
+	int                    kind = __atomic_load_n(&m->__data.__kind, __ATOMIC_RELAXED), type = kind & 3;
+	int                    owner = __atomic_load_n(&m->__data.__owner, __ATOMIC_RELAXED);
+
+	if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK && !(kind & (KIND_ROBUST | KIND_INHERIT)))
+		return true;
+	if (owner != tid && owner != OWNER_DIED)
+		return false;
+	return type != PTHREAD_MUTEX_RECURSIVE || __atomic_load_n(&m->__data.__count, __ATOMIC_RELAXED) <= 1;
+}
+
+static bool
+rwlock_is_released(uintptr_t rwlock, int32_t tid, int32_t leaving)
+{
+	const pthread_rwlock_t *l = (const pthread_rwlock_t *)rwlock;
+
+	if (__atomic_load_n(&l->__data.__cur_writer, __ATOMIC_RELAXED) == tid)
+		return true;
+	return __atomic_load_n(&l->__data.__readers, __ATOMIC_RELAXED) >> READERS_SHIFT <= (unsigned)leaving;
+}
+
+/* ---- recording ---- */
 
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
 
@@ -140,8 +247,8 @@ waits_on_unlock(struct hooks_wait *w)
 
 	if (own_thread_is())
 		return call(w);
-	if (is_rwlock ? waits_rwlock_is_released(w->args[0], trace_tid(), waiters_leaving(w->args[0], 1)) :
-		waits_mutex_is_released(w->args[0], trace_tid()))
+	if (is_rwlock ? rwlock_is_released(w->args[0], trace_tid(), waiters_leaving(w->args[0], 1)) :
+		mutex_is_released(w->args[0], trace_tid()))
 		let_go(w, w->args[0]);
 	errno = saved;
 	r = call(w);
@@ -241,7 +348,7 @@ extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *b, int execute)
 static bool
 is_published(uint32_t name)
 {
-	return own_waits == 0 && waits_is_lock(name) && (atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed) > 0 ||
+	return own_waits == 0 && is_lock(name) && (atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed) > 0 ||
 				 atomic_load_explicit(&waits_state.tracing, memory_order_relaxed));
 }
 
@@ -249,7 +356,7 @@ static HOOKS_FRAME int
 wait_timed(struct hooks_wait *w)
 {
 	struct wait v = { .call = w, .trace = { .pc = w->pc, .sp = w->sp, .fp = w->fp,
-		.reason = waits_is_cond(w->name) ? TRACE_COND : TRACE_SYNC } };
+		.reason = is_cond(w->name) ? TRACE_COND : TRACE_SYNC } };
 	int         r, saved;
 
 	v.since_ns = v.trace.since_ns = trace_now_ns();
@@ -261,7 +368,7 @@ wait_timed(struct hooks_wait *w)
 	r = call(w);
 	LEFT_POP;
 	saved = errno;
-	if (waits_was_wait(w, r)) {
+	if (was_wait(w, r)) {
 		wait_end(&v, r == 0);
 	} else {
 		if (v.published)
@@ -330,7 +437,7 @@ waits_on_wait(struct hooks_wait *w)
 		return call(w);
 	if (w->name == HOOKS_pthread_once || w->name == HOOKS_call_once)
 		return wait_once(w);
-	if (waits_is_cond(w->name) && waits_mutex_is_released(w->args[1], trace_tid()))
+	if (is_cond(w->name) && mutex_is_released(w->args[1], trace_tid()))
 		let_go(w, w->args[1]);
 	errno = saved;
 	return wait_timed(w);

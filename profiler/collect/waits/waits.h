@@ -8,11 +8,14 @@
 #ifndef COLLECT_WAITS_WAITS_H
 #define COLLECT_WAITS_WAITS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi.h"
 #include "profile.h"
+#include "stack_counts.h"
 
 #define WAITS_FRACTION_MAX INT32_MAX
 
@@ -42,5 +45,29 @@ size_t  waits_block_stacks(void);
 const char *waits_status(void);
 /* In a child: off, and nothing has been seen.  Signal-safe. */
 void    waits_forked(void);
+
+/* ---- between waits.c and record.c ---- */
+
+extern struct stack_counts waits_mutex_sites, waits_block_sites;
+extern _Atomic uint64_t    waits_truncated; /* stacks that end early */
+
+extern struct waits_state {
+	_Atomic int64_t mutex_fraction, block_rate; /* 0: off */
+	_Atomic bool    tracing; /* waits are told to a trace as well */
+	_Atomic int64_t onces;   /* routines of pthread_once that run now, at least */
+} waits_state;
+
+/* What the hooks call, see abi.h. */
+int  waits_on_unlock(struct hooks_wait *w);
+int  waits_on_wait(struct hooks_wait *w);
+
+/* What a wait counts for. */
+struct waits_weight {
+	uint64_t count; /* in 1/SITES_ONE */
+	uint64_t delay_ns;
+};
+
+/* Is a wait of this length recorded at this rate?  random: below 2^63. */
+bool waits_weigh(int64_t delay_ns, int64_t rate_ns, uint64_t random, struct waits_weight *ret);
 
 #endif
