@@ -27,13 +27,7 @@ cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t la
 struct cpu_window *
 cpu_window_new(void)
 {
-	struct cpu_window *w = pages_map(sizeof(*w));
-
-	if (w && window_counts_open(&w->counts) < 0) {
-		pages_unmap(w, sizeof(*w));
-		w = NULL;
-	}
-	return w;
+	return pages_map(sizeof(struct cpu_window));
 }
 
 void
@@ -115,8 +109,12 @@ cpu_window_profile(const struct cpu_window *w, struct profile *ret)
 	p.lost = lost(w);
 	p.truncated = w->truncated;
 	window_comments(w, &p);
-	for (size_t i = 0; err == 0 && i < w->counts.capacity; i++)
-		err = sample_add(&p, &w->counts.counts[i], w->period_ns);
+	for (size_t i = 0; err == 0 && i < w->counts.table.size; i++) {
+		const struct window_count *c = window_counts_at(&w->counts, i);
+
+		if (c)
+			err = sample_add(&p, c, w->period_ns);
+	}
 	if (err == 0)
 		err = sample_add(&p, &missing, w->period_ns);
 	if (err < 0) {

@@ -2,7 +2,7 @@
  * window_counts.h - what a window has counted: by stack, labels and thread.
  *
  * A window of hours holds each once.  Memory is from mmap, and none is given back before the
- * end; without memory to grow the table fills up to the brim.
+ * end.
  *
  *   threads  one at a time: under the lock of its window, or its owner's alone
  *   source   profiler/collect/window_counts.c
@@ -11,28 +11,28 @@
 #define COLLECT_WINDOW_COUNTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+#include "table.h"
+
 struct window_count {
-	uint32_t stack, tid; /* both 0: free; of the stack one reference is held */
+	uint32_t stack, tid; /* of the stack one reference is held */
 	uint32_t labels;     /* likewise; 0: none */
 	double   weight;     /* the collector's; whole numbers below 2^53 are exact */
 };
 
-struct window_counts {
-	struct window_count *counts; /* open addressing */
-	size_t               capacity, used;
+struct window_counts { /* zeros: none yet */
+	struct table table; /* what it counts, mixed, to struct window_count */
+	struct arena arena; /* has them */
 };
 
-static inline bool
-window_count_is(const struct window_count *c)
+/* i from 0 to table.size; NULL: none there. */
+static inline const struct window_count *
+window_counts_at(const struct window_counts *t, size_t i)
 {
-	return c->stack || c->tid;
+	return (const struct window_count *)(uintptr_t)t->table.slots[i].value;
 }
 
-/* 0 or -ENOMEM. */
-int  window_counts_open(struct window_counts *t);
 void window_counts_close(struct window_counts *t);
 /* Borrows the references of stack and labels, takes some of its own if it needs them.  False:
  * there is no room. */

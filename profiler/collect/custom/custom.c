@@ -4,13 +4,11 @@
  * As pprof.NewProfile: a value (an address, an id) is added when a thing begins and
  * removed when it ends; the profile counts what is there by the stack that added it.
  *
- *     slots[hash of value] --> value, stack id        open addressing, doubled by mmap
+ *     values: value --> stack id        table.h
  *
  * What a stranger would get wrong:
  * - One lock for all profiles, taken around a fork, so that a child's tables are whole
  *   and its entries go on: the things they stand for are the child's as well.
- * - A slot that is removed is filled by moving later ones up, not by a tombstone: a
- *   program that opens and closes for a year would else have nothing but tombstones.
  * - Profiles are never freed, as in Go: a request may be reading one.
  * - Stacks are as good as the walk is at that moment: before the profiling server has
  *   started there are no unwind tables, and code without frame pointers shows its
@@ -34,23 +32,14 @@
 #include "collector.h"
 #include "fork.h"
 #include "hidden_frames.h"
-#include "pages.h"
 #include "stack_table.h"
+#include "table.h"
 #include "unwind.h"
-
-#define SLOTS_FIRST 128
-
-struct slot {
-	const void *value;
-	uint32_t    stack; /* 0: free */
-};
 
 struct component_profile {
 	struct collector collector; /* the first member: a profile is found by it */
 	char         name[CUSTOM_NAME_MAX];
-	struct slot *slots;
-	size_t       slot_count; /* 0 or a power of two */
-	size_t       count;
+	struct table values;  /* to their stacks, of which one reference is held */
 	uint64_t     refused; /* for want of room */
 };
 
@@ -75,64 +64,6 @@ on_forked(void)
 
 FORK_SLOT(FORK_PROFILES, on_fork_prepare, on_forked, on_forked);
 
-/* ---- the table; with the lock held ---- */
-
-static size_t
-slot_first(const struct component_profile *p, const void *value)
-{
-	return ((uint64_t)(uintptr_t)value * 0x9e3779b97f4a7c15ULL >> 32) & (p->slot_count - 1);
-}
-
-/* Where value is, or the free slot where it would go.  There is one. */
-static size_t
-slot_of(const struct component_profile *p, const void *value)
-{
-	size_t i = slot_first(p, value);
-
-	while (p->slots[i].stack && p->slots[i].value != value)
-		i = (i + 1) & (p->slot_count - 1);
-	return i;
-}
-
-/* At most half full. */
-static int
-slots_room(struct component_profile *p)
-{
-	struct component_profile old = *p;
-	size_t                   count = p->slot_count ? p->slot_count * 2 : SLOTS_FIRST;
-	void                    *mem;
-
-	if (p->count >= CUSTOM_VALUES_MAX)
-		return -ENOSPC;
-	if (p->count + 1 <= p->slot_count / 2)
-		return 0;
-	mem = pages_map(count * sizeof(*p->slots));
-	if (!mem)
-		return -ENOMEM;
-	p->slots = mem;
-	p->slot_count = count;
-	for (size_t i = 0; i < old.slot_count; i++)
-		if (old.slots[i].stack)
-			p->slots[slot_of(p, old.slots[i].value)] = old.slots[i];
-	pages_unmap(old.slots, old.slot_count * sizeof(*old.slots));
-	return 0;
-}
-
-/* Frees slot i; what was pushed further by it moves up. */
-static void
-slot_close(struct component_profile *p, size_t i)
-{
-	size_t mask = p->slot_count - 1;
-
-	for (size_t k = (i + 1) & mask; p->slots[k].stack; k = (k + 1) & mask) {
-		if (((k - slot_first(p, p->slots[k].value)) & mask) < ((k - i) & mask))
-			continue;
-		p->slots[i] = p->slots[k];
-		i = k;
-	}
-	p->slots[i].stack = 0;
-}
-
 /* ---- as a collector ---- */
 
 static int
@@ -149,8 +80,8 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	p.period = 1;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < c->slot_count && !r; i++) {
-		struct profile_sample s = { .stack = c->slots[i].stack, .values = { 1 } };
+	for (size_t i = 0; i < c->values.size && !r; i++) {
+		struct profile_sample s = { .stack = (uint32_t)c->values.slots[i].value, .values = { 1 } };
 
 		if (!s.stack)
 			continue;
@@ -281,22 +212,14 @@ component_profile_lookup(const char *name)
 static int
 add(struct component_profile *p, const void *value, uint32_t stack)
 {
-	int    r = slots_room(p);
-	size_t i;
+	int r = -EEXIST;
 
-	if (!r) {
-		i = slot_of(p, value);
-		if (p->slots[i].stack)
-			r = -EEXIST;
-		else
-			p->slots[i] = (struct slot){ value, stack };
-	} else {
-		p->refused++;
+	if (!table_get(&p->values, (uintptr_t)value)) {
+		r = p->values.count < CUSTOM_VALUES_MAX ? table_put(&p->values, (uintptr_t)value, stack) : -ENOSPC;
+		p->refused += r != 0;
 	}
 	if (r)
 		stack_table_unref(stack);
-	else
-		p->count++;
 	return r;
 }
 
@@ -321,18 +244,10 @@ component_profile_add(struct component_profile *p, const void *value, unsigned s
 int
 component_profile_remove(struct component_profile *p, const void *value)
 {
-	uint32_t stack = 0;
-	size_t   i;
+	uint32_t stack;
 
 	pthread_mutex_lock(&lock);
-	if (p->count > 0) {
-		i = slot_of(p, value);
-		stack = p->slots[i].stack;
-		if (stack) {
-			slot_close(p, i);
-			p->count--;
-		}
-	}
+	stack = (uint32_t)table_remove(&p->values, (uintptr_t)value);
 	pthread_mutex_unlock(&lock);
 	if (!stack)
 		return -ENOENT;
@@ -346,7 +261,7 @@ component_profile_count(const struct component_profile *p)
 	size_t n;
 
 	pthread_mutex_lock(&lock);
-	n = p->count;
+	n = p->values.count;
 	pthread_mutex_unlock(&lock);
 	return n;
 }

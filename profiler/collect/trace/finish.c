@@ -27,18 +27,17 @@
 #include <string.h>
 
 #include "own_thread.h"
-#include "pages.h"
 #include "proc_self.h"
 #include "stack_table.h"
+#include "table.h"
 
-#define TWICE_NS   100000 /* two tellings of one switch */
-#define FIRST_SLOTS 1024
+#define TWICE_NS 100000 /* two tellings of one switch */
 
-#define OWN_NAME   "component-"
+#define OWN_NAME "component-"
 
 /* What is known of a tid now. */
 struct known {
-	int32_t  tid;    /* 0: free */
+	int32_t  tid;
 	bool     alive, gone; /* gone: until it is made anew nothing of it counts */
 	uint8_t  last;   /* TRACE_IN or TRACE_OUT; else neither yet */
 	uint16_t cpu;
@@ -50,55 +49,34 @@ struct known {
 struct finish {
 	struct trace *trace;
 	uint64_t      settled_ns;
-	struct known *known; /* open addressing by tid */
-	size_t        slots, used;
+	struct table  known; /* by tid */
+	struct arena  arena; /* has them */
 	int           err;
 };
 
 /* ---- tids ---- */
 
 static struct known *
-known_find(struct known *all, size_t slots, int32_t tid)
+known_find(const struct finish *f, int32_t tid)
 {
-	size_t i = ((uint32_t)tid * 2654435761U) & (slots - 1);
-
-	while (all[i].tid && all[i].tid != tid)
-		i = (i + 1) & (slots - 1);
-	return &all[i];
-}
-
-static int
-known_grow(struct finish *f)
-{
-	size_t        slots = f->slots ? f->slots * 2 : FIRST_SLOTS;
-	struct known *fresh = pages_map(slots * sizeof(*fresh));
-
-	if (!fresh)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->slots; i++)
-		if (f->known[i].tid)
-			*known_find(fresh, slots, f->known[i].tid) = f->known[i];
-	pages_unmap(f->known, f->slots * sizeof(*f->known));
-	f->known = fresh;
-	f->slots = slots;
-	return 0;
+	return (struct known *)(uintptr_t)table_get(&f->known, (uint32_t)tid);
 }
 
 /* NULL: no memory. */
 static struct known *
 known_of(struct finish *f, int32_t tid)
 {
-	struct known *k;
+	struct known *k = known_find(f, tid);
 
-	if (f->used + 1 > f->slots / 2 && (f->err = known_grow(f)) < 0)
+	if (k)
+		return k;
+	k = arena_alloc(&f->arena, sizeof(*k));
+	if (!k || table_put(&f->known, (uint32_t)tid, (uintptr_t)k) < 0) {
+		f->err = -ENOMEM;
 		return NULL;
-	k = known_find(f->known, f->slots, tid);
-	if (!k->tid) {
-		memset(k, 0, sizeof(*k));
-		k->tid = tid;
-		k->last = TRACE_TYPE_COUNT;
-		f->used++;
 	}
+	k->tid = tid;
+	k->last = TRACE_TYPE_COUNT;
 	return k;
 }
 
@@ -185,16 +163,18 @@ is_twice(struct known *k, const struct trace_record *r)
 static bool
 look_create(struct finish *f, struct known *k, const struct trace_record *r)
 {
-	struct known  creator = { .tid = 0 };
-	bool          before = r->time_ns <= f->trace->start_ns;
+	const struct known *maker;
+	struct known        creator = { .tid = 0 };
+	bool                before = r->time_ns <= f->trace->start_ns;
 
 	if (k->alive) { /* seen by hook and kernel; the first to tell knows more */
 		if (r->value && !thread_of(f, k)->routine)
 			thread_of(f, k)->routine = (uintptr_t)r->value;
 		return false;
 	}
-	if (r->other)
-		creator = *known_find(f->known, f->slots, r->other);
+	maker = r->other ? known_find(f, r->other) : NULL;
+	if (maker)
+		creator = *maker;
 	thread_born(f, k, before ? 0 : r->time_ns, creator.tid ? &creator : NULL, (uintptr_t)r->value);
 	return !before;
 }
@@ -264,9 +244,12 @@ threads_tidy(struct finish *f)
 {
 	struct trace *t = f->trace;
 
-	for (size_t i = 0; i < f->slots; i++)
-		if (f->known[i].tid && f->known[i].alive)
-			name_read(thread_of(f, &f->known[i]));
+	for (size_t i = 0; i < f->known.size; i++) {
+		const struct known *k = (const struct known *)(uintptr_t)f->known.slots[i].value;
+
+		if (k && k->alive)
+			name_read(thread_of(f, k));
+	}
 	for (size_t i = 0; i < t->thread_count; i++) {
 		struct trace_thread *thread = &t->threads[i];
 
@@ -283,8 +266,6 @@ trace_finish(struct trace *t, uint64_t settled_ns)
 	struct finish f = { .trace = t, .settled_ns = settled_ns };
 
 	f.err = trace_sort(t);
-	if (f.err == 0)
-		f.err = known_grow(&f);
 	for (size_t i = 0; i < t->thread_count && f.err == 0; i++) {
 		struct known *k = known_of(&f, t->threads[i].tid);
 
@@ -296,6 +277,7 @@ trace_finish(struct trace *t, uint64_t settled_ns)
 	walk(&f);
 	if (f.err == 0)
 		threads_tidy(&f);
-	pages_unmap(f.known, f.slots * sizeof(*f.known));
+	table_release(&f.known);
+	arena_release(&f.arena);
 	return f.err;
 }

@@ -39,6 +39,7 @@
 #include "own_thread.h"
 #include "pages.h"
 #include "proc_self.h"
+#include "table.h"
 
 #define THREADS_FIRST ((size_t)256)
 #define READ_TRIES    3 /* of one that moves meanwhile */
@@ -144,34 +145,25 @@ all_release(struct wall_thread *all, size_t count, size_t room)
 		munmap(all, room * sizeof(*all));
 }
 
-/* What is known of those that were there before; by a table from tid to place + 1. */
+/* What is known of those that were there before. */
 static void
 remember(struct wall_threads *t, struct wall_thread *before, size_t count)
 {
-	size_t    size = THREADS_FIRST, at;
-	uint32_t *places;
+	struct table by_tid = { 0 };
 
-	while (size < 2 * count)
-		size *= 2;
-	places = pages_map(size * sizeof(*places));
-	if (!places)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		for (at = (uint32_t)before[i].tid * 2654435761U & (size - 1); places[at]; at = (at + 1) & (size - 1))
-			;
-		places[at] = (uint32_t)i + 1;
-	}
+	for (size_t i = 0; i < count; i++)
+		if (table_put(&by_tid, (uint32_t)before[i].tid, (uintptr_t)&before[i]) < 0)
+			break;
 	for (size_t i = 0; i < t->count; i++) {
-		at = (uint32_t)t->all[i].tid * 2654435761U & (size - 1);
-		while (places[at] && before[places[at] - 1].tid != t->all[i].tid)
-			at = (at + 1) & (size - 1);
-		if (!places[at] || before[places[at] - 1].gone)
+		/* Each once: a folder that changes may name one twice. */
+		struct wall_thread *same = (struct wall_thread *)(uintptr_t)table_remove(&by_tid, (uint32_t)t->all[i].tid);
+
+		if (!same || same->gone)
 			continue;
-		t->all[i] = before[places[at] - 1];
-		before[places[at] - 1].stack = before[places[at] - 1].labels = 0;
-		before[places[at] - 1].gone = true; /* a folder that changes may name one twice */
+		t->all[i] = *same;
+		same->stack = same->labels = 0;
 	}
-	munmap(places, size * sizeof(*places));
+	table_release(&by_tid);
 }
 
 void

@@ -46,13 +46,7 @@ wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n
 struct wall_window *
 wall_window_new(void)
 {
-	struct wall_window *w = pages_map(sizeof(*w));
-
-	if (w && window_counts_open(&w->counts) < 0) {
-		pages_unmap(w, sizeof(*w));
-		w = NULL;
-	}
-	return w;
+	return pages_map(sizeof(struct wall_window));
 }
 
 void
@@ -124,21 +118,32 @@ share_out(struct making *m, const struct window_count *all, size_t count)
 	return err;
 }
 
+/* Those of threads, behind the n in all.  How many there are then. */
+static size_t
+threads_of(const struct window_counts *t, struct window_count *all, size_t n)
+{
+	for (size_t i = 0; i < t->table.size; i++) {
+		const struct window_count *c = window_counts_at(t, i);
+
+		if (c && c->tid)
+			all[n++] = *c;
+	}
+	return n;
+}
+
 static int
 running_add(struct making *m, const struct wall_window *w)
 {
-	size_t               cpu = w->cpu ? w->cpu->counts.used : 0, room = w->counts.used + cpu + 1, n = 0, end;
+	size_t               cpu = w->cpu ? w->cpu->counts.table.count : 0, room = w->counts.table.count + cpu + 1;
+	size_t               n, end;
 	struct window_count *all = pages_map(room * sizeof(*all));
 	int                  err = 0;
 
 	if (!all)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->counts.capacity; i++)
-		if (w->counts.counts[i].tid)
-			all[n++] = w->counts.counts[i];
-	for (size_t i = 0; cpu && i < w->cpu->counts.capacity; i++)
-		if (w->cpu->counts.counts[i].tid)
-			all[n++] = w->cpu->counts.counts[i];
+	n = threads_of(&w->counts, all, 0);
+	if (cpu)
+		n = threads_of(&w->cpu->counts, all, n);
 	sort(all, n);
 	for (size_t i = 0; i < n && !err; i = end) {
 		for (end = i + 1; end < n && all[end].tid == all[i].tid; end++)
@@ -187,10 +192,10 @@ wall_window_profile(const struct wall_window *w, struct profile *ret)
 	p->lost = (uint64_t)w->lost;
 	m.ns_per_tick = w->ticks ? (double)p->duration_ns / (double)w->ticks : 0;
 	comments(w, p);
-	for (size_t i = 0; i < w->counts.capacity && !err; i++) {
-		const struct window_count *c = &w->counts.counts[i];
+	for (size_t i = 0; i < w->counts.table.size && !err; i++) {
+		const struct window_count *c = window_counts_at(&w->counts, i);
 
-		if (c->stack)
+		if (c && c->stack)
 			err = sample_add(&m, c->stack, c->labels, c->weight);
 	}
 	if (!err)
