@@ -1,5 +1,5 @@
 /*
- * amount.c - whole numbers with units: "512KiB" is 524288, "1h30m" 5400000000000.
+ * amount.c - whole numbers with units: "512KiB" is 524288, "1h30m" 5400000000000; and back.
  *
  * Everything is done in whole numbers, fractions too: "1.5h" is 1 hour and 5/10 of
  * one, which must come out even, or it is refused.  A double would lose nanoseconds
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define FRACTION_DIGITS_MAX 18 /* of "1.5s"; more cannot be exact in 64 bits */
+#define SIZES_SHOWN         6  /* units at the head of sizes[] that are written; the rest is read alone */
 
 struct unit {
 	const char *name;
@@ -42,13 +43,6 @@ static const struct unit sizes[] = {
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static int
-refuse(struct text *why, int r, const char *sentence)
-{
-	text_add(why, "%s", sentence);
-	return r;
-}
 
 int
 amount_scan_digits(const char **p, uint64_t *ret)
@@ -173,9 +167,9 @@ amount_parse_size(const struct component_flag *row, const char *text, struct fla
 	if (r == 0)
 		r = add_amount(&sum, whole, fraction, scale, unit < 0 ? 1 : sizes[unit].value);
 	if (r == -EDOM)
-		return refuse(why, -EINVAL, "not a whole number of bytes; write it in a smaller unit");
+		return text_refuse(why, -EINVAL, "not a whole number of bytes; write it in a smaller unit");
 	if (r < 0)
-		return refuse(why, -ERANGE, "does not fit in 64 bits; write a smaller size");
+		return text_refuse(why, -ERANGE, "does not fit in 64 bits; write a smaller size");
 	ret->size = sum;
 	return 0;
 }
@@ -228,11 +222,37 @@ amount_parse_duration(const struct component_flag *row, const char *text, struct
 	}
 	r = scan_duration(s, &sum);
 	if (r == -EINVAL)
-		return refuse(why, r, "not a duration; write numbers and units (h, m, s, ms, us or \xc2\xb5s, ns), such as 30s, 1h30m or 500ms");
+		return text_refuse(why, r, "not a duration; write numbers and units (h, m, s, ms, us or \xc2\xb5s, ns), such as 30s, 1h30m or 500ms");
 	if (r == -EDOM)
-		return refuse(why, -EINVAL, "finer than a nanosecond; write fewer digits");
+		return text_refuse(why, -EINVAL, "finer than a nanosecond; write fewer digits");
 	if (r < 0 || sum > INT64_MAX)
-		return refuse(why, -ERANGE, "longer than 292 years; write a shorter duration");
+		return text_refuse(why, -ERANGE, "longer than 292 years; write a shorter duration");
 	ret->integer = text[0] == '-' ? -(int64_t)sum : (int64_t)sum;
 	return 0;
+}
+
+void
+amount_format_size(uint64_t n, struct text *t)
+{
+	for (size_t i = 0; n > 0 && i < SIZES_SHOWN; i++)
+		if (n % sizes[i].value == 0) {
+			text_add(t, "%llu%s", (unsigned long long)(n / sizes[i].value), sizes[i].name);
+			return;
+		}
+	text_add(t, "%llu", (unsigned long long)n);
+}
+
+void
+amount_format_duration(int64_t ns, struct text *t)
+{
+	uint64_t left = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+
+	text_add(t, "%s", ns < 0 ? "-" : left == 0 ? "0s" : "");
+	for (size_t i = 0; i < COUNT(durations); i++) {
+		uint64_t n = left / durations[i].value;
+
+		left %= durations[i].value;
+		if (n > 0)
+			text_add(t, "%llu%s", (unsigned long long)n, durations[i].name);
+	}
 }

@@ -17,28 +17,143 @@
  * Why libyaml's events and not its documents: a document loses nothing but the line
  * numbers of what is wrong, and keeps everything in memory; we need neither.
  *
+ * libyaml says where its grammar stopped; a person wants to know which character did it.
+ * What would surprise: the text at the fault tells more than libyaml's sentence, so TAB and
+ * UTF-16 are looked for there.  A sentence that nobody has translated is shown as it is.
+ *
+ * A daemon must not hang in open() because --config names a FIFO, nor read a device
+ * until memory is gone; and a descriptor of ours is never 0, 1 or 2, which a daemon
+ * may have closed.  A pipe is refused although it could be read once: the reload
+ * would find it empty and take every option back.
+ *
  * A file that only the program's own default names may be absent.
  *
  * Tests: tests/test_flags_file.c.
  */
 #include <config.h>
 
-#include "config_read.h"
 #include "registry.h"
-#include "yaml_words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <yaml.h>
 
+#include "own_fd.h"
+
+#define CONFIG_BYTES_MAX (1024 * 1024) /* a file of options is some kilobytes */
 #define CONFIG_DEPTH_MAX 16            /* lists and mappings in each other; options need three */
 #define CONFIG_FAULTS_MAX 100          /* told at once; by then it is another file */
 #define KEY_BYTES_MAX    256           /* a nested key with its dots */
+#define QUOTE "put the value into quotes, such as \":6060\""
+
+static const struct {
+	const char *problem, *context; /* parts of libyaml's sentences; NULL: any */
+	const char *words;
+} yaml_words[] = {
+	{ "tab character", NULL, "a TAB indents this line; indent with blanks" },
+	{ "UTF-8", NULL, "a byte that is not UTF-8; save the file as UTF-8" },
+	{ "control characters", NULL, "a control character; take it out, or write it as \"\\x01\" in double quotes" },
+	{ "end of stream", "quoted scalar", "a quote is opened and never closed; close it" },
+	{ "unknown escape", NULL, "a backslash in double quotes before a character that it cannot stand before; "
+		"write it twice, or use single quotes" },
+	{ "cannot start any token", NULL, "a value cannot begin with this character ('@', '`' and '%' are YAML's own); "
+		"put the value into quotes" },
+	{ "expected node content", "flow", "a value is missing, or begins with ':'; " QUOTE },
+	{ "expected node content", NULL, "a value is missing, or begins with a character of YAML's own (']', '}', ','); "
+		"put the value into quotes" },
+	{ "expected ',' or '}'", NULL, "a '{' is not closed, or ',' is missing between two options; write {NAME: VALUE, NAME: VALUE}" },
+	{ "expected ',' or ']'", NULL, "a '[' is not closed, or ',' is missing between two items; write [a, b]" },
+	{ "mapping values", NULL, "a second ': ' in one line; " QUOTE ", or begin a new line" },
+	{ "expected key", NULL, "a line that is indented neither as the ones above it nor as their section; "
+		"indent the options of a section alike" },
+	{ "expected ':'", NULL, "the line before is no NAME: VALUE; write ':' and a blank behind the name" },
+	{ "alphabetic", "alias", "a value cannot begin with '*'; put the value into quotes" },
+	{ "alphabetic", "anchor", "a value cannot begin with '&'; put the value into quotes" },
+};
+
+static bool
+has(const char *text, const char *part)
+{
+	return !part || (text && strstr(text, part));
+}
+
+/* problem and context: libyaml's, either may be NULL; text: the file's bytes; at: where in them
+ * the fault is. */
+static void
+add_yaml_words(struct text *why, const char *problem, const char *context, const char *text, size_t size, size_t at)
+{
+	/* Every other byte of Latin text in UTF-16 is a NUL; with a mark at its head libyaml reads it. */
+	if (size >= 2 && (!text[0] != !text[1])) {
+		text_add(why, "UTF-16 without its mark; save the file as UTF-8");
+		return;
+	}
+	if (at < size && text[at] == '\t') {
+		text_add(why, "a TAB where a name or a value begins; indent with blanks");
+		return;
+	}
+	for (size_t i = 0; problem && i < sizeof(yaml_words) / sizeof(yaml_words[0]); i++)
+		if (has(problem, yaml_words[i].problem) && has(context, yaml_words[i].context)) {
+			text_add(why, "%s", yaml_words[i].words);
+			return;
+		}
+	text_add(why, "%s%s%s", problem ? problem : "out of memory", context ? " " : "", context ? context : "");
+}
+
+/* Opened without waiting for anybody, and never as 0, 1 or 2. */
+static int
+open_config(const char *path)
+{
+	struct stat st;
+	int fd = own_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	int r = fd < 0 ? fd : 0;
+
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	else if (r == 0 && S_ISDIR(st.st_mode))
+		r = -EISDIR;
+	else if (r == 0 && !S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)))
+		r = -EMEDIUMTYPE; /* a pipe would be empty when it is read again; /dev/null always is */
+	if (r < 0)
+		own_fd_close(fd);
+	return r < 0 ? r : fd;
+}
+
+/* Adds the whole file to t.  Returns 0 or a negative errno: -EFBIG above CONFIG_BYTES_MAX,
+ * -EISDIR, -EMEDIUMTYPE for what is no file (a pipe, a device). */
+static int
+config_read(const char *path, struct text *t)
+{
+	char buf[16 * 1024];
+	int  fd = open_config(path);
+	int  r = fd < 0 ? fd : 0;
+
+	while (r == 0) {
+		ssize_t n = read(fd, buf, sizeof(buf));
+
+		if (n == 0)
+			break;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			r = -errno;
+		else
+			text_add_bytes(t, buf, (size_t)n);
+		if (t->failed)
+			r = -ENOMEM;
+		else if (t->size > CONFIG_BYTES_MAX)
+			r = -EFBIG;
+	}
+	own_fd_close(fd);
+	return r;
+}
 
 struct file_read {
 	struct component_flags *f;
@@ -101,7 +216,7 @@ next(struct file_read *r, yaml_event_t *e)
 		bool opened = p->context && strstr(p->context, "quoted");
 
 		text_add(&t, "not YAML: ");
-		yaml_words_add(&t, p->problem, p->context, text_string(r->bytes), r->bytes->size, p->problem_mark.index);
+		add_yaml_words(&t, p->problem, p->context, text_string(r->bytes), r->bytes->size, p->problem_mark.index);
 		fault(r, (opened ? p->context_mark.line : p->problem_mark.line) + 1, NULL, text_string(&t));
 		text_release(&t);
 	}

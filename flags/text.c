@@ -164,6 +164,13 @@ text_add_json(struct text *t, const char *value)
 	text_add_bytes(t, "\"", 1);
 }
 
+int
+text_refuse(struct text *why, int r, const char *sentence)
+{
+	text_add(why, "%s", sentence);
+	return r;
+}
+
 const char *
 text_string(const struct text *t)
 {

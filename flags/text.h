@@ -38,6 +38,8 @@ void text_add_visible(struct text *t, const char *value, size_t max);
 void text_add_quoted(struct text *t, const char *value);
 /* "value" as JSON wants it; bytes that are not UTF-8 become U+FFFD. */
 void text_add_json(struct text *t, const char *value);
+/* Adds the sentence, and returns r. */
+int  text_refuse(struct text *why, int r, const char *sentence);
 /* Never NULL. */
 const char *text_string(const struct text *t);
 void text_release(struct text *t);

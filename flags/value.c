@@ -1,7 +1,9 @@
 /*
- * value.c - text to value and back, for every type of row.
+ * value.c - text to value and back, and a value in a row's variable, for every type of row.
  *
  *     "512KiB" --> flag_value_parse() --> 524288 --> flag_value_format() --> "512KiB"
+ *                                         |    ^
+ *                        flag_value_store()    flag_value_load(): the row's variable
  *
  * Nothing is guessed.  A duration without a unit, a size in "K", an octal-looking
  * number, a blank at either end: refused with the text to write instead, because a
@@ -12,8 +14,11 @@
  * Why not strtoll(3), strtod(3) alone: they skip blanks, take a '+', stop at the
  * first strange character and, strtod, read "1,5" or "1.5" by the locale.
  *
+ * Stores are single atomic ones, because a reload may write a variable that other
+ * threads read.  A list is two words and cannot be had that way; flags.h says so.
+ *
  * Checklist for a new type: enum component_flag_type and its macro in flags.h, a row
- * in types[] here, a case in each switch of variable.c.
+ * in types[], a case in each switch, without which it does not compile cleanly.
  *
  * Tests: tests/test_flags_value.c.
  */
@@ -25,6 +30,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -32,16 +38,10 @@
 #include "address.h"
 #include "amount.h"
 
-#define WHY_BYTES_MAX       256  /* a sentence of the address parser */
+#define WHY_BYTES_MAX    256 /* a sentence of the address parser */
+#define NUMBER_BYTES_MAX 64  /* a double needs 24 */
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static int
-refuse(struct text *why, int r, const char *sentence)
-{
-	text_add(why, "%s", sentence);
-	return r;
-}
 
 static int
 parse_bool(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
@@ -57,7 +57,7 @@ parse_bool(const struct component_flag *row, const char *text, struct flag_value
 				ret->boolean = b;
 				return 0;
 			}
-	return refuse(why, -EINVAL, "neither true nor false; write 'true' or 'false'");
+	return text_refuse(why, -EINVAL, "neither true nor false; write 'true' or 'false'");
 }
 
 static int
@@ -72,9 +72,9 @@ parse_int(const struct component_flag *row, const char *text, struct flag_value 
 	if (r == 0 && *s)
 		r = -EINVAL;
 	if (r == -EINVAL)
-		return refuse(why, r, "not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros");
+		return text_refuse(why, r, "not a whole number; write digits, such as 42, without blanks, sign '+' or leading zeros");
 	if (r < 0 || n > limit)
-		return refuse(why, -ERANGE, "does not fit in 64 bits; write a smaller number");
+		return text_refuse(why, -ERANGE, "does not fit in 64 bits; write a smaller number");
 	ret->integer = text[0] == '-' ? (int64_t)(0 - n) : (int64_t)n;
 	return 0;
 }
@@ -111,16 +111,16 @@ parse_number(const struct component_flag *row, const char *text, struct flag_val
 
 	(void)row;
 	if (!is_number(text))
-		return refuse(why, -EINVAL, "not a number; write it like 0.5 or 10");
+		return text_refuse(why, -EINVAL, "not a number; write it like 0.5 or 10");
 	c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (c == (locale_t)0)
-		return refuse(why, -ENOMEM, "out of memory");
+		return text_refuse(why, -ENOMEM, "out of memory");
 	d = strtod_l(text, NULL, c);
 	freelocale(c);
 	if (!isfinite(d))
-		return refuse(why, -ERANGE, "too large; write a smaller number");
+		return text_refuse(why, -ERANGE, "too large; write a smaller number");
 	if (d == 0 && strpbrk(text, "123456789") && strpbrk(text, "123456789") < text + strcspn(text, "eE"))
-		return refuse(why, -ERANGE, "too close to 0; write 0 or a larger number");
+		return text_refuse(why, -ERANGE, "too close to 0; write 0 or a larger number");
 	ret->number = d;
 	return 0;
 }
@@ -132,7 +132,7 @@ parse_string(const struct component_flag *row, const char *text, struct flag_val
 
 	(void)row;
 	if (!copy)
-		return refuse(why, -ENOMEM, "out of memory");
+		return text_refuse(why, -ENOMEM, "out of memory");
 	ret->string = ret->memory = copy;
 	return 0;
 }
@@ -146,7 +146,7 @@ parse_address(const struct component_flag *row, const char *text, struct flag_va
 
 	r = address_parse(text, &address, sentence, sizeof(sentence));
 	if (r < 0)
-		return refuse(why, r, sentence[0] ? sentence : "not an address; write HOST:PORT");
+		return text_refuse(why, r, sentence[0] ? sentence : "not an address; write HOST:PORT");
 	return parse_string(row, text, ret, why);
 }
 
@@ -200,7 +200,7 @@ parse_list(const struct component_flag *row, const char *text, struct flag_value
 	r = flag_value_join(&none, &(struct component_list){ (const char *const *)items, count }, ret);
 out:
 	if (r < 0)
-		refuse(why, r, r == -ENOMEM ? "out of memory" :
+		text_refuse(why, r, r == -ENOMEM ? "out of memory" :
 			"has an empty item or a blank around one; write items with commas alone between them, such as a,b,c");
 	free(items);
 	free(copy);
@@ -345,4 +345,187 @@ flag_value_check(const struct component_flag *row, const struct flag_value *v, s
 		format_bound(row, row->max, why);
 	}
 	return -ERANGE;
+}
+
+/* ---- what comes after the text ---- */
+
+static void
+format_number(double d, struct text *t)
+{
+	char buf[NUMBER_BYTES_MAX];
+
+	/* The fewest digits that read back as the same number. */
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(buf, sizeof(buf), "%.*g", digits, d);
+		if (strtod(buf, NULL) == d)
+			break;
+	}
+	/* Whatever the daemon's locale puts between whole and fraction is a dot here. */
+	for (const char *s = buf; *s;) {
+		size_t size = strcspn(s, "0123456789-+e");
+
+		text_add(t, "%s%c", size > 0 ? "." : "", s[size] ? s[size] : ' ');
+		s += size + 1;
+	}
+}
+
+void
+flag_value_format(const struct component_flag *row, const struct flag_value *v, struct text *t)
+{
+	switch (row->type) {
+	case COMPONENT_FLAG_TYPE_BOOL:
+		text_add(t, "%s", v->boolean ? "true" : "false");
+		break;
+	case COMPONENT_FLAG_TYPE_INT:
+		text_add(t, "%lld", (long long)v->integer);
+		break;
+	case COMPONENT_FLAG_TYPE_NUMBER:
+		format_number(v->number, t);
+		break;
+	case COMPONENT_FLAG_TYPE_SIZE:
+		amount_format_size(v->size, t);
+		break;
+	case COMPONENT_FLAG_TYPE_DURATION:
+		amount_format_duration(v->integer, t);
+		break;
+	case COMPONENT_FLAG_TYPE_STRING:
+	case COMPONENT_FLAG_TYPE_ADDRESS:
+		text_add(t, "%s", v->string ? v->string : "");
+		break;
+	case COMPONENT_FLAG_TYPE_LIST:
+		for (size_t i = 0; i < v->list.count; i++)
+			text_add(t, "%s%s", i > 0 ? "," : "", v->list.items[i]);
+		break;
+	case COMPONENT_FLAG_TYPE_ENUM:
+		text_add(t, "%s", row->choices[v->choice]);
+		break;
+	case COMPONENT_FLAG_TYPE_END:
+		break;
+	}
+}
+
+bool
+flag_value_equal(const struct component_flag *row, const struct flag_value *a, const struct flag_value *b)
+{
+	switch (row->type) {
+	case COMPONENT_FLAG_TYPE_BOOL:
+		return a->boolean == b->boolean;
+	case COMPONENT_FLAG_TYPE_INT:
+	case COMPONENT_FLAG_TYPE_DURATION:
+		return a->integer == b->integer;
+	case COMPONENT_FLAG_TYPE_NUMBER:
+		return a->number == b->number;
+	case COMPONENT_FLAG_TYPE_SIZE:
+		return a->size == b->size;
+	case COMPONENT_FLAG_TYPE_STRING:
+	case COMPONENT_FLAG_TYPE_ADDRESS:
+		return strcmp(a->string ? a->string : "", b->string ? b->string : "") == 0;
+	case COMPONENT_FLAG_TYPE_LIST:
+		if (a->list.count != b->list.count)
+			return false;
+		for (size_t i = 0; i < a->list.count; i++)
+			if (strcmp(a->list.items[i], b->list.items[i]) != 0)
+				return false;
+		return true;
+	case COMPONENT_FLAG_TYPE_ENUM:
+		return a->choice == b->choice;
+	case COMPONENT_FLAG_TYPE_END:
+		break;
+	}
+	return true;
+}
+
+void
+flag_value_load(const struct component_flag *row, struct flag_value *ret)
+{
+	*ret = (struct flag_value){ .memory = NULL };
+	switch (row->type) {
+	case COMPONENT_FLAG_TYPE_BOOL:
+		ret->boolean = *row->value.boolean;
+		break;
+	case COMPONENT_FLAG_TYPE_INT:
+	case COMPONENT_FLAG_TYPE_DURATION:
+		ret->integer = *row->value.integer;
+		break;
+	case COMPONENT_FLAG_TYPE_NUMBER:
+		ret->number = *row->value.number;
+		break;
+	case COMPONENT_FLAG_TYPE_SIZE:
+		ret->size = *row->value.size;
+		break;
+	case COMPONENT_FLAG_TYPE_STRING:
+	case COMPONENT_FLAG_TYPE_ADDRESS:
+		ret->string = *row->value.string;
+		break;
+	case COMPONENT_FLAG_TYPE_LIST:
+		ret->list = *row->value.list;
+		break;
+	case COMPONENT_FLAG_TYPE_ENUM:
+		ret->choice = *row->value.choice;
+		break;
+	case COMPONENT_FLAG_TYPE_END:
+		break;
+	}
+}
+
+/* One store each, so that another thread reads the old value or the new one. */
+void
+flag_value_store(const struct component_flag *row, const struct flag_value *v)
+{
+	struct flag_value new = *v; /* what is stored must not be const for all compilers */
+
+	switch (row->type) {
+	case COMPONENT_FLAG_TYPE_BOOL:
+		__atomic_store(row->value.boolean, &new.boolean, __ATOMIC_RELEASE);
+		break;
+	case COMPONENT_FLAG_TYPE_INT:
+	case COMPONENT_FLAG_TYPE_DURATION:
+		__atomic_store(row->value.integer, &new.integer, __ATOMIC_RELEASE);
+		break;
+	case COMPONENT_FLAG_TYPE_NUMBER:
+		__atomic_store(row->value.number, &new.number, __ATOMIC_RELEASE);
+		break;
+	case COMPONENT_FLAG_TYPE_SIZE:
+		__atomic_store(row->value.size, &new.size, __ATOMIC_RELEASE);
+		break;
+	case COMPONENT_FLAG_TYPE_STRING:
+	case COMPONENT_FLAG_TYPE_ADDRESS:
+		__atomic_store(row->value.string, &new.string, __ATOMIC_RELEASE);
+		break;
+	case COMPONENT_FLAG_TYPE_LIST:
+		*row->value.list = new.list;
+		break;
+	case COMPONENT_FLAG_TYPE_ENUM:
+		__atomic_store(row->value.choice, &new.choice, __ATOMIC_RELEASE);
+		break;
+	case COMPONENT_FLAG_TYPE_END:
+		break;
+	}
+}
+
+int
+flag_value_copy(const struct component_flag *row, const struct flag_value *from, struct flag_value *ret)
+{
+	static const struct component_list none = { NULL, 0 };
+	struct flag_value v = *from;
+
+	v.memory = NULL;
+	if (row->type == COMPONENT_FLAG_TYPE_LIST) {
+		if (flag_value_join(&from->list, &none, &v) < 0)
+			return -ENOMEM;
+	} else if ((row->type == COMPONENT_FLAG_TYPE_STRING || row->type == COMPONENT_FLAG_TYPE_ADDRESS) &&
+	           from->string) {
+		v.string = v.memory = strdup(from->string);
+		if (!v.memory)
+			return -ENOMEM;
+	}
+	*ret = v;
+	return 0;
+}
+
+void
+flag_value_release(struct flag_value *v)
+{
+	free(v->memory);
+	v->memory = NULL;
 }
