@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""adding.t - in a copy of the tree, a collector is added and a format, as CONTRIBUTING.md says:
-a file and a row each.  They then have all that others have, and nothing else was touched.
+"""adding.t - in a copy of the tree, a collector is added, a format and an option, as ARCHITECTURE.md
+says: a file and a row each, of the option a member and a row.  They then have all that others have,
+and nothing else was touched.
 """
 import atexit
 import os
@@ -12,6 +13,7 @@ from harness import *  # noqa: E402,F403
 
 BUILD = os.environ.get("top_builddir", os.path.join(SRC, "build"))
 PATH = "/debug/pprof/"
+PROGRAMS = ["examples/" + n for n in ("hello", "backend-controller", "cluster-agent", "appstudio-controller")]
 TOY_COLLECTOR = r"""
 #include <config.h>
 
@@ -192,14 +194,34 @@ def copied():
     edited("profiler/encode/encode.h", "int encode_top(", "int encode_toy(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);\nint encode_top(")
     edited("profiler/encode/format.c", '{ .name = "top",', '{ .name = "toy", .profile = encode_toy },\n\t{ .name = "top",')
     edited("profiler/encode/local.mk", "%D%/format.c ", "%D%/format.c %D%/toy_format.c ")
-    r = run("make", "-s", "-C", build, "components/libcomponent.la", "examples/hello", env=dict(os.environ, MAKEFLAGS=""))
+    header = "profiler/include/component/profiler.h"
+    edited(header, "set_block_rate(); 0 is off */\n};", "set_block_rate(); 0 is off */\n	int64_t            toy_seconds; /* longest game */\n};")
+    tree["alone"] = made("profiler/serve/libserve_la-options.lo")
+    edited(header, ".max_seconds = 7200, ", ".toy_seconds = 7, .max_seconds = 7200, ")
+    edited("profiler/serve/options.def", "FLAG(on_error,", """OPTION(toy_seconds, COUNT, RELOAD, "toy-seconds",
+	"Longest game.",
+	.argument = "SECONDS", .max = 1000)
+FLAG(on_error,""")
+    edited("profiler/serve/routes.c", "&s->options.max_seconds", "&s->options.toy_seconds")
+    r = made("components/libcomponent.la", *PROGRAMS)
     if r.returncode:
         tree["fault"] = "it does not build:\n" + (r.stdout + r.stderr)[-3000:]
     return copied()
 
 
-def hello(*argv):
-    return daemon(os.path.join(copied()["build"], "examples/hello"), "--enable-pprof", *argv)
+def made(*targets):
+    return run("make", "-s", "-C", tree["build"], *targets, env=dict(os.environ, MAKEFLAGS=""))
+
+
+def hello(*argv, **kw):
+    return daemon(os.path.join(copied()["build"], "examples/hello"), "--enable-pprof", *argv, **kw)
+
+
+def tested(name, *parts, **env):
+    """What a test of the copy says, and whether it passed."""
+    t = copied()
+    r = run(sys.executable, os.path.join(t["top"], "tests", name), *parts, env=dict(os.environ, top_srcdir=t["top"], top_builddir=t["build"], **env))
+    return r.stdout + r.stderr, r.returncode == 0
 
 
 @test
@@ -256,6 +278,53 @@ def both_are_had_without_http_and_the_collector_forgets_in_a_child():
     equal(r.returncode, 0, r.stderr)
     equal(r.stdout.split("\n")[0], "1 samples of toy")
     equal(re.findall(r"^toy: toys, total (\d+)$", r.stdout, re.M), ["0", "3"], r.stdout)
+
+
+@test
+def an_option_that_is_added_is_on_the_line_in_the_environment_in_the_file_and_follows_a_reload():
+    def limit(d):
+        return re.search(r"above the limit of (\d+) ", d.get(PATH + "profile?seconds=1001").text).group(1)
+
+    program_ = os.path.join(copied()["build"], "examples/hello")
+    contains(run(program_, "--help").stdout, "--toy-seconds=SECONDS")
+    contains(run(program_, "--toy-seconds=0").stderr, "option '--toy-seconds': '0': out of range; write a value from 1 to 1000")
+    with tempdir() as t:
+        config = os.path.join(t, "c.yaml")
+        with open(config, "w") as f:
+            f.write("toy-seconds: 8\n")
+        with hello() as d:
+            equal(limit(d), "7")
+        with hello(env=dict(os.environ, HELLO_TOY_SECONDS="9")) as d:
+            equal(limit(d), "9")
+        with hello("--config", config) as d:
+            equal(limit(d), "8")
+            with open(config, "w") as f:
+                f.write("toy-seconds: 10\n")
+            d.signal(signal.SIGHUP)
+            poll(lambda: limit(d) == "10", "the limit of the file")
+
+
+@test
+def a_member_without_a_row_does_not_compile():
+    r = copied()["alone"]
+    need(r.returncode != 0, "it compiles")
+    contains(r.stderr, "each member of struct component_profiler_options but size has a row in options.def")
+
+
+@test
+def what_was_added_is_asked_for_by_the_golden_files_and_the_documents():
+    said, ok = tested("golden.t", "golden_hello")
+    need(not ok, said)
+    contains(said, "hello has a new option --toy-seconds, has a new option --toy-profile-rate; if on purpose: UPDATE_GOLDEN=1")
+    need(tested("golden.t", "golden_hello", UPDATE_GOLDEN="1")[1], "the golden file is written")
+    said, ok = tested("golden.t", "golden_hello")
+    need(ok, said)
+    said, ok = tested("docs.t", "every_option_has_its_place")
+    need(not ok and re.search(r"no word of --toy-[a-z-]+ of hello", said), said)
+    row = "| `--block-profile-rate` | 0s |"
+    edited("docs/flags.md", row, "| `--toy-profile-rate` | 3 | toys |\n| `--toy-seconds` | 7 | longest game |\n" + row)
+    said, ok = tested("docs.t", "every_option_has_its_place")
+    need(ok, said)
 
 
 main()
