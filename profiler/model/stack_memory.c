@@ -43,8 +43,9 @@ static struct {
 	uint32_t                      chunk_last;
 	uint32_t                      chunk_used; /* units of the last chunk */
 	_Atomic size_t                bytes;
-	_Atomic size_t                limit;
-} memory = { .limit = LIMIT_DEFAULT_BYTES };
+} memory; /* 128 KiB: with any of it set, the library's file would carry them */
+
+static _Atomic size_t limit = LIMIT_DEFAULT_BYTES;
 
 struct stack_entry *
 stack_memory_at(uint32_t id)
@@ -61,7 +62,7 @@ stack_memory_map(size_t size)
 	void *mem = NULL;
 	int   saved = errno;
 
-	if (atomic_load(&memory.bytes) + size <= atomic_load(&memory.limit))
+	if (atomic_load(&memory.bytes) + size <= atomic_load(&limit))
 		mem = pages_map(size);
 	errno = saved;
 	if (!mem)
@@ -181,13 +182,13 @@ stack_memory_set_limit(size_t limit_bytes)
 {
 	if (limit_bytes > LIMIT_MAX_BYTES - CHUNK_BYTES)
 		limit_bytes = LIMIT_MAX_BYTES - CHUNK_BYTES;
-	atomic_store(&memory.limit, limit_bytes);
+	atomic_store(&limit, limit_bytes);
 }
 
 size_t
 stack_memory_limit(void)
 {
-	return atomic_load(&memory.limit);
+	return atomic_load(&limit);
 }
 
 size_t
