@@ -15,7 +15,7 @@ bench_unwind_build_CFLAGS = $(BENCH_CFLAGS)
 bench_unwind_build_LDADD = $(BENCH_STACKS)
 # The comparison with libunwind is a test's.
 if HAVE_CMOCKA
-BENCH_TARGETS += tests/test_unwind_tables
+BENCH_TARGETS += tests/unwind/test_tables
 endif
 
 # The heap's hooks: the same object with and without them.
@@ -35,7 +35,7 @@ bench_heap_linked_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a componen
 # CPU samples.
 BENCH_ROWS += bench/rows_cpu.py
 EXTRA_DIST += bench/cpu_accuracy_go bench/accuracy/main.go
-BENCH_CPU_CPPFLAGS = $(INC_COLLECT) -iquote $(top_srcdir)/bench -iquote $(top_srcdir)/tests
+BENCH_CPU_CPPFLAGS = $(INC_COLLECT) -iquote $(top_srcdir)/bench -iquote $(top_srcdir)/tests/lib
 EXTRA_PROGRAMS += bench/cpu_signal bench/cpu_accuracy
 BENCH_TARGETS += bench/cpu_signal bench/cpu_accuracy
 bench_cpu_signal_SOURCES = bench/cpu_signal.c
@@ -43,7 +43,7 @@ bench_cpu_signal_CPPFLAGS = $(BENCH_CPU_CPPFLAGS)
 bench_cpu_signal_CFLAGS = $(BENCH_CFLAGS)
 bench_cpu_signal_LDADD = profiler/collect/libcollect.la $(BENCH_STACKS)
 # Short threads are seen by the pthread_create hook.
-bench_cpu_accuracy_SOURCES = bench/cpu_accuracy.c tests/cpu_burn.h
+bench_cpu_accuracy_SOURCES = bench/cpu_accuracy.c tests/lib/cpu_burn.h
 bench_cpu_accuracy_CPPFLAGS = $(BENCH_CPU_CPPFLAGS)
 bench_cpu_accuracy_CFLAGS = $(BENCH_CFLAGS)
 bench_cpu_accuracy_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,component_hooks

@@ -16,7 +16,7 @@ What a stranger would get wrong:
 - Only the A/A interval says when there are rounds enough.  Rounds that end when the
   ratio looks right would find what they look for.
 
-Tests: tests/bench.t.
+Tests: tests/project/bench.t.
 """
 import dataclasses
 import math

@@ -1,6 +1,6 @@
 """report.py - results as a table on the terminal, as JSON, and in a document.
 
-Tests: tests/bench.t.
+Tests: tests/project/bench.t.
 """
 import json
 import os

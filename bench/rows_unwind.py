@@ -20,7 +20,7 @@ def pair(name, bar, mode, twin):
 
 
 BUILD = ("{bench}/unwind_build", "ours") + LIBRARIES
-AGREEMENT = ("{src}/bench/unwind_agreement", "{build}/tests/test_unwind_tables")
+AGREEMENT = ("{src}/bench/unwind_agreement", "{build}/tests/unwind/test_tables")
 
 ROWS = [
     *pair("unwind_cold_60_ratio", 0.5, "cold", "unwind_cold_60_insn"),

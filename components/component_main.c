@@ -11,7 +11,7 @@
  * that a TERM during a slow start is honoured; and output that could not be written
  * ("--help >/dev/full") is a failure, since a script that reads it must notice.
  *
- * Tests: tests/doors.t; signals: tests/signals.t.
+ * Tests: tests/components/entry_points.t; signals: tests/lifecycle/signals.t.
  */
 #include <config.h>
 

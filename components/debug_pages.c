@@ -13,7 +13,7 @@
  * waits for that to have happened, so that one question is under way at a time and
  * nothing piles up.
  *
- * Tests: tests/profiling.t.
+ * Tests: tests/components/profiling.t.
  */
 #include <config.h>
 

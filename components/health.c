@@ -20,7 +20,7 @@
  * Why not on the profiling address: probes are open to everybody on purpose,
  * profiles never are.
  *
- * Tests: tests/health.t.
+ * Tests: tests/components/health.t.
  */
 #include <config.h>
 

@@ -7,7 +7,7 @@
  * port, and a check that passed may still have a remark ("profiling off: address
  * in use"), which is shown with ?verbose.
  *
- * Tests: tests/test_health_answer.c.
+ * Tests: tests/components/test_health_answer.c.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * ports.c - the table of ports.def as data.
  *
- * Tests: tests/test_ports.c.
+ * Tests: tests/components/test_ports.c.
  */
 #include <config.h>
 

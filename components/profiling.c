@@ -14,7 +14,7 @@
  * others.  And nothing here may end a daemon that has started: after the start a
  * failure is a log line, and the daemon stays ready.
  *
- * Tests: tests/profiling.t, tests/doors.t.
+ * Tests: tests/components/profiling.t, tests/components/entry_points.t.
  */
 #include <config.h>
 

@@ -17,7 +17,7 @@
  * Why --debug-socket-path works without --enable-pprof: it is a request of its own
  * for a server, one with a file mode for a lock; only a spoken "off" overrules it.
  *
- * Tests: tests/matrix.t, tests/profiling.t, tests/doors.t.
+ * Tests: tests/components/when_enabled.t, tests/components/profiling.t, tests/components/entry_points.t.
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * another name and renamed when it is whole; a copy of that revision which exists
  * is used again, as on the way from staging to production.
  *
- * Tests: tests/controllers.t.
+ * Tests: tests/examples/controllers.t.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  * its last good operation stays.  Two controllers: "applications" does the work; "sources" watches the
  * sources and only says whose they are.  What a stranger would get wrong: after a restart the operations
  * on disk, not the order of files, tell who owns a target; and which applications have gone meanwhile.
- * Tests: tests/controllers.t.
+ * Tests: tests/examples/controllers.t.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
  * What a stranger would get wrong: our own writes are drift events too.  They lead
  * to one more look at the files, which finds nothing to do and so ends.
  *
- * Tests: tests/controllers.t.
+ * Tests: tests/examples/controllers.t.
  */
 #include <errno.h>
 #include <stdio.h>

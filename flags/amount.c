@@ -8,7 +8,7 @@
  * What would surprise: a fraction is reduced against its unit before they are
  * multiplied (add_amount), so that "0.000000001h" overflows nowhere.
  *
- * Tests: tests/test_flags_value.c.
+ * Tests: tests/flags/test_value.c.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * lint.c and component_flags_new(), choices here, because a shell would run what is
  * in them.
  *
- * Tests: tests/flags_program.t, which has bash complete real words.
+ * Tests: tests/flags/output.t, which has bash complete real words.
  */
 #include <config.h>
 

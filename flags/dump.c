@@ -10,7 +10,7 @@
  * Rows that do something instead of holding a value (--help, --check-config, ...) are
  * left out.
  *
- * Tests: tests/flags_program.t.
+ * Tests: tests/flags/output.t.
  */
 #include <config.h>
 

@@ -18,7 +18,7 @@
  * sees a service of our name, or of one that begins with it; those are not slips and
  * raise no warning.
  *
- * Tests: tests/test_flags_env.c.
+ * Tests: tests/flags/test_env.c.
  */
 #include <config.h>
 

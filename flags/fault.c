@@ -5,7 +5,7 @@
  * surprise: faults of values that a config file gave are counted, since a file that
  * alone is to blame has an exit status of its own.
  *
- * Tests: tests/test_flags_precedence.c.
+ * Tests: tests/flags/test_precedence.c.
  */
 #include <config.h>
 

@@ -28,7 +28,7 @@
  *
  * A file that only the program's own default names may be absent.
  *
- * Tests: tests/test_flags_file.c.
+ * Tests: tests/flags/test_file.c.
  */
 #include <config.h>
 

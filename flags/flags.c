@@ -9,7 +9,7 @@
  * name another one (enables, needs) whose table comes later, and all faults of all
  * tables are to be told at once: parse does it.
  *
- * Tests: tests/test_flags_precedence.c, tests/test_flags_lint.c.
+ * Tests: tests/flags/test_precedence.c, tests/flags/test_lint.c.
  */
 #include <config.h>
 

@@ -14,7 +14,7 @@
  * --help leaves hidden rows, aliases and most names of variables out; --help-all has
  * each of them once.
  *
- * Tests: tests/flags_program.t, with the whole text at 80 columns.
+ * Tests: tests/flags/output.t, with the whole text at 80 columns.
  */
 #include <config.h>
 

@@ -16,7 +16,7 @@
  *
  * getopt's variables are the daemon's: they are put back.
  *
- * Tests: tests/test_flags_line.c.
+ * Tests: tests/flags/test_line.c.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * of the environment, references to each other).  A row that is faulty alone is left
  * out of the second pass only where it would be dereferenced.
  *
- * Tests: tests/test_flags_lint.c, a table entry per fault.
+ * Tests: tests/flags/test_lint.c, a table entry per fault.
  */
 #include <config.h>
 

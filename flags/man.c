@@ -8,7 +8,7 @@
  * backslash anywhere as an escape, and prints '-' as a hyphen that cannot be pasted
  * into a shell.  write_roff() takes care of all four.
  *
- * Tests: tests/flags_program.t, by groff with its warnings where it is installed.
+ * Tests: tests/flags/output.t, by groff with its warnings where it is installed.
  */
 #include <config.h>
 

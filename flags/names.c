@@ -10,7 +10,7 @@
  * Look-ups walk the table.  It has some fifty rows and is searched some hundred
  * times in a process's life; an index would be one more thing to keep right.
  *
- * Tests: tests/test_flags_line.c, tests/test_flags_env.c.
+ * Tests: tests/flags/test_line.c, tests/flags/test_env.c.
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * --help and its like win over every error: somebody who asks how to write it shall
  * not be told first that he wrote it wrong.
  *
- * Tests: tests/test_flags_precedence.c, tests/test_flags_reload.c.
+ * Tests: tests/flags/test_precedence.c, tests/flags/test_reload.c.
  */
 #include <config.h>
 

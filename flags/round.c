@@ -9,7 +9,7 @@
  * a slip in it is an error today, not on the day when the option is taken off the
  * command line.
  *
- * Tests: tests/test_flags_precedence.c.
+ * Tests: tests/flags/test_precedence.c.
  */
 #include <config.h>
 

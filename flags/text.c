@@ -8,7 +8,7 @@
  * Why not open_memstream(3): a write that fails there is found at fclose() only,
  * and text of unknown length cannot be looked at in between.
  *
- * Tests: tests/test_flags_text.c.
+ * Tests: tests/flags/test_text.c.
  */
 #include <config.h>
 

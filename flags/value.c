@@ -20,7 +20,7 @@
  * Checklist for a new type: enum component_flag_type and its macro in flags.h, a row
  * in types[], a case in each switch, without which it does not compile cleanly.
  *
- * Tests: tests/test_flags_value.c.
+ * Tests: tests/flags/test_value.c.
  */
 #include <config.h>
 

@@ -1,9 +1,20 @@
-# tests/: a fragment for each folder under test; units are cmocka programs that
-# speak TAP, whole programs are tested from outside by *.t scripts.
+# tests/: a folder for each room under test, with a local.mk of one shape:
+#
+#	ROOM_UNITS = %D%/test_one %D%/test_two          cmocka programs that speak TAP: test_one.c
+#	UNITS += $(ROOM_UNITS)
+#	WHOLE_TESTS += %D%/three.t                        whole programs, looked at from outside
+#	%D%/%.o: private AM_CPPFLAGS := $(INC_ROOM) $(INC_UNITS)
+#	$(ROOM_UNITS): $(ROOM_LIBS)                     what they link
+#	$(ROOM_UNITS): private LDADD = $(ROOM_LIBS) $(CMOCKA_LIBS)
+#
+# so that a new test is one name in a list.  HOOKED_UNITS have the hooks linked in as
+# well.  What is more than that is said after the list, in automake's own variables.
+# lib/ has what all share; programs/ what the scripts run; whole/ tests that are no one
+# room's; project/ what holds the documents, the build and the packages to their word.
 TEST_EXTENSIONS = .t
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 # TESTS_RUNNER is empty, but in a cross build.
-LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/tap-skips $(TESTS_RUNNER)
+LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/tap-skips $(TESTS_RUNNER)
 T_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 AM_TESTS_ENVIRONMENT = \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
@@ -11,19 +22,52 @@ AM_TESTS_ENVIRONMENT = \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	cross_compiling='@cross_compiling@'; export cross_compiling; \
 	CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
+
 # The longest first, so that none of them is alone at the end.
-TESTS += tests/dist.t tests/stress.t tests/commands.t
-include tests/base.mk
-include tests/flags.mk
-include tests/life.mk
-include tests/stacks.mk
-include tests/symbols.mk
-include tests/encode.mk
-include tests/collect.mk
-include tests/serve.mk
-include tests/components.mk
-include tests/programs.mk
-include tests/bench.mk
+LONG_TESTS = %D%/project/dist.t %D%/whole/stress.t %D%/project/commands.t
+UNITS =
+HOOKED_UNITS =
+WHOLE_TESTS =
+INC_UNITS = -iquote $(top_srcdir)/tests/lib $(CMOCKA_CFLAGS)
+# Not a collector's call sites inlined, folded or made built-in: they have frames and names of their own.
+CALL_SITES = -fno-optimize-sibling-calls -fno-builtin -U_FORTIFY_SOURCE
+HOOKS_ARCHIVE = profiler/hooks/libcomponent_hooks_nonshared.a
+
+include tests/lib/local.mk
+include tests/programs/local.mk
+include tests/base/local.mk
+include tests/http/local.mk
+include tests/flags/local.mk
+include tests/lifecycle/local.mk
+include tests/controllers/local.mk
+include tests/model/local.mk
+include tests/unwind/local.mk
+include tests/symbols/local.mk
+include tests/encode/local.mk
+include tests/hooks/local.mk
+include tests/collect/local.mk
+include tests/cpu/local.mk
+include tests/wall/local.mk
+include tests/heap/local.mk
+include tests/waits/local.mk
+include tests/threads/local.mk
+include tests/trace/local.mk
+include tests/custom/local.mk
+include tests/labels/local.mk
+include tests/serve/local.mk
+include tests/components/local.mk
+include tests/examples/local.mk
+include tests/whole/local.mk
+include tests/project/local.mk
+
+TESTS += $(LONG_TESTS) $(WHOLE_TESTS)
+dist_check_SCRIPTS += $(LONG_TESTS) $(WHOLE_TESTS)
+if HAVE_CMOCKA
+TESTS += $(UNITS)
+check_PROGRAMS += $(UNITS)
+endif
+$(HOOKED_UNITS): $(HOOKS_ARCHIVE)
+$(HOOKED_UNITS): private AM_LDFLAGS += -Wl,-u,component_hooks
 
 # The C programs among the tests, for a run under sanitizers.
 print-c-tests:
@@ -31,7 +75,6 @@ print-c-tests:
 # Those that qemu-user runs faithfully: unwinding, symbols, writing.  It places no
 # object where another was.
 print-emulated-tests:
-	@echo $(filter-out tests/test_generations,$(STACKS_TESTS) $(STACKS_SHARED_TESTS)) \
-		$(SYMBOLS_TESTS) $(ENCODE_TESTS)
+	@echo $(filter-out %/test_generations %/test_demangle %/test_kept_answers,$(MODEL_UNITS) $(UNWIND_UNITS) \
+		$(SYMBOLS_UNITS) $(ENCODE_UNITS))
 .PHONY: print-c-tests print-emulated-tests
-EXTRA_DIST += %D%/harness.py %D%/skip.h %D%/tap-skips

@@ -24,7 +24,7 @@
  *   and a second copy would not have the hooks.  The path beside the agent is for where
  *   somebody stands before dlopen() (AddressSanitizer), and the loader does not see who calls.
  *
- * Tests: tests/preload.t.
+ * Tests: tests/components/preload.t.
  */
 #include <config.h>
 

@@ -3,7 +3,7 @@
  *
  * In a file of its own, for it is the only one here that asks the component.
  *
- * Tests: tests/reload.t.
+ * Tests: tests/components/reload.t.
  */
 #include "gitops.h"
 

@@ -8,7 +8,7 @@
  * A list is enough: it is walked once for each event, and an application is some
  * thousand times the work.
  *
- * Tests: tests/test_gitops.c.
+ * Tests: tests/examples/test_gitops.c.
  */
 #include "gitops.h"
 

@@ -5,7 +5,7 @@
  * against its hash, then renamed.  What a kill -9 leaves is swept up at the next start
  * (gitops_partials_sweep()), or when the copies are tidied.
  *
- * Tests: tests/controllers.t.
+ * Tests: tests/examples/controllers.t.
  */
 #include "gitops.h"
 

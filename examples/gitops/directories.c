@@ -4,7 +4,7 @@
  * Those below the root are made where they are missing, so that a first start
  * works; one that was named is a mistake when it is not there.
  *
- * Tests: tests/controllers.t.
+ * Tests: tests/examples/controllers.t.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "gitops.h"

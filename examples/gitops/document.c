@@ -9,7 +9,7 @@
  * Why not libyaml: half of what it accepts would have to be refused after, and the
  * reason could not say which line was meant.
  *
- * Tests: tests/test_gitops.c.
+ * Tests: tests/examples/test_gitops.c.
  */
 #include "gitops.h"
 

@@ -4,7 +4,7 @@
  * Its revision is a hash over path, mode and content hash of each, in order: two
  * trees have the same revision when they are the same, wherever they are.
  *
- * Tests: tests/test_gitops.c.
+ * Tests: tests/examples/test_gitops.c.
  */
 #include "gitops.h"
 

@@ -18,7 +18,7 @@
  *   component.  It is closed on exec; a forked child would keep the lock.
  *
  * Why not fcntl(F_SETLK): closing any other descriptor of the file gives that lock back.
- * Tests: tests/test_gitops_lock.c, tests/controllers.t.
+ * Tests: tests/examples/test_gitops_lock.c, tests/examples/controllers.t.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "gitops.h"

@@ -16,7 +16,7 @@
  * Why not O_TMPFILE and linkat: it cannot replace a file.  Why not openat2 with
  * RESOLVE_BENEATH: it needs Linux 5.6.
  *
- * Tests: tests/test_gitops.c, tests/controllers.t.
+ * Tests: tests/examples/test_gitops.c, tests/examples/controllers.t.
  */
 #include "root.h"
 

@@ -4,7 +4,7 @@
  * The controllers spend most of their time here, which is what their CPU profiles
  * show.  Why not a faster hash: a revision is a name people may rely on.
  *
- * Tests: tests/test_gitops.c holds the standard's examples.
+ * Tests: tests/examples/test_gitops.c holds the standard's examples.
  */
 #include "gitops.h"
 

@@ -9,7 +9,7 @@
  * Bytes and not seconds, so that what is finished does not depend on the machine.
  * Documents are read all the same: they are short (GITOPS_DOCUMENT_MAX).
  *
- * Tests: tests/test_gitops_stop.c, tests/controllers.t.
+ * Tests: tests/examples/test_gitops_stop.c, tests/examples/controllers.t.
  */
 #include "gitops.h"
 

@@ -12,7 +12,7 @@
  * from a file into a directory; and a file whose source has moved on since the
  * operation was written is left as it is, while the others are brought up to date.
  *
- * Tests: tests/controllers.t.
+ * Tests: tests/examples/controllers.t.
  */
 #include "gitops.h"
 

@@ -7,7 +7,7 @@
  * being written first.  So nobody takes the half that a kill -9 leaves for the whole, and
  * the next start sweeps it up.
  *
- * Tests: tests/test_gitops.c, tests/test_gitops_lock.c, tests/controllers.t.
+ * Tests: tests/examples/test_gitops.c, tests/examples/test_gitops_lock.c, tests/examples/controllers.t.
  */
 #include "root.h"
 

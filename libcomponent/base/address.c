@@ -13,7 +13,7 @@
  * Why not getaddrinfo(): it takes "127.1" and "0x7f.1", service names, and asks
  * the network while options are still being checked.
  *
- * Tests: tests/test_address.c, a row for each form.
+ * Tests: tests/base/test_address.c, a row for each form.
  */
 #include <config.h>
 

@@ -3,7 +3,7 @@
  *
  * Forms: HOST:PORT, :PORT, [IPV6]:PORT, [fe80::1%eth0]:PORT, unix:/path,
  * unix:@name, fd:N, fd:NAME and 0 (off).  Nothing is guessed: see the table in
- * tests/test_address.c.
+ * tests/base/test_address.c.
  */
 #ifndef BASE_ADDRESS_H
 #define BASE_ADDRESS_H

@@ -10,7 +10,7 @@
  * Under AddressSanitizer the space between two pieces is poisoned: a read past
  * the end of a table made from a broken file is found although no malloc is used.
  *
- * Tests: tests/test_symbols.c
+ * Tests: tests/symbols/test_symbols.c
  */
 #include <config.h>
 

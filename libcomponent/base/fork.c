@@ -7,7 +7,7 @@
  * Why not a pthread_atfork() in each file: their order is that in which constructors and first
  * calls happen to run, and locks would follow from it.
  *
- * Tests: tests/test_fork_slots.c.
+ * Tests: tests/base/test_fork_slots.c.
  */
 #include <config.h>
 

@@ -27,7 +27,7 @@
  *   locks        taken by prepare and so free, or made anew
  *   handlers     of signals: they stay, and find nothing to do
  *
- * Tests: tests/test_fork_slots.c, tests/fork_handlers.t, tests/stress.t.
+ * Tests: tests/base/test_fork_slots.c, tests/base/fork_handlers.t, tests/whole/stress.t.
  */
 #ifndef BASE_FORK_H
 #define BASE_FORK_H

@@ -19,7 +19,7 @@
  * Why not evhttp_bind_socket(): it cuts ports to 16 bits, binds the first address
  * of a name alone, and prints to standard error.
  *
- * Tests: tests/test_listen.c, tests/profiling.t.
+ * Tests: tests/base/test_listen.c, tests/components/profiling.t.
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  *
  * Why not sd_listen_fds(): one page of code is less than a library.
  *
- * Tests: tests/test_listen.c, tests/profiling.t.
+ * Tests: tests/base/test_listen.c, tests/components/profiling.t.
  */
 #include <config.h>
 

@@ -14,7 +14,7 @@
  * Why not NETLINK_SOCK_DIAG: it gives the same inode, and the walk through
  * /proc/PID/fd is needed with it too.
  *
- * Tests: tests/test_listen.c.
+ * Tests: tests/base/test_listen.c.
  */
 #include <config.h>
 

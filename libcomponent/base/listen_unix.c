@@ -16,7 +16,7 @@
  * Why not a temporary name and rename(): a socket cannot be told from another by
  * name afterwards, and rename() replaces a busy one without asking.
  *
- * Tests: tests/test_listen.c.
+ * Tests: tests/base/test_listen.c.
  */
 #include <config.h>
 

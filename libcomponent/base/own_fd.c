@@ -32,7 +32,7 @@
  * Why not threads with a descriptor table of their own (CLONE_FILES): it would keep
  * open what the daemon has closed.
  *
- * Tests: tests/test_own_fd.c, tests/stress.t.
+ * Tests: tests/base/test_own_fd.c, tests/whole/stress.t.
  */
 #include <config.h>
 

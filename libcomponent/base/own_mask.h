@@ -11,7 +11,7 @@
  *   program's.
  *
  * Source: nptl/internal-signals.h of glibc: SIGCANCEL is 32, SIGSETXID 33.
- * Tests: tests/test_own_thread.c, tests/cancel.t.
+ * Tests: tests/base/test_own_thread.c, tests/unwind/cancelled_threads.t.
  */
 #ifndef BASE_OWN_MASK_H
 #define BASE_OWN_MASK_H

@@ -8,7 +8,7 @@
  * What a stranger would get wrong: the program itself is not asked about, as no name finds it;
  * and a lookup that fails leaves a message for dlerror(), which the daemon would find.
  *
- * Tests: tests/hooks.t.
+ * Tests: tests/hooks/interposition.t.
  */
 #include <config.h>
 

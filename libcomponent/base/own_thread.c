@@ -20,7 +20,7 @@
  *   SystemCallFilter=~@resources): who has SCHED_OTHER inherits it and asks for nothing.
  *
  * Why not pthread_attr_setsigmask_np(): glibc 2.32, we support 2.31.
- * Tests: tests/test_own_thread.c.
+ * Tests: tests/base/test_own_thread.c.
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  *
  * What a stranger would get wrong: nothing of the daemon's runs within such a wait, except
  * signal handlers, whose waits are then left out as well.
- * Tests: tests/serve_threads.t.
+ * Tests: tests/threads/goroutine.t.
  */
 #ifndef BASE_OWN_WAIT_H
 #define BASE_OWN_WAIT_H

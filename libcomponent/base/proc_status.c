@@ -4,7 +4,7 @@
  * A piece ends anywhere, so the last bytes of one are kept for the next: as many as the longest
  * wanted line has.
  *
- * Tests: tests/test_proc_status.c, tests/test_cpu_limits.c, tests/serve_delta.t
+ * Tests: tests/base/test_proc_status.c, tests/cpu/test_limits.c, tests/serve/delta.t
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * can have made before, as a link to a file of ours; so it is random, and O_EXCL takes
  * none that is there.  Not mkstemp(3), which has no mode but 0600, and no umask.
  *
- * Tests: tests/serve_life.t, tests/test_life_config.c.
+ * Tests: tests/serve/start_stop.t, tests/lifecycle/test_config.c.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  *
  * Why not gnulib's or libc's: theirs are malloc's memory, which may be what is being looked at.
  *
- * Tests: tests/test_symbols.c, tests/test_custom.c
+ * Tests: tests/symbols/test_symbols.c, tests/custom/test_custom.c
  */
 #include <config.h>
 

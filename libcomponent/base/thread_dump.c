@@ -1,7 +1,7 @@
 /*
  * thread_dump.c - who prints all threads' stacks when a signal asks for it.
  *
- * Tests: tests/dump.t.
+ * Tests: tests/threads/hanging_daemon.t.
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * of libc's time zones and reads TZ and /etc/localtime below it; a child that the
  * daemon forks meanwhile finds that lock taken for ever, and a descriptor more.
  *
- * Tests: tests/test_utc.c.
+ * Tests: tests/base/test_utc.c.
  */
 #include <config.h>
 

@@ -16,7 +16,7 @@
  * goes on using what it uses.  Why not cancel it: it is somebody's code and may hold
  * anything.
  *
- * Tests: tests/test_controller.c.
+ * Tests: tests/controllers/test_controller.c.
  */
 #include <config.h>
 

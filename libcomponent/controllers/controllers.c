@@ -12,7 +12,7 @@
  * of a name counts, NAME or -NAME; a name not mentioned runs if there is a "*" and
  * it is not off by default.
  *
- * Tests: tests/test_controller.c.
+ * Tests: tests/controllers/test_controller.c.
  */
 #include <config.h>
 

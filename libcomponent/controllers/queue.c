@@ -23,7 +23,7 @@
  * Why not a hash table: the tree is libc's, and 20 compares are nothing beside
  * a reconcile.  Why one lock: for the same reason.
  *
- * Tests: tests/test_queue.c.
+ * Tests: tests/controllers/test_queue.c.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * into debt; the debt divided by the rate is the wait.  The larger of both counts,
  * as in Go's client libraries.
  *
- * Tests: tests/test_queue.c.
+ * Tests: tests/controllers/test_queue.c.
  */
 #include <config.h>
 

@@ -27,7 +27,7 @@
  * Symbolic links are files here and are never followed.  fanotify could watch a
  * whole file system with one mark, but needs CAP_SYS_ADMIN.
  *
- * Tests: tests/test_source.c.
+ * Tests: tests/controllers/test_source.c.
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * is to be forgotten is collected first.  A rename of a directory costs a walk over
  * all files; it is rare, and a tree by path components would be ten times the code.
  *
- * Tests: tests/test_source.c.
+ * Tests: tests/controllers/test_source.c.
  */
 #include <config.h>
 

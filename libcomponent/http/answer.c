@@ -1,7 +1,7 @@
 /*
  * answer.c - what all doors have in common: words of HTTP, and an answer at once.
  *
- * Tests: tests/serve_http.t.
+ * Tests: tests/http/protocol.t.
  */
 #include <config.h>
 

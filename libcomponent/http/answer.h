@@ -20,7 +20,7 @@
  *   threads  the server's alone, from which on_hangup, on_gone and on_drain are called, too;
  *            an answer to a descriptor has no such calls and may be used on any one thread
  *
- * Tests: tests/serve_http.t, tests/serve_limits.t, tests/evhttp.t, tests/test_profile_write.c.
+ * Tests: tests/http/protocol.t, tests/http/limits.t, tests/serve/evhttp.t, tests/serve/test_profile_write.c.
  */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H

@@ -1,7 +1,7 @@
 /*
  * answer_fd.c - an answer to a descriptor: a file, a pipe, a socket, blocking or not.
  *
- * Tests: tests/test_profile_write.c.
+ * Tests: tests/serve/test_profile_write.c.
  */
 #include <config.h>
 

@@ -27,7 +27,7 @@
  * the loop alone, and the next pipelined request is looked at when it is out: no
  * recursion however many there are.
  *
- * Tests: tests/serve_http.t, tests/serve_profile.t, tests/serve_limits.t.
+ * Tests: tests/http/protocol.t, tests/cpu/windows.t, tests/http/limits.t.
  */
 #include <config.h>
 

@@ -25,7 +25,7 @@
  *   evthread_use_pthreads(), unless told that one thread uses this base.
  * - A daemon may run with 0, 1 or 2 closed; what lands there gets written to.
  *
- * Tests: tests/test_httpd_base.c, tests/serve_fork.t.
+ * Tests: tests/http/test_event_base.c, tests/serve/fork.t.
  */
 #include <config.h>
 

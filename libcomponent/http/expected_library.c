@@ -10,7 +10,7 @@
  *
  * Why not dladdr(): it looks through all of the object's symbols for a name that nobody asks for.
  *
- * Tests: tests/serve_genuine.t, tests/sanitizers.t.
+ * Tests: tests/serve/replaced_library.t, tests/whole/sanitizers.t.
  */
 #include <config.h>
 

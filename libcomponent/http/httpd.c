@@ -27,7 +27,7 @@
  *
  * What the thread does when the daemon closes its descriptors: loop.c.
  *
- * Tests: tests/serve_http.t, tests/serve_life.t, tests/serve_fork.t, tests/evhttp_why.t.
+ * Tests: tests/http/protocol.t, tests/serve/start_stop.t, tests/serve/fork.t, tests/http/evhttp_why.t.
  */
 #include <config.h>
 

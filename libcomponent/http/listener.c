@@ -7,7 +7,7 @@
  * descriptors is met by a pause: the listener stays readable then, and its event
  * would come again at once and for ever.
  *
- * Tests: tests/serve_limits.t, tests/serve_life.t.
+ * Tests: tests/http/limits.t, tests/serve/start_stop.t.
  */
 #include <config.h>
 

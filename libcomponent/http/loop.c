@@ -24,7 +24,7 @@
  * Why not a table of our own (unshare(CLONE_FILES)): the daemon's log is written and its
  * profiles are handed over from these threads by the daemon's numbers.
  *
- * Tests: tests/serve_life.t.
+ * Tests: tests/serve/start_stop.t.
  */
 #include <config.h>
 

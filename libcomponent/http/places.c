@@ -12,7 +12,7 @@
  * its own.  What a stranger would get wrong: such a piece may be here and not be read yet, or
  * its answer be made and not be sent, so that is done before a connection is closed.
  *
- * Tests: tests/serve_limits.t.
+ * Tests: tests/http/limits.t.
  */
 #include <config.h>
 

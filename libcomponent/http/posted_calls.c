@@ -25,7 +25,7 @@
  * What remains: a datagram or record socket of the daemon's that gets the number within that
  * microsecond sends an empty datagram.
  *
- * Tests: tests/test_httpd_wake.c, tests/serve_life.t.
+ * Tests: tests/http/test_posted_calls.c, tests/serve/start_stop.t.
  */
 #include <config.h>
 

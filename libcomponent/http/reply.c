@@ -8,7 +8,7 @@
  * - Replying frees the request in every case, exactly once; when its connection is
  *   gone (r->conn is NULL) that is all it does.
  *
- * Tests: tests/serve_http.t, tests/serve_limits.t.
+ * Tests: tests/http/protocol.t, tests/http/limits.t.
  */
 #include <config.h>
 

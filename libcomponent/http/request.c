@@ -17,7 +17,7 @@
  * - The request may outlive its connection (r->conn is NULL then): replying frees
  *   it in every case, exactly once (reply.c).
  *
- * Tests: tests/serve_http.t, tests/serve_limits.t.
+ * Tests: tests/http/protocol.t, tests/http/limits.t.
  */
 #include <config.h>
 

@@ -10,7 +10,7 @@
  * component_parse(), because they may name rows of parts.  A --check-config runs
  * the checks of parts too, although the parser has already called it done.
  *
- * Tests: tests/test_lifecycle.c, tests/test_life_config.c.
+ * Tests: tests/lifecycle/test_order.c, tests/lifecycle/test_config.c.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * duration.c - a time as people write it on the command line: "1m30s".
  *
- * Tests: tests/test_lifecycle.c.
+ * Tests: tests/lifecycle/test_order.c.
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  * What surprises: the locks are held across fork(), so that the child finds the
  * lists whole and can free them.  Nothing of ours calls out while it holds one.
  *
- * Tests: tests/test_fork.c, tests/signals.t.
+ * Tests: tests/lifecycle/test_fork.c, tests/lifecycle/signals.t.
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * closes the list, so that nothing can begin behind its back; until then work that
  * ends may begin more.
  *
- * Tests: tests/test_lifecycle.c.
+ * Tests: tests/lifecycle/test_order.c.
  */
 #include <config.h>
 

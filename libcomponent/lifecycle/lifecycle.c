@@ -11,7 +11,7 @@
  * What surprises: a stop that arrives while things start ends the start early and
  * is a success, with status 0.  The steps of a stop are in stop.c.
  *
- * Tests: tests/test_lifecycle.c.
+ * Tests: tests/lifecycle/test_order.c.
  */
 #include <config.h>
 

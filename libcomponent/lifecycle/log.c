@@ -16,7 +16,7 @@
  * Why not stdio or syslog(): both lock, and a child forked meanwhile never gets
  * that lock; stdio also allocates.
  *
- * Tests: tests/test_log.c.
+ * Tests: tests/lifecycle/test_log.c.
  */
 #include <config.h>
 

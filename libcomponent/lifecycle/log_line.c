@@ -13,7 +13,7 @@
  * No malloc, no stdio, no localtime(): the time is computed here, because libc
  * takes a lock for its time zone, which may be held for ever in a forked child.
  *
- * Tests: tests/test_log.c.
+ * Tests: tests/lifecycle/test_log.c.
  */
 #include <config.h>
 

@@ -8,7 +8,7 @@
  * place of the last key is that end as well.
  *
  * Nothing is allocated: numbers have their text on the stack.
- * Tests: tests/install.t, in C and C++; tests/test_log.c
+ * Tests: tests/project/install.t, in C and C++; tests/lifecycle/test_log.c
  */
 #include <config.h>
 

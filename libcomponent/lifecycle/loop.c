@@ -19,7 +19,7 @@
  * Why not libevent: its base is not one descriptor that another loop can watch
  * once timers are in play, and it cannot be left unused by a forked child.
  *
- * Tests: tests/test_loop.c.
+ * Tests: tests/lifecycle/test_loop.c.
  */
 #include <config.h>
 

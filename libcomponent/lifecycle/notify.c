@@ -16,7 +16,7 @@
  *
  * Why not libsystemd: forty lines against a library, and one more dependency.
  *
- * Tests: tests/test_notify.c.
+ * Tests: tests/lifecycle/test_notify.c.
  */
 #include <config.h>
 

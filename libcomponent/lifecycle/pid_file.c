@@ -5,7 +5,7 @@
  * while it is still the file we wrote: a daemon started in our place meanwhile
  * keeps its own.
  *
- * Tests: tests/test_life_config.c.
+ * Tests: tests/lifecycle/test_config.c.
  */
 #include <config.h>
 

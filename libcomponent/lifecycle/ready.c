@@ -1,7 +1,7 @@
 /*
  * ready.c - checks, and telling the service manager once all of them pass.
  *
- * Tests: tests/test_life_config.c, tests/test_notify.c.
+ * Tests: tests/lifecycle/test_config.c, tests/lifecycle/test_notify.c.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * it is told; it keeps what it had then, the options are put back, and those that had been
  * well are called once more, to go back with them.  Nothing here can end the daemon.
  *
- * Tests: tests/test_life_config.c, tests/signals.t.
+ * Tests: tests/lifecycle/test_config.c, tests/lifecycle/signals.t.
  */
 #include <config.h>
 

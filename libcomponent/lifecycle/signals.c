@@ -24,7 +24,7 @@
  * Why not signalfd(): it needs the signals blocked in every thread, and blocked
  * signals are inherited by children.
  *
- * Tests: tests/signals.t with tests/life_daemon.c; tests/dump.t.
+ * Tests: tests/lifecycle/signals.t with tests/programs/life_daemon.c; tests/threads/hanging_daemon.t.
  */
 #include <config.h>
 

@@ -10,7 +10,7 @@
  * What surprises: the graceful time starts after the delay.  When it is 0 nothing
  * is waited for, and that is no failure; when it is over, it is one.
  *
- * Tests: tests/test_lifecycle.c; for a loop that hangs, signals.c.
+ * Tests: tests/lifecycle/test_order.c; for a loop that hangs, signals.c.
  */
 #include <config.h>
 

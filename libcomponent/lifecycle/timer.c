@@ -7,7 +7,7 @@
  * it is removed, because only the caller knows when he will not remove it any
  * more; one without a handle frees itself.
  *
- * Tests: tests/test_loop.c.
+ * Tests: tests/lifecycle/test_loop.c.
  */
 #include <config.h>
 

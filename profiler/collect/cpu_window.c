@@ -3,7 +3,7 @@
  *
  * What it has no memory for counts as lost.
  *
- * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_guest.c.
  */
 #include <config.h>
 

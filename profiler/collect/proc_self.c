@@ -11,7 +11,7 @@
  * - /proc/self is the process by its first thread.  When that has ended by pthread_exit(3)
  *   maps, status and stat there are empty; of /proc/thread-self they are not.
  *
- * Tests: tests/test_cpu_limits.c.
+ * Tests: tests/cpu/test_limits.c.
  */
 #include <config.h>
 

@@ -12,7 +12,7 @@
  *   the next.  So what is done at the start and the end of every thread makes no system
  *   call in any case; this is for windows that are open.
  *
- * Tests: tests/odd_threads.t.
+ * Tests: tests/whole/odd_threads.t.
  */
 #include <config.h>
 

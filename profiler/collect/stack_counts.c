@@ -14,7 +14,7 @@
  *
  * Why not heap/site.c's sites: those are made and read under the heap's lock, which
  * blocks all signals for each event.
- * Tests: tests/test_sites.c.
+ * Tests: tests/collect/test_stack_counts.c.
  */
 #include <config.h>
 

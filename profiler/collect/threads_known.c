@@ -14,7 +14,7 @@
  * - Numbers are asked once each, and at most ASKED_MAX at a time: where they have wrapped, or
  *   are used up fast by other processes, threads without hooks may be missed.
  *
- * Tests: tests/test_without_proc.c, tests/confined.t.
+ * Tests: tests/threads/test_without_proc.c, tests/whole/restricted_process.t.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * window_counts.c - what a window has counted: by stack, labels and thread.
  *
- * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_wall.c.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_guest.c, tests/wall/test_wall.c.
  */
 #include <config.h>
 

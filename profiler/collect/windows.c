@@ -4,7 +4,7 @@
  * Why the collector's thread is started after its source, and ended before it: that thread reads
  * from the source without asking whether it is there.
  *
- * Tests: tests/test_cpu_guest.c, tests/test_wall.c, tests/test_tracer.c.
+ * Tests: tests/cpu/test_guest.c, tests/wall/test_wall.c, tests/trace/test_tracer.c.
  */
 #include <config.h>
 

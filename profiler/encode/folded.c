@@ -13,7 +13,7 @@
  * numbers of its names.  Where memory for all lines is wanting, what there is is written
  * and forgotten, and a text may come twice.
  *
- * Tests: tests/test_encode_text.c, tests/fgprof.t.
+ * Tests: tests/encode/test_text.c, tests/wall/fgprof.t.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * format.c - the table of formats.
  *
- * Tests: tests/serve_http.t, tests/serve_delta.t, tests/gotrace.t, tests/profile_write.t.
+ * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/encode/gotrace.t, tests/serve/profile_write.t.
  */
 #include <config.h>
 

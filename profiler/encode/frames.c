@@ -5,7 +5,7 @@
  * mapping, which symbols.c names in any case, and code outside of all, which gets its
  * number for a name, so that no reader finds a frame without a function.
  *
- * Tests: tests/test_encode.c
+ * Tests: tests/encode/test_pprof.c
  */
 #include <config.h>
 

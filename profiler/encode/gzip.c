@@ -5,7 +5,7 @@
  * half as much again or more for little.  zlib's 260 KiB come from the arena through
  * zalloc, so the daemon's malloc is not used.
  *
- * Tests: tests/test_encode.c
+ * Tests: tests/encode/test_pprof.c
  */
 #include <config.h>
 

@@ -4,7 +4,7 @@
  * Numbers with a point are made of integers, because printf("%f") follows the
  * daemon's locale and pprof's units are the same everywhere.
  *
- * Tests: tests/test_encode_text.c
+ * Tests: tests/encode/test_text.c
  */
 #include <config.h>
 

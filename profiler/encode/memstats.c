@@ -10,7 +10,7 @@
  * It takes the locks of glibc's malloc, which a stuck daemon may hold, and knows
  * nothing of other allocators.
  *
- * Tests: tests/test_encode_text.c, tests/serve_delta.t
+ * Tests: tests/encode/test_text.c, tests/serve/delta.t
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * order.c - sorting numbers by what they stand for, in place.
  *
- * Tests: tests/test_encode_text.c
+ * Tests: tests/encode/test_text.c
  */
 #include <config.h>
 

@@ -14,7 +14,7 @@
  * that did not answer has a head and no frames.  Thousands of threads wait at few places:
  * the text of a stack is made once and kept, as long as there is room.
  *
- * Tests: tests/serve_threads.t.
+ * Tests: tests/threads/goroutine.t.
  */
 #include <config.h>
 

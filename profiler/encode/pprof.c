@@ -20,7 +20,7 @@
  *
  * Why not one big tree and one pack: 51 MB for 100,000 stacks.
  *
- * Tests: tests/test_encode.c, tests/encode.t
+ * Tests: tests/encode/test_pprof.c, tests/encode/pprof.t
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  * Why not protobuf-c, as for all other messages: it goes over each number twice, and
  * takes twice the time of all the rest.
  *
- * Tests: tests/test_encode.c, tests/encode.t
+ * Tests: tests/encode/test_pprof.c, tests/encode/pprof.t
  */
 #include <config.h>
 

@@ -16,7 +16,7 @@
  *
  * The end is Go's MemStats block, see memstats.c.
  *
- * Tests: tests/test_encode_text.c
+ * Tests: tests/encode/test_text.c
  */
 #include <config.h>
 

@@ -12,7 +12,7 @@
  * a clock that the head names: ours ticks a billion times a second.  The numbers are
  * those of the binary form, as in Go, whatever the sampling period says.
  *
- * Tests: tests/test_encode_text.c
+ * Tests: tests/encode/test_text.c
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * An inlined function has a line of its own, as in Go, with the offset in the real one.
  * Where no line of the source is known, the object stands instead, with 0.
  *
- * Tests: tests/test_encode_text.c
+ * Tests: tests/encode/test_text.c
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  * in pprof.  Percentages are of the sum of all amounts without their sign, as in
  * pprof, so that a difference of two profiles has sensible ones too.
  *
- * Tests: tests/test_encode_text.c
+ * Tests: tests/encode/test_text.c
  */
 #include <config.h>
 

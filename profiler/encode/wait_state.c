@@ -7,7 +7,7 @@
  * What a stranger would get wrong: a library without internal symbols shows but the
  * exported pthread_mutex_lock, some frames up; with them it begins with underscores.
  *
- * Tests: tests/serve_threads.t.
+ * Tests: tests/threads/goroutine.t.
  */
 #include <config.h>
 

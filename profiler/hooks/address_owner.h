@@ -9,7 +9,7 @@
  *   an entry of its own, which dlsym() finds first.  It leads to whoever defines the
  *   function, so the address alone tells nothing about the owner.
  *
- * Tests: tests/hooks.t.
+ * Tests: tests/hooks/interposition.t.
  */
 #ifndef HOOKS_ADDRESS_OWNER_H
 #define HOOKS_ADDRESS_OWNER_H

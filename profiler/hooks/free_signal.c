@@ -9,7 +9,7 @@
  * - Go's runtime handles every signal but one.  Then that one is for both of our handlers,
  *   each of which leaves alone what is not its own.
  *
- * Tests: tests/test_cpu_signals.c, tests/threads.t, tests/languages.t.
+ * Tests: tests/cpu/test_signals.c, tests/threads/thousand_blocked.t, tests/whole/languages.t.
  */
 #include <config.h>
 

@@ -7,7 +7,7 @@
  * What a stranger would get wrong: a daemon's frame that the compiler made a jump of is
  * not there either; so the names above prove nothing, and only addresses are compared.
  *
- * Tests: tests/serve_threads.t, tests/test_waits.c.
+ * Tests: tests/threads/goroutine.t, tests/waits/test_waits.c.
  */
 #include <config.h>
 

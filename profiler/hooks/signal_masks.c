@@ -24,7 +24,7 @@
  * - Waits that take a mask (pselect, ppoll, epoll_pwait, sigsuspend) need nothing: a thread
  *   uses no CPU time in them, and what fell due is delivered with the mask of afterwards.
  *
- * Tests: tests/masks.t.
+ * Tests: tests/whole/program_signals.t.
  */
 #include <config.h>
 

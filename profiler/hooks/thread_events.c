@@ -19,7 +19,7 @@
  * would leak it, and pthread_create() would show up in heap profiles.
  * Why slots that the linker lays side by side: none can fail to register, or comes too late
  * for a thread that is just being made.
- * Tests: tests/test_hooks_threads.c.
+ * Tests: tests/hooks/test_thread_start.c.
  */
 #include <config.h>
 

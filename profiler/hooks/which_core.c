@@ -13,7 +13,7 @@
  * The loader is asked when this copy is loaded and never later: a fork child, or a caller that
  * holds a lock of ours, must not enter it, as another thread may stand in dlopen().
  *
- * Tests: tests/hooks.t, tests/sanitizers.t.
+ * Tests: tests/hooks/interposition.t, tests/whole/sanitizers.t.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * keep the file open.  own_fd.c sees to both.  O_NONBLOCK so that a fifo under a
  * library's name does not hang us.
  *
- * Tests: tests/test_symbols.c
+ * Tests: tests/symbols/test_symbols.c
  */
 #include <config.h>
 

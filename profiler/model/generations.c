@@ -27,7 +27,7 @@
  * it.  Its addresses go to nobody where another was before, else to the next one there.
  * Two that take each other's places twice during one look.
  *
- * Tests: tests/test_generations.c, tests/generations.t.
+ * Tests: tests/model/test_generations.c, tests/model/unloaded_plugins.t.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * What a stranger would get wrong: all is read by memory.c, as the object
  * may be unloaded while it is looked at.
  *
- * Tests: tests/test_generations.c, tests/generations.t.
+ * Tests: tests/model/test_generations.c, tests/model/unloaded_plugins.t.
  */
 #include <config.h>
 

@@ -7,7 +7,7 @@
  *
  * All here is called under the lock of generations.c.
  *
- * Tests: tests/test_generations.c, tests/generations.t.
+ * Tests: tests/model/test_generations.c, tests/model/unloaded_plugins.t.
  */
 #include <config.h>
 

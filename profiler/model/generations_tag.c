@@ -27,7 +27,7 @@
  * Why not _dl_find_object(): it says where an object is, not which; the next one of the
  * same size is at the same place, often under the same struct link_map.
  *
- * Tests: tests/test_generations.c, tests/generations.t.
+ * Tests: tests/model/test_generations.c, tests/model/unloaded_plugins.t.
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * Why not a tree of sets, each with its parent: the same labels set in another order
  * would be another set, and profiles would not merge.
  *
- * Tests: tests/test_labels.c
+ * Tests: tests/labels/test_labels.c
  */
 #include <config.h>
 

@@ -12,7 +12,7 @@
  *
  * Not stdio: it allocates.
  *
- * Tests: tests/test_symbols.c
+ * Tests: tests/symbols/test_symbols.c
  */
 #include <config.h>
 

@@ -18,7 +18,7 @@
  * - Code that was made at run time, and objects that were not loaded by the loader, are in
  *   no list.
  *
- * Tests: tests/test_without_proc.c, tests/confined.t.
+ * Tests: tests/threads/test_without_proc.c, tests/whole/restricted_process.t.
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  * gone a pair of sockets is left, which everybody may have.  And both ask by the calling
  * thread: once main has ended by pthread_exit(3), the process' own files and id have no memory.
  *
- * Tests: tests/confined.t, tests/test_without_proc.c.
+ * Tests: tests/whole/restricted_process.t, tests/threads/test_without_proc.c.
  */
 #include <config.h>
 

@@ -10,7 +10,7 @@
  * looked at.  Merging sorts instead of hashing for the same reason: it works in
  * place, so it cannot fail when memory is short, which is when it is wanted.
  *
- * Tests: tests/test_profile.c.
+ * Tests: tests/model/test_profile.c.
  */
 #include <config.h>
 

@@ -12,7 +12,7 @@
  * Why not pthread_mutex_t: a timed wait of one is by a clock that may be set, and
  * mutexes are what is to be looked at some day.
  *
- * Tests: tests/test_stack_table.c.
+ * Tests: tests/model/test_stack_table.c.
  */
 #include <config.h>
 

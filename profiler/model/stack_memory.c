@@ -11,7 +11,7 @@
  * What a stranger would get wrong: holes are split, never joined.  Stacks of one
  * program are of few sizes and come again, and an empty table gives everything back.
  *
- * Tests: tests/test_stack_table.c.
+ * Tests: tests/model/test_stack_table.c.
  */
 #include <config.h>
 

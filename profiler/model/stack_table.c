@@ -19,7 +19,7 @@
  * allocated and CPU stacks come from one thread; a hit holds the lock for well
  * under a microsecond.
  *
- * Tests: tests/test_stack_table.c.
+ * Tests: tests/model/test_stack_table.c.
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  * malloc.  The sources come nearly sorted, each of them is in itself, so most merges
  * find little out of place and touch few pages of the second buffer.
  *
- * Tests: tests/test_trace.c.
+ * Tests: tests/model/test_trace.c.
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * client requests, written out so that its headers are not needed.  memcheck alone answers
  * MEMCHECK_GET_VBITS.
  *
- * Tests: tests/sanitizers.t, tests/guest.t.
+ * Tests: tests/whole/sanitizers.t, tests/whole/short_resources.t.
  */
 #include <config.h>
 

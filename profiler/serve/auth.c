@@ -14,7 +14,7 @@
  * often readable by all, so the first is followed and the second is a warning; a
  * file that others may write is refused, since they choose the token then.
  *
- * Tests: tests/test_auth.c, tests/serve_auth.t.
+ * Tests: tests/serve/test_auth.c, tests/serve/auth.t.
  */
 #include <config.h>
 

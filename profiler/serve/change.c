@@ -5,7 +5,7 @@
  * What a stranger would get wrong: a token file or an address that cannot be had must be
  * found out before anything has changed.
  *
- * Tests: tests/profiling.t, tests/reload.t.
+ * Tests: tests/components/profiling.t, tests/components/reload.t.
  */
 #include <config.h>
 

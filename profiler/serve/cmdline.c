@@ -5,7 +5,7 @@
  * no /proc, from the place that the kernel reads, which a constructor is told.  The values of options that hold a secret
  * are replaced, whether written --name=VALUE or --name VALUE, with '_' for '-'.
  *
- * Tests: tests/test_cmdline.c, tests/serve_http.t.
+ * Tests: tests/serve/test_cmdline.c, tests/http/protocol.t.
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  * - Go streams a trace while it runs, ours is told whole when it is over: the client sees no
  *   difference but that its bytes come at the end.
  *
- * Tests: tests/serve_profile.t, tests/serve_delta.t, tests/serve_threads.t, tests/trace.t, tests/fgprof.t.
+ * Tests: tests/cpu/windows.t, tests/serve/delta.t, tests/threads/goroutine.t, tests/trace/measured_waits.t, tests/wall/fgprof.t.
  */
 #include <config.h>
 

@@ -8,7 +8,7 @@
  * the start; and nobody may be blamed by guess.  That /proc cannot be read is the fact; whether
  * by chroot(2) or by a mount is not to be seen from within.
  *
- * Tests: tests/confined.t.
+ * Tests: tests/whole/restricted_process.t.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * been started, which loads what unpacks; and who reads our standard error may be what
  * hangs, so a write waits for room, and not for ever.
  *
- * Tests: tests/dump.t.
+ * Tests: tests/threads/hanging_daemon.t.
  */
 #include <config.h>
 

@@ -10,7 +10,7 @@
  * What a stranger would get wrong: the functions of libevent_extra are weak.  Who mounts has
  * linked them, and nobody else has to load that library.
  *
- * Tests: tests/evhttp.t.
+ * Tests: tests/serve/evhttp.t.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * our port would not have taken (two Host headers, which two readers could tell apart; more
  * headers than anybody sends) is refused here with the port's status.
  *
- * Tests: tests/evhttp.t.
+ * Tests: tests/serve/evhttp.t.
  */
 #include <config.h>
 

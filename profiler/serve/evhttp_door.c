@@ -34,7 +34,7 @@
  *   may have been writing, is not there: what is queued is left alone.
  * - The functions of libevent_extra are weak: see evhttp.c.
  *
- * Tests: tests/evhttp.t.
+ * Tests: tests/serve/evhttp.t.
  */
 #include <config.h>
 

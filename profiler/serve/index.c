@@ -4,7 +4,7 @@
  * After Go's part comes what Go has no need to say: which kinds cannot be had in
  * this process and why, and how stacks are walked.
  *
- * Tests: tests/serve_http.t.
+ * Tests: tests/http/protocol.t.
  */
 #include <config.h>
 

@@ -12,7 +12,7 @@
  * What a stranger would get wrong: the answer belongs to the server's thread alone, and run()
  * never sees it.  Without a server, for a descriptor, it is the job's own.
  *
- * Tests: tests/serve_http.t, tests/serve_limits.t, tests/serve_life.t.
+ * Tests: tests/http/protocol.t, tests/http/limits.t, tests/serve/start_stop.t.
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * and posting lends the job's own memory.  While "posted" says that a call is under way
  * nothing else may deliver, since the last delivery frees the job.
  *
- * Tests: tests/serve_http.t, tests/serve_limits.t.
+ * Tests: tests/http/protocol.t, tests/http/limits.t.
  */
 #include <config.h>
 

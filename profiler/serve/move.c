@@ -10,7 +10,7 @@
  * :6060) cannot be bound while that is there.  Then the old one is closed first, and bound
  * again should the new one not be had.
  *
- * Tests: tests/reload.t, tests/profiling.t, tests/serve_life.t.
+ * Tests: tests/components/reload.t, tests/components/profiling.t, tests/serve/start_stop.t.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * a program built against an older header hands over a shorter one, and what it does not
  * know keeps its default.
  *
- * Tests: tests/test_options.c.
+ * Tests: tests/serve/test_options.c.
  */
 #include <config.h>
 

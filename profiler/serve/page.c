@@ -8,7 +8,7 @@
  * A job carries one piece of input, so the request travels as "METHOD PATH\\nBODY";
  * neither method nor path can hold a blank or a line end.
  *
- * Tests: tests/profiling.t.
+ * Tests: tests/components/profiling.t.
  */
 #include <config.h>
 

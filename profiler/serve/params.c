@@ -5,7 +5,7 @@
  * never an error; names are case sensitive.  '+' is a blank, so "debug=+1" is
  * " 1", which is no number: that surprise is Go's, and scripts rely on the rest.
  *
- * Tests: tests/test_params.c.
+ * Tests: tests/serve/test_params.c.
  */
 #include <config.h>
 

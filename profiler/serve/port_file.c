@@ -6,7 +6,7 @@
  * nothing; removed at the end only while it still says what we wrote, since a
  * successor may have replaced it.
  *
- * Tests: tests/serve_life.t.
+ * Tests: tests/serve/start_stop.t.
  */
 #include <config.h>
 

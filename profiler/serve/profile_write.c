@@ -12,7 +12,7 @@
  * over HTTP while that rate is 0, as in Go.  Who writes one by a call has asked for
  * something, and is told why there is nothing.
  *
- * Tests: tests/test_profile_write.c.
+ * Tests: tests/serve/test_profile_write.c.
  */
 #include <config.h>
 

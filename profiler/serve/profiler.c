@@ -11,7 +11,7 @@
  * does not have.  Memory of the parent's server stays as it was (freeing it would
  * mean calling libevent); only its descriptors are closed.
  *
- * Tests: tests/serve_life.t, tests/serve_fork.t, tests/test_profile_write.c.
+ * Tests: tests/serve/start_stop.t, tests/serve/fork.t, tests/serve/test_profile_write.c.
  */
 #include <config.h>
 

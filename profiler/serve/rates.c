@@ -14,7 +14,7 @@
  * that component_profiler_stop() holds while it waits for this very thread.  So the
  * collectors are told directly; the server is stopped before they are switched off.
  *
- * Tests: tests/serve_rates.t.
+ * Tests: tests/serve/rates.t.
  */
 #include <config.h>
 

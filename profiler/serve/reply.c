@@ -4,7 +4,7 @@
  * What a stranger would get wrong: go tool pprof shows the text of an error only if
  * X-Go-Pprof is there and the type is text/plain, so reply_error() sends both.
  *
- * Tests: tests/serve_http.t.
+ * Tests: tests/http/protocol.t.
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  *
  * What the parameters of a profile mean is spec.c's.
  *
- * Tests: tests/serve_http.t, tests/serve_auth.t.
+ * Tests: tests/http/protocol.t, tests/serve/auth.t.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * then windows (early, each with a valid profile), then jobs whose client does not
  * read, then the server's thread, then memory.
  *
- * Tests: tests/serve_life.t.
+ * Tests: tests/serve/start_stop.t.
  */
 #include <config.h>
 

@@ -8,7 +8,7 @@
  * cannot be read is 30 s for a window and an error for a delta.  Whoever wants a profile
  * without HTTP asks in the same words, so that there is one set of rules.
  *
- * Tests: tests/serve_http.t, tests/serve_delta.t, tests/profile_write.t.
+ * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/serve/profile_write.t.
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * a POST); the prefix of a number decides its base, as in Go's ParseUint(s, 0, 64).
  * What is no number, or no address of ours, is left out without an error.
  *
- * Tests: tests/test_params.c, tests/serve_http.t.
+ * Tests: tests/serve/test_params.c, tests/http/protocol.t.
  */
 #include <config.h>
 

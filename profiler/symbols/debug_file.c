@@ -18,7 +18,7 @@
  *
  * Not debuginfod: a daemon that is looked into does not go to the network.
  *
- * Tests: tests/lines.t, tests/test_symbols_dwarf.c
+ * Tests: tests/symbols/lines.t, tests/symbols/test_dwarf.c
  */
 #include <config.h>
 

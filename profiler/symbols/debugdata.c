@@ -13,7 +13,7 @@
  *   may hold for ever just when a dump is wanted.
  * - A program linked with -static would get a second libc with it.
  *
- * Tests: tests/symbols.t, tests/exports.t, tests/test_symbols_hostile.c
+ * Tests: tests/symbols/names.t, tests/project/exports.t, tests/symbols/test_hostile.c
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  * What a stranger would get wrong: the file that has the name of a gone object now may
  * be its successor; only the same build id makes it the same (object.c).
  *
- * Tests: tests/generations.t
+ * Tests: tests/model/unloaded_plugins.t
  */
 #include <config.h>
 

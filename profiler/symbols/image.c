@@ -11,7 +11,7 @@
  * the daemon.  And the whole table of sections is never copied: it may claim 64k
  * entries, so headers are read one by one as they are asked for.
  *
- * Tests: tests/test_symbols.c, tests/test_symbols_hostile.c
+ * Tests: tests/symbols/test_symbols.c, tests/symbols/test_hostile.c
  */
 #include <config.h>
 

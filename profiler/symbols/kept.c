@@ -19,7 +19,7 @@
  *
  * Why not the sorted tables: libLLVM's is 3 MB, and what a profile asks of it 20 KB.
  *
- * Tests: tests/test_kept.c, tests/symbols.t
+ * Tests: tests/symbols/test_kept_answers.c, tests/symbols/names.t
  */
 #include <config.h>
 

@@ -21,7 +21,7 @@
  * names) together with .gnu_debugdata (the others).  Descriptors are closed when the
  * strings fitted into memory, as they nearly always do.
  *
- * Tests: tests/test_symbols.c, tests/symbols.t
+ * Tests: tests/symbols/test_symbols.c, tests/symbols/names.t
  */
 #include <config.h>
 

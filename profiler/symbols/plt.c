@@ -12,7 +12,7 @@
  * signed pointers), where counting entries does not.  On other architectures a stub is
  * "object+0x1234" like other unnamed code.
  *
- * Tests: tests/symbols.t, tests/test_symbols.c
+ * Tests: tests/symbols/names.t, tests/symbols/test_symbols.c
  */
 #include <config.h>
 

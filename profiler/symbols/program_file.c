@@ -13,7 +13,7 @@
  * - The daemon may close every descriptor it finds and get the number for a file of its own:
  *   own_fd_is_kept() is asked before each use.
  *
- * Tests: tests/confined.t.
+ * Tests: tests/whole/restricted_process.t.
  */
 #include <config.h>
 

@@ -14,7 +14,7 @@
  * Why not the sorted table in .eh_frame_hdr: it has no lengths, so that code without
  * an entry would go to whatever function is below it.
  *
- * Tests: tests/symbols.t, tests/test_symbols_hostile.c
+ * Tests: tests/symbols/names.t, tests/symbols/test_hostile.c
  */
 #include <config.h>
 

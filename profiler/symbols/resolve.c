@@ -4,7 +4,7 @@
  * Files are opened, read and closed again within one call; what stays until the end of
  * the request are the answers, a few dozen bytes for an address.
  *
- * Tests: tests/lines.t
+ * Tests: tests/symbols/lines.t
  */
 #include <config.h>
 

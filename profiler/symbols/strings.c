@@ -7,7 +7,7 @@
  * compare pointers.  What a stranger would get wrong: what is compared is the text as it came, and what
  * strings_clean() gives out differs where a byte was no text.
  *
- * Tests: tests/test_encode.c, tests/lines.t, tests/test_symbols_dwarf.c
+ * Tests: tests/encode/test_pprof.c, tests/symbols/lines.t, tests/symbols/test_dwarf.c
  */
 #include <config.h>
 

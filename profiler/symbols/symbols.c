@@ -17,7 +17,7 @@
  * Why not dladdr(): exported names only, 22 to 519 us an address, and it takes the
  * loader's lock.  Why not libdw: it has no limit of memory.
  *
- * Tests: tests/test_symbols.c, tests/symbols.t
+ * Tests: tests/symbols/test_symbols.c, tests/symbols/names.t
  */
 #include <config.h>
 

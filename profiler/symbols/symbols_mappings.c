@@ -10,7 +10,7 @@
  * anonymous ones without a name (JIT code, trampolines) are none at all.  Mapping 0 is
  * where the program's entry point is, whatever its path looks like now.
  *
- * Tests: tests/test_symbols.c, tests/symbols.t, tests/generations.t
+ * Tests: tests/symbols/test_symbols.c, tests/symbols/names.t, tests/model/unloaded_plugins.t
  */
 #include <config.h>
 

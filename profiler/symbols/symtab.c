@@ -16,7 +16,7 @@
  * Not qsort(): it may call malloc.  Not a copy of the file's table: 24 bytes a
  * symbol, most of which are no functions.
  *
- * Tests: tests/test_symbols.c, tests/test_symbols_hostile.c
+ * Tests: tests/symbols/test_symbols.c, tests/symbols/test_hostile.c
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  * profiles refuse a profile with a string that is not UTF-8, and a line break in a
  * name would forge a line of the text formats: what is neither is shown as '?'.
  *
- * Tests: tests/test_symbols.c
+ * Tests: tests/symbols/test_symbols.c
  */
 #include <config.h>
 

@@ -20,7 +20,7 @@
  * - Of a blocked thread most registers are not known, and must be refused, not be 0: a
  *   frame by a made-up register is worse than none.
  *
- * Tests: tests/test_unwind_remote.c.
+ * Tests: tests/unwind/test_remote.c.
  */
 #include <config.h>
 

@@ -19,7 +19,7 @@
  * - Where a handler returns to, and where a coroutine begins, no call leads to: there pc - 1
  *   is another function's.
  *
- * Tests: tests/test_unwind_tables.c, tests/test_unwind_step.c.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/test_step.c.
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * Why not libunwind's parser: it is not reachable without its cursor, which takes
  * locks and allocates.
  *
- * Tests: tests/test_unwind_tables.c.
+ * Tests: tests/unwind/test_tables.c.
  */
 #include <config.h>
 

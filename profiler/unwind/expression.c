@@ -8,7 +8,7 @@
  * What a stranger would get wrong: a register that the walk does not follow is not zero
  * but unknown, and ends the expression.
  *
- * Tests: tests/test_unwind_tables.c, tests/test_unwind_absurd.c.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/test_bad_registers.c.
  */
 #include <config.h>
 

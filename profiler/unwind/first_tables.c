@@ -11,7 +11,7 @@
  * builder takes none of the program's, the loader's or malloc's, so that is only a matter of
  * time, and a bounded one: after it the stack is walked as if there were no tables.
  *
- * Tests: tests/test_unwind_refresh.c, tests/preload.t.  What a start costs: bench row start_on_us.
+ * Tests: tests/unwind/test_refresh.c, tests/components/preload.t.  What a start costs: bench row start_on_us.
  */
 #include <config.h>
 

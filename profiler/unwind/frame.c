@@ -4,7 +4,7 @@
  * Most walks ask for three of them; the others are taken only where a rule of an unusual
  * form may need them, or libunwind.
  *
- * Tests: tests/test_unwind_tables.c, tests/test_unwind_remote.c.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/test_remote.c.
  */
 #include <config.h>
 

@@ -12,7 +12,7 @@
  * What a stranger would get wrong: a mark is one of the bits that no address of code has, so a
  * stack with marks must not get past the first thread of ours.
  *
- * Tests: tests/test_unwind_verdict.c.
+ * Tests: tests/unwind/test_verdict.c.
  */
 #include <config.h>
 

@@ -32,7 +32,7 @@
  * priority.  No return address of that call lies on the stack then, so there is nothing to
  * prove one by: such a thread is signalled.
  *
- * Tests: tests/threads.t, tests/serve_threads.t, tests/test_unwind_step.c.
+ * Tests: tests/threads/thousand_blocked.t, tests/threads/goroutine.t, tests/unwind/test_step.c.
  */
 #include <config.h>
 

@@ -19,7 +19,7 @@
  *   CPU time is sampled, and what it has saved up to some twenty milliseconds.  When the
  *   purse is empty it rests.
  *
- * Tests: tests/test_unwind_refresh.c.
+ * Tests: tests/unwind/test_refresh.c.
  */
 #include <config.h>
 

@@ -25,7 +25,7 @@
  * Why not dl_iterate_phdr: it takes the loader's lock, which a thread that hangs in a
  * constructor holds for good.
  *
- * Tests: tests/test_unwind_tables.c, tests/test_unwind_refresh.c.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/test_refresh.c.
  */
 #include <config.h>
 

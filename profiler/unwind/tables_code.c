@@ -16,7 +16,7 @@
  *   must do.  So they must for a plugin that has just been loaded, until the next look: where
  *   a described frame says that its caller is, or beside code that is running.
  *
- * Tests: tests/test_unwind.c, tests/test_unwind_generated.c.
+ * Tests: tests/unwind/test_unwind.c, tests/unwind/test_generated_code.c.
  */
 #include <config.h>
 

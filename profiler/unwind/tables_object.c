@@ -11,7 +11,7 @@
  * - An address range can be used again by another object, so an object counts as the
  *   same only if its .eh_frame_hdr, or its first page, reads the same too.
  *
- * Tests: tests/test_unwind_tables.c, tests/test_unwind_refresh.c.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/test_refresh.c.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * never changes, because a signal handler may be reading them; both lie in one
  * mapping that is touched only as far as it is used.
  *
- * Tests: tests/test_unwind_tables.c, tests/test_unwind_refresh.c.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/test_refresh.c.
  */
 #include <config.h>
 

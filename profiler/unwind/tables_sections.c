@@ -11,7 +11,7 @@
  * was mapped.  So it is asked only if its first page, with the program headers and most
  * often the build id, is the one in memory; the sections are read from memory anyway.
  *
- * Tests: tests/test_unwind_tables.c, tests/frames.t.
+ * Tests: tests/unwind/test_tables.c, tests/unwind/hidden_tables.t.
  */
 #include <config.h>
 

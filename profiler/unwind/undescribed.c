@@ -24,7 +24,7 @@
  * - A stub is known by all of its instructions, from the address of a slot to the jump
  *   there; the jump alone may be any.  The first stub of an object pushes two registers.
  *
- * Tests: tests/test_unwind_step.c, tests/test_unwind_tables.c.
+ * Tests: tests/unwind/test_step.c, tests/unwind/test_tables.c.
  */
 #include <config.h>
 

@@ -23,7 +23,7 @@
  *
  * Why not a handler for SIGSEGV that repairs the load: that signal is the daemon's.
  *
- * Tests: tests/test_unwind.c.
+ * Tests: tests/unwind/test_unwind.c.
  */
 #include <config.h>
 

@@ -36,7 +36,7 @@
  * Why not pthread_getattr_np(3): it takes locks and memory.  Why not /proc/self/maps:
  * neighbouring mappings look like one.
  *
- * Tests: tests/test_unwind_window.c.
+ * Tests: tests/unwind/test_window.c.
  */
 #include <config.h>
 

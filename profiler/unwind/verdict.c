@@ -22,7 +22,7 @@
  *   those, and the wait is bounded; after one in vain nobody waits until something was judged.
  *   Around a fork nobody waits.
  *
- * Tests: tests/test_unwind_verdict.c, tests/test_unwind_generated.c.
+ * Tests: tests/unwind/test_verdict.c, tests/unwind/test_generated_code.c.
  */
 #include <config.h>
 

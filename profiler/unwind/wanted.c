@@ -13,7 +13,7 @@
  *   code soon.
  * - A slot may be overwritten before it is read.  The address comes again, or is not needed.
  *
- * Tests: tests/test_unwind_refresh.c, tests/test_unwind_generated.c.
+ * Tests: tests/unwind/test_refresh.c, tests/unwind/test_generated_code.c.
  */
 #include <config.h>
 

@@ -29,7 +29,7 @@
  * - A handler may not have ended when all stops: then ring and slots stay for it.  It is
  *   waited for without the lock, which every fork of the program takes.
  *
- * Tests: tests/test_cpu.c, tests/test_cpu_guest.c, tests/test_cpu_limits.c, tests/test_cpu_threads.c.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_guest.c, tests/cpu/test_limits.c, tests/cpu/test_threads.c.
  */
 #include <config.h>
 

@@ -24,7 +24,7 @@
  * Why not a ring for each thread: a thousand mostly idle threads would each keep
  * one, and their memory would have to outlive them.
  *
- * Tests: tests/test_cpu_ring.c.
+ * Tests: tests/cpu/test_ring.c.
  */
 #include <config.h>
 

@@ -33,7 +33,7 @@
  * - Clocks cannot be read all at once.  A window begins with a sum that is rather too
  *   large and ends with one that is rather too small: what it shows was used.
  *
- * Tests: tests/test_cpu.c, tests/test_cpu_guest.c.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_guest.c.
  */
 #include <config.h>
 

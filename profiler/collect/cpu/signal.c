@@ -18,7 +18,7 @@
  *
  * Why not always a real-time signal: strace, gdb and people know SIGPROF.
  *
- * Tests: tests/test_cpu.c, tests/test_cpu_signals.c.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_signals.c.
  */
 #include <config.h>
 

@@ -16,7 +16,7 @@
  * What a stranger would get wrong: slots outlive the timers, for a handler that got no
  * processor for long may still look at its own (cpu_slots_free()).
  *
- * Tests: tests/test_cpu.c.
+ * Tests: tests/cpu/test_cpu.c.
  */
 #include <config.h>
 

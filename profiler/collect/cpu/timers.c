@@ -29,7 +29,7 @@
  * Why not one process timer (setitimer): the kernel picks the thread that is hit,
  * which is unfair and, above some processors, loses samples.
  *
- * Tests: tests/test_cpu.c.
+ * Tests: tests/cpu/test_cpu.c.
  */
 #include <config.h>
 

@@ -14,7 +14,7 @@
  *   started there are no unwind tables, and code without frame pointers shows its
  *   first frames alone.
  *
- * Tests: tests/test_custom.c, tests/serve_custom.t
+ * Tests: tests/custom/test_custom.c, tests/custom/custom.t
  */
 #include <config.h>
 

@@ -17,7 +17,7 @@
  * - It is one copy in memory of ours with a limit, not references to the stack table: a
  *   dump of a process that hangs comes here, too.
  *
- * Tests: tests/test_threads.c.
+ * Tests: tests/threads/test_previous_dump.c.
  */
 #include <config.h>
 

@@ -31,7 +31,7 @@
  * - The frame pointer is not in that line.  Where a walk needs it and cannot prove what
  *   it was (unwind_copy()), the result is QUIET_UNKNOWN.
  *
- * Tests: tests/threads.t.
+ * Tests: tests/threads/thousand_blocked.t.
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  * - Threads that run answer a signal, and a handler does not call libunwind: theirs are the
  *   tables', too.
  *
- * Tests: tests/threads.t.
+ * Tests: tests/threads/thousand_blocked.t.
  */
 #include <config.h>
 

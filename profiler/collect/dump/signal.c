@@ -21,7 +21,7 @@
  * - Who blocks it from then on would cost the whole deadline: after a moment those are
  *   given up.
  *
- * Tests: tests/threads.t.
+ * Tests: tests/threads/thousand_blocked.t.
  */
 #include <config.h>
 

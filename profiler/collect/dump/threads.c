@@ -23,7 +23,7 @@
  * - The lock is ours alone, but a dump must come to its end when everything hangs: it
  *   is waited for so long and no longer.
  *
- * Tests: tests/threads.t, tests/serve_threads.t.
+ * Tests: tests/threads/thousand_blocked.t, tests/threads/goroutine.t.
  */
 #include <config.h>
 

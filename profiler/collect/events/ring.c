@@ -16,7 +16,7 @@
  * Why not the CPU sampler's ring: its records are a tenth of the size, and a busy trace
  * must not cost a CPU profile its samples.
  *
- * Tests: tests/test_tracer.c, tests/test_trace_writers.c.
+ * Tests: tests/trace/test_tracer.c, tests/trace/test_ring_writers.c.
  */
 #include <config.h>
 

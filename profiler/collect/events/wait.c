@@ -14,7 +14,7 @@
  *   not has left the other behind, and takes the slot over.
  * - Who looks at a slot from outside reads its turn before and after.
  *
- * Tests: tests/test_tracer.c, tests/trace.t.
+ * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
  */
 #include <config.h>
 

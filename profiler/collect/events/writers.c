@@ -16,7 +16,7 @@
  * - A place that has just been claimed has no time of birth yet, and then is never taken back.
  * - A handler that interrupts a writer takes a place of its own.
  *
- * Tests: tests/test_trace_writers.c, tests/test_tracer.c.
+ * Tests: tests/trace/test_ring_writers.c, tests/trace/test_tracer.c.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * - Half of the family is worse than nothing: with malloc ours and free another's,
  *   that free gets blocks it does not know.  All or none.
  *
- * Tests: tests/hooks.t, tests/heap_guest.t.
+ * Tests: tests/hooks/interposition.t, tests/heap/limited_process.t.
  */
 #include <config.h>
 

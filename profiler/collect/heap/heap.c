@@ -22,7 +22,7 @@
  * Why not scale sums by their mean size when writing, as Go does: with blocks of
  * mixed sizes at one site, or a rate that changed, that is biased; a weight for
  * each sample is not.
- * Tests: tests/test_heap_truth.c, tests/test_heap.c, tests/heap_guest.t.
+ * Tests: tests/heap/test_accuracy.c, tests/heap/test_heap.c, tests/heap/limited_process.t.
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * - The mask is own_mask.h's: a thread cancelled by force in here would keep the lock.
  * - vfork() shares memory: its child passes as the parent, which is right.
  *
- * Tests: tests/test_heap_guest.c.
+ * Tests: tests/heap/test_guest.c.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * What a stranger would get wrong: these throw when there is no memory.  They are called
  * where malloc() has just given some, and for one byte.
  *
- * Tests: tests/allocators.t.
+ * Tests: tests/hooks/allocators.t.
  */
 #include <config.h>
 

@@ -4,7 +4,7 @@
  * What a stranger would get wrong: sites are read in batches, the lock released in
  * between, as malloc waits for it.  Each site is of one moment, all together are of
  * a few; the in-use numbers of a site never are more than its allocations.
- * Tests: tests/test_heap.c, tests/test_heap_truth.c.
+ * Tests: tests/heap/test_heap.c, tests/heap/test_accuracy.c.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * lazily bound PLT entry enters the loader.  The series below are good to 1e-11,
  * far below what sampling can show.
  *
- * Tests: tests/test_heap_rate.c.
+ * Tests: tests/heap/test_rate.c.
  */
 #include <config.h>
 

@@ -29,7 +29,7 @@
  *
  * Why not one table that grows by rehashing: all threads would have to stand still, or look
  * into two tables whose entries move.
- * Tests: tests/test_heap_set.c.
+ * Tests: tests/heap/test_set.c.
  */
 #include <config.h>
 

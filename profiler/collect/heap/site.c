@@ -21,7 +21,7 @@
  *
  * Why not eight atomic additions a block: a reader would see blocks whose bytes are
  * counted and whose number is not.
- * Tests: tests/test_heap_set.c, tests/test_heap.c.
+ * Tests: tests/heap/test_set.c, tests/heap/test_heap.c.
  */
 #include <config.h>
 

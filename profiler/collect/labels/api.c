@@ -11,7 +11,7 @@
  * Why not a table of sets found by (set, key, value): the values' bytes would have to be
  * compared all the same, and the draft costs no more than that.
  *
- * Tests: tests/test_labels.c, tests/labels.t
+ * Tests: tests/labels/test_labels.c, tests/labels/labels.t
  */
 #include <config.h>
 

@@ -21,7 +21,7 @@
  * Why not TLS of the size of a record: a program that opens the library by dlopen() has
  * some hundred bytes for all of ours.
  *
- * Tests: tests/test_labels.c, tests/test_labels_samples.c, tests/labels.t
+ * Tests: tests/labels/test_labels.c, tests/labels/test_samples.c, tests/labels/labels.t
  */
 #include <config.h>
 

@@ -13,7 +13,7 @@
  *   A thread that ends without coming back here (the raw system call exit) leaves
  *   its entry, which the next thread of that tid takes over.
  *
- * Tests: tests/test_hooks_threads.c.
+ * Tests: tests/hooks/test_thread_start.c.
  */
 #include <config.h>
 

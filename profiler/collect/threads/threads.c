@@ -4,7 +4,7 @@
  * What a stranger would get wrong: stacks of a dump are plain addresses until they are
  * tagged, which takes the lock of the stack table; so it is not done where all may hang.
  *
- * Tests: tests/test_threads.c, tests/serve_threads.t.
+ * Tests: tests/threads/test_previous_dump.c, tests/threads/goroutine.t.
  */
 #include <config.h>
 

@@ -7,7 +7,7 @@
  * What a stranger would get wrong: the stack begins at the caller, so no function here
  * may call another of these as its last act, or be inlined.
  *
- * Tests: tests/test_tracer.c, tests/trace.t.
+ * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  *   is told when its thread ends (events_wait_gone()).
  * - The child of a vfork() has our memory, and so the switch; it is told by its pid.
  *
- * Tests: tests/test_tracer.c, tests/trace.t.
+ * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
  */
 #include <config.h>
 

@@ -16,7 +16,7 @@
  *   thread that is on a processor cannot come onto it again.  But a record may have been
  *   lost in between, so it must be close.
  *
- * Tests: tests/test_tracer.c.
+ * Tests: tests/trace/test_tracer.c.
  */
 #include <config.h>
 

@@ -4,7 +4,7 @@
  *
  * Two lists of /proc/self/task, this one and the last, side by side.
  *
- * Tests: tests/test_tracer.c.
+ * Tests: tests/trace/test_tracer.c.
  */
 #include <config.h>
 

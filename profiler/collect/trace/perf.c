@@ -28,7 +28,7 @@
  *   it first: systemd's SystemCallFilter=@system-service does so for perf_event_open().
  *   Hooks are the source under any filter; the few that allow the call are not worth a daemon.
  *
- * Tests: tests/test_tracer.c, tests/trace.t.
+ * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
  */
 #include <config.h>
 

@@ -4,7 +4,7 @@
  * A read() may be of a file or of a socket; most that a dump finds blocked are of the
  * latter, for files answer before anybody looks.
  *
- * Tests: tests/test_tracer.c.
+ * Tests: tests/trace/test_tracer.c.
  */
 #include <config.h>
 

@@ -6,7 +6,7 @@
  * runs on for a while; also a wait that it was cancelled in ends there at last.  A sample is
  * told by a signal handler.
  *
- * Tests: tests/test_tracer.c, tests/trace.t.
+ * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
  */
 #include <config.h>
 

@@ -26,7 +26,7 @@
  *
  * Heap: the estimate of the heap profile, not mallinfo2(), which takes malloc's locks.
  *
- * Tests: tests/test_tracer.c, tests/trace.t.
+ * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
  */
 #include <config.h>
 

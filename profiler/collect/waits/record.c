@@ -26,8 +26,8 @@
  *   wait for in the daemon's threads (own_wait.h) is for traces alone.
  *
  * Why not one clock read at the unlock for all: who does not contend reads no clock.
- * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c,
- * tests/test_waits_blame.c.
+ * Tests: tests/waits/test_waits.c, tests/waits/test_guest.c, tests/waits/test_abandoned.c,
+ * tests/waits/test_blame.c.
  */
 #include <config.h>
 

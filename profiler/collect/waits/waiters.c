@@ -28,8 +28,8 @@
  * Why not a slot for each thread: the holder would have to look at all of them.
  * Why not one sum for all waiters of a lock: count, sum and lock would have to change in
  * one step, and a wait that is never withdrawn could not be found.
- * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c,
- * tests/test_waits_blame.c.
+ * Tests: tests/waits/test_waits.c, tests/waits/test_guest.c, tests/waits/test_abandoned.c,
+ * tests/waits/test_blame.c.
  */
 #include <config.h>
 

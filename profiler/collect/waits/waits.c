@@ -3,7 +3,7 @@
  *
  * Two rates and the trace share one switch; the hooks then call waits/record.c.
  *
- * Tests: tests/test_waits.c, tests/test_waits_guest.c, tests/test_waits_left.c.
+ * Tests: tests/waits/test_waits.c, tests/waits/test_guest.c, tests/waits/test_abandoned.c.
  */
 #include <config.h>
 

@@ -20,7 +20,7 @@
  *   seems to run.  io_uring's threads never run the program's code.  Both are no more to
  *   be looked at: zombies.
  *
- * Tests: tests/fgprof.t.
+ * Tests: tests/wall/fgprof.t.
  */
 #include <config.h>
 

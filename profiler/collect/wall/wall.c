@@ -27,7 +27,7 @@
  *
  * Life and locks of windows are windows.h's subject.
  *
- * Tests: tests/test_wall.c, tests/fgprof.t.
+ * Tests: tests/wall/test_wall.c, tests/wall/fgprof.t.
  */
 #include <config.h>
 

@@ -14,7 +14,7 @@
  * that all samples together are the number of threads times the duration, however late
  * ticks were.
  *
- * Tests: tests/test_wall.c, tests/fgprof.t.
+ * Tests: tests/wall/test_wall.c, tests/wall/fgprof.t.
  */
 #include <config.h>
 

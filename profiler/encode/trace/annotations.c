@@ -7,7 +7,7 @@
  * What a stranger would get wrong: a region's end that does not match the innermost one
  * makes a file unreadable.  So the inner ones are ended first, whose ends were lost.
  *
- * Tests: tests/test_gotrace.c
+ * Tests: tests/encode/test_gotrace.c
  */
 #include <config.h>
 

@@ -8,7 +8,7 @@
  * unblocks, from 1 at its creation; nothing else touches it.  Nobody unblocks who is in a
  * system call: its end is said where the thread starts, by its own kernel thread.
  *
- * Tests: tests/test_gotrace.c, tests/gotrace.t
+ * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
 #include <config.h>
 

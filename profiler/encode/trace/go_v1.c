@@ -15,7 +15,7 @@
  *   sequence number, which the others do not touch.
  * - CPU samples have their time absolute, and no thread of the kernel.
  *
- * Tests: tests/test_gotrace.c, tests/gotrace.t
+ * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
 #include <config.h>
 

@@ -15,7 +15,7 @@
  * - A text or stack that is missing makes the file unreadable; a batch of texts or stacks
  *   that is empty, too.
  *
- * Tests: tests/test_gotrace.c, tests/gotrace.t
+ * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
 #include <config.h>
 

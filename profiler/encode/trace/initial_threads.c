@@ -10,7 +10,7 @@
  * began.  Whoever is the first to leave a CPU, or to be sampled there, was on it since
  * the start, if nobody was seen to come to it before.
  *
- * Tests: tests/test_gotrace.c
+ * Tests: tests/encode/test_gotrace.c
  */
 #include <config.h>
 

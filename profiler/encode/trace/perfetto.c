@@ -15,7 +15,7 @@
  * Why not Chrome's JSON: it is ten times larger, has no scheduling, and its times are
  * fractions of microseconds.
  *
- * Tests: tests/gotrace.t
+ * Tests: tests/encode/gotrace.t
  */
 #include <config.h>
 

@@ -7,7 +7,7 @@
  * Why not protobuf-c: each message here has a few numbers and texts, and the schema is
  * some thousand fields of somebody else's.
  *
- * Tests: tests/gotrace.t
+ * Tests: tests/encode/gotrace.t
  */
 #include <config.h>
 

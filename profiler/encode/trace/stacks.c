@@ -9,7 +9,7 @@
  *   the root goes.
  * - A stack that is too deep keeps its root too, for the name's sake.
  *
- * Tests: tests/test_gotrace.c, tests/gotrace.t
+ * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
 #include <config.h>
 

@@ -18,7 +18,7 @@
  *
  * Who is there when it begins: initial_threads.c; what they say of themselves: annotations.c.
  *
- * Tests: tests/test_gotrace.c, tests/gotrace.t
+ * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
 #include <config.h>
 

@@ -7,7 +7,7 @@
  *
  * Why not a batch for each turn of a processor: it costs as much as the records in it.
  *
- * Tests: tests/test_gotrace.c
+ * Tests: tests/encode/test_gotrace.c
  */
 #include <config.h>
 

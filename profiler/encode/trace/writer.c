@@ -12,7 +12,7 @@
  * a log event at its beginning, when how much was left out is not known yet: the first
  * telling finds out.
  *
- * Tests: tests/test_gotrace.c, tests/gotrace.t
+ * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
 #include <config.h>
 

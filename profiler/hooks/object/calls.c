@@ -12,7 +12,7 @@
  * - Arguments and results are words, whatever they are declared as: on all machines we
  *   support what is narrower lies in the lower half, and passes through untouched.
  *
- * Tests: tests/hooks.t, tests/hooks_cost.t, tests/trace.t.
+ * Tests: tests/hooks/interposition.t, tests/hooks/cost.t, tests/trace/measured_waits.t.
  */
 #include "object.h"
 

@@ -26,7 +26,7 @@
  *   symbol of that name with the address of its own PLT entry.  Undefined is not found.
  * - This is compiled without builtins: a memcmp() of the compiler's would be a call.
  *
- * Tests: tests/programs_all.t, tests/hooks.t.
+ * Tests: tests/whole/every_program.t, tests/hooks/interposition.t.
  */
 #include "lookup.h"
 

@@ -26,7 +26,7 @@
  * more, the second misses calls from objects loaded later.  Why not a range of addresses for
  * sampled blocks, which free() knows by one comparison: it took two instructions less, and
  * an allocator of our own, whose blocks behaved like nobody else's.
- * Tests: tests/hooks.t counts the calls of each name, tests/hooks_cost.t the
+ * Tests: tests/hooks/interposition.t counts the calls of each name, tests/hooks/cost.t the
  * instructions.
  */
 #include "object.h"

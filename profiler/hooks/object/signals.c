@@ -5,7 +5,7 @@
  * profiling server has been started a call costs one predicted branch.  Safe in handlers,
  * as the real functions are.
  *
- * Tests: tests/hooks.t, tests/hooks_cost.t, tests/masks.t.
+ * Tests: tests/hooks/interposition.t, tests/hooks/cost.t, tests/whole/program_signals.t.
  */
 #include "object.h"
 

@@ -21,7 +21,7 @@
  * - The real functions are there from the first instruction on (early_*), since the
  *   loader and constructors lock before anything of ours has run.
  *
- * Tests: tests/hooks.t, tests/hooks_cost.t, tests/test_waits.c, tests/test_waits_guest.c.
+ * Tests: tests/hooks/interposition.t, tests/hooks/cost.t, tests/waits/test_waits.c, tests/waits/test_guest.c.
  */
 #include "object.h"
 

@@ -12,7 +12,7 @@
  * parents, so that whoever walks it counts steps.  What is unknown (concepts, modules,
  * vendors' expressions) makes the whole name unknown: it stays as the linker has it.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

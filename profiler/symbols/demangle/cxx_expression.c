@@ -1,7 +1,7 @@
 /*
  * cxx_expression.c - expressions in C++ names, as arguments and in decltype.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * cxx_name.c - names in C++ names: plain, nested, local, with arguments.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

@@ -8,7 +8,7 @@
  * take a thousand million steps; each function that calls itself enters and leaves
  * struct demangle_out, which counts them.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /*
  * cxx_print_expression.c - writes the expressions in a C++ name.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

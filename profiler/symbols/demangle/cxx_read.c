@@ -1,7 +1,7 @@
 /*
  * cxx_read.c - nodes of the tree of a C++ name, numbers and lists in the name.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

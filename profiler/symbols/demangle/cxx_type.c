@@ -1,7 +1,7 @@
 /*
  * cxx_type.c - types in C++ names.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

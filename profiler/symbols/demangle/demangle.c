@@ -14,7 +14,7 @@
  * 500 MB.  Of 235,000 C++ names of a distribution's libraries, 25 differ from what it says,
  * but for blanks, and none is left mangled that it knows.
  *
- * Tests: tests/test_demangle.c, tests/symbols.t
+ * Tests: tests/symbols/test_demangle.c, tests/symbols/names.t
  */
 #include <config.h>
 

@@ -4,7 +4,7 @@
  * From the Itanium C++ ABI, 5.1.3 and 5.1.6.  What a stranger would get wrong: some are
  * names of functions alone (operator new), some only stand in expressions (sizeof).
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

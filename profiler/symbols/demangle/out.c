@@ -5,7 +5,7 @@
  * all by as long a way, so both what is written and the steps are counted.  A name that is
  * too long is cut; one that takes too many steps, or is too deep, is none.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

@@ -5,7 +5,7 @@
  *
  * What a stranger would get wrong: the plain part ends with the last '_', where the RFC has '-'.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

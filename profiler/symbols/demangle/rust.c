@@ -10,7 +10,7 @@
  * steps are counted, and only places before the reference are gone to.  Hashes and numbers
  * that tell crates of one name apart are left out, as c++filt does.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

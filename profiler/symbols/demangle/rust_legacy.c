@@ -6,7 +6,7 @@
  * They are nested names of C++ whose last part is a hash; what C++ has no letters for
  * stands between dollar signs.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

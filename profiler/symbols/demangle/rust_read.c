@@ -1,7 +1,7 @@
 /*
  * rust_read.c - the letters, numbers and identifiers of Rust's names.
  *
- * Tests: tests/test_demangle.c
+ * Tests: tests/symbols/test_demangle.c
  */
 #include <config.h>
 

@@ -11,7 +11,7 @@
  * may be anything up to 2^64; those above a limit, which no compiler reaches, make the
  * unit unreadable instead of a table of that size.
  *
- * Tests: tests/test_symbols_dwarf.c, tests/lines.t
+ * Tests: tests/symbols/test_dwarf.c, tests/symbols/lines.t
  */
 #include <config.h>
 

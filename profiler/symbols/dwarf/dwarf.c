@@ -16,7 +16,7 @@
  *
  * Why not libdw: see symbols.c.
  *
- * Tests: tests/lines.t, tests/test_symbols_dwarf.c, tests/fuzz_symbols.c
+ * Tests: tests/symbols/lines.t, tests/symbols/test_dwarf.c, tests/symbols/fuzz.c
  */
 #include <config.h>
 

@@ -4,7 +4,7 @@
  * A cursor never leaves its piece: past the end it answers 0 and remembers it in bad,
  * which callers look at once after a whole entry instead of after each number.
  *
- * Tests: tests/test_symbols_dwarf.c, tests/lines.t
+ * Tests: tests/symbols/test_dwarf.c, tests/symbols/lines.t
  */
 #include <config.h>
 

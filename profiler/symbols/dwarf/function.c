@@ -15,7 +15,7 @@
  * whose own ranges do not have the address.  So, for addresses without one after a
  * walk that jumps, there is a second that does not.
  *
- * Tests: tests/lines.t, tests/test_symbols_dwarf.c
+ * Tests: tests/symbols/lines.t, tests/symbols/test_dwarf.c
  */
 #include <config.h>
 

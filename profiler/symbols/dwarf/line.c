@@ -11,7 +11,7 @@
  * relative folder of the unit that is told twice, since what all tools call a file is
  * what a person searches for.
  *
- * Tests: tests/lines.t, tests/test_symbols_dwarf.c
+ * Tests: tests/symbols/lines.t, tests/symbols/test_dwarf.c
  */
 #include <config.h>
 

@@ -9,7 +9,7 @@
  * A list may be long and many entries may share one, so each element costs a step of
  * the request's work.
  *
- * Tests: tests/test_symbols_dwarf.c, tests/lines.t
+ * Tests: tests/symbols/test_dwarf.c, tests/symbols/lines.t
  */
 #include <config.h>
 

@@ -10,7 +10,7 @@
  * What a stranger would get wrong: nothing is mapped (see image.c), and zlib gets its
  * memory from the arena too, not from malloc.
  *
- * Tests: tests/test_symbols_dwarf.c, tests/lines.t
+ * Tests: tests/symbols/test_dwarf.c, tests/symbols/lines.t
  */
 #include <config.h>
 

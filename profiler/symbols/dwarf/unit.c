@@ -9,7 +9,7 @@
  * What a stranger would get wrong: values of a unit's first entry (str_offsets_base)
  * are needed for others of the same entry that may stand before them.
  *
- * Tests: tests/test_symbols_dwarf.c, tests/lines.t
+ * Tests: tests/symbols/test_dwarf.c, tests/symbols/lines.t
  */
 #include <config.h>
 

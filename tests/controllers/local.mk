@@ -1,0 +1,7 @@
+# tests of the controller kit
+CONTROLLERS_UNITS = %D%/test_controller %D%/test_queue %D%/test_source
+UNITS += $(CONTROLLERS_UNITS)
+CONTROLLERS_LIBS = libcomponent/controllers/libcontrollers.la $(LIFE_LIBS)
+%D%/%.o: private AM_CPPFLAGS := $(INC_CONTROLLERS) $(INC_UNITS)
+$(CONTROLLERS_UNITS): $(CONTROLLERS_LIBS)
+$(CONTROLLERS_UNITS): private LDADD = $(CONTROLLERS_LIBS) $(YAML_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,375 @@
+/*
+ * test_limits.c - the CPU profile under the limits of a process: signals, descriptors,
+ * memory, groups.  What it cannot have it does without, and says so.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "guest.h"
+#include "proc_self.h"
+#include "skip.h"
+#include "thread_id.h"
+
+#define USER_OF_NOBODY 61571
+
+static atomic_bool stop;
+
+static unsigned long
+signals_queued(void)
+{
+	char          line[256];
+	unsigned long n = 0;
+	FILE         *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "SigQ:", 5) == 0)
+			n = strtoul(line + 5, NULL, 10);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Other programs of this user take places and give them back at any time: from now on the
+ * queue is ours alone, if that can be had. */
+static void
+queue_of_our_own(void)
+{
+	if (unshare(CLONE_NEWUSER) < 0 && geteuid() == 0)
+		CHECK(setresuid(USER_OF_NOBODY, USER_OF_NOBODY, USER_OF_NOBODY) == 0);
+}
+
+static void
+limit_body(void)
+{
+	struct rlimit      limit = { 0, 0 };
+	struct cpu_window *w;
+
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
+	CHECK(cpu_window_open(&w) == -EAGAIN);
+	CHECK(strstr(cpu_status(), "RLIMIT_SIGPENDING"));
+	CHECK(timers_of_process() == 0);
+	burn_here(20 * MS);
+}
+
+static void
+no_room_in_the_signal_queue_is_said(void **state)
+{
+	(void)state;
+	in_child(limit_body);
+}
+
+static void *
+wait_for_stop(void *arg)
+{
+	while (!stop)
+		poll(NULL, 0, 10);
+	return arg;
+}
+
+static void
+share_body(void)
+{
+	enum { N = 60, ROOM = 40 };
+	struct rlimit      limit;
+	struct cpu_window *w;
+	struct profile     p;
+	pthread_t          t[N];
+	int                i, armed;
+
+	stop = false;
+	queue_of_our_own();
+	for (i = 0; i < N; i++)
+		CHECK(pthread_create(&t[i], NULL, wait_for_stop, NULL) == 0);
+	limit.rlim_cur = limit.rlim_max = signals_queued() + ROOM;
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
+	CHECK(cpu_window_open(&w) == 0);
+	armed = timers_of_process();
+	CHECK(strstr(cpu_status(), "RLIMIT_SIGPENDING"));
+	burn_here(100 * MS);
+	CHECK(cpu_window_close(w, &p) == 0);
+	if (access("/proc/self/timers", R_OK) == 0) {
+		/* before Linux 5.14, and where neither can be had, others use the queue, too */
+		CHECK(armed > 0 && armed <= ROOM / 2 + 5);
+	}
+	CHECK(strstr(p.comments, "threads not sampled: RLIMIT_SIGPENDING"));
+	profile_release(&p);
+	stop = true;
+	for (i = 0; i < N; i++)
+		pthread_join(t[i], NULL);
+}
+
+static void
+half_of_what_the_signal_queue_leaves_is_left_to_the_program(void **state)
+{
+	(void)state;
+	in_child(share_body);
+}
+
+static void
+descriptors_body(void)
+{
+	struct rlimit      limit = { 3, 3 };
+	struct cpu_window *w;
+	struct profile     p;
+
+	CHECK(cpu_window_open(&w) == 0);
+	setrlimit(RLIMIT_NOFILE, &limit); /* what new threads there are is not seen */
+	burn_here(200 * MS);
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(burn_total(&p) >= 15);
+	profile_release(&p);
+	CHECK(cpu_window_open(&w) < 0);
+	CHECK(strstr(cpu_status(), "descriptor"));
+	CHECK(timers_of_process() == 0);
+}
+
+static void
+a_window_without_descriptors_goes_on_and_a_new_one_is_refused(void **state)
+{
+	(void)state;
+	in_child(descriptors_body);
+}
+
+static void
+memory_body(void)
+{
+	struct rlimit      limit = { 1, 1 };
+	struct cpu_window *w;
+
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	CHECK(cpu_window_open(&w) == -ENOMEM);
+	CHECK(strstr(cpu_status(), "no memory"));
+	CHECK(timers_of_process() == 0);
+	burn_here(20 * MS);
+}
+
+static void
+without_memory_there_is_no_window_and_no_harm(void **state)
+{
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("the sanitizer's allocator ends a process without memory");
+#endif
+	in_child(memory_body);
+}
+
+static void
+locked_body(void)
+{
+	struct rlimit      limit = { 64 << 20, 64 << 20 };
+	struct cpu_window *w;
+	struct profile     p;
+
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	if (mlockall(MCL_FUTURE) < 0)
+		_exit(0);
+	CHECK(cpu_window_open(&w) == 0);
+	burn_here(300 * MS);
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(burn_total(&p) + (int64_t)p.lost >= 15); /* that there are samples; how many is for others */
+	profile_release(&p);
+}
+
+static void
+memory_that_is_locked_is_little(void **state)
+{
+	(void)state;
+	in_child(locked_body);
+}
+
+static void
+groups_body(void)
+{
+	static gid_t       groups[4000];
+	struct cpu_window *w;
+	size_t             i;
+
+	for (i = 0; i < 4000; i++)
+		groups[i] = (gid_t)(100000 + i);
+	if (setgroups(4000, groups) < 0)
+		_exit(0); /* not root */
+	CHECK(cpu_window_open(&w) == 0);
+	cpu_window_cancel(w);
+	CHECK(strcmp(cpu_status(), "") == 0);
+}
+
+static void
+a_user_of_thousands_of_groups_can_be_profiled(void **state)
+{
+	(void)state;
+	in_child(groups_body);
+}
+
+static void
+in_the_kernel_body(void)
+{
+	size_t             size = (size_t)256 << 20;
+	struct cpu_window *w;
+	struct profile     p;
+	char              *mem;
+	int                i;
+
+	/* Populating and dropping memory: long system calls that use CPU time. */
+	CHECK(cpu_window_open(&w) == 0);
+	for (i = 0; i < 3; i++) {
+		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (mem != MAP_FAILED)
+			munmap(mem, size);
+	}
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(!strstr(p.comments, "not sampled"));
+	CHECK(p.lost == 0);
+	profile_release(&p);
+}
+
+static void
+time_in_long_system_calls_is_not_lost(void **state)
+{
+	(void)state;
+	in_child(in_the_kernel_body);
+}
+
+static void
+closed_body(void)
+{
+	struct cpu_window *w;
+	int                i;
+
+	for (i = 0; i < 3; i++)
+		close(i);
+	CHECK(cpu_window_open(&w) == 0);
+	burn_here(150 * MS);
+	cpu_window_cancel(w);
+	for (i = 0; i < 3; i++)
+		if (fcntl(i, F_GETFD) >= 0)
+			_exit(2);
+}
+
+static void
+standard_descriptors_that_are_closed_stay_closed(void **state)
+{
+	(void)state;
+	in_child(closed_body);
+}
+
+/* ---- /proc of another pid namespace ---- */
+
+enum { NAMESPACES_NOT_HAD = 77 };
+
+static atomic_int numbered; /* as /proc does */
+
+static void *
+shut_and_named(void *arg)
+{
+	sigset_t all;
+	char     link[64] = "";
+	int      pid, tid = -1;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	pthread_setname_np(pthread_self(), "shut");
+	CHECK(readlink("/proc/thread-self", link, sizeof(link) - 1) > 0);
+	CHECK(sscanf(link, "%d/task/%d", &pid, &tid) == 2);
+	atomic_store(&numbered, tid);
+	return wait_for_stop(arg);
+}
+
+static void *
+say_number(void *arg)
+{
+	atomic_store((atomic_int *)arg, thread_id_self());
+	return wait_for_stop(arg);
+}
+
+/* Two threads, and the number that /proc has for the first is the second's own. */
+static void
+numbers_body(void)
+{
+	char       name[PROC_SELF_NAME_BYTES] = "?", number[16];
+	atomic_int tid = 0;
+	pthread_t  shut, other;
+	int        last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	stop = false;
+	CHECK(pthread_create(&shut, NULL, shut_and_named, NULL) == 0);
+	while (!atomic_load(&numbered))
+		sched_yield();
+	snprintf(number, sizeof(number), "%d", atomic_load(&numbered) - 1);
+	if (last < 0 || write(last, number, strlen(number)) < 0)
+		_exit(NAMESPACES_NOT_HAD);
+	CHECK(pthread_create(&other, NULL, say_number, &tid) == 0);
+	while (!atomic_load(&tid))
+		sched_yield();
+	CHECK(atomic_load(&tid) == atomic_load(&numbered));
+	CHECK(strstr(proc_self_missing(), "another pid namespace"));
+	CHECK(proc_self_blocked(tid) == 0);
+	CHECK(proc_self_blocked_now(tid) == 0);
+	CHECK(proc_self_wants(tid) == 0);
+	CHECK(!proc_self_blocks(tid, SIGPROF));
+	CHECK(proc_self_filters(tid) == -1);
+	proc_self_name(tid, name);
+	CHECK(strcmp(name, "") == 0);
+	CHECK(proc_self_thread_open(tid, "stat") == -EXDEV);
+	stop = true;
+	pthread_join(shut, NULL);
+	pthread_join(other, NULL);
+}
+
+static void
+a_proc_of_another_pid_namespace_is_not_asked_about_threads(void **state)
+{
+	int   status;
+	pid_t outer, inner;
+
+	(void)state;
+	outer = fork();
+	assert_true(outer >= 0);
+	if (outer == 0) {
+		if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+			_exit(NAMESPACES_NOT_HAD);
+		inner = fork();
+		if (inner == 0) {
+			alarm(60);
+			numbers_body();
+			_exit(0);
+		}
+		if (inner < 0 || waitpid(inner, &status, 0) != inner || !WIFEXITED(status))
+			_exit(1);
+		_exit(WEXITSTATUS(status));
+	}
+	assert_int_equal(waitpid(outer, &status, 0), outer);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NAMESPACES_NOT_HAD)
+		SKIP("no pid namespace in which numbers can be chosen is to be had here");
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_room_in_the_signal_queue_is_said),
+		cmocka_unit_test(half_of_what_the_signal_queue_leaves_is_left_to_the_program),
+		cmocka_unit_test(a_window_without_descriptors_goes_on_and_a_new_one_is_refused),
+		cmocka_unit_test(without_memory_there_is_no_window_and_no_harm),
+		cmocka_unit_test(memory_that_is_locked_is_little),
+		cmocka_unit_test(a_user_of_thousands_of_groups_can_be_profiled),
+		cmocka_unit_test(time_in_long_system_calls_is_not_lost),
+		cmocka_unit_test(a_proc_of_another_pid_namespace_is_not_asked_about_threads),
+		cmocka_unit_test(standard_descriptors_that_are_closed_stay_closed),
+	};
+
+	if (burn_skip_all())
+		return 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

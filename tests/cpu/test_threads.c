@@ -1,0 +1,285 @@
+/*
+ * test_threads.c - what the CPU profile makes of births and deaths of threads, with the hooks linked in.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "cpu_burn.h"
+#include "abi.h"
+
+#define MS 1000000LL
+
+static _Atomic int64_t used_ns;
+
+static void
+burn_and_note(int64_t ns)
+{
+	burn_ns(ns);
+	used_ns += burn_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+BURN_FUNCTION(returns)
+static void *
+returns(void *arg)
+{
+	burn_and_note(4 * MS);
+	return arg;
+}
+
+BURN_FUNCTION(exits)
+static void *
+exits(void *arg)
+{
+	burn_and_note(4 * MS);
+	pthread_exit(arg);
+}
+
+BURN_FUNCTION(is_cancelled)
+static void *
+is_cancelled(void *arg)
+{
+	burn_and_note(4 * MS);
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+	return arg;
+}
+
+BURN_FUNCTION(returns_c11)
+static int
+returns_c11(void *arg)
+{
+	burn_and_note(4 * MS);
+	return arg ? 4711 : 0;
+}
+
+static struct cpu_window *
+window_open(void)
+{
+	struct cpu_window *w = NULL;
+
+	assert_int_equal(cpu_window_open(&w), 0);
+	used_ns = 0;
+	return w;
+}
+
+static void
+window_check(struct cpu_window *w, const char *begin, const char *end)
+{
+	struct profile p;
+	int64_t        seen, truth = used_ns / (10 * MS);
+
+	assert_int_equal(cpu_window_close(w, &p), 0);
+	seen = burn_samples_between(&p, begin, end);
+	print_message("# %lld samples, %lld periods used\n", (long long)seen, (long long)truth);
+	assert_in_range(seen, truth * 85 / 100, truth * 115 / 100);
+	profile_release(&p);
+}
+
+#define WINDOW_CHECK(w, name) window_check(w, __start_text_##name, __stop_text_##name)
+
+static void
+run_many(void *(*run)(void *), void *result)
+{
+	pthread_t t;
+	void     *got;
+	int       i;
+
+	for (i = 0; i < 150; i++) {
+		assert_int_equal(pthread_create(&t, NULL, run, &used_ns), 0);
+		assert_int_equal(pthread_join(t, &got), 0);
+		assert_ptr_equal(got, result);
+	}
+}
+
+static void
+threads_shorter_than_a_period_are_counted_when_they_return(void **state)
+{
+	struct cpu_window *w = window_open();
+
+	(void)state;
+	run_many(returns, &used_ns);
+	WINDOW_CHECK(w, returns);
+}
+
+static void
+threads_shorter_than_a_period_are_counted_when_they_exit(void **state)
+{
+	struct cpu_window *w = window_open();
+
+	(void)state;
+	run_many(exits, &used_ns);
+	WINDOW_CHECK(w, exits);
+}
+
+static void
+threads_shorter_than_a_period_are_counted_when_they_are_cancelled(void **state)
+{
+	struct cpu_window *w = window_open();
+
+	(void)state;
+	run_many(is_cancelled, PTHREAD_CANCELED);
+	WINDOW_CHECK(w, is_cancelled);
+}
+
+static void
+threads_of_c11_are_counted_and_give_their_result(void **state)
+{
+	struct cpu_window *w = window_open();
+	thrd_t             t;
+	int                i, got;
+
+	(void)state;
+	for (i = 0; i < 150; i++) {
+		assert_int_equal(thrd_create(&t, returns_c11, &used_ns), thrd_success);
+		assert_int_equal(thrd_join(t, &got), thrd_success);
+		assert_int_equal(got, 4711);
+	}
+	WINDOW_CHECK(w, returns_c11);
+}
+
+static atomic_bool stop;
+
+static void *
+waits(void *arg)
+{
+	while (!stop)
+		usleep(1000);
+	return arg;
+}
+
+static void
+threads_outlive_the_window_they_were_born_in(void **state)
+{
+	struct cpu_window *w = window_open();
+	pthread_t          t[20];
+	void              *got;
+	int                i;
+
+	(void)state;
+	stop = false;
+	for (i = 0; i < 20; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, waits, &used_ns), 0);
+	cpu_window_cancel(w);
+	stop = true;
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(pthread_join(t[i], &got), 0);
+		assert_ptr_equal(got, &used_ns);
+	}
+	assert_int_equal(component_hooks.thread_state, HOOKS_OFF);
+}
+
+static void
+a_thread_that_cannot_be_made_is_an_error_as_ever_and_nothing_leaks(void **state)
+{
+	struct cpu_window *w = window_open();
+	pthread_attr_t     attr;
+	pthread_t          t;
+	int                i;
+
+	(void)state;
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstacksize(&attr, (size_t)1 << 46), 0);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(pthread_create(&t, &attr, returns, NULL), EAGAIN);
+	pthread_attr_destroy(&attr);
+	run_many(returns, &used_ns); /* still seen: no place was lost */
+	WINDOW_CHECK(w, returns);
+}
+
+/* Long enough for several looks, after each of which arming a thread reads a file. */
+static void *
+is_armed_with_a_cancel_pending(void *arg)
+{
+	struct timespec begin, now;
+
+	pthread_cancel(pthread_self());
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		cpu_thread_ending_from(NULL);
+		cpu_thread_started();
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 300);
+	return arg;
+}
+
+static void
+a_thread_is_not_cancelled_while_it_is_armed(void **state)
+{
+	struct cpu_window *w = window_open();
+	pthread_t          t;
+	void              *got;
+
+	(void)state;
+	alarm(60); /* a lock that was lost is waited for */
+	assert_int_equal(pthread_create(&t, NULL, is_armed_with_a_cancel_pending, &used_ns), 0);
+	assert_int_equal(pthread_join(t, &got), 0);
+	assert_ptr_equal(got, &used_ns);
+	cpu_window_cancel(w);
+	alarm(0);
+}
+
+static pthread_key_t key;
+static int           errno_at_begin, errno_at_end;
+
+static void
+note_errno(void *arg)
+{
+	(void)arg;
+	errno_at_end = errno;
+}
+
+static void *
+leaves_errno(void *arg)
+{
+	errno_at_begin = errno;
+	pthread_setspecific(key, arg);
+	errno = 4711;
+	return arg;
+}
+
+static void
+errno_is_kept_when_a_thread_begins_and_ends(void **state)
+{
+	struct cpu_window *w = window_open();
+
+	(void)state;
+	assert_int_equal(pthread_key_create(&key, note_errno), 0);
+	errno_at_begin = errno_at_end = -1;
+	run_many(leaves_errno, &used_ns);
+	assert_int_equal(errno_at_begin, 0);
+	assert_int_equal(errno_at_end, 4711);
+	pthread_key_delete(key);
+	cpu_window_cancel(w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_shorter_than_a_period_are_counted_when_they_return),
+		cmocka_unit_test(threads_shorter_than_a_period_are_counted_when_they_exit),
+		cmocka_unit_test(threads_shorter_than_a_period_are_counted_when_they_are_cancelled),
+		cmocka_unit_test(threads_of_c11_are_counted_and_give_their_result),
+		cmocka_unit_test(threads_outlive_the_window_they_were_born_in),
+		cmocka_unit_test(a_thread_is_not_cancelled_while_it_is_armed),
+		cmocka_unit_test(errno_is_kept_when_a_thread_begins_and_ends),
+		cmocka_unit_test(a_thread_that_cannot_be_made_is_an_error_as_ever_and_nothing_leaks),
+	};
+
+	if (burn_skip_all())
+		return 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

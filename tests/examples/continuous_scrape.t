@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""continuous_scrape.t - what a continuous profiler does to three daemons, all day long.
+
+Parca asks for five paths of each daemon, each in a loop of its own, every
+scrape_interval, with scrape_interval seconds of CPU: so some CPU profile is open at
+every moment.  Meanwhile a person takes a long one.  Its connections are kept alive, it
+follows no redirect and asks for no compression; its store takes a profile only by rules
+that are stricter than pprof's.
+
+SCRAPE_SECONDS=60 makes it long, and every answer has to come whole within Parca's own time
+limit.  Else it is as short as shows that the loops go round, and the first answer of
+each, for which tables and names are read, may take its time on a machine that is busy
+with other tests.
+"""
+import contextlib
+import http.client
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from pprof_reader import Profile, fields  # noqa: E402
+
+LONG = "SCRAPE_SECONDS" in os.environ
+SECONDS = int(os.environ.get("SCRAPE_SECONDS", "12"))
+INTERVAL = 3
+LIMIT = 2 * INTERVAL  # of a whole answer: more than the interval, for the seconds of the profile
+CONTROLLERS = ("backend-controller", "cluster-agent", "appstudio-controller")
+# What Parca and Pyroscope ask for unless told otherwise, and the types by which they know it.
+HEAP = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
+WAITS = [("contentions", "count"), ("delay", "nanoseconds")]
+PATHS = {
+    "allocs": (HEAP, ("space", "bytes")),
+    "block": (WAITS, ("contentions", "count")),
+    "goroutine": ([("goroutine", "count")], ("goroutine", "count")),
+    "mutex": (WAITS, ("contentions", "count")),
+    "profile": ([("samples", "count"), ("cpu", "nanoseconds")], ("cpu", "nanoseconds")),
+}
+
+
+class Loop(threading.Thread):
+    """One path of one daemon, scraped until the time is over."""
+
+    def __init__(self, d, name, kind, number, end):
+        super().__init__(daemon=True)
+        self.d, self.name_of, self.kind, self.end_at = d, name, kind, end
+        self.offset = number * INTERVAL / (len(CONTROLLERS) * len(PATHS))  # not all at once
+        self.path = "/debug/pprof/" + kind + ("?seconds=%d" % INTERVAL if kind == "profile" else "")
+        self.answers, self.error = [], None
+
+    def run(self):
+        c = http.client.HTTPConnection(self.d.host, self.d.port, timeout=LIMIT if LONG else DEADLINE)
+        try:
+            at = time.monotonic() + self.offset
+            while at < self.end_at:
+                time.sleep(max(0, at - time.monotonic()))
+                self.answers.append(self.scrape(c))
+                at = max(at + INTERVAL, time.monotonic())
+        except Exception as e:  # noqa: BLE001 - told by the test
+            self.error = e
+        finally:
+            c.close()
+
+    def scrape(self, c):
+        begin = time.monotonic()
+        c.putrequest("GET", self.path, skip_accept_encoding=True)
+        c.putheader("User-Agent", "conprof/test")
+        c.endheaders()
+        r = c.getresponse()
+        body = r.read()
+        return (r.status, {k.lower(): v for k, v in r.getheaders()}, body, time.monotonic() - begin)
+
+
+def store_takes(raw, kind):
+    """Parca's rules for what it stores, and Pyroscope's; returns the profile."""
+    p = Profile(raw)
+    types, period = PATHS[kind]
+    equal(p.strings[0], "")
+    equal(p.types, types)
+    equal(tuple(p.strings[dict(fields(p.all[11][0]))[k]] for k in (1, 2)), period)
+    need(not any("-" in t for t, _ in p.types))
+    for what in p.mappings, p.locations, p.functions:
+        equal([m[1] for m in what], list(range(1, len(what) + 1)), "ids in the order of the file")
+    strings, functions = len(p.strings), len(p.functions)
+    for m in p.mappings:
+        need(max(m.get(5, 0), m.get(6, 0)) < strings, m)
+    for f in p.functions:
+        need(0 < f[2] < strings and max(f.get(3, 0), f.get(4, 0)) < strings and p.strings[f[2]], f)
+    for at in p.locations:
+        need(at.get(2, 0) <= len(p.mappings), at)
+        need(at["lines"] and all(1 <= line[1] <= functions for line in at["lines"]), at)
+    for stack, values, labels in p.samples:
+        equal(len(values), len(types))
+        need(stack and all(1 <= i <= len(p.locations) for i in stack), stack)
+        need(all(0 < label[1] < strings for label in labels), labels)
+    need(p.all[9][0] > 1 << 60, "time_nanos")
+    # What has a duration is taken for a difference, and added up.
+    equal(p.all.get(10, [0])[0] > 0, kind == "profile", "duration_nanos")
+    return p
+
+
+def value(p, name):
+    at = [t for t, _ in p.types].index(name)
+    return sum(values[at] for _, values, _ in p.samples)
+
+
+def get(d, path, seconds):
+    r = d.get("/debug/pprof/%s?seconds=%d" % (path, seconds), timeout=seconds + 2 * DEADLINE)
+    equal(r.status, 200, path)
+    return r.body
+
+
+@test
+def all_paths_of_three_daemons_are_scraped_for_good_while_a_person_takes_profiles():
+    with contextlib.ExitStack() as stack:
+        root = os.path.join(stack.enter_context(tempdir()), "root")
+        # The load of scripts/demo
+        p = subprocess.Popen([sys.executable, os.path.join(SRC, "scripts/demo-input"), root, "--files=2400",
+                              "--applications=60", "--rate=40"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             text=True)
+        stack.callback(p.wait)
+        stack.callback(p.terminate)
+        contains(p.stdout.readline(), " files in ")
+        daemons = {}
+        for name in CONTROLLERS:
+            soak = ["--soak-time=500ms"] if name == "appstudio-controller" else []
+            daemons[name] = stack.enter_context(daemon(
+                "examples/" + name, "--root=" + root, "--enable-pprof", *soak, "--concurrent-syncs=2",
+                "--rate-limiter-qps=1000", "--rate-limiter-bucket-size=1000", "--resync-period=2s",
+                "--heap-profile-rate=4KiB"))
+        end = time.monotonic() + SECONDS
+        loops = [Loop(d, name, kind, number * len(PATHS) + k, end)
+                 for number, (name, d) in enumerate(daemons.items()) for k, kind in enumerate(PATHS)]
+        for loop in loops:
+            loop.start()
+        one = daemons[CONTROLLERS[0]]
+        persons = {"profile": in_background(get, one, "profile", SECONDS // 2)}
+        persons["trace"] = in_background(get, one, "trace", SECONDS // 4)
+        for loop in loops:
+            loop.join(SECONDS + 2 * DEADLINE)
+            need(not loop.is_alive(), "%s of %s still hangs" % (loop.kind, loop.name_of))
+        long = Profile(persons["profile"].result())
+        need(long.all[10][0] >= SECONDS // 2 * 10**9 and value(long, "cpu") > 0, "the person's profile")
+        need(re.match(rb"go 1\.\d+ trace\0\0\0", persons["trace"].result()), "the person's trace")
+
+    longest = 0
+    for loop in loops:
+        what = "%s of %s" % (loop.kind, loop.name_of)
+        need(loop.error is None, "%s, after %d answers: %r" % (what, len(loop.answers), loop.error))
+        need(len(loop.answers) >= (SECONDS // INTERVAL // 2), "%s: %d answers" % (what, len(loop.answers)))
+        series = {}
+        for n, (status, headers, body, took) in enumerate(loop.answers):
+            equal((status, headers["content-type"]), (200, "application/octet-stream"), what)
+            need(took <= LIMIT or (n == 0 and not LONG), "%s: answered after %.1f s" % (what, took))
+            need("content-encoding" not in headers and body[:2] == b"\x1f\x8b", what)
+            longest = max(longest, took - (INTERVAL if loop.kind == "profile" else 0))
+            if not LONG and 0 < n < len(loop.answers) - 1:
+                continue  # decoding takes longer than all the rest
+            p = store_takes(body, loop.kind)
+            for name, _ in p.types:
+                series[name] = series.get(name, 0) + value(p, name)
+        for name in "cpu", "alloc_space", "goroutine":
+            need(series.get(name, 1) > 0, "no %s of %s" % (name, loop.name_of))
+    print("# %d answers, the slowest after %.0f ms (and its seconds)" % (
+        sum(len(loop.answers) for loop in loops), longest * 1000))
+
+
+main()

@@ -1,0 +1,191 @@
+/*
+ * test_set.c - addresses of sampled blocks, and what is owed to their sites.
+ */
+#include <config.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "heap/lock.h"
+#include "heap/set.h"
+#include "stack_table.h"
+
+static uint32_t site;
+
+static struct heap_block
+block_of(size_t size)
+{
+	return (struct heap_block){ .size = size, .weight = 65536, .site = site };
+}
+
+static void *
+address(size_t i)
+{
+	return (void *)(0x100000 + i * 48);
+}
+
+static size_t
+memory(void)
+{
+	size_t pages = 0;
+	FILE  *f = fopen("/proc/self/statm", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%zu", &pages), 1);
+	fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void
+an_address_is_found_until_it_is_removed(void **state)
+{
+	struct heap_block b = block_of(77), found;
+
+	(void)state;
+	assert_false(heap_set_has(address(1)));
+	assert_true(heap_set_add(address(1), &b));
+	assert_true(heap_set_find(address(1), &found));
+	assert_int_equal(found.size, 77);
+	assert_false(heap_set_has(address(2)));
+	assert_true(heap_set_remove(address(1)));
+	assert_false(heap_set_has(address(1)));
+	assert_false(heap_set_remove(address(1)));
+}
+
+static void
+two_hundred_thousand_are_kept_apart(void **state)
+{
+	struct heap_block found;
+
+	(void)state;
+	for (size_t i = 0; i < 200000; i++) {
+		struct heap_block b = block_of(i);
+
+		assert_true(heap_set_add(address(i), &b));
+	}
+	for (size_t i = 0; i < 200000; i++) {
+		assert_true(heap_set_find(address(i), &found));
+		assert_int_equal(found.size, i);
+	}
+	assert_false(heap_set_has(address(200001)));
+	for (size_t i = 0; i < 200000; i++)
+		assert_true(heap_set_remove(address(i)));
+	for (size_t i = 0; i < 200000; i++)
+		assert_false(heap_set_has(address(i)));
+}
+
+static void
+coming_and_going_takes_no_more_memory(void **state)
+{
+	struct heap_block b = block_of(1);
+	size_t            before = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 4000000; i++) {
+		if (i == 1000000)
+			before = memory();
+		assert_true(heap_set_add(address(i), &b));
+		if (i >= 1000)
+			assert_true(heap_set_remove(address(i - 1000)));
+	}
+	assert_true(memory() <= before + (1 << 20));
+}
+
+/* An allocator's own door freed the block; the next sample there replaces it. */
+static void
+an_entry_left_behind_is_replaced(void **state)
+{
+	struct heap_block old = block_of(10), new = block_of(20), found;
+	struct heap_counts before, after;
+	struct heap_site_key key;
+
+	(void)state;
+	assert_int_equal(1, heap_site_read(0, false, &key, &before));
+	assert_true(heap_set_add(address(9000000), &old));
+	assert_true(heap_set_add(address(9000000), &new));
+	assert_true(heap_set_find(address(9000000), &found));
+	assert_int_equal(found.size, 20);
+	assert_true(heap_set_remove(address(9000000)));
+	assert_false(heap_set_has(address(9000000)));
+	assert_int_equal(1, heap_site_read(0, false, &key, &after));
+	assert_int_equal(after.alloc_objects - before.alloc_objects, 2);
+	assert_int_equal(after.free_objects - before.free_objects, 2);
+	assert_int_equal(after.free_bytes - before.free_bytes, 30);
+}
+
+static _Atomic int stop;
+
+/* Its own addresses, while another thread makes the table grow and turn over. */
+static void *
+own_addresses(void *arg)
+{
+	struct heap_block b = block_of(5);
+	size_t            base = 20000000 + (uintptr_t)arg * 1000000;
+
+	while (!stop)
+		for (size_t i = 0; i < 200; i++) {
+			if (heap_set_has(address(base + i)) || !heap_set_add(address(base + i), &b))
+				return (void *)1;
+			if (!heap_set_has(address(base + i)) || !heap_set_remove(address(base + i)))
+				return (void *)2;
+		}
+	return NULL;
+}
+
+static void
+readers_find_their_own_while_the_table_changes(void **state)
+{
+	struct heap_block b = block_of(1);
+	pthread_t         t[2];
+	void             *result;
+
+	(void)state;
+	for (uintptr_t i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, own_addresses, (void *)i), 0);
+	for (size_t i = 0; i < 300000; i++)
+		assert_true(heap_set_add(address(i), &b));
+	for (size_t i = 0; i < 300000; i++)
+		assert_true(heap_set_remove(address(i)));
+	stop = 1;
+	for (int i = 0; i < 2; i++) {
+		pthread_join(t[i], &result);
+		assert_null(result);
+	}
+}
+
+static int
+set_up(void **state)
+{
+	struct heap_lock_hold hold;
+	uintptr_t             pc = 0x1000;
+
+	(void)state;
+	if (heap_lock_init() < 0 || heap_set_init(NULL) < 0 || !heap_lock(&hold))
+		return 1;
+	site = heap_site_of(stack_table_add(&pc, 1), 0, 1);
+	heap_unlock(&hold);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_address_is_found_until_it_is_removed),
+		cmocka_unit_test(two_hundred_thousand_are_kept_apart),
+		cmocka_unit_test(coming_and_going_takes_no_more_memory),
+		cmocka_unit_test(an_entry_left_behind_is_replaced),
+		cmocka_unit_test(readers_find_their_own_while_the_table_changes),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,164 @@
+/*
+ * test_fork.c - a child forked at any moment finds the component whole: it can log,
+ * ask, be refused and free it, whatever the parent's threads were doing.
+ */
+#include <config.h>
+
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define THREADS 3
+#define FORKS 150
+
+/* A child that hangs in a lock is ended by its own alarm, and seen. */
+#define CHILD_SECONDS 60
+
+static const struct component_spec spec = { .size = sizeof(spec), .name = "daemon", .summary = "A daemon." };
+
+static _Atomic bool stop_threads;
+
+static void
+nothing(struct component *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+}
+
+static void *
+keep_busy(void *arg)
+{
+	struct component *c = arg;
+
+	while (!stop_threads) {
+		if (component_post(c, nothing, NULL) < 0 || component_hold(c, "work") < 0)
+			abort();
+		component_log(c, COMPONENT_LOG_INFO, "busy", "with", "work", NULL);
+		component_release(c, "work");
+		usleep(100);
+	}
+	return NULL;
+}
+
+static int
+live_in_child(struct component *c)
+{
+	alarm(CHILD_SECONDS);
+	component_log(c, COMPONENT_LOG_INFO, "child", NULL);
+	if (component_dispatch(c) != -EPERM || component_post(c, nothing, NULL) != -EPERM)
+		return 1;
+	if (component_hold(c, "child's") < 0)
+		return 2;
+	component_release(c, "child's");
+	component_stop(c);
+	component_free(c);
+	return 0;
+}
+
+static void
+children_of_a_busy_parent_never_hang_and_never_disturb_it(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component      *c = NULL;
+	pthread_t              threads[THREADS];
+
+	(void)state;
+	assert_int_equal(component_new(&spec, &c, &err), 0);
+	assert_int_equal(life_parse(c, &err, NULL), 0);
+	assert_int_equal(component_start(c, &err), 0);
+	stop_threads = false;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, c), 0);
+	for (int i = 0; i < FORKS; i++) {
+		int   status = -1;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(live_in_child(c));
+		life_turn(c, 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_int_equal(component_phase(c), COMPONENT_PHASE_RUNNING);
+	}
+	stop_threads = true;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	component_stop(c);
+	assert_int_equal(life_run(c), 0);
+	component_free(c);
+}
+
+static int
+count_fds(void)
+{
+	int count = 0;
+
+	for (int fd = 3; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void
+components_come_and_go_without_a_descriptor_left(void **state)
+{
+	int before = count_fds();
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct component *c = NULL, *other = NULL;
+
+		assert_int_equal(component_new(&spec, &c, NULL), 0);
+		assert_int_equal(component_new(&spec, &other, NULL), 0);
+		assert_int_equal(life_parse(c, NULL, NULL), 0);
+		assert_int_equal(component_signals_install(c, NULL), 0);
+		assert_int_equal(component_signals_install(other, NULL), -EBUSY);
+		assert_int_equal(component_start(c, NULL), 0);
+		component_free(other);
+		component_free(c);
+	}
+	assert_int_equal(count_fds(), before);
+}
+
+static void
+without_descriptors_a_component_is_refused_and_says_why(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component      *c = NULL;
+	struct rlimit          before, few;
+	int                    fds[64], count = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = COUNT(fds);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((fds[count] = dup(2)) >= 0)
+		count++;
+	/* With 0 to 2 left, so that each of them is the one that is missing. */
+	for (int left = 0; left < 3; left++) {
+		assert_int_equal(component_new(&spec, &c, &err), -EMFILE);
+		assert_non_null(strstr(err.text, "cannot make the event loop"));
+		assert_null(c);
+		close(fds[--count]);
+	}
+	while (count)
+		close(fds[--count]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(component_new(&spec, &c, &err), 0);
+	component_free(c);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, life_setup, life_teardown)
+		TEST(children_of_a_busy_parent_never_hang_and_never_disturb_it),
+		TEST(components_come_and_go_without_a_descriptor_left),
+		TEST(without_descriptors_a_component_is_refused_and_says_why),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/*
+ * obedient_daemon.c - a daemon that tests tell what to do.
+ *
+ * It calls itself TELL_NAME, "subject" otherwise.  TELL_COMMANDS names a
+ * fifo; each line in it is done on the loop and answered by a log line "did":
+ *
+ *     block MS     the loop hangs
+ *     until FILE   the loop hangs until there is one
+ *     unready WHY  the check "work" fails; "ready" lets it pass again
+ *     fork         a worker that does nothing but wait; the line has its pid
+ *     hold         work that a graceful stop waits for; "release" ends it
+ *
+ * TELL_SLOW_START is milliseconds spec.start() takes.
+ */
+#include <config.h>
+
+#include <component/component.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static char        unready[128];
+static const char *password = "";
+
+static const struct component_flag flags[] = {
+	COMPONENT_FLAG_STRING("password", &password, "What nobody may see.", .section = "Subject",
+		.bits = COMPONENT_FLAG_SECRET),
+	COMPONENT_FLAG_END
+};
+
+static void
+hang(long ms)
+{
+	struct timespec left = { ms / 1000, ms % 1000 * 1000000 };
+
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
+static int
+check_work(struct component *c, void *arg, struct component_error *err)
+{
+	(void)c;
+	(void)arg;
+	if (!*unready)
+		return 0;
+	component_error_set(err, "%s", unready);
+	return -EAGAIN;
+}
+
+static void
+do_line(struct component *c, char *line)
+{
+	char *word = strtok(line, " "), *rest = strtok(NULL, ""), number[32] = "";
+
+	if (!word)
+		return;
+	component_log(c, COMPONENT_LOG_DEBUG, "heard", "what", word, NULL);
+	if (strcmp(word, "block") == 0) {
+		hang(atol(rest));
+	} else if (strcmp(word, "until") == 0) {
+		while (access(rest, F_OK) < 0)
+			hang(10);
+	} else if (strcmp(word, "unready") == 0) {
+		snprintf(unready, sizeof(unready), "%s", rest);
+	} else if (strcmp(word, "ready") == 0) {
+		*unready = '\0';
+	} else if (strcmp(word, "hold") == 0) {
+		component_hold(c, "subject");
+	} else if (strcmp(word, "release") == 0) {
+		component_release(c, "subject");
+	} else if (strcmp(word, "fork") == 0) {
+		pid_t parent = getpid(), pid = fork();
+
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			while (getppid() == parent)
+				pause();
+			_exit(0);
+		}
+		snprintf(number, sizeof(number), "%d", (int)pid);
+	}
+	component_log(c, COMPONENT_LOG_INFO, "did", "what", word, "pid", number, NULL);
+}
+
+static void
+on_commands(struct component *c, int fd, uint32_t events, void *arg)
+{
+	static char   line[256];
+	static size_t used;
+	char          byte;
+
+	(void)events;
+	(void)arg;
+	while (read(fd, &byte, 1) == 1) {
+		if (byte != '\n' && used < sizeof(line) - 1) {
+			line[used++] = byte;
+			continue;
+		}
+		line[used] = '\0';
+		used = 0;
+		do_line(c, line);
+	}
+}
+
+static int
+start(struct component *c, struct component_error *err)
+{
+	const char *path = getenv("TELL_COMMANDS"), *slow = getenv("TELL_SLOW_START");
+	int         fd;
+
+	(void)err;
+	if (slow)
+		hang(atol(slow));
+	if (!path)
+		return 0;
+	/* For writing too, so that it never reads as ended. */
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return component_watch_add(c, fd, EPOLLIN, on_commands, NULL, NULL);
+}
+
+static int
+init(struct component *c, void **ret_state, struct component_error *err)
+{
+	(void)ret_state;
+	(void)err;
+	return component_check_add(c, "work", check_work, NULL);
+}
+
+static const struct component_part *
+subject_part(void)
+{
+	static const struct component_part part = { .size = sizeof(part), .name = "subject", .init = init };
+
+	return &part;
+}
+
+int
+main(int argc, char **argv)
+{
+	static component_part_fn *const parts[] = { subject_part, NULL };
+	struct component_spec           spec = COMPONENT_SPEC(
+		.name = "subject", .summary = "Does what tests tell it.", .version = "0", .flags = flags,
+		.parts = parts, .start = start);
+
+	if (getenv("TELL_NAME"))
+		spec.name = getenv("TELL_NAME");
+	return component_main(&spec, argc, argv);
+}

@@ -1,0 +1,344 @@
+/*
+ * program_signals.c - what a program sees of its signal masks and handlers while it is profiled.
+ *
+ *     program_signals CASE    prints the names of what went wrong, then "done"; where there is a profile
+ *                   "profile" for each try, and reads whether to try "again"
+ *
+ * LINKED: it starts the profiler itself; else the agent has, or nobody.  For program_signals.t.
+ */
+#define _GNU_SOURCE
+#ifdef LINKED
+#include <component/profiler.h>
+#endif
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile unsigned long sink;
+static volatile bool          enough;
+
+#define CHECK(condition) ((condition) ? (void)0 : (void)printf("not so, line %d: %s\n", __LINE__, #condition))
+
+static void
+start(void)
+{
+#ifdef LINKED
+	if (component_profiler_start("127.0.0.1:0") < 0)
+		abort();
+#endif
+}
+
+/* Written to "profile" where we have the library, until the test has seen enough: on a busy machine a
+ * second may have no time for us, and the next try takes longer. */
+static void *
+window(void *arg)
+{
+#ifdef LINKED
+	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
+	char                                   word[16] = "again\n";
+	int                                    fd;
+
+	for (o.seconds = 1; !strcmp(word, "again\n"); o.seconds *= o.seconds < 16 ? 2 : 1) {
+		fd = open("profile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		if (component_profile_write("profile", fd, &o) < 0)
+			abort();
+		close(fd);
+		puts("profile");
+		fflush(stdout);
+		if (!fgets(word, sizeof(word), stdin))
+			abort();
+	}
+#endif
+	enough = true;
+	return arg;
+}
+
+static bool
+same(const sigset_t *a, const sigset_t *b)
+{
+	for (int i = 1; i <= SIGRTMAX; i++)
+		if (i != SIGKILL && i != SIGSTOP && (i < 32 || i >= SIGRTMIN) && sigismember(a, i) != sigismember(b, i)) {
+			printf("signal %d: %d and %d\n", i, sigismember(a, i), sigismember(b, i));
+			return false;
+		}
+	return true;
+}
+
+static __attribute__((noinline)) void
+compute_with_all_blocked(void)
+{
+	while (!enough)
+		sink++;
+}
+
+static void *
+block_and_compute(void *arg)
+{
+	sigset_t all, seen;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	pthread_sigmask(SIG_BLOCK, NULL, &seen);
+	CHECK(same(&all, &seen));
+	compute_with_all_blocked();
+	return arg;
+}
+
+static void *
+inherit_and_compute(void *arg)
+{
+	sigset_t all, seen;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, NULL, &seen);
+	CHECK(same(&all, &seen));
+	compute_with_all_blocked();
+	return arg;
+}
+
+/* A thread that blocks all of them, and one that was born with all blocked. */
+static void
+blocked(bool before)
+{
+	pthread_t a, b, w;
+	sigset_t  all, none;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	if (!before)
+		start();
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	if (before)
+		start();
+	pthread_create(&b, NULL, inherit_and_compute, NULL);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	pthread_create(&a, NULL, block_and_compute, NULL);
+	pthread_create(&w, NULL, window, NULL);
+	pthread_join(w, NULL);
+	pthread_join(a, NULL);
+	pthread_join(b, NULL);
+}
+
+static sigjmp_buf jump;
+
+static void
+on_usr1(int number)
+{
+	sigset_t all;
+
+	(void)number;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL); /* undone by the kernel when this returns */
+}
+
+static void
+on_usr2(int number)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	siglongjmp(jump, number);
+}
+
+/* Random sets: what is read back is what was set, whatever way it went. */
+static void
+compare(void)
+{
+	sigset_t         want, set, old, now;
+	struct sigaction act = { .sa_handler = on_usr1 };
+	unsigned         seed = 1;
+	int              how;
+
+	start();
+	sigemptyset(&want);
+	sigprocmask(SIG_SETMASK, &want, NULL);
+	for (int n = 0; n < 3000; n++) {
+		unsigned kind = (unsigned)rand_r(&seed) % 4;
+
+		sigemptyset(&set);
+		if (kind == 0)
+			sigfillset(&set);
+		for (int i = 1; kind == 1 && i <= SIGRTMAX; i++)
+			if (rand_r(&seed) & 1)
+				sigaddset(&set, i);
+		if (kind == 2)
+			sigaddset(&set, SIGPROF);
+		/* The one that stands for two: on its own it is not kept. */
+		if (kind == 1 && !sigismember(&set, SIGPROF))
+			sigdelset(&set, SIGSTKFLT);
+		else if (kind == 1)
+			sigaddset(&set, SIGSTKFLT);
+		how = kind == 2 && (rand_r(&seed) & 1) ? SIG_UNBLOCK : kind == 0 || kind == 2 ? SIG_BLOCK : SIG_SETMASK;
+		if (how == SIG_UNBLOCK)
+			sigaddset(&set, SIGSTKFLT);
+		if ((n & 1 ? pthread_sigmask : sigprocmask)(how, &set, &old))
+			printf("not set\n");
+		CHECK(same(&old, &want));
+		for (int i = 1; i <= SIGRTMAX; i++)
+			if (how != SIG_UNBLOCK && sigismember(&set, i))
+				sigaddset(&want, i);
+			else if (how == SIG_SETMASK || sigismember(&set, i))
+				sigdelset(&want, i);
+		pthread_sigmask(SIG_BLOCK, NULL, &now);
+		CHECK(same(&now, &want));
+		pthread_sigmask(SIG_SETMASK, &now, &old);
+		CHECK(same(&old, &want));
+	}
+	sigemptyset(&want);
+	sigprocmask(SIG_SETMASK, &want, NULL);
+	sigaction(SIGUSR1, &act, NULL);
+	act.sa_handler = on_usr2;
+	sigaction(SIGUSR2, &act, NULL);
+	raise(SIGUSR1);
+	sigprocmask(SIG_BLOCK, NULL, &now);
+	CHECK(same(&now, &want));
+	if (sigsetjmp(jump, 1) == 0)
+		raise(SIGUSR2);
+	sigprocmask(SIG_BLOCK, NULL, &now);
+	CHECK(same(&now, &want));
+	CHECK(sigprocmask(99, &want, NULL) == -1);
+	CHECK(pthread_sigmask(99, &want, NULL) != 0);
+}
+
+static void
+compute_until_enough(void)
+{
+	while (!enough)
+		sink++;
+}
+
+static void
+reset(void)
+{
+	struct sigaction now;
+	pthread_t        w;
+
+	start();
+	pthread_create(&w, NULL, window, NULL);
+	usleep(100000);
+	for (int i = 1; i <= SIGRTMAX; i++)
+		signal(i, SIG_DFL);
+	CHECK(sigaction(SIGPROF, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL);
+	CHECK(signal(SIGPROF, SIG_DFL) == SIG_DFL);
+	compute_until_enough();
+	pthread_join(w, NULL);
+	CHECK(signal(SIGPROF, SIG_IGN) == SIG_DFL);
+	CHECK(signal(SIGPROF, SIG_DFL) == SIG_IGN);
+}
+
+static void
+on_alternate(int number)
+{
+	volatile char room[2000];
+
+	/* Not memset(): to bind it takes more stack than there is. */
+	for (size_t i = 0; i < sizeof(room); i++)
+		room[i] = (char)number;
+	compute_until_enough();
+	sink += (unsigned long)room[5];
+}
+
+/* There is room for one frame of the kernel and the handler's own, and for no second frame. */
+static void
+alternate(bool handler_first)
+{
+	size_t           frame = getauxval(AT_MINSIGSTKSZ), page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t           size = ((frame ? frame : MINSIGSTKSZ) + 2000 + 1500 + page - 1) / page * page;
+	size_t           used = (frame ? frame : MINSIGSTKSZ) + 2000 + 1500;
+	char            *memory = mmap(NULL, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t          stack = { .ss_sp = memory + page + size - used, .ss_size = used };
+	struct sigaction act = { .sa_handler = on_alternate, .sa_flags = SA_ONSTACK }, now;
+	pthread_t        w;
+
+	mprotect(memory + page, size, PROT_READ | PROT_WRITE);
+	sigaltstack(&stack, NULL);
+	if (handler_first)
+		sigaction(SIGUSR1, &act, NULL);
+	start();
+	pthread_create(&w, NULL, window, NULL);
+	usleep(100000);
+	if (!handler_first)
+		sigaction(SIGUSR1, &act, NULL);
+	sigaction(SIGUSR1, NULL, &now);
+	CHECK(sigismember(&now.sa_mask, SIGPROF) == 0);
+	CHECK(now.sa_handler == on_alternate && now.sa_flags & SA_ONSTACK);
+	raise(SIGUSR1);
+	pthread_join(w, NULL);
+}
+
+static void *
+compute(void *arg)
+{
+	compute_until_enough();
+	return arg;
+}
+
+/* A program that waits for our signals: it gets those that it was sent, and no other. */
+static void
+waits_for(int number)
+{
+	sigset_t  set;
+	pthread_t a, w;
+	int       fd;
+	struct signalfd_siginfo info;
+#ifdef LINKED
+	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+#endif
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_NONBLOCK);
+	start();
+	pthread_create(&a, NULL, compute, NULL);
+	pthread_create(&w, NULL, window, NULL);
+#ifdef LINKED
+	o.debug = 2;
+	for (int i = 0; i < 3; i++)
+		component_profile_write("goroutine", null, &o);
+#endif
+	pthread_join(w, NULL);
+	CHECK(read(fd, &info, sizeof(info)) < 0);
+	kill(getpid(), number);
+	CHECK(read(fd, &info, sizeof(info)) == sizeof(info) && info.ssi_signo == (unsigned)number);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *which = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(which, "blocked"))
+		blocked(false);
+	else if (!strcmp(which, "blocked-before"))
+		blocked(true);
+	else if (!strcmp(which, "compare"))
+		compare();
+	else if (!strcmp(which, "reset"))
+		reset();
+	else if (!strcmp(which, "alternate"))
+		alternate(false);
+	else if (!strcmp(which, "alternate-before"))
+		alternate(true);
+	else if (!strcmp(which, "urg"))
+		waits_for(SIGURG);
+	else if (!strcmp(which, "prof"))
+		waits_for(SIGPROF);
+	puts("done");
+	fflush(stdout);
+	_exit(0);
+}

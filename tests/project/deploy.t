@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""What deploy/ tells people to use is what the programs take."""
+import glob
+import os
+import re
+import shutil
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+
+PORTS = {m[0]: tuple(map(int, m[1:])) for m in re.findall(
+    r'"([a-z-]+)",\s*"[^"]*",\s*(\d+), (\d+), (\d+)\)',
+    open(os.path.join(SRC, "components/include/component/ports.def")).read())}
+MANIFESTS = sorted(p for p in glob.glob(os.path.join(SRC, "deploy", "kubernetes", "*.yaml")) if "volume" not in p)
+UNITS = sorted(glob.glob(os.path.join(SRC, "deploy", "systemd", "*.service")))
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def manifest(path):
+    """Name, arguments and environment of a Deployment's only container."""
+    text = read(path)
+    name = re.search(r"^  name: (\S+)$", text, re.M).group(1)
+    args = re.search(r"^ +args: \[(.*)\]$", text, re.M)
+    env = dict((k, v.strip('"')) for k, v in re.findall(r"- name: ([A-Z_]+)\n +value: (.*)$", text, re.M))
+    return name, re.split(r", *", args.group(1)) if args else [], env
+
+
+def checked(name, args, env=None):
+    """What --check-config says, with a root that is there."""
+    with tempdir() as t:
+        r = run("examples/" + name, *args, *(["--root=" + t] if "controller" in name or "agent" in name else []), "--check-config", env=env)
+    return r.returncode, r.stderr
+
+
+@test
+def every_manifest_is_accepted_by_its_program_and_turns_profiling_on():
+    equal(len(MANIFESTS), 4)
+    for path in MANIFESTS:
+        name, args, env = manifest(path)
+        contains(read(path), "/usr/local/bin/%s]" % name)
+        equal(checked(name, args, {**os.environ, **env}), (0, ""), path)
+        r = run("examples/" + name, *args, "--dump-options", env={**os.environ, **env})
+        need(re.search(r"enable-pprof\W+true", r.stdout), path + "\n" + r.stdout)
+
+
+@test
+def both_ways_of_turning_it_on_are_there_as_documented():
+    text = read(os.path.join(SRC, "deploy", "kubernetes", "backend-controller.yaml"))
+    contains(text, "args: [--enable-pprof, --profiling-bind-address=127.0.0.1:6060]\n")
+    need("PPROF_BIND_ADDRESS" not in text)
+    text = read(os.path.join(SRC, "deploy", "kubernetes", "backend-controller-env.yaml"))
+    contains(text, '- name: PPROF_BIND_ADDRESS\n              value: ":6060"\n')
+    need("--enable-pprof" not in text)
+
+
+@test
+def manifests_ask_for_what_a_restricted_namespace_demands():
+    for path in MANIFESTS:
+        for line in ("runAsNonRoot: true", "seccompProfile: {type: RuntimeDefault}", "allowPrivilegeEscalation: false",
+                     "capabilities: {drop: [ALL]}"):
+            contains(read(path), line)
+
+
+@test
+def commands_in_comments_can_be_pasted():
+    for path in MANIFESTS:
+        for url in re.findall(r"go tool pprof (.*)$", read(path), re.M):
+            need(re.fullmatch(r"'[^']*'", url), "%s: a shell may take the ? of %s for a pattern" % (path, url))
+
+
+@test
+def ports_are_those_of_the_table():
+    for path in MANIFESTS:
+        name, args, env = manifest(path)
+        profiling, health, _ = PORTS[name]
+        contains(" ".join(args) + str(env), ":%d" % profiling)
+        contains(str(env), "'%s_HEALTH_PROBE_BIND_ADDRESS': ':%d'" % (name.upper().replace("-", "_"), health))
+        contains(read(path), "containerPort: %d}" % health)
+    for path in UNITS:
+        name = os.path.basename(path)[:-len(".service")]
+        contains(read(path), "--health-probe-bind-address=127.0.0.1:%d\n" % PORTS[name][1])
+
+
+@test
+def units_say_what_the_daemon_keeps_to():
+    equal(len(UNITS), 3)
+    for path in UNITS:
+        text = read(path)
+        for line in ("Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "RestartPreventExitStatus=78", "WatchdogSec=30", "TimeoutStopSec=30"):
+            contains(text, line + "\n")
+        program, *args = re.search(r"^ExecStart=/usr/local/bin/(.*)$", text, re.M).group(1).split()
+        equal(checked(program, args), (0, ""), path)
+    contains(read(os.path.join(SRC, "deploy", "systemd", "profiling.conf")),
+             "[Service]\nEnvironment=COMPONENT_ENABLE_PPROF=true\n")
+
+
+@test
+def systemd_finds_no_fault_in_the_units():
+    if not shutil.which("systemd-analyze"):
+        raise Skip("no systemd-analyze")
+    for path in UNITS:
+        r = run("systemd-analyze", "verify", path)
+        # What is not installed here is not a fault of the unit.
+        faults = [line for line in r.stderr.splitlines() if os.path.basename(path) in line
+                  and "not executable" not in line and "man " not in line]
+        equal(faults, [])
+
+
+@test
+def a_unit_with_its_drop_in_becomes_ready_reloads_and_serves():
+    """The service manager, played by this test, hears READY, RELOADING, STOPPING and WATCHDOG."""
+    unit = read(os.path.join(SRC, "deploy", "systemd", "backend-controller.service"))
+    drop_in = read(os.path.join(SRC, "deploy", "systemd", "profiling.conf"))
+    env = dict(line[len("Environment="):].split("=", 1) for line in drop_in.splitlines()
+               if line.startswith("Environment="))
+    watchdog = int(re.search(r"WatchdogSec=(\d+)", unit).group(1))
+    with tempdir() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(os.path.join(d, "notify"))
+        s.settimeout(DEADLINE)
+        heard = []
+
+        def hear(word):
+            while not any(word in h for h in heard):
+                heard.append(s.recv(4096).decode())
+        with daemon("examples/backend-controller", "--root=" + d, "--health-probe-bind-address=127.0.0.1:0",
+                    env={**env, "NOTIFY_SOCKET": os.path.join(d, "notify"),
+                         "WATCHDOG_USEC": str(watchdog * 1000000)}) as b:
+            hear("READY=1")
+            hear("WATCHDOG=1")
+            equal(b.get("/debug/pprof/").status, 200)
+            heard.clear()
+            b.signal(signal.SIGHUP)
+            hear("RELOADING=1")
+            hear("READY=1")
+            equal(b.stop(), 0)
+            hear("STOPPING=1")
+
+
+main()

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""The tarball, on a machine without autotools, gnulib and protoc-c."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+
+# What a machine that only builds tarballs does not have.
+ABSENT = re.compile(r"(auto(conf|make|header|reconf|scan|update|m4te|point).*|aclocal.*|libtool(ize)?|"
+                    r"gnulib-tool|protoc.*|ifnames|m4)")
+work = tempfile.mkdtemp(prefix="component-dist-")
+
+
+def lean_path():
+    folder = os.path.join(work, "bin")
+    if not os.path.isdir(folder):
+        os.mkdir(folder)
+        for source in ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"):
+            if not os.path.isdir(source):
+                continue
+            for name in os.listdir(source):
+                if not ABSENT.fullmatch(name) and not os.path.lexists(os.path.join(folder, name)):
+                    os.symlink(os.path.join(source, name), os.path.join(folder, name))
+    return folder
+
+
+def unpacked():
+    folder = os.path.join(work, "source")
+    if not os.path.isdir(folder):
+        r = run("make", "-s", "-C", BUILD, "distdir", "distdir=" + folder, timeout=600)
+        equal(r.returncode, 0, r.stderr[-3000:])
+    return folder
+
+
+def sh(command, cwd, timeout=900, **env):
+    r = run("sh", "-ec", command, cwd=cwd, timeout=timeout, env=dict(os.environ, PATH=lean_path(), **env))
+    equal(r.returncode, 0, command + "\n" + r.stdout[-3000:] + r.stderr[-3000:])
+    return r.stdout
+
+
+@test
+def the_tarball_holds_what_git_leaves_out():
+    folder = unpacked()
+    for name in ("configure", "Makefile.in", "gnulib/local.mk", "profiler/encode/profile.pb-c.c",
+                 "profiler/encode/profile.pb-c.h", "LICENSE", "NOTICE", "README.md", "scripts/demo", "scripts/test"):
+        need(os.path.exists(os.path.join(folder, name)), name + " is missing")
+
+
+@test
+def configure_and_make_install_in_one_go_give_working_programs():
+    folder, prefix = unpacked(), os.path.join(work, "prefix")
+    build = os.path.join(work, "build")
+    os.mkdir(build)
+    out = sh("%s/configure -q --prefix=%s && make -s -j%d install" % (folder, prefix, os.cpu_count()), build)
+    contains(sh(prefix + "/bin/backend-controller --version", work), "backend-controller")
+    source = os.path.join(work, "outside.c")
+    with open(source, "w") as f:
+        f.write("#include <component/component.h>\n#include <stdio.h>\n"
+                "int main(void) { puts(component_version()); return 0; }\n")
+    sh("gcc outside.c -o outside $(pkg-config --cflags --libs libcomponent) -Wl,-rpath,%s/lib" % prefix, work,
+       PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
+    equal(run(os.path.join(work, "outside")).stdout.strip(), re.search(r"AC_INIT\(\[libcomponent\], \[([^]]+)", open(SRC + "/configure.ac").read()).group(1))
+    sh("make -s uninstall", build)
+    left = [os.path.join(d, f) for d, _, fs in os.walk(prefix) for f in fs]
+    equal(left, [], "left behind by uninstall")
+
+
+@test
+def a_missing_dependency_is_named_by_its_debian_package():
+    folder = unpacked()
+    build = os.path.join(work, "build-missing")
+    os.mkdir(build)
+    # pkg-config that knows nothing, and nothing in its default folders.
+    r = run("sh", "-c", folder + "/configure -q", cwd=build,
+            env=dict(os.environ, PKG_CONFIG_LIBDIR=work, PKG_CONFIG_PATH=""), timeout=300)
+    need(r.returncode != 0, "configure went on")
+    for package in ("libevent-dev", "zlib1g-dev", "libprotobuf-c-dev", "libyaml-dev", "liblzma-dev"):
+        contains(r.stderr, package)
+
+
+@test
+def installing_into_the_default_prefix_leaves_programs_that_run():
+    """Into /usr/local of a mount namespace of its own, so that this machine keeps its own.
+    Not optimised, for nobody asks how fast they are."""
+    setup = ("mount --make-rprivate / && mount -t tmpfs tmpfs /usr/local && mkdir -p {w}/up {w}/wk && "
+             "mount -t tmpfs tmpfs {w}/up && mkdir {w}/up/u {w}/up/w && "
+             "mount -t overlay overlay -o lowerdir=/etc,upperdir={w}/up/u,workdir={w}/up/w /etc")
+    w = os.path.join(work, "ns")
+    os.mkdir(w)
+    setup = setup.format(w=w)
+    if run("unshare", "-m", "sh", "-ec", setup).returncode != 0:
+        raise Skip("no mount namespace with an overlay may be made here")
+    folder, build = unpacked(), os.path.join(work, "build-default")
+    os.mkdir(build)
+    script = setup + """
+cd {build}
+{folder}/configure -q CFLAGS=-O0 CXXFLAGS=-O0
+make -s -j{n} install >install.out 2>&1 || {{ tail -n 30 install.out; exit 1; }}
+command=$(sed -n 's/^ *Run this first: //p' install.out | tail -n 1)
+[ -z "$command" ] || sh -c "$command"
+/usr/local/bin/backend-controller --version
+printf '#include <component/component.h>\\n#include <stdio.h>\\nint main(void) {{ puts(component_version()); return 0; }}\\n' >o.c
+gcc o.c -o o $(pkg-config --cflags --libs libcomponent)
+./o
+make -s uninstall >/dev/null
+find /usr/local -type f -o -type l
+""".format(build=build, folder=folder, n=os.cpu_count())
+    r = run("unshare", "-m", "sh", "-ec", script, timeout=900, env=dict(os.environ, PATH=lean_path()))
+    equal(r.returncode, 0, r.stdout[-3000:] + r.stderr[-3000:])
+    contains(r.stdout, "backend-controller")
+    equal([line for line in r.stdout.splitlines() if line.startswith("/usr/local/")], [], "left behind")
+
+
+try:
+    main()
+finally:
+    run("chmod", "-R", "u+w", work)
+    shutil.rmtree(work, ignore_errors=True)

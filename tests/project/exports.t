@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""What the libraries of the build need, export and bind, read from the files."""
+import glob
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+
+CORE = BUILD + "/components/.libs/libcomponent.so"
+AGENT = BUILD + "/components/preload/libcomponent-preload.so"
+HOOKS = BUILD + "/profiler/hooks/libcomponent_hooks_nonshared.a"
+ROOMS = "gnulib", "libcomponent", "flags", "profiler", "components"
+OURS = (r"lib(c|m|pthread|dl|rt)\.so\.\d", r"ld-linux-[a-z0-9-]*\.so\.\d")
+NEEDED = {CORE: OURS + (r"lib(event_core|event_extra)-.*", r"libz\.so.*", r"libprotobuf-c\.so.*", r"libyaml-0\.so.*"),
+          AGENT: OURS + (r"libcomponent\.so\.\d+",)}
+
+# A guest calls none of these: they change or end the process, start another, write where
+# nobody asked, hand out memory shared by all threads, or set a library up for everybody.
+FORBIDDEN = """setenv putenv unsetenv clearenv setlocale uselocale umask chdir fchdir chroot daemon
+fork vfork _Fork clone system popen posix_spawn posix_spawnp execl execlp execle execv execve execvp execvpe fexecve
+exit abort quick_exit on_exit setuid setgid seteuid setegid setreuid setresuid setgroups nice setpriority
+alarm setitimer sigprocmask sigaltstack sigsetmask siginterrupt bsd_signal sleep usleep wait wait3 wait4 waitpid waitid
+printf puts putchar perror vprintf psignal syslog openlog err errx warn warnx
+localtime localtime_r gmtime ctime asctime mktime tzset strtok rand srand random srandom drand48 srand48
+mallopt malloc_trim malloc_info setrlimit setrlimit64 personality ptrace mlockall munlockall
+dlopen backtrace backtrace_symbols _Unwind_Backtrace tmpfile mkstemp tempnam tmpnam
+evthread_use_pthreads evthread_set_lock_callbacks evthread_set_condition_callbacks evthread_set_id_callback
+event_set_mem_functions event_set_log_callback event_set_fatal_callback event_enable_debug_mode event_init
+libevent_global_shutdown signal sigaction raise _exit prctl""".split()
+
+# The few that may, in the one file whose task it is: daemons that asked for our life.
+ALLOWED = {"signal": {"signals", "hooks/weak_references"}, "sigprocmask": {"hooks/weak_references"}, "raise": {"signals"}, "_exit": {"signals"},
+           "sigaction": {"signals", "hooks/free_signal", "profiling", "hooks/weak_references"}, "prctl": {"own_thread", "trace/perf"},  # the latter only asks
+           "sleep": {"hooks/weak_references"}, "usleep": {"hooks/weak_references"},  # named, never called
+           "dlopen": {"by_libunwind", "own_object", "debugdata"}}  # libunwind, when it was asked for; itself; liblzma
+
+# In libc.so since 2.33 only, in libc_nonshared.a before: source made for 2.31 has them.
+MOVED = {"stat", "fstat", "lstat", "fstatat", "stat64", "fstat64", "lstat64", "fstatat64"}
+GLIBC_MAX = (2, 31)
+
+
+def output(*command):
+    r = run(*command)
+    equal(r.returncode, 0, r.stderr)
+    return r.stdout
+
+
+def symbols(path, *flags):
+    """(kind, name, version) of each."""
+    found = re.findall(r" ([A-Za-z]) ([\w.]+)(?:@+(\S+))?$", output("nm", *flags, path), re.M)
+    need(found, "nm shows nothing of " + path)
+    return found
+
+
+def hooked():
+    text = open(SRC + "/profiler/hooks/abi.h").read()
+    names = set(re.findall(r"\bX\((\w+)\)", text)) - {"name"}
+    need("malloc" in names and "_ZdlPv" in names, "hooks/abi.h is read wrongly")
+    return names | {"component_hooks"}
+
+
+def libc_path():
+    path = output(*CC.split(), "-print-file-name=libc.so.6").strip()
+    need(os.path.isabs(path), "no libc.so.6 to compare with")
+    return path
+
+
+if not os.path.exists(CORE):
+    print("1..0 # SKIP configured without shared libraries")
+    sys.exit(0)
+
+
+@test
+def needed_are_glibc_and_the_four_dependencies():
+    for path, allowed in NEEDED.items():
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", path))
+        need(any(n.startswith("libc.so") for n in needed), path + " needs no libc?")
+        equal([n for n in needed if not any(re.fullmatch(a, n) for a in allowed)], [], path)
+
+
+@test
+def the_core_exports_its_map_and_nothing_of_libc():
+    wanted = set(re.findall(r"^\t(component_\w+);", open(SRC + "/components/libcomponent.map").read(), re.M))
+    have = {name for kind, name, _ in symbols(CORE, "-D", "--defined-only") if kind != "A"}
+    equal(sorted(have ^ wanted), [])
+    libc = {name for _, name, _ in symbols(libc_path(), "-D", "--defined-only")}
+    need("malloc" in libc, "that is not libc")
+    equal(sorted(have & libc), [])
+
+
+@test
+def the_agent_and_the_hooks_export_the_hooked_names_alone():
+    for path, flags in ((AGENT, ("-D", "--defined-only")), (HOOKS, ("-g", "--defined-only"))):
+        have = {name for kind, name, _ in symbols(path, *flags) if kind != "A"}
+        need({"malloc", "free", "component_hooks"} <= have, path)
+        equal(sorted(have - hooked()), [], path)
+
+
+@test
+def hooks_are_weak_so_that_a_programs_own_malloc_wins():
+    strong = [name for kind, name, _ in symbols(HOOKS, "-g", "--defined-only") if kind not in "WVwv"]
+    equal([n for n in strong if not n.startswith("pthread_cond_")], [])
+
+
+@test
+def no_call_that_changes_the_process_is_bound():
+    members = {}
+    for path in [p for room in ROOMS for p in glob.glob(os.path.join(BUILD, room, "**/.libs/*_la-*.o"), recursive=True)]:
+        source = re.sub(r"\.libs/\w+_la-(.*)\.o$", r"\1", os.path.relpath(path, BUILD))
+        if os.path.exists(os.path.join(SRC, source + ".c")):
+            for name in re.findall(r" [Uw] (\w+)$", output("nm", "-u", path), re.M):
+                members.setdefault(name, set()).add(source)
+    need("malloc" in members and "profiler/hooks/free_signal" in members["sigaction"], "objects are read wrongly")
+    for name in FORBIDDEN:
+        equal([m for m in sorted(members.get(name, ())) if not ("/" + m).endswith(tuple("/" + a for a in ALLOWED.get(name, ())))],
+              [], name + " is called from")
+    bound = {name for _, name, _ in symbols(CORE, "-D", "--undefined-only")}
+    equal(sorted(bound & set(FORBIDDEN) - set(ALLOWED)), [], "libcomponent.so binds")
+    # Its dlopen looks at what is loaded; it starts the core in a program that asked for it.
+    bound = {name for _, name, _ in symbols(AGENT, "-D", "--undefined-only")}
+    equal(sorted(bound & set(FORBIDDEN) - {"dlopen"}), [], "libcomponent-preload.so binds")
+
+
+@test
+def no_unwinder_of_others_is_bound():
+    for path in (CORE, AGENT):
+        names = {name for _, name, _ in symbols(path, "-D", "--undefined-only")}
+        equal(sorted(n for n in names if re.match(r"_?_?unw_|_U[a-z0-9]|_Unwind_", n)), [], path)
+
+
+@test
+def no_function_is_needed_that_glibc_2_31_lacks():
+    libc = {}
+    for _, name, version in symbols(libc_path(), "-D", "--defined-only"):
+        m = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)
+        if m:
+            libc.setdefault(name, []).append((int(m.group(1)), int(m.group(2))))
+    for path in (CORE, AGENT):
+        late = []
+        for kind, name, version in symbols(path, "-D", "--undefined-only"):
+            m = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)
+            # Newer glibc binds to newer versions of what has long been there.
+            if m and kind == "U" and (int(m.group(1)), int(m.group(2))) > GLIBC_MAX and \
+                    min(libc.get(name, [(9, 9)])) > GLIBC_MAX and name not in MOVED:
+                late.append(name + "@" + version)
+        equal(late, [], path)
+
+
+@test
+def bound_at_once_read_only_after_and_never_executable_stack_or_writable_text():
+    for path in (CORE, AGENT):
+        dynamic, segments = output("readelf", "-dW", path), output("readelf", "-lW", path)
+        contains(dynamic, "BIND_NOW")
+        need("TEXTREL" not in dynamic, "text relocations in " + path)
+        contains(segments, "GNU_RELRO")
+        flags = re.search(r"GNU_STACK(?:\s+0x\w+){5}\s+([RWE ]+?)\s+0x", segments)
+        equal(flags and flags.group(1).strip(), "RW", "stack of " + path)
+        need(not re.search(r"LOAD.*\bRWE\b", segments), "a segment of %s is writable and executable" % path)
+    contains(output("readelf", "-dW", CORE), "NODELETE")
+    notes = output("readelf", "-SW", HOOKS)
+    need(re.search(r"\.note\.GNU-stack\s+PROGBITS\s+\w+ \w+ \w+ 00 +0 ", notes), "the hooks want an executable stack")
+
+
+@test
+def thread_local_memory_is_static_and_at_most_128_bytes_each():
+    """What is given to initial-exec after the start is little: 128 bytes at most, each."""
+    for path in (CORE, AGENT):
+        m = re.search(r"^\s+TLS(?:\s+0x\w+){4}\s+0x(\w+)", output("readelf", "-lW", path), re.M)
+        need(m and 0 < int(m.group(1), 16) <= 128, "%s: %s bytes" % (path, m and int(m.group(1), 16)))
+        equal(re.findall(r"\w+(?:DTPMOD|TLSDESC|TLSGD)\w*", output("readelf", "-rW", path)), [], "dynamic TLS in " + path)
+
+
+@test
+def stripped_the_core_is_at_most_a_mebibyte():
+    with tempfile.TemporaryDirectory(prefix="component-exports-") as folder:
+        path = os.path.join(folder, "stripped.so")
+        output("strip", "-o", path, CORE)
+        size = os.path.getsize(path)
+    print("# %d KiB" % (size // 1024))
+    need(size <= 1024 * 1024, "%d bytes" % size)
+
+
+main()

@@ -1,0 +1,396 @@
+/*
+ * test_tables.c - the walk by tables against libunwind's cursor.
+ *
+ * Threads run a mix of what daemons run: qsort callbacks, regular expressions,
+ * printf, compression, allocation, name look-ups, a signal handler on an alternate
+ * stack, C++ exceptions in flight, TLS and its assembly, code with frame pointers and
+ * without in turns (mix.h).  A timer interrupts them; the handler walks by the tables first, then by
+ * unw_step from the same registers, and the two lists must be the same as far as
+ * libunwind got.  libunwind is safe here because no test thread loads objects.
+ */
+#define UNW_LOCAL_ONLY
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libunwind.h>
+#include <link.h>
+#include <math.h>
+#include <pthread.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "tables.h"
+#include "tables_lookup.h"
+#include "unwind.h"
+#include "mix.h"
+#include "verdict.h"
+
+#define SAMPLES 40000
+#define DEPTH   128
+#define LISTED  5
+
+static atomic_uint  samples, same, longer, shorter, divergent, through_signals;
+static atomic_bool  stop;
+static bool         have_tls;
+static uintptr_t    bad_ours[LISTED][DEPTH], bad_theirs[LISTED][DEPTH];
+static unsigned     bad_n[LISTED], bad_m[LISTED];
+static atomic_uint  bad_count;
+
+static void
+note_bad(const uintptr_t *ours, unsigned n, const uintptr_t *theirs, unsigned m)
+{
+	unsigned i = atomic_fetch_add(&bad_count, 1);
+
+	if (i >= LISTED)
+		return;
+	memcpy(bad_ours[i], ours, n * sizeof(*ours));
+	memcpy(bad_theirs[i], theirs, m * sizeof(*theirs));
+	bad_n[i] = n;
+	bad_m[i] = m;
+}
+
+/* Code there is; no thread loads objects. */
+static struct {
+	uintptr_t begin, end;
+} codes[64], libgcc;
+static unsigned code_count;
+
+static int
+note_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X &&
+		    code_count < sizeof(codes) / sizeof(codes[0])) {
+			codes[code_count].begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+			codes[code_count].end = codes[code_count].begin + info->dlpi_phdr[i].p_memsz;
+			if (strstr(info->dlpi_name, "libgcc_s"))
+				libgcc = codes[code_count];
+			code_count++;
+		}
+	return 0;
+}
+
+static bool
+is_code(uintptr_t pc)
+{
+	for (unsigned i = 0; i < code_count; i++)
+		if (pc >= codes[i].begin && pc < codes[i].end)
+			return true;
+	return false;
+}
+
+/* Where handlers return to: mov $15, %rax; syscall. */
+static unw_word_t restorer;
+
+static bool
+is_sigreturn(unw_word_t pc)
+{
+	return pc - restorer < 9;
+}
+
+/* On aarch64 OpenSSL's assembly has no .eh_frame: what is below is everybody's guess.  Nor
+ * have a linker's stubs, but these are known by what they are. */
+static bool
+is_described(uintptr_t pc, bool exact)
+{
+#if defined(__aarch64__)
+	struct tables_reader r;
+	const struct tables *t = tables_enter(&r);
+	bool                 known = t && tables_code(t, pc) != TABLES_CODE_NONE;
+
+	tables_leave(&r);
+	return known || (exact && unwind_verdict(pc) & UNWIND_VERDICT_STUB);
+#else
+	(void)pc;
+	(void)exact;
+	return true;
+#endif
+}
+
+/* On aarch64 libgcc's last instructions before the landing of an exception have the registers
+ * of there, and libunwind looks at what stands before the landing where it has just arrived:
+ * it finds the same place again, and ends. */
+static bool
+is_lost_at_landing(const uintptr_t *theirs, unsigned m, const void *ucontext)
+{
+#if defined(__aarch64__)
+	bool landed = theirs[0] == ((const ucontext_t *)ucontext)->uc_mcontext.regs[30];
+	bool lands = theirs[0] >= libgcc.begin && theirs[0] < libgcc.end;
+
+	return (m == 2 && landed && theirs[1] == theirs[0] - 1) || (m == 3 && lands && theirs[2] == theirs[1]);
+#else
+	(void)theirs;
+	(void)m;
+	(void)ucontext;
+	return false;
+#endif
+}
+
+static void
+compare(void *ucontext)
+{
+	uintptr_t          ours[DEPTH], theirs[DEPTH];
+	struct unwind_regs regs;
+	unw_cursor_t       cursor;
+	unw_word_t         pc = 0, before;
+	unsigned           n, m = 0, i;
+	int                truncated, exact;
+
+	unwind_regs_from_ucontext(&regs, ucontext);
+	n = unwind_capture(&regs, ours, DEPTH, &truncated);
+	if (unw_init_local2(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) != 0)
+		return;
+	do {
+		before = pc;
+		pc = 0;
+		unw_get_reg(&cursor, UNW_REG_IP, &pc);
+		if (pc == 0)
+			break;
+		/* The pc of what was interrupted is exact.  unw_is_signal_frame() says so of that
+		 * frame, but once in a million stacks of another one, or of none. */
+		exact = m == 0 || is_sigreturn(before);
+		/* Just before libgcc goes to where an exception is caught, its frame holds
+		 * the registers of there: nobody can walk it, and libunwind is lost. */
+		if (!is_code(exact ? pc : pc - 1))
+			break;
+		theirs[m++] = exact || is_sigreturn(pc) ? pc : pc - 1;
+		through_signals += exact && m > 1;
+		if (!is_described(theirs[m - 1], exact))
+			break;
+	} while (m < DEPTH && unw_step(&cursor) > 0);
+	if (is_lost_at_landing(theirs, m, ucontext))
+		m--;
+	for (i = 0; i < n && i < m && ours[i] == theirs[i]; i++) {}
+	samples++;
+	if (i == n && i == m)
+		same++;
+	else if (i == m)
+		longer++;
+	else if (i == n)
+		shorter++;
+	else
+		divergent++;
+	if (i < m && (i < n || bad_count < LISTED - 2)) /* some room for those that differ */
+		note_bad(ours, n, theirs, m);
+}
+
+/* Of the thread. */
+static __thread timer_t mine;
+
+static const struct itimerspec after_a_while = { .it_value = { 0, 200000 } };
+
+static void
+on_prof(int number, siginfo_t *info, void *ucontext)
+{
+	int saved = errno;
+
+	(void)number;
+	(void)info;
+	restorer = (uintptr_t)__builtin_return_address(0);
+	compare(ucontext);
+	/* Only now, so that a slow machine comes to run what is to be sampled. */
+	timer_settime(mine, 0, &after_a_while, NULL);
+	errno = saved;
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+	char one[32], two[32];
+
+	snprintf(one, sizeof(one), "%08d", *(const int *)a);
+	snprintf(two, sizeof(two), "%08d", *(const int *)b);
+	return strcoll(one, two);
+}
+
+static void
+on_user(int number)
+{
+	volatile double x = number;
+
+	for (int i = 0; i < 300; i++)
+		x = sin(x) + cos(x);
+}
+
+static void
+work_sort(void)
+{
+	int numbers[200];
+
+	for (int i = 0; i < 200; i++)
+		numbers[i] = (i * 7919) % 10007;
+	qsort(numbers, 200, sizeof(numbers[0]), by_text);
+}
+
+static void
+work_regex(void)
+{
+	regex_t re;
+
+	if (regcomp(&re, "(a|b)*c[0-9]{2,4}(foo|bar)+$", REG_EXTENDED) != 0)
+		return;
+	regexec(&re, "abababc123foobarfoo", 0, NULL, 0);
+	regfree(&re);
+}
+
+static void
+work_zlib(void)
+{
+	unsigned char in[4096], out[8192];
+	uLongf        size = sizeof(out);
+
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = (unsigned char)(i * i >> 3);
+	compress2(out, &size, in, sizeof(in), 6);
+}
+
+static void
+work_misc(void)
+{
+	char       text[128];
+	time_t     now = time(NULL);
+	struct tm  tm;
+	void      *blocks[50];
+
+	localtime_r(&now, &tm);
+	strftime(text, sizeof(text), "%A %F %Z", &tm);
+	snprintf(text, sizeof(text), "%f %.20e %s", 3.14159 * (double)now, 1e-300 * (double)now, "x");
+	for (int i = 0; i < 50; i++)
+		blocks[i] = malloc((size_t)i * 333);
+	for (int i = 0; i < 50; i++)
+		free(blocks[i]);
+	pthread_kill(pthread_self(), SIGUSR1);
+}
+
+static void *
+work(void *arg)
+{
+	char            *alternate = malloc(64 * 1024);
+	stack_t          ss = { .ss_sp = alternate, .ss_size = 64 * 1024 };
+	struct sigevent  ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
+
+	(void)arg;
+	sigaltstack(&ss, NULL);
+	ev._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &ev, &mine), 0);
+	timer_settime(mine, 0, &after_a_while, NULL);
+	while (!stop) {
+		work_sort();
+		work_regex();
+		work_zlib();
+		work_misc();
+		mix_bare(24, (void *)mix_framed);
+		mix_throw();
+		if (have_tls)
+			mix_tls();
+	}
+	timer_delete(mine);
+	ss.ss_flags = SS_DISABLE;
+	sigaltstack(&ss, NULL);
+	free(alternate);
+	return NULL;
+}
+
+static void
+list_frame(unsigned i, unsigned k)
+{
+	uintptr_t ours = k < bad_n[i] ? bad_ours[i][k] : 0, theirs = k < bad_m[i] ? bad_theirs[i][k] : 0;
+	Dl_info   in = { 0 };
+
+	dladdr((void *)(theirs ? theirs : ours), &in);
+	print_message("# %u.%u %#lx %#lx\n", i, k, ours, theirs);
+	print_message("#      %s+%#lx %s\n", in.dli_fname ? in.dli_fname : "?",
+		      (theirs ? theirs : ours) - (uintptr_t)in.dli_fbase, in.dli_sname ? in.dli_sname : "");
+}
+
+static void
+stacks_are_those_of_libunwind(void **state)
+{
+	struct sigaction prof = { .sa_sigaction = on_prof, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction user = { .sa_handler = on_user, .sa_flags = SA_RESTART | SA_ONSTACK };
+	struct timespec  nap = { 0, 10000000 };
+	struct timespec  start, now;
+	pthread_t        threads[3];
+	const char      *wanted = getenv("TEST_STRESS");
+	unsigned         target = wanted ? 20 * SAMPLES : SAMPLES;
+	const char      *no_tls = mix_tls_open();
+
+	(void)state;
+	have_tls = !*no_tls;
+	if (!have_tls)
+		print_message("# without TLS in the mix: %s\n", no_tls);
+	dl_iterate_phdr(note_code, NULL);
+	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
+	sigfillset(&prof.sa_mask);
+	sigaction(SIGPROF, &prof, NULL);
+	sigaction(SIGUSR1, &user, NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		nanosleep(&nap, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (samples < target && now.tv_sec - start.tv_sec < (wanted ? 600 : 20));
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	print_message("# %u samples: %u the same, %u longer, %u shorter, %u divergent, %u through signal frames\n", samples,
+		      same, longer, shorter, divergent, through_signals);
+	for (unsigned i = 0; i < bad_count && i < LISTED; i++)
+		for (unsigned k = 0; k < bad_n[i] || k < bad_m[i]; k++)
+			list_frame(i, k);
+	assert_true(samples > 1000);
+	assert_true(same > samples / 2);
+	assert_int_equal(divergent, 0);
+#if defined(__aarch64__)
+	/* At the first instruction of glibc's resolver of lazily bound calls its rules leave out
+	 * the 16 bytes that the stub has pushed. */
+	assert_true((double)(samples - shorter) >= 0.999 * samples);
+#else
+	assert_true((double)(samples - shorter) >= 0.9999 * samples);
+#endif
+}
+
+static void
+tables_stay_small(void **state)
+{
+	struct tables_stats stats;
+
+	(void)state;
+	tables_stats(&stats);
+	print_message("# %zu objects, %zu rows, %zu rules, %zu bad, %zu bytes for %zu bytes of .eh_frame\n",
+		      stats.objects, stats.rows, stats.rules, stats.bad, stats.bytes, stats.frames_bytes);
+	assert_true(stats.objects >= 3);
+	assert_int_equal(stats.bad, 0);
+	assert_true(stats.bytes <= 2 * stats.frames_bytes);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_are_those_of_libunwind),
+		cmocka_unit_test(tables_stay_small),
+	};
+
+	return cmocka_run_group_tests_name("unwind_tables", tests, NULL, NULL);
+}
