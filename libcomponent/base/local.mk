@@ -8,5 +8,5 @@ noinst_LTLIBRARIES += %D%/libbase.la
 	%D%/futex.h %D%/heap_sort.h %D%/listen.c %D%/listen.h %D%/listen_fd.c %D%/listen_owner.c %D%/listen_parts.h \
 	%D%/listen_unix.c %D%/own_fd.c %D%/own_fd.h %D%/own_mask.h %D%/own_object.c %D%/own_object.h \
 	%D%/own_thread.c %D%/own_thread.h %D%/own_wait.h %D%/pages.h %D%/proc_status.c %D%/proc_status.h \
-	%D%/replacement.c %D%/replacement.h %D%/table.c %D%/table.h %D%/thread_dump.c %D%/thread_dump.h %D%/thread_id.h \
+	%D%/replacement.c %D%/replacement.h %D%/separator.h %D%/table.c %D%/table.h %D%/thread_dump.c %D%/thread_dump.h %D%/thread_id.h \
 	%D%/utc.c %D%/utc.h %D%/varint.h

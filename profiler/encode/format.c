@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "separator.h"
+
 static const struct format formats[] = {
 	{ .name = "pprof", .binary = true, .profile = encode_pprof },
 	{ .name = "top", .profile = encode_top },
@@ -66,19 +68,14 @@ format_of_debug(unsigned products, enum product_text text, int64_t debug)
 void
 format_advice(unsigned products, char *buf, size_t size)
 {
-	const struct format *last = NULL, *usual = format_usual(products);
-	const char          *before = "write ";
-	size_t               n = 0;
+	const struct format *usual = format_usual(products);
+	size_t               n = (size_t)snprintf(buf, size, "write "), count = 0, done = 0;
 
-	for (const struct format *f = formats; f < formats + FORMATS; f++)
+	for (const struct format *f = usual + 1; f < formats + FORMATS; f++)
+		count += format_takes(f) & products && f->name;
+	for (const struct format *f = usual + 1; f < formats + FORMATS && n < size; f++)
 		if (format_takes(f) & products && f->name)
-			last = f;
-	for (const struct format *f = usual + 1; f <= last && n < size; f++) {
-		if (!(format_takes(f) & products) || !f->name)
-			continue;
-		n += (size_t)snprintf(buf + n, size - n, "%sformat=%s", f == last && n > 0 ? " or " : before, f->name);
-		before = ", ";
-	}
+			n += (size_t)snprintf(buf + n, size - n, "%sformat=%s", separator(done++, count, " or "), f->name);
 }
 
 int

@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "own_fd.h"
-#include "params.h"
+#include "query.h"
 
 int
 auth_init(struct auth *a)
@@ -175,7 +175,7 @@ auth_token_ok(struct auth *a, const char *authorization, const char *query)
 		authorization += 7 + strspn(authorization + 7, " ");
 		ok |= token_same(a, authorization, strlen(authorization));
 	}
-	if (param_get(query, "token", value, sizeof(value))) {
+	if (query_get(query, "token", value, sizeof(value))) {
 		/* A token has no blanks: what reads as one was written '+', as base64 has it. */
 		for (char *c = value; (c = strchr(c, ' '));)
 			*c = '+';

@@ -4,8 +4,7 @@
  *     evhttp's general callback --> on_request() --> a path of ours: evhttp_door.c
  *                                                --> any other: the program's callback
  *
- * There is one server and one set of rules for who may ask what; this file knows no route
- * but by how its path begins.
+ * There is one server and one set of rules for who may ask what; routes.c says which paths are ours.
  *
  * What a stranger would get wrong: the functions of libevent_extra are weak.  Who mounts has
  * linked them, and nobody else has to load that library.
@@ -22,10 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addresses.h"
 #include "evhttp_door.h"
-#include "fork.h"
 #include "expected_library.h"
-#include "profiler.h"
+#include "fork.h"
+#include "routes.h"
 
 #pragma weak evhttp_request_get_evhttp_uri
 #pragma weak evhttp_send_error
@@ -33,9 +33,7 @@
 #pragma weak evhttp_set_gencb
 #pragma weak evhttp_uri_get_path
 
-#define PREFIX_MAX   127 /* bytes */
-#define ROOT         "/debug/pprof" /* and what follows a slash */
-#define FGPROF       "/debug/fgprof"
+#define PREFIX_MAX 127 /* bytes */
 
 struct mount {
 	struct mount       *next;
@@ -58,7 +56,7 @@ on_request(struct evhttp_request *request, void *arg)
 
 	if (path)
 		path = strncmp(path, m->prefix, m->prefix_size) ? NULL : path + m->prefix_size;
-	if (path && ((!strncmp(path, ROOT, strlen(ROOT)) && strchr("/", path[strlen(ROOT)])) || !strcmp(path, FGPROF)))
+	if (path && routes_has(path))
 		evhttp_door_ask(request, path, m->prefix);
 	else if (m->other)
 		m->other(request, m->other_arg);
@@ -119,7 +117,7 @@ mount_of(struct evhttp *http)
 	m->http = http;
 	m->next = mounts;
 	mounts = m;
-	profiler_mounted(1);
+	addresses_mounted(1);
 	return m;
 }
 
@@ -167,7 +165,7 @@ component_evhttp_unmount(struct evhttp *http)
 	pthread_mutex_unlock(&lock);
 	if (!m)
 		return -ENOENT;
-	profiler_mounted(-1);
+	addresses_mounted(-1);
 	evhttp_set_gencb(http, m->other, m->other_arg);
 	free(m);
 	return 0;

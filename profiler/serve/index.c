@@ -16,8 +16,9 @@
 #include <string.h>
 
 #include "collector.h"
-#include "degraded.h"
+#include "limitations.h"
 #include "reply.h"
+#include "separator.h"
 #include "tables.h"
 #include "unwind.h"
 
@@ -127,18 +128,14 @@ page_add_beside(struct page *p)
 static void
 page_add_rates(struct page *p)
 {
-	size_t left = 0;
-	bool   first = true;
+	size_t count = 0, done = 0;
 
 	for (size_t i = 0; i < collector_count; i++)
-		left += collectors[i]->rate != NULL;
-	page_add(p, "<a href=\"rates\">rates</a> how often");
-	for (size_t i = 0; i < collector_count; i++) {
-		if (!collectors[i]->rate)
-			continue;
-		page_add(p, "%s%s", first ? " " : --left > 1 ? ", " : " and ", collectors[i]->name);
-		first = false;
-	}
+		count += collectors[i]->rate != NULL;
+	page_add(p, "<a href=\"rates\">rates</a> how often ");
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate)
+			page_add(p, "%s%s", separator(done++, count, " and "), collectors[i]->name);
 	page_add(p, " are sampled\n<br>\n");
 }
 
@@ -200,7 +197,7 @@ page_write(struct page *p)
 	page_add_notes(p);
 	page_add_note(p, "unwinder", unwind_name());
 	tables_note(p);
-	degraded_each(on_degraded, p);
+	limitations_each(on_degraded, p);
 	page_add(p, "</ul>\n</p>\n</body>\n</html>");
 }
 

@@ -3,20 +3,33 @@
  *
  *     job_start() --> run() of collect.c, symbol.c, ... on "component-job"
  *                       |  job_wait()          <-- on_hangup(), job_end_all(): end early
- *                       +- job_write() --> job_stream.c --> the client
+ *
+ *     component-job: run() --job_write()--> fill --swap--> ready --+
+ *                      ^ waits while ready is full                 | httpd_post()
+ *     component-http:  deliver() --write() of the answer--> client <-+
+ *                      ^ waits for on_drain while much is queued
  *
  * A thread for each job, made on demand and joined when its last byte is handed
  * over: a window is then plain code that waits, and there is nothing to tear down
  * when nobody asks.  max_requests bounds their number.
  *
- * What a stranger would get wrong: the answer belongs to the server's thread alone, and run()
- * never sees it.  Without a server, for a descriptor, it is the job's own.
+ * Two buffers and the queue behind them bound what a slow client can make us hold
+ * (CHUNK_BYTES * 2 + QUEUE_BYTES, at most ANSWER_QUEUE_BYTES_MAX); run() just waits, and
+ * samplers hold nothing meanwhile.  What fits one buffer is sent whole with Content-Length;
+ * until the first swap run() may still fail with a clean status.
+ *
+ * What a stranger would get wrong:
+ * - The answer belongs to the server's thread alone, and run() never sees it.  Without a
+ *   server, for a descriptor, it is the job's own.
+ * - deliver() comes from httpd_post_at() and from on_drain, and posting lends the job's own
+ *   memory.  While "posted" says that a call is under way nothing else may deliver, since the
+ *   last delivery frees the job.
  *
  * Tests: tests/http/protocol.t, tests/http/limits.t, tests/serve/start_stop.t.
  */
 #include <config.h>
 
-#include "job_internal.h"
+#include "job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,6 +41,44 @@
 #include "own_thread.h"
 #include "pages.h"
 #include "reply.h"
+#include "serve.h"
+
+#define CHUNK_BYTES (32 * 1024)
+#define QUEUE_BYTES (ANSWER_QUEUE_BYTES_MAX - 2 * CHUNK_BYTES - 1024) /* and a chunk's frame */
+
+struct job {
+	struct job   *next, *previous; /* serve.lock */
+	struct serve *serve; /* NULL: without one */
+	struct httpd *httpd; /* there as long as jobs are, even when serve's is not; NULL: the answer is the job's thread's */
+	uint64_t      symbol_memory; /* without a server */
+	int           result;        /* likewise */
+	struct job_spec spec;
+	char          peer[ASK_PEER_BYTES];
+	pthread_t     thread;
+
+	/* The server's thread, or the job's without one. */
+	struct answer *answer;
+	bool          started;   /* the header is out */
+	bool          throttled; /* waiting for on_drain */
+
+	/* The job's thread. */
+	size_t        fill_size;
+	uint64_t      bytes;
+
+	pthread_mutex_t lock; /* the rest */
+	pthread_cond_t  changed;
+	bool          end_early, gone, ready_full, finished, posted, done;
+	struct httpd_posted posting; /* posted */
+	size_t        ready_size;
+	int           fail_status;
+	char          fail_text[256];
+	size_t        mapped_size;
+	char          note[PRODUCT_NOTE_BYTES]; /* of run(), before it writes */
+	char          fill[CHUNK_BYTES], ready[CHUNK_BYTES];
+	char          input[]; /* spec.input */
+};
+
+static void deliver(struct job *j);
 
 const struct job_spec *
 job_spec(const struct job *j)
@@ -66,12 +117,116 @@ job_bytes(const struct job *j)
 	return j->bytes;
 }
 
-void
+static void
 job_free(struct job *j)
 {
 	pthread_cond_destroy(&j->changed);
 	pthread_mutex_destroy(&j->lock);
 	munmap(j, j->mapped_size);
+}
+
+/* ---- what the job's thread writes ---- */
+
+static void
+on_posted(void *arg)
+{
+	struct job *j = arg;
+	bool        done;
+
+	pthread_mutex_lock(&j->lock);
+	j->posted = false;
+	done = j->done;
+	pthread_mutex_unlock(&j->lock);
+	if (done)
+		job_free(j);
+	else
+		deliver(j);
+}
+
+/* With the lock held; true: the caller posts after unlocking. */
+static bool
+post_needed(struct job *j)
+{
+	bool needed = !j->posted;
+
+	j->posted = true;
+	return needed;
+}
+
+static void
+post(struct job *j)
+{
+	httpd_post_at(j->httpd, &j->posting, on_posted, j);
+}
+
+/* Any thread: has the server's look at the job, unless it is about to. */
+static void
+job_nudge(struct job *j)
+{
+	bool needed;
+
+	pthread_mutex_lock(&j->lock);
+	needed = post_needed(j);
+	pthread_mutex_unlock(&j->lock);
+	if (needed)
+		post(j);
+}
+
+/* Hands over what is written, the last of it or not.  -ECANCELED: nobody wants it. */
+static int
+job_hand_over(struct job *j, bool last)
+{
+	bool    needed, gone;
+	size_t  size = j->fill_size;
+	int64_t r;
+
+	if (!j->httpd) {
+		j->fill_size = 0;
+		r = j->answer->sink->write(j->answer, j->fill, size);
+		return r < 0 ? (int)r : 0;
+	}
+	pthread_mutex_lock(&j->lock);
+	while (j->ready_full && !j->gone)
+		pthread_cond_wait(&j->changed, &j->lock);
+	gone = j->gone;
+	if (!gone) {
+		memcpy(j->ready, j->fill, j->fill_size);
+		j->ready_size = j->fill_size;
+		j->ready_full = true;
+		j->fill_size = 0;
+	}
+	j->finished = last;
+	needed = (last || !gone) && post_needed(j);
+	pthread_mutex_unlock(&j->lock);
+	if (needed)
+		post(j);
+	return gone ? -ECANCELED : 0;
+}
+
+int
+job_write(void *job, const void *data, size_t size)
+{
+	struct job *j = job;
+	const char *p = data;
+	size_t      n;
+	int         r;
+
+	j->bytes += size;
+	while (size > 0) {
+		if (j->fill_size == CHUNK_BYTES) {
+			r = job_hand_over(j, false);
+			if (r)
+				return r;
+		}
+		n = CHUNK_BYTES - j->fill_size;
+		if (n > size)
+			n = size;
+		memcpy(j->fill + j->fill_size, p, n);
+		j->fill_size += n;
+		p += n;
+		size -= n;
+	}
+	return 0;
 }
 
 /* ---- the job's thread ---- */
@@ -139,9 +294,9 @@ job_leave(struct serve *s, struct job *j)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Once it has left the list nobody
- * posts any more; what job_end_all() has posted before frees it. */
-void
+/* Its thread has nothing left to do but return.  Once it has left the list nobody posts any more;
+ * what job_end_all() has posted before frees it. */
+static void
 job_finish(struct job *j)
 {
 	bool posted;
@@ -153,6 +308,98 @@ job_finish(struct job *j)
 	pthread_mutex_unlock(&j->lock);
 	if (!posted)
 		job_free(j);
+}
+
+/* size: -1 when more is to come. */
+static void
+begin(struct job *j, int64_t size)
+{
+	bool                 binary = j->spec.format && j->spec.format->binary;
+	char                 file[128];
+	struct answer_header headers[5] = { { "Content-Type", binary ? SERVE_BINARY : ANSWER_TEXT },
+		{ "X-Content-Type-Options", "nosniff" } };
+	size_t               n = 2;
+
+	if (*j->note)
+		headers[n++] = (struct answer_header){ "X-Component-Threads", j->note };
+	if (binary) {
+		snprintf(file, sizeof(file), "attachment; filename=\"%s%s\"", j->spec.name,
+			j->spec.delta ? "-delta" : "");
+		headers[n++] = (struct answer_header){ "Content-Disposition", file };
+	}
+	j->answer->sink->begin(j->answer, 200, headers, size);
+	j->started = true;
+}
+
+/* The last of it: everything, an error, or nothing because nobody listens. */
+static void
+deliver_last(struct job *j)
+{
+	pthread_join(j->thread, NULL); /* whoever has the answer finds no thread of it any more */
+	if (j->gone || (j->fail_status && j->started)) {
+		j->answer->sink->abort(j->answer);
+	} else if (j->fail_status) {
+		reply_error(j->answer, j->fail_status, j->fail_text);
+	} else {
+		if (!j->started)
+			begin(j, (int64_t)j->ready_size);
+		j->answer->sink->write(j->answer, j->ready, j->ready_size);
+		j->answer->sink->end(j->answer);
+	}
+	job_finish(j);
+}
+
+static void
+on_drain(void *arg)
+{
+	struct job *j = arg;
+
+	j->throttled = false;
+	deliver(j);
+}
+
+static void
+deliver(struct job *j)
+{
+	bool full, finished, gone, posted;
+
+	pthread_mutex_lock(&j->lock);
+	full = j->ready_full;
+	finished = j->finished;
+	gone = j->gone;
+	posted = j->posted;
+	pthread_mutex_unlock(&j->lock);
+	if (posted) /* that one delivers, and its memory must last until then */
+		return;
+	if (finished && (gone || !j->throttled)) {
+		deliver_last(j);
+		return;
+	}
+	if (gone || j->throttled || !full)
+		return;
+	if (!j->started)
+		begin(j, -1);
+	if (j->answer->sink->write(j->answer, j->ready, j->ready_size) > QUEUE_BYTES) {
+		j->throttled = true;
+		j->answer->on_drain = on_drain;
+	}
+	pthread_mutex_lock(&j->lock);
+	j->ready_full = false;
+	pthread_cond_broadcast(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+}
+
+/* It was ended with abort: ends the reply if run() is over. */
+static void
+job_abandon(struct job *j)
+{
+	bool last;
+
+	pthread_mutex_lock(&j->lock);
+	last = j->finished && !j->posted;
+	pthread_mutex_unlock(&j->lock);
+	if (last)
+		deliver_last(j);
 }
 
 static void

@@ -3,7 +3,7 @@
  *
  *   threads  job_start() and the door's calls: the server's; what says so: any; the rest is called by run()
  *            on the job's thread
- *   source   profiler/serve/job.c, profiler/serve/job_stream.c
+ *   source   profiler/serve/job.c
  */
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H

@@ -46,7 +46,6 @@ static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
 /* Not the lock above: a stop holds that one for seconds, and who asks is in a loop. */
 static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct serve   *asked; /* asked_lock; current, as long as it is open */
-static _Atomic int     mounts;
 static _Atomic bool    used; /* a public door, ever */
 
 static void
@@ -98,18 +97,6 @@ profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, st
 	}
 	pthread_mutex_unlock(&asked_lock);
 	return r;
-}
-
-void
-profiler_mounted(int more)
-{
-	mounts += more;
-}
-
-int
-profiler_mounts(void)
-{
-	return mounts;
 }
 
 /* Every public door: files are read and threads joined with the lock held, where a thread
@@ -369,19 +356,13 @@ component_profiler_set_block_rate(int64_t rate_ns)
 int
 component_profiler_reload(struct component_error *err)
 {
-	struct component_log_field field = { "file", NULL };
-	char                       warning[256];
-	struct serve              *s;
-	int                        r = 0;
+	struct serve *s;
+	int           r = 0;
 
 	door_enter();
 	s = running ? current : NULL;
-	if (s && s->options.token_file && *s->options.token_file) {
-		r = auth_token_read(&s->auth, s->options.token_file, warning, sizeof(warning), err);
-		field.value = s->options.token_file;
-		if (!r && *warning)
-			serve_log(s, COMPONENT_LOG_WARNING, warning, &field, 1);
-	}
+	if (s && s->options.token_file && *s->options.token_file)
+		r = serve_token_read(s, &s->auth, s->options.token_file, err);
 	door_leave();
 	return r;
 }

@@ -11,6 +11,7 @@
 
 #include <component/profiler.h>
 
+#include "collector.h"
 #include "httpd.h"
 
 struct serve;
@@ -28,9 +29,6 @@ int  profiler_start(const struct component_profiler_options *o, const int64_t *r
 	 struct component_error *err);
 int  profiler_change(const struct component_profiler_options *o, enum profiler_fault *ret_fault, struct component_error *err);
 
-/* What is mounted on servers of the program's own, see <component/evhttp.h>. */
-void profiler_mounted(int more); /* 1 or -1 */
-int  profiler_mounts(void);
 /* Runs fn on the running server's thread, as httpd_post_at(), for one of `open` requests at a door
  * that is not its own.  What *ret tells of stays until that one is answered.  -ENOTCONN: none runs;
  * -EAGAIN: that is more than there are places for.  Any thread, never waits. */
@@ -39,6 +37,9 @@ struct profiler_asked {
 	struct httpd *httpd; /* also when it is lost, see httpd_unlisten() */
 };
 int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
+
+/* Sets the rate of a collector that has one, and has whatever server runs note it; 0 or a negative errno. */
+int  profiler_set_rate(const struct collector *c, int64_t rate);
 
 /* Whole stacks, and limits, for a job without a server, also while none runs. */
 void profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds);

@@ -26,8 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "params.h"
+#include "query.h"
 #include "reply.h"
+#include "separator.h"
 #include "serve.h"
 
 #define BODY_MAX 1024 /* bytes */
@@ -78,14 +79,13 @@ value_read(const char *text, const char *units, int64_t *ret)
 static void
 advice_make(char *buf, size_t size)
 {
-	size_t n = 0, last = 0;
+	size_t n = (size_t)snprintf(buf, size, "write "), count = 0, done = 0;
 
 	for (size_t i = 0; i < collector_count; i++)
+		count += collectors[i]->rate != NULL;
+	for (size_t i = 0; i < collector_count && n < size; i++)
 		if (collectors[i]->rate)
-			last = i;
-	for (size_t i = 0; i <= last && n < size; i++)
-		if (collectors[i]->rate)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s=", n == 0 ? "write " : i == last ? " or " : ", ",
+			n += (size_t)snprintf(buf + n, size - n, "%s%s=", separator(done++, count, " or "),
 				collectors[i]->rate->option);
 }
 
@@ -111,8 +111,8 @@ rates_read(struct answer *a, struct rates *rates)
 	for (size_t i = 0; i < collector_count; i++) {
 		const struct collector_rate *rate = collectors[i]->rate;
 
-		if (!rate || (!param_get(body, rate->option, value, sizeof(value)) &&
-				 !param_get(a->ask.query, rate->option, value, sizeof(value))))
+		if (!rate || (!query_get(body, rate->option, value, sizeof(value)) &&
+				 !query_get(a->ask.query, rate->option, value, sizeof(value))))
 			continue;
 		any = rates->given[i] = true;
 		if (value_read(value, units_of[rate->unit].units, &rates->value[i]) == 0)

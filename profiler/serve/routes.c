@@ -11,7 +11,7 @@
  * no X-Go-Pprof in Go, and clients tell them from our errors by that.  Which door was
  * asked is no matter here: answer.h.
  *
- * What the parameters of a profile mean is spec.c's.
+ * What the parameters of a profile mean is request_parameters.c's.
  *
  * Tests: tests/http/protocol.t, tests/serve/auth.t.
  */
@@ -27,11 +27,11 @@
 
 #include "cmdline.h"
 #include "index.h"
-#include "page.h"
+#include "debug_page.h"
 #include "rates.h"
 #include "reply.h"
 #include "serve.h"
-#include "spec.h"
+#include "request_parameters.h"
 #include "symbol.h"
 
 /* The path without "//", "." and ".."; keeps a final slash.  NULL: no memory. */
@@ -135,12 +135,12 @@ reply_wrong_method(struct answer *a, const char *allowed)
 static void
 route_collector(struct serve *s, struct answer *a, const struct collector *c, const char *name)
 {
-	struct spec_asked asked;
+	struct request_parameters asked;
 	struct job_spec   spec;
-	char              why[SPEC_WHY_BYTES];
+	char              why[REQUEST_PARAMETERS_WHY_BYTES];
 
-	spec_query_read(a->ask.query, &asked);
-	if (spec_read(c, name, &asked, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
+	request_parameters_of_query(a->ask.query, &asked);
+	if (request_parameters_job(c, name, &asked, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
 		reply_error(a, 400, why);
 	else
 		job_start(s, a, &spec);
@@ -193,7 +193,7 @@ route_name(struct serve *s, struct answer *a, const char *name)
 		cmdline_reply(a, s->options.redact);
 		return;
 	}
-	c = spec_collector(name);
+	c = request_parameters_collector(name);
 	if (c)
 		route_collector(s, a, c, !strcmp(name, c->name) ? c->name : c->alias);
 	else
@@ -208,6 +208,14 @@ name_of_path(const char *path)
 		if (collectors[i]->path && !strcmp(path, collectors[i]->path))
 			return collectors[i]->name;
 	return NULL;
+}
+
+bool
+routes_has(const char *path)
+{
+	size_t n = sizeof(SERVE_PATH) - 2; /* without its slash */
+
+	return (!strncmp(path, SERVE_PATH, n) && strchr("/", path[n])) || name_of_path(path);
 }
 
 static void
@@ -232,7 +240,7 @@ route_path(struct serve *s, struct answer *a)
 			redirect(a, SERVE_PATH);
 		else
 			reply_wrong_method(a, "GET, HEAD");
-	} else if (!page_route(s, a)) {
+	} else if (!debug_page_route(s, a)) {
 		reply_plain(a, 404, "404 page not found\n");
 	}
 	free(clean);
@@ -292,6 +300,6 @@ routes_body_max(const struct ask *ask, void *serve)
 	if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1))
 		wanted = ask->method == ASK_POST && is_with_body(path + sizeof(SERVE_PATH) - 1);
 	else
-		wanted = page_is_for(serve, ask);
+		wanted = debug_page_is_for(serve, ask);
 	return wanted ? HTTPD_BODY_BYTES_MAX : 0;
 }

@@ -3,11 +3,11 @@
  *
  *     a door -> routes.c -> auth.c -> index.c, cmdline.c, rates.c   (answered at once)
  *                        -> job.c -> a "component-job" thread:
- *                           collect.c, symbol.c, page.c             (may take long)
+ *                           collect.c, symbol.c, debug_page.c             (may take long)
  *
- * Only job.c and job_stream.c cross threads.
+ * Only job.c crosses threads.  What it listens on: addresses.c.
  *
- *   source   profiler/serve/serve.c, profiler/serve/change.c, profiler/serve/move.c
+ *   source   profiler/serve/serve.c
  */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
@@ -64,34 +64,16 @@ int  serve_change(struct serve *s, const struct component_profiler_options *o, e
 	 struct component_error *err);
 void serve_forked(struct serve *s); /* in a child: fork.h */
 
-/* What addresses options name: "" is none. */
-#define SERVE_ADDRESS_SIZE 512
-void serve_tcp_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE]);
-void serve_debug_address(const struct component_profiler_options *o, char buf[SERVE_ADDRESS_SIZE]);
-/* -EINVAL: neither an address nor a debug socket nor a server of the program's own. */
-int  serve_somewhere(const struct component_profiler_options *o, struct component_error *why);
-int  serve_address_bind(const char *text, struct listen_set *ret, struct component_error *err);
-/* Gives the sockets to the server, under a tag of their own. */
-int  serve_place_open(struct serve *s, struct serve_place *p);
-void serve_place_close(struct serve_place *p); /* what is bound and not the server's yet */
-/* Would one address stand in the way of the other?  Not if either is none, or no address. */
-bool serve_addresses_clash(const char *from, const char *to);
-/* url and address are what is bound or served. */
-void serve_name(struct serve *s);
-/* One line to the log, and warnings. */
-void serve_announce(const struct serve *s);
-
-/* move.c: has it listen where o says, by new listeners beside the old ones, whose connections go on.  On failure
- * nothing has changed. */
-int  serve_move(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
-	 struct component_error *err);
-
-void serve_log(const struct serve *s, enum component_log_level level, const char *message,
-	const struct component_log_field *fields, size_t count);
-
-/* What a person reads when an address cannot be had; why starts with it. */
-void serve_bind_explain(const struct component_profiler_options *o, enum profiler_fault fault, const struct component_error *why,
-	 struct component_error *err);
+/* The token file again, into a; a warning is logged. */
+int  serve_token_read(const struct serve *s, struct auth *a, const char *file, struct component_error *err);
 unsigned serve_requests(const struct component_profiler_options *o); /* for httpd */
+
+static inline void
+serve_log(const struct serve *s, enum component_log_level level, const char *message,
+	const struct component_log_field *fields, size_t count)
+{
+	if (s->options.log)
+		s->options.log(s->options.log_arg, level, message, fields, count);
+}
 
 #endif

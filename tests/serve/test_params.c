@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "params.h"
+#include "query.h"
 #include "symbol.h"
 
 static void
@@ -33,7 +33,7 @@ the_first_readable_pair_of_a_name_wins(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool got = param_get(cases[i].query, "debug", buf, sizeof(buf));
+		bool got = query_get(cases[i].query, "debug", buf, sizeof(buf));
 
 		assert_int_equal(got, cases[i].want != NULL);
 		assert_string_equal(buf, cases[i].want ? cases[i].want : "");
@@ -46,7 +46,7 @@ a_value_too_long_for_the_buffer_is_cut(void **state)
 	char buf[4];
 
 	(void)state;
-	assert_true(param_get("a=123456", "a", buf, sizeof(buf)));
+	assert_true(query_get("a=123456", "a", buf, sizeof(buf)));
 	assert_string_equal(buf, "123");
 }
 
@@ -70,7 +70,7 @@ integers_are_decimal_and_saturate(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(param_int(cases[i].text, &n), cases[i].r);
+		assert_int_equal(query_int(cases[i].text, &n), cases[i].r);
 		assert_true(n == cases[i].want);
 	}
 }

@@ -392,7 +392,7 @@ COMPONENT_API int component_profile_write(const char *name, int fd,
  *   threads  any
  *   signals  not from a handler
  *   fork     a child may call it for itself
- *   source   profiler/serve/dump.c
+ *   source   profiler/serve/dump_to_fd.c
  */
 COMPONENT_API int component_dump_threads(int fd);
 

@@ -1,5 +1,5 @@
 /*
- * params.c - the query string as Go's Request.FormValue reads it.
+ * query.c - the query string as Go's Request.FormValue reads it.
  *
  * The first pair of a name wins; a pair with a bad escape or a ';' is left out,
  * never an error; names are case sensitive.  '+' is a blank, so "debug=+1" is
@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "params.h"
+#include "query.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ decode(const char *text, size_t n, char *buf, size_t size)
 }
 
 bool
-param_get(const char *query, const char *name, char *buf, size_t size)
+query_get(const char *query, const char *name, char *buf, size_t size)
 {
 	char key[64];
 
@@ -90,7 +90,7 @@ mantissa(const char **at, int base, double *ret)
 
 /* Not strtod(), which reads the point of the daemon's locale. */
 int
-param_float(const char *text, double *ret)
+query_float(const char *text, double *ret)
 {
 	bool   negative = *text == '-', hex;
 	double value, factor;
@@ -103,7 +103,7 @@ param_float(const char *text, double *ret)
 	if (!mantissa(&text, hex ? 16 : 10, &value))
 		return -EINVAL;
 	if (tolower((unsigned char)*text) == (hex ? 'p' : 'e')) {
-		if (param_int(text + 1, &power) == -EINVAL)
+		if (query_int(text + 1, &power) == -EINVAL)
 			return -EINVAL;
 		text = "";
 	}
@@ -121,7 +121,7 @@ param_float(const char *text, double *ret)
 }
 
 int
-param_int(const char *text, int64_t *ret)
+query_int(const char *text, int64_t *ret)
 {
 	bool     negative = *text == '-';
 	uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, n = 0;

@@ -1,5 +1,5 @@
 /*
- * page.c - pages of the daemon's own on the debug socket.
+ * debug_page.c - pages of the daemon's own on the debug socket.
  *
  * The owner of the profiler gives a function; it is called on a job's thread, since
  * it may have to wait for the daemon's loop, which the server never does.  Only the
@@ -12,7 +12,7 @@
  */
 #include <config.h>
 
-#include "page.h"
+#include "debug_page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ is_of_debug_socket(const struct ask *ask)
 }
 
 bool
-page_is_for(const struct serve *s, const struct ask *ask)
+debug_page_is_for(const struct serve *s, const struct ask *ask)
 {
 	return s->options.debug_page && is_of_debug_socket(ask) && !strpbrk(ask->path, " \r\n");
 }
@@ -64,14 +64,14 @@ page_run(struct job *j)
 }
 
 bool
-page_route(struct serve *s, struct answer *a)
+debug_page_route(struct serve *s, struct answer *a)
 {
 	struct job_spec spec = { .run = page_run };
 	char           *input;
 	size_t          size = a->ask.body_size;
 	int             n;
 
-	if (!page_is_for(s, &a->ask))
+	if (!debug_page_is_for(s, &a->ask))
 		return false;
 	if (size > BODY_MAX) {
 		reply_error(a, 413, "the body is too long for the value of an option");

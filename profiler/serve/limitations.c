@@ -1,5 +1,5 @@
 /*
- * degraded.c - what is less in this process than it could be, and why.
+ * limitations.c - what is less in this process than it could be, and why.
  *
  * A daemon that has changed its root, or runs in a container that hides /proc or refuses
  * calls, is profiled by other ways.  Each of them has its limits, which the index tells.
@@ -12,7 +12,7 @@
  */
 #include <config.h>
 
-#include "degraded.h"
+#include "limitations.h"
 
 #include <stdio.h>
 
@@ -25,7 +25,7 @@
 #define TEXT_BYTES 640
 
 static void
-threads_without_proc(degraded_fn *fn, void *arg, const char *reason)
+threads_without_proc(limitations_fn *fn, void *arg, const char *reason)
 {
 	char        text[TEXT_BYTES];
 	const char *hooks = thread_events_status();
@@ -40,7 +40,7 @@ threads_without_proc(degraded_fn *fn, void *arg, const char *reason)
 }
 
 static void
-names_without_proc(degraded_fn *fn, void *arg, const char *reason)
+names_without_proc(limitations_fn *fn, void *arg, const char *reason)
 {
 	char text[TEXT_BYTES];
 
@@ -51,7 +51,7 @@ names_without_proc(degraded_fn *fn, void *arg, const char *reason)
 }
 
 static void
-memory_refused(degraded_fn *fn, void *arg)
+memory_refused(limitations_fn *fn, void *arg)
 {
 	struct memory m;
 	const char   *text;
@@ -74,7 +74,7 @@ memory_refused(degraded_fn *fn, void *arg)
 }
 
 void
-degraded_each(degraded_fn *fn, void *arg)
+limitations_each(limitations_fn *fn, void *arg)
 {
 	const char *reason = proc_self_missing();
 

@@ -1,8 +1,8 @@
 /*
- * spec.c - which profile a name means, and what its parameters ask for.
+ * request_parameters.c - which profile a name means, and what its parameters ask for.
  *
- *     "seconds=5&debug=1", or a call's options --> struct spec_asked
- *     name, struct spec_asked --> struct job_spec, or a sentence for a 400
+ *     "seconds=5&debug=1", or a call's options --> struct request_parameters
+ *     name, struct request_parameters --> struct job_spec, or a sentence for a 400
  *
  * By the rules of Go's net/http/pprof: "seconds" is looked at before "debug", what
  * cannot be read is 30 s for a window and an error for a delta.  Whoever wants a profile
@@ -12,20 +12,20 @@
  */
 #include <config.h>
 
-#include "spec.h"
+#include "request_parameters.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "collect.h"
-#include "params.h"
+#include "query.h"
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
 #define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */
 
 const struct collector *
-spec_collector(const char *name)
+request_parameters_collector(const char *name)
 {
 	const struct collector *c = collector_find(name);
 
@@ -35,33 +35,33 @@ spec_collector(const char *name)
 static int
 refuse(char *why, const char *text)
 {
-	snprintf(why, SPEC_WHY_BYTES, "%s", text);
+	snprintf(why, REQUEST_PARAMETERS_WHY_BYTES, "%s", text);
 	return -EINVAL;
 }
 
 void
-spec_query_read(const char *query, struct spec_asked *ret)
+request_parameters_of_query(const char *query, struct request_parameters *ret)
 {
 	char    value[PARAM_MAX];
 	int64_t number;
 
-	*ret = (struct spec_asked){ .own = true };
-	param_get(query, "format", ret->format, sizeof(ret->format));
-	param_get(query, "debug", value, sizeof(value));
-	param_int(value, &ret->debug);
-	param_get(query, "gc", value, sizeof(value));
-	ret->gc = !param_int(value, &number) && number > 0;
-	param_get(query, "own", value, sizeof(value));
-	ret->own = param_int(value, &number) || number != 0;
-	param_get(query, "seconds", value, sizeof(value));
+	*ret = (struct request_parameters){ .own = true };
+	query_get(query, "format", ret->format, sizeof(ret->format));
+	query_get(query, "debug", value, sizeof(value));
+	query_int(value, &ret->debug);
+	query_get(query, "gc", value, sizeof(value));
+	ret->gc = !query_int(value, &number) && number > 0;
+	query_get(query, "own", value, sizeof(value));
+	ret->own = query_int(value, &number) || number != 0;
+	query_get(query, "seconds", value, sizeof(value));
 	ret->timed = *value;
-	ret->bad_seconds = param_float(value, &ret->seconds) != 0;
-	ret->bad_whole = param_int(value, &ret->whole) != 0;
+	ret->bad_seconds = query_float(value, &ret->seconds) != 0;
+	ret->bad_whole = query_int(value, &ret->whole) != 0;
 }
 
 /* A format by its name, else by debug, which Go has no meaning for where there is a window. */
 static int
-format_choose(const struct spec_asked *asked, struct job_spec *spec, char *why)
+format_choose(const struct request_parameters *asked, struct job_spec *spec, char *why)
 {
 	const struct collector *c = spec->collector;
 	int                     n;
@@ -71,9 +71,9 @@ format_choose(const struct spec_asked *asked, struct job_spec *spec, char *why)
 		spec->format = format_find(c->products, asked->format);
 		if (spec->format)
 			return 0;
-		n = snprintf(why, SPEC_WHY_BYTES, "unknown \"format\"; ");
-		format_advice(c->products, why + n, SPEC_WHY_BYTES - (size_t)n);
-		strncat(why, ", or leave it out", SPEC_WHY_BYTES - strlen(why) - 1);
+		n = snprintf(why, REQUEST_PARAMETERS_WHY_BYTES, "unknown \"format\"; ");
+		format_advice(c->products, why + n, REQUEST_PARAMETERS_WHY_BYTES - (size_t)n);
+		strncat(why, ", or leave it out", REQUEST_PARAMETERS_WHY_BYTES - strlen(why) - 1);
 		return -EINVAL;
 	}
 	if (asked->debug != 0 && !collector_is_windowed(c))
@@ -83,10 +83,10 @@ format_choose(const struct spec_asked *asked, struct job_spec *spec, char *why)
 
 /* Longer than is allowed is -EINVAL and a sentence. */
 static int
-seconds_set(double seconds, int64_t max_seconds, struct job_spec *spec, char why[SPEC_WHY_BYTES])
+seconds_set(double seconds, int64_t max_seconds, struct job_spec *spec, char why[REQUEST_PARAMETERS_WHY_BYTES])
 {
 	if (seconds > (double)max_seconds) {
-		snprintf(why, SPEC_WHY_BYTES, "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
+		snprintf(why, REQUEST_PARAMETERS_WHY_BYTES, "\"seconds\" is above the limit of %lld (--profiling-max-seconds)",
 			(long long)max_seconds);
 		return -EINVAL;
 	}
@@ -97,7 +97,7 @@ seconds_set(double seconds, int64_t max_seconds, struct job_spec *spec, char why
 
 /* What cannot be read, or is not above 0, is the usual time. */
 static int
-window_read(const struct spec_asked *asked, int64_t max_seconds, struct job_spec *spec, char *why)
+window_read(const struct request_parameters *asked, int64_t max_seconds, struct job_spec *spec, char *why)
 {
 	bool   fractions = spec->collector->fractions, bad = fractions ? asked->bad_seconds : asked->bad_whole;
 	double seconds = fractions ? asked->seconds : (double)asked->whole;
@@ -112,7 +112,7 @@ window_read(const struct spec_asked *asked, int64_t max_seconds, struct job_spec
 }
 
 static int
-snapshot_read(const struct spec_asked *asked, int64_t max_seconds, struct job_spec *spec, char *why)
+snapshot_read(const struct request_parameters *asked, int64_t max_seconds, struct job_spec *spec, char *why)
 {
 	const struct collector *c = spec->collector;
 	int                     r;
@@ -136,8 +136,8 @@ snapshot_read(const struct spec_asked *asked, int64_t max_seconds, struct job_sp
 }
 
 int
-spec_read(const struct collector *c, const char *name, const struct spec_asked *asked, int64_t max_seconds,
-	struct job_spec *ret, char why[SPEC_WHY_BYTES])
+request_parameters_job(const struct collector *c, const char *name, const struct request_parameters *asked, int64_t max_seconds,
+	struct job_spec *ret, char why[REQUEST_PARAMETERS_WHY_BYTES])
 {
 	*ret = (struct job_spec){ .run = collect_run, .collector = c, .name = name };
 	return collector_is_windowed(c) ? window_read(asked, max_seconds, ret, why) :

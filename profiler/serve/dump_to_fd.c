@@ -1,5 +1,5 @@
 /*
- * dump.c - all threads' stacks to a descriptor, for a process that may hang.
+ * dump_to_fd.c - all threads' stacks to a descriptor, for a process that may hang.
  *
  * It is what SIGQUIT and SIGUSR2 print.  Some thread may hold malloc's lock, and another
  * the loader's; so neither is entered, no stream is used, and every wait has an end.

@@ -1,0 +1,408 @@
+/*
+ * addresses.c - what a server listens on: TCP or a unix socket, and the debug socket beside it.
+ *
+ *     the first time     bind --> open
+ *     another one later  bind the new one --> it listens --> the old one is closed; its connections go on
+ *
+ * Listeners are apart from connections: a window that was asked for at the old address is
+ * answered there, while the new one accepts.
+ *
+ * What a stranger would get wrong: an address in the place of the old one (127.0.0.1:6060 and
+ * :6060) cannot be bound while that is there.  Then the old one is closed first, and bound
+ * again should the new one not be had.
+ *
+ * Tests: tests/components/reload.t, tests/components/profiling.t, tests/serve/start_stop.t.
+ */
+#include <config.h>
+
+#include "addresses.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "own_fd.h"
+#include "port_file.h"
+#include "serve.h"
+
+#define TEXT_BYTES 512 /* of an address as options name it */
+
+static _Atomic int mounts;
+
+void
+addresses_mounted(int more)
+{
+	mounts += more;
+}
+
+static int
+address_bind(const char *text, struct listen_set *ret, struct component_error *err)
+{
+	struct address a;
+	char           why[256] = "";
+	int            r;
+
+	if (!*text)
+		return 0;
+	r = address_parse(text, &a, why, sizeof(why));
+	if (r) {
+		component_error_set(err, "'%s': %s", text, why);
+		return r;
+	}
+	if (a.kind == ADDRESS_OFF)
+		return 0;
+	return listen_open(&a, ret, err);
+}
+
+/* Would one address stand in the way of the other?  Not if either is none, or no address. */
+static bool
+addresses_clash(const char *from, const char *to)
+{
+	struct address a, b;
+
+	return *from && *to && !address_parse(from, &a, NULL, 0) && !address_parse(to, &b, NULL, 0) &&
+	       address_clashes(&a, &b);
+}
+
+/* What addresses options name: "" is none. */
+static void
+tcp_address(const struct component_profiler_options *o, char buf[TEXT_BYTES])
+{
+	snprintf(buf, TEXT_BYTES, "%s", o->address && *o->address ? o->address : "127.0.0.1:6060");
+}
+
+static void
+debug_address(const struct component_profiler_options *o, char buf[TEXT_BYTES])
+{
+	bool given = o->debug_socket_path && *o->debug_socket_path;
+
+	snprintf(buf, TEXT_BYTES, "%s%s", given ? "unix:" : "", given ? o->debug_socket_path : "");
+}
+
+/* What a person reads when an address cannot be had; why starts with it. */
+static void
+bind_explain(const struct component_profiler_options *o, enum profiler_fault fault, const struct component_error *why,
+	struct component_error *err)
+{
+	const char *how_named = fault == PROFILER_FAULT_DEBUG_SOCKET ? "option '--debug-socket-path'" : o->how_named;
+
+	component_error_set(err, "cannot serve profiles on %s%s%s", why->text, how_named ? ", given by " : "",
+		how_named ? how_named : "");
+}
+
+/* -EINVAL: there is nowhere to be asked. */
+static int
+somewhere(const struct component_profiler_options *o, struct component_error *why)
+{
+	struct address a;
+	char           text[TEXT_BYTES];
+
+	debug_address(o, text);
+	if (*text || mounts > 0)
+		return 0;
+	tcp_address(o, text);
+	if (address_parse(text, &a, NULL, 0) || a.kind != ADDRESS_OFF)
+		return 0; /* what is no address is told when it is bound */
+	component_error_set(why, "nothing: neither an address nor a debug socket is given");
+	return -EINVAL;
+}
+
+/* url and address are what is bound or served. */
+static void
+name_first(struct serve *s)
+{
+	const struct listen_set *set = s->tcp.now.count ? &s->tcp.now : &s->debug.now;
+
+	*s->url = *s->address = '\0';
+	if (set->count == 0)
+		return;
+	snprintf(s->url, sizeof(s->url), "%s%s", set->sockets[0].url, SERVE_PATH);
+	snprintf(s->address, sizeof(s->address), "%s", set->sockets[0].address);
+}
+
+/* What is bound and not the server's yet. */
+static void
+place_close(struct serve_place *p)
+{
+	struct listen_set set;
+	sigset_t          mask;
+
+	own_fd_hold(&mask); /* a child must not close another's by its number, see addresses_forked() */
+	set = p->set;
+	p->set.count = 0;
+	listen_close(&set);
+	own_fd_release(&mask);
+}
+
+int
+addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err)
+{
+	const struct component_profiler_options *o = &s->options;
+	struct component_error why = COMPONENT_ERROR_INIT;
+	char                   text[TEXT_BYTES];
+	enum profiler_fault    fault = PROFILER_FAULT_ADDRESS;
+	int                    r;
+
+	tcp_address(o, text);
+	r = somewhere(o, &why);
+	if (!r)
+		r = address_bind(text, &s->tcp.set, &why);
+	if (!r) {
+		debug_address(o, text);
+		fault = PROFILER_FAULT_DEBUG_SOCKET;
+		r = address_bind(text, &s->debug.set, &why);
+		if (r)
+			place_close(&s->tcp);
+	}
+	if (r) {
+		bind_explain(o, fault, &why, err);
+		*ret_fault = fault;
+	}
+	s->tcp.now = s->tcp.set;
+	s->debug.now = s->debug.set;
+	name_first(s);
+	return r;
+}
+
+/* Gives the sockets to the server, under a tag of their own. */
+static int
+place_open(struct serve *s, struct serve_place *p)
+{
+	struct listen_set set = p->set;
+	int               r;
+
+	p->tag = ++s->last_tag << 1 | (p == &s->debug);
+	r = set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
+	if (!r) {
+		p->now = set;
+		p->lost = false;
+	}
+	return r;
+}
+
+int
+addresses_open(struct serve *s, struct component_error *err)
+{
+	int r = place_open(s, &s->tcp);
+
+	if (!r)
+		r = place_open(s, &s->debug);
+	if (r)
+		component_error_set(err, "cannot serve profiles: %s", strerror(-r));
+	return r;
+}
+
+void
+addresses_close(struct serve *s)
+{
+	place_close(&s->tcp);
+	place_close(&s->debug);
+}
+
+static void
+listen_forked(struct listen_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		close(set->sockets[i].fd); /* not listen_close(): the socket's file is the parent's */
+	set->count = 0;
+}
+
+void
+addresses_forked(struct serve *s)
+{
+	listen_forked(&s->tcp.set);
+	listen_forked(&s->debug.set);
+}
+
+static void
+warn(const struct serve *s, const char *message, const char *key, const char *value)
+{
+	struct component_log_field field = { key, value };
+
+	serve_log(s, COMPONENT_LOG_WARNING, message, &field, 1);
+}
+
+void
+addresses_announce(const struct serve *s)
+{
+	const struct listen_set    *tcp = &s->tcp.now, *debug = &s->debug.now;
+	const struct listen_socket *first = tcp->count ? &tcp->sockets[0] : &debug->sockets[0];
+	struct component_log_field  field = { "url", s->url };
+	char                        message[400];
+	bool                        open = false;
+
+	if (tcp->count + debug->count == 0) {
+		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone", NULL, 0);
+		return;
+	}
+	if (first->is_unix)
+		snprintf(message, sizeof(message), "starting profiling server on %s", first->address);
+	else
+		snprintf(message, sizeof(message), "starting profiling server on port %u", first->port);
+	serve_log(s, COMPONENT_LOG_INFO, message, &field, 1);
+	if (tcp->count && debug->count) {
+		field = (struct component_log_field){ "address", debug->sockets[0].address };
+		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the debug socket", &field, 1);
+	}
+	if (*tcp->note)
+		warn(s, tcp->note, "address", first->address);
+	for (size_t i = 0; i < tcp->count; i++)
+		open = open || (!tcp->sockets[i].loopback && !tcp->sockets[i].is_unix);
+	if (open && s->auth.token_size == 0)
+		warn(s, "profiles can be read by everybody who reaches this address; "
+			"use a loopback address or --profiling-token-file", "address", tcp->sockets[0].address);
+}
+
+/* ---- other addresses for a server that runs ---- */
+
+/* One of the two places, on its way. */
+struct move {
+	struct serve_place *place;
+	char                from[TEXT_BYTES], to[TEXT_BYTES];
+	uintptr_t           old_tag;
+	struct listen_set   old; /* to tell of it */
+	bool                was_lost, changes, clashes, closed;
+};
+
+/* Before anything has changed. */
+static int
+move_begin(struct move *m, struct component_error *why)
+{
+	m->was_lost = m->place->lost;
+	m->changes = strcmp(m->from, m->to) != 0 || m->was_lost;
+	m->clashes = m->changes && !m->was_lost && addresses_clash(m->from, m->to);
+	m->old_tag = m->place->tag;
+	m->old = m->place->now;
+	return m->changes && !m->clashes ? address_bind(m->to, &m->place->set, why) : 0;
+}
+
+/* Where the old one stands in the way, it goes first. */
+static int
+move_apply(struct serve *s, struct move *m, struct component_error *why)
+{
+	int r = 0;
+
+	if (m->clashes) {
+		r = httpd_unlisten(s->httpd, (void *)m->old_tag);
+		m->closed = !r;
+		if (!r)
+			r = address_bind(m->to, &m->place->set, why);
+	}
+	return r || !m->changes ? r : place_open(s, m->place);
+}
+
+static void
+move_back(struct serve *s, struct move *m)
+{
+	place_close(m->place);
+	if (!m->changes || m->place->tag == m->old_tag)
+		return; /* it has the old listeners only, and all of them unless they stood in the way */
+	httpd_unlisten(s->httpd, (void *)m->place->tag);
+	m->place->tag = m->old_tag;
+	m->place->now = m->old;
+	m->place->lost = m->was_lost;
+}
+
+/* The old listeners were closed for the new ones.  What cannot be had again, perhaps for want of a
+ * privilege that is gone by now, is tried by every change from then on. */
+static void
+move_restore(struct serve *s, struct move *m)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	char                   text[sizeof(why.text) + 64];
+	int                    r;
+
+	if (!m->closed)
+		return;
+	r = address_bind(m->from, &m->place->set, &why);
+	if (!r)
+		r = place_open(s, m->place);
+	if (!r)
+		return;
+	place_close(m->place);
+	m->place->now.count = 0;
+	m->place->lost = true;
+	snprintf(text, sizeof(text), "the address of before cannot be had again: %s", *why.text ? why.text : strerror(-r));
+	serve_log(s, COMPONENT_LOG_ERROR, text, NULL, 0);
+}
+
+static void
+move_end(struct serve *s, struct move *m)
+{
+	if (m->changes && !m->clashes)
+		httpd_unlisten(s->httpd, (void *)m->old_tag);
+}
+
+static bool
+is_same(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* was: the address that the old file tells. */
+static void
+port_file_again(struct serve *s, const struct component_profiler_options *o, const char *was)
+{
+	const char            *from = s->port_file_written ? s->options.port_file : NULL;
+	const char            *to = o->port_file && *o->port_file && *s->address ? o->port_file : NULL;
+	struct component_error why = COMPONENT_ERROR_INIT;
+
+	if (from && !is_same(from, to))
+		port_file_remove(from, was);
+	s->port_file_written = to && !port_file_write(to, s->address, &why);
+	if (to && !s->port_file_written)
+		serve_log(s, COMPONENT_LOG_ERROR, why.text, NULL, 0);
+}
+
+int
+addresses_change(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
+	struct component_error *err)
+{
+	struct move            moves[2] = { { .place = &s->tcp }, { .place = &s->debug } };
+	struct component_error why = COMPONENT_ERROR_INIT;
+	char                   was[sizeof(s->address)];
+	int                    r = somewhere(o, &why), n;
+
+	if (r) {
+		*ret_fault = PROFILER_FAULT_ADDRESS;
+		bind_explain(o, *ret_fault, &why, err);
+		return r;
+	}
+	memcpy(was, s->address, sizeof(was));
+	tcp_address(&s->options, moves[0].from);
+	tcp_address(o, moves[0].to);
+	debug_address(&s->options, moves[1].from);
+	debug_address(o, moves[1].to);
+	for (n = 0; n < 2 && !r; n++)
+		r = move_begin(&moves[n], &why);
+	if (!r && !moves[0].changes && !moves[1].changes) {
+		if (!is_same(s->options.port_file, o->port_file))
+			port_file_again(s, o, was);
+		return 0;
+	}
+	for (int i = 0; i < 2 && !r; i++) {
+		r = move_apply(s, &moves[i], &why);
+		n = i + 1;
+	}
+	for (int i = 0; i < 2 && r; i++)
+		move_back(s, &moves[i]);
+	for (int i = 0; i < 2 && r; i++)
+		move_restore(s, &moves[i]);
+	if (r) {
+		if (!*why.text)
+			component_error_set(&why, "%s: %s", moves[n - 1].to, strerror(-r));
+		*ret_fault = n == 1 ? PROFILER_FAULT_ADDRESS : PROFILER_FAULT_DEBUG_SOCKET;
+		bind_explain(o, *ret_fault, &why, err);
+		return r;
+	}
+	for (n = 0; n < 2; n++)
+		move_end(s, &moves[n]);
+	name_first(s);
+	port_file_again(s, o, was);
+	addresses_announce(s);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * addresses.h - what a server listens on: bound, opened, changed, closed.
+ *
+ *   threads  who holds the lock of profiler.c, but for addresses_mounted()
+ *   source   profiler/serve/addresses.c
+ */
+#ifndef SERVE_ADDRESSES_H
+#define SERVE_ADDRESSES_H
+
+#include <component/profiler.h>
+
+#include "profiler.h"
+
+struct serve;
+
+/* What options name is bound, and s has a name.  -EINVAL: they name neither an address nor a debug socket, and
+ * nothing is mounted. */
+int  addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err);
+/* Gives the sockets to the server. */
+int  addresses_open(struct serve *s, struct component_error *err);
+/* One line to the log, with the real address, and warnings. */
+void addresses_announce(const struct serve *s);
+/* Has it listen where o says, by new listeners beside the old ones, whose connections go on.  On failure nothing
+ * has changed. */
+int  addresses_change(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
+	 struct component_error *err);
+void addresses_close(struct serve *s); /* what is bound and not the server's yet */
+void addresses_forked(struct serve *s); /* in a child: the same */
+/* One more, or less (-1), is mounted on servers of the program's own, see <component/evhttp.h>: with one, a server
+ * may listen nowhere.  Any thread. */
+void addresses_mounted(int more);
+
+#endif

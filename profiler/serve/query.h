@@ -1,0 +1,20 @@
+/*
+ * query.h - a query as Go's Request.FormValue reads it.
+ *
+ *   threads  any
+ *   source   profiler/serve/query.c
+ */
+#ifndef SERVE_QUERY_H
+#define SERVE_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool query_get(const char *query, const char *name, char *buf, size_t size); /* the first that can be read */
+int  query_int(const char *text, int64_t *ret); /* -EINVAL: 0; -ERANGE: the nearest there is */
+
+/* As Go's ParseFloat, in every locale; -EINVAL: no number, or one that is not finite. */
+int  query_float(const char *text, double *ret);
+
+#endif
