@@ -43,7 +43,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -444,9 +443,9 @@ fork_parent(void)
 	own_fd_release(&mask);
 }
 
-/* All that bear the mark are ours.  The kernel gives out the lowest number that is free: beyond
- * so many free ones there is none that was opened a moment ago.  By number, as not every root has
- * a /proc, nor every filter lets a program list it. */
+/* Closes every descriptor that bears our mark.  It asks each number in turn, since /proc may be
+ * missing or hidden.  The kernel gives out the lowest free number, so a descriptor that was opened
+ * a moment ago lies below UNUSED_MAX free ones, and the search ends there. */
 static void
 close_marked(void)
 {

@@ -21,9 +21,10 @@
  * (evhttp_request_free() of a half-made one, evhttp_connection_free() likewise), which no
  * guard mends; it reads a body before anybody can be asked for the token; it answers what
  * it cannot read in HTML; and before Debian's 2.1.12-stable-8+deb12u1 (CVE-2026-63388) it
- * aborted on a unix client bound to a path of more than 25 bytes.  A byte that comes while
- * a reply is pending ends the process (event_errx) where EV_READ is on, as who wants to see
- * a client leave may have it, and only there.  libevent's loop and buffers have none of that.
+ * aborted on a unix client bound to a path of more than 25 bytes.  It tells that a client has
+ * left only to those who switch EV_READ on while a reply is pending, and then one more byte
+ * from that client ends the process (event_errx).  libevent's loop and buffers have none of
+ * these faults.
  *
  * What the thread does when the daemon closes its descriptors: loop.c.
  *

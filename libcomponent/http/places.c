@@ -2,8 +2,8 @@
  * places.c - places for connections: how many there are, and who makes room.
  *
  * There are as many as requests may be answered at the same time, and some to spare, so that
- * whoever comes when all of these are taken is still told so.  Unix sockets
- * have as many of their own: no crowd on a port keeps a person from the debug socket.
+ * who comes when all of these are taken can be told so.  Unix sockets have as many places of
+ * their own: no crowd on a port keeps a person from the debug socket.
  *
  * When all are taken, one that is idle makes room, else the one that has been longest without
  * a whole request, as soon as that is HTTPD_REQUEST_MS_KEPT.  Until then the kernel keeps who
