@@ -24,7 +24,7 @@
 
 #define BODY_MAX 4096 /* bytes; a value of an option */
 
-/* The listener knows, see serve_place_open(): the path may have changed since it was opened,
+/* The listener knows, see place_open() of addresses.c: the path may have changed since it was opened,
  * and a reload may free it at any moment.  Other doors have no tag. */
 static bool
 is_of_debug_socket(const struct ask *ask)

@@ -172,7 +172,7 @@ tables_note(struct page *p)
 }
 
 static void
-on_degraded(void *arg, const char *what, const char *why)
+on_limitation(void *arg, const char *what, const char *why)
 {
 	page_add_note(arg, what, why);
 }
@@ -197,7 +197,7 @@ page_write(struct page *p)
 	page_add_notes(p);
 	page_add_note(p, "unwinder", unwind_name());
 	tables_note(p);
-	limitations_each(on_degraded, p);
+	limitations_each(on_limitation, p);
 	page_add(p, "</ul>\n</p>\n</body>\n</html>");
 }
 
