@@ -205,10 +205,11 @@ start(const struct component_profiler_options *o, const int64_t *rates, enum pro
 	current = s;
 	mode = (enum unwind_mode)s->options.unwinder;
 	r = unwind_start(mode); /* unwind_name() says what it is */
-	if (r && unwinder_of(mode)->way_out) {
-		component_error_set(err, "stacks cannot be walked by %s: %s; %s", unwinder_of(mode)->name,
-			r == -ENOENT ? "the library is not installed" : "this build or that library lacks what it takes",
-			unwinder_of(mode)->way_out);
+	if (r && unwinder_of(mode)->package) {
+		component_error_set(err, "stacks cannot be walked by %s: %s%s%swrite --profiling-unwinder=auto", unwinder_of(mode)->name,
+			r == -ENOENT ? "the library is not installed; install the Debian package " :
+				       "this build or that library lacks what it takes; ",
+			r == -ENOENT ? unwinder_of(mode)->package : "", r == -ENOENT ? ", or " : "");
 		end();
 		return r;
 	}

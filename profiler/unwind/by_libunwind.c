@@ -24,7 +24,7 @@
  */
 #include <config.h>
 
-#include "by_libunwind.h"
+#include "unwind.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,8 +42,10 @@
 #include "memory.h"
 #include "tables_lookup.h"
 #include "frame.h"
-#include "by_tables.h"
 #include "verdict.h"
+#include "want.h"
+
+#define LIBUNWIND_PACKAGE "libunwind8"
 
 #ifdef HAVE_REMOTE
 
@@ -241,8 +243,8 @@ symbols_find(void *handle)
 	return true;
 }
 
-int
-unwind_remote_open(void)
+static int
+open_library(void)
 {
 	static unw_accessors_t accessors = {
 		.find_proc_info = find_proc_info,
@@ -298,7 +300,7 @@ caller_at(uintptr_t callee, uintptr_t pc, bool exact, bool *ret_root)
 		at = pc;
 	}
 	if (t && tables_code(t, at) == TABLES_CODE_NONE && !tables_is_code(t, at)) {
-		unwind_refresh_want(at);
+		unwind_want(at);
 		is = exact || (described && tables_looks_return(pc) == TABLES_YES);
 	}
 	tables_leave(&reader);
@@ -348,8 +350,8 @@ remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned ma
 }
 
 /* Another thread may have been in the middle of a walk. */
-void
-unwind_remote_forked(void)
+static void
+forked(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -396,8 +398,8 @@ regs_fill(struct remote_walk *w, const struct unwind_taken *t)
 		reg_set(w, CFI_REG_FP, t->fp);
 }
 
-unsigned
-unwind_remote_walk(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated)
+static unsigned
+walk_taken(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct remote_walk w = { .stack = t->stack, .size = t->size };
 	unsigned           n = 0, generation = tables_generation();
@@ -417,27 +419,17 @@ out:
 	return n;
 }
 
+const struct unwinder unwind_by_libunwind = { .name = "libunwind", .package = LIBUNWIND_PACKAGE, .open = open_library,
+	.tables = true, /* for their sections */ .taken = walk_taken, .forked = forked };
+
 #else
 
-void
-unwind_remote_forked(void)
-{
-}
-
-int
-unwind_remote_open(void)
+static int
+open_library(void)
 {
 	return -ENOSYS;
 }
 
-unsigned
-unwind_remote_walk(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated)
-{
-	(void)t;
-	(void)pcs;
-	(void)max;
-	(void)ret_truncated;
-	return 0;
-}
+const struct unwinder unwind_by_libunwind = { .name = "libunwind", .open = open_library, .package = LIBUNWIND_PACKAGE };
 
 #endif

@@ -23,8 +23,9 @@
  */
 #include <config.h>
 
-#include "by_tables.h"
+#include "unwind.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -36,6 +37,7 @@
 #include "recover.h"
 #include "undescribed.h"
 #include "verdict.h"
+#include "want.h"
 
 #define SIGNAL_FRAMES_MAX 8 /* handlers interrupted by handlers */
 #define HELPERS_MAX       2 /* called by assembly that keeps its CFA in any register ... */
@@ -397,15 +399,14 @@ frame_any(struct walk *w, struct unwind_reader *r, uintptr_t at, uintptr_t *pc)
 	return frame_by_row(w, r, at, code == TABLES_CODE_NONE ? &cfi_row_none : tables_palette_row(TABLES_CODE_ROW(code)), pc);
 }
 
-int
-unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max,
-		   int *ret_truncated)
+static int
+walk_tables(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct tables_reader reader;
 	struct walk          w;
 	uintptr_t            pc = arch_pointer_strip(regs->pc);
 	unsigned             n = 0, before;
-	enum unwind_step            step;
+	enum unwind_step     step;
 
 	w.t = tables_enter(&reader);
 	w.exact = regs->exact;
@@ -436,7 +437,15 @@ unwind_tables_walk(struct unwind_reader *r, const struct unwind_regs *regs, uint
 	} while (step == UNWIND_ON && n < max);
 	tables_leave(&reader);
 	if (w.unknown)
-		unwind_refresh_want(w.unknown);
+		unwind_want(w.unknown);
 	*ret_truncated = step != UNWIND_ROOT;
 	return (int)n;
 }
+
+static int
+open_tables(void)
+{
+	return ARCH_HAVE_TABLES ? 0 : -ENOSYS;
+}
+
+const struct unwinder unwind_by_tables = { .name = "tables", .open = open_tables, .tables = true, .capture = walk_tables };

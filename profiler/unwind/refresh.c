@@ -4,7 +4,7 @@
  * Nobody tells us of a dlopen or dlclose: wrapping them would change whose RUNPATH
  * they use, and the loader's list cannot be read without its lock.  So a walk that
  * meets an unknown pc wakes a small thread of ours, which asks the kernel about it
- * (wanted.c).  Once a second it asks whether each object is still where it was, for
+ * (want.c).  Once a second it asks whether each object is still where it was, for
  * one may have taken another's place at the same addresses: no pc is unknown then, but
  * its rules are wrong.  Only where an object has come or gone, or where the kernel
  * answers no questions, are all mappings looked at, and read anew if they differ.  Each
@@ -12,8 +12,6 @@
  * round it judges the code that walks were led to (verdict.c).
  *
  * What a stranger would get wrong:
- * - The waker may be a signal handler, so waking is one futex call and only the first of
- *   many does it.
  * - A look takes as long as there are mappings, 60,000 in some programs.  So the thread
  *   has a purse of CPU time: it may spend a thousandth of the wall clock's, a fiftieth while
  *   CPU time is sampled, and what it has saved up to some twenty milliseconds.  When the
@@ -35,10 +33,9 @@
 #include "maps.h"
 #include "own_thread.h"
 #include "tables.h"
-#include "first_tables.h"
-#include "by_tables.h"
 #include "verdict.h"
-#include "wanted.h"
+#include "wake.h"
+#include "want.h"
 
 #define FIRST_NS      50000000L /* a process that has lived so long is worth its tables */
 #define LOOK_EVERY_NS CLOCK_NS_PER_S
@@ -47,60 +44,40 @@
 #define SHARE_BUSY    50          /* while CPU time is sampled, instead of UNWIND_SPEND_SHARE */
 #define FORGET_ROUNDS 10          /* until what was nothing is asked about again */
 
-enum { IDLE, WANTED, STOPPING };
-
 static struct {
 	pthread_mutex_t lock; /* start and stop */
-	atomic_bool     running;
 	bool            lent;    /* tables without the thread, for a dump */
 	pthread_t       thread;
-	atomic_uint     state; /* a futex */
 	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
-	atomic_bool     look;    /* at all mappings */
-	atomic_bool     busy, spent; /* spent: nothing is left in the purse */
+	atomic_bool     busy;
 	_Atomic int64_t cpu_ns, longest_ns; /* of all rounds, and of one with a rest before */
 	atomic_uint     rounds, looks;
 } refresh = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void
-wake(void)
-{
-	unsigned idle = IDLE;
-
-	if (atomic_compare_exchange_strong(&refresh.state, &idle, WANTED))
-		futex_wake(&refresh.state, 1);
-}
-
-void
-unwind_refresh_want(uintptr_t pc)
-{
-	if (unwind_want_note(pc))
-		wake();
-}
-
-void
-unwind_refresh_want_look(void)
-{
-	atomic_store_explicit(&refresh.look, true, memory_order_relaxed);
-	wake();
-}
-
-static const struct generations_follower follower = { unwind_refresh_want, unwind_refresh_want_look };
-
-bool
-unwind_refresh_wake(void)
-{
-	if (!atomic_load(&refresh.running) || atomic_load(&refresh.spent))
-		return false;
-	futex_wake(&refresh.state, 1); /* which is lost if it just goes to sleep: the waker comes again */
-	return true;
-}
+static const struct generations_follower follower = { unwind_want, unwind_wake_to_look };
 
 void
 unwind_busy(bool busy)
 {
 	atomic_store(&refresh.busy, busy);
-	futex_wake(&refresh.state, 1); /* it may rest for longer than it needs to now */
+	futex_wake(&unwind_thread.state, 1); /* it may rest for longer than it needs to now */
+}
+
+/* The first tables, if they are owed, else 0; or a negative errno, then walks are by frame pointers.
+ * From a thread of ours, or before a window or a dump. */
+static int
+first_make(void)
+{
+	int err;
+
+	if (!unwind_first_is_owed())
+		return 0;
+	tables_stale(); /* what is built next is what later looks compare with */
+	err = tables_build();
+	if (err)
+		unwinder_choose(NULL);
+	unwind_first_settle();
+	return err;
 }
 
 static int
@@ -146,7 +123,7 @@ purse_settle(struct purse *p)
 		p->left_ns = UNWIND_SPEND_NS;
 	p->wall_ns = wall;
 	p->cpu_ns = cpu;
-	atomic_store(&refresh.spent, p->left_ns < 0);
+	atomic_store(&unwind_thread.spent, p->left_ns < 0);
 }
 
 /* Hooks wait for them: at once, if there is anything to spend; else ten times a second, as
@@ -169,8 +146,8 @@ idle(struct purse *p)
 {
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS, left;
 
-	while (atomic_load(&refresh.state) == IDLE && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0) {
-		futex_wait(&refresh.state, IDLE, left);
+	while (atomic_load(&unwind_thread.state) == UNWIND_IDLE && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0) {
+		futex_wait(&unwind_thread.state, UNWIND_IDLE, left);
 		verdicts_answer(p);
 	}
 }
@@ -179,28 +156,28 @@ idle(struct purse *p)
 static void
 rest(struct purse *p)
 {
-	unsigned idle = IDLE, wanted = WANTED;
+	unsigned idle = UNWIND_IDLE, wanted = UNWIND_WANTED;
 	int64_t  until, left;
 
 	purse_settle(p);
 	until = p->wall_ns + REST_NS;
 	/* Woken by nobody, it comes back in a second anyway. */
-	if (p->left_ns >= 0 && atomic_load(&refresh.state) == IDLE)
+	if (p->left_ns >= 0 && atomic_load(&unwind_thread.state) == UNWIND_IDLE)
 		return;
-	atomic_compare_exchange_strong(&refresh.state, &idle, WANTED);
+	atomic_compare_exchange_strong(&unwind_thread.state, &idle, UNWIND_WANTED);
 	for (;;) {
 		purse_settle(p);
 		left = until - p->wall_ns;
 		if (p->left_ns < 0 && -p->left_ns * share() > left)
 			left = -p->left_ns * share();
-		if (left <= 0 || atomic_load(&refresh.state) == STOPPING)
+		if (left <= 0 || atomic_load(&unwind_thread.state) == UNWIND_STOPPING)
 			break;
-		futex_wait(&refresh.state, WANTED, left < REST_NS ? left : REST_NS);
+		futex_wait(&unwind_thread.state, UNWIND_WANTED, left < REST_NS ? left : REST_NS);
 		verdicts_answer(p);
 	}
 	/* What was wanted meanwhile is due now. */
-	if (!unwind_want_any() && !atomic_load(&refresh.look))
-		atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+	if (!unwind_want_any() && !atomic_load(&unwind_thread.look))
+		atomic_compare_exchange_strong(&unwind_thread.state, &wanted, UNWIND_IDLE);
 }
 
 static void
@@ -212,7 +189,7 @@ look_round(unsigned round)
 	if (round % FORGET_ROUNDS == 0)
 		unwind_want_forget();
 	look = unwind_want_settle(query);
-	look |= atomic_exchange(&refresh.look, false);
+	look |= atomic_exchange(&unwind_thread.look, false);
 	look |= query < 0 || generations_moved(query);
 	maps_query_close(query);
 	if (look) {
@@ -226,7 +203,7 @@ look_round(unsigned round)
 }
 
 void
-unwind_refresh_spent(struct unwind_spent *ret)
+unwind_spent(struct unwind_spent *ret)
 {
 	*ret = (struct unwind_spent){ atomic_load(&refresh.cpu_ns), atomic_load(&refresh.longest_ns),
 				      atomic_load(&refresh.rounds), atomic_load(&refresh.looks) };
@@ -236,13 +213,14 @@ unwind_refresh_spent(struct unwind_spent *ret)
 static void
 roots_note(const struct unwind_regs *regs)
 {
-	uintptr_t            pcs[ROOT_DEPTH];
-	struct unwind_reader reader;
-	int                  n, truncated = 1;
+	uintptr_t              pcs[ROOT_DEPTH];
+	struct unwind_reader   reader;
+	const struct unwinder *u = unwinder_of(UNWIND_TABLES);
+	int                    n, truncated = 1;
 
 	unwind_window_open(&reader, regs->sp);
 	reader.here = false;
-	n = unwind_tables_walk(&reader, regs, pcs, ROOT_DEPTH, &truncated);
+	n = u->capture ? u->capture(&reader, regs, pcs, ROOT_DEPTH, &truncated) : 0;
 	if (n > 0 && !truncated && !reader.unsure)
 		unwind_window_roots(pcs[n - 1], reader.root);
 }
@@ -251,21 +229,21 @@ static void *
 run(void *arg)
 {
 	struct unwind_regs regs = UNWIND_REGS_HERE;
-	unsigned           wanted = WANTED;
+	unsigned           wanted = UNWIND_WANTED;
 	struct purse       purse;
 
 	(void)arg;
 	if (unwind_first_is_owed())
-		futex_wait(&refresh.state, IDLE, FIRST_NS);
-	if (atomic_load(&refresh.state) != STOPPING && unwind_first_make())
+		futex_wait(&unwind_thread.state, UNWIND_IDLE, FIRST_NS);
+	if (atomic_load(&unwind_thread.state) != UNWIND_STOPPING && first_make())
 		atomic_store(&refresh.by_tables, false);
-	atomic_store(&refresh.look, false);
-	atomic_compare_exchange_strong(&refresh.state, &wanted, IDLE);
+	atomic_store(&unwind_thread.look, false);
+	atomic_compare_exchange_strong(&unwind_thread.state, &wanted, UNWIND_IDLE);
 	purse = (struct purse){ UNWIND_SPEND_NS, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID), 0 };
 	roots_note(&regs);
 	for (unsigned round = 1;; round++) {
 		idle(&purse);
-		if (atomic_load(&refresh.state) == STOPPING)
+		if (atomic_load(&unwind_thread.state) == UNWIND_STOPPING)
 			break;
 		look_round(round);
 		rest(&purse);
@@ -277,13 +255,13 @@ run(void *arg)
 static void
 stop(void)
 {
-	unwinder_choose(unwinder_of(UNWIND_FRAME_POINTER));
-	unwind_first_forget();
-	if (refresh.running) {
-		atomic_store(&refresh.state, STOPPING);
-		futex_wake(&refresh.state, 1);
+	unwinder_choose(NULL);
+	unwind_first_settle();
+	if (unwind_thread.running) {
+		atomic_store(&unwind_thread.state, UNWIND_STOPPING);
+		futex_wake(&unwind_thread.state, 1);
 		pthread_join(refresh.thread, NULL);
-		refresh.running = false;
+		unwind_thread.running = false;
 	}
 	tables_drop();
 }
@@ -294,13 +272,13 @@ thread_start(void)
 {
 	int err;
 
-	if (refresh.running)
+	if (unwind_thread.running)
 		return 0;
-	atomic_store(&refresh.state, IDLE);
-	atomic_store(&refresh.spent, false);
+	atomic_store(&unwind_thread.state, UNWIND_IDLE);
+	atomic_store(&unwind_thread.spent, false);
 	unwind_verdicts_fork(false);
 	err = own_thread_start("component-cfi", run, NULL, &refresh.thread);
-	refresh.running = err == 0;
+	unwind_thread.running = err == 0;
 	return err;
 }
 
@@ -319,12 +297,12 @@ unwind_start(enum unwind_mode mode)
 	generations_follow(&follower);
 	generations_start();
 	atomic_store(&refresh.by_tables, u->tables);
-	if (mode == UNWIND_AUTO && u->tables && !refresh.running) {
+	if (mode == UNWIND_AUTO && u->tables && !unwind_thread.running) {
 		unwind_first_owe(); /* the thread makes them */
 	} else {
 		tables_stale(); /* what is built next is what later looks compare with */
 		err = build();
-		unwind_first_forget();
+		unwind_first_settle();
 	}
 	if (!u->tables)
 		err = 0; /* then it goes by the bytes before return addresses alone */
@@ -344,15 +322,17 @@ out:
 void
 unwind_lend(void)
 {
+	const struct unwinder *u = unwinder_of(UNWIND_TABLES);
+
 	/* Whoever has it starts or stops the tables now, or hangs: go on with what there is. */
 	if (pthread_mutex_trylock(&refresh.lock))
 		return;
-	if (refresh.running)
-		unwind_first_make();
-	if (!refresh.running && !refresh.lent) {
-		refresh.lent = unwinder_of(UNWIND_TABLES)->open() == 0 && tables_build() == 0;
+	if (unwind_thread.running)
+		first_make();
+	if (!unwind_thread.running && !refresh.lent) {
+		refresh.lent = u->open && u->open() == 0 && tables_build() == 0;
 		if (refresh.lent)
-			unwinder_choose(unwinder_of(UNWIND_TABLES));
+			unwinder_choose(u);
 	}
 	pthread_mutex_unlock(&refresh.lock);
 }
@@ -362,7 +342,7 @@ unwind_lend_end(void)
 {
 	if (pthread_mutex_trylock(&refresh.lock))
 		return; /* given back after the next dump, or by unwind_stop() */
-	if (refresh.lent && !refresh.running)
+	if (refresh.lent && !unwind_thread.running)
 		stop();
 	refresh.lent = false;
 	pthread_mutex_unlock(&refresh.lock);
@@ -374,7 +354,7 @@ unwind_ready(void)
 	if (!unwind_first_is_owed())
 		return;
 	pthread_mutex_lock(&refresh.lock);
-	unwind_first_make();
+	first_make();
 	pthread_mutex_unlock(&refresh.lock);
 }
 
@@ -391,11 +371,11 @@ void
 unwind_forked(void)
 {
 	pthread_mutex_init(&refresh.lock, NULL);
-	refresh.running = false;
+	unwind_thread.running = false;
 	refresh.lent = false;
-	atomic_store(&refresh.state, IDLE);
+	atomic_store(&unwind_thread.state, UNWIND_IDLE);
 	atomic_store(&refresh.busy, false);
-	unwind_first_forget();
+	unwind_first_settle();
 	generations_forked();
 	tables_forked();
 	unwind_verdicts_forked();

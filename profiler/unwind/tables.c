@@ -499,6 +499,25 @@ tables_row_begin(const struct tables *t, uintptr_t pc)
 	return row > 0 ? o->start + o->rows[row - 1].pc : 0;
 }
 
+enum tables_answer
+tables_is_entered(const struct tables *t, uintptr_t pc)
+{
+	enum tables_answer is;
+
+	if (tables_row_begin(t, pc) != pc || tables_code(t, pc) == TABLES_CODE_NONE)
+		return TABLES_NO;
+	is = tables_is_return(t, pc);
+	return is == TABLES_UNSURE ? is : is == TABLES_NO ? TABLES_YES : TABLES_NO;
+}
+
+bool
+tables_is_signal_frame(const struct tables *t, uintptr_t pc)
+{
+	uint32_t code = tables_code(t, pc);
+
+	return TABLES_CODE_KIND(code) == TABLES_CODE_PALETTE && tables_palette_row(TABLES_CODE_ROW(code))->signal_frame;
+}
+
 uint32_t
 tables_code_find(const struct tables *t, uintptr_t pc)
 {

@@ -92,22 +92,3 @@ tables_is_return(const struct tables *t, uintptr_t pc)
 {
 	return t && !tables_is_code(t, pc - 1) ? TABLES_NO : tables_looks_return(pc);
 }
-
-enum tables_answer
-tables_is_entered(const struct tables *t, uintptr_t pc)
-{
-	enum tables_answer is;
-
-	if (tables_row_begin(t, pc) != pc || tables_code(t, pc) == TABLES_CODE_NONE)
-		return TABLES_NO;
-	is = tables_is_return(t, pc);
-	return is == TABLES_UNSURE ? is : is == TABLES_NO ? TABLES_YES : TABLES_NO;
-}
-
-bool
-tables_is_signal_frame(const struct tables *t, uintptr_t pc)
-{
-	uint32_t code = tables_code(t, pc);
-
-	return TABLES_CODE_KIND(code) == TABLES_CODE_PALETTE && tables_palette_row(TABLES_CODE_ROW(code))->signal_frame;
-}

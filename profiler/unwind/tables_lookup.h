@@ -82,6 +82,8 @@ enum tables_answer { TABLES_NO, TABLES_YES, TABLES_UNSURE };
 enum tables_answer tables_is_return(const struct tables *t, uintptr_t pc);
 /* The same by its code alone, wherever it is. */
 enum tables_answer tables_looks_return(uintptr_t pc);
+/* ---- tables.c, signal-safe ---- */
+
 /* Where a stack that was made by hand begins (makecontext(3)): no call leads there, so it is
  * described from its first byte on, pc - 1 is nobody's, and it has no caller. */
 enum tables_answer tables_is_entered(const struct tables *t, uintptr_t pc);

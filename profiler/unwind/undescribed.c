@@ -32,8 +32,8 @@
 
 #include "arch_frames.h"
 #include "tables_lookup.h"
-#include "by_tables.h"
 #include "verdict.h"
+#include "want.h"
 
 #define NEAR_BYTES ((uintptr_t)16 << 20) /* most code of one object, or of one compiler */
 
@@ -94,7 +94,7 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 	is = is_caller(t, at, ra);
 	if (is == TABLES_NO) {
 		if (t && unwind_code_plausible(ra) && !tables_is_code(t, ra - 1))
-			unwind_refresh_want(ra - 1);
+			unwind_want(ra - 1);
 		return UNWIND_LOST;
 	}
 	f->known = 0;

@@ -1,148 +1,109 @@
 /*
- * unwind.c - call stacks by frame pointers, every load proven before it is made.
+ * unwind.c - the doors to a call stack, and who walks behind them.
  *
- * A function compiled with frame pointers keeps the address of its caller's
- * frame at [fp] and the return address beside it:
+ * Ways to walk are rows of unwinders.def, each in a file of its own (by_*.c).  Nobody else asks
+ * which one it is.  One is chosen (unwind_start() in refresh.c); where it does not know the leaf
+ * the stack is walked by frame pointers, and where these lead nowhere it is the leaf alone.
  *
- *     higher   | return address |        fp must be aligned, must lie above the
- *              | caller's fp  --+--->    previous one by at most UNWIND_FRAME_BYTES_MAX,
- *     fp  -->  | locals ...     |        and its page must answer a probe
- *     sp  -->
+ *     hook     walk ── unsure? ── wait for a thread of ours, walk again, or cut (guess.c)
+ *     handler  walk ── unsure? ── mark; a thread of ours proves it
+ *     handler  copy ── a thread of ours walks the copy (unwind_take(), unwind_taken())
  *
- * The chain is only as good as the code it runs through.  Code without frame
- * pointers uses that register for anything, so what stands in it proves nothing.
- * Which pages can be read: unwind_window.c.
+ * What a stranger would get wrong: a row that is not there, as its folder's processor or its
+ * file is not, is no error.  Another one takes its place.
  *
- * What a stranger would get wrong:
- * - The guess of a thread's stack bounds is not used at all, so that alternate
- *   stacks, fibers and the main thread need no case of their own.
- * - What stands beside a saved frame pointer is believed only if a call returns there
- *   (tables_code.c), which a thread of ours finds out (verdict.c, guess.c); the
- *   step itself is undescribed.c's, which the walk by tables takes through code that no
- *   table describes.
- *
- * Why not a handler for SIGSEGV that repairs the load: that signal is the daemon's.
- *
- * Tests: tests/unwind/test_unwind.c.
+ * Tests: tests/unwind/test_unwind.c, tests/unwind/test_verdict.c.
  */
 #include <config.h>
 
 #include "unwind.h"
-#include "own_thread.h"
-#include "tables_lookup.h"
-#include "first_tables.h"
-#include "guess.h"
-#include "unwind_window.h"
-#include "by_libunwind.h"
-#include "by_tables.h"
-#include "undescribed.h"
-#include "verdict.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
-static void
-frame_of(struct unwind_frame *f, const struct unwind_regs *regs)
-{
-	f->known = 0;
-	unwind_frame_set(f, CFI_REG_SP, regs->sp);
-	unwind_frame_set(f, CFI_REG_FP, regs->fp);
-	if (regs->lr)
-		unwind_frame_set(f, CFI_REG_RA, regs->lr);
-}
-
-static __attribute__((noinline)) int
-frames_walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
-{
-	struct tables_reader reader;
-	struct unwind_frame  f;
-	const struct tables *t;
-	uintptr_t            pc = arch_pointer_strip(regs->pc), at;
-	enum unwind_step     step = UNWIND_LOST;
-	unsigned             n = 0;
-	bool                 leaf = regs->exact;
-
-	*ret_truncated = 1;
-	if (max == 0 || !unwind_code_plausible(pc))
-		return 0;
-	pcs[n++] = regs->exact ? pc : pc - 1;
-	if (regs->fp_unknown || !ARCH_HAVE_FRAMES)
-		return (int)n;
-	frame_of(&f, regs);
-	t = tables_enter(&reader);
-	if (t && !tables_is_code(t, pcs[0]))
-		unwind_refresh_want(pcs[0]);
-	for (at = pcs[0]; leaf || f.regs[CFI_REG_FP] != 0; leaf = false) {
-		step = unwind_step_fp(t, r, &f, at, leaf, &pc);
-		if (step == UNWIND_GUESS && unwind_guess(r, n, UNWIND_CALLER)) {
-			r->chain = true;
-			step = UNWIND_ON;
-		}
-		if (step != UNWIND_ON || n == max)
-			break;
-		pcs[n++] = at = pc - 1;
-	}
-	tables_leave(&reader);
-	/* A guess that nobody can mark any more ends it as room does. */
-	*ret_truncated = n < 2 || (step != UNWIND_LOST && (leaf || f.regs[CFI_REG_FP] != 0));
-	return (int)n;
-}
+#include "frame.h"
+#include "guess.h"
+#include "own_thread.h"
+#include "unwind_window.h"
+#include "verdict.h"
+#include "wake.h"
 
 /* ---- the rows ---- */
 
-static int
-frames_open(void)
-{
-	return ARCH_HAVE_FRAMES ? 0 : -ENOSYS;
-}
+#define UNWINDER(mode, row) extern const struct unwinder row;
+#include "unwinders.def"
+#undef UNWINDER
 
-static int
-tables_open(void)
-{
-	return ARCH_HAVE_TABLES ? 0 : -ENOSYS;
-}
-
-static const struct unwinder rows[UNWIND_MODES] = {
-	[UNWIND_AUTO] = { .name = "auto" },
-	[UNWIND_FRAME_POINTER] = { .name = "frame-pointer", .open = frames_open, .capture = frames_walk },
-	[UNWIND_TABLES] = { .name = "tables", .open = tables_open, .tables = true, .capture = unwind_tables_walk },
-	[UNWIND_LIBUNWIND] = { .name = "libunwind", .open = unwind_remote_open, .tables = true, /* for their sections */
-		.way_out = "install the Debian package libunwind8, or write --profiling-unwinder=auto",
-		.capture = ARCH_HAVE_TABLES ? unwind_tables_walk : frames_walk, .taken = unwind_remote_walk, .forked = unwind_remote_forked },
+static const struct unwinder *const rows[UNWIND_MODES] = {
+#define UNWINDER(mode, row) [mode] = &row,
+#include "unwinders.def"
+#undef UNWINDER
 };
 
-static _Atomic(const struct unwinder *) chosen = &rows[UNWIND_FRAME_POINTER];
+/* By frame pointers, whoever is chosen; else the leaf alone. */
+static __attribute__((noinline)) int
+walk_anyhow(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	uintptr_t pc = arch_pointer_strip(regs->pc);
+
+	if (rows[UNWIND_FRAME_POINTER])
+		return rows[UNWIND_FRAME_POINTER]->capture(r, regs, pcs, max, ret_truncated);
+	*ret_truncated = 1;
+	if (max == 0 || !unwind_code_plausible(pc))
+		return 0;
+	pcs[0] = regs->exact ? pc : pc - 1;
+	return 1;
+}
+
+static const struct unwinder anyhow = { .capture = walk_anyhow };
+
+static _Atomic(const struct unwinder *) chosen = &anyhow;
+static _Atomic(const struct unwinder *) walker = &anyhow; /* the one chosen, or who walks in its place */
 static _Atomic(const struct unwinder *) taker; /* the last one chosen that walks copies */
+
+static bool
+can_be_had(const struct unwinder *u)
+{
+	return u && u->open() == 0;
+}
 
 const struct unwinder *
 unwinder_of(enum unwind_mode mode)
 {
-	return &rows[(unsigned)mode < UNWIND_MODES ? mode : UNWIND_AUTO];
+	static const struct unwinder none = { .name = "auto" };
+
+	return (unsigned)mode < UNWIND_MODES && rows[mode] ? rows[mode] : &none;
 }
 
 const struct unwinder *
 unwinder_open(enum unwind_mode mode, int *ret_err)
 {
-	static const enum unwind_mode best[] = { UNWIND_TABLES, UNWIND_FRAME_POINTER, UNWIND_LIBUNWIND };
-	const struct unwinder        *u = unwinder_of(mode);
+	static const enum unwind_mode best[] = {
+#define UNWINDER(mode, row) mode,
+#include "unwinders.def"
+#undef UNWINDER
+	};
+	const struct unwinder *u = unwinder_of(mode);
 
 	*ret_err = u->open ? u->open() : 0;
-	if (u->open && (!*ret_err || u->way_out))
+	if (u->open && (!*ret_err || u->package))
 		return u;
 	*ret_err = 0;
 	for (size_t i = 0; i < sizeof(best) / sizeof(*best); i++)
-		if (rows[best[i]].open() == 0)
-			return &rows[best[i]];
-	return &rows[UNWIND_FRAME_POINTER]; /* leaves alone */
+		if (can_be_had(rows[best[i]]))
+			return rows[best[i]];
+	return &anyhow;
 }
 
 void
 unwinder_choose(const struct unwinder *u)
 {
+	if (!u)
+		u = &anyhow;
 	if (u->taken)
 		atomic_store(&taker, u);
+	atomic_store(&walker, u->capture ? u : can_be_had(rows[UNWIND_TABLES]) ? rows[UNWIND_TABLES] : &anyhow);
 	atomic_store(&chosen, u);
 }
 
@@ -150,8 +111,8 @@ void
 unwinders_forked(void)
 {
 	for (size_t i = 0; i < UNWIND_MODES; i++)
-		if (rows[i].forked)
-			rows[i].forked();
+		if (rows[i] && rows[i]->forked)
+			rows[i]->forked();
 }
 
 const char *
@@ -159,7 +120,9 @@ unwind_name(void)
 {
 	const struct unwinder *u = atomic_load(&chosen);
 
-	return u == &rows[UNWIND_FRAME_POINTER] && !ARCH_HAVE_FRAMES ? "none" : u->name;
+	if (u != &anyhow)
+		return u->name;
+	return can_be_had(rows[UNWIND_FRAME_POINTER]) ? rows[UNWIND_FRAME_POINTER]->name : "none";
 }
 
 /* ---- the doors ---- */
@@ -182,14 +145,14 @@ unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext)
 static inline __attribute__((always_inline)) unsigned /* a handler has little stack */
 walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
-	const struct unwinder *u = atomic_load_explicit(&chosen, memory_order_relaxed);
+	const struct unwinder *u = atomic_load_explicit(&walker, memory_order_relaxed);
 	int                    n;
 
 	/* A handler cannot wait; it alone has a context. */
 	if (__builtin_expect(unwind_first_is_owed(), 0) && u->tables && !regs->ucontext)
 		unwind_first_wait();
 	n = u->capture(r, regs, pcs, max, ret_truncated);
-	return (unsigned)(n > 0 ? n : frames_walk(r, regs, pcs, max, ret_truncated));
+	return (unsigned)(n > 0 ? n : walk_anyhow(r, regs, pcs, max, ret_truncated));
 }
 
 static inline __attribute__((always_inline)) void
@@ -306,10 +269,11 @@ unwind_taken(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *re
 {
 	const struct unwinder *u = atomic_load(&taker);
 	unsigned               n = u ? u->taken(t, pcs, max, ret_truncated) : 0;
+	uintptr_t              pc = t->words ? t->words[UNWIND_WORD_PC] : t->pc;
 
-	if (n == 0 && max > 0) {
-		*ret_truncated = 1;
-		pcs[n++] = t->words ? t->words[UNWIND_WORD_PC] : t->pc;
-	}
-	return n;
+	if (n > 0 || max == 0)
+		return n;
+	*ret_truncated = 1;
+	pcs[0] = pc;
+	return pc != 0;
 }

@@ -82,19 +82,27 @@ struct unwind_reader;
 /* One way to walk a stack. */
 struct unwinder {
 	const char *name;    /* as options and index pages have it */
-	const char *way_out; /* where it cannot be had, though it was asked for; NULL: as UNWIND_AUTO then */
+	const char *package; /* Debian's, which it takes; NULL: where it cannot be had it is as UNWIND_AUTO */
 	/* Loads what it takes.  0; -ENOENT: that is not installed; -ENOSYS: this build has no use for it. */
 	int (*open)(void);
 	bool tables; /* objects' tables are read and kept: refresh.c */
-	/* Signal-safe; arguments as those of unwind_capture().  Below 1: by frame pointers instead. */
+	/* Signal-safe; arguments as those of unwind_capture().  Below 1: by frame pointers instead;
+	 * NULL: by tables, where they can be had. */
 	int (*capture)(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated);
 	/* Of a copy, not in a handler; NULL: CPU samples are walked at once. */
 	unsigned (*taken)(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated);
 	void (*forked)(void); /* in a child; or NULL */
 };
 
-/* The row of a mode, whether it can be had or not; of UNWIND_AUTO, one with a name alone. */
+/* The row of a mode, whether it can be had or not; of UNWIND_AUTO, and of one that this tree does
+ * not have, a row with a name alone. */
 const struct unwinder *unwinder_of(enum unwind_mode mode);
+/* The row of a mode, or another one that can be had in its place; *ret_err: the mode's own has a
+ * package, and cannot be had. */
+const struct unwinder *unwinder_open(enum unwind_mode mode, int *ret_err);
+/* From now on stacks are walked so; NULL: by frame pointers, where they lead anywhere. */
+void                   unwinder_choose(const struct unwinder *u);
+void                   unwinders_forked(void);
 
 /* Are CPU samples and stacks of blocked threads to be taken, for unwind_taken()?  Signal-safe. */
 bool     unwind_takes(void);
@@ -110,8 +118,8 @@ unsigned unwind_taken(const struct unwind_taken *t, uintptr_t *pcs, unsigned max
  * have come or gone.  With AUTO the first ones wait for a need, or 50 ms.  Started again, it
  * changes the mode.
  *
- *   returns  0 or a negative errno, then walks are by frame pointers; never with AUTO, nor where
- *            another one takes the place of an unwinder without a way_out
+ *   returns  0, also where another way is taken in place of one that cannot be had; or a negative
+ *            errno and walks are by frame pointers: never with AUTO
  *   threads  any, not from a handler or a hook
  *   fork     a child goes on by the parent's tables; start again for its own thread
  */
@@ -136,6 +144,15 @@ void unwind_refresh(void);
  * come and go.  Any thread. */
 void unwind_busy(bool busy);
 void unwind_forked(void);
+/* What the thread has spent since the process began; for tests. */
+struct unwind_spent {
+	int64_t  cpu_ns, longest_ns; /* in one round */
+	unsigned rounds, looks;      /* looks at all mappings */
+};
+void unwind_spent(struct unwind_spent *ret);
+/* It may spend so much of the wall clock's time while nobody samples, and at once. */
+#define UNWIND_SPEND_SHARE 1000
+#define UNWIND_SPEND_NS    20000000L
 /* Has it been seen where threads begin?  Soon after the start with tables; from then on
  * a thread's stack is asked about once and not in each walk. */
 bool unwind_roots_known(void);

@@ -36,7 +36,7 @@
 #include "fork.h"
 #include "futex.h"
 #include "memory.h"
-#include "by_tables.h"
+#include "wake.h"
 
 #define ENTRIES_BITS 14 /* callers of a large program that has frame pointers and no tables */
 #define ENTRIES      ((size_t)1 << ENTRIES_BITS)
@@ -284,7 +284,7 @@ unwind_verdicts_await(unsigned seen, int64_t *until_ns)
 	if (*until_ns == 0)
 		*until_ns = now + WAIT_NS;
 	left = *until_ns - now;
-	if (left > 0 && unwind_refresh_wake()) {
+	if (left > 0 && unwind_wake_to_judge()) {
 		futex_wait(&verdicts.settled, seen, left < TURN_NS ? left : TURN_NS);
 		woken = true;
 	} else

@@ -22,7 +22,7 @@
 #include "maps.h"
 #include "skip.h"
 #include "unwind.h"
-#include "by_tables.h"
+#include "want.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -383,13 +383,13 @@ spend(struct unwind_spent *ret_before, struct unwind_spent *ret_after, int64_t *
 	int64_t         begin = now_ns();
 	uintptr_t       at = (uintptr_t)1 << 40;
 
-	unwind_refresh_spent(ret_before);
+	unwind_spent(ret_before);
 	do {
-		unwind_refresh_want(at += 65536);
+		unwind_want(at += 65536);
 		nanosleep(&nap, NULL);
 		*ret_ns = now_ns() - begin;
 	} while (*ret_ns < WATCH_NS);
-	unwind_refresh_spent(ret_after);
+	unwind_spent(ret_after);
 }
 
 static void

@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "tables.h"
-#include "first_tables.h"
 #include "unwind.h"
-#include "wanted.h"
+#include "wake.h"
+#include "want.h"
 #include "skip.h"
 
 typedef int plugin_fn(int (*call)(void *), void *arg);

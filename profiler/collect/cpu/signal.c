@@ -110,16 +110,18 @@ sample_copy(const siginfo_t *info, const void *context)
 	uintptr_t         words[UNWIND_WORDS];
 	struct cpu_sample s = { .pcs = words, .count = UNWIND_WORDS };
 	size_t            bytes;
+	unsigned          known;
 
 	if (!cpu_timers_expired(info, &s.slot, &s.weight))
 		return;
 	bytes = unwind_take(context, words);
+	known = words[UNWIND_WORD_PC] != 0;
 	if (bytes > 0) {
 		sample_put(&s, words[UNWIND_WORD_SP], bytes);
-		sample_tell(&words[UNWIND_WORD_PC], 1, s.weight); /* the pc: a trace has no room for stacks */
+		sample_tell(&words[UNWIND_WORD_PC], known, s.weight); /* the pc: a trace has no room for stacks */
 		return;
 	}
-	sample_add(s.slot, s.weight, &words[UNWIND_WORD_PC], 1, true); /* no stack: the pc alone */
+	sample_add(s.slot, s.weight, &words[UNWIND_WORD_PC], known, true); /* no stack: the pc alone */
 }
 
 /* No room for a stack: the pc alone. */
@@ -134,7 +136,7 @@ sample_pc(const siginfo_t *info, const void *context)
 		return;
 	unwind_regs_from_ucontext(&regs, context);
 	pc = regs.pc;
-	sample_add(slot, weight, &pc, 1, true);
+	sample_add(slot, weight, &pc, pc != 0, true);
 }
 
 static void

@@ -106,7 +106,8 @@ slot_answer(struct threads_request *q, const void *context)
 		return;
 	if (free_signal_short_of_stack(context, STACK_BYTES)) {
 		s->pcs[0] = regs.pc;
-		s->count = truncated = 1;
+		s->count = regs.pc != 0;
+		truncated = 1;
 	} else {
 		s->count = unwind_capture_cold(&regs, s->pcs, STACK_FRAMES_MAX, &truncated);
 	}

@@ -1,12 +1,15 @@
 /*
- * wanted.h - addresses that walks did not know, until refresh.c has asked.
+ * want.h - addresses that walks did not know, until refresh.c has asked.
  */
-#ifndef UNWIND_WANTED_H
-#define UNWIND_WANTED_H
+#ifndef UNWIND_WANT_H
+#define UNWIND_WANT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A walk met a pc that is no code as far as is known: signal-safe, wakes the thread of
+ * refresh.c at most once. */
+void unwind_want(uintptr_t pc);
 /* Signal-safe: notes the address; false: it was noted lately, and found to be nothing. */
 bool unwind_want_note(uintptr_t pc);
 /* ---- for the one thread of refresh.c ---- */

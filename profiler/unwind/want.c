@@ -1,5 +1,5 @@
 /*
- * wanted.c - addresses that walks did not know, until they are asked about.
+ * want.c - addresses that walks did not know, until they are asked about.
  *
  *     walk --> slot --> one question of the kernel --> nothing, or data: ignored for a while
  *                                                      code made at run time: a range more
@@ -17,7 +17,7 @@
  */
 #include <config.h>
 
-#include "wanted.h"
+#include "want.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -27,6 +27,7 @@
 #include "maps.h"
 #include "tables.h"
 #include "unwind_window.h"
+#include "wake.h"
 
 #define SLOTS   8
 #define IGNORED 64 /* pages */
@@ -58,6 +59,13 @@ unwind_want_note(uintptr_t pc)
 		return false;
 	atomic_store_explicit(&want.slots[pc / UNWIND_PAGE_BYTES % SLOTS], pc, memory_order_relaxed);
 	return true;
+}
+
+void
+unwind_want(uintptr_t pc)
+{
+	if (unwind_want_note(pc))
+		unwind_wake();
 }
 
 /* Does it take a look at all mappings? */
