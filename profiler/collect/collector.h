@@ -76,7 +76,7 @@ struct collector {
 
 	const struct collector_rate *rate; /* set when a server starts, and to 0 when it stops */
 	/* For the windows and dumps of others. */
-	const struct cpu_sampler *cpu; /* cpu_window.h */
+	const struct cpu_sampler *cpu; /* cpu_sampler.h */
 	int       (*in_use)(uint64_t *ret); /* bytes of live blocks, while its rate is not 0 */
 	int       (*tell_waits)(bool on);   /* waits and wake-ups to events/wait.h, whatever its rate is */
 	uint32_t  (*creator)(pid_t tid);    /* the stack that made the thread, no reference taken; 0: not known.  Signal-safe */

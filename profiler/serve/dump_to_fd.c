@@ -20,9 +20,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "encode.h"
-#include "symbols.h"
 #include "dump/threads.h"
+#include "format.h"
+#include "symbols.h"
 
 #define SYMBOL_BYTES ((size_t)64 << 20) /* names and lines, at most */
 #define PIECE_BYTES  ((size_t)4096)     /* poll() promises that so much fits a pipe */
@@ -59,20 +59,20 @@ write_all(void *arg, const void *data, size_t size)
 int
 component_dump_threads(int fd)
 {
-	struct symbols *symbols = NULL;
-	struct dump     d;
-	int             r, cancel, saved = errno;
+	const struct format *format = format_of_debug(PRODUCT_DUMP, PRODUCT_TEXT_COUNTS, 2);
+	struct symbols      *symbols = NULL;
+	struct product       p = { .type = PRODUCT_DUMP };
+	int                  r, cancel, saved = errno;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	r = threads_dump(&d, true);
+	r = format ? threads_dump(&p.dump, true) : -ENOTSUP;
 	if (r)
 		goto out;
 	r = symbols_open(SYMBOL_BYTES, &symbols);
-	if (!r) {
-		r = encode_panic(&d, symbols, write_all, &fd);
-	}
+	if (!r)
+		r = format_write(format, &p, symbols, write_all, &fd);
 	symbols_close(symbols);
-	dump_release(&d);
+	product_release(&p);
 out:
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;

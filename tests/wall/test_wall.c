@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cpu_window.h"
+#include "cpu/window.h"
 #include "labels.h"
 #include "profile.h"
 #include "stack_table.h"

@@ -2,7 +2,7 @@
  * cpu.c - the CPU profile: any number of windows on one stream of samples.
  *
  *     thread's CPU timer --> handler --> ring --> component-cpu --> every open window
- *     cpu/timers.c     cpu/signal.c  cpu/ring.c       here      cpu_window.c
+ *     cpu/timers.c     cpu/signal.c  cpu/ring.c       here      cpu/window.c
  *
  * The life of a window is windows.h's subject.  While there is one:
  *
@@ -48,7 +48,7 @@
 
 #include "clock.h"
 #include "collector.h"
-#include "cpu_window.h"
+#include "window.h"
 #include "fork.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"
@@ -655,6 +655,7 @@ collect_start(void)
 static const struct cpu_sampler sampler = {
 	.open = window_open,
 	.end = cpu_window_end,
+	.free = cpu_window_free,
 	.cancel = cpu_window_cancel,
 	.watch = cpu_signal_watch,
 	.status = cpu_status,

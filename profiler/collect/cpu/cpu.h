@@ -24,7 +24,7 @@ void cpu_keep_signal(void);
 /* 0 or a negative errno (-EAGAIN: limits leave no timer or no thread; -EBUSY: no
  * free signal; -ENOENT: no /proc). */
 int  cpu_window_open(struct cpu_window **ret);
-/* Ends the window, which is then the caller's to read and to free, see cpu_window.h. */
+/* Ends the window, which is then the caller's to read and to free, see cpu_sampler.h. */
 void cpu_window_end(struct cpu_window *w);
 /* Ends the window and makes its profile; frees the window. */
 int  cpu_window_close(struct cpu_window *w, struct profile *ret);

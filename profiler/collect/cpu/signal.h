@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cpu_window.h"
+#include "cpu_sampler.h"
 
 /* Picks a signal and installs the handler: SIGPROF if it is at its default, else
  * a free real-time signal.  The number, or -EBUSY. */

@@ -18,7 +18,7 @@
 
 #include "arch.h"
 #include "collector.h"
-#include "cpu_window.h"
+#include "cpu_sampler.h"
 #include "events/ring.h"
 #include "events/wait.h"
 #include "hidden_frames.h"

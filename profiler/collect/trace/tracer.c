@@ -41,7 +41,7 @@
 
 #include "calls.h"
 #include "collector.h"
-#include "cpu_window.h"
+#include "cpu_sampler.h"
 #include "dump/threads.h"
 #include "events/ring.h"
 #include "events/wait.h"

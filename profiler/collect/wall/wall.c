@@ -41,7 +41,7 @@
 
 #include "clock.h"
 #include "collector.h"
-#include "cpu_window.h"
+#include "cpu_sampler.h"
 #include "labels.h"
 #include "proc_self.h"
 #include "threads.h"
@@ -335,7 +335,7 @@ static void
 window_free(struct wall_window *w)
 {
 	if (w->cpu)
-		cpu_window_free(w->cpu);
+		COLLECTOR_WITH(cpu)->cpu->free(w->cpu);
 	wall_window_free(w);
 }
 

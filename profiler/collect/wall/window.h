@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cpu_window.h"
+#include "cpu_sampler.h"
 #include "profile.h"
 #include "threads.h"
 #include "window_counts.h"

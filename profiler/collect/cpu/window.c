@@ -1,5 +1,5 @@
 /*
- * cpu_window.c - what one window has counted, and the profile it becomes.
+ * window.c - what one window has counted, and the profile it becomes.
  *
  * What it has no memory for counts as lost.
  *
@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "cpu_window.h"
+#include "window.h"
 
 #include "cpu/signal.h"
 #include "labels/thread.h"

@@ -1,11 +1,11 @@
 /*
- * cpu_window.h - what one window has counted, and the profile it becomes.
+ * cpu_sampler.h - windows of CPU samples, as the collector of CPU time offers them to others.
  *
- * Memory is from mmap.  Under the lock of windows.h while the window is open; afterwards it is
- * its owner's alone.
+ * Found by COLLECTOR_WITH(cpu).  A window is under the lock of windows.h while it is open; afterwards
+ * it is its owner's alone.
  */
-#ifndef COLLECT_CPU_WINDOW_H
-#define COLLECT_CPU_WINDOW_H
+#ifndef COLLECT_CPU_SAMPLER_H
+#define COLLECT_CPU_SAMPLER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,20 +41,12 @@ struct cpu_sampler {
 	int         (*open)(struct cpu_window **ret, bool by_thread);
 	/* Ends the window, which is then the caller's to read and to free. */
 	void        (*end)(struct cpu_window *w);
-	void        (*cancel)(struct cpu_window *w);
+	void        (*free)(struct cpu_window *w);
+	void        (*cancel)(struct cpu_window *w); /* both */
 	/* NULL ends it, but a call under way may still be at work.  One watcher at a time; none in a
 	 * forked child. */
 	void        (*watch)(cpu_watch_fn *fn);
 	const char *(*status)(void); /* as the collector's */
 };
-
-/* NULL without memory. */
-struct cpu_window *cpu_window_new(void);
-/* Gives the references of its stacks back. */
-void cpu_window_free(struct cpu_window *w);
-/* Borrows the references of stack and labels, takes some of its own where it needs them. */
-void cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t labels, uint64_t periods);
-/* 0 or -ENOMEM. */
-int  cpu_window_profile(const struct cpu_window *w, struct profile *ret);
 
 #endif
