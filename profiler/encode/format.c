@@ -1,6 +1,9 @@
 /*
  * format.c - the table of formats.
  *
+ * Some files serve one row alone and go with it: pprof_sample.c, gzip.c and profile.proto that of pprof,
+ * memstats.c the heap's text, wait_state.c the dump, trace/perfetto_message.c Perfetto.
+ *
  * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/encode/gotrace.t, tests/serve/profile_write.t.
  */
 #include <config.h>
@@ -37,11 +40,10 @@ format_takes(const struct format *f)
 const struct format *
 format_usual(unsigned products)
 {
-	const struct format *f = formats;
-
-	while (!(format_takes(f) & products))
-		f++;
-	return f;
+	for (const struct format *f = formats; f < formats + FORMATS; f++)
+		if (format_takes(f) & products)
+			return f;
+	return NULL;
 }
 
 const struct format *

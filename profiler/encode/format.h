@@ -14,22 +14,23 @@
 #include "product.h"
 
 struct format {
-	const char *name;   /* "top": of ?format=; NULL: there is only debug= */
-	int         debug;  /* that chooses it, 2 stands for all above; 0: none does */
-	enum product_text text; /* with debug 1: for which collectors */
+	const char *name;   /* of ?format=; NULL: debug= alone chooses it */
+	int         debug;  /* the debug= that chooses it; 2: all above too; 0: none does */
+	enum product_text text; /* with debug 1: of the collectors that have this text */
 	bool        binary; /* a file to be saved; else text to be read */
-	/* One of them. */
+	/* One of these three says what it takes. */
 	int (*profile)(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 	int (*dump)(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
 	const struct trace_format *trace;
 };
 
 enum product_type format_takes(const struct format *f);
-/* The first row for these products (PRODUCT_PROFILE | ...): what is sent to who asks for none. */
+/* The first row for these products (PRODUCT_PROFILE | ...): what is sent to those who ask for none.
+ * NULL: there is none. */
 const struct format *format_usual(unsigned products);
-/* By name, NULL: there is none for these products. */
+/* The one of that name; NULL: none that takes one of these products. */
 const struct format *format_find(unsigned products, const char *name);
-/* By debug=, which is above 0; NULL likewise. */
+/* The one for debug=, which is above 0; NULL likewise. */
 const struct format *format_of_debug(unsigned products, enum product_text text, int64_t debug);
 /* "write format=top or format=folded": all but the usual one. */
 void format_advice(unsigned products, char *buf, size_t size);

@@ -64,6 +64,7 @@ static int
 format_choose(const struct request_parameters *asked, struct job_spec *spec, char *why)
 {
 	const struct collector *c = spec->collector;
+	const struct format    *text;
 	int                     n;
 
 	spec->format = format_usual(c->products);
@@ -76,8 +77,10 @@ format_choose(const struct request_parameters *asked, struct job_spec *spec, cha
 		strncat(why, ", or leave it out", REQUEST_PARAMETERS_WHY_BYTES - strlen(why) - 1);
 		return -EINVAL;
 	}
-	if (asked->debug != 0 && !collector_is_windowed(c))
-		spec->format = format_of_debug(c->products, c->text, asked->debug > 0 ? asked->debug : 1);
+	if (asked->debug != 0 && !collector_is_windowed(c)) {
+		text = format_of_debug(c->products, c->text, asked->debug > 0 ? asked->debug : 1);
+		spec->format = text ? text : spec->format;
+	}
 	return 0;
 }
 
