@@ -5,7 +5,7 @@ componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/
 	%D%/health.c %D%/health.h %D%/health_answer.c \
 	%D%/ports.c %D%/profiling.c %D%/profiling.h \
 	%D%/profiling_rows.c %D%/profiling_rows.h
-%C%_libcomponent_la_CPPFLAGS = $(OWN_WAITS) $(INC_COMPONENTS)
+%C%_libcomponent_la_CPPFLAGS = $(OUR_WAITS) $(INC_COMPONENTS)
 %C%_libcomponent_la_LIBADD = libcomponent/controllers/libcontrollers.la libcomponent/lifecycle/liblifecycle.la \
 	profiler/serve/libserve.la \
 	profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \

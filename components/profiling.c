@@ -32,7 +32,7 @@
 #include <component/profiler.h>
 
 #include "debug_pages.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "profiling_rows.h"
 
 #define REASON_MAX 128 /* bytes with NUL of "off: address in use" */
@@ -158,7 +158,7 @@ server_stop(struct profiling *p, void (*then)(struct profiling *p))
 	p->then = then;
 	if (is_stopping(p))
 		return;
-	if (component_profiler_running() && own_thread_start("component-stop", run_stopper, p, &p->stopper) == 0) {
+	if (component_profiler_running() && our_thread_start("component-stop", run_stopper, p, &p->stopper) == 0) {
 		p->stopper_pid = getpid();
 		return;
 	}

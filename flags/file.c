@@ -46,7 +46,7 @@
 
 #include <yaml.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024) /* a file of options is some kilobytes */
 #define CONFIG_DEPTH_MAX 16            /* lists and mappings in each other; options need three */
@@ -112,7 +112,7 @@ static int
 open_config(const char *path)
 {
 	struct stat st;
-	int fd = own_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	int fd = our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	int r = fd < 0 ? fd : 0;
 
 	if (r == 0 && fstat(fd, &st) < 0)
@@ -122,7 +122,7 @@ open_config(const char *path)
 	else if (r == 0 && !S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)))
 		r = -EMEDIUMTYPE; /* a pipe would be empty when it is read again; /dev/null always is */
 	if (r < 0)
-		own_fd_close(fd);
+		our_fd_close(fd);
 	return r < 0 ? r : fd;
 }
 
@@ -151,7 +151,7 @@ config_read(const char *path, struct text *t)
 		else if (t->size > CONFIG_BYTES_MAX)
 			r = -EFBIG;
 	}
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return r;
 }
 

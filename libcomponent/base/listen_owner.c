@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #include "listen_parts.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 #define TCP_STATE_LISTEN 0x0a /* in the column "st" of /proc/net/tcp */
 #define PROCESSES_MAX    8192 /* looked through; a start must not take seconds for a hint */
@@ -71,7 +71,7 @@ inode_in(const char *table, unsigned port, const struct sockaddr *sa)
 	unsigned long inode = 0, found = 0;
 	unsigned      local, state;
 	char          line[512], address[40];
-	FILE         *f = own_fd_fopen(table);
+	FILE         *f = our_fd_fopen(table);
 
 	while (f && !found && fgets(line, sizeof(line), f)) {
 		/* sl: local:port remote:port st tx:rx tr:when retrnsmt uid timeout inode */
@@ -81,7 +81,7 @@ inode_in(const char *table, unsigned port, const struct sockaddr *sa)
 			found = inode;
 	}
 	if (f)
-		own_fd_fclose(f);
+		our_fd_fclose(f);
 	return found;
 }
 
@@ -95,7 +95,7 @@ holds(const char *pid, const char *wanted)
 	bool           found = false;
 
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = own_fd_opendir(path);
+	dir = our_fd_opendir(path);
 	while (dir && !found && (e = readdir(dir)) != NULL) {
 		n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
 		if (n > 0) {
@@ -104,7 +104,7 @@ holds(const char *pid, const char *wanted)
 		}
 	}
 	if (dir)
-		own_fd_closedir(dir);
+		our_fd_closedir(dir);
 	return found;
 }
 
@@ -112,7 +112,7 @@ static pid_t
 pid_of(unsigned long inode)
 {
 	char           wanted[64];
-	DIR           *dir = own_fd_opendir("/proc");
+	DIR           *dir = our_fd_opendir("/proc");
 	struct dirent *e;
 	pid_t          found = 0;
 
@@ -125,7 +125,7 @@ pid_of(unsigned long inode)
 			found = (pid_t)atoi(e->d_name);
 	}
 	if (dir)
-		own_fd_closedir(dir);
+		our_fd_closedir(dir);
 	return found;
 }
 
@@ -143,10 +143,10 @@ listen_owner_pid(pid_t pid, char *buf, size_t size)
 		return;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	fd = own_fd_open(path, O_RDONLY, 0);
+	fd = our_fd_open(path, O_RDONLY, 0);
 	if (fd >= 0) {
 		n = read(fd, command, sizeof(command) - 1);
-		own_fd_close(fd);
+		our_fd_close(fd);
 	}
 	/* The program alone: arguments may hold passwords, and this is logged.
 	 * Whatever could upset a terminal or a log line goes. */

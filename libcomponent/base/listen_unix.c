@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "listen_parts.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 #define SOCKET_MODE 0600 /* its mode is a unix socket's only protection */
 
@@ -103,7 +103,7 @@ make_room(const char *path, const struct sockaddr_un *un, socklen_t size, struct
 static int
 settle(const char *path, struct listen_socket *s)
 {
-	int         fd = own_fd_open(path, O_PATH | O_NOFOLLOW, 0), r = 0;
+	int         fd = our_fd_open(path, O_PATH | O_NOFOLLOW, 0), r = 0;
 	char        proc[64];
 	struct stat st;
 
@@ -121,7 +121,7 @@ settle(const char *path, struct listen_socket *s)
 		if ((st.st_mode & 07777) != SOCKET_MODE && chmod(proc, SOCKET_MODE) < 0)
 			r = -errno;
 	}
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return r;
 }
 

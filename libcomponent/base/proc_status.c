@@ -15,12 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 
 int
 proc_status_open(void)
 {
-	return own_fd_open("/proc/thread-self/status", O_RDONLY, 0);
+	return our_fd_open("/proc/thread-self/status", O_RDONLY, 0);
 }
 
 void
@@ -58,7 +58,7 @@ proc_status_find(int fd, const char *key, char value[PROC_STATUS_BYTES])
 	struct proc_status_line line = { .key = key };
 
 	proc_status_read(fd, &line, 1);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	if (line.found)
 		memcpy(value, line.value, PROC_STATUS_BYTES);
 	return line.found;

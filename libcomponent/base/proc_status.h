@@ -17,7 +17,7 @@ struct proc_status_line {
 	bool        found;
 };
 
-/* Of the calling thread, for own_fd_close(); or a negative errno. */
+/* Of the calling thread, for our_fd_close(); or a negative errno. */
 int  proc_status_open(void);
 /* Fills in the n lines; fd may be negative: then none is found. */
 void proc_status_read(int fd, struct proc_status_line *lines, unsigned n);

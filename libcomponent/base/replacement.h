@@ -10,7 +10,7 @@
  * replacement_create - make and open "PATH.xxxxxxxxxxxxxxxx", a name that nobody can foretell
  *
  *   mode     less the umask
- *   returns  a descriptor from own_fd_open(), *ret_name from malloc(); or a negative errno
+ *   returns  a descriptor from our_fd_open(), *ret_name from malloc(); or a negative errno
  */
 int replacement_create(const char *path, mode_t mode, char **ret_name);
 

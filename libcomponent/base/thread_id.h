@@ -6,7 +6,7 @@
  * inside the number of the thread's CPU clock: ~id << 3, and what clock it is.  It writes
  * the id anew in a child of fork(); in one of the bare clone call it is the parent's.
  *
- * Tests: tests/base/test_own_thread.c, tests/whole/odd_threads.t.
+ * Tests: tests/base/test_our_thread.c, tests/whole/odd_threads.t.
  */
 #ifndef BASE_THREAD_ID_H
 #define BASE_THREAD_ID_H

@@ -35,7 +35,7 @@
 
 #include "fd.h"
 #include "watched.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -197,7 +197,7 @@ scan_dir(struct source *s, int parent, const char *name)
 		return; /* renamed or removed since: its event is on the way */
 	if (r != 0)
 		trouble(s, "cannot watch", s->scan.path, -r);
-	fd = own_fd_openat(parent, name, O_RDONLY | O_DIRECTORY | (s->scan.length == 0 ? 0 : O_NOFOLLOW), 0);
+	fd = our_fd_openat(parent, name, O_RDONLY | O_DIRECTORY | (s->scan.length == 0 ? 0 : O_NOFOLLOW), 0);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return;
 	if (fd < 0) {
@@ -207,14 +207,14 @@ scan_dir(struct source *s, int parent, const char *name)
 	d = fdopendir(fd);
 	if (d == NULL) {
 		trouble(s, "cannot read", s->scan.path, errno);
-		own_fd_close(fd);
+		our_fd_close(fd);
 		return;
 	}
 	s->scan.depth++;
 	while ((e = readdir(d)) != NULL)
 		scan_entry(s, fd, e);
 	s->scan.depth--;
-	own_fd_closedir(d);
+	our_fd_closedir(d);
 }
 
 /* A directory below the root has come: watch and scan it with all below it. */

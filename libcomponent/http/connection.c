@@ -404,9 +404,9 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 		httpd_fd_close(fd);
 		return;
 	}
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	httpd_fd_keep(&c->fd, &c->was, atomic_exchange(fd, -1));
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	ask_peer_format(peer, c->peer);
 	conn_open(l, c);
 }

@@ -12,7 +12,7 @@
  * - evthread_use_pthreads(), event_set_mem_functions() and their like belong to
  *   the whole process, which is not ours.  Hence posted_calls.c in place of event_active().
  * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
- *   all signals are (own_thread.c), and stays pending on this thread alone.
+ *   all signals are (our_thread.c), and stays pending on this thread alone.
  * - A forked child has our descriptors but not our thread.  Each number is stored
  *   atomically when opened and cleared before close(), and what was behind it is looked
  *   at again, so that httpd_forked() can only miss one, never close one of the daemon's.
@@ -43,7 +43,7 @@
 #include <unistd.h>
 
 #include "expected_library.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "pages.h"
 
 /* A daemon under LeakSanitizer would be told that what only our own mapping points
@@ -183,11 +183,11 @@ httpd_fd_close(_Atomic int *fd)
 	sigset_t mask;
 	int      was;
 
-	own_fd_hold(&mask); /* a child must neither keep it nor close another's by its number */
+	our_fd_hold(&mask); /* a child must neither keep it nor close another's by its number */
 	was = atomic_exchange(fd, -1);
 	if (was >= 0)
 		close(was);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 }
 
 bool
@@ -372,7 +372,7 @@ httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_
 	h = httpd_new(o);
 	if (!h)
 		return -ENOMEM;
-	r = own_thread_start(h->thread_name, run, h, &h->thread);
+	r = our_thread_start(h->thread_name, run, h, &h->thread);
 	if (r) {
 		component_error_set(err, "cannot start the thread '%s': %s", h->thread_name, strerror(-r));
 		httpd_free(h);

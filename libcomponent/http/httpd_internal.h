@@ -15,7 +15,7 @@
 #include <event2/event.h>
 
 #include "httpd.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 #define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
 #define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */

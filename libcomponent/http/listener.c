@@ -86,10 +86,10 @@ accept_one(struct httpd_listener *l)
 		listener_wait(l, ms);
 		return false;
 	}
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	atomic_store(accepted, accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	err = errno;
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	errno = err;
 	fd = *accepted;
 	if (fd < 0) {

@@ -39,7 +39,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "own_mask.h"
+#include "our_mask.h"
 
 #define LOST_SECONDS 5 /* the loop finds within one that its descriptors were closed */
 
@@ -52,7 +52,7 @@ httpd_wake_open(struct httpd *h)
 	int      fds[2] = { -1, -1 }, r = 0;
 
 	pthread_mutex_lock(&h->lock);
-	own_fd_hold(&mask); /* a child must know both or have none */
+	our_fd_hold(&mask); /* a child must know both or have none */
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		r = -errno;
 	for (int i = 0; i < 2 && fds[i] >= 0; i++) {
@@ -63,7 +63,7 @@ httpd_wake_open(struct httpd *h)
 		else
 			httpd_fd_keep(&h->wake_fds[i], &h->wake_was[i], fd);
 	}
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	pthread_mutex_unlock(&h->lock);
 	return r;
 }
@@ -90,14 +90,14 @@ static bool
 wake(struct httpd *h)
 {
 	static const struct timespec at_once;
-	uint64_t                     pipe = OWN_MASK_BIT(SIGPIPE);
+	uint64_t                     pipe = OUR_MASK_BIT(SIGPIPE);
 
 	if (!httpd_wake_is_ours(h))
 		return false;
 	if (syscall(SYS_write, atomic_load(&h->wake_fds[1]), "", 0) == 0 || errno == EAGAIN)
 		return true;
 	if (errno == EPIPE)
-		syscall(SYS_rt_sigtimedwait, &pipe, NULL, &at_once, OWN_MASK_BYTES);
+		syscall(SYS_rt_sigtimedwait, &pipe, NULL, &at_once, OUR_MASK_BYTES);
 	return false;
 }
 
@@ -120,7 +120,7 @@ post(struct httpd *h, struct httpd_posted *at)
 	sigset_t mask;
 	bool     first;
 
-	own_mask_block(&mask);
+	our_mask_block(&mask);
 	pthread_mutex_lock(&h->lock);
 	first = !h->posted;
 	*h->posted_tail = at;
@@ -129,7 +129,7 @@ post(struct httpd *h, struct httpd_posted *at)
 	if (first) /* else it has been woken, and has not come so far */
 		wake(h); /* or the loop finds out within a second that it is lost */
 	pthread_mutex_unlock(&h->lock);
-	own_mask_restore(&mask);
+	our_mask_restore(&mask);
 }
 
 void

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "replacement.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 #define PID_FILE_MODE 0644 /* less the umask: anybody may know the number */
 
@@ -85,7 +85,7 @@ pid_file_write(struct pid_file *p, const char *path, struct component_error *err
 out:
 	if (result < 0 && fd >= 0)
 		unlink(beside);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	free(beside);
 	free(final);
 	return result;

@@ -42,8 +42,8 @@
 
 #include "clock.h"
 #include "fd.h"
-#include "own_mask.h"
-#include "own_thread.h"
+#include "our_mask.h"
+#include "our_thread.h"
 #include "thread_dump.h"
 
 /* What the loop gets beyond delay and graceful time to end by itself, ns.  More than the profiling server takes
@@ -300,7 +300,7 @@ handler_install(struct component *c, size_t kind)
 		return;
 	}
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	own_mask_fill(&action.sa_mask);
+	our_mask_fill(&action.sa_mask);
 	state.installed[kind] = sigaction(k->number, &action, NULL) == 0;
 }
 
@@ -324,7 +324,7 @@ component_signals_install(struct component *c, struct component_error *err)
 	state.owner = c;
 	record.pid = getpid();
 	record.fd = fd;
-	result = own_thread_start("component-sig", run, NULL, &state.thread);
+	result = our_thread_start("component-sig", run, NULL, &state.thread);
 	if (result < 0) {
 		state.owner = NULL;
 		record.fd = -1;

@@ -5,7 +5,7 @@
  * - opendir(3) and fopen(3) take memory from malloc; this runs while malloc may be
  *   what is being looked at.  So it is open, getdents64 and read.
  * - A daemon that has closed its standard descriptors must not find ours there, nor
- *   a child that it forks: own_fd.c.
+ *   a child that it forks: our_fd.c.
  * - A /proc that was mounted in another pid namespace numbers threads as that one does: ours
  *   there is another thread, if there is one.  Only /proc/self and /proc/thread-self lead to us.
  * - /proc/self is the process by its first thread.  When that has ended by pthread_exit(3)
@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 #include "proc_status.h"
 #include "thread_id.h"
 #include "threads_known.h"
@@ -58,7 +58,7 @@ is_ours(void)
 int
 proc_self_tasks(void)
 {
-	return is_ours() ? own_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0) : -EXDEV;
+	return is_ours() ? our_fd_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0) : -EXDEV;
 }
 
 static bool
@@ -93,7 +93,7 @@ proc_self_threads(proc_self_thread_fn *fn, void *arg)
 	}
 	if (got < 0)
 		err = -errno;
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return err;
 }
 
@@ -102,7 +102,7 @@ proc_self_missing(void)
 {
 	int fd = proc_self_tasks();
 
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return fd >= 0 || is_short(fd) ? "" :
 	       fd == -EXDEV	       ? "/proc is that of another pid namespace" :
 					 "/proc is not mounted or not readable";
@@ -116,7 +116,7 @@ proc_self_thread_open(pid_t tid, const char *file)
 	if (!is_ours())
 		return -EXDEV;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, file);
-	return own_fd_open(path, O_RDONLY, 0);
+	return our_fd_open(path, O_RDONLY, 0);
 }
 
 static bool
@@ -159,7 +159,7 @@ proc_self_name(pid_t tid, char name[PROC_SELF_NAME_BYTES])
 	ssize_t n;
 
 	n = fd < 0 ? 0 : read(fd, name, PROC_SELF_NAME_BYTES);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	name[n > 0 ? n - 1 : 0] = '\0'; /* in place of the newline */
 }
 
@@ -194,7 +194,7 @@ proc_self_filters(pid_t tid)
 	int           fd = proc_self_thread_open(tid, "status"), ret;
 
 	ret = fd < 0 ? -1 : proc_self_count(fd, &threads);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return ret;
 }
 

@@ -22,7 +22,7 @@ int  proc_self_tasks(void);
 const char *proc_self_missing(void);
 /* Questions about single threads: none is answered where /proc numbers them as another pid
  * namespace does.
- * A file of the thread's folder, for own_fd_close(); -EXDEV or another negative errno. */
+ * A file of the thread's folder, for our_fd_close(); -EXDEV or another negative errno. */
 int  proc_self_thread_open(pid_t tid, const char *file);
 /* The signals that a thread blocks, the first in bit 0; 0: not known. */
 uint64_t proc_self_blocked(pid_t tid);

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "thread_events.h"
 #include "thread_id.h"
 
@@ -96,7 +96,7 @@ ask(void)
 	if (to - from > ASKED_MAX)
 		from = to - ASKED_MAX;
 	for (pid_t tid = from; tid <= to; tid++)
-		if (!own_thread_has(tid) && thread_clock_ns(tid) >= 0)
+		if (!our_thread_has(tid) && thread_clock_ns(tid) >= 0)
 			add(tid);
 	if (to > past)
 		atomic_store(&asked_to, to);
@@ -109,7 +109,7 @@ threads_known_each(proc_self_thread_fn *fn, void *arg)
 	for (unsigned i = 0; i < PLACES; i++) {
 		pid_t tid = atomic_load_explicit(&known[i], memory_order_relaxed), same = tid;
 
-		if (tid == 0 || own_thread_has(tid))
+		if (tid == 0 || our_thread_has(tid))
 			continue;
 		if (thread_clock_ns(tid) >= 0)
 			fn(arg, tid);

@@ -15,7 +15,7 @@
 static void
 stop(struct windows *all, int err)
 {
-	own_loop_stop(&all->loop);
+	our_loop_stop(&all->loop);
 	all->stop(err);
 }
 
@@ -25,7 +25,7 @@ start(struct windows *all)
 	int err = all->start();
 
 	if (err == 0)
-		err = own_loop_start(&all->loop, all->name, all->run);
+		err = our_loop_start(&all->loop, all->name, all->run);
 	if (err < 0)
 		stop(all, err);
 	return err;

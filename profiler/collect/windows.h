@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #include "fork.h"
-#include "own_loop.h"
+#include "our_loop.h"
 
 /* The first member of each collector's own. */
 struct window {
@@ -48,7 +48,7 @@ struct window {
 struct windows {
 	/* The collector's, for good. */
 	const char *name;         /* of the thread */
-	void     *(*run)(void *); /* see own_loop.h */
+	void     *(*run)(void *); /* see our_loop.h */
 	/* Under life.  0 or a negative errno; err: what start() or the thread has failed with. */
 	int       (*start)(void);
 	void      (*stop)(int err);
@@ -62,7 +62,7 @@ struct windows {
 
 	pthread_mutex_t life, lock;
 	struct window  *open; /* lock: the list */
-	struct own_loop loop; /* life */
+	struct our_loop loop; /* life */
 };
 
 #define WINDOWS_INIT .life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 #include "proc_status.h"
 #include "stack_table.h"
 
@@ -57,7 +57,7 @@ memstats_print(struct lines *l, const struct memstats *m)
 	int                     fd = proc_status_open();
 
 	proc_status_read(fd, status, 2);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	data = status_bytes(&status[0]);
 	stack = status_bytes(&status[1]);
 	getrusage(RUSAGE_SELF, &usage);

@@ -7,7 +7,7 @@
 
 #include "order.h"
 
-#include "heap_sort.h"
+#include "sort.h"
 
 struct order {
 	order_before_fn *before;

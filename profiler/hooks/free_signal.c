@@ -20,7 +20,7 @@
 #include <stddef.h>
 
 #include "abi.h"
-#include "own_mask.h"
+#include "our_mask.h"
 
 #define SIGNALS_MAX 64 /* of the kernel, on all machines we support */
 
@@ -78,7 +78,7 @@ free_signal_taken(void)
 bool
 free_signal_has(int number)
 {
-	return number > 0 && number <= SIGNALS_MAX && atomic_load(&taken) & OWN_MASK_BIT(number) &&
+	return number > 0 && number <= SIGNALS_MAX && atomic_load(&taken) & OUR_MASK_BIT(number) &&
 	       is_installed(number, handlers[number]);
 }
 
@@ -86,7 +86,7 @@ static void
 action_of(struct sigaction *ret, free_signal_fn *handler)
 {
 	*ret = (struct sigaction){ .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
-	own_mask_fill(&ret->sa_mask);
+	our_mask_fill(&ret->sa_mask);
 }
 
 int
@@ -102,11 +102,11 @@ static bool
 install(int number, uint64_t avoid, free_signal_fn *handler)
 {
 	struct sigaction ours, before;
-	uint64_t         bit = OWN_MASK_BIT(number), was;
+	uint64_t         bit = OUR_MASK_BIT(number), was;
 	void           (*tell)(int number);
 
 	action_of(&ours, handler);
-	if (avoid & OWN_MASK_BIT(number))
+	if (avoid & OUR_MASK_BIT(number))
 		return false;
 	if (free_signal_action(number, NULL, &before) < 0 || before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
 		return false;
@@ -137,7 +137,7 @@ share(uint64_t avoid, free_signal_fn *handler)
 	for (int number = 1; number <= SIGNALS_MAX; number++) {
 		free_signal_fn *first = handlers[number];
 
-		if (avoid & OWN_MASK_BIT(number) || !free_signal_has(number) || first == handler || first == on_shared)
+		if (avoid & OUR_MASK_BIT(number) || !free_signal_has(number) || first == handler || first == on_shared)
 			continue;
 		atomic_store(&sharing[0], first);
 		atomic_store(&sharing[1], handler);

@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += %D%/libhooks.la
 %C%_libhooks_la_SOURCES = %D%/abi.h %D%/address_owner.h %D%/free_signal.c %D%/free_signal.h %D%/hidden_frames.c \
 	%D%/hidden_frames.h %D%/signal_masks.c %D%/signal_masks.h %D%/thread_events.c %D%/thread_events.h \
 	%D%/weak_references.c %D%/which_core.c %D%/which_core.h
-%C%_libhooks_la_CPPFLAGS = $(OWN_WAITS) $(INC_HOOKS)
+%C%_libhooks_la_CPPFLAGS = $(OUR_WAITS) $(INC_HOOKS)
 
 # object/: one relocatable object, whatever CFLAGS say: every call of malloc goes
 # through it.  The thread-local part must not be allocated at its first use, and the

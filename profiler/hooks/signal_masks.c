@@ -37,12 +37,12 @@
 
 #include "abi.h"
 #include "free_signal.h"
-#include "own_mask.h"
+#include "our_mask.h"
 #include "thread_events.h"
 #include "which_core.h"
 
 #ifdef SIGSTKFLT
-#define SHADOW OWN_MASK_BIT(SIGSTKFLT)
+#define SHADOW OUR_MASK_BIT(SIGSTKFLT)
 #else
 #define SHADOW ((uint64_t)0) /* no mask is changed there */
 #endif
@@ -91,13 +91,13 @@ signal_of_profile(void)
 	uint64_t blocked, bit;
 	int      number, saved = errno; /* pthread_sigmask() leaves it alone */
 
-	own_mask_change(SIG_BLOCK, NULL, &now);
+	our_mask_change(SIG_BLOCK, NULL, &now);
 	blocked = first_word(&now);
 	number = atomic_load(&calls.reserve)(blocked & SHADOW ? 0 : blocked);
 	errno = saved;
 	if (number < 0)
 		return 0;
-	bit = OWN_MASK_BIT(number);
+	bit = OUR_MASK_BIT(number);
 	atomic_fetch_or(&calls.cpu, bit);
 	return bit;
 }
@@ -112,7 +112,7 @@ mask_changed(int how, uint64_t set)
 	if (!(set & SHADOW))
 		return set;
 	if (!(ours & set)) /* none yet, or it is left out by name */
-		ours = set & OWN_MASK_BIT(SIGPROF) ? signal_of_profile() : 0;
+		ours = set & OUR_MASK_BIT(SIGPROF) ? signal_of_profile() : 0;
 	return set & ours ? set & ~ours : set & ~SHADOW;
 }
 
@@ -143,12 +143,12 @@ thread_let_through(void)
 
 	if (!SHADOW || !watching())
 		return;
-	own_mask_change(SIG_BLOCK, NULL, &now);
-	if (!(first_word(&now) & SHADOW) || !(first_word(&now) & OWN_MASK_BIT(SIGPROF)))
+	our_mask_change(SIG_BLOCK, NULL, &now);
+	if (!(first_word(&now) & SHADOW) || !(first_word(&now) & OUR_MASK_BIT(SIGPROF)))
 		return;
 	ours = signal_of_profile();
 	if (ours)
-		own_mask_change(SIG_UNBLOCK, &ours, NULL);
+		our_mask_change(SIG_UNBLOCK, &ours, NULL);
 }
 
 /* Or it is born of one that blocked all before anybody watched. */
@@ -179,7 +179,7 @@ action_call(int number, const struct sigaction *act, struct sigaction *old)
 
 	if (number < 1 || number > SIGNALS_MAX)
 		return free_signal_action(number, act, old);
-	bit = OWN_MASK_BIT(number);
+	bit = OUR_MASK_BIT(number);
 	if (act && is_default(act) && free_signal_taken() & bit && !free_signal_has(number)) {
 		r = free_signal_again(number, old);
 		if (r == 0)
@@ -226,7 +226,7 @@ static long
 handler_call(int number, uintptr_t handler)
 {
 	struct sigaction act = { .sa_handler = SIG_DFL, .sa_flags = SA_RESTART }, old;
-	uint64_t         bit = number >= 1 && number <= SIGNALS_MAX ? OWN_MASK_BIT(number) : 0;
+	uint64_t         bit = number >= 1 && number <= SIGNALS_MAX ? OUR_MASK_BIT(number) : 0;
 	long             before;
 
 	if (!(free_signal_taken() & bit) || (void (*)(int))handler == SIG_ERR)
@@ -258,7 +258,7 @@ on_installed(int number)
 	if (!watching())
 		return;
 	for (int i = 1; i <= SIGNALS_MAX; i++) {
-		uint64_t bit = OWN_MASK_BIT(number);
+		uint64_t bit = OUR_MASK_BIT(number);
 
 		if (i == number || free_signal_action(i, NULL, &now) < 0 || !on_alternate_stack(&now) ||
 		    free_signal_has(i) || first_word(&now.sa_mask) & bit)

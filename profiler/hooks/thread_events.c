@@ -31,7 +31,7 @@
 
 #include "abi.h"
 #include "hidden_frames.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "unwind.h"
 #include "which_core.h"
 
@@ -134,7 +134,7 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	struct unwind_regs from = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
 	struct place      *p;
 
-	if (own_thread_is())
+	if (our_thread_is())
 		return 0;
 	p = place_take();
 	if (!p) {

@@ -24,7 +24,7 @@
 #include <stddef.h>
 
 #include "abi.h"
-#include "own_object.h"
+#include "our_object.h"
 
 static const char self; /* its address is this copy's name */
 
@@ -43,7 +43,7 @@ hooks_claim(void)
 
 	if (!HOOKS_HAVE(owner))
 		return hooks_are_ours();
-	own_object_keep(); /* they call us as long as the process lives */
+	our_object_keep(); /* they call us as long as the process lives */
 	return __atomic_compare_exchange_n(&component_hooks.owner, &nobody, &self, false, __ATOMIC_SEQ_CST,
 		__ATOMIC_SEQ_CST) || nobody == &self;
 }

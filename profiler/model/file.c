@@ -3,7 +3,7 @@
  *
  * A daemon that has closed its standard descriptors would get 0, 1 or 2 here, and
  * whatever it prints meanwhile would go into our file; a child that it forks would
- * keep the file open.  own_fd.c sees to both.  O_NONBLOCK so that a fifo under a
+ * keep the file open.  our_fd.c sees to both.  O_NONBLOCK so that a fifo under a
  * library's name does not hang us.
  *
  * Tests: tests/symbols/test_symbols.c
@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 
 int
 file_open(const char *path)
 {
-	return own_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	return our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 }
 
 const char *
@@ -42,5 +42,5 @@ file_of_mapping(unsigned i, uintptr_t start, uintptr_t limit, bool main, const c
 void
 file_close(int fd)
 {
-	own_fd_close(fd);
+	our_fd_close(fd);
 }

@@ -5,4 +5,4 @@ noinst_LTLIBRARIES += %D%/libmodel.la
 	%D%/labels.h %D%/maps.c %D%/maps.h %D%/maps_loader.c %D%/maps_parts.h %D%/memory.c %D%/memory.h %D%/product.c \
 	%D%/product.h %D%/profile.c %D%/profile.h %D%/stack_lock.c %D%/stack_lock.h %D%/stack_memory.c %D%/stack_memory.h \
 	%D%/stack_table.c %D%/stack_table.h %D%/trace.c %D%/trace.h %D%/under_valgrind.c %D%/under_valgrind.h
-%C%_libmodel_la_CPPFLAGS = $(OWN_WAITS) $(INC_MODEL) $(INC_ARCH)
+%C%_libmodel_la_CPPFLAGS = $(OUR_WAITS) $(INC_MODEL) $(INC_ARCH)

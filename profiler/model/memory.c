@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "own_fd.h"
+#include "our_fd.h"
 #include "thread_id.h"
 
 #define PIECE_BYTES ((size_t)4096) /* sent at once: no page is larger that is smaller, so it is there or not */
@@ -68,10 +68,10 @@ memory_open(struct memory *ret)
 	*ret = (struct memory){ { .fd = mem < 0 ? -1 : mem }, { .fd = -1 } };
 	if (mem >= 0 || !memory_call_refused())
 		return 0;
-	r = own_fd_socketpair(pair);
+	r = our_fd_socketpair(pair);
 	if (!r) {
-		own_fd_keep(&ret->from, pair[0]);
-		own_fd_keep(&ret->to, pair[1]);
+		our_fd_keep(&ret->from, pair[0]);
+		our_fd_keep(&ret->to, pair[1]);
 	}
 	return r;
 }
@@ -83,8 +83,8 @@ memory_close(struct memory *m)
 		file_close(m->from.fd);
 		return;
 	}
-	own_fd_kept_close(&m->from);
-	own_fd_kept_close(&m->to);
+	our_fd_kept_close(&m->from);
+	our_fd_kept_close(&m->to);
 }
 
 /* What was sent is there to be read; nobody waits, and nobody is cancelled in there: send(3) might be,
@@ -96,7 +96,7 @@ read_by_sending(const struct memory *m, uintptr_t address, void *buf, size_t siz
 	size_t  rest = PIECE_BYTES - address % PIECE_BYTES, got = 0;
 	ssize_t sent, n;
 
-	if (!own_fd_is_kept(&m->to, NULL) || !own_fd_is_kept(&m->from, NULL))
+	if (!our_fd_is_kept(&m->to, NULL) || !our_fd_is_kept(&m->from, NULL))
 		return -1;
 	sent = syscall(SYS_sendto, m->to.fd, address, size < rest ? size : rest, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 	while (sent > 0 && got < (size_t)sent) {

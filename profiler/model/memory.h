@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 
 struct memory {
 	/* A pair of sockets; or /proc/thread-self/mem, not looked at again, and none; both none: by a call. */
-	struct own_fd_kept from, to;
+	struct our_fd_kept from, to;
 };
 
 /* 0 and what memory_read() wants, or a negative errno: there is no way. */

@@ -22,9 +22,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "heap_sort.h"
 #include "labels.h"
 #include "pages.h"
+#include "sort.h"
 #include "stack_table.h"
 
 /* The first mapping, in samples: one page or so; it doubles from there. */

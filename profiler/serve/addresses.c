@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "address.h"
-#include "own_fd.h"
+#include "our_fd.h"
 #include "port_file.h"
 #include "serve.h"
 
@@ -131,11 +131,11 @@ place_close(struct serve_place *p)
 	struct listen_set set;
 	sigset_t          mask;
 
-	own_fd_hold(&mask); /* a child must not close another's by its number, see addresses_forked() */
+	our_fd_hold(&mask); /* a child must not close another's by its number, see addresses_forked() */
 	set = p->set;
 	p->set.count = 0;
 	listen_close(&set);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 }
 
 int

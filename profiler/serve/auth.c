@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 #include "query.h"
 
 int
@@ -98,7 +98,7 @@ out:
 static int
 token_open(const char *path, char *warning, size_t warning_size, int *ret_fd, struct component_error *err)
 {
-	int         fd = own_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	int         fd = our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	struct stat st;
 	int         r;
 
@@ -123,7 +123,7 @@ token_open(const char *path, char *warning, size_t warning_size, int *ret_fd, st
 	*ret_fd = fd;
 	return 0;
 out:
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return r;
 }
 
@@ -140,7 +140,7 @@ auth_token_read(struct auth *a, const char *path, char *warning, size_t warning_
 		if (r)
 			return r;
 		r = token_load(fd, path, token, &size, err);
-		own_fd_close(fd);
+		our_fd_close(fd);
 		if (r)
 			return r;
 	}

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 #include "reply.h"
 
 #define CMDLINE_MAX (4 * 1024 * 1024) /* bytes; the kernel's limit is a quarter of the stack limit */
@@ -121,7 +121,7 @@ cmdline_own(size_t *ret_size)
 static char *
 cmdline_read(size_t *ret_size)
 {
-	int     fd = own_fd_open("/proc/thread-self/cmdline", O_RDONLY, 0);
+	int     fd = our_fd_open("/proc/thread-self/cmdline", O_RDONLY, 0);
 	size_t  size = 0, capacity = 4096;
 	char   *buf = malloc(capacity + 1), *more;
 	ssize_t n = 0;
@@ -144,7 +144,7 @@ cmdline_read(size_t *ret_size)
 		capacity *= 2;
 	}
 	if (fd >= 0)
-		own_fd_close(fd);
+		our_fd_close(fd);
 	if (!buf)
 		return NULL;
 	if (size == 0) {

@@ -57,7 +57,7 @@
 #include <event2/keyvalq_struct.h>
 
 #include "evhttp_ask.h"
-#include "own_fd.h"
+#include "our_fd.h"
 #include "profiler.h"
 #include "reply.h"
 #include "routes.h"
@@ -91,7 +91,7 @@ struct door {
 	struct evhttp_ask    *asked;  /* answer.ask's strings */
 
 	/* The program's loop. */
-	struct door              *next, **at; /* open ones; under own_fd_hold() */
+	struct door              *next, **at; /* open ones; under our_fd_hold() */
 	struct evhttp_request    *request;    /* NULL: not ours any more, all is over */
 	struct evhttp_connection *connection;
 	struct event             *ready;      /* watches epoll; off while a piece is on its way */
@@ -101,7 +101,7 @@ struct door {
 	bool                      forked;     /* in a child: of the rest nothing is to be looked at */
 
 	pthread_mutex_t     lock; /* the rest */
-	struct own_fd_kept  ends[2]; /* a byte written to the second wakes the loop, which watches the first */
+	struct our_fd_kept  ends[2]; /* a byte written to the second wakes the loop, which watches the first */
 	bool                woken;   /* there is one */
 	enum news           news;
 	struct httpd_posted posting; /* posted: on_news() is called, or at work */
@@ -119,7 +119,7 @@ struct door {
 
 enum { CLIENT, SERVER }; /* in the epoll set */
 
-static struct door     *doors; /* under own_fd_hold() */
+static struct door     *doors; /* under our_fd_hold() */
 static _Atomic unsigned open_count;
 
 static void
@@ -141,7 +141,7 @@ door_free(struct door *d)
 static void
 loop_wake(struct door *d)
 {
-	if (!d->woken && own_fd_is_kept(&d->ends[1], NULL))
+	if (!d->woken && our_fd_is_kept(&d->ends[1], NULL))
 		d->woken = send(d->ends[1].fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
@@ -308,9 +308,9 @@ door_close(struct door *d)
 		evbuffer_free(d->piece);
 	pthread_mutex_lock(&d->lock);
 	for (int i = 0; i < 2; i++) /* as long as it is listed, for a child */
-		own_fd_kept_close(&d->ends[i]);
+		our_fd_kept_close(&d->ends[i]);
 	pthread_mutex_unlock(&d->lock);
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	if (d->at) {
 		*d->at = d->next;
 		if (d->next)
@@ -318,7 +318,7 @@ door_close(struct door *d)
 	}
 	if (d->epoll >= 0)
 		close(d->epoll);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	open_count--;
 	pthread_mutex_lock(&d->lock);
 	d->closed = true;
@@ -521,11 +521,11 @@ static int
 descriptors_open(struct door *d)
 {
 	sigset_t mask;
-	int      fds[2], fd, r = own_fd_socketpair(fds);
+	int      fds[2], fd, r = our_fd_socketpair(fds);
 
 	if (r)
 		return r;
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	fd = epoll_create1(EPOLL_CLOEXEC);
 	if (fd >= 0 && fd <= STDERR_FILENO) {
 		d->epoll = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -534,15 +534,15 @@ descriptors_open(struct door *d)
 	}
 	d->epoll = fd;
 	for (int i = 0; i < 2; i++) {
-		own_fd_keep(&d->ends[i], fds[i]);
-		own_fd_forget(fds[i]);
+		our_fd_keep(&d->ends[i], fds[i]);
+		our_fd_forget(fds[i]);
 	}
 	d->next = doors;
 	d->at = &doors;
 	if (doors)
 		doors->at = &d->next;
 	doors = d;
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return fd < 0 ? -EMFILE : 0;
 }
 
@@ -599,7 +599,7 @@ evhttp_door_forked(void)
 		d->forked = d->ended = true;
 		d->posted = false;
 		for (int i = 0; i < 2; i++) {
-			if (own_fd_is_kept(&d->ends[i], NULL))
+			if (our_fd_is_kept(&d->ends[i], NULL))
 				close(d->ends[i].fd);
 			d->ends[i].fd = -1;
 		}

@@ -38,7 +38,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "pages.h"
 #include "reply.h"
 #include "serve.h"
@@ -497,7 +497,7 @@ job_start(struct serve *s, struct answer *a, const struct job_spec *spec)
 		refuse(a, why);
 		return;
 	}
-	if (own_thread_start("component-job", run, j, &j->thread)) {
+	if (our_thread_start("component-job", run, j, &j->thread)) {
 		job_leave(s, j);
 		job_free(j);
 		refuse(a, "no thread can be made for this request; see the limits of processes and of memory");
@@ -530,7 +530,7 @@ job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_me
 	if (!j)
 		return -ENOMEM;
 	j->symbol_memory = symbol_memory;
-	r = own_thread_start("component-job", run_alone, j, &j->thread);
+	r = our_thread_start("component-job", run_alone, j, &j->thread);
 	if (r) {
 		snprintf(why, size, "no thread can be made; see the limits of processes and of memory");
 	} else {

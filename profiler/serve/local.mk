@@ -10,4 +10,4 @@ noinst_LTLIBRARIES += %D%/libserve.la
 	%D%/profiler.c %D%/profiler.h %D%/query.c %D%/query.h %D%/rates.c %D%/rates.h %D%/reply.c \
 	%D%/reply.h %D%/request_parameters.c %D%/request_parameters.h %D%/routes.c %D%/routes.h \
 	%D%/serve.c %D%/serve.h %D%/symbol.c %D%/symbol.h
-%C%_libserve_la_CPPFLAGS = $(OWN_WAITS) $(INC_SERVE) $(EVENT_CFLAGS)
+%C%_libserve_la_CPPFLAGS = $(OUR_WAITS) $(INC_SERVE) $(EVENT_CFLAGS)

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "replacement.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 #define MODE 0644 /* an address is no secret */
 
@@ -41,7 +41,7 @@ port_file_write(const char *path, const char *address, struct component_error *e
 			r = -errno;
 		if (r)
 			unlink(temporary);
-		own_fd_close(fd);
+		our_fd_close(fd);
 	}
 	if (r)
 		component_error_set(err, "cannot write the port file '%s': %s", path, strerror(-r));
@@ -53,13 +53,13 @@ void
 port_file_remove(const char *path, const char *address)
 {
 	char    text[400] = "";
-	int     fd = own_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int     fd = our_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	ssize_t n;
 
 	if (fd < 0)
 		return;
 	n = read(fd, text, sizeof(text) - 1);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	if (n > 0 && text[n - 1] == '\n')
 		text[n - 1] = '\0';
 	if (n > 0 && !strcmp(text, address))

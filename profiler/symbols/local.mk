@@ -12,4 +12,4 @@ noinst_LTLIBRARIES += %D%/libsymbols.la
 	%D%/dwarf/abbrev.c %D%/dwarf/constants.h %D%/dwarf/dwarf.c %D%/dwarf/dwarf.h %D%/dwarf/form.c %D%/dwarf/form.h \
 	%D%/dwarf/function.c %D%/dwarf/function.h %D%/dwarf/line.c %D%/dwarf/line.h %D%/dwarf/ranges.c %D%/dwarf/section.c \
 	%D%/dwarf/section.h %D%/dwarf/unit.c %D%/dwarf/unit.h
-%C%_libsymbols_la_CPPFLAGS = $(OWN_WAITS) $(INC_SYMBOLS) $(ZLIB_CFLAGS) $(LZMA_CFLAGS)
+%C%_libsymbols_la_CPPFLAGS = $(OUR_WAITS) $(INC_SYMBOLS) $(ZLIB_CFLAGS) $(LZMA_CFLAGS)

@@ -11,7 +11,7 @@
  * - It stays open after a stop where it could not be had again: profiling may be switched on
  *   once more.
  * - The daemon may close every descriptor it finds and get the number for a file of its own:
- *   own_fd_is_kept() is asked before each use.
+ *   our_fd_is_kept() is asked before each use.
  *
  * Tests: tests/whole/restricted_process.t.
  */
@@ -27,11 +27,11 @@
 
 #include "file.h"
 #include "fork.h"
-#include "own_fd.h"
+#include "our_fd.h"
 
 static struct {
 	pthread_mutex_t    lock;
-	struct own_fd_kept file;
+	struct our_fd_kept file;
 	bool               certain;
 } held = { .lock = PTHREAD_MUTEX_INITIALIZER, .file.fd = -1 };
 
@@ -43,16 +43,16 @@ program_file_hold(void)
 	int         fd;
 
 	pthread_mutex_lock(&held.lock);
-	if (own_fd_is_kept(&held.file, NULL))
+	if (our_fd_is_kept(&held.file, NULL))
 		goto out;
-	own_fd_kept_close(&held.file); /* gives up the place of the one that is lost */
+	our_fd_kept_close(&held.file); /* gives up the place of the one that is lost */
 	fd = file_open("/proc/self/exe");
 	held.certain = fd >= 0;
 	if (fd < 0 && path)
 		fd = file_open(path);
-	own_fd_keep(&held.file, fd);
-	if (own_fd_is_kept(&held.file, &st) && !S_ISREG(st.st_mode))
-		own_fd_kept_close(&held.file);
+	our_fd_keep(&held.file, fd);
+	if (our_fd_is_kept(&held.file, &st) && !S_ISREG(st.st_mode))
+		our_fd_kept_close(&held.file);
 out:
 	pthread_mutex_unlock(&held.lock);
 }
@@ -61,8 +61,8 @@ void
 program_file_release(void)
 {
 	pthread_mutex_lock(&held.lock);
-	if (!own_fd_is_kept(&held.file, NULL) || access("/proc/self/exe", R_OK) == 0)
-		own_fd_kept_close(&held.file);
+	if (!our_fd_is_kept(&held.file, NULL) || access("/proc/self/exe", R_OK) == 0)
+		our_fd_kept_close(&held.file);
 	pthread_mutex_unlock(&held.lock);
 }
 
@@ -72,7 +72,7 @@ program_file_is_held(void)
 	bool is;
 
 	pthread_mutex_lock(&held.lock);
-	is = own_fd_is_kept(&held.file, NULL);
+	is = our_fd_is_kept(&held.file, NULL);
 	pthread_mutex_unlock(&held.lock);
 	return is;
 }
@@ -83,7 +83,7 @@ program_file_open(bool *ret_certain)
 	int fd;
 
 	pthread_mutex_lock(&held.lock);
-	fd = own_fd_is_kept(&held.file, NULL) ? own_fd_dup(held.file.fd) : -ENOENT;
+	fd = our_fd_is_kept(&held.file, NULL) ? our_fd_dup(held.file.fd) : -ENOENT;
 	*ret_certain = held.certain;
 	pthread_mutex_unlock(&held.lock);
 	return fd;

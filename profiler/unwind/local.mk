@@ -10,4 +10,4 @@ noinst_LTLIBRARIES += %D%/libunwinders.la
 %C%_libunwinders_la_SOURCES += %D%/by_libunwind.c
 %C%_libunwinders_la_SOURCES += %D%/by_tables.c
 EXTRA_DIST += %D%/arch %D%/unwinders.def
-%C%_libunwinders_la_CPPFLAGS = $(OWN_WAITS) $(INC_UNWIND)
+%C%_libunwinders_la_CPPFLAGS = $(OUR_WAITS) $(INC_UNWIND)

@@ -31,7 +31,7 @@
 #include "futex.h"
 #include "generations.h"
 #include "maps.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "tables.h"
 #include "verdict.h"
 #include "wake.h"
@@ -277,7 +277,7 @@ thread_start(void)
 	atomic_store(&unwind_thread.state, UNWIND_IDLE);
 	atomic_store(&unwind_thread.spent, false);
 	unwind_verdicts_fork(false);
-	err = own_thread_start("component-cfi", run, NULL, &refresh.thread);
+	err = our_thread_start("component-cfi", run, NULL, &refresh.thread);
 	unwind_thread.running = err == 0;
 	return err;
 }

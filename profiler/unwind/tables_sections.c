@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "heap_sort.h"
 #include "memory.h"
 #include "pages.h"
+#include "sort.h"
 
 #define FRAMES_MAX   ((size_t)256 << 20) /* bytes of one object's .eh_frame */
 #define PHDRS_MAX    64

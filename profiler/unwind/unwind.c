@@ -24,7 +24,7 @@
 
 #include "frame.h"
 #include "guess.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "unwind_window.h"
 #include "verdict.h"
 #include "wake.h"
@@ -171,7 +171,7 @@ walk_surely(struct unwind_reader *reader, const struct unwind_regs *r, uintptr_t
 	int64_t  until = 0;
 	unsigned settled;
 
-	if (own_thread_is()) {
+	if (our_thread_is()) {
 		unwind_guesses_mark(reader, pcs, n);
 		return unwind_prove(pcs, n, ret_truncated);
 	}

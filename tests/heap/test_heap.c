@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "own_thread.h"
+#include "our_thread.h"
 
 extern void cfree(void *block);
 extern void free_sized(void *block, size_t size);
@@ -491,7 +491,7 @@ threads_of_our_own_are_never_sampled(void **state)
 
 	(void)state;
 	heap_set_rate(1);
-	assert_int_equal(own_thread_start("component-test", site_own, &sampled, &t), 0);
+	assert_int_equal(our_thread_start("component-test", site_own, &sampled, &t), 0);
 	pthread_join(t, NULL);
 	assert_int_equal(sampled, 0);
 	assert_int_equal(pthread_create(&t, NULL, site_own, &sampled), 0);

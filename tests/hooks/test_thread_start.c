@@ -23,7 +23,7 @@
 #include "heap/bind.h"
 #include "abi.h"
 #include "thread_events.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "stack_table.h"
 #include "threadcreate/threadcreate.h"
 #include "waits/waits.h"
@@ -202,7 +202,7 @@ our_own_threads_are_left_alone(void **state)
 	pthread_t t;
 
 	(void)state;
-	assert_int_equal(own_thread_start("component-test", give_back, NULL, &t), 0);
+	assert_int_equal(our_thread_start("component-test", give_back, NULL, &t), 0);
 	pthread_join(t, NULL);
 	assert_int_equal(seen(), before);
 }

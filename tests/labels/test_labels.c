@@ -10,7 +10,7 @@
 
 #include "abi.h"
 #include "fixture.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "stack_lock.h"
 
 /* Thread sanitizer has no thread state for threads of thrd_create(). */
@@ -261,7 +261,7 @@ threads_of_the_library_have_none(void **state)
 
 	(void)state;
 	component_label_set("tenant", "acme");
-	assert_int_equal(own_thread_start("component-test", try_to_label, &got, &t), 0);
+	assert_int_equal(our_thread_start("component-test", try_to_label, &got, &t), 0);
 	pthread_join(t, NULL);
 	assert_int_equal(got.r, -EPERM);
 	assert_string_equal(got.said, "");

@@ -32,9 +32,9 @@ libevent_global_shutdown signal sigaction raise _exit prctl""".split()
 
 # The few that may, in the one file whose task it is: daemons that asked for our life.
 ALLOWED = {"signal": {"signals", "hooks/weak_references"}, "sigprocmask": {"hooks/weak_references"}, "raise": {"signals"}, "_exit": {"signals"},
-           "sigaction": {"signals", "hooks/free_signal", "profiling", "hooks/weak_references"}, "prctl": {"own_thread", "trace/perf"},  # the latter only asks
+           "sigaction": {"signals", "hooks/free_signal", "profiling", "hooks/weak_references"}, "prctl": {"our_thread", "trace/perf"},  # the latter only asks
            "sleep": {"hooks/weak_references"}, "usleep": {"hooks/weak_references"},  # named, never called
-           "dlopen": {"by_libunwind", "own_object", "debugdata"}}  # libunwind, when it was asked for; itself; liblzma
+           "dlopen": {"by_libunwind", "our_object", "debugdata"}}  # libunwind, when it was asked for; itself; liblzma
 
 # In libc.so since 2.33 only, in libc_nonshared.a before: source made for 2.31 has them.
 MOVED = {"stat", "fstat", "lstat", "fstatat", "stat64", "fstat64", "lstat64", "fstatat64"}

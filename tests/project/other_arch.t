@@ -42,7 +42,7 @@ def sources():
 
 def complaints(path):
     argv = [CC, "-std=gnu11", "-D_GNU_SOURCE", "-DHAVE_CONFIG_H", "-Wall", "-Wextra", "-Wno-missing-field-initializers",
-            "-Werror", "-c", "-o", "/dev/null", "-include", os.path.join(SRC, "libcomponent/base/own_wait.h"),
+            "-Werror", "-c", "-o", "/dev/null", "-include", os.path.join(SRC, "libcomponent/base/our_wait.h"),
             "-I" + BUILD, "-I" + BUILD + "/gnulib"]
     for d in QUOTED:
         argv += ["-iquote", os.path.join(SRC, d)]

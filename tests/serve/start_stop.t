@@ -235,7 +235,7 @@ def what_the_server_allocates_is_not_in_the_daemons_heap_profile():
         equal(d.command("alloc 2000000"), "0")
         text = d.get(PPROF + "heap?debug=1").text
         contains(text, "do_alloc+")
-        for name in ("httpd_", "event_", "evbuffer_", "job_", "own_thread", "begin+"):
+        for name in ("httpd_", "event_", "evbuffer_", "job_", "our_thread", "begin+"):
             need(name not in text, "%s is in:\n%s" % (name, text))
 
 

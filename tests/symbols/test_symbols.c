@@ -31,7 +31,7 @@
 #include "table.h"
 #include "image.h"
 #include "maps.h"
-#include "own_fd.h"
+#include "our_fd.h"
 #include "program_file.h"
 #include "skip.h"
 #include "symbols.h"
@@ -359,7 +359,7 @@ without_memory_opening_fails_and_nothing_is_kept(void **state)
 	}
 }
 
-/* More often than own_fd.c has places; each is needed by a pair of sockets. */
+/* More often than our_fd.c has places; each is needed by a pair of sockets. */
 static void
 the_programs_file_is_held_again_when_its_descriptor_was_lost(void **state)
 {
@@ -380,9 +380,9 @@ the_programs_file_is_held_again_when_its_descriptor_was_lost(void **state)
 		program_file_release();
 		assert_int_equal(close(fd), 0);
 	}
-	assert_int_equal(own_fd_socketpair(pair), 0);
-	own_fd_close(pair[0]);
-	own_fd_close(pair[1]);
+	assert_int_equal(our_fd_socketpair(pair), 0);
+	our_fd_close(pair[0]);
+	our_fd_close(pair[1]);
 	close(theirs);
 }
 

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "own_thread.h"
+#include "our_thread.h"
 #include "skip.h"
 #include "unwind.h"
 #include "verdict.h"
@@ -352,7 +352,7 @@ threads_of_ours_judge_at_once(void **state)
 	unsigned  depth = 0;
 
 	(void)state;
-	assert_int_equal(own_thread_start("component-test", walk_at_once, &depth, &thread), 0);
+	assert_int_equal(our_thread_start("component-test", walk_at_once, &depth, &thread), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(depth, 2);
 	assert_int_equal(walk(), 2);

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "heap/heap.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "fixture.h"
 
 /* ---- cancellation ---- */
@@ -281,7 +281,7 @@ our_own_threads_are_neither_seen_nor_blamed(void **state)
 	(void)state;
 	prepare(MUTEX, &unused);
 	forget();
-	assert_int_equal(own_thread_start("component-test", own, NULL, &t), 0);
+	assert_int_equal(our_thread_start("component-test", own, NULL, &t), 0);
 	until_waiting(MUTEX);
 	let_go(MUTEX);
 	pthread_join(t, NULL);

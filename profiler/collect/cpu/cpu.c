@@ -52,8 +52,8 @@
 #include "fork.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"
-#include "own_mask.h"
-#include "own_thread.h"
+#include "our_mask.h"
+#include "our_thread.h"
 #include "proc_self.h"
 #include "ring.h"
 #include "seccomp.h"
@@ -131,7 +131,7 @@ on_thread(void *arg, pid_t tid)
 {
 	struct blocked *b = arg;
 
-	if (b->looked == BLOCKED_LOOKS || own_thread_has(tid))
+	if (b->looked == BLOCKED_LOOKS || our_thread_has(tid))
 		return;
 	b->looked++;
 	if (!(proc_self_blocked_now(tid) >> (b->signal_number - 1) & 1))
@@ -298,7 +298,7 @@ run(void *arg)
 	int64_t  wait_ns = LOOK_MS * 1000000LL, least, begin;
 	unsigned n, calm = 0;
 
-	for (n = 1; own_loop_wait(&cpu_engine.windows.loop, wait_ns); n++) {
+	for (n = 1; our_loop_wait(&cpu_engine.windows.loop, wait_ns); n++) {
 		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		pthread_mutex_lock(&cpu_engine.windows.lock);
 		calm = look(n) ? calm + 1 : 0;
@@ -493,7 +493,7 @@ static void
 lock_quietly(struct quiet *ret)
 {
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel);
-	own_mask_block(&ret->mask);
+	our_mask_block(&ret->mask);
 	pthread_mutex_lock(&cpu_engine.windows.lock);
 }
 
@@ -501,7 +501,7 @@ static void
 unlock_quietly(const struct quiet *q)
 {
 	pthread_mutex_unlock(&cpu_engine.windows.lock);
-	own_mask_restore(&q->mask);
+	our_mask_restore(&q->mask);
 	pthread_setcancelstate(q->cancel, NULL);
 }
 
@@ -579,10 +579,10 @@ static int fork_blocked; /* lock: the signal that fork_prepare blocked, or 0 */
 static void
 signal_mask(int how, int number)
 {
-	uint64_t one = number ? OWN_MASK_BIT(number) : 0;
+	uint64_t one = number ? OUR_MASK_BIT(number) : 0;
 
 	if (number)
-		own_mask_change(how, &one, NULL);
+		our_mask_change(how, &one, NULL);
 }
 
 static void
@@ -591,7 +591,7 @@ fork_prepare(void)
 	sigset_t now;
 
 	pthread_mutex_lock(&cpu_engine.windows.lock);
-	own_mask_change(SIG_BLOCK, NULL, &now);
+	our_mask_change(SIG_BLOCK, NULL, &now);
 	fork_blocked = 0;
 	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number && !sigismember(&now, cpu_engine.signal_number))
 		fork_blocked = cpu_engine.signal_number;

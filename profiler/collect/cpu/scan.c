@@ -43,8 +43,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "own_fd.h"
-#include "own_thread.h"
+#include "our_fd.h"
+#include "our_thread.h"
 #include "proc_self.h"
 #include "seccomp.h"
 #include "timers.h"
@@ -56,7 +56,7 @@
 
 static struct {
 	uint32_t number;
-	struct own_fd_kept status; /* the first thread's */
+	struct our_fd_kept status; /* the first thread's */
 } scan = { .status.fd = -1 };
 
 uint32_t
@@ -77,7 +77,7 @@ walk_at(void *arg, pid_t tid)
 {
 	struct walk *w = arg;
 	uint32_t     i = cpu_slot_find(tid);
-	bool         own = own_thread_has(tid);
+	bool         own = our_thread_has(tid);
 	int          err;
 
 	if (i && own) { /* it had only just begun when it was armed */
@@ -125,10 +125,10 @@ threads_count(void)
 {
 	unsigned long ret;
 
-	if (!own_fd_is_kept(&scan.status, NULL)) {
-		own_fd_kept_close(&scan.status); /* the daemon has closed it */
-		own_fd_keep(&scan.status, proc_self_thread_open((pid_t)syscall(SYS_getpid), "status"));
-		if (!own_fd_is_kept(&scan.status, NULL))
+	if (!our_fd_is_kept(&scan.status, NULL)) {
+		our_fd_kept_close(&scan.status); /* the daemon has closed it */
+		our_fd_keep(&scan.status, proc_self_thread_open((pid_t)syscall(SYS_getpid), "status"));
+		if (!our_fd_is_kept(&scan.status, NULL))
 			return 0;
 	}
 	seccomp_by(proc_self_count(scan.status.fd, &ret));
@@ -160,7 +160,7 @@ cpu_timers_look(struct cpu_timers_state *ret)
 	unsigned known = known_count();
 	int      err;
 
-	if (threads_count() == known + own_thread_count() && ret->no_slot == 0) {
+	if (threads_count() == known + our_thread_count() && ret->no_slot == 0) {
 		ret->threads = known;
 		return 0;
 	}
@@ -171,13 +171,13 @@ cpu_timers_look(struct cpu_timers_state *ret)
 void
 cpu_scan_close(void)
 {
-	own_fd_kept_close(&scan.status);
+	our_fd_kept_close(&scan.status);
 }
 
 void
 cpu_scan_forked(void)
 {
-	scan.status.fd = -1; /* closed by own_fd.c */
+	scan.status.fd = -1; /* closed by our_fd.c */
 }
 
 /* ---- threads that block the signal ---- */
@@ -196,7 +196,7 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		if (!s->tid)
 			continue;
 		cpu_ns = thread_clock_ns(s->tid);
-		if (cpu_ns < s->armed_ns || own_thread_has(s->tid)) {
+		if (cpu_ns < s->armed_ns || our_thread_has(s->tid)) {
 			cpu_slot_retire(i); /* gone, or another thread by its id, or one of ours that had just begun */
 			continue;
 		}
@@ -236,7 +236,7 @@ known_ns(void)
 		else
 			sum += cpu_ns;
 	}
-	return sum + cpu_slots_ended_ns() + own_thread_cpu_ns();
+	return sum + cpu_slots_ended_ns() + our_thread_cpu_ns();
 }
 
 int64_t

@@ -46,7 +46,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "own_fd.h"
+#include "our_fd.h"
 #include "pages.h"
 #include "proc_self.h"
 #include "thread_id.h"
@@ -83,7 +83,7 @@ thread_open(const struct quiet *q, int32_t tid, const char *file)
 	do {
 		*--p = (char)('0' + number % 10);
 	} while (number /= 10);
-	return own_fd_swift_open(q->task, p);
+	return our_fd_swift_open(q->task, p);
 }
 
 /* From the file's begin, NUL-terminated; false: nothing could be read. */
@@ -281,7 +281,7 @@ where_read(const struct quiet *q, int32_t tid, struct where *ret)
 	ok = line_read(fd, line, sizeof(line));
 	error = -errno;
 	blocked = ok && where_parse(line, ret);
-	own_fd_swift_close(fd, blocked);
+	our_fd_swift_close(fd, blocked);
 	if (!ok)
 		return error == -ESRCH ? QUIET_GONE : QUIET_DENIED;
 	return !blocked ? QUIET_RUNNING : ret->sp && ret->pc ? QUIET_READ : QUIET_KERNEL;
@@ -339,7 +339,7 @@ quiet_name(struct quiet *q, struct dump_thread *t)
 	if (fd < 0)
 		return false;
 	n = pread(fd, t->name, sizeof(t->name), 0);
-	own_fd_swift_close(fd, false);
+	our_fd_swift_close(fd, false);
 	if (n <= 0)
 		return false;
 	t->name[n - 1] = '\0'; /* in place of the newline */
@@ -361,7 +361,7 @@ quiet_state(struct quiet *q, int32_t tid)
 	if (fd < 0)
 		return 0;
 	ok = line_read(fd, buf, sizeof(buf));
-	own_fd_swift_close(fd, false);
+	our_fd_swift_close(fd, false);
 	p = ok ? strrchr(buf, ')') : NULL;
 	name = p ? strchr(buf, '(') : NULL;
 	if (!p || !name || !p[1] || !p[2])
@@ -396,7 +396,7 @@ quiet_open(struct quiet *q)
 		q->by_call = true; /* it fails, then */
 	q->room->code.memory = q->by_call ? NULL : &q->memory;
 	q->usual = COPY_FIRST;
-	q->swift = own_fd_swift_begin();
+	q->swift = our_fd_swift_begin();
 	q->blind = !clock_is_fine();
 	return 0;
 }
@@ -406,7 +406,7 @@ quiet_close(struct quiet *q)
 {
 	if (!q->by_call)
 		memory_close(&q->memory);
-	own_fd_swift_end(q->swift);
-	own_fd_close(q->task);
+	our_fd_swift_end(q->swift);
+	our_fd_close(q->task);
 	munmap(q->room, sizeof(*q->room));
 }

@@ -37,7 +37,7 @@ struct quiet {
 	int   task;  /* /proc/self/task; negative: there is none */
 	bool  by_call; /* process_vm_readv(2) is not refused */
 	struct memory memory; /* where it is */
-	int   swift; /* of own_fd_swift_begin() */
+	int   swift; /* of our_fd_swift_begin() */
 	struct quiet_room *room;
 	size_t             usual; /* bytes of stacks that were enough of late */
 	bool               blind; /* this machine's clocks are too coarse to see a thread run */

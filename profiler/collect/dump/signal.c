@@ -44,7 +44,7 @@
 #include "free_signal.h"
 #include "futex.h"
 #include "labels/thread.h"
-#include "own_mask.h"
+#include "our_mask.h"
 #include "proc_self.h"
 #include "thread_id.h"
 #include "unwind.h"
@@ -139,7 +139,7 @@ signal_get(uint64_t wanted)
 {
 	int number = asking.number;
 
-	if (free_signal_is(number, on_signal) && !(wanted & OWN_MASK_BIT(number)))
+	if (free_signal_is(number, on_signal) && !(wanted & OUR_MASK_BIT(number)))
 		return number;
 	number = free_signal_take(SIGURG, wanted, on_signal);
 	if (number > 0)

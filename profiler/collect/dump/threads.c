@@ -40,12 +40,11 @@
 #include "clock.h"
 #include "collector.h"
 #include "fork.h"
-#include "heap_sort.h"
 #include "hidden_frames.h"
 #include "labels.h"
 #include "labels/thread.h"
-#include "own_fd.h"
-#include "own_thread.h"
+#include "our_fd.h"
+#include "our_thread.h"
 #include "pages.h"
 #include "previous.h"
 #include "proc_self.h"
@@ -53,6 +52,7 @@
 #include "remote.h"
 #include "seccomp.h"
 #include "signal.h"
+#include "sort.h"
 #include "stack_table.h"
 #include "threads_known.h"
 #include "unwind.h"
@@ -201,7 +201,7 @@ threads_count(void)
 		proc_self_threads(on_count, &n);
 	else if (fstat(fd, &st) == 0 && st.st_nlink > 2)
 		n = st.st_nlink - 2;
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return n;
 }
 
@@ -251,12 +251,12 @@ list_all(struct dump *d)
 	const struct timespec pause = { 0, NAMED_PAUSE_NS };
 
 	for (int i = 0; i < NAMED_TRIES; i++) {
-		unsigned made = own_threads_made();
+		unsigned made = our_threads_made();
 		int      err;
 
-		if (own_threads_named() == made) {
+		if (our_threads_named() == made) {
 			err = list(d);
-			if (err || own_threads_made() == made)
+			if (err || our_threads_made() == made)
 				return err;
 		}
 		nanosleep(&pause, NULL);
@@ -364,7 +364,7 @@ read_quietly(struct work *w)
 	for (size_t i = 0; i < d->count; i++) {
 		struct dump_thread *t = &d->threads[i];
 
-		t->own = own_thread_has(t->tid);
+		t->own = our_thread_has(t->tid);
 		if (t->own && !(w->want & THREADS_OWN)) {
 			forget(t);
 			continue;

@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "own_fd.h"
+#include "our_fd.h"
 #include "proc_self.h"
 #include "ring.h"
 #include "thread_id.h"
@@ -96,7 +96,7 @@ start_of(int32_t tid)
 	if (fd < 0)
 		return 0;
 	got = read(fd, text, sizeof(text) - 1);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	text[got > 0 ? got : 0] = '\0';
 	at = strrchr(text, ')'); /* ends field 2: a name may hold anything */
 	for (int field = 2; at && field < STARTTIME; field++)

@@ -42,14 +42,14 @@
 #include "hidden_frames.h"
 #include "labels/thread.h"
 #include "lock.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "rate.h"
 #include "set.h"
 #include "site.h"
 #include "stack_table.h"
 #include "unwind.h"
 
-#define OWN_THREAD_GAP  65536 /* bytes until one of our threads asks again */
+#define OUR_THREAD_GAP  65536 /* bytes until one of our threads asks again */
 #define RATE_DEFAULT    524288 /* bytes; Go's MemProfileRate */
 
 static _Atomic uint64_t rate;
@@ -155,8 +155,8 @@ sample(struct hooks_call *c, struct heap_block *ret)
 {
 	struct hooks_thread *t = c->thread;
 
-	if (own_thread_is()) {
-		t->left = OWN_THREAD_GAP;
+	if (our_thread_is()) {
+		t->left = OUR_THREAD_GAP;
 		t->rate = 0;
 		return false;
 	}

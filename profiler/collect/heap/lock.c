@@ -12,7 +12,7 @@
  *   (heap/set.c).
  * - The forking thread may have a real-time priority and keep the holder from running.
  *   Its wait has an end: the child then has a lock that is never given back.
- * - The mask is own_mask.h's: a thread cancelled by force in here would keep the lock.
+ * - The mask is our_mask.h's: a thread cancelled by force in here would keep the lock.
  * - vfork() shares memory: its child passes as the parent, which is right.
  *
  * Tests: tests/heap/test_guest.c.
@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #include "futex.h"
-#include "own_mask.h"
+#include "our_mask.h"
 #include "pages.h"
 
 #define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
@@ -73,7 +73,7 @@ heap_lock_is_child(void)
 bool
 heap_lock(struct heap_lock_hold *h)
 {
-	own_mask_block(&h->signals);
+	our_mask_block(&h->signals);
 	if (forking || broken)
 		goto turned_away;
 	if (futex_try(&word))
@@ -85,7 +85,7 @@ heap_lock(struct heap_lock_hold *h)
 	}
 	return true;
 turned_away:
-	own_mask_restore(&h->signals);
+	our_mask_restore(&h->signals);
 	return false;
 }
 
@@ -94,10 +94,10 @@ heap_lock_try(struct heap_lock_hold *h)
 {
 	if (forking || broken || word != FUTEX_FREE)
 		return false;
-	own_mask_block(&h->signals);
+	our_mask_block(&h->signals);
 	if (!forking && futex_try(&word))
 		return true;
-	own_mask_restore(&h->signals);
+	our_mask_restore(&h->signals);
 	return false;
 }
 
@@ -105,7 +105,7 @@ void
 heap_unlock(const struct heap_lock_hold *h)
 {
 	futex_unlock(&word);
-	own_mask_restore(&h->signals);
+	our_mask_restore(&h->signals);
 }
 
 void

@@ -2,7 +2,7 @@
  * lock.h - the one lock of the heap collector, and what makes it harmless.
  *
  * It is taken inside malloc and free, so nothing of the daemon may run while it
- * is held: signals are blocked meanwhile (own_mask.h), and nothing under it allocates.
+ * is held: signals are blocked meanwhile (our_mask.h), and nothing under it allocates.
  *
  * A thread of the daemon's never waits for it: heap_lock_try().  It may have a real-time priority
  * and the holder none, and then the holder might not run for a long time.  Only our own

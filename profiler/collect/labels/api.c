@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "own_thread.h"
+#include "our_thread.h"
 #include "record.h"
 #include "thread.h"
 
@@ -123,7 +123,7 @@ component_label_set(const char *key, const char *value)
 	struct labels_record *r;
 	int            err;
 
-	if (own_thread_is())
+	if (our_thread_is())
 		return -EPERM;
 	r = labels_record_make();
 	if (!r) {
@@ -159,7 +159,7 @@ struct component_label_scope
 component_label_scope_begin(const char *key, const char *value)
 {
 	struct component_label_scope scope = { 0 };
-	struct labels_record               *r = own_thread_is() ? NULL : labels_record_make();
+	struct labels_record               *r = our_thread_is() ? NULL : labels_record_make();
 
 	if (!r || !enter(r))
 		return scope;
@@ -207,7 +207,7 @@ component_labels_use(const struct component_labels *kept)
 	uint32_t       set = kept ? kept->set : 0;
 	struct labels_record *r;
 
-	if (own_thread_is())
+	if (our_thread_is())
 		return -EPERM;
 	if (!set)
 		return component_label_clear(NULL);

@@ -39,7 +39,7 @@
 #include <unistd.h>
 
 #include "fork.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "pages.h"
 #include "record.h"
 #include "seccomp.h"
@@ -151,7 +151,7 @@ sweep(struct labels_record *table)
 	int     saved = errno;
 	int32_t tid;
 
-	if (seccomp_on() && !own_thread_is())
+	if (seccomp_on() && !our_thread_is())
 		return;
 	pid = getpid();
 	for (unsigned i = 0; i < RECORDS; i++) {

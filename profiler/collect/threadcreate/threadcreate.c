@@ -28,7 +28,7 @@
 #include "clock.h"
 #include "collector.h"
 #include "hidden_frames.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "pages.h"
 #include "stack_counts.h"
 #include "stack_table.h"

@@ -22,7 +22,7 @@
 #include "abi.h"
 #include "events/wait.h"
 #include "hidden_frames.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "seccomp.h"
 #include "which_core.h"
 
@@ -86,7 +86,7 @@ on_call(struct hooks_wait *w)
 	long              r;
 	int               saved;
 
-	if (own_thread_is() || !events_wait_on() || (!seccomp_on() && getpid() != pid))
+	if (our_thread_is() || !events_wait_on() || (!seccomp_on() && getpid() != pid))
 		return call(w);
 	saved = errno;
 	t.since_ns = trace_now_ns();

@@ -26,7 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "own_thread.h"
+#include "our_thread.h"
 #include "proc_self.h"
 #include "stack_table.h"
 #include "table.h"
@@ -254,8 +254,8 @@ threads_tidy(struct finish *f)
 		struct trace_thread *thread = &t->threads[i];
 
 		/* Its id may have been one of ours before, and a program may call itself as we do. */
-		if (own_thread_has(thread->tid) ||
-			(own_thread_had(thread->tid) && strncmp(thread->name, OWN_NAME, strlen(OWN_NAME)) == 0))
+		if (our_thread_has(thread->tid) ||
+			(our_thread_had(thread->tid) && strncmp(thread->name, OWN_NAME, strlen(OWN_NAME)) == 0))
 			thread->own = true;
 	}
 }

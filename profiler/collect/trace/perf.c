@@ -20,7 +20,7 @@
  *   (trace/finish.c).
  * - A forked child inherits as well: told by its pid; from Linux 5.13 on it does not.
  * - Memory of a perf ring is not there in a forked child, and its descriptors are closed
- *   there by number, under own_fd_hold() from their birth on.
+ *   there by number, under our_fd_hold() from their birth on.
  * - A daemon that closes all descriptors closes ours, and opens its own under those
  *   numbers: each is asked for its id before it is closed.
  * - The kernel writes no last OUT of a thread that exits.
@@ -51,7 +51,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 #include "pages.h"
 #include "proc_self.h"
 #include "seccomp.h"
@@ -181,13 +181,13 @@ cpus_online(bool *cpus, unsigned *ret_count)
 {
 	char     text[1024], *at = text;
 	unsigned n = 0;
-	int      fd = own_fd_open("/sys/devices/system/cpu/online", O_RDONLY, 0);
+	int      fd = our_fd_open("/sys/devices/system/cpu/online", O_RDONLY, 0);
 	ssize_t  got;
 
 	if (fd < 0)
 		return -ENXIO; /* in a container, perhaps: not the kernel's refusal */
 	got = read(fd, text, sizeof(text) - 1);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	text[got > 0 ? got : 0] = '\0';
 	while (*at >= '0' && *at <= '9') {
 		unsigned long first = strtoul(at, &at, 10), last = first;
@@ -221,14 +221,14 @@ descriptors_used(void)
 	_Alignas(8) char buf[4096];
 	unsigned         n = 0;
 	long             got, at;
-	int              fd = own_fd_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
+	int              fd = our_fd_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0)
 		return 0;
 	while ((got = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
 		for (at = 0; at < got; at += *(uint16_t *)(buf + at + 16)) /* d_reclen */
 			n++;
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return n;
 }
 
@@ -326,7 +326,7 @@ event_add(int32_t tid, unsigned cpu)
 	uint64_t id = 0;
 	int      fd, r = -EMFILE;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	if (perf.event_count < TRACE_PERF_EVENTS_MAX) {
 		r = fd = event_open(tid, cpu);
 		if (fd >= 0) {
@@ -335,7 +335,7 @@ event_add(int32_t tid, unsigned cpu)
 			perf.events[perf.event_count++] = (struct event){ fd, id };
 		}
 	}
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return r;
 }
 
@@ -471,10 +471,10 @@ close_all(void)
 
 	while (perf.ring_count > 0) /* counted down first, as in forget() */
 		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	while (perf.event_count > 0)
 		event_close(&perf.events[--perf.event_count]);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	perf.ring_count = perf.thread_count = 0;
 	perf.err = 0;
 	perf.unmappable = false;

@@ -237,7 +237,7 @@ look_heap(void)
 static void *
 run(void *arg)
 {
-	for (unsigned n = 0; own_loop_goes_on(&windows.loop); n++) {
+	for (unsigned n = 0; our_loop_goes_on(&windows.loop); n++) {
 		pthread_mutex_lock(&windows.lock);
 		drain();
 		pthread_mutex_unlock(&windows.lock);
@@ -245,7 +245,7 @@ run(void *arg)
 			look_heap();
 			trace_look(on_vanished, NULL);
 		}
-		if (own_loop_goes_on(&windows.loop))
+		if (our_loop_goes_on(&windows.loop))
 			events_ring_sleep(DRAIN_NS);
 	}
 	return arg;

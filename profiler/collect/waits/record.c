@@ -23,7 +23,7 @@
  *   interrupts any line may lock, wait and unlock itself.
  * - A wait that fails at once for a wrong use (EDEADLK, EINVAL, ...) was none.
  * - Threads of our own are let through: they must not show up, nor blame anybody.  What we
- *   wait for in the daemon's threads (own_wait.h) is for traces alone.
+ *   wait for in the daemon's threads (our_wait.h) is for traces alone.
  *
  * Why not one clock read at the unlock for all: who does not contend reads no clock.
  * Tests: tests/waits/test_waits.c, tests/waits/test_guest.c, tests/waits/test_abandoned.c,
@@ -40,8 +40,8 @@
 #include "events/ring.h"
 #include "events/wait.h"
 #include "hidden_frames.h"
-#include "own_thread.h"
-#include "own_wait.h"
+#include "our_thread.h"
+#include "our_wait.h"
 #include "waits.h"
 #include "stack_table.h"
 #include "unwind.h"
@@ -245,7 +245,7 @@ waits_on_unlock(struct hooks_wait *w)
 	bool is_rwlock = w->name == HOOKS_pthread_rwlock_unlock;
 	int  r, saved = errno;
 
-	if (own_thread_is())
+	if (our_thread_is())
 		return call(w);
 	if (is_rwlock ? rwlock_is_released(w->args[0], trace_tid(), waiters_leaving(w->args[0], 1)) :
 		mutex_is_released(w->args[0], trace_tid()))
@@ -289,7 +289,7 @@ block_record(const struct hooks_wait *w, int64_t delay_ns)
 	struct waits_weight weight;
 	struct stack        s;
 
-	if (own_waits > 0)
+	if (our_waits > 0)
 		return;
 	if (!waits_weigh(delay_ns, atomic_load_explicit(&waits_state.block_rate, memory_order_relaxed), random_next(), &weight))
 		return;
@@ -348,7 +348,7 @@ extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *b, int execute)
 static bool
 is_published(uint32_t name)
 {
-	return own_waits == 0 && is_lock(name) && (atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed) > 0 ||
+	return our_waits == 0 && is_lock(name) && (atomic_load_explicit(&waits_state.mutex_fraction, memory_order_relaxed) > 0 ||
 				 atomic_load_explicit(&waits_state.tracing, memory_order_relaxed));
 }
 
@@ -433,7 +433,7 @@ waits_on_wait(struct hooks_wait *w)
 {
 	int saved = errno;
 
-	if (own_thread_is())
+	if (our_thread_is())
 		return call(w);
 	if (w->name == HOOKS_pthread_once || w->name == HOOKS_call_once)
 		return wait_once(w);

@@ -36,7 +36,7 @@
 #include "dump/threads.h"
 #include "hidden_frames.h"
 #include "labels/thread.h"
-#include "own_thread.h"
+#include "our_thread.h"
 #include "pages.h"
 #include "proc_self.h"
 #include "table.h"
@@ -107,7 +107,7 @@ wall_threads_now(struct wall_threads *t)
 		t->stale = true;
 		return t->count;
 	}
-	own = own_thread_count() + t->zombies;
+	own = our_thread_count() + t->zombies;
 	return n > own ? n - own : 0;
 }
 
@@ -117,7 +117,7 @@ on_thread(void *arg, pid_t tid)
 	struct wall_threads *t = arg;
 	void                *p;
 
-	if (t->count == THREADS_MAX || own_thread_has(tid))
+	if (t->count == THREADS_MAX || our_thread_has(tid))
 		return;
 	if (t->count == t->room) {
 		p = pages_grow(t->all, &t->room, THREADS_FIRST, sizeof(*t->all));
@@ -227,7 +227,7 @@ look_at(struct wall_threads *t, struct wall_thread *r)
 	struct dump_thread d = { .tid = r->tid };
 	enum quiet_result  result = QUIET_MOVED;
 
-	if (own_thread_has(r->tid)) { /* it had only just begun when it was listed */
+	if (our_thread_has(r->tid)) { /* it had only just begun when it was listed */
 		r->own = true;
 		return false;
 	}

@@ -199,7 +199,7 @@ wait_for_tick(void)
 	int64_t now = clock_ns(CLOCK_MONOTONIC), tick = (now - wall.begin_ns) / TICK_NS + 1;
 
 	tick = wall.begin_ns + tick * TICK_NS + (int64_t)(wall_random(&wall.random) * TICK_NS);
-	return own_loop_wait(&windows.loop, tick - now);
+	return our_loop_wait(&windows.loop, tick - now);
 }
 
 static void *

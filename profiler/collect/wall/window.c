@@ -23,9 +23,9 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "heap_sort.h"
 #include "labels/thread.h"
 #include "pages.h"
+#include "sort.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "wall.h"

@@ -25,8 +25,8 @@
 #include <errno.h>
 
 #include "function.h"
-#include "heap_sort.h"
 #include "line.h"
+#include "sort.h"
 #include "unit.h"
 
 #define FRAMES_MAX 32 /* of one address: what symbols.h allows */

@@ -1,5 +1,5 @@
 /*
- * test_own_thread.c - a thread of the library is a guest: no signal reaches it,
+ * test_our_thread.c - a thread of the library is a guest: no signal reaches it,
  * its name says whose it is, and the collectors can tell it from the daemon's.
  */
 #include <config.h>
@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "own_thread.h"
+#include "our_thread.h"
 #include "thread_id.h"
 
 /* As big as a daemon's that keeps buffers in TLS: more than our whole stack. */
@@ -43,7 +43,7 @@ look(void *arg)
 	prctl(PR_GET_NAME, s->name, 0, 0, 0);
 	pthread_sigmask(SIG_SETMASK, NULL, &s->mask);
 	pthread_getschedparam(pthread_self(), &s->policy, &param);
-	s->own = own_thread_is();
+	s->own = our_thread_is();
 	return arg;
 }
 
@@ -67,7 +67,7 @@ it_is_named_and_marked_and_takes_no_signal(void **state)
 
 	(void)state;
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
-	assert_int_equal(own_thread_start("component-test", look, &s, &t), 0);
+	assert_int_equal(our_thread_start("component-test", look, &s, &t), 0);
 	pthread_join(t, NULL);
 	assert_string_equal(s.name, "component-test");
 	assert_true(s.own);
@@ -75,7 +75,7 @@ it_is_named_and_marked_and_takes_no_signal(void **state)
 	for (int sig = 1; sig < 32; sig++)
 		if (sig != SIGKILL && sig != SIGSTOP)
 			assert_int_equal(sigismember(&s.mask, sig), 1);
-	assert_false(own_thread_is());
+	assert_false(our_thread_is());
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	for (int sig = 1; sig < 32; sig++)
 		assert_int_equal(sigismember(&after, sig), sigismember(&before, sig));
@@ -88,7 +88,7 @@ static_tls_of_the_daemon_does_not_eat_its_stack(void **state)
 	void     *r;
 
 	(void)state;
-	assert_int_equal(own_thread_start("component-deep", deep, &t, &t), 0);
+	assert_int_equal(our_thread_start("component-deep", deep, &t, &t), 0);
 	pthread_join(t, &r);
 	assert_ptr_equal(r, &t);
 }
@@ -110,7 +110,7 @@ static pid_t ended;
 static void *
 know_oneself(void *arg)
 {
-	*(bool *)arg = own_thread_has((pid_t)syscall(SYS_gettid)) && own_thread_count() == 1 &&
+	*(bool *)arg = our_thread_has((pid_t)syscall(SYS_gettid)) && our_thread_count() == 1 &&
 		thread_id_self() == (pid_t)syscall(SYS_gettid);
 	ended = thread_id_self();
 	return arg;
@@ -125,18 +125,18 @@ its_id_is_known_while_it_runs_and_not_in_a_child(void **state)
 	int       status;
 
 	(void)state;
-	assert_int_equal(own_thread_start("component-test", know_oneself, &known, &t), 0);
+	assert_int_equal(our_thread_start("component-test", know_oneself, &known, &t), 0);
 	pthread_join(t, NULL);
 	assert_true(known);
-	assert_int_equal(own_thread_count(), 0);
-	assert_false(own_thread_has(self));
-	assert_false(own_thread_has(ended));
-	assert_true(own_thread_had(ended));
-	assert_false(own_thread_had(self));
+	assert_int_equal(our_thread_count(), 0);
+	assert_false(our_thread_has(self));
+	assert_false(our_thread_has(ended));
+	assert_true(our_thread_had(ended));
+	assert_false(our_thread_had(self));
 	assert_int_equal(thread_id_self(), self);
 	child = fork();
 	if (child == 0)
-		_exit(own_thread_count() != 0 || own_thread_had(ended) || thread_id_self() != (pid_t)syscall(SYS_gettid));
+		_exit(our_thread_count() != 0 || our_thread_had(ended) || thread_id_self() != (pid_t)syscall(SYS_gettid));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
@@ -147,7 +147,7 @@ a_name_the_kernel_would_cut_is_refused(void **state)
 	pthread_t t;
 
 	(void)state;
-	assert_int_equal(own_thread_start("component-too-long", look, NULL, &t), -EINVAL);
+	assert_int_equal(our_thread_start("component-too-long", look, NULL, &t), -EINVAL);
 }
 
 int

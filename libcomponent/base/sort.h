@@ -1,5 +1,5 @@
 /*
- * heap_sort.h - sorts an array in place, without malloc(), which glibc's qsort() may call.
+ * sort.h - sorts an array in place, without malloc(), which glibc's qsort() may call.
  *
  *     static bool is_before(const struct item *a, const struct item *b);
  *     HEAP_SORT(items_sort, struct item, is_before)
@@ -16,8 +16,8 @@
  *   signals  safe, where is_before() is
  *   source   this file
  */
-#ifndef BASE_HEAP_SORT_H
-#define BASE_HEAP_SORT_H
+#ifndef BASE_SORT_H
+#define BASE_SORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

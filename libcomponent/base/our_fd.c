@@ -1,5 +1,5 @@
 /*
- * own_fd.c - keeps our descriptors out of forked children.
+ * our_fd.c - keeps our descriptors out of forked children.
  *
  *     open:   place: OPENING ── openat ── place: its number
  *     close:  place: CLOSING ── close ── place: FREE
@@ -17,7 +17,7 @@
  *   ours open files below it (FORK_DESCRIPTORS).
  * - The kernel copies descriptors before memory: without the lock a place could be
  *   free again in a child that has the descriptor.
- * - What is open for long (own_fd_keep()) may have lost its number to another one of ours: both
+ * - What is open for long (our_fd_keep()) may have lost its number to another one of ours: both
  *   have a place then, and only one of the two is given up.
  * - A socket cannot be marked either: both ends of a pair get a place, or there is none.
  * - What is written to is not marked (O_SYNC would cost) but opened under the lock: that
@@ -32,11 +32,11 @@
  * Why not threads with a descriptor table of their own (CLONE_FILES): it would keep
  * open what the daemon has closed.
  *
- * Tests: tests/base/test_own_fd.c, tests/whole/stress.t.
+ * Tests: tests/base/test_our_fd.c, tests/whole/stress.t.
  */
 #include <config.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@
 #include <unistd.h>
 
 #include "fork.h"
-#include "own_mask.h"
+#include "our_mask.h"
 
 #define FD_FIRST 3
 /* Every request has three at most (an object, its debug file, the one that two of those
@@ -67,17 +67,17 @@ static struct {
 static unsigned without_place; /* descriptors, under the lock */
 
 void
-own_fd_hold(sigset_t *ret_mask)
+our_fd_hold(sigset_t *ret_mask)
 {
-	own_mask_block(ret_mask);
+	our_mask_block(ret_mask);
 	pthread_mutex_lock(&lock);
 }
 
 void
-own_fd_release(const sigset_t *mask)
+our_fd_release(const sigset_t *mask)
 {
 	pthread_mutex_unlock(&lock);
-	own_mask_restore(mask);
+	our_mask_restore(mask);
 }
 
 /* A place in that state and with that number, or -1. */
@@ -136,47 +136,47 @@ open_marked(int dir, const char *path, int flags)
 	sigset_t mask;
 	int      i, fd;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	i = place_take(OPENING, -1);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	fd = open_above(dir, path, flags | MARK, 0);
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	place_set(i, fd < 0 ? FREE : OPEN, fd);
 	if (i < 0 && fd < 0)
 		without_place--;
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return fd;
 }
 
 int
-own_fd_openat(int dir, const char *path, int flags, mode_t mode)
+our_fd_openat(int dir, const char *path, int flags, mode_t mode)
 {
 	sigset_t mask;
 	int      fd;
 
 	if ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_PATH)))
 		return open_marked(dir, path, flags);
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	fd = open_above(dir, path, flags, mode);
 	if (fd >= 0 && place_take(UNMARKED, fd) < 0)
 		without_place--; /* without a mark it would not be found */
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return fd;
 }
 
 int
-own_fd_open(const char *path, int flags, mode_t mode)
+our_fd_open(const char *path, int flags, mode_t mode)
 {
-	return own_fd_openat(AT_FDCWD, path, flags, mode);
+	return our_fd_openat(AT_FDCWD, path, flags, mode);
 }
 
 int
-own_fd_socketpair(int ret_fds[2])
+our_fd_socketpair(int ret_fds[2])
 {
 	sigset_t mask;
 	int      fds[2], r = 0;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds)) {
 		r = -errno;
 		goto out;
@@ -197,17 +197,17 @@ own_fd_socketpair(int ret_fds[2])
 		if (r == 0) {
 			ret_fds[i] = fds[i];
 		} else if (fds[i] >= 0) {
-			own_fd_forget(fds[i]);
+			our_fd_forget(fds[i]);
 			syscall(SYS_close, fds[i]);
 		}
 	}
 out:
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return r;
 }
 
 void
-own_fd_forget(int fd)
+our_fd_forget(int fd)
 {
 	place_set(place_find(UNMARKED, fd), FREE, 0);
 }
@@ -221,12 +221,12 @@ is_marked(int fd)
 }
 
 int
-own_fd_dup(int fd)
+our_fd_dup(int fd)
 {
 	sigset_t mask;
 	int      again = -EBADF;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	if (is_marked(fd)) {
 		again = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
 		if (again < 0)
@@ -234,7 +234,7 @@ own_fd_dup(int fd)
 		else
 			place_take(OPEN, again);
 	}
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return again;
 }
 
@@ -243,15 +243,15 @@ place_end(int i)
 {
 	sigset_t mask;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	place_set(i, FREE, 0);
 	if (i < 0 && without_place > 0)
 		without_place--;
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 }
 
 void
-own_fd_close(int fd)
+our_fd_close(int fd)
 {
 	sigset_t mask;
 	int      saved = errno, i;
@@ -259,7 +259,7 @@ own_fd_close(int fd)
 
 	if (fd < 0)
 		return;
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	marked = is_marked(fd);
 	i = place_find(OPEN, fd);
 	if (marked) {
@@ -270,7 +270,7 @@ own_fd_close(int fd)
 		place_set(place_find(UNMARKED, fd), FREE, 0);
 		syscall(SYS_close, fd);
 	}
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	if (marked) {
 		syscall(SYS_close, fd);
 		place_end(i);
@@ -281,11 +281,11 @@ own_fd_close(int fd)
 /* ---- one for long ---- */
 
 void
-own_fd_keep(struct own_fd_kept *k, int fd)
+our_fd_keep(struct our_fd_kept *k, int fd)
 {
 	struct stat st = { .st_ino = 0 };
 
-	*k = (struct own_fd_kept){ .fd = fd < 0 ? -1 : fd, .marked = fd >= 0 && is_marked(fd) };
+	*k = (struct our_fd_kept){ .fd = fd < 0 ? -1 : fd, .marked = fd >= 0 && is_marked(fd) };
 	if (fd >= 0 && fstat(fd, &st) == 0) {
 		k->device = st.st_dev;
 		k->inode = st.st_ino;
@@ -293,7 +293,7 @@ own_fd_keep(struct own_fd_kept *k, int fd)
 }
 
 bool
-own_fd_is_kept(const struct own_fd_kept *k, struct stat *ret_st)
+our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st)
 {
 	struct stat own, *st = ret_st ? ret_st : &own;
 
@@ -302,23 +302,23 @@ own_fd_is_kept(const struct own_fd_kept *k, struct stat *ret_st)
 }
 
 void
-own_fd_kept_close(struct own_fd_kept *k)
+our_fd_kept_close(struct our_fd_kept *k)
 {
-	bool     ours = own_fd_is_kept(k, NULL);
+	bool     ours = our_fd_is_kept(k, NULL);
 	sigset_t mask;
 	int      saved = errno, i;
 
 	if (ours && k->marked) {
-		own_fd_close(k->fd);
+		our_fd_close(k->fd);
 	} else if (k->fd >= 0) {
-		own_fd_hold(&mask);
+		our_fd_hold(&mask);
 		i = place_find(k->marked ? OPEN : UNMARKED, k->fd);
 		place_set(i, FREE, 0);
 		if (i < 0 && k->marked && without_place > 0)
 			without_place--;
 		if (ours)
 			syscall(SYS_close, k->fd);
-		own_fd_release(&mask);
+		our_fd_release(&mask);
 	}
 	k->fd = -1;
 	errno = saved;
@@ -331,10 +331,10 @@ place_closing(int fd)
 	sigset_t mask;
 	int      i;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	i = place_find(OPEN, fd);
 	place_set(i, CLOSING, fd);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return i;
 }
 
@@ -342,26 +342,26 @@ place_closing(int fd)
 
 /* One place that says "perhaps" for all of them. */
 int
-own_fd_swift_begin(void)
+our_fd_swift_begin(void)
 {
 	sigset_t mask;
 	int      i;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	i = place_take(OPENING, -1);
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 	return i;
 }
 
 int
-own_fd_swift_open(int dir, const char *path)
+our_fd_swift_open(int dir, const char *path)
 {
 	return open_above(dir, path, O_RDONLY | MARK, 0);
 }
 
 /* The daemon may have closed it, and have that number for itself: the mark tells. */
 void
-own_fd_swift_close(int fd, bool proven)
+our_fd_swift_close(int fd, bool proven)
 {
 	int saved = errno, flags = MARK;
 
@@ -373,26 +373,26 @@ own_fd_swift_close(int fd, bool proven)
 }
 
 void
-own_fd_swift_end(int begun)
+our_fd_swift_end(int begun)
 {
 	place_end(begun);
 }
 
 DIR *
-own_fd_opendir(const char *path)
+our_fd_opendir(const char *path)
 {
-	int  fd = own_fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	int  fd = our_fd_open(path, O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir;
 
 	errno = fd < 0 ? -fd : 0;
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
-		own_fd_close(fd);
+		our_fd_close(fd);
 	return dir;
 }
 
 void
-own_fd_closedir(DIR *dir)
+our_fd_closedir(DIR *dir)
 {
 	int i = place_closing(dirfd(dir));
 
@@ -401,20 +401,20 @@ own_fd_closedir(DIR *dir)
 }
 
 FILE *
-own_fd_fopen(const char *path)
+our_fd_fopen(const char *path)
 {
-	int   fd = own_fd_open(path, O_RDONLY, 0);
+	int   fd = our_fd_open(path, O_RDONLY, 0);
 	FILE *f;
 
 	errno = fd < 0 ? -fd : 0;
 	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f)
-		own_fd_close(fd);
+		our_fd_close(fd);
 	return f;
 }
 
 void
-own_fd_fclose(FILE *f)
+our_fd_fclose(FILE *f)
 {
 	int i = place_closing(fileno(f));
 
@@ -431,7 +431,7 @@ fork_prepare(void)
 {
 	sigset_t mask;
 
-	own_fd_hold(&mask);
+	our_fd_hold(&mask);
 	fork_mask = mask;
 }
 
@@ -440,7 +440,7 @@ fork_parent(void)
 {
 	sigset_t mask = fork_mask;
 
-	own_fd_release(&mask);
+	our_fd_release(&mask);
 }
 
 /* Closes every descriptor that bears our mark.  It asks each number in turn, since /proc may be
@@ -478,7 +478,7 @@ fork_child(void)
 	if (look)
 		close_marked();
 	lock = fresh;
-	own_mask_restore(&fork_mask);
+	our_mask_restore(&fork_mask);
 	errno = saved;
 }
 

@@ -1,11 +1,11 @@
 /*
- * own_thread.h - threads of the library itself.
+ * our_thread.h - threads of the library itself.
  *
  * They run SCHED_OTHER with every signal blocked, a small stack, and a name
  * "component-*"; the heap, block and mutex collectors leave them out.
  */
-#ifndef BASE_OWN_THREAD_H
-#define BASE_OWN_THREAD_H
+#ifndef BASE_OUR_THREAD_H
+#define BASE_OUR_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,24 +13,24 @@
 #include <sys/types.h>
 
 /* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
-int own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
+int our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
 
 /* How many were made so far, and how many of them bear their name: while the numbers differ,
  * one of ours looks like the thread that made it.  Any thread, signal-safe. */
-unsigned own_threads_made(void);
-unsigned own_threads_named(void);
+unsigned our_threads_made(void);
+unsigned our_threads_named(void);
 
 /* Is the calling thread one of ours, or just making one?  Signal-safe. */
-bool own_thread_is(void);
-/* Is that one of ours?  And how many are there, which counts those that own_thread_has().
+bool our_thread_is(void);
+/* Is that one of ours?  And how many are there, which counts those that our_thread_has().
  * Signal-safe; a child has none. */
-bool     own_thread_has(pid_t tid);
+bool     our_thread_has(pid_t tid);
 /* Is it, or was it one of the last that ended?  By now another thread may have that id. */
-bool     own_thread_had(pid_t tid);
-unsigned own_thread_count(void);
+bool     our_thread_had(pid_t tid);
+unsigned our_thread_count(void);
 
 /* CPU time of all threads of ours since the process began, in ns: it is not the daemon's.
  * A thread that ended by pthread_exit() counts no more. */
-int64_t own_thread_cpu_ns(void);
+int64_t our_thread_cpu_ns(void);
 
 #endif

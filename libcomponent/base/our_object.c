@@ -1,5 +1,5 @@
 /*
- * own_object.c - the object that the library's code is in, which must stay.
+ * our_object.c - the object that the library's code is in, which must stay.
  *
  * libcomponent.so is linked with -z nodelete.  But libcomponent.a may be part of a plugin, and
  * whoever unloads that would leave threads, signal handlers and hooks that run on in what is
@@ -12,7 +12,7 @@
  */
 #include <config.h>
 
-#include "own_object.h"
+#include "our_object.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -21,7 +21,7 @@
 #include <stddef.h>
 
 void
-own_object_keep(void)
+our_object_keep(void)
 {
 	static _Atomic bool done;
 	struct link_map    *map = NULL;
@@ -30,7 +30,7 @@ own_object_keep(void)
 
 	if (atomic_load(&done) || atomic_exchange(&done, true))
 		return;
-	if (!dladdr1((void *)own_object_keep, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_name ||
+	if (!dladdr1((void *)our_object_keep, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_name ||
 		!*map->l_name)
 		return;
 	handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

@@ -1,5 +1,5 @@
 /*
- * test_own_fd.c - a forked child has none of the descriptors that we had open for a
+ * test_our_fd.c - a forked child has none of the descriptors that we had open for a
  * moment, and all of the daemon's.
  */
 #include <config.h>
@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "own_fd.h"
+#include "our_fd.h"
 #include "skip.h"
 
 #define FORKS   300
@@ -34,30 +34,30 @@ static atomic_bool stop;
 static void
 read_by_libc(void)
 {
-	FILE *f = own_fd_fopen("/proc/self/maps");
-	DIR  *d = own_fd_opendir("/proc/self/map_files");
+	FILE *f = our_fd_fopen("/proc/self/maps");
+	DIR  *d = our_fd_opendir("/proc/self/map_files");
 	char  line[300];
 
 	if (!f || !fgets(line, sizeof(line), f))
 		abort();
-	own_fd_fclose(f);
+	our_fd_fclose(f);
 	if (d)
-		own_fd_closedir(d);
+		our_fd_closedir(d);
 }
 
 static void
 read_swiftly(void)
 {
-	int  begun = own_fd_swift_begin(), fd;
+	int  begun = our_fd_swift_begin(), fd;
 	char c;
 
 	for (int i = 0; i < 3; i++) {
-		fd = own_fd_swift_open(AT_FDCWD, "/proc/self/comm");
+		fd = our_fd_swift_open(AT_FDCWD, "/proc/self/comm");
 		if (fd < 0 || pread(fd, &c, 1, 0) != 1)
 			abort();
-		own_fd_swift_close(fd, i == 0);
+		our_fd_swift_close(fd, i == 0);
 	}
-	own_fd_swift_end(begun);
+	our_fd_swift_end(begun);
 }
 
 /* Descriptors of ours and of the daemon's take each other's numbers. */
@@ -67,11 +67,11 @@ open_and_close(void *arg)
 	int *theirs = arg, fd;
 
 	while (!stop) {
-		fd = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+		fd = our_fd_open("/proc/self/maps", O_RDONLY, 0);
 		if (fd < 0)
 			abort();
 		read_by_libc();
-		own_fd_close(fd);
+		our_fd_close(fd);
 		read_swiftly();
 		if (theirs) {
 			fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -128,25 +128,25 @@ children_forked_meanwhile_have_none_of_ours_and_all_of_the_daemons(void **state)
 static void
 a_child_can_open_and_fork_again(void **state)
 {
-	int   kept = own_fd_open("/proc/self/maps", O_RDONLY, 0), status;
+	int   kept = our_fd_open("/proc/self/maps", O_RDONLY, 0), status;
 	pid_t pid = fork();
 
 	(void)state;
 	if (pid == 0) {
-		int fd = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+		int fd = our_fd_open("/proc/self/maps", O_RDONLY, 0);
 
 		pid = fork();
 		if (pid == 0)
 			_exit(count_open("/map"));
 		if (waitpid(pid, &status, 0) != pid || status != 0 || count_open("/map") != 1)
 			_exit(1);
-		own_fd_close(fd);
+		our_fd_close(fd);
 		_exit(count_open("/map"));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(count_open("/map"), 1);
-	own_fd_close(kept);
+	our_fd_close(kept);
 }
 
 static void
@@ -158,15 +158,15 @@ standard_descriptors_are_left_free_and_errno_and_mask_as_they_were(void **state)
 	(void)state;
 	pthread_sigmask(SIG_BLOCK, NULL, &before);
 	close(0);
-	fd = own_fd_open("/dev/null", O_RDONLY, 0);
+	fd = our_fd_open("/dev/null", O_RDONLY, 0);
 	assert_true(fd > 2);
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	errno = 4711;
-	own_fd_close(fd);
-	own_fd_close(-ENOENT);
+	our_fd_close(fd);
+	our_fd_close(-ENOENT);
 	assert_int_equal(errno, 4711);
 	assert_int_equal(fcntl(0, F_GETFD), -1);
-	assert_int_equal(own_fd_open("/nowhere/at/all", O_RDONLY, 0), -ENOENT);
+	assert_int_equal(our_fd_open("/nowhere/at/all", O_RDONLY, 0), -ENOENT);
 	pthread_sigmask(SIG_BLOCK, NULL, &after);
 	assert_int_equal(sigismember(&before, SIGPROF), sigismember(&after, SIGPROF));
 	assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
@@ -177,9 +177,9 @@ standard_descriptors_are_left_free_and_errno_and_mask_as_they_were(void **state)
 static void *
 open_and_wait(void *arg)
 {
-	int fd = own_fd_open(arg, O_RDONLY, 0);
+	int fd = our_fd_open(arg, O_RDONLY, 0);
 
-	own_fd_close(fd);
+	our_fd_close(fd);
 	return (void *)(intptr_t)fd;
 }
 
@@ -221,7 +221,7 @@ a_fork_does_not_wait_for_a_file_that_is_slow_to_open(void **state)
 static void
 a_number_that_the_daemon_has_taken_is_not_closed(void **state)
 {
-	int   fd = own_fd_open("/proc/self/maps", O_RDONLY, 0), status;
+	int   fd = our_fd_open("/proc/self/maps", O_RDONLY, 0), status;
 	int   theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
 
@@ -232,7 +232,7 @@ a_number_that_the_daemon_has_taken_is_not_closed(void **state)
 		_exit(fcntl(fd, F_GETFD) < 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	assert_true(fcntl(fd, F_GETFD) >= 0);
 	close(fd);
 	close(theirs);
@@ -243,39 +243,39 @@ static void
 one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys(void **state)
 {
 	int                theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC), pair[2], fd, status;
-	struct own_fd_kept k;
+	struct our_fd_kept k;
 	pid_t              pid;
 
 	(void)state;
 	for (int i = 0; i < 300; i++) {
-		fd = own_fd_open("/proc/self/maps", O_RDONLY, 0);
-		own_fd_keep(&k, fd);
-		assert_true(own_fd_is_kept(&k, NULL));
+		fd = our_fd_open("/proc/self/maps", O_RDONLY, 0);
+		our_fd_keep(&k, fd);
+		assert_true(our_fd_is_kept(&k, NULL));
 		assert_int_equal(dup3(theirs, fd, O_CLOEXEC), fd);
-		assert_false(own_fd_is_kept(&k, NULL));
-		own_fd_kept_close(&k);
+		assert_false(our_fd_is_kept(&k, NULL));
+		our_fd_kept_close(&k);
 		assert_int_equal(k.fd, -1);
 		assert_int_equal(close(fd), 0);
 	}
-	assert_int_equal(own_fd_socketpair(pair), 0); /* for which there must be places */
-	own_fd_close(pair[0]);
-	own_fd_close(pair[1]);
+	assert_int_equal(our_fd_socketpair(pair), 0); /* for which there must be places */
+	our_fd_close(pair[0]);
+	our_fd_close(pair[1]);
 
 	/* Another of ours has that number now. */
-	own_fd_keep(&k, own_fd_open("/proc/self/maps", O_RDONLY, 0));
+	our_fd_keep(&k, our_fd_open("/proc/self/maps", O_RDONLY, 0));
 	fd = k.fd;
 	close(fd);
-	assert_int_equal(own_fd_open("/proc/self/status", O_RDONLY, 0), fd);
-	own_fd_kept_close(&k);
+	assert_int_equal(our_fd_open("/proc/self/status", O_RDONLY, 0), fd);
+	our_fd_kept_close(&k);
 	assert_int_equal(count_open("/status"), 1);
 	pid = fork();
 	if (pid == 0)
 		_exit(count_open("/status"));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	own_fd_close(fd);
+	our_fd_close(fd);
 	assert_int_equal(count_open("/status"), 0);
-	own_fd_kept_close(&k);
+	our_fd_kept_close(&k);
 	close(theirs);
 }
 
@@ -288,7 +288,7 @@ more_than_have_a_place_are_closed_all_the_same(void **state)
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
-		fds[i] = own_fd_open("/proc/self/maps", O_RDONLY, 0);
+		fds[i] = our_fd_open("/proc/self/maps", O_RDONLY, 0);
 		assert_true(fds[i] > 2);
 	}
 	pid = fork();
@@ -297,7 +297,7 @@ more_than_have_a_place_are_closed_all_the_same(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	for (int i = 0; i < MANY; i++)
-		own_fd_close(fds[i]);
+		our_fd_close(fds[i]);
 	assert_int_equal(count_open("/map"), 0);
 }
 
@@ -311,7 +311,7 @@ also_in_a_root_without_proc(void **state)
 	(void)state;
 	if (pid == 0) {
 		for (int i = 0; i < MANY; i++)
-			if ((fds[i] = own_fd_open("/dev/null", O_RDONLY, 0)) < 0)
+			if ((fds[i] = our_fd_open("/dev/null", O_RDONLY, 0)) < 0)
 				_exit(5);
 		if (geteuid() != 0 && unshare(CLONE_NEWUSER))
 			_exit(NO_CHROOT);

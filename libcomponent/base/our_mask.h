@@ -1,5 +1,5 @@
 /*
- * own_mask.h - a thread of the program takes no signal while it is in our code.
+ * our_mask.h - a thread of the program takes no signal while it is in our code.
  *
  * What a stranger would get wrong:
  * - sigfillset() and pthread_sigmask() leave out the signal by which glibc cancels threads.
@@ -11,10 +11,10 @@
  *   program's.
  *
  * Source: nptl/internal-signals.h of glibc: SIGCANCEL is 32, SIGSETXID 33.
- * Tests: tests/base/test_own_thread.c, tests/unwind/cancelled_threads.t.
+ * Tests: tests/base/test_our_thread.c, tests/unwind/cancelled_threads.t.
  */
-#ifndef BASE_OWN_MASK_H
-#define BASE_OWN_MASK_H
+#ifndef BASE_OUR_MASK_H
+#define BASE_OUR_MASK_H
 
 #include <signal.h>
 #include <stdint.h>
@@ -22,39 +22,39 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define OWN_MASK_BYTES  8 /* of the kernel's sigset_t; glibc's has room for 1,024 signals */
-#define OWN_MASK_SETXID 33
-#define OWN_MASK_BIT(number) ((uint64_t)1 << ((number) - 1))
+#define OUR_MASK_BYTES  8 /* of the kernel's sigset_t; glibc's has room for 1,024 signals */
+#define OUR_MASK_SETXID 33
+#define OUR_MASK_BIT(number) ((uint64_t)1 << ((number) - 1))
 
 /* Async-signal-safe, errno untouched where it succeeds, which it does. */
 static inline void
-own_mask_change(int how, const uint64_t *set, sigset_t *ret_before)
+our_mask_change(int how, const uint64_t *set, sigset_t *ret_before)
 {
 	if (ret_before)
 		sigemptyset(ret_before); /* the kernel writes the first bytes alone */
-	syscall(SYS_rt_sigprocmask, how, set, ret_before, OWN_MASK_BYTES);
+	syscall(SYS_rt_sigprocmask, how, set, ret_before, OUR_MASK_BYTES);
 }
 
 static inline void
-own_mask_block(sigset_t *ret_before)
+our_mask_block(sigset_t *ret_before)
 {
-	uint64_t all = ~OWN_MASK_BIT(OWN_MASK_SETXID);
+	uint64_t all = ~OUR_MASK_BIT(OUR_MASK_SETXID);
 
-	own_mask_change(SIG_SETMASK, &all, ret_before);
+	our_mask_change(SIG_SETMASK, &all, ret_before);
 }
 
 static inline void
-own_mask_restore(const sigset_t *before)
+our_mask_restore(const sigset_t *before)
 {
 	uint64_t set;
 
 	memcpy(&set, before, sizeof(set));
-	own_mask_change(SIG_SETMASK, &set, NULL);
+	our_mask_change(SIG_SETMASK, &set, NULL);
 }
 
 /* For sa_mask: really every signal, while a handler of ours runs. */
 static inline void
-own_mask_fill(sigset_t *ret)
+our_mask_fill(sigset_t *ret)
 {
 	memset(ret, 0xff, sizeof(*ret));
 }

@@ -1,5 +1,5 @@
 /*
- * own_thread.c - threads of the library inside somebody else's process.
+ * our_thread.c - threads of the library inside somebody else's process.
  *
  * A guest's thread must not take a signal that was meant for the daemon's, must
  * not inherit its real-time priority, and must be told apart from it in ps, in
@@ -20,11 +20,11 @@
  *   SystemCallFilter=~@resources): who has SCHED_OTHER inherits it and asks for nothing.
  *
  * Why not pthread_attr_setsigmask_np(): glibc 2.32, we support 2.31.
- * Tests: tests/base/test_own_thread.c.
+ * Tests: tests/base/test_our_thread.c.
  */
 #include <config.h>
 
-#include "own_thread.h"
+#include "our_thread.h"
 
 #include <errno.h>
 #include <link.h>
@@ -40,16 +40,16 @@
 
 #include "clock.h"
 #include "fork.h"
-#include "own_mask.h"
-#include "own_object.h"
-#include "own_wait.h"
+#include "our_mask.h"
+#include "our_object.h"
+#include "our_wait.h"
 
 #define STACK_BYTES (256 * 1024) /* the deepest own use is libevent and inflate: below 64 KiB */
 
 #define ENDED_MAX   256 /* of them are remembered: a trace of seconds has fewer requests beside it */
 #define LIVE_MAX    128 /* 64 requests and some; the time of more would be taken for the daemon's */
 
-__thread int own_waits __attribute__((tls_model("initial-exec")));
+__thread int our_waits __attribute__((tls_model("initial-exec")));
 static __thread bool own __attribute__((tls_model("initial-exec")));
 static _Atomic unsigned made, named;
 
@@ -134,7 +134,7 @@ live_end(_Atomic pid_t *place)
 }
 
 bool
-own_thread_has(pid_t tid)
+our_thread_has(pid_t tid)
 {
 	unsigned used = atomic_load(&live_used);
 
@@ -145,9 +145,9 @@ own_thread_has(pid_t tid)
 }
 
 bool
-own_thread_had(pid_t tid)
+our_thread_had(pid_t tid)
 {
-	if (own_thread_has(tid))
+	if (our_thread_has(tid))
 		return true;
 	for (int i = 0; i < ENDED_MAX; i++)
 		if (atomic_load_explicit(&ended[i], memory_order_relaxed) == tid)
@@ -156,13 +156,13 @@ own_thread_had(pid_t tid)
 }
 
 unsigned
-own_thread_count(void)
+our_thread_count(void)
 {
 	return atomic_load(&live_count);
 }
 
 int64_t
-own_thread_cpu_ns(void)
+our_thread_cpu_ns(void)
 {
 	int64_t  sum = 0, ns;
 	unsigned turn;
@@ -219,7 +219,7 @@ create(struct start *s, pthread_t *ret)
 	pthread_attr_t     attr;
 	int                r;
 
-	own_object_keep();
+	our_object_keep();
 	r = pthread_attr_init(&attr);
 	if (r)
 		return -r;
@@ -242,7 +242,7 @@ out:
 }
 
 int
-own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret)
+our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret)
 {
 	struct start *s;
 	sigset_t      before;
@@ -253,7 +253,7 @@ own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	if (strlen(name) >= sizeof(s->name))
 		return -EINVAL;
 	own = true; /* before the first allocation, until after the last free */
-	own_mask_block(&before);
+	our_mask_block(&before);
 	r = -ENOMEM;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -270,25 +270,25 @@ own_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	}
 	*ret = thread;
 out:
-	own_mask_restore(&before);
+	our_mask_restore(&before);
 	own = was;
 	return r;
 }
 
 unsigned
-own_threads_made(void)
+our_threads_made(void)
 {
 	return made;
 }
 
 unsigned
-own_threads_named(void)
+our_threads_named(void)
 {
 	return named;
 }
 
 bool
-own_thread_is(void)
+our_thread_is(void)
 {
 	return own;
 }
