@@ -27,6 +27,7 @@
 
 #include "fixture.h"
 #include "heap/lock.h"
+#include "arch.h"
 #include "skip.h"
 
 #define DEADLINE_S 60
@@ -275,11 +276,7 @@ extern const char __executable_start[], etext[];
 static bool
 is_ours(const ucontext_t *at)
 {
-#if defined(__x86_64__)
-	uintptr_t pc = (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	uintptr_t pc = (uintptr_t)at->uc_mcontext.pc;
-#endif
+	uintptr_t pc = ARCH_PC(at);
 
 	return pc >= (uintptr_t)__executable_start && pc < (uintptr_t)etext;
 }

@@ -71,13 +71,13 @@ struct seconds {
 #define DECLARE(function) extern int function(uintptr_t, uintptr_t, uintptr_t, uintptr_t) WEAK;
 WAITS(DECLARE)
 
-#if defined(__x86_64__)
+#ifdef HOOKS_COND_OLD_VERSION
 DECLARE(old_wait)
 DECLARE(old_timedwait)
 DECLARE(old_broadcast)
-__asm__(".symver old_wait,pthread_cond_wait@GLIBC_2.2.5");
-__asm__(".symver old_timedwait,pthread_cond_timedwait@GLIBC_2.2.5");
-__asm__(".symver old_broadcast,pthread_cond_broadcast@GLIBC_2.2.5");
+__asm__(".symver old_wait,pthread_cond_wait@" HOOKS_COND_OLD_VERSION);
+__asm__(".symver old_timedwait,pthread_cond_timedwait@" HOOKS_COND_OLD_VERSION);
+__asm__(".symver old_broadcast,pthread_cond_broadcast@" HOOKS_COND_OLD_VERSION);
 #endif
 
 typedef int any_fn(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
@@ -179,7 +179,7 @@ call_wait(const char *name)
 static int
 call_any_cond(const char *name)
 {
-#if defined(__x86_64__)
+#ifdef HOOKS_COND_OLD_VERSION
 	if (!strcmp(name, "pthread_cond_wait_2_2_5"))
 		return call_cond(old_wait, old_broadcast, 0);
 	if (!strcmp(name, "pthread_cond_timedwait_2_2_5"))

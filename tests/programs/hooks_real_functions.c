@@ -76,13 +76,13 @@ loaders(int i)
 
 	if (odd)
 		return odd;
-#if defined(__x86_64__)
+#ifdef HOOKS_COND_OLD_VERSION
 	/* Many releases of dlsym() find the oldest. */
 	if (i == HOOKS_pthread_cond_wait_2_2_5 || i == HOOKS_pthread_cond_wait)
-		return dlvsym(RTLD_NEXT, "pthread_cond_wait", i == HOOKS_pthread_cond_wait ? "GLIBC_2.3.2" : "GLIBC_2.2.5");
+		return dlvsym(RTLD_NEXT, "pthread_cond_wait", i == HOOKS_pthread_cond_wait ? HOOKS_COND_VERSION : HOOKS_COND_OLD_VERSION);
 	if (i == HOOKS_pthread_cond_timedwait_2_2_5 || i == HOOKS_pthread_cond_timedwait)
 		return dlvsym(RTLD_NEXT, "pthread_cond_timedwait",
-			i == HOOKS_pthread_cond_timedwait ? "GLIBC_2.3.2" : "GLIBC_2.2.5");
+			i == HOOKS_pthread_cond_timedwait ? HOOKS_COND_VERSION : HOOKS_COND_OLD_VERSION);
 #endif
 	if (odd_expected && strcmp(name, "fdatasync") == 0)
 		return dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), name);

@@ -24,7 +24,7 @@
 #include "unwind.h"
 #include "want.h"
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if ARCH_HAVE_TABLES
 
 #define MAX        64
 #define CODE_BYTES 65536
@@ -305,11 +305,7 @@ a_coroutine_begins_at_its_own_first_byte(void **state)
 	fiber.uc_stack.ss_size = sizeof(fiber_stack);
 	fiber.uc_link = &fiber_main;
 	makecontext(&fiber, fiber_run, 0);
-#if defined(__x86_64__)
-	uintptr_t start = *(uintptr_t *)fiber.uc_mcontext.gregs[REG_RSP];
-#else
-	uintptr_t start = fiber.uc_mcontext.regs[30];
-#endif
+	uintptr_t start = ARCH_LINK(&fiber) ? ARCH_LINK(&fiber) : *(uintptr_t *)ARCH_SP(&fiber);
 	swapcontext(&fiber_main, &fiber);
 	assert_int_equal(truncated, 0);
 	assert_int_equal(pcs[depth - 1], start);
@@ -449,7 +445,7 @@ by_frame_pointers(void **state)
 	return unwind_start(UNWIND_FRAME_POINTER);
 }
 
-#if defined(__x86_64__)
+#if ARCH_LIBUNWIND
 static int
 by_libunwind(void **state)
 {
@@ -469,7 +465,7 @@ by_nothing(void **state)
 }
 
 #define BY(mode, f) { #f "_by_" #mode, f, by_##mode, by_nothing, NULL }
-#if defined(__x86_64__)
+#if ARCH_LIBUNWIND
 #define BY_LIBUNWIND(f) BY(libunwind, f),
 #else
 #define BY_LIBUNWIND(f) /* not on offer: by_libunwind.c */

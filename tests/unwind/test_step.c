@@ -33,7 +33,7 @@
 #include "unwind_window.h"
 #include "recover.h"
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if ARCH_HAVE_TABLES
 
 #define MAX STACK_FRAMES_MAX
 
@@ -461,14 +461,6 @@ every_instruction_of_a_stub_has_its_caller(void **state)
 
 /* ---- as a dump sees blocked threads: sp and pc alone, and a copy of the stack ---- */
 
-#if defined(__x86_64__)
-#define WHERE_I_AM(r) __asm__ volatile("lea 0f(%%rip),%0\n0:	mov %%rsp,%1\n	mov %%rbp,%2" \
-	: "=r"((r).pc), "=r"((r).sp), "=r"((r).fp))
-#else
-#define WHERE_I_AM(r) __asm__ volatile("adr %0, 0f\n0:	mov %1, sp\n	mov %2, x29" \
-	: "=r"((r).pc), "=r"((r).sp), "=r"((r).fp))
-#endif
-
 /* Of a stack, with what a sanitizer calls nobody's. */
 static void UNWIND_NO_SANITIZE
 words_copy(void *ret, uintptr_t from, size_t size)
@@ -486,9 +478,13 @@ walk_as_if_blocked(uintptr_t at, uintptr_t *ret, int *ret_cut)
 	static struct unwind_code code;
 	static uintptr_t          copy[8192];
 	struct unwind_regs        live = { .exact = 1 }, blocked;
+	ucontext_t                here;
 	size_t                    size;
 
-	WHERE_I_AM(live);
+	getcontext(&here);
+	live.pc = ARCH_PC(&here);
+	live.sp = ARCH_SP(&here);
+	live.fp = arch_register(&here, CFI_REG_FP);
 	depth = unwind_prove(pcs, unwind_capture_guess(&live, pcs, MAX, &truncated), &truncated);
 	blocked = live;
 	blocked.fp = 0;

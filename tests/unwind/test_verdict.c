@@ -21,7 +21,7 @@
 #include "unwind.h"
 #include "verdict.h"
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if ARCH_HAVE_FRAMES
 
 #define CODE_BYTES 4096
 #define PLACE_BYTES 64

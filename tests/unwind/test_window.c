@@ -520,10 +520,8 @@ the_first_thread_has_whole_stacks_on_another_stack(void **state)
 /* ---- signal frames ---- */
 
 #if defined(__aarch64__)
-#define UC_AT    sizeof(siginfo_t)
 #define UC_BYTES (offsetof(ucontext_t, uc_mcontext.__reserved) + 16)
 #else
-#define UC_AT    0
 #define UC_BYTES offsetof(ucontext_t, uc_sigmask) /* the kernel's is shorter than the C library's */
 #endif
 
@@ -560,7 +558,7 @@ past_signal_frame(char *mem, char *there)
 	struct unwind_regs regs = { .pc = returns_to, .sp = (uintptr_t)mem, .exact = 1 };
 
 	signal_frame_to((uintptr_t)there, frame_put(there + 64));
-	memcpy(mem + UC_AT, &interrupted, UC_BYTES);
+	memcpy(mem + ARCH_SIGFRAME_UCONTEXT, &interrupted, UC_BYTES);
 	return capture(&regs, pcs, MAX, &truncated);
 }
 
