@@ -52,7 +52,7 @@ about(int64_t ns)
 static void
 note_truth(int label)
 {
-	truth[label] += burn_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	truth[label] += clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 #define BURNER(name, label)                                                       \
@@ -83,7 +83,7 @@ burn_bursts(void *ns)
 BURN_FUNCTION(burn_short) static void *
 burn_short(void *ns)
 {
-	burn_ns((int64_t)(intptr_t)ns - burn_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+	burn_ns((int64_t)(intptr_t)ns - clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	note_truth(5);
 	return NULL;
 }

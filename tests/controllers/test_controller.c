@@ -27,6 +27,8 @@
 
 #include <component/controller.h>
 
+#include "waiting.h"
+
 #define MS INT64_C(1000000)
 #define DEADLINE_NS (30000 * MS)
 
@@ -50,15 +52,6 @@ struct fixture {
 
 static struct fixture *f;
 
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
-
 /* Runs the loop until the condition holds. */
 #define run_until(condition) do { \
 		int64_t end_ns = now_ns() + DEADLINE_NS; \
@@ -80,8 +73,7 @@ reconcile(const char *key, struct component_result *ret, void *arg)
 	if (inside > f->most_inside)
 		f->most_inside = inside;
 	f->calls++;
-	while (f->block)
-		poll(NULL, 0, 1);
+	WAIT_FOR(!f->block);
 	pthread_mutex_lock(&f->mutex);
 	snprintf(f->last, sizeof f->last, "%s", key);
 	pthread_getname_np(pthread_self(), f->thread, sizeof f->thread);
@@ -454,9 +446,8 @@ a_stop_that_runs_out_of_time_names_the_controller_and_survives_free(void **state
 	component_free(f->c);
 	f->c = NULL;
 	f->block = false;
-	while (f->finished == 0)
-		poll(NULL, 0, 1);
-	poll(NULL, 0, 20); /* the worker's last steps must find what they use */
+	WAIT_FOR(f->finished != 0);
+	rest_ns(20 * MS); /* the worker's last steps must find what they use */
 }
 
 static void

@@ -23,17 +23,10 @@
 
 #include <component/controller.h>
 
+#include "waiting.h"
+
 #define MS INT64_C(1000000)
 #define DEADLINE_NS (30000 * MS)
-
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
 
 static struct component_queue *
 queue_with(int64_t base_ns, int64_t max_ns, double qps, int64_t burst)

@@ -51,14 +51,14 @@ moment_half(struct moment *m, int half, struct worker *w, int count)
 	int       i;
 
 	if (half == 0)
-		m->wall[0] = burn_clock_ns(CLOCK_MONOTONIC);
+		m->wall[0] = now_ns();
 	for (i = 0; i < 4; i++) {
 		m->used[half][i] = 0; /* not born yet */
 		if (i < count && pthread_getcpuclockid(w[i].thread, &clock) == 0)
-			m->used[half][i] = burn_clock_ns(clock);
+			m->used[half][i] = clock_ns(clock);
 	}
 	if (half == 1)
-		m->wall[1] = burn_clock_ns(CLOCK_MONOTONIC);
+		m->wall[1] = now_ns();
 }
 
 /* Burns in slices so that it uses its share of the time that has passed. */
@@ -68,17 +68,16 @@ moment_half(struct moment *m, int half, struct worker *w, int count)
 	{                                                                                  \
 		struct worker *w = arg;                                                    \
 		int64_t        begin;                                                      \
-		while (!go)                                                                \
-			nanosleep(&(struct timespec){ 0, 2 * MS }, NULL);                  \
-		begin = burn_clock_ns(CLOCK_MONOTONIC);                                    \
+		WAIT_FOR(go);                                                              \
+		begin = now_ns();                                                          \
 		while (!stop) {                                                            \
-			int64_t passed = burn_clock_ns(CLOCK_MONOTONIC) - begin;           \
+			int64_t passed = now_ns() - begin;                                 \
 			int64_t due = passed * w->share / 100;                             \
-			int64_t left = due - burn_clock_ns(CLOCK_THREAD_CPUTIME_ID);       \
+			int64_t left = due - clock_ns(CLOCK_THREAD_CPUTIME_ID);            \
 			if (left > 0)                                                      \
 				burn_ns(left < 20 * MS ? left : 20 * MS);                  \
 			else                                                               \
-				nanosleep(&(struct timespec){ 0, 2 * MS }, NULL);          \
+				rest_ns(2 * MS);                                           \
 		}                                                                          \
 		return NULL;                                                               \
 	}
@@ -89,15 +88,6 @@ WORKER(burn_half)
 WORKER(burn_third)
 WORKER(burn_sixth)
 WORKER(burn_little)
-
-static void
-sleep_ms(int64_t ms)
-{
-	struct timespec ts = { ms / 1000, ms % 1000 * MS };
-
-	while (nanosleep(&ts, &ts) < 0)
-		;
-}
 
 static unsigned
 timers_of_process(void)
@@ -181,19 +171,19 @@ four_threads_appear_with_their_shares_in_every_window(void **state)
 	/* They work when they have been seen: what was used before is told at one place. */
 	if (access("/proc/self/timers", R_OK) == 0)
 		while (timers_of_process() < 5)
-			sleep_ms(5);
+			rest_ns(5 * MS);
 	else
-		sleep_ms(500);
+		rest_ns(500 * MS);
 	go = true;
-	sleep_ms(3000);
+	rest_ns(3000 * MS);
 	moment_half(&at[1], 0, w, 4);
 	assert_int_equal(cpu_window_open(&part), 0);
 	moment_half(&at[1], 1, w, 4);
-	sleep_ms(4000);
+	rest_ns(4000 * MS);
 	moment_half(&at[2], 0, w, 4);
 	assert_int_equal(cpu_window_close(part, &p_part), 0);
 	moment_half(&at[2], 1, w, 4);
-	sleep_ms(3000);
+	rest_ns(3000 * MS);
 	moment_half(&at[3], 0, w, 4);
 	assert_int_equal(cpu_window_close(all, &p_all), 0);
 	moment_half(&at[3], 1, w, 4);
@@ -281,11 +271,11 @@ time_of_threads_that_come_and_go_unseen_is_shown_as_lost(void **state)
 	int64_t            used[2];
 
 	(void)state;
-	used[0] = burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	used[0] = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	assert_int_equal(cpu_window_open(&w), 0);
 	run_short(short_life, 100);
 	assert_int_equal(cpu_window_close(w, &p), 0);
-	used[1] = burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	used[1] = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	check_form(&p);
 	print_message("# %lld samples, %lld of them lost, in %lld periods\n", (long long)burn_total(&p), (long long)p.lost,
 		      (long long)((used[1] - used[0]) / (10 * MS)));
@@ -442,9 +432,9 @@ a_thousand_threads_are_armed_and_only_the_busy_one_shows(void **state)
 			break;
 	if (i < N)
 		print_message("# only %d threads can be had\n", i);
-	begin = burn_clock_ns(CLOCK_MONOTONIC);
+	begin = now_ns();
 	assert_int_equal(cpu_window_open(&w), 0);
-	opened = burn_clock_ns(CLOCK_MONOTONIC) - begin;
+	opened = now_ns() - begin;
 	if (access("/proc/self/timers", R_OK) == 0)
 		assert_in_range(timers_of_process(), i, i + 1);
 	deep(0);

@@ -35,11 +35,11 @@ static void
 errno_is_kept_in_the_interrupted_code(void **state)
 {
 	struct cpu_window *w = window_open();
-	int64_t            end = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 300 * MS;
+	int64_t            end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 300 * MS;
 	volatile unsigned  spin, wrong = 0;
 
 	(void)state;
-	while (burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end) {
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end) {
 		errno = 12345;
 		for (spin = 0; spin < 200000; spin++)
 			;
@@ -142,9 +142,9 @@ __asm__(".text\n"
 static void
 burn_by_expressions(void)
 {
-	int64_t end = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 200 * MS;
+	int64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 200 * MS;
 
-	while (burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
 		spin_by_expressions(1000000);
 }
 #else
@@ -249,8 +249,8 @@ registers_that_hold_no_frame_pointer_are_survived(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		for (end = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 40 * MS;
-		     burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end;)
+		for (end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 40 * MS;
+		     clock_ns(CLOCK_THREAD_CPUTIME_ID) < end;)
 			spin_with_rbp(values[i], 1000000);
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	munmap(mem, 3 * 4096);

@@ -72,7 +72,7 @@ static void *
 wait_for_stop(void *arg)
 {
 	while (!stop)
-		poll(NULL, 0, 10);
+		rest_ns(10 * MS);
 	return arg;
 }
 

@@ -18,6 +18,7 @@
 
 #include "cpu/ring.h"
 #include "stack_table.h"
+#include "waiting.h"
 
 enum { WRITERS = 4, EACH = 100000 };
 
@@ -157,13 +158,7 @@ add_half(const uintptr_t *unreadable, uint32_t weight)
 static void
 drain_until_lost(uint64_t lost)
 {
-	const struct timespec step = { 0, 10000000 };
-	time_t                end = time(NULL) + 60;
-
-	while (cpu_ring_lost() < lost && time(NULL) < end) {
-		cpu_ring_drain(look, NULL);
-		nanosleep(&step, NULL);
-	}
+	WAIT_FOR_S((cpu_ring_drain(look, NULL), cpu_ring_lost() >= lost), 60);
 	assert_int_equal(cpu_ring_lost(), lost);
 }
 

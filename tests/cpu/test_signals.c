@@ -206,7 +206,7 @@ taken_body(void)
 	int                early;
 
 	burn_here(200 * MS); /* before the window: never in it */
-	begin = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	CHECK(cpu_window_open(&w) == 0);
 	burn_here(100 * MS);
 	signal(SIGPROF, on_theirs);
@@ -219,7 +219,7 @@ taken_body(void)
 	CHECK(cpu_window_close(w, &p) == 0);
 	CHECK(strstr(p.comments, "signal: SIGRTMAX"));
 	CHECK(burn_samples(&p, burn_here) >= 35);
-	CHECK(burn_total(&p) <= (burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / (10 * MS) + 3);
+	CHECK(burn_total(&p) <= (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / (10 * MS) + 3);
 	profile_release(&p);
 }
 
@@ -322,8 +322,7 @@ burn_blocking_until(void *arg)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	burn_here(600 * MS);
 	*done = true;
-	while (*done)
-		poll(NULL, 0, 5);
+	WAIT_FOR(!*done);
 	return NULL;
 }
 
@@ -337,8 +336,7 @@ blocking_body(void)
 
 	CHECK(cpu_window_open(&w) == 0);
 	pthread_create(&t, NULL, burn_blocking_until, &done);
-	while (!done)
-		poll(NULL, 0, 5);
+	WAIT_FOR(done);
 	CHECK(cpu_window_close(w, &p) == 0);
 	done = false;
 	pthread_join(t, NULL);
@@ -413,8 +411,7 @@ bare_thread(int (*run)(void *))
 		CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 
 	assert_true(clone(run, bare_stack + BARE_STACK, flags, NULL, (void *)&bare_tid, NULL, (void *)&bare_tid) > 0);
-	while (bare_tid)
-		poll(NULL, 0, 1);
+	WAIT_FOR(!bare_tid);
 }
 
 static void
@@ -439,12 +436,12 @@ threads_made_by_the_bare_system_call_are_sampled(void **state)
 	profile_release(&p);
 
 	/* Most of these are gone before anybody can see them. */
-	used = burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	w = window_open();
 	for (i = 0; i < 75; i++)
 		bare_thread(bare_run_short);
 	assert_int_equal(cpu_window_close(w, &p), 0);
-	used = (burn_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used) / (10 * MS);
+	used = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used) / (10 * MS);
 	total = burn_total(&p);
 	munmap(bare_stack, BARE_STACK);
 	print_message("# %lld samples, %lld of them lost, in %lld periods\n", (long long)total, (long long)p.lost, (long long)used);

@@ -29,6 +29,7 @@
 #include "heap/lock.h"
 #include "arch.h"
 #include "skip.h"
+#include "waiting.h"
 
 #define DEADLINE_S 60
 
@@ -81,14 +82,12 @@ child_status(pid_t pid)
 static int
 child_status_soon(pid_t pid)
 {
-	const struct timespec pause = { 0, 5000000 };
-	int                   status;
+	pid_t ended;
+	int   status;
 
-	for (int i = 0; i < DEADLINE_S * 200; i++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return status;
-		nanosleep(&pause, NULL);
-	}
+	WAIT_FOR_S((ended = waitpid(pid, &status, WNOHANG)) == pid, DEADLINE_S);
+	if (ended == pid)
+		return status;
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	return -1;
@@ -377,12 +376,11 @@ switching_on_and_off_under_load_loses_nothing(void **state)
 {
 	pthread_t      t[2], switcher;
 	struct profile p;
-	struct timespec pause = { 0, 500000000 };
 
 	(void)state;
 	busy_threads(t, 2);
 	assert_int_equal(pthread_create(&switcher, NULL, toggle, NULL), 0);
-	nanosleep(&pause, NULL);
+	rest_ns(500000000);
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(heap_snapshot_heap(&p), 0);
 		for (size_t k = 0; k < p.count; k++)

@@ -21,6 +21,7 @@
 #include <component/labels.h>
 
 #include "labels/thread.h"
+#include "waiting.h"
 
 /* What the calling thread has, as text. */
 static inline const char *
@@ -62,12 +63,10 @@ label_and_wait(void *arg)
 
 	component_label_set("tenant", "first");
 	atomic_store(&o->tid, (int)syscall(SYS_gettid));
-	while (!atomic_load(&o->go))
-		usleep(1000);
+	WAIT_FOR(atomic_load(&o->go));
 	component_label_clear("tenant");
 	atomic_store(&o->tid, -1);
-	while (atomic_load(&o->go) < 2)
-		usleep(1000);
+	WAIT_FOR(atomic_load(&o->go) >= 2);
 	return NULL;
 }
 

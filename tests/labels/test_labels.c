@@ -293,11 +293,9 @@ static _Atomic bool table_kept;
 static void
 keep_table(void *arg)
 {
-	const struct timespec longer = { 0, 3 * STACK_LOCK_WAIT_NS };
-
 	(void)arg;
 	atomic_store(&table_kept, true);
-	nanosleep(&longer, NULL);
+	rest_ns(3 * STACK_LOCK_WAIT_NS);
 }
 
 static void *
@@ -429,12 +427,10 @@ labels_of_another_thread_can_be_read(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
-	while ((tid = atomic_load(&o.tid)) == 0)
-		usleep(1000);
+	WAIT_FOR((tid = atomic_load(&o.tid)) != 0);
 	set = labels_of(tid);
 	atomic_store(&o.go, 1);
-	while (atomic_load(&o.tid) > 0)
-		usleep(1000);
+	WAIT_FOR(atomic_load(&o.tid) <= 0);
 	assert_int_equal(labels_of(tid), 0);
 	labels_text(set, text, sizeof(text)); /* alive still, by our reference */
 	assert_string_equal(text, "{\"tenant\":\"first\"}");
@@ -458,8 +454,7 @@ a_forked_child_keeps_its_labels_under_its_new_id(void **state)
 	struct component_label_scope scope = component_label_scope_begin("request", "7");
 
 	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
-	while (atomic_load(&o.tid) == 0)
-		usleep(1000);
+	WAIT_FOR(atomic_load(&o.tid) != 0);
 	pid = fork();
 	if (pid == 0) {
 		set = labels_of(getpid());

@@ -169,7 +169,7 @@ samples_taken_at_any_instruction_have_whole_labels(void **state)
 	for (int round = 0; round < 200 && found < 1000; round++) {
 		assert_int_equal(cpu_window_open(&w), 0);
 		for (int i = 0; i < 5; i++) {
-			usleep(10000);
+			rest_ns(10000000);
 			assert_int_equal(threads_snapshot(&dump), 0);
 			assert_true(whole_samples(&dump) >= 0);
 			profile_release(&dump);
@@ -201,8 +201,7 @@ goroutines_of_equal_stacks_are_apart_when_their_labels_are(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(pthread_create(&t[i], NULL, label_and_wait, &o[i]), 0);
-		while (atomic_load(&o[i].tid) == 0)
-			usleep(1000);
+		WAIT_FOR(atomic_load(&o[i].tid) != 0);
 	}
 	component_label_set("who", "dumps");
 	assert_int_equal(threads_snapshot(&p), 0);
@@ -246,8 +245,7 @@ traces_tell_labels_as_they_were_at_the_start_and_their_changes(void **state)
 	component_label_set("job", "x\ny");
 	component_label_set("tenant", "acme");
 	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
-	while ((tid = atomic_load(&o.tid)) == 0)
-		usleep(1000);
+	WAIT_FOR((tid = atomic_load(&o.tid)) != 0);
 	assert_int_equal(tracer_open(&w), 0);
 	{
 		COMPONENT_LABEL_SCOPE("tenant", "zeta");
@@ -255,8 +253,7 @@ traces_tell_labels_as_they_were_at_the_start_and_their_changes(void **state)
 		component_label_clear("job");
 	}
 	atomic_store(&o.go, 1);
-	while (atomic_load(&o.tid) > 0)
-		usleep(1000);
+	WAIT_FOR(atomic_load(&o.tid) <= 0);
 	atomic_store(&o.go, 2);
 	pthread_join(t, NULL);
 	assert_int_equal(pthread_create(&t, NULL, say_mine, said), 0);

@@ -14,6 +14,7 @@
 
 #include "profile.h"
 #include "stack_table.h"
+#include "waiting.h"
 
 /* Goes before a function's definition; gives it a section of its own, whose ends
  * the linker knows whatever the compiler adds to it. */
@@ -23,25 +24,16 @@
 
 #define burn_samples(p, name) burn_samples_between(p, __start_text_##name, __stop_text_##name)
 
-static inline int64_t
-burn_clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 static volatile unsigned burn_sink;
 
 /* Uses so much of the calling thread's CPU time. */
 static inline __attribute__((always_inline)) void
 burn_ns(int64_t ns)
 {
-	int64_t  end = burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+	int64_t  end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
 	unsigned i;
 
-	while (burn_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
 		for (i = 0; i < 20000; i++)
 			burn_sink = burn_sink * 31 + i;
 }

@@ -23,21 +23,14 @@
 
 #include <component/component.h>
 
+#include "waiting.h"
+
 #define MS 1000000LL
 #define DEADLINE_MS 60000
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static char life_dir[64];
-
-static inline int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 static inline const char *
 life_path(const char *name)

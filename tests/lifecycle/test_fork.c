@@ -37,7 +37,7 @@ keep_busy(void *arg)
 			abort();
 		component_log(c, COMPONENT_LOG_INFO, "busy", "with", "work", NULL);
 		component_release(c, "work");
-		usleep(100);
+		rest_ns(100000);
 	}
 	return NULL;
 }

@@ -217,12 +217,11 @@ work(void *arg)
 	struct component *c = arg;
 
 	/* Holds taken while it drains count too. */
-	while (component_phase(c) != COMPONENT_PHASE_DRAINING)
-		usleep(1000);
+	WAIT_FOR(component_phase(c) == COMPONENT_PHASE_DRAINING);
 	if (component_hold(c, "more work") != 0)
 		abort();
 	component_release(c, "work");
-	usleep(20 * 1000);
+	rest_ns(20000000);
 	note("work", "done");
 	component_release(c, "more work");
 	return NULL;

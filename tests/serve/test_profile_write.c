@@ -25,6 +25,8 @@
 
 #include <component/profiler.h>
 
+#include "waiting.h"
+
 static int
 write_options(const char *name, int fd, double seconds, struct component_error *err)
 {
@@ -164,8 +166,7 @@ a_cancellation_waits_for_the_end(void **state)
 	(void)state;
 	unlink(path);
 	assert_int_equal(pthread_create(&t, NULL, write_and_be_cancelled, &c), 0);
-	while (c.state == 0)
-		poll(NULL, 0, 1);
+	WAIT_FOR(c.state != 0);
 	pthread_cancel(t);
 	pthread_join(t, &result);
 	assert_ptr_equal(result, PTHREAD_CANCELED);

@@ -25,6 +25,7 @@
 #include "symbols.h"
 #include "dump/threads.h"
 #include "unwind.h"
+#include "waiting.h"
 
 #define MINUTE_NS    60000000000LL
 #define SYMBOL_BYTES ((size_t)16 << 20)
@@ -62,15 +63,13 @@ read_bytes(void *arg)
 static struct dump_thread *
 reader_of(struct dump *d, unsigned want)
 {
-	const struct timespec pause = { 0, 2000000 };
-
 	for (int tries = 0; tries < 5000; tries++) {
 		assert_int_equal(threads_dump_of(d, want), 0);
 		for (size_t i = 0; i < d->count; i++)
 			if (d->threads[i].tid == reader_tid && d->threads[i].how == DUMP_QUIET && d->threads[i].syscall == SYS_read)
 				return &d->threads[i];
 		dump_release(d);
-		nanosleep(&pause, NULL);
+		rest_ns(2000000);
 	}
 	fail_msg("the thread does not come to its read");
 	return NULL;
@@ -90,12 +89,10 @@ minutes(unsigned want)
 static void
 wake(void)
 {
-	const struct timespec pause = { 0, 1000000 };
-	int                   before = reads;
+	int before = reads;
 
 	assert_int_equal(write(pipe_fds[1], "x", 1), 1);
-	while (reads == before)
-		nanosleep(&pause, NULL);
+	WAIT_FOR(reads != before);
 }
 
 static int

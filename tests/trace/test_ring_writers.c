@@ -24,6 +24,7 @@
 #include "trace.h"
 #include "events/ring.h"
 #include "events/writers.h"
+#include "waiting.h"
 
 static _Atomic int writes;
 
@@ -94,12 +95,9 @@ static _Atomic int    inside, go_on;
 static void
 on_fault(int signal)
 {
-	const struct timespec step = { 0, 200000 };
-
 	(void)signal;
 	atomic_store(&inside, 1);
-	while (!atomic_load(&go_on))
-		nanosleep(&step, NULL);
+	WAIT_FOR(atomic_load(&go_on));
 	mprotect(text, (size_t)getpagesize(), PROT_READ);
 }
 
@@ -149,14 +147,13 @@ id(void *arg)
 static void
 a_thread_has_ended_when_it_is_gone_or_its_id_is_anothers(void **state)
 {
-	struct timespec now;
-	pthread_t       t;
-	int32_t         tid = 0;
+	int64_t   now = clock_ns(CLOCK_BOOTTIME);
+	pthread_t t;
+	int32_t   tid = 0;
 
 	(void)state;
-	clock_gettime(CLOCK_BOOTTIME, &now);
 	assert_false(events_writers_ended(trace_tid(), 0));
-	assert_false(events_writers_ended(trace_tid(), now.tv_sec * 1000000000LL + now.tv_nsec));
+	assert_false(events_writers_ended(trace_tid(), now));
 	assert_true(events_writers_ended(trace_tid(), 1)); /* who was there at boot */
 	assert_int_equal(pthread_create(&t, NULL, id, &tid), 0);
 	pthread_join(t, NULL);

@@ -33,6 +33,7 @@
 #include "events/ring.h"
 #include "trace/tracer.h"
 #include "unwind.h"
+#include "waiting.h"
 
 #define DEADLINE_NS 60000000000LL
 
@@ -328,15 +329,6 @@ windows_overlap_and_leave_nothing_behind(void **state)
 	assert_int_equal(entries("/proc/self/task", NULL), tasks);
 }
 
-static int64_t
-thread_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 static void
 a_sample_says_on_which_processor_it_was_taken(void **state)
 {
@@ -356,7 +348,7 @@ a_sample_says_on_which_processor_it_was_taken(void **state)
 	CPU_SET(last, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	assert_int_equal(tracer_open(&w), 0);
-	for (int64_t begin = thread_ns(); thread_ns() - begin < 300000000;)
+	for (int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID); clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin < 300000000;)
 		;
 	assert_int_equal(tracer_close(w, &t), 0);
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);

@@ -25,6 +25,7 @@
 #include <ucontext.h>
 
 #include "unwind.h"
+#include "waiting.h"
 
 #define MAX        64
 #define PAGES      24
@@ -211,10 +212,6 @@ main(void)
 
 	if (unwind_start(UNWIND_TABLES) < 0)
 		return 1;
-	for (int i = 0; i < 2000 && !unwind_roots_known(); i++) {
-		struct timespec nap = { 0, 1000000 };
-
-		nanosleep(&nap, NULL);
-	}
+	WAIT_FOR_S(unwind_roots_known(), 5);
 	return cmocka_run_group_tests_name("unwind_absurd", tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 #include "maps.h"
 #include "skip.h"
 #include "unwind.h"
+#include "waiting.h"
 #include "want.h"
 
 #if ARCH_HAVE_TABLES
@@ -162,14 +163,12 @@ is_nothing_made_up(void)
 static bool
 whole_after_a_while(void (*f)(void))
 {
-	struct timespec nap = { 0, 5000000 };
-
 	for (int i = 0; i < 4000; i++) {
 		run_generated(f);
 		assert_true(is_nothing_made_up());
 		if (is_whole())
 			return true;
-		nanosleep(&nap, NULL);
+		rest_ns(5000000);
 	}
 	return false;
 }
@@ -340,15 +339,6 @@ a_handler_returns_to_the_first_byte_of_the_way_back(void **state)
 #define MAPPINGS 20000
 #define WATCH_NS 3000000000LL
 
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 static size_t mappings_made;
 static char  *mappings[MAPPINGS / 2];
 
@@ -375,14 +365,13 @@ mappings_end(void)
 static void
 spend(struct unwind_spent *ret_before, struct unwind_spent *ret_after, int64_t *ret_ns)
 {
-	struct timespec nap = { 0, 10000000 };
 	int64_t         begin = now_ns();
 	uintptr_t       at = (uintptr_t)1 << 40;
 
 	unwind_spent(ret_before);
 	do {
 		unwind_want(at += 65536);
-		nanosleep(&nap, NULL);
+		rest_ns(10000000);
 		*ret_ns = now_ns() - begin;
 	} while (*ret_ns < WATCH_NS);
 	unwind_spent(ret_after);

@@ -30,6 +30,7 @@
 #include "wake.h"
 #include "want.h"
 #include "skip.h"
+#include "waiting.h"
 
 typedef int plugin_fn(int (*call)(void *), void *arg);
 
@@ -52,14 +53,10 @@ walk_here(void *arg)
 static bool
 until(bool (*holds)(void *), void *arg)
 {
-	struct timespec nap = { 0, 5000000 };
+	bool held;
 
-	for (int i = 0; i < 4000; i++) {
-		if (holds(arg))
-			return true;
-		nanosleep(&nap, NULL);
-	}
-	return false;
+	WAIT_FOR_S((held = holds(arg)), 30);
+	return held;
 }
 
 static plugin_fn *

@@ -28,6 +28,7 @@
 #include <zlib.h>
 
 #include "unwind.h"
+#include "waiting.h"
 
 #define SAMPLES 600
 #define DEPTH   100
@@ -125,7 +126,6 @@ samples_take(void)
 {
 	struct sigaction prof = { .sa_sigaction = on_prof, .sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigaction user = { .sa_handler = on_user, .sa_flags = SA_RESTART | SA_ONSTACK };
-	struct timespec  nap = { 0, 10000000 };
 	pthread_t        threads[2];
 
 	sigfillset(&prof.sa_mask);
@@ -133,8 +133,7 @@ samples_take(void)
 	sigaction(SIGUSR1, &user, NULL);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
-	for (int i = 0; i < 6000 && taken < SAMPLES; i++)
-		nanosleep(&nap, NULL);
+	WAIT_FOR_S(taken >= SAMPLES, 60);
 	stop = true;
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);

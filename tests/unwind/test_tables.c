@@ -41,6 +41,7 @@
 #include "unwind.h"
 #include "mix.h"
 #include "verdict.h"
+#include "waiting.h"
 
 #define SAMPLES 40000
 #define DEPTH   128
@@ -327,8 +328,6 @@ stacks_are_those_of_libunwind(void **state)
 {
 	struct sigaction prof = { .sa_sigaction = on_prof, .sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigaction user = { .sa_handler = on_user, .sa_flags = SA_RESTART | SA_ONSTACK };
-	struct timespec  nap = { 0, 10000000 };
-	struct timespec  start, now;
 	pthread_t        threads[3];
 	const char      *wanted = getenv("TEST_STRESS");
 	unsigned         target = wanted ? 20 * SAMPLES : SAMPLES;
@@ -345,11 +344,7 @@ stacks_are_those_of_libunwind(void **state)
 	sigaction(SIGUSR1, &user, NULL);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		nanosleep(&nap, NULL);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (samples < target && now.tv_sec - start.tv_sec < (wanted ? 600 : 20));
+	WAIT_FOR_S(samples >= target, wanted ? 600 : 20);
 	stop = true;
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);

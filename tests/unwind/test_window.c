@@ -32,6 +32,7 @@
 
 #include "skip.h"
 #include "unwind.h"
+#include "waiting.h"
 
 #define MAX        128
 #define STACK_SIZE ((size_t)256 << 10)
@@ -646,7 +647,6 @@ main(void)
 	if (unwind_start(UNWIND_TABLES) < 0)
 		return 1;
 	/* Where threads begin is learnt by a thread. */
-	for (int i = 0; i < 2000 && !unwind_roots_known(); i++)
-		usleep(1000);
+	WAIT_FOR_S(unwind_roots_known(), 5);
 	return cmocka_run_group_tests_name("unwind_window", tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@
 #include "abi.h"
 #include "stack_table.h"
 #include "waits/waits.h"
+#include "waiting.h"
 
 /* Functions that can be told by an address in them: nothing else is in their section. */
 #define SITE_BYTES 4096
@@ -90,23 +91,6 @@ nobody_waits(void)
 		assert_int_equal(component_hooks.waiting[i], 0);
 }
 
-static inline int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static inline void
-hold(int64_t ns)
-{
-	struct timespec t = { 0, ns };
-
-	nanosleep(&t, NULL);
-}
-
 /* ---- a thread that waits, and the objects ---- */
 
 enum kind {
@@ -140,7 +124,7 @@ static inline void
 until_flag_slowly(void)
 {
 	while (!atomic_load(&go_on))
-		hold(200000);
+		rest_ns(200000);
 }
 
 static inline void
@@ -266,7 +250,7 @@ until_waiting(enum kind kind)
 		text[n > 0 ? n : 0] = '\0';
 		at = strrchr(text, ')');
 		seen = at && at[2] == 'S' ? seen + 1 : 0;
-		hold(200000);
+		rest_ns(200000);
 	}
 }
 
@@ -356,7 +340,7 @@ one_wait(enum kind kind)
 	until_waiting(kind);
 	forget(); /* joins of the preparation, and the like */
 	since = now_ns();
-	hold(HELD_NS);
+	rest_ns(HELD_NS);
 	since = now_ns() - since;
 	errno = 78;
 	let_go(kind);

@@ -75,7 +75,7 @@ only_the_last_unlock_of_a_recursive_mutex_is_blamed(void **state)
 		forget();
 		for (int i = 0; i < 10; i++) {
 			pthread_mutex_lock(&m);
-			hold(HELD_NS);
+			rest_ns(HELD_NS);
 			unlock_first(&m);
 		}
 		unlock_second(&m);
@@ -133,7 +133,7 @@ only_the_last_reader_is_blamed_by_a_writer(void **state)
 	until_waiting(WRITE);
 	forget();
 	let_go(WRITE); /* the first of two */
-	hold(HELD_NS);
+	rest_ns(HELD_NS);
 	atomic_store(&go_on, 1);
 	pthread_join(reader, NULL);
 	pthread_join(t, NULL);
@@ -177,7 +177,7 @@ who_holds_for_long_is_charged_for_himself(void **state)
 	pthread_mutex_lock(&m);
 	unlock_first(&m);
 	pthread_mutex_lock(&m);
-	hold(HELD_NS);
+	rest_ns(HELD_NS);
 	unlock_second(&m);
 	waiters_withdraw(place);
 	assert_true(mutex_in((const void *)unlock_second).delay >= HELD_NS);
@@ -209,12 +209,12 @@ contentions_and_delay_are_those_of_the_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, locks_until_told, &m), 0);
 	do {
-		hold(HELD_NS);
+		rest_ns(HELD_NS);
 	} while (block_in(NULL).count < 200);
 	atomic_store(&go_on, 1);
 	for (int i = 0; i < 4; i++)
 		while (pthread_tryjoin_np(t[i], NULL)) /* a join is a wait, too */
-			hold(200000);
+			rest_ns(200000);
 	block = block_in(NULL);
 	mutex = mutex_in(NULL);
 	/* Whose wait began when the lock had just been released has nobody to blame. */
@@ -278,10 +278,10 @@ beside_a_crowd(bool before)
 	forget();
 	for (int i = 0; i < 64; i++) /* the bucket has no waiter of its own any more */
 		waiters_withdraw(crowd[i]);
-	hold(HELD_NS);
+	rest_ns(HELD_NS);
 	let_go(MUTEX);
 	while (pthread_tryjoin_np(t, NULL))
-		hold(200000);
+		rest_ns(200000);
 	block = block_in((const void *)wait_for);
 	mutex = mutex_in((const void *)let_go);
 	assert_int_equal(mutex.count, 1);
@@ -312,7 +312,7 @@ all_of_a_crowd_are_charged(void **state)
 	for (int i = 0; i < CROWD; i++)
 		crowd[i] = publish(&m);
 	pthread_mutex_lock(&m);
-	hold(HELD_NS);
+	rest_ns(HELD_NS);
 	unlock_first(&m);
 	until = now_ns();
 	for (int i = 0; i < CROWD; i++)

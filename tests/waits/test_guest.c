@@ -201,7 +201,7 @@ a_handler_that_locks_may_interrupt_any_line(void **state)
 	while (atomic_load(&handled) < 2000) {
 		pthread_kill(t[0], SIGUSR1);
 		pthread_kill(t[1], SIGUSR1);
-		hold(20000);
+		rest_ns(20000);
 	}
 	atomic_store(&go_on, 1);
 	for (int i = 0; i < 3; i++)

@@ -135,7 +135,7 @@ a_mutex_whose_owner_died_is_got_with_EOWNERDEAD(void **state)
 			pthread_join(owner, NULL);
 		while (pthread_mutex_trylock(&m) == 0) { /* it does not have it yet */
 			pthread_mutex_unlock(&m);
-			hold(200000);
+			rest_ns(200000);
 		}
 		if (!contended) /* trylock was the one that got it */
 			assert_int_equal(pthread_mutex_unlock(&m), 0);
@@ -208,7 +208,7 @@ cond_holder(void *arg)
 	atomic_store(&flag, 1);
 	while (!component_hooks.waiting[HOOKS_WAITING_BUCKET(&beside)])
 		sched_yield();
-	hold(HELD_NS);
+	rest_ns(HELD_NS);
 	while (atomic_load(&flag) < 2)
 		pthread_cond_wait(&cond, &beside);
 	pthread_mutex_unlock(&beside);
@@ -335,7 +335,7 @@ more_waiters_than_a_bucket_holds_are_charged_too(void **state)
 	let_go(MUTEX);
 	for (int i = 0; i < MANY; i++)
 		while (pthread_tryjoin_np(t[i], NULL)) /* a join is a wait, too */
-			hold(200000);
+			rest_ns(200000);
 	sum = mutex_in(NULL);
 	assert_int_equal(sum.count, MANY);
 	assert_int_equal(sum.delay, block_in(NULL).delay);
