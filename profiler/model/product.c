@@ -1,5 +1,7 @@
 /*
  * product.c - what a collector makes and a format writes.
+ *
+ * Tests: tests/custom/test_custom.c, tests/project/adding.t.
  */
 #include <config.h>
 

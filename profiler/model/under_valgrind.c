@@ -1,9 +1,9 @@
 /*
  * under_valgrind.c - does valgrind run this process, and what to do there instead.
  *
- * Valgrind knows the instructions of arch_valgrind_request(), which change nothing on a processor: its documented
- * client requests, written out so that its headers are not needed.  memcheck alone answers
- * MEMCHECK_GET_VBITS.
+ * arch_valgrind_request() makes valgrind's documented client requests, written out so that its
+ * headers are not needed: instructions that change nothing on a processor.  memcheck alone answers
+ * MEMCHECK_GET_VBITS.  Where arch/ has no such instructions valgrind is not noticed.
  *
  * Tests: tests/whole/sanitizers.t, tests/whole/short_resources.t.
  */

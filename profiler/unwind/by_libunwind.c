@@ -374,6 +374,7 @@ regs_find(struct remote_walk *w, const uintptr_t *taken)
 	unw_cursor_t  cursor;
 	unw_word_t    value;
 
+	_Static_assert(ARCH_TAKEN_WORDS == 0 || sizeof(context) >= sizeof(ucontext_t), "a ucontext_t is libunwind's context");
 	memcpy(&context, taken, ARCH_TAKEN_WORDS * sizeof(*taken));
 	if (lib.init_local(&cursor, &context, UNW_INIT_SIGNAL_FRAME) < 0)
 		return;

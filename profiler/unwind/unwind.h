@@ -97,8 +97,8 @@ struct unwinder {
 /* The row of a mode, whether it can be had or not; of UNWIND_AUTO, and of one that this tree does
  * not have, a row with a name alone. */
 const struct unwinder *unwinder_of(enum unwind_mode mode);
-/* The row of a mode, or another one that can be had in its place; *ret_err: the mode's own has a
- * package, and cannot be had. */
+/* The row to walk by: the mode's own, or the first that can be had in its place.  *ret_err: 0, or why
+ * the mode's own, which has a package, cannot be had. */
 const struct unwinder *unwinder_open(enum unwind_mode mode, int *ret_err);
 /* From now on stacks are walked so; NULL: by frame pointers, where they lead anywhere. */
 void                   unwinder_choose(const struct unwinder *u);

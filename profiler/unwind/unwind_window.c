@@ -81,7 +81,7 @@ unwind_probe(uintptr_t address)
 
 	/* memcheck would report the question. */
 	return under_memcheck ? under_memcheck_copy(&word, address, sizeof(word)) :
-				arch_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, sizeof(uint64_t)) == -EINVAL;
+				arch_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, _NSIG / 8) == -EINVAL;
 }
 
 static uintptr_t

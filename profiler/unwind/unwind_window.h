@@ -58,8 +58,8 @@ unwind_unsure(struct unwind_reader *r)
 	r->entered = r->chain = false;
 }
 
-/* The frame of that number is so only if its code is: a caller, if a call returns there.  False:
- * too many. */
+/* Marks frame n as a guess: it is what is said of it only if its code turns out so, which for a
+ * caller is that a call returns there.  False: too many are marked. */
 static inline bool
 unwind_guess(struct unwind_reader *r, unsigned n, enum unwind_guesses what)
 {

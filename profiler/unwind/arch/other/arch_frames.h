@@ -1,5 +1,7 @@
 /*
  * arch_frames.h - any other architecture: from a frame that no table describes to its caller.
+ *
+ * As it is where calls push the return address, and tables know signal frames and stubs.
  */
 #ifndef ARCH_FRAMES_H
 #define ARCH_FRAMES_H
@@ -13,11 +15,11 @@
 static inline uintptr_t
 arch_leaf_return(struct unwind_reader *r, const struct unwind_frame *f, unsigned verdict, uintptr_t *sp)
 {
-	(void)r;
+	uintptr_t ret = 0, slot = *sp + (verdict & UNWIND_VERDICT_LEAF ? 0 : sizeof(ret));
+
 	(void)f;
-	(void)verdict;
-	(void)sp;
-	return 0;
+	*sp = slot + sizeof(ret);
+	return unwind_load(r, slot, &ret) ? ret : 0;
 }
 
 /* sp in the caller, to which ra leads: fp is the callee's frame pointer, next the caller's. */

@@ -40,12 +40,19 @@ arch_is_behind_call(const unsigned char *at)
 	return false;
 }
 
+#define ARCH_ENDBR_BYTES 4 /* where jumps through a pointer may land */
+
+static inline bool
+arch_is_endbr(const unsigned char *at)
+{
+	return memcmp(at, "\xf3\x0f\x1e\xfa", ARCH_ENDBR_BYTES) == 0;
+}
+
 static inline unsigned
 arch_judge(uintptr_t pc, const unsigned char *at)
 {
 	static const unsigned char sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 }; /* mov $15, %rax; syscall */
 	static const unsigned char push_mov[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp,%rbp */
-	static const unsigned char endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	unsigned                   bits = UNWIND_VERDICT_KNOWN;
 
 	(void)pc;
@@ -56,7 +63,7 @@ arch_judge(uintptr_t pc, const unsigned char *at)
 	if (at[-1] == push_mov[0] && memcmp(at, push_mov + 1, sizeof(push_mov) - 1) == 0)
 		bits |= UNWIND_VERDICT_LEAF_NEXT;
 	else if (memcmp(at, push_mov, sizeof(push_mov)) == 0 ||
-		 (memcmp(at, endbr, sizeof(endbr)) == 0 && memcmp(at + 4, push_mov, sizeof(push_mov)) == 0) ||
+		 (arch_is_endbr(at) && memcmp(at + ARCH_ENDBR_BYTES, push_mov, sizeof(push_mov)) == 0) ||
 		 at[0] == 0xc3 || at[0] == 0xc2 || (at[0] == 0xf3 && at[1] == 0xc3)) /* ret */
 		bits |= UNWIND_VERDICT_LEAF;
 	return bits;
