@@ -29,13 +29,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fd.h"
 #include "listen_parts.h"
 
 #define INHERITED_MAX 1024 /* sockets; systemd hands over what fits its own limit, far fewer */
 #define CLAIMED_BITS  64   /* sockets whose use is remembered; more count as used */
 
 static atomic_bool          listen_pid_seen; /* LISTEN_PID was this process or one it came from */
-static atomic_uint_fast64_t claimed;         /* bit i: descriptor LISTEN_FD_FIRST + i was asked for */
+static atomic_uint_fast64_t claimed;         /* bit i: descriptor FD_LOWEST + i was asked for */
 
 static long
 number_of(const char *s, long max)
@@ -77,7 +78,7 @@ name_of(int index, char *buf, size_t size)
 bool
 listen_claimed(int fd, char *name, size_t size)
 {
-	int index = fd - LISTEN_FD_FIRST;
+	int index = fd - FD_LOWEST;
 
 	name_of(index, name, size);
 	return index >= CLAIMED_BITS || (atomic_load(&claimed) >> index & 1);
@@ -142,7 +143,7 @@ add(int fd, const char *text, struct listen_set *set, struct component_error *er
 	}
 	if (set->count == LISTEN_MAX)
 		return 0;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, LISTEN_FD_FIRST);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, FD_LOWEST);
 	if (copy < 0) {
 		component_error_set(err, "%s: %s", text, strerror(errno));
 		return -errno;
@@ -171,9 +172,9 @@ listen_open_fd(const struct address *a, struct listen_set *set, struct component
 	}
 	for (int i = 0; i < count; i++) {
 		name_of(i, name, sizeof(name));
-		if (number ? LISTEN_FD_FIRST + i != atoi(a->host) : strcmp(name, a->host) != 0)
+		if (number ? FD_LOWEST + i != atoi(a->host) : strcmp(name, a->host) != 0)
 			continue;
-		r = add(LISTEN_FD_FIRST + i, text, set, err);
+		r = add(FD_LOWEST + i, text, set, err);
 		if (r < 0)
 			return r;
 		if (i < CLAIMED_BITS)
@@ -182,8 +183,8 @@ listen_open_fd(const struct address *a, struct listen_set *set, struct component
 	if (set->count > 0)
 		return 0;
 	if (number)
-		component_error_set(err, "%s: the sockets handed over are fd:%d to fd:%d", text, LISTEN_FD_FIRST,
-			LISTEN_FD_FIRST + count - 1);
+		component_error_set(err, "%s: the sockets handed over are fd:%d to fd:%d", text, FD_LOWEST,
+			FD_LOWEST + count - 1);
 	else
 		component_error_set(err, "%s: no inherited socket has that name; their names are '%s'", text,
 			getenv("LISTEN_FDNAMES") ? getenv("LISTEN_FDNAMES") : "");

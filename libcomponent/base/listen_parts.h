@@ -1,5 +1,5 @@
 /*
- * listen_parts.h - what the four files behind listen.h share.
+ * listen_parts.h - what the files behind listen.h share.
  */
 #ifndef BASE_LISTEN_PARTS_H
 #define BASE_LISTEN_PARTS_H
@@ -11,14 +11,10 @@
 #include "listen.h"
 
 #define LISTEN_BACKLOG 1024 /* connections waiting for accept, for whom there is no room the client tries again in 1, 2, 4 s */
-#define LISTEN_FD_FIRST 3  /* ours are never standard input, output or error */
+#define LISTEN_TYPE (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
 #define LISTEN_OWNER_MAX 160 /* bytes with NUL: "process 4194304 (/usr/sbin/nginx)" */
 
-/* A socket with O_CLOEXEC, non-blocking, and above 2; negative errno. */
-int listen_socket_new(int family);
-/* fd itself, or its copy above 2; closes fd when it must be copied or on failure. */
-int listen_fd_raise(int fd);
-
+int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
 /* Fills address, url, port and the rest from what the socket itself says. */

@@ -30,6 +30,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fd.h"
 #include "listen_parts.h"
 #include "our_fd.h"
 
@@ -56,7 +57,7 @@ ask(const struct sockaddr_un *un, socklen_t size, char *owner, size_t owner_size
 {
 	struct ucred peer;
 	socklen_t    peer_size = sizeof(peer);
-	int          fd = listen_socket_new(AF_UNIX), r = -EADDRINUSE;
+	int          fd = fd_keep(socket(AF_UNIX, LISTEN_TYPE, 0)), r = -EADDRINUSE;
 
 	if (fd < 0)
 		return fd;
@@ -155,7 +156,7 @@ listen_open_unix(const struct address *a, struct listen_set *set, struct compone
 		if (r < 0)
 			return r;
 	}
-	r = listen_socket_new(AF_UNIX);
+	r = fd_keep(socket(AF_UNIX, LISTEN_TYPE, 0));
 	if (r < 0)
 		goto failed;
 	set->count = 1;

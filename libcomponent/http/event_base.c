@@ -43,20 +43,6 @@
 #define SPARE_FDS 16 /* must be free before event_base_new(): it takes 3, other threads some */
 #define TRIES     16 /* a daemon that makes pipes without pause loses this race rarely */
 
-int
-httpd_fd_above_stdio(int fd)
-{
-	int copy;
-
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (copy < 0)
-		copy = -errno;
-	close(fd);
-	return copy;
-}
-
 /* Are so many descriptors left?  Takes 0 to 2 for as long as the caller wants.  *ret_highest: of those that are free. */
 static int
 spare_fds_check(int stdio[3], int *ret_highest)
@@ -151,7 +137,7 @@ epoll_find(struct event_base *base, int count)
 {
 	struct epoll_event same = { .events = EPOLLIN };
 	struct event      *probe = NULL;
-	int                fd = httpd_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), found = -1;
+	int                fd = fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), found = -1;
 
 	if (fd < 0)
 		return -1;

@@ -14,6 +14,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
+#include "fd.h"
 #include "httpd.h"
 #include "our_fd.h"
 
@@ -157,7 +158,6 @@ struct httpd {
 
 /* event_base.c */
 int  httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX]);
-int  httpd_fd_above_stdio(int fd); /* fd, or a copy of it above 2; -errno, fd closed */
 
 /* posted_calls.c */
 void httpd_call_init(struct httpd_call *c, struct httpd *h);

@@ -99,7 +99,7 @@ accept_one(struct httpd_listener *l)
 	}
 	if (fd <= STDERR_FILENO) {
 		atomic_store(accepted, -1);
-		fd = httpd_fd_above_stdio(fd);
+		fd = fd_keep(fd);
 		if (fd < 0)
 			return true;
 		atomic_store(accepted, fd);

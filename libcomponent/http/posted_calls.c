@@ -56,7 +56,7 @@ httpd_wake_open(struct httpd *h)
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		r = -errno;
 	for (int i = 0; i < 2 && fds[i] >= 0; i++) {
-		int fd = httpd_fd_above_stdio(fds[i]);
+		int fd = fd_keep(fds[i]);
 
 		if (fd < 0)
 			r = fd;
