@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,6 +26,7 @@
 
 #include <component/controller.h>
 
+#include "tree.h"
 #include "waiting.h"
 
 #define MS INT64_C(1000000)
@@ -118,12 +118,7 @@ accept_yaml(char *key, size_t size, void *arg)
 static const char *
 at(const char *name)
 {
-	static char path[2][128];
-	static unsigned next;
-	char *p = path[next++ % 2];
-
-	snprintf(p, sizeof path[0], "%s/%s", f->root, name);
-	return p;
+	return tree_path(f->root, name);
 }
 
 static void
@@ -208,18 +203,11 @@ setup(void **state)
 }
 
 static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static int
 teardown(void **state)
 {
 	(void)state;
 	component_free(f->c);
-	nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(f->root);
 	unlink(f->log);
 	free(f);
 	return 0;

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "source.h"
+#include "tree.h"
 
 #define SAID_MAX 200000
 #define NOBODY 65534
@@ -90,12 +90,7 @@ times_said(const char *key)
 static const char *
 at(const char *path)
 {
-	static char full[4][4096];
-	static unsigned next;
-	char *p = full[next++ % 4];
-
-	snprintf(p, sizeof full[0], "%s/%s", f->root, path);
-	return p;
+	return tree_path(f->root, path);
 }
 
 static void
@@ -112,13 +107,6 @@ static void
 make_dir(const char *path)
 {
 	assert_int_equal(mkdir(at(path), 0755), 0);
-}
-
-static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
 }
 
 static int
@@ -145,7 +133,7 @@ teardown(void **state)
 	(void)state;
 	source_free(f->source);
 	forget_said();
-	nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(f->root);
 	free(f);
 	return 0;
 }
@@ -328,7 +316,7 @@ files_of_a_directory_moved_away_are_said(void **state)
 	unlink(moved);
 	read_all();
 	assert_int_equal(f->count, 0);
-	nftw(outside, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(outside);
 }
 
 static void
@@ -341,7 +329,7 @@ a_tree_removed_is_said_file_by_file(void **state)
 	put("d/g");
 	begin();
 	forget_said();
-	nftw(at("d"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(at("d"));
 	read_all();
 	assert_said("d/e/f");
 	assert_said("d/g");
@@ -364,7 +352,7 @@ a_file_that_becomes_a_directory_and_back_is_followed(void **state)
 	put("x/y");
 	read_all();
 	assert_said("x/y");
-	nftw(at("x"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(at("x"));
 	put("x");
 	read_all();
 	assert_int_equal(source_file_count(f->source), 1);
@@ -581,7 +569,7 @@ storm(void *arg)
 		case 0: mkdir(a, 0755); break;
 		case 1: rename(a, b); break;
 		case 2: strcat(b, "/sub"); rename(a, b); break;
-		case 3: nftw(a, remove_one, 16, FTW_DEPTH | FTW_PHYS); break;
+		case 3: tree_remove(a); break;
 		case 4: strcat(a, "/sub"); mkdir(a, 0755); break;
 		default:
 			if (r & 1)

@@ -64,19 +64,4 @@ in_child(void (*run)(void))
 	assert_int_equal(status, 0);
 }
 
-static inline int
-timers_of_process(void)
-{
-	char  line[256];
-	int   n = 0;
-	FILE *f = fopen("/proc/self/timers", "r");
-
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		n += strncmp(line, "ID:", 3) == 0;
-	fclose(f);
-	return n;
-}
-
 #endif

@@ -89,21 +89,6 @@ WORKER(burn_third)
 WORKER(burn_sixth)
 WORKER(burn_little)
 
-static unsigned
-timers_of_process(void)
-{
-	char     line[256];
-	unsigned n = 0;
-	FILE    *f = fopen("/proc/self/timers", "r");
-
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		n += strncmp(line, "ID:", 3) == 0;
-	fclose(f);
-	return n;
-}
-
 static void
 check_form(const struct profile *p)
 {

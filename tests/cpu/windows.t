@@ -14,9 +14,7 @@ from serving import *
 
 
 def profile(d, seconds, **kw):
-    begin = time.monotonic()
-    r = d.get(PPROF + "profile?seconds=%s" % seconds, **kw)
-    return r, time.monotonic() - begin
+    return timed(d.get, PPROF + "profile?seconds=%s" % seconds, **kw)
 
 
 def is_window(d):

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "gitops/gitops.h"
+#include "tree.h"
 
 static char root[64];
 static struct component_error err;
@@ -31,29 +32,16 @@ root_make(void **state)
 }
 
 static int
-root_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static int
 root_remove(void **state)
 {
 	(void)state;
-	return nftw(root, root_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return tree_remove(root);
 }
 
-/* A path below the root; good for four calls. */
 static const char *
 at(const char *path)
 {
-	static char full[4][256];
-	static unsigned next;
-	char *p = full[next++ % 4];
-
-	snprintf(p, sizeof full[0], "%s/%s", root, path);
-	return p;
+	return tree_path(root, path);
 }
 
 static inline void

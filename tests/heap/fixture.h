@@ -6,6 +6,7 @@
 #define TESTS_HEAP_FIXTURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -76,6 +77,17 @@ static inline bool
 is_sample(const void *block)
 {
 	return heap_set_has(block);
+}
+
+/* Before the tests: the hooks are in charge of malloc. */
+static int
+set_up(void **state)
+{
+	(void)state;
+#ifdef HOOKS_OF_BEFORE
+	component_hooks.size = offsetof(struct component_hooks, filter);
+#endif
+	return heap_bind() ? 0 : -1;
 }
 
 #endif

@@ -221,13 +221,6 @@ at_the_default_rate_the_mean_of_20_seeds_is_right(void **state)
 	check("inuse_space", seen.live, truth.live, truth.live_variance);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-	return heap_bind() ? 0 : -1;
-}
-
 int
 main(void)
 {

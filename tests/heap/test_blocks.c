@@ -293,13 +293,6 @@ a_thread_that_allocates_never_waits_for_a_lock_of_ours(void **state)
 		free(kept[i]);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-	return heap_bind() ? 0 : -1;
-}
-
 int
 main(void)
 {

@@ -552,13 +552,6 @@ a_size_that_nobody_can_have_is_no_sample(void **state)
 	heap_set_rate(0);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-	return heap_bind() ? 0 : -1;
-}
-
 int
 main(void)
 {

@@ -500,16 +500,6 @@ threads_of_our_own_are_never_sampled(void **state)
 	heap_set_rate(0);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-#ifdef HOOKS_OF_BEFORE
-	component_hooks.size = offsetof(struct component_hooks, filter);
-#endif
-	return heap_bind() ? 0 : -1;
-}
-
 int
 main(void)
 {

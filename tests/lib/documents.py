@@ -4,15 +4,10 @@ import glob
 import os
 import re
 
-from harness import SRC
+from harness import SRC, text_of
 
 DOCUMENTS = sorted(
     os.path.relpath(p, SRC) for folder in ("", "docs") for p in glob.glob(os.path.join(SRC, folder, "*.md")))
-
-
-def text_of(name):
-    with open(os.path.join(SRC, name), encoding="utf-8") as f:
-        return f.read()
 
 
 def blocks(language, *names):

@@ -95,15 +95,15 @@ def is_exact(tool):
     return any(path == tool and version >= (1, 26) for version, path in tools())
 
 
-def waited_below(tool, path, kind):
-    """Nanoseconds of -pprof=KIND, by each function that is on the stack."""
+def waited(tool, path, kind, names=set):
+    """Nanoseconds of -pprof=KIND, by each function that is on the stack, or by those that names() gives of it."""
     r = run(tool, "-pprof=" + kind, path, text=False)
     equal(r.returncode, 0, "%s: %s" % (tool, r.stderr.decode()))
     p = Profile(r.stdout)
     column = [unit for _, unit in p.types].index("nanoseconds")
     found = {}
     for stack, values, _ in p.samples:
-        for name in set(p.stack(stack)):
+        for name in names(p.stack(stack)):
             found[name] = found.get(name, 0) + values[column]
     return found
 

@@ -115,6 +115,19 @@ def poll(fn, what="condition", deadline=DEADLINE):
         time.sleep(0.01)
 
 
+def timed(fn, *args, **kw):
+    """What it gives, and how many seconds that took."""
+    begin = time.monotonic()
+    r = fn(*args, **kw)
+    return r, time.monotonic() - begin
+
+
+def text_of(path):
+    """Of a file of the sources, or any other by its full path."""
+    with open(os.path.join(SRC, path), encoding="utf-8") as f:
+        return f.read()
+
+
 @contextlib.contextmanager
 def tempdir():
     path = tempfile.mkdtemp(prefix="component-test-")

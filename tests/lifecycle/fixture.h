@@ -23,6 +23,7 @@
 
 #include <component/component.h>
 
+#include "tree.h"
 #include "waiting.h"
 
 #define MS 1000000LL
@@ -35,12 +36,7 @@ static char life_dir[64];
 static inline const char *
 life_path(const char *name)
 {
-	static char paths[4][256];
-	static int  next;
-	char       *path = paths[next++ % 4];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", life_dir, name);
-	return path;
+	return tree_path(life_dir, name);
 }
 
 static inline const char *

@@ -167,26 +167,22 @@ def hup_reads_the_config_again_keeps_the_old_one_when_it_is_bad_and_reopens_the_
     with tempdir() as t:
         config, log = os.path.join(t, "c.yaml"), os.path.join(t, "log")
 
-        def text():
-            with open(log) as f:
-                return f.read()
-
         def write(content):
             with open(config, "w") as f:
                 f.write(content)
         write("logging-format: text\n")
         with life("--config=" + config, "--log-file=" + log, wait=None) as d:
-            poll(lambda: os.path.exists(log) and "info started" in text())
+            poll(lambda: os.path.exists(log) and "info started" in text_of(log))
             os.rename(log, log + ".1")
             write("logging-format: json\n")
             d.signal(HUP)
-            poll(lambda: os.path.exists(log) and '"msg":"reloaded"' in text())
+            poll(lambda: os.path.exists(log) and '"msg":"reloaded"' in text_of(log))
             write("logging-format: [\n")
             d.signal(HUP)
-            poll(lambda: '"msg":"reload failed' in text())
-            contains(text(), "c.yaml")
+            poll(lambda: '"msg":"reload failed' in text_of(log))
+            contains(text_of(log), "c.yaml")
             equal(d.stop(), 0)
-            contains(text(), '"msg":"stopped"')
+            contains(text_of(log), '"msg":"stopped"')
 
 
 @test
@@ -291,12 +287,8 @@ def programs_it_runs_have_nothing_blocked_or_ignored():
 def a_forked_child_has_no_descriptor_of_ours_and_default_signals():
     with tempdir() as t:
         log = os.path.join(t, "log")
-
-        def text():
-            with open(log) as f:
-                return f.read()
         with life("--log-file=" + log, do="child", wait=None) as d:
-            poll(lambda: os.path.exists(log) and "child waits" in text() and "info started" in text())
+            poll(lambda: os.path.exists(log) and "child waits" in text_of(log) and "info started" in text_of(log))
             ours = descriptors(d.pid)
             need(any("eventpoll" in v for v in ours.values()), ours)
             poll(lambda: "component-sig" in threads(d.pid).values())
@@ -312,7 +304,7 @@ def a_forked_child_has_no_descriptor_of_ours_and_default_signals():
             finally:
                 if not gone(child):
                     os.kill(child, signal.SIGKILL)
-            need("signal received" not in text(), text())
+            need("signal received" not in text_of(log), text_of(log))
             equal(d.stop(), 0)
 
 
@@ -329,24 +321,20 @@ def a_forked_child_cannot_drive_its_parents_loop_and_may_free_it():
 def daemon_3_between_parsing_and_starting_leaves_a_whole_daemon():
     with tempdir() as t:
         pid_file, log = os.path.join(t, "pid"), os.path.join(t, "log")
-
-        def text():
-            with open(log) as f:
-                return f.read()
         with life("--pid-file=" + pid_file, "--log-file=" + log, do="daemonize usr1", wait=None) as d:
             equal(d.wait(), 0)
-            poll(lambda: os.path.exists(log) and "info started" in text())
+            poll(lambda: os.path.exists(log) and "info started" in text_of(log))
             with open(pid_file) as f:
                 pid = int(f.read())
             try:
                 need(pid != d.pid)
                 poll(lambda: "component-sig" in threads(pid).values())
                 os.kill(pid, USR1)
-                poll(lambda: "toggled" in text())
+                poll(lambda: "toggled" in text_of(log))
                 os.kill(pid, HUP)
-                poll(lambda: "info reloaded" in text())
+                poll(lambda: "info reloaded" in text_of(log))
                 os.kill(pid, TERM)
-                poll(lambda: "info stopped" in text())
+                poll(lambda: "info stopped" in text_of(log))
                 poll(lambda: gone(pid))
                 need(not os.path.exists(pid_file))
             finally:

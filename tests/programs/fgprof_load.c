@@ -29,6 +29,8 @@
 
 #include <component/profiler.h>
 
+#include "waiting.h"
+
 #define STACK_BYTES ((size_t)64 << 10)
 #define TURN_NS     7000000LL
 
@@ -36,15 +38,6 @@ static atomic_ulong     interrupted;
 static sem_t            begun; /* one post of each thread */
 static _Atomic int64_t  worked, slept;
 static volatile unsigned long spun;
-
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 static void
 count(int r)

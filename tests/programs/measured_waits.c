@@ -16,8 +16,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -40,6 +38,9 @@
 #include <component/profiler.h>
 #include <component/trace.h>
 
+#include "refused_call.h"
+#include "waiting.h"
+
 #define TURNS   10
 #define HOLD_NS 10000000L
 #define SPIN_NS 150000000L
@@ -50,24 +51,6 @@ static bool            is_open;
 static int             channel[2];
 static sem_t           ready, turn; /* the waiter is about to wait; the mutex is held */
 static pthread_t       waiting;
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static void
-pause_ns(long ns)
-{
-	struct timespec left = { 0, ns };
-
-	while (nanosleep(&left, &left) && errno == EINTR)
-		;
-}
 
 /* How long this thread was ready to run and did not, on a busy machine. */
 static int64_t
@@ -163,7 +146,7 @@ static void
 hold(void)
 {
 	sem_wait(&ready);
-	pause_ns(HOLD_NS);
+	rest_ns(HOLD_NS);
 }
 
 /* The other side of each wait, some milliseconds behind. */
@@ -191,7 +174,7 @@ helper(void *arg)
 	}
 	for (int i = 0; i < TURNS; i++) {
 		sem_wait(&ready);
-		pause_ns(HOLD_NS / 2);
+		rest_ns(HOLD_NS / 2);
 		pthread_kill(waiting, SIGURG); /* as a dump does; it is ignored where none has been */
 	}
 	return arg;
@@ -224,7 +207,7 @@ waiter(void *arg)
 	component_trace_region_begin(task, "locks");
 	component_label_set("part", "locks");
 	MEASURE(wait_for_mutex, mutex_turn());
-	pause_ns(HOLD_NS * 4); /* late: it must be waited for */
+	rest_ns(HOLD_NS * 4); /* late: it must be waited for */
 	MEASURE(wait_for_condition, come(wait_for_condition));
 	component_label_clear("part");
 	component_trace_region_end(task, "locks");
@@ -276,7 +259,7 @@ compete(void)
 static void *
 short_life(void *arg)
 {
-	pause_ns(100000);
+	rest_ns(100000);
 	return arg;
 }
 
@@ -344,7 +327,7 @@ be_rude(void)
 	if (waitpid(child, &status, 0) != child || status != 0)
 		abort();
 	sem_wait(&ready); /* the timer's handler would jump into what the cancellation has unwound */
-	pause_ns(HOLD_NS);
+	rest_ns(HOLD_NS);
 	pthread_cancel(thread);
 	pthread_join(thread, &result);
 	if (result != PTHREAD_CANCELED)
@@ -356,15 +339,7 @@ be_rude(void)
 static void
 deny_perf(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+	if (refuse_call(SYS_perf_event_open) < 0) {
 		printf("cannot filter system calls: %s\n", strerror(errno));
 		exit(77);
 	}

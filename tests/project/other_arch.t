@@ -24,11 +24,6 @@ PUBLIC = ["gnulib"] + [d for how, d in INCLUDED if how == "-I"]
 FOREIGN = re.compile(r"#include <(event2/|yaml|zlib|lzma|protobuf-c)|#include <component/evhttp|#include \"(profile\.pb-c|httpd_internal)\.h\"")
 
 
-def text_of(path):
-    with open(os.path.join(SRC, path), encoding="utf-8") as f:
-        return f.read()
-
-
 def sources():
     for room in ROOMS:
         for folder, _, names in os.walk(os.path.join(SRC, room)):

@@ -21,11 +21,6 @@ COLLECT, ENCODE, UNWIND = "profiler/collect", "profiler/encode", "profiler/unwin
 made = {}
 
 
-def text_of(path):
-    with open(os.path.join(SRC, path), encoding="utf-8") as f:
-        return f.read()
-
-
 def variables(*names):
     with tempdir() as d:
         with open(d + "/show.mk", "w") as f:

@@ -29,9 +29,7 @@ def job_waits(d):
 
 
 def delta(d, kind="heap", seconds=1, query=""):
-    begin = time.monotonic()
-    r = d.get(PPROF + "%s?seconds=%d%s" % (kind, seconds, query))
-    return r, time.monotonic() - begin
+    return timed(d.get, PPROF + "%s?seconds=%d%s" % (kind, seconds, query))
 
 
 def open_delta(d, kind="heap", seconds=2, query=""):

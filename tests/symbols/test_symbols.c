@@ -5,8 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -36,6 +33,7 @@
 #include "skip.h"
 #include "symbols.h"
 #include "utf8.h"
+#include "refused_call.h"
 
 #define LIMIT ((size_t)64 << 20)
 
@@ -435,16 +433,10 @@ a_library_that_is_only_mapped_has_all_of_its_symbols_after_few_calls(void **stat
 static int
 forbid_process_vm_readv(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
-	struct iovec      v = { &program, 1 };
+	char         byte = 0;
+	struct iovec v = { &byte, 1 };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (refuse_call(SYS_process_vm_readv) < 0)
 		return -1;
 	return process_vm_readv(getpid(), &v, 1, &v, 1, 0) < 0 && errno == EPERM ? 0 : -1;
 }

@@ -101,7 +101,7 @@ def agree(form, path, truth, switches):
     for tool in readers(form):
         opens(tool, path, form)
         for kind, names in (("sync", SYNC), ("net", NET), ("syscall", ())):
-            got = waited_below(tool, path, kind)
+            got = waited(tool, path, kind)
             for name in names:
                 # A thread that is kept from running does not wait for what it came for, but its clock goes on.
                 want, delay = truth[name]
@@ -110,7 +110,7 @@ def agree(form, path, truth, switches):
                          tool, kind, name, got.get(name, 0), want, delay))
             for name in (set(SYNC + NET) - set(names)) | {"read_at_once"}:
                 need(got.get(name, 0) < 1e6, "%s is in -pprof=%s: %d ns" % (name, kind, got.get(name, 0)))
-        sched = waited_below(tool, path, "sched")
+        sched = waited(tool, path, "sched")
         if switches and is_exact(tool):
             got, want = sched.get("competitor", 0), truth["competitor"][1]
             need(abs(got - want) <= want * 0.05, "%s %s: %d ns runnable, by the kernel's count %d" % (tool, form, got, want))

@@ -7,8 +7,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +29,7 @@
 #include "unwind.h"
 #include "unwind_window.h"
 #include "recover.h"
+#include "refused_call.h"
 
 #if ARCH_HAVE_TABLES
 
@@ -181,27 +179,37 @@ what_a_handler_interrupted_is_found_below_it(void **state)
 	assert_int_equal(truncated, 0);
 }
 
-#if defined(__x86_64__)
-/* Steps a function one instruction at a time: the trap flag raises SIGTRAP. */
 static volatile sig_atomic_t traps, wrong;
 static uintptr_t             expected;
 
+/* In a handler: is the expected caller on the interrupted stack, and is all of that there? */
 static void
-on_trap(int number, siginfo_t *info, void *context)
+caller_check(const void *context)
 {
 	struct unwind_regs regs;
 	uintptr_t          found[MAX];
 	unsigned           n, i;
 	int                cut;
 
-	(void)number;
-	(void)info;
 	unwind_regs_from_ucontext(&regs, context);
 	n = unwind_prove(found, unwind_capture_guess(&regs, found, MAX, &cut), &cut);
-	traps++;
 	for (i = 0; i < n && found[i] - expected > 256; i++)
 		;
-	wrong += i == n || cut;
+	traps++;
+	if (i == n || cut) {
+		wrong++;
+		print_message("# at %#lx: %u frames, cut %d\n", (unsigned long)regs.pc, n, cut);
+	}
+}
+
+#if defined(__x86_64__)
+/* Steps a function one instruction at a time: the trap flag raises SIGTRAP. */
+static void
+on_trap(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)info;
+	caller_check(context);
 }
 
 BURN_FUNCTION(stepped_inner)
@@ -274,22 +282,9 @@ code_put(uint32_t *at, uint32_t instruction)
 static void
 on_trap(int number, siginfo_t *info, void *context)
 {
-	struct unwind_regs regs;
-	uintptr_t          found[MAX];
-	unsigned           n, i;
-	int                cut;
-
 	(void)number;
 	(void)info;
-	unwind_regs_from_ucontext(&regs, context);
-	n = unwind_prove(found, unwind_capture_guess(&regs, found, MAX, &cut), &cut);
-	for (i = 0; i < n && found[i] - expected > 256; i++)
-		;
-	traps++;
-	if (i == n || cut) {
-		wrong++;
-		print_message("# at %#lx: %u frames, cut %d\n", (unsigned long)regs.pc, n, cut);
-	}
+	caller_check(context);
 	code_put(broken, before);
 }
 
@@ -518,20 +513,12 @@ sp_and_pc_are_enough_where_the_frame_holds_the_rest(void **state)
 static void
 walk_under_a_filter(void)
 {
-	struct sock_filter insns[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = { sizeof(insns) / sizeof(insns[0]), insns };
-	struct memory     m;
-	uintptr_t         found[MAX];
-	unsigned          n;
-	int               cut;
+	struct memory m;
+	uintptr_t     found[MAX];
+	unsigned      n;
+	int           cut;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0 ||
-	    !memory_call_refused() || memory_open(&m) < 0)
+	if (refuse_call(SYS_process_vm_readv) < 0 || !memory_call_refused() || memory_open(&m) < 0)
 		_exit(2);
 	by_memory = &m;
 	n = walk_as_if_blocked(0, found, &cut);
