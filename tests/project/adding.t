@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""adding.t - in a copy of the tree, a collector is added, a format and an option, as ARCHITECTURE.md
-says: a file and a row each, of the option a member and a row.  They then have all that others have,
-and nothing else was touched.
+"""adding.t - in a copy of the tree, a collector is added, a format, an option and an unwinder, as
+ARCHITECTURE.md says: a file and a row each, of the option a member and a row.  They then have all
+that others have.
 """
 import atexit
 import os
@@ -98,17 +98,57 @@ encode_toy(const struct profile *p, struct symbols *s, encode_write_fn *write, v
 	return write(arg, text, (size_t)snprintf(text, sizeof(text), "%zu samples of %s\n", p->count, p->name));
 }
 """
+TOY_UNWINDER = r"""
+#include <config.h>
+
+#include "unwind.h"
+
+static int
+toy_open(void)
+{
+	return 0;
+}
+
+static int
+walk(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	(void)r;
+	*ret_truncated = 0;
+	if (max > 0)
+		pcs[0] = regs->pc;
+	return max > 0;
+}
+
+const struct unwinder unwind_by_toy = { .name = "toy", .open = toy_open, .capture = walk };
+"""
 USER = r"""
 #include <component/profiler.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* With the unwinder that was added. */
+static int
+walked(struct component_profile_write_options *o)
+{
+	struct component_profiler_options options = COMPONENT_PROFILER_OPTIONS_INIT;
+	struct component_profile         *own;
+
+	options.address = "127.0.0.1:0";
+	options.unwinder = COMPONENT_UNWINDER_TOY;
+	o->debug = 1;
+	return component_profiler_start_options(&options, NULL) || component_profile_new("own", &own, NULL) ||
+		component_profile_add(own, own, 0) || component_profile_write("own", 1, o);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
 
+	(void)argv;
+	if (argc > 1)
+		return walked(&o);
 	o.format = "toy";
 	if (component_profiler_start("127.0.0.1:0"))
 		return 1;
@@ -203,6 +243,12 @@ def copied():
 	.argument = "SECONDS", .max = 1000)
 FLAG(on_error,""")
     edited("profiler/serve/routes.c", "&s->options.max_seconds", "&s->options.toy_seconds")
+    added("profiler/unwind/by_toy.c", TOY_UNWINDER)
+    edited("profiler/unwind/local.mk", "_SOURCES += %D%/by_tables.c", "_SOURCES += %D%/by_tables.c %D%/by_toy.c")
+    edited("profiler/unwind/unwinders.def", "UNWINDER(UNWIND_LIBUNWIND, ", "UNWINDER(UNWIND_TOY, unwind_by_toy)\nUNWINDER(UNWIND_LIBUNWIND, ")
+    edited("profiler/unwind/unwind.h", "	UNWIND_MODES\n", "	UNWIND_TOY,\n	UNWIND_MODES\n")
+    edited(header, "	COMPONENT_UNWINDER_LIBUNWIND, ", "	COMPONENT_UNWINDER_TOY = 4,\n	COMPONENT_UNWINDER_LIBUNWIND = 3, ")
+    edited("components/profiling_rows.c", '"libunwind", NULL', '"libunwind", "toy", NULL')
     r = made("components/libcomponent.la", *PROGRAMS)
     if r.returncode:
         tree["fault"] = "it does not build:\n" + (r.stdout + r.stderr)[-3000:]
@@ -266,18 +312,32 @@ def a_format_that_is_added_is_had_of_every_profile_and_named_in_advice():
         contains(d.get(PATH + "heap?format=tob").text, "write format=toy, format=top or format=folded, or leave it out")
 
 
-@test
-def both_are_had_without_http_and_the_collector_forgets_in_a_child():
+def user():
     t = copied()
     source, exe = os.path.join(t["top"], "user.c"), os.path.join(t["build"], "user")
-    added("user.c", USER)
     lib = os.path.join(t["build"], "components/.libs")
-    run("cc", "-o", exe, source, "-I" + t["top"] + "/profiler/include", "-I" + t["top"] + "/libcomponent/base/include",
-        "-L" + lib, "-lcomponent", "-Wl,-rpath," + lib, check=True)
-    r = run(exe)
+    if not os.path.exists(exe):
+        added("user.c", USER)
+        run("cc", "-o", exe, source, "-I" + t["top"] + "/profiler/include", "-I" + t["top"] + "/libcomponent/base/include",
+            "-L" + lib, "-lcomponent", "-Wl,-rpath," + lib, check=True)
+    return exe
+
+
+@test
+def both_are_had_without_http_and_the_collector_forgets_in_a_child():
+    r = run(user())
     equal(r.returncode, 0, r.stderr)
     equal(r.stdout.split("\n")[0], "1 samples of toy")
     equal(re.findall(r"^toy: toys, total (\d+)$", r.stdout, re.M), ["0", "3"], r.stdout)
+
+
+@test
+def an_unwinder_that_is_added_can_be_chosen_and_walks():
+    with hello("--profiling-unwinder=toy") as d:
+        need(re.search(r"unwinder: toy\b", d.get(PATH).text), d.get(PATH).text)
+    r = run(user(), "walked")
+    equal(r.returncode, 0, r.stderr)
+    need(re.search(r"^1 @ 0x[0-9a-f]+$", r.stdout, re.M), r.stdout)
 
 
 @test
@@ -313,17 +373,17 @@ def a_member_without_a_row_does_not_compile():
 
 @test
 def what_was_added_is_asked_for_by_the_golden_files_and_the_documents():
-    said, ok = tested("golden_options.t", "golden_hello")
+    said, ok = tested("components/golden_options.t", "golden_hello")
     need(not ok, said)
     contains(said, "hello has a new option --toy-seconds, has a new option --toy-profile-rate; if on purpose: UPDATE_GOLDEN=1")
-    need(tested("golden_options.t", "golden_hello", UPDATE_GOLDEN="1")[1], "the golden file is written")
-    said, ok = tested("golden_options.t", "golden_hello")
+    need(tested("components/golden_options.t", "golden_hello", UPDATE_GOLDEN="1")[1], "the golden file is written")
+    said, ok = tested("components/golden_options.t", "golden_hello")
     need(ok, said)
-    said, ok = tested("docs.t", "every_option_has_its_place")
+    said, ok = tested("project/docs.t", "every_option_has_its_place")
     need(not ok and re.search(r"no word of --toy-[a-z-]+ of hello", said), said)
     row = "| `--block-profile-rate` | 0s |"
     edited("docs/flags.md", row, "| `--toy-profile-rate` | 3 | toys |\n| `--toy-seconds` | 7 | longest game |\n" + row)
-    said, ok = tested("docs.t", "every_option_has_its_place")
+    said, ok = tested("project/docs.t", "every_option_has_its_place")
     need(ok, said)
 
 

@@ -327,7 +327,7 @@ def every_option_in_the_documents_exists():
 
 @test
 def every_variable_in_the_documents_exists():
-    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "SIGHUP", "RELOADING", "STOPPING",
+    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "SIGHUP", "RELOADING", "STOPPING",
              "ASAN_OPTIONS", "TSAN_OPTIONS", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
     for name in PROGRAMS:
         known |= {v for o in dump(name).values() for v in o["env"]}
@@ -335,7 +335,7 @@ def every_variable_in_the_documents_exists():
         spans = re.findall(r"`([^`\n]+)`", prose(name)) + [b for lang in ("yaml", "ini", "sh") for _, b in blocks(lang, name)]
         for text in spans:
             for variable in re.findall(r"(?<![\w$])([A-Z]{2,}(?:_[A-Z]+)+)\b", text):
-                if not variable.startswith(("COMPONENT_FLAG", "COMPONENT_KV", "COMPONENT_LABEL", "ARCH_", "RLIMIT_", "SECCOMP_",
+                if not variable.startswith(("COMPONENT_FLAG", "COMPONENT_PROFILER_OPTIONS", "COMPONENT_KV", "COMPONENT_LABEL", "ARCH_", "RLIMIT_", "SECCOMP_",
                                             "PROCMAP_")):
                     need(variable in known, "%s mentions %s: %s" % (name, variable, text))
 
