@@ -2,7 +2,7 @@
  * format.c - the table of formats.
  *
  * Some files serve one row alone and go with it: pprof_sample.c, gzip.c and profile.proto that of pprof,
- * memstats.c the heap's text, wait_state.c the dump, trace/perfetto_message.c Perfetto.
+ * wait_state.c the dump, trace/perfetto_message.c Perfetto.
  *
  * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/encode/gotrace.t, tests/serve/profile_write.t.
  */

@@ -28,7 +28,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "clock.h"
 #include "fork.h"

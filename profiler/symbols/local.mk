@@ -5,10 +5,9 @@ noinst_LTLIBRARIES += %D%/libsymbols.la
 	%D%/program_file.h %D%/ranges.c %D%/ranges.h %D%/resolve.c %D%/resolve.h %D%/strings.c %D%/strings.h %D%/symbols.c \
 	%D%/symbols.h %D%/symbols_mappings.c %D%/symbols_parts.h %D%/symtab.c %D%/symtab.h %D%/utf8.c %D%/utf8.h \
 	%D%/demangle/cxx.c %D%/demangle/cxx.h %D%/demangle/cxx_expression.c %D%/demangle/cxx_name.c \
-	%D%/demangle/cxx_print.c %D%/demangle/cxx_print.h %D%/demangle/cxx_print_expression.c %D%/demangle/cxx_read.c \
-	%D%/demangle/cxx_type.c %D%/demangle/demangle.c %D%/demangle/demangle.h %D%/demangle/operators.c \
-	%D%/demangle/operators.h %D%/demangle/out.c %D%/demangle/punycode.c %D%/demangle/room.h %D%/demangle/rust.c \
-	%D%/demangle/rust.h %D%/demangle/rust_legacy.c %D%/demangle/rust_read.c \
+	%D%/demangle/cxx_print.c %D%/demangle/cxx_read.c %D%/demangle/cxx_type.c %D%/demangle/demangle.c \
+	%D%/demangle/demangle.h %D%/demangle/operators.c %D%/demangle/operators.h %D%/demangle/out.c \
+	%D%/demangle/punycode.c %D%/demangle/room.h %D%/demangle/rust.c %D%/demangle/rust_legacy.c \
 	%D%/dwarf/abbrev.c %D%/dwarf/constants.h %D%/dwarf/dwarf.c %D%/dwarf/dwarf.h %D%/dwarf/form.c %D%/dwarf/form.h \
 	%D%/dwarf/function.c %D%/dwarf/function.h %D%/dwarf/line.c %D%/dwarf/line.h %D%/dwarf/ranges.c %D%/dwarf/section.c \
 	%D%/dwarf/section.h %D%/dwarf/unit.c %D%/dwarf/unit.h

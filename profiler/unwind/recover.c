@@ -43,9 +43,7 @@
 #include "thread_id.h"
 
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #define ARGUMENT_BYTES 64  /* of arguments pushed for the call that blocks */
 #define SCAN_BYTES   65536  /* of stack above sp */

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "clock.h"
 #include "labels/thread.h"
 #include "pages.h"
 #include "sort.h"
@@ -186,7 +187,7 @@ wall_window_profile(const struct wall_window *w, struct profile *ret)
 	p->types[1] = (struct profile_type){ "time", "nanoseconds" };
 	p->type_count = 2;
 	p->period_type = (struct profile_type){ "wallclock", "nanoseconds" };
-	p->period = 1000000000 / WALL_HZ;
+	p->period = CLOCK_NS_PER_S / WALL_HZ;
 	p->time_ns = w->window.time_ns;
 	p->duration_ns = w->window.end_ns - w->window.begin_ns;
 	p->lost = (uint64_t)w->lost;

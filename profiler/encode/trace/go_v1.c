@@ -272,7 +272,7 @@ event(struct trace_writer *w, const struct story_event *e)
 static int
 begin(struct trace_writer *w)
 {
-	uint64_t   args[] = { TRACE_NS_PER_S };
+	uint64_t   args[] = { CLOCK_NS_PER_S };
 	uint8_t    buf[1 + VARINT_MAX];
 	struct v1 *v = arena_alloc(w->arena, sizeof(*v));
 

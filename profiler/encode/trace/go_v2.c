@@ -275,7 +275,7 @@ static void
 write_frequency(struct trace_writer *w)
 {
 	uint8_t  body[1 + VARINT_MAX], head[1 + 4 * VARINT_MAX];
-	uint64_t frequency[] = { TRACE_NS_PER_S }, args[] = { GENERATION, GOTRACE_NOBODY, 1, 0 };
+	uint64_t frequency[] = { CLOCK_NS_PER_S }, args[] = { GENERATION, GOTRACE_NOBODY, 1, 0 };
 
 	args[3] = pack(body, BATCH_FREQUENCY, frequency, 1);
 	lines_bytes(&w->out, head, pack(head, BATCH_EVENTS, args, 4));

@@ -73,7 +73,7 @@ notes_make(struct notes *n, struct arena *a, const struct trace *t, const struct
 		note_add(n, a, p, (size_t)(newline - p));
 	}
 	if (t->time_ns > 0) {
-		utc_from_unix(t->time_ns / 1000000000, &utc);
+		utc_from_unix(t->time_ns / CLOCK_NS_PER_S, &utc);
 		snprintf(text, sizeof(text), "began at %04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)utc.year, utc.month,
 			utc.day, utc.hour, utc.minute, utc.second, (int)(t->time_ns / 1000000 % 1000));
 		note_add(n, a, text, strlen(text));

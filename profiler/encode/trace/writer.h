@@ -4,11 +4,10 @@
 #ifndef ENCODE_TRACE_FORMAT_H
 #define ENCODE_TRACE_FORMAT_H
 
+#include "clock.h"
 #include "encode.h"
 #include "stacks.h"
 #include "streams.h"
-
-#define TRACE_NS_PER_S 1000000000u
 
 struct gotrace;
 struct trace_format;
@@ -36,6 +35,5 @@ struct trace_format {
 	void (*drop)(struct trace_writer *w); /* what is not the arena's; NULL: nothing is */
 	const struct gotrace *go; /* of Go's formats: go.h */
 };
-
 
 #endif

@@ -12,26 +12,31 @@
  */
 #include <config.h>
 
-#include "cxx_print.h"
+#include <string.h>
+
+#include "room.h"
+
+typedef const struct demangle_node node;
 
 static void left(struct demangle_room *r, unsigned n);
 static void right(struct demangle_room *r, unsigned n);
 
-void
-cxx_put(struct demangle_room *r, const char *text)
+static void
+put(struct demangle_room *r, const char *text)
 {
 	demangle_put_string(&r->out, text);
 }
 
-void
-cxx_put_text(struct demangle_room *r, node *n)
+static void
+put_text(struct demangle_room *r, node *n)
 {
 	if (n->text)
 		demangle_put(&r->out, n->text, n->size);
 }
 
-void
-cxx_print(struct demangle_room *r, unsigned n)
+/* All of a node. */
+static void
+print(struct demangle_room *r, unsigned n)
 {
 	left(r, n);
 	right(r, n);
@@ -47,8 +52,8 @@ list_item(struct demangle_room *r, unsigned list, unsigned number)
 }
 
 /* What T_ stands for; of a pack the one that is its turn while it is expanded. */
-unsigned
-cxx_real(struct demangle_room *r, unsigned n)
+static unsigned
+real(struct demangle_room *r, unsigned n)
 {
 	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
 		node *at = &r->nodes[n];
@@ -65,8 +70,8 @@ cxx_real(struct demangle_room *r, unsigned n)
 	return 0;
 }
 
-unsigned
-cxx_list_size(struct demangle_room *r, unsigned list)
+static unsigned
+list_size(struct demangle_room *r, unsigned list)
 {
 	unsigned n = 0;
 
@@ -75,16 +80,16 @@ cxx_list_size(struct demangle_room *r, unsigned list)
 	return n;
 }
 
-void
-cxx_print_list(struct demangle_room *r, unsigned list)
+static void
+print_list(struct demangle_room *r, unsigned list)
 {
 	for (bool first = true; list && !r->out.bad && r->out.size < DEMANGLE_RESULT_MAX; list = r->nodes[list].b) {
 		size_t before = r->out.size, after;
 
 		if (!first)
-			cxx_put(r, ", ");
+			put(r, ", ");
 		after = r->out.size;
-		cxx_print(r, r->nodes[list].a);
+		print(r, r->nodes[list].a);
 		r->out.steps++;
 		if (r->out.size == after)
 			r->out.size = before; /* an empty pack */
@@ -93,19 +98,19 @@ cxx_print_list(struct demangle_room *r, unsigned list)
 	}
 }
 
-void
-cxx_print_around(struct demangle_room *r, const char *before, unsigned n, const char *after)
+static void
+print_around(struct demangle_room *r, const char *before, unsigned n, const char *after)
 {
-	cxx_put(r, before);
-	cxx_print(r, n);
-	cxx_put(r, after);
+	put(r, before);
+	print(r, n);
+	put(r, after);
 }
 
 /* ---- expansions ---- */
 
 /* The first pack that is referred to below n; 0: there is none. */
-unsigned
-cxx_find_pack(struct demangle_room *r, unsigned n)
+static unsigned
+find_pack(struct demangle_room *r, unsigned n)
 {
 	unsigned found = 0;
 	node    *at = &r->nodes[n];
@@ -117,11 +122,11 @@ cxx_find_pack(struct demangle_room *r, unsigned n)
 	if (!n || at->kind == NODE_EXPANSION || at->kind == NODE_FUNCTION)
 		return 0;
 	if (demangle_enter(&r->out)) {
-		found = cxx_find_pack(r, at->a);
+		found = find_pack(r, at->a);
 		if (!found)
-			found = cxx_find_pack(r, at->b);
+			found = find_pack(r, at->b);
 		if (!found)
-			found = cxx_find_pack(r, at->c);
+			found = find_pack(r, at->c);
 	}
 	demangle_leave(&r->out);
 	return found;
@@ -130,21 +135,21 @@ cxx_find_pack(struct demangle_room *r, unsigned n)
 static void
 print_expansion(struct demangle_room *r, unsigned pattern)
 {
-	unsigned pack = cxx_find_pack(r, pattern), before = r->pack_index, size;
+	unsigned pack = find_pack(r, pattern), before = r->pack_index, size;
 	bool     was = r->packing;
 
 	if (!pack) {
-		cxx_print(r, pattern);
-		cxx_put(r, "...");
+		print(r, pattern);
+		put(r, "...");
 		return;
 	}
-	size = cxx_list_size(r, r->nodes[pack].a);
+	size = list_size(r, r->nodes[pack].a);
 	r->packing = true;
 	for (unsigned i = 0; i < size && !r->out.bad; i++) {
 		r->pack_index = i;
 		if (i)
-			cxx_put(r, ", ");
-		cxx_print(r, pattern);
+			put(r, ", ");
+		print(r, pattern);
 	}
 	r->packing = was;
 	r->pack_index = before;
@@ -157,15 +162,15 @@ static void
 print_last(struct demangle_room *r, unsigned n)
 {
 	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
-		node *at = &r->nodes[n = cxx_real(r, n)];
+		node *at = &r->nodes[n = real(r, n)];
 
 		switch (at->kind) {
 		case NODE_NESTED:
 		case NODE_LOCAL: n = at->b; break;
 		case NODE_TAGGED:
 		case NODE_TEMPLATE: n = at->a; break;
-		case NODE_STD: cxx_put(r, at->other); return;
-		default: cxx_print(r, n); return;
+		case NODE_STD: put(r, at->other); return;
+		default: print(r, n); return;
 		}
 	}
 }
@@ -173,14 +178,14 @@ print_last(struct demangle_room *r, unsigned n)
 static void
 print_template(struct demangle_room *r, node *at)
 {
-	cxx_print(r, at->a);
+	print(r, at->a);
 	if (demangle_last(&r->out) == '<')
-		cxx_put(r, " ");
-	cxx_put(r, "<");
-	cxx_print_list(r, at->b);
+		put(r, " ");
+	put(r, "<");
+	print_list(r, at->b);
 	if (demangle_last(&r->out) == '>')
-		cxx_put(r, " ");
-	cxx_put(r, ">");
+		put(r, " ");
+	put(r, ">");
 }
 
 static void
@@ -189,13 +194,13 @@ print_operator(struct demangle_room *r, node *at)
 	size_t size = at->size;
 
 	if (at->a) {
-		cxx_put(r, "operator\"\" ");
-		cxx_put_text(r, at);
+		put(r, "operator\"\" ");
+		put_text(r, at);
 		return;
 	}
-	cxx_put(r, "operator");
+	put(r, "operator");
 	if (at->text[0] >= 'a' && at->text[0] <= 'z')
-		cxx_put(r, " ");
+		put(r, " ");
 	if (size && at->text[size - 1] == ' ')
 		size--;
 	demangle_put(&r->out, at->text, size);
@@ -208,7 +213,7 @@ print_bits(struct demangle_room *r, unsigned bits)
 
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (bits >> i & 1)
-			cxx_put(r, texts[i]);
+			put(r, texts[i]);
 }
 
 static void
@@ -216,27 +221,27 @@ print_lambda(struct demangle_room *r, node *at)
 {
 	bool before = r->in_lambda;
 
-	cxx_put(r, "{lambda(");
+	put(r, "{lambda(");
 	r->in_lambda = true;
-	cxx_print_list(r, at->b);
+	print_list(r, at->b);
 	r->in_lambda = before;
-	cxx_put(r, ")#");
+	put(r, ")#");
 	demangle_put_number(&r->out, at->number);
-	cxx_put(r, "}");
+	put(r, "}");
 }
 
 static void
 print_special(struct demangle_room *r, node *at)
 {
-	cxx_put_text(r, at);
+	put_text(r, at);
 	if (at->number) {
 		demangle_put_number(&r->out, at->number - 1);
-		cxx_put(r, " for ");
+		put(r, " for ");
 	}
-	cxx_print(r, at->a);
+	print(r, at->a);
 	if (at->b) {
-		cxx_put(r, "-in-");
-		cxx_print(r, at->b);
+		put(r, "-in-");
+		print(r, at->b);
 	}
 }
 
@@ -248,7 +253,7 @@ static enum shape
 shape_of(struct demangle_room *r, unsigned n)
 {
 	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
-		node *at = &r->nodes[n = cxx_real(r, n)];
+		node *at = &r->nodes[n = real(r, n)];
 
 		if (at->kind == NODE_SIGNATURE)
 			return FUNCTION;
@@ -266,7 +271,7 @@ static bool
 has_right(struct demangle_room *r, unsigned n)
 {
 	for (unsigned hops = 0; hops < DEMANGLE_DEPTH_MAX; hops++) {
-		node *at = &r->nodes[n = cxx_real(r, n)];
+		node *at = &r->nodes[n = real(r, n)];
 
 		if (at->kind == NODE_SIGNATURE || at->kind == NODE_ARRAY)
 			return true;
@@ -281,7 +286,7 @@ has_right(struct demangle_room *r, unsigned n)
 static unsigned
 real_target(struct demangle_room *r, unsigned n)
 {
-	unsigned to = cxx_real(r, n), behind = r->nodes[to].kind == NODE_QUALIFIED ? cxx_real(r, r->nodes[to].a) : 0;
+	unsigned to = real(r, n), behind = r->nodes[to].kind == NODE_QUALIFIED ? real(r, r->nodes[to].a) : 0;
 
 	return r->nodes[behind].kind == NODE_POINTER && r->nodes[behind].text[0] == '&' ? behind : to;
 }
@@ -313,8 +318,8 @@ left_pointer(struct demangle_room *r, node *at)
 	enum shape  shape = shape_of(r, to);
 
 	left(r, to);
-	cxx_put(r, shape == FUNCTION ? "(" : shape == ARRAY ? " (" : "");
-	cxx_put(r, text);
+	put(r, shape == FUNCTION ? "(" : shape == ARRAY ? " (" : "");
+	put(r, text);
 }
 
 static void
@@ -323,7 +328,7 @@ right_pointer(struct demangle_room *r, node *at)
 	unsigned to;
 
 	collapse(r, at, &to);
-	cxx_put(r, shape_of(r, to) != PLAIN ? ")" : "");
+	put(r, shape_of(r, to) != PLAIN ? ")" : "");
 	right(r, to);
 }
 
@@ -333,9 +338,9 @@ left_member(struct demangle_room *r, node *at)
 	enum shape shape = shape_of(r, at->b);
 
 	left(r, at->b);
-	cxx_put(r, shape == FUNCTION ? "(" : shape == ARRAY ? " (" : " ");
-	cxx_print(r, at->a);
-	cxx_put(r, "::*");
+	put(r, shape == FUNCTION ? "(" : shape == ARRAY ? " (" : " ");
+	print(r, at->a);
+	put(r, "::*");
 }
 
 static void
@@ -345,15 +350,15 @@ left_signature(struct demangle_room *r, node *at)
 		return;
 	left(r, at->a);
 	if (!has_right(r, at->a))
-		cxx_put(r, " ");
+		put(r, " ");
 }
 
 static void
 right_signature(struct demangle_room *r, node *at)
 {
-	cxx_put(r, "(");
-	cxx_print_list(r, at->b);
-	cxx_put(r, ")");
+	put(r, "(");
+	print_list(r, at->b);
+	put(r, ")");
 	if (at->a)
 		right(r, at->a);
 	print_bits(r, at->bits);
@@ -362,16 +367,16 @@ right_signature(struct demangle_room *r, node *at)
 static void
 right_array(struct demangle_room *r, node *at)
 {
-	cxx_put(r, demangle_last(&r->out) == ']' ? "[" : " [");
-	cxx_print(r, at->b);
-	cxx_put(r, "]");
+	put(r, demangle_last(&r->out) == ']' ? "[" : " [");
+	print(r, at->b);
+	put(r, "]");
 	right(r, at->a);
 }
 
 static void
 left_qualified(struct demangle_room *r, node *at)
 {
-	unsigned to = cxx_real(r, at->a), bits = at->bits;
+	unsigned to = real(r, at->a), bits = at->bits;
 
 	left(r, to);
 	if (r->nodes[to].kind == NODE_QUALIFIED)
@@ -383,55 +388,239 @@ left_qualified(struct demangle_room *r, node *at)
 
 /* ---- all of them ---- */
 
+/* ---- expressions ---- */
+
+static bool
+is_type(node *type, const char *text)
+{
+	return type->kind == NODE_TEXT && type->size == strlen(text) && !memcmp(type->text, text, type->size);
+}
+
+static void
+print_literal(struct demangle_room *r, node *at)
+{
+	static const char *const suffixes[][2] = { { "int", "" }, { "unsigned int", "u" }, { "long", "l" },
+						    { "unsigned long", "ul" }, { "long long", "ll" },
+						    { "unsigned long long", "ull" } };
+	node                    *type = &r->nodes[real(r, at->a)];
+	const char              *text = at->text, *suffix = NULL;
+	size_t                   size = at->size;
+
+	if (is_type(type, "bool") && size == 1 && (*text == '0' || *text == '1')) {
+		put(r, *text == '1' ? "true" : "false");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++)
+		if (is_type(type, suffixes[i][0]))
+			suffix = suffixes[i][1];
+	if (!suffix) {
+		put(r, "(");
+		print(r, at->a);
+		put(r, ")");
+	}
+	if (size && *text == 'n') {
+		put(r, "-");
+		text++;
+		size--;
+	}
+	demangle_put(&r->out, text, size);
+	put(r, suffix ? suffix : "");
+}
+
+/* An operand: in parentheses if it is more than a name. */
+static void
+print_operand(struct demangle_room *r, unsigned n)
+{
+	node *at = &r->nodes[n = real(r, n)];
+	bool  is_simple = at->kind == NODE_TEXT || at->kind == NODE_NESTED || at->kind == NODE_BRACES ||
+			  at->kind == NODE_NUMBERED;
+
+	put(r, is_simple ? "" : "(");
+	print(r, n);
+	put(r, is_simple ? "" : ")");
+}
+
+static void
+print_unary(struct demangle_room *r, node *at)
+{
+	unsigned a = real(r, at->a);
+
+	put_text(r, at);
+	if (at->size == 1 && at->text[0] == '&' && r->nodes[a].kind == NODE_FUNCTION &&
+	    r->nodes[r->nodes[a].a].kind == NODE_NESTED)
+		a = r->nodes[a].a; /* of a function: its name is enough */
+	if ((at->size == 2 && at->text[0] == ':') ||
+	    (at->size == 1 && at->text[0] == '~' && r->nodes[a].kind == NODE_TEXT))
+		print(r, a);
+	else
+		print_operand(r, a);
+}
+
+static void
+print_binary(struct demangle_room *r, node *at)
+{
+	bool is_greater = at->size == 1 && at->text[0] == '>'; /* would end a template's arguments */
+
+	put(r, is_greater ? "(" : "");
+	print_operand(r, at->a);
+	put_text(r, at);
+	print_operand(r, at->b);
+	put(r, is_greater ? ")" : "");
+}
+
+static void
+print_fold(struct demangle_room *r, node *at)
+{
+	unsigned parts[] = { at->a, at->c ? at->c : at->b, at->c ? at->b : 0 };
+
+	put(r, "(");
+	for (unsigned i = 0; i < 3 && parts[i]; i++) {
+		node *part = &r->nodes[parts[i]];
+
+		if (i)
+			put_text(r, at);
+		if (part->kind == NODE_TEXT && part->size == 3 && part->text[0] == '.')
+			put(r, "...");
+		else
+			print_operand(r, parts[i]);
+	}
+	put(r, ")");
+}
+
+static void
+print_call(struct demangle_room *r, node *at)
+{
+	unsigned callee = real(r, at->a);
+
+	if (r->nodes[callee].kind == NODE_FUNCTION)
+		callee = r->nodes[callee].a;
+	print_operand(r, callee);
+	put(r, "(");
+	print_list(r, at->b);
+	put(r, ")");
+}
+
+static void
+print_cast(struct demangle_room *r, node *at)
+{
+	bool is_named = at->size > 0;
+
+	put_text(r, at);
+	put(r, is_named ? "<" : "(");
+	print(r, at->a);
+	put(r, is_named ? ">(" : ")");
+	if (is_named)
+		print(r, at->b);
+	else
+		print_operand(r, at->b);
+	put(r, is_named ? ")" : "");
+}
+
+static void
+print_ternary(struct demangle_room *r, node *at)
+{
+	print_operand(r, at->a);
+	put(r, "?");
+	print_operand(r, at->b);
+	put(r, " : ");
+	print_operand(r, at->c);
+}
+
+static void
+print_count(struct demangle_room *r, node *at)
+{
+	unsigned pack = find_pack(r, at->a);
+
+	if (pack) {
+		demangle_put_number(&r->out, list_size(r, r->nodes[pack].a));
+		return;
+	}
+	put(r, "sizeof...(");
+	print(r, at->a);
+	put(r, ")");
+}
+
+static void
+left_expression(struct demangle_room *r, node *at)
+{
+	switch (at->kind) {
+	case NODE_LITERAL: print_literal(r, at); break;
+	case NODE_UNARY: print_unary(r, at); break;
+	case NODE_BINARY: print_binary(r, at); break;
+	case NODE_TERNARY: print_ternary(r, at); break;
+	case NODE_CALL: print_call(r, at); break;
+	case NODE_CAST: print_cast(r, at); break;
+	case NODE_FOLD: print_fold(r, at); break;
+	case NODE_COUNT: print_count(r, at); break;
+	case NODE_BRACES:
+		print(r, at->a);
+		put(r, "{");
+		print_list(r, at->b);
+		put(r, "}");
+		break;
+	case NODE_WRAPPED:
+		put_text(r, at);
+		print_around(r, "", at->a, ")");
+		break;
+	case NODE_TYPED:
+		put_text(r, at);
+		print_around(r, "(", at->a, ")");
+		break;
+	default: break;
+	}
+}
+
+/* ---- all ---- */
+
 static void
 left_name(struct demangle_room *r, node *at)
 {
 	switch (at->kind) {
 	case NODE_TEXT:
-	case NODE_STD: cxx_put_text(r, at); break;
+	case NODE_STD: put_text(r, at); break;
 	case NODE_NESTED:
 	case NODE_LOCAL:
-		cxx_print_around(r, "", at->a, "::");
-		cxx_print(r, at->b);
+		print_around(r, "", at->a, "::");
+		print(r, at->b);
 		break;
 	case NODE_TEMPLATE: print_template(r, at); break;
-	case NODE_PACK: cxx_print_list(r, at->a); break;
+	case NODE_PACK: print_list(r, at->a); break;
 	case NODE_LIST: break; /* of no arguments */
 	case NODE_EXPANSION: print_expansion(r, at->a); break;
 	case NODE_SPECIAL: print_special(r, at); break;
 	case NODE_CONSTRUCTOR:
-		cxx_put_text(r, at);
+		put_text(r, at);
 		print_last(r, at->a);
 		break;
-	case NODE_CONVERSION: cxx_print_around(r, "operator ", at->a, ""); break;
+	case NODE_CONVERSION: print_around(r, "operator ", at->a, ""); break;
 	case NODE_OPERATOR: print_operator(r, at); break;
 	case NODE_TAGGED:
-		cxx_print_around(r, "", at->a, "[abi:");
-		cxx_put_text(r, at);
-		cxx_put(r, "]");
+		print_around(r, "", at->a, "[abi:");
+		put_text(r, at);
+		put(r, "]");
 		break;
 	case NODE_BINDING:
-		cxx_put(r, "[");
-		cxx_print_list(r, at->a);
-		cxx_put(r, "]");
+		put(r, "[");
+		print_list(r, at->a);
+		put(r, "]");
 		break;
 	case NODE_LAMBDA: print_lambda(r, at); break;
 	case NODE_PARAM:
-		cxx_put(r, "auto:");
+		put(r, "auto:");
 		demangle_put_number(&r->out, at->number + 1);
 		break;
 	case NODE_NUMBERED:
-		cxx_put(r, "{");
-		cxx_put_text(r, at);
-		cxx_put(r, "#");
+		put(r, "{");
+		put_text(r, at);
+		put(r, "#");
 		demangle_put_number(&r->out, at->number);
-		cxx_put(r, "}");
+		put(r, "}");
 		break;
 	case NODE_AUTO:
-		cxx_put_text(r, at);
+		put_text(r, at);
 		demangle_put_number(&r->out, at->number);
 		break;
-	default: cxx_left_expression(r, at);
+	default: left_expression(r, at);
 	}
 }
 
@@ -445,7 +634,7 @@ print_function(struct demangle_room *r, node *at)
 	if (at->c)
 		r->params = at->c;
 	left_signature(r, &r->nodes[at->b]);
-	cxx_print(r, at->a);
+	print(r, at->a);
 	right_signature(r, &r->nodes[at->b]);
 	r->params = before;
 	r->in_lambda = in_lambda;
@@ -454,7 +643,7 @@ print_function(struct demangle_room *r, node *at)
 static void
 left(struct demangle_room *r, unsigned n)
 {
-	node *at = &r->nodes[cxx_real(r, n)];
+	node *at = &r->nodes[real(r, n)];
 
 	if (demangle_enter(&r->out))
 		switch (at->kind) {
@@ -464,12 +653,12 @@ left(struct demangle_room *r, unsigned n)
 		case NODE_SIGNATURE: left_signature(r, at); break;
 		case NODE_ARRAY: left(r, at->a); break;
 		case NODE_VECTOR:
-			cxx_print(r, at->a);
-			cxx_print_around(r, " __vector(", at->b, ")");
+			print(r, at->a);
+			print_around(r, " __vector(", at->b, ")");
 			break;
 		case NODE_SUFFIXED:
-			cxx_print_around(r, "", at->a, " ");
-			cxx_print(r, at->b);
+			print_around(r, "", at->a, " ");
+			print(r, at->b);
 			break;
 		case NODE_FUNCTION: print_function(r, at); break;
 		default: left_name(r, at);
@@ -480,14 +669,14 @@ left(struct demangle_room *r, unsigned n)
 static void
 right(struct demangle_room *r, unsigned n)
 {
-	node *at = &r->nodes[cxx_real(r, n)];
+	node *at = &r->nodes[real(r, n)];
 
 	if (demangle_enter(&r->out))
 		switch (at->kind) {
 		case NODE_POINTER: right_pointer(r, at); break;
 		case NODE_QUALIFIED: right(r, at->a); break;
 		case NODE_MEMBER:
-			cxx_put(r, shape_of(r, at->b) != PLAIN ? ")" : "");
+			put(r, shape_of(r, at->b) != PLAIN ? ")" : "");
 			right(r, at->b);
 			break;
 		case NODE_SIGNATURE: right_signature(r, at); break;
@@ -502,5 +691,5 @@ demangle_cxx_print(struct demangle_room *r, unsigned n)
 {
 	r->packing = r->in_lambda = false;
 	r->pack_index = 0;
-	cxx_print(r, n);
+	print(r, n);
 }

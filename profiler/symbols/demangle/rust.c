@@ -14,9 +14,152 @@
  */
 #include <config.h>
 
-#include "rust.h"
-
 #include <string.h>
+
+#include "room.h"
+
+/* A name as it is read.  What cannot be read makes it bad, and is the end of it: who reads need not look. */
+struct rust {
+	struct demangle_out *out;
+	const char          *start, *at, *end; /* places of references count from start */
+	bool                 is_silent;        /* what is read is not shown */
+	uint64_t             lifetimes;        /* bound by for<> around here */
+};
+
+struct rust_identifier {
+	const char *text;
+	size_t      size;
+	uint64_t    number;
+	bool        is_punycode;
+};
+
+/* ---- letters, numbers and identifiers ---- */
+
+static void
+fail(struct rust *r)
+{
+	r->out->bad = true;
+	r->at = r->end;
+}
+
+/* 0 at the end, which is no failure. */
+static char
+peek(const struct rust *r)
+{
+	return r->at < r->end ? *r->at : '\0';
+}
+
+static bool
+take(struct rust *r, char c)
+{
+	if (peek(r) != c || !c)
+		return false;
+	r->at++;
+	return true;
+}
+
+static char
+next(struct rust *r)
+{
+	if (r->at < r->end)
+		return *r->at++;
+	fail(r);
+	return '\0';
+}
+
+static uint64_t
+read_decimal(struct rust *r)
+{
+	uint64_t n = 0;
+
+	if (peek(r) < '0' || peek(r) > '9')
+		fail(r);
+	if (take(r, '0'))
+		return 0;
+	while (peek(r) >= '0' && peek(r) <= '9' && n < UINT32_MAX)
+		n = n * 10 + (uint64_t)(*r->at++ - '0');
+	return n;
+}
+
+/* "_" is 0, "0_" is 1 ... */
+static uint64_t
+read_base62(struct rust *r)
+{
+	uint64_t n = 0;
+	char     c;
+
+	if (take(r, '_'))
+		return 0;
+	while ((c = next(r)) != '_' && !r->out->bad) {
+		unsigned digit = demangle_digit(c);
+
+		if (digit == DEMANGLE_DIGITS || __builtin_mul_overflow(n, DEMANGLE_DIGITS, &n) ||
+		    __builtin_add_overflow(n, digit, &n))
+			fail(r);
+	}
+	return n + 1;
+}
+
+/* One more than that behind a tag; 0 without one. */
+static uint64_t
+read_optional(struct rust *r, char tag)
+{
+	return take(r, tag) ? read_base62(r) + 1 : 0;
+}
+
+/* Behind a B: goes to the place that it names.  Where to come back to; NULL: it names none. */
+static const char *
+go_back(struct rust *r)
+{
+	const char *here = r->at - 1, *back;
+	uint64_t    place = read_base62(r);
+
+	back = r->at;
+	if (r->out->bad || place >= (uint64_t)(here - r->start)) {
+		fail(r);
+		return NULL;
+	}
+	r->at = r->start + place;
+	return back;
+}
+
+static struct rust_identifier
+read_identifier(struct rust *r)
+{
+	struct rust_identifier id = { .number = read_optional(r, 's') };
+
+	id.is_punycode = take(r, 'u');
+	id.size = read_decimal(r);
+	take(r, '_');
+	if (r->out->bad || id.size > (size_t)(r->end - r->at)) {
+		fail(r);
+		id.size = 0;
+	}
+	id.text = r->at;
+	r->at += id.size;
+	return id;
+}
+
+/* Digits to '_'; *ret_text are they, *ret_size without the '_'. */
+static uint64_t
+read_hexadecimal(struct rust *r, const char **ret_text, size_t *ret_size)
+{
+	uint64_t n = 0;
+	char     c;
+
+	*ret_text = r->at;
+	while ((c = next(r)) != '_' && !r->out->bad) {
+		unsigned digit = demangle_digit(c);
+
+		if (digit >= 16)
+			fail(r);
+		n = n << 4 | (digit & 15);
+	}
+	*ret_size = r->out->bad ? 0 : (size_t)(r->at - *ret_text) - 1;
+	return n;
+}
+
+/* ---- what is written while it is read ---- */
 
 static void path(struct rust *r, bool in_value);
 static void type(struct rust *r);
@@ -61,7 +204,7 @@ put_identifier(struct rust *r, const struct rust_identifier *id)
 	}
 	count = demangle_punycode(id->text, id->size, chars);
 	if (!count)
-		rust_fail(r);
+		fail(r);
 	for (size_t i = 0; i < count; i++)
 		put_character(r, chars[i]);
 }
@@ -79,7 +222,7 @@ put_lifetime(struct rust *r, uint64_t index)
 		return;
 	}
 	if (index > r->lifetimes) {
-		rust_fail(r);
+		fail(r);
 		return;
 	}
 	depth = r->lifetimes - index;
@@ -95,10 +238,10 @@ put_lifetime(struct rust *r, uint64_t index)
 static uint64_t
 binder(struct rust *r)
 {
-	uint64_t before = r->lifetimes, more = rust_read_optional(r, 'G');
+	uint64_t before = r->lifetimes, more = read_optional(r, 'G');
 
 	if (more > 64 || r->out->bad) {
-		rust_fail(r);
+		fail(r);
 		return before;
 	}
 	if (more)
@@ -115,9 +258,9 @@ binder(struct rust *r)
 static void
 generic_argument(struct rust *r)
 {
-	if (rust_take(r, 'L'))
-		put_lifetime(r, rust_read_base62(r));
-	else if (rust_take(r, 'K'))
+	if (take(r, 'L'))
+		put_lifetime(r, read_base62(r));
+	else if (take(r, 'K'))
 		constant(r);
 	else
 		type(r);
@@ -127,7 +270,7 @@ generic_argument(struct rust *r)
 static bool
 goes_on(struct rust *r)
 {
-	return !r->out->bad && (r->at < r->end || r->out->size < DEMANGLE_RESULT_MAX) && !rust_take(r, 'E');
+	return !r->out->bad && (r->at < r->end || r->out->size < DEMANGLE_RESULT_MAX) && !take(r, 'E');
 }
 
 /* Each up to E, with commas; returns how many. */
@@ -146,11 +289,11 @@ list(struct rust *r, void (*item)(struct rust *))
 static void
 nested_path(struct rust *r, bool in_value)
 {
-	char              space = rust_next(r);
+	char              space = next(r);
 	struct rust_identifier id;
 
 	path(r, in_value);
-	id = rust_read_identifier(r);
+	id = read_identifier(r);
 	if (space >= 'A' && space <= 'Z') {
 		put(r, "::{");
 		if (space == 'C')
@@ -176,7 +319,7 @@ implementation(struct rust *r)
 {
 	bool before = r->is_silent;
 
-	rust_read_optional(r, 's');
+	read_optional(r, 's');
 	r->is_silent = true;
 	path(r, false);
 	r->is_silent = before;
@@ -196,9 +339,9 @@ path_open(struct rust *r, bool in_value, bool leave_open)
 		r->at = r->end;
 		return false;
 	}
-	switch (c = rust_next(r)) {
+	switch (c = next(r)) {
 	case 'C':
-		id = rust_read_identifier(r);
+		id = read_identifier(r);
 		put_identifier(r, &id);
 		break;
 	case 'N': nested_path(r, in_value); break;
@@ -223,13 +366,13 @@ path_open(struct rust *r, bool in_value, bool leave_open)
 		put(r, leave_open ? "" : ">");
 		break;
 	case 'B':
-		back = rust_go_back(r);
+		back = go_back(r);
 		if (back && !r->is_silent)
 			is_open = path_open(r, in_value, leave_open);
 		if (back)
 			r->at = back;
 		break;
-	default: rust_fail(r);
+	default: fail(r);
 	}
 	demangle_leave(r->out);
 	return is_open;
@@ -259,13 +402,13 @@ function_type(struct rust *r)
 {
 	uint64_t before = binder(r);
 
-	put(r, rust_take(r, 'U') ? "unsafe " : "");
-	if (rust_take(r, 'K')) {
+	put(r, take(r, 'U') ? "unsafe " : "");
+	if (take(r, 'K')) {
 		put(r, "extern \"");
-		if (rust_take(r, 'C'))
+		if (take(r, 'C'))
 			put(r, "C");
 		else {
-			struct rust_identifier abi = rust_read_identifier(r);
+			struct rust_identifier abi = read_identifier(r);
 
 			for (size_t i = 0; i < abi.size; i++)
 				put_bytes(r, abi.text[i] == '_' ? "-" : &abi.text[i], 1);
@@ -275,7 +418,7 @@ function_type(struct rust *r)
 	put(r, "fn(");
 	list(r, type);
 	put(r, ")");
-	if (!rust_take(r, 'u')) {
+	if (!take(r, 'u')) {
 		put(r, " -> ");
 		type(r);
 	}
@@ -297,8 +440,8 @@ bounds(struct rust *r)
 		put(r, first ? "" : " + ");
 		first = false;
 		is_open = path_open(r, false, true);
-		while (rust_take(r, 'p')) {
-			struct rust_identifier id = rust_read_identifier(r);
+		while (take(r, 'p')) {
+			struct rust_identifier id = read_identifier(r);
 
 			put(r, is_open ? ", " : "<");
 			is_open = true;
@@ -309,10 +452,10 @@ bounds(struct rust *r)
 		put(r, is_open ? ">" : "");
 	}
 	r->lifetimes = before;
-	if (!rust_take(r, 'L'))
-		rust_fail(r);
+	if (!take(r, 'L'))
+		fail(r);
 	else {
-		uint64_t lifetime = rust_read_base62(r);
+		uint64_t lifetime = read_base62(r);
 
 		put(r, lifetime ? " + " : "");
 		if (lifetime)
@@ -324,8 +467,8 @@ static void
 reference(struct rust *r, const char *text)
 {
 	put(r, "&");
-	if (rust_take(r, 'L')) {
-		uint64_t lifetime = rust_read_base62(r);
+	if (take(r, 'L')) {
+		uint64_t lifetime = read_base62(r);
 
 		if (lifetime) {
 			put_lifetime(r, lifetime);
@@ -339,7 +482,7 @@ reference(struct rust *r, const char *text)
 static void
 back_reference(struct rust *r, void (*read)(struct rust *))
 {
-	const char *back = rust_go_back(r);
+	const char *back = go_back(r);
 
 	if (back && !r->is_silent)
 		read(r);
@@ -350,7 +493,7 @@ back_reference(struct rust *r, void (*read)(struct rust *))
 static void
 composed_type(struct rust *r)
 {
-	char c = rust_next(r);
+	char c = next(r);
 
 	switch (c) {
 	case 'A':
@@ -384,7 +527,7 @@ composed_type(struct rust *r)
 static void
 type(struct rust *r)
 {
-	const char *basic = basic_type(rust_peek(r));
+	const char *basic = basic_type(peek(r));
 
 	if (basic) {
 		r->at++;
@@ -415,7 +558,7 @@ character(struct rust *r, uint64_t c)
 			return;
 		}
 	if (c < 0x20 || c == 0x7f || c > 0x10ffff)
-		rust_fail(r);
+		fail(r);
 	else
 		put_character(r, (uint32_t)c);
 	put(r, "'");
@@ -429,14 +572,14 @@ number(struct rust *r, char kind)
 	uint64_t    n;
 
 	if (strchr("ailnsx", kind)) /* signed */
-		put(r, rust_take(r, 'n') ? "-" : "");
-	n = rust_read_hexadecimal(r, &text, &size);
+		put(r, take(r, 'n') ? "-" : "");
+	n = read_hexadecimal(r, &text, &size);
 	if (kind == 'b' && n <= 1)
 		put(r, n ? "true" : "false");
 	else if (kind == 'c')
 		character(r, n);
 	else if (kind == 'b')
-		rust_fail(r);
+		fail(r);
 	else if (size > 16) {
 		put(r, "0x");
 		put_bytes(r, text, size);
@@ -447,7 +590,7 @@ number(struct rust *r, char kind)
 static void
 constant(struct rust *r)
 {
-	char c = rust_next(r);
+	char c = next(r);
 
 	if (demangle_enter(r->out)) {
 		if (c == 'B')
@@ -457,7 +600,7 @@ constant(struct rust *r)
 		else if (c && strchr("abchijlmnostxy", c))
 			number(r, c);
 		else
-			rust_fail(r); /* structures: nobody has seen one in a symbol table */
+			fail(r); /* structures: nobody has seen one in a symbol table */
 	} else
 		r->at = r->end;
 	demangle_leave(r->out);
@@ -474,7 +617,7 @@ demangle_rust(struct demangle_room *room, const char *name, const char *end)
 	path(&r, true);
 	/* Which crate has made it. */
 	r.is_silent = true;
-	if (rust_peek(&r) >= 'A' && rust_peek(&r) <= 'Z')
+	if (peek(&r) >= 'A' && peek(&r) <= 'Z')
 		path(&r, false);
 	return r.out->size == DEMANGLE_RESULT_MAX || (!r.out->bad && r.out->size > 0 && r.at == end);
 }
