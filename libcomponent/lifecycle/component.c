@@ -25,9 +25,6 @@
 
 #define GRACEFUL_DEFAULT_NS (25 * CLOCK_NS_PER_S) /* below the 30 s of Kubernetes */
 
-/* Verbosity of the levels' names, which count up from here. */
-#define VERBOSITY_ERROR (-2)
-
 static const char *const format_choices[] = { "text", "logfmt", "json", NULL };
 
 static int
@@ -235,44 +232,26 @@ add_checks(struct component *c)
 	return result;
 }
 
-void
-life_log_fault(struct component *c, const char *message, const struct component_error *err)
-{
-	struct component_error text = *err;
-	char                  *rest = text.text, *line;
-
-	while ((line = strsep(&rest, "\n")) != NULL)
-		if (*line && strncmp(line, "Try '", strlen("Try '")) != 0)
-			component_log(c, COMPONENT_LOG_ERROR, message, "error", line, NULL);
-}
-
-void
-life_add_fault(int status, const struct component_error *one, int *result, struct component_error *all)
-{
-	if (status >= 0)
-		return;
-	component_error_add(all, "%s", one->text[0] ? one->text : strerror(-status));
-	if (*result == 0)
-		*result = status;
-}
-
-void
-life_apply_log_options(struct component *c)
-{
-	int64_t level = c->options.verbosity - VERBOSITY_ERROR;
-
-	c->log.level = level < COMPONENT_LOG_DEBUG ? (int)level : COMPONENT_LOG_DEBUG;
-	c->log.format = c->options.log_format;
-}
-
 int
 component_set_verbosity(struct component *c, int64_t verbosity)
 {
 	if (verbosity < VERBOSITY_ERROR || verbosity > INT32_MAX)
 		return -ERANGE;
 	c->options.verbosity = verbosity;
-	life_apply_log_options(c);
+	report_apply_options(c);
 	return 0;
+}
+
+static int
+parsed(struct component *c, int result, int status)
+{
+	if (result == 0) {
+		phase_set(c, COMPONENT_PHASE_NEW, COMPONENT_PHASE_PARSED);
+	} else {
+		c->status = status;
+		phase_set(c, COMPONENT_PHASE_NEW, COMPONENT_PHASE_FINISHED);
+	}
+	return result;
 }
 
 int
@@ -292,12 +271,12 @@ component_parse(struct component *c, int argc, char **argv, struct component_err
 	if (result >= 0)
 		result = add_checks(c);
 	if (result < 0)
-		return life_parsed(c, result, STATUS_USAGE);
+		return parsed(c, result, STATUS_USAGE);
 	result = component_flags_parse(c->flags, argc, argv, err);
 	if (result < 0)
-		return life_parsed(c, result, component_flags_exit_status(c->flags));
-	life_apply_log_options(c);
-	return life_parsed(c, result, STATUS_OK);
+		return parsed(c, result, component_flags_exit_status(c->flags));
+	report_apply_options(c);
+	return parsed(c, result, STATUS_OK);
 }
 
 /* ---- the end ---- */

@@ -77,7 +77,7 @@ component_release(struct component *c, const char *name)
 		component_log(c, COMPONENT_LOG_WARNING, "released what was not held", "hold",
 			name ? name : "", NULL);
 	if (last)
-		life_request(c, REQUEST_RELEASED);
+		phase_request(c, REQUEST_RELEASED);
 }
 
 bool

@@ -22,6 +22,9 @@
 #define STATUS_FAILED 1
 #define STATUS_USAGE  2
 
+/* Verbosity of the levels' names, which count up from here. */
+#define VERBOSITY_ERROR (-2)
+
 /* What was asked for from outside the loop; bits of component.requests. */
 enum request {
 	REQUEST_STOP     = 1 << 0,
@@ -76,7 +79,7 @@ struct component {
 	struct notify           notify;
 	struct pid_file         pid_file;
 
-	_Atomic int      phase; /* enum component_phase; only set_phase() writes it */
+	_Atomic int      phase; /* enum component_phase; only phase_set() writes it */
 	_Atomic unsigned requests; /* enum request */
 	_Atomic int      status;
 	pid_t            pid; /* of the process that made it */
@@ -114,21 +117,18 @@ life_in_child(const struct component *c, pid_t now)
 	return c->pid != now;
 }
 
-/* component.c */
-/* A record for each line of a fault: what is wrong with several options has one for each. */
-void life_log_fault(struct component *c, const char *message, const struct component_error *err);
-void life_apply_log_options(struct component *c);
-/* One more line when status is negative; *result keeps the first such status. */
-void life_add_fault(int status, const struct component_error *one, int *result,
-	struct component_error *all);
-
-/* lifecycle.c */
-void life_request(struct component *c, unsigned requests); /* any thread, signal handlers */
-void life_log_warnings(struct component *c); /* of the last parse or reload */
-/* After a failed or finished component_parse(). */
-int life_parsed(struct component *c, int result, int status);
+/* phase.c */
 /* The only writer of the phase; -EINVAL when it is not there or may not go there. */
-int phase_set(struct component *c, enum component_phase from, enum component_phase to);
+int  phase_set(struct component *c, enum component_phase from, enum component_phase to);
+void phase_request(struct component *c, unsigned requests); /* any thread, signal handlers */
+
+/* report.c */
+/* A record for each line of a fault: what is wrong with several options has one for each. */
+void report_fault(struct component *c, const char *message, const struct component_error *err);
+/* One more line when status is negative; *result keeps the first such status. */
+void report_add(int status, const struct component_error *one, int *result, struct component_error *all);
+void report_warnings(struct component *c); /* of the last parse or reload */
+void report_apply_options(struct component *c); /* level and format */
 
 /* stop.c */
 void stop_begin(struct component *c);

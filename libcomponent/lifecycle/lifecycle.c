@@ -1,7 +1,5 @@
 /*
- * lifecycle.c - the phases of a component, its start, and what moves it on.
- *
- *     NEW -> PARSED -> STARTING -> RUNNING -> DELAYING -> DRAINING -> FINISHED
+ * lifecycle.c - the start of a component, and what moves it on from phase to phase.
  *
  * Everybody else only asks: component_stop(), a signal, the last release set a
  * bit and wake the loop; component_dispatch() looks at the bits and moves on.  So
@@ -21,87 +19,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const phase_texts[] = {
-	[COMPONENT_PHASE_NEW] = "new",           [COMPONENT_PHASE_PARSED] = "not started",
-	[COMPONENT_PHASE_STARTING] = "starting", [COMPONENT_PHASE_RUNNING] = "running",
-	[COMPONENT_PHASE_DELAYING] = "stopping", [COMPONENT_PHASE_DRAINING] = "stopping",
-	[COMPONENT_PHASE_FINISHED] = "stopped",
-};
-
-/* What may follow what: a bit for each phase. */
-#define TO(phase) (1u << COMPONENT_PHASE_##phase)
-static const unsigned phase_table[] = {
-	[COMPONENT_PHASE_NEW] = TO(PARSED) | TO(FINISHED),
-	[COMPONENT_PHASE_PARSED] = TO(STARTING) | TO(FINISHED),
-	[COMPONENT_PHASE_STARTING] = TO(RUNNING) | TO(FINISHED),
-	[COMPONENT_PHASE_RUNNING] = TO(DELAYING) | TO(FINISHED),
-	[COMPONENT_PHASE_DELAYING] = TO(DRAINING) | TO(FINISHED),
-	[COMPONENT_PHASE_DRAINING] = TO(FINISHED),
-	[COMPONENT_PHASE_FINISHED] = 0,
-};
-
-/* The only writer of the phase. */
-int
-phase_set(struct component *c, enum component_phase from, enum component_phase to)
-{
-	int expected = (int)from;
-
-	if (!(phase_table[from] & 1u << to))
-		return -EINVAL;
-	if (!atomic_compare_exchange_strong(&c->phase, &expected, (int)to))
-		return -EINVAL;
-	return 0;
-}
-
-enum component_phase
-component_phase(const struct component *c)
-{
-	return (enum component_phase)c->phase;
-}
-
-const char *
-component_phase_text(enum component_phase phase)
-{
-	if ((unsigned)phase > COMPONENT_PHASE_FINISHED)
-		return "unknown";
-	return phase_texts[phase];
-}
-
-bool
-component_finished(const struct component *c, int *ret_status)
-{
-	if (!c || component_phase(c) != COMPONENT_PHASE_FINISHED)
-		return false;
-	if (ret_status)
-		*ret_status = c->status;
-	return true;
-}
-
-int
-life_parsed(struct component *c, int result, int status)
-{
-	if (result == 0) {
-		phase_set(c, COMPONENT_PHASE_NEW, COMPONENT_PHASE_PARSED);
-	} else {
-		c->status = status;
-		phase_set(c, COMPONENT_PHASE_NEW, COMPONENT_PHASE_FINISHED);
-	}
-	return result;
-}
-
 /* ---- asking ---- */
-
-void
-life_request(struct component *c, unsigned requests)
-{
-	atomic_fetch_or(&c->requests, requests);
-	loop_wake(&c->loop);
-}
 
 void
 component_stop(struct component *c)
 {
-	life_request(c, REQUEST_STOP);
+	phase_request(c, REQUEST_STOP);
 }
 
 void
@@ -144,15 +67,6 @@ notify_begin(struct component *c)
 		loop_timer_add(&c->loop, 0, c->notify.watchdog_ns / 2, on_watchdog, NULL, &c->watchdog_timer);
 }
 
-void
-life_log_warnings(struct component *c)
-{
-	const char *text;
-
-	for (size_t i = 0; (text = component_flags_warning(c->flags, i)); i++)
-		component_log(c, COMPONENT_LOG_WARNING, text, NULL);
-}
-
 static bool
 stop_asked(const struct component *c)
 {
@@ -183,7 +97,7 @@ start_all(struct component *c, struct component_error *err)
 	result = log_open(&c->log, c->options.log_file, err);
 	if (result < 0)
 		return result;
-	life_log_warnings(c);
+	report_warnings(c);
 	notify_begin(c);
 	result = parts_start(c, err);
 	if (result < 0 || stop_asked(c))
@@ -273,7 +187,7 @@ component_start(struct component *c, struct component_error *err)
 			component_error_set(err, "cannot start: %s", strerror(-result));
 		/* Whoever reads the file may never see the stderr of a daemon(3). */
 		if (c->log.path)
-			life_log_fault(c, "cannot start", err);
+			report_fault(c, "cannot start", err);
 		undo_start(c);
 		return result;
 	}

@@ -38,15 +38,15 @@ reload_parts(struct component *c, bool last_to_stop, int *result, struct compone
 		struct component_error one = COMPONENT_ERROR_INIT;
 
 		if (c->parts[i].part->last_to_stop == last_to_stop)
-			life_add_fault(reload_part(c, &c->parts[i], &one), &one, result, err);
+			report_add(reload_part(c, &c->parts[i], &one), &one, result, err);
 	}
 }
 
 static void
 apply_options(struct component *c)
 {
-	life_apply_log_options(c);
-	life_log_warnings(c);
+	report_apply_options(c);
+	report_warnings(c);
 }
 
 /* Back to the values of before, with which each reload() was well once. */
@@ -57,16 +57,16 @@ undo(struct component *c, bool daemon)
 	int                    result = 0;
 
 	component_flags_undo(c->flags);
-	life_apply_log_options(c);
+	report_apply_options(c);
 	if (daemon && c->spec.reload)
-		life_add_fault(c->spec.reload(c, &one), &one, &result, &err);
+		report_add(c->spec.reload(c, &one), &one, &result, &err);
 	for (size_t i = c->part_count; i-- > 0;) {
 		one = (struct component_error)COMPONENT_ERROR_INIT;
 		if (c->parts[i].reloaded)
-			life_add_fault(reload_part(c, &c->parts[i], &one), &one, &result, &err);
+			report_add(reload_part(c, &c->parts[i], &one), &one, &result, &err);
 	}
 	if (result < 0)
-		life_log_fault(c, "cannot go back to what was before the reload", &err);
+		report_fault(c, "cannot go back to what was before the reload", &err);
 }
 
 /*
@@ -87,7 +87,7 @@ reload_all(struct component *c, struct component_error *err)
 	apply_options(c);
 	reload_parts(c, false, &result, err);
 	daemon = c->spec.reload ? c->spec.reload(c, &one) : 0;
-	life_add_fault(daemon, &one, &result, err);
+	report_add(daemon, &one, &result, err);
 	if (result >= 0)
 		reload_parts(c, true, &result, err);
 	if (result < 0)
@@ -136,7 +136,7 @@ reload_and_log(struct component *c)
 	struct component_error err = COMPONENT_ERROR_INIT;
 
 	if (component_reload(c, &err) < 0)
-		life_log_fault(c, "reload failed, going on with what was before", &err);
+		report_fault(c, "reload failed, going on with what was before", &err);
 	else
 		component_log(c, COMPONENT_LOG_INFO, "reloaded", NULL);
 }

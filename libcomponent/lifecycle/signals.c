@@ -196,7 +196,7 @@ on_count(size_t kind)
 	else
 		log_signal(kind, COMPONENT_LOG_INFO,
 			kinds[kind].request == REQUEST_RELOAD ? "signal received, reloading" : "signal received");
-	life_request(state.owner, kinds[kind].request);
+	phase_request(state.owner, kinds[kind].request);
 }
 
 static void

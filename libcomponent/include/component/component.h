@@ -247,6 +247,7 @@ COMPONENT_API void component_fail(struct component *c, const struct component_er
  *               cleanly, or help was given; 1: failed, or not finished in time;
  *               2 and 78: component_parse() failed
  *   threads     any
+ *   source      libcomponent/lifecycle/phase.c
  */
 COMPONENT_API bool component_finished(const struct component *c, int *ret_status);
 
@@ -262,7 +263,7 @@ COMPONENT_API bool component_finished(const struct component *c, int *ret_status
  *   c        may be NULL
  *   threads  the component's; no other may use it any more
  *   fork     allowed in a child: frees memory and touches nothing of the parent's
- *   source   libcomponent/lifecycle/component.c, libcomponent/lifecycle/lifecycle.c
+ *   source   libcomponent/lifecycle/component.c, libcomponent/lifecycle/phase.c
  */
 COMPONENT_API void component_free(struct component *c);
 
