@@ -1,10 +1,10 @@
 # tests/: a folder for each room under test, with a local.mk of one shape:
 #
-#	ROOM_UNITS = %D%/test_one %D%/test_two          cmocka programs that speak TAP: test_one.c
+#	ROOM_UNITS = %D%/test_one %D%/test_two		cmocka programs that speak TAP: test_one.c
 #	UNITS += $(ROOM_UNITS)
-#	WHOLE_TESTS += %D%/three.t                        whole programs, looked at from outside
+#	WHOLE_TESTS += %D%/three.t			whole programs, looked at from outside
 #	%D%/%.o: private AM_CPPFLAGS := $(INC_ROOM) $(INC_UNITS)
-#	$(ROOM_UNITS): $(ROOM_LIBS)                     what they link
+#	$(ROOM_UNITS): $(ROOM_LIBS)
 #	$(ROOM_UNITS): private LDADD = $(ROOM_LIBS) $(CMOCKA_LIBS)
 #
 # so that a new test is one name in a list.  HOOKED_UNITS have the hooks linked in as
@@ -29,7 +29,7 @@ UNITS =
 HOOKED_UNITS =
 WHOLE_TESTS =
 INC_UNITS = -iquote $(top_srcdir)/tests/lib $(CMOCKA_CFLAGS)
-# Not a collector's call sites inlined, folded or made built-in: they have frames and names of their own.
+# So that a call site has a frame of its own, and its function's name.
 CALL_SITES = -fno-optimize-sibling-calls -fno-builtin -U_FORTIFY_SOURCE
 HOOKS_ARCHIVE = profiler/hooks/libcomponent_hooks_nonshared.a
 
