@@ -53,7 +53,9 @@ static const struct member {
 _Static_assert(sizeof(void *) != 8 || (LENGTH(members) + 1) * 8 == sizeof(struct component_profiler_options),
 	"each member of struct component_profiler_options but size has a row in options.def, and 8 bytes");
 
-typedef void *__attribute__((may_alias)) pointer; /* to whatever a member points to */
+/* A member, whatever its type. */
+typedef void *__attribute__((may_alias))   pointer;
+typedef uint64_t __attribute__((may_alias)) word;
 
 static void *
 place(const struct component_profiler_options *o, const struct member *m)
@@ -170,12 +172,8 @@ options_change(struct component_profiler_options *now, struct component_profiler
 
 			*(pointer *)a = *(pointer *)b;
 			*(pointer *)b = was;
-		} else if (members[i].kind == BOOL) {
-			__atomic_store_n((bool *)a, *(bool *)b, __ATOMIC_RELAXED);
-		} else if (members[i].kind == ENUM) {
-			__atomic_store_n((int *)a, *(int *)b, __ATOMIC_RELAXED);
 		} else {
-			__atomic_store_n((uint64_t *)a, *(uint64_t *)b, __ATOMIC_RELAXED);
+			__atomic_store_n((word *)a, *(word *)b, __ATOMIC_RELAXED);
 		}
 	}
 }
