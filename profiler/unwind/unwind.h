@@ -53,6 +53,9 @@ unsigned unwind_prove(uintptr_t *pcs, unsigned n, int *ret_truncated);
 unsigned unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base,
 	uintptr_t *pcs, unsigned max, int *ret_truncated);
 
+/* Can a stack be walked at once, beyond its leaf?  Else only a copy can, by unwind_taken(). */
+#define UNWIND_AT_ONCE (ARCH_HAVE_TABLES || ARCH_HAVE_FRAMES)
+
 /* Whose rows they are, in the order of enum component_unwinder. */
 enum unwind_mode {
 	UNWIND_AUTO, /* the first that can be had: tables, frame pointers, libunwind */

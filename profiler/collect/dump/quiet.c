@@ -246,7 +246,7 @@ stack_walk(struct quiet *q, const struct where *w, struct dump_thread *t, uintpt
 		if (t->count == max)
 			return true;
 		if (have < want || want == THREADS_STACK_MAX)
-			return false;
+			return !UNWIND_AT_ONCE; /* then a signal would tell less than this copy */
 	}
 }
 

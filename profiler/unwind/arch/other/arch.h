@@ -5,7 +5,7 @@
  * lead.  So CPU samples and blocked threads' stacks are walked by libunwind from copies; it finds
  * the registers itself.  Stacks that are wanted at once end at their leaf: of regions in a
  * trace, of the program's own profiles.  A handler does not even know that, so a thread that
- * runs while a dump is taken has no frame.  Nothing is hooked (arch_hooks.h).
+ * runs while a dump is taken has no frames.  Nothing is hooked (arch_hooks.h).
  *
  * What a stranger would get wrong: all of these headers are compiled for one architecture
  * alone, which configure chooses by host_cpu; there is no #if in them.
