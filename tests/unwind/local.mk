@@ -7,6 +7,8 @@ UNWIND_UNITS += %D%/test_refresh
 endif
 UNITS += $(UNWIND_UNITS)
 WHOLE_TESTS += %D%/cancelled_threads.t %D%/hidden_tables.t
+# Of build-other/ alone: see there.
+dist_check_SCRIPTS += %D%/unknown_processor.t
 UNWIND_LIBS = profiler/unwind/libunwinders.la $(MODEL_LIBS)
 %D%/%.o: private AM_CPPFLAGS := $(INC_UNWIND) $(INC_UNITS)
 $(UNWIND_UNITS): $(UNWIND_LIBS)

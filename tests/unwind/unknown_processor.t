@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""What is left where arch/ has no folder for the processor: a build with ARCH_DIR=other on one
+that has.  Stacks are walked by libunwind from copies, and nothing is hooked.
+
+Run by scripts/test in build-other/, which scripts/variant makes.
+"""
+import gzip
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from serving import *
+
+with open(os.path.join(BUILD, "Makefile"), encoding="utf-8") as makefile:
+    if not re.search(r"^ARCH_DIR = other$", makefile.read(), re.M):
+        sys.exit("%s is not configured with ARCH_DIR=other" % BUILD)
+
+
+@test
+def cpu_samples_have_whole_stacks_by_libunwind():
+    with server("--burn") as d:
+        contains(d.get(PPROF).text, "unwinder: libunwind")
+        folded = d.get(PPROF + "profile?seconds=1&format=folded").text
+        stacks = [line for line in folded.split("\n") if "burn_cycles" in line]
+        need(stacks, folded)
+        need(all(re.search(r"clone|start_thread", line) for line in stacks), folded)
+
+
+@test
+def blocked_threads_are_walked_too():
+    with server("--burn") as d:
+        text = d.get(PPROF + "goroutine?debug=2").text
+        need(re.search(r"\[read, thread: profiled_daemon\]:\n(\S*read\S*\n\t.*\n)+\S+\(\.\.\.\)\n", text), text)
+        contains(gzip.decompress(d.get(PPROF + "goroutine").body), b"stacks walked by libunwind: ")
+
+
+@test
+def nobody_is_told_of_address_0():
+    with server("--burn") as d:
+        text = d.get(PPROF + "goroutine?debug=1").text
+        need(re.search(r"^#\t0x", text, re.M), text)
+        need(not re.search(r"^#\t0x0*[01]\t", text, re.M), text)
+
+
+@test
+def kinds_that_need_hooks_answer_and_say_what_lacks():
+    with server("--burn") as d:
+        equal(d.get(PPROF + "heap").status, 200)
+        contains(d.get(PPROF).text, "there are no hooks for this architecture")
+
+
+main()
