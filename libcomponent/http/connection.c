@@ -109,7 +109,7 @@ httpd_conn_close(struct httpd_conn *c)
 	c->in = c->out = NULL;
 	httpd_request_free(c->incoming);
 	c->incoming = NULL;
-	httpd_fd_close(&c->fd);
+	kept_fd_close(&c->fd);
 	request_orphan(c);
 	httpd_listeners_wake(c->h, httpd_places_of(c->listener));
 	c->listener->users--;
@@ -124,7 +124,7 @@ httpd_conn_forget(struct httpd_conn *c)
 		c->listener->users--;
 	}
 	c->state = HTTPD_CONN_FREE;
-	httpd_fd_close_ours(&c->fd, &c->was);
+	kept_fd_close_ours(&c->fd, &c->was);
 	httpd_request_free(c->incoming); /* it holds the listener's place */
 	c->incoming = NULL;
 	request_orphan(c);
@@ -221,8 +221,10 @@ conn_feed(struct httpd_conn *c)
 	if (c->state != HTTPD_CONN_READ)
 		return;
 	status = httpd_request_read(c, &r);
-	if (status == -EAGAIN && !c->eof)
+	if (status == -EAGAIN && !c->eof) {
+		httpd_conn_output(c); /* 100 Continue */
 		return;
+	}
 	if (status > 0) {
 		c->linger = true;
 		httpd_reply_refuse(c, status);
@@ -401,11 +403,11 @@ httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr
 	sigset_t           mask;
 
 	if (!c) {
-		httpd_fd_close(fd);
+		kept_fd_close(fd);
 		return;
 	}
 	our_fd_hold(&mask);
-	httpd_fd_keep(&c->fd, &c->was, atomic_exchange(fd, -1));
+	kept_fd_set(&c->fd, &c->was, atomic_exchange(fd, -1));
 	our_fd_release(&mask);
 	ask_peer_format(peer, c->peer);
 	conn_open(l, c);

@@ -39,7 +39,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "expected_library.h"
@@ -50,16 +49,6 @@
  * to has leaked. */
 void __lsan_register_root_region(const void *begin, size_t size) __attribute__((weak));
 void __lsan_unregister_root_region(const void *begin, size_t size) __attribute__((weak));
-
-/* A daemon that closes every descriptor it does not know closes ours, too, and the
- * number may be its own file by now: never write there. */
-bool
-httpd_fd_is(int fd, const struct httpd_was *was)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_dev == was->dev && st.st_ino == was->ino;
-}
 
 struct httpd_timer {
 	struct event *event;
@@ -108,13 +97,6 @@ httpd_timer_stop(struct httpd_timer *t)
 	free(t);
 }
 
-void
-httpd_stopped_check(struct httpd *h)
-{
-	if (h->stopping && !h->lost && !httpd_conn_any(h))
-		event_base_loopbreak(h->base);
-}
-
 static void
 on_grace_over(evutil_socket_t fd, short what, void *arg)
 {
@@ -159,58 +141,12 @@ loop_init(struct httpd *h)
 	if (fds[0] >= 0 && httpd_epoll_mark(fds[0], h->wake_fds[1]))
 		atomic_store(&fds[0], -1);
 	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		httpd_fd_keep(&h->base_fds[i], &h->base_was[i], fds[i]);
+		kept_fd_set(&h->base_fds[i], &h->base_was[i], fds[i]);
 	h->wake = event_new(h->base, h->wake_fds[0], EV_READ | EV_PERSIST, httpd_on_wake, h);
 	h->grace = evtimer_new(h->base, on_grace_over, h);
 	if (!h->wake || !h->grace || event_add(h->wake, NULL))
 		return -ENOMEM;
 	return 0;
-}
-
-void
-httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number)
-{
-	struct stat st;
-
-	if (number >= 0 && fstat(number, &st) == 0)
-		*was = (struct httpd_was){ st.st_dev, st.st_ino };
-	atomic_store(fd, number);
-}
-
-void
-httpd_fd_close(_Atomic int *fd)
-{
-	sigset_t mask;
-	int      was;
-
-	our_fd_hold(&mask); /* a child must neither keep it nor close another's by its number */
-	was = atomic_exchange(fd, -1);
-	if (was >= 0)
-		close(was);
-	our_fd_release(&mask);
-}
-
-bool
-httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was)
-{
-	bool ours;
-
-	if (atomic_load(fd) < 0)
-		return true;
-	ours = httpd_fd_is(*fd, was);
-	if (ours)
-		httpd_fd_close(fd);
-	atomic_store(fd, -1);
-	return ours;
-}
-
-bool
-httpd_epoll_is_lost(struct httpd *h)
-{
-	if (h->base_fds[0] < 0)
-		return false;
-	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
-		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
 }
 
 static void
@@ -249,12 +185,12 @@ loop_again(struct httpd *h)
 		httpd_conn_forget(c);
 	httpd_listeners_forget(h);
 	for (int i = 0; i < 2; i++) /* either tells it; what it told of the first is of no use any more */
-		if (httpd_fd_is(h->wake_fds[i], &h->wake_was[i]) && httpd_epoll_is_marked(epoll, h->wake_fds[i])) {
+		if (kept_fd_is(h->wake_fds[i], &h->wake_was[i]) && httpd_epoll_is_marked(epoll, h->wake_fds[i])) {
 			close(epoll);
 			break;
 		}
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
+		kept_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
 	httpd_wake_close(h);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
@@ -449,15 +385,15 @@ httpd_forked(struct httpd *h)
 
 	if (!h)
 		return;
-	httpd_fd_close(&h->accepted_fd);
+	kept_fd_close(&h->accepted_fd);
 	for (int i = 0; i < 2; i++) /* without the lock, which another thread may have held */
-		all = httpd_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]) && all;
+		all = kept_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]) && all;
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		all = httpd_fd_close_ours(&h->base_fds[i], &h->base_was[i]) && all;
+		all = kept_fd_close_ours(&h->base_fds[i], &h->base_was[i]) && all;
 	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		all = httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]) && all;
+		all = kept_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]) && all;
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		all = httpd_fd_close_ours(&c->fd, &c->was) && all;
+		all = kept_fd_close_ours(&c->fd, &c->was) && all;
 	if (all)
-		httpd_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
+		kept_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
 }

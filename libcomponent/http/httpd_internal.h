@@ -174,10 +174,6 @@ void httpd_on_wake(evutil_socket_t fd, short what, void *h); /* of its first end
 bool httpd_wake(struct httpd *h); /* on the server's thread; false: the pair is not ours any more */
 bool httpd_wake_is_ours(const struct httpd *h); /* on the server's thread, or under the lock */
 
-/* httpd.c */
-void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
-
-bool httpd_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
 /* event_base.c: marks an epoll by a socket of ours, which it will not tell of. */
 int  httpd_epoll_mark(int epoll, int mark);
 bool httpd_epoll_is_marked(int epoll, int mark); /* mark must be ours; nothing changes anywhere */
@@ -213,10 +209,11 @@ enum httpd_places  httpd_places_of(const struct httpd_listener *l);
 struct httpd_conn *httpd_conn_at(const struct httpd *h, size_t i);
 void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
 bool httpd_conn_any(const struct httpd *h);
+void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
 /* request.c */
-/* Takes one request off in.  -EAGAIN: not all there yet; 0: *ret; above 0: an HTTP
- * status to answer before closing. */
+/* Takes one request off in.  -EAGAIN: not all there yet, and out may tell the client to go on; 0: *ret;
+ * above 0: an HTTP status to answer before closing. */
 int  httpd_request_read(struct httpd_conn *c, struct httpd_request **ret);
 void httpd_request_free(struct httpd_request *r);
 
@@ -224,12 +221,13 @@ void httpd_request_free(struct httpd_request *r);
 extern const struct answer_sink httpd_reply_sink;
 void httpd_reply_refuse(struct httpd_conn *c, int status); /* text, "Connection: close" */
 
+/* kept_fd.c */
+bool kept_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
 /* Keeps a number, which may be -1. */
-void httpd_fd_keep(_Atomic int *fd, struct httpd_was *was, int number);
-bool httpd_epoll_is_lost(struct httpd *h); /* its number is something else now */
+void kept_fd_set(_Atomic int *fd, struct httpd_was *was, int number);
 /* Takes the number out and closes it, unless it is -1; no thread forks in between. */
-void httpd_fd_close(_Atomic int *fd);
+void kept_fd_close(_Atomic int *fd);
 /* The same if it is still what it was, and takes it out in any case.  False: it is not ours any more. */
-bool httpd_fd_close_ours(_Atomic int *fd, const struct httpd_was *was);
+bool kept_fd_close_ours(_Atomic int *fd, const struct httpd_was *was);
 
 #endif

@@ -163,7 +163,7 @@ httpd_listeners_forget(struct httpd *h)
 
 		l->again = l->ready != NULL;
 		l->ready = l->rest = NULL;
-		httpd_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
+		kept_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
 	}
 }
 
@@ -217,7 +217,7 @@ listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
 		memset(l, 0, sizeof(*l));
 		return -ENOMEM;
 	}
-	httpd_fd_keep(&h->listener_fds[at], &h->listener_was[at], socket->fd);
+	kept_fd_set(&h->listener_fds[at], &h->listener_was[at], socket->fd);
 	if (at == h->listener_count)
 		h->listener_count++;
 	return 0;
@@ -256,7 +256,7 @@ listener_again(struct httpd *h, size_t i)
 	r = socket_again(&l->socket);
 	if (r)
 		return r;
-	httpd_fd_keep(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
+	kept_fd_set(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
 	l->ready = event_new(h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
 	l->rest = evtimer_new(h->base, on_rested, l);
 	if (l->ready && l->rest && event_add(l->ready, NULL) == 0)

@@ -36,19 +36,29 @@
 
 #define LOOK_MS 1000 /* at least so often: are the descriptors ours? */
 
+/* Its number is something else now. */
+static bool
+epoll_is_lost(struct httpd *h)
+{
+	if (h->base_fds[0] < 0)
+		return false;
+	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
+		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
+}
+
 static bool
 fd_is_ours(_Atomic int *fd, const struct httpd_was *was)
 {
 	int number = atomic_load(fd);
 
-	return number < 0 || httpd_fd_is(number, was);
+	return number < 0 || kept_fd_is(number, was);
 }
 
 static bool
 all_are_ours(struct httpd *h)
 {
 	struct httpd_conn *c;
-	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && !httpd_epoll_is_lost(h);
+	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && !epoll_is_lost(h);
 
 	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
 		all = all && fd_is_ours(&h->base_fds[i], &h->base_was[i]);

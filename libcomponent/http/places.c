@@ -173,3 +173,10 @@ httpd_conn_any(const struct httpd *h)
 {
 	return h->open[HTTPD_PLACES_TCP] + h->open[HTTPD_PLACES_LOCAL] > 0;
 }
+
+void
+httpd_stopped_check(struct httpd *h)
+{
+	if (h->stopping && !h->lost && !httpd_conn_any(h))
+		event_base_loopbreak(h->base);
+}

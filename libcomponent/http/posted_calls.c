@@ -61,7 +61,7 @@ httpd_wake_open(struct httpd *h)
 		if (fd < 0)
 			r = fd;
 		else
-			httpd_fd_keep(&h->wake_fds[i], &h->wake_was[i], fd);
+			kept_fd_set(&h->wake_fds[i], &h->wake_was[i], fd);
 	}
 	our_fd_release(&mask);
 	pthread_mutex_unlock(&h->lock);
@@ -74,14 +74,14 @@ httpd_wake_close(struct httpd *h)
 {
 	pthread_mutex_lock(&h->lock);
 	for (int i = 0; i < 2; i++)
-		httpd_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]);
+		kept_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]);
 	pthread_mutex_unlock(&h->lock);
 }
 
 bool
 httpd_wake_is_ours(const struct httpd *h)
 {
-	return httpd_fd_is(h->wake_fds[1], &h->wake_was[1]);
+	return kept_fd_is(h->wake_fds[1], &h->wake_was[1]);
 }
 
 /* Under the lock, with all signals blocked.  When its queue is full the loop is about to wake

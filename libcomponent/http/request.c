@@ -416,11 +416,9 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 	status = body_read(r, c->in);
 	if (status == -EAGAIN) {
 		c->incoming = r;
-		if (r->expect_continue) {
-			r->expect_continue = false;
+		if (r->expect_continue)
 			evbuffer_add_printf(c->out, "HTTP/1.1 100 Continue\r\n\r\n");
-			httpd_conn_output(c);
-		}
+		r->expect_continue = false;
 		return status;
 	}
 	if (status)
