@@ -1,9 +1,10 @@
 # symbols/: names for addresses.
 noinst_LTLIBRARIES += %D%/libsymbols.la
-%C%_libsymbols_la_SOURCES = %D%/debug_file.c %D%/debug_file.h %D%/debugdata.c %D%/debugdata.h %D%/gone.c %D%/gone.h \
-	%D%/image.c %D%/image.h %D%/kept.c %D%/kept.h %D%/object.c %D%/object.h %D%/plt.c %D%/plt.h %D%/program_file.c \
-	%D%/program_file.h %D%/ranges.c %D%/ranges.h %D%/resolve.c %D%/resolve.h %D%/strings.c %D%/strings.h %D%/symbols.c \
-	%D%/symbols.h %D%/symbols_mappings.c %D%/symbols_parts.h %D%/symtab.c %D%/symtab.h %D%/utf8.c %D%/utf8.h \
+%C%_libsymbols_la_SOURCES = %D%/cache.c %D%/cache.h %D%/debug_file.c %D%/debug_file.h %D%/debugdata.c \
+	%D%/debugdata.h %D%/image.c %D%/image.h %D%/mappings.c %D%/object.c %D%/object.h %D%/plt.c %D%/plt.h \
+	%D%/program_file.c %D%/program_file.h %D%/ranges.c %D%/ranges.h %D%/resolve.c %D%/resolve.h %D%/strings.c \
+	%D%/strings.h %D%/symbols.c %D%/symbols.h %D%/symbols_state.h %D%/symtab.c %D%/symtab.h %D%/unloaded.c \
+	%D%/unloaded.h %D%/utf8.c %D%/utf8.h \
 	%D%/demangle/cxx.c %D%/demangle/cxx.h %D%/demangle/cxx_expression.c %D%/demangle/cxx_name.c \
 	%D%/demangle/cxx_print.c %D%/demangle/cxx_read.c %D%/demangle/cxx_type.c %D%/demangle/demangle.c \
 	%D%/demangle/demangle.h %D%/demangle/operators.c %D%/demangle/operators.h %D%/demangle/out.c \

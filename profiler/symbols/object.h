@@ -27,7 +27,7 @@ struct object {
 	uintptr_t   start, limit; /* of its first executable mapping, as in map_files */
 	bool        deleted, main, memory; /* memory: [vdso], not a file */
 	bool        partly;       /* something of it could not be read */
-	uint32_t    kept;         /* 1 + its number in kept.c; 0: not asked yet or none */
+	uint32_t    cached;       /* 1 + its number in cache.c; 0: not asked yet or none */
 	bool        exported;     /* its file cannot be had; image is what is mapped */
 	bool        gone;         /* unloaded by now: its file is all there is */
 	char        build_id[IMAGE_BUILD_ID_MAX];

@@ -2,7 +2,7 @@
  * symbols.c - names for addresses, from the ELF files of this process.
  *
  *     pc --> mapping --> offset in the file --> ELF address --> function --> name
- *            symbols_mappings.c                 image.c     |   symtab.c    demangle/demangle.c
+ *            mappings.c                         image.c     |   symtab.c    demangle/demangle.c
  *                                                           +-> lines, inlined functions
  *                                                               resolve.c, dwarf/dwarf.c
  *
@@ -22,7 +22,7 @@
 #include <config.h>
 
 #include "program_file.h"
-#include "symbols_parts.h"
+#include "symbols_state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ symbols_open(size_t limit_bytes, struct symbols **ret)
 	table_init(&s->names, &s->budget);
 	table_init(&s->files, &s->budget);
 	resolver_init(&s->resolver, &s->arena);
-	s->kept = kept_open();
+	s->cache = cache_open();
 	r = mappings_read(s);
 	if (r < 0) {
 		symbols_close(s);
@@ -82,7 +82,7 @@ symbols_close(struct symbols *s)
 	table_release(&s->names);
 	table_release(&s->files);
 	resolver_release(&s->resolver);
-	kept_close(s->kept);
+	cache_close(s->cache);
 	/* s itself is in there. */
 	budget = s->budget;
 	arena = s->arena;
@@ -267,16 +267,16 @@ frames_read(struct symbols *s, const struct mapping *m, uintptr_t pc, struct sym
 
 /* What an earlier request has found; 0: nothing. */
 static unsigned
-frames_kept(struct symbols *s, const struct mapping *m, uintptr_t pc, struct symbol_frame *frames, unsigned max)
+frames_cached(struct symbols *s, const struct mapping *m, uintptr_t pc, struct symbol_frame *frames, unsigned max)
 {
 	struct object *o = m->object;
 	unsigned       count;
 
-	if (!s->kept)
+	if (!s->cache)
 		return 0;
-	if (!o->kept)
-		o->kept = kept_object(s->kept, o->build_id, o->base) + 1;
-	count = kept_find(s->kept, o->kept - 1, mappings_offset(m, pc), s->lines, frames, max);
+	if (!o->cached)
+		o->cached = cache_object(s->cache, o->build_id, o->base) + 1;
+	count = cache_find(s->cache, o->cached - 1, mappings_offset(m, pc), s->lines, frames, max);
 	for (unsigned i = 0; i < count; i++)
 		frames[i].object = o->shown;
 	return count;
@@ -291,12 +291,12 @@ symbols_frames(struct symbols *s, uintptr_t pc, struct symbol_frame *frames, uns
 
 	if (i < 0 || !max)
 		return 0;
-	count = frames_kept(s, m, pc, frames, max);
+	count = frames_cached(s, m, pc, frames, max);
 	if (count)
 		return count;
 	count = frames_read(s, m, pc, frames, max);
-	if (s->kept && !m->object->partly && (count < max || max >= SYMBOLS_FRAMES_MAX))
-		kept_add(s->kept, m->object->kept - 1, mappings_offset(m, pc), s->lines, frames, count);
+	if (s->cache && !m->object->partly && (count < max || max >= SYMBOLS_FRAMES_MAX))
+		cache_add(s->cache, m->object->cached - 1, mappings_offset(m, pc), s->lines, frames, count);
 	return count;
 }
 
@@ -317,7 +317,7 @@ sort_out(struct symbols *s, struct arena *scratch, const uintptr_t *pcs, size_t 
 		int                 m = symbols_mapping_find(s, pcs[i]);
 		struct symbol_frame frame;
 
-		if (m < 0 || frames_kept(s, &s->mappings[m], pcs[i], &frame, 1))
+		if (m < 0 || frames_cached(s, &s->mappings[m], pcs[i], &frame, 1))
 			continue;
 		if (resolver_find(&s->resolver, pcs[i]) || table_get(&seen, pcs[i]) ||
 		    table_put(&seen, pcs[i], 1) < 0 || !locate(s, &s->mappings[m], pcs[i], &all[n].vaddr))

@@ -1,5 +1,5 @@
 /*
- * kept.c - what was found out about addresses, from one request to the next.
+ * cache.c - what was found out about addresses, from one request to the next.
  *
  *     build id, offset in the file --> names, file, lines, of all inlined frames
  *
@@ -23,7 +23,7 @@
  */
 #include <config.h>
 
-#include "kept.h"
+#include "cache.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -50,7 +50,7 @@ struct answers {
 	struct answer frames[];
 };
 
-struct kept {
+struct cache {
 	unsigned            users; /* requests, and 1 for being the one of now */
 	struct arena_budget budget;
 	struct arena        arena;
@@ -64,15 +64,15 @@ struct kept {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kept    *now;
+static struct cache    *now;
 static size_t          limit;
 
 /* ---- sets ---- */
 
-static struct kept *
+static struct cache *
 set_new(void)
 {
-	struct kept *k = pages_map(sizeof(*k));
+	struct cache *k = pages_map(sizeof(*k));
 
 	if (!k)
 		return NULL;
@@ -89,7 +89,7 @@ set_new(void)
 
 /* With the lock held. */
 static void
-set_leave(struct kept *k)
+set_leave(struct cache *k)
 {
 	if (!k || --k->users)
 		return;
@@ -103,19 +103,19 @@ void
 symbols_keep(size_t limit_bytes)
 {
 	pthread_mutex_lock(&lock);
-	limit = limit_bytes / KEPT_PART < KEPT_BYTES_MAX ? limit_bytes / KEPT_PART : KEPT_BYTES_MAX;
+	limit = limit_bytes / CACHE_PART < CACHE_BYTES_MAX ? limit_bytes / CACHE_PART : CACHE_BYTES_MAX;
 	set_leave(now);
 	now = NULL;
 	pthread_mutex_unlock(&lock);
 }
 
-struct kept *
-kept_open(void)
+struct cache *
+cache_open(void)
 {
-	struct kept *k;
+	struct cache *k;
 
 	pthread_mutex_lock(&lock);
-	if (now && (clock_ns(CLOCK_MONOTONIC) - now->born_ns >= KEPT_AGE_MAX_S * CLOCK_NS_PER_S ||
+	if (now && (clock_ns(CLOCK_MONOTONIC) - now->born_ns >= CACHE_AGE_MAX_S * CLOCK_NS_PER_S ||
 		    (now->full && now->misses > now->hits))) {
 		set_leave(now);
 		now = NULL;
@@ -132,7 +132,7 @@ kept_open(void)
 }
 
 void
-kept_close(struct kept *k)
+cache_close(struct cache *k)
 {
 	pthread_mutex_lock(&lock);
 	set_leave(k);
@@ -142,23 +142,23 @@ kept_close(struct kept *k)
 /* ---- answers ---- */
 
 uint32_t
-kept_object(struct kept *k, const char *build_id, const char *base)
+cache_object(struct cache *k, const char *build_id, const char *base)
 {
 	char        text[512];
 	size_t      id = strlen(build_id), name = strlen(base);
-	uint32_t    found = KEPT_NONE;
+	uint32_t    found = CACHE_NONE;
 	const char *unique;
 
 	if (!id || id + name > sizeof(text))
-		return KEPT_NONE;
+		return CACHE_NONE;
 	memcpy(text, build_id, id);
 	memcpy(text + id, base, name);
 	pthread_mutex_lock(&lock);
 	unique = k->objects ? strings_clean(&k->texts, text, id + name) : NULL;
-	for (uint32_t i = 0; unique && i < k->object_count && found == KEPT_NONE; i++)
+	for (uint32_t i = 0; unique && i < k->object_count && found == CACHE_NONE; i++)
 		if (k->objects[i] == unique)
 			found = i;
-	if (unique && found == KEPT_NONE && k->object_count < OBJECTS_MAX) {
+	if (unique && found == CACHE_NONE && k->object_count < OBJECTS_MAX) {
 		found = k->object_count++;
 		k->objects[found] = unique;
 	}
@@ -173,12 +173,12 @@ key_of(uint32_t object, uint64_t offset, bool lines)
 }
 
 unsigned
-kept_find(struct kept *k, uint32_t object, uint64_t offset, bool lines, struct symbol_frame *frames, unsigned max)
+cache_find(struct cache *k, uint32_t object, uint64_t offset, bool lines, struct symbol_frame *frames, unsigned max)
 {
 	const struct answers *a;
 	unsigned              count;
 
-	if (object == KEPT_NONE || offset >> OFFSET_BITS)
+	if (object == CACHE_NONE || offset >> OFFSET_BITS)
 		return 0;
 	pthread_mutex_lock(&lock);
 	a = (const struct answers *)(uintptr_t)table_get(&k->addresses, key_of(object, offset, true));
@@ -197,14 +197,14 @@ kept_find(struct kept *k, uint32_t object, uint64_t offset, bool lines, struct s
 }
 
 static const char *
-keep_text(struct kept *k, const char *s)
+keep_text(struct cache *k, const char *s)
 {
 	return strings_clean(&k->texts, s, strlen(s));
 }
 
 /* With the lock held. */
 static bool
-add(struct kept *k, uint64_t key, const struct symbol_frame *frames, unsigned count)
+add(struct cache *k, uint64_t key, const struct symbol_frame *frames, unsigned count)
 {
 	struct answers *a;
 
@@ -232,10 +232,10 @@ add(struct kept *k, uint64_t key, const struct symbol_frame *frames, unsigned co
 }
 
 void
-kept_add(struct kept *k, uint32_t object, uint64_t offset, bool lines, const struct symbol_frame *frames,
+cache_add(struct cache *k, uint32_t object, uint64_t offset, bool lines, const struct symbol_frame *frames,
 	unsigned count)
 {
-	if (object == KEPT_NONE || offset >> OFFSET_BITS || !count)
+	if (object == CACHE_NONE || offset >> OFFSET_BITS || !count)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!k->full)

@@ -1,21 +1,21 @@
 /*
- * symbols_parts.h - what the two files of symbols.h share: a view and its mappings.
+ * symbols_state.h - what the two files of symbols.h share: a view and its mappings.
  */
-#ifndef SYMBOLS_SYMBOLS_PARTS_H
-#define SYMBOLS_SYMBOLS_PARTS_H
+#ifndef SYMBOLS_SYMBOLS_STATE_H
+#define SYMBOLS_SYMBOLS_STATE_H
 
 #include "arena.h"
-#include "gone.h"
-#include "kept.h"
+#include "cache.h"
 #include "object.h"
 #include "resolve.h"
 #include "symbols.h"
 #include "table.h"
+#include "unloaded.h"
 
 struct mapping {
 	struct symbol_mapping shown;
 	struct object        *object;
-	uintptr_t             start; /* where it is or was; shown may be elsewhere (gone.c) */
+	uintptr_t             start; /* where it is or was; shown may be elsewhere (unloaded.c) */
 };
 
 struct symbols {
@@ -23,19 +23,19 @@ struct symbols {
 	struct arena        arena;
 	struct mapping     *mappings; /* 0 is the main binary, the others are sorted */
 	size_t              mapping_count, loaded_count; /* those that are gone come last */
-	struct gone         gone;
+	struct unloaded     unloaded;
 	struct object      *objects;
 	size_t              object_count;
 	struct table        names; /* KEY_... to struct name */
 	struct table        files; /* inode and device to 1 + index of the object */
 	struct resolver     resolver;
-	struct kept        *kept; /* answers of earlier requests */
+	struct cache       *cache; /* answers of earlier requests */
 	bool                lines; /* were asked for */
 	unsigned            open_files, unread, unlined;
 	struct demangle_room *demangling; /* in the arena; NULL: no mangled name has been met */
 };
 
-/* symbols_mappings.c: fills mappings and objects.  0 or -ENOMEM. */
+/* mappings.c: fills mappings and objects.  0 or -ENOMEM. */
 int mappings_read(struct symbols *s);
 /* Where in the mapped file an address of the process is, tagged or not. */
 uint64_t mappings_offset(const struct mapping *m, uintptr_t pc);

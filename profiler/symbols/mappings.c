@@ -1,9 +1,9 @@
 /*
- * symbols_mappings.c - which mapping of which file an address lies in.
+ * mappings.c - which mapping of which file an address lies in.
  *
  * Read once from /proc/self/maps when a view is opened; those that were unloaded by then
  * come from the list of generations and go behind the others, at synthetic addresses if
- * somebody took theirs (gone.c).
+ * somebody took theirs (unloaded.c).
  *
  * What a stranger would get wrong: executable mappings that follow each other in the
  * file and in memory are one (an mprotect() on a piece of code cuts it in three);
@@ -14,7 +14,7 @@
  */
 #include <config.h>
 
-#include "symbols_parts.h"
+#include "symbols_state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -124,7 +124,7 @@ main_first(struct symbols *s)
 static int
 mapping_add_gone(struct symbols *s, size_t i)
 {
-	const struct generation *g = &s->gone.all[i];
+	const struct generation *g = &s->unloaded.all[i];
 	struct mapping          *m = s->mappings + s->mapping_count;
 	struct object           *o = &s->objects[s->object_count];
 
@@ -142,9 +142,9 @@ mapping_add_gone(struct symbols *s, size_t i)
 	s->object_count++;
 	m->object = o;
 	m->start = g->start;
-	m->shown = (struct symbol_mapping){ g->start + s->gone.shift[i], g->limit + s->gone.shift[i], g->offset,
+	m->shown = (struct symbol_mapping){ g->start + s->unloaded.shift[i], g->limit + s->unloaded.shift[i], g->offset,
 					    o->shown, o->build_id, true };
-	s->gone.mappings[i] = (uint32_t)++s->mapping_count;
+	s->unloaded.mappings[i] = (uint32_t)++s->mapping_count;
 	return 0;
 }
 
@@ -165,8 +165,8 @@ add_gone(struct symbols *s)
 	int r = 0;
 
 	s->loaded_count = s->mapping_count;
-	gone_place(&s->gone, is_mapped, s);
-	for (size_t i = 0; i < s->gone.count && !r; i++)
+	unloaded_place(&s->unloaded, is_mapped, s);
+	for (size_t i = 0; i < s->unloaded.count && !r; i++)
 		r = mapping_add_gone(s, i);
 	return r;
 }
@@ -196,7 +196,7 @@ mappings_read(struct symbols *s)
 	int              r;
 
 	generations_look();
-	r = gone_read(&s->gone, &s->arena);
+	r = unloaded_read(&s->unloaded, &s->arena);
 	if (!r)
 		r = maps_read(&maps, &s->budget);
 	/* A profile with bare addresses is better than none. */
@@ -204,7 +204,7 @@ mappings_read(struct symbols *s)
 		return r == -ENOMEM ? r : 0;
 	lines = code_lines(maps.text, maps.size);
 	copy = maps;
-	lines += s->gone.count;
+	lines += s->unloaded.count;
 	s->mappings = arena_array(&s->arena, lines + 1, sizeof(*s->mappings));
 	s->objects = arena_array(&s->arena, lines + 1, sizeof(*s->objects));
 	r = s->mappings && s->objects ? 0 : -ENOMEM;
@@ -273,10 +273,10 @@ untagged(uintptr_t pc)
 int
 symbols_mapping_find(const struct symbols *s, uintptr_t pc)
 {
-	const struct generation *g = generations_find(s->gone.all, s->gone.count, pc);
+	const struct generation *g = generations_find(s->unloaded.all, s->unloaded.count, pc);
 
 	if (g && !g->loaded)
-		return (int)s->gone.mappings[g - s->gone.all] - 1;
+		return (int)s->unloaded.mappings[g - s->unloaded.all] - 1;
 	/* An object that came and went between two looks. */
 	if (!g && pc != untagged(pc))
 		return -1;
@@ -295,7 +295,7 @@ symbols_address(const struct symbols *s, uintptr_t pc)
 uintptr_t
 symbols_pc(const struct symbols *s, uintptr_t address)
 {
-	return gone_tagged(&s->gone, address);
+	return unloaded_tagged(&s->unloaded, address);
 }
 
 uint64_t

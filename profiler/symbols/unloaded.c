@@ -1,5 +1,5 @@
 /*
- * gone.c - objects that are unloaded by now, as mappings behind those of now.
+ * unloaded.c - objects that are unloaded by now, as mappings behind those of now.
  *
  * Stacks that ran through them are still counted.  Each keeps its own addresses where
  * nobody else has ever been; where another object took its place, a reader that maps
@@ -15,7 +15,7 @@
  */
 #include <config.h>
 
-#include "gone.h"
+#include "unloaded.h"
 
 #include <errno.h>
 
@@ -27,7 +27,7 @@ overlap(uintptr_t start, uintptr_t limit, const struct generation *g)
 
 /* Was or is anything else at its addresses? */
 static bool
-is_shared(const struct gone *gone, const struct generation *g, gone_mapped_fn *mapped, const void *arg)
+is_shared(const struct unloaded *gone, const struct generation *g, unloaded_mapped_fn *mapped, const void *arg)
 {
 	if (mapped(arg, g->start, g->limit))
 		return true;
@@ -38,7 +38,7 @@ is_shared(const struct gone *gone, const struct generation *g, gone_mapped_fn *m
 }
 
 int
-gone_read(struct gone *gone, struct arena *a)
+unloaded_read(struct unloaded *gone, struct arena *a)
 {
 	int r = generations_copy(a, &gone->all, &gone->count);
 
@@ -50,7 +50,7 @@ gone_read(struct gone *gone, struct arena *a)
 }
 
 void
-gone_place(struct gone *gone, gone_mapped_fn *mapped, const void *arg)
+unloaded_place(struct unloaded *gone, unloaded_mapped_fn *mapped, const void *arg)
 {
 	for (size_t i = 0; i < gone->count; i++) {
 		const struct generation *g = &gone->all[i];
@@ -61,7 +61,7 @@ gone_place(struct gone *gone, gone_mapped_fn *mapped, const void *arg)
 }
 
 uintptr_t
-gone_tagged(const struct gone *gone, uintptr_t address)
+unloaded_tagged(const struct unloaded *gone, uintptr_t address)
 {
 	for (size_t i = 0; i < gone->count; i++) {
 		const struct generation *g = &gone->all[i];

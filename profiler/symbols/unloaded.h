@@ -1,15 +1,15 @@
 /*
- * gone.h - objects that are unloaded by now, and where a profile shows them.
+ * unloaded.h - objects that are unloaded by now, and where a profile shows them.
  */
-#ifndef SYMBOLS_GONE_H
-#define SYMBOLS_GONE_H
+#ifndef SYMBOLS_UNLOADED_H
+#define SYMBOLS_UNLOADED_H
 
 #include <stdint.h>
 
 #include "arena.h"
 #include "generations.h"
 
-struct gone {
+struct unloaded {
 	struct generation *all;      /* those that are loaded, too */
 	size_t             count;    /* 0: every address is of what is there now */
 	uintptr_t         *shift;    /* from its address to the one it is shown at */
@@ -17,13 +17,13 @@ struct gone {
 };
 
 /* Is there something mapped now? */
-typedef bool gone_mapped_fn(const void *arg, uintptr_t start, uintptr_t limit);
+typedef bool unloaded_mapped_fn(const void *arg, uintptr_t start, uintptr_t limit);
 
 /* 0 or -ENOMEM. */
-int       gone_read(struct gone *gone, struct arena *a);
+int       unloaded_read(struct unloaded *gone, struct arena *a);
 /* Sets the shifts. */
-void      gone_place(struct gone *gone, gone_mapped_fn *mapped, const void *arg);
+void      unloaded_place(struct unloaded *gone, unloaded_mapped_fn *mapped, const void *arg);
 /* The tagged pc of an address that a profile has shown, or that is code now. */
-uintptr_t gone_tagged(const struct gone *gone, uintptr_t address);
+uintptr_t unloaded_tagged(const struct unloaded *gone, uintptr_t address);
 
 #endif
