@@ -10,7 +10,7 @@
  * tag of a new one is 0 where nobody was before, else the number that hooks have given
  * out for "not seen yet" since the last look (generations_tag.c).
  *
- * Hooks read ranges made of the records (generations_ranges.c).
+ * Hooks read ranges made of the records (generations_tag.c).
  *
  * Looks are made by refresh.c, when a stack meets something unknown, or once a second
  * has shown that an object is not where it was; and when a profile is written.
@@ -316,7 +316,7 @@ tag_was_given(void)
 	for (size_t i = known.count; i-- > 0;)
 		if (known.all[i].tag == known.next_tag)
 			return true;
-	return generations_now() && generations_now()->suspected;
+	return generations_ranges_given();
 }
 
 /* Room for what is found until the next look. */
@@ -342,6 +342,29 @@ list_keep(const struct generations_other *others, size_t count)
 	return 0;
 }
 
+/* What is loaded of them, for the time when there is no /proc (maps.h). */
+static void
+keep(void)
+{
+	size_t lines = 0, bytes = 0;
+
+	for (size_t i = 0; i < known.count; i++)
+		if (known.all[i].loaded && known.all[i].path[0] == '/') {
+			lines++;
+			bytes += strlen(known.all[i].path) + 1;
+		}
+	if (maps_keep_begin(lines, bytes) < 0)
+		return;
+	for (size_t i = 0; i < known.count; i++) {
+		const struct generation *g = &known.all[i];
+		struct maps_line         l = { .start = g->start, .offset = g->offset, .device = g->device,
+					       .inode = g->inode, .path = (char *)(uintptr_t)g->path, .deleted = g->deleted };
+
+		if (g->loaded && g->path[0] == '/')
+			maps_keep(&l, g->mark, g->mark_is);
+	}
+}
+
 static int
 look(void)
 {
@@ -363,8 +386,8 @@ look(void)
 	r = look_at_certainly(&maps, &mem, &scratch, &budget, &others, &count);
 	maps_release(&maps);
 	if (!r && known.changed)
-		generations_keep(known.all, known.count);
-	if (!r && (known.changed || !generations_now() || generations_now()->suspected)) {
+		keep();
+	if (!r && (known.changed || !generations_ranges_shown() || generations_ranges_given())) {
 		if (tag_was_given() && known.next_tag < GENERATIONS_TAG_MAX)
 			known.next_tag++;
 		r = list_keep(others, count);
@@ -535,15 +558,6 @@ generations_start(void)
 	pthread_mutex_unlock(&known.lock);
 }
 
-/* Under the stack table's lock: without stacks there are no tags. */
-static void
-drop(void *arg)
-{
-	struct generations_published **p = arg;
-
-	*p = stack_table_bytes() ? NULL : generations_publish(NULL);
-}
-
 /* All is detached before any of it is unmapped: a child may be forked in the midst of munmap(). */
 static void
 forget(struct generations_published *old)
@@ -558,8 +572,7 @@ forget(struct generations_published *old)
 	maps_keep_begin(0, 0);
 	known.next_tag = 1;
 	known.forgotten = 0;
-	munmap(old, old->map_bytes);
-	generations_ranges_release();
+	generations_ranges_release(old);
 	munmap(all, GENERATIONS_MAX * sizeof(*known.all));
 	arena_release(&known.arena);
 	pages_unmap(list, list_bytes);
@@ -568,11 +581,12 @@ forget(struct generations_published *old)
 void
 generations_stop(void)
 {
-	struct generations_published *old = NULL;
+	struct generations_published *old;
 
 	pthread_mutex_lock(&known.lock);
 	known.on = false;
-	if (stack_table_exclusively(drop, &old) && old)
+	old = generations_ranges_hide();
+	if (old)
 		forget(old);
 	pthread_mutex_unlock(&known.lock);
 }

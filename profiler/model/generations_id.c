@@ -1,5 +1,5 @@
 /*
- * generations_id.c - what tells a mapped object from all others, and keeps it told without /proc.
+ * generations_id.c - what tells a mapped object from all others.
  *
  * That is its build id, found through the notes its program headers name.  Four bytes
  * of it are the mark which hooks compare, where it lies in memory.  An object without
@@ -89,26 +89,4 @@ generations_identify(const struct memory *mem, uintptr_t header, size_t header_s
 	g->mark = header + offsetof(ElfW(Ehdr), e_shoff);
 	memcpy(&g->mark_is, &eh.e_shoff, sizeof(g->mark_is));
 	return true;
-}
-
-void
-generations_keep(const struct generation *all, size_t count)
-{
-	size_t lines = 0, bytes = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (all[i].loaded && all[i].path[0] == '/') {
-			lines++;
-			bytes += strlen(all[i].path) + 1;
-		}
-	if (maps_keep_begin(lines, bytes) < 0)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		const struct generation *g = &all[i];
-		struct maps_line         l = { .start = g->start, .offset = g->offset, .device = g->device,
-					       .inode = g->inode, .path = (char *)(uintptr_t)g->path, .deleted = g->deleted };
-
-		if (g->loaded && g->path[0] == '/')
-			maps_keep(&l, g->mark, g->mark_is);
-	}
 }

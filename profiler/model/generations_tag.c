@@ -1,5 +1,5 @@
 /*
- * generations_tag.c - the part of generations that runs inside malloc.
+ * generations_tag.c - what hooks read of the objects: the part of generations that runs inside malloc.
  *
  * What the last look has found is published as an array.  An address is looked up in
  * it, and the mark of its object, four bytes of its build id, is compared with what is
@@ -24,6 +24,10 @@
  * the sample and its way here is given to the successor; two objects without build ids
  * whose files are equally long are told apart by the next look only, within a second.
  *
+ * The array has the ranges of loaded objects first and by address.  It is made anew when objects
+ * have come or gone, and exchanged for the last one under the stack table's lock, which who
+ * gives tags holds.  The one before is kept and used again.
+ *
  * Why not _dl_find_object(): it says where an object is, not which; the next one of the
  * same size is at the same place, often under the same struct link_map.
  *
@@ -33,12 +37,36 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "generations_parts.h"
+#include "pages.h"
 #include "stack_table.h"
 #include "under_valgrind.h"
+
+#define PUBLISHED_SPARE 64 /* objects that may come before more room is mapped */
+
+/* What hooks need of an object; those that are loaded come first, by address. */
+struct generations_range {
+	uintptr_t start, limit, mark;
+	uint32_t  mark_is;
+	uint16_t  tag;
+	bool      stays; /* is never unloaded */
+	bool      fixed; /* the same, or it has no mark to look at */
+};
+
+struct generations_published {
+	size_t   map_bytes, room;
+	size_t   loaded, count;
+	uint16_t next_tag;  /* of an object that nobody has seen yet, in a place used before */
+	atomic_bool suspected; /* next_tag has been given */
+	struct generations_range ranges[];
+};
 
 static struct generations_published *published; /* under the stack table's lock */
 static const struct generations_follower *_Atomic follower;
@@ -81,21 +109,6 @@ mark_look(uintptr_t at, uint32_t is)
 	errno = saved;
 	/* Refused altogether (ENOSYS, EPERM): the looks alone must do. */
 	return r >= 0 ? MARK_SAME : e == EAGAIN ? MARK_OTHER : e == EFAULT ? MARK_UNMAPPED : MARK_SAME;
-}
-
-struct generations_published *
-generations_publish(struct generations_published *p)
-{
-	struct generations_published *old = published;
-
-	published = p;
-	return old;
-}
-
-const struct generations_published *
-generations_now(void)
-{
-	return published;
 }
 
 static const struct generations_range *
@@ -194,4 +207,150 @@ generations_settled(const uintptr_t *pcs, unsigned count)
 			return false;
 	}
 	return true;
+}
+
+/* ---- what is published, under the lock of generations.c ---- */
+
+static struct generations_published *spare;
+
+/* These can never be unloaded, so no stack need look at their marks. */
+static bool
+is_permanent(const struct generation *g)
+{
+	const uintptr_t at[] = { getauxval(AT_ENTRY), getauxval(AT_SYSINFO_EHDR), (uintptr_t)getauxval,
+				 (uintptr_t)generations_look, (uintptr_t)pthread_mutex_lock };
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+		if (at[i] >= g->start && at[i] < g->limit)
+			return true;
+	return g->start - g->offset == getauxval(AT_BASE);
+}
+
+static void
+range_put(struct generations_published *p, const struct generation *g)
+{
+	size_t at = p->count;
+	bool   stays = is_permanent(g);
+
+	if (g->loaded) {
+		/* By address; few, and mostly in order already. */
+		while (at > 0 && p->ranges[at - 1].start > g->start) {
+			p->ranges[at] = p->ranges[at - 1];
+			at--;
+		}
+		p->loaded++;
+	}
+	p->ranges[at] = (struct generations_range){ g->start, g->limit, g->mark, g->mark_is, g->tag, stays,
+						    stays || !g->mark };
+	p->count++;
+}
+
+/* Under the stack table's lock. */
+static void
+exchange(void *arg)
+{
+	struct generations_published **p = arg, *old;
+
+	spare = NULL; /* first: a child that is forked between the two must not use one for both */
+	old = published;
+	published = *p;
+	if (old && *p && old->suspected && old->next_tag == (*p)->next_tag)
+		(*p)->suspected = true; /* since we looked: that tag is given */
+	spare = old;
+}
+
+/* The one before the last, if it is large enough: a look that maps nothing new leaves
+ * the places of objects that have just gone to the next ones. */
+static struct generations_published *
+published_new(size_t need, uint16_t next_tag)
+{
+	size_t                        room = need * 2 + PUBLISHED_SPARE;
+	size_t                        bytes = sizeof(struct generations_published) + room * sizeof(struct generations_range);
+	struct generations_published *p = spare, *old = spare;
+
+	if (!p || p->room < need) {
+		p = pages_map(bytes);
+		if (!p)
+			return NULL;
+		p->map_bytes = bytes;
+		p->room = room;
+		spare = p; /* first: a child may be forked in the midst of munmap() */
+		if (old)
+			munmap(old, old->map_bytes);
+	}
+	p->loaded = p->count = 0;
+	p->suspected = false;
+	p->next_tag = next_tag;
+	return p;
+}
+
+void
+generations_ranges_reserve(size_t count)
+{
+	published_new(count, 0);
+}
+
+/* Under the stack table's lock: without stacks there are no tags. */
+static void
+hide(void *arg)
+{
+	struct generations_published **p = arg;
+
+	if (stack_table_bytes())
+		return;
+	*p = published;
+	published = NULL;
+}
+
+struct generations_published *
+generations_ranges_hide(void)
+{
+	struct generations_published *old = NULL;
+
+	stack_table_exclusively(hide, &old);
+	return old;
+}
+
+void
+generations_ranges_release(struct generations_published *old)
+{
+	struct generations_published *unused = spare;
+
+	spare = NULL; /* first, as above */
+	munmap(old, old->map_bytes);
+	if (unused)
+		munmap(unused, unused->map_bytes);
+}
+
+bool
+generations_ranges_shown(void)
+{
+	return published != NULL;
+}
+
+bool
+generations_ranges_given(void)
+{
+	return published && published->suspected;
+}
+
+int
+generations_ranges_show(const struct generation *all, size_t count, const struct generations_other *others,
+			size_t other_count, uint16_t next_tag)
+{
+	struct generations_published *p = published_new(count + other_count, next_tag);
+
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (all[i].loaded)
+			range_put(p, &all[i]);
+	for (size_t i = 0; i < other_count; i++)
+		range_put(p, &(struct generation){ .start = others[i].start, .limit = others[i].limit, .loaded = true });
+	for (size_t i = 0; i < count; i++)
+		if (!all[i].loaded)
+			range_put(p, &all[i]);
+	if (!stack_table_exclusively(exchange, &p))
+		return -EBUSY;
+	return 0;
 }

@@ -16,7 +16,7 @@
  */
 #include <config.h>
 
-#include "maps_parts.h"
+#include "maps.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -38,6 +38,9 @@ int  maps_keep_begin(size_t count, size_t path_bytes);
 /* Of l: start, offset, device, inode, path, deleted. */
 void maps_keep(const struct maps_line *l, uintptr_t mark, uint32_t mark_is);
 void maps_forked(void);
+/* The lines of all code and of the headers before it, from the loader's list (maps_loader.c), into
+ * an empty m with a budget.  0; -EAGAIN: the loader is at work; or another negative errno. */
+int  maps_of_loader(struct maps *m);
 /* For tests: as where there is no /proc. */
 void maps_proc_refuse(bool refuse);
 

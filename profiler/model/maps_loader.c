@@ -22,7 +22,7 @@
  */
 #include <config.h>
 
-#include "maps_parts.h"
+#include "maps.h"
 
 #include <elf.h>
 #include <errno.h>

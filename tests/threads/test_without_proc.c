@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "maps_parts.h"
+#include "maps.h"
 #include "memory.h"
 #include "thread_id.h"
 #include "threads_known.h"
