@@ -342,6 +342,17 @@ list_keep(const struct generations_other *others, size_t count)
 	return 0;
 }
 
+/* To hooks. */
+static int
+show(const struct generations_other *others, size_t count)
+{
+	struct generations_published *p = generations_ranges_make(known.all, known.count, others, count, known.next_tag);
+
+	if (!p)
+		return -ENOMEM;
+	return stack_table_exclusively(generations_ranges_show, &p) ? 0 : -EBUSY;
+}
+
 /* What is loaded of them, for the time when there is no /proc (maps.h). */
 static void
 keep(void)
@@ -392,7 +403,7 @@ look(void)
 			known.next_tag++;
 		r = list_keep(others, count);
 		if (!r)
-			r = generations_ranges_show(known.all, known.count, others, count, known.next_tag);
+			r = show(others, count);
 		if (!r) {
 			r = known.changed;
 			known.changed = false;
@@ -471,7 +482,7 @@ generations_note(uintptr_t start, uintptr_t limit)
 	if (known.on) {
 		r = any_overlap(&place) ? -EEXIST : list_add(start, limit);
 		if (!r)
-			r = generations_ranges_show(known.all, known.count, known.list, known.list_count, known.next_tag);
+			r = show(known.list, known.list_count);
 	}
 	pthread_mutex_unlock(&known.lock);
 	pthread_setcancelstate(cancel, NULL);
@@ -558,6 +569,14 @@ generations_start(void)
 	pthread_mutex_unlock(&known.lock);
 }
 
+/* Under the stack table's lock: without stacks there are no tags. */
+static void
+hide(void *old)
+{
+	if (!stack_table_bytes())
+		generations_ranges_hide(old);
+}
+
 /* All is detached before any of it is unmapped: a child may be forked in the midst of munmap(). */
 static void
 forget(struct generations_published *old)
@@ -581,12 +600,11 @@ forget(struct generations_published *old)
 void
 generations_stop(void)
 {
-	struct generations_published *old;
+	struct generations_published *old = NULL;
 
 	pthread_mutex_lock(&known.lock);
 	known.on = false;
-	old = generations_ranges_hide();
-	if (old)
+	if (stack_table_exclusively(hide, &old) && old)
 		forget(old);
 	pthread_mutex_unlock(&known.lock);
 }

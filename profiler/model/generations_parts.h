@@ -18,16 +18,20 @@ struct generations_other {
 	uintptr_t start, limit;
 };
 
-/* All under the lock of generations.c.  Shows hooks the records and the code that has none.  0 or a negative errno. */
-int  generations_ranges_show(const struct generation *all, size_t count, const struct generations_other *others,
-			     size_t other_count, uint16_t next_tag);
+/* All under the lock of generations.c.  Of the records and the code that has none; NULL: no memory. */
+struct generations_published *generations_ranges_make(const struct generation *all, size_t count,
+						       const struct generations_other *others, size_t other_count,
+						       uint16_t next_tag);
+/* These two under the stack table's lock as well; arg: a pointer to what was made, which hooks read
+ * from now on, or to where what they have read goes, of which they read no more. */
+void generations_ranges_show(void *arg);
+void generations_ranges_hide(void *arg);
 bool generations_ranges_shown(void);
 /* Has next_tag been given since? */
 bool generations_ranges_given(void);
 /* Room for so many, so that the next one to be shown need not be mapped. */
 void generations_ranges_reserve(size_t count);
-/* Shows nothing any more.  What was shown, for _release(); NULL: a stack lives, so it still is. */
-struct generations_published *generations_ranges_hide(void);
+/* Gives back what was hidden, and what is kept to be used again. */
 void generations_ranges_release(struct generations_published *old);
 
 /* generations_id.c: build id and mark of the object whose first bytes are mapped at

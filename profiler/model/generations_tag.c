@@ -245,9 +245,8 @@ range_put(struct generations_published *p, const struct generation *g)
 	p->count++;
 }
 
-/* Under the stack table's lock. */
-static void
-exchange(void *arg)
+void
+generations_ranges_show(void *arg)
 {
 	struct generations_published **p = arg, *old;
 
@@ -290,25 +289,13 @@ generations_ranges_reserve(size_t count)
 	published_new(count, 0);
 }
 
-/* Under the stack table's lock: without stacks there are no tags. */
-static void
-hide(void *arg)
+void
+generations_ranges_hide(void *arg)
 {
 	struct generations_published **p = arg;
 
-	if (stack_table_bytes())
-		return;
 	*p = published;
 	published = NULL;
-}
-
-struct generations_published *
-generations_ranges_hide(void)
-{
-	struct generations_published *old = NULL;
-
-	stack_table_exclusively(hide, &old);
-	return old;
 }
 
 void
@@ -334,14 +321,14 @@ generations_ranges_given(void)
 	return published && published->suspected;
 }
 
-int
-generations_ranges_show(const struct generation *all, size_t count, const struct generations_other *others,
+struct generations_published *
+generations_ranges_make(const struct generation *all, size_t count, const struct generations_other *others,
 			size_t other_count, uint16_t next_tag)
 {
 	struct generations_published *p = published_new(count + other_count, next_tag);
 
 	if (!p)
-		return -ENOMEM;
+		return NULL;
 	for (size_t i = 0; i < count; i++)
 		if (all[i].loaded)
 			range_put(p, &all[i]);
@@ -350,7 +337,5 @@ generations_ranges_show(const struct generation *all, size_t count, const struct
 	for (size_t i = 0; i < count; i++)
 		if (!all[i].loaded)
 			range_put(p, &all[i]);
-	if (!stack_table_exclusively(exchange, &p))
-		return -EBUSY;
-	return 0;
+	return p;
 }
