@@ -4,8 +4,6 @@
 The library is linked once more from the objects of the build, without those of the files, beside a
 table that is compiled without the row.  No name may be left open then (-z defs), no other file may
 include one of those that are gone, and a daemon serves all the others with it.
-
-
 """
 import glob
 import os
@@ -190,6 +188,27 @@ def every_row_of_formats_is_tried():
 for _name in FORMATS:
     _format(_name)
 test(every_row_of_formats_is_tried)
+
+
+def unwinder_is_taken_away(name):
+    gone = UNWIND + "/by_%s.c" % name
+    need(os.path.exists(os.path.join(SRC, gone)), gone)
+    with library_without([gone], UNWIND + "/unwinders.def", ["unwind_by_%s\\)" % name], (UNWIND + "/unwind.c",), "INC_UNWIND") as d:
+        with hello(d) as daemon_:
+            text = daemon_.get("/debug/pprof/goroutine?debug=2").text
+            contains(text, "main")
+            equal(daemon_.get("/debug/pprof/profile?seconds=1").status, 200)
+
+
+def _unwinder(name):
+    def fn():
+        unwinder_is_taken_away(name)
+    fn.__name__ = "a_library_without_the_unwinder_%s_walks_by_another" % name
+    return test(fn)
+
+
+for _name in re.findall(r"^UNWINDER\(\w+, unwind_by_(\w+)\)", text_of(UNWIND + "/unwinders.def"), re.M):
+    _unwinder(_name)
 
 
 if __name__ == "__main__":
