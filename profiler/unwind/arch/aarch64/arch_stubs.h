@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arch_code.h"
+#include "arch_insn.h"
 #include "plt.h"
 
 #define ARCH_RELOC_SLOT     R_AARCH64_JUMP_SLOT
