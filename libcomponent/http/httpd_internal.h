@@ -208,7 +208,6 @@ enum httpd_places  httpd_places_of(const struct httpd_listener *l);
 /* The i-th that there is, used or free; NULL: there are no more. */
 struct httpd_conn *httpd_conn_at(const struct httpd *h, size_t i);
 void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
-bool httpd_conn_any(const struct httpd *h);
 void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
 /* request.c */

@@ -168,7 +168,7 @@ httpd_conn_stopping(struct httpd *h)
 			httpd_conn_close(c);
 }
 
-bool
+static bool
 httpd_conn_any(const struct httpd *h)
 {
 	return h->open[HTTPD_PLACES_TCP] + h->open[HTTPD_PLACES_LOCAL] > 0;

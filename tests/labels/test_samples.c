@@ -5,11 +5,11 @@
 
 #include <component/profiler.h>
 
+#include "collector.h"
 #include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "heap/heap.h"
 #include "fixture.h"
-#include "dump/threads.h"
 #include "trace/tracer.h"
 
 #define ROUNDS  5
@@ -62,6 +62,15 @@ value_of(const struct profile *p, const char *labels, unsigned type)
 		sum += part.samples[i].values[type];
 	free(part.samples);
 	return sum;
+}
+
+static void
+goroutines(struct profile *ret)
+{
+	struct product p = { 0 };
+
+	assert_int_equal(collect_goroutine.snapshot(&collect_goroutine, &(struct collect_params){ .own = true }, &p), 0);
+	*ret = p.profile;
 }
 
 /* Of the samples with these labels, those of each function.  How often the kernel
@@ -170,7 +179,7 @@ samples_taken_at_any_instruction_have_whole_labels(void **state)
 		assert_int_equal(cpu_window_open(&w), 0);
 		for (int i = 0; i < 5; i++) {
 			rest_ns(10000000);
-			assert_int_equal(threads_snapshot(&dump), 0);
+			goroutines(&dump);
 			assert_true(whole_samples(&dump) >= 0);
 			profile_release(&dump);
 		}
@@ -204,7 +213,7 @@ goroutines_of_equal_stacks_are_apart_when_their_labels_are(void **state)
 		WAIT_FOR(atomic_load(&o[i].tid) != 0);
 	}
 	component_label_set("who", "dumps");
-	assert_int_equal(threads_snapshot(&p), 0);
+	goroutines(&p);
 	labelled = value_of(&p, "{\"tenant\":\"first\"}", 0);
 	assert_int_equal(value_of(&p, "{\"who\":\"dumps\"}", 0), 1);
 	profile_release(&p);

@@ -140,7 +140,8 @@ on_thread(void *arg, pid_t tid)
 		b->first = tid;
 }
 
-void
+/* "" or how many threads block the signal, with the name of one: they have no samples. */
+static void
 cpu_status_blocked(char *buf, size_t size)
 {
 	struct blocked b = { .signal_number = cpu_slots_signal() > 0 ? cpu_slots_signal() : SIGPROF };
@@ -425,7 +426,9 @@ component_profiler_set_cpu_rate(unsigned hz)
 	return 0;
 }
 
-void
+/* From now on, for good, where the program has hooks: who blocks every signal lets ours through.
+ * As signal_masks_watch(). */
+static void
 cpu_keep_signal(void)
 {
 	signal_masks_watch(cpu_signal_reserve);
@@ -457,7 +460,8 @@ cpu_window_open(struct cpu_window **ret)
 	return window_open(ret, false);
 }
 
-void
+/* Ends the window, which is then the caller's to read and to free, see cpu_sampler.h. */
+static void
 cpu_window_end(struct cpu_window *w)
 {
 	windows_end(&cpu_engine.windows, &w->window);
@@ -561,7 +565,8 @@ sample_forget(void *arg, const struct cpu_sample *s)
 	labels_unref(s->labels);
 }
 
-void
+/* In a forked child: forget everything. */
+static void
 cpu_forked(void)
 {
 	thread_events_watch(THREAD_EVENTS_CPU, false);

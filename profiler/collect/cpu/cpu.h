@@ -17,15 +17,9 @@
 
 struct cpu_window;
 
-/* From now on, for good, where the program has hooks: who blocks every signal lets ours through.
- * As signal_masks_watch(). */
-void cpu_keep_signal(void);
-
 /* 0 or a negative errno (-EAGAIN: limits leave no timer or no thread; -EBUSY: no
  * free signal; -ENOENT: no /proc). */
 int  cpu_window_open(struct cpu_window **ret);
-/* Ends the window, which is then the caller's to read and to free, see cpu_sampler.h. */
-void cpu_window_end(struct cpu_window *w);
 /* Ends the window and makes its profile; frees the window. */
 int  cpu_window_close(struct cpu_window *w, struct profile *ret);
 void cpu_window_cancel(struct cpu_window *w);
@@ -33,11 +27,7 @@ void cpu_window_cancel(struct cpu_window *w);
 void cpu_thread_started(void);
 /* What is still owed is charged to the thread's start routine; NULL: to where it stands. */
 void cpu_thread_ending_from(const void *start_routine);
-/* In a forked child: forget everything. */
-void cpu_forked(void);
 /* "" or why CPU windows cannot be had or miss threads, for the index; constant. */
 const char *cpu_status(void);
-/* "" or how many threads block the signal, with the name of one: they have no samples. */
-void cpu_status_blocked(char *buf, size_t size);
 
 #endif

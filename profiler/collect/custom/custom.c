@@ -44,7 +44,7 @@ struct component_profile {
 };
 
 static pthread_mutex_t           lock = PTHREAD_MUTEX_INITIALIZER;
-static struct component_profile  profiles[CUSTOM_PROFILES_MAX]; /* sorted by order of making */
+static struct component_profile  profiles[CUSTOM_PROFILES_MAX]; /* the oldest first */
 static size_t                    profile_count;
 
 /* Names that are routes and no collectors. */
@@ -172,7 +172,7 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 
 	if (fault) {
 		component_error_set(err, "profile '%.80s': its name %s", name ? name : "", fault);
-		return name && (collector_find(name)) ? -EEXIST : -EINVAL;
+		return name && collector_find(name) ? -EEXIST : -EINVAL;
 	}
 	pthread_mutex_lock(&lock);
 	if (find(name)) {

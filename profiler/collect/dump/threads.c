@@ -1,10 +1,10 @@
 /*
  * threads.c - a dump of all threads: read quietly, signalled only where it must be.
  *
- *     who is there
+ *     list_all()     who is there
  *     dump/quiet.c   each is read; those that were not: once more
  *     dump/signal.c  a signal to the rest, all at once
- *                       who did not answer: name and state
+ *                    who did not answer: name and state
  *
  * Who has not run since the last dump is where it was then (dump/previous.c).
  *
@@ -65,8 +65,8 @@
 #define THREADS_FIRST ((size_t)256)
 #define PCS_FIRST     ((size_t)4096)
 #define SEEN          4096 /* a power of two: distinct stacks that are told apart */
-#define LIST_TRIES     3
-#define NAMED_TRIES    500 /* looks whether all of ours have their names, each after ... */
+#define LIST_TRIES    3
+#define NAMED_TRIES   500       /* looks whether all of ours have their names, each after ... */
 #define NAMED_PAUSE_NS 1000000L
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -14,7 +14,6 @@
 #define COLLECT_DUMP_THREADS_H
 
 #include "dump.h"
-#include "profile.h"
 
 #define THREADS_MAX 131072 /* threads of one dump; more are left out and counted as lost */
 
@@ -34,10 +33,6 @@ int  threads_dump(struct dump *ret, bool own);
 void threads_forget(void);
 /* Addresses get the tags of the objects they are in now, see generations.h. */
 void threads_dump_tag(struct dump *d);
-/* The dump as a profile, equal stacks of equal labels as one sample. */
-int  threads_profile(const struct dump *d, const char *name, struct profile *ret);
-/* Of all threads, as goroutine is. */
-int    threads_snapshot(struct profile *ret);
 size_t threads_count(void);
 
 /* The clock that minutes are told by: monotonic, unless a test brings its own. */

@@ -24,10 +24,6 @@ uint64_t heap_rate(void); /* 0: off */
  * that would not end, leave *ret alone. */
 int      heap_snapshot_heap(struct profile *ret);
 int      heap_snapshot_allocs(struct profile *ret);
-size_t   heap_stack_count(void);
-/* Bytes in use, as the heap profile estimates them; reads every site.  0, or -EBUSY after
- * a fork that would not end. */
-int      heap_live_bytes(uint64_t *ret);
 
 /* In a forked child: sampling is off until the next heap_set_rate(); blocks of the
  * parent's are freed and shown as before.  Happens by itself after fork(). */

@@ -177,7 +177,9 @@ heap_snapshot_allocs(struct profile *ret)
 	return r;
 }
 
-int
+/* Bytes in use, as the heap profile estimates them; reads every site.  0, or -EBUSY after
+ * a fork that would not end. */
+static int
 heap_live_bytes(uint64_t *ret)
 {
 	struct profile_sample batch[SNAPSHOT_BATCH];
@@ -196,7 +198,7 @@ heap_live_bytes(uint64_t *ret)
 	return 0;
 }
 
-size_t
+static size_t
 heap_stack_count(void)
 {
 	return heap_site_count();

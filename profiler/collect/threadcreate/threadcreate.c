@@ -181,7 +181,7 @@ threadcreate_forked(void)
 			atomic_store(&table[i], 0);
 }
 
-const char *
+static const char *
 threadcreate_status(void)
 {
 	return no_memory ? "threads are not seen being made: no memory for their tables" : thread_events_status();

@@ -14,7 +14,7 @@
 /*
  * threadcreate_start - count threads that are created from now on
  *
- *   returns  0; -ENOTSUP without hooks, -ENOMEM (threadcreate_status() says so)
+ *   returns  0; -ENOTSUP without hooks, -ENOMEM (the collector's status() says so)
  *   threads  any, not from signal handlers
  */
 int    threadcreate_start(void);
@@ -22,8 +22,6 @@ int    threadcreate_start(void);
 void   threadcreate_stop(void);
 int    threadcreate_snapshot(struct profile *ret); /* 0 or -ENOMEM */
 size_t threadcreate_count(void);  /* threads created */
-/* "" or why it is off, for the index and comments; constant. */
-const char *threadcreate_status(void);
 void   threadcreate_forked(void); /* in a child; signal-safe */
 
 /*

@@ -79,7 +79,8 @@ profile_describe(const struct dump *d, const char *name, struct profile *p)
 				d->threads[i].name, d->threads[i].state);
 }
 
-int
+/* The dump as a profile, equal stacks of equal labels as one sample. */
+static int
 threads_profile(const struct dump *d, const char *name, struct profile *ret)
 {
 	struct profile p;
@@ -111,19 +112,6 @@ threads_profile(const struct dump *d, const char *name, struct profile *ret)
 	profile_merge(&p);
 	*ret = p;
 	return 0;
-}
-
-int
-threads_snapshot(struct profile *ret)
-{
-	struct dump d;
-	int         err = threads_dump_of(&d, THREADS_OWN | THREADS_KEEP | THREADS_REMOTE);
-
-	if (err)
-		return err;
-	err = threads_profile(&d, "goroutine", ret);
-	dump_release(&d);
-	return err;
 }
 
 /* ---- as a collector ---- */

@@ -80,7 +80,8 @@ static struct {
 	uint64_t     lost;    /* found no room in a window */
 } tracer;
 
-void
+/* "" or why the last one had no switches of the kernel's.  Not from signal handlers. */
+static void
 tracer_status(char *buf, size_t size)
 {
 	pthread_mutex_lock(&windows.lock);

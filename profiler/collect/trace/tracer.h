@@ -30,7 +30,4 @@ int  tracer_open(struct tracer_window **ret);
 int  tracer_close(struct tracer_window *w, struct trace *ret);
 void tracer_cancel(struct tracer_window *w);
 
-/* "" or why the last one had no switches of the kernel's.  Not from signal handlers. */
-void tracer_status(char *buf, size_t size);
-
 #endif

@@ -88,7 +88,9 @@ watch(void)
 	return 0;
 }
 
-int
+/* Whether waits and wake-ups are told to events/wait.h; beside the profiles, which it
+ * does not change.  0, -ENOTSUP, -ENOMEM. */
+static int
 waits_trace(bool on)
 {
 	int r = 0;
@@ -145,7 +147,7 @@ waits_mutex_fraction(void)
 	return atomic_load(&waits_state.mutex_fraction);
 }
 
-int64_t
+static int64_t
 waits_block_rate(void)
 {
 	return atomic_load(&waits_state.block_rate);
@@ -216,13 +218,13 @@ waits_snapshot_block(struct profile *ret)
 		waits_block_rate() ? "" : "block: off; --block-profile-rate=10us samples waits of this length and longer");
 }
 
-size_t
+static size_t
 waits_mutex_stacks(void)
 {
 	return stack_counts_count(&waits_mutex_sites);
 }
 
-size_t
+static size_t
 waits_block_stacks(void)
 {
 	return stack_counts_count(&waits_block_sites);

@@ -30,16 +30,10 @@
  */
 int     waits_set_mutex_fraction(int64_t fraction);
 int     waits_set_block_rate(int64_t rate_ns);
-/* Whether waits and wake-ups are told to events/wait.h; beside the profiles, which it
- * does not change.  0, -ENOTSUP, -ENOMEM. */
-int     waits_trace(bool on);
 int64_t waits_mutex_fraction(void); /* 0: off */
-int64_t waits_block_rate(void);
 
 int     waits_snapshot_mutex(struct profile *ret); /* 0 or -ENOMEM, also while off */
 int     waits_snapshot_block(struct profile *ret);
-size_t  waits_mutex_stacks(void);
-size_t  waits_block_stacks(void);
 
 /* "" or why waits cannot be seen, or some of them not; constant. */
 const char *waits_status(void);

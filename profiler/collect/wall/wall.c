@@ -215,7 +215,8 @@ run(void *arg)
 
 /* ---- start and stop, under life ---- */
 
-const char *
+/* Why there can be no window, or "". */
+static const char *
 wall_status(void)
 {
 	if (under_valgrind)

@@ -21,8 +21,6 @@
 
 struct wall_window;
 
-/* Why there can be no window, or "". */
-const char *wall_status(void);
 /* 0 or a negative errno: -EOPNOTSUPP, wall_status(); -EAGAIN, no thread; -ENOMEM; or no descriptor is left. */
 int  wall_window_open(struct wall_window **ret);
 /* Ends the window and makes its profile; frees the window. */

@@ -322,7 +322,8 @@ begin_find(struct trace_stacks *ts, const struct story_thread *t, const struct t
 	return made_frame(ts, name, false, made);
 }
 
-int
+/* That function. */
+static int
 trace_begin_frame(struct trace_stacks *ts, const struct story_thread *t, const struct trace_frame **ret)
 {
 	int r;

@@ -63,7 +63,5 @@ int  trace_text_number(struct trace_stacks *ts, const char *text, bool keep, uin
 int  trace_stack_number(struct trace_stacks *ts, const struct story_event *e, uint64_t *ret);
 /* Of the stack that has nothing but the function where a thread began. */
 int  trace_begin_number(struct trace_stacks *ts, const struct story_thread *t, uint64_t *ret);
-/* That function. */
-int  trace_begin_frame(struct trace_stacks *ts, const struct story_thread *t, const struct trace_frame **ret);
 
 #endif

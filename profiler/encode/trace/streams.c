@@ -47,7 +47,8 @@ trace_stream_open(struct trace_streams *ss, uint64_t id)
 	return s;
 }
 
-void
+/* Writes what is there. */
+static void
 trace_stream_flush(struct trace_streams *ss, struct trace_stream *s)
 {
 	if (!s->used)

@@ -38,8 +38,6 @@ struct trace_stream *trace_stream_open(struct trace_streams *ss, uint64_t id);
 uint64_t trace_stream_delta(struct trace_streams *ss, struct trace_stream *s, uint64_t time, size_t size);
 /* After trace_stream_delta() with the most that size can be. */
 void trace_stream_add(struct trace_streams *ss, struct trace_stream *s, const void *data, size_t size);
-/* Writes what is there. */
-void trace_stream_flush(struct trace_streams *ss, struct trace_stream *s);
 /* Flushes, and gives the buffer to the next one. */
 void trace_stream_close(struct trace_streams *ss, struct trace_stream *s);
 void trace_streams_flush(struct trace_streams *ss);
