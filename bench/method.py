@@ -78,6 +78,7 @@ class Row:
     counts: tuple = (2000, 202000)  # insn: {n} in the commands
     inside: str = ""               # insn: count only what this function takes
     tool: str = "callgrind"        # insn: of valgrind; cachegrind runs more programs and knows no inside
+    within_noise: bool = False     # ratio: the noise alone decides how far beyond the bar is a miss
 
     def experiment(self):
         """Rows with the same commands are measured by the same runs."""
@@ -154,6 +155,8 @@ def is_noisy(result):
 def ratio_verdict(row, value, noise):
     if row.bar == Bar():
         return True
+    if row.within_noise:
+        return row.bar.misses_by(value) <= noise
     if row.bar.holds(value):
         return True if noise < row.noise else "unresolved"
     if row.twin:
@@ -180,6 +183,16 @@ def insn_result(row, ours, theirs):
     """Instructions of one operation."""
     value = ours - theirs if row.kind == "insn" else ours / theirs
     return Result(row, value, row.bar.holds(value), ours, theirs)
+
+
+def against(row, theirs):
+    """The same figure of two builds side by side, where smaller is better; else None.  theirs: the row's command in the other."""
+    if row.bar.high is None or row.bar.low is not None:
+        return None
+    counted = row.kind in ("insn", "insn_ratio")
+    return dataclasses.replace(row, unit="ratio", bar=at_most(1.01 if counted else 1), peer=theirs, twin="",
+                               kind="insn_ratio" if counted else "ratio", metric=row.metrics()[0], peer_metric="",
+                               peer_name="the other build, " + row.unit, within_noise=True)
 
 
 def passes(result, results):

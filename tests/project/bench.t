@@ -234,6 +234,31 @@ def prefixes_choose_rows_and_rows_of_one_command_share_its_runs():
 
 
 @test
+def two_builds_are_compared_row_by_row_and_noise_alone_is_no_miss():
+    with tempdir() as d:
+        for name, printed in (("new", "1$(($(wc -l <%s/log) %% 3)) ms" % d), ("old", "10 ms")):
+            os.makedirs(os.path.join(d, name, "bench"))
+            script(d, name + "/bench/p", 'echo %s >>%s/log\necho "a_ms %s"; echo "b_ms 10 ms"\n' % (name, d, printed))
+        rows = "\n".join(['ROWS = [',
+            'Row("a_ms", "ms", at_most(1), ("{bench}/p",), kind="value", rounds=5),',
+            'Row("b_ratio", "ratio", at_most(0.1), ("{bench}/p",), ("/nowhere/peer",), metric="b_ms"),',
+            'Row("c_ratio", "ratio", at_least(80), ("{bench}/p",), kind="value", metric="b_ms"),',
+            'Row("d_ratio", "ratio", Bar(), ("{bench}/p",), ("/nowhere/peer",), metric="b_ms")]'])
+        os.environ["BENCH_SECONDS"] = "0"
+        try:
+            results, out = driver(d, rows, "--build", d + "/new", "--against", d + "/old")
+            log = open(os.path.join(d, "log")).read().split()
+            equal(log[:8], ["new", "old", "old", "new", "old", "new", "new", "old"])
+            equal([(r["name"], r["ok"]) for r in results], [("a_ms", True), ("b_ratio", True)], out)
+            need(1 < results[0]["value"] <= 1 + results[0]["noise"], out)
+            script(d, "new/bench/p", 'echo "a_ms 11 ms"; echo "b_ms 10 ms"\n')
+            results, out = driver(d, rows, "--build", d + "/new", "--against", d + "/old", status=1)
+        finally:
+            del os.environ["BENCH_SECONDS"]
+        equal([(r["name"], r["value"], r["ok"]) for r in results], [("a_ms", 1.1, False), ("b_ratio", 1, True)], out)
+
+
+@test
 def a_table_goes_between_its_marks_and_nowhere_else():
     with tempdir() as d:
         path = os.path.join(d, "r.json")
