@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 #define WORD_MAX 64 /* bytes of a word whose distance is looked at */
 
 static bool
@@ -82,44 +84,19 @@ text_add(struct text *t, const char *format, ...)
 	va_end(args);
 }
 
-/* Bytes of the UTF-8 character at s, 0 if it is none. */
-static size_t
-utf8_size(const unsigned char *s)
-{
-	size_t   size = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 :
-		(s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-	uint32_t code = size == 1 ? s[0] : s[0] & (0xffu >> (size + 1));
-
-	for (size_t i = 1; i < size; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	if ((size == 3 && code < 0x800) || (size == 4 && code < 0x10000) || code > 0x10ffff ||
-	    (code >= 0xd800 && code < 0xe000))
-		return 0;
-	return size;
-}
-
-static bool
-is_control(const unsigned char *s, size_t size)
-{
-	/* U+0080 to U+009F move cursors too. */
-	return s[0] < 0x20 || s[0] == 0x7f || (size == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-}
-
 void
 text_add_visible(struct text *t, const char *value, size_t max)
 {
-	const unsigned char *s = (const unsigned char *)value, *end = s + strnlen(value, max);
+	const char *s = value, *end = s + strnlen(value, max);
 
 	while (s < end) {
-		size_t size = utf8_size(s);
+		uint32_t c;
+		size_t   size = utf8_character(s, SIZE_MAX, &c);
 
-		if (size == 0 || is_control(s, size))
-			text_add(t, "\\x%02x", *s++);
+		if (size == 0 || utf8_is_control(c))
+			text_add(t, "\\x%02x", (unsigned char)*s++);
 		else {
-			text_add_bytes(t, (const char *)s, size);
+			text_add_bytes(t, s, size);
 			s += size;
 		}
 	}
@@ -138,28 +115,27 @@ text_add_quoted(struct text *t, const char *value)
 void
 text_add_json(struct text *t, const char *value)
 {
-	const unsigned char *s = (const unsigned char *)value;
-
 	text_add_bytes(t, "\"", 1);
-	while (*s) {
-		size_t size = utf8_size(s);
+	while (*value) {
+		uint32_t c;
+		size_t   size = utf8_character(value, SIZE_MAX, &c);
 
 		if (size == 0) {
 			text_add_bytes(t, "\\ufffd", 6);
-			s++;
+			value++;
 			continue;
 		}
-		if (*s == '"' || *s == '\\')
-			text_add(t, "\\%c", *s);
-		else if (*s == '\n')
+		if (c == '"' || c == '\\')
+			text_add(t, "\\%c", *value);
+		else if (c == '\n')
 			text_add_bytes(t, "\\n", 2);
-		else if (*s == '\t')
+		else if (c == '\t')
 			text_add_bytes(t, "\\t", 2);
-		else if (*s < 0x20 || *s == 0x7f)
-			text_add(t, "\\u%04x", *s);
+		else if (c < 0x20 || c == 0x7f)
+			text_add(t, "\\u%04x", c);
 		else
-			text_add_bytes(t, (const char *)s, size);
-		s += size;
+			text_add_bytes(t, value, size);
+		value += size;
 	}
 	text_add_bytes(t, "\"", 1);
 }

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "utc.h"
+#include "utf8.h"
 
 /* Room kept for what closes a cut line: ..."}\n */
 #define LINE_RESERVE 8
@@ -99,35 +100,6 @@ put_time(struct line *l, int64_t unix_ms)
 	puts_(l, "Z");
 }
 
-/* Length of the valid UTF-8 character at text, 0 where it is broken. */
-static size_t
-utf8_length(const unsigned char *text, uint32_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t              c = text[0];
-	size_t                size;
-
-	if (c < 0x80)
-		size = 1;
-	else if (c >= 0xc2 && c < 0xe0)
-		size = 2, c &= 0x1f;
-	else if (c >= 0xe0 && c < 0xf0)
-		size = 3, c &= 0x0f;
-	else if (c >= 0xf0 && c < 0xf5)
-		size = 4, c &= 0x07;
-	else
-		return 0;
-	for (size_t i = 1; i < size; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (text[i] & 0x3f);
-	}
-	if (c < least[size] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	*ret = c;
-	return size;
-}
-
 static void
 put_escape(struct line *l, const char *start, uint32_t value, int digits)
 {
@@ -142,12 +114,12 @@ put_escape(struct line *l, const char *start, uint32_t value, int digits)
 }
 
 static void
-put_character(struct line *l, const unsigned char *text, size_t size, uint32_t c, bool quoted)
+put_character(struct line *l, const char *text, size_t size, uint32_t c, bool quoted)
 {
 	if (size == 0 && l->format == LOG_JSON)
 		puts_(l, "\\ufffd");
 	else if (size == 0)
-		put_escape(l, "\\x", text[0], 2);
+		put_escape(l, "\\x", (unsigned char)text[0], 2);
 	else if (quoted && (c == '"' || c == '\\'))
 		put(l, c == '"' ? "\\\"" : "\\\\", 2);
 	else if (c == '\n')
@@ -156,26 +128,25 @@ put_character(struct line *l, const unsigned char *text, size_t size, uint32_t c
 		puts_(l, "\\r");
 	else if (c == '\t')
 		puts_(l, "\\t");
-	else if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
+	else if (utf8_is_control(c) || c == 0x2028 || c == 0x2029)
 		put_escape(l, l->format == LOG_JSON || c > 0xff ? "\\u" : "\\x", c,
 			l->format == LOG_JSON || c > 0xff ? 4 : 2);
 	else
-		put(l, (const char *)text, size);
+		put(l, text, size);
 }
 
 /* The characters of a value; a cut one ends in "...". */
 static void
 put_escaped(struct line *l, const char *value, bool quoted)
 {
-	const unsigned char *at = (const unsigned char *)value;
-	bool                 was_cut = l->cut;
+	bool was_cut = l->cut;
 
-	while (*at && !l->cut) {
+	while (*value && !l->cut) {
 		uint32_t c = 0;
-		size_t   size = utf8_length(at, &c);
+		size_t   size = utf8_character(value, SIZE_MAX, &c);
 
-		put_character(l, at, size, c, quoted);
-		at += size ? size : 1;
+		put_character(l, value, size, c, quoted);
+		value += size ? size : 1;
 	}
 	if (l->cut && !was_cut)
 		put_close(l, "...");

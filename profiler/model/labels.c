@@ -24,6 +24,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "utf8.h"
+
 #define WORD sizeof(uintptr_t)
 
 /* The text behind the zero of this one. */
@@ -150,21 +152,6 @@ put(struct out *o, const char *text, size_t size)
 	o->used += size;
 }
 
-/* Bytes of the valid character here, 0: there is none. */
-static unsigned
-character_size(const unsigned char *p)
-{
-	unsigned size = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-
-	for (unsigned i = 1; i < size; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0; /* the zero at the end, too */
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-	    (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0; /* too long a form, a surrogate, beyond the last one */
-	return size;
-}
-
 static void
 put_escaped(struct out *o, unsigned char c)
 {
@@ -186,11 +173,12 @@ put_escaped(struct out *o, unsigned char c)
 static void
 put_quoted(struct out *o, const char *text)
 {
-	unsigned size;
+	uint32_t c;
+	size_t   size;
 
 	put(o, "\"", 1);
 	for (; *text; text += size) {
-		size = character_size((const unsigned char *)text);
+		size = utf8_character(text, SIZE_MAX, &c);
 		if (size > 1 || (size == 1 && *text >= ' ' && *text != '"' && *text != '\\' && *text != 0x7f)) {
 			put(o, text, size);
 			continue;

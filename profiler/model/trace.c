@@ -25,6 +25,7 @@
 
 #include "pages.h"
 #include "stack_table.h"
+#include "utf8.h"
 
 /* The first mapping of each array; it doubles from there. */
 #define TRACE_RECORDS_FIRST 256  /* records; 14 KiB */
@@ -100,23 +101,10 @@ trace_add_thread(struct trace *t, const struct trace_thread *thread)
 	return 0;
 }
 
-/* How many bytes of a text are kept: whole characters of UTF-8. */
-static size_t
-text_cut(const char *text, size_t max)
-{
-	size_t n = strnlen(text, max + 1);
-
-	if (n <= max)
-		return n;
-	for (n = max; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
-		n--;
-	return n;
-}
-
 uint32_t
 trace_text(struct trace *t, const char *text, size_t max)
 {
-	size_t n = text ? text_cut(text, max < SIZE_MAX ? max : SIZE_MAX - 1) : 0, at, last;
+	size_t n = text ? utf8_cut(text, max) : 0, at, last;
 	void  *texts = t->texts;
 	int    err;
 

@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += %D%/libsymbols.la
 	%D%/debugdata.h %D%/image.c %D%/image.h %D%/mappings.c %D%/object.c %D%/object.h %D%/plt.c %D%/plt.h \
 	%D%/program_file.c %D%/program_file.h %D%/ranges.c %D%/ranges.h %D%/resolve.c %D%/resolve.h %D%/strings.c \
 	%D%/strings.h %D%/symbols.c %D%/symbols.h %D%/symbols_state.h %D%/symtab.c %D%/symtab.h %D%/unloaded.c \
-	%D%/unloaded.h %D%/utf8.c %D%/utf8.h \
+	%D%/unloaded.h \
 	%D%/demangle/cxx.c %D%/demangle/cxx.h %D%/demangle/cxx_expression.c %D%/demangle/cxx_name.c \
 	%D%/demangle/cxx_print.c %D%/demangle/cxx_read.c %D%/demangle/cxx_type.c %D%/demangle/demangle.c \
 	%D%/demangle/demangle.h %D%/demangle/operators.c %D%/demangle/operators.h %D%/demangle/out.c \

@@ -135,11 +135,8 @@ int
 trace_text_clean(struct trace_stacks *ts, const char **text, size_t *ret_size)
 {
 	const char *t = *text;
-	size_t      n = strnlen(t, TRACE_TEXT_MAX + 1);
+	size_t      n = utf8_cut(t, TRACE_TEXT_MAX);
 
-	if (n > TRACE_TEXT_MAX) /* whole characters */
-		for (n = TRACE_TEXT_MAX; n > 0 && ((unsigned char)t[n] & 0xc0) == 0x80;)
-			n--;
 	*ret_size = n;
 	if (n && !utf8_is_clean(t, n))
 		*text = utf8_clean(ts->arena, t, n);
