@@ -285,11 +285,12 @@ our_fd_keep(struct our_fd_kept *k, int fd)
 {
 	struct stat st = { .st_ino = 0 };
 
-	*k = (struct our_fd_kept){ .fd = fd < 0 ? -1 : fd, .marked = fd >= 0 && is_marked(fd) };
-	if (fd >= 0 && fstat(fd, &st) == 0) {
-		k->device = st.st_dev;
-		k->inode = st.st_ino;
-	}
+	if (fd >= 0)
+		fstat(fd, &st);
+	k->marked = fd >= 0 && is_marked(fd);
+	k->device = st.st_dev;
+	k->inode = st.st_ino;
+	k->fd = fd < 0 ? -1 : fd;
 }
 
 bool
@@ -301,27 +302,31 @@ our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st)
 	       (!k->marked || is_marked(k->fd));
 }
 
-void
+bool
 our_fd_kept_close(struct our_fd_kept *k)
 {
+	int      saved = errno, fd = k->fd, i;
 	bool     ours = our_fd_is_kept(k, NULL);
 	sigset_t mask;
-	int      saved = errno, i;
 
+	if (fd < 0)
+		return true;
 	if (ours && k->marked) {
-		our_fd_close(k->fd);
-	} else if (k->fd >= 0) {
+		our_fd_close(fd);
+		k->fd = -1;
+	} else {
 		our_fd_hold(&mask);
-		i = place_find(k->marked ? OPEN : UNMARKED, k->fd);
+		i = place_find(k->marked ? OPEN : UNMARKED, fd);
 		place_set(i, FREE, 0);
 		if (i < 0 && k->marked && without_place > 0)
 			without_place--;
 		if (ours)
-			syscall(SYS_close, k->fd);
+			syscall(SYS_close, fd);
+		k->fd = -1;
 		our_fd_release(&mask);
 	}
-	k->fd = -1;
 	errno = saved;
+	return ours;
 }
 
 /* Who calls closes it next, and then says place_end(). */

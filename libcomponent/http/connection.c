@@ -37,6 +37,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -57,6 +59,20 @@ timer_set(struct httpd_conn *c, unsigned seconds)
 		evtimer_del(c->timer);
 }
 
+/* There may be a place now for who waits at a listener. */
+static void
+place_made(const struct httpd_conn *c)
+{
+	struct httpd *h = c->h;
+
+	for (size_t i = 0; i < h->listener_count; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		if (l->crowded && l->ready && l->places == c->listener->places)
+			event_active(l->rest, EV_TIMEOUT, 0);
+	}
+}
+
 static void
 state_set(struct httpd_conn *c, enum httpd_conn_state state)
 {
@@ -72,7 +88,7 @@ state_set(struct httpd_conn *c, enum httpd_conn_state state)
 	timer_set(c, seconds[state]);
 	c->since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (state != HTTPD_CONN_READ)
-		httpd_listeners_wake(c->h, httpd_places_of(c->listener));
+		place_made(c);
 }
 
 /* The request outlives its connection until somebody replies to it. */
@@ -89,29 +105,32 @@ request_orphan(struct httpd_conn *c)
 }
 
 void
+httpd_stopped_check(struct httpd *h)
+{
+	if (h->stopping && !h->lost && !h->open[HTTPD_PLACES_TCP] && !h->open[HTTPD_PLACES_LOCAL])
+		event_base_loopbreak(h->base);
+}
+
+void
 httpd_conn_close(struct httpd_conn *c)
 {
 	if (c->state == HTTPD_CONN_FREE)
 		return;
 	c->state = HTTPD_CONN_FREE;
-	c->h->open[httpd_places_of(c->listener)]--;
-	if (c->readable)
-		event_free(c->readable);
-	if (c->writable)
-		event_free(c->writable);
-	if (c->timer)
-		event_free(c->timer);
+	c->h->open[c->listener->places]--;
+	httpd_event_free(&c->readable);
+	httpd_event_free(&c->writable);
+	httpd_event_free(&c->timer);
 	if (c->in)
 		evbuffer_free(c->in);
 	if (c->out)
 		evbuffer_free(c->out);
-	c->readable = c->writable = c->timer = NULL;
 	c->in = c->out = NULL;
 	httpd_request_free(c->incoming);
 	c->incoming = NULL;
-	kept_fd_close(&c->fd);
+	our_fd_kept_close(&c->fd);
 	request_orphan(c);
-	httpd_listeners_wake(c->h, httpd_places_of(c->listener));
+	place_made(c);
 	c->listener->users--;
 	httpd_stopped_check(c->h);
 }
@@ -120,11 +139,11 @@ void
 httpd_conn_forget(struct httpd_conn *c)
 {
 	if (c->state != HTTPD_CONN_FREE) {
-		c->h->open[httpd_places_of(c->listener)]--;
+		c->h->open[c->listener->places]--;
 		c->listener->users--;
 	}
 	c->state = HTTPD_CONN_FREE;
-	kept_fd_close_ours(&c->fd, &c->was);
+	our_fd_kept_close(&c->fd);
 	httpd_request_free(c->incoming); /* it holds the listener's place */
 	c->incoming = NULL;
 	request_orphan(c);
@@ -147,7 +166,7 @@ conn_flushed(struct httpd_conn *c)
 	}
 	/* Closing with input unread resets the connection, and the client may lose
 	 * the answer that told it why. */
-	shutdown(c->fd, SHUT_WR);
+	shutdown(c->fd.fd, SHUT_WR);
 	evbuffer_drain(c->in, evbuffer_get_length(c->in));
 	state_set(c, HTTPD_CONN_LINGER);
 }
@@ -211,6 +230,25 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 		timer_set(c, 0);
 }
 
+/* Before it is known what is asked, and of which version: by 1.1, and with a body. */
+static void
+refuse(struct httpd_conn *c, struct httpd_request *r, int status)
+{
+	static const struct answer_header headers[] = {
+		{ "Content-Type", ANSWER_TEXT },
+		{ "X-Content-Type-Options", "nosniff" },
+		{ NULL, NULL },
+	};
+	char text[64];
+
+	c->linger = true;
+	c->keep_alive = false;
+	r->minor = 1;
+	r->answer.ask.method = ASK_OTHER;
+	snprintf(text, sizeof(text), "%d %s\n", status, answer_reason(status));
+	answer_whole(&r->answer, status, headers, text, strlen(text));
+}
+
 /* Hands the next request over, if it is all there. */
 static void
 conn_feed(struct httpd_conn *c)
@@ -225,16 +263,16 @@ conn_feed(struct httpd_conn *c)
 		httpd_conn_output(c); /* 100 Continue */
 		return;
 	}
-	if (status > 0) {
-		c->linger = true;
-		httpd_reply_refuse(c, status);
-		return;
-	}
 	if (status < 0) {
 		httpd_conn_close(c);
 		return;
 	}
+	r->conn = c;
 	c->request = r;
+	if (status > 0) {
+		refuse(c, r, status);
+		return;
+	}
 	c->keep_alive = r->keep_alive;
 	state_set(c, HTTPD_CONN_BUSY);
 	c->h->options.on_request(&r->answer, c->h->options.arg);
@@ -261,8 +299,8 @@ watch_by_edge(struct httpd_conn *c)
 
 	event_del(c->readable);
 	event_del(c->writable);
-	if (event_assign(c->readable, c->h->base, c->fd, EV_READ | EV_ET | EV_PERSIST, on_news, c) ||
-		event_assign(c->writable, c->h->base, c->fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable, c) ||
+	if (event_assign(c->readable, c->h->base, c->fd.fd, EV_READ | EV_ET | EV_PERSIST, on_news, c) ||
+		event_assign(c->writable, c->h->base, c->fd.fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable, c) ||
 		event_add(c->readable, NULL) || (writing && event_add(c->writable, NULL))) {
 		httpd_conn_close(c);
 		return false;
@@ -303,7 +341,7 @@ conn_overfull(struct httpd_conn *c)
 static void
 conn_read(struct httpd_conn *c)
 {
-	int n = evbuffer_read(c->in, c->fd, READ_BYTES);
+	int n = evbuffer_read(c->in, c->fd.fd, READ_BYTES);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -337,7 +375,7 @@ void
 httpd_conn_move(struct httpd_conn *c)
 {
 	if (c->state == HTTPD_CONN_FLUSH)
-		on_writable(c->fd, EV_WRITE, c);
+		on_writable(c->fd.fd, EV_WRITE, c);
 	else
 		conn_read(c);
 }
@@ -367,11 +405,12 @@ keep_alive_set(int fd)
 		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
 }
 
-static void
-conn_open(struct httpd_listener *l, struct httpd_conn *c)
+void
+httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct sockaddr_storage *peer)
 {
-	int one = 1;
+	int one = 1, fd = c->fd.fd;
 
+	ask_peer_format(peer, c->peer);
 	c->h = l->h;
 	c->listener = l;
 	l->users++;
@@ -379,36 +418,19 @@ conn_open(struct httpd_listener *l, struct httpd_conn *c)
 	c->eof = c->keep_alive = c->linger = false;
 	c->incoming = c->request = NULL;
 	if (!l->socket.is_unix) {
-		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		keep_alive_set(c->fd);
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		keep_alive_set(fd);
 	}
 	c->in = evbuffer_new();
 	c->out = evbuffer_new();
-	c->readable = event_new(l->h->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
-	c->writable = event_new(l->h->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
+	c->readable = event_new(l->h->base, fd, EV_READ | EV_PERSIST, on_readable, c);
+	c->writable = event_new(l->h->base, fd, EV_WRITE | EV_PERSIST, on_writable, c);
 	c->timer = evtimer_new(l->h->base, on_timeout, c);
 	c->state = HTTPD_CONN_READ;
-	l->h->open[httpd_places_of(l)]++;
+	l->h->open[l->places]++;
 	if (!c->in || !c->out || !c->readable || !c->writable || !c->timer || event_add(c->readable, NULL)) {
 		httpd_conn_close(c);
 		return;
 	}
 	state_set(c, HTTPD_CONN_READ);
-}
-
-void
-httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer)
-{
-	struct httpd_conn *c = httpd_place(l);
-	sigset_t           mask;
-
-	if (!c) {
-		kept_fd_close(fd);
-		return;
-	}
-	our_fd_hold(&mask);
-	kept_fd_set(&c->fd, &c->was, atomic_exchange(fd, -1));
-	our_fd_release(&mask);
-	ask_peer_format(peer, c->peer);
-	conn_open(l, c);
 }

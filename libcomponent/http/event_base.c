@@ -195,7 +195,7 @@ base_make(void)
 
 /* One try; -EAGAIN when a descriptor could not be told from the daemon's. */
 static int
-base_try(struct event_base **ret, int fds[3])
+base_try(struct event_base **ret, int fds[HTTPD_BASE_FDS])
 {
 	struct event_base *base = NULL;
 	ino_t             *before;
@@ -227,13 +227,13 @@ base_try(struct event_base **ret, int fds[3])
 /* When nothing can be proven the base is used all the same: a forked child then keeps
  * descriptors that it cannot misuse, rather than lose its own. */
 int
-httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX])
+httpd_base_new(struct event_base **ret, int fds[HTTPD_BASE_FDS])
 {
 	struct event_base *base = NULL;
-	int                found[3], r = -ENOMEM;
+	int                r = -ENOMEM;
 
 	for (int i = 0; i < TRIES; i++) {
-		r = base_try(&base, found);
+		r = base_try(&base, fds);
 		if (r != -EAGAIN || i == TRIES - 1)
 			break;
 		event_base_free(base);
@@ -241,8 +241,6 @@ httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX])
 	}
 	if (!base)
 		return r;
-	for (int i = 0; i < 3; i++)
-		atomic_store(&fds[i], found[i]);
 	*ret = base;
 	return 0;
 }

@@ -14,8 +14,9 @@
  * - Writing to a socket that was closed raises SIGPIPE.  It is blocked here, as
  *   all signals are (our_thread.c), and stays pending on this thread alone.
  * - A forked child has our descriptors but not our thread.  Each number is stored
- *   atomically when opened and cleared before close(), and what was behind it is looked
- *   at again, so that httpd_forked() can only miss one, never close one of the daemon's.
+ *   atomically, and cleared before its close() or while no thread forks (our_fd.h); what is
+ *   behind it is looked at again.  So httpd_forked() can only miss one, never close one of
+ *   the daemon's.
  *
  * Why not evhttp: when memory runs out it crashes at several places of each request
  * (evhttp_request_free() of a half-made one, evhttp_connection_free() likewise), which no
@@ -128,21 +129,18 @@ out:
 static int
 loop_init(struct httpd *h)
 {
-	_Atomic int fds[HTTPD_BASE_FDS_MAX];
-	int         r;
+	int fds[HTTPD_BASE_FDS], r;
 
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		atomic_store(&fds[i], -1); /* not all may be there */
 	r = httpd_wake_open(h);
 	if (!r)
 		r = httpd_base_new(&h->base, fds);
 	if (r)
 		return r;
-	if (fds[0] >= 0 && httpd_epoll_mark(fds[0], h->wake_fds[1]))
-		atomic_store(&fds[0], -1);
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		kept_fd_set(&h->base_fds[i], &h->base_was[i], fds[i]);
-	h->wake = event_new(h->base, h->wake_fds[0], EV_READ | EV_PERSIST, httpd_on_wake, h);
+	if (fds[HTTPD_FD_EPOLL] >= 0 && httpd_epoll_mark(fds[HTTPD_FD_EPOLL], h->fds[HTTPD_FD_WAKER].fd))
+		fds[HTTPD_FD_EPOLL] = -1;
+	for (int i = 0; i < HTTPD_BASE_FDS; i++)
+		our_fd_keep(&h->fds[i], fds[i]);
+	h->wake = event_new(h->base, h->fds[HTTPD_FD_WAKE].fd, EV_READ | EV_PERSIST, httpd_on_wake, h);
 	h->grace = evtimer_new(h->base, on_grace_over, h);
 	if (!h->wake || !h->grace || event_add(h->wake, NULL))
 		return -ENOMEM;
@@ -157,16 +155,13 @@ loop_release(struct httpd *h)
 	httpd_listeners_close(h);
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		httpd_conn_close(c);
-	if (h->wake)
-		event_free(h->wake);
-	if (h->grace)
-		event_free(h->grace);
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		atomic_store(&h->base_fds[i], -1);
+	httpd_event_free(&h->wake);
+	httpd_event_free(&h->grace);
+	for (int i = 0; i < HTTPD_BASE_FDS; i++)
+		h->fds[i].fd = -1;
 	if (h->base)
 		event_base_free(h->base);
 	h->base = NULL;
-	h->wake = h->grace = NULL;
 	httpd_wake_close(h);
 }
 
@@ -179,18 +174,19 @@ static int
 loop_again(struct httpd *h)
 {
 	struct httpd_conn *c;
-	int                epoll = atomic_exchange(&h->base_fds[0], -1), r; /* a child cannot tell any more whose it is */
+	int                epoll = atomic_exchange(&h->fds[HTTPD_FD_EPOLL].fd, -1), r; /* a child cannot tell any more whose it is */
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		httpd_conn_forget(c);
 	httpd_listeners_forget(h);
-	for (int i = 0; i < 2; i++) /* either tells it; what it told of the first is of no use any more */
-		if (kept_fd_is(h->wake_fds[i], &h->wake_was[i]) && httpd_epoll_is_marked(epoll, h->wake_fds[i])) {
+	/* Either tells it; what it told of the first is of no use any more. */
+	for (int i = HTTPD_FD_WAKE; i <= HTTPD_FD_WAKER; i++)
+		if (our_fd_is_kept(&h->fds[i], NULL) && httpd_epoll_is_marked(epoll, h->fds[i].fd)) {
 			close(epoll);
 			break;
 		}
-	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		kept_fd_close_ours(&h->base_fds[i], &h->base_was[i]);
+	for (int i = HTTPD_FD_EPOLL + 1; i < HTTPD_BASE_FDS; i++)
+		our_fd_kept_close(&h->fds[i]);
 	httpd_wake_close(h);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
@@ -285,13 +281,8 @@ httpd_new(const struct httpd_options *o)
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->ready_cond, NULL);
 	h->posted_tail = &h->posted;
-	for (int i = 0; i < 2; i++)
-		atomic_store(&h->wake_fds[i], -1);
-	atomic_store(&h->accepted_fd, -1);
-	for (int i = 0; i < HTTPD_BASE_FDS_MAX; i++)
-		atomic_store(&h->base_fds[i], -1);
-	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		atomic_store(&h->listener_fds[i], -1);
+	for (int i = 0; i < HTTPD_FDS; i++)
+		h->fds[i].fd = -1;
 	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
 	return h;
 }
@@ -385,15 +376,10 @@ httpd_forked(struct httpd *h)
 
 	if (!h)
 		return;
-	kept_fd_close(&h->accepted_fd);
-	for (int i = 0; i < 2; i++) /* without the lock, which another thread may have held */
-		all = kept_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]) && all;
-	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		all = kept_fd_close_ours(&h->base_fds[i], &h->base_was[i]) && all;
-	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		all = kept_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]) && all;
+	for (int i = HTTPD_FD_EPOLL + 1; i < HTTPD_FDS; i++) /* without the lock, which another thread may have held */
+		all = our_fd_kept_close(&h->fds[i]) && all;
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		all = kept_fd_close_ours(&c->fd, &c->was) && all;
+		all = our_fd_kept_close(&c->fd) && all;
 	if (all)
-		kept_fd_close_ours(&h->base_fds[0], &h->base_was[0]);
+		our_fd_kept_close(&h->fds[HTTPD_FD_EPOLL]);
 }

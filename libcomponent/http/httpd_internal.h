@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <time.h>
 
 #include <event2/buffer.h>
@@ -19,13 +18,26 @@
 #include "our_fd.h"
 
 #define HTTPD_LISTENERS_MAX 16 /* sockets: two of localhost, a debug socket, spare */
-#define HTTPD_BASE_FDS_MAX  4  /* libevent's own: an epoll and both ends of a pipe */
+#define HTTPD_BASE_FDS      3  /* libevent's own: an epoll and both ends of a pipe */
+
+/* Descriptors that are open for long, apart from the connections'. */
+enum httpd_fd {
+	HTTPD_FD_EPOLL,
+	HTTPD_FD_WAKE = HTTPD_BASE_FDS, /* a pair of datagram sockets: read */
+	HTTPD_FD_WAKER,                 /* written by httpd_post() */
+	HTTPD_FD_LISTENERS,
+	HTTPD_FDS = HTTPD_FD_LISTENERS + HTTPD_LISTENERS_MAX,
+};
+
+/* Whose places a connection takes. */
+enum httpd_places { HTTPD_PLACES_TCP, HTTPD_PLACES_LOCAL /* unix sockets */, HTTPD_PLACES };
 
 /* A listening socket of ours.  Closed or not, it stays as long as connections and requests point
  * at it. */
 struct httpd_listener {
 	struct httpd        *h;
 	struct listen_socket socket;
+	enum httpd_places    places;
 	void                *tag;
 	struct event        *ready; /* NULL: closed */
 	struct event        *rest;  /* ends the pause after a failed accept */
@@ -43,17 +55,10 @@ enum httpd_conn_state {
 	HTTPD_CONN_LINGER, /* answered and shut down; reading what still comes */
 };
 
-/* What was behind a number that we keep: the daemon may have closed it, and have it for itself. */
-struct httpd_was {
-	dev_t dev;
-	ino_t ino;
-};
-
 struct httpd_conn {
 	struct httpd          *h;
 	struct httpd_listener *listener;
-	_Atomic int            fd; /* -1 when free; what httpd_forked() closes */
-	struct httpd_was       was;
+	struct our_fd_kept     fd; /* none when free; what httpd_forked() closes */
 	enum httpd_conn_state  state;
 	struct event          *readable, *writable, *timer;
 	struct evbuffer       *in, *out;
@@ -77,9 +82,6 @@ struct httpd_conn {
 struct httpd_block {
 	struct httpd_conn conns[HTTPD_BLOCK_CONNECTIONS];
 };
-
-/* Whose places a connection takes. */
-enum httpd_places { HTTPD_PLACES_TCP, HTTPD_PLACES_LOCAL /* unix sockets */, HTTPD_PLACES };
 
 struct httpd_header {
 	const char *name, *value;
@@ -129,12 +131,9 @@ struct httpd {
 	char                  thread_name[16];
 	pthread_t             thread;
 	struct event_base    *base;
-	_Atomic int           base_fds[HTTPD_BASE_FDS_MAX]; /* -1: none */
-	struct httpd_was      base_was[HTTPD_BASE_FDS_MAX];
-	_Atomic int           wake_fds[2]; /* a pair of datagram sockets: read, written by httpd_post() */
-	struct httpd_was      wake_was[2];
+	struct our_fd_kept    fds[HTTPD_FDS]; /* enum httpd_fd */
 	struct event         *wake;
-	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error; wake_fds change under it */
+	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error; the pair that wakes changes under it */
 	pthread_cond_t        ready_cond;
 	bool                  ready;
 	int                   ready_error;
@@ -146,9 +145,6 @@ struct httpd {
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
 	size_t                listener_count;
-	_Atomic int           listener_fds[HTTPD_LISTENERS_MAX];
-	struct httpd_was      listener_was[HTTPD_LISTENERS_MAX];
-	_Atomic int           accepted_fd; /* on its way to a connection */
 	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
 	bool                  rest_logged_once;
 	_Atomic unsigned      requests;           /* options.requests, or what it has grown to */
@@ -157,7 +153,8 @@ struct httpd {
 };
 
 /* event_base.c */
-int  httpd_base_new(struct event_base **ret, _Atomic int fds[HTTPD_BASE_FDS_MAX]);
+/* fds: -1 where it is not certain, and nothing but on success. */
+int  httpd_base_new(struct event_base **ret, int fds[HTTPD_BASE_FDS]);
 
 /* posted_calls.c */
 void httpd_call_init(struct httpd_call *c, struct httpd *h);
@@ -187,46 +184,45 @@ void httpd_listeners_close(struct httpd *h);
 void httpd_listeners_forget(struct httpd *h); /* closes the sockets that are still ours, frees nothing */
 /* Those again, with a new base: 0 or a negative errno. */
 int  httpd_listeners_again(struct httpd *h);
-void httpd_listeners_wake(struct httpd *h, enum httpd_places places); /* there may be a place now */
 
 /* connection.c */
-/* Opens a connection on *fd, or closes it when there is no place; *fd becomes -1. */
-void httpd_conn_take(struct httpd_listener *l, _Atomic int *fd, const struct sockaddr_storage *peer);
+/* c->fd has been accepted there.  Closes it when there is no memory. */
+void httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct sockaddr_storage *peer);
 void httpd_conn_close(struct httpd_conn *c);
 /* Tells its request, closes its socket if that is still ours, frees nothing. */
 void httpd_conn_forget(struct httpd_conn *c);
 void httpd_conn_move(struct httpd_conn *c); /* reads what has come, or writes what it can: may close it */
 void httpd_conn_replied(struct httpd_conn *c); /* its request's reply is complete */
 void httpd_conn_output(struct httpd_conn *c);  /* there is more to write */
+void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
 /* places.c */
 /* Sees to it that there is a place for a connection of l, if need be by closing another one; above 0:
  * there will not be any before so many ms are over, unless a connection moves on. */
 unsigned           httpd_place_ms(const struct httpd_listener *l);
-struct httpd_conn *httpd_place(const struct httpd_listener *l); /* a free one; NULL: there is none */
-enum httpd_places  httpd_places_of(const struct httpd_listener *l);
+struct httpd_conn *httpd_place(struct httpd *h); /* one that no connection has; NULL: no memory */
 /* The i-th that there is, used or free; NULL: there are no more. */
 struct httpd_conn *httpd_conn_at(const struct httpd *h, size_t i);
 void httpd_conn_stopping(struct httpd *h); /* closes those that owe nothing */
-void httpd_stopped_check(struct httpd *h); /* leaves the loop when all is done */
 
 /* request.c */
 /* Takes one request off in.  -EAGAIN: not all there yet, and out may tell the client to go on; 0: *ret;
- * above 0: an HTTP status to answer before closing. */
+ * above 0: an HTTP status to answer *ret with before closing, whatever it asks for. */
 int  httpd_request_read(struct httpd_conn *c, struct httpd_request **ret);
 void httpd_request_free(struct httpd_request *r);
 
 /* reply.c */
 extern const struct answer_sink httpd_reply_sink;
-void httpd_reply_refuse(struct httpd_conn *c, int status); /* text, "Connection: close" */
 
-/* kept_fd.c */
-bool kept_fd_is(int fd, const struct httpd_was *was); /* still what it was? */
-/* Keeps a number, which may be -1. */
-void kept_fd_set(_Atomic int *fd, struct httpd_was *was, int number);
-/* Takes the number out and closes it, unless it is -1; no thread forks in between. */
-void kept_fd_close(_Atomic int *fd);
-/* The same if it is still what it was, and takes it out in any case.  False: it is not ours any more. */
-bool kept_fd_close_ours(_Atomic int *fd, const struct httpd_was *was);
+/* ---- events ---- */
+
+/* NULL is fine. */
+static inline void
+httpd_event_free(struct event **e)
+{
+	if (*e)
+		event_free(*e);
+	*e = NULL;
+}
 
 #endif

@@ -14,7 +14,6 @@
 #include "httpd_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -57,55 +56,34 @@ listener_wait(struct httpd_listener *l, unsigned ms)
 	l->crowded = true;
 }
 
-void
-httpd_listeners_wake(struct httpd *h, enum httpd_places places)
-{
-	for (size_t i = 0; i < h->listener_count; i++) {
-		struct httpd_listener *l = &h->listeners[i];
-
-		if (!l->crowded || !l->ready || httpd_places_of(l) != places)
-			continue;
-		l->crowded = false;
-		evtimer_del(l->rest);
-		event_add(l->ready, NULL);
-	}
-}
-
 /* False: nothing more to accept now. */
 static bool
 accept_one(struct httpd_listener *l)
 {
 	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
 	socklen_t               size = sizeof(peer);
-	_Atomic int            *accepted = &l->h->accepted_fd; /* known to httpd_forked() */
+	struct httpd_conn      *c;
 	sigset_t                mask;
-	int                     fd, err;
+	int                     fd;
 	unsigned                ms = httpd_place_ms(l);
 
 	if (ms) {
 		listener_wait(l, ms);
 		return false;
 	}
-	our_fd_hold(&mask);
-	atomic_store(accepted, accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-	err = errno;
+	c = httpd_place(l->h);
+	our_fd_hold(&mask); /* a child must know it, or not have it */
+	fd = fd_keep(accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	if (c)
+		our_fd_keep(&c->fd, fd);
+	else if (fd >= 0)
+		close(fd);
 	our_fd_release(&mask);
-	errno = err;
-	fd = *accepted;
-	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-			listener_rest(l, errno);
-		return errno == ECONNABORTED;
-	}
-	if (fd <= STDERR_FILENO) {
-		atomic_store(accepted, -1);
-		fd = fd_keep(fd);
-		if (fd < 0)
-			return true;
-		atomic_store(accepted, fd);
-	}
-	httpd_conn_take(l, accepted, &peer);
-	return true;
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM)
+		listener_rest(l, -fd);
+	if (fd >= 0 && c)
+		httpd_conn_open(c, l, &peer);
+	return fd >= 0 || fd == -ECONNABORTED;
 }
 
 static void
@@ -132,18 +110,39 @@ on_rested(evutil_socket_t fd, short what, void *arg)
 		event_add(l->ready, NULL);
 }
 
+static struct our_fd_kept *
+listener_fd(struct httpd_listener *l)
+{
+	return &l->h->fds[HTTPD_FD_LISTENERS + (l - l->h->listeners)];
+}
+
+/* Its socket stays open. */
+static void
+listener_unwatch(struct httpd_listener *l)
+{
+	httpd_event_free(&l->ready);
+	httpd_event_free(&l->rest);
+	listener_fd(l)->fd = -1;
+}
+
+static int
+listener_watch(struct httpd_listener *l)
+{
+	l->ready = event_new(l->h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
+	l->rest = evtimer_new(l->h->base, on_rested, l);
+	our_fd_keep(listener_fd(l), l->socket.fd);
+	if (l->ready && l->rest && event_add(l->ready, NULL) == 0)
+		return 0;
+	listener_unwatch(l);
+	return -ENOMEM;
+}
+
 static void
 listener_drop(struct httpd_listener *l)
 {
-	struct listen_set set = { .count = 1 };
+	struct listen_set set = { .count = 1, .sockets = { l->socket } };
 
-	if (l->ready)
-		event_free(l->ready);
-	if (l->rest)
-		event_free(l->rest);
-	l->ready = l->rest = NULL;
-	atomic_store(&l->h->listener_fds[l - l->h->listeners], -1);
-	set.sockets[0] = l->socket;
+	listener_unwatch(l);
 	listen_close(&set);
 }
 
@@ -163,7 +162,7 @@ httpd_listeners_forget(struct httpd *h)
 
 		l->again = l->ready != NULL;
 		l->ready = l->rest = NULL;
-		kept_fd_close_ours(&h->listener_fds[i], &h->listener_was[i]);
+		our_fd_kept_close(listener_fd(l));
 	}
 }
 
@@ -177,12 +176,8 @@ listeners_take_back(struct httpd *h, const struct listen_set *set)
 
 		for (size_t n = 0; n < set->count; n++)
 			added = added || (l->ready && l->socket.fd == set->sockets[n].fd);
-		if (!added)
-			continue;
-		event_free(l->ready);
-		event_free(l->rest);
-		atomic_store(&h->listener_fds[i], -1);
-		memset(l, 0, sizeof(*l));
+		if (added)
+			listener_unwatch(l);
 	}
 }
 
@@ -201,26 +196,14 @@ static int
 listener_open(struct httpd *h, const struct listen_socket *socket, void *tag)
 {
 	struct httpd_listener *l = listener_room(h);
-	size_t                 at;
 
 	if (!l)
 		return -ENOSPC;
-	at = (size_t)(l - h->listeners);
-	*l = (struct httpd_listener){ .h = h, .socket = *socket, .tag = tag };
-	l->ready = event_new(h->base, socket->fd, EV_READ | EV_PERSIST, on_ready, l);
-	l->rest = evtimer_new(h->base, on_rested, l);
-	if (!l->ready || !l->rest || event_add(l->ready, NULL)) {
-		if (l->ready)
-			event_free(l->ready);
-		if (l->rest)
-			event_free(l->rest);
-		memset(l, 0, sizeof(*l));
-		return -ENOMEM;
-	}
-	kept_fd_set(&h->listener_fds[at], &h->listener_was[at], socket->fd);
-	if (at == h->listener_count)
+	*l = (struct httpd_listener){ .h = h, .socket = *socket, .tag = tag,
+		.places = socket->is_unix ? HTTPD_PLACES_LOCAL : HTTPD_PLACES_TCP };
+	if (l == &h->listeners[h->listener_count])
 		h->listener_count++;
-	return 0;
+	return listener_watch(l);
 }
 
 /* The same address: a port of all addresses is written without one. */
@@ -247,22 +230,18 @@ socket_again(struct listen_socket *socket)
 }
 
 static int
-listener_again(struct httpd *h, size_t i)
+listener_again(struct httpd_listener *l)
 {
-	struct httpd_listener *l = &h->listeners[i];
-	int                    r;
+	int r;
 
 	l->crowded = false;
 	r = socket_again(&l->socket);
 	if (r)
 		return r;
-	kept_fd_set(&h->listener_fds[i], &h->listener_was[i], l->socket.fd);
-	l->ready = event_new(h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
-	l->rest = evtimer_new(h->base, on_rested, l);
-	if (l->ready && l->rest && event_add(l->ready, NULL) == 0)
-		return 0;
-	listener_drop(l);
-	return -ENOMEM;
+	r = listener_watch(l);
+	if (r)
+		listener_drop(l);
+	return r;
 }
 
 int
@@ -272,7 +251,7 @@ httpd_listeners_again(struct httpd *h)
 
 	for (size_t i = 0; i < h->listener_count && !r; i++)
 		if (h->listeners[i].again)
-			r = listener_again(h, i);
+			r = listener_again(&h->listeners[i]);
 	return r;
 }
 

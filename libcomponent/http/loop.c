@@ -40,32 +40,28 @@
 static bool
 epoll_is_lost(struct httpd *h)
 {
-	if (h->base_fds[0] < 0)
+	if (h->fds[HTTPD_FD_EPOLL].fd < 0)
 		return false;
-	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->base_fds[0], h->wake_fds[1]) &&
+	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->fds[HTTPD_FD_EPOLL].fd, h->fds[HTTPD_FD_WAKER].fd) &&
 		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
 }
 
 static bool
-fd_is_ours(_Atomic int *fd, const struct httpd_was *was)
+is_ours(const struct our_fd_kept *k)
 {
-	int number = atomic_load(fd);
-
-	return number < 0 || kept_fd_is(number, was);
+	return k->fd < 0 || our_fd_is_kept(k, NULL);
 }
 
 static bool
 all_are_ours(struct httpd *h)
 {
 	struct httpd_conn *c;
-	bool               all = fd_is_ours(&h->wake_fds[0], &h->wake_was[0]) && !epoll_is_lost(h);
+	bool               all = !epoll_is_lost(h);
 
-	for (int i = 1; i < HTTPD_BASE_FDS_MAX; i++)
-		all = all && fd_is_ours(&h->base_fds[i], &h->base_was[i]);
-	for (int i = 0; i < HTTPD_LISTENERS_MAX; i++)
-		all = all && fd_is_ours(&h->listener_fds[i], &h->listener_was[i]);
+	for (int i = HTTPD_FD_EPOLL + 1; i < HTTPD_FDS; i++)
+		all = all && is_ours(&h->fds[i]);
 	for (size_t i = 0; all && (c = httpd_conn_at(h, i)); i++)
-		all = fd_is_ours(&c->fd, &c->was);
+		all = is_ours(&c->fd);
 	return all;
 }
 
@@ -101,7 +97,7 @@ httpd_loop_run(struct httpd *h)
 {
 	/* NONBLOCK alone would not come back while there is something to do. */
 	const int     round = EVLOOP_ONCE | EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY;
-	struct pollfd wait = { .fd = h->base_fds[0], .events = POLLIN };
+	struct pollfd wait = { .fd = h->fds[HTTPD_FD_EPOLL].fd, .events = POLLIN };
 
 	if (wait.fd < 0) /* it could not be told from the daemon's */
 		return event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? -EBADF : 0;

@@ -33,12 +33,6 @@ httpd_set_requests(struct httpd *h, unsigned requests)
 		;
 }
 
-enum httpd_places
-httpd_places_of(const struct httpd_listener *l)
-{
-	return l->socket.is_unix ? HTTPD_PLACES_LOCAL : HTTPD_PLACES_TCP;
-}
-
 struct httpd_conn *
 httpd_conn_at(const struct httpd *h, size_t i)
 {
@@ -56,13 +50,12 @@ block_new(void)
 	struct httpd_block *block = calloc(1, sizeof(*block));
 
 	for (size_t i = 0; block && i < HTTPD_BLOCK_CONNECTIONS; i++)
-		atomic_store(&block->conns[i].fd, -1);
+		block->conns[i].fd.fd = -1;
 	return block;
 }
 
-/* One that no connection has; NULL: no memory. */
-static struct httpd_conn *
-place_free(struct httpd *h)
+struct httpd_conn *
+httpd_place(struct httpd *h)
 {
 	struct httpd_conn *c;
 	size_t             i;
@@ -106,7 +99,7 @@ first_to_go(const struct httpd *h, enum httpd_places places)
 	struct httpd_conn *goes = NULL, *c;
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		if (c->state != HTTPD_CONN_FREE && httpd_places_of(c->listener) == places && rank(c) &&
+		if (c->state != HTTPD_CONN_FREE && c->listener->places == places && rank(c) &&
 		    (!goes || goes_before(c, goes)))
 			goes = c;
 	return goes;
@@ -127,14 +120,13 @@ ms_left(const struct httpd_conn *c)
 unsigned
 httpd_place_ms(const struct httpd_listener *l)
 {
-	enum httpd_places  places = httpd_places_of(l);
 	struct httpd      *h = l->h;
-	unsigned           tries = 2 * h->open[places], ms; /* one may have pipelined thousands */
+	unsigned           tries = 2 * h->open[l->places], ms; /* one may have pipelined thousands */
 	struct httpd_conn *c;
 	int                was;
 
-	while (h->open[places] >= h->requests + HTTPD_CONNECTIONS_SPARE) {
-		c = first_to_go(h, places);
+	while (h->open[l->places] >= h->requests + HTTPD_CONNECTIONS_SPARE) {
+		c = first_to_go(h, l->places);
 		if (!c)
 			return HTTPD_REQUEST_MS_KEPT;
 		was = rank(c);
@@ -152,12 +144,6 @@ httpd_place_ms(const struct httpd_listener *l)
 	return 0;
 }
 
-struct httpd_conn *
-httpd_place(const struct httpd_listener *l)
-{
-	return l->h->open[httpd_places_of(l)] < l->h->requests + HTTPD_CONNECTIONS_SPARE ? place_free(l->h) : NULL;
-}
-
 void
 httpd_conn_stopping(struct httpd *h)
 {
@@ -166,17 +152,4 @@ httpd_conn_stopping(struct httpd *h)
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		if (c->state != HTTPD_CONN_BUSY && c->state != HTTPD_CONN_FLUSH)
 			httpd_conn_close(c);
-}
-
-static bool
-httpd_conn_any(const struct httpd *h)
-{
-	return h->open[HTTPD_PLACES_TCP] + h->open[HTTPD_PLACES_LOCAL] > 0;
-}
-
-void
-httpd_stopped_check(struct httpd *h)
-{
-	if (h->stopping && !h->lost && !httpd_conn_any(h))
-		event_base_loopbreak(h->base);
 }

@@ -61,7 +61,7 @@ httpd_wake_open(struct httpd *h)
 		if (fd < 0)
 			r = fd;
 		else
-			kept_fd_set(&h->wake_fds[i], &h->wake_was[i], fd);
+			our_fd_keep(&h->fds[HTTPD_FD_WAKE + i], fd);
 	}
 	our_fd_release(&mask);
 	pthread_mutex_unlock(&h->lock);
@@ -74,14 +74,14 @@ httpd_wake_close(struct httpd *h)
 {
 	pthread_mutex_lock(&h->lock);
 	for (int i = 0; i < 2; i++)
-		kept_fd_close_ours(&h->wake_fds[i], &h->wake_was[i]);
+		our_fd_kept_close(&h->fds[HTTPD_FD_WAKE + i]);
 	pthread_mutex_unlock(&h->lock);
 }
 
 bool
 httpd_wake_is_ours(const struct httpd *h)
 {
-	return kept_fd_is(h->wake_fds[1], &h->wake_was[1]);
+	return our_fd_is_kept(&h->fds[HTTPD_FD_WAKER], NULL);
 }
 
 /* Under the lock, with all signals blocked.  When its queue is full the loop is about to wake
@@ -94,7 +94,7 @@ wake(struct httpd *h)
 
 	if (!httpd_wake_is_ours(h))
 		return false;
-	if (syscall(SYS_write, atomic_load(&h->wake_fds[1]), "", 0) == 0 || errno == EAGAIN)
+	if (syscall(SYS_write, h->fds[HTTPD_FD_WAKER].fd, "", 0) == 0 || errno == EAGAIN)
 		return true;
 	if (errno == EPIPE)
 		syscall(SYS_rt_sigtimedwait, &pipe, NULL, &at_once, OUR_MASK_BYTES);

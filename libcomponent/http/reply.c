@@ -14,8 +14,6 @@
 
 #include "httpd_internal.h"
 
-#include <string.h>
-
 /* These answer whether all of it found memory. */
 
 /* Line breaks in a value would be headers of their own. */
@@ -29,21 +27,12 @@ header_add(struct evbuffer *out, const struct answer_header *header)
 	return evbuffer_add(out, "\r\n", 2) == 0 && ok;
 }
 
-static bool
-status_line_add(struct evbuffer *out, unsigned minor, int status)
-{
-	char date[ANSWER_DATE_BYTES];
-
-	answer_date(date);
-	return evbuffer_add_printf(out, "HTTP/1.%u %d %s\r\nDate: %s\r\n", minor ? 1 : 0, status, answer_reason(status),
-		date) >= 0;
-}
-
 static void
 reply_begin(struct answer *a, int status, const struct answer_header *headers, int64_t size)
 {
 	struct httpd_request *r = (struct httpd_request *)a;
 	struct evbuffer      *out;
+	char                  date[ANSWER_DATE_BYTES];
 	bool                  ok;
 
 	if (!r->conn)
@@ -53,7 +42,9 @@ reply_begin(struct answer *a, int status, const struct answer_header *headers, i
 		r->conn->keep_alive = false;
 	if (r->h->stopping)
 		r->conn->keep_alive = false;
-	ok = status_line_add(out, r->minor, status);
+	answer_date(date);
+	ok = evbuffer_add_printf(out, "HTTP/1.%d %d %s\r\nDate: %s\r\n", r->minor > 0, status, answer_reason(status),
+		date) >= 0;
 	for (; headers->name; headers++)
 		ok &= header_add(out, headers);
 	if (size >= 0)
@@ -119,17 +110,3 @@ reply_end(struct answer *a)
 }
 
 const struct answer_sink httpd_reply_sink = { reply_begin, reply_write, reply_end, reply_abort };
-
-void
-httpd_reply_refuse(struct httpd_conn *c, int status)
-{
-	const char *text = answer_reason(status);
-
-	status_line_add(c->out, 1, status);
-	evbuffer_add_printf(c->out,
-		"Content-Type: " ANSWER_TEXT "\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %zu\r\n"
-		"Connection: close\r\n\r\n%d %s\n",
-		strlen(text) + 5, status, text);
-	c->keep_alive = false;
-	httpd_conn_replied(c);
-}

@@ -423,21 +423,18 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 	}
 	if (status)
 		goto out;
-	c->incoming = NULL;
 	if (r->body_dropped)
 		evbuffer_drain(r->body, evbuffer_get_length(r->body));
 	r->answer.ask.body_size = evbuffer_get_length(r->body);
 	r->answer.ask.body = (const char *)evbuffer_pullup(r->body, -1);
-	if (r->answer.ask.body_size > 0 && !r->answer.ask.body) {
+	if (r->answer.ask.body_size > 0 && !r->answer.ask.body)
 		status = -ENOMEM;
-		goto out;
-	}
-	r->conn = c;
-	*ret = r;
-	return 0;
 out:
 	c->incoming = NULL;
-	httpd_request_free(r);
+	if (status < 0)
+		httpd_request_free(r);
+	else
+		*ret = r;
 	return status;
 }
 

@@ -34,7 +34,7 @@ link_of(int fd, char *buf, size_t size)
 
 /* Epoll, and two ends of one pipe; all above 2. */
 static void
-check_are_libevents(_Atomic int fds[HTTPD_BASE_FDS_MAX])
+check_are_libevents(const int fds[HTTPD_BASE_FDS])
 {
 	char one[64], two[64];
 
@@ -51,7 +51,7 @@ check_are_libevents(_Atomic int fds[HTTPD_BASE_FDS_MAX])
 static void
 all_three_are_found_and_gone_with_the_base(void **state)
 {
-	_Atomic int        fds[HTTPD_BASE_FDS_MAX] = { -1, -1, -1, -1 };
+	int                fds[HTTPD_BASE_FDS];
 	struct event_base *base = NULL;
 
 	(void)state;
@@ -65,7 +65,7 @@ all_three_are_found_and_gone_with_the_base(void **state)
 static void
 standard_descriptors_are_left_alone_even_when_closed(void **state)
 {
-	_Atomic int        fds[HTTPD_BASE_FDS_MAX] = { -1, -1, -1, -1 };
+	int                fds[HTTPD_BASE_FDS];
 	struct event_base *base = NULL;
 	int                keep = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10), closed;
 
@@ -110,7 +110,7 @@ a_daemon_that_opens_the_same_at_the_same_time_is_never_taken_for_us(void **state
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, disturb, NULL), 0);
 	for (int round = 0; round < 100; round++) {
-		_Atomic int        fds[HTTPD_BASE_FDS_MAX] = { -1, -1, -1, -1 };
+		int                fds[HTTPD_BASE_FDS];
 		struct event_base *base = NULL;
 
 		assert_int_equal(httpd_base_new(&base, fds), 0);

@@ -190,7 +190,7 @@ what_gets_the_number_just_before_the_write_is_not_written_to(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++) {
-		int fds[2], number = h->wake_fds[1];
+		int fds[2], number = h->fds[HTTPD_FD_WAKER].fd;
 
 		theirs[i].open(fds);
 		instead = fds[0];
@@ -212,7 +212,7 @@ static void
 what_gets_the_number_just_before_it_is_read_keeps_what_it_has(void **state)
 {
 	struct httpd *h = started();
-	int           fds[2], number = h->wake_fds[0], kept = dup(number); /* the epoll goes on telling of it */
+	int           fds[2], number = h->fds[HTTPD_FD_WAKE].fd, kept = dup(number); /* the epoll goes on telling of it */
 
 	(void)state;
 	open_pipe(fds);
@@ -263,7 +263,7 @@ every_call_of_every_thread_is_run_and_none_waits_for_the_next_look(void **state)
 static int
 status_of_child(struct httpd *h, int taken, bool (*good)(const struct httpd *h, int epoll))
 {
-	int   status = -1, epoll = h->base_fds[0];
+	int   status = -1, epoll = h->fds[HTTPD_FD_EPOLL].fd;
 	pid_t pid = fork();
 
 	assert_true(pid >= 0);
@@ -290,7 +290,7 @@ epoll_is_closed(const struct httpd *h, int epoll)
 static bool
 epoll_is_left_open(const struct httpd *h, int epoll)
 {
-	return fcntl(epoll, F_GETFD) >= 0 && h->base_fds[0] == epoll;
+	return fcntl(epoll, F_GETFD) >= 0 && h->fds[HTTPD_FD_EPOLL].fd == epoll;
 }
 
 static void
@@ -300,8 +300,8 @@ a_child_asks_no_epoll_whose_it_is_and_closes_it_when_nothing_of_ours_was_lost(vo
 
 	(void)state;
 	assert_int_equal(status_of_child(h, -1, epoll_is_closed), 0);
-	assert_int_equal(status_of_child(h, h->wake_fds[0], epoll_is_left_open), 0);
-	assert_int_equal(status_of_child(h, h->base_fds[1], epoll_is_left_open), 0);
+	assert_int_equal(status_of_child(h, h->fds[HTTPD_FD_WAKE].fd, epoll_is_left_open), 0);
+	assert_int_equal(status_of_child(h, h->fds[HTTPD_FD_EPOLL + 1].fd, epoll_is_left_open), 0);
 	httpd_stop(h, 0);
 }
 
