@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 
 #include "bench.h"
-#include "symbols.h"
+#include "symbols_state.h"
 
 #define ADDRESSES 20000
 #define LIMIT     ((size_t)64 << 20)
@@ -72,7 +72,7 @@ build(const char *library, const char *function)
 	if (symbols_frames(s, (uintptr_t)in, &frame, 1) != 1 || strcmp(frame.name, function) != 0)
 		bench_die(function);
 	begin = bench_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	printf("# %s: %zu bytes with the table\n", frame.object, symbols_bytes(s));
+	printf("# %s: %zu bytes with the table\n", frame.object, s->budget.used);
 	symbols_close(s);
 	bench_print("symbol_build_libllvm_ms", (double)begin / 1e6, "ms");
 	return 0;

@@ -38,9 +38,3 @@ file_of_mapping(unsigned i, uintptr_t start, uintptr_t limit, bool main, const c
 		return strcpy(link, exe[i - 1]);
 	return i == (main ? 3 : 1) ? path : NULL;
 }
-
-void
-file_close(int fd)
-{
-	our_fd_close(fd);
-}

@@ -9,7 +9,7 @@
 
 /* For reading, close-on-exec, never descriptor 0 to 2, never waiting for a fifo;
  * a child that is forked meanwhile does not have it.
- * The descriptor or a negative errno. */
+ * A descriptor for our_fd_close(), or a negative errno. */
 int  file_open(const char *path);
 #define FILE_LINK_MAX 64
 
@@ -26,7 +26,5 @@ int  file_open(const char *path);
  */
 const char *file_of_mapping(unsigned i, uintptr_t start, uintptr_t limit, bool main, const char *path,
 			    char link[FILE_LINK_MAX]);
-/* Keeps errno; a negative number is fine. */
-void file_close(int fd);
 
 #endif

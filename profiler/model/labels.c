@@ -56,6 +56,14 @@ append(struct labels_draft *d, const char *text, size_t size)
 	return 0;
 }
 
+static int
+append_label(struct labels_draft *d, const char *key, size_t key_size, const char *value, size_t value_size)
+{
+	int r = append(d, key, key_size);
+
+	return r ? r : append(d, value, value_size);
+}
+
 int
 labels_draft(uint32_t set, const char *key, const char *value, struct labels_draft *ret)
 {
@@ -75,9 +83,7 @@ labels_draft(uint32_t set, const char *key, const char *value, struct labels_dra
 		if (order >= 0 && put) {
 			put = false;
 			count++;
-			r = append(ret, key, key_size);
-			if (!r)
-				r = append(ret, value, value_size);
+			r = append_label(ret, key, key_size, value, value_size);
 		}
 		if (order != 0 && !r) {
 			count++;
@@ -87,9 +93,7 @@ labels_draft(uint32_t set, const char *key, const char *value, struct labels_dra
 	}
 	if (put && !r) {
 		count++;
-		r = append(ret, key, key_size);
-		if (!r)
-			r = append(ret, value, value_size);
+		r = append_label(ret, key, key_size, value, value_size);
 	}
 	if (r || count > LABELS_MAX)
 		return -E2BIG;

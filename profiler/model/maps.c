@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "our_fd.h"
 #include "proc_status.h"
 
 #define ROOM_FIRST ((size_t)64 << 10) /* bytes; 500 lines */
@@ -69,8 +70,7 @@ open_maps(void)
 	fd = file_open("/proc/self/maps");
 	if (fd >= 0 && pread(fd, &first, 1, 0) == 1)
 		return fd;
-	if (fd >= 0)
-		file_close(fd);
+	our_fd_close(fd);
 	return file_open("/proc/thread-self/maps");
 }
 
@@ -119,7 +119,7 @@ maps_read(struct maps *m, struct arena_budget *budget)
 		}
 		m->size += (size_t)n;
 	}
-	file_close(fd);
+	our_fd_close(fd);
 	if (r < 0)
 		maps_release(m);
 	return r;
@@ -168,7 +168,7 @@ maps_query_open(void)
 		return -ENOSYS;
 	if (maps_query(fd, (uintptr_t)maps_query_open, &p) == 0)
 		return fd;
-	file_close(fd);
+	our_fd_close(fd);
 	return -ENOSYS;
 }
 
@@ -184,28 +184,7 @@ maps_query(int fd, uintptr_t address, struct maps_place *ret)
 	return 0;
 }
 
-void
-maps_query_close(int fd)
-{
-	if (fd >= 0)
-		file_close(fd);
-}
-
 /* ---- its lines ---- */
-
-int
-maps_copy(struct maps *m, struct arena_budget *budget, const char *text)
-{
-	*m = (struct maps){ .budget = budget };
-	while (m->room < strlen(text) + 1)
-		if (grow(m) < 0) {
-			maps_release(m);
-			return -ENOMEM;
-		}
-	m->size = strlen(text);
-	memcpy(m->text, text, m->size);
-	return 0;
-}
 
 /* A number in hex or decimal; moves on to what follows it. */
 static bool

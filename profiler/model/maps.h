@@ -54,7 +54,7 @@ struct maps_place {
 /*
  * maps_query_open - for questions about single addresses, by PROCMAP_QUERY (Linux 6.11)
  *
- *   returns  a descriptor for maps_query(), or -ENOSYS: this kernel cannot, or the calling
+ *   returns  a descriptor for maps_query() and our_fd_close(), or -ENOSYS: this kernel cannot, or the calling
  *            thread has a seccomp filter, which may not know the call
  *   threads  one of our own, on which nobody installs filters meanwhile
  */
@@ -62,11 +62,8 @@ int  maps_query_open(void);
 /* 0; -ENOENT: nothing is mapped there; or another negative errno.  Takes as long however
  * many mappings there are. */
 int  maps_query(int fd, uintptr_t address, struct maps_place *ret);
-void maps_query_close(int fd);
 /* For tests: as on a kernel without it. */
 void maps_query_refuse(bool refuse);
-/* For tests: a copy of text. */
-int  maps_copy(struct maps *m, struct arena_budget *budget, const char *text);
 /* Cuts the line out of the text, so each line can be had once. */
 bool maps_next(struct maps *m, struct maps_line *ret);
 void maps_release(struct maps *m);

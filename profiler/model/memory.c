@@ -80,7 +80,7 @@ void
 memory_close(struct memory *m)
 {
 	if (m->to.fd < 0) {
-		file_close(m->from.fd);
+		our_fd_close(m->from.fd);
 		return;
 	}
 	our_fd_kept_close(&m->from);

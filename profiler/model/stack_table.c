@@ -44,13 +44,16 @@
 #define ENTRY_DEAD_LISTED 1U
 #define ENTRY_REFERENCE   2U
 
-static const uintptr_t pseudo_pcs[STACK_PSEUDO_MAX] = {
-	[STACK_PSEUDO_LOST] = STACK_PSEUDO_LOST,
-	[STACK_PSEUDO_FULL] = STACK_PSEUDO_FULL,
-	[STACK_PSEUDO_TRUNCATED] = STACK_PSEUDO_TRUNCATED,
-	[STACK_PSEUDO_SILENT] = STACK_PSEUDO_SILENT,
-	[STACK_PSEUDO_RUNNING] = STACK_PSEUDO_RUNNING,
-	[STACK_PSEUDO_ENDED] = STACK_PSEUDO_ENDED,
+static const struct {
+	uintptr_t   pc;
+	const char *name;
+} pseudo[STACK_PSEUDO_MAX] = {
+	[STACK_PSEUDO_LOST] = { STACK_PSEUDO_LOST, "[lost samples]" },
+	[STACK_PSEUDO_FULL] = { STACK_PSEUDO_FULL, "[stack table full]" },
+	[STACK_PSEUDO_TRUNCATED] = { STACK_PSEUDO_TRUNCATED, "[truncated]" },
+	[STACK_PSEUDO_SILENT] = { STACK_PSEUDO_SILENT, "[no answer]" },
+	[STACK_PSEUDO_RUNNING] = { STACK_PSEUDO_RUNNING, "[running]" },
+	[STACK_PSEUDO_ENDED] = { STACK_PSEUDO_ENDED, "[end of thread]" },
 };
 
 static struct {
@@ -222,22 +225,7 @@ FORK_SLOT(FORK_STACKS, stack_lock_fork_prepare, fork_parent, fork_child);
 const char *
 stack_pseudo_name(uintptr_t pc)
 {
-	switch (pc) {
-	case STACK_PSEUDO_LOST:
-		return "[lost samples]";
-	case STACK_PSEUDO_FULL:
-		return "[stack table full]";
-	case STACK_PSEUDO_TRUNCATED:
-		return "[truncated]";
-	case STACK_PSEUDO_SILENT:
-		return "[no answer]";
-	case STACK_PSEUDO_RUNNING:
-		return "[running]";
-	case STACK_PSEUDO_ENDED:
-		return "[end of thread]";
-	default:
-		return NULL;
-	}
+	return pc < STACK_PSEUDO_MAX ? pseudo[pc].name : NULL;
 }
 
 void
@@ -266,7 +254,7 @@ entry_find(uint32_t hash, const uintptr_t *pcs, unsigned count)
 }
 
 static uint32_t
-entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count)
+entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count, bool labels)
 {
 	uint32_t            id = stack_memory_take(count), *bucket;
 	struct stack_entry *e;
@@ -276,7 +264,9 @@ entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count)
 	e = stack_memory_at(id);
 	e->hash = hash;
 	e->count = count;
-	e->labels = 0;
+	e->labels = labels;
+	if (labels)
+		atomic_fetch_add(&table.labels_bytes, stack_memory_entry_bytes(count));
 	memcpy(e->pcs, pcs, count * sizeof(*pcs));
 	atomic_store(&e->state, ENTRY_REFERENCE);
 	bucket = &table.buckets[hash & (table.bucket_count - 1)];
@@ -286,9 +276,9 @@ entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count)
 	return id;
 }
 
-/* Under the lock. */
+/* Under the lock.  labels_max: of what labels may take in all, if these are; else 0. */
 static uint32_t
-intern(const uintptr_t *pcs, unsigned count)
+intern(const uintptr_t *pcs, unsigned count, size_t labels_max)
 {
 	uint32_t hash = pcs_hash(pcs, count), id;
 
@@ -297,8 +287,8 @@ intern(const uintptr_t *pcs, unsigned count)
 	id = entry_find(hash, pcs, count);
 	if (id)
 		atomic_fetch_add(&stack_memory_at(id)->state, ENTRY_REFERENCE);
-	else
-		id = entry_add(hash, pcs, count);
+	else if (!labels_max || table.labels_bytes + stack_memory_entry_bytes(count) <= labels_max)
+		id = entry_add(hash, pcs, count, labels_max > 0);
 	return id;
 }
 
@@ -310,7 +300,7 @@ intern_tagged(const uintptr_t *pcs, const uint16_t *tags, unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		tagged[i] = pcs[i] | (uintptr_t)tags[i] << GENERATIONS_PC_BITS;
-	return intern(tagged, count);
+	return intern(tagged, count, 0);
 }
 
 uint32_t
@@ -330,33 +320,9 @@ stack_table_add(const uintptr_t *pcs, unsigned count)
 	if (generations_tag(pcs, count, tags))
 		id = intern_tagged(pcs, tags, count);
 	else
-		id = intern(pcs, count);
+		id = intern(pcs, count, 0);
 	lock_release_reaping();
 	return id ? id : STACK_PSEUDO_FULL;
-}
-
-/* Under the lock. */
-static uint32_t
-intern_labels(const uintptr_t *words, unsigned count, size_t bytes_max)
-{
-	size_t   bytes = stack_memory_entry_bytes(count);
-	uint32_t hash = pcs_hash(words, count), id;
-
-	if (table.broken || (!table.buckets && !buckets_fit()))
-		return 0;
-	id = entry_find(hash, words, count);
-	if (id) {
-		atomic_fetch_add(&stack_memory_at(id)->state, ENTRY_REFERENCE);
-		return id;
-	}
-	if (atomic_load(&table.labels_bytes) + bytes > bytes_max)
-		return 0;
-	id = entry_add(hash, words, count);
-	if (!id)
-		return 0;
-	stack_memory_at(id)->labels = 1;
-	atomic_fetch_add(&table.labels_bytes, bytes);
-	return id;
 }
 
 uint32_t
@@ -364,11 +330,11 @@ stack_table_add_labels(const uintptr_t *words, unsigned count, size_t bytes_max)
 {
 	uint32_t id;
 
-	if (count == 0 || count > STACK_FRAMES_MAX)
+	if (count == 0 || count > STACK_FRAMES_MAX || bytes_max == 0)
 		return 0;
 	if (!stack_lock_take(STACK_LOCK_PATIENT_NS))
 		return STACK_PSEUDO_LOST;
-	id = intern_labels(words, count, bytes_max);
+	id = intern(words, count, bytes_max);
 	lock_release_reaping();
 	return id;
 }
@@ -431,7 +397,7 @@ stack_table_pcs(uint32_t id, unsigned *ret_count)
 
 	if (id < STACK_PSEUDO_MAX) {
 		*ret_count = id > 0;
-		return &pseudo_pcs[id];
+		return &pseudo[id].pc;
 	}
 	e = stack_memory_at(id);
 	*ret_count = e->count;

@@ -38,48 +38,17 @@ trace_init(struct trace *t)
 	memset(t, 0, sizeof(*t));
 }
 
-/*
- * Room for `more` items of `size` bytes beyond `count`.  The array stays as it is when
- * there is none.
- */
-static int
-array_reserve(void **array, size_t *capacity, size_t count, size_t more, size_t size, size_t first)
-{
-	size_t wanted = *capacity ? *capacity : first, need;
-	void  *mem;
-
-	if (__builtin_add_overflow(count, more, &need))
-		return -ENOMEM;
-	if (need <= *capacity)
-		return 0;
-	while (wanted < need)
-		if (__builtin_mul_overflow(wanted, 2, &wanted))
-			return -ENOMEM;
-	mem = pages_resize(*array, *capacity, wanted, size);
-	if (!mem)
-		return -ENOMEM;
-	*array = mem;
-	*capacity = wanted;
-	return 0;
-}
-
-static void
-stack_drop(uint32_t stack)
-{
-	if (stack)
-		stack_table_unref(stack);
-}
-
 int
 trace_add(struct trace *t, const struct trace_record *r)
 {
-	void *records = t->records;
-	int   err = array_reserve(&records, &t->capacity, t->count, 1, sizeof(*r), TRACE_RECORDS_FIRST);
+	if (t->count == t->capacity) {
+		void *more = pages_grow(t->records, &t->capacity, TRACE_RECORDS_FIRST, sizeof(*r));
 
-	t->records = records;
-	if (err < 0) {
-		stack_drop(r->stack);
-		return err;
+		if (!more) {
+			stack_table_unref(r->stack);
+			return -ENOMEM;
+		}
+		t->records = more;
 	}
 	t->records[t->count++] = *r;
 	return 0;
@@ -88,14 +57,14 @@ trace_add(struct trace *t, const struct trace_record *r)
 int
 trace_add_thread(struct trace *t, const struct trace_thread *thread)
 {
-	void *threads = t->threads;
-	int   err = array_reserve(&threads, &t->thread_capacity, t->thread_count, 1, sizeof(*thread),
-		  TRACE_THREADS_FIRST);
+	if (t->thread_count == t->thread_capacity) {
+		void *more = pages_grow(t->threads, &t->thread_capacity, TRACE_THREADS_FIRST, sizeof(*thread));
 
-	t->threads = threads;
-	if (err < 0) {
-		stack_drop(thread->stack);
-		return err;
+		if (!more) {
+			stack_table_unref(thread->stack);
+			return -ENOMEM;
+		}
+		t->threads = more;
 	}
 	t->threads[t->thread_count++] = *thread;
 	return 0;
@@ -105,8 +74,6 @@ uint32_t
 trace_text(struct trace *t, const char *text, size_t max)
 {
 	size_t n = text ? utf8_cut(text, max) : 0, at, last;
-	void  *texts = t->texts;
-	int    err;
 
 	if (!n)
 		return 0;
@@ -120,10 +87,13 @@ trace_text(struct trace *t, const char *text, size_t max)
 	if (n > UINT32_MAX / 2 || t->text_bytes > UINT32_MAX / 2)
 		return 0;
 	at = t->text_bytes ? t->text_bytes : 1; /* texts[0] is "" */
-	err = array_reserve(&texts, &t->text_capacity, at, n + 1, 1, TRACE_TEXTS_FIRST);
-	t->texts = texts;
-	if (err < 0)
-		return 0;
+	while (t->text_capacity < at + n + 1) {
+		void *more = pages_grow(t->texts, &t->text_capacity, TRACE_TEXTS_FIRST, 1);
+
+		if (!more)
+			return 0;
+		t->texts = more;
+	}
 	memcpy(t->texts + at, text, n);
 	t->texts[at + n] = '\0';
 	t->text_bytes = at + n + 1;
@@ -221,9 +191,9 @@ void
 trace_release(struct trace *t)
 {
 	for (size_t i = 0; i < t->count; i++)
-		stack_drop(t->records[i].stack);
+		stack_table_unref(t->records[i].stack);
 	for (size_t i = 0; i < t->thread_count; i++)
-		stack_drop(t->threads[i].stack);
+		stack_table_unref(t->threads[i].stack);
 	pages_unmap(t->records, t->capacity * sizeof(*t->records));
 	pages_unmap(t->threads, t->thread_capacity * sizeof(*t->threads));
 	pages_unmap(t->texts, t->text_capacity);

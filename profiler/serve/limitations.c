@@ -20,7 +20,7 @@
 #include "thread_events.h"
 #include "maps.h"
 #include "memory.h"
-#include "symbols.h"
+#include "program_file.h"
 
 #define TEXT_BYTES 640
 
@@ -46,7 +46,7 @@ names_without_proc(limitations_fn *fn, void *arg, const char *reason)
 
 	snprintf(text, sizeof(text), "%s: objects are known by the loader's list, code made at run time is "
 		"not; where a file cannot be opened by its path only exported names are known%s", reason,
-		symbols_program_is_held() ? ", but for the program's own" : "");
+		program_file_is_held() ? ", but for the program's own" : "");
 	fn(arg, "names", text);
 }
 

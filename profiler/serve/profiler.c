@@ -24,10 +24,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "seccomp.h"
+#include "debugdata.h"
 #include "fork.h"
 #include "profiler.h"
+#include "program_file.h"
 #include "rates.h"
+#include "seccomp.h"
 #include "serve.h"
 #include "stack_table.h"
 #include "symbols.h"
@@ -172,7 +174,7 @@ end(void)
 		unwind_stop();
 	collectors_forget();
 	symbols_keep(0);
-	symbols_release_program();
+	program_file_release();
 	current = NULL; /* nothing of it is open any more; a child may forget it */
 	serve_free(s);
 }
@@ -199,8 +201,8 @@ start(const struct component_profiler_options *o, const int64_t *rates, enum pro
 		return r;
 	seccomp_look(); /* what is added from now on is the program's own */
 	stack_table_set_limit(s->options.memory_bytes);
-	symbols_prepare();
-	symbols_hold_program();
+	debugdata_prepare();
+	program_file_hold();
 	symbols_keep(s->options.symbol_memory_bytes);
 	current = s;
 	mode = (enum unwind_mode)s->options.unwinder;
@@ -279,7 +281,7 @@ profiler_lend(uint64_t *ret_symbol_memory, int64_t *ret_max_seconds)
 	if (running)
 		o = &current->options;
 	else if (lent == 0) {
-		symbols_prepare();
+		debugdata_prepare();
 		unwind_start(UNWIND_AUTO);
 	}
 	lent++;

@@ -38,16 +38,9 @@
 #define LINES        ((uint64_t)1 << 63) /* in a key: asked with lines */
 #define OFFSET_BITS  44
 
-struct answer {
-	const char *name, *system_name, *file;
-	uint64_t    offset;
-	int         line, start_line;
-	bool        named;
-};
-
 struct answers {
-	unsigned      count;
-	struct answer frames[];
+	unsigned            count;
+	struct symbol_frame frames[]; /* without .object */
 };
 
 struct cache {
@@ -187,12 +180,8 @@ cache_find(struct cache *k, uint32_t object, uint64_t offset, bool lines, struct
 	*(a ? &k->hits : &k->misses) += 1;
 	pthread_mutex_unlock(&lock);
 	count = !a ? 0 : a->count < max ? a->count : max;
-	for (unsigned i = 0; i < count; i++) {
-		const struct answer *f = &a->frames[i];
-
-		frames[i] = (struct symbol_frame){ .name = f->name, .system_name = f->system_name, .file = f->file,
-			.line = f->line, .start_line = f->start_line, .offset = f->offset, .named = f->named };
-	}
+	for (unsigned i = 0; i < count; i++)
+		frames[i] = a->frames[i];
 	return count;
 }
 
@@ -216,17 +205,15 @@ add(struct cache *k, uint64_t key, const struct symbol_frame *frames, unsigned c
 	a->count = count;
 	for (unsigned i = 0; i < count; i++) {
 		const struct symbol_frame *f = &frames[i];
-		struct answer             *to = &a->frames[i];
+		struct symbol_frame       *to = &a->frames[i];
 
+		*to = *f;
+		to->object = NULL;
 		to->name = keep_text(k, f->name);
 		to->system_name = f->system_name == f->name ? to->name : keep_text(k, f->system_name);
 		to->file = f->file ? keep_text(k, f->file) : NULL;
 		if (!to->name || !to->system_name || (f->file && !to->file))
 			return false;
-		to->line = f->line;
-		to->start_line = f->start_line;
-		to->offset = f->offset;
-		to->named = f->named;
 	}
 	return table_put(&k->addresses, key, (uintptr_t)a) == 0;
 }

@@ -31,6 +31,7 @@
 #include <zlib.h>
 
 #include "file.h"
+#include "our_fd.h"
 
 #define CRC_BYTES ((size_t)64 << 10) /* read at once for a checksum */
 #define LINK_MAX  4096               /* bytes of a link section that are looked at */
@@ -102,7 +103,7 @@ try_path(struct search *s, const char *build_id, const uint32_t *crc, struct ima
 		r = -ESTALE; /* nothing says that it belongs to us */
 	if (!r)
 		return fd;
-	file_close(fd);
+	our_fd_close(fd);
 	return r;
 }
 
@@ -116,7 +117,7 @@ try_build_id(struct search *s, const char *build_id, has_fn *has, struct image *
 	snprintf(s->path, sizeof(s->path), "%s/.build-id/%.2s/%s.debug", debug_file_root, build_id, build_id + 2);
 	r = try_path(s, build_id, NULL, ret);
 	if (r >= 0 && has && !has(ret)) {
-		file_close(r);
+		our_fd_close(r);
 		r = -ENOENT;
 	}
 	return r;
@@ -181,7 +182,7 @@ try_debuglink(struct search *s, const struct image *own, const char *path, const
 		if (r >= 0 && has(ret))
 			return r;
 		if (r >= 0)
-			file_close(r); /* the object itself, by its own name */
+			our_fd_close(r); /* the object itself, by its own name */
 	}
 	return -ENOENT;
 }
@@ -276,9 +277,7 @@ debug_file_open(const struct image *own, const char *path, const char *build_id,
 void
 debug_file_close(struct debug_file *f)
 {
-	if (f->debug_fd >= 0)
-		file_close(f->debug_fd);
-	if (f->alt_fd >= 0)
-		file_close(f->alt_fd);
+	our_fd_close(f->debug_fd);
+	our_fd_close(f->alt_fd);
 	f->debug_fd = f->alt_fd = -1;
 }

@@ -22,7 +22,7 @@ extern const char *debug_file_root;
  * "") are the object's.  0; -ENOENT: there is none; or another negative errno. */
 int  debug_file_open(const struct image *own, const char *path, const char *build_id,
 	 struct arena_budget *budget, struct debug_file *ret);
-/* Of the same files the one that has the symbol table: a descriptor for file_close(), or a
+/* Of the same files the one that has the symbol table: a descriptor for our_fd_close(), or a
  * negative errno as above. */
 int  debug_file_open_table(const struct image *own, const char *path, const char *build_id,
 	 struct arena_budget *budget, struct image *ret);

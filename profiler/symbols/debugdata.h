@@ -10,7 +10,8 @@
 #define DEBUGDATA_MEMORY_MAX ((uint64_t)16 << 20) /* bytes xz may use; its presets up to -6 need 9 MiB */
 #define DEBUGDATA_SIZE_MAX   ((size_t)16 << 20)   /* bytes unpacked; real ones have some 100 KiB */
 
-/* Loads what unpacks; only the first call does anything.  Takes the loader's lock. */
+/* Before the first view, not in a handler: loads liblzma, without which packed tables are left out.
+ * Only the first call does anything.  Takes the loader's lock. */
 void debugdata_prepare(void);
 /* Unpacks into the arena, which must outlive the image.  -ENOENT without one, -ENOSYS where
  * what unpacks was not loaded. */

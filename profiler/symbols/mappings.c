@@ -35,20 +35,28 @@ same_file(const struct maps_line *l, const struct object *o)
 	return l->device == o->device && l->inode == o->inode && !strcmp(l->path, o->path);
 }
 
-static int
-object_names(struct symbols *s, struct object *o, const char *path)
+/* NULL without memory. */
+static struct object *
+object_new(struct symbols *s, const char *path, uint64_t device, uint64_t inode, bool deleted)
 {
-	size_t n = strlen(path);
+	struct object *o = &s->objects[s->object_count];
+	size_t         n = strlen(path);
 
 	o->path = arena_strndup(&s->arena, path, n);
 	if (!o->path)
-		return -ENOMEM;
+		return NULL;
 	o->shown = utf8_is_clean(o->path, n) ? o->path : utf8_clean(&s->arena, o->path, n);
 	if (!o->shown)
-		return -ENOMEM;
+		return NULL;
 	o->base = strrchr(o->shown, '/');
 	o->base = o->base && o->base[1] ? o->base + 1 : o->shown;
-	return 0;
+	o->device = device;
+	o->inode = inode;
+	o->deleted = deleted;
+	o->memory = path[0] == '[' && !inode;
+	o->fd = o->debug_fd = -1;
+	s->object_count++;
+	return o;
 }
 
 static struct object *
@@ -60,22 +68,16 @@ object_add(struct symbols *s, const struct maps_line *l, const struct maps_line 
 	have = table_get(&s->files, key);
 	if (have && same_file(l, &s->objects[have - 1]))
 		return &s->objects[have - 1];
-	o = &s->objects[s->object_count];
-	if (object_names(s, o, l->path) < 0)
+	o = object_new(s, l->path, l->device, l->inode, l->deleted);
+	if (!o)
 		return NULL;
-	o->device = l->device;
-	o->inode = l->inode;
 	o->start = l->start;
 	o->limit = l->limit;
-	o->deleted = l->deleted;
-	o->memory = l->path[0] == '[' && !l->inode;
-	o->fd = o->debug_fd = -1;
 	/* The vsyscall page cannot be read, and has no header. */
 	if (first && strcmp(l->path, "[vsyscall]")) {
 		o->header = first->start;
 		o->header_size = first->limit - first->start;
 	}
-	s->object_count++;
 	/* Names in brackets have no inode and share a key; each line is its own object. */
 	if (!have && table_put(&s->files, key, s->object_count) < 0)
 		return NULL;
@@ -126,20 +128,15 @@ mapping_add_gone(struct symbols *s, size_t i)
 {
 	const struct generation *g = &s->unloaded.all[i];
 	struct mapping          *m = s->mappings + s->mapping_count;
-	struct object           *o = &s->objects[s->object_count];
+	struct object           *o;
 
 	if (g->loaded || !*g->path)
 		return 0;
-	if (object_names(s, o, g->path) < 0)
+	o = object_new(s, g->path, g->device, g->inode, g->deleted);
+	if (!o)
 		return -ENOMEM;
-	o->device = g->device;
-	o->inode = g->inode;
-	o->deleted = g->deleted;
-	o->memory = g->path[0] == '[' && !g->inode;
 	o->gone = true;
-	o->fd = o->debug_fd = -1;
 	memcpy(o->build_id, g->build_id, sizeof(o->build_id));
-	s->object_count++;
 	m->object = o;
 	m->start = g->start;
 	m->shown = (struct symbol_mapping){ g->start + s->unloaded.shift[i], g->limit + s->unloaded.shift[i], g->offset,

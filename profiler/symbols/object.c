@@ -37,6 +37,7 @@
 #include "debug_file.h"
 #include "debugdata.h"
 #include "file.h"
+#include "our_fd.h"
 #include "plt.h"
 #include "program_file.h"
 #include "ranges.h"
@@ -81,7 +82,7 @@ take_candidate(struct object *o, int fd, bool by_name)
 		r = -ESTALE;
 	if (!r)
 		return fd;
-	file_close(fd);
+	our_fd_close(fd);
 	return r;
 }
 
@@ -130,7 +131,7 @@ add_separate(struct object *o, struct arena *a)
 	}
 	r = symtab_add_source(&o->table, a, &o->debug, SHT_SYMTAB);
 	if (r < 0) {
-		file_close(o->debug_fd);
+		our_fd_close(o->debug_fd);
 		o->debug_fd = -1;
 	}
 	return r;
@@ -177,16 +178,15 @@ object_read_ranges(struct object *o, struct arena *a)
 			return;
 	}
 	ranges_build(&o->ranges, a, fd < 0 ? &o->image : &again);
-	if (fd >= 0)
-		file_close(fd);
+	our_fd_close(fd);
 }
 
 static void
 close_unless(int *fd, const struct image *image, const struct image *needed)
 {
-	if (*fd < 0 || image == needed)
+	if (image == needed)
 		return;
-	file_close(*fd);
+	our_fd_close(*fd);
 	*fd = -1;
 }
 

@@ -6,12 +6,13 @@
 
 #include <stdbool.h>
 
-/* Opens it, if it is not open already; where that fails there is none.  Any thread. */
+/* Opens it, if it is not open already, for names after a chroot(2); where that fails there is none.
+ * Any thread. */
 void program_file_hold(void);
 void program_file_release(void);
 /* Is it open, and ours still? */
 bool program_file_is_held(void);
-/* A descriptor for file_close(), or a negative errno.  *ret_certain: it is what was started, and
+/* A descriptor for our_fd_close(), or a negative errno.  *ret_certain: it is what was started, and
  * not what has its name now. */
 int  program_file_open(bool *ret_certain);
 

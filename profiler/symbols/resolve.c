@@ -15,6 +15,7 @@
 
 #include "debug_file.h"
 #include "file.h"
+#include "our_fd.h"
 
 struct answers {
 	struct resolver         *v;
@@ -93,6 +94,6 @@ resolver_read(struct resolver *v, const struct object *o, const struct resolve_p
 		r = read_files(v, o, &f, pcs, count);
 		debug_file_close(&f);
 	}
-	file_close(fd);
+	our_fd_close(fd);
 	return r;
 }

@@ -21,14 +21,12 @@
  */
 #include <config.h>
 
-#include "program_file.h"
 #include "symbols_state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "debugdata.h"
 #include "demangle/demangle.h"
 
 struct name {
@@ -362,30 +360,6 @@ symbols_resolve(struct symbols *s, const uintptr_t *pcs, size_t count)
 	arena_release(&scratch);
 }
 
-void
-symbols_prepare(void)
-{
-	debugdata_prepare();
-}
-
-void
-symbols_hold_program(void)
-{
-	program_file_hold();
-}
-
-void
-symbols_release_program(void)
-{
-	program_file_release();
-}
-
-bool
-symbols_program_is_held(void)
-{
-	return program_file_is_held();
-}
-
 unsigned
 symbols_unlined(const struct symbols *s)
 {
@@ -396,10 +370,4 @@ unsigned
 symbols_unread(const struct symbols *s)
 {
 	return s->unread;
-}
-
-size_t
-symbols_bytes(const struct symbols *s)
-{
-	return s->budget.used;
 }

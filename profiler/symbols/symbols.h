@@ -4,7 +4,8 @@
  * A struct symbols is one request's view: the executable mappings of now, those of
  * the past that stacks may run through (a pc here has its tag, generations.h), and
  * tables read from the files on demand, in memory of its own (mmap, capped).
- * Takes no loader lock, but for symbols_prepare(), and does not enter malloc.  Not from a hook or a handler.
+ * Takes no loader lock and does not enter malloc.  Not from a hook or a handler.  Who starts profiling
+ * prepares: debugdata_prepare(), program_file_hold().
  *
  *   threads  one at a time for one object; any number of objects
  *   stack    fits a thread of 256 KiB
@@ -43,13 +44,6 @@ struct symbol_frame {
 	bool        named;       /* by a symbol, not by its place */
 };
 
-/* Once, before the first object, and not in a handler: loads liblzma, without which packed
- * symbol tables (.gnu_debugdata) are left out. */
-void   symbols_prepare(void);
-/* From here to symbols_release_program() the program's file is held open, for names after a chroot(2). */
-void   symbols_hold_program(void);
-void   symbols_release_program(void);
-bool   symbols_program_is_held(void);
 /* limit_bytes: what its tables may take; an object whose table does not fit has no
  * names, which symbols_unread() counts.  Where neither /proc/self/maps nor the loader's list
  * can be had (no descriptors left) there are no mappings.  0 or -ENOMEM. */
@@ -81,7 +75,5 @@ unsigned symbols_unread(const struct symbols *s);
 /* Objects that have debug information of which some could not be read: broken,
  * packed in an unknown way, or over the limit. */
 unsigned symbols_unlined(const struct symbols *s);
-/* Bytes mapped now. */
-size_t symbols_bytes(const struct symbols *s);
 
 #endif

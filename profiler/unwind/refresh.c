@@ -31,6 +31,7 @@
 #include "futex.h"
 #include "generations.h"
 #include "maps.h"
+#include "our_fd.h"
 #include "our_thread.h"
 #include "tables.h"
 #include "verdict.h"
@@ -191,7 +192,7 @@ look_round(unsigned round)
 	look = unwind_want_settle(query);
 	look |= atomic_exchange(&unwind_thread.look, false);
 	look |= query < 0 || generations_moved(query);
-	maps_query_close(query);
+	our_fd_close(query);
 	if (look) {
 		unwind_refresh();
 		unwind_want_looked();

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "our_fd.h"
 #include "memory.h"
 #include "pages.h"
 #include "sort.h"
@@ -200,7 +201,7 @@ tables_sections_ask_file(const struct memory *mem, struct tables_sections *s, co
 		if (fd < 0)
 			continue;
 		found = file_is_mapped(fd, mem, s->base, &p) && file_find(fd, &p, s);
-		file_close(fd);
+		our_fd_close(fd);
 	}
 	return found;
 }

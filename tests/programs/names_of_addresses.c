@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #include "debug_file.h"
-#include "symbols.h"
+#include "debugdata.h"
+#include "symbols_state.h"
 
 #define LIMIT ((size_t)64 << 20)
 #define STACK ((size_t)256 << 10) /* what the library's own threads have */
@@ -88,7 +89,7 @@ measure(uintptr_t from, uintptr_t to, unsigned long n)
 	built = now_us();
 	for (unsigned long i = 0; i < n; i++)
 		symbols_frames(view, from + (i * 7919 % n) * (to - from) / n, f, SYMBOLS_FRAMES_MAX);
-	printf(" lookup_ns %.0f bytes %zu\n", (now_us() - built) * 1e3 / (double)n, symbols_bytes(view));
+	printf(" lookup_ns %.0f bytes %zu\n", (now_us() - built) * 1e3 / (double)n, view->budget.used);
 }
 
 static void
@@ -104,7 +105,7 @@ command(char *line)
 	} else if (!strcmp(word, "open")) {
 		printf("open %d\n", symbols_open(arg ? strtoul(arg, NULL, 0) : LIMIT, &view));
 	} else if (!strcmp(word, "prepare")) {
-		symbols_prepare();
+		debugdata_prepare();
 		printf("prepared\n");
 	} else if (!strcmp(word, "at")) {
 		at(strtoul(arg, NULL, 0));
@@ -120,7 +121,7 @@ command(char *line)
 		to = strtoul(strtok_r(NULL, " \n", &save), NULL, 0);
 		measure(from, to, strtoul(strtok_r(NULL, " \n", &save), NULL, 0));
 	} else if (!strcmp(word, "close")) {
-		printf("bytes %zu\n", symbols_bytes(view));
+		printf("bytes %zu\n", view->budget.used);
 		symbols_close(view);
 		view = NULL;
 	}

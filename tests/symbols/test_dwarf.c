@@ -29,7 +29,7 @@
 #include "dwarf_feed.h"
 #include "dwarf/section.h"
 #include "skip.h"
-#include "symbols.h"
+#include "symbols_state.h"
 
 #define LIMIT     ((size_t)32 << 20)
 #define FLIPS     1500 /* variants of each file */
@@ -287,7 +287,7 @@ request(void)
 			lines += frames[k].file && frames[k].line;
 	}
 	assert_int_equal(symbols_unlined(s), 0);
-	assert_true(symbols_bytes(s) <= LIMIT);
+	assert_true(s->budget.used <= LIMIT);
 	symbols_close(s);
 	return lines;
 }

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "symbols.h"
+#include "symbols_state.h"
 
 #define MAPS_GROWTH (64 << 10) /* bytes: the text of /proc/self/maps, which grows with the heap */
 #define LIMIT ((size_t)64 << 20)
@@ -107,7 +107,7 @@ ask(bool lines, size_t *ret_bytes)
 	char           *text = answers(s);
 
 	if (ret_bytes)
-		*ret_bytes = symbols_bytes(s);
+		*ret_bytes = s->budget.used;
 	symbols_close(s);
 	return text;
 }

@@ -124,10 +124,10 @@ the_loaders_list_has_every_piece_of_code_that_maps_have(void **state)
 		if (!l.executable || (l.path[0] != '/' && strcmp(l.path, "[vdso]") != 0))
 			continue;
 		files += l.path[0] == '/';
-		assert_int_equal(maps_copy(&again, &budget, text), 0); /* lines can be had once */
+		again = (struct maps){ .text = strdup(text), .size = strlen(text) }; /* lines can be had once */
 		while (!found && maps_next(&again, &m))
 			found = m.executable && m.start == l.start && m.limit >= l.limit && m.offset == l.offset;
-		maps_release(&again);
+		free(again.text);
 		if (!found)
 			fail_msg("%s is missing", l.path);
 	}

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "maps.h"
+#include "our_fd.h"
 #include "skip.h"
 #include "unwind.h"
 #include "waiting.h"
@@ -408,7 +409,7 @@ questions_spare_the_looks_at_all_mappings(void **state)
 	int                 query = maps_query_open();
 
 	(void)state;
-	maps_query_close(query);
+	our_fd_close(query);
 	if (query < 0) {
 		SKIP("the kernel has no PROCMAP_QUERY");
 	}
