@@ -18,18 +18,21 @@
 #include "addresses.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "address.h"
 #include "our_fd.h"
-#include "port_file.h"
+#include "replacement.h"
 #include "serve.h"
 
-#define TEXT_BYTES 512 /* of an address as options name it */
+#define TEXT_BYTES     512  /* of an address as options name it */
+#define PORT_FILE_MODE 0644 /* an address is no secret */
 
 static _Atomic int mounts;
 
@@ -38,6 +41,53 @@ addresses_mounted(int more)
 {
 	mounts += more;
 }
+
+/* ---- "HOST:PORT\n" in a file, for scripts that asked for port 0 ---- */
+
+/* Beside its place and renamed, so that a reader finds all of it or nothing. */
+static int
+port_file_write(const char *path, const char *address, struct component_error *err)
+{
+	char   *temporary = NULL, text[400];
+	int     size = snprintf(text, sizeof(text), "%s\n", address);
+	int     fd = replacement_create(path, PORT_FILE_MODE, &temporary), r = fd < 0 ? fd : 0;
+	ssize_t wrote;
+
+	if (fd >= 0) {
+		wrote = write(fd, text, (size_t)size);
+		if (wrote != size)
+			r = wrote < 0 ? -errno : -ENOSPC;
+		else if (rename(temporary, path))
+			r = -errno;
+		if (r)
+			unlink(temporary);
+		our_fd_close(fd);
+	}
+	if (r)
+		component_error_set(err, "cannot write the port file '%s': %s", path, strerror(-r));
+	free(temporary);
+	return r;
+}
+
+/* Only while it still says what we wrote: a successor may have replaced it. */
+static void
+port_file_remove(const char *path, const char *address)
+{
+	char    text[400] = "";
+	int     fd = our_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	n = read(fd, text, sizeof(text) - 1);
+	our_fd_close(fd);
+	if (n > 0 && text[n - 1] == '\n')
+		text[n - 1] = '\0';
+	if (n > 0 && !strcmp(text, address))
+		unlink(path);
+}
+
+/* ---- addresses as options name them ---- */
 
 static int
 address_bind(const char *text, struct listen_set *ret, struct component_error *err)
@@ -187,8 +237,15 @@ place_open(struct serve *s, struct serve_place *p)
 int
 addresses_open(struct serve *s, struct component_error *err)
 {
-	int r = place_open(s, &s->tcp);
+	int r;
 
+	if (s->options.port_file && *s->options.port_file && *s->address) {
+		r = port_file_write(s->options.port_file, s->address, err);
+		if (r)
+			return r;
+		s->port_file_written = true;
+	}
+	r = place_open(s, &s->tcp);
 	if (!r)
 		r = place_open(s, &s->debug);
 	if (r)
@@ -201,6 +258,8 @@ addresses_close(struct serve *s)
 {
 	place_close(&s->tcp);
 	place_close(&s->debug);
+	if (s->port_file_written)
+		port_file_remove(s->options.port_file, s->address);
 }
 
 static void

@@ -9,16 +9,14 @@
  */
 #include <config.h>
 
-#include "cmdline.h"
-
-#include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "our_fd.h"
 #include "reply.h"
+#include "routes.h"
+#include "serve.h"
 
 #define CMDLINE_MAX (4 * 1024 * 1024) /* bytes; the kernel's limit is a quarter of the stack limit */
 #define REDACTED    "REDACTED"
@@ -103,61 +101,31 @@ own_note(int argc, char **argv)
 }
 #endif
 
-static char *
-cmdline_own(size_t *ret_size)
-{
-	char *buf = malloc(own.size + 1);
-
-	if (!buf)
-		return NULL;
-	if (own.size)
-		memcpy(buf, own.words, own.size);
-	buf[own.size] = '\0';
-	*ret_size = own.size;
-	return buf;
-}
-
-/* NUL-terminated in any case, the kernel's own NULs counted. */
+/* NUL-terminated in any case, the kernel's own NULs counted; NULL: no memory. */
 static char *
 cmdline_read(size_t *ret_size)
 {
-	int     fd = our_fd_open("/proc/thread-self/cmdline", O_RDONLY, 0);
-	size_t  size = 0, capacity = 4096;
-	char   *buf = malloc(capacity + 1), *more;
-	ssize_t n = 0;
+	FILE  *from = our_fd_fopen("/proc/thread-self/cmdline");
+	char   piece[4096], *text = NULL;
+	FILE  *to = open_memstream(&text, ret_size);
+	size_t size = 0, n;
+	bool   failed;
 
-	while (fd >= 0 && buf) {
-		n = read(fd, buf + size, capacity - size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		size += (size_t)n;
-		if (size < capacity)
-			continue;
-		if (capacity >= CMDLINE_MAX)
-			break;
-		more = realloc(buf, capacity * 2 + 1);
-		if (!more)
-			break;
-		buf = more;
-		capacity *= 2;
-	}
-	if (fd >= 0)
-		our_fd_close(fd);
-	if (!buf)
-		return NULL;
-	if (size == 0) {
-		free(buf);
-		return cmdline_own(ret_size);
-	}
-	buf[size] = '\0';
-	*ret_size = size;
-	return buf;
+	while (from && to && size < CMDLINE_MAX && (n = fread(piece, 1, sizeof(piece), from)) > 0)
+		size += fwrite(piece, 1, n, to);
+	if (to && size == 0 && own.size)
+		fwrite(own.words, 1, own.size, to);
+	if (from)
+		our_fd_fclose(from);
+	failed = !to || ferror(to);
+	if (to && fclose(to) == 0 && !failed)
+		return text;
+	free(text);
+	return NULL;
 }
 
 void
-cmdline_reply(struct answer *a, const char *const *redact)
+cmdline_reply(struct serve *s, struct answer *a)
 {
 	size_t size = 0, out_size = 0;
 	char  *raw = cmdline_read(&size), *out = NULL;
@@ -167,7 +135,7 @@ cmdline_reply(struct answer *a, const char *const *redact)
 		goto out;
 	}
 	if (raw)
-		out = cmdline_redact(raw, size, redact, &out_size);
+		out = cmdline_redact(raw, size, s->options.redact, &out_size);
 	if (out)
 		reply_text(a, 200, ANSWER_TEXT, out, out_size);
 	else

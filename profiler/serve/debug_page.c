@@ -12,14 +12,14 @@
  */
 #include <config.h>
 
-#include "debug_page.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "job.h"
 #include "reply.h"
+#include "routes.h"
 #include "serve.h"
 
 #define BODY_MAX 4096 /* bytes; a value of an option */
@@ -41,8 +41,8 @@ debug_page_is_for(const struct serve *s, const struct ask *ask)
 static int
 page_run(struct job *j)
 {
-	const struct component_profiler_options *o = &job_serve(j)->options;
-	char  *input = strndup(job_spec(j)->input, job_spec(j)->input_size), *path, *body, *text = NULL;
+	const struct component_profiler_options *o = &j->serve->options;
+	char  *input = strndup(j->spec.input, j->spec.input_size), *path, *body, *text = NULL;
 	int    status, r = 0;
 
 	if (!input)
@@ -64,7 +64,7 @@ page_run(struct job *j)
 }
 
 bool
-debug_page_route(struct serve *s, struct answer *a)
+debug_page_reply(struct serve *s, struct answer *a)
 {
 	struct job_spec spec = { .run = page_run };
 	char           *input;

@@ -2,161 +2,135 @@
  * index.c - the page at /debug/pprof/, in Go's layout to the byte, from the table of collectors.
  *
  * After Go's part comes what Go has no need to say: which kinds cannot be had in
- * this process and why, and how stacks are walked.
+ * this process and why, how stacks are walked, and what is less here than it could be.
  *
- * Tests: tests/http/protocol.t.
+ * A daemon that has changed its root, or runs in a container that hides /proc or refuses
+ * calls, is profiled by other ways, and each of them has its limits.  What a stranger would
+ * get wrong: nobody may be blamed for that by guess.  That /proc cannot be read is the fact;
+ * whether by chroot(2) or by a mount is not to be seen from within.
+ *
+ * Tests: tests/http/protocol.t, tests/whole/restricted_process.t.
  */
 #include <config.h>
 
-#include "index.h"
-
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector.h"
-#include "limitations.h"
+#include "format.h"
+#include "maps.h"
+#include "memory.h"
+#include "proc_self.h"
+#include "program_file.h"
 #include "reply.h"
+#include "routes.h"
 #include "separator.h"
 #include "tables.h"
+#include "thread_events.h"
 #include "unwind.h"
 
-struct page {
-	char  *text;
-	size_t size, capacity;
-	bool   failed;
-};
-
-static void page_add(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void
-page_add(struct page *p, const char *format, ...)
-{
-	va_list args;
-	int     n;
-	char   *more;
-
-	for (;;) {
-		va_start(args, format);
-		n = vsnprintf(p->text + p->size, p->capacity - p->size, format, args);
-		va_end(args);
-		if (n < 0 || p->failed) {
-			p->failed = true;
-			return;
-		}
-		if ((size_t)n < p->capacity - p->size)
-			break;
-		more = realloc(p->text, p->capacity * 2 + (size_t)n);
-		if (!more) {
-			p->failed = true;
-			return;
-		}
-		p->text = more;
-		p->capacity = p->capacity * 2 + (size_t)n;
-	}
-	p->size += (size_t)n;
-}
+#define TEXT_BYTES 640
 
 /* Reasons may quote a path or a library's name. */
 static void
-page_add_escaped(struct page *p, const char *text)
+page_add_escaped(FILE *page, const char *text)
 {
 	for (; *text; text++) {
 		switch (*text) {
-		case '<': page_add(p, "&lt;"); break;
-		case '>': page_add(p, "&gt;"); break;
-		case '&': page_add(p, "&amp;"); break;
-		case '\'': page_add(p, "&#39;"); break;
-		case '"': page_add(p, "&#34;"); break;
-		default: page_add(p, "%c", *text);
+		case '<': fputs("&lt;", page); break;
+		case '>': fputs("&gt;", page); break;
+		case '&': fputs("&amp;", page); break;
+		case '\'': fputs("&#39;", page); break;
+		case '"': fputs("&#34;", page); break;
+		default: fputc(*text, page);
 		}
 	}
 }
 
 static void
-page_add_note(struct page *p, const char *what, const char *text)
+page_add_note(FILE *page, const char *what, const char *text)
 {
 	if (!text || !*text)
 		return;
-	page_add(p, "<li>%s: ", what);
-	page_add_escaped(p, text);
-	page_add(p, "</li>\n");
+	fprintf(page, "<li>%s: ", what);
+	page_add_escaped(page, text);
+	fprintf(page, "</li>\n");
 }
 
 static void
-page_add_row(struct page *p, const struct collector *c)
+page_add_row(FILE *page, const struct collector *c)
 {
-	page_add(p, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", c->count ? c->count(c) : 0, c->name,
+	fprintf(page, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", c->count ? c->count(c) : 0, c->name,
 		c->name);
 }
 
 static void
-page_add_description(struct page *p, const struct collector *c)
+page_add_description(FILE *page, const struct collector *c)
 {
-	page_add(p, "<li><div class=profile-name>%s: </div> %s</li>\n", c->name, c->description);
+	fprintf(page, "<li><div class=profile-name>%s: </div> %s</li>\n", c->name, c->description);
 }
 
 /* Those that Go's index has, and the program's own, by name. */
 static void
-all_collectors(struct page *p, void (*add)(struct page *p, const struct collector *c))
+all_collectors(FILE *page, void (*add)(FILE *page, const struct collector *c))
 {
 	const struct collector *all[COLLECTORS_ALL_MAX];
 	size_t                  n = collector_list(all);
 
 	for (size_t i = 0; i < n; i++)
 		if (!all[i]->beside)
-			add(p, all[i]);
+			add(page, all[i]);
 }
 
 /* Names and collectors that Go's index does not have. */
 static void
-page_add_beside(struct page *p)
+page_add_beside(FILE *page)
 {
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->alias)
-			page_add(p, "<a href=\"%s?debug=1\">%s</a> %s\n<br>\n", collectors[i]->alias, collectors[i]->alias,
+			fprintf(page, "<a href=\"%s?debug=1\">%s</a> %s\n<br>\n", collectors[i]->alias, collectors[i]->alias,
 				collectors[i]->alias_text);
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->beside)
-			page_add(p, "<a href=\"%s%s\">%s</a> %s\n<br>\n", collectors[i]->name,
+			fprintf(page, "<a href=\"%s%s\">%s</a> %s\n<br>\n", collectors[i]->name,
 				collector_is_windowed(collectors[i]) ? "?seconds=5" : "?debug=1", collectors[i]->name,
 				collectors[i]->description);
 }
 
 /* "rates how often heap, mutex and block are sampled" */
 static void
-page_add_rates(struct page *p)
+page_add_rates(FILE *page)
 {
 	size_t count = 0, done = 0;
 
 	for (size_t i = 0; i < collector_count; i++)
 		count += collectors[i]->rate != NULL;
-	page_add(p, "<a href=\"rates\">rates</a> how often ");
+	fprintf(page, "<a href=\"rates\">rates</a> how often ");
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->rate)
-			page_add(p, "%s%s", separator(done++, count, " and "), collectors[i]->name);
-	page_add(p, " are sampled\n<br>\n");
+			fprintf(page, "%s%s", separator(done++, count, " and "), collectors[i]->name);
+	fprintf(page, " are sampled\n<br>\n");
 }
 
 static void
-page_add_notes(struct page *p)
+page_add_notes(FILE *page)
 {
 	for (size_t i = 0; i < collector_count; i++) {
 		const struct collector *c = collectors[i];
 		char                    text[400] = "";
 
 		if (c->status && (!c->status_name || *c->status_name))
-			page_add_note(p, c->status_name ? c->status_name : c->name, c->status());
+			page_add_note(page, c->status_name ? c->status_name : c->name, c->status());
 		if (c->less)
 			c->less(text, sizeof(text));
-		page_add_note(p, c->name, text);
+		page_add_note(page, c->name, text);
 	}
 }
 
 /* Whose stacks have one frame. */
 static void
-tables_note(struct page *p)
+tables_note(FILE *page)
 {
 	struct tables_stats stats;
 	char                note[TABLES_PATH_MAX + 256], more[64] = "";
@@ -168,50 +142,114 @@ tables_note(struct page *p)
 		snprintf(more, sizeof(more), " and %zu more", stats.without - 1);
 	snprintf(note, sizeof(note), "%s%s: none can be found, so stacks end there unless it keeps frame pointers; link it "
 		"with -Wl,--eh-frame-hdr, and compile it with -fasynchronous-unwind-tables", stats.without_path, more);
-	page_add_note(p, "unwind tables", note);
+	page_add_note(page, "unwind tables", note);
 }
 
 static void
-on_limitation(void *arg, const char *what, const char *why)
+threads_without_proc(FILE *page, const char *reason)
 {
-	page_add_note(arg, what, why);
+	char        text[TEXT_BYTES];
+	const char *hooks = thread_events_status();
+
+	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose "
+		"numbers the kernel knows; a dump wakes each by a signal, even under a seccomp filter (who "
+		"blocks them is [no answer]), and has no names of threads%s%s", reason, *hooks ? "; " : "", hooks);
+	page_add_note(page, "threads", text);
+	snprintf(text, sizeof(text), "%s: where blocked threads wait cannot be read, they are [no answer]",
+		reason);
+	page_add_note(page, "fgprof", text);
 }
 
 static void
-page_write(struct page *p)
+names_without_proc(FILE *page, const char *reason)
 {
-	page_add(p, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
+	char text[TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s: objects are known by the loader's list, code made at run time is "
+		"not; where a file cannot be opened by its path only exported names are known%s", reason,
+		program_file_is_held() ? ", but for the program's own" : "");
+	page_add_note(page, "names", text);
+}
+
+static void
+memory_refused(FILE *page)
+{
+	struct memory m;
+	const char   *text;
+	int           r;
+
+	if (!memory_call_refused())
+		return;
+	r = memory_open(&m);
+	if (r < 0)
+		text = "process_vm_readv() is refused and no descriptor is left: there are no names and no "
+			"unwind tables";
+	else if (m.to.fd >= 0)
+		text = "process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is "
+			"read through a socket, blocked threads may have to be woken";
+	else
+		text = "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead";
+	page_add_note(page, "memory", text);
+	if (r >= 0)
+		memory_close(&m);
+}
+
+/* Asked anew each time: all of it may change at any moment. */
+static void
+page_add_limitations(FILE *page)
+{
+	const char *reason = proc_self_missing();
+
+	if (*reason) {
+		threads_without_proc(page, reason);
+		if (maps_without_proc())
+			names_without_proc(page, reason);
+	}
+	memory_refused(page);
+}
+
+static void
+page_write(FILE *page)
+{
+	fprintf(page, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
 		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"
 		"/debug/pprof/\n<br>\n<p>Set debug=1 as a query parameter to export in legacy text format</p>\n"
 		"<br>\nTypes of profiles available:\n"
 		"<table>\n<thead><td>Count</td><td>Profile</td></thead>\n");
-	all_collectors(p, page_add_row);
-	page_add(p, "</table>\n<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
-	page_add_beside(p);
-	page_add_rates(p);
-	page_add(p, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> a table of 5 seconds of CPU time, to read here\n"
-		"<br>\n");
-	page_add(p, "<p>\nProfile Descriptions:\n<ul>\n");
-	all_collectors(p, page_add_description);
-	page_add(p, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
-	page_add_notes(p);
-	page_add_note(p, "unwinder", unwind_name());
-	tables_note(p);
-	limitations_each(on_limitation, p);
-	page_add(p, "</ul>\n</p>\n</body>\n</html>");
+	all_collectors(page, page_add_row);
+	fprintf(page, "</table>\n");
+	fprintf(page, "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
+	page_add_beside(page);
+	page_add_rates(page);
+	fprintf(page, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> "
+			"a table of 5 seconds of CPU time, to read here\n<br>\n");
+	fprintf(page, "<p>\nProfile Descriptions:\n<ul>\n");
+	all_collectors(page, page_add_description);
+	fprintf(page, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
+	page_add_notes(page);
+	page_add_note(page, "unwinder", unwind_name());
+	tables_note(page);
+	page_add_limitations(page);
+	fprintf(page, "</ul>\n</p>\n</body>\n</html>");
 }
 
 void
-index_reply(struct answer *a)
+index_reply(struct serve *s, struct answer *a)
 {
-	struct page page = { .capacity = 8192 };
+	char  *text = NULL;
+	size_t size;
+	FILE  *page = open_memstream(&text, &size);
+	bool   failed = !page;
 
-	page.text = malloc(page.capacity);
-	if (page.text)
-		page_write(&page);
-	if (page.text && !page.failed)
-		reply_text(a, 200, SERVE_HTML, page.text, page.size);
-	else
+	(void)s;
+	if (page) {
+		page_write(page);
+		failed = ferror(page);
+		failed = fclose(page) || failed;
+	}
+	if (failed)
 		reply_error(a, 500, "out of memory");
-	free(page.text);
+	else
+		reply_text(a, 200, SERVE_HTML, text, size);
+	free(text);
 }

@@ -1,7 +1,7 @@
 /*
  * job.c - an answer that takes long: collected on a thread of its own, whatever the door.
  *
- *     job_start() --> run() of collect.c, symbol.c, ... on "component-job"
+ *     job_start() --> run() of profile_request.c, symbol.c, ... on "component-job"
  *                       |  job_wait()          <-- on_hangup(), job_end_all(): end early
  *
  *     component-job: run() --job_write()--> fill --swap--> ready --+
@@ -14,7 +14,7 @@
  * when nobody asks.  max_requests bounds their number.
  *
  * Two buffers and the queue behind them bound what a slow client can make us hold
- * (CHUNK_BYTES * 2 + QUEUE_BYTES, at most ANSWER_QUEUE_BYTES_MAX); run() just waits, and
+ * (JOB_CHUNK_BYTES * 2 + QUEUE_BYTES, at most ANSWER_QUEUE_BYTES_MAX); run() just waits, and
  * samplers hold nothing meanwhile.  What fits one buffer is sent whole with Content-Length;
  * until the first swap run() may still fail with a clean status.
  *
@@ -43,79 +43,9 @@
 #include "reply.h"
 #include "serve.h"
 
-#define CHUNK_BYTES (32 * 1024)
-#define QUEUE_BYTES (ANSWER_QUEUE_BYTES_MAX - 2 * CHUNK_BYTES - 1024) /* and a chunk's frame */
-
-struct job {
-	struct job   *next, *previous; /* serve.lock */
-	struct serve *serve; /* NULL: without one */
-	struct httpd *httpd; /* there as long as jobs are, even when serve's is not; NULL: the answer is the job's thread's */
-	uint64_t      symbol_memory; /* without a server */
-	int           result;        /* likewise */
-	struct job_spec spec;
-	char          peer[ASK_PEER_BYTES];
-	pthread_t     thread;
-
-	/* The server's thread, or the job's without one. */
-	struct answer *answer;
-	bool          started;   /* the header is out */
-	bool          throttled; /* waiting for on_drain */
-
-	/* The job's thread. */
-	size_t        fill_size;
-	uint64_t      bytes;
-
-	pthread_mutex_t lock; /* the rest */
-	pthread_cond_t  changed;
-	bool          end_early, gone, ready_full, finished, posted, done;
-	struct httpd_posted posting; /* posted */
-	size_t        ready_size;
-	int           fail_status;
-	char          fail_text[256];
-	size_t        mapped_size;
-	char          note[PRODUCT_NOTE_BYTES]; /* of run(), before it writes */
-	char          fill[CHUNK_BYTES], ready[CHUNK_BYTES];
-	char          input[]; /* spec.input */
-};
+#define QUEUE_BYTES (ANSWER_QUEUE_BYTES_MAX - 2 * JOB_CHUNK_BYTES - 1024) /* and a chunk's frame */
 
 static void deliver(struct job *j);
-
-const struct job_spec *
-job_spec(const struct job *j)
-{
-	return &j->spec;
-}
-
-struct serve *
-job_serve(const struct job *j)
-{
-	return j->serve;
-}
-
-uint64_t
-job_symbol_memory(const struct job *j)
-{
-	return j->serve ? j->serve->options.symbol_memory_bytes : j->symbol_memory;
-}
-
-void
-job_log(const struct job *j, const char *message, const struct component_log_field *fields, size_t count)
-{
-	if (j->serve)
-		serve_log(j->serve, COMPONENT_LOG_INFO, message, fields, count);
-}
-
-const char *
-job_peer(const struct job *j)
-{
-	return j->peer;
-}
-
-uint64_t
-job_bytes(const struct job *j)
-{
-	return j->bytes;
-}
 
 static void
 job_free(struct job *j)
@@ -143,40 +73,20 @@ on_posted(void *arg)
 		deliver(j);
 }
 
-/* With the lock held; true: the caller posts after unlocking. */
-static bool
-post_needed(struct job *j)
-{
-	bool needed = !j->posted;
-
-	j->posted = true;
-	return needed;
-}
-
+/* With the lock held: has the server's thread look at the job, unless it is about to. */
 static void
 post(struct job *j)
 {
-	httpd_post_at(j->httpd, &j->posting, on_posted, j);
-}
-
-/* Any thread: has the server's look at the job, unless it is about to. */
-static void
-job_nudge(struct job *j)
-{
-	bool needed;
-
-	pthread_mutex_lock(&j->lock);
-	needed = post_needed(j);
-	pthread_mutex_unlock(&j->lock);
-	if (needed)
-		post(j);
+	if (!j->posted)
+		httpd_post_at(j->httpd, &j->posting, on_posted, j);
+	j->posted = true;
 }
 
 /* Hands over what is written, the last of it or not.  -ECANCELED: nobody wants it. */
 static int
 job_hand_over(struct job *j, bool last)
 {
-	bool    needed, gone;
+	bool    gone;
 	size_t  size = j->fill_size;
 	int64_t r;
 
@@ -196,10 +106,9 @@ job_hand_over(struct job *j, bool last)
 		j->fill_size = 0;
 	}
 	j->finished = last;
-	needed = (last || !gone) && post_needed(j);
-	pthread_mutex_unlock(&j->lock);
-	if (needed)
+	if (last || !gone)
 		post(j);
+	pthread_mutex_unlock(&j->lock);
 	return gone ? -ECANCELED : 0;
 }
 
@@ -213,12 +122,12 @@ job_write(void *job, const void *data, size_t size)
 
 	j->bytes += size;
 	while (size > 0) {
-		if (j->fill_size == CHUNK_BYTES) {
+		if (j->fill_size == JOB_CHUNK_BYTES) {
 			r = job_hand_over(j, false);
 			if (r)
 				return r;
 		}
-		n = CHUNK_BYTES - j->fill_size;
+		n = JOB_CHUNK_BYTES - j->fill_size;
 		if (n > size)
 			n = size;
 		memcpy(j->fill + j->fill_size, p, n);
@@ -257,12 +166,6 @@ job_wait(struct job *j)
 	gone = j->gone;
 	pthread_mutex_unlock(&j->lock);
 	return gone ? -ECANCELED : 0;
-}
-
-void
-job_note(struct job *j, const char *text)
-{
-	snprintf(j->note, sizeof(j->note), "%s", text);
 }
 
 static void *
@@ -389,19 +292,6 @@ deliver(struct job *j)
 	pthread_mutex_unlock(&j->lock);
 }
 
-/* It was ended with abort: ends the reply if run() is over. */
-static void
-job_abandon(struct job *j)
-{
-	bool last;
-
-	pthread_mutex_lock(&j->lock);
-	last = j->finished && !j->posted;
-	pthread_mutex_unlock(&j->lock);
-	if (last)
-		deliver_last(j);
-}
-
 static void
 job_end(struct job *j, bool abort)
 {
@@ -423,11 +313,11 @@ static void
 on_gone(void *arg)
 {
 	job_end(arg, true);
-	job_abandon(arg);
+	deliver(arg); /* its end, if run() is over */
 }
 
 static struct job *
-job_new(struct serve *s, struct answer *a, const struct job_spec *spec)
+job_new(struct serve *s, struct answer *a, const struct job_spec *spec, const uint64_t *symbol_memory)
 {
 	pthread_condattr_t attr;
 	size_t             size = sizeof(struct job) + spec->input_size + 1;
@@ -439,6 +329,7 @@ job_new(struct serve *s, struct answer *a, const struct job_spec *spec)
 	j->mapped_size = size;
 	j->serve = s;
 	j->httpd = s ? s->httpd : NULL;
+	j->symbol_memory = symbol_memory;
 	j->answer = a;
 	j->spec = *spec;
 	if (spec->input)
@@ -484,7 +375,7 @@ job_enter(struct serve *s, struct job *j)
 void
 job_start(struct serve *s, struct answer *a, const struct job_spec *spec)
 {
-	struct job *j = job_new(s, a, spec);
+	struct job *j = job_new(s, a, spec, &s->options.symbol_memory_bytes);
 	const char *why;
 
 	if (!j) {
@@ -524,12 +415,11 @@ run_alone(void *arg)
 int
 job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size)
 {
-	struct job *j = job_new(NULL, to, spec);
+	struct job *j = job_new(NULL, to, spec, &symbol_memory);
 	int         r;
 
 	if (!j)
 		return -ENOMEM;
-	j->symbol_memory = symbol_memory;
 	r = our_thread_start("component-job", run_alone, j, &j->thread);
 	if (r) {
 		snprintf(why, size, "no thread can be made; see the limits of processes and of memory");
@@ -548,8 +438,11 @@ job_end_all(struct serve *s, bool abort)
 	pthread_mutex_lock(&s->lock);
 	for (struct job *j = s->jobs; j; j = j->next) {
 		job_end(j, abort);
-		if (abort)
-			job_nudge(j); /* it may be waiting for a slow client alone */
+		if (!abort)
+			continue;
+		pthread_mutex_lock(&j->lock);
+		post(j); /* it may be waiting for a slow client alone */
+		pthread_mutex_unlock(&j->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
 }

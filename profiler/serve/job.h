@@ -8,15 +8,16 @@
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <component/log.h>
-
-#include "answer.h"
 #include "collector.h"
 #include "format.h"
+#include "httpd.h"
+
+#define JOB_CHUNK_BYTES (32 * 1024)
 
 struct job;
 struct serve;
@@ -35,6 +36,42 @@ struct job_spec {
 	size_t                  input_size;
 };
 
+struct job {
+	/* For run(), to read. */
+	struct job_spec spec;
+	struct serve   *serve;          /* NULL: there is none */
+	const uint64_t *symbol_memory;  /* bytes at most for names and lines */
+	uint64_t        bytes;          /* written so far */
+	char            peer[ASK_PEER_BYTES];
+	/* X-Component-Threads of the answer: run() may set it before it writes the first byte. */
+	char            note[PRODUCT_NOTE_BYTES];
+
+	/* The rest is job.c's. */
+	struct job     *next, *previous; /* serve.lock */
+	struct httpd   *httpd;  /* there as long as jobs are, even when serve's is not; NULL: the answer is the job's thread's */
+	int             result; /* without a server */
+	pthread_t       thread;
+
+	/* The server's thread, or the job's without one. */
+	struct answer  *answer;
+	bool            started;   /* the header is out */
+	bool            throttled; /* waiting for on_drain */
+
+	/* The job's thread. */
+	size_t          fill_size;
+
+	pthread_mutex_t lock; /* the rest */
+	pthread_cond_t  changed;
+	bool            end_early, gone, ready_full, finished, posted, done;
+	struct httpd_posted posting; /* posted */
+	size_t          ready_size;
+	int             fail_status;
+	char            fail_text[256];
+	size_t          mapped_size;
+	char            fill[JOB_CHUNK_BYTES], ready[JOB_CHUNK_BYTES];
+	char            input[]; /* spec.input */
+};
+
 /* Takes the answer over.  Answers 503 itself when there are too many. */
 void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
 /* Without a server: on a thread of ours, which writes the body to an answer of a descriptor and is
@@ -42,18 +79,10 @@ void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
 int  job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size);
 /* Every job: end early; or, with abort, without an answer.  Any thread. */
 void job_end_all(struct serve *s, bool abort);
-const struct job_spec *job_spec(const struct job *j);
-struct serve *job_serve(const struct job *j); /* NULL: there is none */
-uint64_t job_symbol_memory(const struct job *j); /* bytes at most for names and lines */
-void job_log(const struct job *j, const char *message, const struct component_log_field *fields, size_t count);
-const char *job_peer(const struct job *j);
-uint64_t job_bytes(const struct job *j);
 /* The rest is called by run() on the job's thread. */
 int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn; -ECANCELED: client gone */
 void job_fail(struct job *j, int status, const char *text); /* instead of writing */
 /* Waits until spec.wait_ns have passed or it is ended early.  -ECANCELED: client gone. */
 int  job_wait(struct job *j);
-/* X-Component-Threads of the answer; before the first byte is written. */
-void job_note(struct job *j, const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * profile_write.c - any profile to a descriptor, without HTTP.
  *
- *     options --> request_parameters.c --> a job that answers to fd (answer_fd.c)
+ *     options --> profile_request.c --> a job that answers to fd (answer_fd.c)
  *
  * The options ask for the same as a query would over HTTP, so that both doors have one set of
  * rules, and the job is the one that a request starts: its thread is ours, blocks all signals,
@@ -26,7 +26,7 @@
 
 #include "answer_fd.h"
 #include "profiler.h"
-#include "request_parameters.h"
+#include "profile_request.h"
 
 #define SECONDS_MAX 1e9 /* above it a number is no duration */
 #define SIZE_LEAST  offsetof(struct component_profile_write_options, debug)
@@ -54,9 +54,9 @@ refuse(const struct component_profile_write_options *o, int error, const char *w
 
 /* As a query would ask for it. */
 static void
-asked_of(const struct component_profile_write_options *o, struct request_parameters *ret)
+asked_of(const struct component_profile_write_options *o, struct profile_request *ret)
 {
-	*ret = (struct request_parameters){ .debug = o->debug, .gc = o->gc, .own = !o->without_own, .timed = o->seconds > 0,
+	*ret = (struct profile_request){ .debug = o->debug, .gc = o->gc, .own = !o->without_own, .timed = o->seconds > 0,
 		.seconds = o->seconds, .whole = (int64_t)o->seconds };
 	snprintf(ret->format, sizeof(ret->format), "%s", o->format ? o->format : "");
 }
@@ -65,7 +65,7 @@ asked_of(const struct component_profile_write_options *o, struct request_paramet
 static int
 check(const char *name, int fd, const struct component_profile_write_options *o, const struct collector **ret)
 {
-	const struct collector *c = request_parameters_collector(name);
+	const struct collector *c = profile_request_collector(name);
 	int                     mode = fcntl(fd, F_GETFL);
 
 	if (!c) {
@@ -90,11 +90,11 @@ profile_write(const char *name, int fd, const struct component_profile_write_opt
 {
 	const struct collector *c;
 	struct answer_fd        to;
-	struct request_parameters       asked;
+	struct profile_request  asked;
 	struct job_spec         spec;
 	uint64_t                symbol_memory;
 	int64_t                 max_seconds;
-	char                    why[REQUEST_PARAMETERS_WHY_BYTES] = "";
+	char                    why[PROFILE_REQUEST_WHY_BYTES] = "";
 	int                     r = check(name, fd, o, &c);
 
 	if (r)
@@ -102,7 +102,7 @@ profile_write(const char *name, int fd, const struct component_profile_write_opt
 	asked_of(o, &asked);
 	answer_fd_init(&to, fd);
 	profiler_lend(&symbol_memory, &max_seconds);
-	r = request_parameters_job(c, c->name, &asked, max_seconds, &spec, why);
+	r = profile_request_job(c, c->name, &asked, max_seconds, &spec, why);
 	if (!r)
 		r = job_run_alone(&to.answer, &spec, symbol_memory, why, sizeof(why));
 	profiler_lend_end();

@@ -13,7 +13,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NUMBER_MAX 1e300 /* what is further from 0 is told as that */
 
 /* Decodes text[0..n) into buf, cut to size.  False: a bad escape. */
 static bool
@@ -27,12 +31,9 @@ decode(const char *text, size_t n, char *buf, size_t size)
 		if (c == '+') {
 			c = ' ';
 		} else if (c == '%') {
-			static const char digits[] = "0123456789abcdef";
-
 			if (i + 2 >= n || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]))
 				return false;
-			c = (char)((strchr(digits, tolower((unsigned char)text[i + 1])) - digits) * 16 +
-				(strchr(digits, tolower((unsigned char)text[i + 2])) - digits));
+			c = (char)strtoul((char[]){ text[i + 1], text[i + 2], '\0' }, NULL, 16);
 			i += 2;
 		}
 		if (out + 1 < size)
@@ -62,84 +63,41 @@ query_get(const char *query, const char *name, char *buf, size_t size)
 	return false;
 }
 
-/* Digits of that base, with a point; moves *at behind them.  False: none. */
-static bool
-mantissa(const char **at, int base, double *ret)
-{
-	double scale = 1, value = 0;
-	bool   some = false, point = false;
-
-	for (;; ++*at) {
-		char c = (char)tolower((unsigned char)**at);
-		int  digit = isdigit((unsigned char)c) ? c - '0' : base == 16 && c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-
-		if (digit < 0 && (c != '.' || point))
-			break;
-		if (digit < 0) {
-			point = true;
-			continue;
-		}
-		some = true;
-		value = value * base + digit;
-		if (point)
-			scale *= base;
-	}
-	*ret = value / scale;
-	return some;
-}
-
-/* Not strtod(), which reads the point of the daemon's locale. */
+/* By the "C" locale, not by the daemon's, which may have another point. */
 int
 query_float(const char *text, double *ret)
 {
-	bool   negative = *text == '-', hex;
-	double value, factor;
-	int64_t power = 0;
+	locale_t c;
+	double   value;
+	char    *end;
 
 	*ret = 0;
-	text += *text == '-' || *text == '+';
-	hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	text += hex ? 2 : 0;
-	if (!mantissa(&text, hex ? 16 : 10, &value))
+	if (!*text || text[strspn(text, "+-.0123456789ABCDEFPXabcdefpx")]) /* "inf", a blank */
 		return -EINVAL;
-	if (tolower((unsigned char)*text) == (hex ? 'p' : 'e')) {
-		if (query_int(text + 1, &power) == -EINVAL)
-			return -EINVAL;
-		text = "";
-	}
-	if (*text)
+	c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c)
+		return -ENOMEM;
+	value = strtod_l(text, &end, c);
+	freelocale(c);
+	if (*end)
 		return -EINVAL;
-	factor = hex ? 2 : 10;
-	for (; power > 0 && value <= 1e300 && value > 0; power--)
-		value *= factor;
-	for (; power < 0 && value > 1e-300; power++)
-		value /= factor;
-	if (!(value <= 1e300))
-		value = 1e300;
-	*ret = negative ? -value : value;
+	*ret = value > NUMBER_MAX ? NUMBER_MAX : value < -NUMBER_MAX ? -NUMBER_MAX : value;
 	return 0;
 }
 
 int
 query_int(const char *text, int64_t *ret)
 {
-	bool     negative = *text == '-';
-	uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, n = 0;
-	bool     over = false;
+	long long n;
+	char     *end;
 
 	*ret = 0;
-	if (*text == '-' || *text == '+')
-		text++;
-	if (!*text)
+	if (!isdigit((unsigned char)text[*text == '-' || *text == '+']))
 		return -EINVAL;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		over = over || __builtin_mul_overflow(n, 10, &n) ||
-			__builtin_add_overflow(n, (uint64_t)(*text - '0'), &n) || n > limit;
-	}
-	if (over)
-		n = limit;
-	*ret = negative ? (int64_t)(0 - n) : (int64_t)n;
-	return over ? -ERANGE : 0;
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (*end)
+		return -EINVAL;
+	*ret = n;
+	return -errno;
 }

@@ -11,7 +11,7 @@
  * no X-Go-Pprof in Go, and clients tell them from our errors by that.  Which door was
  * asked is no matter here: answer.h.
  *
- * What the parameters of a profile mean is request_parameters.c's.
+ * What the parameters of a profile mean is profile_request.c's.
  *
  * Tests: tests/http/protocol.t, tests/serve/auth.t.
  */
@@ -25,14 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmdline.h"
-#include "index.h"
-#include "debug_page.h"
+#include "profile_request.h"
 #include "rates.h"
 #include "reply.h"
 #include "serve.h"
-#include "request_parameters.h"
-#include "symbol.h"
 
 /* The path without "//", "." and ".."; keeps a final slash.  NULL: no memory. */
 static char *
@@ -119,12 +115,6 @@ out:
 }
 
 static void
-reply_plain(struct answer *a, int status, const char *text)
-{
-	reply_text(a, status, ANSWER_TEXT, text, strlen(text));
-}
-
-static void
 reply_wrong_method(struct answer *a, const char *allowed)
 {
 	static const char text[] = "Method Not Allowed\n";
@@ -135,66 +125,51 @@ reply_wrong_method(struct answer *a, const char *allowed)
 static void
 route_collector(struct serve *s, struct answer *a, const struct collector *c, const char *name)
 {
-	struct request_parameters asked;
-	struct job_spec   spec;
-	char              why[REQUEST_PARAMETERS_WHY_BYTES];
+	struct profile_request asked;
+	struct job_spec        spec;
+	char                   why[PROFILE_REQUEST_WHY_BYTES];
 
-	request_parameters_of_query(a->ask.query, &asked);
-	if (request_parameters_job(c, name, &asked, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
+	profile_request_of_query(a->ask.query, &asked);
+	if (profile_request_job(c, name, &asked, __atomic_load_n(&s->options.max_seconds, __ATOMIC_RELAXED), &spec, why))
 		reply_error(a, 400, why);
 	else
 		job_start(s, a, &spec);
 }
 
-static void
-route_symbol(struct serve *s, struct answer *a)
-{
-	struct job_spec spec = { .run = symbol_run };
+static const struct route {
+	const char *name; /* behind SERVE_PATH */
+	void      (*reply)(struct serve *s, struct answer *a);
+	bool        takes_post;
+} routes[] = {
+	{ "", index_reply, false },
+	{ "cmdline", cmdline_reply, false },
+	{ "rates", rates_reply, true },
+	{ "symbol", symbol_reply, true },
+};
 
-	if (a->ask.method == ASK_POST) {
-		spec.input = a->ask.body;
-		spec.input_size = a->ask.body_size;
-	} else {
-		spec.input = a->ask.query;
-		spec.input_size = spec.input ? strlen(spec.input) : 0;
-	}
-	job_start(s, a, &spec);
-}
-
-static bool
-is_with_body(const char *name)
+/* NULL: it may be a collector's name. */
+static const struct route *
+route_find(const char *name)
 {
-	return !strcmp(name, "symbol") || !strcmp(name, "rates");
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (!strcmp(name, routes[i].name))
+			return &routes[i];
+	return NULL;
 }
 
 static void
 route_name(struct serve *s, struct answer *a, const char *name)
 {
 	enum ask_method         method = a->ask.method;
-	const struct collector *c;
+	const struct route     *route = route_find(name);
+	bool                    takes_post = route && route->takes_post;
+	const struct collector *c = route ? NULL : profile_request_collector(name);
 
-	if (method == ASK_OTHER || (method == ASK_POST && !is_with_body(name))) {
-		reply_wrong_method(a, is_with_body(name) ? "GET, HEAD, POST" : "GET, HEAD");
-		return;
-	}
-	if (!strcmp(name, "symbol")) {
-		route_symbol(s, a);
-		return;
-	}
-	if (!strcmp(name, "rates")) {
-		rates_reply(s, a);
-		return;
-	}
-	if (!*name) {
-		index_reply(a);
-		return;
-	}
-	if (!strcmp(name, "cmdline")) {
-		cmdline_reply(a, s->options.redact);
-		return;
-	}
-	c = request_parameters_collector(name);
-	if (c)
+	if (method == ASK_OTHER || (method == ASK_POST && !takes_post))
+		reply_wrong_method(a, takes_post ? "GET, HEAD, POST" : "GET, HEAD");
+	else if (route)
+		route->reply(s, a);
+	else if (c)
 		route_collector(s, a, c, !strcmp(name, c->name) ? c->name : c->alias);
 	else
 		reply_error(a, 404, "Unknown profile");
@@ -240,8 +215,8 @@ route_path(struct serve *s, struct answer *a)
 			redirect(a, SERVE_PATH);
 		else
 			reply_wrong_method(a, "GET, HEAD");
-	} else if (!debug_page_route(s, a)) {
-		reply_plain(a, 404, "404 page not found\n");
+	} else if (!debug_page_reply(s, a)) {
+		reply_text(a, 404, ANSWER_TEXT, "404 page not found\n", strlen("404 page not found\n"));
 	}
 	free(clean);
 }
@@ -292,14 +267,17 @@ routes_on_request(struct answer *a, void *serve)
 size_t
 routes_body_max(const struct ask *ask, void *serve)
 {
-	const char *path = ask->path, *why;
-	bool        wanted;
+	const char         *path = ask->path, *why;
+	const struct route *route;
+	bool                wanted;
 
 	if (refused(serve, ask, &why))
 		return 0;
-	if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1))
-		wanted = ask->method == ASK_POST && is_with_body(path + sizeof(SERVE_PATH) - 1);
-	else
+	if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1)) {
+		route = route_find(path + sizeof(SERVE_PATH) - 1);
+		wanted = ask->method == ASK_POST && route && route->takes_post;
+	} else {
 		wanted = debug_page_is_for(serve, ask);
+	}
 	return wanted ? HTTPD_BODY_BYTES_MAX : 0;
 }

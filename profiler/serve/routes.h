@@ -8,13 +8,30 @@
 #define SERVE_ROUTES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "answer.h"
+
+struct serve;
 
 /* For struct httpd_options, and for other doors; serve is a struct serve. */
 void   routes_on_request(struct answer *a, void *serve);
 /* Is it a path of ours, on whatever server?  Any thread. */
 bool   routes_has(const char *path);
 size_t routes_body_max(const struct ask *ask, void *serve);
+
+/* Who answers, each in the file of its name. */
+void   index_reply(struct serve *s, struct answer *a);
+void   cmdline_reply(struct serve *s, struct answer *a);
+void   symbol_reply(struct serve *s, struct answer *a);
+/* Is it for options.debug_page; and its answer if it is. */
+bool   debug_page_is_for(const struct serve *s, const struct ask *ask);
+bool   debug_page_reply(struct serve *s, struct answer *a);
+
+/* raw: NUL-terminated words of size bytes; redact: names of options whose values are withheld, up to NULL, or NULL.
+ * Answers malloc'd memory and its size. */
+char  *cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *ret_size);
+/* One word of what is asked of symbol; 0 for what is no number. */
+uint64_t symbol_number(const char *word, size_t size);
 
 #endif

@@ -26,7 +26,6 @@
 #include "expected_library.h"
 #include "job.h"
 #include "options.h"
-#include "port_file.h"
 #include "routes.h"
 
 #define GRACE_MS      5000 /* for open requests when the server stops */
@@ -142,12 +141,6 @@ serve_open(struct serve *s, struct component_error *err)
 	if (r)
 		return r;
 	s->httpd = h;
-	if (s->options.port_file && *s->options.port_file && *s->address) {
-		r = port_file_write(s->options.port_file, s->address, err);
-		if (r)
-			return r;
-		s->port_file_written = true;
-	}
 	r = addresses_open(s, err);
 	if (!r)
 		addresses_announce(s);
@@ -186,8 +179,6 @@ serve_stop(struct serve *s)
 	}
 	httpd_stop_at(&s->httpd, STOP_FLUSH_MS);
 	addresses_close(s);
-	if (s->port_file_written)
-		port_file_remove(s->options.port_file, s->address);
 }
 
 void

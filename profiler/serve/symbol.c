@@ -9,29 +9,16 @@
  */
 #include <config.h>
 
-#include "symbol.h"
-
-#include <errno.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "job.h"
+#include "routes.h"
 #include "symbols.h"
 
 #define WORD_MAX 4096 /* bytes; Go stops at a longer one, in these words */
 #define WORD_TOO_LONG "reading request: bufio: buffer full\n"
-
-/* Value of a digit in any base up to 16, or 16. */
-static unsigned
-digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (unsigned)(c - 'a') + 10;
-	if (c >= 'A' && c <= 'F')
-		return (unsigned)(c - 'A') + 10;
-	return 16;
-}
 
 uint64_t
 symbol_number(const char *word, size_t size)
@@ -49,7 +36,8 @@ symbol_number(const char *word, size_t size)
 	if (i == size)
 		return 0;
 	for (; i < size; i++) {
-		unsigned d = digit(word[i]);
+		int      c = tolower((unsigned char)word[i]);
+		unsigned d = isxdigit(c) ? (unsigned)(isdigit(c) ? c - '0' : c - 'a' + 10) : base;
 
 		if (d >= base || __builtin_mul_overflow(n, base, &n) || __builtin_add_overflow(n, d, &n))
 			return 0;
@@ -74,15 +62,15 @@ word_answer(struct job *j, struct symbols *symbols, const char *word, size_t siz
 	return r ? r : job_write(j, "\n", 1);
 }
 
-int
-symbol_run(struct job *j)
+static int
+run(struct job *j)
 {
 	static const char head[] = "num_symbols: 1\n";
-	const char       *word = job_spec(j)->input, *end = word + job_spec(j)->input_size;
+	const char       *word = j->spec.input, *end = word + j->spec.input_size;
 	struct symbols   *symbols = NULL;
 	int               r;
 
-	r = symbols_open(job_symbol_memory(j), &symbols);
+	r = symbols_open(*j->symbol_memory, &symbols);
 	if (r)
 		return r;
 	r = job_write(j, head, sizeof(head) - 1);
@@ -99,4 +87,15 @@ symbol_run(struct job *j)
 	}
 	symbols_close(symbols);
 	return r;
+}
+
+void
+symbol_reply(struct serve *s, struct answer *a)
+{
+	bool            posted = a->ask.method == ASK_POST;
+	const char     *input = posted ? a->ask.body : a->ask.query;
+	struct job_spec spec = { .run = run, .input = input };
+
+	spec.input_size = posted ? a->ask.body_size : input ? strlen(input) : 0;
+	job_start(s, a, &spec);
 }

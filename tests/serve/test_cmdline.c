@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cmdline.h"
+#include "routes.h"
 
 static const char *const redact[] = { "api-key", "--pass", NULL };
 

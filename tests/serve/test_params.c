@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "query.h"
-#include "symbol.h"
+#include "routes.h"
 
 static void
 the_first_readable_pair_of_a_name_wins(void **state)

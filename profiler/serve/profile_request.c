@@ -1,0 +1,287 @@
+/*
+ * profile_request.c - a profile that is asked for: what its parameters mean, and the job that makes it.
+ *
+ *     "seconds=5&debug=1", or a call's options --> struct profile_request
+ *     name, struct profile_request --> struct job_spec, or a sentence for a 400
+ *     on the job's thread: a window, a snapshot of now or the difference of two --> its bytes
+ *
+ * The rules are those of Go's net/http/pprof: "seconds" is looked at before "debug", what
+ * cannot be read is 30 s for a window and an error for a delta.  Whoever wants a profile
+ * without HTTP asks in the same words, so that there is one set of rules.
+ *
+ * A window is plain code that opens, waits and closes, since it has a thread.  Every request
+ * has one of its own; they overlap without knowing of each other.  A hangup (Go does not tell
+ * a half-close from a close either) or the end of the server ends the wait early, with a valid
+ * profile of what there is.
+ *
+ * What a stranger would get wrong:
+ * - Text of Go has no room for a remark, so how threads were read is a header of the answer,
+ *   X-Component-Threads, beside the comment in the binary form.
+ * - Go streams a trace while it runs, ours is told whole when it is over: the client sees no
+ *   difference but that its bytes come at the end.
+ *
+ * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/serve/profile_write.t, tests/cpu/windows.t,
+ * tests/threads/goroutine.t, tests/trace/measured_waits.t, tests/wall/fgprof.t.
+ */
+#include <config.h>
+
+#include "profile_request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "query.h"
+#include "serve.h"
+
+#define PARAM_MAX       256 /* bytes of a value that we know what to do with */
+#define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */
+
+const struct collector *
+profile_request_collector(const char *name)
+{
+	const struct collector *c = collector_find(name);
+
+	return c && c->products ? c : NULL;
+}
+
+static int
+refuse(char *why, const char *text)
+{
+	snprintf(why, PROFILE_REQUEST_WHY_BYTES, "%s", text);
+	return -EINVAL;
+}
+
+void
+profile_request_of_query(const char *query, struct profile_request *ret)
+{
+	char    value[PARAM_MAX];
+	int64_t number;
+
+	*ret = (struct profile_request){ .own = true };
+	query_get(query, "format", ret->format, sizeof(ret->format));
+	query_get(query, "debug", value, sizeof(value));
+	query_int(value, &ret->debug);
+	query_get(query, "gc", value, sizeof(value));
+	ret->gc = !query_int(value, &number) && number > 0;
+	query_get(query, "own", value, sizeof(value));
+	ret->own = query_int(value, &number) || number != 0;
+	query_get(query, "seconds", value, sizeof(value));
+	ret->timed = *value;
+	ret->bad_seconds = query_float(value, &ret->seconds) != 0;
+	ret->bad_whole = query_int(value, &ret->whole) != 0;
+}
+
+/* A format by its name, else by debug, which Go has no meaning for where there is a window. */
+static int
+format_choose(const struct profile_request *asked, struct job_spec *spec, char *why)
+{
+	const struct collector *c = spec->collector;
+	const struct format    *text;
+	int                     n;
+
+	spec->format = format_usual(c->products);
+	if (*asked->format) {
+		spec->format = format_find(c->products, asked->format);
+		if (spec->format)
+			return 0;
+		n = snprintf(why, PROFILE_REQUEST_WHY_BYTES, "unknown \"format\"; ");
+		format_advice(c->products, why + n, PROFILE_REQUEST_WHY_BYTES - (size_t)n);
+		strncat(why, ", or leave it out", PROFILE_REQUEST_WHY_BYTES - strlen(why) - 1);
+		return -EINVAL;
+	}
+	if (asked->debug != 0 && !collector_is_windowed(c)) {
+		text = format_of_debug(c->products, c->text, asked->debug > 0 ? asked->debug : 1);
+		spec->format = text ? text : spec->format;
+	}
+	return 0;
+}
+
+/* Longer than is allowed is -EINVAL and a sentence. */
+static int
+seconds_set(double seconds, int64_t max_seconds, struct job_spec *spec, char *why)
+{
+	if (seconds > (double)max_seconds) {
+		snprintf(why, PROFILE_REQUEST_WHY_BYTES, "\"seconds\" is above the limit of %lld "
+			"(--profiling-max-seconds)", (long long)max_seconds);
+		return -EINVAL;
+	}
+	/* Who has set no limit to speak of may be asked for more than a clock can say. */
+	spec->wait_ns = seconds < FOREVER_SECONDS ? (int64_t)(seconds * 1e9) : INT64_MAX;
+	return 0;
+}
+
+/* What cannot be read, or is not above 0, is the usual time. */
+static int
+window_read(const struct profile_request *asked, int64_t max_seconds, struct job_spec *spec,
+	char *why)
+{
+	bool   fractions = spec->collector->fractions;
+	bool   bad = fractions ? asked->bad_seconds : asked->bad_whole;
+	double seconds = fractions ? asked->seconds : (double)asked->whole;
+	int    r;
+
+	if (!(seconds > 0)) /* nobody has asked for more than is allowed */
+		seconds = spec->collector->seconds < max_seconds ? spec->collector->seconds : (double)max_seconds;
+	else if (bad)
+		seconds = spec->collector->seconds;
+	r = seconds_set(seconds, max_seconds, spec, why);
+	return r ? r : format_choose(asked, spec, why);
+}
+
+static int
+snapshot_read(const struct profile_request *asked, int64_t max_seconds, struct job_spec *spec,
+	char *why)
+{
+	const struct collector *c = spec->collector;
+	int                     r;
+
+	spec->params.gc = c->takes_gc && asked->gc;
+	spec->params.own = !c->takes_own || asked->own;
+	if (asked->timed) {
+		if (asked->bad_whole || asked->whole <= 0)
+			return refuse(why, "invalid value for \"seconds\" - must be a positive integer");
+		if (c->no_delta)
+			return refuse(why, "\"seconds\" parameter is not supported for this profile type");
+		spec->delta = true;
+	}
+	r = format_choose(asked, spec, why);
+	if (r)
+		return r;
+	if (spec->delta && spec->format->debug)
+		return refuse(why, "seconds and debug params are incompatible");
+	spec->params.each = format_takes(spec->format) == PRODUCT_DUMP;
+	return seconds_set((double)asked->whole, max_seconds, spec, why);
+}
+
+/* ---- on the job's thread ---- */
+
+static int
+write_product(struct job *j, const struct product *p)
+{
+	struct symbols *symbols = NULL;
+	int             r = symbols_open(*j->symbol_memory, &symbols);
+
+	if (r)
+		return r;
+	r = format_write(j->spec.format, p, symbols, job_write, j);
+	symbols_close(symbols);
+	return r;
+}
+
+/* Answers why there is none, where the collector has words for it. */
+static int
+failed(struct job *j, int r)
+{
+	const struct collector *c = j->spec.collector;
+	const char             *why = c->status ? c->status() : "";
+	char                    text[256];
+
+	if (!c->cannot)
+		return r;
+	snprintf(text, sizeof(text), "%s: %s", c->cannot, *why ? why : strerror(-r));
+	job_fail(j, 500, text);
+	return r;
+}
+
+static int
+snapshot(struct job *j, struct product *ret)
+{
+	const struct collector *c = j->spec.collector;
+	int                     r;
+
+	*ret->note = '\0';
+	r = c->snapshot(c, &j->spec.params, ret);
+	return r ? failed(j, r) : 0;
+}
+
+/* Nothing is held meanwhile but the first snapshot. */
+static int
+delta(struct job *j, struct product *ret)
+{
+	struct product before;
+	int            r = snapshot(j, &before);
+
+	if (r)
+		return r;
+	r = job_wait(j);
+	if (!r)
+		r = snapshot(j, ret);
+	if (r)
+		goto out;
+	r = profile_subtract(&ret->profile, &before.profile);
+	if (r)
+		product_release(ret);
+out:
+	if (r)
+		product_release(&before);
+	return r;
+}
+
+static int
+window(struct job *j, struct product *ret)
+{
+	const struct collector *c = j->spec.collector;
+	void                   *w = NULL;
+	int                     r = c->open(&w);
+
+	r = r ? failed(j, r) : job_wait(j);
+	if (r) {
+		if (w)
+			c->cancel(w);
+		return r;
+	}
+	*ret->note = '\0';
+	return c->close(w, ret);
+}
+
+static void
+log_finished(struct job *j, const struct product *product)
+{
+	const struct profile      *p = &product->profile;
+	const struct trace        *t = &product->trace;
+	bool                       traced = product->type == PRODUCT_TRACE;
+	int64_t                    duration_ns = traced ? (int64_t)(t->end_ns - t->start_ns) : p->duration_ns;
+	int64_t                    count = traced ? (int64_t)t->count : 0;
+	uint64_t                   lost_count = traced ? t->lost : p->lost;
+	char                       seconds[32], bytes[32], counted[32], lost[32];
+	struct component_log_field fields[] = {
+		{ "peer", j->peer }, { "kind", j->spec.name }, { "seconds", seconds }, { "bytes", bytes },
+		{ traced ? "records" : "samples", counted }, { "lost", lost },
+	};
+
+	for (size_t i = 0; !traced && i < p->count; i++)
+		count += p->samples[i].values[0];
+	snprintf(seconds, sizeof(seconds), "%.1f", (double)duration_ns / 1e9);
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)j->bytes);
+	snprintf(counted, sizeof(counted), "%lld", (long long)count);
+	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)lost_count);
+	serve_log(j->serve, COMPONENT_LOG_INFO, traced ? "trace finished" : "profile finished", fields,
+		sizeof(fields) / sizeof(fields[0]));
+}
+
+static int
+run(struct job *j)
+{
+	bool           windowed = collector_is_windowed(j->spec.collector);
+	struct product p;
+	int            r = windowed ? window(j, &p) : j->spec.delta ? delta(j, &p) : snapshot(j, &p);
+
+	if (r)
+		return r;
+	snprintf(j->note, sizeof(j->note), "%s", p.note);
+	r = write_product(j, &p);
+	if (windowed && j->serve)
+		log_finished(j, &p);
+	product_release(&p);
+	return r;
+}
+
+int
+profile_request_job(const struct collector *c, const char *name, const struct profile_request *asked,
+	int64_t max_seconds, struct job_spec *ret, char why[PROFILE_REQUEST_WHY_BYTES])
+{
+	*ret = (struct job_spec){ .run = run, .collector = c, .name = name };
+	return collector_is_windowed(c) ? window_read(asked, max_seconds, ret, why) :
+					  snapshot_read(asked, max_seconds, ret, why);
+}

@@ -1,0 +1,32 @@
+/*
+ * profile_request.h - a profile that is asked for: which collector a name means, and what is asked of it.
+ *
+ *   threads  any
+ *   source   profiler/serve/profile_request.c
+ */
+#ifndef SERVE_PROFILE_REQUEST_H
+#define SERVE_PROFILE_REQUEST_H
+
+#include "job.h"
+
+#define PROFILE_REQUEST_WHY_BYTES    256
+#define PROFILE_REQUEST_FORMAT_BYTES 256
+
+/* Any collector there is, or NULL. */
+const struct collector *profile_request_collector(const char *name);
+/* What is asked of one, by a query or by a call. */
+struct profile_request {
+	char    format[PROFILE_REQUEST_FORMAT_BYTES]; /* "": not said */
+	int64_t debug;
+	bool    gc, own;
+	bool    timed;   /* seconds are said, be it in a way that cannot be read */
+	double  seconds; /* as a number with a fraction, */
+	int64_t whole;   /* and as one without; both 0 if there is none */
+	bool    bad_seconds, bad_whole; /* they are no such number, or none that can be told */
+};
+void profile_request_of_query(const char *query, struct profile_request *ret);
+/* A job for that, of the collector by that name; 0, or -EINVAL and a sentence.  name must stay. */
+int  profile_request_job(const struct collector *c, const char *name, const struct profile_request *asked,
+	int64_t max_seconds, struct job_spec *ret, char why[PROFILE_REQUEST_WHY_BYTES]);
+
+#endif
