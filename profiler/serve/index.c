@@ -218,10 +218,12 @@ page_write(FILE *page)
 		"<table>\n<thead><td>Count</td><td>Profile</td></thead>\n");
 	all_collectors(page, page_add_row);
 	fprintf(page, "</table>\n");
-	fprintf(page, "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
+	if (format_of_debug(PRODUCT_DUMP, PRODUCT_TEXT_COUNTS, 2))
+		fprintf(page, "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
 	page_add_beside(page);
 	page_add_rates(page);
-	fprintf(page, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> "
+	if (format_find(PRODUCT_PROFILE, "top"))
+		fprintf(page, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> "
 			"a table of 5 seconds of CPU time, to read here\n<br>\n");
 	fprintf(page, "<p>\nProfile Descriptions:\n<ul>\n");
 	all_collectors(page, page_add_description);

@@ -169,6 +169,9 @@ def format_is_taken_away(name):
         for other, query in ASKED.items():
             if other == name or "trace" not in query or name in ASKED and "trace" in ASKED[name]:
                 equal(daemon_.get("/debug/pprof/" + query).status, 400 if other == name else 200, query)
+        page = daemon_.get("/debug/pprof/").text
+        for link, of in (("profile?seconds=5&amp;format=top", "top"), ("goroutine?debug=2", "panic")):
+            equal(link in page, name != of, link + " on the index")
 
 
 def _format(name):
