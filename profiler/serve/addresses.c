@@ -249,7 +249,7 @@ addresses_open(struct serve *s, struct component_error *err)
 	if (!r)
 		r = place_open(s, &s->debug);
 	if (r)
-		component_error_set(err, "cannot serve profiles: %s", strerror(-r));
+		component_error_set(err, "the HTTP server cannot listen: %s", strerror(-r));
 	return r;
 }
 

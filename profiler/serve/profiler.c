@@ -85,7 +85,8 @@ asked_set(struct serve *s)
 }
 
 int
-profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret)
+profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg,
+	struct profiler_asked *ret)
 {
 	int r = -ENOTCONN;
 
@@ -180,13 +181,14 @@ end(void)
 }
 
 _Static_assert((int)UNWIND_FRAME_POINTER == (int)COMPONENT_UNWINDER_FRAME_POINTER &&
-	(int)UNWIND_TABLES == (int)COMPONENT_UNWINDER_TABLES && (int)UNWIND_LIBUNWIND == (int)COMPONENT_UNWINDER_LIBUNWIND,
+	(int)UNWIND_TABLES == (int)COMPONENT_UNWINDER_TABLES &&
+	(int)UNWIND_LIBUNWIND == (int)COMPONENT_UNWINDER_LIBUNWIND,
 	"a row of unwind.c has the number that options give it");
 
 /* With the lock held. */
 static int
-start(const struct component_profiler_options *o, const int64_t *rates, enum profiler_fault *ret_fault,
-	struct component_error *err)
+start(const struct component_profiler_options *o, const int64_t *rates,
+	enum profiler_fault *ret_fault, struct component_error *err)
 {
 	enum unwind_mode mode;
 	struct serve    *s;
@@ -208,10 +210,13 @@ start(const struct component_profiler_options *o, const int64_t *rates, enum pro
 	mode = (enum unwind_mode)s->options.unwinder;
 	r = unwind_start(mode); /* unwind_name() says what it is */
 	if (r && unwinder_of(mode)->package) {
-		component_error_set(err, "stacks cannot be walked by %s: %s%s%swrite --profiling-unwinder=auto", unwinder_of(mode)->name,
-			r == -ENOENT ? "the library is not installed; install the Debian package " :
-				       "this build or that library lacks what it takes; ",
-			r == -ENOENT ? unwinder_of(mode)->package : "", r == -ENOENT ? ", or " : "");
+		bool missing = r == -ENOENT;
+
+		component_error_set(err, "stacks cannot be walked by %s: %s%s%swrite --profiling-unwinder=auto",
+			unwinder_of(mode)->name,
+			missing ? "the library is not installed; install the Debian package " :
+				  "this build or that library lacks what it takes; ",
+			missing ? unwinder_of(mode)->package : "", missing ? ", or " : "");
 		end();
 		return r;
 	}
@@ -227,15 +232,13 @@ start(const struct component_profiler_options *o, const int64_t *rates, enum pro
 }
 
 int
-profiler_start(const struct component_profiler_options *o, const int64_t *rates, enum profiler_fault *ret_fault,
-	struct component_error *err)
+profiler_start(const struct component_profiler_options *o, const int64_t *rates,
+	enum profiler_fault *ret_fault, struct component_error *err)
 {
 	int r;
 
 	door_enter();
 	r = start(o, rates, ret_fault, err);
-	if (r && err && !*err->text)
-		component_error_set(err, "cannot start profiling: %s", strerror(-r));
 	if (!r)
 		parents = NULL;
 	door_leave();
@@ -243,11 +246,15 @@ profiler_start(const struct component_profiler_options *o, const int64_t *rates,
 }
 
 int
-component_profiler_start_options(const struct component_profiler_options *options, struct component_error *err)
+component_profiler_start_options(const struct component_profiler_options *options,
+	struct component_error *err)
 {
 	enum profiler_fault fault;
+	int                 r = profiler_start(options, NULL, &fault, err);
 
-	return profiler_start(options, NULL, &fault, err);
+	if (r && err && !*err->text)
+		component_error_set(err, "cannot start profiling: %s", strerror(-r));
+	return r;
 }
 
 int
@@ -371,7 +378,8 @@ component_profiler_reload(struct component_error *err)
 }
 
 int
-profiler_change(const struct component_profiler_options *o, enum profiler_fault *ret_fault, struct component_error *err)
+profiler_change(const struct component_profiler_options *o, enum profiler_fault *ret_fault,
+	struct component_error *err)
 {
 	int r;
 

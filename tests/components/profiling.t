@@ -113,6 +113,41 @@ def a_busy_port_ends_the_start_with_status_1_and_a_message_with_everything_in_it
 
 
 @test
+def an_address_that_is_bound_and_cannot_be_watched_is_told_in_one_sentence():
+    with tempdir() as t:
+        source, library = os.path.join(t, "watch.c"), os.path.join(t, "watch.so")
+        with open(source, "w") as f:
+            f.write("""
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+/* As the kernel refuses it to a user with too many watches. */
+int epoll_ctl(int set, int op, int fd, struct epoll_event *e)
+{
+	int (*next)(int, int, int, struct epoll_event *) = dlsym(RTLD_NEXT, "epoll_ctl");
+	int listens = 0;
+	socklen_t size = sizeof(listens);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return next(set, op, fd, e);
+}
+""")
+        r = run(*CC.split(), "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source)
+        equal(r.returncode, 0, r.stderr)
+        r = run(HELLO, "--enable-pprof", "--profiling-bind-address=127.0.0.1:0", env=dict(os.environ, LD_PRELOAD=library))
+    equal(r.returncode, 1, r.stderr)
+    lines = [line for line in r.stderr.splitlines() if "cannot" in line]
+    equal(len(lines), 1, r.stderr)
+    contains(lines[0], "hello: cannot serve profiles: the HTTP server cannot listen: ")
+    equal(lines[0].count("cannot serve profiles"), 1, lines[0])
+
+
+@test
 def with_on_error_warn_it_goes_on_and_says_so_where_readiness_is_asked():
     with taken_port() as port:
         with daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=127.0.0.1:%d" % port,
