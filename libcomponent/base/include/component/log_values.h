@@ -37,150 +37,156 @@ struct component_log_value {
 };
 
 #ifdef __cplusplus
-extern "C++" {
+#define COMPONENT_LOG_INLINE_ inline
+extern "C++" { /* whoever includes this may do so within extern "C" */
+#else
+#define COMPONENT_LOG_INLINE_ static inline
+#endif
 
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_of_text(const char *a)
+{
+	struct component_log_value v = { false, COMPONENT_LOG_TEXT, NULL, { a } };
+
+	return v;
+}
+
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_of_pointer(const void *a)
+{
+	struct component_log_value v = { false, COMPONENT_LOG_POINTER, NULL, { NULL } };
+
+	v.as.pointer = a;
+	return v;
+}
+
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_of_bool(bool a)
+{
+	struct component_log_value v = { false, COMPONENT_LOG_BOOL, NULL, { NULL } };
+
+	v.as.number = a;
+	return v;
+}
+
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_of_number(long long a)
+{
+	struct component_log_value v = { false, COMPONENT_LOG_NUMBER, NULL, { NULL } };
+
+	v.as.number = a;
+	return v;
+}
+
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_of_count(unsigned long long a)
+{
+	struct component_log_value v = { false, COMPONENT_LOG_COUNT, NULL, { NULL } };
+
+	v.as.count = a;
+	return v;
+}
+
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_of_real(double a)
+{
+	struct component_log_value v = { false, COMPONENT_LOG_REAL, NULL, { NULL } };
+
+	v.as.real = a;
+	return v;
+}
+
+COMPONENT_LOG_INLINE_ struct component_log_value
+component_log_pair(const char *key, struct component_log_value value)
+{
+	value.has_key = true;
+	value.key = key;
+	return value;
+}
+
+#ifdef __cplusplus
 inline struct component_log_value
 component_log_of(const char *a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_TEXT;
-	v.as.text = a;
-	return v;
+	return component_log_of_text(a);
 }
 
 inline struct component_log_value
 component_log_of(const unsigned char *a)
 {
-	return component_log_of(reinterpret_cast<const char *>(a));
+	return component_log_of_text(reinterpret_cast<const char *>(a));
 }
 
 inline struct component_log_value
 component_log_of(const signed char *a)
 {
-	return component_log_of(reinterpret_cast<const char *>(a));
+	return component_log_of_text(reinterpret_cast<const char *>(a));
 }
 
 inline struct component_log_value
 component_log_of(const void *a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_POINTER;
-	v.as.pointer = a;
-	return v;
+	return component_log_of_pointer(a);
 }
 
 inline struct component_log_value
 component_log_of(bool a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_BOOL;
-	v.as.number = a;
-	return v;
+	return component_log_of_bool(a);
 }
 
 inline struct component_log_value
 component_log_of(int a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_NUMBER;
-	v.as.number = a;
-	return v;
+	return component_log_of_number(a);
 }
 
 inline struct component_log_value
 component_log_of(long a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_NUMBER;
-	v.as.number = a;
-	return v;
+	return component_log_of_number(a);
 }
 
 inline struct component_log_value
 component_log_of(long long a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_NUMBER;
-	v.as.number = a;
-	return v;
+	return component_log_of_number(a);
 }
 
 inline struct component_log_value
 component_log_of(unsigned a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_COUNT;
-	v.as.count = a;
-	return v;
+	return component_log_of_count(a);
 }
 
 inline struct component_log_value
 component_log_of(unsigned long a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_COUNT;
-	v.as.count = a;
-	return v;
+	return component_log_of_count(a);
 }
 
 inline struct component_log_value
 component_log_of(unsigned long long a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_COUNT;
-	v.as.count = a;
-	return v;
+	return component_log_of_count(a);
 }
 
 inline struct component_log_value
 component_log_of(double a)
 {
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_REAL;
-	v.as.real = a;
-	return v;
+	return component_log_of_real(a);
 }
 
 inline struct component_log_value
 component_log_of(long double a)
 {
-	return component_log_of(static_cast<double>(a));
+	return component_log_of_real(static_cast<double>(a));
 }
 
 inline struct component_log_value
 component_log_of(decltype(nullptr))
 {
-	return component_log_of(static_cast<const char *>(nullptr));
+	return component_log_of_text(nullptr);
 }
 
 inline struct component_log_value
@@ -189,93 +195,13 @@ component_log_of(const struct component_log_value &a)
 	return a;
 }
 
-inline struct component_log_value
-component_log_pair(const char *key, struct component_log_value value)
-{
-	value.has_key = true;
-	value.key = key;
-	return value;
-}
-
 }
 #define COMPONENT_LOG_OF(a) component_log_of(a)
 #else
 static inline struct component_log_value
-component_log_of_text(const char *a)
-{
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_TEXT;
-	v.as.text = a;
-	return v;
-}
-
-static inline struct component_log_value
 component_log_of_bytes(const void *a) /* of char, whatever its sign */
 {
 	return component_log_of_text((const char *)a);
-}
-
-static inline struct component_log_value
-component_log_of_pointer(const void *a)
-{
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_POINTER;
-	v.as.pointer = a;
-	return v;
-}
-
-static inline struct component_log_value
-component_log_of_bool(bool a)
-{
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_BOOL;
-	v.as.number = a;
-	return v;
-}
-
-static inline struct component_log_value
-component_log_of_number(long long a)
-{
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_NUMBER;
-	v.as.number = a;
-	return v;
-}
-
-static inline struct component_log_value
-component_log_of_count(unsigned long long a)
-{
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_COUNT;
-	v.as.count = a;
-	return v;
-}
-
-static inline struct component_log_value
-component_log_of_real(double a)
-{
-	struct component_log_value v;
-
-	v.has_key = false;
-	v.key = NULL;
-	v.type = COMPONENT_LOG_REAL;
-	v.as.real = a;
-	return v;
 }
 
 static inline struct component_log_value
@@ -323,14 +249,6 @@ component_log_of_value(struct component_log_value a)
 		long double: component_log_of_long_real, \
 		struct component_log_value: component_log_of_value, \
 		default: component_log_of_pointer)(a)
-
-static inline struct component_log_value
-component_log_pair(const char *key, struct component_log_value value)
-{
-	value.has_key = true;
-	value.key = key;
-	return value;
-}
 #endif
 
 #endif
