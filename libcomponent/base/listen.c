@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "listen_parts.h"
+#include "listen.h"
 
 #include <errno.h>
 #include <string.h>

@@ -59,4 +59,16 @@ bool listen_is_loopback(const struct sockaddr *sa);
 /* Closes the sockets and removes our unix socket files. */
 void listen_close(struct listen_set *set);
 
+/* ---- for listen_open(): each kind of address has a file; on failure listen_close() is due ---- */
+
+#define LISTEN_BACKLOG 1024 /* connections waiting for accept, for whom there is no room the client tries again in 1, 2, 4 s */
+#define LISTEN_TYPE (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
+
+int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);
+int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
+int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
+/* Fills in s from what the socket itself says: of IPv4 or IPv6, and of unix. */
+int listen_describe_tcp(int fd, struct listen_socket *s);
+int listen_describe_unix(int fd, struct listen_socket *s);
+
 #endif

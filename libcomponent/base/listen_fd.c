@@ -17,20 +17,20 @@
  */
 #include <config.h>
 
+#include "listen.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "digits.h"
 #include "fd.h"
-#include "listen_parts.h"
 
 #define INHERITED_MAX 1024 /* sockets; systemd hands over what fits its own limit, far fewer */
 #define CLAIMED_BITS  64   /* sockets whose use is remembered; more count as used */
@@ -38,27 +38,14 @@
 static atomic_bool          listen_pid_seen; /* LISTEN_PID was this process or one it came from */
 static atomic_uint_fast64_t claimed;         /* bit i: descriptor FD_LOWEST + i was asked for */
 
-static long
-number_of(const char *s, long max)
-{
-	char *end;
-	long  n;
-
-	if (!s || *s < '0' || *s > '9')
-		return -1;
-	errno = 0;
-	n = strtol(s, &end, 10);
-	return *end || errno || n > max ? -1 : n;
-}
-
 int
 listen_inherited(void)
 {
-	if (number_of(getenv("LISTEN_PID"), INT32_MAX) == (long)getpid())
+	int64_t count = digits_number(getenv("LISTEN_FDS"), INHERITED_MAX);
+
+	if (digits_number(getenv("LISTEN_PID"), INT32_MAX) == getpid())
 		atomic_store(&listen_pid_seen, true);
-	if (!atomic_load(&listen_pid_seen))
-		return 0;
-	return (int)(number_of(getenv("LISTEN_FDS"), INHERITED_MAX) < 0 ? 0 : number_of(getenv("LISTEN_FDS"), INHERITED_MAX));
+	return count > 0 && atomic_load(&listen_pid_seen) ? (int)count : 0;
 }
 
 /* The index-th name of LISTEN_FDNAMES, "" if it has none. */
@@ -106,31 +93,6 @@ unfit(int fd)
 	return NULL;
 }
 
-static void
-describe(int fd, struct listen_socket *s)
-{
-	struct sockaddr_un un;
-	socklen_t          size = sizeof(un);
-	char               where[sizeof(un.sun_path) + 8];
-	int                length;
-
-	memset(&un, 0, sizeof(un));
-	if (getsockname(fd, (struct sockaddr *)&un, &size) < 0 || un.sun_family != AF_UNIX) {
-		listen_describe(fd, s);
-		return;
-	}
-	s->fd = fd;
-	s->is_unix = true;
-	s->loopback = true;
-	length = (int)(size - offsetof(struct sockaddr_un, sun_path));
-	if (length > 0 && un.sun_path[0] == '\0')
-		snprintf(where, sizeof(where), "unix:@%.*s", length - 1, un.sun_path + 1);
-	else
-		snprintf(where, sizeof(where), "unix:%.*s", length > 0 ? length : 0, un.sun_path);
-	snprintf(s->address, sizeof(s->address), "%s", where);
-	snprintf(s->url, sizeof(s->url), "http+%s", where);
-}
-
 static int
 add(int fd, const char *text, struct listen_set *set, struct component_error *err)
 {
@@ -151,7 +113,9 @@ add(int fd, const char *text, struct listen_set *set, struct component_error *er
 	flags = fcntl(fd, F_GETFL);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	fcntl(copy, F_SETFL, flags | O_NONBLOCK);
-	describe(copy, &set->sockets[set->count++]);
+	if (listen_describe_unix(copy, &set->sockets[set->count]) < 0)
+		listen_describe_tcp(copy, &set->sockets[set->count]);
+	set->count++;
 	return 0;
 }
 

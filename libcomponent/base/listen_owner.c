@@ -18,6 +18,8 @@
  */
 #include <config.h>
 
+#include "listen_owner.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -29,7 +31,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "listen_parts.h"
 #include "our_fd.h"
 
 #define TCP_STATE_LISTEN 0x0a /* in the column "st" of /proc/net/tcp */

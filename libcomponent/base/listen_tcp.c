@@ -23,7 +23,7 @@
  */
 #include <config.h>
 
-#include "listen_parts.h"
+#include "listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "fd.h"
+#include "listen_owner.h"
 
 #define LISTEN_WHY_MAX 384 /* bytes with NUL: address, errno's text, owner and hint */
 #define PORT_TRIES_MAX 16 /* choices of a free port that all addresses must have free */
@@ -271,7 +272,7 @@ describe_tcp(const struct candidate *c, struct listen_socket *s)
 }
 
 int
-listen_describe(int fd, struct listen_socket *s)
+listen_describe_tcp(int fd, struct listen_socket *s)
 {
 	struct candidate c = { 0 };
 	socklen_t        size = sizeof(c.in6);
@@ -318,7 +319,7 @@ open_round(struct candidates *list, unsigned port, struct listen_set *set, struc
 		if (r == -EADDRINUSE && port == 0 && set->count > 0)
 			return -EAGAIN;
 		if (r == 0) {
-			r = listen_describe(fd, &set->sockets[set->count]);
+			r = listen_describe_tcp(fd, &set->sockets[set->count]);
 			set->sockets[set->count++].fd = fd;
 		}
 		if (r < 0) {

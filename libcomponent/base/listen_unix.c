@@ -20,6 +20,8 @@
  */
 #include <config.h>
 
+#include "listen.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -31,7 +33,7 @@
 #include <unistd.h>
 
 #include "fd.h"
-#include "listen_parts.h"
+#include "listen_owner.h"
 #include "our_fd.h"
 
 #define SOCKET_MODE 0600 /* its mode is a unix socket's only protection */
@@ -142,6 +144,28 @@ hint(int error)
 }
 
 int
+listen_describe_unix(int fd, struct listen_socket *s)
+{
+	struct sockaddr_un un = { 0 };
+	socklen_t          size = sizeof(un);
+	int                length;
+
+	if (getsockname(fd, (struct sockaddr *)&un, &size) < 0)
+		return -errno;
+	if (un.sun_family != AF_UNIX)
+		return -EAFNOSUPPORT;
+	length = (int)(size - offsetof(struct sockaddr_un, sun_path));
+	s->fd = fd;
+	s->is_unix = s->loopback = true;
+	if (length > 0 && un.sun_path[0] == '\0')
+		snprintf(s->address, sizeof(s->address), "unix:@%.*s", length - 1, un.sun_path + 1);
+	else
+		snprintf(s->address, sizeof(s->address), "unix:%.*s", length > 0 ? length : 0, un.sun_path);
+	snprintf(s->url, sizeof(s->url), "http+%s", s->address);
+	return 0;
+}
+
+int
 listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err)
 {
 	bool                  abstract = a->host[0] == '@';
@@ -161,13 +185,11 @@ listen_open_unix(const struct address *a, struct listen_set *set, struct compone
 		goto failed;
 	set->count = 1;
 	s->fd = r;
-	s->is_unix = true;
-	s->loopback = true;
-	address_format(a, s->address, sizeof(s->address));
-	snprintf(s->url, sizeof(s->url), "http+%s", s->address);
 	r = fchmod(s->fd, SOCKET_MODE) < 0 ? -errno : 0;
 	if (r == 0 && bind(s->fd, (const struct sockaddr *)&un, size) < 0)
 		r = -errno;
+	if (r == 0)
+		r = listen_describe_unix(s->fd, s);
 	if (r == 0 && !abstract)
 		r = settle(a->host, s);
 	if (r == 0 && listen(s->fd, LISTEN_BACKLOG) < 0)

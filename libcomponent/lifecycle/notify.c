@@ -27,45 +27,29 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "digits.h"
 #include "fd.h"
-
-/* Digits only, and no overflow once in nanoseconds. */
-static int
-parse_number(const char *text, int64_t max, int64_t *ret)
-{
-	int64_t value = 0;
-
-	if (!*text)
-		return -EINVAL;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9' || value > max / 10)
-			return -EINVAL;
-		value = 10 * value + (*text - '0');
-	}
-	if (value > max)
-		return -EINVAL;
-	*ret = value;
-	return 0;
-}
 
 static int
 watchdog_init(struct notify *n, const char **ret_name)
 {
 	const char *usec = secure_getenv("WATCHDOG_USEC");
 	const char *pid = secure_getenv("WATCHDOG_PID");
-	int64_t     value = 0, whose = 0;
+	int64_t     value, whose;
 
 	if (!usec || !*usec)
 		return 0;
 	if (pid && *pid) {
-		if (parse_number(pid, INT32_MAX, &whose) < 0) {
+		whose = digits_number(pid, INT32_MAX);
+		if (whose < 0) {
 			*ret_name = "WATCHDOG_PID";
 			return -EINVAL;
 		}
 		if (whose != getpid())
 			return 0; /* meant for our parent */
 	}
-	if (parse_number(usec, INT64_MAX / 1000, &value) < 0 || value == 0) {
+	value = digits_number(usec, INT64_MAX / 1000); /* fits in nanoseconds */
+	if (value <= 0) {
 		*ret_name = "WATCHDOG_USEC";
 		return -EINVAL;
 	}
