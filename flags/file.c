@@ -46,6 +46,7 @@
 
 #include <yaml.h>
 
+#include "absolute_path.h"
 #include "our_fd.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024) /* a file of options is some kilobytes */
@@ -525,20 +526,6 @@ find_path(struct component_flags *f, struct flag_round *round, bool *ret_given, 
 	return line->set ? line : env->set ? env : flag_setting_of(e, NULL);
 }
 
-/* A reload must find it again after chdir(). */
-static char *
-make_absolute(const char *path)
-{
-	struct text t = TEXT_INIT;
-	char       *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
-
-	text_add(&t, "%s%s%s", here ? here : "", here ? "/" : "", path);
-	free(here);
-	if (t.failed)
-		text_release(&t);
-	return t.data;
-}
-
 void
 flags_file_read(struct component_flags *f, struct flag_round *round)
 {
@@ -555,7 +542,7 @@ flags_file_read(struct component_flags *f, struct flag_round *round)
 	if (!r.path || !*r.path)
 		return;
 	if (!f->parsed)
-		round->config_path = make_absolute(r.path);
+		round->config_path = absolute_path(r.path); /* for a reload */
 	if (!f->parsed && !round->config_path) {
 		round->errors.failed = true;
 		return;

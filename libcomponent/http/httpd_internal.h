@@ -137,7 +137,6 @@ struct httpd {
 	pthread_cond_t        ready_cond;
 	bool                  ready;
 	int                   ready_error;
-	struct component_error *ready_text; /* of httpd_start(), until ready */
 	struct httpd_posted  *posted, **posted_tail;
 	bool                  stopping;
 	bool                  lost; /* the daemon has closed our descriptors */

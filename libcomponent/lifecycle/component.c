@@ -288,7 +288,7 @@ component_free(struct component *c)
 		return;
 	/* Threads that still work use it until they are done: stopped, not freed.
 	 * It stays in fork.c's list. */
-	if (!life_in_child(c, getpid()) && held_work_any(c)) {
+	if (!life_in_child(c) && held_work_any(c)) {
 		stop_at_once(c);
 		signals_remove(c);
 		return;
@@ -346,28 +346,6 @@ const char *
 component_version(void)
 {
 	return PACKAGE_VERSION;
-}
-
-int
-component_watch_add(struct component *c, int fd, uint32_t events, component_fd_fn *fn, void *arg,
-	struct component_watch **ret)
-{
-	return loop_watch_add(&c->loop, fd, events, fn, arg, ret);
-}
-
-int
-component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn,
-	void *arg, struct component_timer **ret)
-{
-	return loop_timer_add(&c->loop, first_ns, every_ns, fn, arg, ret);
-}
-
-int
-component_post(struct component *c, component_fn *fn, void *arg)
-{
-	if (life_in_child(c, getpid()))
-		return -EPERM;
-	return loop_post(&c->loop, fn, arg);
 }
 
 void

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <component/component.h>
 
@@ -112,9 +113,9 @@ struct component {
 };
 
 static inline bool
-life_in_child(const struct component *c, pid_t now)
+life_in_child(const struct component *c)
 {
-	return c->pid != now;
+	return c->pid != getpid();
 }
 
 /* phase.c */

@@ -64,7 +64,7 @@ notify_begin(struct component *c)
 		component_log(c, COMPONENT_LOG_WARNING, "environment variable makes no sense, ignored",
 			"variable", name, NULL);
 	if (c->notify.watchdog_ns > 0)
-		loop_timer_add(&c->loop, 0, c->notify.watchdog_ns / 2, on_watchdog, NULL, &c->watchdog_timer);
+		component_timer_add(c, 0, c->notify.watchdog_ns / 2, on_watchdog, NULL, &c->watchdog_timer);
 }
 
 static bool
@@ -107,7 +107,7 @@ start_all(struct component *c, struct component_error *err)
 		return result;
 	if (c->spec.start)
 		result = c->spec.start(c, err);
-	if (life_in_child(c, getpid())) {
+	if (life_in_child(c)) {
 		component_error_set(err, "start() has forked and returned in the child, which has none of the "
 					 "threads that were started; call daemon(3) before the component starts");
 		return -EPERM;
@@ -141,7 +141,7 @@ static void
 undo_start(struct component *c)
 {
 	c->status = STATUS_FAILED;
-	if (!life_in_child(c, getpid())) {
+	if (!life_in_child(c)) {
 		stop_parts(c, false);
 		stop_parts(c, true);
 		pid_file_remove(&c->pid_file);
@@ -169,7 +169,7 @@ component_start(struct component *c, struct component_error *err)
 	struct component_error own = COMPONENT_ERROR_INIT;
 	int                    result;
 
-	if (life_in_child(c, getpid())) {
+	if (life_in_child(c)) {
 		result = adopt(c, err);
 		if (result < 0)
 			return result;
@@ -233,7 +233,7 @@ component_dispatch(struct component *c)
 {
 	int result;
 
-	if (life_in_child(c, getpid()))
+	if (life_in_child(c))
 		return -EPERM;
 	if (c->in_step)
 		return -EBUSY;

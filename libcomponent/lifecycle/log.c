@@ -24,7 +24,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -34,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "absolute_path.h"
 #include "clock.h"
 #include "fd.h"
 
@@ -63,20 +63,6 @@ log_init(struct log *log)
 	*log = (struct log) { .level = COMPONENT_LOG_INFO, .format = LOG_TEXT, .fd = STDERR_FILENO };
 }
 
-/* The daemon may change its directory later, daemon(3) does. */
-static char *
-absolute(const char *path)
-{
-	char  cwd[PATH_MAX];
-	char *result = NULL;
-
-	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
-		return strdup(path);
-	if (asprintf(&result, "%s/%s", cwd, path) < 0)
-		return NULL;
-	return result;
-}
-
 int
 log_open(struct log *log, const char *path, struct component_error *err)
 {
@@ -86,7 +72,7 @@ log_open(struct log *log, const char *path, struct component_error *err)
 	log_close(log);
 	if (!path || !path[0])
 		return 0;
-	copy = absolute(path);
+	copy = absolute_path(path);
 	if (!copy)
 		return -ENOMEM;
 	fd = file_open(copy);
@@ -170,53 +156,29 @@ log_fd(struct log *log)
 	return closed;
 }
 
-struct pipe_guard {
-	sigset_t before;
-	bool     pending;
-};
-
-static void
-pipe_guard_enter(struct pipe_guard *g)
+/* Bytes written, which may be fewer, or a negative errno. */
+static ssize_t
+write_guarded(int fd, const char *buf, size_t size)
 {
-	sigset_t only, pending;
+	static const struct timespec now = { 0, 0 };
+	sigset_t                     only, pending, before;
+	ssize_t                      result;
 
 	sigemptyset(&only);
 	sigaddset(&only, SIGPIPE);
 	sigemptyset(&pending);
 	sigpending(&pending);
-	g->pending = sigismember(&pending, SIGPIPE) == 1;
-	pthread_sigmask(SIG_BLOCK, &only, &g->before);
-}
-
-/* Takes back the SIGPIPE that our own write raised, and no other. */
-static void
-pipe_guard_leave(struct pipe_guard *g, bool raised)
-{
-	static const struct timespec now = { 0, 0 };
-	sigset_t                     only;
-
-	sigemptyset(&only);
-	sigaddset(&only, SIGPIPE);
-	if (raised && !g->pending)
-		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &g->before, NULL);
-}
-
-/* Bytes written, which may be fewer, or a negative errno. */
-static ssize_t
-write_guarded(int fd, const char *buf, size_t size)
-{
-	struct pipe_guard guard;
-	ssize_t           result;
-
-	pipe_guard_enter(&guard);
+	pthread_sigmask(SIG_BLOCK, &only, &before);
 	do
 		result = write(fd, buf, size);
 	while (result < 0 && errno == EINTR);
 	if (result < 0)
 		result = -errno;
-	pipe_guard_leave(&guard, result == -EPIPE);
+	/* Takes back the SIGPIPE that our own write raised, and no other. */
+	if (result == -EPIPE && !sigismember(&pending, SIGPIPE))
+		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return result;
 }
 

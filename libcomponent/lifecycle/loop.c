@@ -13,7 +13,7 @@
  * event names its watch by slot and generation, never by address, so one that is
  * still queued for a removed watch finds nothing.
  *
- * Watches and timers belong to the thread that dispatches; loop_post() and
+ * Watches and timers belong to the thread that dispatches; component_post() and
  * loop_wake() are for the others.
  *
  * Why not libevent: its base is not one descriptor that another loop can watch
@@ -23,7 +23,7 @@
  */
 #include <config.h>
 
-#include "loop.h"
+#include "life.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -141,9 +141,10 @@ watch_key(const struct component_watch *w)
 }
 
 int
-loop_watch_add(struct loop *l, int fd, uint32_t events, component_fd_fn *fn, void *arg,
+component_watch_add(struct component *c, int fd, uint32_t events, component_fd_fn *fn, void *arg,
 	struct component_watch **ret)
 {
+	struct loop            *l = &c->loop;
 	struct component_watch *w = NULL;
 	struct epoll_event      event = { .events = events };
 	uint32_t                slot = 0;
@@ -203,11 +204,14 @@ watch_run(struct loop *l, const struct epoll_event *event)
 /* ---- posts ---- */
 
 int
-loop_post(struct loop *l, component_fn *fn, void *arg)
+component_post(struct component *c, component_fn *fn, void *arg)
 {
+	struct loop      *l = &c->loop;
 	struct loop_post *post;
 	bool              first;
 
+	if (life_in_child(c))
+		return -EPERM;
 	if (!fn)
 		return -EINVAL;
 	post = malloc(sizeof(*post));
@@ -224,30 +228,22 @@ loop_post(struct loop *l, component_fn *fn, void *arg)
 	return 0;
 }
 
-static struct loop_post *
-posts_take(struct loop *l)
+/* drop: they are forgotten. */
+static void
+posts_run(struct loop *l, bool drop)
 {
-	struct loop_post *posts;
+	struct loop_post *post, *next;
 
 	pthread_mutex_lock(&l->post_lock);
-	posts = l->posts;
+	post = l->posts;
 	l->posts = NULL;
 	l->posts_end = &l->posts;
 	pthread_mutex_unlock(&l->post_lock);
-	return posts;
-}
-
-static void
-posts_run(struct loop *l)
-{
-	struct loop_post *post = posts_take(l);
-
-	while (post) {
-		struct loop_post *next = post->next;
-
-		post->fn(l->owner, post->arg);
+	for (; post; post = next) {
+		next = post->next;
+		if (!drop)
+			post->fn(l->owner, post->arg);
 		free(post);
-		post = next;
 	}
 }
 
@@ -285,7 +281,7 @@ loop_dispatch(struct loop *l)
 			l->armed_ns = 0;
 		}
 	}
-	posts_run(l);
+	posts_run(l, false);
 	loop_timers_run(l);
 	for (int i = 0; i < count; i++)
 		watch_run(l, &events[i]);
@@ -296,18 +292,10 @@ loop_dispatch(struct loop *l)
 void
 loop_close(struct loop *l)
 {
-	struct loop_post *post;
-
 	loop_timers_free(l);
 	for (uint32_t i = 0; i < l->watch_slots; i++)
 		component_watch_remove(l->watches[i]);
-	post = posts_take(l);
-	while (post) {
-		struct loop_post *next = post->next;
-
-		free(post);
-		post = next;
-	}
+	posts_run(l, true);
 	free(l->watches);
 	l->watches = NULL;
 	l->watch_slots = 0;

@@ -68,10 +68,4 @@ void loop_timers_run(struct loop *l);
 void loop_timers_arm(struct loop *l);
 void loop_timers_free(struct loop *l);
 
-int loop_watch_add(struct loop *l, int fd, uint32_t events, component_fd_fn *fn, void *arg,
-	struct component_watch **ret);
-int loop_timer_add(struct loop *l, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg,
-	struct component_timer **ret);
-int loop_post(struct loop *l, component_fn *fn, void *arg);
-
 #endif

@@ -13,15 +13,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "replacement.h"
+#include "absolute_path.h"
 #include "our_fd.h"
+#include "replacement.h"
 
 #define PID_FILE_MODE 0644 /* less the umask: anybody may know the number */
 
@@ -53,24 +53,15 @@ int
 pid_file_write(struct pid_file *p, const char *path, struct component_error *err)
 {
 	char       *final = NULL, *beside = NULL;
-	char        cwd[PATH_MAX];
 	struct stat st;
 	int         fd = -1;
 	int         result;
 
 	if (!path || !*path)
 		return 0;
-	/* Absolute: the daemon may have changed its directory when it ends. */
-	if (path[0] == '/')
-		cwd[0] = '\0';
-	else if (!getcwd(cwd, sizeof(cwd)))
-		return fail(err, path, -errno);
-	if (asprintf(&final, "%s%s%s", cwd, cwd[0] ? "/" : "", path) < 0)
-		final = NULL;
-	if (!final) {
-		result = fail(err, path, -ENOMEM);
-		goto out;
-	}
+	final = absolute_path(path);
+	if (!final)
+		return fail(err, path, -ENOMEM);
 	result = fd = replacement_create(final, PID_FILE_MODE, &beside);
 	if (fd >= 0)
 		result = write_all(fd, &st);

@@ -83,7 +83,7 @@ ready_watch(struct component *c)
 {
 	if (c->notify.size == 0 || tell(c))
 		return;
-	loop_timer_add(&c->loop, READY_RETRY_NS, READY_RETRY_NS, on_retry, NULL, &c->ready_timer);
+	component_timer_add(c, READY_RETRY_NS, READY_RETRY_NS, on_retry, NULL, &c->ready_timer);
 }
 
 void

@@ -103,7 +103,7 @@ component_reload(struct component *c, struct component_error *err)
 	char                   text[64];
 	int                    result, reopened;
 
-	if (life_in_child(c, getpid()))
+	if (life_in_child(c))
 		return -EPERM;
 	if (component_phase(c) != COMPONENT_PHASE_RUNNING || c->reloading) {
 		component_error_set(err, "not reloaded: %s",

@@ -309,7 +309,7 @@ component_signals_install(struct component *c, struct component_error *err)
 {
 	int result, fd;
 
-	if (life_in_child(c, getpid()))
+	if (life_in_child(c))
 		return -EPERM;
 	if (state.owner) {
 		component_error_set(err, "signals drive another component of this process already");
@@ -346,7 +346,7 @@ signals_remove(struct component *c)
 	uint64_t one = 1;
 	int      fd = record.fd;
 
-	if (state.owner != c || life_in_child(c, getpid()))
+	if (state.owner != c || life_in_child(c))
 		return;
 	handlers_remove();
 	state.quit = true;

@@ -11,7 +11,7 @@
  */
 #include <config.h>
 
-#include "loop.h"
+#include "life.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -121,9 +121,10 @@ timer_free(struct component_timer *t)
 }
 
 int
-loop_timer_add(struct loop *l, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg,
+component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg,
 	struct component_timer **ret)
 {
+	struct loop            *l = &c->loop;
 	struct component_timer *t;
 
 	if (first_ns < 0 || every_ns < 0 || !fn)

@@ -20,28 +20,28 @@
 #include <cmocka.h>
 
 #include "clock.h"
-#include "loop.h"
+#include "life.h"
 
 #define MS 1000000LL
 #define DEADLINE_MS 60000 /* a busy machine must not fail a test */
 
-static struct component *const OWNER = (struct component *)0x1234;
+static struct component *owner; /* of the loop that a test drives */
 
 static struct loop *
 loop_made(void)
 {
-	struct loop *l = calloc(1, sizeof(*l));
-
-	assert_non_null(l);
-	assert_int_equal(loop_init(l, OWNER), 0);
-	return l;
+	owner = calloc(1, sizeof(*owner));
+	assert_non_null(owner);
+	owner->pid = getpid();
+	assert_int_equal(loop_init(&owner->loop, owner), 0);
+	return &owner->loop;
 }
 
 static void
 loop_gone(struct loop *l)
 {
 	loop_close(l);
-	free(l);
+	free(owner);
 }
 
 static bool
@@ -67,7 +67,7 @@ drive(struct loop *l, const int *count, int want)
 static void
 count_up(struct component *c, void *arg)
 {
-	assert_ptr_equal(c, OWNER);
+	assert_ptr_equal(c, owner);
 	++*(int *)arg;
 }
 
@@ -89,7 +89,7 @@ on_readable(struct component *c, int fd, uint32_t events, void *arg)
 {
 	uint64_t value;
 
-	assert_ptr_equal(c, OWNER);
+	assert_ptr_equal(c, owner);
 	assert_true(events & EPOLLIN);
 	assert_int_equal(read(fd, &value, sizeof(value)), sizeof(value));
 	++*(int *)arg;
@@ -103,7 +103,7 @@ a_watch_is_called_when_its_descriptor_is_ready(void **state)
 	int                     fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), called = 0;
 
 	(void)state;
-	assert_int_equal(loop_watch_add(l, fd, EPOLLIN, on_readable, &called, &w), 0);
+	assert_int_equal(component_watch_add(owner, fd, EPOLLIN, on_readable, &called, &w), 0);
 	assert_false(is_ready(l, 0));
 	assert_int_equal(eventfd_write(fd, 1), 0);
 	drive(l, &called, 1);
@@ -124,12 +124,12 @@ a_watch_is_refused_where_epoll_refuses_it(void **state)
 
 	(void)state;
 	unlink(path);
-	assert_int_equal(loop_watch_add(l, -1, EPOLLIN, on_readable, NULL, NULL), -EINVAL);
-	assert_int_equal(loop_watch_add(l, 9999, EPOLLIN, on_readable, NULL, NULL), -EBADF);
-	assert_int_equal(loop_watch_add(l, file, EPOLLIN, on_readable, NULL, NULL), -EPERM);
-	assert_int_equal(loop_watch_add(l, fd, EPOLLIN, NULL, NULL, NULL), -EINVAL);
-	assert_int_equal(loop_watch_add(l, fd, EPOLLIN, on_readable, NULL, NULL), 0);
-	assert_int_equal(loop_watch_add(l, fd, EPOLLIN, on_readable, NULL, NULL), -EEXIST);
+	assert_int_equal(component_watch_add(owner, -1, EPOLLIN, on_readable, NULL, NULL), -EINVAL);
+	assert_int_equal(component_watch_add(owner, 9999, EPOLLIN, on_readable, NULL, NULL), -EBADF);
+	assert_int_equal(component_watch_add(owner, file, EPOLLIN, on_readable, NULL, NULL), -EPERM);
+	assert_int_equal(component_watch_add(owner, fd, EPOLLIN, NULL, NULL, NULL), -EINVAL);
+	assert_int_equal(component_watch_add(owner, fd, EPOLLIN, on_readable, NULL, NULL), 0);
+	assert_int_equal(component_watch_add(owner, fd, EPOLLIN, on_readable, NULL, NULL), -EEXIST);
 	close(file);
 	loop_gone(l);
 	close(fd);
@@ -166,7 +166,7 @@ a_callback_may_remove_all_watches_its_own_and_ready_ones(void **state)
 	memset(&many, 0, sizeof(many));
 	for (int i = 0; i < MANY; i++) {
 		fds[i] = eventfd(1, EFD_CLOEXEC);
-		assert_int_equal(loop_watch_add(l, fds[i], EPOLLIN, remove_all, NULL, &many.watch[i]), 0);
+		assert_int_equal(component_watch_add(owner, fds[i], EPOLLIN, remove_all, NULL, &many.watch[i]), 0);
 	}
 	drive(l, &many.called, 1);
 	assert_int_equal(loop_dispatch(l), 0);
@@ -204,7 +204,7 @@ replace_other(struct component *c, int fd, uint32_t events, void *arg)
 		return;
 	component_watch_remove(reuse.other);
 	assert_int_equal(
-		loop_watch_add(reuse.loop, reuse.other_fd, EPOLLOUT, on_new, NULL, &reuse.other), 0);
+		component_watch_add(owner, reuse.other_fd, EPOLLOUT, on_new, NULL, &reuse.other), 0);
 }
 
 static void
@@ -217,8 +217,8 @@ a_queued_event_never_reaches_a_new_watch_in_an_old_place(void **state)
 	memset(&reuse, 0, sizeof(reuse));
 	reuse.loop = l;
 	reuse.other_fd = other;
-	assert_int_equal(loop_watch_add(l, fd, EPOLLIN, replace_other, NULL, NULL), 0);
-	assert_int_equal(loop_watch_add(l, other, EPOLLIN, on_new, NULL, &reuse.other), 0);
+	assert_int_equal(component_watch_add(owner, fd, EPOLLIN, replace_other, NULL, NULL), 0);
+	assert_int_equal(component_watch_add(owner, other, EPOLLIN, on_new, NULL, &reuse.other), 0);
 	assert_int_equal(loop_dispatch(l), 0);
 	assert_int_equal(reuse.first_called, 1);
 	assert_int_equal(reuse.new_called, 0);
@@ -252,9 +252,9 @@ timers_fire_in_the_order_of_their_times(void **state)
 	do {
 		order_count = 0;
 		begin = clock_ns(CLOCK_MONOTONIC);
-		assert_int_equal(loop_timer_add(l, 30 * MS, 0, note, (void *)3, NULL), 0);
-		assert_int_equal(loop_timer_add(l, 10 * MS, 0, note, (void *)1, NULL), 0);
-		assert_int_equal(loop_timer_add(l, 20 * MS, 0, note, (void *)2, NULL), 0);
+		assert_int_equal(component_timer_add(owner, 30 * MS, 0, note, (void *)3, NULL), 0);
+		assert_int_equal(component_timer_add(owner, 10 * MS, 0, note, (void *)1, NULL), 0);
+		assert_int_equal(component_timer_add(owner, 20 * MS, 0, note, (void *)2, NULL), 0);
 		took = clock_ns(CLOCK_MONOTONIC) - begin;
 		drive(l, &order_count, 3);
 	} while (took >= 10 * MS);
@@ -273,7 +273,7 @@ a_timer_does_not_fire_early(void **state)
 	int          called = 0;
 
 	(void)state;
-	assert_int_equal(loop_timer_add(l, 50 * MS, 0, count_up, &called, NULL), 0);
+	assert_int_equal(component_timer_add(owner, 50 * MS, 0, count_up, &called, NULL), 0);
 	drive(l, &called, 1);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= 50 * MS);
 	loop_gone(l);
@@ -288,7 +288,7 @@ a_period_keeps_its_rhythm_and_missed_ones_are_one_call(void **state)
 	int                     called = 0;
 
 	(void)state;
-	assert_int_equal(loop_timer_add(l, 5 * MS, 5 * MS, count_up, &called, &t), 0);
+	assert_int_equal(component_timer_add(owner, 5 * MS, 5 * MS, count_up, &called, &t), 0);
 	while (clock_ns(CLOCK_MONOTONIC) - begin < 23 * MS)
 		; /* the loop is busy with something else */
 	assert_int_equal(loop_dispatch(l), 0);
@@ -324,8 +324,8 @@ a_timer_may_remove_itself_and_one_that_is_due(void **state)
 	(void)state;
 	for (int64_t every = 0; every <= MS; every += MS) {
 		memset(&pair, 0, sizeof(pair));
-		assert_int_equal(loop_timer_add(l, 0, every, remove_both, NULL, &pair.a), 0);
-		assert_int_equal(loop_timer_add(l, 0, every, remove_both, NULL, &pair.b), 0);
+		assert_int_equal(component_timer_add(owner, 0, every, remove_both, NULL, &pair.a), 0);
+		assert_int_equal(component_timer_add(owner, 0, every, remove_both, NULL, &pair.b), 0);
 		drive(l, &pair.called, 1);
 		assert_int_equal(loop_dispatch(l), 0);
 		assert_int_equal(pair.called, 1);
@@ -341,7 +341,7 @@ a_fired_timer_with_a_handle_can_still_be_removed(void **state)
 	int                     called = 0;
 
 	(void)state;
-	assert_int_equal(loop_timer_add(l, 0, 0, count_up, &called, &t), 0);
+	assert_int_equal(component_timer_add(owner, 0, 0, count_up, &called, &t), 0);
 	drive(l, &called, 1);
 	component_timer_remove(t);
 	component_timer_remove(NULL);
@@ -355,8 +355,8 @@ add_another(struct component *c, void *arg)
 {
 	(void)c;
 	++*(int *)arg;
-	assert_int_equal(loop_timer_add(adding, 0, 0, add_another, arg, NULL), 0);
-	assert_int_equal(loop_post(adding, count_up, arg), 0);
+	assert_int_equal(component_timer_add(owner, 0, 0, add_another, arg, NULL), 0);
+	assert_int_equal(component_post(owner, count_up, arg), 0);
 }
 
 static void
@@ -366,7 +366,7 @@ what_a_callback_adds_is_for_the_next_dispatch(void **state)
 
 	(void)state;
 	adding = loop_made();
-	assert_int_equal(loop_timer_add(adding, 0, 0, add_another, &called, NULL), 0);
+	assert_int_equal(component_timer_add(owner, 0, 0, add_another, &called, NULL), 0);
 	assert_int_equal(loop_dispatch(adding), 0);
 	assert_int_equal(called, 1);
 	assert_true(is_ready(adding, 1000));
@@ -382,7 +382,7 @@ a_thousand_timers_in_any_order_fire_in_order(void **state)
 
 	(void)state;
 	for (int i = 0; i < 1000; i++)
-		assert_int_equal(loop_timer_add(l, (i * 7919 % 1000) * 10000LL, 0, count_up, &called, &keep[i]), 0);
+		assert_int_equal(component_timer_add(owner, (i * 7919 % 1000) * 10000LL, 0, count_up, &called, &keep[i]), 0);
 	for (int i = 0; i < 1000; i += 2)
 		component_timer_remove(keep[i]);
 	drive(l, &called, 500);
@@ -397,10 +397,10 @@ negative_times_are_refused_and_endless_ones_do_not_overflow(void **state)
 	int          called = 0;
 
 	(void)state;
-	assert_int_equal(loop_timer_add(l, -1, 0, count_up, &called, NULL), -EINVAL);
-	assert_int_equal(loop_timer_add(l, 0, -1, count_up, &called, NULL), -EINVAL);
-	assert_int_equal(loop_timer_add(l, INT64_MAX, 0, count_up, &called, NULL), 0);
-	assert_int_equal(loop_timer_add(l, 0, INT64_MAX, count_up, &called, NULL), 0);
+	assert_int_equal(component_timer_add(owner, -1, 0, count_up, &called, NULL), -EINVAL);
+	assert_int_equal(component_timer_add(owner, 0, -1, count_up, &called, NULL), -EINVAL);
+	assert_int_equal(component_timer_add(owner, INT64_MAX, 0, count_up, &called, NULL), 0);
+	assert_int_equal(component_timer_add(owner, 0, INT64_MAX, count_up, &called, NULL), 0);
 	drive(l, &called, 1);
 	assert_false(is_ready(l, 10));
 	loop_gone(l);
@@ -441,7 +441,7 @@ post_many(void *arg)
 		struct ticket *t = malloc(sizeof(*t));
 
 		*t = (struct ticket) { p, i };
-		if (loop_post(p->loop, on_ticket, t) < 0)
+		if (component_post(owner, on_ticket, t) < 0)
 			abort();
 	}
 	return NULL;
@@ -485,7 +485,7 @@ a_dispatch_inside_a_callback_is_refused(void **state)
 
 	(void)state;
 	adding = loop_made();
-	assert_int_equal(loop_post(adding, dispatch_inside, &result), 0);
+	assert_int_equal(component_post(owner, dispatch_inside, &result), 0);
 	assert_int_equal(loop_dispatch(adding), 0);
 	assert_int_equal(result, -EBUSY);
 	loop_gone(adding);
@@ -498,8 +498,8 @@ closing_frees_what_was_never_run(void **state)
 	int          called = 0;
 
 	(void)state;
-	assert_int_equal(loop_post(l, count_up, &called), 0);
-	assert_int_equal(loop_timer_add(l, 0, 0, count_up, &called, NULL), 0);
+	assert_int_equal(component_post(owner, count_up, &called), 0);
+	assert_int_equal(component_timer_add(owner, 0, 0, count_up, &called, NULL), 0);
 	loop_gone(l);
 	assert_int_equal(called, 0);
 }

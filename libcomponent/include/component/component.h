@@ -300,7 +300,7 @@ COMPONENT_API struct component_flags *component_flags(struct component *c);
  *   owns     the component; component_watch_remove() or component_free() ends it
  *   threads  the component's; remove may be called in any callback, its own too,
  *            and NULL is fine
- *   source   libcomponent/lifecycle/component.c, libcomponent/lifecycle/loop.c
+ *   source   libcomponent/lifecycle/loop.c
  */
 typedef void component_fd_fn(struct component *c, int fd, uint32_t events, void *arg);
 typedef void component_fn(struct component *c, void *arg);
@@ -320,7 +320,7 @@ COMPONENT_API void component_watch_remove(struct component_watch *w);
  *   returns   0; -EINVAL: a negative time; -ENOMEM
  *   owns      the component; component_timer_remove() or component_free() ends it
  *   threads   as with watches
- *   source    libcomponent/lifecycle/component.c, libcomponent/lifecycle/timer.c
+ *   source    libcomponent/lifecycle/timer.c
  */
 COMPONENT_API int  component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg, struct component_timer **ret);
 COMPONENT_API void component_timer_remove(struct component_timer *t);
@@ -332,7 +332,7 @@ COMPONENT_API void component_timer_remove(struct component_timer *t);
  *   owns     nothing; what was posted and not called when the component is freed
  *            is dropped, so arg must not need fn to be freed
  *   threads  any
- *   source   libcomponent/lifecycle/component.c
+ *   source   libcomponent/lifecycle/loop.c
  */
 COMPONENT_API int component_post(struct component *c, component_fn *fn, void *arg);
 
