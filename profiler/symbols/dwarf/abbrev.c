@@ -22,6 +22,18 @@
 #define CODE_MAX   ((uint64_t)65536) /* number of an abbreviation; some 2,000 in practice */
 #define TABLES_MAX ((size_t)4 << 20) /* bytes of unpacked abbreviations kept */
 
+/* False at the end of them, or where c is bad. */
+static bool
+read_attr(struct dwarf_cursor *c, struct dwarf_attr *ret)
+{
+	uint64_t name = dwarf_uleb(c), form = dwarf_uleb(c);
+
+	*ret = (struct dwarf_attr){ name > UINT16_MAX ? UINT16_MAX : (uint16_t)name, (uint16_t)form,
+				    form == DW_FORM_implicit_const ? dwarf_sleb(c) : 0 };
+	c->bad |= form > UINT16_MAX;
+	return !c->bad && (name || form);
+}
+
 /* Goes through a list of abbreviations: counts, and fills in where there is room. */
 static bool
 scan_abbrevs(struct dwarf *d, struct dwarf_cursor c, struct dwarf_abbrevs *t,
@@ -32,25 +44,22 @@ scan_abbrevs(struct dwarf *d, struct dwarf_cursor c, struct dwarf_abbrevs *t,
 
 	while ((code = dwarf_uleb(&c)) && !c.bad) {
 		struct dwarf_abbrev ab = { .first = attrs };
+		struct dwarf_attr   attr;
 
 		ab.tag = (uint16_t)dwarf_uleb(&c);
 		ab.has_children = dwarf_number(&c, 1);
-		for (;;) {
-			uint64_t name = dwarf_uleb(&c), form = dwarf_uleb(&c);
-			int64_t  implicit = form == DW_FORM_implicit_const ? dwarf_sleb(&c) : 0;
-			int      size;
+		while (read_attr(&c, &attr)) {
+			int size = dwarf_form_size(&t->encoding, attr.form);
 
-			if (c.bad || !dwarf_work(d, 1) || form > UINT16_MAX)
+			if (!dwarf_work(d, 1))
 				return false;
-			if (!name && !form)
-				break;
-			size = dwarf_form_size(&t->encoding, (unsigned)form);
 			ab.size = size < 0 || ab.size < 0 || ab.size > 1 << 20 ? -1 : ab.size + size;
 			if (t->attrs)
-				t->attrs[attrs] = (struct dwarf_attr){
-					name > UINT16_MAX ? UINT16_MAX : (uint16_t)name, (uint16_t)form, implicit };
+				t->attrs[attrs] = attr;
 			attrs++;
 		}
+		if (c.bad || !dwarf_work(d, 1))
+			return false;
 		ab.count = attrs - ab.first;
 		if (code >= CODE_MAX)
 			return false;
@@ -139,26 +148,21 @@ dwarf_abbrev_read(struct dwarf *d, const struct dwarf_unit *u, uint64_t wanted,
 	const unsigned char *p = dwarf_section_view(&d->abbrev, u->abbrevs, UINT32_MAX, &n);
 	struct dwarf_cursor  c = dwarf_cursor_of(p, n);
 	uint64_t             code, steps = 0;
+	struct dwarf_attr    attr;
 
 	*ret = (struct dwarf_abbrev){ .size = -1 };
 	while ((code = dwarf_uleb(&c)) && !c.bad) {
 		ret->tag = (uint16_t)dwarf_uleb(&c);
 		ret->has_children = dwarf_number(&c, 1);
-		for (ret->count = 0;; ret->count++) {
-			uint64_t name = dwarf_uleb(&c), form = dwarf_uleb(&c);
-			int64_t  implicit = form == DW_FORM_implicit_const ? dwarf_sleb(&c) : 0;
-
+		for (ret->count = 0; read_attr(&c, &attr); ret->count++) {
 			steps++;
-			c.bad |= form > UINT16_MAX;
-			if (c.bad || (!name && !form))
-				break;
 			if (code != wanted)
 				continue;
 			if (ret->count == DWARF_ROOT_ATTRS_MAX)
 				return false;
-			attrs[ret->count] = (struct dwarf_attr){
-				name > UINT16_MAX ? UINT16_MAX : (uint16_t)name, (uint16_t)form, implicit };
+			attrs[ret->count] = attr;
 		}
+		steps++;
 		if (code == wanted || c.bad)
 			break;
 	}

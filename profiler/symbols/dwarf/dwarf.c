@@ -51,20 +51,28 @@ is_before(const struct dwarf_want *a, const struct dwarf_want *b)
 
 HEAP_SORT(sort, struct dwarf_want, is_before)
 
+size_t
+dwarf_want_first(const struct dwarf_want *wants, size_t count, uint64_t address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (wants[middle].vaddr < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static void
 on_unit_range(void *arg, uint64_t low, uint64_t high)
 {
 	struct lookup *k = arg;
-	size_t         from = 0, to = k->count;
+	size_t         from = dwarf_want_first(k->wants, k->count, low);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (k->wants[middle].vaddr < low)
-			from = middle + 1;
-		else
-			to = middle;
-	}
 	for (; from < k->count && k->wants[from].vaddr < high && dwarf_work(k->d, 1); from++)
 		if (!k->wants[from].unit)
 			k->wants[from].unit = k->unit;

@@ -58,153 +58,132 @@ dwarf_number(struct dwarf_cursor *c, unsigned size)
 	return 0;
 }
 
+uint64_t
+dwarf_length(struct dwarf_cursor *c, uint8_t *ret_offset_size)
+{
+	uint64_t length = dwarf_number(c, 4);
+
+	*ret_offset_size = length == 0xffffffff ? 8 : 4;
+	return *ret_offset_size == 8 ? dwarf_number(c, 8) : length;
+}
+
+/* Bytes of a value, or what tells them. */
+enum { SIZES_MAX = 16, OF_ADDRESS, OF_OFFSET, OF_REFERENCE, ULEB, SLEB, TEXT, BLOCK };
+
+struct form {
+	uint8_t class; /* DWARF_NONE: nobody knows it */
+	uint8_t size;  /* BLOCK and 1, 2 or 4: its length has so many bytes */
+};
+
+static const struct form *
+form_of(unsigned form)
+{
+	static const struct form forms[] = {
+		[DW_FORM_addr] = { DWARF_ADDRESS, OF_ADDRESS },
+		[DW_FORM_block2] = { DWARF_OTHER, BLOCK + 2 },
+		[DW_FORM_block4] = { DWARF_OTHER, BLOCK + 4 },
+		[DW_FORM_data2] = { DWARF_NUMBER, 2 },
+		[DW_FORM_data4] = { DWARF_NUMBER, 4 },
+		[DW_FORM_data8] = { DWARF_NUMBER, 8 },
+		[DW_FORM_string] = { DWARF_STRING, TEXT },
+		[DW_FORM_block] = { DWARF_OTHER, BLOCK },
+		[DW_FORM_block1] = { DWARF_OTHER, BLOCK + 1 },
+		[DW_FORM_data1] = { DWARF_NUMBER, 1 },
+		[DW_FORM_flag] = { DWARF_NUMBER, 1 },
+		[DW_FORM_sdata] = { DWARF_NUMBER, SLEB },
+		[DW_FORM_strp] = { DWARF_STRING_STR, OF_OFFSET },
+		[DW_FORM_udata] = { DWARF_NUMBER, ULEB },
+		[DW_FORM_ref_addr] = { DWARF_REF_INFO, OF_REFERENCE },
+		[DW_FORM_ref1] = { DWARF_REF_UNIT, 1 },
+		[DW_FORM_ref2] = { DWARF_REF_UNIT, 2 },
+		[DW_FORM_ref4] = { DWARF_REF_UNIT, 4 },
+		[DW_FORM_ref8] = { DWARF_REF_UNIT, 8 },
+		[DW_FORM_ref_udata] = { DWARF_REF_UNIT, ULEB },
+		[DW_FORM_sec_offset] = { DWARF_NUMBER, OF_OFFSET },
+		[DW_FORM_exprloc] = { DWARF_OTHER, BLOCK },
+		[DW_FORM_flag_present] = { DWARF_NUMBER, 0 },
+		[DW_FORM_strx] = { DWARF_STRING_INDEX, ULEB },
+		[DW_FORM_addrx] = { DWARF_ADDRESS_INDEX, ULEB },
+		[DW_FORM_ref_sup4] = { DWARF_REF_ALT, 4 },
+		[DW_FORM_strp_sup] = { DWARF_STRING_ALT, OF_OFFSET },
+		[DW_FORM_data16] = { DWARF_OTHER, 16 },
+		[DW_FORM_line_strp] = { DWARF_STRING_LINE, OF_OFFSET },
+		[DW_FORM_ref_sig8] = { DWARF_OTHER, 8 },
+		[DW_FORM_implicit_const] = { DWARF_NUMBER, 0 },
+		[DW_FORM_loclistx] = { DWARF_OTHER, ULEB },
+		[DW_FORM_rnglistx] = { DWARF_LIST_INDEX, ULEB },
+		[DW_FORM_ref_sup8] = { DWARF_REF_ALT, 8 },
+		[DW_FORM_strx1] = { DWARF_STRING_INDEX, 1 },
+		[DW_FORM_strx2] = { DWARF_STRING_INDEX, 2 },
+		[DW_FORM_strx3] = { DWARF_STRING_INDEX, 3 },
+		[DW_FORM_strx4] = { DWARF_STRING_INDEX, 4 },
+		[DW_FORM_addrx1] = { DWARF_ADDRESS_INDEX, 1 },
+		[DW_FORM_addrx2] = { DWARF_ADDRESS_INDEX, 2 },
+		[DW_FORM_addrx3] = { DWARF_ADDRESS_INDEX, 3 },
+		[DW_FORM_addrx4] = { DWARF_ADDRESS_INDEX, 4 },
+	};
+	static const struct form alternate = { DWARF_REF_ALT, OF_OFFSET };
+
+	if (form == DW_FORM_GNU_ref_alt)
+		return &alternate;
+	if (form == DW_FORM_GNU_strp_alt)
+		form = DW_FORM_strp_sup;
+	return &forms[form < sizeof(forms) / sizeof(*forms) ? form : 0];
+}
+
 int
 dwarf_form_size(const struct dwarf_encoding *e, unsigned form)
 {
-	switch (form) {
-	case DW_FORM_flag_present:
-	case DW_FORM_implicit_const:
-		return 0;
-	case DW_FORM_data1:
-	case DW_FORM_flag:
-	case DW_FORM_ref1:
-	case DW_FORM_strx1:
-	case DW_FORM_addrx1:
-		return 1;
-	case DW_FORM_data2:
-	case DW_FORM_ref2:
-	case DW_FORM_strx2:
-	case DW_FORM_addrx2:
-		return 2;
-	case DW_FORM_strx3:
-	case DW_FORM_addrx3:
-		return 3;
-	case DW_FORM_data4:
-	case DW_FORM_ref4:
-	case DW_FORM_strx4:
-	case DW_FORM_addrx4:
-	case DW_FORM_ref_sup4:
-		return 4;
-	case DW_FORM_data8:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_sig8:
-	case DW_FORM_ref_sup8:
-		return 8;
-	case DW_FORM_data16:
-		return 16;
-	case DW_FORM_addr:
-		return e->address_size;
-	case DW_FORM_ref_addr:
-		return e->version < 3 ? e->address_size : e->offset_size;
-	case DW_FORM_strp:
-	case DW_FORM_line_strp:
-	case DW_FORM_strp_sup:
-	case DW_FORM_sec_offset:
-	case DW_FORM_GNU_ref_alt:
-	case DW_FORM_GNU_strp_alt:
-		return e->offset_size;
-	default:
-		return -1;
-	}
-}
+	const struct form *f = form_of(form);
 
-static enum dwarf_class
-class_of(unsigned form)
-{
-	switch (form) {
-	case DW_FORM_addr:
-		return DWARF_ADDRESS;
-	case DW_FORM_strp:
-		return DWARF_STRING_STR;
-	case DW_FORM_line_strp:
-		return DWARF_STRING_LINE;
-	case DW_FORM_strp_sup:
-	case DW_FORM_GNU_strp_alt:
-		return DWARF_STRING_ALT;
-	case DW_FORM_strx:
-	case DW_FORM_strx1:
-	case DW_FORM_strx2:
-	case DW_FORM_strx3:
-	case DW_FORM_strx4:
-		return DWARF_STRING_INDEX;
-	case DW_FORM_addrx:
-	case DW_FORM_addrx1:
-	case DW_FORM_addrx2:
-	case DW_FORM_addrx3:
-	case DW_FORM_addrx4:
-		return DWARF_ADDRESS_INDEX;
-	case DW_FORM_ref1:
-	case DW_FORM_ref2:
-	case DW_FORM_ref4:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_udata:
-		return DWARF_REF_UNIT;
-	case DW_FORM_ref_addr:
-		return DWARF_REF_INFO;
-	case DW_FORM_GNU_ref_alt:
-	case DW_FORM_ref_sup4:
-	case DW_FORM_ref_sup8:
-		return DWARF_REF_ALT;
-	case DW_FORM_rnglistx:
-		return DWARF_LIST_INDEX;
-	case DW_FORM_data16:
-	case DW_FORM_ref_sig8:
-	case DW_FORM_loclistx:
-		return DWARF_OTHER;
+	switch (f->size) {
+	case OF_ADDRESS:
+		return e->address_size;
+	case OF_OFFSET:
+		return e->offset_size;
+	case OF_REFERENCE:
+		return e->version < 3 ? e->address_size : e->offset_size;
 	default:
-		return DWARF_NUMBER;
+		return f->class != DWARF_NONE && f->size <= SIZES_MAX ? f->size : -1;
 	}
 }
 
 /* Forms whose size is told by what they are made of. */
 static void
-variable(struct dwarf_cursor *c, unsigned form, struct dwarf_value *ret)
+variable(struct dwarf_cursor *c, const struct form *f, struct dwarf_value *ret)
 {
-	const unsigned char *start;
+	const unsigned char *start = c->p;
 
-	ret->class = class_of(form);
-	switch (form) {
-	case DW_FORM_udata:
-	case DW_FORM_ref_udata:
-	case DW_FORM_strx:
-	case DW_FORM_addrx:
-	case DW_FORM_loclistx:
-	case DW_FORM_rnglistx:
+	switch (f->size) {
+	case ULEB:
 		ret->u = dwarf_uleb(c);
-		return;
-	case DW_FORM_sdata:
+		break;
+	case SLEB:
 		ret->u = (uint64_t)dwarf_sleb(c);
-		return;
-	case DW_FORM_string:
-		start = c->p;
+		break;
+	case TEXT:
 		c->p = dwarf_at_end(c) ? NULL : memchr(start, '\0', (size_t)(c->end - start));
 		if (!c->p) {
 			c->p = c->end;
 			c->bad = true;
 			return;
 		}
-		ret->class = DWARF_STRING;
 		ret->text = (const char *)start;
 		ret->u = (uint64_t)(c->p++ - start);
-		return;
-	}
-	ret->class = DWARF_OTHER;
-	switch (form) {
-	case DW_FORM_block1:
-		dwarf_skip(c, dwarf_number(c, 1));
-		return;
-	case DW_FORM_block2:
-		dwarf_skip(c, dwarf_number(c, 2));
-		return;
-	case DW_FORM_block4:
-		dwarf_skip(c, dwarf_number(c, 4));
-		return;
-	case DW_FORM_block:
-	case DW_FORM_exprloc:
+		break;
+	case BLOCK:
 		dwarf_skip(c, dwarf_uleb(c));
+		break;
+	case BLOCK + 1:
+	case BLOCK + 2:
+	case BLOCK + 4:
+		dwarf_skip(c, dwarf_number(c, f->size - BLOCK));
+		break;
+	default:
+		c->bad = true;
 		return;
 	}
-	c->bad = true;
+	ret->class = f->class;
 }
 
 void
@@ -222,13 +201,11 @@ dwarf_form(struct dwarf_cursor *c, const struct dwarf_encoding *e, unsigned form
 	*ret = (struct dwarf_value){ .class = DWARF_OTHER };
 	size = dwarf_form_size(e, form);
 	if (size < 0) {
-		variable(c, form, ret);
-	} else if (form == DW_FORM_flag_present) {
-		*ret = (struct dwarf_value){ .class = DWARF_NUMBER, .u = 1 };
-	} else if (form == DW_FORM_implicit_const) {
-		*ret = (struct dwarf_value){ .class = DWARF_NUMBER, .u = (uint64_t)implicit };
+		variable(c, form_of(form), ret);
+	} else if (size == 0) {
+		*ret = (struct dwarf_value){ DWARF_NUMBER, form == DW_FORM_flag_present ? 1 : (uint64_t)implicit, NULL };
 	} else {
-		ret->class = class_of(form);
+		ret->class = form_of(form)->class;
 		if (size == 16)
 			dwarf_skip(c, 16);
 		else

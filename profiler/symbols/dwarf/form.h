@@ -47,6 +47,8 @@ struct dwarf_value {
 
 uint64_t dwarf_uleb(struct dwarf_cursor *c);
 int64_t  dwarf_sleb(struct dwarf_cursor *c);
+/* A length, whose first 4 bytes say whether offsets have 4 bytes or 8. */
+uint64_t dwarf_length(struct dwarf_cursor *c, uint8_t *ret_offset_size);
 uint64_t dwarf_number(struct dwarf_cursor *c, unsigned size); /* 1, 2, 3, 4 or 8 bytes */
 /* A form that is unknown sets bad: what follows it cannot be found. */
 void     dwarf_form(struct dwarf_cursor *c, const struct dwarf_encoding *e, unsigned form,

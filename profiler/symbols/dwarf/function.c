@@ -82,16 +82,8 @@ static void
 on_range(void *arg, uint64_t low, uint64_t high)
 {
 	struct walk *w = arg;
-	size_t       from = 0, to = w->count;
+	size_t       from = dwarf_want_first(w->wants, w->count, low);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (w->wants[middle].vaddr < low)
-			from = middle + 1;
-		else
-			to = middle;
-	}
 	for (; from < w->count && w->wants[from].vaddr < high && dwarf_work(w->d, 1); from++) {
 		struct dwarf_want *want = &w->wants[from];
 

@@ -178,18 +178,14 @@ dwarf_lines_open(struct dwarf_lines *l, struct dwarf *d, struct arena *scratch,
 	struct dwarf_cursor  c;
 	int                  r;
 
-	*l = (struct dwarf_lines){ .d = d, .unit = u, .encoding.offset_size = 4 };
+	*l = (struct dwarf_lines){ .d = d, .unit = u };
 	text = dwarf_text(d, u, &root->comp_dir, &n);
 	l->comp_dir = text && n ? strings_clean(d->texts, text, n) : NULL;
 	if (root->stmt_list.class != DWARF_NUMBER)
 		return -ENOENT;
 	p = dwarf_section_view(&d->line, at, 12, &n);
 	c = dwarf_cursor_of(p, n);
-	size = dwarf_number(&c, 4);
-	if (size == 0xffffffff) {
-		size = dwarf_number(&c, 8);
-		l->encoding.offset_size = 8;
-	}
+	size = dwarf_length(&c, &l->encoding.offset_size);
 	if (c.bad)
 		return -ENOEXEC;
 	at += (uint64_t)(c.p - p);
@@ -279,32 +275,16 @@ reset(struct machine *m)
 	m->has_last = m->dead = false;
 }
 
-static void
-find_place(struct machine *m, uint64_t address)
-{
-	size_t low = 0, high = m->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->wants[middle].vaddr < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	m->next = low;
-}
-
 /* A row: the last one holds up to here. */
 static void
 row(struct machine *m)
 {
 	if (!m->has_last) {
 		m->dead = m->address <= 1 || !image_is_code(m->l->d->code, m->address);
-		find_place(m, m->address);
 		/* An address in front of the first want still finds it. */
+		m->next = dwarf_want_first(m->wants, m->count, m->address);
 	} else if (m->address < m->last_address) {
-		find_place(m, m->address);
+		m->next = dwarf_want_first(m->wants, m->count, m->address);
 	} else if (!m->dead) {
 		for (; m->next < m->count && m->wants[m->next].vaddr < m->address; m->next++) {
 			struct dwarf_want *w = &m->wants[m->next];

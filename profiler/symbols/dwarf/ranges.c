@@ -124,21 +124,6 @@ walk_rnglists(const struct walk *w, uint64_t at)
 	}
 }
 
-/* The offset of a list that is named by its number in the unit's table. */
-static bool
-list_offset(struct dwarf *d, const struct dwarf_unit *u, uint64_t index, uint64_t *ret)
-{
-	unsigned            size = u->encoding.offset_size;
-	struct dwarf_cursor c;
-	uint64_t            at;
-
-	if (__builtin_mul_overflow(index, size, &at) || __builtin_add_overflow(at, u->rnglists, &at) ||
-	    !look(&d->rnglists, at, &c))
-		return false;
-	*ret = u->rnglists + dwarf_number(&c, size);
-	return !c.bad;
-}
-
 void
 dwarf_ranges_each(struct dwarf *d, const struct dwarf_unit *u, const struct dwarf_entry *e,
 	dwarf_range_fn *each, void *arg)
@@ -147,8 +132,12 @@ dwarf_ranges_each(struct dwarf *d, const struct dwarf_unit *u, const struct dwar
 	uint64_t    low, high, at = e->ranges.u;
 
 	if (e->ranges.class == DWARF_NUMBER || e->ranges.class == DWARF_LIST_INDEX) {
-		if (e->ranges.class == DWARF_LIST_INDEX && !list_offset(d, u, e->ranges.u, &at))
-			return;
+		/* By its number in the unit's table. */
+		if (e->ranges.class == DWARF_LIST_INDEX) {
+			if (!dwarf_element(&d->rnglists, u->rnglists, at, u->encoding.offset_size, &at))
+				return;
+			at += u->rnglists;
+		}
 		if (u->encoding.version >= 5)
 			walk_rnglists(&w, at);
 		else

@@ -16,6 +16,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #include "constants.h"
 
@@ -47,14 +48,11 @@ read_header(struct dwarf *d, uint64_t offset, struct dwarf_unit *u, bool *ret_us
 	size_t               n = 0;
 	const unsigned char *p = dwarf_section_view(&d->info, offset, HEADER_MAX, &n);
 	struct dwarf_cursor  c = dwarf_cursor_of(p, n);
-	uint64_t             size = dwarf_number(&c, 4), left;
+	uint64_t             size, left;
 	unsigned             type = DW_UT_compile;
 
-	*u = (struct dwarf_unit){ .offset = offset, .encoding.offset_size = 4 };
-	if (size == 0xffffffff) {
-		size = dwarf_number(&c, 8);
-		u->encoding.offset_size = 8;
-	}
+	*u = (struct dwarf_unit){ .offset = offset };
+	size = dwarf_length(&c, &u->encoding.offset_size);
 	left = d->info.size - offset - (uint64_t)(c.p - p);
 	if (c.bad || size > left)
 		return -ENOEXEC;
@@ -146,46 +144,34 @@ dwarf_unit_at(struct dwarf *d, uint64_t offset)
 		&d->units[low - 1] : NULL;
 }
 
+/* An entry has values alone, which are numbered here from 1. */
+#define VALUE(member) (1 + offsetof(struct dwarf_entry, member) / sizeof(struct dwarf_value))
+
 static struct dwarf_value *
 slot(struct dwarf_entry *e, unsigned name)
 {
-	switch (name) {
-	case DW_AT_sibling:
-		return &e->sibling;
-	case DW_AT_name:
-		return &e->name;
-	case DW_AT_linkage_name:
-	case DW_AT_MIPS_linkage_name:
-		return &e->linkage;
-	case DW_AT_low_pc:
-		return &e->low;
-	case DW_AT_high_pc:
-		return &e->high;
-	case DW_AT_ranges:
-		return &e->ranges;
-	case DW_AT_abstract_origin:
-		return &e->origin;
-	case DW_AT_specification:
-		return &e->specification;
-	case DW_AT_decl_line:
-		return &e->decl_line;
-	case DW_AT_call_file:
-		return &e->call_file;
-	case DW_AT_call_line:
-		return &e->call_line;
-	case DW_AT_stmt_list:
-		return &e->stmt_list;
-	case DW_AT_comp_dir:
-		return &e->comp_dir;
-	case DW_AT_str_offsets_base:
-		return &e->str_offsets;
-	case DW_AT_addr_base:
-		return &e->addrs;
-	case DW_AT_rnglists_base:
-		return &e->rnglists;
-	default:
-		return NULL;
-	}
+	static const uint8_t values[] = {
+		[DW_AT_sibling] = VALUE(sibling),
+		[DW_AT_name] = VALUE(name),
+		[DW_AT_stmt_list] = VALUE(stmt_list),
+		[DW_AT_low_pc] = VALUE(low),
+		[DW_AT_high_pc] = VALUE(high),
+		[DW_AT_comp_dir] = VALUE(comp_dir),
+		[DW_AT_abstract_origin] = VALUE(origin),
+		[DW_AT_decl_line] = VALUE(decl_line),
+		[DW_AT_specification] = VALUE(specification),
+		[DW_AT_ranges] = VALUE(ranges),
+		[DW_AT_call_file] = VALUE(call_file),
+		[DW_AT_call_line] = VALUE(call_line),
+		[DW_AT_linkage_name] = VALUE(linkage),
+		[DW_AT_str_offsets_base] = VALUE(str_offsets),
+		[DW_AT_addr_base] = VALUE(addrs),
+		[DW_AT_rnglists_base] = VALUE(rnglists),
+	};
+
+	if (name == DW_AT_MIPS_linkage_name)
+		name = DW_AT_linkage_name;
+	return name < sizeof(values) && values[name] ? (struct dwarf_value *)e + values[name] - 1 : NULL;
 }
 
 void
@@ -248,9 +234,8 @@ dwarf_unit_root(struct dwarf *d, struct dwarf_unit *u, struct dwarf_entry *ret)
 	return 0;
 }
 
-/* An element of a table of offsets or addresses. */
-static bool
-element(struct dwarf_section *s, uint64_t base, uint64_t index, unsigned size, uint64_t *ret)
+bool
+dwarf_element(struct dwarf_section *s, uint64_t base, uint64_t index, unsigned size, uint64_t *ret)
 {
 	size_t              n = 0;
 	struct dwarf_cursor c;
@@ -283,7 +268,7 @@ dwarf_text(struct dwarf *d, const struct dwarf_unit *u, const struct dwarf_value
 	case DWARF_STRING_ALT:
 		return d->alt ? dwarf_section_string(&d->alt->str, v->u, ret_size) : NULL;
 	case DWARF_STRING_INDEX:
-		if (!element(&d->str_offsets, u->str_offsets, v->u, u->encoding.offset_size, &at))
+		if (!dwarf_element(&d->str_offsets, u->str_offsets, v->u, u->encoding.offset_size, &at))
 			return NULL;
 		return dwarf_section_string(&d->str, at, ret_size);
 	default:
@@ -299,6 +284,6 @@ dwarf_address(struct dwarf *d, const struct dwarf_unit *u, const struct dwarf_va
 	else if (v->class != DWARF_ADDRESS_INDEX)
 		return false;
 	else
-		return element(&d->addr, u->addrs, v->u, u->encoding.address_size, ret);
+		return dwarf_element(&d->addr, u->addrs, v->u, u->encoding.address_size, ret);
 	return true;
 }

@@ -99,6 +99,8 @@ int  dwarf_unit_root(struct dwarf *d, struct dwarf_unit *u, struct dwarf_entry *
 struct dwarf_unit *dwarf_unit_at(struct dwarf *d, uint64_t offset);
 /* A string attribute; a view, or NULL. */
 const char *dwarf_text(struct dwarf *d, const struct dwarf_unit *u, const struct dwarf_value *v, size_t *ret_size);
+/* An element of a table of offsets or addresses. */
+bool dwarf_element(struct dwarf_section *s, uint64_t base, uint64_t index, unsigned size, uint64_t *ret);
 bool dwarf_address(struct dwarf *d, const struct dwarf_unit *u, const struct dwarf_value *v, uint64_t *ret);
 
 /* The code ranges of an entry that the linker has kept. */
