@@ -54,26 +54,30 @@ write_yaml_word(struct text *t, const char *s)
 		text_add_json(t, s);
 }
 
+/* word: writes what is a text to the form; a number, and in YAML an amount, stands bare. */
 static void
-write_yaml_value(const struct flag_entry *e, const struct flag_value *v, struct text *t)
+write_value(const struct flag_entry *e, const struct flag_value *v, struct text *t,
+	void (*word)(struct text *t, const char *s))
 {
-	struct text value = TEXT_INIT;
+	enum component_flag_type type = e->row.type;
+	struct text              value = TEXT_INIT;
+	bool                     amount = type == COMPONENT_FLAG_TYPE_SIZE || type == COMPONENT_FLAG_TYPE_DURATION;
 
-	if (e->row.type == COMPONENT_FLAG_TYPE_LIST) {
+	if (type == COMPONENT_FLAG_TYPE_LIST) {
 		text_add(t, "[");
 		for (size_t i = 0; i < v->list.count; i++) {
 			text_add(t, "%s", i > 0 ? ", " : "");
-			write_yaml_word(t, v->list.items[i]);
+			word(t, v->list.items[i]);
 		}
 		text_add(t, "]");
 		return;
 	}
 	flag_value_format(&e->row, v, &value);
-	if (e->row.type == COMPONENT_FLAG_TYPE_STRING || e->row.type == COMPONENT_FLAG_TYPE_ADDRESS ||
-	    e->row.type == COMPONENT_FLAG_TYPE_ENUM)
-		write_yaml_word(t, text_string(&value));
-	else
+	if (type == COMPONENT_FLAG_TYPE_BOOL || type == COMPONENT_FLAG_TYPE_INT || type == COMPONENT_FLAG_TYPE_NUMBER ||
+	    (amount && word == write_yaml_word))
 		text_add(t, "%s", text_string(&value));
+	else
+		word(t, text_string(&value));
 	text_release(&value);
 }
 
@@ -90,7 +94,7 @@ write_text_row(struct component_flags *f, const struct flag_entry *e)
 	if (is_redacted(e, v))
 		text_add(&line, "(redacted)");
 	else
-		write_yaml_value(e, v, &line);
+		write_value(e, v, &line, write_yaml_word);
 	text_add(&f->output, "%-*s # ", VALUE_COLUMN, text_string(&line));
 	/* A path may hold anything; a comment ends at a newline. */
 	for (const char *s = flag_source_of(e); *s; s++)
@@ -122,28 +126,10 @@ write_text(struct component_flags *f)
 static void
 write_json_value(const struct flag_entry *e, const struct flag_value *v, struct text *t)
 {
-	struct text value = TEXT_INIT;
-
-	if (is_redacted(e, v)) {
+	if (is_redacted(e, v))
 		text_add(t, "\"(redacted)\"");
-		return;
-	}
-	if (e->row.type == COMPONENT_FLAG_TYPE_LIST) {
-		text_add(t, "[");
-		for (size_t i = 0; i < v->list.count; i++) {
-			text_add(t, "%s", i > 0 ? ", " : "");
-			text_add_json(t, v->list.items[i]);
-		}
-		text_add(t, "]");
-		return;
-	}
-	flag_value_format(&e->row, v, &value);
-	if (e->row.type == COMPONENT_FLAG_TYPE_BOOL || e->row.type == COMPONENT_FLAG_TYPE_INT ||
-	    e->row.type == COMPONENT_FLAG_TYPE_NUMBER)
-		text_add(t, "%s", text_string(&value));
 	else
-		text_add_json(t, text_string(&value));
-	text_release(&value);
+		write_value(e, v, t, text_add_json);
 }
 
 struct names {

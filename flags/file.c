@@ -61,21 +61,25 @@ static const struct {
 } yaml_words[] = {
 	{ "tab character", NULL, "a TAB indents this line; indent with blanks" },
 	{ "UTF-8", NULL, "a byte that is not UTF-8; save the file as UTF-8" },
-	{ "control characters", NULL, "a control character; take it out, or write it as \"\\x01\" in double quotes" },
+	{ "control characters", NULL, "a control character; take it out, or write it as \"\\x01\" "
+		"in double quotes" },
 	{ "end of stream", "quoted scalar", "a quote is opened and never closed; close it" },
-	{ "unknown escape", NULL, "a backslash in double quotes before a character that it cannot stand before; "
-		"write it twice, or use single quotes" },
-	{ "cannot start any token", NULL, "a value cannot begin with this character ('@', '`' and '%' are YAML's own); "
-		"put the value into quotes" },
+	{ "unknown escape", NULL, "a backslash in double quotes before a character that it cannot stand "
+		"before; write it twice, or use single quotes" },
+	{ "cannot start any token", NULL, "a value cannot begin with this character ('@', '`' and '%' are "
+		"YAML's own); put the value into quotes" },
 	{ "expected node content", "flow", "a value is missing, or begins with ':'; " QUOTE },
-	{ "expected node content", NULL, "a value is missing, or begins with a character of YAML's own (']', '}', ','); "
-		"put the value into quotes" },
-	{ "expected ',' or '}'", NULL, "a '{' is not closed, or ',' is missing between two options; write {NAME: VALUE, NAME: VALUE}" },
-	{ "expected ',' or ']'", NULL, "a '[' is not closed, or ',' is missing between two items; write [a, b]" },
+	{ "expected node content", NULL, "a value is missing, or begins with a character of YAML's own "
+		"(']', '}', ','); put the value into quotes" },
+	{ "expected ',' or '}'", NULL, "a '{' is not closed, or ',' is missing between two options; "
+		"write {NAME: VALUE, NAME: VALUE}" },
+	{ "expected ',' or ']'", NULL, "a '[' is not closed, or ',' is missing between two items; "
+		"write [a, b]" },
 	{ "mapping values", NULL, "a second ': ' in one line; " QUOTE ", or begin a new line" },
-	{ "expected key", NULL, "a line that is indented neither as the ones above it nor as their section; "
-		"indent the options of a section alike" },
-	{ "expected ':'", NULL, "the line before is no NAME: VALUE; write ':' and a blank behind the name" },
+	{ "expected key", NULL, "a line that is indented neither as the ones above it nor as their "
+		"section; indent the options of a section alike" },
+	{ "expected ':'", NULL, "the line before is no NAME: VALUE; write ':' and a blank behind "
+		"the name" },
 	{ "alphabetic", "alias", "a value cannot begin with '*'; put the value into quotes" },
 	{ "alphabetic", "anchor", "a value cannot begin with '&'; put the value into quotes" },
 };
@@ -84,28 +88,6 @@ static bool
 has(const char *text, const char *part)
 {
 	return !part || (text && strstr(text, part));
-}
-
-/* problem and context: libyaml's, either may be NULL; text: the file's bytes; at: where in them
- * the fault is. */
-static void
-add_yaml_words(struct text *why, const char *problem, const char *context, const char *text, size_t size, size_t at)
-{
-	/* Every other byte of Latin text in UTF-16 is a NUL; with a mark at its head libyaml reads it. */
-	if (size >= 2 && (!text[0] != !text[1])) {
-		text_add(why, "UTF-16 without its mark; save the file as UTF-8");
-		return;
-	}
-	if (at < size && text[at] == '\t') {
-		text_add(why, "a TAB where a name or a value begins; indent with blanks");
-		return;
-	}
-	for (size_t i = 0; problem && i < sizeof(yaml_words) / sizeof(yaml_words[0]); i++)
-		if (has(problem, yaml_words[i].problem) && has(context, yaml_words[i].context)) {
-			text_add(why, "%s", yaml_words[i].words);
-			return;
-		}
-	text_add(why, "%s%s%s", problem ? problem : "out of memory", context ? " " : "", context ? context : "");
 }
 
 /* Opened without waiting for anybody, and never as 0, 1 or 2. */
@@ -167,6 +149,32 @@ struct file_read {
 	bool                    broken;  /* YAML itself is at fault: stop */
 };
 
+/* What is wrong where the parser has stopped. */
+static void
+add_yaml_words(const struct file_read *r, struct text *why)
+{
+	const char *problem = r->parser.problem, *context = r->parser.context; /* either may be NULL */
+	const char *text = text_string(r->bytes);
+	size_t      size = r->bytes->size, at = r->parser.problem_mark.index;
+
+	/* Every other byte of Latin text in UTF-16 is a NUL; with a mark at its head libyaml reads it. */
+	if (size >= 2 && (!text[0] != !text[1])) {
+		text_add(why, "UTF-16 without its mark; save the file as UTF-8");
+		return;
+	}
+	if (at < size && text[at] == '\t') {
+		text_add(why, "a TAB where a name or a value begins; indent with blanks");
+		return;
+	}
+	for (size_t i = 0; problem && i < sizeof(yaml_words) / sizeof(yaml_words[0]); i++)
+		if (has(problem, yaml_words[i].problem) && has(context, yaml_words[i].context)) {
+			text_add(why, "%s", yaml_words[i].words);
+			return;
+		}
+	text_add(why, "%s%s%s", problem ? problem : "out of memory", context ? " " : "",
+		context ? context : "");
+}
+
 static size_t
 line_of(const yaml_event_t *e)
 {
@@ -191,19 +199,26 @@ fault(struct file_read *r, size_t line, const char *key, const char *why)
 	text_release(&t);
 }
 
+/* How much deeper what comes behind it lies. */
+static int
+depth_of(const yaml_event_t *e)
+{
+	if (e->type == YAML_MAPPING_START_EVENT || e->type == YAML_SEQUENCE_START_EVENT)
+		return 1;
+	return e->type == YAML_MAPPING_END_EVENT || e->type == YAML_SEQUENCE_END_EVENT ? -1 : 0;
+}
+
 /* The next event; the caller deletes it.  false: the file cannot be read further. */
 static bool
 next(struct file_read *r, yaml_event_t *e)
 {
 	if (!r->broken && r->round->file_errors >= CONFIG_FAULTS_MAX) {
 		r->broken = true;
-		fault(r, r->parser.mark.line + 1, NULL, "too many faults before this line; it was not read further");
+		fault(r, r->parser.mark.line + 1, NULL, "too many faults before this line; "
+			"it was not read further");
 	}
 	if (!r->broken && yaml_parser_parse(&r->parser, e)) {
-		if (e->type == YAML_MAPPING_START_EVENT || e->type == YAML_SEQUENCE_START_EVENT)
-			r->depth++;
-		else if (e->type == YAML_MAPPING_END_EVENT || e->type == YAML_SEQUENCE_END_EVENT)
-			r->depth--;
+		r->depth += depth_of(e);
 		if (r->depth <= CONFIG_DEPTH_MAX)
 			return true;
 		/* libyaml's time grows with the square of the depth. */
@@ -217,7 +232,7 @@ next(struct file_read *r, yaml_event_t *e)
 		bool opened = p->context && strstr(p->context, "quoted");
 
 		text_add(&t, "not YAML: ");
-		add_yaml_words(&t, p->problem, p->context, text_string(r->bytes), r->bytes->size, p->problem_mark.index);
+		add_yaml_words(r, &t);
 		fault(r, (opened ? p->context_mark.line : p->problem_mark.line) + 1, NULL, text_string(&t));
 		text_release(&t);
 	}
@@ -229,14 +244,11 @@ next(struct file_read *r, yaml_event_t *e)
 static void
 skip(struct file_read *r, const yaml_event_t *e)
 {
-	int depth = e->type == YAML_MAPPING_START_EVENT || e->type == YAML_SEQUENCE_START_EVENT;
+	int depth = depth_of(e);
 	yaml_event_t inner;
 
 	while (depth > 0 && next(r, &inner)) {
-		if (inner.type == YAML_MAPPING_START_EVENT || inner.type == YAML_SEQUENCE_START_EVENT)
-			depth++;
-		else if (inner.type == YAML_MAPPING_END_EVENT || inner.type == YAML_SEQUENCE_END_EVENT)
-			depth--;
+		depth += depth_of(&inner);
 		yaml_event_delete(&inner);
 	}
 }
@@ -295,7 +307,8 @@ scalar(struct file_read *r, const yaml_event_t *e, const char *key)
 }
 
 static void
-take_scalar(struct file_read *r, const struct flag_entry *e, const char *key, const yaml_event_t *event)
+take_scalar(struct file_read *r, const struct flag_entry *e, const char *key,
+	const yaml_event_t *event)
 {
 	const char *text = scalar(r, event, key);
 	struct text label = TEXT_INIT, source = TEXT_INIT;
@@ -313,12 +326,13 @@ take_scalar(struct file_read *r, const struct flag_entry *e, const char *key, co
 }
 
 static void
-take_sequence(struct file_read *r, const struct flag_entry *e, const char *key, const yaml_event_t *start)
+take_sequence(struct file_read *r, const struct flag_entry *e, const char *key,
+	const yaml_event_t *start)
 {
-	static const struct component_list none = { NULL, 0 };
 	struct lines      items = { NULL, 0, false };
 	struct flag_value v = { .memory = NULL };
 	struct text       source = TEXT_INIT;
+	struct component_list list;
 	yaml_event_t      event;
 	bool              end = false;
 
@@ -340,8 +354,8 @@ take_sequence(struct file_read *r, const struct flag_entry *e, const char *key, 
 		yaml_event_delete(&event);
 	}
 	text_add(&source, "file:%s:%zu", r->path, line_of(start));
-	if (items.failed || source.failed || (items.count > 0 &&
-	    flag_value_join(&none, &(struct component_list){ (const char *const *)items.items, items.count }, &v) < 0))
+	list = (struct component_list){ (const char *const *)items.items, items.count };
+	if (items.failed || source.failed || (items.count > 0 && flag_value_join(&list, NULL, &v) < 0))
 		r->round->errors.failed = true;
 	else if (items.count > 0)
 		flag_round_put(r->f, r->round, e, LEVEL_FILE, &v, source.data);
@@ -381,7 +395,8 @@ static const struct flag_entry *
 find_entry(struct file_read *r, const char *key, size_t line)
 {
 	const struct flag_entry *e = flags_find_key(r->f, key);
-	char why[128];
+	size_t                  *first;
+	char                     why[128];
 
 	if (!e) {
 		refuse_unknown(r, key, line);
@@ -391,12 +406,13 @@ find_entry(struct file_read *r, const char *key, size_t line)
 		fault(r, line, key, "is for the command line; take it out of the file");
 		return NULL;
 	}
-	if (r->line_of[e - r->f->entries] > 0) {
-		snprintf(why, sizeof(why), "is given twice, first in line %zu; keep one", r->line_of[e - r->f->entries]);
+	first = &r->line_of[e - r->f->entries];
+	if (*first > 0) {
+		snprintf(why, sizeof(why), "is given twice, first in line %zu; keep one", *first);
 		fault(r, line, key, why);
 		return NULL;
 	}
-	r->line_of[e - r->f->entries] = line;
+	*first = line;
 	return e;
 }
 
@@ -407,17 +423,19 @@ static void
 read_value(struct file_read *r, const char *key, size_t line)
 {
 	const struct flag_entry *entry;
-	yaml_event_t e;
+	bool                     prefix = is_prefix(r->f, key);
+	bool                     section = prefix && !flags_find_key(r->f, key);
+	yaml_event_t             e;
 
 	if (!next(r, &e))
 		return;
 	if (is_refused(r, &e, key))
 		skip(r, &e);
-	else if (is_prefix(r->f, key) && e.type == YAML_MAPPING_START_EVENT)
+	else if (prefix && e.type == YAML_MAPPING_START_EVENT)
 		read_mapping(r, key);
-	else if (is_prefix(r->f, key) && !flags_find_key(r->f, key) && e.type == YAML_SCALAR_EVENT && is_null(&e))
+	else if (section && e.type == YAML_SCALAR_EVENT && is_null(&e))
 		;
-	else if (is_prefix(r->f, key) && !flags_find_key(r->f, key)) {
+	else if (section) {
 		fault(r, line, key, "wants keys below it; write KEY: {NAME: VALUE}");
 		skip(r, &e);
 	} else if ((entry = find_entry(r, key, line)) == NULL)
@@ -487,10 +505,10 @@ read_stream(struct file_read *r)
 		if (e.type == YAML_STREAM_END_EVENT)
 			end = true;
 		else if (e.type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
-			fault(r, line_of(&e), NULL, "a second document begins; keep one, without '---' between its parts");
+			fault(r, line_of(&e), NULL, "a second document begins; keep one, "
+				"without '---' between its parts");
 			end = true;
-		} else if (e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT ||
-		           e.type == YAML_MAPPING_START_EVENT || e.type == YAML_SEQUENCE_START_EVENT)
+		} else if (e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT || depth_of(&e) > 0)
 			read_document(r, &e);
 		yaml_event_delete(&e);
 	}
@@ -504,7 +522,8 @@ fault_errno(struct file_read *r, const char *by, int error)
 
 	text_add(&t, "cannot be read: ");
 	if (error == EMEDIUMTYPE)
-		text_add(&t, "not a regular file, and a pipe would be empty at a reload; write the options to a file");
+		text_add(&t, "not a regular file, and a pipe would be empty at a reload; "
+			"write the options to a file");
 	else if (error == EFBIG)
 		text_add(&t, "larger than %d bytes", CONFIG_BYTES_MAX);
 	else
@@ -519,10 +538,12 @@ static const struct flag_setting *
 find_path(struct component_flags *f, struct flag_round *round, bool *ret_given, const char **ret_by)
 {
 	struct flag_entry   *e = flags_find(f, "config", strlen("config"), NULL);
-	struct flag_setting *line = flag_round_at(round, f, e, LEVEL_LINE), *env = flag_round_at(round, f, e, LEVEL_ENV);
+	struct flag_setting *line = flag_round_at(round, f, e, LEVEL_LINE);
+	struct flag_setting *env = flag_round_at(round, f, e, LEVEL_ENV);
 
 	*ret_given = line->set || env->set;
-	*ret_by = line->set ? "--config" : env->set ? env->source + strlen("env:") : "the default of --config";
+	*ret_by = line->set ? "--config" : env->set ? env->source + strlen("env:") :
+		"the default of --config";
 	return line->set ? line : env->set ? env : flag_setting_of(e, NULL);
 }
 

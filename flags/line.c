@@ -47,9 +47,9 @@ struct line {
 };
 
 static bool
-takes_no_argument(const struct flag_entry *e)
+has_no_form(const struct flag_entry *e)
 {
-	return e->row.type == COMPONENT_FLAG_TYPE_BOOL;
+	return e && e->row.type == COMPONENT_FLAG_TYPE_BOOL && e->action == ACTION_NONE;
 }
 
 static bool
@@ -79,7 +79,7 @@ build_names(struct line *l, char **to, size_t *options, size_t *bytes)
 
 		for (size_t c = 0; c < 3; c++)
 			while (words_next(&cursors[c], &word, &size)) {
-				bool no = takes_no_argument(e) && e->action == ACTION_NONE && c < 2;
+				bool no = has_no_form(e) && c < 2;
 
 				*options += 1 + no;
 				*bytes += 2 * size + sizeof("no-") + 1;
@@ -129,12 +129,6 @@ report(struct line *l, const char *head, const char *word, size_t size, const ch
 	lines_add(&l->round->errors, "%s %s%s", head, text_string(&quoted), tail);
 	text_release(&quoted);
 	text_release(&text);
-}
-
-static bool
-has_no_form(const struct flag_entry *e)
-{
-	return e && e->row.type == COMPONENT_FLAG_TYPE_BOOL && e->action == ACTION_NONE;
 }
 
 /* What may have been meant by the name in text. */

@@ -17,8 +17,9 @@
  * Stores are single atomic ones, because a reload may write a variable that other
  * threads read.  A list is two words and cannot be had that way; flags.h says so.
  *
- * Checklist for a new type: enum component_flag_type and its macro in flags.h, a row
- * in types[], a case in each switch, without which it does not compile cleanly.
+ * Checklist for a new type: enum component_flag_type and its macro in flags.h, a member
+ * of struct flag_value, a row in types[], a case in flag_value_format(), without which it
+ * does not compile cleanly, and in flag_value_equal() if its bytes do not tell.
  *
  * Tests: tests/flags/test_value.c.
  */
@@ -153,7 +154,7 @@ parse_address(const struct component_flag *row, const char *text, struct flag_va
 int
 flag_value_join(const struct component_list *a, const struct component_list *b, struct flag_value *ret)
 {
-	size_t       count = a->count + b->count, bytes = 0;
+	size_t       count = a->count + (b ? b->count : 0), bytes = 0;
 	const char **items;
 	char        *to;
 
@@ -180,7 +181,6 @@ flag_value_join(const struct component_list *a, const struct component_list *b, 
 static int
 parse_list(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why)
 {
-	static const struct component_list none = { NULL, 0 };
 	char       **items = calloc(strlen(text) / 2 + 2, sizeof(*items));
 	char        *copy = strdup(text), *rest = copy, *item;
 	size_t       count = 0;
@@ -197,7 +197,7 @@ parse_list(const struct component_flag *row, const char *text, struct flag_value
 			goto out;
 		items[count++] = item;
 	}
-	r = flag_value_join(&none, &(struct component_list){ (const char *const *)items, count }, ret);
+	r = flag_value_join(&(struct component_list){ (const char *const *)items, count }, NULL, ret);
 out:
 	if (r < 0)
 		text_refuse(why, r, r == -ENOMEM ? "out of memory" :
@@ -224,18 +224,23 @@ parse_enum(const struct component_flag *row, const char *text, struct flag_value
 static const struct {
 	const char *name;
 	const char *argument;
+	size_t      size; /* of a row's variable, and of its member of struct flag_value */
 	int (*parse)(const struct component_flag *row, const char *text, struct flag_value *ret, struct text *why);
 } types[] = {
-	[COMPONENT_FLAG_TYPE_BOOL]     = { "bool", "BOOL", parse_bool },
-	[COMPONENT_FLAG_TYPE_INT]      = { "int", "N", parse_int },
-	[COMPONENT_FLAG_TYPE_NUMBER]   = { "number", "NUMBER", parse_number },
-	[COMPONENT_FLAG_TYPE_SIZE]     = { "size", "SIZE", amount_parse_size },
-	[COMPONENT_FLAG_TYPE_DURATION] = { "duration", "DURATION", amount_parse_duration },
-	[COMPONENT_FLAG_TYPE_STRING]   = { "string", "STRING", parse_string },
-	[COMPONENT_FLAG_TYPE_LIST]     = { "list", "LIST", parse_list },
-	[COMPONENT_FLAG_TYPE_ENUM]     = { "enum", "WORD", parse_enum },
-	[COMPONENT_FLAG_TYPE_ADDRESS]  = { "address", "ADDRESS", parse_address },
+	[COMPONENT_FLAG_TYPE_BOOL]     = { "bool", "BOOL", sizeof(bool), parse_bool },
+	[COMPONENT_FLAG_TYPE_INT]      = { "int", "N", sizeof(int64_t), parse_int },
+	[COMPONENT_FLAG_TYPE_NUMBER]   = { "number", "NUMBER", sizeof(double), parse_number },
+	[COMPONENT_FLAG_TYPE_SIZE]     = { "size", "SIZE", sizeof(uint64_t), amount_parse_size },
+	[COMPONENT_FLAG_TYPE_DURATION] = { "duration", "DURATION", sizeof(int64_t), amount_parse_duration },
+	[COMPONENT_FLAG_TYPE_STRING]   = { "string", "STRING", sizeof(char *), parse_string },
+	[COMPONENT_FLAG_TYPE_LIST]     = { "list", "LIST", sizeof(struct component_list), parse_list },
+	[COMPONENT_FLAG_TYPE_ENUM]     = { "enum", "WORD", sizeof(int), parse_enum },
+	[COMPONENT_FLAG_TYPE_ADDRESS]  = { "address", "ADDRESS", sizeof(char *), parse_address },
 };
+
+/* A row's variable, whatever its type. */
+typedef uint32_t __attribute__((may_alias)) word32;
+typedef uint64_t __attribute__((may_alias)) word64;
 
 const char *
 flag_value_argument(const struct component_flag *row)
@@ -408,15 +413,8 @@ bool
 flag_value_equal(const struct component_flag *row, const struct flag_value *a, const struct flag_value *b)
 {
 	switch (row->type) {
-	case COMPONENT_FLAG_TYPE_BOOL:
-		return a->boolean == b->boolean;
-	case COMPONENT_FLAG_TYPE_INT:
-	case COMPONENT_FLAG_TYPE_DURATION:
-		return a->integer == b->integer;
-	case COMPONENT_FLAG_TYPE_NUMBER:
+	case COMPONENT_FLAG_TYPE_NUMBER: /* 0 and -0 */
 		return a->number == b->number;
-	case COMPONENT_FLAG_TYPE_SIZE:
-		return a->size == b->size;
 	case COMPONENT_FLAG_TYPE_STRING:
 	case COMPONENT_FLAG_TYPE_ADDRESS:
 		return strcmp(a->string ? a->string : "", b->string ? b->string : "") == 0;
@@ -427,91 +425,42 @@ flag_value_equal(const struct component_flag *row, const struct flag_value *a, c
 			if (strcmp(a->list.items[i], b->list.items[i]) != 0)
 				return false;
 		return true;
-	case COMPONENT_FLAG_TYPE_ENUM:
-		return a->choice == b->choice;
-	case COMPONENT_FLAG_TYPE_END:
-		break;
+	default:
+		return memcmp(a, b, types[row->type].size) == 0;
 	}
-	return true;
 }
 
 void
 flag_value_load(const struct component_flag *row, struct flag_value *ret)
 {
 	*ret = (struct flag_value){ .memory = NULL };
-	switch (row->type) {
-	case COMPONENT_FLAG_TYPE_BOOL:
-		ret->boolean = *row->value.boolean;
-		break;
-	case COMPONENT_FLAG_TYPE_INT:
-	case COMPONENT_FLAG_TYPE_DURATION:
-		ret->integer = *row->value.integer;
-		break;
-	case COMPONENT_FLAG_TYPE_NUMBER:
-		ret->number = *row->value.number;
-		break;
-	case COMPONENT_FLAG_TYPE_SIZE:
-		ret->size = *row->value.size;
-		break;
-	case COMPONENT_FLAG_TYPE_STRING:
-	case COMPONENT_FLAG_TYPE_ADDRESS:
-		ret->string = *row->value.string;
-		break;
-	case COMPONENT_FLAG_TYPE_LIST:
-		ret->list = *row->value.list;
-		break;
-	case COMPONENT_FLAG_TYPE_ENUM:
-		ret->choice = *row->value.choice;
-		break;
-	case COMPONENT_FLAG_TYPE_END:
-		break;
-	}
+	memcpy(ret, row->value.any, types[row->type].size);
 }
 
 /* One store each, so that another thread reads the old value or the new one. */
 void
 flag_value_store(const struct component_flag *row, const struct flag_value *v)
 {
-	struct flag_value new = *v; /* what is stored must not be const for all compilers */
+	const void *from = v;
 
-	switch (row->type) {
-	case COMPONENT_FLAG_TYPE_BOOL:
-		__atomic_store(row->value.boolean, &new.boolean, __ATOMIC_RELEASE);
-		break;
-	case COMPONENT_FLAG_TYPE_INT:
-	case COMPONENT_FLAG_TYPE_DURATION:
-		__atomic_store(row->value.integer, &new.integer, __ATOMIC_RELEASE);
-		break;
-	case COMPONENT_FLAG_TYPE_NUMBER:
-		__atomic_store(row->value.number, &new.number, __ATOMIC_RELEASE);
-		break;
-	case COMPONENT_FLAG_TYPE_SIZE:
-		__atomic_store(row->value.size, &new.size, __ATOMIC_RELEASE);
-		break;
-	case COMPONENT_FLAG_TYPE_STRING:
-	case COMPONENT_FLAG_TYPE_ADDRESS:
-		__atomic_store(row->value.string, &new.string, __ATOMIC_RELEASE);
-		break;
-	case COMPONENT_FLAG_TYPE_LIST:
-		*row->value.list = new.list;
-		break;
-	case COMPONENT_FLAG_TYPE_ENUM:
-		__atomic_store(row->value.choice, &new.choice, __ATOMIC_RELEASE);
-		break;
-	case COMPONENT_FLAG_TYPE_END:
-		break;
-	}
+	if (row->type == COMPONENT_FLAG_TYPE_LIST)
+		*row->value.list = v->list;
+	else if (types[row->type].size == sizeof(uint8_t))
+		__atomic_store_n((uint8_t *)row->value.any, *(const uint8_t *)from, __ATOMIC_RELEASE);
+	else if (types[row->type].size == sizeof(word32))
+		__atomic_store_n((word32 *)row->value.any, *(const word32 *)from, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((word64 *)row->value.any, *(const word64 *)from, __ATOMIC_RELEASE);
 }
 
 int
 flag_value_copy(const struct component_flag *row, const struct flag_value *from, struct flag_value *ret)
 {
-	static const struct component_list none = { NULL, 0 };
 	struct flag_value v = *from;
 
 	v.memory = NULL;
 	if (row->type == COMPONENT_FLAG_TYPE_LIST) {
-		if (flag_value_join(&from->list, &none, &v) < 0)
+		if (flag_value_join(&from->list, NULL, &v) < 0)
 			return -ENOMEM;
 	} else if ((row->type == COMPONENT_FLAG_TYPE_STRING || row->type == COMPONENT_FLAG_TYPE_ADDRESS) &&
 	           from->string) {

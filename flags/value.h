@@ -11,7 +11,7 @@
 /* What one variable can hold.  memory is the block behind string and list, or NULL
  * where they are borrowed (defaults). */
 struct flag_value {
-	union {
+	union { /* first */
 		bool                  boolean;
 		int64_t               integer;
 		double                number;
@@ -42,7 +42,7 @@ void flag_value_store(const struct component_flag *row, const struct flag_value 
 int  flag_value_copy(const struct component_flag *row, const struct flag_value *from, struct flag_value *ret);
 void flag_value_release(struct flag_value *v);
 
-/* A list of the strings of a, then those of b, and a NULL that is not counted; -ENOMEM. */
+/* A list of the strings of a, then those of b, if there is one, and a NULL that is not counted; -ENOMEM. */
 int  flag_value_join(const struct component_list *a, const struct component_list *b, struct flag_value *ret);
 
 /* "BOOL", "DURATION": the word after '=' where the row has none. */
