@@ -295,26 +295,33 @@ say_off(struct profiling *p)
 			"profiling is off; turn it on with --enable-pprof or PPROF_BIND_ADDRESS", "address", address, NULL);
 }
 
+/* With --profiling-on-error=warn it is no fault that nothing runs. */
 static int
-part_start(struct component *c, void *state, struct component_error *err)
+start_wanted(struct profiling *p, struct component_error *err)
 {
-	struct profiling      *p = state;
 	struct component_error why = COMPONENT_ERROR_INIT;
-	int                    r;
+	int                    r = server_start(p, p->rows.enable, &why);
 
-	settings_applied(p);
-	if (!profiling_rows_wanted(&p->rows)) {
-		say_off(p);
-		return 0;
-	}
-	r = server_start(p, p->rows.enable, &why);
 	if (r < 0 && p->rows.on_error == PROFILING_ON_ERROR_WARN) {
-		component_log(c, COMPONENT_LOG_WARNING, why.text, NULL);
+		component_log(p->c, COMPONENT_LOG_WARNING, why.text, NULL);
 		return 0;
 	}
 	if (r < 0)
 		component_error_set(err, "%s", why.text);
 	return r;
+}
+
+static int
+part_start(struct component *c, void *state, struct component_error *err)
+{
+	struct profiling *p = state;
+
+	(void)c;
+	settings_applied(p);
+	if (profiling_rows_wanted(&p->rows))
+		return start_wanted(p, err);
+	say_off(p);
+	return 0;
 }
 
 /* The old server is gone. */
@@ -328,22 +335,6 @@ start_again(struct profiling *p)
 	component_log(p->c, COMPONENT_LOG_ERROR, err.text, NULL);
 	free(p->applied); /* the next reload tries again */
 	p->applied = NULL;
-}
-
-/* Nothing runs, and it should.  With --profiling-on-error=warn that is no fault of the reload. */
-static int
-start_late(struct profiling *p, struct component_error *err)
-{
-	struct component_error why = COMPONENT_ERROR_INIT;
-	int                    r = server_start(p, p->rows.enable, &why);
-
-	if (r < 0 && p->rows.on_error == PROFILING_ON_ERROR_WARN) {
-		component_log(p->c, COMPONENT_LOG_WARNING, why.text, NULL);
-		return 0;
-	}
-	if (r < 0)
-		component_error_set(err, "%s", why.text);
-	return r;
 }
 
 /* All or nothing, and no window ends, be it for another address. */
@@ -377,7 +368,7 @@ server_reload(struct profiling *p, bool changed, struct component_error *err)
 	else if (changed && (is_on(p) || is_stopping(p)))
 		server_stop(p, start_again);
 	else if (!is_on(p) && !is_stopping(p) && is_wanted && (changed || *p->off_reason))
-		r = start_late(p, err);
+		r = start_wanted(p, err);
 	if (r == -EBADF || r == -ECANCELED) { /* the program has closed its descriptors */
 		server_stop(p, start_again);
 		r = 0;

@@ -193,7 +193,8 @@ profiling_rows_text(const struct component_profiling_rows *p)
 	bool  wanted = profiling_rows_wanted(p);
 
 	profiling_rows_address(p, address, sizeof(address));
-	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && p->enable ? address : "0", has_socket(p) ? p->options.debug_socket_path : "") < 0)
+	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && p->enable ? address : "0",
+		    has_socket(p) ? p->options.debug_socket_path : "") < 0)
 		text = NULL;
 	return text;
 }
@@ -214,49 +215,35 @@ explain(int r, enum profiler_fault fault, const char *why, struct component_erro
 	return r;
 }
 
-/* The options of the rows, with what the rows make of them. */
-struct whole {
-	struct component_profiler_options o;
-	char address[PROFILING_ADDRESS_MAX], named[PROFILING_ADDRESS_MAX];
-};
-
-static void
-make_whole(const struct component_profiling_rows *p, bool enable, struct whole *w)
+/* The options of the rows, with what the rows make of them, to the server that runs or to a new one. */
+static int
+apply(const struct component_profiling_rows *p, bool enable, bool runs, struct component_error *err)
 {
-	const char *row = profiling_rows_address(p, w->address, sizeof(w->address));
+	struct component_profiler_options o = p->options;
+	struct component_error            why = COMPONENT_ERROR_INIT;
+	enum profiler_fault               fault = PROFILER_FAULT_ELSEWHERE;
+	char                              address[PROFILING_ADDRESS_MAX], named[PROFILING_ADDRESS_MAX];
+	int                               r;
 
-	name_source(p, row, w->named, sizeof(w->named));
-	w->o = p->options;
-	w->o.address = enable ? w->address : "0";
-	w->o.how_named = w->named;
-	w->o.allowed_hosts = p->allowed_hosts.items;
-	w->o.redact = component_flags_secrets(p->flags);
+	name_source(p, profiling_rows_address(p, address, sizeof(address)), named, sizeof(named));
+	o.address = enable ? address : "0";
+	o.how_named = named;
+	o.allowed_hosts = p->allowed_hosts.items;
+	o.redact = component_flags_secrets(p->flags);
+	r = runs ? profiler_change(&o, &fault, &why) : profiler_start(&o, p->rates, &fault, &why);
+	return r < 0 ? explain(r, fault, why.text, err) : r;
 }
 
 int
 profiling_rows_start(const struct component_profiling_rows *p, bool enable, struct component_error *err)
 {
-	struct whole           w;
-	struct component_error why = COMPONENT_ERROR_INIT;
-	enum profiler_fault    fault = PROFILER_FAULT_ELSEWHERE;
-	int                    r;
-
-	make_whole(p, enable, &w);
-	r = profiler_start(&w.o, p->rates, &fault, &why);
-	return r < 0 ? explain(r, fault, why.text, err) : r;
+	return apply(p, enable, false, err);
 }
 
 int
 profiling_rows_change(const struct component_profiling_rows *p, bool enable, struct component_error *err)
 {
-	struct whole           w;
-	struct component_error why = COMPONENT_ERROR_INIT;
-	enum profiler_fault    fault = PROFILER_FAULT_ELSEWHERE;
-	int                    r;
-
-	make_whole(p, enable, &w);
-	r = profiler_change(&w.o, &fault, &why);
-	return r < 0 ? explain(r, fault, why.text, err) : r;
+	return apply(p, enable, true, err);
 }
 
 int
