@@ -44,6 +44,7 @@
 #include "maps.h"
 #include "memory.h"
 #include "pages.h"
+#include "table.h"
 #include "tables_lookup.h"
 
 #define OBJECTS_MAX      4096
@@ -78,9 +79,9 @@ object_find(const struct tables *t, uintptr_t pc)
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (pc < t->objects[middle]->start)
+		if (pc < t->objects[middle]->at.start)
 			high = middle;
-		else if (pc >= t->objects[middle]->end)
+		else if (pc >= t->objects[middle]->at.end)
 			low = middle + 1;
 		else
 			return t->objects[middle];
@@ -100,24 +101,22 @@ tables_free(struct tables *t)
 static uint64_t
 identity_add(uint64_t h, const struct maps_line *l)
 {
-	h = tables_hash(h, &l->start, sizeof(l->start));
-	h = tables_hash(h, &l->limit, sizeof(l->limit));
-	h = tables_hash(h, &l->inode, sizeof(l->inode));
-	return tables_hash(h, &l->device, sizeof(l->device));
+	const uint64_t words[] = { h, l->start, l->limit, l->inode, l->device };
+
+	return table_hash(words, sizeof(words));
 }
 
-static int
-maps_identity(struct maps *m, uint64_t *ret)
+static uint64_t
+maps_identity(struct maps *m)
 {
 	struct maps_line line;
-	uint64_t         h = TABLES_HASH_START;
+	uint64_t         h = 0;
 
 	while (maps_next(m, &line)) {
 		if (line.executable)
 			h = identity_add(h, &line);
 	}
-	*ret = h;
-	return 0;
+	return h;
 }
 
 static struct tables *
@@ -167,8 +166,6 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		goto out;
 	t = generation_new(maps_lines(&maps));
 	err = t ? 0 : -ENOMEM;
-	if (t)
-		t->files = TABLES_HASH_START;
 	while (t && maps_next(&maps, &line)) {
 		/* The ELF header is in the mapping of offset 0 that precedes the code. */
 		if (line.offset == 0 && (line.inode != 0 || line.path[0] == '[')) {
@@ -186,9 +183,11 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		int made = tables_object_make(&mem, old ? object_find(old, line.start) : NULL, base, &line, &copies,
 					      &t->objects[t->count]);
 
-		if (made == 0) /* its own identity too: another file may have the old one's inode */
-			t->files = tables_hash(t->files, &t->objects[t->count++]->identity, sizeof(uint64_t));
-		else if (made == -ENOENT && t->without++ == 0)
+		if (made == 0) { /* its own identity too: another file may have the old one's inode */
+			const uint64_t both[] = { t->files, t->objects[t->count++]->identity };
+
+			t->files = table_hash(both, sizeof(both));
+		} else if (made == -ENOENT && t->without++ == 0)
 			strncpy(t->without_path, line.path, sizeof(t->without_path) - 1);
 	}
 	if (t)
@@ -378,7 +377,8 @@ tables_stale(void)
 	bool                stale = false;
 
 	pthread_mutex_lock(&global.lock);
-	if (maps_read(&maps, &budget) == 0 && maps_identity(&maps, &identity) == 0) {
+	if (maps_read(&maps, &budget) == 0) {
+		identity = maps_identity(&maps);
 		stale = identity != global.maps_identity;
 		global.maps_identity = identity;
 	}
@@ -440,8 +440,7 @@ tables_section_of(uintptr_t pc, struct tables_section *ret)
 	const struct tables_object *o = t ? object_find(t, pc) : NULL;
 
 	if (o)
-		*ret = (struct tables_section){ o->start, o->end, o->header, o->frames, o->header_size,
-						o->frames_size, o->header_base };
+		*ret = o->at;
 	tables_leave(&reader);
 	return o != NULL;
 }
@@ -467,7 +466,7 @@ tables_generation(void)
 static inline uint32_t
 object_row(const struct tables_object *o, uintptr_t pc)
 {
-	uint32_t at = (uint32_t)(pc - o->start), page = at >> TABLES_PAGE_SHIFT;
+	uint32_t at = (uint32_t)(pc - o->at.start), page = at >> TABLES_PAGE_SHIFT;
 	uint32_t low = o->pages[page], high = o->pages[page + 1];
 
 	/* the last row at or before `at`: one of [low - 1, high) */
@@ -496,7 +495,7 @@ tables_row_begin(const struct tables *t, uintptr_t pc)
 	const struct tables_object *o = object_find(t, pc);
 	uint32_t                    row = o ? object_row(o, pc) : 0;
 
-	return row > 0 ? o->start + o->rows[row - 1].pc : 0;
+	return row > 0 ? o->at.start + o->rows[row - 1].pc : 0;
 }
 
 enum tables_answer

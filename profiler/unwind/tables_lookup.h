@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 #include "tables.h"
-#include "tables_parts.h"
+#include "tables_object.h"
+#include "tables_palette.h"
 
 #define TABLES_CODE_BITS 28
 #define TABLES_CODE_MASK (((uint32_t)1 << TABLES_CODE_BITS) - 1)

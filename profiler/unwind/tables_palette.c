@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 
 #include "pages.h"
+#include "table.h"
 
 #define RULES_MAX 65535U            /* what 16 bits name; 0 is "unknown" */
 #define INDEX_MAX (2 * (RULES_MAX + 1))
@@ -34,27 +35,11 @@ static struct {
 	atomic_uint     count;
 } palette;
 
-uint64_t
-tables_hash(uint64_t h, const void *data, size_t size)
-{
-	const uint8_t *p = data;
-	uint64_t       word;
-
-	for (; size >= sizeof(word); size -= sizeof(word), p += sizeof(word)) {
-		memcpy(&word, p, sizeof(word));
-		h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
-		h ^= h >> 32;
-	}
-	for (; size > 0; size--, p++)
-		h = (h ^ *p) * 0x100000001b3ULL;
-	return h;
-}
-
 int
 tables_palette_start(void)
 {
 	size_t rows = (RULES_MAX + 1) * sizeof(struct cfi_row);
-	size_t index = (RULES_MAX + 1) * 2 * sizeof(uint32_t);
+	size_t index = INDEX_MAX * sizeof(uint32_t);
 	char  *p;
 
 	if (palette.rows)
@@ -99,7 +84,7 @@ rule_pool(struct cfi_rule *rule, const struct cfi_section *frames)
 static uint32_t
 row_find(const struct cfi_row *row)
 {
-	uint64_t h = tables_hash(TABLES_HASH_START, row, sizeof(*row));
+	uint64_t h = table_hash(row, sizeof(*row));
 	uint32_t i, at, n = atomic_load(&palette.count);
 
 	for (i = (uint32_t)(h >> 16); (at = palette.index[i % INDEX_MAX]) != 0; i++)
