@@ -195,7 +195,7 @@ place_judge(struct place *p, const struct symbol_frame *f)
 	p->library = !f->named && (begins_with(object, "libc.so") || begins_with(object, "libpthread") ||
 		begins_with(object, "libc-2") || begins_with(object, "ld-linux"));
 	p->before = (!strcmp(f->name, "begin") || !strcmp(f->name, "begin_c11")) &&
-		(begins_with(object, "libcomponent") || !strcmp(base_name(f->file), "hooks_threads.c"));
+		(begins_with(object, "libcomponent") || !strcmp(base_name(f->file), "thread_events.c"));
 }
 
 static uint64_t
