@@ -44,17 +44,6 @@ struct folded {
 	uint32_t        stack[NAMES_MAX];
 };
 
-static unsigned
-type_shown(const struct profile *p)
-{
-	if (!strcmp(p->types[0].type, "samples"))
-		return 0;
-	for (unsigned i = 0; p->default_type && i < p->type_count; i++)
-		if (!strcmp(p->types[i].type, p->default_type))
-			return i;
-	return p->type_count - 1;
-}
-
 /* A semicolon in a name would be another function. */
 static void
 print_name(struct lines *l, const char *name)
@@ -214,7 +203,7 @@ encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write
 
 	if (!p->type_count || p->type_count > PROFILE_TYPES_MAX)
 		return -EINVAL;
-	type = type_shown(p);
+	type = strcmp(p->types[0].type, "samples") ? frames_type(p) : 0;
 	arena_init(&arena, &budget);
 	arena_init(&table, &budget);
 	frames = arena_alloc(&arena, sizeof(*frames));

@@ -109,6 +109,15 @@ frames_stack(uint32_t stack, unsigned *ret_count)
 	return pcs;
 }
 
+unsigned
+frames_type(const struct profile *p)
+{
+	for (unsigned i = 0; p->default_type && i < p->type_count; i++)
+		if (!strcmp(p->types[i].type, p->default_type))
+			return i;
+	return p->type_count - 1;
+}
+
 bool
 frames_lost(const struct profile *p, struct profile_sample *ret)
 {

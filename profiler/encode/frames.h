@@ -41,6 +41,8 @@ void frames_of(struct symbols *s, uintptr_t pc, struct frames *ret);
 void frames_resolve(const struct profile *p, struct symbols *s);
 /* The stack of a sample, never empty; at most STACK_FRAMES_MAX. */
 const uintptr_t *frames_stack(uint32_t stack, unsigned *ret_count);
+/* The type that is shown where one alone is: the default one, or the last. */
+unsigned frames_type(const struct profile *p);
 /* Samples that found no room, as one more sample under [lost samples]: counts get
  * the number, types in the period's unit that number of periods; what is "in use"
  * cannot be known and stays 0.  False if nothing is lost or a sample says so already. */

@@ -27,3 +27,15 @@ order_sort(uint32_t *items, size_t count, order_before_fn *before, const void *a
 {
 	sort(items, count, &(struct order){ before, arg });
 }
+
+uint32_t *
+order_of(struct arena *a, size_t count, order_before_fn *before, const void *arg)
+{
+	uint32_t *items = arena_array(a, count + 1, sizeof(*items));
+
+	for (size_t i = 0; items && i < count; i++)
+		items[i] = (uint32_t)i;
+	if (items)
+		order_sort(items, count, before, arg);
+	return items;
+}

@@ -8,9 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena.h"
+
 /* Whether a comes before b. */
 typedef bool order_before_fn(const void *arg, uint32_t a, uint32_t b);
 
 void order_sort(uint32_t *items, size_t count, order_before_fn *before, const void *arg);
+/* The numbers below count, sorted; NULL without memory. */
+uint32_t *order_of(struct arena *a, size_t count, order_before_fn *before, const void *arg);
 
 #endif

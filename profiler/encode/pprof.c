@@ -65,8 +65,7 @@ struct mapping_use {
 struct writer {
 	const struct profile *profile;
 	struct symbols       *symbols;
-	struct arena_budget   budget;
-	struct arena          arena;
+	struct arena         *arena;
 	struct gzip           gzip;
 	struct strings        strings;
 	struct table          locations; /* pc to location id */
@@ -120,7 +119,7 @@ string_sized(struct writer *w, const char *text, size_t size, bool keep, int64_t
 	int      r;
 
 	if (!utf8_is_clean(text, size)) {
-		text = utf8_clean(&w->arena, text, size);
+		text = utf8_clean(w->arena, text, size);
 		keep = true;
 		if (!text)
 			return -ENOMEM;
@@ -392,7 +391,7 @@ write_rest(struct writer *w)
 	size_t                      size;
 	int                         r;
 
-	m.comment = arena_array(&w->arena, COMMENTS_MAX, sizeof(*m.comment));
+	m.comment = arena_array(w->arena, COMMENTS_MAX, sizeof(*m.comment));
 	if (!m.comment)
 		return -ENOMEM;
 	r = add_comments(w, &m);
@@ -407,7 +406,7 @@ write_rest(struct writer *w)
 	m.period_type = &period_type;
 	m.period = p->period;
 	size = component__pprof__profile__get_packed_size(&m);
-	buf = arena_alloc(&w->arena, size);
+	buf = arena_alloc(w->arena, size);
 	if (!buf)
 		return -ENOMEM;
 	return gzip_write(&w->gzip, buf, component__pprof__profile__pack(&m, buf));
@@ -433,31 +432,30 @@ int
 encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
 	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
-	struct arena        own;
+	struct arena        arena;
 	struct writer      *w;
 	int                 r = -ENOMEM;
 
 	if (p->type_count > PROFILE_TYPES_MAX)
 		return -EINVAL;
-	arena_init(&own, &budget);
-	w = arena_alloc(&own, sizeof(*w));
+	arena_init(&arena, &budget);
+	w = arena_alloc(&arena, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	w->profile = p;
 	w->symbols = s;
-	w->budget = (struct arena_budget){ 0, ENCODE_MEMORY_MAX };
-	arena_init(&w->arena, &w->budget);
-	strings_init(&w->strings, &w->arena);
-	table_init(&w->locations, &w->budget);
-	table_init(&w->functions, &w->budget);
-	w->pcs.budget = &w->budget;
-	w->used = arena_array(&w->arena, symbols_mapping_count(s) + 1, sizeof(*w->used));
-	w->mappings = arena_array(&w->arena, symbols_mapping_count(s) + 1, sizeof(*w->mappings));
+	w->arena = &arena;
+	strings_init(&w->strings, w->arena);
+	table_init(&w->locations, w->arena->budget);
+	table_init(&w->functions, w->arena->budget);
+	w->pcs.budget = w->arena->budget;
+	w->used = arena_array(w->arena, symbols_mapping_count(s) + 1, sizeof(*w->used));
+	w->mappings = arena_array(w->arena, symbols_mapping_count(s) + 1, sizeof(*w->mappings));
 	for (size_t i = 0; w->used && w->mappings && i < symbols_mapping_count(s); i++)
 		if (!symbols_mapping(s, i)->gone)
 			mapping_number(w, i);
 	if (w->used && w->mappings)
-		r = gzip_open(&w->gzip, &w->arena, write, arg);
+		r = gzip_open(&w->gzip, w->arena, write, arg);
 	if (!r)
 		r = write_types(w);
 	if (!r)
@@ -474,7 +472,6 @@ encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write,
 	table_release(&w->locations);
 	table_release(&w->functions);
 	frames_list_release(&w->pcs);
-	arena_release(&w->arena);
-	arena_release(&own);
+	arena_release(&arena);
 	return r;
 }

@@ -32,7 +32,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "order.h"
 #include "our_fd.h"
 #include "proc_status.h"
 #include "stack_table.h"
@@ -40,78 +39,71 @@
 
 #define PAUSES 256 /* numbers in PauseNs and in PauseEnd */
 
-/* Where the four numbers stand in the values. */
-struct columns {
-	unsigned alloc_objects, alloc_space, inuse_objects, inuse_space;
-};
+enum column { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE, COLUMNS };
 
-struct sorting {
+struct heap {
 	const struct profile *profile;
-	struct columns        columns;
+	unsigned              at[COLUMNS]; /* where a number stands in the values */
 };
 
 static int
-column(const struct profile *p, const char *type, unsigned *ret)
+find_columns(struct heap *h)
 {
-	for (unsigned i = 0; i < p->type_count; i++)
-		if (!strcmp(p->types[i].type, type)) {
-			*ret = i;
-			return 0;
-		}
-	return -EINVAL;
+	static const char *const names[COLUMNS] = { "alloc_objects", "alloc_space", "inuse_objects", "inuse_space" };
+
+	for (int c = 0; c < COLUMNS; c++) {
+		unsigned i = 0;
+
+		while (i < h->profile->type_count && strcmp(h->profile->types[i].type, names[c]))
+			i++;
+		if (i == h->profile->type_count)
+			return -EINVAL;
+		h->at[c] = i;
+	}
+	return 0;
 }
 
 static bool
-before(const void *arg, uint32_t a, uint32_t b)
+before(const void *heap, uint32_t a, uint32_t b)
 {
-	const struct sorting *s = arg;
-	const int64_t        *x = s->profile->samples[a].counted_values;
-	const int64_t        *y = s->profile->samples[b].counted_values;
+	const struct heap *h = heap;
+	const int64_t     *x = h->profile->samples[a].counted_values, *y = h->profile->samples[b].counted_values;
 
-	if (x[s->columns.inuse_space] != y[s->columns.inuse_space])
-		return x[s->columns.inuse_space] > y[s->columns.inuse_space];
-	if (x[s->columns.alloc_space] != y[s->columns.alloc_space])
-		return x[s->columns.alloc_space] > y[s->columns.alloc_space];
+	if (x[h->at[INUSE_SPACE]] != y[h->at[INUSE_SPACE]])
+		return x[h->at[INUSE_SPACE]] > y[h->at[INUSE_SPACE]];
+	if (x[h->at[ALLOC_SPACE]] != y[h->at[ALLOC_SPACE]])
+		return x[h->at[ALLOC_SPACE]] > y[h->at[ALLOC_SPACE]];
 	return a < b;
 }
 
 static void
-print_numbers(struct lines *l, const struct columns *c, const int64_t *v, int64_t one_more)
+print_numbers(struct lines *l, const struct heap *h, const int64_t *v, int64_t one_more)
 {
-	lines_print(l, "%" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64 "] @", v[c->inuse_objects],
-		v[c->inuse_space], v[c->alloc_objects], v[c->alloc_space] + one_more);
+	lines_print(l, "%" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64 "] @", v[h->at[INUSE_OBJECTS]],
+		v[h->at[INUSE_SPACE]], v[h->at[ALLOC_OBJECTS]], v[h->at[ALLOC_SPACE]] + one_more);
 }
 
 static void
-print_record(struct lines *l, const struct columns *c, const struct profile_sample *sample,
-	struct symbols *s, struct frames *frames)
+numbers(struct lines *l, const void *heap, const struct profile_sample *sample)
 {
-	unsigned         n;
-	const uintptr_t *pcs = frames_stack(sample->stack, &n);
-
-	print_numbers(l, c, sample->counted_values, 0);
-	text_addresses(l, pcs, n, s);
-	text_labels(l, sample->labels);
-	text_frames(l, pcs, n, s, frames);
+	print_numbers(l, heap, sample->counted_values, 0);
 }
 
-static int
-find_columns(const struct profile *p, struct columns *ret)
+static void
+head(struct lines *l, const void *heap)
 {
-	if (column(p, "alloc_objects", &ret->alloc_objects) < 0 ||
-	    column(p, "alloc_space", &ret->alloc_space) < 0 ||
-	    column(p, "inuse_objects", &ret->inuse_objects) < 0 ||
-	    column(p, "inuse_space", &ret->inuse_space) < 0 || p->count > UINT32_MAX)
-		return -EINVAL;
-	return 0;
+	const struct heap *h = heap;
+	int64_t            total[PROFILE_TYPES_MAX] = { 0 };
+
+	for (size_t i = 0; i < h->profile->count; i++)
+		for (unsigned k = 0; k < h->profile->type_count; k++)
+			total[k] += h->profile->samples[i].counted_values[k];
+	lines_print(l, "heap profile: ");
+	print_numbers(l, h, total, total[h->at[INUSE_SPACE]] == total[h->at[ALLOC_SPACE]]);
+	lines_print(l, " heap/%" PRId64 "\n", 2 * h->profile->period);
 }
 
 /* ---- the end ---- */
-
-/* Estimates of the whole process: objects, bytes. */
-struct memstats {
-	int64_t alloc_objects, alloc_space, inuse_objects, inuse_space;
-};
 
 /* "	  1234 kB" in bytes; 0 where it cannot be read. */
 static int64_t
@@ -136,11 +128,12 @@ print_one(struct lines *l, const char *key, int64_t value)
 }
 
 static void
-memstats_print(struct lines *l, const struct memstats *m)
+memstats(struct lines *l, const void *heap)
 {
+	const struct heap      *h = heap;
 	struct proc_status_line status[] = { { .key = "\nVmData:" }, { .key = "\nVmStk:" } };
 	struct rusage           usage;
-	int64_t                 stack, data;
+	int64_t                 stack, data, sum[COLUMNS] = { 0 }; /* estimates of the whole process */
 	int                     fd = proc_status_open();
 
 	proc_status_read(fd, status, 2);
@@ -148,35 +141,31 @@ memstats_print(struct lines *l, const struct memstats *m)
 	data = status_bytes(&status[0]);
 	stack = status_bytes(&status[1]);
 	getrusage(RUSAGE_SELF, &usage);
+	for (size_t i = 0; i < h->profile->count; i++)
+		for (int c = 0; c < COLUMNS; c++)
+			sum[c] += h->profile->samples[i].values[h->at[c]];
 	lines_print(l, "\n# estimated from samples: Alloc TotalAlloc Mallocs Frees HeapAlloc HeapInuse HeapObjects\n"
 		"# nothing to say in a C process, always 0: Lookups HeapIdle HeapReleased MSpan MCache GCSys OtherSys "
 		"NextGC LastGC PauseNs PauseEnd NumGC NumForcedGC GCCPUFraction DebugGC\n"
 		"# runtime.MemStats\n");
-	print_one(l, "Alloc", m->inuse_space);
-	print_one(l, "TotalAlloc", m->alloc_space);
+	print_one(l, "Alloc", sum[INUSE_SPACE]);
+	print_one(l, "TotalAlloc", sum[ALLOC_SPACE]);
 	print_one(l, "Sys", data + stack);
 	print_one(l, "Lookups", 0);
-	print_one(l, "Mallocs", m->alloc_objects);
-	print_one(l, "Frees", m->alloc_objects - m->inuse_objects);
-	print_one(l, "HeapAlloc", m->inuse_space);
+	print_one(l, "Mallocs", sum[ALLOC_OBJECTS]);
+	print_one(l, "Frees", sum[ALLOC_OBJECTS] - sum[INUSE_OBJECTS]);
+	print_one(l, "HeapAlloc", sum[INUSE_SPACE]);
 	print_one(l, "HeapSys", data);
 	print_one(l, "HeapIdle", 0);
-	print_one(l, "HeapInuse", m->inuse_space);
+	print_one(l, "HeapInuse", sum[INUSE_SPACE]);
 	print_one(l, "HeapReleased", 0);
-	print_one(l, "HeapObjects", m->inuse_objects);
-	lines_print(l, "# Stack = %" PRId64 " / %" PRId64 "\n", stack, stack);
-	lines_print(l, "# MSpan = 0 / 0\n# MCache = 0 / 0\n");
+	print_one(l, "HeapObjects", sum[INUSE_OBJECTS]);
+	lines_print(l, "# Stack = %" PRId64 " / %" PRId64 "\n# MSpan = 0 / 0\n# MCache = 0 / 0\n", stack, stack);
 	print_one(l, "BuckHashSys", (int64_t)stack_table_bytes());
-	print_one(l, "GCSys", 0);
-	print_one(l, "OtherSys", 0);
-	print_one(l, "NextGC", 0);
-	print_one(l, "LastGC", 0);
+	lines_print(l, "# GCSys = 0\n# OtherSys = 0\n# NextGC = 0\n# LastGC = 0\n");
 	print_zeros(l, "PauseNs");
 	print_zeros(l, "PauseEnd");
-	print_one(l, "NumGC", 0);
-	print_one(l, "NumForcedGC", 0);
-	print_one(l, "GCCPUFraction", 0);
-	lines_print(l, "# DebugGC = false\n");
+	lines_print(l, "# NumGC = 0\n# NumForcedGC = 0\n# GCCPUFraction = 0\n# DebugGC = false\n");
 	print_one(l, "MaxRSS", (int64_t)usage.ru_maxrss * 1024);
 }
 
@@ -185,44 +174,9 @@ memstats_print(struct lines *l, const struct memstats *m)
 int
 encode_heap_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
-	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
-	struct sorting      sorting = { .profile = p };
-	struct columns     *c = &sorting.columns;
-	struct arena        arena;
-	struct lines        lines;
-	struct frames      *frames;
-	uint32_t           *order;
-	int64_t             total[PROFILE_TYPES_MAX] = { 0 }, scaled[PROFILE_TYPES_MAX] = { 0 };
-	struct memstats     stats;
-	int                 r = find_columns(p, c);
+	static const struct text_form form = { before, head, numbers, memstats };
+	struct heap                   h = { .profile = p };
+	int                           r = find_columns(&h);
 
-	if (r < 0)
-		return r;
-	arena_init(&arena, &budget);
-	order = arena_array(&arena, p->count + 1, sizeof(*order));
-	frames = arena_alloc(&arena, sizeof(*frames));
-	r = order && frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
-	if (r < 0)
-		goto out;
-	for (size_t i = 0; i < p->count; i++) {
-		order[i] = (uint32_t)i;
-		for (unsigned k = 0; k < p->type_count; k++) {
-			total[k] += p->samples[i].counted_values[k];
-			scaled[k] += p->samples[i].values[k];
-		}
-	}
-	order_sort(order, p->count, before, &sorting);
-	frames_resolve(p, s);
-	lines_print(&lines, "heap profile: ");
-	print_numbers(&lines, c, total, total[c->inuse_space] == total[c->alloc_space]);
-	lines_print(&lines, " heap/%" PRId64 "\n", 2 * p->period);
-	for (size_t i = 0; i < p->count && !lines.error; i++)
-		print_record(&lines, c, &p->samples[order[i]], s, frames);
-	stats = (struct memstats){ scaled[c->alloc_objects], scaled[c->alloc_space], scaled[c->inuse_objects],
-		scaled[c->inuse_space] };
-	memstats_print(&lines, &stats);
-	r = lines_close(&lines);
-out:
-	arena_release(&arena);
-	return r;
+	return r < 0 ? r : text_stacks(p, s, &form, &h, write, arg);
 }

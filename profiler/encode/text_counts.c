@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "order.h"
+#include "frames.h"
 #include "text_stack.h"
 
 /* As the text would compare: "0x9" after "0x10". */
@@ -48,7 +48,7 @@ addresses_compare(uint32_t a, uint32_t b)
 static bool
 before_by_count(const void *arg, uint32_t a, uint32_t b)
 {
-	const struct profile_sample *s = arg;
+	const struct profile_sample *s = ((const struct profile *)arg)->samples;
 	int                          r;
 
 	if (s[a].values[0] != s[b].values[0])
@@ -60,60 +60,18 @@ before_by_count(const void *arg, uint32_t a, uint32_t b)
 static bool
 before_by_delay(const void *arg, uint32_t a, uint32_t b)
 {
-	const struct profile_sample *s = arg;
+	const struct profile_sample *s = ((const struct profile *)arg)->samples;
 
 	if (s[a].values[1] != s[b].values[1])
 		return s[a].values[1] > s[b].values[1];
 	return before_by_count(arg, a, b);
 }
 
-typedef void print_head_fn(struct lines *l, const struct profile *p);
-typedef void print_numbers_fn(struct lines *l, const struct profile *p, const int64_t *values);
-
-/* What both forms share: an order, a head, and records. */
-static int
-encode(const struct profile *p, struct symbols *s, order_before_fn *before, print_head_fn *head,
-	print_numbers_fn *numbers, encode_write_fn *write, void *arg)
-{
-	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
-	struct arena        arena;
-	struct lines        lines;
-	struct frames      *frames;
-	uint32_t           *order;
-	const uintptr_t    *pcs;
-	unsigned            n;
-	int                 r;
-
-	if (p->count > UINT32_MAX)
-		return -EINVAL;
-	arena_init(&arena, &budget);
-	order = arena_array(&arena, p->count + 1, sizeof(*order));
-	frames = arena_alloc(&arena, sizeof(*frames));
-	r = order && frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
-	if (r < 0)
-		goto out;
-	for (size_t i = 0; i < p->count; i++)
-		order[i] = (uint32_t)i;
-	order_sort(order, p->count, before, p->samples);
-	frames_resolve(p, s);
-	head(&lines, p);
-	for (size_t i = 0; i < p->count && !lines.error; i++) {
-		numbers(&lines, p, p->samples[order[i]].values);
-		pcs = frames_stack(p->samples[order[i]].stack, &n);
-		text_addresses(&lines, pcs, n, s);
-		text_labels(&lines, p->samples[order[i]].labels);
-		text_frames(&lines, pcs, n, s, frames);
-	}
-	r = lines_close(&lines);
-out:
-	arena_release(&arena);
-	return r;
-}
-
 static void
-counts_head(struct lines *l, const struct profile *p)
+counts_head(struct lines *l, const void *profile)
 {
-	int64_t total = 0;
+	const struct profile *p = profile;
+	int64_t               total = 0;
 
 	for (size_t i = 0; i < p->count; i++)
 		total += p->samples[i].values[0];
@@ -121,50 +79,54 @@ counts_head(struct lines *l, const struct profile *p)
 }
 
 static void
-counts_numbers(struct lines *l, const struct profile *p, const int64_t *values)
+counts_numbers(struct lines *l, const void *profile, const struct profile_sample *sample)
 {
-	(void)p;
-	lines_print(l, "%" PRId64 " @", values[0]);
+	(void)profile;
+	lines_print(l, "%" PRId64 " @", sample->values[0]);
 }
 
 int
 encode_counts_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
-	return encode(p, s, before_by_count, counts_head, counts_numbers, write, arg);
+	static const struct text_form form = { before_by_count, counts_head, counts_numbers, NULL };
+
+	return text_stacks(p, s, &form, p, write, arg);
 }
 
 static void
-delay_head(struct lines *l, const struct profile *p)
+delay_head(struct lines *l, const void *profile)
 {
-	(void)p;
+	(void)profile;
 	lines_print(l, "--- contention:\ncycles/second=1000000000\n");
 }
 
 static void
-contention_head(struct lines *l, const struct profile *p)
+contention_head(struct lines *l, const void *profile)
 {
+	const struct profile *p = profile;
+
 	lines_print(l, "--- %s:\ncycles/second=1000000000\nsampling period=%" PRId64 "\n", p->name, p->one_in);
 }
 
 static void
-contention_numbers(struct lines *l, const struct profile *p, const int64_t *values)
+contention_numbers(struct lines *l, const void *profile, const struct profile_sample *sample)
 {
-	(void)p;
-	lines_print(l, "%" PRId64 " %" PRId64 " @", values[1], values[0]);
+	(void)profile;
+	lines_print(l, "%" PRId64 " %" PRId64 " @", sample->values[1], sample->values[0]);
 }
 
 int
 encode_contention_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
-	if (p->type_count != 2)
-		return -EINVAL;
-	return encode(p, s, before_by_delay, contention_head, contention_numbers, write, arg);
+	static const struct text_form form = { before_by_delay, contention_head, contention_numbers, NULL };
+
+	return p->type_count == 2 ? text_stacks(p, s, &form, p, write, arg) : -EINVAL;
 }
 
 int
 encode_delay_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
-	if (p->type_count != 2)
-		return -EINVAL;
-	return encode(p, s, before_by_delay, delay_head, contention_numbers, write, arg);
+	static const struct text_form form = { before_by_delay, delay_head, contention_numbers, NULL };
+
+	return p->type_count == 2 ? text_stacks(p, s, &form, p, write, arg) : -EINVAL;
 }

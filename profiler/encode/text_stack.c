@@ -1,5 +1,5 @@
 /*
- * text_stack.c - a stack in the text forms of Go.
+ * text_stack.c - a profile in the text forms of Go: a head, then each stack with its numbers.
  *
  * What a stranger would get wrong: addresses after the @ are return addresses, those
  * of the lines below are one less, where the call is.
@@ -12,19 +12,15 @@
 
 #include "text_stack.h"
 
+#include <errno.h>
+
+#include "frames.h"
 #include "labels.h"
 #include "stack_table.h"
 
-void
-text_addresses(struct lines *l, const uintptr_t *pcs, unsigned n, const struct symbols *s)
-{
-	for (unsigned i = 0; i < n; i++)
-		lines_print(l, " 0x%lx", (unsigned long)symbols_address(s, pcs[i]) + 1);
-	lines_print(l, "\n");
-}
-
-void
-text_labels(struct lines *l, uint32_t labels)
+/* "# labels: {"tenant":"acme"}" and a newline; nothing where there are none. */
+static void
+print_labels(struct lines *l, uint32_t labels)
 {
 	char text[LABELS_TEXT_MAX];
 
@@ -35,6 +31,7 @@ text_labels(struct lines *l, uint32_t labels)
 	lines_print(l, "\n");
 }
 
+/* "#\t0x6925c8\tleaky+0x28\t/src/daemon.c:23". */
 static void
 print_frame(struct lines *l, uintptr_t pc, const struct symbol_frame *f)
 {
@@ -53,13 +50,54 @@ print_frame(struct lines *l, uintptr_t pc, const struct symbol_frame *f)
 	lines_print(l, ":%d\n", f->line);
 }
 
-void
-text_frames(struct lines *l, const uintptr_t *pcs, unsigned n, struct symbols *s, struct frames *frames)
+static void
+print_stack(struct lines *l, const struct profile_sample *sample, struct symbols *s, struct frames *frames)
 {
+	unsigned         n;
+	const uintptr_t *pcs = frames_stack(sample->stack, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		lines_print(l, " 0x%lx", (unsigned long)symbols_address(s, pcs[i]) + 1);
+	lines_print(l, "\n");
+	print_labels(l, sample->labels);
 	for (unsigned i = 0; i < n; i++) {
 		frames_of(s, pcs[i], frames);
 		for (unsigned k = 0; k < frames->count; k++)
 			print_frame(l, frames->address, &frames->frame[k]);
 	}
 	lines_print(l, "\n");
+}
+
+int
+text_stacks(const struct profile *p, struct symbols *s, const struct text_form *form, const void *form_arg,
+	encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
+	struct arena        arena;
+	struct lines        lines;
+	struct frames      *frames;
+	uint32_t           *order;
+	int                 r = -ENOMEM;
+
+	if (p->count > UINT32_MAX)
+		return -EINVAL;
+	arena_init(&arena, &budget);
+	order = order_of(&arena, p->count, form->before, form_arg);
+	frames = arena_alloc(&arena, sizeof(*frames));
+	if (order && frames)
+		r = lines_open(&lines, &arena, write, arg);
+	if (r < 0)
+		goto out;
+	frames_resolve(p, s);
+	form->head(&lines, form_arg);
+	for (size_t i = 0; i < p->count && !lines.error; i++) {
+		form->numbers(&lines, form_arg, &p->samples[order[i]]);
+		print_stack(&lines, &p->samples[order[i]], s, frames);
+	}
+	if (form->tail)
+		form->tail(&lines, form_arg);
+	r = lines_close(&lines);
+out:
+	arena_release(&arena);
+	return r;
 }

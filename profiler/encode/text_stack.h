@@ -1,19 +1,25 @@
 /*
- * text_stack.h - a stack in the text forms: its addresses, and a line for each frame.
+ * text_stack.h - a profile in the text forms of Go: a head, then each stack with its numbers.
  */
 #ifndef ENCODE_TEXT_STACK_H
 #define ENCODE_TEXT_STACK_H
 
 #include <stdint.h>
 
-#include "frames.h"
 #include "lines.h"
+#include "order.h"
+#include "profile.h"
 
-/* " 0x6925c9 0x692e38" and a newline: return addresses. */
-void text_addresses(struct lines *l, const uintptr_t *pcs, unsigned n, const struct symbols *s);
-/* "# labels: {"tenant":"acme"}" and a newline; nothing where there are none. */
-void text_labels(struct lines *l, uint32_t labels);
-/* "#\t0x6925c8\tleaky+0x28\t/src/daemon.c:23" for each, and an empty line. */
-void text_frames(struct lines *l, const uintptr_t *pcs, unsigned n, struct symbols *s, struct frames *frames);
+/* What a form has of its own; all get the same argument. */
+struct text_form {
+	order_before_fn *before; /* of two samples, by their places in the profile */
+	void (*head)(struct lines *l, const void *arg);
+	void (*numbers)(struct lines *l, const void *arg, const struct profile_sample *sample);
+	void (*tail)(struct lines *l, const void *arg); /* NULL: none */
+};
+
+/* 0; -EINVAL: too many samples; or as encode.h says. */
+int text_stacks(const struct profile *p, struct symbols *s, const struct text_form *form, const void *form_arg,
+	encode_write_fn *write, void *arg);
 
 #endif

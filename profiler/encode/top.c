@@ -46,8 +46,7 @@ struct top {
 	const struct profile *profile;
 	struct symbols       *symbols;
 	unsigned              type;
-	struct arena_budget   budget;
-	struct arena          arena;
+	struct arena         *arena;
 	struct strings        names;
 	struct table          addresses; /* pc to struct address */
 	struct row           *rows;
@@ -55,15 +54,6 @@ struct top {
 	uint64_t              total;
 	struct frames         frames;
 };
-
-static unsigned
-type_shown(const struct profile *p)
-{
-	for (unsigned i = 0; p->default_type && i < p->type_count; i++)
-		if (!strcmp(p->types[i].type, p->default_type))
-			return i;
-	return p->type_count - 1;
-}
 
 /* The row of a name; rows grow with the number of names. */
 static int
@@ -77,20 +67,20 @@ row_of(struct top *t, const char *name, uint32_t *ret)
 		return r;
 	if (id == t->room) {
 		size_t      room = t->room ? t->room * 2 : 1024;
-		struct row *rows = id < UINT32_MAX / 2 ? arena_map(&t->budget, room * sizeof(*rows)) : NULL;
+		struct row *rows = id < UINT32_MAX / 2 ? arena_map(t->arena->budget, room * sizeof(*rows)) : NULL;
 
 		if (!rows)
 			return -ENOMEM;
 		if (t->room)
 			memcpy(rows, t->rows, t->room * sizeof(*rows));
-		arena_unmap(&t->budget, t->rows, t->room * sizeof(*rows));
+		arena_unmap(t->arena->budget, t->rows, t->room * sizeof(*rows));
 		t->rows = rows;
 		t->room = room;
 	}
 	if (is_new) {
 		t->rows[id].name = name;
 		if (name == t->frames.text)
-			t->rows[id].name = arena_strndup(&t->arena, name, strlen(name));
+			t->rows[id].name = arena_strndup(t->arena, name, strlen(name));
 		if (!t->rows[id].name)
 			return -ENOMEM;
 	}
@@ -106,7 +96,7 @@ address_of(struct top *t, uintptr_t pc, const struct address **ret)
 
 	if (!a) {
 		frames_of(t->symbols, pc, &t->frames);
-		a = arena_alloc(&t->arena, sizeof(*a) + t->frames.count * sizeof(a->rows[0]));
+		a = arena_alloc(t->arena, sizeof(*a) + t->frames.count * sizeof(a->rows[0]));
 		if (!a)
 			return -ENOMEM;
 		a->count = t->frames.count;
@@ -216,15 +206,12 @@ static int
 print(struct top *t, encode_write_fn *write, void *arg)
 {
 	size_t       count = (size_t)t->names.count;
-	uint32_t    *order = arena_array(&t->arena, count + 1, sizeof(*order));
+	uint32_t    *order = order_of(t->arena, count, before, t->rows);
 	struct lines lines;
-	int          r = order ? lines_open(&lines, &t->arena, write, arg) : -ENOMEM;
+	int          r = order ? lines_open(&lines, t->arena, write, arg) : -ENOMEM;
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < count; i++)
-		order[i] = (uint32_t)i;
-	order_sort(order, count, before, t->rows);
 	print_head(&lines, t);
 	for (size_t i = 0; i < count && i < ROWS_MAX; i++)
 		print_row(&lines, t, &t->rows[order[i]]);
@@ -237,31 +224,29 @@ int
 encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
 	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
-	struct arena        own;
+	struct arena        arena;
 	struct top         *t;
 	int                 r;
 
 	if (!p->type_count || p->type_count > PROFILE_TYPES_MAX)
 		return -EINVAL;
-	arena_init(&own, &budget);
-	t = arena_alloc(&own, sizeof(*t));
+	arena_init(&arena, &budget);
+	t = arena_alloc(&arena, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
 	t->profile = p;
 	t->symbols = s;
-	t->type = type_shown(p);
-	t->budget = (struct arena_budget){ 0, ENCODE_MEMORY_MAX };
-	arena_init(&t->arena, &t->budget);
-	strings_init(&t->names, &t->arena);
-	table_init(&t->addresses, &t->budget);
+	t->type = frames_type(p);
+	t->arena = &arena;
+	strings_init(&t->names, t->arena);
+	table_init(&t->addresses, t->arena->budget);
 	frames_resolve(p, s);
 	r = add_all(t);
 	if (!r)
 		r = print(t, write, arg);
 	strings_release(&t->names);
 	table_release(&t->addresses);
-	arena_unmap(&t->budget, t->rows, t->room * sizeof(*t->rows));
-	arena_release(&t->arena);
-	arena_release(&own);
+	arena_unmap(t->arena->budget, t->rows, t->room * sizeof(*t->rows));
+	arena_release(&arena);
 	return r;
 }

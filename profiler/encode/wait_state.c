@@ -142,12 +142,8 @@ wait_state(const struct dump *d, const struct dump_thread *t, struct symbols *s,
 {
 	const char *state = NULL;
 
-	if (t->how == DUMP_SILENT && t->filtered) {
-		snprintf(buf, size, "not asked (seccomp), state %c", t->state ? t->state : '?');
-		return buf;
-	}
 	if (t->how == DUMP_SILENT) {
-		snprintf(buf, size, "no answer, state %c", t->state ? t->state : '?');
+		snprintf(buf, size, "%s, state %c", t->filtered ? "not asked (seccomp)" : "no answer", t->state ? t->state : '?');
 		return buf;
 	}
 	if (t->how == DUMP_SELF)
