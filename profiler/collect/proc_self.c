@@ -119,17 +119,18 @@ proc_self_thread_open(pid_t tid, const char *file)
 	return our_fd_open(path, O_RDONLY, 0);
 }
 
-static bool
-thread_status_find(pid_t tid, const char *key, char value[PROC_STATUS_BYTES])
+static uint64_t
+blocked_read(pid_t tid)
 {
-	return proc_status_find(proc_self_thread_open(tid, "status"), key, value);
+	char value[PROC_STATUS_BYTES];
+
+	return proc_status_find(proc_self_thread_open(tid, "status"), "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
 }
 
 uint64_t
 proc_self_blocked_now(pid_t tid)
 {
-	char     value[PROC_STATUS_BYTES];
-	uint64_t blocked = thread_status_find(tid, "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
+	uint64_t blocked = blocked_read(tid);
 
 	return blocked & BLOCKED_BY_US ? 0 : blocked;
 }
@@ -138,13 +139,10 @@ uint64_t
 proc_self_blocked(pid_t tid)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
-	char                  value[PROC_STATUS_BYTES];
 	uint64_t              blocked = 0;
 
 	for (int i = 0; i < MOMENTS; i++) {
-		if (!thread_status_find(tid, "\nSigBlk:", value))
-			return 0;
-		blocked = strtoull(value, NULL, 16);
+		blocked = blocked_read(tid);
 		if (!(blocked & BLOCKED_BY_US))
 			return blocked;
 		nanosleep(&moment, NULL);

@@ -225,3 +225,15 @@ profile_release(struct profile *p)
 	pages_unmap(p->samples, p->capacity * sizeof(*p->samples));
 	memset(p, 0, sizeof(*p));
 }
+
+int
+profile_done(struct profile *made, int err, struct profile *ret)
+{
+	if (err < 0) {
+		profile_release(made);
+		return err;
+	}
+	profile_merge(made);
+	*ret = *made;
+	return 0;
+}

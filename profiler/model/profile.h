@@ -60,6 +60,9 @@ void profile_merge(struct profile *p);
  *   returns  0, or -ENOMEM: then p is as it was
  */
 int  profile_subtract(struct profile *p, struct profile *before);
+/* What was made becomes *ret, merged; after an error it is released, and *ret stays as it is.
+ * Returns err. */
+int  profile_done(struct profile *made, int err, struct profile *ret);
 /* Drops references and memory; a released profile may be initialised again. */
 void profile_release(struct profile *p);
 

@@ -37,7 +37,7 @@ site_sum(const void *function)
 	const uintptr_t *pcs;
 	unsigned         n;
 
-	if (heap_snapshot_heap(&p) < 0)
+	if (heap_snapshot(&p, false) < 0)
 		abort();
 	for (size_t i = 0; i < p.count; i++) {
 		bool in;

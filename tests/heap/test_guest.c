@@ -382,7 +382,7 @@ switching_on_and_off_under_load_loses_nothing(void **state)
 	assert_int_equal(pthread_create(&switcher, NULL, toggle, NULL), 0);
 	rest_ns(500000000);
 	for (int i = 0; i < 50; i++) {
-		assert_int_equal(heap_snapshot_heap(&p), 0);
+		assert_int_equal(heap_snapshot(&p, false), 0);
 		for (size_t k = 0; k < p.count; k++)
 			assert_true(p.samples[k].counted_values[2] >= 0 && p.samples[k].values[3] >= 0);
 		profile_release(&p);
@@ -513,7 +513,7 @@ a_child_that_no_handler_told_waits_for_no_lock_of_its_parent(void **state)
 			else if (what == 2)
 				free(blocks[1]);
 			else
-				heap_snapshot_heap(&p);
+				heap_snapshot(&p, false);
 			_exit(0);
 		}
 		heap_unlock(&hold);

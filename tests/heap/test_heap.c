@@ -351,8 +351,8 @@ both_profiles_are_as_go_makes_them(void **state)
 	(void)state;
 	heap_set_rate(1);
 	p = site_plain(123);
-	assert_int_equal(heap_snapshot_heap(&heap), 0);
-	assert_int_equal(heap_snapshot_allocs(&allocs), 0);
+	assert_int_equal(heap_snapshot(&heap, false), 0);
+	assert_int_equal(heap_snapshot(&allocs, true), 0);
 	heap_set_rate(0);
 	free(p);
 	assert_int_equal(heap.type_count, 4);

@@ -22,6 +22,7 @@
 
 #include "heap/bind.h"
 #include "abi.h"
+#include "collector.h"
 #include "thread_events.h"
 #include "our_thread.h"
 #include "stack_table.h"
@@ -230,12 +231,14 @@ nobody_watching_nothing_is_done(void **state)
 static int64_t
 made_in(const void *function)
 {
+	struct product   made;
 	struct profile   p;
 	const uintptr_t *pcs;
 	unsigned         n;
 	int64_t          sum = 0;
 
-	assert_int_equal(threadcreate_snapshot(&p), 0);
+	assert_int_equal(collect_threadcreate.snapshot(&collect_threadcreate, &(struct collect_params){ 0 }, &made), 0);
+	p = made.profile;
 	assert_int_equal(p.type_count, 1);
 	for (size_t i = 0; i < p.count; i++) {
 		pcs = stack_table_pcs(p.samples[i].stack, &n);
@@ -295,7 +298,7 @@ the_stacks_that_created_threads_are_counted(void **state)
 
 	(void)state;
 	assert_int_equal(threadcreate_start(), 0);
-	before = threadcreate_count();
+	before = collect_threadcreate.count(&collect_threadcreate);
 	for (int i = 0; i < 50; i++)
 		make_one(&creator);
 	make_one_c11();
@@ -303,7 +306,7 @@ the_stacks_that_created_threads_are_counted(void **state)
 	assert_int_equal(made_in((const void *)make_one), 50);
 	assert_int_equal(made_in((const void *)make_one_c11), 1);
 	assert_int_equal(made_in((const void *)fail_to_make_one), 0);
-	assert_int_equal(threadcreate_count() - before, 51);
+	assert_int_equal(collect_threadcreate.count(&collect_threadcreate) - before, 51);
 	threadcreate_stop();
 	make_one(&creator);
 	assert_int_equal(made_in((const void *)make_one), 50);
@@ -343,7 +346,7 @@ a_child_begins_at_zero(void **state)
 	child = fork();
 	if (child == 0) {
 		threadcreate_forked();
-		if (threadcreate_count() != 0 || threadcreate_start() != 0)
+		if (collect_threadcreate.count(&collect_threadcreate) != 0 || threadcreate_start() != 0)
 			_exit(1);
 		make_one(&creator);
 		_exit(made_in((const void *)make_one) == 1 && creator ? 0 : 2);

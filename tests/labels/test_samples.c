@@ -310,7 +310,7 @@ heap_samples_have_the_labels_of_who_allocated(void **state)
 		free(blocks[1]);
 		resized = realloc(blocks[2], 2 * LABELLED_BYTES);
 	}
-	assert_int_equal(heap_snapshot_heap(&p), 0);
+	assert_int_equal(heap_snapshot(&p, false), 0);
 	assert_int_equal(value_of(&p, "{\"tenant\":\"a\"}", 1), LABELLED_BYTES);
 	assert_int_equal(value_of(&p, "{\"tenant\":\"a\"}", 3), 0);
 	assert_int_equal(value_of(&p, "{\"tenant\":\"b\"}", 1), 3 * LABELLED_BYTES);
@@ -319,7 +319,7 @@ heap_samples_have_the_labels_of_who_allocated(void **state)
 		COMPONENT_LABEL_SCOPE("tenant", "a");
 		blocks[1] = allocate_here();
 	}
-	assert_int_equal(heap_snapshot_heap(&later), 0);
+	assert_int_equal(heap_snapshot(&later, false), 0);
 	assert_int_equal(profile_subtract(&later, &p), 0);
 	assert_int_equal(value_of(&later, "{\"tenant\":\"a\"}", 1), LABELLED_BYTES);
 	assert_int_equal(value_of(&later, "{\"tenant\":\"b\"}", 1), 0);
@@ -335,7 +335,7 @@ heap_samples_have_the_labels_of_who_allocated(void **state)
 		free(malloc(64));
 	}
 	heap_set_rate(0);
-	assert_int_equal(heap_snapshot_heap(&p), 0);
+	assert_int_equal(heap_snapshot(&p, false), 0);
 	assert_int_equal(heap_lost(), 0);
 	assert_true(value_of(&p, "{\"request\":\"100\"}", 0) > 0);
 	assert_int_equal(value_of(&p, "{\"request\":\"16999\"}", 0), 0);

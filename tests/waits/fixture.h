@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "abi.h"
+#include "collector.h"
 #include "stack_table.h"
 #include "waits/waits.h"
 #include "waiting.h"
@@ -45,14 +46,16 @@ struct sum {
 };
 
 static inline struct sum
-sum_of(int (*snapshot)(struct profile *), const void *function)
+sum_of(const struct collector *c, const void *function)
 {
+	struct product   made;
 	struct profile   p;
 	const uintptr_t *pcs;
 	unsigned         n;
 	struct sum       sum = { 0, 0 };
 
-	assert_int_equal(snapshot(&p), 0);
+	assert_int_equal(c->snapshot(c, &(struct collect_params){ 0 }, &made), 0);
+	p = made.profile;
 	for (size_t i = 0; i < p.count; i++) {
 		pcs = stack_table_pcs(p.samples[i].stack, &n);
 		if (function && (n == 0 || pcs[0] - (uintptr_t)function >= SITE_BYTES))
@@ -67,13 +70,13 @@ sum_of(int (*snapshot)(struct profile *), const void *function)
 static inline struct sum
 mutex_in(const void *function)
 {
-	return sum_of(waits_snapshot_mutex, function);
+	return sum_of(&collect_mutex, function);
 }
 
 static inline struct sum
 block_in(const void *function)
 {
-	return sum_of(waits_snapshot_block, function);
+	return sum_of(&collect_block, function);
 }
 
 static inline void

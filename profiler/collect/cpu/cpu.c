@@ -426,14 +426,6 @@ component_profiler_set_cpu_rate(unsigned hz)
 	return 0;
 }
 
-/* From now on, for good, where the program has hooks: who blocks every signal lets ours through.
- * As signal_masks_watch(). */
-static void
-cpu_keep_signal(void)
-{
-	signal_masks_watch(cpu_signal_reserve);
-}
-
 static int
 window_open(struct cpu_window **ret, bool by_thread)
 {
@@ -650,10 +642,11 @@ collect_cancel(void *window)
 	cpu_window_cancel(window);
 }
 
+/* From now on, for good, where the program has hooks: who blocks every signal lets ours through. */
 static int
 collect_start(void)
 {
-	cpu_keep_signal();
+	signal_masks_watch(cpu_signal_reserve);
 	return 0;
 }
 

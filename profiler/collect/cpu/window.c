@@ -117,11 +117,5 @@ cpu_window_profile(const struct cpu_window *w, struct profile *ret)
 	}
 	if (err == 0)
 		err = sample_add(&p, &missing, w->period_ns);
-	if (err < 0) {
-		profile_release(&p);
-		return err;
-	}
-	profile_merge(&p);
-	*ret = p;
-	return 0;
+	return profile_done(&p, err, ret);
 }

@@ -92,14 +92,8 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 		profile_comment(&p, "%s: %llu values were not added, there was no room", c->name,
 			(unsigned long long)c->refused);
 	pthread_mutex_unlock(&lock);
-	if (r) {
-		profile_release(&p);
-		return r;
-	}
-	profile_merge(&p);
 	ret->type = PRODUCT_PROFILE;
-	ret->profile = p;
-	return 0;
+	return profile_done(&p, r, &ret->profile);
 }
 
 static size_t

@@ -182,14 +182,6 @@ events_wait_close(void)
 }
 
 void
-events_wait_forked(void)
-{
-	atomic_store(&on, false);
-	if (atomic_load(&slots))
-		madvise(atomic_load(&slots), SLOTS_BYTES, MADV_DONTNEED);
-}
-
-void
 events_wait_look(events_ring_fn *fn, void *arg)
 {
 	struct slot       *all = atomic_load(&slots);

@@ -35,8 +35,7 @@ void events_wait_wake(int32_t tid, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
 /* The tracer: on and off.  0 or -ENOMEM. */
 int  events_wait_open(void);
-void events_wait_close(void);
-void events_wait_forked(void);
+void events_wait_close(void); /* in a child of fork, too */
 /* The waits that are not over, each as a TRACE_WAIT. */
 void events_wait_look(events_ring_fn *fn, void *arg);
 /* The thread has ended, by then; also a wait that it was cancelled in. */

@@ -30,8 +30,6 @@
 #include "set.h"
 #include "which_core.h"
 
-#define STATIC_STATUS "heap sampling is off: the program is linked with -static, where malloc cannot be hooked"
-
 /* Not there in a static program. */
 #pragma weak _DYNAMIC
 
@@ -85,12 +83,6 @@ probe_begin(struct hooks_call *c)
 	return HOOKS_PASS;
 }
 
-static int
-probe_reallocate(struct hooks_call *c)
-{
-	return probe_begin(c);
-}
-
 /* Volatile: a compiler may leave out malloc() and free() in a pair. */
 static void *(*volatile call_malloc)(size_t) = malloc;
 static void *(*volatile call_calloc)(size_t, size_t) = calloc;
@@ -105,7 +97,7 @@ calls_arrive(void)
 	void                *a, *b;
 
 	component_hooks.begin = probe_begin;
-	component_hooks.reallocate = probe_reallocate;
+	component_hooks.reallocate = probe_begin;
 	t->unused = 0;
 	t->rate = 0;
 	hooks_set_heap_state(HOOKS_ON);
@@ -128,31 +120,30 @@ calls_arrive(void)
 	return false;
 }
 
+/* Why there are no hooks to call, or NULL. */
+static const char *
+hooks_lacking(void)
+{
+	if (!ARCH_HAVE_HOOKS)
+		return HOOKS_UNKNOWN;
+	if (&component_hooks ? component_hooks.kind == HOOKS_STATIC_STUB : !_DYNAMIC)
+		return "the program is linked with -static, where malloc cannot be hooked";
+	if (!&component_hooks)
+		return "the program is not linked with -lcomponent_hooks "
+		       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
+	return HOOKS_HAVE(outranked) ? NULL : "the hooks linked into the program are of another version";
+}
+
 bool
 heap_bind(void)
 {
+	const char *lacking = hooks_lacking();
+
 	if (decided)
 		return bound;
 	decided = true;
-	if (!ARCH_HAVE_HOOKS) {
-		say("heap sampling is off: " HOOKS_UNKNOWN);
-		return bound;
-	}
-	if (!&component_hooks && !_DYNAMIC) {
-		say(STATIC_STATUS);
-		return bound;
-	}
-	if (!&component_hooks) {
-		say("heap sampling is off: the program is not linked with -lcomponent_hooks "
-		    "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so");
-		return bound;
-	}
-	if (component_hooks.kind == HOOKS_STATIC_STUB) {
-		say(STATIC_STATUS);
-		return bound;
-	}
-	if (!HOOKS_HAVE(outranked)) {
-		say("heap sampling is off: the hooks linked into the program are of another version");
+	if (lacking) {
+		say("heap sampling is off: %s", lacking);
 		return bound;
 	}
 	if (!hooks_claim()) {

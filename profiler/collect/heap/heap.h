@@ -20,10 +20,9 @@
 int      heap_set_rate(uint64_t bytes);
 uint64_t heap_rate(void); /* 0: off */
 
-/* Both answer 0 and a valid profile in every state; -ENOMEM, or -EBUSY after a fork
+/* The profile heap, or allocs: 0 and a valid one in every state; -ENOMEM, or -EBUSY after a fork
  * that would not end, leave *ret alone. */
-int      heap_snapshot_heap(struct profile *ret);
-int      heap_snapshot_allocs(struct profile *ret);
+int      heap_snapshot(struct profile *ret, bool allocs);
 
 /* In a forked child: sampling is off until the next heap_set_rate(); blocks of the
  * parent's are freed and shown as before.  Happens by itself after fork(). */

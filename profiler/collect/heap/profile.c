@@ -129,15 +129,16 @@ read_some(size_t i, struct profile_sample *batch)
 	return n;
 }
 
-static int
-snapshot(struct profile *ret, const char *name)
+int
+heap_snapshot(struct profile *ret, bool allocs)
 {
 	struct profile_sample batch[SNAPSHOT_BATCH];
 	struct profile        p;
 	size_t                i = 0;
 	int                   n, r = 0;
 
-	describe(&p, name);
+	describe(&p, allocs ? "allocs" : "heap");
+	p.default_type = allocs ? "alloc_space" : NULL;
 	while (heap_bound() && r == 0 && (n = read_some(i, batch)) != 0) {
 		if (n < 0) {
 			r = n;
@@ -152,29 +153,7 @@ snapshot(struct profile *ret, const char *name)
 			r = profile_add(&p, &batch[k]);
 		}
 	}
-	if (r < 0) {
-		profile_release(&p);
-		return r;
-	}
-	profile_merge(&p);
-	*ret = p;
-	return 0;
-}
-
-int
-heap_snapshot_heap(struct profile *ret)
-{
-	return snapshot(ret, "heap");
-}
-
-int
-heap_snapshot_allocs(struct profile *ret)
-{
-	int r = snapshot(ret, "allocs");
-
-	if (r == 0)
-		ret->default_type = "alloc_space";
-	return r;
+	return profile_done(&p, r, ret);
 }
 
 /* Bytes in use, as the heap profile estimates them; reads every site.  0, or -EBUSY after
@@ -198,18 +177,12 @@ heap_live_bytes(uint64_t *ret)
 	return 0;
 }
 
-static size_t
-heap_stack_count(void)
-{
-	return heap_site_count();
-}
-
 /* ---- as collectors ---- */
 
 static int
-collect(struct product *ret, const struct collect_params *params, int (*take)(struct profile *ret))
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
 {
-	int r = take(&ret->profile);
+	int r = heap_snapshot(&ret->profile, c == &collect_allocs);
 
 	ret->type = PRODUCT_PROFILE;
 	if (!r && params->gc)
@@ -217,31 +190,17 @@ collect(struct product *ret, const struct collect_params *params, int (*take)(st
 	return r;
 }
 
-static int
-collect_heap_snapshot(const struct collector *c, const struct collect_params *params, struct product *ret)
-{
-	(void)c;
-	return collect(ret, params, heap_snapshot_heap);
-}
-
-static int
-collect_allocs_snapshot(const struct collector *c, const struct collect_params *params, struct product *ret)
-{
-	(void)c;
-	return collect(ret, params, heap_snapshot_allocs);
-}
-
 static size_t
 collect_count(const struct collector *c)
 {
 	(void)c;
-	return heap_stack_count();
+	return heap_site_count();
 }
 
 static const char *
 missing(void)
 {
-	if (heap_rate() > 0 || heap_stack_count() > 0)
+	if (heap_rate() > 0 || heap_site_count() > 0)
 		return "";
 	/* heap_status() would say just that it is off. */
 	return *heap_bind_status() ? heap_bind_status() :
@@ -275,7 +234,7 @@ const struct collector collect_heap = {
 		"has nothing to collect.",
 	.products = PRODUCT_PROFILE,
 	.text = PRODUCT_TEXT_HEAP,
-	.snapshot = collect_heap_snapshot,
+	.snapshot = collect,
 	.takes_gc = true,
 	.count = collect_count,
 	.status_name = "heap and allocs",
@@ -291,7 +250,7 @@ const struct collector collect_allocs = {
 	.description = "A sampling of all past memory allocations",
 	.products = PRODUCT_PROFILE,
 	.text = PRODUCT_TEXT_HEAP,
-	.snapshot = collect_allocs_snapshot,
+	.snapshot = collect,
 	.count = collect_count,
 	.status_name = "",
 	.status = heap_status,

@@ -48,6 +48,19 @@ enter(struct labels_record *r)
 	return true;
 }
 
+/* The calling thread's record, made if need be, and entered.  0 or a negative errno. */
+static int
+enter_mine(struct labels_record **ret)
+{
+	if (our_thread_is())
+		return -EPERM;
+	*ret = labels_record_make();
+	if (*ret)
+		return enter(*ret) ? 0 : -EAGAIN;
+	atomic_fetch_add_explicit(&full, 1, memory_order_relaxed);
+	return -ENOMEM;
+}
+
 static void
 leave(struct labels_record *r)
 {
@@ -121,17 +134,10 @@ int
 component_label_set(const char *key, const char *value)
 {
 	struct labels_record *r;
-	int            err;
+	int                   err = enter_mine(&r);
 
-	if (our_thread_is())
-		return -EPERM;
-	r = labels_record_make();
-	if (!r) {
-		atomic_fetch_add_explicit(&full, 1, memory_order_relaxed);
-		return -ENOMEM;
-	}
-	if (!enter(r))
-		return -EAGAIN;
+	if (err)
+		return err;
 	err = change(r, key, value);
 	leave(r);
 	return err;
@@ -204,20 +210,15 @@ component_labels_keep(void)
 int
 component_labels_use(const struct component_labels *kept)
 {
-	uint32_t       set = kept ? kept->set : 0;
+	uint32_t              set = kept ? kept->set : 0;
 	struct labels_record *r;
+	int                   err;
 
-	if (our_thread_is())
-		return -EPERM;
 	if (!set)
-		return component_label_clear(NULL);
-	r = labels_record_make();
-	if (!r) {
-		atomic_fetch_add_explicit(&full, 1, memory_order_relaxed);
-		return -ENOMEM;
-	}
-	if (!enter(r))
-		return -EAGAIN;
+		return our_thread_is() ? -EPERM : component_label_clear(NULL);
+	err = enter_mine(&r);
+	if (err)
+		return err;
 	labels_ref(set);
 	labels_record_store(r, set);
 	leave(r);

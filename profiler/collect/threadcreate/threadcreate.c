@@ -187,12 +187,13 @@ threadcreate_status(void)
 	return no_memory ? "threads are not seen being made: no memory for their tables" : thread_events_status();
 }
 
-int
-threadcreate_snapshot(struct profile *ret)
+static int
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
 {
 	struct profile p;
-	int            r;
 
+	(void)c;
+	(void)params;
 	profile_init(&p, "threadcreate");
 	p.types[0] = p.period_type = (struct profile_type){ "threadcreate", "count" };
 	p.type_count = 1;
@@ -204,44 +205,21 @@ threadcreate_snapshot(struct profile *ret)
 	else if (thread_events_missed())
 		profile_comment(&p, "threadcreate: %lu threads were not seen, too many were made at once",
 			thread_events_missed());
-	r = stack_counts_profile(&sites, &p);
-	if (r < 0) {
-		profile_release(&p);
-		return r;
-	}
-	profile_merge(&p);
-	*ret = p;
-	return 0;
-}
-
-size_t
-threadcreate_count(void)
-{
-	return (size_t)stack_counts_total(&sites);
-}
-
-/* ---- as a collector ---- */
-
-static int
-collect(const struct collector *c, const struct collect_params *params, struct product *ret)
-{
-	(void)c;
-	(void)params;
 	ret->type = PRODUCT_PROFILE;
-	return threadcreate_snapshot(&ret->profile);
+	return profile_done(&p, stack_counts_profile(&sites, &p), &ret->profile);
 }
 
 static size_t
-collect_count(const struct collector *c)
+count(const struct collector *c)
 {
 	(void)c;
-	return threadcreate_count();
+	return (size_t)stack_counts_total(&sites);
 }
 
 static const char *
 missing(void)
 {
-	if (atomic_load(&on) || threadcreate_count() > 0)
+	if (atomic_load(&on) || count(NULL) > 0)
 		return "";
 	return *threadcreate_status() ? threadcreate_status() :
 					"the making of threads is seen while the profiling server runs";
@@ -252,7 +230,7 @@ const struct collector collect_threadcreate = {
 	.description = "Stack traces that led to the creation of new OS threads",
 	.products = PRODUCT_PROFILE,
 	.snapshot = collect,
-	.count = collect_count,
+	.count = count,
 	.status = threadcreate_status,
 	.missing = missing,
 	.creator = threadcreate_creator,

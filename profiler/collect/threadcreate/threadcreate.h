@@ -4,12 +4,8 @@
 #ifndef COLLECT_THREADCREATE_THREADCREATE_H
 #define COLLECT_THREADCREATE_THREADCREATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include "profile.h"
 
 /*
  * threadcreate_start - count threads that are created from now on
@@ -17,12 +13,10 @@
  *   returns  0; -ENOTSUP without hooks, -ENOMEM (the collector's status() says so)
  *   threads  any, not from signal handlers
  */
-int    threadcreate_start(void);
+int      threadcreate_start(void);
 /* What was counted stays. */
-void   threadcreate_stop(void);
-int    threadcreate_snapshot(struct profile *ret); /* 0 or -ENOMEM */
-size_t threadcreate_count(void);  /* threads created */
-void   threadcreate_forked(void); /* in a child; signal-safe */
+void     threadcreate_stop(void);
+void     threadcreate_forked(void); /* in a child; signal-safe */
 
 /*
  * threadcreate_creator - the stack that created a thread which runs now

@@ -90,7 +90,9 @@ threads_profile(const struct dump *d, const char *name, struct profile *ret)
 	for (size_t i = 0; i < d->count && !err; i++) {
 		const struct dump_thread *t = &d->threads[i];
 		struct profile_sample     s = { .values = { 1 }, .counted_values = { 1 } };
-		uintptr_t                 pcs[STACK_FRAMES_MAX] = { STACK_PSEUDO_SILENT };
+		/* Who has answered without a stack, as where none can be walked in a handler, did run. */
+		uintptr_t                 pcs[STACK_FRAMES_MAX] = {
+			t->how == DUMP_SIGNALLED ? STACK_PSEUDO_RUNNING : STACK_PSEUDO_SILENT };
 		unsigned                  n = t->count ? t->count : 1;
 
 		if (t->count)
@@ -105,13 +107,7 @@ threads_profile(const struct dump *d, const char *name, struct profile *ret)
 		labels_ref(s.labels);
 		err = profile_add(&p, &s);
 	}
-	if (err) {
-		profile_release(&p);
-		return err;
-	}
-	profile_merge(&p);
-	*ret = p;
-	return 0;
+	return profile_done(&p, err, ret);
 }
 
 /* ---- as a collector ---- */

@@ -117,10 +117,8 @@ thread_of(struct finish *f, const struct known *k)
 static void
 state_set(struct trace_thread *thread, enum trace_state state, uint8_t reason, uint32_t stack)
 {
-	if (stack)
-		stack_table_ref(stack);
-	if (thread->stack)
-		stack_table_unref(thread->stack);
+	stack_table_ref(stack);
+	stack_table_unref(thread->stack);
 	thread->state = (uint8_t)state;
 	thread->reason = reason;
 	thread->stack = stack;
@@ -234,8 +232,7 @@ walk(struct finish *f)
 	if (f->err < 0)
 		return;
 	for (i = to; i < t->count; i++)
-		if (t->records[i].stack)
-			stack_table_unref(t->records[i].stack);
+		stack_table_unref(t->records[i].stack);
 	t->count = to;
 }
 

@@ -51,13 +51,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "dump/threads.h"
 #include "our_fd.h"
 #include "pages.h"
 #include "proc_self.h"
 #include "seccomp.h"
 
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
-#define THREADS_MAX    TRACE_PERF_EVENTS_MAX
 #define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
 #define RING_BYTES_MIN   (32 << 10)
 #define RECORD_BYTES_MAX 256
@@ -207,13 +207,6 @@ cpus_online(bool *cpus, unsigned *ret_count)
 	return n > 0 ? 0 : -ENOENT;
 }
 
-static void
-count_thread(void *arg, pid_t tid)
-{
-	(void)tid;
-	++*(unsigned *)arg;
-}
-
 /* Descriptors of the process, by their names in /proc. */
 static unsigned
 descriptors_used(void)
@@ -237,10 +230,9 @@ static int
 is_room(const bool *cpus, unsigned cpu_count, char *why, unsigned size)
 {
 	struct rlimit limit;
-	unsigned      threads = 0, count = 0, used = descriptors_used();
+	unsigned      threads = (unsigned)threads_count(), count = 0, used = descriptors_used();
 	unsigned long room, wanted;
 
-	proc_self_threads(count_thread, &threads);
 	for (unsigned i = 0; i < cpu_count; i++)
 		count += cpus[i];
 	wanted = (unsigned long)threads * count;
@@ -283,7 +275,7 @@ static struct {
 	bool          unmappable; /* a ring of that size was refused */
 } perf;
 
-#define EVENTS_BYTES (TRACE_PERF_EVENTS_MAX * sizeof(struct event) + THREADS_MAX * sizeof(int32_t))
+#define EVENTS_BYTES (TRACE_PERF_EVENTS_MAX * sizeof(struct event) + TRACE_PERF_EVENTS_MAX * sizeof(int32_t))
 
 /* ---- descriptors ---- */
 
@@ -416,7 +408,7 @@ on_thread(void *arg, pid_t tid)
 			return;
 	if (perf.err < 0)
 		return;
-	if (perf.thread_count == THREADS_MAX) {
+	if (perf.thread_count == TRACE_PERF_EVENTS_MAX) {
 		perf.err = -EMFILE;
 		return;
 	}

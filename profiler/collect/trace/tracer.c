@@ -99,8 +99,7 @@ window_add(struct tracer_window *w, const struct trace_record *r)
 		tracer.lost++;
 		return;
 	}
-	if (r->stack)
-		stack_table_ref(r->stack);
+	stack_table_ref(r->stack);
 	if (trace_add(&w->trace, r) < 0)
 		tracer.lost++;
 	else
@@ -149,8 +148,7 @@ on_waited(const struct trace_event *e, struct trace_record *r)
 	tell(r, NULL, NULL);
 	r->type = TRACE_WAIT_END;
 	r->time_ns = e->value;
-	if (r->stack)
-		stack_table_unref(r->stack);
+	stack_table_unref(r->stack);
 	r->stack = 0;
 }
 
@@ -171,8 +169,7 @@ on_event(void *arg, const struct trace_event *e)
 	if (e->type == TRACE_EVENT_WAITED)
 		on_waited(e, &r);
 	tell(&r, e->name, e->text);
-	if (r.stack)
-		stack_table_unref(r.stack);
+	stack_table_unref(r.stack);
 }
 
 static void
@@ -392,8 +389,7 @@ on_waiting(void *window, const struct trace_event *e)
 
 	r.stack = e->count ? stack_table_add(e->pcs, e->count) : 0;
 	window_add(w, &r);
-	if (r.stack)
-		stack_table_unref(r.stack);
+	stack_table_unref(r.stack);
 }
 
 static void
@@ -499,7 +495,7 @@ fork_child(void)
 	thread_events_watch(THREAD_EVENTS_TRACE, false);
 	trace_calls_watch(false);
 	trace_look_end();
-	events_wait_forked();
+	events_wait_close();
 	events_ring_forked();
 	if (atomic_load(&tracer.by_switches))
 		trace_perf_forked();

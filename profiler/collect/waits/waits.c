@@ -167,15 +167,21 @@ waits_forked(void)
 	stack_counts_forked(&waits_block_sites);
 }
 
-/* ---- the profiles ---- */
+/* ---- as collectors ---- */
 
 static int
-snapshot(struct profile *ret, const char *name, struct stack_counts *sites, const char *off)
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
 {
+	bool           mutex = c == &collect_mutex;
+	int64_t        rate = mutex ? waits_mutex_fraction() : waits_block_rate();
 	struct profile p;
-	int            r;
 
-	profile_init(&p, name);
+	(void)params;
+	if (mutex && rate) {
+		waiters_sweep(trace_now_ns());
+		waiters_rest(trace_now_ns());
+	}
+	profile_init(&p, c->name);
 	p.types[0] = p.period_type = (struct profile_type){ "contentions", "count" };
 	p.types[1] = (struct profile_type){ "delay", "nanoseconds" };
 	p.type_count = 2;
@@ -184,72 +190,27 @@ snapshot(struct profile *ret, const char *name, struct stack_counts *sites, cons
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	p.truncated = atomic_load(&waits_truncated);
 	if (*waits_status())
-		profile_comment(&p, "%s: %s", name, waits_status());
-	else if (*off)
-		profile_comment(&p, "%s", off);
+		profile_comment(&p, "%s: %s", c->name, waits_status());
+	else if (!rate)
+		profile_comment(&p, "%s", mutex ? "mutex: off; --mutex-profile-fraction=1 samples all contentions" :
+			"block: off; --block-profile-rate=10us samples waits of this length and longer");
 	if (waiters_crowded())
 		profile_comment(&p, "mutex: %llu waiters found no place, and were charged to nobody",
 			(unsigned long long)waiters_crowded());
-	r = stack_counts_profile(sites, &p);
-	if (r < 0) {
-		profile_release(&p);
-		return r;
-	}
-	profile_merge(&p);
-	*ret = p;
-	return 0;
-}
-
-int
-waits_snapshot_mutex(struct profile *ret)
-{
-	if (waits_mutex_fraction())
-		waiters_sweep(trace_now_ns());
-	if (waits_mutex_fraction())
-		waiters_rest(trace_now_ns());
-	return snapshot(ret, "mutex", &waits_mutex_sites,
-		waits_mutex_fraction() ? "" : "mutex: off; --mutex-profile-fraction=1 samples all contentions");
-}
-
-int
-waits_snapshot_block(struct profile *ret)
-{
-	return snapshot(ret, "block", &waits_block_sites,
-		waits_block_rate() ? "" : "block: off; --block-profile-rate=10us samples waits of this length and longer");
-}
-
-static size_t
-waits_mutex_stacks(void)
-{
-	return stack_counts_count(&waits_mutex_sites);
-}
-
-static size_t
-waits_block_stacks(void)
-{
-	return stack_counts_count(&waits_block_sites);
-}
-
-/* ---- as collectors ---- */
-
-static int
-collect(const struct collector *c, const struct collect_params *params, struct product *ret)
-{
-	(void)params;
 	ret->type = PRODUCT_PROFILE;
-	return c == &collect_mutex ? waits_snapshot_mutex(&ret->profile) : waits_snapshot_block(&ret->profile);
+	return profile_done(&p, stack_counts_profile(mutex ? &waits_mutex_sites : &waits_block_sites, &p), &ret->profile);
 }
 
 static size_t
-collect_count(const struct collector *c)
+count(const struct collector *c)
 {
-	return c == &collect_mutex ? waits_mutex_stacks() : waits_block_stacks();
+	return stack_counts_count(c == &collect_mutex ? &waits_mutex_sites : &waits_block_sites);
 }
 
 static const char *
 mutex_missing(void)
 {
-	if (waits_mutex_fraction() > 0 || waits_mutex_stacks() > 0)
+	if (waits_mutex_fraction() > 0 || count(&collect_mutex) > 0)
 		return "";
 	return *waits_status() ? waits_status() :
 				 "locks are not sampled; component_profiler_set_mutex_fraction() switches that on";
@@ -258,7 +219,7 @@ mutex_missing(void)
 static const char *
 block_missing(void)
 {
-	if (waits_block_rate() > 0 || waits_block_stacks() > 0)
+	if (waits_block_rate() > 0 || count(&collect_block) > 0)
 		return "";
 	return *waits_status() ? waits_status() :
 				 "waits are not sampled; component_profiler_set_block_rate() switches that on";
@@ -289,7 +250,7 @@ const struct collector collect_mutex = {
 	.products = PRODUCT_PROFILE,
 	.text = PRODUCT_TEXT_CONTENTIONS,
 	.snapshot = collect,
-	.count = collect_count,
+	.count = count,
 	.status_name = "mutex and block",
 	.status = waits_status,
 	.missing = mutex_missing,
@@ -304,7 +265,7 @@ const struct collector collect_block = {
 	.products = PRODUCT_PROFILE,
 	.text = PRODUCT_TEXT_DELAYS,
 	.snapshot = collect,
-	.count = collect_count,
+	.count = count,
 	.status_name = "",
 	.status = waits_status,
 	.missing = block_missing,

@@ -32,9 +32,6 @@ int     waits_set_mutex_fraction(int64_t fraction);
 int     waits_set_block_rate(int64_t rate_ns);
 int64_t waits_mutex_fraction(void); /* 0: off */
 
-int     waits_snapshot_mutex(struct profile *ret); /* 0 or -ENOMEM, also while off */
-int     waits_snapshot_block(struct profile *ret);
-
 /* "" or why waits cannot be seen, or some of them not; constant. */
 const char *waits_status(void);
 /* In a child: off, and nothing has been seen.  Signal-safe. */

@@ -201,11 +201,5 @@ wall_window_profile(const struct wall_window *w, struct profile *ret)
 	}
 	if (!err)
 		err = running_add(&m, w);
-	if (err) {
-		profile_release(p);
-		return err;
-	}
-	profile_merge(p);
-	*ret = *p;
-	return 0;
+	return profile_done(p, err, ret);
 }
