@@ -25,7 +25,7 @@ struct auth {
 
 int  auth_init(struct auth *a);
 void auth_release(struct auth *a);
-/* NULL path: no token.  *ret_warning, if not NULL, gets a sentence or "". */
+/* NULL path: no token.  warning gets a sentence or "". */
 int  auth_token_read(struct auth *a, const char *path, char *warning, size_t warning_size, struct component_error *err);
 bool auth_host_ok(const struct auth *a, const char *host, const char *const *allowed);
 bool auth_token_ok(struct auth *a, const char *authorization, const char *query);

@@ -186,23 +186,6 @@ headers_read(const struct evkeyvalq *headers, struct ask *ask)
 	return hosts > 1 ? 400 : 0;
 }
 
-static const char *
-text_keep(char **at, const char *text)
-{
-	char *kept = *at;
-
-	if (!text)
-		return NULL;
-	*at = stpcpy(kept, text) + 1;
-	return kept;
-}
-
-static size_t
-text_size(const char *text)
-{
-	return text ? strlen(text) + 1 : 0;
-}
-
 /* path: as the routes know it, escaped; prefix: what stood before it.  NULL: no memory. */
 static struct asked *
 asked_copy(struct evhttp_request *request, const char *path, const char *prefix)
@@ -210,24 +193,29 @@ asked_copy(struct evhttp_request *request, const char *path, const char *prefix)
 	struct evhttp_connection *connection = evhttp_request_get_connection(request);
 	struct evbuffer          *body = evhttp_request_get_input_buffer(request);
 	struct asked        *a;
-	struct ask                ask = { .query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request)), .prefix = prefix };
+	const struct evhttp_uri  *uri = evhttp_request_get_evhttp_uri(request);
+	struct ask                ask = { .query = evhttp_uri_get_query(uri), .prefix = prefix };
+	const char              **texts[] = { &ask.query, &ask.prefix, &ask.host, &ask.authorization, &ask.origin };
 	int                       refused = headers_read(evhttp_request_get_input_headers(request), &ask);
-	size_t                    taken;
+	size_t                    taken, size = 0;
 	char                     *at;
 
 	ask.method = method_of(evhttp_request_get_command(request));
 	ask.body_size = ask.method == ASK_POST ? evbuffer_get_length(body) : 0;
 	taken = ask.body_size <= HTTPD_BODY_BYTES_MAX ? ask.body_size : 0; /* of more the size is enough */
-	a = malloc(sizeof(*a) + text_size(ask.query) + text_size(prefix) + text_size(ask.host) + text_size(ask.authorization) +
-		text_size(ask.origin) + taken);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		size += *texts[i] ? strlen(*texts[i]) + 1 : 0;
+	a = malloc(sizeof(*a) + size + taken);
 	if (!a)
 		return NULL;
 	at = a->text;
-	ask.query = text_keep(&at, ask.query);
-	ask.prefix = text_keep(&at, prefix);
-	ask.host = text_keep(&at, ask.host);
-	ask.authorization = text_keep(&at, ask.authorization);
-	ask.origin = text_keep(&at, ask.origin);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (*texts[i]) {
+			char *kept = at;
+
+			at = stpcpy(kept, *texts[i]) + 1;
+			*texts[i] = kept;
+		}
 	evbuffer_copyout(body, at, taken);
 	ask.body = at;
 	ends_read(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)), a->peer, &ask.loopback);

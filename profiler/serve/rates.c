@@ -53,23 +53,23 @@ static const struct {
 static int
 value_read(const char *text, const char *units, int64_t *ret)
 {
-	uint64_t value = 0;
-	char     name[8];
-	int64_t  factor;
-	int      used;
+	unsigned long long value;
+	char               name[8], *end;
+	int64_t            factor;
+	int                used;
 
 	if (!isdigit((unsigned char)*text))
 		return -EINVAL;
-	for (; isdigit((unsigned char)*text); text++)
-		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
-			return -ERANGE;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	text = end;
 	factor = *text ? 0 : 1;
 	for (; *text && sscanf(units, "%7s %lld%n", name, (long long *)&factor, &used) == 2; units += used, factor = 0)
 		if (!strcmp(name, text))
 			break;
 	if (factor == 0)
 		return -EINVAL;
-	if (__builtin_mul_overflow(value, (uint64_t)factor, &value) || value > INT64_MAX)
+	if (errno == ERANGE || __builtin_mul_overflow(value, (uint64_t)factor, &value) || value > INT64_MAX)
 		return -ERANGE;
 	*ret = (int64_t)value;
 	return 0;
