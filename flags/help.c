@@ -180,19 +180,15 @@ add_variable(void *arg, const char *variable, bool own)
 static void
 write_variables(struct component_flags *f, const struct flag_entry *e, bool all, struct text *t)
 {
-	struct text      shared = TEXT_INIT;
-	struct variables v = { .t = t, .own_too = all };
+	char             shared[FLAG_VARIABLE_MAX];
+	struct variables v = { .t = t, .shared = shared, .own_too = all };
 
 	if (!flag_holds_value(e) || (!all && !e->row.env))
 		return;
-	text_add(&shared, "COMPONENT_%s", e->row.name);
-	for (char *s = shared.data; s && *s; s++)
-		*s = *s == '-' ? '_' : *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s;
-	v.shared = text_string(&shared);
+	flag_variable("component", e->row.name, strlen(e->row.name), shared);
 	text_add(t, "[env: ");
 	flags_env_each(f, e, add_variable, &v);
 	text_add(t, "]");
-	text_release(&shared);
 }
 
 /* The option's column, then where its text begins. */
@@ -290,13 +286,12 @@ write_section(struct component_flags *f, const char *section, bool all, unsigned
 static void
 write_footer(struct component_flags *f, bool all)
 {
-	struct text prefix = TEXT_INIT;
+	static const char option[] = "some-option";
+	char              variable[FLAG_VARIABLE_MAX];
 
-	text_add(&prefix, "%s", f->spec.name);
-	for (char *s = prefix.data; s && *s; s++)
-		*s = *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : (*s == '-' || *s == '.') ? '_' : *s;
-	text_add(&f->output, "\n--some-option is %s_SOME_OPTION or COMPONENT_SOME_OPTION in the\n"
-		"environment and some-option in the config file.\n", text_string(&prefix));
+	flag_variable(f->spec.name, option, strlen(option), variable);
+	text_add(&f->output, "\n--%s is %s or COMPONENT_SOME_OPTION in the\n"
+		"environment and %s in the config file.\n", option, variable, option);
 	text_add(&f->output, "Values come from the command line, else the environment, else the config\n"
 		"file; an empty one is not given.\n");
 	if (all)
@@ -308,7 +303,6 @@ write_footer(struct component_flags *f, bool all)
 		text_add(&f->output, "'%s --help-all' shows every option and variable.\n", f->spec.name);
 	if (f->spec.bugs)
 		text_add(&f->output, "\nReport bugs to: %s\n", f->spec.bugs);
-	text_release(&prefix);
 }
 
 static int

@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define NAME_NEAR_MIN 2    /* steps that a short name may be wrong by */
-#define VARIABLE_MAX  256  /* bytes of a variable's name; lint.c holds names to 64 */
 
 bool
 flag_is_bool_action(const struct flag_entry *e)
@@ -120,7 +119,7 @@ flags_find_letter(const struct component_flags *f, char letter)
 static void
 try_near(const char *name, const char *candidate, size_t size, unsigned *best, char *buf, size_t room)
 {
-	char     text[VARIABLE_MAX];
+	char     text[FLAG_VARIABLE_MAX];
 	unsigned distance;
 
 	if (size >= sizeof(text) || size >= room)
@@ -165,28 +164,26 @@ flags_nearest(const struct component_flags *f, enum flag_place place, const char
 	return buf;
 }
 
-/* BACKEND_CONTROLLER_ENABLE_PPROF of the two names. */
-static void
-make_variable(const char *prefix, const char *name, size_t size, char buf[VARIABLE_MAX])
+void
+flag_variable(const char *prefix, const char *name, size_t size, char buf[FLAG_VARIABLE_MAX])
 {
-	snprintf(buf, VARIABLE_MAX, "%s_%.*s", prefix, (int)size, name);
+	snprintf(buf, FLAG_VARIABLE_MAX, "%s_%.*s", prefix, (int)size, name);
 	for (char *s = buf; *s; s++)
 		*s = isalnum((unsigned char)*s) ? (char)toupper((unsigned char)*s) : '_';
 }
 
 static int
-each_own(const struct component_flags *f, const struct flag_entry *e, const char *prefix, flag_env_fn *fn, void *arg)
+each_own(const struct flag_entry *e, const char *prefix, flag_env_fn *fn, void *arg)
 {
 	const char *cursors[] = { e->row.name, e->row.alias, e->row.deprecated };
 	const char *word;
-	char        variable[VARIABLE_MAX];
+	char        variable[FLAG_VARIABLE_MAX];
 	size_t      size;
 	int         r;
 
-	(void)f;
 	for (size_t i = 0; i < 3; i++)
 		while (words_next(&cursors[i], &word, &size)) {
-			make_variable(prefix, word, size, variable);
+			flag_variable(prefix, word, size, variable);
 			r = fn(arg, variable, true);
 			if (r)
 				return r;
@@ -198,15 +195,15 @@ int
 flags_env_each(const struct component_flags *f, const struct flag_entry *e, flag_env_fn *fn, void *arg)
 {
 	const char *words = e->row.env, *word;
-	char        variable[VARIABLE_MAX];
+	char        variable[FLAG_VARIABLE_MAX];
 	size_t      size;
 	int         r;
 
 	if (!flag_holds_value(e))
 		return 0;
-	r = each_own(f, e, f->spec.name, fn, arg);
+	r = each_own(e, f->spec.name, fn, arg);
 	if (r == 0 && strcmp(f->spec.name, "component") != 0)
-		r = each_own(f, e, "component", fn, arg);
+		r = each_own(e, "component", fn, arg);
 	while (r == 0 && words_next(&words, &word, &size)) {
 		snprintf(variable, sizeof(variable), "%.*s", (int)size, word);
 		r = fn(arg, variable, false);

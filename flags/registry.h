@@ -116,6 +116,9 @@ struct flag_entry *flags_find_letter(const struct component_flags *f, char lette
 /* The name nearest to what somebody wrote there, in buf; "" if none is near. */
 enum flag_place { PLACE_LINE, PLACE_ENV, PLACE_FILE };
 const char *flags_nearest(const struct component_flags *f, enum flag_place place, const char *name, char *buf, size_t size);
+/* BACKEND_CONTROLLER_ENABLE_PPROF of the two names, the second of size bytes. */
+#define FLAG_VARIABLE_MAX 256 /* bytes; lint.c holds names to 64 */
+void flag_variable(const char *prefix, const char *name, size_t size, char buf[FLAG_VARIABLE_MAX]);
 /* Calls fn for each variable that is read for the row, the strongest first, until it
  * returns nonzero, which is returned.  own: made of the option's name. */
 typedef int flag_env_fn(void *arg, const char *variable, bool own);
