@@ -35,7 +35,7 @@ text(char **ret_text, int status, const char *words)
 	return status;
 }
 
-int
+void
 debug_pages_init(struct debug_pages *p, struct component *c)
 {
 	pthread_condattr_t attr;
@@ -46,7 +46,6 @@ debug_pages_init(struct debug_pages *p, struct component *c)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	return 0;
 }
 
 void

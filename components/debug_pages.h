@@ -23,7 +23,7 @@ struct debug_pages {
 	char             *answer;
 };
 
-int  debug_pages_init(struct debug_pages *p, struct component *c);
+void debug_pages_init(struct debug_pages *p, struct component *c);
 void debug_pages_release(struct debug_pages *p);
 /* A component_profiler_page_fn; arg is a struct debug_pages. */
 int  debug_pages_answer(void *arg, const char *method, const char *path, const char *body, char **ret_text);
