@@ -8,9 +8,9 @@
  * A record is never removed, as stacks hold its tag; one that comes back to its place
  * is the same record, so a plugin that is loaded and unloaded for ever costs one.  The
  * tag of a new one is 0 where nobody was before, else the number that hooks have given
- * out for "not seen yet" since the last look (generations_tag.c).
+ * out for "not seen yet" since the last look (generations_ranges.c).
  *
- * Hooks read ranges made of the records (generations_tag.c).
+ * Hooks read ranges made of the records (generations_ranges.c).
  *
  * Looks are made by refresh.c, when a stack meets something unknown, or once a second
  * has shown that an object is not where it was; and when a profile is written.
@@ -31,18 +31,24 @@
  */
 #include <config.h>
 
+#include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "generations_parts.h"
+#include "build_id.h"
+#include "generations_ranges.h"
+#include "maps.h"
 #include "memory.h"
 #include "pages.h"
 #include "stack_table.h"
 
 #define LOOK_TRIES 4 /* while objects take each other's places */
+#define PHDRS_MAX  64
+#define NOTES_MAX  4096 /* bytes of one note segment looked at */
 #define LIST_SPARE 256 /* ranges that may be added before the next look */
 #define MAPS_BYTES ((size_t)64 << 20) /* transient: the text of /proc/self/maps */
 
@@ -148,6 +154,56 @@ others_note(const struct maps_line *l)
 	known.others = (known.others ^ l->limit) * 0x9e3779b97f4a7c15u;
 }
 
+/* The build id among the notes at address. */
+static bool
+notes_read(const struct memory *mem, uintptr_t address, size_t size, struct generation *g)
+{
+	unsigned char notes[NOTES_MAX];
+	size_t        at;
+
+	if (size > sizeof(notes))
+		size = sizeof(notes);
+	if (!memory_read(mem, address, notes, size))
+		return false;
+	at = build_id_find(notes, size, 4, g->build_id);
+	if (!at || size - at < sizeof(g->mark_is))
+		return false;
+	memcpy(&g->mark_is, notes + at, sizeof(g->mark_is));
+	g->mark = address + at;
+	return true;
+}
+
+/*
+ * What tells the object whose first bytes are mapped at `header` from others: its build id, found
+ * through the notes its program headers name.  Four bytes of it are the mark which hooks compare,
+ * where it lies in memory.  One without a build id is marked by its ELF header's e_shoff, which tells
+ * files of different length apart.  All is read by memory.c, as the object may be unloaded meanwhile.
+ * False: it is no ELF object.
+ */
+static bool
+identify(const struct memory *mem, uintptr_t header, size_t header_size, struct generation *g)
+{
+	ElfW(Ehdr) eh;
+	ElfW(Phdr) ph[PHDRS_MAX];
+
+	g->build_id[0] = '\0';
+	g->mark = 0;
+	if (!memory_read(mem, header, &eh, sizeof(eh)) || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    eh.e_phentsize != sizeof(ph[0]) || eh.e_phnum > PHDRS_MAX || eh.e_phoff > header_size ||
+	    eh.e_phnum * sizeof(ph[0]) > header_size - eh.e_phoff ||
+	    !memory_read(mem, header + eh.e_phoff, ph, eh.e_phnum * sizeof(ph[0])))
+		return false;
+	for (unsigned i = 0; i < eh.e_phnum; i++) {
+		if (ph[i].p_type != PT_NOTE || ph[i].p_offset > header_size || ph[i].p_filesz > header_size - ph[i].p_offset)
+			continue;
+		if (notes_read(mem, header + ph[i].p_offset, ph[i].p_filesz, g))
+			return true;
+	}
+	g->mark = header + offsetof(ElfW(Ehdr), e_shoff);
+	memcpy(&g->mark_is, &eh.e_shoff, sizeof(g->mark_is));
+	return true;
+}
+
 /* False: it needs no record, or there is no room for one. */
 static bool
 piece_take(const struct memory *mem, const struct piece *p)
@@ -157,7 +213,7 @@ piece_take(const struct memory *mem, const struct piece *p)
 
 	g = find_unchanged(l);
 	if (!g) {
-		if ((p->header && generations_identify(mem, p->header, p->header_size, &like)) || any_overlap(l)) {
+		if ((p->header && identify(mem, p->header, p->header_size, &like)) || any_overlap(l)) {
 			known.changed = true;
 			g = find_same(&like, l);
 			if (!g)

@@ -18,13 +18,13 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "build_id.h"
 
 #define GENERATIONS_PC_BITS 48
 #define GENERATIONS_PC_MASK (((uintptr_t)1 << GENERATIONS_PC_BITS) - 1)
 #define GENERATIONS_TAG_MAX 0x7ffe              /* of all that comes when tags are used up */
 #define GENERATIONS_MAX     4096                /* objects remembered, those that are gone among them */
 #define GENERATIONS_BYTES   ((size_t)4 << 20)   /* what all of them may take, paths included */
-#define GENERATIONS_ID_MAX  129                 /* 64 bytes in hex and a NUL, as symbols has it */
 
 /* One object in one place. */
 struct generation {
@@ -32,7 +32,7 @@ struct generation {
 	uint64_t    offset;        /* in the file */
 	uint64_t    device, inode;
 	const char *path;          /* "": code made at run time, where an object was or came */
-	char        build_id[GENERATIONS_ID_MAX];
+	char        build_id[BUILD_ID_MAX];
 	uint16_t    tag;
 	bool        loaded, deleted; /* deleted: the file had no name any more when it was seen */
 	bool        seen;            /* for generations_look() alone */

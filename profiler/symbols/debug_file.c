@@ -88,7 +88,7 @@ checksum(const struct image *img, unsigned char *bytes, uint32_t *ret)
 static int
 try_path(struct search *s, const char *build_id, const uint32_t *crc, struct image *ret)
 {
-	char     id[IMAGE_BUILD_ID_MAX];
+	char     id[BUILD_ID_MAX];
 	uint32_t sum;
 	int      fd = file_open(s->path), r;
 
@@ -191,14 +191,14 @@ try_debuglink(struct search *s, const struct image *own, const char *path, const
 static int
 try_altlink(struct search *s, const struct image *debug, const char *debug_path, struct image *ret)
 {
-	char   id[IMAGE_BUILD_ID_MAX];
+	char   id[BUILD_ID_MAX];
 	size_t name = 0, size = 0, bytes;
 	int    r = read_link(s, debug, ".gnu_debugaltlink", &name, &size), n;
 
 	if (r < 0)
 		return r;
 	bytes = size - name - 1;
-	if (!bytes || bytes > (IMAGE_BUILD_ID_MAX - 1) / 2)
+	if (!bytes || bytes > (BUILD_ID_MAX - 1) / 2)
 		return -ENOENT;
 	for (size_t i = 0; i < bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", (unsigned char)s->link[name + 1 + i]);

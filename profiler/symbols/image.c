@@ -370,38 +370,6 @@ image_section_find(const struct image *img, const char *name, ElfW(Shdr) *ret)
 	return -ENOENT;
 }
 
-/* A note is a header, a name and a value, the last two padded to the alignment. */
-static int
-notes_build_id(const unsigned char *p, size_t size, size_t align, char *buf)
-{
-	while (size >= sizeof(ElfW(Nhdr))) {
-		ElfW(Nhdr) n;
-		uint64_t   name, value;
-
-		memcpy(&n, p, sizeof(n));
-		name = (n.n_namesz + (uint64_t)align - 1) & ~((uint64_t)align - 1);
-		value = (n.n_descsz + (uint64_t)align - 1) & ~((uint64_t)align - 1);
-		if (name > size - sizeof(n) || n.n_descsz > size - sizeof(n) - name)
-			return -ENOENT;
-		p += sizeof(n);
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p, "GNU", 4) &&
-		    n.n_descsz && n.n_descsz <= (IMAGE_BUILD_ID_MAX - 1) / 2) {
-			for (unsigned i = 0; i < n.n_descsz; i++) {
-				buf[2 * i] = "0123456789abcdef"[p[name + i] >> 4];
-				buf[2 * i + 1] = "0123456789abcdef"[p[name + i] & 15];
-			}
-			buf[2 * n.n_descsz] = '\0';
-			return 0;
-		}
-		size -= sizeof(n);
-		if (name + value > size)
-			return -ENOENT;
-		p += name + value;
-		size -= name + value;
-	}
-	return -ENOENT;
-}
-
 static int
 notes_read(const struct image *img, uint64_t offset, uint64_t size, uint64_t align, char *buf)
 {
@@ -410,7 +378,7 @@ notes_read(const struct image *img, uint64_t offset, uint64_t size, uint64_t ali
 
 	if (image_read_some(img, offset, notes, size < NOTES_MAX ? (size_t)size : NOTES_MAX, &n) < 0)
 		return -ENOENT;
-	return notes_build_id(notes, n, align == 8 ? 8 : 4, buf);
+	return build_id_find(notes, n, align == 8 ? 8 : 4, buf) ? 0 : -ENOENT;
 }
 
 int

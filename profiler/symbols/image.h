@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "build_id.h"
+
 #define IMAGE_LOADS_MAX    16  /* executable segments; real objects have one or two */
-#define IMAGE_BUILD_ID_MAX 129 /* 64 bytes in hex and a NUL; 20 bytes are usual */
 
 struct image_load {
 	uint64_t offset, vaddr, size; /* size: of its part in the file */
@@ -48,7 +49,7 @@ int image_read_some(const struct image *img, uint64_t offset, void *buf, size_t 
 int image_section(const struct image *img, uint32_t index, ElfW(Shdr) *ret);
 /* -ENOENT without one of that name and a place in the file. */
 int image_section_find(const struct image *img, const char *name, ElfW(Shdr) *ret);
-/* Lower-case hex into buf[IMAGE_BUILD_ID_MAX]; -ENOENT without one. */
+/* Lower-case hex into buf[BUILD_ID_MAX]; -ENOENT without one. */
 int image_build_id(const struct image *img, char *buf);
 /* The ELF's own address of a byte of its file. */
 bool image_vaddr(const struct image *img, uint64_t offset, uint64_t *ret_vaddr);

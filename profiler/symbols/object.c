@@ -58,7 +58,7 @@ object_read_build_id(struct object *o)
 static bool
 is_the_mapped_one(const struct object *o, int fd, bool by_name)
 {
-	char        id[IMAGE_BUILD_ID_MAX];
+	char        id[BUILD_ID_MAX];
 	struct stat st;
 
 	if (o->build_id[0] && !image_build_id(&o->image, id))

@@ -348,7 +348,7 @@ look_on_and_on(void *arg)
 
 /* The build id that an object has while nobody takes its place. */
 static void
-build_id_of(const char *name, char id[GENERATIONS_ID_MAX])
+build_id_of(const char *name, char id[BUILD_ID_MAX])
 {
 	struct arena_budget      budget = { 0, 16 << 20 };
 	struct generation       *all = NULL;
@@ -378,7 +378,7 @@ a_look_while_one_takes_anothers_place_mixes_none_of_the_two(void **state)
 	struct arena             arena;
 	size_t                   count = 0, ours = 0;
 	pthread_t                looker;
-	char                     ids[2][GENERATIONS_ID_MAX] = { "", "" };
+	char                     ids[2][BUILD_ID_MAX] = { "", "" };
 
 	(void)state;
 	build_id_of(names[0], ids[0]);

@@ -55,7 +55,7 @@ read_everything(const unsigned char *data, size_t size)
 		uint32_t seed = 1;
 
 		image_build_id(&o->image, o->build_id);
-		assert_true(strlen(o->build_id) < IMAGE_BUILD_ID_MAX);
+		assert_true(strlen(o->build_id) < BUILD_ID_MAX);
 		object_read_table(o, &arena);
 		object_read_ranges(o, &arena);
 		for (int i = 0; i < 200; i++) {

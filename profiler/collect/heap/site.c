@@ -16,7 +16,7 @@
  * - Which site a size belongs to never changes: whoever came after the first few sizes has
  *   found no room among them, and there never will be.
  * - `recent` holds only stacks whose addresses will mean the same for ever: of plugins
- *   the stack table must ask each time (generations_tag.c).
+ *   the stack table must ask each time (generations_ranges.c).
  * - Memory comes from mmap: this runs inside malloc.
  *
  * Why not eight atomic additions a block: a reader would see blocks whose bytes are

@@ -1,14 +1,10 @@
 /*
- * generations_parts.h - what the three files of generations share.
+ * generations_ranges.h - what hooks read of the objects, as it is made and exchanged.
  */
-#ifndef MODEL_GENERATIONS_PARTS_H
-#define MODEL_GENERATIONS_PARTS_H
+#ifndef MODEL_GENERATIONS_RANGES_H
+#define MODEL_GENERATIONS_RANGES_H
 
 #include "generations.h"
-#include "maps.h"
-#include "memory.h"
-
-/* ---- generations_tag.c ---- */
 
 enum mark { MARK_SAME, MARK_OTHER, MARK_UNMAPPED };
 enum mark mark_look(uintptr_t at, uint32_t is);
@@ -33,9 +29,5 @@ bool generations_ranges_given(void);
 void generations_ranges_reserve(size_t count);
 /* Gives back what was hidden, and what is kept to be used again. */
 void generations_ranges_release(struct generations_published *old);
-
-/* generations_id.c: build id and mark of the object whose first bytes are mapped at
- * `header`, which is read through mem.  False: it is no ELF object. */
-bool generations_identify(const struct memory *mem, uintptr_t header, size_t header_size, struct generation *g);
 
 #endif

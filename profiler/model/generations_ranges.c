@@ -1,5 +1,5 @@
 /*
- * generations_tag.c - what hooks read of the objects: the part of generations that runs inside malloc.
+ * generations_ranges.c - what hooks read of the objects: the part of generations that runs inside malloc.
  *
  * What the last look has found is published as an array.  An address is looked up in
  * it, and the mark of its object, four bytes of its build id, is compared with what is
@@ -44,7 +44,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "generations_parts.h"
+#include "generations_ranges.h"
 #include "pages.h"
 #include "stack_table.h"
 #include "under_valgrind.h"
