@@ -51,33 +51,40 @@ answer_date(char buf[ANSWER_DATE_BYTES])
 		months + 3 * (at.month - 1), (long long)at.year, at.hour, at.minute, at.second);
 }
 
+int64_t
+ask_decode(const char *text, size_t n, char plus, char *buf, size_t size)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+
+		if (c == '+') {
+			c = plus;
+		} else if (c == '%') {
+			if (i + 2 >= n || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]))
+				return -1;
+			c = (char)strtoul((char[]){ text[i + 1], text[i + 2], '\0' }, NULL, 16);
+			i += 2;
+		}
+		if (out + 1 < size)
+			buf[out++] = c;
+	}
+	buf[out] = '\0';
+	return (int64_t)out;
+}
+
 char *
 ask_path_decode(const char *target)
 {
-	size_t n = strlen(target), out = 0;
-	char  *path = malloc(n + 1);
+	size_t  size = strlen(target) + 1;
+	char   *path = malloc(size);
+	int64_t n = path ? ask_decode(target, size - 1, '+', path, size) : -1;
 
-	for (size_t i = 0; path && i < n; i++) {
-		if (target[i] == '%' && i + 2 < n && isxdigit((unsigned char)target[i + 1]) &&
-		    isxdigit((unsigned char)target[i + 2])) {
-			char hex[3] = { target[i + 1], target[i + 2], '\0' };
-
-			path[out++] = (char)strtoul(hex, NULL, 16);
-			i += 2;
-		} else if (target[i] == '%') {
-			free(path);
-			return NULL;
-		} else {
-			path[out++] = target[i];
-		}
-	}
-	if (path && memchr(path, '\0', out)) {
-		free(path);
-		return NULL;
-	}
-	if (path)
-		path[out] = '\0';
-	return path;
+	if (n >= 0 && strlen(path) == (size_t)n)
+		return path;
+	free(path);
+	return NULL;
 }
 
 void

@@ -37,14 +37,6 @@
 /* A reference, as a dlsym() that finds nothing allocates, and in the daemon's name. */
 void __msan_init(void) __attribute__((weak));
 
-static const char *
-base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 struct object {
 	uintptr_t   address;
 	const char *name; /* "": the program; NULL: none has the address */
@@ -79,7 +71,7 @@ expected_library_check(const void *address, const char *name, const char *const 
 	if (theirs.headers == ours.headers)
 		return 0;
 	for (; *library; library++)
-		if (!strncmp(base_name(theirs.name), *library, strlen(*library)))
+		if (!strncmp(basename(theirs.name), *library, strlen(*library)))
 			return 0;
 	component_error_set(err, "the HTTP server is refused: '%s' has taken over %s(), which it needs; "
 		"hide that symbol there (link with -Wl,--exclude-libs,ALL or a version script)",

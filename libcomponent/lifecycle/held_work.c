@@ -132,18 +132,6 @@ held_work_open(struct component *c)
 	pthread_mutex_unlock(&c->hold_lock);
 }
 
-bool
-held_work_shut(struct component *c)
-{
-	bool any;
-
-	pthread_mutex_lock(&c->hold_lock);
-	c->holds_closed = true;
-	any = c->hold_count != 0;
-	pthread_mutex_unlock(&c->hold_lock);
-	return any;
-}
-
 void
 held_work_free(struct component *c)
 {

@@ -126,8 +126,6 @@ void phase_request(struct component *c, unsigned requests); /* any thread, signa
 /* report.c */
 /* A record for each line of a fault: what is wrong with several options has one for each. */
 void report_fault(struct component *c, const char *message, const struct component_error *err);
-/* One more line when status is negative; *result keeps the first such status. */
-void report_add(int status, const struct component_error *one, int *result, struct component_error *all);
 void report_warnings(struct component *c); /* of the last parse or reload */
 void report_apply_options(struct component *c); /* level and format */
 
@@ -147,9 +145,7 @@ bool held_work_text(struct component *c, char *buf, size_t size);
 bool held_work_any(struct component *c);
 /* No more of them, by force or once all are released; returns whether it is so. */
 bool held_work_close(struct component *c, bool by_force);
-/* Open for what is last to stop, and then no more; returns whether any is held. */
-void held_work_open(struct component *c);
-bool held_work_shut(struct component *c);
+void held_work_open(struct component *c); /* again, for what is last to stop */
 void held_work_free(struct component *c);
 
 /* duration.c */

@@ -15,9 +15,21 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
+
+/* One more line when status is negative; *result keeps the first such status. */
+static void
+fault_add(int status, const struct component_error *one, int *result, struct component_error *all)
+{
+	if (status >= 0)
+		return;
+	component_error_add(all, "%s", one->text[0] ? one->text : strerror(-status));
+	if (*result == 0)
+		*result = status;
+}
 
 static int
 reload_part(struct component *c, struct part_slot *slot, struct component_error *err)
@@ -38,7 +50,7 @@ reload_parts(struct component *c, bool last_to_stop, int *result, struct compone
 		struct component_error one = COMPONENT_ERROR_INIT;
 
 		if (c->parts[i].part->last_to_stop == last_to_stop)
-			report_add(reload_part(c, &c->parts[i], &one), &one, result, err);
+			fault_add(reload_part(c, &c->parts[i], &one), &one, result, err);
 	}
 }
 
@@ -59,11 +71,11 @@ undo(struct component *c, bool daemon)
 	component_flags_undo(c->flags);
 	report_apply_options(c);
 	if (daemon && c->spec.reload)
-		report_add(c->spec.reload(c, &one), &one, &result, &err);
+		fault_add(c->spec.reload(c, &one), &one, &result, &err);
 	for (size_t i = c->part_count; i-- > 0;) {
 		one = (struct component_error)COMPONENT_ERROR_INIT;
 		if (c->parts[i].reloaded)
-			report_add(reload_part(c, &c->parts[i], &one), &one, &result, &err);
+			fault_add(reload_part(c, &c->parts[i], &one), &one, &result, &err);
 	}
 	if (result < 0)
 		report_fault(c, "cannot go back to what was before the reload", &err);
@@ -87,7 +99,7 @@ reload_all(struct component *c, struct component_error *err)
 	apply_options(c);
 	reload_parts(c, false, &result, err);
 	daemon = c->spec.reload ? c->spec.reload(c, &one) : 0;
-	report_add(daemon, &one, &result, err);
+	fault_add(daemon, &one, &result, err);
 	if (result >= 0)
 		reload_parts(c, true, &result, err);
 	if (result < 0)

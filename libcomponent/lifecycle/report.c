@@ -21,16 +21,6 @@ report_fault(struct component *c, const char *message, const struct component_er
 }
 
 void
-report_add(int status, const struct component_error *one, int *result, struct component_error *all)
-{
-	if (status >= 0)
-		return;
-	component_error_add(all, "%s", one->text[0] ? one->text : strerror(-status));
-	if (*result == 0)
-		*result = status;
-}
-
-void
 report_warnings(struct component *c)
 {
 	const char *text;

@@ -61,8 +61,6 @@ stop_timers(struct component *c)
 static bool
 lingers(struct component *c, bool waits)
 {
-	bool held;
-
 	if (c->lingers)
 		return waits && held_work_any(c);
 	c->lingers = true;
@@ -71,8 +69,8 @@ lingers(struct component *c, bool waits)
 	if (waits)
 		held_work_open(c);
 	stop_parts(c, true);
-	held = held_work_shut(c);
-	return waits && held;
+	held_work_close(c, true);
+	return waits && held_work_any(c);
 }
 
 void

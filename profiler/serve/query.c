@@ -17,31 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer.h"
+
 #define NUMBER_MAX 1e300 /* what is further from 0 is told as that */
-
-/* Decodes text[0..n) into buf, cut to size.  False: a bad escape. */
-static bool
-decode(const char *text, size_t n, char *buf, size_t size)
-{
-	size_t out = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		char c = text[i];
-
-		if (c == '+') {
-			c = ' ';
-		} else if (c == '%') {
-			if (i + 2 >= n || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]))
-				return false;
-			c = (char)strtoul((char[]){ text[i + 1], text[i + 2], '\0' }, NULL, 16);
-			i += 2;
-		}
-		if (out + 1 < size)
-			buf[out++] = c;
-	}
-	buf[out] = '\0';
-	return true;
-}
 
 bool
 query_get(const char *query, const char *name, char *buf, size_t size)
@@ -53,9 +31,9 @@ query_get(const char *query, const char *name, char *buf, size_t size)
 		const char *equals = memchr(query, '=', n);
 		size_t      key_size = equals ? (size_t)(equals - query) : n;
 
-		if (n > 0 && !memchr(query, ';', n) && decode(query, key_size, key, sizeof(key)) &&
+		if (n > 0 && !memchr(query, ';', n) && ask_decode(query, key_size, ' ', key, sizeof(key)) >= 0 &&
 		    !strcmp(key, name) &&
-		    decode(equals ? equals + 1 : query + n, equals ? n - key_size - 1 : 0, buf, size))
+		    ask_decode(equals ? equals + 1 : query + n, equals ? n - key_size - 1 : 0, ' ', buf, size) >= 0)
 			return true;
 		query += n + (query[n] == '&');
 	}
