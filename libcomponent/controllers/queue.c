@@ -39,11 +39,11 @@
 #include <time.h>
 
 #include "clock.h"
+#include "due_heap.h"
 
 struct item {
+	struct due   due;      /* first: it is the item in the heap; monotonic */
 	struct item *next;     /* on the ready list */
-	int64_t      due_ns;   /* monotonic, while waiting */
-	size_t       heap_at;  /* place in the heap, from 1; 0: not waiting */
 	unsigned     failures;
 	bool         dirty;
 	bool         processing;
@@ -59,8 +59,7 @@ struct component_queue {
 	size_t          item_count;
 	struct item    *head, *tail;
 	size_t          length;
-	struct item   **heap;       /* earliest first, from index 1 */
-	size_t          heap_count, heap_size;
+	struct due_heap waiting;
 	size_t          processing;
 	bool            shut_down;
 };
@@ -119,71 +118,11 @@ item_get(struct component_queue *q, const char *key, struct item **ret)
 static void
 item_settle(struct component_queue *q, struct item *item)
 {
-	if (item->dirty || item->processing || item->heap_at != 0 || item->failures != 0)
+	if (item->dirty || item->processing || item->due.place != 0 || item->failures != 0)
 		return;
 	tdelete(item->key, &q->items, key_compare);
 	q->item_count--;
 	free(item);
-}
-
-static void
-heap_put(struct component_queue *q, size_t at, struct item *item)
-{
-	q->heap[at] = item;
-	item->heap_at = at;
-}
-
-/* Moves an item up or down until parents are earlier than their children. */
-static void
-heap_sift(struct component_queue *q, struct item *item)
-{
-	size_t at = item->heap_at, child;
-
-	for (; at > 1 && q->heap[at / 2]->due_ns > item->due_ns; at /= 2)
-		heap_put(q, at, q->heap[at / 2]);
-	for (; (child = at * 2) <= q->heap_count; at = child) {
-		if (child < q->heap_count && q->heap[child + 1]->due_ns < q->heap[child]->due_ns)
-			child++;
-		if (q->heap[child]->due_ns >= item->due_ns)
-			break;
-		heap_put(q, at, q->heap[child]);
-	}
-	heap_put(q, at, item);
-}
-
-static int
-heap_add(struct component_queue *q, struct item *item, int64_t due_ns)
-{
-	if (item->heap_at == 0) {
-		if (q->heap_count + 1 >= q->heap_size) {
-			size_t size = q->heap_size == 0 ? 64 : q->heap_size * 2;
-			struct item **heap = realloc(q->heap, size * sizeof *heap);
-
-			if (heap == NULL)
-				return -ENOMEM;
-			q->heap = heap;
-			q->heap_size = size;
-		}
-		heap_put(q, ++q->heap_count, item);
-	} else if (item->due_ns <= due_ns) {
-		return 0;
-	}
-	item->due_ns = due_ns;
-	heap_sift(q, item);
-	return 0;
-}
-
-static void
-heap_remove(struct component_queue *q, struct item *item)
-{
-	struct item *last = q->heap[q->heap_count--];
-	size_t at = item->heap_at;
-
-	item->heap_at = 0;
-	if (last == item)
-		return;
-	heap_put(q, at, last);
-	heap_sift(q, last);
 }
 
 static void
@@ -212,13 +151,12 @@ make_dirty(struct component_queue *q, struct item *item)
 static void
 move_due(struct component_queue *q)
 {
-	int64_t now = q->heap_count != 0 ? clock_ns(CLOCK_MONOTONIC) : 0;
+	struct due *first = due_heap_first(&q->waiting);
+	int64_t     now = first != NULL ? clock_ns(CLOCK_MONOTONIC) : 0;
 
-	while (q->heap_count != 0 && q->heap[1]->due_ns <= now) {
-		struct item *item = q->heap[1];
-
-		heap_remove(q, item);
-		make_dirty(q, item);
+	for (; first != NULL && first->at_ns <= now; first = due_heap_first(&q->waiting)) {
+		due_heap_remove(&q->waiting, first);
+		make_dirty(q, (struct item *)first);
 	}
 }
 
@@ -278,6 +216,7 @@ static int
 add_after(struct component_queue *q, const char *key, int64_t after_ns)
 {
 	struct item *item;
+	int64_t due_ns;
 	int r;
 
 	if (q->shut_down)
@@ -289,7 +228,9 @@ add_after(struct component_queue *q, const char *key, int64_t after_ns)
 		make_dirty(q, item);
 		return 0;
 	}
-	r = heap_add(q, item, clock_ns(CLOCK_MONOTONIC) + (after_ns < PACE_DELAY_MAX_NS ? after_ns : PACE_DELAY_MAX_NS));
+	due_ns = clock_ns(CLOCK_MONOTONIC) + (after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
+	if (item->due.place == 0 || item->due.at_ns > due_ns)
+		r = due_heap_add(&q->waiting, &item->due, due_ns);
 	if (r != 0)
 		item_settle(q, item);
 	else
@@ -347,13 +288,14 @@ component_queue_forget(struct component_queue *q, const char *key)
 static void
 wait_for_key(struct component_queue *q)
 {
+	struct due *first = due_heap_first(&q->waiting);
 	struct timespec ts;
 
-	if (q->heap_count == 0) {
+	if (first == NULL) {
 		pthread_cond_wait(&q->ready, &q->mutex);
 		return;
 	}
-	ts = clock_timespec(q->heap[1]->due_ns);
+	ts = clock_timespec(first->at_ns);
 	pthread_cond_timedwait(&q->ready, &q->mutex, &ts);
 }
 
@@ -447,12 +389,12 @@ component_queue_failures(const struct component_queue *const_q, const char *key)
 static void
 shut_down(struct component_queue *q)
 {
-	q->shut_down = true;
-	while (q->heap_count != 0) {
-		struct item *item = q->heap[q->heap_count];
+	struct due *first;
 
-		heap_remove(q, item);
-		item_settle(q, item);
+	q->shut_down = true;
+	while ((first = due_heap_first(&q->waiting)) != NULL) {
+		due_heap_remove(&q->waiting, first);
+		item_settle(q, (struct item *)first);
 	}
 	pthread_cond_broadcast(&q->ready);
 }
@@ -487,7 +429,7 @@ component_queue_free(struct component_queue *q)
 	if (q == NULL)
 		return;
 	tdestroy(q->items, item_free);
-	free(q->heap);
+	free(q->waiting.items);
 	pthread_cond_destroy(&q->idle);
 	pthread_cond_destroy(&q->ready);
 	pthread_mutex_destroy(&q->mutex);

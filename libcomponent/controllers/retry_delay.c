@@ -62,7 +62,7 @@ token_wait_ns(struct retry_delay *p, int64_t now_ns)
 	if (p->tokens >= 0)
 		return 0;
 	wait = -p->tokens / p->options.qps * (double)CLOCK_NS_PER_S;
-	return wait < (double)PACE_DELAY_MAX_NS ? (int64_t)wait : PACE_DELAY_MAX_NS;
+	return wait < (double)RETRY_DELAY_MAX_NS ? (int64_t)wait : RETRY_DELAY_MAX_NS;
 }
 
 int64_t

@@ -9,7 +9,7 @@
 #include "clock.h"
 
 /* 100 years in ns: what is later is not told apart, and sums do not overflow. */
-#define PACE_DELAY_MAX_NS (CLOCK_NS_PER_S * 3600 * 24 * 365 * 100)
+#define RETRY_DELAY_MAX_NS (CLOCK_NS_PER_S * 3600 * 24 * 365 * 100)
 
 struct retry_delay {
 	struct component_queue_options options;

@@ -11,6 +11,8 @@
 
 #include <component/component.h>
 
+#include "due_heap.h"
+
 /* Descriptors looked at in one dispatch; the rest wait for the next one, so
  * that a busy socket cannot keep the daemon's own loop from its turn. */
 #define LOOP_EVENTS_MAX 64
@@ -32,9 +34,7 @@ struct loop {
 	uint32_t                 watch_slots;
 	uint32_t                 generation; /* tells a slot's users apart */
 
-	struct component_timer **heap; /* soonest first */
-	size_t                   heap_count;
-	size_t                   heap_slots;
+	struct due_heap          due; /* timers that will fire */
 	struct component_timer  *timers; /* all of them, fired ones too */
 	int64_t                  now_ns; /* of this dispatch; 0 outside */
 	int64_t                  armed_ns; /* what timer_fd is set to; 0: off */

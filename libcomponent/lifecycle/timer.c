@@ -1,5 +1,5 @@
 /*
- * timer.c - timers of a loop: a heap, soonest first, behind one timerfd.
+ * timer.c - timers of a loop: a heap, the soonest first, behind one timerfd.
  *
  * What surprises: while timers run, the time stands still, so one that a callback
  * adds is not due before the next dispatch, and the timerfd is set once, at the
@@ -19,17 +19,14 @@
 
 #include "clock.h"
 
-#define NOT_IN_HEAP SIZE_MAX
-
 struct component_timer {
+	struct due              due; /* first: it is the timer in the heap */
 	struct loop            *loop;
 	struct component_timer *next;
 	struct component_timer **link; /* what points at us */
 	component_fn           *fn;
 	void                   *arg;
-	int64_t                 due_ns;
 	int64_t                 every_ns; /* 0: once */
-	size_t                  at;       /* in the heap */
 	bool                    unowned;  /* no handle was given out */
 };
 
@@ -42,66 +39,11 @@ add_ns(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static void
-heap_put(struct loop *l, size_t at, struct component_timer *t)
-{
-	l->heap[at] = t;
-	t->at = at;
-}
-
-static void
-heap_up(struct loop *l, struct component_timer *t)
-{
-	size_t at = t->at;
-
-	while (at > 0 && l->heap[(at - 1) / 2]->due_ns > t->due_ns) {
-		heap_put(l, at, l->heap[(at - 1) / 2]);
-		at = (at - 1) / 2;
-	}
-	heap_put(l, at, t);
-}
-
-static void
-heap_down(struct loop *l, struct component_timer *t)
-{
-	size_t at = t->at;
-
-	for (;;) {
-		size_t child = 2 * at + 1;
-
-		if (child >= l->heap_count)
-			break;
-		if (child + 1 < l->heap_count && l->heap[child + 1]->due_ns < l->heap[child]->due_ns)
-			child++;
-		if (l->heap[child]->due_ns >= t->due_ns)
-			break;
-		heap_put(l, at, l->heap[child]);
-		at = child;
-	}
-	heap_put(l, at, t);
-}
-
-static void
-heap_remove(struct loop *l, struct component_timer *t)
-{
-	struct component_timer *last;
-	size_t                  at = t->at;
-
-	if (at == NOT_IN_HEAP)
-		return;
-	t->at = NOT_IN_HEAP;
-	last = l->heap[--l->heap_count];
-	if (last == t)
-		return;
-	heap_put(l, at, last);
-	heap_up(l, last);
-	heap_down(l, last);
-}
-
 void
 loop_timers_arm(struct loop *l)
 {
-	int64_t           due = l->heap_count ? l->heap[0]->due_ns : 0;
+	const struct due *first = due_heap_first(&l->due);
+	int64_t           due = first ? first->at_ns : 0;
 	struct itimerspec when = { { 0, 0 }, { 0, 0 } };
 
 	if (l->now_ns || due == l->armed_ns || l->timer_fd < 0)
@@ -126,36 +68,28 @@ component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, com
 {
 	struct loop            *l = &c->loop;
 	struct component_timer *t;
+	int64_t                 due_ns;
 
 	if (first_ns < 0 || every_ns < 0 || !fn)
 		return -EINVAL;
-	if (l->heap_count == l->heap_slots) {
-		size_t                   slots = l->heap_slots ? 2 * l->heap_slots : 8;
-		struct component_timer **grown = realloc(l->heap, slots * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		l->heap = grown;
-		l->heap_slots = slots;
-	}
+	due_ns = add_ns(clock_ns(CLOCK_MONOTONIC), first_ns);
+	if (due_ns <= l->now_ns)
+		due_ns = l->now_ns + 1; /* not in the dispatch that added it */
 	t = calloc(1, sizeof(*t));
-	if (!t)
+	if (!t || due_heap_add(&l->due, &t->due, due_ns)) {
+		free(t);
 		return -ENOMEM;
+	}
 	t->loop = l;
 	t->fn = fn;
 	t->arg = arg;
 	t->every_ns = every_ns;
 	t->unowned = !ret && !every_ns;
-	t->due_ns = add_ns(clock_ns(CLOCK_MONOTONIC), first_ns);
-	if (t->due_ns <= l->now_ns)
-		t->due_ns = l->now_ns + 1; /* not in the dispatch that added it */
 	t->next = l->timers;
 	t->link = &l->timers;
 	if (t->next)
 		t->next->link = &t->next;
 	l->timers = t;
-	t->at = l->heap_count++;
-	heap_up(l, t);
 	loop_timers_arm(l);
 	if (ret)
 		*ret = t;
@@ -170,7 +104,7 @@ component_timer_remove(struct component_timer *t)
 	if (!t)
 		return;
 	l = t->loop;
-	heap_remove(l, t);
+	due_heap_remove(&l->due, &t->due);
 	timer_free(t);
 	loop_timers_arm(l);
 }
@@ -179,7 +113,7 @@ component_timer_remove(struct component_timer *t)
 static int64_t
 next_due(const struct component_timer *t, int64_t now)
 {
-	int64_t due = add_ns(t->due_ns, t->every_ns);
+	int64_t due = add_ns(t->due.at_ns, t->every_ns);
 
 	if (due <= now)
 		due = add_ns(due, ((now - due) / t->every_ns + 1) * t->every_ns);
@@ -189,16 +123,17 @@ next_due(const struct component_timer *t, int64_t now)
 void
 loop_timers_run(struct loop *l)
 {
+	struct due *first;
+
 	l->now_ns = clock_ns(CLOCK_MONOTONIC);
-	while (l->heap_count && l->heap[0]->due_ns <= l->now_ns) {
-		struct component_timer *t = l->heap[0];
+	while ((first = due_heap_first(&l->due)) && first->at_ns <= l->now_ns) {
+		struct component_timer *t = (struct component_timer *)first;
 		struct component_timer  call = *t;
 
 		if (t->every_ns) {
-			t->due_ns = next_due(t, l->now_ns);
-			heap_down(l, t);
+			due_heap_add(&l->due, first, next_due(t, l->now_ns));
 		} else {
-			heap_remove(l, t);
+			due_heap_remove(&l->due, first);
 			if (t->unowned)
 				timer_free(t);
 		}
@@ -213,7 +148,6 @@ loop_timers_free(struct loop *l)
 {
 	while (l->timers)
 		component_timer_remove(l->timers);
-	free(l->heap);
-	l->heap = NULL;
-	l->heap_slots = 0;
+	free(l->due.items);
+	l->due = (struct due_heap){ NULL, 0, 0 };
 }
