@@ -28,32 +28,26 @@
 #define PIECE_BYTES  ((size_t)4096)     /* poll() promises that so much fits a pipe */
 #define STALLED_MS   5000               /* nobody reads: the rest is dropped */
 
-static int
-write_some(int fd, const char *data, size_t size, size_t *ret_done)
-{
-	struct pollfd room = { fd, POLLOUT, 0 };
-	ssize_t       n;
-	int           r = poll(&room, 1, STALLED_MS);
-
-	if (r == 0)
-		return -ETIMEDOUT;
-	n = r < 0 ? -1 : write(fd, data, size < PIECE_BYTES ? size : PIECE_BYTES);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 0 : -errno;
-	*ret_done += (size_t)n;
-	return 0;
-}
-
 /* An encode_write_fn. */
 static int
 write_all(void *arg, const void *data, size_t size)
 {
-	size_t done = 0;
-	int    r = 0;
+	struct pollfd room = { *(int *)arg, POLLOUT, 0 };
+	const char   *at = data;
+	ssize_t       n;
+	int           r;
 
-	while (!r && done < size)
-		r = write_some(*(int *)arg, (const char *)data + done, size - done, &done);
-	return r;
+	while (size > 0) {
+		r = poll(&room, 1, STALLED_MS);
+		if (r == 0)
+			return -ETIMEDOUT;
+		n = r < 0 ? -1 : write(room.fd, at, size < PIECE_BYTES ? size : PIECE_BYTES);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		at += n < 0 ? 0 : n;
+		size -= n < 0 ? 0 : (size_t)n;
+	}
+	return 0;
 }
 
 int
