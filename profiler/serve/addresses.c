@@ -2,7 +2,8 @@
  * addresses.c - what a server listens on: TCP or a unix socket, and the debug socket beside it.
  *
  *     the first time     bind --> open
- *     another one later  bind the new one --> it listens --> the old one is closed; its connections go on
+ *     another one later  bind the new one --> it listens --> the old one is closed
+ *                                                            its connections go on
  *
  * Listeners are apart from connections: a window that was asked for at the old address is
  * answered there, while the new one accepts.
@@ -135,13 +136,14 @@ debug_address(const struct component_profiler_options *o, char buf[TEXT_BYTES])
 
 /* What a person reads when an address cannot be had; why starts with it. */
 static void
-bind_explain(const struct component_profiler_options *o, enum profiler_fault fault, const struct component_error *why,
-	struct component_error *err)
+bind_explain(const struct component_profiler_options *o, enum profiler_fault fault,
+	const struct component_error *why, struct component_error *err)
 {
-	const char *how_named = fault == PROFILER_FAULT_DEBUG_SOCKET ? "option '--debug-socket-path'" : o->how_named;
+	const char *how_named = fault == PROFILER_FAULT_DEBUG_SOCKET ?
+		"option '--debug-socket-path'" : o->how_named;
 
-	component_error_set(err, "cannot serve profiles on %s%s%s", why->text, how_named ? ", given by " : "",
-		how_named ? how_named : "");
+	component_error_set(err, "cannot serve profiles on %s%s%s", why->text,
+		how_named ? ", given by " : "", how_named ? how_named : "");
 }
 
 /* -EINVAL: there is nowhere to be asked. */
@@ -295,7 +297,8 @@ addresses_announce(const struct serve *s)
 	bool                        open = false;
 
 	if (tcp->count + debug->count == 0) {
-		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone", NULL, 0);
+		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone",
+			NULL, 0);
 		return;
 	}
 	if (first->is_unix)
@@ -385,7 +388,8 @@ move_restore(struct serve *s, struct move *m)
 	place_close(m->place);
 	m->place->now.count = 0;
 	m->place->lost = true;
-	snprintf(text, sizeof(text), "the address of before cannot be had again: %s", *why.text ? why.text : strerror(-r));
+	snprintf(text, sizeof(text), "the address of before cannot be had again: %s",
+		*why.text ? why.text : strerror(-r));
 	serve_log(s, COMPONENT_LOG_ERROR, text, NULL, 0);
 }
 
@@ -418,8 +422,8 @@ port_file_again(struct serve *s, const struct component_profiler_options *o, con
 }
 
 int
-addresses_change(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
-	struct component_error *err)
+addresses_change(struct serve *s, const struct component_profiler_options *o,
+	enum profiler_fault *ret_fault, struct component_error *err)
 {
 	struct move            moves[2] = { { .place = &s->tcp }, { .place = &s->debug } };
 	struct component_error why = COMPONENT_ERROR_INIT;

@@ -13,21 +13,22 @@
 
 struct serve;
 
-/* What options name is bound, and s has a name.  -EINVAL: they name neither an address nor a debug socket, and
- * nothing is mounted. */
+/* What options name is bound, and s has a name.  -EINVAL: they name neither an address nor a debug
+ * socket, and nothing is mounted. */
 int  addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err);
 /* Gives the sockets to the server, and writes the port file before. */
 int  addresses_open(struct serve *s, struct component_error *err);
 /* One line to the log, with the real address, and warnings. */
 void addresses_announce(const struct serve *s);
-/* Has it listen where o says, by new listeners beside the old ones, whose connections go on.  On failure nothing
- * has changed. */
-int  addresses_change(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
-	 struct component_error *err);
-void addresses_close(struct serve *s); /* what is bound and not the server's yet; and the port file goes */
+/* Has it listen where o says, by new listeners beside the old ones, whose connections go on.  On
+ * failure nothing has changed. */
+int  addresses_change(struct serve *s, const struct component_profiler_options *o,
+	 enum profiler_fault *ret_fault, struct component_error *err);
+/* What is bound and not the server's yet; and the port file goes. */
+void addresses_close(struct serve *s);
 void addresses_forked(struct serve *s); /* in a child: the same */
-/* One more, or less (-1), is mounted on servers of the program's own, see <component/evhttp.h>: with one, a server
- * may listen nowhere.  Any thread. */
+/* One more, or less (-1), is mounted on servers of the program's own, see <component/evhttp.h>: with
+ * one, a server may listen nowhere.  Any thread. */
 void addresses_mounted(int more);
 
 #endif

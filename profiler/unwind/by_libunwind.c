@@ -59,7 +59,8 @@
 #define BLOCK_BYTES 4096
 #define BLOCKS      16 /* of code and sections, read anew for each stack */
 
-typedef int search_fn(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
+typedef int search_fn(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int,
+		      void *);
 
 static struct {
 	pthread_mutex_t  lock; /* opening */
@@ -224,11 +225,13 @@ no_name(unw_addr_space_t as, unw_word_t ip, char *buf, size_t size, unw_word_t *
 static bool
 symbols_find(void *handle)
 {
-	static const char *const names[] = { "create_addr_space", "init_remote", "init_local2", "step", "get_reg", "is_signal_frame",
-					     "set_caching_policy", "flush_cache", "dwarf_search_unwind_table" };
-	void *const              to[] = { &lib.create, &lib.init, &lib.init_local, &lib.step, &lib.get_reg, &lib.is_signal, &lib.caching,
-					  &lib.flush, &lib.search };
-	char                     name[64];
+	static const char *const names[] = {
+		"create_addr_space", "init_remote", "init_local2", "step", "get_reg", "is_signal_frame",
+		"set_caching_policy", "flush_cache", "dwarf_search_unwind_table" };
+	void *const to[] = {
+		&lib.create, &lib.init, &lib.init_local, &lib.step, &lib.get_reg, &lib.is_signal,
+		&lib.caching, &lib.flush, &lib.search };
+	char        name[64];
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		void *symbol;
@@ -320,7 +323,8 @@ is_described(uintptr_t at)
 }
 
 static unsigned
-remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned max, int *ret_truncated)
+remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned max,
+	     int *ret_truncated)
 {
 	unw_cursor_t cursor;
 	unw_word_t   pc;
@@ -328,7 +332,8 @@ remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned ma
 	int          step = 1, exact = 1;
 	bool         root = false;
 
-	if (max == 0 || lib.init(&cursor, lib.space, w) < 0 || (!leaf && lib.get_reg(&cursor, UNW_REG_IP, &leaf) < 0))
+	if (max == 0 || lib.init(&cursor, lib.space, w) < 0 ||
+	    (!leaf && lib.get_reg(&cursor, UNW_REG_IP, &leaf) < 0))
 		return 0;
 	pcs[n++] = leaf;
 	while ((step = lib.step(&cursor)) > 0) {
@@ -374,7 +379,8 @@ regs_find(struct remote_walk *w, const uintptr_t *taken)
 	unw_cursor_t  cursor;
 	unw_word_t    value;
 
-	_Static_assert(ARCH_TAKEN_WORDS == 0 || sizeof(context) >= sizeof(ucontext_t), "a ucontext_t is libunwind's context");
+	_Static_assert(ARCH_TAKEN_WORDS == 0 || sizeof(context) >= sizeof(ucontext_t),
+		       "a ucontext_t is libunwind's context");
 	memcpy(&context, taken, ARCH_TAKEN_WORDS * sizeof(*taken));
 	if (lib.init_local(&cursor, &context, UNW_INIT_SIGNAL_FRAME) < 0)
 		return;
@@ -420,7 +426,8 @@ out:
 	return n;
 }
 
-const struct unwinder unwind_by_libunwind = { .name = "libunwind", .package = LIBUNWIND_PACKAGE, .open = open_library,
+const struct unwinder unwind_by_libunwind = {
+	.name = "libunwind", .package = LIBUNWIND_PACKAGE, .open = open_library,
 	.tables = true, /* for their sections */ .taken = walk_taken, .forked = forked };
 
 #else
@@ -431,6 +438,7 @@ open_library(void)
 	return -ENOSYS;
 }
 
-const struct unwinder unwind_by_libunwind = { .name = "libunwind", .open = open_library, .package = LIBUNWIND_PACKAGE };
+const struct unwinder unwind_by_libunwind = {
+	.name = "libunwind", .open = open_library, .package = LIBUNWIND_PACKAGE };
 
 #endif

@@ -196,13 +196,15 @@ unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *r
 	return __builtin_expect(reader.unsure, 0) ? walk_surely(&reader, r, pcs, n, max, ret_truncated) : n;
 }
 
-unsigned
-unwind_capture_guess(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
+static inline __attribute__((always_inline)) unsigned
+capture_guessing(const struct unwind_regs *r, bool cold, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct unwind_reader reader;
 	unsigned             n;
 
 	reader_open(&reader, r);
+	if (cold)
+		unwind_window_touch(&reader);
 	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
 	if (__builtin_expect(reader.unsure, 0))
 		unwind_guesses_mark(&reader, pcs, n);
@@ -210,17 +212,15 @@ unwind_capture_guess(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, 
 }
 
 unsigned
+unwind_capture_guess(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	return capture_guessing(r, false, pcs, max, ret_truncated);
+}
+
+unsigned
 unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
-	struct unwind_reader reader;
-	unsigned             n;
-
-	reader_open(&reader, r);
-	unwind_window_touch(&reader);
-	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
-	if (__builtin_expect(reader.unsure, 0))
-		unwind_guesses_mark(&reader, pcs, n);
-	return n;
+	return capture_guessing(r, true, pcs, max, ret_truncated);
 }
 
 unsigned
