@@ -1,5 +1,6 @@
 /*
- * digits.h - a number that is written in digits and nothing else, as variables of the environment have it.
+ * digits.h - a number that is written in digits and nothing else, as variables of the
+ * environment have it.
  */
 #ifndef BASE_DIGITS_H
 #define BASE_DIGITS_H

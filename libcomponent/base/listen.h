@@ -61,7 +61,8 @@ void listen_close(struct listen_set *set);
 
 /* ---- for listen_open(): each kind of address has a file; on failure listen_close() is due ---- */
 
-#define LISTEN_BACKLOG 1024 /* connections waiting for accept, for whom there is no room the client tries again in 1, 2, 4 s */
+/* Connections waiting for accept; for whom there is no room, the client tries again in 1, 2, 4 s. */
+#define LISTEN_BACKLOG 1024
 #define LISTEN_TYPE (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
 
 int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);

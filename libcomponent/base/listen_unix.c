@@ -160,7 +160,8 @@ listen_describe_unix(int fd, struct listen_socket *s)
 	if (length > 0 && un.sun_path[0] == '\0')
 		snprintf(s->address, sizeof(s->address), "unix:@%.*s", length - 1, un.sun_path + 1);
 	else
-		snprintf(s->address, sizeof(s->address), "unix:%.*s", length > 0 ? length : 0, un.sun_path);
+		snprintf(s->address, sizeof(s->address), "unix:%.*s", length > 0 ? length : 0,
+			un.sun_path);
 	snprintf(s->url, sizeof(s->url), "http+%s", s->address);
 	return 0;
 }

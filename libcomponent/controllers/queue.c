@@ -228,7 +228,8 @@ add_after(struct component_queue *q, const char *key, int64_t after_ns)
 		make_dirty(q, item);
 		return 0;
 	}
-	due_ns = clock_ns(CLOCK_MONOTONIC) + (after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
+	due_ns = clock_ns(CLOCK_MONOTONIC) +
+		(after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
 	if (item->due.place == 0 || item->due.at_ns > due_ns)
 		r = due_heap_add(&q->waiting, &item->due, due_ns);
 	if (r != 0)

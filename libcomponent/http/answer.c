@@ -62,7 +62,8 @@ ask_decode(const char *text, size_t n, char plus, char *buf, size_t size)
 		if (c == '+') {
 			c = plus;
 		} else if (c == '%') {
-			if (i + 2 >= n || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]))
+			if (i + 2 >= n || !isxdigit((unsigned char)text[i + 1]) ||
+			    !isxdigit((unsigned char)text[i + 2]))
 				return -1;
 			c = (char)strtoul((char[]){ text[i + 1], text[i + 2], '\0' }, NULL, 16);
 			i += 2;

@@ -95,8 +95,8 @@ const char *answer_reason(int status); /* "Not Found" */
 /* Of the time of now, as a header has it. */
 #define ANSWER_DATE_BYTES 40
 void answer_date(char buf[ANSWER_DATE_BYTES]);
-/* What '%41' and the like in text[0..n) stand for, and plus for '+'; cut to size, with a NUL.  Returns the bytes
- * before that; -1: a bad escape. */
+/* What '%41' and the like in text[0..n) stand for, and plus for '+'; cut to size, with a NUL.
+ * Returns the bytes before that; -1: a bad escape. */
 int64_t ask_decode(const char *text, size_t n, char plus, char *buf, size_t size);
 /* The same of a path, malloc'd; NULL: a bad escape, a NUL, or no memory. */
 char *ask_path_decode(const char *target);

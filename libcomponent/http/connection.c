@@ -296,11 +296,13 @@ static bool
 watch_by_edge(struct httpd_conn *c)
 {
 	bool writing = event_pending(c->writable, EV_WRITE, NULL);
+	int  fd = c->fd.fd;
 
 	event_del(c->readable);
 	event_del(c->writable);
-	if (event_assign(c->readable, c->h->base, c->fd.fd, EV_READ | EV_ET | EV_PERSIST, on_news, c) ||
-		event_assign(c->writable, c->h->base, c->fd.fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable, c) ||
+	if (event_assign(c->readable, c->h->base, fd, EV_READ | EV_ET | EV_PERSIST, on_news, c) ||
+		event_assign(c->writable, c->h->base, fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable,
+			c) ||
 		event_add(c->readable, NULL) || (writing && event_add(c->writable, NULL))) {
 		httpd_conn_close(c);
 		return false;

@@ -136,11 +136,13 @@ loop_init(struct httpd *h)
 		r = httpd_base_new(&h->base, fds);
 	if (r)
 		return r;
-	if (fds[HTTPD_FD_EPOLL] >= 0 && httpd_epoll_mark(fds[HTTPD_FD_EPOLL], h->fds[HTTPD_FD_WAKER].fd))
+	if (fds[HTTPD_FD_EPOLL] >= 0 &&
+	    httpd_epoll_mark(fds[HTTPD_FD_EPOLL], h->fds[HTTPD_FD_WAKER].fd))
 		fds[HTTPD_FD_EPOLL] = -1;
 	for (int i = 0; i < HTTPD_BASE_FDS; i++)
 		our_fd_keep(&h->fds[i], fds[i]);
-	h->wake = event_new(h->base, h->fds[HTTPD_FD_WAKE].fd, EV_READ | EV_PERSIST, httpd_on_wake, h);
+	h->wake = event_new(h->base, h->fds[HTTPD_FD_WAKE].fd, EV_READ | EV_PERSIST, httpd_on_wake,
+		h);
 	h->grace = evtimer_new(h->base, on_grace_over, h);
 	if (!h->wake || !h->grace || event_add(h->wake, NULL))
 		return -ENOMEM;
@@ -174,14 +176,16 @@ static int
 loop_again(struct httpd *h)
 {
 	struct httpd_conn *c;
-	int                epoll = atomic_exchange(&h->fds[HTTPD_FD_EPOLL].fd, -1), r; /* a child cannot tell any more whose it is */
+	/* A child cannot tell any more whose it is. */
+	int                epoll = atomic_exchange(&h->fds[HTTPD_FD_EPOLL].fd, -1), r;
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		httpd_conn_forget(c);
 	httpd_listeners_forget(h);
 	/* Either tells it; what it told of the first is of no use any more. */
 	for (int i = HTTPD_FD_WAKE; i <= HTTPD_FD_WAKER; i++)
-		if (our_fd_is_kept(&h->fds[i], NULL) && httpd_epoll_is_marked(epoll, h->fds[i].fd)) {
+		if (our_fd_is_kept(&h->fds[i], NULL) &&
+		    httpd_epoll_is_marked(epoll, h->fds[i].fd)) {
 			close(epoll);
 			break;
 		}
@@ -376,7 +380,8 @@ httpd_forked(struct httpd *h)
 
 	if (!h)
 		return;
-	for (int i = HTTPD_FD_EPOLL + 1; i < HTTPD_FDS; i++) /* without the lock, which another thread may have held */
+	/* Without the lock, which another thread may have held. */
+	for (int i = HTTPD_FD_EPOLL + 1; i < HTTPD_FDS; i++)
 		all = our_fd_kept_close(&h->fds[i]) && all;
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		all = our_fd_kept_close(&c->fd) && all;

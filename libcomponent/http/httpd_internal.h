@@ -133,7 +133,8 @@ struct httpd {
 	struct event_base    *base;
 	struct our_fd_kept    fds[HTTPD_FDS]; /* enum httpd_fd */
 	struct event         *wake;
-	pthread_mutex_t       lock; /* posted, posted_tail, ready, ready_error; the pair that wakes changes under it */
+	/* posted, posted_tail, ready, ready_error; the pair that wakes changes under it */
+	pthread_mutex_t       lock;
 	pthread_cond_t        ready_cond;
 	bool                  ready;
 	int                   ready_error;
@@ -186,7 +187,8 @@ int  httpd_listeners_again(struct httpd *h);
 
 /* connection.c */
 /* c->fd has been accepted there.  Closes it when there is no memory. */
-void httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct sockaddr_storage *peer);
+void httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l,
+	const struct sockaddr_storage *peer);
 void httpd_conn_close(struct httpd_conn *c);
 /* Tells its request, closes its socket if that is still ours, frees nothing. */
 void httpd_conn_forget(struct httpd_conn *c);

@@ -73,7 +73,8 @@ accept_one(struct httpd_listener *l)
 	}
 	c = httpd_place(l->h);
 	our_fd_hold(&mask); /* a child must know it, or not have it */
-	fd = fd_keep(accept4(l->socket.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	fd = fd_keep(accept4(l->socket.fd, (struct sockaddr *)&peer, &size,
+		SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (c)
 		our_fd_keep(&c->fd, fd);
 	else if (fd >= 0)

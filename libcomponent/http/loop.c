@@ -40,9 +40,11 @@
 static bool
 epoll_is_lost(struct httpd *h)
 {
-	if (h->fds[HTTPD_FD_EPOLL].fd < 0)
+	int epoll = h->fds[HTTPD_FD_EPOLL].fd;
+
+	if (epoll < 0)
 		return false;
-	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(h->fds[HTTPD_FD_EPOLL].fd, h->fds[HTTPD_FD_WAKER].fd) &&
+	return !httpd_wake_is_ours(h) || (!httpd_epoll_is_marked(epoll, h->fds[HTTPD_FD_WAKER].fd) &&
 		(errno == ENOENT || errno == EINVAL || errno == EBADF || errno == EPERM));
 }
 

@@ -121,7 +121,8 @@ unsigned
 httpd_place_ms(const struct httpd_listener *l)
 {
 	struct httpd      *h = l->h;
-	unsigned           tries = 2 * h->open[l->places], ms; /* one may have pipelined thousands */
+	unsigned           tries = 2 * h->open[l->places]; /* one may have pipelined thousands */
+	unsigned           ms;
 	struct httpd_conn *c;
 	int                was;
 

@@ -43,8 +43,8 @@ reply_begin(struct answer *a, int status, const struct answer_header *headers, i
 	if (r->h->stopping)
 		r->conn->keep_alive = false;
 	answer_date(date);
-	ok = evbuffer_add_printf(out, "HTTP/1.%d %d %s\r\nDate: %s\r\n", r->minor > 0, status, answer_reason(status),
-		date) >= 0;
+	ok = evbuffer_add_printf(out, "HTTP/1.%d %d %s\r\nDate: %s\r\n", r->minor > 0, status,
+		answer_reason(status), date) >= 0;
 	for (; headers->name; headers++)
 		ok &= header_add(out, headers);
 	if (size >= 0)

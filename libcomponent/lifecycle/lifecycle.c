@@ -64,7 +64,8 @@ notify_begin(struct component *c)
 		component_log(c, COMPONENT_LOG_WARNING, "environment variable makes no sense, ignored",
 			"variable", name, NULL);
 	if (c->notify.watchdog_ns > 0)
-		component_timer_add(c, 0, c->notify.watchdog_ns / 2, on_watchdog, NULL, &c->watchdog_timer);
+		component_timer_add(c, 0, c->notify.watchdog_ns / 2, on_watchdog, NULL,
+			&c->watchdog_timer);
 }
 
 static bool

@@ -135,7 +135,8 @@ drain(struct component *c)
 	}
 	tell_stopping(c);
 	if (c->options.graceful_ns > 0 &&
-		component_timer_add(c, c->options.graceful_ns, 0, on_grace_over, NULL, &c->grace_timer) < 0) {
+		component_timer_add(c, c->options.graceful_ns, 0, on_grace_over, NULL,
+			&c->grace_timer) < 0) {
 		/* No memory for the limit: better no grace than no end. */
 		on_grace_over(c, NULL);
 	}
@@ -158,7 +159,8 @@ stop_begin(struct component *c)
 	component_log(c, COMPONENT_LOG_INFO, "stopping", NULL);
 	notify_send(&c->notify, "STOPPING=1\nSTATUS=stopping");
 	if (c->options.delay_ns > 0 &&
-		component_timer_add(c, c->options.delay_ns, 0, on_delay_over, NULL, &c->delay_timer) == 0) {
+		component_timer_add(c, c->options.delay_ns, 0, on_delay_over, NULL,
+			&c->delay_timer) == 0) {
 		life_duration_text(c->options.delay_ns, delay, sizeof(delay));
 		component_log(c, COMPONENT_LOG_INFO, "not ready any more, stopping after a delay", "delay",
 			delay, NULL);

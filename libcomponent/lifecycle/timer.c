@@ -63,8 +63,8 @@ timer_free(struct component_timer *t)
 }
 
 int
-component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn, void *arg,
-	struct component_timer **ret)
+component_timer_add(struct component *c, int64_t first_ns, int64_t every_ns, component_fn *fn,
+	void *arg, struct component_timer **ret)
 {
 	struct loop            *l = &c->loop;
 	struct component_timer *t;

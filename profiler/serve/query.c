@@ -31,9 +31,10 @@ query_get(const char *query, const char *name, char *buf, size_t size)
 		const char *equals = memchr(query, '=', n);
 		size_t      key_size = equals ? (size_t)(equals - query) : n;
 
-		if (n > 0 && !memchr(query, ';', n) && ask_decode(query, key_size, ' ', key, sizeof(key)) >= 0 &&
-		    !strcmp(key, name) &&
-		    ask_decode(equals ? equals + 1 : query + n, equals ? n - key_size - 1 : 0, ' ', buf, size) >= 0)
+		if (n > 0 && !memchr(query, ';', n) &&
+		    ask_decode(query, key_size, ' ', key, sizeof(key)) >= 0 && !strcmp(key, name) &&
+		    ask_decode(equals ? equals + 1 : query + n, equals ? n - key_size - 1 : 0, ' ',
+			    buf, size) >= 0)
 			return true;
 		query += n + (query[n] == '&');
 	}
