@@ -131,7 +131,7 @@ class Client:
             return not more and self.close()
         except BlockingIOError:
             # It may want more of us, for ever: what was to come has had its time when many others have ended since.
-            return ended - self.moved_at[0] > 4 * AT_ONCE and self.close()
+            return ended - self.moved_at[0] > AT_ONCE and self.close()
         except OSError:
             return self.close()
 
@@ -152,7 +152,7 @@ def round_of(d, fuzzer, requests):
             sent += clients[-1].count
         over = [c for c in clients if c.step(ended)]
         last = min(clients, key=lambda c: c.moved_at)
-        if not over and min(time.monotonic() - c.moved_at[1] for c in clients) > 1:  # all of them wait for more of us
+        if not over and min(time.monotonic() - c.moved_at[1] for c in clients) > 0.05:  # all of them wait for more of us
             last.close()
             over = [last]
         ended += len(over)
