@@ -4,7 +4,7 @@
  * fork.c makes the library's only pthread_atfork(3).  Whoever has something to do around a
  * fork fills a slot:
  *
- *     FORK_SLOT(FORK_TRACE, fork_prepare, fork_parent, fork_child);
+ *     FORK_SLOT(FORK_WINDOWS, fork_prepare, fork_parent, fork_child);
  *
  * Before the fork all `prepare` run in the order of the ranks; afterwards `parent`, or
  * `child`, in the reverse order.  A lock that is taken while another one is held has the
@@ -42,8 +42,7 @@ enum fork_rank {
 	FORK_THREAD_CLOCK, /* the CPU time of threads of ours that have ended */
 	FORK_PROGRAM,      /* the program's file, which FORK_DESCRIPTORS has closed in a child */
 	FORK_NAMES,        /* names that are kept: nothing is called with that lock held */
-	FORK_WALL,         /* reads clocks of the CPU engine */
-	FORK_TRACE,        /* takes samples of the CPU engine */
+	FORK_WINDOWS,      /* of collectors: they take samples and read clocks of the CPU engine */
 	FORK_DUMPS,        /* of threads, with their labels */
 	FORK_LABELS,
 	FORK_CPU,          /* its signal is blocked meanwhile: a sample takes a stack */
@@ -62,6 +61,8 @@ struct fork_slot {
 extern const char fork_linked;
 
 #define FORK_SLOT(rank, prepare, parent, child) \
+	extern const char fork_slot_of_##rank; \
+	__attribute__((visibility("hidden"))) const char fork_slot_of_##rank = 0; /* a rank taken twice does not link */ \
 	static const struct fork_slot fork_slot = { rank, prepare, parent, child, &fork_linked }; \
 	static const struct fork_slot *const fork_slot_listed __attribute__((used, section("component_fork"))) = &fork_slot
 

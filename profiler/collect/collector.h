@@ -44,6 +44,7 @@ struct collect_params {
 };
 
 struct cpu_sampler;
+struct windows;
 
 struct collector {
 	const char *name;
@@ -63,6 +64,7 @@ struct collector {
 	int       (*open)(void **ret_window);
 	int       (*close)(void *window, struct product *ret);
 	void      (*cancel)(void *window);
+	struct windows *windows; /* windows.h's: a fork holds their lock, a child forgets them */
 	int         seconds;     /* of a window where nobody says */
 	bool        fractions;   /* its seconds may be 1.5 */
 	const char *cannot;      /* before the reason when one of these fails: "Could not enable X" */

@@ -11,6 +11,8 @@
 #include "windows.h"
 
 #include "clock.h"
+#include "collector.h"
+#include "fork.h"
 
 static void
 stop(struct windows *all, int err)
@@ -94,3 +96,31 @@ windows_forked(struct windows *all)
 	all->life = fresh;
 	all->lock = fresh;
 }
+
+/* ---- fork: of each collector that names its windows ---- */
+
+static void
+fork_prepare(void)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->windows)
+			pthread_mutex_lock(&collectors[i]->windows->lock);
+}
+
+static void
+fork_parent(void)
+{
+	for (size_t i = collector_count; i-- > 0;)
+		if (collectors[i]->windows)
+			pthread_mutex_unlock(&collectors[i]->windows->lock);
+}
+
+static void
+fork_child(void)
+{
+	for (size_t i = collector_count; i-- > 0;)
+		if (collectors[i]->windows)
+			collectors[i]->windows->forked();
+}
+
+FORK_SLOT(FORK_WINDOWS, fork_prepare, fork_parent, fork_child);

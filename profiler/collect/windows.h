@@ -34,7 +34,6 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "fork.h"
 #include "our_loop.h"
 
 /* The first member of each collector's own. */
@@ -59,6 +58,7 @@ struct windows {
 	void      (*end)(struct window *w);
 	/* In a child of fork(). */
 	void      (*forget)(struct window *w);
+	void      (*forked)(void); /* calls windows_forked(); see collector.h's windows */
 
 	pthread_mutex_t life, lock;
 	struct window  *open; /* lock: the list */
@@ -75,10 +75,4 @@ int  windows_open(struct windows *all, struct window *w);
 void windows_end(struct windows *all, struct window *w);
 /* In a child: no thread, no windows, fresh locks. */
 void windows_forked(struct windows *all);
-/* Fills the collector's fork slot, with a fork_child() that calls windows_forked(). */
-#define WINDOWS_FORK(rank, all) \
-	static void fork_prepare(void) { pthread_mutex_lock(&(all)->lock); } \
-	static void fork_parent(void) { pthread_mutex_unlock(&(all)->lock); } \
-	FORK_SLOT(rank, fork_prepare, fork_parent, fork_child)
-
 #endif

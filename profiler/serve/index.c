@@ -154,9 +154,6 @@ threads_without_proc(FILE *page, const char *reason)
 		"numbers the kernel knows; a dump wakes each by a signal, even under a seccomp filter (who "
 		"blocks them is [no answer]), and has no names of threads%s%s", reason, *hooks ? "; " : "", hooks);
 	page_add_note(page, "threads", text);
-	snprintf(text, sizeof(text), "%s: where blocked threads wait cannot be read, they are [no answer]",
-		reason);
-	page_add_note(page, "fgprof", text);
 }
 
 static void

@@ -70,6 +70,7 @@ struct tracer_window {
 };
 
 static struct windows windows;
+static void forked(void);
 
 /* By its lock. */
 static struct {
@@ -421,7 +422,7 @@ forget(struct window *w)
 
 static struct windows windows = {
 	.name = "component-trace", .run = run, .start = start, .stop = stop, .settle = drain, .lost = lost,
-	.begin = begin, .end = end, .forget = forget, .loop = { .wake = events_ring_ring }, WINDOWS_INIT,
+	.begin = begin, .end = end, .forget = forget, .forked = forked, .loop = { .wake = events_ring_ring }, WINDOWS_INIT,
 };
 
 int
@@ -489,7 +490,7 @@ tracer_cancel(struct tracer_window *w)
 /* ---- fork ---- */
 
 static void
-fork_child(void)
+forked(void)
 {
 	events_ring_want(false);
 	thread_events_watch(THREAD_EVENTS_TRACE, false);
@@ -502,8 +503,6 @@ fork_child(void)
 	atomic_store(&tracer.by_switches, false);
 	windows_forked(&windows);
 }
-
-WINDOWS_FORK(FORK_TRACE, &windows);
 
 /* ---- as a collector ---- */
 
@@ -540,6 +539,7 @@ const struct collector collect_trace = {
 	.open = collect_open,
 	.close = collect_close,
 	.cancel = collect_cancel,
+	.windows = &windows,
 	.seconds = 1,
 	.fractions = true,
 	.cannot = "Could not enable tracing",

@@ -36,6 +36,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -60,6 +61,7 @@
 #define BLOCK_LOOKS   256   /* of a block, at least, where not all can be looked at */
 
 static struct windows windows;
+static void forked(void);
 
 /* By its lock. */
 static struct {
@@ -296,7 +298,7 @@ forget(struct window *w)
 
 static struct windows windows = {
 	.name = "component-wall", .run = run, .start = start, .stop = stop, .settle = block_end,
-	.begin = begin, .end = end, .forget = forget, WINDOWS_INIT,
+	.begin = begin, .end = end, .forget = forget, .forked = forked, WINDOWS_INIT,
 };
 
 int
@@ -362,7 +364,7 @@ wall_window_cancel(struct wall_window *w)
 
 /* Descriptors are closed already. */
 static void
-fork_child(void)
+forked(void)
 {
 	windows_forked(&windows);
 	block_end();
@@ -370,8 +372,6 @@ fork_child(void)
 		wall_threads_forget(&wall.threads);
 	wall.open = false;
 }
-
-WINDOWS_FORK(FORK_WALL, &windows);
 
 /* ---- as a collector ---- */
 
@@ -399,6 +399,14 @@ collect_cancel(void *window)
 	wall_window_cancel(window);
 }
 
+static void
+less(char *buf, size_t size)
+{
+	const char *reason = proc_self_missing();
+
+	snprintf(buf, size, "%s%s", reason, *reason ? ": where blocked threads wait cannot be read, they are [no answer]" : "");
+}
+
 /* By the name that Go people know it by, at both places where scrapers look for it. */
 const struct collector collect_fgprof = {
 	.name = "fgprof",
@@ -409,7 +417,9 @@ const struct collector collect_fgprof = {
 	.open = collect_open,
 	.close = collect_close,
 	.cancel = collect_cancel,
+	.windows = &windows,
 	.seconds = 30,
 	.cannot = "Could not enable wall-clock profiling",
 	.status = wall_status,
+	.less = less,
 };
