@@ -119,16 +119,18 @@ def collector_is_taken_away(folder):
     need(rows, "no collector is in " + folder)
     table = re.findall(r"^ROW\((\w+)\)", text_of(COLLECT + "/collectors.def"), re.M)
     beside = COLLECT + "/collectors.c", COLLECT + "/collector.h"
+    windows = [name for path in glob.glob(os.path.join(SRC, COLLECT, "*/*.c")) for name in
+               re.findall(r"^const struct collector collect_(\w+) = \{[^}]*\.open = ", text_of(path), re.M)]
     with library_without([COLLECT + "/" + folder], COLLECT + "/collectors.def", [r"^\w+\(%s\)" % name for name in rows], beside) as d:
         with hello(d) as daemon_:
             need("/libcomponent.so.0" in open("/proc/%d/maps" % daemon_.pid).read() and
                  d in open("/proc/%d/maps" % daemon_.pid).read(), "it runs with another library")
             for name in table:
-                windowed = name in ("profile", "trace", "fgprof")
+                windowed = name in windows
                 status = daemon_.get("/debug/pprof/" + name + ("?seconds=1" if windowed else "")).status
                 equal(status, 404 if name in rows else 200, name)
             page = daemon_.get("/debug/pprof/").text
-            for name in set(table) - {"fgprof"}:
+            for name in set(table) & set(kinds_of_profile()):
                 equal("<a href='%s?debug=1'>" % name in page, name not in rows, name + " on the index")
 
 
