@@ -48,8 +48,9 @@ enter(struct labels_record *r)
 	return true;
 }
 
-/* The calling thread's record, made if need be, and entered.  0 or a negative errno. */
-static int
+/* The calling thread's record, made if need be, and entered.  0 or a negative errno.  Inline:
+ * a call is a tenth of component_labels_use(). */
+static inline __attribute__((always_inline)) int
 enter_mine(struct labels_record **ret)
 {
 	if (our_thread_is())
