@@ -32,6 +32,7 @@
 #include "cpu/cpu.h"
 #include "cpu/ring.h"
 #include "cpu/signal.h"
+#include "cpu/slots.h"
 #include "cpu/timers.h"
 #include "deep.h"
 #include "unwind.h"
@@ -39,7 +40,6 @@
 #define BATCHES       21
 #define BATCH         1000 /* stacks of 30 frames: a quarter of the ring */
 #define THREAD_SAMPLES 25
-#define COOKIE        0x63707563UL /* cpu/timers_parts.h */
 #define TIMERS_TRIED  100000
 #define SHARE_NS      10000000000LL /* what is scraped of a daemon that is watched all the time */
 #define OTHER_FRAMES  7 /* of a stack: above and below ours */
@@ -152,10 +152,10 @@ become_sampled(void)
 		return;
 	cpu_timers_self_add();
 	next_slot++;
-	info.si_value.sival_ptr = (void *)(uintptr_t)((uint64_t)COOKIE << 32 | next_slot);
+	info.si_value.sival_ptr = (void *)(uintptr_t)((uint64_t)CPU_SLOT_COOKIE << 32 | next_slot);
 	for (int i = 0; i < TIMERS_TRIED; i++) {
 		info.si_timerid = (next_timer + i) % TIMERS_TRIED;
-		if (cpu_timers_expired(&info, &slot, &weight)) {
+		if (cpu_slot_expired(&info, &slot, &weight)) {
 			next_timer = info.si_timerid + 1;
 			return;
 		}

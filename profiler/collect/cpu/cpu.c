@@ -59,10 +59,10 @@
 #include "seccomp.h"
 #include "signal.h"
 #include "signal_masks.h"
+#include "slots.h"
 #include "stack_table.h"
 #include "thread_events.h"
 #include "timers.h"
-#include "timers_parts.h"
 #include "unwind.h"
 #include "windows.h"
 
@@ -144,7 +144,8 @@ on_thread(void *arg, pid_t tid)
 static void
 cpu_status_blocked(char *buf, size_t size)
 {
-	struct blocked b = { .signal_number = cpu_slots_signal() > 0 ? cpu_slots_signal() : SIGPROF };
+	int            ours = cpu_timers_signal_number();
+	struct blocked b = { .signal_number = ours > 0 ? ours : SIGPROF };
 	char           name[PROC_SELF_NAME_BYTES], number[32];
 
 	*buf = '\0';
@@ -194,8 +195,8 @@ sample_count(void *arg, const struct cpu_sample *s)
 {
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	unsigned           count = s->count;
-	pid_t              tid = cpu_timers_tid(s->slot);
-	uint32_t           stack, weight = cpu_timers_uncharge(s->slot, s->weight);
+	pid_t              tid = cpu_slot_tid(s->slot);
+	uint32_t           stack, weight = cpu_slot_uncharge(s->slot, s->weight);
 	int                truncated = s->truncated;
 
 	(void)arg;
@@ -369,6 +370,7 @@ stop(int err)
 	thread_events_watch(THREAD_EVENTS_CPU, false);
 	atomic_store(&cpu_engine.running, false);
 	cpu_timers_close();
+	cpu_scan_close();
 	pthread_mutex_unlock(&cpu_engine.windows.lock);
 	quiet = cpu_signal_disable();
 	pthread_mutex_lock(&cpu_engine.windows.lock);
@@ -564,7 +566,8 @@ cpu_forked(void)
 	thread_events_watch(THREAD_EVENTS_CPU, false);
 	atomic_store(&cpu_engine.running, false);
 	cpu_signal_forked();
-	cpu_timers_forked();
+	cpu_scan_forked();
+	cpu_timers_free(); /* a child inherits no timer */
 	cpu_ring_drain(sample_forget, NULL);
 	cpu_ring_close();
 	atomic_store(&cpu_engine.status, "");

@@ -15,7 +15,7 @@
 #define CPU_RING_COPY_BYTES (16 << 20)
 
 struct cpu_sample {
-	uint32_t         slot;   /* of the thread, see cpu/timers.h */
+	uint32_t         slot;   /* of the thread, see cpu/slots.h */
 	uint32_t         weight; /* periods that passed */
 	uint32_t         labels; /* label set, one reference held */
 	const uintptr_t *pcs;

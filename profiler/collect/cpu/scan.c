@@ -47,23 +47,14 @@
 #include "our_thread.h"
 #include "proc_self.h"
 #include "seccomp.h"
+#include "slots.h"
 #include "timers.h"
-#include "timers_parts.h"
 
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
  * behind may block the signal: that is then looked up. */
 #define LATE_NS    60000000LL
 
-static struct {
-	uint32_t number;
-	struct our_fd_kept status; /* the first thread's */
-} scan = { .status.fd = -1 };
-
-uint32_t
-cpu_scan_number(void)
-{
-	return scan.number;
-}
+static struct our_fd_kept scan_status = { .fd = -1 }; /* the first thread's */
 
 /* ---- the walk ---- */
 
@@ -81,18 +72,18 @@ walk_at(void *arg, pid_t tid)
 	int          err;
 
 	if (i && own) { /* it had only just begun when it was armed */
-		cpu_slot_retire(i);
+		cpu_timers_retire(i);
 		i = 0;
 	}
 	if (i) {
-		cpu_slot_at(i)->seen = scan.number;
+		cpu_slot_at(i)->seen = cpu_slots_walk();
 		w->state.threads++;
 		return;
 	}
 	if (own)
 		return;
 	w->state.threads++;
-	err = cpu_slot_arm(tid, !w->first);
+	err = cpu_timers_arm(tid, !w->first);
 	if (err < 0 && err != -ESRCH) {
 		w->state.no_slot++;
 		w->state.why = -err;
@@ -106,13 +97,13 @@ cpu_timers_scan(bool first, struct cpu_timers_state *ret)
 	uint32_t    i;
 	int         err;
 
-	scan.number++;
+	cpu_slots_walk_begin();
 	err = proc_self_threads(walk_at, &w);
 	if (err < 0)
 		return err;
 	for (i = 1; i < cpu_slots_end(); i++)
-		if (cpu_slot_at(i)->tid && cpu_slot_at(i)->seen != scan.number)
-			cpu_slot_retire(i);
+		if (cpu_slot_at(i)->tid && cpu_slot_at(i)->seen != cpu_slots_walk())
+			cpu_timers_retire(i);
 	*ret = w.state;
 	return 0;
 }
@@ -125,13 +116,13 @@ threads_count(void)
 {
 	unsigned long ret;
 
-	if (!our_fd_is_kept(&scan.status, NULL)) {
-		our_fd_kept_close(&scan.status); /* the daemon has closed it */
-		our_fd_keep(&scan.status, proc_self_thread_open((pid_t)syscall(SYS_getpid), "status"));
-		if (!our_fd_is_kept(&scan.status, NULL))
+	if (!our_fd_is_kept(&scan_status, NULL)) {
+		our_fd_kept_close(&scan_status); /* the daemon has closed it */
+		our_fd_keep(&scan_status, proc_self_thread_open((pid_t)syscall(SYS_getpid), "status"));
+		if (!our_fd_is_kept(&scan_status, NULL))
 			return 0;
 	}
-	seccomp_by(proc_self_count(scan.status.fd, &ret));
+	seccomp_by(proc_self_count(scan_status.fd, &ret));
 	return ret;
 }
 
@@ -147,7 +138,7 @@ known_count(void)
 		if (!s->tid)
 			continue;
 		if (thread_clock_ns(s->tid) < s->armed_ns)
-			cpu_slot_retire(i);
+			cpu_timers_retire(i);
 		else
 			n++;
 	}
@@ -171,13 +162,13 @@ cpu_timers_look(struct cpu_timers_state *ret)
 void
 cpu_scan_close(void)
 {
-	our_fd_kept_close(&scan.status);
+	our_fd_kept_close(&scan_status);
 }
 
 void
 cpu_scan_forked(void)
 {
-	scan.status.fd = -1; /* closed by our_fd.c */
+	scan_status.fd = -1; /* closed by our_fd.c */
 }
 
 /* ---- threads that block the signal ---- */
@@ -197,7 +188,8 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 			continue;
 		cpu_ns = thread_clock_ns(s->tid);
 		if (cpu_ns < s->armed_ns || our_thread_has(s->tid)) {
-			cpu_slot_retire(i); /* gone, or another thread by its id, or one of ours that had just begun */
+			/* Gone, or another thread by its id, or one of ours that had just begun. */
+			cpu_timers_retire(i);
 			continue;
 		}
 		if (cpu_slot_ended(s))
@@ -205,7 +197,8 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		missing = cpu_slot_missing(s, cpu_ns);
 		/* Deep in the kernel it is late, too, but will tell where it was. */
 		if ((missing > 0 && s->charged > 0) ||
-		    ((int64_t)missing * cpu_slots_period_ns() >= LATE_NS && proc_self_blocks(s->tid, cpu_slots_signal()))) {
+		    ((int64_t)missing * cpu_slots_period_ns() >= LATE_NS &&
+		     proc_self_blocks(s->tid, cpu_timers_signal_number()))) {
 			s->charged += missing;
 			late(arg, missing);
 		} else {
@@ -232,11 +225,11 @@ known_ns(void)
 			continue;
 		cpu_ns = thread_clock_ns(s->tid);
 		if (cpu_ns < s->armed_ns)
-			cpu_slot_retire(i);
+			cpu_timers_retire(i);
 		else
 			sum += cpu_ns;
 	}
-	return sum + cpu_slots_ended_ns() + our_thread_cpu_ns();
+	return sum + cpu_timers_ended_ns() + our_thread_cpu_ns();
 }
 
 int64_t

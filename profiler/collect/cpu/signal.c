@@ -37,8 +37,8 @@
 #include "labels/thread.h"
 #include "proc_self.h"
 #include "ring.h"
+#include "slots.h"
 #include "stack_table.h"
-#include "timers.h"
 #include "unwind.h"
 
 /* Of a handler with all that it calls: 2 KiB, and what the entry of a call may take. */
@@ -95,7 +95,7 @@ sample_take(const siginfo_t *info, const void *context)
 	unsigned           count;
 	int                truncated = 0;
 
-	if (!cpu_timers_expired(info, &slot, &weight))
+	if (!cpu_slot_expired(info, &slot, &weight))
 		return;
 	unwind_regs_from_ucontext(&regs, context);
 	count = unwind_capture_guess(&regs, pcs, STACK_FRAMES_MAX, &truncated);
@@ -112,7 +112,7 @@ sample_copy(const siginfo_t *info, const void *context)
 	size_t            bytes;
 	unsigned          known;
 
-	if (!cpu_timers_expired(info, &s.slot, &s.weight))
+	if (!cpu_slot_expired(info, &s.slot, &s.weight))
 		return;
 	bytes = unwind_take(context, words);
 	known = words[UNWIND_WORD_PC] != 0;
@@ -132,7 +132,7 @@ sample_pc(const siginfo_t *info, const void *context)
 	uintptr_t          pc;
 	uint32_t           slot, weight;
 
-	if (!cpu_timers_expired(info, &slot, &weight))
+	if (!cpu_slot_expired(info, &slot, &weight))
 		return;
 	unwind_regs_from_ucontext(&regs, context);
 	pc = regs.pc;

@@ -10,6 +10,7 @@
  *
  *     slot    in chunks that never move, since handlers read them by number
  *     bucket  of thread ids, to find a slot by its thread
+ *     walk    through all threads, by cpu/scan.c: its number tells which slots it has seen
  *
  * The timers that send the signals are cpu/timers.c's subject.
  *
@@ -20,12 +21,12 @@
  */
 #include <config.h>
 
+#include "slots.h"
+
 #include <errno.h>
 #include <stddef.h>
 
 #include "pages.h"
-#include "timers.h"
-#include "timers_parts.h"
 
 #define CHUNK_SLOTS   1024 /* 64 KiB */
 #define CHUNKS_MAX    64   /* 65536 threads: beyond, a timer each is no way to look */
@@ -38,6 +39,7 @@ static struct {
 	uint32_t *buckets;
 	uint32_t  used;      /* slots ever given out, and slot 0 */
 	uint32_t  free_list;
+	uint32_t  walk;      /* the last one's number */
 	int64_t   period_ns; /* below a second */
 	double    phase;
 } slots;
@@ -56,7 +58,7 @@ cpu_slot_at(uint32_t i)
 }
 
 bool
-cpu_timers_expired(const siginfo_t *info, uint32_t *ret_slot, uint32_t *ret_weight)
+cpu_slot_expired(const siginfo_t *info, uint32_t *ret_slot, uint32_t *ret_weight)
 {
 	uint64_t         value = (uintptr_t)info->si_value.sival_ptr;
 	struct cpu_slot *s;
@@ -85,6 +87,18 @@ cpu_slots_end(void)
 	return slots.used;
 }
 
+uint32_t
+cpu_slots_walk(void)
+{
+	return slots.walk;
+}
+
+void
+cpu_slots_walk_begin(void)
+{
+	slots.walk++;
+}
+
 static uint32_t *
 bucket_of(pid_t tid)
 {
@@ -102,7 +116,7 @@ cpu_slot_find(pid_t tid)
 }
 
 pid_t
-cpu_timers_tid(uint32_t i)
+cpu_slot_tid(uint32_t i)
 {
 	const struct cpu_slot *s = cpu_slot_at(i);
 
@@ -142,7 +156,7 @@ cpu_slot_take(pid_t tid)
 	if (!s)
 		return NONE;
 	s->tid = tid;
-	s->seen = cpu_scan_number();
+	s->seen = slots.walk;
 	atomic_store(&s->timer, CPU_SLOT_IDLE);
 	s->next = *bucket_of(tid);
 	*bucket_of(tid) = i;
@@ -212,7 +226,7 @@ cpu_slot_missing(const struct cpu_slot *s, int64_t cpu_ns)
 }
 
 uint32_t
-cpu_timers_uncharge(uint32_t i, uint32_t weight)
+cpu_slot_uncharge(uint32_t i, uint32_t weight)
 {
 	struct cpu_slot *s = cpu_slot_at(i);
 	uint64_t         told;

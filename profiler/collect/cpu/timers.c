@@ -45,8 +45,8 @@
 
 #include "clock.h"
 #include "proc_self.h"
+#include "slots.h"
 #include "thread_id.h"
-#include "timers_parts.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -55,7 +55,7 @@
 static struct {
 	uint32_t armed;     /* timers that exist */
 	long     room;      /* more timers that may be created ... */
-	uint32_t room_scan; /* ... as counted in this scan */
+	uint32_t room_walk; /* ... as counted in this walk */
 	int64_t  ended_ns;  /* what threads that are gone were charged for */
 	int      signal_number;
 } timers;
@@ -81,7 +81,7 @@ slot_free(uint32_t i)
 }
 
 void
-cpu_slot_retire(uint32_t i)
+cpu_timers_retire(uint32_t i)
 {
 	const struct cpu_slot *s = cpu_slot_at(i);
 
@@ -92,13 +92,13 @@ cpu_slot_retire(uint32_t i)
 }
 
 int
-cpu_slots_signal(void)
+cpu_timers_signal_number(void)
 {
 	return timers.signal_number;
 }
 
 int64_t
-cpu_slots_ended_ns(void)
+cpu_timers_ended_ns(void)
 {
 	return timers.ended_ns;
 }
@@ -113,7 +113,7 @@ room_count(void)
 	long          others;
 
 	timers.room = 0;
-	timers.room_scan = cpu_scan_number();
+	timers.room_walk = cpu_slots_walk();
 	if (proc_self_signals(&queued, &limit) < 0)
 		return -ENOENT;
 	others = queued > timers.armed ? (long)(queued - timers.armed) : 0;
@@ -171,13 +171,13 @@ timer_arm(uint32_t i, int64_t cpu_ns)
 }
 
 int
-cpu_slot_arm(pid_t tid, bool born)
+cpu_timers_arm(pid_t tid, bool born)
 {
 	int64_t  cpu_ns;
 	uint32_t i;
 	int      err;
 
-	if (timers.room_scan != cpu_scan_number())
+	if (timers.room_walk != cpu_slots_walk())
 		room_count();
 	if (timers.room <= 0)
 		return -EAGAIN;
@@ -205,11 +205,11 @@ cpu_timers_self_add(void)
 	uint32_t i = cpu_slot_find(tid);
 
 	if (i && cpu_slot_ended(cpu_slot_at(i))) {
-		cpu_slot_retire(i); /* another thread's, that had this id */
+		cpu_timers_retire(i); /* another thread's, that had this id */
 		i = 0;
 	}
 	if (!i)
-		cpu_slot_arm(tid, true);
+		cpu_timers_arm(tid, true);
 }
 
 uint32_t
@@ -267,7 +267,7 @@ cpu_timers_signal(int signal_number)
 		if (cpu_ns >= s->armed_ns)
 			atomic_store(&s->owed, (uint32_t)cpu_slot_missing(s, cpu_ns));
 		if (cpu_ns < s->armed_ns || timer_arm(i, cpu_ns) < 0)
-			cpu_slot_retire(i);
+			cpu_timers_retire(i);
 	}
 }
 
@@ -279,7 +279,6 @@ cpu_timers_close(void)
 	for (i = 1; i < cpu_slots_end(); i++)
 		if (cpu_slot_at(i)->tid)
 			slot_free(i);
-	cpu_scan_close();
 }
 
 void
@@ -287,11 +286,4 @@ cpu_timers_free(void)
 {
 	cpu_slots_free();
 	timers.armed = 0;
-}
-
-void
-cpu_timers_forked(void)
-{
-	cpu_scan_forked();
-	cpu_timers_free();
 }
