@@ -385,6 +385,12 @@ def real_servers_answer_and_one_that_is_missing_says_its_package():
 
 
 @test
+def names_and_lines_are_measured_by_the_functions_of_their_test():
+    r = run(os.path.join(BENCH, "symbols"), "ours", BUILD, "/nonexistent/program")
+    equal((r.returncode, r.stderr), (77, "debug information of /nonexistent/program is not here (Debian: python3.11-dbg)\n"))
+
+
+@test
 def the_measuring_programs_compile():
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     r = run("make", "-s", "bench-programs", cwd=BUILD, env=env, timeout=600)
