@@ -5,6 +5,7 @@
 #ifndef BASE_ABSOLUTE_PATH_H
 #define BASE_ABSOLUTE_PATH_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@ absolute_path(const char *path)
 {
 	char *here = path[0] == '/' ? NULL : getcwd(NULL, 0), *absolute;
 
+	if (path[0] != '/' && !here && errno == ENOMEM)
+		return NULL;
 	if (asprintf(&absolute, "%s%s%s", here ? here : "", here ? "/" : "", path) < 0)
 		absolute = NULL;
 	free(here);

@@ -59,9 +59,14 @@ pid_file_write(struct pid_file *p, const char *path, struct component_error *err
 
 	if (!path || !*path)
 		return 0;
+	errno = 0;
 	final = absolute_path(path);
 	if (!final)
 		return fail(err, path, -ENOMEM);
+	if (final[0] != '/') { /* it is to be removed when the directory may be another one */
+		result = fail(err, path, errno ? -errno : -ENOENT);
+		goto out;
+	}
 	result = fd = replacement_create(final, PID_FILE_MODE, &beside);
 	if (fd >= 0)
 		result = write_all(fd, &st);

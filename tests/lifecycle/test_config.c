@@ -6,6 +6,8 @@
 
 #include "order_fixture.h"
 
+#include <sys/stat.h>
+
 /* ---- reloading ---- */
 
 static void
@@ -134,6 +136,27 @@ a_file_that_cannot_be_written_fails_the_start_and_says_which(void **state)
 		assert_null(strstr(events, "spec.start"));
 		component_free(c);
 	}
+}
+
+/* It could not be removed from another directory. */
+static void
+a_pid_file_below_a_directory_that_has_no_name_fails_the_start(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component      *c = made(OPTIONS("--pid-file=../pid"));
+	int                    here = open(".", O_PATH | O_CLOEXEC);
+
+	(void)state;
+	assert_true(here >= 0);
+	assert_int_equal(mkdir(life_path("gone"), 0700), 0);
+	assert_int_equal(chdir(life_path("gone")), 0);
+	assert_int_equal(rmdir(life_path("gone")), 0);
+	assert_int_equal(component_start(c, &err), -ENOENT);
+	assert_int_equal(fchdir(here), 0);
+	close(here);
+	assert_non_null(strstr(err.text, "option '--pid-file': cannot write '../pid': No such"));
+	assert_int_equal(access(life_path("pid"), F_OK), -1);
+	component_free(c);
 }
 
 /* ---- options ---- */
@@ -303,6 +326,7 @@ main(void)
 		TEST(a_reload_reads_the_config_again_and_reopens_the_log),
 		TEST(the_pid_file_is_there_while_it_runs),
 		TEST(a_file_that_cannot_be_written_fails_the_start_and_says_which),
+		TEST(a_pid_file_below_a_directory_that_has_no_name_fails_the_start),
 		TEST(parsing_ends_with_the_exit_status_of_its_fault),
 		TEST(a_component_may_want_other_defaults_and_its_name_in_the_environment),
 		TEST(the_names_of_log_levels_are_verbosities),
