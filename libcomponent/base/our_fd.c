@@ -312,8 +312,8 @@ our_fd_kept_close(struct our_fd_kept *k)
 	if (fd < 0)
 		return true;
 	if (ours && k->marked) {
-		our_fd_close(fd);
 		k->fd = -1;
+		our_fd_close(fd);
 	} else {
 		our_fd_hold(&mask);
 		i = place_find(k->marked ? OPEN : UNMARKED, fd);
