@@ -54,11 +54,11 @@ write_yaml_word(struct text *t, const char *s)
 		text_add_json(t, s);
 }
 
-/* word: writes what is a text to the form; a number, and in YAML an amount, stands bare. */
+/* A number stands bare, and in YAML an amount, too; all else is a word. */
 static void
-write_value(const struct flag_entry *e, const struct flag_value *v, struct text *t,
-	void (*word)(struct text *t, const char *s))
+write_value(const struct flag_entry *e, const struct flag_value *v, struct text *t, bool json)
 {
+	void (*word)(struct text *, const char *) = json ? text_add_json : write_yaml_word;
 	enum component_flag_type type = e->row.type;
 	struct text              value = TEXT_INIT;
 	bool                     amount = type == COMPONENT_FLAG_TYPE_SIZE || type == COMPONENT_FLAG_TYPE_DURATION;
@@ -74,7 +74,7 @@ write_value(const struct flag_entry *e, const struct flag_value *v, struct text 
 	}
 	flag_value_format(&e->row, v, &value);
 	if (type == COMPONENT_FLAG_TYPE_BOOL || type == COMPONENT_FLAG_TYPE_INT || type == COMPONENT_FLAG_TYPE_NUMBER ||
-	    (amount && word == write_yaml_word))
+	    (amount && !json))
 		text_add(t, "%s", text_string(&value));
 	else
 		word(t, text_string(&value));
@@ -94,7 +94,7 @@ write_text_row(struct component_flags *f, const struct flag_entry *e)
 	if (is_redacted(e, v))
 		text_add(&line, "(redacted)");
 	else
-		write_value(e, v, &line, write_yaml_word);
+		write_value(e, v, &line, false);
 	text_add(&f->output, "%-*s # ", VALUE_COLUMN, text_string(&line));
 	/* A path may hold anything; a comment ends at a newline. */
 	for (const char *s = flag_source_of(e); *s; s++)
@@ -129,7 +129,7 @@ write_json_value(const struct flag_entry *e, const struct flag_value *v, struct 
 	if (is_redacted(e, v))
 		text_add(t, "\"(redacted)\"");
 	else
-		write_value(e, v, t, text_add_json);
+		write_value(e, v, t, true);
 }
 
 struct names {

@@ -286,12 +286,11 @@ write_section(struct component_flags *f, const char *section, bool all, unsigned
 static void
 write_footer(struct component_flags *f, bool all)
 {
-	static const char option[] = "some-option";
-	char              variable[FLAG_VARIABLE_MAX];
+	char variable[FLAG_VARIABLE_MAX];
 
-	flag_variable(f->spec.name, option, strlen(option), variable);
-	text_add(&f->output, "\n--%s is %s or COMPONENT_SOME_OPTION in the\n"
-		"environment and %s in the config file.\n", option, variable, option);
+	flag_variable(f->spec.name, "some-option", strlen("some-option"), variable);
+	text_add(&f->output, "\n--some-option is %s or COMPONENT_SOME_OPTION in the\n"
+		"environment and some-option in the config file.\n", variable);
 	text_add(&f->output, "Values come from the command line, else the environment, else the config\n"
 		"file; an empty one is not given.\n");
 	if (all)
