@@ -61,7 +61,7 @@ void listen_close(struct listen_set *set);
 
 /* ---- for listen_open(): each kind of address has a file; on failure listen_close() is due ---- */
 
-/* Connections waiting for accept; for whom there is no room, the client tries again in 1, 2, 4 s. */
+/* Connections that wait for accept; a client that finds no room tries again after 1, 2, 4 s. */
 #define LISTEN_BACKLOG 1024
 #define LISTEN_TYPE (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
 

@@ -230,7 +230,7 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 		timer_set(c, 0);
 }
 
-/* Before it is known what is asked, and of which version: by 1.1, and with a body. */
+/* Whatever it asks for, and of whichever version: it gets one of 1.1, with a body. */
 static void
 refuse(struct httpd_conn *c, struct httpd_request *r, int status)
 {

@@ -63,7 +63,7 @@ struct httpd_conn {
 	struct event          *readable, *writable, *timer;
 	struct evbuffer       *in, *out;
 	struct httpd_request  *incoming; /* READ only: its header is there, its body is not yet */
-	struct httpd_request  *request; /* BUSY only */
+	struct httpd_request  *request; /* BUSY, and READ while it is being refused */
 	size_t                 scanned; /* bytes of in that hold no end of header */
 	bool                   eof;        /* the client sent FIN */
 	bool                   keep_alive; /* after this reply */
@@ -186,7 +186,7 @@ void httpd_listeners_forget(struct httpd *h); /* closes the sockets that are sti
 int  httpd_listeners_again(struct httpd *h);
 
 /* connection.c */
-/* c->fd has been accepted there.  Closes it when there is no memory. */
+/* For what l has accepted: c->fd.  Closes it when there is no memory. */
 void httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l,
 	const struct sockaddr_storage *peer);
 void httpd_conn_close(struct httpd_conn *c);
@@ -215,9 +215,7 @@ void httpd_request_free(struct httpd_request *r);
 /* reply.c */
 extern const struct answer_sink httpd_reply_sink;
 
-/* ---- events ---- */
-
-/* NULL is fine. */
+/* *e may be NULL, and is so afterwards. */
 static inline void
 httpd_event_free(struct event **e)
 {

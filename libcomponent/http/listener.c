@@ -1,6 +1,5 @@
 /*
- * listener.c - listening sockets: added, accepted from, rested, closed; and
- * connections that were accepted elsewhere.
+ * listener.c - listening sockets: added, accepted from, rested, closed.
  *
  * Accepting is ours rather than evconnlistener's so that each descriptor is known
  * the moment it exists (httpd_forked() closes it), is never 0 to 2, and a lack of
@@ -71,6 +70,7 @@ accept_one(struct httpd_listener *l)
 		listener_wait(l, ms);
 		return false;
 	}
+	/* Before there is a descriptor: no allocation while no thread may fork. */
 	c = httpd_place(l->h);
 	our_fd_hold(&mask); /* a child must know it, or not have it */
 	fd = fd_keep(accept4(l->socket.fd, (struct sockaddr *)&peer, &size,

@@ -228,7 +228,7 @@ component_post(struct component *c, component_fn *fn, void *arg)
 	return 0;
 }
 
-/* drop: they are forgotten. */
+/* All that were posted; drop: they are freed and not called. */
 static void
 posts_run(struct loop *l, bool drop)
 {

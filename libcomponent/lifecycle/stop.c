@@ -17,8 +17,6 @@
 #include "life.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* Bytes of the text that names what was not finished. */
 #define HOLDS_TEXT_MAX 1024

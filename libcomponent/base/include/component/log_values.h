@@ -251,4 +251,6 @@ component_log_of_value(struct component_log_value a)
 		default: component_log_of_pointer)(a)
 #endif
 
+#undef COMPONENT_LOG_INLINE_
+
 #endif
