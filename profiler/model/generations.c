@@ -166,8 +166,10 @@ notes_read(const struct memory *mem, uintptr_t address, size_t size, struct gene
 	if (!memory_read(mem, address, notes, size))
 		return false;
 	at = build_id_find(notes, size, 4, g->build_id);
-	if (!at || size - at < sizeof(g->mark_is))
+	if (!at || strlen(g->build_id) < 2 * sizeof(g->mark_is)) {
+		g->build_id[0] = '\0'; /* none, or too short for a mark */
 		return false;
+	}
 	memcpy(&g->mark_is, notes + at, sizeof(g->mark_is));
 	g->mark = address + at;
 	return true;

@@ -355,6 +355,7 @@ build_id_of(const char *name, char id[BUILD_ID_MAX])
 	struct arena             arena;
 	size_t                   count = 0;
 	uintptr_t                at = load(name);
+	bool                     found = false;
 
 	generations_look();
 	unload();
@@ -362,10 +363,22 @@ build_id_of(const char *name, char id[BUILD_ID_MAX])
 	arena_init(&arena, &budget);
 	assert_int_equal(generations_copy(&arena, &all, &count), 0);
 	for (size_t i = 0; i < count; i++)
-		if (strstr(all[i].path, name) && at >= all[i].start && at < all[i].limit)
+		if (strstr(all[i].path, name) && at >= all[i].start && at < all[i].limit) {
 			memcpy(id, all[i].build_id, sizeof(all[i].build_id));
-	assert_true(id[0]);
+			found = true;
+		}
+	assert_true(found);
 	arena_release(&arena);
+}
+
+static void
+a_build_id_too_short_for_a_mark_is_none(void **state)
+{
+	char id[BUILD_ID_MAX];
+
+	(void)state;
+	build_id_of("unwind_plugin_short_id", id);
+	assert_string_equal(id, "");
 }
 
 /* The line of maps is the one's, and what is in memory a moment later the other's. */
@@ -383,6 +396,7 @@ a_look_while_one_takes_anothers_place_mixes_none_of_the_two(void **state)
 	(void)state;
 	build_id_of(names[0], ids[0]);
 	build_id_of(names[1], ids[1]);
+	assert_true(ids[0][0] && ids[1][0]);
 	assert_string_not_equal(ids[0], ids[1]);
 	generations_stop(); /* forgets both, as no stack is alive: each look may be the first to see them */
 	for (int round = 0; round < 300; round++) {
@@ -451,6 +465,7 @@ main(void)
 		UNIT(code_made_at_run_time_where_an_object_was_is_not_its),
 		UNIT(stopped_with_stacks_alive_it_remembers_and_without_it_forgets),
 		UNIT(stacks_are_added_while_objects_come_and_go),
+		UNIT(a_build_id_too_short_for_a_mark_is_none),
 		UNIT(a_look_while_one_takes_anothers_place_mixes_none_of_the_two),
 		UNIT(a_child_of_a_fork_goes_on),
 	};

@@ -79,12 +79,16 @@ check_LTLIBRARIES += %D%/hanging_plugin.la %D%/libdwarf4.la %D%/libdwarf5.la %D%
 %C%_libdwarfz_la_CFLAGS = $(AM_CFLAGS) -O2 -gdwarf-5
 %C%_libdwarfz_la_LDFLAGS = $(PLUGIN) -Wl,--build-id -Wl,--compress-debug-sections=zlib
 if HAVE_SHARED
-check_LTLIBRARIES += %D%/unwind_plugin_large.la %D%/unwind_plugin_small.la
+check_LTLIBRARIES += %D%/unwind_plugin_large.la %D%/unwind_plugin_short_id.la %D%/unwind_plugin_small.la
 endif
 %C%_unwind_plugin_large_la_SOURCES = %D%/unwind_plugin.c
 %C%_unwind_plugin_large_la_CPPFLAGS = $(AM_CPPFLAGS) -DFRAME=640
 %C%_unwind_plugin_large_la_CFLAGS = -O2 -fomit-frame-pointer -fvisibility=default
 %C%_unwind_plugin_large_la_LDFLAGS = $(PLUGIN)
+%C%_unwind_plugin_short_id_la_SOURCES = %D%/unwind_plugin.c
+%C%_unwind_plugin_short_id_la_CPPFLAGS = $(AM_CPPFLAGS) -DFRAME=64
+%C%_unwind_plugin_short_id_la_CFLAGS = -fvisibility=default
+%C%_unwind_plugin_short_id_la_LDFLAGS = $(PLUGIN) -Wl,--build-id=0xab
 %C%_unwind_plugin_small_la_SOURCES = %D%/unwind_plugin.c
 %C%_unwind_plugin_small_la_CPPFLAGS = $(AM_CPPFLAGS) -DFRAME=64
 %C%_unwind_plugin_small_la_CFLAGS = -O2 -fomit-frame-pointer -fvisibility=default
