@@ -18,7 +18,6 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,11 +136,12 @@ hooks_lacking(void)
 bool
 heap_bind(void)
 {
-	const char *lacking = hooks_lacking();
+	const char *lacking;
 
 	if (decided)
 		return bound;
 	decided = true;
+	lacking = hooks_lacking();
 	if (lacking) {
 		say("heap sampling is off: %s", lacking);
 		return bound;
