@@ -42,7 +42,7 @@ enum fork_rank {
 	FORK_THREAD_CLOCK, /* the CPU time of threads of ours that have ended */
 	FORK_PROGRAM,      /* the program's file, which FORK_DESCRIPTORS has closed in a child */
 	FORK_NAMES,        /* names that are kept: nothing is called with that lock held */
-	FORK_WINDOWS,      /* of collectors: they take samples and read clocks of the CPU engine */
+	FORK_WINDOWS,      /* of all collectors but the CPU's: they take samples and read clocks of the CPU engine */
 	FORK_DUMPS,        /* of threads, with their labels */
 	FORK_LABELS,
 	FORK_CPU,          /* its signal is blocked meanwhile: a sample takes a stack */

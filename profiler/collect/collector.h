@@ -64,7 +64,9 @@ struct collector {
 	int       (*open)(void **ret_window);
 	int       (*close)(void *window, struct product *ret);
 	void      (*cancel)(void *window);
-	struct windows *windows; /* windows.h's: a fork holds their lock, a child forgets them */
+	/* Whose lock FORK_WINDOWS holds, and whose forked() a child calls; NULL: none, or a fork slot
+	 * of its own (cpu.c). */
+	struct windows *windows;
 	int         seconds;     /* of a window where nobody says */
 	bool        fractions;   /* its seconds may be 1.5 */
 	const char *cannot;      /* before the reason when one of these fails: "Could not enable X" */

@@ -4,6 +4,8 @@
  * Why the collector's thread is started after its source, and ended before it: that thread reads
  * from the source without asking whether it is there.
  *
+ * The fork slot of all collectors that name their windows is here, too.
+ *
  * Tests: tests/cpu/test_guest.c, tests/wall/test_wall.c, tests/trace/test_tracer.c.
  */
 #include <config.h>
@@ -97,7 +99,7 @@ windows_forked(struct windows *all)
 	all->lock = fresh;
 }
 
-/* ---- fork: of each collector that names its windows ---- */
+/* ---- fork: of all collectors but the CPU's, whose slot comes later (fork.h) ---- */
 
 static void
 fork_prepare(void)

@@ -58,7 +58,7 @@ struct windows {
 	void      (*end)(struct window *w);
 	/* In a child of fork(). */
 	void      (*forget)(struct window *w);
-	void      (*forked)(void); /* calls windows_forked(); see collector.h's windows */
+	void      (*forked)(void); /* calls windows_forked(); NULL with a fork slot of its own (cpu.c) */
 
 	pthread_mutex_t life, lock;
 	struct window  *open; /* lock: the list */
@@ -75,4 +75,5 @@ int  windows_open(struct windows *all, struct window *w);
 void windows_end(struct windows *all, struct window *w);
 /* In a child: no thread, no windows, fresh locks. */
 void windows_forked(struct windows *all);
+
 #endif

@@ -61,7 +61,7 @@ void profile_merge(struct profile *p);
  */
 int  profile_subtract(struct profile *p, struct profile *before);
 /* What was made becomes *ret, merged; after an error it is released, and *ret stays as it is.
- * Returns err. */
+ * Returns 0, or err, which is 0 or negative. */
 int  profile_done(struct profile *made, int err, struct profile *ret);
 /* Drops references and memory; a released profile may be initialised again. */
 void profile_release(struct profile *p);

@@ -25,7 +25,6 @@
 
 #include "stack_table.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -276,7 +275,7 @@ entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count, bool labels)
 	return id;
 }
 
-/* Under the lock.  labels_max: of what labels may take in all, if these are; else 0. */
+/* Under the lock.  labels_max: bytes that all label sets may take, where this is one; 0: it is a stack. */
 static uint32_t
 intern(const uintptr_t *pcs, unsigned count, size_t labels_max)
 {

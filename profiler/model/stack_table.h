@@ -43,8 +43,9 @@ size_t   stack_table_bytes(void);
  * Label sets (labels.h) are words like any other: they lie among the stacks, and are
  * counted, given back and borrowed as these are.
  *
- * They may take so many bytes in all.  0: no room.  STACK_PSEUDO_LOST: the lock could not be
- * had, for this thread has it already, or not within STACK_LOCK_PATIENT_NS.
+ * They may take bytes_max in all; with 0 there are none.  Returns 0 where there is no room,
+ * STACK_PSEUDO_LOST where the lock could not be had, for this thread has it already, or not
+ * within STACK_LOCK_PATIENT_NS.
  * Not from handlers, nor within malloc.
  */
 uint32_t stack_table_add_labels(const uintptr_t *words, unsigned count, size_t bytes_max);

@@ -6,7 +6,6 @@
 #ifndef UNWIND_TABLES_OBJECT_H
 #define UNWIND_TABLES_OBJECT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

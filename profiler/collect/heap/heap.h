@@ -5,7 +5,6 @@
 #define COLLECT_HEAP_HEAP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "profile.h"
@@ -20,8 +19,8 @@
 int      heap_set_rate(uint64_t bytes);
 uint64_t heap_rate(void); /* 0: off */
 
-/* The profile heap, or allocs: 0 and a valid one in every state; -ENOMEM, or -EBUSY after a fork
- * that would not end, leave *ret alone. */
+/* The heap profile, or the one of allocs.  0 and a valid profile in every state; after -ENOMEM, or
+ * -EBUSY (a fork that would not end), *ret is as it was. */
 int      heap_snapshot(struct profile *ret, bool allocs);
 
 /* In a forked child: sampling is off until the next heap_set_rate(); blocks of the

@@ -10,11 +10,9 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "abi.h"
-#include "profile.h"
 #include "stack_counts.h"
 
 #define WAITS_FRACTION_MAX INT32_MAX

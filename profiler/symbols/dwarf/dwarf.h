@@ -33,9 +33,6 @@ struct dwarf_frame {
 	uint32_t    line, start_line; /* 0: unknown */
 };
 
-/* The first of sorted ones at address or behind it. */
-size_t dwarf_want_first(const struct dwarf_want *wants, size_t count, uint64_t address);
-
 /* Called once for each address of which something is known, innermost first.
  * Nonzero ends the reading and is returned. */
 typedef int dwarf_found_fn(void *arg, size_t id, const struct dwarf_frame *frames, unsigned count);

@@ -11,6 +11,9 @@
 #include "section.h"
 #include "table.h"
 
+/* Index of the first of the sorted wants at address or behind it; count: there is none. */
+size_t dwarf_want_first(const struct dwarf_want *wants, size_t count, uint64_t address);
+
 #define DWARF_ROOT_ATTRS_MAX 64 /* attributes of a unit's first entry; some 12 in practice */
 
 struct dwarf_attr {
