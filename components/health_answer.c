@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 #define NAME_MAX_ 64 /* bytes of an excluded name looked at; longer ones match nothing */
 
 static const char *const endpoints[] = { "healthz", "livez", "readyz" };
@@ -84,21 +86,16 @@ health_results_clear(struct health_results *r)
 char *
 health_results_failing(const struct health_results *r)
 {
-	char  *text = NULL;
-	size_t size = 0;
-	FILE  *f = open_memstream(&text, &size);
+	struct text t = TEXT_INIT;
 
-	if (!f)
-		return NULL;
+	text_add_bytes(&t, "", 0); /* an empty text, too, is one */
 	for (size_t i = 0; i < r->count; i++)
 		if (r->items[i].status < 0)
-			fprintf(f, "%s%s: %s", ftell(f) > 0 ? "; " : "", r->items[i].name,
+			text_add(&t, "%s%s: %s", t.size > 0 ? "; " : "", r->items[i].name,
 				*r->items[i].text ? r->items[i].text : strerror(-r->items[i].status));
-	if (fclose(f) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
+	if (t.failed)
+		text_release(&t);
+	return t.data;
 }
 
 /* Is a parameter there?  With a value, is it there with that value? */
@@ -125,22 +122,22 @@ query_has(const char *query, const char *name, const char *value)
 
 /* One line, and whether the check counts as failed. */
 static bool
-line(FILE *f, const char *query, const char *name, int status, const char *text)
+line(struct text *t, const char *query, const char *name, int status, const char *text)
 {
 	if (query_has(query, "exclude", name)) {
-		fprintf(f, "[+]%s excluded: ok\n", name);
+		text_add(t, "[+]%s excluded: ok\n", name);
 		return false;
 	}
 	if (status < 0)
-		fprintf(f, "[-]%s failed: %s\n", name, text ? text : "reason withheld");
+		text_add(t, "[-]%s failed: %s\n", name, text ? text : "reason withheld");
 	else
-		fprintf(f, "[+]%s %s\n", name, text && *text ? text : "ok");
+		text_add(t, "[+]%s %s\n", name, text && *text ? text : "ok");
 	return status < 0;
 }
 
 /* Names to exclude that nobody has: said as Kubernetes says it. */
 static void
-warn_unknown(FILE *f, const char *query, const struct health_results *r, bool all)
+warn_unknown(struct text *t, const char *query, const struct health_results *r, bool all)
 {
 	while (query && *query) {
 		size_t length = strcspn(query, "&");
@@ -153,7 +150,7 @@ warn_unknown(FILE *f, const char *query, const struct health_results *r, bool al
 			for (size_t i = 0; all && i < r->count; i++)
 				known = known || strcmp(name, r->items[i].name) == 0;
 			if (!known)
-				fprintf(f, "warn: some health checks cannot be excluded: no matches for \"%s\"\n", name);
+				text_add(t, "warn: some health checks cannot be excluded: no matches for \"%s\"\n", name);
 		}
 		query += length;
 		query += *query == '&';
@@ -161,65 +158,66 @@ warn_unknown(FILE *f, const char *query, const struct health_results *r, bool al
 }
 
 static int
-whole(FILE *f, const char *endpoint, const char *query, const struct health_results *r)
+whole(struct text *t, const char *endpoint, const char *query, const struct health_results *r)
 {
 	bool ready = strcmp(endpoint, "readyz") == 0, failed;
 
-	failed = line(f, query, "loop", r->stuck ? -ETIMEDOUT : 0, r->stuck ? "no answer within 1s" : NULL);
+	failed = line(t, query, "loop", r->stuck ? -ETIMEDOUT : 0, r->stuck ? "no answer within 1s" : NULL);
 	for (size_t i = 0; ready && i < r->count; i++)
-		failed |= line(f, query, r->items[i].name, r->items[i].status,
+		failed |= line(t, query, r->items[i].name, r->items[i].status,
 			r->items[i].status < 0 ? NULL : r->items[i].text);
 	if (ready && r->failed)
-		failed |= line(f, query, "memory", -ENOMEM, "out of memory");
+		failed |= line(t, query, "memory", -ENOMEM, "out of memory");
 	if (!r->stuck)
-		warn_unknown(f, query, r, ready);
-	fprintf(f, "%s check %s\n", endpoint, failed ? "failed" : "passed");
+		warn_unknown(t, query, r, ready);
+	text_add(t, "%s check %s\n", endpoint, failed ? "failed" : "passed");
 	return failed ? 500 : 200;
 }
 
 static int
-single(FILE *f, const char *endpoint, const char *check, const struct health_results *r)
+single(struct text *t, const char *endpoint, const char *check, const struct health_results *r)
 {
 	if (r->stuck) {
-		fputs("[-]loop failed: no answer within 1s\n", f);
+		text_add(t, "[-]loop failed: no answer within 1s\n");
 		return 500;
 	}
 	if (strcmp(check, "loop") == 0) {
-		fputs("ok", f);
+		text_add(t, "ok");
 		return 200;
 	}
 	for (size_t i = 0; strcmp(endpoint, "readyz") == 0 && i < r->count; i++) {
 		if (strcmp(check, r->items[i].name) != 0)
 			continue;
 		if (r->items[i].status < 0)
-			fprintf(f, "[-]%s failed: reason withheld\n", check);
+			text_add(t, "[-]%s failed: reason withheld\n", check);
 		else
-			fputs("ok", f);
+			text_add(t, "ok");
 		return r->items[i].status < 0 ? 500 : 200;
 	}
-	fputs("404 no such check\n", f);
+	text_add(t, "404 no such check\n");
 	return 404;
 }
 
 int
 health_answer(const char *path, const char *query, const struct health_results *r, struct health_answer *ret)
 {
-	struct health_answer a = { 0 };
-	const char          *check, *endpoint = split(path, &check);
-	FILE                *f = open_memstream(&a.body, &a.size);
+	const char *check, *endpoint = split(path, &check);
+	struct text t = TEXT_INIT;
+	int         status = 404;
 
-	if (!f)
-		return -ENOMEM;
-	a.status = !endpoint ? 404 : *check ? single(f, endpoint, check, r) : whole(f, endpoint, query, r);
-	if (fclose(f) != 0) {
-		free(a.body);
-		return -ENOMEM;
-	}
+	if (endpoint)
+		status = *check ? single(&t, endpoint, check, r) : whole(&t, endpoint, query, r);
+	else
+		text_add_bytes(&t, "", 0);
 	/* All well and nobody asked for the lines. */
-	if (a.status == 200 && endpoint && !*check && !query_has(query, "verbose", NULL)) {
-		memcpy(a.body, "ok", 3);
-		a.size = 2;
+	if (status == 200 && !*check && !query_has(query, "verbose", NULL)) {
+		t.size = 0;
+		text_add(&t, "ok");
 	}
-	*ret = a;
+	if (t.failed) {
+		text_release(&t);
+		return -ENOMEM;
+	}
+	*ret = (struct health_answer){ .status = status, .body = t.data, .size = t.size };
 	return 0;
 }

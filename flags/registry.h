@@ -11,6 +11,7 @@
 #include <component/flags.h>
 
 #include "text.h"
+#include "words.h"
 #include "value.h"
 
 #define EXIT_STATUS_PROGRAM 1  /* a fault of the program's own tables, no memory */

@@ -38,6 +38,7 @@
 
 #include "address.h"
 #include "amount.h"
+#include "words.h"
 
 #define WHY_BYTES_MAX    256 /* a sentence of the address parser */
 #define NUMBER_BYTES_MAX 64  /* a double needs 24 */

@@ -9,4 +9,4 @@ noinst_LTLIBRARIES += %D%/libbase.la
 	%D%/listen_unix.c %D%/our_fd.c %D%/our_fd.h %D%/our_mask.h %D%/our_object.c %D%/our_object.h \
 	%D%/our_thread.c %D%/our_thread.h %D%/our_wait.h %D%/pages.h %D%/proc_status.c %D%/proc_status.h \
 	%D%/replacement.c %D%/replacement.h %D%/separator.h %D%/table.c %D%/table.h %D%/thread_dump.c %D%/thread_dump.h %D%/thread_id.h \
-	%D%/utc.c %D%/utc.h %D%/utf8.c %D%/utf8.h %D%/varint.h
+	%D%/text.c %D%/text.h %D%/utc.c %D%/utc.h %D%/utf8.c %D%/utf8.h %D%/varint.h

@@ -1,7 +1,7 @@
 /*
  * cmdline.c - GET cmdline: argv joined by NULs, as Go sends it.
  *
- * Read from /proc/self/cmdline for each request, as some daemons rewrite theirs; where there is
+ * Read from /proc/thread-self/cmdline for each request, as some daemons rewrite theirs; where there is
  * no /proc, from the place that the kernel reads, which a constructor is told.  The values of options that hold a secret
  * are replaced, whether written --name=VALUE or --name VALUE, with '_' for '-'.
  *
@@ -9,14 +9,17 @@
  */
 #include <config.h>
 
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "our_fd.h"
 #include "reply.h"
 #include "routes.h"
 #include "serve.h"
+#include "text.h"
 
 #define CMDLINE_MAX (4 * 1024 * 1024) /* bytes; the kernel's limit is a quarter of the stack limit */
 #define REDACTED    "REDACTED"
@@ -101,46 +104,47 @@ own_note(int argc, char **argv)
 }
 #endif
 
-/* NUL-terminated in any case, the kernel's own NULs counted; NULL: no memory. */
-static char *
-cmdline_read(size_t *ret_size)
+/* The kernel's NULs counted. */
+static void
+cmdline_read(struct text *ret)
 {
-	FILE  *from = our_fd_fopen("/proc/thread-self/cmdline");
-	char   piece[4096], *text = NULL;
-	FILE  *to = open_memstream(&text, ret_size);
-	size_t size = 0, n;
-	bool   failed;
+	int     fd = our_fd_open("/proc/thread-self/cmdline", O_RDONLY, 0);
+	char    piece[4096];
+	ssize_t n = 0;
 
-	while (from && to && size < CMDLINE_MAX && (n = fread(piece, 1, sizeof(piece), from)) > 0)
-		size += fwrite(piece, 1, n, to);
-	if (to && size == 0 && own.size)
-		fwrite(own.words, 1, own.size, to);
-	if (from)
-		our_fd_fclose(from);
-	failed = !to || ferror(to);
-	if (to && fclose(to) == 0 && !failed)
-		return text;
-	free(text);
-	return NULL;
+	while (fd >= 0 && ret->size < CMDLINE_MAX && !ret->failed) {
+		n = read(fd, piece, sizeof(piece));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		text_add_bytes(ret, piece, (size_t)n);
+	}
+	if (fd >= 0)
+		our_fd_close(fd);
+	if (ret->size == 0)
+		text_add_bytes(ret, own.words, own.size);
 }
 
 void
 cmdline_reply(struct serve *s, struct answer *a)
 {
-	size_t size = 0, out_size = 0;
-	char  *raw = cmdline_read(&size), *out = NULL;
+	struct text raw = TEXT_INIT;
+	size_t      out_size = 0;
+	char       *out = NULL;
 
-	if (raw && size == 0) {
+	cmdline_read(&raw);
+	if (!raw.failed && raw.size == 0) {
 		reply_error(a, 500, "the command line cannot be read: /proc is not mounted or not readable");
 		goto out;
 	}
-	if (raw)
-		out = cmdline_redact(raw, size, s->options.redact, &out_size);
+	if (!raw.failed)
+		out = cmdline_redact(raw.data, raw.size, s->options.redact, &out_size);
 	if (out)
 		reply_text(a, 200, ANSWER_TEXT, out, out_size);
 	else
 		reply_error(a, 500, "out of memory");
 out:
 	free(out);
-	free(raw);
+	text_release(&raw);
 }

@@ -14,7 +14,6 @@
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "collector.h"
 #include "format.h"
@@ -26,6 +25,7 @@
 #include "routes.h"
 #include "separator.h"
 #include "tables.h"
+#include "text.h"
 #include "thread_events.h"
 #include "unwind.h"
 
@@ -33,46 +33,46 @@
 
 /* Reasons may quote a path or a library's name. */
 static void
-page_add_escaped(FILE *page, const char *text)
+page_add_escaped(struct text *page, const char *text)
 {
 	for (; *text; text++) {
 		switch (*text) {
-		case '<': fputs("&lt;", page); break;
-		case '>': fputs("&gt;", page); break;
-		case '&': fputs("&amp;", page); break;
-		case '\'': fputs("&#39;", page); break;
-		case '"': fputs("&#34;", page); break;
-		default: fputc(*text, page);
+		case '<': text_add(page, "&lt;"); break;
+		case '>': text_add(page, "&gt;"); break;
+		case '&': text_add(page, "&amp;"); break;
+		case '\'': text_add(page, "&#39;"); break;
+		case '"': text_add(page, "&#34;"); break;
+		default: text_add_bytes(page, text, 1);
 		}
 	}
 }
 
 static void
-page_add_note(FILE *page, const char *what, const char *text)
+page_add_note(struct text *page, const char *what, const char *text)
 {
 	if (!text || !*text)
 		return;
-	fprintf(page, "<li>%s: ", what);
+	text_add(page, "<li>%s: ", what);
 	page_add_escaped(page, text);
-	fprintf(page, "</li>\n");
+	text_add(page, "</li>\n");
 }
 
 static void
-page_add_row(FILE *page, const struct collector *c)
+page_add_row(struct text *page, const struct collector *c)
 {
-	fprintf(page, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", c->count ? c->count(c) : 0, c->name,
+	text_add(page, "<tr><td>%zu</td><td><a href='%s?debug=1'>%s</a></td></tr>\n", c->count ? c->count(c) : 0, c->name,
 		c->name);
 }
 
 static void
-page_add_description(FILE *page, const struct collector *c)
+page_add_description(struct text *page, const struct collector *c)
 {
-	fprintf(page, "<li><div class=profile-name>%s: </div> %s</li>\n", c->name, c->description);
+	text_add(page, "<li><div class=profile-name>%s: </div> %s</li>\n", c->name, c->description);
 }
 
 /* Those that Go's index has, and the program's own, by name. */
 static void
-all_collectors(FILE *page, void (*add)(FILE *page, const struct collector *c))
+all_collectors(struct text *page, void (*add)(struct text *page, const struct collector *c))
 {
 	const struct collector *all[COLLECTORS_ALL_MAX];
 	size_t                  n = collector_list(all);
@@ -84,36 +84,36 @@ all_collectors(FILE *page, void (*add)(FILE *page, const struct collector *c))
 
 /* Names and collectors that Go's index does not have. */
 static void
-page_add_beside(FILE *page)
+page_add_beside(struct text *page)
 {
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->alias)
-			fprintf(page, "<a href=\"%s?debug=1\">%s</a> %s\n<br>\n", collectors[i]->alias, collectors[i]->alias,
+			text_add(page, "<a href=\"%s?debug=1\">%s</a> %s\n<br>\n", collectors[i]->alias, collectors[i]->alias,
 				collectors[i]->alias_text);
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->beside)
-			fprintf(page, "<a href=\"%s%s\">%s</a> %s\n<br>\n", collectors[i]->name,
+			text_add(page, "<a href=\"%s%s\">%s</a> %s\n<br>\n", collectors[i]->name,
 				collector_is_windowed(collectors[i]) ? "?seconds=5" : "?debug=1", collectors[i]->name,
 				collectors[i]->description);
 }
 
 /* "rates how often heap, mutex and block are sampled" */
 static void
-page_add_rates(FILE *page)
+page_add_rates(struct text *page)
 {
 	size_t count = 0, done = 0;
 
 	for (size_t i = 0; i < collector_count; i++)
 		count += collectors[i]->rate != NULL;
-	fprintf(page, "<a href=\"rates\">rates</a> how often ");
+	text_add(page, "<a href=\"rates\">rates</a> how often ");
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->rate)
-			fprintf(page, "%s%s", separator(done++, count, " and "), collectors[i]->name);
-	fprintf(page, " are sampled\n<br>\n");
+			text_add(page, "%s%s", separator(done++, count, " and "), collectors[i]->name);
+	text_add(page, " are sampled\n<br>\n");
 }
 
 static void
-page_add_notes(FILE *page)
+page_add_notes(struct text *page)
 {
 	for (size_t i = 0; i < collector_count; i++) {
 		const struct collector *c = collectors[i];
@@ -129,7 +129,7 @@ page_add_notes(FILE *page)
 
 /* Whose stacks have one frame. */
 static void
-tables_note(FILE *page)
+tables_note(struct text *page)
 {
 	struct tables_stats stats;
 	char                note[TABLES_PATH_MAX + 256], more[64] = "";
@@ -145,7 +145,7 @@ tables_note(FILE *page)
 }
 
 static void
-threads_without_proc(FILE *page, const char *reason)
+threads_without_proc(struct text *page, const char *reason)
 {
 	char        text[TEXT_BYTES];
 	const char *hooks = thread_events_status();
@@ -157,7 +157,7 @@ threads_without_proc(FILE *page, const char *reason)
 }
 
 static void
-names_without_proc(FILE *page, const char *reason)
+names_without_proc(struct text *page, const char *reason)
 {
 	char text[TEXT_BYTES];
 
@@ -168,7 +168,7 @@ names_without_proc(FILE *page, const char *reason)
 }
 
 static void
-memory_refused(FILE *page)
+memory_refused(struct text *page)
 {
 	struct memory m;
 	const char   *text;
@@ -192,7 +192,7 @@ memory_refused(FILE *page)
 
 /* Asked anew each time: all of it may change at any moment. */
 static void
-page_add_limitations(FILE *page)
+page_add_limitations(struct text *page)
 {
 	const char *reason = proc_self_missing();
 
@@ -205,49 +205,42 @@ page_add_limitations(FILE *page)
 }
 
 static void
-page_write(FILE *page)
+page_write(struct text *page)
 {
-	fprintf(page, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
+	text_add(page, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
 		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"
 		"/debug/pprof/\n<br>\n<p>Set debug=1 as a query parameter to export in legacy text format</p>\n"
 		"<br>\nTypes of profiles available:\n"
 		"<table>\n<thead><td>Count</td><td>Profile</td></thead>\n");
 	all_collectors(page, page_add_row);
-	fprintf(page, "</table>\n");
+	text_add(page, "</table>\n");
 	if (format_of_debug(PRODUCT_DUMP, PRODUCT_TEXT_COUNTS, 2))
-		fprintf(page, "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
+		text_add(page, "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n<br>\n");
 	page_add_beside(page);
 	page_add_rates(page);
 	if (format_find(PRODUCT_PROFILE, "top"))
-		fprintf(page, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> "
+		text_add(page, "<a href=\"profile?seconds=5&amp;format=top\">what is hot</a> "
 			"a table of 5 seconds of CPU time, to read here\n<br>\n");
-	fprintf(page, "<p>\nProfile Descriptions:\n<ul>\n");
+	text_add(page, "<p>\nProfile Descriptions:\n<ul>\n");
 	all_collectors(page, page_add_description);
-	fprintf(page, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
+	text_add(page, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
 	page_add_notes(page);
 	page_add_note(page, "unwinder", unwind_name());
 	tables_note(page);
 	page_add_limitations(page);
-	fprintf(page, "</ul>\n</p>\n</body>\n</html>");
+	text_add(page, "</ul>\n</p>\n</body>\n</html>");
 }
 
 void
 index_reply(struct serve *s, struct answer *a)
 {
-	char  *text = NULL;
-	size_t size;
-	FILE  *page = open_memstream(&text, &size);
-	bool   failed = !page;
+	struct text page = TEXT_INIT;
 
 	(void)s;
-	if (page) {
-		page_write(page);
-		failed = ferror(page);
-		failed = fclose(page) || failed;
-	}
-	if (failed)
+	page_write(&page);
+	if (page.failed)
 		reply_error(a, 500, "out of memory");
 	else
-		reply_text(a, 200, SERVE_HTML, text, size);
-	free(text);
+		reply_text(a, 200, SERVE_HTML, page.data, page.size);
+	text_release(&page);
 }

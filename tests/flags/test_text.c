@@ -7,6 +7,7 @@
 #include "fixture.h"
 
 #include "text.h"
+#include "words.h"
 
 static void
 what_is_quoted_is_visible_and_cut(void **state)

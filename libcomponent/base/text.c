@@ -5,8 +5,8 @@
  * into a message raw: text_add_quoted() cuts it and makes control characters
  * visible, so that a value can neither forge a log line nor move a cursor.
  *
- * Why not open_memstream(3): a write that fails there is found at fclose() only,
- * and text of unknown length cannot be looked at in between.
+ * Why not open_memstream(3): glibc does not tell when a write finds no memory, the text is
+ * cut then; and exit() in another thread takes the stream's buffer away while it is written.
  *
  * Tests: tests/flags/test_text.c.
  */
@@ -21,8 +21,6 @@
 #include <string.h>
 
 #include "utf8.h"
-
-#define WORD_MAX 64 /* bytes of a word whose distance is looked at */
 
 static bool
 make_room(struct text *t, size_t more)
@@ -57,8 +55,8 @@ text_add_bytes(struct text *t, const char *bytes, size_t size)
 	t->data[t->size] = '\0';
 }
 
-static void __attribute__((__format__(__printf__, 2, 0)))
-add_formatted(struct text *t, const char *format, va_list args)
+void
+text_add_va(struct text *t, const char *format, va_list args)
 {
 	va_list again;
 	int     n;
@@ -80,7 +78,7 @@ text_add(struct text *t, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	add_formatted(t, format, args);
+	text_add_va(t, format, args);
 	va_end(args);
 }
 
@@ -158,93 +156,4 @@ text_release(struct text *t)
 {
 	free(t->data);
 	*t = (struct text)TEXT_INIT;
-}
-
-/* Room for one more, doubled each time the number of lines is a power of two. */
-static char **
-lines_room(const struct lines *l)
-{
-	if (l->count & (l->count - 1))
-		return l->items;
-	return realloc(l->items, (l->count ? l->count * 2 : 1) * sizeof(*l->items));
-}
-
-void
-lines_add(struct lines *l, const char *format, ...)
-{
-	struct text t = TEXT_INIT;
-	char      **items;
-	va_list     args;
-
-	va_start(args, format);
-	add_formatted(&t, format, args);
-	va_end(args);
-	items = t.failed ? NULL : lines_room(l);
-	if (!items) {
-		l->failed = true;
-		text_release(&t);
-		return;
-	}
-	l->items = items;
-	/* An empty format leaves no data: a line is never NULL. */
-	items[l->count] = t.data ? t.data : strdup("");
-	if (items[l->count])
-		l->count++;
-	else
-		l->failed = true;
-}
-
-void
-lines_release(struct lines *l)
-{
-	for (size_t i = 0; i < l->count; i++)
-		free(l->items[i]);
-	free(l->items);
-	*l = (struct lines){ NULL, 0, false };
-}
-
-bool
-words_next(const char **cursor, const char **ret_word, size_t *ret_size)
-{
-	const char *s = *cursor;
-
-	if (!s)
-		return false;
-	s += strspn(s, " \t\n");
-	if (!*s)
-		return false;
-	*ret_word = s;
-	*ret_size = strcspn(s, " \t\n");
-	*cursor = s + *ret_size;
-	return true;
-}
-
-unsigned
-words_distance(const char *a, const char *b)
-{
-	unsigned rows[3][WORD_MAX + 1];
-	size_t   na = strlen(a), nb = strlen(b);
-
-	if (na > WORD_MAX || nb > WORD_MAX)
-		return WORD_MAX;
-	for (size_t j = 0; j <= nb; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
-
-			if (last[j] + 1 < best)
-				best = last[j] + 1;
-			if (now[j - 1] + 1 < best)
-				best = now[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    before[j - 2] + 1 < best)
-				best = before[j - 2] + 1;
-			now[j] = best;
-		}
-	}
-	return rows[na % 3][nb];
 }

@@ -1,12 +1,17 @@
 /*
- * text.h - text that grows, and lists of lines.
+ * text.h - text that grows.
  *
- * A failed allocation is remembered instead of reported each time: write all,
- * then ask once (text_failed, lines_failed).
+ * A failed allocation is remembered instead of reported each time: write all, then ask once
+ * (failed).
+ *
+ *   memory   data is malloc'd; text_release() frees it, or who takes it
+ *   threads  one at a time
+ *   source   libcomponent/base/text.c
  */
-#ifndef FLAGS_TEXT_H
-#define FLAGS_TEXT_H
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -24,13 +29,8 @@ struct text {
 
 #define TEXT_INIT { NULL, 0, 0, false }
 
-struct lines {
-	char **items;
-	size_t count;
-	bool   failed;
-};
-
 void text_add(struct text *t, const char *format, ...) COMPONENT_PRINTF(2, 3);
+void text_add_va(struct text *t, const char *format, va_list args) __attribute__((__format__(__printf__, 2, 0)));
 void text_add_bytes(struct text *t, const char *bytes, size_t size);
 /* At most max bytes and "..."; control characters as \x1b. */
 void text_add_visible(struct text *t, const char *value, size_t max);
@@ -43,14 +43,5 @@ int  text_refuse(struct text *why, int r, const char *sentence);
 /* Never NULL. */
 const char *text_string(const struct text *t);
 void text_release(struct text *t);
-
-void lines_add(struct lines *l, const char *format, ...) COMPONENT_PRINTF(2, 3);
-void lines_release(struct lines *l);
-
-/* The next blank-separated word of a row's member; false at the end. */
-bool words_next(const char **cursor, const char **ret_word, size_t *ret_size);
-
-/* Steps from one word to another: insert, drop, change or swap a character. */
-unsigned words_distance(const char *a, const char *b);
 
 #endif
