@@ -1,5 +1,5 @@
 /*
- * order.c - sorting numbers by what they stand for, in place.
+ * order.c - sorting numbers by what they stand for: in place, or those below a count.
  *
  * Tests: tests/encode/test_text.c
  */

@@ -1,5 +1,5 @@
 /*
- * order.h - sorting numbers by what they stand for, in place.
+ * order.h - sorting numbers by what they stand for: in place, or those below a count.
  */
 #ifndef ENCODE_ORDER_H
 #define ENCODE_ORDER_H

@@ -1,5 +1,6 @@
 /*
- * addresses.c - what a server listens on: TCP or a unix socket, and the debug socket beside it.
+ * addresses.c - what a server listens on: TCP or a unix socket, the debug socket beside it; and the
+ * file that tells its address.
  *
  *     the first time     bind --> open
  *     another one later  bind the new one --> it listens --> the old one is closed

@@ -44,8 +44,10 @@ write_all(void *arg, const void *data, size_t size)
 		n = r < 0 ? -1 : write(room.fd, at, size < PIECE_BYTES ? size : PIECE_BYTES);
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
-		at += n < 0 ? 0 : n;
-		size -= n < 0 ? 0 : (size_t)n;
+		if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+		}
 	}
 	return 0;
 }

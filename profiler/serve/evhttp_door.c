@@ -104,7 +104,7 @@ enum news { ASKED = 1, HANGUP = 2, GONE = 4, DRAINED = 8 };
 struct door {
 	struct answer         answer; /* first; the server's thread's until it is over */
 	struct profiler_asked server; /* there until then */
-	struct asked    *asked;  /* answer.ask's strings */
+	struct asked         *asked;  /* answer.ask's strings */
 
 	/* The program's loop. */
 	struct door              *next, **at; /* open ones; under our_fd_hold() */
@@ -192,7 +192,7 @@ asked_copy(struct evhttp_request *request, const char *path, const char *prefix)
 {
 	struct evhttp_connection *connection = evhttp_request_get_connection(request);
 	struct evbuffer          *body = evhttp_request_get_input_buffer(request);
-	struct asked        *a;
+	struct asked             *a;
 	const struct evhttp_uri  *uri = evhttp_request_get_evhttp_uri(request);
 	struct ask                ask = { .query = evhttp_uri_get_query(uri), .prefix = prefix };
 	const char              **texts[] = { &ask.query, &ask.prefix, &ask.host, &ask.authorization, &ask.origin };

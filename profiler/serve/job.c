@@ -21,7 +21,7 @@
  * What a stranger would get wrong:
  * - The answer belongs to the server's thread alone, and run() never sees it.  Without a
  *   server, for a descriptor, it is the job's own.
- * - deliver() comes from httpd_post_at() and from on_drain, and posting lends the job's own
+ * - deliver() comes from httpd_post_at(), on_drain and on_gone, and posting lends the job's own
  *   memory.  While "posted" says that a call is under way nothing else may deliver, since the
  *   last delivery frees the job.
  *

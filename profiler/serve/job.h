@@ -40,7 +40,7 @@ struct job {
 	/* For run(), to read. */
 	struct job_spec spec;
 	struct serve   *serve;          /* NULL: there is none */
-	const uint64_t *symbol_memory;  /* bytes at most for names and lines */
+	const uint64_t *symbol_memory;  /* bytes at most for names and lines; an option that a reload may change */
 	uint64_t        bytes;          /* written so far */
 	char            peer[ASK_PEER_BYTES];
 	/* X-Component-Threads of the answer: run() may set it before it writes the first byte. */

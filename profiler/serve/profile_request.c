@@ -160,7 +160,7 @@ static int
 write_product(struct job *j, const struct product *p)
 {
 	struct symbols *symbols = NULL;
-	int             r = symbols_open(*j->symbol_memory, &symbols);
+	int             r = symbols_open(__atomic_load_n(j->symbol_memory, __ATOMIC_RELAXED), &symbols);
 
 	if (r)
 		return r;
@@ -207,12 +207,11 @@ delta(struct job *j, struct product *ret)
 	r = job_wait(j);
 	if (!r)
 		r = snapshot(j, ret);
-	if (r)
-		goto out;
-	r = profile_subtract(&ret->profile, &before.profile);
-	if (r)
-		product_release(ret);
-out:
+	if (!r) {
+		r = profile_subtract(&ret->profile, &before.profile);
+		if (r)
+			product_release(ret);
+	}
 	if (r)
 		product_release(&before);
 	return r;

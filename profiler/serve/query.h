@@ -14,7 +14,8 @@
 bool query_get(const char *query, const char *name, char *buf, size_t size); /* the first that can be read */
 int  query_int(const char *text, int64_t *ret); /* -EINVAL: 0; -ERANGE: the nearest there is */
 
-/* As Go's ParseFloat, in every locale; -EINVAL: no number, or one that is not finite. */
+/* As Go's ParseFloat, in every locale, and hexadecimal without an exponent; what is further from 0 than 1e300 is told as that.
+ * -EINVAL: no number, or "inf" or "nan"; -ENOMEM. */
 int  query_float(const char *text, double *ret);
 
 #endif

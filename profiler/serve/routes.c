@@ -195,6 +195,7 @@ routes_has(const char *path)
 static void
 route_path(struct serve *s, struct answer *a)
 {
+	static const char lost[] = "404 page not found\n";
 	const char *path = a->ask.path;
 	const char *name;
 	char       *clean = path_clean(path);
@@ -215,7 +216,7 @@ route_path(struct serve *s, struct answer *a)
 		else
 			reply_wrong_method(a, "GET, HEAD");
 	} else if (!debug_page_reply(s, a)) {
-		reply_text(a, 404, ANSWER_TEXT, "404 page not found\n", strlen("404 page not found\n"));
+		reply_text(a, 404, ANSWER_TEXT, lost, sizeof(lost) - 1);
 	}
 	free(clean);
 }

@@ -70,7 +70,7 @@ run(struct job *j)
 	struct symbols   *symbols = NULL;
 	int               r;
 
-	r = symbols_open(*j->symbol_memory, &symbols);
+	r = symbols_open(__atomic_load_n(j->symbol_memory, __ATOMIC_RELAXED), &symbols);
 	if (r)
 		return r;
 	r = job_write(j, head, sizeof(head) - 1);

@@ -93,6 +93,31 @@ an_address_chooses_its_base_by_its_prefix(void **state)
 		assert_true(symbol_number(cases[i].word, strlen(cases[i].word)) == cases[i].want);
 }
 
+static void
+numbers_are_read_as_go_reads_them(void **state)
+{
+	static const struct {
+		const char *text;
+		int         r;
+		double      want;
+	} cases[] = {
+		{ "1.5", 0, 1.5 }, { "+1", 0, 1 }, { "-1", 0, -1 }, { "1e3", 0, 1000 }, { ".5", 0, 0.5 }, { "5.", 0, 5 },
+		{ "0x1p3", 0, 8 }, { "0x1.8p0", 0, 1.5 }, { "1e400", 0, 1e300 }, { "-1e400", 0, -1e300 }, { "1e-400", 0, 0 },
+		{ "", -EINVAL, 0 }, { " 1", -EINVAL, 0 }, { "1 ", -EINVAL, 0 }, { "1,5", -EINVAL, 0 }, { "inf", -EINVAL, 0 },
+		{ "nan", -EINVAL, 0 }, { "infinity", -EINVAL, 0 }, { "1e", -EINVAL, 0 }, { "0x", -EINVAL, 0 }, { "0x10", 0, 16 },
+		{ "+-1", -EINVAL, 0 }, { ".", -EINVAL, 0 }, { "e3", -EINVAL, 0 }, { "1x", -EINVAL, 0 },
+	};
+	double x;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int r = query_float(cases[i].text, &x);
+
+		if (r != cases[i].r || (!r && x != cases[i].want))
+			fail_msg("%s: %d, %g", cases[i].text, r, x);
+	}
+}
+
 int
 main(void)
 {
@@ -100,6 +125,7 @@ main(void)
 		cmocka_unit_test(the_first_readable_pair_of_a_name_wins),
 		cmocka_unit_test(a_value_too_long_for_the_buffer_is_cut),
 		cmocka_unit_test(integers_are_decimal_and_saturate),
+		cmocka_unit_test(numbers_are_read_as_go_reads_them),
 		cmocka_unit_test(an_address_chooses_its_base_by_its_prefix),
 	};
 
