@@ -36,6 +36,12 @@ def blocked_threads_are_walked_too():
 
 
 @test
+def a_thread_that_runs_is_told_to_run():
+    with server("--burn") as d:
+        contains(d.get(PPROF + "goroutine?format=folded").text, "[running]")
+
+
+@test
 def nobody_is_told_of_address_0():
     with server("--burn") as d:
         text = d.get(PPROF + "goroutine?debug=1").text

@@ -165,6 +165,7 @@ def profiles_are_whole_and_the_index_says_what_is_less(how, when, name="burn_and
     contains(answers["cmdline"].text, "confined\0%s\0%s" % (how, when))
     for what in "threads", "fgprof", "names":
         contains(answers["after"].text, "<li>%s: /proc is not mounted or not readable: " % what)
+    contains(answers["after"].text, "where blocked threads wait cannot be read, they are [no answer]")
     contains(answers["after"].text, "unwinder: tables")
     contains(answers["heap"].text, "there is no /proc: objects are known by the loader's list")
     return answers
