@@ -287,10 +287,17 @@ our_fd_keep(struct our_fd_kept *k, int fd)
 
 	if (fd >= 0)
 		fstat(fd, &st);
-	k->marked = fd >= 0 && is_marked(fd);
+	k->listed = k->marked = fd >= 0 && is_marked(fd);
 	k->device = st.st_dev;
 	k->inode = st.st_ino;
 	k->fd = fd < 0 ? -1 : fd;
+}
+
+void
+our_fd_keep_listed(struct our_fd_kept *k, int fd)
+{
+	our_fd_keep(k, fd);
+	k->listed = true;
 }
 
 bool
@@ -316,7 +323,7 @@ our_fd_kept_close(struct our_fd_kept *k)
 		our_fd_close(fd);
 	} else {
 		our_fd_hold(&mask);
-		i = place_find(k->marked ? OPEN : UNMARKED, fd);
+		i = k->listed ? place_find(k->marked ? OPEN : UNMARKED, fd) : -1;
 		place_set(i, FREE, 0);
 		if (i < 0 && k->marked && without_place > 0)
 			without_place--;

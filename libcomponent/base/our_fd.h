@@ -32,22 +32,24 @@ void  our_fd_close(int fd);
  * One that is open for long: a daemon may close every descriptor there is, and its number
  * be a file of the daemon's, or another one of ours, from then on.
  *
- * our_fd_keep        notes fd, and what it is open on; a negative one, too
- * our_fd_is_kept     is it that still?  *ret_st, which may be NULL: what fstat(2) says of it
- * our_fd_kept_close  closes it if so; gives up its place in the list, if it has one; k->fd becomes
- *                    -1, before any other thread forks.  False: it was not ours any more
+ * our_fd_keep         notes fd, and what it is open on; a negative one, too
+ * our_fd_keep_listed  the same of an end of our_fd_socketpair(), which has a place in the list
+ * our_fd_is_kept      is it that still?  *ret_st, which may be NULL: what fstat(2) says of it
+ * our_fd_kept_close   closes it if so; gives up its place in the list, if it has one; k->fd becomes
+ *                     -1, before any other thread forks.  False: it was not ours any more
  *
  * What is not from one of the calls here has no place in the list: whoever keeps it closes it in a
  * child, and finds there what was noted before k->fd.
  */
 struct our_fd_kept {
 	_Atomic int fd; /* -1: none */
-	bool        marked;
+	bool        marked, listed;
 	dev_t       device;
 	ino_t       inode;
 };
 
 void our_fd_keep(struct our_fd_kept *k, int fd);
+void our_fd_keep_listed(struct our_fd_kept *k, int fd);
 bool our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st);
 bool our_fd_kept_close(struct our_fd_kept *k);
 

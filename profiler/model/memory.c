@@ -70,8 +70,8 @@ memory_open(struct memory *ret)
 		return 0;
 	r = our_fd_socketpair(pair);
 	if (!r) {
-		our_fd_keep(&ret->from, pair[0]);
-		our_fd_keep(&ret->to, pair[1]);
+		our_fd_keep_listed(&ret->from, pair[0]);
+		our_fd_keep_listed(&ret->to, pair[1]);
 	}
 	return r;
 }

@@ -279,6 +279,40 @@ one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys(void **state)
 	close(theirs);
 }
 
+/* As if a daemon had closed a connection, and a pair of ours had its number. */
+static void
+one_that_has_no_place_gives_up_nobodys(void **state)
+{
+	int                pair[2], fd = open("/dev/zero", O_RDONLY | O_CLOEXEC), status;
+	struct our_fd_kept k;
+	pid_t              pid;
+
+	(void)state;
+	our_fd_keep(&k, fd);
+	close(fd);
+	assert_int_equal(our_fd_socketpair(pair), 0);
+	assert_int_equal(pair[0], fd);
+	assert_false(our_fd_kept_close(&k));
+	pid = fork();
+	if (pid == 0)
+		_exit(fcntl(pair[0], F_GETFD) >= 0 || fcntl(pair[1], F_GETFD) >= 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+
+	/* The pair's own does. */
+	our_fd_keep_listed(&k, pair[0]);
+	assert_true(our_fd_kept_close(&k));
+	fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fd, pair[0]);
+	pid = fork();
+	if (pid == 0)
+		_exit(fcntl(fd, F_GETFD) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(fd);
+	our_fd_close(pair[1]);
+}
+
 static void
 more_than_have_a_place_are_closed_all_the_same(void **state)
 {
@@ -340,6 +374,7 @@ main(void)
 		cmocka_unit_test(a_fork_does_not_wait_for_a_file_that_is_slow_to_open),
 		cmocka_unit_test(a_number_that_the_daemon_has_taken_is_not_closed),
 		cmocka_unit_test(one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys),
+		cmocka_unit_test(one_that_has_no_place_gives_up_nobodys),
 		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
 		cmocka_unit_test(also_in_a_root_without_proc),
 		cmocka_unit_test(standard_descriptors_are_left_free_and_errno_and_mask_as_they_were),
