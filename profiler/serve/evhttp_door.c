@@ -620,7 +620,9 @@ door_new(struct evhttp_request *request, const char *path, const char *prefix)
 	d->answer = (struct answer){ .sink = &sink, .ask = d->asked->ask };
 	d->request = request;
 	d->connection = evhttp_request_get_connection(request);
-	d->epoll = d->ends[0].fd = d->ends[1].fd = -1;
+	d->epoll = -1;
+	d->ends[0].fd = -1;
+	d->ends[1].fd = -1;
 	d->headers.tqh_last = &d->headers.tqh_first;
 	pthread_mutex_init(&d->lock, NULL);
 	open_count++;
