@@ -11,8 +11,8 @@
 #include <component/flags.h>
 
 #include "text.h"
-#include "words.h"
 #include "value.h"
+#include "words.h"
 
 #define EXIT_STATUS_PROGRAM 1  /* a fault of the program's own tables, no memory */
 #define EXIT_STATUS_USAGE   2  /* LSB: invalid argument */

@@ -1,7 +1,7 @@
 /*
  * words.c - lists of lines, and words of a row's member.
  *
- * Tests: tests/flags/test_text.c.
+ * Tests: tests/flags/test_words.c.
  */
 #include <config.h>
 

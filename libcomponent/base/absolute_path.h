@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* malloc'd; NULL: no memory.  Where nobody knows the directory it is the path that was given. */
+/* malloc'd; NULL: no memory.  Where nobody knows the directory it is the path that was
+ * given, and errno says why. */
 static inline char *
 absolute_path(const char *path)
 {

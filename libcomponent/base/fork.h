@@ -42,7 +42,7 @@ enum fork_rank {
 	FORK_THREAD_CLOCK, /* the CPU time of threads of ours that have ended */
 	FORK_PROGRAM,      /* the program's file, which FORK_DESCRIPTORS has closed in a child */
 	FORK_NAMES,        /* names that are kept: nothing is called with that lock held */
-	FORK_WINDOWS,      /* of all collectors but the CPU's: they take samples and read clocks of the CPU engine */
+	FORK_WINDOWS,      /* of all collectors but the CPU's: they sample by its engine, and read its clocks */
 	FORK_DUMPS,        /* of threads, with their labels */
 	FORK_LABELS,
 	FORK_CPU,          /* its signal is blocked meanwhile: a sample takes a stack */
@@ -61,8 +61,9 @@ struct fork_slot {
 extern const char fork_linked;
 
 #define FORK_SLOT(rank, prepare, parent, child) \
+	/* A rank taken twice does not link. */ \
 	extern const char fork_slot_of_##rank; \
-	__attribute__((visibility("hidden"))) const char fork_slot_of_##rank = 0; /* a rank taken twice does not link */ \
+	__attribute__((visibility("hidden"))) const char fork_slot_of_##rank = 0; \
 	static const struct fork_slot fork_slot = { rank, prepare, parent, child, &fork_linked }; \
 	static const struct fork_slot *const fork_slot_listed __attribute__((used, section("component_fork"))) = &fork_slot
 

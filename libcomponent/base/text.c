@@ -8,7 +8,7 @@
  * Why not open_memstream(3): glibc does not tell when a write finds no memory, the text is
  * cut then; and exit() in another thread takes the stream's buffer away while it is written.
  *
- * Tests: tests/flags/test_text.c.
+ * Tests: tests/base/test_text.c.
  */
 #include <config.h>
 

@@ -30,7 +30,8 @@ struct text {
 #define TEXT_INIT { NULL, 0, 0, false }
 
 void text_add(struct text *t, const char *format, ...) COMPONENT_PRINTF(2, 3);
-void text_add_va(struct text *t, const char *format, va_list args) __attribute__((__format__(__printf__, 2, 0)));
+void text_add_va(struct text *t, const char *format, va_list args)
+	__attribute__((__format__(__printf__, 2, 0)));
 void text_add_bytes(struct text *t, const char *bytes, size_t size);
 /* At most max bytes and "..."; control characters as \x1b. */
 void text_add_visible(struct text *t, const char *value, size_t max);

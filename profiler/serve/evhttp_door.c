@@ -32,9 +32,6 @@
  *   which its copy of the loop may still name, becomes an eventfd that nothing signals,
  *   since event_reinit() fails on a descriptor that is closed.  The server's thread, which
  *   may have been writing, is not there: what is queued is left alone.
- * - libevent has read the request by rules of its own.  What our port would not have taken (two
- *   Host headers, which two readers could tell apart; more headers than anybody sends) is refused
- *   here with the port's status.
  * - The functions of libevent_extra are weak: see evhttp.c.
  *
  * Tests: tests/serve/evhttp.t.
@@ -48,7 +45,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -60,7 +56,7 @@
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 
-#include "listen.h"
+#include "evhttp_ask.h"
 #include "our_fd.h"
 #include "profiler.h"
 #include "reply.h"
@@ -76,27 +72,15 @@
 #pragma weak evhttp_request_free
 #pragma weak evhttp_request_get_command
 #pragma weak evhttp_request_get_connection
-#pragma weak evhttp_request_get_evhttp_uri
-#pragma weak evhttp_request_get_input_buffer
 #pragma weak evhttp_request_get_input_headers
 #pragma weak evhttp_request_get_output_headers
 #pragma weak evhttp_send_reply
 #pragma weak evhttp_send_reply_chunk_with_cb
 #pragma weak evhttp_send_reply_end
 #pragma weak evhttp_send_reply_start
-#pragma weak evhttp_uri_get_query
 
 #define PIECE_BYTES (32 * 1024)
 #define BUSY_TEXT   "too many connections, or profiling is being switched off\n"
-
-/* What is asked, copied: the request belongs to the program's loop and may go at any moment. */
-struct asked {
-	struct ask ask;     /* its body is not there if it is longer than HTTPD_BODY_BYTES_MAX */
-	int        refused; /* the status that our port would refuse it with; 0: none */
-	char      *path;
-	char       peer[ASK_PEER_BYTES];
-	char       text[];
-};
 
 /* For the server's thread. */
 enum news { ASKED = 1, HANGUP = 2, GONE = 4, DRAINED = 8 };
@@ -104,7 +88,7 @@ enum news { ASKED = 1, HANGUP = 2, GONE = 4, DRAINED = 8 };
 struct door {
 	struct answer         answer; /* first; the server's thread's until it is over */
 	struct profiler_asked server; /* there until then */
-	struct asked         *asked;  /* answer.ask's strings */
+	struct evhttp_ask    *asked;  /* answer.ask's strings */
 
 	/* The program's loop. */
 	struct door              *next, **at; /* open ones; under our_fd_hold() */
@@ -138,101 +122,6 @@ enum { CLIENT, SERVER }; /* in the epoll set */
 static struct door     *doors; /* under our_fd_hold() */
 static _Atomic unsigned open_count;
 
-/* ---- what is asked ---- */
-
-/* Who has asked, and where: at a loopback address Host is looked at, whatever else the listener
- * hears; where it cannot be told, too.  A unix socket is out of reach of a page. */
-static void
-ends_read(int fd, char peer[ASK_PEER_BYTES], bool *ret_loopback)
-{
-	struct sockaddr_storage a = { .ss_family = AF_UNIX };
-	socklen_t               size = sizeof(a);
-
-	getpeername(fd, (struct sockaddr *)&a, &size);
-	ask_peer_format(&a, peer);
-	size = sizeof(a);
-	*ret_loopback = getsockname(fd, (struct sockaddr *)&a, &size) ||
-		(a.ss_family != AF_UNIX && listen_is_loopback((struct sockaddr *)&a));
-}
-
-static enum ask_method
-method_of(enum evhttp_cmd_type command)
-{
-	return command == EVHTTP_REQ_GET ? ASK_GET : command == EVHTTP_REQ_HEAD ? ASK_HEAD :
-	       command == EVHTTP_REQ_POST ? ASK_POST : ASK_OTHER;
-}
-
-/* What the rules ask for.  0, or the status that httpd would refuse such headers with. */
-static int
-headers_read(const struct evkeyvalq *headers, struct ask *ask)
-{
-	const struct {
-		const char  *name;
-		const char **value;
-	} wanted[] = { { "Host", &ask->host }, { "Authorization", &ask->authorization }, { "Origin", &ask->origin } };
-	size_t bytes = 0;
-	int    count = 0, hosts = 0;
-
-	for (const struct evkeyval *header = headers->tqh_first; header; header = header->next.tqe_next) {
-		bytes += strlen(header->key) + strlen(header->value);
-		count++;
-		hosts += !strcasecmp(header->key, "Host");
-		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-			if (!*wanted[i].value && !strcasecmp(header->key, wanted[i].name))
-				*wanted[i].value = header->value;
-	}
-	if (count > HTTPD_HEADERS_MAX || bytes > HTTPD_HEADER_BYTES_MAX)
-		return 431;
-	return hosts > 1 ? 400 : 0;
-}
-
-/* path: as the routes know it, escaped; prefix: what stood before it.  NULL: no memory. */
-static struct asked *
-asked_copy(struct evhttp_request *request, const char *path, const char *prefix)
-{
-	struct evhttp_connection *connection = evhttp_request_get_connection(request);
-	struct evbuffer          *body = evhttp_request_get_input_buffer(request);
-	struct asked             *a;
-	const struct evhttp_uri  *uri = evhttp_request_get_evhttp_uri(request);
-	struct ask                ask = { .query = evhttp_uri_get_query(uri), .prefix = prefix };
-	const char              **texts[] = { &ask.query, &ask.prefix, &ask.host, &ask.authorization, &ask.origin };
-	int                       refused = headers_read(evhttp_request_get_input_headers(request), &ask);
-	size_t                    taken, size = 0;
-	char                     *at;
-
-	ask.method = method_of(evhttp_request_get_command(request));
-	ask.body_size = ask.method == ASK_POST ? evbuffer_get_length(body) : 0;
-	taken = ask.body_size <= HTTPD_BODY_BYTES_MAX ? ask.body_size : 0; /* of more the size is enough */
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		size += *texts[i] ? strlen(*texts[i]) + 1 : 0;
-	a = malloc(sizeof(*a) + size + taken);
-	if (!a)
-		return NULL;
-	at = a->text;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (*texts[i]) {
-			char *kept = at;
-
-			at = stpcpy(kept, *texts[i]) + 1;
-			*texts[i] = kept;
-		}
-	evbuffer_copyout(body, at, taken);
-	ask.body = at;
-	ends_read(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)), a->peer, &ask.loopback);
-	ask.peer = a->peer;
-	ask.path = a->path = ask_path_decode(path);
-	a->refused = refused ? refused : a->path ? 0 : 400;
-	a->ask = ask;
-	return a;
-}
-
-static void
-asked_free(struct asked *a)
-{
-	free(a->path);
-	free(a);
-}
-
 static void
 door_free(struct door *d)
 {
@@ -242,7 +131,7 @@ door_free(struct door *d)
 		evhttp_clear_headers(&d->headers);
 	}
 	pthread_mutex_destroy(&d->lock);
-	asked_free(d->asked);
+	evhttp_ask_free(d->asked);
 	free(d);
 }
 
@@ -612,7 +501,7 @@ door_new(struct evhttp_request *request, const char *path, const char *prefix)
 
 	if (!d)
 		return NULL;
-	d->asked = asked_copy(request, path, prefix);
+	d->asked = evhttp_ask_copy(request, path, prefix);
 	if (!d->asked) {
 		free(d);
 		return NULL;

@@ -274,7 +274,8 @@ def files_that_are_named_exist():
 @test
 def a_dependency_is_known_in_the_rooms_that_the_architecture_gives_it():
     # What meets a program's own libevent: its header, the files behind it, and how it is used.
-    guests = ["profiler/serve/evhttp.c", "profiler/serve/evhttp_door.c", "profiler/serve/evhttp_door.h",
+    guests = ["profiler/serve/evhttp.c", "profiler/serve/evhttp_ask.c", "profiler/serve/evhttp_ask.h",
+              "profiler/serve/evhttp_door.c", "profiler/serve/evhttp_door.h",
               "profiler/include/component/evhttp.h", "examples/evhttp.c"]
     rooms = {"event2?/": ["libcomponent/http"], "yaml.h": ["flags"], "protobuf-c/": ["profiler/encode"],
              "zlib.h": ["profiler/encode", "profiler/symbols", "profiler/symbols/dwarf"], "lzma.h": ["profiler/symbols"]}
