@@ -20,7 +20,7 @@ AM_TESTS_ENVIRONMENT = \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
-	cross_compiling='@cross_compiling@'; export cross_compiling; \
+	cross_compiling='@cross_compiling@'; export cross_compiling; TESTS_RUNNER='$(TESTS_RUNNER)'; export TESTS_RUNNER; \
 	CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
 
 # The longest first, so that none of them is alone at the end.

@@ -221,7 +221,8 @@ is_literal(const char *name)
 bool
 auth_host_ok(const struct auth *a, const char *host, const char *const *allowed)
 {
-	char name[256], *dot;
+	char        name[256];
+	const char *dot;
 
 	if (!host || !*host)
 		return true;

@@ -26,7 +26,7 @@ class LineDaemon(harness.Daemon):
         self.log_path = os.path.join(self.dir, "log")
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [harness.program(argv[0])] + [a.replace("PORT_FILE", self.port_file) for a in argv[1:]],
+            harness.command(argv[0]) + [a.replace("PORT_FILE", self.port_file) for a in argv[1:]],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env={**os.environ, **(env or {})},
             text=True, bufsize=1)
         self.host, self.port = "127.0.0.1", None
