@@ -195,7 +195,7 @@ fork_child(void)
 
 FORK_SLOT(FORK_THREAD_CLOCK, NULL, NULL, fork_child);
 
-static void *
+static __attribute__((section("component_frames"))) void * /* left out of stacks: hooks/hidden_frames.h */
 begin(void *arg)
 {
 	struct start *s = arg;

@@ -45,6 +45,7 @@
 #include "our_mask.h"
 #include "our_thread.h"
 #include "thread_dump.h"
+#include "utc.h"
 
 /* What the loop gets beyond delay and graceful time to end by itself, ns.  More than the profiling server takes
  * to stop when a client does not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (LOST_SECONDS). */
@@ -54,6 +55,7 @@
 
 #define STATUS_DUMPED 2 /* of QUIT, as in Go */
 #define HEAD_WAIT_MS  1000
+#define HEAD_BYTES    256 /* of a dump */
 
 struct kind {
 	int                   number;
@@ -166,17 +168,33 @@ on_stop(size_t kind)
 	state.deadline_ns = clock_ns(CLOCK_MONOTONIC) + o->delay_ns + o->graceful_ns + STUCK_SLACK_NS;
 }
 
+/* Whose dump it is, and when it was taken.  Bytes. */
+static size_t
+dump_head(char *buf, size_t size, bool quit)
+{
+	const struct component_spec *spec = &state.owner->spec;
+	struct utc                   at;
+	int                          n;
+
+	utc_from_unix(clock_ns(CLOCK_REALTIME) / CLOCK_NS_PER_S, &at);
+	n = snprintf(buf, size, "%s %s, pid %d, %04d-%02d-%02dT%02d:%02d:%02dZ\n%s\n", spec->name,
+		spec->version ? spec->version : PACKAGE_VERSION, (int)getpid(), (int)at.year, at.month, at.day, at.hour,
+		at.minute, at.second, quit ? "SIGQUIT: quit\n" : "");
+	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+}
+
 /* Neither the log nor anything else that a stuck thread may hold. */
 static void
 on_dump(size_t kind)
 {
-	static const char head[] = "SIGQUIT: quit\n\n";
-	bool              quit = kinds[kind].number == SIGQUIT;
-	thread_dump_fn   *dump = thread_dump_get();
-	struct pollfd     room = { STDERR_FILENO, POLLOUT, 0 };
+	char            head[HEAD_BYTES];
+	bool            quit = kinds[kind].number == SIGQUIT;
+	thread_dump_fn *dump = thread_dump_get();
+	struct pollfd   room = { STDERR_FILENO, POLLOUT, 0 };
+	size_t          size = dump_head(head, sizeof(head), quit);
 
 	/* Nobody may be reading. */
-	if (quit && poll(&room, 1, HEAD_WAIT_MS) == 1 && write(STDERR_FILENO, head, sizeof(head) - 1) < 0)
+	if (dump && poll(&room, 1, HEAD_WAIT_MS) == 1 && write(STDERR_FILENO, head, size) < 0 && quit)
 		_exit(STATUS_DUMPED);
 	if (dump)
 		dump(STDERR_FILENO);

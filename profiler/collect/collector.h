@@ -83,6 +83,8 @@ struct collector {
 	const struct cpu_sampler *cpu; /* cpu_sampler.h */
 	int       (*in_use)(uint64_t *ret); /* bytes of live blocks, while its rate is not 0 */
 	int       (*tell_waits)(bool on);   /* waits and wake-ups to events/wait.h, whatever its rate is */
+	/* Each thread that is known to wait for a lock just now. */
+	void      (*each_waiter)(void (*found)(void *arg, pid_t tid, const struct dump_lock *lock, bool timed), void *arg);
 	uint32_t  (*creator)(pid_t tid);    /* the stack that made the thread, no reference taken; 0: not known.  Signal-safe */
 
 	int       (*start)(void); /* with a server; what fails, status() tells */

@@ -15,6 +15,7 @@ include profiler/collect/labels/local.mk
 include profiler/collect/cpu/local.mk
 include profiler/collect/custom/local.mk
 include profiler/collect/heap/local.mk
+include profiler/collect/leak/local.mk
 include profiler/collect/threadcreate/local.mk
 include profiler/collect/threads/local.mk
 include profiler/collect/trace/local.mk

@@ -8,13 +8,17 @@
  *     created by start_workers
  *     	/src/main.c:17 +0x5c
  *
+ *     waits for the mutex at 0x5581c0de40a0 (accounts+0x40), held by thread 4712 "payer"
+ *
+ * Before them stand deadlocks: under "deadlock:" such a line for each of its threads.
+ *
  * What a stranger would get wrong: readers split the words in brackets at commas and
  * end them at the first "]", so a thread's name and its labels must hold neither; an
  * inlined function has no offset of its own; what has no line reads "OBJECT:0".  A thread
  * that did not answer has a head and no frames.  Thousands of threads wait at few places:
  * the text of a stack is made once and kept, as long as there is room.
  *
- * Tests: tests/threads/goroutine.t.
+ * Tests: tests/threads/goroutine.t, tests/threads/deadlock.t.
  */
 #include <config.h>
 
@@ -133,21 +137,78 @@ print_labels(struct lines *l, uint32_t set)
 	}
 }
 
+/* Up to the end of its field. */
 static void
-print_head(struct lines *l, const struct dump *d, const struct dump_thread *t, struct symbols *s)
+print_name(struct lines *l, const char *from)
 {
-	char        state[STATE_BYTES], name[DUMP_NAME_BYTES];
-	const char *from = t->name;
-	size_t      n = 0;
+	char   name[DUMP_NAME_BYTES];
+	size_t n = 0;
 
 	for (; *from && n < sizeof(name) - 1; from++)
 		name[n++] = *from < ' ' || *from > '~' || *from == ']' || *from == ',' ? '?' : *from;
 	name[n] = '\0';
+	lines_text(l, name);
+}
+
+static void
+print_lock(struct lines *l, const struct dump_lock *lock, struct symbols *s)
+{
+	struct symbol_data data;
+
+	lines_print(l, "waits for the %s at 0x%llx", lock->kind == DUMP_MUTEX ? "mutex" : "read-write lock",
+		(unsigned long long)lock->address);
+	if (symbols_data(s, lock->address, &data)) {
+		lines_print(l, " (");
+		lines_text(l, data.name);
+		if (data.offset)
+			lines_print(l, "+0x%llx", (unsigned long long)data.offset);
+		lines_print(l, ")");
+	}
+	if (lock->holder)
+		lines_print(l, ", held by thread %d", (int)lock->holder);
+	if (lock->ended)
+		lines_print(l, ", which has ended");
+	if (*lock->holder_name) {
+		lines_print(l, " \"");
+		print_name(l, lock->holder_name);
+		lines_print(l, "\"");
+	}
+	lines_print(l, "\n");
+}
+
+/* Threads of deadlocks come first in a dump, by their numbers. */
+static void
+print_deadlocks(struct lines *l, const struct dump *d, struct symbols *s)
+{
+	uint32_t cycle = 0;
+
+	for (size_t i = 0; i < d->count && d->threads[i].lock.cycle > 0; i++) {
+		const struct dump_thread *t = &d->threads[i];
+
+		if (t->lock.cycle != cycle)
+			lines_print(l, "%sdeadlock:\n", cycle ? "\n" : "");
+		cycle = t->lock.cycle;
+		lines_print(l, "thread %d \"", (int)t->tid);
+		print_name(l, t->name);
+		lines_print(l, "\" ");
+		print_lock(l, &t->lock, s);
+	}
+	if (cycle)
+		lines_print(l, "\n");
+}
+
+static void
+print_head(struct lines *l, const struct dump *d, const struct dump_thread *t, struct symbols *s)
+{
+	char state[STATE_BYTES];
+
 	lines_print(l, "goroutine %d [%s", (int)t->tid, wait_state(d, t, s, state, sizeof(state)));
 	if (t->minutes > 0)
 		lines_print(l, ", %u minutes", t->minutes);
-	if (n > 0)
-		lines_print(l, ", thread: %s", name);
+	if (*t->name) {
+		lines_print(l, ", thread: ");
+		print_name(l, t->name);
+	}
 	print_labels(l, t->labels);
 	lines_print(l, "]:\n");
 }
@@ -174,6 +235,8 @@ print_thread(struct texts *x, const struct dump *d, const struct dump_thread *t,
 	print_stack(x, d, t, s, frames);
 	if (t->count && t->truncated)
 		lines_print(l, "...additional frames elided...\n");
+	if (t->lock.kind != DUMP_NO_LOCK)
+		print_lock(l, &t->lock, s);
 	if (t->creator)
 		print_creator(l, t->creator, s, frames);
 }
@@ -219,6 +282,7 @@ encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, vo
 	if (r < 0)
 		goto out;
 	texts.bytes = arena_map(&budget, TEXTS_BYTES);
+	print_deadlocks(&lines, d, s);
 	for (size_t i = 0; i < d->count && !lines.error; i++) {
 		if (i > 0)
 			lines_print(&lines, "\n");

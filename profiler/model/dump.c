@@ -13,6 +13,19 @@
 #include "pages.h"
 
 void
+dump_keep_leaked(struct dump *d)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (dump_thread_is_leaked(&d->threads[i]))
+			d->threads[to++] = d->threads[i];
+		else
+			labels_unref(d->threads[i].labels);
+	d->count = to;
+}
+
+void
 dump_release(struct dump *d)
 {
 	for (size_t i = 0; i < d->count; i++)

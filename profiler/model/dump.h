@@ -30,6 +30,25 @@ struct dump_mark {
 	uint32_t  top_bytes; /* 0: nothing was read */
 };
 
+/* What the kernel says of a thread that waits in futex(2). */
+struct dump_futex {
+	uintptr_t word; /* 0: it does not, or that is not known */
+	uint32_t  value; /* that the word is to have */
+	bool      timed;
+};
+
+enum dump_lock_kind { DUMP_NO_LOCK, DUMP_MUTEX, DUMP_RWLOCK };
+
+/* The lock that a thread waits for, dump/locks.h. */
+struct dump_lock {
+	uintptr_t address;
+	int32_t   holder; /* 0: not known; of a read-write lock its writer */
+	uint32_t  cycle;  /* from 1 on: the deadlock that this wait is a part of; 0: none */
+	uint8_t   kind;   /* enum dump_lock_kind */
+	bool      ended;  /* the holder's thread has ended, and has not given it up */
+	char      holder_name[DUMP_NAME_BYTES]; /* "": not asked for */
+};
+
 struct dump_thread {
 	int32_t  tid;
 	int32_t  syscall;   /* it is blocked in, or DUMP_NO_SYSCALL */
@@ -46,19 +65,31 @@ struct dump_thread {
 	bool     truncated; /* the root is missing */
 	char     name[DUMP_NAME_BYTES]; /* "": not asked for, and not needed */
 	struct dump_mark mark;  /* of one that was read quietly */
+	struct dump_futex futex; /* likewise */
+	struct dump_lock  lock;  /* DUMP_NO_LOCK: none is known, or nobody has asked */
 	int64_t  since_ns;      /* when it was first seen in this wait, by the monotonic clock; 0: never */
 };
 
 struct dump {
-	struct dump_thread *threads; /* the dumping one first, then by tid */
+	struct dump_thread *threads; /* the dumping one first, then by tid; before them those of deadlocks */
 	size_t              count, room;
 	uintptr_t          *pcs;
 	size_t              pc_count, pc_room;
 	unsigned            quiet, signalled, silent;
 	unsigned            filtered; /* of the silent ones: not signalled for that */
 	unsigned            by_libunwind; /* stacks that it has walked */
+	uint32_t            cycles;       /* deadlocks */
 };
 
+/* Will it wait for ever? */
+static inline bool
+dump_thread_is_leaked(const struct dump_thread *t)
+{
+	return t->lock.cycle > 0 || t->lock.ended;
+}
+
+/* Leaves out the threads that are not. */
+void dump_keep_leaked(struct dump *d);
 /* Drops references and memory. */
 void dump_release(struct dump *d);
 

@@ -61,7 +61,7 @@ component_dump_threads(int fd)
 	int                  r, cancel, saved = errno;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	r = format ? threads_dump(&p.dump, true) : -ENOTSUP;
+	r = format ? threads_dump_of(&p.dump, THREADS_OWN | THREADS_NAMES | THREADS_LOCKS | THREADS_OWN_LAST) : -ENOTSUP;
 	if (r)
 		goto out;
 	r = symbols_open(SYMBOL_BYTES, &symbols);

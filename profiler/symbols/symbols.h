@@ -21,6 +21,8 @@
 
 #define SYMBOLS_FRAMES_MAX 32 /* inlined frames of one address */
 
+#define SYMBOLS_DATA_MAX 64   /* addresses of data that one request has names for */
+
 struct symbols;
 
 /* All strings here are clean: UTF-8 without control characters. */
@@ -42,6 +44,12 @@ struct symbol_frame {
 	uint64_t    offset;      /* of the address in the function; 0 without a symbol */
 	const char *object;      /* path of its mapping, or NULL */
 	bool        named;       /* by a symbol, not by its place */
+};
+
+/* What an address of data lies in. */
+struct symbol_data {
+	const char *name; /* "accounts" */
+	uint64_t    offset;
 };
 
 /* limit_bytes: what its tables may take; an object whose table does not fit has no
@@ -68,6 +76,8 @@ void symbols_resolve(struct symbols *s, const uintptr_t *pcs, size_t count);
 /* Innermost inlined frame first; returns how many, at least 1 inside a mapping,
  * 0 outside of all.  Strings live until symbols_close(). */
 unsigned symbols_frames(struct symbols *s, uintptr_t pc, struct symbol_frame *frames, unsigned max);
+/* The static object there; false: there is none, it has no name, or so many others were asked for. */
+bool     symbols_data(struct symbols *s, uintptr_t address, struct symbol_data *ret);
 /* Objects whose names were asked for and that have a table which could not be
  * read: not the mapped file any more, not to be opened, broken, or over the limit.  Where the
  * file cannot be had, what is exported has a name all the same. */

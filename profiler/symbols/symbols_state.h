@@ -32,6 +32,7 @@ struct symbols {
 	struct cache       *cache; /* answers of earlier requests */
 	bool                lines; /* were asked for */
 	unsigned            open_files, unread, unlined;
+	struct symbols_datum *data; /* data.c: what was asked for */
 	struct demangle_room *demangling; /* in the arena; NULL: no mangled name has been met */
 };
 

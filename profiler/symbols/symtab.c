@@ -319,14 +319,12 @@ symtab_find(const struct symtab *t, uint64_t vaddr)
 	return SYMTAB_NONE;
 }
 
-const char *
-symtab_name(const struct symtab *t, size_t i, struct arena *a)
+static const char *
+source_name(const struct symtab_source *s, uint32_t offset, struct arena *a)
 {
-	const struct symtab_source *s = &t->sources[t->entries[i].name >> SOURCE_SHIFT];
-	uint32_t                    offset = t->entries[i].name & ((1u << SOURCE_SHIFT) - 1);
-	char                        buf[SYMTAB_NAME_MAX];
-	const char                 *name = buf, *version;
-	size_t                      n = (size_t)s->strings.sh_size - offset;
+	char        buf[SYMTAB_NAME_MAX];
+	const char *name = buf, *version;
+	size_t      n = (size_t)s->strings.sh_size - offset;
 
 	if (n > SYMTAB_NAME_MAX)
 		n = SYMTAB_NAME_MAX;
@@ -344,6 +342,48 @@ symtab_name(const struct symtab *t, size_t i, struct arena *a)
 	if (s->text && !s->text[offset + n] && utf8_is_clean(name, n))
 		return s->text + offset;
 	return utf8_clean(a, name, n);
+}
+
+const char *
+symtab_name(const struct symtab *t, size_t i, struct arena *a)
+{
+	return source_name(&t->sources[t->entries[i].name >> SOURCE_SHIFT],
+		t->entries[i].name & ((1u << SOURCE_SHIFT) - 1), a);
+}
+
+/* The innermost one, and of aliases the global one. */
+static bool
+data_is_better(const ElfW(Sym) *sym, const ElfW(Sym) *than)
+{
+	if (!than->st_name || sym->st_size != than->st_size)
+		return !than->st_name || sym->st_size < than->st_size;
+	return ELF64_ST_BIND(sym->st_info) != STB_LOCAL && ELF64_ST_BIND(than->st_info) == STB_LOCAL;
+}
+
+const char *
+symtab_data(const struct symtab *t, uint64_t vaddr, struct arena *a, uint64_t *ret_offset)
+{
+	const struct symtab_source *s = &t->sources[0];
+	uint64_t                    left = s->symbols.sh_size / sizeof(ElfW(Sym)), at = s->symbols.sh_offset;
+	ElfW(Sym)                   batch[BATCH], best = { 0 };
+
+	if (left > SYMBOLS_COUNT_MAX)
+		return NULL;
+	while (left) {
+		size_t some = left < BATCH ? (size_t)left : BATCH;
+
+		if (image_read(s->image, at, batch, some * sizeof(*batch)) < 0)
+			return NULL;
+		for (size_t i = 0; i < some; i++)
+			if (ELF64_ST_TYPE(batch[i].st_info) == STT_OBJECT && batch[i].st_shndx != SHN_UNDEF &&
+			    batch[i].st_name && batch[i].st_name < s->strings.sh_size &&
+			    vaddr - batch[i].st_value < batch[i].st_size && data_is_better(&batch[i], &best))
+				best = batch[i];
+		left -= some;
+		at += some * sizeof(*batch);
+	}
+	*ret_offset = vaddr - best.st_value;
+	return best.st_name ? source_name(s, best.st_name, a) : NULL;
 }
 
 bool

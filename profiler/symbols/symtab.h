@@ -55,6 +55,9 @@ symtab_address(const struct symtab *t, size_t i)
 /* As it stands in the file, without a version; a copy in the arena, clean
  * UTF-8.  NULL when it cannot be read. */
 const char *symtab_name(const struct symtab *t, size_t i, struct arena *a);
+/* The name of the data object around an ELF address, of the first source, whose strings must fit into
+ * memory; likewise.  NULL: there is none. */
+const char *symtab_data(const struct symtab *t, uint64_t vaddr, struct arena *a, uint64_t *ret_offset);
 /* Whether anything still has to be read from the source's image. */
 bool symtab_needs_image(const struct symtab *t, unsigned source);
 

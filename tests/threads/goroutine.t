@@ -19,11 +19,13 @@ def blocks(text):
     found = []
     for block in text.rstrip("\n").split("\n\n"):
         lines = block.split("\n")
+        if lines[0] == "deadlock:":
+            continue
         m = HEAD.fullmatch(lines[0])
         need(m, "head %r" % lines[0])
         frames, creator, i = [], None, 1
         while i < len(lines):
-            if lines[i].startswith("..."):
+            if lines[i].startswith(("...", "waits for the ")):
                 i += 1
                 continue
             need(re.fullmatch(r"\t\S.*:\d+( \+0x[0-9a-f]+)?", lines[i + 1]), "place %r" % lines[i + 1])

@@ -42,6 +42,9 @@ def check_text(text):
     need(re.search(r"^stick\(\.\.\.\)\n\t\S+/hanging_threads\.c:\d+ \+0x[0-9a-f]+$", text, re.M), text)
     contains(text, "never_loaded(...)\n")
     need(re.search(r"thread: component-sig\]:", text), text)
+    last = [name.startswith("component-") for name in re.findall(r"^goroutine .*thread: ([^,\]]+)", text, re.M)]
+    need(sorted(last) == last, "threads of the library come last")
+    contains(text, "\nwaits for the mutex at 0x")
 
 
 @test
@@ -51,7 +54,8 @@ def quit_prints_every_thread_and_exits_2_while_all_threads_hang():
             d.signal(QUIT)
             equal(d.wait(), 2, options)
             text = d.output()
-            contains(text, "SIGQUIT: quit\n\ngoroutine ")
+            need(re.search(r"^hanging_threads 0, pid %d, \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\nSIGQUIT: quit\n\n(deadlock:|goroutine )"
+                           % d.pid, text, re.M), text)
             need(complete(text, 1), text)
             check_text(text)
 
@@ -63,7 +67,8 @@ def usr2_prints_the_same_and_goes_on():
         for n in range(1, 4):
             d.signal(USR2)
             poll(lambda: complete(d.output(), n), "dump number %d" % n)
-        check_text(d.output())
+            equal(len(re.findall(r"^hanging_threads 0, pid %d, \S+Z\n\n" % d.pid, d.output(), re.M)), n)
+        check_text(d.output()[d.output().rindex("hanging_threads 0, pid"):])
         need("SIGQUIT" not in d.output())
         poll(lambda: set(descriptors(d.pid)) == before, "the descriptors of before")
         d.signal(QUIT)

@@ -1,5 +1,5 @@
 # tests of call stacks
-UNWIND_UNITS = %D%/test_bad_registers %D%/test_generated_code %D%/test_remote %D%/test_step %D%/test_tables \
+UNWIND_UNITS = %D%/test_bad_registers %D%/test_functions %D%/test_generated_code %D%/test_remote %D%/test_step %D%/test_tables \
 	%D%/test_unwind %D%/test_verdict %D%/test_window
 # Plugins want a shared build.
 if HAVE_SHARED

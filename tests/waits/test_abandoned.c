@@ -93,7 +93,7 @@ a_wait_left_by_siglongjmp_is_over_and_its_thread_may_end(void **state)
 static void *
 stays_in_the_table(void *arg)
 {
-	waiters_publish((uintptr_t)arg, now_ns(), trace_tid());
+	waiters_publish((uintptr_t)arg, now_ns(), trace_tid(), HOOKS_pthread_mutex_lock);
 	return NULL;
 }
 
@@ -130,7 +130,7 @@ who_waits_for_long_stays(void **state)
 	int                object;
 
 	(void)state;
-	place = waiters_publish((uintptr_t)&object, now_ns(), trace_tid());
+	place = waiters_publish((uintptr_t)&object, now_ns(), trace_tid(), HOOKS_pthread_mutex_lock);
 	for (until = now_ns() + 3 * WAITS_TABLE_LIFE_NS; now_ns() < until; charge(&object)) {
 		waiters_sweep(now_ns());
 		assert_int_not_equal(component_hooks.waiting[HOOKS_WAITING_BUCKET(&object)], 0);

@@ -39,7 +39,7 @@ unlock_rwlock(void)
 static struct waits_place
 publish(const void *object)
 {
-	return waiters_publish((uintptr_t)object, trace_now_ns(), trace_tid());
+	return waiters_publish((uintptr_t)object, trace_now_ns(), trace_tid(), HOOKS_pthread_mutex_lock);
 }
 
 /* Another lock with this one's bucket. */

@@ -107,7 +107,8 @@ dump_previous_take(const struct dump *d)
 		const struct dump_thread *t = &d->threads[i];
 
 		if (is_kept(t))
-			kept.threads[to++] = (struct kept){ t->tid, t->syscall, t->first, t->count, t->mark, t->since_ns };
+			kept.threads[to++] = (struct kept){ t->tid, t->syscall, t->first, t->count, t->mark,
+				t->futex, t->since_ns };
 	}
 	kept.count = to;
 }

@@ -18,6 +18,7 @@ struct kept {
 	int32_t          syscall;
 	uint32_t         first, count; /* its stack */
 	struct dump_mark mark;
+	struct dump_futex futex;
 	int64_t          since_ns;
 };
 

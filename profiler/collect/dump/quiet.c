@@ -64,9 +64,12 @@
 #define PF_IO_WORKER 0x10
 #define IO_WORKER    "(iou-" /* what their names begin with there */
 
+#define FUTEX_ARGUMENTS 4 /* the word, what to do, the value that it is to have, until when */
+
 struct where {
 	long      syscall;
 	uintptr_t sp, pc;
+	struct dump_futex futex;
 };
 
 static int
@@ -166,8 +169,9 @@ hex_number(const char *s)
 static bool
 where_parse(const char *line, struct where *ret)
 {
-	const char *last = NULL, *before = NULL, *p = line;
+	const char *last = NULL, *before = NULL, *p = line, *arguments[FUTEX_ARGUMENTS];
 	bool        negative = *p == '-';
+	unsigned    n = 0;
 
 	if (!negative && (*p < '0' || *p > '9'))
 		return false;
@@ -180,9 +184,15 @@ where_parse(const char *line, struct where *ret)
 		if (*p == ' ') {
 			before = last;
 			last = p + 1;
+			if (n < FUTEX_ARGUMENTS)
+				arguments[n++] = last;
 		}
 	if (!before)
 		return false;
+	ret->futex = (struct dump_futex){ 0 };
+	if (ret->syscall == SYS_futex && n == FUTEX_ARGUMENTS)
+		ret->futex = (struct dump_futex){ hex_number(arguments[0]), (uint32_t)hex_number(arguments[2]),
+			hex_number(arguments[3]) != 0 };
 	ret->sp = hex_number(before);
 	ret->pc = hex_number(last);
 	return true;
@@ -322,7 +332,19 @@ quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known
 	t->mark.top_bytes = (uint32_t)(q->walked.size < TOP_BYTES ? q->walked.size : TOP_BYTES);
 	t->mark.top = top_hash(q, t->mark.top_bytes);
 	t->syscall = (int32_t)w.syscall;
+	t->futex = w.futex;
 	return whole ? QUIET_READ : denied ? QUIET_DENIED : QUIET_UNKNOWN;
+}
+
+bool
+quiet_futex(struct quiet *q, int32_t tid, struct dump_futex *ret)
+{
+	struct where w;
+
+	if (where_read(q, tid, &w) != QUIET_READ)
+		return false;
+	*ret = w.futex;
+	return true;
 }
 
 bool
@@ -346,29 +368,34 @@ quiet_name(struct quiet *q, struct dump_thread *t)
 	return true;
 }
 
+/* TID/stat from the state on: "S ppid pgrp session tty tpgid flags"; *ret_name begins at "(". */
+static const char *
+stat_read(const struct quiet *q, int32_t tid, char buf[STAT_BYTES], const char **ret_name)
+{
+	int   fd = thread_open(q, tid, "stat");
+	char *p;
+	bool  ok;
+
+	if (fd < 0)
+		return NULL;
+	ok = line_read(fd, buf, STAT_BYTES);
+	our_fd_swift_close(fd, false);
+	p = ok ? strrchr(buf, ')') : NULL;
+	*ret_name = p ? strchr(buf, '(') : NULL;
+	return p && *ret_name && p[1] && p[2] ? p + 2 : NULL;
+}
+
 char
 quiet_state(struct quiet *q, int32_t tid)
 {
 	char        buf[STAT_BYTES];
 	const char *p, *f, *name;
-	int         fd;
 	unsigned    flags = 0;
-	bool        ok;
 
 	if (q->task < 0)
 		return state_by_clock(tid);
-	fd = thread_open(q, tid, "stat");
-	if (fd < 0)
-		return 0;
-	ok = line_read(fd, buf, sizeof(buf));
-	our_fd_swift_close(fd, false);
-	p = ok ? strrchr(buf, ')') : NULL;
-	name = p ? strchr(buf, '(') : NULL;
-	if (!p || !name || !p[1] || !p[2])
-		return 0;
-	/* ") S ppid pgrp session tty tpgid flags" */
-	p += 2;
-	if (*p == 'Z' || *p == 'X')
+	p = stat_read(q, tid, buf, &name);
+	if (!p || *p == 'Z' || *p == 'X')
 		return 0;
 	f = p;
 	for (int spaces = 0; *f && spaces < 6; f++)
@@ -378,6 +405,15 @@ quiet_state(struct quiet *q, int32_t tid)
 	if (flags & PF_IO_WORKER && strncmp(name, IO_WORKER, strlen(IO_WORKER)) == 0)
 		return 0;
 	return flags & PF_EXITING ? 0 : *p;
+}
+
+bool
+quiet_is_zombie(struct quiet *q, int32_t tid)
+{
+	char        buf[STAT_BYTES];
+	const char *name, *p = q->task < 0 ? NULL : stat_read(q, tid, buf, &name);
+
+	return p && (*p == 'Z' || *p == 'X');
 }
 
 int

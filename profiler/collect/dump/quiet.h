@@ -54,7 +54,7 @@ void quiet_close(struct quiet *q);
 /*
  * quiet_read - the stack of a blocked thread
  *
- * Leaf first into pcs; sets syscall, count, truncated and mark of t.  known: the mark when
+ * Leaf first into pcs; sets syscall, futex, count, truncated and mark of t.  known: the mark when
  * its stack was read last, NULL: it never was.  A thread that has not run since costs
  * a quarter, and stands in the very same place: QUIET_UNMOVED, and only mark is set.
  */
@@ -62,9 +62,13 @@ enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struc
 			     unsigned max);
 /* The same thread, which has not run between. */
 bool quiet_same(const struct dump_mark *a, const struct dump_mark *b);
+/* What it waits in now, with a word of 0 if that is no futex; false: that cannot be read. */
+bool quiet_futex(struct quiet *q, int32_t tid, struct dump_futex *ret);
 /* "component-job"; false: it is gone.  "?" without /proc. */
 bool quiet_name(struct quiet *q, struct dump_thread *t);
 /* The state of /proc: 'R', 'S', 'D'...; 0: it is gone, or on its way out, or the kernel's own. */
 char quiet_state(struct quiet *q, int32_t tid);
+/* Certainly ended, and still numbered: the first thread of a process is, until the last one ends. */
+bool quiet_is_zombie(struct quiet *q, int32_t tid);
 
 #endif

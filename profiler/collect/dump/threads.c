@@ -5,6 +5,7 @@
  *     dump/quiet.c   each is read; those that were not: once more
  *     dump/signal.c  a signal to the rest, all at once
  *                    who did not answer: name and state
+ *     dump/locks.c   who waits for whom, if that is asked for
  *
  * Who has not run since the last dump is where it was then (dump/previous.c).
  *
@@ -43,6 +44,7 @@
 #include "hidden_frames.h"
 #include "labels.h"
 #include "labels/thread.h"
+#include "locks.h"
 #include "our_fd.h"
 #include "our_thread.h"
 #include "pages.h"
@@ -313,6 +315,7 @@ read_one(struct work *w, struct dump_thread *t)
 		pcs = dump_previous_pcs(k);
 		t->count = k->count;
 		t->syscall = k->syscall;
+		t->futex = k->futex;
 		t->since_ns = k->since_ns;
 		r = QUIET_READ;
 	} else if (r == QUIET_READ || r == QUIET_UNKNOWN) {
@@ -490,6 +493,8 @@ tidy(struct work *w)
 		d->threads[to++] = *t;
 	}
 	d->count = to;
+	if (w->want & THREADS_LOCKS)
+		locks_find(d, &w->quiet, w->want & THREADS_NAMES);
 	if (w->want & THREADS_KEEP)
 		dump_previous_take(d);
 	for (size_t i = 1; i < d->count; i++) {
@@ -542,6 +547,27 @@ take_turn(void)
 	return 0;
 }
 
+/* Deadlocks, then who dumps, then the others. */
+static int
+rank(unsigned want, const struct dump_thread *t)
+{
+	if (t->lock.cycle > 0)
+		return 0;
+	return t->own && want & THREADS_OWN_LAST ? 3 : t->how == DUMP_SELF ? 1 : 2;
+}
+
+static bool
+order_is_before(unsigned want, const struct dump_thread *a, const struct dump_thread *b)
+{
+	int rank_a = rank(want, a), rank_b = rank(want, b);
+
+	if (rank_a != rank_b)
+		return rank_a < rank_b;
+	return a->lock.cycle != b->lock.cycle ? a->lock.cycle < b->lock.cycle : a->tid < b->tid;
+}
+
+HEAP_SORT_WITH(order_sort, struct dump_thread, unsigned, order_is_before)
+
 int
 threads_dump_of(struct dump *ret, unsigned want)
 {
@@ -562,6 +588,8 @@ threads_dump_of(struct dump *ret, unsigned want)
 	unwind_lend_end();
 	pthread_mutex_unlock(&lock);
 	threads_copies_walk(&copies, &d);
+	if (d.cycles > 0 || want & THREADS_OWN_LAST)
+		order_sort(d.threads, d.count, want);
 	pthread_setcancelstate(cancel, NULL);
 	if (err) {
 		dump_release(&d);
@@ -596,9 +624,10 @@ forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	lock = fresh;
+	locks_forked();
 	dump_previous_forked();
 	threads_known_forked();
 	threads_signal_forked();
 }
 
-FORK_SLOT(FORK_DUMPS, NULL, NULL, forked);
+FORK_SLOT(FORK_DUMPS, locks_prepare, NULL, forked);

@@ -23,6 +23,8 @@ enum threads_want {
 	THREADS_NAMES = 2, /* of all: else only of those that gave no stack, which is cheaper */
 	THREADS_KEEP = 4,  /* what is read is kept for the next one, see dump/previous.h */
 	THREADS_REMOTE = 8, /* by libunwind, if that is chosen: enters malloc, so not where all may hang */
+	THREADS_LOCKS = 16, /* who waits for whom, see dump/locks.h */
+	THREADS_OWN_LAST = 32, /* threads of ours come last, the dumping one too */
 };
 
 /* 0 or a negative errno: /proc cannot be read, no memory, or another dump hangs. */
@@ -31,8 +33,6 @@ int  threads_dump_of(struct dump *ret, unsigned want);
 int  threads_dump(struct dump *ret, bool own);
 /* Gives back what dumps have kept. */
 void threads_forget(void);
-/* Addresses get the tags of the objects they are in now, see generations.h. */
-void threads_dump_tag(struct dump *d);
 size_t threads_count(void);
 
 /* The clock that minutes are told by: monotonic, unless a test brings its own. */

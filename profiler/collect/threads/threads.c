@@ -1,140 +1,17 @@
 /*
- * threads.c - a dump as a profile: equal stacks of equal labels are one sample.
+ * threads.c - goroutine: where each thread stands.
  *
- * What a stranger would get wrong: stacks of a dump are plain addresses until they are
- * tagged, which takes the lock of the stack table; so it is not done where all may hang.
- *
- * Tests: tests/threads/test_previous_dump.c, tests/threads/goroutine.t.
+ * Tests: tests/threads/goroutine.t.
  */
 #include <config.h>
 
+#include "dump/snapshot.h"
 #include "dump/threads.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
-#include "clock.h"
-#include "collector.h"
-#include "labels/thread.h"
-#include "pages.h"
-#include "stack_table.h"
-#include "unwind.h"
-
-static void
-stack_tag(uintptr_t *pcs, unsigned count)
-{
-	const uintptr_t *tagged;
-	unsigned         n;
-	/* The table has tags; where it is full, the addresses stay as they are. */
-	uint32_t         stack = stack_table_add(pcs, count);
-
-	tagged = stack_table_pcs(stack, &n);
-	if (n == count && stack != STACK_PSEUDO_FULL)
-		memcpy(pcs, tagged, n * sizeof(*tagged));
-	stack_table_unref(stack);
-}
-
-/* A stack that threads share gets its tags once: they would be taken for other addresses. */
-void
-threads_dump_tag(struct dump *d)
-{
-	size_t         bytes = d->pc_count;
-	unsigned char *done = bytes ? pages_map(bytes) : NULL;
-
-	if (!done)
-		return;
-	for (size_t i = 0; i < d->count; i++) {
-		struct dump_thread *t = &d->threads[i];
-
-		if (t->count > 0 && !done[t->first]++)
-			stack_tag(d->pcs + t->first, t->count);
-	}
-	munmap(done, bytes);
-}
-
-/* ---- as a profile ---- */
-
-static void
-profile_describe(const struct dump *d, const char *name, struct profile *p)
-{
-	profile_init(p, name);
-	p->types[0] = (struct profile_type){ name, "count" };
-	p->type_count = 1;
-	p->period_type = p->types[0];
-	p->period = 1;
-	p->time_ns = clock_ns(CLOCK_REALTIME);
-	profile_comment(p, "threads: %zu, of these %u read quietly, %u signalled, %u gave no answer", d->count,
-		d->quiet, d->signalled, d->silent);
-	if (d->filtered)
-		profile_comment(p, "threads: %u run under a seccomp filter that the program has put on them, and were not signalled",
-			d->filtered);
-	profile_comment(p, "unwinder: %s", unwind_name());
-	if (d->by_libunwind > 0)
-		profile_comment(p, "stacks walked by libunwind: %u, the others by tables", d->by_libunwind);
-	labels_comment(p);
-	for (size_t i = 0; i < d->count; i++)
-		if (d->threads[i].how == DUMP_SILENT && !d->threads[i].filtered)
-			profile_comment(p, "no answer: thread %d \"%s\", state %c", (int)d->threads[i].tid,
-				d->threads[i].name, d->threads[i].state);
-}
-
-/* The dump as a profile, equal stacks of equal labels as one sample. */
-static int
-threads_profile(const struct dump *d, const char *name, struct profile *ret)
-{
-	struct profile p;
-	int            err = 0;
-
-	profile_describe(d, name, &p);
-	for (size_t i = 0; i < d->count && !err; i++) {
-		const struct dump_thread *t = &d->threads[i];
-		struct profile_sample     s = { .values = { 1 }, .counted_values = { 1 } };
-		/* Who has answered without a stack, as where none can be walked in a handler, did run. */
-		uintptr_t                 pcs[STACK_FRAMES_MAX] = {
-			t->how == DUMP_SIGNALLED ? STACK_PSEUDO_RUNNING : STACK_PSEUDO_SILENT };
-		unsigned                  n = t->count ? t->count : 1;
-
-		if (t->count)
-			memcpy(pcs, d->pcs + t->first, n * sizeof(*pcs));
-		if (t->count && t->truncated) {
-			n -= n == STACK_FRAMES_MAX;
-			pcs[n++] = STACK_PSEUDO_TRUNCATED;
-			p.truncated++;
-		}
-		s.stack = stack_table_add(pcs, n);
-		s.labels = t->labels;
-		labels_ref(s.labels);
-		err = profile_add(&p, &s);
-	}
-	return profile_done(&p, err, ret);
-}
-
-/* ---- as a collector ---- */
 
 static int
 collect(const struct collector *c, const struct collect_params *params, struct product *ret)
 {
-	struct dump d;
-	int         n, r = threads_dump_of(&d, THREADS_KEEP | THREADS_REMOTE | (params->own ? THREADS_OWN : 0) |
-						(params->each ? THREADS_NAMES : 0));
-
-	if (r)
-		return r;
-	n = snprintf(ret->note, sizeof(ret->note), "%zu; quiet=%u; signalled=%u; silent=%u", d.count, d.quiet,
-		d.signalled, d.silent);
-	if (d.filtered)
-		snprintf(ret->note + n, sizeof(ret->note) - (size_t)n, "; filtered=%u", d.filtered);
-	if (params->each) {
-		threads_dump_tag(&d);
-		ret->type = PRODUCT_DUMP;
-		ret->dump = d;
-		return 0;
-	}
-	r = threads_profile(&d, c->name, &ret->profile);
-	ret->type = PRODUCT_PROFILE;
-	dump_release(&d);
-	return r;
+	return dump_snapshot(c, params, false, ret);
 }
 
 static size_t

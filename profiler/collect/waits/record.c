@@ -362,7 +362,7 @@ wait_timed(struct hooks_wait *w)
 	v.since_ns = v.trace.since_ns = trace_now_ns();
 	v.published = is_published(w->name);
 	if (v.published)
-		v.place = waiters_publish(w->args[0], v.since_ns, trace_tid());
+		v.place = waiters_publish(w->args[0], v.since_ns, trace_tid(), w->name);
 	events_wait_begin(&v.trace);
 	LEFT_PUSH(wait_left, &v);
 	r = call(w);

@@ -58,6 +58,7 @@ struct waiter {
 	_Atomic int64_t   came_ns; /* since it waits; nobody moves that */
 	_Atomic int64_t   seen_ns; /* its thread was there */
 	_Atomic int32_t   tid;
+	_Atomic uint32_t  name;    /* enum hooks_name */
 };
 
 typedef _Atomic uint64_t mask;
@@ -181,7 +182,7 @@ place_give(struct waits_place place)
 }
 
 struct waits_place
-waiters_publish(uintptr_t lock, int64_t now_ns, int32_t tid)
+waiters_publish(uintptr_t lock, int64_t now_ns, int32_t tid, uint32_t name)
 {
 	struct waits_place place = place_take(lock);
 	struct waiter     *w;
@@ -194,6 +195,7 @@ waiters_publish(uintptr_t lock, int64_t now_ns, int32_t tid)
 	atomic_store_explicit(&w->seen_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&w->charged, charged_to(now_ns, 0), memory_order_relaxed);
 	atomic_store_explicit(&w->tid, tid, memory_order_relaxed);
+	atomic_store_explicit(&w->name, name, memory_order_relaxed);
 	atomic_store(&w->lock, lock);
 	if (__atomic_load_n(&component_hooks.wait_any, __ATOMIC_SEQ_CST) == HOOKS_OFF)
 		any_set(HOOKS_ON);
@@ -380,6 +382,24 @@ waiters_first(uintptr_t lock)
 		}
 	}
 	return tid;
+}
+
+void
+waiters_each(void (*found)(void *arg, int32_t tid, uintptr_t lock, uint32_t name), void *arg)
+{
+	const mask *m = atomic_load(&masks);
+
+	for (uint32_t b = 0; m && b < HOOKS_WAITING; b++)
+		for (uint64_t left = atomic_load(&m[b]) & ~ELSEWHERE; left; left &= left - 1) {
+			struct waiter *w = waiter_at((struct waits_place){ b, b, __builtin_ctzll(left) });
+			uintptr_t      lock = atomic_load(&w->lock);
+			int32_t        tid = atomic_load(&w->tid);
+			uint32_t       name = atomic_load(&w->name);
+
+			/* Another one's by now: whoever was there has run since. */
+			if (lock && atomic_load(&w->lock) == lock)
+				found(arg, tid, lock, name);
+		}
 }
 
 uint64_t

@@ -34,8 +34,8 @@ struct waits_charged {
 
 /* 0 or -ENOMEM.  masks: the hooks' array of HOOKS_WAITING. */
 int      waiters_open(uint64_t *masks);
-/* Waits since now_ns.  tid: of the waiter. */
-struct waits_place waiters_publish(uintptr_t lock, int64_t now_ns, int32_t tid);
+/* Waits since now_ns.  tid: of the waiter.  name: of the call, enum hooks_name. */
+struct waits_place waiters_publish(uintptr_t lock, int64_t now_ns, int32_t tid, uint32_t name);
 /* Once for each publish, also on the way out of a cancelled wait. */
 struct waits_charged waiters_withdraw(struct waits_place place);
 /* After waits: component_hooks.wait_any is taken back if nobody is left.  Not each time. */
@@ -54,6 +54,8 @@ uint64_t waiters_charge(uintptr_t lock, int64_t now_ns, uint32_t stack, int32_t 
 int32_t  waiters_leaving(uintptr_t lock, int32_t by);
 /* Who waits longest for this lock; 0: nobody that is known. */
 int32_t  waiters_first(uintptr_t lock);
+/* Who waits just now, for which lock and by which call.  Any thread; waiters come and go meanwhile. */
+void     waiters_each(void (*found)(void *arg, int32_t tid, uintptr_t lock, uint32_t name), void *arg);
 /* Waiters that found no place: more than HOOKS_WAITING * 63 at a time. */
 uint64_t waiters_crowded(void);
 void     waiters_forked(void);

@@ -225,6 +225,46 @@ block_missing(void)
 				 "waits are not sampled; component_profiler_set_block_rate() switches that on";
 }
 
+struct each {
+	void (*found)(void *arg, pid_t tid, const struct dump_lock *lock, bool timed);
+	void  *arg;
+};
+
+static void
+on_waiter(void *arg, int32_t tid, uintptr_t lock, uint32_t name)
+{
+	const struct each *e = arg;
+	bool               timed, rwlock = true;
+
+	switch (name) {
+	case HOOKS_pthread_rwlock_rdlock:
+	case HOOKS_pthread_rwlock_wrlock:
+		timed = false;
+		break;
+	case HOOKS_pthread_mutex_lock:
+	case HOOKS_mtx_lock:
+		timed = rwlock = false;
+		break;
+	case HOOKS_pthread_mutex_timedlock:
+	case HOOKS_pthread_mutex_clocklock:
+	case HOOKS_mtx_timedlock:
+		timed = true;
+		rwlock = false;
+		break;
+	default:
+		timed = true;
+	}
+	e->found(e->arg, tid, &(struct dump_lock){ .address = lock, .kind = rwlock ? DUMP_RWLOCK : DUMP_MUTEX }, timed);
+}
+
+static void
+each_waiter(void (*found)(void *arg, pid_t tid, const struct dump_lock *lock, bool timed), void *arg)
+{
+	struct each e = { found, arg };
+
+	waiters_each(on_waiter, &e);
+}
+
 static const struct collector_rate mutex_rate = {
 	.option = "mutex-profile-fraction",
 	.help = "Sample one of N unlocks that other threads waited for, for the mutex profile; 0 is off.",
@@ -255,6 +295,7 @@ const struct collector collect_mutex = {
 	.status = waits_status,
 	.missing = mutex_missing,
 	.tell_waits = waits_trace,
+	.each_waiter = each_waiter,
 	.rate = &mutex_rate,
 	.forked = waits_forked,
 };

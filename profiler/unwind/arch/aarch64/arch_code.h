@@ -7,6 +7,7 @@
 #define ARCH_CODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "arch_insn.h"
@@ -54,6 +55,22 @@ arch_judge(uintptr_t pc, const unsigned char *at)
 	if ((insn & 0xffc07fff) == 0xa9807bfd || insn == INSN_RET)
 		bits |= UNWIND_VERDICT_LEAF;
 	return bits;
+}
+
+/* Where the jump at these bytes, which are at pc, leads to: b or b.cond; 0: there is none. */
+static inline uintptr_t
+arch_jump_target(const unsigned char *at, size_t size, uintptr_t pc)
+{
+	uint32_t insn;
+
+	if (pc % sizeof(insn) != 0 || size < sizeof(insn))
+		return 0;
+	insn = arch_insn_at(at, 0);
+	if (insn >> 26 == 0x05)
+		return pc + (uintptr_t)((intptr_t)(int32_t)(insn << 6) >> 4);
+	if ((insn & 0xff000010) == 0x54000000)
+		return pc + (uintptr_t)((intptr_t)(int32_t)(insn << 8 & 0xffffe000) >> 11);
+	return 0;
 }
 
 #define ARCH_LEAF_BEFORE (STUB_INSNS * 4)

@@ -4,6 +4,7 @@
 #ifndef ARCH_CODE_H
 #define ARCH_CODE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "verdict.h"
@@ -20,6 +21,17 @@ arch_judge(uintptr_t pc, const unsigned char *at)
 	(void)pc;
 	(void)at;
 	return UNWIND_VERDICT_KNOWN | UNWIND_VERDICT_CALL;
+}
+
+/* Where the jump at these bytes, which are at pc, leads to; 0: there is none, or that cannot be
+ * told.  Locks that a call at the very end of glibc's function waits for are not shown then. */
+static inline uintptr_t
+arch_jump_target(const unsigned char *at, size_t size, uintptr_t pc)
+{
+	(void)at;
+	(void)size;
+	(void)pc;
+	return 0;
 }
 
 #endif

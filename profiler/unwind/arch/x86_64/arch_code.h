@@ -7,6 +7,7 @@
 #define ARCH_CODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -67,6 +68,19 @@ arch_judge(uintptr_t pc, const unsigned char *at)
 		 at[0] == 0xc3 || at[0] == 0xc2 || (at[0] == 0xf3 && at[1] == 0xc3)) /* ret */
 		bits |= UNWIND_VERDICT_LEAF;
 	return bits;
+}
+
+/* Where the jump at these bytes, which are at pc, leads to: jmp or jcc with 32 bits; 0: there is none. */
+static inline uintptr_t
+arch_jump_target(const unsigned char *at, size_t size, uintptr_t pc)
+{
+	size_t  opcode = size >= 1 && at[0] == 0xe9 ? 1 : size >= 2 && at[0] == 0x0f && (at[1] & 0xf0) == 0x80 ? 2 : 0;
+	int32_t by;
+
+	if (!opcode || size < opcode + sizeof(by))
+		return 0;
+	memcpy(&by, at + opcode, sizeof(by));
+	return pc + opcode + sizeof(by) + (uintptr_t)(intptr_t)by;
 }
 
 /* Bytes before and behind the leaf's pc that judging it takes. */
