@@ -37,7 +37,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -50,6 +49,7 @@
 #include "memory.h"
 #include "pages.h"
 #include "tables.h"
+#include "thread_id.h"
 
 #define DEPTH          4   /* frames in which a lock's function is looked for */
 #define PARTS_MAX      6   /* functions that one of the lock's own goes on in */
@@ -296,7 +296,7 @@ static __thread int32_t forking __attribute__((tls_model("initial-exec")));
 void
 locks_prepare(void)
 {
-	forking = (int32_t)syscall(SYS_gettid);
+	forking = (int32_t)thread_id_self(); /* without a system call: a program's own filter may not know it */
 }
 
 void
@@ -316,13 +316,13 @@ may_be_from_before_fork(int32_t tid)
 	return ancestor_count > ANCESTORS;
 }
 
-/* Nobody bears its number any more: else it may be another process' thread. */
+/* No thread of ours bears its number any more, and none did in the process that forked this one. */
 static bool
 has_ended(const struct work *w, int32_t tid)
 {
 	if (syscall(SYS_tgkill, getpid(), tid, 0) == 0) /* the first thread stays as a zombie */
 		return quiet_is_zombie(w->quiet, tid);
-	return errno == ESRCH && kill(tid, 0) < 0 && errno == ESRCH && !may_be_from_before_fork(tid);
+	return errno == ESRCH && !may_be_from_before_fork(tid);
 }
 
 static bool
