@@ -19,7 +19,6 @@
 #include <stdalign.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "pages.h"
 
@@ -70,7 +69,7 @@ arena_unmap(struct arena_budget *budget, void *p, size_t size)
 	if (!p)
 		return;
 	ASAN_UNPOISON_MEMORY_REGION(p, size);
-	munmap(p, size);
+	pages_unmap(p, size);
 	if (budget)
 		budget->used -= size;
 }

@@ -2,64 +2,49 @@
  * pages.h - memory from mmap(), never from the daemon's malloc, which may be what is being
  * looked at, or hang.
  *
+ * Each mapping is noted with the file that asked for it, so that who looks for the process's
+ * memory finds ours and says what it is for.  All of ours comes from here and goes back here.
+ *
  * What a stranger would get wrong: where fork may come between, the pointer is taken away
  * first and the memory given back afterwards, or a child has a pointer to nothing.
+ *
+ *   threads  any; signal-safe, takes no lock
+ *   source   libcomponent/base/pages.c
  */
 #ifndef BASE_PAGES_H
 #define BASE_PAGES_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 
-/* Zeroed; NULL and errno: there is none. */
-static inline void *
-pages_map(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#define PAGES_KEPT 4096 /* mappings that are noted at once: 96 KiB, touched as used */
 
-	return p == MAP_FAILED ? NULL : p;
-}
+/* Zeroed; NULL and errno: there is none.  flags: more of mmap()'s. */
+void *pages_map_for(const char *file, size_t bytes, int flags);
 
+#define pages_map(bytes) pages_map_for(__FILE__, bytes, 0)
 /* The same for what is mostly never touched: it does not count as taken until it is. */
-static inline void *
-pages_map_sparse(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
+#define pages_map_sparse(bytes) pages_map_for(__FILE__, bytes, MAP_NORESERVE)
 
 /* NULL is fine. */
-static inline void
-pages_unmap(void *p, size_t bytes)
-{
-	if (p)
-		munmap(p, bytes);
-}
+void  pages_unmap(void *p, size_t bytes);
 
 /* An array of room items, 0 for none yet, becomes one of more.  NULL: it stays as it is. */
-static inline void *
-pages_resize(void *array, size_t room, size_t more, size_t item)
-{
-	size_t bytes;
-	void  *p;
+void *pages_resize_for(const char *file, void *array, size_t room, size_t more, size_t item);
 
-	if (__builtin_mul_overflow(more, item, &bytes))
-		return NULL;
-	p = room ? mremap(array, room * item, bytes, MREMAP_MAYMOVE) : pages_map(bytes);
-	return p == MAP_FAILED ? NULL : p;
-}
+#define pages_resize(array, room, more, item) pages_resize_for(__FILE__, array, room, more, item)
 
 /* The same, of twice as many, or of first. */
-static inline void *
-pages_grow(void *array, size_t *room, size_t first, size_t item)
-{
-	size_t more = *room ? *room * 2 : first;
-	void  *p = pages_resize(array, *room, more, item);
+void *pages_grow_for(const char *file, void *array, size_t *room, size_t first, size_t item);
 
-	if (p)
-		*room = more;
-	return p;
-}
+#define pages_grow(array, room, first, item) pages_grow_for(__FILE__, array, room, first, item)
+
+/* One of those that are noted: i from 0 to PAGES_KEPT - 1; bytes, or 0: none there.  *ret_file is
+ * the file's name as the compiler was told it. */
+size_t pages_noted(unsigned i, uintptr_t *ret_start, const char **ret_file);
+
+/* Above 0 while this thread maps something of ours. */
+extern __thread int pages_ours __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 #endif

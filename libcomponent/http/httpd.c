@@ -38,7 +38,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -265,7 +264,7 @@ httpd_free(struct httpd *h)
 	pthread_mutex_destroy(&h->lock);
 	if (__lsan_unregister_root_region)
 		__lsan_unregister_root_region(h, sizeof(*h));
-	munmap(h, sizeof(*h));
+	pages_unmap(h, sizeof(*h));
 }
 
 static struct httpd *

@@ -11,11 +11,13 @@ EXTRA_DIST += %D%/collectors.def
 include profiler/collect/dump/local.mk
 include profiler/collect/events/local.mk
 include profiler/collect/labels/local.mk
+include profiler/collect/resident/local.mk
 # Collectors.
 include profiler/collect/cpu/local.mk
 include profiler/collect/custom/local.mk
 include profiler/collect/heap/local.mk
 include profiler/collect/leak/local.mk
+include profiler/collect/memory/local.mk
 include profiler/collect/threadcreate/local.mk
 include profiler/collect/threads/local.mk
 include profiler/collect/trace/local.mk

@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "pages.h"
 
@@ -40,7 +39,7 @@ stack_counts_open(struct stack_counts *s)
 	if (!fresh)
 		return -ENOMEM;
 	if (!atomic_compare_exchange_strong(&s->slots, &none, fresh))
-		munmap(fresh, size); /* another thread was first */
+		pages_unmap(fresh, size); /* another thread was first */
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 
 #include "dump.h"
 #include "profile.h"
+#include "residence.h"
 #include "symbols.h"
 #include "trace.h"
 
@@ -40,6 +41,10 @@ int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write
 int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */
 int encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+
+/* A table of resident memory; the classes' rows are sorted. */
+int encode_residence_text(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg);
+int encode_residence_json(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg);
 
 /* Forms of a trace, trace/writer.h. */
 struct trace_format;

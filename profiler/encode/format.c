@@ -24,6 +24,8 @@ static const struct format formats[] = {
 	{ .debug = 1, .text = PRODUCT_TEXT_CONTENTIONS, .profile = encode_contention_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_HEAP, .profile = encode_heap_text },
 	{ .debug = 2, .dump = encode_panic },
+	{ .debug = 1, .residence = encode_residence_text },
+	{ .name = "json", .json = true, .residence = encode_residence_json },
 	{ .name = "go1.19", .binary = true, .trace = &gotrace_v1 },
 	{ .name = "go1.22", .binary = true, .trace = &gotrace_v2 },
 	{ .name = "perfetto", .binary = true, .trace = &perfetto_format },
@@ -34,7 +36,7 @@ static const struct format formats[] = {
 enum product_type
 format_takes(const struct format *f)
 {
-	return f->profile ? PRODUCT_PROFILE : f->dump ? PRODUCT_DUMP : PRODUCT_TRACE;
+	return f->profile ? PRODUCT_PROFILE : f->dump ? PRODUCT_DUMP : f->residence ? PRODUCT_RESIDENCE : PRODUCT_TRACE;
 }
 
 const struct format *
@@ -85,5 +87,6 @@ format_write(const struct format *f, const struct product *p, struct symbols *s,
 {
 	return f->profile ? f->profile(&p->profile, s, write, arg) :
 	       f->dump    ? f->dump(&p->dump, s, write, arg) :
+	       f->residence ? f->residence(&p->residence, s, write, arg) :
 			    encode_trace(&p->trace, f->trace, s, write, arg);
 }

@@ -1,5 +1,5 @@
 /*
- * format.h - a form that a profile, a dump or a trace can be written in: one row each.
+ * format.h - a form that a profile, a dump, a trace or a table can be written in: one row each.
  *
  * A new one is a function in a file of its own and a row in format.c; routes, parameters
  * and component_profile_write() have it then.
@@ -18,9 +18,11 @@ struct format {
 	int         debug;  /* the debug= that chooses it; 2: all above too; 0: none does */
 	enum product_text text; /* with debug 1: of the collectors that have this text */
 	bool        binary; /* a file to be saved; else text to be read */
-	/* One of these three says what it takes. */
+	bool        json;   /* text for programs */
+	/* One of these four says what it takes. */
 	int (*profile)(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 	int (*dump)(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
+	int (*residence)(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg);
 	const struct trace_format *trace;
 };
 

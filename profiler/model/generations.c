@@ -650,7 +650,7 @@ forget(struct generations_published *old)
 	known.next_tag = 1;
 	known.forgotten = 0;
 	generations_ranges_release(old);
-	munmap(all, GENERATIONS_MAX * sizeof(*known.all));
+	pages_unmap(all, GENERATIONS_MAX * sizeof(*known.all));
 	arena_release(&known.arena);
 	pages_unmap(list, list_bytes);
 }

@@ -40,7 +40,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -275,7 +274,7 @@ published_new(size_t need, uint16_t next_tag)
 		p->room = room;
 		spare = p; /* first: a child may be forked in the midst of munmap() */
 		if (old)
-			munmap(old, old->map_bytes);
+			pages_unmap(old, old->map_bytes);
 	}
 	p->loaded = p->count = 0;
 	p->suspected = false;
@@ -304,9 +303,9 @@ generations_ranges_release(struct generations_published *old)
 	struct generations_published *unused = spare;
 
 	spare = NULL; /* first, as above */
-	munmap(old, old->map_bytes);
+	pages_unmap(old, old->map_bytes);
 	if (unused)
-		munmap(unused, unused->map_bytes);
+		pages_unmap(unused, unused->map_bytes);
 }
 
 bool

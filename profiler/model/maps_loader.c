@@ -33,7 +33,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,7 +121,7 @@ maps_keep_begin(size_t count, size_t path_bytes)
 		known.count = known.bytes = 0;
 		known.all = NULL;
 		atomic_signal_fence(memory_order_seq_cst);
-		munmap(old, old_bytes); /* last: a child forked in between must not find what is gone */
+		pages_unmap(old, old_bytes); /* last: a child forked in between must not find what is gone */
 	} else if (bytes > known.bytes) {
 		r = known_grow(bytes);
 	}

@@ -14,5 +14,6 @@ product_release(struct product *p)
 	case PRODUCT_PROFILE: profile_release(&p->profile); break;
 	case PRODUCT_DUMP: dump_release(&p->dump); break;
 	case PRODUCT_TRACE: trace_release(&p->trace); break;
+	case PRODUCT_RESIDENCE: residence_release(&p->residence); break;
 	}
 }

@@ -1,16 +1,18 @@
 /*
- * product.h - what a collector makes and a format writes: a profile, a dump or a trace.
+ * product.h - what a collector makes and a format writes: a profile, a dump, a trace or a
+ * table of resident memory.
  */
 #ifndef MODEL_PRODUCT_H
 #define MODEL_PRODUCT_H
 
 #include "dump.h"
 #include "profile.h"
+#include "residence.h"
 #include "trace.h"
 
 #define PRODUCT_NOTE_BYTES 128
 
-enum product_type { PRODUCT_PROFILE = 1, PRODUCT_DUMP = 2, PRODUCT_TRACE = 4 };
+enum product_type { PRODUCT_PROFILE = 1, PRODUCT_DUMP = 2, PRODUCT_TRACE = 4, PRODUCT_RESIDENCE = 8 };
 
 /* Go has four texts for debug=1: block, mutex, heap and allocs, and all others. */
 enum product_text { PRODUCT_TEXT_COUNTS, PRODUCT_TEXT_DELAYS, PRODUCT_TEXT_CONTENTIONS, PRODUCT_TEXT_HEAP };
@@ -22,6 +24,7 @@ struct product {
 		struct profile profile;
 		struct dump    dump;
 		struct trace   trace;
+		struct residence residence;
 	};
 };
 

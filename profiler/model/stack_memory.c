@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "pages.h"
 #include "stack_table.h"
@@ -76,7 +75,7 @@ stack_memory_unmap(void *mem, size_t size)
 {
 	int saved = errno;
 
-	munmap(mem, size);
+	pages_unmap(mem, size);
 	atomic_fetch_sub(&memory.bytes, size);
 	errno = saved;
 }

@@ -183,7 +183,7 @@ trace_sort(struct trace *t)
 	if (!spare)
 		return -ENOMEM;
 	records_sort(t->records, t->count, spare);
-	munmap(spare, bytes);
+	pages_unmap(spare, bytes);
 	return 0;
 }
 

@@ -34,7 +34,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "clock.h"
@@ -52,7 +51,7 @@ job_free(struct job *j)
 {
 	pthread_cond_destroy(&j->changed);
 	pthread_mutex_destroy(&j->lock);
-	munmap(j, j->mapped_size);
+	pages_unmap(j, j->mapped_size);
 }
 
 /* ---- what the job's thread writes ---- */
@@ -218,8 +217,10 @@ static void
 begin(struct job *j, int64_t size)
 {
 	bool                 binary = j->spec.format && j->spec.format->binary;
+	bool                 json = j->spec.format && j->spec.format->json;
+	const char          *type = binary ? SERVE_BINARY : json ? "application/json" : ANSWER_TEXT;
 	char                 file[128];
-	struct answer_header headers[5] = { { "Content-Type", binary ? SERVE_BINARY : ANSWER_TEXT },
+	struct answer_header headers[5] = { { "Content-Type", type },
 		{ "X-Content-Type-Options", "nosniff" } };
 	size_t               n = 2;
 

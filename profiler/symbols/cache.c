@@ -27,7 +27,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "clock.h"
 #include "fork.h"
@@ -89,7 +88,7 @@ set_leave(struct cache *k)
 	strings_release(&k->texts);
 	table_release(&k->addresses);
 	arena_release(&k->arena);
-	munmap(k, sizeof(*k));
+	pages_unmap(k, sizeof(*k));
 }
 
 void

@@ -36,7 +36,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,7 +94,7 @@ tables_free(struct tables *t)
 	for (size_t i = 0; i < t->count; i++)
 		tables_object_release(t->objects[i]);
 	pages_unmap(t->ranges, t->ranges_bytes);
-	munmap(t, t->map_bytes);
+	pages_unmap(t, t->map_bytes);
 }
 
 static uint64_t
@@ -129,7 +128,7 @@ generation_new(size_t ranges)
 		return NULL;
 	t->map_bytes = bytes;
 	if (tables_ranges_room(t, ranges) < 0) {
-		munmap(t, bytes);
+		pages_unmap(t, bytes);
 		return NULL;
 	}
 	return t;

@@ -78,7 +78,7 @@ void
 tables_copy_release(struct tables_copy *c)
 {
 	if (c->size)
-		munmap(c->bytes, c->size);
+		pages_unmap(c->bytes, c->size);
 	*c = (struct tables_copy){ NULL, 0 };
 }
 
@@ -533,9 +533,9 @@ tables_object_release(struct tables_object *o)
 	if (--o->users > 0)
 		return;
 	if (o->pages)
-		munmap((void *)(uintptr_t)o->pages, o->map_bytes);
+		pages_unmap((void *)(uintptr_t)o->pages, o->map_bytes);
 	tables_copy_release(&o->made);
-	munmap(o, sizeof(*o));
+	pages_unmap(o, sizeof(*o));
 }
 
 static bool

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "pages.h"
 #include "table.h"

@@ -1,7 +1,7 @@
 # tests/programs/: what the tests run and look at.  Most are built here; some by the
 # scripts themselves, in several ways.
 check_PROGRAMS += %D%/evhttp_daemon %D%/evhttp_why %D%/fgprof_load %D%/hanging_loop %D%/hanging_threads %D%/life_daemon \
-	%D%/lines_of_addresses %D%/made_up_profile %D%/made_up_trace %D%/measured_waits %D%/names_of_addresses \
+	%D%/lines_of_addresses %D%/made_up_profile %D%/made_up_trace %D%/measured_waits %D%/memory_load %D%/names_of_addresses \
 	%D%/obedient_daemon %D%/options %D%/profiled_daemon %D%/starts_before_daemon %D%/threads_blocked \
 	%D%/threads_blocked_fp
 EXTRA_DIST += %D%/Busy.java %D%/allocators.cc %D%/burns.c %D%/busy.c %D%/busy.go %D%/busy.rs %D%/cancelled.c %D%/chrooted.c %D%/deadlocks.c \
@@ -24,6 +24,9 @@ HOOKED_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcompon
 %C%_measured_waits_CFLAGS = $(AM_CFLAGS) -g -O1 -fno-optimize-sibling-calls
 %C%_measured_waits_LDFLAGS = $(HOOKED_PROGRAM)
 %C%_measured_waits_LDADD = $(HOOKED_LIBS) -lrt
+%C%_memory_load_CFLAGS = $(AM_CFLAGS) -g -O1 -fno-optimize-sibling-calls -fno-builtin
+%C%_memory_load_LDFLAGS = $(HOOKED_PROGRAM)
+%C%_memory_load_LDADD = $(HOOKED_LIBS)
 %C%_profiled_daemon_LDFLAGS = $(HOOKED_PROGRAM)
 %C%_profiled_daemon_LDADD = $(HOOKED_LIBS)
 

@@ -34,7 +34,8 @@ libevent_global_shutdown signal sigaction raise _exit prctl""".split()
 ALLOWED = {"signal": {"signals", "hooks/weak_references"}, "sigprocmask": {"hooks/weak_references"}, "raise": {"signals"}, "_exit": {"signals"},
            "sigaction": {"signals", "hooks/free_signal", "profiling", "hooks/weak_references"}, "prctl": {"our_thread", "trace/perf"},  # the latter only asks
            "sleep": {"hooks/weak_references"}, "usleep": {"hooks/weak_references"},  # named, never called
-           "dlopen": {"by_libunwind", "our_object", "debugdata"}}  # libunwind, when it was asked for; itself; liblzma
+           "dlopen": {"by_libunwind", "our_object", "debugdata"},  # libunwind, when it was asked for; itself; liblzma
+           "malloc_info": {"resident/allocator", "resident/malloc_info"}}  # on a thread that may be left behind
 
 # In libc.so since 2.33 only, in libc_nonshared.a before: source made for 2.31 has them.
 MOVED = {"stat", "fstat", "lstat", "fstatat", "stat64", "fstat64", "lstat64", "fstatat64"}

@@ -34,7 +34,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "clock.h"

@@ -67,9 +67,9 @@ dump_previous_drop(void)
 
 	memset(&kept, 0, sizeof(kept)); /* first: a child may be forked in the midst of munmap() */
 	if (bytes)
-		munmap(threads, bytes);
+		pages_unmap(threads, bytes);
 	if (pc_bytes)
-		munmap(pcs, pc_bytes);
+		pages_unmap(pcs, pc_bytes);
 }
 
 void

@@ -40,7 +40,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -424,7 +423,7 @@ quiet_open(struct quiet *q)
 		return -ENOMEM;
 	q->task = proc_self_tasks();
 	if (q->task == -EMFILE || q->task == -ENFILE || q->task == -ENOMEM) {
-		munmap(q->room, sizeof(*q->room));
+		pages_unmap(q->room, sizeof(*q->room));
 		return q->task;
 	}
 	q->by_call = !memory_call_refused();
@@ -444,5 +443,5 @@ quiet_close(struct quiet *q)
 		memory_close(&q->memory);
 	our_fd_swift_end(q->swift);
 	our_fd_close(q->task);
-	munmap(q->room, sizeof(*q->room));
+	pages_unmap(q->room, sizeof(*q->room));
 }

@@ -34,7 +34,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,6 +44,7 @@
 #include "futex.h"
 #include "labels/thread.h"
 #include "our_mask.h"
+#include "pages.h"
 #include "proc_self.h"
 #include "thread_id.h"
 #include "unwind.h"
@@ -156,8 +156,8 @@ threads_request_new(size_t count, struct threads_request **ret)
 	size_t                  size = sizeof(*q) + count * (sizeof(q->slots[0]) + sizeof(*q->tids));
 
 	/* Now, and not by page faults in the handlers. */
-	q = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (q == MAP_FAILED)
+	q = pages_map_for(__FILE__, size, MAP_POPULATE);
+	if (!q)
 		return -ENOMEM;
 	q->count = count;
 	q->size = size;
@@ -299,7 +299,7 @@ threads_request_free(struct threads_request *q)
 		asking.limbo = q->limbo_next;
 		for (size_t i = 0; i < q->count; i++)
 			labels_unref(q->slots[i].labels);
-		munmap(q, q->size);
+		pages_unmap(q, q->size);
 	}
 }
 

@@ -51,7 +51,7 @@ dump_tag(struct dump *d)
 		if (t->count > 0 && !done[t->first]++)
 			stack_tag(d->pcs + t->first, t->count);
 	}
-	munmap(done, bytes);
+	pages_unmap(done, bytes);
 }
 
 /* ---- as a profile ---- */

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "clock.h"
@@ -208,7 +207,7 @@ events_ring_sleep(int64_t ns)
 static void
 ring_free(struct ring *r)
 {
-	munmap(r, sizeof(*r));
+	pages_unmap(r, sizeof(*r));
 	rings--;
 }
 

@@ -38,7 +38,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
 #include "labels.h"
 #include "lock.h"
@@ -145,7 +144,7 @@ level_get(int k)
 	}
 	l->buckets = (struct bucket *)((char *)l + (head + 63) / 64 * 64);
 	if (!atomic_compare_exchange_strong(&levels[k], &have, l)) {
-		munmap(l, size);
+		pages_unmap(l, size);
 		l = have;
 	}
 	errno = saved;

@@ -109,7 +109,7 @@ records_open(void)
 		return NULL;
 	madvise(fresh, RECORDS * sizeof(*fresh), MADV_NOHUGEPAGE);
 	if (!atomic_compare_exchange_strong(&records, &none, fresh))
-		munmap(fresh, RECORDS * sizeof(*fresh));
+		pages_unmap(fresh, RECORDS * sizeof(*fresh));
 	return atomic_load(&records);
 }
 

@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "clock.h"
@@ -61,7 +60,7 @@ creators_open(void)
 	if (!fresh)
 		return NULL;
 	if (!atomic_compare_exchange_strong(&creators, &none, fresh))
-		munmap(fresh, size);
+		pages_unmap(fresh, size);
 	return atomic_load(&creators);
 }
 

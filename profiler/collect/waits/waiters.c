@@ -38,7 +38,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -109,7 +108,7 @@ waiters_open(uint64_t *hooks_masks)
 	if (!fresh)
 		return -ENOMEM;
 	if (!atomic_compare_exchange_strong(&waiters, &none, fresh))
-		munmap(fresh, size);
+		pages_unmap(fresh, size);
 	atomic_store(&masks, (mask *)hooks_masks);
 	return 0;
 }

@@ -28,7 +28,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -142,7 +141,7 @@ all_release(struct wall_thread *all, size_t count, size_t room)
 	for (size_t i = 0; i < count; i++)
 		what_was_seen_release(&all[i]);
 	if (room)
-		munmap(all, room * sizeof(*all));
+		pages_unmap(all, room * sizeof(*all));
 }
 
 /* What is known of those that were there before. */
@@ -326,7 +325,7 @@ wall_threads_close(struct wall_threads *t)
 void
 wall_threads_forget(struct wall_threads *t)
 {
-	munmap(t->quiet.room, sizeof(*t->quiet.room));
+	pages_unmap(t->quiet.room, sizeof(*t->quiet.room));
 	all_release(t->all, t->count, t->room);
 	memset(t, 0, sizeof(*t));
 }

@@ -1,0 +1,271 @@
+/*
+ * residence.c - the table of resident memory, as text and as JSON.
+ *
+ *     memory: 131072000 bytes resident, 402653184 mapped, 0 swapped out; allocator: glibc
+ *     advice: malloc_trim() would give back 59 MB at least: ...
+ *
+ *        resident        %  what
+ *       104857600   80.00%  heap: in use 41943040, free 62914560 (estimates of the allocator's)
+ *       104857600   80.00%      main arena: in use 41943040, free 62914560
+ *     ...
+ *
+ * Classes stand in one order, their rows by size.  The text ends a class after ROWS_SHOWN rows and
+ * says what is left; JSON has all.  A mapping's row is its stack, leaf first.
+ *
+ * Tests: tests/memory/memory.t.
+ */
+#include <config.h>
+
+#include "encode.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "frames.h"
+#include "lines.h"
+
+#define ROWS_SHOWN   32
+#define FRAMES_SHOWN 8 /* functions of a stack, in the text */
+
+struct writing {
+	struct lines            lines;
+	const struct residence *table;
+	struct symbols         *symbols;
+	struct frames          *frames;
+};
+
+/* Looks up all lines at once. */
+static void
+resolve(const struct residence *t, struct symbols *s)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		const uintptr_t *pcs;
+		unsigned         n;
+
+		if (!t->rows[i].stack)
+			continue;
+		pcs = frames_stack(t->rows[i].stack, &n);
+		symbols_resolve(s, pcs, n);
+	}
+}
+
+typedef void frame_fn(struct writing *w, const struct symbol_frame *f, unsigned nth);
+
+static unsigned
+each_frame(struct writing *w, uint32_t stack, unsigned max, frame_fn *fn)
+{
+	unsigned         n, nth = 0;
+	const uintptr_t *pcs = frames_stack(stack, &n);
+
+	for (unsigned i = 0; i < n && nth < max; i++) {
+		frames_of(w->symbols, pcs[i], w->frames);
+		for (unsigned k = 0; k < w->frames->count && nth < max; k++)
+			fn(w, &w->frames->frame[k], nth++);
+	}
+	return nth;
+}
+
+/* ---- text ---- */
+
+static void
+text_frame(struct writing *w, const struct symbol_frame *f, unsigned nth)
+{
+	lines_text(&w->lines, nth ? " < " : "");
+	lines_text(&w->lines, f->name);
+	if (f->file && !nth) {
+		lines_text(&w->lines, " ");
+		lines_text(&w->lines, f->file);
+		lines_print(&w->lines, ":%d", f->line);
+	}
+}
+
+static void
+text_row(struct writing *w, const struct residence_row *row, bool is_class)
+{
+	char percent[LINES_NUMBER_MAX];
+
+	lines_percent(percent, (int64_t)row->resident, w->table->resident);
+	lines_print(&w->lines, "%12" PRIu64 "  %7s  %s", row->resident, percent, is_class ? "" : "    ");
+	if (row->stack)
+		each_frame(w, row->stack, FRAMES_SHOWN, text_frame);
+	else
+		lines_text(&w->lines, row->name);
+	if (row->in_use >= 0)
+		lines_print(&w->lines, ": in use %" PRId64 ", free %" PRId64 "%s", row->in_use, row->free < 0 ? 0 : row->free,
+			is_class ? " (estimates, of bytes that need not be resident)" : "");
+	lines_text(&w->lines, "\n");
+}
+
+static void
+text_class(struct writing *w, enum residence_class class)
+{
+	struct residence_row sum = residence_sum(w->table, class);
+	uint64_t             rest = 0;
+	size_t               shown = 0, more = 0;
+
+	text_row(w, &sum, true);
+	for (size_t i = 0; i < w->table->count; i++) {
+		const struct residence_row *row = &w->table->rows[i];
+
+		if (row->class != class)
+			continue;
+		if (shown < ROWS_SHOWN) {
+			text_row(w, row, false);
+			shown++;
+		} else {
+			more++;
+			rest += row->resident;
+		}
+	}
+	if (more)
+		lines_print(&w->lines, "%12" PRIu64 "           %s%zu more\n", rest, "    ", more);
+}
+
+static void
+text_words(struct writing *w, const char *before, const char *const *words)
+{
+	for (; *words; words++) {
+		lines_text(&w->lines, before);
+		lines_text(&w->lines, *words);
+		lines_text(&w->lines, "\n");
+	}
+}
+
+static void
+write_text(struct writing *w)
+{
+	const struct residence *t = w->table;
+
+	lines_print(&w->lines, "memory: %" PRIu64 " bytes resident, %" PRIu64 " mapped, %" PRIu64 " swapped out; allocator: %s\n",
+		t->resident, t->mapped, t->swapped, *t->allocator ? t->allocator : "not known");
+	text_words(w, "note: ", t->notes);
+	text_words(w, "advice: ", t->advice);
+	lines_text(&w->lines, "\n    resident        %  what\n");
+	for (int class = 0; class < RESIDENCE_CLASSES; class++)
+		text_class(w, class);
+}
+
+/* ---- JSON ---- */
+
+/* All texts are clean: UTF-8 without control characters. */
+static void
+json_string(struct writing *w, const char *text)
+{
+	lines_text(&w->lines, "\"");
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			lines_text(&w->lines, "\\");
+		lines_bytes(&w->lines, text, 1);
+	}
+	lines_text(&w->lines, "\"");
+}
+
+static void
+json_frame(struct writing *w, const struct symbol_frame *f, unsigned nth)
+{
+	lines_text(&w->lines, nth ? ", " : "");
+	json_string(w, f->name);
+}
+
+static void
+json_numbers(struct writing *w, const struct residence_row *row)
+{
+	lines_print(&w->lines, ", \"resident\": %" PRIu64 ", \"mapped\": %" PRIu64, row->resident, row->mapped);
+	if (row->in_use >= 0)
+		lines_print(&w->lines, ", \"in_use\": %" PRId64 ", \"free\": %" PRId64, row->in_use, row->free < 0 ? 0 : row->free);
+}
+
+static void
+json_class(struct writing *w, enum residence_class class)
+{
+	struct residence_row sum = residence_sum(w->table, class);
+	bool                 first = true;
+
+	lines_text(&w->lines, class ? ",\n  {\"class\": " : "\n  {\"class\": ");
+	json_string(w, sum.name);
+	json_numbers(w, &sum);
+	lines_text(&w->lines, ", \"rows\": [");
+	for (size_t i = 0; i < w->table->count; i++) {
+		const struct residence_row *row = &w->table->rows[i];
+
+		if (row->class != class)
+			continue;
+		lines_text(&w->lines, first ? "\n    {\"name\": " : ",\n    {\"name\": ");
+		first = false;
+		json_string(w, row->name);
+		json_numbers(w, row);
+		if (row->stack) {
+			lines_text(&w->lines, ", \"stack\": [");
+			each_frame(w, row->stack, STACK_FRAMES_MAX, json_frame);
+			lines_text(&w->lines, "]");
+		}
+		lines_text(&w->lines, "}");
+	}
+	lines_text(&w->lines, "]}");
+}
+
+static void
+json_words(struct writing *w, const char *name, const char *const *words)
+{
+	bool first = true;
+
+	lines_print(&w->lines, ",\n\"%s\": [", name);
+	for (; *words; words++) {
+		lines_text(&w->lines, first ? "" : ", ");
+		first = false;
+		json_string(w, *words);
+	}
+	lines_text(&w->lines, "]");
+}
+
+static void
+write_json(struct writing *w)
+{
+	const struct residence *t = w->table;
+
+	lines_print(&w->lines, "{\"resident\": %" PRIu64 ", \"mapped\": %" PRIu64 ", \"swapped\": %" PRIu64 ", \"allocator\": ",
+		t->resident, t->mapped, t->swapped);
+	json_string(w, t->allocator);
+	lines_print(&w->lines, ", \"left_behind\": %s", t->left_behind ? "true" : "false");
+	json_words(w, "notes", t->notes);
+	json_words(w, "advice", t->advice);
+	lines_text(&w->lines, ",\n\"classes\": [");
+	for (int class = 0; class < RESIDENCE_CLASSES; class++)
+		json_class(w, class);
+	lines_text(&w->lines, "]}\n");
+}
+
+/* ---- both ---- */
+
+static int
+encode(const struct residence *t, struct symbols *s, void (*body)(struct writing *w), encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
+	struct arena        arena;
+	struct writing      w = { .table = t, .symbols = s };
+	int                 r;
+
+	arena_init(&arena, &budget);
+	w.frames = arena_alloc(&arena, sizeof(*w.frames));
+	r = w.frames ? lines_open(&w.lines, &arena, write, arg) : -ENOMEM;
+	if (!r) {
+		resolve(t, s);
+		body(&w);
+		r = lines_close(&w.lines);
+	}
+	arena_release(&arena);
+	return r;
+}
+
+int
+encode_residence_text(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return encode(t, s, write_text, write, arg);
+}
+
+int
+encode_residence_json(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return encode(t, s, write_json, write, arg);
+}

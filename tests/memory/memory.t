@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""/debug/pprof/memory: where the resident memory is.  What is planted is found in its place."""
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from serving import *
+
+MB = 1000000
+
+
+class Load(LineDaemon):
+    """tests/programs/memory_load, in a directory of its own."""
+
+    def __init__(self, env=None):
+        super().__init__("tests/programs/memory_load", "PORT_FILE", env=env)
+        self.wait_port()
+
+    def take(self, *lines):
+        for line in lines:
+            equal(self.command(line), "ok", line)
+
+
+def load(**kw):
+    return used(Load(**kw))
+
+
+def table(d):
+    r = d.get("/debug/pprof/memory?format=json")
+    equal((r.status, r.headers["content-type"]), (200, "application/json"))
+    t = json.loads(r.text)
+    equal(sum(c["resident"] for c in t["classes"]), t["resident"], "the sum of the classes")
+    for c in t["classes"]:
+        equal(sum(row["resident"] for row in c["rows"]), c["resident"], "the sum of " + c["class"])
+    t["by"] = {c["class"]: c for c in t["classes"]}
+    return t
+
+
+def near(got, want, what=""):
+    need(abs(got - want) <= want * 0.05, "%s: %d is not within 5 %% of %d" % (what, got, want))
+
+
+def grown(d, by, cls, row=None, share=None):
+    """What a class, or one row of it, has more after these lines."""
+    def of(t):
+        rows = [r["resident"] for r in t["by"][cls]["rows"] if row is None or row in r["name"] + " ".join(r.get("stack", []))]
+        return sum(rows)
+    before = table(d)
+    d.take(*by)
+    after = table(d)
+    need(after["by"]["unexplained"]["resident"] <= 0.05 * after["resident"],
+         "%d of %d are unexplained: %s" % (after["by"]["unexplained"]["resident"], after["resident"], after["by"]["unexplained"]))
+    return of(after) - of(before)
+
+
+@test
+def all_of_it_is_what_smaps_counts():
+    with load() as d:
+        t = table(d)
+        with open("/proc/%d/smaps_rollup" % d.pid) as f:
+            rss = int(re.search(r"^Rss:\s+(\d+)", f.read(), re.M).group(1)) * 1024
+        near(t["resident"], rss, "resident")
+        need(t["by"]["unexplained"]["resident"] <= 0.05 * t["resident"], str(t["by"]["unexplained"]))
+
+
+@test
+def text_is_what_curl_gets_and_says_the_same():
+    with load() as d:
+        for query in ("", "?debug=1"):
+            r = d.get("/debug/pprof/memory" + query)
+            equal((r.status, r.headers["content-type"]), (200, TEXT))
+            m = re.match(r"memory: (\d+) bytes resident, (\d+) mapped, (\d+) swapped out; allocator: glibc\n", r.text)
+            need(m, r.text)
+            classes = re.findall(r"^ *(\d+) +\d+\.\d\d%  (?! )([a-z ]+)", r.text, re.M)
+            equal([c[1] for c in classes], ["heap", "mappings", "stacks", "files", "shared memory", "profiler", "unexplained"])
+            equal(sum(int(c[0]) for c in classes), int(m.group(1)))
+
+
+@test
+def leaked_blocks_are_heap_in_use():
+    with load() as d:
+        before = table(d)["by"]["heap"]
+        near(grown(d, ["leak 30"], "heap", "main arena"), 30 * MB)
+        near(table(d)["by"]["heap"]["in_use"] - before["in_use"], 30 * MB, "in use")
+
+
+@test
+def freed_blocks_are_free_heap_and_advice_says_what_trimming_gives_back():
+    with load() as d:
+        before = table(d)["by"]["heap"]["free"]
+        near(grown(d, ["free 40"], "heap", "main arena"), 40 * MB)
+        t = table(d)
+        near(t["by"]["heap"]["free"] - before, 40 * MB, "free")
+        said = int(re.search(r"malloc_trim\(\) would give back (\d+) MB at least", " ".join(t["advice"])).group(1)) * MB
+        d.take("trim")
+        after = table(d)
+        near(t["resident"] - after["resident"], said, "given back")
+        need(not any("malloc_trim" in a for a in after["advice"]), str(after["advice"]))
+
+
+@test
+def a_large_block_is_heap():
+    with load() as d:
+        near(grown(d, ["large 25"], "heap", "large blocks"), 25 * MB)
+
+
+@test
+def a_stack_counts_as_far_as_it_was_touched():
+    with load() as d:
+        near(grown(d, ["stack 20"], "stacks", "planted-stack"), 20 * MB)
+
+
+@test
+def arenas_of_threads_are_told_apart():
+    with load() as d:
+        near(grown(d, ["arena 10", "arena 20"], "heap", "arena at"), 30 * MB)
+        rows = [r for r in table(d)["by"]["heap"]["rows"] if r["name"].startswith("arena at")]
+        near(rows[0]["resident"], 20 * MB), near(rows[0]["in_use"], 20 * MB)
+        near(rows[1]["resident"], 10 * MB), near(rows[1]["in_use"], 10 * MB)
+
+
+@test
+def shared_memory_has_its_name():
+    with load() as d:
+        near(grown(d, ["share 15"], "shared memory", "anonymous"), 15 * MB)
+        near(grown(d, ["named 10"], "shared memory", "/memfd:planted"), 10 * MB)
+
+
+@test
+def a_mapped_file_has_its_path():
+    with tempdir() as where:
+        before = os.getcwd()
+        os.chdir(where)
+        try:
+            with load() as d:
+                near(grown(d, ["file 12"], "files", "planted.data"), 12 * MB)
+        finally:
+            os.chdir(before)
+
+
+@test
+def the_figures_are_those_of_mallinfo2():
+    with load() as d:
+        d.take("leak 10", "free 10", "large 5", "arena 5")
+        said = d.command("figures")
+        if said == "none":
+            raise Skip("this glibc has no mallinfo2()")
+        used_, free, large = (int(x) for x in said.split())
+        heap = table(d)["by"]["heap"]
+        near(heap["in_use"], used_, "in use")
+        near(heap["free"], free, "free")
+
+
+@test
+def a_thread_that_stands_in_malloc_is_left_behind_and_others_are_answered():
+    with load() as d:
+        d.take("arena 10", "large 10", "block")
+        for _ in range(2):  # the second one does not ask at all
+            t = table(d)
+            equal(t["left_behind"], True)
+            contains(t["notes"][0], "the allocator has not answered within 1 s")
+            need(t["by"]["unexplained"]["resident"] <= 0.05 * t["resident"], str(t["by"]["unexplained"]))
+        equal(sum(n.startswith("component-alloc") for n in thread_names(d.pid)), 1, "threads left behind")
+        equal(d.get("/debug/pprof/heap?debug=1").status, 200)
+        d.take("unblock")
+        poll(lambda: not table(d)["left_behind"], "an answer of the allocator")
+        near(grown(d, ["leak 10"], "heap", "main arena"), 10 * MB)
+
+
+@test
+def a_daemon_ends_cleanly_with_a_reading_left_behind():
+    with load() as d:
+        d.take("block")
+        equal(table(d)["left_behind"], True)
+        d.process.stdin.close()
+        equal(d.wait(), 0)
+
+
+@test
+def profiling_maps_less_than_a_gibibyte():
+    with load() as d:
+        with open("/proc/%d/status" % d.pid) as f:
+            size = int(re.search(r"^VmSize:\s+(\d+)", f.read(), re.M).group(1)) * 1024
+        need(size < 1 << 30, "VmSize is %d" % size)
+
+
+def thread_names(pid):
+    names = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+            names.append(f.read().strip())
+    return names
+
+
+main()
