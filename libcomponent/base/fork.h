@@ -39,6 +39,7 @@ enum fork_rank {
 	FORK_MOUNTS,       /* our routes on a program's own server: after the profiler's, which they lead to */
 	FORK_PROFILES,     /* the program's own profiles */
 	FORK_ALLOCATOR,    /* who asks the program's allocator for its figures */
+	FORK_MAPPINGS,     /* of the program, which any call of mmap() changes */
 	FORK_HEAP,         /* from here on the thread that forks takes no heap sample */
 	FORK_THREAD_CLOCK, /* the CPU time of threads of ours that have ended */
 	FORK_PROGRAM,      /* the program's file, which FORK_DESCRIPTORS has closed in a child */

@@ -41,6 +41,7 @@ struct collect_params {
 	bool gc;      /* gc=1 */
 	bool own;     /* the library's threads, too */
 	bool each;    /* threads one by one, PRODUCT_DUMP */
+	bool text;    /* for debug=1, which says more of the process than a profile has room for */
 };
 
 struct cpu_sampler;

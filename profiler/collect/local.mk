@@ -18,6 +18,7 @@ include profiler/collect/custom/local.mk
 include profiler/collect/heap/local.mk
 include profiler/collect/leak/local.mk
 include profiler/collect/memory/local.mk
+include profiler/collect/mmap/local.mk
 include profiler/collect/threadcreate/local.mk
 include profiler/collect/threads/local.mk
 include profiler/collect/trace/local.mk

@@ -16,9 +16,8 @@
  *
  * The end is Go's "# runtime.MemStats" block: every key in Go's order, since readers of that
  * text know it by place.  What C has: the sampler's estimates (unsampled, so they are near what
- * malloc gave out, not equal), and what the kernel says of the process.  The rest is 0, and a
- * line in front names it.  mallinfo2() is not asked, although it is exact: it takes the locks of
- * glibc's malloc, which a stuck daemon may hold, and knows nothing of other allocators.
+ * malloc gave out, not equal), what the allocator says of its heap and the kernel of the process.  The rest
+ * is 0, and a line in front names it.  So it does where the allocator has not answered.
  *
  * Tests: tests/encode/test_text.c, tests/serve/delta.t
  */
@@ -133,6 +132,7 @@ memstats(struct lines *l, const void *heap)
 	const struct heap      *h = heap;
 	struct proc_status_line status[] = { { .key = "\nVmData:" }, { .key = "\nVmStk:" } };
 	struct rusage           usage;
+	const struct profile_process *process = &h->profile->process;
 	int64_t                 stack, data, sum[COLUMNS] = { 0 }; /* estimates of the whole process */
 	int                     fd = proc_status_open();
 
@@ -145,9 +145,9 @@ memstats(struct lines *l, const void *heap)
 		for (int c = 0; c < COLUMNS; c++)
 			sum[c] += h->profile->samples[i].values[h->at[c]];
 	lines_print(l, "\n# estimated from samples: Alloc TotalAlloc Mallocs Frees HeapAlloc HeapInuse HeapObjects\n"
-		"# nothing to say in a C process, always 0: Lookups HeapIdle HeapReleased MSpan MCache GCSys OtherSys "
-		"NextGC LastGC PauseNs PauseEnd NumGC NumForcedGC GCCPUFraction DebugGC\n"
-		"# runtime.MemStats\n");
+		"# always 0 in a C process: Lookups MSpan MCache GCSys OtherSys NextGC LastGC PauseNs PauseEnd NumGC "
+		"NumForcedGC GCCPUFraction DebugGC\n%s# runtime.MemStats\n",
+		process->known ? "" : "# not known now, as the allocator has not answered: HeapSys HeapIdle HeapReleased\n");
 	print_one(l, "Alloc", sum[INUSE_SPACE]);
 	print_one(l, "TotalAlloc", sum[ALLOC_SPACE]);
 	print_one(l, "Sys", data + stack);
@@ -155,12 +155,13 @@ memstats(struct lines *l, const void *heap)
 	print_one(l, "Mallocs", sum[ALLOC_OBJECTS]);
 	print_one(l, "Frees", sum[ALLOC_OBJECTS] - sum[INUSE_OBJECTS]);
 	print_one(l, "HeapAlloc", sum[INUSE_SPACE]);
-	print_one(l, "HeapSys", data);
-	print_one(l, "HeapIdle", 0);
+	print_one(l, "HeapSys", process->heap);
+	print_one(l, "HeapIdle", process->heap_free);
 	print_one(l, "HeapInuse", sum[INUSE_SPACE]);
-	print_one(l, "HeapReleased", 0);
+	print_one(l, "HeapReleased", process->heap_released);
 	print_one(l, "HeapObjects", sum[INUSE_OBJECTS]);
-	lines_print(l, "# Stack = %" PRId64 " / %" PRId64 "\n# MSpan = 0 / 0\n# MCache = 0 / 0\n", stack, stack);
+	lines_print(l, "# Stack = %" PRId64 " / %" PRId64 "\n# MSpan = 0 / 0\n# MCache = 0 / 0\n",
+		process->stacks, process->stacks_mapped);
 	print_one(l, "BuckHashSys", (int64_t)stack_table_bytes());
 	lines_print(l, "# GCSys = 0\n# OtherSys = 0\n# NextGC = 0\n# LastGC = 0\n");
 	print_zeros(l, "PauseNs");
@@ -174,9 +175,9 @@ memstats(struct lines *l, const void *heap)
 int
 encode_heap_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
 {
-	static const struct text_form form = { before, head, numbers, memstats };
-	struct heap                   h = { .profile = p };
-	int                           r = find_columns(&h);
+	const struct text_form form = { before, head, numbers, p->alone ? NULL : memstats };
+	struct heap            h = { .profile = p };
+	int                    r = find_columns(&h);
 
 	return r < 0 ? r : text_stacks(p, s, &form, &h, write, arg);
 }

@@ -67,6 +67,9 @@
 /* Masks and handlers, which must not keep the profiler's signal from a thread. */
 #define HOOKS_SIGNAL_NAMES(X) X(pthread_sigmask) X(sigprocmask) X(sigaction) X(signal)
 
+/* What the program maps itself, each called as it is declared. */
+#define HOOKS_MAP_NAMES(X) X(mmap) X(mmap64) X(munmap) X(mremap)
+
 /* Looked up, not stood in for: the same without waiting. */
 #define HOOKS_TRY_NAMES(X)                                                              \
 	X(pthread_mutex_trylock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_trywrlock) \
@@ -83,6 +86,7 @@ enum hooks_name {
 	HOOKS_OLD_NAMES(X)
 	HOOKS_CALL_NAMES(X)
 	HOOKS_SIGNAL_NAMES(X)
+	HOOKS_MAP_NAMES(X)
 #undef X
 	HOOKS_NAME_COUNT
 };
@@ -259,6 +263,11 @@ struct component_hooks {
 	uint32_t  signal_state;
 	uint32_t  unused_signals;
 	long    (*signals)(uint32_t name, uintptr_t a, uintptr_t b, uintptr_t c);
+
+	/* Mappings.  As call_state; map makes the call itself, from signal handlers too. */
+	uint32_t  map_state;
+	uint32_t  unused_maps;
+	long    (*map)(struct hooks_wait *w);
 };
 
 /* Weak: NULL where the program has no hooks. */

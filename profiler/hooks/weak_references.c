@@ -13,6 +13,7 @@
 HOOKS_NAMES(X)
 HOOKS_CALL_NAMES(X)
 HOOKS_SIGNAL_NAMES(X)
+HOOKS_MAP_NAMES(X)
 #undef X
 
 extern const void *const hooks_references[];
@@ -23,5 +24,6 @@ const void *const hooks_references[] = {
 	HOOKS_NAMES(X)
 	HOOKS_CALL_NAMES(X)
 	HOOKS_SIGNAL_NAMES(X)
+HOOKS_MAP_NAMES(X)
 #undef X
 };

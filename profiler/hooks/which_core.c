@@ -72,17 +72,18 @@ is_displaced(enum hooks_name name)
 	       theirs.dli_fbase == ours.dli_fbase;
 }
 
-/* Before the program's own constructors, which may start profiling.  Both names are the C
+/* Before the program's own constructors, which may start profiling.  The names are the C
  * library's too, so neither look-up fails: nothing is allocated. */
 __attribute__((constructor(200))) static void
 displaced_find(void)
 {
-	static const enum hooks_name asked[] = { HOOKS_pthread_create, HOOKS_pthread_mutex_lock };
+	static const enum hooks_name asked[] = { HOOKS_pthread_create, HOOKS_pthread_mutex_lock, HOOKS_mmap };
 
 	if (!HOOKS_HAVE(names) || !HOOKS_HAVE(own))
 		return;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++)
-		atomic_store(&displaced[asked[i]], is_displaced(asked[i]));
+		if ((uint32_t)asked[i] < component_hooks.name_count) /* hooks of before have fewer */
+			atomic_store(&displaced[asked[i]], is_displaced(asked[i]));
 }
 
 bool

@@ -8,6 +8,7 @@
 #ifndef MODEL_PROFILE_H
 #define MODEL_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,13 @@ struct profile_sample {
 	int64_t  counted_values[PROFILE_TYPES_MAX]; /* as sampled, where values are scaled up: for texts; else 0 */
 };
 
+/* What a text of heap samples says of the whole process, in bytes. */
+struct profile_process {
+	bool    known;
+	int64_t heap, heap_free, heap_released; /* from the kernel; free inside; of that not resident */
+	int64_t stacks, stacks_mapped;          /* touched; in all */
+};
+
 struct profile {
 	const char         *name; /* "heap"; constant */
 	struct profile_type types[PROFILE_TYPES_MAX];
@@ -39,6 +47,8 @@ struct profile {
 	int64_t             one_in;       /* one event in so many was sampled, 0: not said */
 	uint64_t            lost;         /* samples that found no room */
 	uint64_t            truncated;    /* stacks that end early */
+	bool                alone; /* its text says nothing of the process */
+	struct profile_process process;
 	char                comments[PROFILE_COMMENTS_MAX];
 	struct profile_sample *samples;
 	size_t              count, capacity;

@@ -42,7 +42,7 @@ profile_request_collector(const char *name)
 {
 	const struct collector *c = collector_find(name);
 
-	return c && c->products ? c : NULL;
+	return c && format_usual(c->products) ? c : NULL;
 }
 
 static int
@@ -151,6 +151,7 @@ snapshot_read(const struct profile_request *asked, int64_t max_seconds, struct j
 	if (spec->delta && spec->format->debug)
 		return refuse(why, "seconds and debug params are incompatible");
 	spec->params.each = format_takes(spec->format) == PRODUCT_DUMP;
+	spec->params.text = spec->format->debug == 1;
 	return seconds_set((double)asked->whole, max_seconds, spec, why);
 }
 

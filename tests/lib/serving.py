@@ -159,3 +159,16 @@ def is_idle(d):
 
 def own_threads(pid):
     return sorted(n for n in threads(pid).values() if n.startswith("component-"))
+
+
+def job_waits(d):
+    """Has a job taken its first snapshot?  Then it waits with a timeout, and only then."""
+    for tid, name in threads(d.pid).items():
+        if name != "component-job":
+            continue
+        with contextlib.suppress(OSError):
+            with open("/proc/%d/task/%d/syscall" % (d.pid, tid)) as f:
+                words = f.read().split()
+            if len(words) > 4 and words[0] in ("202", "98") and int(words[4], 16) != 0:
+                return True
+    return False

@@ -1,59 +1,11 @@
 #!/usr/bin/env python3
 """/debug/pprof/memory: where the resident memory is.  What is planted is found in its place."""
-import json
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
-from serving import *
-
-MB = 1000000
-
-
-class Load(LineDaemon):
-    """tests/programs/memory_load, in a directory of its own."""
-
-    def __init__(self, env=None):
-        super().__init__("tests/programs/memory_load", "PORT_FILE", env=env)
-        self.wait_port()
-
-    def take(self, *lines):
-        for line in lines:
-            equal(self.command(line), "ok", line)
-
-
-def load(**kw):
-    return used(Load(**kw))
-
-
-def table(d):
-    r = d.get("/debug/pprof/memory?format=json")
-    equal((r.status, r.headers["content-type"]), (200, "application/json"))
-    t = json.loads(r.text)
-    equal(sum(c["resident"] for c in t["classes"]), t["resident"], "the sum of the classes")
-    for c in t["classes"]:
-        equal(sum(row["resident"] for row in c["rows"]), c["resident"], "the sum of " + c["class"])
-    t["by"] = {c["class"]: c for c in t["classes"]}
-    return t
-
-
-def near(got, want, what=""):
-    need(abs(got - want) <= want * 0.05, "%s: %d is not within 5 %% of %d" % (what, got, want))
-
-
-def grown(d, by, cls, row=None, share=None):
-    """What a class, or one row of it, has more after these lines."""
-    def of(t):
-        rows = [r["resident"] for r in t["by"][cls]["rows"] if row is None or row in r["name"] + " ".join(r.get("stack", []))]
-        return sum(rows)
-    before = table(d)
-    d.take(*by)
-    after = table(d)
-    need(after["by"]["unexplained"]["resident"] <= 0.05 * after["resident"],
-         "%d of %d are unexplained: %s" % (after["by"]["unexplained"]["resident"], after["resident"], after["by"]["unexplained"]))
-    return of(after) - of(before)
-
+from memory_load import *
 
 @test
 def all_of_it_is_what_smaps_counts():
@@ -98,6 +50,26 @@ def freed_blocks_are_free_heap_and_advice_says_what_trimming_gives_back():
         after = table(d)
         near(t["resident"] - after["resident"], said, "given back")
         need(not any("malloc_trim" in a for a in after["advice"]), str(after["advice"]))
+
+
+@test
+def memstats_of_the_heaps_text_have_what_is_free_and_what_was_given_back():
+    def memstats(d):
+        text = d.get("/debug/pprof/heap?debug=1").text
+        found = {k: int(n) for k, n in re.findall(r"^# (\w+) = (\d+)$", text, re.M)}
+        found["StackInuse"] = int(re.search(r"^# Stack = (\d+) / \d+$", text, re.M).group(1))
+        return found
+    with load() as d:
+        before = memstats(d)
+        d.take("leak 5", "free 40", "stack 10")
+        freed = memstats(d)
+        near(freed["HeapIdle"] - before["HeapIdle"], 40 * MB, "HeapIdle")
+        near(freed["HeapSys"] - before["HeapSys"], 45 * MB, "HeapSys")
+        near(freed["StackInuse"] - before["StackInuse"], 10 * MB, "StackInuse")
+        d.take("trim")
+        near(memstats(d)["HeapReleased"] - freed["HeapReleased"], 40 * MB, "HeapReleased")
+        d.take("block")
+        contains(d.get("/debug/pprof/heap?debug=1").text, "# not known now, as the allocator has not answered: HeapSys")
 
 
 @test

@@ -206,7 +206,7 @@ call_any_cond(const char *name)
 	X(readv) X(writev) X(recv) X(recvfrom) X(recvmsg) X(recvmmsg) X(send) X(sendto) X(sendmsg)     \
 	X(sendmmsg) X(accept) X(accept4) X(connect) X(poll) X(ppoll)                                  \
 	X(epoll_wait) X(epoll_pwait) X(nanosleep) X(clock_nanosleep) X(__read_chk) X(__recv_chk)       \
-	X(__recvfrom_chk) X(__poll_chk) X(__ppoll_chk)
+	X(__recvfrom_chk) X(__poll_chk) X(__ppoll_chk) X(mmap) X(mmap64) X(munmap) X(mremap)
 #define DECLARE_CALL(function) extern int function(CALL_ARGUMENTS) WEAK;
 CALLS(DECLARE_CALL)
 
@@ -271,6 +271,10 @@ call_call(const char *name)
 	CALL(__recvfrom_chk, 1, 0, i, b, 1, 64, 0, 0, 0)
 	CALL(__poll_chk, 1, 0, p, 1, 0, 8, 0, 0, 0)
 	CALL(__ppoll_chk, 1, 0, p, 1, z, 0, 8, 0, 0)
+	CALL(mmap, -1, EINVAL, 0, 0, 3, 0x22, (uintptr_t)-1, 0, 0)
+	CALL(mmap64, -1, EINVAL, 0, 0, 3, 0x22, (uintptr_t)-1, 0, 0)
+	CALL(munmap, -1, EINVAL, 1, 4096, 0, 0, 0, 0, 0)
+	CALL(mremap, -1, EINVAL, 1, 4096, 8192, 0, 0, 0, 0)
 	syscall(SYS_close, pair[0]);
 	syscall(SYS_close, pair[1]);
 	return r == -2 ? 0 : r == wanted ? 1 : -1;

@@ -91,6 +91,8 @@ watch_waits(struct component_hooks *h)
 	h->wait_state = h->wait_any = HOOKS_ON;
 	h->call = pass_call;
 	h->call_state = HOOKS_ON;
+	h->map = pass_call;
+	h->map_state = HOOKS_ON;
 	h->signals = pass_signal;
 	h->signal_state = HOOKS_ON;
 }

@@ -154,6 +154,7 @@ FORMATS = {
     "counts": (("text_counts.c",), ["TEXT_COUNTS", "TEXT_DELAYS", "TEXT_CONTENTIONS"]),
     "heap text": (("text.c",), ["TEXT_HEAP"]),
     "panic": (("panic.c",), ["encode_panic"]),
+    "table": (("residence.c",), ["encode_residence_text", "encode_residence_json"]),
     "go1.19": (("trace/go_v1.c",), [r'"go1\.19"']),
     "go1.22": (("trace/go_v2.c",), [r'"go1\.22"']),
     "perfetto": (("trace/perfetto.c", "trace/perfetto_message.c", "trace/perfetto_message.h"), ['"perfetto"']),

@@ -15,19 +15,6 @@ from serving import *
 MIB = 1 << 20
 
 
-def job_waits(d):
-    """Has a job taken its first snapshot?  Then it waits with a timeout, and only then."""
-    for tid, name in threads(d.pid).items():
-        if name != "component-job":
-            continue
-        with contextlib.suppress(OSError):
-            with open("/proc/%d/task/%d/syscall" % (d.pid, tid)) as f:
-                words = f.read().split()
-            if len(words) > 4 and words[0] in ("202", "98") and int(words[4], 16) != 0:
-                return True
-    return False
-
-
 def delta(d, kind="heap", seconds=1, query=""):
     return timed(d.get, PPROF + "%s?seconds=%d%s" % (kind, seconds, query))
 
@@ -179,7 +166,7 @@ def a_heap_as_text_ends_with_every_key_of_gos_memstats():
             need(rss(d.pid) // 2 <= int(found["MaxRSS"]) <= 1 << 36, found["MaxRSS"])
             need(int(found["Sys"]) >= 5 * MIB and int(found["BuckHashSys"]) > 0, found)
             equal(len(found["PauseNs"].strip("[]").split()), 256)
-            zeros = re.search(r"^# .*always 0: (.*)$", text, re.M)[1].split()
+            zeros = re.search(r"^# always 0 in a C process: (.*)$", text, re.M)[1].split()
             for key in zeros:
                 need(re.match(r"\[?[0 /]+\]?$|false$", found[key]), key + " " + found[key])
         path = os.path.join(d.dir, "text")

@@ -23,6 +23,7 @@
 #include "labels/thread.h"
 #include "lock.h"
 #include "rate.h"
+#include "resident/resident.h"
 #include "set.h"
 #include "site.h"
 #include "stack_table.h"
@@ -185,6 +186,8 @@ collect(const struct collector *c, const struct collect_params *params, struct p
 	int r = heap_snapshot(&ret->profile, c == &collect_allocs);
 
 	ret->type = PRODUCT_PROFILE;
+	if (!r && params->text)
+		resident_process(&ret->profile.process);
 	if (!r && params->gc)
 		profile_comment(&ret->profile, "gc=1: there is no garbage collector in this process, nothing was collected");
 	return r;

@@ -399,6 +399,28 @@ out:
 }
 
 void
+resident_process(struct profile_process *ret)
+{
+	struct residence     t;
+	struct residence_row heap, stacks;
+
+	if (resident_read(&t))
+		return;
+	heap = residence_sum(&t, RESIDENCE_HEAP);
+	stacks = residence_sum(&t, RESIDENCE_STACKS);
+	ret->known = heap.in_use >= 0;
+	ret->heap_free = heap.free > 0 ? heap.free : 0;
+	ret->heap = (heap.in_use > 0 ? heap.in_use : 0) + ret->heap_free;
+	if (ret->heap > (int64_t)heap.resident)
+		ret->heap_released = ret->heap - (int64_t)heap.resident;
+	if (ret->heap_released > ret->heap_free)
+		ret->heap_released = ret->heap_free;
+	ret->stacks = (int64_t)stacks.resident;
+	ret->stacks_mapped = (int64_t)stacks.mapped;
+	residence_release(&t);
+}
+
+void
 resident_prepare(void)
 {
 	allocator_prepare();

@@ -9,11 +9,14 @@
 
 #include <stdint.h>
 
+#include "profile.h"
 #include "residence.h"
 
 /* Fills in the table, which residence_release() takes back; it is sorted.  Takes a second at most
  * where the allocator does not answer.  0; -ENOMEM; or why /proc/self/smaps cannot be read. */
 int  resident_read(struct residence *ret);
+/* Some of its sums; where they cannot be had they are not known. */
+void resident_process(struct profile_process *ret);
 /* With a server, as allocator_prepare(). */
 void resident_prepare(void);
 

@@ -1,5 +1,5 @@
 /*
- * calls_cold.c - a system call while a trace is open, and one that comes before we know
+ * calls_cold.c - a system call while a trace is open or mappings are looked at, and one that comes before we know
  * the real functions.
  *
  * As in waits_cold.c each function is jumped to from the hook of its name, so the stack
@@ -20,6 +20,18 @@ go(struct hooks_wait *w)
 	return hooks_self.call(w);
 }
 
+static FRAMES long
+go_map(struct hooks_wait *w)
+{
+	if (STATE(map_state) != HOOKS_ON)
+		return ((hooks_call_fn *)hooks_self.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3],
+			w->more[0], w->more[1], 0);
+	__atomic_add_fetch(&hooks_self.calls[w->name], 1, __ATOMIC_RELAXED);
+	return hooks_self.map(w);
+}
+
+#define GO go
+
 #define COLD(called, parameters, a, b, c, d, e, f, g)                                \
 	FRAMES long cold_##called parameters                                         \
 	{                                                                            \
@@ -30,7 +42,7 @@ go(struct hooks_wait *w)
 			.fp = *(uintptr_t *)__builtin_frame_address(0),              \
 		};                                                                   \
                                                                                      \
-		return go(&w);                                                       \
+		return GO(&w);                                                       \
 	}
 #define COLD_1(name) COLD(name, (uintptr_t a), a, 0, 0, 0, 0, 0, 0)
 #define COLD_2(name) COLD(name, (uintptr_t a, uintptr_t b), a, b, 0, 0, 0, 0, 0)
@@ -46,6 +58,11 @@ go(struct hooks_wait *w)
 
 HOOKS_CALL_ARGUMENTS(COLD_1, COLD_2, COLD_3, COLD_4, COLD_5, COLD_6, COLD_7)
 
+#undef GO
+#define GO go_map
+
+HOOKS_MAP_ARGUMENTS(COLD_2, COLD_5, COLD_6)
+
 /* ---- before we know what is behind us ---- */
 
 #define EARLY(name)                                                                                            \
@@ -57,3 +74,4 @@ HOOKS_CALL_ARGUMENTS(COLD_1, COLD_2, COLD_3, COLD_4, COLD_5, COLD_6, COLD_7)
 	}
 
 HOOKS_CALL_NAMES(EARLY)
+HOOKS_MAP_NAMES(EARLY)

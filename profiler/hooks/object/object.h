@@ -149,6 +149,10 @@ int    hook_thrd_create(void *thread, void *routine, void *arg) HIDDEN;
 HOOKS_CALL_ARGUMENTS(DECLARE_CALL_1, DECLARE_CALL_2, DECLARE_CALL_3, DECLARE_CALL_4, DECLARE_CALL_5, DECLARE_CALL_6,
 	DECLARE_CALL_7)
 
+/* The same of those that map. */
+#define HOOKS_MAP_ARGUMENTS(two, five, six) six(mmap) six(mmap64) two(munmap) five(mremap)
+HOOKS_MAP_ARGUMENTS(DECLARE_CALL_2, DECLARE_CALL_5, DECLARE_CALL_6)
+
 /* signals.c */
 int    hook_pthread_sigmask(uintptr_t a, uintptr_t b, uintptr_t c) HIDDEN;
 int    hook_sigprocmask(uintptr_t a, uintptr_t b, uintptr_t c) HIDDEN;

@@ -59,13 +59,17 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 		HOOKS_OLD_NAMES(EARLY)
 		HOOKS_CALL_NAMES(EARLY)
 		HOOKS_SIGNAL_NAMES(EARLY)
+		HOOKS_MAP_NAMES(EARLY)
 	},
-	.own = { HOOKS_NAMES(OWN) HOOKS_OLD_NAMES(OWN) HOOKS_CALL_NAMES(OWN) HOOKS_SIGNAL_NAMES(OWN) },
-	.names = { HOOKS_NAMES(NAME) HOOKS_OLD_NAMES(NAME) HOOKS_CALL_NAMES(NAME) HOOKS_SIGNAL_NAMES(NAME) },
+	.own = { HOOKS_NAMES(OWN) HOOKS_OLD_NAMES(OWN) HOOKS_CALL_NAMES(OWN) HOOKS_SIGNAL_NAMES(OWN)
+		HOOKS_MAP_NAMES(OWN) },
+	.names = { HOOKS_NAMES(NAME) HOOKS_OLD_NAMES(NAME) HOOKS_CALL_NAMES(NAME) HOOKS_SIGNAL_NAMES(NAME)
+		HOOKS_MAP_NAMES(NAME) },
 	.wait_state = HOOKS_OFF,
 	.wait_any = HOOKS_OFF,
 	.call_state = HOOKS_OFF,
 	.signal_state = HOOKS_OFF,
+	.map_state = HOOKS_OFF,
 	.waiting = hooks_waiting,
 	.thread = thread_of_caller,
 	.resolve = next_resolve,

@@ -1,0 +1,482 @@
+/*
+ * live.c - a sorted array of ranges, changed by whoever has the lock for all the others.
+ *
+ *     live_add() ── event ──▶ ring ──▶ who gets the lock without waiting ──▶ ranges, taken parts
+ *
+ * What a stranger would get wrong:
+ * - Nobody waits for the lock: the caller may be an allocator with its own locks held, or a handler that
+ *   has interrupted the one who has it.  Who does not get it has put his event into the ring, and the
+ *   holder looks there once more after giving it back.  Only where a thousand events wait there, as the
+ *   holder has lost the processor, a thread waits, a tenth of a second at most.
+ * - The order of events is that of their places in the ring.  A range is taken before the kernel
+ *   can give its addresses to another thread, and added after it has come, so the ring never has them
+ *   the other way round.
+ * - What is taken is not forgotten: munmap() may fail, and mremap() says only afterwards where it went.
+ *
+ * Tests: tests/memory/test_live.c, tests/memory/mmap.t.
+ */
+#include <config.h>
+
+#include "live.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fork.h"
+#include "futex.h"
+#include "maps.h"
+#include "pages.h"
+
+#define RING      1024 /* events that wait for who has the lock */
+#define TAKEN_MAX 256  /* parts that are on their way, of all threads */
+#define WAIT_NS   10000000L /* for the lock, a reader or a fork, and again so often: */
+#define WAITS     100
+#define PAUSE_NS  1000000L /* of a thread of the program, which finds the ring full, and so often: */
+#define TRIES_FULL 100
+
+enum event_type { EVENT_ADD = 1, EVENT_TAKE, EVENT_DROP, EVENT_PUT };
+
+struct event {
+	_Atomic uint32_t turn; /* place in the ring: free; one more: full */
+	uint32_t         type, number; /* number: of what is taken, or a place */
+	uintptr_t        start;
+	size_t           bytes, had;
+};
+
+struct part {
+	uint32_t taken, place; /* taken 0: free */
+	size_t   offset, bytes;
+};
+
+static struct {
+	_Atomic uint32_t           lock;
+	struct live_range *_Atomic ranges; /* NULL: not open */
+	_Atomic size_t             count;
+	struct part                parts[TAKEN_MAX];
+	struct event               ring[RING];
+	_Atomic uint32_t           head, numbers;
+	uint32_t                   tail;
+	_Atomic uint64_t           lost;
+	atomic_bool                opened, broken; /* a ring in order; of a child: nothing here is right */
+} live;
+
+static _Thread_local bool fork_held __attribute__((tls_model("initial-exec")));
+
+/* ---- with the lock held ---- */
+
+/* The first range that ends above the address. */
+static size_t
+find(uintptr_t address)
+{
+	size_t low = 0, high = live.count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (live.ranges[middle].limit <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void
+insert(size_t at, struct live_range range)
+{
+	if (live.count == LIVE_MAX) {
+		live.lost++;
+		return;
+	}
+	memmove(&live.ranges[at + 1], &live.ranges[at], (live.count - at) * sizeof(*live.ranges));
+	live.ranges[at] = range;
+	live.count++;
+}
+
+static void
+erase(size_t at)
+{
+	live.count--;
+	memmove(&live.ranges[at], &live.ranges[at + 1], (live.count - at) * sizeof(*live.ranges));
+}
+
+static void
+part_keep(uint32_t taken, uint32_t place, size_t offset, size_t bytes)
+{
+	for (size_t i = 0; i < TAKEN_MAX; i++) {
+		if (live.parts[i].taken)
+			continue;
+		live.parts[i] = (struct part){ taken, place, offset, bytes };
+		return;
+	}
+	/* Of so many parts none has ever been put back: they go, and that is all. */
+}
+
+/* taken 0: what was there is gone. */
+static void
+cut(uintptr_t start, uintptr_t limit, uint32_t taken)
+{
+	size_t at = find(start);
+
+	while (at < live.count && live.ranges[at].start < limit) {
+		struct live_range r = live.ranges[at];
+		uintptr_t         from = r.start > start ? r.start : start, to = r.limit < limit ? r.limit : limit;
+
+		if (taken)
+			part_keep(taken, r.place, from - start, to - from);
+		if (from > r.start && to < r.limit) {
+			live.ranges[at].limit = from;
+			insert(at + 1, (struct live_range){ to, r.limit, r.place });
+			return;
+		}
+		if (from > r.start)
+			live.ranges[at++].limit = from;
+		else if (to < r.limit)
+			live.ranges[at++].start = to;
+		else
+			erase(at);
+	}
+}
+
+static void
+add(uintptr_t start, uintptr_t limit, uint32_t place)
+{
+	if (start >= limit)
+		return;
+	cut(start, limit, 0); /* of what went without a word */
+	insert(find(start), (struct live_range){ start, limit, place });
+}
+
+/* What it has grown by belongs to who made its end. */
+static void
+put(const struct event *e)
+{
+	for (size_t i = 0; i < TAKEN_MAX; i++) {
+		struct part *p = &live.parts[i];
+		size_t       end;
+
+		if (p->taken != e->number)
+			continue;
+		p->taken = 0;
+		end = p->offset + p->bytes == e->had || p->offset + p->bytes > e->bytes ? e->bytes : p->offset + p->bytes;
+		if (p->offset < end)
+			add(e->start + p->offset, e->start + end, p->place);
+	}
+}
+
+static void
+apply(const struct event *e)
+{
+	switch (e->type) {
+	case EVENT_ADD:
+		add(e->start, e->start + e->bytes, e->number);
+		break;
+	case EVENT_TAKE:
+		cut(e->start, e->start + e->bytes, e->number);
+		break;
+	case EVENT_PUT:
+		put(e);
+		break;
+	default:
+		for (size_t i = 0; i < TAKEN_MAX; i++)
+			if (live.parts[i].taken == e->number)
+				live.parts[i].taken = 0;
+	}
+}
+
+static bool
+is_full(uint32_t place)
+{
+	return atomic_load_explicit(&live.ring[place % RING].turn, memory_order_acquire) == place + 1;
+}
+
+static void
+drain(void)
+{
+	for (; is_full(live.tail); live.tail++) {
+		struct event *e = &live.ring[live.tail % RING];
+
+		if (live.ranges)
+			apply(e);
+		atomic_store_explicit(&e->turn, live.tail + RING, memory_order_release);
+	}
+}
+
+/* ---- any thread ---- */
+
+static void
+unlock(void)
+{
+	futex_unlock(&live.lock);
+	/* What came meanwhile has found it taken. */
+	while (is_full(__atomic_load_n(&live.tail, __ATOMIC_RELAXED)) && futex_try(&live.lock)) {
+		drain();
+		futex_unlock(&live.lock);
+	}
+}
+
+static bool
+lock_wait(void)
+{
+	if (futex_try(&live.lock))
+		return true;
+	for (int i = 0; i < WAITS; i++) {
+		if (futex_try_again(&live.lock))
+			return true;
+		futex_wait(&live.lock, FUTEX_WAITED_FOR, WAIT_NS);
+	}
+	return false;
+}
+
+/* The ring has no room while the holder, or one who has a place and has not filled it, has lost the
+ * processor: seldom, and then there is. */
+static bool
+make_room(int *tries)
+{
+	static _Atomic uint32_t nobody_wakes;
+
+	if (++*tries > TRIES_FULL)
+		return false;
+	if (*tries > 1)
+		futex_wait(&nobody_wakes, 0, PAUSE_NS);
+	if (futex_try(&live.lock)) {
+		drain();
+		unlock();
+	}
+	return true;
+}
+
+/* A place in the ring; NULL: none. */
+static struct event *
+place_take(uint32_t *ret)
+{
+	uint32_t place = atomic_load(&live.head);
+	int      tries = 0;
+
+	for (;;) {
+		struct event *e = &live.ring[place % RING];
+		int32_t       ahead = (int32_t)(atomic_load_explicit(&e->turn, memory_order_acquire) - place);
+
+		*ret = place;
+		if (ahead == 0 && atomic_compare_exchange_weak(&live.head, &place, place + 1))
+			return e;
+		if (ahead < 0 && !make_room(&tries))
+			return NULL;
+		if (ahead)
+			place = atomic_load(&live.head);
+	}
+}
+
+static void
+tell(enum event_type type, uint32_t number, uintptr_t start, size_t bytes, size_t had)
+{
+	struct event *e;
+	uint32_t      place;
+
+	if (!atomic_load_explicit(&live.opened, memory_order_acquire) || atomic_load(&live.broken))
+		return;
+	e = place_take(&place);
+	if (!e) {
+		live.lost++;
+		return;
+	}
+	e->type = type;
+	e->number = number;
+	e->start = start;
+	e->bytes = bytes;
+	e->had = had;
+	atomic_store_explicit(&e->turn, place + 1, memory_order_release);
+	if (futex_try(&live.lock)) {
+		drain();
+		unlock();
+	}
+}
+
+static size_t
+whole_pages(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) & ~(page - 1);
+}
+
+void
+live_add(uintptr_t start, size_t bytes, uint32_t place)
+{
+	tell(EVENT_ADD, place, start, whole_pages(bytes), 0);
+}
+
+uint32_t
+live_take(uintptr_t start, size_t bytes)
+{
+	uint32_t number = atomic_fetch_add(&live.numbers, 1) | 1U << 31; /* never 0 */
+
+	tell(EVENT_TAKE, number, start, whole_pages(bytes), 0);
+	return number;
+}
+
+void
+live_drop(uint32_t taken)
+{
+	tell(EVENT_DROP, taken, 0, 0, 0);
+}
+
+void
+live_put(uint32_t taken, uintptr_t start, size_t bytes, size_t had)
+{
+	tell(EVENT_PUT, taken, start, whole_pages(bytes), whole_pages(had));
+}
+
+size_t
+live_count(void)
+{
+	return atomic_load(&live.count);
+}
+
+uint64_t
+live_lost(void)
+{
+	return atomic_load(&live.lost);
+}
+
+/* ---- who may wait ---- */
+
+struct live_range *
+live_copy(size_t *ret_count, size_t *ret_bytes)
+{
+	struct live_range *copy = NULL;
+	size_t             bytes = (live_count() + 64) * sizeof(*copy), n = 0;
+
+	*ret_count = *ret_bytes = 0;
+	if (!atomic_load(&live.ranges) || atomic_load(&live.broken))
+		return NULL;
+	copy = pages_map(bytes);
+	if (!copy)
+		return NULL;
+	if (lock_wait()) {
+		drain();
+		n = live.count < bytes / sizeof(*copy) ? live.count : bytes / sizeof(*copy);
+		memcpy(copy, live.ranges, n * sizeof(*copy));
+		unlock();
+	}
+	*ret_count = n;
+	*ret_bytes = bytes;
+	return copy;
+}
+
+/* Is all of it mapped, as /proc/self/maps says now? */
+static bool
+is_mapped(struct maps_line *lines, size_t count, const struct live_range *r)
+{
+	uintptr_t at = r->start;
+
+	for (size_t i = 0; i < count && at < r->limit; i++)
+		if (lines[i].start <= at && at < lines[i].limit)
+			at = lines[i].limit;
+	return at >= r->limit;
+}
+
+/* Of a child: what its parent has mapped is its own, as far as it is there still. */
+static void
+verify(void)
+{
+	struct maps      maps;
+	struct maps_line line, *lines = NULL;
+	size_t           count = 0, room = 0, n = 0;
+	bool             all;
+
+	if (!live.count)
+		return;
+	all = !maps_read(&maps, NULL);
+	while (all && maps_next(&maps, &line)) {
+		struct maps_line *more = count < room ? lines : pages_grow(lines, &room, 256, sizeof(*lines));
+
+		all = more != NULL;
+		lines = more ? more : lines;
+		if (more)
+			lines[count++] = line;
+	}
+	for (size_t i = 0; all && i < live.count; i++)
+		if (is_mapped(lines, count, &live.ranges[i]))
+			live.ranges[n++] = live.ranges[i];
+	live.count = n;
+	pages_unmap(lines, room * sizeof(*lines));
+	maps_release(&maps);
+}
+
+static void
+ring_init(void)
+{
+	for (uint32_t i = 0; i < RING; i++)
+		atomic_store(&live.ring[i].turn, i);
+	atomic_store(&live.head, 0);
+	live.tail = 0;
+	memset(live.parts, 0, sizeof(live.parts));
+}
+
+int
+live_open(void)
+{
+	struct live_range *fresh;
+
+	if (atomic_load(&live.broken))
+		return -EDEADLK;
+	if (!live.ranges) {
+		fresh = pages_map_sparse(LIVE_MAX * sizeof(*fresh));
+		if (!fresh)
+			return -ENOMEM;
+		ring_init();
+		atomic_store(&live.ranges, fresh);
+	}
+	if (!lock_wait())
+		return -EDEADLK;
+	verify();
+	unlock();
+	atomic_store(&live.opened, true);
+	return 0;
+}
+
+/* The memory stays: a thread may be on its way into the ring. */
+void
+live_close(void)
+{
+	if (!atomic_load(&live.opened) || !lock_wait())
+		return;
+	drain();
+	live.count = 0;
+	memset(live.parts, 0, sizeof(live.parts));
+	unlock();
+}
+
+/* ---- fork ---- */
+
+static void
+fork_prepare(void)
+{
+	fork_held = live.opened && !live.broken && lock_wait();
+}
+
+static void
+fork_parent(void)
+{
+	if (fork_held)
+		unlock();
+}
+
+/* Without the lock another thread, which is not here, was in the middle of something. */
+static void
+fork_child(void)
+{
+	if (fork_held) {
+		drain();
+		ring_init();
+		futex_unlock(&live.lock);
+	} else if (live.opened) {
+		atomic_store(&live.broken, true);
+	}
+}
+
+FORK_SLOT(FORK_MAPPINGS, fork_prepare, fork_parent, fork_child);

@@ -1,0 +1,43 @@
+/*
+ * live.h - which ranges of addresses are mapped now, and where each was made.
+ *
+ * A place is the number that stack_counts_add() has returned: its stack lives as long as the process.
+ *
+ *   threads  any
+ *   signals  safe, but for live_copy(), live_open() and live_close()
+ *   source   profiler/collect/mmap/live.c
+ */
+#ifndef COLLECT_MMAP_LIVE_H
+#define COLLECT_MMAP_LIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIVE_MAX 32768 /* ranges: 768 KiB, touched as used; what comes beyond is counted as lost */
+
+struct live_range {
+	uintptr_t start, limit;
+	uint32_t  place;
+};
+
+/* Room for them, and none in it but what a parent has left that is mapped still.  0; -ENOMEM; -EDEADLK: a child
+ * of a fork that came when somebody was changing them. */
+int      live_open(void);
+void     live_close(void);
+
+/* After a range has come. */
+void     live_add(uintptr_t start, size_t bytes, uint32_t place);
+/* Before a range, or parts of some, may go: a number for what follows. */
+uint32_t live_take(uintptr_t start, size_t bytes);
+/* It is gone ... */
+void     live_drop(uint32_t taken);
+/* ... or is here now, with so many bytes, of which it had `had`. */
+void     live_put(uint32_t taken, uintptr_t start, size_t bytes, size_t had);
+
+size_t   live_count(void);
+/* Changes that found no room: since then the ranges are not all right. */
+uint64_t live_lost(void);
+/* For pages_unmap(), with its bytes; NULL and 0 without memory, and if there are none. */
+struct live_range *live_copy(size_t *ret_count, size_t *ret_bytes);
+
+#endif

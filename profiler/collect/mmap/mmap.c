@@ -1,0 +1,331 @@
+/*
+ * mmap.c - what the program has mapped itself, by the stack that called mmap().
+ *
+ *     hook ─ on_map() ─┬─ mmap:   the call, then stack, counts, live_add()
+ *                      ├─ munmap: live_take(), the call, live_drop()
+ *                      └─ mremap: live_take(), the call, live_put() at its new place
+ *
+ * All are counted, none sampled: a mapping costs the kernel more than a walk.  What is "in use" is
+ * address space, touched or not; of what is resident tells resident/, to which the live ranges are lent.
+ *
+ * What a stranger would get wrong:
+ * - The stack of an mmap() is walked after the call, of which errno is the program's.
+ * - Of a mapping whose middle is unmapped two are left, and both count as one that is in use.
+ * - MAP_FIXED takes away what was there.  Should the call fail then, perhaps it has, perhaps not: it is
+ *   taken for what it was.
+ *
+ * Tests: tests/memory/mmap.t, tests/memory/test_live.c.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "abi.h"
+#include "clock.h"
+#include "collector.h"
+#include "hidden_frames.h"
+#include "live.h"
+#include "our_thread.h"
+#include "pages.h"
+#include "resident/resident.h"
+#include "sort.h"
+#include "stack_counts.h"
+#include "stack_table.h"
+#include "unwind.h"
+#include "which_core.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+static struct stack_counts made; /* calls, and their bytes */
+static _Atomic bool        on, failed;
+static _Atomic uint64_t    truncated;
+
+/* ---- one call ---- */
+
+static long
+call(const struct hooks_wait *w)
+{
+	return ((hooks_call_fn *)component_hooks.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3], w->more[0],
+		w->more[1], 0);
+}
+
+static uint32_t
+place_of(const struct hooks_wait *w, size_t bytes)
+{
+	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .fp = w->fp };
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	unsigned           count;
+	int                cut = 0;
+
+	count = hidden_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
+	if (cut)
+		atomic_fetch_add(&truncated, 1);
+	return stack_counts_add(&made, stack_table_add(pcs, count), SITES_ONE, bytes);
+}
+
+static long
+map(struct hooks_wait *w)
+{
+	size_t   bytes = w->args[1];
+	bool     replaces = (w->args[3] & MAP_FIXED) && !(w->args[3] & MAP_FIXED_NOREPLACE);
+	uint32_t taken = replaces ? live_take(w->args[0], bytes) : 0;
+	long     r = call(w);
+	int      saved = errno;
+
+	if (r == -1 && taken)
+		live_put(taken, w->args[0], bytes, bytes);
+	else if (taken)
+		live_drop(taken);
+	if (r != -1)
+		live_add((uintptr_t)r, bytes, place_of(w, bytes));
+	errno = saved;
+	return r;
+}
+
+static long
+unmap(struct hooks_wait *w)
+{
+	uint32_t taken = live_take(w->args[0], w->args[1]);
+	long     r = call(w);
+	int      saved = errno;
+
+	if ((int)r)
+		live_put(taken, w->args[0], w->args[1], w->args[1]);
+	else
+		live_drop(taken);
+	errno = saved;
+	return r;
+}
+
+static long
+remap(struct hooks_wait *w)
+{
+	uintptr_t old = w->args[0];
+	size_t    had = w->args[1], bytes = w->args[2];
+	uint32_t  replaced = w->args[3] & MREMAP_FIXED ? live_take(w->more[0], bytes) : 0, taken = live_take(old, had);
+	long      r = call(w);
+	int       saved = errno;
+
+	if (r == -1)
+		live_put(taken, old, had, had);
+	if (replaced && r == -1)
+		live_put(replaced, w->more[0], bytes, bytes);
+	else if (replaced)
+		live_drop(replaced);
+	if (r != -1)
+		live_put(taken, (uintptr_t)r, bytes, had);
+	errno = saved;
+	return r;
+}
+
+static HOOKS_FRAME long
+on_map(struct hooks_wait *w)
+{
+	if (pages_ours || our_thread_is())
+		return call(w);
+	switch (w->name) {
+	case HOOKS_munmap:
+		return unmap(w);
+	case HOOKS_mremap:
+		return remap(w);
+	default:
+		return map(w);
+	}
+}
+
+/* ---- on and off ---- */
+
+static const char *
+status(void)
+{
+	if (failed)
+		return "mappings are not seen: no memory for their table, or a fork that came in the middle of a change";
+	if (!UNWIND_AT_ONCE)
+		return "mappings are not seen: " HOOKS_UNKNOWN;
+	if (hooks_are_others())
+		return "mappings are not seen: another copy of libcomponent in this process has the hooks";
+	if (HOOKS_HAVE(map))
+		return hooks_displaced(HOOKS_mmap) ? "mappings are not seen: " HOOKS_DISPLACED("mmap") : "";
+	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
+		return "mappings are not seen: the program is linked with -static";
+	if (&component_hooks)
+		return "mappings are not seen: the hooks linked into the program are of another version";
+	return "mappings are not seen: the program is not linked with -lcomponent_hooks "
+	       "(pkg-config --libs libcomponent) nor started with libcomponent-preload.so";
+}
+
+static int64_t
+rate_get(void)
+{
+	return atomic_load(&on);
+}
+
+static int
+rate_set(int64_t rate)
+{
+	atomic_store(&failed, false);
+	if (*status())
+		return rate ? -ENOTSUP : 0;
+	if (!rate) {
+		if (atomic_exchange(&on, false)) {
+			__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
+			live_close();
+		}
+		return 0;
+	}
+	if (atomic_load(&on))
+		return 0;
+	if (!hooks_claim())
+		return -ENOTSUP;
+	atomic_store(&failed, stack_counts_open(&made) || live_open());
+	if (failed)
+		return -ENOMEM;
+	component_hooks.resolve();
+	component_hooks.map = on_map;
+	atomic_store(&on, true);
+	__atomic_store_n(&component_hooks.map_state, HOOKS_ON, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Off; what the parent has mapped is looked through when it is on again. */
+static void
+forked(void)
+{
+	if (atomic_exchange(&on, false))
+		__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	stack_counts_forked(&made);
+}
+
+/* ---- profiles ---- */
+
+static bool
+is_before(const struct live_range *a, const struct live_range *b)
+{
+	return a->place < b->place;
+}
+
+HEAP_SORT(ranges_sort_by_place, struct live_range, is_before)
+
+/* A sample for each place, of all its ranges. */
+static int
+add_in_use(struct profile *p)
+{
+	size_t                count, bytes;
+	struct live_range    *all = live_copy(&count, &bytes);
+	struct profile_sample sample;
+	int                   r = 0;
+
+	ranges_sort_by_place(all, count);
+	for (size_t i = 0, end; i < count && !r; i = end) {
+		memset(&sample, 0, sizeof(sample));
+		sample.stack = all[i].place;
+		for (end = i; end < count && all[end].place == all[i].place; end++) {
+			sample.values[2]++;
+			sample.values[3] += (int64_t)(all[end].limit - all[end].start);
+		}
+		stack_table_ref(sample.stack);
+		r = profile_add(p, &sample);
+	}
+	pages_unmap(all, bytes);
+	return r;
+}
+
+static int
+collect(const struct collector *c, const struct collect_params *params, struct product *ret)
+{
+	static const struct profile_type types[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
+		{ "inuse_objects", "count" }, { "inuse_space", "bytes" } };
+	struct profile p;
+	int            r;
+
+	(void)params;
+	profile_init(&p, c->name);
+	memcpy(p.types, types, sizeof(types));
+	p.type_count = 4;
+	p.period_type = (struct profile_type){ "space", "bytes" };
+	p.period = 1;
+	p.default_type = "inuse_space";
+	p.alone = true;
+	p.time_ns = clock_ns(CLOCK_REALTIME);
+	p.truncated = atomic_load(&truncated);
+	if (*status())
+		profile_comment(&p, "%s", status());
+	if (live_lost())
+		profile_comment(&p, "mmap: %llu changes found no room: what is in use is not all right",
+			(unsigned long long)live_lost());
+	r = stack_counts_profile(&made, &p);
+	if (!r)
+		r = add_in_use(&p);
+	for (size_t i = 0; i < p.count; i++)
+		memcpy(p.samples[i].counted_values, p.samples[i].values, sizeof(p.samples[i].values));
+	ret->type = PRODUCT_PROFILE;
+	return profile_done(&p, r, &ret->profile);
+}
+
+static int
+list(int (*add)(void *arg, uintptr_t start, uintptr_t limit, uint32_t stack), void *arg)
+{
+	size_t             count, bytes;
+	struct live_range *all = live_copy(&count, &bytes);
+	int                r = 0;
+
+	for (size_t i = 0; i < count && !r; i++)
+		r = add(arg, all[i].start, all[i].limit, all[i].place);
+	pages_unmap(all, bytes);
+	return r;
+}
+
+static int
+start(void)
+{
+	static const struct resident_maker maker = { list };
+
+	resident_maker = &maker;
+	return 0;
+}
+
+static size_t
+count(const struct collector *c)
+{
+	(void)c;
+	return live_count();
+}
+
+static const char *
+missing(void)
+{
+	if (atomic_load(&on) || live_count() > 0)
+		return "";
+	return *status() ? status() : "mappings are seen while the profiling server runs, unless mmap-profile-rate is 0";
+}
+
+static const struct collector_rate rate = {
+	.option = "mmap-profile-rate",
+	.help = "1 has each mapping counted that the program makes by mmap(); 0 none.",
+	.unit = COLLECTOR_NUMBER,
+	.max = 1,
+	.get = rate_get,
+	.set = rate_set,
+	.usual = 1,
+};
+
+const struct collector collect_mmap = {
+	.name = "mmap",
+	.description = "memory that the program has mapped itself, by the stack that called mmap()",
+	.beside = true,
+	.products = PRODUCT_PROFILE,
+	.text = PRODUCT_TEXT_HEAP,
+	.snapshot = collect,
+	.count = count,
+	.status = status,
+	.missing = missing,
+	.rate = &rate,
+	.start = start,
+	.forked = forked,
+};

@@ -1,0 +1,209 @@
+/* Which ranges are mapped and by whom: profiler/collect/mmap/live.c. */
+#include <config.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mmap/live.h"
+#include "pages.h"
+
+#define BASE ((uintptr_t)1 << 40)
+#define AT(page) (BASE + (uintptr_t)(page) * 4096)
+#define PAGES(n) ((size_t)(n) * 4096)
+
+static void
+are(size_t n, const uintptr_t (*want)[3])
+{
+	size_t             count, bytes;
+	struct live_range *all = live_copy(&count, &bytes);
+
+	assert_int_equal(count, n);
+	assert_int_equal(live_count(), n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(all[i].start, AT(want[i][0]));
+		assert_int_equal(all[i].limit, AT(want[i][1]));
+		assert_int_equal(all[i].place, want[i][2]);
+	}
+	pages_unmap(all, bytes);
+}
+
+static int
+open_it(void **state)
+{
+	(void)state;
+	return live_open();
+}
+
+static int
+close_it(void **state)
+{
+	(void)state;
+	live_close();
+	return 0;
+}
+
+static void
+a_range_is_there_until_it_is_taken(void **state)
+{
+	(void)state;
+	live_add(AT(10), PAGES(10) - 5, 7);
+	are(1, (const uintptr_t[][3]){ { 10, 20, 7 } });
+	live_drop(live_take(AT(10), PAGES(10)));
+	are(0, NULL);
+}
+
+static void
+what_is_taken_from_the_middle_leaves_two(void **state)
+{
+	(void)state;
+	live_add(AT(10), PAGES(10), 7);
+	live_drop(live_take(AT(12), PAGES(3)));
+	are(2, (const uintptr_t[][3]){ { 10, 12, 7 }, { 15, 20, 7 } });
+	live_drop(live_take(AT(0), PAGES(11)));
+	live_drop(live_take(AT(19), PAGES(100)));
+	are(2, (const uintptr_t[][3]){ { 11, 12, 7 }, { 15, 19, 7 } });
+}
+
+static void
+several_are_taken_at_once(void **state)
+{
+	(void)state;
+	live_add(AT(10), PAGES(5), 1);
+	live_add(AT(20), PAGES(5), 2);
+	live_add(AT(30), PAGES(5), 3);
+	live_drop(live_take(AT(12), PAGES(20)));
+	are(2, (const uintptr_t[][3]){ { 10, 12, 1 }, { 32, 35, 3 } });
+}
+
+static void
+what_could_not_be_unmapped_is_put_back(void **state)
+{
+	uint32_t taken;
+
+	(void)state;
+	live_add(AT(10), PAGES(5), 1);
+	live_add(AT(15), PAGES(5), 2);
+	taken = live_take(AT(12), PAGES(6));
+	are(2, (const uintptr_t[][3]){ { 10, 12, 1 }, { 18, 20, 2 } });
+	live_put(taken, AT(12), PAGES(6), PAGES(6));
+	are(4, (const uintptr_t[][3]){ { 10, 12, 1 }, { 12, 15, 1 }, { 15, 18, 2 }, { 18, 20, 2 } });
+}
+
+static void
+what_moves_keeps_its_maker_and_its_end_grows(void **state)
+{
+	uint32_t taken;
+
+	(void)state;
+	live_add(AT(10), PAGES(2), 1);
+	live_add(AT(12), PAGES(2), 2);
+	taken = live_take(AT(10), PAGES(4));
+	live_put(taken, AT(100), PAGES(10), PAGES(4));
+	are(2, (const uintptr_t[][3]){ { 100, 102, 1 }, { 102, 110, 2 } });
+	taken = live_take(AT(100), PAGES(10));
+	live_put(taken, AT(100), PAGES(1), PAGES(10));
+	are(1, (const uintptr_t[][3]){ { 100, 101, 1 } });
+}
+
+static void
+a_new_range_replaces_what_was_there(void **state)
+{
+	(void)state;
+	live_add(AT(10), PAGES(10), 1);
+	live_add(AT(14), PAGES(2), 2);
+	are(3, (const uintptr_t[][3]){ { 10, 14, 1 }, { 14, 16, 2 }, { 16, 20, 1 } });
+}
+
+static void
+a_full_table_counts_what_it_has_no_room_for(void **state)
+{
+	uint64_t lost = live_lost();
+
+	(void)state;
+	for (uintptr_t i = 0; i < LIVE_MAX + 10; i++)
+		live_add(AT(2 * i), PAGES(1), 1);
+	assert_int_equal(live_count(), LIVE_MAX);
+	assert_int_equal(live_lost(), lost + 10);
+	live_drop(live_take(AT(0), PAGES(2 * LIVE_MAX + 20)));
+	assert_int_equal(live_count(), 0);
+}
+
+/* Each thread has addresses of its own; all of them are right in the end. */
+static void *
+come_and_go(void *arg)
+{
+	uintptr_t own = (uintptr_t)arg * 10000;
+
+	for (uintptr_t i = 0; i < 20000; i++) {
+		live_add(AT(own + i % 100 * 10), PAGES(5), (uint32_t)(uintptr_t)arg);
+		if (i % 100 != 99)
+			live_drop(live_take(AT(own + i % 100 * 10), PAGES(5)));
+	}
+	return NULL;
+}
+
+static void
+threads_do_not_disturb_each_other(void **state)
+{
+	pthread_t threads[8];
+
+	(void)state;
+	for (uintptr_t i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(live_count(), 8);
+	assert_int_equal(live_lost(), 10); /* of the test before */
+}
+
+/* The parent goes on changing them while it forks. */
+static void
+a_child_has_what_is_mapped_still_and_goes_on(void **state)
+{
+	pthread_t          thread;
+	size_t             size = PAGES(16);
+	char              *there = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int                status;
+	pid_t              child;
+
+	(void)state;
+	live_add((uintptr_t)there, size, 5);
+	live_add(AT(1), PAGES(1), 6); /* not mapped at all */
+	for (int i = 0; i < 50; i++) {
+		pthread_create(&thread, NULL, come_and_go, (void *)3);
+		child = fork();
+		if (child == 0)
+			_exit(live_open() || live_count() != 1 ? 1 : (live_add(AT(50), PAGES(2), 9), live_count() != 2));
+		waitpid(child, &status, 0);
+		assert_int_equal(status, 0);
+		pthread_join(thread, NULL);
+	}
+	munmap(there, size);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
+	const struct CMUnitTest tests[] = {
+		TEST(a_range_is_there_until_it_is_taken),
+		TEST(what_is_taken_from_the_middle_leaves_two),
+		TEST(several_are_taken_at_once),
+		TEST(what_could_not_be_unmapped_is_put_back),
+		TEST(what_moves_keeps_its_maker_and_its_end_grows),
+		TEST(a_new_range_replaces_what_was_there),
+		TEST(a_full_table_counts_what_it_has_no_room_for),
+		TEST(threads_do_not_disturb_each_other),
+		TEST(a_child_has_what_is_mapped_still_and_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
