@@ -235,10 +235,10 @@ print_thread(struct texts *x, const struct dump *d, const struct dump_thread *t,
 	print_stack(x, d, t, s, frames);
 	if (t->count && t->truncated)
 		lines_print(l, "...additional frames elided...\n");
-	if (t->lock.kind != DUMP_NO_LOCK)
-		print_lock(l, &t->lock, s);
 	if (t->creator)
 		print_creator(l, t->creator, s, frames);
+	if (t->lock.kind != DUMP_NO_LOCK)
+		print_lock(l, &t->lock, s);
 }
 
 /* Lines of every address, in one reading of the files. */

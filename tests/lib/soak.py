@@ -64,7 +64,7 @@ class Scraper:
         self.wrong = []
         one_window = [("profile?seconds=%d" % seconds, self.cpu)]
         states = [(kind, self.states) for kind in ("heap", "allocs", "mutex", "block", "threadcreate", "goroutine")]
-        texts = [("goroutine?debug=2", self.dump), ("fgprof?seconds=%d" % seconds, self.plain), ("", None),
+        texts = [("goroutine?debug=2", self.dump), ("goroutineleak?debug=2", self.no_leak), ("fgprof?seconds=%d" % seconds, self.plain), ("", None),
                  ("trace?seconds=1", self.trace), ("heap?debug=1", None), ("profile?seconds=1&format=top", None)]
         self.threads = [threading.Thread(target=self.go, args=(paths,), daemon=True)
                         for paths in (one_window, states, texts)]
@@ -130,6 +130,9 @@ class Scraper:
         heads = re.findall(r"^goroutine \d+ \[.*\]:$", r.text, re.M)
         need(len(heads) >= WORKERS_MIN, "%d threads" % len(heads))
         contains(r.text, "main(...)")
+
+    def no_leak(self, path, r, used):
+        equal(r.text, "", "threads that are said to wait for ever")
 
     def trace(self, path, r, used):
         need(re.match(rb"go 1\.\d+ trace\0\0\0", r.body), "begins with %r" % r.body[:16])

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -220,6 +220,22 @@ ended(void)
 	held("hold_ended", "wait_ended", mutex_new(0, 0, 0, 0), 1, 1);
 }
 
+/* Goes on in the child, whose first thread has the lock under its number of before. */
+static void
+forked(void)
+{
+	pthread_mutex_t *m = mutex_new(0, 0, 0, 0);
+	pid_t            child;
+
+	pthread_mutex_lock(m);
+	child = fork();
+	if (child > 0) {
+		waitpid(child, NULL, 0);
+		_exit(0);
+	}
+	run("wait_forked", wait_mutex, m);
+}
+
 /* ---- read-write locks ---- */
 
 static void *
@@ -401,6 +417,8 @@ main(int argc, char **argv)
 
 	if (getenv("DEADLOCKS"))
 		return component_main(&spec, argc, argv);
+	if (argc > 1 && strcmp(argv[1], "forked") == 0)
+		forked();
 	if (component_profiler_start("127.0.0.1:0"))
 		fail("component_profiler_start", EINVAL);
 #endif

@@ -28,10 +28,16 @@ def waiting(mode, *kinds):
         env = dict(preload_env(), PPROF_BIND_ADDRESS="127.0.0.1:0") if mode == "foreign" else {}
         with used(LineDaemon(exe, *kinds, env=env)) as p:
             equal(p.reply(), "ready")
-            p.port = poll(lambda: listens(p.pid), "its port")[0]
+            pid = children(p.pid)[0] if "forked" in kinds else p.pid
+            p.port = poll(lambda: listens(pid), "its port")[0]
             if mode == "timed":
                 equal(p.get(PPROF + "rates?mutex-profile-fraction=1", method="POST", body="").status, 200)
             yield p
+
+
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return [int(n) for n in f.read().split()]
 
 
 def blocks(text):
@@ -146,6 +152,15 @@ def who_waits_for_the_lock_of_an_ended_thread_is_a_leak():
             line = blocks(text)["wait_ended"][2]
             equal(line.group(7), ", which has ended")
             need("deadlock:" not in text, text)
+
+
+@test
+def who_has_locked_before_a_fork_has_not_ended_in_the_child():
+    for mode in "linked", "core":
+        with waiting(mode, "forked") as d:
+            line = blocks(settled(d, "wait_forked"))["wait_forked"][2]
+            equal(line.group(5, 7), (None, None))
+            equal(leaked(d), [])
 
 
 @test

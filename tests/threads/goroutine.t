@@ -157,7 +157,7 @@ def while_waits_are_timed_no_frame_of_ours_is_below_the_c_librarys():
             equal(f[at + 2:], ["start_thread"] + f[at + 3:])
 
 
-HOOKS = re.compile(r"/profiler/(hooks/|collect/waits/record\.c)")
+HOOKS = re.compile(r"/profiler/(hooks/|collect/waits/record\.c)|/libcomponent/base/our_thread\.c")
 
 
 def frames(raw):
