@@ -122,6 +122,13 @@ name(void)
 	       MallocExtension_GetNumericProperty ? "tcmalloc" : mi_process_info ? "mimalloc" : malloc_info ? "glibc" : "";
 }
 
+const void *
+allocator_code(void)
+{
+	return mallctl ? (const void *)mallctl : MallocExtension_GetNumericProperty ?
+	       (const void *)MallocExtension_GetNumericProperty : (const void *)mi_process_info;
+}
+
 static struct {
 	pthread_mutex_t  lock;
 	pthread_cond_t   changed;

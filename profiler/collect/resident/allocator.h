@@ -30,6 +30,9 @@ struct allocator {
 	struct allocator_arena arenas[ALLOCATOR_ARENAS_MAX];
 };
 
+/* Code of an allocator other than glibc's, by which its object is known; NULL: none. */
+const void *allocator_code(void);
+
 #define ALLOCATOR_WAIT_S 1
 
 /*

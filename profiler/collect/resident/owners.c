@@ -14,8 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "generations.h"
 #include "pages.h"
 #include "resident.h"
+#include "stack_table.h"
 
 #define HEADERS_MAX 32 /* program headers that are looked at; linkers write about a dozen */
 
@@ -78,11 +80,28 @@ struct making {
 	struct ranges *to;
 };
 
+/* Was it the allocator that mapped it?  One that is linked into the program cannot be told from that. */
+static bool
+is_allocators(const struct owners *o, uint32_t stack)
+{
+	const struct smaps_mapping *code = smaps_find(o->smaps, (uintptr_t)allocator_code()), *leaf;
+	const uintptr_t            *pcs;
+	unsigned                    n;
+
+	if (!code || !*code->path || !strcmp(code->path, o->smaps->all[0].path))
+		return false;
+	pcs = stack_table_pcs(stack, &n);
+	leaf = pcs && n ? smaps_find(o->smaps, pcs[0] & GENERATIONS_PC_MASK) : NULL;
+	return leaf && !strcmp(leaf->path, code->path);
+}
+
 static int
 add_made(void *making, uintptr_t start, uintptr_t limit, uint32_t stack)
 {
 	struct making *m = making;
-	int            r = residence_row(m->owners->table, RESIDENCE_MAPPINGS, "", stack);
+	bool           heap = is_allocators(m->owners, stack);
+	int            r = heap ? residence_row(m->owners->table, RESIDENCE_HEAP, m->owners->allocator->name, 0) :
+			      residence_row(m->owners->table, RESIDENCE_MAPPINGS, "", stack);
 
 	return r < 0 ? r : ranges_add(m->to, start, limit, r);
 }

@@ -101,7 +101,8 @@ row_by_name(struct residence *t, const struct smaps_mapping *m)
 	if (is_shared_memory(m))
 		return residence_row(t, RESIDENCE_SHARED, begins(p, "/dev/zero") || !*p ? "anonymous" : p, 0);
 	if (begins(p, "[heap]"))
-		return residence_row(t, RESIDENCE_HEAP, "main arena", 0);
+		return residence_row(t, RESIDENCE_HEAP, !*t->allocator ? "brk()" : strcmp(t->allocator, "glibc") ? t->allocator :
+			"main arena", 0);
 	if (begins(p, "[stack"))
 		return residence_row(t, RESIDENCE_STACKS, "the first thread", 0);
 	if (begins(p, "anon_inode:[perf_event]"))
@@ -320,7 +321,6 @@ static void
 allocator_figures(struct residence *t, struct allocator *a, int asked, unsigned threads)
 {
 	t->left_behind = asked == -EBUSY;
-	t->allocator = a->name;
 	if (t->left_behind)
 		residence_note(t, t->notes, "the allocator has not answered within %d s, as when a thread holds the lock of an "
 			"arena: what the heap has in use and free is not known, nor its arenas", ALLOCATOR_WAIT_S);
@@ -376,6 +376,7 @@ resident_read(struct residence *ret)
 	if (!a)
 		goto out;
 	asked = allocator_ask(a);
+	ret->allocator = a->name;
 	rd.owners = (struct owners){ .table = ret, .smaps = &rd.smaps, .allocator = a };
 	r = memory_open(&rd.owners.memory);
 	if (r)
