@@ -5,6 +5,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from hooked import library
 from memory_load import *
 
 @test
@@ -94,6 +95,16 @@ def arenas_of_threads_are_told_apart():
 
 
 @test
+def arenas_of_threads_that_have_ended_are_advised_against():
+    with load() as d:
+        equal([a for a in table(d)["advice"] if "arenas" in a], [])
+        near(grown(d, ["ended 24"], "heap", "arena at"), 24 * MB)
+        count, threads_ = re.search(r"(\d+) arenas for (\d+) thread", " ".join(table(d)["advice"])).groups()
+        equal(threads_, "1")
+        need(int(count) > 4, count)
+
+
+@test
 def shared_memory_has_its_name():
     with load() as d:
         near(grown(d, ["share 15"], "shared memory", "anonymous"), 15 * MB)
@@ -164,6 +175,69 @@ def thread_names(pid):
         with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
             names.append(f.read().strip())
     return names
+
+
+def with_allocator(name, free_is_told=True):
+    with load(env={"LD_PRELOAD": library(name)}) as d:
+        before = table(d)
+        d.take("leak 30")
+        after = table(d)
+        near(after["by"]["heap"]["resident"] - before["by"]["heap"]["resident"], 30 * MB, "resident")
+        need(after["by"]["unexplained"]["resident"] <= 0.05 * after["resident"], str(after["by"]["unexplained"]))
+        if free_is_told:
+            near(after["by"]["heap"]["in_use"] - before["by"]["heap"]["in_use"], 30 * MB, "in use")
+            d.take("free 40")
+            freed = table(d)["by"]["heap"]
+            near(freed["in_use"], after["by"]["heap"]["in_use"], "in use")
+        near(grown(d, ["map 20"], "mappings", "map_table"), 20 * MB)
+        return after["allocator"]
+
+
+@test
+def jemalloc_says_what_it_has():
+    equal(with_allocator("libjemalloc.so.2"), "jemalloc")
+
+
+@test
+def tcmalloc_says_what_it_has():
+    equal(with_allocator("libtcmalloc_minimal.so.4"), "tcmalloc")
+
+
+@test
+def mimalloc_says_what_it_has():
+    equal(with_allocator("libmimalloc.so.2", free_is_told=False), "mimalloc")
+
+
+@test
+def the_documents_hunt_finds_what_was_planted():
+    with open(os.path.join(SRC, "docs/memory.md")) as f:
+        steps = re.findall(r"^curl .*$", f.read(), re.M)
+    equal(len(steps), 7)
+
+    def follow(d, step):
+        r = run("sh", "-c", step.replace("localhost:6060", "127.0.0.1:%d" % d.port).replace("seconds=10", "seconds=1"))
+        equal((r.returncode, r.stderr), (0, ""), step)
+        return r.stdout
+
+    def sizes(text):
+        return {what.strip(): int(n) for n, what in re.findall(r"^ *(\d+) +[\d.]+%  (.*?)(?:: in use.*)?$", text, re.M)}
+    with load() as d:
+        before = sizes(follow(d, steps[1]))
+        d.take("leak 30", "free 60", "map 45", "stack 20", "share 15")
+        said = follow(d, steps[0])
+        near(int(re.search(r"malloc_trim\(\) would give back (\d+) MB", said).group(1)), 60, said)
+        after = sizes(follow(d, steps[1]))
+        for what, bytes_ in ("heap", 90), ("mappings", 45), ("stacks", 20), ("shared memory", 15):
+            near(after[what] - before[what], bytes_ * MB, what)
+        near(sum(after.values()), int(re.match(r"memory: (\d+)", said).group(1)), "the sum")
+        contains(follow(d, steps[2]), "leak_blocks")
+        rows = sizes(follow(d, steps[3]))
+        near(sum(n for row, n in rows.items() if row.startswith("map_table")), 45 * MB, str(rows))
+        rows = sizes(follow(d, steps[4]))
+        near(sum(n for row, n in rows.items() if row.startswith("planted-stack")), 20 * MB, str(rows))
+        near(rows["anonymous"], 15 * MB, str(rows))
+        for step in steps[5:]:
+            follow(d, step)
 
 
 main()

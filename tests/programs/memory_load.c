@@ -189,6 +189,31 @@ arena(size_t bytes)
 			;
 }
 
+/* Eight at once, each with an arena of its own; they end, and their arenas stay. */
+static pthread_barrier_t all_here;
+
+static void *
+use_and_end(void *bytes)
+{
+	pthread_barrier_wait(&all_here);
+	free_blocks((size_t)(uintptr_t)bytes);
+	pthread_barrier_wait(&all_here);
+	return NULL;
+}
+
+static void
+ended(size_t bytes)
+{
+	pthread_t t[8];
+
+	pthread_barrier_init(&all_here, NULL, 8);
+	for (int i = 0; i < 8; i++)
+		if (pthread_create(&t[i], NULL, use_and_end, (void *)(uintptr_t)(bytes / 8)))
+			abort();
+	for (int i = 0; i < 8; i++)
+		pthread_join(t[i], NULL);
+}
+
 static char *taken;
 
 static void
@@ -264,7 +289,7 @@ static const struct {
 } ways[] = {
 	{ "leak", leak_blocks }, { "free", free_blocks }, { "large", large_block }, { "map", map_table },
 	{ "middle", unmap_middle }, { "grow", grow_table }, { "unmap", unmap_tables }, { "share", share },
-	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "block", block },
+	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "ended", ended }, { "block", block },
 	{ "unblock", unblock }, { "trim", trim }, { "fork", fork_on },
 };
 

@@ -328,7 +328,7 @@ def every_option_in_the_documents_exists():
 @test
 def every_variable_in_the_documents_exists():
     known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "SIGHUP", "RELOADING", "STOPPING",
-             "ASAN_OPTIONS", "TSAN_OPTIONS", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
+             "ASAN_OPTIONS", "TSAN_OPTIONS", "MALLOC_ARENA_MAX", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
     for name in PROGRAMS:
         known |= {v for o in dump(name).values() for v in o["env"]}
     for name in DOCUMENTS:

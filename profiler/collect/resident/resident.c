@@ -313,8 +313,8 @@ advise(struct residence *t, const struct allocator *a, unsigned threads)
 		residence_note(t, t->advice, "malloc_trim() would give back %.0f MB at least: that much is free inside of the "
 			"heap, in whole pages that are resident", (double)(loose - away) / 1e6);
 	if (a->arena_count > threads + our_thread_count() && heap.free > (int64_t)ADVICE_MIN)
-		residence_note(t, t->advice, "%u arenas for %u threads: what is free in one is not used by threads of another; "
-			"mallopt(M_ARENA_MAX) or MALLOC_ARENA_MAX bounds their number", a->arena_count, threads);
+		residence_note(t, t->advice, "%u arenas for %u thread%s: what is free in one is not used by threads of another; "
+			"mallopt(M_ARENA_MAX) or MALLOC_ARENA_MAX bounds their number", a->arena_count, threads, threads == 1 ? "" : "s");
 }
 
 static void
@@ -331,8 +331,8 @@ allocator_figures(struct residence *t, struct allocator *a, int asked, unsigned 
 	if (asked || !*a->name)
 		return;
 	heap_unfound(t, a);
-	advise(t, a, threads);
 	heap_figures(t, a);
+	advise(t, a, threads);
 }
 
 /* ---- all ---- */
