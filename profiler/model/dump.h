@@ -33,6 +33,7 @@ struct dump_mark {
 /* What the kernel says of a thread that waits in futex(2). */
 struct dump_futex {
 	uintptr_t word; /* 0: it does not, or that is not known */
+	uint32_t  call;  /* FUTEX_WAIT, ..., without flags */
 	uint32_t  value; /* that the word is to have */
 	bool      timed;
 };

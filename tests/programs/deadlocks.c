@@ -125,6 +125,18 @@ three(void)
 	circle(locks, names, 3);
 }
 
+/* The kernel lets one of them wait, and not the other. */
+static void
+inherit_circle(void)
+{
+	static const char *const names[] = { "wait_refused_a", "wait_refused_b" };
+	pthread_mutex_t         *locks[2];
+
+	for (int i = 0; i < 2; i++)
+		locks[i] = mutex_new(0, 0, PTHREAD_PRIO_INHERIT, 0);
+	circle(locks, names, 2);
+}
+
 static void *
 lock_twice(void *arg)
 {
@@ -407,7 +419,7 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*start)(void);
-	} all[] = { { "two", two }, { "three", three }, { "again", again }, { "timed", timed }, { "kinds", kinds },
+	} all[] = { { "two", two }, { "three", three }, { "inherit_circle", inherit_circle }, { "again", again }, { "timed", timed }, { "kinds", kinds },
 		{ "ended", ended }, { "rwlocks", rwlocks }, { "others", others }, { "crowd", crowd } };
 	char c;
 

@@ -18,6 +18,8 @@
  *   must not enter the loader.  A small function that a lock function jumps to is none of its parts:
  *   __lll_lock_wait() waits for the C library's own locks, too.
  * - The kernel gives a priority-inheriting mutex to a thread that still sleeps: that waits no more.
+ * - The kernel refuses to close a circle of such mutexes; glibc then waits for ever at a word that is
+ *   no lock, inside of its lock function.
  * - A wait that is published may be over: who has the lock by now is no waiter.
  * - A wait with a timeout ends by itself.  Its line is shown, but it makes no deadlock.
  * - Who took a lock before a fork has another number in the child, and may give it up there: the
@@ -36,6 +38,7 @@
 #include "locks.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -186,6 +189,13 @@ lock_of(enum call call, const struct dump_futex *f)
 	return (struct dump_lock){ .address = f->word - at, .kind = call == CALL_MUTEX ? DUMP_MUTEX : DUMP_RWLOCK };
 }
 
+/* At a word of its own: the kernel has refused to wait for a mutex, where that would close a circle. */
+static bool
+is_for_ever(const struct dump_futex *f)
+{
+	return f->value == 0 && (f->call == FUTEX_WAIT || f->call == FUTEX_WAIT_BITSET);
+}
+
 /* By its stack, which must lead into the C library and no further. */
 static void
 find_by_stack(struct work *w, size_t nth)
@@ -198,6 +208,8 @@ find_by_stack(struct work *w, size_t nth)
 	for (uint32_t i = 0; i < t->count && i < DEPTH; i++) {
 		const struct code *c = code_at(pcs[i]);
 
+		if (c && c->call == CALL_MUTEX && is_for_ever(&t->futex))
+			return;
 		if (c) {
 			t->lock = lock_of(c->call, &t->futex);
 			w->waits[nth].timed = t->futex.timed;

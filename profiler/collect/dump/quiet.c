@@ -39,6 +39,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -190,8 +191,9 @@ where_parse(const char *line, struct where *ret)
 		return false;
 	ret->futex = (struct dump_futex){ 0 };
 	if (ret->syscall == SYS_futex && n == FUTEX_ARGUMENTS)
-		ret->futex = (struct dump_futex){ hex_number(arguments[0]), (uint32_t)hex_number(arguments[2]),
-			hex_number(arguments[3]) != 0 };
+		ret->futex = (struct dump_futex){ .word = hex_number(arguments[0]),
+			.call = (uint32_t)hex_number(arguments[1]) & (uint32_t)FUTEX_CMD_MASK,
+			.value = (uint32_t)hex_number(arguments[2]), .timed = hex_number(arguments[3]) != 0 };
 	ret->sp = hex_number(before);
 	ret->pc = hex_number(last);
 	return true;
