@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "debugdata.h"
 #include "dwarf_feed.h"
@@ -35,6 +36,12 @@ feed_symbols(const uint8_t *data, size_t size)
 		object_read_ranges(o, &arena);
 		for (size_t i = 0; i < o->table.count; i++)
 			symtab_name(&o->table, i, &arena);
+		if (o->table.source_count > 0 && size > sizeof(uint64_t)) {
+			uint64_t at, offset;
+
+			memcpy(&at, data + size - sizeof(at), sizeof(at));
+			symtab_data(&o->table, at, &arena, &offset);
+		}
 		object_release(o);
 	}
 	arena_release(&arena);

@@ -64,6 +64,12 @@ read_everything(const unsigned char *data, size_t size)
 
 			if (image_vaddr(&o->image, at, &vaddr))
 				at = vaddr;
+			if (i % 10 == 0 && o->table.source_count > 0) {
+				uint64_t    offset;
+				const char *name = symtab_data(&o->table, at, &arena, &offset);
+
+				assert_true(!name || strlen(name) <= SYMTAB_NAME_MAX);
+			}
 			for (int t = 0; t < 3; t++) {
 				size_t      k = symtab_find(tables[t], at);
 				const char *name = NULL;
