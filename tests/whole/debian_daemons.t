@@ -19,7 +19,7 @@ from harness import *  # noqa: E402,F403
 from hooked import *  # noqa: E402,F403
 
 KINDS = ("profile?seconds=1&format=folded", "fgprof?seconds=1", "trace?seconds=1", "goroutine?debug=2", "goroutine", "heap", "allocs",
-         "mutex", "block", "threadcreate", "threads?debug=1", "cmdline", "")
+         "mmap", "mutex", "block", "threadcreate", "threads?debug=1", "cmdline", "")
 ROOT = os.geteuid() == 0
 UNPACKED = os.path.join(BUILD, "daemons", "root")
 LIBRARIES = glob.glob(UNPACKED + "/usr/lib/*-linux-gnu") + glob.glob(UNPACKED + "/lib/*-linux-gnu")

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "collector.h"
+#include "proc_self.h"
 #include "resident/resident.h"
 
 static int
@@ -33,6 +34,9 @@ const struct collector collect_memory = {
 	.products = PRODUCT_RESIDENCE,
 	.snapshot = collect,
 	.no_delta = true,
+	.status_name = "resident memory",
+	.status = proc_self_missing,
+	.missing = proc_self_missing,
 	.cannot = "Could not read the resident memory",
 	.start = start,
 };

@@ -6,8 +6,9 @@
  * What a stranger would get wrong:
  * - Nobody waits for the lock: the caller may be an allocator with its own locks held, or a handler that
  *   has interrupted the one who has it.  Who does not get it has put his event into the ring, and the
- *   holder looks there once more after giving it back.  Only where a thousand events wait there, as the
- *   holder has lost the processor, a thread waits, a tenth of a second at most.
+ *   holder looks there once more after giving it back.  Only where thousands of events wait there, as the
+ *   holder has lost the processor, a thread waits, a quarter of a second at most.  If that was in vain
+ *   the holder is gone, as in a child of a fork without handlers: from then on nothing is told.
  * - The order of events is that of their places in the ring.  A range is taken before the kernel
  *   can give its addresses to another thread, and added after it has come, so the ring never has them
  *   the other way round.
@@ -30,12 +31,12 @@
 #include "maps.h"
 #include "pages.h"
 
-#define RING      1024 /* events that wait for who has the lock */
+#define RING      4096 /* events that wait for who has the lock: 160 KiB */
 #define TAKEN_MAX 256  /* parts that are on their way, of all threads */
 #define WAIT_NS   10000000L /* for the lock, a reader or a fork, and again so often: */
 #define WAITS     100
 #define PAUSE_NS  1000000L /* of a thread of the program, which finds the ring full, and so often: */
-#define TRIES_FULL 100
+#define TRIES_FULL 250
 
 enum event_type { EVENT_ADD = 1, EVENT_TAKE, EVENT_DROP, EVENT_PUT };
 
@@ -58,12 +59,12 @@ static struct {
 	struct part                parts[TAKEN_MAX];
 	struct event               ring[RING];
 	_Atomic uint32_t           head, numbers;
-	uint32_t                   tail;
+	_Atomic uint32_t           tail;
 	_Atomic uint64_t           lost;
-	atomic_bool                opened, broken; /* a ring in order; of a child: nothing here is right */
+	atomic_bool                opened, broken; /* a ring in order; nothing here is right any more */
 } live;
 
-static _Thread_local bool fork_held __attribute__((tls_model("initial-exec")));
+static _Thread_local unsigned telling __attribute__((tls_model("initial-exec"))); /* more than 1: in a handler, too */
 
 /* ---- with the lock held ---- */
 
@@ -91,16 +92,16 @@ insert(size_t at, struct live_range range)
 		live.lost++;
 		return;
 	}
-	memmove(&live.ranges[at + 1], &live.ranges[at], (live.count - at) * sizeof(*live.ranges));
+	live.count++; /* first: a child that is forked meanwhile has one twice, and none too few */
+	memmove(&live.ranges[at + 1], &live.ranges[at], (live.count - 1 - at) * sizeof(*live.ranges));
 	live.ranges[at] = range;
-	live.count++;
 }
 
 static void
 erase(size_t at)
 {
+	memmove(&live.ranges[at], &live.ranges[at + 1], (live.count - 1 - at) * sizeof(*live.ranges));
 	live.count--;
-	memmove(&live.ranges[at], &live.ranges[at + 1], (live.count - at) * sizeof(*live.ranges));
 }
 
 static void
@@ -212,7 +213,7 @@ unlock(void)
 {
 	futex_unlock(&live.lock);
 	/* What came meanwhile has found it taken. */
-	while (is_full(__atomic_load_n(&live.tail, __ATOMIC_RELAXED)) && futex_try(&live.lock)) {
+	while (is_full(live.tail) && futex_try(&live.lock)) {
 		drain();
 		futex_unlock(&live.lock);
 	}
@@ -232,16 +233,23 @@ lock_wait(void)
 }
 
 /* The ring has no room while the holder, or one who has a place and has not filled it, has lost the
- * processor: seldom, and then there is. */
+ * processor: seldom, and then there is.  It may be this thread that a handler has interrupted there. */
 static bool
-make_room(int *tries)
+make_room(int *tries, uint32_t *tail)
 {
 	static _Atomic uint32_t nobody_wakes;
 
-	if (++*tries > TRIES_FULL)
+	if (telling > 1)
 		return false;
-	if (*tries > 1)
+	if ((*tries)++ == 0)
+		*tail = live.tail;
+	else
 		futex_wait(&nobody_wakes, 0, PAUSE_NS);
+	if (*tries > TRIES_FULL) {
+		if (*tail == live.tail)
+			atomic_store(&live.broken, true); /* nobody waits so long again */
+		return false;
+	}
 	if (futex_try(&live.lock)) {
 		drain();
 		unlock();
@@ -253,7 +261,7 @@ make_room(int *tries)
 static struct event *
 place_take(uint32_t *ret)
 {
-	uint32_t place = atomic_load(&live.head);
+	uint32_t place = atomic_load(&live.head), tail = 0;
 	int      tries = 0;
 
 	for (;;) {
@@ -263,7 +271,7 @@ place_take(uint32_t *ret)
 		*ret = place;
 		if (ahead == 0 && atomic_compare_exchange_weak(&live.head, &place, place + 1))
 			return e;
-		if (ahead < 0 && !make_room(&tries))
+		if (ahead < 0 && !make_room(&tries, &tail))
 			return NULL;
 		if (ahead)
 			place = atomic_load(&live.head);
@@ -271,28 +279,37 @@ place_take(uint32_t *ret)
 }
 
 static void
-tell(enum event_type type, uint32_t number, uintptr_t start, size_t bytes, size_t had)
+tell_of(const struct event *what)
 {
-	struct event *e;
 	uint32_t      place;
+	struct event *e = place_take(&place);
 
-	if (!atomic_load_explicit(&live.opened, memory_order_acquire) || atomic_load(&live.broken))
-		return;
-	e = place_take(&place);
 	if (!e) {
 		live.lost++;
 		return;
 	}
-	e->type = type;
-	e->number = number;
-	e->start = start;
-	e->bytes = bytes;
-	e->had = had;
+	e->type = what->type;
+	e->number = what->number;
+	e->start = what->start;
+	e->bytes = what->bytes;
+	e->had = what->had;
 	atomic_store_explicit(&e->turn, place + 1, memory_order_release);
 	if (futex_try(&live.lock)) {
 		drain();
 		unlock();
 	}
+}
+
+static void
+tell(enum event_type type, uint32_t number, uintptr_t start, size_t bytes, size_t had)
+{
+	const struct event what = { .type = type, .number = number, .start = start, .bytes = bytes, .had = had };
+
+	if (!atomic_load_explicit(&live.opened, memory_order_acquire) || atomic_load(&live.broken))
+		return;
+	telling++;
+	tell_of(&what);
+	telling--;
 }
 
 static size_t
@@ -334,6 +351,12 @@ size_t
 live_count(void)
 {
 	return atomic_load(&live.count);
+}
+
+bool
+live_is_broken(void)
+{
+	return atomic_load(&live.broken);
 }
 
 uint64_t
@@ -386,6 +409,7 @@ verify(void)
 	struct maps      maps;
 	struct maps_line line, *lines = NULL;
 	size_t           count = 0, room = 0, n = 0;
+	uintptr_t        last = 0;
 	bool             all;
 
 	if (!live.count)
@@ -399,9 +423,15 @@ verify(void)
 		if (more)
 			lines[count++] = line;
 	}
-	for (size_t i = 0; all && i < live.count; i++)
-		if (is_mapped(lines, count, &live.ranges[i]))
-			live.ranges[n++] = live.ranges[i];
+	for (size_t i = 0; all && i < live.count; i++) {
+		const struct live_range r = live.ranges[i];
+
+		/* One that was being moved may be there twice, or half. */
+		if (r.start < r.limit && r.start >= last && r.place && is_mapped(lines, count, &r)) {
+			live.ranges[n++] = r;
+			last = r.limit;
+		}
+	}
 	live.count = n;
 	pages_unmap(lines, room * sizeof(*lines));
 	maps_release(&maps);
@@ -453,30 +483,19 @@ live_close(void)
 
 /* ---- fork ---- */
 
-static void
-fork_prepare(void)
-{
-	fork_held = live.opened && !live.broken && lock_wait();
-}
-
-static void
-fork_parent(void)
-{
-	if (fork_held)
-		unlock();
-}
-
-/* Without the lock another thread, which is not here, was in the middle of something. */
+/* Nobody holds the lock for it: threads that map meanwhile would wait for a fork.  Another thread may have been
+ * in the midst of a change, so the ranges are looked through before they are used again. */
 static void
 fork_child(void)
 {
-	if (fork_held) {
-		drain();
-		ring_init();
-		futex_unlock(&live.lock);
-	} else if (live.opened) {
+	if (!live.opened)
+		return;
+	if (telling) { /* a handler has forked, and what it has interrupted goes on here */
 		atomic_store(&live.broken, true);
+		return;
 	}
+	ring_init();
+	atomic_store(&live.lock, FUTEX_FREE);
 }
 
-FORK_SLOT(FORK_MAPPINGS, fork_prepare, fork_parent, fork_child);
+FORK_SLOT(FORK_MAPPINGS, NULL, NULL, fork_child);

@@ -10,6 +10,7 @@
 #ifndef COLLECT_MMAP_LIVE_H
 #define COLLECT_MMAP_LIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,8 +21,7 @@ struct live_range {
 	uint32_t  place;
 };
 
-/* Room for them, and none in it but what a parent has left that is mapped still.  0; -ENOMEM; -EDEADLK: a child
- * of a fork that came when somebody was changing them. */
+/* Room for them, and none in it but what a parent has left that is mapped still.  0; -ENOMEM; -EDEADLK: live_is_broken(). */
 int      live_open(void);
 void     live_close(void);
 
@@ -35,6 +35,8 @@ void     live_drop(uint32_t taken);
 void     live_put(uint32_t taken, uintptr_t start, size_t bytes, size_t had);
 
 size_t   live_count(void);
+/* Is there somebody in the middle of a change who will never end it?  Then nothing is told any more. */
+bool     live_is_broken(void);
 /* Changes that found no room: since then the ranges are not all right. */
 uint64_t live_lost(void);
 /* For pages_unmap(), with its bytes; NULL and 0 without memory, and if there are none. */

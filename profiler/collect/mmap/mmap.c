@@ -48,7 +48,7 @@ static _Atomic uint64_t    truncated;
 
 /* ---- one call ---- */
 
-static long
+static HOOKS_FRAME long
 call(const struct hooks_wait *w)
 {
 	return ((hooks_call_fn *)component_hooks.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3], w->more[0],
@@ -69,7 +69,7 @@ place_of(const struct hooks_wait *w, size_t bytes)
 	return stack_counts_add(&made, stack_table_add(pcs, count), SITES_ONE, bytes);
 }
 
-static long
+static HOOKS_FRAME long
 map(struct hooks_wait *w)
 {
 	size_t   bytes = w->args[1];
@@ -88,7 +88,7 @@ map(struct hooks_wait *w)
 	return r;
 }
 
-static long
+static HOOKS_FRAME long
 unmap(struct hooks_wait *w)
 {
 	uint32_t taken = live_take(w->args[0], w->args[1]);
@@ -103,7 +103,7 @@ unmap(struct hooks_wait *w)
 	return r;
 }
 
-static long
+static HOOKS_FRAME long
 remap(struct hooks_wait *w)
 {
 	uintptr_t old = w->args[0];
@@ -144,8 +144,10 @@ on_map(struct hooks_wait *w)
 static const char *
 status(void)
 {
+	if (live_is_broken())
+		return "mappings are not seen any more: a fork, or the end of a thread, came in the middle of a change";
 	if (failed)
-		return "mappings are not seen: no memory for their table, or a fork that came in the middle of a change";
+		return "mappings are not seen: no memory for their table";
 	if (!UNWIND_AT_ONCE)
 		return "mappings are not seen: " HOOKS_UNKNOWN;
 	if (hooks_are_others())
