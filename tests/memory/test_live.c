@@ -17,7 +17,7 @@
 #include "mmap/live.h"
 #include "pages.h"
 
-#define BASE ((uintptr_t)1 << 40)
+#define BASE ((uintptr_t)1 << 46) /* nothing is mapped there, a sanitizer's shadow neither */
 #define AT(page) (BASE + (uintptr_t)(page) * 4096)
 #define PAGES(n) ((size_t)(n) * 4096)
 
