@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_NEAR_MIN 2    /* steps that a short name may be wrong by */
+#include "nearest.h"
 
 bool
 flag_is_bool_action(const struct flag_entry *e)
@@ -115,41 +115,14 @@ flags_find_letter(const struct component_flags *f, char letter)
 	return NULL;
 }
 
-/* Keeps the candidate in buf if it is nearer than *best. */
-static void
-try_near(const char *name, const char *candidate, size_t size, unsigned *best, char *buf, size_t room)
-{
-	char     text[FLAG_VARIABLE_MAX];
-	unsigned distance;
-
-	if (size >= sizeof(text) || size >= room)
-		return;
-	memcpy(text, candidate, size);
-	text[size] = '\0';
-	distance = words_distance(name, text);
-	/* An abbreviation is as near as the smallest slip. */
-	if (strlen(name) > 2 && strncmp(name, text, strlen(name)) == 0)
-		distance = 1;
-	if (distance < *best) {
-		*best = distance;
-		memcpy(buf, text, size + 1);
-	}
-}
-
 const char *
 flags_nearest(const struct component_flags *f, enum flag_place place, const char *name, char *buf, size_t size)
 {
-	/* Further than a third of the word away it is another word. */
-	unsigned    best = (unsigned)strlen(name) / 3 + 1;
-	const char *word;
-	size_t      n;
+	struct nearest near;
+	const char    *word;
+	size_t         n;
 
-	if (best < NAME_NEAR_MIN + 1)
-		best = NAME_NEAR_MIN + 1;
-	/* Two slips in three letters leave nothing of them. */
-	if (strlen(name) <= NAME_NEAR_MIN + 1)
-		best = (unsigned)strlen(name) / 2 + 1;
-	buf[0] = '\0';
+	nearest_begin(&near, name);
 	for (size_t i = 0; i < f->count; i++) {
 		const struct flag_entry *e = &f->entries[i];
 		const char *cursors[] = { e->row.name, e->row.alias, place == PLACE_FILE ? e->row.key : NULL };
@@ -159,8 +132,10 @@ flags_nearest(const struct component_flags *f, enum flag_place place, const char
 			continue;
 		for (size_t c = 0; c < 3; c++)
 			while (words_next(&cursors[c], &word, &n))
-				try_near(name, word, n, &best, buf, size);
+				if (n < size)
+					nearest_try(&near, word, n);
 	}
+	memcpy(buf, near.word, strlen(near.word) + 1);
 	return buf;
 }
 

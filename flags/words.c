@@ -13,8 +13,6 @@
 
 #include "text.h"
 
-#define WORD_MAX 64 /* bytes of a word whose distance is looked at */
-
 /* Room for one more, doubled each time the number of lines is a power of two. */
 static char **
 lines_room(const struct lines *l)
@@ -72,34 +70,4 @@ words_next(const char **cursor, const char **ret_word, size_t *ret_size)
 	*ret_size = strcspn(s, " \t\n");
 	*cursor = s + *ret_size;
 	return true;
-}
-
-unsigned
-words_distance(const char *a, const char *b)
-{
-	unsigned rows[3][WORD_MAX + 1];
-	size_t   na = strlen(a), nb = strlen(b);
-
-	if (na > WORD_MAX || nb > WORD_MAX)
-		return WORD_MAX;
-	for (size_t j = 0; j <= nb; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
-
-			if (last[j] + 1 < best)
-				best = last[j] + 1;
-			if (now[j - 1] + 1 < best)
-				best = now[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    before[j - 2] + 1 < best)
-				best = before[j - 2] + 1;
-			now[j] = best;
-		}
-	}
-	return rows[na % 3][nb];
 }

@@ -25,7 +25,4 @@ void lines_release(struct lines *l);
 /* The next blank-separated word of a row's member; false at the end. */
 bool words_next(const char **cursor, const char **ret_word, size_t *ret_size);
 
-/* Steps from one word to another: insert, drop, change or swap a character. */
-unsigned words_distance(const char *a, const char *b);
-
 #endif

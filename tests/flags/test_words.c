@@ -1,5 +1,5 @@
 /*
- * test_words.c - words of a row's member, how far one is from another, and lists of lines.
+ * test_words.c - words of a row's member, and lists of lines.
  */
 #include <config.h>
 
@@ -26,25 +26,6 @@ words_are_parted_by_blanks(void **state)
 }
 
 static void
-distance_counts_slips(void **state)
-{
-	static const struct { const char *a, *b; unsigned steps; } cases[] = {
-		{ "", "", 0 }, { "a", "", 1 }, { "", "abc", 3 }, { "kitten", "sitting", 3 }, { "pprof", "pporf", 1 },
-		{ "abcd", "abdc", 1 }, { "abcd", "badc", 2 }, { "v", "w", 1 }, { "enable-pprof", "enable-prof", 1 }, { "ca", "abc", 3 },
-	};
-	char word[200];
-
-	(void)state;
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(words_distance(cases[i].a, cases[i].b), cases[i].steps);
-		assert_int_equal(words_distance(cases[i].b, cases[i].a), cases[i].steps);
-	}
-	memset(word, 'a', sizeof(word));
-	word[199] = '\0';
-	assert_int_equal(words_distance(word, "a"), 64);
-}
-
-static void
 lines_keep_their_order(void **state)
 {
 	struct lines l = { NULL, 0, false };
@@ -65,7 +46,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_parted_by_blanks),
-		cmocka_unit_test(distance_counts_slips),
 		cmocka_unit_test(lines_keep_their_order),
 	};
 
