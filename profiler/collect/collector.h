@@ -36,12 +36,13 @@ struct collector_rate {
 	int64_t     usual;     /* then */
 };
 
-/* What a request asks of a snapshot. */
+/* What a request asks of a snapshot or of a window that is closed. */
 struct collect_params {
 	bool gc;      /* gc=1 */
 	bool own;     /* the library's threads, too */
 	bool each;    /* threads one by one, PRODUCT_DUMP */
 	bool text;    /* for debug=1, which says more of the process than a profile has room for */
+	bool idle;    /* waiting, too */
 };
 
 struct cpu_sampler;
@@ -56,6 +57,7 @@ struct collector {
 	bool        beside;      /* Go has none of that name: a line below the index's table, with description */
 	unsigned    products;    /* enum product_type, what can be made of it; 0: a page and no more */
 	enum product_text text;  /* its debug=1 */
+	struct profile_type types[PROFILE_TYPES_MAX]; /* of its profile, which collector_profile() begins */
 
 	/* A snapshot of now; of two of them a delta can be made, unless no_delta. */
 	int       (*snapshot)(const struct collector *c, const struct collect_params *params, struct product *ret);
@@ -63,13 +65,14 @@ struct collector {
 	bool        takes_gc, takes_own;
 	/* Or a window, between open and close; the one that closes or cancels it frees it. */
 	int       (*open)(void **ret_window);
-	int       (*close)(void *window, struct product *ret);
+	int       (*close)(void *window, const struct collect_params *params, struct product *ret);
 	void      (*cancel)(void *window);
 	/* Whose lock FORK_WINDOWS holds, and whose forked() a child calls; NULL: none, or a fork slot
 	 * of its own (cpu.c). */
 	struct windows *windows;
 	int         seconds;     /* of a window where nobody says */
 	bool        fractions;   /* its seconds may be 1.5 */
+	bool        takes_idle;
 	const char *cannot;      /* before the reason when one of these fails: "Could not enable X" */
 
 	size_t    (*count)(const struct collector *c); /* the index's Count column */
@@ -123,6 +126,27 @@ size_t collector_list(const struct collector *ret[COLLECTORS_ALL_MAX]);
 				with = collectors[nth]; \
 		with; \
 	})
+/* How many types its profiles have. */
+static inline unsigned
+collector_type_count(const struct collector *c)
+{
+	unsigned n = 0;
+
+	while (n < PROFILE_TYPES_MAX && c->types[n].type)
+		n++;
+	return n;
+}
+
+/* An empty profile of it, with its name and types. */
+static inline void
+collector_profile(const struct collector *c, struct profile *p)
+{
+	profile_init(p, c->name);
+	p->type_count = collector_type_count(c);
+	for (unsigned i = 0; i < p->type_count; i++)
+		p->types[i] = c->types[i];
+}
+
 /* Is it collected over a time? */
 static inline bool
 collector_is_windowed(const struct collector *c)

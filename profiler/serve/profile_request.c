@@ -6,8 +6,9 @@
  *     on the job's thread: a window, a snapshot of now or the difference of two --> its bytes
  *
  * The rules are those of Go's net/http/pprof: "seconds" is looked at before "debug", what
- * cannot be read is 30 s for a window and an error for a delta.  Whoever wants a profile
- * without HTTP asks in the same words, so that there is one set of rules.
+ * cannot be read is 30 s for a window and an error for a delta.  Parameters that nobody knows are
+ * ignored as Go does, but for who names a format, which Go does not have: these are told.  Whoever wants
+ * a profile without HTTP asks in the same words, so that there is one set of rules.
  *
  * A window is plain code that opens, waits and closes, since it has a thread.  Every request
  * has one of its own; they overlap without knowing of each other.  A hangup (Go does not tell
@@ -20,7 +21,7 @@
  * - Go streams a trace while it runs, ours is told whole when it is over: the client sees no
  *   difference but that its bytes come at the end.
  *
- * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/serve/profile_write.t, tests/cpu/windows.t,
+ * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/serve/profile_write.t, tests/serve/view.t, tests/cpu/windows.t,
  * tests/threads/goroutine.t, tests/trace/measured_waits.t, tests/wall/fgprof.t.
  */
 #include <config.h>
@@ -31,7 +32,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "query.h"
+#include "separator.h"
 #include "serve.h"
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
@@ -45,6 +48,21 @@ profile_request_collector(const char *name)
 	return c && format_usual(c->products) ? c : NULL;
 }
 
+void
+profile_request_near(struct nearest *near)
+{
+	const struct collector *all[COLLECTORS_ALL_MAX];
+	size_t                  n = collector_list(all);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!format_usual(all[i]->products))
+			continue;
+		nearest_try(near, all[i]->name, strlen(all[i]->name));
+		if (all[i]->alias)
+			nearest_try(near, all[i]->alias, strlen(all[i]->alias));
+	}
+}
+
 static int
 refuse(char *why, const char *text)
 {
@@ -52,13 +70,52 @@ refuse(char *why, const char *text)
 	return -EINVAL;
 }
 
+/* Not for Go's: what it does not know it does not see. */
+static const char *const params[] = { "format", "seconds", "debug", "gc", "own", "idle", "token" };
+#define PARAMS (sizeof(params) / sizeof(params[0]))
+
+/* "", or a sentence about a parameter that is none.  Only a plain word is repeated in it. */
+static void
+param_check(const struct query_pair *pair, char *buf, size_t size)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	char              value[PARAM_MAX];
+	struct nearest    near;
+	size_t            n;
+
+	*buf = '\0';
+	if (!query_value(pair, value, sizeof(value))) {
+		snprintf(buf, size, "a parameter cannot be read: write %%3B for ';' and %%25 for '%%'");
+		return;
+	}
+	nearest_begin(&near, pair->name);
+	for (size_t i = 0; i < PARAMS; i++) {
+		if (!strcmp(pair->name, params[i]))
+			return;
+		nearest_try(&near, params[i], strlen(params[i]));
+	}
+	n = (size_t)snprintf(buf, size, "unknown parameter");
+	if (!pair->name[strspn(pair->name, plain)])
+		n += (size_t)snprintf(buf + n, size - n, " \"%s\"", pair->name);
+	if (*near.word) {
+		snprintf(buf + n, size - n, "; did you mean \"%s\"?", near.word);
+		return;
+	}
+	n += (size_t)snprintf(buf + n, size - n, "; there are ");
+	for (size_t i = 0; i < PARAMS; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", separator(i, PARAMS, " and "), params[i]);
+}
+
 void
 profile_request_of_query(const char *query, struct profile_request *ret)
 {
-	char    value[PARAM_MAX];
-	int64_t number;
+	struct query_pair pair;
+	char              value[PARAM_MAX];
+	int64_t           number;
 
 	*ret = (struct profile_request){ .own = true };
+	for (const char *at = query; !*ret->bad && query_next(&at, &pair);)
+		param_check(&pair, ret->bad, sizeof(ret->bad));
 	query_get(query, "format", ret->format, sizeof(ret->format));
 	query_get(query, "debug", value, sizeof(value));
 	query_int(value, &ret->debug);
@@ -66,6 +123,8 @@ profile_request_of_query(const char *query, struct profile_request *ret)
 	ret->gc = !query_int(value, &number) && number > 0;
 	query_get(query, "own", value, sizeof(value));
 	ret->own = query_int(value, &number) || number != 0;
+	query_get(query, "idle", value, sizeof(value));
+	ret->idle = query_int(value, &number) || number != 0;
 	query_get(query, "seconds", value, sizeof(value));
 	ret->timed = *value;
 	ret->bad_seconds = query_float(value, &ret->seconds) != 0;
@@ -81,6 +140,8 @@ format_choose(const struct profile_request *asked, struct job_spec *spec, char *
 	int                     n;
 
 	spec->format = format_usual(c->products);
+	if (*asked->format && *asked->bad)
+		return refuse(why, asked->bad);
 	if (*asked->format) {
 		spec->format = format_find(c->products, asked->format);
 		if (spec->format)
@@ -125,6 +186,7 @@ window_read(const struct profile_request *asked, int64_t max_seconds, struct job
 		seconds = spec->collector->seconds < max_seconds ? spec->collector->seconds : (double)max_seconds;
 	else if (bad)
 		seconds = spec->collector->seconds;
+	spec->params.idle = !spec->collector->takes_idle || asked->idle;
 	r = seconds_set(seconds, max_seconds, spec, why);
 	return r ? r : format_choose(asked, spec, why);
 }
@@ -232,7 +294,7 @@ window(struct job *j, struct product *ret)
 		return r;
 	}
 	*ret->note = '\0';
-	return c->close(w, ret);
+	return c->close(w, &j->spec.params, ret);
 }
 
 static void

@@ -8,21 +8,26 @@
 #define SERVE_PROFILE_REQUEST_H
 
 #include "job.h"
+#include "nearest.h"
 
 #define PROFILE_REQUEST_WHY_BYTES    256
 #define PROFILE_REQUEST_FORMAT_BYTES 256
+#define PROFILE_REQUEST_BAD_BYTES    200
 
 /* Any collector there is, or NULL. */
 const struct collector *profile_request_collector(const char *name);
+/* Tries the names of all that there are. */
+void profile_request_near(struct nearest *near);
 /* What is asked of one, by a query or by a call. */
 struct profile_request {
 	char    format[PROFILE_REQUEST_FORMAT_BYTES]; /* "": not said */
 	int64_t debug;
-	bool    gc, own;
+	bool    gc, own, idle;
 	bool    timed;   /* seconds are said, be it in a way that cannot be read */
 	double  seconds; /* as a number with a fraction, */
 	int64_t whole;   /* and as one without; both 0 if there is none */
 	bool    bad_seconds, bad_whole; /* they are no such number, or none that can be told */
+	char    bad[PROFILE_REQUEST_BAD_BYTES]; /* a sentence: a parameter that nobody knows, for who names a format; or "" */
 };
 void profile_request_of_query(const char *query, struct profile_request *ret);
 /* A job for that, of the collector by that name; 0, or -EINVAL and a sentence.  name must stay. */

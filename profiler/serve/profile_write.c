@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "answer_fd.h"
+#include "nearest.h"
 #include "profiler.h"
 #include "profile_request.h"
 
@@ -56,7 +57,8 @@ refuse(const struct component_profile_write_options *o, int error, const char *w
 static void
 asked_of(const struct component_profile_write_options *o, struct profile_request *ret)
 {
-	*ret = (struct profile_request){ .debug = o->debug, .gc = o->gc, .own = !o->without_own, .timed = o->seconds > 0,
+	*ret = (struct profile_request){ .debug = o->debug, .gc = o->gc, .own = !o->without_own,
+		.idle = !o->without_idle, .timed = o->seconds > 0,
 		.seconds = o->seconds, .whole = (int64_t)o->seconds };
 	snprintf(ret->format, sizeof(ret->format), "%s", o->format ? o->format : "");
 }
@@ -66,10 +68,16 @@ static int
 check(const char *name, int fd, const struct component_profile_write_options *o, const struct collector **ret)
 {
 	const struct collector *c = profile_request_collector(name);
+	struct nearest          near;
 	int                     mode = fcntl(fd, F_GETFL);
 
 	if (!c) {
-		component_error_set(o->err, "'%.64s' is no profile of this process", name);
+		nearest_begin(&near, name);
+		profile_request_near(&near);
+		if (*near.word)
+			component_error_set(o->err, "'%.64s' is no profile of this process; did you mean '%s'?", name, near.word);
+		else
+			component_error_set(o->err, "'%.64s' is no profile of this process", name);
 		return -ENOENT;
 	}
 	if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY)

@@ -22,22 +22,44 @@
 #define NUMBER_MAX 1e300 /* what is further from 0 is told as that */
 
 bool
+query_next(const char **query, struct query_pair *ret)
+{
+	const char *pair, *equals;
+	size_t      n, name_size;
+
+	while (*query && **query) {
+		pair = *query;
+		n = strcspn(pair, "&");
+		*query += n + (pair[n] == '&');
+		if (n == 0)
+			continue;
+		equals = memchr(pair, '=', n);
+		name_size = equals ? (size_t)(equals - pair) : n;
+		ret->value = equals ? equals + 1 : pair + n;
+		ret->size = equals ? n - name_size - 1 : 0;
+		ret->readable = !memchr(pair, ';', n) &&
+			ask_decode(pair, name_size, ' ', ret->name, sizeof(ret->name)) >= 0;
+		return true;
+	}
+	return false;
+}
+
+bool
+query_value(const struct query_pair *pair, char *buf, size_t size)
+{
+	int64_t n = pair->readable ? ask_decode(pair->value, pair->size, ' ', buf, size) : -1;
+
+	return n >= 0 && strlen(buf) == (size_t)n;
+}
+
+bool
 query_get(const char *query, const char *name, char *buf, size_t size)
 {
-	char key[64];
+	struct query_pair pair;
 
-	while (query && *query) {
-		size_t      n = strcspn(query, "&");
-		const char *equals = memchr(query, '=', n);
-		size_t      key_size = equals ? (size_t)(equals - query) : n;
-
-		if (n > 0 && !memchr(query, ';', n) &&
-		    ask_decode(query, key_size, ' ', key, sizeof(key)) >= 0 && !strcmp(key, name) &&
-		    ask_decode(equals ? equals + 1 : query + n, equals ? n - key_size - 1 : 0, ' ',
-			    buf, size) >= 0)
+	while (query_next(&query, &pair))
+		if (pair.readable && !strcmp(pair.name, name) && query_value(&pair, buf, size))
 			return true;
-		query += n + (query[n] == '&');
-	}
 	buf[0] = '\0';
 	return false;
 }

@@ -11,9 +11,12 @@
  * no X-Go-Pprof in Go, and clients tell them from our errors by that.  Which door was
  * asked is no matter here: answer.h.
  *
+ * A name that is near one of ours is told that one.  Not so where but the case or a slash behind
+ * it is wrong: what checks Go's contract asks for these, and finds Go's words.
+ *
  * What the parameters of a profile mean is profile_request.c's.
  *
- * Tests: tests/http/protocol.t, tests/serve/auth.t.
+ * Tests: tests/http/protocol.t, tests/serve/auth.t, tests/serve/view.t.
  */
 #include <config.h>
 
@@ -23,7 +26,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "nearest.h"
 #include "profile_request.h"
 #include "rates.h"
 #include "reply.h"
@@ -156,6 +161,22 @@ route_find(const char *name)
 	return NULL;
 }
 
+/* Go's words, and behind them what may have been meant. */
+static void
+reply_unknown(struct answer *a, const char *name)
+{
+	struct nearest near;
+	char           text[sizeof("Unknown profile; did you mean \"\"?") + NEAREST_BYTES] = "Unknown profile";
+
+	nearest_begin(&near, name);
+	profile_request_near(&near);
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		nearest_try(&near, routes[i].name, strlen(routes[i].name));
+	if (*near.word && !strchr(name, '/') && strcasecmp(name, near.word))
+		snprintf(text, sizeof(text), "Unknown profile; did you mean \"%s\"?", near.word);
+	reply_error(a, 404, text);
+}
+
 static void
 route_name(struct serve *s, struct answer *a, const char *name)
 {
@@ -171,7 +192,7 @@ route_name(struct serve *s, struct answer *a, const char *name)
 	else if (c)
 		route_collector(s, a, c, !strcmp(name, c->name) ? c->name : c->alias);
 	else
-		reply_error(a, 404, "Unknown profile");
+		reply_unknown(a, name);
 }
 
 /* Of a collector that is asked for at another place as well, or NULL. */

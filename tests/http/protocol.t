@@ -31,7 +31,7 @@ def errors_are_plain_text_with_x_go_pprof_and_nosniff():
         is_error(d.get(PPROF + "heap/"), 404, "Unknown profile\n")
         is_error(d.get(PPROF + "Heap"), 404, "Unknown profile\n")
         is_error(d.get(PPROF + "%3Cscript%3E"), 404, "Unknown profile\n")
-        is_error(d.get(PPROF + "goroutines"), 404, "Unknown profile\n")
+        is_error(d.get(PPROF + "symbol/"), 404, "Unknown profile\n")
         r = d.get("/debug/pprofx")
         equal((r.status, r.text, r.headers.get("x-go-pprof")), (404, "404 page not found\n", None))
         equal(r.headers["content-type"], TEXT)

@@ -341,16 +341,25 @@ do_begin(int value)
 	say(component_profile_add(own, (const void *)(intptr_t)value, 0), NULL);
 }
 
-/* write FILE NAME SECONDS DEBUG FORMAT ("-": none) */
+/* As parameters: "idle=0 cum=1" */
+static void
+asked_more(const char *words, struct component_profile_write_options *o)
+{
+	o->without_idle = strstr(words, "idle=0");
+}
+
+/* write FILE NAME SECONDS DEBUG FORMAT ("-": none) MORE */
 static void
 do_write(const char *line)
 {
 	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
 	struct component_error                 err = COMPONENT_ERROR_INIT;
 	char                                   file[512] = "", name[128] = "", format[16] = "-";
-	int                                    fd, r;
+	int                                    more = 0, fd, r;
 
-	sscanf(line, "write %511s %127s %lf %d %15s", file, name, &o.seconds, &o.debug, format);
+	sscanf(line, "write %511s %127s %lf %d %15s%n", file, name, &o.seconds, &o.debug, format, &more);
+	if (more)
+		asked_more(line + more, &o);
 	if (strcmp(format, "-") != 0)
 		o.format = format;
 	o.err = &err;

@@ -46,9 +46,8 @@ snapshot(const struct collector *c, const struct collect_params *params, struct 
 
 	(void)params;
 	ret->type = PRODUCT_PROFILE;
-	profile_init(&ret->profile, c->name);
-	ret->profile.types[0] = ret->profile.period_type = (struct profile_type){ "toys", "count" };
-	ret->profile.type_count = 1;
+	collector_profile(c, &ret->profile);
+	ret->profile.period_type = c->types[0];
 	s.stack = stack_table_add(&pc, 1);
 	return profile_add(&ret->profile, &s);
 }
@@ -71,7 +70,8 @@ static const struct collector_rate toy_rate = {
 };
 
 const struct collector collect_toy = {
-	.name = "toy", .description = "What is played with", .products = PRODUCT_PROFILE, .snapshot = snapshot,
+	.name = "toy", .description = "What is played with", .products = PRODUCT_PROFILE,
+	.types = { { "toys", "count" } }, .snapshot = snapshot,
 	.count = count, .rate = &toy_rate, .forked = forked,
 };
 """
@@ -276,7 +276,7 @@ def a_collector_that_is_added_has_index_routes_deltas_and_all_formats():
         page = d.get(PATH).text
         contains(page, "<tr><td>17</td><td><a href='toy?debug=1'>toy</a></td></tr>")
         contains(page, "What is played with")
-        contains(page, "how often heap, mutex, block and toy are sampled")
+        contains(page, "how often heap, mutex, block, mmap and toy are sampled")
         contains(d.get(PATH + "toy?debug=1").text, "toy profile: total 3\n")
         equal(d.get(PATH + "toy").body[:2], b"\x1f\x8b")
         contains(d.get(PATH + "toy?format=top").text, "rate_get")
@@ -296,7 +296,7 @@ def its_rate_is_an_option_a_line_of_rates_and_follows_a_reload():
             contains(d.get(PATH + "rates").text, "toy-profile-rate=5\n")
             equal(d.get(PATH + "rates", method="POST", body="toy-profile-rate=7").status, 200)
             contains(d.get(PATH + "toy?debug=1").text, "total 7\n")
-            contains(d.get(PATH + "rates", method="POST", body="x=7").text, "block-profile-rate= or toy-profile-rate=")
+            contains(d.get(PATH + "rates", method="POST", body="x=7").text, "mmap-profile-rate= or toy-profile-rate=")
             with open(config, "w") as f:
                 f.write("toy-profile-rate: 11\n")
             d.signal(signal.SIGHUP)

@@ -14,10 +14,10 @@ TYPES = {"profile": "cpu", "fgprof": "time", "goroutine": "goroutine", "threads"
          "threadcreate": "threadcreate"}
 
 
-def write(d, name, seconds=0, debug=0, format="-"):
+def write(d, name, seconds=0, debug=0, format="-", more=""):
     """What the daemon has written, and what the call said."""
     path = os.path.join(d.dir, "written")
-    code, _, sentence = d.command("write %s %s %s %d %s" % (path, name, seconds, debug, format)).partition(" ")
+    code, _, sentence = d.command("write %s %s %s %d %s %s" % (path, name, seconds, debug, format, more)).partition(" ")
     with open(path, "rb") as f:
         return f.read(), int(code), sentence
 
@@ -86,6 +86,8 @@ def beside_a_server_every_kind_opens_and_texts_are_those_of_http():
         body, code, _ = write(d, "trace", "0.2")
         equal((body[:16], code), (b"go 1.19 trace\0\0\0", 0))
         equal(write(d, "trace", "0.1", 0, "go1.22")[0][:16], b"go 1.22 trace\0\0\0")
+        contains(write(d, "fgprof", 1, 0, "folded")[0].decode(), "do_write")
+        need(b"do_write" not in write(d, "fgprof", 1, 0, "folded", "idle=0")[0], "what waits is not idle")
         body = write(d, "heap", 1)[0]  # a delta
         contains(gzip.decompress(body), b"alloc_space")
         equal(d.command("running").split()[0], "1")
@@ -96,7 +98,7 @@ def what_makes_no_sense_is_refused_by_a_sentence_before_any_window():
     with server(start=False) as d:
         d.command("profile own")
         for line, code, sentence in (("nosuch", -2, "'nosuch' is no profile of this process"),
-                                     ("cmdline", -2, "is no profile"), ("symbol", -2, "is no profile"),
+                                     ("profle", -2, "did you mean 'profile'?"), ("cmdline", -2, "is no profile"), ("symbol", -2, "is no profile"),
                                      ("profile -1", -22, "seconds: not a duration"),
                                      ("profile nan", -22, "seconds: not a duration"),
                                      ("profile 0.5", -22, "whole"), ("fgprof 99999", -22, "above the limit of 7200"),

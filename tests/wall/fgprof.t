@@ -38,8 +38,8 @@ def load(blocked, spinning):
     return used(Load(blocked, spinning))
 
 
-def fetch(d, seconds, path="/debug/pprof/fgprof"):
-    r = d.get("%s?seconds=%d" % (path, seconds))
+def fetch(d, seconds, path="/debug/pprof/fgprof?seconds=%d"):
+    r = d.get(path % seconds)
     equal((r.status, r.headers["content-type"]), (200, BINARY))
     name = os.path.join(d.dir, "fgprof.pb.gz")
     with open(name, "wb") as f:
@@ -118,6 +118,23 @@ def a_sleeper_and_a_spinner_have_their_time_and_all_together_is_threads_times_du
         equal(after[2], 0, "waits that were interrupted")
         contains(p.comments, "threads: 6 at the end, the library's own left out")
         need(share(p) <= SHARE_MAX, p.comments)
+
+
+@test
+def without_idle_what_waits_is_left_out_and_what_runs_has_its_time():
+    with load(3, 1) as d:
+        for path in "/debug/pprof/fgprof?idle=0&seconds=%d", "/debug/fgprof?idle=0&format=pprof&seconds=%d":
+            p = Profile(fetch(d, 2, path))
+            equal([f for f in p.ns if f and re.match("blocked_in_|turn_sleeps", f)], [])
+            need(p.ns.get("turn_works", 0) > 0, p.ns)
+            # the spinner, and the one that takes turns, which works for half its time or so
+            need(0.9 * p.duration < p.ns["spinner"] and p.total < 2.2 * p.duration, (p.ns, p.comments))
+            contains(p.comments, "idle=0: what waits is left out")
+        folded = d.get("/debug/pprof/fgprof?seconds=1&format=folded&idle=0").text
+        contains(folded, "spinner")
+        need("blocked_in_" not in folded, folded)
+        for idle in "1", "", "no":
+            contains(d.get("/debug/pprof/fgprof?seconds=1&format=folded&idle=" + idle).text, "blocked_in_poll")
 
 
 def many(threads, seconds):

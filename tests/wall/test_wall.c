@@ -54,7 +54,7 @@ profile_of(struct wall_window *w, double seconds, struct profile *ret)
 	w->window.end_ns = (int64_t)(seconds * SECOND_NS);
 	w->threads = 1;
 	w->cpu_why = "none";
-	assert_int_equal(wall_window_profile(w, ret), 0);
+	assert_int_equal(wall_window_profile(w, true, ret), 0);
 }
 
 static void
@@ -247,7 +247,7 @@ windows_overlap_and_a_cancelled_one_leaves_nothing(void **state)
 	assert_int_equal(wall_window_open(&one), 0);
 	assert_int_equal(wall_window_open(&two), 0);
 	wall_window_cancel(one);
-	assert_int_equal(wall_window_close(two, &p), 0);
+	assert_int_equal(wall_window_close(two, true, &p), 0);
 	assert_int_equal(p.types[0].type[0], 's');
 	profile_release(&p);
 	assert_int_equal(stack_table_bytes(), 0);

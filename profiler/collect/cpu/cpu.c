@@ -633,8 +633,9 @@ collect_open(void **ret_window)
 }
 
 static int
-collect_close(void *window, struct product *ret)
+collect_close(void *window, const struct collect_params *params, struct product *ret)
 {
+	(void)params;
 	ret->type = PRODUCT_PROFILE;
 	return cpu_window_close(window, &ret->profile);
 }
@@ -667,6 +668,7 @@ const struct collector collect_profile = {
 	.description = "CPU profile. You can specify the duration in the seconds GET parameter. After you get the profile "
 		"file, use the go tool pprof command to investigate the profile.",
 	.products = PRODUCT_PROFILE,
+	.types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
 	.open = collect_open,
 	.close = collect_close,
 	.cancel = collect_cancel,

@@ -9,6 +9,7 @@
 
 #include "window.h"
 
+#include "collector.h"
 #include "cpu/signal.h"
 #include "labels/thread.h"
 #include "pages.h"
@@ -98,10 +99,7 @@ cpu_window_profile(const struct cpu_window *w, struct profile *ret)
 	struct profile            p;
 	int                       err = 0;
 
-	profile_init(&p, "profile");
-	p.types[0] = (struct profile_type){ "samples", "count" };
-	p.types[1] = (struct profile_type){ "cpu", "nanoseconds" };
-	p.type_count = 2;
+	collector_profile(&collect_profile, &p);
 	p.period_type = p.types[1];
 	p.period = w->period_ns;
 	p.time_ns = w->window.time_ns;

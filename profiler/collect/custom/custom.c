@@ -74,9 +74,8 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	int                       r = 0;
 
 	(void)params;
-	profile_init(&p, c->name);
-	p.types[0] = p.period_type = (struct profile_type){ c->name, "count" };
-	p.type_count = 1;
+	collector_profile(collector, &p);
+	p.period_type = p.types[0];
 	p.period = 1;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	pthread_mutex_lock(&lock);
@@ -183,7 +182,8 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 	p = &profiles[profile_count];
 	strcpy(p->name, name);
 	p->collector = (struct collector){ .name = p->name, .description = "A profile of the program's own",
-		.products = PRODUCT_PROFILE, .snapshot = snapshot, .no_delta = true, .count = count_of };
+		.products = PRODUCT_PROFILE, .types = { { p->name, "count" } }, .snapshot = snapshot,
+		.no_delta = true, .count = count_of };
 	profile_count++;
 	*ret_profile = p;
 out:

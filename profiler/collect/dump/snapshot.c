@@ -57,11 +57,9 @@ dump_tag(struct dump *d)
 /* ---- as a profile ---- */
 
 static void
-profile_describe(const struct dump *d, const char *name, struct profile *p)
+profile_describe(const struct dump *d, const struct collector *c, struct profile *p)
 {
-	profile_init(p, name);
-	p->types[0] = (struct profile_type){ name, "count" };
-	p->type_count = 1;
+	collector_profile(c, p);
 	p->period_type = p->types[0];
 	p->period = 1;
 	p->time_ns = clock_ns(CLOCK_REALTIME);
@@ -82,12 +80,12 @@ profile_describe(const struct dump *d, const char *name, struct profile *p)
 
 /* Equal stacks of equal labels as one sample. */
 static int
-profile_of(const struct dump *d, const char *name, bool leaked, struct profile *ret)
+profile_of(const struct dump *d, const struct collector *c, bool leaked, struct profile *ret)
 {
 	struct profile p;
 	int            err = 0;
 
-	profile_describe(d, name, &p);
+	profile_describe(d, c, &p);
 	for (size_t i = 0; i < d->count && !err; i++) {
 		const struct dump_thread *t = &d->threads[i];
 		struct profile_sample     s = { .values = { 1 }, .counted_values = { 1 } };
@@ -137,7 +135,7 @@ dump_snapshot(const struct collector *c, const struct collect_params *params, bo
 		ret->dump = d;
 		return 0;
 	}
-	r = profile_of(&d, c->name, leaked, &ret->profile);
+	r = profile_of(&d, c, leaked, &ret->profile);
 	ret->type = PRODUCT_PROFILE;
 	dump_release(&d);
 	return r;

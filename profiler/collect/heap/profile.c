@@ -34,17 +34,13 @@
 #define BUSY_MS_MAX    200  /* a thread that counts is done in no time, unless it lost the processor */
 
 static void
-describe(struct profile *p, const char *name)
+describe(struct profile *p, const struct collector *c)
 {
-	static const struct profile_type types[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
-		{ "inuse_objects", "count" }, { "inuse_space", "bytes" } };
 	struct heap_facts facts;
 	struct utc        at;
 
 	heap_facts(&facts);
-	profile_init(p, name);
-	memcpy(p->types, types, sizeof(types));
-	p->type_count = 4;
+	collector_profile(c, p);
 	p->period_type = (struct profile_type){ "space", "bytes" };
 	p->period = (int64_t)facts.rate;
 	p->time_ns = clock_ns(CLOCK_REALTIME);
@@ -138,7 +134,7 @@ heap_snapshot(struct profile *ret, bool allocs)
 	size_t                i = 0;
 	int                   n, r = 0;
 
-	describe(&p, allocs ? "allocs" : "heap");
+	describe(&p, allocs ? &collect_allocs : &collect_heap);
 	p.default_type = allocs ? "alloc_space" : NULL;
 	while (heap_bound() && r == 0 && (n = read_some(i, batch)) != 0) {
 		if (n < 0) {
@@ -231,11 +227,15 @@ static const struct collector_rate rate = {
 	.option_at = offsetof(struct component_profiler_options, heap_rate_bytes),
 };
 
+#define HEAP_TYPES \
+	{ { "alloc_objects", "count" }, { "alloc_space", "bytes" }, { "inuse_objects", "count" }, { "inuse_space", "bytes" } }
+
 const struct collector collect_heap = {
 	.name = "heap",
 	.description = "A sampling of memory allocations of live objects. The gc GET parameter is accepted; a C process "
 		"has nothing to collect.",
 	.products = PRODUCT_PROFILE,
+	.types = HEAP_TYPES,
 	.text = PRODUCT_TEXT_HEAP,
 	.snapshot = collect,
 	.takes_gc = true,
@@ -252,6 +252,7 @@ const struct collector collect_allocs = {
 	.name = "allocs",
 	.description = "A sampling of all past memory allocations",
 	.products = PRODUCT_PROFILE,
+	.types = HEAP_TYPES,
 	.text = PRODUCT_TEXT_HEAP,
 	.snapshot = collect,
 	.count = collect_count,

@@ -52,6 +52,7 @@ const struct collector collect_goroutineleak = {
 	.description = "Stack traces of all leaked threads: they wait for each other's locks, or for the lock of one that has "
 		"ended. Use debug=2 as a query parameter to export in the same format as an unrecovered panic of Go.",
 	.products = PRODUCT_PROFILE | PRODUCT_DUMP,
+	.types = { { "goroutineleak", "count" } },
 	.snapshot = collect,
 	.takes_own = true,
 	.cannot = "threads cannot be listed",

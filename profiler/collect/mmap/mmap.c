@@ -241,15 +241,11 @@ add_in_use(struct profile *p)
 static int
 collect(const struct collector *c, const struct collect_params *params, struct product *ret)
 {
-	static const struct profile_type types[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
-		{ "inuse_objects", "count" }, { "inuse_space", "bytes" } };
 	struct profile p;
 	int            r;
 
 	(void)params;
-	profile_init(&p, c->name);
-	memcpy(p.types, types, sizeof(types));
-	p.type_count = 4;
+	collector_profile(c, &p);
 	p.period_type = (struct profile_type){ "space", "bytes" };
 	p.period = 1;
 	p.default_type = "inuse_space";
@@ -322,6 +318,8 @@ const struct collector collect_mmap = {
 	.description = "memory that the program has mapped itself, by the stack that called mmap()",
 	.beside = true,
 	.products = PRODUCT_PROFILE,
+	.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" }, { "inuse_objects", "count" },
+		{ "inuse_space", "bytes" } },
 	.text = PRODUCT_TEXT_HEAP,
 	.snapshot = collect,
 	.count = count,

@@ -191,11 +191,9 @@ collect(const struct collector *c, const struct collect_params *params, struct p
 {
 	struct profile p;
 
-	(void)c;
 	(void)params;
-	profile_init(&p, "threadcreate");
-	p.types[0] = p.period_type = (struct profile_type){ "threadcreate", "count" };
-	p.type_count = 1;
+	collector_profile(c, &p);
+	p.period_type = p.types[0];
 	p.period = 1;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	p.truncated = atomic_load(&truncated);
@@ -228,6 +226,7 @@ const struct collector collect_threadcreate = {
 	.name = "threadcreate",
 	.description = "Stack traces that led to the creation of new OS threads",
 	.products = PRODUCT_PROFILE,
+	.types = { { "threadcreate", "count" } },
 	.snapshot = collect,
 	.count = count,
 	.status = threadcreate_status,

@@ -28,6 +28,7 @@ const struct collector collect_goroutine = {
 	.description = "Stack traces of all current threads. Use debug=2 as a query parameter to export in the same format "
 		"as an unrecovered panic of Go.",
 	.products = PRODUCT_PROFILE | PRODUCT_DUMP,
+	.types = { { "goroutine", "count" } },
 	.snapshot = collect,
 	.takes_own = true,
 	.cannot = "threads cannot be listed",

@@ -518,8 +518,9 @@ collect_open(void **ret_window)
 }
 
 static int
-collect_close(void *window, struct product *ret)
+collect_close(void *window, const struct collect_params *params, struct product *ret)
 {
+	(void)params;
 	ret->type = PRODUCT_TRACE;
 	return tracer_close(window, &ret->trace);
 }

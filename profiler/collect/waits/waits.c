@@ -181,10 +181,8 @@ collect(const struct collector *c, const struct collect_params *params, struct p
 		waiters_sweep(trace_now_ns());
 		waiters_rest(trace_now_ns());
 	}
-	profile_init(&p, c->name);
-	p.types[0] = p.period_type = (struct profile_type){ "contentions", "count" };
-	p.types[1] = (struct profile_type){ "delay", "nanoseconds" };
-	p.type_count = 2;
+	collector_profile(c, &p);
+	p.period_type = p.types[0];
 	p.period = 1;
 	p.one_in = waits_mutex_fraction();
 	p.time_ns = clock_ns(CLOCK_REALTIME);
@@ -284,10 +282,13 @@ static const struct collector_rate block_rate = {
 	.option_at = offsetof(struct component_profiler_options, block_rate_ns),
 };
 
+#define WAITS_TYPES { { "contentions", "count" }, { "delay", "nanoseconds" } }
+
 const struct collector collect_mutex = {
 	.name = "mutex",
 	.description = "Stack traces of holders of contended mutexes",
 	.products = PRODUCT_PROFILE,
+	.types = WAITS_TYPES,
 	.text = PRODUCT_TEXT_CONTENTIONS,
 	.snapshot = collect,
 	.count = count,
@@ -304,6 +305,7 @@ const struct collector collect_block = {
 	.name = "block",
 	.description = "Stack traces that led to blocking on synchronization primitives",
 	.products = PRODUCT_PROFILE,
+	.types = WAITS_TYPES,
 	.text = PRODUCT_TEXT_DELAYS,
 	.snapshot = collect,
 	.count = count,

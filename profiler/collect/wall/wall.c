@@ -343,12 +343,12 @@ window_free(struct wall_window *w)
 }
 
 int
-wall_window_close(struct wall_window *w, struct profile *ret)
+wall_window_close(struct wall_window *w, bool idle, struct profile *ret)
 {
 	int err;
 
 	window_end(w);
-	err = wall_window_profile(w, ret);
+	err = wall_window_profile(w, idle, ret);
 	window_free(w);
 	return err;
 }
@@ -387,10 +387,10 @@ collect_open(void **ret_window)
 }
 
 static int
-collect_close(void *window, struct product *ret)
+collect_close(void *window, const struct collect_params *params, struct product *ret)
 {
 	ret->type = PRODUCT_PROFILE;
-	return wall_window_close(window, &ret->profile);
+	return wall_window_close(window, params->idle, &ret->profile);
 }
 
 static void
@@ -414,11 +414,13 @@ const struct collector collect_fgprof = {
 	.description = "where all threads spend time, on a processor or waiting",
 	.beside = true,
 	.products = PRODUCT_PROFILE,
+	.types = { { "samples", "count" }, { "time", "nanoseconds" } },
 	.open = collect_open,
 	.close = collect_close,
 	.cancel = collect_cancel,
 	.windows = &windows,
 	.seconds = 30,
+	.takes_idle = true,
 	.cannot = "Could not enable wall-clock profiling",
 	.status = wall_status,
 	.less = less,

@@ -14,6 +14,8 @@
 #ifndef COLLECT_WALL_WALL_H
 #define COLLECT_WALL_WALL_H
 
+#include <stdbool.h>
+
 #include "profile.h"
 
 #define WALL_HZ         99    /* looks a second; not in step with what runs at 100 */
@@ -23,8 +25,8 @@ struct wall_window;
 
 /* 0 or a negative errno: -EOPNOTSUPP, wall_status(); -EAGAIN, no thread; -ENOMEM; or no descriptor is left. */
 int  wall_window_open(struct wall_window **ret);
-/* Ends the window and makes its profile; frees the window. */
-int  wall_window_close(struct wall_window *w, struct profile *ret);
+/* Ends the window and makes its profile, with what waits (idle) or without; frees the window. */
+int  wall_window_close(struct wall_window *w, bool idle, struct profile *ret);
 void wall_window_cancel(struct wall_window *w);
 
 #endif

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 
 #include "clock.h"
+#include "collector.h"
 #include "labels/thread.h"
 #include "pages.h"
 #include "sort.h"
@@ -176,16 +177,13 @@ comments(const struct wall_window *w, struct profile *p)
 }
 
 int
-wall_window_profile(const struct wall_window *w, struct profile *ret)
+wall_window_profile(const struct wall_window *w, bool idle, struct profile *ret)
 {
 	struct making   m = { 0 };
 	struct profile *p = &m.profile;
 	int             err = 0;
 
-	profile_init(p, "fgprof");
-	p->types[0] = (struct profile_type){ "samples", "count" };
-	p->types[1] = (struct profile_type){ "time", "nanoseconds" };
-	p->type_count = 2;
+	collector_profile(&collect_fgprof, p);
 	p->period_type = (struct profile_type){ "wallclock", "nanoseconds" };
 	p->period = CLOCK_NS_PER_S / WALL_HZ;
 	p->time_ns = w->window.time_ns;
@@ -193,7 +191,9 @@ wall_window_profile(const struct wall_window *w, struct profile *ret)
 	p->lost = (uint64_t)w->lost;
 	m.ns_per_tick = w->ticks ? (double)p->duration_ns / (double)w->ticks : 0;
 	comments(w, p);
-	for (size_t i = 0; i < w->counts.table.size && !err; i++) {
+	if (!idle)
+		profile_comment(p, "idle=0: what waits is left out");
+	for (size_t i = 0; idle && i < w->counts.table.size && !err; i++) {
 		const struct window_count *c = window_counts_at(&w->counts, i);
 
 		if (c && c->stack)

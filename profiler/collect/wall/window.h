@@ -34,7 +34,7 @@ struct wall_window *wall_window_new(void);
 void wall_window_free(struct wall_window *w);
 /* Each of the looks stands for so many threads in its ticks. */
 void wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n, double threads);
-/* 0 or -ENOMEM.  The CPU window has ended. */
-int  wall_window_profile(const struct wall_window *w, struct profile *ret);
+/* 0 or -ENOMEM.  The CPU window has ended.  idle: with what waits. */
+int  wall_window_profile(const struct wall_window *w, bool idle, struct profile *ret);
 
 #endif

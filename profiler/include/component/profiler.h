@@ -337,6 +337,7 @@ struct component_profile_write_options {
 	bool        without_own; /* goroutine: the library's own threads left out */
 	const char *format;  /* "top", "folded"; trace: "go1.22", "perfetto"; NULL: by debug */
 	struct component_error *err; /* gets a sentence when it fails; or NULL */
+	bool        without_idle; /* fgprof: waiting left out */
 };
 
 #define COMPONENT_PROFILE_WRITE_OPTIONS_INIT COMPONENT_SIZED_(component_profile_write_options, .seconds = 0)
