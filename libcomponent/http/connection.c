@@ -31,7 +31,7 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "connection.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -43,6 +43,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "request.h"
+#include "server.h"
+
 
 #define READ_BYTES (16 * 1024) /* at a time, so that one client does not starve others */
 

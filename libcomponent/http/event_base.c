@@ -29,7 +29,7 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "event_base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +39,8 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "fd.h"
 
 #define SPARE_FDS 16 /* must be free before event_base_new(): it takes 3, other threads some */
 #define TRIES     16 /* a daemon that makes pipes without pause loses this race rarely */

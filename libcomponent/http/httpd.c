@@ -33,7 +33,7 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,9 +41,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "connection.h"
 #include "expected_library.h"
 #include "our_thread.h"
 #include "pages.h"
+#include "posted_calls.h"
+#include "request.h"
+
 
 /* A daemon under LeakSanitizer would be told that what only our own mapping points
  * to has leaked. */

@@ -10,7 +10,7 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "listener.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +18,10 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "connection.h"
+#include "posted_calls.h"
+#include "server.h"
+
 
 #define ACCEPTS_AT_ONCE 16 /* then other clients have a turn */
 

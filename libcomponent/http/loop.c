@@ -28,11 +28,13 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "server.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/time.h>
+
+#include "posted_calls.h"
 
 #define LOOK_MS 1000 /* at least so often: are the descriptors ours? */
 

@@ -16,11 +16,13 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "places.h"
 
 #include <stdlib.h>
 
 #include "clock.h"
+#include "server.h"
+
 
 void
 httpd_set_requests(struct httpd *h, unsigned requests)

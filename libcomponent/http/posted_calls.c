@@ -29,7 +29,7 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "posted_calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,6 +40,8 @@
 
 #include "clock.h"
 #include "our_mask.h"
+#include "server.h"
+
 
 #define LOST_SECONDS 5 /* the loop finds within one that its descriptors were closed */
 

@@ -12,7 +12,9 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "connection.h"
+#include "request.h"
+#include "server.h"
 
 /* These answer whether all of it found memory. */
 

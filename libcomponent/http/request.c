@@ -21,7 +21,7 @@
  */
 #include <config.h>
 
-#include "httpd_internal.h"
+#include "request.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -29,6 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "connection.h"
+#include "server.h"
 
 #define CHUNK_LINE_MAX 256 /* "1a2b;extension"; nobody sends more */
 

@@ -2,13 +2,13 @@
 noinst_LTLIBRARIES += %D%/libencode.la
 %C%_libencode_la_SOURCES = %D%/encode.h %D%/folded.c %D%/format.c %D%/format.h %D%/frames.c %D%/frames.h %D%/gzip.c \
 	%D%/gzip.h %D%/lines.c %D%/lines.h %D%/order.c %D%/order.h %D%/panic.c %D%/pprof.c %D%/pprof_sample.c \
-	%D%/pprof_sample.h %D%/residence.c %D%/text.c %D%/text_counts.c %D%/text_stack.c %D%/text_stack.h %D%/top.c %D%/wait_state.c \
-	%D%/wait_state.h \
-	%D%/trace/annotations.c %D%/trace/go.c %D%/trace/go.h %D%/trace/go_v1.c %D%/trace/go_v2.c \
-	%D%/trace/initial_threads.c %D%/trace/perfetto.c %D%/trace/perfetto_message.c %D%/trace/perfetto_message.h \
-	%D%/trace/stacks.c %D%/trace/stacks.h %D%/trace/story.c %D%/trace/story.h %D%/trace/streams.c %D%/trace/streams.h \
-	%D%/trace/writer.c %D%/trace/writer.h \
-	%D%/profile.pb-c.c %D%/profile.pb-c.h
+	%D%/pprof_sample.h %D%/residence.c %D%/text.c %D%/text_counts.c %D%/text_stack.c %D%/text_stack.h %D%/top.c \
+	%D%/wait_state.c %D%/wait_state.h %D%/trace/annotations.c %D%/trace/annotations.h %D%/trace/go.c \
+	%D%/trace/go.h %D%/trace/go_v1.c %D%/trace/go_v2.c %D%/trace/initial_threads.c %D%/trace/initial_threads.h \
+	%D%/trace/perfetto.c %D%/trace/perfetto_message.c %D%/trace/perfetto_message.h %D%/trace/scheduling.c \
+	%D%/trace/scheduling.h %D%/trace/stacks.c %D%/trace/stacks.h %D%/trace/story.c %D%/trace/story.h \
+	%D%/trace/streams.c %D%/trace/streams.h %D%/trace/writer.c %D%/trace/writer.h %D%/profile.pb-c.c \
+	%D%/profile.pb-c.h
 %C%_libencode_la_CPPFLAGS = $(OUR_WAITS) $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 
 # The generated files are distributed: only a git checkout needs protoc-c.  They are

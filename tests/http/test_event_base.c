@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "httpd_internal.h"
+#include "event_base.h"
 
 static _Atomic int stop;
 

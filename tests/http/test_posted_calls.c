@@ -29,7 +29,8 @@
 
 #include <cmocka.h>
 
-#include "httpd_internal.h"
+#include "posted_calls.h"
+#include "server.h"
 
 static _Atomic int     looked_at = -1; /* becomes instead, after the next look of who is meant */
 static _Atomic int     instead = -1;

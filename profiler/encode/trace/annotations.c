@@ -11,10 +11,12 @@
  */
 #include <config.h>
 
-#include "story.h"
+#include "annotations.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "scheduling.h"
 
 #define REGIONS_MAX 256 /* open regions of one thread; more are left out */
 

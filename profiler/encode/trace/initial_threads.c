@@ -14,11 +14,14 @@
  */
 #include <config.h>
 
-#include "story.h"
+#include "initial_threads.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "annotations.h"
+#include "scheduling.h"
 
 /* Nanoseconds before the trace's start: for each thread, and for what there is once. */
 #define CAST_NS_EACH 8

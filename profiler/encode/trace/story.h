@@ -153,36 +153,4 @@ int  story_tell(struct story *s, const struct trace *t, struct arena_budget *bud
 	const char *const *notes, story_event_fn *event, void *arg);
 void story_end(struct story *s);
 
-/* ---- between story.c, initial_threads.c and annotations.c ---- */
-
-void story_emit(struct story *s, struct story_event e);
-/* The slot of a kernel id, NULL without memory. */
-struct story_slot *story_slot(struct story *s, int32_t tid);
-/* A new thread of it, STORY_UNBORN; info may be NULL.  NULL without memory. */
-struct story_thread *story_thread_new(struct story *s, struct story_slot *slot, int32_t tid,
-	const struct trace_thread *info);
-/* Starts a thread on a processor, whatever they did before; and makes it leave. */
-void story_in(struct story *s, struct story_thread *t, uint32_t cpu);
-void story_out(struct story *s, struct story_thread *t, bool preempted);
-/* The thread whose record this is; NULL: none that counts. */
-struct story_thread *story_thread_of(struct story *s, const struct trace_record *r, bool may_be_new);
-/* With nothing known of the stack where it ends: 0. */
-void story_region_end(struct story *s, struct story_thread *t, uint32_t stack);
-void story_on_sample(struct story *s, const struct trace_record *r);
-void story_on_labels(struct story *s, const struct trace_record *r);
-void story_on_heap(struct story *s, const struct trace_record *r);
-void story_on_task(struct story *s, const struct trace_record *r);
-void story_on_region_begin(struct story *s, const struct trace_record *r);
-void story_on_region_end(struct story *s, const struct trace_record *r);
-void story_on_log(struct story *s, const struct trace_record *r);
-
-static inline bool
-story_by_hooks(const struct story *s)
-{
-	return s->trace->source == TRACE_BY_HOOKS;
-}
-
-/* Who is there when the trace begins, and what they do. */
-int  story_begin(struct story *s);
-
 #endif
