@@ -3,9 +3,11 @@
 
 The library is linked once more from the objects of the build, without those of the files, beside a
 table that is compiled without the row.  No name may be left open then (-z defs), no other file may
-include one of those that are gone, and a daemon serves all the others with it.
+include one of those that are gone, a daemon serves all the others with it, and the quick tests that
+are not about what is gone pass with it: two files of them each time, all with TEST_STRESS=1.
 """
 import glob
+import itertools
 import os
 import re
 import shutil
@@ -13,10 +15,12 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
+from quick_tests import others_pass, tree_without  # noqa: E402
 
 ROOMS = "libcomponent", "flags", "profiler", "components"
 COLLECT, ENCODE, UNWIND = "profiler/collect", "profiler/encode", "profiler/unwind"
 made = {}
+turns = itertools.count()
 
 
 def variables(*names):
@@ -69,9 +73,9 @@ def included(gone):
 
 
 @contextlib.contextmanager
-def library_without(gone, table, rows, beside=(), cflags="INC_COLLECT"):
+def library_without(gone, table, rows, beside=(), cflags="INC_COLLECT", words="", rooms=()):
     """The folder of a libcomponent.so without those files, and without those lines of the table.  beside: what is
-    compiled with the table.  Then the lines that are gone."""
+    compiled with the table.  Quick tests that do not match words and are in none of the rooms pass with it."""
     equal(list(included(gone)), [], "a file that is gone is included by")
     (cc, own, flags, include, map_, libs) = variables("CC", "DEFS", "CFLAGS", cflags, "components_libcomponent_la_LDFLAGS",
                                                       "components_libcomponent_la_LIBADD")
@@ -99,6 +103,8 @@ def library_without(gone, table, rows, beside=(), cflags="INC_COLLECT"):
                 *[w for w in libs if w.startswith(("-l", "-L"))], "-lpthread", "-ldl")
         equal(r.returncode, 0, "without it the library does not link:\n" + r.stderr[-3000:])
         yield d
+        with tree_without(gone, d + "/libcomponent.so.0", table, after) as env:
+            others_pass(words, rooms, env, next(turns))
 
 
 def hello(folder, *argv):
@@ -114,6 +120,10 @@ def rows_of(folder):
             for name in re.findall(r"^const struct collector(?:_family)? collect_(\w+) = ", text_of(os.path.relpath(path, SRC)), re.M)]
 
 
+# What else names a collector in tests.
+ABOUT = {"cpu": ["window"], "custom": ["CONTROLLER"], "heap": ["%68eap"], "threads": ["threads", "debug=2"]}
+
+
 def collector_is_taken_away(folder):
     rows = rows_of(COLLECT + "/" + folder)
     need(rows, "no collector is in " + folder)
@@ -121,7 +131,8 @@ def collector_is_taken_away(folder):
     beside = COLLECT + "/collectors.c", COLLECT + "/collector.h"
     windows = [name for path in glob.glob(os.path.join(SRC, COLLECT, "*/*.c")) for name in
                re.findall(r"^const struct collector collect_(\w+) = \{[^}]*\.open = ", text_of(path), re.M)]
-    with library_without([COLLECT + "/" + folder], COLLECT + "/collectors.def", [r"^\w+\(%s\)" % name for name in rows], beside) as d:
+    with library_without([COLLECT + "/" + folder], COLLECT + "/collectors.def", [r"^\w+\(%s\)" % name for name in rows], beside,
+                         words="|".join([r"\b(%s)\b" % "|".join(rows)] + ABOUT.get(folder, [])), rooms=[folder]) as d:
         with hello(d) as daemon_:
             need("/libcomponent.so.0" in open("/proc/%d/maps" % daemon_.pid).read() and
                  d in open("/proc/%d/maps" % daemon_.pid).read(), "it runs with another library")
@@ -159,6 +170,8 @@ FORMATS = {
     "go1.22": (("trace/go_v2.c",), [r'"go1\.22"']),
     "perfetto": (("trace/perfetto.c", "trace/perfetto_message.c", "trace/perfetto_message.h"), ['"perfetto"']),
 }
+# How tests name it, where not by its name.
+NAMED = {"pprof": r"Profile\(|go_tool", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2", "table": "memory"}
 ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "go1.19": "trace?seconds=1&format=go1.19",
          "go1.22": "trace?seconds=1&format=go1.22", "perfetto": "trace?seconds=1&format=perfetto"}
 
@@ -168,7 +181,7 @@ def format_is_taken_away(name):
     gone = [ENCODE + "/" + f for f in files]
     for path in gone:
         need(os.path.exists(os.path.join(SRC, path)), path)
-    with library_without(gone, ENCODE + "/format.c", rows, cflags="INC_ENCODE") as d, hello(d) as daemon_:
+    with library_without(gone, ENCODE + "/format.c", rows, cflags="INC_ENCODE", words=NAMED.get(name, name)) as d, hello(d) as daemon_:
         for other, query in ASKED.items():
             if other == name or "trace" not in query or name in ASKED and "trace" in ASKED[name]:
                 equal(daemon_.get("/debug/pprof/" + query).status, 400 if other == name else 200, query)
@@ -199,7 +212,8 @@ test(every_row_of_formats_is_tried)
 def unwinder_is_taken_away(name):
     gone = UNWIND + "/by_%s.c" % name
     need(os.path.exists(os.path.join(SRC, gone)), gone)
-    with library_without([gone], UNWIND + "/unwinders.def", ["unwind_by_%s\\)" % name], (UNWIND + "/unwind.c",), "INC_UNWIND") as d:
+    with library_without([gone], UNWIND + "/unwinders.def", ["unwind_by_%s\\)" % name], (UNWIND + "/unwind.c",), "INC_UNWIND",
+                         words=name.replace("_", "-")) as d:
         with hello(d) as daemon_:
             text = daemon_.get("/debug/pprof/goroutine?debug=2").text
             contains(text, "main")

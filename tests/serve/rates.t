@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from gotools import *
 from serving import *
 
-NAMES = ["heap-profile-rate", "mutex-profile-fraction", "block-profile-rate"]
+NAMES = ["heap-profile-rate", "mutex-profile-fraction", "block-profile-rate", "mmap-profile-rate"]
 COUNTS = re.compile(r"^(\d+) (\d+) @((?: 0x[0-9a-f]+)+)\n((?:#\t.*\n)+)", re.M)
 
 
