@@ -37,8 +37,8 @@ def contention(d, kind, function):
 @test
 def rates_are_shown_and_changed_in_the_units_of_the_options():
     with server("--heap-rate", "4096") as d:
-        equal(rates(d), [4096, 0, 0, 0])
-        equal(rates(d, "mutex-profile-fraction=1"), [4096, 1, 0, 0])
+        equal(rates(d), [4096, 0, 0, 1])
+        equal(rates(d, "mutex-profile-fraction=1"), [4096, 1, 0, 1])
         d.wait_log("sampling rates changed peer=127.0.0.1:")
         equal(rates(d, "", "?block-profile-rate=10us&heap-profile-rate=2KiB&mmap-profile-rate=1"), [2048, 1, 10000, 1])
         equal(rates(d, "block-profile-rate=1&mutex-profile-fraction=0", "?mutex-profile-fraction=7"), [2048, 0, 1, 1])
