@@ -537,7 +537,7 @@ fault_errno(struct file_read *r, const char *by, int error)
 static const struct flag_setting *
 find_path(struct component_flags *f, struct flag_round *round, bool *ret_given, const char **ret_by)
 {
-	struct flag_entry   *e = flags_find(f, "config", strlen("config"), NULL);
+	struct flag_entry   *e = flags_find_action(f, ACTION_CONFIG);
 	struct flag_setting *line = flag_round_at(round, f, e, LEVEL_LINE);
 	struct flag_setting *env = flag_round_at(round, f, e, LEVEL_ENV);
 
@@ -559,7 +559,7 @@ flags_file_read(struct component_flags *f, struct flag_round *round)
 	r.path = find_path(f, round, &given, &by)->value.string;
 	/* Another file named by now is a change that wants a restart. */
 	if (f->parsed)
-		r.path = flag_setting_of(flags_find(f, "config", strlen("config"), NULL), NULL)->value.string;
+		r.path = flag_setting_of(flags_find_action(f, ACTION_CONFIG), NULL)->value.string;
 	if (!r.path || !*r.path)
 		return;
 	if (!f->parsed)

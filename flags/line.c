@@ -52,8 +52,8 @@ has_no_form(const struct flag_entry *e)
 	return e && e->row.type == COMPONENT_FLAG_TYPE_BOOL && e->action == ACTION_NONE;
 }
 
-static bool
-takes_optional_argument(const struct flag_entry *e)
+bool
+flag_takes_optional_argument(const struct flag_entry *e)
 {
 	return e->row.type == COMPONENT_FLAG_TYPE_BOOL || e->action == ACTION_HELP || e->action == ACTION_VERSION ||
 		e->action == ACTION_DUMP || e->action == ACTION_COMPLETION;
@@ -86,7 +86,7 @@ build_names(struct line *l, char **to, size_t *options, size_t *bytes)
 				if (!to)
 					continue;
 				add_option(l, to, "", word, size,
-					takes_optional_argument(e) ? optional_argument : required_argument, val);
+					flag_takes_optional_argument(e) ? optional_argument : required_argument, val);
 				if (no)
 					add_option(l, to, "no-", word, size, no_argument, val + 1);
 			}
@@ -113,7 +113,7 @@ build(struct line *l)
 
 		if (e->row.letter)
 			used += (size_t)sprintf(l->letters + used, "%c%s", e->row.letter,
-				takes_optional_argument(e) ? "" : ":");
+				flag_takes_optional_argument(e) ? "" : ":");
 	}
 	return 0;
 }

@@ -87,6 +87,15 @@ flags_find(const struct component_flags *f, const char *name, size_t size, enum 
 }
 
 struct flag_entry *
+flags_find_action(const struct component_flags *f, enum flag_action action)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (f->entries[i].action == action)
+			return &f->entries[i];
+	return NULL;
+}
+
+struct flag_entry *
 flags_find_key(const struct component_flags *f, const char *key)
 {
 	struct flag_entry *e;

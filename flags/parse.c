@@ -154,7 +154,8 @@ report(struct component_flags *f, const struct lines *faults, bool usage, struct
 	if (faults->failed)
 		component_error_add(err, "%s: out of memory", f->spec.name);
 	else if (usage)
-		component_error_add(err, "Try '%s --help' for more information.", f->spec.name);
+		component_error_add(err, "Try '%s --%s' for more information.", f->spec.name,
+			flags_find_action(f, ACTION_HELP)->row.name);
 	return faults->failed ? -ENOMEM : -EINVAL;
 }
 
@@ -239,7 +240,7 @@ parse_round(struct component_flags *f, struct flag_round *round, int argc, char 
 	if (!try_round(f, round))
 		return report_round(f, round, err);
 	r = 1;
-	if (flags_find(f, "dump-options", strlen("dump-options"), NULL)->at[LEVEL_LINE].set)
+	if (flags_find_action(f, ACTION_DUMP)->at[LEVEL_LINE].set)
 		flags_dump_write(f, f->builtin.dump);
 	else if (f->builtin.check)
 		text_add(&f->output, "configuration OK\n");

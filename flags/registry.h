@@ -79,6 +79,7 @@ struct component_flags {
 	struct flag_round *current; /* the one whose checks are running */
 	char              *config_path;
 	bool               parsed;
+	bool               foreign; /* read out of somebody else's command line, extract.c */
 	int                exit_status;
 	struct text        output;
 	const char       **secrets;
@@ -144,6 +145,11 @@ void flag_round_fault(struct flag_round *round, enum flag_level level, const cha
 	const struct component_flag *row, const char *value, const char *why);
 struct flag_setting *flag_round_at(struct flag_round *round, const struct component_flags *f,
 	const struct flag_entry *e, enum flag_level level);
+
+/* The entry of a row that every program has, or NULL; its name is another in a foreign command line. */
+struct flag_entry *flags_find_action(const struct component_flags *f, enum flag_action action);
+/* line.c.  May it stand without a value? */
+bool flag_takes_optional_argument(const struct flag_entry *e);
 
 /* line.c, env.c, file.c: fill a level. */
 int  flags_line_read(struct component_flags *f, struct flag_round *round, int argc, char **argv);

@@ -1,5 +1,5 @@
 # tests of flags
-FLAGS_UNITS = %D%/test_env %D%/test_file %D%/test_line %D%/test_lint %D%/test_memory %D%/test_precedence \
+FLAGS_UNITS = %D%/test_env %D%/test_extract %D%/test_file %D%/test_line %D%/test_lint %D%/test_memory %D%/test_precedence \
 	%D%/test_reload %D%/test_value %D%/test_words
 UNITS += $(FLAGS_UNITS)
 WHOLE_TESTS += %D%/output.t %D%/row_types.t

@@ -379,6 +379,28 @@ COMPONENT_API int  component_flags_fault(struct component_flags *f, const char *
 COMPONENT_API int  component_flags_parse(struct component_flags *f, int argc, char **argv, struct component_error *err);
 
 /*
+ * component_flags_extract - our options out of a command line that is somebody else's
+ *
+ * For a daemon that reads its options by itself and shall have these besides.  Takes
+ * "--name=value", "--name value" and, of a bool, "--name", "--no-name" and "--name true"
+ * of the rows of f, as far as "--", and leaves all other words as they were, in their
+ * order.  Letters are the daemon's, and so are --help, --version, --config and the others
+ * that component_flags_new() has added: in their place are --profiling-help,
+ * --profiling-config=FILE and --profiling-dump-options.  Environment and config file are
+ * read as by component_flags_parse(), and the rules of rows are checked.
+ *
+ *   argc     gets the number of words that are left
+ *   argv     of main(), with NULL behind the last word; changed only when 0 is returned
+ *   returns  0: go on; 1 and errors as component_flags_parse()
+ *   owns     as component_flags_parse()
+ *   threads  as component_flags_parse()
+ *   signals  not from a handler
+ *   fork     concerns the calling process only
+ *   source   flags/extract.c
+ */
+COMPONENT_API int  component_flags_extract(int *argc, char **argv, struct component_flags *f, struct component_error *err);
+
+/*
  * component_flags_reload - environment and config file once more
  *
  * Only RELOADABLE rows change; where another row would, a warning says that it
