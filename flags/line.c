@@ -14,7 +14,9 @@
  * error and not two.  An option's value that is itself the name of an option is
  * refused: "--config --enable-pprof" has lost its file name.
  *
- * getopt's variables are the daemon's: they are put back.
+ * getopt's variables are the daemon's: they are put back.  What it keeps inside cannot be: that
+ * operands come in order would hold for the daemon's own getopt(3) too.  So it is made to forget
+ * ours, and an optind that was never used becomes 0, which begins anew with the daemon's letters.
  *
  * Tests: tests/flags/test_line.c.
  */
@@ -311,6 +313,17 @@ read_words(struct line *l)
 		report_operand(l, l->words[i]);
 }
 
+/* Whatever was read before: what getopt(3) keeps inside is that of these letters. */
+static void
+begin_anew(const char *letters)
+{
+	char  name[] = "";
+	char *none[] = { name, NULL };
+
+	optind = 0;
+	getopt(1, none, letters);
+}
+
 int
 flags_line_read(struct component_flags *f, struct flag_round *round, int argc, char **argv)
 {
@@ -325,12 +338,13 @@ flags_line_read(struct component_flags *f, struct flag_round *round, int argc, c
 		goto out;
 	for (int i = 0; i < argc; i++)
 		l.words[i] = argv[i];
-	optind = 0; /* start afresh, whatever was parsed before */
+	begin_anew(l.letters);
 	opterr = 0;
 	if (argc > 0)
 		read_words(&l);
 out:
-	optind = ind;
+	begin_anew("");
+	optind = ind == 1 ? 0 : ind;
 	opterr = err;
 	optopt = opt;
 	optarg = arg;

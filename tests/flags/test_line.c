@@ -335,7 +335,7 @@ getopts_own_state_is_put_back(void **state)
 	optopt = 'q';
 	optarg = mark;
 	f = ACCEPT("-v3", "--enable-pprof");
-	assert_int_equal(optind, 1);
+	assert_int_equal(optind, 0); /* from the beginning */
 	assert_int_equal(opterr, 1);
 	assert_int_equal(optopt, 'q');
 	assert_ptr_equal(optarg, mark);
@@ -345,6 +345,29 @@ getopts_own_state_is_put_back(void **state)
 	assert_string_equal(optarg, "x");
 	assert_int_equal(getopt(4, own, "a:b"), 'b');
 	assert_int_equal(getopt(4, own, "a:b"), -1);
+	optind = 1;
+}
+
+static void
+a_daemons_own_getopt_has_its_operands_last_or_first_as_it_wants(void **state)
+{
+	char *behind[] = { (char *)"prog", (char *)"x", (char *)"-b", NULL };
+	char *first[] = { (char *)"prog", (char *)"x", (char *)"-b", NULL };
+
+	(void)state;
+	optind = 1;
+	component_flags_free(ACCEPT("-v3"));
+	assert_int_equal(getopt(3, behind, "b"), 'b');
+	assert_int_equal(getopt(3, behind, "b"), -1);
+	assert_string_equal(behind[optind], "x");
+	optind = 1;
+	component_flags_free(ACCEPT("-v3"));
+	assert_int_equal(getopt(3, first, "+b"), -1);
+	assert_string_equal(first[optind], "x");
+	optind = 1;
+	component_flags_free(ACCEPT("-v3"));
+	optind = 1; /* as some daemons have it, to be sure */
+	assert_int_equal(getopt(3, behind, "b"), 'b');
 	optind = 1;
 }
 
@@ -445,6 +468,7 @@ main(void)
 		cmocka_unit_test(a_secret_is_not_repeated_in_a_fault),
 		cmocka_unit_test(a_former_name_works_and_warns),
 		cmocka_unit_test(getopts_own_state_is_put_back),
+		cmocka_unit_test(a_daemons_own_getopt_has_its_operands_last_or_first_as_it_wants),
 		cmocka_unit_test(the_words_of_main_are_left_alone),
 		cmocka_unit_test(parsing_twice_or_adding_late_is_refused),
 		cmocka_unit_test(no_words_at_all_are_fine),
