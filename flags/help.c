@@ -298,7 +298,7 @@ write_footer(struct component_flags *f, bool all)
 			"DURATION is numbers and units, such as 30s, 1h30m or 500ms.\n"
 			"SIZE is bytes, or a number and KiB, MiB, GiB, kB, MB, GB.\n"
 			"LIST is items with commas between them; giving the option again adds to it.\n");
-	else
+	else if (!f->foreign)
 		text_add(&f->output, "'%s --help-all' shows every option and variable.\n", f->spec.name);
 	if (f->spec.bugs)
 		text_add(&f->output, "\nReport bugs to: %s\n", f->spec.bugs);
