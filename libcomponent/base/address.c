@@ -28,10 +28,12 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #define PORT_DIGITS_MAX  5
 #define PORT_MAX         65535
 #define UNIX_PATH_MAX    (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+#define PID_DIGITS_MAX   7   /* 4194304, PID_MAX_LIMIT of 64-bit Linux */
 #define LABEL_MAX        63  /* bytes of one part of a host name, RFC 1035 */
 #define HOST_NAME_MAX_   253 /* bytes of a whole one */
 #define FD_NAME_MAX      255 /* bytes, as systemd has it */
@@ -190,10 +192,13 @@ parse_unix(const char *path, struct address *ret, const struct why *why)
 		return refuse(why, "path must be absolute; write 'unix:/run/%s'", path);
 	if (*path == '@' && length == 1)
 		return refuse(why, "missing name after '@'; write 'unix:@name'");
+	for (const char *s = path; (s = strstr(s, "%p")) != NULL; s += 2)
+		length += PID_DIGITS_MAX - 2;
 	if (length > UNIX_PATH_MAX)
-		return refuse(why, "path has %zu bytes; a unix socket's path holds at most %zu", length, UNIX_PATH_MAX);
+		return refuse(why, "path has %zu bytes%s; a unix socket's path holds at most %zu", length,
+			strstr(path, "%p") ? " with the process's number for %p" : "", UNIX_PATH_MAX);
 	ret->kind = ADDRESS_UNIX;
-	host_set(ret, path, length);
+	host_set(ret, path, strlen(path));
 	return 0;
 }
 
@@ -302,6 +307,20 @@ address_parse(const char *text, struct address *ret, char *ret_why, unsigned why
 	if (r == 0)
 		*ret = a;
 	return r;
+}
+
+void
+address_path(const struct address *a, char *buf, unsigned size)
+{
+	size_t used = 0;
+
+	for (const char *s = a->host; *s && used < size; s++)
+		if (s[0] == '%' && s[1] == 'p') {
+			used += (size_t)snprintf(buf + used, size - used, "%d", (int)getpid());
+			s++;
+		} else
+			buf[used++] = *s;
+	buf[used < size ? used : size - 1] = '\0';
 }
 
 void

@@ -2,8 +2,8 @@
  * address.h - the one parser of every *-bind-address.
  *
  * Forms: HOST:PORT, :PORT, [IPV6]:PORT, [fe80::1%eth0]:PORT, unix:/path,
- * unix:@name, fd:N, fd:NAME and 0 (off).  Nothing is guessed: see the table in
- * tests/base/test_address.c.
+ * unix:@name, fd:N, fd:NAME and 0 (off).  "%p" in a path or @name is the process's number.
+ * Nothing is guessed: see the table in tests/base/test_address.c.
  */
 #ifndef BASE_ADDRESS_H
 #define BASE_ADDRESS_H
@@ -39,6 +39,10 @@ int address_parse(const char *text, struct address *ret, char *ret_why, unsigned
 /* Would two servers at these addresses want the same socket?  Not for port 0, and
  * without asking a resolver: what it would tell is found when binding. */
 bool address_clashes(const struct address *a, const struct address *b);
+
+/* Of a unix socket: its path or @name, with the number of this process for each "%p".  ADDRESS_HOST_MAX
+ * bytes always suffice. */
+void address_path(const struct address *a, char *buf, unsigned size);
 
 /* The text again, in canonical form. */
 void address_format(const struct address *a, char *buf, unsigned size);

@@ -68,6 +68,10 @@ void listen_close(struct listen_set *set);
 int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
+/* Does nobody answer at that path? */
+bool listen_unix_is_dead(const char *path);
+/* Removes what processes that are no more have left where a path with one %p in its last part leads. */
+void listen_remove_dead(const char *pattern);
 /* Fills in s from what the socket itself says: of IPv4 or IPv6, and of unix. */
 int listen_describe_tcp(int fd, struct listen_socket *s);
 int listen_describe_unix(int fd, struct listen_socket *s);

@@ -10,6 +10,9 @@
  * crash and goes; one that answers is busy; anything else is somebody's file and
  * is never removed.
  *
+ * "%p" in a path is the process's number, so that each worker has a file of its own;
+ * listen_dead.c removes those that killed ones have left.
+ *
  * What a stranger would get wrong: an abstract name ("@name") has no file and no
  * mode; every user of the machine may connect.  It is allowed, with a note.
  *
@@ -68,11 +71,23 @@ ask(const struct sockaddr_un *un, socklen_t size, char *owner, size_t owner_size
 		 * another kind of socket is somebody. */
 		if (errno == ECONNREFUSED || errno == ENOENT)
 			r = 0;
-	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) == 0) {
+	} else if (owner_size > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) == 0) {
 		listen_owner_pid(peer.pid, owner, owner_size);
 	}
 	close(fd);
 	return r;
+}
+
+bool
+listen_unix_is_dead(const char *path)
+{
+	struct sockaddr_un un;
+	socklen_t          size;
+
+	if (strlen(path) >= sizeof(un.sun_path))
+		return false;
+	size = sockaddr_make(path, &un);
+	return ask(&un, size, NULL, 0) == 0;
 }
 
 /* Makes room at the path: removes a stale socket, refuses all else. */
@@ -169,15 +184,19 @@ listen_describe_unix(int fd, struct listen_socket *s)
 int
 listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err)
 {
+	char                  path[ADDRESS_HOST_MAX];
 	bool                  abstract = a->host[0] == '@';
 	struct listen_socket *s = &set->sockets[0];
 	struct sockaddr_un    un;
-	socklen_t             size = sockaddr_make(a->host, &un);
+	socklen_t             size;
 	char                  owner[LISTEN_OWNER_MAX] = "";
 	int                   r;
 
+	address_path(a, path, sizeof(path));
+	size = sockaddr_make(path, &un);
 	if (!abstract) {
-		r = make_room(a->host, &un, size, err);
+		listen_remove_dead(a->host);
+		r = make_room(path, &un, size, err);
 		if (r < 0)
 			return r;
 	}
@@ -192,7 +211,7 @@ listen_open_unix(const struct address *a, struct listen_set *set, struct compone
 	if (r == 0)
 		r = listen_describe_unix(s->fd, s);
 	if (r == 0 && !abstract)
-		r = settle(a->host, s);
+		r = settle(path, s);
 	if (r == 0 && listen(s->fd, LISTEN_BACKLOG) < 0)
 		r = -errno;
 	if (r == 0 && abstract)
@@ -202,6 +221,6 @@ listen_open_unix(const struct address *a, struct listen_set *set, struct compone
 		ask(&un, size, owner, sizeof(owner));
 failed:
 	if (r < 0)
-		component_error_set(err, "unix:%s: %s%s%s%s", a->host, strerror(-r), *owner ? ", held by " : "", owner, hint(r));
+		component_error_set(err, "unix:%s: %s%s%s%s", path, strerror(-r), *owner ? ", held by " : "", owner, hint(r));
 	return r;
 }

@@ -45,6 +45,7 @@ takes_every_form_of_the_table(void **state)
 		{ "unix:/run/x.sock", ADDRESS_UNIX, "/run/x.sock", 0 },
 		{ "unix:/run/a:b c.sock", ADDRESS_UNIX, "/run/a:b c.sock", 0 },
 		{ "unix:@name", ADDRESS_UNIX, "@name", 0 },
+		{ "unix:/run/x.%p.sock", ADDRESS_UNIX, "/run/x.%p.sock", 0 },
 		{ "fd:3", ADDRESS_FD, "3", 0 },
 		{ "fd:profiling", ADDRESS_FD, "profiling", 0 },
 	};
@@ -158,6 +159,15 @@ refuses_what_does_not_fit_into_a_socket_address(void **state)
 	text[5 + 108] = '\0';
 	assert_int_equal(address_parse(text, &a, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "path has 108 bytes; a unix socket's path holds at most 107"));
+
+	/* A number may have seven digits. */
+	text[5 + 102] = '\0';
+	memcpy(text + 20, "%p", 2);
+	assert_int_equal(address_parse(text, &a, why, sizeof(why)), 0);
+	text[5 + 102] = 'x';
+	text[5 + 103] = '\0';
+	assert_int_equal(address_parse(text, &a, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "path has 108 bytes with the process's number for %p"));
 
 	memset(text, 'x', sizeof(text));
 	memcpy(text + 300, ":6060", 6);

@@ -334,6 +334,74 @@ a_stale_socket_is_replaced_and_a_live_one_is_busy(void **state)
 	listen_close(&set);
 }
 
+/* A socket that is bound and nobody listens at, or a file, in its place. */
+static void
+leave(const char *name, bool socket_there)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int                fd;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir, name);
+	fd = socket_there ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : open(un.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (socket_there)
+		assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	close(fd);
+}
+
+static bool
+is_there(const char *name)
+{
+	char        path[256];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return lstat(path, &st) == 0;
+}
+
+static void
+remove_left(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void
+a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go(void **state)
+{
+	struct listen_set set;
+	char              text[64], want[160], living[64];
+	pid_t             dead = fork();
+
+	(void)state;
+	if (dead == 0)
+		_exit(0);
+	assert_int_equal(waitpid(dead, NULL, 0), dead);
+	snprintf(text, sizeof(text), "w.%d.sock", (int)dead);
+	snprintf(living, sizeof(living), "w.%d.sock", (int)getppid());
+	leave(text, true);
+	leave(living, true);
+	leave("w.4194305.sock", false);
+	leave("w.4194305.sock.old", true);
+	leave("w.04194305.sock", true);
+	snprintf(want, sizeof(want), "unix:%s/w.%%p.sock", dir);
+	must_open(want, &set);
+	snprintf(want, sizeof(want), "unix:%s/w.%d.sock", dir, (int)getpid());
+	assert_string_equal(set.sockets[0].address, want);
+	assert_false(is_there(text));             /* a socket of nobody */
+	assert_true(is_there(living));            /* its process lives, and may be about to listen */
+	assert_true(is_there("w.4194305.sock")); /* no socket */
+	assert_true(is_there("w.4194305.sock.old"));
+	assert_true(is_there("w.04194305.sock"));
+	listen_close(&set);
+	assert_false(is_there(want + strlen("unix:") + strlen(dir) + 1));
+	remove_left(living);
+	remove_left("w.4194305.sock");
+	remove_left("w.4194305.sock.old");
+	remove_left("w.04194305.sock");
+}
+
 static void
 a_file_of_somebody_else_is_never_removed(void **state)
 {
@@ -502,6 +570,7 @@ main(void)
 		cmocka_unit_test(what_cannot_be_had_says_why),
 		cmocka_unit_test(a_unix_socket_has_mode_0600_whatever_the_umask),
 		cmocka_unit_test(a_stale_socket_is_replaced_and_a_live_one_is_busy),
+		cmocka_unit_test(a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go),
 		cmocka_unit_test(a_file_of_somebody_else_is_never_removed),
 		cmocka_unit_test(an_abstract_socket_listens_and_warns),
 		cmocka_unit_test(inherited_sockets_are_found_by_name_and_number),
