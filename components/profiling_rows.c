@@ -325,5 +325,7 @@ component_profiling_end(struct component_profiling_rows *p)
 		return;
 	if (component_profiler_running())
 		component_profiler_stop();
+	if (p->owns_flags)
+		component_flags_free(p->flags); /* puts defaults into p */
 	free(p);
 }

@@ -26,6 +26,7 @@ struct component_profiling_rows {
 	int                     on_error; /* enum profiling_on_error */
 	int64_t                 port, default_port;
 	char                    default_address[PROFILING_ADDRESS_MAX];
+	bool                    owns_flags; /* made by component_profiling_extract() */
 	bool                    resolved; /* a copy whose options.address is all that counts */
 };
 

@@ -32,7 +32,9 @@
 #include "our_fd.h"
 #include "replacement.h"
 #include "serve.h"
+#include "siblings.h"
 
+#define ADDRESS_USUAL  "127.0.0.1:6060"
 #define TEXT_BYTES     512  /* of an address as options name it */
 #define PORT_FILE_MODE 0644 /* an address is no secret */
 
@@ -120,11 +122,37 @@ addresses_clash(const char *from, const char *to)
 	       address_clashes(&a, &b);
 }
 
+const char *
+addresses_debug_of_worker(const char *path, char buf[ADDRESSES_WORKER_MAX])
+{
+	if (!path || !*path || strstr(path, "%p"))
+		return path;
+	snprintf(buf, ADDRESSES_WORKER_MAX, "%s.%%p", path);
+	return buf;
+}
+
+const char *
+addresses_of_worker(const char *address, char buf[ADDRESSES_WORKER_MAX])
+{
+	struct address a;
+
+	address = address && *address ? address : ADDRESS_USUAL;
+	if (address_parse(address, &a, NULL, 0))
+		return address;
+	if (a.kind == ADDRESS_UNIX)
+		return addresses_debug_of_worker(address, buf);
+	if (a.kind != ADDRESS_TCP)
+		return address;
+	a.port = 0;
+	address_format(&a, buf, ADDRESSES_WORKER_MAX);
+	return buf;
+}
+
 /* What addresses options name: "" is none. */
 static void
 tcp_address(const struct component_profiler_options *o, char buf[TEXT_BYTES])
 {
-	snprintf(buf, TEXT_BYTES, "%s", o->address && *o->address ? o->address : "127.0.0.1:6060");
+	snprintf(buf, TEXT_BYTES, "%s", o->address && *o->address ? o->address : ADDRESS_USUAL);
 }
 
 static void
@@ -259,6 +287,7 @@ addresses_open(struct serve *s, struct component_error *err)
 void
 addresses_close(struct serve *s)
 {
+	siblings_leave();
 	place_close(&s->tcp);
 	place_close(&s->debug);
 	if (s->port_file_written)
@@ -276,6 +305,7 @@ listen_forked(struct listen_set *set)
 void
 addresses_forked(struct serve *s)
 {
+	siblings_forked();
 	listen_forked(&s->tcp.set);
 	listen_forked(&s->debug.set);
 }
@@ -297,6 +327,7 @@ addresses_announce(const struct serve *s)
 	char                        message[400];
 	bool                        open = false;
 
+	siblings_join(tcp->count + debug->count ? first->url : "");
 	if (tcp->count + debug->count == 0) {
 		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone",
 			NULL, 0);

@@ -14,6 +14,8 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "collector.h"
 #include "format.h"
@@ -24,6 +26,8 @@
 #include "reply.h"
 #include "routes.h"
 #include "separator.h"
+#include "serve.h"
+#include "siblings.h"
 #include "tables.h"
 #include "text.h"
 #include "thread_events.h"
@@ -204,6 +208,42 @@ page_add_limitations(struct text *page)
 	memory_refused(page);
 }
 
+/* A browser opens TCP, curl a unix socket. */
+static void
+page_add_sibling(struct text *page, const struct sibling *s)
+{
+	const char *unix_prefix = "http+unix:", *path = s->url + strlen(unix_prefix);
+	bool        is_unix = strncmp(s->url, unix_prefix, strlen(unix_prefix)) == 0;
+
+	text_add(page, "<li>%d%s: ", (int)s->pid, s->is_self ? " (this one)" : s->pid == getppid() ? " (the parent)" : "");
+	if (is_unix)
+		text_add(page, "curl %s ", *path == '@' ? "--abstract-unix-socket" : "--unix-socket");
+	else
+		text_add(page, "<a href='");
+	page_add_escaped(page, is_unix ? path + (*path == '@') : s->url);
+	text_add(page, is_unix ? " http://localhost" SERVE_PATH : SERVE_PATH "'>");
+	if (!is_unix)
+		page_add_escaped(page, s->url);
+	text_add(page, is_unix ? "</li>\n" : "</a></li>\n");
+}
+
+/* Only if there are others. */
+static void
+page_add_siblings(struct text *page)
+{
+	struct sibling s;
+	size_t         at = 0, others = 0;
+
+	while (siblings_next(&at, &s))
+		others += !s.is_self;
+	if (others == 0)
+		return;
+	text_add(page, "<p>\nProcesses of this program:\n<ul>\n");
+	for (at = 0; siblings_next(&at, &s);)
+		page_add_sibling(page, &s);
+	text_add(page, "</ul>\n</p>\n");
+}
+
 static void
 page_write(struct text *page)
 {
@@ -223,7 +263,9 @@ page_write(struct text *page)
 			"a table of 5 seconds of CPU time, to read here\n<br>\n");
 	text_add(page, "<p>\nProfile Descriptions:\n<ul>\n");
 	all_collectors(page, page_add_description);
-	text_add(page, "</ul>\n</p>\n<p>\nIn this process:\n<ul>\n");
+	text_add(page, "</ul>\n</p>\n");
+	page_add_siblings(page);
+	text_add(page, "<p>\nIn this process:\n<ul>\n");
 	page_add_notes(page);
 	page_add_note(page, "unwinder", unwind_name());
 	tables_note(page);

@@ -24,6 +24,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "addresses.h"
 #include "debugdata.h"
 #include "fork.h"
 #include "profiler.h"
@@ -416,28 +417,62 @@ component_profiler_check_token_file(const char *path, struct component_error *er
 	return r;
 }
 
-int
-component_after_fork(void)
+/* With the lock held. */
+static int
+start_survivor(struct serve *s)
 {
 	enum profiler_fault fault;
-	struct timespec pause = { .tv_nsec = REBIND_PAUSE_MS * 1000000L };
-	struct serve   *s;
-	int             r = 0;
+	struct timespec     pause = { .tv_nsec = REBIND_PAUSE_MS * 1000000L };
+	int                 r;
+
+	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
+		r = start(&s->options, s->rates, &fault, NULL);
+		if (r != -EADDRINUSE || waited >= REBIND_MS)
+			return r;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* With the lock held. */
+static int
+start_worker(struct serve *s)
+{
+	struct component_profiler_options o = s->options;
+	enum profiler_fault               fault;
+	char                              address[ADDRESSES_WORKER_MAX], debug[ADDRESSES_WORKER_MAX];
+
+	o.address = addresses_of_worker(o.address, address);
+	o.debug_socket_path = addresses_debug_of_worker(o.debug_socket_path, debug);
+	o.port_file = NULL;
+	return start(&o, s->rates, &fault, NULL);
+}
+
+static int
+after_fork(int (*restart)(struct serve *s))
+{
+	struct serve *s;
+	int           r = 0;
 
 	door_enter();
 	s = parents;
 	parents = NULL;
-	if (!s || running)
-		goto out;
-	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
-		r = start(&s->options, s->rates, &fault, NULL);
-		if (r != -EADDRINUSE || waited >= REBIND_MS)
-			break;
-		nanosleep(&pause, NULL);
+	if (s && !running) {
+		r = restart(s);
+		if (r)
+			parents = s; /* may be tried again */
 	}
-	if (r)
-		parents = s; /* may be tried again */
-out:
 	door_leave();
 	return r;
+}
+
+int
+component_after_fork(void)
+{
+	return after_fork(start_survivor);
+}
+
+int
+component_after_fork_worker(void)
+{
+	return after_fork(start_worker);
 }

@@ -1,6 +1,6 @@
 # tests/programs/: what the tests run and look at.  Most are built here; some by the
 # scripts themselves, in several ways.
-check_PROGRAMS += %D%/evhttp_daemon %D%/evhttp_why %D%/fgprof_load %D%/hanging_loop %D%/hanging_threads %D%/life_daemon \
+check_PROGRAMS += %D%/adopted_daemon %D%/evhttp_daemon %D%/evhttp_why %D%/fgprof_load %D%/hanging_loop %D%/hanging_threads %D%/life_daemon \
 	%D%/lines_of_addresses %D%/made_up_profile %D%/made_up_trace %D%/measured_waits %D%/memory_load %D%/names_of_addresses \
 	%D%/obedient_daemon %D%/options %D%/profiled_daemon %D%/starts_before_daemon %D%/threads_blocked \
 	%D%/threads_blocked_fp
@@ -31,6 +31,8 @@ HOOKED_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcompon
 %C%_profiled_daemon_LDADD = $(HOOKED_LIBS)
 
 # Of a component's.
+%C%_adopted_daemon_CPPFLAGS = $(INC_COMPONENTS)
+%C%_adopted_daemon_LDADD = components/libcomponent.la
 %C%_hanging_loop_CPPFLAGS = $(INC_EXAMPLES)
 %C%_hanging_loop_LDADD = components/libcomponent.la
 %C%_life_daemon_CPPFLAGS = $(INC_LIFE)

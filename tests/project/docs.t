@@ -314,6 +314,7 @@ def every_option_in_the_documents_exists():
     known = set(FOREIGN)
     for name in PROGRAMS:
         known |= set(re.findall(r"--[a-z][\w-]*", help_all(name)))
+    known |= set(re.findall(r"--[a-z][\w-]*", run("tests/programs/adopted_daemon", "--profiling-help").stdout))
     for name in DOCUMENTS:
         spans = re.findall(r"`([^`\n]+)`", prose(name)) + [b for lang in ("yaml", "ini") for _, b in blocks(lang, name)]
         lines = [line for n, line in shell_lines(name)

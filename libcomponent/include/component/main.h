@@ -83,6 +83,30 @@ COMPONENT_API int component_profiling_begin(struct component_profiling_rows *p, 
 	struct component_error *err);
 COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
 
+/*
+ * component_profiling_extract - the same for a daemon that others wrote, from its command line
+ * component_profiling_output  - text that --profiling-help wants on standard output
+ *
+ * Takes the options about profiling out as component_flags_extract() does, and reads them from
+ * the environment; everything else is left to the daemon.  Then component_profiling_begin(), once
+ * it is a daemon, and component_profiling_end(), which frees the flags as well.
+ *
+ *   name     "memcached": its variables are MEMCACHED_ENABLE_PPROF and so on; borrowed
+ *   port     as of component_profiling_add()
+ *
+ *   returns  0: go on
+ *            1: --profiling-help and the like: print component_profiling_output(), exit 0
+ *            a negative errno: print err->text, exit 2; argv is as it was
+ *   owns     *ret, from 0 and 1, is the caller's until component_profiling_end()
+ *   threads  as component_flags_parse(): first in main()
+ *   signals  not from a handler
+ *   fork     after daemon(3): component_after_fork(); in workers: component_after_fork_worker()
+ *   source   components/profiling_extract.c
+ */
+COMPONENT_API int component_profiling_extract(int *argc, char **argv, const char *name, unsigned port,
+	struct component_profiling_rows **ret, struct component_error *err);
+COMPONENT_API const char *component_profiling_output(const struct component_profiling_rows *p);
+
 COMPONENT_END
 
 #endif

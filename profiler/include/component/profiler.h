@@ -250,8 +250,8 @@ COMPONENT_API int component_profiler_check_token_file(const char *path, struct c
 /*
  * component_after_fork - in a child, bring back what ran in the parent
  *
- * With the same options.  For daemon(3), and for workers that have an address of
- * their own (port 0).  A port that the parent still holds is tried for 2 seconds,
+ * With the same options.  For daemon(3); a worker whose parent goes on serving calls
+ * component_after_fork_worker().  A port that the parent still holds is tried for 2 seconds,
  * since a parent that makes a daemon of itself is about to be gone.
  *
  *   returns  0, also when nothing ran in the parent or it was called already; else as
@@ -262,6 +262,24 @@ COMPONENT_API int component_profiler_check_token_file(const char *path, struct c
  *   source   profiler/serve/profiler.c
  */
 COMPONENT_API int component_after_fork(void);
+
+/*
+ * component_after_fork_worker - in a worker, one of several that serve beside their parent
+ *
+ * As component_after_fork(), and at once: the parent keeps its address.  The worker's own is
+ * that address with its number in the place of "%p" ("unix:/run/x.%p.sock"); without a "%p" a
+ * port becomes any free one of the same host, and a unix socket's path, of the debug socket
+ * too, gets ".NUMBER" at its end.  It writes no port file.  The index of each of these processes
+ * names all of them and where they serve.
+ *
+ *   returns  0, also when nothing ran in the parent; else as component_after_fork()
+ *   threads  at best the one that forked, before others are made and before privileges, root
+ *            or user are given up: a socket's file belongs to who makes it
+ *   signals  not from a handler
+ *   fork     see component_after_fork()
+ *   source   profiler/serve/profiler.c
+ */
+COMPONENT_API int component_after_fork_worker(void);
 
 /*
  * Profiles of the program's own, as pprof.NewProfile: what is there now, by the call

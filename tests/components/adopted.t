@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""The options about profiling in a daemon that reads its own, becomes a daemon, has workers and ends by itself."""
+import contextlib
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+
+SUBJECT = "tests/programs/adopted_daemon"
+CLEAN = {k: v for k, v in os.environ.items() if "PPROF" not in k and "PROFIL" not in k}
+URL = r"http://127\.0\.0\.1:\d+"
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=DEADLINE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(DEADLINE)
+        self.sock.connect(self.path)
+
+
+def get(where, path=""):
+    """where: "http://HOST:PORT" or a socket's path."""
+    c = Unix(where) if where.startswith("/") else http.client.HTTPConnection(where[len("http://"):], timeout=DEADLINE)
+    try:
+        c.request("GET", "/debug/pprof/" + path)
+        r = c.getresponse()
+        body = r.read().decode()
+        equal(r.status, 200, body)
+        return body
+    finally:
+        c.close()
+
+
+def processes(where):
+    """What the index says: number to address, and which is asked."""
+    listed = re.findall(r"<li>(\d+)( \(this one\)| \(the parent\)|): (?:<a href='(%s)/debug/pprof/'>|curl --unix-socket (\S+) )" % URL, get(where))
+    return {int(pid): tcp or path for pid, _, tcp, path in listed}, {word.strip(" ()"): int(pid) for pid, word, _, _ in listed if word}
+
+
+@contextlib.contextmanager
+def adopted(d, *words, env=None):
+    with open(os.path.join(d, "out"), "wb") as out, \
+         started([program(SUBJECT), "--enable-pprof", "--profiling-port-file=" + os.path.join(d, "port"), *words],
+                 env={**CLEAN, **(env or {})}, stdin=subprocess.DEVNULL, stdout=out, stderr=out) as p:
+        try:
+            yield p
+        finally:
+            if p.poll() is None:
+                p.terminate()
+                equal(p.wait(DEADLINE), 0)
+
+
+def said(d):
+    return open(os.path.join(d, "out")).read()
+
+
+def address(d, p):
+    def look():
+        with contextlib.suppress(FileNotFoundError):
+            return open(os.path.join(d, "port")).read().strip()
+        need(p.poll() is None, "it ended: " + said(d))
+    return poll(look, "the port file")
+
+
+def all_of(where, count):
+    """Once the index names so many."""
+    def look():
+        found = processes(where)[0]
+        return len(found) == count and found
+    return poll(look, "%d processes on the index" % count)
+
+
+@test
+def own_options_are_read_as_before_and_it_ends_as_before():
+    with tempdir() as d:
+        with adopted(d, "-c", "own.conf", "--profiling-bind-address", "127.0.0.1:0", "-vv", "-w", "0", "file") as p:
+            contains(get("http://" + address(d, p), "cmdline"), "own.conf")
+        need(said(d).startswith("c=own.conf d=0 v=2 w=0 rest=1\n"), said(d))
+        need(said(d).endswith("bye\n"), said(d))
+
+
+@test
+def without_the_option_it_is_off():
+    r = subprocess.run([program(SUBJECT), "-w", "x9", "--profiling-on-error=warn", "-z"], env=CLEAN, capture_output=True, text=True,
+                       timeout=DEADLINE)
+    equal(r.returncode, 3)  # its own getopt's word on -z
+    contains(r.stderr, "'z'")
+
+
+@test
+def a_mistake_and_a_question_end_it():
+    r = subprocess.run([program(SUBJECT), "--enable-pprof=perhaps", "-z"], env=CLEAN, capture_output=True, text=True, timeout=DEADLINE)
+    equal((r.returncode, r.stdout), (2, ""))
+    contains(r.stderr, "--enable-pprof")
+    contains(r.stderr, "--profiling-help")
+    r = subprocess.run([program(SUBJECT), "--profiling-help", "-z"], env=CLEAN, capture_output=True, text=True, timeout=DEADLINE)
+    equal((r.returncode, r.stderr), (0, ""))
+    contains(r.stdout, "--profiling-bind-address")
+    need(not re.search(r"^ +-\w\b|--help-all|--version", r.stdout, re.M), r.stdout)
+
+
+@test
+def variables_have_the_daemons_name():
+    with tempdir() as d, adopted(d, "-w", "0", env={"ADOPTED_PROFILING_BIND_ADDRESS": "unix:%s/own.%%p.sock" % d}) as p:
+        equal(address(d, p), "unix:%s/own.%d.sock" % (d, p.pid))
+
+
+@test
+def after_daemon_the_survivor_serves():
+    with tempdir() as d, adopted(d, "-d", "--profiling-bind-address=127.0.0.1:0", "-w", "0") as p:
+        equal(p.wait(DEADLINE), 0)
+        port = os.path.join(d, "port")
+        where = poll(lambda: os.path.exists(port) and open(port).read().strip(), "the port file")
+        contains(get("http://" + where, "cmdline"), "-d")
+        os.kill(survivor(d), signal.SIGTERM)
+        poll(lambda: said(d).endswith("bye\n"), "its own end")
+
+
+def survivor(d):
+    """Its number: the process that has the output open."""
+    out = os.path.join(d, "out")
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if int(pid) != os.getpid() and os.readlink("/proc/%s/fd/1" % pid) == out:
+                return int(pid)
+    raise AssertionError("nobody has %s open" % out)
+
+
+@test
+def each_worker_has_a_socket_and_each_index_names_all():
+    with tempdir() as d:
+        with adopted(d, "--profiling-bind-address=unix:%s/w.%%p.sock" % d, "-w", "3") as p:
+            address(d, p)
+            first = "%s/w.%d.sock" % (d, p.pid)
+            found = all_of(first, 4)
+            equal(found, {pid: "%s/w.%d.sock" % (d, pid) for pid in found})
+            for pid, path in found.items():
+                listed, words = processes(path)
+                equal(listed, found)
+                equal(words, {"this one": pid, **({} if pid == p.pid else {"the parent": p.pid})})
+            worker = next(pid for pid in found if pid != p.pid)
+            contains(get(found[worker], "profile?seconds=1&format=top"), "worker_turns")
+            # One that is killed: its follower removes what it left, and takes its place on the index.
+            os.kill(worker, signal.SIGKILL)
+            poll(lambda: worker not in processes(first)[0], "the killed one to be no more")
+            all_of(first, 4)
+            poll(lambda: not os.path.exists("%s/w.%d.sock" % (d, worker)), "the socket of the killed one to go")
+            contains(get(first, "cmdline"), "adopted_daemon")
+        need(said(d).endswith("bye\n"), said(d))
+
+
+@test
+def workers_of_a_port_have_ports_of_their_own_and_keep_them_after_setuid():
+    drop = ["-u", "65534"] if os.geteuid() == 0 else []
+    with tempdir() as d, adopted(d, "--profiling-bind-address=127.0.0.1:0", "-w", "2", *drop) as p:
+        where = "http://" + address(d, p)
+        found = all_of(where, 3)
+        equal(found[p.pid], where)
+        equal(len(set(found.values())), 3)
+        for url in found.values():
+            equal(processes(url)[0], found)
+        worker = next(pid for pid in found if pid != p.pid)
+        contains(get(found[worker], "profile?seconds=1&format=top"), "worker_turns")
+        equal("http://" + open(os.path.join(d, "port")).read().strip(), where, "the port file is the parent's")
+
+
+@test
+def a_path_without_a_number_gets_one_in_workers():
+    with tempdir() as d, adopted(d, "--profiling-bind-address=unix:%s/s" % d, "-w", "1") as p:
+        address(d, p)
+        found = all_of(d + "/s", 2)
+        equal(found, {pid: d + "/s" if pid == p.pid else "%s/s.%d" % (d, pid) for pid in found})
+
+
+@test
+def a_program_without_workers_lists_no_processes():
+    with tempdir() as d, adopted(d, "--profiling-bind-address=127.0.0.1:0", "-w", "0") as p:
+        need("Processes of this program" not in get("http://" + address(d, p)), "one alone is listed")
+
+
+main()

@@ -1,0 +1,127 @@
+/*
+ * adopted_daemon.c - a daemon as others write them: getopt(3), daemon(3), workers, its own shutdown;
+ * and the options about profiling beside.
+ *
+ *     adopted_daemon [-d] [-c FILE] [-u UID] [-v] -w WORKERS
+ *
+ * A worker that ends is followed by another.  Prints what its own options were and, at the end, "bye".
+ */
+#include <config.h>
+
+#include <component/main.h>
+#include <component/profiler.h>
+
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORKERS_MAX 8
+
+static uid_t          user;
+static volatile long  turns;
+static pid_t          workers[WORKERS_MAX];
+
+void worker_turns(void);
+
+__attribute__((noinline)) void
+worker_turns(void)
+{
+	for (long i = 0; i < 1000000; i++)
+		turns += i;
+}
+
+static void
+work(void)
+{
+	sigset_t none;
+	int      r = component_after_fork_worker();
+
+	if (r < 0)
+		_exit(9);
+	if (user && (setgroups(0, NULL) < 0 || setuid(user) < 0))
+		_exit(8);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (;;) {
+		worker_turns();
+		usleep(1000);
+	}
+}
+
+static void
+make_workers(int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!workers[i]) {
+			workers[i] = fork();
+			if (workers[i] == 0)
+				work();
+		}
+}
+
+static void
+serve(int count)
+{
+	sigset_t wanted;
+	int      number;
+	pid_t    pid;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &wanted, NULL);
+	do {
+		make_workers(count);
+		sigwait(&wanted, &number);
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			for (int i = 0; i < count; i++)
+				workers[i] = workers[i] == pid ? 0 : workers[i];
+	} while (number != SIGTERM);
+	for (int i = 0; i < count; i++)
+		if (workers[i])
+			kill(workers[i], SIGKILL);
+	while (wait(NULL) > 0)
+		;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct component_profiling_rows *profiling = NULL;
+	struct component_error           err = COMPONENT_ERROR_INIT;
+	int                              letter, count = 0, background = 0, loud = 0;
+	const char                      *file = "none";
+	int r = component_profiling_extract(&argc, argv, "adopted", 0, &profiling, &err);
+
+	if (r != 0) {
+		fputs(r < 0 ? err.text : component_profiling_output(profiling), r < 0 ? stderr : stdout);
+		component_profiling_end(profiling);
+		return r < 0 ? 2 : 0;
+	}
+	while ((letter = getopt(argc, argv, "c:du:vw:")) != -1)
+		switch (letter) {
+		case 'c': file = optarg; break;
+		case 'd': background = 1; break;
+		case 'u': user = (uid_t)atoi(optarg); break;
+		case 'v': loud++; break;
+		case 'w': count = atoi(optarg); break;
+		default: return 3;
+		}
+	if (count < 0 || count > WORKERS_MAX)
+		return 3;
+	printf("c=%s d=%d v=%d w=%d rest=%d\n", file, background, loud, count, argc - optind);
+	fflush(stdout);
+	if (background && daemon(1, 1) < 0)
+		return 1;
+	if (component_profiling_begin(profiling, NULL, NULL, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	serve(count);
+	component_profiling_end(profiling);
+	puts("bye");
+	return 0;
+}
