@@ -22,6 +22,8 @@
 #include "symbols.h"
 #include "trace.h"
 
+struct view;
+
 /* 0, or a negative errno which ends the encoding and is returned by it. */
 typedef int encode_write_fn(void *arg, const void *data, size_t size);
 
@@ -38,9 +40,9 @@ int encode_contention_text(const struct profile *p, struct symbols *s, encode_wr
 /* goroutine?debug=2: each thread of a dump, in the layout of Go's panics. */
 int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=top: flat, flat%, cum, cum%, function, of the default type or the last. */
-int encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+int encode_top(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */
-int encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+int encode_folded(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
 
 /* A table of resident memory; the classes' rows are sorted. */
 int encode_residence_text(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg);

@@ -13,7 +13,7 @@
  * numbers of its names.  Where memory for all lines is wanting, what there is is written
  * and forgotten, and a text may come twice.
  *
- * Tests: tests/encode/test_text.c, tests/wall/fgprof.t.
+ * Tests: tests/encode/test_text.c, tests/encode/test_view.c, tests/wall/fgprof.t.
  */
 #include <config.h>
 
@@ -25,7 +25,9 @@
 
 #include "frames.h"
 #include "lines.h"
+#include "order.h"
 #include "strings.h"
+#include "view.h"
 
 #define NAMES_MAX (STACK_FRAMES_MAX * SYMBOLS_FRAMES_MAX) /* of one stack */
 
@@ -41,6 +43,7 @@ struct folded {
 	const char    **name; /* by number */
 	struct row    **row;
 	size_t          name_room, row_room;
+	size_t          rows_left; /* to be written */
 	uint32_t        stack[NAMES_MAX];
 };
 
@@ -60,11 +63,32 @@ print_name(struct lines *l, const char *name)
 	}
 }
 
-static void
-rows_print(struct lines *l, const struct folded *f)
+static uint64_t
+amount(int64_t v)
 {
-	for (size_t i = 0; i < f->stacks.count; i++) {
-		const struct row *row = f->row[i];
+	return v < 0 ? -(uint64_t)v : (uint64_t)v;
+}
+
+static bool
+before(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct row *const *row = arg;
+
+	if (row[a]->value != row[b]->value)
+		return amount(row[a]->value) > amount(row[b]->value);
+	return a < b;
+}
+
+/* Where not all fit, the largest. */
+static void
+rows_print(struct lines *l, struct folded *f)
+{
+	const uint32_t *order = NULL;
+
+	if (f->rows_left < f->stacks.count)
+		order = order_of(f->arena, f->stacks.count, before, f->row);
+	for (size_t i = 0; i < f->stacks.count && f->rows_left; i++, f->rows_left--) {
+		const struct row *row = f->row[order ? order[i] : i];
 
 		for (size_t k = 0; k < row->count; k++) {
 			print_name(l, f->name[row->names[k]]);
@@ -190,7 +214,7 @@ stack_put(struct lines *l, struct folded *f, const uintptr_t *pcs, unsigned coun
 }
 
 int
-encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+encode_folded(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg)
 {
 	struct arena_budget   budget = { 0, ENCODE_MEMORY_MAX };
 	struct arena          arena, table;
@@ -198,12 +222,13 @@ encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write
 	struct folded        *f;
 	struct frames        *frames;
 	struct profile_sample lost;
+	struct view_filter    filter;
 	unsigned              type, n;
 	int                   r;
 
 	if (!p->type_count || p->type_count > PROFILE_TYPES_MAX)
 		return -EINVAL;
-	type = strcmp(p->types[0].type, "samples") ? frames_type(p) : 0;
+	type = view_type(v, p, strcmp(p->types[0].type, "samples") ? frames_type(p) : 0);
 	arena_init(&arena, &budget);
 	arena_init(&table, &budget);
 	frames = arena_alloc(&arena, sizeof(*frames));
@@ -212,17 +237,21 @@ encode_folded(const struct profile *p, struct symbols *s, encode_write_fn *write
 	if (r < 0)
 		goto out;
 	f->arena = &table;
+	f->rows_left = v->rows ? v->rows : SIZE_MAX;
 	folded_begin(f);
+	view_filter_begin(&filter, v, s, frames, &budget);
 	frames_resolve(p, s);
 	for (size_t i = 0; i < p->count && !r && !lines.error; i++) {
 		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
 
-		r = stack_put(&lines, f, pcs, n, p->samples[i].values[type], s, frames);
+		if (view_shows(&filter, pcs, n))
+			r = stack_put(&lines, f, pcs, n, p->samples[i].values[type], s, frames);
 	}
-	if (!r && frames_lost(p, &lost))
+	if (!r && frames_lost(p, &lost) && view_shows(&filter, frames_lost_stack, 1))
 		r = stack_put(&lines, f, frames_lost_stack, 1, lost.values[type], s, frames);
 	if (!r)
 		rows_print(&lines, f);
+	view_filter_end(&filter);
 	folded_end(f);
 	if (lines_close(&lines) < 0 && !r)
 		r = lines.error;

@@ -17,8 +17,8 @@
 
 static const struct format formats[] = {
 	{ .name = "pprof", .binary = true, .profile = encode_pprof },
-	{ .name = "top", .profile = encode_top },
-	{ .name = "folded", .profile = encode_folded },
+	{ .name = "top", .viewed = encode_top },
+	{ .name = "folded", .viewed = encode_folded },
 	{ .debug = 1, .text = PRODUCT_TEXT_COUNTS, .profile = encode_counts_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_DELAYS, .profile = encode_delay_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_CONTENTIONS, .profile = encode_contention_text },
@@ -36,7 +36,7 @@ static const struct format formats[] = {
 enum product_type
 format_takes(const struct format *f)
 {
-	return f->profile ? PRODUCT_PROFILE : f->dump ? PRODUCT_DUMP : f->residence ? PRODUCT_RESIDENCE : PRODUCT_TRACE;
+	return f->profile || f->viewed ? PRODUCT_PROFILE : f->dump ? PRODUCT_DUMP : f->residence ? PRODUCT_RESIDENCE : PRODUCT_TRACE;
 }
 
 const struct format *
@@ -82,10 +82,24 @@ format_advice(unsigned products, char *buf, size_t size)
 			n += (size_t)snprintf(buf + n, size - n, "%sformat=%s", separator(done++, count, " or "), f->name);
 }
 
+void
+format_viewed(char *buf, size_t size)
+{
+	size_t n = 0, count = 0, done = 0;
+
+	for (const struct format *f = formats; f < formats + FORMATS; f++)
+		count += f->viewed != NULL;
+	for (const struct format *f = formats; f < formats + FORMATS && n < size; f++)
+		if (f->viewed)
+			n += (size_t)snprintf(buf + n, size - n, "%sformat=%s", separator(done++, count, " and "), f->name);
+}
+
 int
-format_write(const struct format *f, const struct product *p, struct symbols *s, encode_write_fn *write, void *arg)
+format_write(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+	encode_write_fn *write, void *arg)
 {
 	return f->profile ? f->profile(&p->profile, s, write, arg) :
+	       f->viewed  ? f->viewed(&p->profile, v, s, write, arg) :
 	       f->dump    ? f->dump(&p->dump, s, write, arg) :
 	       f->residence ? f->residence(&p->residence, s, write, arg) :
 			    encode_trace(&p->trace, f->trace, s, write, arg);

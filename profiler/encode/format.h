@@ -12,6 +12,7 @@
 
 #include "encode.h"
 #include "product.h"
+#include "view.h"
 
 struct format {
 	const char *name;   /* of ?format=; NULL: debug= alone chooses it */
@@ -19,8 +20,9 @@ struct format {
 	enum product_text text; /* with debug 1: of the collectors that have this text */
 	bool        binary; /* a file to be saved; else text to be read */
 	bool        json;   /* text for programs */
-	/* One of these four says what it takes. */
+	/* One of these five says what it takes; viewed: a profile, and a view of it. */
 	int (*profile)(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+	int (*viewed)(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
 	int (*dump)(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
 	int (*residence)(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg);
 	const struct trace_format *trace;
@@ -36,7 +38,10 @@ const struct format *format_find(unsigned products, const char *name);
 const struct format *format_of_debug(unsigned products, enum product_text text, int64_t debug);
 /* "write format=top or format=folded": all but the usual one. */
 void format_advice(unsigned products, char *buf, size_t size);
-/* Of the product that it takes; else as encode.h says. */
-int format_write(const struct format *f, const struct product *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* "format=top and format=folded": those that take a view. */
+void format_viewed(char *buf, size_t size);
+/* Of the product that it takes; v may be NULL where that is no profile; else as encode.h says. */
+int format_write(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+	encode_write_fn *write, void *arg);
 
 #endif

@@ -13,7 +13,7 @@
  * in pprof.  Percentages are of the sum of all amounts without their sign, as in
  * pprof, so that a difference of two profiles has sensible ones too.
  *
- * Tests: tests/encode/test_text.c
+ * Tests: tests/encode/test_text.c, tests/encode/test_view.c
  */
 #include <config.h>
 
@@ -27,8 +27,9 @@
 #include "order.h"
 #include "strings.h"
 #include "table.h"
+#include "view.h"
 
-#define ROWS_MAX 80 /* lines of the table; the rest is counted */
+#define ROWS_MAX 80 /* lines of the table, if nobody says how many; the rest is counted */
 
 struct row {
 	const char *name;
@@ -44,6 +45,7 @@ struct address {
 
 struct top {
 	const struct profile *profile;
+	const struct view    *view;
 	struct symbols       *symbols;
 	unsigned              type;
 	struct arena         *arena;
@@ -51,9 +53,15 @@ struct top {
 	struct table          addresses; /* pc to struct address */
 	struct row           *rows;
 	size_t                room;
-	uint64_t              total;
+	uint64_t              total, shown;
 	struct frames         frames;
 };
+
+static uint64_t
+amount(int64_t v)
+{
+	return v < 0 ? -(uint64_t)v : (uint64_t)v;
+}
 
 /* The row of a name; rows grow with the number of names. */
 static int
@@ -116,7 +124,7 @@ add(struct top *t, const uintptr_t *pcs, unsigned count, int64_t value, size_t n
 
 	if (!value)
 		return 0;
-	t->total += value < 0 ? -(uint64_t)value : (uint64_t)value;
+	t->shown += amount(value);
 	for (unsigned i = 0; i < count; i++) {
 		int r = address_of(t, pcs[i], &a);
 
@@ -139,24 +147,26 @@ static int
 add_all(struct top *t)
 {
 	const struct profile *p = t->profile;
+	struct view_filter    filter;
 	struct profile_sample lost;
 	int                   r = 0;
 
+	view_filter_begin(&filter, t->view, t->symbols, &t->frames, t->arena->budget);
 	for (size_t i = 0; i < p->count && !r; i++) {
 		unsigned         n;
 		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
 
-		r = add(t, pcs, n, p->samples[i].values[t->type], i + 1);
+		t->total += amount(p->samples[i].values[t->type]);
+		if (view_shows(&filter, pcs, n))
+			r = add(t, pcs, n, p->samples[i].values[t->type], i + 1);
 	}
-	if (!r && frames_lost(p, &lost))
-		r = add(t, frames_lost_stack, 1, lost.values[t->type], p->count + 1);
+	if (!r && frames_lost(p, &lost)) {
+		t->total += amount(lost.values[t->type]);
+		if (view_shows(&filter, frames_lost_stack, 1))
+			r = add(t, frames_lost_stack, 1, lost.values[t->type], p->count + 1);
+	}
+	view_filter_end(&filter);
 	return r;
-}
-
-static uint64_t
-amount(int64_t v)
-{
-	return v < 0 ? -(uint64_t)v : (uint64_t)v;
 }
 
 static bool
@@ -171,14 +181,26 @@ before(const void *arg, uint32_t a, uint32_t b)
 	return strcmp(x->name, y->name) < 0;
 }
 
+static bool
+before_by_cum(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct row *x = (const struct row *)arg + a, *y = (const struct row *)arg + b;
+
+	return x->cum != y->cum ? amount(x->cum) > amount(y->cum) : before(arg, a, b);
+}
+
 static void
 print_head(struct lines *l, const struct top *t)
 {
 	const struct profile *p = t->profile;
-	char                  total[LINES_NUMBER_MAX], duration[LINES_NUMBER_MAX];
+	char                  total[LINES_NUMBER_MAX], shown[LINES_NUMBER_MAX], duration[LINES_NUMBER_MAX];
 
 	lines_value(total, (int64_t)t->total, p->types[t->type].unit);
 	lines_print(l, "%s: %s, total %s", p->name, p->types[t->type].type, total);
+	if (*t->view->focus || *t->view->ignore) {
+		lines_value(shown, (int64_t)t->shown, p->types[t->type].unit);
+		lines_print(l, ", shown %s", shown);
+	}
 	if (p->duration_ns) {
 		lines_value(duration, p->duration_ns, "nanoseconds");
 		lines_print(l, ", duration %s", duration);
@@ -206,22 +228,23 @@ static int
 print(struct top *t, encode_write_fn *write, void *arg)
 {
 	size_t       count = (size_t)t->names.count;
-	uint32_t    *order = order_of(t->arena, count, before, t->rows);
+	size_t       rows = t->view->rows ? t->view->rows : ROWS_MAX;
+	uint32_t    *order = order_of(t->arena, count, t->view->cum ? before_by_cum : before, t->rows);
 	struct lines lines;
 	int          r = order ? lines_open(&lines, t->arena, write, arg) : -ENOMEM;
 
 	if (r < 0)
 		return r;
 	print_head(&lines, t);
-	for (size_t i = 0; i < count && i < ROWS_MAX; i++)
+	for (size_t i = 0; i < count && i < rows; i++)
 		print_row(&lines, t, &t->rows[order[i]]);
-	if (count > ROWS_MAX)
-		lines_print(&lines, "%zu of %zu functions left out\n", count - ROWS_MAX, count);
+	if (count > rows)
+		lines_print(&lines, "%zu of %zu functions left out\n", count - rows, count);
 	return lines_close(&lines);
 }
 
 int
-encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+encode_top(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg)
 {
 	struct arena_budget budget = { 0, ENCODE_MEMORY_MAX };
 	struct arena        arena;
@@ -235,8 +258,9 @@ encode_top(const struct profile *p, struct symbols *s, encode_write_fn *write, v
 	if (!t)
 		return -ENOMEM;
 	t->profile = p;
+	t->view = v;
 	t->symbols = s;
-	t->type = frames_type(p);
+	t->type = view_type(v, p, frames_type(p));
 	t->arena = &arena;
 	strings_init(&t->names, t->arena);
 	table_init(&t->addresses, t->arena->budget);

@@ -66,7 +66,7 @@ component_dump_threads(int fd)
 		goto out;
 	r = symbols_open(SYMBOL_BYTES, &symbols);
 	if (!r)
-		r = format_write(format, &p, symbols, write_all, &fd);
+		r = format_write(format, &p, NULL, symbols, write_all, &fd);
 	symbols_close(symbols);
 	product_release(&p);
 out:

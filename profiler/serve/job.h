@@ -30,6 +30,7 @@ struct job_spec {
 	const char             *name;      /* it was asked for by; constant */
 	const struct format    *format;    /* NULL: text */
 	struct collect_params   params;
+	struct view             view;
 	int64_t                 wait_ns;   /* of a window, a delta */
 	bool                    delta;
 	const char             *input;     /* symbol: copied */

@@ -71,7 +71,8 @@ refuse(char *why, const char *text)
 }
 
 /* Not for Go's: what it does not know it does not see. */
-static const char *const params[] = { "format", "seconds", "debug", "gc", "own", "idle", "token" };
+static const char *const params[] = { "format", "seconds", "debug", "gc", "own", "idle", "token", "focus", "ignore",
+	"sample_index", "cum", "n" };
 #define PARAMS (sizeof(params) / sizeof(params[0]))
 
 /* "", or a sentence about a parameter that is none.  Only a plain word is repeated in it. */
@@ -106,6 +107,25 @@ param_check(const struct query_pair *pair, char *buf, size_t size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", separator(i, PARAMS, " and "), params[i]);
 }
 
+static void
+view_of_query(const char *query, struct profile_request *ret)
+{
+	char value[PARAM_MAX];
+
+	ret->viewed |= query_get(query, "focus", ret->focus, sizeof(ret->focus));
+	ret->viewed |= query_get(query, "ignore", ret->ignore, sizeof(ret->ignore));
+	ret->viewed |= query_get(query, "sample_index", ret->sample_index, sizeof(ret->sample_index));
+	if (query_get(query, "cum", value, sizeof(value))) {
+		ret->viewed = true;
+		ret->cum = !*value || !strcmp(value, "1") || !strcmp(value, "true");
+		ret->bad_cum = !ret->cum && strcmp(value, "0") && strcmp(value, "false");
+	}
+	if (query_get(query, "n", value, sizeof(value))) {
+		ret->viewed = true;
+		ret->bad_rows = query_int(value, &ret->rows) || ret->rows <= 0;
+	}
+}
+
 void
 profile_request_of_query(const char *query, struct profile_request *ret)
 {
@@ -125,10 +145,55 @@ profile_request_of_query(const char *query, struct profile_request *ret)
 	ret->own = query_int(value, &number) || number != 0;
 	query_get(query, "idle", value, sizeof(value));
 	ret->idle = query_int(value, &number) || number != 0;
+	view_of_query(query, ret);
 	query_get(query, "seconds", value, sizeof(value));
 	ret->timed = *value;
 	ret->bad_seconds = query_float(value, &ret->seconds) != 0;
 	ret->bad_whole = query_int(value, &ret->whole) != 0;
+}
+
+static int
+pattern_take(const char *name, const char *from, char to[PATTERN_BYTES], char *why)
+{
+	int n = snprintf(why, PROFILE_REQUEST_WHY_BYTES, "\"%s\" ", name);
+	int r = pattern_check(from, why + n, PROFILE_REQUEST_WHY_BYTES - (size_t)n);
+
+	if (!r)
+		strcpy(to, from);
+	return r;
+}
+
+/* What of it is shown; for formats that have a view. */
+static int
+view_read(const struct profile_request *asked, struct job_spec *spec, char *why)
+{
+	const struct collector *c = spec->collector;
+	struct view            *v = &spec->view;
+	int                     n, r;
+
+	if (!asked->viewed)
+		return 0;
+	if (!spec->format->viewed) {
+		n = snprintf(why, PROFILE_REQUEST_WHY_BYTES, "focus, ignore, sample_index, cum and n are for ");
+		format_viewed(why + n, PROFILE_REQUEST_WHY_BYTES - (size_t)n);
+		return -EINVAL;
+	}
+	r = pattern_take("focus", asked->focus, v->focus, why);
+	if (!r)
+		r = pattern_take("ignore", asked->ignore, v->ignore, why);
+	if (!r && *asked->sample_index) {
+		n = snprintf(why, PROFILE_REQUEST_WHY_BYTES, "\"sample_index\" ");
+		r = view_type_find(c->types, collector_type_count(c), asked->sample_index, &v->type, why + n,
+			PROFILE_REQUEST_WHY_BYTES - (size_t)n);
+		v->typed = true;
+	}
+	if (!r && asked->bad_cum)
+		r = refuse(why, "invalid value for \"cum\" - must be 1 or 0");
+	if (!r && asked->bad_rows)
+		r = refuse(why, "invalid value for \"n\" - must be a positive integer");
+	v->cum = asked->cum;
+	v->rows = (size_t)asked->rows;
+	return r;
 }
 
 /* A format by its name, else by debug, which Go has no meaning for where there is a window. */
@@ -145,7 +210,7 @@ format_choose(const struct profile_request *asked, struct job_spec *spec, char *
 	if (*asked->format) {
 		spec->format = format_find(c->products, asked->format);
 		if (spec->format)
-			return 0;
+			return view_read(asked, spec, why);
 		n = snprintf(why, PROFILE_REQUEST_WHY_BYTES, "unknown \"format\"; ");
 		format_advice(c->products, why + n, PROFILE_REQUEST_WHY_BYTES - (size_t)n);
 		strncat(why, ", or leave it out", PROFILE_REQUEST_WHY_BYTES - strlen(why) - 1);
@@ -227,7 +292,7 @@ write_product(struct job *j, const struct product *p)
 
 	if (r)
 		return r;
-	r = format_write(j->spec.format, p, symbols, job_write, j);
+	r = format_write(j->spec.format, p, &j->spec.view, symbols, job_write, j);
 	symbols_close(symbols);
 	return r;
 }

@@ -13,6 +13,7 @@
 #define PROFILE_REQUEST_WHY_BYTES    256
 #define PROFILE_REQUEST_FORMAT_BYTES 256
 #define PROFILE_REQUEST_BAD_BYTES    200
+#define PROFILE_REQUEST_TYPE_BYTES   64
 
 /* Any collector there is, or NULL. */
 const struct collector *profile_request_collector(const char *name);
@@ -27,6 +28,13 @@ struct profile_request {
 	double  seconds; /* as a number with a fraction, */
 	int64_t whole;   /* and as one without; both 0 if there is none */
 	bool    bad_seconds, bad_whole; /* they are no such number, or none that can be told */
+	/* What of it is shown, "" and 0 where it is not said. */
+	bool    viewed;  /* anything is */
+	char    focus[PATTERN_BYTES + 1], ignore[PATTERN_BYTES + 1]; /* what is too long fills them */
+	char    sample_index[PROFILE_REQUEST_TYPE_BYTES];
+	bool    cum, bad_cum;
+	int64_t rows;
+	bool    bad_rows;
 	char    bad[PROFILE_REQUEST_BAD_BYTES]; /* a sentence: a parameter that nobody knows, for who names a format; or "" */
 };
 void profile_request_of_query(const char *query, struct profile_request *ret);

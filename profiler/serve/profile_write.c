@@ -60,6 +60,12 @@ asked_of(const struct component_profile_write_options *o, struct profile_request
 	*ret = (struct profile_request){ .debug = o->debug, .gc = o->gc, .own = !o->without_own,
 		.idle = !o->without_idle, .timed = o->seconds > 0,
 		.seconds = o->seconds, .whole = (int64_t)o->seconds };
+	ret->viewed = o->focus || o->ignore || o->sample_index || o->cum || o->rows;
+	snprintf(ret->focus, sizeof(ret->focus), "%s", o->focus ? o->focus : "");
+	snprintf(ret->ignore, sizeof(ret->ignore), "%s", o->ignore ? o->ignore : "");
+	snprintf(ret->sample_index, sizeof(ret->sample_index), "%s", o->sample_index ? o->sample_index : "");
+	ret->cum = o->cum;
+	ret->rows = o->rows;
 	snprintf(ret->format, sizeof(ret->format), "%s", o->format ? o->format : "");
 }
 
@@ -87,6 +93,9 @@ check(const char *name, int fd, const struct component_profile_write_options *o,
 	/* Over HTTP a window of 1.5 s is one of 30 s, as in Go. */
 	if (o->seconds != (double)(int64_t)o->seconds && !c->fractions)
 		return refuse(o, -EINVAL, "seconds: this profile takes whole ones");
+	/* Over HTTP that is ignored, as in Go. */
+	if (!o->format && (o->focus || o->ignore || o->sample_index || o->cum || o->rows))
+		return refuse(o, -EINVAL, "focus, ignore, sample_index, cum and rows need format: \"top\" or \"folded\"");
 	if (c->missing && *c->missing())
 		return refuse(o, -ENODATA, c->missing());
 	*ret = c;

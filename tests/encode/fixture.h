@@ -22,6 +22,7 @@
 #include "encode.h"
 #include "named_function.h"
 #include "stack_table.h"
+#include "view.h"
 
 #define LIMIT ((size_t)64 << 20)
 #define STACK ((size_t)256 << 10) /* what the library's own threads have */
@@ -130,6 +131,21 @@ init_heap(struct profile *p)
 	p->period_type = (struct profile_type){ "space", "bytes" };
 	p->period = 524288;
 	p->time_ns = 1700000000123456789;
+}
+
+static struct view view;
+
+/* What view has of it. */
+static inline int
+encode_viewed_top(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return encode_top(p, &view, s, write, arg);
+}
+
+static inline int
+encode_viewed_folded(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return encode_folded(p, &view, s, write, arg);
 }
 
 struct encoding {

@@ -428,7 +428,7 @@ an_error_of_the_writer_ends_it_and_is_returned(void **state)
 	assert_int_equal(encode(&p, encode_heap_text), -EPIPE);
 	assert_int_equal(sink.pieces, 1);
 	sink.pieces = 0;
-	assert_int_equal(encode(&p, encode_top), -EPIPE);
+	assert_int_equal(encode(&p, encode_viewed_top), -EPIPE);
 	assert_int_equal(sink.pieces, 1);
 	profile_release(&p);
 }
@@ -478,7 +478,7 @@ a_hundred_thousand_stacks_take_no_memory_of_malloc_and_little_else(void **state)
 	check_rules(q);
 	component__pprof__profile__free_unpacked(q, NULL);
 	reset(NULL);
-	assert_int_equal(encode(&p, encode_top), 0);
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
 	profile_release(&p);
 }
 

@@ -118,7 +118,7 @@ top_sums_by_function_and_counts_recursion_once(void **state)
 	add(&p, a, 4, 0, (int64_t[4]){ 120, 1200000000 });
 	add(&p, b, 2, 0, (int64_t[4]){ 30, 300000000 });
 	add(&p, c, 2, 0, (int64_t[4]){ 49, 490000000 });
-	assert_int_equal(encode(&p, encode_top), 0);
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
 	assert_string_equal((char *)sink.data,
 		"profile: cpu, total 2s, duration 5s\n"
 		"      flat   flat%         cum    cum%  function\n"
@@ -139,7 +139,7 @@ top_shows_the_default_type_and_signs_of_a_difference(void **state)
 	init_heap(&p);
 	add(&p, a, 1, 0, (int64_t[4]){ 1, 1024, 0, -3145728 });
 	add(&p, b, 1, 0, (int64_t[4]){ 1, 3072, 0, 1048576 });
-	assert_int_equal(encode(&p, encode_top), 0);
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
 	assert_string_equal((char *)sink.data,
 		"heap: inuse_space, total 4MB\n"
 		"      flat   flat%         cum    cum%  function\n"
@@ -147,7 +147,7 @@ top_shows_the_default_type_and_signs_of_a_difference(void **state)
 		"       1MB  25.00%         1MB  25.00%  leaf_two\n");
 	reset(NULL);
 	p.default_type = "alloc_space";
-	assert_int_equal(encode(&p, encode_top), 0);
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
 	assert_string_equal((char *)sink.data,
 		"heap: alloc_space, total 4kB\n"
 		"      flat   flat%         cum    cum%  function\n"
@@ -156,7 +156,7 @@ top_shows_the_default_type_and_signs_of_a_difference(void **state)
 	profile_release(&p);
 	init_cpu(&p);
 	reset(NULL);
-	assert_int_equal(encode(&p, encode_top), 0);
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
 	assert_string_equal((char *)sink.data,
 		"profile: cpu, total 0, duration 5s\n"
 		"      flat   flat%         cum    cum%  function\n");
@@ -172,7 +172,7 @@ top_says_how_many_functions_it_left_out(void **state)
 	init_cpu(&p);
 	for (uintptr_t i = 0; i < 92; i++)
 		add(&p, (uintptr_t[1]){ 0x10000 + i }, 1, 0, (int64_t[4]){ 1, 10000000 });
-	assert_int_equal(encode(&p, encode_top), 0);
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
 	assert_non_null(strstr((char *)sink.data, "0x1004f\n12 of 92 functions left out\n"));
 	profile_release(&p);
 }

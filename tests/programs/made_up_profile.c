@@ -16,6 +16,7 @@
 #include "encode.h"
 #include "named_function.h"
 #include "stack_table.h"
+#include "view.h"
 
 #define LIMIT     ((size_t)64 << 20)
 #define BIG_COUNT 100000
@@ -162,7 +163,7 @@ main(int argc, char **argv)
 	if (!strcmp(argv[1], "text"))
 		r = encode_heap_text(&p, s, write_out, NULL);
 	else if (!strcmp(argv[1], "top"))
-		r = encode_top(&p, s, write_out, NULL);
+		r = encode_top(&p, &(struct view){ .rows = 0 }, s, write_out, NULL);
 	else
 		r = encode_pprof(&p, s, write_out, NULL);
 	symbols_close(s);

@@ -341,11 +341,27 @@ do_begin(int value)
 	say(component_profile_add(own, (const void *)(intptr_t)value, 0), NULL);
 }
 
-/* As parameters: "idle=0 cum=1" */
+/* As parameters: "idle=0 cum=1"; what it points to stays in words. */
 static void
-asked_more(const char *words, struct component_profile_write_options *o)
+asked_more(char *words, struct component_profile_write_options *o)
 {
-	o->without_idle = strstr(words, "idle=0");
+	for (char *save, *word = strtok_r(words, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		char *value = word + strcspn(word, "=");
+
+		*value++ = '\0';
+		if (!strcmp(word, "idle"))
+			o->without_idle = *value == '0';
+		else if (!strcmp(word, "cum"))
+			o->cum = *value == '1';
+		else if (!strcmp(word, "n"))
+			o->rows = (unsigned)strtoul(value, NULL, 10);
+		else if (!strcmp(word, "focus"))
+			o->focus = value;
+		else if (!strcmp(word, "ignore"))
+			o->ignore = value;
+		else if (!strcmp(word, "sample_index"))
+			o->sample_index = value;
+	}
 }
 
 /* write FILE NAME SECONDS DEBUG FORMAT ("-": none) MORE */
@@ -354,12 +370,12 @@ do_write(const char *line)
 {
 	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
 	struct component_error                 err = COMPONENT_ERROR_INIT;
-	char                                   file[512] = "", name[128] = "", format[16] = "-";
+	char                                   file[512] = "", name[128] = "", format[16] = "-", words[1024];
 	int                                    more = 0, fd, r;
 
 	sscanf(line, "write %511s %127s %lf %d %15s%n", file, name, &o.seconds, &o.debug, format, &more);
-	if (more)
-		asked_more(line + more, &o);
+	snprintf(words, sizeof(words), "%s", line + more);
+	asked_more(words, &o);
 	if (strcmp(format, "-") != 0)
 		o.format = format;
 	o.err = &err;

@@ -70,7 +70,8 @@ def every_route_status_and_header_is_that_of_the_port():
                      for p in ("", "cmdline", "heap?debug=1", "symbol?0x1+0x2", "nothing", "heap?seconds=0", "rates")]
             asked += [("GET", p, None) for p in (
                 "heap", "allocs", "block", "mutex", "goroutine", "goroutine?debug=2", "threadcreate", "%68eap", "heap/",
-                "/heap", "../pprof/heap?x=%zz;", "profile?seconds=99999", "heap?seconds=1&debug=1", "heap?format=x")]
+                "/heap", "../pprof/heap?x=%zz;", "profile?seconds=99999", "heap?seconds=1&debug=1", "heap?format=x",
+                "profle", "heap?format=top&focus=a(b", "heap?format=folded&focsu=a", "heap?format=top&focus=no.such&n=3")]
             asked += [("POST", "symbol", "0x1+0x2"), ("POST", "symbol", "0x1" * 400000), ("HEAD", "goroutine?debug=2", None)]
             for method, p, body in asked:
                 what = "%s %s" % (method, p)

@@ -356,6 +356,13 @@ struct component_profile_write_options {
 	const char *format;  /* "top", "folded"; trace: "go1.22", "perfetto"; NULL: by debug */
 	struct component_error *err; /* gets a sentence when it fails; or NULL */
 	bool        without_idle; /* fgprof: waiting left out */
+	/* What of it formats "top" and "folded" show, as the parameters of these names do over HTTP
+	 * (docs/profiling.md has the patterns); NULL, false and 0: all, as usual. */
+	bool        cum;    /* top: sorted by cumulative values */
+	unsigned    rows;   /* n: lines at most */
+	const char *focus;  /* a pattern of at most 255 bytes: stacks that have it */
+	const char *ignore; /* likewise: these not */
+	const char *sample_index; /* "alloc_space" or a number: which of the values */
 };
 
 #define COMPONENT_PROFILE_WRITE_OPTIONS_INIT COMPONENT_SIZED_(component_profile_write_options, .seconds = 0)
