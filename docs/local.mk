@@ -1,2 +1,2 @@
 # docs/: what README.md points to.
-EXTRA_DIST += %D%/controllers.md %D%/deadlock.md %D%/memory.md %D%/profiling.md %D%/operating.md %D%/flags.md %D%/api.md
+EXTRA_DIST += %D%/controllers.md %D%/deadlock.md %D%/memory.md %D%/profiling.md %D%/operating.md %D%/flags.md %D%/api.md %D%/porting.md

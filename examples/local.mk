@@ -4,6 +4,9 @@
 EXAMPLES_LINK = $(AM_LDFLAGS) -Wl,-u,component_hooks
 EXAMPLES_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la
 
+# Into the sources of others.
+EXTRA_DIST += %D%/adopt/memcached
+
 # One program a door, each as short as it can be; built, not installed.
 noinst_PROGRAMS += %D%/hello %D%/own-loop %D%/options %D%/one-call
 %C%_hello_SOURCES = %D%/hello.c

@@ -59,6 +59,41 @@ unpacked_packages() {
 	: >"$up_folder/complete"
 }
 
+# unpacked_sources FOLDER PACKAGE...: the sources of these lie in FOLDER/PACKAGE-VERSION afterwards, of
+# this machine's release and mirror, by an apt whose state is in FOLDER: the machine's own may
+# name no sources.  1 where that cannot be; FOLDER/fetch.log says why.
+unpacked_sources() {
+	us_folder=$1
+	shift
+	[ ! -e "$us_folder/complete" ] || return 0
+	rm -rf "$us_folder"
+	mkdir -p "$us_folder/apt/lists/partial" "$us_folder/apt/archives/partial"
+	: >"$us_folder/apt/status"
+	command -v apt-get >/dev/null && command -v dpkg-source >/dev/null || return 1
+	us_release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	us_mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
+	[ -n "$us_release" ] && [ -n "$us_mirror" ] || {
+		echo "apt's sources name no mirror of Debian; has apt-get update been run?" >"$us_folder/fetch.log"
+		return 1
+	}
+	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $us_mirror $us_release main" >"$us_folder/apt/sources.list"
+	cat >"$us_folder/apt/apt.conf" <<-EOF
+		Dir::State::lists "$us_folder/apt/lists/";
+		Dir::State::status "$us_folder/apt/status";
+		Dir::Cache "$us_folder/apt/";
+		Dir::Etc::sourcelist "$us_folder/apt/sources.list"; Dir::Etc::sourceparts "-";
+		APT::Sandbox::User "root";
+		Acquire::Languages "none";
+		Acquire::Retries "2";
+		Acquire::http::Timeout "30";
+	EOF
+	echo "== fetching sources into $us_folder: $*"
+	(cd "$us_folder" && APT_CONFIG=$us_folder/apt/apt.conf && export APT_CONFIG && apt-get update -qq &&
+		apt-get source -qq "$@") >"$us_folder/fetch.log" 2>&1 || return 1
+	rm -rf "$us_folder/apt"
+	: >"$us_folder/complete"
+}
+
 # What building takes, from a git checkout.
 build_packages="gcc g++ make autoconf automake libtool gnulib pkg-config protobuf-c-compiler
 	libprotobuf-c-dev libevent-dev zlib1g-dev libunwind-dev libyaml-dev liblzma-dev git ca-certificates"
