@@ -481,7 +481,7 @@ def every_kind_of_profile_is_documented_and_every_documented_route_answers():
                 if kind == "cmdline":
                     continue
                 q = parameter.replace("=N", "=1")
-                if kind == "profile" and "seconds" not in q:
+                if kind in ("profile", "fgprof") and "seconds" not in q:
                     q += "&seconds=1"
                 equal(d.get("/debug/pprof/%s?%s" % (kind, q)).status, 200, "%s of %s" % (parameter, kind))
 
