@@ -8,7 +8,7 @@ EXAMPLES_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomp
 EXTRA_DIST += %D%/adopt/memcached
 
 # One program a door, each as short as it can be; built, not installed.
-noinst_PROGRAMS += %D%/hello %D%/own-loop %D%/options %D%/one-call
+noinst_PROGRAMS += %D%/hello %D%/own-loop %D%/options %D%/one-call %D%/hunts
 %C%_hello_SOURCES = %D%/hello.c
 %C%_hello_CPPFLAGS = $(INC_EXAMPLES)
 %C%_hello_LDFLAGS = $(EXAMPLES_LINK)
@@ -25,6 +25,11 @@ noinst_PROGRAMS += %D%/hello %D%/own-loop %D%/options %D%/one-call
 %C%_one_call_CPPFLAGS = $(INC_EXAMPLES)
 %C%_one_call_LDFLAGS = $(EXAMPLES_LINK)
 %C%_one_call_LDADD = $(EXAMPLES_LIBS)
+# What docs/hunts.md looks into.
+%C%_hunts_SOURCES = %D%/hunts.c
+%C%_hunts_CPPFLAGS = $(INC_EXAMPLES)
+%C%_hunts_LDFLAGS = $(EXAMPLES_LINK)
+%C%_hunts_LDADD = $(EXAMPLES_LIBS)
 # A door that is libevent's.
 noinst_PROGRAMS += %D%/evhttp
 %C%_evhttp_SOURCES = %D%/evhttp.c

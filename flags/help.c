@@ -6,10 +6,10 @@
  *                                Where to serve profiles (default "127.0.0.1:6060")
  *     column 0                   column 29
  *
- * Sections come in a fixed order, so that what people look for at three in the
- * morning is on the first screen: Profiling, Serving, Lifecycle, the daemon's own in
- * the order of their tables, Misc, Logging.  The width is COLUMNS, else that of the
- * terminal, else 80, so that help in a file is the same everywhere.
+ * The program's own sections come first, in the order of their tables: who asks for
+ * help wants to know what this program does.  Then those that every program has, in an
+ * order that never changes.  The width is COLUMNS, else that of the terminal, else 80,
+ * so that help in a file is the same everywhere.
  *
  * --help leaves hidden rows, aliases and most names of variables out; --help-all has
  * each of them once.
@@ -53,21 +53,19 @@ width_of(const struct component_flags *f)
 	return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-/* Where a section stands; own ones by their first row. */
+/* Where a section stands: own ones by their first row, then the library's. */
 static size_t
 rank_of(const struct component_flags *f, const char *section)
 {
-	static const char *const first[] = { "Profiling", "Serving", "Lifecycle" }, *const last[] = { "Misc", "Logging" };
+	static const char *const library[] = { "Controllers", "Profiling", "Serving", "Lifecycle", "Misc", "Logging" };
+	const size_t count = sizeof(library) / sizeof(*library);
 
-	for (size_t k = 0; k < 3; k++)
-		if (strcmp(section, first[k]) == 0)
-			return k;
-	for (size_t k = 0; k < 2; k++)
-		if (strcmp(section, last[k]) == 0)
-			return SIZE_MAX - 2 + k;
+	for (size_t k = 0; k < count; k++)
+		if (strcmp(section, library[k]) == 0)
+			return SIZE_MAX - count + k;
 	for (size_t k = 0; k < f->count; k++)
 		if (strcmp(section, f->entries[k].row.section) == 0)
-			return 3 + k;
+			return k;
 	return SIZE_MAX;
 }
 

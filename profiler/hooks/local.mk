@@ -10,7 +10,7 @@ noinst_LTLIBRARIES += %D%/libhooks.la
 # fast path is counted in instructions.  What every call runs through must not lie across
 # a cache line: that costs 3 % of malloc and free.
 HOOKS_DIR = %D%/object
-HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(INC_ARCH) $(WARN_CFLAGS) $(CPPFLAGS) $(CFLAGS) \
+HOOKS_CFLAGS = -std=gnu11 -D_GNU_SOURCE -I$(srcdir)/%D% $(INC_ARCH) $(WARN_CFLAGS) $(PREFIX_MAP) $(CPPFLAGS) $(CFLAGS) \
 	-O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fno-builtin -fno-lto -fno-plt \
 	-fno-stack-protector -fno-sanitize=all -fno-profile-arcs -fno-test-coverage \
 	-fasynchronous-unwind-tables -U_FORTIFY_SOURCE

@@ -67,6 +67,16 @@ for _name in PROGRAMS:
 
 
 @test
+def help_shows_a_programs_own_options_before_the_librarys():
+    library = ["Profiling", "Serving", "Lifecycle", "Misc", "Logging"]
+    for name, own in (("hello", ["Hello"]), ("backend-controller", ["Directories", "Controllers"]),
+                      ("appstudio-controller", ["Promotion", "Directories", "Controllers"])):
+        for word in "--help", "--help-all":
+            found = re.findall(r"^([A-Z]\w+):$", run("examples/" + name, word).stdout, re.M)
+            equal(found, own + library, "%s %s" % (name, word))
+
+
+@test
 def default_addresses_are_those_of_the_port_table():
     table = ports()
     need(len(table) >= 4, table)

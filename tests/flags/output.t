@@ -122,8 +122,8 @@ def help_of_one_section():
     assert "--profile-port" in text and "--logging-format" not in text
     done = run("--help=nope", status=2)
     equal(done.stdout, "")
-    equal(done.stderr, "flags-program: option '--help': 'nope': no such section; write one of 'Profiling', "
-          "'Lifecycle', 'Controllers', 'Misc', 'Logging'\nTry 'flags-program --help' for more information.\n")
+    equal(done.stderr, "flags-program: option '--help': 'nope': no such section; write one of 'Controllers', "
+          "'Profiling', 'Lifecycle', 'Misc', 'Logging'\nTry 'flags-program --help' for more information.\n")
 
 
 @test

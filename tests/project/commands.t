@@ -54,6 +54,15 @@ NOT_RUN = {
     "../configure": "tests/project/dist.t",
     "make && make check": "is what runs this",
     "sudo make install": "tests/project/dist.t",
+    "build/examples/hunts --enable-pprof --fault=hot": "tests/whole/hunts.t",
+    "curl -s 'http://localhost:6060/debug/pprof/profile?seconds=10&format=top'": "tests/whole/hunts.t",
+    "go tool pprof -peek find_user 'http://localhost:6060/debug/pprof/profile?seconds=10'": "tests/whole/hunts.t",
+    "go tool pprof -list find_user 'http://localhost:6060/debug/pprof/profile?seconds=10'": "tests/whole/hunts.t",
+    "build/examples/hunts --enable-pprof --fault=leak": "tests/whole/hunts.t",
+    "curl -s 'http://localhost:6060/debug/pprof/heap?seconds=60&format=top'": "tests/whole/hunts.t",
+    "make release RELEASE_KEY=you@example.org": "tests/project/release.t",
+    "sha256sum -c libcomponent-0.2.0.tar.xz.sha256": "tests/project/release.t",
+    "gpg --verify libcomponent-0.2.0.tar.xz.asc libcomponent-0.2.0.tar.xz": "tests/project/release.t",
 }
 home = tempfile.mkdtemp(prefix="component-commands-")
 os.mkdir(os.path.join(home, "another"))

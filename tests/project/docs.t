@@ -26,7 +26,10 @@ PROGRAMS = ["hello", "backend-controller", "cluster-agent", "appstudio-controlle
 LINES_MAX = 25
 # Options of other people's programs, and of ours that are no daemons.
 FOREIGN = {"--pdf", "--cflags", "--libs", "--enable-werror", "--seconds", "--unix-socket", "--verify", "--host", "--eh-frame-hdr",
-           "--load"}  # of scripts/soak
+           "--fault",  # of examples/hunts
+           "--load",  # of scripts/soak
+           "--modversion", "--format",  # of pkg-config and git
+           "--fault"}  # of examples/hunts
 work = tempfile.mkdtemp(prefix="component-docs-")
 atexit.register(shutil.rmtree, work, True)
 made = {}
@@ -328,7 +331,8 @@ def every_option_in_the_documents_exists():
 
 @test
 def every_variable_in_the_documents_exists():
-    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "SIGHUP", "RELOADING", "STOPPING",
+    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "RELEASE_KEY",
+             "SIGHUP", "RELOADING", "STOPPING",
              "ASAN_OPTIONS", "TSAN_OPTIONS", "MALLOC_ARENA_MAX", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
     for name in PROGRAMS:
         known |= {v for o in dump(name).values() for v in o["env"]}
@@ -484,6 +488,13 @@ def every_kind_of_profile_is_documented_and_every_documented_route_answers():
                 if kind in ("profile", "fgprof") and "seconds" not in q:
                     q += "&seconds=1"
                 equal(d.get("/debug/pprof/%s?%s" % (kind, q)).status, 200, "%s of %s" % (parameter, kind))
+
+
+@test
+def security_says_of_every_route_what_it_reveals():
+    routes, _ = tables("docs/profiling.md", "Routes")
+    rows = re.findall(r"^\| `(/[^`]+)`", text_of("docs/security.md"), re.M)
+    equal([p for p, *_ in routes if p not in rows], [], "routes that docs/security.md leaves out")
 
 
 @test
