@@ -129,8 +129,8 @@ def collector_is_taken_away(folder):
     need(rows, "no collector is in " + folder)
     table = re.findall(r"^ROW\((\w+)\)", text_of(COLLECT + "/collectors.def"), re.M)
     beside = COLLECT + "/collectors.c", COLLECT + "/collector.h"
-    windows = [name for path in glob.glob(os.path.join(SRC, COLLECT, "*/*.c")) for name in
-               re.findall(r"^const struct collector collect_(\w+) = \{[^}]*\.open = ", text_of(path), re.M)]
+    windows = collectors_with(".open")
+    need("cpu" not in folder or "profile" in windows, windows)
     with library_without([COLLECT + "/" + folder], COLLECT + "/collectors.def", [r"^\w+\(%s\)" % name for name in rows], beside,
                          words="|".join([r"\b(%s)\b" % "|".join(rows)] + ABOUT.get(folder, [])), rooms=[folder]) as d:
         with hello(d) as daemon_:
