@@ -38,8 +38,9 @@
 #include "deep.h"
 #include "encode.h"
 #include "symbols.h"
-#include "dump/threads.h"
 #include "dump/signal.h"
+#include "dump/snapshot.h"
+#include "dump/threads.h"
 #include "unwind.h"
 
 #define WAYS         5
@@ -164,7 +165,7 @@ write_text(struct dump *d)
 	struct symbols *s;
 	size_t          size = 0;
 
-	threads_dump_tag(d);
+	dump_tag(d);
 	if (symbols_open(SYMBOL_BYTES, &s) < 0 || encode_panic(d, s, drop, &size) < 0)
 		bench_die("no text");
 	symbols_close(s);

@@ -46,7 +46,7 @@ run(const char *name, void *(*routine)(void *), void *arg)
 
 	if (!r)
 		r = pthread_setname_np(thread, name);
-	if (r)
+	if (r && r != ESRCH) /* it may have ended already */
 		fail(name, r);
 }
 

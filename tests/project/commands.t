@@ -29,6 +29,8 @@ from serving import server  # noqa: E402
 SECONDS = 2
 HOT = re.compile(r"\b(gitops_\w+|application_reconcile)\b")  # functions of backend-controller
 INSTALLED = "/usr/local/bin/backend-controller"
+# Documents whose every line another test runs.
+FOLLOWED = {"docs/deadlock.md": "tests/threads/deadlock.t", "docs/hunts.md": "tests/whole/hunts.t", "docs/memory.md": "tests/memory/memory.t"}
 # Lines that no test can run, and lines that others run.
 NOT_RUN = {
     "scripts/demo --seconds 20": "installs packages; it is what CI runs before anything else",
@@ -54,12 +56,6 @@ NOT_RUN = {
     "../configure": "tests/project/dist.t",
     "make && make check": "is what runs this",
     "sudo make install": "tests/project/dist.t",
-    "build/examples/hunts --enable-pprof --fault=hot": "tests/whole/hunts.t",
-    "curl -s 'http://localhost:6060/debug/pprof/profile?seconds=10&format=top'": "tests/whole/hunts.t",
-    "go tool pprof -peek find_user 'http://localhost:6060/debug/pprof/profile?seconds=10'": "tests/whole/hunts.t",
-    "go tool pprof -list find_user 'http://localhost:6060/debug/pprof/profile?seconds=10'": "tests/whole/hunts.t",
-    "build/examples/hunts --enable-pprof --fault=leak": "tests/whole/hunts.t",
-    "curl -s 'http://localhost:6060/debug/pprof/heap?seconds=60&format=top'": "tests/whole/hunts.t",
     "make release RELEASE_KEY=you@example.org": "tests/project/release.t",
     "sha256sum -c libcomponent-0.2.0.tar.xz.sha256": "tests/project/release.t",
     "gpg --verify libcomponent-0.2.0.tar.xz.asc libcomponent-0.2.0.tar.xz": "tests/project/release.t",
@@ -177,7 +173,8 @@ def is_greeting(lines):
     equal(lines[0], "File: backend-controller")
     equal(lines[-1], 'Entering interactive mode (type "help" for commands, "o" for options)')
     for line in lines[1:-1]:
-        need(re.match(r"[A-Za-z ]+: \S", line), line)
+        # On a busy machine there are samples that were lost, and why.
+        need(re.match(r"[A-Za-z ]+: \S|\d+ of them ", line), line)
         need(not re.search(r"fail|warn|error|not available|incomplete|cannot|could not", line, re.I), line)
 
 
@@ -680,7 +677,7 @@ def no_line_of_the_documents_is_left_out():
         raise Skip("only some tests were asked for")
     if not shutil.which("go", path=environment()["PATH"]) or not shutil.which("dot"):
         raise Skip("go and dot did not run")
-    lines = {text for _, text in shell_lines()}
+    lines = {text for name, text in shell_lines() if name not in FOLLOWED}
     equal(sorted(lines - pasted - set(NOT_RUN)), [], "in the documents, but not run")
     equal(sorted(set(NOT_RUN) - lines), [], "said not to run, but not in the documents")
 

@@ -37,7 +37,7 @@ stack_tag(uintptr_t *pcs, unsigned count)
 }
 
 /* A stack that threads share gets its tags once: they would be taken for other addresses. */
-static void
+void
 dump_tag(struct dump *d)
 {
 	size_t         bytes = d->pc_count;

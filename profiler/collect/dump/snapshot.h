@@ -7,9 +7,13 @@
 #include <stdbool.h>
 
 #include "collector.h"
+#include "dump.h"
 
 /* Each thread by itself or as a profile of c's name, as params say; leaked: only those that wait for
  * ever, model/dump.h.  0 or a negative errno. */
 int dump_snapshot(const struct collector *c, const struct collect_params *params, bool leaked, struct product *ret);
+/* Marks the addresses of d's stacks with the objects they belong to now, as encoders want them.  It takes
+ * the lock of the stack table, and memory of its own; without that they stay as they are. */
+void dump_tag(struct dump *d);
 
 #endif
