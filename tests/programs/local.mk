@@ -9,7 +9,7 @@ EXTRA_DIST += %D%/Busy.java %D%/allocators.cc %D%/burns.c %D%/busy.c %D%/busy.go
 	%D%/hooks_cost.c %D%/hooks_earlier_malloc.c %D%/hooks_family.c %D%/hooks_index.c %D%/hooks_jemalloc.c \
 	%D%/hooks_large.c %D%/hooks_locks.cc %D%/hooks_own_malloc.c %D%/hooks_plugin_host.c %D%/hooks_real_functions.c \
 	%D%/hooks_throws.cc %D%/hooks_two_cores.c %D%/odd_threads.c %D%/program_signals.c %D%/refused_resources.c \
-	%D%/restricted_process.c %D%/stress.c %D%/stress.h %D%/stress_blocks.c %D%/stress_children.c %D%/stress_plugin.c \
+	%D%/restricted_process.c %D%/scraped.go %D%/stress.c %D%/stress.h %D%/stress_blocks.c %D%/stress_children.c %D%/stress_plugin.c \
 	%D%/stress_signals.c %D%/stress_threads.c %D%/stress_throw.cc
 
 # Of the public headers alone; those that serve have the hooks, as a program that links what pkg-config says.

@@ -88,6 +88,24 @@ def ports_are_those_of_the_table():
 
 
 @test
+def scrapers_ask_the_three_controllers_at_the_ports_of_the_table():
+    wanted = sorted((name, ports[0]) for name, ports in PORTS.items() if name != "componentctl")
+    equal(len(wanted), 3)
+    for name, target in (("parca.yaml", r"job_name: ([a-z-]+), .*targets: \['127\.0\.0\.1:(\d+)'\]"),
+                         ("config.alloy", r'"__address__" = "127\.0\.0\.1:(\d+)", "service_name" = "([a-z-]+)"')):
+        found = [sorted(pair, reverse=True) for pair in re.findall(target, read(os.path.join(SRC, "deploy", name)))]
+        equal(sorted((job, int(port)) for job, port in found), wanted, name)
+
+
+@test
+def what_scrapers_comments_name_is_taken():
+    for name in "parca.yaml", "config.alloy":
+        options = re.findall(r"--(?:block|mutex)-profile[^ .]*", read(os.path.join(SRC, "deploy", name)))
+        equal(len(options), 2, name)
+        equal(checked("backend-controller", ["--enable-pprof", *options]), (0, ""), name)
+
+
+@test
 def units_say_what_the_daemon_keeps_to():
     equal(len(UNITS), 3)
     for path in UNITS:
