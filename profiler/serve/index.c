@@ -208,23 +208,40 @@ page_add_limitations(struct text *page)
 	memory_refused(page);
 }
 
+/* What a shell takes as it stands.  The line is there to be pasted, and the path is another process' word. */
+static bool
+is_plain(const char *path)
+{
+	return path[strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.@%+-")] == '\0';
+}
+
+static void
+page_add_unix(struct text *page, const char *path)
+{
+	bool is_abstract = *path == '@', plain = is_plain(path);
+
+	if (plain)
+		text_add(page, "curl %s ", is_abstract ? "--abstract-unix-socket" : "--unix-socket");
+	page_add_escaped(page, path + (plain && is_abstract));
+	if (plain)
+		text_add(page, " http://localhost" SERVE_PATH);
+}
+
 /* A browser opens TCP, curl a unix socket. */
 static void
 page_add_sibling(struct text *page, const struct sibling *s)
 {
-	const char *unix_prefix = "http+unix:", *path = s->url + strlen(unix_prefix);
-	bool        is_unix = strncmp(s->url, unix_prefix, strlen(unix_prefix)) == 0;
-
 	text_add(page, "<li>%d%s: ", (int)s->pid, s->is_self ? " (this one)" : s->pid == getppid() ? " (the parent)" : "");
-	if (is_unix)
-		text_add(page, "curl %s ", *path == '@' ? "--abstract-unix-socket" : "--unix-socket");
-	else
+	if (strncmp(s->url, SIBLING_TCP, strlen(SIBLING_TCP)) == 0) {
 		text_add(page, "<a href='");
-	page_add_escaped(page, is_unix ? path + (*path == '@') : s->url);
-	text_add(page, is_unix ? " http://localhost" SERVE_PATH : SERVE_PATH "'>");
-	if (!is_unix)
 		page_add_escaped(page, s->url);
-	text_add(page, is_unix ? "</li>\n" : "</a></li>\n");
+		text_add(page, SERVE_PATH "'>");
+		page_add_escaped(page, s->url);
+		text_add(page, "</a>");
+	} else {
+		page_add_unix(page, s->url + strlen(SIBLING_UNIX));
+	}
+	text_add(page, "</li>\n");
 }
 
 /* Only if there are others. */

@@ -8,93 +8,197 @@
  *     worker: component_after_fork_worker() --> takes a place         |
  *     any index  <---------------------------------------------+
  *
- * What a stranger would get wrong: nobody can be trusted to give his place up, since workers are
- * killed.  A place belongs to the process whose number it has; when there is none of that number
- * the place is free.  Nor may a reader wait for a writer, who may have been killed in the middle:
- * `turn` is odd while the text is being written, and the reader leaves that one out.
+ * What a stranger would get wrong:
+ * - Nobody can be trusted to give his place up, since workers are killed.  A place belongs to the
+ *   process whose number it has; when there is none of that number, or it began at another time,
+ *   the place is free.
+ * - Nor may a reader wait for a writer, who may have been killed in the middle: `turn` is odd while
+ *   the text is being written, and the reader leaves that one out.
+ * - Each of the processes can write to the page, also one that somebody has taken over.  So a text
+ *   is copied first and looked at then, and what is no address of ours is left out.
+ * - A filter may end the process for kill(2): it is asked last, and not at all under a filter.
  *
  * Why not a folder of files: a worker may have another root, another user and no folder that it may
  * write to, and what serves on a TCP port has no file.  Why not a pipe to the master: it has a loop
  * of its own and does not know us.
  *
  * The page stays when a server stops: workers that serve on look there, and so does the next start.
- * A program that never forks has one page of it.
+ * A program that never forks has one page of it, and a look touches the places that were ever taken.
  *
- * Tests: tests/components/adopted.t.
+ * Tests: tests/components/adopted.t, tests/serve/test_siblings.c.
  */
 #include <config.h>
 
 #include "siblings.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "our_fd.h"
+#include "proc_status.h"
+
+#define START_FIELD  22  /* of /proc/PID/stat */
 #define SIBLINGS_MAX 512 /* processes; who comes later serves, and is in no list */
 
 struct place {
-	_Atomic int32_t  pid;  /* 0: free; negative: taken, and url is not his yet */
-	_Atomic uint32_t turn; /* odd: url is being written */
+	_Atomic int32_t  pid;   /* 0: free; negative: taken, and url is not his yet */
+	_Atomic uint32_t turn;  /* odd: url and start are being written */
+	_Atomic int64_t  start; /* of the process, in ticks since the machine's; 0 or below: not known */
 	char             url[SIBLING_URL_MAX];
 };
 
-static struct place *_Atomic places; /* shared with those that fork from here */
-static struct place         *own;
+struct shared {
+	_Atomic uint32_t used; /* places that were ever taken lie before it */
+	struct place     places[SIBLINGS_MAX];
+};
+
+static struct shared *_Atomic shared; /* with those that fork from here */
+static struct place          *own;
+
+/* When the process began, by its stat, or a negative errno; -EXDEV: /proc is that of another pid
+ * namespace.  The second field may hold any characters. */
+static int64_t
+start_of(const char *path, int32_t pid)
+{
+	char        text[1024];
+	const char *at;
+	int         fd = our_fd_open(path, O_RDONLY, 0);
+	ssize_t     n;
+
+	if (fd < 0)
+		return fd;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		n = -errno;
+	our_fd_close(fd);
+	if (n < 0)
+		return n;
+	text[n] = '\0';
+	if (atoi(text) != pid)
+		return -EXDEV;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < START_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoll(at, NULL, 10) : -EINVAL;
+}
+
+static int64_t
+own_start(void)
+{
+	return start_of("/proc/self/stat", (int32_t)getpid());
+}
+
+/* This thread, who would ask; not known: it is. */
+static bool
+is_filtered(void)
+{
+	char value[PROC_STATUS_BYTES];
+
+	return !proc_status_find(proc_status_open(), "\nSeccomp:", value) || atoi(value) != 0;
+}
+
+/* start: as its place says it; 0 or below: not known. */
+static bool
+is_gone(int32_t pid, int64_t start)
+{
+	char    path[32];
+	int64_t now;
+
+	if (pid == (int32_t)getpid())
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	now = own_start() > 0 ? start_of(path, pid) : -EXDEV;
+	if (now > 0)
+		return start > 0 && now != start;
+	if (is_filtered())
+		return now == -ENOENT || now == -ESRCH;
+	/* A /proc that hides other users' processes has none of theirs. */
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+static struct shared *
+shared_pages(void)
+{
+	void *fresh;
+
+	if (shared)
+		return shared;
+	fresh = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (fresh != MAP_FAILED)
+		shared = fresh;
+	return shared;
+}
+
+/* What the page says, and no more than there are. */
+static size_t
+places_used(const struct shared *s)
+{
+	uint32_t used = s->used;
+
+	return used < SIBLINGS_MAX ? used : SIBLINGS_MAX;
+}
+
+enum wanted { WANT_OWN_NUMBER, WANT_FREE, WANT_DEAD, WANTS };
 
 static bool
-is_gone(int32_t pid)
+is_wanted(const struct place *p, int32_t pid, enum wanted w)
 {
-	return kill(abs(pid), 0) < 0 && errno == ESRCH;
+	int32_t self = (int32_t)getpid(), number = pid == INT32_MIN ? 0 : abs(pid);
+
+	if (w == WANT_OWN_NUMBER)
+		return number == self;
+	return w == WANT_FREE ? number == 0 : number && is_gone(number, pid > 0 ? p->start : 0);
 }
 
+/* One that a process of our number has left, or is free, or whose process is gone; only then a fresh one. */
 static struct place *
-all_places(void)
+take_place(struct shared *s)
 {
-	struct place *p = places;
-	void         *fresh;
+	size_t used = places_used(s);
 
-	if (p)
-		return p;
-	fresh = mmap(NULL, SIBLINGS_MAX * sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (fresh != MAP_FAILED)
-		places = fresh;
-	return places;
-}
+	for (int w = 0; w < WANTS; w++)
+		for (size_t i = 0; i < used; i++) {
+			int32_t pid = s->places[i].pid;
 
-/* One that is free, or whose process is gone, or NULL. */
-static struct place *
-take_place(struct place *all)
-{
-	for (int dead = 0; dead < 2; dead++)
-		for (size_t i = 0; i < SIBLINGS_MAX; i++) {
-			int32_t pid = all[i].pid;
-
-			if (pid && (!dead || (!is_gone(pid) && abs(pid) != (int32_t)getpid())))
-				continue;
-			if (atomic_compare_exchange_strong(&all[i].pid, &pid, -(int32_t)getpid()))
-				return &all[i];
+			if (is_wanted(&s->places[i], pid, (enum wanted)w) &&
+			    atomic_compare_exchange_strong(&s->places[i].pid, &pid, -(int32_t)getpid()))
+				return &s->places[i];
 		}
+	for (size_t i = used; i < SIBLINGS_MAX; i++) {
+		int32_t  nobody = 0;
+		uint32_t was = s->used;
+
+		if (!atomic_compare_exchange_strong(&s->places[i].pid, &nobody, -(int32_t)getpid()))
+			continue;
+		while (was <= i && !atomic_compare_exchange_weak(&s->used, &was, (uint32_t)i + 1))
+			;
+		return &s->places[i];
+	}
 	return NULL;
 }
 
 void
 siblings_join(const char *url)
 {
-	struct place *all = all_places();
-	uint32_t      odd;
+	struct shared *s = shared_pages();
+	uint32_t       odd;
 
-	if (!own && all)
-		own = take_place(all);
+	if (!own && s)
+		own = take_place(s);
 	if (!own)
 		return;
 	odd = own->turn | 1;
 	own->turn = odd;
 	atomic_thread_fence(memory_order_release);
+	own->start = own_start();
 	strncpy(own->url, url, sizeof(own->url) - 1);
 	atomic_store_explicit(&own->turn, odd + 1, memory_order_release);
 	own->pid = (int32_t)getpid();
@@ -103,8 +207,10 @@ siblings_join(const char *url)
 void
 siblings_leave(void)
 {
+	int32_t self = (int32_t)getpid();
+
 	if (own)
-		own->pid = 0;
+		atomic_compare_exchange_strong(&own->pid, &self, 0);
 	own = NULL;
 }
 
@@ -114,30 +220,39 @@ siblings_forked(void)
 	own = NULL; /* it is the parent's */
 }
 
+/* As listeners have them. */
+static bool
+is_address(const char *url)
+{
+	return strncmp(url, SIBLING_TCP, strlen(SIBLING_TCP)) == 0 || strncmp(url, SIBLING_UNIX, strlen(SIBLING_UNIX)) == 0;
+}
+
 static bool
 read_place(struct place *p, struct sibling *ret)
 {
 	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_acquire);
+	int64_t  start = p->start;
 
 	ret->pid = p->pid;
 	if (ret->pid <= 0 || turn % 2)
 		return false;
 	memcpy(ret->url, p->url, sizeof(ret->url));
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&p->turn, memory_order_relaxed) != turn || p->pid != ret->pid || is_gone(ret->pid))
+	if (atomic_load_explicit(&p->turn, memory_order_relaxed) != turn || p->pid != ret->pid)
 		return false;
 	ret->url[sizeof(ret->url) - 1] = '\0';
 	ret->is_self = ret->pid == getpid();
-	return *ret->url != '\0';
+	return is_address(ret->url) && !is_gone(ret->pid, start);
 }
 
 bool
 siblings_next(size_t *at, struct sibling *ret)
 {
-	struct place *all = places;
+	struct shared *s = shared;
+	size_t         used = s ? places_used(s) : 0;
 
-	while (all && *at < SIBLINGS_MAX)
-		if (read_place(&all[(*at)++], ret))
+	while (*at < used)
+		if (read_place(&s->places[(*at)++], ret))
 			return true;
 	return false;
 }

@@ -11,12 +11,16 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define SIBLING_URL_MAX 376 /* bytes with NUL; a listener's has fewer */
+#define SIBLING_URL_MAX 368 /* bytes with NUL; a listener's has fewer */
+#define SIBLING_TCP     "http://"
+#define SIBLING_UNIX    "http+unix:"
 
 struct sibling {
 	pid_t pid;
 	bool  is_self;
-	char  url[SIBLING_URL_MAX]; /* "http://127.0.0.1:6060", "http+unix:/run/x.812.sock" */
+	/* "http://127.0.0.1:6060", "http+unix:/run/x.812.sock"; begins as one of the two, and the rest
+	 * is as that process says: it may mean ill. */
+	char  url[SIBLING_URL_MAX];
 };
 
 /* This process serves there; again: it serves there now.  "": nowhere that has a name. */

@@ -48,10 +48,10 @@ def processes(where):
 
 
 @contextlib.contextmanager
-def adopted(d, *words, env=None):
+def adopted(d, *words, env=None, before=(), fds=()):
     with open(os.path.join(d, "out"), "wb") as out, \
-         started([program(SUBJECT), "--enable-pprof", "--profiling-port-file=" + os.path.join(d, "port"), *words],
-                 env={**CLEAN, **(env or {})}, stdin=subprocess.DEVNULL, stdout=out, stderr=out) as p:
+         started([*before, program(SUBJECT), "--enable-pprof", "--profiling-port-file=" + os.path.join(d, "port"), *words],
+                 env={**CLEAN, **(env or {})}, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=out, stderr=out) as p:
         try:
             yield p
         finally:
@@ -180,6 +180,29 @@ def a_path_without_a_number_gets_one_in_workers():
         address(d, p)
         found = all_of(d + "/s", 2)
         equal(found, {pid: d + "/s" if pid == p.pid else "%s/s.%d" % (d, pid) for pid in found})
+
+
+@test
+def a_worker_does_not_share_the_socket_that_its_parent_was_given():
+    with tempdir() as d, socket.create_server(("127.0.0.1", 0)) as given, \
+         adopted(d, "--profiling-bind-address=fd:3", "-w", "1", fds=[given.fileno()],
+                 before=["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&%d' % given.fileno(), "sh"]) as p:
+        where = "http://127.0.0.1:%d" % given.getsockname()[1]
+        address(d, p)
+        found = all_of(where, 2)
+        equal(found[p.pid], where)
+        worker = next(pid for pid in found if pid != p.pid)
+        need(found[worker] != where, found)
+        equal(processes(found[worker])[1], {"this one": worker, "the parent": p.pid})
+
+
+@test
+def a_path_that_a_shell_would_read_otherwise_is_in_no_command_line():
+    with tempdir() as d, adopted(d, "--profiling-bind-address=unix:%s/a;b$c" % d, "-w", "1") as p:
+        address(d, p)
+        page = poll(lambda: (lambda text: "Processes of this program" in text and text)(get(d + "/a;b$c")), "the worker on the index")
+        contains(page, ": %s/a;b$c</li>" % d)
+        need("curl" not in page, page)
 
 
 @test

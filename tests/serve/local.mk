@@ -1,5 +1,5 @@
 # tests of the profiling server
-SERVE_UNITS = %D%/test_auth %D%/test_cmdline %D%/test_options %D%/test_params %D%/test_profile_write
+SERVE_UNITS = %D%/test_auth %D%/test_cmdline %D%/test_options %D%/test_params %D%/test_profile_write %D%/test_siblings
 UNITS += $(SERVE_UNITS)
 WHOLE_TESTS += %D%/auth.t %D%/delta.t %D%/evhttp.t %D%/fork.t %D%/profile_write.t %D%/rates.t %D%/replaced_library.t \
 	%D%/start_stop.t %D%/view.t
