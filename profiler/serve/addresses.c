@@ -35,6 +35,7 @@
 #include "siblings.h"
 
 #define ADDRESS_USUAL  "127.0.0.1:6060"
+#define ADDRESS_OF_FD  "127.0.0.1:0" /* of a worker, whose parent has been given a socket */
 #define TEXT_BYTES     512  /* of an address as options name it */
 #define PORT_FILE_MODE 0644 /* an address is no secret */
 
@@ -141,6 +142,8 @@ addresses_of_worker(const char *address, char buf[ADDRESSES_WORKER_MAX])
 		return address;
 	if (a.kind == ADDRESS_UNIX)
 		return addresses_debug_of_worker(address, buf);
+	if (a.kind == ADDRESS_FD)
+		return ADDRESS_OF_FD; /* two processes that accept at one socket answer for each other */
 	if (a.kind != ADDRESS_TCP)
 		return address;
 	a.port = 0;

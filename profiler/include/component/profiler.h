@@ -269,8 +269,9 @@ COMPONENT_API int component_after_fork(void);
  * As component_after_fork(), and at once: the parent keeps its address.  The worker's own is
  * that address with its number in the place of "%p" ("unix:/run/x.%p.sock"); without a "%p" a
  * port becomes any free one of the same host, and a unix socket's path, of the debug socket
- * too, gets ".NUMBER" at its end.  It writes no port file.  The index of each of these processes
- * names all of them and where they serve.
+ * too, gets ".NUMBER" at its end.  Where the parent serves at a socket it was given ("fd:3"),
+ * the worker has any free port of 127.0.0.1.  It writes no port file.  The index of
+ * each of these processes names all of them and where they serve.
  *
  *   returns  0, also when nothing ran in the parent; else as component_after_fork()
  *   threads  at best the one that forked, before others are made and before privileges, root
