@@ -10,7 +10,9 @@
  * What a stranger would get wrong: that nobody answers does not say that it is left over.
  * Between bind(2) and listen(2) a socket refuses as a dead one does; but its process lives then.
  * Nor does it say so alone that there is no such process: with the folder shared by containers
- * that number may be of another one, which answers.
+ * that number may be of another one, which answers.  And the number may be given again meanwhile, to
+ * one that binds there: so a young file stays, it must be the same after the question, and whether
+ * there is the process is asked last.
  *
  * Why not a number that is tried first and a lock: the number is what a person looks for.
  *
@@ -28,11 +30,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "our_fd.h"
 
-#define ENTRIES_MAX 65536 /* of the folder, that are looked at: /tmp may hold millions */
+#define YOUNG_SECONDS 3     /* of a file that stays in any case */
+#define ENTRIES_MAX   65536 /* of the folder, that are looked at: /tmp may hold millions */
 
 /* The process that a file called name is of; 0: it is of no such name. */
 static pid_t
@@ -49,12 +53,19 @@ process_of(const char *name, const char *head, size_t head_size, const char *tai
 }
 
 static bool
+is_old_socket(int folder, const char *name, struct stat *ret)
+{
+	return fstatat(folder, name, ret, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(ret->st_mode) &&
+	       time(NULL) - ret->st_mtime >= YOUNG_SECONDS;
+}
+
+static bool
 is_dead(int folder, const char *name, pid_t pid, const char *path)
 {
-	struct stat st;
+	struct stat before, after;
 
-	return kill(pid, 0) < 0 && errno == ESRCH &&
-	       fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) && listen_unix_is_dead(path);
+	return is_old_socket(folder, name, &before) && listen_unix_is_dead(path) && is_old_socket(folder, name, &after) &&
+	       before.st_dev == after.st_dev && before.st_ino == after.st_ino && kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 void

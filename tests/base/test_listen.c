@@ -368,6 +368,16 @@ remove_left(const char *name)
 }
 
 static void
+make_old(const char *name)
+{
+	static const struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	char                         path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+}
+
+static void
 a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go(void **state)
 {
 	struct listen_set set;
@@ -381,8 +391,12 @@ a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go(void **state)
 	snprintf(text, sizeof(text), "w.%d.sock", (int)dead);
 	snprintf(living, sizeof(living), "w.%d.sock", (int)getppid());
 	leave(text, true);
+	make_old(text);
 	leave(living, true);
+	make_old(living);
+	leave("w.4194306.sock", true);
 	leave("w.4194305.sock", false);
+	make_old("w.4194305.sock");
 	leave("w.4194305.sock.old", true);
 	leave("w.04194305.sock", true);
 	snprintf(want, sizeof(want), "unix:%s/w.%%p.sock", dir);
@@ -392,12 +406,14 @@ a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go(void **state)
 	assert_false(is_there(text));             /* a socket of nobody */
 	assert_true(is_there(living));            /* its process lives, and may be about to listen */
 	assert_true(is_there("w.4194305.sock")); /* no socket */
+	assert_true(is_there("w.4194306.sock")); /* a young one: whoever made it may be starting */
 	assert_true(is_there("w.4194305.sock.old"));
 	assert_true(is_there("w.04194305.sock"));
 	listen_close(&set);
 	assert_false(is_there(want + strlen("unix:") + strlen(dir) + 1));
 	remove_left(living);
 	remove_left("w.4194305.sock");
+	remove_left("w.4194306.sock");
 	remove_left("w.4194305.sock.old");
 	remove_left("w.04194305.sock");
 }
