@@ -41,7 +41,7 @@ component_profiling_extract(int *argc, char **argv, const char *name, unsigned p
 	return r;
 out:
 	component_flags_free(f);
-	component_profiling_end(p);
+	free(p); /* it has started nothing, and another server may run */
 	return r;
 }
 

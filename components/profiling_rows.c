@@ -310,12 +310,43 @@ component_profiling_add(struct component_flags *f, unsigned port, struct compone
 	return r;
 }
 
+static void
+log_warning(const struct component_profiling_rows *p, const char *text)
+{
+	if (p->options.log)
+		p->options.log(p->options.log_arg, COMPONENT_LOG_WARNING, text, NULL, 0);
+}
+
+/* Those of the flags that nobody else has: each once. */
+static void
+log_flags(const struct component_profiling_rows *p)
+{
+	const char *text;
+
+	for (size_t i = 0; p->owns_flags && (text = component_flags_warning(p->flags, i)); i++)
+		log_warning(p, text);
+}
+
 int
 component_profiling_begin(struct component_profiling_rows *p, component_log_fn *log, void *log_arg, struct component_error *err)
 {
+	struct component_error why = COMPONENT_ERROR_INIT;
+	int                    r;
+
 	p->options.log = log;
 	p->options.log_arg = log_arg;
-	return profiling_rows_wanted(p) ? profiling_rows_start(p, p->enable, err) : 0;
+	log_flags(p);
+	if (!profiling_rows_wanted(p))
+		return 0;
+	r = profiling_rows_start(p, p->enable, &why);
+	if (r >= 0)
+		p->started = true;
+	else if (p->on_error == PROFILING_ON_ERROR_WARN) {
+		log_warning(p, why.text);
+		return 0;
+	} else
+		component_error_set(err, "%s", why.text);
+	return r;
 }
 
 void
@@ -323,7 +354,7 @@ component_profiling_end(struct component_profiling_rows *p)
 {
 	if (!p)
 		return;
-	if (component_profiler_running())
+	if (p->started && component_profiler_running())
 		component_profiler_stop();
 	if (p->owns_flags)
 		component_flags_free(p->flags); /* puts defaults into p */

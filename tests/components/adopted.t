@@ -98,6 +98,20 @@ def without_the_option_it_is_off():
 
 
 @test
+def without_its_address_it_ends_or_says_so_and_goes_on():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = "--profiling-bind-address=127.0.0.1:%d" % taken.getsockname()[1]
+        r = subprocess.run([program(SUBJECT), "--enable-pprof", where, "-w", "0"], env=CLEAN, capture_output=True, text=True,
+                           timeout=DEADLINE)
+        equal(r.returncode, 1)
+        contains(r.stderr, "--profiling-bind-address")
+        with tempdir() as d:
+            with adopted(d, where, "--profiling-on-error=warn", "-w", "0"):
+                poll(lambda: "log: " in said(d) and "disable with --enable-pprof=false" in said(d), "a warning")
+            need(said(d).endswith("bye\n"), said(d))
+
+
+@test
 def a_mistake_and_a_question_end_it():
     r = subprocess.run([program(SUBJECT), "--enable-pprof=perhaps", "-z"], env=CLEAN, capture_output=True, text=True, timeout=DEADLINE)
     equal((r.returncode, r.stdout), (2, ""))
@@ -151,6 +165,7 @@ def each_worker_has_a_socket_and_each_index_names_all():
             worker = next(pid for pid in found if pid != p.pid)
             contains(get(found[worker], "profile?seconds=1&format=top"), "worker_turns")
             # One that is killed: its follower removes what it left, and takes its place on the index.
+            os.utime(found[worker], (1e9, 1e9))  # a young one stays: its maker may be starting
             os.kill(worker, signal.SIGKILL)
             poll(lambda: worker not in processes(first)[0], "the killed one to be no more")
             all_of(first, 4)

@@ -4,7 +4,8 @@
  *
  *     adopted_daemon [-d] [-c FILE] [-u UID] [-v] -w WORKERS
  *
- * A worker that ends is followed by another.  Prints what its own options were and, at the end, "bye".
+ * A worker that ends is followed by another.  Prints what its own options were and, at the end, "bye";
+ * warnings about profiling as "log: ...".
  */
 #include <config.h>
 
@@ -87,6 +88,16 @@ serve(int count)
 		;
 }
 
+static void
+on_log(void *arg, enum component_log_level level, const char *message, const struct component_log_field *fields, size_t count)
+{
+	(void)arg;
+	(void)fields;
+	(void)count;
+	if (level <= COMPONENT_LOG_WARNING)
+		fprintf(stderr, "log: %s\n", message);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -116,7 +127,7 @@ main(int argc, char **argv)
 	fflush(stdout);
 	if (background && daemon(1, 1) < 0)
 		return 1;
-	if (component_profiling_begin(profiling, NULL, NULL, &err) < 0) {
+	if (component_profiling_begin(profiling, on_log, NULL, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}

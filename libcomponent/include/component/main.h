@@ -56,7 +56,7 @@ COMPONENT_API const struct component_part *component_health(void);
 /*
  * component_profiling_add   - the rows about profiling beside a daemon's own
  * component_profiling_begin - after parsing: start the server, if that is asked for
- * component_profiling_end   - stop it and free the rows' values
+ * component_profiling_end   - stop what begin has started and free the rows' values
  *
  * For a daemon that has a main(), a loop and signals of its own and wants the
  * options alone: what the part component_profiling() does, without a component.
@@ -67,7 +67,8 @@ COMPONENT_API const struct component_part *component_health(void);
  *
  *   returns  add: what component_flags_add() returns, -ENOMEM; begin: 0, off or on
  *            (see component_profiler_running()), or a negative errno with err
- *            naming address, reason and way out
+ *            naming address, reason and way out; with --profiling-on-error=warn that is
+ *            logged, and begin returns 0
  *   owns     *ret is the caller's until component_profiling_end(), which is called
  *            after component_flags_free(), since the rows' values are in it; NULL
  *            is fine
