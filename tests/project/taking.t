@@ -42,7 +42,7 @@ def objects():
                 if any(os.path.exists(os.path.join(top, source + ".c")) for top in (SRC, BUILD)):
                     made[source] = path
         if not made:
-            raise Skip("no shared library is built")
+            raise Skip("only static libraries are built")
         need(len(made) > 200, "only %d objects are found" % len(made))
     return made
 
@@ -121,7 +121,7 @@ def rows_of(folder):
 
 
 # What else names a collector in tests.
-ROOMS = {"custom": ["examples"]}  # the controllers have profiles of their own
+ROOMS_ABOUT = {"custom": ["examples"]}  # the controllers have profiles of their own
 ABOUT = {"cpu": ["window"], "custom": ["CONTROLLER"], "heap": ["%68eap"], "threads": ["threads", "debug=2"]}
 
 
@@ -133,7 +133,7 @@ def collector_is_taken_away(folder):
     windows = collectors_with(".open")
     need("cpu" not in folder or "profile" in windows, windows)
     with library_without([COLLECT + "/" + folder], COLLECT + "/collectors.def", [r"^\w+\(%s\)" % name for name in rows], beside,
-                         words="|".join([r"\b(%s)\b" % "|".join(rows)] + ABOUT.get(folder, [])), rooms=[folder] + ROOMS.get(folder, [])) as d:
+                         words="|".join([r"\b(%s)\b" % "|".join(rows)] + ABOUT.get(folder, [])), rooms=[folder] + ROOMS_ABOUT.get(folder, [])) as d:
         with hello(d) as daemon_:
             need("/libcomponent.so.0" in open("/proc/%d/maps" % daemon_.pid).read() and
                  d in open("/proc/%d/maps" % daemon_.pid).read(), "it runs with another library")
