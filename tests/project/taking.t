@@ -172,7 +172,7 @@ FORMATS = {
     "perfetto": (("trace/perfetto.c", "trace/perfetto_message.c", "trace/perfetto_message.h"), ['"perfetto"']),
 }
 # How tests name it, where not by its name.
-NAMED = {"pprof": r"Profile\(|go_tool", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2", "table": "memory"}
+NAMED = {"pprof": r"Profile\(|go_tool|window", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2|goroutine", "table": "memory"}
 ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "go1.19": "trace?seconds=1&format=go1.19",
          "go1.22": "trace?seconds=1&format=go1.22", "perfetto": "trace?seconds=1&format=perfetto"}
 
