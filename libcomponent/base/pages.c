@@ -80,7 +80,7 @@ pages_map_for(const char *file, size_t bytes, int flags)
 	void *p;
 
 	pages_ours++;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, (flags & MAP_SHARED ? 0 : MAP_PRIVATE) | MAP_ANONYMOUS | flags, -1, 0);
 	pages_ours--;
 	if (p == MAP_FAILED)
 		return NULL;

@@ -27,6 +27,9 @@ void *pages_map_for(const char *file, size_t bytes, int flags);
 /* The same for what is mostly never touched: it does not count as taken until it is. */
 #define pages_map_sparse(bytes) pages_map_for(__FILE__, bytes, MAP_NORESERVE)
 
+/* The same memory for all children of fork(). */
+#define pages_map_shared(bytes) pages_map_for(__FILE__, bytes, MAP_SHARED)
+
 /* NULL is fine. */
 void  pages_unmap(void *p, size_t bytes);
 

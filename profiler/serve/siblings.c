@@ -39,10 +39,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "our_fd.h"
+#include "pages.h"
 #include "proc_status.h"
 
 #define START_FIELD  22  /* of /proc/PID/stat */
@@ -127,13 +127,8 @@ is_gone(int32_t pid, int64_t start)
 static struct shared *
 shared_pages(void)
 {
-	void *fresh;
-
-	if (shared)
-		return shared;
-	fresh = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (fresh != MAP_FAILED)
-		shared = fresh;
+	if (!shared)
+		shared = pages_map_shared(sizeof(struct shared));
 	return shared;
 }
 
