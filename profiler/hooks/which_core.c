@@ -77,7 +77,8 @@ is_displaced(enum hooks_name name)
 __attribute__((constructor(200))) static void
 displaced_find(void)
 {
-	static const enum hooks_name asked[] = { HOOKS_pthread_create, HOOKS_pthread_mutex_lock, HOOKS_mmap };
+	static const enum hooks_name asked[] = { HOOKS_pthread_create, HOOKS_pthread_mutex_lock, HOOKS_mmap, HOOKS_mmap64,
+		HOOKS_munmap, HOOKS_mremap };
 
 	if (!HOOKS_HAVE(names) || !HOOKS_HAVE(own))
 		return;

@@ -29,7 +29,7 @@ bool hooks_are_ours(void);
 bool hooks_are_others(void);
 
 /* With hooks there: does the object they are linked into have another function of that name,
- * which is called in place of ours?  Of pthread_create, pthread_mutex_lock and mmap only: they were
+ * which is called in place of ours?  Of pthread_create, pthread_mutex_lock and those of mappings only: they were
  * looked up when this copy was loaded; here nothing is. */
 bool hooks_displaced(enum hooks_name name);
 

@@ -149,7 +149,8 @@ malloc_info_ask(struct allocator *ret)
 	malloc_info_prepare();
 	if (!info.stream)
 		return false;
-	fflush(info.stream); /* what a parent may have left in it */
+	info.to = NULL; /* a parent may have been in the midst of it, ... */
+	fflush(info.stream); /* ... and what it has left here is of nobody now */
 	info.to = ret;
 	info.used = 0;
 	info.inside = false;

@@ -7,7 +7,8 @@
  *     ...
  *
  * What a stranger would get wrong: the file is made while it is read, and the process goes on
- * meanwhile.  Each mapping is right for a moment, and the sum is of no single moment.
+ * meanwhile.  Each mapping is right for a moment, and the sum is of no single moment.  One that grows
+ * where a piece ends comes twice; the later line is the newer.
  *
  * Why not smaps_rollup, which is faster: it has the sum alone.
  *
@@ -80,6 +81,8 @@ head(struct smaps *s, struct arena *paths, const char *p)
 		m.path = arena_strndup(paths, p, strlen(p));
 	if (!m.path)
 		return -ENOMEM;
+	while (s->count && m.start < s->all[s->count - 1].limit)
+		s->count--;
 	if (s->count == s->room) {
 		all = pages_grow(s->all, &s->room, FIRST, sizeof(*all));
 		if (!all)
