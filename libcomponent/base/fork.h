@@ -20,7 +20,7 @@
  * What a child inherits of ours:
  *   descriptors  closed by number: our_fd.c's first, then each server's and each component's
  *   mappings     all, as copies: stacks, unwind tables, rings, counts.  What can still be right is
- *                used again, the rest is emptied.  heap/lock.c has a page that the kernel wipes, by
+ *                used again, the rest is emptied.  fork_mark.h has a page that the kernel wipes, by
  *                which children of clone(2) and _Fork() are known, where nothing of this runs.
  *   timers       none; the kernel gives a child none
  *   threads      none of ours; profiling is off until component_after_fork()

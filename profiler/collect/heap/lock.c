@@ -2,8 +2,7 @@
  * lock.c - a futex lock that a fork can see through.
  *
  * The lock word goes free -> taken -> waited for; `forking` beside it turns every
- * attempt away at once.  A page with MADV_WIPEONFORK holds a mark that is gone in
- * every child, however it was made.
+ * attempt away at once.  A mark is gone in every child, however it was made (fork_mark.h).
  *
  * What a stranger would get wrong:
  * - fork handlers of the daemon run between our prepare and our parent handler.
@@ -13,7 +12,6 @@
  * - The forking thread may have a real-time priority and keep the holder from running.
  *   Its wait has an end: the child then has a lock that is never given back.
  * - The mask is our_mask.h's: a thread cancelled by force in here would keep the lock.
- * - vfork() shares memory: its child passes as the parent, which is right.
  *
  * Tests: tests/heap/test_guest.c.
  */
@@ -26,12 +24,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "fork_mark.h"
 #include "futex.h"
 #include "our_mask.h"
-#include "pages.h"
 
 #define FORK_WAIT_NS 1000000L /* between looks at a lock that a fork wants */
 #define FORK_WAITS   200      /* looks; who has it counts a batch of sites, some microseconds */
@@ -41,33 +38,18 @@ static _Atomic uint32_t  word;
 static _Atomic uint32_t  forking; /* forks under way */
 static _Atomic bool      broken;
 static _Atomic pthread_t forker; /* who has it for a fork; 0: nobody */
-static _Atomic uint32_t *mark;    /* on the page that a fork wipes */
+static struct fork_mark mark;
 
 int
 heap_lock_init(void)
 {
-	size_t size = (size_t)getpagesize();
-	void  *page;
-
-	if (mark)
-		return 0;
-	page = pages_map(size);
-	if (!page)
-		return -errno;
-	/* Where this is refused forks without handlers go unnoticed; the rest holds. */
-	madvise(page, size, MADV_WIPEONFORK);
-	mark = page;
-	*mark = 1;
-	return 0;
+	return fork_mark_open(&mark);
 }
 
 bool
 heap_lock_is_child(void)
 {
-	if (!mark || *mark)
-		return false;
-	*mark = 1;
-	return true;
+	return fork_mark_is_gone(&mark);
 }
 
 bool
@@ -145,8 +127,7 @@ heap_lock_fork_child(void)
 	forker = 0;
 	forking = 0;
 	word = FUTEX_FREE;
-	if (mark)
-		*mark = 1;
+	fork_mark_set(&mark);
 }
 
 /* A child that ran no handlers: was anybody inside? */

@@ -48,8 +48,10 @@ struct event {
 };
 
 struct part {
-	uint32_t taken, place; /* taken 0: free */
-	size_t   offset, bytes;
+	uint32_t  taken, place; /* taken 0: free */
+	uintptr_t base;         /* of all that was taken with it */
+	size_t    offset, bytes;
+	bool      left, right; /* more of the same range stayed before it, behind it */
 };
 
 static struct {
@@ -62,9 +64,10 @@ static struct {
 	_Atomic uint32_t           tail;
 	_Atomic uint64_t           lost;
 	atomic_bool                opened, broken; /* a ring in order; nothing here is right any more */
+	bool                       inherited;      /* a child's, not looked through yet */
 } live;
 
-static _Thread_local unsigned telling __attribute__((tls_model("initial-exec"))); /* more than 1: in a handler, too */
+static _Thread_local unsigned telling __attribute__((tls_model("initial-exec"))); /* or holding the lock; more than 1: in a handler, too */
 
 /* ---- with the lock held ---- */
 
@@ -105,12 +108,12 @@ erase(size_t at)
 }
 
 static void
-part_keep(uint32_t taken, uint32_t place, size_t offset, size_t bytes)
+part_keep(const struct part *part)
 {
 	for (size_t i = 0; i < TAKEN_MAX; i++) {
 		if (live.parts[i].taken)
 			continue;
-		live.parts[i] = (struct part){ taken, place, offset, bytes };
+		live.parts[i] = *part;
 		return;
 	}
 	/* Of so many parts none has ever been put back: they go, and that is all. */
@@ -127,7 +130,7 @@ cut(uintptr_t start, uintptr_t limit, uint32_t taken)
 		uintptr_t         from = r.start > start ? r.start : start, to = r.limit < limit ? r.limit : limit;
 
 		if (taken)
-			part_keep(taken, r.place, from - start, to - from);
+			part_keep(&(struct part){ taken, r.place, start, from - start, to - from, from > r.start, to < r.limit });
 		if (from > r.start && to < r.limit) {
 			live.ranges[at].limit = from;
 			insert(at + 1, (struct live_range){ to, r.limit, r.place });
@@ -151,20 +154,38 @@ add(uintptr_t start, uintptr_t limit, uint32_t place)
 	insert(find(start), (struct live_range){ start, limit, place });
 }
 
-/* What it has grown by belongs to who made its end. */
+/* With its neighbour behind it, if they are of one place. */
+static void
+join(size_t at)
+{
+	if (at + 1 >= live.count || live.ranges[at].limit != live.ranges[at + 1].start ||
+	    live.ranges[at].place != live.ranges[at + 1].place)
+		return;
+	live.ranges[at].limit = live.ranges[at + 1].limit;
+	erase(at + 1);
+}
+
+/* What it has grown by belongs to who made its end.  What did not go anywhere is one again with what
+ * it was cut from: a call that failed leaves no more mappings than there were. */
 static void
 put(const struct event *e)
 {
 	for (size_t i = 0; i < TAKEN_MAX; i++) {
 		struct part *p = &live.parts[i];
-		size_t       end;
+		size_t       end, at;
 
 		if (p->taken != e->number)
 			continue;
 		p->taken = 0;
 		end = p->offset + p->bytes == e->had || p->offset + p->bytes > e->bytes ? e->bytes : p->offset + p->bytes;
-		if (p->offset < end)
-			add(e->start + p->offset, e->start + end, p->place);
+		if (p->offset >= end)
+			continue;
+		add(e->start + p->offset, e->start + end, p->place);
+		at = find(e->start + p->offset);
+		if (p->right && p->base == e->start)
+			join(at);
+		if (p->left && p->base == e->start && at > 0)
+			join(at - 1);
 	}
 }
 
@@ -320,6 +341,15 @@ whole_pages(size_t bytes)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
+/* The kernel refuses all other ranges, before it touches any. */
+static bool
+may_go(uintptr_t start, size_t bytes)
+{
+	size_t whole = whole_pages(bytes);
+
+	return whole >= bytes && whole > 0 && start == whole_pages(start) && start + whole >= start;
+}
+
 void
 live_add(uintptr_t start, size_t bytes, uint32_t place)
 {
@@ -331,7 +361,8 @@ live_take(uintptr_t start, size_t bytes)
 {
 	uint32_t number = atomic_fetch_add(&live.numbers, 1) | 1U << 31; /* never 0 */
 
-	tell(EVENT_TAKE, number, start, whole_pages(bytes), 0);
+	if (may_go(start, bytes))
+		tell(EVENT_TAKE, number, start, whole_pages(bytes), 0);
 	return number;
 }
 
@@ -379,26 +410,36 @@ live_copy(size_t *ret_count, size_t *ret_bytes)
 	copy = pages_map(bytes);
 	if (!copy)
 		return NULL;
+	telling++;
 	if (lock_wait()) {
 		drain();
 		n = live.count < bytes / sizeof(*copy) ? live.count : bytes / sizeof(*copy);
 		memcpy(copy, live.ranges, n * sizeof(*copy));
 		unlock();
 	}
+	telling--;
 	*ret_count = n;
 	*ret_bytes = bytes;
 	return copy;
 }
 
-/* Is all of it mapped, as /proc/self/maps says now? */
+/* Is all of it mapped, as /proc/self/maps says now?  Its lines are sorted. */
 static bool
-is_mapped(struct maps_line *lines, size_t count, const struct live_range *r)
+is_mapped(const struct maps_line *lines, size_t count, const struct live_range *r)
 {
 	uintptr_t at = r->start;
+	size_t    i = 0, high = count;
 
-	for (size_t i = 0; i < count && at < r->limit; i++)
-		if (lines[i].start <= at && at < lines[i].limit)
-			at = lines[i].limit;
+	while (i < high) {
+		size_t middle = (i + high) / 2;
+
+		if (lines[middle].limit <= at)
+			i = middle + 1;
+		else
+			high = middle;
+	}
+	for (; i < count && lines[i].start <= at && at < r->limit; i++)
+		at = lines[i].limit;
 	return at >= r->limit;
 }
 
@@ -447,13 +488,20 @@ ring_init(void)
 	memset(live.parts, 0, sizeof(live.parts));
 }
 
-int
-live_open(void)
+/* What came while nobody looked is of ranges that may be others' now. */
+static void
+empty(void)
+{
+	drain();
+	live.count = 0;
+	memset(live.parts, 0, sizeof(live.parts));
+}
+
+static int
+open_telling(void)
 {
 	struct live_range *fresh;
 
-	if (atomic_load(&live.broken))
-		return -EDEADLK;
 	if (!live.ranges) {
 		fresh = pages_map_sparse(LIVE_MAX * sizeof(*fresh));
 		if (!fresh)
@@ -463,32 +511,53 @@ live_open(void)
 	}
 	if (!lock_wait())
 		return -EDEADLK;
-	verify();
+	if (live.inherited) {
+		verify();
+		live.inherited = false;
+	} else {
+		empty();
+		live.lost = 0;
+	}
 	unlock();
 	atomic_store(&live.opened, true);
 	return 0;
+}
+
+int
+live_open(void)
+{
+	int r;
+
+	if (atomic_load(&live.broken))
+		return -EDEADLK;
+	telling++;
+	r = open_telling();
+	telling--;
+	return r;
 }
 
 /* The memory stays: a thread may be on its way into the ring. */
 void
 live_close(void)
 {
-	if (!atomic_load(&live.opened) || !lock_wait())
+	if (!atomic_load(&live.opened) || atomic_load(&live.broken))
 		return;
-	drain();
-	live.count = 0;
-	memset(live.parts, 0, sizeof(live.parts));
-	unlock();
+	telling++;
+	if (lock_wait()) {
+		empty();
+		unlock();
+	}
+	telling--;
 }
 
 /* ---- fork ---- */
 
 /* Nobody holds the lock for it: threads that map meanwhile would wait for a fork.  Another thread may have been
  * in the midst of a change, so the ranges are looked through before they are used again. */
-static void
-fork_child(void)
+void
+live_forked(void)
 {
-	if (!live.opened)
+	if (!live.ranges) /* not opened: another thread may have been at it, with the lock */
 		return;
 	if (telling) { /* a handler has forked, and what it has interrupted goes on here */
 		atomic_store(&live.broken, true);
@@ -496,6 +565,7 @@ fork_child(void)
 	}
 	ring_init();
 	atomic_store(&live.lock, FUTEX_FREE);
+	live.inherited = true;
 }
 
-FORK_SLOT(FORK_MAPPINGS, NULL, NULL, fork_child);
+FORK_SLOT(FORK_MAPPINGS, NULL, NULL, live_forked);

@@ -25,9 +25,13 @@ struct live_range {
 int      live_open(void);
 void     live_close(void);
 
+/* In a child whose fork has run no handlers: as they would have.  Signal-safe. */
+void     live_forked(void);
+
 /* After a range has come. */
 void     live_add(uintptr_t start, size_t bytes, uint32_t place);
-/* Before a range, or parts of some, may go: a number for what follows. */
+/* Before a range, or parts of some, may go: a number for what follows.  What the kernel will refuse
+ * stays: no bytes, a start within a page, an end beyond all addresses. */
 uint32_t live_take(uintptr_t start, size_t bytes);
 /* It is gone ... */
 void     live_drop(uint32_t taken);

@@ -27,6 +27,7 @@
 #include "abi.h"
 #include "clock.h"
 #include "collector.h"
+#include "fork_mark.h"
 #include "hidden_frames.h"
 #include "live.h"
 #include "our_thread.h"
@@ -38,6 +39,9 @@
 #include "unwind.h"
 #include "which_core.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -45,6 +49,7 @@
 static struct stack_counts made; /* calls, and their bytes */
 static _Atomic bool        on, failed;
 static _Atomic uint64_t    truncated;
+static struct fork_mark    mark;
 
 /* ---- one call ---- */
 
@@ -103,31 +108,63 @@ unmap(struct hooks_wait *w)
 	return r;
 }
 
+/* Does what is moved stay where it was, too?  It does where no bytes of it are to move, of shared memory. */
+static bool
+remap_is_copy(const struct hooks_wait *w)
+{
+	return w->args[1] == 0 || w->args[3] & MREMAP_DONTUNMAP;
+}
+
 static HOOKS_FRAME long
 remap(struct hooks_wait *w)
 {
 	uintptr_t old = w->args[0];
 	size_t    had = w->args[1], bytes = w->args[2];
-	uint32_t  replaced = w->args[3] & MREMAP_FIXED ? live_take(w->more[0], bytes) : 0, taken = live_take(old, had);
+	uint32_t  replaced = w->args[3] & MREMAP_FIXED ? live_take(w->more[0], bytes) : 0;
+	uint32_t  taken = remap_is_copy(w) ? 0 : live_take(old, had);
 	long      r = call(w);
 	int       saved = errno;
 
-	if (r == -1)
+	if (r == -1 && taken)
 		live_put(taken, old, had, had);
 	if (replaced && r == -1)
 		live_put(replaced, w->more[0], bytes, bytes);
 	else if (replaced)
 		live_drop(replaced);
-	if (r != -1)
+	if (r != -1 && taken)
 		live_put(taken, (uintptr_t)r, bytes, had);
+	else if (r != -1)
+		live_add((uintptr_t)r, bytes, place_of(w, bytes));
 	errno = saved;
 	return r;
+}
+
+/* Off; what the parent has mapped is looked through when it is on again. */
+static void
+forked(void)
+{
+	fork_mark_set(&mark);
+	if (atomic_exchange(&on, false))
+		__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	stack_counts_forked(&made);
+}
+
+/* A child of _Fork() or a bare clone(): locks of ours may be held there by threads that it has not. */
+static __attribute__((noinline)) void
+forked_unseen(void)
+{
+	live_forked();
+	forked();
 }
 
 static HOOKS_FRAME long
 on_map(struct hooks_wait *w)
 {
-	if (pages_ours || our_thread_is())
+	if (__builtin_expect(fork_mark_is_gone(&mark), 0)) {
+		forked_unseen();
+		return call(w);
+	}
+	if (pages_ours || our_thread_is() || live_is_broken())
 		return call(w);
 	switch (w->name) {
 	case HOOKS_munmap:
@@ -141,6 +178,17 @@ on_map(struct hooks_wait *w)
 
 /* ---- on and off ---- */
 
+/* Any of them: what one of them does unseen leaves ranges that are not right. */
+static const char *
+displaced(void)
+{
+	if (hooks_displaced(HOOKS_mmap) || hooks_displaced(HOOKS_mmap64))
+		return "mappings are not seen: " HOOKS_DISPLACED("mmap");
+	if (hooks_displaced(HOOKS_munmap))
+		return "mappings are not seen: " HOOKS_DISPLACED("munmap");
+	return hooks_displaced(HOOKS_mremap) ? "mappings are not seen: " HOOKS_DISPLACED("mremap") : "";
+}
+
 static const char *
 status(void)
 {
@@ -153,7 +201,7 @@ status(void)
 	if (hooks_are_others())
 		return "mappings are not seen: another copy of libcomponent in this process has the hooks";
 	if (HOOKS_HAVE(map))
-		return hooks_displaced(HOOKS_mmap) ? "mappings are not seen: " HOOKS_DISPLACED("mmap") : "";
+		return displaced();
 	if (&component_hooks && component_hooks.kind == HOOKS_STATIC_STUB)
 		return "mappings are not seen: the program is linked with -static";
 	if (&component_hooks)
@@ -172,8 +220,8 @@ static int
 rate_set(int64_t rate)
 {
 	atomic_store(&failed, false);
-	if (*status())
-		return rate ? -ENOTSUP : 0;
+	if (rate && *status())
+		return -ENOTSUP;
 	if (!rate) {
 		if (atomic_exchange(&on, false)) {
 			__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
@@ -185,7 +233,7 @@ rate_set(int64_t rate)
 		return 0;
 	if (!hooks_claim())
 		return -ENOTSUP;
-	atomic_store(&failed, stack_counts_open(&made) || live_open());
+	atomic_store(&failed, stack_counts_open(&made) || fork_mark_open(&mark) || live_open());
 	if (failed)
 		return -ENOMEM;
 	component_hooks.resolve();
@@ -193,15 +241,6 @@ rate_set(int64_t rate)
 	atomic_store(&on, true);
 	__atomic_store_n(&component_hooks.map_state, HOOKS_ON, __ATOMIC_RELEASE);
 	return 0;
-}
-
-/* Off; what the parent has mapped is looked through when it is on again. */
-static void
-forked(void)
-{
-	if (atomic_exchange(&on, false))
-		__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
-	stack_counts_forked(&made);
 }
 
 /* ---- profiles ---- */
