@@ -260,6 +260,10 @@ def curl_alone_shows_what_is_hot():
         text = paste("curl 'http://localhost:6060/debug/pprof/%s?format=top'" % kind).stdout
         equal(text.splitlines()[1].split(), ["flat", "flat%", "cum", "cum%", "function"])
         need(HOT.search(text), text)
+    line = "curl 'http://localhost:6060/debug/pprof/heap?format=top&focus=parse%7Crender&sample_index=alloc_space&cum=1&n=10'"
+    whole, part = (paste(line, swap=[("parse%7Crender", words)]).stdout for words in ("parse%7Cgitops", "nothing%7Chere"))
+    need(part.startswith("heap: alloc_space, "), part)
+    need(HOT.search(whole) and not HOT.search(part), whole + part)
 
 
 @test
@@ -307,9 +311,9 @@ def what_an_interactive_pprof_saved_can_be_drawn_by_another_value():
 def the_source_of_a_function_is_shown_with_its_costs_and_callers():
     # The function that compares files: where this controller spends most of its time.
     paste("curl -s 'http://localhost:6060/debug/pprof/profile?seconds=5' > cpu.pprof")
-    r = paste("go tool pprof -list gitops_hash_block cpu.pprof")
+    r = paste("go tool pprof -list gitops_hash_block cpu.pprof", swap=[("-list", "-source_path='%s' -list" % SRC)])
     equal(r.stderr, "")
-    need(re.search(r"^ROUTINE =+ gitops_hash_block in /.*/examples/gitops/sha256\.c$", r.stdout, re.M), r.stdout)
+    need(re.search(r"^ROUTINE =+ gitops_hash_block in examples/gitops/sha256\.c$", r.stdout, re.M), r.stdout)
     need(re.search(r"^ +\d+m?s +\d+m?s +\d+:\t.*", r.stdout, re.M), "no line with costs:\n" + r.stdout)
     contains(r.stdout, "rotate(")
     r = paste("go tool pprof -peek gitops_hash_block cpu.pprof")
