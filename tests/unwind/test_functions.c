@@ -64,8 +64,9 @@ what_is_no_code_has_none(void **state)
 #define JUMPS "b jumped_far\n\tb.eq jumped_far\n\tbl never_jumped\n"
 #endif
 #ifdef JUMPS
+/* Global: aarch64's linker takes the addresses of local ones, asked of the GOT, for the section's. */
 #define FUNCTION(name, code)                                                                                     \
-	__asm__(".text\n.p2align 4\n.type " name ", %function\n" name ":\n.cfi_startproc\n\t" code "\n.cfi_endproc\n" \
+	__asm__(".text\n.p2align 4\n.globl " name "\n.hidden " name "\n.type " name ", %function\n" name ":\n.cfi_startproc\n\t" code "\n.cfi_endproc\n" \
 		".size " name ", .-" name "\n")
 
 FUNCTION("jumping", JUMPS "\tret");
