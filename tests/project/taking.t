@@ -120,9 +120,9 @@ def rows_of(folder):
             for name in re.findall(r"^const struct collector(?:_family)? collect_(\w+) = ", text_of(os.path.relpath(path, SRC)), re.M)]
 
 
-# What else names a collector in tests.
-ROOMS_ABOUT = {"custom": ["examples"]}  # the controllers have profiles of their own
+# What else names a collector in tests, and rooms beside its own whose tests are about it.
 ABOUT = {"cpu": ["window"], "custom": ["CONTROLLER"], "heap": ["%68eap"], "threads": ["threads", "debug=2"]}
+ROOMS_ABOUT = {"custom": ["examples"]}  # the controllers have profiles of their own
 
 
 def collector_is_taken_away(folder):
@@ -131,9 +131,10 @@ def collector_is_taken_away(folder):
     table = re.findall(r"^ROW\((\w+)\)", text_of(COLLECT + "/collectors.def"), re.M)
     beside = COLLECT + "/collectors.c", COLLECT + "/collector.h"
     windows = collectors_with(".open")
-    need("cpu" not in folder or "profile" in windows, windows)
+    need("profile" in windows, windows)
     with library_without([COLLECT + "/" + folder], COLLECT + "/collectors.def", [r"^\w+\(%s\)" % name for name in rows], beside,
-                         words="|".join([r"\b(%s)\b" % "|".join(rows)] + ABOUT.get(folder, [])), rooms=[folder] + ROOMS_ABOUT.get(folder, [])) as d:
+                         words="|".join([r"\b(%s)\b" % "|".join(rows)] + ABOUT.get(folder, [])),
+                         rooms=[folder] + ROOMS_ABOUT.get(folder, [])) as d:
         with hello(d) as daemon_:
             need("/libcomponent.so.0" in open("/proc/%d/maps" % daemon_.pid).read() and
                  d in open("/proc/%d/maps" % daemon_.pid).read(), "it runs with another library")

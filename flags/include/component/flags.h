@@ -387,7 +387,9 @@ COMPONENT_API int  component_flags_parse(struct component_flags *f, int argc, ch
  * order.  Letters are the daemon's, and so are --help, --version, --config and the others
  * that component_flags_new() has added: in their place are --profiling-help,
  * --profiling-config=FILE and --profiling-dump-options.  Environment and config file are
- * read as by component_flags_parse(), and the rules of rows are checked.
+ * read as by component_flags_parse(), and the rules of rows are checked.  optind is 0 afterwards
+ * where it was 1: getopt(3) then begins anew.  A daemon that reads optind before it calls getopt(3)
+ * sets it to 1 first.
  *
  *   argc     gets the number of words that are left
  *   argv     of main(), with NULL behind the last word; changed only when 0 is returned

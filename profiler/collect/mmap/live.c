@@ -4,8 +4,8 @@
  *     live_add() ── event ──▶ ring ──▶ who gets the lock without waiting ──▶ ranges, taken parts
  *
  * What a stranger would get wrong:
- * - Nobody waits for the lock: the caller may be an allocator with its own locks held, or a handler that
- *   has interrupted the one who has it.  Who does not get it has put his event into the ring, and the
+ * - Who tells of a change does not wait for the lock: the caller may be an allocator with its own
+ *   locks held, or a handler that has interrupted the one who has it.  Who does not get it has put his event into the ring, and the
  *   holder looks there once more after giving it back.  Only where thousands of events wait there, as the
  *   holder has lost the processor, a thread waits, a quarter of a second at most.  If that was in vain
  *   the holder is gone, as in a child of a fork without handlers: from then on nothing is told.
@@ -67,7 +67,8 @@ static struct {
 	bool                       inherited;      /* a child's, not looked through yet */
 } live;
 
-static _Thread_local unsigned telling __attribute__((tls_model("initial-exec"))); /* or holding the lock; more than 1: in a handler, too */
+/* Or holding the lock; more than 1: in a handler, too. */
+static _Thread_local unsigned telling __attribute__((tls_model("initial-exec")));
 
 /* ---- with the lock held ---- */
 

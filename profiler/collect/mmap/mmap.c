@@ -10,6 +10,8 @@
  *
  * What a stranger would get wrong:
  * - The stack of an mmap() is walked after the call, of which errno is the program's.
+ * - The walk may wait: half a second for the first tables, 10 ms for a verdict, 50 ms for the table of
+ *   stacks.  The caller may be an allocator with its locks held, which then waits with it, and no longer.
  * - Of a mapping whose middle is unmapped two are left, and both count as one that is in use.
  * - MAP_FIXED takes away what was there.  Should the call fail then, perhaps it has, perhaps not: it is
  *   taken for what it was.
