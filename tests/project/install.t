@@ -202,6 +202,23 @@ def a_program_with_an_evhttp_of_its_own_mounts_the_routes_and_brings_that_librar
 
 
 @test
+def the_documents_are_installed_and_the_examples_build_as_they_are():
+    folder = staged() + "/share/doc/libcomponent"
+    for name in ["LICENSE", "NEWS.md", "README.md"] + [os.path.relpath(p, SRC) for p in glob.glob(SRC + "/docs/*.md")]:
+        equal(text_of(os.path.join(folder, name)), text_of(name), name)
+    for link in re.findall(r"\]\(((?:deploy|docs|examples)/[^)#]*)", text_of("README.md")):
+        need(os.path.exists(os.path.join(folder, link)), "README.md links to %s, which is not installed" % link)
+    examples = sorted(glob.glob(folder + "/examples/*.c"))
+    need(len(examples) >= 9, examples)
+    for path in examples:
+        text = text_of(path)
+        sources = [path] + (glob.glob(folder + "/examples/gitops/*.c") if '"gitops/' in text else [])
+        packages = ["libcomponent"] + (["libevent_core", "libevent_extra"] if "evhttp.h" in text else [])
+        r = run(*CC.split(), "-O0", "-o", stage + "/example", *sources, *pkg("--cflags", "--libs", *packages))
+        equal((r.returncode, r.stderr), (0, ""), path)
+
+
+@test
 def every_header_compiles_alone_as_c11_and_as_cxx17():
     folder = staged() + "/include/component"
     names = sorted(n for n in os.listdir(folder) if n.endswith(".h"))

@@ -267,7 +267,7 @@ COMPONENT_API bool component_finished(const struct component *c, int *ret_status
  */
 COMPONENT_API void component_free(struct component *c);
 
-/* How far it is; what the words mean is told by component_phase_text(). */
+/* How far a component is. */
 enum component_phase {
 	COMPONENT_PHASE_NEW,      /* made, options not read */
 	COMPONENT_PHASE_PARSED,   /* options read, nothing started */
@@ -277,12 +277,25 @@ enum component_phase {
 	COMPONENT_PHASE_DRAINING, /* told to stop, waiting for holds */
 	COMPONENT_PHASE_FINISHED, /* over */
 };
-/* Any thread; the answer may be old by the time it arrives. */
+/*
+ * component_phase      - how far a component is
+ * component_phase_text - that as a word for people: "running"
+ *
+ *   returns  the phase, which may be old by the time it is told; a constant
+ *   threads  any
+ */
 COMPONENT_API enum component_phase component_phase(const struct component *c);
 COMPONENT_API const char *component_phase_text(enum component_phase phase);
 
-/* spec.data; spec.name; the spec as it was copied; the options, owned by the
- * component.  Any thread. */
+/*
+ * component_data  - spec.data
+ * component_name  - spec.name
+ * component_spec  - the spec as it was copied
+ * component_flags - its options, as component_flags_new() makes them
+ *
+ *   owns     the component, what is returned; but data is the caller's
+ *   threads  any
+ */
 COMPONENT_API void *component_data(const struct component *c);
 COMPONENT_API const char *component_name(const struct component *c);
 COMPONENT_API const struct component_spec *component_spec(const struct component *c);
@@ -455,7 +468,7 @@ COMPONENT_API int component_on_signal(struct component *c, enum component_signal
  */
 COMPONENT_API int component_set_verbosity(struct component *c, int64_t verbosity);
 
-/* The library's version, "1.2.3"; a constant. */
+/* component_version - the library's version, "1.2.3".  A constant; any thread, safe in a handler. */
 COMPONENT_API const char *component_version(void);
 
 COMPONENT_END

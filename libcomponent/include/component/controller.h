@@ -79,7 +79,7 @@ COMPONENT_API const struct component_part *component_controllers(void);
  *   source   libcomponent/controllers/controllers.c, libcomponent/controllers/controller.c
  */
 COMPONENT_API int component_controllers_start(struct component *c, const struct component_controller_spec *const *specs, size_t count, struct component_controller **ret, struct component_error *err);
-/* The same for a component with a single controller. */
+/* Starts the only controller of a component. */
 COMPONENT_API int component_controller_start(struct component *c, const struct component_controller_spec *spec, struct component_controller **ret, struct component_error *err);
 /* A key from elsewhere than the source; k may be NULL (left out); any thread. */
 COMPONENT_API void component_controller_enqueue(struct component_controller *k, const char *key);
@@ -157,13 +157,14 @@ COMPONENT_API void component_queue_forget(struct component_queue *q, const char 
 COMPONENT_API int component_queue_get(struct component_queue *q, char **ret_key);
 COMPONENT_API void component_queue_done(struct component_queue *q, const char *key);
 
-COMPONENT_API size_t   component_queue_length(const struct component_queue *q);   /* keys ready to be taken */
-COMPONENT_API unsigned component_queue_failures(const struct component_queue *q, const char *key); /* since forget */
+COMPONENT_API size_t   component_queue_length(const struct component_queue *q);   /* How many keys are ready to be taken. */
+COMPONENT_API unsigned component_queue_failures(const struct component_queue *q, const char *key); /* How often a key has failed since it was forgotten. */
 
 /*
  * component_queue_shut_down - refuse new keys, drop delayed ones; what is queued
  *                             can still be taken
  * component_queue_drain     - that, and wait until it is taken and done
+ * component_queue_free      - free it; no thread may be in a call then
  */
 COMPONENT_API void component_queue_shut_down(struct component_queue *q);
 COMPONENT_API void component_queue_drain(struct component_queue *q);

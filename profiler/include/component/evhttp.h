@@ -87,7 +87,7 @@ static inline int component_evhttp_mount(struct evhttp *http, const char *prefix
  */
 COMPONENT_API int component_evhttp_unmount(struct evhttp *http);
 
-/* What the above calls: with the program's own idea of libevent, so that a second copy of
+/* What component_evhttp_mount() calls, with the program's own idea of libevent, so that a second copy of
  * it in the process (linked statically, say) is found out before it is given to the first. */
 COMPONENT_API int component_evhttp_mount_with(void (*send_reply_end)(struct evhttp_request *), struct evhttp *http,
 	const char *prefix, component_evhttp_fn *other, void *other_arg, struct component_error *err);

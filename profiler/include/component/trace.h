@@ -35,7 +35,7 @@ COMPONENT_BEGIN
 #define COMPONENT_TRACE_NAME_MAX 127  /* bytes of a type or category */
 #define COMPONENT_TRACE_TEXT_MAX 1023 /* bytes of a log's message */
 
-/* Is a trace being taken?  To spare the work of what would only be logged. */
+/* component_trace_is_on - is a trace being taken?  To spare the work of what would only be logged. */
 COMPONENT_API bool component_trace_is_on(void);
 
 /*
@@ -48,7 +48,7 @@ COMPONENT_API bool component_trace_is_on(void);
  *            they take for no task
  */
 COMPONENT_API uint64_t component_trace_task_begin(const char *type, uint64_t parent);
-/* On any thread.  0 is ignored, so that a task which began before the trace is. */
+/* Ends it, on any thread.  0 is ignored, so that a task which began before the trace is. */
 COMPONENT_API void component_trace_task_end(uint64_t task);
 
 /*
