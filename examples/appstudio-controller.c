@@ -27,16 +27,14 @@
 
 #include "gitops/gitops.h"
 
-#define NS_PER_MS INT64_C(1000000)
-#define AGAIN_NS (500 * NS_PER_MS) /* until files that are just changing agree */
+#define AGAIN_NS COMPONENT_MILLISECONDS(500) /* until files that are just changing agree */
 #define LOOK_MS INT64_C(60000) /* at the latest: the clock may be set, --soak-time reloaded */
 #define REVISION_DIGITS 16 /* of a copy's name */
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .applications = "", .sources = "", .operations = "",
 	.targets = "", .status = "", .locks = "" };
 static struct component_list environments = { (const char *const[]){ "dev", "staging", "production" }, 3 };
-static int64_t soak_ns = 600 * 1000 * NS_PER_MS;
-static struct component *self;
+static int64_t soak_ns = COMPONENT_MINUTES(10);
 static const struct component_flag flags[] = {
 	COMPONENT_FLAG_LIST("environments", &environments, "Environments, in the order of promotion.",
 		.section = "Promotion", .argument = "NAME,..."),
@@ -53,6 +51,7 @@ static const struct component_flag flags[] = {
 
 /* One promotion: dev/shop to staging/shop. */
 struct promotion {
+	struct component *c;
 	char here[GITOPS_PATH_MAX], there[GITOPS_PATH_MAX]; /* application files */
 	char operation[GITOPS_PATH_MAX], status[GITOPS_PATH_MAX];
 	char copies[GITOPS_PATH_MAX], copy[GITOPS_PATH_MAX];      /* promoted/shop, promoted/shop/<revision> */
@@ -147,7 +146,7 @@ application_point(struct promotion *p, const struct gitops_application *here)
 		r = gitops_document_write(dirs.applications, p->there, true, NULL, p->err, "name", there.name, "source", p->copy,
 			"target", there.target, "prune", there.prune ? "true" : "false", "interval", there.interval, NULL);
 		if (r == 0)
-			component_log(self, COMPONENT_LOG_INFO, "promoted", COMPONENT_KV("application", p->here),
+			component_log(p->c, COMPONENT_LOG_INFO, "promoted", COMPONENT_KV("application", p->here),
 				COMPONENT_KV("to", p->to), COMPONENT_KV("revision", p->revision));
 	}
 	gitops_application_free(&there);
@@ -179,9 +178,9 @@ promote(struct promotion *p)
 }
 
 static void
-promotion_reconcile(const char *key, struct component_result *ret, void *arg)
+promotion_reconcile(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
-	struct promotion p = { .err = &ret->error };
+	struct promotion p = { .c = c, .err = &ret->error };
 	struct gitops_document sync;
 	int64_t left_ms;
 	int r;
@@ -195,17 +194,21 @@ promotion_reconcile(const char *key, struct component_result *ret, void *arg)
 	if (r != 0)
 		return;
 	p.revision = gitops_document_get(&sync, "revision");
-	left_ms = strtoll(gitops_document_get(&sync, "since_ms"), NULL, 10) + soak_ns / NS_PER_MS - gitops_now_ms();
+	left_ms = strtoll(gitops_document_get(&sync, "since_ms"), NULL, 10) + soak_ns / COMPONENT_MILLISECONDS(1) - gitops_now_ms();
 	if (strcmp(gitops_document_get(&sync, "state"), "in-sync") != 0 || strlen(p.revision) != GITOPS_HASH_SIZE - 1)
 		goto out; /* its status will change and bring us back */
 	ret->outcome = COMPONENT_AFTER;
-	ret->after_ns = (left_ms < LOOK_MS ? left_ms : LOOK_MS) * NS_PER_MS;
+	ret->after_ns = COMPONENT_MILLISECONDS(left_ms < LOOK_MS ? left_ms : LOOK_MS);
 	if (left_ms > 0)
 		goto out;
 	r = promote(&p);
-	ret->outcome = r == 0 ? COMPONENT_DONE : r == -ESTALE || r == -ENOENT || r == -ECANCELED ? COMPONENT_AFTER :
-		r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
-	ret->after_ns = r == -ESTALE ? AGAIN_NS : LOOK_MS * NS_PER_MS;
+	if (r == 0)
+		ret->outcome = COMPONENT_DONE;
+	else if (r == -ESTALE || r == -ENOENT || r == -ECANCELED)
+		ret->outcome = COMPONENT_AFTER;
+	else
+		ret->outcome = r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
+	ret->after_ns = r == -ESTALE ? AGAIN_NS : COMPONENT_MILLISECONDS(LOOK_MS);
 	if (ret->outcome != COMPONENT_AFTER)
 		gitops_document_write(dirs.status, p.status, false, NULL, NULL, "state", r == 0 ? "promoted" : "failed",
 			"to", p.to, "revision", p.revision, "reason", r == 0 ? "" : ret->error.text, NULL);
@@ -218,7 +221,8 @@ promotion_accept(char *key, size_t size, void *arg)
 {
 	char other[GITOPS_PATH_MAX];
 
-	(void)size, (void)arg;
+	(void)size;
+	(void)arg;
 	return !gitops_is_partial(key) && gitops_suffix(other, key, ".sync", ".promotion");
 }
 
@@ -229,7 +233,6 @@ static const struct component_controller_spec *const specs[] = { &promotion_spec
 static int
 begin(struct component *c, struct component_error *err)
 {
-	self = c;
 	promotion_spec.directory = dirs.status;
 	return component_controllers_start(c, specs, 1, NULL, err);
 }

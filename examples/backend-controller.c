@@ -24,13 +24,12 @@
 
 #include "gitops/gitops.h"
 
-#define STALE_NS INT64_C(200000000) /* until a source that changed while it was read is read again, at first */
+#define STALE_NS COMPONENT_MILLISECONDS(200) /* until a source that changed while it was read is read again, at first */
 #define STALE_TIMES 6 /* in a row, some 12 s: then its status says so */
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .applications = "", .sources = "", .operations = "",
 	.status = "", .locks = "" };
 static struct gitops_claims claims = GITOPS_CLAIMS_INIT;
-static struct component *self;
 static struct component_controller *controllers[2];
 #define APPLICATIONS controllers[0]
 static struct component_profile *reconciling;
@@ -46,6 +45,7 @@ static const struct component_flag flags[] = {
 
 /* The names of an application: its key is that of its file. */
 struct names {
+	struct component *c;
 	const char *key;
 	char        operation[GITOPS_PATH_MAX], status[GITOPS_PATH_MAX];
 };
@@ -60,7 +60,7 @@ application_withdraw(const struct names *n, struct component_error *err)
 	}
 	gitops_claim_drop(&claims, n->key);
 	gitops_claims_tell(&claims, GITOPS_WAITING, "", APPLICATIONS);
-	component_log(self, COMPONENT_LOG_INFO, "application withdrawn", COMPONENT_KV("application", n->key));
+	component_log(n->c, COMPONENT_LOG_INFO, "application withdrawn", COMPONENT_KV("application", n->key));
 	return 0;
 }
 
@@ -108,7 +108,7 @@ operation_write(const struct names *n, const struct gitops_application *a, const
 		gitops_document_write(dirs.status, n->status, false, NULL, err, "state", "accepted", "file", n->key,
 			"revision", revision, "count", count, NULL) != 0)
 		return -EIO;
-	component_log(self, COMPONENT_LOG_DEBUG, "operation is current", COMPONENT_KV("application", n->key),
+	component_log(n->c, COMPONENT_LOG_DEBUG, "operation is current", COMPONENT_KV("application", n->key),
 		COMPONENT_KV("revision", revision));
 	return 0;
 }
@@ -168,10 +168,10 @@ misnamed_reconcile(struct names *n, struct component_result *ret)
 }
 
 static void
-application_reconcile(const char *key, struct component_result *ret, void *arg)
+application_reconcile(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
 	struct gitops_application a = { .interval_ns = 0 };
-	struct names n = { .key = key };
+	struct names n = { .c = c, .key = key };
 	unsigned stale = 0;
 	int r;
 
@@ -202,20 +202,22 @@ application_reconcile(const char *key, struct component_result *ret, void *arg)
 	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO || r == -ECANCELED)
 		return;
 	r = application_reject(&n, &ret->error);
-	if (r != 0)
-		ret->outcome = r < 0 ? COMPONENT_ERROR : ret->outcome == COMPONENT_TERMINAL ? COMPONENT_DONE : ret->outcome;
+	if (r < 0)
+		ret->outcome = COMPONENT_ERROR;
+	else if (r > 0 && ret->outcome == COMPONENT_TERMINAL)
+		ret->outcome = COMPONENT_DONE;
 }
 
 /* What is worked on now is a profile of its own, and in a trace a task; all others tell for whom. */
 static void
-application_reconcile_profiled(const char *key, struct component_result *ret, void *arg)
+application_reconcile_profiled(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
 	uint64_t task = component_trace_task_begin("reconcile", 0);
 
 	COMPONENT_LABEL_SCOPE("application", key);
 	component_profile_add(reconciling, ret, 0);
 	component_trace_log(task, "application", "%s", key);
-	application_reconcile(key, ret, arg);
+	application_reconcile(c, key, ret, arg);
 	component_profile_remove(reconciling, ret);
 	component_trace_task_end(task);
 }
@@ -225,21 +227,25 @@ application_accept(char *key, size_t size, void *arg)
 {
 	char other[GITOPS_PATH_MAX];
 
-	(void)size, (void)arg;
+	(void)size;
+	(void)arg;
 	return !gitops_is_partial(key) && (is_misnamed(key) || gitops_suffix(other, key, ".yaml", ".application"));
 }
 
 static bool
 source_accept(char *key, size_t size, void *arg)
 {
-	(void)size, (void)arg;
+	(void)size;
+	(void)arg;
 	return !gitops_is_partial(key);
 }
 
 static void
-source_reconcile(const char *key, struct component_result *ret, void *arg)
+source_reconcile(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
-	(void)ret, (void)arg;
+	(void)c;
+	(void)ret;
+	(void)arg;
 	gitops_claims_tell(&claims, GITOPS_SOURCE, key, APPLICATIONS);
 }
 
@@ -272,7 +278,6 @@ begin(struct component *c, struct component_error *err)
 {
 	int r = component_profile_new("reconciling", &reconciling, err);
 
-	self = c;
 	application_spec.directory = dirs.applications;
 	source_spec.directory = dirs.sources;
 	if (r == 0) /* what was in force before */

@@ -24,12 +24,11 @@
 #include "gitops/gitops.h"
 
 /* How long the backend-controller has to notice that a source has changed, ns, at first. */
-#define STALE_NS INT64_C(500000000)
+#define STALE_NS COMPONENT_MILLISECONDS(500)
 
 static struct gitops_directories dirs = { .root = GITOPS_ROOT, .sources = "", .operations = "", .targets = "",
 	.managed = "", .status = "", .locks = "" };
 static struct gitops_claims claims = GITOPS_CLAIMS_INIT;
-static struct component *self;
 static struct component_controller *controllers[2];
 #define OPERATIONS controllers[0]
 
@@ -60,7 +59,7 @@ withdraw(struct gitops_sync *s, const char *status_path)
 
 /* "since" is when it came to be so: the same state written again keeps it. */
 static int
-status_write(struct gitops_sync *s, const char *status_path, bool in_sync)
+status_write(struct component *c, struct gitops_sync *s, const char *status_path, bool in_sync)
 {
 	const char *revision = gitops_document_get(&s->operation, "revision"), *state = in_sync ? "in-sync" : "out-of-sync";
 	struct gitops_document old = { 0 };
@@ -76,14 +75,14 @@ status_write(struct gitops_sync *s, const char *status_path, bool in_sync)
 		"since_ms", same ? gitops_document_get(&old, "since_ms") : since,
 		"reason", in_sync ? "" : s->err->text, NULL);
 	if (r == 0 && !same && in_sync)
-		component_log(self, COMPONENT_LOG_INFO, "in sync", COMPONENT_KV("operation", s->key), COMPONENT_KV("revision", revision));
+		component_log(c, COMPONENT_LOG_INFO, "in sync", COMPONENT_KV("operation", s->key), COMPONENT_KV("revision", revision));
 	gitops_document_free(&old);
 	return r;
 }
 
 /* Carries the operation out, if it is one, and says so in the status. */
 static int
-carry_out(struct gitops_sync *s, const char *status_path, int64_t *ret_interval_ns)
+carry_out(struct component *c, struct gitops_sync *s, const char *status_path, int64_t *ret_interval_ns)
 {
 	const struct gitops_document *d = &s->operation;
 	int r;
@@ -103,13 +102,13 @@ carry_out(struct gitops_sync *s, const char *status_path, int64_t *ret_interval_
 		r = gitops_claim(&claims, s->key, s->source, s->target, s->err);
 	if (r >= 0)
 		r = gitops_sync_apply(s);
-	if (r != -ECANCELED && status_write(s, status_path, r == 0) != 0)
+	if (r != -ECANCELED && status_write(c, s, status_path, r == 0) != 0)
 		r = -EIO;
 	return r;
 }
 
 static void
-operation_reconcile(const char *key, struct component_result *ret, void *arg)
+operation_reconcile(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
 	struct gitops_sync s = { .key = key, .sources = dirs.sources, .targets = dirs.targets, .managed_root = dirs.managed,
 		.err = &ret->error };
@@ -124,12 +123,17 @@ operation_reconcile(const char *key, struct component_result *ret, void *arg)
 	if (r == 0)
 		r = gitops_document_read(dirs.operations, key, &s.operation, &ret->error);
 	ret->after_ns = STALE_NS;
-	if (r == -ENOENT)
-		ret->outcome = (r = withdraw(&s, status_path)) == 0 ? COMPONENT_DONE : COMPONENT_ERROR;
-	else if (r == 0 && ((r = carry_out(&s, status_path, &ret->after_ns)) == 0 || r == -ESTALE))
-		ret->outcome = COMPONENT_AFTER;
-	else
-		ret->outcome = r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
+	if (r == -ENOENT) {
+		r = withdraw(&s, status_path);
+		ret->outcome = r == 0 ? COMPONENT_DONE : COMPONENT_ERROR;
+	} else {
+		if (r == 0)
+			r = carry_out(c, &s, status_path, &ret->after_ns);
+		if (r == 0 || r == -ESTALE)
+			ret->outcome = COMPONENT_AFTER;
+		else
+			ret->outcome = r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;
+	}
 	if (r == -ECANCELED)
 		ret->outcome = COMPONENT_AFTER; /* stopping: the next start does it */
 	if (r == -ESTALE || r == 0)
@@ -144,22 +148,26 @@ operation_accept(char *key, size_t size, void *arg)
 {
 	char other[GITOPS_PATH_MAX];
 
-	(void)size, (void)arg;
+	(void)size;
+	(void)arg;
 	return !gitops_is_partial(key) && gitops_suffix(other, key, ".operation", ".managed");
 }
 
 static bool
 drift_accept(char *key, size_t size, void *arg)
 {
-	(void)size, (void)arg;
+	(void)size;
+	(void)arg;
 	return !gitops_is_partial(key);
 }
 
 /* Something below targets/ has changed: who is to look at it? */
 static void
-drift_reconcile(const char *key, struct component_result *ret, void *arg)
+drift_reconcile(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
-	(void)ret, (void)arg;
+	(void)c;
+	(void)ret;
+	(void)arg;
 	gitops_claims_tell(&claims, GITOPS_TARGET, key, OPERATIONS);
 }
 
@@ -174,7 +182,6 @@ begin(struct component *c, struct component_error *err)
 {
 	int r;
 
-	self = c;
 	operation_spec.directory = dirs.operations;
 	drift_spec.directory = dirs.targets;
 	r = gitops_claims_load(&claims, dirs.managed, err); /* operations may have gone while nobody looked */

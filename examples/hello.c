@@ -2,10 +2,10 @@
 #include <component/component.h>
 
 static const char *who = "world";
-static int64_t every = 1000000000; /* nanoseconds */
+static int64_t every = COMPONENT_SECONDS(1);
 static const struct component_flag flags[] = {
 	COMPONENT_FLAG_STRING("who", &who, "Whom to greet.", .section = "Hello", .bits = COMPONENT_FLAG_RELOADABLE),
-	COMPONENT_FLAG_DURATION("every", &every, "Time between greetings.", .section = "Hello", .min = 1000),
+	COMPONENT_FLAG_DURATION("every", &every, "Time between greetings.", .section = "Hello", .min = COMPONENT_MICROSECONDS(1)),
 	COMPONENT_FLAG_END
 };
 static void greet(struct component *c, void *whom)

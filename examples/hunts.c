@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define USERS      400000
-#define VISIT_NS   2000000
+#define VISIT_NS   COMPONENT_MILLISECONDS(2)
 #define PAGE_BYTES 4096
 
 enum fault { NONE, HOT, LEAK };
@@ -55,10 +55,14 @@ static void
 handle_visit(struct component *c, void *arg)
 {
 	static unsigned at = USERS; /* from the end: those have to be looked for longest */
-	struct user    *u = &users[--at % USERS];
+	struct user    *u;
 
 	(void)c;
 	(void)arg;
+	if (at == 0)
+		at = USERS;
+	at--;
+	u = &users[at];
 	if (fault == HOT)
 		u = find_user(u->id);
 	if (fault == LEAK)

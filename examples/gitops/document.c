@@ -22,7 +22,6 @@
 
 #define APPLICATION_MAX (64 * 1024) /* bytes of a file people write by hand */
 #define INTERVAL_DEFAULT "1m"
-#define NS_PER_S INT64_C(1000000000)
 
 static bool
 is_control(char c)
@@ -336,7 +335,7 @@ gitops_interval_ns(const char *text)
 		return 0;
 	if (unit != 's' && unit != 'm' && unit != 'h')
 		return 0;
-	return n * NS_PER_S * (unit == 's' ? 1 : unit == 'm' ? 60 : 3600);
+	return unit == 's' ? COMPONENT_SECONDS(n) : unit == 'm' ? COMPONENT_MINUTES(n) : COMPONENT_HOURS(n);
 }
 
 static int

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_NS INT64_C(500000000) /* between two attempts */
+#define WAIT_NS COMPONENT_MILLISECONDS(500) /* between two attempts */
 
 /* One root a process. */
 static struct {
@@ -134,7 +134,8 @@ sweep(const struct gitops_directories *d)
 static int
 is_ready(struct component *c, void *arg, struct component_error *err)
 {
-	(void)c, (void)arg;
+	(void)c;
+	(void)arg;
 	if (lock.taken)
 		return 0;
 	*err = lock.reason;

@@ -1,7 +1,7 @@
 # base/: what every other folder may use.
 componentinclude_HEADERS += %D%/include/component/error.h %D%/include/component/export.h \
 	%D%/include/component/log.h %D%/include/component/log_values.h \
-	%D%/include/component/each.h
+	%D%/include/component/duration.h %D%/include/component/each.h
 noinst_LTLIBRARIES += %D%/libbase.la
 %C%_libbase_la_CPPFLAGS = $(OUR_WAITS) $(INC_BASE)
 %C%_libbase_la_SOURCES = %D%/absolute_path.h %D%/address.c %D%/address.h %D%/arena.c %D%/arena.h \

@@ -146,7 +146,7 @@ process(struct component_controller *k, const char *key)
 	result.outcome = COMPONENT_DONE;
 	result.after_ns = 0;
 	*result.error.text = '\0';
-	k->spec.reconcile(key, &result, k->spec.arg);
+	k->spec.reconcile(k->c, key, &result, k->spec.arg);
 	/* A shut down queue refuses what comes again: that is its purpose. */
 	if (result.outcome == COMPONENT_ERROR)
 		component_queue_add_rate_limited(k->queue, key);

@@ -29,8 +29,8 @@
 #include "tree.h"
 #include "waiting.h"
 
-#define MS INT64_C(1000000)
-#define DEADLINE_NS (30000 * MS)
+#define MS COMPONENT_MILLISECONDS(1)
+#define DEADLINE_NS COMPONENT_SECONDS(30)
 
 struct fixture {
 	struct component *c;
@@ -43,6 +43,8 @@ struct fixture {
 	atomic_int  outcome;      /* enum component_reconcile to answer */
 	atomic_int  failures_left; /* COMPONENT_ERROR so often, then outcome */
 	atomic_bool block;        /* reconcile waits until it is false */
+	atomic_bool fails;        /* reconcile logs, posts and fails the component */
+	bool        posted;       /* by such a one */
 	atomic_int  inside, most_inside;
 	pthread_mutex_t mutex;
 	char        last[COMPONENT_QUEUE_KEY_MAX];
@@ -64,16 +66,38 @@ static struct fixture *f;
 	} while (0)
 
 static void
-reconcile(const char *key, struct component_result *ret, void *arg)
+on_posted(struct component *c, void *arg)
+{
+	struct fixture *posted_to = arg;
+
+	posted_to->posted = c == posted_to->c;
+}
+
+static void
+log_post_and_fail(struct component *c, const char *key)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	component_log(c, COMPONENT_LOG_INFO, "about to fail", COMPONENT_KV("key", key));
+	if (component_post(c, on_posted, f) != 0)
+		abort();
+	component_error_set(&err, "nothing works with %s", key);
+	component_fail(c, &err);
+}
+
+static void
+reconcile(struct component *c, const char *key, struct component_result *ret, void *arg)
 {
 	int inside = atomic_fetch_add(&f->inside, 1) + 1;
 
-	if (arg != f || ret->outcome != COMPONENT_DONE || *ret->error.text != '\0')
+	if (c != f->c || arg != f || ret->outcome != COMPONENT_DONE || *ret->error.text != '\0')
 		abort();
 	if (inside > f->most_inside)
 		f->most_inside = inside;
 	f->calls++;
 	WAIT_FOR(!f->block);
+	if (f->fails)
+		log_post_and_fail(c, key);
 	pthread_mutex_lock(&f->mutex);
 	snprintf(f->last, sizeof f->last, "%s", key);
 	pthread_getname_np(pthread_self(), f->thread, sizeof f->thread);
@@ -227,6 +251,23 @@ files_there_and_files_that_come_are_reconciled(void **state)
 	run_until(f->finished >= 2);
 	assert_true(last_is("d/comes"));
 	assert_int_equal(end(), 0);
+}
+
+static void
+a_reconcile_may_log_post_and_fail_with_its_component(void **state)
+{
+	int status = -1;
+
+	(void)state;
+	f->fails = true;
+	put("key");
+	begin(NULL);
+	run_until(component_finished(f->c, &status));
+	assert_int_equal(status, 1);
+	assert_true(f->posted);
+	assert_int_equal(f->finished, 1);
+	assert_non_null(strstr(log_text(), "about to fail key=key"));
+	assert_non_null(strstr(log_text(), "nothing works with key"));
 }
 
 static void
@@ -508,6 +549,7 @@ main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(files_there_and_files_that_come_are_reconciled),
+		CASE(a_reconcile_may_log_post_and_fail_with_its_component),
 		CASE(accept_chooses_and_names_the_keys),
 		CASE(an_error_is_logged_with_key_and_reason_and_tried_again_until_done),
 		CASE(the_retry_waits_as_long_as_the_options_say),

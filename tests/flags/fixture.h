@@ -25,7 +25,7 @@
 #include "registry.h"
 
 #define WORDS_MAX 32
-#define SECONDS   INT64_C(1000000000)
+#define SECONDS   COMPONENT_SECONDS(1)
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 static const char *const fixture_formats[] = { "text", "logfmt", "json", NULL };

@@ -181,6 +181,42 @@ def options_are_initialised_by_name_in_every_c_and_cxx_without_a_warning():
             assert ok, out
 
 
+DURATIONS = """#include <component/flags.h>
+static int64_t every = COMPONENT_SECONDS(90), wait = 2 * COMPONENT_MINUTES(1 + 1);
+static const struct component_flag rows[] = {
+	COMPONENT_FLAG_DURATION("every", &every, "Help.", .section = "S", .min = COMPONENT_MICROSECONDS(1), .max = COMPONENT_HOURS(292 * 24 * 365)),
+	COMPONENT_FLAG_END
+};
+ASSERT(sizeof(COMPONENT_SECONDS((char)1)) == 8, "as wide as it must be, whatever is given");
+ASSERT(COMPONENT_SECONDS(9223372036) == 9223372036000000000, "up to 292 years");
+ASSERT(COMPONENT_MINUTES(1) == 60 * COMPONENT_SECONDS(1) && COMPONENT_HOURS(-1) == -3600000000000, "signed");
+ASSERT(COMPONENT_MILLISECONDS(7u) == 7000 * COMPONENT_MICROSECONDS(1) && COMPONENT_MICROSECONDS(3) == 3000, "exact");
+const char *name(int64_t ns);
+const char *name(int64_t ns)
+{
+	switch (ns) {
+	case COMPONENT_SECONDS(1):
+		return rows[0].name;
+	default:
+		return every + wait == ns ? "both" : "";
+	}
+}
+"""
+
+
+@test
+def durations_are_constants_of_64_bits_in_c11_and_cxx17_and_take_no_fraction():
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror"]
+    for compiler, standard, said, suffix in [(cc, "c11", "_Static_assert", ".c") for cc in compilers()] + [(CXX, "c++17", "static_assert", ".cc")]:
+        ok, out = compiles(compiler, ["-std=" + standard, "-DASSERT=" + said] + strict, DURATIONS, suffix)
+        assert ok, out
+        for wrong in ("1.5", "0.5f"):
+            ok, _ = compiles(compiler, ["-std=" + standard, "-w"], "#include <component/flags.h>\nstatic int64_t half = COMPONENT_SECONDS(%s);\n" % wrong, suffix)
+            assert not ok, (compiler, wrong)
+        ok, _ = compiles(compiler, ["-std=" + standard] + strict, "#include <component/flags.h>\nint64_t far = COMPONENT_HOURS(2562048);\n", suffix)
+        assert not ok, "beyond what 64 bits hold"
+
+
 @test
 def tables_work_in_cxx_too_and_wrong_types_do_not():
     for kind, ctype in TYPES.items():

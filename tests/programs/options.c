@@ -14,7 +14,7 @@ static const char *const star[] = { "*" };
 
 static bool                  pprof, leader = true;
 static const char           *address = "127.0.0.1:6060", *token = "", *file = "";
-static int64_t               port = -1, grace = INT64_C(25000000000), verbosity;
+static int64_t               port = -1, grace = COMPONENT_SECONDS(25), verbosity;
 static uint64_t              rate = 512 * 1024;
 static double                qps = 10;
 static struct component_list controllers = { star, 1 };

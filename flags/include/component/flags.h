@@ -42,6 +42,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <component/duration.h>
 #include <component/each.h>
 #include <component/error.h>
 #include <component/export.h>
@@ -56,7 +57,7 @@ enum component_flag_type {
 	COMPONENT_FLAG_TYPE_INT,      /* int64_t */
 	COMPONENT_FLAG_TYPE_NUMBER,   /* double */
 	COMPONENT_FLAG_TYPE_SIZE,     /* uint64_t, bytes; "512KiB" */
-	COMPONENT_FLAG_TYPE_DURATION, /* int64_t, nanoseconds; "1h30m" */
+	COMPONENT_FLAG_TYPE_DURATION, /* int64_t, nanoseconds: duration.h; "1h30m" */
 	COMPONENT_FLAG_TYPE_STRING,   /* const char *, owned by the flags object */
 	COMPONENT_FLAG_TYPE_LIST,     /* struct component_list */
 	COMPONENT_FLAG_TYPE_ENUM,     /* int, index into choices */

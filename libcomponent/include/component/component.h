@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <component/duration.h>
 #include <component/error.h>
 #include <component/export.h>
 #include <component/flags.h>
@@ -326,7 +327,8 @@ COMPONENT_API void component_watch_remove(struct component_watch *w);
  * By CLOCK_MONOTONIC, which stands still while the machine sleeps.  Periods that
  * were missed because the loop was busy are one call, and the rhythm is kept.
  *
- *   first_ns  nanoseconds until the first call; 0: in the next dispatch
+ *   first_ns  nanoseconds until the first call, as COMPONENT_SECONDS(1); 0: in the next
+ *             dispatch
  *   every_ns  nanoseconds between calls; 0: once
  *   ret       may be NULL.  With a handle the timer must be removed even after
  *             its only call; without one it frees itself
@@ -458,6 +460,21 @@ COMPONENT_API int component_signals_install(struct component *c, struct componen
  *   source   libcomponent/lifecycle/lifecycle.c
  */
 COMPONENT_API int component_on_signal(struct component *c, enum component_signal signal, component_fn *fn, void *arg);
+
+/*
+ * component_signalled - do what a signal means, for a daemon that catches it itself
+ *
+ * From its own handler, or where its loop reads a signalfd(2).  Only asks: the dispatch that
+ * follows stops gracefully, reloads and logs a failure, or calls what component_on_signal()
+ * set, such as profiling's switch.
+ *
+ *   signal   COMPONENT_SIGNAL_TERM, _HUP, _USR1
+ *   returns  0; -EINVAL: another one, which has no such meaning
+ *   threads  any; also from a signal handler
+ *   fork     in a child: nothing happens
+ *   source   libcomponent/lifecycle/lifecycle.c
+ */
+COMPONENT_API int component_signalled(struct component *c, enum component_signal signal);
 
 /*
  * component_set_verbosity - what -v says, until the next reload

@@ -41,8 +41,10 @@ struct component_controller_spec {
 	 * place.  On the component's loop.  NULL: all files. */
 	bool      (*accept)(char *key, size_t key_size, void *arg);
 	/* On a worker, never twice at once for one key.  ret is COMPONENT_DONE
-	 * without error text when it is called. */
-	void      (*reconcile)(const char *key, struct component_result *ret, void *arg);
+	 * without error text when it is called.  c is the component that it belongs to,
+	 * valid until it returns, for what any thread may call: component_log(),
+	 * component_post(), component_phase(), component_fail() and the like. */
+	void      (*reconcile)(struct component *c, const char *key, struct component_result *ret, void *arg);
 	void       *arg;
 	bool        off_by_default; /* "*" in --controllers does not mean this one */
 };
@@ -114,7 +116,7 @@ struct component_queue_options {
 };
 
 #define COMPONENT_QUEUE_OPTIONS_INIT COMPONENT_SIZED_(component_queue_options,        \
-	.base_delay_ns = 5 * INT64_C(1000000), .max_delay_ns = 1000 * INT64_C(1000000000), \
+	.base_delay_ns = COMPONENT_MILLISECONDS(5), .max_delay_ns = COMPONENT_SECONDS(1000), \
 	.qps = 10, .burst = 100)
 
 /*

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <component/duration.h>
 #include <component/each.h>
 #include <component/error.h>
 #include <component/export.h>
@@ -196,7 +197,7 @@ COMPONENT_API int component_profiler_set_mutex_fraction(int64_t fraction);
  * a part of it, and count for as many more.  As Go's runtime.SetBlockProfileRate().  What
  * was counted stays.
  *
- *   rate_ns  nanoseconds; 1: all, 0: off
+ *   rate_ns  nanoseconds, as COMPONENT_MICROSECONDS(10); 1: all, 0: off
  *   returns  0 or a negative errno, when waits cannot be seen (the index says why)
  *   threads  any
  *   signals  not from a handler
@@ -210,7 +211,8 @@ COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
  *
  * Takes what options say, and reads the token file; redact, unwinder, log, debug_page and
  * the sampling rates stay as they are.  Windows go on, and are answered where they were asked
- * for.
+ * for.  In a worker, addresses are those of its parent, and it has a place of its own beside
+ * them, as component_after_fork_worker() says: the same words leave it where it is.
  *
  *   options  copied
  *   returns  0; -ENOTCONN: none runs; -EBADF, -ECANCELED: the program has closed its
