@@ -20,6 +20,7 @@ int main(int argc, char **argv) /* evhttp PORT */
 	signal(SIGPIPE, SIG_IGN);
 	component_evhttp_mount(http, "", page, argv[0], NULL); /* instead of evhttp_set_gencb(http, page, argv[0]) */
 	component_profiler_start("0"); /* no port of its own */
-	return evhttp_bind_socket(http, "127.0.0.1", (unsigned short)atoi(argc > 1 ? argv[1] : "8080")) < 0 ||
-	       event_base_dispatch(base) != 0;
+	if (evhttp_bind_socket(http, "127.0.0.1", (unsigned short)atoi(argc > 1 ? argv[1] : "8080")) < 0)
+		return 1;
+	return event_base_dispatch(base) == 0 ? 0 : 1;
 }

@@ -1,25 +1,101 @@
-/* own-loop.c - a filter with a poll loop of its own: a component is one more descriptor in it. */
+/*
+ * own-loop.c - a filter with a poll loop and signals of its own: a component is one more descriptor in the loop.
+ *
+ * A component that is driven like this has no signal handler.  The filter blocks the signals that it
+ * knows, before there is any other thread, and reads them from a descriptor.
+ */
 #include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
+
 #include <component/component.h>
-int main(int argc, char **argv)
+
+static int
+signals_open(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void
+signals_read(struct component *c, int fd)
+{
+	struct signalfd_siginfo signal;
+
+	if (read(fd, &signal, sizeof(signal)) != sizeof(signal))
+		return;
+	if (signal.ssi_signo == SIGHUP)
+		component_signalled(c, COMPONENT_SIGNAL_HUP); /* reads its options again */
+	else if (signal.ssi_signo == SIGUSR1)
+		component_signalled(c, COMPONENT_SIGNAL_USR1); /* profiling on, or off */
+	else
+		component_stop(c);
+}
+
+/* The filter's own work.  False: it is done. */
+static bool
+copy_block(void)
+{
+	static char block[65536];
+	ssize_t     size = read(STDIN_FILENO, block, sizeof(block));
+
+	return size > 0 && write(STDOUT_FILENO, block, (size_t)size) == size;
+}
+
+static void
+run(struct component *c, int signals)
+{
+	struct pollfd fds[] = {
+		{ .fd = component_fd(c), .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+	};
+
+	while (!component_finished(c, NULL)) {
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			signals_read(c, signals);
+		if (fds[2].revents && !copy_block()) {
+			component_stop(c);
+			fds[2].fd = -1;
+		}
+		component_dispatch(c);
+	}
+}
+
+int
+main(int argc, char **argv)
 {
 	static const struct component_spec spec = COMPONENT_SPEC(.name = "own-loop", .summary = "Copies input to output.");
 	struct component_error err = COMPONENT_ERROR_INIT;
-	static char block[65536];
 	struct component *c = NULL;
-	int status = 1, r = component_new(&spec, &c, &err);
+	int signals = signals_open(), status = 1, r;
 
-	if (r < 0 || (r = component_use(c, component_profiling(), &err)) < 0 ||
-	    (r = component_parse(c, argc, argv, &err)) != 0 || (r = component_start(c, &err)) < 0)
-		status = fprintf(r > 0 ? stdout : stderr, "%s\n", r > 0 ? component_flags_output(component_flags(c)) : err.text) < 0;
-	struct pollfd fds[] = { { r ? -1 : component_fd(c), POLLIN, 0 }, { STDIN_FILENO, POLLIN, 0 } };
-	while (c && !component_finished(c, &status) && r == 0) {
-		if (poll(fds, 2, -1) > 0 && fds[1].revents && /* own work first, then the component's */
-		    ((r = (int)read(0, block, sizeof(block))) <= 0 || write(1, block, (size_t)r) != r))
-			component_stop(c), fds[1].fd = -1;
-		r = component_dispatch(c);
-	}
-	return component_free(c), status;
+	r = component_new(&spec, &c, &err);
+	if (r == 0)
+		r = component_use(c, component_profiling(), &err);
+	if (r == 0)
+		r = component_parse(c, argc, argv, &err);
+	if (r == 0)
+		r = component_start(c, &err);
+	if (r < 0)
+		fprintf(stderr, "%s\n", err.text);
+	else if (r > 0)
+		printf("%s\n", component_flags_output(component_flags(c))); /* --help and the like */
+	else
+		run(c, signals);
+	component_finished(c, &status);
+	component_free(c);
+	return status;
 }

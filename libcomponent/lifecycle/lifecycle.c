@@ -46,6 +46,27 @@ component_on_signal(struct component *c, enum component_signal signal, component
 	return 0;
 }
 
+int
+component_signalled(struct component *c, enum component_signal signal)
+{
+	switch (signal) {
+	case COMPONENT_SIGNAL_TERM:
+		phase_request(c, REQUEST_STOP);
+		return 0;
+	case COMPONENT_SIGNAL_HUP:
+		phase_request(c, REQUEST_RELOAD);
+		return 0;
+	case COMPONENT_SIGNAL_USR1:
+		phase_request(c, REQUEST_USR1);
+		return 0;
+	case COMPONENT_SIGNAL_USR2:
+	case COMPONENT_SIGNAL_QUIT:
+	case COMPONENT_SIGNAL_PIPE:
+		break;
+	}
+	return -EINVAL;
+}
+
 /* ---- starting ---- */
 
 static void

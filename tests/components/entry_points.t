@@ -128,6 +128,37 @@ def in_a_loop_of_its_own_a_daemon_keeps_its_signals_and_serves_profiles():
 
 
 @test
+def in_a_loop_of_its_own_a_daemon_acts_on_the_signals_that_it_reads():
+    with tempdir() as t:
+        port_file, config, log = (os.path.join(t, n) for n in ("port", "config", "log"))
+        open(config, "w").write("v: 0\n")
+        with started([program(OWN_LOOP), "--enable-pprof", "--profile-port=0", "--profiling-port-file=" + port_file,
+                      "--config=" + config, "--log-file=" + log], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            said = lambda words: poll(lambda: words in open(log).read(), words)  # noqa: E731
+            poll(lambda: os.path.exists(port_file), "the port file")
+            p.send_signal(signal.SIGUSR1)
+            said("profiling switched off")
+            poll(lambda: not os.path.exists(port_file), "the port to be given up")
+            p.send_signal(signal.SIGUSR1)
+            said("profiling switched on")
+            poll(lambda: os.path.exists(port_file), "a port again")
+            open(config, "w").write("nosuch: 1\n")
+            p.send_signal(signal.SIGHUP)
+            said("nosuch")
+            p.stdin.write(b"data\n")
+            p.stdin.flush()
+            equal(os.read(p.stdout.fileno(), 100), b"data\n")
+            p.send_signal(signal.SIGTERM)
+            equal(p.wait(DEADLINE), 0)
+            need(not os.path.exists(port_file), "the port file is left")
+    for number in signal.SIGTERM, signal.SIGINT:
+        with started([program(OWN_LOOP)], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            poll(lambda: "profiling is off" in p.stderr.readline().decode(), "the start")
+            p.send_signal(number)
+            equal(p.wait(DEADLINE), 0)
+
+
+@test
 def in_a_loop_of_its_own_options_work_too():
     contains(run(OWN_LOOP, "--help").stdout, "--enable-pprof")
     equal(run(OWN_LOOP, "--help").returncode, 0)
