@@ -123,17 +123,17 @@ addresses_clash(const char *from, const char *to)
 	       address_clashes(&a, &b);
 }
 
-const char *
-addresses_debug_of_worker(const char *path, char buf[ADDRESSES_WORKER_MAX])
+static const char *
+debug_of_worker(const char *path, char buf[TEXT_BYTES])
 {
 	if (!path || !*path || strstr(path, "%p"))
 		return path;
-	snprintf(buf, ADDRESSES_WORKER_MAX, "%s.%%p", path);
+	snprintf(buf, TEXT_BYTES, "%s.%%p", path);
 	return buf;
 }
 
-const char *
-addresses_of_worker(const char *address, char buf[ADDRESSES_WORKER_MAX])
+static const char *
+address_of_worker(const char *address, char buf[TEXT_BYTES])
 {
 	struct address a;
 
@@ -141,14 +141,40 @@ addresses_of_worker(const char *address, char buf[ADDRESSES_WORKER_MAX])
 	if (address_parse(address, &a, NULL, 0))
 		return address;
 	if (a.kind == ADDRESS_UNIX)
-		return addresses_debug_of_worker(address, buf);
+		return debug_of_worker(address, buf);
 	if (a.kind == ADDRESS_FD)
 		return ADDRESS_OF_FD; /* two processes that accept at one socket answer for each other */
 	if (a.kind != ADDRESS_TCP)
 		return address;
 	a.port = 0;
-	address_format(&a, buf, ADDRESSES_WORKER_MAX);
+	address_format(&a, buf, TEXT_BYTES);
 	return buf;
+}
+
+/* From malloc(), as what it takes the place of. */
+static int
+replace(const char **at, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	if (text && !copy)
+		return -ENOMEM;
+	free((char *)(uintptr_t)*at);
+	*at = copy;
+	return 0;
+}
+
+int
+addresses_of_worker(struct component_profiler_options *o)
+{
+	char buf[TEXT_BYTES];
+	int  r = replace(&o->address, address_of_worker(o->address, buf));
+
+	if (!r)
+		r = replace(&o->debug_socket_path, debug_of_worker(o->debug_socket_path, buf));
+	if (!r)
+		r = replace(&o->port_file, NULL);
+	return r;
 }
 
 /* What addresses options name: "" is none. */

@@ -27,10 +27,9 @@ int  addresses_change(struct serve *s, const struct component_profiler_options *
 /* What is bound and not the server's yet; and the port file goes. */
 void addresses_close(struct serve *s);
 void addresses_forked(struct serve *s); /* in a child: the same */
-/* What a worker has beside its parent, which has this: in buf, or the same. */
-#define ADDRESSES_WORKER_MAX 512 /* bytes with NUL; what is longer is no address */
-const char *addresses_of_worker(const char *address, char buf[ADDRESSES_WORKER_MAX]);
-const char *addresses_debug_of_worker(const char *path, char buf[ADDRESSES_WORKER_MAX]);
+/* In options as options_copy() makes them: what a worker has beside its parent, which has what they
+ * name.  What is a worker's stays as it is.  0 or -ENOMEM. */
+int  addresses_of_worker(struct component_profiler_options *o);
 /* One more, or less (-1), is mounted on servers of the program's own, see <component/evhttp.h>: with
  * one, a server may listen nowhere.  Any thread. */
 void addresses_mounted(int more);

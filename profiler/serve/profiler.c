@@ -188,7 +188,7 @@ _Static_assert((int)UNWIND_FRAME_POINTER == (int)COMPONENT_UNWINDER_FRAME_POINTE
 
 /* With the lock held. */
 static int
-start(const struct component_profiler_options *o, const int64_t *rates,
+start(const struct component_profiler_options *o, bool is_worker, const int64_t *rates,
 	enum profiler_fault *ret_fault, struct component_error *err)
 {
 	enum unwind_mode mode;
@@ -199,7 +199,7 @@ start(const struct component_profiler_options *o, const int64_t *rates,
 		component_error_set(err, "the profiling server is running already");
 		return -EALREADY;
 	}
-	r = serve_bind(o, &s, ret_fault, err);
+	r = serve_bind(o, is_worker, &s, ret_fault, err);
 	if (r)
 		return r;
 	seccomp_look(); /* what is added from now on is the program's own */
@@ -239,7 +239,7 @@ profiler_start(const struct component_profiler_options *o, const int64_t *rates,
 	int r;
 
 	door_enter();
-	r = start(o, rates, ret_fault, err);
+	r = start(o, false, rates, ret_fault, err);
 	if (!r)
 		parents = NULL;
 	door_leave();
@@ -426,7 +426,7 @@ start_survivor(struct serve *s)
 	int                 r;
 
 	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
-		r = start(&s->options, s->rates, &fault, NULL);
+		r = start(&s->options, s->is_worker, s->rates, &fault, NULL);
 		if (r != -EADDRINUSE || waited >= REBIND_MS)
 			return r;
 		nanosleep(&pause, NULL);
@@ -437,14 +437,9 @@ start_survivor(struct serve *s)
 static int
 start_worker(struct serve *s)
 {
-	struct component_profiler_options o = s->options;
-	enum profiler_fault               fault;
-	char                              address[ADDRESSES_WORKER_MAX], debug[ADDRESSES_WORKER_MAX];
+	enum profiler_fault fault;
 
-	o.address = addresses_of_worker(o.address, address);
-	o.debug_socket_path = addresses_debug_of_worker(o.debug_socket_path, debug);
-	o.port_file = NULL;
-	return start(&o, s->rates, &fault, NULL);
+	return start(&s->options, true, s->rates, &fault, NULL);
 }
 
 static int

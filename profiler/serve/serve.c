@@ -85,16 +85,33 @@ serve_free(struct serve *s)
 	free(s);
 }
 
+/* A copy, in a worker with what it has in the place of its parent's addresses. */
+static int
+own_options(const struct serve *s, struct component_profiler_options *to, const struct component_profiler_options *from,
+	struct component_error *err)
+{
+	int r = options_copy(to, from, err);
+
+	if (!r && s->is_worker) {
+		r = addresses_of_worker(to);
+		if (r)
+			options_release(to);
+	}
+	return r;
+}
+
 /* All that can fail because of what a person wrote; no thread yet. */
 int
-serve_bind(const struct component_profiler_options *o, struct serve **ret, enum profiler_fault *ret_fault, struct component_error *err)
+serve_bind(const struct component_profiler_options *o, bool is_worker, struct serve **ret, enum profiler_fault *ret_fault,
+	struct component_error *err)
 {
 	struct serve *s = serve_new();
 	int           r = -ENOMEM;
 
 	if (!s)
 		return r;
-	r = options_copy(&s->options, o, err);
+	s->is_worker = is_worker;
+	r = own_options(s, &s->options, o, err);
 	if (r)
 		goto out;
 	r = zlib_check(err);
@@ -204,7 +221,7 @@ serve_change(struct serve *s, const struct component_profiler_options *o, enum p
 {
 	struct component_profiler_options fresh;
 	struct auth                       auth;
-	int                               r = options_copy(&fresh, o, err);
+	int                               r = own_options(s, &fresh, o, err);
 
 	if (r)
 		return r;

@@ -33,6 +33,7 @@ struct job;
 struct serve {
 	/* Copies of what component_profiler_start_options() was given.  Numbers may change at any moment. */
 	struct component_profiler_options options;
+	bool            is_worker; /* beside a parent, whose addresses are not its own: addresses_of_worker() */
 	struct auth     auth;
 	struct serve_place {
 		struct listen_set set; /* bound, until the server has them */
@@ -54,7 +55,8 @@ struct serve {
 };
 
 /* serve.c: one server from options; NULL options.log is fine. */
-int  serve_bind(const struct component_profiler_options *o, struct serve **ret, enum profiler_fault *ret_fault, struct component_error *err);
+int  serve_bind(const struct component_profiler_options *o, bool is_worker, struct serve **ret, enum profiler_fault *ret_fault,
+	 struct component_error *err);
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
 void serve_free(struct serve *s);

@@ -211,6 +211,48 @@ def a_worker_does_not_share_the_socket_that_its_parent_was_given():
         equal(processes(found[worker])[1], {"this one": worker, "the parent": p.pid})
 
 
+def change(d, pid, *lines):
+    """Has that worker changed to these, and waits for what it says."""
+    with open(os.path.join(d, "again"), "w") as f:
+        f.write("\n".join(lines) + "\n")
+    before = said(d).count("changed ")
+    os.kill(pid, signal.SIGUSR1)
+    poll(lambda: said(d).count("changed ") > before, "the change")
+    equal(re.findall("changed (.*)", said(d))[-1], "0")
+    equal(open(os.path.join(d, "again")).read(), "\n".join(lines) + "\n", "a worker writes no port file")
+
+
+def takes_long_windows(where):
+    c = Unix(where) if where.startswith("/") else http.client.HTTPConnection(where[len("http://"):], timeout=DEADLINE)
+    with contextlib.closing(c):
+        c.request("GET", "/debug/pprof/trace?seconds=2")
+        return c.getresponse().status == 200
+
+
+@test
+def a_worker_that_is_changed_keeps_a_place_of_its_own_beside_its_parent():
+    with tempdir() as d, adopted(d, "--profiling-bind-address=127.0.0.1:0", "--debug-socket-path=%s/debug" % d, "-w", "1",
+                                 env={"AGAIN": d + "/again"}) as p:
+        where = "http://" + address(d, p)
+        found = all_of(where, 2)
+        worker = next(pid for pid in found if pid != p.pid)
+        sockets = {d + "/debug", "%s/debug.%d" % (d, worker)}
+        need(takes_long_windows(found[worker]), "before")
+        change(d, worker, where[len("http://"):], d + "/debug")
+        need(not takes_long_windows(found[worker]), "the change says that 1 s is the longest")
+        need(takes_long_windows(where), "the parent is not changed")
+        equal(processes(where)[0], found, "both are where they were")
+        for path in sockets:
+            equal(processes(path)[0], found)
+        # Elsewhere: there it has a place of its own, too.
+        change(d, worker, "unix:%s/other" % d)
+        equal(processes(where)[0], {p.pid: where, worker: "%s/other.%d" % (d, worker)})
+        change(d, worker, "unix:%s/other.%%p" % d)
+        equal(processes(where)[0], {p.pid: where, worker: "%s/other.%d" % (d, worker)})
+        need(not os.path.exists("%s/debug.%d" % (d, worker)), "it has no debug socket any more")
+        equal(processes(d + "/debug")[1], {"this one": p.pid})
+
+
 @test
 def a_path_that_a_shell_would_read_otherwise_is_in_no_command_line():
     with tempdir() as d, adopted(d, "--profiling-bind-address=unix:%s/a;b$c" % d, "-w", "1") as p:

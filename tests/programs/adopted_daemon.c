@@ -5,7 +5,8 @@
  *     adopted_daemon [-d] [-c FILE] [-u UID] [-v] -w WORKERS
  *
  * A worker that ends is followed by another.  Prints what its own options were and, at the end, "bye";
- * warnings about profiling as "log: ...".
+ * warnings about profiling as "log: ...".  A worker that gets USR1 has profiling changed to what the file of
+ * the variable AGAIN says, its address and its debug socket in a line each, and prints "changed NUMBER".
  */
 #include <config.h>
 
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 static uid_t          user;
 static volatile long  turns;
 static pid_t          workers[WORKERS_MAX];
+static volatile sig_atomic_t again;
 
 void worker_turns(void);
 
@@ -32,6 +35,38 @@ worker_turns(void)
 {
 	for (long i = 0; i < 1000000; i++)
 		turns += i;
+}
+
+static void
+on_usr1(int number)
+{
+	(void)number;
+	again = 1;
+}
+
+static void
+change(void)
+{
+	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
+	struct component_error            err = COMPONENT_ERROR_INIT;
+	char                              address[256] = "", debug[256] = "";
+	FILE                             *f = fopen(getenv("AGAIN"), "re");
+	int                               r;
+
+	if (!f || !fgets(address, sizeof(address), f))
+		_exit(7);
+	if (!fgets(debug, sizeof(debug), f))
+		debug[0] = '\0';
+	fclose(f);
+	address[strcspn(address, "\n")] = '\0';
+	debug[strcspn(debug, "\n")] = '\0';
+	o.address = address;
+	o.debug_socket_path = debug;
+	o.port_file = getenv("AGAIN");
+	o.max_seconds = 1;
+	r = component_profiler_change(&o, &err);
+	printf("changed %d%s\n", r, err.text);
+	fflush(stdout);
 }
 
 static void
@@ -44,10 +79,14 @@ work(void)
 		_exit(9);
 	if (user && (setgroups(0, NULL) < 0 || setuid(user) < 0))
 		_exit(8);
+	signal(SIGUSR1, on_usr1);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (;;) {
 		worker_turns();
+		if (again)
+			change();
+		again = 0;
 		usleep(1000);
 	}
 }
@@ -64,19 +103,14 @@ make_workers(int count)
 }
 
 static void
-serve(int count)
+serve(int count, const sigset_t *wanted)
 {
-	sigset_t wanted;
-	int      number;
-	pid_t    pid;
+	int   number;
+	pid_t pid;
 
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &wanted, NULL);
 	do {
 		make_workers(count);
-		sigwait(&wanted, &number);
+		sigwait(wanted, &number);
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			for (int i = 0; i < count; i++)
 				workers[i] = workers[i] == pid ? 0 : workers[i];
@@ -105,6 +139,7 @@ main(int argc, char **argv)
 	struct component_error           err = COMPONENT_ERROR_INIT;
 	int                              letter, count = 0, background = 0, loud = 0;
 	const char                      *file = "none";
+	sigset_t                         wanted;
 	int r = component_profiling_extract(&argc, argv, "adopted", 0, &profiling, &err);
 
 	if (r != 0) {
@@ -127,11 +162,15 @@ main(int argc, char **argv)
 	fflush(stdout);
 	if (background && daemon(1, 1) < 0)
 		return 1;
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &wanted, NULL); /* from now on it ends as it wants to */
 	if (component_profiling_begin(profiling, on_log, NULL, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	serve(count);
+	serve(count, &wanted);
 	component_profiling_end(profiling);
 	puts("bye");
 	return 0;
