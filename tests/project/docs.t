@@ -334,6 +334,11 @@ def every_variable_in_the_documents_exists():
     known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "RELEASE_KEY",
              "SIGHUP", "RELOADING", "STOPPING",
              "ASAN_OPTIONS", "TSAN_OPTIONS", "MALLOC_ARENA_MAX", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
+    for folder, _, files in os.walk(SRC):  # macros are no variables
+        if folder.endswith("include/component"):
+            for file in files:
+                with open(os.path.join(folder, file)) as f:
+                    known |= set(re.findall(r"^#define (COMPONENT_\w+)\(", f.read(), re.M))
     for name in PROGRAMS:
         known |= {v for o in dump(name).values() for v in o["env"]}
     for name in DOCUMENTS:
