@@ -1,15 +1,10 @@
 #!/usr/bin/env python3
-"""adopt.t - daemons that others wrote, with what examples/adopt/ puts into their sources: few lines, every kind of
-profile under load with their functions by name, own options, daemonising, setuid and shutdown as before, and a
-short part of their own tests with profiling on.  scripts/test fetches the sources; those that are not there are skipped."""
-import atexit
+"""adopt_memcached.t - memcached with what examples/adopt/memcached puts into its source: few lines, every kind of
+profile under load with its functions by name, own options, daemonising, setuid and shutdown as before, and a
+short part of its own tests with profiling on."""
 import contextlib
-import difflib
-import glob
-import http.client
 import os
 import pwd
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,60 +13,22 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
-from harness import *  # noqa: E402,F403
+from adopting import *  # noqa: E402,F403
 from hooked import INCLUDES, link  # noqa: E402
 
-ADDED_MAX = 25
-ROOT = os.geteuid() == 0
-# Our kinds that a load shows in any daemon; windows last a second.
-BY_NAME = ("profile?seconds=2", "fgprof?seconds=1", "goroutine?", "heap?gc=1", "allocs?", "threadcreate?")
-OTHERS = ("mutex", "block", "trace?seconds=1", "mmap", "memory", "threads?debug=1", "goroutineleak", "cmdline", "")
 SUITE = ("binary-get.t", "cas.t", "daemonize.t", "flags.t", "getset.t", "incrdecr.t", "noreply.t", "stats.t", "touch.t", "unixsocket.t")
-CLEAN = {k: v for k, v in os.environ.items() if "PPROF" not in k and "PROFIL" not in k}
-work = tempfile.mkdtemp(prefix="component-adopt-")
-os.chmod(work, 0o755)
-atexit.register(shutil.rmtree, work, True)
 made = {}
-
-
-def must(*argv, cwd, env=None, timeout=1800):
-    r = subprocess.run(argv, cwd=cwd, env={**CLEAN, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
-    equal(r.returncode, 0, "%s\n%s\n%s" % (" ".join(argv), r.stdout[-3000:], r.stderr[-3000:]))
-    return r.stdout
 
 
 def memcached():
     """Its folder, built once."""
     if "memcached" not in made:
-        found = glob.glob(os.path.join(BUILD, "sources", "memcached-*/"))
-        if not found:
-            raise Skip("the source of memcached is not here: it was not fetched")
-        folder = os.path.join(work, "memcached")
-        shutil.copytree(found[0], folder)
-        must(os.path.join(SRC, "examples/adopt/memcached"), folder, cwd=work)
+        folder = adopted_source("memcached")
         must("./configure", "-q", "CPPFLAGS=" + " ".join(INCLUDES), "CFLAGS=-g -O1 -fno-optimize-sibling-calls",
              "LIBS=" + " ".join(link("linked")), cwd=folder)
         must("make", "-s", "-j2", "memcached", "memcached-debug", "timedrun", "sizes", cwd=folder)
         made["memcached"] = folder
     return made["memcached"]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def ask(where, path):
-    c = http.client.HTTPConnection(where, timeout=120)
-    try:
-        c.request("GET", "/debug/pprof/" + path)
-        r = c.getresponse()
-        body = r.read()
-        equal(r.status, 200, "%s: %s" % (path, body[:300]))
-        return body.decode(errors="replace")
-    finally:
-        c.close()
 
 
 def talk(port, stop=None):
@@ -92,11 +49,6 @@ def talk(port, stop=None):
                 return
 
 
-def numbers(d):
-    with contextlib.suppress(FileNotFoundError):
-        return open(os.path.join(d, "pprof")).read().strip()
-
-
 @contextlib.contextmanager
 def running(*words):
     """Daemonised, as another user where we may: gives its process, its port and where its profiles are."""
@@ -111,31 +63,17 @@ def running(*words):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=DEADLINE)
     equal(r.returncode, 0)
     try:
-        where = poll(lambda: numbers(d), "the port of its profiles")
-        pid = int(poll(lambda: os.path.exists(d + "/pid") and open(d + "/pid").read(), "its process"))
+        where = poll(lambda: content(d + "/pprof"), "the port of its profiles")
+        pid = int(poll(lambda: content(d + "/pid"), "its process"))
         yield pid, port, where
     finally:
         with contextlib.suppress(OSError, TypeError):
             os.kill(pid, signal.SIGKILL)
 
 
-def is_over(pid):
-    try:
-        return open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 @test
 def memcached_is_given_few_lines_and_none_of_its_own_is_changed():
-    folder = memcached()
-    lines = [l for l in difflib.ndiff(*(open(os.path.join(folder, f)).readlines() for f in ("memcached.c.orig", "memcached.c"))) if l[0] in "+-"]
-    equal([l for l in lines if l[0] == "-"], [])
-    need(0 < len(lines) <= ADDED_MAX, "%d lines are added" % len(lines))
-    with open(os.path.join(SRC, "examples/adopt/memcached")) as f:
-        script = f.read()
-    theirs = {l.strip() for l in open(os.path.join(folder, "memcached.c.orig")) if len(l.strip()) > 20}
-    equal([l for l in script.splitlines() if l.strip().rstrip("\\") in theirs], [])
+    few_lines_are_added("memcached", memcached())
 
 
 @test
@@ -148,13 +86,7 @@ def memcached_keeps_its_options_daemonises_changes_its_user_and_is_profiled_unde
         load = threading.Thread(target=talk, args=(port, stop))
         load.start()
         try:
-            for kind in BY_NAME:
-                def named():
-                    text = ask(where, kind + "&format=folded")
-                    return all(any(w in text for w in words) for words in EXPECTED[kind.partition("?")[0]])
-                poll(named, "functions of memcached in " + kind, 4 * DEADLINE)
-            for kind in OTHERS:
-                ask(where, kind)
+            named_in_every_kind(where, EXPECTED)
         finally:
             stop.set()
             load.join()
