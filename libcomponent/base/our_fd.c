@@ -280,13 +280,24 @@ our_fd_close(int fd)
 
 /* ---- one for long ---- */
 
+/* The bare call: from glibc 2.33 to 2.38 its own fstat(3) is newfstatat(2), which fewer seccomp filters know. */
+static int
+fd_stat(int fd, struct stat *ret)
+{
+#if defined(SYS_fstat) && __WORDSIZE == 64 /* else the kernel's structure is another one */
+	return (int)syscall(SYS_fstat, fd, ret);
+#else
+	return fstat(fd, ret);
+#endif
+}
+
 void
 our_fd_keep(struct our_fd_kept *k, int fd)
 {
 	struct stat st = { .st_ino = 0 };
 
 	if (fd >= 0)
-		fstat(fd, &st);
+		fd_stat(fd, &st);
 	k->listed = k->marked = fd >= 0 && is_marked(fd);
 	k->device = st.st_dev;
 	k->inode = st.st_ino;
@@ -305,7 +316,7 @@ our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st)
 {
 	struct stat own, *st = ret_st ? ret_st : &own;
 
-	return k->fd >= 0 && fstat(k->fd, st) == 0 && st->st_dev == k->device && st->st_ino == k->inode &&
+	return k->fd >= 0 && fd_stat(k->fd, st) == 0 && st->st_dev == k->device && st->st_ino == k->inode &&
 	       (!k->marked || is_marked(k->fd));
 }
 

@@ -34,6 +34,7 @@
 #include "serve.h"
 #include "stack_table.h"
 #include "symbols.h"
+#include "unfiltered.h"
 #include "unwind.h"
 
 #define REBIND_MS       2000 /* for the parent of a daemon to be gone and its port free */
@@ -271,7 +272,7 @@ int
 component_profiler_stop(void)
 {
 	door_enter();
-	if (running)
+	if (running && !unfiltered_run(current->httpd, end))
 		end();
 	parents = NULL;
 	door_leave();

@@ -16,6 +16,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static atomic_bool     stop;
 static atomic_uint     interrupted;
 static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER;
 static int             polled;
+static bool            filtered;
 
 static void *
 burn_here(void *arg)
@@ -63,6 +65,8 @@ wait_for_the_end(void *arg)
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		;
 	atomic_store(&stop, true);
+	if (filtered && component_profiler_stop())
+		abort();
 	printf("fine %u\n", atomic_load(&interrupted));
 	exit(0);
 	return arg;
@@ -79,7 +83,7 @@ fail(const char *what)
 static const int allowed[] = {
 	SYS_clone, SYS_clone3, SYS_futex, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_rseq,
 	SYS_set_robust_list, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_exit, SYS_exit_group, SYS_read, SYS_write,
-	SYS_close, SYS_newfstatat, SYS_fstat, SYS_brk, SYS_clock_gettime, SYS_restart_syscall,
+	SYS_close, SYS_fstat, SYS_brk, SYS_clock_gettime, SYS_restart_syscall,
 };
 #define ALLOWED (sizeof(allowed) / sizeof(allowed[0]))
 
@@ -196,10 +200,11 @@ main(int argc, char **argv)
 	polled = epoll_create1(EPOLL_CLOEXEC);
 	if (strcmp(how, "uring") == 0)
 		uring();
-	if (strcmp(how, "filtered") == 0)
+	filtered = strcmp(how, "filtered") == 0;
+	if (filtered)
 		filter();
-	if (pthread_create(&t, NULL, strcmp(how, "filtered") ? burn_here : under_a_filter, NULL) ||
-		(strcmp(how, "filtered") && pthread_create(&t, NULL, wait_here, NULL)))
+	if (pthread_create(&t, NULL, filtered ? under_a_filter : burn_here, NULL) ||
+		(!filtered && pthread_create(&t, NULL, wait_here, NULL)))
 		return 4;
 	if (strcmp(how, "main-ends") == 0) {
 		pthread_create(&t, NULL, wait_for_the_end, NULL);

@@ -147,7 +147,7 @@ def under_a_filter_that_ends_the_program_for_a_call_that_glibc_does_not_make_eve
         contains(header, "; filtered=")
         need(re.search(r"\[not asked \(seccomp\), state [RS], thread: odd_threads\]", dump), dump)
         contains(o.get("goroutine")[0], "that the program has put on them, and were not signalled")
-        o.finish()
+        o.finish()  # the filtered thread ends the server
 
 
 main()
