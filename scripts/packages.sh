@@ -65,7 +65,7 @@ unpacked_packages() {
 unpacked_sources() {
 	us_folder=$1
 	shift
-	[ ! -e "$us_folder/complete" ] || return 0
+	[ "$(cat "$us_folder/complete" 2>/dev/null)" != "$*" ] || return 0
 	rm -rf "$us_folder"
 	mkdir -p "$us_folder/apt/lists/partial" "$us_folder/apt/archives/partial"
 	: >"$us_folder/apt/status"
@@ -91,7 +91,7 @@ unpacked_sources() {
 	(cd "$us_folder" && APT_CONFIG=$us_folder/apt/apt.conf && export APT_CONFIG && apt-get update -qq &&
 		apt-get source -qq "$@") >"$us_folder/fetch.log" 2>&1 || return 1
 	rm -rf "$us_folder/apt"
-	: >"$us_folder/complete"
+	echo "$*" >"$us_folder/complete"
 }
 
 # What building takes, from a git checkout.

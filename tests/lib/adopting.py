@@ -11,14 +11,15 @@ import glob
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 
 from harness import *  # noqa: F403
+from hooked import INCLUDES
 
 ADDED_MAX = 25  # lines, in each daemon
 ROOT = os.geteuid() == 0
+PUBLIC = " ".join(i for i in INCLUDES if i.endswith("/include"))  # as "pkg-config --cflags": no header of ours of another name
 # Kinds that any daemon under load has samples in; and those that answer whatever it does.  Windows last a second or two.
 BY_NAME = ("profile?seconds=2", "fgprof?seconds=1", "goroutine?", "heap?gc=1", "allocs?", "threadcreate?")
 OTHERS = ("mutex", "block", "trace?seconds=1", "mmap", "memory", "threads?debug=1", "goroutineleak", "cmdline", "")
@@ -60,12 +61,6 @@ def few_lines_are_added(name, folder):
         added += len(changes)
         equal(sorted(script & {l.strip() for l in theirs if len(l.strip()) > 20}), [], before)
     need(0 < added <= ADDED_MAX, "%d lines are added" % added)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def ask(where, path):

@@ -348,6 +348,16 @@ def threads(pid):
     return found
 
 
+def free_port():
+    """For TCP and UDP: a DNS server takes both."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as u:
+            s.bind(("127.0.0.1", 0))
+            with contextlib.suppress(OSError):
+                u.bind(s.getsockname())
+                return s.getsockname()[1]
+
+
 def rss(pid):
     """Resident bytes of a process."""
     with open("/proc/%d/statm" % pid) as f:

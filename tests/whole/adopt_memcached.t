@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """adopt_memcached.t - memcached with what examples/adopt/memcached puts into its source: few lines, every kind of
-profile under load with its functions by name, own options, daemonising, setuid and shutdown as before, and a
-short part of its own tests with profiling on."""
+profile under load with its functions by name, own options, daemonising, setuid, its seccomp filters and shutdown as
+before, and a short part of its own tests with profiling on; with TEST_STRESS=1 all of them."""
 import contextlib
+import glob
 import os
 import pwd
+import re
 import signal
 import socket
 import subprocess
@@ -14,8 +16,9 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from adopting import *  # noqa: E402,F403
-from hooked import INCLUDES, link  # noqa: E402
+from hooked import link  # noqa: E402
 
+SECCOMP = os.path.exists("/usr/include/seccomp.h")
 SUITE = ("binary-get.t", "cas.t", "daemonize.t", "flags.t", "getset.t", "incrdecr.t", "noreply.t", "stats.t", "touch.t", "unixsocket.t")
 made = {}
 
@@ -24,7 +27,7 @@ def memcached():
     """Its folder, built once."""
     if "memcached" not in made:
         folder = adopted_source("memcached")
-        must("./configure", "-q", "CPPFLAGS=" + " ".join(INCLUDES), "CFLAGS=-g -O1 -fno-optimize-sibling-calls",
+        must("./configure", "-q", *(["--enable-seccomp"] if SECCOMP else []), "CPPFLAGS=" + PUBLIC, "CFLAGS=-g -O1 -fno-optimize-sibling-calls",
              "LIBS=" + " ".join(link("linked")), cwd=folder)
         must("make", "-s", "-j2", "memcached", "memcached-debug", "timedrun", "sizes", cwd=folder)
         made["memcached"] = folder
@@ -106,13 +109,88 @@ EXPECTED = {"profile": [["process_command", "try_read_command", "drive_machine",
             "allocs": [["main", "memcached_thread_init", "assoc_init", "slabs_"]], "threadcreate": [["memcached_thread_init", "create_worker"]]}
 
 
+@contextlib.contextmanager
+def filtered(user, *words):
+    """In the foreground, as its own test has it: under its seccomp filters, which end it at an unknown system call."""
+    if not SECCOMP:
+        raise Skip("libseccomp-dev is not here")
+    port, d = free_port(), tempfile.mkdtemp(dir=work)
+    os.chmod(d, 0o777)
+    argv = [os.path.join(memcached(), "memcached"), "-u", user, "-l", "127.0.0.1", "-p", str(port),
+            "-t", "2", "-U", "0", "-o", "drop_privileges", *words]
+    with open(d + "/said", "w") as said, started(argv, cwd=d, env=CLEAN, stdin=subprocess.DEVNULL, stdout=said, stderr=said) as p:
+        def talks():
+            need(p.poll() is None, "it ended with %r: %s" % (p.returncode, content(d + "/said")))
+            with contextlib.suppress(ConnectionRefusedError):
+                talk(port)
+                return True
+
+        poll(talks, "its answer")
+        yield p, port, d
+
+
+def ends_well(p, d):
+    p.send_signal(signal.SIGTERM)
+    equal(p.wait(DEADLINE), 0, content(d + "/said"))
+    equal(content(d + "/said"), "")
+
+
+PROFILED = ("--enable-pprof", "--profiling-bind-address=127.0.0.1:0", "--profiling-port-file=pprof", "--heap-profile-rate=4096",
+            "--mutex-profile-fraction=1", "--block-profile-rate=1us")
+
+
 @test
-def ten_of_memcacheds_own_test_scripts_pass_with_profiling_on():
+def memcached_under_its_own_seccomp_filters_is_profiled_and_ends_as_it_does_without():
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    with filtered(user) as (p, port, d):
+        ends_well(p, d)
+    with filtered(user, *PROFILED) as (p, port, d):
+        where = content(d + "/pprof")
+        stop = threading.Event()
+        load = threading.Thread(target=talk, args=(port, stop))
+        load.start()
+        try:
+            named_in_every_kind(where, EXPECTED)
+        finally:
+            stop.set()
+            load.join()
+        ends_well(p, d)
+        equal(os.listdir(d), ["said"])
+
+
+@test
+def memcached_under_its_filters_and_as_another_user_says_which_threads_were_not_asked():
+    if not ROOT:
+        raise Skip("only root may change the user")
+    with filtered("nobody", *PROFILED) as (p, port, d):
+        where = content(d + "/pprof")
+        contains(ask(where, "goroutine?debug=2"), "[not asked (seccomp), ")
+        for kind in BY_NAME + OTHERS:
+            ask(where, kind)
+        talk(port)
+        ends_well(p, d)
+
+
+def suite(folder, names, profiling):
+    """The names of those that fail."""
+    env = {"MEMCACHED_ENABLE_PPROF": "true", "MEMCACHED_PROFILING_BIND_ADDRESS": "127.0.0.1:0"} if profiling else {}
+    r = run("prove", "-j", "2", *names, cwd=folder, env={**CLEAN, **env}, timeout=3600)
+    failed = set(re.findall(r"^(t/\S+\.t) +\(Wstat", r.stdout, re.M))
+    need(bool(failed) == ("Result: PASS" not in r.stdout), r.stdout[-3000:] + r.stderr[-3000:])
+    return failed
+
+
+@test
+def memcacheds_own_test_scripts_pass_with_profiling_on():
     folder = memcached()
-    names = ["t/" + n for n in SUITE]
-    out = must("prove", "-j", "2", *names, cwd=folder,
-               env={"MEMCACHED_ENABLE_PPROF": "true", "MEMCACHED_PROFILING_BIND_ADDRESS": "127.0.0.1:0"})
-    contains(out, "Result: PASS")
+    stress = os.environ.get("TEST_STRESS")
+    names = ["t/" + n for n in SUITE] if not stress else sorted(glob.glob("t/*.t", root_dir=folder))
+    if stress:
+        must("make", "-s", "testapp", cwd=folder)
+        must("./testapp", cwd=folder)
+    failed = suite(folder, names, True)
+    # Some need more than a machine may have; they fail without profiling, too.
+    equal(sorted(failed - (suite(folder, sorted(failed), False) if failed else set())), [])
 
 
 main()

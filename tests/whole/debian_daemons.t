@@ -25,16 +25,6 @@ UNPACKED = os.path.join(BUILD, "daemons", "root")
 LIBRARIES = glob.glob(UNPACKED + "/usr/lib/*-linux-gnu") + glob.glob(UNPACKED + "/lib/*-linux-gnu")
 
 
-def free_port():
-    """For TCP and UDP: a DNS server takes both."""
-    while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as u:
-            s.bind(("127.0.0.1", 0))
-            with contextlib.suppress(OSError):
-                u.bind(s.getsockname())
-                return s.getsockname()[1]
-
-
 class Taken(Exception):
     """Somebody else has the port by now."""
 
