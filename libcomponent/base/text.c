@@ -110,31 +110,51 @@ text_add_quoted(struct text *t, const char *value)
 	text_add_bytes(t, "'", 1);
 }
 
+/* \u and four digits. */
+static size_t
+json_number(uint32_t c, char ret[TEXT_JSON_MAX])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	ret[0] = '\\';
+	ret[1] = 'u';
+	for (int i = 0; i < 4; i++)
+		ret[2 + i] = digits[c >> (12 - 4 * i) & 15];
+	return 6;
+}
+
+size_t
+text_json_next(const char **value, char ret[TEXT_JSON_MAX])
+{
+	uint32_t    c;
+	const char *at = *value;
+	size_t      size = *at ? utf8_character(at, SIZE_MAX, &c) : 0;
+
+	if (!*at)
+		return 0;
+	*value += size ? size : 1;
+	if (size == 0)
+		return json_number(0xfffd, ret);
+	if (c != '\n' && c != '\t' && (c < 0x20 || c == 0x7f))
+		return json_number(c, ret);
+	if (size > 1 || (c != '"' && c != '\\' && c != '\n' && c != '\t')) {
+		memcpy(ret, at, size);
+		return size;
+	}
+	ret[0] = '\\';
+	ret[1] = c == '\n' ? 'n' : c == '\t' ? 't' : *at;
+	return 2;
+}
+
 void
 text_add_json(struct text *t, const char *value)
 {
-	text_add_bytes(t, "\"", 1);
-	while (*value) {
-		uint32_t c;
-		size_t   size = utf8_character(value, SIZE_MAX, &c);
+	char   piece[TEXT_JSON_MAX];
+	size_t size;
 
-		if (size == 0) {
-			text_add_bytes(t, "\\ufffd", 6);
-			value++;
-			continue;
-		}
-		if (c == '"' || c == '\\')
-			text_add(t, "\\%c", *value);
-		else if (c == '\n')
-			text_add_bytes(t, "\\n", 2);
-		else if (c == '\t')
-			text_add_bytes(t, "\\t", 2);
-		else if (c < 0x20 || c == 0x7f)
-			text_add(t, "\\u%04x", c);
-		else
-			text_add_bytes(t, value, size);
-		value += size;
-	}
+	text_add_bytes(t, "\"", 1);
+	while ((size = text_json_next(&value, piece)) > 0)
+		text_add_bytes(t, piece, size);
 	text_add_bytes(t, "\"", 1);
 }
 

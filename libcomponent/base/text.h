@@ -39,6 +39,10 @@ void text_add_visible(struct text *t, const char *value, size_t max);
 void text_add_quoted(struct text *t, const char *value);
 /* "value" as JSON wants it; bytes that are not UTF-8 become U+FFFD. */
 void text_add_json(struct text *t, const char *value);
+/* The same for who has no malloc: the next character of *value as it stands between the quotes, which
+ * takes *value on.  How many bytes of ret that is; 0: there is none.  Signal-safe. */
+#define TEXT_JSON_MAX 8
+size_t text_json_next(const char **value, char ret[TEXT_JSON_MAX]);
 /* Adds the sentence, and returns r. */
 int  text_refuse(struct text *why, int r, const char *sentence);
 /* Never NULL. */

@@ -24,6 +24,7 @@
 
 #include "frames.h"
 #include "lines.h"
+#include "text.h"
 
 #define ROWS_SHOWN   32
 #define FRAMES_SHOWN 8 /* functions of a stack, in the text */
@@ -66,6 +67,12 @@ each_frame(struct writing *w, uint32_t stack, unsigned max, frame_fn *fn)
 	return nth;
 }
 
+static int64_t
+free_of(const struct residence_row *row)
+{
+	return row->free < 0 ? 0 : row->free;
+}
+
 /* ---- text ---- */
 
 static void
@@ -92,7 +99,7 @@ text_row(struct writing *w, const struct residence_row *row, bool is_class)
 	else
 		lines_text(&w->lines, row->name);
 	if (row->in_use >= 0)
-		lines_print(&w->lines, ": in use %" PRId64 ", free %" PRId64 "%s", row->in_use, row->free < 0 ? 0 : row->free,
+		lines_print(&w->lines, ": in use %" PRId64 ", free %" PRId64 "%s", row->in_use, free_of(row),
 			is_class ? " (estimates, of bytes that need not be resident)" : "");
 	lines_text(&w->lines, "\n");
 }
@@ -137,8 +144,9 @@ write_text(struct writing *w)
 {
 	const struct residence *t = w->table;
 
-	lines_print(&w->lines, "memory: %" PRIu64 " bytes resident, %" PRIu64 " mapped, %" PRIu64 " swapped out; allocator: %s\n",
-		t->resident, t->mapped, t->swapped, *t->allocator ? t->allocator : "not known");
+	lines_print(&w->lines, "memory: %" PRIu64 " bytes resident, %" PRIu64 " mapped, %" PRIu64 " swapped out; ",
+		t->resident, t->mapped, t->swapped);
+	lines_print(&w->lines, "allocator: %s\n", *t->allocator ? t->allocator : "not known");
 	text_words(w, "note: ", t->notes);
 	text_words(w, "advice: ", t->advice);
 	lines_text(&w->lines, "\n    resident        %  what\n");
@@ -148,16 +156,15 @@ write_text(struct writing *w)
 
 /* ---- JSON ---- */
 
-/* All texts are clean: UTF-8 without control characters. */
 static void
 json_string(struct writing *w, const char *text)
 {
+	char   piece[TEXT_JSON_MAX];
+	size_t size;
+
 	lines_text(&w->lines, "\"");
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			lines_text(&w->lines, "\\");
-		lines_bytes(&w->lines, text, 1);
-	}
+	while ((size = text_json_next(&text, piece)) > 0)
+		lines_bytes(&w->lines, piece, size);
 	lines_text(&w->lines, "\"");
 }
 
@@ -173,7 +180,7 @@ json_numbers(struct writing *w, const struct residence_row *row)
 {
 	lines_print(&w->lines, ", \"resident\": %" PRIu64 ", \"mapped\": %" PRIu64, row->resident, row->mapped);
 	if (row->in_use >= 0)
-		lines_print(&w->lines, ", \"in_use\": %" PRId64 ", \"free\": %" PRId64, row->in_use, row->free < 0 ? 0 : row->free);
+		lines_print(&w->lines, ", \"in_use\": %" PRId64 ", \"free\": %" PRId64, row->in_use, free_of(row));
 }
 
 static void
@@ -224,8 +231,9 @@ write_json(struct writing *w)
 {
 	const struct residence *t = w->table;
 
-	lines_print(&w->lines, "{\"resident\": %" PRIu64 ", \"mapped\": %" PRIu64 ", \"swapped\": %" PRIu64 ", \"allocator\": ",
+	lines_print(&w->lines, "{\"resident\": %" PRIu64 ", \"mapped\": %" PRIu64 ", \"swapped\": %" PRIu64,
 		t->resident, t->mapped, t->swapped);
+	lines_text(&w->lines, ", \"allocator\": ");
 	json_string(w, t->allocator);
 	lines_print(&w->lines, ", \"left_behind\": %s", t->left_behind ? "true" : "false");
 	json_words(w, "notes", t->notes);

@@ -32,7 +32,8 @@ number_of(const char *text, unsigned *ret)
 }
 
 int
-view_type_find(const struct profile_type *types, unsigned count, const char *text, unsigned *ret, char *why, size_t size)
+view_type_find(const struct profile_type *types, unsigned count, const char *text, unsigned *ret, char *why,
+	       size_t size)
 {
 	/* pprof's options -inuse_space for "space" and -total_delay for "delay". */
 	const char *other = !strncmp(text, "inuse_", 6) ? text + 6 : !strcmp(text, "total_delay") ? "delay" : text;
@@ -49,7 +50,8 @@ view_type_find(const struct profile_type *types, unsigned count, const char *tex
 	}
 	n = (size_t)snprintf(why, size, "must be ");
 	for (unsigned i = 0; i < count && n < size; i++)
-		n += (size_t)snprintf(why + n, size - n, "%s%s", separator(i, count + (count == 1), ", "), types[i].type);
+		n += (size_t)snprintf(why + n, size - n, "%s%s", separator(i, count + (count == 1), ", "),
+			types[i].type);
 	if (n < size)
 		snprintf(why + n, size - n, count > 1 ? " or a number from 0 to %u" : " or %u", count - 1);
 	return -EINVAL;

@@ -53,7 +53,8 @@ void residence_init(struct residence *r);
  * be; -ENOMEM. */
 int  residence_row(struct residence *r, enum residence_class class, const char *name, uint32_t stack);
 /* A sentence; one too many, or without memory, is lost. */
-void residence_note(struct residence *r, const char **list, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void residence_note(struct residence *r, const char **list, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* "heap" */
 const char *residence_class_name(enum residence_class class);
 /* Sums of a class. */

@@ -20,18 +20,29 @@ static void
 patterns_find_what_go_finds_by_them(void **state)
 {
 	static const struct { const char *pattern, *text; bool found; } cases[] = {
-		{ "", "", true }, { "", "main", true }, { "ain", "main", true }, { "main", "mai", false }, { "MAIN", "main", false },
-		{ "^main", "main", true }, { "^main", "domain", false }, { "main$", "domain", true }, { "main$", "mainly", false },
-		{ "^main$", "main", true }, { "^main$", "main2", false }, { "^$", "", true }, { "^$", "a", false }, { "$", "a", true },
-		{ "^", "a", true }, { "a|b", "xb", true }, { "^a|b$", "cb", true }, { "^a|b$", "ca", false }, { "x|", "abc", true },
-		{ "|x", "abc", true }, { "x|^y|z", "aya", false }, { "x|^y|z", "ayz", true }, { "m.in", "main", true },
-		{ "m.in", "min", false }, { "^...$", "abc", true }, { "^...$", "ab", false }, { "^.$", "\xc3\xa4", true },
-		{ "a.c", "a\xe2\x82\xac" "c", true }, { "a.*c", "abbc", true }, { "a.*c", "ac", true }, { "a.*c", "cba", false },
-		{ "^.*$", "", true }, { ".*", "", true }, { "^a.*b.*c$", "axbxcbc", true }, { "^a.*b.*c$", "axcxb", false },
-		{ "ab.*ab", "ab", false }, { "ab.*ab", "aab", false }, { "^ab.*b$", "ab", false }, { "^ab.*b$", "abb", true },
-		{ "..*$", "", false }, { "a..*c", "abc", true }, { "a..*c", "ac", false }, { "operator\\(\\)", "f::operator()()", true },
+		{ "", "", true }, { "", "main", true }, { "ain", "main", true },
+		{ "main", "mai", false }, { "MAIN", "main", false },
+		{ "^main", "main", true }, { "^main", "domain", false },
+		{ "main$", "domain", true }, { "main$", "mainly", false },
+		{ "^main$", "main", true }, { "^main$", "main2", false }, { "^$", "", true },
+		{ "^$", "a", false }, { "$", "a", true },
+		{ "^", "a", true }, { "a|b", "xb", true }, { "^a|b$", "cb", true },
+		{ "^a|b$", "ca", false }, { "x|", "abc", true },
+		{ "|x", "abc", true }, { "x|^y|z", "aya", false },
+		{ "x|^y|z", "ayz", true }, { "m.in", "main", true },
+		{ "m.in", "min", false }, { "^...$", "abc", true },
+		{ "^...$", "ab", false }, { "^.$", "\xc3\xa4", true },
+		{ "a.c", "a\xe2\x82\xac" "c", true }, { "a.*c", "abbc", true },
+		{ "a.*c", "ac", true }, { "a.*c", "cba", false },
+		{ "^.*$", "", true }, { ".*", "", true },
+		{ "^a.*b.*c$", "axbxcbc", true }, { "^a.*b.*c$", "axcxb", false },
+		{ "ab.*ab", "ab", false }, { "ab.*ab", "aab", false },
+		{ "^ab.*b$", "ab", false }, { "^ab.*b$", "abb", true },
+		{ "..*$", "", false }, { "a..*c", "abc", true },
+		{ "a..*c", "ac", false }, { "operator\\(\\)", "f::operator()()", true },
 		{ "std::vector<int>::push_back", "std::vector<int>::push_back(int&&)", true }, { "\\.", "ab", false },
-		{ "libc\\.so", "/lib/libc.so.6", true }, { "a\\|b", "a|b", true }, { "a\\|b", "a", false }, { "a\\$", "a", false },
+		{ "libc\\.so", "/lib/libc.so.6", true }, { "a\\|b", "a|b", true },
+		{ "a\\|b", "a", false }, { "a\\$", "a", false },
 		{ "a\\$", "a$b", true }, { "\\^a", "^a", true }, { "\\\\$", "a\\", true }, { "aab", "aaab", true },
 		{ "]}", "]}", true }, { "a\\*", "a*", true },
 	};
@@ -45,7 +56,8 @@ patterns_find_what_go_finds_by_them(void **state)
 static void
 what_has_another_meaning_in_go_is_refused(void **state)
 {
-	static const char *const bad[] = { "a(b", "a)", "[ab]", "a+", "a?", "a*", "*", "a{2}", "\\.*x", ".**", "x.*?", "a^b", "^^", "a$b",
+	static const char *const bad[] = { "a(b", "a)", "[ab]", "a+", "a?", "a*", "*", "a{2}",
+		"\\.*x", ".**", "x.*?", "a^b", "^^", "a$b",
 		"$$", "\\d", "\\bmain", "a\\", "\\ ", "(?i)a" };
 	char why[160], much[PATTERN_BYTES + 1];
 
@@ -67,7 +79,8 @@ static void
 values_are_chosen_by_name_or_number(void **state)
 {
 	static const struct profile_type heap[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
-		{ "inuse_objects", "count" }, { "inuse_space", "bytes" } }, waits[] = { { "contentions", "count" }, { "delay", "nanoseconds" } };
+		{ "inuse_objects", "count" }, { "inuse_space", "bytes" } },
+		waits[] = { { "contentions", "count" }, { "delay", "nanoseconds" } };
 	static const char *const bad[] = { "4", "-1", "+1", "1x", "Alloc_space", "space", "9999999999999", " 1" };
 	char     why[160];
 	unsigned type = 9;
@@ -83,7 +96,8 @@ values_are_chosen_by_name_or_number(void **state)
 		if (view_type_find(heap, 4, bad[i], &type, why, sizeof(why)) != -EINVAL)
 			fail_msg("'%s'", bad[i]);
 	assert_int_equal(type, 3);
-	assert_string_equal(why, "must be alloc_objects, alloc_space, inuse_objects, inuse_space or a number from 0 to 3");
+	assert_string_equal(why,
+		"must be alloc_objects, alloc_space, inuse_objects, inuse_space or a number from 0 to 3");
 	assert_int_equal(view_type_find(waits, 2, "total_delay", &type, why, sizeof(why)), 0);
 	assert_int_equal(type, 1);
 	assert_int_equal(view_type_find(waits, 2, "inuse_contentions", &type, why, sizeof(why)), 0);
@@ -95,7 +109,8 @@ values_are_chosen_by_name_or_number(void **state)
 static void
 shown_as(const struct view *v, bool folded, const char *want)
 {
-	const uintptr_t a[] = { IN(leaf_one), IN(middle), IN(root) }, b[] = { IN(leaf_two), IN(middle), IN(root) }, c[] = { IN(root) };
+	const uintptr_t a[] = { IN(leaf_one), IN(middle), IN(root) },
+			b[] = { IN(leaf_two), IN(middle), IN(root) }, c[] = { IN(root) };
 	struct profile  p;
 
 	reset(NULL);
@@ -130,7 +145,8 @@ stacks_in_focus_stay_and_ignored_ones_go(void **state)
 	shown_as(&(struct view){ .focus = "nothing" }, false, TOP(", shown 0"));
 	shown_as(&(struct view){ .ignore = "middle" }, true, "root 10\n[lost samples] 10\n");
 	shown_as(&(struct view){ .focus = "^leaf_.*o$" }, true, "root;middle;leaf_two 30\n");
-	shown_as(&(struct view){ .focus = "/test_view$", .ignore = "leaf" }, true, "root 10\n"); /* the object they are in */
+	/* The object they are in. */
+	shown_as(&(struct view){ .focus = "/test_view$", .ignore = "leaf" }, true, "root 10\n");
 }
 
 static void
@@ -142,11 +158,13 @@ rows_are_sorted_and_limited_as_asked(void **state)
 		"         0   0.00%       800ms  80.00%  middle\n"
 		"     500ms  50.00%       500ms  50.00%  leaf_one\n"
 		"2 of 5 functions left out\n");
-	shown_as(&(struct view){ .typed = true, .type = 0, .rows = 1 }, false, "profile: samples, total 100, duration 5s\n" HEAD
+	shown_as(&(struct view){ .typed = true, .type = 0, .rows = 1 }, false,
+		"profile: samples, total 100, duration 5s\n" HEAD
 		"        50  50.00%          50  50.00%  leaf_one\n4 of 5 functions left out\n");
 	shown_as(&(struct view){ .typed = true, .type = 1, .rows = 2 }, true,
 		"root;middle;leaf_one 500000000\nroot;middle;leaf_two 300000000\n");
-	shown_as(&(struct view){ .rows = 4 }, true, "root;middle;leaf_one 50\nroot;middle;leaf_two 30\nroot 10\n[lost samples] 10\n");
+	shown_as(&(struct view){ .rows = 4 }, true,
+		"root;middle;leaf_one 50\nroot;middle;leaf_two 30\nroot 10\n[lost samples] 10\n");
 }
 
 int

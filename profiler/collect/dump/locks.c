@@ -403,8 +403,9 @@ static void
 waiter_prove(struct work *w, size_t nth)
 {
 	struct dump_thread *t = &w->dump->threads[nth];
+	int64_t             before = w->waits[nth].clock_ns;
 
-	if (t->lock.kind != DUMP_NO_LOCK && (w->waits[nth].clock_ns < 0 || thread_clock_ns(t->tid) != w->waits[nth].clock_ns))
+	if (t->lock.kind != DUMP_NO_LOCK && (before < 0 || thread_clock_ns(t->tid) != before))
 		t->lock.kind = DUMP_NO_LOCK;
 	/* Published, and got meanwhile. */
 	if (t->lock.kind != DUMP_NO_LOCK && t->lock.holder == t->tid && t->how != DUMP_QUIET)
