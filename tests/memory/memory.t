@@ -8,6 +8,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from hooked import library
 from memory_load import *
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
 @test
 def all_of_it_is_what_smaps_counts():
     with load() as d:
@@ -77,6 +80,25 @@ def memstats_of_the_heaps_text_have_what_is_free_and_what_was_given_back():
 def a_large_block_is_heap():
     with load() as d:
         near(grown(d, ["large 25"], "heap", "large blocks"), 25 * MB)
+
+
+def pages_there(pid, start, size):
+    """Of so many bytes, those that have a page, be it one of zeros."""
+    with open("/proc/%d/pagemap" % pid, "rb") as f:
+        f.seek(start // PAGE * 8)
+        words = f.read(size // PAGE * 8)
+    return sum(words[i + 7] >> 7 for i in range(0, len(words), 8)) * PAGE
+
+
+@test
+def to_look_for_blocks_brings_no_page_in():
+    with load() as d:
+        d.take("large 5")  # or there is nothing to look for
+        size = 200 << 20
+        start = int(d.command("raw %d" % (size // MB + 1)).split()[0], 16)
+        equal(pages_there(d.pid, start, size), 0)
+        table(d)
+        equal(pages_there(d.pid, start, size), 0, "bytes that the table has touched")
 
 
 @test

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,16 @@ unmap_tables(size_t bytes)
 		mapped_count--;
 		munmap(mapped[mapped_count], mapped_bytes[mapped_count]);
 	}
+}
+
+/* Of which the last page is touched, and no hook knows. */
+static void
+map_raw(size_t bytes)
+{
+	char *p = (char *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	p[bytes - 1] = 1;
+	printf("%lx ", (unsigned long)p);
 }
 
 static void
@@ -289,8 +300,8 @@ static const struct {
 } ways[] = {
 	{ "leak", leak_blocks }, { "free", free_blocks }, { "large", large_block }, { "map", map_table },
 	{ "middle", unmap_middle }, { "grow", grow_table }, { "unmap", unmap_tables }, { "share", share },
-	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "ended", ended }, { "block", block },
-	{ "unblock", unblock }, { "trim", trim }, { "fork", fork_on },
+	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "ended", ended },
+	{ "block", block }, { "unblock", unblock }, { "trim", trim }, { "fork", fork_on }, { "raw", map_raw },
 };
 
 /* "figures": mallinfo2()'s, to be held against the table's. */

@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -35,8 +34,6 @@ int MallocExtension_GetNumericProperty(const char *name, size_t *ret) __attribut
 /* mimalloc */
 void mi_process_info(size_t *elapsed_ms, size_t *user_ms, size_t *system_ms, size_t *rss, size_t *peak_rss,
 	size_t *commit, size_t *peak_commit, size_t *faults) __attribute__((weak));
-/* glibc */
-int malloc_info(int options, FILE *stream) __attribute__((weak));
 /* AddressSanitizer and its kin */
 size_t __sanitizer_get_heap_size(void) __attribute__((weak));
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
@@ -118,8 +115,12 @@ static bool (*const known[])(struct allocator *) = { sanitizer_ask, jemalloc_ask
 static const char *
 name(void)
 {
-	return __sanitizer_get_heap_size ? "the sanitizer's allocator" : mallctl ? "jemalloc" :
-	       MallocExtension_GetNumericProperty ? "tcmalloc" : mi_process_info ? "mimalloc" : malloc_info ? "glibc" : "";
+	return __sanitizer_get_heap_size          ? "the sanitizer's allocator" :
+	       mallctl                            ? "jemalloc" :
+	       MallocExtension_GetNumericProperty ? "tcmalloc" :
+	       mi_process_info                    ? "mimalloc" :
+	       malloc_info_is_there()             ? "glibc" :
+						    "";
 }
 
 const void *

@@ -20,6 +20,14 @@ struct allocator_arena {
 	uint64_t loose;    /* of these, in whole pages that malloc_trim() would give back at least */
 };
 
+/* Never below 0: glibc adds up what is free with the arena's lock, and reads what it has from the kernel
+ * after it, when some of that may have gone back. */
+static inline uint64_t
+allocator_arena_in_use(const struct allocator_arena *a)
+{
+	return a->system > a->free ? a->system - a->free : 0;
+}
+
 struct allocator {
 	const char *name;         /* constant; "": none that is known */
 	uint64_t    in_use, free; /* bytes of all arenas, those of large blocks too */
@@ -52,6 +60,8 @@ void allocator_prepare(void);
 
 /* malloc_info.c: glibc's figures; false: this is not glibc's malloc. */
 bool malloc_info_ask(struct allocator *ret);
+/* Is this a C library that has them? */
+bool malloc_info_is_there(void);
 void malloc_info_prepare(void);
 
 #endif

@@ -13,6 +13,10 @@
  * that it is in, and what does not fit is nobody's here.  A size that the program writes itself at
  * the beginning of a page may still be taken for a block's.
  *
+ * Nothing is read that is not resident already: a page that was swapped out would come back for it, and
+ * one that was never touched would get a page of zeros.  An arena or a block whose first page is not
+ * there is not found, and what else is resident of it counts as heap elsewhere.
+ *
  * Why not by asking: no public call tells an address.
  *
  * Tests: tests/memory/memory.t.
@@ -27,7 +31,7 @@
 
 #define HEAP_ALIGN  ((uintptr_t)64 << 20) /* glibc's HEAP_MAX_SIZE, as long as it is not told to take huge pages */
 #define HEAD_MAX    64                    /* bytes before an arena in its first heap */
-#define LOOKS_MAX   65536                 /* pages that are looked at for a block without finding one */
+#define LOOKS_MAX   65536                 /* pages that are looked at for a block without finding one, and reads of pagemap */
 #define BLOCK_IS_MAPPED 2
 #define BLOCK_FLAGS 7
 
@@ -42,13 +46,20 @@ is_glibc(const struct owners *o)
 	return !strcmp(o->allocator->name, "glibc");
 }
 
+/* May a page of this be looked at?  Where it is not known which are resident, all are unless some are not. */
+static bool
+may_look(const struct owners *o, const struct smaps_mapping *m)
+{
+	return owners_is_anonymous(m) && m->resident && (o->pages >= 0 || !m->swapped);
+}
+
 /* Does a heap begin here, in this mapping? */
 static bool
 heap_read(struct owners *o, const struct smaps_mapping *m, uintptr_t at, struct heap_head *ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	if (!memory_read(&o->memory, at, ret, sizeof(*ret)))
+	if (smaps_pages(o->pages, at, at + 1) == 0 || !memory_read(&o->memory, at, ret, sizeof(*ret)))
 		return false;
 	if (ret->bytes == 0 || ret->bytes > ret->writable || ret->writable > HEAP_ALIGN || ret->writable % page ||
 	    ret->writable > m->limit - at)
@@ -79,7 +90,7 @@ owners_arenas(struct owners *o, struct ranges *ret)
 		const struct smaps_mapping *m = &o->smaps->all[i];
 		uintptr_t                   at = (m->start + HEAP_ALIGN - 1) & ~(HEAP_ALIGN - 1);
 
-		for (; owners_is_anonymous(m) && at < m->limit && !r; at += HEAP_ALIGN)
+		for (; may_look(o, m) && at >= m->start && at < m->limit && !r; at += HEAP_ALIGN)
 			if (heap_read(o, m, at, &h))
 				r = heap_add(o, &h, at, ret);
 	}
@@ -89,10 +100,11 @@ owners_arenas(struct owners *o, struct ranges *ret)
 /* ---- large blocks ---- */
 
 struct looking {
-	struct owners *owners;
-	struct ranges *to;
-	size_t         left; /* LOOKS_MAX */
-	int            row;
+	struct owners    *owners;
+	struct ranges    *to;
+	struct smaps_look pages;
+	size_t            left; /* LOOKS_MAX */
+	int               row;
 };
 
 /* Bytes of the block that begins here; 0: none does. */
@@ -102,11 +114,13 @@ block_read(struct looking *l, uintptr_t at, uintptr_t limit)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
 	size_t words[2];
 
+	l->left--;
 	if (!memory_read(&l->owners->memory, at, words, sizeof(words)))
 		return 0;
 	size = words[1] & ~(size_t)BLOCK_FLAGS;
-	return words[0] == 0 && (words[1] & BLOCK_FLAGS) == BLOCK_IS_MAPPED && size && size % page == 0 && size <= limit - at ?
-		size : 0;
+	if (words[0] != 0 || (words[1] & BLOCK_FLAGS) != BLOCK_IS_MAPPED || size % page || size > limit - at)
+		return 0;
+	return size;
 }
 
 static int
@@ -115,12 +129,12 @@ look(struct looking *l, uintptr_t at, uintptr_t limit)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
 	int    r = 0;
 
-	while (at < limit && l->left && !r) {
-		size = block_read(l, at, limit);
-		if (size)
+	while (at < limit && l->left > l->pages.asked && !r) {
+		size = smaps_is_resident(&l->pages, at) ? block_read(l, at, limit) : 0;
+		if (size) {
+			l->left++;
 			r = ranges_add(l->to, at, at + size, l->row);
-		else
-			l->left--;
+		}
 		at += size ? size : page;
 	}
 	return r;
@@ -129,7 +143,7 @@ look(struct looking *l, uintptr_t at, uintptr_t limit)
 int
 owners_blocks(struct owners *o, const struct ranges *known, struct ranges *ret)
 {
-	struct looking l = { .owners = o, .to = ret, .left = LOOKS_MAX };
+	struct looking l = { .owners = o, .to = ret, .pages.fd = o->pages, .left = LOOKS_MAX };
 	int            r = 0;
 
 	if (!is_glibc(o) || (o->allocator->arena_count && !o->allocator->mapped))
@@ -141,7 +155,7 @@ owners_blocks(struct owners *o, const struct ranges *known, struct ranges *ret)
 		const struct smaps_mapping *m = &o->smaps->all[i];
 		uintptr_t                   at = m->start;
 
-		for (size_t k = ranges_find(known, at); owners_is_anonymous(m) && m->resident && at < m->limit && !r; k++) {
+		for (size_t k = ranges_find(known, at); may_look(o, m) && at < m->limit && !r; k++) {
 			bool      there = k < known->count && known->all[k].start < m->limit;
 			uintptr_t end = there ? known->all[k].start : m->limit;
 

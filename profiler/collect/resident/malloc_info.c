@@ -13,6 +13,7 @@
  * What a stranger would get wrong:
  * - The text is written to a stream, and a stream is malloc'd.  It is made once, where the server
  *   is started, for a thread that is asked later must make no arena of its own for it.
+ * - exit(3) in another thread empties every stream there is: nobody but who asks is listened to.
  * - The text is written when an arena's lock is given back, so the stream is never held where this
  *   waits.
  * - malloc_trim() gives back the whole pages inside of each free block: a block of n bytes
@@ -35,6 +36,12 @@
 
 int malloc_info(int options, FILE *stream) __attribute__((weak));
 
+bool
+malloc_info_is_there(void)
+{
+	return malloc_info;
+}
+
 static struct {
 	FILE             *stream;
 	char              buffer[STREAM_BYTES];
@@ -46,6 +53,8 @@ static struct {
 	bool              inside;
 	uint64_t          binned;
 } info;
+
+static __thread bool asks __attribute__((tls_model("initial-exec")));
 
 /* The number behind key="; 0: none. */
 static uint64_t
@@ -77,7 +86,7 @@ arena_end(struct allocator *to, struct allocator_arena *a)
 	if (info.at == 0 && top > 2 * page)
 		a->loose += top - 2 * page;
 	to->free += a->free;
-	to->in_use += a->system > a->free ? a->system - a->free : 0;
+	to->in_use += allocator_arena_in_use(a);
 	info.inside = false;
 }
 
@@ -118,7 +127,7 @@ static ssize_t
 on_write(void *cookie, const char *text, size_t size)
 {
 	(void)cookie;
-	for (size_t i = 0; info.to && i < size; i++) {
+	for (size_t i = 0; asks && info.to && i < size; i++) {
 		if (text[i] != '\n') {
 			if (info.used + 1 < LINE_BYTES)
 				info.line[info.used++] = text[i];
@@ -154,8 +163,10 @@ malloc_info_ask(struct allocator *ret)
 	info.to = ret;
 	info.used = 0;
 	info.inside = false;
+	asks = true;
 	malloc_info(0, info.stream);
 	fflush(info.stream);
+	asks = false;
 	info.to = NULL;
 	return ret->arena_count > 0;
 }

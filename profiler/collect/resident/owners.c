@@ -119,7 +119,8 @@ owners_makers(struct owners *o, struct ranges *ret)
 
 /* The last addresses of each segment are behind what its file has. */
 static int
-add_segments(struct owners *o, const struct smaps_mapping *m, const ElfW(Phdr) *headers, size_t count, struct ranges *ret)
+add_segments(struct owners *o, const struct smaps_mapping *m, const ElfW(Phdr) *headers, size_t count,
+	     struct ranges *ret)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = m->start, start, limit;
 	int       r = residence_row(o->table, RESIDENCE_FILES, m->path, 0);

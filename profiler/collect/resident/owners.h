@@ -20,6 +20,7 @@ struct owners {
 	struct smaps     *smaps;
 	struct allocator *allocator; /* its name is "" where it is not known */
 	struct memory     memory;
+	int               pages;     /* smaps_pages_open()'s */
 	unsigned          threads;   /* of the program: stacks.c */
 };
 

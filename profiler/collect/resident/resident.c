@@ -38,7 +38,6 @@ struct reading {
 	struct owners owners;
 	struct smaps  smaps;
 	struct ranges known;
-	int           pages; /* pagemap's descriptor, or a negative errno */
 };
 
 /* ---- who knows ---- */
@@ -92,6 +91,15 @@ is_shared_memory(const struct smaps_mapping *m)
 	       begins(p, "[anon_shmem:") || begins(p, "/anon_hugepage") || (m->shared && !*p);
 }
 
+/* What brk() has given. */
+static const char *
+heap_name(const struct residence *t)
+{
+	if (!*t->allocator)
+		return "brk()";
+	return strcmp(t->allocator, "glibc") ? t->allocator : "main arena";
+}
+
 /* The row of one that is not to be cut up. */
 static int
 row_by_name(struct residence *t, const struct smaps_mapping *m)
@@ -101,8 +109,7 @@ row_by_name(struct residence *t, const struct smaps_mapping *m)
 	if (is_shared_memory(m))
 		return residence_row(t, RESIDENCE_SHARED, begins(p, "/dev/zero") || !*p ? "anonymous" : p, 0);
 	if (begins(p, "[heap]"))
-		return residence_row(t, RESIDENCE_HEAP, !*t->allocator ? "brk()" : strcmp(t->allocator, "glibc") ? t->allocator :
-			"main arena", 0);
+		return residence_row(t, RESIDENCE_HEAP, heap_name(t), 0);
 	if (begins(p, "[stack"))
 		return residence_row(t, RESIDENCE_STACKS, "the first thread", 0);
 	if (begins(p, "anon_inode:[perf_event]"))
@@ -142,7 +149,7 @@ struct cutting {
 static uint64_t
 present(const struct cutting *c, uintptr_t start, uintptr_t limit)
 {
-	int64_t n = c->by_pages ? smaps_pages(c->rd->pages, start, limit) : -1;
+	int64_t n = c->by_pages ? smaps_pages(c->rd->owners.pages, start, limit) : -1;
 
 	return n >= 0 ? (uint64_t)n : limit - start;
 }
@@ -173,10 +180,12 @@ cut(struct reading *rd, const struct smaps_mapping *m, size_t at)
 	uintptr_t      from = m->start;
 	int            r = 0;
 
-	c.by_pages = m->resident && m->limit - m->start <= PAGED_MAX && smaps_pages(rd->pages, m->start, m->start + 1) >= 0;
+	c.by_pages = m->resident && m->limit - m->start <= PAGED_MAX &&
+		     smaps_pages(rd->owners.pages, m->start, m->start + 1) >= 0;
 	c.counted = present(&c, m->start, m->limit);
 	for (; from < m->limit && r >= 0; at++) {
-		const struct range *k = at < rd->known.count && rd->known.all[at].start < m->limit ? &rd->known.all[at] : NULL;
+		bool                there = at < rd->known.count && rd->known.all[at].start < m->limit;
+		const struct range *k = there ? &rd->known.all[at] : NULL;
 		uintptr_t           start = !k ? m->limit : k->start > from ? k->start : from;
 		uintptr_t           limit = !k ? m->limit : k->limit < m->limit ? k->limit : m->limit;
 
@@ -234,8 +243,10 @@ arena_figures(struct residence *t, struct allocator *a)
 		if (row->class != RESIDENCE_HEAP || !begins(row->name, "arena at"))
 			continue;
 		for (unsigned k = 1; k < a->arena_count; k++) {
-			off = a->arenas[k].system > row->mapped ? a->arenas[k].system - row->mapped : row->mapped - a->arenas[k].system;
-			if (a->arenas[k].system && off < least) {
+			uint64_t has = a->arenas[k].system;
+
+			off = has > row->mapped ? has - row->mapped : row->mapped - has;
+			if (has && off < least) {
 				least = off;
 				best = k;
 			}
@@ -243,7 +254,7 @@ arena_figures(struct residence *t, struct allocator *a)
 		if (!best)
 			continue;
 		row->free = (int64_t)a->arenas[best].free;
-		row->in_use = (int64_t)(a->arenas[best].system - a->arenas[best].free);
+		row->in_use = (int64_t)allocator_arena_in_use(&a->arenas[best]);
 		a->arenas[best].system = 0; /* taken */
 	}
 }
@@ -264,7 +275,7 @@ heap_figures(struct residence *t, struct allocator *a)
 	row = row_named(t, "main arena");
 	if (row) {
 		row->free = (int64_t)a->arenas[0].free;
-		row->in_use = (int64_t)(a->arenas[0].system - a->arenas[0].free);
+		row->in_use = (int64_t)allocator_arena_in_use(&a->arenas[0]);
 	}
 	row = a->mapped ? row_named(t, "large blocks, each mapped by itself") : NULL;
 	if (row) {
@@ -282,7 +293,8 @@ heap_unfound(struct residence *t, const struct allocator *a)
 	struct residence_row *to;
 
 	for (size_t i = 0; i < t->count; i++)
-		found += t->rows[i].class == RESIDENCE_HEAP ? a->arena_count ? t->rows[i].mapped : t->rows[i].resident : 0;
+		if (t->rows[i].class == RESIDENCE_HEAP)
+			found += a->arena_count ? t->rows[i].mapped : t->rows[i].resident;
 	for (unsigned i = 0; i < a->arena_count; i++)
 		has += a->arenas[i].system;
 	has += a->mapped;
@@ -310,11 +322,12 @@ advise(struct residence *t, const struct allocator *a, unsigned threads)
 	for (unsigned i = 0; i < a->arena_count; i++)
 		loose += a->arenas[i].loose;
 	if (loose > away + ADVICE_MIN)
-		residence_note(t, t->advice, "malloc_trim() would give back %.0f MB at least: that much is free inside of the "
-			"heap, in whole pages that are resident", (double)(loose - away) / 1e6);
+		residence_note(t, t->advice, "malloc_trim() would give back %.0f MB at least: that much is free inside "
+			"of the heap, in whole pages that are resident", (double)(loose - away) / 1e6);
 	if (a->arena_count > threads + our_thread_count() && heap.free > (int64_t)ADVICE_MIN)
-		residence_note(t, t->advice, "%u arenas for %u thread%s: what is free in one is not used by threads of another; "
-			"mallopt(M_ARENA_MAX) or MALLOC_ARENA_MAX bounds their number", a->arena_count, threads, threads == 1 ? "" : "s");
+		residence_note(t, t->advice, "%u arenas for %u thread%s: what is free in one is not used by threads of "
+			"another; mallopt(M_ARENA_MAX) or MALLOC_ARENA_MAX bounds their number", a->arena_count, threads,
+			threads == 1 ? "" : "s");
 }
 
 static void
@@ -322,8 +335,8 @@ allocator_figures(struct residence *t, struct allocator *a, int asked, unsigned 
 {
 	t->left_behind = asked == -EBUSY;
 	if (t->left_behind)
-		residence_note(t, t->notes, "the allocator has not answered within %d s, as when a thread holds the lock of an "
-			"arena: what the heap has in use and free is not known, nor its arenas", ALLOCATOR_WAIT_S);
+		residence_note(t, t->notes, "the allocator has not answered within %d s, as when a thread holds the lock "
+			"of an arena: what the heap has in use and free is not known, nor its arenas", ALLOCATOR_WAIT_S);
 	else if (asked)
 		residence_note(t, t->notes, "the allocator was not asked: no thread can be made");
 	else if (!*a->name)
@@ -367,7 +380,7 @@ read_all(struct reading *rd)
 int
 resident_read(struct residence *ret)
 {
-	struct reading    rd = { .pages = -1 };
+	struct reading    rd = { .known = { NULL, 0, 0 } };
 	struct allocator *a;
 	int               r = -ENOMEM, asked;
 
@@ -381,10 +394,10 @@ resident_read(struct residence *ret)
 	r = memory_open(&rd.owners.memory);
 	if (r)
 		goto out;
-	rd.pages = smaps_pages_open();
+	rd.owners.pages = smaps_pages_open();
 	r = read_all(&rd);
-	if (rd.pages >= 0)
-		our_fd_close(rd.pages);
+	if (rd.owners.pages >= 0)
+		our_fd_close(rd.owners.pages);
 	memory_close(&rd.owners.memory);
 	if (!r) {
 		allocator_figures(ret, a, asked, rd.owners.threads);

@@ -27,9 +27,9 @@
 #include "our_fd.h"
 #include "pages.h"
 
-#define TEXT_BYTES    ((size_t)64 << 10) /* read at once; no line is longer: a path has 4096 bytes, each \012 at most */
-#define FIRST         512
-#define PAGEMAP_WORDS 512 /* read at once: 2 MiB of memory */
+#define TEXT_BYTES ((size_t)64 << 10) /* read at once; no line is longer: a path has 4096 bytes, each \012 at most */
+#define FIRST      512
+#define PRESENT    63 /* a bit of pagemap's words */
 
 /* ---- a line ---- */
 
@@ -211,18 +211,37 @@ smaps_pages_open(void)
 int64_t
 smaps_pages(int fd, uintptr_t start, uintptr_t limit)
 {
-	uint64_t words[PAGEMAP_WORDS];
+	uint64_t words[SMAPS_WORDS];
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t at = start / page, end = (limit + page - 1) / page, found = 0, n;
 	ssize_t  got;
 
 	for (; fd >= 0 && at < end; at += (uint64_t)got / 8) {
-		n = end - at < PAGEMAP_WORDS ? end - at : PAGEMAP_WORDS;
+		n = end - at < SMAPS_WORDS ? end - at : SMAPS_WORDS;
 		got = pread(fd, words, n * 8, (off_t)(at * 8));
 		if (got < 8)
 			return -1;
 		for (ssize_t i = 0; i < got / 8; i++)
-			found += words[i] >> 63; /* present */
+			found += words[i] >> PRESENT;
 	}
 	return fd < 0 ? -1 : (int64_t)(found * page);
+}
+
+bool
+smaps_is_resident(struct smaps_look *l, uintptr_t address)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	ssize_t   got;
+
+	if (l->fd < 0)
+		return true;
+	if (address < l->start || address >= l->limit) {
+		l->asked++;
+		got = pread(l->fd, l->words, sizeof(l->words), (off_t)(address / page * 8));
+		if (got < 8)
+			return true;
+		l->start = address & ~(page - 1);
+		l->limit = l->start + (uintptr_t)got / 8 * page;
+	}
+	return l->words[(address - l->start) / page] >> PRESENT & 1;
 }

@@ -37,4 +37,16 @@ int     smaps_pages_open(void);
 /* Bytes; -1: not to be had. */
 int64_t smaps_pages(int fd, uintptr_t start, uintptr_t limit);
 
+#define SMAPS_WORDS 512 /* read at once: of 2 MiB of memory */
+
+/* For page after page: { .fd = smaps_pages_open() } at first. */
+struct smaps_look {
+	int       fd;
+	uintptr_t start, limit; /* whose words these are */
+	size_t    asked;        /* reads so far */
+	uint64_t  words[SMAPS_WORDS];
+};
+/* Is the page with the address resident?  True where that cannot be told. */
+bool smaps_is_resident(struct smaps_look *l, uintptr_t address);
+
 #endif

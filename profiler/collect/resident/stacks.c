@@ -61,7 +61,9 @@ guard_below(const struct smaps *s, const struct smaps_mapping *m)
 {
 	const struct smaps_mapping *below = m > s->all ? m - 1 : NULL;
 
-	return below && below->limit == m->start && !below->readable && !below->writable && !*below->path ? below : NULL;
+	if (!below || below->limit != m->start || below->readable || below->writable || *below->path)
+		return NULL;
+	return below;
 }
 
 static int
@@ -122,8 +124,8 @@ owners_stacks(struct owners *o, struct ranges *ret)
 	struct stacks s = { .owners = o, .to = ret, .usual = usual_bytes() };
 
 	if (seccomp_thread(thread_id_self())) { /* which may end the process for a call that glibc does not make */
-		residence_note(o->table, o->table->notes, "stacks are not told by thread: this process is under a seccomp filter "
-			"of its own, and the call for that may not be on its list");
+		residence_note(o->table, o->table->notes, "stacks are not told by thread: this process is under a seccomp "
+			"filter of its own, and the call for that may not be on its list");
 		return 0;
 	}
 	proc_self_threads(on_thread, &s);

@@ -1,0 +1,124 @@
+/* What glibc's malloc says of itself may not fit together; the table of it does: profiler/collect/resident/. */
+#include <config.h>
+
+#include <malloc.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "resident/allocator.h"
+#include "resident/resident.h"
+#include "skip.h"
+
+static const char *_Atomic said = "";
+static atomic_bool         stand, stands; /* its thread stands in there */
+
+/* In the place of glibc's. */
+int
+malloc_info(int options, FILE *stream)
+{
+	if (atomic_exchange(&stand, false)) {
+		atomic_store(&stands, true);
+		while (atomic_load(&stands))
+			sched_yield();
+	}
+	return fputs(said, stream) < 0 ? -1 : options;
+}
+
+#define HEAP(nr, free, system)                                                            \
+	"<heap nr=\"" #nr "\">\n<sizes>\n</sizes>\n<total type=\"fast\" count=\"0\" size=\"0\"/>\n" \
+	"<total type=\"rest\" count=\"1\" size=\"" #free "\"/>\n<system type=\"current\" size=\"" #system "\"/>\n</heap>\n"
+
+static struct residence_row
+row_of(const struct residence *t, const char *name)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (!strcmp(t->rows[i].name, name))
+			return t->rows[i];
+	fail_msg("no row %s", name);
+	return (struct residence_row){ 0 };
+}
+
+static void
+read_it(struct residence *ret)
+{
+	assert_int_equal(resident_read(ret), 0);
+	if (strcmp(ret->allocator, "glibc") == 0)
+		return;
+	residence_release(ret);
+	SKIP("malloc is not glibc's here");
+}
+
+static void
+what_is_in_use_is_never_below_nothing(void **state)
+{
+	struct residence       t;
+	struct profile_process p = { 0 };
+
+	(void)state;
+	said = HEAP(0, 90000000, 50000000) HEAP(1, 7000, 5000) "<total type=\"mmap\" count=\"0\" size=\"0\"/>\n";
+	read_it(&t);
+	assert_int_equal(row_of(&t, "main arena").in_use, 0);
+	assert_int_equal(row_of(&t, "main arena").free, 90000000);
+	assert_int_equal(residence_sum(&t, RESIDENCE_HEAP).in_use, 0);
+	residence_release(&t);
+	resident_process(&p);
+	assert_true(p.known);
+	assert_true(p.heap >= p.heap_free && p.heap_free >= p.heap_released && p.heap_released >= 0);
+}
+
+/* ---- a reading is left behind ---- */
+
+static void
+a_child_asks_anew_while_its_parent_waits_for_an_answer(void **state)
+{
+	struct residence t;
+	pid_t            child;
+	int              status;
+	const char      *answer = HEAP(0, 1000, 5000) "<total type=\"mmap\" count=\"0\" size=\"0\"/>\n";
+
+	(void)state;
+	said = answer;
+	read_it(&t);
+	residence_release(&t);
+	atomic_store(&stand, true);
+	read_it(&t);
+	assert_true(t.left_behind);
+	residence_release(&t);
+	read_it(&t); /* and nobody else is asked */
+	assert_true(t.left_behind);
+	residence_release(&t);
+	child = fork();
+	if (child == 0) {
+		atomic_store(&stands, false);
+		_exit(resident_read(&t) || t.left_behind || row_of(&t, "main arena").in_use != 4000);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	atomic_store(&stands, false);
+	do {
+		read_it(&t);
+		status = t.left_behind;
+		residence_release(&t);
+	} while (status);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_in_use_is_never_below_nothing),
+		cmocka_unit_test(a_child_asks_anew_while_its_parent_waits_for_an_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
