@@ -23,6 +23,8 @@
 
 #include "futex.h"
 
+#define LOOKS 500 /* some microseconds: an add takes less than one */
+
 enum { INSIDE_NOT, INSIDE_ADD, INSIDE_FORK };
 
 static _Atomic uint32_t            lock;
@@ -32,6 +34,9 @@ static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec
 static __attribute__((noinline)) bool
 wait_for_it(long wait_ns)
 {
+	for (int i = 0; wait_ns == STACK_LOCK_AT_ONCE && i < LOOKS; i++)
+		if (atomic_load_explicit(&lock, memory_order_relaxed) == FUTEX_FREE && futex_try(&lock))
+			return true;
 	while (wait_ns > 0 && !futex_try_again(&lock))
 		if (!futex_wait(&lock, FUTEX_WAITED_FOR, wait_ns))
 			wait_ns = 0;

@@ -14,7 +14,11 @@
 /* A fork waits longer: without the lock its child has no stacks ever after. */
 #define STACK_LOCK_FORK_NS 500000000L
 
-/* False: not taken, for this thread is inside already, or in vain for wait_ns. */
+/* As long as a holder takes who runs on another processor, some hundred looks, and never asleep: where
+ * locks of the program may be held, for which the holder's own thread might wait. */
+#define STACK_LOCK_AT_ONCE (-1)
+
+/* False: not taken, for this thread is inside already, or in vain for wait_ns; with 0 after one look. */
 bool stack_lock_take(long wait_ns);
 void stack_lock_release(void);
 /* Around a fork: taken if it can be. */

@@ -305,6 +305,12 @@ intern_tagged(const uintptr_t *pcs, const uint16_t *tags, unsigned count)
 uint32_t
 stack_table_add(const uintptr_t *pcs, unsigned count)
 {
+	return stack_table_add_within(pcs, count, STACK_LOCK_WAIT_NS);
+}
+
+uint32_t
+stack_table_add_within(const uintptr_t *pcs, unsigned count, long wait_ns)
+{
 	uint16_t tags[STACK_FRAMES_MAX];
 	uint32_t id;
 
@@ -314,7 +320,7 @@ stack_table_add(const uintptr_t *pcs, unsigned count)
 		count = STACK_FRAMES_MAX;
 	if (count == 1 && pcs[0] < STACK_PSEUDO_MAX && pcs[0] > 0)
 		return (uint32_t)pcs[0];
-	if (!stack_lock_take(STACK_LOCK_WAIT_NS))
+	if (!stack_lock_take(wait_ns))
 		return STACK_PSEUDO_LOST;
 	if (generations_tag(pcs, count, tags))
 		id = intern_tagged(pcs, tags, count);

@@ -33,6 +33,9 @@ void stack_table_set_limit(size_t limit_bytes);
  * full].  Never 0.  Any thread, from malloc hooks too: no malloc inside, a lock
  * that is never held while anything of the daemon runs; NOT from signal handlers. */
 uint32_t stack_table_add(const uintptr_t *pcs, unsigned count);
+/* The same, with another limit to the wait for that lock (stack_lock.h); STACK_PSEUDO_LOST where that is
+ * over. */
+uint32_t stack_table_add_within(const uintptr_t *pcs, unsigned count, long wait_ns);
 void     stack_table_ref(uint32_t id);
 void     stack_table_unref(uint32_t id);
 /* Borrowed while a reference is held. */

@@ -6,6 +6,7 @@
  * the stack is walked by frame pointers, and where these lead nowhere it is the leaf alone.
  *
  *     hook     walk ── unsure? ── wait for a thread of ours, walk again, or cut (guess.c)
+ *     hook, at once: walk ── unsure? ── wake that thread, cut, and say so
  *     handler  walk ── unsure? ── mark; a thread of ours proves it
  *     handler  copy ── a thread of ours walks the copy (unwind_take(), unwind_taken())
  *
@@ -149,7 +150,7 @@ walk_chosen(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *
 	int                    n;
 
 	/* A handler cannot wait; it alone has a context. */
-	if (__builtin_expect(unwind_first_is_owed(), 0) && u->tables && !regs->ucontext)
+	if (__builtin_expect(unwind_first_is_owed(), 0) && u->tables && !regs->ucontext && !regs->at_once)
 		unwind_first_wait();
 	n = u->capture(r, regs, pcs, max, ret_truncated);
 	return (unsigned)(n > 0 ? n : walk_anyhow(r, regs, pcs, max, ret_truncated));
@@ -175,7 +176,7 @@ walk_surely(struct unwind_reader *reader, const struct unwind_regs *r, uintptr_t
 		unwind_guesses_mark(reader, pcs, n);
 		return unwind_prove(pcs, n, ret_truncated);
 	}
-	while (reader->unsure && !r->ucontext) {
+	while (reader->unsure && !r->ucontext && !r->at_once) {
 		settled = unwind_verdicts_settled();
 		reader_open(reader, r);
 		n = walk_chosen(reader, r, pcs, max, ret_truncated);
@@ -185,15 +186,33 @@ walk_surely(struct unwind_reader *reader, const struct unwind_regs *r, uintptr_t
 	return reader->unsure ? unwind_guesses_cut(reader, pcs, n, ret_truncated) : n;
 }
 
+/* What would have been waited for is begun, and there for the next one. */
+static __attribute__((noinline)) void
+not_now(bool owed, int *ret_truncated)
+{
+	if (our_thread_is())
+		return; /* which has found out itself */
+	if (owed)
+		unwind_wake_to_look();
+	else
+		unwind_wake_to_judge();
+	*ret_truncated = UNWIND_NOT_NOW;
+}
+
 unsigned
 unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
 {
 	struct unwind_reader reader;
 	unsigned             n;
+	bool                 owed = r->at_once && unwind_first_is_owed();
 
 	reader_open(&reader, r);
 	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
-	return __builtin_expect(reader.unsure, 0) ? walk_surely(&reader, r, pcs, n, max, ret_truncated) : n;
+	if (__builtin_expect(reader.unsure, 0))
+		n = walk_surely(&reader, r, pcs, n, max, ret_truncated);
+	if (__builtin_expect(owed || reader.unsure, 0) && r->at_once)
+		not_now(owed, ret_truncated);
+	return n;
 }
 
 static inline __attribute__((always_inline)) unsigned
@@ -236,6 +255,15 @@ unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr
 		return n;
 	unwind_guesses_mark(&reader, pcs, n);
 	return unwind_prove(pcs, n, ret_truncated);
+}
+
+size_t
+unwind_take_stack(uintptr_t sp, uintptr_t *to, size_t max)
+{
+	size_t bytes = unwind_window_extent(sp, max);
+
+	unwind_words_copy(to, sp, bytes / sizeof(*to));
+	return bytes;
 }
 
 bool

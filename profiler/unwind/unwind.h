@@ -4,7 +4,8 @@
  * unwind_capture() is for the calling thread, from a hook, unwind_capture_guess() from a
  * signal handler: no lock, no allocation, no loader call, no load but of its stack, of what
  * follows on that without a gap where its end is unknown (unwind_window.c), and of the code that a
- * handler has interrupted.  In a hook it may wait for a thread of ours, seldom and not for long.
+ * handler has interrupted.  In a hook it may wait for a thread of ours, seldom and not for long,
+ * unless its registers say at_once.
  * unwind_copy() is for another thread's registers and a copy of its stack.
  *
  * Where the row of the unwinder says so, a handler does not walk: unwind_take() copies the
@@ -29,17 +30,21 @@ struct unwind_regs {
 	const void *ucontext; /* where the other registers are; NULL where unknown */
 	int       fp_unknown; /* only for unwind_copy(): fp is to be found on the stack */
 	struct unwind_code *code; /* with fp_unknown: recover.h */
+	bool      at_once; /* only for unwind_capture(): it waits for nobody, and may say UNWIND_NOT_NOW */
 };
 
 void     unwind_regs_from_ucontext(struct unwind_regs *r, const void *ucontext);
 /* The registers of the function it is used in; only for unwind_capture() there. */
 #define UNWIND_REGS_HERE                                                              \
 	{ (uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa(),     \
-	  ARCH_CALLER_FP, 0, 0, 0, 0, 0 }
+	  ARCH_CALLER_FP, 0, 0, 0, 0, 0, false }
 /* Leaf first, callers as return address - 1.  *ret_truncated is set when frames
  * are known to be missing: max was reached, or not even the leaf's caller could be
  * found.  (Without tables the true root cannot be told from a broken chain.) */
 unsigned unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
+/* In place of 1: frames are missing that could have been waited for.  unwind_copy() of what
+ * unwind_take_stack() has copied finds them, after unwind_ready(). */
+#define UNWIND_NOT_NOW 2
 /* The same from a handler, which cannot wait until new code without tables has been looked
  * at: callers there are guessed.  Then a thread of ours calls unwind_prove(), soon. */
 unsigned unwind_capture_guess(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
@@ -52,6 +57,9 @@ unsigned unwind_capture_cold(const struct unwind_regs *r, uintptr_t *pcs, unsign
 unsigned unwind_prove(uintptr_t *pcs, unsigned n, int *ret_truncated);
 unsigned unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr_t base,
 	uintptr_t *pcs, unsigned max, int *ret_truncated);
+
+/* Signal-safe: copies the calling thread's stack from sp up, max bytes at most; how many. */
+size_t   unwind_take_stack(uintptr_t sp, uintptr_t *to, size_t max);
 
 /* Can a stack be walked at once, beyond its leaf?  Else only a copy can, by unwind_taken(). */
 #define UNWIND_AT_ONCE (ARCH_HAVE_TABLES || ARCH_HAVE_FRAMES)

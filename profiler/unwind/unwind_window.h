@@ -128,6 +128,17 @@ unwind_load(struct unwind_reader *r, uintptr_t address, uintptr_t *ret)
 	return true;
 }
 
+/* Of a stack that is there.  Not memcpy(), which may be bound only now, and no sanitizer's business:
+ * parts of a stack are nobody's. */
+static inline void UNWIND_NO_SANITIZE
+unwind_words_copy(uintptr_t *to, uintptr_t from, size_t words)
+{
+	for (size_t i = 0; i < words; i++) {
+		to[i] = ((const volatile uintptr_t *)from)[i];
+		__asm__ volatile("" ::: "memory");
+	}
+}
+
 static inline bool
 unwind_code_plausible(uintptr_t pc)
 {

@@ -2,8 +2,10 @@
 #include <config.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "futex_waits.h"
 #include "mmap/live.h"
 #include "pages.h"
 
@@ -35,6 +38,17 @@ are(size_t n, const uintptr_t (*want)[3])
 		assert_int_equal(all[i].place, want[i][2]);
 	}
 	pages_unmap(all, bytes);
+}
+
+/* With what nobody has taken in yet. */
+static size_t
+counted(void)
+{
+	size_t             count, bytes;
+	struct live_range *all = live_copy(&count, &bytes);
+
+	pages_unmap(all, bytes);
+	return count;
 }
 
 static int
@@ -173,13 +187,14 @@ a_full_table_counts_what_it_has_no_room_for(void **state)
 	assert_int_equal(live_count(), 0);
 }
 
-/* Each thread has addresses of its own; all of them are right in the end. */
+/* Each thread has addresses of its own; all of them are right in the end.  What eight of them tell finds
+ * room, should one of them not run in the midst of it. */
 static void *
 come_and_go(void *arg)
 {
 	uintptr_t own = (uintptr_t)arg * 10000;
 
-	for (uintptr_t i = 0; i < 20000; i++) {
+	for (uintptr_t i = 0; i < 5000; i++) {
 		live_add(AT(own + i % 100 * 10), PAGES(5), (uint32_t)(uintptr_t)arg);
 		if (i % 100 != 99)
 			live_drop(live_take(AT(own + i % 100 * 10), PAGES(5)));
@@ -197,8 +212,99 @@ threads_do_not_disturb_each_other(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
 	for (int i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(live_count(), 8);
 	assert_int_equal(live_lost(), 0);
+	assert_int_equal(counted(), 8);
+	assert_int_equal(live_lost(), 0);
+}
+
+/* ---- a reader that stands still with the lock ---- */
+
+static atomic_bool stand, stands;
+
+/* Which a reader calls for its copy. */
+void *
+mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	if (atomic_exchange(&stand, false)) {
+		atomic_store(&stands, true);
+		while (atomic_load(&stands))
+			sched_yield();
+	}
+	return (void *)syscall(SYS_mmap, at, bytes, prot, flags, fd, offset);
+}
+
+static void *
+read_all(void *arg)
+{
+	counted();
+	return arg;
+}
+
+static pthread_t
+reader_begin(void)
+{
+	pthread_t reader;
+
+	assert_int_equal(pthread_create(&reader, NULL, read_all, NULL), 0);
+	while (!atomic_load(&stands))
+		sched_yield();
+	return reader;
+}
+
+static void
+reader_end(pthread_t reader)
+{
+	atomic_store(&stands, false);
+	pthread_join(reader, NULL);
+}
+
+#define MANY 40000 /* more than the ring holds, in less than the spill */
+
+static void
+who_tells_of_a_change_never_waits_for_a_reader(void **state)
+{
+	unsigned  before = futex_waits;
+	pthread_t reader;
+	uint32_t  taken = 0;
+
+	(void)state;
+	live_add(AT(0), PAGES(1), 9);
+	atomic_store(&stand, true);
+	reader = reader_begin();
+	for (uintptr_t i = 1; i <= MANY; i++) {
+		live_add(AT(i), PAGES(1), 1);
+		taken = live_take(AT(i), PAGES(1));
+		if (i % 100)
+			live_drop(taken);
+		else
+			live_put(taken, AT(2 * MANY + i), PAGES(1), PAGES(1));
+		if (i == MANY / 2)
+			live_drop(live_take(AT(0), PAGES(1)));
+	}
+	assert_int_equal(futex_waits, before);
+	reader_end(reader);
+	assert_int_equal(counted(), MANY / 100);
+	assert_int_equal(live_lost(), 0);
+	assert_false(live_is_broken());
+}
+
+static void
+what_the_spill_has_no_room_for_is_counted_and_all_goes_on(void **state)
+{
+	unsigned  before = futex_waits;
+	pthread_t reader;
+
+	(void)state;
+	atomic_store(&stand, true);
+	reader = reader_begin();
+	for (uintptr_t i = 0; i < 4 * MANY; i++)
+		live_drop(live_take(AT(1), PAGES(1)));
+	assert_int_equal(futex_waits, before);
+	reader_end(reader);
+	assert_true(live_lost() > 0);
+	assert_false(live_is_broken());
+	live_add(AT(10), PAGES(10), 7);
+	are(1, (const uintptr_t[][3]){ { 10, 20, 7 } });
 }
 
 /* The parent goes on changing them while it forks. */
@@ -218,7 +324,7 @@ a_child_has_what_is_mapped_still_and_goes_on(void **state)
 		pthread_create(&thread, NULL, come_and_go, (void *)3);
 		child = fork();
 		if (child == 0)
-			_exit(live_open() || live_count() > 1 ? 1 : (live_add(AT(50), PAGES(2), 9), live_count() != 2));
+			_exit(live_open() || live_count() > 1 ? 1 : (live_add(AT(50), PAGES(2), 9), counted() != 2));
 		waitpid(child, &status, 0);
 		assert_int_equal(status, 0);
 		pthread_join(thread, NULL);
@@ -259,10 +365,11 @@ handlers_and_forks_come_in_between(void **state)
 		}
 		for (int i = 0; i < 8; i++)
 			pthread_join(threads[i], NULL);
+		counted();
 	}
 	setitimer(ITIMER_REAL, &never, NULL);
 	assert_false(live_is_broken());
-	assert_int_equal(live_count(), 9);
+	assert_int_equal(counted(), 9);
 }
 
 int
@@ -281,6 +388,8 @@ main(void)
 		TEST(a_new_range_replaces_what_was_there),
 		TEST(a_full_table_counts_what_it_has_no_room_for),
 		TEST(threads_do_not_disturb_each_other),
+		TEST(who_tells_of_a_change_never_waits_for_a_reader),
+		TEST(what_the_spill_has_no_room_for_is_counted_and_all_goes_on),
 		TEST(handlers_and_forks_come_in_between),
 		TEST(a_child_has_what_is_mapped_still_and_goes_on),
 	};

@@ -118,18 +118,6 @@ record_at(const struct ring *r, uint64_t position)
 
 /* BEGIN SIGNAL CONTEXT */
 
-/* Not memcpy(), and no sanitizer's business: parts of a stack are nobody's. */
-static void UNWIND_NO_SANITIZE
-words_copy(uintptr_t *to, uintptr_t from, size_t words)
-{
-	size_t i;
-
-	for (i = 0; i < words; i++) {
-		to[i] = ((const volatile uintptr_t *)from)[i];
-		__asm__ volatile("" ::: "memory");
-	}
-}
-
 bool
 cpu_ring_add(const struct cpu_sample *s)
 {
@@ -167,8 +155,8 @@ cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 	r->count = (uint16_t)(s->count + words);
 	r->truncated = s->truncated;
 	r->copy = words > 0;
-	words_copy(r->pcs, (uintptr_t)s->pcs, s->count);
-	words_copy(r->pcs + s->count, stack, words);
+	unwind_words_copy(r->pcs, (uintptr_t)s->pcs, s->count);
+	unwind_words_copy(r->pcs + s->count, stack, words);
 	atomic_store_explicit(&r->size, size, memory_order_release);
 	return true;
 full:

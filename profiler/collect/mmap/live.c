@@ -1,16 +1,20 @@
 /*
  * live.c - a sorted array of ranges, changed by whoever has the lock for all the others.
  *
- *     live_add() ── event ──▶ ring ──▶ who gets the lock without waiting ──▶ ranges, taken parts
+ *     live_add() ── event ──▶ ring, or spill ──▶ who gets the lock at once ──▶ ranges, taken parts
  *
  * What a stranger would get wrong:
- * - Who tells of a change does not wait for the lock: the caller may be an allocator with its own
- *   locks held, or a handler that has interrupted the one who has it.  Who does not get it has put his event into the ring, and the
- *   holder looks there once more after giving it back.  Only where thousands of events wait there, as the
- *   holder has lost the processor, a thread waits, a quarter of a second at most.  If that was in vain
- *   the holder is gone, as in a child of a fork without handlers: from then on nothing is told.
- * - The order of events is that of their places in the ring.  A range is taken before the kernel
- *   can give its addresses to another thread, and added after it has come, so the ring never has them
+ * - Who tells of a change waits for nothing: the caller may be an allocator with its own locks held, or
+ *   a handler that has interrupted the one who has this lock.  Nor does he work for others for long: with
+ *   the lock he takes in a few events, and the rest stays where it is until the next one comes, or a
+ *   reader.
+ * - Where the holder has lost the processor, the ring fills up.  Then events go to the spill, which is
+ *   mostly never touched.  Should that be full, too, an event is lost and counted.  Where it stays full
+ *   for long, as who has the next place does not fill it, he is gone, as in a child of a fork
+ *   without handlers: from then on nothing is told.
+ * - Who tells of a change leaves the lock to a reader that waits for it.
+ * - The order of events is that of their places, wherever they lie.  A range is taken before the kernel
+ *   can give its addresses to another thread, and added after it has come, so they never come
  *   the other way round.
  * - What is taken is not forgotten: munmap() may fail, and mremap() says only afterwards where it went.
  *
@@ -26,22 +30,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fork.h"
 #include "futex.h"
 #include "maps.h"
 #include "pages.h"
 
-#define RING      4096 /* events that wait for who has the lock: 160 KiB */
-#define TAKEN_MAX 256  /* parts that are on their way, of all threads */
-#define WAIT_NS   10000000L /* for the lock, a reader or a fork, and again so often: */
+#define RING      4096   /* events that wait for who has the lock: 160 KiB */
+#define SPILL     131072 /* all of them: 5 MiB, a tenth of a second of a thread that only maps and unmaps */
+#define SHARE     16     /* events that a hook takes in, at most */
+#define TAKEN_MAX 256    /* parts that are on their way, of all threads */
+#define WAIT_NS   10000000L /* of a reader for the lock, and again so often: */
 #define WAITS     100
-#define PAUSE_NS  1000000L /* of a thread of the program, which finds the ring full, and so often: */
-#define TRIES_FULL 250
+#define GONE_NS   (10 * CLOCK_NS_PER_S) /* for which nobody keeps a place that he has and does not fill */
 
 enum event_type { EVENT_ADD = 1, EVENT_TAKE, EVENT_DROP, EVENT_PUT };
 
 struct event {
-	_Atomic uint32_t turn; /* place in the ring: free; one more: full */
+	_Atomic uint64_t turn; /* one more than the place that it was filled for; 0: never */
 	uint32_t         type, number; /* number: of what is taken, or a place */
 	uintptr_t        start;
 	size_t           bytes, had;
@@ -60,14 +66,17 @@ static struct {
 	_Atomic size_t             count;
 	struct part                parts[TAKEN_MAX];
 	struct event               ring[RING];
-	_Atomic uint32_t           head, numbers;
-	_Atomic uint32_t           tail;
+	struct event *_Atomic      spill; /* [SPILL] */
+	_Atomic uint64_t           head, tail; /* places that are given, and that were taken in */
+	_Atomic uint32_t           numbers, readers; /* readers: that want the lock */
+	uint64_t                   stuck_at; /* a place that was not filled while all others were, ... */
+	int64_t                    stuck_ns; /* ... and when that was seen first */
 	_Atomic uint64_t           lost;
-	atomic_bool                opened, broken; /* a ring in order; nothing here is right any more */
+	atomic_bool                opened, broken; /* broken: nothing here is right any more */
 	bool                       inherited;      /* a child's, not looked through yet */
 } live;
 
-/* Or holding the lock; more than 1: in a handler, too. */
+/* Or holding the lock. */
 static _Thread_local unsigned telling __attribute__((tls_model("initial-exec")));
 
 /* ---- with the lock held ---- */
@@ -131,7 +140,8 @@ cut(uintptr_t start, uintptr_t limit, uint32_t taken)
 		uintptr_t         from = r.start > start ? r.start : start, to = r.limit < limit ? r.limit : limit;
 
 		if (taken)
-			part_keep(&(struct part){ taken, r.place, start, from - start, to - from, from > r.start, to < r.limit });
+			part_keep(&(struct part){ taken, r.place, start, from - start, to - from, from > r.start,
+				to < r.limit });
 		if (from > r.start && to < r.limit) {
 			live.ranges[at].limit = from;
 			insert(at + 1, (struct live_range){ to, r.limit, r.place });
@@ -178,7 +188,9 @@ put(const struct event *e)
 		if (p->taken != e->number)
 			continue;
 		p->taken = 0;
-		end = p->offset + p->bytes == e->had || p->offset + p->bytes > e->bytes ? e->bytes : p->offset + p->bytes;
+		end = p->offset + p->bytes;
+		if (end == e->had || end > e->bytes)
+			end = e->bytes;
 		if (p->offset >= end)
 			continue;
 		add(e->start + p->offset, e->start + end, p->place);
@@ -210,102 +222,93 @@ apply(const struct event *e)
 	}
 }
 
-static bool
-is_full(uint32_t place)
+/* The event of a place; NULL: it is not there yet. */
+static const struct event *
+event_at(uint64_t place)
 {
-	return atomic_load_explicit(&live.ring[place % RING].turn, memory_order_acquire) == place + 1;
+	const struct event *at[] = { &live.ring[place % RING], &live.spill[place % SPILL] };
+
+	for (int i = 0; i < 2; i++)
+		if (atomic_load_explicit(&at[i]->turn, memory_order_acquire) == place + 1)
+			return at[i];
+	return NULL;
 }
 
 static void
-drain(void)
+drain(unsigned most)
 {
-	for (; is_full(live.tail); live.tail++) {
-		struct event *e = &live.ring[live.tail % RING];
+	for (const struct event *e; most-- > 0 && (e = event_at(live.tail)); live.tail++)
+		apply(e);
+}
 
-		if (live.ranges)
-			apply(e);
-		atomic_store_explicit(&e->turn, live.tail + RING, memory_order_release);
+/* Does somebody keep a place for ever?  After drain(). */
+static bool
+is_stuck(void)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (live.head - live.tail < SPILL || event_at(live.tail))
+		return false;
+	if (!live.stuck_ns || live.stuck_at != live.tail) {
+		live.stuck_at = live.tail;
+		live.stuck_ns = now;
 	}
+	return now - live.stuck_ns > GONE_NS;
 }
 
 /* ---- any thread ---- */
 
-static void
-unlock(void)
+static bool
+lock_wait(void)
 {
-	futex_unlock(&live.lock);
-	/* What came meanwhile has found it taken. */
-	while (is_full(live.tail) && futex_try(&live.lock)) {
-		drain();
+	bool locked;
+
+	atomic_fetch_add(&live.readers, 1);
+	locked = futex_try(&live.lock);
+	for (int i = 0; i < WAITS && !locked; i++) {
+		locked = futex_try_again(&live.lock);
+		if (!locked)
+			futex_wait(&live.lock, FUTEX_WAITED_FOR, WAIT_NS);
+	}
+	atomic_fetch_sub(&live.readers, 1);
+	return locked;
+}
+
+/* Some of what waits. */
+static void
+take_part(void)
+{
+	if (!atomic_load(&live.readers) && futex_try(&live.lock)) {
+		drain(SHARE);
 		futex_unlock(&live.lock);
 	}
 }
 
-static bool
-lock_wait(void)
-{
-	if (futex_try(&live.lock))
-		return true;
-	for (int i = 0; i < WAITS; i++) {
-		if (futex_try_again(&live.lock))
-			return true;
-		futex_wait(&live.lock, FUTEX_WAITED_FOR, WAIT_NS);
-	}
-	return false;
-}
-
-/* The ring has no room while the holder, or one who has a place and has not filled it, has lost the
- * processor: seldom, and then there is.  It may be this thread that a handler has interrupted there. */
-static bool
-make_room(int *tries, uint32_t *tail)
-{
-	static _Atomic uint32_t nobody_wakes;
-
-	if (telling > 1)
-		return false;
-	if ((*tries)++ == 0)
-		*tail = live.tail;
-	else
-		futex_wait(&nobody_wakes, 0, PAUSE_NS);
-	if (*tries > TRIES_FULL) {
-		if (*tail == live.tail)
-			atomic_store(&live.broken, true); /* nobody waits so long again */
-		return false;
-	}
-	if (futex_try(&live.lock)) {
-		drain();
-		unlock();
-	}
-	return true;
-}
-
-/* A place in the ring; NULL: none. */
+/* Room for an event, and its place; NULL: none.  What was there a round before has been taken in. */
 static struct event *
-place_take(uint32_t *ret)
+place_take(uint64_t *ret)
 {
-	uint32_t place = atomic_load(&live.head), tail = 0;
-	int      tries = 0;
+	uint64_t place = atomic_load(&live.head), waiting;
 
-	for (;;) {
-		struct event *e = &live.ring[place % RING];
-		int32_t       ahead = (int32_t)(atomic_load_explicit(&e->turn, memory_order_acquire) - place);
-
-		*ret = place;
-		if (ahead == 0 && atomic_compare_exchange_weak(&live.head, &place, place + 1))
-			return e;
-		if (ahead < 0 && !make_room(&tries, &tail))
+	do {
+		waiting = place - atomic_load(&live.tail);
+		if (waiting >= SPILL && waiting <= INT64_MAX) /* else others were faster, and head is another by now */
 			return NULL;
-		if (ahead)
-			place = atomic_load(&live.head);
-	}
+	} while (!atomic_compare_exchange_weak(&live.head, &place, place + 1));
+	*ret = place;
+	return waiting < RING ? &live.ring[place % RING] : &live.spill[place % SPILL];
 }
 
 static void
 tell_of(const struct event *what)
 {
-	uint32_t      place;
+	uint64_t      place;
 	struct event *e = place_take(&place);
 
+	if (!e) {
+		take_part();
+		e = place_take(&place);
+	}
 	if (!e) {
 		live.lost++;
 		return;
@@ -316,10 +319,7 @@ tell_of(const struct event *what)
 	e->bytes = what->bytes;
 	e->had = what->had;
 	atomic_store_explicit(&e->turn, place + 1, memory_order_release);
-	if (futex_try(&live.lock)) {
-		drain();
-		unlock();
-	}
+	take_part();
 }
 
 static void
@@ -399,28 +399,38 @@ live_lost(void)
 
 /* ---- who may wait ---- */
 
+/* With the lock. */
+static struct live_range *
+copy_all(size_t *ret_count, size_t *ret_bytes)
+{
+	struct live_range *copy;
+
+	drain(SPILL);
+	if (is_stuck())
+		atomic_store(&live.broken, true);
+	copy = pages_map((live.count + 1) * sizeof(*copy));
+	if (!copy)
+		return NULL;
+	memcpy(copy, live.ranges, live.count * sizeof(*copy));
+	*ret_count = live.count;
+	*ret_bytes = (live.count + 1) * sizeof(*copy);
+	return copy;
+}
+
 struct live_range *
 live_copy(size_t *ret_count, size_t *ret_bytes)
 {
 	struct live_range *copy = NULL;
-	size_t             bytes = (live_count() + 64) * sizeof(*copy), n = 0;
 
 	*ret_count = *ret_bytes = 0;
 	if (!atomic_load(&live.ranges) || atomic_load(&live.broken))
 		return NULL;
-	copy = pages_map(bytes);
-	if (!copy)
-		return NULL;
 	telling++;
 	if (lock_wait()) {
-		drain();
-		n = live.count < bytes / sizeof(*copy) ? live.count : bytes / sizeof(*copy);
-		memcpy(copy, live.ranges, n * sizeof(*copy));
-		unlock();
+		copy = copy_all(ret_count, ret_bytes);
+		futex_unlock(&live.lock);
 	}
 	telling--;
-	*ret_count = n;
-	*ret_bytes = bytes;
 	return copy;
 }
 
@@ -479,21 +489,11 @@ verify(void)
 	maps_release(&maps);
 }
 
-static void
-ring_init(void)
-{
-	for (uint32_t i = 0; i < RING; i++)
-		atomic_store(&live.ring[i].turn, i);
-	atomic_store(&live.head, 0);
-	live.tail = 0;
-	memset(live.parts, 0, sizeof(live.parts));
-}
-
 /* What came while nobody looked is of ranges that may be others' now. */
 static void
 empty(void)
 {
-	drain();
+	drain(SPILL);
 	live.count = 0;
 	memset(live.parts, 0, sizeof(live.parts));
 }
@@ -502,12 +502,17 @@ static int
 open_telling(void)
 {
 	struct live_range *fresh;
+	struct event      *spill;
 
 	if (!live.ranges) {
 		fresh = pages_map_sparse(LIVE_MAX * sizeof(*fresh));
-		if (!fresh)
+		spill = pages_map_sparse(SPILL * sizeof(*spill));
+		if (!fresh || !spill) {
+			pages_unmap(fresh, LIVE_MAX * sizeof(*fresh));
+			pages_unmap(spill, SPILL * sizeof(*spill));
 			return -ENOMEM;
-		ring_init();
+		}
+		atomic_store(&live.spill, spill);
 		atomic_store(&live.ranges, fresh);
 	}
 	if (!lock_wait())
@@ -519,7 +524,7 @@ open_telling(void)
 		empty();
 		live.lost = 0;
 	}
-	unlock();
+	futex_unlock(&live.lock);
 	atomic_store(&live.opened, true);
 	return 0;
 }
@@ -546,7 +551,7 @@ live_close(void)
 	telling++;
 	if (lock_wait()) {
 		empty();
-		unlock();
+		futex_unlock(&live.lock);
 	}
 	telling--;
 }
@@ -564,7 +569,10 @@ live_forked(void)
 		atomic_store(&live.broken, true);
 		return;
 	}
-	ring_init();
+	/* Who has a place that is empty yet may not be here. */
+	atomic_store(&live.tail, atomic_load(&live.head));
+	memset(live.parts, 0, sizeof(live.parts));
+	atomic_store(&live.readers, 0);
 	atomic_store(&live.lock, FUTEX_FREE);
 	live.inherited = true;
 }

@@ -1,9 +1,10 @@
 /*
  * live.h - which ranges of addresses are mapped now, and where each was made.
  *
- * A place is the number that stack_counts_add() has returned: its stack lives as long as the process.
+ * A place is the number that stack_counts_add() has returned, whose stack lives as long as the process,
+ * or later_keep()'s.
  *
- *   threads  any
+ *   threads  any; who tells of a change waits for nothing, live_copy(), live_open() and live_close() may
  *   signals  safe, but for live_copy(), live_open() and live_close()
  *   source   profiler/collect/mmap/live.c
  */
@@ -14,14 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LIVE_MAX 32768 /* ranges: 768 KiB, touched as used; what comes beyond is counted as lost */
+/* Ranges, as many as the kernel gives a process: 1.5 MiB, touched as used.  More are counted as lost. */
+#define LIVE_MAX 65536
 
 struct live_range {
 	uintptr_t start, limit;
 	uint32_t  place;
 };
 
-/* Room for them, and none in it but what a parent has left that is mapped still.  0; -ENOMEM; -EDEADLK: live_is_broken(). */
+/* Room for them, and none in it but what a parent has left that is mapped still.  0; -ENOMEM;
+ * -EDEADLK: live_is_broken(), or the lock cannot be had. */
 int      live_open(void);
 void     live_close(void);
 
@@ -43,7 +46,7 @@ size_t   live_count(void);
 bool     live_is_broken(void);
 /* Changes that found no room: since then the ranges are not all right. */
 uint64_t live_lost(void);
-/* For pages_unmap(), with its bytes; NULL and 0 without memory, and if there are none. */
+/* For pages_unmap(), with its bytes; NULL and 0 where they cannot be had, as without memory. */
 struct live_range *live_copy(size_t *ret_count, size_t *ret_bytes);
 
 #endif

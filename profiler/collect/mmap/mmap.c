@@ -1,7 +1,7 @@
 /*
  * mmap.c - what the program has mapped itself, by the stack that called mmap().
  *
- *     hook ─ on_map() ─┬─ mmap:   the call, then stack, counts, live_add()
+ *     hook ─ on_map() ─┬─ mmap:   the call, then stack, counts, live_add(); or later.h keeps the stack
  *                      ├─ munmap: live_take(), the call, live_drop()
  *                      └─ mremap: live_take(), the call, live_put() at its new place
  *
@@ -10,8 +10,8 @@
  *
  * What a stranger would get wrong:
  * - The stack of an mmap() is walked after the call, of which errno is the program's.
- * - The walk may wait: half a second for the first tables, 10 ms for a verdict, 50 ms for the table of
- *   stacks.  The caller may be an allocator with its locks held, which then waits with it, and no longer.
+ * - A hook waits for nobody: the caller may be an allocator with its locks held.  What cannot be walked,
+ *   or have its place among the stacks, at once is copied and walked by the next reader (later.c).
  * - Of a mapping whose middle is unmapped two are left, and both count as one that is in use.
  * - MAP_FIXED takes away what was there.  Should the call fail then, perhaps it has, perhaps not: it is
  *   taken for what it was.
@@ -31,12 +31,14 @@
 #include "collector.h"
 #include "fork_mark.h"
 #include "hidden_frames.h"
+#include "later.h"
 #include "live.h"
 #include "our_thread.h"
 #include "pages.h"
 #include "resident/resident.h"
 #include "sort.h"
 #include "stack_counts.h"
+#include "stack_lock.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "which_core.h"
@@ -58,22 +60,31 @@ static struct fork_mark    mark;
 static HOOKS_FRAME long
 call(const struct hooks_wait *w)
 {
-	return ((hooks_call_fn *)component_hooks.next[w->name])(w->args[0], w->args[1], w->args[2], w->args[3], w->more[0],
-		w->more[1], 0);
+	hooks_call_fn *next = (hooks_call_fn *)component_hooks.next[w->name];
+
+	return next(w->args[0], w->args[1], w->args[2], w->args[3], w->more[0], w->more[1], 0);
 }
 
 static uint32_t
 place_of(const struct hooks_wait *w, size_t bytes)
 {
-	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .fp = w->fp };
+	struct unwind_regs regs = { .pc = w->pc, .sp = w->sp, .fp = w->fp, .at_once = true };
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	unsigned           count;
 	int                cut = 0;
+	uint32_t           stack = STACK_PSEUDO_LOST, kept;
 
 	count = hidden_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
+	if (cut != UNWIND_NOT_NOW)
+		stack = stack_table_add_within(pcs, count, STACK_LOCK_AT_ONCE);
+	kept = stack == STACK_PSEUDO_LOST ? later_keep(&regs, bytes) : 0;
+	if (kept)
+		return kept;
+	if (cut == UNWIND_NOT_NOW) /* what there is of it */
+		stack = stack_table_add_within(pcs, count, STACK_LOCK_AT_ONCE);
 	if (cut)
 		atomic_fetch_add(&truncated, 1);
-	return stack_counts_add(&made, stack_table_add(pcs, count), SITES_ONE, bytes);
+	return stack_counts_add(&made, stack, SITES_ONE, bytes);
 }
 
 static HOOKS_FRAME long
@@ -148,6 +159,7 @@ forked(void)
 	fork_mark_set(&mark);
 	if (atomic_exchange(&on, false))
 		__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	later_forked();
 	stack_counts_forked(&made);
 }
 
@@ -235,7 +247,7 @@ rate_set(int64_t rate)
 		return 0;
 	if (!hooks_claim())
 		return -ENOTSUP;
-	atomic_store(&failed, stack_counts_open(&made) || fork_mark_open(&mark) || live_open());
+	atomic_store(&failed, stack_counts_open(&made) || fork_mark_open(&mark) || later_open() || live_open());
 	if (failed)
 		return -ENOMEM;
 	component_hooks.resolve();
@@ -255,12 +267,25 @@ is_before(const struct live_range *a, const struct live_range *b)
 
 HEAP_SORT(ranges_sort_by_place, struct live_range, is_before)
 
+/* As live_copy(), by stacks that are counted. */
+static struct live_range *
+in_use(size_t *ret_count, size_t *ret_bytes)
+{
+	struct live_range *all = live_copy(ret_count, ret_bytes);
+
+	later_walk(&made);
+	for (size_t i = 0; i < *ret_count; i++) {
+		all[i].place = later_place(all[i].place);
+		if (!all[i].place) /* kept since */
+			all[i].place = STACK_PSEUDO_LOST;
+	}
+	return all;
+}
+
 /* A sample for each place, of all its ranges. */
 static int
-add_in_use(struct profile *p)
+add_in_use(struct profile *p, struct live_range *all, size_t count)
 {
-	size_t                count, bytes;
-	struct live_range    *all = live_copy(&count, &bytes);
 	struct profile_sample sample;
 	int                   r = 0;
 
@@ -275,15 +300,31 @@ add_in_use(struct profile *p)
 		stack_table_ref(sample.stack);
 		r = profile_add(p, &sample);
 	}
-	pages_unmap(all, bytes);
 	return r;
+}
+
+static void
+comment(struct profile *p, bool known)
+{
+	if (*status())
+		profile_comment(p, "%s", status());
+	else if (!known && atomic_load(&on))
+		profile_comment(p, "mmap: what is in use cannot be told just now");
+	if (live_lost())
+		profile_comment(p, "mmap: %llu changes found no room: what is in use is not all right",
+			(unsigned long long)live_lost());
+	if (later_not_kept())
+		profile_comment(p, "mmap: %llu stacks could not be walked at once nor kept for later: they have their "
+			"first functions, or are [lost samples]", (unsigned long long)later_not_kept());
 }
 
 static int
 collect(const struct collector *c, const struct collect_params *params, struct product *ret)
 {
-	struct profile p;
-	int            r;
+	size_t             count, bytes;
+	struct live_range *all = in_use(&count, &bytes); /* first: no more is in use than was made */
+	struct profile     p;
+	int                r;
 
 	(void)params;
 	collector_profile(c, &p);
@@ -293,14 +334,11 @@ collect(const struct collector *c, const struct collect_params *params, struct p
 	p.alone = true;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	p.truncated = atomic_load(&truncated);
-	if (*status())
-		profile_comment(&p, "%s", status());
-	if (live_lost())
-		profile_comment(&p, "mmap: %llu changes found no room: what is in use is not all right",
-			(unsigned long long)live_lost());
+	comment(&p, all);
 	r = stack_counts_profile(&made, &p);
 	if (!r)
-		r = add_in_use(&p);
+		r = add_in_use(&p, all, count);
+	pages_unmap(all, bytes);
 	for (size_t i = 0; i < p.count; i++)
 		memcpy(p.samples[i].counted_values, p.samples[i].values, sizeof(p.samples[i].values));
 	ret->type = PRODUCT_PROFILE;
@@ -311,7 +349,7 @@ static int
 list(int (*add)(void *arg, uintptr_t start, uintptr_t limit, uint32_t stack), void *arg)
 {
 	size_t             count, bytes;
-	struct live_range *all = live_copy(&count, &bytes);
+	struct live_range *all = in_use(&count, &bytes);
 	int                r = 0;
 
 	for (size_t i = 0; i < count && !r; i++)
@@ -341,7 +379,9 @@ missing(void)
 {
 	if (atomic_load(&on) || live_count() > 0)
 		return "";
-	return *status() ? status() : "mappings are seen while the profiling server runs, unless mmap-profile-rate is 0";
+	if (*status())
+		return status();
+	return "mappings are seen while the profiling server runs, unless mmap-profile-rate is 0";
 }
 
 static const struct collector_rate rate = {
