@@ -2,7 +2,8 @@
  * listen.c - from an address to listening sockets, all of them, before ready.
  *
  * Each kind of address has a file: listen_tcp.c, listen_unix.c, and listen_fd.c for sockets
- * that systemd hands over.  Who holds a port that is busy, listen_owner.c finds out.
+ * that systemd hands over.  Who holds a port that is busy, listen_owner.c finds out;
+ * listen_dead.c removes the unix sockets of processes that are no more.
  *
  * Tests: tests/base/test_listen.c, tests/components/profiling.t.
  */
@@ -29,6 +30,7 @@ listen_open(const struct address *a, struct listen_set *ret, struct component_er
 		r = listen_open_tcp(a, &set, err);
 		break;
 	case ADDRESS_UNIX:
+		listen_remove_dead(a->host);
 		r = listen_open_unix(a, &set, err);
 		break;
 	case ADDRESS_FD:

@@ -70,7 +70,7 @@ int listen_open_unix(const struct address *a, struct listen_set *set, struct com
 int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
 /* Does nobody answer at that path? */
 bool listen_unix_is_dead(const char *path);
-/* Removes what processes that are no more have left where a path with one %p in its last part leads. */
+/* Removes the sockets that dead processes have left, if pattern is a path with one %p in its last part. */
 void listen_remove_dead(const char *pattern);
 /* Fills in s from what the socket itself says: of IPv4 or IPv6, and of unix. */
 int listen_describe_tcp(int fd, struct listen_socket *s);

@@ -71,12 +71,15 @@ is_dead(int folder, const char *name, pid_t pid, const char *path)
 void
 listen_remove_dead(const char *pattern)
 {
-	const char    *number = strstr(pattern, "%p"), *name = strrchr(pattern, '/') + 1;
+	const char    *number = strstr(pattern, "%p"), *name;
 	char           folder[ADDRESS_HOST_MAX], path[PATH_MAX];
 	struct dirent *e;
 	DIR           *d;
 
-	if (!number || number < name || strstr(number + 2, "%p"))
+	if (*pattern != '/' || !number)
+		return; /* an abstract name leaves no file */
+	name = strrchr(pattern, '/') + 1;
+	if (number < name || strstr(number + 2, "%p"))
 		return; /* no name tells of whom it is */
 	snprintf(folder, sizeof(folder), "%.*s", (int)(name - pattern), pattern);
 	d = our_fd_opendir(folder);

@@ -195,7 +195,6 @@ listen_open_unix(const struct address *a, struct listen_set *set, struct compone
 	address_path(a, path, sizeof(path));
 	size = sockaddr_make(path, &un);
 	if (!abstract) {
-		listen_remove_dead(a->host);
 		r = make_room(path, &un, size, err);
 		if (r < 0)
 			return r;
