@@ -1,4 +1,4 @@
-# cross.sh - sourced by scripts/variant: a build for another processor than this machine's,
+# cross.sh - sourced by scripts/variant behind packages.sh: a build for another processor than this machine's,
 # whose programs run under qemu-user.
 #
 # Debian's libraries of that processor are unpacked in a folder of the build, by an apt whose
@@ -13,39 +13,13 @@
 cross_libraries="libc6-dev libgcc-s1 libstdc++6 libatomic1 libevent-dev zlib1g-dev libprotobuf-c-dev
 	libyaml-dev liblzma-dev libunwind-dev libcmocka-dev"
 
-# cross_fetch FOLDER ARCHITECTURE SUITE: the archives into FOLDER/apt/archives.  SUITE: own, the
-# machine's own sources; else a release of Debian on the mirror that these name.
+# cross_fetch FOLDER ARCHITECTURE SUITE: the archives into FOLDER/apt/archives.
 cross_fetch() {
-	cf_apt=$1/apt cf_sources=
-	rm -rf "$1"
-	mkdir -p "$cf_apt/lists/partial" "$cf_apt/archives/partial" "$1/root"
-	: >"$cf_apt/status"
-	if [ "$3" != own ]; then
-		cf_mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
-		[ -n "$cf_mirror" ] || {
-			echo "apt's sources name no mirror of Debian; has apt-get update been run?" >"$1/fetch.log"
-			return 1
-		}
-		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $cf_mirror $3 main" >"$cf_apt/sources.list"
-		cf_sources="Dir::Etc::sourcelist \"$cf_apt/sources.list\"; Dir::Etc::sourceparts \"-\";"
-	fi
-	cat >"$cf_apt/apt.conf" <<-EOF
-		Dir::State::lists "$cf_apt/lists/";
-		Dir::State::extended_states "$cf_apt/extended";
-		Dir::State::status "$cf_apt/status";
-		Dir::Cache "$cf_apt/";
-		$cf_sources
-		APT::Architecture "$2";
-		APT::Architectures { "$2"; };
-		APT::Sandbox::User "root";
-		Acquire::Languages "none";
-		Acquire::Retries "2";
-		Acquire::http::Timeout "30";
-	EOF
+	private_apt "$1" deb "$3" "APT::Architecture \"$2\"; APT::Architectures { \"$2\"; };" || return 1
+	mkdir "$1/root"
 	echo "== fetching $2 libraries into $1, suite: $3"
 	# shellcheck disable=SC2086
-	(APT_CONFIG=$cf_apt/apt.conf && export APT_CONFIG && apt-get update -qq &&
-		apt-get install -qq -y --download-only --no-install-recommends $cross_libraries) >"$1/fetch.log" 2>&1
+	private_apt_get "$1" install -y --download-only --no-install-recommends $cross_libraries
 }
 
 # cross_sysroot FOLDER ARCHITECTURE SUITE...: unpacks the libraries in FOLDER/root, once, of

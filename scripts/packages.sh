@@ -59,37 +59,58 @@ unpacked_packages() {
 	: >"$up_folder/complete"
 }
 
-# unpacked_sources FOLDER PACKAGE...: the sources of these lie in FOLDER/PACKAGE-VERSION afterwards, of
-# this machine's release and mirror, by an apt whose state is in FOLDER: the machine's own may
-# name no sources.  1 where that cannot be; FOLDER/fetch.log says why.
-unpacked_sources() {
-	us_folder=$1
-	shift
-	[ "$(cat "$us_folder/complete" 2>/dev/null)" != "$*" ] || return 0
-	rm -rf "$us_folder"
-	mkdir -p "$us_folder/apt/lists/partial" "$us_folder/apt/archives/partial"
-	: >"$us_folder/apt/status"
-	command -v apt-get >/dev/null && command -v dpkg-source >/dev/null || return 1
-	us_release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-	us_mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
-	[ -n "$us_release" ] && [ -n "$us_mirror" ] || {
-		echo "apt's sources name no mirror of Debian; has apt-get update been run?" >"$us_folder/fetch.log"
-		return 1
-	}
-	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $us_mirror $us_release main" >"$us_folder/apt/sources.list"
-	cat >"$us_folder/apt/apt.conf" <<-EOF
-		Dir::State::lists "$us_folder/apt/lists/";
-		Dir::State::status "$us_folder/apt/status";
-		Dir::Cache "$us_folder/apt/";
-		Dir::Etc::sourcelist "$us_folder/apt/sources.list"; Dir::Etc::sourceparts "-";
+# private_apt FOLDER KIND SUITE [SETTING]: FOLDER is made anew, and FOLDER/apt is the state of an apt of
+# its own, so that the machine's apt learns nothing.  It reads KIND (deb, deb-src) of that SUITE
+# of Debian, from the mirror that the machine's sources name; SUITE "own": these sources.
+# 1 where they name no mirror; FOLDER/fetch.log says so.
+private_apt() {
+	pa_apt=$1/apt pa_sources=
+	rm -rf "$1"
+	mkdir -p "$pa_apt/lists/partial" "$pa_apt/archives/partial"
+	: >"$pa_apt/status"
+	if [ "$3" != own ]; then
+		pa_mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 2>/dev/null |
+			head -n 1)
+		[ -n "$pa_mirror" ] || {
+			echo "apt's sources name no mirror of Debian; has apt-get update been run?" >"$1/fetch.log"
+			return 1
+		}
+		echo "$2 [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $pa_mirror $3 main" >"$pa_apt/sources.list"
+		pa_sources="Dir::Etc::sourcelist \"$pa_apt/sources.list\"; Dir::Etc::sourceparts \"-\";"
+	fi
+	cat >"$pa_apt/apt.conf" <<-EOF
+		Dir::State::lists "$pa_apt/lists/";
+		Dir::State::extended_states "$pa_apt/extended";
+		Dir::State::status "$pa_apt/status";
+		Dir::Cache "$pa_apt/";
+		$pa_sources
+		${4:-}
 		APT::Sandbox::User "root";
 		Acquire::Languages "none";
 		Acquire::Retries "2";
 		Acquire::http::Timeout "30";
 	EOF
+}
+
+# private_apt_get FOLDER ARGUMENT...: apt-get update, then apt-get with these, in FOLDER, of that apt.
+private_apt_get() (
+	cd "$1" && exec >"$1/fetch.log" 2>&1 || return 1
+	export APT_CONFIG="$1/apt/apt.conf"
+	shift
+	apt-get update -qq && apt-get -qq "$@"
+)
+
+# unpacked_sources FOLDER PACKAGE...: the sources of these lie in FOLDER/PACKAGE-VERSION afterwards, of
+# this machine's release: the machine's own apt may name no sources.  1 where that cannot be;
+# FOLDER/fetch.log says why.
+unpacked_sources() {
+	us_folder=$1
+	shift
+	[ "$(cat "$us_folder/complete" 2>/dev/null)" != "$*" ] || return 0
+	command -v apt-get >/dev/null && command -v dpkg-source >/dev/null || return 1
+	private_apt "$us_folder" deb-src "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" || return 1
 	echo "== fetching sources into $us_folder: $*"
-	(cd "$us_folder" && APT_CONFIG=$us_folder/apt/apt.conf && export APT_CONFIG && apt-get update -qq &&
-		apt-get source -qq "$@") >"$us_folder/fetch.log" 2>&1 || return 1
+	private_apt_get "$us_folder" source "$@" || return 1
 	rm -rf "$us_folder/apt"
 	echo "$*" >"$us_folder/complete"
 }
