@@ -37,7 +37,7 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-@test
+@beside
 def a_header_sent_byte_by_byte_is_cut_off_after_32_seconds_in_all():
     with server() as d:
         with d.connect() as slow, d.connect() as silent, d.connect() as second, d.connect() as told:

@@ -68,8 +68,15 @@ def test(fn):
     return fn
 
 
+def beside(fn):
+    """A test that waits for seconds and works little: it runs while the others do, and is judged behind them."""
+    fn.beside = True
+    return test(fn)
+
+
 def main(emulated=False):
-    """Runs what @test marked, in order, as TAP; arguments select by substring.  emulated: in a cross build, too."""
+    """Runs what @test marked, in order, as TAP, and what @beside marked meanwhile.  Arguments select by substring.
+    emulated: in a cross build, too."""
     # A shell has them ignored in what it starts in the background, and programs keep that.
     for number in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -78,12 +85,15 @@ def main(emulated=False):
         print("1..0 # SKIP whole programs need the machine that they were built for")
         return
     chosen = [t for t in _tests if not sys.argv[1:] or any(a in t.__name__ for a in sys.argv[1:])]
+    chosen.sort(key=lambda fn: hasattr(fn, "beside"))
     print("1..%d" % len(chosen), flush=True)
     failed = 0
+    running = {fn: in_background(fn) for fn in chosen if hasattr(fn, "beside")}
     for n, fn in enumerate(chosen, 1):
+        begin = time.monotonic()
         name = fn.__doc__.split("\n")[0].rstrip(".") if fn.__doc__ else fn.__name__.replace("_", " ")
         try:
-            fn()
+            running[fn].result(3600) if fn in running else fn()
             print("ok %d - %s" % (n, name), flush=True)
         except Skip as e:
             print("ok %d - %s # SKIP %s" % (n, name, e), flush=True)
@@ -94,6 +104,8 @@ def main(emulated=False):
             print("not ok %d - %s" % (n, name), flush=True)
             if isinstance(e, KeyboardInterrupt):
                 break
+        if time.monotonic() - begin > 2:
+            print("# %.1f s" % (time.monotonic() - begin), flush=True)
     sys.exit(1 if failed else 0)
 
 

@@ -5,6 +5,7 @@ laid over the real ones.  A test that is about the part is left out: it stands i
 or what it uses of its file, names the part.  All others have to pass.
 """
 import ast
+import concurrent.futures
 import contextlib
 import glob
 import os
@@ -66,7 +67,7 @@ def tests_in(path):
         for name in names:
             said[name] = said.get(name, "") + ast.get_source_segment(text, node)
             uses.setdefault(name, set()).update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        if isinstance(node, ast.FunctionDef) and any(getattr(d, "id", None) == "test" for d in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(getattr(d, "id", None) in ("test", "beside") for d in node.decorator_list):
             tests.append(node.name)
     found = {}
     for test in tests:
@@ -86,13 +87,14 @@ def others_pass(words, rooms, env, turn):
     files = [f for f in FILES if f.split("/")[0] not in rooms]
     if not os.environ.get("TEST_STRESS"):
         files = [files[(turn * 2 + i) % len(files)] for i in range(2)]
-    wrong = ""
-    for file in files:
-        path = "tests/%s.t" % file
-        names = [name for name, text in tests_in(path).items() if not re.search(words, text)]
-        if not names:
-            continue
+
+    def passes(path, names):
         r = run(sys.executable, os.path.join(env["top_srcdir"], path), *names, env=env, timeout=900)
-        if r.returncode != 0:
-            wrong += "%s fails without it:\n%s%s\n" % (path, r.stdout[-3000:], r.stderr[-1000:])
+        return "%s fails without it:\n%s%s\n" % (path, r.stdout[-3000:], r.stderr[-1000:]) if r.returncode != 0 else ""
+
+    chosen = {path: [name for name, text in tests_in(path).items() if not re.search(words, text)]
+              for path in ("tests/%s.t" % f for f in files)}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = [pool.submit(passes, path, names) for path, names in chosen.items() if names]
+    wrong = "".join(s.result() for s in said)
     need(not wrong, wrong)

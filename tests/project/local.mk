@@ -1,2 +1,2 @@
 # tests of the project itself: what the documents say, the build, what is installed and packed
-WHOLE_TESTS += %D%/adding.t %D%/bench.t %D%/count.t %D%/deploy.t %D%/docs.t %D%/exports.t %D%/install.t %D%/manuals.t %D%/other_arch.t %D%/release.t %D%/taking.t
+WHOLE_TESTS += %D%/adding.t %D%/bench.t %D%/count.t %D%/deploy.t %D%/docs.t %D%/exports.t %D%/install.t %D%/manuals.t %D%/other_arch.t %D%/release.t

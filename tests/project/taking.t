@@ -6,6 +6,7 @@ table that is compiled without the row.  No name may be left open then (-z defs)
 include one of those that are gone, a daemon serves all the others with it, and the quick tests that
 are not about what is gone pass with it: two files of them each time, all with TEST_STRESS=1.
 """
+import functools
 import glob
 import itertools
 import os
@@ -23,7 +24,9 @@ made = {}
 turns = itertools.count()
 
 
+@functools.lru_cache(maxsize=None)
 def variables(*names):
+    """Of the build's Makefile, each as words."""
     with tempdir() as d:
         with open(d + "/show.mk", "w") as f:
             f.write("include Makefile\nshow:\n" + "".join("\t@echo '$(%s)'\n" % name for name in names))
@@ -102,9 +105,13 @@ def library_without(gone, table, rows, beside=(), cflags="INC_COLLECT", words=""
                 "-Wl,--version-script=" + script[0], *objs, *glob.glob(d + "/*.o"), os.path.join(BUILD, "gnulib/.libs/libgnu.a"),
                 *[w for w in libs if w.startswith(("-l", "-L"))], "-lpthread", "-ldl")
         equal(r.returncode, 0, "without it the library does not link:\n" + r.stderr[-3000:])
-        yield d
         with tree_without(gone, d + "/libcomponent.so.0", table, after) as env:
-            others_pass(words, rooms, env, next(turns))
+            others = in_background(others_pass, words, rooms, env, next(turns))
+            try:
+                yield d
+            finally:
+                others.join()
+            others.result()
 
 
 def hello(folder, *argv):
@@ -138,10 +145,9 @@ def collector_is_taken_away(folder):
         with hello(d) as daemon_:
             need("/libcomponent.so.0" in open("/proc/%d/maps" % daemon_.pid).read() and
                  d in open("/proc/%d/maps" % daemon_.pid).read(), "it runs with another library")
+            asked = {name: in_background(daemon_.get, "/debug/pprof/" + name + ("?seconds=1" if name in windows else "")) for name in table}
             for name in table:
-                windowed = name in windows
-                status = daemon_.get("/debug/pprof/" + name + ("?seconds=1" if windowed else "")).status
-                equal(status, 404 if name in rows else 200, name)
+                equal(asked[name].result().status, 404 if name in rows else 200, name)
             page = daemon_.get("/debug/pprof/").text
             for name in set(table) & set(kinds_of_profile()):
                 equal("<a href='%s?debug=1'>" % name in page, name not in rows, name + " on the index")
@@ -184,9 +190,10 @@ def format_is_taken_away(name):
     for path in gone:
         need(os.path.exists(os.path.join(SRC, path)), path)
     with library_without(gone, ENCODE + "/format.c", rows, cflags="INC_ENCODE", words=NAMED.get(name, name)) as d, hello(d) as daemon_:
-        for other, query in ASKED.items():
-            if other == name or "trace" not in query or name in ASKED and "trace" in ASKED[name]:
-                equal(daemon_.get("/debug/pprof/" + query).status, 400 if other == name else 200, query)
+        asked = {query: in_background(daemon_.get, "/debug/pprof/" + query) for other, query in ASKED.items()
+                 if other == name or "trace" not in query or "trace" in ASKED.get(name, "")}
+        for query, answer in asked.items():
+            equal(answer.result().status, 400 if query == ASKED.get(name) else 200, query)
         page = daemon_.get("/debug/pprof/").text
         for link, of in (("profile?seconds=5&amp;format=top", "top"), ("goroutine?debug=2", "panic")):
             equal(link in page, name != of, link + " on the index")
