@@ -530,7 +530,7 @@ a_forked_child_can_free_its_copy(void **state)
 	run_until(f->inside == 1);
 	child = fork();
 	if (child == 0) {
-		alarm(60);
+		alarm(600);
 		component_free(f->c);
 		_exit(0);
 	}

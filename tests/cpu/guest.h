@@ -56,7 +56,7 @@ in_child(void (*run)(void))
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		alarm(60);
+		alarm(600);
 		run();
 		_exit(0);
 	}

@@ -228,7 +228,7 @@ threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen(void 
 {
 	struct cpu_window *w;
 	struct profile     p;
-	int64_t            seen;
+	int64_t            seen, begin = burn_clock();
 
 	(void)state;
 	assert_int_equal(cpu_window_open(&w), 0);
@@ -236,7 +236,7 @@ threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen(void 
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	seen = burn_samples(&p, short_life_hooked);
 	print_message("# %lld samples of 80, %lld at the end\n", (long long)seen, (long long)burn_pseudo(&p, STACK_PSEUDO_ENDED));
-	assert_in_range(seen, 70, 92);
+	assert_in_range(seen, 70, burn_most(begin));
 	/* Where they were when most of it passed is not known: it is not their routine's own. */
 	assert_true(burn_pseudo(&p, STACK_PSEUDO_ENDED) > seen / 3); /* half of them at least, by first phases */
 	for (size_t i = 0; i < p.count; i++) {
@@ -264,7 +264,8 @@ time_of_threads_that_come_and_go_unseen_is_shown_as_lost(void **state)
 	check_form(&p);
 	print_message("# %lld samples, %lld of them lost, in %lld periods\n", (long long)burn_total(&p), (long long)p.lost,
 		      (long long)((used[1] - used[0]) / (10 * MS)));
-	assert_in_range(p.lost, 20, 60); /* of 40; a look may well see one in three, or its last sample come late */
+	/* of 40; a look may well see one in three, or its last sample come late */
+	assert_in_range(p.lost, 20, (used[1] - used[0]) / (10 * MS) + 20);
 	assert_int_equal(burn_pseudo(&p, STACK_PSEUDO_LOST), p.lost);
 	assert_in_range(burn_total(&p) + 6, (used[1] - used[0]) / (10 * MS), (used[1] - used[0]) / (10 * MS) + 12);
 	assert_non_null(strstr(p.comments, " of them are of threads that were beginning or ending, or lived too short to be seen\n"));
@@ -286,7 +287,7 @@ a_thread_that_takes_the_place_of_another_is_sampled(void **state)
 {
 	struct cpu_window *w;
 	struct profile     p;
-	int64_t            seen;
+	int64_t            seen, begin = burn_clock();
 
 	(void)state;
 	assert_int_equal(cpu_window_open(&w), 0);
@@ -294,7 +295,7 @@ a_thread_that_takes_the_place_of_another_is_sampled(void **state)
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	seen = burn_samples(&p, takes_a_place);
 	print_message("# %lld samples of 96\n", (long long)seen);
-	assert_in_range(seen, 64, 100);
+	assert_in_range(seen, 64, burn_most(begin));
 	profile_release(&p);
 }
 
@@ -375,13 +376,14 @@ stacks_deeper_than_the_limit_are_counted_as_truncated(void **state)
 {
 	struct cpu_window *w;
 	struct profile     p;
+	int64_t            begin = burn_clock();
 
 	(void)state;
 	assert_int_equal(cpu_window_open(&w), 0);
 	deep(1000);
 	assert_int_equal(cpu_window_close(w, &p), 0);
-	assert_in_range(p.truncated, 20, 60);
-	assert_in_range(burn_pseudo(&p, STACK_PSEUDO_TRUNCATED), 20, 60);
+	assert_in_range(p.truncated, 20, burn_most(begin));
+	assert_in_range(burn_pseudo(&p, STACK_PSEUDO_TRUNCATED), 20, burn_most(begin));
 	assert_true(burn_samples(&p, deep) >= 20);
 	profile_release(&p);
 }
@@ -405,7 +407,7 @@ a_thousand_threads_are_armed_and_only_the_busy_one_shows(void **state)
 	pthread_attr_t     attr;
 	struct cpu_window *w;
 	struct profile     p;
-	int64_t            begin, opened;
+	int64_t            begin, opened, used;
 	int                i;
 
 	(void)state;
@@ -420,12 +422,13 @@ a_thousand_threads_are_armed_and_only_the_busy_one_shows(void **state)
 	begin = now_ns();
 	assert_int_equal(cpu_window_open(&w), 0);
 	opened = now_ns() - begin;
+	used = burn_clock();
 	if (access("/proc/self/timers", R_OK) == 0)
 		assert_in_range(timers_of_process(), i, i + 1);
 	deep(0);
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	print_message("# opened in %.1f ms, closed; %lld samples\n", (double)opened / 1e6, (long long)burn_total(&p));
-	assert_in_range(burn_samples(&p, deep), 24, 40);
+	assert_in_range(burn_samples(&p, deep), 24, burn_most(used));
 	pthread_mutex_unlock(&idle_until);
 	while (i-- > 0)
 		pthread_join(threads[i], NULL);
@@ -449,6 +452,7 @@ a_rate_holds_for_the_windows_that_begin_when_none_is_open(void **state)
 {
 	struct cpu_window *before, *meanwhile, *w;
 	struct profile     p;
+	int64_t            begin;
 
 	(void)state;
 	assert_int_equal(component_profiler_set_cpu_rate(CPU_HZ_MAX + 1), -EINVAL);
@@ -461,13 +465,14 @@ a_rate_holds_for_the_windows_that_begin_when_none_is_open(void **state)
 	assert_int_equal(cpu_window_close(meanwhile, &p), 0);
 	assert_int_equal(p.period, 10000000);
 	profile_release(&p);
+	begin = burn_clock();
 	assert_int_equal(cpu_window_open(&w), 0);
 	deep(0);
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	assert_int_equal(p.period, 1000000);
 	print_message("# %lld samples of 300 ms, and %lld later\n", (long long)burn_samples(&p, deep),
 		      (long long)samples_after(&p));
-	assert_in_range(burn_samples(&p, deep) + samples_after(&p), 295, 330);
+	assert_in_range(burn_samples(&p, deep) + samples_after(&p), 295, 10 * burn_most(begin));
 	assert_int_equal(p.lost, 0);
 	profile_release(&p);
 	assert_int_equal(component_profiler_set_cpu_rate(0), 0);
@@ -480,6 +485,7 @@ samples_that_come_after_the_end_of_a_window_are_told_in_it(void **state)
 	struct cpu_window *w;
 	struct profile     p;
 	sigset_t           all, before;
+	int64_t            begin = burn_clock();
 
 	(void)state;
 	assert_int_equal(component_profiler_set_cpu_rate(1000), 0);
@@ -490,7 +496,7 @@ samples_that_come_after_the_end_of_a_window_are_told_in_it(void **state)
 	assert_int_equal(cpu_window_close(w, &p), 0);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	print_message("# %lld later\n", (long long)samples_after(&p));
-	assert_in_range(samples_after(&p), 39, 55);
+	assert_in_range(samples_after(&p), 39, 10 * burn_most(begin));
 	assert_int_equal(p.lost, 0);
 	profile_release(&p);
 }

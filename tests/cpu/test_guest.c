@@ -96,11 +96,13 @@ threads_with_an_alternate_signal_stack_are_sampled(void **state)
 {
 	struct cpu_window *w = window_open();
 	pthread_t          t;
+	int64_t            begin = burn_clock(), seen;
 
 	(void)state;
 	pthread_create(&t, NULL, on_an_alternate_stack, NULL);
 	pthread_join(t, NULL);
-	assert_in_range(window_close_here(w), 20, 40);
+	seen = window_close_here(w);
+	assert_in_range(seen, 20, burn_most(begin));
 }
 
 /* Compilers that instrument, or do not optimize, may use more. */
@@ -330,7 +332,7 @@ a_child_forked_in_a_window_is_alive_and_has_no_timer(void **state)
 		assert_true(pid >= 0);
 		pthread_sigmask(SIG_BLOCK, NULL, &after);
 		if (pid == 0) {
-			alarm(30);
+			alarm(600);
 			CHECK(masks_equal(&before, &after));
 			CHECK(timers_of_process() == 0);
 			CHECK(stack_table_bytes() == 0);
@@ -422,7 +424,7 @@ forks_while_windows_come_and_go_leave_a_working_child(void **state)
 		pid = fork();
 		assert_true(pid >= 0);
 		if (pid == 0) {
-			alarm(30);
+			alarm(600);
 			CHECK(cpu_window_open(&own) == 0);
 			cpu_window_cancel(own);
 			_exit(0);

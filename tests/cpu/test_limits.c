@@ -339,7 +339,7 @@ a_proc_of_another_pid_namespace_is_not_asked_about_threads(void **state)
 			_exit(NAMESPACES_NOT_HAD);
 		inner = fork();
 		if (inner == 0) {
-			alarm(60);
+			alarm(600);
 			numbers_body();
 			_exit(0);
 		}

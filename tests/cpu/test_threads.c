@@ -220,7 +220,7 @@ a_thread_is_not_cancelled_while_it_is_armed(void **state)
 	void              *got;
 
 	(void)state;
-	alarm(60); /* a lock that was lost is waited for */
+	alarm(600); /* a lock that was lost is waited for */
 	assert_int_equal(pthread_create(&t, NULL, is_armed_with_a_cancel_pending, &used_ns), 0);
 	assert_int_equal(pthread_join(t, &got), 0);
 	assert_ptr_equal(got, &used_ns);

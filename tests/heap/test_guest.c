@@ -31,7 +31,7 @@
 #include "skip.h"
 #include "waiting.h"
 
-#define DEADLINE_S 60
+#define DEADLINE_S 600
 
 static _Atomic int stop;
 

@@ -38,6 +38,21 @@ burn_ns(int64_t ns)
 			burn_sink = burn_sink * 31 + i;
 }
 
+/* CPU time of the process. */
+static inline int64_t
+burn_clock(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* The most samples, at 100 Hz, since burn_clock() was at begin, but for those under way.  Where a virtual
+ * machine is denied its processor, the clock jumps and the samples are as many more than the work. */
+static inline int64_t
+burn_most(int64_t begin)
+{
+	return (burn_clock() - begin) / 10000000 + 12;
+}
+
 /* Samples whose stack holds a pc from begin to end: of one BURN_FUNCTION. */
 static inline int64_t
 burn_samples_between(const struct profile *p, const char *begin, const char *end)

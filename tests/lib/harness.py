@@ -38,7 +38,7 @@ BUILD = os.environ.get("top_builddir", os.path.join(SRC, "build"))
 CC = os.environ.get("CC", "cc")
 CXX = os.environ.get("CXX", "c++")
 EMULATED = os.environ.get("cross_compiling") == "yes"
-DEADLINE = 30  # seconds; generous, since a busy machine must not fail a test
+DEADLINE = 120  # seconds; generous, since a busy machine must not fail a test
 
 
 class Skip(Exception):
@@ -178,7 +178,7 @@ def run(*argv, **kw):
     argv = list(argv)
     if "/" in argv[0]:
         argv[0] = program(argv[0])
-    kw.setdefault("timeout", 120)
+    kw.setdefault("timeout", 5 * DEADLINE)
     kw.setdefault("stdin", subprocess.DEVNULL)
     if "stdout" not in kw and "stderr" not in kw:
         kw["capture_output"] = True

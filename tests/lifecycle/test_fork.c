@@ -14,7 +14,7 @@
 #define FORKS 150
 
 /* A child that hangs in a lock is ended by its own alarm, and seen. */
-#define CHILD_SECONDS 60
+#define CHILD_SECONDS 600
 
 static const struct component_spec spec = { .size = sizeof(spec), .name = "daemon", .summary = "A daemon." };
 

@@ -298,7 +298,7 @@ a_forked_child_finds_the_table_whole(void **state)
 		pid = fork();
 		if (pid == 0) {
 			signal(SIGALRM, SIG_DFL);
-			alarm(60);
+			alarm(600);
 			id = add(99999, 10);
 			if (id != mine)
 				_exit(1);

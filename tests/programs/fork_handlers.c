@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define THREADS 3
-#define CHILD_SECONDS 60 /* a child that hangs is ended by its own alarm */
+#define CHILD_SECONDS 600 /* a child that hangs is ended by its own alarm */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char     *folder;
