@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 
 MAP = "COMPONENT_0 {\nglobal:\n%s\nlocal:\n\t*;\n};\n"
+DEBIAN = "libcomponent (%s-0upstream1) unstable; urgency=medium\n"
 AUTHOR = {"GIT_%s_%s" % (who, what): "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -22,7 +23,7 @@ def git(folder, *args):
 
 
 def commit(folder, **files):
-    names = {"news": "NEWS.md", "map": "components/libcomponent.map", "mk": "components/local.mk"}
+    names = {"news": "NEWS.md", "debian": "deploy/debian/changelog", "map": "components/libcomponent.map", "mk": "components/local.mk"}
     for key, text in files.items():
         path = os.path.join(folder, names[key])
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -42,7 +43,7 @@ def checkout():
         os.makedirs(folder + "/scripts")
         shutil.copy(SRC + "/scripts/release", folder + "/scripts/release")
         commit(folder, news="# News\n\n## 0.2.0 (2026-01-02)\n\n- x\n", map=MAP % "\tcomponent_a;\n\tcomponent_b;",
-               mk="L = -version-info 1:0:1 \\\n")
+               mk="L = -version-info 1:0:1 \\\n", debian=DEBIAN % "0.2.0")
         yield folder
 
 
@@ -73,6 +74,8 @@ def changes_and_news_without_a_date_are_refused():
         os.unlink(folder + "/new")
         commit(folder, news="# News\n\n## 0.2.0 (unreleased)\n")
         refused(ready(folder), "NEWS.md begins with '## 0.2.0 (unreleased)'")
+        commit(folder, news="# News\n\n## 0.2.1 (2026-01-03)\n")
+        refused(ready(folder, "0.2.1"), "deploy/debian/changelog begins with 0.2.0: add 0.2.1-0upstream1")
         shutil.rmtree(folder + "/.git")
         refused(ready(folder), "no git checkout")
 
@@ -90,7 +93,7 @@ def what_the_last_release_has_promised_is_kept_or_the_soname_is_another():
     news = "# News\n\n## 0.3.0 (2026-02-02)\n"
     with checkout() as folder:
         git(folder, "tag", "v0.2.0")
-        commit(folder, news=news)
+        commit(folder, news=news, debian=DEBIAN % "0.3.0")
         refused(ready(folder, "0.3.0"), "-version-info of components/local.mk is that of v0.2.0")
         commit(folder, mk="L = -version-info 2:0:2 \\\n")
         equal(ready(folder, "0.3.0").stderr, "")
