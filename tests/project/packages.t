@@ -135,18 +135,20 @@ answer() {
 		sleep 0.03
 	done
 }
-quietly dpkg -i libcomponent0.deb libcomponent-preload.deb
+install='dpkg --path-include=* -i' # a container's dpkg may leave manual pages out
+quietly $install libcomponent0.deb libcomponent-preload.deb
 COMPONENT_ENABLE_PPROF=true COMPONENT_PROFILING_BIND_ADDRESS=unix:/tmp/agent LD_PRELOAD=libcomponent-preload.so sleep 1000 &
 answer --unix-socket agent http://localhost/debug/pprof/cmdline
 kill $!
 echo "agent $(tr '\0' ' ' <answered)"
 
-quietly dpkg -i libcomponent-dev.deb
+quietly $install libcomponent-dev.deb
 pkg-config --variable=libdir libcomponent
 cc -g hello.c -o hello $(pkg-config --cflags --libs libcomponent)
 ldd hello | sed -n 's,.*libcomponent.*=> \(/usr\|\)\([^ ]*\).*,hello runs with \2,p'
-./hello --enable-pprof --every=10us --log-file=/dev/null --profiling-bind-address=unix:/tmp/daemon &
+./hello --enable-pprof --heap-profile-rate=1 --every=10us --log-file=/dev/null --profiling-bind-address=unix:/tmp/daemon &
 answer --unix-socket daemon http://localhost/debug/pprof/
+curl -sS --unix-socket daemon 'http://localhost/debug/pprof/allocs?debug=1' | head -n 1
 kill $!
 wait $! && echo "hello ended well"
 grep -o '<title>.*</title>' answered
@@ -185,6 +187,7 @@ def they_are_installed_used_by_pkg_config_and_the_agent_and_leave_nothing_behind
     for line in ("agent sleep 1000", "/usr" + library, "hello runs with %s/libcomponent.so.0" % library, "hello ended well"):
         need(re.search("^%s *$" % re.escape(line), r.stdout, re.M), "no %r in\n%s%s" % (line, r.stdout, r.stderr))
     contains(r.stdout, "/debug/pprof/")
+    need(re.search(r"^heap profile: \d+: \d+ \[[1-9]", r.stdout, re.M), "no sample by the hooks in\n" + r.stdout)
     if shutil.which("man"):
         contains(r.stdout, "/usr/share/man/man3/component_profiler_start.3.gz\n/usr/share/man/man7/libcomponent.7.gz\n")
     changed = re.findall(r"^changed (.*)", r.stdout, re.M)
