@@ -163,7 +163,7 @@ def each_worker_has_a_socket_and_each_index_names_all():
                 equal(listed, found)
                 equal(words, {"this one": pid, **({} if pid == p.pid else {"the parent": p.pid})})
             worker = next(pid for pid in found if pid != p.pid)
-            contains(get(found[worker], "profile?seconds=1&format=top"), "worker_turns")
+            poll(lambda: "worker_turns" in get(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
             # One that is killed: its follower removes what it left, and takes its place on the index.
             os.utime(found[worker], (1e9, 1e9))  # a young one stays: its maker may be starting
             os.kill(worker, signal.SIGKILL)
@@ -185,7 +185,7 @@ def workers_of_a_port_have_ports_of_their_own_and_keep_them_after_setuid():
         for url in found.values():
             equal(processes(url)[0], found)
         worker = next(pid for pid in found if pid != p.pid)
-        contains(get(found[worker], "profile?seconds=1&format=top"), "worker_turns")
+        poll(lambda: "worker_turns" in get(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
         equal("http://" + open(os.path.join(d, "port")).read().strip(), where, "the port file is the parent's")
 
 

@@ -32,12 +32,14 @@ def open_window(d, seconds=3600):
 @test
 def a_window_takes_its_time_and_is_a_valid_profile():
     with server("--burn") as d:
-        r, took = profile(d, 1)
-        equal((r.status, r.headers["content-type"]), (200, BINARY))
-        equal(r.headers["content-disposition"], 'attachment; filename="profile"')
-        need(took >= 0.95, "took %.2f s" % took)
-        contains(gzip.decompress(r.body), b"burn_cycles")
-        contains(d.get(PPROF + "profile?seconds=1&format=top").text, "burn_cycles")
+        def seen():  # a busy machine may leave a window without a sample
+            r, took = profile(d, 1)
+            equal((r.status, r.headers["content-type"]), (200, BINARY))
+            equal(r.headers["content-disposition"], 'attachment; filename="profile"')
+            need(took >= 0.95, "took %.2f s" % took)
+            return r if b"burn_cycles" in gzip.decompress(r.body) else None
+        r = poll(seen, "a sample of its work")
+        poll(lambda: "burn_cycles" in d.get(PPROF + "profile?seconds=1&format=top").text, "a sample of its work")
         d.wait_log("profile finished peer=127.0.0.1:")
         line = next(x for x in d.output().split("\n") if "bytes=%d " % len(r.body) in x)
         need(re.search(r" kind=profile seconds=\d+\.\d bytes=\d+ samples=[1-9]\d* lost=\d+$", line), line)

@@ -45,13 +45,14 @@ class Program:
 
     def stacks(self):
         """Weights by stack of the program's own work."""
-        found = {}
-        for line in self.get("profile?seconds=1&format=folded").splitlines():
-            stack, weight = line.rsplit(" ", 1)
-            if "frames_leaf" in stack:
-                found[stack] = found.get(stack, 0) + int(weight)
-        need(found, "no sample of its work")
-        return found
+        def seen():
+            found = {}
+            for line in self.get("profile?seconds=1&format=folded").splitlines():
+                stack, weight = line.rsplit(" ", 1)
+                if "frames_leaf" in stack:
+                    found[stack] = found.get(stack, 0) + int(weight)
+            return found
+        return poll(seen, "a sample of its work")
 
 
 def header_place(exe):
