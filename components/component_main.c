@@ -61,10 +61,10 @@ print_output(const char *name, const char *text)
 static int
 use_parts(struct component *c, const struct component_spec *spec, struct component_error *err)
 {
-	int r = component_use(c, component_profiling(), err);
+	int r = component_use(c, component_health(), err); /* listens for profiling, too, if they share an address */
 
 	if (r == 0)
-		r = component_use(c, component_health(), err);
+		r = component_use(c, component_profiling(), err);
 	for (size_t i = 0; r == 0 && spec->parts && spec->parts[i]; i++)
 		r = component_use(c, spec->parts[i](), err);
 	return r;

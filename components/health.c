@@ -17,10 +17,12 @@
  * runs the checks too, and fails from the moment a stop was asked for, when a
  * restart is the last thing wanted.
  *
- * Why not on the profiling address: probes are open to everybody on purpose,
- * profiles never are.
+ * The profiling address may be the same.  Then this server alone listens there, and hands over
+ * to the other one what is no probe, connection and all (profiler_take()).  So a probe is
+ * answered before anybody asks for a token or looks at its Host, whatever profiling does, and
+ * the listener stays when that goes.  For this, health is used before profiling.
  *
- * Tests: tests/components/health.t.
+ * Tests: tests/components/health.t, tests/components/shared_listener.t.
  */
 #include <config.h>
 
@@ -37,9 +39,11 @@
 #include "health.h"
 #include "httpd.h"
 #include "listen.h"
+#include "profiler.h"
 #include "profiling.h"
 
 #define LOOP_ANSWER_MS 1000 /* probes of Kubernetes give up after 1 s by default */
+#define PROFILES       "/debug/"
 #define STOP_GRACE_MS  200  /* answers are there or 1 s old; nobody waits for a probe at exit */
 
 struct health {
@@ -224,18 +228,40 @@ run_round(struct component *c, void *arg)
 	httpd_post(h->httpd, on_results, h);
 }
 
+/* Perhaps it is for profiling. */
+static void
+answer_other(struct answer *a)
+{
+	int r = profiler_take(a);
+
+	if (r == -ENOMEM)
+		answer_plain(a, 500, "out of memory\n", (struct answer_header){ 0 });
+	else if (r < 0)
+		answer_plain(a, 404, strncmp(a->ask.path, PROFILES, strlen(PROFILES)) != 0 ?
+			"404 page not found; there are /healthz, /livez and /readyz\n" :
+			"404 page not found; profiling is off or has another address; there are /healthz, /livez and /readyz\n",
+			(struct answer_header){ 0 });
+}
+
+static size_t
+on_body(const struct ask *ask, void *arg)
+{
+	(void)arg;
+	return health_path_known(ask->path) ? 0 : profiler_body_max(ask);
+}
+
 static void
 on_request(struct answer *a, void *arg)
 {
 	struct health  *h = arg;
 	struct waiting *w;
 
-	if (a->ask.method != ASK_GET && a->ask.method != ASK_HEAD) {
-		answer_plain(a, 405, "method not allowed\n", (struct answer_header){ "Allow", "GET, HEAD" });
+	if (!health_path_known(a->ask.path)) {
+		answer_other(a);
 		return;
 	}
-	if (!health_path_known(a->ask.path)) {
-		answer_plain(a, 404, "404 page not found; there are /healthz, /livez and /readyz\n", (struct answer_header){ 0 });
+	if (a->ask.method != ASK_GET && a->ask.method != ASK_HEAD) {
+		answer_plain(a, 405, "method not allowed\n", (struct answer_header){ "Allow", "GET, HEAD" });
 		return;
 	}
 	w = calloc(1, sizeof(*w));
@@ -266,10 +292,10 @@ check_addresses(struct component_flags *f, void *arg, struct component_error *er
 	char           text[ADDRESS_HOST_MAX + 64];
 
 	if (address_parse(h->address_text, &mine, NULL, 0) < 0 || !profiling_address(h->c, text, sizeof(text)) ||
-	    address_parse(text, &theirs, NULL, 0) < 0 || !address_clashes(&mine, &theirs))
+	    address_parse(text, &theirs, NULL, 0) < 0 || address_is_same(&mine, &theirs) || !address_clashes(&mine, &theirs))
 		return 0;
-	return component_flags_fault(f, "health-probe-bind-address", err, "profiles are served there "
-		"(--profiling-bind-address=%s), and they are never shared with probes; write another port", text);
+	return component_flags_fault(f, "health-probe-bind-address", err, "a part of that is where profiles are served "
+		"(--profiling-bind-address=%s); write the same for both, or another port", text);
 }
 
 static void
@@ -315,24 +341,26 @@ start_server(struct health *h, const struct address *a, struct component_error *
 	struct httpd_options o = {
 		.thread_name = "component-probe",
 		.on_request = on_request,
+		.body_max = on_body,
 		.arg = h,
 		.log = component_log_write,
 		.log_arg = h->c,
 	};
 	struct component_error why = COMPONENT_ERROR_INIT;
-	struct listen_set      set;
-	char                   url[sizeof(set.sockets[0].url)];
+	struct listen_set      set, told;
 	int                    r;
 
 	r = listen_open(a, &set, &why);
 	if (r < 0) {
 		component_error_set(err, "cannot serve health on %s (set --health-probe-bind-address, use port 0 for any "
-			"free port, or 0 to turn it off)", why.text);
+			"free port, or 0 to turn it off%s)", why.text,
+			r == -EADDRINUSE && component_profiler_running() ? "; to serve profiles there, too, the program "
+			"uses the part component_health() before component_profiling()" : "");
 		return r;
 	}
 	if (*set.note)
 		component_log(h->c, COMPONENT_LOG_WARNING, set.note, NULL);
-	snprintf(url, sizeof(url), "%s", set.sockets[0].url);
+	told = set;
 	r = httpd_start(&o, &h->httpd, err);
 	if (r == 0) {
 		r = httpd_listen(h->httpd, &set, NULL);
@@ -341,13 +369,14 @@ start_server(struct health *h, const struct address *a, struct component_error *
 			h->httpd = NULL;
 		}
 	}
-	if (r < 0)
+	if (r < 0) {
 		listen_close(&set);
-	else
-		serving_add(h);
-	if (r == 0)
-		component_log(h->c, COMPONENT_LOG_INFO, "serving health", "url", url, NULL);
-	return r;
+		return r;
+	}
+	serving_add(h);
+	profiler_host(a, &told);
+	component_log(h->c, COMPONENT_LOG_INFO, "serving health", "url", told.sockets[0].url, NULL);
+	return 0;
 }
 
 static int
@@ -370,6 +399,7 @@ part_stop(struct component *c, void *state)
 	(void)c;
 	if (!h->httpd)
 		return;
+	profiler_host(NULL, NULL);
 	serving_remove(h);
 	httpd_stop(h->httpd, STOP_GRACE_MS);
 	h->httpd = NULL;

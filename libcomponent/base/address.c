@@ -355,16 +355,34 @@ is_localhost(const char *host)
 	return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0;
 }
 
+/* "::1" is "0::1". */
+static bool
+host_is_same(const char *a, const char *b)
+{
+	struct in6_addr in_a, in_b;
+
+	return strcasecmp(a, b) == 0 || (inet_pton(AF_INET6, a, &in_a) == 1 && inet_pton(AF_INET6, b, &in_b) == 1 &&
+		memcmp(&in_a, &in_b, sizeof(in_a)) == 0);
+}
+
 bool
-address_clashes(const struct address *a, const struct address *b)
+address_is_same(const struct address *a, const struct address *b)
 {
 	if (a->kind != b->kind || a->kind == ADDRESS_OFF)
 		return false;
 	if (a->kind != ADDRESS_TCP)
 		return strcmp(a->host, b->host) == 0;
+	return a->port == b->port && a->port != 0 && host_is_same(a->host, b->host);
+}
+
+bool
+address_clashes(const struct address *a, const struct address *b)
+{
+	if (a->kind != ADDRESS_TCP || b->kind != ADDRESS_TCP || address_is_same(a, b))
+		return address_is_same(a, b);
 	if (a->port != b->port || a->port == 0)
 		return false;
-	if (is_wildcard(a->host) || is_wildcard(b->host) || strcasecmp(a->host, b->host) == 0)
+	if (is_wildcard(a->host) || is_wildcard(b->host))
 		return true;
 	/* "localhost" is both; 127.0.0.1 and ::1 are two sockets. */
 	return is_localhost(a->host) && is_localhost(b->host) &&

@@ -40,6 +40,9 @@ int address_parse(const char *text, struct address *ret, char *ret_why, unsigned
  * without asking a resolver: what it would tell is found when binding. */
 bool address_clashes(const struct address *a, const struct address *b);
 
+/* Are they one address, as it was written or in other words?  Nor is port 0, which is another port each time. */
+bool address_is_same(const struct address *a, const struct address *b);
+
 /* Of a unix socket: its path or @name, with the number of this process for each "%p".  ADDRESS_HOST_MAX
  * bytes always suffice. */
 void address_path(const struct address *a, char *buf, unsigned size);

@@ -212,6 +212,15 @@ our_fd_forget(int fd)
 	place_set(place_find(UNMARKED, fd), FREE, 0);
 }
 
+int
+our_fd_note(int fd)
+{
+	if (place_find(FREE, 0) < 0)
+		return -EMFILE;
+	place_take(UNMARKED, fd);
+	return fd;
+}
+
 static bool
 is_marked(int fd)
 {

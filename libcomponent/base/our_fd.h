@@ -72,6 +72,8 @@ void  our_fd_swift_end(int begun);
 int   our_fd_socketpair(int ret_fds[2]);
 /* Between our_fd_hold() and our_fd_release(): it is noted elsewhere from now on. */
 void  our_fd_forget(int fd);
+/* There, too, the other way round: fd, which has a place until our_fd_forget(); -EMFILE: all are taken. */
+int   our_fd_note(int fd);
 
 /* Between these two no thread forks: for a descriptor that is made and noted elsewhere.
  * Nothing but system calls that do not wait may come between. */

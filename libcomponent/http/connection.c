@@ -252,6 +252,15 @@ refuse(struct httpd_conn *c, struct httpd_request *r, int status)
 	answer_whole(&r->answer, status, headers, text, strlen(text));
 }
 
+/* Who has left is answered at once or not at all. */
+static void
+conn_ask(struct httpd_conn *c)
+{
+	c->h->options.on_request(&c->request->answer, c->h->options.arg);
+	if (c->eof && c->state == HTTPD_CONN_BUSY)
+		httpd_conn_close(c);
+}
+
 /* Hands the next request over, if it is all there. */
 static void
 conn_feed(struct httpd_conn *c)
@@ -278,9 +287,7 @@ conn_feed(struct httpd_conn *c)
 	}
 	c->keep_alive = r->keep_alive;
 	state_set(c, HTTPD_CONN_BUSY);
-	c->h->options.on_request(&r->answer, c->h->options.arg);
-	if (c->eof && c->state == HTTPD_CONN_BUSY)
-		httpd_conn_close(c);
+	conn_ask(c);
 }
 
 /* After FIN there is news only once more: the client is gone altogether. */
@@ -410,24 +417,18 @@ keep_alive_set(int fd)
 		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
 }
 
-void
-httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct sockaddr_storage *peer)
+/* False: there is no memory, and it is closed. */
+static bool
+conn_begin(struct httpd_conn *c, struct httpd_listener *l)
 {
-	int one = 1, fd = c->fd.fd;
+	int fd = c->fd.fd;
 
-	ask_peer_format(peer, c->peer);
 	c->h = l->h;
 	c->listener = l;
 	l->users++;
 	c->scanned = 0;
-	c->eof = c->keep_alive = c->linger = false;
+	c->eof = c->keep_alive = false;
 	c->incoming = c->request = NULL;
-	if (!l->socket.is_unix) {
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		keep_alive_set(fd);
-	}
-	c->in = evbuffer_new();
-	c->out = evbuffer_new();
 	c->readable = event_new(l->h->base, fd, EV_READ | EV_PERSIST, on_readable, c);
 	c->writable = event_new(l->h->base, fd, EV_WRITE | EV_PERSIST, on_writable, c);
 	c->timer = evtimer_new(l->h->base, on_timeout, c);
@@ -435,7 +436,53 @@ httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct soc
 	l->h->open[l->places]++;
 	if (!c->in || !c->out || !c->readable || !c->writable || !c->timer || event_add(c->readable, NULL)) {
 		httpd_conn_close(c);
-		return;
+		return false;
 	}
 	state_set(c, HTTPD_CONN_READ);
+	return true;
+}
+
+void
+httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct sockaddr_storage *peer)
+{
+	int one = 1, fd = c->fd.fd;
+
+	ask_peer_format(peer, c->peer);
+	if (!l->socket.is_unix) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		keep_alive_set(fd);
+	}
+	c->linger = false;
+	c->in = evbuffer_new();
+	c->out = evbuffer_new();
+	conn_begin(c, l);
+}
+
+void
+httpd_conn_resume(struct httpd_conn *c, struct httpd_listener *l, const struct httpd_moved *m, int status)
+{
+	struct httpd_request *r = m->request;
+
+	memcpy(c->peer, m->peer, sizeof(c->peer));
+	c->in = m->in;
+	c->out = m->out;
+	c->linger = m->linger || evbuffer_get_length(m->in) > 0;
+	if (!conn_begin(c, l)) {
+		httpd_request_free(r);
+		return;
+	}
+	c->eof = m->eof;
+	if (c->eof && !watch_by_edge(c)) {
+		httpd_request_free(r);
+		return;
+	}
+	r->conn = c;
+	c->request = r;
+	if (status) {
+		refuse(c, r, status);
+		return;
+	}
+	state_set(c, HTTPD_CONN_BUSY);
+	httpd_conn_output(c);
+	conn_ask(c);
 }

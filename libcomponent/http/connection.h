@@ -13,6 +13,7 @@
 #include <event2/event.h>
 
 #include "answer.h"
+#include "listener.h"
 #include "our_fd.h"
 
 struct httpd;
@@ -48,6 +49,17 @@ struct httpd_conn {
 /* For what l has accepted: c->fd.  Closes it when there is no memory. */
 void httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l,
 	const struct sockaddr_storage *peer);
+/* On its way from one server to another, with a request that was read. */
+struct httpd_moved {
+	struct httpd_request *request;
+	struct evbuffer      *in, *out;
+	struct our_fd_kept    fd;
+	bool                  eof, linger;
+	enum httpd_places     places;
+	char                  peer[ASK_PEER_BYTES];
+};
+/* For what has come from another server: c->fd is m's, the rest it takes from m.  status: to refuse it with, or 0. */
+void httpd_conn_resume(struct httpd_conn *c, struct httpd_listener *l, const struct httpd_moved *m, int status);
 void httpd_conn_close(struct httpd_conn *c);
 /* Tells its request, closes its socket if that is still ours, frees nothing. */
 void httpd_conn_forget(struct httpd_conn *c);

@@ -290,6 +290,8 @@ httpd_new(const struct httpd_options *o)
 	h->posted_tail = &h->posted;
 	for (int i = 0; i < HTTPD_FDS; i++)
 		h->fds[i].fd = -1;
+	for (int i = 0; i < HTTPD_PLACES; i++)
+		h->guests[i] = (struct httpd_listener){ .h = h, .places = (enum httpd_places)i };
 	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
 	return h;
 }

@@ -92,6 +92,16 @@ void httpd_forked(struct httpd *h);
 int  httpd_post(struct httpd *h, httpd_fn *fn, void *arg);
 void httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg);
 
+/*
+ * A request that has come to this server, and its connection, for another one of ours.  httpd_leave()
+ * on the thread of the first, from on_request(), which owes no answer then; NULL: it could not be
+ * done, and the answer is still owed.  httpd_join() on the thread of the other, whose on_request() is
+ * called.  The connection ends with that answer.  In between whoever has it must hand it on.
+ */
+struct httpd_moved;
+struct httpd_moved *httpd_leave(struct answer *a);
+void                httpd_join(struct httpd *h, struct httpd_moved *m);
+
 /* Calls fn once after ms; then, or after httpd_timer_stop(), the timer is freed.
  * NULL: no memory. */
 struct httpd_timer *httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg);

@@ -43,6 +43,7 @@ struct httpd {
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];
 	size_t                listener_count;
+	struct httpd_listener guests[HTTPD_PLACES]; /* of connections that httpd_join() has brought; no sockets */
 	time_t                rest_logged;  /* CLOCK_MONOTONIC seconds */
 	bool                  rest_logged_once;
 	_Atomic unsigned      requests;           /* options.requests, or what it has grown to */

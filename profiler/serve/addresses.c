@@ -9,6 +9,9 @@
  * Listeners are apart from connections: a window that was asked for at the old address is
  * answered there, while the new one accepts.
  *
+ * The first place may be an address where another server of ours listens already, which hands over
+ * what is asked for here: then there is nothing to bind (profiler_host()).
+ *
  * What a stranger would get wrong: an address in the place of the old one (127.0.0.1:6060 and
  * :6060) cannot be bound while that is there.  Then the old one is closed first, and bound
  * again should the new one not be had.
@@ -21,6 +24,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,6 +49,52 @@ void
 addresses_mounted(int more)
 {
 	mounts += more;
+}
+
+/* ---- an address where another server of ours listens ---- */
+
+static struct {
+	pthread_mutex_t   lock;
+	bool              listens;
+	struct address    address;
+	struct listen_set set; /* to tell of it: its descriptors are not here */
+} host = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void
+addresses_host(const struct address *a, const struct listen_set *set)
+{
+	pthread_mutex_lock(&host.lock);
+	host.listens = a != NULL;
+	if (a) {
+		host.address = *a;
+		host.set = *set;
+		host.set.note[0] = '\0'; /* that server has said so */
+		for (size_t i = 0; i < set->count; i++) {
+			host.set.sockets[i].fd = -1;
+			host.set.sockets[i].ino = 0;
+		}
+	}
+	pthread_mutex_unlock(&host.lock);
+}
+
+void
+addresses_host_forked(void)
+{
+	pthread_mutex_init(&host.lock, NULL);
+	host.listens = false;
+}
+
+static bool
+host_find(const struct address *a, struct listen_set *ret)
+{
+	bool found;
+
+	pthread_mutex_lock(&host.lock);
+	found = host.listens && address_is_same(a, &host.address);
+	if (found)
+		*ret = host.set;
+	pthread_mutex_unlock(&host.lock);
+	return found;
 }
 
 /* ---- "HOST:PORT\n" in a file, for scripts that asked for port 0 ---- */
@@ -95,7 +145,7 @@ port_file_remove(const char *path, const char *address)
 /* ---- addresses as options name them ---- */
 
 static int
-address_bind(const char *text, struct listen_set *ret, struct component_error *err)
+place_bind(const struct serve *s, struct serve_place *p, const char *text, struct component_error *err)
 {
 	struct address a;
 	char           why[256] = "";
@@ -108,9 +158,9 @@ address_bind(const char *text, struct listen_set *ret, struct component_error *e
 		component_error_set(err, "'%s': %s", text, why);
 		return r;
 	}
-	if (a.kind == ADDRESS_OFF)
+	if (a.kind == ADDRESS_OFF || (p == &s->tcp && host_find(&a, &p->set)))
 		return 0;
-	return listen_open(&a, ret, err);
+	return listen_open(&a, &p->set, err);
 }
 
 /* Would one address stand in the way of the other?  Not if either is none, or no address. */
@@ -260,11 +310,11 @@ addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component
 	tcp_address(o, text);
 	r = somewhere(o, &why);
 	if (!r)
-		r = address_bind(text, &s->tcp.set, &why);
+		r = place_bind(s, &s->tcp, text, &why);
 	if (!r) {
 		debug_address(o, text);
 		fault = PROFILER_FAULT_DEBUG_SOCKET;
-		r = address_bind(text, &s->debug.set, &why);
+		r = place_bind(s, &s->debug, text, &why);
 		if (r)
 			place_close(&s->tcp);
 	}
@@ -278,6 +328,12 @@ addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component
 	return r;
 }
 
+static bool
+is_hosted(const struct listen_set *set)
+{
+	return set->count && set->sockets[0].fd < 0;
+}
+
 /* Gives the sockets to the server, under a tag of their own. */
 static int
 place_open(struct serve *s, struct serve_place *p)
@@ -286,8 +342,11 @@ place_open(struct serve *s, struct serve_place *p)
 	int               r;
 
 	p->tag = ++s->last_tag << 1 | (p == &s->debug);
-	r = set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
+	if (is_hosted(&set))
+		p->set.count = 0;
+	r = p->set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
 	if (!r) {
+		p->hosted = is_hosted(&set);
 		p->now = set;
 		p->lost = false;
 	}
@@ -393,14 +452,14 @@ struct move {
 
 /* Before anything has changed. */
 static int
-move_begin(struct move *m, struct component_error *why)
+move_begin(const struct serve *s, struct move *m, struct component_error *why)
 {
 	m->was_lost = m->place->lost;
 	m->changes = strcmp(m->from, m->to) != 0 || m->was_lost;
 	m->clashes = m->changes && !m->was_lost && addresses_clash(m->from, m->to);
 	m->old_tag = m->place->tag;
 	m->old = m->place->now;
-	return m->changes && !m->clashes ? address_bind(m->to, &m->place->set, why) : 0;
+	return m->changes && !m->clashes ? place_bind(s, m->place, m->to, why) : 0;
 }
 
 /* Where the old one stands in the way, it goes first. */
@@ -413,7 +472,7 @@ move_apply(struct serve *s, struct move *m, struct component_error *why)
 		r = httpd_unlisten(s->httpd, (void *)m->old_tag);
 		m->closed = !r;
 		if (!r)
-			r = address_bind(m->to, &m->place->set, why);
+			r = place_bind(s, m->place, m->to, why);
 	}
 	return r || !m->changes ? r : place_open(s, m->place);
 }
@@ -427,6 +486,7 @@ move_back(struct serve *s, struct move *m)
 	httpd_unlisten(s->httpd, (void *)m->place->tag);
 	m->place->tag = m->old_tag;
 	m->place->now = m->old;
+	m->place->hosted = is_hosted(&m->old);
 	m->place->lost = m->was_lost;
 }
 
@@ -441,13 +501,14 @@ move_restore(struct serve *s, struct move *m)
 
 	if (!m->closed)
 		return;
-	r = address_bind(m->from, &m->place->set, &why);
+	r = place_bind(s, m->place, m->from, &why);
 	if (!r)
 		r = place_open(s, m->place);
 	if (!r)
 		return;
 	place_close(m->place);
 	m->place->now.count = 0;
+	m->place->hosted = false;
 	m->place->lost = true;
 	snprintf(text, sizeof(text), "the address of before cannot be had again: %s",
 		*why.text ? why.text : strerror(-r));
@@ -502,7 +563,7 @@ addresses_change(struct serve *s, const struct component_profiler_options *o,
 	debug_address(&s->options, moves[1].from);
 	debug_address(o, moves[1].to);
 	for (n = 0; n < 2 && !r; n++)
-		r = move_begin(&moves[n], &why);
+		r = move_begin(s, &moves[n], &why);
 	if (!r && !moves[0].changes && !moves[1].changes) {
 		if (!is_same(s->options.port_file, o->port_file))
 			port_file_again(s, o, was);

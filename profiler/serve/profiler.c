@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -30,6 +31,7 @@
 #include "profiler.h"
 #include "program_file.h"
 #include "rates.h"
+#include "routes.h"
 #include "seccomp.h"
 #include "serve.h"
 #include "stack_table.h"
@@ -57,10 +59,11 @@ on_forked(void)
 {
 	struct serve *s = current;
 
+	addresses_host_forked();
+	pthread_mutex_init(&asked_lock, NULL);
 	if (!used)
 		return;
 	pthread_mutex_init(&lock, NULL);
-	pthread_mutex_init(&asked_lock, NULL);
 	asked = NULL;
 	lent = 0;
 	for (size_t i = 0; i < collector_count; i++)
@@ -102,6 +105,65 @@ profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg,
 	}
 	pthread_mutex_unlock(&asked_lock);
 	return r;
+}
+
+void
+profiler_host(const struct address *a, const struct listen_set *set)
+{
+	addresses_host(a, set);
+}
+
+struct taken {
+	struct httpd_posted   posting;
+	struct profiler_asked server;
+	struct httpd_moved   *moved;
+};
+
+static void
+on_taken(void *arg)
+{
+	struct taken *t = arg;
+
+	httpd_join(t->server.httpd, t->moved);
+	free(t);
+}
+
+int
+profiler_take(struct answer *a)
+{
+	struct taken *t = NULL;
+	int           r = -ENOTCONN;
+
+	pthread_mutex_lock(&asked_lock);
+	if (!asked || !asked->tcp.hosted)
+		goto out;
+	t = malloc(sizeof(*t));
+	r = -ENOMEM;
+	if (!t)
+		goto out;
+	t->server = (struct profiler_asked){ asked, asked->httpd };
+	t->moved = httpd_leave(a);
+	if (!t->moved)
+		goto out;
+	httpd_post_at(t->server.httpd, &t->posting, on_taken, t);
+	t = NULL;
+	r = 0;
+out:
+	pthread_mutex_unlock(&asked_lock);
+	free(t);
+	return r;
+}
+
+size_t
+profiler_body_max(const struct ask *ask)
+{
+	size_t max = 0;
+
+	pthread_mutex_lock(&asked_lock);
+	if (asked && asked->tcp.hosted)
+		max = routes_body_max(ask, asked);
+	pthread_mutex_unlock(&asked_lock);
+	return max;
 }
 
 /* Every public door: files are read and threads joined with the lock held, where a thread

@@ -11,8 +11,10 @@
 
 #include <component/profiler.h>
 
+#include "address.h"
 #include "collector.h"
 #include "httpd.h"
+#include "listen.h"
 
 struct serve;
 
@@ -37,6 +39,20 @@ struct profiler_asked {
 	struct httpd *httpd; /* also when it is lost, see httpd_unlisten() */
 };
 int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
+
+/*
+ * Another server of ours, that of health, listens at an address.  A server that is started or moved
+ * there binds nothing, and is handed over by the other one what is not its own.
+ *
+ *   a, set     copied; to tell of what is listened on.  NULL: nobody does any more
+ *
+ * profiler_take() is for that one's on_request(): 0, and the request goes on at the server that runs;
+ * -ENOTCONN: none is there, or it is elsewhere; -ENOMEM.  Then the answer is still owed.
+ * profiler_body_max() for its body_max().  Any thread, never waits.
+ */
+void   profiler_host(const struct address *a, const struct listen_set *set);
+int    profiler_take(struct answer *a);
+size_t profiler_body_max(const struct ask *ask);
 
 /* Sets the rate of a collector that has one, and has whatever server runs note it; 0 or a negative errno. */
 int  profiler_set_rate(const struct collector *c, int64_t rate);

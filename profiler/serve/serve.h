@@ -39,6 +39,7 @@ struct serve {
 		struct listen_set set; /* bound, until the server has them */
 		struct listen_set now; /* what the server has of them, to tell of it; not to be closed */
 		uintptr_t         tag; /* of its listeners; another for each address that it has had; odd: debug's */
+		_Atomic bool      hosted; /* it listens nowhere itself: who does hands over, see profiler_host() */
 		bool              lost; /* it listens nowhere: a move failed, and so did the way back */
 	} tcp, debug;
 	uintptr_t       last_tag;

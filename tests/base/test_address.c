@@ -179,6 +179,51 @@ refuses_what_does_not_fit_into_a_socket_address(void **state)
 	assert_int_equal(address_parse(NULL, &a, why, sizeof(why)), -EINVAL);
 }
 
+/* As --health-probe-bind-address and --profiling-bind-address are compared. */
+static void
+tells_the_same_address_from_one_that_is_in_the_way_and_one_that_is_not(void **state)
+{
+	enum { OTHER, CLASHES, SAME };
+	static const struct {
+		const char *a, *b;
+		int         are;
+	} rows[] = {
+		{ ":8080", ":8080", SAME },
+		{ "127.0.0.1:8080", "127.0.0.1:8080", SAME },
+		{ "localhost:8080", "LocalHost:8080", SAME },
+		{ "[::1]:8080", "[0::1]:8080", SAME },
+		{ "unix:/run/x", "unix:/run/x", SAME },
+		{ "unix:/run/%p", "unix:/run/%p", SAME },
+		{ "unix:@x", "unix:@x", SAME },
+		{ "fd:http", "fd:http", SAME },
+		{ ":8080", "127.0.0.1:8080", CLASHES },
+		{ "0.0.0.0:8080", ":8080", CLASHES },
+		{ "[::]:8080", ":8080", CLASHES },
+		{ "localhost:8080", "127.0.0.1:8080", CLASHES },
+		{ "localhost:8080", "[::1]:8080", CLASHES },
+		{ ":8080", ":8081", OTHER },
+		{ "127.0.0.1:8080", "127.0.0.2:8080", OTHER },
+		{ "127.0.0.1:8080", "[::1]:8080", OTHER },
+		{ "127.0.0.1:0", "127.0.0.1:0", OTHER },
+		{ ":0", "127.0.0.1:0", OTHER },
+		{ "unix:/run/x", "unix:/run/y", OTHER },
+		{ "unix:/run/x", "fd:x", OTHER },
+		{ "0", "0", OTHER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct address a, b;
+
+		assert_int_equal(address_parse(rows[i].a, &a, NULL, 0), 0);
+		assert_int_equal(address_parse(rows[i].b, &b, NULL, 0), 0);
+		assert_int_equal(address_is_same(&a, &b), rows[i].are == SAME);
+		assert_int_equal(address_is_same(&b, &a), rows[i].are == SAME);
+		assert_int_equal(address_clashes(&a, &b), rows[i].are != OTHER);
+		assert_int_equal(address_clashes(&b, &a), rows[i].are != OTHER);
+	}
+}
+
 int
 main(void)
 {
@@ -186,6 +231,7 @@ main(void)
 		cmocka_unit_test(takes_every_form_of_the_table),
 		cmocka_unit_test(refuses_the_rest_and_says_what_to_write),
 		cmocka_unit_test(refuses_what_does_not_fit_into_a_socket_address),
+		cmocka_unit_test(tells_the_same_address_from_one_that_is_in_the_way_and_one_that_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,15 +189,15 @@ def a_busy_health_port_ends_the_start_with_status_1_and_says_who_holds_it():
 
 
 @test
-def health_is_never_served_on_the_profiling_address():
-    for profiling, health in (("127.0.0.1:6060", "127.0.0.1:6060"), (":6060", "127.0.0.1:6060"),
-                              ("127.0.0.1:6060", "0.0.0.0:6060"), ("localhost:6060", "[::1]:6060"),
-                              ("unix:/tmp/x.sock", "unix:/tmp/x.sock")):
+def an_address_that_is_a_part_of_the_profiling_address_is_refused_and_the_same_one_is_not():
+    for profiling, health in ((":6060", "127.0.0.1:6060"), ("127.0.0.1:6060", "0.0.0.0:6060"), ("localhost:6060", "[::1]:6060")):
         r = run(SUBJECT, "--enable-pprof", "--profiling-bind-address=" + profiling,
                 "--health-probe-bind-address=" + health, "--check-config")
         equal(r.returncode, 2, "%s and %s" % (profiling, health))
         contains(r.stderr, "--health-probe-bind-address")
-    for profiling, health in (("127.0.0.1:6060", "127.0.0.1:6061"), ("127.0.0.1:0", "127.0.0.1:0"),
+        contains(r.stderr, "write the same for both, or another port")
+    for profiling, health in (("127.0.0.1:6060", "127.0.0.1:6060"), ("unix:/tmp/x.sock", "unix:/tmp/x.sock"), (":6060", ":6060"),
+                              ("localhost:6060", "LOCALHOST:6060"), ("127.0.0.1:6060", "127.0.0.1:6061"), ("127.0.0.1:0", "127.0.0.1:0"),
                               ("127.0.0.1:6060", "[::1]:6060")):
         r = run(SUBJECT, "--enable-pprof", "--profiling-bind-address=" + profiling,
                 "--health-probe-bind-address=" + health, "--check-config")

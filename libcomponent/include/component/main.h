@@ -42,7 +42,8 @@ COMPONENT_API int component_main(const struct component_spec *spec, int argc, ch
  * component_profiling - the part that gives a component the profiling options and server
  * component_health    - the part that answers /livez, /readyz and /healthz
  *
- * component_main() uses both; others give them to component_use().
+ * component_main() uses both; others give them to component_use(), health first where both are to
+ * be served at one address.
  *
  *   returns  a constant
  *   threads  any
