@@ -49,6 +49,15 @@ def the_tarball_holds_what_git_leaves_out():
 
 
 @test
+def the_tarball_holds_what_git_holds_but_for_what_is_of_the_repository():
+    r = run("git", "-C", SRC, "ls-files") if shutil.which("git") else None
+    if not r or r.returncode or not r.stdout:
+        raise Skip("no git checkout: this is a tarball already")
+    files = [name for name in r.stdout.splitlines() if not name.startswith((".ci/", ".gitignore"))]
+    equal([name for name in files if not os.path.exists(os.path.join(unpacked(), name))], [], "in no list of a local.mk")
+
+
+@test
 def configure_and_make_install_in_one_go_give_working_programs():
     folder, prefix = unpacked(), os.path.join(work, "prefix")
     build = os.path.join(work, "build")
