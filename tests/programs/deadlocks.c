@@ -46,7 +46,7 @@ run(const char *name, void *(*routine)(void *), void *arg)
 
 	if (!r)
 		r = pthread_setname_np(thread, name);
-	if (r && r != ESRCH) /* it may have ended already */
+	if (r && r != ESRCH && r != ENOENT) /* it may have ended already: no such thread, or none in /proc */
 		fail(name, r);
 }
 

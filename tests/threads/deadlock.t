@@ -223,13 +223,17 @@ def a_dump_by_signal_begins_with_whose_it_is_and_then_with_the_deadlock():
             with daemon(exe, port_file=False, env={"DEADLOCKS": "1"}) as p:
                 head = r"^deadlocks 1\.2, pid %d, \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n" % p.pid
 
+                def rests():  # a signal is for another thread, and wakes it, while the first one has one to handle
+                    status = text_of("/proc/%d/status" % p.pid)
+                    return re.search(r"^State:\t[SD]", status, re.M) and not re.search(r"^S\w+Pnd:\t0*[1-9a-f]", status, re.M)
+
                 def there():
-                    if not re.match(r"[SD]", open("/proc/%d/stat" % p.pid).read().rsplit(")", 1)[1].split()[0]):
-                        return None
+                    poll(rests, "the first thread to rest")
                     p.signal(signal.SIGUSR2)
                     return re.search(head + r"\ndeadlock:\nthread \d+ \"wait_", p.output(), re.M)
                 poll(lambda: "wait_accounts" in threads(p.pid).values(), "its threads")
                 poll(there, "the deadlock in a dump")
+                poll(rests, "the first thread to rest")
                 p.signal(signal.SIGQUIT)
                 equal(p.wait(), 2)
                 need(re.search(head + r"SIGQUIT: quit\n\ndeadlock:\nthread \d+ \"wait_", p.output(), re.M), p.output())
