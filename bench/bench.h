@@ -5,11 +5,13 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BENCH_SKIPPED 77
 
@@ -56,6 +58,24 @@ bench_skip(const char *why)
 {
 	fprintf(stderr, "%s\n", why);
 	exit(BENCH_SKIPPED);
+}
+
+static inline void *
+bench_sleep_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* After it libc knows that the process has more than one thread. */
+static inline void
+bench_second_thread(void)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, bench_sleep_for_ever, NULL))
+		bench_die("no second thread");
 }
 
 #endif

@@ -84,23 +84,6 @@ request(long n)
 	}
 }
 
-static void *
-sleep_for_ever(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
-static void
-start_thread(void)
-{
-	pthread_t t;
-
-	if (pthread_create(&t, NULL, sleep_for_ever, NULL))
-		bench_die("no second thread");
-}
-
 static void
 start(void)
 {
@@ -126,7 +109,7 @@ main(int argc, char **argv)
 	if (strcmp(argv[1], "on") == 0)
 		start();
 	if (strcmp(argv[1], "thread") == 0)
-		start_thread();
+		bench_second_thread();
 	if (argc > 4) {
 		run(n);
 		return 0;
