@@ -43,6 +43,7 @@ def adopted_source(name):
     if not found:
         raise Skip("the source of %s is not here: it was not fetched" % name)
     folder = os.path.join(work, name)
+    shutil.rmtree(folder, True)  # of a test that failed half-way
     shutil.copytree(found[0], folder)
     must(os.path.join(SRC, "examples/adopt", name), folder, cwd=work)
     return folder
