@@ -331,7 +331,7 @@ def every_option_in_the_documents_exists():
 
 @test
 def every_variable_in_the_documents_exists():
-    known = {"LD_PRELOAD", "PPROF_TMPDIR", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "RELEASE_KEY",
+    known = {"LD_PRELOAD", "PPROF_TMPDIR", "DEB_BUILD_OPTIONS", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "RELEASE_KEY",
              "SIGHUP", "RELOADING", "STOPPING",
              "ASAN_OPTIONS", "TSAN_OPTIONS", "MALLOC_ARENA_MAX", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
     for folder, _, files in os.walk(SRC):  # macros are no variables
