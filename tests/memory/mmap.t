@@ -95,6 +95,20 @@ def a_child_that_is_brought_back_has_its_parents_mappings_and_its_own():
 
 
 @test
+def as_many_mappings_as_the_kernel_gives_are_all_known():
+    with open("/proc/sys/vm/max_map_count") as f:
+        if int(f.read()) < 61000:
+            raise Skip("the kernel gives a process fewer mappings than this takes")
+    with load() as d:
+        d.take("pages 60")
+        used_ = counts(d, "map_pages")
+        equal(used_[0::2], [60000, 60000])
+        equal(used_[1], 60000 * os.sysconf("SC_PAGE_SIZE"))
+        # Every other one may be read alone, and so is a page of zeros, which the kernel does not count.
+        near(sum(r["resident"] for r in table(d)["by"]["mappings"]["rows"] if "map_pages" in r["stack"]), used_[1] // 2)
+
+
+@test
 def mappings_of_the_library_are_not_the_programs():
     with load() as d:
         for path in ("heap", "goroutine", "profile?seconds=1", "memory"):

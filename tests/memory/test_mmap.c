@@ -92,7 +92,7 @@ says(const void *function, int64_t in_use, size_t bytes)
 
 	assert_int_equal(s.in_use, in_use);
 	assert_int_equal(s.in_use_bytes, bytes);
-	assert_true(s.made >= in_use);
+	assert_true(s.made_bytes >= s.in_use_bytes);
 	assert_true(s.caller);
 }
 
@@ -203,6 +203,28 @@ no_hook_waits_for_who_has_the_table_of_stacks(void **state)
 	says((const void *)map_leaf, 0, 0);
 }
 
+static void
+no_more_is_in_use_than_was_made(void **state)
+{
+	char       *p = map_here(BYTES - 5), *q;
+	struct said s;
+
+	(void)state;
+	q = mremap(p, BYTES, 3 * BYTES, MREMAP_MAYMOVE);
+	assert_true(q != MAP_FAILED);
+	s = said_of((const void *)map_leaf);
+	assert_int_equal(s.in_use_bytes, 3 * BYTES);
+	munmap(q, 3 * BYTES);
+	p = map_here(BYTES);
+	unwind_first_owe();
+	q = map_here(BYTES); /* is kept, and grows before anybody reads */
+	q = mremap(q, BYTES, 2 * BYTES, MREMAP_MAYMOVE);
+	assert_true(q != MAP_FAILED);
+	assert_int_equal(said_of((const void *)map_leaf).made_bytes - s.made_bytes, 3 * BYTES);
+	munmap(p, BYTES);
+	munmap(q, 2 * BYTES);
+}
+
 /* ---- what is kept ---- */
 
 static void
@@ -259,6 +281,7 @@ main(void)
 		TEST(a_mapping_is_in_use_by_its_stack),
 		TEST(no_hook_waits_for_tables_that_are_not_made),
 		TEST(no_hook_waits_for_who_has_the_table_of_stacks),
+		TEST(no_more_is_in_use_than_was_made),
 		TEST(a_child_has_what_its_parent_has_kept_and_has_made_none_of_it),
 		TEST(what_cannot_be_kept_has_its_first_function), /* the last one: from then on nothing is */
 	};

@@ -78,6 +78,17 @@ map_table(size_t bytes)
 	mapped_bytes[mapped_count++] = bytes;
 }
 
+/* A thousand pages for each MB, in mappings that the kernel cannot join. */
+__attribute__((noinline)) static void
+map_pages(size_t bytes)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+
+	for (size_t i = 0; i < bytes / 1000; i++)
+		if (mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+			abort();
+}
+
 /* Of the last mapping so much from its middle, as an allocator gives back what it has too much. */
 __attribute__((noinline)) static void
 unmap_middle(size_t bytes)
@@ -302,6 +313,7 @@ static const struct {
 	{ "middle", unmap_middle }, { "grow", grow_table }, { "unmap", unmap_tables }, { "share", share },
 	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "ended", ended },
 	{ "block", block }, { "unblock", unblock }, { "trim", trim }, { "fork", fork_on }, { "raw", map_raw },
+	{ "pages", map_pages },
 };
 
 /* "figures": mallinfo2()'s, to be held against the table's. */

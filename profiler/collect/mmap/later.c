@@ -34,7 +34,7 @@ struct kept {
 	_Atomic uint32_t place;       /* of its stack; 0: not walked */
 	_Atomic uint32_t size;        /* bytes of its copy; 0: not written yet */
 	uintptr_t        pc, sp, fp;
-	size_t           bytes;       /* that it has mapped */
+	_Atomic size_t   bytes;       /* that it has mapped, and are not counted yet */
 };
 
 static struct {
@@ -102,7 +102,7 @@ walk(uint32_t nth, struct kept *k, struct stack_counts *made)
 	if (!atomic_compare_exchange_strong(&k->place, &none, id))
 		return;
 	if (nth >= atomic_load(&later.parents))
-		stack_counts_more(made, id, SITES_ONE, k->bytes);
+		stack_counts_more(made, id, SITES_ONE, atomic_exchange(&k->bytes, 0));
 	if (sysconf(_SC_PAGESIZE) <= LATER_STACK_BYTES)
 		madvise(stack, LATER_STACK_BYTES, MADV_DONTNEED);
 }
@@ -124,6 +124,17 @@ later_walk(struct stack_counts *made)
 		if (all)
 			atomic_store(&later.walked, i + 1);
 	}
+}
+
+size_t
+later_grown(uint32_t place, size_t bytes)
+{
+	struct kept *k = place & LATER_PLACE ? &atomic_load(&later.calls)[place & ~LATER_PLACE] : NULL;
+
+	if (!k || atomic_load(&k->place))
+		return bytes;
+	atomic_fetch_add(&k->bytes, bytes);
+	return atomic_load(&k->place) ? atomic_exchange(&k->bytes, 0) : 0; /* who has walked it may have taken none of it */
 }
 
 uint32_t

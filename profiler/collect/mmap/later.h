@@ -27,6 +27,9 @@ int      later_open(void);
 uint32_t later_keep(const struct unwind_regs *regs, size_t bytes);
 /* Walks what is kept, and counts it.  May wait. */
 void     later_walk(struct stack_counts *made);
+/* What a place has mapped has grown: how many bytes are to be counted at its stack now, as the rest is
+ * counted when that is known. */
+size_t   later_grown(uint32_t place, size_t bytes);
 /* The place of its stack; 0 as long as that is not known.  Other places stay as they are. */
 uint32_t later_place(uint32_t place);
 /* Such calls that found no room. */

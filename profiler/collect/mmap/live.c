@@ -65,6 +65,7 @@ static struct {
 	struct live_range *_Atomic ranges; /* NULL: not open */
 	_Atomic size_t             count;
 	struct part                parts[TAKEN_MAX];
+	size_t                     parts_used; /* those behind it are free */
 	struct event               ring[RING];
 	struct event *_Atomic      spill; /* [SPILL] */
 	_Atomic uint64_t           head, tail; /* places that are given, and that were taken in */
@@ -75,6 +76,8 @@ static struct {
 	atomic_bool                opened, broken; /* broken: nothing here is right any more */
 	bool                       inherited;      /* a child's, not looked through yet */
 } live;
+
+void (*live_grown)(uint32_t place, size_t bytes);
 
 /* Or holding the lock. */
 static _Thread_local unsigned telling __attribute__((tls_model("initial-exec")));
@@ -124,9 +127,26 @@ part_keep(const struct part *part)
 		if (live.parts[i].taken)
 			continue;
 		live.parts[i] = *part;
+		if (i >= live.parts_used)
+			live.parts_used = i + 1;
 		return;
 	}
 	/* Of so many parts none has ever been put back: they go, and that is all. */
+}
+
+static void
+part_free(struct part *p)
+{
+	p->taken = 0;
+	while (live.parts_used && !live.parts[live.parts_used - 1].taken)
+		live.parts_used--;
+}
+
+static void
+parts_empty(void)
+{
+	memset(live.parts, 0, sizeof(live.parts));
+	live.parts_used = 0;
 }
 
 /* taken 0: what was there is gone. */
@@ -181,18 +201,20 @@ join(size_t at)
 static void
 put(const struct event *e)
 {
-	for (size_t i = 0; i < TAKEN_MAX; i++) {
+	for (size_t i = 0; i < live.parts_used; i++) {
 		struct part *p = &live.parts[i];
 		size_t       end, at;
 
 		if (p->taken != e->number)
 			continue;
-		p->taken = 0;
+		part_free(p); /* it is read below, and nobody keeps one meanwhile */
 		end = p->offset + p->bytes;
 		if (end == e->had || end > e->bytes)
 			end = e->bytes;
 		if (p->offset >= end)
 			continue;
+		if (live_grown && end > p->offset + p->bytes)
+			live_grown(p->place, end - p->offset - p->bytes);
 		add(e->start + p->offset, e->start + end, p->place);
 		at = find(e->start + p->offset);
 		if (p->right && p->base == e->start)
@@ -216,9 +238,9 @@ apply(const struct event *e)
 		put(e);
 		break;
 	default:
-		for (size_t i = 0; i < TAKEN_MAX; i++)
+		for (size_t i = 0; i < live.parts_used; i++)
 			if (live.parts[i].taken == e->number)
-				live.parts[i].taken = 0;
+				part_free(&live.parts[i]);
 	}
 }
 
@@ -337,7 +359,7 @@ tell(enum event_type type, uint32_t number, uintptr_t start, size_t bytes, size_
 static size_t
 whole_pages(size_t bytes)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t page = (size_t)getpagesize(); /* a tenth of sysconf(3)'s instructions, in each call of a hook */
 
 	return (bytes + page - 1) & ~(page - 1);
 }
@@ -495,7 +517,7 @@ empty(void)
 {
 	drain(SPILL);
 	live.count = 0;
-	memset(live.parts, 0, sizeof(live.parts));
+	parts_empty();
 }
 
 static int
@@ -571,7 +593,7 @@ live_forked(void)
 	}
 	/* Who has a place that is empty yet may not be here. */
 	atomic_store(&live.tail, atomic_load(&live.head));
-	memset(live.parts, 0, sizeof(live.parts));
+	parts_empty();
 	atomic_store(&live.readers, 0);
 	atomic_store(&live.lock, FUTEX_FREE);
 	live.inherited = true;

@@ -23,6 +23,9 @@ struct live_range {
 	uint32_t  place;
 };
 
+/* Called for what has grown by so many bytes, whose place that is; NULL, or waits for nobody either. */
+extern void (*live_grown)(uint32_t place, size_t bytes);
+
 /* Room for them, and none in it but what a parent has left that is mapped still.  0; -ENOMEM;
  * -EDEADLK: live_is_broken(), or the lock cannot be had. */
 int      live_open(void);

@@ -13,6 +13,8 @@
  * - A hook waits for nobody: the caller may be an allocator with its locks held.  What cannot be walked,
  *   or have its place among the stacks, at once is copied and walked by the next reader (later.c).
  * - Of a mapping whose middle is unmapped two are left, and both count as one that is in use.
+ * - Bytes are of whole pages, and what a mapping grows by was made where it was: no more is in use than
+ *   ever was made.
  * - MAP_FIXED takes away what was there.  Should the call fail then, perhaps it has, perhaps not: it is
  *   taken for what it was.
  *
@@ -25,6 +27,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "abi.h"
 #include "clock.h"
@@ -73,6 +76,9 @@ place_of(const struct hooks_wait *w, size_t bytes)
 	unsigned           count;
 	int                cut = 0;
 	uint32_t           stack = STACK_PSEUDO_LOST, kept;
+	size_t             page = (size_t)getpagesize();
+
+	bytes = (bytes + page - 1) & ~(page - 1);
 
 	count = hidden_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut != UNWIND_NOT_NOW)
@@ -85,6 +91,14 @@ place_of(const struct hooks_wait *w, size_t bytes)
 	if (cut)
 		atomic_fetch_add(&truncated, 1);
 	return stack_counts_add(&made, stack, SITES_ONE, bytes);
+}
+
+static void
+grown(uint32_t place, size_t bytes)
+{
+	bytes = later_grown(place, bytes);
+	if (bytes)
+		stack_counts_more(&made, later_place(place), 0, bytes);
 }
 
 static HOOKS_FRAME long
@@ -250,6 +264,7 @@ rate_set(int64_t rate)
 	atomic_store(&failed, stack_counts_open(&made) || fork_mark_open(&mark) || later_open() || live_open());
 	if (failed)
 		return -ENOMEM;
+	live_grown = grown;
 	component_hooks.resolve();
 	component_hooks.map = on_map;
 	atomic_store(&on, true);
