@@ -97,3 +97,17 @@ bench_locks_linked_CPPFLAGS = $(bench_locks_plain_CPPFLAGS)
 bench_locks_linked_CFLAGS = $(bench_locks_plain_CFLAGS)
 bench_locks_linked_LDFLAGS = $(bench_heap_linked_LDFLAGS)
 bench_locks_linked_LDADD = $(bench_heap_linked_LDADD)
+
+# Mappings: the same object with and without the hooks.
+BENCH_ROWS += bench/rows_mmap.py
+EXTRA_PROGRAMS += bench/mmap_plain bench/mmap_linked
+BENCH_TARGETS += bench/mmap_plain bench/mmap_linked
+bench_mmap_plain_SOURCES = bench/mmap.c
+bench_mmap_plain_CPPFLAGS = -D_GNU_SOURCE
+bench_mmap_plain_CFLAGS = $(bench_heap_plain_CFLAGS)
+bench_mmap_plain_LDADD = -ldl
+bench_mmap_linked_SOURCES = $(bench_mmap_plain_SOURCES)
+bench_mmap_linked_CPPFLAGS = $(bench_mmap_plain_CPPFLAGS)
+bench_mmap_linked_CFLAGS = $(bench_mmap_plain_CFLAGS)
+bench_mmap_linked_LDFLAGS = $(bench_heap_linked_LDFLAGS)
+bench_mmap_linked_LDADD = $(bench_heap_linked_LDADD)
