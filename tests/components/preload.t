@@ -44,7 +44,7 @@ class Foreign:
         return listens(self.p.pid)
 
     def end(self):
-        out, err = self.p.communicate("done\n", timeout=60)
+        out, err = self.p.communicate("done\n", timeout=10 * DEADLINE)
         equal(self.p.returncode, 0, err)
         return out, err
 
@@ -68,7 +68,7 @@ def free_port():
 
 
 def answer(port, path=""):
-    return urllib.request.urlopen("http://127.0.0.1:%d/debug/pprof/%s" % (port, path), timeout=30).read()
+    return urllib.request.urlopen("http://127.0.0.1:%d/debug/pprof/%s" % (port, path), timeout=DEADLINE).read()
 
 
 def outcome(**variables):
@@ -210,7 +210,7 @@ def ordinary_programs_run_under_it():
         for argv, want in ((CC.split() + ["-O2", c, "-o", os.path.join(d, "x")], ""),
                            ([os.path.join(d, "x")], "built\n"),
                            (["/bin/sh", "-c", "seq 1 2000 | sort -rn | tail -1"], "1\n")):
-            r = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=120)
+            r = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=5 * DEADLINE)
             equal((r.returncode, r.stdout, r.stderr), (0, want, ""), str(argv))
 
 

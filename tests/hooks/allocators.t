@@ -53,7 +53,7 @@ class Program:
         self.port = ports[0]
 
     def ask(self, path, body=None):
-        return urllib.request.urlopen("http://127.0.0.1:%d/debug/pprof/%s" % (self.port, path), body, timeout=60).read()
+        return urllib.request.urlopen("http://127.0.0.1:%d/debug/pprof/%s" % (self.port, path), body, timeout=DEADLINE).read()
 
 
 def bytes_of(profile, column):

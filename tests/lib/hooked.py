@@ -24,7 +24,7 @@ def source(name):
 
 
 def compile_(*argv):
-    r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    r = subprocess.run(argv, capture_output=True, text=True, timeout=600)
     need(r.returncode == 0, " ".join(argv) + "\n" + r.stderr)
 
 
@@ -117,7 +117,7 @@ def preload_env(before=None, after=None, core=False):
     return {"LD_PRELOAD": " ".join(p for p in libraries if p), "LD_LIBRARY_PATH": LIBS}
 
 
-def run_ok(exe, *more, args=(), env=None, timeout=120):
+def run_ok(exe, *more, args=(), env=None, timeout=600):
     full = dict(os.environ)
     full.update(env or {})
     r = subprocess.run([exe] + list(more) + list(args), capture_output=True, text=True, env=full,

@@ -393,7 +393,7 @@ def names_and_lines_are_measured_by_the_functions_of_their_test():
 @test
 def the_measuring_programs_compile():
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    r = run("make", "-s", "bench-programs", cwd=BUILD, env=env, timeout=600)
+    r = run("make", "-s", "bench-programs", cwd=BUILD, env=env, timeout=3600)
     equal(r.returncode, 0, r.stdout[-2000:] + r.stderr[-2000:])
 
 

@@ -147,7 +147,7 @@ def paste(line, d=None, swap=(), stdin="", folder=home):
     for old, new in [("localhost:6060", "localhost:%d" % d.port), ("seconds=5", "seconds=%d" % SECONDS),
                      (INSTALLED, binary("backend-controller")), *swap]:
         line = line.replace(old, new)
-    r = run("sh", "-c", line, cwd=folder, env=environment(folder), input=stdin, stdin=None, timeout=180)
+    r = run("sh", "-c", line, cwd=folder, env=environment(folder), input=stdin, stdin=None, timeout=5 * DEADLINE)
     equal(r.returncode, 0, "%s\n%s%s" % (line, r.stdout[-2000:], r.stderr[-2000:]))
     return r
 

@@ -89,7 +89,7 @@ def a_missing_dependency_is_named_by_its_debian_package():
     os.mkdir(build)
     # pkg-config that knows nothing, and nothing in its default folders.
     r = run("sh", "-c", folder + "/configure -q", cwd=build,
-            env=dict(os.environ, PKG_CONFIG_LIBDIR=work, PKG_CONFIG_PATH=""), timeout=300)
+            env=dict(os.environ, PKG_CONFIG_LIBDIR=work, PKG_CONFIG_PATH=""), timeout=3600)
     need(r.returncode != 0, "configure went on")
     for package in ("libevent-dev", "zlib1g-dev", "libprotobuf-c-dev", "libyaml-dev", "liblzma-dev"):
         contains(r.stderr, package)

@@ -47,7 +47,7 @@ def staged():
     """Installs once; returns the prefix inside the stage."""
     if "prefix" not in made:
         stage = os.path.join(work, "stage")
-        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=600)
+        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=3600)
         equal(r.returncode, 0, r.stdout[-3000:] + r.stderr[-3000:])
         prefix = re.search(r"^prefix = (.*)$", open(os.path.join(BUILD, "Makefile")).read(), re.M).group(1)
         made["prefix"] = stage + prefix

@@ -88,7 +88,7 @@ main()
 def staged():
     """Installs once; returns the prefix inside the stage."""
     if "prefix" not in made:
-        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=600)
+        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=3600)
         equal(r.returncode, 0, r.stdout[-3000:] + r.stderr[-3000:])
         prefix = re.search(r"^prefix = (.*)$", open(os.path.join(BUILD, "Makefile")).read(), re.M).group(1)
         made["prefix"] = stage + prefix
@@ -364,7 +364,7 @@ def the_controllers_man_pages_and_completions_are_installed_and_uninstall_leaves
         need(os.access(prefix + "/bin/" + name, os.X_OK), name)
         need(os.path.exists(prefix + "/share/man/man1/%s.1" % name), "man page of " + name)
         need(os.path.exists(prefix + "/share/bash-completion/completions/" + name), "completion of " + name)
-    r = run("make", "-s", "-C", BUILD, "uninstall", "DESTDIR=" + stage, timeout=300)
+    r = run("make", "-s", "-C", BUILD, "uninstall", "DESTDIR=" + stage, timeout=3600)
     equal(r.returncode, 0, r.stderr[-2000:])
     left = [os.path.join(d, f) for d, _, fs in os.walk(prefix) for f in fs]
     equal(left, [], "left behind")

@@ -40,7 +40,7 @@ class Program:
             self.process.wait()
 
     def get(self, what):
-        with urllib.request.urlopen(self.url + what, timeout=60) as r:
+        with urllib.request.urlopen(self.url + what, timeout=DEADLINE) as r:
             return r.read().decode()
 
     def stacks(self):

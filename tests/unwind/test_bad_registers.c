@@ -212,6 +212,6 @@ main(void)
 
 	if (unwind_start(UNWIND_TABLES) < 0)
 		return 1;
-	WAIT_FOR_S(unwind_roots_known(), 5);
+	WAIT_FOR_S(unwind_roots_known(), 60);
 	return cmocka_run_group_tests_name("unwind_absurd", tests, NULL, NULL);
 }

@@ -647,6 +647,6 @@ main(void)
 	if (unwind_start(UNWIND_TABLES) < 0)
 		return 1;
 	/* Where threads begin is learnt by a thread. */
-	WAIT_FOR_S(unwind_roots_known(), 5);
+	WAIT_FOR_S(unwind_roots_known(), 60);
 	return cmocka_run_group_tests_name("unwind_window", tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ def both(exe, args, env):
         try:
             equal(p.stdout.readline(), "started\n")
             port, before = listens(p.pid)[0], cpu_seconds(p.pid)
-            ours = Profile(urllib.request.urlopen("http://127.0.0.1:%d/debug/pprof/profile?seconds=2" % port, timeout=60).read())
+            ours = Profile(urllib.request.urlopen("http://127.0.0.1:%d/debug/pprof/profile?seconds=2" % port, timeout=DEADLINE).read())
             window = cpu_seconds(p.pid) - before
             out, err = p.communicate("", timeout=DEADLINE)
             equal(p.returncode, 0, err)
