@@ -18,7 +18,8 @@
  *            those may allocate, lock and ask for profiles
  *
  * What a child inherits of ours:
- *   descriptors  closed by number: our_fd.c's first, then each server's and each component's
+ *   descriptors  closed by number: our_fd.c's first, then each server's and each component's; but
+ *                program_file.c's stays where a server of the child's could not open that file again
  *   mappings     all, as copies: stacks, unwind tables, rings, counts.  What can still be right is
  *                used again, the rest is emptied.  fork_mark.h has a page that the kernel wipes, by
  *                which children of clone(2) and _Fork() are known, where nothing of this runs.

@@ -62,7 +62,8 @@ enum state { FREE, OPENING, OPEN, CLOSING, UNMARKED };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	enum state state;
-	int        fd; /* but of FREE and OPENING */
+	int        fd;        /* but of FREE and OPENING */
+	bool       inherited; /* of OPEN: a child keeps it, in this place */
 } places[PLACES_MAX]; /* under the lock */
 static unsigned without_place; /* descriptors, under the lock */
 
@@ -97,6 +98,7 @@ place_set(int i, enum state state, int fd)
 		return;
 	places[i].fd = fd;
 	places[i].state = state;
+	places[i].inherited = false;
 }
 
 static int
@@ -320,6 +322,19 @@ our_fd_keep_listed(struct our_fd_kept *k, int fd)
 	k->listed = true;
 }
 
+void
+our_fd_inherit(const struct our_fd_kept *k, bool inherit)
+{
+	sigset_t mask;
+	int      i;
+
+	our_fd_hold(&mask);
+	i = our_fd_is_kept(k, NULL) && k->marked ? place_find(OPEN, k->fd) : -1;
+	if (i >= 0)
+		places[i].inherited = inherit;
+	our_fd_release(&mask);
+}
+
 bool
 our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st)
 {
@@ -475,7 +490,7 @@ fork_parent(void)
 	our_fd_release(&mask);
 }
 
-/* Closes every descriptor that bears our mark.  It asks each number in turn, since /proc may be
+/* Closes every descriptor that bears our mark and has no place any more.  It asks each number in turn, since /proc may be
  * missing or hidden.  The kernel gives out the lowest free number, so a descriptor that was opened
  * a moment ago lies below UNUSED_MAX free ones, and the search ends there. */
 static void
@@ -486,7 +501,7 @@ close_marked(void)
 			unused++;
 		} else {
 			unused = 0;
-			if (is_marked(fd))
+			if (is_marked(fd) && place_find(OPEN, fd) < 0)
 				syscall(SYS_close, fd);
 		}
 }
@@ -501,6 +516,8 @@ fork_child(void)
 	for (int i = 0; i < PLACES_MAX; i++) {
 		bool numbered = places[i].state == OPEN || places[i].state == CLOSING;
 
+		if (places[i].inherited && is_marked(places[i].fd))
+			continue;
 		if (places[i].state == UNMARKED || (numbered && is_marked(places[i].fd)))
 			syscall(SYS_close, places[i].fd);
 		look = look || places[i].state == OPENING;

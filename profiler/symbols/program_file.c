@@ -10,10 +10,13 @@
  *   leads nowhere.
  * - It stays open after a stop where it could not be had again: profiling may be switched on
  *   once more.
+ * - A child has none of our descriptors, and so no names where it could not open the file either: then
+ *   it does keep this one.  Nothing that looks may be called around a fork (docs/operating.md has the
+ *   list of system calls), so that is decided when the file is held.
  * - The daemon may close every descriptor it finds and get the number for a file of its own:
  *   our_fd_is_kept() is asked before each use.
  *
- * Tests: tests/whole/restricted_process.t.
+ * Tests: tests/whole/restricted_process.t, tests/components/adopted.t, tests/symbols/test_symbols.c.
  */
 #include <config.h>
 
@@ -35,16 +38,22 @@ static struct {
 	bool               certain;
 } held = { .lock = PTHREAD_MUTEX_INITIALIZER, .file.fd = -1 };
 
-void
-program_file_hold(void)
+static bool
+is_here(void)
+{
+	return access("/proc/self/exe", R_OK) == 0;
+}
+
+/* With the lock held. */
+static void
+hold(void)
 {
 	const char *path = (const char *)getauxval(AT_EXECFN);
 	struct stat st;
 	int         fd;
 
-	pthread_mutex_lock(&held.lock);
 	if (our_fd_is_kept(&held.file, NULL))
-		goto out;
+		return;
 	our_fd_kept_close(&held.file); /* gives up the place of the one that is lost */
 	fd = file_open("/proc/self/exe");
 	held.certain = fd >= 0;
@@ -53,7 +62,23 @@ program_file_hold(void)
 	our_fd_keep(&held.file, fd);
 	if (our_fd_is_kept(&held.file, &st) && !S_ISREG(st.st_mode))
 		our_fd_kept_close(&held.file);
-out:
+}
+
+void
+program_file_hold(void)
+{
+	pthread_mutex_lock(&held.lock);
+	hold();
+	our_fd_inherit(&held.file, !is_here());
+	pthread_mutex_unlock(&held.lock);
+}
+
+void
+program_file_hold_early(void)
+{
+	pthread_mutex_lock(&held.lock);
+	hold();
+	our_fd_inherit(&held.file, true);
 	pthread_mutex_unlock(&held.lock);
 }
 
@@ -61,7 +86,7 @@ void
 program_file_release(void)
 {
 	pthread_mutex_lock(&held.lock);
-	if (!our_fd_is_kept(&held.file, NULL) || access("/proc/self/exe", R_OK) == 0)
+	if (!our_fd_is_kept(&held.file, NULL) || is_here())
 		our_fd_kept_close(&held.file);
 	pthread_mutex_unlock(&held.lock);
 }
@@ -93,7 +118,8 @@ static void
 forked(void)
 {
 	pthread_mutex_init(&held.lock, NULL);
-	held.file.fd = -1; /* closed by FORK_DESCRIPTORS */
+	if (!our_fd_is_kept(&held.file, NULL))
+		held.file.fd = -1; /* closed by FORK_DESCRIPTORS, or lost before: its place was given up */
 }
 
 FORK_SLOT(FORK_PROGRAM, NULL, NULL, forked);

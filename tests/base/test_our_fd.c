@@ -335,6 +335,30 @@ more_than_have_a_place_are_closed_all_the_same(void **state)
 	assert_int_equal(count_open("/map"), 0);
 }
 
+/* Also when the child looks for others by their mark. */
+static void
+one_that_children_shall_have_is_theirs_until_they_shall_not(void **state)
+{
+	struct our_fd_kept kept;
+	int                begun, status;
+	pid_t              pid;
+
+	(void)state;
+	our_fd_keep(&kept, our_fd_open("/proc/self/maps", O_RDONLY, 0));
+	for (int shall = 1; shall >= 0; shall--) {
+		our_fd_inherit(&kept, shall);
+		begun = our_fd_swift_begin();
+		pid = fork();
+		if (pid == 0)
+			_exit(count_open("/maps") * 2 + our_fd_is_kept(&kept, NULL));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(WEXITSTATUS(status), shall ? 3 : 0);
+		our_fd_swift_end(begun);
+	}
+	assert_true(our_fd_kept_close(&kept));
+	assert_int_equal(count_open("/maps"), 0);
+}
+
 static void
 also_in_a_root_without_proc(void **state)
 {
@@ -376,6 +400,7 @@ main(void)
 		cmocka_unit_test(one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys),
 		cmocka_unit_test(one_that_has_no_place_gives_up_nobodys),
 		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
+		cmocka_unit_test(one_that_children_shall_have_is_theirs_until_they_shall_not),
 		cmocka_unit_test(also_in_a_root_without_proc),
 		cmocka_unit_test(standard_descriptors_are_left_free_and_errno_and_mask_as_they_were),
 	};

@@ -380,6 +380,41 @@ the_programs_file_is_held_again_when_its_descriptor_was_lost(void **state)
 	close(theirs);
 }
 
+/* In a child: has it the program's file?  Its number, if it has. */
+static bool
+a_child_has_it(int fd)
+{
+	int   status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(program_file_is_held() * 2 + (fcntl(fd, F_GETFD) >= 0));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(status == 0 || WEXITSTATUS(status) == 3);
+	return status != 0;
+}
+
+static void
+a_child_has_the_programs_file_before_a_server_starts_and_no_more_then(void **state)
+{
+	bool certain;
+	int  fd = open("/dev/null", O_RDONLY | O_CLOEXEC), other;
+
+	(void)state;
+	close(fd); /* the number that is next */
+	program_file_hold_early();
+	assert_true(a_child_has_it(fd));
+	other = program_file_open(&certain);
+	assert_true(other >= 0);
+	assert_true(a_child_has_it(fd));
+	our_fd_close(other);
+	program_file_hold();
+	assert_false(a_child_has_it(fd));
+	program_file_release();
+	assert_false(a_child_has_it(fd));
+}
+
 static unsigned calls;
 
 /* libc's, counted. */
@@ -483,6 +518,7 @@ main(void)
 		cmocka_unit_test(a_name_is_made_once_and_keeps_its_address),
 		cmocka_unit_test(code_that_mprotect_has_cut_in_pieces_is_one_mapping),
 		cmocka_unit_test(the_programs_file_is_held_again_when_its_descriptor_was_lost),
+		cmocka_unit_test(a_child_has_the_programs_file_before_a_server_starts_and_no_more_then),
 		cmocka_unit_test(a_library_that_is_only_mapped_has_all_of_its_symbols_after_few_calls),
 		cmocka_unit_test(build_ids_are_found_where_process_vm_readv_is_forbidden),
 		cmocka_unit_test(without_memory_opening_fails_and_nothing_is_kept),
