@@ -15,9 +15,23 @@
 #include <config.h>
 
 #include "profiling_rows.h"
+#include "profiler.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* The pointers alone: the strings are the process's.  None of what is no command line. */
+static char **
+copied(const int *argc, char **argv)
+{
+	size_t count = argc && *argc > 0 && argv ? (size_t)*argc : 0;
+	char **copy = calloc(count + 1, sizeof(*copy));
+
+	if (copy && count > 0)
+		memcpy(copy, argv, count * sizeof(*copy));
+	return copy;
+}
 
 int
 component_profiling_extract(int *argc, char **argv, const char *name, unsigned port,
@@ -33,16 +47,31 @@ component_profiling_extract(int *argc, char **argv, const char *name, unsigned p
 		r = component_profiling_add(f, port, &p, err);
 	if (r < 0)
 		goto out;
+	p->argv = copied(argc, argv);
 	r = component_flags_extract(argc, argv, f, err);
+	if (r >= 0 && !p->argv) {
+		component_error_set(err, "%s: out of memory", name);
+		r = -ENOMEM;
+	}
 	if (r < 0)
 		goto out;
 	p->owns_flags = true;
+	if (r == 0 && profiling_rows_wanted(p))
+		profiler_foresee(); /* begin may come after chroot(2) and in a child */
 	*ret = p;
 	return r;
 out:
 	component_flags_free(f);
+	if (p)
+		free(p->argv);
 	free(p); /* it has started nothing, and another server may run */
 	return r;
+}
+
+char **
+component_profiling_argv(const struct component_profiling_rows *p)
+{
+	return p->argv;
 }
 
 const char *

@@ -333,19 +333,24 @@ component_profiling_begin(struct component_profiling_rows *p, component_log_fn *
 	struct component_error why = COMPONENT_ERROR_INIT;
 	int                    r;
 
+	if (p->started && component_profiler_running())
+		return 0; /* a daemon that sets itself up once more */
 	p->options.log = log;
 	p->options.log_arg = log_arg;
 	log_flags(p);
 	if (!profiling_rows_wanted(p))
 		return 0;
 	r = profiling_rows_start(p, p->enable, &why);
-	if (r >= 0)
+	if (r >= 0) {
 		p->started = true;
-	else if (p->on_error == PROFILING_ON_ERROR_WARN) {
+		return r;
+	}
+	profiler_foresee_end();
+	if (p->on_error == PROFILING_ON_ERROR_WARN) {
 		log_warning(p, why.text);
 		return 0;
-	} else
-		component_error_set(err, "%s", why.text);
+	}
+	component_error_set(err, "%s", why.text);
 	return r;
 }
 
@@ -356,7 +361,10 @@ component_profiling_end(struct component_profiling_rows *p)
 		return;
 	if (p->started && component_profiler_running())
 		component_profiler_stop();
+	else if (p->owns_flags)
+		profiler_foresee_end();
 	if (p->owns_flags)
 		component_flags_free(p->flags); /* puts defaults into p */
+	free(p->argv);
 	free(p);
 }

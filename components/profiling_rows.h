@@ -27,6 +27,7 @@ struct component_profiling_rows {
 	int64_t                 port, default_port;
 	char                    default_address[PROFILING_ADDRESS_MAX];
 	bool                    owns_flags; /* made by component_profiling_extract() */
+	char                  **argv;       /* all of main()'s, with NULL at the end, where that was called */
 	bool                    started; /* by component_profiling_begin() */
 	bool                    resolved; /* a copy whose options.address is all that counts */
 };

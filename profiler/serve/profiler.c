@@ -309,6 +309,24 @@ profiler_start(const struct component_profiler_options *o, const int64_t *rates,
 	return r;
 }
 
+void
+profiler_foresee(void)
+{
+	door_enter();
+	debugdata_prepare();
+	program_file_hold_early();
+	door_leave();
+}
+
+void
+profiler_foresee_end(void)
+{
+	door_enter();
+	if (!running)
+		program_file_release();
+	door_leave();
+}
+
 int
 component_profiler_start_options(const struct component_profiler_options *options,
 	struct component_error *err)

@@ -31,6 +31,11 @@ int  profiler_start(const struct component_profiler_options *o, const int64_t *r
 	 struct component_error *err);
 int  profiler_change(const struct component_profiler_options *o, enum profiler_fault *ret_fault, struct component_error *err);
 
+/* A server is to start later, perhaps in a child and in another root: what cannot be had there is taken
+ * now, and children inherit it.  The end, without a server, gives it back. */
+void profiler_foresee(void);
+void profiler_foresee_end(void);
+
 /* Runs fn on the running server's thread, as httpd_post_at(), for one of `open` requests at a door
  * that is not its own.  What *ret tells of stays until that one is answered.  -ENOTCONN: none runs;
  * -EAGAIN: that is more than there are places for.  Any thread, never waits. */

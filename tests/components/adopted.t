@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The options about profiling in a daemon that reads its own, becomes a daemon, has workers and ends by itself."""
 import contextlib
-import http.client
 import os
 import re
 import signal
@@ -10,41 +9,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
-from harness import *  # noqa: E402,F403
+from adopting import *  # noqa: E402,F403
 
 SUBJECT = "tests/programs/adopted_daemon"
-CLEAN = {k: v for k, v in os.environ.items() if "PPROF" not in k and "PROFIL" not in k}
-URL = r"http://127\.0\.0\.1:\d+"
-
-
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=DEADLINE)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(DEADLINE)
-        self.sock.connect(self.path)
-
-
-def get(where, path=""):
-    """where: "http://HOST:PORT" or a socket's path."""
-    c = Unix(where) if where.startswith("/") else http.client.HTTPConnection(where[len("http://"):], timeout=DEADLINE)
-    try:
-        c.request("GET", "/debug/pprof/" + path)
-        r = c.getresponse()
-        body = r.read().decode()
-        equal(r.status, 200, body)
-        return body
-    finally:
-        c.close()
-
-
-def processes(where):
-    """What the index says: number to address, and which is asked."""
-    listed = re.findall(r"<li>(\d+)( \(this one\)| \(the parent\)|): (?:<a href='(%s)/debug/pprof/'>|curl --unix-socket (\S+) )" % URL, get(where))
-    return {int(pid): tcp or path for pid, _, tcp, path in listed}, {word.strip(" ()"): int(pid) for pid, word, _, _ in listed if word}
 
 
 @contextlib.contextmanager
@@ -72,19 +39,11 @@ def address(d, p):
     return poll(look, "the port file")
 
 
-def all_of(where, count):
-    """Once the index names so many."""
-    def look():
-        found = processes(where)[0]
-        return len(found) == count and found
-    return poll(look, "%d processes on the index" % count)
-
-
 @test
 def own_options_are_read_as_before_and_it_ends_as_before():
     with tempdir() as d:
         with adopted(d, "-c", "own.conf", "--profiling-bind-address", "127.0.0.1:0", "-vv", "-w", "0", "file") as p:
-            contains(get("http://" + address(d, p), "cmdline"), "own.conf")
+            contains(ask("http://" + address(d, p), "cmdline"), "own.conf")
         need(said(d).startswith("c=own.conf d=0 v=2 w=0 rest=1\n"), said(d))
         need(said(d).endswith("bye\n"), said(d))
 
@@ -135,19 +94,19 @@ def after_daemon_the_survivor_serves():
         equal(p.wait(DEADLINE), 0)
         port = os.path.join(d, "port")
         where = poll(lambda: os.path.exists(port) and open(port).read().strip(), "the port file")
-        contains(get("http://" + where, "cmdline"), "-d")
-        os.kill(survivor(d), signal.SIGTERM)
+        contains(ask("http://" + where, "cmdline"), "-d")
+        os.kill(survivors(d)[0], signal.SIGTERM)
         poll(lambda: said(d).endswith("bye\n"), "its own end")
 
 
-def survivor(d):
-    """Its number: the process that has the output open."""
-    out = os.path.join(d, "out")
+def survivors(d):
+    """Their numbers: processes that have the output open."""
+    out, found = os.path.join(d, "out"), []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if int(pid) != os.getpid() and os.readlink("/proc/%s/fd/1" % pid) == out:
-                return int(pid)
-    raise AssertionError("nobody has %s open" % out)
+                found.append(int(pid))
+    return found
 
 
 @test
@@ -163,14 +122,14 @@ def each_worker_has_a_socket_and_each_index_names_all():
                 equal(listed, found)
                 equal(words, {"this one": pid, **({} if pid == p.pid else {"the parent": p.pid})})
             worker = next(pid for pid in found if pid != p.pid)
-            poll(lambda: "worker_turns" in get(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
+            poll(lambda: "worker_turns" in ask(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
             # One that is killed: its follower removes what it left, and takes its place on the index.
             os.utime(found[worker], (1e9, 1e9))  # a young one stays: its maker may be starting
             os.kill(worker, signal.SIGKILL)
             poll(lambda: worker not in processes(first)[0], "the killed one to be no more")
             all_of(first, 4)
             poll(lambda: not os.path.exists("%s/w.%d.sock" % (d, worker)), "the socket of the killed one to go")
-            contains(get(first, "cmdline"), "adopted_daemon")
+            contains(ask(first, "cmdline"), "adopted_daemon")
         need(said(d).endswith("bye\n"), said(d))
 
 
@@ -185,8 +144,52 @@ def workers_of_a_port_have_ports_of_their_own_and_keep_them_after_setuid():
         for url in found.values():
             equal(processes(url)[0], found)
         worker = next(pid for pid in found if pid != p.pid)
-        poll(lambda: "worker_turns" in get(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
+        poll(lambda: "worker_turns" in ask(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
         equal("http://" + open(os.path.join(d, "port")).read().strip(), where, "the port file is the parent's")
+
+
+@test
+def one_that_leaves_its_root_and_is_then_a_daemon_with_workers_has_names_in_all():
+    wrap = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+    if subprocess.run([*wrap, "true"], capture_output=True).returncode:
+        raise Skip("no namespaces, and so no chroot(2)")
+    with tempdir() as d:
+        with adopted(d, "--profiling-bind-address=127.0.0.1:0", "--profiling-port-file=/port", "-d", "-r", d, "-w", "2", before=wrap) as p:
+            equal(p.wait(DEADLINE), 0, said(d))
+            try:
+                where = "http://" + poll(lambda: os.path.exists(d + "/port") and open(d + "/port").read().strip(), "the port file")
+                found = all_of(where, 3)
+                for url in found.values():
+                    contains(ask(url), "but for the program&#39;s own</li>")
+                worker = next(pid for pid in found if found[pid] != where)
+                poll(lambda: "worker_turns" in ask(found[worker], "profile?seconds=1&format=top"), "a sample of its work")
+            finally:
+                for pid in survivors(d):
+                    with contextlib.suppress(ProcessLookupError):  # its master has ended it
+                        os.kill(pid, signal.SIGTERM)
+            poll(lambda: said(d).endswith("bye\n"), "its own end")
+
+
+@test
+def one_that_sets_itself_up_once_more_serves_on_with_its_workers():
+    with tempdir() as d, adopted(d, "--profiling-bind-address=127.0.0.1:0", "-w", "1") as p:
+        where = "http://" + address(d, p)
+        found = all_of(where, 2)
+        p.send_signal(signal.SIGHUP)
+        poll(lambda: said(d).count("begun\n") == 2, "its second begin")
+        equal(all_of(where, 2), found)
+        contains(ask(where, "profile?seconds=1&format=top"), "profile: cpu, total")
+
+
+@test
+def one_that_replaces_itself_has_the_options_again():
+    with tempdir() as d, adopted(d, "-v", "--profiling-bind-address=unix:%s/r.%%p.sock" % d, "-w", "0") as p:
+        where = "%s/r.%d.sock" % (d, p.pid)
+        poll(lambda: os.path.exists(where), "its socket")
+        p.send_signal(signal.SIGUSR2)
+        poll(lambda: said(d).count("begun\n") == 2, "its successor")
+        equal(said(d).count("d=0 v=1 w=0 rest=0\n"), 2)
+        contains(ask(where, "cmdline"), "--enable-pprof")
 
 
 @test
@@ -257,7 +260,7 @@ def a_worker_that_is_changed_keeps_a_place_of_its_own_beside_its_parent():
 def a_path_that_a_shell_would_read_otherwise_is_in_no_command_line():
     with tempdir() as d, adopted(d, "--profiling-bind-address=unix:%s/a;b$c" % d, "-w", "1") as p:
         address(d, p)
-        page = poll(lambda: (lambda text: "Processes of this program" in text and text)(get(d + "/a;b$c")), "the worker on the index")
+        page = poll(lambda: (lambda text: "Processes of this program" in text and text)(ask(d + "/a;b$c")), "the worker on the index")
         contains(page, ": %s/a;b$c</li>" % d)
         need("curl" not in page, page)
 
@@ -265,7 +268,7 @@ def a_path_that_a_shell_would_read_otherwise_is_in_no_command_line():
 @test
 def a_program_without_workers_lists_no_processes():
     with tempdir() as d, adopted(d, "--profiling-bind-address=127.0.0.1:0", "-w", "0") as p:
-        need("Processes of this program" not in get("http://" + address(d, p)), "one alone is listed")
+        need("Processes of this program" not in ask("http://" + address(d, p)), "one alone is listed")
 
 
 main()

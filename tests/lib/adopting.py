@@ -2,7 +2,7 @@
 them, questions to their profiles, and the rules that hold for each patch.  scripts/test fetches the sources; without
 one its tests are skipped.
 
-Tests: tests/whole/adopt_*.t.
+Tests: tests/whole/adopt_*.t, tests/components/adopted.t.
 """
 import atexit
 import contextlib
@@ -10,7 +10,9 @@ import difflib
 import glob
 import http.client
 import os
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
 
@@ -64,9 +66,21 @@ def few_lines_are_added(name, folder):
     need(0 < added <= ADDED_MAX, "%d lines are added" % added)
 
 
-def ask(where, path):
-    """The answer of the profiling server at where ("127.0.0.1:6060") for /debug/pprof/PATH, as text."""
-    c = http.client.HTTPConnection(where, timeout=120)
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def ask(where, path=""):
+    """The answer of the profiling server at where ("127.0.0.1:6060", with or without "http://", or a socket's path) for
+    /debug/pprof/PATH, as text."""
+    c = Unix(where, 120) if where.startswith("/") else http.client.HTTPConnection(where.removeprefix("http://"), timeout=120)
     try:
         c.request("GET", "/debug/pprof/" + path)
         r = c.getresponse()
@@ -77,14 +91,29 @@ def ask(where, path):
         c.close()
 
 
-def named_in_every_kind(where, expected):
+def processes(where):
+    """What the index says: number to address, and which is asked."""
+    url = r"http://127\.0\.0\.1:\d+"
+    listed = re.findall(r"<li>(\d+)( \(this one\)| \(the parent\)|): (?:<a href='(%s)/debug/pprof/'>|curl --unix-socket (\S+) )" % url, ask(where))
+    return {int(pid): tcp or path for pid, _, tcp, path in listed}, {word.strip(" ()"): int(pid) for pid, word, _, _ in listed if word}
+
+
+def all_of(where, count):
+    """Once the index names so many."""
+    def look():
+        found = processes(where)[0]
+        return len(found) == count and found
+    return poll(look, "%d processes on the index" % count)
+
+
+def named_in_every_kind(where, expected, others=OTHERS):
     """Waits until each kind of BY_NAME shows, of each list of expected[kind], a function; asks for the others, too."""
     for kind in BY_NAME:
         def named():
             text = ask(where, kind + "&format=folded")
             return all(any(w in text for w in words) for words in expected[kind.partition("?")[0]])
         poll(named, "its functions in " + kind, 4 * DEADLINE)
-    for kind in OTHERS:
+    for kind in others:
         ask(where, kind)
 
 

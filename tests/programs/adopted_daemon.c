@@ -2,9 +2,10 @@
  * adopted_daemon.c - a daemon as others write them: getopt(3), daemon(3), workers, its own shutdown;
  * and the options about profiling beside.
  *
- *     adopted_daemon [-d] [-c FILE] [-u UID] [-v] -w WORKERS
+ *     adopted_daemon [-d] [-c FILE] [-r ROOT] [-u UID] [-v] -w WORKERS
  *
- * A worker that ends is followed by another.  Prints what its own options were and, at the end, "bye";
+ * A worker that ends is followed by another.  At HUP it sets itself up once more, at USR2 it replaces itself.
+ * Changes its root before it becomes a daemon.  Prints what its own options were and, at the end, "bye";
  * warnings about profiling as "log: ...".  A worker that gets USR1 has profiling changed to what the file of
  * the variable AGAIN says, its address and its debug socket in a line each, and prints "changed NUMBER".
  */
@@ -102,7 +103,8 @@ make_workers(int count)
 		}
 }
 
-static void
+/* The signal that ended it. */
+static int
 serve(int count, const sigset_t *wanted)
 {
 	int   number;
@@ -114,12 +116,15 @@ serve(int count, const sigset_t *wanted)
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			for (int i = 0; i < count; i++)
 				workers[i] = workers[i] == pid ? 0 : workers[i];
-	} while (number != SIGTERM);
+	} while (number == SIGCHLD);
+	if (number != SIGTERM)
+		return number;
 	for (int i = 0; i < count; i++)
 		if (workers[i])
 			kill(workers[i], SIGKILL);
 	while (wait(NULL) > 0)
 		;
+	return number;
 }
 
 static void
@@ -132,14 +137,45 @@ on_log(void *arg, enum component_log_level level, const char *message, const str
 		fprintf(stderr, "log: %s\n", message);
 }
 
+/* As often as a signal asks for it; the exit status. */
+static int
+run(struct component_profiling_rows *profiling, int count)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	sigset_t               wanted;
+	int                    number;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGCHLD);
+	sigaddset(&wanted, SIGHUP);
+	sigaddset(&wanted, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &wanted, NULL); /* from now on it ends as it wants to */
+	do {
+		if (component_profiling_begin(profiling, on_log, NULL, &err) < 0) {
+			fprintf(stderr, "%s\n", err.text);
+			return 1;
+		}
+		puts("begun");
+		fflush(stdout);
+		number = serve(count, &wanted);
+	} while (number == SIGHUP);
+	if (number == SIGUSR2) {
+		execv("/proc/self/exe", component_profiling_argv(profiling));
+		return 1;
+	}
+	component_profiling_end(profiling);
+	puts("bye");
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct component_profiling_rows *profiling = NULL;
 	struct component_error           err = COMPONENT_ERROR_INIT;
 	int                              letter, count = 0, background = 0, loud = 0;
-	const char                      *file = "none";
-	sigset_t                         wanted;
+	const char                      *file = "none", *root = NULL;
 	int r = component_profiling_extract(&argc, argv, "adopted", 0, &profiling, &err);
 
 	if (r != 0) {
@@ -147,10 +183,11 @@ main(int argc, char **argv)
 		component_profiling_end(profiling);
 		return r < 0 ? 2 : 0;
 	}
-	while ((letter = getopt(argc, argv, "c:du:vw:")) != -1)
+	while ((letter = getopt(argc, argv, "c:dr:u:vw:")) != -1)
 		switch (letter) {
 		case 'c': file = optarg; break;
 		case 'd': background = 1; break;
+		case 'r': root = optarg; break;
 		case 'u': user = (uid_t)atoi(optarg); break;
 		case 'v': loud++; break;
 		case 'w': count = atoi(optarg); break;
@@ -160,18 +197,11 @@ main(int argc, char **argv)
 		return 3;
 	printf("c=%s d=%d v=%d w=%d rest=%d\n", file, background, loud, count, argc - optind);
 	fflush(stdout);
+	if (root && (chroot(root) < 0 || chdir("/") < 0)) {
+		perror("chroot");
+		return 77;
+	}
 	if (background && daemon(1, 1) < 0)
 		return 1;
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &wanted, NULL); /* from now on it ends as it wants to */
-	if (component_profiling_begin(profiling, on_log, NULL, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return 1;
-	}
-	serve(count, &wanted);
-	component_profiling_end(profiling);
-	puts("bye");
-	return 0;
+	return run(profiling, count);
 }

@@ -69,7 +69,8 @@ COMPONENT_API const struct component_part *component_health(void);
  *   returns  add: what component_flags_add() returns, -ENOMEM; begin: 0, off or on
  *            (see component_profiler_running()), or a negative errno with err
  *            naming address, reason and way out; with --profiling-on-error=warn that is
- *            logged, and begin returns 0
+ *            logged, and begin returns 0.  A second begin, of a daemon that sets itself up
+ *            once more in the same process, finds the server running and returns 0
  *   owns     *ret is the caller's until component_profiling_end(), which is called
  *            after component_flags_free(), since the rows' values are in it; NULL
  *            is fine
@@ -88,6 +89,7 @@ COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
 /*
  * component_profiling_extract - the same for a daemon that others wrote, from its command line
  * component_profiling_output  - text that --profiling-help wants on standard output
+ * component_profiling_argv    - all words, as they were: for execv(3), by a daemon that replaces itself
  *
  * Takes the options about profiling out as component_flags_extract() does, and reads them from
  * the environment; everything else is left to the daemon.  Then component_profiling_begin(), once
@@ -99,7 +101,8 @@ COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
  *   returns  0: go on
  *            1: --profiling-help and the like: print component_profiling_output(), exit 0
  *            a negative errno: print err->text, exit 2; argv is as it was
- *   owns     *ret, from 0 and 1, is the caller's until component_profiling_end()
+ *   owns     *ret, from 0 and 1, is the caller's until component_profiling_end(); argv's strings
+ *            are main()'s, the array that component_profiling_argv() gives is in *ret
  *   threads  as component_flags_parse(): first in main()
  *   signals  not from a handler
  *   fork     after daemon(3): component_after_fork(); in workers: component_after_fork_worker()
@@ -108,6 +111,7 @@ COMPONENT_API void component_profiling_end(struct component_profiling_rows *p);
 COMPONENT_API int component_profiling_extract(int *argc, char **argv, const char *name, unsigned port,
 	struct component_profiling_rows **ret, struct component_error *err);
 COMPONENT_API const char *component_profiling_output(const struct component_profiling_rows *p);
+COMPONENT_API char **component_profiling_argv(const struct component_profiling_rows *p);
 
 COMPONENT_END
 
