@@ -101,18 +101,31 @@ private_apt_get() (
 )
 
 # unpacked_sources FOLDER PACKAGE...: the sources of these lie in FOLDER/PACKAGE-VERSION afterwards, of
-# this machine's release: the machine's own apt may name no sources.  1 where that cannot be;
-# FOLDER/fetch.log says why.
+# this machine's release: the machine's own apt may name no sources.  Each by itself: 1 where one
+# cannot be had; FOLDER/fetch.log says why.
 unpacked_sources() {
-	us_folder=$1
+	us_folder=$1 us_new=$1/new us_status=0 us_missing=
 	shift
-	[ "$(cat "$us_folder/complete" 2>/dev/null)" != "$*" ] || return 0
+	for us_package; do
+		[ -e "$us_folder/$us_package.complete" ] || us_missing="$us_missing $us_package"
+	done
+	[ -n "$us_missing" ] || return 0
 	command -v apt-get >/dev/null && command -v dpkg-source >/dev/null || return 1
-	private_apt "$us_folder" deb-src "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" || return 1
-	echo "== fetching sources into $us_folder: $*"
-	private_apt_get "$us_folder" source "$@" || return 1
-	rm -rf "$us_folder/apt"
-	echo "$*" >"$us_folder/complete"
+	private_apt "$us_new" deb-src "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" || us_missing= us_status=1
+	echo "== fetching sources into $us_folder:$us_missing"
+	for us_package in $us_missing; do
+		if private_apt_get "$us_new" source "$us_package"; then
+			rm -rf "$us_folder/$us_package"-*/
+			mv "$us_new/$us_package"-*/ "$us_folder/"
+			: >"$us_folder/$us_package.complete"
+			continue
+		fi
+		us_status=1
+		mv "$us_new/fetch.log" "$us_folder/"
+	done
+	[ ! -e "$us_new/fetch.log" ] || mv "$us_new/fetch.log" "$us_folder/"
+	rm -rf "$us_new"
+	return $us_status
 }
 
 # What building takes, from a git checkout.
