@@ -5,7 +5,7 @@ EXAMPLES_LINK = $(AM_LDFLAGS) -Wl,-u,component_hooks
 EXAMPLES_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcomponent.la
 
 # Installed as they are, to be copied; adopt/ goes into the sources of others.
-nobase_dist_doc_DATA += %D%/adopt/dnsmasq %D%/adopt/memcached %D%/hello.c %D%/own-loop.c %D%/options.c %D%/one-call.c %D%/hunts.c %D%/evhttp.c \
+nobase_dist_doc_DATA += %D%/adopt/dnsmasq %D%/adopt/lighttpd %D%/adopt/memcached %D%/hello.c %D%/own-loop.c %D%/options.c %D%/one-call.c %D%/hunts.c %D%/evhttp.c \
 	%D%/backend-controller.c %D%/cluster-agent.c %D%/appstudio-controller.c $(%C%_libgitops_a_SOURCES)
 
 # One program a door, each as short as it can be; built, not installed.
