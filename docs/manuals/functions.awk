@@ -5,7 +5,8 @@
 # What a header says is written nowhere else.  A comment that begins with "NAME - what it does" begins a page;
 # it may have several such lines, and "NAME, _end - ..." is short for two.  What is declared between it and the next
 # such comment is on the page, with the comments before each declaration.  Comments before types, and those that begin
-# with "struct NAME - ", are on the page of the header (component_flags.h(3)), as its own first comment is.
+# with "struct NAME - ", are on the page of the header (component_flags.h(3)), as its own first comment is.  A header that
+# is "Not to be included for itself" has none.
 #
 # In a comment, a line "  word  text" is a parameter, or "returns", or one of those that NOTES has; four blanks begin
 # a line of code.  Every other name than the first of a page is a file that only says where the page is.  The names of all
@@ -15,9 +16,10 @@
 
 BEGIN { n_pages = 0; NOTES = " owns memory threads signals fork errors source " }
 
-FNR == 1 { end_of_header(); header = FILENAME; sub(/.*\//, "", header); here = home = 0; skipped = depth = 0 }
+FNR == 1 { end_of_header(); header = FILENAME; sub(/.*\//, "", header); here = home = inner = 0; skipped = depth = 0 }
 { line = $0 }
 comment_open { comment_line(line); next }
+inner && !/^\/\*/ { next }
 /^#(if|ifdef|ifndef)/ { depth++; if (/__cplusplus/ && !skipped) skipped = depth; next }
 /^#endif/ { if (skipped == depth) skipped = 0; depth--; next }
 /^#el/ { if (skipped == depth) skipped = 0; next }
@@ -55,13 +57,18 @@ function comment_line(s,    last) {
 	comment_end()
 }
 
-function comment_end() {
+function comment_end(    i) {
+	if (inner)
+		return
 	if (!home) {
 		sub(/^[a-z_]+\.h - /, "component_" header " - ", comment[1])
 		home = here = new_page()
 		titles()
 		keep_text(home, "")
 		overview[home] = n_item[home]
+		for (i = 1; i <= n_comment; i++)
+			inner = inner || comment[i] ~ /Not to be included for itself/
+		of_others[home] = inner
 	} else if (comment[1] ~ /^(struct|enum|union) [a-z_]+ - /) {
 		here = home
 		keep_text(home, "\\fB" comment[1] "\\fR")
@@ -225,13 +232,17 @@ function with_own_words(name,    s, i, end) {
 	pending = 0
 }
 
-# Names that end in '_' are those of other macros; what one stands for is shown where it is a number.
+# Names that end in '_' are those of other macros, and so are the comments before them; what one stands for is shown where it is a number.
 function macro(s,    name) {
 	match(s, /^#define [A-Za-z_0-9]+/)
 	name = substr(s, 9, RLENGTH - 8)
-	if (name ~ /_$/ || name ~ /_H$/ || (here != home && !pending && !(name in has_page)))
+	if (name ~ /_$/)
+		pending = 0
+	if (name ~ /_$/ || name ~ /_H$/ || (here != home && !pending && !((name in has_page) && has_page[name] == here)))
 		return
 	pending_to_header()
+	if (here == home && s ~ /^#define [A-Z_]+\(/)
+		take_name(home, name)
 	if (match(s, /^#define [A-Za-z_0-9]+\([^)]*\)/) || s ~ /\n|\{|_\(/)
 		s = substr(s, 1, RSTART > 0 ? RLENGTH : 8 + length(name))
 	keep(here, "code", s)
@@ -434,9 +445,8 @@ END {
 	end_of_header()
 	for (page = 1; page <= n_pages && !failed; page++) {
 		split("", said)
-		is_header = pages_names[page] ~ /\.h$/
-		# Nothing to call, and nothing to read.
-		if (is_header && page_header[page + 1] != page_header[page])
+		is_header = pages_names[page] ~ /^[^ ]*\.h( |$)/
+		if (of_others[page])
 			continue
 		if (is_header)
 			header_page(page)

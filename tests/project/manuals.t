@@ -21,6 +21,8 @@ HEADER = r"""/*
 COMPONENT_BEGIN
 #define COMPONENT_TAP_MAX 9 /* litres */
 #define COMPONENT_TAP_INNER_ 1
+#define COMPONENT_LITRES(n) ((n) * \
+	1000)
 /* Which water. */
 enum component_tap {
 	COMPONENT_TAP_COLD, /* \n is not a line */
@@ -76,7 +78,7 @@ def every_public_function_has_a_page():
         have = {name[:-len(".3")] for name in f.read().split()}
     equal(sorted(want - have), [])
     equal(sorted(n for n in have if not os.path.exists("%s/%s.3" % (PAGES, n))), [])
-    for header in "component", "flags", "profiler", "labels", "trace", "log", "controller", "ports", "error", "main", "evhttp":
+    for header in "component", "flags", "profiler", "labels", "trace", "log", "controller", "ports", "error", "main", "evhttp", "duration":
         need("component_%s.h" % header in have, header)
 
 
@@ -117,6 +119,7 @@ def a_page_says_what_the_comment_says():
     with tempdir() as folder:
         equal(pages_of(folder, HEADER).returncode, 0)
         equal(open(folder + "/component_tap_shut.3").read(), ".so man3/component_tap_open.3\n")
+        equal(open(folder + "/COMPONENT_LITRES.3").read(), ".so man3/component_tap.h.3\n")
         text = shown(folder + "/component_tap_open.3")
         for part in ("component_tap_open, component_tap_shut - let it run\n", "component_tap_wet - is the floor wet\n",
                      "int component_tap_open(int litres, ...);\n", "\n .as long as you like\n",
@@ -125,7 +128,7 @@ def a_page_says_what_the_comment_says():
         need("COMPONENT_PRINTF" not in text and "COMPONENT_API" not in text, text)
         text = shown(folder + "/component_tap.h.3")
         for part in ("\n tap_open(1);\n", "component_tap_open(3), component_tap_shut(3)\n let it run\n",
-                     "#define COMPONENT_TAP_MAX 9 /* litres */\n", "COMPONENT_TAP_COLD, /* \\n is not a line */\n"):
+                     "#define COMPONENT_TAP_MAX 9 /* litres */\n #define COMPONENT_LITRES(n)\n", "COMPONENT_TAP_COLD, /* \\n is not a line */\n"):
             contains(text, part)
         need("INNER" not in text and "component_tap_no" not in text, text)
 
@@ -133,6 +136,8 @@ def a_page_says_what_the_comment_says():
 @test
 def a_function_without_a_comment_of_its_own_name_is_an_error_that_says_what_to_write():
     with tempdir() as folder:
+        equal(pages_of(folder, HEADER.replace("by the litre.", "by the litre.  Not to be included for itself.")).returncode, 0)
+        equal(os.listdir(folder), ["tap.h"])
         r = pages_of(folder, HEADER.replace(" * component_tap_open, _shut - let it run\n", " * lets it run\n"))
         equal(r.returncode, 1)
         line = HEADER[:HEADER.index("\t...")].count("\n") + 1

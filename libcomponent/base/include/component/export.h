@@ -1,6 +1,6 @@
 /*
  * export.h - what the other public headers share: visibility, C++ linkage and
- * the attribute of printf-like functions.
+ * the attribute of printf-like functions.  Not to be included for itself.
  */
 #ifndef COMPONENT_EXPORT_H
 #define COMPONENT_EXPORT_H
