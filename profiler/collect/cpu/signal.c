@@ -52,7 +52,7 @@
 static struct {
 	_Atomic int      enabled;
 	_Atomic int      at_work;
-	bool             stuck; /* one was waited for in vain, and has not ended since */
+	_Atomic bool     stuck; /* one was waited for in vain, and has not ended since */
 	_Atomic uint64_t longest_ns, sum_ns, count;
 	_Atomic int      number; /* 0: none installed yet */
 	cpu_watch_fn *_Atomic watcher;
