@@ -91,13 +91,13 @@ def confined(how, when, name, told=""):
             equal(page.status, 200)
             answers = {"": page, "symbol?0x1000": ask(address, PPROF + "symbol?0x1000")}
             asked_until(address, PPROF + "heap", name)
-            for kind in sorted(set(re.findall(r"href='([a-z_]+)\?", page.text)) - {"profile"}):
-                for query in ("?seconds=1",) if kind == "trace" else ("", "?debug=1", "?format=top"):
+            for kind in sorted(set(re.findall(r"href='([a-z_]+)\?", page.text)) - {"profile", "trace"}):
+                for query in "", "?debug=1", "?format=top":
                     answers[kind + query] = ask(address, PPROF + kind + query)
+            windows = {path: in_background(ask, address, PPROF + path) for path in ("trace?seconds=1", "fgprof?seconds=1", "heap?seconds=1")}
             answers["profile?seconds=1"] = profile_with(address, name)
-            answers["fgprof?seconds=1"] = ask(address, PPROF + "fgprof?seconds=1")
             answers["goroutine?debug=2"] = ask(address, PPROF + "goroutine?debug=2")
-            answers["heap?seconds=1"] = ask(address, PPROF + "heap?seconds=1")
+            answers.update((path, window.result()) for path, window in windows.items())
             answers["after"] = asked_until(address, PPROF, told)
             need(p.poll() is None, "it ended with %r" % p.poll())
             p.stdin.close()
