@@ -70,11 +70,12 @@ uint32_t
 later_keep(const struct unwind_regs *regs, size_t bytes)
 {
 	struct kept *calls = atomic_load(&later.calls), *k;
-	uint32_t     nth = calls ? atomic_load(&later.count) : LATER_MAX;
+	uint32_t     walked = atomic_load(&later.walked), nth = calls ? atomic_load(&later.count) : LATER_MAX;
+	uint32_t     end = walked + LATER_COPIES < LATER_MAX ? walked + LATER_COPIES : LATER_MAX;
 
-	while (nth < LATER_MAX && !atomic_compare_exchange_weak(&later.count, &nth, nth + 1))
+	while (nth < end && !atomic_compare_exchange_weak(&later.count, &nth, nth + 1))
 		;
-	if (nth >= LATER_MAX) {
+	if (nth >= end) {
 		atomic_fetch_add(&later.not_kept, 1);
 		return 0;
 	}

@@ -17,7 +17,8 @@
 #include "stack_counts.h"
 #include "unwind.h"
 
-#define LATER_MAX         256   /* calls in the life of a process; what comes beyond is not kept */
+#define LATER_MAX         4096  /* calls in the life of a process; what comes beyond is not kept, ... */
+#define LATER_COPIES      256   /* ... nor what comes while so many have not been walked: 2 MiB */
 #define LATER_STACK_BYTES 8192  /* of each; callers above it are missing */
 #define LATER_PLACE       (1U << 31) /* and the call's number: no stack has such an id */
 
