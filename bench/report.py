@@ -1,4 +1,4 @@
-"""report.py - results as a table on the terminal, as JSON, and in a document.
+"""report.py - results as a table on the terminal, as JSON, as a table in one document and a line in another.
 
 Tests: tests/project/bench.t.
 """
@@ -83,15 +83,27 @@ def table(path, twins):
     return "\n".join(lines)
 
 
-def with_table(text, path, twins):
+# What README.md says of all that.
+SENTENCE = ("Off, a pair of malloc() and free() takes {heap_off_linked_insn} instructions more, and a program's start {start_off_us} us. "
+            "With the heap sampled the pair takes {heap_on_linked_insn} more; a CPU profile takes {cpu_100hz_core_share} % of a busy processor.")
+
+
+def sentence(path):
+    with open(path) as f:
+        values = {e["name"]: e["value"] for e in json.load(f)}
+    values["cpu_100hz_core_share"] *= 100
+    return SENTENCE.format_map({name: method.number(value) for name, value in values.items() if value is not None})
+
+
+def between_marks(text, new):
+    """The text with this in the place that is kept for it."""
     if BEGIN not in text or END not in text:
-        raise ValueError("no place for the table: %s and %s" % (BEGIN, END))
-    return re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: "%s\n%s\n%s" % (BEGIN, table(path, twins), END), text,
-                  flags=re.S)
+        raise ValueError("no place for results: %s and %s" % (BEGIN, END))
+    return re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: "%s\n%s\n%s" % (BEGIN, new, END), text, flags=re.S)
 
 
-def write_table(path, document, twins):
+def write(document, new):
     with open(document) as f:
         text = f.read()
     with open(document, "w") as f:
-        f.write(with_table(text, path, twins))
+        f.write(between_marks(text, new))

@@ -29,8 +29,8 @@ find(const char *root, const char **path, const char *name, struct component_err
 	} else {
 		dir = gitops_open_dir(root, name, true);
 		if (dir < 0)
-			component_error_set(err, "option '--root': '%s': cannot make '%s' there: %s; name another directory",
-				root, name, strerror(-dir));
+			component_error_set(err, "option '--root': '%s': cannot make '%s' there: %s; write --root=DIR, a directory "
+				"of yours (scripts/demo-input DIR makes one to try)", root, name, strerror(-dir));
 		else if (asprintf(&full, "%s/%s", root, name) >= 0)
 			*path = full; /* until the process ends */
 	}

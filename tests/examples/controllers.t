@@ -110,6 +110,24 @@ def running(t, *names, **argv):
 # backend-controller and cluster-agent
 
 @test
+def without_a_root_each_says_what_to_type_and_that_works():
+    with tempdir() as d:
+        for name in BACKEND, AGENT, APPSTUDIO:
+            roots = [os.path.join(d, "missing")] + ([None] if not os.path.exists("/var/lib/gitops") else [])
+            for root in roots:  # None: its default
+                env = {k: v for k, v in os.environ.items() if not k.endswith("_ROOT")}
+                r = run(name, *(["--root=" + root] if root else []), env=env)
+                equal(r.returncode, 1, r.stderr)
+                contains(r.stderr, "option '--root': '%s': " % (root or "/var/lib/gitops"))
+                contains(r.stderr, "write --root=DIR, a directory of yours (scripts/demo-input DIR makes one to try)")
+        there = os.path.join(d, "there")
+        equal(run(DEMO_INPUT, there, "--rate=0", "--files=10", "--applications=2").returncode, 0)
+        for name in BACKEND, AGENT, APPSTUDIO:
+            with daemon(name, "--root=" + there, "--enable-pprof") as controller:
+                equal(controller.stop(), 0)
+
+
+@test
 def an_application_brings_its_files_with_their_modes_into_the_target():
     with tree() as t, running(t):
         t.source("shop/a", "one")

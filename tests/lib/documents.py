@@ -35,11 +35,21 @@ def shell_lines(*names):
     return found
 
 
+def part(name, heading):
+    """What is below a heading, as far as the next one of its rank."""
+    rank, text = re.search(r"^(##+) %s\n(.*)" % re.escape(heading), text_of(name), re.M | re.S).groups()
+    return re.split(r"^#{2,%d} " % len(rank), text, flags=re.M)[0]
+
+
+def block(name, heading, language):
+    """The first fenced block of a language below a heading."""
+    return re.search(r"^```%s\n(.*?)^```$" % language, part(name, heading), re.M | re.S).group(1)
+
+
 def tables(name, heading):
     """The rows of each table below a heading; cells without blanks and backquotes."""
-    part = re.search(r"^## %s\n(.*?)(?=^## |\Z)" % re.escape(heading), text_of(name), re.M | re.S).group(1)
     found, table = [], []
-    for line in part.splitlines() + [""]:
+    for line in part(name, heading).splitlines() + [""]:
         if line.startswith("|"):
             table.append([c.strip().strip("`").strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]])
         elif table:

@@ -265,13 +265,13 @@ def a_table_goes_between_its_marks_and_nowhere_else():
         entries = [method.insn_result(TWIN, 10, 4).json(), method.Result(ROW, why="no foo").json()]
         report.save(path, entries, "on a day, on a machine")
         equal(json.load(open(path)), entries)
-        text = report.with_table("before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END), path, {})
+        text = report.between_marks("before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END), report.table(path, {}))
         need(text.startswith("before\n" + report.BEGIN) and text.endswith(report.END + "\nafter\n"), text)
         need("old" not in text, text)
         contains(text, "on a day, on a machine")
         contains(text, "| `a_insn` | 6 instructions | <= 8 |")
         contains(text, "skipped: no foo")
-        equal(report.with_table(text, path, {}), text)
+        equal(report.between_marks(text, report.table(path, {})), text)
 
 
 @test
@@ -342,15 +342,26 @@ def every_ratio_of_time_with_a_narrow_bar_has_a_twin():
 
 
 @test
-def the_readme_shows_the_recorded_run():
+def the_documents_show_the_recorded_run():
     path = os.path.join(BENCH, "results.json")
-    with open(os.path.join(SRC, "README.md")) as f:
-        text = f.read()
-    twins = {row.name: row.twin for row in bench_run().load()[0]}
-    need(text == report.with_table(text, path, twins), "run bench/run --write-table bench/results.json README.md")
+    table = report.table(path, {row.name: row.twin for row in bench_run().load()[0]})
+    for name, part in ("bench/README.md", table), ("README.md", report.sentence(path)):
+        text = text_of(name)
+        need(text == report.between_marks(text, part), "run bench/run --write-table bench/results.json bench/README.md README.md")
     about = open(report.about_path(path)).read()
     need(re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC, \d+ x .*, Linux ", about), about)
-    contains(text, about.strip())
+    contains(table, about.strip())
+
+
+@test
+def the_sentence_of_the_readme_says_what_was_measured():
+    with tempdir() as d:
+        path = os.path.join(d, "r.json")
+        names = re.findall(r"{(\w+)}", report.SENTENCE)
+        report.save(path, [{"name": name, "value": 0.001 * n} for n, name in enumerate(names, 1)], "x")
+        text = report.sentence(path)
+        for number in "takes 0.001 instructions", "start 0.002 us", "takes 0.003 more", "takes 0.4 %":
+            contains(text, number)
 
 
 @test

@@ -30,21 +30,17 @@ SECONDS = 2
 HOT = re.compile(r"\b(gitops_\w+|application_reconcile)\b")  # functions of backend-controller
 INSTALLED = "/usr/local/bin/backend-controller"
 # Documents whose every line another test runs.
-FOLLOWED = {"docs/deadlock.md": "tests/threads/deadlock.t", "docs/hunts.md": "tests/whole/hunts.t", "docs/memory.md": "tests/memory/memory.t"}
+FOLLOWED = {"docs/deadlock.md": "tests/threads/deadlock.t", "docs/getting-started.md": "tests/project/getting_started.t",
+            "docs/hunts.md": "tests/whole/hunts.t", "docs/memory.md": "tests/memory/memory.t",
+            "docs/porting.md": "tests/project/porting.t"}
 # Lines that no test can run, and lines that others run.
 NOT_RUN = {
     "scripts/demo --seconds 20": "installs packages; it is what CI runs before anything else",
     "scripts/test": "is what runs this",
-    "scripts/bench": "installs packages and takes a quarter of an hour; tests/project/bench.t tests its parts",
-    "kubectl port-forward deployment/backend-controller 6060": "needs a cluster",
-    "ssh -L 6060:localhost:6060 host": "needs another host",
-    "cc -g hello.c -o hello $(pkg-config --cflags --libs libcomponent)": "tests/project/docs.t",
+    "cc -g examples/hello.c -o hello $(pkg-config --cflags --libs libcomponent)": "tests/project/docs.t",
     "./hello --enable-pprof --every=10us --log-file=/dev/null &": "tests/project/docs.t",
     "kill $!": "tests/project/docs.t",
-    "backend-controller --enable-pprof": "tests/project/docs.t",
-    "backend-controller --enable-pprof --profiling-bind-address=127.0.0.1:6060": "tests/project/docs.t",
-    "PPROF_BIND_ADDRESS=:6060 backend-controller": "tests/project/docs.t",
-    "ENABLE_PROFILING=true backend-controller": "tests/project/docs.t",
+    'LD_PRELOAD="$HOME/libcomponent/lib/libcomponent-preload.so" COMPONENT_ENABLE_PPROF=true sleep 100 &': "tests/project/docs.t",
     "LD_PRELOAD=/usr/local/lib/libcomponent-preload.so COMPONENT_ENABLE_PPROF=true program": "tests/project/docs.t",
     "mkdir -p /tmp/try/applications/dev /tmp/try/sources/shop && echo hello > /tmp/try/sources/shop/index": "tests/project/docs.t",
     r"printf 'name: shop\nsource: shop\ntarget: dev/shop\nprune: true\ninterval: 30s\n' "
@@ -52,10 +48,11 @@ NOT_RUN = {
     "backend-controller --root=/tmp/try & cluster-agent --root=/tmp/try & "
     "appstudio-controller --root=/tmp/try --soak-time=10s &": "tests/project/docs.t",
     "./autogen.sh": "makes this build's configure; tests/project/dist.t goes on from the tarball",
-    "mkdir build && cd build": "tests/project/dist.t",
-    "../configure": "tests/project/dist.t",
-    "make && make check": "is what runs this",
-    "sudo make install": "tests/project/dist.t",
+    "mkdir build-install && cd build-install": "tests/project/dist.t",
+    '../configure --prefix="$HOME/libcomponent"': "tests/project/dist.t",
+    'make -j"$(nproc)" && make install && cd ..': "tests/project/dist.t",
+    'export PATH="$HOME/libcomponent/bin:$PATH" PKG_CONFIG_PATH="$HOME/libcomponent/lib/pkgconfig"': "tests/project/dist.t",
+    'export LD_LIBRARY_PATH="$HOME/libcomponent/lib"': "tests/project/dist.t",
     "make release RELEASE_KEY=you@example.org": "tests/project/release.t",
     "cp -r deploy/debian .": "tests/project/packages.t",
     "dpkg-buildpackage -us -uc -b": "tests/project/packages.t",
@@ -181,7 +178,7 @@ def is_greeting(lines):
         need(not re.search(r"fail|warn|error|not available|incomplete|cannot|could not", line, re.I), line)
 
 
-# README.md
+# The commands of docs/profiling.md
 
 @test
 def curl_verbose_writes_a_heap_profile():
@@ -277,7 +274,7 @@ def the_heap_is_there_in_gos_text_form():
     need(re.search(r"^#\t0x[0-9a-f]+\t(gitops_\w+|application_reconcile)\+0x[0-9a-f]+\t", text, re.M), text[:2000])
 
 
-# docs/profiling.md
+# Straight from the server
 
 @test
 @with_every_go
@@ -653,7 +650,7 @@ def while_the_daemons_own_loop_hangs_the_index_and_cmdline_answer_within_100_ms(
         equal(d.wait(), 1)
 
 
-# Signals, as README.md says
+# Signals, as docs/operating.md says
 
 @test
 def usr1_switches_off_and_on_again_and_hup_reads_the_configuration():

@@ -6,11 +6,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
+from documents import blocks  # noqa: E402
 
 # What a machine that only builds tarballs does not have.
 ABSENT = re.compile(r"(auto(conf|make|header|reconf|scan|update|m4te|point).*|aclocal.*|libtool(ize)?|"
                     r"gnulib-tool|protoc.*|ifnames|m4)")
 work = tempfile.mkdtemp(prefix="component-dist-")
+made = {}
 
 
 def lean_path():
@@ -49,12 +51,14 @@ def the_tarball_holds_what_git_leaves_out():
 
 
 def installed():
-    """The folders of a build and of what it has installed, which is taken away again by who asks."""
-    build, prefix = os.path.join(work, "build"), os.path.join(work, "prefix")
-    if not os.path.isdir(build):
-        os.mkdir(build)
-        sh("%s/configure -q --prefix=%s && make -s -j%d install" % (unpacked(), prefix, os.cpu_count()), build)
-    return build, prefix
+    """The folders of a build and of what it has installed, as README.md tells to type; who asks takes it away again."""
+    folder, prefix = unpacked(), os.path.join(work, "libcomponent")
+    if not os.path.isdir(prefix):
+        lines, = [text for _, text in blocks("sh", "README.md") if "../configure" in text]
+        made["said"] = sh("make() { command make -s \"$@\"; }\n%s%s\n./hello --version\nbackend-controller --version\n" % (
+            lines.replace("./autogen.sh", "#", 1).replace("../configure", "../configure -q"),
+            next(text for _, text in blocks("sh", "README.md") if text.startswith("cc ")).splitlines()[0]), folder, HOME=work)
+    return os.path.join(folder, "build-install"), prefix
 
 
 @test
@@ -67,16 +71,10 @@ def the_tarball_holds_what_git_holds_but_for_what_is_of_the_repository():
 
 
 @test
-def configure_and_make_install_in_one_go_give_working_programs():
+def what_the_readme_tells_to_type_installs_below_a_prefix_and_builds_its_daemon():
     build, prefix = installed()
-    contains(sh(prefix + "/bin/backend-controller --version", work), "backend-controller")
-    source = os.path.join(work, "outside.c")
-    with open(source, "w") as f:
-        f.write("#include <component/component.h>\n#include <stdio.h>\n"
-                "int main(void) { puts(component_version()); return 0; }\n")
-    sh("gcc outside.c -o outside $(pkg-config --cflags --libs libcomponent) -Wl,-rpath,%s/lib" % prefix, work,
-       PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
-    equal(run(os.path.join(work, "outside")).stdout.strip(), re.search(r"AC_INIT\(\[libcomponent\], \[([^]]+)", open(SRC + "/configure.ac").read()).group(1))
+    contains(made["said"], "backend-controller")
+    contains(made["said"], "Built with libcomponent %s." % re.search(r"^AC_INIT\(\[libcomponent\], \[([^]]+)", text_of("configure.ac"), re.M).group(1))
     sh("make -s uninstall", build)
     left = [os.path.join(d, f) for d, _, fs in os.walk(prefix) for f in fs]
     equal(left, [], "left behind by uninstall")

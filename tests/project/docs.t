@@ -21,6 +21,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from documents import DOCUMENTS, blocks, prose, shell_lines, tables, text_of  # noqa: E402
+from installed import UP, alone, as_installed, clean, prefix  # noqa: E402
 
 PROGRAMS = ["hello", "backend-controller", "cluster-agent", "appstudio-controller"]
 LINES_MAX = 25
@@ -32,61 +33,6 @@ FOREIGN = {"--pdf", "--cflags", "--libs", "--enable-werror", "--seconds", "--uni
            "--fault"}  # of examples/hunts
 work = tempfile.mkdtemp(prefix="component-docs-")
 atexit.register(shutil.rmtree, work, True)
-made = {}
-
-
-def clean():
-    """An environment that says nothing about profiling, and finds go."""
-    kept = {k: v for k, v in os.environ.items() if "PPROF" not in k and "PROFIL" not in k
-            and not k.startswith("COMPONENT_") and "proxy" not in k.lower()}
-    kept["PATH"] = kept.get("PATH", "/usr/bin:/bin") + ":/usr/local/go/bin"
-    return kept
-
-
-def staged():
-    """Installs once; returns the prefix inside the stage."""
-    if "prefix" not in made:
-        stage = os.path.join(work, "stage")
-        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=3600)
-        equal(r.returncode, 0, r.stdout[-3000:] + r.stderr[-3000:])
-        prefix = re.search(r"^prefix = (.*)$", open(os.path.join(BUILD, "Makefile")).read(), re.M).group(1)
-        made["prefix"] = stage + prefix
-    return made["prefix"]
-
-
-def as_installed():
-    """As if the stage were the machine: commands, pkg-config and loader find what is in it."""
-    prefix = staged()
-    tools = os.path.join(work, "bin")
-    os.makedirs(tools, exist_ok=True)
-    with open(os.path.join(tools, "pkg-config"), "w") as f:
-        f.write('#!/bin/sh\nexec %s --define-variable=prefix=%s "$@"\n' % (shutil.which("pkg-config"), prefix))
-        os.fchmod(f.fileno(), 0o755)
-    env = clean()
-    env.update(PATH="%s:%s/bin:%s" % (tools, prefix, env["PATH"]), PKG_CONFIG_PATH=prefix + "/lib/pkgconfig",
-               LD_LIBRARY_PATH=prefix + "/lib", BACKEND_CONTROLLER_ROOT=work, CC=CC)
-    return env
-
-
-def alone(script, env):
-    """A shell script in a network namespace of its own, where every port is free."""
-    namespace = "-n" if os.geteuid() == 0 else "-rn"  # no user namespace is to be had in a chroot
-    if not shutil.which("ip") or run("unshare", namespace, "true").returncode != 0:
-        raise Skip("no network namespace of our own can be had here")
-    r = run("unshare", namespace, "sh", "-c", "ip link set lo up\n" + script, cwd=work, env=env)
-    equal(r.returncode, 0, "%s\n%s%s" % (script, r.stdout[-3000:], r.stderr[-3000:]))
-    return r.stdout
-
-
-# Waits for the server that was started last, and fails when it never comes.
-UP = r"""
-i=0
-until curl -s -o /dev/null http://localhost:6060/debug/pprof/cmdline; do
-	i=$((i + 1))
-	[ $i -lt 300 ] && kill -0 $! || exit 9
-	sleep 0.1
-done
-"""
 
 
 def lines_of(name, first):
@@ -111,22 +57,21 @@ def help_all(name):
 
 @test
 def the_daemon_of_the_readme_is_an_example_and_short():
-    (_, text), = blocks("c", "README.md")
-    with open(os.path.join(SRC, "examples/hello.c")) as f:
-        equal(text, f.read(), "README.md and examples/hello.c")
+    text = blocks("c", "README.md")[0][1]
+    equal(text, text_of("examples/hello.c"), "README.md and examples/hello.c")
     need(len(text.splitlines()) <= LINES_MAX, "%d lines" % len(text.splitlines()))
 
 
 @test
 def it_compiles_as_the_readme_says_and_its_profile_can_be_taken():
     env = as_installed()
-    (_, text), = blocks("c", "README.md")
-    with open(os.path.join(work, "hello.c"), "w") as f:
-        f.write(text)
+    os.makedirs(os.path.join(work, "examples"))
+    shutil.copy(os.path.join(SRC, "examples/hello.c"), os.path.join(work, "examples/hello.c"))
     start, look = lines_of("README.md", "cc "), lines_of("README.md", "curl 'http://localhost:6060/debug/pprof/profile")
     if not shutil.which("go", path=env["PATH"]):
         look = look.replace("go tool pprof -top cpu.pprof\n", "")
-    out = alone(start + UP + look.replace("seconds=5", "seconds=2").replace("kill $!", "kill $! && wait $!"), env)
+    out = alone(start + UP + look.replace("seconds=5", "seconds=2").replace("kill $!", "kill $! && wait $!"), env, work)
+    contains(out, "profile: cpu, total ")
     if "go tool" in look:
         contains(out, "File: hello\n")
         contains(out, "component_main")
@@ -134,13 +79,54 @@ def it_compiles_as_the_readme_says_and_its_profile_can_be_taken():
         equal(f.read(2), b"\x1f\x8b")
 
 
+# What the lines of README.md's other ways in speak of.
+AROUND_THEM = """#include <event2/http.h>
+#include <poll.h>
+%s
+int main(int argc, char **argv)
+{
+	static const struct component_flags_spec flags_spec = COMPONENT_FLAGS_SPEC(.name = "mydaemon");
+	static const struct component_flag rows[] = { COMPONENT_FLAG_END };
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component_profiling_rows *profiling = NULL;
+	struct component_flags *flags = NULL;
+	struct component *c = NULL;
+	struct evhttp *http = NULL;
+	struct pollfd fds[2] = { { 0, 0, 0 } };
+	void (*my_other_pages)(struct evhttp_request *, void *) = NULL;
+	int status = 0;
+
+	(void)flags_spec, (void)rows, (void)err, (void)profiling, (void)flags, (void)c, (void)http, (void)fds, (void)my_other_pages;
+	(void)argc, (void)argv;
+%s
+	return status;
+}
+"""
+
+
+@test
+def each_way_in_is_few_lines_and_compiles():
+    env = as_installed()
+    found = blocks("c", "README.md")[1:]
+    need(len(found) >= 5, "%d ways" % len(found))
+    for _, text in found:
+        head, _, lines = text.partition("\n\n")
+        need(len(lines.splitlines()) <= 5, lines)
+        with open(os.path.join(work, "way.c"), "w") as f:
+            f.write(AROUND_THEM % ("#include <component/component.h>\n" + head, lines))
+        r = run("sh", "-c", CC + " -Wall -Wextra -Werror way.c -o way $(pkg-config --cflags --libs libcomponent libevent_extra)",
+                cwd=work, env=env)
+        equal(r.returncode, 0, lines + r.stderr)
+
+
 @test
 def every_way_of_switching_it_on_does():
     env = as_installed()
-    for line in lines_of("README.md", "backend-controller --enable-pprof").splitlines():
+    shutil.copy(program("examples/.libs/hello"), os.path.join(work, "hello"))
+    for line in lines_of("docs/getting-started.md", "./hello --enable-pprof --profiling-bind").replace(":6071", ":6060").splitlines():
         out = alone("%s 2>log &%scurl -s http://localhost:6060/debug/pprof/cmdline | tr '\\0' ' '\nkill $! && wait $!\n"
-                    % (line, UP), env)
-        contains(out, "backend-controller")
+                    % (line, UP), env, work)
+        contains(out, "hello")
         with open(os.path.join(work, "log")) as f:
             contains(f.read(), "starting profiling server on port 6060 url=\"http://")
 
@@ -148,10 +134,11 @@ def every_way_of_switching_it_on_does():
 @test
 def the_agent_serves_a_program_nobody_rebuilt():
     env = as_installed()
-    line = lines_of("docs/profiling.md", "LD_PRELOAD=").strip()
-    out = alone("%s &%scurl -s http://localhost:6060/debug/pprof/cmdline | tr '\\0' ' '\nkill $!\n" % (
-        line.replace("/usr/local/lib", staged() + "/lib").replace("true program", "true sleep 100"), UP), env)
-    equal(out, "sleep 100")
+    of_readme, of_profiling = lines_of("README.md", "LD_PRELOAD="), lines_of("docs/profiling.md", "LD_PRELOAD=")
+    for line in of_readme, of_profiling.strip() + " &\n":
+        out = alone("%s%scurl -s http://localhost:6060/debug/pprof/cmdline | tr '\\0' ' '\nkill $!\n" % (
+            line.replace("/usr/local/lib", prefix() + "/lib").replace("true program", "true sleep 100"), UP), env, work)
+        equal(out, "sleep 100")
 
 
 @test
@@ -209,8 +196,8 @@ def dedented(text):
 
 
 @test
-def manifests_and_units_in_the_readme_are_those_of_deploy():
-    found = blocks("yaml", "README.md") + blocks("ini", "README.md")
+def manifests_and_units_for_beginners_are_those_of_deploy():
+    found = blocks("yaml", "docs/getting-started.md") + blocks("ini", "docs/getting-started.md")
     equal(len(found), 3)
     for (_, block), name in zip(found, ("kubernetes/backend-controller.yaml", "kubernetes/backend-controller-env.yaml",
                                         "systemd/profiling.conf")):
@@ -218,7 +205,7 @@ def manifests_and_units_in_the_readme_are_those_of_deploy():
             shipped = dedented(f.read())
         lines, at = dedented(block), 0
         for line in lines:  # in this order, with others in between
-            need(line in shipped[at:], "%r of README.md is not in deploy/%s, or not there" % (line, name))
+            need(line in shipped[at:], "%r of docs/getting-started.md is not in deploy/%s, or not there" % (line, name))
             at = shipped.index(line, at) + 1
     # Indentation is YAML's grammar: what is inside what must be the same.
     args = next(line for line in found[0][1].splitlines() if "args:" in line)

@@ -7,9 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
-
-stage = tempfile.mkdtemp(prefix="component-stage-")
-made = {}
+from installed import STAGE as stage, prefix as staged, uninstall  # noqa: E402
 
 HELLO = r"""
 #include <component/profiler.h>
@@ -85,20 +83,8 @@ main()
 """
 
 
-def staged():
-    """Installs once; returns the prefix inside the stage."""
-    if "prefix" not in made:
-        r = run("make", "-s", "-C", BUILD, "install", "DESTDIR=" + stage, timeout=3600)
-        equal(r.returncode, 0, r.stdout[-3000:] + r.stderr[-3000:])
-        prefix = re.search(r"^prefix = (.*)$", open(os.path.join(BUILD, "Makefile")).read(), re.M).group(1)
-        made["prefix"] = stage + prefix
-    return made["prefix"]
-
-
 def pkg(*args):
-    prefix = staged()
-    env = dict(os.environ, PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
-    r = run("pkg-config", "--define-variable=prefix=" + prefix, *args, env=env)
+    r = run("pkg-config", *args, env=dict(os.environ, PKG_CONFIG_PATH=staged() + "/lib/pkgconfig"))
     equal(r.returncode, 0, r.stderr)
     return r.stdout.split()
 
@@ -364,14 +350,9 @@ def the_controllers_man_pages_and_completions_are_installed_and_uninstall_leaves
         need(os.access(prefix + "/bin/" + name, os.X_OK), name)
         need(os.path.exists(prefix + "/share/man/man1/%s.1" % name), "man page of " + name)
         need(os.path.exists(prefix + "/share/bash-completion/completions/" + name), "completion of " + name)
-    r = run("make", "-s", "-C", BUILD, "uninstall", "DESTDIR=" + stage, timeout=3600)
-    equal(r.returncode, 0, r.stderr[-2000:])
+    uninstall()
     left = [os.path.join(d, f) for d, _, fs in os.walk(prefix) for f in fs]
     equal(left, [], "left behind")
-    made.clear()
 
 
-try:
-    main()
-finally:
-    shutil.rmtree(stage, ignore_errors=True)
+main()
