@@ -13,6 +13,9 @@ from documents import tables  # noqa: E402
 from gotools import ENV  # noqa: E402
 
 PAGE = "docs/coming-from.md"
+# What is wrong with it, and how to see that it has begun.
+HOT = "hot", "profile?seconds=1&format=top", "find_user"
+LEAK = "leak", "heap?format=top", "remember_visit"
 
 
 def commands(heading):
@@ -20,11 +23,11 @@ def commands(heading):
     return [c for row in found for c in re.findall(r"`((?:curl|go tool) [^`]*)`", "`%s`" % row[1])]
 
 
-def follow(heading):
+def follow(heading, fault, path, function):
     go = shutil.which("go", path=ENV["PATH"]) is not None
-    with daemon("examples/hunts", "--enable-pprof", "--fault=hot", "--heap-profile-rate=4KiB", "--mutex-profile-fraction=1",
+    with daemon("examples/hunts", "--enable-pprof", "--fault=" + fault, "--heap-profile-rate=4KiB", "--mutex-profile-fraction=1",
                 "--block-profile-rate=10us") as d, tempdir() as folder:
-        poll(lambda: "find_user" in d.get("/debug/pprof/profile?seconds=1&format=top").text, "the hot loop")
+        poll(lambda: function in d.get("/debug/pprof/" + path).text, function)
         lines = commands(heading)
         need(len(lines) >= 8, lines)
         for name in "cpu.pprof", "heap.out", "later.out":  # of tables above
@@ -46,17 +49,17 @@ def follow(heading):
 
 @test
 def what_replaces_gperftools_can_be_pasted():
-    follow("gperftools")
+    follow("gperftools", *HOT)
 
 
 @test
 def what_replaces_jemallocs_profiler_can_be_pasted():
-    follow("jemalloc")
+    follow("jemalloc", *LEAK)
 
 
 @test
 def what_replaces_perf_can_be_pasted():
-    follow("perf")
+    follow("perf", *HOT)
 
 
 main()

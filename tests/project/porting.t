@@ -26,7 +26,7 @@ LOOP = r"""
 
 		kept = calloc(1, 4000000);
 		component_profiler_url(url, sizeof(url));
-		printf("at %s\n", url);
+		printf("at %s\n", kept ? url : "no memory");
 		fflush(stdout);
 		while (getchar() != EOF)
 			;
@@ -49,11 +49,11 @@ JAIL = r"""
 def source(heading, language="c"):
     """The program below a heading, with what was there before."""
     text = block(PAGE, heading, language)
-    text, n = re.subn(r"/\* What was here before: [^*]*(loop|its work)[^*]*\*/", lambda _: LOOP, text)
+    text, n = re.subn(r"/\* What was here before: [^*]*loop[^*]*\*/", lambda _: LOOP, text)
     need(n or "component_dispatch" in text, "there is no loop in it")
     text = re.sub(r"/\* What was here before: getopt[^*]*\*/", lambda _: GETOPT, text)
     text = re.sub(r"/\* What was here before: chroot[^*]*\*/", lambda _: JAIL, text)
-    return "#define _GNU_SOURCE\n" + INCLUDES + "#include <unistd.h>\n#include <sys/prctl.h>\n" + text
+    return "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n" + INCLUDES + "#include <unistd.h>\n#include <sys/prctl.h>\n" + text
 
 
 def written(name, text):
@@ -183,19 +183,38 @@ def each_worker_has_a_socket_with_its_number():
                 contains(fetch("http://localhost/debug/pprof/goroutine?debug=2", "--unix-socket", path), "main(")
 
 
-@test
-def after_chroot_and_setuid_a_worker_has_its_names():
+def of_jailed(jail, **more):
+    """How many threads a dump of each worker has read and has signalled, and its fgprof."""
     if os.geteuid() != 0:
         raise Skip("chroot and setuid are root's")
-    path = built("daemon(3), fork and workers")
+    with working(built("daemon(3), fork and workers"), *ASKED, servers=2, JAIL=jail, **more) as (urls, _):
+        for url in urls:
+            contains(fetch(url + "goroutine?debug=2"), "work(")
+            contains(fetch(url + "heap?debug=1"), "\twork+")
+            contains(fetch(url + "profile?seconds=1&format=top"), "profile: cpu")
+            yield (re.search("quiet=.*signalled=\d+", fetch(url + "goroutine?debug=1", "-i"))[0], fetch(url + "fgprof?seconds=1&format=folded"),
+                   run("curl", "-s", url + "memory").stdout)
+
+
+@test
+def after_chroot_and_setuid_a_worker_has_its_names_and_all_but_memory():
     with tempdir() as jail:
         os.chmod(jail, 0o755)
-        with working(path, *ASKED, servers=2, JAIL=jail) as (urls, _):
-            for url in urls:
-                contains(fetch(url + "goroutine?debug=2"), "work(")
-                contains(fetch(url + "heap?debug=1"), "\twork+")
-                equal(run("curl", "-sS", url + "profile?seconds=1", "-o", "/dev/null", "-w", "%{http_code}").stdout, "200")
-                equal(run("curl", "-sS", url + "memory", "-o", "/dev/null", "-w", "%{http_code}").stdout == "200", False)
+        for read, wall, memory in of_jailed(jail):
+            equal(read, "quiet=0; signalled=1")
+            contains(wall, "[no answer]")
+            contains(memory, "Could not read the resident memory")
+
+
+@test
+def after_setuid_blocked_threads_are_signalled_but_where_the_worker_is_dumpable_again():
+    for read, wall, memory in of_jailed("/"):
+        equal(read, "quiet=0; signalled=1")
+        contains(wall, "[no answer]")
+    for read, wall, memory in of_jailed("/", AGAIN="1"):
+        need(read.endswith("; signalled=0"), read)
+        contains(wall, "work;")
+        contains(memory, "bytes resident")
 
 
 @test
