@@ -118,10 +118,11 @@ unpacked_sources() {
 			rm -rf "$us_folder/$us_package"-*/
 			mv "$us_new/$us_package"-*/ "$us_folder/"
 			: >"$us_folder/$us_package.complete"
-			continue
+			rm -f "$us_new/fetch.log"
+		else
+			us_status=1
+			mv "$us_new/fetch.log" "$us_folder/"
 		fi
-		us_status=1
-		mv "$us_new/fetch.log" "$us_folder/"
 	done
 	[ ! -e "$us_new/fetch.log" ] || mv "$us_new/fetch.log" "$us_folder/"
 	rm -rf "$us_new"
