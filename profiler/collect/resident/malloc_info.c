@@ -13,7 +13,8 @@
  * What a stranger would get wrong:
  * - The text is written to a stream, and a stream is malloc'd.  It is made once, where the server
  *   is started, for a thread that is asked later must make no arena of its own for it.
- * - exit(3) in another thread empties every stream there is: nobody but who asks is listened to.
+ * - fflush(NULL) in another thread may write it, with the stream's lock; exit(3) does so without.  Then
+ *   the lines are nonsense for a moment that nobody sees, and stay in their bounds.
  * - The text is written when an arena's lock is given back, so the stream is never held where this
  *   waits.
  * - malloc_trim() gives back the whole pages inside of each free block: a block of n bytes
@@ -54,7 +55,6 @@ static struct {
 	uint64_t          binned;
 } info;
 
-static __thread bool asks __attribute__((tls_model("initial-exec")));
 
 /* The number behind key="; 0: none. */
 static uint64_t
@@ -110,6 +110,8 @@ line_done(const char *line)
 {
 	struct allocator *to = info.to;
 
+	if (!to)
+		return;
 	line += strspn(line, " ");
 	if (info.inside) {
 		arena_line(to, line);
@@ -127,13 +129,17 @@ static ssize_t
 on_write(void *cookie, const char *text, size_t size)
 {
 	(void)cookie;
-	for (size_t i = 0; asks && info.to && i < size; i++) {
+	for (size_t i = 0; info.to && i < size; i++) {
+		size_t used = info.used;
+
 		if (text[i] != '\n') {
-			if (info.used + 1 < LINE_BYTES)
-				info.line[info.used++] = text[i];
+			if (used + 1 < LINE_BYTES) {
+				info.line[used] = text[i];
+				info.used = used + 1;
+			}
 			continue;
 		}
-		info.line[info.used] = '\0';
+		info.line[used] = '\0';
 		info.used = 0;
 		line_done(info.line);
 	}
@@ -163,10 +169,8 @@ malloc_info_ask(struct allocator *ret)
 	info.to = ret;
 	info.used = 0;
 	info.inside = false;
-	asks = true;
 	malloc_info(0, info.stream);
 	fflush(info.stream);
-	asks = false;
 	info.to = NULL;
 	return ret->arena_count > 0;
 }
