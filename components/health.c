@@ -230,9 +230,9 @@ run_round(struct component *c, void *arg)
 
 /* Perhaps it is for profiling. */
 static void
-answer_other(struct answer *a)
+answer_other(const struct health *h, struct answer *a)
 {
-	int r = profiler_take(a);
+	int r = profiler_take(h, a);
 
 	if (r == -ENOMEM)
 		answer_plain(a, 500, "out of memory\n", (struct answer_header){ 0 });
@@ -246,8 +246,7 @@ answer_other(struct answer *a)
 static size_t
 on_body(const struct ask *ask, void *arg)
 {
-	(void)arg;
-	return health_path_known(ask->path) ? 0 : profiler_body_max(ask);
+	return health_path_known(ask->path) ? 0 : profiler_body_max(arg, ask);
 }
 
 static void
@@ -257,7 +256,7 @@ on_request(struct answer *a, void *arg)
 	struct waiting *w;
 
 	if (!health_path_known(a->ask.path)) {
-		answer_other(a);
+		answer_other(h, a);
 		return;
 	}
 	if (a->ask.method != ASK_GET && a->ask.method != ASK_HEAD) {
@@ -363,8 +362,11 @@ start_server(struct health *h, const struct address *a, struct component_error *
 	told = set;
 	r = httpd_start(&o, &h->httpd, err);
 	if (r == 0) {
-		r = httpd_listen(h->httpd, &set, NULL);
+		r = profiler_host(h, a, &told);
+		if (r == 0)
+			r = httpd_listen(h->httpd, &set, NULL);
 		if (r < 0) {
+			profiler_host_end(h);
 			httpd_stop(h->httpd, 0);
 			h->httpd = NULL;
 		}
@@ -374,7 +376,6 @@ start_server(struct health *h, const struct address *a, struct component_error *
 		return r;
 	}
 	serving_add(h);
-	profiler_host(a, &told);
 	component_log(h->c, COMPONENT_LOG_INFO, "serving health", "url", told.sockets[0].url, NULL);
 	return 0;
 }
@@ -399,7 +400,7 @@ part_stop(struct component *c, void *state)
 	(void)c;
 	if (!h->httpd)
 		return;
-	profiler_host(NULL, NULL);
+	profiler_host_end(h);
 	serving_remove(h);
 	httpd_stop(h->httpd, STOP_GRACE_MS);
 	h->httpd = NULL;

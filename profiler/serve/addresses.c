@@ -51,50 +51,79 @@ addresses_mounted(int more)
 	mounts += more;
 }
 
-/* ---- an address where another server of ours listens ---- */
+/* ---- addresses where other servers of ours listen ---- */
 
-static struct {
-	pthread_mutex_t   lock;
-	bool              listens;
+struct host {
+	struct host      *next;
+	const void       *owner;
 	struct address    address;
 	struct listen_set set; /* to tell of it: its descriptors are not here */
-} host = { .lock = PTHREAD_MUTEX_INITIALIZER };
+};
 
-void
-addresses_host(const struct address *a, const struct listen_set *set)
+static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct host    *hosts;
+
+int
+addresses_host(const void *owner, const struct address *a, const struct listen_set *set)
 {
-	pthread_mutex_lock(&host.lock);
-	host.listens = a != NULL;
-	if (a) {
-		host.address = *a;
-		host.set = *set;
-		host.set.note[0] = '\0'; /* that server has said so */
-		for (size_t i = 0; i < set->count; i++) {
-			host.set.sockets[i].fd = -1;
-			host.set.sockets[i].ino = 0;
-		}
+	struct host *h = malloc(sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->owner = owner;
+	h->address = *a;
+	h->set = *set;
+	h->set.note[0] = '\0'; /* that server has said so */
+	for (size_t i = 0; i < set->count; i++) {
+		h->set.sockets[i].fd = -1;
+		h->set.sockets[i].ino = 0;
 	}
-	pthread_mutex_unlock(&host.lock);
+	pthread_mutex_lock(&hosts_lock);
+	h->next = hosts;
+	hosts = h;
+	pthread_mutex_unlock(&hosts_lock);
+	return 0;
 }
 
 void
-addresses_host_forked(void)
+addresses_host_end(const void *owner)
 {
-	pthread_mutex_init(&host.lock, NULL);
-	host.listens = false;
+	struct host *gone = NULL;
+
+	pthread_mutex_lock(&hosts_lock);
+	for (struct host **at = &hosts; *at && !gone; at = &(*at)->next) {
+		if ((*at)->owner != owner)
+			continue;
+		gone = *at;
+		*at = gone->next;
+		break;
+	}
+	pthread_mutex_unlock(&hosts_lock);
+	free(gone);
 }
 
-static bool
+void
+addresses_hosts_forked(void)
+{
+	pthread_mutex_init(&hosts_lock, NULL);
+	hosts = NULL;
+}
+
+/* Who listens there, and *ret tells of it; NULL: none of ours. */
+static const void *
 host_find(const struct address *a, struct listen_set *ret)
 {
-	bool found;
+	const void *owner = NULL;
 
-	pthread_mutex_lock(&host.lock);
-	found = host.listens && address_is_same(a, &host.address);
-	if (found)
-		*ret = host.set;
-	pthread_mutex_unlock(&host.lock);
-	return found;
+	pthread_mutex_lock(&hosts_lock);
+	for (const struct host *h = hosts; h && !owner; h = h->next) {
+		if (address_is_same(a, &h->address)) {
+			owner = h->owner;
+			*ret = h->set;
+		}
+	}
+	pthread_mutex_unlock(&hosts_lock);
+	return owner;
 }
 
 /* ---- "HOST:PORT\n" in a file, for scripts that asked for port 0 ---- */
@@ -158,9 +187,10 @@ place_bind(const struct serve *s, struct serve_place *p, const char *text, struc
 		component_error_set(err, "'%s': %s", text, why);
 		return r;
 	}
-	if (a.kind == ADDRESS_OFF || (p == &s->tcp && host_find(&a, &p->set)))
+	if (a.kind == ADDRESS_OFF)
 		return 0;
-	return listen_open(&a, &p->set, err);
+	p->host = p == &s->tcp ? host_find(&a, &p->set) : NULL;
+	return p->host ? 0 : listen_open(&a, &p->set, err);
 }
 
 /* Would one address stand in the way of the other?  Not if either is none, or no address. */
@@ -346,7 +376,7 @@ place_open(struct serve *s, struct serve_place *p)
 		p->set.count = 0;
 	r = p->set.count ? httpd_listen(s->httpd, &p->set, (void *)p->tag) : 0;
 	if (!r) {
-		p->hosted = is_hosted(&set);
+		p->handed_by = is_hosted(&set) ? p->host : NULL;
 		p->now = set;
 		p->lost = false;
 	}
@@ -447,6 +477,7 @@ struct move {
 	char                from[TEXT_BYTES], to[TEXT_BYTES];
 	uintptr_t           old_tag;
 	struct listen_set   old; /* to tell of it */
+	const void         *old_handed_by;
 	bool                was_lost, changes, clashes, closed;
 };
 
@@ -459,6 +490,7 @@ move_begin(const struct serve *s, struct move *m, struct component_error *why)
 	m->clashes = m->changes && !m->was_lost && addresses_clash(m->from, m->to);
 	m->old_tag = m->place->tag;
 	m->old = m->place->now;
+	m->old_handed_by = m->place->handed_by;
 	return m->changes && !m->clashes ? place_bind(s, m->place, m->to, why) : 0;
 }
 
@@ -486,7 +518,7 @@ move_back(struct serve *s, struct move *m)
 	httpd_unlisten(s->httpd, (void *)m->place->tag);
 	m->place->tag = m->old_tag;
 	m->place->now = m->old;
-	m->place->hosted = is_hosted(&m->old);
+	m->place->handed_by = m->old_handed_by;
 	m->place->lost = m->was_lost;
 }
 
@@ -508,7 +540,7 @@ move_restore(struct serve *s, struct move *m)
 		return;
 	place_close(m->place);
 	m->place->now.count = 0;
-	m->place->hosted = false;
+	m->place->handed_by = NULL;
 	m->place->lost = true;
 	snprintf(text, sizeof(text), "the address of before cannot be had again: %s",
 		*why.text ? why.text : strerror(-r));

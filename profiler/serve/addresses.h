@@ -33,8 +33,9 @@ void addresses_forked(struct serve *s); /* in a child: the same */
  * name.  What is a worker's stays as it is.  0 or -ENOMEM. */
 int  addresses_of_worker(struct component_profiler_options *o);
 /* See profiler_host(); in a child nobody listens. */
-void addresses_host(const struct address *a, const struct listen_set *set);
-void addresses_host_forked(void);
+int  addresses_host(const void *owner, const struct address *a, const struct listen_set *set);
+void addresses_host_end(const void *owner);
+void addresses_hosts_forked(void);
 /* One more, or less (-1), is mounted on servers of the program's own, see <component/evhttp.h>: with
  * one, a server may listen nowhere.  Any thread. */
 void addresses_mounted(int more);

@@ -59,7 +59,7 @@ on_forked(void)
 {
 	struct serve *s = current;
 
-	addresses_host_forked();
+	addresses_hosts_forked();
 	pthread_mutex_init(&asked_lock, NULL);
 	if (!used)
 		return;
@@ -107,10 +107,16 @@ profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg,
 	return r;
 }
 
-void
-profiler_host(const struct address *a, const struct listen_set *set)
+int
+profiler_host(const void *owner, const struct address *a, const struct listen_set *set)
 {
-	addresses_host(a, set);
+	return addresses_host(owner, a, set);
+}
+
+void
+profiler_host_end(const void *owner)
+{
+	addresses_host_end(owner);
 }
 
 struct taken {
@@ -129,13 +135,13 @@ on_taken(void *arg)
 }
 
 int
-profiler_take(struct answer *a)
+profiler_take(const void *owner, struct answer *a)
 {
 	struct taken *t = NULL;
 	int           r = -ENOTCONN;
 
 	pthread_mutex_lock(&asked_lock);
-	if (!asked || !asked->tcp.hosted)
+	if (!asked || asked->tcp.handed_by != owner)
 		goto out;
 	t = malloc(sizeof(*t));
 	r = -ENOMEM;
@@ -155,12 +161,12 @@ out:
 }
 
 size_t
-profiler_body_max(const struct ask *ask)
+profiler_body_max(const void *owner, const struct ask *ask)
 {
 	size_t max = 0;
 
 	pthread_mutex_lock(&asked_lock);
-	if (asked && asked->tcp.hosted)
+	if (asked && asked->tcp.handed_by == owner)
 		max = routes_body_max(ask, asked);
 	pthread_mutex_unlock(&asked_lock);
 	return max;

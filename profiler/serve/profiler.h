@@ -46,18 +46,22 @@ struct profiler_asked {
 int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
 
 /*
- * Another server of ours, that of health, listens at an address.  A server that is started or moved
- * there binds nothing, and is handed over by the other one what is not its own.
+ * Another server of ours, that of health, listens at an address.  A profiling server that is started or
+ * moved there binds nothing, and is handed over by the other one what is not its own.
  *
- *   a, set     copied; to tell of what is listened on.  NULL: nobody does any more
+ *   owner      the other one, by which it is known: a process may have several, at other addresses
+ *   a, set     copied; to tell of what is listened on
+ *
+ * profiler_host() gives 0 or -ENOMEM, and profiler_host_end() ends it.
  *
  * profiler_take() is for that one's on_request(): 0, and the request goes on at the server that runs;
  * -ENOTCONN: none is there, or it is elsewhere; -ENOMEM.  Then the answer is still owed.
  * profiler_body_max() for its body_max().  Any thread, never waits.
  */
-void   profiler_host(const struct address *a, const struct listen_set *set);
-int    profiler_take(struct answer *a);
-size_t profiler_body_max(const struct ask *ask);
+int    profiler_host(const void *owner, const struct address *a, const struct listen_set *set);
+void   profiler_host_end(const void *owner);
+int    profiler_take(const void *owner, struct answer *a);
+size_t profiler_body_max(const void *owner, const struct ask *ask);
 
 /* Sets the rate of a collector that has one, and has whatever server runs note it; 0 or a negative errno. */
 int  profiler_set_rate(const struct collector *c, int64_t rate);

@@ -37,9 +37,10 @@ struct serve {
 	struct auth     auth;
 	struct serve_place {
 		struct listen_set set; /* bound, until the server has them */
+		const void       *host; /* who listens on those of set, see profiler_host(); NULL: this one is to */
 		struct listen_set now; /* what the server has of them, to tell of it; not to be closed */
 		uintptr_t         tag; /* of its listeners; another for each address that it has had; odd: debug's */
-		_Atomic bool      hosted; /* it listens nowhere itself: who does hands over, see profiler_host() */
+		const void *_Atomic handed_by; /* who listens and hands over, see profiler_host(); NULL: nobody */
 		bool              lost; /* it listens nowhere: a move failed, and so did the way back */
 	} tcp, debug;
 	uintptr_t       last_tag;

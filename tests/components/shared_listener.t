@@ -376,4 +376,24 @@ def a_unix_socket_is_shared_by_its_path():
         need(not os.path.exists(path), "the socket is left")
 
 
+@test
+def the_health_server_of_another_component_hands_no_profiles_over():
+    with shared() as d:
+        other = free_port()
+        d.do("second 127.0.0.1:%d" % other)
+        d.wait_log("did what=second")
+        c = http.client.HTTPConnection("127.0.0.1", other, timeout=DEADLINE)
+        c.request("GET", PPROF)
+        r = c.getresponse()
+        equal((r.status, r.read().decode()), (404, OFF))
+        c.close()
+        equal(d.get(PPROF).status, 200)
+        d.do("second-end")
+        d.wait_log("did what=second-end")
+        usr1(d, "profiling switched off")
+        usr1(d, "profiling switched on")
+        equal(d.get(PPROF).status, 200)
+        equal(d.get("/healthz").status, 200)
+
+
 main()

@@ -8,6 +8,7 @@
  *     until FILE   the loop hangs until there is one
  *     unready WHY  the check "work" fails; "ready" lets it pass again
  *     fork         a worker that does nothing but wait; the line has its pid
+ *     second ADDR  another component of this process serves health there; "second-end" ends it
  *     hold         work that a graceful stop waits for; "release" ends it
  *
  * TELL_SLOW_START is milliseconds spec.start() takes.
@@ -56,6 +57,23 @@ check_work(struct component *c, void *arg, struct component_error *err)
 	return -EAGAIN;
 }
 
+static struct component *second;
+
+static void
+second_start(char *address)
+{
+	static const struct component_spec spec = COMPONENT_SPEC(.name = "second", .summary = "Beside another.");
+	static char                        name[] = "second", option[] = "--health-probe-bind-address";
+	char                              *argv[] = { name, option, address, NULL };
+	struct component_error             err = COMPONENT_ERROR_INIT;
+
+	if (component_new(&spec, &second, &err) < 0 || component_use(second, component_health(), &err) < 0 ||
+		component_parse(second, 3, argv, &err) != 0 || component_start(second, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		abort();
+	}
+}
+
 static void
 do_line(struct component *c, char *line)
 {
@@ -77,6 +95,10 @@ do_line(struct component *c, char *line)
 		component_hold(c, "subject");
 	} else if (strcmp(word, "release") == 0) {
 		component_release(c, "subject");
+	} else if (strcmp(word, "second") == 0) {
+		second_start(rest);
+	} else if (strcmp(word, "second-end") == 0) {
+		component_free(second);
 	} else if (strcmp(word, "fork") == 0) {
 		pid_t parent = getpid(), pid = fork();
 
