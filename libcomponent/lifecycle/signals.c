@@ -48,8 +48,8 @@
 #include "utc.h"
 
 /* What the loop gets beyond delay and graceful time to end by itself, ns.  More than the profiling server takes
- * to stop when a client does not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (LOST_SECONDS). */
-#define STUCK_SLACK_NS 15000000000LL
+ * to stop when a client does not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (COME_NS, and LOST_SECONDS twice). */
+#define STUCK_SLACK_NS 25000000000LL
 
 #define NS_PER_MS 1000000LL
 

@@ -328,7 +328,7 @@ void
 profiler_foresee_end(void)
 {
 	door_enter();
-	if (!running)
+	if (!running && !seccomp_on()) /* a filter may end the caller for it */
 		program_file_release();
 	door_leave();
 }

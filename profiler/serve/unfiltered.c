@@ -82,7 +82,7 @@ unfiltered_run(struct httpd *h, void (*fn)(void))
 	int64_t  until = clock_ns(CLOCK_MONOTONIC) + COME_NS, left;
 	uint32_t now;
 
-	if (!h)
+	if (!h || atomic_load(&state) == GIVEN_UP) /* posted may be with that server for ever */
 		return false;
 	caller = thread_id_self();
 	work = fn;

@@ -64,13 +64,14 @@ COMPONENT_API const struct component_part *component_health(void);
  * Reload and USR1 are then the daemon's.
  *
  *   port     of the default address 127.0.0.1:PORT; 0: 6060
- *   log      where the server logs, from any thread; NULL: nowhere
+ *   log      where the server logs, from any thread, until component_profiling_end(); NULL: nowhere
  *
  *   returns  add: what component_flags_add() returns, -ENOMEM; begin: 0, off or on
  *            (see component_profiler_running()), or a negative errno with err
  *            naming address, reason and way out; with --profiling-on-error=warn that is
  *            logged, and begin returns 0.  A second begin, of a daemon that sets itself up
- *            once more in the same process, finds the server running and returns 0
+ *            once more in the same process, finds the server running and returns 0; log and
+ *            log_arg stay those of the first
  *   owns     *ret is the caller's until component_profiling_end(), which is called
  *            after component_flags_free(), since the rows' values are in it; NULL
  *            is fine
