@@ -54,7 +54,7 @@ def prefix():
 
 def uninstall():
     install("uninstall")
-    _made.clear()
+    del _made["prefix"]
 
 
 def clean():
@@ -65,8 +65,18 @@ def clean():
     return kept
 
 
+def of_go():
+    """Where go keeps what it has built: newer ones build pprof when it is first asked for, which takes minutes."""
+    if "go" not in _made:
+        names, go = ("GOCACHE", "GOPATH"), shutil.which("go", path=clean()["PATH"])
+        _made["go"] = dict(zip(names, run(go, "env", *names).stdout.splitlines())) if go else {}
+        if go:
+            run(go, "tool", "pprof", "-h", timeout=600)
+    return _made["go"]
+
+
 def as_installed():
-    env, folder = clean(), prefix()
+    env, folder = {**clean(), **of_go()}, prefix()
     env.update(HOME=HOME, PATH="%s/bin:%s" % (folder, env["PATH"]), PKG_CONFIG_PATH=folder + "/lib/pkgconfig",
                LD_LIBRARY_PATH=folder + "/lib", CC=CC, CXX=CXX)
     return env

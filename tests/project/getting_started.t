@@ -11,7 +11,6 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from documents import block, blocks  # noqa: E402
-from gotools import ENV  # noqa: E402
 from installed import UP, alone, as_installed  # noqa: E402
 
 PAGE = "docs/getting-started.md"
@@ -33,10 +32,6 @@ def typed(text, go):
 def ten_minutes_lead_to_the_hot_function_its_line_and_the_memory():
     env = as_installed()
     go = shutil.which("go", path=env["PATH"])
-    if go:  # newer ones build pprof when it is first asked for, into a folder at home
-        names = ("GOCACHE", "GOPATH")
-        env.update(zip(names, run(go, "env", *names, env=ENV).stdout.splitlines()), GOTOOLCHAIN="local")
-        run(go, "tool", "pprof", "-h", env={**ENV, **env}, timeout=600)
     steps = [text for _, text in blocks("sh", PAGE) if text not in NOT_RUN and BY_HAND not in text]
     with tempdir() as d:
         with open(os.path.join(d, "hello.c"), "w") as f:
