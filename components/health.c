@@ -236,6 +236,8 @@ answer_other(const struct health *h, struct answer *a)
 
 	if (r == -ENOMEM)
 		answer_plain(a, 500, "out of memory\n", (struct answer_header){ 0 });
+	else if (r == -EAGAIN)
+		answer_plain(a, 503, "too many requests at once; try again\n", (struct answer_header){ "Retry-After", "1" });
 	else if (r < 0)
 		answer_plain(a, 404, strncmp(a->ask.path, PROFILES, strlen(PROFILES)) != 0 ?
 			"404 page not found; there are /healthz, /livez and /readyz\n" :

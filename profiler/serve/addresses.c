@@ -620,6 +620,5 @@ addresses_change(struct serve *s, const struct component_profiler_options *o,
 		move_end(s, &moves[n]);
 	name_first(s);
 	port_file_again(s, o, was);
-	addresses_announce(s);
-	return 0;
+	return 1;
 }

@@ -23,7 +23,7 @@ int  addresses_open(struct serve *s, struct component_error *err);
 /* One line to the log, with the real address, and warnings. */
 void addresses_announce(const struct serve *s);
 /* Has it listen where o says, by new listeners beside the old ones, whose connections go on.  On
- * failure nothing has changed. */
+ * failure nothing has changed.  1: it has others to announce; 0: they are the same. */
 int  addresses_change(struct serve *s, const struct component_profiler_options *o,
 	 enum profiler_fault *ret_fault, struct component_error *err);
 /* What is bound and not the server's yet; and the port file goes. */

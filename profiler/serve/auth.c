@@ -153,6 +153,23 @@ auth_token_read(struct auth *a, const char *path, char *warning, size_t warning_
 	return 0;
 }
 
+void
+auth_token_swap(struct auth *used, struct auth *other)
+{
+	char   token[SERVE_TOKEN_MAX];
+	size_t size;
+
+	pthread_mutex_lock(&used->lock);
+	memcpy(token, used->token, sizeof(token));
+	size = used->token_size;
+	memcpy(used->token, other->token, sizeof(token));
+	used->token_size = other->token_size;
+	pthread_mutex_unlock(&used->lock);
+	memcpy(other->token, token, sizeof(token));
+	other->token_size = size;
+	explicit_bzero(token, sizeof(token));
+}
+
 static bool
 token_same(const struct auth *a, const char *given, size_t size)
 {

@@ -27,6 +27,8 @@ int  auth_init(struct auth *a);
 void auth_release(struct auth *a);
 /* NULL path: no token.  warning gets a sentence or "". */
 int  auth_token_read(struct auth *a, const char *path, char *warning, size_t warning_size, struct component_error *err);
+/* used: what requests are held against meanwhile. */
+void auth_token_swap(struct auth *used, struct auth *other);
 bool auth_host_ok(const struct auth *a, const char *host, const char *const *allowed);
 bool auth_token_ok(struct auth *a, const char *authorization, const char *query);
 bool auth_origin_ok(const char *origin, const char *host);

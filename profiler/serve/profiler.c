@@ -119,6 +119,9 @@ profiler_host_end(const void *owner)
 	addresses_host_end(owner);
 }
 
+/* Each has a descriptor that no limit of a server counts. */
+#define COMING_MAX 64
+
 struct taken {
 	struct httpd_posted   posting;
 	struct profiler_asked server;
@@ -130,6 +133,7 @@ on_taken(void *arg)
 {
 	struct taken *t = arg;
 
+	atomic_fetch_sub(&t->server.serve->coming, 1);
 	httpd_join(t->server.httpd, t->moved);
 	free(t);
 }
@@ -143,6 +147,9 @@ profiler_take(const void *owner, struct answer *a)
 	pthread_mutex_lock(&asked_lock);
 	if (!asked || asked->tcp.handed_by != owner)
 		goto out;
+	r = -EAGAIN;
+	if (atomic_load(&asked->coming) >= COMING_MAX) /* it grows with asked_lock alone */
+		goto out;
 	t = malloc(sizeof(*t));
 	r = -ENOMEM;
 	if (!t)
@@ -151,6 +158,7 @@ profiler_take(const void *owner, struct answer *a)
 	t->moved = httpd_leave(a);
 	if (!t->moved)
 		goto out;
+	atomic_fetch_add(&asked->coming, 1);
 	httpd_post_at(t->server.httpd, &t->posting, on_taken, t);
 	t = NULL;
 	r = 0;

@@ -55,7 +55,8 @@ int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *ar
  * profiler_host() gives 0 or -ENOMEM, and profiler_host_end() ends it.
  *
  * profiler_take() is for that one's on_request(): 0, and the request goes on at the server that runs;
- * -ENOTCONN: none is there, or it is elsewhere; -ENOMEM.  Then the answer is still owed.
+ * -ENOTCONN: none is there, or it is elsewhere; -EAGAIN: too many are on their way to it; -ENOMEM.  Then
+ * the answer is still owed.
  * profiler_body_max() for its body_max().  Any thread, never waits.
  */
 int    profiler_host(const void *owner, const struct address *a, const struct listen_set *set);

@@ -207,35 +207,37 @@ serve_forked(struct serve *s)
 
 /* ---- other options ---- */
 
-static void
-token_take(struct auth *to, const struct auth *from)
-{
-	explicit_bzero(to->token, sizeof(to->token));
-	memcpy(to->token, from->token, from->token_size);
-	to->token_size = from->token_size;
-}
-
 int
 serve_change(struct serve *s, const struct component_profiler_options *o, enum profiler_fault *ret_fault,
 	struct component_error *err)
 {
 	struct component_profiler_options fresh;
 	struct auth                       auth;
+	bool                              token_first;
 	int                               r = own_options(s, &fresh, o, err);
 
 	if (r)
 		return r;
 	auth_init(&auth);
 	r = serve_token_read(s, &auth, fresh.token_file, err);
-	if (!r)
-		r = addresses_change(s, &fresh, ret_fault, err);
 	if (r)
 		goto out;
+	/* While addresses come and go a token is asked for, if one was or one will be. */
+	token_first = auth.token_size > 0;
+	if (token_first)
+		auth_token_swap(&s->auth, &auth);
+	r = addresses_change(s, &fresh, ret_fault, err);
+	if (token_first == (r < 0))
+		auth_token_swap(&s->auth, &auth);
+	if (r < 0)
+		goto out;
 	pthread_mutex_lock(&s->auth.lock);
-	token_take(&s->auth, &auth);
 	options_change(&s->options, &fresh);
 	pthread_mutex_unlock(&s->auth.lock);
 	httpd_set_requests(s->httpd, serve_requests(&s->options));
+	if (r > 0)
+		addresses_announce(s);
+	r = 0;
 out:
 	auth_release(&auth);
 	options_release(&fresh);

@@ -52,6 +52,7 @@ struct serve {
 	pthread_cond_t  idle; /* the last job has ended */
 	struct job     *jobs;
 	int64_t         job_count;
+	atomic_uint     coming; /* requests that another server has handed over and this one has not seen yet */
 	bool            stopping;
 	int64_t         rates[COLLECTORS_MAX]; /* that were asked for last, by place in the table; atomic */
 };

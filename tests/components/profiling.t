@@ -585,4 +585,23 @@ def a_wildcard_without_a_token_warns_once():
         equal(len([line for line in d.output().splitlines() if " warn" in line]), 1, d.output())
 
 
+@test
+def a_reload_that_opens_a_wildcard_warns_by_the_token_that_it_has_then():
+    need_own_network()
+    for before, then in (True, False), (False, True):
+        with tempdir() as t:
+            config = os.path.join(t, "config")
+            write(os.path.join(t, "token"), "secret\n")
+
+            def text(address, token):
+                return "profiling-bind-address: %s:0\n" % address + "profiling-token-file: %s/token\n" % t * token
+
+            write(config, text("127.0.0.1", before))
+            with daemon(SUBJECT, "--enable-pprof", "--config", config, port_file=False) as d:
+                d.wait_log("starting profiling server")
+                write(config, text("0.0.0.0", then))
+                reload(d)
+                equal("can be read by everybody" in d.output(), not then, d.output())
+
+
 main()

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Health and profiles at one address: each is answered by its own rules, and switching, moving or crowding the one
 leaves the other alone."""
+import ctypes
 import gzip
 import http.client
 import os
 import re
+import select
 import signal
 import socket
 import sys
@@ -299,6 +301,44 @@ def a_crowd_at_the_profiles_leaves_room_for_probes():
             for s in crowd:
                 s.close()
         poll(lambda: "component-job" not in threads(d.pid).values(), "the windows to end")
+        equal(d.get(PPROF).status, 200)
+
+
+@contextlib.contextmanager
+def thread_stopped(d, name):
+    """By ptrace: the others go on."""
+    tid, = [tid for tid, n in threads(d.pid).items() if n == name]
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def ptrace(request):
+        if libc.ptrace(ctypes.c_long(request), ctypes.c_long(int(tid)), None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    try:
+        ptrace(0x4206)  # PTRACE_SEIZE
+    except PermissionError:
+        raise Skip("the kernel lets no thread be stopped here")
+    ptrace(0x4207)  # PTRACE_INTERRUPT
+    os.waitpid(int(tid), 0x40000000)  # __WALL
+    yield
+    ptrace(17)  # PTRACE_DETACH
+
+
+@test
+def what_comes_faster_than_the_server_of_profiles_takes_it_is_told_to_come_again():
+    with shared() as d, contextlib.ExitStack() as stack:
+        with thread_stopped(d, "component-http"):
+            crowd = [stack.enter_context(socket.create_connection(("127.0.0.1", d.port), timeout=DEADLINE)) for _ in range(100)]
+            for s in crowd:
+                s.sendall(("GET %scmdline HTTP/1.1\r\nConnection: close\r\n\r\n" % PPROF).encode())
+            refused = set()
+            while len(refused) < 36:
+                for s in select.select([s for s in crowd if s not in refused], [], [], DEADLINE)[0]:
+                    contains(s.recv(1000).decode(), "503 Service Unavailable\r\n")
+                    refused.add(s)
+            equal(d.get("/readyz").status, 200)
+        answers = [b"".join(iter(lambda s=s: s.recv(1000), b"")) for s in crowd if s not in refused]
+        equal([a[:12] for a in answers], [b"HTTP/1.1 200"] * 64)
         equal(d.get(PPROF).status, 200)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""evhttp_why.t - why the server is not libevent's evhttp: each reason that README.md and
+"""evhttp_why.t - why the server is not libevent's evhttp: each reason that ARCHITECTURE.md and
 libcomponent's httpd.c give, shown on the libevent at hand by a server on evhttp that has the
 guards which evhttp offers (tests/programs/evhttp_why.c).
 
@@ -47,7 +47,7 @@ def at_hand():
 
 def not_shown(what):
     version, _, name = at_hand()
-    need(version != KNOWN, "%s: not so with %s; README.md and httpd.c say it is" % (what, name))
+    need(version != KNOWN, "%s: not so with %s; ARCHITECTURE.md and httpd.c say it is" % (what, name))
     raise Skip("%s does not show it" % name)
 
 
@@ -204,14 +204,14 @@ def evhttp_says_in_html_what_it_does_not_like():
 
 
 @test
-def what_our_own_costs_is_as_many_lines_as_the_readme_says():
+def what_our_own_costs_is_as_many_lines_as_the_architecture_says():
     if not shutil.which("git") or run("git", "ls-files", "--error-unmatch", *HTTP_FILES, cwd=SRC).returncode:
         raise Skip("scripts/count needs a git checkout")
     counted = int(run(sys.executable, os.path.join(SRC, "scripts/count"), *HTTP_FILES).stdout.partition("\nall ")[2].split()[1])
-    with open(os.path.join(SRC, "README.md"), encoding="utf-8") as f:
+    with open(os.path.join(SRC, "ARCHITECTURE.md"), encoding="utf-8") as f:
         said, = re.findall(r"some ([\d,]+)\s+lines\s+of\s+code", f.read())
     print("# %d lines of code in %s" % (counted, " ".join(HTTP_FILES)))
-    need(abs(int(said.replace(",", "")) - counted) <= 100, "README.md says %s lines of code, it is %d" % (said, counted))
+    need(abs(int(said.replace(",", "")) - counted) <= 100, "ARCHITECTURE.md says %s lines of code, it is %d" % (said, counted))
 
 
 main()

@@ -168,13 +168,12 @@ KEPT_ANEW = r"(var/(lib/dpkg|cache|log|backups)|etc/ld\.so\.cache|tmp|root|run)(
 @test
 def they_are_installed_used_by_pkg_config_and_the_agent_and_leave_nothing_behind():
     debs = packages()
-    (_, hello), = blocks("c", "README.md")
     outside = OUTSIDE.format(w=work)
     unshare = ["unshare", "-m", "-p", "-f", "--kill-child"] + ([] if os.geteuid() == 0 else ["-r"])
     if run(*unshare, "sh", "-ec", outside).returncode != 0:
         raise Skip("no mount namespace with an overlay of / may be made here")
     with open(work + "/hello.c", "w") as f:
-        f.write(hello)
+        f.write(text_of("examples/hello.c"))
     with open(work + "/inside", "w") as f:
         f.write(INSIDE)
     copies = "".join("cp %s %s/root/tmp/%s.deb\n" % (path, work, name) for name, path in debs.items())

@@ -9,9 +9,10 @@
  *   the lock he takes in a few events, and the rest stays where it is until the next one comes, or a
  *   reader.
  * - Where the holder has lost the processor, the ring fills up.  Then events go to the spill, which is
- *   mostly never touched.  Should that be full, too, an event is lost and counted.  Where it stays full
- *   for long, as who has the next place does not fill it, he is gone, as in a child of a fork
- *   without handlers: from then on nothing is told.
+ *   mostly never touched.  Should that be full, too, an event is lost and counted.
+ * - Who has the next place and does not fill it for long is gone: a handler has jumped away from
+ *   there, or a child was forked without fork handlers.  Nothing behind that place can be taken in, so from
+ *   then on nothing is told.
  * - Who tells of a change leaves the lock to a reader that waits for it.
  * - The order of events is that of their places, wherever they lie.  A range is taken before the kernel
  *   can give its addresses to another thread, and added after it has come, so they never come
@@ -269,7 +270,7 @@ is_stuck(void)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (live.head - live.tail < SPILL || event_at(live.tail))
+	if (live.head == live.tail || event_at(live.tail))
 		return false;
 	if (!live.stuck_ns || live.stuck_at != live.tail) {
 		live.stuck_at = live.tail;

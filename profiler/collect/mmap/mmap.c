@@ -54,7 +54,8 @@
 #endif
 
 static struct stack_counts made; /* calls, and their bytes */
-static _Atomic bool        on, failed;
+static _Atomic bool        on;
+static atomic_int          failed; /* -errno of the last rate_set(); 0: none */
 static _Atomic uint64_t    truncated;
 static struct fork_mark    mark;
 
@@ -223,7 +224,8 @@ status(void)
 	if (live_is_broken())
 		return "mappings are not seen any more: a fork, or the end of a thread, came in the middle of a change";
 	if (failed)
-		return "mappings are not seen: no memory for their table";
+		return failed == -EDEADLK ? "mappings are not seen: a thread did not let go of their table for a second" :
+		                            "mappings are not seen: no memory for their table";
 	if (!UNWIND_AT_ONCE)
 		return "mappings are not seen: " HOOKS_UNKNOWN;
 	if (hooks_are_others())
@@ -247,7 +249,9 @@ rate_get(void)
 static int
 rate_set(int64_t rate)
 {
-	atomic_store(&failed, false);
+	int r;
+
+	atomic_store(&failed, 0);
 	if (rate && *status())
 		return -ENOTSUP;
 	if (!rate) {
@@ -261,9 +265,10 @@ rate_set(int64_t rate)
 		return 0;
 	if (!hooks_claim())
 		return -ENOTSUP;
-	atomic_store(&failed, stack_counts_open(&made) || fork_mark_open(&mark) || later_open() || live_open());
-	if (failed)
-		return -ENOMEM;
+	r = stack_counts_open(&made) || fork_mark_open(&mark) || later_open() ? -ENOMEM : live_open();
+	atomic_store(&failed, r);
+	if (r)
+		return r;
 	live_grown = grown;
 	component_hooks.resolve();
 	component_hooks.map = on_map;
