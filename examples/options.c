@@ -48,7 +48,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.text);
 		status = f ? component_flags_exit_status(f) : 1;
 		if (status == 0)
-			status = 1; /* the options were well */
+			status = 1; /* the options were right, the profiler did not start */
 	} else if (r > 0) {
 		printf("%s\n", component_flags_output(f)); /* --help and the like */
 	} else {

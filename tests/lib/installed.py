@@ -5,12 +5,15 @@ loader find it there, as README.md's lines make it; alone() runs a shell script 
 port is free, in a folder of its own.
 """
 import atexit
+import contextlib
 import os
 import re
 import shutil
+import signal
+import subprocess
 import tempfile
 
-from harness import BUILD, CC, CXX, Skip, equal, run
+from harness import BUILD, CC, CXX, Skip, equal, run, started
 
 HOME = tempfile.mkdtemp(prefix="component-installed-")
 STAGE = os.path.join(HOME, "stage")
@@ -83,10 +86,20 @@ def as_installed():
 
 
 def alone(script, env, cwd):
-    """A shell script in a network namespace of its own; what it printed."""
+    """A shell script in a network namespace of its own; what it printed.  Nothing that it started goes on."""
     namespace = "-n" if os.geteuid() == 0 else "-rn"  # no user namespace is to be had in a chroot
     if not shutil.which("ip") or run("unshare", namespace, "true").returncode != 0:
         raise Skip("no network namespace of our own can be had here")
-    r = run("unshare", namespace, "sh", "-c", "ip link set lo up\n" + script, cwd=cwd, env=env, timeout=300)
-    equal(r.returncode, 0, "%s\n%s%s" % (script, r.stdout[-3000:], r.stderr[-3000:]))
-    return r.stdout
+    argv = ["unshare", namespace, "sh", "-c", "ip link set lo up\n" + script]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \
+            started(argv, cwd=cwd, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=out, stderr=err) as p:
+        try:
+            status = p.wait(300)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(p.pid, signal.SIGKILL)
+        out.seek(0)
+        err.seek(0)
+        said = out.read()
+        equal(status, 0, "%s\n%s%s" % (script, said[-3000:], err.read()[-3000:]))
+    return said

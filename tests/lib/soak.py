@@ -77,16 +77,16 @@ class Scraper:
             path, judge = paths[n % len(paths)]
             n += 1
             try:
-                used = cpu_ns(self.pid)
+                began, used = time.monotonic(), cpu_ns(self.pid)
                 r = ask(self.address, PPROF + path)
-                used = cpu_ns(self.pid) - used
+                used, took = cpu_ns(self.pid) - used, time.monotonic() - began
                 if r.status == 503:
                     with self.lock:
                         self.refused += 1
                 else:
                     equal(r.status, 200, r.text[:300])
                     if judge:
-                        judge(path, r, used)
+                        judge(path, r, used, took)
                     with self.lock:
                         self.answers += 1
             except Exception as e:  # noqa: BLE001 - whatever it is, it is told
@@ -96,7 +96,7 @@ class Scraper:
                     self.wrong.append("%s: %s" % (path or "index", e if isinstance(e, AssertionError) else repr(e)))
             self.over.wait(self.pause)
 
-    def plain(self, path, r, used):
+    def plain(self, path, r, used, took):
         p = Profile(r.body)
         for stack, values, _ in p.samples:
             need(stack and all(1 <= i <= len(p.locations) for i in stack), "a stack of %r" % stack)
@@ -105,18 +105,21 @@ class Scraper:
         need(p.samples or path in MAY_BE_EMPTY, "no sample")
         return p
 
-    def cpu(self, path, r, used):
-        p = self.plain(path, r, used)
+    def cpu(self, path, r, used, took):
+        p = self.plain(path, r, used, took)
         got = total(p, "cpu")
-        # Half: the rest of raw threads that lived for less than a look is not seen.
-        need(used * 0.5 - 3e8 <= got <= used * 1.1 + 2e8, "%.3f s of CPU, the kernel says %.3f" % (got / 1e9, used / 1e9))
+        # Half: the rest of raw threads that lived for less than a look is not seen.  On a crowded machine the window is
+        # a part of what the request took.
+        least = used * min(1, p.all[10][0] / 1e9 / took)
+        need(least * 0.5 - 3e8 <= got <= used * 1.1 + 2e8,
+             "%.3f s of CPU, the kernel says %.3f in the %.3f s of the request" % (got / 1e9, used / 1e9, took))
         said = [re.match(r"lost samples: (\d+)", s) for s in p.strings]
         with self.lock:
             self.samples += total(p, "samples")
             self.lost += sum(int(m[1]) for m in said if m)
 
-    def states(self, path, r, used):
-        p = self.plain(path, r, used)
+    def states(self, path, r, used, took):
+        p = self.plain(path, r, used, took)
         if path == "heap":
             for _, values, _ in p.samples:
                 need(values[2] <= values[0] and values[3] <= values[1], "more is in use than was allocated: %r" % values)
@@ -126,15 +129,15 @@ class Scraper:
             self.before[path, name] = now
             need(now >= before, "%s fell from %d to %d" % (name, before, now))
 
-    def dump(self, path, r, used):
+    def dump(self, path, r, used, took):
         heads = re.findall(r"^goroutine \d+ \[.*\]:$", r.text, re.M)
         need(len(heads) >= WORKERS_MIN, "%d threads" % len(heads))
         contains(r.text, "main(...)")
 
-    def no_leak(self, path, r, used):
+    def no_leak(self, path, r, used, took):
         equal(r.text, "", "threads that are said to wait for ever")
 
-    def trace(self, path, r, used):
+    def trace(self, path, r, used, took):
         need(re.match(rb"go 1\.\d+ trace\0\0\0", r.body), "begins with %r" % r.body[:16])
         now = time.monotonic()
         if now < self.before.get("opened", -1e9) + 600:  # which takes the tool a while
