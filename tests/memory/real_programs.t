@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
 """Where the resident memory of daemons is that others wrote, under the agent: next to all of it has a
-name, and what they are given is found where they have put it.  Those that are not installed are skipped."""
-import glob
+name, and what they are given is found where they have put it."""
 import os
-import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from memory_load import *
-from hooked import listens, preload_env
+from hooked import listens
+from daemons import environment, found, under_agent
 
-FOLDERS = [os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/bin"]
-UNPACKED = os.path.join(BUILD, "daemons", "root")
 ROOT = os.geteuid() == 0
 
 
@@ -20,12 +17,8 @@ class Program:
     """Under the agent, whose port is the only one: the program itself listens on a unix socket."""
 
     def __init__(self, d, name, *argv, user=None):
-        path = shutil.which(name, path=":".join(FOLDERS + [UNPACKED + f for f in ("/usr/sbin", "/usr/bin")]))
-        if not path:
-            raise Skip(name + " is not here")
-        env = dict(os.environ, COMPONENT_ENABLE_PPROF="1", COMPONENT_PROFILING_BIND_ADDRESS="127.0.0.1:0",
-                   **preload_env())
-        self.process = subprocess.Popen([path, *argv], env=env, cwd=d, stdin=subprocess.DEVNULL,
+        path = found(name)
+        self.process = subprocess.Popen([path, *argv], env=under_agent(path), cwd=d, stdin=subprocess.DEVNULL,
                                         stdout=open(os.path.join(d, "said"), "w"), stderr=subprocess.STDOUT, user=user)
         self.said = os.path.join(d, "said")
 
@@ -60,15 +53,12 @@ def explained(t):
 
 @test
 def redis_has_its_keys_in_the_heap():
-    cli = shutil.which("redis-cli")
+    cli = found("redis-cli")
     with tempdir() as d:
         sock = os.path.join(d, "s")
         with Program(d, "redis-server", "--port", "0", "--unixsocket", sock, "--save", "", "--appendonly", "no") as p:
-            if not cli:
-                raise Skip("redis-cli is not here")
-
             def ask(*words):
-                return subprocess.run([cli, "-s", sock, *words], capture_output=True, text=True, timeout=DEADLINE).stdout
+                return subprocess.run([cli, "-s", sock, *words], env=environment(cli), capture_output=True, text=True, timeout=DEADLINE).stdout
 
             def used_memory():
                 return int(re.search(r"^used_memory:(\d+)", ask("info", "memory"), re.M).group(1))
@@ -98,15 +88,12 @@ def nginx_has_a_name_for_its_memory():
 
 @test
 def postgres_has_its_buffers_in_shared_memory():
-    programs = FOLDERS + glob.glob("/usr/lib/postgresql/*/bin")
-    initdb, server = (shutil.which(n, path=":".join(programs)) for n in ("initdb", "postgres"))
-    if not initdb or not server:
-        raise Skip("postgres is not here")
+    initdb, server = found("initdb"), found("postgres")
     with tempdir() as d:
         os.chmod(d, 0o777)
         user = "nobody" if ROOT else None
         r = subprocess.run([initdb, "-D", d + "/data", "-A", "trust", "-N"], user=user, capture_output=True, text=True, cwd=d,
-                           timeout=120)
+                           env=environment(initdb), timeout=120)
         if r.returncode:
             raise Skip("initdb: " + r.stderr.strip()[-200:])
         with Program(d, server, "-D", d + "/data", "-k", d, "-c", "listen_addresses=", "-c", "shared_buffers=64MB", user=user) as p:

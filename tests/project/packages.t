@@ -31,7 +31,7 @@ def packages():
 
 
 def build():
-    for tool, package in (("dpkg-buildpackage", "dpkg-dev"), ("dh", "debhelper")):
+    for tool, package in (("dpkg-buildpackage", "build-essential"), ("dh", "debhelper")):
         if not shutil.which(tool):
             raise Skip("no " + tool + ": install the Debian package " + package)
     tree = os.path.join(work, "libcomponent")

@@ -3,10 +3,8 @@
 and after, every kind of profile is there, none says a word about it, and they end by TERM.
 scripts/test fetches them and unpacks them below the build; those that are not there are skipped."""
 import contextlib
-import glob
 import http.client
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -17,12 +15,11 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from hooked import *  # noqa: E402,F403
+from daemons import found, under_agent  # noqa: E402
 
 KINDS = ("profile?seconds=1&format=folded", "fgprof?seconds=1", "trace?seconds=1", "goroutine?debug=2", "goroutine", "heap", "allocs",
          "mmap", "mutex", "block", "threadcreate", "threads?debug=1", "cmdline", "")
 ROOT = os.geteuid() == 0
-UNPACKED = os.path.join(BUILD, "daemons", "root")
-LIBRARIES = glob.glob(UNPACKED + "/usr/lib/*-linux-gnu") + glob.glob(UNPACKED + "/lib/*-linux-gnu")
 
 
 class Taken(Exception):
@@ -114,15 +111,9 @@ def answers(ask, port, d):
 
 @contextlib.contextmanager
 def running(program, arguments, d, port):
-    folders = [os.environ.get("PATH", ""), "/usr/sbin", "/sbin", UNPACKED + "/usr/sbin", UNPACKED + "/usr/bin", UNPACKED + "/sbin"]
-    path = shutil.which(program, path=":".join(folders))
-    if not path:
-        raise Skip(program + " is not here, and was not fetched")
-    env = dict(os.environ, COMPONENT_ENABLE_PPROF="1", COMPONENT_PROFILING_BIND_ADDRESS="127.0.0.1:0", **preload_env())
-    if path.startswith(UNPACKED):
-        env.update(LD_LIBRARY_PATH=":".join([env["LD_LIBRARY_PATH"], *LIBRARIES]), RSYSLOG_MODDIR="".join(x for f in LIBRARIES for x in glob.glob(f + "/rsyslog")))
+    path = found(program)
     with open(os.path.join(d, "said"), "w") as said:
-        p = subprocess.Popen([path, *arguments(d, port)], env=env, cwd=d, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        p = subprocess.Popen([path, *arguments(d, port)], env=under_agent(path), cwd=d, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:
         yield p
     finally:
