@@ -133,6 +133,17 @@ unpacked_sources() {
 build_packages="gcc g++ make autoconf automake libtool gnulib pkg-config protobuf-c-compiler
 	libprotobuf-c-dev libevent-dev zlib1g-dev libunwind-dev libyaml-dev liblzma-dev git ca-certificates"
 
+# is_configured BUILD CONFIGURE-ARGUMENT...: with these among others, and with what is installed now, which
+# decides what is built (the tests in C need cmocka, which scripts/demo does not).
+is_configured() {
+	ic_build=$1
+	shift
+	[ -e "$ic_build/Makefile" ] && [ ! /var/lib/dpkg/status -nt "$ic_build/config.status" ] || return 1
+	for ic_word; do
+		"$ic_build/config.status" --config | grep -qF -- "$ic_word" || return 1
+	done
+}
+
 # configured_build SOURCE BUILD [CONFIGURE-ARGUMENT...]: autogen, configure and
 # make, each only where it is not done already.
 configured_build() {
@@ -146,7 +157,7 @@ configured_build() {
 		}
 		rm -f "$cb_source/autogen.log"
 	fi
-	if [ ! -e "$cb_build/Makefile" ]; then
+	if ! is_configured "$cb_build" "$@"; then
 		echo "== configure in $cb_build"
 		mkdir -p "$cb_build"
 		(cd "$cb_build" && "$cb_source/configure" -q "$@" >configure.out 2>&1) || {
