@@ -329,17 +329,28 @@ lint_shared(const struct component_flags *f, struct lines *faults)
 }
 
 static void
-lint_reference(const struct component_flags *f, const char *name, const char *member, const char *to, struct lines *faults)
+lint_reference(const struct component_flags *f, const char *name, const char *member, const char *to, size_t size, bool any_type,
+	struct lines *faults)
 {
 	const struct flag_entry *e = NULL;
 
-	if (!to)
-		return;
 	for (size_t i = 0; i < f->count && !e; i++)
-		if (f->entries[i].row.name && strcmp(f->entries[i].row.name, to) == 0)
+		if (f->entries[i].row.name && strlen(f->entries[i].row.name) == size && memcmp(f->entries[i].row.name, to, size) == 0)
 			e = &f->entries[i];
-	if (!e || e->row.type != COMPONENT_FLAG_TYPE_BOOL)
-		lines_add(faults, "option --%s: %s names '%s', which is no bool option", name, member, to);
+	if (!e || (e->row.type != COMPONENT_FLAG_TYPE_BOOL && !any_type))
+		lines_add(faults, "option --%s: %s names '%.*s', which is no %soption", name, member, (int)size, to,
+			any_type ? "" : "bool ");
+}
+
+/* The first is a switch; others, of whatever type, may stand in for it. */
+static void
+lint_needs(const struct component_flags *f, const struct component_flag *row, struct lines *faults)
+{
+	const char *cursor = row->needs, *word;
+	size_t      size;
+
+	for (bool first = true; words_next(&cursor, &word, &size); first = false)
+		lint_reference(f, row->name, "needs", word, size, !first, faults);
 }
 
 size_t
@@ -353,8 +364,9 @@ flags_lint(const struct component_flags *f, struct lines *faults)
 
 		if (!row->name)
 			continue;
-		lint_reference(f, row->name, "enables", row->enables, faults);
-		lint_reference(f, row->name, "needs", row->needs, faults);
+		if (row->enables)
+			lint_reference(f, row->name, "enables", row->enables, strlen(row->enables), false, faults);
+		lint_needs(f, row, faults);
 	}
 	return faults->count;
 }

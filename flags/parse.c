@@ -68,23 +68,37 @@ warn_unchanged(struct component_flags *f, struct flag_round *round)
 	}
 }
 
-/* "needs": given, but the switch it belongs to is off, and nobody said so. */
+/* Is one of these rows given, be it as off, or on by default? */
+static bool
+is_any_spoken_of(const struct component_flags *f, const char *names)
+{
+	const char *word;
+	size_t      size;
+
+	while (words_next(&names, &word, &size)) {
+		const struct flag_entry *e = flags_find(f, word, size, NULL);
+
+		if (flag_was_given(e) || (e->row.type == COMPONENT_FLAG_TYPE_BOOL && flag_setting_of(e, NULL)->value.boolean))
+			return true;
+	}
+	return false;
+}
+
+/* "needs": given, but what it belongs to is off, and nobody said so. */
 static void
 warn_needs(struct component_flags *f, struct flag_round *round)
 {
 	for (size_t i = 0; i < f->count; i++) {
-		const struct flag_entry *e = &f->entries[i], *needed;
-		const char *name = e->row.needs;
+		const struct flag_entry *e = &f->entries[i];
+		const char *names = e->row.needs;
 
-		if (!name || !flag_was_given(e))
-			continue;
-		needed = flags_find(f, name, strlen(name), NULL);
-		if (flag_was_given(needed) || flag_setting_of(needed, NULL)->value.boolean)
+		if (!names || !flag_was_given(e) || is_any_spoken_of(f, names))
 			continue;
 		/* "0" switches off what is off. */
 		if (e->row.type == COMPONENT_FLAG_TYPE_ADDRESS && strcmp(flag_setting_of(e, NULL)->value.string, "0") == 0)
 			continue;
-		lines_add(&round->warnings, "--%s (%s) has no effect without --%s", e->row.name, flag_source_of(e), name);
+		lines_add(&round->warnings, "--%s (%s) has no effect without --%.*s", e->row.name, flag_source_of(e),
+			(int)strcspn(names, " "), names);
 	}
 }
 

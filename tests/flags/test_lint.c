@@ -71,6 +71,7 @@ static const struct {
 	{ { INT("x", .enables = "nope", .env = "X") }, "option --x: enables names 'nope', which is no bool option" },
 	{ { BOOL("b", GOOD), INT("x", .enables = "b") }, "option --x: enables wants alias variables in env" },
 	{ { INT("x", .needs = "nope") }, "option --x: needs names 'nope', which is no bool option" },
+	{ { BOOL("b", GOOD), INT("x", .needs = "b nope") }, "option --x: needs names 'nope', which is no option" },
 	{ { INT("x", .min = 5, .max = 1) }, "option --x: min is above max" },
 	{ { INT("x", .min = 5, .max = 9) }, "option --x: default '0': out of range; write a value from 5 to 9" },
 	{ { INT("x", .choices = twice) }, "option --x: choices belong to an enum" },

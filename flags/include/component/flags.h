@@ -112,7 +112,8 @@ struct component_flag {
 	const char        *key;      /* alias key in the config file, "profiling.enabled" */
 	const char        *enables;  /* a bool row switched on by an alias variable of this one
 	                              * that is neither empty nor "0", unless that row is given */
-	const char        *needs;    /* a bool row without which this one has no effect: one warning */
+	const char        *needs;    /* a bool row without which this one has no effect: one warning;
+	                              * blank-separated after it, rows that do instead of it */
 	char               letter;   /* short option, 0 for none */
 	unsigned           bits;     /* enum component_flag_bits */
 };
