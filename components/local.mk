@@ -2,7 +2,7 @@
 lib_LTLIBRARIES += %D%/libcomponent.la
 componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/ports.def
 %C%_libcomponent_la_SOURCES = %D%/component_main.c %D%/debug_pages.c %D%/debug_pages.h \
-	%D%/health.c %D%/health.h %D%/health_answer.c \
+	%D%/enable_file.c %D%/enable_file.h %D%/health.c %D%/health.h %D%/health_answer.c \
 	%D%/ports.c %D%/profiling.c %D%/profiling.h %D%/profiling_extract.c \
 	%D%/profiling_rows.c %D%/profiling_rows.h
 %C%_libcomponent_la_CPPFLAGS = $(OUR_WAITS) $(INC_COMPONENTS)

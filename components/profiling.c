@@ -3,6 +3,7 @@
  *
  *     rows --> settings --start--> profiling_rows_start()
  *                 |   --USR1---> on, off, on ...
+ *                 |   --file---> on, off, or as the rows say
  *                 '---HUP----> what has changed, and nothing else, in place
  *
  * The server itself is profiler/serve's; here it is decided when it runs.  A stop waits
@@ -11,10 +12,13 @@
  *
  * What a stranger would get wrong: a reload must not undo what USR1 did an hour
  * ago, so it acts on settings that differ from those last applied, and on no
- * others.  And nothing here may end a daemon that has started: after the start a
- * failure is a log line, and the daemon stays ready.
+ * others.  The file of --profiling-enable-file (enable_file.c) stands above --enable-pprof
+ * as long as it says anything, and switches when it says another thing: its word is
+ * kept beside the row (rows.said), so that a reload compares like with like.  And
+ * nothing here may end a daemon that has started: after the start a failure is a log
+ * line, and the daemon stays ready.
  *
- * Tests: tests/components/profiling.t, tests/components/entry_points.t.
+ * Tests: tests/components/profiling.t, tests/components/enable_file.t, tests/components/entry_points.t.
  */
 #include <config.h>
 
@@ -40,6 +44,7 @@
 struct profiling {
 	struct component_profiling_rows rows;
 	struct debug_pages         pages;
+	struct enable_file         file;
 	struct component          *c;
 	struct profiling          *next;    /* in the list of all, for profiling_address() */
 	char                      *applied; /* profiling_rows_text() of what was last applied */
@@ -50,6 +55,7 @@ struct profiling {
 	pthread_t                  stopper;
 	pid_t                      stopper_pid; /* of the process that has it; 0: none */
 	void                     (*then)(struct profiling *p); /* or NULL */
+	bool                       by_file; /* then is what the file has asked for */
 	bool                       holding; /* the component, until the stopper has ended */
 };
 
@@ -68,7 +74,8 @@ profiling_address(const struct component *c, char *buf, size_t size)
 		;
 	if (p) {
 		profiling_rows_address(&p->rows, buf, size);
-		is_wanted = p->rows.enable || profiling_rows_given(&p->rows, "profiling-bind-address") ||
+		is_wanted = p->rows.enable || profiling_rows_given(&p->rows, "profiling-enable-file") ||
+			    profiling_rows_given(&p->rows, "profiling-bind-address") ||
 			    profiling_rows_given(&p->rows, "profile-port");
 	}
 	pthread_mutex_unlock(&all_lock);
@@ -185,6 +192,16 @@ switch_on(struct profiling *p)
 		component_log(p->c, COMPONENT_LOG_INFO, "profiling switched on", "by", "USR1", NULL);
 }
 
+static void on_file(struct component *c, void *arg);
+static void start_again(struct profiling *p);
+
+/* Of one that is stopping. */
+static bool
+will_be_off(const struct profiling *p)
+{
+	return p->then == say_switched_off || (p->then == start_again && !profiling_rows_wanted(&p->rows));
+}
+
 /* The switch stands in for --enable-pprof; what the row says stays as it is. */
 static void
 on_usr1(struct component *c, void *arg)
@@ -192,10 +209,11 @@ on_usr1(struct component *c, void *arg)
 	struct profiling *p = arg;
 
 	(void)c;
+	p->by_file = false;
 	if (is_on(p))
 		server_stop(p, say_switched_off);
 	else if (is_stopping(p))
-		p->then = p->then == say_switched_off ? switch_on : say_switched_off;
+		p->then = will_be_off(p) ? switch_on : say_switched_off;
 	else
 		switch_on(p);
 }
@@ -226,6 +244,7 @@ state_free(void *state)
 		*at = p->next;
 	pthread_mutex_unlock(&all_lock);
 	stopper_join(p);
+	enable_file_end(&p->file);
 	debug_pages_release(&p->pages);
 	free(p->applied);
 	free(p);
@@ -250,6 +269,7 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 		return -ENOMEM;
 	p->c = c;
 	debug_pages_init(&p->pages, c);
+	enable_file_init(&p->file, c, on_file, p);
 	pthread_mutex_lock(&all_lock);
 	p->next = all;
 	all = p;
@@ -286,23 +306,24 @@ say_off(struct profiling *p)
 	char address[PROFILING_ADDRESS_MAX];
 
 	profiling_rows_address(&p->rows, address, sizeof(address));
-	if (p->rows.enable)
+	if (profiling_rows_enabled(&p->rows))
 		component_log(p->c, COMPONENT_LOG_WARNING, "profiling is enabled but its address is 0, which means off; "
 			"write an address such as 127.0.0.1:6060", NULL);
 	else
 		component_log(p->c, COMPONENT_LOG_INFO, usr1_is_ours(p->c) ?
 			"profiling is off; turn it on with --enable-pprof, PPROF_BIND_ADDRESS or signal USR1" :
-			"profiling is off; turn it on with --enable-pprof or PPROF_BIND_ADDRESS", "address", address, NULL);
+			"profiling is off; turn it on with --enable-pprof or PPROF_BIND_ADDRESS", "address", address,
+			p->file.path ? "file" : NULL, p->file.path, NULL);
 }
 
-/* With --profiling-on-error=warn it is no fault that nothing runs. */
+/* With --profiling-on-error=warn, or by the file alone, it is no fault that nothing runs. */
 static int
 start_wanted(struct profiling *p, struct component_error *err)
 {
 	struct component_error why = COMPONENT_ERROR_INIT;
-	int                    r = server_start(p, p->rows.enable, &why);
+	int                    r = server_start(p, profiling_rows_enabled(&p->rows), &why);
 
-	if (r < 0 && p->rows.on_error == PROFILING_ON_ERROR_WARN) {
+	if (r < 0 && !profiling_rows_is_fatal(&p->rows)) {
 		component_log(p->c, COMPONENT_LOG_WARNING, why.text, NULL);
 		return 0;
 	}
@@ -311,17 +332,40 @@ start_wanted(struct profiling *p, struct component_error *err)
 	return r;
 }
 
+/* On TCP, and not on the debug socket alone. */
+static bool
+serves(const struct profiling *p)
+{
+	return is_on(p) && p->enabled;
+}
+
+static void
+say_by_file(struct profiling *p)
+{
+	p->by_file = false;
+	component_log(p->c, COMPONENT_LOG_INFO, serves(p) ? "profiling switched on" : "profiling switched off",
+		"by", p->file.path ? p->file.path : "--profiling-enable-file", p->file.key ? "key" : NULL, p->file.key, NULL);
+}
+
 static int
 part_start(struct component *c, void *state, struct component_error *err)
 {
 	struct profiling *p = state;
+	int               r = 0;
 
 	(void)c;
+	enable_file_follow(&p->file, p->rows.enable_file);
+	p->rows.said = p->file.word;
 	settings_applied(p);
 	if (profiling_rows_wanted(&p->rows))
-		return start_wanted(p, err);
-	say_off(p);
-	return 0;
+		r = start_wanted(p, err);
+	if (r < 0)
+		enable_file_end(&p->file);
+	else if (profiling_rows_enabled(&p->rows) != p->rows.enable && serves(p) != p->rows.enable)
+		say_by_file(p);
+	else if (!profiling_rows_wanted(&p->rows))
+		say_off(p);
+	return r;
 }
 
 /* The old server is gone. */
@@ -330,11 +374,13 @@ start_again(struct profiling *p)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 
-	if (!profiling_rows_wanted(&p->rows) || server_start(p, p->rows.enable, &err) == 0)
-		return;
-	component_log(p->c, COMPONENT_LOG_ERROR, err.text, NULL);
-	free(p->applied); /* the next reload tries again */
-	p->applied = NULL;
+	if (profiling_rows_wanted(&p->rows) && server_start(p, profiling_rows_enabled(&p->rows), &err) < 0) {
+		component_log(p->c, COMPONENT_LOG_ERROR, err.text, NULL);
+		free(p->applied); /* the next reload tries again */
+		p->applied = NULL;
+	}
+	if (p->by_file)
+		say_by_file(p);
 }
 
 /* All or nothing, and no window ends, be it for another address. */
@@ -356,15 +402,29 @@ server_change(struct profiling *p, bool enable, struct component_error *err)
 	return r;
 }
 
-static int
-server_reload(struct profiling *p, bool changed, struct component_error *err)
+/* Have the rows, and what the file says, changed since they were last applied? */
+static bool
+has_changed(const struct profiling *p)
 {
-	bool is_wanted = profiling_rows_wanted(&p->rows);
+	char *now = profiling_rows_text(&p->rows);
+	bool  changed = !now || !p->applied || strcmp(now, p->applied) != 0;
+
+	free(now);
+	return changed;
+}
+
+/* switched: whatever USR1 has done, it is to be as the rows say now. */
+static int
+server_reload(struct profiling *p, bool changed, bool switched, struct component_error *err)
+{
+	bool is_wanted = profiling_rows_wanted(&p->rows), enable = profiling_rows_enabled(&p->rows);
 	int  r = 0;
 
+	if (!is_wanted)
+		p->off_reason[0] = '\0';
 	/* What USR1 has switched on stays on, unless the row has changed, or nothing is left that is wanted. */
 	if (is_on(p) && (is_wanted || !changed))
-		r = server_change(p, p->rows.enable == p->last.enable ? p->enabled : p->rows.enable, err);
+		r = server_change(p, switched || enable != profiling_rows_enabled(&p->last) ? enable : p->enabled, err);
 	else if (changed && (is_on(p) || is_stopping(p)))
 		server_stop(p, start_again);
 	else if (!is_on(p) && !is_stopping(p) && is_wanted && (changed || *p->off_reason))
@@ -376,20 +436,44 @@ server_reload(struct profiling *p, bool changed, struct component_error *err)
 	return r;
 }
 
+/*
+ * The file says another thing than before.  A word of its own counts whatever USR1 has done; where
+ * it has none any more, only what the rows say otherwise than it did is switched.
+ */
+static void
+on_file(struct component *c, void *arg)
+{
+	struct profiling      *p = arg;
+	struct component_error err = COMPONENT_ERROR_INIT;
+	bool                   was_on = serves(p), speaks = p->file.word != ENABLE_NONE, changed;
+
+	p->rows.said = p->file.word;
+	changed = speaks || has_changed(p);
+	if (server_reload(p, changed, speaks, &err) == 0)
+		settings_applied(p);
+	else
+		component_log(c, COMPONENT_LOG_ERROR, err.text, NULL);
+	p->by_file = changed && is_stopping(p);
+	if (!is_stopping(p) && serves(p) != was_on)
+		say_by_file(p);
+	else if (p->rows.said == ENABLE_ON && !profiling_rows_wanted(&p->rows))
+		say_off(p);
+}
+
 static int
 part_reload(struct component *c, void *state, struct component_error *err)
 {
 	struct profiling *p = state;
-	char             *now = profiling_rows_text(&p->rows);
-	bool              changed = !now || !p->applied || strcmp(now, p->applied) != 0;
-	int               r = server_reload(p, changed, err);
+	int               r = server_reload(p, has_changed(p), false, err);
 
-	(void)c;
-	free(now);
 	/* What failed is tried again by the next reload. */
-	if (r == 0)
-		settings_applied(p);
-	return r;
+	if (r < 0)
+		return r;
+	settings_applied(p);
+	enable_file_follow(&p->file, p->rows.enable_file);
+	if (p->file.word != p->rows.said)
+		on_file(c, p);
+	return 0;
 }
 
 static void
@@ -397,6 +481,7 @@ part_stop(struct component *c, void *state)
 {
 	struct profiling *p = state;
 
+	enable_file_end(&p->file);
 	server_stop(p, NULL);
 	if (is_stopping(p))
 		p->holding = component_hold(c, component_profiling()->name) == 0;

@@ -56,6 +56,8 @@ component_profiling_extract(int *argc, char **argv, const char *name, unsigned p
 	if (r < 0)
 		goto out;
 	p->owns_flags = true;
+	if (r == 0)
+		profiling_rows_ask_file(p, NULL); /* while its path leads there; begin tells what is wrong */
 	if (r == 0 && profiling_rows_wanted(p))
 		profiler_foresee(); /* begin may come after chroot(2) and in a child */
 	*ret = p;

@@ -14,6 +14,9 @@
  * one setting.  Given at one level (both on the command line, say) they contradict
  * each other and that is an error; at two, the nearer level wins as everywhere.
  *
+ * --profiling-enable-file is not read here but for door (c), once: to follow it takes a loop
+ * (enable_file.c).  What it says stands above the rows, as "said".
+ *
  * Why --debug-socket-path works without --enable-pprof: it is a request of its own
  * for a server, one with a file mode for a lock; only a spoken "off" overrules it.
  *
@@ -156,6 +159,18 @@ has_socket(const struct component_profiling_rows *p)
 	return p->options.debug_socket_path && *p->options.debug_socket_path;
 }
 
+bool
+profiling_rows_enabled(const struct component_profiling_rows *p)
+{
+	return p->said == ENABLE_NONE ? p->enable : p->said == ENABLE_ON;
+}
+
+bool
+profiling_rows_is_fatal(const struct component_profiling_rows *p)
+{
+	return p->on_error == PROFILING_ON_ERROR_FATAL && (p->enable || p->said != ENABLE_ON);
+}
+
 /* Does anybody want a server, by TCP or by the socket alone? */
 bool
 profiling_rows_wanted(const struct component_profiling_rows *p)
@@ -163,9 +178,9 @@ profiling_rows_wanted(const struct component_profiling_rows *p)
 	char address[PROFILING_ADDRESS_MAX];
 
 	profiling_rows_address(p, address, sizeof(address));
-	if (p->enable)
+	if (profiling_rows_enabled(p))
 		return strcmp(address, "0") != 0 || has_socket(p);
-	return has_socket(p) && !profiling_rows_given(p, "enable-pprof");
+	return has_socket(p) && !profiling_rows_given(p, "enable-pprof") && p->said == ENABLE_NONE;
 }
 
 /* "option '--profiling-bind-address'", "environment variable PPROF_BIND_ADDRESS",
@@ -193,7 +208,7 @@ profiling_rows_text(const struct component_profiling_rows *p)
 	bool  wanted = profiling_rows_wanted(p);
 
 	profiling_rows_address(p, address, sizeof(address));
-	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && p->enable ? address : "0",
+	if (asprintf(&text, "%d\n%s\n%s\n", wanted, wanted && profiling_rows_enabled(p) ? address : "0",
 		    has_socket(p) ? p->options.debug_socket_path : "") < 0)
 		text = NULL;
 	return text;
@@ -317,6 +332,35 @@ log_warning(const struct component_profiling_rows *p, const char *text)
 		p->options.log(p->options.log_arg, COMPONENT_LOG_WARNING, text, NULL, 0);
 }
 
+int
+profiling_rows_ask_file(struct component_profiling_rows *p, struct component_error *err)
+{
+	const char *key;
+	int         r = 0;
+
+	if (!p->asked && p->enable_file && *p->enable_file) {
+		r = enable_file_read(p->enable_file, &p->said, &key, err);
+		p->asked = r == 0;
+	}
+	return r;
+}
+
+/* Nobody is to wait for what does not come. */
+static void
+ask_file_and_say(struct component_profiling_rows *p)
+{
+	static const char *const says[] = { "nothing", "on", "off" }; /* by enum enable_word */
+	struct component_error   why = COMPONENT_ERROR_INIT;
+
+	if (!p->enable_file || !*p->enable_file)
+		return;
+	if (profiling_rows_ask_file(p, &why) < 0)
+		log_warning(p, why.text);
+	component_error_set(&why, "--profiling-enable-file=%s says %s, and is not read again: this program has no loop of the "
+		"library's; restart it to follow a change", p->enable_file, says[p->said]);
+	log_warning(p, why.text);
+}
+
 /* Those of the flags that nobody else has: each once. */
 static void
 log_flags(const struct component_profiling_rows *p)
@@ -338,15 +382,16 @@ component_profiling_begin(struct component_profiling_rows *p, component_log_fn *
 	p->options.log = log;
 	p->options.log_arg = log_arg;
 	log_flags(p);
+	ask_file_and_say(p);
 	if (!profiling_rows_wanted(p))
 		return 0;
-	r = profiling_rows_start(p, p->enable, &why);
+	r = profiling_rows_start(p, profiling_rows_enabled(p), &why);
 	if (r >= 0) {
 		p->started = true;
 		return r;
 	}
 	profiler_foresee_end();
-	if (p->on_error == PROFILING_ON_ERROR_WARN) {
+	if (!profiling_rows_is_fatal(p)) {
 		log_warning(p, why.text);
 		return 0;
 	}

@@ -12,6 +12,7 @@
 #include <component/profiler.h>
 
 #include "collector.h"
+#include "enable_file.h"
 
 #define PROFILING_ADDRESS_MAX 320 /* bytes with NUL: a host of 253 and what surrounds it */
 
@@ -23,6 +24,9 @@ struct component_profiling_rows {
 	int64_t                 rates[COLLECTORS_MAX]; /* by place in the table */
 	struct component_list   allowed_hosts;
 	bool                    enable;
+	const char             *enable_file;
+	enum enable_word        said; /* by that file, which overrules enable */
+	bool                    asked; /* the file, of a program without our loop */
 	int                     on_error; /* enum profiling_on_error */
 	int64_t                 port, default_port;
 	char                    default_address[PROFILING_ADDRESS_MAX];
@@ -37,6 +41,12 @@ int profiling_rows_init(struct component_profiling_rows *p, struct component_fla
 bool profiling_rows_given(const struct component_profiling_rows *p, const char *row);
 /* The address that counts; returns the row it came from. */
 const char *profiling_rows_address(const struct component_profiling_rows *p, char *buf, size_t size);
+/* Is it to serve on TCP: as the file says, else as --enable-pprof. */
+bool profiling_rows_enabled(const struct component_profiling_rows *p);
+/* May a start that fails end the daemon?  Not if the file alone has asked for it. */
+bool profiling_rows_is_fatal(const struct component_profiling_rows *p);
+/* What the file says, for a program without our loop: once, what was read stays.  0, or a negative errno with err. */
+int  profiling_rows_ask_file(struct component_profiling_rows *p, struct component_error *err);
 /* Does anybody want a server, by TCP or by the socket alone? */
 bool profiling_rows_wanted(const struct component_profiling_rows *p);
 /* Whether a server is wanted, and where, to see whether that has changed; free(); NULL: no memory. */

@@ -40,11 +40,13 @@ def checked(name, args, env=None):
 
 @test
 def every_manifest_is_accepted_by_its_program_and_turns_profiling_on():
-    equal(len(MANIFESTS), 4)
+    equal(len(MANIFESTS), 5)
     for path in MANIFESTS:
         name, args, env = manifest(path)
         contains(read(path), "/usr/local/bin/%s]" % name)
         equal(checked(name, args, {**os.environ, **env}), (0, ""), path)
+        if "annotation" in path:
+            continue  # see below
         r = run("examples/" + name, *args, "--dump-options", env={**os.environ, **env})
         need(re.search(r"enable-pprof\W+true", r.stdout), path + "\n" + r.stdout)
 
@@ -57,6 +59,25 @@ def both_ways_of_turning_it_on_are_there_as_documented():
     text = read(os.path.join(SRC, "deploy", "kubernetes", "backend-controller-env.yaml"))
     contains(text, '- name: PPROF_BIND_ADDRESS\n              value: ":6060"\n')
     need("--enable-pprof" not in text)
+
+
+@test
+def the_annotation_that_a_manifest_names_switches_by_the_file_that_it_mounts():
+    path = os.path.join(SRC, "deploy", "kubernetes", "backend-controller-annotation.yaml")
+    name, args, env = manifest(path)
+    mount = re.search(r"\{name: podinfo, mountPath: (\S+)\}", read(path)).group(1)
+    file = re.search(r"- name: podinfo\n +downwardAPI:\n +items:\n +- \{path: (\S+), fieldRef: \{fieldPath: metadata.annotations\}\}",
+                     read(path)).group(1)
+    key, value = re.search(r"^# +kubectl annotate pod -l app.kubernetes.io/name=%s (\S+)=(\S+)$" % name, read(path), re.M).groups()
+    equal(args[0], "--profiling-enable-file=%s/%s" % (mount, file))
+    with tempdir() as d:
+        with daemon("examples/" + name, "--root=" + d, "--profiling-enable-file=%s/%s" % (d, file), wait=False) as b:
+            b.wait_log("profiling is off")
+            with open("%s/%s" % (d, file), "w") as f:
+                f.write('%s="%s"\n' % (key, value))
+            b.wait_port()
+            equal(b.get("/debug/pprof/").status, 200)
+            equal(b.stop(), 0)
 
 
 @test

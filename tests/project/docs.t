@@ -205,8 +205,9 @@ def dedented(text):
 @test
 def manifests_and_units_for_beginners_are_those_of_deploy():
     found = blocks("yaml", "docs/getting-started.md") + blocks("ini", "docs/getting-started.md")
-    equal(len(found), 3)
+    equal(len(found), 4)
     for (_, block), name in zip(found, ("kubernetes/backend-controller.yaml", "kubernetes/backend-controller-env.yaml",
+                                        "kubernetes/backend-controller-annotation.yaml",
                                         "systemd/profiling.conf")):
         with open(os.path.join(SRC, "deploy", name)) as f:
             shipped = dedented(f.read())

@@ -15,6 +15,8 @@ from installed import UP, alone, as_installed  # noqa: E402
 
 PAGE = "docs/getting-started.md"
 NOT_RUN = {"kubectl port-forward deployment/backend-controller 6060\n": "needs a cluster",
+           "kubectl annotate pod -l app.kubernetes.io/name=backend-controller component.dev/profiling=true\n"
+           "kubectl annotate pod -l app.kubernetes.io/name=backend-controller component.dev/profiling-\n": "needs a cluster",
            "ssh -L 6060:localhost:6060 host\n": "needs another host"}
 BY_HAND = "ENABLE_PROFILING=true ./hello"  # each of these goes on until Ctrl-C; docs.t runs them
 

@@ -61,7 +61,8 @@ COMPONENT_API const struct component_part *component_health(void);
  *
  * For a daemon that has a main(), a loop and signals of its own and wants the
  * options alone: what the part component_profiling() does, without a component.
- * Reload and USR1 are then the daemon's.
+ * Reload and USR1 are then the daemon's, and the file of --profiling-enable-file is read once, by begin
+ * or before, with a warning in the log that nobody follows it.
  *
  *   port     of the default address 127.0.0.1:PORT; 0: 6060
  *   log      where the server logs, from any thread, until component_profiling_end(); NULL: nowhere
