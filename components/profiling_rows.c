@@ -35,6 +35,7 @@
 #include <component/profiler.h>
 
 #include "profiler.h"
+#include "record.h"
 #include "rates.h"
 
 #define SECTION         "Profiling"
@@ -237,7 +238,7 @@ apply(const struct component_profiling_rows *p, bool enable, bool runs, struct c
 	struct component_profiler_options o = p->options;
 	struct component_error            why = COMPONENT_ERROR_INIT;
 	enum profiler_fault               fault = PROFILER_FAULT_ELSEWHERE;
-	char                              address[PROFILING_ADDRESS_MAX], named[PROFILING_ADDRESS_MAX];
+	char                              address[PROFILING_ADDRESS_MAX], named[PROFILING_ADDRESS_MAX], id[RECORD_ID_MAX];
 	int                               r;
 
 	name_source(p, profiling_rows_address(p, address, sizeof(address)), named, sizeof(named));
@@ -245,6 +246,8 @@ apply(const struct component_profiling_rows *p, bool enable, bool runs, struct c
 	o.how_named = named;
 	o.allowed_hosts = p->allowed_hosts.items;
 	o.redact = component_flags_secrets(p->flags);
+	record_id_make(program_invocation_short_name, id);
+	o.record_id = p->registry ? id : NULL;
 	r = runs ? profiler_change(&o, &fault, &why) : profiler_start(&o, p->rates, &fault, &why);
 	return r < 0 ? explain(r, fault, why.text, err) : r;
 }

@@ -23,7 +23,7 @@ struct component_profiling_rows {
 	struct component_profiler_options options; /* what is an option there is its row's variable */
 	int64_t                 rates[COLLECTORS_MAX]; /* by place in the table */
 	struct component_list   allowed_hosts;
-	bool                    enable;
+	bool                    enable, registry;
 	const char             *enable_file;
 	enum enable_word        said; /* by that file, which overrules enable */
 	bool                    asked; /* the file, of a program without our loop */

@@ -95,7 +95,7 @@ add_builtin(struct component_flags *f)
 static bool
 is_program_name(const char *s)
 {
-	size_t size = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") : 0;
+	size_t size = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. ") : 0;
 
 	return size > 0 && size <= 64 && !s[size] && isalnum((unsigned char)s[0]);
 }
@@ -313,6 +313,7 @@ component_flags_free(struct component_flags *f)
 	free(f->checks);
 	free(f->config_path);
 	free(f->secrets);
+	free(f->operands.words);
 	lines_release(&f->secret_names);
 	text_release(&f->output);
 	flag_round_release(&f->round);

@@ -334,7 +334,8 @@ flags_help_write(struct component_flags *f, bool all, const char *section, struc
 
 	if (section && *section)
 		return write_one_section(f, section, width, errors);
-	text_add(&f->output, "Usage: %s [OPTION]...\n", f->spec.name);
+	text_add(&f->output, "Usage: %s [OPTION]...%s%s\n", f->spec.name, f->operands.shown ? " " : "",
+		f->operands.shown ? f->operands.shown : "");
 	if (f->spec.summary)
 		text_add(&f->output, "%s\n", f->spec.summary);
 	for (size_t i = 0; (s = flags_section(f, i)) != NULL; i++)

@@ -203,6 +203,17 @@ report_operand(struct line *l, const char *word)
 	report(l, "extra operand", word, strlen(word), hint);
 }
 
+static void
+take_operand(struct line *l, char *word)
+{
+	struct component_flags *f = l->f;
+
+	if (f->operands.count < f->operands.most)
+		f->operands.words[f->operands.count++] = word;
+	else
+		report_operand(l, word);
+}
+
 /* "--config --enable-pprof": the value is missing. */
 static bool
 lost_value(struct line *l, int i)
@@ -300,8 +311,10 @@ read_words(struct line *l)
 		in_word = c != 1 && optind == at;
 		if (c == 1) {
 			if (!l->unknown)
-				report_operand(l, optarg);
+				take_operand(l, optarg);
 			l->bare = NULL;
+			if (l->f->operands.first)
+				break;
 		} else if (c == '?' || c == ':')
 			take_fault(l, c, at);
 		else
@@ -310,7 +323,35 @@ read_words(struct line *l)
 	}
 	l->bare = NULL;
 	for (int i = optind; i < l->argc; i++)
-		report_operand(l, l->words[i]);
+		take_operand(l, l->words[i]);
+	if (l->f->operands.count < l->f->operands.least)
+		lines_add(&l->round->errors, "%s; write %s %s", l->f->operands.count ? "an operand is missing" : "no operand is given",
+			l->f->spec.name, l->f->operands.shown);
+}
+
+void
+flags_operands(struct component_flags *f, const char *shown, size_t least, size_t most, bool first)
+{
+	f->operands.shown = shown;
+	f->operands.least = least;
+	f->operands.most = most;
+	f->operands.first = first;
+}
+
+char **
+flags_operand_words(const struct component_flags *f)
+{
+	return f->operands.words;
+}
+
+/* Room for all that may come. */
+static int
+operands_begin(struct component_flags *f, int argc)
+{
+	free(f->operands.words);
+	f->operands.count = 0;
+	f->operands.words = f->operands.shown ? calloc((size_t)argc + 1, sizeof(*f->operands.words)) : NULL;
+	return f->operands.shown && !f->operands.words ? -ENOMEM : 0;
 }
 
 /* Whatever was read before: what getopt(3) keeps inside is that of these letters. */
@@ -333,7 +374,9 @@ flags_line_read(struct component_flags *f, struct flag_round *round, int argc, c
 	int   r;
 
 	f->wanted = NULL;
-	r = build(&l);
+	r = operands_begin(f, argc);
+	if (r == 0)
+		r = build(&l);
 	if (r < 0)
 		goto out;
 	for (int i = 0; i < argc; i++)

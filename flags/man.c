@@ -14,6 +14,8 @@
 
 #include "registry.h"
 
+#include <ctype.h>
+
 #include <string.h>
 
 static void
@@ -112,7 +114,7 @@ write_head(struct component_flags *f)
 
 	text_add(t, ".TH \"");
 	for (const char *s = f->spec.name; *s; s++) {
-		char upper[2] = { *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s, '\0' };
+		char upper[2] = { *s == ' ' ? '-' : (char)toupper((unsigned char)*s), '\0' };
 
 		write_roff(t, upper);
 	}
@@ -126,7 +128,8 @@ write_head(struct component_flags *f)
 	write_roff(t, f->spec.summary ? f->spec.summary : "a daemon");
 	text_add(t, "\n.SH SYNOPSIS\n.B ");
 	write_roff(t, f->spec.name);
-	text_add(t, "\n[\\fIOPTION\\fR]...\n.SH OPTIONS\n");
+	text_add(t, "\n[\\fIOPTION\\fR]...%s%s\n.SH OPTIONS\n", f->operands.shown ? "\n" : "",
+		f->operands.shown ? f->operands.shown : "");
 	text_add(t, "A value comes from the command line, else the environment, else the config file,\n"
 		"else the default. An empty value is not given.\n"
 		"A BOOL is true or false; \\fB\\-\\-no\\-\\fINAME\\fR is \\fB\\-\\-\\fINAME\\fB=false\\fR.\n"

@@ -10,6 +10,7 @@
 
 #include <component/flags.h>
 
+#include "operands.h"
 #include "text.h"
 #include "value.h"
 #include "words.h"
@@ -91,6 +92,12 @@ struct component_flags {
 		int         version, dump, completion;
 	} builtin;
 	const struct flag_entry *wanted; /* the first of --help and the like */
+	struct {
+		const char *shown; /* NULL: none are taken */
+		size_t      least, most, count;
+		bool        first;
+		char      **words; /* count of them, and NULL */
+	} operands;
 	/* Seams for tests. */
 	const char *const *environment; /* NULL: environ, as it is at that moment */
 	bool         secure; /* AT_SECURE: the environment is somebody else's */

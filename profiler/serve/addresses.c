@@ -406,6 +406,7 @@ void
 addresses_close(struct serve *s)
 {
 	siblings_leave();
+	record_remove(&s->record);
 	place_close(&s->tcp);
 	place_close(&s->debug);
 	if (s->port_file_written)
@@ -424,6 +425,7 @@ void
 addresses_forked(struct serve *s)
 {
 	siblings_forked();
+	record_forked(&s->record);
 	listen_forked(&s->tcp.set);
 	listen_forked(&s->debug.set);
 }
@@ -436,8 +438,25 @@ warn(const struct serve *s, const char *message, const char *key, const char *va
 	serve_log(s, COMPONENT_LOG_WARNING, message, &field, 1);
 }
 
+/* For componentctl; NULL: there is nowhere to ask. */
+static void
+record_again(struct serve *s, const struct listen_socket *first)
+{
+	struct record          r = { .app_port = s->options.record_port };
+	struct component_error why = COMPONENT_ERROR_INIT;
+
+	if (!s->options.record_id || !*s->options.record_id)
+		return;
+	snprintf(r.id, sizeof(r.id), "%s", s->options.record_id);
+	snprintf(r.url, sizeof(r.url), "%s", !first ? "" : first->is_unix ? first->address : first->url);
+	if (!first)
+		record_remove(&s->record);
+	else if (record_write(&s->record, &r, &why))
+		serve_log(s, COMPONENT_LOG_WARNING, why.text, NULL, 0);
+}
+
 void
-addresses_announce(const struct serve *s)
+addresses_announce(struct serve *s)
 {
 	const struct listen_set    *tcp = &s->tcp.now, *debug = &s->debug.now;
 	const struct listen_socket *first = tcp->count ? &tcp->sockets[0] : &debug->sockets[0];
@@ -446,6 +465,7 @@ addresses_announce(const struct serve *s)
 	bool                        open = false;
 
 	siblings_join(tcp->count + debug->count ? first->url : "");
+	record_again(s, tcp->count + debug->count ? first : NULL);
 	if (tcp->count + debug->count == 0) {
 		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone",
 			NULL, 0);

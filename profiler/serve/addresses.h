@@ -20,8 +20,8 @@ struct serve;
 int  addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err);
 /* Gives the sockets to the server, and writes the port file before. */
 int  addresses_open(struct serve *s, struct component_error *err);
-/* One line to the log, with the real address, and warnings. */
-void addresses_announce(const struct serve *s);
+/* One line to the log, with the real address, and warnings; and the record, if there is to be one. */
+void addresses_announce(struct serve *s);
 /* Has it listen where o says, by new listeners beside the old ones, whose connections go on.  On
  * failure nothing has changed.  1: it has others to announce; 0: they are the same. */
 int  addresses_change(struct serve *s, const struct component_profiler_options *o,

@@ -63,6 +63,7 @@ serve_new(void)
 	if (!s)
 		return NULL;
 	auth_init(&s->auth);
+	our_fd_keep(&s->record.fd, -1);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

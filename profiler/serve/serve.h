@@ -25,6 +25,7 @@
 #include "httpd.h"
 #include "listen.h"
 #include "profiler.h"
+#include "record.h"
 
 #define SERVE_PATH "/debug/pprof/"
 
@@ -48,6 +49,7 @@ struct serve {
 	char            url[512];     /* of the first listener, with SERVE_PATH */
 	char            address[320]; /* of the first listener: what port_file says */
 	bool            port_file_written;
+	struct record_file record;
 	pthread_mutex_t lock; /* jobs, job_count, stopping */
 	pthread_cond_t  idle; /* the last job has ended */
 	struct job     *jobs;

@@ -41,11 +41,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "our_fd.h"
 #include "pages.h"
 #include "proc_status.h"
+#include "process_start.h"
 
-#define START_FIELD  22  /* of /proc/PID/stat */
 #define SIBLINGS_MAX 512 /* processes; who comes later serves, and is in no list */
 
 struct place {
@@ -63,37 +62,10 @@ struct shared {
 static struct shared *_Atomic shared; /* with those that fork from here */
 static struct place          *own;
 
-/* When the process began, by its stat, or a negative errno; -EXDEV: /proc is that of another pid
- * namespace.  The second field may hold any characters. */
-static int64_t
-start_of(const char *path, int32_t pid)
-{
-	char        text[1024];
-	const char *at;
-	int         fd = our_fd_open(path, O_RDONLY, 0);
-	ssize_t     n;
-
-	if (fd < 0)
-		return fd;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		n = -errno;
-	our_fd_close(fd);
-	if (n < 0)
-		return n;
-	text[n] = '\0';
-	if (atoi(text) != pid)
-		return -EXDEV;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < START_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoll(at, NULL, 10) : -EINVAL;
-}
-
 static int64_t
 own_start(void)
 {
-	return start_of("/proc/self/stat", (int32_t)getpid());
+	return process_start("/proc/self/stat", (int32_t)getpid());
 }
 
 /* This thread, who would ask; not known: it is. */
@@ -115,7 +87,7 @@ is_gone(int32_t pid, int64_t start)
 	if (pid == (int32_t)getpid())
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	now = own_start() > 0 ? start_of(path, pid) : -EXDEV;
+	now = own_start() > 0 ? process_start(path, pid) : -EXDEV;
 	if (now > 0)
 		return start > 0 && now != start;
 	if (is_filtered())

@@ -78,6 +78,9 @@ struct component_profiler_options {
 	uint64_t           symbol_memory_bytes; /* for names and lines of one request, 64 MiB */
 	int64_t            mutex_fraction;      /* see component_profiler_set_mutex_fraction(); 0 is off */
 	int64_t            block_rate_ns;       /* see component_profiler_set_block_rate(); 0 is off */
+	const char        *record_id;           /* has a record written, which componentctl finds by this name
+	                                         * (letters, digits, '-', '_', '.'); NULL or "": none */
+	int64_t            record_port;         /* the program's own port, for that record; 0: none */
 };
 
 #define COMPONENT_PROFILER_OPTIONS_INIT COMPONENT_SIZED_(component_profiler_options, \

@@ -1,0 +1,131 @@
+/*
+ * componentctl.c - main(): which command, its options and its exit status.
+ *
+ *     componentctl COMMAND [OPTION]... [OPERAND]... ──▶ commands[] ──▶ component_flags_parse() ──▶ run()
+ *
+ * Each command has options of its own, and with them --help, --version and all that options have.
+ *
+ * Tests: tests/componentctl/list.t.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "nearest.h"
+#include "operands.h"
+
+#define NAME         "componentctl"
+#define STATUS_USAGE 2
+
+static const struct command *const commands[] = { &list_command, &stop_command };
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static int
+print(const char *text, FILE *to)
+{
+	size_t size = strlen(text);
+
+	fputs(text, to);
+	if (size && text[size - 1] != '\n')
+		fputc('\n', to);
+	return 0;
+}
+
+static void
+help(FILE *to)
+{
+	fprintf(to, "Usage: " NAME " COMMAND [OPTION]... [OPERAND]...\n"
+		"Finds programs that serve profiles on this machine, and looks into them.\n\nCommands:\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fprintf(to, "\n'" NAME " COMMAND --help' shows the options of a command.\n");
+}
+
+static const struct command *
+find(const char *word)
+{
+	struct nearest n;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(word, commands[i]->name))
+			return commands[i];
+	nearest_begin(&n, word);
+	for (size_t i = 0; i < COMMANDS; i++)
+		nearest_try(&n, commands[i]->name, strlen(commands[i]->name));
+	fprintf(stderr, NAME ": there is no command '%s'", word);
+	if (*n.word)
+		fprintf(stderr, "; did you mean '%s'?\n", n.word);
+	else
+		fprintf(stderr, "; '" NAME " --help' lists them\n");
+	return NULL;
+}
+
+static int
+failed(int r, const struct component_error *err)
+{
+	fprintf(stderr, NAME ": %s\n", *err->text ? err->text : strerror(-r));
+	return r == -EINVAL ? STATUS_USAGE : EXIT_FAILURE;
+}
+
+/* argv[0] is the command's name. */
+static int
+run(const struct command *c, int argc, char **argv)
+{
+	char                        name[64];
+	struct component_flags_spec spec = COMPONENT_FLAGS_SPEC(.name = name, .summary = c->summary, .version = PACKAGE_VERSION);
+	struct component_error      err = COMPONENT_ERROR_INIT;
+	struct component_flags     *f = NULL;
+	int                         r, status;
+
+	snprintf(name, sizeof(name), NAME " %s", c->name);
+	r = component_flags_new(&spec, &f, &err);
+	if (r < 0) {
+		status = failed(r, &err);
+		goto out;
+	}
+	flags_operands(f, c->operands, c->least, c->most, c->first);
+	r = c->flags ? component_flags_add(f, c->flags, &err) : 0;
+	if (r == 0)
+		r = component_flags_parse(f, argc, argv, &err);
+	if (r > 0) {
+		status = print(component_flags_output(f), stdout);
+	} else if (r < 0) {
+		print(err.text, stderr);
+		status = component_flags_exit_status(f);
+	} else {
+		r = c->run(flags_operand_words(f), &err);
+		status = r < 0 ? failed(r, &err) : r;
+	}
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, NAME ": cannot write to standard output: %s\n", strerror(errno));
+		status = status ? status : EXIT_FAILURE;
+	}
+out:
+	component_flags_free(f);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct command *c;
+
+	if (argc < 2) {
+		help(stderr);
+		return STATUS_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf(NAME " " PACKAGE_VERSION "\n");
+		return 0;
+	}
+	c = find(argv[1]);
+	return c ? run(c, argc - 1, argv + 1) : STATUS_USAGE;
+}

@@ -1,0 +1,13 @@
+/*
+ * process_start.h - when a process began, which tells it from a later one of the same number.
+ */
+#ifndef BASE_PROCESS_START_H
+#define BASE_PROCESS_START_H
+
+#include <stdint.h>
+
+/* In ticks since the machine's start, by a stat file of /proc ("/proc/self/stat"), of the process pid.
+ * A negative errno; -EXDEV: that file is of another number, since /proc is another pid namespace's. */
+int64_t process_start(const char *path, int32_t pid);
+
+#endif

@@ -1,0 +1,391 @@
+/*
+ * record.c - a file PID.START for each process that serves profiles, and who may be believed.
+ *
+ *     id NAME, url URL, app_port N, created SECONDS: a line each; pid and start are its name
+ *
+ * What a stranger would get wrong:
+ * - Everybody may write into /run/component, and what stands there is an address that somebody is
+ *   going to connect to.  So a record counts only if root or the user of its process has written
+ *   it, and that process is the one that began at START.
+ * - Nobody can be trusted to remove his file, since processes are killed, leave their root and their
+ *   rights.  Who reads removes what is left, where he may.
+ * - A process that is not here may live in another pid namespace with the same /run.  The file is
+ *   locked as long as it lives, and what is locked is not removed.
+ * - The file is locked before it has its name: a reader that came in between would remove it.
+ *
+ * Tests: tests/base/test_record.c.
+ */
+#include <config.h>
+
+#include "record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "digits.h"
+#include "proc_status.h"
+#include "process_start.h"
+#include "replacement.h"
+#include "text.h"
+
+#define SYSTEM_FOLDER "/run/component"
+#define FILE_MAX      2048 /* bytes; ours are some hundred */
+#define FOLDER_MAX    512  /* bytes with NUL; a longer one is none */
+#define FOLDERS       2
+
+/* ---- folders ---- */
+
+/* Its path, or "": this process has none of that number. */
+static void
+folder_path(int i, char *buf, size_t size)
+{
+	const char *own = secure_getenv("XDG_RUNTIME_DIR");
+
+	*buf = '\0';
+	if (i == 0)
+		snprintf(buf, size, "%s", SYSTEM_FOLDER);
+	else if (own && *own == '/' && strlen(own) + sizeof("/component") <= size)
+		snprintf(buf, size, "%s/component", own);
+}
+
+/* Is nobody else able to take files away there? */
+static bool
+folder_is_good(const char *path)
+{
+	struct stat st;
+
+	return *path && !lstat(path, &st) && S_ISDIR(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+	       ((st.st_mode & S_IWOTH) == 0 || (st.st_mode & S_ISVTX));
+}
+
+static void
+folder_make(int i, const char *path)
+{
+	mode_t mode = i == 0 ? 01777 : 0700;
+
+	if (!*path || (i == 0 && geteuid() != 0))
+		return;
+	if (!mkdir(path, mode & 0700))
+		chmod(path, mode); /* whatever the umask is */
+}
+
+/* ---- one's own ---- */
+
+#define ID_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+void
+record_id_make(const char *name, char ret[RECORD_ID_MAX])
+{
+	bool is_number = digits_number(name, INT64_MAX / 2) >= 0;
+
+	snprintf(ret, RECORD_ID_MAX, "%s%s", is_number || !*name ? "program-" : "", name);
+	for (char *c = ret; *c; c++)
+		if (!strchr(ID_CHARACTERS, *c))
+			*c = '-';
+}
+
+int
+record_id_check(const char *id, struct component_error *err)
+{
+	size_t size = strspn(id, ID_CHARACTERS);
+
+	if (size > 0 && size < RECORD_ID_MAX && !id[size] && digits_number(id, INT64_MAX / 2) < 0)
+		return 0;
+	component_error_set(err, "'%.*s' is no id; write at most %d of letters, digits, '-', '_' and '.', and not digits alone",
+		TEXT_QUOTED_MAX, id, RECORD_ID_MAX - 1);
+	return -EINVAL;
+}
+
+static int
+text_write(int fd, const struct record *r)
+{
+	char    text[FILE_MAX];
+	int     size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\n", r->id, r->url,
+		(long long)r->app_port, (long long)time(NULL));
+	ssize_t n = write(fd, text, (size_t)size);
+
+	return n == size ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+/* *ret_fd stays open and locked. */
+static int
+file_write(const char *path, const struct record *r, int *ret_fd)
+{
+	char *temporary = NULL;
+	int   fd = replacement_create(path, 0600, &temporary), result = fd < 0 ? fd : 0;
+
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		result = -errno;
+	if (!result)
+		result = text_write(fd, r);
+	if (!result && rename(temporary, path))
+		result = -errno;
+	if (result) {
+		unlink(temporary);
+		our_fd_close(fd);
+	} else {
+		*ret_fd = fd;
+	}
+	free(temporary);
+	return result;
+}
+
+int
+record_write(struct record_file *f, const struct record *r, struct component_error *err)
+{
+	char    folder[FOLDER_MAX], path[RECORD_PATH_MAX] = "";
+	int64_t start = process_start("/proc/self/stat", (int32_t)getpid());
+	int     fd = -1, result = start < 0 ? (int)start : -ENOENT;
+
+	for (int i = 0; i < FOLDERS && start >= 0 && fd < 0; i++) {
+		folder_path(i, folder, sizeof(folder));
+		folder_make(i, folder);
+		if (!folder_is_good(folder))
+			continue;
+		snprintf(path, sizeof(path), "%s/%ld.%lld", folder, (long)getpid(), (long long)start);
+		result = file_write(path, r, &fd);
+	}
+	if (fd < 0) {
+		component_error_set(err, "no record of this process can be written to " SYSTEM_FOLDER
+			" or to component/ in $XDG_RUNTIME_DIR: %s", strerror(-result));
+		return result;
+	}
+	our_fd_kept_close(&f->fd); /* its file has been replaced, or is in the other folder */
+	if (*f->path && strcmp(f->path, path) != 0)
+		unlink(f->path);
+	strcpy(f->path, path);
+	our_fd_keep_listed(&f->fd, fd);
+	return 0;
+}
+
+void
+record_remove(struct record_file *f)
+{
+	if (*f->path)
+		unlink(f->path);
+	our_fd_kept_close(&f->fd);
+	*f->path = '\0';
+}
+
+void
+record_forked(struct record_file *f)
+{
+	f->fd.fd = -1; /* it is closed, since it was listed */
+	*f->path = '\0';
+}
+
+/* ---- all ---- */
+
+struct found {
+	struct record record;
+	int64_t       start;
+	bool          is_whole; /* not "PID.START.xxx", which was never renamed */
+};
+
+/* "123.456", and what was not renamed. */
+static bool
+name_parse(const char *name, struct found *ret)
+{
+	char  text[64], *dot, *second;
+	int64_t pid;
+
+	if (strlen(name) >= sizeof(text))
+		return false;
+	strcpy(text, name);
+	dot = strchr(text, '.');
+	if (!dot)
+		return false;
+	*dot = '\0';
+	second = strchr(dot + 1, '.');
+	if (second)
+		*second = '\0';
+	pid = digits_number(text, INT32_MAX);
+	ret->start = digits_number(dot + 1, INT64_MAX / 2);
+	ret->record.pid = (pid_t)pid;
+	ret->is_whole = !second;
+	return pid > 0 && ret->start >= 0;
+}
+
+/* The value of a line, in place; NULL: it is not there. */
+static char *
+line_value(char *text, const char *key)
+{
+	size_t size = strlen(key);
+
+	for (char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+		if (!strncmp(line, key, size) && line[size] == ' ')
+			return line + size + 1;
+	return NULL;
+}
+
+static bool
+line_copy(char *text, const char *key, char *buf, size_t size)
+{
+	const char *value = line_value(text, key);
+	size_t      length = value ? strcspn(value, "\n") : 0;
+
+	if (!value || length >= size)
+		return false;
+	memcpy(buf, value, length);
+	buf[length] = '\0';
+	for (char *c = buf; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f)
+			return false; /* a terminal is going to show it */
+	return length > 0;
+}
+
+static bool
+text_parse(char *text, struct record *r)
+{
+	char number[24];
+
+	if (!line_copy(text, "id", r->id, sizeof(r->id)) || record_id_check(r->id, NULL) ||
+	    !line_copy(text, "url", r->url, sizeof(r->url)))
+		return false;
+	r->app_port = line_copy(text, "app_port", number, sizeof(number)) ? digits_number(number, UINT16_MAX) : 0;
+	r->created = line_copy(text, "created", number, sizeof(number)) ? digits_number(number, INT64_MAX / 2) : 0;
+	return r->app_port >= 0 && r->created >= 0;
+}
+
+static bool
+is_alive(const struct found *f)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)f->record.pid);
+	return process_start(path, (int32_t)f->record.pid) == f->start;
+}
+
+/* Has the process this user, of those that it may act as? */
+static bool
+is_user_of(pid_t pid, uid_t user)
+{
+	char      path[32], value[PROC_STATUS_BYTES];
+	long long uid[4];
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	if (!proc_status_find(our_fd_open(path, O_RDONLY, 0), "\nUid:", value) ||
+	    sscanf(value, "%lld %lld %lld %lld", &uid[0], &uid[1], &uid[2], &uid[3]) != 4)
+		return false;
+	for (int i = 0; i < 4; i++)
+		if (uid[i] == user)
+			return true;
+	return false;
+}
+
+/* 1: it counts; 0: it does not; -ESRCH: and its file may go. */
+static int
+file_read(int folder, const char *name, struct found *f)
+{
+	char        text[FILE_MAX + 1];
+	struct stat st;
+	int         fd = our_fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0), r = 0;
+	ssize_t     n;
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
+		goto out;
+	if (!is_alive(f)) {
+		r = flock(fd, LOCK_EX | LOCK_NB) ? 0 : -ESRCH;
+		goto out;
+	}
+	if (!f->is_whole || (st.st_uid != 0 && !is_user_of(f->record.pid, st.st_uid)))
+		goto out;
+	n = read(fd, text, FILE_MAX);
+	if (n <= 0)
+		goto out;
+	text[n] = '\0';
+	f->record.user = st.st_uid;
+	r = text_parse(text, &f->record);
+out:
+	our_fd_close(fd);
+	return r;
+}
+
+static int
+folder_each(const char *path, record_fn *fn, void *arg)
+{
+	DIR                 *dir = folder_is_good(path) ? our_fd_opendir(path) : NULL;
+	const struct dirent *d;
+	int                  r = 0, state;
+
+	while (dir && !r && (d = readdir(dir))) {
+		struct found f = { .start = 0 };
+
+		if (!name_parse(d->d_name, &f))
+			continue;
+		state = file_read(dirfd(dir), d->d_name, &f);
+		if (state == -ESRCH)
+			unlinkat(dirfd(dir), d->d_name, 0);
+		if (state > 0)
+			r = fn(arg, &f.record);
+	}
+	if (dir)
+		our_fd_closedir(dir);
+	return r;
+}
+
+int
+record_each(record_fn *fn, void *arg)
+{
+	char path[FOLDER_MAX];
+	int  r = 0;
+
+	for (int i = 0; i < FOLDERS && !r; i++) {
+		folder_path(i, path, sizeof(path));
+		r = folder_each(path, fn, arg);
+	}
+	return r;
+}
+
+struct wanted {
+	const char    *word;
+	int64_t        pid; /* -1: it is an id */
+	struct record *ret;
+	size_t         count;
+};
+
+static int
+take_wanted(void *arg, const struct record *r)
+{
+	struct wanted *w = arg;
+
+	if (w->pid >= 0 ? r->pid == w->pid : !strcmp(r->id, w->word)) {
+		*w->ret = *r;
+		w->count++;
+	}
+	return 0;
+}
+
+int
+record_find(const char *id_or_pid, struct record *ret, struct component_error *err)
+{
+	struct record found;
+	struct wanted w = { id_or_pid, digits_number(id_or_pid, INT32_MAX), &found, 0 };
+
+	record_each(take_wanted, &w);
+	if (w.count == 1) {
+		*ret = found;
+		return 0;
+	}
+	if (w.count > 1) {
+		component_error_set(err, "%zu processes have the id '%s'; write the PID of one of them, as 'componentctl list' shows it",
+			w.count, id_or_pid);
+		return -ENOTUNIQ;
+	}
+	component_error_set(err, w.pid >= 0 ? "process %.*s has no record; 'componentctl list' shows those that have one" :
+		"couldn't find app id %.*s; 'componentctl list' shows those there are", TEXT_QUOTED_MAX, id_or_pid);
+	return -ENOENT;
+}

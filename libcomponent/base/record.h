@@ -1,0 +1,65 @@
+/*
+ * record.h - the records of this machine's processes that serve profiles: one file each.
+ *
+ *     a daemon with --profiling-registry, what "componentctl run" has started
+ *         └─ record_write() ──▶ /run/component/PID.START ◀── record_each(), record_find() of componentctl
+ *
+ * The file lies in /run/component, which root makes (mode 1777), or where one may not write there in
+ * $XDG_RUNTIME_DIR/component.  It has mode 0600: of other users' processes root alone knows.  A record
+ * counts as long as its process lives, and only if it is of that process's own user or of root.
+ *
+ *   threads  any, one at a time for a struct record_file
+ *   fork     a child has neither the descriptor nor the record
+ *   source   libcomponent/base/record.c
+ */
+#ifndef BASE_RECORD_H
+#define BASE_RECORD_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <component/error.h>
+
+#include "our_fd.h"
+
+#define RECORD_ID_MAX  65  /* bytes with NUL; a-z, A-Z, 0-9, '-', '_', '.' */
+#define RECORD_URL_MAX 512 /* bytes with NUL */
+#define RECORD_PATH_MAX 600 /* bytes with NUL; a longer folder is none */
+
+struct record {
+	char    id[RECORD_ID_MAX];
+	char    url[RECORD_URL_MAX]; /* "http://127.0.0.1:6060/debug/pprof/", "unix:/path" */
+	int64_t app_port;            /* the program's own; 0: not known */
+	int64_t created;             /* seconds since 1970 */
+	pid_t   pid;
+	uid_t   user;
+};
+
+struct record_file {
+	struct our_fd_kept fd; /* locked as long as the process lives */
+	char               path[RECORD_PATH_MAX]; /* "": nothing is written */
+};
+
+/* -EINVAL with a sentence where it is no id. */
+int  record_id_check(const char *id, struct component_error *err);
+
+/* One of a program's name. */
+void record_id_make(const char *name, char ret[RECORD_ID_MAX]);
+
+/* Writes that of this process, again where there is one: r's id, url and app_port count.  0, or a
+ * negative errno and a sentence. */
+int  record_write(struct record_file *f, const struct record *r, struct component_error *err);
+/* Also where nothing was written. */
+void record_remove(struct record_file *f);
+/* In a child: the file is the parent's. */
+void record_forked(struct record_file *f);
+
+/* Calls fn for each that counts, until it returns nonzero, which is returned.  Removes what has been left
+ * by processes that are gone.  -ENOMEM; a folder that is not there has none. */
+typedef int record_fn(void *arg, const struct record *r);
+int  record_each(record_fn *fn, void *arg);
+
+/* By its id or its process's number.  -ENOENT: none, -ENOTUNIQ: several have this id; with a sentence. */
+int  record_find(const char *id_or_pid, struct record *ret, struct component_error *err);
+
+#endif
