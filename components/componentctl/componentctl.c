@@ -21,7 +21,7 @@
 #define NAME         "componentctl"
 #define STATUS_USAGE 2
 
-static const struct command *const commands[] = { &list_command, &stop_command };
+static const struct command *const commands[] = { &run_command, &list_command, &stop_command };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static int

@@ -12,12 +12,18 @@
  *     COMPONENT_PROFILING_BIND_ADDRESS    where; does not switch on by itself
  *     PPROF_BIND_ADDRESS                  where, and switches on; "0" is off
  *
+ * Under "componentctl run" a fourth one is there, which says to which pipe it is told how that went, and
+ * what is to be written into the process's record:
+ *
+ *     COMPONENT_RUN                       "FD APP_PORT ID"
+ *
  * What a stranger would get wrong:
  * - Children inherit LD_PRELOAD: a shell that the program runs would try for the
  *   same port and complain on the program's stderr.  A busy port is not worth a
  *   word when the parent process has this library too.
  * - Nothing of the environment is taken out, though it would keep children quiet:
- *   the environment is the program's.
+ *   the environment is the program's.  Only "componentctl run", which has put it there, has the agent
+ *   take all of it out again before main(), without a call of malloc or of setenv(3).
  * - Other flags' variables are not read: a program that has libcomponent linked in
  *   reads them itself, and one that has not does not expect them.
  * - The core is looked for by its name first: a program that is linked with it has it,
@@ -30,6 +36,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -172,6 +179,108 @@ core_load(void)
 	return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
 
+/* ---- under componentctl run ---- */
+
+struct run {
+	int     fd; /* -1: not under it */
+	int64_t app_port;
+	char    id[128]; /* "": no record */
+};
+
+static void
+run_read(struct run *run)
+{
+	const char *word = variable("COMPONENT_RUN");
+	long long   port;
+	int         fd;
+
+	if (!word || sscanf(word, "%d %lld %127s", &fd, &port, run->id) != 3 || fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+		run->id[0] = '\0';
+		return;
+	}
+	run->fd = fd;
+	run->app_port = port;
+}
+
+/* One line. */
+static void
+report(const struct run *run, const char *word, const char *text)
+{
+	char line[COMPONENT_ERROR_MAX + 16];
+	int  n = snprintf(line, sizeof(line) - 1, "%s %s", word, text);
+
+	if (run->fd < 0 || n < 0)
+		return;
+	n = n < (int)sizeof(line) - 1 ? n : (int)sizeof(line) - 2;
+	for (int i = 0; i < n; i++)
+		if (line[i] == '\n')
+			line[i] = ' ';
+	line[n++] = '\n';
+	if (write(run->fd, line, (size_t)n) < 0)
+		return; /* nobody listens any more */
+}
+
+/* With the port, which the program finds in its environment. */
+static void
+report_up(const struct run *run, void *core)
+{
+	static char variable[32];
+	typedef __typeof__(component_profiler_url) url_fn;
+	url_fn     *url = (url_fn *)dlsym(core, "component_profiler_url");
+	char        text[600] = "";
+	const char *port;
+
+	if (run->fd < 0)
+		return;
+	if (url)
+		url(text, sizeof(text));
+	port = strrchr(text, ':');
+	snprintf(variable, sizeof(variable), "DAPR_PROFILE_PORT=%d", port ? atoi(port + 1) : 0);
+	putenv(variable);
+	report(run, "up", text);
+}
+
+/* Our entry out of the list "LD_PRELOAD=a:b c", in place; false: nothing is left in it. */
+static bool
+preload_cut(char *variable)
+{
+	char *list = strchr(variable, '=') + 1, *to = list;
+
+	for (char *at = list; *at;) {
+		size_t size = strcspn(at, ": ");
+		char   after = at[size];
+		char   last = at[size];
+
+		at[size] = '\0';
+		if (!strstr(at, "libcomponent-preload.so")) {
+			memmove(to, at, size);
+			to += size;
+			*to++ = last;
+		}
+		at += size + (after != '\0');
+	}
+	if (to > list && (to[-1] == ':' || to[-1] == ' ' || to[-1] == '\0'))
+		to--;
+	*to = '\0';
+	return to > list;
+}
+
+/* The program's environment is what "componentctl run" was given, and children are plain. */
+static void
+run_end(const struct run *run)
+{
+	char **to = environ;
+
+	if (run->fd < 0)
+		return;
+	close(run->fd);
+	for (char **from = environ; from && *from; from++)
+		if (strncmp(*from, "COMPONENT_", 10) != 0 && (strncmp(*from, "LD_PRELOAD=", 11) != 0 || preload_cut(*from)))
+			*to++ = *from;
+	if (to)
+		*to = NULL;
+}
+
 __attribute__((constructor)) static void
 begin(void)
 {
@@ -180,10 +289,12 @@ begin(void)
 	const char                       *from = NULL, *address;
 	void                             *core;
 	start_fn                         *start;
+	struct run                        run = { .fd = -1 };
 	int                               saved = errno, r;
 
 	if (getauxval(AT_SECURE))
 		return;
+	run_read(&run);
 	address = address_wanted(&from);
 	if (!address)
 		goto out;
@@ -192,15 +303,25 @@ begin(void)
 	if (!start) {
 		const char *why = dlerror();
 
-		say("profiling is off: ", NULL, NULL, why ? why : CORE " has no profiling server");
+		if (run.fd >= 0)
+			report(&run, "off", why ? why : CORE " has no profiling server");
+		else
+			say("profiling is off: ", NULL, NULL, why ? why : CORE " has no profiling server");
 		dlerror(); /* its memory */
 		goto out;
 	}
 	options.address = address;
 	options.how_named = from;
+	options.record_id = run.id;
+	options.record_port = run.app_port;
 	r = start(&options, &err);
-	if (r < 0 && !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
+	if (r == 0)
+		report_up(&run, core);
+	if (r < 0 && run.fd >= 0)
+		report(&run, "off", *err.text ? err.text : strerror(-r));
+	else if (r < 0 && !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
 		say("profiling is off: ", NULL, NULL, *err.text ? err.text : strerror(-r));
 out:
+	run_end(&run);
 	errno = saved;
 }

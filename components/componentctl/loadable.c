@@ -1,0 +1,167 @@
+/*
+ * loadable.c - reads the heads of a program's files as the kernel and the loader would.
+ *
+ * What a stranger would get wrong:
+ * - A program that gains privileges when it starts has its LD_PRELOAD ignored without a word: set-user-ID,
+ *   set-group-ID, and file capabilities.
+ * - A script is what its interpreter is; that may be a script as well, so often as the kernel follows.
+ * - musl's loader loads the agent, and does not find glibc's functions for it: it ends the program.
+ *
+ * Tests: tests/componentctl/run.t.
+ */
+#include <config.h>
+
+#include "loadable.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define SCRIPTS_MAX 5   /* as the kernel: then it says ELOOP */
+#define HEAD_BYTES  256 /* BINPRM_BUF_SIZE */
+#define OUTSIDE     "; build it with libcomponent instead"
+
+int
+loadable_find(const char *word, char ret[PATH_MAX], struct component_error *err)
+{
+	const char *path = getenv("PATH"), *end;
+	int         r = -ENOENT;
+
+	if (strchr(word, '/')) {
+		if (strlen(word) < PATH_MAX && !access(word, X_OK)) {
+			strcpy(ret, word);
+			return 0;
+		}
+		r = -errno;
+	}
+	for (path = path ? path : "/usr/local/bin:/usr/bin:/bin"; !strchr(word, '/') && path; path = *end ? end + 1 : NULL) {
+		struct stat st;
+
+		end = path + strcspn(path, ":");
+		if (snprintf(ret, PATH_MAX, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "", word) < PATH_MAX &&
+		    !access(ret, X_OK) && !stat(ret, &st) && S_ISREG(st.st_mode))
+			return 0;
+	}
+	component_error_set(err, r == -ENOENT ? "Failed to find command %.*s" : "cannot run %.*s: %s", TEXT_QUOTED_MAX, word,
+		strerror(-r));
+	return r;
+}
+
+static int
+refuse(const char *path, struct component_error *err, const char *why)
+{
+	component_error_set(err, "%s %s", path, why);
+	return -ENOTSUP;
+}
+
+/* The loader that a dynamic program names; "" where it names none. */
+static int
+read_interpreter(int fd, const ElfW(Ehdr) *head, char buf[PATH_MAX])
+{
+	ElfW(Phdr) p;
+	ssize_t    n;
+
+	*buf = '\0';
+	for (unsigned i = 0; i < head->e_phnum; i++) {
+		n = pread(fd, &p, sizeof(p), (off_t)(head->e_phoff + i * sizeof(p)));
+		if (n != (ssize_t)sizeof(p))
+			return -ENOEXEC;
+		if (p.p_type != PT_INTERP)
+			continue;
+		if (p.p_filesz == 0 || p.p_filesz >= PATH_MAX)
+			return -ENOEXEC;
+		n = pread(fd, buf, p.p_filesz, (off_t)p.p_offset);
+		buf[n > 0 ? n : 0] = '\0';
+		return 0;
+	}
+	return 0;
+}
+
+static int
+check_elf(int fd, const char *path, const ElfW(Ehdr) *head, struct component_error *err)
+{
+	static const unsigned short own = (unsigned short)
+#if defined(__x86_64__)
+		EM_X86_64;
+#elif defined(__aarch64__)
+		EM_AARCH64;
+#else
+		EM_NONE;
+#endif
+	char interpreter[PATH_MAX];
+
+	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || (own && head->e_machine != own) ||
+	    head->e_phentsize != sizeof(ElfW(Phdr)))
+		return refuse(path, err, "is for another kind of processor, which the agent is not built for; "
+			"use the libcomponent that is");
+	if (read_interpreter(fd, head, interpreter))
+		return refuse(path, err, "is damaged: its program headers cannot be read");
+	if (!*interpreter)
+		return refuse(path, err, "is linked statically, so nothing can be loaded into it" OUTSIDE);
+	if (strstr(interpreter, "ld-musl"))
+		return refuse(path, err, "is linked with musl, and the agent needs glibc; build it with glibc");
+	return 0;
+}
+
+static bool
+gains_privileges(int fd, const struct stat *st)
+{
+	char capabilities[64];
+
+	return (st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) ||
+	       fgetxattr(fd, "security.capability", capabilities, sizeof(capabilities)) > 0;
+}
+
+/* The interpreter that "#!" names goes into path; false: there is none. */
+static bool
+next_interpreter(const char *head, size_t size, char path[PATH_MAX])
+{
+	size_t at = 2, length;
+
+	if (size < 3 || head[0] != '#' || head[1] != '!')
+		return false;
+	at += strspn(head + at, " \t");
+	length = strcspn(head + at, " \t\n");
+	snprintf(path, PATH_MAX, "%.*s", (int)length, head + at);
+	return length > 0;
+}
+
+int
+loadable_check(const char *path, struct component_error *err)
+{
+	char        now[PATH_MAX];
+	char        head[HEAD_BYTES + 1] __attribute__((aligned(16)));
+	struct stat st;
+	ssize_t     n;
+	int         fd, r = 0;
+
+	snprintf(now, sizeof(now), "%s", path);
+	for (int i = 0; i <= SCRIPTS_MAX; i++) {
+		bool is_script;
+
+		fd = open(now, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return 0; /* may be run and not be read: the loader will say */
+		n = fstat(fd, &st) ? -1 : pread(fd, head, HEAD_BYTES, 0);
+		head[n > 0 ? n : 0] = '\0';
+		is_script = n > 0 && next_interpreter(head, (size_t)n, now);
+		if (!is_script && n >= (ssize_t)sizeof(ElfW(Ehdr)) && !memcmp(head, ELFMAG, SELFMAG))
+			r = gains_privileges(fd, &st) ? refuse(now, err, "gains privileges when it starts (set-user-ID, set-group-ID or "
+				"file capabilities), and the loader then loads nothing into it" OUTSIDE) :
+				check_elf(fd, now, (const void *)head, err);
+		close(fd);
+		if (!is_script)
+			return r;
+	}
+	return 0; /* the kernel refuses it, too */
+}

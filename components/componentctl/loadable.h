@@ -1,0 +1,24 @@
+/*
+ * loadable.h - can the agent be loaded into a program, before it is started?
+ *
+ *     word ── PATH ──▶ file ── "#!" ──▶ interpreter ... ──▶ ELF: this machine's, dynamic, glibc's, no privileges
+ */
+#ifndef COMPONENTCTL_LOADABLE_H
+#define COMPONENTCTL_LOADABLE_H
+
+#include <limits.h>
+
+#include <component/error.h>
+
+/*
+ * loadable_find - what execvp(3) would start
+ *
+ *   ret      its path
+ *   returns  0; -ENOENT: "Failed to find command X"; another negative errno, with a sentence
+ */
+int loadable_find(const char *word, char ret[PATH_MAX], struct component_error *err);
+
+/* 0; -ENOTSUP and a sentence that says why not, and what to do instead. */
+int loadable_check(const char *path, struct component_error *err);
+
+#endif
