@@ -49,6 +49,7 @@ include tests/collect/local.mk
 include tests/cpu/local.mk
 include tests/wall/local.mk
 include tests/heap/local.mk
+include tests/componentctl/local.mk
 include tests/memory/local.mk
 include tests/waits/local.mk
 include tests/threads/local.mk

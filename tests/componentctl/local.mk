@@ -1,0 +1,2 @@
+# tests of components/componentctl
+WHOLE_TESTS += %D%/list.t %D%/run.t

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""componentctl run: a program that nobody rebuilt has the agent in it, and nothing else is different."""
+import os
+import pty
+import re
+import select
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+
+own_run()
+
+
+def words(*more):
+    return [CTL, "run", *more]
+
+
+def ran(*more, **kw):
+    kw.setdefault("env", environment())
+    return run(*words(*more), **kw)
+
+
+@contextlib.contextmanager
+def running(*more, **kw):
+    """Once its server is there: the process of componentctl, with .port of the server."""
+    p = started_by_ctl(*more, **kw)
+    try:
+        p.line = p.stderr.readline()
+        m = re.match(r'time="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ" level=info msg="starting profiling server on port (\d+)" app_id=(\S+)$', p.line)
+        need(m, p.line)
+        p.port, p.id = int(m.group(1)), m.group(2)
+        yield p
+    finally:
+        if p.poll() is None:
+            p.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                p.wait(DEADLINE)
+        p.kill()
+        p.wait()
+        p.stderr.close()
+
+
+def asked(port, path):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    with contextlib.closing(c):
+        c.request("GET", "/debug/pprof/" + path)
+        r = c.getresponse()
+        equal(r.status, 200)
+        return r.read().decode("utf-8", "replace")
+
+
+def compiled(d, name, text, *flags):
+    path = os.path.join(d, name)
+    with open(path + ".c", "w") as f:
+        f.write(text)
+    r = run(CC, "-g", "-o", path, path + ".c", *flags)
+    equal(r.returncode, 0, r.stderr)
+    return path
+
+
+SLEEPER = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
+
+
+@test
+def output_input_and_status_are_the_programs():
+    need_own_run()
+    r = ran("--", "sh", "-c", "cat; echo error >&2; exit 7", stdin=None, input="in\n")
+    equal((r.returncode, r.stdout), (7, "in\n"))
+    need(r.stderr.splitlines()[-1] == "error" and len(r.stderr.splitlines()) == 2, r.stderr)
+    equal(ran("sh", "-c", "kill -SEGV $$").returncode, 128 + 11)
+    equal(ran("sh", "-c", "echo \"$@\"", "sh", "--enable-profiling", "--help").stdout, "--enable-profiling --help\n")
+    equal(ran("--enable-profiling", "true", "--app-port", "3000", "--", "sh", "-c", "echo hi").stdout, "hi\n")
+
+
+@test
+def the_process_is_as_without_us_but_for_three_variables():
+    need_own_run()
+    show = "env | sort; grep -E '^(SigBlk|SigIgn|Sig.gt|Threads)' /proc/self/status; umask; pwd"
+    env = environment(ONE="1", COMPONENT_SOMETHING="x")
+    plain = run("sh", "-c", show, env=env).stdout
+    under = ran("-a", "mine", "--", "sh", "-c", show, env=env).stdout
+    port = re.search(r"^DAPR_PROFILE_PORT=[1-9]\d*\n", under, re.M)
+    need(port, under)
+    under = under.replace(port.group(), "").replace("APP_ID=mine\n", "")
+    equal(under, plain.replace("COMPONENT_SOMETHING=x\n", ""))
+    contains(ran("-p", "3000", "env").stdout, "APP_PORT=3000\n")
+    need("APP_PORT" not in ran("env", env=environment(APP_PORT="1")).stdout, "APP_PORT is left out when there is none")
+
+
+@test
+def its_children_are_plain_and_an_LD_PRELOAD_of_its_own_stays():
+    need_own_run()
+    r = ran("sh", "-c", "grep -c libcomponent /proc/$$/maps; sh -c 'grep -c libcomponent /proc/$$/maps'; true")
+    first, second = map(int, r.stdout.split())
+    need(first > 0 and second == 0, r.stdout)
+    with tempdir() as d:
+        other = compiled(d, "other.so", "int nothing;\n", "-shared", "-fPIC")
+        equal(ran("sh", "-c", "echo $LD_PRELOAD", env=environment(LD_PRELOAD=other)).stdout, other + "\n")
+
+
+@test
+def it_is_listed_under_its_name_and_profiled_by_name():
+    need_own_run()
+    burn = "static volatile int n;\nvoid burn_it(void) { for (;;) n++; }\nint main(void) { burn_it(); }\n"
+    with tempdir() as d:
+        exe = compiled(d, "burner", burn)
+        with running("--app-port=3000", exe) as p, running(exe) as second:
+            equal((p.id, second.id), ("burner", "burner-%d" % second.pid))
+            found = listed()
+            equal((found["burner"]["daprPort"], found["burner"]["appPort"], found["burner"]["command"]), (p.port, 3000, exe))
+            poll(lambda: "burn_it" in asked(p.port, "profile?seconds=1&format=folded"), "burn_it")
+            contains(asked(p.port, "heap?debug=1"), "heap profile:")
+            ctl("stop", "burner")
+            equal(p.wait(DEADLINE), 128 + signal.SIGTERM)
+            equal(list(listed()), [second.id])
+    equal(listed(), {})
+
+
+@test
+def a_port_that_is_asked_for_is_had_or_refused_before_anything_starts():
+    need_own_run()
+    with tempdir() as d:
+        mark = d + "/started"
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            port = s.getsockname()[1]
+            e = ctl("run", "--profile-port", str(port), "--", "touch", mark, status=1)
+            contains(e, "invalid configuration for ProfilePort. Port %d is not available: 127.0.0.1:%d: Address already in use, "
+                     "held by process %d" % (port, port, os.getpid()))
+        need(not os.path.exists(mark), "it was started")
+        with running("--profile-port=%d" % port, "sleep", "1000") as p:
+            equal(p.port, port)
+
+
+@test
+def what_cannot_be_loaded_into_is_refused_with_the_reason():
+    need_own_run()
+    with tempdir() as d:
+        def refused(path, why, status=1):
+            contains(ctl("run", path, status=status), why)
+
+        static = compiled(d, "static", "int main(void) { return 3; }\n", "-static")
+        refused(static, static + " is linked statically, so nothing can be loaded into it; build it with libcomponent instead")
+        equal(ran("--enable-profiling=false", static).returncode, 3)
+        script = d + "/script"
+        with open(script, "w") as f:
+            f.write("#! %s x\n" % static)
+        os.chmod(script, 0o755)
+        refused(script, static + " is linked statically")
+        exe = compiled(d, "exe", "int main(void) { return 3; }\n")
+        equal(ran(exe).returncode, 3)
+        os.chmod(exe, 0o4755)
+        refused(exe, "gains privileges when it starts")
+        with open(exe, "rb") as f:
+            head = bytearray(f.read())
+        for name, at, value, why in (("arm", 18, 40, "is for another kind of processor"), ("x32", 4, 1, "is for another kind of processor")):
+            with open(d + "/" + name, "wb") as f:
+                f.write(bytes(head[:at]) + bytes([value]) + bytes(head[at + 1:]))
+            os.chmod(d + "/" + name, 0o755)
+            refused(d + "/" + name, why)
+        loader, = re.findall(rb"/lib\S*/ld-linux[^\0]*", head)[:1]
+        with open(d + "/musl", "wb") as f:
+            f.write(head.replace(loader, b"/lib/ld-musl-x86_64.so.1"[:len(loader)].ljust(len(loader), b"\0")))
+        os.chmod(d + "/musl", 0o755)
+        refused(d + "/musl", "is linked with musl")
+        refused("nosuchcommand", "Failed to find command nosuchcommand")
+        refused(d + "/nosuch", "Failed to find command")
+        refused(d + "/exe.c", "Permission denied")
+    contains(ctl("run", status=2), "no application command found; write componentctl run")
+    contains(ctl("run", "--app-id", "a b", "true", status=2), "'a b' is no id")
+    contains(ctl("run", "--profile-port=x", "true", status=2), "--profile-port")
+
+
+@test
+def signals_are_passed_on_and_who_does_not_end_is_killed():
+    need_own_run()
+    counts = "import signal, sys\nfor s in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):\n" \
+        "    signal.signal(s, lambda n, f: print(n, flush=True) or n == signal.SIGTERM and sys.exit(5))\n" \
+        "print('ready', flush=True)\nwhile True: signal.pause()\n"
+    with running("--", sys.executable, "-c", counts, stdout=subprocess.PIPE) as p:
+        equal(p.stdout.readline(), "ready\n")
+        for s in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):
+            p.send_signal(s)
+            equal(p.stdout.readline(), "%d\n" % s)
+        equal(p.wait(DEADLINE), 5)
+        p.stdout.close()
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\nwhile True: signal.pause()\n"
+    with running("--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", stubborn, stdout=subprocess.PIPE) as p:
+        equal(p.stdout.readline(), "ready\n")
+        p.terminate()
+        equal(p.wait(DEADLINE), 128 + 9)
+        contains(p.stderr.read(), "the program did not end in time and is killed")
+        p.stdout.close()
+
+
+def until(fd, text):
+    """What a terminal shows, as far as text."""
+    said = b""
+    while text not in said:
+        need(select.select([fd], [], [], DEADLINE)[0], said)
+        said += os.read(fd, 1000)
+    return said
+
+
+@test
+def keys_of_a_terminal_reach_the_program_once():
+    need_own_run()
+    counts = "import signal, time\ngot = []\nsignal.signal(signal.SIGINT, lambda n, f: got.append(n) or print('int', len(got), flush=True))\n" \
+        "print('rea' + 'dy', flush=True)\ninput()\nprint('all', len(got), flush=True)\n"
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            os.execve(CTL, words("--graceful-shutdown-timeout=1ms", "--", sys.executable, "-c", counts), environment())
+        finally:
+            os._exit(99)
+    try:
+        until(fd, b"ready")
+        for n in (1, 2):
+            os.write(fd, b"\x03")
+            until(fd, b"int %d" % n)
+        os.write(fd, b"\n")
+        until(fd, b"all 2")
+        _, status = os.waitpid(pid, 0)
+        equal(os.waitstatus_to_exitcode(status), 0)
+        pid = 0
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(fd)
+
+
+@test
+def a_program_that_has_the_library_linked_in_is_served_once():
+    need_own_run()
+    if not shutil.which(CC.split()[0]):
+        raise Skip("no compiler")
+    with running(program("examples/hello"), "--log-file=/dev/null") as p:
+        contains(asked(p.port, "cmdline"), "hello")
+        equal(len(listed()), 1)
+
+
+main()

@@ -1,0 +1,56 @@
+"""ctl.py - componentctl where nobody else has records: in a mount namespace whose /run is empty."""
+import json
+import os
+import subprocess
+import sys
+
+from harness import BUILD, DEADLINE, Skip, need, run
+from hooked import LIBS
+
+CTL = os.path.join(BUILD, "components/componentctl/componentctl")
+FOLDER = "/run/component"
+
+_own = os.environ.pop("OWN_RUN", None)  # programs that are tested do not see it
+
+
+def own_run():
+    """Starts this test again with a /run of its own, once."""
+    if _own:
+        return
+    unshare = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-ec"]
+    mount = "mount -t tmpfs -o mode=755 tmpfs /run; "
+    if subprocess.run(unshare + [mount], stderr=subprocess.DEVNULL).returncode == 0:
+        os.execvpe("unshare", unshare + [mount + 'exec "$@"', "sh", sys.executable] + sys.argv, dict(os.environ, OWN_RUN="1"))
+
+
+def need_own_run():
+    if not _own:
+        raise Skip("no mount namespace of our own can be had here")
+
+
+def environment(**more):
+    """For a program that is to have nothing of ours in its environment; the agent of a build tree finds its core by it."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("COMPONENT_", "LD_PRELOAD", "APP_"))}
+    return dict(kept, LD_LIBRARY_PATH=LIBS, **more)
+
+
+def ctl(*words, status=0, **kw):
+    """Its output, once it has ended as it should."""
+    kw.setdefault("env", environment())
+    r = run(CTL, *words, **kw)
+    need(r.returncode == status, "componentctl %s: %d, not %d\n%s%s" % (" ".join(words), r.returncode, status, r.stdout, r.stderr))
+    return r.stdout if status == 0 else r.stderr
+
+
+def listed():
+    return {r["appId"]: r for r in json.loads(ctl("list", "-o", "json"))}
+
+
+def started_by_ctl(*words, **kw):
+    """componentctl run, which goes on; its stderr is a pipe."""
+    kw.setdefault("env", environment())
+    kw.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen([CTL, "run", *words], stderr=subprocess.PIPE, text=True, **kw)
+
+
+__all__ = ["CTL", "DEADLINE", "FOLDER", "ctl", "environment", "listed", "need_own_run", "own_run", "started_by_ctl"]
