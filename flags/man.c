@@ -123,7 +123,8 @@ write_head(struct component_flags *f)
 	text_add(t, " ");
 	write_roff(t, f->spec.version ? f->spec.version : "");
 	text_add(t, "\" \"User Commands\"\n.SH NAME\n");
-	write_roff(t, f->spec.name);
+	for (const char *s = f->spec.name; *s; s++) /* of a command: "program-command", as the page is called */
+		write_roff(t, *s == ' ' ? "-" : (const char[]){ *s, '\0' });
 	text_add(t, " \\- ");
 	write_roff(t, f->spec.summary ? f->spec.summary : "a daemon");
 	text_add(t, "\n.SH SYNOPSIS\n.B ");

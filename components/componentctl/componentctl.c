@@ -45,6 +45,19 @@ help(FILE *to)
 	fprintf(to, "\n'" NAME " COMMAND --help' shows the options of a command.\n");
 }
 
+/* In roff, as the pages of the commands that flags make. */
+static void
+man(void)
+{
+	printf(".TH \"COMPONENTCTL\" 1 \"\" \"" NAME " " PACKAGE_VERSION "\" \"User Commands\"\n"
+		".SH NAME\n" NAME " \\- finds programs that serve profiles on this machine, and looks into them\n"
+		".SH SYNOPSIS\n.B " NAME "\nCOMMAND [\\fIOPTION\\fR]... [\\fIOPERAND\\fR]...\n.SH COMMANDS\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf(".TP\n\\fB%s\\fR %s\n%s See \\fB" NAME "\\-%s\\fR(1).\n", commands[i]->name,
+			commands[i]->operands ? commands[i]->operands : "", commands[i]->summary, commands[i]->name);
+	printf(".SH EXIT STATUS\n0, 1 for a failure, 2 for a fault of usage; \\fBrun\\fR has its program's.\n");
+}
+
 static const struct command *
 find(const char *word)
 {
@@ -124,6 +137,10 @@ main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--version")) {
 		printf(NAME " " PACKAGE_VERSION "\n");
+		return 0;
+	}
+	if (!strcmp(argv[1], "--generate-man")) {
+		man();
 		return 0;
 	}
 	c = find(argv[1]);

@@ -48,6 +48,7 @@
 #define PIPE_FD_LEAST 100 /* where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
+#define PORT_UNKNOWN  "00000" /* the agent writes the port into this room, or takes it out */
 
 static bool        enable = true;
 static int64_t     app_port, profile_port = -1;
@@ -152,7 +153,7 @@ environment_make(const char *id, int fd)
 		return -1;
 	snprintf(address, sizeof(address), "127.0.0.1:%" PRId64, profile_port > 0 ? profile_port : 0);
 	snprintf(word, sizeof(word), "%d %" PRId64 " %s", fd, app_port, id);
-	return r | setenv("LD_PRELOAD", preload, 1) | setenv("COMPONENT_ENABLE_PPROF", "true", 1) |
+	return r | setenv("DAPR_PROFILE_PORT", PORT_UNKNOWN, 1) | setenv("LD_PRELOAD", preload, 1) | setenv("COMPONENT_ENABLE_PPROF", "true", 1) |
 	       setenv("COMPONENT_PROFILING_BIND_ADDRESS", address, 1) | setenv("COMPONENT_RUN", word, 1);
 }
 

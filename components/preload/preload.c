@@ -49,6 +49,7 @@
 #include <component/profiler.h>
 
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
+#define PORT_UNKNOWN    "00000" /* room that "componentctl run" has left for DAPR_PROFILE_PORT */
 
 /* CORE: libcomponent's soname, which make passes. */
 typedef __typeof__(component_profiler_start_options) start_fn;
@@ -224,19 +225,19 @@ report(const struct run *run, const char *word, const char *text)
 static void
 report_up(const struct run *run, void *core)
 {
-	static char variable[32];
 	typedef __typeof__(component_profiler_url) url_fn;
 	url_fn     *url = (url_fn *)dlsym(core, "component_profiler_url");
 	char        text[600] = "";
 	const char *port;
+	char       *variable = getenv("DAPR_PROFILE_PORT");
 
 	if (run->fd < 0)
 		return;
 	if (url)
 		url(text, sizeof(text));
 	port = strrchr(text, ':');
-	snprintf(variable, sizeof(variable), "DAPR_PROFILE_PORT=%d", port ? atoi(port + 1) : 0);
-	putenv(variable);
+	if (port && variable && strlen(variable) == strlen(PORT_UNKNOWN))
+		snprintf(variable, sizeof(PORT_UNKNOWN), "%d", atoi(port + 1) & 0xffff);
 	report(run, "up", text);
 }
 
@@ -249,13 +250,12 @@ preload_cut(char *variable)
 	for (char *at = list; *at;) {
 		size_t size = strcspn(at, ": ");
 		char   after = at[size];
-		char   last = at[size];
 
 		at[size] = '\0';
 		if (!strstr(at, "libcomponent-preload.so")) {
 			memmove(to, at, size);
 			to += size;
-			*to++ = last;
+			*to++ = after;
 		}
 		at += size + (after != '\0');
 	}
@@ -275,7 +275,7 @@ run_end(const struct run *run)
 		return;
 	close(run->fd);
 	for (char **from = environ; from && *from; from++)
-		if (strncmp(*from, "COMPONENT_", 10) != 0 && (strncmp(*from, "LD_PRELOAD=", 11) != 0 || preload_cut(*from)))
+		if (strncmp(*from, "COMPONENT_", 10) != 0 && strcmp(*from, "DAPR_PROFILE_PORT=" PORT_UNKNOWN) != 0 && (strncmp(*from, "LD_PRELOAD=", 11) != 0 || preload_cut(*from)))
 			*to++ = *from;
 	if (to)
 		*to = NULL;

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from documents import blocks  # noqa: E402
 
-NAMES = ["libcomponent-dev", "libcomponent-preload", "libcomponent0"]
+NAMES = ["component-tools", "libcomponent-dev", "libcomponent-preload", "libcomponent0"]
 work = tempfile.mkdtemp(prefix="component-packages-")
 made = {}
 
@@ -76,6 +76,8 @@ def each_has_what_its_description_says():
     equal(sorted(f for f in files_of("libcomponent0") if not f.startswith("/usr/share/")),
           [library + "libcomponent.so.0", library + "libcomponent.so.0.0.0"])
     equal([f for f in files_of("libcomponent-preload") if not f.startswith("/usr/share/")], [library + "libcomponent-preload.so"])
+    equal([f for f in files_of("component-tools") if not f.startswith("/usr/share/doc/")],
+          ["/usr/bin/componentctl"] + ["/usr/share/man/man1/componentctl%s.1.gz" % c for c in ("-list", "-run", "-stop", "")])
     dev = files_of("libcomponent-dev")
     for name in ("libcomponent.a", "libcomponent.so", "libcomponent_hooks.a", "libcomponent_hooks.so",
                  "libcomponent_hooks_nonshared.a", "pkgconfig/libcomponent.pc", "pkgconfig/libcomponent-core.pc"):
@@ -142,6 +144,16 @@ answer --unix-socket agent http://localhost/debug/pprof/cmdline
 kill $!
 echo "agent $(tr '\0' ' ' <answered)"
 
+quietly $install component-tools.deb
+XDG_RUNTIME_DIR=/tmp componentctl run sleep 1000 2>/dev/null &
+i=0
+until componentctl list | grep -q ^sleep; do
+	i=$((i + 1))
+	[ $i -lt 1000 ] && kill -0 $! || { echo "not listed" >&2; exit 1; }
+	sleep 0.03
+done
+componentctl stop sleep
+
 quietly $install libcomponent-dev.deb
 pkg-config --variable=libdir libcomponent
 cc -g hello.c -o hello $(pkg-config --cflags --libs libcomponent)
@@ -154,8 +166,8 @@ wait $! && echo "hello ended well"
 grep -o '<title>.*</title>' answered
 ! command -v man >/dev/null || man -w component_profiler_start libcomponent
 
-dpkg -L libcomponent0 libcomponent-dev libcomponent-preload | sort -u >listed
-quietly dpkg --purge libcomponent-dev libcomponent-preload libcomponent0
+dpkg -L libcomponent0 libcomponent-dev libcomponent-preload component-tools | sort -u >listed
+quietly dpkg --purge component-tools libcomponent-dev libcomponent-preload libcomponent0
 while read -r path; do
 	[ -d "$path" ] || [ ! -e "$path" ] || echo "left $path"
 done <listed
@@ -183,7 +195,7 @@ def they_are_installed_used_by_pkg_config_and_the_agent_and_leave_nothing_behind
     r = run(*unshare, "sh", "-ec", script, timeout=600, env=dict(env, DEBIAN_FRONTEND="noninteractive", LC_ALL="C.UTF-8"))
     equal(r.returncode, 0, r.stdout + r.stderr[-3000:])
     library = "/lib/" + run("dpkg-architecture", "-qDEB_HOST_MULTIARCH").stdout.strip()
-    for line in ("agent sleep 1000", "/usr" + library, "hello runs with %s/libcomponent.so.0" % library, "hello ended well"):
+    for line in ("agent sleep 1000", "app stopped successfully: sleep", "/usr" + library, "hello runs with %s/libcomponent.so.0" % library, "hello ended well"):
         need(re.search("^%s *$" % re.escape(line), r.stdout, re.M), "no %r in\n%s%s" % (line, r.stdout, r.stderr))
     contains(r.stdout, "/debug/pprof/")
     need(re.search(r"^heap profile: \d+: \d+ \[[1-9]", r.stdout, re.M), "no sample by the hooks in\n" + r.stdout)
