@@ -23,6 +23,7 @@ from harness import *  # noqa: E402,F403
 from documents import DOCUMENTS, blocks, prose, shell_lines, tables, text_of  # noqa: E402
 from installed import UP, alone, as_installed, clean, prefix  # noqa: E402
 
+CTL = "components/componentctl/componentctl"
 PROGRAMS = ["hello", "backend-controller", "cluster-agent", "appstudio-controller"]
 LINES_MAX = 25
 # Options of other people's programs, and of ours that are no daemons.
@@ -313,6 +314,8 @@ def every_option_in_the_documents_exists():
     for name in PROGRAMS:
         known |= set(re.findall(r"--[a-z][\w-]*", help_all(name)))
     known |= set(re.findall(r"--[a-z][\w-]*", run("tests/programs/adopted_daemon", "--profiling-help").stdout))
+    for command in re.findall(r"^  (\w+) ", run(CTL, "--help").stdout, re.M):
+        known |= set(re.findall(r"--[a-z][\w-]*", run(CTL, command, "--help-all").stdout))
     for name in DOCUMENTS:
         spans = re.findall(r"`([^`\n]+)`", ours(name)) + [b for lang in ("yaml", "ini") for _, b in blocks(lang, name)]
         lines = [line for n, line in shell_lines(name)
@@ -326,7 +329,7 @@ def every_option_in_the_documents_exists():
 
 @test
 def every_variable_in_the_documents_exists():
-    known = {"LD_PRELOAD", "PPROF_TMPDIR", "DEB_BUILD_OPTIONS", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "RELEASE_KEY",
+    known = {"APP_ID", "APP_PORT", "DAPR_PROFILE_PORT", "XDG_RUNTIME_DIR", "LD_PRELOAD", "PPROF_TMPDIR", "DEB_BUILD_OPTIONS", "TEST_QUICK", "TEST_STRESS", "TESTS_RUNNER", "UPDATE_GOLDEN", "RELEASE_KEY",
              "SIGHUP", "RELOADING", "STOPPING",
              "PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "PKG_CHECK_MODULES", "PR_SET_DUMPABLE",
              "ASAN_OPTIONS", "TSAN_OPTIONS", "MALLOC_ARENA_MAX", "CGO_LDFLAGS_ALLOW", "PROCMAP_QUERY", "POSIX_CPU_TIMERS_TASK_WORK"}
