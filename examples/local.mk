@@ -61,7 +61,7 @@ bin_PROGRAMS += %D%/backend-controller %D%/cluster-agent %D%/appstudio-controlle
 # Man pages and completions come from the programs themselves, option by option.
 if RUNS_PROGRAMS
 nodist_man_MANS += %D%/backend-controller.1 %D%/cluster-agent.1 %D%/appstudio-controller.1
-bashcompletion_DATA = %D%/completions/backend-controller %D%/completions/cluster-agent \
+bashcompletion_DATA += %D%/completions/backend-controller %D%/completions/cluster-agent \
 	%D%/completions/appstudio-controller
 CLEANFILES += $(nodist_man_MANS) $(bashcompletion_DATA)
 %D%/backend-controller.1: %D%/backend-controller$(EXEEXT)

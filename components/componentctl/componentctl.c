@@ -58,6 +58,20 @@ man(void)
 	printf(".SH EXIT STATUS\n0, 1 for a failure, 2 for a fault of usage; \\fBrun\\fR has its program's.\n");
 }
 
+/* For bash: first the commands, then the options of that command, which its help knows. */
+static void
+completion(void)
+{
+	printf("# bash completion of " NAME "\n_" NAME "()\n{\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=''\n\tCOMPREPLY=()\n"
+		"\tif [[ $COMP_CWORD -eq 1 ]]; then\n\t\twords='");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("%s%s", i ? " " : "", commands[i]->name);
+	printf("'\n\telif [[ $cur == -* ]]; then\n"
+		"\t\twords=$(\"${COMP_WORDS[0]}\" \"${COMP_WORDS[1]}\" --help-all 2>/dev/null | grep -oE -- '^ +(-., |    )--[a-z-]+' | grep -oE -- '--[a-z-]+')\n"
+		"\telse\n\t\tcompopt -o default 2>/dev/null\n\t\treturn\n\tfi\n"
+		"\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\ncomplete -F _" NAME " " NAME "\n");
+}
+
 static const struct command *
 find(const char *word)
 {
@@ -141,6 +155,10 @@ main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--generate-man")) {
 		man();
+		return 0;
+	}
+	if (!strcmp(argv[1], "--completion=bash")) {
+		completion();
 		return 0;
 	}
 	c = find(argv[1]);

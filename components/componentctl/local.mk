@@ -9,7 +9,10 @@ bin_PROGRAMS += %D%/componentctl
 if RUNS_PROGRAMS
 %C%_PAGES = %D%/componentctl-run.1 %D%/componentctl-list.1 %D%/componentctl-stop.1
 nodist_man_MANS += %D%/componentctl.1 $(%C%_PAGES)
-CLEANFILES += %D%/componentctl.1 $(%C%_PAGES)
+bashcompletion_DATA += %D%/completions/componentctl
+CLEANFILES += %D%/componentctl.1 $(%C%_PAGES) %D%/completions/componentctl
+%D%/completions/componentctl: %D%/componentctl$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) %D%/completions && ./$< --completion=bash > $@.new && mv $@.new $@
 %D%/componentctl.1: %D%/componentctl$(EXEEXT)
 	$(AM_V_GEN)./$< --generate-man > $@.new && mv $@.new $@
 $(%C%_PAGES): %D%/componentctl$(EXEEXT)

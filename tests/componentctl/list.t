@@ -203,6 +203,20 @@ def what_is_wrong_is_told_in_one_sentence():
 
 
 @test
+def bash_completes_commands_and_their_options():
+    def completed(*words):
+        script = "eval \"$(%s --completion=bash)\"; COMP_WORDS=(%s); COMP_CWORD=%d; _componentctl; echo ${COMPREPLY[*]}" % (
+            CTL, " ".join((CTL,) + words), len(words))
+        r = run("bash", "-c", script)
+        equal(r.stderr, "")
+        return r.stdout.split()
+    equal(completed("li"), ["list"])
+    need({"run", "list", "stop"} <= set(completed("''")), completed("''"))
+    equal(completed("list", "--out"), ["--output"])
+    equal(completed("run", "--app"), ["--app-id", "--app-port"])
+
+
+@test
 def where_no_record_can_be_written_the_daemon_says_so_and_serves():
     need_own_run()
     if os.path.exists(FOLDER):

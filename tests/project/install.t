@@ -351,6 +351,7 @@ def the_controllers_man_pages_and_completions_are_installed_and_uninstall_leaves
         need(os.path.exists(prefix + "/share/man/man1/%s.1" % name), "man page of " + name)
         need(os.path.exists(prefix + "/share/bash-completion/completions/" + name), "completion of " + name)
     need(os.access(prefix + "/bin/componentctl", os.X_OK), "componentctl")
+    need(os.path.exists(prefix + "/share/bash-completion/completions/componentctl"), "completion of componentctl")
     for name in ("", "-run", "-list", "-stop"):
         need(os.path.exists(prefix + "/share/man/man1/componentctl%s.1" % name), "man page of componentctl" + name)
     uninstall()
