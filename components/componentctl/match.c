@@ -1,0 +1,107 @@
+/*
+ * match.c - regular expressions that mean the same here and in go tool pprof.
+ *
+ * Not encode's pattern.c, which is for a daemon, and knows no brackets: drop_frames of real files are full of them.
+ *
+ * Tests: tests/componentctl/profile.t
+ */
+#include <config.h>
+
+#include "match.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_repetition(char c)
+{
+	return c == '*' || c == '+' || c == '?';
+}
+
+/* Where the bracket expression at p ends: at its ']', or at the NUL. */
+static const char *
+bracket_end(const char *p)
+{
+	p += p[1] == '^' ? 2 : 1;
+	p += *p == ']';
+	while (*p && *p != ']')
+		p++;
+	return p;
+}
+
+static int
+check(const char *pattern, char *why, size_t size)
+{
+	bool repeatable = false; /* what is before */
+
+	if (strlen(pattern) >= MATCH_BYTES - sizeof("^()$")) {
+		snprintf(why, size, "is longer than %zu bytes", MATCH_BYTES - sizeof("^()$") - 1);
+		return -EINVAL;
+	}
+	for (const char *p = pattern; *p; p++) {
+		bool repeats = is_repetition(*p);
+
+		if (*p == '[') {
+			p = bracket_end(p);
+			if (!*p)
+				break; /* regcomp() says it */
+		} else if (*p == '\\' && (!p[1] || isalnum((unsigned char)p[1]))) {
+			snprintf(why, size, "has a '\\' that is not before punctuation; write [0-9] for \\d, [A-Za-z0-9_] for \\w");
+			return -EINVAL;
+		} else if (*p == '\\') {
+			p++;
+		} else if (*p == '{' || (repeats && !repeatable)) {
+			snprintf(why, size, "has a '%c' that is not understood there; write \\%c for the character", *p, *p);
+			return -EINVAL;
+		}
+		repeatable = !repeats && *p != '(' && *p != '|' && *p != '^';
+	}
+	return 0;
+}
+
+static int
+compile(struct match *m, const char *pattern, char *why, size_t size)
+{
+	int r = regcomp(&m->regex, pattern, REG_EXTENDED | REG_NOSUB);
+
+	if (!r) {
+		m->usable = true;
+		return 0;
+	}
+	regerror(r, &m->regex, why, size);
+	return -EINVAL;
+}
+
+int
+match_compile(struct match *m, const char *pattern, char *why, size_t size)
+{
+	return check(pattern, why, size) < 0 ? -EINVAL : compile(m, pattern, why, size);
+}
+
+int
+match_whole(struct match *m, const char *pattern, char *why, size_t size)
+{
+	char whole[MATCH_BYTES];
+
+	if (check(pattern, why, size) < 0)
+		return -EINVAL;
+	snprintf(whole, sizeof(whole), "^(%s)$", pattern);
+	return compile(m, whole, why, size);
+}
+
+bool
+match_finds(const struct match *m, const char *text)
+{
+	return !regexec(&m->regex, text, 0, NULL, 0);
+}
+
+void
+match_release(struct match *m)
+{
+	if (m->usable)
+		regfree(&m->regex);
+	m->usable = false;
+}

@@ -1,0 +1,500 @@
+/*
+ * read.c - a pprof file in memory.
+ *
+ * Unpacked by zlib and by the code that protobuf-c makes of profiler/encode/profile.proto, into one arena with a
+ * budget: an empty message of two bytes takes fifty in memory, and a file of some kilobytes unpacks to as many
+ * gigabytes.  Whatever go tool pprof calls malformed is refused here, in as few words.
+ *
+ * What a stranger would get wrong:
+ *  - ids need not be indices: they may be any number but 0, and are looked up.
+ *  - names are demangled here only where the file has them mangled alone, and shortened as pprof does.
+ *  - drop_frames cuts a stack below the function it means, but never the first frames from the root: see
+ *    drop_below().
+ *
+ * Tests: tests/components/test_read.c, tests/componentctl/profile.t
+ */
+#include <config.h>
+
+#include "read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "demangle/demangle.h"
+#include "match.h"
+#include "profile.pb-c.h"
+#include "table.h"
+
+typedef Component__Pprof__Profile Message;
+
+struct reader {
+	struct pprof          *p;
+	const Message         *m;
+	struct table           mappings, functions, locations; /* id to index + 1 */
+	struct demangle_room  *demangling;
+	struct component_error *err;
+};
+
+static int
+refuse(struct component_error *err, const char *why)
+{
+	component_error_set(err, "%s", why);
+	return -EINVAL;
+}
+
+static int
+no_memory(struct component_error *err)
+{
+	component_error_set(err, "takes more than the %zu MiB of memory that there are for a profile",
+		READ_MEMORY_MAX >> 20);
+	return -ENOMEM;
+}
+
+/* Unpacks into a mapping of its own, which doubles. */
+struct unpacked {
+	unsigned char *data;
+	size_t         size, room;
+};
+
+static int
+grow(struct unpacked *u, struct arena_budget *budget, struct component_error *err)
+{
+	size_t         room = u->room ? u->room * 2 : (size_t)1 << 20;
+	unsigned char *data;
+
+	if (room > READ_BYTES_MAX) {
+		component_error_set(err, "unpacks to more than %zu MiB", READ_BYTES_MAX >> 20);
+		return -EFBIG;
+	}
+	data = arena_map(budget, room);
+	if (!data)
+		return no_memory(err);
+	if (u->size)
+		memcpy(data, u->data, u->size);
+	arena_unmap(budget, u->data, u->room);
+	u->data = data;
+	u->room = room;
+	return 0;
+}
+
+static int
+inflate_all(z_stream *z, struct unpacked *u, struct arena_budget *budget, struct component_error *err)
+{
+	for (;;) {
+		int r = u->size == u->room ? grow(u, budget, err) : 0;
+
+		if (r < 0)
+			return r;
+		z->next_out = u->data + u->size;
+		z->avail_out = (uInt)(u->room - u->size);
+		r = inflate(z, Z_NO_FLUSH);
+		u->size = u->room - z->avail_out;
+		if (r == Z_STREAM_END && !z->avail_in)
+			return 0;
+		if (r == Z_STREAM_END)
+			r = inflateReset(z); /* files that were put one behind the other are one */
+		if (r == Z_BUF_ERROR && !z->avail_in && z->avail_out)
+			return refuse(err, "is cut off");
+		if (r != Z_OK && r != Z_BUF_ERROR)
+			return refuse(err, "is damaged: gzip cannot unpack it");
+	}
+}
+
+static int
+unpack_gzip(const void *data, size_t size, struct unpacked *u, struct pprof *p, struct component_error *err)
+{
+	z_stream z = { .next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size, .zalloc = arena_zalloc,
+		.zfree = arena_keep, .opaque = &p->arena };
+	int      r;
+
+	if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
+		return no_memory(err);
+	r = inflate_all(&z, u, &p->budget, err);
+	inflateEnd(&z);
+	return r;
+}
+
+static void *
+message_alloc(void *arena, size_t size)
+{
+	return arena_alloc(arena, size);
+}
+
+static int
+unpack(struct reader *r, const void *data, size_t size)
+{
+	const unsigned char *bytes = data;
+	struct unpacked      u = { .data = NULL };
+	ProtobufCAllocator   memory = { message_alloc, arena_keep, &r->p->arena };
+	bool                 packed = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+	int                  error = 0;
+
+	if (!size)
+		return refuse(r->err, "is empty");
+	if (size > READ_BYTES_MAX) {
+		component_error_set(r->err, "has more than %zu MiB", READ_BYTES_MAX >> 20);
+		return -EFBIG;
+	}
+	if (packed)
+		error = unpack_gzip(data, size, &u, r->p, r->err);
+	if (!error) {
+		r->m = component__pprof__profile__unpack(&memory, packed ? u.size : size, packed ? u.data : bytes);
+		if (!r->m && r->p->budget.used > READ_MEMORY_MAX / 2)
+			error = no_memory(r->err);
+		else if (!r->m)
+			error = refuse(r->err, packed ? "is no pprof profile, or cut off" :
+				"is no pprof profile (a .pb.gz that /debug/pprof/ has sent, or go test -cpuprofile made)");
+	}
+	arena_unmap(&r->p->budget, u.data, u.room);
+	return error;
+}
+
+/* A text of the table; NULL: there is no such one. */
+static const char *
+text(const struct reader *r, int64_t index)
+{
+	if (!index)
+		return "";
+	return index > 0 && (uint64_t)index < r->m->n_string_table ? r->m->string_table[index] : NULL;
+}
+
+static int
+read_types(struct reader *r)
+{
+	const Message *m = r->m;
+	struct pprof  *p = r->p;
+	const char    *usual = text(r, m->default_sample_type);
+
+	if (!m->n_sample_type)
+		return refuse(r->err, "is no pprof profile: it does not say what it measured");
+	p->types = arena_array(&p->arena, m->n_sample_type, sizeof(*p->types));
+	if (!p->types)
+		return no_memory(r->err);
+	p->type_count = m->n_sample_type;
+	p->usual = p->type_count - 1;
+	for (size_t i = p->type_count; i-- > 0;) {
+		p->types[i] = (struct pprof_type){ text(r, m->sample_type[i]->type), text(r, m->sample_type[i]->unit) };
+		if (!p->types[i].type || !p->types[i].unit)
+			return refuse(r->err, "is damaged: a text is not in its table");
+		if (usual && *usual && !strcmp(usual, p->types[i].type))
+			p->usual = i;
+	}
+	return usual ? 0 : refuse(r->err, "is damaged: a text is not in its table");
+}
+
+static int
+add_id(struct reader *r, struct table *t, uint64_t id, size_t index, const char *what)
+{
+	if (!id || table_get(t, id)) {
+		component_error_set(r->err, "is damaged: %s number %llu is there twice, or none", what,
+			(unsigned long long)id);
+		return -EINVAL;
+	}
+	return table_put(t, id, index + 1) < 0 ? no_memory(r->err) : 0;
+}
+
+static int
+read_mappings(struct reader *r)
+{
+	const Message *m = r->m;
+	int            error = 0;
+
+	for (size_t i = 0; i < m->n_mapping && !error; i++) {
+		if (!text(r, m->mapping[i]->filename) || !text(r, m->mapping[i]->build_id))
+			return refuse(r->err, "is damaged: a text is not in its table");
+		error = add_id(r, &r->mappings, m->mapping[i]->id, i, "mapping");
+	}
+	r->p->object = m->n_mapping ? text(r, m->mapping[0]->filename) : "";
+	r->p->build_id = m->n_mapping ? text(r, m->mapping[0]->build_id) : "";
+	return error;
+}
+
+/* Cuts what is between two brackets, and the brackets, as pprof does: nothing where they do not match. */
+static void
+cut_between(char *name, char open, char close)
+{
+	size_t depth = 0, first = 0, to = 0;
+
+	for (size_t i = 0; name[i]; i++) {
+		if (name[i] == open && !depth++)
+			first = i;
+		if (name[i] == close && !depth--)
+			return;
+		if (name[i] == close && !depth) {
+			to = strlen(name + i + 1);
+			memmove(name + first, name + i + 1, to + 1);
+			i = first - 1;
+		}
+	}
+}
+
+static const char *
+name_of(struct reader *r, const char *name, const char *system_name)
+{
+	const char *readable;
+	char       *shorter;
+
+	if (*name && strcmp(name, system_name))
+		return name;
+	readable = demangle(system_name, &r->demangling, &r->p->arena);
+	name = readable ? readable : system_name;
+	if (strstr(name, ".<") || strstr(name, "]).") || (!strpbrk(name, "<>[]") && !strstr(name, "::")))
+		return name;
+	shorter = arena_strndup(&r->p->arena, name, strlen(name));
+	if (!shorter)
+		return NULL;
+	cut_between(shorter, '(', ')');
+	cut_between(shorter, '<', '>');
+	return shorter;
+}
+
+static int
+read_functions(struct reader *r)
+{
+	const Message *m = r->m;
+	struct pprof  *p = r->p;
+	int            error = 0;
+
+	p->functions = arena_array(&p->arena, m->n_function + 1, sizeof(*p->functions));
+	if (!p->functions)
+		return no_memory(r->err);
+	for (size_t i = 0; i < m->n_function && !error; i++) {
+		const Component__Pprof__Function *f = m->function[i];
+		const char                       *name = text(r, f->name), *system_name = text(r, f->system_name);
+
+		if (!name || !system_name || !text(r, f->filename))
+			return refuse(r->err, "is damaged: a text is not in its table");
+		name = name_of(r, name, system_name);
+		if (!name)
+			return no_memory(r->err);
+		p->functions[i] = (struct pprof_function){ name, text(r, f->filename), f->start_line };
+		error = add_id(r, &r->functions, f->id, i, "function");
+	}
+	p->function_count = m->n_function;
+	return error;
+}
+
+static int
+read_lines(struct reader *r, const Component__Pprof__Location *from, struct pprof_location *to)
+{
+	to->functions = arena_array(&r->p->arena, from->n_line + 1, sizeof(struct pprof_function *));
+	if (!to->functions)
+		return no_memory(r->err);
+	for (size_t i = 0; i < from->n_line; i++) {
+		uint64_t index = table_get(&r->functions, from->line[i]->function_id);
+
+		if (!index)
+			return refuse(r->err, "is damaged: a line's function is missing");
+		to->functions[i] = &r->p->functions[index - 1];
+	}
+	to->count = (uint32_t)from->n_line;
+	return 0;
+}
+
+static int
+read_locations(struct reader *r)
+{
+	const Message *m = r->m;
+	struct pprof  *p = r->p;
+	int            error = 0;
+
+	p->locations = arena_array(&p->arena, m->n_location + 1, sizeof(*p->locations));
+	if (!p->locations)
+		return no_memory(r->err);
+	for (size_t i = 0; i < m->n_location && !error; i++) {
+		uint64_t mapping = m->location[i]->mapping_id ? table_get(&r->mappings, m->location[i]->mapping_id) : 0;
+
+		p->locations[i].object = mapping ? text(r, m->mapping[mapping - 1]->filename) : "";
+		error = read_lines(r, m->location[i], &p->locations[i]);
+		if (!error)
+			error = add_id(r, &r->locations, m->location[i]->id, i, "location");
+	}
+	p->location_count = m->n_location;
+	return error;
+}
+
+static bool
+is_base(const struct reader *r, const Component__Pprof__Sample *s)
+{
+	for (size_t i = 0; i < s->n_label; i++) {
+		const char *key = text(r, s->label[i]->key), *value = text(r, s->label[i]->str);
+
+		if (key && value && !strcmp(key, "pprof::base") && !strcmp(value, "true"))
+			return true;
+	}
+	return false;
+}
+
+static int
+read_samples(struct reader *r)
+{
+	const Message *m = r->m;
+	struct pprof  *p = r->p;
+
+	p->samples = arena_array(&p->arena, m->n_sample + 1, sizeof(*p->samples));
+	if (!p->samples)
+		return no_memory(r->err);
+	for (size_t i = 0; i < m->n_sample; i++) {
+		const Component__Pprof__Sample *from = m->sample[i];
+		struct pprof_sample            *to = &p->samples[i];
+
+		if (from->n_value != p->type_count)
+			return refuse(r->err, "is damaged: a sample has not as many values as there are types");
+		to->stack = arena_array(&p->arena, from->n_location_id + 1, sizeof(struct pprof_location *));
+		if (!to->stack)
+			return no_memory(r->err);
+		for (size_t k = 0; k < from->n_location_id; k++) {
+			uint64_t index = table_get(&r->locations, from->location_id[k]);
+
+			if (!index)
+				return refuse(r->err, "is damaged: a sample's location is missing");
+			to->stack[k] = &p->locations[index - 1];
+		}
+		to->count = (uint32_t)from->n_location_id;
+		to->values = from->value;
+		to->is_base = is_base(r, from);
+	}
+	p->sample_count = m->n_sample;
+	return 0;
+}
+
+static int
+read_head(struct reader *r)
+{
+	struct pprof *p = r->p;
+
+	p->time_ns = r->m->time_nanos;
+	p->duration_ns = r->m->duration_nanos;
+	p->comments = arena_array(&p->arena, r->m->n_comment + 1, sizeof(char *));
+	if (!p->comments)
+		return no_memory(r->err);
+	for (size_t i = 0; i < r->m->n_comment; i++) {
+		p->comments[i] = text(r, r->m->comment[i]);
+		if (!p->comments[i])
+			return refuse(r->err, "is damaged: a text is not in its table");
+	}
+	p->comment_count = r->m->n_comment;
+	return 0;
+}
+
+/* A name without its arguments, as drop_frames means it. */
+static const char *
+simple_name(struct pprof *p, const char *name)
+{
+	static const char *const kept[] = { "(anonymous namespace)", "operator()" };
+
+	name += *name == '.';
+	for (const char *at = name; *at; at++) {
+		size_t n = 0;
+
+		for (unsigned i = 0; i < 2 && !n; i++)
+			if (!strncmp(at, kept[i], strlen(kept[i])))
+				n = strlen(kept[i]);
+		if (!n && *at == '(')
+			return arena_strndup(&p->arena, name, (size_t)(at - name));
+		at += n ? n - 1 : 0;
+	}
+	return name;
+}
+
+/* Functions of an address that are to go, and those that they were inlined into stay. */
+static void
+drop_in(struct pprof *p, struct pprof_location *l, const struct match *drop, const struct match *keep)
+{
+	for (uint32_t i = l->count; i-- > 0;) {
+		const char *name = *l->functions[i]->name ? simple_name(p, l->functions[i]->name) : NULL;
+
+		if (!name || !match_finds(drop, name) || (keep && match_finds(keep, name)))
+			continue;
+		l->has_dropped = true;
+		l->is_dropped = i == l->count - 1;
+		if (!l->is_dropped) {
+			l->functions += i + 1;
+			l->count -= i + 1;
+		}
+		return;
+	}
+}
+
+/* Not before a frame that stays, counted from the root, or nothing would be left. */
+static void
+drop_below(struct pprof_sample *s)
+{
+	bool stays = false;
+
+	for (uint32_t i = s->count; i-- > 0;) {
+		uint32_t cut = s->stack[i]->is_dropped ? i + 1 : i;
+
+		if (!s->stack[i]->has_dropped) {
+			stays = true;
+		} else if (stays) {
+			s->stack += cut;
+			s->count -= cut;
+			return;
+		}
+	}
+}
+
+static int
+drop_frames(struct reader *r)
+{
+	const char  *drop_text = text(r, r->m->drop_frames), *keep_text = text(r, r->m->keep_frames);
+	struct match drop = MATCH_INIT, keep = MATCH_INIT;
+	char         why[MATCH_WHY_MAX];
+	bool         usable;
+
+	if (!drop_text || !keep_text)
+		return refuse(r->err, "is damaged: a text is not in its table");
+	if (!*drop_text)
+		return 0;
+	/* As pprof, which shows everything where the file's own pattern is none. */
+	usable = !match_whole(&drop, drop_text, why, sizeof(why)) &&
+		(!*keep_text || !match_whole(&keep, keep_text, why, sizeof(why)));
+	for (size_t i = 0; i < r->p->location_count && usable; i++)
+		drop_in(r->p, &r->p->locations[i], &drop, *keep_text ? &keep : NULL);
+	for (size_t i = 0; i < r->p->sample_count && usable; i++)
+		drop_below(&r->p->samples[i]);
+	match_release(&drop);
+	match_release(&keep);
+	return 0;
+}
+
+static int
+read_all(struct reader *r)
+{
+	static int (*const parts[])(struct reader *r) = { read_types, read_mappings, read_functions, read_locations,
+		read_samples, read_head, drop_frames };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !error; i++)
+		error = parts[i](r);
+	return error;
+}
+
+int
+read_profile(const void *data, size_t size, struct pprof *ret, struct component_error *err)
+{
+	struct reader r = { .p = ret, .err = err };
+	int           error;
+
+	*ret = (struct pprof){ .budget = { 0, READ_MEMORY_MAX } };
+	arena_init(&ret->arena, &ret->budget);
+	table_init(&r.mappings, &ret->budget);
+	table_init(&r.functions, &ret->budget);
+	table_init(&r.locations, &ret->budget);
+	error = unpack(&r, data, size);
+	if (!error)
+		error = read_all(&r);
+	table_release(&r.mappings);
+	table_release(&r.functions);
+	table_release(&r.locations);
+	return error;
+}
+
+void
+read_release(struct pprof *p)
+{
+	arena_release(&p->arena);
+}

@@ -1,0 +1,76 @@
+/*
+ * read.h - a pprof file in memory: ours, Go's, gperftools', jemalloc's, async-profiler's.
+ *
+ *     read_profile(data, size, &p, &err);
+ *     ... p.samples[i].stack[0]->functions[0]->name ...
+ *     read_release(&p);
+ *
+ * A file may have been made to harm its reader.  Every id and index in it is checked here: pointers below
+ * are never NULL, unless it says so, and lead into p.
+ *
+ *   limits   READ_BYTES_MAX of a file once unpacked, READ_MEMORY_MAX for all of it
+ *   threads  one at a time for one struct pprof
+ *   source   components/componentctl/read.c
+ */
+#ifndef COMPONENTCTL_READ_H
+#define COMPONENTCTL_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/error.h>
+
+#include "arena.h"
+
+#define READ_BYTES_MAX  ((size_t)1 << 30) /* bytes, unpacked: a hundred times the largest that we have seen */
+#define READ_MEMORY_MAX ((size_t)4 << 30) /* bytes; a message in memory is several times the one in the file */
+
+struct pprof_function {
+	const char *name, *file; /* "": not known */
+	int64_t     start_line;
+};
+
+/* An address, with what was inlined there first. */
+struct pprof_location {
+	const char                   *object; /* the file mapped there; "": none */
+	uint32_t                      count;  /* of functions; 0: no name is known */
+	const struct pprof_function **functions;
+	bool                          is_dropped, has_dropped; /* by the file's drop_frames */
+};
+
+struct pprof_sample {
+	uint32_t                      count;
+	const struct pprof_location **stack; /* the leaf first */
+	const int64_t                *values; /* type_count */
+	bool                          is_base; /* what a difference was taken from, by -diff_base */
+};
+
+struct pprof_type {
+	const char *type, *unit;
+};
+
+struct pprof {
+	struct arena_budget    budget;
+	struct arena           arena;
+	struct pprof_type     *types;
+	size_t                 type_count; /* at least 1 */
+	size_t                 usual;      /* the type that is shown if nobody says which */
+	struct pprof_sample   *samples;
+	size_t                 sample_count;
+	struct pprof_location *locations;
+	size_t                 location_count;
+	struct pprof_function *functions;
+	size_t                 function_count;
+	const char           **comments;
+	size_t                 comment_count;
+	const char            *object, *build_id; /* of the program; "": not known */
+	int64_t                time_ns, duration_ns;
+};
+
+/* 0; -EINVAL: it is no whole profile, -ENOMEM, -EFBIG: and err is a sentence without its subject: "is cut
+ * off".  p is to be released then, too. */
+int  read_profile(const void *data, size_t size, struct pprof *ret, struct component_error *err);
+void read_release(struct pprof *p);
+
+#endif

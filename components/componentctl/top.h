@@ -1,0 +1,34 @@
+/*
+ * top.h - what of a profile is shown, as go tool pprof -top has it; or as folded stacks.
+ *
+ *   limits   TOP_MEMORY_MAX
+ *   threads  one at a time for one profile
+ *   source   components/componentctl/top.c, graph.c, folded.c
+ */
+#ifndef COMPONENTCTL_TOP_H
+#define COMPONENTCTL_TOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/error.h>
+
+#include "read.h"
+#include "text.h"
+
+#define TOP_MEMORY_MAX ((size_t)2 << 30) /* bytes of the tables made for one output */
+
+struct view {
+	const char *focus, *ignore; /* regular expressions; NULL or "": none */
+	const char *sample_index;   /* a type's name or number; NULL or "": the usual one */
+	int64_t     rows;           /* at most; 0: all */
+	bool        cum;            /* sorted by it */
+};
+
+/* They add to the text.  0; -EINVAL and a sentence: the view asks for what is not there; -ENOMEM.  Notes, such as
+ * that focus has found nothing, are added to the other text, a line each. */
+int top_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
+int folded_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
+
+#endif
