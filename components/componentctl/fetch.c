@@ -1,0 +1,327 @@
+/*
+ * fetch.c - one answer of a profiling server, by libcurl.
+ *
+ * What a stranger would get wrong:
+ *  - no redirect is followed and no proxy asked: the token is for this server, and localhost is not the proxy's.
+ *  - an answer without a length that ends early looks whole to nobody: it is marked, and who reads it must see
+ *    whether it is a whole profile.
+ *  - the server's own sentence says best what was wrong, which kinds there are, whom it lets in: it is passed on.
+ *
+ * Tests: tests/componentctl/profile.t
+ */
+#include <config.h>
+
+#include "fetch.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define CONNECT_SECONDS 10  /* until somebody is there */
+#define SILENCE_SECONDS 120 /* between two pieces, besides what is measured: large programs take long to name */
+#define BAR_COLUMNS     40
+#define TOKEN_MAX       4096 /* bytes with NUL */
+#define SENTENCE_MAX    600  /* bytes of what a server says */
+
+struct request {
+	CURL              *curl;
+	const struct target *target;
+	struct fetched    *fetched;
+	struct curl_slist *headers;
+	bool               too_large;
+	bool               shows_bar, has_bar;
+	int64_t            seconds;
+	struct timespec    begin;
+	char               sentence[CURL_ERROR_SIZE];
+};
+
+static size_t
+take(char *data, size_t one, size_t size, void *arg)
+{
+	struct request *r = arg;
+	struct fetched *f = r->fetched;
+	size_t          room = 64 << 10;
+	unsigned char  *more;
+
+	(void)one;
+	r->too_large = size > FETCH_BYTES_MAX - f->size;
+	if (r->too_large)
+		return 0;
+	while (room < f->size + size)
+		room *= 2;
+	more = realloc(f->data, room);
+	if (!more)
+		return 0;
+	memcpy(more + f->size, data, size);
+	f->data = more;
+	f->size += size;
+	return size;
+}
+
+static double
+seconds_since(const struct timespec *begin)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) / 1e9;
+}
+
+static int
+show_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
+{
+	static const char filled[] = "########################################";
+	struct request   *r = arg;
+	double            passed = seconds_since(&r->begin);
+	int               columns;
+
+	(void)total, (void)up_total, (void)up;
+	if (!r->shows_bar || passed < 0.2)
+		return 0;
+	passed = passed < (double)r->seconds ? passed : (double)r->seconds;
+	columns = (int)(passed * BAR_COLUMNS / (double)r->seconds);
+	fprintf(stderr, "\r[%-*.*s] %d s of %" PRId64 " s%s", BAR_COLUMNS, columns, filled, (int)passed, r->seconds,
+		now ? ", comes" : "");
+	fflush(stderr);
+	r->has_bar = true;
+	return 0;
+}
+
+/* One line, without control characters and blanks at its end. */
+static void
+sentence_of(const struct fetched *f, struct text *ret)
+{
+	char   line[SENTENCE_MAX + 1];
+	size_t n = f->size < SENTENCE_MAX ? f->size : SENTENCE_MAX;
+
+	if (n)
+		memcpy(line, f->data, n);
+	line[n] = '\0';
+	for (char *c = line; *c; c++)
+		if (isspace((unsigned char)*c))
+			*c = ' ';
+	for (n = strlen(line); n && line[n - 1] == ' ';)
+		line[--n] = '\0';
+	text_add_visible(ret, line, SENTENCE_MAX);
+}
+
+static int
+answered(struct request *r, long status, struct component_error *err)
+{
+	struct text said = TEXT_INIT;
+	char       *elsewhere = NULL;
+
+	if (status >= 200 && status < 300)
+		return 0;
+	curl_easy_getinfo(r->curl, CURLINFO_REDIRECT_URL, &elsewhere);
+	if (elsewhere) {
+		text_add_visible(&said, elsewhere, SENTENCE_MAX);
+		component_error_set(err, "%s: is at another address, which is not followed; if you trust it, write '%s'",
+			r->target->word, text_string(&said));
+	} else {
+		sentence_of(r->fetched, &said);
+		component_error_set(err, "%s: the server says: %s (HTTP %ld)%s", r->target->word,
+			said.size ? said.data : "nothing", status,
+			status == 401 ? "; write --token-file=FILE" : "");
+	}
+	text_release(&said);
+	return status == 401 || status == 403 ? -EACCES : status == 404 ? -ENOENT : -EREMOTEIO;
+}
+
+static int
+went_away(struct request *r, struct component_error *err)
+{
+	r->fetched->is_cut = true;
+	component_error_set(err, "%s: the server went away after %.1f s, %zu bytes into its answer; is the program still "
+		"running?", r->target->word, seconds_since(&r->begin), r->fetched->size);
+	return -EPIPE;
+}
+
+static int
+failed(struct request *r, CURLcode code, struct component_error *err)
+{
+	const char *why = *r->sentence ? r->sentence : curl_easy_strerror(code);
+
+	switch (code) {
+	case CURLE_COULDNT_CONNECT:
+		component_error_set(err, "%s: nobody listens there (%s); is the program running, with --enable-pprof, and "
+			"is this its --profiling-bind-address?", r->target->word, why);
+		return -ECONNREFUSED;
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+	case CURLE_RECV_ERROR:
+	case CURLE_SEND_ERROR:
+		return went_away(r, err);
+	case CURLE_OPERATION_TIMEDOUT:
+		component_error_set(err, "%s: no answer (%s); does something else than a profiling server listen there?",
+			r->target->word, why);
+		return -ETIMEDOUT;
+	case CURLE_WRITE_ERROR:
+		if (!r->too_large)
+			return -ENOMEM;
+		component_error_set(err, "%s: sends more than %zu MiB; ask for fewer --seconds", r->target->word,
+			FETCH_BYTES_MAX >> 20);
+		return -EFBIG;
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		component_error_set(err, "%s: this libcurl does not know that protocol; write http://", r->target->word);
+		return -EPROTONOSUPPORT;
+	default:
+		component_error_set(err, "%s: %s", r->target->word, why);
+		return -EIO;
+	}
+}
+
+static int
+read_token(const char *path, char token[TOKEN_MAX], struct component_error *err)
+{
+	FILE *f = fopen(path, "re");
+	char *line = f ? fgets(token, TOKEN_MAX, f) : NULL;
+	int   r = f ? 0 : -errno;
+
+	if (r < 0)
+		component_error_set(err, "--token-file '%s': %s", path, strerror(-r));
+	if (f)
+		fclose(f);
+	if (r < 0)
+		return r;
+	if (line)
+		line[strcspn(line, " \t\r\n")] = '\0';
+	if (!line || !*line) {
+		component_error_set(err, "--token-file '%s': there is no token in its first line; write the server's there", path);
+		return -EINVAL;
+	}
+	for (const char *c = line; *c; c++)
+		if (!isgraph((unsigned char)*c)) {
+			component_error_set(err, "--token-file '%s': the token has a character that none has", path);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+static int
+set_token(struct request *r, const char *path, struct component_error *err)
+{
+	char token[TOKEN_MAX], header[TOKEN_MAX + 32];
+	int  error;
+
+	if (!path || !*path)
+		return 0;
+	error = read_token(path, token, err);
+	if (error < 0)
+		return error;
+	snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
+	r->headers = curl_slist_append(NULL, header);
+	explicit_bzero(token, sizeof(token));
+	explicit_bzero(header, sizeof(header));
+	if (!r->headers)
+		return -ENOMEM;
+	curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->headers);
+	return 0;
+}
+
+static void
+set_address(struct request *r, const char *url)
+{
+	const char *path = r->target->socket;
+
+	curl_easy_setopt(r->curl, CURLOPT_URL, url);
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+#endif
+	if (*path == '@')
+		curl_easy_setopt(r->curl, CURLOPT_ABSTRACT_UNIX_SOCKET, path + 1);
+	else if (*path)
+		curl_easy_setopt(r->curl, CURLOPT_UNIX_SOCKET_PATH, path);
+	curl_easy_setopt(r->curl, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(r->curl, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(r->curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(r->curl, CURLOPT_USERAGENT, "componentctl/" PACKAGE_VERSION);
+}
+
+static void
+set_limits(struct request *r)
+{
+	curl_easy_setopt(r->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, r->sentence);
+	curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, (long)(r->seconds + SILENCE_SECONDS));
+	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
+	curl_easy_setopt(r->curl, CURLOPT_XFERINFOFUNCTION, show_progress);
+	curl_easy_setopt(r->curl, CURLOPT_XFERINFODATA, r);
+	curl_easy_setopt(r->curl, CURLOPT_NOPROGRESS, 0L);
+}
+
+static int
+ask(struct request *r, const char *url, const char *token, struct component_error *err)
+{
+	CURLcode code;
+	long     status = 0;
+	int      error;
+
+	set_address(r, url);
+	set_limits(r);
+	error = set_token(r, token, err);
+	if (error < 0)
+		return error;
+	clock_gettime(CLOCK_MONOTONIC, &r->begin);
+	code = curl_easy_perform(r->curl);
+	if (r->has_bar)
+		fprintf(stderr, "\r%*s\r", BAR_COLUMNS + 40, "");
+	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+	/* What came of an error's text is said as well as can be. */
+	if (status >= 300)
+		return answered(r, status, err);
+	return code == CURLE_OK ? answered(r, status, err) : failed(r, code, err);
+}
+
+/* A kind's name as a part of a path: slashes stay, as Go's server takes names with them. */
+static void
+add_escaped(struct text *url, const char *what)
+{
+	for (; *what; what++)
+		if (isalnum((unsigned char)*what) || strchr("-._~/", *what))
+			text_add_bytes(url, what, 1);
+		else
+			text_add(url, "%%%02X", (unsigned char)*what);
+}
+
+int
+fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
+	struct fetched *ret, struct component_error *err)
+{
+	struct request r = { .curl = curl_easy_init(), .target = t, .fetched = ret, .seconds = seconds,
+		.shows_bar = seconds > 0 && isatty(STDERR_FILENO) };
+	struct text    url = TEXT_INIT;
+	int            error = -ENOMEM;
+
+	*ret = (struct fetched){ .data = NULL };
+	text_add(&url, "%s/", t->url);
+	add_escaped(&url, what);
+	if (*query)
+		text_add(&url, "?%s", query);
+	if (r.curl && !url.failed)
+		error = ask(&r, url.data, token, err);
+	text_release(&url);
+	curl_slist_free_all(r.headers);
+	curl_easy_cleanup(r.curl);
+	return error;
+}
+
+void
+fetch_release(struct fetched *f)
+{
+	free(f->data);
+	*f = (struct fetched){ .data = NULL };
+}

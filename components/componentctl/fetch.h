@@ -1,0 +1,39 @@
+/*
+ * fetch.h - one answer of a profiling server.
+ *
+ *   limits   FETCH_BYTES_MAX of an answer
+ *   threads  one at a time
+ *   source   components/componentctl/fetch.c
+ */
+#ifndef COMPONENTCTL_FETCH_H
+#define COMPONENTCTL_FETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <component/error.h>
+
+#include "target.h"
+
+#define FETCH_BYTES_MAX ((size_t)512 << 20) /* bytes: a trace of minutes */
+
+struct fetched {
+	unsigned char *data; /* malloc'd */
+	size_t         size;
+	bool           is_cut; /* the server went away before it said that this is all */
+};
+
+/*
+ * fetch - GET URL/WHAT?QUERY
+ *
+ *   seconds  how long the server measures first: a bar on stderr shows it, if that is a terminal; 0: it does not
+ *   token    a file with the server's token; NULL or "": none
+ *   returns  0; -EPIPE: the server went away, and data is what came until then; or another errno, and err is a
+ *            sentence: what, why, what to write instead
+ */
+int  fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
+	struct fetched *ret, struct component_error *err);
+void fetch_release(struct fetched *f);
+
+#endif

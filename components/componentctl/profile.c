@@ -1,0 +1,354 @@
+/*
+ * profile.c - the commands that look into a program: profile, trace, dump, memory.
+ *
+ *     TARGET ──▶ fetch() ──▶ read_profile() ──▶ save_numbered() ──▶ top_print()
+ *
+ * A profile is read before it is saved: what is no whole profile leaves no file.  What is printed for programs,
+ * the table or the stacks, goes to stdout, the rest to stderr.
+ *
+ * Tests: tests/componentctl/profile.t
+ */
+#include <config.h>
+
+#include "profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fetch.h"
+#include "read.h"
+#include "save.h"
+#include "target.h"
+#include "top.h"
+
+#define SECTION         "Profile"
+#define SECONDS_USUAL   10
+#define SECONDS_MAX     86400
+#define ROWS_USUAL      10
+#define TRACE_BEGINNING "go 1."
+
+static struct {
+	int64_t     seconds, rows;
+	const char *file, *token_file, *focus, *ignore, *sample_index;
+	bool        cum, raw, folded, comments, perfetto;
+} opt = { .rows = ROWS_USUAL };
+
+#define ROW_SECONDS COMPONENT_FLAG_INT("seconds", &opt.seconds, "How long to measure; 10 if not given for what is " \
+	"measured over time.  Of heap, mutex and the like the difference between then and now is shown.", .section = SECTION, \
+	.min = 0, .max = SECONDS_MAX, .argument = "N")
+#define ROW_TOKEN COMPONENT_FLAG_STRING("token-file", &opt.token_file, "File with the server's token in its first line.", \
+	.section = SECTION, .argument = "FILE")
+
+static const struct component_flag profile_flags[] = {
+	ROW_SECONDS,
+	COMPONENT_FLAG_STRING("output", &opt.file, "File for the profile.  If not given: ID.KIND.001.pb.gz, or the next free "
+		"number, in this folder.", .section = SECTION, .argument = "FILE", .letter = 'o'),
+	COMPONENT_FLAG_INT("top", &opt.rows, "How many functions to show; 0: all.", .section = SECTION, .min = 0,
+		.max = INT32_MAX, .argument = "N"),
+	COMPONENT_FLAG_BOOL("cum", &opt.cum, "Sort by what was measured in a function and what it called.", .section = SECTION),
+	COMPONENT_FLAG_STRING("focus", &opt.focus, "Only stacks with a function, file or object that this regular expression "
+		"finds.", .section = SECTION, .argument = "RE"),
+	COMPONENT_FLAG_STRING("ignore", &opt.ignore, "No stacks with a function, file or object that this regular expression "
+		"finds.", .section = SECTION, .argument = "RE"),
+	COMPONENT_FLAG_STRING("sample-index", &opt.sample_index, "Which values to show, by name or number: inuse_space, "
+		"alloc_objects, delay.", .section = SECTION, .argument = "NAME"),
+	COMPONENT_FLAG_BOOL("raw", &opt.raw, "Only save the profile.", .section = SECTION),
+	COMPONENT_FLAG_BOOL("folded", &opt.folded, "Print stacks, a line each, for flame graphs.", .section = SECTION),
+	COMPONENT_FLAG_BOOL("comments", &opt.comments, "Print what the profile says about itself.", .section = SECTION),
+	ROW_TOKEN,
+	COMPONENT_FLAG_END
+};
+
+static const struct component_flag trace_flags[] = {
+	ROW_SECONDS,
+	COMPONENT_FLAG_STRING("output", &opt.file, "File for the trace.", .section = SECTION, .argument = "FILE", .letter = 'o'),
+	COMPONENT_FLAG_BOOL("perfetto", &opt.perfetto, "For ui.perfetto.dev, and not for go tool trace.", .section = SECTION),
+	ROW_TOKEN,
+	COMPONENT_FLAG_END
+};
+
+static const struct component_flag text_flags[] = { ROW_TOKEN, COMPONENT_FLAG_END };
+
+static int
+usage(struct component_error *err, const char *why)
+{
+	component_error_set(err, "%s", why);
+	return -EINVAL;
+}
+
+/* A server alone. */
+static int
+find_server(struct target *t, const char *word, struct component_error *err)
+{
+	int r = target_find(t, word, err);
+
+	if (!r && t->is_file)
+		return usage(err, "this asks a program; write HOST:PORT, a URL, unix:/path, or an ID that 'componentctl list' shows, "
+			"and no file");
+	return r;
+}
+
+/* Those that a server measures over time, and would for 30 seconds if not told. */
+static int64_t
+seconds_of(const char *kind)
+{
+	static const char *const windows[] = { "profile", "wall", "fgprof", "trace" };
+
+	for (size_t i = 0; i < sizeof(windows) / sizeof(*windows) && !opt.seconds; i++)
+		if (!strcmp(kind, windows[i]))
+			return SECONDS_USUAL;
+	return opt.seconds;
+}
+
+static int
+print(const struct text *t)
+{
+	if (t->failed)
+		return -ENOMEM;
+	fwrite(text_string(t), 1, t->size, stdout);
+	return 0;
+}
+
+static int
+show(const struct pprof *p, struct component_error *err)
+{
+	const struct view view = { opt.focus, opt.ignore, opt.sample_index, opt.rows, opt.cum };
+	struct text       out = TEXT_INIT, notes = TEXT_INIT;
+	int               r = 0;
+
+	for (size_t i = 0; i < p->comment_count && opt.comments; i++) {
+		text_add_visible(&out, p->comments[i], strlen(p->comments[i]));
+		text_add(&out, "\n");
+	}
+	if (opt.folded)
+		r = folded_print(p, &view, &out, &notes, err);
+	else if (!opt.raw && !opt.comments)
+		r = top_print(p, &view, &out, &notes, err);
+	if (!r)
+		r = print(&out);
+	if (notes.size)
+		fputs(notes.data, stderr);
+	text_release(&out);
+	text_release(&notes);
+	return r;
+}
+
+static int
+show_file(const struct target *t, struct component_error *err)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	struct pprof           p = { .types = NULL };
+	int                    fd = open(t->file, O_RDONLY | O_CLOEXEC), r = 0;
+	struct stat            st;
+	struct fetched         f = { .data = NULL };
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		r = -errno;
+		component_error_set(err, "'%s': %s", t->word, strerror(-r));
+		goto out;
+	}
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > FETCH_BYTES_MAX) {
+		component_error_set(err, "'%s': is no file with a profile, or has more than %zu MiB", t->word, FETCH_BYTES_MAX >> 20);
+		r = -EFBIG;
+		goto out;
+	}
+	f.data = malloc((size_t)st.st_size + 1);
+	if (!f.data) {
+		r = -ENOMEM;
+		goto out;
+	}
+	for (ssize_t n = 1; n > 0 && f.size < (size_t)st.st_size; f.size += n > 0 ? (size_t)n : 0)
+		n = read(fd, f.data + f.size, (size_t)st.st_size - f.size);
+	r = read_profile(f.data, f.size, &p, &why);
+	if (r < 0)
+		component_error_set(err, "'%s' %s", t->word, why.text);
+	else
+		r = show(&p, err);
+	/* Not a fault of how the command was written. */
+	r = r == -EINVAL && *why.text ? -EBADMSG : r;
+	read_release(&p);
+out:
+	fetch_release(&f);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int
+save(const struct target *t, const char *kind, const struct fetched *f, struct component_error *err)
+{
+	char path[SAVE_PATH_MAX];
+	int  r;
+
+	if (opt.file && *opt.file) {
+		snprintf(path, sizeof(path), "%s", opt.file);
+		r = save_as(path, f->data, f->size, err);
+	} else {
+		r = save_numbered(t->name, kind, f->data, f->size, path, err);
+	}
+	if (!r)
+		fprintf(stderr, "Saved as %s\n", path);
+	return r;
+}
+
+/* What was fetched, r by fetch(): saved and shown if it is a whole profile. */
+static int
+take(const struct target *t, const char *kind, const struct fetched *f, int r, struct component_error *err)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	struct pprof           p;
+	int                    whole;
+
+	if (r < 0 && r != -EPIPE)
+		return r;
+	whole = read_profile(f->data, f->size, &p, &why);
+	if (whole < 0 && r == -EPIPE) {
+		component_error_add(err, "what came is no whole profile, and was not saved");
+	} else if (whole < 0) {
+		component_error_set(err, "%s: the answer for '%s' %s", t->word, kind, why.text);
+		r = -EBADMSG;
+	} else {
+		if (r == -EPIPE)
+			fprintf(stderr, "%s\nWhat came is a whole profile, and is kept.\n", err->text);
+		r = save(t, kind, f, err);
+		if (!r)
+			r = show(&p, err);
+	}
+	read_release(&p);
+	return r;
+}
+
+static int
+check_view(bool is_file, const char *kind, struct component_error *err)
+{
+	if (opt.raw + opt.folded + opt.comments > 1)
+		return usage(err, "--raw, --folded and --comments exclude each other; write one of them");
+	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
+		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");
+	if (kind && !strcmp(kind, "trace"))
+		return usage(err, "a trace is no profile; write 'componentctl trace TARGET -o FILE'");
+	if (kind && (!strcmp(kind, "memory") || strpbrk(kind, "?#") || !*kind))
+		return usage(err, "KIND is the name of a profile, such as heap; for the table of resident memory write "
+			"'componentctl memory TARGET'");
+	return 0;
+}
+
+static int
+run_profile(char **operands, struct component_error *err)
+{
+	const char    *kind = operands[1] ? operands[1] : "profile";
+	struct fetched f;
+	struct target  t;
+	char           query[64] = "";
+	int64_t        seconds = seconds_of(kind);
+	int            r = target_find(&t, operands[0], err);
+
+	if (!r)
+		r = check_view(t.is_file, operands[1], err);
+	if (r < 0)
+		return r;
+	if (t.is_file)
+		return show_file(&t, err);
+	if (seconds)
+		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
+	r = fetch(&t, kind, query, seconds, opt.token_file, &f, err);
+	r = take(&t, kind, &f, r, err);
+	fetch_release(&f);
+	return r;
+}
+
+static int
+run_trace(char **operands, struct component_error *err)
+{
+	struct fetched f;
+	struct target  t;
+	char           query[64];
+	int64_t        seconds = seconds_of("trace");
+	int            r = find_server(&t, operands[0], err);
+
+	if (r < 0)
+		return r;
+	if (!opt.file || !*opt.file)
+		return usage(err, "a trace goes into a file; write -o FILE");
+	snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, opt.perfetto ? "&format=perfetto" : "");
+	r = fetch(&t, "trace", query, seconds, opt.token_file, &f, err);
+	if (r == -EPIPE)
+		component_error_add(err, "what came is no whole trace, and was not saved");
+	if (!r && !opt.perfetto && (f.size < sizeof(TRACE_BEGINNING) || memcmp(f.data, TRACE_BEGINNING, sizeof(TRACE_BEGINNING) - 1))) {
+		component_error_set(err, "%s: the answer is no trace", t.word);
+		r = -EBADMSG;
+	}
+	if (!r)
+		r = save(&t, "trace", &f, err);
+	fetch_release(&f);
+	return r;
+}
+
+/* Lines as they are, without what a terminal would obey. */
+static int
+print_text(const struct fetched *f)
+{
+	struct text out = TEXT_INIT;
+	int         r;
+
+	for (size_t at = 0, n; at < f->size; at += n) {
+		const char *line = (const char *)f->data + at;
+		char       *copy;
+
+		for (n = 0; at + n < f->size && !strchr("\n\t", line[n]);)
+			n++;
+		copy = n ? strndup(line, n) : NULL;
+		if (copy)
+			text_add_visible(&out, copy, n);
+		free(copy);
+		if (at + n < f->size)
+			text_add_bytes(&out, line[n] ? line + n : "?", 1), n++;
+	}
+	r = print(&out);
+	text_release(&out);
+	return r;
+}
+
+static int
+print_answer(const char *word, const char *what, const char *query, struct component_error *err)
+{
+	struct fetched f;
+	struct target  t;
+	int            r = find_server(&t, word, err);
+
+	if (r < 0)
+		return r;
+	r = fetch(&t, what, query, 0, opt.token_file, &f, err);
+	if (!r)
+		r = print_text(&f);
+	fetch_release(&f);
+	return r;
+}
+
+static int
+run_dump(char **operands, struct component_error *err)
+{
+	return print_answer(operands[0], "goroutine", "debug=2", err);
+}
+
+static int
+run_memory(char **operands, struct component_error *err)
+{
+	return print_answer(operands[0], "memory", "", err);
+}
+
+const struct command profile_command = { .name = "profile", .operands = "TARGET [KIND]", .least = 1, .most = 2,
+	.summary = "Takes a profile, saves it, and shows the hottest functions.", .flags = profile_flags, .run = run_profile };
+const struct command trace_command = { .name = "trace", .operands = "TARGET", .least = 1, .most = 1,
+	.summary = "Saves a trace of what the threads did.", .flags = trace_flags, .run = run_trace };
+const struct command dump_command = { .name = "dump", .operands = "TARGET", .least = 1, .most = 1,
+	.summary = "Shows what each thread does, deadlocks first.", .flags = text_flags, .run = run_dump };
+const struct command memory_command = { .name = "memory", .operands = "TARGET", .least = 1, .most = 1,
+	.summary = "Shows where the resident memory is.", .flags = text_flags, .run = run_memory };

@@ -1,0 +1,161 @@
+/*
+ * target.c - what is to be looked into: a server, or a file with a profile.
+ *
+ * What a stranger would get wrong: a word without a scheme, a port or a slash is first an ID or PID of a program
+ * that has a record, then a file here.  Write ./NAME for a file that is called like a program.
+ *
+ * Tests: tests/componentctl/profile.t
+ */
+#include <config.h>
+
+#include "target.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "record.h"
+
+#define PATH "/debug/pprof"
+
+static int
+refuse(struct component_error *err, const char *word, const char *why)
+{
+	component_error_set(err, "'%.200s': %s", word, why);
+	return -EINVAL;
+}
+
+static void
+name_it(struct target *t, const char *from, size_t size)
+{
+	size_t n = size < sizeof(t->name) - 1 ? size : sizeof(t->name) - 1;
+
+	for (size_t i = 0; i < n; i++)
+		t->name[i] = isalnum((unsigned char)from[i]) || strchr("._", from[i]) ? from[i] : '-';
+	t->name[n] = '\0';
+	if (!n)
+		strcpy(t->name, "localhost");
+	if (t->name[0] == '.' || t->name[0] == '-')
+		t->name[0] = '_';
+}
+
+static int
+of_url(struct target *t, const char *url, struct component_error *err)
+{
+	const char *host = strstr(url, "://") + 3, *path = host + strcspn(host, "/?#");
+	size_t      host_size = (size_t)(path - host), length = strlen(path);
+
+	if (!host_size || *path == '?' || *path == '#' || strpbrk(path, "?#") || strpbrk(url, " \"<>\\^`{|}"))
+		return refuse(err, t->word, "is no address of a server; write 'http://HOST:PORT'");
+	if (memchr(host, '@', host_size))
+		return refuse(err, t->word, "has a name or a password in it; write the token into a file, and --token-file=FILE");
+	while (length && path[length - 1] == '/')
+		length--;
+	if (length >= sizeof(PATH) - 1 && !memcmp(path + length - (sizeof(PATH) - 1), PATH, sizeof(PATH) - 1))
+		length -= sizeof(PATH) - 1;
+	else if (strstr(path, PATH))
+		return refuse(err, t->word, "goes on behind '" PATH "'; leave that out, and write the kind as a word of its own");
+	snprintf(t->url, sizeof(t->url), "%.*s%.*s" PATH, (int)(path - url), url, (int)length, path);
+	name_it(t, host, host_size);
+	return 0;
+}
+
+static int
+of_socket(struct target *t, const char *path, struct component_error *err)
+{
+	const char *base = strrchr(path, '/');
+	size_t      size;
+
+	if ((*path != '/' && *path != '@') || !path[1])
+		return refuse(err, t->word, "is no unix socket; write 'unix:/path' or 'unix:@name'");
+	base = base ? base + 1 : path + 1;
+	size = strlen(base);
+	if (size > 5 && !strcmp(base + size - 5, ".sock"))
+		size -= 5;
+	snprintf(t->socket, sizeof(t->socket), "%s", path);
+	snprintf(t->url, sizeof(t->url), "http://localhost" PATH);
+	name_it(t, base, size);
+	return 0;
+}
+
+/* HOST:PORT, [IPV6]:PORT or :PORT. */
+static bool
+is_address(const char *word)
+{
+	const char *colon = strrchr(word, ':');
+	size_t      digits = colon ? strspn(colon + 1, "0123456789") : 0;
+
+	return digits && digits <= 5 && !colon[1 + digits] && !strchr(word, '/') &&
+		(word[0] == '[' ? colon[-1] == ']' : strchr(word, ':') == colon);
+}
+
+static int
+of_address(struct target *t, const char *address, struct component_error *err)
+{
+	char url[TARGET_MAX];
+
+	snprintf(url, sizeof(url), "http://%s%.*s", *address == ':' ? "localhost" : "", TARGET_MAX - 32, address);
+	return of_url(t, url, err);
+}
+
+static int
+of_server(struct target *t, const char *text, struct component_error *err)
+{
+	if (!strncmp(text, "http://", 7) || !strncmp(text, "https://", 8))
+		return of_url(t, text, err);
+	if (!strncmp(text, "unix:", 5))
+		return of_socket(t, text + 5, err);
+	return is_address(text) ? of_address(t, text, err) : -ENOENT;
+}
+
+static int
+of_file(struct target *t, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+		return -ENOENT;
+	t->is_file = true;
+	snprintf(t->file, sizeof(t->file), "%s", path);
+	return 0;
+}
+
+/* A record's program, or a file here. */
+static int
+of_word(struct target *t, struct component_error *err)
+{
+	char address[TARGET_MAX];
+	int  r = record_find(t->word, address, sizeof(address), err);
+
+	if (r == -ENOENT)
+		return of_file(t, t->word);
+	if (r < 0)
+		return r;
+	r = of_server(t, address, err);
+	if (r == -ENOENT)
+		return refuse(err, address, "is no address of a server, but stands in a record");
+	name_it(t, t->word, strlen(t->word));
+	return r;
+}
+
+int
+target_find(struct target *ret, const char *word, struct component_error *err)
+{
+	int r;
+
+	*ret = (struct target){ .is_file = false };
+	if (!*word || strlen(word) > TARGET_MAX / 2)
+		return refuse(err, word, "is no target; write HOST:PORT, a URL, unix:/path, a file, or an ID that "
+			"'componentctl list' shows");
+	snprintf(ret->word, sizeof(ret->word), "%s", word);
+	r = of_server(ret, word, err);
+	if (r != -ENOENT)
+		return r;
+	r = strchr(word, '/') ? of_file(ret, word) : of_word(ret, err);
+	if (r == -ENOENT)
+		component_error_set(err, "'%.200s': no such %s; write HOST:PORT, a URL, unix:/path, a file, or an ID or PID "
+			"that 'componentctl list' shows", word, strchr(word, '/') ? "file" : "program and no such file");
+	return r;
+}

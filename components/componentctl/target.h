@@ -1,0 +1,31 @@
+/*
+ * target.h - what is to be looked into: a server, or a file with a profile.
+ *
+ *     localhost:6060   :6060   http://host:6060/debug/pprof/   unix:/run/x.sock   cpu.pb.gz   an ID or PID of list
+ *
+ *   threads  any
+ *   source   components/componentctl/target.c
+ */
+#ifndef COMPONENTCTL_TARGET_H
+#define COMPONENTCTL_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <component/error.h>
+
+#define TARGET_MAX 4096 /* bytes with NUL */
+
+struct target {
+	char word[TARGET_MAX];   /* as it was written, for messages */
+	bool is_file;
+	char file[TARGET_MAX];
+	char url[TARGET_MAX];    /* "http://localhost:6060/debug/pprof", without the last slash */
+	char socket[TARGET_MAX]; /* a path or @name; "": none */
+	char name[64];           /* for files that are made of it: letters, digits, '.', '-' and '_' */
+};
+
+/* 0; -EINVAL: it can mean nothing; -ENOENT: no such file and no such process. */
+int target_find(struct target *ret, const char *word, struct component_error *err);
+
+#endif
