@@ -18,6 +18,8 @@
 
 #include "graph.h"
 
+#define LINE_BYTES_MAX ((size_t)64 << 20) /* of one stack's names */
+
 struct line {
 	const char *text;
 	int64_t     value;
@@ -42,13 +44,13 @@ add_line(const struct graph *g, const struct pprof_sample *s, struct strings *st
 	bool        is_new = false;
 	int         r = 0;
 
-	for (uint32_t i = s->count; i-- > 0;)
+	for (uint32_t i = s->count; i-- > 0 && stack.size < LINE_BYTES_MAX;)
 		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0;) {
 			if (stack.size)
 				text_add(&stack, ";");
 			add_name(&stack, &g->nodes[g->numbers[s->stack[i] - g->shown->p->locations][k]]);
 		}
-	if (stack.failed)
+	if (stack.failed || stack.size >= LINE_BYTES_MAX)
 		r = -ENOMEM;
 	else if (stack.size)
 		r = strings_id(stacks, stack.data, stack.size, false, &id, &is_new);

@@ -230,15 +230,27 @@ graph_calls(struct graph *g, int64_t cutoff)
 }
 
 void
+graph_object(const char *path, struct text *out)
+{
+	size_t end = strlen(path), begin;
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin && path[begin - 1] != '/';)
+		begin--;
+	begin -= begin && begin == end; /* of slashes alone one is the name */
+	for (; begin < end; begin++)
+		text_add_bytes(out, (unsigned char)path[begin] < ' ' || path[begin] == 0x7f ? "?" : path + begin, 1);
+}
+
+void
 graph_name(const struct node *n, struct text *out)
 {
-	const char *base = strrchr(n->object, '/');
-
 	if (*n->name) {
 		text_add_visible(out, n->name, strlen(n->name));
 	} else if (*n->object) {
 		text_add(out, "[");
-		text_add_visible(out, base && base[1] ? base + 1 : n->object, strlen(n->object));
+		graph_object(n->object, out);
 		text_add(out, "]");
 	} else {
 		text_add(out, "<unknown>");

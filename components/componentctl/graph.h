@@ -51,6 +51,8 @@ void graph_calls(struct graph *g, int64_t cutoff);
 bool graph_has(const struct node *n);
 /* "main", "[libc.so.6]", "<unknown>" */
 void graph_name(const struct node *n, struct text *out);
+/* The last part of a path. */
+void graph_object(const char *path, struct text *out);
 void graph_release(struct graph *g);
 
 /* Without the sign. */

@@ -18,13 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fetch.h"
 #include "read.h"
 #include "save.h"
+#include "shown.h"
 #include "target.h"
 #include "top.h"
 
@@ -99,7 +99,7 @@ find_server(struct target *t, const char *word, struct component_error *err)
 static int64_t
 seconds_of(const char *kind)
 {
-	static const char *const windows[] = { "profile", "wall", "fgprof", "trace" };
+	static const char *const windows[] = { "profile", "fgprof", "trace" };
 
 	for (size_t i = 0; i < sizeof(windows) / sizeof(*windows) && !opt.seconds; i++)
 		if (!strcmp(kind, windows[i]))
@@ -226,10 +226,23 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 }
 
 static int
+check_pattern(const char *option, const char *pattern, struct component_error *err)
+{
+	struct match m = MATCH_INIT;
+	int          r = shown_compile(&m, option, pattern, err);
+
+	match_release(&m);
+	return r;
+}
+
+static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
 	if (opt.raw + opt.folded + opt.comments > 1)
 		return usage(err, "--raw, --folded and --comments exclude each other; write one of them");
+	/* Before anything is measured. */
+	if (check_pattern("--focus", opt.focus, err) < 0 || check_pattern("--ignore", opt.ignore, err) < 0)
+		return -EINVAL;
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");
 	if (kind && !strcmp(kind, "trace"))

@@ -230,6 +230,35 @@ cut_between(char *name, char open, char close)
 	}
 }
 
+/* A name without its arguments: up to a bracket that is not the name's own. */
+static size_t
+length_without_arguments(const char *name)
+{
+	static const char *const kept[] = { "(anonymous namespace)", "operator()" };
+	const char              *at = name;
+
+	while (*at && *at != '(') {
+		at++;
+		for (unsigned i = 0; i < 2; i++)
+			if (!strncmp(at, kept[i], strlen(kept[i])))
+				at += strlen(kept[i]);
+	}
+	return (size_t)(at - name);
+}
+
+/* C++ names in full, such as "void ns::f<int>(char)": "ns::f", as pprof has them. */
+static const char *
+shorten(struct pprof *p, const char *readable)
+{
+	char *shorter = arena_strndup(&p->arena, readable, length_without_arguments(readable)), *blank;
+
+	if (!shorter || *shorter == '<' || strstr(shorter, "operator"))
+		return shorter;
+	cut_between(shorter, '<', '>');
+	blank = strstr(shorter, "(anonymous namespace)") ? NULL : strrchr(shorter, ' ');
+	return blank ? blank + 1 : shorter;
+}
+
 static const char *
 name_of(struct reader *r, const char *name, const char *system_name)
 {
@@ -239,7 +268,9 @@ name_of(struct reader *r, const char *name, const char *system_name)
 	if (*name && strcmp(name, system_name))
 		return name;
 	readable = demangle(system_name, &r->demangling, &r->p->arena);
-	name = readable ? readable : system_name;
+	if (readable)
+		return shorten(r->p, readable);
+	name = system_name;
 	if (strstr(name, ".<") || strstr(name, "]).") || (!strpbrk(name, "<>[]") && !strstr(name, "::")))
 		return name;
 	shorter = arena_strndup(&r->p->arena, name, strlen(name));
@@ -332,6 +363,7 @@ read_samples(struct reader *r)
 {
 	const Message *m = r->m;
 	struct pprof  *p = r->p;
+	uint64_t       frames = 0;
 
 	p->samples = arena_array(&p->arena, m->n_sample + 1, sizeof(*p->samples));
 	if (!p->samples)
@@ -351,6 +383,12 @@ read_samples(struct reader *r)
 			if (!index)
 				return refuse(r->err, "is damaged: a sample's location is missing");
 			to->stack[k] = &p->locations[index - 1];
+			frames += 1 + to->stack[k]->count;
+		}
+		if (frames > READ_FRAMES_MAX) {
+			component_error_set(r->err, "has more than %llu functions on its stacks",
+				(unsigned long long)READ_FRAMES_MAX);
+			return -EFBIG;
 		}
 		to->count = (uint32_t)from->n_location_id;
 		to->values = from->value;
@@ -379,33 +417,14 @@ read_head(struct reader *r)
 	return 0;
 }
 
-/* A name without its arguments, as drop_frames means it. */
-static const char *
-simple_name(struct pprof *p, const char *name)
-{
-	static const char *const kept[] = { "(anonymous namespace)", "operator()" };
-
-	name += *name == '.';
-	for (const char *at = name; *at; at++) {
-		size_t n = 0;
-
-		for (unsigned i = 0; i < 2 && !n; i++)
-			if (!strncmp(at, kept[i], strlen(kept[i])))
-				n = strlen(kept[i]);
-		if (!n && *at == '(')
-			return arena_strndup(&p->arena, name, (size_t)(at - name));
-		at += n ? n - 1 : 0;
-	}
-	return name;
-}
-
 /* Functions of an address that are to go, and those that they were inlined into stay. */
 static void
 drop_in(struct pprof *p, struct pprof_location *l, const struct match *drop, const struct match *keep)
 {
 	for (uint32_t i = l->count; i-- > 0;) {
-		const char *name = *l->functions[i]->name ? simple_name(p, l->functions[i]->name) : NULL;
+		const char *name = l->functions[i]->name + (l->functions[i]->name[0] == '.');
 
+		name = *name ? arena_strndup(&p->arena, name, length_without_arguments(name)) : NULL;
 		if (!name || !match_finds(drop, name) || (keep && match_finds(keep, name)))
 			continue;
 		l->has_dropped = true;

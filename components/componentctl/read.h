@@ -8,7 +8,7 @@
  * A file may have been made to harm its reader.  Every id and index in it is checked here: pointers below
  * are never NULL, unless it says so, and lead into p.
  *
- *   limits   READ_BYTES_MAX of a file once unpacked, READ_MEMORY_MAX for all of it
+ *   limits   READ_BYTES_MAX of a file once unpacked, READ_MEMORY_MAX for all of it, READ_FRAMES_MAX
  *   threads  one at a time for one struct pprof
  *   source   components/componentctl/read.c
  */
@@ -23,8 +23,9 @@
 
 #include "arena.h"
 
-#define READ_BYTES_MAX  ((size_t)1 << 30) /* bytes, unpacked: a hundred times the largest that we have seen */
-#define READ_MEMORY_MAX ((size_t)4 << 30) /* bytes; a message in memory is several times the one in the file */
+#define READ_BYTES_MAX  ((size_t)256 << 20) /* bytes, unpacked */
+#define READ_MEMORY_MAX ((size_t)1 << 30) /* bytes; a message in memory is several times the one in the file */
+#define READ_FRAMES_MAX ((uint64_t)1 << 28) /* functions on all stacks together: minutes of work */
 
 struct pprof_function {
 	const char *name, *file; /* "": not known */

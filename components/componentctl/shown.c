@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "digits.h"
-#include "match.h"
 
 enum { FOCUSED = 1, IGNORED = 2 };
 
@@ -93,8 +92,8 @@ shows(const struct filter *f, const struct pprof *p, const struct pprof_sample *
 	return found == FOCUSED;
 }
 
-static int
-compile(struct match *m, const char *option, const char *pattern, struct component_error *err)
+int
+shown_compile(struct match *m, const char *option, const char *pattern, struct component_error *err)
 {
 	char why[MATCH_WHY_MAX];
 
@@ -128,9 +127,9 @@ shown_select(struct shown *ret, const struct pprof *p, const struct view *v, str
 	int           r = choose_type(p, v->sample_index, &ret->type, err);
 
 	if (!r)
-		r = compile(&f.focus, "--focus", v->focus, err);
+		r = shown_compile(&f.focus, "--focus", v->focus, err);
 	if (!r)
-		r = compile(&f.ignore, "--ignore", v->ignore, err);
+		r = shown_compile(&f.ignore, "--ignore", v->ignore, err);
 	if (r < 0)
 		goto out;
 	ret->p = p;

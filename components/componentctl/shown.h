@@ -6,6 +6,7 @@
 #ifndef COMPONENTCTL_SHOWN_H
 #define COMPONENTCTL_SHOWN_H
 
+#include "match.h"
 #include "top.h"
 
 struct shown {
@@ -18,5 +19,8 @@ struct shown {
 
 int shown_select(struct shown *ret, const struct pprof *p, const struct view *v, struct arena *a, struct text *notes,
 	struct component_error *err);
+
+/* An option's pattern; none, and m stays as it is, where it is NULL or "".  0 or -EINVAL. */
+int shown_compile(struct match *m, const char *option, const char *pattern, struct component_error *err);
 
 #endif

@@ -195,11 +195,9 @@ build(struct table_of_functions *t)
 static void
 print_file(struct table_of_functions *t)
 {
-	const char *base = strrchr(t->p->object, '/');
-
 	if (*t->p->object) {
 		text_add(t->out, "File: ");
-		text_add_visible(t->out, base && base[1] ? base + 1 : t->p->object, strlen(t->p->object));
+		graph_object(t->p->object, t->out);
 		text_add(t->out, "\n");
 	}
 	if (*t->p->build_id) {

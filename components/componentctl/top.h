@@ -17,7 +17,7 @@
 #include "read.h"
 #include "text.h"
 
-#define TOP_MEMORY_MAX ((size_t)2 << 30) /* bytes of the tables made for one output */
+#define TOP_MEMORY_MAX ((size_t)1 << 30) /* bytes of the tables made for one output */
 
 struct view {
 	const char *focus, *ignore; /* regular expressions; NULL or "": none */

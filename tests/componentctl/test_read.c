@@ -1,0 +1,148 @@
+/*
+ * test_read.c - files that were made to harm their reader: damaged anywhere, cut off anywhere, or small and
+ * unpacking to gigabytes.  What is read is shown, too.  Under AddressSanitizer the arena's pieces have borders.
+ *
+ * The damage is the same in each run.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "read.h"
+#include "top.h"
+
+#define ROUNDS 20000
+
+/* Two functions, one inlined into the other, in an object; a third address without a name. */
+static const unsigned char good[] = {
+	0x0a, 4, 0x08, 1, 0x10, 2, /* sample_type: cpu, nanoseconds */
+	0x12, 11, 0x0a, 2, 1, 2, 0x12, 1, 5, 0x1a, 2, 0x08, 1, /* sample: locations 1 2, value 5, label */
+	0x12, 7, 0x0a, 2, 2, 2, 0x12, 1, 7, /* recursion */
+	0x1a, 10, 0x08, 1, 0x10, 0x10, 0x18, 0x20, 0x28, 3, 0x30, 1, /* mapping 1 */
+	0x22, 16, 0x08, 1, 0x10, 1, 0x18, 0x11, 0x22, 4, 0x08, 1, 0x10, 9, 0x22, 2, 0x08, 2, /* location 1: two lines */
+	0x22, 6, 0x08, 2, 0x10, 1, 0x18, 0x12, /* location 2: no line */
+	0x2a, 8, 0x08, 1, 0x10, 4, 0x18, 4, 0x20, 3, /* functions */
+	0x2a, 6, 0x08, 2, 0x10, 5, 0x18, 5,
+	0x32, 0, 0x32, 3, 'c', 'p', 'u', 0x32, 11, 'n', 'a', 'n', 'o', 's', 'e', 'c', 'o', 'n', 'd', 's',
+	0x32, 4, '/', 'l', 'i', 'b', 0x32, 15, '_', 'Z', 'N', '3', 'f', 'o', 'o', 'I', 'i', 'E', '3', 'b', 'a', 'r', 'v',
+	0x32, 4, 'm', 'a', 'i', 'n', 0x32, 7, '(', 'm', '|', 'f', ')', '.', '*',
+	0x38, 6, 0x40, 5, 0x48, 1, 0x50, 10, 0x6a, 1, 5, /* drop_frames, keep_frames, time, duration, comment */
+};
+
+static int
+look(const void *data, size_t size, struct component_error *err)
+{
+	const struct view view = { .focus = "a", .ignore = "zz", .rows = 3 };
+	struct text       out = TEXT_INIT, notes = TEXT_INIT;
+	struct pprof      p;
+	int               r = read_profile(data, size, &p, err);
+
+	if (!r)
+		r = top_print(&p, &view, &out, &notes, err);
+	if (!r)
+		r = folded_print(&p, &(struct view){ .cum = true }, &out, &notes, err);
+	read_release(&p);
+	text_release(&out);
+	text_release(&notes);
+	return r;
+}
+
+static void
+a_whole_file_is_read(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(look(good, sizeof(good), &err), 0);
+	assert_string_equal(err.text, "");
+}
+
+static void
+a_file_that_is_damaged_or_cut_off_harms_nobody(void **state)
+{
+	uint64_t      x = 88172645463325252ULL;
+	unsigned char bad[sizeof(good)];
+
+	(void)state;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct component_error err = COMPONENT_ERROR_INIT;
+		size_t                 size = sizeof(good);
+		unsigned char         *copy;
+
+		memcpy(bad, good, sizeof(good));
+		for (unsigned k = 0; k < 1 + i % 4; k++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			bad[x % sizeof(bad)] = (unsigned char)(x % 3 ? x >> 40 : 1u << (x >> 40) % 8);
+		}
+		if (i % 5 == 0)
+			size = x % sizeof(good);
+		copy = malloc(size + 1);
+		assert_non_null(copy);
+		memcpy(copy, bad, size);
+		if (look(copy, size, &err) < 0)
+			assert_string_not_equal(err.text, "");
+		free(copy);
+	}
+}
+
+/* Messages of two bytes, packed by the thousand. */
+static void
+a_small_file_that_becomes_gigabytes_is_refused(void **state)
+{
+	static unsigned char   piece[1 << 20], packed[1 << 20];
+	struct component_error err = COMPONENT_ERROR_INIT;
+	z_stream               z = { .next_out = packed, .avail_out = sizeof(packed) };
+	int                    r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(piece); i += 2)
+		piece[i] = 0x12;
+	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY), Z_OK);
+	for (int i = 0; i < 200; i++) {
+		z.next_in = piece;
+		z.avail_in = sizeof(piece);
+		assert_int_equal(deflate(&z, i == 199 ? Z_FINISH : Z_NO_FLUSH), i == 199 ? Z_STREAM_END : Z_OK);
+	}
+	r = look(packed, z.total_out, &err);
+	deflateEnd(&z);
+	assert_int_equal(r, -ENOMEM);
+	assert_non_null(strstr(err.text, "MiB of memory"));
+}
+
+static void
+what_is_no_profile_is_called_so(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(look("", 0, &err), -EINVAL);
+	assert_string_equal(err.text, "is empty");
+	assert_int_equal(look("<html>", 6, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is no pprof profile"));
+	assert_int_equal(look("\x1f\x8b\x08", 3, &err), -EINVAL);
+	assert_string_equal(err.text, "is cut off");
+	assert_int_equal(look("\x1f\x8bxxxxxxxxxxxxxxx", 16, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is damaged"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_whole_file_is_read),
+		cmocka_unit_test(a_file_that_is_damaged_or_cut_off_harms_nobody),
+		cmocka_unit_test(a_small_file_that_becomes_gigabytes_is_refused),
+		cmocka_unit_test(what_is_no_profile_is_called_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
