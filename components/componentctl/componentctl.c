@@ -17,11 +17,17 @@
 #include "command.h"
 #include "nearest.h"
 #include "operands.h"
+#include "profile.h"
 
 #define NAME         "componentctl"
 #define STATUS_USAGE 2
 
-static const struct command *const commands[] = { &run_command, &list_command, &stop_command };
+static const struct command *const commands[] = {
+	&run_command, &list_command, &stop_command,
+#ifdef HAVE_LIBCURL
+	&profile_command, &trace_command, &dump_command, &memory_command,
+#endif
+};
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static int

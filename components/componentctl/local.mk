@@ -2,12 +2,26 @@
 bin_PROGRAMS += %D%/componentctl
 %C%_componentctl_SOURCES = %D%/componentctl.c %D%/command.h %D%/list.c \
 	%D%/loadable.c %D%/loadable.h %D%/run.c %D%/stop.c
-%C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"'
-%C%_componentctl_LDADD = flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
+%C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(LOOKING_CPPFLAGS)
+%C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
+
+# What looks into programs: the commands that need libcurl.  Of encode/ they take the message that protobuf-c makes.
+LOOKING = %D%/folded.c %D%/graph.c %D%/graph.h %D%/match.c %D%/match.h %D%/read.c %D%/read.h %D%/shown.c %D%/shown.h \
+	%D%/top.c %D%/top.h %D%/units.c %D%/units.h
+INC_LOOKING = -iquote $(srcdir)/components/componentctl -iquote $(srcdir)/profiler/symbols -iquote $(srcdir)/profiler/encode \
+	-iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
+READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
+%C%_componentctl_SOURCES += %D%/profile.h
+if HAVE_LIBCURL
+%C%_componentctl_SOURCES += $(LOOKING) %D%/fetch.c %D%/fetch.h %D%/profile.c %D%/save.c %D%/save.h %D%/target.c %D%/target.h
+LOOKING_CPPFLAGS = $(INC_LOOKING) $(LIBCURL_CFLAGS)
+LOOKING_LIBS = $(READING_LIBS) $(LIBCURL_LIBS)
+LOOKING_PAGES = %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 %D%/componentctl-trace.1
+endif
 
 # Their pages come from the commands themselves, option by option.
 if RUNS_PROGRAMS
-%C%_PAGES = %D%/componentctl-run.1 %D%/componentctl-list.1 %D%/componentctl-stop.1
+%C%_PAGES = %D%/componentctl-run.1 %D%/componentctl-list.1 %D%/componentctl-stop.1 $(LOOKING_PAGES)
 nodist_man_MANS += %D%/componentctl.1 $(%C%_PAGES)
 bashcompletion_DATA += %D%/completions/componentctl
 CLEANFILES += %D%/componentctl.1 $(%C%_PAGES) %D%/completions/componentctl

@@ -126,16 +126,16 @@ of_file(struct target *t, const char *path)
 static int
 of_word(struct target *t, struct component_error *err)
 {
-	char address[TARGET_MAX];
-	int  r = record_find(t->word, address, sizeof(address), err);
+	struct record record;
+	int           r = record_find(t->word, &record, err);
 
 	if (r == -ENOENT)
 		return of_file(t, t->word);
 	if (r < 0)
 		return r;
-	r = of_server(t, address, err);
+	r = of_server(t, record.url, err);
 	if (r == -ENOENT)
-		return refuse(err, address, "is no address of a server, but stands in a record");
+		return refuse(err, record.url, "is no address of a server, but stands in a record");
 	name_it(t, t->word, strlen(t->word));
 	return r;
 }

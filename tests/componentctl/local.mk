@@ -1,2 +1,7 @@
 # tests of components/componentctl
-WHOLE_TESTS += %D%/list.t %D%/run.t
+COMPONENTCTL_UNITS = %D%/test_read
+WHOLE_TESTS += %D%/list.t %D%/profile.t %D%/run.t
+UNITS += $(COMPONENTCTL_UNITS)
+%C%_test_read_SOURCES = %D%/test_read.c $(LOOKING)
+%C%_test_read_CPPFLAGS = $(INC_COMPONENTS) $(INC_LOOKING) $(INC_UNITS)
+%C%_test_read_LDADD = $(READING_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""componentctl profile, trace, dump and memory: targets, tables as go tool pprof makes them, files, and servers and
+files that mean harm (what is read of damaged files: test_read.c)."""
+import gzip
+import os
+import pty
+import random
+import re
+import socket
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+from busy import Busy, agent  # noqa: E402
+from gotools import ENV, gos, pprofs  # noqa: E402
+from pprof_writer import any_profile, profile  # noqa: E402
+
+own_run()
+SUBJECT = "tests/programs/obedient_daemon"
+VIEWS = ((), ("--top=0",), ("--cum",), ("--cum", "--top=5"), ("--focus=e",), ("--ignore=main", "--top=0"),
+         ("--focus=here|main", "--ignore=keep"), ("--sample-index=0", "--top=3"), ("--sample-index=1",))
+KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "threadcreate"
+SMALL = profile([("cpu", "nanoseconds")], [([1], [7], []), ([2, 1], [5], [])], [(1, 0, 1, [(1, 1)]), (2, 0, 2, [(2, 1)])],
+                [(1, "main", "main", "", 0), (2, "crunch", "crunch", "", 0)], [])
+
+
+def newest_pprof():
+    if not gos():
+        raise Skip("no Go is here")
+    return max(pprofs(), key=lambda p: p.version).path
+
+
+def go_view(view):
+    """componentctl's options as those of go tool pprof."""
+    given = dict(re.match(r"--([\w-]+)=?(.*)", word).groups() for word in view)
+    words = ["-nodecount=" + given.pop("top", "10")]
+    return words + ["-%s%s" % (k.replace("-", "_"), "=" + v if v else "") for k, v in given.items()]
+
+
+def compare(path, view):
+    """1; 0 where the profile has no such values, as both say."""
+    # remote: names are made of what is in the file, and no object here is asked.
+    go = run(newest_pprof(), "-symbolize=remote", "-top", *go_view(view), path, env=dict(ENV, PPROF_TMPDIR=BUILD))
+    ours = run(CTL, "profile", path, *view, env=environment())
+    if "outside the range" in go.stderr:
+        contains(ours.stderr, "this profile has no such type; write one of: ")
+        return 0
+    equal((ours.returncode, ours.stdout), (go.returncode, go.stdout), "%s %s\n%s%s" % (path, view, go.stderr, ours.stderr))
+    return 1
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+    return path
+
+
+def small(folder):
+    return write(os.path.join(folder, "small.pb.gz"), gzip.compress(SMALL))
+
+
+def server(answer):
+    """Its address; each request gets these bytes, and the connection is closed."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                c, _ = listener.accept()
+            except OSError:
+                return
+            with c:
+                asked = b""
+                while b"\r\n\r\n" not in asked:
+                    asked += c.recv(4096) or b"\r\n\r\n"
+                requests.append(asked.decode())
+                c.sendall(answer)
+    threading.Thread(target=serve, daemon=True).start()
+    requests = []
+    return "127.0.0.1:%d" % listener.getsockname()[1], requests, listener
+
+
+def ok(body, length=None):
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) if length is None else length) + body
+
+
+@test
+def the_tables_of_our_profiles_and_of_differences_are_those_of_go_tool_pprof():
+    pprof = newest_pprof()
+    with tempdir() as d:
+        program = os.path.join(d, "busy")
+        equal(run(CC, "-O1", "-g", "-pthread", "-o", program, os.path.join(SRC, "tests/programs/busy.c")).returncode, 0)
+        files = []
+        with Busy([program], agent()) as b:
+            b.find()
+            b.go()
+            b.look({"heap": ["keep_here"], "block": ["hold_here"]})
+            for kind in KINDS:
+                for part in "before", "after":
+                    files.append(os.path.join(d, "%s.%s.pb.gz" % (kind, part)))
+                    ctl("profile", b.url, kind, "--raw", "--seconds=1" if kind in ("profile", "fgprof") else "--seconds=0", "-o", files[-1])
+            for kind in "heap", "mutex", "block", "allocs":
+                files.append(os.path.join(d, kind + ".seconds.pb.gz"))
+                ctl("profile", b.url, kind, "--raw", "--seconds=1", "-o", files[-1])
+        for base, first, then in ("-base", "before", "after"), ("-base", "after", "before"), ("-diff_base", "after", "before"):
+            for kind in "heap", "mutex", "allocs":
+                files.append(os.path.join(d, "%s%s.%s.pb.gz" % (kind, base, first)))
+                equal(run(pprof, "-proto", "-output", files[-1], base, "%s/%s.%s.pb.gz" % (d, kind, first),
+                          "%s/%s.%s.pb.gz" % (d, kind, then), env=dict(ENV, PPROF_TMPDIR=d)).returncode, 0)
+        jobs = [in_background(lambda f=f: sum(compare(f, v) for v in VIEWS)) for f in files]
+        need(sum(job.result() for job in jobs) >= 20 * (len(VIEWS) - 1), "comparisons")
+        need(len(files) >= 20, files)
+
+
+@test
+def so_are_those_of_profiles_that_other_tools_could_have_written():
+    with tempdir() as d:
+        def one(seed):
+            r = random.Random(seed)
+            data = any_profile(r)
+            path = write(os.path.join(d, "%d.pb" % seed), gzip.compress(data) if seed % 3 else data)
+            return compare(path, r.choice(VIEWS))
+        jobs = [in_background(lambda at=at: sum(one(seed) for seed in range(at, 60, 2))) for at in (0, 1)]
+        need(sum(job.result() for job in jobs) > 40, "comparisons")
+
+
+@test
+def so_are_those_of_a_go_program():
+    newest_pprof()
+    with tempdir() as d:
+        program, path = os.path.join(d, "busy-go"), os.path.join(d, "own.pb.gz")
+        _, go = max(gos())
+        r = run(go, "build", "-o", program, os.path.join(SRC, "tests/programs/busy.go"), env=dict(ENV, CGO_ENABLED="1"))
+        equal(r.returncode, 0, r.stderr)
+        with Busy([program, path]) as b:
+            b.p.stdin.write(b"go\n")
+            b.p.stdin.flush()
+            poll(lambda: os.path.exists(path), "its profile")
+            time.sleep(1)  # of work
+            b.p.stdin.close()
+            b.p.wait(DEADLINE)
+        equal(sum(compare(path, v) for v in VIEWS), len(VIEWS))
+
+
+@test
+def a_target_is_an_address_a_url_a_socket_an_id_a_pid_or_a_file():
+    need_own_run()
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof", "--profiling-registry", "--app-id=mine") as one:
+        address = "127.0.0.1:%d" % one.port
+        for target in (address, ":%d" % one.port, "http://" + address, "http://" + address + "/", "http://%s/debug/pprof" % address,
+                       one.url, "mine", str(one.pid)):
+            file = os.path.join(d, "x.pb.gz")
+            contains(ctl("profile", target, "heap", "-o", file), "Type: inuse_space\n")
+            contains(ctl("profile", file), "Type: inuse_space\n")
+            os.remove(file)
+        ctl("profile", "mine", "heap", cwd=d)
+        ctl("profile", "mine", "heap", cwd=d)
+        ctl("profile", address, "goroutine", "--raw", cwd=d)
+        equal(sorted(os.listdir(d)), ["127.0.0.1-%d.goroutine.001.pb.gz" % one.port, "mine.heap.001.pb.gz", "mine.heap.002.pb.gz"])
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=unix:%s/a.sock" % d, port_file=False) as one:
+        poll(lambda: os.path.exists(d + "/a.sock"), "the socket")
+        ctl("profile", "unix:%s/a.sock" % d, "heap", cwd=d)
+        contains(os.listdir(d), "a.heap.001.pb.gz")
+
+
+@test
+def without_a_kind_the_processor_is_measured_and_the_table_is_what_stdout_has():
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
+        r = run(CTL, "profile", one.url, "--seconds=1", cwd=d, env=environment())
+        equal((r.returncode, r.stderr), (0, "Saved as 127.0.0.1-%d.profile.001.pb.gz\n" % one.port))
+        contains(r.stdout, "Type: cpu\n")
+        contains(r.stdout, "\n      flat  flat%   sum%        cum   cum%\n")
+        equal(ctl("profile", one.url, "heap", "--raw", cwd=d), "")
+        contains(ctl("profile", one.url, "heap", "--comments", cwd=d), "heap: allocations since ")
+
+
+@test
+def a_trace_a_dump_and_the_table_of_memory_are_a_word_each():
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
+        for words, beginning in (("--seconds=1",), b"go 1."), (("--seconds=1", "--perfetto"), b"\n"):
+            path = os.path.join(d, "trace")
+            equal(ctl("trace", one.url, "-o", path, *words), "")
+            with open(path, "rb") as f:
+                equal(f.read(len(beginning)), beginning)
+        contains(ctl("dump", one.url), "goroutine ")
+        need(ctl("memory", one.url).startswith("memory: "), "the table")
+        contains(ctl("trace", one.url, status=2), "write -o FILE")
+        contains(ctl("dump", os.path.join(d, "trace"), status=2), "and no file")
+
+
+@test
+def stacks_are_folded_root_first_and_options_that_say_nothing_are_refused():
+    with tempdir() as d:
+        path = small(d)
+        equal(ctl("profile", path, "--folded"), "main 7\nmain;crunch 5\n")
+        equal(ctl("profile", path, "--folded", "--focus=cr.nch"), "main;crunch 5\n")
+        contains(ctl("profile", path, "--folded", "--raw", status=2), "exclude each other")
+        contains(ctl("profile", path, "heap", status=2), "the target is a file")
+        r = run(CTL, "profile", path, "--focus=nobody", env=environment())
+        equal((r.returncode, r.stderr), (0, "--focus 'nobody' is no function, file or object of this profile\n"))
+
+
+@test
+def a_mistake_is_answered_by_what_to_write_instead():
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
+        nobody = free_port()
+        write(os.path.join(d, "empty"), b"")
+        write(os.path.join(d, "text"), b"hello\n")
+        write(os.path.join(d, "half"), gzip.compress(SMALL * 9)[:40])
+        for words, status, part in (
+                ((one.url, "hep"), 1, 'Unknown profile; did you mean "heap"? (HTTP 404)'),
+                ((one.url, "trace"), 2, "write 'componentctl trace TARGET -o FILE'"),
+                ((one.url, "memory"), 2, "componentctl memory TARGET"),
+                ((one.url, "cmdline"), 1, "the answer for 'cmdline' is no pprof profile"),
+                ((one.url + "heap",), 2, "leave that out"),
+                (("http://user:word@localhost:1",), 2, "--token-file=FILE"),
+                (("http://localhost:1/?token=x",), 2, "write 'http://HOST:PORT'"),
+                (("http://",), 2, "write 'http://HOST:PORT'"),
+                (("unix:relative",), 2, "write 'unix:/path' or 'unix:@name'"),
+                (("unix:%s/none.sock" % d,), 1, "nobody listens there"),
+                (("localhost:%d" % nobody,), 1, "is the program running, with --enable-pprof"),
+                (("http://name.invalid:1",), 1, "name.invalid"),
+                (("nosuch",), 1, "'componentctl list' shows"),
+                (("./nosuch",), 1, "no such file"),
+                (("",), 2, "is no target"),
+                ((os.path.join(d, "empty"),), 1, "is empty"),
+                ((os.path.join(d, "text"),), 1, "is no pprof profile"),
+                ((os.path.join(d, "half"),), 1, "is cut off"),
+                ((d + "/.",), 1, "no such file"),
+                ((one.url, "heap", "--focus=(?i)x"), 2, "--focus '(?i)x': the pattern has a '?'"),
+                ((one.url, "heap", "--ignore=a{9}"), 2, "has a '{'"),
+                ((one.url, "heap", "--ignore=[a"), 2, "--ignore '[a'"),
+                ((one.url, "heap", "--sample-index=inuse_spce"), 2, "write one of: alloc_objects, alloc_space, inuse_objects, inuse_space"),
+                ((one.url, "heap", "--token-file=" + d + "/none"), 1, "No such file"),
+                ((one.url, "heap", "-o", d + "/no/folder"), 1, "write another file with -o FILE"),
+                ((one.url, "--seconds=-1"), 2, "--seconds"),
+                ((), 2, "TARGET")):
+            contains(ctl("profile", *words, status=status, cwd=d), part)
+
+
+@test
+def a_token_goes_to_its_server_alone():
+    with tempdir() as d:
+        token = write(os.path.join(d, "token"), b"secret\n")
+        os.chmod(token, 0o600)
+        with daemon(SUBJECT, "--enable-pprof", "--profiling-token-file=" + token) as one:
+            contains(ctl("profile", one.url, "heap", "--raw", status=1, cwd=d), "write --token-file=FILE")
+            ctl("profile", one.url, "heap", "--raw", "--token-file=" + token, cwd=d)
+        elsewhere, asked, there = server(ok(gzip.compress(SMALL)))
+        first, _, here = server(b"HTTP/1.1 302 Found\r\nLocation: http://%s/debug/pprof/heap\r\nContent-Length: 0\r\n\r\n" % elsewhere.encode())
+        with here, there:
+            contains(ctl("profile", first, "heap", "--token-file=" + token, status=1, cwd=d), "which is not followed")
+            equal(asked, [])
+            ctl("profile", elsewhere, "heap", "--raw", "--token-file=" + token, cwd=d,
+                env=environment(http_proxy="http://" + first, all_proxy="http://" + first))
+            contains(asked[0], "Authorization: Bearer secret\r\n")
+
+
+@test
+def a_server_that_goes_away_leaves_a_whole_profile_or_nothing():
+    whole = gzip.compress(SMALL)
+    for body, length, kept in (whole, 1000, True), (whole[:30], 1000, False), (b"", 1000, False), (whole[:30], 30, False):
+        with tempdir() as d:
+            address, _, listener = server(ok(body, length))
+            with listener:
+                r = run(CTL, "profile", address, cwd=d, env=environment())
+            equal((r.returncode, len(os.listdir(d))), (0, 1) if kept else (1, 0), r.stderr)
+            contains(r.stderr, "What came is a whole profile, and is kept." if kept else
+                     "is no whole profile, and was not saved" if length == 1000 else "is cut off")
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
+        p = in_background(lambda: run(CTL, "profile", one.url, "--seconds=100", cwd=d, env=environment()))
+        poll(lambda: "cpu" in one.get("/debug/pprof/").text and p.is_alive(), "the window")
+        one.process.kill()
+        r = p.result()
+        equal((r.returncode, os.listdir(d)), (1, []), r.stderr)
+        need("went away" in r.stderr or "nobody listens" in r.stderr, r.stderr)
+
+
+@test
+def servers_that_mean_harm_are_refused_and_their_words_obey_no_terminal():
+    for answer, part in (
+            (ok(b"\x1b[31mred"), "is no pprof profile"),
+            (b"HTTP/1.1 500 No\r\nContent-Length: 8\r\n\r\n\x1b[31mred", "the server says: \\x1b[31mred (HTTP 500)"),
+            (b"garbage\r\n\r\n", "127.0.0.1"),
+            (b"", "went away")):
+        with tempdir() as d:
+            address, _, listener = server(answer)
+            with listener:
+                text = ctl("profile", address, "heap", status=1, cwd=d)
+            contains(text, part)
+            need("\x1b" not in text, text)
+            equal(os.listdir(d), [])
+    red = SMALL.replace(b"crunch", b"\x1b[31mr")
+    with tempdir() as d:
+        contains(ctl("profile", write(os.path.join(d, "red"), red)), "\\x1b[31mr")
+        address, _, listener = server(ok(b"one\n\x1b[31mtwo\n"))
+        with listener:
+            equal(ctl("dump", address), "one\n\\x1b[31mtwo\n")
+
+
+@test
+def damaged_files_end_no_reader():
+    r = random.Random(1)
+    with tempdir() as d:
+        path = os.path.join(d, "x")
+        for _ in range(150):
+            data = bytearray(any_profile(r) or b"x")
+            for _ in range(r.randint(1, 8)):
+                data[r.randrange(len(data))] = r.randrange(256)
+            write(path, data[:r.randint(1, len(data))] if r.random() < .2 else data)
+            for words in ("--top=0",), ("--folded",):
+                p = run(CTL, "profile", path, *words, env=environment(), text=False)
+                need(p.returncode in (0, 1), (p.returncode, p.stderr))
+
+
+@test
+def a_bar_shows_on_a_terminal_how_long_it_takes():
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
+        master, slave = pty.openpty()
+        r = run(CTL, "profile", one.url, "--seconds=2", "--raw", cwd=d, env=environment(), stderr=slave, stdout=subprocess.DEVNULL)
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # at the end of what there is
+            while True:
+                shown += os.read(master, 4096)
+        os.close(master)
+        equal(r.returncode, 0)
+        contains(shown.decode(), "] 1 s of 2 s")
+
+
+main()
