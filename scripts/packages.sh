@@ -131,7 +131,7 @@ unpacked_sources() {
 
 # What building takes, from a git checkout.
 build_packages="gcc g++ make autoconf automake libtool gnulib pkg-config protobuf-c-compiler
-	libprotobuf-c-dev libevent-dev zlib1g-dev libunwind-dev libyaml-dev liblzma-dev git ca-certificates"
+	libprotobuf-c-dev libevent-dev zlib1g-dev libunwind-dev libyaml-dev liblzma-dev libcurl4-openssl-dev git ca-certificates"
 
 # is_configured BUILD CONFIGURE-ARGUMENT...: with these among others, and with what is installed now, which
 # decides what is built (the tests in C need cmocka, which scripts/demo does not).

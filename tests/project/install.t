@@ -352,8 +352,8 @@ def the_controllers_man_pages_and_completions_are_installed_and_uninstall_leaves
         need(os.path.exists(prefix + "/share/bash-completion/completions/" + name), "completion of " + name)
     need(os.access(prefix + "/bin/componentctl", os.X_OK), "componentctl")
     need(os.path.exists(prefix + "/share/bash-completion/completions/componentctl"), "completion of componentctl")
-    for name in ("", "-run", "-list", "-stop"):
-        need(os.path.exists(prefix + "/share/man/man1/componentctl%s.1" % name), "man page of componentctl" + name)
+    for name in [""] + re.findall(r"^  (\w+) ", run(prefix + "/bin/componentctl", "--help").stdout, re.M):
+        need(os.path.exists(prefix + "/share/man/man1/componentctl%s.1" % (name and "-" + name)), "man page of componentctl" + name)
     uninstall()
     left = [os.path.join(d, f) for d, _, fs in os.walk(prefix) for f in fs]
     equal(left, [], "left behind")

@@ -77,7 +77,9 @@ def each_has_what_its_description_says():
           [library + "libcomponent.so.0", library + "libcomponent.so.0.0.0"])
     equal([f for f in files_of("libcomponent-preload") if not f.startswith("/usr/share/")], [library + "libcomponent-preload.so"])
     equal([f for f in files_of("component-tools") if not f.startswith("/usr/share/doc/")],
-          ["/usr/bin/componentctl", "/usr/share/bash-completion/completions/componentctl"] + ["/usr/share/man/man1/componentctl%s.1.gz" % c for c in ("-list", "-run", "-stop", "")])
+          ["/usr/bin/componentctl", "/usr/share/bash-completion/completions/componentctl"] +
+          ["/usr/share/man/man1/componentctl%s.1.gz" % c
+           for c in ("-dump", "-list", "-memory", "-profile", "-run", "-stop", "-trace", "")])
     dev = files_of("libcomponent-dev")
     for name in ("libcomponent.a", "libcomponent.so", "libcomponent_hooks.a", "libcomponent_hooks.so",
                  "libcomponent_hooks_nonshared.a", "pkgconfig/libcomponent.pc", "pkgconfig/libcomponent-core.pc"):
