@@ -320,17 +320,20 @@ def damaged_files_end_no_reader():
 @test
 def each_line_of_the_document_works():
     need_own_run()
-    lines = [line for _, line in shell_lines("docs/componentctl.md") if re.match(r"componentctl (profile|trace|dump|memory) ", line)]
-    need(len(lines) >= 12, lines)
-    with tempdir() as d, started_by_ctl("--app-id=redis-server", "sleep", "1000") as p:
-        poll(lambda: "redis-server" in listed(), "its record")
-        path = environment(PATH=os.path.dirname(CTL) + ":" + os.environ["PATH"])
-        for line in lines:
-            r = run("sh", "-c", line, cwd=d, env=path)
-            equal(r.returncode, 0, line + "\n" + r.stderr)
-        p.terminate()
-        p.wait(DEADLINE)
-        contains(os.listdir(d), "redis-server.profile.001.pb.gz")
+    lines = [line for _, line in shell_lines("docs/componentctl.md")]
+    first, last = "componentctl run redis-server", "componentctl stop redis-server"
+    with tempdir() as d:
+        program = write(os.path.join(d, "redis-server.c"), b"#include <unistd.h>\nint main(void) { return pause(); }\n")
+        equal(run(CC, "-o", program[:-2], program).returncode, 0)
+        env = environment(PATH="%s:%s:%s" % (os.path.dirname(CTL), d, os.environ["PATH"]))
+        with started_by_ctl("redis-server", env=env) as p:
+            poll(lambda: "redis-server" in listed(), "its record")
+            for line in [line for line in lines if line not in (first, last)] + [last]:
+                r = run("sh", "-c", line, cwd=d, env=env)
+                equal(r.returncode, 0, line + "\n" + r.stderr)
+            p.wait(DEADLINE)
+        need(first in lines and last in lines, lines)
+        need("redis-server.profile.001.pb.gz" in os.listdir(d), os.listdir(d))
 
 
 @test
