@@ -37,7 +37,6 @@ struct graph {
 	struct table        edge_of; /* caller and called, to edge's number + 1 */
 	struct edge        *edges;
 	size_t              edge_count, edge_room;
-	int64_t             edge_cutoff;
 };
 
 /* All nodes, kept, with values.  0 or -ENOMEM; to be released either way. */

@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,8 +238,9 @@ print_duration(struct table_of_functions *t)
 	add_amount(t, 0, t->shown.total);
 	text_add(t->out, " ");
 	ns = units_nanoseconds(t->shown.total, unit);
-	if (ns > 0 && ns < 9e18) {
-		units_percent(total, (int64_t)ns, t->p->duration_ns);
+	if (ns != 0) {
+		/* More nanoseconds than there are numbers: 292 years. */
+		units_percent(total, fabs(ns) < 0x1p63 ? (int64_t)ns : INT64_MAX, t->p->duration_ns);
 		text_add(t->out, "(%s)", total);
 	}
 	text_add(t->out, "\n");
