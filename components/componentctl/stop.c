@@ -19,6 +19,13 @@
 #include "command.h"
 #include "record.h"
 
+#ifndef SYS_pidfd_open /* headers of before 5.3; the same number everywhere */
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+
 static int
 terminate(const struct record *r, struct component_error *err)
 {
