@@ -25,11 +25,18 @@ def stuck(*options, env=None, **kw):
         def __enter__(self):
             self.d = d.__enter__()
             self.d.wait_log("all stuck")
+            # Asleep, and not on its way into the lock.
+            poll(lambda: syscall_of(self.d.pid) == syscall_of(self.d.pid) and "running" not in syscall_of(self.d.pid), "the first thread to wait")
             return self.d
 
         def __exit__(self, *what):
             return d.__exit__(*what)
     return Both()
+
+
+def syscall_of(pid):
+    with open("/proc/%d/syscall" % pid) as f:
+        return f.read()
 
 
 def complete(text, count):
