@@ -87,20 +87,26 @@ read_interpreter(int fd, const ElfW(Ehdr) *head, char buf[PATH_MAX])
 	return 0;
 }
 
+/* Of the processor that we run on; EM_NONE: it cannot be read. */
+static unsigned
+own_machine(void)
+{
+	ElfW(Ehdr) own;
+	int        fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ssize_t    n = fd < 0 ? -1 : pread(fd, &own, sizeof(own), 0);
+
+	if (fd >= 0)
+		close(fd);
+	return n == (ssize_t)sizeof(own) ? own.e_machine : EM_NONE;
+}
+
 static int
 check_elf(int fd, const char *path, const ElfW(Ehdr) *head, struct component_error *err)
 {
-	static const unsigned short own = (unsigned short)
-#if defined(__x86_64__)
-		EM_X86_64;
-#elif defined(__aarch64__)
-		EM_AARCH64;
-#else
-		EM_NONE;
-#endif
-	char interpreter[PATH_MAX];
+	unsigned own = own_machine();
+	char     interpreter[PATH_MAX];
 
-	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || (own && head->e_machine != own) ||
+	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || (own != EM_NONE && head->e_machine != own) ||
 	    head->e_phentsize != sizeof(ElfW(Phdr)))
 		return refuse(path, err, "is for another kind of processor, which the agent is not built for; "
 			"use the libcomponent that is");

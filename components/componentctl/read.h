@@ -1,5 +1,5 @@
 /*
- * read.h - a pprof file in memory: ours, Go's, gperftools', jemalloc's, async-profiler's.
+ * read.h - a pprof file in memory, whoever has written it.
  *
  *     read_profile(data, size, &p, &err);
  *     ... p.samples[i].stack[0]->functions[0]->name ...
