@@ -95,7 +95,7 @@ add_builtin(struct component_flags *f)
 static bool
 is_program_name(const char *s)
 {
-	size_t size = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. ") : 0;
+	size_t size = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") : 0;
 
 	return size > 0 && size <= 64 && !s[size] && isalnum((unsigned char)s[0]);
 }

@@ -330,8 +330,9 @@ read_words(struct line *l)
 }
 
 void
-flags_operands(struct component_flags *f, const char *shown, size_t least, size_t most, bool first)
+flags_operands(struct component_flags *f, const char *name, const char *shown, size_t least, size_t most, bool first)
 {
+	f->spec.name = name;
 	f->operands.shown = shown;
 	f->operands.least = least;
 	f->operands.most = most;

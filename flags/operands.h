@@ -14,12 +14,13 @@ struct component_flags;
 /*
  * flags_operands - takes so many of them from now on
  *
+ *   name     "program command", as it is written, in the place of the spec's; borrowed
  *   shown    "TARGET [KIND]", for --help, the man page and errors; borrowed
  *   first    the first one ends the options: what is behind it belongs to another program
  *
- * Before component_flags_parse().  A name in component_flags_spec may be "program command" then.
+ * Before component_flags_parse().
  */
-void flags_operands(struct component_flags *f, const char *shown, size_t least, size_t most, bool first);
+void flags_operands(struct component_flags *f, const char *name, const char *shown, size_t least, size_t most, bool first);
 
 /* After it: words of argv, NULL at the end; f's. */
 char **flags_operand_words(const struct component_flags *f);

@@ -108,19 +108,20 @@ failed(int r, const struct component_error *err)
 static int
 run(const struct command *c, int argc, char **argv)
 {
-	char                        name[64];
-	struct component_flags_spec spec = COMPONENT_FLAGS_SPEC(.name = name, .summary = c->summary, .version = PACKAGE_VERSION);
+	char                        name[64], page[64];
+	struct component_flags_spec spec = COMPONENT_FLAGS_SPEC(.name = page, .summary = c->summary, .version = PACKAGE_VERSION);
 	struct component_error      err = COMPONENT_ERROR_INIT;
 	struct component_flags     *f = NULL;
 	int                         r, status;
 
 	snprintf(name, sizeof(name), NAME " %s", c->name);
+	snprintf(page, sizeof(page), NAME "-%s", c->name);
 	r = component_flags_new(&spec, &f, &err);
 	if (r < 0) {
 		status = failed(r, &err);
 		goto out;
 	}
-	flags_operands(f, c->operands, c->least, c->most, c->first);
+	flags_operands(f, name, c->operands, c->least, c->most, c->first);
 	r = c->flags ? component_flags_add(f, c->flags, &err) : 0;
 	if (r == 0)
 		r = component_flags_parse(f, argc, argv, &err);
