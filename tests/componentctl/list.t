@@ -14,8 +14,12 @@ SUBJECT = "tests/programs/obedient_daemon"
 EMPTY = "No Dapr instances found.\n"
 
 
+@contextlib.contextmanager
 def recorded(*words, **kw):
-    return daemon(SUBJECT, "--enable-pprof", "--profiling-registry", *words, **kw)
+    """A daemon whose record is written, which the line tells that comes after it."""
+    with daemon(SUBJECT, "--enable-pprof", "--profiling-registry", *words, **kw) as d:
+        d.wait_log("starting profiling server")
+        yield d
 
 
 def records():
