@@ -25,18 +25,11 @@ def stuck(*options, env=None, **kw):
         def __enter__(self):
             self.d = d.__enter__()
             self.d.wait_log("all stuck")
-            # Asleep, and not on its way into the lock.
-            poll(lambda: syscall_of(self.d.pid) == syscall_of(self.d.pid) and "running" not in syscall_of(self.d.pid), "the first thread to wait")
             return self.d
 
         def __exit__(self, *what):
             return d.__exit__(*what)
     return Both()
-
-
-def syscall_of(pid):
-    with open("/proc/%d/syscall" % pid) as f:
-        return f.read()
 
 
 def complete(text, count):
@@ -51,27 +44,44 @@ def check_text(text):
     need(re.search(r"thread: component-sig\]:", text), text)
     last = [name.startswith("component-") for name in re.findall(r"^goroutine .*thread: ([^,\]]+)", text, re.M)]
     need(sorted(last) == last, "threads of the library come last")
-    contains(text, "\nwaits for the mutex at 0x")
+    contains(text, WAITS)
+
+
+# Which lock the first thread waits for is not said by a dump that meets it running: the signal may have come to
+# that very thread, which is on its way back into the lock.
+WAITS = "\nwaits for the mutex at 0x"
+TRIES = 20
 
 
 @test
 def quit_prints_every_thread_and_exits_2_while_all_threads_hang():
     for options in (), ("--enable-pprof", "--profiling-bind-address=127.0.0.1:0"):
-        with stuck(*options) as d:
-            d.signal(QUIT)
-            equal(d.wait(), 2, options)
-            text = d.output()
-            need(re.search(r"^hanging_threads 0, pid %d, \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\nSIGQUIT: quit\n\n(deadlock:|goroutine )"
-                           % d.pid, text, re.M), text)
-            need(complete(text, 1), text)
-            check_text(text)
+        text = ""
+        for _ in range(TRIES):
+            text = quit_text(options)
+            if WAITS in text:
+                break
+        check_text(text)
+
+
+def quit_text(options):
+    with stuck(*options) as d:
+        d.signal(QUIT)
+        equal(d.wait(), 2, options)
+        text = d.output()
+        need(re.search(r"^hanging_threads 0, pid %d, \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\nSIGQUIT: quit\n\n(deadlock:|goroutine )"
+                       % d.pid, text, re.M), text)
+        need(complete(text, 1), text)
+        return text
 
 
 @test
 def usr2_prints_the_same_and_goes_on():
     with stuck() as d:
         before = set(descriptors(d.pid))
-        for n in range(1, 4):
+        for n in range(1, TRIES):
+            if n > 3 and WAITS in d.output()[d.output().rindex("hanging_threads 0, pid"):]:
+                break
             d.signal(USR2)
             poll(lambda: complete(d.output(), n), "dump number %d" % n)
             equal(len(re.findall(r"^hanging_threads 0, pid %d, \S+Z\n\n" % d.pid, d.output(), re.M)), n)
