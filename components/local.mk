@@ -26,7 +26,7 @@ pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
 if ENABLE_SHARED
 PRELOAD = %D%/preload/libcomponent-preload.so
 hooks_DATA += $(PRELOAD)
-$(PRELOAD): %D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o %D%/libcomponent.la
+$(PRELOAD): %D%/preload/preload.c %D%/preload/under_run.h profiler/hooks/object/component_hooks_shared.o %D%/libcomponent.la
 	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
 	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
@@ -38,4 +38,4 @@ CLEANFILES += $(PRELOAD)
 PRELOAD_MAP = $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/preload.map
 PRELOAD_VERSIONS = $$(test ! -f $(PRELOAD_MAP) || echo -Wl,--version-script=$(PRELOAD_MAP))
 endif
-EXTRA_DIST += %D%/preload/preload.c
+EXTRA_DIST += %D%/preload/preload.c %D%/preload/under_run.h

@@ -35,8 +35,8 @@
 #include <component/profiler.h>
 
 #include "profiler.h"
-#include "record.h"
 #include "rates.h"
+#include "record.h"
 
 #define SECTION         "Profiling"
 #define SECONDS_MAX     604800    /* a week; a window's samples are kept in memory */

@@ -22,7 +22,6 @@
 #include "digits.h"
 #include "record.h"
 #include "text.h"
-#include "utf8.h"
 
 #define COMMAND_MAX   4096 /* bytes of a command line that are looked at */
 #define COMMAND_SHOWN 20   /* characters of it in the table */

@@ -41,6 +41,7 @@
 #include "command.h"
 #include "listen.h"
 #include "loadable.h"
+#include "preload/under_run.h"
 #include "record.h"
 #include "utc.h"
 
@@ -48,7 +49,6 @@
 #define PIPE_FD_LEAST 100 /* where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
-#define PORT_UNKNOWN  "00000" /* the agent writes the port into this room, or takes it out */
 
 static bool        enable = true;
 static int64_t     app_port, profile_port = -1;
@@ -153,8 +153,8 @@ environment_make(const char *id, int fd)
 		return -1;
 	snprintf(address, sizeof(address), "127.0.0.1:%" PRId64, profile_port > 0 ? profile_port : 0);
 	snprintf(word, sizeof(word), "%d %" PRId64 " %s", fd, app_port, id);
-	return r | setenv("DAPR_PROFILE_PORT", PORT_UNKNOWN, 1) | setenv("LD_PRELOAD", preload, 1) | setenv("COMPONENT_ENABLE_PPROF", "true", 1) |
-	       setenv("COMPONENT_PROFILING_BIND_ADDRESS", address, 1) | setenv("COMPONENT_RUN", word, 1);
+	return r | setenv(RUN_PORT_VARIABLE, RUN_PORT_UNKNOWN, 1) | setenv("LD_PRELOAD", preload, 1) | setenv("COMPONENT_ENABLE_PPROF", "true", 1) |
+	       setenv("COMPONENT_PROFILING_BIND_ADDRESS", address, 1) | setenv(RUN_VARIABLE, word, 1);
 }
 
 static void
@@ -229,7 +229,7 @@ report_take(struct running *p, const char *path, const char *id, struct componen
 		component_error_set(err, "cannot run %s: %s", path, p->text + 5);
 		return -ENOEXEC;
 	}
-	if (end && !strncmp(p->text, "up ", 3)) {
+	if (end && !strncmp(p->text, RUN_UP " ", strlen(RUN_UP " "))) {
 		port = strrchr(p->text, ':');
 		snprintf(message, sizeof(message), "starting profiling server on port %d", port ? atoi(port + 1) : 0);
 		say("info", message, id);

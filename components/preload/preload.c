@@ -12,10 +12,7 @@
  *     COMPONENT_PROFILING_BIND_ADDRESS    where; does not switch on by itself
  *     PPROF_BIND_ADDRESS                  where, and switches on; "0" is off
  *
- * Under "componentctl run" a fourth one is there, which says to which pipe it is told how that went, and
- * what is to be written into the process's record:
- *
- *     COMPONENT_RUN                       "FD APP_PORT ID"
+ * Under "componentctl run" a fourth one is there: under_run.h.
  *
  * What a stranger would get wrong:
  * - Children inherit LD_PRELOAD: a shell that the program runs would try for the
@@ -48,8 +45,9 @@
 
 #include <component/profiler.h>
 
+#include "under_run.h"
+
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
-#define PORT_UNKNOWN    "00000" /* room that "componentctl run" has left for DAPR_PROFILE_PORT */
 
 /* CORE: libcomponent's soname, which make passes. */
 typedef __typeof__(component_profiler_start_options) start_fn;
@@ -191,7 +189,7 @@ struct run {
 static void
 run_read(struct run *run)
 {
-	const char *word = variable("COMPONENT_RUN");
+	const char *word = variable(RUN_VARIABLE);
 	long long   port;
 	int         fd;
 
@@ -229,16 +227,25 @@ report_up(const struct run *run, void *core)
 	url_fn     *url = (url_fn *)dlsym(core, "component_profiler_url");
 	char        text[600] = "";
 	const char *port;
-	char       *variable = getenv("DAPR_PROFILE_PORT");
+	char       *variable = getenv(RUN_PORT_VARIABLE);
 
 	if (run->fd < 0)
 		return;
 	if (url)
 		url(text, sizeof(text));
 	port = strrchr(text, ':');
-	if (port && variable && strlen(variable) == strlen(PORT_UNKNOWN))
-		snprintf(variable, sizeof(PORT_UNKNOWN), "%d", atoi(port + 1) & 0xffff);
-	report(run, "up", text);
+	if (port && variable && strlen(variable) == strlen(RUN_PORT_UNKNOWN))
+		snprintf(variable, sizeof(RUN_PORT_UNKNOWN), "%d", atoi(port + 1) & 0xffff);
+	report(run, RUN_UP, text);
+}
+
+static void
+report_off(const struct run *run, const char *why)
+{
+	if (run->fd >= 0)
+		report(run, RUN_OFF, why);
+	else
+		say("profiling is off: ", NULL, NULL, why);
 }
 
 /* Our entry out of the list "LD_PRELOAD=a:b c", in place; false: nothing is left in it. */
@@ -265,6 +272,16 @@ preload_cut(char *variable)
 	return to > list;
 }
 
+/* Of the environment; an LD_PRELOAD may be another one afterwards. */
+static bool
+stays(char *variable)
+{
+	if (!strncmp(variable, "LD_PRELOAD=", strlen("LD_PRELOAD=")))
+		return preload_cut(variable);
+	return strncmp(variable, "COMPONENT_", strlen("COMPONENT_")) != 0 &&
+	       strcmp(variable, RUN_PORT_VARIABLE "=" RUN_PORT_UNKNOWN) != 0;
+}
+
 /* The program's environment is what "componentctl run" was given, and children are plain. */
 static void
 run_end(const struct run *run)
@@ -275,7 +292,7 @@ run_end(const struct run *run)
 		return;
 	close(run->fd);
 	for (char **from = environ; from && *from; from++)
-		if (strncmp(*from, "COMPONENT_", 10) != 0 && strcmp(*from, "DAPR_PROFILE_PORT=" PORT_UNKNOWN) != 0 && (strncmp(*from, "LD_PRELOAD=", 11) != 0 || preload_cut(*from)))
+		if (stays(*from))
 			*to++ = *from;
 	if (to)
 		*to = NULL;
@@ -303,10 +320,7 @@ begin(void)
 	if (!start) {
 		const char *why = dlerror();
 
-		if (run.fd >= 0)
-			report(&run, "off", why ? why : CORE " has no profiling server");
-		else
-			say("profiling is off: ", NULL, NULL, why ? why : CORE " has no profiling server");
+		report_off(&run, why ? why : CORE " has no profiling server");
 		dlerror(); /* its memory */
 		goto out;
 	}
@@ -317,10 +331,8 @@ begin(void)
 	r = start(&options, &err);
 	if (r == 0)
 		report_up(&run, core);
-	if (r < 0 && run.fd >= 0)
-		report(&run, "off", *err.text ? err.text : strerror(-r));
-	else if (r < 0 && !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
-		say("profiling is off: ", NULL, NULL, *err.text ? err.text : strerror(-r));
+	else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
+		report_off(&run, *err.text ? err.text : strerror(-r));
 out:
 	run_end(&run);
 	errno = saved;

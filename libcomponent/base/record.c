@@ -307,7 +307,6 @@ file_read(int folder, const char *name, struct found *f)
 	if (n <= 0)
 		goto out;
 	text[n] = '\0';
-	f->record.user = st.st_uid;
 	r = text_parse(text, &f->record);
 out:
 	our_fd_close(fd);

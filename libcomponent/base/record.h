@@ -32,7 +32,6 @@ struct record {
 	int64_t app_port;            /* the program's own; 0: not known */
 	int64_t created;             /* seconds since 1970 */
 	pid_t   pid;
-	uid_t   user;
 };
 
 struct record_file {
@@ -55,7 +54,7 @@ void record_remove(struct record_file *f);
 void record_forked(struct record_file *f);
 
 /* Calls fn for each that counts, until it returns nonzero, which is returned.  Removes what has been left
- * by processes that are gone.  -ENOMEM; a folder that is not there has none. */
+ * by processes that are gone.  A folder that is not there, or cannot be read, has none. */
 typedef int record_fn(void *arg, const struct record *r);
 int  record_each(record_fn *fn, void *arg);
 

@@ -228,10 +228,13 @@ serve_change(struct serve *s, const struct component_profiler_options *o, enum p
 	if (token_first)
 		auth_token_swap(&s->auth, &auth);
 	r = addresses_change(s, &fresh, ret_fault, err);
-	if (token_first == (r < 0))
-		auth_token_swap(&s->auth, &auth);
-	if (r < 0)
+	if (r < 0) {
+		if (token_first)
+			auth_token_swap(&s->auth, &auth);
 		goto out;
+	}
+	if (!token_first)
+		auth_token_swap(&s->auth, &auth);
 	pthread_mutex_lock(&s->auth.lock);
 	options_change(&s->options, &fresh);
 	pthread_mutex_unlock(&s->auth.lock);

@@ -17,6 +17,7 @@ from busy import Busy, agent  # noqa: E402
 from documents import shell_lines  # noqa: E402
 from gotools import ENV, gos, pprofs  # noqa: E402
 from pprof_writer import any_profile, profile  # noqa: E402
+from soak import cpu_ns  # noqa: E402
 
 own_run()
 SUBJECT = "tests/programs/obedient_daemon"
@@ -138,7 +139,7 @@ def so_are_those_of_a_go_program():
         with Busy([program, path]) as b:
             b.p.stdin.write(b"go\n")
             b.p.stdin.flush()
-            time.sleep(1)  # of work
+            poll(lambda: cpu_ns(b.p.pid) > 10**9, "a second of work")
             b.finish()
         equal(sum(compare(path, v) for v in VIEWS), len(VIEWS))
 
