@@ -3,6 +3,7 @@
 
 It serves what each row needs: a hot loop, a heap, waits.  A row's files are those of the rows above it.
 """
+import gzip
 import os
 import re
 import sys
@@ -23,12 +24,18 @@ def commands(heading):
     return [c for row in found for c in re.findall(r"`((?:curl|go tool) [^`]*)`", "`%s`" % row[1])]
 
 
-def gives_something(line, here, folder):
-    """A second of a crowded machine may have nothing of the program in it."""
+def gives_something(line, here, folder, function):
+    """A second of a crowded machine may have nothing of the program in it; the lines below need a window that has."""
     r = run("sh", "-c", here, cwd=folder, env=dict(ENV, PPROF_TMPDIR=folder), timeout=120)
     equal(r.returncode, 0, "%s\n%s%s" % (line, r.stdout[-2000:], r.stderr[-2000:]))
     file = re.search(r"> (\S+)$", line)
-    return (os.path.getsize(os.path.join(folder, file[1])) if file else len(r.stdout)) > 50
+    if not file:
+        return len(r.stdout) > 50
+    with open(os.path.join(folder, file[1]), "rb") as f:
+        written = f.read()
+    if file[1].endswith(".pprof") and "seconds=" in here:
+        return function.encode() in gzip.decompress(written)
+    return len(written) > 50
 
 
 def follow(heading, fault, path, function):
@@ -46,7 +53,7 @@ def follow(heading, fault, path, function):
             if line.startswith("go ") and not go or "-svg" in line and not shutil.which("dot"):
                 continue
             here = re.sub(r"seconds=\d+", "seconds=1", line.replace("localhost:6060", "127.0.0.1:%d" % d.port)).replace("curl ", "curl --fail ")
-            poll(lambda: gives_something(line, here, folder), line)
+            poll(lambda: gives_something(line, here, folder, function), line)
         if not go:
             raise Skip("no go on this machine: its commands did not run")
 
