@@ -22,9 +22,10 @@ struct cpu_window {
 	int64_t              unseen_before_ns;
 	uint64_t             truncated, periods;
 	/* Lost: of threads that were not seen, of those that block the signal, for want of memory for
-	 * another stack or count; window.lost: the ring was full. */
-	uint64_t             unseen, blocked, no_room;
-	uint64_t             under_way; /* that passed in it, or before, and are told after its end */
+	 * another stack or count, of those that no tick has met for long; window.lost: the ring was full. */
+	uint64_t             unseen, blocked, no_room, overdue;
+	uint64_t             overdue_before; /* at its begin */
+	uint64_t             under_way; /* others that passed in it, or before, and are told after its end */
 	unsigned             no_slot_max, blocking_max; /* threads */
 	struct window_counts counts; /* in periods; tid 0: not told apart, or not known any more */
 	/* At its end. */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,13 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include <component/profiler.h>
 
 #include "cpu/cpu.h"
+#include "clock.h"
 #include "cpu_burn.h"
+#include "thread_id.h"
 #include "unwind.h"
 
 #define MS     1000000LL
@@ -501,6 +505,57 @@ samples_that_come_after_the_end_of_a_window_are_told_in_it(void **state)
 	profile_release(&p);
 }
 
+#define COPIED_PARTS 1024 /* IOV_MAX */
+#define COPIED_BYTES ((size_t)8 << 20)
+
+/* Seconds of one system call that nothing interrupts. */
+static void *
+copies(void *tid)
+{
+	static struct iovec from[COPIED_PARTS], to[COPIED_PARTS];
+	char *memory = malloc(2 * COPIED_BYTES);
+
+	assert_non_null(memory);
+	memset(memory, 1, 2 * COPIED_BYTES);
+	for (int i = 0; i < COPIED_PARTS; i++) {
+		from[i] = (struct iovec){ memory, COPIED_BYTES };
+		to[i] = (struct iovec){ memory + COPIED_BYTES, COPIED_BYTES };
+	}
+	atomic_store((atomic_int *)tid, thread_id_self());
+	process_vm_readv(getpid(), to, COPIED_PARTS, from, COPIED_PARTS, 0);
+	atomic_store((atomic_int *)tid, -1);
+	free(memory);
+	return NULL;
+}
+
+/* As one that works in step with the tick: its signal is not blocked, and does not come. */
+static void
+time_of_a_thread_that_no_tick_meets_is_shown_as_lost(void **state)
+{
+	struct cpu_window *w;
+	struct profile     p;
+	atomic_int         tid = 0;
+	pthread_t          t;
+	int64_t            began;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, copies, &tid), 0);
+	while (atomic_load(&tid) == 0)
+		sched_yield();
+	assert_int_equal(cpu_window_open(&w), 0);
+	began = thread_clock_ns(atomic_load(&tid));
+	while (thread_clock_ns(atomic_load(&tid)) < began + 150 * MS)
+		sched_yield();
+	assert_int_equal(cpu_window_close(w, &p), 0);
+	assert_int_not_equal(atomic_load(&tid), -1);
+	print_message("# %lld samples, %lld of them lost\n", (long long)burn_total(&p), (long long)p.lost);
+	assert_true(p.lost >= 14);
+	assert_int_equal(burn_pseudo(&p, STACK_PSEUDO_LOST), p.lost);
+	assert_non_null(strstr(p.comments, "of them are of threads that no tick of the kernel has met"));
+	profile_release(&p);
+	pthread_join(t, NULL);
+}
+
 /* By tables: by frame pointers a sample in the vDSO's clock has no caller. */
 static int
 unwind_on(void **state)
@@ -536,6 +591,7 @@ main(void)
 		cmocka_unit_test(stacks_deeper_than_the_limit_are_counted_as_truncated),
 		cmocka_unit_test_setup_teardown(a_rate_holds_for_the_windows_that_begin_when_none_is_open, unwind_on, rate_off),
 		cmocka_unit_test_setup_teardown(samples_that_come_after_the_end_of_a_window_are_told_in_it, unwind_on, rate_off),
+		cmocka_unit_test(time_of_a_thread_that_no_tick_meets_is_shown_as_lost),
 		cmocka_unit_test(a_thousand_threads_are_armed_and_only_the_busy_one_shows),
 	};
 

@@ -15,8 +15,8 @@
  * - A signal comes at a tick of the kernel's that finds its thread running, so on a busy
  *   machine the last of a window come after its end.  How many is in its comments.
  * - Periods that no signal told of (the ring was full, the thread blocks the signal, or
- *   came and went between two looks) are in the profile as [lost samples]: a thin profile
- *   must not look like a quiet program.
+ *   came and went between two looks, or works in step with the tick, which never meets it) are
+ *   in the profile as [lost samples]: a thin profile must not look like a quiet program.
  * - A daemon may take our signal for itself at any time: each look sees to that.
  * - With thousands of threads a look takes long, so there are fewer.
  * - Around fork() the signal is blocked, since the kernel restarts a fork that a
@@ -390,6 +390,7 @@ begin(struct window *window)
 	struct cpu_window *w = (struct cpu_window *)window;
 
 	w->unseen_before_ns = cpu_timers_unseen(true);
+	w->overdue_before = cpu_engine.state.overdue;
 	w->period_ns = cpu_engine.period_ns;
 	w->no_slot_max = cpu_engine.state.no_slot;
 	w->blocking_max = cpu_engine.state.blocking;
@@ -401,7 +402,9 @@ end(struct window *window)
 	struct cpu_window *w = (struct cpu_window *)window;
 	int64_t            unseen_ns = cpu_timers_unseen(false) - w->unseen_before_ns;
 
-	w->under_way = cpu_engine.under_way;
+	w->under_way = cpu_engine.under_way - cpu_engine.state.overdue;
+	if (cpu_engine.state.overdue > w->overdue_before)
+		w->overdue = cpu_engine.state.overdue - w->overdue_before;
 	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu_engine.period_ns) : 0;
 	w->signal_number = cpu_engine.signal_number;
 	w->no_slot_why = cpu_engine.state.why == EAGAIN ? "RLIMIT_SIGPENDING leaves no timers for them" : status_refused;

@@ -51,7 +51,8 @@
 #include "timers.h"
 
 /* A running thread takes its signal within a tick, 10 ms at most.  One that is so far
- * behind may block the signal: that is then looked up. */
+ * behind may block the signal: that is then looked up.  Or it works in step with the tick, for
+ * less than a millisecond after each, say, and none meets it. */
 #define LATE_NS    60000000LL
 
 static struct our_fd_kept scan_status = { .fd = -1 }; /* the first thread's */
@@ -180,8 +181,10 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 	uint64_t         missing, under_way = 0;
 	uint32_t         i;
 	int64_t          cpu_ns;
+	bool             is_late;
 
 	ret->blocking = 0;
+	ret->overdue = 0;
 	for (i = 1; i < cpu_slots_end(); i++) {
 		s = cpu_slot_at(i);
 		if (!s->tid)
@@ -195,14 +198,15 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 		if (cpu_slot_ended(s))
 			continue;
 		missing = cpu_slot_missing(s, cpu_ns);
-		/* Deep in the kernel it is late, too, but will tell where it was. */
+		is_late = (int64_t)missing * cpu_slots_period_ns() >= LATE_NS;
 		if ((missing > 0 && s->charged > 0) ||
-		    ((int64_t)missing * cpu_slots_period_ns() >= LATE_NS &&
-		     proc_self_blocks(s->tid, cpu_timers_signal_number()))) {
+		    (is_late && proc_self_blocks(s->tid, cpu_timers_signal_number()))) {
 			s->charged += missing;
 			late(arg, missing);
 		} else {
+			/* Deep in the kernel, or at work only between two ticks: it will tell where it was. */
 			under_way += missing;
+			ret->overdue += is_late ? missing : 0;
 		}
 		ret->blocking += s->charged > 0;
 	}

@@ -19,6 +19,7 @@ struct cpu_timers_state {
 	unsigned no_slot;    /* no timer for them, and why: */
 	int      why;        /* EAGAIN: RLIMIT_SIGPENDING; else what timer_create() says */
 	unsigned blocking;   /* they use CPU and block the signal */
+	uint64_t overdue;    /* of what the last sweep returned: of threads that no tick has met for long */
 };
 
 /* Called for each thread that is behind: so many periods used, no signal taken. */

@@ -41,7 +41,7 @@ cpu_window_free(struct cpu_window *w)
 static uint64_t
 lost(const struct cpu_window *w)
 {
-	return w->unseen + w->blocked + w->no_room + w->window.lost;
+	return w->unseen + w->blocked + w->no_room + w->overdue + w->window.lost;
 }
 
 static void
@@ -57,6 +57,9 @@ window_comments(const struct cpu_window *w, struct profile *p)
 				(unsigned long long)w->unseen, w->no_slot_max ? "have no timer, " : "");
 	if (w->blocked)
 		profile_comment(p, "%llu of them are of threads that block %s", (unsigned long long)w->blocked, name);
+	if (w->overdue)
+		profile_comment(p, "%llu of them are of threads that no tick of the kernel has met: they work in step with it, or are "
+				"deep in the kernel", (unsigned long long)w->overdue);
 	if (w->window.lost)
 		profile_comment(p, "%llu of them came while the buffer was full", (unsigned long long)w->window.lost);
 	if (w->no_room)
