@@ -228,8 +228,8 @@ def drift_of_every_kind_is_repaired():
                 f.write("changed by hand")
 
         def link():
-            os.unlink(os.path.join(target, "a"))
-            os.symlink("/etc/passwd", os.path.join(target, "a"))
+            os.symlink("/etc/passwd", t.path("link"))
+            os.replace(t.path("link"), os.path.join(target, "a"))  # at once: what is missing is repaired, too
         for change in (overwrite,
                        lambda: os.unlink(os.path.join(target, "a")),
                        lambda: os.chmod(os.path.join(target, "a"), 0o777),
@@ -493,8 +493,15 @@ def no_link_leads_out_of_the_target():
         os.unlink(t.path("targets/dev/shop/d"))
         t.becomes("targets/dev/shop", {"a": "one", "d/b": "two"})
         # and pruning does not follow one either
-        shutil.move(t.path("targets/dev/shop/d"), os.path.join(outside, "d"))
-        os.symlink(os.path.join(outside, "d"), t.path("targets/dev/shop/d"))
+        shutil.copytree(t.path("targets/dev/shop/d"), os.path.join(outside, "d"))
+
+        def linked():
+            """False: it was repaired before it was a link."""
+            shutil.rmtree(t.path("targets/dev/shop/d"), ignore_errors=True)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(os.path.join(outside, "d"), t.path("targets/dev/shop/d"))
+                return True
+        poll(linked, "the link")
         os.unlink(t.path("applications/dev/shop.yaml"))
         poll(lambda: t.read("targets/dev/shop/a") is None)
         equal(t.read("outside/d/b"), "two")
