@@ -21,21 +21,31 @@ EXTRA_%C%_libcomponent_la_DEPENDENCIES = %D%/libcomponent.map
 EXTRA_DIST += %D%/libcomponent.map
 pkgconfig_DATA += %D%/libcomponent.pc %D%/libcomponent-core.pc
 
-# The agent.  By hand and not by libtool, which would not link the hooks object
-# into a shared library.  It loads libcomponent.so, which is found beside it.
-if ENABLE_SHARED
+# The agent.  By hand and not by libtool, which would not link the hooks object or foreign
+# archives into a shared library.  Its core, which it loads from beside itself, is the profiler alone.
+if AGENT
 PRELOAD = %D%/preload/libcomponent-preload.so
-hooks_DATA += $(PRELOAD)
-$(PRELOAD): %D%/preload/preload.c %D%/preload/under_run.h profiler/hooks/object/component_hooks_shared.o %D%/libcomponent.la
-	$(AM_V_CC)$(MKDIR_P) %D%/preload && \
+PRELOAD_CORE = %D%/preload/libcomponent-preload-core.so
+hooks_DATA += $(PRELOAD) $(PRELOAD_CORE)
+AGENT_LINK = $(AM_V_CC)$(MKDIR_P) %D%/preload && \
 	$(CC) -D_GNU_SOURCE $(INC_COMPONENTS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
-		-Wl,-soname,libcomponent-preload.so -Wl,-z,now -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) \
-		-DCORE=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
-		-o $@ $(srcdir)/%D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o \
+		-Wl,-soname,$(@F) -Wl,-z,now -Wl,-z,defs $(LDFLAGS) -o $@
+AGENT_ROOMS = profiler/serve/libserve.la profiler/collect/libcollect.la profiler/encode/libencode.la \
+	profiler/symbols/libsymbols.la profiler/unwind/libunwinders.la profiler/model/libmodel.la \
+	libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la
+
+$(PRELOAD): %D%/preload/preload.c %D%/preload/under_run.h profiler/hooks/object/component_hooks_shared.o $(PRELOAD_CORE)
+	$(AGENT_LINK) -DCORE_LINKED=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
+		$(srcdir)/%D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
-CLEANFILES += $(PRELOAD)
+$(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/core.c %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
+	$(AGENT_LINK) $(srcdir)/%D%/preload/core.c -Wl,-z,nodelete -Wl,-z,text -Wl,-Bsymbolic \
+		-Wl,--wrap=stderr -Wl,--version-script=$(srcdir)/%D%/preload/core.map \
+		-Wl,--whole-archive $$(echo $(AGENT_ROOMS) | sed 's,\([a-z]*\)\.la,.libs/\1.a,g') -Wl,--no-whole-archive \
+		-Wl,-u,evhttp_uri_get_path -Wl,--start-group $(AGENT_ARCHIVES) -Wl,--end-group $(LIBS) -ldl -pthread
+CLEANFILES += $(PRELOAD) $(PRELOAD_CORE)
 # Where there are functions of two versions among the hooks.
 PRELOAD_MAP = $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/preload.map
 PRELOAD_VERSIONS = $$(test ! -f $(PRELOAD_MAP) || echo -Wl,--version-script=$(PRELOAD_MAP))
 endif
-EXTRA_DIST += %D%/preload/preload.c %D%/preload/under_run.h
+EXTRA_DIST += %D%/preload/core.c %D%/preload/core.map %D%/preload/preload.c %D%/preload/under_run.h

@@ -4,9 +4,9 @@
  *     LD_PRELOAD=.../libcomponent-preload.so PPROF_BIND_ADDRESS=:6060 program
  *
  * Holds the allocation hooks, and this constructor, which reads three variables
- * and starts the server.  The core is libcomponent.so beside it, loaded when it is
- * asked for: with its libraries it is nine tenths of what the agent takes at the
- * start of a program, and most children of a daemon ask for nothing.
+ * and starts the server.  The core is libcomponent-preload-core.so beside it (core.c), loaded
+ * when it is asked for: it is nine tenths of what the agent takes at the start of a
+ * program, and most children of a daemon ask for nothing.
  *
  *     COMPONENT_ENABLE_PPROF              true or false; false wins over the rest
  *     COMPONENT_PROFILING_BIND_ADDRESS    where; does not switch on by itself
@@ -23,11 +23,12 @@
  *   take all of it out again before main(), without a call of malloc or of setenv(3).
  * - Other flags' variables are not read: a program that has libcomponent linked in
  *   reads them itself, and one that has not does not expect them.
- * - The core is looked for by its name first: a program that is linked with it has it,
- *   and a second copy would not have the hooks.  The path beside the agent is for where
- *   somebody stands before dlopen() (AddressSanitizer), and the loader does not see who calls.
+ * - The core is for us alone (RTLD_LOCAL), so that no name of it meets one of the program's.  But a
+ *   program that is linked with libcomponent.so has a core, whose labels and rates are meant.
+ * - It is loaded by a path: where somebody stands before dlopen() (AddressSanitizer), the
+ *   loader does not see who calls, and no search path of ours would count.
  *
- * Tests: tests/components/preload.t.
+ * Tests: tests/components/preload.t, tests/components/agent.t.
  */
 #include <config.h>
 
@@ -49,7 +50,8 @@
 
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
 
-/* CORE: libcomponent's soname, which make passes. */
+#define CORE "libcomponent-preload-core.so"
+/* CORE_LINKED: libcomponent's soname, which make passes. */
 typedef __typeof__(component_profiler_start_options) start_fn;
 
 /* One line, in one piece; the program's own stdio is not touched. */
@@ -162,20 +164,22 @@ parent_has_us(void)
 	return found;
 }
 
-/* For all to see, as if we needed it.  NULL: the loader has said why. */
+/* The program's own, or the one beside us.  NULL: the loader has said why. */
 static void *
 core_load(void)
 {
-	void       *core = dlopen(CORE, RTLD_NOW | RTLD_GLOBAL);
-	char        path[PATH_MAX];
+	void       *core = dlopen(CORE_LINKED, RTLD_NOW | RTLD_NOLOAD);
+	char        path[PATH_MAX] = CORE;
 	const char *name;
 	Dl_info     here;
 
-	if (core || !dladdr((void *)core_load, &here) || !(name = strrchr(here.dli_fname, '/')) ||
-	    (size_t)(name - here.dli_fname) + sizeof("/" CORE) > sizeof(path))
+	if (core)
 		return core;
-	snprintf(path, sizeof(path), "%.*s/%s", (int)(name - here.dli_fname), here.dli_fname, CORE);
-	return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	dlerror(); /* its memory */
+	if (dladdr((void *)core_load, &here) && (name = strrchr(here.dli_fname, '/')) &&
+	    (size_t)(name - here.dli_fname) + sizeof("/" CORE) <= sizeof(path))
+		snprintf(path, sizeof(path), "%.*s/%s", (int)(name - here.dli_fname), here.dli_fname, CORE);
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 /* ---- under componentctl run ---- */

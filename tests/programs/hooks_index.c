@@ -19,6 +19,9 @@ static int (*start)(const char *);
 static void (*get_url)(char *, size_t);
 #endif
 
+/* Of the agent, which nobody finds by a name alone; NULL, which is RTLD_DEFAULT: there is none. */
+#define AGENT_CORE dlopen("libcomponent-preload-core.so", RTLD_LAZY | RTLD_NOLOAD)
+
 int
 main(int argc, char **argv)
 {
@@ -30,8 +33,8 @@ main(int argc, char **argv)
 	int                fd, r;
 
 #ifndef LINKED
-	start = (int (*)(const char *))dlsym(RTLD_DEFAULT, "component_profiler_start");
-	get_url = (void (*)(char *, size_t))dlsym(RTLD_DEFAULT, "component_profiler_url");
+	start = (int (*)(const char *))dlsym(AGENT_CORE, "component_profiler_start");
+	get_url = (void (*)(char *, size_t))dlsym(AGENT_CORE, "component_profiler_url");
 	if (!start || !get_url)
 		return 2;
 #endif

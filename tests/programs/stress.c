@@ -33,6 +33,9 @@
 #include <component/profiler.h>
 #endif
 
+/* Of the agent, which nobody finds by a name alone; NULL, which is RTLD_DEFAULT: there is none. */
+#define AGENT_CORE dlopen("libcomponent-preload-core.so", RTLD_LAZY | RTLD_NOLOAD)
+
 #define HANG_SECONDS 90
 #define REST_MAX_US  10000000
 #define HEAP_RATE    4096
@@ -238,11 +241,11 @@ watch(int seconds)
 static void
 profiler_begin(const char *address, const char *unwinder)
 {
-	int (*set_heap)(uint64_t) = (int (*)(uint64_t))dlsym(RTLD_DEFAULT, "component_profiler_set_heap_rate");
-	int (*set_cpu)(unsigned) = (int (*)(unsigned))dlsym(RTLD_DEFAULT, "component_profiler_set_cpu_rate");
-	int (*set_mutex)(int64_t) = (int (*)(int64_t))dlsym(RTLD_DEFAULT, "component_profiler_set_mutex_fraction");
-	int (*set_block)(int64_t) = (int (*)(int64_t))dlsym(RTLD_DEFAULT, "component_profiler_set_block_rate");
-	void (*url)(char *, size_t) = (void (*)(char *, size_t))dlsym(RTLD_DEFAULT, "component_profiler_url");
+	int (*set_heap)(uint64_t) = (int (*)(uint64_t))dlsym(AGENT_CORE, "component_profiler_set_heap_rate");
+	int (*set_cpu)(unsigned) = (int (*)(unsigned))dlsym(AGENT_CORE, "component_profiler_set_cpu_rate");
+	int (*set_mutex)(int64_t) = (int (*)(int64_t))dlsym(AGENT_CORE, "component_profiler_set_mutex_fraction");
+	int (*set_block)(int64_t) = (int (*)(int64_t))dlsym(AGENT_CORE, "component_profiler_set_block_rate");
+	void (*url)(char *, size_t) = (void (*)(char *, size_t))dlsym(AGENT_CORE, "component_profiler_url");
 	char text[600] = "";
 
 #ifdef LINKED

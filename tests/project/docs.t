@@ -314,6 +314,7 @@ def every_option_in_the_documents_exists():
     known = set(FOREIGN)
     for name in PROGRAMS:
         known |= set(re.findall(r"--[a-z][\w-]*", help_all(name)))
+    known |= {"--with%s-%s" % (o, name) for name in re.findall(r"^AC_ARG_WITH\(\[([\w-]+)\]", text_of("configure.ac"), re.M) for o in ("", "out")}
     known |= set(re.findall(r"--[a-z][\w-]*", run("tests/programs/adopted_daemon", "--profiling-help").stdout))
     for command in re.findall(r"^  (\w+) ", run(CTL, "--help").stdout, re.M):
         known |= set(re.findall(r"--[a-z][\w-]*", run(CTL, command, "--help-all").stdout))

@@ -75,7 +75,8 @@ def each_has_what_its_description_says():
     doc = "/usr/share/doc/"
     equal(sorted(f for f in files_of("libcomponent0") if not f.startswith("/usr/share/")),
           [library + "libcomponent.so.0", library + "libcomponent.so.0.0.0"])
-    equal([f for f in files_of("libcomponent-preload") if not f.startswith("/usr/share/")], [library + "libcomponent-preload.so"])
+    equal([f for f in files_of("libcomponent-preload") if not f.startswith("/usr/share/")], 
+          [library + "libcomponent-preload-core.so", library + "libcomponent-preload.so"])
     equal([f for f in files_of("component-tools") if not f.startswith("/usr/share/doc/")],
           ["/usr/bin/componentctl", "/usr/share/bash-completion/completions/componentctl"] +
           ["/usr/share/man/man1/componentctl%s.1.gz" % c
@@ -140,13 +141,13 @@ answer() {
 	done
 }
 install='dpkg --path-include=* -i' # a container's dpkg may leave manual pages out
-quietly $install libcomponent0.deb libcomponent-preload.deb
+quietly $install libcomponent-preload.deb # by itself
 COMPONENT_ENABLE_PPROF=true COMPONENT_PROFILING_BIND_ADDRESS=unix:/tmp/agent LD_PRELOAD=libcomponent-preload.so sleep 1000 &
 answer --unix-socket agent http://localhost/debug/pprof/cmdline
 kill $!
 echo "agent $(tr '\0' ' ' <answered)"
 
-quietly $install component-tools.deb
+quietly $install libcomponent0.deb component-tools.deb
 XDG_RUNTIME_DIR=/tmp componentctl run sleep 1000 2>/dev/null &
 i=0
 until componentctl list | grep -q ^sleep; do

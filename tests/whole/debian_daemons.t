@@ -96,6 +96,12 @@ def dnsmasq(d, port):
             "--address=/a.test/127.0.0.9", "--pid-file=", "--log-facility=-", *(["--user=nobody"] if ROOT else [])]
 
 
+def tor(d, port):
+    return ["--quiet", "-f", write(d, "conf", "DataDirectory %s/data\nDisableNetwork 1\nSocksPort 0\nControlPort 127.0.0.1:%d\nLog err stdout\n" % (d, port)),
+            "--defaults-torrc", write(d, "none", "")]
+
+
+CONTROL = by_tcp(b"PROTOCOLINFO 1\r\n", lambda a: a.startswith(b"250"))
 DNS = by_udp(b"\x12\x34\x01\0\0\1\0\0\0\0\0\0\1x\1a\4test\0\0\1\0\1", lambda a: a.endswith(b"\x7f\0\0\x09"))
 NTP = by_udp(b"\x23" + bytes(47), lambda a: struct.unpack("B", a[:1])[0] & 7 == 4)
 GET = by_tcp(b"GET / HTTP/1.0\r\n\r\n", lambda a: b"200 OK" in a)
@@ -191,6 +197,11 @@ def chronyd_under_its_own_seccomp_filter_answers_and_is_profiled():
 @test
 def memcached_without_privileges_answers_and_is_profiled():
     profiles_are_taken("memcached", memcached, CACHE)
+
+
+@test
+def tor_whose_libevent_and_zlib_are_other_copies_answers_and_is_profiled():
+    profiles_are_taken("tor", tor, CONTROL)
 
 
 @test

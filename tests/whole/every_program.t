@@ -68,7 +68,7 @@ class Agent:
 
     def __init__(self, d):
         os.chmod(d, 0o755)
-        for path in ("components/preload/libcomponent-preload.so", "components/.libs/libcomponent.so.0"):
+        for path in ("components/preload/libcomponent-preload.so", "components/preload/libcomponent-preload-core.so"):
             shutil.copy(os.path.join(BUILD, path), d)
         self.d = d
 
