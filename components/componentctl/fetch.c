@@ -16,18 +16,15 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "bar.h"
 #include "text.h"
 
 #define CONNECT_SECONDS 10  /* until somebody is there */
 #define SILENCE_SECONDS 120 /* between two pieces, besides what is measured: large programs take long to name */
-#define BAR_COLUMNS     40
 #define TOKEN_MAX       4096 /* bytes with NUL */
 #define SENTENCE_MAX    600  /* bytes of what a server says */
 
@@ -37,9 +34,7 @@ struct request {
 	struct fetched    *fetched;
 	struct curl_slist *headers;
 	bool               too_large;
-	bool               shows_bar, has_bar;
-	int64_t            seconds;
-	struct timespec    begin;
+	struct bar         bar;
 	char               sentence[CURL_ERROR_SIZE];
 };
 
@@ -66,32 +61,13 @@ take(char *data, size_t one, size_t size, void *arg)
 	return size;
 }
 
-static double
-seconds_since(const struct timespec *begin)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) / 1e9;
-}
-
 static int
 show_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
 {
-	static const char filled[] = "########################################";
-	struct request   *r = arg;
-	double            passed = seconds_since(&r->begin);
-	int               columns;
+	struct request *r = arg;
 
 	(void)total, (void)up_total, (void)up;
-	if (!r->shows_bar || passed < 0.2)
-		return 0;
-	passed = passed < (double)r->seconds ? passed : (double)r->seconds;
-	columns = (int)(passed * BAR_COLUMNS / (double)r->seconds);
-	fprintf(stderr, "\r[%-*.*s] %d s of %" PRId64 " s%s", BAR_COLUMNS, columns, filled, (int)passed, r->seconds,
-		now ? ", comes" : "");
-	fflush(stderr);
-	r->has_bar = true;
+	bar_show(&r->bar, now ? ", comes" : "");
 	return 0;
 }
 
@@ -141,7 +117,7 @@ went_away(struct request *r, struct component_error *err)
 {
 	r->fetched->is_cut = true;
 	component_error_set(err, "%s: the server went away after %.1f s, %zu bytes into its answer; is the program still "
-		"running?", r->target->word, seconds_since(&r->begin), r->fetched->size);
+		"running?", r->target->word, bar_passed(&r->bar), r->fetched->size);
 	return -EPIPE;
 }
 
@@ -255,7 +231,7 @@ set_limits(struct request *r)
 	curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, r->sentence);
 	curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
 	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, (long)(r->seconds + SILENCE_SECONDS));
+	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, (long)(r->bar.seconds + SILENCE_SECONDS));
 	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
 	curl_easy_setopt(r->curl, CURLOPT_XFERINFOFUNCTION, show_progress);
@@ -275,10 +251,9 @@ ask(struct request *r, const char *url, const char *token, struct component_erro
 	error = set_token(r, token, err);
 	if (error < 0)
 		return error;
-	clock_gettime(CLOCK_MONOTONIC, &r->begin);
+	bar_begin(&r->bar, r->bar.seconds);
 	code = curl_easy_perform(r->curl);
-	if (r->has_bar)
-		fprintf(stderr, "\r%*s\r", BAR_COLUMNS + 40, "");
+	bar_end(&r->bar);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* What came of an error's text is said as well as can be. */
 	if (status >= 300)
@@ -301,8 +276,8 @@ int
 fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
 	struct fetched *ret, struct component_error *err)
 {
-	struct request r = { .curl = curl_easy_init(), .target = t, .fetched = ret, .seconds = seconds,
-		.shows_bar = seconds > 0 && isatty(STDERR_FILENO) };
+	struct request r = { .curl = curl_easy_init(), .target = t, .fetched = ret,
+		.bar.seconds = seconds };
 	struct text    url = TEXT_INIT;
 	int            error = -ENOMEM;
 

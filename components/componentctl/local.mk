@@ -13,9 +13,10 @@ INC_LOOKING = -iquote $(srcdir)/components/componentctl -iquote $(srcdir)/profil
 READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
 %C%_componentctl_SOURCES += %D%/profile.h
 if HAVE_LIBCURL
-%C%_componentctl_SOURCES += $(LOOKING) %D%/fetch.c %D%/fetch.h %D%/profile.c %D%/save.c %D%/save.h %D%/target.c %D%/target.h
-LOOKING_CPPFLAGS = $(INC_LOOKING) $(LIBCURL_CFLAGS)
-LOOKING_LIBS = $(READING_LIBS) $(LIBCURL_LIBS)
+%C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/fetch.c %D%/fetch.h %D%/profile.c %D%/save.c %D%/save.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
+LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
+LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \
+	profiler/model/libmodel.la $(LIBCURL_LIBS)
 LOOKING_PAGES = %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 %D%/componentctl-trace.1
 endif
 

@@ -27,6 +27,7 @@
 #include "shown.h"
 #include "target.h"
 #include "top.h"
+#include "unserved.h"
 
 #define SECTION         "Profile"
 #define SECONDS_USUAL   10
@@ -85,14 +86,14 @@ usage(struct component_error *err, const char *why)
 
 /* A server alone. */
 static int
-find_server(struct target *t, const char *word, struct component_error *err)
+find_server(struct target *t, const char *word, const char *what, struct component_error *err)
 {
 	int r = target_find(t, word, err);
 
 	if (!r && t->is_file)
 		return usage(err, "this asks a program; write HOST:PORT, a URL, unix:/path, or an ID that 'componentctl list' shows, "
 			"and no file");
-	return r;
+	return r || !t->pid ? r : unserved_refuse(t->pid, what, err);
 }
 
 /* Those that a server measures over time, and would for 30 seconds if not told. */
@@ -271,7 +272,7 @@ run_profile(char **operands, struct component_error *err)
 		return show_file(&t, err);
 	if (seconds)
 		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
-	r = fetch(&t, kind, query, seconds, opt.token_file, &f, err);
+	r = t.pid ? unserved_profile(t.pid, kind, seconds, &f, err) : fetch(&t, kind, query, seconds, opt.token_file, &f, err);
 	r = take(&t, kind, &f, r, err);
 	fetch_release(&f);
 	return r;
@@ -284,7 +285,7 @@ run_trace(char **operands, struct component_error *err)
 	struct target  t;
 	char           query[64];
 	int64_t        seconds = seconds_of("trace");
-	int            r = find_server(&t, operands[0], err);
+	int            r = find_server(&t, operands[0], "trace", err);
 
 	if (r < 0)
 		return r;
@@ -334,7 +335,7 @@ print_answer(const char *word, const char *what, const char *query, struct compo
 {
 	struct fetched f;
 	struct target  t;
-	int            r = find_server(&t, word, err);
+	int            r = find_server(&t, word, what, err);
 
 	if (r < 0)
 		return r;
@@ -345,10 +346,28 @@ print_answer(const char *word, const char *what, const char *query, struct compo
 	return r;
 }
 
+/* As it stands in the answer. */
+static int
+print_dump(pid_t pid, struct component_error *err)
+{
+	struct fetched f;
+	int            r = unserved_dump(pid, &f, err);
+
+	if (!r)
+		r = print_text(&f);
+	fetch_release(&f);
+	return r;
+}
+
 static int
 run_dump(char **operands, struct component_error *err)
 {
-	return print_answer(operands[0], "goroutine", "debug=2", err);
+	struct target t;
+	int           r = target_find(&t, operands[0], err);
+
+	if (r < 0)
+		return r;
+	return t.pid ? print_dump(t.pid, err) : print_answer(operands[0], "goroutine", "debug=2", err);
 }
 
 static int

@@ -2,7 +2,7 @@
  * target.c - what is to be looked into: a server, or a file with a profile.
  *
  * What a stranger would get wrong: a word without a scheme, a port or a slash is first an ID or PID of a program
- * that has a record, then a file here.  Write ./NAME for a file that is called like a program.
+ * that has a record, then a file here, then the number of any process.  Write ./NAME for a file that is called like a program.
  *
  * Tests: tests/componentctl/profile.t
  */
@@ -12,9 +12,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "record.h"
 
@@ -122,15 +126,39 @@ of_file(struct target *t, const char *path)
 	return 0;
 }
 
-/* A record's program, or a file here. */
+/* A process without a record. */
+static int
+of_process(struct target *t)
+{
+	char          path[32], comm[32] = "";
+	int           fd;
+	unsigned long pid = strspn(t->word, "0123456789") == strlen(t->word) ? strtoul(t->word, NULL, 10) : 0;
+
+	snprintf(path, sizeof(path), "/proc/%lu/task", pid);
+	if (!pid || pid > INT32_MAX || access(path, F_OK))
+		return -ENOENT;
+	t->pid = (pid_t)pid;
+	snprintf(path, sizeof(path), "/proc/%lu/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, comm, sizeof(comm) - 1) <= 0)
+		snprintf(comm, sizeof(comm), "%lu", pid);
+	if (fd >= 0)
+		close(fd);
+	name_it(t, comm, strcspn(comm, "\n"));
+	return 0;
+}
+
+/* A record's program, a file here, or another process. */
 static int
 of_word(struct target *t, struct component_error *err)
 {
 	struct record record;
 	int           r = record_find(t->word, &record, err);
 
+	if (r == -ENOENT && of_file(t, t->word) < 0)
+		return of_process(t);
 	if (r == -ENOENT)
-		return of_file(t, t->word);
+		return 0;
 	if (r < 0)
 		return r;
 	r = of_server(t, record.url, err);

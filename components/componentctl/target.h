@@ -2,6 +2,7 @@
  * target.h - what is to be looked into: a server, or a file with a profile.
  *
  *     localhost:6060   :6060   http://host:6060/debug/pprof/   unix:/run/x.sock   cpu.pb.gz   an ID or PID of list
+ *     the PID of any other process
  *
  *   threads  any
  *   source   components/componentctl/target.c
@@ -11,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <component/error.h>
 
@@ -19,6 +21,7 @@
 struct target {
 	char word[TARGET_MAX];   /* as it was written, for messages */
 	bool is_file;
+	pid_t pid;               /* of a process that has no record, and so is looked at from outside; 0: none */
 	char file[TARGET_MAX];
 	char url[TARGET_MAX];    /* "http://localhost:6060/debug/pprof", without the last slash */
 	char socket[TARGET_MAX]; /* a path or @name; "": none */

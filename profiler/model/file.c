@@ -12,29 +12,46 @@
 
 #include "file.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "our_fd.h"
+#include "process.h"
+
+/* Below the root of the process that is looked at; it may be in a container.  What no other is below is below this one's. */
+static __attribute__((noinline)) int
+open_below_root(const char *path)
+{
+	char root[PROCESS_PATH_MAX], whole[PROCESS_PATH_MAX + PATH_MAX];
+
+	if (snprintf(whole, sizeof(whole), "%s%s", process_path("root", root), path) >= (int)sizeof(whole))
+		return -ENAMETOOLONG;
+	return our_fd_open(whole, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
 
 int
 file_open(const char *path)
 {
-	return our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	int fd = process_other() && *path == '/' && strncmp(path, "/proc/", 6) ? open_below_root(path) : -ENOENT;
+
+	return fd >= 0 ? fd : our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 }
 
 const char *
 file_of_mapping(unsigned i, uintptr_t start, uintptr_t limit, bool main, const char *path, char link[FILE_LINK_MAX])
 {
-	/* The thread's: after pthread_exit() in main. */
-	static const char *const exe[] = { "/proc/self/exe", "/proc/thread-self/exe" };
+	char place[FILE_LINK_MAX];
 
 	if (i == 0) {
-		snprintf(link, FILE_LINK_MAX, "/proc/self/map_files/%lx-%lx", (unsigned long)start, (unsigned long)limit);
-		return link;
+		snprintf(place, sizeof(place), "map_files/%lx-%lx", (unsigned long)start, (unsigned long)limit);
+		return process_path(place, link);
 	}
-	if (main && i <= 2)
-		return strcpy(link, exe[i - 1]);
+	if (main && i == 1)
+		return process_path("exe", link);
+	if (main && i == 2) /* after pthread_exit() in main */
+		return process_other() ? process_path("exe", link) : strcpy(link, "/proc/thread-self/exe");
 	return i == (main ? 3 : 1) ? path : NULL;
 }

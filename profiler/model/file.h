@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "process.h"
+
 /* For reading, close-on-exec, never descriptor 0 to 2, never waiting for a fifo;
  * a child that is forked meanwhile does not have it.
  * A descriptor for our_fd_close(), or a negative errno. */
 int  file_open(const char *path);
-#define FILE_LINK_MAX 64
+#define FILE_LINK_MAX PROCESS_PATH_MAX
 
 /*
  * file_of_mapping - the names under which a mapped file may be found, one by one

@@ -45,6 +45,7 @@
 
 #include "generations_ranges.h"
 #include "pages.h"
+#include "process.h"
 #include "stack_table.h"
 #include "under_valgrind.h"
 
@@ -216,13 +217,13 @@ static struct generations_published *spare;
 static bool
 is_permanent(const struct generation *g)
 {
-	const uintptr_t at[] = { getauxval(AT_ENTRY), getauxval(AT_SYSINFO_EHDR), (uintptr_t)getauxval,
+	const uintptr_t at[] = { process_auxv(AT_ENTRY), process_auxv(AT_SYSINFO_EHDR), (uintptr_t)getauxval,
 				 (uintptr_t)generations_look, (uintptr_t)pthread_mutex_lock };
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
 		if (at[i] >= g->start && at[i] < g->limit)
 			return true;
-	return g->start - g->offset == getauxval(AT_BASE);
+	return g->start - g->offset == process_auxv(AT_BASE);
 }
 
 static void

@@ -1,5 +1,5 @@
 /*
- * maps.c - /proc/self/maps, read into memory of our own and cut into lines.
+ * maps.c - /proc/PID/maps, this process's as a rule, read into memory of our own and cut into lines.
  *
  * A line is "START-LIMIT PERMS OFFSET MAJOR:MINOR INODE   PATH".  The kernel writes
  * a newline in a path as \012 and appends " (deleted)" when the file has no name
@@ -28,6 +28,7 @@
 
 #include "file.h"
 #include "our_fd.h"
+#include "process.h"
 #include "proc_status.h"
 
 #define ROOM_FIRST ((size_t)64 << 10) /* bytes; 500 lines */
@@ -63,12 +64,12 @@ static int
 open_maps(void)
 {
 	int  fd;
-	char first;
+	char first, path[PROCESS_PATH_MAX];
 
 	if (atomic_load_explicit(&proc_refused, memory_order_relaxed))
 		return -ENOENT;
-	fd = file_open("/proc/self/maps");
-	if (fd >= 0 && pread(fd, &first, 1, 0) == 1)
+	fd = file_open(process_path("maps", path));
+	if (process_other() || (fd >= 0 && pread(fd, &first, 1, 0) == 1))
 		return fd;
 	our_fd_close(fd);
 	return file_open("/proc/thread-self/maps");
@@ -86,7 +87,7 @@ maps_without_proc(void)
 static int
 read_without_proc(struct maps *m, int err)
 {
-	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM || process_other())
 		return err;
 	atomic_store(&without_proc, true);
 	return maps_of_loader(m);

@@ -1,5 +1,5 @@
 /*
- * memory.c - reading memory of this process that may not be there.
+ * memory.c - reading memory of the process that is looked at (process.h), which may not be there.
  *
  * An object may be unloaded while its headers are read, so they are read by the
  * kernel, which says EFAULT: through /proc/self/mem, by process_vm_readv(2), or by sending
@@ -28,7 +28,7 @@
 
 #include "file.h"
 #include "our_fd.h"
-#include "thread_id.h"
+#include "process.h"
 
 #define PIECE_BYTES ((size_t)4096) /* sent at once: no page is larger that is smaller, so it is there or not */
 
@@ -49,7 +49,7 @@ read_by_call(uintptr_t address, void *buf, size_t size)
 		errno = EPERM;
 		return -1;
 	}
-	return process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0);
+	return process_vm_readv(process_memory_id(), &here, 1, &there, 1, 0);
 }
 
 bool
@@ -63,9 +63,13 @@ memory_call_refused(void)
 int
 memory_open(struct memory *ret)
 {
-	int mem = atomic_load(&refused) ? -EACCES : file_open("/proc/thread-self/mem"), pair[2], r;
+	char        path[PROCESS_PATH_MAX];
+	const char *name = process_other() ? process_path("mem", path) : "/proc/thread-self/mem";
+	int         mem = atomic_load(&refused) ? -EACCES : file_open(name), pair[2], r;
 
 	*ret = (struct memory){ { .fd = mem < 0 ? -1 : mem }, { .fd = -1 } };
+	if (process_other())
+		return mem < 0 ? mem : 0;
 	if (mem >= 0 || !memory_call_refused())
 		return 0;
 	r = our_fd_socketpair(pair);

@@ -1,5 +1,5 @@
 /*
- * memory.h - reading memory of this process that may not be there.
+ * memory.h - reading memory of the process that is looked at (process.h), which may not be there.
  */
 #ifndef MODEL_MEMORY_H
 #define MODEL_MEMORY_H

@@ -25,7 +25,7 @@
 
 #include "arch.h"
 #include "memory.h"
-#include "thread_id.h"
+#include "process.h"
 
 #define SEGMENTS_MAX 256           /* program headers looked at; real objects have a dozen */
 #define SECTIONS_MAX 65536         /* section headers looked at */
@@ -59,7 +59,7 @@ static int
 read_memory(uintptr_t address, void *buf, size_t size)
 {
 	struct iovec  here = { buf, size }, there = { (void *)address, size };
-	ssize_t       n = process_vm_readv(thread_id_self(), &here, 1, &there, 1, 0);
+	ssize_t       n = process_vm_readv(process_memory_id(), &here, 1, &there, 1, 0);
 	int           r = n < 0 ? -errno : (size_t)n == size ? 0 : -EFAULT;
 	struct memory m;
 

@@ -21,6 +21,7 @@
 #include <sys/auxv.h>
 
 #include "maps.h"
+#include "process.h"
 #include "utf8.h"
 
 static bool
@@ -109,7 +110,7 @@ mapping_add(struct symbols *s, const struct maps_line *l, const struct maps_line
 static void
 main_first(struct symbols *s)
 {
-	uintptr_t      entry = getauxval(AT_ENTRY);
+	uintptr_t      entry = process_auxv(AT_ENTRY);
 	struct mapping m;
 
 	for (size_t i = 0; i < s->mapping_count; i++) {

@@ -39,8 +39,8 @@
 #include "recover.h"
 
 #include "arch_recover.h"
+#include "process.h"
 #include "tables_lookup.h"
-#include "thread_id.h"
 
 #include <string.h>
 #include <sys/uio.h>
@@ -58,7 +58,7 @@ code_line(struct unwind_code *c, uintptr_t at)
 		return c->line[slot];
 	c->at[slot] = 0;
 	if (c->memory ? !memory_read(c->memory, at, c->line[slot], UNWIND_CODE_LINE)
-		      : process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
+		      : process_vm_readv(process_memory_id(), &local, 1, &remote, 1, 0) != UNWIND_CODE_LINE)
 		return NULL;
 	c->at[slot] = at;
 	return c->line[slot];

@@ -37,6 +37,7 @@
 #include "memory.h"
 #include "our_fd.h"
 #include "pages.h"
+#include "process.h"
 #include "sort.h"
 #include "table.h"
 
@@ -250,7 +251,7 @@ sections_ask_file(const struct memory *mem, struct sections *s, const struct map
 
 	if (!program_read(mem, s->base, &p))
 		return false;
-	is_main = getauxval(AT_PHDR) == s->base + p.eh.e_phoff;
+	is_main = process_auxv(AT_PHDR) == s->base + p.eh.e_phoff;
 	for (unsigned i = 0; !found && (path = file_of_mapping(i, line->start, line->limit, is_main, line->path, link)); i++) {
 		int fd = *path == '/' ? file_open(path) : -ENOENT;
 

@@ -70,7 +70,7 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 	enum tables_answer is;
 	unsigned           verdict;
 
-	if (leaf && !r->copy) {
+	if (leaf && (!r->copy || r->interrupted)) {
 		verdict = unwind_verdict_at(r, at);
 		if (!verdict) {
 			unwind_unsure(r);
@@ -95,7 +95,8 @@ unwind_step_fp(const struct tables *t, struct unwind_reader *r, struct unwind_fr
 	if (is == TABLES_NO) {
 		if (t && unwind_code_plausible(ra) && !tables_is_code(t, ra - 1))
 			unwind_want(ra - 1);
-		return UNWIND_LOST;
+		/* By the ABI the first frame's saved pointer is 0; no call leads to where Go's begin. */
+		return next == 0 && t && unwind_code_plausible(ra) && tables_is_code(t, ra) ? UNWIND_ROOT : UNWIND_LOST;
 	}
 	f->known = 0;
 	unwind_frame_set(f, CFI_REG_SP, arch_caller_sp(t, ra, fp, next));

@@ -250,6 +250,7 @@ unwind_copy(const struct unwind_regs *r, const void *stack, size_t size, uintptr
 	unsigned             n;
 
 	unwind_window_copy(&reader, stack, base, size);
+	reader.interrupted = r->ucontext != NULL;
 	n = walk_chosen(&reader, r, pcs, max, ret_truncated);
 	if (!reader.unsure)
 		return n;

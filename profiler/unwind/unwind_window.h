@@ -42,6 +42,7 @@ struct unwind_reader {
 	uint64_t  guessed[UNWIND_GUESSES][UNWIND_GUESS_MAX / 64]; /* by frame; only if unsure is set */
 	unsigned  unsure; /* how often a verdict lacked (verdict.h) */
 	bool      copy;   /* nothing outside the window exists */
+	bool      interrupted; /* copy was taken anywhere, and not in a system call: the leaf may have no frame */
 	bool      here;   /* at what the calling thread runs, so that its code is there */
 	bool      entered; /* that the last frame is where a stack begins is a guess; only if unsure is set */
 	bool      chain;  /* the walk ends where frame pointers end; only if unsure is set */

@@ -339,10 +339,10 @@ def each_line_of_the_document_works():
         program = write(os.path.join(d, "redis-server.c"), b"#include <unistd.h>\nint main(void) { return pause(); }\n")
         equal(run(CC, "-o", program[:-2], program).returncode, 0)
         env = environment(PATH="%s:%s:%s" % (os.path.dirname(CTL), d, os.environ["PATH"]))
-        with started_by_ctl("redis-server", env=env) as p:
+        with started_by_ctl("redis-server", env=env) as p, started([program[:-2]], cwd=d) as other:
             poll(lambda: "redis-server" in listed(), "its record")
             for line in [line for line in lines if line not in (first, last)] + [last]:
-                r = run("sh", "-c", line, cwd=d, env=env)
+                r = run("sh", "-c", line.replace("4711", str(other.pid)), cwd=d, env=env)
                 equal(r.returncode, 0, line + "\n" + r.stderr)
             p.wait(DEADLINE)
         need(first in lines and last in lines, lines)

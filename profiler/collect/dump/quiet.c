@@ -40,6 +40,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -49,7 +50,7 @@
 #include "our_fd.h"
 #include "pages.h"
 #include "proc_self.h"
-#include "thread_id.h"
+#include "process.h"
 #include "unwind.h"
 
 #define LINE_BYTES   256 /* of TID/syscall */
@@ -102,6 +103,24 @@ line_read(int fd, char *buf, size_t size)
 }
 
 /* ---- marks ---- */
+
+/* As thread_clock_ns(), which cannot be asked of another process' threads. */
+static int64_t
+clock_of(const struct quiet *q, int32_t tid)
+{
+	char line[LINE_BYTES];
+	int  fd;
+	bool ok;
+
+	if (!process_other())
+		return thread_clock_ns(tid);
+	fd = thread_open(q, tid, "schedstat");
+	ok = fd >= 0 && line_read(fd, line, sizeof(line));
+	if (fd >= 0)
+		our_fd_swift_close(fd, false);
+	errno = EINVAL; /* it is gone */
+	return ok ? strtoll(line, NULL, 10) : -1;
+}
 
 /* Of the first words in room. */
 static uint64_t
@@ -209,7 +228,7 @@ stack_copy(const struct quiet *q, size_t have, uintptr_t address, size_t size)
 
 	if (!q->by_call)
 		return memory_read_some(&q->memory, address, q->room->stack + have, size);
-	n = process_vm_readv(thread_id_self(), &local, 1, &remote, 1, 0);
+	n = process_vm_readv(process_memory_id(), &local, 1, &remote, 1, 0);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -314,7 +333,7 @@ quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known
 	enum quiet_result r;
 	bool              whole, denied;
 
-	t->mark = (struct dump_mark){ .cpu_ns = thread_clock_ns(t->tid) };
+	t->mark = (struct dump_mark){ .cpu_ns = clock_of(q, t->tid) };
 	if (t->mark.cpu_ns < 0)
 		return errno == EINVAL ? QUIET_GONE : QUIET_DENIED;
 	if (q->blind)
@@ -327,7 +346,7 @@ quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known
 	if (r != QUIET_READ)
 		return r;
 	whole = stack_walk(q, &w, t, pcs, max, &denied);
-	if (thread_clock_ns(t->tid) != t->mark.cpu_ns)
+	if (clock_of(q, t->tid) != t->mark.cpu_ns)
 		return QUIET_MOVED;
 	t->mark.sp = w.sp;
 	t->mark.top_bytes = (uint32_t)(q->walked.size < TOP_BYTES ? q->walked.size : TOP_BYTES);
@@ -420,21 +439,23 @@ quiet_is_zombie(struct quiet *q, int32_t tid)
 int
 quiet_open(struct quiet *q)
 {
+	char path[PROCESS_PATH_MAX];
+
 	q->room = pages_map(sizeof(*q->room));
 	if (!q->room)
 		return -ENOMEM;
-	q->task = proc_self_tasks();
+	q->task = process_other() ? our_fd_open(process_path("task", path), O_RDONLY | O_DIRECTORY, 0) : proc_self_tasks();
 	if (q->task == -EMFILE || q->task == -ENFILE || q->task == -ENOMEM) {
 		pages_unmap(q->room, sizeof(*q->room));
 		return q->task;
 	}
-	q->by_call = !memory_call_refused();
+	q->by_call = !process_other() && !memory_call_refused();
 	if (!q->by_call && (q->task < 0 || memory_open(&q->memory) < 0))
 		q->by_call = true; /* it fails, then */
 	q->room->code.memory = q->by_call ? NULL : &q->memory;
 	q->usual = COPY_FIRST;
 	q->swift = our_fd_swift_begin();
-	q->blind = !clock_is_fine();
+	q->blind = !process_other() && !clock_is_fine();
 	return 0;
 }
 

@@ -1,0 +1,142 @@
+/*
+ * unserved.c - a process that serves no profiles, looked at from outside.
+ *
+ *     outside_cpu() ──▶ struct profile ──▶ encode_pprof() ──▶ what a server would have sent
+ *
+ * What a stranger would get wrong:
+ * - The first interrupt (Ctrl-C) ends the window early, and what was measured until then is kept.
+ * - A process that ends meanwhile takes its list of mappings along.  Names are those of the list at the
+ *   beginning then.
+ *
+ * Tests: tests/componentctl/outside.t
+ */
+#include <config.h>
+
+#include "unserved.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bar.h"
+#include "encode.h"
+#include "outside.h"
+#include "symbols.h"
+
+#define SYMBOLS_BYTES ((size_t)1 << 30) /* of tables: the tool's own memory */
+
+static volatile sig_atomic_t interrupted;
+
+static void
+on_interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static bool
+go_on(void *bar, int64_t done_ns)
+{
+	(void)done_ns;
+	bar_show(bar, "");
+	return !interrupted;
+}
+
+static int
+fetched_add(void *arg, const void *data, size_t size)
+{
+	struct fetched *f = arg;
+	unsigned char  *more = size > FETCH_BYTES_MAX - f->size ? NULL : realloc(f->data, f->size + size + 1);
+
+	if (!more)
+		return -ENOMEM;
+	memcpy(more + f->size, data, size);
+	f->data = more;
+	f->size += size;
+	return 0;
+}
+
+static int
+begin(pid_t pid, struct component_error *err)
+{
+	int r = outside_begin(pid, err);
+
+	if (!r)
+		fprintf(stderr, "Process %d serves no profiles; it is looked at from outside.\n", (int)pid);
+	return r;
+}
+
+/* With names; an error of encode.h has no sentence yet. */
+static int
+ended(struct symbols *s, int r, struct component_error *err)
+{
+	symbols_close(s);
+	outside_end();
+	if (r < 0 && !*err->text)
+		component_error_set(err, "what was measured cannot be written: %s", strerror(-r));
+	return r;
+}
+
+int
+unserved_refuse(pid_t pid, const char *what, struct component_error *err)
+{
+	component_error_set(err, "process %d serves no profiles, and from outside there is no '%.100s'; write 'componentctl profile "
+		"%d' for its CPU time, 'componentctl dump %d' for its threads, or start it by 'componentctl run'", (int)pid, what,
+		(int)pid, (int)pid);
+	return -EINVAL;
+}
+
+int
+unserved_profile(pid_t pid, const char *kind, int64_t seconds, struct fetched *ret, struct component_error *err)
+{
+	struct sigaction before, now = { .sa_handler = on_interrupt };
+	struct symbols  *before_it = NULL, *s = NULL;
+	struct profile   p;
+	struct bar       bar;
+	int              r;
+
+	*ret = (struct fetched){ .data = NULL };
+	if (strcmp(kind, "profile"))
+		return unserved_refuse(pid, kind, err);
+	r = begin(pid, err);
+	if (r < 0)
+		return r;
+	r = symbols_open(SYMBOLS_BYTES, &before_it);
+	if (r < 0)
+		return ended(NULL, r, err);
+	sigaction(SIGINT, &now, &before);
+	bar_begin(&bar, seconds);
+	r = outside_cpu(seconds * 1000000000, go_on, &bar, &p, err);
+	bar_end(&bar);
+	sigaction(SIGINT, &before, NULL);
+	if (r < 0)
+		return ended(before_it, r, err);
+	r = symbols_open(SYMBOLS_BYTES, &s);
+	if (!r)
+		r = encode_pprof(&p, symbols_mapping_count(s) ? s : before_it, fetched_add, ret);
+	symbols_close(before_it);
+	profile_release(&p);
+	return ended(s, r, err);
+}
+
+int
+unserved_dump(pid_t pid, struct fetched *ret, struct component_error *err)
+{
+	struct symbols *s = NULL;
+	struct dump     d;
+	int             r = begin(pid, err);
+
+	*ret = (struct fetched){ .data = NULL };
+	if (r < 0)
+		return r;
+	r = outside_dump(&d, err);
+	if (r < 0)
+		return ended(NULL, r, err);
+	r = symbols_open(SYMBOLS_BYTES, &s);
+	if (!r)
+		r = encode_panic(&d, s, fetched_add, ret);
+	dump_release(&d);
+	return ended(s, r, err);
+}

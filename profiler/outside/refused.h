@@ -1,0 +1,18 @@
+/*
+ * refused.h - what the kernel keeps from us, in one sentence: what, why, and the command that changes it.
+ *
+ *   source   profiler/outside/refused.c
+ */
+#ifndef OUTSIDE_REFUSED_H
+#define OUTSIDE_REFUSED_H
+
+#include <sys/types.h>
+
+#include <component/error.h>
+
+/* Its files below /proc and its memory; r: what was answered.  Returns -EPERM, -ESRCH or r. */
+int refused_process(pid_t pid, int r, struct component_error *err);
+/* Its samples. */
+int refused_perf(pid_t pid, int r, struct component_error *err);
+
+#endif

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""componentctl profile PID and dump PID of processes that serve nothing: seen from outside, by name, undisturbed, as far
+as the kernel allows."""
+import os
+import re
+import shutil
+import signal
+import stat
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+import gotools  # noqa: E402
+from busy import Busy, agent  # noqa: E402
+from pprof_reader import Profile  # noqa: E402
+
+own_run()
+ROOT = os.geteuid() == 0
+SUBJECT = os.path.join(SRC, "tests/programs/looked_at.c")
+OURS = "call_here", "burn_here", "burn_less_here", "work_here"
+NOBODY = 65534
+AS_NOBODY = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
+
+
+def need_perf():
+    r = run(CTL, "profile", str(os.getpid()), "--seconds=1", "--folded", "-o", "/dev/null", env=environment())
+    if "cannot be sampled from outside here" in r.stderr or "may not be sampled" in r.stderr:
+        raise Skip(r.stderr.strip().splitlines()[-1])
+
+
+def compiled(folder, *flags, cc=CC, name="looked_at"):
+    os.chmod(folder, 0o755)
+    path = os.path.join(folder, name)
+    r = run(*cc.split(), "-O1", "-g", "-pthread", *flags, "-o", path, SUBJECT)
+    equal(r.returncode, 0, r.stderr)
+    return path
+
+
+def stacks(folder, pid, *options, wrap=(), status=0):
+    """The folded stacks of a second, and what was said on stderr."""
+    r = run(*wrap, CTL, "profile", str(pid), "--seconds=1", "--folded", "-o", os.path.join(folder, "p.pb.gz"), *options,
+            env=environment())
+    equal(r.returncode, status, r.stdout + r.stderr)
+    return r.stdout, r.stderr
+
+
+def sees(folder, pid, *functions, **kw):
+    """A second of a crowded machine may have too little of it: until all of these are in its stacks."""
+    return poll(lambda: (lambda out: out if all(f in out for f in functions) else None)(stacks(folder, pid, **kw)[0]), functions)
+
+
+def dump(pid, wrap=()):
+    r = run(*wrap, CTL, "dump", str(pid), env=environment())
+    equal(r.returncode, 0, r.stdout + r.stderr)
+    return r.stdout
+
+
+def threads_of(text):
+    """Their functions, leaf first, by thread id."""
+    return {int(i): re.findall(r"^([^\s(][^\n]*?)\(\.\.\.\)$", body, re.M)
+            for i, body in re.findall(r"^goroutine (\d+) [^\n]*:\n((?:[^\n]+\n)*)", text, re.M)}
+
+
+def seen_and_dumped(folder, argv, *functions):
+    with Busy(argv) as b:
+        sees(folder, b.p.pid, *functions)
+        text = dump(b.p.pid)
+        equal(set(threads_of(text)), {int(t) for t in os.listdir("/proc/%d/task" % b.p.pid)}, text)
+        b.finish()
+        return text
+
+
+@test
+def a_program_that_nobody_prepared_is_profiled_and_dumped_by_name():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        out = sees(d, b.p.pid, *OURS)
+        need(re.search(r"work_here;call_here;burn_here \d+", out), out)
+        text = dump(b.p.pid)
+        waits, = (f for f in threads_of(text).values() if "wait_here" in f)
+        works, = (f for f in threads_of(text).values() if "work_here" in f)
+        need("main" in threads_of(text)[b.p.pid] and "start_thread" in waits, text)
+        contains(text, "sync.Mutex.Lock")
+        b.finish()
+
+
+@test
+def what_is_saved_is_a_whole_profile():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        sees(d, b.p.pid, *OURS)
+        with open(os.path.join(d, "p.pb.gz"), "rb") as f:
+            p = Profile(f.read())
+        equal(p.types, [("samples", "count"), ("cpu", "nanoseconds")])
+        need(any("from outside" in c and str(b.p.pid) in c for c in p.comments), p.comments)
+        need(p.strings[p.mappings[0][5]].endswith("/looked_at"), p.strings[p.mappings[0][5]])
+        for pprof in gotools.pprofs():
+            contains(pprof("-top", os.path.join(d, "p.pb.gz")), "burn_here")
+
+
+@test
+def nobody_is_stopped_and_no_call_is_interrupted():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        seen, done = set(), threading.Event()
+
+        def watch():
+            while not done.is_set():
+                text = text_of("/proc/%d/status" % b.p.pid)
+                seen.update(re.findall(r"^(?:State:\s+([tT])|TracerPid:\s+([1-9]\d*))", text, re.M))
+        watching = in_background(watch)
+        sees(d, b.p.pid, *OURS)
+        for _ in range(20):
+            dump(b.p.pid)
+        done.set()
+        watching.result()
+        equal(seen, set())
+        b.finish()  # "fine": it counts
+
+
+@test
+def functions_and_their_shares_are_those_that_the_agent_sees():
+    with tempdir() as d, Busy([compiled(d)], agent()) as b:
+        b.find()
+        at = "127.0.0.1:%d" % int(re.search(r":(\d+)/", b.url)[1])
+
+        def shares(target):
+            out = run(CTL, "profile", target, "--seconds=2", "--folded", "-o", os.path.join(d, "s.pb.gz"), env=environment()).stdout
+            found = {}
+            for line in out.splitlines():
+                stack, n = line.rsplit(" ", 1)
+                leaf = stack.split(";")[-1]
+                found[leaf] = found.get(leaf, 0) + int(n)
+            total = sum(found.values())
+            return total, {leaf: n / total for leaf, n in found.items() if leaf in OURS}
+
+        def alike():
+            inside, outside = in_background(shares, at), in_background(shares, str(b.p.pid))
+            (n, a), (m, c) = inside.result(), outside.result()
+            if n < 30 * 10**7 or m < 30 * 10**7:
+                return False
+            # Four standard deviations of what so few samples can tell.
+            room = 4 * (0.25 / (n / 10**7) + 0.25 / (m / 10**7)) ** 0.5
+            return all(abs(a.get(f, 0) - c.get(f, 0)) < room for f in ("burn_here", "burn_less_here"))
+        poll(alike, "shares alike")
+
+
+@test
+def a_program_that_is_linked_statically_is_seen():
+    with tempdir() as d:
+        text = seen_and_dumped(d, [compiled(d, "-static")], *OURS)
+        contains(text, "wait_here")
+
+
+@test
+def so_is_one_of_musl():
+    if not shutil.which("musl-gcc"):
+        raise Skip("musl-gcc is not here (Debian: musl-tools)")
+    with tempdir() as d:
+        seen_and_dumped(d, [compiled(d, "-static", cc="musl-gcc")], *OURS)
+        seen_and_dumped(d, [compiled(d, cc="musl-gcc", name="dynamic")], *OURS)
+
+
+@test
+def so_is_one_in_go():
+    gos = gotools.gos()
+    if not gos:
+        raise Skip("no Go is here")
+    with tempdir() as d:
+        path = os.path.join(d, "looked_at")
+        r = run(gos[0][1], "build", "-o", path, os.path.join(SRC, "tests/programs/looked_at.go"),
+                env=dict(gotools.ENV, CGO_ENABLED="0", GOCACHE=os.path.join(d, "cache"), HOME=d), timeout=gotools.BUILDS)
+        equal(r.returncode, 0, r.stderr)
+        seen_and_dumped(d, [path], "main.callHere", "main.burnHere")
+
+
+@test
+def so_is_one_in_rust():
+    rustc = shutil.which("rustc") or shutil.which(os.path.expanduser("~/.cargo/bin/rustc"))
+    if not rustc:
+        raise Skip("no rustc is here")
+    with tempdir() as d:
+        path = os.path.join(d, "busy")
+        r = run(rustc, "-O", "-g", os.path.join(SRC, "tests/programs/busy.rs"), "-o", path, timeout=gotools.BUILDS)
+        equal(r.returncode, 0, r.stderr)
+        with Busy([path]) as b:
+            b.p.stdin.write(b"\n")
+            b.p.stdin.flush()
+            sees(d, b.p.pid, "burn_here")
+
+
+@test
+def root_sees_one_in_another_root_and_pid_namespace():
+    if not ROOT:
+        raise Skip("this needs root")
+    with tempdir() as d:
+        program = compiled(d, "-static")
+        inside = "mount -t tmpfs none /mnt; mkdir /mnt/bin; cp %s /mnt/bin/inside; exec chroot /mnt /bin/inside" % program
+        if run("unshare", "-mp", "--fork", "true").returncode:
+            raise Skip("no namespaces can be made here")
+        with Busy(["unshare", "-mp", "--fork", "--kill-child", "sh", "-ec", inside]) as b:
+            pid = int(text_of("/proc/%d/task/%d/children" % (b.p.pid, b.p.pid)).split()[0])
+            sees(d, pid, *OURS)
+            contains(dump(pid), "wait_here")
+            b.finish()
+
+
+@test
+def another_user_sees_his_own_and_is_told_why_no_others():
+    if not ROOT:
+        raise Skip("this needs root")
+    with tempdir() as d:
+        program = compiled(d)
+        privileged = shutil.copy(program, os.path.join(d, "privileged"))
+        os.chown(privileged, 1, 1)
+        os.chmod(privileged, 0o4755)
+        os.mkdir(os.path.join(d, "his"))
+        os.chown(os.path.join(d, "his"), NOBODY, NOBODY)
+        if run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
+            raise Skip("another user cannot enter the build's folder")
+        with Busy(AS_NOBODY + [program]) as b:
+            r = run(*AS_NOBODY, CTL, "profile", str(b.p.pid), "--seconds=1", "--folded", "-o", os.path.join(d, "his/p"),
+                    env=environment())
+            if r.returncode:  # where perf is root's, and Debian's kernel says so
+                contains(r.stderr, "may not be sampled")
+            else:
+                sees(os.path.join(d, "his"), b.p.pid, *OURS, wrap=AS_NOBODY)
+            contains(dump(b.p.pid, AS_NOBODY), "wait_here")
+            b.finish()
+        for argv in [program], AS_NOBODY + [privileged]:
+            with Busy(argv) as b:
+                for command in "profile", "dump":
+                    r = run(*AS_NOBODY, CTL, command, str(b.p.pid), env=environment(), cwd=os.path.join(d, "his"))
+                    equal((r.returncode, r.stdout, r.stderr), (1, "", "componentctl: %d: is another user's process, or has gained "
+                          "privileges; run this as root\n" % b.p.pid))
+                sees(d, b.p.pid, *OURS)
+                contains(dump(b.p.pid), "wait_here")
+                b.finish()
+
+
+@test
+def one_that_ends_meanwhile_leaves_what_was_measured():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        file = os.path.join(d, "p.pb.gz")
+        with started([CTL, "profile", str(b.p.pid), "--seconds=3600", "--comments", "-o", file], env=environment(),
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            began = "Process %d serves no profiles; it is looked at from outside.\n" % b.p.pid
+            equal(p.stderr.readline(), began)
+            used = lambda: int(text_of("/proc/%d/stat" % b.p.pid).rsplit(")", 1)[1].split()[11])  # noqa: E731
+            before = used()
+            poll(lambda: used() > before + 50, "half a second of its time")
+            b.p.kill()
+            b.p.wait()
+            out = p.communicate(timeout=DEADLINE)[0]
+        equal(p.returncode, 0)
+        contains(out, "the process ended meanwhile")
+        contains(run(CTL, "profile", file, env=environment()).stdout, "burn_here")
+
+
+@test
+def an_interrupt_ends_the_window_and_keeps_what_was_measured():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        file = os.path.join(d, "p.pb.gz")
+        with started([CTL, "profile", str(b.p.pid), "--seconds=3600", "-o", file], env=environment(),
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            p.stderr.readline()
+            handled = lambda: int(re.search(r"^SigCgt:\s+(\w+)", text_of("/proc/%d/status" % p.pid), re.M)[1], 16)  # noqa: E731
+            poll(lambda: handled() >> signal.SIGINT - 1 & 1, "its handler")
+            p.send_signal(signal.SIGINT)
+            p.communicate(timeout=DEADLINE)
+        equal(p.returncode, 0)
+        need(stat.S_ISREG(os.stat(file).st_mode), file)
+
+
+@test
+def what_cannot_be_seen_from_outside_is_told_in_one_sentence():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        pid = str(b.p.pid)
+        said = ctl("profile", pid, "heap", status=2)
+        contains(said, "process %s serves no profiles, and from outside there is no 'heap'; write 'componentctl profile %s'" % (pid, pid))
+        contains(ctl("memory", pid, status=2), "process %s serves no profiles" % pid)
+        contains(ctl("trace", pid, "-o", os.path.join(d, "t"), status=2), "process %s serves no profiles" % pid)
+        b.finish()
+    with started(["true"]) as p:
+        p.wait()
+        contains(ctl("profile", str(p.pid), status=1), "'%d': no such program" % p.pid)
+    if ROOT and os.path.exists("/proc/2") and text_of("/proc/2/comm") == "kthreadd\n":
+        contains(ctl("profile", "2", status=1), "2: is a thread of the kernel's")
+
+
+main()
