@@ -180,9 +180,10 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
 @test
 def signals_are_passed_on_and_who_does_not_end_is_killed():
     need_own_run()
-    counts = "import signal, sys\nfor s in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):\n" \
-        "    signal.signal(s, lambda n, f: print(n, flush=True) or n == signal.SIGTERM and sys.exit(5))\n" \
-        "print('ready', flush=True)\nwhile True: signal.pause()\n"
+    # os.write(): a signal may come while print() is at work, which cannot be entered again.
+    counts = "import os, signal, sys, time\nfor s in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):\n" \
+        "    signal.signal(s, lambda n, f: os.write(1, b'%d\\n' % n) and n == signal.SIGTERM and sys.exit(5))\n" \
+        "print('ready', flush=True)\nwhile True: time.sleep(0.1)\n"  # pause() may miss one that comes just before it
     with running("--", sys.executable, "-c", counts, stdout=subprocess.PIPE) as p:
         equal(p.stdout.readline(), "ready\n")
         for s in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):
@@ -211,7 +212,7 @@ def until(fd, text):
 @test
 def keys_of_a_terminal_reach_the_program_once():
     need_own_run()
-    counts = "import signal, time\ngot = []\nsignal.signal(signal.SIGINT, lambda n, f: got.append(n) or print('int', len(got), flush=True))\n" \
+    counts = "import os, signal\ngot = []\nsignal.signal(signal.SIGINT, lambda n, f: got.append(n) or os.write(1, b'int %d\\n' % len(got)))\n" \
         "print('rea' + 'dy', flush=True)\ninput()\nprint('all', len(got), flush=True)\n"
     pid, fd = pty.fork()
     if pid == 0:
