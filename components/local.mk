@@ -39,8 +39,8 @@ $(PRELOAD): %D%/preload/preload.c %D%/preload/under_run.h profiler/hooks/object/
 		$(srcdir)/%D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
 $(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/core.c %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
-	$(AGENT_LINK) $(srcdir)/%D%/preload/core.c -Wl,-z,nodelete -Wl,-z,text -Wl,-Bsymbolic \
-		-Wl,--wrap=stderr -Wl,--version-script=$(srcdir)/%D%/preload/core.map \
+	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/core.c -Wl,-z,nodelete -Wl,-z,text -Wl,-Bsymbolic \
+		-Wl,--wrap=stderr -Wl,--wrap=epoll_create1 -Wl,--wrap=pipe2 -Wl,--version-script=$(srcdir)/%D%/preload/core.map \
 		-Wl,--whole-archive $$(echo $(AGENT_ROOMS) | sed 's,\([a-z]*\)\.la,.libs/\1.a,g') -Wl,--no-whole-archive \
 		-Wl,-u,evhttp_uri_get_path -Wl,--start-group $(AGENT_ARCHIVES) -Wl,--end-group $(LIBS) -ldl -pthread
 CLEANFILES += $(PRELOAD) $(PRELOAD_CORE)

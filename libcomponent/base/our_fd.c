@@ -47,10 +47,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fd.h"
 #include "fork.h"
 #include "our_mask.h"
 
-#define FD_FIRST 3
 /* Every request has three at most (an object, its debug file, the one that two of those
  * share), and there are 64 requests; what does not fit is looked for by its mark. */
 #define PLACES_MAX 256
@@ -116,20 +116,12 @@ place_take(enum state state, int fd)
 static int
 open_above(int dir, const char *path, int flags, mode_t mode)
 {
-	int fd, moved;
+	int fd;
 
 	do {
 		fd = (int)syscall(SYS_openat, dir, path, flags | O_CLOEXEC, mode);
 	} while (fd < 0 && errno == EINTR);
-	if (fd < 0)
-		return -errno;
-	if (fd >= FD_FIRST)
-		return fd;
-	moved = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
-	if (moved < 0)
-		moved = -errno;
-	syscall(SYS_close, fd);
-	return moved;
+	return fd_keep(fd);
 }
 
 static int
@@ -184,12 +176,7 @@ our_fd_socketpair(int ret_fds[2])
 		goto out;
 	}
 	for (int i = 0; i < 2; i++) {
-		int low = fds[i];
-
-		if (low >= 0 && low < FD_FIRST) {
-			fds[i] = fcntl(low, F_DUPFD_CLOEXEC, FD_FIRST);
-			syscall(SYS_close, low);
-		}
+		fds[i] = fd_keep(fds[i]);
 		if (fds[i] < 0 || place_find(FREE, 0) < 0)
 			r = -EMFILE;
 		else
@@ -239,7 +226,7 @@ our_fd_dup(int fd)
 
 	our_fd_hold(&mask);
 	if (is_marked(fd)) {
-		again = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
+		again = fcntl(fd, F_DUPFD_CLOEXEC, FD_LOWEST);
 		if (again < 0)
 			again = -errno;
 		else
@@ -496,7 +483,7 @@ fork_parent(void)
 static void
 close_marked(void)
 {
-	for (int fd = FD_FIRST, unused = 0; unused < UNUSED_MAX; fd++)
+	for (int fd = FD_LOWEST, unused = 0; unused < UNUSED_MAX; fd++)
 		if (fcntl(fd, F_GETFD) < 0) {
 			unused++;
 		} else {

@@ -45,7 +45,8 @@
 #define SPARE_FDS 16 /* must be free before event_base_new(): it takes 3, other threads some */
 #define TRIES     16 /* a daemon that makes pipes without pause loses this race rarely */
 
-/* Are so many descriptors left?  Takes 0 to 2 for as long as the caller wants.  *ret_highest: of those that are free. */
+/* Are so many descriptors left?  Takes 0 to 2 for as long as the caller wants.  *ret_highest: of those that are free,
+ * where ours are (fd.h). */
 static int
 spare_fds_check(int stdio[3], int *ret_highest)
 {
@@ -56,6 +57,8 @@ spare_fds_check(int stdio[3], int *ret_highest)
 	*ret_highest = 0;
 	for (n = 0; n < SPARE_FDS; n++) {
 		fds[n] = open("/", O_PATH | O_CLOEXEC);
+		if (fds[n] > STDERR_FILENO)
+			fds[n] = fd_move(fds[n], fd_floor);
 		if (fds[n] < 0) {
 			r = -errno;
 			break;
@@ -108,12 +111,12 @@ is_internal_pipe(int fd)
 
 /* 0: fds[0] and [1] are the ends, untouched when there is none; -EAGAIN: not certain. */
 static int
-pipe_find(const ino_t *before, int count, int fds[2])
+pipe_find(const ino_t *before, int first, int count, int fds[2])
 {
 	size_t found = 0;
 	ino_t  ino = 0, now;
 
-	for (int fd = 0; fd < count; fd++) {
+	for (int fd = first; fd < count; fd++) {
 		now = pipe_at(fd);
 		if (!now || now == before[fd] || pipes_have(before, count, now) || !is_internal_pipe(fd))
 			continue;
@@ -201,20 +204,21 @@ base_try(struct event_base **ret, int fds[HTTPD_BASE_FDS])
 {
 	struct event_base *base = NULL;
 	ino_t             *before;
-	int                stdio[3], count, r;
+	int                stdio[3], count, first, r;
 
 	r = spare_fds_check(stdio, &count);
 	if (r)
 		return r;
+	first = count >= fd_floor && fd_floor > FD_LOWEST ? fd_floor : 0; /* the agent's core leads libevent's there */
 	before = calloc((size_t)++count, sizeof(*before));
-	for (int fd = 0; before && fd < count; fd++)
+	for (int fd = first; before && fd < count; fd++)
 		before[fd] = pipe_at(fd);
 	if (before)
 		base = base_make();
 	stdio_give_back(stdio);
 	if (base) {
 		fds[1] = fds[2] = -1;
-		r = pipe_find(before, count, fds + 1);
+		r = pipe_find(before, first, count, fds + 1);
 		if (r)
 			fds[1] = fds[2] = -1;
 		fds[0] = epoll_find(base, count);

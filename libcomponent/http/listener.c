@@ -67,7 +67,7 @@ accept_one(struct httpd_listener *l)
 	socklen_t               size = sizeof(peer);
 	struct httpd_conn      *c;
 	sigset_t                mask;
-	int                     fd;
+	int                     fd, floor;
 	unsigned                ms = httpd_place_ms(l);
 
 	if (ms) {
@@ -76,9 +76,11 @@ accept_one(struct httpd_listener *l)
 	}
 	/* Before there is a descriptor: no allocation while no thread may fork. */
 	c = httpd_place(l->h);
+	floor = fd_floor_now();
 	our_fd_hold(&mask); /* a child must know it, or not have it */
 	fd = fd_keep(accept4(l->socket.fd, (struct sockaddr *)&peer, &size,
 		SOCK_NONBLOCK | SOCK_CLOEXEC));
+	fd = fd < 0 ? fd : fd_move(fd, floor);
 	if (c)
 		our_fd_keep(&c->fd, fd);
 	else if (fd >= 0)

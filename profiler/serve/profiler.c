@@ -27,6 +27,7 @@
 
 #include "addresses.h"
 #include "debugdata.h"
+#include "fd.h"
 #include "fork.h"
 #include "profiler.h"
 #include "program_file.h"
@@ -316,7 +317,9 @@ profiler_start(const struct component_profiler_options *o, const int64_t *rates,
 	int r;
 
 	door_enter();
+	fd_raise();
 	r = start(o, false, rates, ret_fault, err);
+	fd_lower();
 	if (!r)
 		parents = NULL;
 	door_leave();
@@ -547,7 +550,9 @@ after_fork(int (*restart)(struct serve *s))
 	s = parents;
 	parents = NULL;
 	if (s && !running) {
+		fd_raise();
 		r = restart(s);
+		fd_lower();
 		if (r)
 			parents = s; /* may be tried again */
 	}

@@ -5,6 +5,7 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -80,6 +81,53 @@ def a_program_with_zlib_linked_into_it_packs_and_unpacks_while_profiles_are_pack
         raise Skip("no libz.a")
     with tempdir() as d:
         looked_into([compiled(d, "agent_zlib", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive")])
+
+
+def what_it_does(exe, what, d, env):
+    r = subprocess.run([exe, what, d], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE)
+    return r.returncode, r.stdout, r.stderr
+
+
+@test
+def numbers_of_descriptors_signals_children_and_limits_are_what_they_are_without():
+    with tempdir() as d:
+        exe = compiled(d, "agent_manners")
+        plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        for what in "numbers", "signals", "forks", "daemon", "root", "closes", "limits", "abort", "clears":
+            without = what_it_does(exe, what, d, plain)
+            equal(what_it_does(exe, what, d, dict(agent_alone())), without, what)
+            equal(without[0], -signal.SIGABRT if what == "abort" else 7, without)
+            need(what == "abort" or len(without[1]) > 15, without)
+
+
+@test
+def numbers_stay_the_same_while_profiles_are_taken():
+    with tempdir() as d:
+        exe = compiled(d, "agent_manners")
+        p = subprocess.Popen([exe, "lines", d], env=agent_alone(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def numbers():
+            p.stdin.write("x\n")
+            p.stdin.flush()
+            return p.stdout.readline() + p.stdout.readline()
+
+        first = numbers()
+        contains(first, "numbers 3 4 5 0 6 7\nfolder 8\n")
+        port, = listens(p.pid)
+        low = [n for n in descriptors(p.pid) if 2 < int(n) < 512]
+        equal(low, [])
+        for path in "profile?seconds=1", "trace?seconds=1", "heap?seconds=1":
+            s = socket.create_connection(("127.0.0.1", port), DEADLINE)
+            with contextlib.closing(s):
+                s.sendall(("GET /debug/pprof/%s HTTP/1.0\r\n\r\n" % path).encode())
+                # The connection is there, and the window open.
+                poll(lambda: sum(t.startswith("socket:") for t in descriptors(p.pid).values()) > 3, "the connection")
+                # What is read for an instant may lie low for that instant.
+                poll(lambda: numbers() == first, "the numbers of before", 10)
+                contains(s.makefile("rb").read(12).decode(), "200")
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 7)
+        p.stdout.close()
 
 
 def libraries(pid):

@@ -55,6 +55,7 @@
 #include "our_fd.h"
 #include "pages.h"
 #include "proc_self.h"
+#include "fd.h"
 #include "seccomp.h"
 
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
@@ -298,16 +299,7 @@ event_open(int32_t tid, unsigned cpu)
 		memcpy((char *)&attr + 40, &bits, sizeof(bits));
 	}
 	fd = (int)syscall(SYS_perf_event_open, &attr, tid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fd < 3) {
-		int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-		moved = moved < 0 ? -errno : moved;
-		syscall(SYS_close, fd);
-		fd = moved;
-	}
-	return fd;
+	return fd_keep(fd);
 }
 
 /* Noted before any other thread can fork.  The number of the event, or a negative errno. */
@@ -527,8 +519,11 @@ trace_perf_open(char *why, unsigned size)
 	r = cpus_online(cpus, &perf.cpus);
 	if (r == 0)
 		r = is_room(cpus, perf.cpus, why, size);
-	if (r == 0)
+	if (r == 0) {
+		fd_raise();
 		r = cover_as_allowed(cpus);
+		fd_lower();
+	}
 	if (r < 0) {
 		if (!*why)
 			snprintf(why, size, "%s", reason_of(r));
