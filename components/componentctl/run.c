@@ -91,8 +91,8 @@ port_check(struct component_error *err)
 	return r;
 }
 
-/* That of a build tree beside it, or where it is installed; the loader looks for a bare name. */
-static void
+/* That of a build tree beside it, or where it is installed.  Can it be read? */
+static bool
 agent_path(char buf[PATH_MAX])
 {
 	char    own[PATH_MAX];
@@ -100,10 +100,21 @@ agent_path(char buf[PATH_MAX])
 
 	own[n > 0 ? n : 0] = '\0';
 	if (snprintf(buf, PATH_MAX, "%s/../preload/" AGENT, dirname(own)) < PATH_MAX && !access(buf, R_OK))
-		return;
+		return true;
 	snprintf(buf, PATH_MAX, "%s/" AGENT, LIBDIR);
-	if (access(buf, R_OK))
-		snprintf(buf, PATH_MAX, "%s", AGENT);
+	return !access(buf, R_OK);
+}
+
+static int
+agent_check(struct component_error *err)
+{
+	char agent[PATH_MAX];
+
+	if (agent_path(agent))
+		return 0;
+	component_error_set(err, "the agent is not here: %s cannot be read; install the Debian package libcomponent-preload "
+		"(configure's summary says whether this build has it), or run the program alone: --enable-profiling=false", agent);
+	return -ENOENT;
 }
 
 static int
@@ -147,7 +158,8 @@ environment_make(const char *id, int fd)
 	r |= app_port ? set_number("APP_PORT", app_port) : unsetenv("APP_PORT");
 	if (!enable)
 		return r;
-	agent_path(agent);
+	if (!agent_path(agent))
+		return -1;
 	if (snprintf(preload, sizeof(preload), "%s%s%s", agent, others && *others ? ":" : "", others ? others : "") >=
 	    (int)sizeof(preload))
 		return -1;
@@ -320,6 +332,8 @@ run(char **words, struct component_error *err)
 		r = loadable_find(words[0], path, err);
 	if (!r && enable)
 		r = loadable_check(path, err);
+	if (!r && enable)
+		r = agent_check(err);
 	if (!r && enable)
 		r = port_check(err);
 	if (!r)

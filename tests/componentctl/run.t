@@ -61,6 +61,19 @@ def compiled(d, name, text, *flags):
     return path
 
 
+@test
+def without_the_agent_it_says_so_and_starts_nothing():
+    if os.path.exists("/usr/local/lib/libcomponent-preload.so"):
+        raise Skip("the agent is installed here")
+    with tempdir() as d:
+        shutil.copy(CTL, d)
+        r = run(d + "/componentctl", "run", "sh", "-c", "echo started", env=environment())
+        equal((r.returncode, r.stdout), (1, ""), r.stderr)
+        contains(r.stderr, "the agent is not here: ")
+        contains(r.stderr, "libcomponent-preload")
+        equal(run(d + "/componentctl", "run", "--enable-profiling=false", "sh", "-c", "echo started", env=environment()).stdout, "started\n")
+
+
 SLEEPER = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
 
 
