@@ -227,22 +227,12 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 }
 
 static int
-check_pattern(const char *option, const char *pattern, struct component_error *err)
-{
-	struct match m = MATCH_INIT;
-	int          r = shown_compile(&m, option, pattern, err);
-
-	match_release(&m);
-	return r;
-}
-
-static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
 	if (opt.raw + opt.folded + opt.comments > 1)
 		return usage(err, "--raw, --folded and --comments exclude each other; write one of them");
 	/* Before anything is measured. */
-	if (check_pattern("--focus", opt.focus, err) < 0 || check_pattern("--ignore", opt.ignore, err) < 0)
+	if (shown_check("--focus", opt.focus, err) < 0 || shown_check("--ignore", opt.ignore, err) < 0)
 		return -EINVAL;
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");
@@ -272,7 +262,7 @@ run_profile(char **operands, struct component_error *err)
 		return show_file(&t, err);
 	if (seconds)
 		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
-	r = t.pid ? unserved_profile(t.pid, kind, seconds, &f, err) : fetch(&t, kind, query, seconds, opt.token_file, &f, err);
+	r = t.pid ? unserved_profile(t.pid, kind, seconds, true, &f, err) : fetch(&t, kind, query, seconds, opt.token_file, &f, err);
 	r = take(&t, kind, &f, r, err);
 	fetch_release(&f);
 	return r;

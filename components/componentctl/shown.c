@@ -103,6 +103,16 @@ shown_compile(struct match *m, const char *option, const char *pattern, struct c
 	return -EINVAL;
 }
 
+int
+shown_check(const char *option, const char *pattern, struct component_error *err)
+{
+	struct match m = MATCH_INIT;
+	int          r = shown_compile(&m, option, pattern, err);
+
+	match_release(&m);
+	return r;
+}
+
 static int64_t
 total_of(const struct pprof *p, size_t type)
 {

@@ -22,5 +22,7 @@ int shown_select(struct shown *ret, const struct pprof *p, const struct view *v,
 
 /* An option's pattern; none, and m stays as it is, where it is NULL or "".  0 or -EINVAL. */
 int shown_compile(struct match *m, const char *option, const char *pattern, struct component_error *err);
+/* The same, before anything is measured. */
+int shown_check(const char *option, const char *pattern, struct component_error *err);
 
 #endif

@@ -137,7 +137,7 @@ of_process(struct target *t)
 	snprintf(path, sizeof(path), "/proc/%lu/task", pid);
 	if (!pid || pid > INT32_MAX || access(path, F_OK))
 		return -ENOENT;
-	t->pid = (pid_t)pid;
+	t->process = t->pid = (pid_t)pid;
 	snprintf(path, sizeof(path), "/proc/%lu/comm", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || read(fd, comm, sizeof(comm) - 1) <= 0)
@@ -164,6 +164,7 @@ of_word(struct target *t, struct component_error *err)
 	r = of_server(t, record.url, err);
 	if (r == -ENOENT)
 		return refuse(err, record.url, "is no address of a server, but stands in a record");
+	t->process = record.pid;
 	name_it(t, t->word, strlen(t->word));
 	return r;
 }

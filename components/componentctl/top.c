@@ -262,13 +262,15 @@ print_head(struct table_of_functions *t)
 	const struct view *v = t->view;
 	int64_t            sum = 0;
 
-	print_file(t);
+	if (!v->brief)
+		print_file(t);
 	if (*t->p->types[t->shown.type].type) {
 		text_add(t->out, "Type: ");
 		text_add_visible(t->out, t->p->types[t->shown.type].type, TEXT_QUOTED_MAX);
 		text_add(t->out, "\n");
 	}
-	print_time(t);
+	if (!v->brief)
+		print_time(t);
 	print_duration(t);
 	if ((v->focus && *v->focus) || (v->ignore && *v->ignore))
 		text_add(t->out, "Active filters:\n");

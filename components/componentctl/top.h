@@ -24,6 +24,7 @@ struct view {
 	const char *sample_index;   /* a type's name or number; NULL or "": the usual one */
 	int64_t     rows;           /* at most; 0: all */
 	bool        cum;            /* sorted by it */
+	bool        brief;          /* without what is the same for each window of a program, as its file */
 };
 
 /* They add to the text.  0; -EINVAL and a sentence: the view asks for what is not there; -ENOMEM.  Notes, such as

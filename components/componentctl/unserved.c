@@ -58,13 +58,16 @@ fetched_add(void *arg, const void *data, size_t size)
 	return 0;
 }
 
+/* Ends with the program. */
 static int
 begin(pid_t pid, struct component_error *err)
 {
-	int r = outside_begin(pid, err);
+	static bool begun; /* for the windows of a command that takes many */
+	int         r = begun ? 0 : outside_begin(pid, err);
 
-	if (!r)
+	if (!r && !begun)
 		fprintf(stderr, "Process %d serves no profiles; it is looked at from outside.\n", (int)pid);
+	begun = r == 0;
 	return r;
 }
 
@@ -73,7 +76,6 @@ static int
 ended(struct symbols *s, int r, struct component_error *err)
 {
 	symbols_close(s);
-	outside_end();
 	if (r < 0 && !*err->text)
 		component_error_set(err, "what was measured cannot be written: %s", strerror(-r));
 	return r;
@@ -89,7 +91,7 @@ unserved_refuse(pid_t pid, const char *what, struct component_error *err)
 }
 
 int
-unserved_profile(pid_t pid, const char *kind, int64_t seconds, struct fetched *ret, struct component_error *err)
+unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, struct fetched *ret, struct component_error *err)
 {
 	struct sigaction before, now = { .sa_handler = on_interrupt };
 	struct symbols  *before_it = NULL, *s = NULL;
@@ -107,7 +109,7 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, struct fetched *r
 	if (r < 0)
 		return ended(NULL, r, err);
 	sigaction(SIGINT, &now, &before);
-	bar_begin(&bar, seconds);
+	bar_begin(&bar, shows_bar ? seconds : 0);
 	r = outside_cpu(seconds * 1000000000, go_on, &bar, &p, err);
 	bar_end(&bar);
 	sigaction(SIGINT, &before, NULL);

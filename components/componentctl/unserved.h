@@ -14,7 +14,8 @@
  *   kind     "profile" is all there is from outside
  *   returns  0; -EINVAL: another kind; or another negative errno; with a sentence
  */
-int unserved_profile(pid_t pid, const char *kind, int64_t seconds, struct fetched *ret, struct component_error *err);
+int unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, struct fetched *ret,
+	struct component_error *err);
 /* -EINVAL: there is no such thing from outside, and the sentence names what is. */
 int unserved_refuse(pid_t pid, const char *what, struct component_error *err);
 /* As fetch() of "goroutine?debug=2". */

@@ -75,14 +75,15 @@ process_clock_ns(pid_t pid)
 }
 
 static void
-tables_follow(int64_t *looked_ns)
+tables_follow(void)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	bool    changed;
+	static int64_t looked_ns; /* windows may be shorter */
+	int64_t        now = clock_ns(CLOCK_MONOTONIC);
+	bool           changed;
 
-	if (now - *looked_ns < TABLES_NS)
+	if (now - looked_ns < TABLES_NS)
 		return;
-	*looked_ns = now;
+	looked_ns = now;
 	changed = generations_look() > 0;
 	if (tables_stale() || changed)
 		tables_build();
@@ -93,7 +94,7 @@ static int
 window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct sampling *c, int64_t *ret_cpu_ns,
        bool *ret_gone)
 {
-	int64_t begin = clock_ns(CLOCK_MONOTONIC), looked_ns = begin, done = 0, used = process_clock_ns(perf->pid), now;
+	int64_t begin = clock_ns(CLOCK_MONOTONIC), done = 0, used = process_clock_ns(perf->pid), now;
 	int     r = 0;
 
 	*ret_cpu_ns = -1;
@@ -102,7 +103,7 @@ window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg,
 
 		poll(NULL, 0, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
 		perf_drain(perf, sample_add, c);
-		tables_follow(&looked_ns);
+		tables_follow();
 		now = process_clock_ns(perf->pid);
 		if (now >= 0 && used >= 0)
 			*ret_cpu_ns = now - used;

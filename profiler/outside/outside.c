@@ -1,5 +1,5 @@
 /*
- * outside.c - begins and ends to look at a process.
+ * outside.c - begins to look at a process; a tool does so until it ends.
  *
  * Tests: tests/componentctl/outside.t.
  */
@@ -33,10 +33,4 @@ outside_begin(pid_t pid, struct component_error *err)
 	generations_look();
 	unwind_lend();
 	return 0;
-}
-
-void
-outside_end(void)
-{
-	unwind_lend_end();
 }

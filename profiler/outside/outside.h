@@ -25,7 +25,6 @@
  *            another processor; each with a sentence: what, why, what to do instead
  */
 int  outside_begin(pid_t pid, struct component_error *err);
-void outside_end(void);
 
 /* Called ten times a second and more; false: enough. */
 typedef bool outside_go_on_fn(void *arg, int64_t done_ns);

@@ -10,6 +10,7 @@ from hooked import LIBS
 CTL = os.path.join(BUILD, "components/componentctl/componentctl")
 FOLDER = "/run/component"
 
+_perf = {}
 _own = os.environ.pop("OWN_RUN", None)  # programs that are tested do not see it
 
 
@@ -53,4 +54,14 @@ def started_by_ctl(*words, **kw):
     return subprocess.Popen([CTL, "run", *words], stderr=subprocess.PIPE, text=True, **kw)
 
 
-__all__ = ["CTL", "DEADLINE", "FOLDER", "ctl", "environment", "listed", "need_own_run", "own_run", "started_by_ctl"]
+def need_perf():
+    """For CPU time from outside."""
+    if "why" not in _perf:
+        r = run(CTL, "profile", str(os.getpid()), "--seconds=1", "--folded", "-o", "/dev/null", env=environment())
+        refused = "cannot be sampled from outside here" in r.stderr or "may not be sampled" in r.stderr
+        _perf["why"] = r.stderr.strip().splitlines()[-1] if refused else None
+    if _perf["why"]:
+        raise Skip(_perf["why"])
+
+
+__all__ = ["CTL", "DEADLINE", "FOLDER", "ctl", "environment", "listed", "need_own_run", "need_perf", "own_run", "started_by_ctl"]

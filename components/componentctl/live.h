@@ -1,0 +1,13 @@
+/*
+ * live.h - componentctl top: what is hottest, again each second.
+ *
+ *   source   components/componentctl/live.c, screen.c, live_threads.c
+ */
+#ifndef COMPONENTCTL_LIVE_H
+#define COMPONENTCTL_LIVE_H
+
+#include "command.h"
+
+extern const struct command top_command;
+
+#endif

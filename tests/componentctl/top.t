@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""componentctl top: a table each second, keys on a terminal, and a terminal that is as before in every way out."""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+from busy import Busy  # noqa: E402
+
+own_run()
+SUBJECT = "tests/programs/obedient_daemon"
+LEAVES = b"\x1b[?1049l"
+
+
+class Terminal:
+    """A componentctl that runs in one of its own."""
+
+    def __init__(self, *words, size=(24, 100)):
+        need_perf()
+        go_on, goes_on = os.pipe()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.read(go_on, 1)
+            os.execve(CTL, [CTL] + list(words), environment())
+        self.before = termios.tcgetattr(self.fd)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        self.status = None
+        os.write(goes_on, b"\n")
+        os.close(go_on)
+        os.close(goes_on)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    def until(self, pattern):
+        """What is shown from now on, as far as that."""
+        said = b""
+        while not re.search(pattern, said):
+            need(select.select([self.fd], [], [], DEADLINE)[0], said)
+            said += os.read(self.fd, 65536)
+        return said
+
+    def keys(self, text):
+        os.write(self.fd, text)
+
+    def end(self, said=b""):
+        """Its status; the terminal is as it was."""
+        with contextlib.suppress(OSError):  # at its end
+            while LEAVES not in said:
+                said += os.read(self.fd, 65536)
+        contains(said.decode("utf-8", "replace"), LEAVES.decode())
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        equal(termios.tcgetattr(self.fd)[3], self.before[3], "modes of the terminal")
+        return self.status
+
+
+def looked_at(folder):
+    os.chmod(folder, 0o755)
+    path = os.path.join(folder, "looked_at")
+    equal(run(CC, "-O1", "-g", "-pthread", "-o", path, os.path.join(SRC, "tests/programs/looked_at.c")).returncode, 0)
+    return path
+
+
+@test
+def a_table_a_second_goes_to_a_pipe():
+    need_perf()
+    with tempdir() as d, Busy([looked_at(d)]) as b:
+        out = ctl("top", str(b.p.pid), "--count=3")
+        heads = re.findall(r"^\d\d:\d\d:\d\d %d  profile$" % b.p.pid, out, re.M)
+        equal(len(heads), 3, out)
+        equal(len(re.findall(r"^ +flat  flat%   sum%        cum   cum%$", out, re.M)), 3, out)
+        contains(out, "work_here")
+
+
+@test
+def a_server_is_asked_for_any_of_the_kinds():
+    with daemon(SUBJECT, "--enable-pprof", "--heap-profile-rate=1") as d:
+        at = "127.0.0.1:%d" % d.port
+        contains(ctl("top", at, "heap", "--count=1"), "Type: inuse_space")
+        contains(ctl("top", at, "mutex", "--count=1"), "Type: delay")
+        contains(ctl("top", at, "goroutine", "--count=1"), "Type: goroutine")
+        contains(ctl("top", at, "trace", status=2), "'trace' is no kind that is shown again and again")
+        contains(ctl("top", at, "--focus=a{2}", status=2), "--focus 'a{2}'")
+
+
+@test
+def keys_change_what_is_shown():
+    with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid)) as t:
+        t.until(rb"burn_here")
+        t.keys(b"s")
+        t.until(rb"sort by flat")
+        t.keys(b"t")
+        t.until(rb"TID +CPU  STATE NAME")
+        t.until(rb"looked_at")
+        t.keys(b"t/burn_less\r")
+        t.until(rb"focus=burn_less")
+        t.keys(b"p")
+        t.until(rb"PAUSED")
+        t.keys(b"pk")
+        t.until(rb"from outside there is no 'heap'")
+        t.keys(b"q")
+        equal(t.end(), 0)
+
+
+@test
+def every_way_out_leaves_the_terminal_as_it_was():
+    with tempdir() as d, Busy([looked_at(d)]) as b:
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+            with Terminal("top", str(b.p.pid)) as t:
+                t.until(rb"q quit")
+                if number == signal.SIGINT:
+                    t.keys(b"\x03")
+                else:
+                    os.kill(t.pid, number)
+                equal(t.end(), 128 + number)
+    with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid)) as t:
+        t.until(rb"burn_here")
+        b.p.kill()
+        b.p.wait()
+        equal(t.end(), 1)
+
+
+@test
+def stopped_it_gives_the_terminal_back_and_goes_on_with_it():
+    with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid)) as t:
+        t.until(rb"q quit")
+        os.kill(t.pid, signal.SIGTSTP)
+        t.until(re.escape(LEAVES))
+        os.waitpid(t.pid, os.WUNTRACED)
+        equal(termios.tcgetattr(t.fd)[3], t.before[3])
+        os.kill(t.pid, signal.SIGCONT)
+        t.until(rb"\x1b\[\?1049h")
+        t.until(rb"q quit")
+        t.keys(b"q")
+        equal(t.end(), 0)
+
+
+@test
+def no_more_rows_are_drawn_than_there_are_lines():
+    with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid), size=(12, 40)) as t:
+        said = t.until(rb"\x1b\[H[^\x1b]*profile(?s:.)*\x1b\[J")
+        page = re.findall(rb"\x1b\[H(.*?)\x1b\[J", said, re.S)[-1]
+        lines = [re.sub(rb"\x1b\[K", b"", line) for line in page.split(b"\n")]
+        need(len(lines) <= 12 and all(len(line.rstrip(b"\r")) <= 40 for line in lines), page)
+        t.keys(b"q")
+        equal(t.end(), 0)
+
+
+@test
+def where_nobody_answers_it_says_so():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        contains(ctl("top", "127.0.0.1:%d" % s.getsockname()[1], status=1), "nobody listens there")
+    with tempdir() as d:
+        with open(os.path.join(d, "file"), "w") as f:
+            f.write("x")
+        contains(ctl("top", os.path.join(d, "file"), status=2), "the target is a file")
+
+
+main()
