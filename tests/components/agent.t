@@ -22,8 +22,8 @@ if not os.path.exists(AGENT):
     sys.exit(0)
 
 
-def agent_alone():
-    return dict(os.environ, LD_PRELOAD=AGENT, PPROF_BIND_ADDRESS="127.0.0.1:0")
+def agent_alone(agent=AGENT):
+    return dict(os.environ, LD_PRELOAD=agent, PPROF_BIND_ADDRESS="127.0.0.1:0")
 
 
 def asked(port, path):
@@ -50,9 +50,9 @@ def every_kind(port):
     need(len(asked(port, "")) > 100, "no index")
 
 
-def looked_into(argv):
+def looked_into(argv, agent=AGENT):
     """What it prints, with every kind of profile taken in between."""
-    p = subprocess.Popen(argv, env=agent_alone(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p = subprocess.Popen(argv, env=agent_alone(agent), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal(p.stdout.readline(), "ready\n")
     ports = listens(p.pid)
     if not ports:
@@ -128,6 +128,22 @@ def numbers_stay_the_same_while_profiles_are_taken():
         p.stdin.close()
         equal(p.wait(DEADLINE), 7)
         p.stdout.close()
+
+
+@beside
+def what_scripts_agent_archives_compiles_of_debians_sources_makes_an_agent():
+    sources = [f for name in ("libevent", "zlib", "protobuf-c") for f in glob.glob("%s/sources/%s-*/" % (BUILD, name))]
+    if len(sources) != 3:
+        raise Skip("scripts/test has not fetched the sources of libevent, zlib and protobuf-c")
+    with tempdir() as d:
+        r = run(SRC + "/scripts/agent-archives", d + "/archives", *[s.rstrip("/") for s in sources], timeout=1800)
+        equal(r.returncode, 0, r.stdout[-1000:] + r.stderr[-3000:])
+        archives = ["%s/archives/lib%s.a" % (d, name) for name in ("event_core", "event_extra", "z", "protobuf-c")]
+        core = d + "/libcomponent-preload-core.so"
+        r = run("make", "-s", "-C", BUILD, "PRELOAD_CORE=" + core, "AGENT_ARCHIVES=" + " ".join(archives), core, timeout=1800)
+        equal(r.returncode, 0, r.stderr[-3000:])
+        shutil.copy(AGENT, d)
+        looked_into([compiled(d, "agent_names")], d + "/" + os.path.basename(AGENT))
 
 
 def libraries(pid):
