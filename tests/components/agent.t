@@ -83,8 +83,8 @@ def a_program_with_zlib_linked_into_it_packs_and_unpacks_while_profiles_are_pack
         looked_into([compiled(d, "agent_zlib", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive")])
 
 
-def what_it_does(exe, what, d, env):
-    r = subprocess.run([exe, what, d], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE)
+def what_it_does(exe, what, d, env, *before):
+    r = subprocess.run([*before, exe, what, d], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE)
     return r.returncode, r.stdout, r.stderr
 
 
@@ -95,7 +95,11 @@ def numbers_of_descriptors_signals_children_and_limits_are_what_they_are_without
         plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         for what in "numbers", "signals", "forks", "daemon", "root", "closes", "limits", "abort", "clears":
             without = what_it_does(exe, what, d, plain)
-            equal(what_it_does(exe, what, d, dict(agent_alone())), without, what)
+            equal(what_it_does(exe, what, d, agent_alone()), without, what)
+            status, said, told = what_it_does(exe, what, d, dict(plain, XDG_RUNTIME_DIR=d),
+                                              os.path.join(BUILD, "components/componentctl/componentctl"), "run", "--")
+            equal((status, said), (134 if what == "abort" else 7, without[1]), "under run: %s: %s" % (what, told))
+            contains(told, "starting profiling server on port")
             equal(without[0], -signal.SIGABRT if what == "abort" else 7, without)
             need(what == "abort" or len(without[1]) > 15, without)
 
