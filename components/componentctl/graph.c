@@ -217,6 +217,8 @@ graph_drop_below(struct graph *g, int64_t cutoff)
 void
 graph_calls(struct graph *g, int64_t cutoff)
 {
+	size_t kept = 0;
+
 	for (size_t i = 0; i < g->edge_count; i++) {
 		const struct edge *e = &g->edges[i];
 
@@ -226,7 +228,9 @@ graph_calls(struct graph *g, int64_t cutoff)
 			g->nodes[e->to].is_inlined = true;
 		else
 			g->nodes[e->to].is_called = true;
+		g->edges[kept++] = *e;
 	}
+	g->edge_count = kept;
 }
 
 void

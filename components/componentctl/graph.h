@@ -45,7 +45,7 @@ int  graph_begin(struct graph *g, const struct shown *shown, struct arena *a);
 int  graph_count(struct graph *g);
 /* Keeps no node below that; how many that makes go. */
 uint32_t graph_drop_below(struct graph *g, int64_t cutoff);
-/* Says of each node how it is called, by edges of at least that weight. */
+/* Says of each node how it is called, by edges of at least that weight; others go.  Once, at the end. */
 void graph_calls(struct graph *g, int64_t cutoff);
 bool graph_has(const struct node *n);
 /* "main", "[libc.so.6]", "<unknown>" */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "fetch.h"
+#include "merge.h"
 #include "read.h"
 #include "save.h"
 #include "shown.h"
@@ -37,8 +38,8 @@
 
 static struct {
 	int64_t     seconds, rows;
-	const char *file, *token_file, *focus, *ignore, *sample_index;
-	bool        cum, raw, folded, comments, perfetto;
+	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek;
+	bool        cum, tree, raw, folded, comments, perfetto;
 } opt = { .rows = ROWS_USUAL };
 
 #define ROW_SECONDS COMPONENT_FLAG_INT("seconds", &opt.seconds, "How long to measure; 10 if not given for what is " \
@@ -60,6 +61,13 @@ static const struct component_flag profile_flags[] = {
 		"finds.", .section = SECTION, .argument = "RE"),
 	COMPONENT_FLAG_STRING("sample-index", &opt.sample_index, "Which values to show, by name or number: inuse_space, "
 		"alloc_objects, delay.", .section = SECTION, .argument = "NAME"),
+	COMPONENT_FLAG_STRING("base", &opt.base, "File with a profile of the same kind: it is subtracted.", .section = SECTION,
+		.argument = "FILE"),
+	COMPONENT_FLAG_STRING("diff-base", &opt.diff_base, "The same, and shares are of that profile's total.",
+		.section = SECTION, .argument = "FILE"),
+	COMPONENT_FLAG_BOOL("tree", &opt.tree, "Show for each function who calls it and what it calls.", .section = SECTION),
+	COMPONENT_FLAG_STRING("peek", &opt.peek, "The same for functions alone that this regular expression finds, however "
+		"little is theirs.", .section = SECTION, .argument = "RE"),
 	COMPONENT_FLAG_BOOL("raw", &opt.raw, "Only save the profile.", .section = SECTION),
 	COMPONENT_FLAG_BOOL("folded", &opt.folded, "Print stacks, a line each, for flame graphs.", .section = SECTION),
 	COMPONENT_FLAG_BOOL("comments", &opt.comments, "Print what the profile says about itself.", .section = SECTION),
@@ -118,9 +126,10 @@ print(const struct text *t)
 }
 
 static int
-show(const struct pprof *p, struct component_error *err)
+print_views(const struct pprof *p, struct component_error *err)
 {
-	const struct view view = { opt.focus, opt.ignore, opt.sample_index, opt.rows, opt.cum };
+	const struct view view = { .focus = opt.focus, .ignore = opt.ignore, .sample_index = opt.sample_index,
+		.peek = opt.peek, .rows = opt.rows, .cum = opt.cum, .tree = opt.tree };
 	struct text       out = TEXT_INIT, notes = TEXT_INIT;
 	int               r = 0;
 
@@ -141,22 +150,22 @@ show(const struct pprof *p, struct component_error *err)
 	return r;
 }
 
+/* A file with a profile; name is its word in messages.  ret is to be released either way. */
 static int
-show_file(const struct target *t, struct component_error *err)
+read_file(const char *path, const char *name, struct pprof *ret, struct component_error *err)
 {
 	struct component_error why = COMPONENT_ERROR_INIT;
-	struct pprof           p = { .types = NULL };
-	int                    fd = open(t->file, O_RDONLY | O_CLOEXEC), r = 0;
+	int                    fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
 	struct stat            st;
 	struct fetched         f = { .data = NULL };
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		r = -errno;
-		component_error_set(err, "'%s': %s", t->word, strerror(-r));
+		component_error_set(err, "'%s': %s", name, strerror(-r));
 		goto out;
 	}
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > FETCH_BYTES_MAX) {
-		component_error_set(err, "'%s': is no file with a profile, or has more than %zu MiB", t->word, FETCH_BYTES_MAX >> 20);
+		component_error_set(err, "'%s': is no file with a profile, or has more than %zu MiB", name, FETCH_BYTES_MAX >> 20);
 		r = -EFBIG;
 		goto out;
 	}
@@ -167,18 +176,58 @@ show_file(const struct target *t, struct component_error *err)
 	}
 	for (ssize_t n = 1; n > 0 && f.size < (size_t)st.st_size; f.size += n > 0 ? (size_t)n : 0)
 		n = read(fd, f.data + f.size, (size_t)st.st_size - f.size);
-	r = read_profile(f.data, f.size, &p, &why);
+	r = read_profile(f.data, f.size, ret, &why);
 	if (r < 0)
-		component_error_set(err, "'%s' %s", t->word, why.text);
-	else
-		r = show(&p, err);
+		component_error_set(err, "'%s' %s", name, why.text);
 	/* Not a fault of how the command was written. */
-	r = r == -EINVAL && *why.text ? -EBADMSG : r;
-	read_release(&p);
+	r = r == -EINVAL ? -EBADMSG : r;
 out:
 	fetch_release(&f);
 	if (fd >= 0)
 		close(fd);
+	return r;
+}
+
+static bool
+is_given(const char *value)
+{
+	return value && *value;
+}
+
+/* Less what --base has, if it is given. */
+static int
+show(struct pprof *p, struct component_error *err)
+{
+	const char   *path = is_given(opt.base) ? opt.base : opt.diff_base;
+	struct pprof  base = { .types = NULL }, difference = { .types = NULL };
+	int           r;
+
+	if (!is_given(path)) {
+		read_drop_frames(p);
+		return print_views(p, err);
+	}
+	r = read_file(path, path, &base, err);
+	if (!r)
+		r = merge_profiles((struct merge_source[]){ { p, 1, false }, { &base, -1, is_given(opt.diff_base) } }, 2,
+			&difference, err);
+	if (!r) {
+		read_drop_frames(&difference);
+		r = print_views(&difference, err);
+	}
+	read_release(&difference);
+	read_release(&base);
+	return r;
+}
+
+static int
+show_file(const struct target *t, struct component_error *err)
+{
+	struct pprof p = { .types = NULL };
+	int          r = read_file(t->file, t->word, &p, err);
+
+	if (!r)
+		r = show(&p, err);
+	read_release(&p);
 	return r;
 }
 
@@ -229,10 +278,15 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
-	if (opt.raw + opt.folded + opt.comments > 1)
-		return usage(err, "--raw, --folded and --comments exclude each other; write one of them");
+	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) > 1)
+		return usage(err, "--raw, --folded, --comments, --tree and --peek exclude each other; write one of them");
+	if (is_given(opt.base) && is_given(opt.diff_base))
+		return usage(err, "--base and --diff-base exclude each other; write one of them");
+	if (opt.raw && (is_given(opt.base) || is_given(opt.diff_base)))
+		return usage(err, "--raw shows nothing from which --base could be subtracted; leave one of them out");
 	/* Before anything is measured. */
-	if (shown_check("--focus", opt.focus, err) < 0 || shown_check("--ignore", opt.ignore, err) < 0)
+	if (shown_check("--focus", opt.focus, err) < 0 || shown_check("--ignore", opt.ignore, err) < 0 ||
+		shown_check("--peek", opt.peek, err) < 0)
 		return -EINVAL;
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");

@@ -24,8 +24,10 @@
 
 #include "demangle/demangle.h"
 #include "match.h"
+#include "order.h"
 #include "profile.pb-c.h"
 #include "table.h"
+#include "text.h"
 
 typedef Component__Pprof__Profile Message;
 
@@ -199,15 +201,24 @@ static int
 read_mappings(struct reader *r)
 {
 	const Message *m = r->m;
+	struct pprof  *p = r->p;
 	int            error = 0;
 
+	p->mappings = arena_array(&p->arena, m->n_mapping + 1, sizeof(*p->mappings));
+	if (!p->mappings)
+		return no_memory(r->err);
+	p->mapping_count = m->n_mapping;
 	for (size_t i = 0; i < m->n_mapping && !error; i++) {
-		if (!text(r, m->mapping[i]->filename) || !text(r, m->mapping[i]->build_id))
+		const Component__Pprof__Mapping *from = m->mapping[i];
+
+		p->mappings[i] = (struct pprof_mapping){ from->memory_start, from->memory_limit, from->file_offset,
+			text(r, from->filename), text(r, from->build_id) };
+		if (!p->mappings[i].file || !p->mappings[i].build_id)
 			return refuse(r->err, "is damaged: a text is not in its table");
 		error = add_id(r, &r->mappings, m->mapping[i]->id, i, "mapping");
 	}
-	r->p->object = m->n_mapping ? text(r, m->mapping[0]->filename) : "";
-	r->p->build_id = m->n_mapping ? text(r, m->mapping[0]->build_id) : "";
+	p->object = m->n_mapping ? p->mappings[0].file : "";
+	p->build_id = m->n_mapping ? p->mappings[0].build_id : "";
 	return error;
 }
 
@@ -300,7 +311,7 @@ read_functions(struct reader *r)
 		name = name_of(r, name, system_name);
 		if (!name)
 			return no_memory(r->err);
-		p->functions[i] = (struct pprof_function){ name, text(r, f->filename), f->start_line };
+		p->functions[i] = (struct pprof_function){ name, text(r, f->filename), system_name, f->start_line };
 		error = add_id(r, &r->functions, f->id, i, "function");
 	}
 	p->function_count = m->n_function;
@@ -310,15 +321,19 @@ read_functions(struct reader *r)
 static int
 read_lines(struct reader *r, const Component__Pprof__Location *from, struct pprof_location *to)
 {
+	struct pprof_line *lines = arena_array(&r->p->arena, from->n_line + 1, sizeof(*lines));
+
 	to->functions = arena_array(&r->p->arena, from->n_line + 1, sizeof(struct pprof_function *));
-	if (!to->functions)
+	if (!lines || !to->functions)
 		return no_memory(r->err);
+	to->lines = lines;
 	for (size_t i = 0; i < from->n_line; i++) {
 		uint64_t index = table_get(&r->functions, from->line[i]->function_id);
 
 		if (!index)
 			return refuse(r->err, "is damaged: a line's function is missing");
 		to->functions[i] = &r->p->functions[index - 1];
+		lines[i] = (struct pprof_line){ from->line[i]->line, from->line[i]->column };
 	}
 	to->count = (uint32_t)from->n_line;
 	return 0;
@@ -337,7 +352,10 @@ read_locations(struct reader *r)
 	for (size_t i = 0; i < m->n_location && !error; i++) {
 		uint64_t mapping = m->location[i]->mapping_id ? table_get(&r->mappings, m->location[i]->mapping_id) : 0;
 
-		p->locations[i].object = mapping ? text(r, m->mapping[mapping - 1]->filename) : "";
+		p->locations[i].mapping = mapping ? &p->mappings[mapping - 1] : NULL;
+		p->locations[i].object = mapping ? p->mappings[mapping - 1].file : "";
+		p->locations[i].address = m->location[i]->address;
+		p->locations[i].is_folded = m->location[i]->is_folded;
 		error = read_lines(r, m->location[i], &p->locations[i]);
 		if (!error)
 			error = add_id(r, &r->locations, m->location[i]->id, i, "location");
@@ -358,12 +376,56 @@ is_base(const struct reader *r, const Component__Pprof__Sample *s)
 	return false;
 }
 
+struct labels {
+	const struct reader            *r;
+	const Component__Pprof__Sample *s;
+};
+
+/* By key; of one key, in the order of the file. */
+static bool
+label_before(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct labels *l = arg;
+	int                  order = strcmp(text(l->r, l->s->label[a]->key), text(l->r, l->s->label[b]->key));
+
+	return order ? order < 0 : a < b;
+}
+
+static int
+read_labels(struct reader *r, const Component__Pprof__Sample *from, struct pprof_sample *to)
+{
+	struct arena *a = &r->p->arena;
+	uint32_t     *order;
+	struct text   all = TEXT_INIT;
+
+	to->labels = "";
+	for (size_t i = 0; i < from->n_label; i++)
+		if (!text(r, from->label[i]->key) || !text(r, from->label[i]->str) || !text(r, from->label[i]->num_unit))
+			return refuse(r->err, "is damaged: a text is not in its table");
+	order = from->n_label ? order_of(a, from->n_label, label_before, &(struct labels){ r, from }) : NULL;
+	for (size_t i = 0; i < from->n_label && order; i++) {
+		const Component__Pprof__Label *l = from->label[order[i]];
+		const char *words[] = { text(r, l->key), text(r, l->str), text(r, l->num_unit) };
+
+		for (unsigned k = 0; k < 3; k++)
+			text_add_bytes(&all, words[k], strlen(words[k]) + 1);
+		text_add_bytes(&all, (const char *)&l->num, sizeof(l->num));
+	}
+	if (all.size && !all.failed) {
+		to->labels = arena_strndup(a, all.data, all.size);
+		to->labels_size = all.size;
+	}
+	text_release(&all);
+	return (from->n_label && !order) || all.failed || !to->labels ? no_memory(r->err) : 0;
+}
+
 static int
 read_samples(struct reader *r)
 {
 	const Message *m = r->m;
 	struct pprof  *p = r->p;
 	uint64_t       frames = 0;
+	int            error;
 
 	p->samples = arena_array(&p->arena, m->n_sample + 1, sizeof(*p->samples));
 	if (!p->samples)
@@ -393,6 +455,9 @@ read_samples(struct reader *r)
 		to->count = (uint32_t)from->n_location_id;
 		to->values = from->value;
 		to->is_base = is_base(r, from);
+		error = read_labels(r, from, to);
+		if (error)
+			return error;
 	}
 	p->sample_count = m->n_sample;
 	return 0;
@@ -405,6 +470,10 @@ read_head(struct reader *r)
 
 	p->time_ns = r->m->time_nanos;
 	p->duration_ns = r->m->duration_nanos;
+	p->drop_frames = text(r, r->m->drop_frames);
+	p->keep_frames = text(r, r->m->keep_frames);
+	if (!p->drop_frames || !p->keep_frames)
+		return refuse(r->err, "is damaged: a text is not in its table");
 	p->comments = arena_array(&p->arena, r->m->n_comment + 1, sizeof(char *));
 	if (!p->comments)
 		return no_memory(r->err);
@@ -431,6 +500,7 @@ drop_in(struct pprof *p, struct pprof_location *l, const struct match *drop, con
 		l->is_dropped = i == l->count - 1;
 		if (!l->is_dropped) {
 			l->functions += i + 1;
+			l->lines += i + 1;
 			l->count -= i + 1;
 		}
 		return;
@@ -456,35 +526,31 @@ drop_below(struct pprof_sample *s)
 	}
 }
 
-static int
-drop_frames(struct reader *r)
+void
+read_drop_frames(struct pprof *p)
 {
-	const char  *drop_text = text(r, r->m->drop_frames), *keep_text = text(r, r->m->keep_frames);
 	struct match drop = MATCH_INIT, keep = MATCH_INIT;
 	char         why[MATCH_WHY_MAX];
 	bool         usable;
 
-	if (!drop_text || !keep_text)
-		return refuse(r->err, "is damaged: a text is not in its table");
-	if (!*drop_text)
-		return 0;
+	if (!*p->drop_frames)
+		return;
 	/* As pprof, which shows everything where the file's own pattern is none. */
-	usable = !match_whole(&drop, drop_text, why, sizeof(why)) &&
-		(!*keep_text || !match_whole(&keep, keep_text, why, sizeof(why)));
-	for (size_t i = 0; i < r->p->location_count && usable; i++)
-		drop_in(r->p, &r->p->locations[i], &drop, *keep_text ? &keep : NULL);
-	for (size_t i = 0; i < r->p->sample_count && usable; i++)
-		drop_below(&r->p->samples[i]);
+	usable = !match_whole(&drop, p->drop_frames, why, sizeof(why)) &&
+		(!*p->keep_frames || !match_whole(&keep, p->keep_frames, why, sizeof(why)));
+	for (size_t i = 0; i < p->location_count && usable; i++)
+		drop_in(p, &p->locations[i], &drop, *p->keep_frames ? &keep : NULL);
+	for (size_t i = 0; i < p->sample_count && usable; i++)
+		drop_below(&p->samples[i]);
 	match_release(&drop);
 	match_release(&keep);
-	return 0;
 }
 
 static int
 read_all(struct reader *r)
 {
 	static int (*const parts[])(struct reader *r) = { read_types, read_mappings, read_functions, read_locations,
-		read_samples, read_head, drop_frames };
+		read_samples, read_head };
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !error; i++)

@@ -29,7 +29,17 @@
 
 struct pprof_function {
 	const char *name, *file; /* "": not known */
+	const char *system_name;
 	int64_t     start_line;
+};
+
+struct pprof_mapping {
+	uint64_t    start, limit, offset;
+	const char *file, *build_id; /* "": not known */
+};
+
+struct pprof_line {
+	int64_t line, column;
 };
 
 /* An address, with what was inlined there first. */
@@ -37,6 +47,10 @@ struct pprof_location {
 	const char                   *object; /* the file mapped there; "": none */
 	uint32_t                      count;  /* of functions; 0: no name is known */
 	const struct pprof_function **functions;
+	const struct pprof_line      *lines;  /* of each function */
+	const struct pprof_mapping   *mapping; /* NULL: none */
+	uint64_t                      address;
+	bool                          is_folded;
 	bool                          is_dropped, has_dropped; /* by the file's drop_frames */
 };
 
@@ -44,6 +58,8 @@ struct pprof_sample {
 	uint32_t                      count;
 	const struct pprof_location **stack; /* the leaf first */
 	const int64_t                *values; /* type_count */
+	const char                   *labels; /* bytes that are equal where the labels are */
+	size_t                        labels_size;
 	bool                          is_base; /* what a difference was taken from, by -diff_base */
 };
 
@@ -63,15 +79,20 @@ struct pprof {
 	size_t                 location_count;
 	struct pprof_function *functions;
 	size_t                 function_count;
+	struct pprof_mapping  *mappings;
+	size_t                 mapping_count;
 	const char           **comments;
 	size_t                 comment_count;
 	const char            *object, *build_id; /* of the program; "": not known */
 	int64_t                time_ns, duration_ns;
+	const char            *drop_frames, *keep_frames; /* regular expressions; "": none */
 };
 
 /* 0; -EINVAL: it is no whole profile, -ENOMEM, -EFBIG: and err is a sentence without its subject: "is cut
  * off".  p is to be released then, too. */
 int  read_profile(const void *data, size_t size, struct pprof *ret, struct component_error *err);
+/* Cuts what the file's own drop_frames mean off the stacks: once, before the first view, and after a merge. */
+void read_drop_frames(struct pprof *p);
 void read_release(struct pprof *p);
 
 #endif

@@ -13,7 +13,9 @@
  * dropped, also without a limit of rows.  One unit is chosen for the whole column: see unit_of().  Sorted by flat,
  * rows of the same flat value are in the order of their names, not of cum.
  *
- * Tests: tests/componentctl/profile.t, against every go tool pprof that is here.
+ * With --tree and --peek each row is between those who call the function and those that it calls.
+ *
+ * Tests: tests/componentctl/profile.t, views.t, against every go tool pprof that is here.
  */
 #include <config.h>
 
@@ -35,6 +37,8 @@
 #define NODE_SHARE 0.005
 #define EDGE_SHARE 0.001
 
+#define SEPARATOR "----------------------------------------------------------+-------------\n"
+
 struct table_of_functions {
 	const struct pprof *p;
 	const struct view  *view;
@@ -45,6 +49,8 @@ struct table_of_functions {
 	size_t              count, whole_count; /* rows, and those there would be without a limit */
 	uint32_t            dropped; /* for their small values */
 	char                unit[UNITS_MAX];
+	struct match        peek;
+	uint32_t           *calls[2]; /* of a tree: the edges, by whom they call and by who calls */
 	struct text        *out;
 };
 
@@ -131,6 +137,9 @@ limit(struct table_of_functions *t)
 	t->whole_count = t->count;
 	if (!t->view->rows || (uint64_t)t->view->rows >= t->count)
 		return 0;
+	/* Nor those whose values add up to nothing, which no row shows. */
+	for (uint32_t i = 0; i < t->graph.count; i++)
+		t->graph.nodes[i].kept = graph_has(&t->graph.nodes[i]);
 	for (size_t i = (size_t)t->view->rows; i < t->count; i++)
 		t->graph.nodes[t->order[i]].kept = false;
 	r = graph_count(&t->graph);
@@ -175,8 +184,8 @@ build(struct table_of_functions *t)
 		return r;
 	for (uint32_t i = 0; i < t->graph.count; i++)
 		total = (int64_t)((uint64_t)total + (uint64_t)t->graph.nodes[i].flat);
-	node_cutoff = amount((int64_t)((double)total * NODE_SHARE));
-	edge_cutoff = amount((int64_t)((double)total * EDGE_SHARE));
+	node_cutoff = t->peek.usable ? 0 : amount((int64_t)((double)total * NODE_SHARE));
+	edge_cutoff = t->peek.usable ? 0 : amount((int64_t)((double)total * EDGE_SHARE));
 	if (node_cutoff)
 		t->dropped = graph_drop_below(&t->graph, (int64_t)node_cutoff);
 	if (t->dropped)
@@ -292,11 +301,10 @@ print_head(struct table_of_functions *t)
 	}
 	if (t->shown.total && t->view->rows > 0 && (uint64_t)t->view->rows < t->whole_count)
 		text_add(t->out, "Showing top %" PRId64 " nodes out of %zu\n", t->view->rows, t->whole_count);
-	text_add(t->out, "%10s %5s%% %5s%% %10s %5s%%\n", "flat", "flat", "sum", "cum", "cum");
 }
 
 static void
-print_row(struct table_of_functions *t, const struct node *n, int64_t sum)
+print_figures(struct table_of_functions *t, const struct node *n, int64_t sum)
 {
 	add_amount(t, 10, n->flat);
 	text_add(t->out, " ");
@@ -307,9 +315,135 @@ print_row(struct table_of_functions *t, const struct node *n, int64_t sum)
 	add_amount(t, 10, n->cum);
 	text_add(t->out, " ");
 	add_share(t, n->cum, t->shown.total, false);
-	text_add(t->out, "  ");
-	graph_name(n, t->out);
-	text_add(t->out, "%s\n", !n->is_inlined ? "" : n->is_called ? " (partial-inline)" : " (inline)");
+}
+
+static void
+print_table(struct table_of_functions *t)
+{
+	int64_t sum = 0;
+
+	text_add(t->out, "%10s %5s%% %5s%% %10s %5s%%\n", "flat", "flat", "sum", "cum", "cum");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct node *n = &t->graph.nodes[t->order[i]];
+
+		sum = (int64_t)((uint64_t)sum + (uint64_t)n->flat);
+		print_figures(t, n, sum);
+		text_add(t->out, "  ");
+		graph_name(n, t->out);
+		text_add(t->out, "%s\n", !n->is_inlined ? "" : n->is_called ? " (partial-inline)" : " (inline)");
+	}
+}
+
+static bool
+edge_before(const struct table_of_functions *t, const struct edge *x, const struct edge *y)
+{
+	int names;
+
+	if (amount(x->weight) != amount(y->weight))
+		return amount(x->weight) > amount(y->weight);
+	names = compare_names(&t->graph.nodes[x->from], &t->graph.nodes[y->from]);
+	if (!names)
+		names = compare_names(&t->graph.nodes[x->to], &t->graph.nodes[y->to]);
+	return names ? names < 0 : x->from != y->from ? x->from < y->from : x->to < y->to;
+}
+
+static bool
+before_by_called(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct table_of_functions *t = arg;
+	const struct edge               *x = &t->graph.edges[a], *y = &t->graph.edges[b];
+
+	return x->to != y->to ? x->to < y->to : edge_before(t, x, y);
+}
+
+static bool
+before_by_caller(const void *arg, uint32_t a, uint32_t b)
+{
+	const struct table_of_functions *t = arg;
+	const struct edge               *x = &t->graph.edges[a], *y = &t->graph.edges[b];
+
+	return x->from != y->from ? x->from < y->from : edge_before(t, x, y);
+}
+
+/* The node on one side of an edge: 0: called, 1: the caller. */
+static uint32_t
+side_of(const struct table_of_functions *t, uint32_t edge, int side)
+{
+	return side ? t->graph.edges[edge].from : t->graph.edges[edge].to;
+}
+
+/* Of the edges that a node is on that side of: the other side's nodes. */
+static void
+print_calls(struct table_of_functions *t, uint32_t node, int side)
+{
+	size_t low = 0, high = t->graph.edge_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (side_of(t, t->calls[side][middle], side) < node)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < t->graph.edge_count && side_of(t, t->calls[side][low], side) == node; low++) {
+		const struct edge *e = &t->graph.edges[t->calls[side][low]];
+
+		add_amount(t, 50, e->weight);
+		text_add(t->out, " ");
+		add_share(t, e->weight, t->graph.nodes[node].cum, false);
+		text_add(t->out, " |   ");
+		graph_name(&t->graph.nodes[side_of(t, t->calls[side][low], !side)], t->out);
+		text_add(t->out, "%s\n", e->inlined ? " (inline)" : "");
+	}
+}
+
+static bool
+is_peeked(const struct table_of_functions *t, const struct node *n)
+{
+	struct text name = TEXT_INIT;
+	bool        found;
+
+	if (!t->peek.usable)
+		return true;
+	graph_name(n, &name);
+	found = match_finds(&t->peek, text_string(&name));
+	text_release(&name);
+	return found;
+}
+
+static int
+print_tree(struct table_of_functions *t, struct component_error *err)
+{
+	int64_t sum = 0;
+	bool    found = false;
+
+	t->calls[0] = order_of(t->arena, t->graph.edge_count, before_by_called, t);
+	t->calls[1] = order_of(t->arena, t->graph.edge_count, before_by_caller, t);
+	if (t->graph.edge_count && (!t->calls[0] || !t->calls[1]))
+		return -ENOMEM;
+	text_add(t->out, SEPARATOR "      flat  flat%%   sum%%        cum   cum%%   calls calls%% + context \t \t \n");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct node *n = &t->graph.nodes[t->order[i]];
+
+		if (!is_peeked(t, n))
+			continue;
+		found = true;
+		sum = (int64_t)((uint64_t)sum + (uint64_t)n->flat);
+		text_add(t->out, SEPARATOR);
+		print_calls(t, t->order[i], 0);
+		print_figures(t, n, sum);
+		text_add(t->out, "                | ");
+		graph_name(n, t->out);
+		text_add(t->out, "\n");
+		print_calls(t, t->order[i], 1);
+	}
+	text_add(t->out, "%s", t->count ? SEPARATOR : "");
+	if (found || !t->peek.usable)
+		return 0;
+	component_error_set(err, "--peek '%.80s' is no function of this profile; 'componentctl profile FILE --top=0' shows all",
+		t->view->peek);
+	return -ENOENT;
 }
 
 int
@@ -317,24 +451,28 @@ top_print(const struct pprof *p, const struct view *v, struct text *out, struct 
 {
 	struct arena_budget       budget = { 0, TOP_MEMORY_MAX };
 	struct arena              arena;
-	struct table_of_functions t = { .p = p, .view = v, .arena = &arena, .out = out };
-	int64_t                   sum = 0;
+	struct table_of_functions t = { .p = p, .view = v, .arena = &arena, .out = out, .peek = MATCH_INIT };
+	struct view               all = *v;
 	int                       r;
 
+	all.rows = 0;
 	arena_init(&arena, &budget);
 	t.graph.arena = &arena;
 	r = shown_select(&t.shown, p, v, &arena, notes, err);
 	if (!r)
+		r = shown_compile(&t.peek, "--peek", v->peek, err);
+	if (t.peek.usable)
+		t.view = &all;
+	if (!r)
 		r = build(&t);
 	if (!r) {
 		print_head(&t);
-		for (size_t i = 0; i < t.count; i++) {
-			const struct node *n = &t.graph.nodes[t.order[i]];
-
-			sum = (int64_t)((uint64_t)sum + (uint64_t)n->flat);
-			print_row(&t, n, sum);
-		}
+		if (v->tree || t.peek.usable)
+			r = print_tree(&t, err);
+		else
+			print_table(&t);
 	}
+	match_release(&t.peek);
 	graph_release(&t.graph);
 	arena_release(&arena);
 	return r;

@@ -1,5 +1,5 @@
 /*
- * top.h - what of a profile is shown, as go tool pprof -top has it; or as folded stacks.
+ * top.h - what of a profile is shown, as go tool pprof -top, -tree and -peek have it; or as folded stacks.
  *
  *   limits   TOP_MEMORY_MAX
  *   threads  one at a time for one profile
@@ -21,10 +21,12 @@
 
 struct view {
 	const char *focus, *ignore; /* regular expressions; NULL or "": none */
+	const char *peek;           /* a tree of functions alone that it finds, none left out; NULL or "": all */
 	const char *sample_index;   /* a type's name or number; NULL or "": the usual one */
 	int64_t     rows;           /* at most; 0: all */
 	bool        cum;            /* sorted by it */
 	bool        brief;          /* without what is the same for each window of a program, as its file */
+	bool        tree;           /* with who calls whom */
 };
 
 /* They add to the text.  0; -EINVAL and a sentence: the view asks for what is not there; -ENOMEM.  Notes, such as

@@ -47,6 +47,8 @@ look(const void *data, size_t size, struct component_error *err)
 	int               r = read_profile(data, size, &p, err);
 
 	if (!r)
+		read_drop_frames(&p);
+	if (!r)
 		r = top_print(&p, &view, &out, &notes, err);
 	if (!r)
 		r = folded_print(&p, &(struct view){ .cum = true }, &out, &notes, err);

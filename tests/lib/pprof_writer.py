@@ -58,8 +58,8 @@ DROPS = ("", "", "malloc|tcmalloc::.*", r"operator new.*|(__)?posix_memalign|cru
 MAPPINGS = (("/usr/bin/prog", "abc123"), ("/lib/libc.so.6", ""), ("", ""), ("[vdso]", ""), ("dir/", ""))
 
 
-def any_profile(r):
-    """One of r, a random.Random.  No two rows of a table have one name: pprof has no order for those."""
+def any_profile(r, types=None):
+    """One of r, a random.Random, of these types or any.  No two rows of a table have one name: pprof has no order for those."""
     apart = r.choice((0, 1000))  # ids are no indices
     mappings = [(i + 1 + apart, file, build) for i, (file, build) in enumerate(r.sample(MAPPINGS, r.randint(0, len(MAPPINGS))))]
     functions = []
@@ -70,7 +70,7 @@ def any_profile(r):
     locations = [(i + 1 + apart, r.choice([0] + [m[0] for m in mappings]), 4096 + 16 * i,
                   [(r.choice(functions)[0], r.randint(0, 90)) for _ in range(r.choice((0, 1, 1, 1, 2, 3)))])
                  for i in range(r.randint(1, 40))]
-    types = [(t, r.choice(UNITS)) for t in r.sample(TYPES, r.randint(1, 4))]
+    types = types or [(t, r.choice(UNITS)) for t in r.sample(TYPES, r.randint(1, 4))]
     negative, scale, base = r.random() < .4, 10 ** r.randint(0, 12), r.random() < .15
     samples = []
     for _ in range(r.choice((0, 1, 3, 30, 200))):

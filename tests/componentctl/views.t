@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""componentctl profile --base, --diff-base, --tree and --peek: byte for byte what go tool pprof prints, for profiles of
+every kind that our programs make and for those that other tools could have written."""
+import gzip
+import itertools
+import os
+import random
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import CTL, ctl, environment, own_run  # noqa: E402
+from busy import Busy, agent  # noqa: E402
+from gotools import ENV, gos, pprofs  # noqa: E402
+from pprof_writer import TYPES, UNITS, any_profile, profile  # noqa: E402
+
+own_run()
+KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "threadcreate"
+TREES = (("--tree",), ("--tree", "--top=0"), ("--tree", "--cum", "--top=3"), ("--tree", "--focus=main"), ("--peek=a",),
+         ("--peek=here|main", "--cum"), ("--tree", "--sample-index=0"))
+TABLES = (("--top=0",), ("--cum", "--top=5"), ("--focus=e",), ("--ignore=main", "--top=0"), ("--sample-index=0",))
+
+
+def newest_pprof():
+    if not gos():
+        raise Skip("no Go is here")
+    return max(pprofs(), key=lambda p: p.version).path
+
+
+def go_words(view):
+    """componentctl's options as those of go tool pprof."""
+    given = dict(re.match(r"--([\w-]+)=?(.*)", word).groups() for word in view)
+    words = [] if "tree" in given or "peek" in given else ["-top"]
+    return words + ["-nodecount=" + given.pop("top", "10")] + [
+        "-%s%s" % ({"diff-base": "diff_base"}.get(k, k.replace("-", "_")), "=" + v if v else "") for k, v in given.items()]
+
+
+def settled(text):
+    """Calls of one amount, one of them negative, have no order in pprof: it changes from run to run."""
+    lines = []
+    for key, group in itertools.groupby(text.split("\n"), lambda line: line.split()[0].lstrip("-") if " |   " in line else None):
+        lines += group if key is None else sorted(group)
+    return lines
+
+
+def compare(path, view):
+    """1; 0 where both say that the profile has none such."""
+    go = run(newest_pprof(), "-symbolize=remote", *go_words(view), path, env=dict(ENV, PPROF_TMPDIR=BUILD))
+    ours = run(CTL, "profile", path, *view, env=environment())
+    if go.returncode and "no matches found for regexp" in go.stderr:
+        contains(ours.stderr, "is no function of this profile")
+        return 0
+    equal((ours.returncode, settled(ours.stdout)), (go.returncode, settled(go.stdout)), "%s %s\n%s%s" % (path, view, go.stderr, ours.stderr))
+    return 1
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(gzip.compress(data))
+    return path
+
+
+@test
+def trees_and_differences_of_our_profiles_are_those_of_go_tool_pprof():
+    newest_pprof()
+    with tempdir() as d:
+        program = os.path.join(d, "busy")
+        equal(run(CC, "-O1", "-g", "-pthread", "-o", program, os.path.join(SRC, "tests/programs/busy.c")).returncode, 0)
+        # Values that add up to nothing: both leave out who has none.
+        zero = write(os.path.join(d, "zero"), profile([("cpu", "nanoseconds")], [([n, 1], [v], []) for n, v in ((2, 30), (3, -20), (4, -10))],
+                     [(n, 0, 4096 * n, [(n, n)]) for n in (1, 2, 3, 4)], [(n, "abcd"[n - 1], "", "", 0) for n in (1, 2, 3, 4)], []))
+        need(all(compare(zero, view) for view in (("--tree",), ("--tree", "--top=2"), ("--peek=a|b",), ("--tree", "--top=0"))), zero)
+        with Busy([program], agent()) as b:
+            b.find()
+            b.go()
+            b.look({"heap": ["keep_here"], "block": ["hold_here"]})
+            for kind in KINDS:
+                for part in "before", "after":
+                    ctl("profile", b.url, kind, "--raw", "--seconds=1" if kind in ("profile", "fgprof") else "--seconds=0",
+                        "-o", os.path.join(d, "%s.%s" % (kind, part)))
+
+        def one(kind, part):
+            path, other = [os.path.join(d, "%s.%s" % (kind, p)) for p in (part, "before" if part == "after" else "after")]
+            return sum(compare(path, view) for view in TREES) + sum(
+                compare(path, view + (base + other,)) for base in ("--base=", "--diff-base=") for view in TABLES[:2] + TREES[:2])
+        jobs = [in_background(lambda p=p: [one(kind, p) for kind in KINDS]) for p in ("before", "after")]
+        found = [n for job in jobs for n in job.result()]
+        need(len(found) == 2 * len(KINDS) and min(found) >= 13, found)
+
+
+@test
+def so_are_those_of_profiles_that_other_tools_could_have_written():
+    newest_pprof()  # before two ask for it at once
+    with tempdir() as d:
+        def one(seed):
+            r = random.Random(seed)
+            types = [(t, r.choice(UNITS)) for t in r.sample(TYPES, r.randint(1, 3))]
+            paths = [write(os.path.join(d, "%d.%d" % (seed, i)), any_profile(random.Random(r.choice((seed, seed + 1000, seed))), types))
+                     for i in (0, 1)]
+            return compare(paths[0], r.choice(TREES)) + compare(
+                paths[0], r.choice(TABLES + TREES) + (r.choice(("--base=", "--diff-base=")) + paths[1],))
+        jobs = [in_background(lambda at=at: sum(one(seed) for seed in range(at, 40, 2))) for at in (0, 1)]
+        need(sum(job.result() for job in jobs) > 60, "comparisons")
+
+
+def two(folder):
+    """Profiles of one program, at other addresses; the second has less of one stack and more of another."""
+    functions = [(1, "main", "main", "", 0), (2, "crunch", "crunch", "", 0)]
+    return [write(os.path.join(folder, name), profile([("cpu", "nanoseconds")], [([1], [a], []), ([2, 1], [b], [])],
+                  [(1, 0, 4096, [(1, 1)]), (2, 0, 4100, [(2, 1)])], functions, []))
+            for name, a, b in (("now", 7, 9), ("then", 7, 20))]
+
+
+@test
+def what_is_equal_in_both_is_gone_and_what_is_less_is_negative():
+    with tempdir() as d:
+        now, then = two(d)
+        equal(ctl("profile", now, "--base=" + then, "--folded"), "main;crunch -11\n")
+        equal(ctl("profile", then, "--base=" + now, "--folded"), "main;crunch 11\n")
+        equal(ctl("profile", then, "--base=" + then, "--folded"), "")
+        contains(ctl("profile", now, "--base=" + then), "     -11ns   100%   100%      -11ns   100%  crunch\n")
+        contains(ctl("profile", now, "--diff-base=" + then), "     -11ns 40.74% 40.74%      -11ns 40.74%  crunch\n")
+        contains(ctl("profile", now, "--tree"), " |   crunch\n")
+
+
+@test
+def a_base_that_cannot_be_subtracted_is_said_to_be_so():
+    with tempdir() as d:
+        now, then = two(d)
+        other = write(os.path.join(d, "other"), profile([("space", "bytes")], [], [], [], []))
+        third = write(os.path.join(d, "third"), profile([("cpu", "seconds")], [], [], [], []))
+        for words, status, part in (
+                ((now, "--base=" + other), 1, "measure nothing that is the same"),
+                ((now, "--base=" + third), 1, "in 'nanoseconds' and in 'seconds'"),
+                ((now, "--base=" + d + "/none"), 1, "No such file"),
+                ((now, "--base=" + __file__), 1, "is no pprof profile"),
+                ((now, "--base=" + then, "--diff-base=" + then), 2, "exclude each other"),
+                ((now, "--tree", "--folded"), 2, "exclude each other"),
+                ((now, "--peek=nobody"), 1, "--peek 'nobody' is no function of this profile"),
+                ((now, "--peek=a{"), 2, "has a '{'")):
+            contains(ctl("profile", *words, status=status), part)
+
+
+if "\n  profile " in run(CTL, "--help", env=environment()).stdout:
+    main()
+else:
+    print("1..0 # SKIP componentctl was built without libcurl")
