@@ -222,7 +222,8 @@ graph_calls(struct graph *g, int64_t cutoff)
 	for (size_t i = 0; i < g->edge_count; i++) {
 		const struct edge *e = &g->edges[i];
 
-		if (amount(e->weight) < (uint64_t)cutoff)
+		/* As pprof, which asks the callers of what it shows, and nobody's of what adds up to nothing. */
+		if (amount(e->weight) < (uint64_t)cutoff && graph_has(&g->nodes[e->to]))
 			continue;
 		if (e->inlined)
 			g->nodes[e->to].is_inlined = true;

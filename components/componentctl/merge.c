@@ -241,6 +241,11 @@ common_types(const struct merge_source *sources, size_t count, struct pprof *to,
 {
 	const struct pprof *first = sources[0].p;
 
+	for (size_t i = 0; i < count; i++)
+		if (sources[i].p->type_count > MERGE_TYPES_MAX) {
+			component_error_set(err, "a profile with more than %d types is none to subtract or add", MERGE_TYPES_MAX);
+			return -EBADMSG;
+		}
 	to->types = arena_array(&to->arena, first->type_count, sizeof(*to->types));
 	if (!to->types)
 		return -ENOMEM;

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "merge.h"
 #include "read.h"
 #include "top.h"
 
@@ -38,6 +39,27 @@ static const unsigned char good[] = {
 	0x38, 6, 0x40, 5, 0x48, 1, 0x50, 10, 0x6a, 1, 5, /* drop_frames, keep_frames, time, duration, comment */
 };
 
+/* Less the whole file, twice: as a base and as -diff_base has it. */
+static int
+look_at_difference(const struct pprof *p, struct text *out, struct text *notes, struct component_error *err)
+{
+	struct pprof              base, both;
+	const struct merge_source sources[] = { { p, 1, false }, { &base, -1, false }, { &base, -1, true } };
+	int                       r = read_profile(good, sizeof(good), &base, err);
+
+	assert_int_equal(r, 0);
+	r = merge_profiles(sources, 3, &both, err);
+	if (!r) {
+		read_drop_frames(&both);
+		r = top_print(&both, &(struct view){ .tree = true, .rows = 2 }, out, notes, err);
+	}
+	if (!r && top_print(&both, &(struct view){ .peek = "a" }, out, notes, err) < 0)
+		err->text[0] = '\0';
+	read_release(&both);
+	read_release(&base);
+	return r;
+}
+
 static int
 look(const void *data, size_t size, struct component_error *err)
 {
@@ -46,6 +68,8 @@ look(const void *data, size_t size, struct component_error *err)
 	struct pprof      p;
 	int               r = read_profile(data, size, &p, err);
 
+	if (!r)
+		r = look_at_difference(&p, &out, &notes, err);
 	if (!r)
 		read_drop_frames(&p);
 	if (!r)

@@ -13,7 +13,7 @@ from harness import *  # noqa: E402,F403
 from ctl import CTL, ctl, environment, own_run  # noqa: E402
 from busy import Busy, agent  # noqa: E402
 from gotools import ENV, gos, pprofs  # noqa: E402
-from pprof_writer import TYPES, UNITS, any_profile, profile  # noqa: E402
+from pprof_writer import TYPES, UNITS, any_profile, message, number, packed, profile  # noqa: E402
 
 own_run()
 KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "threadcreate"
@@ -67,10 +67,11 @@ def trees_and_differences_of_our_profiles_are_those_of_go_tool_pprof():
     with tempdir() as d:
         program = os.path.join(d, "busy")
         equal(run(CC, "-O1", "-g", "-pthread", "-o", program, os.path.join(SRC, "tests/programs/busy.c")).returncode, 0)
-        # Values that add up to nothing: both leave out who has none.
-        zero = write(os.path.join(d, "zero"), profile([("cpu", "nanoseconds")], [([n, 1], [v], []) for n, v in ((2, 30), (3, -20), (4, -10))],
-                     [(n, 0, 4096 * n, [(n, n)]) for n in (1, 2, 3, 4)], [(n, "abcd"[n - 1], "", "", 0) for n in (1, 2, 3, 4)], []))
-        need(all(compare(zero, view) for view in (("--tree",), ("--tree", "--top=2"), ("--peek=a|b",), ("--tree", "--top=0"))), zero)
+        # Values that add up to nothing, in all or in one function: it has no row.
+        for samples in ([(2, 1), 30], [(3, 1), -20], [(4, 1), -10]), ([(2, 1), 30000], [(3, 4, 1), 10000], [(2, 4, 1), -10000]):
+            zero = write(os.path.join(d, "zero"), profile([("cpu", "nanoseconds")], [(list(stack), [v], []) for stack, v in samples],
+                         [(n, 0, 4096 * n, [(n, n)]) for n in (1, 2, 3, 4)], [(n, "abcd"[n - 1], "", "", 0) for n in (1, 2, 3, 4)], []))
+            need(all(compare(zero, view) for view in (("--tree",), ("--tree", "--top=2"), ("--peek=a|b",), ("--tree", "--top=0"))), zero)
         with Busy([program], agent()) as b:
             b.find()
             b.go()
@@ -102,6 +103,48 @@ def so_are_those_of_profiles_that_other_tools_could_have_written():
                 paths[0], r.choice(TABLES + TREES) + (r.choice(("--base=", "--diff-base=")) + paths[1],))
         jobs = [in_background(lambda at=at: sum(one(seed) for seed in range(at, 40, 2))) for at in (0, 1)]
         need(sum(job.result() for job in jobs) > 60, "comparisons")
+
+
+def of_async_profiler(scale):
+    """As its converter writes them: no addresses, one mapping of everything, no field packed but the stacks."""
+    texts = ["", "cpu", "nanoseconds", "Produced by async-profiler", "async-profiler", "java/lang/Thread.run", "Main.work", "[tid]", "thread"]
+    out = message(1, number(1, 1) + number(2, 2)) + number(13, 3)
+    for stack, value in ([1, 2], 30 * scale), ([2], 12), ([3, 1, 2], 100 * scale):
+        out += message(2, packed(1, stack) + number(2, value) + message(3, number(1, 8) + number(2, 7)))
+    out += message(3, number(1, 1) + number(3, (1 << 63) - 1) + number(5, 4))
+    for i, function, line in (1, 2, 40), (2, 1, 7), (3, 2, 44):
+        out += message(4, number(1, i) + message(4, number(1, function) + number(2, line)))
+    for i, name in (1, 5), (2, 6):
+        out += message(5, number(1, i) + number(2, name))
+    return out + b"".join(message(6, t.encode()) for t in texts) + number(9, 1700000000 * 10 ** 9) + number(10, 10 ** 10)
+
+
+def of_jemalloc_pprof(scale):
+    """As the crate writes them: a comment for each mapping, names only where it was built with them, labels again for each frame."""
+    return profile([("inuse_space", "bytes")], [([1, 2, 3], [524288 * scale], [("annotation", "a"), ("annotation", "a")]), ([2, 3], [4096], [])],
+                   [(1, 1, 4100, [(1, 20), (2, 7)]), (2, 1, 4200, [(2, 9)]), (3, 2, 8200, [])],
+                   [(1, "alloc::alloc::alloc", "_ZN5alloc5alloc5alloc17h0123456789abcdefE", "/rustc/alloc.rs", 0),
+                    (2, "app::serve", "_ZN3app5serve17h0123456789abcdefE", "src/main.rs", 0)],
+                   [(1, "/usr/bin/app", "abcdef"), (2, "/lib/libc.so.6", "")],
+                   comments=("executableInfo=3;0;1000", "executableInfo=3;1000;2000"), time=1700000000 * 10 ** 9)
+
+
+@test
+def files_of_async_profiler_and_jemalloc_pprof_are_shown_as_by_go_tool_pprof():
+    newest_pprof()
+    with tempdir() as d:
+        for make in of_async_profiler, of_jemalloc_pprof:
+            for pack in gzip.compress, bytes:
+                paths = [os.path.join(d, "%s.%d" % (make.__name__, scale)) for scale in (1, 3)]
+                for path, scale in zip(paths, (1, 3)):
+                    with open(path, "wb") as f:
+                        f.write(pack(make(scale)))
+                for view in ((), ("--tree",), ("--peek=work|serve",), ("--base=" + paths[1],), ("--diff-base=" + paths[1], "--tree")):
+                    equal(compare(paths[0], view), 1)
+    with tempdir() as d:
+        path = write(os.path.join(d, "x"), of_async_profiler(1))
+        equal(ctl("profile", path, "--folded"), "java/lang/Thread.run;Main.work 30\njava/lang/Thread.run 12\n"
+              "java/lang/Thread.run;Main.work;Main.work 100\n")
 
 
 def two(folder):
