@@ -407,6 +407,8 @@ read_labels(struct reader *r, const Component__Pprof__Sample *from, struct pprof
 		const Component__Pprof__Label *l = from->label[order[i]];
 		const char *words[] = { text(r, l->key), text(r, l->str), text(r, l->num_unit) };
 
+		if (!strcmp(words[0], "pprof::base"))
+			continue; /* is_base has it, which a merge may set */
 		for (unsigned k = 0; k < 3; k++)
 			text_add_bytes(&all, words[k], strlen(words[k]) + 1);
 		text_add_bytes(&all, (const char *)&l->num, sizeof(l->num));
