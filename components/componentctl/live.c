@@ -102,7 +102,9 @@ window_take(struct live *l, struct window *w)
 static bool
 ends_all(const struct window *w, bool is_first)
 {
-	return w->r < 0 && (w->kind == &kinds[0] || is_first);
+	bool is_gone = w->r == -ECONNREFUSED || w->r == -EPIPE;
+
+	return w->r < 0 && (w->kind == &kinds[0] || is_first || is_gone);
 }
 
 static void *

@@ -161,6 +161,22 @@ def no_more_rows_are_drawn_than_there_are_lines():
 
 
 @test
+def a_program_that_goes_away_ends_it_whatever_the_kind():
+    with daemon(SUBJECT, "--enable-pprof", "--heap-profile-rate=1") as d:
+        p = subprocess.Popen([CTL, "top", "127.0.0.1:%d" % d.port, "heap"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, env=environment())
+        try:
+            contains(p.stdout.readline(), "  heap")
+            d.process.kill()
+            said = p.communicate(timeout=DEADLINE)[1]
+            equal(p.returncode, 1, said)
+            need(re.search("nobody listens there|the server went away", said), said)
+        finally:
+            p.kill()
+            p.wait()
+
+
+@test
 def where_nobody_answers_it_says_so():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
