@@ -10,20 +10,16 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "command.h"
-#include "digits.h"
-#include "record.h"
+#include "records.h"
 #include "text.h"
 
-#define COMMAND_MAX   4096 /* bytes of a command line that are looked at */
 #define COMMAND_SHOWN 20   /* characters of it in the table */
 #define COLUMNS       9
 #define CELL_MAX      (RECORD_URL_MAX + 16)
@@ -33,80 +29,7 @@ enum output { TABLE, WIDE, JSON, YAML };
 static const char *const outputs[] = { "table", "wide", "json", "yaml", NULL };
 static int               output;
 
-struct list {
-	struct record *items;
-	size_t         count, room;
-};
-
-static int
-take(void *arg, const struct record *r)
-{
-	struct list   *l = arg;
-	struct record *more;
-
-	if (l->count == l->room) {
-		more = realloc(l->items, (2 * l->room + 16) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		l->items = more;
-		l->room = 2 * l->room + 16;
-	}
-	l->items[l->count++] = *r;
-	return 0;
-}
-
-static int
-is_before(const void *a, const void *b)
-{
-	const struct record *x = a, *y = b;
-
-	return x->created != y->created ? (x->created < y->created ? -1 : 1) : (x->pid > y->pid) - (x->pid < y->pid);
-}
-
 /* ---- cells ---- */
-
-/* The port of "http://HOST:PORT/..."; 0: it is a unix socket. */
-static int64_t
-port_of(const char *url)
-{
-	const char *host = strstr(url, "://"), *end, *colon;
-	char        number[8];
-
-	if (!host || strncmp(url, "http://", 7))
-		return 0;
-	end = strchr(host + 3, '/');
-	end = end ? end : url + strlen(url);
-	for (colon = end; colon > host + 3 && *colon != ':'; colon--)
-		;
-	if (*colon != ':' || (size_t)(end - colon) > sizeof(number))
-		return 0;
-	snprintf(number, sizeof(number), "%.*s", (int)(end - colon - 1), colon + 1);
-	return digits_number(number, UINT16_MAX) > 0 ? digits_number(number, UINT16_MAX) : 0;
-}
-
-/* Its words with blanks between them; what no terminal should get is '?'. */
-static void
-command_of(pid_t pid, char buf[COMMAND_MAX])
-{
-	char    path[32];
-	ssize_t n;
-	int     fd;
-
-	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd >= 0 ? read(fd, buf, COMMAND_MAX - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	while (n > 0 && !buf[n - 1])
-		n--;
-	n = n < 0 ? 0 : n;
-	buf[n] = '\0';
-	for (ssize_t i = 0; i < n; i++)
-		if (!buf[i])
-			buf[i] = ' ';
-		else if ((unsigned char)buf[i] < ' ' || (unsigned char)buf[i] == 0x7f)
-			buf[i] = '?';
-}
 
 static void
 age_of(const struct record *r, char *buf, size_t size)
@@ -136,20 +59,20 @@ created_of(const struct record *r, char *buf, size_t size)
 
 struct row {
 	char id[RECORD_ID_MAX], port[24], app_port[24], age[24], created[32], pid[24], url[RECORD_URL_MAX];
-	char command[COMMAND_MAX];
+	char command[RECORDS_COMMAND_MAX];
 };
 
 static void
 row_make(const struct record *r, struct row *row)
 {
 	snprintf(row->id, sizeof(row->id), "%s", r->id);
-	snprintf(row->port, sizeof(row->port), "%lld", (long long)port_of(r->url));
+	snprintf(row->port, sizeof(row->port), "%lld", (long long)records_port(r));
 	snprintf(row->app_port, sizeof(row->app_port), "%lld", (long long)r->app_port);
 	snprintf(row->pid, sizeof(row->pid), "%ld", (long)r->pid);
 	snprintf(row->url, sizeof(row->url), "%s", r->url);
 	age_of(r, row->age, sizeof(row->age));
 	created_of(r, row->created, sizeof(row->created));
-	command_of(r->pid, row->command);
+	records_command(r, row->command);
 }
 
 /* ---- forms ---- */
@@ -268,19 +191,17 @@ objects_write(const struct row *rows, size_t count, bool json)
 static int
 list(char **operands, struct component_error *err)
 {
-	struct list l = { NULL, 0, 0 };
-	struct row *rows = NULL;
-	int         r = record_each(take, &l);
+	struct records l;
+	struct row    *rows = NULL;
+	int            r = records_read(&l);
 
 	(void)operands;
 	(void)err;
 	rows = r ? NULL : calloc(l.count + 1, sizeof(*rows));
 	if (!rows) {
-		free(l.items);
+		records_release(&l);
 		return -ENOMEM;
 	}
-	if (l.count)
-		qsort(l.items, l.count, sizeof(*l.items), is_before);
 	for (size_t i = 0; i < l.count; i++)
 		row_make(&l.items[i], &rows[i]);
 	if (output == TABLE || output == WIDE)
@@ -288,7 +209,7 @@ list(char **operands, struct component_error *err)
 	else
 		r = objects_write(rows, l.count, output == JSON);
 	free(rows);
-	free(l.items);
+	records_release(&l);
 	return r;
 }
 

@@ -1,6 +1,6 @@
 # componentctl/: the command that finds programs which serve profiles, and looks into them.
 bin_PROGRAMS += %D%/componentctl
-%C%_componentctl_SOURCES = %D%/componentctl.c %D%/command.h %D%/list.c \
+%C%_componentctl_SOURCES = %D%/componentctl.c %D%/command.h %D%/list.c %D%/records.c %D%/records.h %D%/save.c %D%/save.h %D%/sd.c \
 	%D%/loadable.c %D%/loadable.h %D%/run.c %D%/stop.c
 %C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(LOOKING_CPPFLAGS)
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
@@ -14,7 +14,7 @@ READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLI
 %C%_componentctl_SOURCES += %D%/profile.h
 if HAVE_LIBCURL
 %C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
-	%D%/profile.c %D%/save.c %D%/save.h %D%/screen.c %D%/screen.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
+	%D%/profile.c %D%/screen.c %D%/screen.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
 LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
 LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \
 	profiler/model/libmodel.la $(LIBCURL_LIBS)
@@ -24,7 +24,7 @@ endif
 
 # Their pages come from the commands themselves, option by option.
 if RUNS_PROGRAMS
-%C%_PAGES = %D%/componentctl-run.1 %D%/componentctl-list.1 %D%/componentctl-stop.1 $(LOOKING_PAGES)
+%C%_PAGES = %D%/componentctl-run.1 %D%/componentctl-list.1 %D%/componentctl-sd.1 %D%/componentctl-stop.1 $(LOOKING_PAGES)
 nodist_man_MANS += %D%/componentctl.1 $(%C%_PAGES)
 bashcompletion_DATA += %D%/completions/componentctl
 CLEANFILES += %D%/componentctl.1 $(%C%_PAGES) %D%/completions/componentctl
