@@ -29,7 +29,7 @@
 
 #define SCRIPTS_MAX 5   /* as the kernel: then it says ELOOP */
 #define HEAD_BYTES  256 /* BINPRM_BUF_SIZE */
-#define OUTSIDE     "; build it with libcomponent instead"
+#define OUTSIDE     "; start it as always, and write 'componentctl profile PID', which looks at it from outside"
 
 int
 loadable_find(const char *word, char ret[PATH_MAX], struct component_error *err)
@@ -115,7 +115,7 @@ check_elf(int fd, const char *path, const ElfW(Ehdr) *head, struct component_err
 	if (!*interpreter)
 		return refuse(path, err, "is linked statically, so nothing can be loaded into it" OUTSIDE);
 	if (strstr(interpreter, "ld-musl"))
-		return refuse(path, err, "is linked with musl, and the agent needs glibc; build it with glibc");
+		return refuse(path, err, "is linked with musl, and the agent needs glibc" OUTSIDE);
 	return 0;
 }
 

@@ -159,7 +159,8 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
             contains(ctl("run", path, status=status), why)
 
         static = compiled(d, "static", "int main(void) { return 3; }\n", "-static")
-        refused(static, static + " is linked statically, so nothing can be loaded into it; build it with libcomponent instead")
+        refused(static, static + " is linked statically, so nothing can be loaded into it; start it as always, "
+                "and write 'componentctl profile PID', which looks at it from outside")
         equal(ran("--enable-profiling=false", static).returncode, 3)
         script = d + "/script"
         with open(script, "w") as f:
