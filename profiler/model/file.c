@@ -17,19 +17,29 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "our_fd.h"
 #include "process.h"
 
-/* Below the root of the process that is looked at; it may be in a container.  What no other is below is below this one's. */
+/* Below the root of the process that is looked at, as it may be in a container.  That may have put anything there, and
+ * we may be root: a device is not opened. */
 static __attribute__((noinline)) int
 open_below_root(const char *path)
 {
-	char root[PROCESS_PATH_MAX], whole[PROCESS_PATH_MAX + PATH_MAX];
+	char        root[PROCESS_PATH_MAX], whole[PROCESS_PATH_MAX + PATH_MAX];
+	struct stat st;
+	int         place, fd;
 
 	if (snprintf(whole, sizeof(whole), "%s%s", process_path("root", root), path) >= (int)sizeof(whole))
 		return -ENAMETOOLONG;
-	return our_fd_open(whole, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	place = our_fd_open(whole, O_PATH, 0);
+	if (place < 0)
+		return place;
+	snprintf(whole, sizeof(whole), "/proc/self/fd/%d", place);
+	fd = fstat(place, &st) || !S_ISREG(st.st_mode) ? -ENOENT : our_fd_open(whole, O_RDONLY | O_NOCTTY, 0);
+	our_fd_close(place);
+	return fd;
 }
 
 int

@@ -32,6 +32,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -106,12 +107,18 @@ ring_close(struct perf_ring *ring)
 int
 perf_open(struct perf *ret, pid_t pid, int64_t period_ns)
 {
-	long processors = sysconf(_SC_NPROCESSORS_CONF);
-	int  err = 0;
+	long          processors = sysconf(_SC_NPROCESSORS_CONF);
+	struct rlimit files;
+	int           err = 0;
 
 	*ret = (struct perf){ .pid = pid, .period_ns = period_ns };
 	if (!ARCH_PERF_REGS)
 		return -ENOSYS;
+	/* A thread takes a descriptor for each processor. */
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	if (processors < 1 || processors > PROCESSORS_MAX)
 		processors = PROCESSORS_MAX;
 	ret->rings = calloc((size_t)processors, sizeof(*ret->rings));
@@ -197,11 +204,16 @@ thread_add(struct perf *p, pid_t tid)
 }
 
 static struct perf_thread *
-thread_find(const struct perf *p, pid_t tid)
+thread_find(struct perf *p, pid_t tid)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (p->threads[i].tid == tid)
+	for (size_t n = 0; n < p->count; n++) {
+		size_t i = (p->next + n) % p->count;
+
+		if (p->threads[i].tid == tid) {
+			p->next = i + 1;
 			return &p->threads[i];
+		}
+	}
 	return NULL;
 }
 

@@ -40,7 +40,7 @@ struct perf {
 	struct perf_ring   *rings; /* by processor */
 	int                 ring_count;
 	struct perf_thread *threads; /* by tid */
-	size_t              count, room;
+	size_t              count, room, next; /* next: where a look goes on, as it lists them in the same order */
 	uint64_t            lost; /* samples that found no room */
 };
 

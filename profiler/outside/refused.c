@@ -102,8 +102,8 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 		return r;
 	}
 	if (r == -EMFILE || r == -ENFILE) {
-		component_error_set(err, "%d: has too many threads for the descriptors that this process may have; write "
-			"'ulimit -n unlimited' before", (int)pid);
+		component_error_set(err, "%d: has too many threads for the descriptors that this process may have; run this "
+			"as root, with 'ulimit -n 1000000' before", (int)pid);
 		return r;
 	}
 	if (r != -EACCES && r != -EPERM) {
