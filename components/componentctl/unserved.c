@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "bar.h"
 #include "encode.h"
@@ -62,8 +63,15 @@ fetched_add(void *arg, const void *data, size_t size)
 static int
 begin(pid_t pid, struct component_error *err)
 {
-	static bool begun; /* for the windows of a command that takes many */
-	int         r = begun ? 0 : outside_begin(pid, err);
+	static bool   begun; /* for the windows of a command that takes many */
+	int           r = begun ? 0 : outside_begin(pid, err);
+	struct rlimit files;
+
+	/* Each of its threads takes a descriptor for each processor. */
+	if (!begun && !getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 
 	if (!r && !begun)
 		fprintf(stderr, "Process %d serves no profiles; it is looked at from outside.\n", (int)pid);

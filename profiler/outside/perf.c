@@ -32,7 +32,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -107,18 +106,12 @@ ring_close(struct perf_ring *ring)
 int
 perf_open(struct perf *ret, pid_t pid, int64_t period_ns)
 {
-	long          processors = sysconf(_SC_NPROCESSORS_CONF);
-	struct rlimit files;
-	int           err = 0;
+	long processors = sysconf(_SC_NPROCESSORS_CONF);
+	int  err = 0;
 
 	*ret = (struct perf){ .pid = pid, .period_ns = period_ns };
 	if (!ARCH_PERF_REGS)
 		return -ENOSYS;
-	/* A thread takes a descriptor for each processor. */
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
 	if (processors < 1 || processors > PROCESSORS_MAX)
 		processors = PROCESSORS_MAX;
 	ret->rings = calloc((size_t)processors, sizeof(*ret->rings));

@@ -4,7 +4,7 @@
  * An event for each thread on each processor; a ring for each processor, which all threads
  * there share.  The process is not stopped, and no code of ours runs in it.
  *
- *   limits   PERF_STACK_BYTES of a stack
+ *   limits   PERF_STACK_BYTES of a stack; a descriptor for each thread on each processor
  *   threads  one at a time
  *   source   profiler/outside/perf.c
  */
