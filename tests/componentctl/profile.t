@@ -9,14 +9,13 @@ import re
 import socket
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from busy import Busy, agent  # noqa: E402
 from documents import shell_lines  # noqa: E402
-from gotools import ENV, gos, pprofs  # noqa: E402
+from gotools import ENV, gos, newest_pprof, to_the_minute  # noqa: E402
 from pprof_writer import any_profile, profile  # noqa: E402
 from soak import cpu_ns  # noqa: E402
 
@@ -27,22 +26,6 @@ VIEWS = ((), ("--top=0",), ("--cum",), ("--cum", "--top=5"), ("--focus=e",), ("-
 KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "threadcreate"
 SMALL = profile([("cpu", "nanoseconds")], [([1], [7], []), ([2, 1], [5], [])], [(1, 0, 1, [(1, 1)]), (2, 0, 2, [(2, 1)])],
                 [(1, "main", "main", "", 0), (2, "crunch", "crunch", "", 0)], [])
-
-
-def newest_pprof():
-    if not gos():
-        raise Skip("no Go is here")
-    return max(pprofs(), key=lambda p: p.version).path
-
-
-def to_the_minute(text, go):
-    """Older ones of Go write "Time: Nov 25, 2026 at 9:44pm (UTC)", without seconds: both tables with times as these."""
-    found = re.search(r"^Time: (\w+ \d+, \d+ at \d+:\d+[ap]m) ", go, re.M)
-    if found:
-        minute = time.strftime("%Y-%m-%d %H:%M", time.strptime(found[1], "%b %d, %Y at %I:%M%p"))
-        go = go.replace(found[1] + " (", minute + " (")
-        text = re.sub(r"^(Time: [\d-]+ \d+:\d+):\d+ (\S+)$", r"\1 (\2)", text, flags=re.M)
-    return text, go
 
 
 def go_view(view):

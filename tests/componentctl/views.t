@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import CTL, ctl, environment, own_run  # noqa: E402
 from busy import Busy, agent  # noqa: E402
-from gotools import ENV, gos, pprofs  # noqa: E402
+from gotools import ENV, newest_pprof, to_the_minute  # noqa: E402
 from pprof_writer import TYPES, UNITS, any_profile, message, number, packed, profile  # noqa: E402
 
 own_run()
@@ -20,12 +20,6 @@ KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "t
 TREES = (("--tree",), ("--tree", "--top=0"), ("--tree", "--cum", "--top=3"), ("--tree", "--focus=main"), ("--peek=a",),
          ("--peek=here|main", "--cum"), ("--tree", "--sample-index=0"))
 TABLES = (("--top=0",), ("--cum", "--top=5"), ("--focus=e",), ("--ignore=main", "--top=0"), ("--sample-index=0",))
-
-
-def newest_pprof():
-    if not gos():
-        raise Skip("no Go is here")
-    return max(pprofs(), key=lambda p: p.version).path
 
 
 def go_words(view):
@@ -51,7 +45,8 @@ def compare(path, view):
     if go.returncode and "no matches found for regexp" in go.stderr:
         contains(ours.stderr, "is no function of this profile")
         return 0
-    equal((ours.returncode, settled(ours.stdout)), (go.returncode, settled(go.stdout)), "%s %s\n%s%s" % (path, view, go.stderr, ours.stderr))
+    shown, wanted = to_the_minute(ours.stdout, go.stdout)
+    equal((ours.returncode, settled(shown)), (go.returncode, settled(wanted)), "%s %s\n%s%s" % (path, view, go.stderr, ours.stderr))
     return 1
 
 

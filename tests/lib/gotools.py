@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import urllib.request
 
 from harness import BUILD, DEADLINE, Skip, equal, need, run
@@ -65,6 +66,21 @@ def pprofs():
     if not gos():
         raise Skip("no Go is here")
     return [Pprof(version, path) for version, path in tools("pprof")]
+
+
+def newest_pprof():
+    """The path of the newest Go's."""
+    return max(pprofs(), key=lambda p: p.version).path
+
+
+def to_the_minute(text, go):
+    """Older ones of Go write "Time: Nov 25, 2026 at 9:44pm (UTC)", without seconds: both tables with times as these."""
+    found = re.search(r"^Time: (\w+ \d+, \d+ at \d+:\d+[ap]m) ", go, re.M)
+    if found:
+        minute = time.strftime("%Y-%m-%d %H:%M", time.strptime(found[1], "%b %d, %Y at %I:%M%p"))
+        go = go.replace(found[1] + " (", minute + " (")
+        text = re.sub(r"^(Time: [\d-]+ \d+:\d+):\d+ (\S+)$", r"\1 (\2)", text, flags=re.M)
+    return text, go
 
 
 def agreed(read, *args):
