@@ -59,7 +59,7 @@ fetched_add(void *arg, const void *data, size_t size)
 	return 0;
 }
 
-/* Ends with the program. */
+/* Once: a program looks at one process until it ends. */
 static int
 begin(pid_t pid, struct component_error *err)
 {
@@ -79,7 +79,7 @@ begin(pid_t pid, struct component_error *err)
 	return r;
 }
 
-/* With names; an error of encode.h has no sentence yet. */
+/* Closes s; gives an error that has no sentence one. */
 static int
 ended(struct symbols *s, int r, struct component_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * maps.h - the lines of /proc/self/maps.
+ * maps.h - the lines of /proc/self/maps, or of the process that is looked at (process.h).
  */
 #ifndef MODEL_MAPS_H
 #define MODEL_MAPS_H

@@ -43,6 +43,7 @@
 #define RING_PAGES_LEAST 16  /* ... and 1 */
 #define PROCESSORS_MAX   1024
 #define RECORD_MAX       65536
+#define THREADS_FIRST    64
 #define WALKS            8 /* each may meet other code that nobody has judged */
 
 struct perf_ring {
@@ -168,26 +169,25 @@ thread_close(const struct perf *p, struct perf_thread *t)
 static int
 thread_add(struct perf *p, pid_t tid)
 {
-	struct perf_thread t = { tid, true, malloc((size_t)p->ring_count * sizeof(int)) }, *more;
+	struct perf_thread t = { tid, true, NULL }, *more;
+	size_t             room = p->room ? 2 * p->room : THREADS_FIRST;
 	int                err = 0;
 
 	if (p->count == p->room) {
-		more = reallocarray(p->threads, p->room ? 2 * p->room : 64, sizeof(*more));
+		more = reallocarray(p->threads, room, sizeof(*more));
 		if (!more)
-			err = -ENOMEM;
-		p->threads = more ? more : p->threads;
-		p->room = more ? (p->room ? 2 * p->room : 64) : p->room;
+			return -ENOMEM;
+		p->threads = more;
+		p->room = room;
 	}
-	if (err || !t.fds) {
-		free(t.fds);
+	t.fds = malloc((size_t)p->ring_count * sizeof(*t.fds));
+	if (!t.fds)
 		return -ENOMEM;
-	}
 	for (int i = 0; i < p->ring_count; i++) {
-		t.fds[i] = !err && p->rings[i].fd >= 0 ? sampler_open(p, tid, i) : -1;
-		if (t.fds[i] < -1 || (t.fds[i] < 0 && !err && p->rings[i].fd >= 0))
-			err = t.fds[i];
-		if (t.fds[i] < 0)
-			t.fds[i] = -1;
+		int fd = !err && p->rings[i].fd >= 0 ? sampler_open(p, tid, i) : 0;
+
+		err = fd < 0 ? fd : err;
+		t.fds[i] = fd > 0 ? fd : -1;
 	}
 	if (err)
 		thread_close(p, &t);

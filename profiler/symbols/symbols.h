@@ -1,5 +1,5 @@
 /*
- * symbols.h - names for addresses, from the ELF files of this process.
+ * symbols.h - names for addresses, from the ELF files of this process, or of the one looked at (process.h).
  *
  * A struct symbols is one request's view: the executable mappings of now, those of
  * the past that stacks may run through (a pc here has its tag, generations.h), and
