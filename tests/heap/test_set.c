@@ -62,6 +62,30 @@ an_address_is_found_until_it_is_removed(void **state)
 }
 
 static void
+a_block_that_comes_and_goes_while_nobody_can_count_takes_no_more_memory(void **state)
+{
+	struct heap_lock_hold hold;
+	uintptr_t             pc = 0x2000;
+	size_t                before = memory();
+	int                   kept = 0;
+
+	(void)state;
+	assert_true(heap_lock(&hold));
+	for (int i = 0; i < 1000; i++) {
+		struct heap_block b = { .size = 48, .weight = 65536, .stack = stack_table_add(&pc, 1) };
+
+		kept += heap_set_add(address(7), &b);
+		heap_set_remove(address(7));
+	}
+	assert_in_range(kept, 1, 999);
+	assert_true(memory() < before + 65536);
+	heap_set_settle();
+	heap_unlock(&hold);
+	assert_true(heap_set_add(address(7), &(struct heap_block){ .size = 48, .weight = 65536, .site = site }));
+	assert_true(heap_set_remove(address(7)));
+}
+
+static void
 two_hundred_thousand_are_kept_apart(void **state)
 {
 	struct heap_block found;
@@ -181,6 +205,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_is_found_until_it_is_removed),
+		cmocka_unit_test(a_block_that_comes_and_goes_while_nobody_can_count_takes_no_more_memory),
 		cmocka_unit_test(two_hundred_thousand_are_kept_apart),
 		cmocka_unit_test(coming_and_going_takes_no_more_memory),
 		cmocka_unit_test(an_entry_left_behind_is_replaced),

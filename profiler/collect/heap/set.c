@@ -21,6 +21,9 @@
  *   another thread may be given the same address.
  * - An entry that is listed is in the settler's hands: its owner only adds what it owes.
  *   `owes` going from 0 to something decides who that is.
+ * - A block that is freed and allocated again and again has one bucket in each level.  While its entries
+ *   cannot be counted, more levels would hold nothing but them.  So the processor is offered to who
+ *   counts, some times; then the sample is lost.
  * - A thread that dies in between (a child of fork has only one) leaves a slot BUSY or
  *   a count of a filter too high.  Neither harms.
  * - Functions that free without us (sdallocx, a heap destroyed whole) leave entries
@@ -36,6 +39,7 @@
 #include "set.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -48,6 +52,7 @@
 #define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 112 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
 #define LEVELS      12 /* 2^30 buckets in the last: there is no such heap */
+#define YIELDS_MAX  20 /* to who counts, and lost the processor */
 #define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */
 #define FULL_COUNT  UINT8_MAX      /* of a filter: it sticks */
 
@@ -151,31 +156,6 @@ level_get(int k)
 	return l;
 }
 
-/* A slot that is ours from now on, BUSY. */
-static struct entry *
-slot_take(uintptr_t block)
-{
-	for (int k = 0; k < LEVELS; k++) {
-		struct level  *l = level_get(k);
-		struct bucket *b;
-
-		if (!l)
-			return NULL;
-		b = bucket_of(l, k, block);
-		for (int i = 0; i < SLOTS; i++) {
-			uintptr_t none = 0;
-
-			if (atomic_load_explicit(&b->blocks[i], memory_order_relaxed) == 0 &&
-				atomic_compare_exchange_strong_explicit(&b->blocks[i], &none, BUSY, memory_order_acquire,
-					memory_order_relaxed)) {
-				entry_of(l, b, i)->slot = &b->blocks[i];
-				return entry_of(l, b, i);
-			}
-		}
-	}
-	return NULL;
-}
-
 static struct entry *
 look_up(uintptr_t block)
 {
@@ -253,6 +233,54 @@ settle_if_possible(void)
 		heap_set_settle();
 		heap_unlock(&hold);
 	}
+}
+
+/* A slot that is ours from now on, BUSY.  NULL: all are taken.  *ret_gone: how many of them have no
+ * block any more, and wait to be counted; *ret_levels: all levels that there are. */
+static struct entry *
+slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
+{
+	struct level *l;
+	int           k;
+
+	*ret_gone = 0;
+	for (k = 0; k < LEVELS && (l = atomic_load_explicit(&levels[k], memory_order_acquire)) != NULL; k++) {
+		struct bucket *b = bucket_of(l, k, block);
+
+		for (int i = 0; i < SLOTS; i++) {
+			uintptr_t was = atomic_load_explicit(&b->blocks[i], memory_order_relaxed);
+
+			*ret_gone += was == BUSY;
+			if (was == 0 && atomic_compare_exchange_strong_explicit(&b->blocks[i], &was, BUSY, memory_order_acquire,
+					memory_order_relaxed)) {
+				entry_of(l, b, i)->slot = &b->blocks[i];
+				return entry_of(l, b, i);
+			}
+		}
+	}
+	*ret_levels = k;
+	return NULL;
+}
+
+/* NULL: there is no room, or it would be made for blocks that are gone. */
+static struct entry *
+slot_take(uintptr_t block)
+{
+	struct entry *e;
+	int           gone, levels_now;
+
+	for (int yields = 0; !(e = slot_try(block, &gone, &levels_now)); ) {
+		if (gone < levels_now * SLOTS / 2) {
+			if (levels_now == LEVELS || !level_get(levels_now))
+				return NULL;
+		} else if (yields++ < YIELDS_MAX) {
+			sched_yield();
+			settle_if_possible();
+		} else {
+			return NULL;
+		}
+	}
+	return e;
 }
 
 uint64_t
