@@ -1,5 +1,5 @@
 /*
- * file.c - options from a YAML file; the only file that knows libyaml.
+ * file.c - options from a YAML file.
  *
  *     enable-pprof: true            a key is an option's name
  *     profiling:                    or one of its nested aliases
@@ -16,10 +16,6 @@
  *
  * Why libyaml's events and not its documents: a document loses nothing but the line
  * numbers of what is wrong, and keeps everything in memory; we need neither.
- *
- * libyaml says where its grammar stopped; a person wants to know which character did it.
- * What would surprise: the text at the fault tells more than libyaml's sentence, so TAB and
- * UTF-16 are looked for there.  A sentence that nobody has translated is shown as it is.
  *
  * A daemon must not hang in open() because --config names a FIFO, nor read a device
  * until memory is gone; and a descriptor of ours is never 0, 1 or 2, which a daemon
@@ -48,47 +44,12 @@
 
 #include "absolute_path.h"
 #include "our_fd.h"
+#include "yaml_fault.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024) /* a file of options is some kilobytes */
 #define CONFIG_DEPTH_MAX 16            /* lists and mappings in each other; options need three */
 #define CONFIG_FAULTS_MAX 100          /* told at once; by then it is another file */
 #define KEY_BYTES_MAX    256           /* a nested key with its dots */
-#define QUOTE "put the value into quotes, such as \":6060\""
-
-static const struct {
-	const char *problem, *context; /* parts of libyaml's sentences; NULL: any */
-	const char *words;
-} yaml_words[] = {
-	{ "tab character", NULL, "a TAB indents this line; indent with blanks" },
-	{ "UTF-8", NULL, "a byte that is not UTF-8; save the file as UTF-8" },
-	{ "control characters", NULL, "a control character; take it out, or write it as \"\\x01\" "
-		"in double quotes" },
-	{ "end of stream", "quoted scalar", "a quote is opened and never closed; close it" },
-	{ "unknown escape", NULL, "a backslash in double quotes before a character that it cannot stand "
-		"before; write it twice, or use single quotes" },
-	{ "cannot start any token", NULL, "a value cannot begin with this character ('@', '`' and '%' are "
-		"YAML's own); put the value into quotes" },
-	{ "expected node content", "flow", "a value is missing, or begins with ':'; " QUOTE },
-	{ "expected node content", NULL, "a value is missing, or begins with a character of YAML's own "
-		"(']', '}', ','); put the value into quotes" },
-	{ "expected ',' or '}'", NULL, "a '{' is not closed, or ',' is missing between two options; "
-		"write {NAME: VALUE, NAME: VALUE}" },
-	{ "expected ',' or ']'", NULL, "a '[' is not closed, or ',' is missing between two items; "
-		"write [a, b]" },
-	{ "mapping values", NULL, "a second ': ' in one line; " QUOTE ", or begin a new line" },
-	{ "expected key", NULL, "a line that is indented neither as the ones above it nor as their "
-		"section; indent the options of a section alike" },
-	{ "expected ':'", NULL, "the line before is no NAME: VALUE; write ':' and a blank behind "
-		"the name" },
-	{ "alphabetic", "alias", "a value cannot begin with '*'; put the value into quotes" },
-	{ "alphabetic", "anchor", "a value cannot begin with '&'; put the value into quotes" },
-};
-
-static bool
-has(const char *text, const char *part)
-{
-	return !part || (text && strstr(text, part));
-}
 
 /* Opened without waiting for anybody, and never as 0, 1 or 2. */
 static int
@@ -149,32 +110,6 @@ struct file_read {
 	bool                    broken;  /* YAML itself is at fault: stop */
 };
 
-/* What is wrong where the parser has stopped. */
-static void
-add_yaml_words(const struct file_read *r, struct text *why)
-{
-	const char *problem = r->parser.problem, *context = r->parser.context; /* either may be NULL */
-	const char *text = text_string(r->bytes);
-	size_t      size = r->bytes->size, at = r->parser.problem_mark.index;
-
-	/* Every other byte of Latin text in UTF-16 is a NUL; with a mark at its head libyaml reads it. */
-	if (size >= 2 && (!text[0] != !text[1])) {
-		text_add(why, "UTF-16 without its mark; save the file as UTF-8");
-		return;
-	}
-	if (at < size && text[at] == '\t') {
-		text_add(why, "a TAB where a name or a value begins; indent with blanks");
-		return;
-	}
-	for (size_t i = 0; problem && i < sizeof(yaml_words) / sizeof(yaml_words[0]); i++)
-		if (has(problem, yaml_words[i].problem) && has(context, yaml_words[i].context)) {
-			text_add(why, "%s", yaml_words[i].words);
-			return;
-		}
-	text_add(why, "%s%s%s", problem ? problem : "out of memory", context ? " " : "",
-		context ? context : "");
-}
-
 static size_t
 line_of(const yaml_event_t *e)
 {
@@ -225,15 +160,10 @@ next(struct file_read *r, yaml_event_t *e)
 		fault(r, line_of(e), NULL, "lists and mappings are nested too deeply");
 		yaml_event_delete(e);
 	} else if (!r->broken) {
-		const yaml_parser_t *p = &r->parser;
-		struct text          t = TEXT_INIT;
-
-		/* A quote that is never closed is at fault where it is opened. */
-		bool opened = p->context && strstr(p->context, "quoted");
+		struct text t = TEXT_INIT;
 
 		text_add(&t, "not YAML: ");
-		add_yaml_words(r, &t);
-		fault(r, (opened ? p->context_mark.line : p->problem_mark.line) + 1, NULL, text_string(&t));
+		fault(r, yaml_fault(&r->parser, r->bytes, &t), NULL, text_string(&t));
 		text_release(&t);
 	}
 	r->broken = true;

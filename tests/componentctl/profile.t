@@ -319,6 +319,7 @@ def each_line_of_the_document_works():
     lines = [line for _, line in shell_lines("docs/componentctl.md")]
     first, last = "componentctl run redis-server", "componentctl stop redis-server"
     with tempdir() as d:
+        write(os.path.join(d, "pod.yaml"), re.search(r"```yaml\n(apiVersion.*?)```", text_of("docs/componentctl.md"), re.S).group(1).encode())
         program = write(os.path.join(d, "redis-server.c"), b"#include <unistd.h>\nint main(void) { return pause(); }\n")
         equal(run(CC, "-o", program[:-2], program).returncode, 0)
         env = environment(PATH="%s:%s:%s" % (os.path.dirname(CTL), d, os.environ["PATH"]))
