@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "doctor.h"
 #include "live.h"
 #include "nearest.h"
 #include "operands.h"
@@ -26,7 +27,7 @@
 static const struct command *const commands[] = {
 	&run_command, &list_command, &stop_command, &sd_command, &annotate_command,
 #ifdef HAVE_LIBCURL
-	&profile_command, &top_command, &trace_command, &dump_command, &memory_command,
+	&profile_command, &top_command, &trace_command, &dump_command, &memory_command, &doctor_command,
 #endif
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

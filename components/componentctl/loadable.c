@@ -7,7 +7,7 @@
  * - A script is what its interpreter is; that may be a script as well, so often as the kernel follows.
  * - musl's loader loads the agent, and does not find glibc's functions for it: it ends the program.
  *
- * Tests: tests/componentctl/run.t.
+ * Tests: tests/componentctl/run.t, tests/componentctl/doctor.t.
  */
 #include <config.h>
 
@@ -16,6 +16,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@
 
 #define SCRIPTS_MAX 5   /* as the kernel: then it says ELOOP */
 #define HEAD_BYTES  256 /* BINPRM_BUF_SIZE */
+#define AGENT       "libcomponent-preload.so"
 #define OUTSIDE     "; start it as always, and write 'componentctl profile PID', which looks at it from outside"
 
 int
@@ -58,10 +60,10 @@ loadable_find(const char *word, char ret[PATH_MAX], struct component_error *err)
 }
 
 static int
-refuse(const char *path, struct component_error *err, const char *why)
+refuse(int r, const char *path, struct component_error *err, const char *why)
 {
 	component_error_set(err, "%s %s", path, why);
-	return -ENOTSUP;
+	return r;
 }
 
 /* The loader that a dynamic program names; "" where it names none. */
@@ -108,14 +110,14 @@ check_elf(int fd, const char *path, const ElfW(Ehdr) *head, struct component_err
 
 	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || (own != EM_NONE && head->e_machine != own) ||
 	    head->e_phentsize != sizeof(ElfW(Phdr)))
-		return refuse(path, err, "is for another kind of processor, which the agent is not built for; "
+		return refuse(-ENOEXEC, path, err, "is for another kind of processor, which the agent is not built for; "
 			"use the libcomponent that is");
 	if (read_interpreter(fd, head, interpreter))
-		return refuse(path, err, "is damaged: its program headers cannot be read");
+		return refuse(-ENOEXEC, path, err, "is damaged: its program headers cannot be read");
 	if (!*interpreter)
-		return refuse(path, err, "is linked statically, so nothing can be loaded into it" OUTSIDE);
+		return refuse(-ENOTSUP, path, err, "is linked statically, so nothing can be loaded into it" OUTSIDE);
 	if (strstr(interpreter, "ld-musl"))
-		return refuse(path, err, "is linked with musl, and the agent needs glibc" OUTSIDE);
+		return refuse(-ENOTSUP, path, err, "is linked with musl, and the agent needs glibc" OUTSIDE);
 	return 0;
 }
 
@@ -162,7 +164,7 @@ loadable_check(const char *path, struct component_error *err)
 		head[n > 0 ? n : 0] = '\0';
 		is_script = n > 0 && next_interpreter(head, (size_t)n, now);
 		if (!is_script && n >= (ssize_t)sizeof(ElfW(Ehdr)) && !memcmp(head, ELFMAG, SELFMAG))
-			r = gains_privileges(fd, &st) ? refuse(now, err, "gains privileges when it starts (set-user-ID, set-group-ID or "
+			r = gains_privileges(fd, &st) ? refuse(-ENOTSUP, now, err, "gains privileges when it starts (set-user-ID, set-group-ID or "
 				"file capabilities), and the loader then loads nothing into it" OUTSIDE) :
 				check_elf(fd, now, (const void *)head, err);
 		close(fd);
@@ -170,4 +172,21 @@ loadable_check(const char *path, struct component_error *err)
 			return r;
 	}
 	return 0; /* the kernel refuses it, too */
+}
+
+int
+loadable_agent(char ret[PATH_MAX], struct component_error *err)
+{
+	char    own[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	own[n > 0 ? n : 0] = '\0';
+	if (snprintf(ret, PATH_MAX, "%s/../preload/" AGENT, dirname(own)) < PATH_MAX && !access(ret, R_OK))
+		return 0;
+	snprintf(ret, PATH_MAX, "%s/" AGENT, LIBDIR);
+	if (!access(ret, R_OK))
+		return 0;
+	component_error_set(err, "the agent is not here: %s cannot be read; install the Debian package libcomponent-preload "
+		"(configure's summary says whether this build has it), or run the program alone: --enable-profiling=false", ret);
+	return -ENOENT;
 }

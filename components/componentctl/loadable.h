@@ -18,7 +18,11 @@
  */
 int loadable_find(const char *word, char ret[PATH_MAX], struct component_error *err);
 
-/* 0; -ENOTSUP and a sentence that says why not, and what to do instead. */
+/* 0; -ENOTSUP: no, but it can be looked at from outside; -ENOEXEC: nor that; with a sentence that says why not, and what
+ * to do instead. */
 int loadable_check(const char *path, struct component_error *err);
+
+/* Where the agent is: of a build tree beside this program, or installed.  0; -ENOENT: it cannot be read; with a sentence. */
+int loadable_agent(char ret[PATH_MAX], struct component_error *err);
 
 #endif

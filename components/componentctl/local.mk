@@ -13,12 +13,13 @@ INC_LOOKING = -iquote $(srcdir)/components/componentctl -iquote $(srcdir)/profil
 READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
 %C%_componentctl_SOURCES += %D%/profile.h
 if HAVE_LIBCURL
-%C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
+%C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/cgroup.c %D%/doctor.c %D%/doctor.h %D%/facts.c %D%/facts.h \
+	%D%/findings.c %D%/findings.h %D%/notes.c %D%/notes.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
 	%D%/profile.c %D%/screen.c %D%/screen.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
 LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
 LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \
 	profiler/model/libmodel.la $(LIBCURL_LIBS)
-LOOKING_PAGES = %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 %D%/componentctl-top.1 \
+LOOKING_PAGES = %D%/componentctl-doctor.1 %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 %D%/componentctl-top.1 \
 	%D%/componentctl-trace.1
 endif
 

@@ -45,7 +45,6 @@
 #include "record.h"
 #include "utc.h"
 
-#define AGENT         "libcomponent-preload.so"
 #define PIPE_FD_LEAST 100 /* where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
@@ -91,32 +90,6 @@ port_check(struct component_error *err)
 	return r;
 }
 
-/* That of a build tree beside it, or where it is installed.  Can it be read? */
-static bool
-agent_path(char buf[PATH_MAX])
-{
-	char    own[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
-
-	own[n > 0 ? n : 0] = '\0';
-	if (snprintf(buf, PATH_MAX, "%s/../preload/" AGENT, dirname(own)) < PATH_MAX && !access(buf, R_OK))
-		return true;
-	snprintf(buf, PATH_MAX, "%s/" AGENT, LIBDIR);
-	return !access(buf, R_OK);
-}
-
-static int
-agent_check(struct component_error *err)
-{
-	char agent[PATH_MAX];
-
-	if (agent_path(agent))
-		return 0;
-	component_error_set(err, "the agent is not here: %s cannot be read; install the Debian package libcomponent-preload "
-		"(configure's summary says whether this build has it), or run the program alone: --enable-profiling=false", agent);
-	return -ENOENT;
-}
-
 static int
 id_choose(const char *command, char id[RECORD_ID_MAX], struct component_error *err)
 {
@@ -158,7 +131,7 @@ environment_make(const char *id, int fd)
 	r |= app_port ? set_number("APP_PORT", app_port) : unsetenv("APP_PORT");
 	if (!enable)
 		return r;
-	if (!agent_path(agent))
+	if (loadable_agent(agent, NULL))
 		return -1;
 	if (snprintf(preload, sizeof(preload), "%s%s%s", agent, others && *others ? ":" : "", others ? others : "") >=
 	    (int)sizeof(preload))
@@ -320,7 +293,7 @@ static int
 run(char **words, struct component_error *err)
 {
 	struct running p = { .report = -1, .signals = -1 };
-	char           path[PATH_MAX], id[RECORD_ID_MAX];
+	char           path[PATH_MAX], agent[PATH_MAX], id[RECORD_ID_MAX];
 	int            r;
 
 	if (!words[0]) {
@@ -333,7 +306,7 @@ run(char **words, struct component_error *err)
 	if (!r && enable)
 		r = loadable_check(path, err);
 	if (!r && enable)
-		r = agent_check(err);
+		r = loadable_agent(agent, err);
 	if (!r && enable)
 		r = port_check(err);
 	if (!r)

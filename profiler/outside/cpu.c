@@ -183,3 +183,15 @@ outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profil
 	perf_close(&perf);
 	return profile_done(&p, r < 0 ? r : 0, ret);
 }
+
+int
+outside_may_sample(pid_t pid, bool *ret_kernel, struct component_error *err)
+{
+	struct perf p;
+	int         r = perf_open(&p, pid, PERIOD_NS), followed = r ? r : perf_follow(&p);
+
+	*ret_kernel = !p.no_kernel;
+	if (!r)
+		perf_close(&p);
+	return followed < 0 ? refused_perf(pid, followed, err) : 0;
+}

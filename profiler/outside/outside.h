@@ -37,6 +37,9 @@ typedef bool outside_go_on_fn(void *arg, int64_t done_ns);
  */
 int  outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profile *ret, struct component_error *err);
 
+/* As outside_cpu() would answer, or 0; of the one that is looked at.  *ret_kernel: with its time in the kernel. */
+int  outside_may_sample(pid_t pid, bool *ret_kernel, struct component_error *err);
+
 /* Its threads and their stacks, for dump_release(). */
 int  outside_dump(struct dump *ret, struct component_error *err);
 

@@ -21,14 +21,16 @@
 
 #define PARANOID_MOST 2 /* with it, one's own processes may be sampled, without their time in the kernel */
 
-/* The number in a file of /proc/sys; -1: there is no such file. */
-static int
-setting(const char *path)
+int
+refused_setting(const char *name)
 {
-	char    text[16];
-	int     fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char    path[64], text[16];
+	ssize_t n;
+	int     fd;
 
+	snprintf(path, sizeof(path), "/proc/sys/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (fd >= 0)
 		close(fd);
 	if (n <= 0)
@@ -80,9 +82,9 @@ refused_process(pid_t pid, int r, struct component_error *err)
 	}
 	if (is_others(pid))
 		component_error_set(err, "%d: is another user's process, or has gained privileges; run this as root", (int)pid);
-	else if (setting("/proc/sys/kernel/yama/ptrace_scope") > 0)
+	else if (refused_setting("kernel/yama/ptrace_scope") > 0)
 		component_error_set(err, "%d: its memory may not be read, as kernel.yama.ptrace_scope is %d; write 'sysctl "
-			"kernel.yama.ptrace_scope=0', or run this as root", (int)pid, setting("/proc/sys/kernel/yama/ptrace_scope"));
+			"kernel.yama.ptrace_scope=0', or run this as root", (int)pid, refused_setting("kernel/yama/ptrace_scope"));
 	else
 		component_error_set(err, "%d: its memory may not be read: %s; %s", (int)pid, strerror(-r), geteuid() ? "run this as root" :
 			"run this outside of the container");
@@ -92,7 +94,7 @@ refused_process(pid_t pid, int r, struct component_error *err)
 int
 refused_perf(pid_t pid, int r, struct component_error *err)
 {
-	int paranoid = setting("/proc/sys/kernel/perf_event_paranoid");
+	int paranoid = refused_setting("kernel/perf_event_paranoid");
 
 	if (r == -ESRCH)
 		return refused_process(pid, r, err);

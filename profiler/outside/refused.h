@@ -15,4 +15,7 @@ int refused_process(pid_t pid, int r, struct component_error *err);
 /* Its samples. */
 int refused_perf(pid_t pid, int r, struct component_error *err);
 
+/* The number in /proc/sys/NAME; -1: there is no such file. */
+int refused_setting(const char *name);
+
 #endif

@@ -3,13 +3,16 @@
  *
  * After Go's part comes what Go has no need to say: which kinds cannot be had in
  * this process and why, how stacks are walked, and what is less here than it could be.
+ * With ?format=json these notes are the answer, for programs, and what is well is told there, too:
+ *
+ *     [{"about": "mutex and block", "level": "ok" or "warning", "text": "" or one sentence}]
  *
  * A daemon that has changed its root, or runs in a container that hides /proc or refuses
  * calls, is profiled by other ways, and each of them has its limits.  What a stranger would
  * get wrong: nobody may be blamed for that by guess.  That /proc cannot be read is the fact;
  * whether by chroot(2) or by a mount is not to be seen from within.
  *
- * Tests: tests/http/protocol.t, tests/whole/restricted_process.t.
+ * Tests: tests/http/protocol.t, tests/whole/restricted_process.t, tests/componentctl/doctor.t.
  */
 #include <config.h>
 
@@ -23,11 +26,13 @@
 #include "memory.h"
 #include "proc_self.h"
 #include "program_file.h"
+#include "query.h"
 #include "reply.h"
 #include "routes.h"
 #include "separator.h"
 #include "serve.h"
 #include "siblings.h"
+#include "stack_table.h"
 #include "tables.h"
 #include "text.h"
 #include "thread_events.h"
@@ -51,14 +56,32 @@ page_add_escaped(struct text *page, const char *text)
 	}
 }
 
+/* Where notes go: on the page, or as JSON. */
+struct notes {
+	struct text *out;
+	bool         json;
+	size_t       count;
+};
+
+enum level { OK, WARNING };
+
+/* Without a text all is well, and the page does not say so. */
 static void
-page_add_note(struct text *page, const char *what, const char *text)
+note_add(struct notes *n, const char *about, enum level level, const char *text)
 {
-	if (!text || !*text)
-		return;
-	text_add(page, "<li>%s: ", what);
-	page_add_escaped(page, text);
-	text_add(page, "</li>\n");
+	bool empty = !text || !*text;
+
+	if (n->json) {
+		text_add(n->out, "%s{\"about\": ", n->count++ ? ",\n " : "[");
+		text_add_json(n->out, about);
+		text_add(n->out, ", \"level\": \"%s\", \"text\": ", empty || level == OK ? "ok" : "warning");
+		text_add_json(n->out, empty ? "" : text);
+		text_add(n->out, "}");
+	} else if (!empty) {
+		text_add(n->out, "<li>%s: ", about);
+		page_add_escaped(n->out, text);
+		text_add(n->out, "</li>\n");
+	}
 }
 
 static void
@@ -117,23 +140,25 @@ page_add_rates(struct text *page)
 }
 
 static void
-page_add_notes(struct text *page)
+collectors_note(struct notes *n)
 {
 	for (size_t i = 0; i < collector_count; i++) {
 		const struct collector *c = collectors[i];
 		char                    text[400] = "";
 
 		if (c->status && (!c->status_name || *c->status_name))
-			page_add_note(page, c->status_name ? c->status_name : c->name, c->status());
-		if (c->less)
-			c->less(text, sizeof(text));
-		page_add_note(page, c->name, text);
+			note_add(n, c->status_name ? c->status_name : c->name, WARNING, c->status());
+		if (!c->less)
+			continue;
+		c->less(text, sizeof(text));
+		if (*text)
+			note_add(n, c->name, WARNING, text);
 	}
 }
 
 /* Whose stacks have one frame. */
 static void
-tables_note(struct text *page)
+tables_note(struct notes *n)
 {
 	struct tables_stats stats;
 	char                note[TABLES_PATH_MAX + 256], more[64] = "";
@@ -145,11 +170,11 @@ tables_note(struct text *page)
 		snprintf(more, sizeof(more), " and %zu more", stats.without - 1);
 	snprintf(note, sizeof(note), "%s%s: none can be found, so stacks end there unless it keeps frame pointers; link it "
 		"with -Wl,--eh-frame-hdr, and compile it with -fasynchronous-unwind-tables", stats.without_path, more);
-	page_add_note(page, "unwind tables", note);
+	note_add(n, "unwind tables", WARNING, note);
 }
 
 static void
-threads_without_proc(struct text *page, const char *reason)
+threads_without_proc(struct notes *n, const char *reason)
 {
 	char        text[TEXT_BYTES];
 	const char *hooks = thread_events_status();
@@ -157,22 +182,22 @@ threads_without_proc(struct text *page, const char *reason)
 	snprintf(text, sizeof(text), "%s: threads are those that the hooks have seen begin, or whose "
 		"numbers the kernel knows; a dump wakes each by a signal, even under a seccomp filter (who "
 		"blocks them is [no answer]), and has no names of threads%s%s", reason, *hooks ? "; " : "", hooks);
-	page_add_note(page, "threads", text);
+	note_add(n, "threads", WARNING, text);
 }
 
 static void
-names_without_proc(struct text *page, const char *reason)
+names_without_proc(struct notes *n, const char *reason)
 {
 	char text[TEXT_BYTES];
 
 	snprintf(text, sizeof(text), "%s: objects are known by the loader's list, code made at run time is "
 		"not; where a file cannot be opened by its path only exported names are known%s", reason,
 		program_file_is_held() ? ", but for the program's own" : "");
-	page_add_note(page, "names", text);
+	note_add(n, "names", WARNING, text);
 }
 
 static void
-memory_refused(struct text *page)
+memory_refused(struct notes *n)
 {
 	struct memory m;
 	const char   *text;
@@ -189,23 +214,23 @@ memory_refused(struct text *page)
 			"read through a socket, blocked threads may have to be woken";
 	else
 		text = "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead";
-	page_add_note(page, "memory", text);
+	note_add(n, "memory", WARNING, text);
 	if (r >= 0)
 		memory_close(&m);
 }
 
 /* Asked anew each time: all of it may change at any moment. */
 static void
-page_add_limitations(struct text *page)
+limitations_note(struct notes *n)
 {
 	const char *reason = proc_self_missing();
 
 	if (*reason) {
-		threads_without_proc(page, reason);
+		threads_without_proc(n, reason);
 		if (maps_without_proc())
-			names_without_proc(page, reason);
+			names_without_proc(n, reason);
 	}
-	memory_refused(page);
+	memory_refused(n);
 }
 
 /* What a shell takes as it stands.  The line is there to be pasted, and the path is another process' word. */
@@ -225,6 +250,29 @@ page_add_unix(struct text *page, const char *path)
 	page_add_escaped(page, path + (plain && is_abstract));
 	if (plain)
 		text_add(page, " http://localhost" SERVE_PATH);
+}
+
+/* Stacks that found no room are [stack table full]. */
+static void
+stack_table_note(struct notes *n)
+{
+	size_t used = stack_table_bytes(), limit = stack_table_limit();
+	char   text[160] = "";
+
+	if (used > limit - limit / 8)
+		snprintf(text, sizeof(text), "%zu of %zu KiB are taken, and new stacks will be [stack table full]; give it more by "
+			"--profiling-memory", used >> 10, limit >> 10);
+	note_add(n, "stack table", WARNING, text);
+}
+
+static void
+notes_write(struct notes *n)
+{
+	collectors_note(n);
+	note_add(n, "unwinder", OK, unwind_name());
+	tables_note(n);
+	stack_table_note(n);
+	limitations_note(n);
 }
 
 /* A browser opens TCP, curl a unix socket. */
@@ -283,10 +331,7 @@ page_write(struct text *page)
 	text_add(page, "</ul>\n</p>\n");
 	page_add_siblings(page);
 	text_add(page, "<p>\nIn this process:\n<ul>\n");
-	page_add_notes(page);
-	page_add_note(page, "unwinder", unwind_name());
-	tables_note(page);
-	page_add_limitations(page);
+	notes_write(&(struct notes){ .out = page });
 	text_add(page, "</ul>\n</p>\n</body>\n</html>");
 }
 
@@ -294,12 +339,21 @@ void
 index_reply(struct serve *s, struct answer *a)
 {
 	struct text page = TEXT_INIT;
+	char        format[16] = "";
+	bool        json;
 
 	(void)s;
-	page_write(&page);
+	query_get(a->ask.query, "format", format, sizeof(format));
+	json = !strcmp(format, "json");
+	if (json) {
+		notes_write(&(struct notes){ .out = &page, .json = true });
+		text_add(&page, "]\n");
+	} else {
+		page_write(&page);
+	}
 	if (page.failed)
 		reply_error(a, 500, "out of memory");
 	else
-		reply_text(a, 200, SERVE_HTML, page.data, page.size);
+		reply_text(a, 200, json ? SERVE_JSON : SERVE_HTML, page.data, page.size);
 	text_release(&page);
 }

@@ -12,6 +12,7 @@
 #include "answer.h"
 
 #define SERVE_HTML   "text/html; charset=utf-8"
+#define SERVE_JSON   "application/json"
 #define SERVE_BINARY "application/octet-stream"
 
 void reply_text(struct answer *a, int status, const char *type, const void *body, size_t size);

@@ -1,0 +1,230 @@
+/*
+ * doctor.c - componentctl doctor: what is in the way of looking into a program, and the command that mends it.
+ *
+ *     TARGET that serves ──▶ does it answer? ──▶ what it says of itself (notes.h) ──▶ facts.h, if it is on this machine
+ *     PID of another one ──▶ may it be looked at from outside? ──▶ facts.h
+ *     CMD                ──▶ loadable_check(): the agent, from outside, or not at all ──▶ facts.h of what it would get
+ *
+ * What a stranger would get wrong:
+ * - A word is a TARGET first, as for profile: the program that runs under that name, and not the command.  A path
+ *   is a CMD.
+ * - Options come before it, for what is behind a CMD is the CMD's.
+ *
+ * Tests: tests/componentctl/doctor.t
+ */
+#include <config.h>
+
+#include "doctor.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "facts.h"
+#include "fetch.h"
+#include "findings.h"
+#include "loadable.h"
+#include "notes.h"
+#include "outside.h"
+#include "target.h"
+
+#define COMMAND_MAX (PATH_MAX + 64)
+
+enum output { LINES, JSON };
+
+static const char *const outputs[] = { "lines", "json", NULL };
+static int               output;
+static const char       *token_file = "";
+
+/* ---- a server ---- */
+
+/* Who else may ask what was asked just now? */
+static void
+access_look(const struct target *t, struct findings *f)
+{
+	const char *host = strstr(t->url, "://") + 3;
+	bool        is_near = !strncmp(host, "localhost", 9) || !strncmp(host, "127.", 4) || !strncmp(host, "[::1]", 5);
+
+	if (*t->socket)
+		findings_ok(f, "access", NULL, "a unix socket: its file's mode decides who may ask");
+	else if (*token_file)
+		findings_ok(f, "access", NULL, "the token was taken");
+	else if (is_near)
+		findings_ok(f, "access", NULL, "no token is asked for at %s", t->word);
+	else
+		findings_warn(f, "access", "PROGRAM --profiling-token-file=FILE", "no token is asked for: whoever reaches %s can see memory "
+			"addresses, the command line and all profiles", t->word);
+}
+
+static bool
+server_look(const struct target *t, struct findings *f)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct fetched         answer;
+	int                    r = fetch(t, "", "format=json", 0, token_file, &answer, &err);
+
+	if (r < 0) {
+		findings_warn(f, "reachable", "", "%s", *err.text ? err.text : strerror(-r));
+	} else {
+		findings_ok(f, "reachable", NULL, "%s answers", *t->socket ? t->socket : t->url);
+		access_look(t, f);
+		if (!notes_read(answer.data, answer.size, f))
+			findings_ok(f, "server", NULL, "says nothing of itself: it is not libcomponent's, or older than 0.2");
+	}
+	fetch_release(&answer);
+	return r == 0;
+}
+
+static void
+served_look(const struct target *t, struct findings *f)
+{
+	server_look(t, f);
+	if (!t->process)
+		return;
+	facts_switches(t->process, f);
+	facts_look(t->process, FACTS_SERVED, f);
+}
+
+/* ---- a process that serves nothing ---- */
+
+static void
+unserved_look(pid_t pid, struct findings *f)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	char                   command[64];
+
+	snprintf(command, sizeof(command), "componentctl profile %d", (int)pid);
+	if (outside_begin(pid, &err) < 0) {
+		findings_warn(f, "rung", NULL, "none: %s", err.text);
+	} else {
+		findings_ok(f, "rung", command, "from outside: process %d serves no profiles, and its memory may be read", (int)pid);
+		facts_perf(pid, f);
+	}
+	facts_look(pid, FACTS_OUTSIDE, f);
+}
+
+/* ---- a program that does not run yet ---- */
+
+static void
+loadable_look(const char *path, const char *word, struct findings *f)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	char                   agent[PATH_MAX], command[COMMAND_MAX];
+	int                    r = loadable_check(path, &err);
+
+	snprintf(command, sizeof(command), "componentctl run %s", word);
+	if (r == -ENOTSUP) {
+		findings_warn(f, "rung", "componentctl profile PID", "from outside, for the CPU time and the threads alone: %s", err.text);
+		facts_perf(getpid(), f);
+		facts_yama(f);
+		return;
+	}
+	if (r < 0) {
+		findings_warn(f, "rung", NULL, "none: %s", err.text);
+		return;
+	}
+	r = loadable_agent(agent, &err);
+	if (r < 0)
+		findings_warn(f, "rung", "apt-get install libcomponent-preload", "from outside alone: %s", err.text);
+	else
+		findings_ok(f, "rung", command, "the agent: it can be loaded into %s", path);
+	facts_switches(getpid(), f);
+}
+
+/* ---- which of them ---- */
+
+/* -ENOENT: no target has that name; err is as target_find() left it. */
+static int
+target_look(char **words, struct findings *f, struct component_error *err)
+{
+	struct target t;
+	int           r = strchr(words[0], '/') && !strstr(words[0], "://") && strncmp(words[0], "unix:", 5) ? -ENOENT :
+		target_find(&t, words[0], err);
+
+	if (r < 0)
+		return r;
+	if (t.is_file)
+		return -ENOENT; /* a CMD may have the name of a file here */
+	if (words[1]) {
+		component_error_set(err, "'%.200s' runs, and nothing may stand behind it; write options before it, and a command that "
+			"has the same name by its path", words[0]);
+		return -EINVAL;
+	}
+	if (t.pid)
+		unserved_look(t.pid, f);
+	else
+		served_look(&t, f);
+	return 0;
+}
+
+static int
+command_look(const char *word, struct findings *f, struct component_error *err)
+{
+	char path[PATH_MAX];
+	int  r = loadable_find(word, path, err);
+
+	if (r == -ENOENT) {
+		component_error_set(err, "'%.200s': there is no such program, running or to be run; write HOST:PORT, a URL, unix:/path, an "
+			"ID or PID, or a command", word);
+		return r;
+	}
+	if (r < 0)
+		return r;
+	loadable_look(path, word, f);
+	facts_look(getpid(), FACTS_STARTED, f);
+	return 0;
+}
+
+static int
+print(const struct findings *f)
+{
+	struct text out = TEXT_INIT;
+	int         r;
+
+	if (output == JSON)
+		findings_print_json(f, &out);
+	else
+		findings_print(f, &out);
+	r = f->failed || out.failed ? -ENOMEM : f->warnings ? 1 : 0;
+	if (r >= 0)
+		fputs(text_string(&out), stdout);
+	text_release(&out);
+	return r;
+}
+
+static int
+run(char **words, struct component_error *err)
+{
+	struct findings f = { .items = NULL };
+	int             r = target_look(words, &f, err);
+
+	if (r == -ENOENT)
+		r = command_look(words[0], &f, err);
+	if (!r)
+		r = print(&f);
+	findings_release(&f);
+	return r;
+}
+
+static const struct component_flag flags[] = {
+	COMPONENT_FLAG_ENUM("output", &output, "How the findings are written: lines are for people.", .section = "Doctor",
+		.choices = outputs, .letter = 'o'),
+	COMPONENT_FLAG_STRING("token-file", &token_file, "File with the server's token in its first line.", .section = "Doctor",
+		.argument = "FILE"),
+	COMPONENT_FLAG_END
+};
+
+const struct command doctor_command = {
+	.name = "doctor",
+	.operands = "TARGET|CMD [ARGUMENT]...",
+	.summary = "Says what is in the way of looking into a program, and the command that mends it; its exit status is 0 if all is "
+		"well, and 1 if there is a warning.",
+	.least = 1,
+	.most = SIZE_MAX,
+	.first = true,
+	.flags = flags,
+	.run = run,
+};

@@ -1,0 +1,281 @@
+/*
+ * facts.c - what the kernel tells of a process that is in the way of looking into it.
+ *
+ * What a stranger would get wrong:
+ * - Warned is of what costs something here.  A filter of seccomp is none of that for who looks from outside, and
+ *   a limit only where it is near.
+ * - Of another user's process links in /proc may not be read: what is not known is not guessed.
+ *
+ * Tests: tests/componentctl/doctor.t
+ */
+#include <config.h>
+
+#include "facts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "outside.h"
+#include "proc_status.h"
+#include "refused.h"
+
+#define PARANOID_MOST    2 /* with it, one's own processes may be sampled */
+#define DESCRIPTORS_LEFT 32 /* that the agent and a few clients take */
+#define DESCRIPTORS_MORE 1024
+#define HEAP_RANGE       ((uint64_t)1 << 32) /* bytes of address space: below that a quarter is a small range */
+#define CAP_SYS_ADMIN    21
+#define CAP_PERFMON      38
+
+static int
+open_of(pid_t pid, const char *name, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return open(path, flags | O_RDONLY | O_CLOEXEC);
+}
+
+/* Of /proc/PID/status; "": not known. */
+static const char *
+status_of(pid_t pid, const char *key, char value[PROC_STATUS_BYTES])
+{
+	*value = '\0';
+	proc_status_find(open_of(pid, "status", 0), key, value);
+	return value + strspn(value, " \t");
+}
+
+/* How many entries it has; -1: it may not be read. */
+static int64_t
+entries_of(pid_t pid, const char *name)
+{
+	int     fd = open_of(pid, name, O_DIRECTORY);
+	DIR    *dir = fd < 0 ? NULL : fdopendir(fd);
+	int64_t n = 0;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	for (struct dirent *e; (e = readdir(dir));)
+		n += *e->d_name != '.';
+	closedir(dir);
+	return n;
+}
+
+/* ---- who else has to do with it ---- */
+
+static void
+tracer_look(pid_t pid, struct findings *f)
+{
+	char value[PROC_STATUS_BYTES], who[PROC_STATUS_BYTES];
+	int  tracer = atoi(status_of(pid, "\nTracerPid:", value));
+
+	if (tracer > 0)
+		findings_warn(f, "tracer", "", "process %d (%s) traces it, and may stop it or change how long everything takes; end "
+			"that before you measure", tracer, status_of(tracer, "Name:", who));
+}
+
+static void
+seccomp_look(pid_t pid, enum facts_of of, struct findings *f)
+{
+	char value[PROC_STATUS_BYTES];
+	int  mode = atoi(status_of(pid, "\nSeccomp:", value));
+
+	if (!*value)
+		return;
+	if (mode == 1)
+		findings_warn(f, "seccomp", "", "strict: it may read, write and end, and nothing else; look at it from outside");
+	else if (mode == 2 && of != FACTS_OUTSIDE)
+		findings_warn(f, "seccomp", of == FACTS_STARTED ? "componentctl doctor PID" : "", "a filter decides which calls it may make; "
+			"what that takes from the profiles is told above, and here once it runs");
+	else
+		findings_ok(f, "seccomp", NULL, "%s", mode ? "a filter; who looks from outside does not meet it" : "off");
+}
+
+/* Its namespace and ours: are they two?  What may not be read counts as one. */
+static bool
+is_elsewhere(pid_t pid, const char *name)
+{
+	char        theirs[64], ours[64];
+	struct stat a, b;
+
+	snprintf(theirs, sizeof(theirs), "/proc/%d/%s", (int)pid, name);
+	snprintf(ours, sizeof(ours), "/proc/self/%s", name);
+	return !stat(theirs, &a) && !stat(ours, &b) && (a.st_ino != b.st_ino || a.st_dev != b.st_dev);
+}
+
+static void
+namespaces_look(pid_t pid, enum facts_of of, struct findings *f)
+{
+	static const struct { const char *path, *name; } all[] = {
+		{ "ns/pid", "process numbers" }, { "ns/mnt", "mounts" }, { "ns/net", "network" }, { "ns/user", "users" },
+		{ "root", "root" },
+	};
+	struct text names = TEXT_INIT;
+	char        command[64];
+	bool        net = is_elsewhere(pid, "ns/net");
+
+	if (of == FACTS_STARTED)
+		return;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (is_elsewhere(pid, all[i].path))
+			text_add(&names, "%s%s", names.size ? ", " : "", all[i].name);
+	snprintf(command, sizeof(command), "nsenter -t %d -n componentctl list", (int)pid);
+	if (net && of == FACTS_SERVED)
+		findings_warn(f, "namespaces", command, "its own: %s; its TCP port is not on this network, so ask for it there",
+			text_string(&names));
+	else if (names.size)
+		findings_ok(f, "namespaces", NULL, "its own: %s; its files are read below /proc/%d/root", text_string(&names), (int)pid);
+	else
+		findings_ok(f, "namespaces", NULL, "those of this terminal");
+	text_release(&names);
+}
+
+/* ---- limits ---- */
+
+/* Its soft limit; UINT64_MAX: none, or not known. */
+static uint64_t
+limit_of(pid_t pid, int resource)
+{
+	struct rlimit l;
+
+	return prlimit(pid, resource, NULL, &l) || l.rlim_cur == RLIM_INFINITY ? UINT64_MAX : l.rlim_cur;
+}
+
+static void
+descriptors_look(pid_t pid, struct findings *f)
+{
+	struct rlimit l;
+	int64_t       taken = entries_of(pid, "fd");
+	uint64_t      used = (uint64_t)taken;
+	char          command[96];
+
+	if (taken < 0 || prlimit(pid, RLIMIT_NOFILE, NULL, &l))
+		return;
+	if (l.rlim_cur == RLIM_INFINITY || used + DESCRIPTORS_LEFT <= l.rlim_cur) {
+		findings_ok(f, "descriptors", NULL, "%" PRIu64 " are taken, %" PRIu64 " may be (RLIMIT_NOFILE)", used, (uint64_t)l.rlim_cur);
+		return;
+	}
+	if (l.rlim_max >= used + DESCRIPTORS_LEFT)
+		snprintf(command, sizeof(command), "prlimit --pid=%d --nofile=%" PRIu64 ":", (int)pid, (uint64_t)l.rlim_max);
+	else
+		snprintf(command, sizeof(command), "prlimit --pid=%d --nofile=%" PRIu64 ":%" PRIu64, (int)pid, used + DESCRIPTORS_MORE,
+			used + DESCRIPTORS_MORE);
+	findings_warn(f, "descriptors", command, "%" PRIu64 " of %" PRIu64 " are taken (RLIMIT_NOFILE), and the server needs some for its "
+		"clients and for files with names", used, (uint64_t)l.rlim_cur);
+}
+
+/* Each thread's timer takes a place in its user's queue of signals; at most half of what is left is taken. */
+static void
+signals_look(pid_t pid, struct findings *f)
+{
+	char     value[PROC_STATUS_BYTES], command[64];
+	uint64_t used, limit;
+	int64_t  threads = entries_of(pid, "task");
+
+	if (threads < 1 || sscanf(status_of(pid, "\nSigQ:", value), "%" SCNu64 "/%" SCNu64, &used, &limit) != 2)
+		return;
+	snprintf(command, sizeof(command), "prlimit --pid=%d --sigpending=65536:65536", (int)pid);
+	if (limit < used || (limit - used) / 2 < (uint64_t)threads)
+		findings_warn(f, "timers", command, "its user has %" PRIu64 " of %" PRIu64 " signals queued (RLIMIT_SIGPENDING), and half of "
+			"the rest is too few for the timers of %" PRId64 " threads: CPU profiles miss some", used, limit, threads);
+	else
+		findings_ok(f, "timers", NULL, "%" PRId64 " for its threads, %" PRIu64 " can be had (RLIMIT_SIGPENDING)", threads,
+			(limit - used) / 2);
+}
+
+static void
+space_look(pid_t pid, struct findings *f)
+{
+	uint64_t limit = limit_of(pid, RLIMIT_AS);
+	char     command[64];
+
+	snprintf(command, sizeof(command), "prlimit --pid=%d --as=unlimited:", (int)pid);
+	if (limit < HEAP_RANGE)
+		findings_warn(f, "address space", command, "%" PRIu64 " MiB (RLIMIT_AS): the heap profile has a quarter of it, and beyond "
+			"that each free() is looked up", limit >> 20);
+}
+
+/* Samples from outside take a descriptor of ours for each thread on each processor. */
+static void
+samplers_look(pid_t pid, struct findings *f)
+{
+	int64_t       threads = entries_of(pid, "task"), processors = sysconf(_SC_NPROCESSORS_CONF);
+	struct rlimit l;
+
+	if (threads > 0 && !getrlimit(RLIMIT_NOFILE, &l) && (uint64_t)(threads * processors) + DESCRIPTORS_LEFT > l.rlim_max)
+		findings_warn(f, "descriptors", "ulimit -n 1000000", "of this terminal: %" PRIu64 ", and %" PRId64 " threads on %" PRId64
+			" processors take one each", (uint64_t)l.rlim_max, threads, processors);
+}
+
+void
+facts_look(pid_t pid, enum facts_of of, struct findings *f)
+{
+	tracer_look(pid, f);
+	seccomp_look(pid, of, f);
+	namespaces_look(pid, of, f);
+	if (of == FACTS_OUTSIDE) {
+		samplers_look(pid, f);
+	} else {
+		descriptors_look(pid, f);
+		signals_look(pid, f);
+		space_look(pid, f);
+	}
+	facts_cgroup(pid, f);
+}
+
+/* ---- perf and yama ---- */
+
+void
+facts_perf(pid_t pid, struct findings *f)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	bool                   kernel = true;
+	int                    r = outside_may_sample(pid, &kernel, &err);
+
+	if (r < 0)
+		findings_warn(f, "perf", refused_setting("kernel/perf_event_paranoid") > PARANOID_MOST && r == -EPERM ?
+			"sysctl kernel.perf_event_paranoid=2" : NULL, "%s", err.text);
+	else if (kernel)
+		findings_ok(f, "perf", NULL, "CPU time can be sampled from outside");
+	else
+		findings_ok(f, "perf", "sysctl kernel.perf_event_paranoid=1", "CPU time can be sampled from outside, without what is "
+			"spent in the kernel");
+}
+
+void
+facts_switches(pid_t pid, struct findings *f)
+{
+	char     value[PROC_STATUS_BYTES];
+	uint64_t caps = strtoull(status_of(pid, "\nCapEff:", value), NULL, 16);
+	int      paranoid = refused_setting("kernel/perf_event_paranoid");
+
+	if (paranoid < 0)
+		findings_warn(f, "perf", NULL, "the kernel has no perf_event_open(2): context switches of a trace come from the hooks "
+			"alone");
+	else if (paranoid > PARANOID_MOST && !(caps >> CAP_SYS_ADMIN & 1) && !(caps >> CAP_PERFMON & 1))
+		findings_warn(f, "perf", "sysctl kernel.perf_event_paranoid=2", "kernel.perf_event_paranoid is %d, and it has no "
+			"CAP_PERFMON: context switches of a trace come from the hooks alone", paranoid);
+	else
+		findings_ok(f, "perf", NULL, "its traces may have the kernel's context switches");
+}
+
+void
+facts_yama(struct findings *f)
+{
+	int scope = refused_setting("kernel/yama/ptrace_scope");
+
+	if (scope > 0 && geteuid())
+		findings_warn(f, "yama", "sysctl kernel.yama.ptrace_scope=0", "kernel.yama.ptrace_scope is %d: root alone may read the "
+			"memory of a process that is not its child", scope);
+}

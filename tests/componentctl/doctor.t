@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""componentctl doctor: what is in the way of looking into a program, and the command that mends it."""
+import json
+import os
+import resource
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+
+own_run()
+ROOT = os.geteuid() == 0
+SUBJECT = "tests/programs/obedient_daemon"
+
+
+def doctor(*words):
+    """Its findings; the status tells whether there are warnings."""
+    r = run(CTL, "doctor", "-o", "json", *words, env=environment())
+    equal(r.stderr, "")
+    found = json.loads(r.stdout)
+    equal(r.returncode, 1 if any(f["level"] == "warning" for f in found) else 0, r.stdout)
+    return found
+
+
+def about(found, word):
+    one, = (f for f in found if f["about"] == word)
+    return one
+
+
+def rung(path):
+    f = about(doctor(path), "rung")
+    return f["level"], f["text"], f["command"]
+
+
+def compiled(d, name, *flags, text="int main(void) { return 3; }\n"):
+    path = os.path.join(d, name)
+    with open(path + ".c", "w") as f:
+        f.write(text)
+    r = run(CC, "-o", path, path + ".c", *flags)
+    equal(r.returncode, 0, r.stderr)
+    return path
+
+
+def served(*options, **kw):
+    return daemon(SUBJECT, "--enable-pprof", "--profiling-registry", *options, **kw)
+
+
+@test
+def of_a_command_that_the_agent_can_be_loaded_into_that_is_said_and_what_to_type():
+    with tempdir() as d:
+        path = compiled(d, "plain")
+        equal(rung(path), ("ok", "the agent: it can be loaded into " + path, "componentctl run " + path))
+        found = doctor(path, "--its", "-own", "options")
+        need({"seccomp", "perf", "memory"} <= {f["about"] for f in found}, found)
+
+
+@test
+def of_one_that_it_cannot_be_the_reason_is_said_and_that_it_can_be_looked_at_from_outside():
+    with tempdir() as d:
+        static = compiled(d, "static", "-static")
+        outside = "from outside, for the CPU time and the threads alone: "
+        level, text, command = rung(static)
+        equal((level, command), ("warning", "componentctl profile PID"))
+        contains(text, outside + static + " is linked statically")
+        script = os.path.join(d, "script")
+        with open(script, "w") as f:
+            f.write("#!%s\n" % static)
+        os.chmod(script, 0o755)
+        contains(rung(script)[1], outside + static + " is linked statically")
+        privileged = compiled(d, "privileged")
+        os.chmod(privileged, 0o4755)
+        contains(rung(privileged)[1], outside + privileged + " gains privileges")
+        need("perf" in {f["about"] for f in doctor(static)}, "may its CPU time be sampled?")
+
+
+@test
+def a_program_for_another_processor_gets_none():
+    with tempdir() as d:
+        with open(compiled(d, "foreign"), "r+b") as f:
+            f.seek(18)  # e_machine
+            f.write(b"\x03\x00")
+        level, text, command = rung(os.path.join(d, "foreign"))
+        equal((level, command), ("warning", ""))
+        contains(text, "none: %s/foreign is for another kind of processor" % d)
+
+
+@test
+def a_process_that_serves_nothing_is_looked_at_from_outside():
+    with tempdir() as d, started([compiled(d, "waits", text="#include <unistd.h>\nint main(void) { return pause(); }\n")]) as p:
+        found = doctor(str(p.pid))
+        f = about(found, "rung")
+        equal((f["level"], f["command"]), ("ok", "componentctl profile %d" % p.pid))
+        contains(f["text"], "process %d serves no profiles, and its memory may be read" % p.pid)
+        equal(about(found, "namespaces")["text"], "those of this terminal")
+        perf = about(found, "perf")
+        refused = run(CTL, "profile", str(p.pid), "--seconds=1", "-o", "/dev/null", "--raw", env=environment()).returncode != 0
+        equal(perf["level"], "warning" if refused else "ok", perf["text"])
+
+
+@test
+def namespaces_and_another_root_are_told():
+    if not ROOT or run("unshare", "-mp", "--fork", "true").returncode:
+        raise Skip("no namespaces can be made here")
+    with started(["unshare", "-m", "sleep", "1000"]) as p:
+        poll(lambda: "sleep" in text_of("/proc/%d/comm" % p.pid), "its program")
+        contains(about(doctor(str(p.pid)), "namespaces")["text"], "its own: mounts; its files are read below /proc/%d/root" % p.pid)
+
+
+@test
+def a_server_tells_itself_what_is_in_order():
+    with served() as d:
+        notes = json.loads(d.get("/debug/pprof/?format=json").text)
+        equal(d.get("/debug/pprof/?format=json").headers["content-type"], "application/json")
+        need({"heap and allocs", "mutex and block", "unwinder", "stack table"} <= {n["about"] for n in notes}, notes)
+        for target in str(d.pid), "127.0.0.1:%d" % d.port, d.url:
+            found = doctor(target)
+            contains(about(found, "reachable")["text"], "%d/debug/pprof answers" % d.port)
+            for n in notes:
+                need(any((f["about"], f["level"]) == (n["about"], n["level"]) and f["text"] == (n["text"] or "in order") for f in found), n)
+        need(about(doctor(str(d.pid)), "descriptors"), "facts of a process of this machine")
+
+
+@test
+def what_is_less_than_it_could_be_is_a_warning():
+    with served("--heap-profile-rate=0") as d:
+        f = about(doctor(d.url), "heap and allocs")
+        equal((f["level"], f["text"]), ("warning", "heap sampling is off: its rate is 0"))
+
+
+@test
+def the_command_of_a_warning_mends_it():
+    low = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))  # noqa: E731
+    with served(preexec_fn=low) as d:
+        f = about(doctor(str(d.pid)), "descriptors")
+        equal(f["level"], "warning")
+        contains(f["text"], "of 40 are taken (RLIMIT_NOFILE)")
+        equal(run("sh", "-c", f["command"]).returncode, 0, f["command"])
+        equal(about(doctor(str(d.pid)), "descriptors")["level"], "ok")
+
+
+@test
+def who_is_not_let_in_is_told_what_to_write():
+    with tempdir() as folder:
+        token = os.path.join(folder, "token")
+        with open(token, "w") as f:
+            f.write("s3cret\n")
+        with served("--profiling-token-file=" + token) as d:
+            f = about(doctor(d.url), "reachable")
+            equal(f["level"], "warning")
+            contains(f["text"], "write --token-file=FILE")
+            equal(about(doctor("--token-file=" + token, d.url), "access"), {"level": "ok", "about": "access", "text": "the token was taken",
+                                                                           "command": ""})
+    f = about(doctor("127.0.0.1:%d" % free_port()), "reachable")
+    equal(f["level"], "warning")
+    contains(f["text"], "nobody listens there")
+
+
+@test
+def a_server_that_says_nothing_of_itself_is_no_fault_and_half_an_answer_is_not_believed():
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    answers = (b"<html>", b"[", b'[{"about": "a", "level": "ok", "text": "b"}', b'[{"about": "a", "level": "warning", "text": "\\u00"}]',
+               b'[{"about": 1}]', b"[]")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        in_background(server.serve_forever)
+        for answer in answers:
+            found = doctor("127.0.0.1:%d" % server.server_port)
+            contains(about(found, "server")["text"], "says nothing of itself")
+            need("a" not in {f["about"] for f in found}, found)
+        answer = b'[{"about": "a", "new": "x", "level": "warning", "text": "\\u001b[2J\\"b\\""}]\n'
+        equal(about(doctor("127.0.0.1:%d" % server.server_port), "a")["text"], '\x1b[2J"b"')
+        said = run(CTL, "doctor", "127.0.0.1:%d" % server.server_port, env=environment()).stdout
+        contains(said, 'warning  a          \\x1b[2J"b"\n')
+        server.shutdown()
+
+
+@test
+def bad_input_gets_one_sentence():
+    contains(ctl("doctor", "no-such-thing", status=1), "'no-such-thing': there is no such program, running or to be run; write HOST:PORT")
+    contains(ctl("doctor", "/no/such", status=1), "'/no/such': there is no such program")
+    contains(ctl("doctor", status=2), "write componentctl doctor TARGET|CMD")
+    contains(ctl("doctor", "--json", "sh", status=2), "--json")
+    with served() as d:
+        contains(ctl("doctor", str(d.pid), "-o", "json", status=2), "'%d' runs, and nothing may stand behind it; write options before it" % d.pid)
+
+
+main()
