@@ -71,6 +71,7 @@ site_of(struct stack_counts *s, uint32_t stack, bool *ret_new)
 
 		there = atomic_load_explicit(&slot->stack, memory_order_acquire);
 		if (there == 0) {
+			touched_mark(&s->touched, (at + i) % SITES_MAX);
 			*ret_new = atomic_compare_exchange_strong(&slot->stack, &there, stack);
 			if (*ret_new)
 				return slot;
@@ -113,15 +114,18 @@ rounded(const struct site *slot)
 	return (atomic_load_explicit(&slot->count, memory_order_relaxed) + SITES_ONE / 2) / SITES_ONE;
 }
 
-/* i from 0 to SITES_MAX + STACK_PSEUDO_MAX. */
+/* The first from *i on that may have been taken, which *i tells then; NULL: there is none. */
 static struct site *
-slot_at(struct stack_counts *s, size_t i)
+slot_from(struct stack_counts *s, size_t *i)
 {
 	struct site *slots = atomic_load(&s->slots);
+	size_t       at;
 
-	if (i < STACK_PSEUDO_MAX)
-		return &s->pseudo[i];
-	return slots ? &slots[i - STACK_PSEUDO_MAX] : NULL;
+	if (*i < STACK_PSEUDO_MAX)
+		return &s->pseudo[*i];
+	at = slots ? touched_next(&s->touched, *i - STACK_PSEUDO_MAX) : SITES_MAX;
+	*i = at + STACK_PSEUDO_MAX;
+	return at < SITES_MAX ? &slots[at] : NULL;
 }
 
 size_t
@@ -140,12 +144,8 @@ stack_counts_total(struct stack_counts *s)
 	uint64_t     sum = 0;
 	struct site *slot;
 
-	for (size_t i = 0; i < STACK_PSEUDO_MAX + SITES_MAX; i++) {
-		slot = slot_at(s, i);
-		if (!slot)
-			break;
+	for (size_t i = 0; (slot = slot_from(s, &i)); i++)
 		sum += rounded(slot);
-	}
 	return sum;
 }
 
@@ -156,10 +156,7 @@ stack_counts_profile(struct stack_counts *s, struct profile *p)
 	struct site          *slot;
 	int                   r = 0;
 
-	for (size_t i = 0; i < STACK_PSEUDO_MAX + SITES_MAX && r == 0; i++) {
-		slot = slot_at(s, i);
-		if (!slot)
-			break;
+	for (size_t i = 0; r == 0 && (slot = slot_from(s, &i)); i++) {
 		memset(&sample, 0, sizeof(sample));
 		sample.stack = i < STACK_PSEUDO_MAX ? (uint32_t)i : atomic_load(&slot->stack);
 		sample.values[0] = (int64_t)rounded(slot);
@@ -179,10 +176,7 @@ stack_counts_forked(struct stack_counts *s)
 {
 	struct site *slot;
 
-	for (size_t i = 0; i < STACK_PSEUDO_MAX + SITES_MAX; i++) {
-		slot = slot_at(s, i);
-		if (!slot)
-			return;
+	for (size_t i = 0; (slot = slot_from(s, &i)); i++) {
 		if (i >= STACK_PSEUDO_MAX && !atomic_load_explicit(&slot->stack, memory_order_relaxed))
 			continue; /* reading leaves the page as it is */
 		atomic_store(&slot->count, 0);

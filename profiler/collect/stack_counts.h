@@ -14,9 +14,10 @@
 
 #include "profile.h"
 #include "stack_table.h"
+#include "touched.h"
 
 #define SITES_ONE 65536 /* a count of one: counts are kept in 1/65536 */
-#define SITES_MAX 65536 /* stacks of one collector; beyond it all share [stack table full] */
+#define SITES_MAX TOUCHED_ENTRIES /* stacks of one collector; beyond it all share [stack table full] */
 
 struct site {
 	_Atomic uint32_t stack; /* 0: not taken */
@@ -27,6 +28,7 @@ struct site {
 struct stack_counts {
 	struct site *_Atomic slots;
 	_Atomic size_t       used;
+	struct touched       touched; /* of slots */
 	struct site          pseudo[STACK_PSEUDO_MAX];
 };
 

@@ -33,16 +33,18 @@
 #include "stack_table.h"
 #include "thread_events.h"
 #include "thread_id.h"
+#include "touched.h"
 #include "unwind.h"
 
-#define CREATORS   65536 /* threads that are remembered at once: half a MiB, touched as used */
+#define CREATORS   TOUCHED_ENTRIES /* threads that are remembered at once: half a MiB, touched as used */
 #define PROBES_MAX 64
 
 /* tid in the upper half, stack in the lower one: one store makes or ends an entry. */
 typedef _Atomic uint64_t creator;
 
-static struct stack_counts     sites;
+static struct stack_counts sites;
 static creator *_Atomic creators;
+static struct touched   creators_touched;
 static _Atomic bool     on, no_memory;
 static _Atomic uint64_t truncated;
 
@@ -90,8 +92,11 @@ creator_set(pid_t tid, uint32_t stack)
 		return;
 	}
 	for (unsigned i = 0; table && i < PROBES_MAX; i++) {
+		unsigned at = ((uint32_t)tid + i * 1021) % CREATORS;
+
 		none = 0;
-		if (atomic_compare_exchange_strong(&table[((uint32_t)tid + i * 1021) % CREATORS], &none, entry))
+		touched_mark(&creators_touched, at);
+		if (atomic_compare_exchange_strong(&table[at], &none, entry))
 			return;
 	}
 }
@@ -175,7 +180,7 @@ threadcreate_forked(void)
 
 	threadcreate_stop();
 	stack_counts_forked(&sites);
-	for (unsigned i = 0; table && i < CREATORS; i++)
+	for (size_t i = 0; table && (i = touched_next(&creators_touched, i)) < CREATORS; i++)
 		if (atomic_load_explicit(&table[i], memory_order_relaxed))
 			atomic_store(&table[i], 0);
 }
