@@ -5,31 +5,14 @@ the profiles.
 
 The table in docs/profiling.md has a row for each.
 """
-import base64
 import os
 import subprocess
 import sys
-import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from hooked import *  # noqa: E402,F403
 from busy import *  # noqa: E402,F403
-
-# tests/programs/Busy.java: javac -g:none --release 8 Busy.java
-BUSY_CLASS = (
-    "eNp1U0tz21QU/q4l+cqKGhK3ThPShPQB2E4gfVHaOhTSB8SJ8yAOKW6Aothqq1SRPLJc2nUpf4Ad3TDdeMUizkzqaSHM0B0/gVVnuu2whekMNefK"
-    "jzpMmNHo3HvOud/57nfO/f3lo20AJ1HQEILEIetQEGboWTNuGeO24VwfX7rhmUaBITxhOZZ/jkGKJ5YlyN8/jSACjaNLh449DPL5cukOGdvN32SI"
-    "Zl5BzK+umXk/JfJf09GDXsoqWQ5lsWmNnHt17EOMQV0te86U6ZkUj08npsWB/Tr6MUAOx3XIH1pJaxjEAY4hHcN4YwfV7J2Sb65Trnnb8gVGOrHM"
-    "cZBh+FXOXNm2F1zL8U3v0u28WfQt1xF1Dus4gjfpkHvL9IjYFUHsbR1xIYd6w7ULgphwJnWMCmfkmlG2feGVwL77USj4ro5xHGVQSrZpFhu3IAbH"
-    "dzBIi9peueibhQ4Ggzip4z2cIn3dMpGPNfSz3PEFj9hmferCekrFaQZe8g2PTms4ixTHhI4PQH3Zu8sBSi6Kne0QYryjJRS2nOupxLKo/JGOSZwn"
-    "cS2ns3DaKZZbhTVcxCWOj3V8gqmOWh05dN3GpNCApIVQkpBkRkdGqKUEpIVnTse88Mhr1AYVn9LqmuWYHNkdzWwMjYZFSJRxwS1Q9/dkfSN/c9Yo"
-    "LhmrNp34vMWkNanuNyJAFLwyXUVeN8SN+uIru92c40s6vkuI4+p/Ao03kGLQ2h0rcazuqN6O0LhM5O3gseAgyRCiFyZjSowXrabE/JPtF4+GrCrG"
-    "mywHE0+P/p/RrpcsI6skH4JtAEEivZFm+DQlKmQPRCalU3JMjvIH6B2JyfeG7xqT38qsUv9z5CeKMyzTn0T/B4rMXhCCKga6ibJItAS54SrU3Mxv"
-    "VXTTV0PU2ER38kkFaib5ZPTXDcoJU+X+gPRgYBu4UYTqtGWckOh3+QXhqeJtNPHP0F5cor+KPlmZ74nU8HoF+gxV0USNjSDahW6MNBE5QnMcIypt"
-    "c22YTJNmsopDP+CtmvgShBEd+1ndvieAtBreqdSfZXpUUaH+hwAewBDBHmsCq5BwleOYSv24ghXCE8i1QHHgbhUnou9v4UwVH27hwmXlF4Ry0mNE"
-    "cg+Rzubk1iozOju2fS5QfOgB9o3F5ONnlQFlC9OB5s8bx+8jXKn/JW/i0P+lz7bST0QXqGqYWG+0VT0MpY6jUDi+4PiKPkYq/Y2+rpfoCna0xtfB"
-    "TDEYdLN8W6n9gU4k6WMsEuGlTaiN2cG/Pw83VA==")
 
 C_IN_GO = {"profile": ["c_burn_here", "goBurnHere"], "fgprof": ["c_burn_here"], "heap": ["c_keep_here"], "allocs": ["c_keep_here"],
            "mutex": ["c_hold_here"], "block": ["c_hold_here"], "threadcreate": ["pthread_create"], "goroutine": ["runtime."]}
@@ -101,7 +84,7 @@ def a_java_virtual_machine_runs_as_before_and_its_own_code_has_names():
     java = program_of("java")
     with tempdir() as d:
         with open(os.path.join(d, "Busy.class"), "wb") as f:
-            f.write(zlib.decompress(base64.b64decode(BUSY_CLASS)))
+            f.write(BUSY_CLASS)
         seen = {"profile": ["start_thread"], "fgprof": ["JavaMain"], "goroutine": ["JavaMain"], "heap": ["JNI_CreateJavaVM"],
                 "allocs": ["JNI_CreateJavaVM"], "block": ["start_thread"], "threadcreate": ["create_thread"]}
         equal(row([java, "-Xmx64m", "-cp", d, "Busy"], agent(), seen), "")

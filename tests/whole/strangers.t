@@ -5,7 +5,6 @@ those of a plain run, every kind of profile is there meanwhile, and the CPU's sa
 Each works on lines of its standard input until that ends.  A plain run reads one piece of work, the profiled
 one as many as the profiles take: the distinct lines that they write are compared.  TEST_STRESS=1 asks for longer windows.
 """
-import http.client
 import os
 import re
 import subprocess
@@ -15,15 +14,10 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
+from at_work import KNOWN, OTHERS, PROTO, asked, leaves  # noqa: E402
 from pprof_reader import Profile  # noqa: E402
 
 own_run()
-
-SECONDS = 10 if os.environ.get("TEST_STRESS") else 1
-PROTO = ("fgprof?seconds=1", "goroutine", "heap", "allocs", "mmap", "mutex", "block", "threadcreate")
-OTHERS = ("trace?seconds=1", "goroutine?debug=2", "threads?debug=1", "cmdline", "")
-ENOUGH = 100
-KNOWN = 0.99
 
 PAD = b" " * 4000 + b"\n"  # few lines fill the pipe: what is left there is worked on after the last profile
 
@@ -42,40 +36,6 @@ process.stdin.on("data", () => { let s = 0; for (let i = 0; i < 1e6; i++) s += i
   .on("end", () => { console.log("fine"); process.exit(3); });
 """
 SQL = b"with recursive c(n) as (select 1 union all select n + 1 from c where n < 50000) select sum(n), hex(max(n)) from c;" + PAD
-
-
-def asked(port, path):
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    with contextlib.closing(c):
-        c.request("GET", "/debug/pprof/" + path)
-        r = c.getresponse()
-        body = r.read()
-        equal(r.status, 200, "%s: %s" % (path, body[:300]))
-        return body
-
-
-def leaves(port, name):
-    """(all, those in a file or the kernel's page, the hottest function) of CPU profiles, until there are enough."""
-    total, known, placeless, hot = 0, 0, 0, {}
-
-    def window():
-        nonlocal total, known, placeless
-        p = Profile(asked(port, "profile?seconds=%d" % SECONDS))
-        files = {m[1]: p.strings[m.get(5, 0)] for m in p.mappings}
-        for stack, values, _ in p.samples:
-            leaf, function = p.locations[stack[0] - 1], p.stack(stack[:1])[:1]
-            if function and function[0].startswith("["):
-                placeless += values[0]  # "[end of thread]": time whose place is not known, said as such
-                continue
-            total += values[0]
-            known += values[0] if files.get(leaf.get(2)) else 0
-            for f in function:
-                hot[f] = hot.get(f, 0) + values[0]
-        return total >= ENOUGH or None
-
-    poll(window, "samples of " + name, 4 * DEADLINE)
-    need(hot, "no function of %s has a name" % name)
-    return total, known, placeless, max(hot, key=hot.get)
 
 
 def distinct(text):
@@ -108,7 +68,7 @@ def is_no_other(name, *words, work=b"7" + PAD, generates=False):
     try:
         m = re.search(r"starting profiling server on port (\d+)", first)
         need(m, first)
-        total, known, placeless, hottest = leaves(int(m.group(1)), name)
+        seen = leaves(int(m.group(1)), name)
         for kind in PROTO:
             need(Profile(asked(int(m.group(1)), kind)).types, kind)
         for kind in OTHERS:
@@ -123,12 +83,11 @@ def is_no_other(name, *words, work=b"7" + PAD, generates=False):
             p.wait()
             for t in threads:
                 t.join()
-    print("# %s: %d of %d leaf samples in known objects (%.1f %%), %d more without a place, hottest %s"
-          % (name, known, total, 100 * known / total, placeless, hottest))
+    print("# %s: %s, hottest %s" % (name, seen, seen.hottest(1)[0]))
     equal(p.returncode, plain.returncode, said["err"][-500:])
     equal(distinct(said["out"]), distinct(plain.stdout))
     equal(distinct(said["err"]), distinct(plain.stderr))
-    need(generates or known >= KNOWN * total, "%d of %d leaves of %s are known" % (known, total, name))
+    need(generates or seen.known >= KNOWN * seen.total, "%s: %s" % (name, seen))
 
 
 @test

@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""Servers of the distribution, a virtual machine and a benchmark under componentctl run, at work: what they answer, what
+they write and their status are those of one that runs beside without it, every kind of profile is there and read by Go's
+tool, and the hottest functions of a CPU profile are those that are seen from outside in the other.
+
+scripts/test fetches them; those that are not there are skipped.  TEST_STRESS=1 asks for longer windows.
+"""
+import glob
+import math
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+from at_work import ENOUGH, KNOWN, OTHERS, PROTO, SECONDS, Leaves, asked  # noqa: E402
+from busy import BUSY_CLASS  # noqa: E402
+from pprof_reader import Profile  # noqa: E402
+import daemons  # noqa: E402
+import gotools  # noqa: E402
+
+own_run()
+ROOT = os.geteuid() == 0
+TOP = 5
+END = b"END\r\n"
+VALUE = b"v" * 195 + END
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+# ---- what loads them, until it is told to stop: each gives its first answer ----
+
+class Load(threading.Thread):
+    """Asks for as long as it runs; .first is the first answer, .error why it ended."""
+
+    def __init__(self, program, ask):
+        super().__init__(daemon=True)
+        self.program, self.ask, self.first, self.error, self.stopped = program, ask, None, None, threading.Event()
+        self.start()
+
+    def run(self):
+        try:
+            for answer in self.ask(self.program):
+                if self.first is None:
+                    self.first = answer
+                equal(len(answer), len(self.first), "the length of an answer")
+                if self.stopped.is_set():
+                    break
+        except Exception as e:  # noqa: BLE001 - told by whoever looks
+            self.error = self.error or e
+
+    def began(self):
+        need(self.error is None, "its load: %r; %s" % (self.error, self.program.text()[-500:]))
+        return self.first is not None
+
+    def stop(self):
+        self.stopped.set()
+        self.join(DEADLINE)
+        need(not self.is_alive() and self.began(), "its load goes on")
+
+
+def shaped(answer):
+    return re.sub(rb"\d", b"N", re.sub(rb"\r\nDate: [^\r]*", b"", answer, flags=re.I))
+
+
+def connected(path):
+    def connect():
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(DEADLINE)
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError, PermissionError):
+            s.connect(path)
+            return s
+        s.close()
+    return poll(connect, path)
+
+
+def pipelined(question, end, count):
+    """Many requests under way; the end of an answer comes so often."""
+    def ask(program):
+        with connected(program.socket) as s:
+            while True:
+                s.sendall(question)
+                got = b""
+                while got.count(end) < count:
+                    more = s.recv(1 << 18)
+                    need(more, "the server has closed its connection: %r" % got[-300:])
+                    got += more
+                yield got
+    return ask
+
+
+def resp(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
+
+
+def on_stdin(line):
+    """What it works on is its standard input."""
+    def ask(program):
+        while True:
+            program.p.stdin.write(line)
+            program.p.stdin.flush()
+            yield b""
+    return ask
+
+
+def connections(program):
+    """To postgres, one after the other, each with a question."""
+    words = b"".join(w + b"\0" for w in (b"user", b"nobody", b"database", b"postgres", b""))
+    start = struct.pack(">ii", 8 + len(words), 3 << 16) + words
+    question = b"select 6 * 7 as answer\0"
+    while True:
+        with connected(program.folder + "/.s.PGSQL.5432") as s, s.makefile("rb") as f:
+            s.sendall(start)
+            if until_ready(f) == b"starting up":
+                continue
+            s.sendall(b"Q" + struct.pack(">i", 4 + len(question)) + question)
+            yield until_ready(f)
+
+
+def until_ready(f):
+    """The last row of what it says until it waits again."""
+    answer = None
+    while True:
+        kind, length = struct.unpack(">ci", f.read(5))
+        body = f.read(length - 4)
+        if kind == b"E" and b"57P03" in body:
+            return b"starting up"
+        need(kind != b"E", body)
+        if kind == b"D":
+            answer = body
+        elif kind == b"Z":
+            return answer
+
+
+# ---- a program at work ----
+
+class Program:
+    """In a folder of its own, where .socket is to be; ours: under componentctl run."""
+
+    def __init__(self, d, name, words, ours, wrap=(), env=None):
+        self.folder, self.socket, self.ours = d, os.path.join(d, "socket"), ours
+        path = daemons.found(name)
+        env = daemons.environment(path, **environment(XDG_RUNTIME_DIR=d, **(env or {})))
+        self.said = open(os.path.join(d, "said"), "w+b")
+        self.p = subprocess.Popen([*wrap, *([CTL, "run", "--"] if ours else []), path, *words(d)], env=env, bufsize=0,
+                                  stdin=subprocess.PIPE, stdout=self.said, stderr=self.said)
+
+    def text(self):
+        with open(self.said.name, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def port(self):
+        def look():
+            need(self.p.poll() is None, "it ended: " + self.text())
+            return re.search(r"starting profiling server on port (\d+)", self.text())
+        return int(poll(look, "its server")[1])
+
+    def served(self):
+        """The number of the process that componentctl has started."""
+        return int(text_of("/proc/%d/task/%d/children" % (self.p.pid, self.p.pid)).split()[0])
+
+    def lines(self):
+        """What it wrote, whatever the numbers in it."""
+        kept = (l for l in self.text().replace(self.folder, "FOLDER").splitlines() if not l.startswith("time="))
+        return sorted({re.sub(r"[\dA-F.]+", "N", l) for l in kept})
+
+    def end(self):
+        if self.p.poll() is None:
+            self.p.kill()
+        self.p.wait()
+        self.said.close()
+
+
+@contextlib.contextmanager
+def beside_each_other(name, words, ask, prepare=lambda d: None, **kw):
+    """One as it is, one under componentctl run, both at work."""
+    daemons.found(name)
+    with tempdir() as d, contextlib.ExitStack() as stack:
+        os.chmod(d, 0o755)
+        both, loads = [], []
+        for ours in False, True:
+            folder = os.path.join(d, "ours" if ours else "plain")
+            os.mkdir(folder)
+            prepare(folder)
+            both.append(Program(folder, name, words, ours, **kw))
+            stack.callback(both[-1].end)
+            loads.append(Load(both[-1], ask))
+        yield both, loads
+
+
+def differing(inside, outside, room):
+    """A function of the hottest inside whose share outside is another, by more than four standard deviations of what so
+    few samples can tell, and room."""
+    for f in inside.hottest(TOP):
+        a, b = inside.functions[f], outside.functions.get(f, 0)
+        p = (a + b) / (inside.total + outside.total)
+        if abs(a / inside.total - b / outside.total) > room + 4 * math.sqrt(p * (1 - p) * (1 / inside.total + 1 / outside.total)):
+            return f, a / inside.total, b / outside.total
+    return None
+
+
+def seen_from_outside(plain, found):
+    file = os.path.join(plain.folder, "outside.pb.gz")
+    ctl("profile", str(plain.p.pid), "--seconds=%d" % SECONDS, "--raw", "-o", file)
+    with open(file, "rb") as f:
+        found.add(f.read())
+
+
+def compared(name, plain, ours, port, whole, room):
+    inside, outside, last = Leaves(whole), Leaves(whole), None
+    no_perf = not_to_be_had()
+
+    def window():
+        nonlocal last
+        other = None if no_perf else in_background(seen_from_outside, plain, outside)
+        inside.add(asked(port, "profile?seconds=%d" % SECONDS))
+        if other:
+            other.result()
+        last = None if no_perf or not inside.total or not outside.total else differing(inside, outside, room)
+        return inside.total >= ENOUGH and (no_perf or outside.total >= ENOUGH and last is None)
+    try:
+        poll(window, "samples of %s, alike" % name, DEADLINE)
+    except AssertionError as e:
+        raise AssertionError("%s: %r of %d and %d" % (e, last, inside.total, outside.total))
+    print("# %s: %s; %s" % (name, inside, ", ".join("%s %.0f %%" % (f, 100 * inside.functions[f] / inside.total)
+                                                    for f in inside.hottest(TOP))))
+    if no_perf:
+        print("# not seen from outside: " + no_perf)
+    need(inside.known >= KNOWN * (inside.total - inside.generated(ours.served())), str(inside))
+
+
+def not_to_be_had():
+    try:
+        need_perf()
+    except Skip as e:
+        return str(e)
+    return None
+
+
+def every_kind(port, folder):
+    jobs = {kind: in_background(asked, port, kind) for kind in PROTO + OTHERS + ("profile?seconds=1",)}
+    pprof = gotools.newest_pprof() if gotools.gos() else None
+    for kind, job in jobs.items():
+        body = job.result()
+        need(body, kind + " is empty")
+        if kind in OTHERS:
+            continue
+        need(Profile(body).types, kind)
+        if pprof:
+            file = os.path.join(folder, kind.split("?")[0])
+            with open(file, "wb") as f:
+                f.write(body)
+            r = run(pprof, "-top", file, env=gotools.ENV)
+            need(r.returncode == 0 and "flat%" in r.stdout, kind + ": " + r.stderr)
+
+
+def is_no_other(name, words, ask, whole=(), room=0, ends=signal.SIGTERM, **kw):
+    need_own_run()
+    with beside_each_other(name, words, ask, **kw) as ((plain, ours), loads):
+        port = ours.port()
+        for load in loads:
+            poll(load.began, "its first answer")
+        compared(name, plain, ours, port, whole, room)
+        every_kind(port, ours.folder)
+        for load in loads:
+            load.stop()
+        equal(shaped(loads[1].first), shaped(loads[0].first), "what it answers")
+        for program in plain, ours:
+            if ends is None:
+                program.p.stdin.close()
+            else:
+                program.p.send_signal(ends)
+        equal(ours.p.wait(DEADLINE), status(plain.p.wait(DEADLINE)), ours.text()[-500:])
+        equal(ours.lines(), plain.lines())
+
+
+def status(code):
+    return 128 - code if code < 0 else code
+
+
+@test
+def redis_is_no_other():
+    batch = b"".join(resp(b"SET", b"key%d" % i, VALUE) + resp(b"LPUSH", b"list", VALUE) for i in range(50))
+    batch += b"".join(resp(b"GET", b"key%d" % i) + resp(b"LPOP", b"list") for i in range(50))
+    is_no_other("redis-server", lambda d: ["--port", "0", "--unixsocket", d + "/socket", "--save", "", "--dir", d],
+                pipelined(batch, END, 100))
+
+
+@test
+def memcached_is_no_other():
+    batch = b"".join(b"set key%d 0 0 %d\r\n%s\r\nget key%d\r\n" % (i, len(VALUE), VALUE, i) for i in range(50))
+    is_no_other("memcached", lambda d: ["-s", d + "/socket", "-U", "0", "-t", "2", *(["-u", "root"] if ROOT else [])],
+                pipelined(batch, b"\r\nEND\r\n", 50))
+
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 100
+
+
+@test
+def nginx_of_one_process_is_no_other():
+    def words(d):
+        temp = "".join(" %s_temp_path %s/%s;" % (w, d, w) for w in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        text = ("daemon off; master_process off; pid %s/pid; error_log stderr; events {}\nhttp { access_log off; keepalive_requests 100000000;%s\n"
+                " server { listen unix:%s/socket; location / { return 200 '%s'; } } }\n" % (d, temp, d, VALUE.decode().strip()))
+        return ["-e", "stderr", "-c", write(d + "/conf", text)]
+    is_no_other("nginx", words, pipelined(GET, b"END", 100))
+
+
+@test
+def haproxy_is_no_other():
+    def words(d):
+        text = ("global\n nbthread 2\ndefaults\n mode http\n timeout client 1h\n timeout connect 1h\n timeout server 1h\nfrontend f\n bind unix@%s/socket\n"
+                " http-request return status 200 content-type text/plain string '%s'\n" % (d, VALUE.decode().strip()))
+        return ["-db", "-f", write(d + "/conf", text)]
+    is_no_other("haproxy", words, pipelined(GET, b"END", 100))
+
+
+# ---- postgres: root may not start it, and another user has to get to all of it ----
+
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if ROOT else []
+
+
+def postgres(words, ask, **kw):
+    initdb = daemons.found("initdb")
+    if AS_NOBODY and run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
+        raise Skip("another user cannot enter the build's folder")
+
+    def prepare(d):
+        os.chmod(d, 0o777)
+        r = run(*AS_NOBODY, initdb, "-D", d + "/data", "-A", "trust", "-N", "-U", "nobody", env=daemons.environment(initdb))
+        if r.returncode:
+            raise Skip("initdb: " + r.stderr.strip()[-200:])
+    is_no_other("postgres", words, ask, prepare=prepare, wrap=AS_NOBODY, **kw)
+
+
+@test
+def postgres_of_one_process_is_no_other():
+    question = b"select sum(n), max(md5(n::text)) from generate_series(1, 5000) n;" + b" " * 4000 + b"\n"
+    postgres(lambda d: ["--single", "-D", d + "/data", "postgres"], on_stdin(question), ends=None)
+
+
+@test
+def the_master_of_postgres_is_no_other():
+    def words(d):
+        return ["-D", d + "/data", "-k", d, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"]
+    # Signals wait until a fork is over, so inside it is below another function; and there is more to copy than outside.
+    postgres(words, connections, whole=("fork_process",), room=0.3)
+
+
+@test
+def a_java_virtual_machine_is_no_other():
+    def words(d):
+        with open(os.path.join(d, "Busy.class"), "wb") as f:
+            f.write(BUSY_CLASS)
+        return ["-Xmx64m", "-cp", d, "Busy"]
+
+    def ask(program):
+        program.p.stdin.write(b"go\n")
+        while True:
+            time.sleep(0.05)
+            yield b""
+    is_no_other("java", words, ask, ends=None)
+
+
+@test
+def openssl_speed_is_no_other():
+    def ask(program):
+        while True:
+            time.sleep(0.05)
+            yield b""
+    is_no_other("openssl", lambda d: ["speed", "-seconds", "3600", "-bytes", "8192", "sha256"], ask)
+
+
+main()

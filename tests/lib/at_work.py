@@ -1,0 +1,76 @@
+"""at_work.py - a program that works while its profiles are taken: all kinds of them, and where the CPU's samples lie.
+
+Tests: tests/whole/strangers.t, tests/componentctl/servers.t.
+"""
+import contextlib
+import http.client
+import os
+import re
+
+from harness import DEADLINE, equal, need, poll
+from pprof_reader import Profile
+
+SECONDS = 10 if os.environ.get("TEST_STRESS") else 1
+PROTO = ("fgprof?seconds=1", "goroutine", "heap", "allocs", "mmap", "mutex", "block", "threadcreate")
+OTHERS = ("trace?seconds=1", "goroutine?debug=2", "threads?debug=1", "cmdline", "")
+ENOUGH = 100
+KNOWN = 0.99
+
+
+def asked(port, path):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    with contextlib.closing(c):
+        c.request("GET", "/debug/pprof/" + path)
+        r = c.getresponse()
+        body = r.read()
+        equal(r.status, 200, "%s: %s" % (path, body[:300]))
+        return body
+
+
+class Leaves:
+    """Where the samples of CPU profiles were taken: how many there are, how many of them in a file or the kernel's page,
+    how many in each function, and at which addresses the others.  whole: functions whose time is not told apart further."""
+
+    def __init__(self, whole=()):
+        self.total, self.known, self.placeless, self.functions, self.strays, self.whole = 0, 0, 0, {}, {}, whole
+
+    def add(self, raw):
+        p = Profile(raw)
+        files = {m[1]: p.strings[m.get(5, 0)] for m in p.mappings}
+        for stack, values, _ in p.samples:
+            leaf, names, count = p.locations[stack[0] - 1], p.stack(stack), values[0]
+            if names and names[0].startswith("["):
+                self.placeless += count  # "[end of thread]": time whose place is not known, said as such
+                continue
+            self.total += count
+            if not files.get(leaf.get(2)):
+                self.strays[leaf[3]] = self.strays.get(leaf[3], 0) + count
+                continue
+            self.known += count
+            for f in [n for n in names if n in self.whole][:1] or names[:1]:
+                self.functions[f] = self.functions.get(f, 0) + count
+
+    def generated(self, pid):
+        """How many are in what the program has made executable itself."""
+        with open("/proc/%d/maps" % pid) as f:
+            made = [tuple(int(n, 16) for n in l.split()[0].split("-")) for l in f if re.match(r"\S+ ..x\S+ \S+ \S+ 0 *(/dev/zero.*)?$", l)]
+        return sum(n for address, n in self.strays.items() if any(a <= address < b for a, b in made))
+
+    def hottest(self, count):
+        return sorted(self.functions, key=self.functions.get, reverse=True)[:count]
+
+    def __str__(self):
+        return "%d of %d leaf samples in known objects (%.1f %%), %d more without a place" % (
+            self.known, self.total, 100 * self.known / max(self.total, 1), self.placeless)
+
+
+def leaves(port, name):
+    """Until there are enough."""
+    found = Leaves()
+
+    def window():
+        found.add(asked(port, "profile?seconds=%d" % SECONDS))
+        return found.total >= ENOUGH
+    poll(window, "samples of " + name, 4 * DEADLINE)
+    need(found.functions, "no function of %s has a name" % name)
+    return found
