@@ -38,6 +38,7 @@
 #include "debug_pages.h"
 #include "our_thread.h"
 #include "profiling_rows.h"
+#include "record.h"
 
 #define REASON_MAX 128 /* bytes with NUL of "off: address in use" */
 
@@ -57,6 +58,9 @@ struct profiling {
 	void                     (*then)(struct profiling *p); /* or NULL */
 	bool                       by_file; /* then is what the file has asked for */
 	bool                       holding; /* the component, until the stopper has ended */
+	struct record_file         off;     /* while nothing is served, which has a record of its own */
+	pid_t                      off_pid; /* of the process that wrote it */
+	bool                       keeps;   /* record_keep(), until that is written */
 };
 
 /* Components of this process that have the part: usually one. */
@@ -131,6 +135,35 @@ stopper_join(struct profiling *p)
 	p->stopper_pid = 0;
 }
 
+/* With a registry, who is off stays in it: componentctl is to find what it could switch on. */
+static void
+record_follow(struct profiling *p)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	struct record          r = { .url = RECORD_URL_OFF };
+
+	if (p->off_pid != getpid())
+		record_forked(&p->off);
+	p->off_pid = getpid();
+	if (!p->rows.registry || is_stopping(p))
+		return;
+	record_id_make(program_invocation_short_name, r.id);
+	if (component_profiler_running())
+		record_leave(&p->off);
+	else if (!*p->off.path && record_write(&p->off, &r, &why))
+		component_log(p->c, COMPONENT_LOG_WARNING, why.text, NULL);
+	record_keep(p->keeps = false);
+}
+
+static void
+record_end(struct profiling *p)
+{
+	if (p->keeps)
+		record_follow(p); /* of the server's, it takes the name */
+	if (p->off_pid == getpid())
+		record_remove(&p->off);
+}
+
 /* On the loop. */
 static void
 on_stopped(struct component *c, void *arg)
@@ -142,8 +175,12 @@ on_stopped(struct component *c, void *arg)
 	p->then = NULL;
 	if (then)
 		then(p);
-	if (p->holding)
+	if (p->holding) {
+		record_end(p);
 		component_release(c, component_profiling()->name);
+	} else {
+		record_follow(p);
+	}
 	p->holding = false;
 }
 
@@ -165,6 +202,7 @@ server_stop(struct profiling *p, void (*then)(struct profiling *p))
 	p->then = then;
 	if (is_stopping(p))
 		return;
+	record_keep(p->keeps = then && p->rows.registry);
 	if (component_profiler_running() && our_thread_start("component-stop", run_stopper, p, &p->stopper) == 0) {
 		p->stopper_pid = getpid();
 		return;
@@ -216,6 +254,7 @@ on_usr1(struct component *c, void *arg)
 		p->then = will_be_off(p) ? switch_on : say_switched_off;
 	else
 		switch_on(p);
+	record_follow(p);
 }
 
 /* Never unready because of profiling: it says what is the matter, and passes. */
@@ -245,6 +284,7 @@ state_free(void *state)
 	pthread_mutex_unlock(&all_lock);
 	stopper_join(p);
 	enable_file_end(&p->file);
+	record_end(p);
 	debug_pages_release(&p->pages);
 	free(p->applied);
 	free(p);
@@ -268,6 +308,8 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	if (!p)
 		return -ENOMEM;
 	p->c = c;
+	p->off_pid = getpid();
+	our_fd_keep(&p->off.fd, -1);
 	debug_pages_init(&p->pages, c);
 	enable_file_init(&p->file, c, on_file, p);
 	pthread_mutex_lock(&all_lock);
@@ -365,6 +407,8 @@ part_start(struct component *c, void *state, struct component_error *err)
 		say_by_file(p);
 	else if (!profiling_rows_wanted(&p->rows))
 		say_off(p);
+	if (r >= 0)
+		record_follow(p);
 	return r;
 }
 
@@ -458,6 +502,7 @@ on_file(struct component *c, void *arg)
 		say_by_file(p);
 	else if (p->rows.said == ENABLE_ON && !profiling_rows_wanted(&p->rows))
 		say_off(p);
+	record_follow(p);
 }
 
 static int
@@ -473,6 +518,7 @@ part_reload(struct component *c, void *state, struct component_error *err)
 	enable_file_follow(&p->file, p->rows.enable_file);
 	if (p->file.word != p->rows.said)
 		on_file(c, p);
+	record_follow(p);
 	return 0;
 }
 
@@ -482,6 +528,7 @@ part_stop(struct component *c, void *state)
 	struct profiling *p = state;
 
 	enable_file_end(&p->file);
+	record_end(p);
 	server_stop(p, NULL);
 	if (is_stopping(p))
 		p->holding = component_hold(c, component_profiling()->name) == 0;

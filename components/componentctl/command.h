@@ -22,6 +22,7 @@ struct command {
 	int (*run)(char **operands, struct component_error *err);
 };
 
-extern const struct command annotate_command, list_command, run_command, sd_command, stop_command;
+extern const struct command annotate_command, disable_command, enable_command, list_command, run_command, sd_command,
+	stop_command;
 
 #endif

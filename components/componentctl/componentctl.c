@@ -25,7 +25,7 @@
 #define STATUS_USAGE 2
 
 static const struct command *const commands[] = {
-	&run_command, &list_command, &stop_command, &sd_command, &annotate_command,
+	&run_command, &list_command, &stop_command, &enable_command, &disable_command, &sd_command, &annotate_command,
 #ifdef HAVE_LIBCURL
 	&profile_command, &top_command, &trace_command, &dump_command, &memory_command, &doctor_command,
 #endif

@@ -3,7 +3,8 @@
  *
  * The columns and the formats of their cells are those that `dapr list` had when people learnt
  * them: the age in its largest unit, a dot before the seconds.  DAPR PORT is the port
- * that answers /debug/pprof/; it is 0 where that is a unix socket, which `-o wide` names.
+ * that answers /debug/pprof/; it is 0 where that is a unix socket, which `-o wide` names, and
+ * where profiling is off.
  *
  * Tests: tests/componentctl/list.t.
  */

@@ -1,6 +1,7 @@
 # componentctl/: the command that finds programs which serve profiles, and looks into them.
 bin_PROGRAMS += %D%/componentctl
-%C%_componentctl_SOURCES = %D%/annotate.c %D%/componentctl.c %D%/command.h %D%/list.c %D%/manifest.c %D%/manifest.h %D%/records.c %D%/records.h %D%/save.c %D%/save.h %D%/sd.c \
+%C%_componentctl_SOURCES = %D%/annotate.c %D%/componentctl.c %D%/command.h %D%/enable.c %D%/list.c %D%/manifest.c %D%/manifest.h \
+	%D%/records.c %D%/records.h %D%/save.c %D%/save.h %D%/sd.c \
 	%D%/loadable.c %D%/loadable.h %D%/run.c %D%/stop.c
 %C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(YAML_CFLAGS) $(LOOKING_CPPFLAGS)
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
@@ -25,7 +26,8 @@ endif
 
 # Their pages come from the commands themselves, option by option.
 if RUNS_PROGRAMS
-%C%_PAGES = %D%/componentctl-annotate.1 %D%/componentctl-run.1 %D%/componentctl-list.1 %D%/componentctl-sd.1 %D%/componentctl-stop.1 $(LOOKING_PAGES)
+%C%_PAGES = %D%/componentctl-annotate.1 %D%/componentctl-disable.1 %D%/componentctl-enable.1 %D%/componentctl-list.1 \
+	%D%/componentctl-run.1 %D%/componentctl-sd.1 %D%/componentctl-stop.1 $(LOOKING_PAGES)
 nodist_man_MANS += %D%/componentctl.1 $(%C%_PAGES)
 bashcompletion_DATA += %D%/completions/componentctl
 CLEANFILES += %D%/componentctl.1 $(%C%_PAGES) %D%/completions/componentctl

@@ -1,6 +1,10 @@
 /*
  * records.c - what has a record on this machine, oldest first.
  *
+ * What a stranger would get wrong: between the look at a record and a signal the process may end
+ * and its number be another's.  So it is held by a pidfd first and looked at then; where the kernel
+ * has none (before 5.3), by its number.
+ *
  * Tests: tests/componentctl/list.t, tests/componentctl/sd.t.
  */
 #include <config.h>
@@ -9,12 +13,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "digits.h"
+
+#ifndef SYS_pidfd_open /* headers of before 5.3; the same number everywhere */
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 static int
 take(void *arg, const struct record *r)
@@ -58,6 +71,40 @@ records_release(struct records *r)
 {
 	free(r->items);
 	*r = (struct records){ .items = NULL };
+}
+
+bool
+records_is_on(const struct record *r)
+{
+	return strcmp(r->url, RECORD_URL_OFF) != 0;
+}
+
+int
+records_again(const struct record *r, struct record *ret)
+{
+	char pid[24];
+
+	snprintf(pid, sizeof(pid), "%ld", (long)r->pid);
+	return record_find(pid, ret, NULL) || strcmp(ret->path, r->path) ? -ESRCH : 0;
+}
+
+int
+records_hold(const struct record *r)
+{
+	return (int)syscall(SYS_pidfd_open, r->pid, 0);
+}
+
+int
+records_signal(const struct record *r, int number)
+{
+	struct record now;
+	int           fd = records_hold(r), result = records_again(r, &now);
+
+	if (!result && (fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) : kill(r->pid, number)))
+		result = -errno;
+	if (fd >= 0)
+		close(fd);
+	return result;
 }
 
 /* The port of "http://HOST:PORT/..."; 0: it is a unix socket. */

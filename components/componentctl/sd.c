@@ -71,7 +71,7 @@ make(struct text *t, size_t *ret_left_out)
 	text_add(t, "[");
 	for (size_t i = 0; i < l.count && !r; i++) {
 		if (!records_port(&l.items[i])) {
-			++*ret_left_out;
+			*ret_left_out += records_is_on(&l.items[i]);
 			continue;
 		}
 		object_add(t, &l.items[i], is_first);

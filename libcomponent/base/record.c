@@ -1,7 +1,7 @@
 /*
  * record.c - a file PID.START for each process that serves profiles, and who may be believed.
  *
- *     id NAME, url URL, app_port N, created SECONDS: a line each; pid and start are its name
+ *     id NAME, url URL, app_port N, created SECONDS, takes USR1: a line each; pid and start are its name
  *
  * What a stranger would get wrong:
  * - Everybody may write into /run/component, and what stands there is an address that somebody is
@@ -41,6 +41,9 @@
 #define FILE_MAX      2048 /* bytes; ours are some hundred */
 #define FOLDER_MAX    512  /* bytes with NUL; a longer one is none */
 #define FOLDERS       2
+
+static _Atomic bool    takes_usr1, keeps;
+static _Atomic int64_t first; /* seconds since 1970 of this process's first record; 0: none yet */
 
 /* ---- folders ---- */
 
@@ -105,14 +108,30 @@ record_id_check(const char *id, struct component_error *err)
 	return -EINVAL;
 }
 
+void
+record_takes_usr1(bool takes)
+{
+	takes_usr1 = takes;
+}
+
+void
+record_keep(bool keep)
+{
+	keeps = keep;
+}
+
 static int
 text_write(int fd, const struct record *r)
 {
 	char    text[FILE_MAX];
-	int     size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\n", r->id, r->url,
-		(long long)r->app_port, (long long)time(NULL));
-	ssize_t n = write(fd, text, (size_t)size);
+	ssize_t n;
+	int     size;
 
+	if (!first)
+		first = time(NULL);
+	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\n%s", r->id, r->url,
+		(long long)r->app_port, (long long)first, takes_usr1 ? "takes USR1\n" : "");
+	n = write(fd, text, (size_t)size);
 	return n == size ? 0 : n < 0 ? -errno : -ENOSPC;
 }
 
@@ -172,8 +191,14 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 void
 record_remove(struct record_file *f)
 {
-	if (*f->path)
+	if (*f->path && !keeps)
 		unlink(f->path);
+	record_leave(f);
+}
+
+void
+record_leave(struct record_file *f)
+{
 	our_fd_kept_close(&f->fd);
 	*f->path = '\0';
 }
@@ -181,6 +206,7 @@ record_remove(struct record_file *f)
 void
 record_forked(struct record_file *f)
 {
+	first = 0;
 	f->fd.fd = -1; /* it is closed, since it was listed */
 	*f->path = '\0';
 }
@@ -255,6 +281,7 @@ text_parse(char *text, struct record *r)
 		return false;
 	r->app_port = line_copy(text, "app_port", number, sizeof(number)) ? digits_number(number, UINT16_MAX) : 0;
 	r->created = line_copy(text, "created", number, sizeof(number)) ? digits_number(number, INT64_MAX / 2) : 0;
+	r->takes_usr1 = line_copy(text, "takes", number, sizeof(number)) && !strcmp(number, "USR1");
 	return r->app_port >= 0 && r->created >= 0;
 }
 
@@ -328,6 +355,7 @@ folder_each(const char *path, record_fn *fn, void *arg)
 		state = file_read(dirfd(dir), d->d_name, &f);
 		if (state == -ESRCH)
 			unlinkat(dirfd(dir), d->d_name, 0);
+		snprintf(f.record.path, sizeof(f.record.path), "%s/%.64s", path, d->d_name);
 		if (state > 0)
 			r = fn(arg, &f.record);
 	}

@@ -6,7 +6,8 @@
  *
  * The file lies in /run/component, which root makes (mode 1777), or where one may not write there in
  * $XDG_RUNTIME_DIR/component.  It has mode 0600: of other users' processes root alone knows.  A record
- * counts as long as its process lives, and only if it is of that process's own user or of root.
+ * counts as long as its process lives, and only if it is of that process's own user or of root.  Of a
+ * process that could serve, and does not, it says so: its URL is RECORD_URL_OFF.
  *
  *   threads  any, one at a time for a struct record_file
  *   fork     a child has neither the descriptor nor the record
@@ -15,6 +16,7 @@
 #ifndef BASE_RECORD_H
 #define BASE_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,14 +26,17 @@
 
 #define RECORD_ID_MAX  65  /* bytes with NUL; a-z, A-Z, 0-9, '-', '_', '.' */
 #define RECORD_URL_MAX 512 /* bytes with NUL */
+#define RECORD_URL_OFF "off" /* nothing listens */
 #define RECORD_PATH_MAX 600 /* bytes with NUL; a longer folder is none */
 
 struct record {
 	char    id[RECORD_ID_MAX];
-	char    url[RECORD_URL_MAX]; /* "http://127.0.0.1:6060/debug/pprof/", "unix:/path" */
+	char    url[RECORD_URL_MAX]; /* "http://127.0.0.1:6060/debug/pprof/", "unix:/path"; RECORD_URL_OFF */
 	int64_t app_port;            /* the program's own; 0: not known */
 	int64_t created;             /* seconds since 1970 */
 	pid_t   pid;
+	bool    takes_usr1; /* which switches profiling off, and on again */
+	char    path[RECORD_PATH_MAX]; /* of one that was read: its file */
 };
 
 struct record_file {
@@ -45,11 +50,19 @@ int  record_id_check(const char *id, struct component_error *err);
 /* One of a program's name. */
 void record_id_make(const char *name, char ret[RECORD_ID_MAX]);
 
+/* What all records of this process say from now on: takes_usr1.  Before it has others than the caller. */
+void record_takes_usr1(bool takes);
+
 /* Writes that of this process, again where there is one: r's id, url and app_port count.  0, or a
  * negative errno and a sentence. */
 int  record_write(struct record_file *f, const struct record *r, struct component_error *err);
 /* Also where nothing was written. */
 void record_remove(struct record_file *f);
+/* Until it is taken back, record_remove() leaves the file there for another one of this process, which
+ * takes its name: it is to be found all the time. */
+void record_keep(bool keep);
+/* What has its name is another's by now, who has written this process's record since. */
+void record_leave(struct record_file *f);
 /* In a child: the file is the parent's. */
 void record_forked(struct record_file *f);
 

@@ -44,6 +44,7 @@
 #include "fd.h"
 #include "our_mask.h"
 #include "our_thread.h"
+#include "record.h"
 #include "thread_dump.h"
 #include "utc.h"
 
@@ -294,6 +295,8 @@ handlers_remove(void)
 		if (!state.installed[i])
 			continue;
 		state.installed[i] = false;
+		if (kinds[i].request == REQUEST_USR1)
+			record_takes_usr1(false);
 		if (sigaction(kinds[i].number, NULL, &now) == 0 && is_ours(&now))
 			signal(kinds[i].number, SIG_DFL);
 	}
@@ -320,6 +323,8 @@ handler_install(struct component *c, size_t kind)
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 	our_mask_fill(&action.sa_mask);
 	state.installed[kind] = sigaction(k->number, &action, NULL) == 0;
+	if (k->request == REQUEST_USR1)
+		record_takes_usr1(state.installed[kind]);
 }
 
 int

@@ -324,8 +324,10 @@ def each_line_of_the_document_works():
         equal(run(CC, "-o", program[:-2], program).returncode, 0)
         shutil.copy(program[:-2], os.path.join(d, "sqlite3"))
         env = environment(PATH="%s:%s:%s" % (os.path.dirname(CTL), d, os.environ["PATH"]))
-        with started_by_ctl("redis-server", env=env) as p, started([program[:-2]], cwd=d) as other:
-            poll(lambda: "redis-server" in listed(), "its record")
+        with daemon("examples/backend-controller", "--root=" + d, "--profiling-registry",
+                    "--profiling-bind-address=127.0.0.1:0", port_file=False), \
+                started([program[:-2]], cwd=d) as other, started_by_ctl("redis-server", env=env) as p:
+            poll(lambda: {"redis-server", "backend-controller"} <= set(listed()), "their records")
             for line in [line for line in lines if line not in (first, last)] + [last]:
                 r = run("sh", "-c", line.replace("4711", str(other.pid)), cwd=d, env=env)
                 # What is in the way here is no fault of the line.

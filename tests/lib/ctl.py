@@ -47,11 +47,18 @@ def listed():
     return {r["appId"]: r for r in json.loads(ctl("list", "-o", "json"))}
 
 
+class _Run(subprocess.Popen):
+    def __exit__(self, kind, *rest):
+        if kind:
+            self.terminate()  # nobody waits for a test that has failed
+        return super().__exit__(kind, *rest)
+
+
 def started_by_ctl(*words, **kw):
     """componentctl run, which goes on; its stderr is a pipe."""
     kw.setdefault("env", environment())
     kw.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.Popen([CTL, "run", *words], stderr=subprocess.PIPE, text=True, **kw)
+    return _Run([CTL, "run", *words], stderr=subprocess.PIPE, text=True, **kw)
 
 
 def need_perf():

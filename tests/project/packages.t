@@ -80,7 +80,8 @@ def each_has_what_its_description_says():
     equal([f for f in files_of("component-tools") if not f.startswith("/usr/share/doc/")],
           ["/usr/bin/componentctl", "/usr/share/bash-completion/completions/componentctl"] +
           ["/usr/share/man/man1/componentctl%s.1.gz" % c
-           for c in ("-annotate", "-doctor", "-dump", "-list", "-memory", "-profile", "-run", "-sd", "-stop", "-top", "-trace", "")])
+           for c in ("-annotate", "-disable", "-doctor", "-dump", "-enable", "-list", "-memory", "-profile", "-run", "-sd",
+                     "-stop", "-top", "-trace", "")])
     dev = files_of("libcomponent-dev")
     for name in ("libcomponent.a", "libcomponent.so", "libcomponent_hooks.a", "libcomponent_hooks.so",
                  "libcomponent_hooks_nonshared.a", "pkgconfig/libcomponent.pc", "pkgconfig/libcomponent-core.pc"):

@@ -1,0 +1,164 @@
+/*
+ * enable.c - componentctl enable and disable ID|PID: switches profiling of a running daemon, by SIGUSR1.
+ *
+ *     record says off ──▶ USR1 ──▶ the daemon listens, writes its record anew ──▶ record says where
+ *
+ * A record says whether its process takes USR1 for that.  What does not is left alone: a signal that
+ * a program does not expect ends it.
+ *
+ * What a stranger would get wrong:
+ * - USR1 switches to the other state, whichever that is.  Two at once would undo each other, so the
+ *   record's file is locked from the look to the change (by fcntl(2): the daemon itself has flock(2)).
+ * - A change writes another file of that name.  Who has waited for the lock has the old file, and so looks
+ *   only then.
+ * - Who stops lets slow clients finish, for some seconds.
+ *
+ * Tests: tests/componentctl/list.t.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <component/duration.h>
+
+#include "clock.h"
+#include "command.h"
+#include "proc_status.h"
+#include "records.h"
+
+#define CHANGE_NS COMPONENT_SECONDS(60) /* of a busy machine, and of clients that read slowly */
+#define LOOK_MS   10
+
+static const char *
+word_of(bool on)
+{
+	return on ? "on" : "off";
+}
+
+/* Does it catch USR1 at this moment?  Else it would be ended. */
+static bool
+catches_usr1(pid_t pid)
+{
+	char               path[32], value[PROC_STATUS_BYTES];
+	unsigned long long caught;
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	return proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nSigCgt:", value) && sscanf(value, "%llx", &caught) == 1 &&
+	       caught >> (SIGUSR1 - 1) & 1;
+}
+
+/* A descriptor, which holds the lock; -1: it cannot be had, and two at once are the caller's affair. */
+static int
+lock(const struct record *r)
+{
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int          fd = open(r->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd >= 0)
+		fcntl(fd, F_OFD_SETLKW, &all);
+	return fd;
+}
+
+static int
+ended(const struct record *r, struct component_error *err)
+{
+	component_error_set(err, "process %ld (%s) has ended meanwhile", (long)r->pid, r->id);
+	return -ESRCH;
+}
+
+/* While it changes it has no record for a moment. */
+static int
+wait_for(const struct record *r, bool on, struct record *now, struct component_error *err)
+{
+	struct pollfd process = { records_hold(r), POLLIN, 0 };
+	int64_t       until = clock_ns(CLOCK_MONOTONIC) + CHANGE_NS;
+	int           result = 0;
+
+	while (!result && (records_again(r, now) || records_is_on(now) != on)) {
+		if (poll(&process, 1, LOOK_MS) > 0)
+			result = ended(r, err);
+		else if (clock_ns(CLOCK_MONOTONIC) > until)
+			result = -ETIMEDOUT;
+	}
+	if (process.fd >= 0)
+		close(process.fd);
+	if (result == -ETIMEDOUT)
+		component_error_set(err, "process %ld (%s) has been asked, and profiling is still not %s; its log says why",
+			(long)r->pid, r->id, word_of(on));
+	return result;
+}
+
+static int
+ask(const struct record *r, bool on, struct record *now, struct component_error *err)
+{
+	int result;
+
+	if (!r->takes_usr1 || !catches_usr1(r->pid)) {
+		component_error_set(err, "process %ld (%s) has no switch, as its signals are its own; start it again with %s", (long)r->pid, r->id,
+			on ? "profiling on" : "profiling off, as by 'componentctl run --enable-profiling=false'");
+		return -ENOTSUP;
+	}
+	result = records_signal(r, SIGUSR1);
+	if (result) {
+		component_error_set(err, "process %ld (%s) cannot be asked: %s", (long)r->pid, r->id, strerror(-result));
+		return result;
+	}
+	return wait_for(r, on, now, err);
+}
+
+static int
+turn(const char *word, bool on, struct component_error *err)
+{
+	struct record r, now;
+	int           result = record_find(word, &r, err), fd;
+
+	if (result)
+		return result;
+	fd = lock(&r);
+	result = records_again(&r, &now);
+	if (result)
+		ended(&r, err);
+	else if (records_is_on(&now) != on)
+		result = ask(&now, on, &now, err);
+	if (fd >= 0)
+		close(fd);
+	if (!result)
+		printf("profiling of %s is %s%s%s\n", now.id, word_of(on), on ? ": " : "", on ? now.url : "");
+	return result;
+}
+
+static int
+enable(char **operands, struct component_error *err)
+{
+	return turn(operands[0], true, err);
+}
+
+static int
+disable(char **operands, struct component_error *err)
+{
+	return turn(operands[0], false, err);
+}
+
+const struct command enable_command = {
+	.name = "enable",
+	.operands = "ID|PID",
+	.summary = "Switches profiling of a running daemon on.",
+	.least = 1,
+	.most = 1,
+	.run = enable,
+};
+
+const struct command disable_command = {
+	.name = "disable",
+	.operands = "ID|PID",
+	.summary = "Switches profiling of a running daemon off: nothing listens any more.",
+	.least = 1,
+	.most = 1,
+	.run = disable,
+};
