@@ -22,7 +22,8 @@
 #include "text.h"
 
 #define COMMAND_SHOWN 20   /* characters of it in the table */
-#define COLUMNS       9
+#define COLUMNS       10
+#define COLUMNS_WIDE  3 /* of them */
 #define CELL_MAX      (RECORD_URL_MAX + 16)
 
 enum output { TABLE, WIDE, JSON, YAML };
@@ -59,7 +60,7 @@ created_of(const struct record *r, char *buf, size_t size)
 }
 
 struct row {
-	char id[RECORD_ID_MAX], port[24], app_port[24], age[24], created[32], pid[24], url[RECORD_URL_MAX];
+	char id[RECORD_ID_MAX], port[24], app_port[24], age[24], created[32], pid[24], parent[24], url[RECORD_URL_MAX];
 	char command[RECORDS_COMMAND_MAX];
 };
 
@@ -70,6 +71,7 @@ row_make(const struct record *r, struct row *row)
 	snprintf(row->port, sizeof(row->port), "%lld", (long long)records_port(r));
 	snprintf(row->app_port, sizeof(row->app_port), "%lld", (long long)r->app_port);
 	snprintf(row->pid, sizeof(row->pid), "%ld", (long)r->pid);
+	snprintf(row->parent, sizeof(row->parent), "%ld", (long)r->parent);
 	snprintf(row->url, sizeof(row->url), "%s", r->url);
 	age_of(r, row->age, sizeof(row->age));
 	created_of(r, row->created, sizeof(row->created));
@@ -95,6 +97,7 @@ static const struct column columns[] = {
 	{ "CREATED", "created", AT(created), false, false },
 	{ "PID", "pid", AT(pid), true, false },
 	{ "PROFILE PORT", "profilePort", AT(port), true, true },
+	{ "PARENT", "parent", AT(parent), true, true },
 	{ "ADDRESS", "address", AT(url), false, true },
 };
 _Static_assert(sizeof(columns) / sizeof(columns[0]) == COLUMNS, "COLUMNS");
@@ -127,7 +130,7 @@ width_of(const char *text)
 static void
 table_write(const struct row *rows, size_t count)
 {
-	size_t width[COLUMNS] = { 0 }, shown = output == WIDE ? COLUMNS : COLUMNS - 2;
+	size_t width[COLUMNS] = { 0 }, shown = output == WIDE ? COLUMNS : COLUMNS - COLUMNS_WIDE;
 	char   buf[CELL_MAX];
 
 	if (!count) {

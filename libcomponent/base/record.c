@@ -1,7 +1,7 @@
 /*
  * record.c - a file PID.START for each process that serves profiles, and who may be believed.
  *
- *     id NAME, url URL, app_port N, created SECONDS, takes USR1: a line each; pid and start are its name
+ *     id NAME, url URL, app_port N, created SECONDS, parent PID, takes USR1: a line each; pid and start are its name
  *
  * What a stranger would get wrong:
  * - Everybody may write into /run/component, and what stands there is an address that somebody is
@@ -129,8 +129,8 @@ text_write(int fd, const struct record *r)
 
 	if (!first)
 		first = time(NULL);
-	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\n%s", r->id, r->url,
-		(long long)r->app_port, (long long)first, takes_usr1 ? "takes USR1\n" : "");
+	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\nparent %ld\n%s", r->id, r->url,
+		(long long)r->app_port, (long long)first, (long)r->parent, takes_usr1 ? "takes USR1\n" : "");
 	n = write(fd, text, (size_t)size);
 	return n == size ? 0 : n < 0 ? -errno : -ENOSPC;
 }
@@ -281,8 +281,9 @@ text_parse(char *text, struct record *r)
 		return false;
 	r->app_port = line_copy(text, "app_port", number, sizeof(number)) ? digits_number(number, UINT16_MAX) : 0;
 	r->created = line_copy(text, "created", number, sizeof(number)) ? digits_number(number, INT64_MAX / 2) : 0;
+	r->parent = line_copy(text, "parent", number, sizeof(number)) ? (pid_t)digits_number(number, INT32_MAX) : 0;
 	r->takes_usr1 = line_copy(text, "takes", number, sizeof(number)) && !strcmp(number, "USR1");
-	return r->app_port >= 0 && r->created >= 0;
+	return r->app_port >= 0 && r->created >= 0 && r->parent >= 0;
 }
 
 static bool
@@ -381,18 +382,29 @@ struct wanted {
 	const char    *word;
 	int64_t        pid; /* -1: it is an id */
 	struct record *ret;
-	size_t         count;
+	size_t         count, masters; /* masters: of those, nobody's children */
 };
+
+/* Of several with one id: one that is nobody's child; and of children alone the oldest. */
+static bool
+is_before(const struct record *r, const struct record *other)
+{
+	if (!r->parent != !other->parent)
+		return !r->parent;
+	return r->created != other->created ? r->created < other->created : r->pid < other->pid;
+}
 
 static int
 take_wanted(void *arg, const struct record *r)
 {
 	struct wanted *w = arg;
 
-	if (w->pid >= 0 ? r->pid == w->pid : !strcmp(r->id, w->word)) {
+	if (w->pid >= 0 ? r->pid != w->pid : strcmp(r->id, w->word) != 0)
+		return 0;
+	if (!w->count || is_before(r, w->ret))
 		*w->ret = *r;
-		w->count++;
-	}
+	w->masters += !r->parent;
+	w->count++;
 	return 0;
 }
 
@@ -400,16 +412,16 @@ int
 record_find(const char *id_or_pid, struct record *ret, struct component_error *err)
 {
 	struct record found;
-	struct wanted w = { id_or_pid, digits_number(id_or_pid, INT32_MAX), &found, 0 };
+	struct wanted w = { .word = id_or_pid, .pid = digits_number(id_or_pid, INT32_MAX), .ret = &found };
 
 	record_each(take_wanted, &w);
-	if (w.count == 1) {
+	if (w.count > 0 && w.masters <= 1) {
 		*ret = found;
 		return 0;
 	}
-	if (w.count > 1) {
+	if (w.masters > 1) {
 		component_error_set(err, "%zu processes have the id '%s'; write the PID of one of them, as 'componentctl list' shows it",
-			w.count, id_or_pid);
+			w.masters, id_or_pid);
 		return -ENOTUNIQ;
 	}
 	component_error_set(err, w.pid >= 0 ? "process %.*s has no record; 'componentctl list' shows those that have one" :

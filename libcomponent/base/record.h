@@ -35,6 +35,7 @@ struct record {
 	int64_t app_port;            /* the program's own; 0: not known */
 	int64_t created;             /* seconds since 1970 */
 	pid_t   pid;
+	pid_t   parent;      /* the process that all are found by which have the id; 0: this one */
 	bool    takes_usr1; /* which switches profiling off, and on again */
 	char    path[RECORD_PATH_MAX]; /* of one that was read: its file */
 };
@@ -53,7 +54,7 @@ void record_id_make(const char *name, char ret[RECORD_ID_MAX]);
 /* What all records of this process say from now on: takes_usr1.  Before it has others than the caller. */
 void record_takes_usr1(bool takes);
 
-/* Writes that of this process, again where there is one: r's id, url and app_port count.  0, or a
+/* Writes that of this process, again where there is one: r's id, url, app_port and parent count.  0, or a
  * negative errno and a sentence. */
 int  record_write(struct record_file *f, const struct record *r, struct component_error *err);
 /* Also where nothing was written. */

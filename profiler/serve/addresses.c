@@ -442,11 +442,13 @@ warn(const struct serve *s, const char *message, const char *key, const char *va
 static void
 record_again(struct serve *s, const struct listen_socket *first)
 {
-	struct record          r = { .app_port = s->options.record_port };
+	struct record          r = { .app_port = s->options.record_port, .parent = (pid_t)s->options.record_parent };
 	struct component_error why = COMPONENT_ERROR_INIT;
 
 	if (!s->options.record_id || !*s->options.record_id)
 		return;
+	if (!r.parent && s->is_worker && getppid() > 1)
+		r.parent = getppid();
 	snprintf(r.id, sizeof(r.id), "%s", s->options.record_id);
 	snprintf(r.url, sizeof(r.url), "%s", !first ? "" : first->is_unix ? first->address : first->url);
 	if (!first)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """componentctl list, stop, enable and disable, and the records that they read (libcomponent/base/record.c)."""
+import json
 import os
 import re
 import shutil
@@ -77,7 +78,7 @@ def the_table_has_the_columns_and_formats_of_dapr_list():
         equal(cells[:4] + cells[6:], ["obedient_daemon", str(d.port), "0", command.strip(), str(d.pid)])
         need(re.fullmatch(r"\d+s", cells[4]) and re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d\.\d\d", cells[5]), row)
         wide = ctl("list", "-o", "wide").splitlines()
-        need(wide[0].endswith("PROFILE PORT  ADDRESS") and wide[1].endswith("  %d%shttp://127.0.0.1:%d" % (
+        need(wide[0].endswith("PROFILE PORT  PARENT  ADDRESS") and wide[1].endswith("  %d%s0       http://127.0.0.1:%d" % (
             d.port, " " * (14 - len(str(d.port))), d.port)), "\n".join(wide))
         yaml = ctl("list", "-o", "yaml")
         need(yaml.startswith('- appId: "obedient_daemon"\n  daprPort: %d\n' % d.port), yaml)
@@ -188,6 +189,25 @@ def stop_ends_one_by_its_id_or_its_number_and_no_other():
         equal(two.process.poll(), None)
         ctl("stop", "obedient_daemon")
         equal(two.wait(), 0)
+
+
+@test
+def of_processes_with_one_id_it_is_the_parent_that_is_meant():
+    need_own_run()
+    with started(["sleep", "1000"]) as child, started(["sleep", "1000"]) as parent:
+        text = "id several\nurl unix:/nowhere\napp_port 0\ncreated %d\n"
+        paths = [write_record(child.pid, start_of(child.pid), text % 1 + "parent %d\n" % parent.pid),
+                 write_record(parent.pid, start_of(parent.pid), text % 2)]
+        rows = json.loads(ctl("list", "-o", "json"))
+        equal({r["pid"]: r["parent"] for r in rows if r["appId"] == "several"}, {child.pid: parent.pid, parent.pid: 0})
+        ctl("stop", "several")
+        equal(parent.wait(DEADLINE), -signal.SIGTERM)
+        equal(child.poll(), None)
+        ctl("stop", "several")
+        equal(child.wait(DEADLINE), -signal.SIGTERM, "a child is meant when its parent has gone")
+        for path in paths:
+            if os.path.exists(path):
+                os.unlink(path)
 
 
 def state():

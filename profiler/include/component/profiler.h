@@ -81,6 +81,8 @@ struct component_profiler_options {
 	const char        *record_id;           /* has a record written, which componentctl finds by this name
 	                                         * (letters, digits, '-', '_', '.'); NULL or "": none */
 	int64_t            record_port;         /* the program's own port, for that record; 0: none */
+	int64_t            record_parent;       /* PID of the process that the record's name stands for, whose child
+	                                         * this one is; 0: this one */
 };
 
 #define COMPONENT_PROFILER_OPTIONS_INIT COMPONENT_SIZED_(component_profiler_options, \
