@@ -17,6 +17,7 @@
 #include "doctor.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,9 +28,10 @@
 #include "fetch.h"
 #include "findings.h"
 #include "loadable.h"
+#include "names.h"
 #include "notes.h"
-#include "outside.h"
 #include "target.h"
+#include "unserved.h"
 
 #define COMMAND_MAX (PATH_MAX + 64)
 
@@ -37,6 +39,7 @@ enum output { LINES, JSON };
 
 static const char *const outputs[] = { "lines", "json", NULL };
 static int               output;
+static int64_t           seconds = 1;
 static const char       *token_file = "";
 
 /* ---- a server ---- */
@@ -71,17 +74,45 @@ server_look(const struct target *t, struct findings *f)
 	} else {
 		findings_ok(f, "reachable", NULL, "%s answers", *t->socket ? t->socket : t->url);
 		access_look(t, f);
-		if (!notes_read(answer.data, answer.size, f))
+		if (!notes_read(t, answer.data, answer.size, f))
 			findings_ok(f, "server", NULL, "says nothing of itself: it is not libcomponent's, or older than 0.2");
 	}
 	fetch_release(&answer);
 	return r == 0;
 }
 
+/* A profile of it; what it has not got is told by its notes. */
+static void
+profile_count(const struct target *t, const char *kind, int64_t window, struct names *n)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct fetched         answer;
+	struct pprof           p = { .types = NULL };
+	char                   query[32] = "";
+
+	if (window)
+		snprintf(query, sizeof(query), "seconds=%" PRId64, window);
+	if (!fetch(t, kind, query, window, token_file, &answer, &err) && !read_profile(answer.data, answer.size, &p, &err))
+		names_count_profile(n, &p, window > 0);
+	read_release(&p);
+	fetch_release(&answer);
+}
+
 static void
 served_look(const struct target *t, struct findings *f)
 {
-	server_look(t, f);
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct names           n = { .objects = NULL };
+
+	if (server_look(t, f)) {
+		profile_count(t, "goroutine", 0, &n);
+		if (seconds)
+			profile_count(t, "profile", seconds, &n);
+		if (t->process && !unserved_begin(t->process, false, &err))
+			names_look(&n, false, 0);
+		names_tell(&n, t->process, f);
+		names_release(&n);
+	}
 	if (!t->process)
 		return;
 	facts_switches(t->process, f);
@@ -94,14 +125,18 @@ static void
 unserved_look(pid_t pid, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
+	struct names           n = { .objects = NULL };
 	char                   command[64];
 
 	snprintf(command, sizeof(command), "componentctl profile %d", (int)pid);
-	if (outside_begin(pid, &err) < 0) {
+	if (unserved_begin(pid, false, &err) < 0) {
 		findings_warn(f, "rung", NULL, "none: %s", err.text);
 	} else {
 		findings_ok(f, "rung", command, "from outside: process %d serves no profiles, and its memory may be read", (int)pid);
 		facts_perf(pid, f);
+		names_look(&n, true, seconds);
+		names_tell(&n, pid, f);
+		names_release(&n);
 	}
 	facts_look(pid, FACTS_OUTSIDE, f);
 }
@@ -174,6 +209,7 @@ command_look(const char *word, struct findings *f, struct component_error *err)
 	if (r < 0)
 		return r;
 	loadable_look(path, word, f);
+	names_tell_file(path, f);
 	facts_look(getpid(), FACTS_STARTED, f);
 	return 0;
 }
@@ -212,6 +248,8 @@ run(char **words, struct component_error *err)
 static const struct component_flag flags[] = {
 	COMPONENT_FLAG_ENUM("output", &output, "How the findings are written: lines are for people.", .section = "Doctor",
 		.choices = outputs, .letter = 'o'),
+	COMPONENT_FLAG_INT("seconds", &seconds, "How long CPU time is looked at, to see what is lost of it; 0: not at all.",
+		.section = "Doctor", .min = 0, .max = 3600, .argument = "N"),
 	COMPONENT_FLAG_STRING("token-file", &token_file, "File with the server's token in its first line.", .section = "Doctor",
 		.argument = "FILE"),
 	COMPONENT_FLAG_END

@@ -31,6 +31,8 @@
 #define PARANOID_MOST    2 /* with it, one's own processes may be sampled */
 #define DESCRIPTORS_LEFT 32 /* that the agent and a few clients take */
 #define DESCRIPTORS_MORE 1024
+#define SIGNALS_MORE     65536
+#define COMMAND_MAX      128
 #define HEAP_RANGE       ((uint64_t)1 << 32) /* bytes of address space: below that a quarter is a small range */
 #define CAP_SYS_ADMIN    21
 #define CAP_PERFMON      38
@@ -143,13 +145,18 @@ namespaces_look(pid_t pid, enum facts_of of, struct findings *f)
 
 /* ---- limits ---- */
 
-/* Its soft limit; UINT64_MAX: none, or not known. */
-static uint64_t
-limit_of(pid_t pid, int resource)
+/* The command that gives a running process another limit, or what this terminal starts.  hard 0: as it is. */
+static void
+limit_command(pid_t pid, const char *name, char letter, uint64_t soft, uint64_t hard, char *buf, size_t size)
 {
-	struct rlimit l;
+	char more[24] = "";
 
-	return prlimit(pid, resource, NULL, &l) || l.rlim_cur == RLIM_INFINITY ? UINT64_MAX : l.rlim_cur;
+	if (hard)
+		snprintf(more, sizeof(more), "%" PRIu64, hard);
+	if (pid == getpid())
+		snprintf(buf, size, "ulimit -%c %" PRIu64, letter, soft);
+	else
+		snprintf(buf, size, "prlimit --pid=%d --%s=%" PRIu64 ":%s", (int)pid, name, soft, more);
 }
 
 static void
@@ -157,8 +164,8 @@ descriptors_look(pid_t pid, struct findings *f)
 {
 	struct rlimit l;
 	int64_t       taken = entries_of(pid, "fd");
-	uint64_t      used = (uint64_t)taken;
-	char          command[96];
+	uint64_t      used = (uint64_t)taken, more = used + DESCRIPTORS_MORE;
+	char          command[COMMAND_MAX];
 
 	if (taken < 0 || prlimit(pid, RLIMIT_NOFILE, NULL, &l))
 		return;
@@ -167,10 +174,9 @@ descriptors_look(pid_t pid, struct findings *f)
 		return;
 	}
 	if (l.rlim_max >= used + DESCRIPTORS_LEFT)
-		snprintf(command, sizeof(command), "prlimit --pid=%d --nofile=%" PRIu64 ":", (int)pid, (uint64_t)l.rlim_max);
+		limit_command(pid, "nofile", 'n', l.rlim_max, 0, command, sizeof(command));
 	else
-		snprintf(command, sizeof(command), "prlimit --pid=%d --nofile=%" PRIu64 ":%" PRIu64, (int)pid, used + DESCRIPTORS_MORE,
-			used + DESCRIPTORS_MORE);
+		limit_command(pid, "nofile", 'n', more, more, command, sizeof(command));
 	findings_warn(f, "descriptors", command, "%" PRIu64 " of %" PRIu64 " are taken (RLIMIT_NOFILE), and the server needs some for its "
 		"clients and for files with names", used, (uint64_t)l.rlim_cur);
 }
@@ -179,13 +185,13 @@ descriptors_look(pid_t pid, struct findings *f)
 static void
 signals_look(pid_t pid, struct findings *f)
 {
-	char     value[PROC_STATUS_BYTES], command[64];
+	char     value[PROC_STATUS_BYTES], command[COMMAND_MAX];
 	uint64_t used, limit;
 	int64_t  threads = entries_of(pid, "task");
 
 	if (threads < 1 || sscanf(status_of(pid, "\nSigQ:", value), "%" SCNu64 "/%" SCNu64, &used, &limit) != 2)
 		return;
-	snprintf(command, sizeof(command), "prlimit --pid=%d --sigpending=65536:65536", (int)pid);
+	limit_command(pid, "sigpending", 'i', SIGNALS_MORE, SIGNALS_MORE, command, sizeof(command));
 	if (limit < used || (limit - used) / 2 < (uint64_t)threads)
 		findings_warn(f, "timers", command, "its user has %" PRIu64 " of %" PRIu64 " signals queued (RLIMIT_SIGPENDING), and half of "
 			"the rest is too few for the timers of %" PRId64 " threads: CPU profiles miss some", used, limit, threads);
@@ -197,13 +203,17 @@ signals_look(pid_t pid, struct findings *f)
 static void
 space_look(pid_t pid, struct findings *f)
 {
-	uint64_t limit = limit_of(pid, RLIMIT_AS);
-	char     command[64];
+	struct rlimit l;
+	char          command[COMMAND_MAX];
 
-	snprintf(command, sizeof(command), "prlimit --pid=%d --as=unlimited:", (int)pid);
-	if (limit < HEAP_RANGE)
-		findings_warn(f, "address space", command, "%" PRIu64 " MiB (RLIMIT_AS): the heap profile has a quarter of it, and beyond "
-			"that each free() is looked up", limit >> 20);
+	if (prlimit(pid, RLIMIT_AS, NULL, &l) || l.rlim_cur == RLIM_INFINITY || l.rlim_cur >= HEAP_RANGE)
+		return;
+	if (pid == getpid())
+		snprintf(command, sizeof(command), "ulimit -v unlimited");
+	else
+		snprintf(command, sizeof(command), "prlimit --pid=%d --as=unlimited:", (int)pid);
+	findings_warn(f, "address space", command, "%" PRIu64 " MiB (RLIMIT_AS): the heap profile has a quarter of it, and beyond that each "
+		"free() is looked up", (uint64_t)l.rlim_cur >> 20);
 }
 
 /* Samples from outside take a descriptor of ours for each thread on each processor. */

@@ -15,7 +15,7 @@ READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLI
 %C%_componentctl_SOURCES += %D%/profile.h
 if HAVE_LIBCURL
 %C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/cgroup.c %D%/doctor.c %D%/doctor.h %D%/facts.c %D%/facts.h \
-	%D%/findings.c %D%/findings.h %D%/notes.c %D%/notes.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
+	%D%/findings.c %D%/findings.h %D%/names.c %D%/names.h %D%/package.c %D%/package.h %D%/notes.c %D%/notes.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
 	%D%/profile.c %D%/screen.c %D%/screen.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
 LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
 LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \

@@ -11,6 +11,7 @@
 
 #include "notes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,9 +98,43 @@ note_read(char **at, struct note *ret)
 	return skip(at, '}') && *ret->about && *ret->level;
 }
 
+/* What mends it, by a part of the server's sentence. */
+static void
+command_of(const struct target *t, const char *sentence, char *buf, size_t size)
+{
+	static const struct {
+		const char *part, *command;
+	} all[] = {
+		{ "-lcomponent_hooks", "componentctl run PROGRAM" },
+		{ "RLIMIT_SIGPENDING", "prlimit --pid=PID --sigpending=65536:65536" },
+		{ "kernel.perf_event_paranoid", "sysctl kernel.perf_event_paranoid=2" },
+		{ "--profiling-memory", "PROGRAM --profiling-memory=128MiB" },
+	};
+
+	*buf = '\0';
+	if (strstr(sentence, "its rate is 0"))
+		snprintf(buf, size, "curl %s%s%s-d heap-profile-rate=524288 %s/rates", !*t->socket ? "" : *t->socket == '@' ?
+			"--abstract-unix-socket " : "--unix-socket ", t->socket + (*t->socket == '@'), *t->socket ? " " : "", t->url);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !*buf; i++)
+		if (strstr(sentence, all[i].part))
+			snprintf(buf, size, "%s", all[i].command);
+}
+
+static void
+note_tell(const struct target *t, const struct note *n, struct findings *f)
+{
+	char command[2 * TARGET_MAX + 128];
+
+	command_of(t, n->text, command, sizeof(command));
+	if (!strcmp(n->level, "ok"))
+		findings_ok(f, n->about, NULL, "%s", *n->text ? n->text : "in order");
+	else
+		findings_warn(f, n->about, command, "%s", n->text);
+}
+
 /* f NULL: is it one? */
 static bool
-read_all(char *at, struct findings *f)
+read_all(const struct target *t, char *at, struct findings *f)
 {
 	struct note n;
 
@@ -108,16 +143,14 @@ read_all(char *at, struct findings *f)
 	do {
 		if (!note_read(&at, &n))
 			return false;
-		if (f && !strcmp(n.level, "ok"))
-			findings_ok(f, n.about, NULL, "%s", *n.text ? n.text : "in order");
-		else if (f)
-			findings_warn(f, n.about, NULL, "%s", n.text);
+		if (f)
+			note_tell(t, &n, f);
 	} while (skip(&at, ','));
 	return skip(&at, ']') && at[strspn(at, " \t\r\n")] == '\0';
 }
 
 bool
-notes_read(const void *data, size_t size, struct findings *f)
+notes_read(const struct target *t, const void *data, size_t size, struct findings *f)
 {
 	bool ok = true;
 
@@ -125,7 +158,7 @@ notes_read(const void *data, size_t size, struct findings *f)
 	for (int i = 0; i < 2 && ok; i++) {
 		char *copy = strndup(data ? data : "", size);
 
-		ok = copy && strlen(copy) == size && read_all(copy, i ? f : NULL);
+		ok = copy && strlen(copy) == size && read_all(t, copy, i ? f : NULL);
 		free(copy);
 	}
 	return ok;

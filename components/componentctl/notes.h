@@ -12,8 +12,9 @@
 #include <stddef.h>
 
 #include "findings.h"
+#include "target.h"
 
 /* Each becomes a finding.  False: it is no such answer, as of a server in Go, and nothing was added. */
-bool notes_read(const void *data, size_t size, struct findings *f);
+bool notes_read(const struct target *t, const void *data, size_t size, struct findings *f);
 
 #endif

@@ -59,9 +59,8 @@ fetched_add(void *arg, const void *data, size_t size)
 	return 0;
 }
 
-/* Once: a program looks at one process until it ends. */
-static int
-begin(pid_t pid, struct component_error *err)
+int
+unserved_begin(pid_t pid, bool says_so, struct component_error *err)
 {
 	static bool   begun; /* for the windows of a command that takes many */
 	int           r = begun ? 0 : outside_begin(pid, err);
@@ -73,7 +72,7 @@ begin(pid_t pid, struct component_error *err)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 
-	if (!r && !begun)
+	if (!r && !begun && says_so)
 		fprintf(stderr, "Process %d serves no profiles; it is looked at from outside.\n", (int)pid);
 	begun = r == 0;
 	return r;
@@ -110,7 +109,7 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, s
 	*ret = (struct fetched){ .data = NULL };
 	if (strcmp(kind, "profile"))
 		return unserved_refuse(pid, kind, err);
-	r = begin(pid, err);
+	r = unserved_begin(pid, true, err);
 	if (r < 0)
 		return r;
 	r = symbols_open(SYMBOLS_BYTES, &before_it);
@@ -136,7 +135,7 @@ unserved_dump(pid_t pid, struct fetched *ret, struct component_error *err)
 {
 	struct symbols *s = NULL;
 	struct dump     d;
-	int             r = begin(pid, err);
+	int             r = unserved_begin(pid, true, err);
 
 	*ret = (struct fetched){ .data = NULL };
 	if (r < 0)

@@ -8,6 +8,9 @@
 
 #include "fetch.h"
 
+/* As outside_begin(), with as many descriptors as this process may have; once, for a program looks at one process until
+ * it ends.  says_so: on stderr. */
+int unserved_begin(pid_t pid, bool says_so, struct component_error *err);
 /*
  * unserved_profile - as fetch() of a profile
  *

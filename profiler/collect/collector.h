@@ -78,6 +78,7 @@ struct collector {
 	size_t    (*count)(const struct collector *c); /* the index's Count column */
 	const char *status_name; /* "heap and allocs"; NULL: as name; "": another one tells it on the index */
 	const char *(*status)(void); /* why there is nothing, or ""; constant */
+	const char *(*in_force)(void); /* what it stands on where status() is "", for programs; or NULL */
 	void      (*less)(char *buf, size_t size); /* what is missing of it, or "" */
 	/* "", or why it is empty and what would switch it on; constant. */
 	const char *(*missing)(void);

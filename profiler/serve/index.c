@@ -140,6 +140,17 @@ page_add_rates(struct text *page)
 }
 
 static void
+status_note(struct notes *n, const struct collector *c)
+{
+	const char *name = c->status_name ? c->status_name : c->name, *why = c->status();
+
+	if (*why)
+		note_add(n, name, WARNING, why);
+	else
+		note_add(n, name, OK, n->json && c->in_force ? c->in_force() : "");
+}
+
+static void
 collectors_note(struct notes *n)
 {
 	for (size_t i = 0; i < collector_count; i++) {
@@ -147,7 +158,7 @@ collectors_note(struct notes *n)
 		char                    text[400] = "";
 
 		if (c->status && (!c->status_name || *c->status_name))
-			note_add(n, c->status_name ? c->status_name : c->name, WARNING, c->status());
+			status_note(n, c);
 		if (!c->less)
 			continue;
 		c->less(text, sizeof(text));
@@ -269,7 +280,7 @@ static void
 notes_write(struct notes *n)
 {
 	collectors_note(n);
-	note_add(n, "unwinder", OK, unwind_name());
+	note_add(n, "unwinder", strcmp(unwind_name(), "none") ? OK : WARNING, unwind_name());
 	tables_note(n);
 	stack_table_note(n);
 	limitations_note(n);

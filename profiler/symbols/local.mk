@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/libsymbols.la
 %C%_libsymbols_la_SOURCES = %D%/cache.c %D%/cache.h %D%/data.c %D%/debug_file.c %D%/debug_file.h %D%/debugdata.c \
 	%D%/debugdata.h %D%/image.c %D%/image.h %D%/mappings.c %D%/object.c %D%/object.h %D%/plt.c %D%/plt.h \
-	%D%/program_file.c %D%/program_file.h %D%/ranges.c %D%/ranges.h %D%/resolve.c %D%/resolve.h %D%/strings.c \
+	%D%/program_file.c %D%/program_file.h %D%/ranges.c %D%/ranges.h %D%/resolve.c %D%/resolve.h %D%/sources.c %D%/sources.h %D%/strings.c \
 	%D%/strings.h %D%/symbols.c %D%/symbols.h %D%/symbols_state.h %D%/symtab.c %D%/symtab.h %D%/unloaded.c \
 	%D%/unloaded.h \
 	%D%/demangle/cxx.c %D%/demangle/cxx.h %D%/demangle/cxx_expression.c %D%/demangle/cxx_name.c \

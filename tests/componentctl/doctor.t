@@ -2,13 +2,16 @@
 """componentctl doctor: what is in the way of looking into a program, and the command that mends it."""
 import json
 import os
+import re
 import resource
-import shutil
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
+from busy import Busy  # noqa: E402
+from pprof_writer import profile  # noqa: E402
 
 own_run()
 ROOT = os.geteuid() == 0
@@ -26,6 +29,12 @@ def doctor(*words):
 
 def about(found, word):
     one, = (f for f in found if f["about"] == word)
+    return one
+
+
+def named(found, file):
+    """What is said of the names in a file."""
+    one, = (f for f in found if f["about"] == "names" and f["text"].startswith(file + ": "))
     return one
 
 
@@ -115,29 +124,35 @@ def a_server_tells_itself_what_is_in_order():
         equal(d.get("/debug/pprof/?format=json").headers["content-type"], "application/json")
         need({"heap and allocs", "mutex and block", "unwinder", "stack table"} <= {n["about"] for n in notes}, notes)
         for target in str(d.pid), "127.0.0.1:%d" % d.port, d.url:
-            found = doctor(target)
+            found = doctor("--seconds=0", target)
             contains(about(found, "reachable")["text"], "%d/debug/pprof answers" % d.port)
             for n in notes:
                 need(any((f["about"], f["level"]) == (n["about"], n["level"]) and f["text"] == (n["text"] or "in order") for f in found), n)
-        need(about(doctor(str(d.pid)), "descriptors"), "facts of a process of this machine")
+        found = doctor(str(d.pid))
+        need({"descriptors", "perf", "seccomp", "memory"} <= {f["about"] for f in found}, found)
+        contains(named(found, os.readlink("/proc/%d/exe" % d.pid))["text"], "all names (.symtab)")
 
 
 @test
-def what_is_less_than_it_could_be_is_a_warning():
-    with served("--heap-profile-rate=0") as d:
-        f = about(doctor(d.url), "heap and allocs")
+def what_is_less_than_it_could_be_is_a_warning_and_its_command_mends_it():
+    with daemon("examples/hello", "--enable-pprof", "--heap-profile-rate=0") as d:
+        f = about(doctor("--seconds=0", d.url), "heap and allocs")
         equal((f["level"], f["text"]), ("warning", "heap sampling is off: its rate is 0"))
+        equal(run("sh", "-c", f["command"]).returncode, 0, f["command"])
+        f = about(doctor("--seconds=0", d.url), "heap and allocs")
+        equal(f["level"], "ok")
+        need(re.match(r"hooks are in force; malloc\(\) behind them is that of .*libc\.so", f["text"]), f["text"])
 
 
 @test
-def the_command_of_a_warning_mends_it():
+def a_limit_that_is_near_is_a_warning_and_its_command_mends_it():
     low = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))  # noqa: E731
     with served(preexec_fn=low) as d:
-        f = about(doctor(str(d.pid)), "descriptors")
+        f = about(doctor("--seconds=0", str(d.pid)), "descriptors")
         equal(f["level"], "warning")
         contains(f["text"], "of 40 are taken (RLIMIT_NOFILE)")
         equal(run("sh", "-c", f["command"]).returncode, 0, f["command"])
-        equal(about(doctor(str(d.pid)), "descriptors")["level"], "ok")
+        equal(about(doctor("--seconds=0", str(d.pid)), "descriptors")["level"], "ok")
 
 
 @test
@@ -157,31 +172,95 @@ def who_is_not_let_in_is_told_what_to_write():
     contains(f["text"], "nobody listens there")
 
 
-@test
-def a_server_that_says_nothing_of_itself_is_no_fault_and_half_an_answer_is_not_believed():
-    from http.server import BaseHTTPRequestHandler, HTTPServer
-    answers = (b"<html>", b"[", b'[{"about": "a", "level": "ok", "text": "b"}', b'[{"about": "a", "level": "warning", "text": "\\u00"}]',
-               b'[{"about": 1}]', b"[]")
-
+@contextlib.contextmanager
+def strange(answers):
+    """A server of ours in name alone; what it answers, by the path behind /debug/pprof/."""
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(200)
+            body = answers.get(self.path.split("/debug/pprof/")[1].split("?")[0])
+            self.send_response(404 if body is None else 200)
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(body or b"no\n")
 
         def log_message(self, *_):
             pass
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        in_background(server.serve_forever)
-        for answer in answers:
-            found = doctor("127.0.0.1:%d" % server.server_port)
+        serving = in_background(server.serve_forever)
+        try:
+            yield "127.0.0.1:%d" % server.server_port
+        finally:
+            server.shutdown()
+            serving.result()
+
+
+@test
+def a_server_that_says_nothing_of_itself_is_no_fault_and_half_an_answer_is_not_believed():
+    answers = {}
+    with strange(answers) as target:
+        for answers[""] in (b"<html>", b"[", b'[{"about": "a", "level": "ok", "text": "b"}', b'[{"about": 1}]', b"[]",
+                            b'[{"about": "a", "level": "warning", "text": "\\u00"}]'):
+            found = doctor(target)
             contains(about(found, "server")["text"], "says nothing of itself")
             need("a" not in {f["about"] for f in found}, found)
-        answer = b'[{"about": "a", "new": "x", "level": "warning", "text": "\\u001b[2J\\"b\\""}]\n'
-        equal(about(doctor("127.0.0.1:%d" % server.server_port), "a")["text"], '\x1b[2J"b"')
-        said = run(CTL, "doctor", "127.0.0.1:%d" % server.server_port, env=environment()).stdout
-        contains(said, 'warning  a          \\x1b[2J"b"\n')
-        server.shutdown()
+        answers[""] = b'[{"about": "a", "new": "x", "level": "warning", "text": "\\u001b[2J\\"b\\""}]\n'
+        equal(about(doctor(target), "a")["text"], '\x1b[2J"b"')
+        contains(run(CTL, "doctor", target, env=environment()).stdout, 'warning  a          \\x1b[2J"b"\n')
+
+
+@test
+def names_and_lost_samples_are_counted_in_what_a_server_elsewhere_answers():
+    functions = [(1, "main", "main", "", 0), (2, "far.so+0x1234", "far.so+0x1234", "", 0), (3, "[lost samples]", "[lost samples]", "", 0)]
+    at = [(1, 1, 0x1000, [(1, 1)]), (2, 2, 0x2234, [(2, 0)]), (3, 0, 0, [(3, 0)])]
+    maps = [(1, "/opt/far", "abcd"), (2, "/opt/far.so", "")]
+    cpu = [([1], [50], []), ([2, 1], [25], []), ([3], [25], [])]
+    answers = {"": b"[]", "profile": profile([("samples", "count"), ("cpu", "nanoseconds")], [(s, [n[0], n[0] * 10**7], la) for s, n, la in cpu],
+                                             at, functions, maps)}
+    with strange(answers) as target:
+        found = doctor(target)
+        f = about(found, "stacks")
+        equal((f["level"], f["text"].split(";")[0]), ("warning", "25.0 % of 100 samples of CPU time have none"))
+        f = named(found, "/opt/far.so")
+        equal((f["level"], f["text"].split(";")[0]), ("warning", "/opt/far.so: 25 of 25 frames in it have no name"))
+        need(any(f["text"] == "25.0 % of 100 frames in 100 stacks have none" and f["level"] == "warning" for f in found), found)
+        need("stacks" in {f["about"] for f in doctor("--seconds=0", target)}, "nothing measured, nothing lost")
+
+
+@test
+def of_a_file_it_is_said_where_its_names_come_from_and_what_would_give_more():
+    with tempdir() as d:
+        f = named(doctor(compiled(d, "whole", "-g")), d + "/whole")
+        equal((f["level"], f["text"]), ("ok", d + "/whole: all names (.symtab), lines (.debug_info)"))
+        f = named(doctor(compiled(d, "bare", "-s", "-Wl,--build-id=0x" + 20 * "ab")), d + "/bare")
+        equal((f["level"], f["command"]), ("warning", ""))
+        contains(f["text"], "/bare: exported names alone (.dynsym); keep its table (no strip, no -s), or put its debug file at "
+                 "/usr/lib/debug/.build-id/ab/" + 19 * "ab" + ".debug")
+
+
+@test
+def of_a_file_of_a_package_the_command_installs_that_of_its_symbols():
+    path = os.path.realpath("/usr/bin/dpkg")
+    if not os.path.exists("/var/lib/dpkg/info/dpkg.list"):
+        raise Skip("there is no dpkg")
+    f = named(doctor(path), path)
+    if f["level"] == "ok":
+        raise Skip("they are installed")
+    equal(f["command"], "apt-get install dpkg-dbgsym")
+
+
+@test
+def of_a_process_it_is_said_which_objects_have_functions_without_names():
+    with tempdir() as d:
+        burns = "#include <stdio.h>\nint main(void) { puts(\"started\"); fflush(stdout); getchar(); puts(\"fine\"); return 3; }\n"
+        with Busy([compiled(d, "bare", "-static", "-s", text=burns)]) as b:
+            f = named(doctor(str(b.p.pid)), d + "/bare")
+            equal(f["level"], "warning")
+            need(re.search(r"bare: no names; [1-9]\d* of [1-9]\d* frames in it have no name; keep its table", f["text"]), f["text"])
+            b.finish()
+        with Busy([compiled(d, "whole", "-static", "-g", text=burns)]) as b:
+            found = doctor(str(b.p.pid))
+            equal(named(found, d + "/whole")["level"], "ok")
+            contains(named(found, d + "/whole")["text"], "all names (.symtab), lines (.debug_info); 0 of ")
+            b.finish()
 
 
 @test

@@ -35,6 +35,7 @@
 static bool           bound;
 static bool           decided;
 static char           status[512];
+static char           in_force[512];
 
 static void __attribute__((format(printf, 1, 2)))
 say(const char *format, ...)
@@ -167,6 +168,8 @@ heap_bind(void)
 		return bound;
 	}
 	bound = true;
+	snprintf(in_force, sizeof(in_force), "hooks are in force; malloc() behind them is that of %s",
+		object_name(component_hooks.next[HOOKS_malloc]));
 	say("%s", component_hooks.second_copy ? "a second copy of libcomponent's hooks is loaded and stands aside" : "");
 	return bound;
 }
@@ -181,4 +184,10 @@ const char *
 heap_bind_status(void)
 {
 	return status;
+}
+
+const char *
+heap_bind_in_force(void)
+{
+	return in_force;
 }

@@ -12,5 +12,7 @@ bool        heap_bind(void);
 bool        heap_bound(void);
 /* What keeps it, or "". */
 const char *heap_bind_status(void);
+/* Whose malloc is behind the hooks; "" before they are. */
+const char *heap_bind_in_force(void);
 
 #endif

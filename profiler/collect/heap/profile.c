@@ -242,6 +242,7 @@ const struct collector collect_heap = {
 	.count = collect_count,
 	.status_name = "heap and allocs",
 	.status = heap_status,
+	.in_force = heap_bind_in_force,
 	.missing = missing,
 	.in_use = heap_live_bytes,
 	.rate = &rate,
