@@ -16,17 +16,21 @@
 
 #include "doctor.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "facts.h"
 #include "fetch.h"
 #include "findings.h"
+#include "listen_owner.h"
 #include "loadable.h"
 #include "names.h"
 #include "notes.h"
@@ -44,22 +48,86 @@ static const char       *token_file = "";
 
 /* ---- a server ---- */
 
+/* By an address of this machine? */
+static bool
+is_near(const struct target *t)
+{
+	const char *host = strstr(t->url, "://") + 3;
+
+	return !strncmp(host, "localhost", 9) || !strncmp(host, "127.", 4) || !strncmp(host, "[::1]", 5);
+}
+
+/* Is it the program that runs as pid?  What forwards a port to another machine listens, and is not. */
+static bool
+is_program_of(const struct target *t, pid_t pid)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct fetched         answer;
+	char                   path[64], line[PATH_MAX];
+	int                    r = fetch(t, "cmdline", "", 0, token_file, &answer, &err), fd;
+	ssize_t                n;
+	size_t                 first;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (fd >= 0)
+		close(fd);
+	line[n > 0 ? n : 0] = '\0';
+	first = strlen(line);
+	r = !r && first && answer.size >= first && !memcmp(answer.data, line, first) && (answer.size == first || !answer.data[first]);
+	fetch_release(&answer);
+	return r;
+}
+
+/* Of a server whose address alone is known; 0: it is not here, or /proc does not tell. */
+static pid_t
+process_of(const struct target *t)
+{
+	const char        *host = strstr(t->url, "://") + 3, *end = host + strcspn(host, "/");
+	const char        *bracket = memchr(host, ']', (size_t)(end - host)), *from = bracket ? bracket : host;
+	const char        *colon = memchr(from, ':', (size_t)(end - from));
+	int                port = colon ? atoi(colon + 1) : !strncmp(t->url, "https", 5) ? 443 : 80;
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	pid_t              pid = *t->socket || !is_near(t) ? 0 : listen_owner_process((const void *)&sa);
+
+	return pid && is_program_of(t, pid) ? pid : 0;
+}
+
 /* Who else may ask what was asked just now? */
 static void
 access_look(const struct target *t, struct findings *f)
 {
-	const char *host = strstr(t->url, "://") + 3;
-	bool        is_near = !strncmp(host, "localhost", 9) || !strncmp(host, "127.", 4) || !strncmp(host, "[::1]", 5);
-
 	if (*t->socket)
 		findings_ok(f, "access", NULL, "a unix socket: its file's mode decides who may ask");
 	else if (*token_file)
 		findings_ok(f, "access", NULL, "the token was taken");
-	else if (is_near)
+	else if (is_near(t))
 		findings_ok(f, "access", NULL, "no token is asked for at %s", t->word);
 	else
 		findings_warn(f, "access", "PROGRAM --profiling-token-file=FILE", "no token is asked for: whoever reaches %s can see memory "
 			"addresses, the command line and all profiles", t->word);
+}
+
+/* Why it could not be asked: r and sentence of fetch(). */
+static void
+unreachable_tell(const struct target *t, int r, const char *sentence, struct findings *f)
+{
+	const char *host = strstr(t->url, "://") + 3;
+	char        command[TARGET_MAX + 64] = "";
+
+	if (*t->socket == '/' && access(t->socket, R_OK | W_OK) && errno == EACCES) {
+		findings_warn(f, "reachable", NULL, "%s: this user may not open its socket; run this as the program's user, or as root",
+			t->word);
+		return;
+	}
+	if (r == -EACCES && strstr(sentence, "--profiling-allowed-host"))
+		snprintf(command, sizeof(command), "PROGRAM --profiling-allowed-host=%.*s", (int)strcspn(host, ":/"), host);
+	else if (r == -EACCES)
+		snprintf(command, sizeof(command), "componentctl doctor --token-file=FILE %s", t->word);
+	else if (r == -ECONNREFUSED)
+		snprintf(command, sizeof(command), "componentctl list -o wide");
+	findings_warn(f, "reachable", command, "%s", *sentence ? sentence : strerror(-r));
 }
 
 static bool
@@ -70,7 +138,7 @@ server_look(const struct target *t, struct findings *f)
 	int                    r = fetch(t, "", "format=json", 0, token_file, &answer, &err);
 
 	if (r < 0) {
-		findings_warn(f, "reachable", "", "%s", *err.text ? err.text : strerror(-r));
+		unreachable_tell(t, r, err.text, f);
 	} else {
 		findings_ok(f, "reachable", NULL, "%s answers", *t->socket ? t->socket : t->url);
 		access_look(t, f);
@@ -99,12 +167,13 @@ profile_count(const struct target *t, const char *kind, int64_t window, struct n
 }
 
 static void
-served_look(const struct target *t, struct findings *f)
+served_look(struct target *t, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct names           n = { .objects = NULL };
 
 	if (server_look(t, f)) {
+		t->process = t->process ? t->process : process_of(t);
 		profile_count(t, "goroutine", 0, &n);
 		if (seconds)
 			profile_count(t, "profile", seconds, &n);

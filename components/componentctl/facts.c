@@ -90,22 +90,20 @@ tracer_look(pid_t pid, struct findings *f)
 static void
 seccomp_look(pid_t pid, enum facts_of of, struct findings *f)
 {
+	static const char *const filtered[] = { [FACTS_SERVED] = "a filter decides which calls it may make; what that takes from the "
+		"profiles is told above", [FACTS_OUTSIDE] = "a filter, which who looks from outside does not meet",
+		[FACTS_STARTED] = "a filter, which what is started here inherits" };
 	char value[PROC_STATUS_BYTES];
 	int  mode = atoi(status_of(pid, "\nSeccomp:", value));
 
-	if (!*value)
-		return;
-	if (mode == 1)
-		findings_warn(f, "seccomp", "", "strict: it may read, write and end, and nothing else; look at it from outside");
-	else if (mode == 2 && of != FACTS_OUTSIDE)
-		findings_warn(f, "seccomp", of == FACTS_STARTED ? "componentctl doctor PID" : "", "a filter decides which calls it may make; "
-			"what that takes from the profiles is told above, and here once it runs");
-	else
-		findings_ok(f, "seccomp", NULL, "%s", mode ? "a filter; who looks from outside does not meet it" : "off");
+	if (mode == 1 && of != FACTS_OUTSIDE)
+		findings_warn(f, "seccomp", NULL, "strict: it may read, write and end, and nothing else; look at it from outside");
+	else if (*value)
+		findings_ok(f, "seccomp", NULL, "%s", mode == 2 ? filtered[of] : mode ? "strict" : "off");
 }
 
-/* Its namespace and ours: are they two?  What may not be read counts as one. */
-static bool
+/* Its namespace and ours: 1: they are two, 0: one, -1: that is not known. */
+static int
 is_elsewhere(pid_t pid, const char *name)
 {
 	char        theirs[64], ours[64];
@@ -113,7 +111,7 @@ is_elsewhere(pid_t pid, const char *name)
 
 	snprintf(theirs, sizeof(theirs), "/proc/%d/%s", (int)pid, name);
 	snprintf(ours, sizeof(ours), "/proc/self/%s", name);
-	return !stat(theirs, &a) && !stat(ours, &b) && (a.st_ino != b.st_ino || a.st_dev != b.st_dev);
+	return stat(theirs, &a) || stat(ours, &b) ? -1 : a.st_ino != b.st_ino || a.st_dev != b.st_dev;
 }
 
 static void
@@ -125,19 +123,21 @@ namespaces_look(pid_t pid, enum facts_of of, struct findings *f)
 	};
 	struct text names = TEXT_INIT;
 	char        command[64];
-	bool        net = is_elsewhere(pid, "ns/net");
+	int         net = is_elsewhere(pid, "ns/net");
 
 	if (of == FACTS_STARTED)
 		return;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (is_elsewhere(pid, all[i].path))
+		if (is_elsewhere(pid, all[i].path) > 0)
 			text_add(&names, "%s%s", names.size ? ", " : "", all[i].name);
-	snprintf(command, sizeof(command), "nsenter -t %d -n componentctl list", (int)pid);
-	if (net && of == FACTS_SERVED)
+	snprintf(command, sizeof(command), "nsenter -t %d -n componentctl doctor %d", (int)pid, (int)pid);
+	if (net > 0 && of == FACTS_SERVED)
 		findings_warn(f, "namespaces", command, "its own: %s; its TCP port is not on this network, so ask for it there",
 			text_string(&names));
 	else if (names.size)
 		findings_ok(f, "namespaces", NULL, "its own: %s; its files are read below /proc/%d/root", text_string(&names), (int)pid);
+	else if (net < 0)
+		findings_ok(f, "namespaces", NULL, "not known: they may not be read");
 	else
 		findings_ok(f, "namespaces", NULL, "those of this terminal");
 	text_release(&names);
@@ -270,6 +270,11 @@ facts_switches(pid_t pid, struct findings *f)
 	uint64_t caps = strtoull(status_of(pid, "\nCapEff:", value), NULL, 16);
 	int      paranoid = refused_setting("kernel/perf_event_paranoid");
 
+	if (atoi(status_of(pid, "\nSeccomp:", value)) == 2) {
+		findings_warn(f, "perf", NULL, "a seccomp filter is in force, which may end a program that calls perf_event_open(): context "
+			"switches of a trace come from the hooks alone, which miss those that no lock and no call causes");
+		return;
+	}
 	if (paranoid < 0)
 		findings_warn(f, "perf", NULL, "the kernel has no perf_event_open(2): context switches of a trace come from the hooks "
 			"alone");

@@ -161,16 +161,26 @@ listen_owner_pid(pid_t pid, char *buf, size_t size)
 		snprintf(buf, size, "process %d", (int)pid);
 }
 
-void
-listen_owner_tcp(const struct sockaddr *sa, char *buf, size_t size)
+pid_t
+listen_owner_process(const struct sockaddr *sa)
 {
 	int           saved = errno;
 	unsigned      port = ntohs(((const struct sockaddr_in *)(const void *)sa)->sin_port);
 	unsigned long inode = inode_in("/proc/thread-self/net/tcp", port, sa);
+	pid_t         pid;
 
 	if (!inode)
 		inode = inode_in("/proc/thread-self/net/tcp6", port, sa);
-	if (inode)
-		listen_owner_pid(pid_of(inode), buf, size);
+	pid = inode ? pid_of(inode) : 0;
+	errno = saved;
+	return pid;
+}
+
+void
+listen_owner_tcp(const struct sockaddr *sa, char *buf, size_t size)
+{
+	int saved = errno;
+
+	listen_owner_pid(listen_owner_process(sa), buf, size);
 	errno = saved;
 }

@@ -12,6 +12,8 @@
 
 /* Who listens on this port; "" when /proc does not tell. */
 void listen_owner_tcp(const struct sockaddr *sa, char *buf, size_t size);
+/* Its number; 0 when /proc does not tell. */
+pid_t listen_owner_process(const struct sockaddr *sa);
 void listen_owner_pid(pid_t pid, char *buf, size_t size);
 
 #endif

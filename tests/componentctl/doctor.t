@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -15,6 +16,7 @@ from pprof_writer import profile  # noqa: E402
 
 own_run()
 ROOT = os.geteuid() == 0
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 SUBJECT = "tests/programs/obedient_daemon"
 
 
@@ -114,7 +116,90 @@ def namespaces_and_another_root_are_told():
         raise Skip("no namespaces can be made here")
     with started(["unshare", "-m", "sleep", "1000"]) as p:
         poll(lambda: "sleep" in text_of("/proc/%d/comm" % p.pid), "its program")
-        contains(about(doctor(str(p.pid)), "namespaces")["text"], "its own: mounts; its files are read below /proc/%d/root" % p.pid)
+        contains(about(doctor("--seconds=0", str(p.pid)), "namespaces")["text"],
+                 "its own: mounts; its files are read below /proc/%d/root" % p.pid)
+
+
+@test
+def of_a_server_in_another_network_namespace_it_is_said_how_to_get_there():
+    if not ROOT or run("unshare", "-n", "true").returncode:
+        raise Skip("no namespaces can be made here")
+    with tempdir() as d, started(["unshare", "-n", program(SUBJECT), "--enable-pprof", "--profiling-registry",
+                                  "--profiling-bind-address=127.0.0.1:0", "--profiling-port-file=" + d + "/port"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        poll(lambda: os.path.exists(d + "/port"), "its server")
+        pid = next(int(r["pid"]) for r in listed().values())
+        found = doctor("--seconds=0", str(pid))
+        equal(about(found, "reachable")["level"], "warning")
+        f = about(found, "namespaces")
+        equal((f["level"], f["command"]), ("warning", "nsenter -t %d -n componentctl doctor %d" % (pid, pid)))
+        contains(f["text"], "network; its TCP port is not on this network")
+
+
+def where(mounts, *words):
+    """doctor, where other files lie in the place of the kernel's: path to text."""
+    need_own_run()
+    with tempdir() as d:
+        script = ""
+        for i, (path, text) in enumerate(mounts.items()):
+            with open("%s/%d" % (d, i), "w") as f:
+                f.write(text)
+            script += "mount --bind %s/%d %s; " % (d, i, path)
+        os.chmod(d, 0o755)
+        r = run("unshare", "-m", "sh", "-ec", script + 'exec "$@"', "sh", *words, env=environment())
+        need(r.returncode in (0, 1) and not r.stderr, r.stderr)
+        return json.loads(r.stdout)
+
+
+@test
+def what_the_kernel_allows_to_root_alone_is_told_to_others_with_the_command():
+    if not ROOT or run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
+        raise Skip("this needs root, and a build's folder that another user can enter")
+    paranoid, yama = "/proc/sys/kernel/perf_event_paranoid", "/proc/sys/kernel/yama/ptrace_scope"
+    if not os.path.exists(paranoid):
+        raise Skip("the kernel has no perf")
+    f = about(where({paranoid: "3\n"}, *AS_NOBODY, CTL, "doctor", "-o", "json", "sh"), "perf")
+    if "seccomp filter" not in f["text"]:
+        equal((f["level"], f["command"]), ("warning", "sysctl kernel.perf_event_paranoid=2"))
+        contains(f["text"], "kernel.perf_event_paranoid is 3, and it has no CAP_PERFMON")
+        equal(about(where({paranoid: "2\n"}, *AS_NOBODY, CTL, "doctor", "-o", "json", "sh"), "perf")["level"], "ok")
+        equal(about(where({paranoid: "3\n"}, CTL, "doctor", "-o", "json", "sh"), "perf")["level"], "ok", "root may")
+    if os.path.exists(yama):
+        with tempdir() as d:
+            os.chmod(d, 0o755)
+            asked = AS_NOBODY + [CTL, "doctor", "-o", "json", compiled(d, "static", "-static")]
+            f = about(where({yama: "1\n"}, *asked), "yama")
+            equal((f["level"], f["command"]), ("warning", "sysctl kernel.yama.ptrace_scope=0"))
+            need("yama" not in {f["about"] for f in where({yama: "0\n"}, *asked)}, "with 0 all is well")
+
+
+@test
+def another_users_process_is_refused_and_nothing_is_guessed_of_it():
+    if not ROOT or run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
+        raise Skip("this needs root, and a build's folder that another user can enter")
+    with started(["sleep", "1000"]) as p:
+        r = run(*AS_NOBODY, CTL, "doctor", "-o", "json", str(p.pid), env=environment())
+        found = json.loads(r.stdout)
+        equal(r.returncode, 1)
+        equal(about(found, "rung")["text"], "none: %d: is another user's process, or has gained privileges; run this as root" % p.pid)
+        equal(about(found, "namespaces")["text"], "not known: they may not be read")
+
+
+@test
+def memory_that_its_control_group_leaves_is_told():
+    need_own_run()
+    if not ROOT:
+        raise Skip("this needs root")
+    path = next((line.strip().split("::")[1] for line in open("/proc/self/cgroup") if line.startswith("0::")), None)
+    if path is None or not os.path.isdir("/sys/fs/cgroup"):
+        raise Skip("there are no control groups of the second version here")
+    folder = ("/sys/fs/cgroup" + path).rstrip("/")
+    script = "mount -t tmpfs none /sys/fs/cgroup; mkdir -p %s; echo %d > %s/memory.max; echo %d > %s/memory.current; exec %s doctor -o json sh"
+    for left, level in (10, "warning"), (1000, "ok"):
+        r = run("unshare", "-m", "sh", "-ec", script % (folder, 2000 << 20, folder, 2000 - left << 20, folder, CTL), env=environment())
+        f = about(json.loads(r.stdout), "memory")
+        equal(f["level"], level, r.stdout)
+        contains(f["text"], "%d of 2000 MiB are left to its control group" % left)
 
 
 @test
@@ -128,6 +213,7 @@ def a_server_tells_itself_what_is_in_order():
             contains(about(found, "reachable")["text"], "%d/debug/pprof answers" % d.port)
             for n in notes:
                 need(any((f["about"], f["level"]) == (n["about"], n["level"]) and f["text"] == (n["text"] or "in order") for f in found), n)
+        need("descriptors" in {f["about"] for f in doctor("--seconds=0", "localhost:%d" % d.port)}, "it listens on this machine")
         found = doctor(str(d.pid))
         need({"descriptors", "perf", "seccomp", "memory"} <= {f["about"] for f in found}, found)
         contains(named(found, os.readlink("/proc/%d/exe" % d.pid))["text"], "all names (.symtab)")
@@ -163,13 +249,31 @@ def who_is_not_let_in_is_told_what_to_write():
             f.write("s3cret\n")
         with served("--profiling-token-file=" + token) as d:
             f = about(doctor(d.url), "reachable")
-            equal(f["level"], "warning")
+            equal((f["level"], f["command"]), ("warning", "componentctl doctor --token-file=FILE " + d.url))
             contains(f["text"], "write --token-file=FILE")
             equal(about(doctor("--token-file=" + token, d.url), "access"), {"level": "ok", "about": "access", "text": "the token was taken",
                                                                            "command": ""})
     f = about(doctor("127.0.0.1:%d" % free_port()), "reachable")
-    equal(f["level"], "warning")
+    equal((f["level"], f["command"]), ("warning", "componentctl list -o wide"))
     contains(f["text"], "nobody listens there")
+
+
+@test
+def a_host_that_is_not_allowed_and_a_socket_that_is_not_ours_are_told():
+    if not ROOT or run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
+        raise Skip("this needs root, and a build's folder that another user can enter")
+    with served() as d:
+        hosts = {"/etc/hosts": "127.0.0.1 localhost elsewhere.example\n"}
+        f = about(where(hosts, CTL, "doctor", "-o", "json", "elsewhere.example:%d" % d.port), "reachable")
+        equal((f["level"], f["command"]), ("warning", "PROGRAM --profiling-allowed-host=elsewhere.example"))
+    with tempdir() as folder:
+        os.chmod(folder, 0o755)
+        path = folder + "/profiles.sock"
+        with daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=unix:" + path, port_file=False):
+            poll(lambda: os.path.exists(path), "its socket")
+            equal(about(doctor("--seconds=0", "unix:" + path), "access")["text"], "a unix socket: its file's mode decides who may ask")
+            f = about(where({}, *AS_NOBODY, CTL, "doctor", "-o", "json", "unix:" + path), "reachable")
+            contains(f["text"], "this user may not open its socket; run this as the program's user, or as root")
 
 
 @contextlib.contextmanager
@@ -217,6 +321,7 @@ def names_and_lost_samples_are_counted_in_what_a_server_elsewhere_answers():
                                              at, functions, maps)}
     with strange(answers) as target:
         found = doctor(target)
+        need("descriptors" not in {f["about"] for f in found}, "who listens here is not it: it only forwards")
         f = about(found, "stacks")
         equal((f["level"], f["text"].split(";")[0]), ("warning", "25.0 % of 100 samples of CPU time have none"))
         f = named(found, "/opt/far.so")
