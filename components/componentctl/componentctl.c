@@ -63,7 +63,8 @@ man(void)
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf(".TP\n\\fB%s\\fR %s\n%s See \\fB" NAME "\\-%s\\fR(1).\n", commands[i]->name,
 			commands[i]->operands ? commands[i]->operands : "", commands[i]->summary, commands[i]->name);
-	printf(".SH EXIT STATUS\n0, 1 for a failure, 2 for a fault of usage; \\fBrun\\fR has its program's.\n");
+	printf(".SH EXIT STATUS\n0, 1 for a failure, 2 for a fault of usage; \\fBrun\\fR has its program's, and \\fBdoctor\\fR 1 "
+		"for a warning.\n");
 }
 
 /* For bash: first the commands, then the options of that command, which its help knows. */

@@ -130,19 +130,22 @@ unreachable_tell(const struct target *t, int r, const char *sentence, struct fin
 	findings_warn(f, "reachable", command, "%s", *sentence ? sentence : strerror(-r));
 }
 
+/* Does it answer?  *ret_ours: and it is not known to be another's, such as Go's. */
 static bool
-server_look(const struct target *t, struct findings *f)
+server_look(const struct target *t, bool *ret_ours, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct fetched         answer;
 	int                    r = fetch(t, "", "format=json", 0, token_file, &answer, &err);
 
+	*ret_ours = true;
 	if (r < 0) {
 		unreachable_tell(t, r, err.text, f);
 	} else {
 		findings_ok(f, "reachable", NULL, "%s answers", *t->socket ? t->socket : t->url);
 		access_look(t, f);
-		if (!notes_read(t, answer.data, answer.size, f))
+		*ret_ours = notes_read(t, answer.data, answer.size, f);
+		if (!*ret_ours)
 			findings_ok(f, "server", NULL, "says nothing of itself: it is not libcomponent's, or older than 0.2");
 	}
 	fetch_release(&answer);
@@ -171,8 +174,9 @@ served_look(struct target *t, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct names           n = { .objects = NULL };
+	bool                   ours;
 
-	if (server_look(t, f)) {
+	if (server_look(t, &ours, f)) {
 		t->process = t->process ? t->process : process_of(t);
 		profile_count(t, "goroutine", 0, &n);
 		if (seconds)
@@ -184,8 +188,9 @@ served_look(struct target *t, struct findings *f)
 	}
 	if (!t->process)
 		return;
-	facts_switches(t->process, f);
-	facts_look(t->process, FACTS_SERVED, f);
+	if (ours)
+		facts_switches(t->process, f);
+	facts_look(t->process, ours ? FACTS_SERVED : FACTS_OUTSIDE, f);
 }
 
 /* ---- a process that serves nothing ---- */
@@ -208,6 +213,17 @@ unserved_look(pid_t pid, struct findings *f)
 		names_release(&n);
 	}
 	facts_look(pid, FACTS_OUTSIDE, f);
+}
+
+/* It could serve, and does not: sentence says so. */
+static void
+off_look(pid_t pid, const char *sentence, struct findings *f)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "componentctl enable %d", (int)pid);
+	findings_warn(f, "reachable", command, "%s", sentence);
+	unserved_look(pid, f);
 }
 
 /* ---- a program that does not run yet ---- */
@@ -248,16 +264,16 @@ target_look(char **words, struct findings *f, struct component_error *err)
 	int           r = strchr(words[0], '/') && !strstr(words[0], "://") && strncmp(words[0], "unix:", 5) ? -ENOENT :
 		target_find(&t, words[0], err);
 
-	if (r < 0)
-		return r;
-	if (t.is_file)
-		return -ENOENT; /* a CMD may have the name of a file here */
+	if ((r < 0 && r != -ECONNREFUSED) || t.is_file)
+		return r < 0 ? r : -ENOENT; /* a CMD may have the name of a file here */
 	if (words[1]) {
 		component_error_set(err, "'%.200s' runs, and nothing may stand behind it; write options before it, and a command that "
 			"has the same name by its path", words[0]);
 		return -EINVAL;
 	}
-	if (t.pid)
+	if (r == -ECONNREFUSED)
+		off_look(t.process, err->text, f);
+	else if (t.pid)
 		unserved_look(t.pid, f);
 	else
 		served_look(&t, f);
@@ -327,8 +343,7 @@ static const struct component_flag flags[] = {
 const struct command doctor_command = {
 	.name = "doctor",
 	.operands = "TARGET|CMD [ARGUMENT]...",
-	.summary = "Says what is in the way of looking into a program, and the command that mends it; its exit status is 0 if all is "
-		"well, and 1 if there is a warning.",
+	.summary = "Says what is in the way of looking into a program, and the command that mends it.",
 	.least = 1,
 	.most = SIZE_MAX,
 	.first = true,

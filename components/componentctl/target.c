@@ -161,6 +161,7 @@ of_word(struct target *t, struct component_error *err)
 		return 0;
 	if (r < 0)
 		return r;
+	t->process = record.pid;
 	if (!strcmp(record.url, RECORD_URL_OFF)) {
 		component_error_set(err, "profiling of '%.200s' is off; 'componentctl enable %ld' switches it on", t->word, (long)record.pid);
 		return -ECONNREFUSED;
@@ -168,7 +169,6 @@ of_word(struct target *t, struct component_error *err)
 	r = of_server(t, record.url, err);
 	if (r == -ENOENT)
 		return refuse(err, record.url, "is no address of a server, but stands in a record");
-	t->process = record.pid;
 	name_it(t, t->word, strlen(t->word));
 	return r;
 }

@@ -29,7 +29,8 @@ struct target {
 	char name[64];           /* for files that are made of it: letters, digits, '.', '-' and '_' */
 };
 
-/* 0; -EINVAL: it can mean nothing; -ENOENT: no such file and no such process. */
+/* 0; -EINVAL: it can mean nothing; -ENOENT: no such file and no such process; -ECONNREFUSED: of process the profiling is
+ * off; with a sentence. */
 int target_find(struct target *ret, const char *word, struct component_error *err);
 
 #endif

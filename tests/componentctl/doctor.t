@@ -231,6 +231,17 @@ def what_is_less_than_it_could_be_is_a_warning_and_its_command_mends_it():
 
 
 @test
+def profiling_that_is_off_is_a_warning_and_its_command_mends_it():
+    with daemon("examples/hello", "--profiling-registry", "--profiling-bind-address=127.0.0.1:0", port_file=False) as d:
+        poll(listed, "its record")
+        found = doctor("--seconds=0", str(d.pid))
+        equal(about(found, "reachable")["command"], "componentctl enable %d" % d.pid)
+        contains(about(found, "rung")["text"], "from outside: process %d serves no profiles" % d.pid)
+        ctl(*about(found, "reachable")["command"].split()[1:])
+        contains(about(doctor("--seconds=0", str(d.pid)), "reachable")["text"], "/debug/pprof answers")
+
+
+@test
 def a_limit_that_is_near_is_a_warning_and_its_command_mends_it():
     low = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))  # noqa: E731
     with served(preexec_fn=low) as d:
