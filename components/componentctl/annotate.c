@@ -189,9 +189,9 @@ port_named(const struct change *c, const char *name)
 	return n ? number_of(text_of(manifest_get(c->m, n, "containerPort"))) : 0;
 }
 
-/* Arguments behind a shell's script are not the program's. */
+/* Arguments behind a shell's script are not the program's, and those behind "--" are no options. */
 static void
-refuse_shell(struct change *c)
+refuse_deaf(struct change *c)
 {
 	static const char *const shells[] = { "sh", "bash", "dash", "ash", "zsh", "ksh" };
 	const struct node       *lists[] = { c->command, c->args };
@@ -204,6 +204,8 @@ refuse_shell(struct change *c)
 			if (shell && word[0] == '-' && word[1] != '-' && strchr(word, 'c'))
 				manifest_fault(c->m, n, "container '%s': a shell runs its program, and hands no further arguments on; "
 					"write the program itself as command, and its arguments as args", c->name);
+			if (!i && !strcmp(word, "--"))
+				manifest_fault(c->m, n, "container '%s': what is behind '--' is no option; write '--' and its operands as args", c->name);
 			for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++)
 				shell |= !strcmp(slash ? slash + 1 : word, shells[s]);
 		}
@@ -418,7 +420,7 @@ container_change(struct change *c)
 	/* One of its own says that it has its own idea of health. */
 	probes = with_probes && !manifest_get(c->m, c->container, "livenessProbe") && !manifest_get(c->m, c->container, "readinessProbe") &&
 		!manifest_get(c->m, c->container, "startupProbe");
-	refuse_shell(c);
+	refuse_deaf(c);
 	profiling_want(c);
 	probes = probes && health_want(c, health);
 	words_put(c);

@@ -308,6 +308,7 @@ def bad_input_is_told_in_one_sentence_and_nothing_is_written():
     refused(pod("{name: a, args: [&x b, *x]}"), "standard input:7: an alias (*name) in 'args'")
     for shell in "[sh, -c, x]", "[/bin/bash, -ec]":
         refused(pod("{name: a, command: %s}" % shell), "standard input:7: container 'a': a shell runs its program, and hands no further arguments on")
+    refused(pod("{name: a, command: [x, --, y]}"), "standard input:7: container 'a': what is behind '--' is no option; write '--' and")
     refused(pod("{name: a}\n- {name: b, ports: [{containerPort: 7777}]}".replace("\n", "\n  ").replace("\n  - ", "\n- ")).replace("    - {name: b", "  - {name: b"),
             "standard input:8: port 7777 is that of container 'b'; write another one for 'a': --profile-port=N")
     refused(pod("{name: a, args: ['--profile-port=6060'], ports: [{name: pprof, containerPort: 7000}]}"),
