@@ -240,7 +240,7 @@ is_enough(const struct names_object *o)
 static void
 object_tell(const struct names_object *o, pid_t pid, struct findings *f)
 {
-	char command[PACKAGE_COMMAND_MAX], seen[80] = "", where[BUILD_ID_MAX + 160] = "";
+	char command[PACKAGE_COMMAND_MAX] = "", seen[80] = "", where[BUILD_ID_MAX + 160] = "";
 
 	if (o->frames)
 		snprintf(seen, sizeof(seen), "; %" PRIu64 " of %" PRIu64 " frames in it have no name", o->nameless, o->frames);
@@ -248,7 +248,10 @@ object_tell(const struct names_object *o, pid_t pid, struct findings *f)
 		findings_ok(f, "names", NULL, "%s: %s%s%s", o->path, names_from(o->sources), lines_from(o->sources), seen);
 		return;
 	}
-	if (!package_command(pid, o->path, command) && strlen(o->build_id) > 2)
+	if (o->sources & SOURCES_NO_FILE)
+		snprintf(where, sizeof(where), "; it was replaced while the program runs, or is kept from this user: restart the program, or "
+			"run this as root");
+	else if (!package_command(pid, o->path, command) && strlen(o->build_id) > 2)
 		snprintf(where, sizeof(where), "; keep its table (no strip, no -s), or put its debug file at "
 			"/usr/lib/debug/.build-id/%.2s/%s.debug", o->build_id, o->build_id + 2);
 	else if (!*command)
@@ -312,7 +315,7 @@ idle_tell(const struct names *n, struct findings *f)
 	if (texts[1].size)
 		findings_ok(f, "names", NULL, "met by no stack, with all names: %s", text_string(&texts[1]));
 	if (texts[0].size)
-		findings_ok(f, "names", NULL, "met by no stack, with exported names alone: %s", text_string(&texts[0]));
+		findings_ok(f, "names", NULL, "met by no stack, with exported names alone or none: %s", text_string(&texts[0]));
 	text_release(&texts[0]);
 	text_release(&texts[1]);
 }
