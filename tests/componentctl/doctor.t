@@ -253,6 +253,37 @@ def a_limit_that_is_near_is_a_warning_and_its_command_mends_it():
 
 
 @test
+def so_is_one_of_timers_and_of_address_space():
+    few = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 31, resource.getrlimit(resource.RLIMIT_AS)[1]))  # noqa: E731
+    with served(preexec_fn=few) as d:
+        hard = resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING)[1]
+        resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING, (1, hard))
+        found = doctor("--seconds=0", str(d.pid))
+        for what, text in ("timers", "(RLIMIT_SIGPENDING), and half of the rest is too few"), ("address space", "2048 MiB (RLIMIT_AS)"):
+            f = about(found, what)
+            equal(f["level"], "warning")
+            contains(f["text"], text)
+            if ROOT or what != "timers":
+                equal(run("sh", "-c", f["command"]).returncode, 0, f["command"])
+        found = doctor("--seconds=0", str(d.pid))
+        need("address space" not in {f["about"] for f in found}, found)
+        if ROOT:
+            equal(about(found, "timers")["level"], "ok")
+
+
+@test
+def who_traces_it_is_told():
+    seize = "import ctypes, sys\nif ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None): sys.exit(1)\nprint('there', flush=True)\ninput()"
+    with started(["sleep", "1000"]) as p, started([sys.executable, "-c", seize, str(p.pid)], stdin=subprocess.PIPE,
+                                                  stdout=subprocess.PIPE, text=True) as tracer:
+        if tracer.stdout.readline() != "there\n":
+            raise Skip("no process may be traced here")
+        f = about(doctor("--seconds=0", str(p.pid)), "tracer")
+        equal(f["level"], "warning")
+        contains(f["text"], "process %d (python" % tracer.pid)
+
+
+@test
 def who_is_not_let_in_is_told_what_to_write():
     with tempdir() as folder:
         token = os.path.join(folder, "token")
