@@ -1,8 +1,8 @@
 /*
  * run.c - componentctl run: a program with the agent in it, and nothing else different.
  *
- *     run ── fork ──▶ exec CMD with LD_PRELOAD=agent, COMPONENT_RUN="FD PORT ID"
- *      │                   agent: takes both out of the environment, binds, writes a record
+ *     run ── fork ──▶ exec CMD with LD_PRELOAD=agent, COMPONENT_RUN="FD PORT PARENT ID"
+ *      │                   agent: takes both out of the environment (but for --follow-forks), binds, writes a record
  *      │◀── "up URL" or "off WHY" ──┘ by the pipe FD, before main()
  *      waits; passes signals on; ends with the program's status
  *
@@ -45,11 +45,11 @@
 #include "record.h"
 #include "utc.h"
 
-#define PIPE_FD_LEAST 100 /* where no program expects to find one of its own */
+#define PIPE_FD_LEAST 100 /* three digits, where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
 
-static bool        enable = true;
+static bool        enable = true, follow_forks;
 static int64_t     app_port, profile_port = -1;
 static int64_t     grace = COMPONENT_SECONDS(25);
 static const char *app_id = "";
@@ -137,7 +137,7 @@ environment_make(const char *id, int fd)
 	    (int)sizeof(preload))
 		return -1;
 	snprintf(address, sizeof(address), "127.0.0.1:%" PRId64, profile_port > 0 ? profile_port : 0);
-	snprintf(word, sizeof(word), "%d %" PRId64 " %s", fd, app_port, id);
+	snprintf(word, sizeof(word), "%03d %" PRId64 " %ld %s", fd, app_port, follow_forks ? (long)getpid() : 0, id);
 	return r | setenv(RUN_PORT_VARIABLE, RUN_PORT_UNKNOWN, 1) | setenv("LD_PRELOAD", preload, 1) | setenv("COMPONENT_ENABLE_PPROF", "true", 1) |
 	       setenv("COMPONENT_PROFILING_BIND_ADDRESS", address, 1) | setenv(RUN_VARIABLE, word, 1);
 }
@@ -323,6 +323,8 @@ static const struct component_flag flags[] = {
 		.section = "Run", .bits = COMPONENT_FLAG_BOOL_WORD),
 	COMPONENT_FLAG_INT("profile-port", &profile_port, "Where on 127.0.0.1 profiles are served; -1 is any free port.",
 		.section = "Run", .min = -1, .max = UINT16_MAX),
+	COMPONENT_FLAG_BOOL("follow-forks", &follow_forks, "Serve profiles of each process that the program forks, too; their records "
+		"have its name, and say whose children they are.", .section = "Run"),
 	COMPONENT_FLAG_DURATION("graceful-shutdown-timeout", &grace,
 		"How long a program that was asked to end by a signal to this one has for it, before it is killed.",
 		.section = "Run", .min = 0),

@@ -46,6 +46,7 @@
 
 #include <component/profiler.h>
 
+#include "follow_forks.h"
 #include "under_run.h"
 
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
@@ -185,8 +186,9 @@ core_load(void)
 /* ---- under componentctl run ---- */
 
 struct run {
-	int     fd; /* -1: not under it */
+	int     fd; /* -1: not under it, or in a child of what is */
 	int64_t app_port;
+	long    parent;  /* whose children are followed; 0: they are not */
 	char    id[128]; /* "": no record */
 };
 
@@ -197,12 +199,17 @@ run_read(struct run *run)
 	long long   port;
 	int         fd;
 
-	if (!word || sscanf(word, "%d %lld %127s", &fd, &port, run->id) != 3 || fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+	if (!word || sscanf(word, "%d %lld %ld %127s", &fd, &port, &run->parent, run->id) != 4 ||
+	    (!run->parent && fcntl(fd, F_SETFD, FD_CLOEXEC))) {
 		run->id[0] = '\0';
+		run->parent = 0;
 		return;
 	}
-	run->fd = fd;
 	run->app_port = port;
+	if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
+		run->fd = fd;
+	if (run->parent)
+		memcpy((char *)(uintptr_t)word, RUN_NO_FD, strlen(RUN_NO_FD));
 }
 
 /* One line. */
@@ -286,7 +293,7 @@ stays(char *variable)
 	       strcmp(variable, RUN_PORT_VARIABLE "=" RUN_PORT_UNKNOWN) != 0;
 }
 
-/* The program's environment is what "componentctl run" was given, and children are plain. */
+/* The program's environment is what "componentctl run" was given, and children are plain; unless they are followed. */
 static void
 run_end(const struct run *run)
 {
@@ -295,11 +302,31 @@ run_end(const struct run *run)
 	if (run->fd < 0)
 		return;
 	close(run->fd);
+	if (run->parent)
+		return;
 	for (char **from = environ; from && *from; from++)
 		if (stays(*from))
 			*to++ = *from;
 	if (to)
 		*to = NULL;
+}
+
+static bool
+is_followed_child(const struct run *run)
+{
+	return run->parent && run->parent != (long)getpid();
+}
+
+static void
+follow(const struct run *run, void *core)
+{
+	typedef __typeof__(component_profiler_follow_forks) follow_fn;
+	follow_fn *fn = run->parent ? (follow_fn *)dlsym(core, "component_profiler_follow_forks") : NULL;
+
+	if (fn)
+		fn(run->id, run->app_port, run->parent, is_followed_child(run));
+	else if (run->parent)
+		dlerror(); /* its memory: a program's own core has no such function */
 }
 
 __attribute__((constructor)) static void
@@ -328,13 +355,19 @@ begin(void)
 		dlerror(); /* its memory */
 		goto out;
 	}
+	if (is_followed_child(&run)) {
+		follow(&run, core);
+		goto out;
+	}
 	options.address = address;
 	options.how_named = from;
 	options.record_id = run.id;
 	options.record_port = run.app_port;
 	r = start(&options, &err);
-	if (r == 0)
+	if (r == 0) {
 		report_up(&run, core);
+		follow(&run, core);
+	}
 	else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
 		report_off(&run, *err.text ? err.text : strerror(-r));
 out:

@@ -34,6 +34,7 @@
 #define BASE_FORK_H
 
 enum fork_rank {
+	FORK_FOLLOW,       /* the agent's: in a child it comes when all below is as it will be */
 	FORK_LIFE,         /* components and their loops: what they call opens files and takes all below */
 	FORK_HEALTH,       /* servers that the program runs beside the profiler's */
 	FORK_SERVE,        /* the profiler's server: its child part ends what the samplers below have left */

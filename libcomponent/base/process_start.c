@@ -4,7 +4,7 @@
  * What a stranger would get wrong: the second field is the program's name, which may hold blanks and
  * brackets; fields are counted from its last bracket on.
  *
- * Tests: tests/serve/test_siblings.c, tests/base/test_record.c.
+ * Tests: tests/serve/test_siblings.c, tests/componentctl/list.t.
  */
 #include <config.h>
 

@@ -188,6 +188,23 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 	return 0;
 }
 
+int
+record_socket(char *buf, size_t size)
+{
+	char    folder[FOLDER_MAX];
+	int64_t start = process_start("/proc/self/stat", (int32_t)getpid());
+
+	for (int i = 0; i < FOLDERS && start >= 0; i++) {
+		folder_path(i, folder, sizeof(folder));
+		folder_make(i, folder);
+		if (!folder_is_good(folder) || access(folder, W_OK | X_OK))
+			continue;
+		snprintf(buf, size, "unix:%s/%ld.%lld.sock", folder, (long)getpid(), (long long)start);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 void
 record_remove(struct record_file *f)
 {
@@ -216,7 +233,7 @@ record_forked(struct record_file *f)
 struct found {
 	struct record record;
 	int64_t       start;
-	bool          is_whole; /* not "PID.START.xxx", which was never renamed */
+	bool          is_whole; /* not "PID.START.xxx", which was never renamed, and no "PID.START.sock" */
 };
 
 /* "123.456", and what was not renamed. */
@@ -321,6 +338,8 @@ file_read(int folder, const char *name, struct found *f)
 	int         fd = our_fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0), r = 0;
 	ssize_t     n;
 
+	if (fd == -ENXIO) /* a socket */
+		return is_alive(f) ? 0 : -ESRCH;
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX)

@@ -7,7 +7,8 @@
  * The file lies in /run/component, which root makes (mode 1777), or where one may not write there in
  * $XDG_RUNTIME_DIR/component.  It has mode 0600: of other users' processes root alone knows.  A record
  * counts as long as its process lives, and only if it is of that process's own user or of root.  Of a
- * process that could serve, and does not, it says so: its URL is RECORD_URL_OFF.
+ * process that could serve, and does not, it says so: its URL is RECORD_URL_OFF.  Sockets of record_socket()
+ * lie there as well; who reads records removes those of dead processes.
  *
  *   threads  any, one at a time for a struct record_file
  *   fork     a child has neither the descriptor nor the record
@@ -57,6 +58,9 @@ void record_takes_usr1(bool takes);
 /* Writes that of this process, again where there is one: r's id, url, app_port and parent count.  0, or a
  * negative errno and a sentence. */
 int  record_write(struct record_file *f, const struct record *r, struct component_error *err);
+/* "unix:FOLDER/PID.START.sock", an address for this process in the folder that its record would be in.
+ * 0; -ENOENT: there is no folder. */
+int  record_socket(char *buf, size_t size);
 /* Also where nothing was written. */
 void record_remove(struct record_file *f);
 /* Until it is taken back, record_remove() leaves the file there for another one of this process, which

@@ -43,6 +43,7 @@
 
 #include "connection.h"
 #include "expected_library.h"
+#include "fd.h"
 #include "our_thread.h"
 #include "pages.h"
 #include "posted_calls.h"
@@ -197,9 +198,11 @@ loop_again(struct httpd *h)
 	httpd_wake_close(h);
 	h->base = NULL;
 	h->wake = h->grace = NULL;
+	fd_raise(); /* as when it began: the numbers of the program stay what they are */
 	r = h->stopping ? -ECANCELED : loop_init(h);
 	if (!r)
 		r = httpd_listeners_again(h);
+	fd_lower();
 	if (!r && !httpd_wake(h)) /* nobody could meanwhile */
 		r = -EBADF;
 	if (r)

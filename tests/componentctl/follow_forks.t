@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""componentctl run --follow-forks: a server in each process that the program forks and that lives (components/preload/follow_forks.c)."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+from pprof_reader import Profile  # noqa: E402
+
+own_run()
+PYTHON = os.path.realpath(sys.executable)
+WORKERS = """
+import os, sys, time
+def work():
+    while True:
+        sum(range(20000))
+        time.sleep(0.002)
+pids = []
+for i in range(3):
+    pids.append(os.fork())
+    if not pids[-1]:
+        work()
+print(*pids, flush=True)
+sys.stdin.read()
+for pid in pids:
+    os.kill(pid, 15)
+    os.waitpid(pid, 0)
+"""
+
+
+def rows(name):
+    return {r["pid"]: r for r in json.loads(ctl("list", "-o", "json")) if r["appId"] == name}
+
+
+@contextlib.contextmanager
+def followed(program, *words, name="many"):
+    """A Python program under run; ended by the end of its standard input."""
+    with started_by_ctl("--follow-forks", "--app-id=" + name, "--", PYTHON, "-c", program, *words, stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE) as p:
+        yield p
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+
+
+def output_of(program, *options):
+    r = run(CTL, "run", *options, "--", PYTHON, "-c", program, env=environment())
+    return r.returncode, r.stdout, [l for l in r.stderr.splitlines() if not l.startswith("time=")]
+
+
+def folder():
+    return sorted(os.listdir(FOLDER)) if os.path.isdir(FOLDER) else []
+
+
+@test
+def each_child_that_lives_has_a_server_and_its_parents_name():
+    need_own_run()
+    with followed(WORKERS) as p:
+        pids = [int(w) for w in p.stdout.readline().split()]
+        poll(lambda: len(rows("many")) == 4, "four records")
+        found = rows("many")
+        master = [pid for pid in found if not found[pid]["parent"]]
+        equal((len(master), sorted(set(found) - set(master))), (1, sorted(pids)))
+        equal({found[pid]["parent"] for pid in pids}, set(master))
+        for pid in pids:
+            need(re.fullmatch(r"unix:%s/%d\.\d+\.sock" % (FOLDER, pid), found[pid]["address"]), found[pid])
+            socket_path = found[pid]["address"][len("unix:"):]
+            equal(os.stat(socket_path).st_mode & 0o077, 0, "nobody else may ask")
+            equal(run("curl", "-sS", "--unix-socket", socket_path, "http://a/debug/pprof/cmdline").stdout.split("\0")[0], PYTHON)
+        with tempdir() as d:
+            file = os.path.join(d, "cpu.pb.gz")
+            poll(lambda: samples(str(pids[0]), file) > 5, "samples of the child")
+            ctl("profile", str(pids[1]), "heap", "--raw", "-o", file)
+        contains(ctl("dump", str(pids[2])), "goroutine ")
+        equal(ctl("profile", "many", "heap", "--raw", "-o", "/dev/null"), "", "the master, by its name")
+    equal(rows("many"), {})
+    equal(folder(), [], "what listing leaves")
+
+
+def samples(target, file):
+    ctl("profile", target, "--seconds=1", "--raw", "-o", file)
+    with open(file, "rb") as f:
+        return sum(values[0] for _, values, _ in Profile(f.read()).samples)
+
+
+@test
+def who_waits_for_nothing_before_it_runs_another_program_has_no_thread_and_no_descriptor_of_ours():
+    need_own_run()
+    program = """
+import os, time
+def look():
+    return len(os.listdir("/proc/self/task")), sorted(int(n) for n in os.listdir("/proc/self/fd"))[:-1]
+for i in range(30):
+    pid = os.fork()
+    if not pid:
+        begin = time.monotonic()
+        while time.monotonic() < begin + 0.03:
+            pass
+        text = "%d %s" % look()
+        os.execv("/bin/echo", ["echo", text])
+    os.waitpid(pid, 0)
+"""
+    plain, ours = output_of(program), output_of(program, "--follow-forks")
+    equal(ours[::2], plain[::2])
+    for line, expected in zip(ours[1].splitlines(), plain[1].splitlines()):
+        equal(line.split()[0], expected.split()[0], "threads")
+        need(all(n in expected or int(n) >= 768 for n in re.findall(r"\d+", line)[1:]), line + " beside " + expected)
+    ctl("list")
+    equal(folder(), [])
+
+
+@test
+def a_program_that_a_child_runs_is_followed_as_well():
+    need_own_run()
+    program = """
+import subprocess, sys
+p = subprocess.Popen([sys.executable, "-c", "import time\\nwhile True: time.sleep(0.01)"])
+print(p.pid, flush=True)
+sys.stdin.read()
+p.terminate()
+p.wait()
+"""
+    with followed(program) as p:
+        pid = int(p.stdout.readline())
+        found = poll(lambda: rows("many").get(pid), "its record")
+        need(found["parent"] in rows("many") and found["address"].startswith("unix:"), found)
+        contains(found["command"], "time.sleep(0.01)")
+
+
+@test
+def storms_of_forks_come_to_their_end_and_change_nothing():
+    need_own_run()
+    program = """
+import os, threading, time
+right = []
+def storm(k):
+    for i in range(40):
+        pid = os.fork()
+        if not pid:
+            for j in range(i % 4):
+                time.sleep(0.011)
+            os._exit(i)
+        right.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == i)
+threads = [threading.Thread(target=storm, args=(k,)) for k in range(3)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sum(right))
+"""
+    equal(output_of(program, "--follow-forks"), (0, "120\n", []))
+    ctl("list")
+    equal(folder(), [], "what listing leaves")
+
+
+@test
+def children_of_children_and_one_that_outlives_them_all_are_found():
+    need_own_run()
+    program = """
+import os, time
+if os.fork():
+    time.sleep(0.3)
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+while os.getppid() != 1 and os.path.exists(%r):
+    time.sleep(0.01)
+for i in range(60000):
+    time.sleep(0.01)
+    if not os.path.exists(%r):
+        break
+"""
+    with tempdir() as d:
+        path = os.path.join(d, "stay")
+        open(path, "w").close()
+        with started_by_ctl("--follow-forks", "--app-id=daemon", "--", PYTHON, "-c", program % (path, path)) as p:
+            equal(p.wait(DEADLINE), 0)
+        only = poll(lambda: len(rows("daemon")) == 1 and list(rows("daemon").values())[0], "the one that is left")
+        need(only["parent"] not in rows("daemon"), only)
+        contains(ctl("dump", "daemon"), "goroutine ")
+        os.unlink(path)
+        poll(lambda: not rows("daemon"), "its end")
+
+
+@test
+def without_the_option_no_child_has_anything_of_ours():
+    need_own_run()
+    with started_by_ctl("--app-id=many", "--", PYTHON, "-c", WORKERS, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        pids = [int(w) for w in p.stdout.readline().split()]
+        poll(lambda: rows("many"), "the master's record")
+        for pid in pids:
+            poll(lambda: len(os.listdir("/proc/%d/task" % pid)) == 1, "one thread")
+        time.sleep(0.1)
+        equal(len(rows("many")), 1)
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+
+
+@test
+def the_environment_stays_and_a_program_that_replaces_the_first_is_the_first():
+    need_own_run()
+    program = """
+import os, sys
+if len(sys.argv) < 2:
+    os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2], "again"])
+print("libcomponent-preload.so" in os.environ.get("LD_PRELOAD", ""), os.environ.get("APP_ID"), flush=True)
+sys.stdin.read()
+"""
+    with followed(program) as p:
+        equal(p.stdout.readline(), "True many\n")
+        found = poll(lambda: rows("many"), "its record")
+        equal([(r["parent"], r["address"].split(":")[0]) for r in found.values()], [(0, "http")])
+
+
+main()
