@@ -1,6 +1,6 @@
 # componentctl/: the command that finds programs which serve profiles, and looks into them.
 bin_PROGRAMS += %D%/componentctl
-%C%_componentctl_SOURCES = %D%/annotate.c %D%/componentctl.c %D%/command.h %D%/enable.c %D%/list.c %D%/manifest.c %D%/manifest.h \
+%C%_componentctl_SOURCES = %D%/annotate.c %D%/componentctl.c %D%/command.h %D%/container.c %D%/container.h %D%/enable.c %D%/list.c %D%/manifest.c %D%/manifest.h \
 	%D%/records.c %D%/records.h %D%/save.c %D%/save.h %D%/sd.c \
 	%D%/loadable.c %D%/loadable.h %D%/run.c %D%/stop.c
 %C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(YAML_CFLAGS) $(LOOKING_CPPFLAGS)

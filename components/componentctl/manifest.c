@@ -84,6 +84,19 @@ manifest_fault(struct manifest *m, const struct node *at, const char *format, ..
 	text_release(&what);
 }
 
+void
+manifest_note(struct manifest *m, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	text_add_visible(&m->notes, m->name, TEXT_QUOTED_MAX);
+	text_add(&m->notes, ": ");
+	text_add_va(&m->notes, format, args);
+	text_add(&m->notes, "\n");
+	va_end(args);
+}
+
 /* Behind the last child of the one that is being read. */
 static struct node *
 node_new(struct reading *r, enum node_type type, const yaml_event_t *e)
@@ -251,10 +264,17 @@ manifest_release(struct manifest *m)
 		text_release(&m->edits[i].text);
 	free(m->edits);
 	text_release(&m->bytes);
+	text_release(&m->notes);
 	*m = (struct manifest){ .name = NULL };
 }
 
 /* ---- looking ---- */
+
+const char *
+manifest_text(const struct node *n)
+{
+	return n && n->type == NODE_SCALAR ? n->text : "";
+}
 
 static bool
 is_null(const struct node *n)

@@ -47,6 +47,7 @@ struct manifest {
 	struct node            *last; /* by .after */
 	struct edit            *edits;
 	size_t                  edit_count;
+	struct text             notes; /* lines, for who reads along */
 	int                     fault;
 	struct component_error *err;
 };
@@ -60,6 +61,11 @@ void manifest_release(struct manifest *m);
 /* Sets the fault: what is wrong at a node. */
 void manifest_fault(struct manifest *m, const struct node *at, const char *format, ...) COMPONENT_PRINTF(3, 4);
 
+/* A line of notes. */
+void manifest_note(struct manifest *m, const char *format, ...) COMPONENT_PRINTF(2, 3);
+
+/* Of a scalar; of all else, and of NULL, "". */
+const char *manifest_text(const struct node *n);
 /* The value of a key, NULL if there is none, or if it is null.  A fault: map is no mapping, a key is there twice, an
  * alias or a merge key would say what is there. */
 struct node *manifest_get(struct manifest *m, struct node *map, const char *key);
