@@ -5,6 +5,10 @@ A ratio is the median of per-round ratios.  In each round both commands run twic
 against itself as well: the A/A interval is the 95 % interval of the median of
 those ratios, by order statistics, the wider one of the two commands'.
 
+A paired row's two are measured side by side by one program, so that each of its
+rounds is a ratio: the 95 % interval of their median decides, as a whole on one side
+of the bar or "unresolved".
+
 An interval that is too wide is given more rounds for a while: it narrows with the
 square root of their number.
 
@@ -68,6 +72,7 @@ class Row:
     ours: tuple
     peer: tuple = ()
     kind: str = "ratio"            # ratio: ours / peer; added: ours - peer; value: ours
+                                   # paired: ours / peer, both printed by ours
                                    # insn: instructions, ours - peer; insn_ratio: ours / peer
     twin: str = ""                 # the instruction-count row that an unresolved ratio passes by
     metric: str = ""               # the name in the programs' output; "": the row's own
@@ -145,6 +150,17 @@ def ratio_result(row, rounds):
     noise = max(width([a / b for a, b, _, _ in rounds]), width([c / d for _, _, c, d in rounds]))
     return Result(row, value, ratio_verdict(row, value, noise), median([(r[0] + r[1]) / 2 for r in rounds]),
                   median([(r[2] + r[3]) / 2 for r in rounds]), noise)
+
+
+def paired_result(row, rounds):
+    """rounds: of (ours, theirs), measured side by side."""
+    ratios = [a / b for a, b in rounds]
+    low, high = interval(ratios)
+    value = median(ratios)
+    ok = row.bar.holds(low) and row.bar.holds(high)
+    if not ok and any(row.bar.holds(r) for r in (low, value, high)):
+        ok = "unresolved"
+    return Result(row, value, ok, median([a for a, _ in rounds]), median([b for _, b in rounds]), high - low)
 
 
 def is_noisy(result):

@@ -1,18 +1,25 @@
-"""rows_programs.py - what real servers pay for a request, with the agent preloaded."""
-from method import Row, at_most
+"""rows_programs.py - what real servers pay for a request, with the agent preloaded, and with allocators that profile."""
+from method import Bar, Row, at_most
 
-REQUESTS = "50000"  # a second
-NOISE = 0.06  # a server and its client share processors and caches with whatever else runs
+ROUNDS = 15
+OURS = "off", "on", "window"
+OTHERS = "jemalloc", "tcmalloc"
+REQUESTS = {"redis": "60000", "memcached": "50000", "nginx": "20000", "postgres": "4000"}  # some seconds for both
+COUNTED = {"redis": "3000", "memcached": "3000", "nginx": "1500", "postgres": "200"}
 
 
-def server(name, variant, *where):
-    return ("{src}/bench/programs", name, variant, REQUESTS) + where
+def row(name, variant):
+    preloaded = ("{preload}", "{libs}") if variant in OURS else ()
+    peer = name if variant in OURS or variant == "same" else "%s with %s alone" % (name, variant)
+    return Row("%s_%s_ratio" % (name, variant), "ratio", at_most(1.02) if variant in OURS else Bar(),
+               ("{src}/bench/programs", name, variant, REQUESTS[name]) + preloaded, kind="paired", metric="request_us", peer_metric="peer_us",
+               peer_name=peer + ", us", rounds=ROUNDS, twin=name + "_on_insn" if variant == "on" else "")
 
 
-def row(name, variant, bar):
-    return Row("%s_%s_ratio" % (name, variant), "ratio", at_most(bar), server(name, variant, "{preload}", "{libs}"),
-               server(name, "plain"), metric="request_us", noise=NOISE, peer_name=name + " without the agent, us")
+def counted(name):
+    return Row(name + "_on_insn", "ratio", at_most(1.02), ("{src}/bench/programs", name, "insn", COUNTED[name], "{preload}", "{libs}"),
+               kind="paired", metric="request_insn", peer_metric="peer_insn", peer_name=name + ", instructions", rounds=1)
 
 
 PREPARE = {}
-ROWS = [row(name, variant, bar) for name in ("redis", "memcached", "nginx") for variant, bar in (("off", 1.04), ("on", 1.10))]
+ROWS = [r for name in REQUESTS for r in [row(name, variant) for variant in ("same", *OURS, *OTHERS)] + [counted(name)]]

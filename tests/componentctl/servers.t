@@ -28,6 +28,7 @@ import gotools  # noqa: E402
 own_run()
 ROOT = os.geteuid() == 0
 TOP = 5
+SAMPLES = ENOUGH / 2  # of each: beside busy processes they come slowly
 END = b"END\r\n"
 VALUE = b"v" * 195 + END
 
@@ -227,9 +228,9 @@ def compared(name, plain, ours, port, whole, room):
         if other:
             other.result()
         last = None if no_perf or not inside.total or not outside.total else differing(inside, outside, room)
-        return inside.total >= ENOUGH and (no_perf or outside.total >= ENOUGH and last is None)
+        return inside.total >= SAMPLES and (no_perf or outside.total >= SAMPLES and last is None)
     try:
-        poll(window, "samples of %s, alike" % name, DEADLINE)
+        poll(window, "samples of %s, alike" % name, 4 * DEADLINE)
     except AssertionError as e:
         raise AssertionError("%s: %r of %d and %d" % (e, last, inside.total, outside.total))
     print("# %s: %s; %s" % (name, inside, ", ".join("%s %.0f %%" % (f, 100 * inside.functions[f] / inside.total)

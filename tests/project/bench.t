@@ -132,6 +132,18 @@ def bars_hold_on_either_side():
 
 
 @test
+def what_is_measured_side_by_side_is_unresolved_where_the_interval_spans_the_bar():
+    row = Row("a_ratio", "ratio", at_most(1.02), ("x",), kind="paired", metric="a_us", peer_metric="b_us", rounds=15)
+
+    def verdict(low, middle, high, row=row):
+        return method.paired_result(row, [(r, 1.0) for r in [0.5, 0.6] + [low] * 4 + [middle] * 3 + [high] * 4 + [7, 8]])
+    for ratios, ok in ((1.0, 1.01, 1.015), True), ((1.0, 1.01, 1.03), "unresolved"), ((1.01, 1.03, 1.04), "unresolved"), ((1.03, 1.04, 1.05), False):
+        r = verdict(*ratios)
+        equal((r.ok, r.value, round(r.noise, 9), r.ours, r.theirs), (ok, ratios[1], round(ratios[2] - ratios[0], 9), ratios[1], 1.0), ratios)
+    equal(verdict(1.0, 9.0, 20.0, dataclasses.replace(row, bar=Bar())).ok, True)
+
+
+@test
 def unresolved_passes_by_its_twin_alone():
     unresolved = method.Result(ROW, 0.9, "unresolved")
     equal(method.passes(unresolved, [unresolved]), False)
@@ -385,13 +397,13 @@ def recorded_results_have_the_shape_and_the_rows_of_today():
 @test
 def real_servers_answer_and_one_that_is_missing_says_its_package():
     programs = os.path.join(BENCH, "programs")
-    for name in "redis", "memcached", "nginx":
-        r = run(sys.executable, programs, name, "plain", "1024", timeout=DEADLINE)
+    for name in "redis", "memcached", "nginx", "postgres":
+        r = run(sys.executable, programs, name, "same", "6144", timeout=DEADLINE)
         if r.returncode == 77:
-            contains(r.stderr, "%s is not here (Debian: %s" % (name, name))
+            need("%s is not here (Debian: %s" % (name, name) in r.stderr or "initdb" in r.stderr, r.stderr)
         else:
-            need(re.fullmatch(r"request_us \d+\.\d+ us\n", r.stdout), r.stdout + r.stderr)
-    r = run(sys.executable, programs, "redis", "plain", "1024", env=dict(os.environ, PATH="/nonexistent"))
+            need(re.fullmatch(r"request_us \d+\.\d+ us\npeer_us \d+\.\d+ us\n", r.stdout), r.stdout + r.stderr)
+    r = run(sys.executable, programs, "redis", "same", "1024", env=dict(os.environ, PATH="/nonexistent"))
     equal((r.returncode, r.stderr), (77, "redis is not here (Debian: redis-server)\n"))
 
 
