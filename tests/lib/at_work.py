@@ -60,8 +60,9 @@ class Leaves:
         return sorted(self.functions, key=self.functions.get, reverse=True)[:count]
 
     def __str__(self):
-        return "%d of %d leaf samples in known objects (%.1f %%), %d more without a place" % (
-            self.known, self.total, 100 * self.known / max(self.total, 1), self.placeless)
+        named = sum(n for f, n in self.functions.items() if "+0x" not in f)
+        return "%d of %d leaf samples in known objects (%.1f %%), %.0f %% of these by name, %d more without a place" % (
+            self.known, self.total, 100 * self.known / max(self.total, 1), 100 * named / max(self.known, 1), self.placeless)
 
 
 def leaves(port, name):
