@@ -1,5 +1,5 @@
 /*
- * fetch.c - one answer of a profiling server, by libcurl.
+ * fetch.c - one answer of a profiling server, or of several at once, by libcurl.
  *
  * What a stranger would get wrong:
  *  - no redirect is followed and no proxy asked: the token is for this server, and localhost is not the proxy's.
@@ -27,48 +27,48 @@
 #define SILENCE_SECONDS 120 /* between two pieces, besides what is measured: large programs take long to name */
 #define TOKEN_MAX       4096 /* bytes with NUL */
 #define SENTENCE_MAX    600  /* bytes of what a server says */
+#define LOOK_MS         200  /* at the bar, while nothing comes */
 
 struct request {
-	CURL              *curl;
+	CURL                *curl;
 	const struct target *target;
-	struct fetched    *fetched;
-	struct curl_slist *headers;
-	bool               too_large;
-	struct bar         bar;
-	char               sentence[CURL_ERROR_SIZE];
+	struct fetched      *fetched;
+	int64_t              seconds; /* of the window */
+	double               passed;  /* seconds, until it ended */
+	CURLcode             code;
+	bool                 too_large;
+	char                 sentence[CURL_ERROR_SIZE];
 };
+
+int
+fetch_add(void *fetched, const void *data, size_t size)
+{
+	struct fetched *f = fetched;
+	size_t          room = 64 << 10;
+	unsigned char  *more;
+
+	if (size > FETCH_BYTES_MAX - f->size)
+		return -EFBIG;
+	while (room < f->size + size)
+		room *= 2;
+	more = realloc(f->data, room);
+	if (!more)
+		return -ENOMEM;
+	memcpy(more + f->size, data, size);
+	f->data = more;
+	f->size += size;
+	return 0;
+}
 
 static size_t
 take(char *data, size_t one, size_t size, void *arg)
 {
 	struct request *r = arg;
-	struct fetched *f = r->fetched;
-	size_t          room = 64 << 10;
-	unsigned char  *more;
+	int             error = fetch_add(r->fetched, data, size);
 
 	(void)one;
-	r->too_large = size > FETCH_BYTES_MAX - f->size;
-	if (r->too_large)
-		return 0;
-	while (room < f->size + size)
-		room *= 2;
-	more = realloc(f->data, room);
-	if (!more)
-		return 0;
-	memcpy(more + f->size, data, size);
-	f->data = more;
-	f->size += size;
-	return size;
-}
-
-static int
-show_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
-{
-	struct request *r = arg;
-
-	(void)total, (void)up_total, (void)up;
-	bar_show(&r->bar, now ? ", comes" : "");
-	return 0;
+	r->too_large = error == -EFBIG;
+	return error < 0 ? 0 : size;
 }
 
 /* One line, without control characters and blanks at its end. */
@@ -117,7 +117,7 @@ went_away(struct request *r, struct component_error *err)
 {
 	r->fetched->is_cut = true;
 	component_error_set(err, "%s: the server went away after %.1f s, %zu bytes into its answer; is the program still "
-		"running?", r->target->word, bar_passed(&r->bar), r->fetched->size);
+		"running?", r->target->word, r->passed, r->fetched->size);
 	return -EPIPE;
 }
 
@@ -182,8 +182,9 @@ read_token(const char *path, char token[TOKEN_MAX], struct component_error *err)
 	return 0;
 }
 
+/* ret NULL: none is given. */
 static int
-set_token(struct request *r, const char *path, struct component_error *err)
+token_header(const char *path, struct curl_slist **ret, struct component_error *err)
 {
 	char token[TOKEN_MAX], header[TOKEN_MAX + 32];
 	int  error;
@@ -194,13 +195,10 @@ set_token(struct request *r, const char *path, struct component_error *err)
 	if (error < 0)
 		return error;
 	snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
-	r->headers = curl_slist_append(NULL, header);
+	*ret = curl_slist_append(NULL, header);
 	explicit_bzero(token, sizeof(token));
 	explicit_bzero(header, sizeof(header));
-	if (!r->headers)
-		return -ENOMEM;
-	curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->headers);
-	return 0;
+	return *ret ? 0 : -ENOMEM;
 }
 
 static void
@@ -231,34 +229,45 @@ set_limits(struct request *r)
 	curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, r->sentence);
 	curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
 	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, (long)(r->bar.seconds + SILENCE_SECONDS));
+	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, (long)(r->seconds + SILENCE_SECONDS));
 	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
-	curl_easy_setopt(r->curl, CURLOPT_XFERINFOFUNCTION, show_progress);
-	curl_easy_setopt(r->curl, CURLOPT_XFERINFODATA, r);
-	curl_easy_setopt(r->curl, CURLOPT_NOPROGRESS, 0L);
 }
 
 static int
-ask(struct request *r, const char *url, const char *token, struct component_error *err)
+ended(struct request *r, struct component_error *err)
 {
-	CURLcode code;
-	long     status = 0;
-	int      error;
+	long status = 0;
 
-	set_address(r, url);
-	set_limits(r);
-	error = set_token(r, token, err);
-	if (error < 0)
-		return error;
-	bar_begin(&r->bar, r->bar.seconds);
-	code = curl_easy_perform(r->curl);
-	bar_end(&r->bar);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* What came of an error's text is said as well as can be. */
 	if (status >= 300)
 		return answered(r, status, err);
-	return code == CURLE_OK ? answered(r, status, err) : failed(r, code, err);
+	return r->code == CURLE_OK ? answered(r, status, err) : failed(r, r->code, err);
+}
+
+/* Until all have ended. */
+static void
+perform(CURLM *multi, struct request *all, size_t count, struct bar *bar)
+{
+	int  running, left;
+	bool comes = false;
+
+	do {
+		CURLMsg *m;
+
+		if (curl_multi_perform(multi, &running) != CURLM_OK)
+			return;
+		while ((m = curl_multi_info_read(multi, &left)))
+			for (size_t i = 0; i < count && m->msg == CURLMSG_DONE; i++)
+				if (all[i].curl == m->easy_handle) {
+					all[i].code = m->data.result;
+					all[i].passed = bar_passed(bar);
+				}
+		for (size_t i = 0; i < count; i++)
+			comes |= all[i].fetched->size > 0;
+		bar_show(bar, comes ? ", comes" : "");
+	} while (running && curl_multi_poll(multi, NULL, 0, LOOK_MS, NULL) == CURLM_OK);
 }
 
 /* A kind's name as a part of a path: slashes stay, as Go's server takes names with them. */
@@ -272,26 +281,76 @@ add_escaped(struct text *url, const char *what)
 			text_add(url, "%%%02X", (unsigned char)*what);
 }
 
+static int
+request_begin(CURLM *multi, struct request *r, struct fetching *f, const char *what, const char *query, struct curl_slist *headers)
+{
+	struct text url = TEXT_INIT;
+
+	r->curl = curl_easy_init();
+	r->target = f->target;
+	r->fetched = &f->fetched;
+	r->code = CURLE_FAILED_INIT;
+	text_add(&url, "%s/", f->target->url);
+	add_escaped(&url, what);
+	if (*query)
+		text_add(&url, "?%s", query);
+	if (r->curl && !url.failed) {
+		set_address(r, url.data);
+		set_limits(r);
+		curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, headers);
+		f->result = curl_multi_add_handle(multi, r->curl) == CURLM_OK ? 0 : -ENOMEM;
+	} else {
+		f->result = -ENOMEM;
+	}
+	text_release(&url);
+	return f->result;
+}
+
+int
+fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, const char *token,
+	struct component_error *err)
+{
+	struct request    *requests = calloc(count, sizeof(*requests));
+	struct curl_slist *headers = NULL;
+	CURLM             *multi = curl_multi_init();
+	struct bar         bar;
+	int                r = requests && multi ? token_header(token, &headers, err) : -ENOMEM;
+
+	for (size_t i = 0; i < count && !r; i++) {
+		requests[i].fetched = &all[i].fetched;
+		requests[i].seconds = seconds;
+		if (!all[i].result && request_begin(multi, &requests[i], &all[i], what, query, headers) < 0)
+			r = -ENOMEM;
+	}
+	bar_begin(&bar, r ? 0 : seconds);
+	if (!r)
+		perform(multi, requests, count, &bar);
+	bar_end(&bar);
+	for (size_t i = 0; i < count && requests; i++) {
+		if (!requests[i].curl)
+			continue;
+		if (!r)
+			all[i].result = ended(&requests[i], &all[i].err);
+		curl_multi_remove_handle(multi, requests[i].curl);
+		curl_easy_cleanup(requests[i].curl);
+	}
+	curl_multi_cleanup(multi);
+	curl_slist_free_all(headers);
+	free(requests);
+	return r;
+}
+
 int
 fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
 	struct fetched *ret, struct component_error *err)
 {
-	struct request r = { .curl = curl_easy_init(), .target = t, .fetched = ret,
-		.bar.seconds = seconds };
-	struct text    url = TEXT_INIT;
-	int            error = -ENOMEM;
+	struct fetching one = { .target = t };
+	int             r = fetch_each(&one, 1, what, query, seconds, token, err);
 
-	*ret = (struct fetched){ .data = NULL };
-	text_add(&url, "%s/", t->url);
-	add_escaped(&url, what);
-	if (*query)
-		text_add(&url, "?%s", query);
-	if (r.curl && !url.failed)
-		error = ask(&r, url.data, token, err);
-	text_release(&url);
-	curl_slist_free_all(r.headers);
-	curl_easy_cleanup(r.curl);
-	return error;
+	*ret = one.fetched;
+	if (!r && one.result < 0)
+		*err = one.err;
+	return r < 0 ? r : one.result;
 }
 
 void

@@ -1,5 +1,5 @@
 /*
- * fetch.h - one answer of a profiling server.
+ * fetch.h - one answer of a profiling server, or of several at once.
  *
  *   limits   FETCH_BYTES_MAX of an answer
  *   threads  one at a time
@@ -35,5 +35,21 @@ struct fetched {
 int  fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
 	struct fetched *ret, struct component_error *err);
 void fetch_release(struct fetched *f);
+
+/* One of several servers. */
+struct fetching {
+	const struct target   *target;
+	struct fetched         fetched;
+	int                    result; /* as fetch() returns it; not 0 before: it is not asked */
+	struct component_error err;
+};
+
+/* All for the same at the same time, until the last has answered; one bar is for all.  0; or a negative errno and a
+ * sentence: none was asked. */
+int  fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, const char *token,
+	struct component_error *err);
+
+/* Adds to what is there: as encode_write_fn. */
+int  fetch_add(void *fetched, const void *data, size_t size);
 
 #endif

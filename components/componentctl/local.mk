@@ -8,14 +8,14 @@ bin_PROGRAMS += %D%/componentctl
 
 # What looks into programs: the commands that need libcurl.  Of encode/ they take the message that protobuf-c makes.
 LOOKING = %D%/folded.c %D%/graph.c %D%/graph.h %D%/match.c %D%/match.h %D%/merge.c %D%/merge.h %D%/read.c %D%/read.h %D%/shown.c %D%/shown.h \
-	%D%/top.c %D%/top.h %D%/units.c %D%/units.h
+	%D%/top.c %D%/top.h %D%/units.c %D%/units.h %D%/write.c %D%/write.h
 INC_LOOKING = -iquote $(srcdir)/components/componentctl -iquote $(srcdir)/profiler/symbols -iquote $(srcdir)/profiler/encode \
 	-iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
 %C%_componentctl_SOURCES += %D%/profile.h
 if HAVE_LIBCURL
 %C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/cgroup.c %D%/doctor.c %D%/doctor.h %D%/facts.c %D%/facts.h \
-	%D%/findings.c %D%/findings.h %D%/names.c %D%/names.h %D%/package.c %D%/package.h %D%/notes.c %D%/notes.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
+	%D%/findings.c %D%/findings.h %D%/names.c %D%/names.h %D%/package.c %D%/package.h %D%/notes.c %D%/notes.h %D%/family.c %D%/family.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
 	%D%/profile.c %D%/screen.c %D%/screen.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
 LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
 LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \

@@ -50,6 +50,16 @@ identify(struct strings *s, struct text *key, uint64_t *ret, bool *ret_new)
 	return r;
 }
 
+/* A mapping without samples does not say that it has names, but the one with them does. */
+static void
+add_flags(struct pprof_mapping *to, const struct pprof_mapping *from)
+{
+	to->has_functions |= from->has_functions;
+	to->has_files |= from->has_files;
+	to->has_lines |= from->has_lines;
+	to->has_inlined |= from->has_inlined;
+}
+
 /* Of a profile without any mapping, as pprof has it, all is in one without a name. */
 static int
 merge_mappings(struct merger *m, const struct pprof *p)
@@ -72,6 +82,8 @@ merge_mappings(struct merger *m, const struct pprof *p)
 			return -ENOMEM;
 		if (is_new)
 			m->to->mappings[m->to->mapping_count++] = *from;
+		else
+			add_flags(&m->to->mappings[m->mapping_ids[i]], from);
 	}
 	return 0;
 }
@@ -306,11 +318,13 @@ begin(const struct merge_source *sources, size_t count, struct pprof *to)
 		return -ENOMEM;
 	to->drop_frames = sources[0].p->drop_frames;
 	to->keep_frames = sources[0].p->keep_frames;
+	to->period_type = sources[0].p->period_type;
 	for (size_t i = 0; i < count; i++) {
 		const struct pprof *p = sources[i].p;
 
 		if (!to->time_ns || p->time_ns < to->time_ns)
 			to->time_ns = p->time_ns;
+		to->period = p->period > to->period ? p->period : to->period;
 		to->duration_ns = (int64_t)((uint64_t)to->duration_ns + (uint64_t)p->duration_ns);
 		for (size_t k = 0; k < p->comment_count && k < 1000; k++)
 			if (!has_comment(to, p->comments[k]))

@@ -1,12 +1,12 @@
 /*
  * profile.c - the commands that look into a program: profile, trace, dump, memory.
  *
- *     TARGET ──▶ fetch() ──▶ read_profile() ──▶ save_numbered() ──▶ top_print()
+ *     TARGET ──▶ fetch(), family_fetch() ──▶ read_profile() ──▶ save_numbered() ──▶ top_print()
  *
  * A profile is read before it is saved: what is no whole profile leaves no file.  What is printed for programs,
  * the table or the stacks, goes to stdout, the rest to stderr.
  *
- * Tests: tests/componentctl/profile.t
+ * Tests: tests/componentctl/profile.t, tests/componentctl/children.t
  */
 #include <config.h>
 
@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "family.h"
 #include "fetch.h"
 #include "merge.h"
 #include "read.h"
@@ -39,7 +40,7 @@
 static struct {
 	int64_t     seconds, rows;
 	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek;
-	bool        cum, tree, raw, folded, comments, perfetto;
+	bool        cum, tree, raw, folded, comments, perfetto, children;
 } opt = { .rows = ROWS_USUAL };
 
 #define ROW_SECONDS COMPONENT_FLAG_INT("seconds", &opt.seconds, "How long to measure; 10 if not given for what is " \
@@ -50,6 +51,8 @@ static struct {
 
 static const struct component_flag profile_flags[] = {
 	ROW_SECONDS,
+	COMPONENT_FLAG_BOOL("children", &opt.children, "Measure all processes of the program, a master and its workers, at the same "
+		"time, as one profile; the label 'process' tells them apart.", .section = SECTION),
 	COMPONENT_FLAG_STRING("output", &opt.file, "File for the profile.  If not given: ID.KIND.001.pb.gz, or the next free "
 		"number, in this folder.", .section = SECTION, .argument = "FILE", .letter = 'o'),
 	COMPONENT_FLAG_INT("top", &opt.rows, "How many functions to show; 0: all.", .section = SECTION, .min = 0,
@@ -298,27 +301,57 @@ check_view(bool is_file, const char *kind, struct component_error *err)
 	return 0;
 }
 
+/* What is to be measured: with --children a family, of more than one. */
+static int
+find(const char *word, struct target *t, struct records *family, struct component_error *err)
+{
+	int found = target_find(t, word, err), r;
+
+	/* A master that is off may have workers that are not. */
+	if (!opt.children || (found < 0 && found != -ECONNREFUSED))
+		return found;
+	if (!t->process || t->pid)
+		return usage(err, "--children finds the processes of a program by their records; write an ID or PID that "
+			"'componentctl list' shows");
+	r = family_find(word, family, err);
+	if (r < 0 || family->count < 2)
+		return r < 0 ? r : found;
+	err->text[0] = '\0';
+	return 0;
+}
+
+static int
+measure(const struct target *t, const struct records *family, const char *kind, struct fetched *f, struct component_error *err)
+{
+	char    query[64] = "";
+	int64_t seconds = seconds_of(kind);
+
+	if (seconds)
+		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
+	if (family->count > 1)
+		return family_fetch(family, kind, query, seconds, opt.token_file, f, err);
+	return t->pid ? unserved_profile(t->pid, kind, seconds, true, f, err) : fetch(t, kind, query, seconds, opt.token_file, f, err);
+}
+
 static int
 run_profile(char **operands, struct component_error *err)
 {
 	const char    *kind = operands[1] ? operands[1] : "profile";
-	struct fetched f;
+	struct records family = { .items = NULL };
+	struct fetched f = { .data = NULL };
 	struct target  t;
-	char           query[64] = "";
-	int64_t        seconds = seconds_of(kind);
-	int            r = target_find(&t, operands[0], err);
+	int            r = find(operands[0], &t, &family, err);
 
 	if (!r)
 		r = check_view(t.is_file, operands[1], err);
-	if (r < 0)
-		return r;
-	if (t.is_file)
-		return show_file(&t, err);
-	if (seconds)
-		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
-	r = t.pid ? unserved_profile(t.pid, kind, seconds, true, &f, err) : fetch(&t, kind, query, seconds, opt.token_file, &f, err);
-	r = take(&t, kind, &f, r, err);
+	if (!r && t.is_file) {
+		r = show_file(&t, err);
+	} else if (!r) {
+		r = measure(&t, &family, kind, &f, err);
+		r = take(&t, kind, &f, r, err);
+	}
 	fetch_release(&f);
+	records_release(&family);
 	return r;
 }
 

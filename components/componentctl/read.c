@@ -212,7 +212,8 @@ read_mappings(struct reader *r)
 		const Component__Pprof__Mapping *from = m->mapping[i];
 
 		p->mappings[i] = (struct pprof_mapping){ from->memory_start, from->memory_limit, from->file_offset,
-			text(r, from->filename), text(r, from->build_id) };
+			text(r, from->filename), text(r, from->build_id), from->has_functions, from->has_filenames,
+			from->has_line_numbers, from->has_inline_frames };
 		if (!p->mappings[i].file || !p->mappings[i].build_id)
 			return refuse(r->err, "is damaged: a text is not in its table");
 		error = add_id(r, &r->mappings, m->mapping[i]->id, i, "mapping");
@@ -391,6 +392,63 @@ label_before(const void *arg, uint32_t a, uint32_t b)
 	return order ? order < 0 : a < b;
 }
 
+static void
+add_label(struct text *to, const char *key, const char *value, const char *unit, int64_t number)
+{
+	const char *words[] = { key, value, unit };
+
+	for (unsigned i = 0; i < 3; i++)
+		text_add_bytes(to, words[i], strlen(words[i]) + 1);
+	text_add_bytes(to, (const char *)&number, sizeof(number));
+}
+
+/* Releases all. */
+static int
+keep_labels(struct pprof *p, struct pprof_sample *s, struct text *all)
+{
+	char *bytes = all->failed ? NULL : arena_strndup(&p->arena, text_string(all), all->size);
+
+	s->labels_size = bytes ? all->size : 0;
+	s->labels = bytes ? bytes : "";
+	text_release(all);
+	return bytes ? 0 : -ENOMEM;
+}
+
+bool
+read_label(const struct pprof_sample *s, size_t *at, struct pprof_label *ret)
+{
+	const char **words[] = { &ret->key, &ret->text, &ret->unit };
+
+	if (*at == s->labels_size)
+		return false;
+	for (unsigned i = 0; i < 3; i++) {
+		*words[i] = s->labels + *at;
+		*at += strlen(*words[i]) + 1;
+	}
+	memcpy(&ret->number, s->labels + *at, sizeof(ret->number));
+	*at += sizeof(ret->number);
+	return true;
+}
+
+int
+read_label_add(struct pprof *p, struct pprof_sample *s, const char *key, const char *value)
+{
+	struct text        all = TEXT_INIT;
+	struct pprof_label l;
+	bool               is_there = false;
+
+	for (size_t at = 0; read_label(s, &at, &l);) {
+		if (!is_there && strcmp(l.key, key) > 0) {
+			add_label(&all, key, value, "", 0);
+			is_there = true;
+		}
+		add_label(&all, l.key, l.text, l.unit, l.number);
+	}
+	if (!is_there)
+		add_label(&all, key, value, "", 0);
+	return keep_labels(p, s, &all);
+}
+
 static int
 read_labels(struct reader *r, const Component__Pprof__Sample *from, struct pprof_sample *to)
 {
@@ -399,26 +457,21 @@ read_labels(struct reader *r, const Component__Pprof__Sample *from, struct pprof
 	struct text   all = TEXT_INIT;
 
 	to->labels = "";
+	if (!from->n_label)
+		return 0;
 	for (size_t i = 0; i < from->n_label; i++)
 		if (!text(r, from->label[i]->key) || !text(r, from->label[i]->str) || !text(r, from->label[i]->num_unit))
 			return refuse(r->err, "is damaged: a text is not in its table");
-	order = from->n_label ? order_of(a, from->n_label, label_before, &(struct labels){ r, from }) : NULL;
+	order = order_of(a, from->n_label, label_before, &(struct labels){ r, from });
 	for (size_t i = 0; i < from->n_label && order; i++) {
 		const Component__Pprof__Label *l = from->label[order[i]];
-		const char *words[] = { text(r, l->key), text(r, l->str), text(r, l->num_unit) };
+		const char                    *key = text(r, l->key);
 
-		if (!strcmp(words[0], "pprof::base"))
-			continue; /* is_base has it, which a merge may set */
-		for (unsigned k = 0; k < 3; k++)
-			text_add_bytes(&all, words[k], strlen(words[k]) + 1);
-		text_add_bytes(&all, (const char *)&l->num, sizeof(l->num));
+		if (strcmp(key, "pprof::base") != 0) /* is_base has it, which a merge may set */
+			add_label(&all, key, text(r, l->str), text(r, l->num_unit), l->num);
 	}
-	if (all.size && !all.failed) {
-		to->labels = arena_strndup(a, all.data, all.size);
-		to->labels_size = all.size;
-	}
-	text_release(&all);
-	return (from->n_label && !order) || all.failed || !to->labels ? no_memory(r->err) : 0;
+	all.failed |= !order;
+	return keep_labels(r->p, to, &all) < 0 ? no_memory(r->err) : 0;
 }
 
 static int
@@ -468,13 +521,16 @@ read_samples(struct reader *r)
 static int
 read_head(struct reader *r)
 {
-	struct pprof *p = r->p;
+	struct pprof                      *p = r->p;
+	const Component__Pprof__ValueType *of = r->m->period_type;
 
+	p->period_type = (struct pprof_type){ of ? text(r, of->type) : "", of ? text(r, of->unit) : "" };
+	p->period = r->m->period;
 	p->time_ns = r->m->time_nanos;
 	p->duration_ns = r->m->duration_nanos;
 	p->drop_frames = text(r, r->m->drop_frames);
 	p->keep_frames = text(r, r->m->keep_frames);
-	if (!p->drop_frames || !p->keep_frames)
+	if (!p->drop_frames || !p->keep_frames || !p->period_type.type || !p->period_type.unit)
 		return refuse(r->err, "is damaged: a text is not in its table");
 	p->comments = arena_array(&p->arena, r->m->n_comment + 1, sizeof(char *));
 	if (!p->comments)

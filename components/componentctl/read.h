@@ -36,6 +36,7 @@ struct pprof_function {
 struct pprof_mapping {
 	uint64_t    start, limit, offset;
 	const char *file, *build_id; /* "": not known */
+	bool        has_functions, has_files, has_lines, has_inlined; /* of all its addresses, as far as there are any */
 };
 
 struct pprof_line {
@@ -58,9 +59,14 @@ struct pprof_sample {
 	uint32_t                      count;
 	const struct pprof_location **stack; /* the leaf first */
 	const int64_t                *values; /* type_count */
-	const char                   *labels; /* bytes that are equal where the labels are */
+	const char                   *labels; /* bytes that are equal where the labels are: read_label() */
 	size_t                        labels_size;
 	bool                          is_base; /* what a difference was taken from, by -diff_base */
+};
+
+struct pprof_label {
+	const char *key, *text, *unit;
+	int64_t     number;
 };
 
 struct pprof_type {
@@ -85,6 +91,8 @@ struct pprof {
 	size_t                 comment_count;
 	const char            *object, *build_id; /* of the program; "": not known */
 	int64_t                time_ns, duration_ns;
+	struct pprof_type      period_type; /* "": none */
+	int64_t                period;
 	const char            *drop_frames, *keep_frames; /* regular expressions; "": none */
 };
 
@@ -93,6 +101,10 @@ struct pprof {
 int  read_profile(const void *data, size_t size, struct pprof *ret, struct component_error *err);
 /* Cuts what the file's own drop_frames mean off the stacks: once, before the first view, and after a merge. */
 void read_drop_frames(struct pprof *p);
+/* The label at *at, at first 0, which moves on to the next one.  False: there are no more. */
+bool read_label(const struct pprof_sample *s, size_t *at, struct pprof_label *ret);
+/* One more, in its place.  0 or -ENOMEM. */
+int  read_label_add(struct pprof *p, struct pprof_sample *s, const char *key, const char *text);
 void read_release(struct pprof *p);
 
 #endif

@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record.h"
-
 #define PATH "/debug/pprof"
 
 static int
@@ -148,6 +146,28 @@ of_process(struct target *t)
 	return 0;
 }
 
+int
+target_of_record(struct target *ret, const char *word, const struct record *record, struct component_error *err)
+{
+	int r;
+
+	if (word != ret->word) {
+		*ret = (struct target){ .is_file = false };
+		snprintf(ret->word, sizeof(ret->word), "%s", word);
+	}
+	if (!strcmp(record->url, RECORD_URL_OFF)) {
+		component_error_set(err, "profiling of '%.200s' is off; 'componentctl enable %ld' switches it on", word, (long)record->pid);
+		r = -ECONNREFUSED;
+	} else {
+		r = of_server(ret, record->url, err);
+	}
+	if (r == -ENOENT)
+		r = refuse(err, record->url, "is no address of a server, but stands in a record");
+	ret->process = record->pid;
+	name_it(ret, ret->word, strlen(ret->word));
+	return r;
+}
+
 /* A record's program, a file here, or another process. */
 static int
 of_word(struct target *t, struct component_error *err)
@@ -157,20 +177,9 @@ of_word(struct target *t, struct component_error *err)
 
 	if (r == -ENOENT && of_file(t, t->word) < 0)
 		return of_process(t);
-	if (r == -ENOENT)
-		return 0;
 	if (r < 0)
-		return r;
-	t->process = record.pid;
-	if (!strcmp(record.url, RECORD_URL_OFF)) {
-		component_error_set(err, "profiling of '%.200s' is off; 'componentctl enable %ld' switches it on", t->word, (long)record.pid);
-		return -ECONNREFUSED;
-	}
-	r = of_server(t, record.url, err);
-	if (r == -ENOENT)
-		return refuse(err, record.url, "is no address of a server, but stands in a record");
-	name_it(t, t->word, strlen(t->word));
-	return r;
+		return r == -ENOENT ? 0 : r;
+	return target_of_record(t, t->word, &record, err);
 }
 
 int

@@ -16,6 +16,8 @@
 
 #include <component/error.h>
 
+#include "record.h"
+
 #define TARGET_MAX 4096 /* bytes with NUL */
 
 struct target {
@@ -32,5 +34,7 @@ struct target {
 /* 0; -EINVAL: it can mean nothing; -ENOENT: no such file and no such process; -ECONNREFUSED: of process the profiling is
  * off; with a sentence. */
 int target_find(struct target *ret, const char *word, struct component_error *err);
+/* What has that record; word is what it is called.  -ECONNREFUSED: its profiling is off, but ret has a name. */
+int target_of_record(struct target *ret, const char *word, const struct record *r, struct component_error *err);
 
 #endif

@@ -45,20 +45,6 @@ go_on(void *bar, int64_t done_ns)
 	return !interrupted;
 }
 
-static int
-fetched_add(void *arg, const void *data, size_t size)
-{
-	struct fetched *f = arg;
-	unsigned char  *more = size > FETCH_BYTES_MAX - f->size ? NULL : realloc(f->data, f->size + size + 1);
-
-	if (!more)
-		return -ENOMEM;
-	memcpy(more + f->size, data, size);
-	f->data = more;
-	f->size += size;
-	return 0;
-}
-
 int
 unserved_begin(pid_t pid, bool says_so, struct component_error *err)
 {
@@ -124,7 +110,7 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, s
 		return ended(before_it, r, err);
 	r = symbols_open(SYMBOLS_BYTES, &s);
 	if (!r)
-		r = encode_pprof(&p, symbols_mapping_count(s) ? s : before_it, fetched_add, ret);
+		r = encode_pprof(&p, symbols_mapping_count(s) ? s : before_it, fetch_add, ret);
 	symbols_close(before_it);
 	profile_release(&p);
 	return ended(s, r, err);
@@ -145,7 +131,7 @@ unserved_dump(pid_t pid, struct fetched *ret, struct component_error *err)
 		return ended(NULL, r, err);
 	r = symbols_open(SYMBOLS_BYTES, &s);
 	if (!r)
-		r = encode_panic(&d, s, fetched_add, ret);
+		r = encode_panic(&d, s, fetch_add, ret);
 	dump_release(&d);
 	return ended(s, r, err);
 }

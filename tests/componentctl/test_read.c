@@ -1,6 +1,6 @@
 /*
  * test_read.c - files that were made to harm their reader: damaged anywhere, cut off anywhere, or small and
- * unpacking to gigabytes.  What is read is shown, too.  Under AddressSanitizer the arena's pieces have borders.
+ * unpacking to gigabytes.  What is read is shown, and written and read again, too.  Under AddressSanitizer the arena's pieces have borders.
  *
  * The damage is the same in each run.
  */
@@ -20,6 +20,7 @@
 #include "merge.h"
 #include "read.h"
 #include "top.h"
+#include "write.h"
 
 #define ROUNDS 20000
 
@@ -61,6 +62,104 @@ look_at_difference(const struct pprof *p, struct text *out, struct text *notes, 
 }
 
 static int
+keep(void *arg, const void *data, size_t size)
+{
+	text_add_bytes(arg, data, size);
+	return 0;
+}
+
+static void
+assert_same_stack(const struct pprof *a, const struct pprof *b, size_t i)
+{
+	const struct pprof_sample *s = &a->samples[i], *t = &b->samples[i];
+
+	assert_int_equal(s->count, t->count);
+	for (uint32_t k = 0; k < s->count; k++)
+		assert_int_equal(s->stack[k] - a->locations, t->stack[k] - b->locations);
+	assert_memory_equal(s->values, t->values, a->type_count * sizeof(*s->values));
+	assert_int_equal(s->labels_size, t->labels_size);
+	assert_memory_equal(s->labels, t->labels, s->labels_size);
+	assert_int_equal(s->is_base, t->is_base);
+}
+
+static void
+assert_same_location(const struct pprof *a, const struct pprof *b, size_t i)
+{
+	const struct pprof_location *l = &a->locations[i], *m = &b->locations[i];
+
+	assert_string_equal(l->object, m->object);
+	assert_int_equal(l->mapping ? l->mapping - a->mappings : -1, m->mapping ? m->mapping - b->mappings : -1);
+	assert_int_equal(l->address, m->address);
+	assert_int_equal(l->is_folded, m->is_folded);
+	assert_int_equal(l->count, m->count);
+	for (uint32_t k = 0; k < l->count; k++) {
+		assert_int_equal(l->functions[k] - a->functions, m->functions[k] - b->functions);
+		assert_memory_equal(&l->lines[k], &m->lines[k], sizeof(l->lines[k]));
+	}
+}
+
+static void
+assert_same_tables(const struct pprof *a, const struct pprof *b)
+{
+	for (size_t i = 0; i < a->mapping_count; i++) {
+		const struct pprof_mapping *m = &a->mappings[i], *n = &b->mappings[i];
+
+		assert_true(m->start == n->start && m->limit == n->limit && m->offset == n->offset);
+		assert_true(m->has_functions == n->has_functions && m->has_files == n->has_files);
+		assert_true(m->has_lines == n->has_lines && m->has_inlined == n->has_inlined);
+		assert_string_equal(m->file, n->file);
+		assert_string_equal(m->build_id, n->build_id);
+	}
+	for (size_t i = 0; i < a->function_count; i++) {
+		assert_string_equal(a->functions[i].name, b->functions[i].name);
+		assert_string_equal(a->functions[i].system_name, b->functions[i].system_name);
+		assert_string_equal(a->functions[i].file, b->functions[i].file);
+		assert_int_equal(a->functions[i].start_line, b->functions[i].start_line);
+	}
+	for (size_t i = 0; i < a->type_count; i++) {
+		assert_string_equal(a->types[i].type, b->types[i].type);
+		assert_string_equal(a->types[i].unit, b->types[i].unit);
+	}
+	for (size_t i = 0; i < a->comment_count; i++)
+		assert_string_equal(a->comments[i], b->comments[i]);
+}
+
+static void
+assert_same(const struct pprof *a, const struct pprof *b)
+{
+	assert_true(a->type_count == b->type_count && a->usual == b->usual && a->sample_count == b->sample_count);
+	assert_true(a->mapping_count == b->mapping_count && a->function_count == b->function_count);
+	assert_true(a->location_count == b->location_count && a->comment_count == b->comment_count);
+	assert_true(a->time_ns == b->time_ns && a->duration_ns == b->duration_ns && a->period == b->period);
+	assert_string_equal(a->period_type.type, b->period_type.type);
+	assert_string_equal(a->period_type.unit, b->period_type.unit);
+	assert_string_equal(a->drop_frames, b->drop_frames);
+	assert_string_equal(a->keep_frames, b->keep_frames);
+	assert_string_equal(a->object, b->object);
+	assert_string_equal(a->build_id, b->build_id);
+	assert_same_tables(a, b);
+	for (size_t i = 0; i < a->location_count; i++)
+		assert_same_location(a, b, i);
+	for (size_t i = 0; i < a->sample_count; i++)
+		assert_same_stack(a, b, i);
+}
+
+/* And read again it is equal. */
+static void
+write_and_read(const struct pprof *p)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct text            bytes = TEXT_INIT;
+	struct pprof           again;
+
+	assert_int_equal(write_profile(p, keep, &bytes), 0);
+	assert_int_equal(read_profile(bytes.data, bytes.size, &again, &err), 0);
+	assert_same(p, &again);
+	read_release(&again);
+	text_release(&bytes);
+}
+
+static int
 look(const void *data, size_t size, struct component_error *err)
 {
 	const struct view view = { .focus = "a", .ignore = "zz", .rows = 3 };
@@ -68,6 +167,8 @@ look(const void *data, size_t size, struct component_error *err)
 	struct pprof      p;
 	int               r = read_profile(data, size, &p, err);
 
+	if (!r)
+		write_and_read(&p);
 	if (!r)
 		r = look_at_difference(&p, &out, &notes, err);
 	if (!r)
@@ -160,11 +261,37 @@ what_is_no_profile_is_called_so(void **state)
 	assert_non_null(strstr(err.text, "is damaged"));
 }
 
+static void
+a_label_that_is_added_is_written_and_stands_where_the_reader_puts_it(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct pprof_label     l = { .key = "" };
+	struct pprof           p;
+	size_t                 at = 0;
+
+	(void)state;
+	assert_int_equal(read_profile(good, sizeof(good), &p, &err), 0);
+	for (size_t i = 0; i < p.sample_count; i++) {
+		assert_int_equal(read_label_add(&p, &p.samples[i], "process", "4711"), 0);
+		assert_int_equal(read_label_add(&p, &p.samples[i], "a", "before"), 0);
+	}
+	assert_true(read_label(&p.samples[0], &at, &l));
+	assert_string_equal(l.key, "a");
+	assert_true(read_label(&p.samples[0], &at, &l)); /* the file's own */
+	assert_string_equal(l.key, "cpu");
+	assert_true(read_label(&p.samples[0], &at, &l));
+	assert_string_equal(l.text, "4711");
+	assert_false(read_label(&p.samples[0], &at, &l));
+	write_and_read(&p);
+	read_release(&p);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_file_is_read),
+		cmocka_unit_test(a_label_that_is_added_is_written_and_stands_where_the_reader_puts_it),
 		cmocka_unit_test(a_file_that_is_damaged_or_cut_off_harms_nobody),
 		cmocka_unit_test(a_small_file_that_becomes_gigabytes_is_refused),
 		cmocka_unit_test(what_is_no_profile_is_called_so),
