@@ -3,7 +3,8 @@
 import json
 import os
 import re
-import signal
+import socket
+import struct
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from pprof_reader import Profile  # noqa: E402
+import daemons  # noqa: E402
 
 own_run()
 PYTHON = os.path.realpath(sys.executable)
@@ -81,10 +83,14 @@ def each_child_that_lives_has_a_server_and_its_parents_name():
     equal(folder(), [], "what listing leaves")
 
 
-def samples(target, file):
+def samples(target, file, program=None):
+    """Of one second; program: with its functions on the stack."""
     ctl("profile", target, "--seconds=1", "--raw", "-o", file)
     with open(file, "rb") as f:
-        return sum(values[0] for _, values, _ in Profile(f.read()).samples)
+        p = Profile(f.read())
+    own = [m[1] for m in p.mappings if os.path.basename(p.strings[m.get(5, 0)]) == program]
+    return sum(values[0] for stack, values, _ in p.samples
+               if not program or any(p.locations[i - 1].get(2) in own for i in stack))
 
 
 @test
@@ -213,6 +219,113 @@ sys.stdin.read()
         equal(p.stdout.readline(), "True many\n")
         found = poll(lambda: rows("many"), "its record")
         equal([(r["parent"], r["address"].split(":")[0]) for r in found.values()], [(0, "http")])
+
+
+# ---- servers with workers ----
+
+@contextlib.contextmanager
+def asked(path, hello, question, ends):
+    """A client of a unix socket that asks without pause."""
+    stopped, said = threading.Event(), []
+
+    def until_end(s):
+        got = b""
+        while not ends(got):
+            more = s.recv(1 << 16)
+            need(more, "the server has closed its connection: %r" % got[-300:])
+            got += more
+
+    def connected():
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(DEADLINE)
+        with contextlib.suppress(OSError):
+            s.connect(path)
+            return s
+        s.close()
+
+    def ask():
+        try:
+            with poll(connected, path) as s:
+                if hello:
+                    s.sendall(hello)
+                    until_end(s)
+                while not stopped.is_set():
+                    s.sendall(question)
+                    until_end(s)
+        except Exception as e:  # noqa: BLE001 - told below
+            said.append(e)
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    yield
+    stopped.set()
+    thread.join(DEADLINE)
+    equal(said, [])
+
+
+def workers_are_profiled(name, command, least, object):
+    """As many as least have a server, and one is at work in functions of its program."""
+    def look():
+        found = [pid for pid, r in rows(name).items() if r["parent"] and command in r["command"]]
+        return len(found) >= least and found
+    pids = poll(look, "workers of " + name)
+    with tempdir() as d:
+        file = os.path.join(d, "cpu.pb.gz")
+        poll(lambda: any([samples(str(pid), file, object) for pid in pids if pid in rows(name)]), "a worker at work")
+
+
+@test
+def workers_of_nginx_that_are_another_users_are_profiled():
+    need_own_run()
+    nginx = daemons.found("nginx")
+    with tempdir() as d:
+        os.chmod(d, 0o755)
+        temp = "".join(" %s_temp_path %s/%s;" % (w, d, w) for w in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        with open(d + "/conf", "w") as f:
+            f.write("daemon off; worker_processes 2; pid %s/pid; error_log stderr; %s events {}\nhttp { access_log off; "
+                    "keepalive_requests 100000000;%s\n server { listen unix:%s/socket; location / { return 200 'the END'; } } }\n" %
+                    (d, "user nobody nogroup;" if os.geteuid() == 0 else "", temp, d))
+        env = daemons.environment(nginx, **environment())
+        with started_by_ctl("--follow-forks", "--app-id=web", "--", nginx, "-e", "stderr", "-c", d + "/conf", env=env) as p:
+            batch = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 50
+            ends = lambda got: got.count(b"END") == 50  # noqa: E731
+            with contextlib.ExitStack() as clients:
+                for _ in range(8):
+                    clients.enter_context(asked(d + "/socket", b"", batch, ends))
+                workers_are_profiled("web", "nginx: worker", 1, "nginx")
+            p.terminate()
+            equal(p.wait(DEADLINE), 0, p.stderr.read())
+        equal(rows("web"), {})
+
+
+@test
+def backends_of_postgres_are_profiled():
+    need_own_run()
+    postgres, initdb = daemons.found("postgres"), daemons.found("initdb")
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    if as_nobody and run(*as_nobody, CTL, "--version", env=environment()).returncode:
+        raise Skip("another user cannot enter the build's folder")
+    os.makedirs(FOLDER, exist_ok=True)
+    os.chmod(FOLDER, 0o1777)
+    with tempdir() as d:
+        os.chmod(d, 0o777)
+        r = run(*as_nobody, initdb, "-D", d + "/data", "-A", "trust", "-N", "-U", "nobody", env=daemons.environment(initdb))
+        if r.returncode:
+            raise Skip("initdb: " + r.stderr.strip()[-200:])
+        with subprocess.Popen([*as_nobody, CTL, "run", "--follow-forks", "--app-id=db", "--", postgres, "-D", d + "/data", "-k", d,
+                               "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"],
+                              env=daemons.environment(postgres, **environment()), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as p:
+            try:
+                poll(lambda: os.path.exists(d + "/data/postmaster.pid") and "ready" in open(d + "/data/postmaster.pid").read(), "its start")
+                words = b"".join(w + b"\0" for w in (b"user", b"nobody", b"database", b"postgres", b""))
+                hello = struct.pack(">ii", 8 + len(words), 3 << 16) + words
+                text = b"select max(md5(n::text)) from generate_series(1, 2000) n\0"
+                question = b"Q" + struct.pack(">i", 4 + len(text)) + text
+                with asked(d + "/.s.PGSQL.5432", hello, question, lambda got: got.endswith(b"Z\0\0\0\5I")):
+                    workers_are_profiled("db", "postgres: nobody", 1, "postgres")
+            finally:
+                p.terminate()
+            equal(p.wait(DEADLINE), 0)
 
 
 main()
