@@ -256,6 +256,7 @@ family_fetch(const struct records *family, const char *kind, const char *query, 
 		f.fetching[i].target = &f.members[i].target;
 		f.fetching[i].result = target_of_record(&f.members[i].target, word, &family->items[i], &f.fetching[i].err);
 	}
+	fetch_many_files(); /* a socket each */
 	if (!r)
 		r = fetch_each(f.fetching, f.count, kind, query, seconds, token, err);
 	if (!r) {

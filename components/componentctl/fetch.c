@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "bar.h"
 #include "text.h"
@@ -58,6 +59,17 @@ fetch_add(void *fetched, const void *data, size_t size)
 	f->data = more;
 	f->size += size;
 	return 0;
+}
+
+void
+fetch_many_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static size_t

@@ -49,6 +49,9 @@ struct fetching {
 int  fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, const char *token,
 	struct component_error *err);
 
+/* From now on this process may have as many descriptors as it is allowed to ask for. */
+void fetch_many_files(void);
+
 /* Adds to what is there: as encode_write_fn. */
 int  fetch_add(void *fetched, const void *data, size_t size);
 

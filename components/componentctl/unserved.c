@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "bar.h"
 #include "encode.h"
@@ -48,16 +47,12 @@ go_on(void *bar, int64_t done_ns)
 int
 unserved_begin(pid_t pid, bool says_so, struct component_error *err)
 {
-	static bool   begun; /* for the windows of a command that takes many */
-	int           r = begun ? 0 : outside_begin(pid, err);
-	struct rlimit files;
+	static bool begun; /* for the windows of a command that takes many */
+	int         r = begun ? 0 : outside_begin(pid, err);
 
 	/* Each of its threads takes a descriptor for each processor. */
-	if (!begun && !getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-
+	if (!begun)
+		fetch_many_files();
 	if (!r && !begun && says_so)
 		fprintf(stderr, "Process %d serves no profiles; it is looked at from outside.\n", (int)pid);
 	begun = r == 0;

@@ -5,7 +5,10 @@ import contextlib
 import gzip
 import http.server
 import os
+import pty
 import random
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -54,7 +57,10 @@ class Servers:
                 f.write("id %s\nurl %s\napp_port 0\ncreated %d\nparent %d\n" % (id, url, 1000 + i, parent))
 
     def answer(self, request):
-        self.together.wait(DEADLINE)
+        try:
+            self.together.wait(DEADLINE)
+        except threading.BrokenBarrierError:
+            return
         body = self.answers[int(request.path.split("/")[1])]
         if isinstance(body, int):
             request.send_error(body, "No")
@@ -68,6 +74,7 @@ class Servers:
         return self
 
     def __exit__(self, *_):
+        self.together.abort()
         for p in self.all:
             p.kill()
             p.wait()
@@ -251,6 +258,26 @@ def it_is_an_error_where_nobody_answers():
         need(not there, "a file")
         contains(said, "none of 3 processes has answered; process ")
         contains(said, "HTTP 404")
+
+
+@test
+def one_bar_is_for_all_and_an_interrupt_ends_all():
+    need_own_run()
+    with tempdir() as d, Servers([small(1)] * 3) as s:
+        s.together = threading.Barrier(4)  # nobody is answered
+        master, slave = pty.openpty()
+        with started([CTL, "profile", "family", "--children", "--seconds=1000"], cwd=d, env=environment(), stdin=subprocess.DEVNULL,
+                     stdout=subprocess.DEVNULL, stderr=slave) as p:
+            os.close(slave)
+            poll(lambda: s.together.n_waiting == 3, "three questions")
+            shown = b""
+            while not re.search(rb"\] \d+ s of 1000 s", shown):
+                shown += os.read(master, 4096)
+            need(b"\n" not in shown, shown)
+            p.send_signal(signal.SIGINT)
+            equal(p.wait(DEADLINE), -signal.SIGINT)
+        os.close(master)
+        equal(os.listdir(d), [])
 
 
 @test
