@@ -22,7 +22,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "demangle/demangle.h"
+#include "legacy.h"
 #include "match.h"
 #include "order.h"
 #include "profile.pb-c.h"
@@ -36,6 +36,7 @@ struct reader {
 	const Message         *m;
 	struct table           mappings, functions, locations; /* id to index + 1 */
 	struct demangle_room  *demangling;
+	bool                   is_legacy; /* and p is what it said */
 	struct component_error *err;
 };
 
@@ -141,7 +142,10 @@ unpack(struct reader *r, const void *data, size_t size)
 	}
 	if (packed)
 		error = unpack_gzip(data, size, &u, r->p, r->err);
-	if (!error) {
+	r->is_legacy = !error && legacy_is(packed ? u.data : bytes, packed ? u.size : size);
+	if (r->is_legacy) {
+		error = legacy_read(packed ? u.data : bytes, packed ? u.size : size, r->p, r->err);
+	} else if (!error) {
 		r->m = component__pprof__profile__unpack(&memory, packed ? u.size : size, packed ? u.data : bytes);
 		if (!r->m && r->p->budget.used > READ_MEMORY_MAX / 2)
 			error = no_memory(r->err);
@@ -271,21 +275,21 @@ shorten(struct pprof *p, const char *readable)
 	return blank ? blank + 1 : shorter;
 }
 
-static const char *
-name_of(struct reader *r, const char *name, const char *system_name)
+const char *
+read_name(struct pprof *p, struct demangle_room **room, const char *name, const char *system_name)
 {
 	const char *readable;
 	char       *shorter;
 
 	if (*name && strcmp(name, system_name))
 		return name;
-	readable = demangle(system_name, &r->demangling, &r->p->arena);
+	readable = demangle(system_name, room, &p->arena);
 	if (readable)
-		return shorten(r->p, readable);
+		return shorten(p, readable);
 	name = system_name;
 	if (strstr(name, ".<") || strstr(name, "]).") || (!strpbrk(name, "<>[]") && !strstr(name, "::")))
 		return name;
-	shorter = arena_strndup(&r->p->arena, name, strlen(name));
+	shorter = arena_strndup(&p->arena, name, strlen(name));
 	if (!shorter)
 		return NULL;
 	cut_between(shorter, '(', ')');
@@ -309,7 +313,7 @@ read_functions(struct reader *r)
 
 		if (!name || !system_name || !text(r, f->filename))
 			return refuse(r->err, "is damaged: a text is not in its table");
-		name = name_of(r, name, system_name);
+		name = read_name(p, &r->demangling, name, system_name);
 		if (!name)
 			return no_memory(r->err);
 		p->functions[i] = (struct pprof_function){ name, text(r, f->filename), system_name, f->start_line };
@@ -628,7 +632,7 @@ read_profile(const void *data, size_t size, struct pprof *ret, struct component_
 	table_init(&r.functions, &ret->budget);
 	table_init(&r.locations, &ret->budget);
 	error = unpack(&r, data, size);
-	if (!error)
+	if (!error && !r.is_legacy)
 		error = read_all(&r);
 	table_release(&r.mappings);
 	table_release(&r.functions);

@@ -1,5 +1,5 @@
 /*
- * read.h - a pprof file in memory, whoever has written it.
+ * read.h - a pprof file in memory, or one of gperftools or jemalloc (legacy.h), whoever has written it.
  *
  *     read_profile(data, size, &p, &err);
  *     ... p.samples[i].stack[0]->functions[0]->name ...
@@ -22,6 +22,7 @@
 #include <component/error.h>
 
 #include "arena.h"
+#include "demangle/demangle.h"
 
 #define READ_BYTES_MAX  ((size_t)256 << 20) /* bytes, unpacked */
 #define READ_MEMORY_MAX ((size_t)1 << 30) /* bytes; a message in memory is several times the one in the file */
@@ -99,6 +100,8 @@ struct pprof {
 /* 0; -EINVAL: it is no whole profile, -ENOMEM, -EFBIG: and err is a sentence without its subject: "is cut
  * off".  p is to be released then, too. */
 int  read_profile(const void *data, size_t size, struct pprof *ret, struct component_error *err);
+/* A function's name as pprof shows it, of what the file says of both: demangled and short.  NULL without memory. */
+const char *read_name(struct pprof *p, struct demangle_room **room, const char *name, const char *system_name);
 /* Cuts what the file's own drop_frames mean off the stacks: once, before the first view, and after a merge. */
 void read_drop_frames(struct pprof *p);
 /* The label at *at, at first 0, which moves on to the next one.  False: there are no more. */

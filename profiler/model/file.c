@@ -22,24 +22,30 @@
 #include "our_fd.h"
 #include "process.h"
 
-/* Below the root of the process that is looked at, as it may be in a container.  That may have put anything there, and
- * we may be root: a device is not opened. */
+int
+file_open_regular(const char *path)
+{
+	char        link[PROCESS_PATH_MAX];
+	struct stat st;
+	int         place = our_fd_open(path, O_PATH, 0), fd;
+
+	if (place < 0)
+		return place;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+	fd = fstat(place, &st) || !S_ISREG(st.st_mode) ? -ENOENT : our_fd_open(link, O_RDONLY | O_NOCTTY, 0);
+	our_fd_close(place);
+	return fd;
+}
+
+/* Below the root of the process that is looked at, as it may be in a container, which may have put anything there. */
 static __attribute__((noinline)) int
 open_below_root(const char *path)
 {
-	char        root[PROCESS_PATH_MAX], whole[PROCESS_PATH_MAX + PATH_MAX];
-	struct stat st;
-	int         place, fd;
+	char root[PROCESS_PATH_MAX], whole[PROCESS_PATH_MAX + PATH_MAX];
 
 	if (snprintf(whole, sizeof(whole), "%s%s", process_path("root", root), path) >= (int)sizeof(whole))
 		return -ENAMETOOLONG;
-	place = our_fd_open(whole, O_PATH, 0);
-	if (place < 0)
-		return place;
-	snprintf(whole, sizeof(whole), "/proc/self/fd/%d", place);
-	fd = fstat(place, &st) || !S_ISREG(st.st_mode) ? -ENOENT : our_fd_open(whole, O_RDONLY | O_NOCTTY, 0);
-	our_fd_close(place);
-	return fd;
+	return file_open_regular(whole);
 }
 
 int

@@ -221,6 +221,50 @@ mappings_read(struct symbols *s)
 	return r ? r : add_gone(s);
 }
 
+static int
+place_add(struct symbols *s, const struct symbol_mapping *place, struct strings *paths)
+{
+	struct mapping *m = s->mappings + s->mapping_count;
+	struct object  *o;
+	uint64_t        id;
+	bool            is_new;
+	int             r = strings_id(paths, place->path, strlen(place->path), true, &id, &is_new);
+
+	if (r < 0)
+		return r;
+	o = is_new ? object_new(s, place->path, 0, 0, false) : &s->objects[id];
+	if (!o)
+		return -ENOMEM;
+	if (is_new && strlen(place->build_id) < sizeof(o->build_id))
+		strcpy(o->build_id, place->build_id);
+	o->foreign = true;
+	o->memory = *place->path != '/';
+	m->object = o;
+	m->shown = *place;
+	m->shown.path = o->shown;
+	m->shown.build_id = o->build_id;
+	m->start = place->start;
+	s->mapping_count++;
+	return 0;
+}
+
+int
+mappings_take(struct symbols *s, const struct symbol_mapping *places, size_t count)
+{
+	struct strings paths;
+	int            r;
+
+	s->mappings = arena_array(&s->arena, count + 1, sizeof(*s->mappings));
+	s->objects = arena_array(&s->arena, count + 1, sizeof(*s->objects));
+	r = s->mappings && s->objects ? 0 : -ENOMEM;
+	strings_init(&paths, &s->arena);
+	for (size_t i = 0; i < count && !r; i++)
+		r = place_add(s, &places[i], &paths);
+	strings_release(&paths);
+	s->loaded_count = s->mapping_count;
+	return r;
+}
+
 /* ---- looked up ---- */
 
 size_t

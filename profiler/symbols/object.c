@@ -108,6 +108,10 @@ open_file(struct object *o)
 	char        link[FILE_LINK_MAX];
 	int         r = -ENOENT;
 
+	if (o->foreign) {
+		r = take_candidate(o, file_open_regular(o->path), false);
+		return r == -ENOENT ? -ESTALE : r;
+	}
 	/* Of what has gone, another one may be mapped there now. */
 	for (unsigned i = o->gone; r < 0 && (path = file_of_mapping(i, o->start, o->limit, o->main, o->path, link)); i++)
 		if (*path == '/')

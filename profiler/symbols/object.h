@@ -30,6 +30,7 @@ struct object {
 	uint32_t    cached;       /* 1 + its number in cache.c; 0: not asked yet or none */
 	bool        exported;     /* its file cannot be had; image is what is mapped */
 	bool        gone;         /* unloaded by now: its file is all there is */
+	bool        foreign;      /* of a process that is not here: what has its path is its file */
 	char        build_id[BUILD_ID_MAX];
 
 	enum object_state state;

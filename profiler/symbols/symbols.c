@@ -39,8 +39,9 @@ struct name {
 #define KEY_TEXT    ((uint64_t)1 << 61) /* and where a text of the resolver's is */
 #define KEY_INDEX   40
 
-int
-symbols_open(size_t limit_bytes, struct symbols **ret)
+/* places NULL: the mappings of the process. */
+static int
+open_view(size_t limit_bytes, const struct symbol_mapping *places, size_t count, struct symbols **ret)
 {
 	struct arena_budget budget = { 0, limit_bytes };
 	struct arena        arena;
@@ -58,13 +59,25 @@ symbols_open(size_t limit_bytes, struct symbols **ret)
 	table_init(&s->files, &s->budget);
 	resolver_init(&s->resolver, &s->arena);
 	s->cache = cache_open();
-	r = mappings_read(s);
+	r = places ? mappings_take(s, places, count) : mappings_read(s);
 	if (r < 0) {
 		symbols_close(s);
 		return r;
 	}
 	*ret = s;
 	return 0;
+}
+
+int
+symbols_open(size_t limit_bytes, struct symbols **ret)
+{
+	return open_view(limit_bytes, NULL, 0, ret);
+}
+
+int
+symbols_open_places(size_t limit_bytes, const struct symbol_mapping *places, size_t count, struct symbols **ret)
+{
+	return open_view(limit_bytes, places, count, ret);
 }
 
 void

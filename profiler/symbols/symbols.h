@@ -56,6 +56,10 @@ struct symbol_data {
  * names, which symbols_unread() counts.  Where neither /proc/self/maps nor the loader's list
  * can be had (no descriptors left) there are no mappings.  0 or -ENOMEM. */
 int    symbols_open(size_t limit_bytes, struct symbols **ret);
+/* A view of another process, perhaps of another machine and long ago: of mappings that do not overlap, sorted, one per
+ * line of its /proc/PID/maps.  Files are opened by their paths, regular ones alone, and are taken for those that were
+ * mapped unless their build ids differ; a name that is no path is an object without a file.  Copies what it keeps. */
+int    symbols_open_places(size_t limit_bytes, const struct symbol_mapping *places, size_t count, struct symbols **ret);
 /* Keeps answers from one request to the next, in at most a sixteenth of limit_bytes; 0:
  * nothing, and gives all of it back. */
 void   symbols_keep(size_t limit_bytes);

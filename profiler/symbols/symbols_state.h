@@ -38,6 +38,7 @@ struct symbols {
 
 /* mappings.c: fills mappings and objects.  0 or -ENOMEM. */
 int mappings_read(struct symbols *s);
+int mappings_take(struct symbols *s, const struct symbol_mapping *places, size_t count);
 /* Where in the mapped file an address of the process is, tagged or not. */
 uint64_t mappings_offset(const struct mapping *m, uintptr_t pc);
 

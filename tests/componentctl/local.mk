@@ -1,8 +1,8 @@
 # tests of components/componentctl
 COMPONENTCTL_UNITS = %D%/test_read
-WHOLE_TESTS += %D%/annotate.t %D%/children.t %D%/dapr.t %D%/doctor.t %D%/follow_forks.t %D%/list.t %D%/outside.t %D%/profile.t %D%/run.t %D%/sd.t \
+WHOLE_TESTS += %D%/annotate.t %D%/children.t %D%/dapr.t %D%/doctor.t %D%/follow_forks.t %D%/legacy.t %D%/list.t %D%/outside.t %D%/profile.t %D%/run.t %D%/sd.t \
 	%D%/servers.t %D%/top.t %D%/views.t
 UNITS += $(COMPONENTCTL_UNITS)
 %C%_test_read_SOURCES = %D%/test_read.c $(LOOKING)
 %C%_test_read_CPPFLAGS = $(INC_COMPONENTS) $(INC_LOOKING) $(INC_UNITS)
-%C%_test_read_LDADD = $(READING_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_read_LDADD = $(READING_LIBS) profiler/model/libmodel.la $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -1,6 +1,7 @@
 /*
  * test_read.c - files that were made to harm their reader: damaged anywhere, cut off anywhere, or small and
- * unpacking to gigabytes.  What is read is shown, and written and read again, too.  Under AddressSanitizer the arena's pieces have borders.
+ * unpacking to gigabytes; and those of gperftools and jemalloc.  What is read is shown, and written and read again, too.
+ * Under AddressSanitizer the arena's pieces have borders.
  *
  * The damage is the same in each run.
  */
@@ -17,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "legacy.h"
 #include "merge.h"
 #include "read.h"
 #include "top.h"
@@ -59,6 +61,18 @@ look_at_difference(const struct pprof *p, struct text *out, struct text *notes, 
 	read_release(&both);
 	read_release(&base);
 	return r;
+}
+
+/* One that has no type of the file above. */
+static void
+merge_with_itself(const struct pprof *p)
+{
+	struct component_error    err = COMPONENT_ERROR_INIT;
+	struct pprof              both;
+	const struct merge_source sources[] = { { p, 1, false }, { p, -1, true } };
+
+	merge_profiles(sources, 2, &both, &err);
+	read_release(&both);
 }
 
 static int
@@ -167,9 +181,11 @@ look(const void *data, size_t size, struct component_error *err)
 	struct pprof      p;
 	int               r = read_profile(data, size, &p, err);
 
-	if (!r)
+	if (!r && legacy_is(data, size))
+		merge_with_itself(&p);
+	else if (!r)
 		write_and_read(&p);
-	if (!r)
+	if (!r && !legacy_is(data, size))
 		r = look_at_difference(&p, &out, &notes, err);
 	if (!r)
 		read_drop_frames(&p);
@@ -219,6 +235,66 @@ a_file_that_is_damaged_or_cut_off_harms_nobody(void **state)
 			assert_string_not_equal(err.text, "");
 		free(copy);
 	}
+}
+
+static uint64_t
+next_random(uint64_t *x)
+{
+	*x ^= *x << 13, *x ^= *x >> 7, *x ^= *x << 17;
+	return *x;
+}
+
+/* Read as they are, then cut off and with bytes of the others in them. */
+static void
+damage(const void *data, size_t size, uint64_t *x)
+{
+	static const char bytes[] = "0123456789abcdefx:[]@-+= \n\t/.*#\xff\x80\x7f";
+	char             *copy = malloc(size);
+
+	assert_non_null(copy);
+	for (unsigned i = 0; i < ROUNDS / 4; i++) {
+		struct component_error err = COMPONENT_ERROR_INIT;
+		size_t                 n = i % 4 ? size : 1 + next_random(x) % size;
+		char                  *bad = malloc(n);
+
+		assert_non_null(bad);
+		memcpy(copy, data, size);
+		for (unsigned k = 0; k < i % 5; k++)
+			copy[next_random(x) % size] = (char)(next_random(x) % 3 ? bytes[next_random(x) % sizeof(bytes)] : (char)(*x >> 40));
+		memcpy(bad, copy, n);
+		if (look(bad, n, &err) < 0)
+			assert_string_not_equal(err.text, "");
+		if (i % 5 == 0 && i % 4)
+			assert_string_equal(err.text, "");
+		free(bad);
+	}
+	free(copy);
+}
+
+#define MAPS "MAPPED_LIBRARIES:\n400000-401000 r-xp 00000000 fe:00 77  /no/such/program\n0x7f0000-0x7f1000: /no/libx.so (@2000) ab\n"
+
+static void
+files_of_gperftools_and_jemalloc_that_are_damaged_harm_nobody(void **state)
+{
+	static const char *const texts[] = {
+		"heap profile: 3: 4000 [ 5: 6000] @ heap_v2/524288\n 1: 2000 [2: 3000] @ 0x400123 0x7f0456\n2: 2000 [3: 3000] @ 0x1\n" MAPS,
+		"heap profile: 3: 4000 [ 3: 4000] @ heapprofile\n-1: -2000 [2: 3000] @ 0x400123 0x7f0456\n" MAPS,
+		"heap_v2/524288\n  t*: 2: 4000 [0: 0]\n  t0: 2: 4000 [0: 0]\n@ 0x400123 0x7f0456\n  t*: 2: 4000 [0: 0]\n" MAPS,
+		"--- contentionz 1 ---\ncycles/second = 1000\nsampling period = 3\nms since reset = 4\n 5 6 @ 0x400123\n" MAPS,
+	};
+	static const uint64_t words[] = { 0, 3, 0, 10000, 0, 5, 2, 0x400123, 0x400321, 6, 3, 0x400124, 0x7f0456, 0x400321, 0, 1, 0 };
+	uint64_t              x = 88172645463325252ULL;
+	unsigned char         cpu[sizeof(words) + sizeof(MAPS)], narrow[sizeof(words) / 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		damage(texts[i], strlen(texts[i]), &x);
+	memcpy(cpu, words, sizeof(words));
+	memcpy(cpu + sizeof(words), MAPS, sizeof(MAPS));
+	damage(cpu, sizeof(cpu), &x);
+	for (size_t i = 0; i < sizeof(narrow); i++)
+		narrow[i] = (unsigned char)(words[i / 4] >> 8 * (i % 4));
+	damage(narrow, sizeof(narrow), &x);
 }
 
 /* Messages of two bytes, packed by the thousand. */
@@ -293,6 +369,7 @@ main(void)
 		cmocka_unit_test(a_whole_file_is_read),
 		cmocka_unit_test(a_label_that_is_added_is_written_and_stands_where_the_reader_puts_it),
 		cmocka_unit_test(a_file_that_is_damaged_or_cut_off_harms_nobody),
+		cmocka_unit_test(files_of_gperftools_and_jemalloc_that_are_damaged_harm_nobody),
 		cmocka_unit_test(a_small_file_that_becomes_gigabytes_is_refused),
 		cmocka_unit_test(what_is_no_profile_is_called_so),
 	};
