@@ -7,7 +7,7 @@ bin_PROGRAMS += %D%/componentctl
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
 
 # What looks into programs: the commands that need libcurl.  Of encode/ they take the message that protobuf-c makes.
-LOOKING = %D%/folded.c %D%/graph.c %D%/graph.h %D%/legacy.c %D%/legacy.h %D%/legacy_map.c %D%/legacy_map.h %D%/match.c %D%/match.h %D%/merge.c %D%/merge.h %D%/read.c %D%/read.h %D%/shown.c %D%/shown.h \
+LOOKING = %D%/folded.c %D%/graph.c %D%/graph.h %D%/legacy.c %D%/legacy.h %D%/legacy_map.c %D%/legacy_map.h %D%/listing.c %D%/match.c %D%/match.h %D%/merge.c %D%/merge.h %D%/read.c %D%/read.h %D%/shown.c %D%/shown.h \
 	%D%/top.c %D%/top.h %D%/units.c %D%/units.h %D%/write.c %D%/write.h
 INC_LOOKING = -iquote $(srcdir)/components/componentctl -iquote $(srcdir)/profiler/symbols -iquote $(srcdir)/profiler/encode \
 	-iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)

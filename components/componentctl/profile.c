@@ -39,7 +39,7 @@
 
 static struct {
 	int64_t     seconds, rows;
-	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek;
+	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list, *source_path, *trim_path;
 	bool        cum, tree, raw, folded, comments, perfetto, children;
 } opt = { .rows = ROWS_USUAL };
 
@@ -71,6 +71,12 @@ static const struct component_flag profile_flags[] = {
 	COMPONENT_FLAG_BOOL("tree", &opt.tree, "Show for each function who calls it and what it calls.", .section = SECTION),
 	COMPONENT_FLAG_STRING("peek", &opt.peek, "The same for functions alone that this regular expression finds, however "
 		"little is theirs.", .section = SECTION, .argument = "RE"),
+	COMPONENT_FLAG_STRING("list", &opt.list, "Show the source of functions that this regular expression finds, with what was "
+		"measured in each line.", .section = SECTION, .argument = "RE"),
+	COMPONENT_FLAG_STRING("source-path", &opt.source_path, "Where --list looks for sources whose paths are not absolute: folders, "
+		"with ':' between them, and those above them.  If not given: this folder.", .section = SECTION, .argument = "PATHS"),
+	COMPONENT_FLAG_STRING("trim-path", &opt.trim_path, "Beginnings of paths, with ':' between them, that --list takes off.  If not "
+		"given: up to the last part of a folder of --source-path.", .section = SECTION, .argument = "PATHS"),
 	COMPONENT_FLAG_BOOL("raw", &opt.raw, "Only save the profile.", .section = SECTION),
 	COMPONENT_FLAG_BOOL("folded", &opt.folded, "Print stacks, a line each, for flame graphs.", .section = SECTION),
 	COMPONENT_FLAG_BOOL("comments", &opt.comments, "Print what the profile says about itself.", .section = SECTION),
@@ -128,11 +134,17 @@ print(const struct text *t)
 	return 0;
 }
 
+static bool
+is_given(const char *value)
+{
+	return value && *value;
+}
+
 static int
 print_views(const struct pprof *p, struct component_error *err)
 {
 	const struct view view = { .focus = opt.focus, .ignore = opt.ignore, .sample_index = opt.sample_index,
-		.peek = opt.peek, .rows = opt.rows, .cum = opt.cum, .tree = opt.tree };
+		.peek = opt.peek, .list = opt.list, .source_path = opt.source_path, .trim_path = opt.trim_path, .rows = opt.rows, .cum = opt.cum, .tree = opt.tree };
 	struct text       out = TEXT_INIT, notes = TEXT_INIT;
 	int               r = 0;
 
@@ -142,6 +154,8 @@ print_views(const struct pprof *p, struct component_error *err)
 	}
 	if (opt.folded)
 		r = folded_print(p, &view, &out, &notes, err);
+	else if (is_given(opt.list))
+		r = listing_print(p, &view, &out, &notes, err);
 	else if (!opt.raw && !opt.comments)
 		r = top_print(p, &view, &out, &notes, err);
 	if (!r)
@@ -189,12 +203,6 @@ out:
 	if (fd >= 0)
 		close(fd);
 	return r;
-}
-
-static bool
-is_given(const char *value)
-{
-	return value && *value;
 }
 
 /* Less what --base has, if it is given. */
@@ -281,15 +289,17 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
-	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) > 1)
-		return usage(err, "--raw, --folded, --comments, --tree and --peek exclude each other; write one of them");
+	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) + is_given(opt.list) > 1)
+		return usage(err, "--raw, --folded, --comments, --tree, --peek and --list exclude each other; write one of them");
+	if ((is_given(opt.source_path) || is_given(opt.trim_path)) && !is_given(opt.list))
+		return usage(err, "--source-path and --trim-path say where sources are; write --list=RE beside them");
 	if (is_given(opt.base) && is_given(opt.diff_base))
 		return usage(err, "--base and --diff-base exclude each other; write one of them");
 	if (opt.raw && (is_given(opt.base) || is_given(opt.diff_base)))
 		return usage(err, "--raw shows nothing from which --base could be subtracted; leave one of them out");
 	/* Before anything is measured. */
 	if (shown_check("--focus", opt.focus, err) < 0 || shown_check("--ignore", opt.ignore, err) < 0 ||
-		shown_check("--peek", opt.peek, err) < 0)
+		shown_check("--peek", opt.peek, err) < 0 || shown_check("--list", opt.list, err) < 0)
 		return -EINVAL;
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");

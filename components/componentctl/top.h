@@ -1,9 +1,9 @@
 /*
- * top.h - what of a profile is shown, as go tool pprof -top, -tree and -peek have it; or as folded stacks.
+ * top.h - what of a profile is shown, as go tool pprof -top, -tree, -peek and -list have it; or as folded stacks.
  *
  *   limits   TOP_MEMORY_MAX
  *   threads  one at a time for one profile
- *   source   components/componentctl/top.c, graph.c, folded.c
+ *   source   components/componentctl/top.c, graph.c, folded.c, listing.c
  */
 #ifndef COMPONENTCTL_TOP_H
 #define COMPONENTCTL_TOP_H
@@ -22,6 +22,8 @@
 struct view {
 	const char *focus, *ignore; /* regular expressions; NULL or "": none */
 	const char *peek;           /* a tree of functions alone that it finds, none left out; NULL or "": all */
+	const char *list;           /* of listing_print(): the functions */
+	const char *source_path, *trim_path; /* folders with ':' between them; NULL or "": this one, and what is usual */
 	const char *sample_index;   /* a type's name or number; NULL or "": the usual one */
 	int64_t     rows;           /* at most; 0: all */
 	bool        cum;            /* sorted by it */
@@ -33,5 +35,6 @@ struct view {
  * that focus has found nothing, are added to the other text, a line each. */
 int top_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
 int folded_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
+int listing_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
 
 #endif

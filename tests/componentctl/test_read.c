@@ -193,6 +193,8 @@ look(const void *data, size_t size, struct component_error *err)
 		r = top_print(&p, &view, &out, &notes, err);
 	if (!r)
 		r = folded_print(&p, &(struct view){ .cum = true }, &out, &notes, err);
+	if (!r && listing_print(&p, &(struct view){ .list = "a|^$" }, &out, &notes, err) < 0)
+		err->text[0] = '\0';
 	read_release(&p);
 	text_release(&out);
 	text_release(&notes);
