@@ -386,7 +386,7 @@ def of_a_file_it_is_said_where_its_names_come_from_and_what_would_give_more():
 @test
 def of_a_file_of_a_package_the_command_installs_that_of_its_symbols():
     path = os.path.realpath("/usr/bin/dpkg")
-    if not os.path.exists("/var/lib/dpkg/info/dpkg.list"):
+    if not shutil.which("dpkg-query"):
         raise Skip("there is no dpkg")
     f = named(doctor(path), path)
     if f["level"] == "ok":
