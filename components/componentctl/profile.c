@@ -172,7 +172,7 @@ static int
 read_file(const char *path, const char *name, struct pprof *ret, struct component_error *err)
 {
 	struct component_error why = COMPONENT_ERROR_INIT;
-	int                    fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
+	int                    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r = 0;
 	struct stat            st;
 	struct fetched         f = { .data = NULL };
 

@@ -12,7 +12,8 @@
  *   and write().
  * - The server is begun by our thread: it takes locks and some milliseconds.
  * - A child of vfork() runs in its parent's memory: it has another number, and is left alone.
- * - Under a seccomp filter a thread or a socket may be the end of the process: it is left alone, too.
+ * - Under a seccomp filter of the program's a thread or a socket may be the end of the process: it is left
+ *   alone, too.  In a container all are under one, which lets programs be programs (seccomp.h).
  * - A trace stands where we do (collect/trace/calls.c).  In a child there is none before its server.
  *
  * Tests: tests/componentctl/follow_forks.t.
@@ -36,6 +37,7 @@
 #include "fork.h"
 #include "hidden_frames.h"
 #include "our_thread.h"
+#include "proc_self.h"
 #include "record.h"
 #include "seccomp.h"
 #include "which_core.h"
@@ -49,6 +51,7 @@ static struct {
 	pid_t        pid;   /* of the process that waits for its server */
 	int64_t      since; /* that it has been there, by the coarse monotonic clock */
 	_Atomic bool waits;
+	bool         is_filtered; /* the first process was so before it began */
 } follow;
 
 static void *
@@ -93,12 +96,23 @@ may_allocate_after(uint32_t name)
 	}
 }
 
+/* Is this thread under no filter, or under those alone that the first process began with? */
+static bool
+may_begin(void)
+{
+	int filters;
+
+	if (prctl(PR_GET_SECCOMP) == 0)
+		return true;
+	filters = follow.is_filtered ? proc_self_filters(getpid()) : -1;
+	return filters >= 0 && !seccomp_by(filters);
+}
+
 static bool
 is_time(uint32_t name)
 {
 	return may_allocate_after(name) && atomic_load(&follow.waits) && !our_thread_is() &&
-	       clock_ns(CLOCK_MONOTONIC_COARSE) - follow.since >= LIVES_NS && getpid() == follow.pid && !seccomp_on() &&
-	       prctl(PR_GET_SECCOMP) == 0;
+	       clock_ns(CLOCK_MONOTONIC_COARSE) - follow.since >= LIVES_NS && getpid() == follow.pid && !seccomp_on() && may_begin();
 }
 
 static void
@@ -155,6 +169,8 @@ component_profiler_follow_forks(const char *id, int64_t app_port, long parent, b
 	if (!HOOKS_HAVE(call) || !hooks_claim())
 		return;
 	component_hooks.resolve();
+	seccomp_look();
+	follow.is_filtered = prctl(PR_GET_SECCOMP) != 0;
 	follow.app_port = app_port;
 	follow.parent = parent;
 	snprintf(follow.id, sizeof(follow.id), "%s", id);

@@ -221,6 +221,53 @@ sys.stdin.read()
         equal([(r["parent"], r["address"].split(":")[0]) for r in found.values()], [(0, "http")])
 
 
+FILTER = """
+import ctypes, os, sys, time
+def confine():
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = (ctypes.c_uint16 * 4)(6, 0, 0, 0x7fff)  # BPF_RET: allow
+    head = (ctypes.c_uint64 * 2)(1, ctypes.addressof(program))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(head), 0, 0):
+        sys.exit(9)
+def work():
+    while True:
+        time.sleep(0.002)
+"""
+
+
+@test
+def a_child_under_a_seccomp_filter_of_its_own_is_left_alone_and_all_of_a_container_are_not():
+    need_own_run()
+    program = FILTER + """
+pids = [os.fork()]
+if not pids[0]:
+    confine()
+    work()
+pids.append(os.fork())
+if not pids[1]:
+    work()
+print(*pids, flush=True)
+sys.stdin.read()
+for pid in pids:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+"""
+    if run(PYTHON, "-c", FILTER + "confine()").returncode:
+        raise Skip("this kernel has no seccomp")
+    into_container = [PYTHON, "-c", FILTER + "confine()\nos.execv(sys.argv[1], sys.argv[1:])"]
+    for before in [], into_container:
+        with subprocess.Popen([*before, CTL, "run", "--follow-forks", "--app-id=many", "--", PYTHON, "-c", program], env=environment(),
+                              text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+            try:
+                confined, free = [int(w) for w in p.stdout.readline().split()]
+                poll(lambda: free in rows("many"), "the record of the one that is free")
+                time.sleep(0.1)
+                need(confined not in rows("many"), "the other one has none")
+            finally:
+                p.stdin.close()
+            equal(p.wait(DEADLINE), 0)
+
+
 # ---- servers with workers ----
 
 @contextlib.contextmanager

@@ -149,7 +149,8 @@ def a_function_without_a_comment_of_its_own_name_is_an_error_that_says_what_to_w
 def the_overview_is_of_the_documents_and_fails_where_a_heading_is_gone():
     text = shown(PAGES + "/libcomponent.7")
     for part in ("component_main(&spec, argc, argv)", "component_profiler.h(3)", "--enable-pprof, --enable-profiling (default false)\n",
-                 "/debug/pprof/profile?seconds=N\n", "debug=2 (of goroutine, goroutineleak)\n", "USR1 profiling on, or off again\n",
+                 "/debug/pprof/profile?seconds=N\n", "debug=2 (of goroutine, goroutineleak)\n",
+                 "USR1 profiling on, or off again; componentctl enable and disable send it\n",
                  "78 a config file", "static void greet(struct component *c, void *whom)\n"):
         contains(text, part)
     with tempdir() as folder:

@@ -150,7 +150,7 @@ def own_end(r, number, by=os.getpid()):
     os.kill(r.pid, number)
     poll(lambda: is_over(r.pid), "its own end")
     contains(content(r.d + "/error"), "server stopped by UID = %d PID = %d" % (os.stat("/proc/self").st_uid, by))
-    equal([f for f in os.listdir(r.d) if "pprof" in f or f.endswith(".sock")], [])
+    poll(lambda: not [f for f in os.listdir(r.d) if "pprof" in f or f.endswith(".sock")], "the end of its workers' sockets")
 
 
 @test
