@@ -127,9 +127,11 @@ def fetch(url):
 def a_program_outside_the_tree_builds_with_pkg_config_libcomponent_and_serves_its_heap():
     path = build("hello", HELLO, CC, pkg("--cflags", "--libs", "libcomponent"), [])
     with started(path) as (_, url):
-        text = fetch(url + "heap?debug=1").decode()
-        need(text.startswith("heap profile: "), text[:200])
-        contains(text, "main")
+        def sampled():
+            text = fetch(url + "heap?debug=1").decode()
+            need(text.startswith("heap profile: "), text[:200])
+            return "main" in text
+        poll(sampled, "a sample: it says where it serves before it allocates")
 
 
 @test
