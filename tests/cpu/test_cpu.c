@@ -542,13 +542,18 @@ time_of_a_thread_that_no_tick_meets_is_shown_as_lost(void **state)
 	assert_int_equal(pthread_create(&t, NULL, copies, &tid), 0);
 	while (atomic_load(&tid) == 0)
 		sched_yield();
-	assert_int_equal(cpu_window_open(&w), 0);
-	began = thread_clock_ns(atomic_load(&tid));
-	while (thread_clock_ns(atomic_load(&tid)) < began + 150 * MS)
-		sched_yield();
-	assert_int_equal(cpu_window_close(w, &p), 0);
-	assert_int_not_equal(atomic_load(&tid), -1);
-	print_message("# %lld samples, %lld of them lost\n", (long long)burn_total(&p), (long long)p.lost);
+	for (int windows = 0; windows < 5; windows++) { /* a busy machine may have a tick meet it after all */
+		assert_int_equal(cpu_window_open(&w), 0);
+		began = thread_clock_ns(atomic_load(&tid));
+		while (thread_clock_ns(atomic_load(&tid)) < began + 150 * MS)
+			sched_yield();
+		assert_int_equal(cpu_window_close(w, &p), 0);
+		assert_int_not_equal(atomic_load(&tid), -1);
+		print_message("# %lld samples, %lld of them lost\n", (long long)burn_total(&p), (long long)p.lost);
+		if (p.lost >= 14 || windows == 4)
+			break;
+		profile_release(&p);
+	}
 	assert_true(p.lost >= 14);
 	assert_int_equal(burn_pseudo(&p, STACK_PSEUDO_LOST), p.lost);
 	assert_non_null(strstr(p.comments, "of them are of threads that no tick of the kernel has met"));
