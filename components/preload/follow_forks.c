@@ -71,7 +71,7 @@ run_start(void *arg)
 	return NULL;
 }
 
-/* Not those that a signal handler may make while its thread is in malloc(). */
+/* Calls that hardly any signal handler makes, as its thread may be in malloc(). */
 static bool
 may_allocate_after(uint32_t name)
 {
@@ -96,12 +96,15 @@ may_allocate_after(uint32_t name)
 	}
 }
 
-/* Is this thread under no filter, or under those alone that the first process began with? */
+/* Is this thread under no filter, or under those alone that the first process began with?  No filter goes
+ * again, so this is asked once. */
 static bool
 may_begin(void)
 {
 	int filters;
 
+	if (seccomp_on())
+		return false;
 	if (prctl(PR_GET_SECCOMP) == 0)
 		return true;
 	filters = follow.is_filtered ? proc_self_filters(getpid()) : -1;
@@ -112,7 +115,7 @@ static bool
 is_time(uint32_t name)
 {
 	return may_allocate_after(name) && atomic_load(&follow.waits) && !our_thread_is() &&
-	       clock_ns(CLOCK_MONOTONIC_COARSE) - follow.since >= LIVES_NS && getpid() == follow.pid && !seccomp_on() && may_begin();
+	       clock_ns(CLOCK_MONOTONIC_COARSE) - follow.since >= LIVES_NS && getpid() == follow.pid;
 }
 
 static void
@@ -124,7 +127,7 @@ start(void)
 	if (!atomic_compare_exchange_strong(&follow.waits, &waits, false))
 		return;
 	__atomic_store_n(&component_hooks.call_state, HOOKS_OFF, __ATOMIC_RELEASE);
-	if (our_thread_start("component-fork", run_start, NULL, &thread) == 0)
+	if (may_begin() && our_thread_start("component-fork", run_start, NULL, &thread) == 0)
 		pthread_detach(thread);
 }
 

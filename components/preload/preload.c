@@ -293,7 +293,8 @@ stays(char *variable)
 	       strcmp(variable, RUN_PORT_VARIABLE "=" RUN_PORT_UNKNOWN) != 0;
 }
 
-/* The program's environment is what "componentctl run" was given, and children are plain; unless they are followed. */
+/* The program's environment becomes what "componentctl run" was given, so that children are plain.  Where
+ * children are followed it stays. */
 static void
 run_end(const struct run *run)
 {
@@ -367,8 +368,7 @@ begin(void)
 	if (r == 0) {
 		report_up(&run, core);
 		follow(&run, core);
-	}
-	else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
+	} else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
 		report_off(&run, *err.text ? err.text : strerror(-r));
 out:
 	run_end(&run);
