@@ -28,7 +28,6 @@
 #include "proc_status.h"
 #include "refused.h"
 
-#define PARANOID_MOST    2 /* with it, one's own processes may be sampled */
 #define DESCRIPTORS_LEFT 32 /* that the agent and a few clients take */
 #define DESCRIPTORS_MORE 1024
 #define SIGNALS_MORE     65536
@@ -254,7 +253,7 @@ facts_perf(pid_t pid, struct findings *f)
 	int                    r = outside_may_sample(pid, &kernel, &err);
 
 	if (r < 0)
-		findings_warn(f, "perf", refused_setting("kernel/perf_event_paranoid") > PARANOID_MOST && r == -EPERM ?
+		findings_warn(f, "perf", refused_setting("kernel/perf_event_paranoid") > REFUSED_PARANOID_MOST && r == -EPERM ?
 			"sysctl kernel.perf_event_paranoid=2" : NULL, "%s", err.text);
 	else if (kernel)
 		findings_ok(f, "perf", NULL, "CPU time can be sampled from outside");
@@ -278,7 +277,7 @@ facts_switches(pid_t pid, struct findings *f)
 	if (paranoid < 0)
 		findings_warn(f, "perf", NULL, "the kernel has no perf_event_open(2): context switches of a trace come from the hooks "
 			"alone");
-	else if (paranoid > PARANOID_MOST && !(caps >> CAP_SYS_ADMIN & 1) && !(caps >> CAP_PERFMON & 1))
+	else if (paranoid > REFUSED_PARANOID_MOST && !(caps >> CAP_SYS_ADMIN & 1) && !(caps >> CAP_PERFMON & 1))
 		findings_warn(f, "perf", "sysctl kernel.perf_event_paranoid=2", "kernel.perf_event_paranoid is %d, and it has no "
 			"CAP_PERFMON: context switches of a trace come from the hooks alone", paranoid);
 	else

@@ -19,8 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PARANOID_MOST 2 /* with it, one's own processes may be sampled, without their time in the kernel */
-
 int
 refused_setting(const char *name)
 {
@@ -112,9 +110,9 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 		component_error_set(err, "%d: cannot be sampled: %s", (int)pid, strerror(-r));
 		return r;
 	}
-	if (paranoid > PARANOID_MOST)
+	if (paranoid > REFUSED_PARANOID_MOST)
 		component_error_set(err, "%d: may not be sampled, as kernel.perf_event_paranoid is %d; write 'sysctl "
-			"kernel.perf_event_paranoid=%d', or run this as root", (int)pid, paranoid, PARANOID_MOST);
+			"kernel.perf_event_paranoid=%d', or run this as root", (int)pid, paranoid, REFUSED_PARANOID_MOST);
 	else
 		component_error_set(err, "%d: may not be sampled: perf_event_open(2) says '%s' (a container's seccomp rules?); run "
 			"this as root, or outside of the container", (int)pid, strerror(-r));

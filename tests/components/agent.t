@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """agent.t - the agent is a stranger in a program: neither has the other's functions, and the program does what it does without."""
 import gzip
-import http.client
 import os
 import re
 import signal
@@ -12,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from hooked import *  # noqa: E402,F403
+from at_work import asked  # noqa: E402
 from daemons import environment, found, under_agent  # noqa: E402
 
 AGENT = os.path.join(BUILD, "components/preload/libcomponent-preload.so")
@@ -24,16 +24,6 @@ if not os.path.exists(AGENT):
 
 def agent_alone(agent=AGENT):
     return dict(os.environ, LD_PRELOAD=agent, PPROF_BIND_ADDRESS="127.0.0.1:0")
-
-
-def asked(port, path):
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
-    with contextlib.closing(c):
-        c.request("GET", "/debug/pprof/" + path)
-        r = c.getresponse()
-        body = r.read()
-        equal(r.status, 200, "%s: %s" % (path, body[:300]))
-        return body
 
 
 def compiled(d, name, *flags):

@@ -1,6 +1,6 @@
 """at_work.py - a program that works while its profiles are taken: all kinds of them, and where the CPU's samples lie.
 
-Tests: tests/whole/strangers.t, tests/componentctl/servers.t.
+Tests: tests/whole/strangers.t, tests/componentctl/servers.t, tests/components/agent.t.
 """
 import contextlib
 import http.client

@@ -22,8 +22,8 @@
  * - An entry that is listed is in the settler's hands: its owner only adds what it owes.
  *   `owes` going from 0 to something decides who that is.
  * - A block that is freed and allocated again and again has one bucket in each level.  While its entries
- *   cannot be counted, more levels would hold nothing but them.  So the processor is offered to who
- *   counts, some times; then the sample is lost.
+ *   cannot be counted, more levels would hold nothing but them.  So the thread that counts is given the
+ *   processor, YIELDS_MAX times at most.  Then the sample is lost.
  * - A thread that dies in between (a child of fork has only one) leaves a slot BUSY or
  *   a count of a filter too high.  Neither harms.
  * - Functions that free without us (sdallocx, a heap destroyed whole) leave entries
@@ -52,7 +52,7 @@
 #define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 112 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
 #define LEVELS      12 /* 2^30 buckets in the last: there is no such heap */
-#define YIELDS_MAX  20 /* to who counts, and lost the processor */
+#define YIELDS_MAX  20 /* calls of sched_yield() for one sample */
 #define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */
 #define FULL_COUNT  UINT8_MAX      /* of a filter: it sticks */
 
@@ -235,8 +235,8 @@ settle_if_possible(void)
 	}
 }
 
-/* A slot that is ours from now on, BUSY.  NULL: all are taken.  *ret_gone: how many of them have no
- * block any more, and wait to be counted; *ret_levels: all levels that there are. */
+/* A slot that is ours from now on, BUSY.  NULL: all are taken.  *ret_gone is how many of these wait to be
+ * counted and have no block any more; *ret_levels is how many levels there are. */
 static struct entry *
 slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 {
