@@ -89,9 +89,11 @@ tracer_look(pid_t pid, struct findings *f)
 static void
 seccomp_look(pid_t pid, enum facts_of of, struct findings *f)
 {
-	static const char *const filtered[] = { [FACTS_SERVED] = "a filter decides which calls it may make; what that takes from the "
-		"profiles is told above", [FACTS_OUTSIDE] = "a filter, which who looks from outside does not meet",
-		[FACTS_STARTED] = "a filter, which what is started here inherits" };
+	static const char *const filtered[] = {
+		[FACTS_SERVED] = "a filter decides which calls it may make; what that takes from the profiles is told above",
+		[FACTS_OUTSIDE] = "a filter, which who looks from outside does not meet",
+		[FACTS_STARTED] = "a filter, which what is started here inherits",
+	};
 	char value[PROC_STATUS_BYTES];
 	int  mode = atoi(status_of(pid, "\nSeccomp:", value));
 
