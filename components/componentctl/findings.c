@@ -16,7 +16,7 @@
 
 #define SHOWN_MAX 2000 /* bytes of a text */
 
-static void
+static COMPONENT_PRINTF(5, 0) void
 add(struct findings *f, bool is_warning, const char *about, const char *command, const char *format, va_list args)
 {
 	size_t          room = f->room ? 2 * f->room : 32;
