@@ -1,27 +1,39 @@
 # componentctl/: the command that finds programs which serve profiles, and looks into them.
 bin_PROGRAMS += %D%/componentctl
-%C%_componentctl_SOURCES = %D%/annotate.c %D%/componentctl.c %D%/command.h %D%/container.c %D%/container.h %D%/enable.c %D%/list.c %D%/manifest.c %D%/manifest.h \
-	%D%/records.c %D%/records.h %D%/save.c %D%/save.h %D%/sd.c \
-	%D%/loadable.c %D%/loadable.h %D%/run.c %D%/stop.c
-%C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(YAML_CFLAGS) $(LOOKING_CPPFLAGS)
+%C%_componentctl_SOURCES = %D%/command.h %D%/componentctl.c %D%/profile.h \
+	%D%/annotate/annotate.c %D%/annotate/container.c %D%/annotate/container.h %D%/annotate/manifest.c \
+	%D%/annotate/manifest.h %D%/processes/enable.c %D%/processes/list.c %D%/processes/loadable.c \
+	%D%/processes/loadable.h %D%/processes/records.c %D%/processes/records.h %D%/processes/run.c \
+	%D%/processes/sd.c %D%/processes/stop.c %D%/files/save.c %D%/files/save.h
+%C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(INC_CTL) \
+	$(YAML_CFLAGS) $(LOOKING_CPPFLAGS)
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
+INC_CTL = -iquote $(srcdir)/%D% -iquote $(srcdir)/%D%/annotate -iquote $(srcdir)/%D%/processes \
+	-iquote $(srcdir)/%D%/files
 
 # What looks into programs: the commands that need libcurl.  Of encode/ they take the message that protobuf-c makes.
-LOOKING = %D%/folded.c %D%/graph.c %D%/graph.h %D%/legacy.c %D%/legacy.h %D%/legacy_map.c %D%/legacy_map.h %D%/listing.c %D%/match.c %D%/match.h %D%/merge.c %D%/merge.h %D%/read.c %D%/read.h %D%/shown.c %D%/shown.h \
-	%D%/top.c %D%/top.h %D%/units.c %D%/units.h %D%/write.c %D%/write.h
-INC_LOOKING = -iquote $(srcdir)/components/componentctl -iquote $(srcdir)/profiler/symbols -iquote $(srcdir)/profiler/encode \
-	-iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
+LOOKING = %D%/files/legacy.c %D%/files/legacy.h %D%/files/legacy_map.c %D%/files/legacy_map.h %D%/files/merge.c \
+	%D%/files/merge.h %D%/files/read.c %D%/files/read.h %D%/files/write.c %D%/files/write.h \
+	%D%/views/folded.c %D%/views/graph.c %D%/views/graph.h %D%/views/listing.c %D%/views/match.c \
+	%D%/views/match.h %D%/views/shown.c %D%/views/shown.h %D%/views/top.c %D%/views/top.h \
+	%D%/views/units.c %D%/views/units.h
+INC_LOOKING = -iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/views -iquote $(srcdir)/profiler/symbols \
+	-iquote $(srcdir)/profiler/encode -iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
-%C%_componentctl_SOURCES += %D%/profile.h
 if HAVE_LIBCURL
-%C%_componentctl_SOURCES += $(LOOKING) %D%/bar.c %D%/bar.h %D%/cgroup.c %D%/doctor.c %D%/doctor.h %D%/facts.c %D%/facts.h \
-	%D%/findings.c %D%/findings.h %D%/names.c %D%/names.h %D%/package.c %D%/package.h %D%/notes.c %D%/notes.h %D%/family.c %D%/family.h %D%/fetch.c %D%/fetch.h %D%/live.c %D%/live.h %D%/live_threads.c %D%/live_threads.h \
-	%D%/profile.c %D%/screen.c %D%/screen.h %D%/target.c %D%/target.h %D%/unserved.c %D%/unserved.h
-LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
+%C%_componentctl_SOURCES += $(LOOKING) %D%/profile.c \
+	%D%/doctor/cgroup.c %D%/doctor/doctor.c %D%/doctor/doctor.h %D%/doctor/facts.c %D%/doctor/facts.h \
+	%D%/doctor/findings.c %D%/doctor/findings.h %D%/doctor/names.c %D%/doctor/names.h %D%/doctor/notes.c \
+	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live.c %D%/live/live.h \
+	%D%/live/live_threads.c %D%/live/live_threads.h %D%/live/screen.c %D%/live/screen.h %D%/target/bar.c \
+	%D%/target/bar.h %D%/target/family.c %D%/target/family.h %D%/target/fetch.c %D%/target/fetch.h \
+	%D%/target/target.c %D%/target/target.h %D%/target/unserved.c %D%/target/unserved.h
+LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/%D%/doctor -iquote $(srcdir)/%D%/live -iquote $(srcdir)/%D%/target \
+	-iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
 LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \
 	profiler/model/libmodel.la $(LIBCURL_LIBS)
-LOOKING_PAGES = %D%/componentctl-doctor.1 %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 %D%/componentctl-top.1 \
-	%D%/componentctl-trace.1
+LOOKING_PAGES = %D%/componentctl-doctor.1 %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 \
+	%D%/componentctl-top.1 %D%/componentctl-trace.1
 endif
 
 # Their pages come from the commands themselves, option by option.
