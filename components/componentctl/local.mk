@@ -12,12 +12,13 @@ INC_CTL = -iquote $(srcdir)/%D% -iquote $(srcdir)/%D%/annotate -iquote $(srcdir)
 	-iquote $(srcdir)/%D%/files
 
 # What looks into programs: the commands that need libcurl.  Of encode/ they take the message that protobuf-c makes.
-LOOKING = %D%/files/legacy.c %D%/files/legacy.h %D%/files/legacy_map.c %D%/files/legacy_map.h %D%/files/merge.c \
-	%D%/files/merge.h %D%/files/read.c %D%/files/read.h %D%/files/write.c %D%/files/write.h \
+LOOKING = %D%/files/legacy/contention.c %D%/files/legacy/cpu.c %D%/files/legacy/draft.c %D%/files/legacy/draft.h \
+	%D%/files/legacy/heap.c %D%/files/legacy/legacy.c %D%/files/legacy/legacy.h %D%/files/legacy/legacy_map.c \
+	%D%/files/legacy/legacy_map.h %D%/files/merge.c %D%/files/merge.h %D%/files/read.c %D%/files/read.h %D%/files/write.c %D%/files/write.h \
 	%D%/views/folded.c %D%/views/graph.c %D%/views/graph.h %D%/views/listing.c %D%/views/match.c \
 	%D%/views/match.h %D%/views/shown.c %D%/views/shown.h %D%/views/top.c %D%/views/top.h \
 	%D%/views/units.c %D%/views/units.h
-INC_LOOKING = -iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/views -iquote $(srcdir)/profiler/symbols \
+INC_LOOKING = -iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/files/legacy -iquote $(srcdir)/%D%/views -iquote $(srcdir)/profiler/symbols \
 	-iquote $(srcdir)/profiler/encode -iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
 if HAVE_LIBCURL

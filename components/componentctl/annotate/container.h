@@ -1,7 +1,7 @@
 /*
  * container.h - a container that serves profiles: arguments, ports and probes that it lacks for that.
  *
- *   source   components/componentctl/container.c
+ *   source   components/componentctl/annotate/container.c
  */
 #ifndef COMPONENTCTL_CONTAINER_H
 #define COMPONENTCTL_CONTAINER_H

@@ -7,7 +7,7 @@
  *
  *   memory   what is in it belongs to it, until manifest_release(); zeroed before the first use
  *   faults   the first one is in .fault and .err, with the name and the line; after it nothing is found or changed
- *   source   components/componentctl/manifest.c
+ *   source   components/componentctl/annotate/manifest.c
  */
 #ifndef COMPONENTCTL_MANIFEST_H
 #define COMPONENTCTL_MANIFEST_H

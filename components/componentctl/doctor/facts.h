@@ -2,7 +2,7 @@
  * facts.h - what the kernel tells of a process that is in the way of looking into it: limits, rules, namespaces.
  *
  *   threads  one at a time
- *   source   components/componentctl/facts.c, cgroup.c
+ *   source   components/componentctl/doctor/facts.c, cgroup.c
  */
 #ifndef COMPONENTCTL_FACTS_H
 #define COMPONENTCTL_FACTS_H

@@ -7,7 +7,7 @@
  *
  *   memory   to be released
  *   threads  one at a time
- *   source   components/componentctl/findings.c
+ *   source   components/componentctl/doctor/findings.c
  */
 #ifndef COMPONENTCTL_FINDINGS_H
 #define COMPONENTCTL_FINDINGS_H

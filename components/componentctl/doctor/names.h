@@ -5,7 +5,7 @@
  *
  *   memory   to be released
  *   threads  one at a time
- *   source   components/componentctl/names.c
+ *   source   components/componentctl/doctor/names.c
  */
 #ifndef COMPONENTCTL_NAMES_H
 #define COMPONENTCTL_NAMES_H

@@ -3,7 +3,7 @@
  *
  *     [{"about": "mutex and block", "level": "warning", "text": "waits are not seen: ..."}, ...]
  *
- *   source   components/componentctl/notes.c
+ *   source   components/componentctl/doctor/notes.c
  */
 #ifndef COMPONENTCTL_NOTES_H
 #define COMPONENTCTL_NOTES_H

@@ -1,7 +1,7 @@
 /*
  * package.h - the command that gets a file's debug symbols from its distribution.
  *
- *   source   components/componentctl/package.c
+ *   source   components/componentctl/doctor/package.c
  */
 #ifndef COMPONENTCTL_PACKAGE_H
 #define COMPONENTCTL_PACKAGE_H

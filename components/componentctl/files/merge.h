@@ -12,7 +12,7 @@
  *
  *   limits   READ_MEMORY_MAX for the result, MERGE_TYPES_MAX
  *   threads  one at a time
- *   source   components/componentctl/merge.c
+ *   source   components/componentctl/files/merge.c
  */
 #ifndef COMPONENTCTL_MERGE_H
 #define COMPONENTCTL_MERGE_H

@@ -10,7 +10,7 @@
  *
  *   limits   READ_BYTES_MAX of a file once unpacked, READ_MEMORY_MAX for all of it, READ_FRAMES_MAX
  *   threads  one at a time for one struct pprof
- *   source   components/componentctl/read.c
+ *   source   components/componentctl/files/read.c
  */
 #ifndef COMPONENTCTL_READ_H
 #define COMPONENTCTL_READ_H

@@ -1,7 +1,7 @@
 /*
  * save.h - a file that is there as a whole or not at all.
  *
- *   source   components/componentctl/save.c
+ *   source   components/componentctl/files/save.c
  */
 #ifndef COMPONENTCTL_SAVE_H
 #define COMPONENTCTL_SAVE_H

@@ -7,7 +7,7 @@
  *
  *   limits   READ_MEMORY_MAX for what is made of it
  *   threads  one at a time
- *   source   components/componentctl/write.c
+ *   source   components/componentctl/files/write.c
  */
 #ifndef COMPONENTCTL_WRITE_H
 #define COMPONENTCTL_WRITE_H

@@ -1,7 +1,7 @@
 /*
  * live.h - componentctl top: what is hottest, again each second.
  *
- *   source   components/componentctl/live.c, screen.c, live_threads.c
+ *   source   components/componentctl/live/live.c, screen.c, live_threads.c
  */
 #ifndef COMPONENTCTL_LIVE_H
 #define COMPONENTCTL_LIVE_H

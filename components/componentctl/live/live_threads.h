@@ -1,7 +1,7 @@
 /*
  * live_threads.h - which threads of a process of this machine use the processors.
  *
- *   source   components/componentctl/live_threads.c
+ *   source   components/componentctl/live/live_threads.c
  */
 #ifndef COMPONENTCTL_LIVE_THREADS_H
 #define COMPONENTCTL_LIVE_THREADS_H

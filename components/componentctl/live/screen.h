@@ -7,7 +7,7 @@
  * blocks signals and reads them, so that none ends the program in between.
  *
  *   threads  one
- *   source   components/componentctl/screen.c
+ *   source   components/componentctl/live/screen.c
  */
 #ifndef COMPONENTCTL_SCREEN_H
 #define COMPONENTCTL_SCREEN_H

@@ -1,7 +1,7 @@
 /*
  * records.h - what has a record on this machine, oldest first.
  *
- *   source   components/componentctl/records.c
+ *   source   components/componentctl/processes/records.c
  */
 #ifndef COMPONENTCTL_RECORDS_H
 #define COMPONENTCTL_RECORDS_H

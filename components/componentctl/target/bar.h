@@ -1,7 +1,7 @@
 /*
  * bar.h - how much of a window has passed, as a bar on stderr, if that is a terminal.
  *
- *   source   components/componentctl/bar.c
+ *   source   components/componentctl/target/bar.c
  */
 #ifndef COMPONENTCTL_BAR_H
 #define COMPONENTCTL_BAR_H

@@ -8,7 +8,7 @@
  * one profile, in which a sample has the number of its process as the label "process".
  *
  *   limits   those of fetch.h for each answer, of merge.h for all
- *   source   components/componentctl/family.c
+ *   source   components/componentctl/target/family.c
  */
 #ifndef COMPONENTCTL_FAMILY_H
 #define COMPONENTCTL_FAMILY_H

@@ -3,7 +3,7 @@
  *
  *   limits   FETCH_BYTES_MAX of an answer
  *   threads  one at a time
- *   source   components/componentctl/fetch.c
+ *   source   components/componentctl/target/fetch.c
  */
 #ifndef COMPONENTCTL_FETCH_H
 #define COMPONENTCTL_FETCH_H

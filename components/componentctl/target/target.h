@@ -5,7 +5,7 @@
  *     the PID of any other process
  *
  *   threads  any
- *   source   components/componentctl/target.c
+ *   source   components/componentctl/target/target.c
  */
 #ifndef COMPONENTCTL_TARGET_H
 #define COMPONENTCTL_TARGET_H

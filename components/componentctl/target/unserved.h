@@ -1,7 +1,7 @@
 /*
  * unserved.h - a process that serves no profiles: what can be told of it from outside, in the forms that a server has.
  *
- *   source   components/componentctl/unserved.c
+ *   source   components/componentctl/target/unserved.c
  */
 #ifndef COMPONENTCTL_UNSERVED_H
 #define COMPONENTCTL_UNSERVED_H

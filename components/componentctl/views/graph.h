@@ -1,7 +1,7 @@
 /*
  * graph.h - functions, what was measured in each and in what it called, and who calls whom.
  *
- *   source   components/componentctl/graph.c
+ *   source   components/componentctl/views/graph.c
  */
 #ifndef COMPONENTCTL_GRAPH_H
 #define COMPONENTCTL_GRAPH_H

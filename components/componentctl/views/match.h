@@ -6,7 +6,7 @@
  *
  *   limits   MATCH_BYTES of a pattern
  *   threads  any, for one that is compiled
- *   source   components/componentctl/match.c
+ *   source   components/componentctl/views/match.c
  */
 #ifndef COMPONENTCTL_MATCH_H
 #define COMPONENTCTL_MATCH_H

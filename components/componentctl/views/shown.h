@@ -1,7 +1,7 @@
 /*
  * shown.h - which samples of a profile, and which of their values, a view shows.
  *
- *   source   components/componentctl/shown.c
+ *   source   components/componentctl/views/shown.c
  */
 #ifndef COMPONENTCTL_SHOWN_H
 #define COMPONENTCTL_SHOWN_H

@@ -3,7 +3,7 @@
  *
  *   limits   TOP_MEMORY_MAX
  *   threads  one at a time for one profile
- *   source   components/componentctl/top.c, graph.c, folded.c, listing.c
+ *   source   components/componentctl/views/top.c, graph.c, folded.c, listing.c
  */
 #ifndef COMPONENTCTL_TOP_H
 #define COMPONENTCTL_TOP_H

@@ -5,7 +5,7 @@
  * has one unit, and foreign files have any.
  *
  *   threads  any
- *   source   components/componentctl/units.c
+ *   source   components/componentctl/views/units.c
  */
 #ifndef COMPONENTCTL_UNITS_H
 #define COMPONENTCTL_UNITS_H

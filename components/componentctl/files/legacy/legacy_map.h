@@ -2,7 +2,7 @@
  * legacy_map.h - the mappings of a profile that has no names, and names for its addresses.
  *
  *   threads  one at a time for one struct pprof
- *   source   components/componentctl/legacy_map.c
+ *   source   components/componentctl/files/legacy/legacy_map.c
  */
 #ifndef COMPONENTCTL_LEGACY_MAP_H
 #define COMPONENTCTL_LEGACY_MAP_H

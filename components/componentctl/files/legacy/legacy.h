@@ -8,7 +8,7 @@
  *
  *   limits   those of read.h
  *   threads  one at a time for one struct pprof
- *   source   components/componentctl/legacy.c, legacy_map.c
+ *   source   components/componentctl/files/legacy/
  */
 #ifndef COMPONENTCTL_LEGACY_H
 #define COMPONENTCTL_LEGACY_H
