@@ -4,7 +4,7 @@ nobase_dist_doc_DATA += %D%/config.alloy %D%/kubernetes/appstudio-controller.yam
 	%D%/kubernetes/backend-controller-env.yaml %D%/kubernetes/cluster-agent.yaml %D%/kubernetes/volume.yaml %D%/parca.yaml \
 	%D%/systemd/appstudio-controller.service %D%/systemd/backend-controller.service \
 	%D%/systemd/cluster-agent.service %D%/systemd/profiling.conf
-EXTRA_DIST += %D%/debian/changelog %D%/debian/control %D%/debian/copyright %D%/debian/component-tools.install %D%/debian/libcomponent0.install \
+EXTRA_DIST += %D%/debian/changelog %D%/debian/control %D%/debian/copyright %D%/debian/component-tools.install %D%/debian/libcomponent-common.install %D%/debian/libcomponent0.install \
 	%D%/debian/libcomponent0.symbols %D%/debian/libcomponent-dev.install %D%/debian/libcomponent-dev.manpages %D%/debian/libcomponent-preload.install \
 	%D%/debian/libcomponent-preload.lintian-overrides %D%/debian/libcomponent-preload.triggers \
 	%D%/debian/not-installed %D%/debian/rules %D%/debian/source/format

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from documents import blocks  # noqa: E402
 
-NAMES = ["component-tools", "libcomponent-dev", "libcomponent-preload", "libcomponent0"]
+NAMES = ["component-tools", "libcomponent-common", "libcomponent-dev", "libcomponent-preload", "libcomponent0"]
 work = tempfile.mkdtemp(prefix="component-packages-")
 made = {}
 
@@ -82,6 +82,8 @@ def each_has_what_its_description_says():
           ["/usr/share/man/man1/componentctl%s.1.gz" % c
            for c in ("-annotate", "-disable", "-doctor", "-dump", "-enable", "-list", "-memory", "-profile", "-run", "-sd",
                      "-stop", "-top", "-trace", "")])
+    equal([f for f in files_of("libcomponent-common") if not f.startswith("/usr/share/doc/")],
+          ["/usr/share/libcomponent/viewer.html.gz"])
     dev = files_of("libcomponent-dev")
     for name in ("libcomponent.a", "libcomponent.so", "libcomponent_hooks.a", "libcomponent_hooks.so",
                  "libcomponent_hooks_nonshared.a", "pkgconfig/libcomponent.pc", "pkgconfig/libcomponent-core.pc"):
@@ -148,7 +150,7 @@ answer --unix-socket agent http://localhost/debug/pprof/cmdline
 kill $!
 echo "agent $(tr '\0' ' ' <answered)"
 
-quietly $install libcomponent0.deb component-tools.deb
+quietly $install libcomponent0.deb libcomponent-common.deb component-tools.deb
 XDG_RUNTIME_DIR=/tmp componentctl run sleep 1000 2>/dev/null &
 i=0
 until componentctl list | grep -q ^sleep; do
@@ -170,8 +172,8 @@ wait $! && echo "hello ended well"
 grep -o '<title>.*</title>' answered
 ! command -v man >/dev/null || man -w component_profiler_start libcomponent
 
-dpkg -L libcomponent0 libcomponent-dev libcomponent-preload component-tools | sort -u >listed
-quietly dpkg --purge component-tools libcomponent-dev libcomponent-preload libcomponent0
+dpkg -L libcomponent0 libcomponent-common libcomponent-dev libcomponent-preload component-tools | sort -u >listed
+quietly dpkg --purge component-tools libcomponent-dev libcomponent-preload libcomponent0 libcomponent-common
 while read -r path; do
 	[ -d "$path" ] || [ ! -e "$path" ] || echo "left $path"
 done <listed
