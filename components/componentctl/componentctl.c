@@ -16,7 +16,7 @@
 
 #include "command.h"
 #include "doctor.h"
-#include "live.h"
+#include "live_table.h"
 #include "nearest.h"
 #include "operands.h"
 #include "profile.h"

@@ -9,7 +9,7 @@ bin_PROGRAMS += %D%/componentctl
 	$(YAML_CFLAGS) $(LOOKING_CPPFLAGS)
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
 INC_CTL = -iquote $(srcdir)/%D% -iquote $(srcdir)/%D%/annotate -iquote $(srcdir)/%D%/processes \
-	-iquote $(srcdir)/%D%/files
+	-iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/doctor -iquote $(srcdir)/%D%/live -iquote $(srcdir)/%D%/target
 
 # What looks into programs: the commands that need libcurl.  Of encode/ they take the message that protobuf-c makes.
 LOOKING = %D%/files/legacy/contention.c %D%/files/legacy/cpu.c %D%/files/legacy/draft.c %D%/files/legacy/draft.h \
@@ -25,12 +25,11 @@ if HAVE_LIBCURL
 %C%_componentctl_SOURCES += $(LOOKING) %D%/profile.c \
 	%D%/doctor/cgroup.c %D%/doctor/doctor.c %D%/doctor/doctor.h %D%/doctor/facts.c %D%/doctor/facts.h \
 	%D%/doctor/findings.c %D%/doctor/findings.h %D%/doctor/names.c %D%/doctor/names.h %D%/doctor/notes.c \
-	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live.c %D%/live/live.h \
+	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live_table.c %D%/live/live_table.h \
 	%D%/live/live_threads.c %D%/live/live_threads.h %D%/live/screen.c %D%/live/screen.h %D%/target/bar.c \
 	%D%/target/bar.h %D%/target/family.c %D%/target/family.h %D%/target/fetch.c %D%/target/fetch.h \
 	%D%/target/target.c %D%/target/target.h %D%/target/unserved.c %D%/target/unserved.h
-LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/%D%/doctor -iquote $(srcdir)/%D%/live -iquote $(srcdir)/%D%/target \
-	-iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
+LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)
 LOOKING_LIBS = profiler/outside/liboutside.la $(READING_LIBS) profiler/collect/libcollect.la profiler/unwind/libunwinders.la \
 	profiler/model/libmodel.la $(LIBCURL_LIBS)
 LOOKING_PAGES = %D%/componentctl-doctor.1 %D%/componentctl-dump.1 %D%/componentctl-memory.1 %D%/componentctl-profile.1 \

@@ -68,7 +68,8 @@ class Agent:
 
     def __init__(self, d):
         os.chmod(d, 0o755)
-        for path in ("components/preload/libcomponent-preload.so", "components/preload/libcomponent-preload-core.so"):
+        for path in ("components/preload/libcomponent-preload.so", "components/preload/libcomponent-preload-core.so",
+                     "components/.libs/libcomponent.so.0"):
             shutil.copy(os.path.join(BUILD, path), d)
         self.d = d
 

@@ -1,5 +1,5 @@
 /*
- * live.c - componentctl top: what is hottest, again each second.
+ * live_table.c - componentctl top: what is hottest, again each second.
  *
  *     fetching thread: window, window, window ... ──▶ pipe ──▶ main: reads, draws; keys and signals meanwhile
  *
@@ -15,7 +15,7 @@
  */
 #include <config.h>
 
-#include "live.h"
+#include "live_table.h"
 
 #include <errno.h>
 #include <inttypes.h>
