@@ -45,7 +45,7 @@ struct ask {
 	const char     *query;       /* raw */
 	const char     *body;
 	size_t          body_size;   /* bytes */
-	const char     *host, *authorization, *origin; /* headers */
+	const char     *host, *authorization, *origin, *accept, *accept_encoding, *user_agent; /* headers */
 	const char     *peer;        /* "127.0.0.1:40112" or "unix" */
 	const char     *prefix;      /* what stood before path where the client asked; "" */
 	bool            is_unix;     /* by a socket of ours whose file's mode says who may ask */

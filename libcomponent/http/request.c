@@ -199,6 +199,9 @@ headers_apply(struct httpd_request *r)
 	r->answer.ask.host = header(r, "Host");
 	r->answer.ask.authorization = header(r, "Authorization");
 	r->answer.ask.origin = header(r, "Origin");
+	r->answer.ask.accept = header(r, "Accept");
+	r->answer.ask.accept_encoding = header(r, "Accept-Encoding");
+	r->answer.ask.user_agent = header(r, "User-Agent");
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * gzip.c - one gzip member, written through a callback in pieces.
+ * gzip.c - one gzip member, written or read through a callback in pieces.
  *
  * Level 1: deflate is most of the time it takes to write a profile, and level 6 costs
  * half as much again or more for little.  zlib's 260 KiB come from the arena through
@@ -18,6 +18,7 @@
 #define PIECE  ((size_t)64 << 10) /* bytes handed to the callback at once, at most */
 #define WINDOW (15 + 16)          /* 32 KiB; + 16 asks for a gzip header */
 #define MEMORY 8                  /* zlib's default */
+#define INFLATE_MAX ((size_t)1 << 20) /* bytes that it takes, and our piece */
 #define OS_UNKNOWN 255            /* what Go writes: the same bytes on every system */
 
 int
@@ -110,4 +111,41 @@ gzip_finish(struct gzip *g)
 		if (r < 0 || z == Z_STREAM_END)
 			return r;
 	}
+}
+
+static int
+inflate_all(z_stream *z, unsigned char *buf, encode_write_fn *write, void *arg)
+{
+	int r = 0, done;
+
+	do {
+		z->next_out = buf;
+		z->avail_out = PIECE;
+		done = inflate(z, Z_NO_FLUSH);
+		if (done != Z_OK && done != Z_STREAM_END)
+			return -EINVAL;
+		if (z->avail_out < PIECE)
+			r = write(arg, buf, PIECE - z->avail_out);
+	} while (r >= 0 && done != Z_STREAM_END);
+	return r < 0 ? r : 0;
+}
+
+int
+gzip_inflate(const void *data, size_t size, encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { .limit = INFLATE_MAX };
+	struct arena        arena;
+	unsigned char      *buf;
+	z_stream            z = { .zalloc = arena_zalloc, .zfree = arena_keep, .opaque = &arena,
+		.next_in = (z_const Bytef *)data, .avail_in = (uInt)size };
+	int                 r = -ENOMEM;
+
+	if (size > UINT32_MAX)
+		return -EFBIG;
+	arena_init(&arena, &budget);
+	buf = arena_alloc(&arena, PIECE);
+	if (buf && inflateInit2(&z, WINDOW) == Z_OK)
+		r = inflate_all(&z, buf, write, arg);
+	arena_release(&arena);
+	return r;
 }

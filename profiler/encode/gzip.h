@@ -1,5 +1,5 @@
 /*
- * gzip.h - one gzip member, written through a callback in pieces.
+ * gzip.h - one gzip member, written or read through a callback in pieces.
  */
 #ifndef ENCODE_GZIP_H
 #define ENCODE_GZIP_H
@@ -24,5 +24,8 @@ struct gzip {
 int gzip_open(struct gzip *g, struct arena *a, encode_write_fn *write, void *arg);
 int gzip_write(struct gzip *g, const void *data, size_t size);
 int gzip_finish(struct gzip *g);
+
+/* The other way: what a whole member has in it, in pieces.  0; -EINVAL: it is damaged; or what write said. */
+int gzip_inflate(const void *data, size_t size, encode_write_fn *write, void *arg);
 
 #endif

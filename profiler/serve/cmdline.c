@@ -81,6 +81,7 @@ cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *
 		}
 		hide = prefix && word[prefix - 1] != '=';
 	}
+	out[n] = '\0';
 	*ret_size = n;
 	return out;
 }
@@ -126,25 +127,31 @@ cmdline_read(struct text *ret)
 		text_add_bytes(ret, own.words, own.size);
 }
 
-void
-cmdline_reply(struct serve *s, struct answer *a)
+char *
+cmdline_text(const char *const *redact, size_t *ret_size)
 {
 	struct text raw = TEXT_INIT;
-	size_t      out_size = 0;
 	char       *out = NULL;
 
 	cmdline_read(&raw);
-	if (!raw.failed && raw.size == 0) {
-		reply_error(a, 500, "the command line cannot be read: /proc is not mounted or not readable");
-		goto out;
-	}
-	if (!raw.failed)
-		out = cmdline_redact(raw.data, raw.size, s->options.redact, &out_size);
+	errno = raw.failed ? ENOMEM : raw.size ? 0 : ENOENT;
+	if (!errno)
+		out = cmdline_redact(raw.data, raw.size, redact, ret_size);
+	text_release(&raw);
+	return out;
+}
+
+void
+cmdline_reply(struct serve *s, struct answer *a)
+{
+	size_t size = 0;
+	char  *out = cmdline_text(s->options.redact, &size);
+
 	if (out)
-		reply_text(a, 200, ANSWER_TEXT, out, out_size);
+		reply_text(a, 200, ANSWER_TEXT, out, size);
+	else if (errno == ENOENT)
+		reply_error(a, 500, "the command line cannot be read: /proc is not mounted or not readable");
 	else
 		reply_error(a, 500, "out of memory");
-out:
 	free(out);
-	text_release(&raw);
 }

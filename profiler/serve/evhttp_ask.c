@@ -61,7 +61,8 @@ headers_read(const struct evkeyvalq *headers, struct ask *ask)
 	const struct {
 		const char  *name;
 		const char **value;
-	} wanted[] = { { "Host", &ask->host }, { "Authorization", &ask->authorization }, { "Origin", &ask->origin } };
+	} wanted[] = { { "Host", &ask->host }, { "Authorization", &ask->authorization }, { "Origin", &ask->origin },
+		{ "Accept", &ask->accept }, { "Accept-Encoding", &ask->accept_encoding }, { "User-Agent", &ask->user_agent } };
 	size_t bytes = 0;
 	int    count = 0, hosts = 0;
 
@@ -86,7 +87,8 @@ evhttp_ask_copy(struct evhttp_request *request, const char *path, const char *pr
 	struct evhttp_ask        *a;
 	const struct evhttp_uri  *uri = evhttp_request_get_evhttp_uri(request);
 	struct ask                ask = { .query = evhttp_uri_get_query(uri), .prefix = prefix };
-	const char              **texts[] = { &ask.query, &ask.prefix, &ask.host, &ask.authorization, &ask.origin };
+	const char              **texts[] = { &ask.query, &ask.prefix, &ask.host, &ask.authorization, &ask.origin,
+		&ask.accept, &ask.accept_encoding, &ask.user_agent };
 	int                       refused = headers_read(evhttp_request_get_input_headers(request), &ask);
 	size_t                    taken, size = 0;
 	char                     *at;

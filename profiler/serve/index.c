@@ -37,6 +37,7 @@
 #include "text.h"
 #include "thread_events.h"
 #include "unwind.h"
+#include "viewer.h"
 
 #define TEXT_BYTES 640
 
@@ -276,14 +277,25 @@ stack_table_note(struct notes *n)
 	note_add(n, "stack table", WARNING, text);
 }
 
+/* Where the page for browsers is. */
 static void
-notes_write(struct notes *n)
+viewer_add(const struct serve *s, struct notes *n)
+{
+	char text[TEXT_BYTES];
+
+	viewer_note(s, text, sizeof(text));
+	note_add(n, "page", WARNING, text);
+}
+
+static void
+notes_write(const struct serve *s, struct notes *n)
 {
 	collectors_note(n);
 	note_add(n, "unwinder", strcmp(unwind_name(), "none") ? OK : WARNING, unwind_name());
 	tables_note(n);
 	stack_table_note(n);
 	limitations_note(n);
+	viewer_add(s, n);
 }
 
 /* A browser opens TCP, curl a unix socket. */
@@ -320,8 +332,8 @@ page_add_siblings(struct text *page)
 	text_add(page, "</ul>\n</p>\n");
 }
 
-static void
-page_write(struct text *page)
+void
+index_write(const struct serve *s, struct text *page)
 {
 	text_add(page, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
 		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"
@@ -342,9 +354,12 @@ page_write(struct text *page)
 	text_add(page, "</ul>\n</p>\n");
 	page_add_siblings(page);
 	text_add(page, "<p>\nIn this process:\n<ul>\n");
-	notes_write(&(struct notes){ .out = page });
+	notes_write(s, &(struct notes){ .out = page });
 	text_add(page, "</ul>\n</p>\n</body>\n</html>");
 }
+
+const struct answer_header index_headers[] = { { "Content-Type", SERVE_HTML }, { "X-Content-Type-Options", "nosniff" },
+	{ NULL, NULL } };
 
 void
 index_reply(struct serve *s, struct answer *a)
@@ -353,14 +368,17 @@ index_reply(struct serve *s, struct answer *a)
 	char        format[16] = "";
 	bool        json;
 
-	(void)s;
+	if (viewer_wanted(&a->ask)) {
+		viewer_reply(s, a);
+		return;
+	}
 	query_get(a->ask.query, "format", format, sizeof(format));
 	json = !strcmp(format, "json");
 	if (json) {
-		notes_write(&(struct notes){ .out = &page, .json = true });
+		notes_write(s, &(struct notes){ .out = &page, .json = true });
 		text_add(&page, "]\n");
 	} else {
-		page_write(&page);
+		index_write(s, &page);
 	}
 	if (page.failed)
 		reply_error(a, 500, "out of memory");

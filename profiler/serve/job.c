@@ -224,6 +224,11 @@ begin(struct job *j, int64_t size)
 		{ "X-Content-Type-Options", "nosniff" } };
 	size_t               n = 2;
 
+	j->started = true;
+	if (j->spec.headers) {
+		j->answer->sink->begin(j->answer, 200, j->spec.headers, size);
+		return;
+	}
 	if (*j->note)
 		headers[n++] = (struct answer_header){ "X-Component-Threads", j->note };
 	if (binary) {
@@ -232,7 +237,6 @@ begin(struct job *j, int64_t size)
 		headers[n++] = (struct answer_header){ "Content-Disposition", file };
 	}
 	j->answer->sink->begin(j->answer, 200, headers, size);
-	j->started = true;
 }
 
 /* The last of it: everything, an error, or nothing because nobody listens. */
@@ -446,4 +450,19 @@ job_end_all(struct serve *s, bool abort)
 		pthread_mutex_unlock(&j->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
+}
+
+size_t
+job_end_window(struct serve *s, const char *name)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (struct job *j = s->jobs; j; j = j->next)
+		if (*name && !strcmp(j->spec.window, name)) {
+			job_end(j, false);
+			n++;
+		}
+	pthread_mutex_unlock(&s->lock);
+	return n;
 }

@@ -18,6 +18,7 @@
 #include "httpd.h"
 
 #define JOB_CHUNK_BYTES (32 * 1024)
+#define JOB_WINDOW_BYTES 33 /* of a window's name, with its NUL */
 
 struct job;
 struct serve;
@@ -33,6 +34,8 @@ struct job_spec {
 	struct view             view;
 	int64_t                 wait_ns;   /* of a window, a delta */
 	bool                    delta;
+	char                    window[JOB_WINDOW_BYTES]; /* by which it can be ended early; "": by none */
+	const struct answer_header *headers; /* instead of those of format, constant */
 	const char             *input;     /* symbol: copied */
 	size_t                  input_size;
 };
@@ -44,7 +47,7 @@ struct job {
 	const uint64_t *symbol_memory;  /* bytes at most for names and lines; an option that a reload may change */
 	uint64_t        bytes;          /* written so far */
 	char            peer[ASK_PEER_BYTES];
-	/* X-Component-Threads of the answer: run() may set it before it writes the first byte. */
+	/* X-Component-Threads of the answer: run() may set it, and spec.headers, before it writes the first byte. */
 	char            note[PRODUCT_NOTE_BYTES];
 
 	/* The rest is job.c's. */
@@ -80,6 +83,8 @@ void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
 int  job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size);
 /* Every job: end early; or, with abort, without an answer.  Any thread. */
 void job_end_all(struct serve *s, bool abort);
+/* The windows of that name end early and are answered as they are then.  How many; any thread. */
+size_t job_end_window(struct serve *s, const char *name);
 /* The rest is called by run() on the job's thread. */
 int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn; -ECANCELED: client gone */
 void job_fail(struct job *j, int status, const char *text); /* instead of writing */

@@ -7,5 +7,7 @@ noinst_LTLIBRARIES += %D%/libserve.la
 	%D%/job.c %D%/job.h %D%/options.c %D%/options.def %D%/options.h %D%/profile_request.c \
 	%D%/profile_request.h %D%/profile_write.c %D%/profiler.c %D%/profiler.h %D%/query.c %D%/query.h \
 	%D%/rates.c %D%/rates.h %D%/reply.c %D%/reply.h %D%/routes.c %D%/routes.h %D%/serve.c %D%/serve.h \
-	%D%/siblings.c %D%/siblings.h %D%/symbol.c %D%/unfiltered.c %D%/unfiltered.h
-%C%_libserve_la_CPPFLAGS = $(OUR_WAITS) $(INC_SERVE) $(EVENT_CFLAGS)
+	%D%/siblings.c %D%/siblings.h %D%/status.c %D%/stop.c %D%/symbol.c %D%/unfiltered.c %D%/unfiltered.h \
+	%D%/viewer.c %D%/viewer.h
+%C%_libserve_la_CPPFLAGS = $(OUR_WAITS) $(INC_SERVE) $(EVENT_CFLAGS) $(ZLIB_CFLAGS) \
+	-DVIEWER_FILE='"$(pkgdatadir)/viewer.html.gz"'

@@ -70,9 +70,12 @@ refuse(char *why, const char *text)
 	return -EINVAL;
 }
 
+#define WINDOW_LETTERS  "abcdefghijklmnopqrstuvwxyz0123456789"
+#define WINDOW_NAME_MAX (JOB_WINDOW_BYTES - 1)
+
 /* Not for Go's: what it does not know it does not see. */
 static const char *const params[] = { "format", "seconds", "debug", "gc", "own", "idle", "token", "focus", "ignore",
-	"sample_index", "cum", "n" };
+	"sample_index", "cum", "n", "window" };
 #define PARAMS (sizeof(params) / sizeof(params[0]))
 
 /* "", or a sentence about a parameter that is none.  Only a plain word is repeated in it. */
@@ -146,6 +149,7 @@ profile_request_of_query(const char *query, struct profile_request *ret)
 	query_get(query, "idle", value, sizeof(value));
 	ret->idle = query_int(value, &number) || number != 0;
 	view_of_query(query, ret);
+	query_get(query, "window", ret->window, sizeof(ret->window));
 	query_get(query, "seconds", value, sizeof(value));
 	ret->timed = *value;
 	ret->bad_seconds = query_float(value, &ret->seconds) != 0;
@@ -409,6 +413,9 @@ profile_request_job(const struct collector *c, const char *name, const struct pr
 	int64_t max_seconds, struct job_spec *ret, char why[PROFILE_REQUEST_WHY_BYTES])
 {
 	*ret = (struct job_spec){ .run = run, .collector = c, .name = name };
+	if (strlen(asked->window) > WINDOW_NAME_MAX || asked->window[strspn(asked->window, WINDOW_LETTERS)])
+		return refuse(why, "\"window\" is no name; write 1 to 32 of a-z and 0-9");
+	strcpy(ret->window, asked->window);
 	return collector_is_windowed(c) ? window_read(asked, max_seconds, ret, why) :
 					  snapshot_read(asked, max_seconds, ret, why);
 }

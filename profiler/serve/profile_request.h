@@ -35,6 +35,7 @@ struct profile_request {
 	bool    cum, bad_cum;
 	int64_t rows;
 	bool    bad_rows;
+	char    window[JOB_WINDOW_BYTES + 1]; /* by which it can be ended early; what is too long fills it */
 	char    bad[PROFILE_REQUEST_BAD_BYTES]; /* a sentence: a parameter that nobody knows, for who names a format; or "" */
 };
 void profile_request_of_query(const char *query, struct profile_request *ret);

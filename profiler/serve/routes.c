@@ -140,15 +140,19 @@ route_collector(struct serve *s, struct answer *a, const struct collector *c, co
 		job_start(s, a, &spec);
 }
 
+#define GETS "GET, HEAD"
+
 static const struct route {
 	const char *name; /* behind SERVE_PATH */
 	void      (*reply)(struct serve *s, struct answer *a);
-	bool        takes_post;
+	const char *methods;
 } routes[] = {
-	{ "", index_reply, false },
-	{ "cmdline", cmdline_reply, false },
-	{ "rates", rates_reply, true },
-	{ "symbol", symbol_reply, true },
+	{ "", index_reply, GETS },
+	{ "cmdline", cmdline_reply, GETS },
+	{ "rates", rates_reply, GETS ", POST" },
+	{ "status", status_reply, GETS },
+	{ "stop", stop_reply, "POST" },
+	{ "symbol", symbol_reply, GETS ", POST" },
 };
 
 /* NULL: it may be a collector's name. */
@@ -177,16 +181,22 @@ reply_unknown(struct answer *a, const char *name)
 	reply_error(a, 404, text);
 }
 
+static bool
+takes(const char *methods, enum ask_method method)
+{
+	return method != ASK_OTHER && strstr(methods, method == ASK_POST ? "POST" : GETS);
+}
+
 static void
 route_name(struct serve *s, struct answer *a, const char *name)
 {
 	enum ask_method         method = a->ask.method;
 	const struct route     *route = route_find(name);
-	bool                    takes_post = route && route->takes_post;
+	const char             *methods = route ? route->methods : GETS;
 	const struct collector *c = route ? NULL : profile_request_collector(name);
 
-	if (method == ASK_OTHER || (method == ASK_POST && !takes_post))
-		reply_wrong_method(a, takes_post ? "GET, HEAD, POST" : "GET, HEAD");
+	if (!takes(methods, method))
+		reply_wrong_method(a, methods);
 	else if (route)
 		route->reply(s, a);
 	else if (c)
@@ -235,7 +245,7 @@ route_path(struct serve *s, struct answer *a)
 		if (a->ask.method == ASK_GET || a->ask.method == ASK_HEAD)
 			redirect(a, SERVE_PATH);
 		else
-			reply_wrong_method(a, "GET, HEAD");
+			reply_wrong_method(a, GETS);
 	} else if (!debug_page_reply(s, a)) {
 		reply_text(a, 404, ANSWER_TEXT, lost, sizeof(lost) - 1);
 	}
@@ -296,7 +306,7 @@ routes_body_max(const struct ask *ask, void *serve)
 		return 0;
 	if (!strncmp(path, SERVE_PATH, sizeof(SERVE_PATH) - 1)) {
 		route = route_find(path + sizeof(SERVE_PATH) - 1);
-		wanted = ask->method == ASK_POST && route && route->takes_post;
+		wanted = ask->method == ASK_POST && route && takes(route->methods, ASK_POST);
 	} else {
 		wanted = debug_page_is_for(serve, ask);
 	}

@@ -23,11 +23,16 @@ size_t routes_body_max(const struct ask *ask, void *serve);
 /* Who answers, each in the file of its name. */
 void   index_reply(struct serve *s, struct answer *a);
 void   cmdline_reply(struct serve *s, struct answer *a);
+void   status_reply(struct serve *s, struct answer *a);
+void   stop_reply(struct serve *s, struct answer *a);
 void   symbol_reply(struct serve *s, struct answer *a);
 /* Is it for options.debug_page; and its answer if it is. */
 bool   debug_page_is_for(const struct serve *s, const struct ask *ask);
 bool   debug_page_reply(struct serve *s, struct answer *a);
 
+/* This process' command line as a GET gives it: malloc'd memory, with a NUL behind it.  NULL and errno: ENOENT where /proc does
+ * not tell it. */
+char  *cmdline_text(const char *const *redact, size_t *ret_size);
 /* raw: NUL-terminated words of size bytes; redact: names of options whose values are withheld, up to NULL, or NULL.
  * Answers malloc'd memory and its size. */
 char  *cmdline_redact(const char *raw, size_t size, const char *const *redact, size_t *ret_size);

@@ -48,7 +48,7 @@ static struct component_profile  profiles[CUSTOM_PROFILES_MAX]; /* the oldest fi
 static size_t                    profile_count;
 
 /* Names that are routes and no collectors. */
-static const char *const taken[] = { "rates", "symbol" };
+static const char *const taken[] = { "rates", "status", "stop", "symbol" };
 
 static void
 on_fork_prepare(void)

@@ -83,6 +83,7 @@ struct component_profiler_options {
 	int64_t            record_port;         /* the program's own port, for that record; 0: none */
 	int64_t            record_parent;       /* PID of the process that the record's name stands for, whose child
 	                                         * this one is; 0: this one */
+	const char        *viewer_file;         /* viewer.html.gz, which a browser is given; NULL or "": as installed */
 };
 
 #define COMPONENT_PROFILER_OPTIONS_INIT COMPONENT_SIZED_(component_profiler_options, \

@@ -1,0 +1,159 @@
+/*
+ * viewer.c - the page for browsers at /debug/pprof/: a file that is installed beside the libraries.
+ *
+ *     Accept: text/html, and no Go client, no plain=1, no format= ──▶ viewer.html.gz as it lies there
+ *     everything else, and where that file is missing               ──▶ index.c, whose notes say why
+ *
+ * The file is read for each request, on a job's thread: nothing of it stays in memory, and a package may
+ * replace it at any moment.  Its policy (Content-Security-Policy) is in the file itself, with the digests
+ * of its own script and style; what only a header can say is said here.
+ *
+ * What a stranger would get wrong:
+ * - A wildcard is not text/html: curl and many a program send one.
+ * - A browser takes gzip; who does not gets the same inflated.
+ *
+ * Tests: tests/serve/viewer.t.
+ */
+#include <config.h>
+
+#include "viewer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gzip.h"
+#include "job.h"
+#include "our_fd.h"
+#include "query.h"
+#include "reply.h"
+#include "serve.h"
+#include "text.h"
+
+#define FILE_MAX ((off_t)4 << 20) /* bytes; ours has less than a tenth of a MiB */
+
+#define HEADERS \
+	{ "Content-Type", SERVE_HTML }, { "X-Content-Type-Options", "nosniff" }, { "Cache-Control", "no-store" }, \
+		{ "Content-Security-Policy", "frame-ancestors 'none'" }, { "Vary", "Accept, Accept-Encoding, User-Agent" }
+
+static const struct answer_header packed[] = { HEADERS, { "Content-Encoding", "gzip" }, { NULL, NULL } };
+static const struct answer_header inflated[] = { HEADERS, { NULL, NULL } };
+
+/* Does a header that lists "a/b;q=0.5, c" have this word, and not with q=0? */
+static bool
+takes(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+		const char *end, *q;
+
+		at += strspn(at, " \t");
+		if (strncasecmp(at, word, n) || (at[n] && !strchr(",; \t", at[n])))
+			continue;
+		end = at + strcspn(at, ",");
+		q = strcasestr(at, "q=");
+		return !q || q > end || strspn(q + 2, "0.") < (size_t)(end - q - 2);
+	}
+	return false;
+}
+
+bool
+viewer_wanted(const struct ask *ask)
+{
+	char        value[8];
+	const char *agent = ask->user_agent ? ask->user_agent : "";
+
+	return takes(ask->accept, "text/html") && strncmp(agent, "Go-http-client", 14) && strncmp(agent, "Go ", 3) &&
+	       !query_get(ask->query, "format", value, sizeof(value)) &&
+	       !(query_get(ask->query, "plain", value, sizeof(value)) && strcmp(value, "0"));
+}
+
+const char *
+viewer_file(const struct serve *s)
+{
+	const char *given = s && s->options.viewer_file ? s->options.viewer_file : "";
+
+	return *given ? given : VIEWER_FILE;
+}
+
+int
+viewer_read(const char *path, struct text *ret)
+{
+	int         fd = our_fd_open(path, O_RDONLY | O_NONBLOCK, 0), r = fd < 0 ? fd : 0;
+	char        piece[4096];
+	struct stat st;
+	ssize_t     n = 0;
+
+	if (!r && fstat(fd, &st) < 0)
+		r = -errno;
+	if (!r && !S_ISREG(st.st_mode))
+		r = -EINVAL;
+	if (!r && st.st_size > FILE_MAX)
+		r = -EFBIG;
+	while (!r && (n = read(fd, piece, sizeof(piece))) != 0) {
+		if (n > 0)
+			text_add_bytes(ret, piece, (size_t)n);
+		else if (errno != EINTR)
+			r = -errno;
+		if (!r && (off_t)ret->size > FILE_MAX)
+			r = -EFBIG;
+	}
+	if (fd >= 0)
+		our_fd_close(fd);
+	if (!r && ret->failed)
+		r = -ENOMEM;
+	if (!r && (ret->size < 2 || memcmp(ret->data, "\x1f\x8b", 2)))
+		r = -EINVAL;
+	return r;
+}
+
+void
+viewer_note(const struct serve *s, char *buf, size_t size)
+{
+	const char *path = viewer_file(s);
+	int         fd = our_fd_open(path, O_RDONLY | O_NONBLOCK, 0);
+
+	*buf = '\0';
+	if (fd >= 0)
+		our_fd_close(fd);
+	else
+		snprintf(buf, size, "there is none for browsers: %s: %s; install it (Debian: libcomponent-common), or name it by "
+			"--profiling-viewer-file", path, strerror(-fd));
+}
+
+static int
+run(struct job *j)
+{
+	struct text text = TEXT_INIT;
+	int         r = viewer_read(j->spec.input, &text);
+
+	if (r) {
+		j->spec.headers = index_headers;
+		text_release(&text);
+		text = (struct text)TEXT_INIT;
+		index_write(j->serve, &text);
+		r = text.failed ? -ENOMEM : job_write(j, text.data, text.size);
+	} else if (j->spec.headers == packed) {
+		r = job_write(j, text.data, text.size);
+	} else {
+		r = gzip_inflate(text.data, text.size, job_write, j);
+	}
+	text_release(&text);
+	return r;
+}
+
+void
+viewer_reply(struct serve *s, struct answer *a)
+{
+	const char     *path = viewer_file(s);
+	struct job_spec spec = { .run = run, .input = path, .input_size = strlen(path),
+		.headers = takes(a->ask.accept_encoding, "gzip") ? packed : inflated };
+
+	job_start(s, a, &spec);
+}

@@ -1,0 +1,33 @@
+/*
+ * viewer.h - the page for browsers at /debug/pprof/: a file that is installed beside the libraries.
+ *
+ *   threads  viewer_reply(): the server's; the rest: any
+ *   source   profiler/serve/viewer.c
+ */
+#ifndef SERVE_VIEWER_H
+#define SERVE_VIEWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "answer.h"
+
+struct serve;
+struct text;
+
+/* Is it a browser that asks for the index? */
+bool viewer_wanted(const struct ask *ask);
+/* The page; or the index as others get it, where the file is missing. */
+void viewer_reply(struct serve *s, struct answer *a);
+/* Its path: by the options, or as installed; s may be NULL. */
+const char *viewer_file(const struct serve *s);
+/* Reads it as it is, gzip'd.  0 or a negative errno: -EINVAL: it is no such file; -EFBIG. */
+int  viewer_read(const char *path, struct text *ret);
+/* Why there is none, or "". */
+void viewer_note(const struct serve *s, char *buf, size_t size);
+
+/* The index, which index.c makes for all others. */
+extern const struct answer_header index_headers[];
+void index_write(const struct serve *s, struct text *page);
+
+#endif
