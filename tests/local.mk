@@ -57,6 +57,7 @@ include tests/trace/local.mk
 include tests/custom/local.mk
 include tests/labels/local.mk
 include tests/serve/local.mk
+include tests/viewer/local.mk
 include tests/components/local.mk
 include tests/examples/local.mk
 include tests/whole/local.mk

@@ -12,6 +12,7 @@
  * Tests: tests/viewer/figures.t.
  */
 const BAD_PROFILE = "This is no profile: neither pprof nor the JSON form of one.";
+const TOO_LARGE = "This file is too large to be looked at here.";
 const MOST_BYTES = 1 << 30;
 
 /* A reader of protobuf's wire form. */
@@ -341,7 +342,7 @@ async function gunzip(bytes) {
 			break;
 		size += value.length;
 		if (size > MOST_BYTES)
-			throw new Error("This file is too large to be looked at here.");
+			throw new Error(TOO_LARGE);
 		parts.push(value);
 	}
 	const all = new Uint8Array(size);
@@ -362,9 +363,8 @@ async function profile_decode(data, name) {
 		return bytes[0] === 0x7b ? profile_from_json(JSON.parse(new TextDecoder().decode(bytes)), name)
 			: profile_from_pprof(bytes, name);
 	} catch (e) {
-		if (e instanceof TypeError || e instanceof SyntaxError || e instanceof RangeError)
-			throw new Error(BAD_PROFILE); /* cut off, or something else altogether */
-		throw e;
+		/* Cut off, or something else altogether. */
+		throw [TOO_LARGE, BAD_PROFILE].includes(e.message) ? e : new Error(BAD_PROFILE);
 	}
 }
 

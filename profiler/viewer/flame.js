@@ -78,7 +78,10 @@ class Flame {
 	listen() {
 		const at = event => this.at(event.offsetX, event.offsetY);
 
-		this.scroll.addEventListener("scroll", () => this.draw_soon());
+		this.scroll.addEventListener("scroll", () => {
+			this.options.on_hover(this, -1);
+			this.draw_soon();
+		});
 		this.canvas.addEventListener("mousemove", event => this.hover(at(event), event));
 		this.canvas.addEventListener("mouseleave", () => this.hover(null));
 		this.canvas.addEventListener("click", event => this.click(at(event)));
@@ -106,8 +109,6 @@ class Flame {
 		this.canvas.setAttribute("aria-label", label);
 		this.scroll.scrollTop = 0;
 		this.resize(true);
-		if (this.options.up)
-			this.scroll.scrollTop = this.scroll.scrollHeight;
 	}
 
 	themed() {
@@ -143,6 +144,8 @@ class Flame {
 		this.canvas.style.width = wide + "px";
 		this.canvas.style.height = high + "px";
 		this.lay_out();
+		if (this.options.up)
+			this.scroll.scrollTop = this.scroll.scrollHeight;
 		this.draw();
 	}
 
@@ -164,7 +167,7 @@ class Flame {
 				this.rows.push(below);
 			row = below;
 		}
-		this.sheet.style.height = Math.max(this.rows.length * ROW + 2, this.high) + "px";
+		this.sheet.style.height = Math.max(this.rows.length * ROW, this.high) + "px";
 	}
 
 	lay_children(below, parent, x, scale) {
@@ -242,7 +245,7 @@ class Flame {
 			const hit = found && node >= 0 && found.hit[node], faded = found && !hit;
 
 			context.globalAlpha = faded ? 0.35 : 1;
-			context.fillStyle = hit ? this.found_color : this.color(node);
+			context.fillStyle = hit && !this.signed ? this.found_color : this.color(node);
 			context.fillRect(x, y, w > 3 ? w - 1 : w, ROW - 1);
 			if (node > 0 && w > 6 && tree.state[node] & INLINED)
 				this.draw_inlined(x, y, w);

@@ -54,5 +54,7 @@ function shown_text(text, most) {
 }
 
 function base_name(path) {
-	return path.slice(path.replace(/\/+$/, "").lastIndexOf("/") + 1);
+	const bare = path.replace(/(.)\/+$/, "$1");
+
+	return bare.slice(bare.lastIndexOf("/") + 1) || bare;
 }

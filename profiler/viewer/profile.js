@@ -223,9 +223,15 @@ function profile_difference(now, base) {
 	});
 }
 
-/* What shares are of: all of a profile; of a difference, all that the base had, as -diff_base has it. */
+/*
+ * What shares are of: all of a profile; of a difference, all that the base had, as -diff_base has it,
+ * also where a tool has written the difference into a file.
+ */
 function profile_whole(profile, type) {
-	const name = profile.types[type][0], { difference } = profile;
+	const name = profile.types[type][0], { difference, label_sets } = profile;
+	const based = label_sets.map(set => set.some(([key, value]) => key === "pprof::base" && value === "true"));
+	const base = difference ? difference.base.total(difference.base.type_of(name))
+		: profile.values[type].reduce((sum, value, i) => sum + (based[profile.sample_labels[i]] ? Math.abs(value) : 0), 0);
 
-	return (difference && difference.base.total(difference.base.type_of(name))) || profile.total(type);
+	return base || profile.total(type);
 }

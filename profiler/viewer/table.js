@@ -44,11 +44,11 @@ class Table {
 			: (a, b) => sign * (size(a) - size(b)) || sign * (Math.abs(sums.total[a]) - Math.abs(sums.total[b])) || by_name(a, b));
 	}
 
-	heading(by, text, columns) {
+	heading(by, text) {
 		const cell = fg_make("th"), press = fg_make("button", "fg-sort", text), now = this.sort.by === by;
 
 		cell.scope = "col";
-		cell.colSpan = columns;
+		cell.classList.toggle("fg-number", by !== "name");
 		cell.setAttribute("aria-sort", now ? (this.sort.down === (by !== "name") ? "descending" : "ascending") : "none");
 		press.type = "button";
 		press.addEventListener("click", () => {
@@ -62,13 +62,14 @@ class Table {
 
 	number(value, name) {
 		const signed = this.tree.profile.difference || this.tree.minus[0] > 0;
-		const cell = fg_make("td", "fg-number", signed ? signed_text(value, this.unit) : count_text(value, this.unit));
-		const share = fg_make("td", "fg-number fg-quiet", percent_text(value, this.tree.whole));
+		const cell = fg_make("td", "fg-number"), text = fg_make("span", "", signed ? signed_text(value, this.unit) : count_text(value, this.unit));
 
 		cell.dataset[name] = value;
+		cell.append(text, fg_make("span", "fg-share", percent_text(value, this.tree.whole)));
+		cell.classList.toggle("fg-quiet", !value);
 		if (signed && value)
-			cell.classList.add(value > 0 ? "fg-grew" : "fg-shrank");
-		return [cell, share];
+			text.className = value > 0 ? "fg-grew" : "fg-shrank";
+		return cell;
 	}
 
 	row(key) {
@@ -80,7 +81,7 @@ class Table {
 		pick.type = "button";
 		pick.addEventListener("click", () => this.options.on_pick(key));
 		cell.append(pick);
-		row.append(...this.number(self[key], "self"), ...this.number(total[key], "total"), cell,
+		row.append(this.number(self[key], "self"), this.number(total[key], "total"), cell,
 			fg_make("td", "fg-quiet fg-object", shown_text(base_name(object || ""), 60)));
 		return row;
 	}
@@ -91,7 +92,7 @@ class Table {
 
 		this.order();
 		where.scope = "col";
-		top.append(this.heading("self", "Self", 2), this.heading("total", "Total", 2), this.heading("name", "Name", 1), where);
+		top.append(this.heading("self", "Self"), this.heading("total", "Total"), this.heading("name", "Name"), where);
 		head.append(top);
 		body.append(...this.keys.slice(0, this.most).map(key => this.row(key)));
 		table.append(head, body);

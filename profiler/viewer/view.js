@@ -45,6 +45,10 @@ function fg_seen_text({ profile, at }) {
 	return (profile.name || "profile") + ", " + new Date(at).toLocaleTimeString();
 }
 
+function fg_empty_text(filters) {
+	return filters.length ? "The filters leave nothing." : "Nothing has been counted: this profile has no samples of this type.";
+}
+
 class ProfileView {
 	constructor(container, options) {
 		this.options = options;
@@ -55,6 +59,7 @@ class ProfileView {
 		this.make_bar();
 		this.chips = fg_make("div", "fg-chips");
 		this.about = fg_make("div", "fg-about");
+		this.tree = this.turned = null;
 		this.body = fg_make("div", "fg-body");
 		this.tip = fg_make("div", "fg-tip");
 		this.tip.setAttribute("role", "tooltip");
@@ -119,10 +124,9 @@ class ProfileView {
 
 	/* Draws a profile, as it is or against a base. */
 	show(profile, base) {
-		const known = fg_seen.findIndex(seen => seen.profile === profile);
-
-		if (known < 0)
-			fg_seen.unshift({ profile, at: Date.now() });
+		for (const one of [base, profile])
+			if (one && !fg_seen.some(seen => seen.profile === one))
+				fg_seen.unshift({ profile: one, at: Date.now() });
 		fg_seen.length = Math.min(fg_seen.length, SEEN_MOST);
 		this.plain = profile;
 		this.base = base || null;
@@ -185,6 +189,7 @@ class ProfileView {
 	group(value) {
 		const label = value.startsWith("label ");
 
+		this.groups.value = value;
 		this.change({ group: label ? "label" : value, label: label ? value.slice(6) : "", key: "" });
 	}
 
@@ -214,12 +219,7 @@ class ProfileView {
 		try {
 			const profile = await profile_decode(await file.arrayBuffer(), file.name);
 
-			if (as_base) {
-				fg_seen.splice(1, 0, { profile, at: Date.now() });
-				this.show(this.plain, profile);
-			} else {
-				this.show(profile);
-			}
+			this.show(...(as_base ? [this.plain, profile] : [profile]));
 		} catch (e) {
 			this.complain(shown_text(file.name, 80) + ": " + e.message);
 		}
@@ -253,7 +253,8 @@ class ProfileView {
 		});
 		this.listen(document, "drop", event => {
 			zones.hidden = true;
-			event.preventDefault();
+			if (has_files(event))
+				event.preventDefault();
 		});
 	}
 
@@ -270,7 +271,7 @@ class ProfileView {
 	update() {
 		const { state } = this;
 
-		this.tree = tree_of(this.profile, { type: this.type_index(), group: state.group, label: state.label, filters: state.filters });
+		this.grow_tree({ type: this.type_index(), group: state.group, label: state.label, filters: state.filters });
 		this.clear();
 		for (const tab of this.tabs.children)
 			tab.setAttribute("aria-pressed", String(tab.dataset.mode === state.mode));
@@ -278,13 +279,30 @@ class ProfileView {
 		this.turn.disabled = state.mode === "table" || state.mode === "callers";
 		this.body.className = "fg-body fg-" + state.mode;
 		this.fill_chips();
-		this.fill_body(state.mode);
 		this.say_all();
+		this.fill_body(state.mode);
 		this.fit();
 		this.find(state.search);
 		if (this.complaint)
 			this.complain(this.complaint);
 		this.complaint = "";
+	}
+
+	/* The tree of these, which is kept for as long as they stay: it may have millions of nodes. */
+	grow_tree(what) {
+		const same = JSON.stringify(what);
+
+		if (this.tree && this.tree.profile === this.profile && this.tree_is === same)
+			return;
+		this.tree = this.turned = null; /* the memory is needed now */
+		this.tree = tree_of(this.profile, what);
+		this.tree_is = same;
+	}
+
+	drawn_tree() {
+		if (!this.state.upside_down)
+			return this.tree;
+		return (this.turned = this.turned || tree_upside_down(this.tree));
 	}
 
 	fill_body(mode) {
@@ -294,6 +312,10 @@ class ProfileView {
 			on_open: node => this.open(node),
 		};
 
+		if (!this.tree.width[0]) {
+			this.body.append(fg_make("p", "fg-none", fg_empty_text(this.state.filters)));
+			return;
+		}
 		if (mode === "table" || mode === "both" || mode === "callers") {
 			this.table = new Table(this.body, { on_pick: key => this.pick(key) });
 			this.table.sort.by = mode === "callers" ? "total" : "self";
@@ -302,7 +324,7 @@ class ProfileView {
 		}
 		if (mode === "flame" || mode === "both") {
 			this.flame = new Flame(this.body, options);
-			this.flame.show(this.state.upside_down ? tree_upside_down(this.tree) : this.tree, this.graph_text());
+			this.flame.show(this.drawn_tree(), this.graph_text());
 			this.parts.push(this.flame);
 		}
 		if (mode === "callers") {
@@ -335,7 +357,6 @@ class ProfileView {
 		const name = this.tree.names[key];
 
 		if (this.state.mode === "both") {
-			this.search.value = name;
 			this.find(name, true);
 		} else {
 			this.change({ mode: "callers", key: name });
@@ -376,6 +397,8 @@ class ProfileView {
 		const matches = match ? Uint8Array.from(tree.names, name => (match(name) ? 1 : 0)) : null;
 
 		this.state.search = text;
+		if (this.search.value !== text)
+			this.search.value = text;
 		for (const flame of this.flames())
 			flame.find(matches && tree_found(flame.tree, matches));
 		if (this.table && !exact)
@@ -443,8 +466,11 @@ class ProfileView {
 		} else {
 			text.append(fg_make("b", "", shown_text(name, 160)));
 			for (const [what, value] of facts)
-				text.append(fg_make("span", "", (what && what !== "Line" && what !== "Object" ? what + " " : "") + value));
-			this.about.replaceChildren(text, ...this.actions(tree, node, name));
+				text.append(fg_make("span", "", what === "Object" ? base_name(value) : what === "Line" ? value : (what + " " + value).trim()));
+			const actions = fg_make("div", "fg-actions");
+
+			actions.append(...this.actions(tree, node, name));
+			this.about.replaceChildren(text, actions);
 		}
 		this.live.textContent = shown_text(name, 160) + ", " + facts.map(([what, value]) => what + " " + value).join(", ");
 	}
@@ -553,7 +579,6 @@ class ProfileView {
 			this.search.focus();
 			event.preventDefault();
 		} else if (event.key === "Escape" && event.target === this.search) {
-			this.search.value = "";
 			this.find("");
 		}
 	}
