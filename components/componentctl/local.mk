@@ -5,7 +5,7 @@ bin_PROGRAMS += %D%/componentctl
 	%D%/annotate/manifest.h %D%/processes/enable.c %D%/processes/list.c %D%/processes/loadable.c \
 	%D%/processes/loadable.h %D%/processes/records.c %D%/processes/records.h %D%/processes/run.c \
 	%D%/processes/sd.c %D%/processes/stop.c %D%/files/save.c %D%/files/save.h
-%C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(INC_CTL) \
+%C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(INC_CTL) -DVIEWER_FILE='"$(pkgdatadir)/viewer.html.gz"' \
 	$(YAML_CFLAGS) $(LOOKING_CPPFLAGS)
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)
 INC_CTL = -iquote $(srcdir)/%D% -iquote $(srcdir)/%D%/annotate -iquote $(srcdir)/%D%/processes \
@@ -22,7 +22,7 @@ INC_LOOKING = -iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/files/legacy -iq
 	-iquote $(srcdir)/profiler/encode -iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 READING_LIBS = profiler/encode/libencode.la profiler/symbols/libsymbols.la $(ZLIB_LIBS) $(PROTOBUFC_LIBS) -lm
 if HAVE_LIBCURL
-%C%_componentctl_SOURCES += $(LOOKING) %D%/profile.c \
+%C%_componentctl_SOURCES += $(LOOKING) %D%/profile.c %D%/files/page.c %D%/files/page.h \
 	%D%/doctor/cgroup.c %D%/doctor/doctor.c %D%/doctor/doctor.h %D%/doctor/facts.c %D%/doctor/facts.h \
 	%D%/doctor/findings.c %D%/doctor/findings.h %D%/doctor/names.c %D%/doctor/names.h %D%/doctor/notes.c \
 	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live_table.c %D%/live/live_table.h \

@@ -25,6 +25,7 @@
 #include "fetch.h"
 #include "merge.h"
 #include "read.h"
+#include "page.h"
 #include "save.h"
 #include "shown.h"
 #include "target.h"
@@ -39,7 +40,7 @@
 
 static struct {
 	int64_t     seconds, rows;
-	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list, *source_path, *trim_path;
+	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list, *source_path, *trim_path, *html, *viewer_file;
 	bool        cum, tree, raw, folded, comments, perfetto, children;
 } opt = { .rows = ROWS_USUAL };
 
@@ -79,6 +80,10 @@ static const struct component_flag profile_flags[] = {
 		"given: up to the last part of a folder of --source-path.", .section = SECTION, .argument = "PATHS"),
 	COMPONENT_FLAG_BOOL("raw", &opt.raw, "Only save the profile.", .section = SECTION),
 	COMPONENT_FLAG_BOOL("folded", &opt.folded, "Print stacks, a line each, for flame graphs.", .section = SECTION),
+	COMPONENT_FLAG_STRING("html", &opt.html, "Write a page for browsers, with the profile and flame graphs of it inside; nothing "
+		"is printed then.", .section = SECTION, .argument = "FILE"),
+	COMPONENT_FLAG_STRING("viewer-file", &opt.viewer_file, "The page that --html is made of (viewer.html.gz), if it is not where it "
+		"was installed.", .section = SECTION, .argument = "FILE"),
 	COMPONENT_FLAG_BOOL("comments", &opt.comments, "Print what the profile says about itself.", .section = SECTION),
 	ROW_TOKEN,
 	COMPONENT_FLAG_END
@@ -205,26 +210,38 @@ out:
 	return r;
 }
 
+/* name: of the profile, on a page. */
+static int
+show_whole(struct pprof *p, const char *name, struct component_error *err)
+{
+	int r;
+
+	if (!is_given(opt.html)) {
+		read_drop_frames(p);
+		return print_views(p, err);
+	}
+	r = page_save(p, name, opt.viewer_file, opt.html, err);
+	if (!r)
+		fprintf(stderr, "Wrote %s\n", opt.html);
+	return r;
+}
+
 /* Less what --base has, if it is given. */
 static int
-show(struct pprof *p, struct component_error *err)
+show(struct pprof *p, const char *name, struct component_error *err)
 {
 	const char   *path = is_given(opt.base) ? opt.base : opt.diff_base;
 	struct pprof  base = { .types = NULL }, difference = { .types = NULL };
 	int           r;
 
-	if (!is_given(path)) {
-		read_drop_frames(p);
-		return print_views(p, err);
-	}
+	if (!is_given(path))
+		return show_whole(p, name, err);
 	r = read_file(path, path, &base, err);
 	if (!r)
 		r = merge_profiles((struct merge_source[]){ { p, 1, false }, { &base, -1, is_given(opt.diff_base) } }, 2,
 			&difference, err);
-	if (!r) {
-		read_drop_frames(&difference);
-		r = print_views(&difference, err);
-	}
+	if (!r)
+		r = show_whole(&difference, name, err);
 	read_release(&difference);
 	read_release(&base);
 	return r;
@@ -237,7 +254,7 @@ show_file(const struct target *t, struct component_error *err)
 	int          r = read_file(t->file, t->word, &p, err);
 
 	if (!r)
-		r = show(&p, err);
+		r = show(&p, t->word, err);
 	read_release(&p);
 	return r;
 }
@@ -280,7 +297,7 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 			fprintf(stderr, "%s\nWhat came is a whole profile, and is kept.\n", err->text);
 		r = save(t, kind, f, err);
 		if (!r)
-			r = show(&p, err);
+			r = show(&p, kind, err);
 	}
 	read_release(&p);
 	return r;
@@ -289,8 +306,10 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
-	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) + is_given(opt.list) > 1)
-		return usage(err, "--raw, --folded, --comments, --tree, --peek and --list exclude each other; write one of them");
+	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) + is_given(opt.list) + is_given(opt.html) > 1)
+		return usage(err, "--raw, --folded, --comments, --tree, --peek, --list and --html exclude each other; write one of them");
+	if (is_given(opt.viewer_file) && !is_given(opt.html))
+		return usage(err, "--viewer-file says what a page is made of; write --html=FILE beside it");
 	if ((is_given(opt.source_path) || is_given(opt.trim_path)) && !is_given(opt.list))
 		return usage(err, "--source-path and --trim-path say where sources are; write --list=RE beside them");
 	if (is_given(opt.base) && is_given(opt.diff_base))

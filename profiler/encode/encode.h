@@ -39,6 +39,8 @@ int encode_delay_text(const struct profile *p, struct symbols *s, encode_write_f
 int encode_contention_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 /* goroutine?debug=2: each thread of a dump, in the layout of Go's panics. */
 int encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
+/* goroutine?format=dump: the same for programs, as JSON. */
+int encode_dump_json(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=top: flat, flat%, cum, cum%, function, of the default type or the last. */
 int encode_top(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */

@@ -95,6 +95,25 @@ frames_resolve(const struct profile *p, struct symbols *s)
 	table_release(&seen);
 }
 
+int
+frames_resolve_dump(const struct dump *d, struct symbols *s, struct arena_budget *budget)
+{
+	size_t     n = d->pc_count, size = (d->pc_count + d->count + 1) * sizeof(uintptr_t);
+	uintptr_t *pcs = arena_map(budget, size);
+	unsigned   count;
+
+	if (!pcs)
+		return -ENOMEM;
+	if (n > 0)
+		memcpy(pcs, d->pcs, n * sizeof(*pcs));
+	for (size_t i = 0; i < d->count; i++)
+		if (d->threads[i].creator)
+			pcs[n++] = frames_stack(d->threads[i].creator, &count)[0];
+	symbols_resolve(s, pcs, n);
+	arena_unmap(budget, pcs, size);
+	return 0;
+}
+
 const uintptr_t *
 frames_stack(uint32_t stack, unsigned *ret_count)
 {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "arena.h"
+#include "dump.h"
 #include "profile.h"
 #include "stack_table.h"
 #include "symbols.h"
@@ -39,6 +40,8 @@ void frames_of(struct symbols *s, uintptr_t pc, struct frames *ret);
 /* Looks up the lines of all addresses of a profile, before the first frames_of().  For
  * want of memory some may have none. */
 void frames_resolve(const struct profile *p, struct symbols *s);
+/* The same for a dump, creators among them.  0 or -ENOMEM. */
+int  frames_resolve_dump(const struct dump *d, struct symbols *s, struct arena_budget *budget);
 /* The stack of a sample, never empty; at most STACK_FRAMES_MAX. */
 const uintptr_t *frames_stack(uint32_t stack, unsigned *ret_count);
 /* The type that is shown where one alone is: the default one, or the last. */

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
 #define PIECE     ((size_t)64 << 10) /* bytes handed to the callback at once, at most */
 #define PRINT_MAX ((size_t)512)      /* bytes of one lines_print() */
 
@@ -67,6 +69,18 @@ void
 lines_text(struct lines *l, const char *text)
 {
 	lines_bytes(l, text, strlen(text));
+}
+
+void
+lines_json(struct lines *l, const char *text)
+{
+	char   piece[TEXT_JSON_MAX];
+	size_t size;
+
+	lines_text(l, "\"");
+	while ((size = text_json_next(&text, piece)) > 0)
+		lines_bytes(l, piece, size);
+	lines_text(l, "\"");
 }
 
 int

@@ -22,6 +22,8 @@ int  lines_open(struct lines *l, struct arena *a, encode_write_fn *write, void *
 void lines_print(struct lines *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For texts of any length. */
 void lines_text(struct lines *l, const char *text);
+/* "text" as JSON wants it. */
+void lines_json(struct lines *l, const char *text);
 /* For what is no text, too. */
 void lines_bytes(struct lines *l, const void *data, size_t size);
 /* Writes what is left; the first error of all, or 0. */

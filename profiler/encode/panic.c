@@ -241,26 +241,6 @@ print_thread(struct texts *x, const struct dump *d, const struct dump_thread *t,
 		print_lock(l, &t->lock, s);
 }
 
-/* Lines of every address, in one reading of the files. */
-static int
-resolve(const struct dump *d, struct symbols *s, struct arena_budget *budget)
-{
-	size_t     n = d->pc_count, size = (d->pc_count + d->count + 1) * sizeof(uintptr_t);
-	uintptr_t *pcs = arena_map(budget, size);
-	unsigned   count;
-
-	if (!pcs)
-		return -ENOMEM;
-	if (n > 0)
-		memcpy(pcs, d->pcs, n * sizeof(*pcs));
-	for (size_t i = 0; i < d->count; i++)
-		if (d->threads[i].creator)
-			pcs[n++] = frames_stack(d->threads[i].creator, &count)[0];
-	symbols_resolve(s, pcs, n);
-	arena_unmap(budget, pcs, size);
-	return 0;
-}
-
 int
 encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, void *arg)
 {
@@ -278,7 +258,7 @@ encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, vo
 	if (r == 0)
 		r = lines_open(&texts.lines, &arena, text_pass, &texts);
 	if (r == 0)
-		r = resolve(d, s, &budget);
+		r = frames_resolve_dump(d, s, &budget);
 	if (r < 0)
 		goto out;
 	texts.bytes = arena_map(&budget, TEXTS_BYTES);

@@ -157,22 +157,10 @@ write_text(struct writing *w)
 /* ---- JSON ---- */
 
 static void
-json_string(struct writing *w, const char *text)
-{
-	char   piece[TEXT_JSON_MAX];
-	size_t size;
-
-	lines_text(&w->lines, "\"");
-	while ((size = text_json_next(&text, piece)) > 0)
-		lines_bytes(&w->lines, piece, size);
-	lines_text(&w->lines, "\"");
-}
-
-static void
 json_frame(struct writing *w, const struct symbol_frame *f, unsigned nth)
 {
 	lines_text(&w->lines, nth ? ", " : "");
-	json_string(w, f->name);
+	lines_json(&w->lines, f->name);
 }
 
 static void
@@ -190,7 +178,7 @@ json_class(struct writing *w, enum residence_class class)
 	bool                 first = true;
 
 	lines_text(&w->lines, class ? ",\n  {\"class\": " : "\n  {\"class\": ");
-	json_string(w, sum.name);
+	lines_json(&w->lines, sum.name);
 	json_numbers(w, &sum);
 	lines_text(&w->lines, ", \"rows\": [");
 	for (size_t i = 0; i < w->table->count; i++) {
@@ -200,7 +188,7 @@ json_class(struct writing *w, enum residence_class class)
 			continue;
 		lines_text(&w->lines, first ? "\n    {\"name\": " : ",\n    {\"name\": ");
 		first = false;
-		json_string(w, row->name);
+		lines_json(&w->lines, row->name);
 		json_numbers(w, row);
 		if (row->stack) {
 			lines_text(&w->lines, ", \"stack\": [");
@@ -221,7 +209,7 @@ json_words(struct writing *w, const char *name, const char *const *words)
 	for (; *words; words++) {
 		lines_text(&w->lines, first ? "" : ", ");
 		first = false;
-		json_string(w, *words);
+		lines_json(&w->lines, *words);
 	}
 	lines_text(&w->lines, "]");
 }
@@ -234,7 +222,7 @@ write_json(struct writing *w)
 	lines_print(&w->lines, "{\"resident\": %" PRIu64 ", \"mapped\": %" PRIu64 ", \"swapped\": %" PRIu64,
 		t->resident, t->mapped, t->swapped);
 	lines_text(&w->lines, ", \"allocator\": ");
-	json_string(w, t->allocator);
+	lines_json(&w->lines, t->allocator);
 	lines_print(&w->lines, ", \"left_behind\": %s", t->left_behind ? "true" : "false");
 	json_words(w, "notes", t->notes);
 	json_words(w, "advice", t->advice);

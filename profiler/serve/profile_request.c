@@ -32,10 +32,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "html.h"
 #include "nearest.h"
 #include "query.h"
 #include "separator.h"
 #include "serve.h"
+#include "text.h"
+#include "viewer.h"
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
 #define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */
@@ -288,6 +291,31 @@ snapshot_read(const struct profile_request *asked, int64_t max_seconds, struct j
 
 /* ---- on the job's thread ---- */
 
+/* A page for browsers with the product inside. */
+static int
+write_page(struct job *j, const struct product *p, struct symbols *symbols)
+{
+	const char *path = viewer_file(j->serve);
+	struct text page = TEXT_INIT;
+	struct html h;
+	char        name[64], why[256];
+	int         r = viewer_page(path, &page);
+
+	snprintf(name, sizeof(name), "%s%s.pb.gz", j->spec.name, j->spec.delta ? "-delta" : "");
+	if (!r)
+		r = html_open(&h, page.data, page.size, name, job_write, j);
+	if (r < 0 && r != -ECANCELED && !j->bytes) {
+		viewer_why(path, r, why, sizeof(why));
+		job_fail(j, 501, why);
+	}
+	if (r >= 0)
+		r = format_write(j->spec.format, p, &j->spec.view, symbols, html_write, &h);
+	if (r >= 0)
+		r = html_close(&h);
+	text_release(&page);
+	return r;
+}
+
 static int
 write_product(struct job *j, const struct product *p)
 {
@@ -296,7 +324,8 @@ write_product(struct job *j, const struct product *p)
 
 	if (r)
 		return r;
-	r = format_write(j->spec.format, p, &j->spec.view, symbols, job_write, j);
+	r = j->spec.format->page ? write_page(j, p, symbols) :
+				   format_write(j->spec.format, p, &j->spec.view, symbols, job_write, j);
 	symbols_close(symbols);
 	return r;
 }

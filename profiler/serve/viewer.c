@@ -113,6 +113,32 @@ viewer_read(const char *path, struct text *ret)
 	return r;
 }
 
+static int
+text_write(void *text, const void *data, size_t size)
+{
+	text_add_bytes(text, data, size);
+	return ((struct text *)text)->failed ? -ENOMEM : 0;
+}
+
+int
+viewer_page(const char *path, struct text *ret)
+{
+	struct text packed_page = TEXT_INIT;
+	int         r = viewer_read(path, &packed_page);
+
+	if (!r)
+		r = gzip_inflate(packed_page.data, packed_page.size, text_write, ret);
+	text_release(&packed_page);
+	return r;
+}
+
+void
+viewer_why(const char *path, int error, char *buf, size_t size)
+{
+	snprintf(buf, size, "there is no page for browsers: %s: %s; install it (Debian: libcomponent-common), or name it by "
+		"--profiling-viewer-file", path, strerror(-error));
+}
+
 void
 viewer_note(const struct serve *s, char *buf, size_t size)
 {
@@ -123,8 +149,7 @@ viewer_note(const struct serve *s, char *buf, size_t size)
 	if (fd >= 0)
 		our_fd_close(fd);
 	else
-		snprintf(buf, size, "there is none for browsers: %s: %s; install it (Debian: libcomponent-common), or name it by "
-			"--profiling-viewer-file", path, strerror(-fd));
+		viewer_why(path, fd, buf, size);
 }
 
 static int

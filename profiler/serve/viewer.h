@@ -23,6 +23,10 @@ void viewer_reply(struct serve *s, struct answer *a);
 const char *viewer_file(const struct serve *s);
 /* Reads it as it is, gzip'd.  0 or a negative errno: -EINVAL: it is no such file; -EFBIG. */
 int  viewer_read(const char *path, struct text *ret);
+/* The same as it was before it was gzip'd; ret holds a part of it after an error. */
+int  viewer_page(const char *path, struct text *ret);
+/* A sentence for such an error. */
+void viewer_why(const char *path, int error, char *buf, size_t size);
 /* Why there is none, or "". */
 void viewer_note(const struct serve *s, char *buf, size_t size);
 

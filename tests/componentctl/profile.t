@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """componentctl profile, trace, dump and memory: targets, tables as go tool pprof makes them, files, and servers and
 files that mean harm (what is read of damaged files: test_read.c)."""
+import base64
 import gzip
 import os
 import pty
@@ -21,6 +22,7 @@ from soak import cpu_ns  # noqa: E402
 
 own_run()
 SUBJECT = "tests/programs/obedient_daemon"
+VIEWER = "--viewer-file=" + os.path.join(BUILD, "profiler/viewer/viewer.html.gz")
 VIEWS = ((), ("--top=0",), ("--cum",), ("--cum", "--top=5"), ("--focus=e",), ("--ignore=main", "--top=0"),
          ("--focus=here|main", "--ignore=keep"), ("--sample-index=0", "--top=3"), ("--sample-index=1",))
 KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "threadcreate"
@@ -329,7 +331,8 @@ def each_line_of_the_document_works():
                 started([program[:-2]], cwd=d) as other, started_by_ctl("redis-server", env=env) as p:
             poll(lambda: {"redis-server", "backend-controller"} <= set(listed()), "their records")
             for line in [line for line in lines if line not in (first, last)] + [last]:
-                r = run("sh", "-c", line.replace("4711", str(other.pid)), cwd=d, env=env)
+                typed = line.replace("4711", str(other.pid)).replace("--html=", VIEWER + " --html=")  # it is not installed
+                r = run("sh", "-c", typed, cwd=d, env=env)
                 # What is in the way here is no fault of the line.
                 need(r.returncode == 0 or (" doctor " in line and r.returncode == 1 and not r.stderr), line + "\n" + r.stderr)
             p.wait(DEADLINE)
@@ -350,6 +353,30 @@ def a_bar_shows_on_a_terminal_how_long_it_takes():
         os.close(master)
         equal(r.returncode, 0)
         contains(shown.decode(), "] 1 s of 2 s")
+
+
+@test
+def a_page_for_browsers_has_the_profile_inside():
+    with tempdir() as d:
+        path, page = small(d), os.path.join(d, "page.html")
+        r = run(CTL, "profile", path, "--html=" + page, VIEWER, env=environment())
+        equal((r.returncode, r.stdout, r.stderr), (0, "", "Wrote %s\n" % page))
+        with open(page) as f:
+            text = f.read()
+        (name, inside), = re.findall(r'<script id="profile" type="application/octet-stream" data-name="([^"]*)">([^<]*)</script>\n', text)
+        equal(name, path)
+        again = write(os.path.join(d, "again.pb.gz"), base64.b64decode(inside, validate=True))
+        equal(run(CTL, "profile", again, env=environment()).stdout, run(CTL, "profile", path, env=environment()).stdout)
+        r = run(CTL, "profile", path, "--base=" + path, "--html=" + page, VIEWER, env=environment())
+        equal(r.returncode, 0, r.stderr)
+        for words, wanted in (["--html=" + page, "--viewer-file=/nowhere"], "the viewer cannot be read: /nowhere: No such file or directory; "
+                              "install it"), (["--html=" + page, "--viewer-file=" + path], "the viewer cannot be read: %s: " % path):
+            r = run(CTL, "profile", path, *words, env=environment())
+            equal((r.returncode, r.stdout), (1, ""))
+            contains(r.stderr, wanted)
+        for words in ["--html=" + page, "--tree"], [VIEWER]:
+            equal(run(CTL, "profile", path, *words, env=environment()).returncode, 2, words)
+        equal(sorted(os.listdir(d)), ["again.pb.gz", "page.html", "small.pb.gz"])
 
 
 if "\n  profile " in run(CTL, "--help", env=environment()).stdout:

@@ -480,7 +480,8 @@ def every_kind_of_profile_is_documented_and_every_documented_route_answers():
     paths = [row[0] for row in routes]
     for kind in kinds:
         need(any(re.fullmatch(r"/debug/pprof/%s(\?.*)?" % kind, p) for p in paths), "no row for " + kind)
-    with daemon("examples/hello", "--enable-pprof") as d:
+    viewer = "--profiling-viewer-file=" + os.path.join(BUILD, "profiler/viewer/viewer.html.gz")  # it is not installed
+    with daemon("examples/hello", "--enable-pprof", viewer) as d:
         for path, answer, *_ in routes:
             equal(d.get(path.replace("=N", "=1")).status, 405 if answer.startswith("POST,") else 200, path)
         words = re.findall(r"\b(goroutine|block|mutex|threadcreate|trace)\b", prose("docs/profiling.md"), re.I)

@@ -167,12 +167,13 @@ for _folder in sorted(os.listdir(os.path.join(SRC, COLLECT))):
 
 # Files below encode/, and its rows of format.c.
 FORMATS = {
-    "pprof": (("pprof.c", "pprof_sample.c", "pprof_sample.h"), ['"pprof"']),
+    "pprof": (("pprof.c", "pprof_sample.c", "pprof_sample.h"), ['"pprof"', '"html"']),
     "top": (("top.c",), ['"top"']),
     "folded": (("folded.c",), ['"folded"']),
     "counts": (("text_counts.c",), ["TEXT_COUNTS", "TEXT_DELAYS", "TEXT_CONTENTIONS"]),
     "heap text": (("text.c",), ["TEXT_HEAP"]),
     "panic": (("panic.c",), ["encode_panic"]),
+    "dump": (("dump_json.c",), ["encode_dump_json"]),
     "table": (("residence.c",), ["encode_residence_text", "encode_residence_json"]),
     "go1.19": (("trace/go_v1.c",), [r'"go1\.19"']),
     "go1.22": (("trace/go_v2.c",), [r'"go1\.22"']),
@@ -180,7 +181,7 @@ FORMATS = {
 }
 # How tests name it, where not by its name.
 NAMED = {"pprof": r"Profile\(|go_tool|window", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2|goroutine", "table": "memory"}
-ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "go1.19": "trace?seconds=1&format=go1.19",
+ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "dump": "goroutine?format=dump", "go1.19": "trace?seconds=1&format=go1.19",
          "go1.22": "trace?seconds=1&format=go1.22", "perfetto": "trace?seconds=1&format=perfetto"}
 
 

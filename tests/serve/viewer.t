@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The page for browsers: who is given it and who is not, what it asks for (status), and windows that it ends early."""
+import base64
 import concurrent.futures
 import gzip
 import json
@@ -76,7 +77,7 @@ def where_the_file_is_missing_the_list_says_so():
                     is_plain(r)
                     need("content-encoding" not in r.headers, r.headers)
                     if not text:
-                        contains(r.text, "<li>page: there is none for browsers: %s: No such file or directory; install it" % broken)
+                        contains(r.text, "<li>page: there is no page for browsers: %s: No such file or directory; install it" % broken)
         os.remove(broken)
         os.mkfifo(broken)
         with hello(viewer=broken) as d:
@@ -138,6 +139,48 @@ def secrets_of_the_command_line_are_hidden_in_status_as_well():
     with daemon("tests/programs/obedient_daemon", "--enable-pprof", "--password=hunter2") as d:
         r = d.get(PPROF + "status")
         need("hunter2" not in r.text and "hunter2" not in d.get(PPROF + "cmdline").text, r.text)
+
+
+# ---- formats ----
+
+INSIDE = re.compile(rb'<script id="profile" type="application/octet-stream" data-name="([^"]*)">([^<]*)</script>\n')
+
+
+@test
+def a_profile_is_had_as_a_page_that_has_it_inside():
+    with hello() as d:
+        for path, name in ("heap?", b"heap.pb.gz"), ("profile?seconds=1&", b"profile.pb.gz"), ("heap?seconds=1&", b"heap-delta.pb.gz"):
+            r = d.get(PPROF + path + "format=html")
+            equal((r.status, r.headers["content-type"]), (200, "text/html; charset=utf-8"), path)
+            (found, text), = INSIDE.findall(r.body)
+            equal(found, name)
+            with gzip.open(FILE) as f:
+                before, after = f.read().rsplit(b"<!-- profile -->\n", 1)
+            need(r.body.startswith(before) and r.body.endswith(after), "the page is not around it")
+            with open(d.dir + "/inside.pb.gz", "wb") as f:
+                f.write(base64.b64decode(text, validate=True))
+            shown = run(newest_pprof(), "-raw", d.dir + "/inside.pb.gz")
+            equal(shown.returncode, 0, shown.stderr)
+            contains(shown.stdout, "PeriodType")
+    with hello(viewer="/nowhere/viewer.html.gz") as d:
+        r = d.get(PPROF + "heap?format=html")
+        equal(r.status, 501)
+        contains(r.text, "there is no page for browsers: /nowhere/viewer.html.gz: No such file or directory; install it")
+
+
+@test
+def threads_are_had_as_json():
+    with hello() as d:
+        r = d.get(PPROF + "goroutine?format=dump")
+        equal((r.status, r.headers["content-type"]), (200, "application/json"))
+        dump = json.loads(r.text)
+        equal((dump["version"], dump["program"], dump["pid"], dump["deadlocks"]), (1, "hello", d.pid, []))
+        equal({t["id"] for t in dump["threads"]} & {int(t) for t in os.listdir("/proc/%d/task" % d.pid)},
+              {int(t) for t in os.listdir("/proc/%d/task" % d.pid)})
+        main_, = [t for t in dump["threads"] if t["id"] == d.pid]
+        need("component_main" in [f[0] for f in main_["frames"]], main_["frames"])
+        equal((main_["ours"], main_["labels"], main_["waits"]), (False, [], None))
+        equal([t["name"] for t in dump["threads"] if t["name"] == "component-http"], ["component-http"])
 
 
 # ---- windows ----

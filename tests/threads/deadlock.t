@@ -2,6 +2,7 @@
 """Who waits for whom: goroutine?debug=2 and goroutineleak, of each kind of lock, with the hooks
 linked in, preloaded, and absent.  See tests/programs/deadlocks.c."""
 import contextlib
+import json
 import os
 import re
 import signal
@@ -88,6 +89,12 @@ def a_deadlock_of_two_comes_first_with_the_names_of_its_static_locks():
             need(all(heads), text)
             equal(sorted(h.group(4) for h in heads), ["accounts+0x40", "ledger"])
             equal(sorted(HEAD.findall(text)[i][2] for i in (0, 1)), ["wait_accounts", "wait_ledger"], "the first threads")
+            told = json.loads(d.get(PPROF + "goroutine?format=dump").text)
+            threads = {t["name"]: t for t in told["threads"]}
+            equal([sorted(c) for c in told["deadlocks"]], [sorted(threads[n]["id"] for n in ("wait_ledger", "wait_accounts"))])
+            waits = threads["wait_accounts"]["waits"]
+            equal((waits["name"], waits["offset"], waits["kind"], waits["holder"], waits["holder_name"], waits["ended"]),
+                  ("accounts", 0x40, "mutex", threads["wait_ledger"]["id"], "wait_ledger", False))
 
 
 @test
