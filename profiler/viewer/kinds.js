@@ -22,7 +22,7 @@ const KINDS = {
 	threadcreate: ["Threads and locks", "Thread creation", "Who created threads, since profiling began."],
 };
 const KIND_GROUPS = ["Time", "Memory", "Threads and locks", "Kept by the program"];
-const POLL_MS = 1000, HISTORY = 90;
+const POLL_MS = 1000, SOON_MS = 250, HISTORY = 90;
 
 function kind_words(kind) {
 	const known = KINDS[kind.name];
@@ -146,8 +146,10 @@ function card_buttons(card) {
 	if (product === "trace")
 		return [file("For go tool trace", "download", "format=go1.22", ".trace"),
 			file("For Perfetto", "perfetto", "format=perfetto", ".perfetto-trace")];
-	return [name === "goroutine" && open("Threads", "threads"), go("Flame graph", "flame", name !== "goroutine"),
-		go("Table", "table"), file("Download", "download", "", ".pb.gz")];
+	const threads = name === "goroutine" || name === "goroutineleak";
+
+	return [threads && open("Threads", "threads"), go("Flame graph", "flame", !threads), go("Table", "table"),
+		file("Download", "download", "", ".pb.gz")];
 }
 
 /* What to type instead. */
@@ -317,7 +319,7 @@ function kinds_view(main, signal) {
 	const silence = element("div", { class: "notice warn", role: "alert", hidden: true });
 	const body = element("div", { class: "index" });
 	const notes = element("section", null);
-	let status = null, top = null, cards = new Map(), timer = 0, answered = Date.now();
+	let status = null, top = null, cards = new Map(), timer = 0, asked = 0, answered = Date.now();
 
 	function build(now) {
 		const made = cards_make(now, refresh);
@@ -357,7 +359,7 @@ function kinds_view(main, signal) {
 			silence.hidden = false;
 			main.dataset.state = "failed";
 		}
-		timer = setTimeout(poll, POLL_MS);
+		timer = setTimeout(poll, asked++ ? POLL_MS : SOON_MS); /* the second answer has the first share of a processor */
 	}
 	main.replaceChildren(silence, body);
 	document.addEventListener("visibilitychange", poll, { signal });

@@ -213,7 +213,7 @@ async function inside_show(inside) {
 	try {
 		const profile = await profile_from_base64(inside.textContent, name);
 		const at = keep({ kind: "file", profile, title: name, name,
-			about: [profile.program, profile.time_ns ? new Date(Number(profile.time_ns / 1000000n)).toLocaleString() : ""]
+			about: [profile.program, profile.time_ns ? new Date(Number(profile.time_ns) / 1e6).toLocaleString() : ""]
 				.filter(Boolean).join(", "),
 			bytes: Uint8Array.from(atob(inside.textContent.trim()), (c) => c.charCodeAt(0)) });
 		const { mode, query } = hash_read();

@@ -107,10 +107,11 @@ function frame_item([name, file, line, object, inlined]) {
 		place ? element("span", { class: "quiet place-name" }, ` ${place}`) : null);
 }
 
-/* What to show of a stack in one line: the first function that is the program's, as far as a name tells. */
+/* What to show of a stack in one line: the first function that is not the C library's. */
 function top_function(frames) {
-	const inside = /^(_|\?|0x|futex|poll|ppoll|epoll|select|pselect|read|write|recv|send|accept|clock_nanosleep|nanosleep|usleep|sleep|pthread_|lll_|sem_|syscall|waitpid|wait4)/;
-	const found = frames.find(([name]) => name && !inside.test(name));
+	const library = /\/(libc|libpthread|ld-linux[^/]*|ld-musl[^/]*)[.-][^/]*$/;
+	const call = /^(_|0x|lll_|futex_|pthread_|sem_)|^(\?|futex|poll|select|read|write|recv|send|accept|nanosleep|sleep|start_thread|syscall)$/;
+	const found = frames.find(([name, , , object]) => name && !library.test(object) && !call.test(name));
 
 	return (found || frames[0] || ["no stack"])[0];
 }
@@ -121,7 +122,7 @@ function thread_row(group, threads) {
 	const row = element("details", { class: "thread", "data-threads": group.map((thread) => thread.id).join(" ") },
 		element("summary", null, element("span", { class: "thread-who" }, many ? element("b", null, plural(group.length, "thread")) : thread_name(first)),
 			element("span", { class: `tag state ${first.state === "running" ? "good" : ""}` }, first.state),
-			element("span", { class: "quiet" }, waited(first)),
+			waited(first) ? element("span", { class: "quiet" }, waited(first)) : null,
 			element("code", { class: "thread-where" }, top_function(first.frames)),
 			labels, first.ours ? element("span", { class: "tag" }, "profiler") : null,
 			first.waits ? element("span", { class: "warn-text" }, "waits for ", lock_name(first.waits), ", held by ", ...holder_name(first.waits, threads)) : null));
