@@ -57,7 +57,8 @@ NOT_RUN = {
     "make release RELEASE_KEY=you@example.org": "tests/project/release.t",
     "cp -r deploy/debian .": "tests/project/packages.t",
     "dpkg-buildpackage -us -uc -b": "tests/project/packages.t",
-    "sudo dpkg -i ../libcomponent0_*.deb ../libcomponent-dev_*.deb ../libcomponent-preload_*.deb": "tests/project/packages.t",
+    "sudo dpkg -i ../libcomponent0_*.deb ../libcomponent-common_*.deb ../libcomponent-dev_*.deb ../libcomponent-preload_*.deb":
+    "tests/project/packages.t",
     "sha256sum -c libcomponent-0.2.0.tar.xz.sha256": "tests/project/release.t",
     "gpg --verify libcomponent-0.2.0.tar.xz.asc libcomponent-0.2.0.tar.xz": "tests/project/release.t",
 }
