@@ -58,6 +58,6 @@ function change_color(part, dark) {
 	const step = Math.round(10 * Math.min(1, Math.sqrt(Math.abs(part)))), hue = part > 0 ? 6 : 214;
 
 	if (!step)
-		return dark ? "hsl(215 6% 32%)" : "hsl(215 12% 88%)";
+		return dark ? "hsl(215 6% 32%)" : "hsl(215 16% 91%)";
 	return dark ? `hsl(${hue} ${20 + 4 * step}% ${33 + step}%)` : `hsl(${hue} ${40 + 5 * step}% ${90 - 2.4 * step}%)`;
 }

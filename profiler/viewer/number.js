@@ -24,10 +24,10 @@ function digits_text(n) {
 }
 
 function count_text(value, unit) {
-	const known = UNITS[String(unit || "").toLowerCase()];
+	const name_of = String(unit || "").toLowerCase(), known = Object.hasOwn(UNITS, name_of) && UNITS[name_of];
 
 	if (!known)
-		return digits_text(value) + (!unit || unit === "count" ? "" : " " + unit);
+		return digits_text(value) + (!unit || unit === "count" ? "" : " " + shown_text(unit, 30));
 	const [steps, scale] = known, n = value * scale;
 	const [size, name] = steps.find(step => Math.abs(n) >= step[0]) || steps[steps.length - 1];
 	return digits_text(n / size) + " " + name;
