@@ -42,11 +42,14 @@ function fg_options(select, list, chosen) {
 }
 
 function fg_seen_text({ profile, at }) {
-	return (profile.name || "profile") + ", " + new Date(at).toLocaleTimeString();
+	return shown_text(profile.name || "profile", 60).replace(/\.(pb|pprof|json)?(\.gz)?$/, "") + ", " + new Date(at).toLocaleTimeString();
 }
 
-function fg_empty_text(filters) {
-	return filters.length ? "The filters leave nothing." : "Nothing has been counted: this profile has no samples of this type.";
+function fg_empty_text(profile, filters) {
+	const others = profile.types.filter((type, i) => profile.total(i)).map(([name]) => name.replace(/_/g, " "));
+
+	return filters.length ? "The filters leave nothing."
+		: "Nothing has been counted here." + (others.length ? " There is something in: " + shown_text(others.join(", "), 200) + "." : "");
 }
 
 class ProfileView {
@@ -313,7 +316,7 @@ class ProfileView {
 		};
 
 		if (!this.tree.width[0]) {
-			this.body.append(fg_make("p", "fg-none", fg_empty_text(this.state.filters)));
+			this.body.append(fg_make("p", "fg-none", fg_empty_text(this.profile, this.state.filters)));
 			return;
 		}
 		if (mode === "table" || mode === "both" || mode === "callers") {
@@ -428,7 +431,7 @@ class ProfileView {
 			const place = profile.frame_place(frame);
 
 			if (place && this.state.group !== "object")
-				facts.push(["Line", shown_text(place, 200) + (several ? " and others" : "")]);
+				facts.push(["Line", (place.length > 120 ? "…" : "") + shown_text(place.slice(-120), 120) + (several ? " and others" : "")]);
 			if (object)
 				facts.push(["Object", shown_text(object, 200)]);
 		}

@@ -73,6 +73,21 @@ def newest_pprof():
     return max(pprofs(), key=lambda p: p.version).path
 
 
+def rows_of_pprof(path, kind, unit, *options):
+    """{name: [flat, cum]} of each row of -top, in that unit, and the total."""
+    r = run(newest_pprof(), "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-symbolize=none", "-sample_index=" + kind,
+            "-unit=" + {"nanoseconds": "ns", "bytes": "B"}.get(unit, unit), *options, path, env=dict(ENV, PPROF_TMPDIR=BUILD))
+    equal(r.returncode, 0, r.stderr)
+    head, _, table = r.stdout.partition("      flat  flat%   sum%        cum   cum%\n")
+    rows = {}
+    for line in table.splitlines():
+        flat, _, _, cum, _, name = line.split(None, 5) if len(line.split()) > 5 else line.split() + [""]
+        name = re.sub(r" \((partial-)?inline\)$", "", name)
+        need(name not in rows, "two rows of %s: %s" % (name, r.stdout))
+        rows[name] = [float(re.sub(r"[A-Za-z]+$", "", n)) for n in (flat, cum)]
+    return rows, float(re.search(r"of (-?[\d.]+)\w* total", head).group(1)) if "total" in head else None
+
+
 def to_the_minute(text, go):
     """Older ones of Go write "Time: Nov 25, 2026 at 9:44pm (UTC)", without seconds: both tables with times as these."""
     found = re.search(r"^Time: (\w+ \d+, \d+ at \d+:\d+[ap]m) ", go, re.M)

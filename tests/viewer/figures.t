@@ -10,12 +10,11 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
-from gotools import newest_pprof  # noqa: E402
+from gotools import rows_of_pprof  # noqa: E402
 from pprof_reader import Profile  # noqa: E402
 import pprof_writer  # noqa: E402
 
 TYPES = [("samples", "count"), ("cpu", "nanoseconds"), ("space", "bytes")]
-SHORT = {"nanoseconds": "ns", "bytes": "B"}
 
 
 def ask(jobs, texts=()):
@@ -29,28 +28,13 @@ def ask(jobs, texts=()):
     return json.loads(r.stdout)
 
 
-def of_pprof(path, kind, unit, *options):
-    """{name: [flat, cum]} of each row, and the total."""
-    r = run(newest_pprof(), "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-symbolize=none", "-sample_index=" + kind,
-            "-unit=" + SHORT.get(unit, unit), *options, path, env=dict(os.environ, PPROF_TMPDIR=BUILD))
-    equal(r.returncode, 0, r.stderr)
-    head, _, table = r.stdout.partition("      flat  flat%   sum%        cum   cum%\n")
-    rows = {}
-    for line in table.splitlines():
-        flat, _, _, cum, _, name = line.split(None, 5) if len(line.split()) > 5 else line.split() + [""]
-        name = re.sub(r" \((partial-)?inline\)$", "", name)
-        need(name not in rows, "two rows of %s: %s" % (name, r.stdout))
-        rows[name] = [float(re.sub(r"[A-Za-z]+$", "", n)) for n in (flat, cum)]
-    return rows, float(re.search(r"of (-?[\d.]+)\w* total", head).group(1)) if "total" in head else None
-
-
 def compare(path, answer, what, base=None, options=()):
     """Rows that are somewhere, which are the same."""
     need("error" not in answer, (what, answer))
     count = 0
     for kind, unit in [tuple(t) for t in what]:
         ours = answer["types"][kind]
-        rows, total = of_pprof(path, kind, unit, *options, *(["-diff_base=" + base] if base else []))
+        rows, total = rows_of_pprof(path, kind, unit, *options, *(["-diff_base=" + base] if base else []))
         for name in set(rows) | set(ours["rows"]):
             a, b = rows.get(name, [0, 0]), ours["rows"].get(name, [0, 0])
             near = 0.006 + 1e-9 * ours["whole"]
