@@ -23,3 +23,7 @@ bench_encode_LDADD = profiler/encode/libencode.la profiler/symbols/libsymbols.la
 bench_names_SOURCES = bench/names.c
 bench_names_CPPFLAGS = $(INC_SYMBOLS)
 bench_names_LDADD = profiler/symbols/libsymbols.la $(BENCH_STACKS) $(ZLIB_LIBS)
+
+# The page that people look at.
+BENCH_ROWS += bench/rows_viewer.py
+EXTRA_DIST += bench/viewer
