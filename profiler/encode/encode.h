@@ -30,6 +30,8 @@ typedef int encode_write_fn(void *arg, const void *data, size_t size);
 /* gzip of profile.proto, one member, zlib level 1.  Lost samples become one under
  * [lost samples]; code outside of all mappings is named by its address. */
 int encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
+/* ?format=json: tables of names, a tree of stacks and the samples, for programs. */
+int encode_profile_json(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 /* debug=1 of heap and allocs, made of the raw values: needs the four heap types. */
 int encode_heap_text(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
 /* debug=1 of kinds that count events by stack: "NAME profile: total N". */

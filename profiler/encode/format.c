@@ -20,6 +20,7 @@ static const struct format formats[] = {
 	{ .name = "top", .viewed = encode_top },
 	{ .name = "folded", .viewed = encode_folded },
 	{ .name = "html", .page = true, .profile = encode_pprof },
+	{ .name = "json", .json = true, .profile = encode_profile_json },
 	{ .debug = 1, .text = PRODUCT_TEXT_COUNTS, .profile = encode_counts_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_DELAYS, .profile = encode_delay_text },
 	{ .debug = 1, .text = PRODUCT_TEXT_CONTENTIONS, .profile = encode_contention_text },

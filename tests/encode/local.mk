@@ -1,5 +1,5 @@
 # tests of what is written
-ENCODE_UNITS = %D%/test_gotrace %D%/test_pprof %D%/test_text %D%/test_view
+ENCODE_UNITS = %D%/test_gotrace %D%/test_pprof %D%/test_profile_json %D%/test_text %D%/test_view
 UNITS += $(ENCODE_UNITS)
 WHOLE_TESTS += %D%/gotrace.t %D%/pprof.t
 EXTRA_DIST += %D%/fixture.h

@@ -170,6 +170,7 @@ FORMATS = {
     "pprof": (("pprof.c", "pprof_sample.c", "pprof_sample.h"), ['"pprof"', '"html"']),
     "top": (("top.c",), ['"top"']),
     "folded": (("folded.c",), ['"folded"']),
+    "profile json": (("profile_json.c",), ["encode_profile_json"]),
     "counts": (("text_counts.c",), ["TEXT_COUNTS", "TEXT_DELAYS", "TEXT_CONTENTIONS"]),
     "heap text": (("text.c",), ["TEXT_HEAP"]),
     "panic": (("panic.c",), ["encode_panic"]),
@@ -180,8 +181,8 @@ FORMATS = {
     "perfetto": (("trace/perfetto.c", "trace/perfetto_message.c", "trace/perfetto_message.h"), ['"perfetto"']),
 }
 # How tests name it, where not by its name.
-NAMED = {"pprof": r"Profile\(|go_tool|window", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2|goroutine", "table": "memory"}
-ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "dump": "goroutine?format=dump", "go1.19": "trace?seconds=1&format=go1.19",
+NAMED = {"pprof": r"Profile\(|go_tool|window", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2|goroutine", "table": "memory", "profile json": "format=json"}
+ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "dump": "goroutine?format=dump", "profile json": "heap?format=json", "go1.19": "trace?seconds=1&format=go1.19",
          "go1.22": "trace?seconds=1&format=go1.22", "perfetto": "trace?seconds=1&format=perfetto"}
 
 

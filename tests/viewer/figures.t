@@ -106,6 +106,24 @@ def so_are_those_of_a_daemon_and_of_its_deltas_in_both_forms():
         need(sum(compare(p, a, k) for p, a, k in zip(paths, answers, kinds)) > 40, "rows")
 
 
+@test
+def what_the_daemon_writes_as_json_is_what_it_writes_as_pprof():
+    with daemon("examples/hello", "--enable-pprof", "--heap-profile-rate=1") as d, tempdir() as files:
+        def same(kind):
+            """Of a moment in which nothing was counted between the two."""
+            forms = [d.get("/debug/pprof/%s%s" % (kind, form)).body for form in ("", "?format=json", "")]
+            paths = [write(files, "%s.%d" % (kind, i), body) for i, body in enumerate(forms)]
+            before, ours, after = ask([{"paths": [p], "group": "line"} for p in paths])["answers"]
+            need(before["samples"] > 0, before)
+            if before["types"] != after["types"] or before["labels"] != after["labels"]:
+                return False
+            equal(ours["types"], before["types"], kind)
+            equal([ours[k] for k in ("usual", "samples", "labels")], [before[k] for k in ("usual", "samples", "labels")], kind)
+            return True
+        for kind in "heap", "allocs", "goroutine":
+            poll(lambda: same(kind), kind)
+
+
 def as_json(raw):
     """The JSON form of a pprof profile, written here anew."""
     p = Profile(raw)
