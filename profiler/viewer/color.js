@@ -59,5 +59,5 @@ function change_color(part, dark) {
 
 	if (!step)
 		return dark ? "hsl(215 6% 32%)" : "hsl(215 16% 91%)";
-	return dark ? `hsl(${hue} ${20 + 4 * step}% ${33 + step}%)` : `hsl(${hue} ${40 + 5 * step}% ${90 - 2.4 * step}%)`;
+	return dark ? `hsl(${hue} ${20 + 4 * step}% ${33 + step}%)` : `hsl(${hue} ${38 + 4 * step}% ${91 - 2.1 * step}%)`;
 }

@@ -33,6 +33,9 @@ class Sandwich {
 		this.below.textContent = "What " + name + " calls";
 		this.callers.show(callers, "Callers of " + name, callers.first[0]);
 		this.callees.show(callees, "What " + name + " calls", callees.first[0]);
+		/* Each half by what it has to show. */
+		const [up, down] = this.flames().map(flame => `minmax(6em, ${flame.rows.length + 1}fr)`);
+		this.box.style.gridTemplateRows = `auto ${up} auto ${down}`;
 	}
 
 	flames() {

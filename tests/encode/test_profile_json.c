@@ -113,6 +113,31 @@ many_stacks_are_written_in_pieces_and_without_malloc(void **state)
 	profile_release(&p);
 }
 
+/* Two million nodes are more than the table has memory for: what comes behind is written, and comes again. */
+static void
+nodes_that_cannot_be_remembered_come_again(void **state)
+{
+	enum { STACKS = 20000, DEPTH = 100, AGAIN = 10 };
+	struct profile p;
+	size_t         nodes = 0;
+
+	(void)state;
+	init_cpu(&p);
+	for (uintptr_t i = 0; i < STACKS + AGAIN; i++) {
+		uintptr_t pcs[DEPTH], n = i < STACKS ? i : i - AGAIN;
+
+		for (uintptr_t k = 0; k < DEPTH - 1; k++)
+			pcs[k] = 4096 + 16 * k;
+		pcs[DEPTH - 1] = 65536 + 16 * n;
+		add(&p, pcs, DEPTH, 0, (int64_t[4]){ 1, 1 });
+	}
+	assert_int_equal(encode(&p, encode_profile_json), 0);
+	for (const char *at = strstr((const char *)sink.data, "\"nodes\":["); *at != ']'; at++)
+		nodes += *at == ',';
+	assert_int_equal((nodes + 1) / 2, (STACKS + AGAIN) * DEPTH);
+	profile_release(&p);
+}
+
 int
 main(void)
 {
@@ -122,6 +147,7 @@ main(void)
 		cmocka_unit_test_setup(an_empty_profile_is_whole, reset),
 		cmocka_unit_test_setup(what_the_writer_answers_ends_it, reset),
 		cmocka_unit_test_setup(many_stacks_are_written_in_pieces_and_without_malloc, reset),
+		cmocka_unit_test_setup(nodes_that_cannot_be_remembered_come_again, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
