@@ -16,7 +16,7 @@ LOOKING = %D%/files/legacy/contention.c %D%/files/legacy/cpu.c %D%/files/legacy/
 	%D%/files/legacy/heap.c %D%/files/legacy/legacy.c %D%/files/legacy/legacy.h %D%/files/legacy/legacy_map.c \
 	%D%/files/legacy/legacy_map.h %D%/files/merge.c %D%/files/merge.h %D%/files/read.c %D%/files/read.h %D%/files/write.c %D%/files/write.h \
 	%D%/views/folded.c %D%/views/graph.c %D%/views/graph.h %D%/views/listing.c %D%/views/match.c \
-	%D%/views/match.h %D%/views/shown.c %D%/views/shown.h %D%/views/top.c %D%/views/top.h \
+	%D%/views/match.h %D%/views/picture_view.c %D%/views/shown.c %D%/views/shown.h %D%/views/top.c %D%/views/top.h \
 	%D%/views/units.c %D%/views/units.h
 INC_LOOKING = -iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/files/legacy -iquote $(srcdir)/%D%/views -iquote $(srcdir)/profiler/symbols \
 	-iquote $(srcdir)/profiler/encode -iquote profiler/encode $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)

@@ -40,7 +40,7 @@
 
 static struct {
 	int64_t     seconds, rows;
-	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list, *source_path, *trim_path, *html, *viewer_file;
+	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list, *source_path, *trim_path, *html, *svg, *viewer_file;
 	bool        cum, tree, raw, folded, comments, perfetto, children;
 } opt = { .rows = ROWS_USUAL };
 
@@ -82,6 +82,8 @@ static const struct component_flag profile_flags[] = {
 	COMPONENT_FLAG_BOOL("folded", &opt.folded, "Print stacks, a line each, for flame graphs.", .section = SECTION),
 	COMPONENT_FLAG_STRING("html", &opt.html, "Write a page for browsers, with the profile and flame graphs of it inside; nothing "
 		"is printed then.", .section = SECTION, .argument = "FILE"),
+	COMPONENT_FLAG_STRING("svg", &opt.svg, "Write a picture of the flame graph; nothing is printed then.", .section = SECTION,
+		.argument = "FILE"),
 	COMPONENT_FLAG_STRING("viewer-file", &opt.viewer_file, "The page that --html is made of (viewer.html.gz), if it is not where it "
 		"was installed.", .section = SECTION, .argument = "FILE"),
 	COMPONENT_FLAG_BOOL("comments", &opt.comments, "Print what the profile says about itself.", .section = SECTION),
@@ -210,7 +212,23 @@ out:
 	return r;
 }
 
-/* name: of the profile, on a page. */
+static int
+save_picture(struct pprof *p, const char *name, struct component_error *err)
+{
+	const struct view view = { .focus = opt.focus, .ignore = opt.ignore, .sample_index = opt.sample_index };
+	struct text       out = TEXT_INIT, notes = TEXT_INIT;
+	int               r = picture_print(p, name, &view, &out, &notes, err);
+
+	if (!r)
+		r = save_as(opt.svg, out.data, out.size, err);
+	if (!r)
+		fprintf(stderr, "%sWrote %s\n", text_string(&notes), opt.svg);
+	text_release(&out);
+	text_release(&notes);
+	return r;
+}
+
+/* name: of the profile, on a page or a picture. */
 static int
 show_whole(struct pprof *p, const char *name, struct component_error *err)
 {
@@ -218,7 +236,7 @@ show_whole(struct pprof *p, const char *name, struct component_error *err)
 
 	if (!is_given(opt.html)) {
 		read_drop_frames(p);
-		return print_views(p, err);
+		return is_given(opt.svg) ? save_picture(p, name, err) : print_views(p, err);
 	}
 	r = page_save(p, name, opt.viewer_file, opt.html, err);
 	if (!r)
@@ -306,8 +324,9 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
-	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) + is_given(opt.list) + is_given(opt.html) > 1)
-		return usage(err, "--raw, --folded, --comments, --tree, --peek, --list and --html exclude each other; write one of them");
+	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) + is_given(opt.list) + is_given(opt.html) +
+		is_given(opt.svg) > 1)
+		return usage(err, "--raw, --folded, --comments, --tree, --peek, --list, --html and --svg exclude each other; write one of them");
 	if (is_given(opt.viewer_file) && !is_given(opt.html))
 		return usage(err, "--viewer-file says what a page is made of; write --html=FILE beside it");
 	if ((is_given(opt.source_path) || is_given(opt.trim_path)) && !is_given(opt.list))

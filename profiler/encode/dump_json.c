@@ -9,7 +9,7 @@
  * What a stranger would get wrong: a frame whose last number is 1 is inlined into the one behind it; a thread that did
  * not answer has no frames; "seconds" is how long it has been seen to wait, and null where that is not known.
  *
- * Tests: tests/threads/deadlock.t, tests/encode/test_dump_json.c.
+ * Tests: tests/threads/deadlock.t, tests/serve/viewer.t.
  */
 #include <config.h>
 

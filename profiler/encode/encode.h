@@ -47,6 +47,8 @@ int encode_dump_json(const struct dump *d, struct symbols *s, encode_write_fn *w
 int encode_top(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
 /* ?format=folded: a line for each stack, root first, its functions separated by semicolons. */
 int encode_folded(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
+/* ?format=svg: a picture of a flame graph. */
+int encode_svg(const struct profile *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg);
 
 /* A table of resident memory; the classes' rows are sorted. */
 int encode_residence_text(const struct residence *t, struct symbols *s, encode_write_fn *write, void *arg);

@@ -2,7 +2,7 @@
  * format.c - the table of formats.
  *
  * Some files serve one row alone and go with it: pprof_sample.c, gzip.c and profile.proto that of pprof,
- * wait_state.c the dump, trace/perfetto_message.c Perfetto.
+ * wait_state.c the dump, picture.c svg, trace/perfetto_message.c Perfetto.
  *
  * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/encode/gotrace.t, tests/serve/profile_write.t.
  */
@@ -19,6 +19,7 @@ static const struct format formats[] = {
 	{ .name = "pprof", .binary = true, .profile = encode_pprof },
 	{ .name = "top", .viewed = encode_top },
 	{ .name = "folded", .viewed = encode_folded },
+	{ .name = "svg", .mime = "image/svg+xml", .viewed = encode_svg },
 	{ .name = "html", .page = true, .profile = encode_pprof },
 	{ .name = "json", .json = true, .profile = encode_profile_json },
 	{ .debug = 1, .text = PRODUCT_TEXT_COUNTS, .profile = encode_counts_text },

@@ -20,6 +20,7 @@ struct format {
 	enum product_text text; /* with debug 1: of the collectors that have this text */
 	bool        binary; /* a file to be saved; else text to be read */
 	bool        json;   /* text for programs */
+	const char *mime;   /* its media type, where none of these says it */
 	bool        page;   /* for browsers: what is written is to be put into one by html.h */
 	/* One of these five says what it takes; viewed: a profile, and a view of it. */
 	int (*profile)(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);
@@ -37,7 +38,7 @@ const struct format *format_usual(unsigned products);
 const struct format *format_find(unsigned products, const char *name);
 /* The one for debug=, which is above 0; NULL likewise. */
 const struct format *format_of_debug(unsigned products, enum product_text text, int64_t debug);
-/* "write format=top, format=folded or format=html": all but the usual one. */
+/* "write format=top, format=folded, format=svg or format=html": all but the usual one. */
 void format_advice(unsigned products, char *buf, size_t size);
 /* "format=top and format=folded": those that take a view. */
 void format_viewed(char *buf, size_t size);

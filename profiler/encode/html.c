@@ -7,7 +7,7 @@
  * That element is data to a browser and no script: it needs no digest in the page's policy.  Base64 has no letter that
  * could end it; the name is escaped.
  *
- * Tests: tests/encode/test_html.c, tests/componentctl/profile.t.
+ * Tests: tests/serve/viewer.t, tests/componentctl/profile.t.
  */
 #include <config.h>
 

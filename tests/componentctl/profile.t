@@ -10,6 +10,7 @@ import re
 import socket
 import sys
 import threading
+import xml.dom.minidom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
@@ -353,6 +354,26 @@ def a_bar_shows_on_a_terminal_how_long_it_takes():
         os.close(master)
         equal(r.returncode, 0)
         contains(shown.decode(), "] 1 s of 2 s")
+
+
+@test
+def a_picture_has_the_shares_of_the_table_and_harms_nobody():
+    harm = ('<script>alert(1)</script>', "a\"b'&amp;", "line\nbreak\x01", "\u00fcn\u00ef" * 900, "NOTUTF8")
+    with tempdir() as d:
+        path, picture = small(d), os.path.join(d, "x.svg")
+        r = run(CTL, "profile", path, "--svg=" + picture, env=environment())
+        equal((r.returncode, r.stdout, r.stderr), (0, "", "Wrote %s\n" % picture))
+        titles = [t.firstChild.data for t in xml.dom.minidom.parse(picture).getElementsByTagName("title")]
+        equal(titles, ["all: 12ns (100.00%)", "main: 12ns (100.00%), itself 7ns (58.33%)", "crunch: 5ns (41.67%), itself 5ns (41.67%)"])
+        made = profile([("cpu", "nanoseconds")], [([i + 1], [1 - 3 * (i % 2)], []) for i in range(len(harm))],
+                       [(i + 1, 1, i + 1, [(i + 1, 1)]) for i in range(len(harm))], [(i + 1, n, n, "", 0) for i, n in enumerate(harm)],
+                       [(1, "/x", "")])
+        write(path, made.replace(b"NOTUTF8", b"\xff\xfe\xc3(\x80ab"))
+        r = run(CTL, "profile", path, "--svg=" + picture, env=environment())
+        equal(r.returncode, 0, r.stderr)
+        tree = xml.dom.minidom.parse(picture)
+        equal([len(tree.getElementsByTagName(n)) for n in ("script", "title")], [0, len(harm) + 1])
+        equal(run(CTL, "profile", path, "--svg=" + picture, "--folded", env=environment()).returncode, 2)
 
 
 @test

@@ -309,7 +309,7 @@ def a_format_that_is_added_is_had_of_every_profile_and_named_in_advice():
     with hello() as d:
         contains(d.get(PATH + "heap?format=toy").text, " samples of heap\n")
         equal(d.get(PATH + "toy?format=toy").text, "1 samples of toy\n")
-        contains(d.get(PATH + "heap?format=tob").text, "write format=toy, format=top, format=folded, format=html or format=json, or leave it out")
+        contains(d.get(PATH + "heap?format=tob").text, "write format=toy, format=top, format=folded, format=svg, format=html or format=json, or leave it out")
 
 
 def user():

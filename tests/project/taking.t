@@ -171,6 +171,7 @@ FORMATS = {
     "top": (("top.c",), ['"top"']),
     "folded": (("folded.c",), ['"folded"']),
     "profile json": (("profile_json.c",), ["encode_profile_json"]),
+    "svg": (("svg.c",), ['"svg"']),
     "counts": (("text_counts.c",), ["TEXT_COUNTS", "TEXT_DELAYS", "TEXT_CONTENTIONS"]),
     "heap text": (("text.c",), ["TEXT_HEAP"]),
     "panic": (("panic.c",), ["encode_panic"]),
@@ -182,7 +183,7 @@ FORMATS = {
 }
 # How tests name it, where not by its name.
 NAMED = {"pprof": r"Profile\(|go_tool|window", "counts": "debug=1", "heap text": "debug=1", "panic": "debug=2|goroutine", "table": "memory", "profile json": "format=json"}
-ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "dump": "goroutine?format=dump", "profile json": "heap?format=json", "go1.19": "trace?seconds=1&format=go1.19",
+ASKED = {"pprof": "heap?format=pprof", "top": "heap?format=top", "folded": "heap?format=folded", "dump": "goroutine?format=dump", "svg": "heap?format=svg", "profile json": "heap?format=json", "go1.19": "trace?seconds=1&format=go1.19",
          "go1.22": "trace?seconds=1&format=go1.22", "perfetto": "trace?seconds=1&format=perfetto"}
 
 

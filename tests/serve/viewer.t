@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import xml.dom.minidom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from gotools import *  # noqa: E402,F403
@@ -166,6 +167,21 @@ def a_profile_is_had_as_a_page_that_has_it_inside():
         r = d.get(PPROF + "heap?format=html")
         equal(r.status, 501)
         contains(r.text, "there is no page for browsers: /nowhere/viewer.html.gz: No such file or directory; install it")
+
+
+@test
+def a_profile_is_had_as_a_picture():
+    with hello() as d:
+        for path in "goroutine?", "profile?seconds=1&", "heap?seconds=1&", "heap?sample_index=alloc_space&":
+            r = d.get(PPROF + path + "format=svg")
+            equal((r.status, r.headers["content-type"]), (200, "image/svg+xml"), path)
+            xml.dom.minidom.parseString(r.body)
+            need("<script" not in r.text, r.text)
+        text = d.get(PPROF + "goroutine?format=svg").text
+        total, = re.findall(r"<title>all: (\d+) \(100.00%\)</title>", text)
+        equal(int(total), len(os.listdir("/proc/%d/task" % d.pid)) + 1)  # the one that looks
+        contains(text, "<title>component_main: 1 (")
+        need("component_main" not in d.get(PPROF + "goroutine?format=svg&ignore=component_main").text, "ignore")
 
 
 @test

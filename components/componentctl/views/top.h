@@ -35,6 +35,9 @@ struct view {
  * that focus has found nothing, are added to the other text, a line each. */
 int top_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
 int folded_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
+/* As a picture of a flame graph, SVG; name: what it is called there. */
+int picture_print(const struct pprof *p, const char *name, const struct view *v, struct text *out, struct text *notes,
+	struct component_error *err);
 int listing_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
 
 #endif

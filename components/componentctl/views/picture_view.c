@@ -1,0 +1,85 @@
+/*
+ * picture_view.c - a profile as a picture of a flame graph: SVG, as a daemon answers with format=svg.
+ *
+ * Tests: tests/componentctl/profile.t
+ */
+#include <config.h>
+
+#include "top.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "graph.h"
+#include "picture.h"
+#include "text.h"
+
+static int
+add_stack(const struct graph *g, const struct pprof_sample *s, struct picture *picture)
+{
+	struct text name = TEXT_INIT;
+	uint32_t    at = PICTURE_ROOT;
+	int         r = 0;
+
+	for (uint32_t i = s->count; i-- > 0 && !r;)
+		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0 && !r;) {
+			name.size = 0;
+			graph_name(&g->nodes[g->numbers[s->stack[i] - g->shown->p->locations][k]], &name);
+			r = name.failed ? -ENOMEM : picture_down(picture, &at, text_string(&name));
+		}
+	if (!r)
+		picture_add(picture, at, s->values[g->shown->type]);
+	text_release(&name);
+	return r;
+}
+
+static int
+text_write(void *text, const void *data, size_t size)
+{
+	text_add_bytes(text, data, size);
+	return ((struct text *)text)->failed ? -ENOMEM : 0;
+}
+
+static int
+draw(const struct graph *g, const char *title, struct arena *a, struct text *out)
+{
+	struct picture picture;
+	struct lines   lines;
+	int            r = lines_open(&lines, a, text_write, out);
+
+	if (r < 0)
+		return r;
+	r = picture_begin(&picture, a);
+	for (size_t i = 0; i < g->shown->count && !r; i++)
+		if (g->shown->samples[i].values[g->shown->type])
+			r = add_stack(g, &g->shown->samples[i], &picture);
+	if (!r)
+		r = picture_write(&picture, title, g->shown->p->types[g->shown->type].unit, &lines);
+	picture_end(&picture);
+	return r ? r : lines_close(&lines);
+}
+
+int
+picture_print(const struct pprof *p, const char *name, const struct view *v, struct text *out, struct text *notes,
+	struct component_error *err)
+{
+	struct arena_budget budget = { 0, TOP_MEMORY_MAX };
+	struct arena        arena;
+	struct shown        shown;
+	struct graph        graph = { .arena = &arena };
+	struct text         title = TEXT_INIT;
+	int                 r;
+
+	arena_init(&arena, &budget);
+	r = shown_select(&shown, p, v, &arena, notes, err);
+	if (!r)
+		r = graph_begin(&graph, &shown, &arena);
+	if (!r) {
+		text_add(&title, "%s: %s", name, p->types[shown.type].type);
+		r = draw(&graph, text_string(&title), &arena, out);
+	}
+	text_release(&title);
+	graph_release(&graph);
+	arena_release(&arena);
+	return r;
+}
