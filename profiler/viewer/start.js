@@ -62,7 +62,7 @@ function profile_show(main, at, signal, mode, query) {
 	document.title = one.title;
 	main.replaceChildren(view_head(one.title, one.about, again, file), place);
 	query.set("at", String(at));
-	const view = profile_view(place, { mode, type: query.get("type") || undefined, on_change: (state) => {
+	const view = profile_view(place, { mode, type: query.get("type") || undefined, on_file: file_show, on_change: (state) => {
 		if (signal.aborted)
 			return;
 		if (state.type)
@@ -143,7 +143,13 @@ async function file_show(file) {
 		const bytes = new Uint8Array(await file.arrayBuffer());
 		const profile = await profile_decode(bytes, file.name);
 		const at = keep({ kind: "file", profile, bytes, name: file.name, title: file.name, about: profile_about(profile, 0, true) });
-		location.hash = `file/flame?at=${at}`;
+		if (page_of_file) {
+			leave.abort();
+			leave = new AbortController();
+			profile_show(main, at, leave.signal, "flame", new URLSearchParams());
+		} else {
+			location.hash = `file/flame?at=${at}`;
+		}
 	} catch (error) {
 		main.prepend(failure(error));
 	}

@@ -2,9 +2,10 @@
  * view.js - all there is to look at a profile: bar, flame graph, table, callers, tooltip, files
  * that are dropped.
  *
- *	const view = profile_view(container, { mode, type, on_change(state), drop });
+ *	const view = profile_view(container, { mode, type, on_change(state), on_file(file), drop });
  *	view.show(profile, base);  view.mode(name);  view.type(name);  view.destroy();
  *
+ * on_file: a profile that was dropped to be looked at by itself; without it the view shows it in its place.
  * What was shown in this tab is remembered, the last 12, to be compared with.  What the page says
  * of a profile is set as text, never as markup.  For tests the element .fg-view has fg_view, this
  * object: state, flames(), rectangles().
@@ -222,7 +223,12 @@ class ProfileView {
 		try {
 			const profile = await profile_decode(await file.arrayBuffer(), file.name);
 
-			this.show(...(as_base ? [this.plain, profile] : [profile]));
+			if (as_base)
+				this.show(this.plain, profile);
+			else if (this.options.on_file)
+				this.options.on_file(file);
+			else
+				this.show(profile);
 		} catch (e) {
 			this.complain(shown_text(file.name, 80) + ": " + e.message);
 		}
