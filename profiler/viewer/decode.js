@@ -301,7 +301,7 @@ function index_in(list, i) {
 function profile_from_json(json, name) {
 	if (!json || json.version !== 1 || !Array.isArray(json.types) || !json.types.length || !Array.isArray(json.samples))
 		throw new Error(BAD_PROFILE);
-	const string = i => index_in(json.strings, i), width = 2 + json.types.length;
+	const string = i => String(index_in(json.strings, i)), width = 2 + json.types.length;
 	const builder = new ProfileBuilder(json.types.map(([type, unit]) => [String(type), String(unit)]));
 	const functions = json.functions.map(([f, file]) => [string(f), string(file)]);
 	const labels = json.labels.map(set => set.map(([key, value]) => [string(key), string(value)]));
@@ -324,7 +324,7 @@ function profile_from_json(json, name) {
 		builder.sample(node < 0 ? -1 : index_in(nodes, node), index_in(labels, json.samples[i + 1]), values);
 	}
 	return builder.done({
-		name: name || json.name || "", program: base_name(json.program || ""), comments: (json.comments || []).map(String),
+		name: String(name || json.name || ""), program: base_name(String(json.program || "")), comments: (json.comments || []).map(String),
 		time_ns: Number(json.time_ns) || 0, duration_ns: Number(json.duration_ns) || 0, default: Number(json.default) || 0,
 		lost: Number(json.lost) || 0, truncated: Number(json.truncated) || 0,
 	});

@@ -24,7 +24,7 @@ function digits_text(n) {
 }
 
 function count_text(value, unit) {
-	const name_of = String(unit || "").toLowerCase(), known = Object.hasOwn(UNITS, name_of) && UNITS[name_of];
+	const name_of = String(unit || "").toLowerCase(), known = Object.prototype.hasOwnProperty.call(UNITS, name_of) && UNITS[name_of];
 
 	if (!known)
 		return digits_text(value) + (!unit || unit === "count" ? "" : " " + shown_text(unit, 30));

@@ -175,6 +175,21 @@ def filters_and_labels_leave_what_they_say():
         equal(rows[4]["main"], [0, 15])
 
 
+def damaged_json(r):
+    """Of each two a byte that is another, and a value that is of another type or out of range."""
+    whole = as_json(gzip.compress(of_one_program(r), mtime=0))
+    for _ in range(100):
+        data = bytearray(whole)
+        data[r.randrange(len(data))] = r.choice(b'[]{},:"-0123456789e.a')
+        yield bytes(data)
+        form = json.loads(whole)
+        of = form[r.choice([k for k in form if isinstance(form[k], list) and form[k]])]
+        of[r.randrange(len(of))] = r.choice((None, -7, 1e300, 10 ** 9, "x", {}, [], [[]], True))
+        if r.random() < .3:
+            form[r.choice(list(form))] = r.choice((None, -7, "x", {}, []))
+        yield json.dumps(form).encode()
+
+
 @test
 def broken_files_are_refused_by_a_sentence_and_hold_nothing_up():
     whole = pprof_writer.any_profile(random.Random(3), TYPES)
@@ -189,9 +204,10 @@ def broken_files_are_refused_by_a_sentence_and_hold_nothing_up():
                 data[r.randrange(len(data))] = r.randrange(256)
             files.append(bytes(data[:r.randint(1, len(data))] if r.random() < .3 else data))
         answers = ask([{"paths": [write(d, "%d" % i, data)], "around": True} for i, data in enumerate(files)])["answers"]
+        answers += ask([{"paths": [write(d, "json%d" % i, data)], "around": True} for i, data in enumerate(damaged_json(r))])["answers"]
         for i, a in enumerate(answers):
             need("types" in a or (a["kind"] == "Error" and a["error"].endswith(".")), (i, a))
-            need(i >= fixed or "error" in a, (files[i], a))
+            need(i >= fixed or "error" in a, (i, a))
         need(sum("error" in a for a in answers) > 100, "refused")
 
 
