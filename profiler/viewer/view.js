@@ -367,6 +367,11 @@ class ProfileView {
 
 		if (this.state.mode === "both") {
 			this.find(name, true);
+		} else if (this.state.mode === "callers") {
+			this.state.key = name; /* the table stays where it is */
+			this.show_callers();
+			this.mark_found();
+			this.sandwich.box.scrollIntoView({ block: "nearest" });
 		} else {
 			this.change({ mode: "callers", key: name });
 		}
@@ -405,11 +410,11 @@ class ProfileView {
 		const match = text && this.matcher(text, exact), { tree } = this;
 		const matches = match ? Uint8Array.from(tree.names, name => (match(name) ? 1 : 0)) : null;
 
+		this.matching = matches;
 		this.state.search = text;
 		if (this.search.value !== text)
 			this.search.value = text;
-		for (const flame of this.flames())
-			flame.find(matches && tree_found(flame.tree, matches));
+		this.mark_found();
 		if (this.table && !exact)
 			this.table.show(tree, this.unit(), matches);
 		this.matches.textContent = "";
@@ -419,6 +424,11 @@ class ProfileView {
 		const of = tree.width[0] ? found.width : 0;
 		this.matches.textContent = found.count ? `${percent_text(of, tree.width[0])} in ${count_text(count, "count")}` : "not found";
 		this.matches.title = count_text(found.plus - found.minus, this.unit());
+	}
+
+	mark_found() {
+		for (const flame of this.flames())
+			flame.find(this.matching && tree_found(flame.tree, this.matching));
 	}
 
 	/* A line: its value, and its share of all. */

@@ -154,6 +154,11 @@ def callers_and_callees_upside_down_groups_and_labels_are_shown():
         click(t, "copy", count=2)
         equal(t.js(VIEW + ".state.mode"), "callers")
         equal([[r["name"] for r in t.js(VIEW + ".flames()[%d].rectangles()" % half)] for half in (0, 1)], [["copy", "walk", "main"], ["copy"]])
+        table = t.js("window.table = document.querySelector('.fg-table table'); table.rows.length")
+        t.js("[...document.querySelectorAll('.fg-name')].find(e => e.textContent === 'walk').click()")
+        equal([sorted({r["name"] for r in t.js(VIEW + ".flames()[%d].rectangles()" % half)}) for half in (0, 1)],
+              [["main", "walk"], ["copy", "hash", "hash_all", "walk"]])
+        equal(t.js("document.querySelector('.fg-table table') === window.table && table.rows.length"), table, "the same table")
         t.click_on(".fg-tab[data-mode=flame]")
         t.click_on(".fg-bar button[aria-pressed]:not(.fg-tab)")
         equal([r["name"] for r in frames(t) if r["row"] == 1], ["idle", "hash", "walk", "copy", "other"])
