@@ -21,11 +21,14 @@ function holder_name(waits, threads) {
 		return thread_name(holder);
 	if (!waits.holder)
 		return [element("span", { class: "quiet" }, "somebody who is not known")];
-	return [...thread_name({ name: waits.holder_name, id: waits.holder }), element("span", { class: "bad-text" }, ", which has ended")];
+	return [...thread_name({ name: waits.holder_name, id: waits.holder }),
+		waits.ended ? element("span", { class: "bad-text" }, ", which has ended") : null];
 }
 
 function lock_name(waits) {
-	return element("code", null, waits.name || waits.lock);
+	const place = waits.offset ? `${waits.name}+0x${waits.offset.toString(16)}` : waits.name;
+
+	return element("code", { title: `${waits.kind} at ${waits.lock}` }, place || waits.lock);
 }
 
 function waited(thread) {
@@ -34,8 +37,17 @@ function waited(thread) {
 
 /* ---- deadlocks ---- */
 
+/* The threads come by their numbers; each one here is followed by whom it waits for. */
+function circle_order(circle, threads) {
+	const ordered = [];
+
+	for (let id = circle[0]; threads.has(id) && !ordered.includes(id); id = (threads.get(id).waits || {}).holder)
+		ordered.push(id);
+	return ordered.length === circle.length ? ordered : circle;
+}
+
 function deadlock_show(circle, threads) {
-	const steps = circle.map((id) => threads.get(id)).filter(Boolean).map((thread) => element("li", null,
+	const steps = circle_order(circle, threads).map((id) => threads.get(id)).filter(Boolean).map((thread) => element("li", null,
 		element("a", { href: `#thread-${thread.id}`, class: "box", onclick: (event) => thread_open(event, thread.id) },
 			thread_name(thread)),
 		thread.waits ? element("p", { class: "step" }, "waits for ", lock_name(thread.waits), ", held by ",
@@ -133,7 +145,7 @@ function thread_row(group, threads) {
 		row.append(element("div", { class: "thread-body" },
 			many ? element("p", { class: "quiet" }, group.map((thread) => `${thread.name || "thread"} ${thread.id}`).join(", ")) : null,
 			element("ol", { class: "frames" }, first.frames.map(frame_item)),
-			first.created_by ? [element("h3", null, "Created by"), element("ol", { class: "frames" }, first.created_by.map(frame_item))] : null));
+			first.created_by.length ? [element("h3", null, "Created by"), element("ol", { class: "frames" }, first.created_by.map(frame_item))] : null));
 	});
 	return row;
 }
