@@ -71,12 +71,12 @@ async function read_all(answer, act) {
 async function take(container, path, options, signal) {
 	const id = window_id(), abort = new AbortController(), began = performance.now();
 	const act = {
-		bytes: 0, stopped: false, cancel: () => abort.abort(),
+		bytes: 0, stopped: false, ended: false, cancel: () => abort.abort(),
 		stop: () => {
 			act.stopped = true;
-			ask(`stop?window=${id}`, { method: "POST" }).catch((error) => {
-				if (error.status !== 404) /* it has ended meanwhile */
-					say(error.message);
+			ask(`stop?window=${id}`, { method: "POST", signal: abort.signal }).catch((error) => {
+				if (error.status === 404 && !act.ended) /* it has not begun: it stands in a queue */
+					setTimeout(act.stop, LOOK_MS);
 			});
 		},
 	};
@@ -94,6 +94,7 @@ async function take(container, path, options, signal) {
 			return null;
 		throw error;
 	} finally {
+		act.ended = true;
 		clearInterval(progress.timer);
 		progress.shown.remove();
 		if (signal)
