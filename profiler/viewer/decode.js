@@ -368,10 +368,10 @@ async function profile_decode(data, name) {
 	}
 }
 
-function profile_from_base64(text, name) {
+function bytes_of_base64(text) {
 	const plain = atob(text.replace(/\s+/g, "")), bytes = new Uint8Array(plain.length);
 
 	for (let i = 0; i < plain.length; i++)
 		bytes[i] = plain.charCodeAt(i);
-	return profile_decode(bytes, name);
+	return bytes;
 }

@@ -217,11 +217,11 @@ async function inside_show(inside) {
 	main.dataset.view = "profile";
 	leave = new AbortController();
 	try {
-		const profile = await profile_from_base64(inside.textContent, name);
+		const bytes = bytes_of_base64(inside.textContent), profile = await profile_decode(bytes, name);
 		const at = keep({ kind: "file", profile, title: name, name,
 			about: [profile.program, profile.time_ns ? new Date(Number(profile.time_ns) / 1e6).toLocaleString() : ""]
 				.filter(Boolean).join(", "),
-			bytes: Uint8Array.from(atob(inside.textContent.trim()), (c) => c.charCodeAt(0)) });
+			bytes });
 		const { mode, query } = hash_read();
 		profile_show(main, at, leave.signal, mode, query);
 	} catch (error) {
