@@ -26,4 +26,4 @@ bench_names_LDADD = profiler/symbols/libsymbols.la $(BENCH_STACKS) $(ZLIB_LIBS)
 
 # The page that people look at.
 BENCH_ROWS += bench/rows_viewer.py
-EXTRA_DIST += bench/viewer
+EXTRA_DIST += bench/viewer bench/viewer_open
