@@ -58,7 +58,7 @@ takes(const char *list, const char *word)
 			continue;
 		end = at + strcspn(at, ",");
 		q = strcasestr(at, "q=");
-		return !q || q > end || strspn(q + 2, "0.") < (size_t)(end - q - 2);
+		return !q || q > end || strspn(q + 2, "0.") < strcspn(q + 2, ",; \t");
 	}
 	return false;
 }

@@ -55,6 +55,7 @@ def everybody_else_is_given_the_list_byte_for_byte():
         plain = page(d)
         is_plain(plain)
         for query, headers in (("", {"Accept": "*/*"}), ("", {"Accept": "text/*"}), ("", {"Accept": "text/html;q=0, */*"}),
+                               ("", {"Accept": "text/html; q=0.0 , */*"}), ("", {"Accept": "text/html;q=0;x=1"}),
                                ("", {"Accept": "text/htmlx"}), ("", {"Accept": BROWSER, "User_Agent": "Go-http-client/1.1"}),
                                ("?plain=1", {"Accept": BROWSER}), ("?format=html-please", {"Accept": BROWSER})):
             r = page(d, query, **headers)
