@@ -1,7 +1,8 @@
 /*
  * record.c - a file PID.START for each process that serves profiles, and who may be believed.
  *
- *     id NAME, url URL, app_port N, created SECONDS, parent PID, takes USR1: a line each; pid and start are its name
+ *     id NAME, url URL, app_port N, created SECONDS, parent PID, takes USR1, program DEVICE.INODE: a line each; pid
+ *     and start are its name
  *
  * What a stranger would get wrong:
  * - Everybody may write into /run/component, and what stands there is an address that somebody is
@@ -12,8 +13,11 @@
  * - A process that is not here may live in another pid namespace with the same /run.  The file is
  *   locked as long as it lives, and what is locked is not removed.
  * - The file is locked before it has its name: a reader that came in between would remove it.
+ * - A process keeps its number and its START when it runs another program, a static one perhaps, which has
+ *   none of ours to take the record back.  So a record names its program's file, and of another one it does
+ *   not count.  It stays until the process ends: the other program may write its own under this name.
  *
- * Tests: tests/base/test_record.c.
+ * Tests: tests/componentctl/list.t, tests/componentctl/follow_forks.t.
  */
 #include <config.h>
 
@@ -41,6 +45,7 @@
 #define FILE_MAX      2048 /* bytes; ours are some hundred */
 #define FOLDER_MAX    512  /* bytes with NUL; a longer one is none */
 #define FOLDERS       2
+#define PROGRAM_MAX   44 /* bytes with NUL: two numbers */
 
 static _Atomic bool    takes_usr1, keeps;
 static _Atomic int64_t first; /* seconds since 1970 of this process's first record; 0: none yet */
@@ -120,17 +125,30 @@ record_keep(bool keep)
 	keeps = keep;
 }
 
+/* The file that the process runs, as stat(2) knows it, or "": who asks may not see it. */
+static void
+program_of(const char *path, char buf[PROGRAM_MAX])
+{
+	struct stat st;
+
+	*buf = '\0';
+	if (!stat(path, &st))
+		snprintf(buf, PROGRAM_MAX, "%llu.%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
 static int
 text_write(int fd, const struct record *r)
 {
-	char    text[FILE_MAX];
+	char    text[FILE_MAX], program[PROGRAM_MAX];
 	ssize_t n;
 	int     size;
 
 	if (!first)
 		first = time(NULL);
-	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\nparent %ld\n%s", r->id, r->url,
-		(long long)r->app_port, (long long)first, (long)r->parent, takes_usr1 ? "takes USR1\n" : "");
+	program_of("/proc/self/exe", program);
+	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\nparent %ld\n%s%s%s%s", r->id, r->url,
+		(long long)r->app_port, (long long)first, (long)r->parent, takes_usr1 ? "takes USR1\n" : "",
+		*program ? "program " : "", program, *program ? "\n" : "");
 	n = write(fd, text, (size_t)size);
 	return n == size ? 0 : n < 0 ? -errno : -ENOSPC;
 }
@@ -329,6 +347,17 @@ is_user_of(pid_t pid, uid_t user)
 	return false;
 }
 
+/* Does the process run what it ran when it wrote this?  Where that is not known, it does. */
+static bool
+is_its_program(char *text, pid_t pid)
+{
+	char path[32], then[PROGRAM_MAX], now[PROGRAM_MAX];
+
+	snprintf(path, sizeof(path), "/proc/%ld/exe", (long)pid);
+	program_of(path, now);
+	return !*now || !line_copy(text, "program", then, sizeof(then)) || !strcmp(then, now);
+}
+
 /* 1: it counts; 0: it does not; -ESRCH: and its file may go. */
 static int
 file_read(int folder, const char *name, struct found *f)
@@ -354,7 +383,7 @@ file_read(int folder, const char *name, struct found *f)
 	if (n <= 0)
 		goto out;
 	text[n] = '\0';
-	r = text_parse(text, &f->record);
+	r = text_parse(text, &f->record) && is_its_program(text, f->record.pid);
 out:
 	our_fd_close(fd);
 	return r;

@@ -221,6 +221,31 @@ sys.stdin.read()
         equal([(r["parent"], r["address"].split(":")[0]) for r in found.values()], [(0, "http")])
 
 
+@test
+def a_static_program_that_replaces_a_followed_one_is_not_listed_under_the_record_of_what_it_replaced():
+    need_own_run()
+    with tempdir() as d:
+        static = os.path.join(d, "static")
+        with open(static + ".c", "w") as f:
+            f.write("#include <unistd.h>\nint main(void) { char c; write(1, \"static\\n\", 7); return read(0, &c, 1); }\n")
+        r = run(*CC.split(), "-static", static + ".c", "-o", static)
+        equal(r.returncode, 0, r.stderr)
+        program = """
+import os, sys
+print("first", flush=True)
+sys.stdin.readline()
+os.execv(sys.argv[1], [sys.argv[1]])
+"""
+        with followed(program, static) as p:
+            equal(p.stdout.readline(), "first\n")
+            pid, = poll(lambda: rows("many"), "its record")
+            p.stdin.write("x\n")
+            p.stdin.flush()
+            equal(p.stdout.readline(), "static\n")
+            equal(rows("many"), {})
+            need(any(name.startswith("%d." % pid) for name in folder()), "its file is there, or this shows nothing")
+
+
 FILTER = """
 import ctypes, os, sys, time
 def confine():
