@@ -39,7 +39,7 @@ $(PRELOAD): %D%/preload/preload.c %D%/preload/follow_forks.h %D%/preload/under_r
 		$(srcdir)/%D%/preload/preload.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
 $(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
-	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/core.c $(srcdir)/%D%/preload/follow_forks.c -Wl,-z,nodelete -Wl,-z,text -Wl,-Bsymbolic \
+	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/core.c $(srcdir)/%D%/preload/follow_forks.c -Wl,-z,nodelete -Wl,-z,text -Wl,--gc-sections -Wl,-Bsymbolic \
 		-Wl,--wrap=stderr -Wl,--wrap=epoll_create1 -Wl,--wrap=pipe2 -Wl,--version-script=$(srcdir)/%D%/preload/core.map \
 		-Wl,--whole-archive $$(echo $(AGENT_ROOMS) | sed 's,\([a-z]*\)\.la,.libs/\1.a,g') -Wl,--no-whole-archive \
 		-Wl,-u,evhttp_uri_get_path -Wl,--start-group $(AGENT_ARCHIVES) -Wl,--end-group $(LIBS) -ldl -pthread
