@@ -37,8 +37,8 @@
 struct picture_node {
 	uint32_t parent, name, first, next; /* first child, next of the same parent; 0: none */
 	uint32_t depth;
-	int64_t  value;
-	uint64_t amount, self; /* without signs, as wide as it is; and of it its own */
+	int64_t  value, self; /* in and below it; its own */
+	uint64_t amount;      /* without signs: as wide as it is */
 	uint64_t x;            /* amounts to its left */
 };
 
@@ -138,7 +138,7 @@ picture_down(struct picture *p, uint32_t *at, const char *name)
 void
 picture_add(struct picture *p, uint32_t at, int64_t value)
 {
-	p->nodes[at].self += size_of(value);
+	p->nodes[at].self = (int64_t)((uint64_t)p->nodes[at].self + (uint64_t)value);
 	for (;; at = p->nodes[at].parent) {
 		p->nodes[at].value = (int64_t)((uint64_t)p->nodes[at].value + (uint64_t)value);
 		p->nodes[at].amount += size_of(value);
@@ -186,6 +186,13 @@ place(struct picture *p, uint32_t *ret_depth)
 
 /* ---- writing ---- */
 
+/* Of the letters of UTF-8 XML has all but these two, U+FFFE and U+FFFF. */
+static bool
+is_no_letter(const char *text)
+{
+	return !strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3);
+}
+
 /* At most so many letters, and ".." for what is cut. */
 static void
 put_text(struct lines *l, const char *text, size_t letters)
@@ -200,6 +207,11 @@ put_text(struct lines *l, const char *text, size_t letters)
 		if (begins && n++ == letters) {
 			lines_print(l, "..");
 			return;
+		}
+		if (clean && is_no_letter(text)) {
+			lines_print(l, "?");
+			text += 2;
+			continue;
 		}
 		switch (c) {
 		case '<': lines_print(l, "&lt;"); break;
@@ -250,7 +262,7 @@ put_node(const struct picture *p, const struct picture_node *n, const char *unit
 	put_text(l, name, 1000);
 	put_amount(l, ": ", n->value, whole, unit);
 	if (n->self)
-		put_amount(l, ", itself ", (int64_t)n->self, whole, unit);
+		put_amount(l, ", itself ", n->self, whole, unit);
 	lines_print(l, "</title><rect");
 	put_number(l, "x", x);
 	put_number(l, "width", width > 200 ? width - 50 : width); /* neighbours are told apart */
@@ -282,7 +294,8 @@ picture_write(struct picture *p, const char *title, const char *unit, struct lin
 	put_text(l, title, 120);
 	lines_print(l, "</text>\n<text x=\"%d\" y=\"37\" fill=\"#5a666d\">", EDGE);
 	put_amount(l, "", (int64_t)whole, whole, unit);
-	lines_print(l, "; callers above, what takes less than 0.1 %% is left out</text>\n");
+	lines_print(l, "; callers above, what takes less than 0.1 %% is left out%s</text>\n",
+		depth == PICTURE_DEPTH ? ", calls below the last row are counted there" : "");
 	for (size_t i = 0; i < p->count && whole; i++)
 		if (p->nodes[i].amount && p->nodes[i].amount >= whole / LEAST)
 			put_node(p, &p->nodes[i], unit, l);

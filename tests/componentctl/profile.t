@@ -358,7 +358,7 @@ def a_bar_shows_on_a_terminal_how_long_it_takes():
 
 @test
 def a_picture_has_the_shares_of_the_table_and_harms_nobody():
-    harm = ('<script>alert(1)</script>', "a\"b'&amp;", "line\nbreak\x01", "\u00fcn\u00ef" * 900, "NOTUTF8")
+    harm = ('<script>alert(1)</script>', "a\"b'&amp;\uffff", "line\nbreak\x01", "\u00fcn\u00ef" * 900, "NOTUTF8")
     with tempdir() as d:
         path, picture = small(d), os.path.join(d, "x.svg")
         r = run(CTL, "profile", path, "--svg=" + picture, env=environment())
@@ -372,7 +372,11 @@ def a_picture_has_the_shares_of_the_table_and_harms_nobody():
         r = run(CTL, "profile", path, "--svg=" + picture, env=environment())
         equal(r.returncode, 0, r.stderr)
         tree = xml.dom.minidom.parse(picture)
-        equal([len(tree.getElementsByTagName(n)) for n in ("script", "title")], [0, len(harm) + 1])
+        titles = [t.firstChild.data for t in tree.getElementsByTagName("title")]
+        equal((len(tree.getElementsByTagName("script")), len(titles)), (0, len(harm) + 1))
+        # Five of them with 1, -2, 1, -2, 1: the whole is 7 without signs, and each keeps its own.
+        equal(titles[0], "all: -1ns (-14.29%)")
+        need("a\"b'&amp;?: -2ns (-28.57%), itself -2ns (-28.57%)" in titles, titles)
         equal(run(CTL, "profile", path, "--svg=" + picture, "--folded", env=environment()).returncode, 2)
 
 
