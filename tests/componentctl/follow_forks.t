@@ -75,7 +75,8 @@ def each_child_that_lives_has_a_server_and_its_parents_name():
             equal(run("curl", "-sS", "--unix-socket", socket_path, "http://a/debug/pprof/cmdline").stdout.split("\0")[0], PYTHON)
         with tempdir() as d:
             file = os.path.join(d, "cpu.pb.gz")
-            poll(lambda: samples(str(pids[0]), file) > 5, "samples of the child")
+            seen = []  # of a busy machine a child has a few per cent
+            poll(lambda: seen.append(samples(str(pids[0]), file)) or sum(seen) > 5, "samples of the child")
             ctl("profile", str(pids[1]), "heap", "--raw", "-o", file)
         contains(ctl("dump", str(pids[2])), "goroutine ")
         equal(ctl("profile", "many", "heap", "--raw", "-o", "/dev/null"), "", "the master, by its name")

@@ -128,6 +128,7 @@ def time_of_the_wall_is_told_apart_by_label_whether_threads_wait_or_run():
         for command in "waits acme", "waits acme", "waits ajax", "tenant ajax":
             equal(d.command(command), "0")
         poll(lambda: d.get(PPROF + "goroutine?debug=2").text.count("wait_for_ever(") == 3, "three threads wait")
+        poll(lambda: "kind: burns" in d.get(PPROF + "goroutine?debug=2").text, "one that has its labels and burns")
         name = profile(d, "fgprof?seconds=2")
         for focus, threads in (("-tagfocus=tenant=acme", 2), ("-tagfocus=tenant=ajax", 2), ("-tagfocus=kind=burns", 1),
                                ("-tagfocus=kind=waits", 3), ("-tagignore=tenant", 1)):  # the last: main
