@@ -44,15 +44,23 @@
 
 /* ---- the process ---- */
 
-/* When it began, by the clock of the day; 0: not known. */
+/* When it began, by the clock of the day; 0: not known.  Once for a process: the two clocks are not read at one moment, and
+ * whoever compares is to see the same. */
 static int64_t
 start_ns(int64_t now_ns)
 {
-	int64_t ticks = process_start("/proc/self/stat", getpid()), per_second = sysconf(_SC_CLK_TCK);
+	static _Atomic pid_t   of;
+	static _Atomic int64_t start;
+	int64_t        ticks, per_second = sysconf(_SC_CLK_TCK);
 
+	if (of == getpid())
+		return start;
+	ticks = process_start("/proc/self/stat", getpid());
 	if (ticks < 0 || per_second <= 0)
 		return 0;
-	return now_ns - clock_ns(CLOCK_BOOTTIME) + ticks * (CLOCK_NS_PER_S / per_second);
+	start = now_ns - clock_ns(CLOCK_BOOTTIME) + ticks * (CLOCK_NS_PER_S / per_second);
+	of = getpid();
+	return start;
 }
 
 /* "" where it has none. */

@@ -123,6 +123,7 @@ def status_says_what_the_process_is_and_takes_without_collecting():
         told = (int(s["now_ns"]) - int(s["start_ns"])) / 1e9
         need(0 <= told <= age + 0.1, (told, age))
         need(int(s["cpu_ns"]) > 0, s["cpu_ns"])
+        equal(json.loads(d.get(PPROF + "status").text)["start_ns"], s["start_ns"])
         exe = os.path.realpath("/proc/%d/exe" % d.pid)
         found = re.search(r"Build ID: (\w+)", run("readelf", "-n", exe).stdout)
         equal(s["build_id"], found.group(1) if found else "")
