@@ -17,7 +17,7 @@ from hooked import LIBS, build  # noqa: E402
 VIEWER = os.path.join(BUILD, "profiler/viewer/viewer.html.gz")
 FOLDER = os.environ.get("PICTURES") and os.path.abspath(os.environ["PICTURES"])
 ALL_BYTES_MAX = 600 << 10  # of all pictures in the tree
-WIDE, PHONE = (1100, 600), (360, 760)
+WIDE, LOW, PHONE = (1100, 600), (1100, 430), (360, 760)
 SHOWN = "document.querySelector('main[data-view=%s][data-state=shown]')"
 VIEW = "document.querySelector('.fg-view').fg_view"
 
@@ -97,6 +97,16 @@ def a_flame_graph_and_what_has_changed_since_the_one_before():
         hues = {int(m.group(1)) for r in t.js(VIEW + ".rectangles()") for m in [re.match(r"hsl\((\d+)", r["color"])] if m}
         need(len(hues) > 1, hues)
         picture(t, "difference")
+
+
+@test
+def a_hot_loop_and_a_leak_are_seen_at_a_glance():
+    for fault, where, function in (("hot", "profile/flame?seconds=%d" % (10 if FOLDER else 2), "find_user"),
+                                   ("leak", "heap/flame?seconds=5&type=inuse_space", "remember_visit")):
+        with daemon("examples/hunts", "--fault=" + fault, "--enable-pprof", "--profiling-viewer-file=" + VIEWER) as d, tab(size=LOW) as t:
+            show(t, d, where, "profile")
+            t.until("%s.rectangles().some(r => r.name === '%s' && r.total > 0)" % (VIEW, function))
+            picture(t, fault)
 
 
 @test
