@@ -102,7 +102,7 @@ def what_makes_no_sense_is_refused_by_a_sentence_before_any_window():
                                      ("profile -1", -22, "seconds: not a duration"),
                                      ("profile nan", -22, "seconds: not a duration"),
                                      ("profile 0.5", -22, "whole"), ("fgprof 99999", -22, "above the limit of 7200"),
-                                     ("goroutine 1 1", -22, "seconds and debug params are incompatible"),
+                                     ("goroutine 1 1", -22, "seconds and debug params are incompatible"),  # needs debug=1
                                      ("own 1", -22, "not supported for this profile type"),
                                      ("goroutine 0 0 a&b", -22, "format"), ("goroutine 0 0 jpeg", -22, "format")):
             name, seconds, debug, format = (line.split() + ["0", "0", "-"][len(line.split()) - 1:])

@@ -132,7 +132,7 @@ def what_makes_no_sense_of_a_view_is_refused_before_any_window():
             equal(r.status, 400 if want else 200, query)
             contains(r.text, want)
         for path in "heap?format=pprof&focus=x", "trace?format=perfetto&n=1":
-            is_error(d.get(PPROF + path), 400, "focus, ignore, sample_index, cum and n are for format=top and format=folded\n")
+            is_error(d.get(PPROF + path), 400, "focus, ignore, sample_index, cum and n are for format=top, format=folded and format=svg\n")
         equal(d.get(PPROF + "heap?focus=(&n=x").status, 200)  # as in Go
         path = os.path.join(d.dir, "written")
         for form, more, want in (("-", "focus=x", "need format"), ("top", "focus=(", "has a '('"), ("top", "sample_index=x", "must be goroutine or 0"),
