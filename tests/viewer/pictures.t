@@ -104,8 +104,10 @@ def a_hot_loop_and_a_leak_are_seen_at_a_glance():
     for fault, where, function in (("hot", "profile/flame?seconds=%d" % (10 if FOLDER else 2), "find_user"),
                                    ("leak", "heap/flame?seconds=5&type=inuse_space", "remember_visit")):
         with daemon("examples/hunts", "--fault=" + fault, "--enable-pprof", "--profiling-viewer-file=" + VIEWER) as d, tab(size=LOW) as t:
-            show(t, d, where, "profile")
-            t.until("%s.rectangles().some(r => r.name === '%s' && r.total > 0)" % (VIEW, function))
+            def drawn():  # of a busy machine a window may have too little
+                show(t, d, where, "profile")
+                return t.js("%s.rectangles().some(r => r.name === '%s' && r.total > 0)" % (VIEW, function))
+            poll(drawn, function)
             picture(t, fault)
 
 
