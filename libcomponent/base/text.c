@@ -14,6 +14,7 @@
 
 #include "text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,6 +81,15 @@ text_add(struct text *t, const char *format, ...)
 	va_start(args, format);
 	text_add_va(t, format, args);
 	va_end(args);
+}
+
+int
+text_collect(void *text, const void *data, size_t size)
+{
+	struct text *t = text;
+
+	text_add_bytes(t, data, size);
+	return t->failed ? -ENOMEM : 0;
 }
 
 void

@@ -33,6 +33,8 @@ void text_add(struct text *t, const char *format, ...) COMPONENT_PRINTF(2, 3);
 void text_add_va(struct text *t, const char *format, va_list args)
 	__attribute__((__format__(__printf__, 2, 0)));
 void text_add_bytes(struct text *t, const char *bytes, size_t size);
+/* The same for who writes by a callback, such as an encoder; text: a struct text.  0 or -ENOMEM. */
+int  text_collect(void *text, const void *data, size_t size);
 /* At most max bytes and "..."; control characters as \x1b. */
 void text_add_visible(struct text *t, const char *value, size_t max);
 /* 'value', cut after TEXT_QUOTED_MAX bytes, likewise. */

@@ -14,11 +14,65 @@
 #include "html.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define MARK    "<!-- profile -->\n"
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-#define PIECE   1024 /* letters written at once; a multiple of four */
+#include "gzip.h"
+#include "our_fd.h"
+
+#define MARK     "<!-- profile -->\n"
+#define LETTERS  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+#define FILE_MAX ((off_t)4 << 20) /* bytes; ours has less than a tenth of a MiB */
+#define PIECE    1024 /* letters written at once; a multiple of four */
+
+/* ---- the page ---- */
+
+int
+html_file_read(const char *path, struct text *ret)
+{
+	int         fd = our_fd_open(path, O_RDONLY | O_NONBLOCK, 0), r = fd < 0 ? fd : 0;
+	char        piece[4096];
+	struct stat st;
+	ssize_t     n = 0;
+
+	if (!r && fstat(fd, &st) < 0)
+		r = -errno;
+	if (!r && !S_ISREG(st.st_mode))
+		r = -EINVAL;
+	if (!r && st.st_size > FILE_MAX)
+		r = -EFBIG;
+	while (!r && (n = read(fd, piece, sizeof(piece))) != 0) {
+		if (n > 0)
+			text_add_bytes(ret, piece, (size_t)n);
+		else if (errno != EINTR)
+			r = -errno;
+		if (!r && (off_t)ret->size > FILE_MAX)
+			r = -EFBIG;
+	}
+	if (fd >= 0)
+		our_fd_close(fd);
+	if (!r && ret->failed)
+		r = -ENOMEM;
+	if (!r && (ret->size < 2 || memcmp(ret->data, "\x1f\x8b", 2)))
+		r = -EINVAL;
+	return r;
+}
+
+int
+html_page_read(const char *path, struct text *ret)
+{
+	struct text packed_page = TEXT_INIT;
+	int         r = html_file_read(path, &packed_page);
+
+	if (!r)
+		r = gzip_inflate(packed_page.data, packed_page.size, text_collect, ret);
+	text_release(&packed_page);
+	return r;
+}
+
+/* ---- a profile in it ---- */
 
 static int
 put(struct html *h, const char *text)

@@ -16,6 +16,12 @@
 #include <stddef.h>
 
 #include "encode.h"
+#include "text.h"
+
+/* The file as it lies there, gzip'd.  0 or a negative errno: -EINVAL: it is no such file; -EFBIG. */
+int html_file_read(const char *path, struct text *ret);
+/* The page in it; ret holds a part of it after an error. */
+int html_page_read(const char *path, struct text *ret);
 
 struct html {
 	const char      *rest; /* of the page */

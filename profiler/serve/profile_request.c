@@ -299,7 +299,7 @@ write_page(struct job *j, const struct product *p, struct symbols *symbols)
 	struct text page = TEXT_INIT;
 	struct html h;
 	char        name[64], why[256];
-	int         r = viewer_page(path, &page);
+	int         r = html_page_read(path, &page);
 
 	snprintf(name, sizeof(name), "%s%s.pb.gz", j->spec.name, j->spec.delta ? "-delta" : "");
 	if (!r)

@@ -13,6 +13,7 @@
 #include "answer.h"
 
 struct serve;
+struct text;
 
 /* For struct httpd_options, and for other doors; serve is a struct serve. */
 void   routes_on_request(struct answer *a, void *serve);
@@ -22,6 +23,9 @@ size_t routes_body_max(const struct ask *ask, void *serve);
 
 /* Who answers, each in the file of its name. */
 void   index_reply(struct serve *s, struct answer *a);
+/* The list that all get but browsers, and its headers. */
+extern const struct answer_header index_headers[];
+void   index_write(const struct serve *s, struct text *page);
 void   cmdline_reply(struct serve *s, struct answer *a);
 void   status_reply(struct serve *s, struct answer *a);
 void   stop_reply(struct serve *s, struct answer *a);

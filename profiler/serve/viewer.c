@@ -24,18 +24,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "gzip.h"
+#include "html.h"
 #include "job.h"
 #include "our_fd.h"
 #include "query.h"
 #include "reply.h"
+#include "routes.h"
 #include "serve.h"
 #include "text.h"
-
-#define FILE_MAX ((off_t)4 << 20) /* bytes; ours has less than a tenth of a MiB */
 
 #define HEADERS \
 	{ "Content-Type", SERVE_HTML }, { "X-Content-Type-Options", "nosniff" }, { "Cache-Control", "no-store" }, \
@@ -82,56 +80,6 @@ viewer_file(const struct serve *s)
 	return *given ? given : VIEWER_FILE;
 }
 
-int
-viewer_read(const char *path, struct text *ret)
-{
-	int         fd = our_fd_open(path, O_RDONLY | O_NONBLOCK, 0), r = fd < 0 ? fd : 0;
-	char        piece[4096];
-	struct stat st;
-	ssize_t     n = 0;
-
-	if (!r && fstat(fd, &st) < 0)
-		r = -errno;
-	if (!r && !S_ISREG(st.st_mode))
-		r = -EINVAL;
-	if (!r && st.st_size > FILE_MAX)
-		r = -EFBIG;
-	while (!r && (n = read(fd, piece, sizeof(piece))) != 0) {
-		if (n > 0)
-			text_add_bytes(ret, piece, (size_t)n);
-		else if (errno != EINTR)
-			r = -errno;
-		if (!r && (off_t)ret->size > FILE_MAX)
-			r = -EFBIG;
-	}
-	if (fd >= 0)
-		our_fd_close(fd);
-	if (!r && ret->failed)
-		r = -ENOMEM;
-	if (!r && (ret->size < 2 || memcmp(ret->data, "\x1f\x8b", 2)))
-		r = -EINVAL;
-	return r;
-}
-
-static int
-text_write(void *text, const void *data, size_t size)
-{
-	text_add_bytes(text, data, size);
-	return ((struct text *)text)->failed ? -ENOMEM : 0;
-}
-
-int
-viewer_page(const char *path, struct text *ret)
-{
-	struct text packed_page = TEXT_INIT;
-	int         r = viewer_read(path, &packed_page);
-
-	if (!r)
-		r = gzip_inflate(packed_page.data, packed_page.size, text_write, ret);
-	text_release(&packed_page);
-	return r;
-}
-
 void
 viewer_why(const char *path, int error, char *buf, size_t size)
 {
@@ -156,7 +104,7 @@ static int
 run(struct job *j)
 {
 	struct text text = TEXT_INIT;
-	int         r = viewer_read(j->spec.input, &text);
+	int         r = html_file_read(j->spec.input, &text);
 
 	if (r) {
 		j->spec.headers = index_headers;

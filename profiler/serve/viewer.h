@@ -13,7 +13,6 @@
 #include "answer.h"
 
 struct serve;
-struct text;
 
 /* Is it a browser that asks for the index? */
 bool viewer_wanted(const struct ask *ask);
@@ -21,17 +20,9 @@ bool viewer_wanted(const struct ask *ask);
 void viewer_reply(struct serve *s, struct answer *a);
 /* Its path: by the options, or as installed; s may be NULL. */
 const char *viewer_file(const struct serve *s);
-/* Reads it as it is, gzip'd.  0 or a negative errno: -EINVAL: it is no such file; -EFBIG. */
-int  viewer_read(const char *path, struct text *ret);
-/* The same as it was before it was gzip'd; ret holds a part of it after an error. */
-int  viewer_page(const char *path, struct text *ret);
-/* A sentence for such an error. */
+/* A sentence for an error of html.h's. */
 void viewer_why(const char *path, int error, char *buf, size_t size);
 /* Why there is none, or "". */
 void viewer_note(const struct serve *s, char *buf, size_t size);
-
-/* The index, which index.c makes for all others. */
-extern const struct answer_header index_headers[];
-void index_write(const struct serve *s, struct text *page);
 
 #endif

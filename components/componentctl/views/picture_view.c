@@ -34,18 +34,11 @@ add_stack(const struct graph *g, const struct pprof_sample *s, struct picture *p
 }
 
 static int
-text_write(void *text, const void *data, size_t size)
-{
-	text_add_bytes(text, data, size);
-	return ((struct text *)text)->failed ? -ENOMEM : 0;
-}
-
-static int
 draw(const struct graph *g, const char *title, struct arena *a, struct text *out)
 {
 	struct picture picture;
 	struct lines   lines;
-	int            r = lines_open(&lines, a, text_write, out);
+	int            r = lines_open(&lines, a, text_collect, out);
 
 	if (r < 0)
 		return r;
