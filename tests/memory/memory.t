@@ -205,7 +205,9 @@ def with_allocator(name, free_is_told=True):
         before = table(d)
         d.take("leak 30")
         after = table(d)
-        near(after["by"]["heap"]["resident"] - before["by"]["heap"]["resident"], 30 * MB, "resident")
+        resident = after["by"]["heap"]["resident"] - before["by"]["heap"]["resident"]
+        # tcmalloc has a table of 2 MiB for every 2 GiB of addresses that its heap reaches into: one heap in fifty reaches a second.
+        near(resident - (2 << 20) if resident > 32 * MB else resident, 30 * MB, "resident")
         need(after["by"]["unexplained"]["resident"] <= 0.05 * after["resident"], str(after["by"]["unexplained"]))
         if free_is_told:
             near(after["by"]["heap"]["in_use"] - before["by"]["heap"]["in_use"], 30 * MB, "in use")
