@@ -23,7 +23,7 @@ if ARCH_HOOKS
 HOOKS_OBJECTS = %D%/object/frames_start.o %D%/object/malloc.o %D%/object/operators.o %D%/object/threads.o %D%/object/table.o \
 	%D%/object/cold.o %D%/object/next.o %D%/object/lookup.o %D%/object/waits.o %D%/object/waits_cold.o \
 	%D%/object/calls.o %D%/object/calls_cold.o %D%/object/signals.o %D%/object/frames_end.o
-# The agent's, where waits.c says HOOKS_SHARED and object.h HOOKS_PROGRAM; the same in the same places.
+# The agent's, where waits.c says HOOKS_SHARED, object.h and malloc.c HOOKS_PROGRAM; the same in the same places.
 HOOKS_SHARED_OBJECTS = %D%/object/frames_start.o %D%/object/shared_malloc.o %D%/object/operators.o \
 	%D%/object/threads.o %D%/object/table.o \
 	%D%/object/cold.o %D%/object/next.o %D%/object/lookup.o %D%/object/shared_waits.o %D%/object/waits_cold.o \

@@ -3,8 +3,8 @@
  *
  * Runs once, at the first call of a hook that allocates, mostly out of the loader before
  * main() and before there is a second thread.  A wait that comes earlier looks up its own.
- * It takes no lock, allocates nothing and calls nobody (lookup.c), so that call is made
- * like any other.  Should two threads come here at once, both find and write the same.
+ * It takes no lock, allocates nothing and calls nobody (lookup.c) but pthread_once() with a
+ * control of its own, so that call is made like any other.  Should two threads come here at once, both find and write the same.
  *
  * What a stranger would get wrong:
  * - Allocators lack some of the family (jemalloc has no pvalloc and no
@@ -153,6 +153,20 @@ take_tries(void)
 		hooks_self.tries[i] = tries[i].address;
 }
 
+static void
+nothing(void)
+{
+}
+
+static void
+take_once(int (*once)(int *control, void (*fn)(void)))
+{
+	int control = 0; /* PTHREAD_ONCE_INIT */
+
+	if (once && once(&control, nothing) == 0)
+		__atomic_store_n(&hooks_once_done, control, __ATOMIC_RELAXED);
+}
+
 int
 next_resolve(void)
 {
@@ -168,6 +182,7 @@ next_resolve(void)
 	take_allocator(behind);
 	operators_fill_in(behind);
 	take_tries();
+	take_once(behind[HOOKS_pthread_once].address);
 	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
 		if (behind[i].address) /* behind the makers, which some of these call */
 			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELEASE);

@@ -267,12 +267,23 @@ EXPORT(thrd_join);
 		return OFF ? NEXT(name)(a, b, c, d) : cold_##name(a, b, c, d);           \
 	}
 
+/* Most calls: it has run, and nobody waits. */
+#define WAIT_ONCE(name)                                                            \
+	int hook_##name(uintptr_t a, uintptr_t b)                                  \
+	{                                                                          \
+		return OFF || LIKELY(HAS_RUN(a)) ? NEXT(name)(a, b) : cold_##name(a, b); \
+	}
+
+int hooks_once_done = -1; /* no control has this */
+
+#define HAS_RUN(control) (__atomic_load_n((const int *)(control), __ATOMIC_RELAXED) == hooks_once_done)
+
 WAIT_2(pthread_cond_wait)
 WAIT_3(pthread_cond_timedwait)
 WAIT_4(pthread_cond_clockwait)
 WAIT_1(pthread_barrier_wait)
-WAIT_2(pthread_once)
-WAIT_2(call_once)
+WAIT_ONCE(pthread_once)
+WAIT_ONCE(call_once)
 WAIT_2(cnd_wait)
 WAIT_3(cnd_timedwait)
 EXPORT(pthread_cond_clockwait);
