@@ -42,8 +42,9 @@ function fg_options(select, list, chosen) {
 	select.value = chosen;
 }
 
+/* The time first: a long text is cut. */
 function fg_seen_text({ profile, at }) {
-	return shown_text(profile.name || "profile", 60).replace(/\.(pb|pprof|json)?(\.gz)?$/, "") + ", " + new Date(at).toLocaleTimeString();
+	return new Date(at).toLocaleTimeString() + ", " + shown_text(profile.name || "profile", 60).replace(/\.(pb|pprof|json)?(\.gz)?$/, "");
 }
 
 function fg_empty_text(profile, filters) {
