@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import re
 import sys
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
+import daemons  # noqa: E402
 
 own_run()
 
@@ -75,6 +78,46 @@ def a_file_follows_what_comes_and_goes():
             equal(os.listdir(d), ["targets.json"])
             p.terminate()
             equal(p.wait(DEADLINE), 0)
+
+
+SCRAPES = """
+scrape_configs:
+- job_name: daemons
+  file_sd_configs: [{files: [%s]}]
+  relabel_configs:
+  - {source_labels: [__meta_component_pid], target_label: pid}
+"""
+
+
+def targets_of(port):
+    with urllib.request.urlopen("http://127.0.0.1:%d/api/v1/targets?state=active" % port, timeout=DEADLINE) as answer:
+        return {t["labels"]["app_id"]: t for t in json.load(answer)["data"]["activeTargets"]}
+
+
+@test
+def prometheus_lists_them_with_their_labels_and_drops_what_has_ended():
+    need_own_run()
+    prometheus = daemons.found("prometheus")
+    with tempdir() as d, cat("one") as one, started([CTL, "sd", "--watch=%s/targets.json" % d], env=environment()):
+        config, said = d + "/prometheus.yml", d + "/said"
+        with open(config, "w") as f:
+            f.write(SCRAPES % (d + "/targets.json"))
+        with open(said, "w") as f, started([prometheus, "--config.file=" + config, "--storage.tsdb.path=" + d + "/data",
+                                            "--web.listen-address=127.0.0.1:0"], stdout=f, stderr=f) as p:
+            def listening():
+                need(p.poll() is None, text_of(said))
+                text = text_of(said)  # it listens, and refuses, before it is ready
+                return "Server is ready" in text and re.search(r'"Listening on" address=127.0.0.1:(\d+)', text)
+            port = int(poll(listening, "prometheus")[1])
+            address = "127.0.0.1:%d" % one["daprPort"]
+            found = poll(lambda: targets_of(port).get("one"), "the target", 2 * DEADLINE)
+            equal(found["labels"], {"app_id": "one", "service_name": "one", "instance": address, "job": "daemons", "pid": str(one["pid"])})
+            equal({k: v for k, v in found["discoveredLabels"].items() if k.startswith("__meta_component")},
+                  {"__meta_component_pid": str(one["pid"]), "__meta_component_command": "cat"})
+            equal(found["scrapeUrl"], "http://%s/metrics" % address)
+            with cat("two"):
+                poll(lambda: sorted(targets_of(port)) == ["one", "two"], "both", 2 * DEADLINE)
+            poll(lambda: sorted(targets_of(port)) == ["one"], "the one that is left", 2 * DEADLINE)
 
 
 @test
