@@ -6,6 +6,7 @@ tool, and the hottest functions of a CPU profile are those that are seen from ou
 scripts/test fetches them; those that are not there are skipped.  TEST_STRESS=1 asks for longer windows.
 """
 import glob
+import json
 import math
 import os
 import re
@@ -74,15 +75,16 @@ def shaped(answer):
     return re.sub(rb"\d", b"N", re.sub(rb"\r\nDate: [^\r]*", b"", answer, flags=re.I))
 
 
-def connected(path):
+def connected(place):
+    """A path, or the number of a port."""
     def connect():
-        s = socket.socket(socket.AF_UNIX)
+        s = socket.socket(socket.AF_UNIX if isinstance(place, str) else socket.AF_INET)
         s.settimeout(DEADLINE)
         with contextlib.suppress(ConnectionRefusedError, FileNotFoundError, PermissionError):
-            s.connect(path)
+            s.connect(place if isinstance(place, str) else ("127.0.0.1", place))
             return s
         s.close()
-    return poll(connect, path)
+    return poll(connect, place)
 
 
 def pipelined(question, end, count):
@@ -143,16 +145,20 @@ def until_ready(f):
 
 # ---- a program at work ----
 
-class Program:
-    """In a folder of its own, where .socket is to be; ours: under componentctl run."""
+def children(pid):
+    return [int(w) for w in text_of("/proc/%d/task/%d/children" % (pid, pid)).split()]
 
-    def __init__(self, d, name, words, ours, wrap=(), env=None):
-        self.folder, self.socket, self.ours = d, os.path.join(d, "socket"), ours
+
+class Program:
+    """In a folder of its own, where .socket is to be, or a port that its words have chosen; ours: under componentctl run."""
+
+    def __init__(self, d, name, words, ours, wrap=(), env=None, options=(), group=None):
+        self.folder, self.socket, self.ours, self.leads = d, os.path.join(d, "socket"), ours, group == 0
         path = daemons.found(name)
         env = daemons.environment(path, **environment(XDG_RUNTIME_DIR=d, **(env or {})))
         self.said = open(os.path.join(d, "said"), "w+b")
-        self.p = subprocess.Popen([*wrap, *([CTL, "run", "--"] if ours else []), path, *words(d)], env=env, bufsize=0,
-                                  stdin=subprocess.PIPE, stdout=self.said, stderr=self.said)
+        self.p = subprocess.Popen([*wrap, *([CTL, "run", *options, "--"] if ours else []), path, *words(d)], env=env, bufsize=0,
+                                  stdin=subprocess.PIPE, stdout=self.said, stderr=self.said, process_group=group)
 
     def text(self):
         with open(self.said.name, encoding="utf-8", errors="replace") as f:
@@ -165,8 +171,8 @@ class Program:
         return int(poll(look, "its server")[1])
 
     def served(self):
-        """The number of the process that componentctl has started."""
-        return int(text_of("/proc/%d/task/%d/children" % (self.p.pid, self.p.pid)).split()[0])
+        """The number of the process that is the program."""
+        return children(self.p.pid)[0] if self.ours else self.p.pid
 
     def lines(self):
         """What it wrote, whatever the numbers in it."""
@@ -175,6 +181,8 @@ class Program:
 
     def end(self):
         if self.p.poll() is None:
+            if self.leads:  # its workers would stay
+                os.killpg(self.p.pid, signal.SIGKILL)
             self.p.kill()
         self.p.wait()
         self.said.close()
@@ -208,23 +216,25 @@ def differing(inside, outside, room):
     return None
 
 
-def seen_from_outside(plain, found):
-    file = os.path.join(plain.folder, "outside.pb.gz")
-    ctl("profile", str(plain.p.pid), "--seconds=%d" % SECONDS, "--raw", "-o", file)
+def profile_of(program, target, *options):
+    """What componentctl makes of a window of it: of one that does not serve, from outside."""
+    file = os.path.join(program.folder, "window.pb.gz")
+    ctl("profile", str(target), "--seconds=%d" % SECONDS, "--raw", "-o", file, *options)
     with open(file, "rb") as f:
-        found.add(f.read())
+        return f.read()
 
 
-def compared(name, plain, ours, port, whole, room):
+def compared(name, plain, ours, window_of, whole=(), room=0, working=Program.served):
+    """window_of gives a profile of ours; working, which process of one is at work."""
     inside, outside, last = Leaves(whole), Leaves(whole), None
     no_perf = not_to_be_had()
 
     def window():
         nonlocal last
-        other = None if no_perf else in_background(seen_from_outside, plain, outside)
-        inside.add(asked(port, "profile?seconds=%d" % SECONDS))
+        other = None if no_perf else in_background(profile_of, plain, working(plain))
+        inside.add(window_of())
         if other:
-            other.result()
+            outside.add(other.result())
         last = None if no_perf or not inside.total or not outside.total else differing(inside, outside, room)
         return inside.total >= SAMPLES and (no_perf or outside.total >= SAMPLES and last is None)
     try:
@@ -235,7 +245,7 @@ def compared(name, plain, ours, port, whole, room):
                                                     for f in inside.hottest(TOP))))
     if no_perf:
         print("# not seen from outside: " + no_perf)
-    need(inside.known >= KNOWN * (inside.total - inside.generated(ours.served())), str(inside))
+    need(inside.known >= KNOWN * (inside.total - inside.generated(working(ours))), str(inside))
 
 
 def not_to_be_had():
@@ -269,7 +279,7 @@ def is_no_other(name, words, ask, whole=(), room=0, ends=signal.SIGTERM, **kw):
         port = ours.port()
         for load in loads:
             poll(load.began, "its first answer")
-        compared(name, plain, ours, port, whole, room)
+        compared(name, plain, ours, lambda: asked(port, "profile?seconds=%d" % SECONDS), whole, room)
         every_kind(port, ours.folder)
         for load in loads:
             load.stop()
@@ -354,6 +364,124 @@ def the_master_of_postgres_is_no_other():
         return ["-D", d + "/data", "-k", d, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"]
     # Signals wait until a fork is over, so inside it is below another function; and there is more to copy than outside.
     postgres(words, connections, whole=("fork_process",), room=0.3)
+
+
+# ---- apache: the one that forks serves nobody, and those that it forked do ----
+
+def in_the_list(name):
+    return {r["pid"]: r["parent"] for r in json.loads(ctl("list", "-o", "json")) if r["appId"] == name}
+
+
+def cpu_ticks(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return sum(int(w) for w in text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[11:13])
+    return 0
+
+
+def worker_at_work(program):
+    return max(children(program.served()), key=cpu_ticks)
+
+
+def apache_words(mpm, modules):
+    def words(d):
+        os.mkdir(d + "/pages")
+        page = write(d + "/pages/page", VALUE.decode())
+        os.utime(page, (0, 0))
+        as_root = "User nobody\nGroup nogroup\n" if ROOT else ""
+        return ["-DFOREGROUND", "-f", write(d + "/conf", as_root + """ServerName a
+LoadModule mpm_%s_module %s/mod_mpm_%s.so
+LoadModule authz_core_module %s/mod_authz_core.so
+Listen 127.0.0.1:%d
+DefaultRuntimeDir %s
+PidFile %s/pid
+ErrorLog %s/log
+ErrorLogFormat "[%%l] %%M"
+DocumentRoot %s/pages
+FileETag None
+StartServers 2
+MaxKeepAliveRequests 0
+KeepAliveTimeout 300
+""" % (mpm, modules, mpm, modules, free_port(), d, d, d, d))]
+    return words
+
+
+def asks_apache(program):
+    program.socket = int(re.search(r"Listen .*:(\d+)", text_of(program.folder + "/conf"))[1])
+    return pipelined(GET.replace(b" / ", b" /page "), b"END", 100)(program)
+
+
+def workers_of(ours):
+    """Those of its workers that have a server, with the master: none yet, or not of this generation, is none."""
+    now = children(ours.served())
+    return [pid for pid, parent in in_the_list("web").items() if parent == ours.served() and pid in now]
+
+
+def one_target(ours, worker):
+    """A window of all has the worker's samples, under its label and with names of the server's own functions."""
+    def window():
+        p = Profile(profile_of(ours, "web", "--children"))
+        return [p.stack(stack) for stack, _, labels in p.samples if any(
+            (p.strings[l[1]], p.strings[l[2]]) == ("process", str(worker)) for l in labels)]
+    stacks = poll(window, "samples of worker %d" % worker, 4 * DEADLINE)
+    need(any(f.startswith("ap_") for stack in stacks for f in stack), stacks[:3])
+
+
+def log_of(program):
+    text = text_of(program.folder + "/log").replace(program.folder, "FOLDER")
+    return sorted({re.sub(r"\d+", "N", l) for l in text.splitlines()})
+
+
+def apache_is_no_other(mpm):
+    need_own_run()
+    path = daemons.found("apache2")
+    modules = next((f for f in (daemons.UNPACKED + "/usr/lib/apache2/modules", "/usr/lib/apache2/modules") if os.path.isdir(f)), "")
+    if not os.path.exists("%s/mod_mpm_%s.so" % (modules, mpm)):
+        raise Skip("apache2 has no %s here" % mpm)
+    # Its end is a signal to its whole process group, which is not to be that of this test.
+    with beside_each_other("apache2", apache_words(mpm, modules), asks_apache, options=("--follow-forks", "--app-id=web"),
+                           group=0) as ((plain, ours), loads):
+        port = ours.port()
+        for load in loads:
+            poll(load.began, "its first answer")
+        poll(lambda: worker_at_work(ours) in workers_of(ours), "the record of the worker at work")
+        compared("apache2 (%s)" % mpm, plain, ours, lambda: profile_of(ours, "web", "--children"), working=worker_at_work)
+        one_target(ours, worker_at_work(ours))
+        every_kind(port, ours.folder)
+        for load in loads:
+            load.stop()
+        equal(shaped(loads[1].first), shaped(loads[0].first), "what it answers")
+
+        before = [children(program.served()) for program in (plain, ours)]
+        for program in plain, ours:  # as apachectl graceful does it
+            r = run(path, "-f", program.folder + "/conf", "-k", "graceful", env=daemons.environment(path))
+            equal((r.returncode, r.stdout + r.stderr), (0, ""))
+        for program, old in zip((plain, ours), before):
+            poll(lambda: children(program.served()) and not set(old) & set(children(program.served())), "other workers")
+        again = [Load(program, asks_apache) for program in (plain, ours)]
+        for load in again:
+            poll(load.began, "an answer of the new ones")
+        poll(lambda: worker_at_work(ours) in workers_of(ours), "the record of a new one")
+        need(not set(before[1]) & set(in_the_list("web")), "the old ones are still listed")
+        one_target(ours, worker_at_work(ours))
+        for load in again:
+            load.stop()
+        equal(shaped(again[1].first), shaped(loads[0].first), "what the new ones answer")
+
+        for program in plain, ours:
+            program.p.send_signal(signal.SIGTERM)
+        equal(ours.p.wait(DEADLINE), status(plain.p.wait(DEADLINE)), ours.text()[-500:])
+        equal((ours.lines(), log_of(ours)), (plain.lines(), log_of(plain)))
+        equal(in_the_list("web"), {})
+
+
+@test
+def apache_of_many_processes_is_no_other_and_one_target():
+    apache_is_no_other("prefork")
+
+
+@test
+def apache_of_processes_with_threads_is_no_other_and_one_target():
+    apache_is_no_other("event")
 
 
 @test
