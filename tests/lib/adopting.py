@@ -39,14 +39,20 @@ def must(*argv, cwd, env=None, timeout=1800):
     return r.stdout
 
 
-def adopted_source(name):
-    """A copy of the daemon's source, with what examples/adopt/NAME puts into it: its folder."""
+def daemon_source(name):
+    """A copy of the daemon's source, as it is: its folder."""
     found = glob.glob(os.path.join(BUILD, "sources", name + "-*/"))
     if not found:
         raise Skip("the source of %s is not here: it was not fetched" % name)
     folder = os.path.join(work, name)
     shutil.rmtree(folder, True)  # of a test that failed half-way
     shutil.copytree(found[0], folder)
+    return folder
+
+
+def adopted_source(name):
+    """The same with what examples/adopt/NAME puts into it."""
+    folder = daemon_source(name)
     must(os.path.join(SRC, "examples/adopt", name), folder, cwd=work)
     return folder
 
