@@ -42,7 +42,7 @@ need_packages() {
 unpacked_packages() {
 	up_folder=$1
 	shift
-	[ ! -e "$up_folder/complete" ] || return 0
+	[ "$(cat "$up_folder/complete" 2>/dev/null)" != "$*" ] || return 0
 	rm -rf "$up_folder"
 	mkdir -p "$up_folder/archives/partial" "$up_folder/root"
 	command -v apt-get >/dev/null || return 1
@@ -56,7 +56,7 @@ unpacked_packages() {
 		[ ! -e "$up_package" ] || dpkg-deb -x "$up_package" "$up_folder/root" || return 1
 	done
 	rm -rf "$up_folder/archives" "$up_folder"/*.bin
-	: >"$up_folder/complete"
+	echo "$*" >"$up_folder/complete"
 }
 
 # private_apt FOLDER KIND SUITE [SETTING]: FOLDER is made anew, and FOLDER/apt is the state of an apt of
