@@ -33,6 +33,7 @@
 
 #define CHUNK_MIN ((size_t)64 << 10) /* bytes; most requests need one or two */
 #define CHUNK_MAX ((size_t)1 << 20)  /* bytes; larger pieces get their own chunk */
+#define GROWN_MIN 1024               /* members of a table that grows */
 #define PAGE      ((size_t)4096)     /* rounding only; mmap knows the real size */
 #define ALIGN     alignof(max_align_t)
 
@@ -131,6 +132,23 @@ arena_array(struct arena *a, size_t count, size_t size)
 	if (__builtin_mul_overflow(count, size, &bytes))
 		return NULL;
 	return arena_alloc(a, bytes);
+}
+
+void *
+arena_grown(struct arena *a, void *old, size_t *room, size_t count, size_t size)
+{
+	size_t wanted = *room ? *room * 2 : GROWN_MIN;
+	void  *p;
+
+	if (count < *room)
+		return old;
+	p = arena_array(a, wanted, size);
+	if (!p)
+		return NULL;
+	if (old)
+		memcpy(p, old, *room * size);
+	*room = wanted;
+	return p;
 }
 
 void *

@@ -23,7 +23,10 @@ void  arena_init(struct arena *a, struct arena_budget *budget);
 void *arena_alloc(struct arena *a, size_t size);
 /* NULL on overflow, too. */
 void *arena_array(struct arena *a, size_t count, size_t size);
-/* The same for libraries that take an allocator: liblzma's alloc and zlib's zalloc, with the arena as
+/* Room for one member more: old itself, or, where its count members fill the *room, a copy with twice that.
+ * NULL: no memory. The old one stays until the arena goes. */
+void *arena_grown(struct arena *a, void *old, size_t *room, size_t count, size_t size);
+/* arena_array() for libraries that take an allocator: liblzma's alloc and zlib's zalloc, with the arena as
  * their opaque pointer.  What they free stays until the arena goes. */
 void *arena_calloc(void *arena, size_t count, size_t size);
 void *arena_zalloc(void *arena, unsigned count, unsigned size);

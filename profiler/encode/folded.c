@@ -116,28 +116,10 @@ folded_end(struct folded *f)
 	arena_release(f->arena);
 }
 
-/* Room for one more; the arena keeps the old one. */
-static void *
-grown(struct arena *a, void *old, size_t *room, size_t count)
-{
-	size_t wanted = *room ? *room * 2 : 1024;
-	void **p;
-
-	if (count < *room)
-		return old;
-	p = arena_array(a, wanted, sizeof(*p));
-	if (!p)
-		return NULL;
-	if (old)
-		memcpy(p, old, *room * sizeof(*p));
-	*room = wanted;
-	return p;
-}
-
 static int
 name_id(struct folded *f, const char *text, uint32_t *ret)
 {
-	void    *room = grown(f->arena, f->name, &f->name_room, f->names.count);
+	void    *room = arena_grown(f->arena, f->name, &f->name_room, f->names.count, sizeof(*f->name));
 	uint64_t id;
 	bool     is_new;
 	size_t   size = strlen(text);
@@ -160,7 +142,7 @@ name_id(struct folded *f, const char *text, uint32_t *ret)
 static int
 row_add(struct folded *f, size_t count, int64_t value)
 {
-	void       *room = grown(f->arena, f->row, &f->row_room, f->stacks.count);
+	void       *room = arena_grown(f->arena, f->row, &f->row_room, f->stacks.count, sizeof(*f->row));
 	struct row *row = arena_alloc(f->arena, sizeof(*row));
 	uint32_t   *names = arena_array(f->arena, count, sizeof(*names));
 	uint64_t    id;

@@ -51,28 +51,10 @@ size_of(int64_t v)
 	return v < 0 ? -(uint64_t)v : (uint64_t)v;
 }
 
-/* Room for one more; the arena keeps what there was. */
-static void *
-grown(struct arena *a, void *old, size_t *room, size_t count, size_t size)
-{
-	size_t wanted = *room ? *room * 2 : 1024;
-	void  *p;
-
-	if (count < *room)
-		return old;
-	p = arena_array(a, wanted, size);
-	if (!p)
-		return NULL;
-	if (old)
-		memcpy(p, old, *room * size);
-	*room = wanted;
-	return p;
-}
-
 static int
 name_of(struct picture *p, const char *text, uint32_t *ret)
 {
-	void    *room = grown(p->arena, p->name, &p->name_room, p->names.count, sizeof(*p->name));
+	void    *room = arena_grown(p->arena, p->name, &p->name_room, p->names.count, sizeof(*p->name));
 	uint64_t id;
 	bool     is_new;
 
@@ -90,7 +72,7 @@ name_of(struct picture *p, const char *text, uint32_t *ret)
 static int
 node_add(struct picture *p, uint32_t parent, uint32_t name, uint32_t depth)
 {
-	void *room = grown(p->arena, p->nodes, &p->room, p->count, sizeof(*p->nodes));
+	void *room = arena_grown(p->arena, p->nodes, &p->room, p->count, sizeof(*p->nodes));
 
 	if (!room || p->count == UINT32_MAX)
 		return -ENOMEM;

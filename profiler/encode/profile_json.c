@@ -317,11 +317,11 @@ write_nodes(struct writing *w)
 }
 
 static void
-write_value(struct lines *l, int64_t value)
+write_value(struct lines *l, const char *before, int64_t value)
 {
 	const char *quote = value > EXACT_MAX || value < -EXACT_MAX ? "\"" : "";
 
-	lines_print(l, ",%s%" PRId64 "%s", quote, value, quote);
+	lines_print(l, "%s%s%" PRId64 "%s", before, quote, value, quote);
 }
 
 static int
@@ -338,7 +338,7 @@ write_samples(struct writing *w)
 			break;
 		lines_print(&w->lines, "%s%" PRId64 ",%" PRIu32, i ? "," : "", (int64_t)w->node_of[i] - 1, labels);
 		for (unsigned k = 0; k < w->profile->type_count; k++)
-			write_value(&w->lines, sample(w, i)->values[k]);
+			write_value(&w->lines, ",", sample(w, i)->values[k]);
 	}
 	lines_text(&w->lines, "]}\n");
 	return r;
@@ -387,9 +387,11 @@ write_head(struct writing *w)
 	lines_json(l, p->name);
 	lines_text(l, ",\"program\":");
 	lines_json(l, program_invocation_short_name);
-	lines_print(l, ",\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64 ",\"period\":[", p->time_ns, p->duration_ns);
+	lines_print(l, ",\"time_ns\":\"%" PRId64 "\"", p->time_ns);
+	write_value(l, ",\"duration_ns\":", p->duration_ns);
+	lines_text(l, ",\"period\":[");
 	write_type(l, &p->period_type);
-	write_value(l, p->period);
+	write_value(l, ",", p->period);
 	lines_text(l, "],\"types\":[");
 	for (unsigned i = 0; i < p->type_count; i++) {
 		lines_text(l, i ? "," : "");

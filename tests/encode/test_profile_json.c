@@ -48,6 +48,20 @@ stacks_share_nodes_and_samples_name_them(void **state)
 }
 
 static void
+a_number_that_a_double_cannot_hold_is_a_string(void **state)
+{
+	struct profile p;
+
+	(void)state;
+	make(&p);
+	p.duration_ns = ((int64_t)1 << 53) + 1;
+	p.period = -((int64_t)1 << 53) - 1;
+	assert_int_equal(encode(&p, encode_profile_json), 0);
+	has("\"duration_ns\":\"9007199254740993\",\"period\":[[\"cpu\",\"nanoseconds\"],\"-9007199254740993\"],");
+	profile_release(&p);
+}
+
+static void
 sizes_of_blocks_are_labels(void **state)
 {
 	const char    *labels;
@@ -143,6 +157,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(stacks_share_nodes_and_samples_name_them, reset),
+		cmocka_unit_test_setup(a_number_that_a_double_cannot_hold_is_a_string, reset),
 		cmocka_unit_test_setup(sizes_of_blocks_are_labels, reset),
 		cmocka_unit_test_setup(an_empty_profile_is_whole, reset),
 		cmocka_unit_test_setup(what_the_writer_answers_ends_it, reset),

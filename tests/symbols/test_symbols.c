@@ -49,6 +49,28 @@ a_function_of_this_test(int n)
 }
 
 static void
+a_table_in_an_arena_grows_and_keeps_its_members(void **state)
+{
+	struct arena_budget budget = { 0, 1 << 20 };
+	struct arena        a;
+	size_t              room = 0;
+	uint32_t           *table = NULL, *more;
+
+	(void)state;
+	arena_init(&a, &budget);
+	for (uint32_t count = 0; (more = arena_grown(&a, table, &room, count, sizeof(*table))); count++) {
+		assert_true(room > count);
+		table = more;
+		table[count] = count;
+	}
+	assert_true(room > 10000); /* until the budget is used up, which leaves what there is */
+	for (uint32_t i = 0; i < room; i++)
+		assert_int_equal(table[i], i);
+	arena_release(&a);
+	assert_int_equal(budget.used, 0);
+}
+
+static void
 an_arena_gives_zeroed_memory_and_keeps_its_limit(void **state)
 {
 	struct arena_budget budget = { 0, 1 << 20 };
@@ -506,6 +528,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_arena_gives_zeroed_memory_and_keeps_its_limit),
+		cmocka_unit_test(a_table_in_an_arena_grows_and_keeps_its_members),
 		cmocka_unit_test(a_map_of_numbers_finds_what_was_put_and_nothing_else),
 		cmocka_unit_test(a_map_of_numbers_tells_equal_keys_apart_and_forgets_one_alone),
 		cmocka_unit_test(bytes_that_are_not_text_become_question_marks),
