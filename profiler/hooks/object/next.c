@@ -3,8 +3,8 @@
  *
  * Runs once, at the first call of a hook that allocates, mostly out of the loader before
  * main() and before there is a second thread.  A wait that comes earlier looks up its own.
- * It takes no lock, allocates nothing and calls nobody (lookup.c) but pthread_once() with a
- * control of its own, so that call is made like any other.  Should two threads come here at once, both find and write the same.
+ * It takes no lock, allocates nothing and calls nobody (lookup.c), so that call is made
+ * like any other.  Should two threads come here at once, both find and write the same.
  *
  * What a stranger would get wrong:
  * - Allocators lack some of the family (jemalloc has no pvalloc and no
@@ -153,20 +153,6 @@ take_tries(void)
 		hooks_self.tries[i] = tries[i].address;
 }
 
-static void
-nothing(void)
-{
-}
-
-static void
-take_once(int (*once)(int *control, void (*fn)(void)))
-{
-	int control = 0; /* PTHREAD_ONCE_INIT */
-
-	if (once && once(&control, nothing) == 0)
-		__atomic_store_n(&hooks_once_done, control, __ATOMIC_RELAXED);
-}
-
 int
 next_resolve(void)
 {
@@ -182,7 +168,6 @@ next_resolve(void)
 	take_allocator(behind);
 	operators_fill_in(behind);
 	take_tries();
-	take_once(behind[HOOKS_pthread_once].address);
 	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
 		if (behind[i].address) /* behind the makers, which some of these call */
 			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELEASE);
@@ -195,11 +180,21 @@ next_resolve(void)
 	return 0;
 }
 
-/* Where no malloc has come this way, as another object's comes before ours. */
+static void
+nothing(void)
+{
+}
+
+/* Where no malloc has come this way, as another object's comes before ours.  Not before this may anybody
+ * be called: a sanitizer's pthread_once() has to be ready, too. */
 __attribute__((constructor)) static void
 resolve_at_last(void)
 {
+	int control = 0; /* PTHREAD_ONCE_INIT */
+
 	next_resolve();
+	if (NEXT(pthread_once)((uintptr_t)&control, (uintptr_t)nothing) == 0)
+		hooks_once_done = control;
 }
 
 /* Only this one is looked up: the caller may be an allocator that comes before us, in the
