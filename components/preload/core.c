@@ -23,6 +23,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include "fd.h"
 #include "seccomp.h"
 
@@ -68,6 +70,14 @@ may_move(void)
 }
 
 /* Before the server starts, as nothing of the core has run. */
+/* As where the program closes our descriptors: stderr is the program's, and what fails is handled. */
+static void
+keep_quiet(int severity, const char *message)
+{
+	(void)severity;
+	(void)message;
+}
+
 __attribute__((constructor(101))) static void
 core_begin(void)
 {
@@ -75,6 +85,7 @@ core_begin(void)
 	int           floor = FLOOR;
 
 	__wrap_stderr = __real_stderr;
+	event_set_log_callback(keep_quiet);
 	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < FLOOR / 3 * 4)
 		floor = (int)limit.rlim_cur / 4 * 3;
 	if (floor > FD_LOWEST)
