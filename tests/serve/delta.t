@@ -2,6 +2,7 @@
 """Deltas: seconds= on a snapshot kind answers what has been added meanwhile; and what
 else a heap's request may ask for as in Go, gc=1 and the MemStats block."""
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -70,6 +71,46 @@ def what_was_given_back_is_negative():
         equal(d.command("alloc 100000"), "0")
         r, took = found.result()
         equal(values(d, r.body).get("do_alloc"), 100000 - 3 * MIB)
+
+
+def in_json(body, what, function):
+    """The amount in the stacks that this function is in, of the form that docs/profiling.md describes."""
+    p = json.loads(body)
+    at, width = [t[0] for t in p["types"]].index(what), 2 + len(p["types"])
+
+    def functions(node):
+        while node >= 0:
+            frame = p["frames"][4 * p["nodes"][2 * node + 1]:][:4]
+            yield p["strings"][p["functions"][frame[0]][0]]
+            node = p["nodes"][2 * node]
+    samples = [p["samples"][i:i + width] for i in range(0, len(p["samples"]), width)]
+    return p, sum(int(s[2 + at]) for s in samples if function in functions(s[0]))
+
+
+@test
+def a_delta_as_json_holds_the_same():
+    with server("--heap-rate", "1") as d:
+        equal(d.command("alloc %d" % MIB), "0")
+        found = open_delta(d, query="&format=json")
+        equal(d.command("alloc %d" % (3 * MIB)), "0")
+        r, took = found.result()
+        equal((r.status, r.headers["content-type"]), (200, "application/json"))
+        for what, want in ("inuse_space", 2 * MIB), ("alloc_space", 3 * MIB), ("inuse_objects", 0), ("alloc_objects", 1):
+            p, amount = in_json(r.body, what, "do_alloc")
+            equal(amount, want, what)
+        need(1.9e9 <= int(p["duration_ns"]) <= took * 1e9, p["duration_ns"])
+
+
+@test
+def a_window_as_json_tells_its_duration_and_where_the_time_went():
+    with server() as d:
+        r, took = timed(d.get, PPROF + "fgprof?seconds=1&format=json")
+        equal((r.status, r.headers["content-type"]), (200, "application/json"))
+        p, waited = in_json(r.body, "time", "main")
+        equal(p["name"], "fgprof")
+        need(0.95e9 <= int(p["duration_ns"]) <= took * 1e9, p["duration_ns"])
+        # The first thread waits for a command all the while.
+        need(0.5 * int(p["duration_ns"]) <= waited <= 1.5 * int(p["duration_ns"]), (waited, p["duration_ns"]))
 
 
 @test
