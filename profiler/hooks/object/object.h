@@ -44,7 +44,7 @@ extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model
  * object's malloc comes before ours: then that object's, as it made the blocks (next.c). */
 extern void *hooks_maker[HOOKS_MALLOC_COUNT] HIDDEN;
 
-/* What stands in a pthread_once_t that has run, by one of our own. */
+/* The value of a pthread_once_t that has run, read from one of our own. */
 extern int hooks_once_done HIDDEN;
 
 #define MAKER(name) ((__typeof__(&hook_##name))hooks_maker[HOOKS_##name])
