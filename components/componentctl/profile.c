@@ -40,8 +40,8 @@
 
 static struct {
 	int64_t     seconds, rows;
-	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list, *source_path, *trim_path;
-	const char *html, *svg, *viewer_file;
+	const char *file, *token_file, *focus, *ignore, *sample_index, *base, *diff_base, *peek, *list;
+	const char *source_path, *trim_path, *html, *svg, *viewer_file;
 	bool        cum, tree, raw, folded, comments, perfetto, children;
 } opt = { .rows = ROWS_USUAL };
 

@@ -69,8 +69,8 @@ may_move(void)
 	return !seccomp_on();
 }
 
-/* Before the server starts, as nothing of the core has run. */
-/* As where the program closes our descriptors: stderr is the program's, and what fails is handled. */
+/* What libevent says: stderr is the program's, and what fails is handled, as where the program closes
+ * our descriptors. */
 static void
 keep_quiet(int severity, const char *message)
 {
@@ -78,6 +78,7 @@ keep_quiet(int severity, const char *message)
 	(void)message;
 }
 
+/* Before the server starts, as nothing of the core has run. */
 __attribute__((constructor(101))) static void
 core_begin(void)
 {

@@ -561,7 +561,10 @@ def each_source_line_of_a_public_header_names_the_file_that_defines_the_function
 def programs_that_nobody_rebuilt_are_those_that_are_tested():
     beside, alone_ = text_of("tests/componentctl/servers.t"), text_of("tests/whole/strangers.t")
     for program, mark in (row[0].split("`") if "`" in row[0] else (row[0], "") for row in tables("docs/programs.md", "What is seen")[0]):
-        contains(beside if mark else alone_, '"%s"' % program)
+        if mark:
+            need(re.search(r'\b(is_no_other|beside_each_other)\("%s"' % program, beside), program)
+        else:
+            contains(alone_, '"%s"' % program)
 
 
 main()

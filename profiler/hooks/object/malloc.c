@@ -187,8 +187,8 @@ EXPORT(memalign);
 EXPORT(valloc);
 EXPORT(pvalloc);
 #ifdef HOOKS_PROGRAM
-/* For a core of before, whose blocks were its own.  The agent's core is of today: each block is the next
- * allocator's, and redis asks for every block's size several times. */
+/* An older core may own the blocks that it has sampled.  The agent's core is never older: each block is
+ * the next allocator's, and redis asks for every block's size several times. */
 EXPORT(malloc_usable_size);
 #endif
 EXPORT(free_sized);

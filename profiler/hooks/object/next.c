@@ -185,8 +185,8 @@ nothing(void)
 {
 }
 
-/* Where no malloc has come this way, as another object's comes before ours.  Not before this may anybody
- * be called: a sanitizer's pthread_once() has to be ready, too. */
+/* Where no malloc has come this way, as another object's comes before ours.  pthread_once() is called
+ * here and not by next_resolve(): a sanitizer's is not ready before constructors run. */
 __attribute__((constructor)) static void
 resolve_at_last(void)
 {

@@ -267,16 +267,16 @@ EXPORT(thrd_join);
 		return OFF ? NEXT(name)(a, b, c, d) : cold_##name(a, b, c, d);           \
 	}
 
-/* Most calls: it has run, and nobody waits. */
+int hooks_once_done = -1; /* until next.c has learned it; no control has this value */
+
+#define HAS_RUN(control) (__atomic_load_n((const int *)(control), __ATOMIC_RELAXED) == hooks_once_done)
+
+/* Most calls find that it has run: nobody waits. */
 #define WAIT_ONCE(name)                                                            \
 	int hook_##name(uintptr_t a, uintptr_t b)                                  \
 	{                                                                          \
 		return OFF || LIKELY(HAS_RUN(a)) ? NEXT(name)(a, b) : cold_##name(a, b); \
 	}
-
-int hooks_once_done = -1; /* no control has this */
-
-#define HAS_RUN(control) (__atomic_load_n((const int *)(control), __ATOMIC_RELAXED) == hooks_once_done)
 
 WAIT_2(pthread_cond_wait)
 WAIT_3(pthread_cond_timedwait)
