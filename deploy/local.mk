@@ -1,7 +1,12 @@
 # deploy/: manifests, units and scrapers' configurations, installed among the documents that name them; and Debian's packages.
 nobase_dist_doc_DATA += %D%/config.alloy %D%/kubernetes/appstudio-controller.yaml %D%/kubernetes/backend-controller.yaml \
 	%D%/kubernetes/backend-controller-annotation.yaml \
-	%D%/kubernetes/backend-controller-env.yaml %D%/kubernetes/cluster-agent.yaml %D%/kubernetes/volume.yaml %D%/parca.yaml \
+	%D%/kubernetes/backend-controller-env.yaml %D%/kubernetes/cluster-agent.yaml %D%/kubernetes/volume.yaml \
+	%D%/kubernetes/base/appstudio-controller.yaml %D%/kubernetes/base/backend-controller.yaml %D%/kubernetes/base/cluster-agent.yaml \
+	%D%/kubernetes/base/kustomization.yaml %D%/kubernetes/base/profiler.yaml %D%/kubernetes/base/volume.yaml \
+	%D%/kubernetes/overlays/dev/kustomization.yaml %D%/kubernetes/overlays/dev/profiling.yaml \
+	%D%/kubernetes/overlays/secured/kustomization.yaml %D%/kubernetes/overlays/secured/network.yaml \
+	%D%/kubernetes/overlays/secured/profiling.yaml %D%/parca.yaml \
 	%D%/systemd/appstudio-controller.service %D%/systemd/backend-controller.service \
 	%D%/systemd/cluster-agent.service %D%/systemd/profiling.conf
 EXTRA_DIST += %D%/debian/changelog %D%/debian/control %D%/debian/copyright %D%/debian/component-tools.install %D%/debian/libcomponent-common.install %D%/debian/libcomponent0.install \

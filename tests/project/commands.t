@@ -59,6 +59,12 @@ NOT_RUN = {
     "dpkg-buildpackage -us -uc -b": "tests/project/packages.t",
     "sudo dpkg -i ../libcomponent0_*.deb ../libcomponent-common_*.deb ../libcomponent-dev_*.deb ../libcomponent-preload_*.deb":
     "tests/project/packages.t",
+    "kubectl apply -k deploy/kubernetes/overlays/dev": "needs a cluster; tests/project/kubernetes.t has what it would be sent",
+    "kubectl apply -k deploy/kubernetes/overlays/secured": "the same",
+    "kubectl create rolebinding profiler --role=profiler --user=NAME": "needs a cluster",
+    'kubectl port-forward "$(kubectl get pod -l app.kubernetes.io/name=backend-controller -o name | head -n 1)" 6060': "needs a cluster",
+    "(umask 077 && openssl rand -hex 32 >token)": "for the next line",
+    "kubectl create secret generic profiling-token --from-file=token": "needs a cluster",
     "sha256sum -c libcomponent-0.2.0.tar.xz.sha256": "tests/project/release.t",
     "gpg --verify libcomponent-0.2.0.tar.xz.asc libcomponent-0.2.0.tar.xz": "tests/project/release.t",
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What deploy/ tells people to use is what the programs take."""
+"""What deploy/ tells people to use is what the programs take.  kubernetes.t has more of its manifests."""
 import glob
 import os
 import re
@@ -13,7 +13,7 @@ from harness import *  # noqa: E402,F403
 PORTS = {m[0]: tuple(map(int, m[1:])) for m in re.findall(
     r'"([a-z-]+)",\s*"[^"]*",\s*(\d+), (\d+), (\d+)\)',
     open(os.path.join(SRC, "components/include/component/ports.def")).read())}
-MANIFESTS = sorted(p for p in glob.glob(os.path.join(SRC, "deploy", "kubernetes", "*.yaml")) if "volume" not in p)
+MANIFESTS = sorted(glob.glob(os.path.join(SRC, "deploy", "kubernetes", "**", "*.yaml"), recursive=True))
 UNITS = sorted(glob.glob(os.path.join(SRC, "deploy", "systemd", "*.service")))
 
 
@@ -36,19 +36,6 @@ def checked(name, args, env=None):
     with tempdir() as t:
         r = run("examples/" + name, *args, *(["--root=" + t] if "controller" in name or "agent" in name else []), "--check-config", env=env)
     return r.returncode, r.stderr
-
-
-@test
-def every_manifest_is_accepted_by_its_program_and_turns_profiling_on():
-    equal(len(MANIFESTS), 5)
-    for path in MANIFESTS:
-        name, args, env = manifest(path)
-        contains(read(path), "/usr/local/bin/%s]" % name)
-        equal(checked(name, args, {**os.environ, **env}), (0, ""), path)
-        if "annotation" in path:
-            continue  # see below
-        r = run("examples/" + name, *args, "--dump-options", env={**os.environ, **env})
-        need(re.search(r"enable-pprof\W+true", r.stdout), path + "\n" + r.stdout)
 
 
 @test
@@ -81,28 +68,14 @@ def the_annotation_that_a_manifest_names_switches_by_the_file_that_it_mounts():
 
 
 @test
-def manifests_ask_for_what_a_restricted_namespace_demands():
-    for path in MANIFESTS:
-        for line in ("runAsNonRoot: true", "seccompProfile: {type: RuntimeDefault}", "allowPrivilegeEscalation: false",
-                     "capabilities: {drop: [ALL]}"):
-            contains(read(path), line)
-
-
-@test
 def commands_in_comments_can_be_pasted():
     for path in MANIFESTS:
         for url in re.findall(r"go tool pprof (.*)$", read(path), re.M):
-            need(re.fullmatch(r"'[^']*'", url), "%s: a shell may take the ? of %s for a pattern" % (path, url))
+            need(re.fullmatch(r"'[^']*'|\"[^\"]*\"", url), "%s: a shell may take the ? of %s for a pattern" % (path, url))
 
 
 @test
-def ports_are_those_of_the_table():
-    for path in MANIFESTS:
-        name, args, env = manifest(path)
-        profiling, health, _ = PORTS[name]
-        contains(" ".join(args) + str(env), ":%d" % profiling)
-        contains(str(env), "'%s_HEALTH_PROBE_BIND_ADDRESS': ':%d'" % (name.upper().replace("-", "_"), health))
-        contains(read(path), "containerPort: %d}" % health)
+def ports_of_units_are_those_of_the_table():
     for path in UNITS:
         name = os.path.basename(path)[:-len(".service")]
         contains(read(path), "--health-probe-bind-address=127.0.0.1:%d\n" % PORTS[name][1])
