@@ -291,12 +291,12 @@ def cluster(objects, wait="starting profiling server"):
 
 
 def status(host, port, path, **headers):
-    """Of an answer; None where nobody listens."""
+    """Of an answer; None where nobody listens, or not until it is there."""
     c = http.client.HTTPConnection(host, port, timeout=DEADLINE)
     try:
         c.request("GET", path, headers=headers)
         return c.getresponse().status
-    except ConnectionRefusedError:
+    except ConnectionError:
         return None
     finally:
         c.close()
