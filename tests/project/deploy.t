@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
-"""What deploy/ tells people to use is what the programs take.  kubernetes.t has more of its manifests."""
+"""What deploy/ tells people to use is what the programs take.  kubernetes.t has more of its manifests, systemd.t its units."""
 import glob
 import os
 import re
-import shutil
-import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
@@ -14,7 +12,6 @@ PORTS = {m[0]: tuple(map(int, m[1:])) for m in re.findall(
     r'"([a-z-]+)",\s*"[^"]*",\s*(\d+), (\d+), (\d+)\)',
     open(os.path.join(SRC, "components/include/component/ports.def")).read())}
 MANIFESTS = sorted(glob.glob(os.path.join(SRC, "deploy", "kubernetes", "**", "*.yaml"), recursive=True))
-UNITS = sorted(glob.glob(os.path.join(SRC, "deploy", "systemd", "*.service")))
 
 
 def read(path):
@@ -75,13 +72,6 @@ def commands_in_comments_can_be_pasted():
 
 
 @test
-def ports_of_units_are_those_of_the_table():
-    for path in UNITS:
-        name = os.path.basename(path)[:-len(".service")]
-        contains(read(path), "--health-probe-bind-address=127.0.0.1:%d\n" % PORTS[name][1])
-
-
-@test
 def scrapers_ask_the_three_controllers_at_the_ports_of_the_table():
     wanted = sorted((name, ports[0]) for name, ports in PORTS.items() if name != "componentctl")
     equal(len(wanted), 3)
@@ -97,61 +87,6 @@ def what_scrapers_comments_name_is_taken():
         options = re.findall(r"--(?:block|mutex)-profile[^ .]*", read(os.path.join(SRC, "deploy", name)))
         equal(len(options), 2, name)
         equal(checked("backend-controller", ["--enable-pprof", *options]), (0, ""), name)
-
-
-@test
-def units_say_what_the_daemon_keeps_to():
-    equal(len(UNITS), 3)
-    for path in UNITS:
-        text = read(path)
-        for line in ("Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "RestartPreventExitStatus=78", "WatchdogSec=30", "TimeoutStopSec=30"):
-            contains(text, line + "\n")
-        program, *args = re.search(r"^ExecStart=/usr/local/bin/(.*)$", text, re.M).group(1).split()
-        equal(checked(program, args), (0, ""), path)
-    contains(read(os.path.join(SRC, "deploy", "systemd", "profiling.conf")),
-             "[Service]\nEnvironment=COMPONENT_ENABLE_PPROF=true\n")
-
-
-@test
-def systemd_finds_no_fault_in_the_units():
-    if not shutil.which("systemd-analyze"):
-        raise Skip("no systemd-analyze")
-    for path in UNITS:
-        r = run("systemd-analyze", "verify", path)
-        # What is not installed here is not a fault of the unit.
-        faults = [line for line in r.stderr.splitlines() if os.path.basename(path) in line
-                  and "not executable" not in line and "man " not in line]
-        equal(faults, [])
-
-
-@test
-def a_unit_with_its_drop_in_becomes_ready_reloads_and_serves():
-    """The service manager, played by this test, hears READY, RELOADING, STOPPING and WATCHDOG."""
-    unit = read(os.path.join(SRC, "deploy", "systemd", "backend-controller.service"))
-    drop_in = read(os.path.join(SRC, "deploy", "systemd", "profiling.conf"))
-    env = dict(line[len("Environment="):].split("=", 1) for line in drop_in.splitlines()
-               if line.startswith("Environment="))
-    watchdog = int(re.search(r"WatchdogSec=(\d+)", unit).group(1))
-    with tempdir() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-        s.bind(os.path.join(d, "notify"))
-        s.settimeout(DEADLINE)
-        heard = []
-
-        def hear(word):
-            while not any(word in h for h in heard):
-                heard.append(s.recv(4096).decode())
-        with daemon("examples/backend-controller", "--root=" + d, "--health-probe-bind-address=127.0.0.1:0",
-                    env={**env, "NOTIFY_SOCKET": os.path.join(d, "notify"),
-                         "WATCHDOG_USEC": str(watchdog * 1000000)}) as b:
-            hear("READY=1")
-            hear("WATCHDOG=1")
-            equal(b.get("/debug/pprof/").status, 200)
-            heard.clear()
-            b.signal(signal.SIGHUP)
-            hear("RELOADING=1")
-            hear("READY=1")
-            equal(b.stop(), 0)
-            hear("STOPPING=1")
 
 
 main()

@@ -5,7 +5,7 @@ What they tell people to paste is run by commands.t, and what needs port 6060 or
 installed library here, in a network namespace of its own.  Other claims have their
 tests elsewhere: signals and what nohup ignores in signals.t; exit statuses, fork and
 the doors in entry_points.t; taken ports, reload and addresses in profiling.t and
-test_listen.c; health in health.t; systemd in deploy.t and test_notify.c; limits in
+test_listen.c; health in health.t; systemd in systemd.t and test_notify.c; limits in
 limits.t; tokens and hosts in auth.t; log formats in test_log.c; what is
 left when all is off in start_stop.t; samples and their values in test_guest.c and
 test_accuracy.c; the agent in preload.t.

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""systemd.t - the units of deploy/systemd: what systemd says of them, and the programs under exactly their rules.
+
+No service manager runs here: the test plays it (NOTIFY_SOCKET), systemd-socket-activate hands sockets over as it
+does, and tests/lib/unit_filter.py makes its seccomp filters of the unit's own lines.  Where a mount namespace can be had,
+/proc, /dev and the rest of the file system are restricted too, as the unit has them.
+"""
+import contextlib
+import ctypes
+import glob
+import os
+import re
+import shutil
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+import gotools  # noqa: E402
+from pprof_reader import Profile  # noqa: E402
+import unit_filter  # noqa: E402
+
+FOLDER = os.path.join(SRC, "deploy", "systemd")
+FILTER = os.path.join(SRC, "tests", "lib", "unit_filter.py")
+PORTS = {m[0]: tuple(map(int, m[1:])) for m in re.findall(r'"([a-z-]+)",\s*"[^"]*",\s*(\d+), (\d+), (\d+)\)',
+                                                          text_of("components/include/component/ports.def"))}
+# Of each program a function that works all the time when passes follow each other.
+WORKS = {"backend-controller": "application_reconcile", "cluster-agent": "operation_reconcile",
+         "appstudio-controller": "promotion_reconcile"}
+PPROF = "/debug/pprof/"
+EXPOSURE = 1.5  # at most, of 10
+
+
+def path_of(name):
+    return os.path.join(FOLDER, name)
+
+
+def unit(name):
+    return path_of(name + ".service")
+
+
+def need_tool(name):
+    if not shutil.which(name):
+        raise Skip("no " + name)
+
+
+def environment(name):
+    """What a drop-in sets."""
+    return dict(v.split("=", 1) for v in unit_filter.settings(path_of(name))["Environment"])
+
+
+def rules(name):
+    """What stands before a program to put it under the rules of its unit."""
+    need_tool("systemd-analyze")
+    try:
+        ctypes.CDLL("libseccomp.so.2")
+    except OSError as e:
+        raise Skip(str(e))
+    return [sys.executable, FILTER, unit(name)]
+
+
+@contextlib.contextmanager
+def demo_root():
+    with tempdir() as d:
+        root = os.path.join(d, "root")
+        r = run(os.path.join(SRC, "scripts/demo-input"), root, "--rate=0", "--files=100", "--applications=5")
+        equal(r.returncode, 0, r.stderr)
+        yield root
+
+
+@contextlib.contextmanager
+def under_its_rules(name, root, *argv, before=(), **kw):
+    arguments = ["--root=" + root, "--health-probe-bind-address=127.0.0.1:0", *argv]
+    with daemon(*before, *rules(name), program("examples/" + name), *arguments, **kw) as d:
+        yield d
+        equal(d.stop(), 0)
+
+
+def status_of(pid, name):
+    return re.search(r"^%s:\s*(\S+)" % name, text_of("/proc/%d/status" % pid), re.M).group(1)
+
+
+def notes(d):
+    """What the index says of this process: word to text."""
+    page = d.get(PPROF + "?plain=1").text
+    return {word: text for word, text in re.findall(r"<li>([a-z ]+): (.*?)</li>", page)}
+
+
+def names_in(profile):
+    return {name for stack, values, _ in profile.samples if any(values) for name in profile.stack(stack)}
+
+
+def profile_with(d, path, name):
+    """Has that function in a profile; longer ones, or later ones, while a busy machine has not let it work."""
+    window = path in ("profile", "fgprof")
+    seconds = iter((1, 2, 4, 8, 16, 32, 32, 32))
+
+    def look():
+        answer = d.get(PPROF + path + ("?seconds=%d" % next(seconds) if window else ""))
+        equal(answer.status, 200, path)
+        return name in names_in(Profile(answer.body))
+    poll(look, "%s in %s" % (name, path))
+
+
+def dump_is_whole(d):
+    text = d.get(PPROF + "goroutine?debug=2").text
+    return (re.search(r"^goroutine \d+ \[.*\]:\n(.*\n\t.*\n)*worker\(", text, re.M)
+            and re.search(r"^main\(\.\.\.\)\n\t\./examples/", text, re.M) and "no answer" not in text)
+
+
+def trace_tools():
+    """The go tool trace of each Go that is here, by the form that it reads."""
+    found = {"go1.19": [], "go1.22": []}
+    for form in found:
+        with contextlib.suppress(Skip):
+            found[form] = gotools.readers(form)
+    return found
+
+
+def everything_is_there(d, function, folder, tools):
+    """Profiles have samples with names, a dump has stacks, and go tool trace opens a trace."""
+    for path in "profile", "heap", "allocs", "fgprof", "goroutine":
+        profile_with(d, path, "worker" if path in ("fgprof", "goroutine") else function)
+    poll(lambda: Profile(d.get(PPROF + "block").body).samples, "waits in block")
+    equal(Profile(d.get(PPROF + "mutex").body).types, [("contentions", "count"), ("delay", "nanoseconds")])
+    poll(lambda: dump_is_whole(d), "every stack in a dump")
+    memory = d.get(PPROF + "memory")
+    equal(memory.status, 200, memory.text)
+    for form in tools:
+        trace = d.get(PPROF + "trace?seconds=1&format=" + form)
+        equal(trace.status, 200)
+        path = os.path.join(folder, "trace-of-" + function)
+        with open(path, "wb") as f:
+            f.write(trace.body)
+        for tool in tools[form]:
+            gotools.opens(tool, path, form)
+
+
+# What systemd says
+
+@test
+def each_unit_is_as_little_exposed_as_its_documents_say():
+    need_tool("systemd-analyze")
+    for name in WORKS:
+        r = run("systemd-analyze", "--no-pager", "security", "--offline=true", unit(name))
+        found = re.search(r"Overall exposure level for %s.service: ([\d.]+) " % name, r.stdout)
+        need(found, r.stdout + r.stderr)
+        need(float(found[1]) <= EXPOSURE, r.stdout)
+
+
+@test
+def the_units_are_one_text_but_for_what_is_each_programs_own():
+    def common(name, suffix):
+        text = text_of(path_of(name + suffix))
+        text = re.sub(r"(?m)^(# %s - |Description=).*" % name, r"\1", text)
+        return re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text).replace(name, "NAME")
+    for suffix in ".service", ".socket":
+        equal(sorted(os.path.basename(p)[:-len(suffix)] for p in glob.glob(path_of("*" + suffix))), sorted(WORKS))
+        equal(len({common(name, suffix) for name in WORKS}), 1, suffix)
+
+
+@test
+def units_say_what_the_daemon_keeps_to():
+    for name in WORKS:
+        text = text_of(unit(name))
+        for line in ("Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "RestartPreventExitStatus=78", "WatchdogSec=30", "TimeoutStopSec=30",
+                     "SystemCallErrorNumber=EPERM", "User=gitops",
+                     "ExecStart=/usr/local/bin/%s --health-probe-bind-address=127.0.0.1:%d" % (name, PORTS[name][1])):
+            contains(text, line + "\n")
+        arguments = re.search(r"^ExecStart=\S+ (.*)$", text, re.M).group(1).split()
+        with tempdir() as root:
+            for drop_in in "profiling.conf", "profiling-socket.conf":
+                r = run("examples/" + name, *arguments, "--root=" + root, "--dump-options", env={**os.environ, **environment(drop_in)})
+                equal((r.returncode, r.stderr), (0, ""), name + " " + drop_in)
+                need(re.search(r"enable-pprof\W+true", r.stdout), r.stdout)
+    contains(text_of(path_of("profiling.conf")), "[Service]\nEnvironment=COMPONENT_ENABLE_PPROF=true")
+
+
+def faults(files):
+    """What systemd-analyze verify has against units; files: a name to the path of what is there by it."""
+    need_tool("systemd-analyze")
+    with tempdir() as d:
+        for name, path in files.items():
+            os.makedirs(os.path.dirname(os.path.join(d, name)), exist_ok=True)
+            shutil.copy(path, os.path.join(d, name))
+        units = [os.path.join(d, name) for name in files if "/" not in name]
+        r = run("systemd-analyze", "verify", *units)
+        # What is not installed here is not a fault of the unit.
+        return [line for line in r.stderr.splitlines() if ("controller" in line or "agent" in line)
+                and "not executable" not in line and "man " not in line]
+
+
+@test
+def systemd_finds_no_fault_in_the_units_alone_and_with_their_drop_ins():
+    for name in WORKS:
+        equal(faults({name + ".service": unit(name)}), [])
+        equal(faults({name + ".service": unit(name), name + ".socket": path_of(name + ".socket"),
+                      name + ".service.d/profiling.conf": path_of("profiling-socket.conf")}), [])
+
+
+@test
+def systemd_253_and_later_take_the_drop_in_that_waits_for_a_reload_and_252_says_that_it_does_not():
+    need_tool("systemd-analyze")
+    version = int(re.match(r"systemd (\d+)", run("systemd-analyze", "--version").stdout)[1])
+    for name in WORKS:
+        said = faults({name + ".service": unit(name), name + ".service.d/notify-reload.conf": path_of("notify-reload.conf")})
+        refused = [line for line in said if "Failed to parse service type, ignoring: notify-reload" in line]
+        equal(said, refused)
+        equal(len(set(refused)), 1 if version < 253 else 0, said)
+
+
+@test
+def the_user_of_the_units_is_made_by_systemd_sysusers():
+    need_tool("systemd-sysusers")
+    with tempdir() as d:
+        os.mkdir(os.path.join(d, "etc"))
+        r = run("systemd-sysusers", "--root=" + d, path_of("sysusers.d/gitops.conf"))
+        equal(r.returncode, 0, r.stderr)
+        with open(os.path.join(d, "etc/passwd")) as f:
+            user = [line.split(":") for line in f.read().splitlines() if line.startswith("gitops:")]
+        with open(os.path.join(d, "etc/group")) as f:
+            contains(f.read(), "gitops:")
+    equal([(u[4], u[5], os.path.basename(u[6])) for u in user], [("GitOps controllers", "/var/lib/gitops", "nologin")])
+    for name in WORKS:
+        settings = unit_filter.settings(unit(name))
+        equal((settings["User"], settings["Group"], settings["StateDirectory"]), (["gitops"], ["gitops"], ["gitops"]))
+
+
+# The programs under the rules of their units
+
+@test
+def the_filter_of_a_unit_refuses_what_its_lines_forbid():
+    attempts = """
+import ctypes, errno, mmap, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+def refused(call, *args):
+    r = call(*args)
+    return ctypes.get_errno() if r in (-1, ctypes.c_void_p(-1).value) else 0
+def family(number):
+    try:
+        socket.socket(number, socket.SOCK_RAW if number == 16 else socket.SOCK_STREAM).close()
+    except OSError as e:
+        return e.errno
+    return 0
+page = libc.mmap(None, ctypes.c_size_t(4096), 3, 0x22, -1, ctypes.c_long(0))
+print(refused(libc.mmap, None, ctypes.c_size_t(4096), 7, 0x22, -1, ctypes.c_long(0)),
+      refused(libc.mprotect, ctypes.c_void_p(page), ctypes.c_size_t(4096), 5),
+      refused(libc.unshare, 0x10000000), refused(libc.chmod, b"FILE", 0o4755), refused(libc.chmod, b"FILE", 0o755),
+      refused(libc.setpriority, 0, 0, 0), refused(libc.chown, b"FILE", -1, -1), family(16), family(2), family(1))
+"""
+    for name in WORKS:
+        with tempdir() as d:
+            path = os.path.join(d, "file")
+            open(path, "w").close()
+            r = run(*rules(name), sys.executable, "-c", attempts.replace("FILE", path))
+        equal(r.returncode, 0, r.stderr)
+        # EPERM for all, but for a kind of socket that is not on the list: EAFNOSUPPORT.
+        equal(r.stdout.split(), ["1", "1", "1", "1", "0", "1", "1", "97", "0", "0"])
+
+
+@test
+def under_exactly_the_system_calls_of_its_unit_each_controller_is_profiled_dumped_and_traced():
+    with demo_root() as root, contextlib.ExitStack() as stack:
+        running = {name: stack.enter_context(under_its_rules(
+            name, root, "--resync-period=10ms", "--heap-profile-rate=512", "--block-profile-rate=1us", "--mutex-profile-fraction=1",
+            env=environment("profiling.conf"))) for name in WORKS}
+        tools = trace_tools()
+        looks = [in_background(everything_is_there, d, WORKS[name], os.path.dirname(root), tools) for name, d in running.items()]
+        for look in looks:
+            look.result(DEADLINE * 10)
+        for d in running.values():
+            equal((status_of(d.pid, "Seccomp"), status_of(d.pid, "CapBnd")), ("2", "0" * 16))
+            said = notes(d)
+            equal(set(said) - {"unwinder", "page"}, {"trace"})
+            contains(said["trace"], "a seccomp filter is in force")
+            equal(said["unwinder"], "tables")
+
+
+@test
+def a_unit_with_its_drop_in_becomes_ready_reloads_and_serves():
+    """The service manager, played by this test, hears READY, RELOADING, STOPPING and WATCHDOG."""
+    name = "backend-controller"
+    watchdog = int(unit_filter.settings(unit(name))["WatchdogSec"][0])
+    with demo_root() as root, tempdir() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(os.path.join(d, "notify"))
+        s.settimeout(DEADLINE)
+        heard = []
+
+        def hear(word):
+            while not any(word in h for h in heard):
+                heard.append(s.recv(4096).decode())
+        with under_its_rules(name, root, env={**environment("profiling.conf"), "NOTIFY_SOCKET": os.path.join(d, "notify"),
+                                              "WATCHDOG_USEC": str(watchdog * 1000000)}) as b:
+            hear("READY=1")
+            hear("WATCHDOG=1")
+            equal(b.get(PPROF).status, 200)
+            heard.clear()
+            asked = time.monotonic_ns() // 1000
+            b.signal(signal.SIGHUP)
+            hear("RELOADING=1")
+            # By this systemd knows that it is the reload that it has asked for.
+            began = int(re.search(r"^MONOTONIC_USEC=(\d+)$", "\n".join(heard), re.M).group(1))
+            need(asked <= began <= time.monotonic_ns() // 1000, (asked, heard))
+            heard.clear()
+            hear("READY=1")
+            equal(b.stop(), 0)
+            hear("STOPPING=1")
+
+
+def served_on(port):
+    """A server's answer, as soon as somebody listens."""
+    d = Daemon.__new__(Daemon)
+    d.host, d.port = "127.0.0.1", port
+
+    def ask():
+        with contextlib.suppress(ConnectionRefusedError):
+            return d.get(PPROF)
+    equal(poll(ask, "a listener").status, 200)
+    return d
+
+
+@test
+def the_port_that_a_socket_unit_holds_is_served_by_the_name_that_its_drop_in_names():
+    need_tool("systemd-socket-activate")
+    for name in WORKS:
+        socket_unit = unit_filter.settings(path_of(name + ".socket"))
+        equal(socket_unit["ListenStream"], ["127.0.0.1:%d" % PORTS[name][0]])
+        drop_in = environment("profiling-socket.conf")
+        port = free_port()
+        with demo_root() as root, started(
+                ["systemd-socket-activate", "--listen=127.0.0.1:%d" % port, "--fdname=" + socket_unit["FileDescriptorName"][0],
+                 *("--setenv=%s=%s" % v for v in drop_in.items()), *rules(name), program("examples/" + name), "--root=" + root,
+                 "--health-probe-bind-address=127.0.0.1:0", "--resync-period=10ms"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
+            d = served_on(port)  # the first request has it started, and waits
+            equal(status_of(p.pid, "Seccomp"), "2")
+            if name == "backend-controller":  # the others wait for its operations
+                profile_with(d, "profile", WORKS[name])
+            poll(lambda: "\nmain(" in d.get(PPROF + "goroutine?debug=2").text, "main in a dump")
+            p.terminate()
+            equal(p.wait(DEADLINE), 0, p.stdout.read())
+
+
+main()
