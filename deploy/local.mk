@@ -1,5 +1,5 @@
 # deploy/: manifests, units and scrapers' configurations, installed among the documents that name them; and Debian's packages.
-nobase_dist_doc_DATA += %D%/config.alloy %D%/kubernetes/appstudio-controller.yaml %D%/kubernetes/backend-controller.yaml \
+nobase_dist_doc_DATA += %D%/Containerfile %D%/config.alloy %D%/kubernetes/appstudio-controller.yaml %D%/kubernetes/backend-controller.yaml \
 	%D%/kubernetes/backend-controller-annotation.yaml \
 	%D%/kubernetes/backend-controller-env.yaml %D%/kubernetes/cluster-agent.yaml %D%/kubernetes/volume.yaml \
 	%D%/kubernetes/base/appstudio-controller.yaml %D%/kubernetes/base/backend-controller.yaml %D%/kubernetes/base/cluster-agent.yaml \

@@ -24,7 +24,7 @@ AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
 
 # The longest first, so that none of them is alone at the end.
-LONG_TESTS = %D%/project/packages.t %D%/project/dist.t %D%/project/taking.t %D%/whole/stress.t %D%/project/commands.t
+LONG_TESTS = %D%/project/packages.t %D%/project/container.t %D%/project/dist.t %D%/project/taking.t %D%/whole/stress.t %D%/project/commands.t
 UNITS =
 HOOKED_UNITS =
 WHOLE_TESTS =

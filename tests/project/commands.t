@@ -59,6 +59,7 @@ NOT_RUN = {
     "dpkg-buildpackage -us -uc -b": "tests/project/packages.t",
     "sudo dpkg -i ../libcomponent0_*.deb ../libcomponent-common_*.deb ../libcomponent-dev_*.deb ../libcomponent-preload_*.deb":
     "tests/project/packages.t",
+    "podman build -f deploy/Containerfile -t localhost/component-controllers:0.2.0 .": "tests/project/container.t does its steps",
     "kubectl apply -k deploy/kubernetes/overlays/dev": "needs a cluster; tests/project/kubernetes.t has what it would be sent",
     "kubectl apply -k deploy/kubernetes/overlays/secured": "the same",
     "kubectl create rolebinding profiler --role=profiler --user=NAME": "needs a cluster",
