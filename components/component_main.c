@@ -1,7 +1,7 @@
 /*
  * component_main.c - a whole main(): the parts, the options, the loop, the status.
  *
- *     new -> use(profiling, health, yours) -> parse -> signals -> start -> loop
+ *     new -> use(health, metrics, profiling, yours) -> parse -> signals -> start -> loop
  *
  * The one place of the library that prints: what --help and the like want goes to
  * standard output, faults go to standard error, once, and the process is left by
@@ -61,8 +61,10 @@ print_output(const char *name, const char *text)
 static int
 use_parts(struct component *c, const struct component_spec *spec, struct component_error *err)
 {
-	int r = component_use(c, component_health(), err); /* listens for profiling, too, if they share an address */
+	int r = component_use(c, component_health(), err); /* these two listen for profiling, too, if they share an address */
 
+	if (r == 0)
+		r = component_use(c, component_metrics(), err);
 	if (r == 0)
 		r = component_use(c, component_profiling(), err);
 	for (size_t i = 0; r == 0 && spec->parts && spec->parts[i]; i++)

@@ -2,14 +2,14 @@
 lib_LTLIBRARIES += %D%/libcomponent.la
 componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/ports.def
 %C%_libcomponent_la_SOURCES = %D%/component_main.c %D%/debug_pages.c %D%/debug_pages.h \
-	%D%/enable_file.c %D%/enable_file.h %D%/health.c %D%/health.h %D%/health_answer.c \
+	%D%/enable_file.c %D%/enable_file.h %D%/front.c %D%/front.h %D%/health.c %D%/health.h %D%/health_answer.c \
 	%D%/ports.c %D%/profiling.c %D%/profiling.h %D%/profiling_extract.c \
-	%D%/profiling_rows.c %D%/profiling_rows.h
+	%D%/profiling_rows.c %D%/profiling_rows.h %D%/scrape.c %D%/scrape.h %D%/scrape_process.c %D%/scrape_profiler.c
 %C%_libcomponent_la_CPPFLAGS = $(OUR_WAITS) $(INC_COMPONENTS)
 %C%_libcomponent_la_LIBADD = libcomponent/controllers/libcontrollers.la libcomponent/lifecycle/liblifecycle.la \
 	profiler/serve/libserve.la \
 	profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la \
-	profiler/unwind/libunwinders.la profiler/model/libmodel.la flags/libflags.la libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la \
+	profiler/unwind/libunwinders.la profiler/model/libmodel.la flags/libflags.la libcomponent/http/libhttp.la libcomponent/metrics/libmetrics.la libcomponent/base/libbase.la gnulib/libgnu.la \
 	$(EVENT_LIBS) $(ZLIB_LIBS) $(PROTOBUFC_LIBS) $(YAML_LIBS)
 # -z now: a hook inside malloc must not enter the loader to bind a symbol;
 # -z nodelete: hooks in the program, and handlers, call into it as long as it lives.

@@ -1,6 +1,6 @@
 # docs/: what README.md points to, installed as it is; and the manual pages, made of that and of the headers.
 nobase_dist_doc_DATA += %D%/controllers.md %D%/deadlock.md %D%/memory.md %D%/profiling.md %D%/operating.md %D%/flags.md %D%/api.md \
-	%D%/componentctl.md %D%/hunts.md %D%/coming-from.md %D%/faq.md %D%/getting-started.md %D%/packages.md %D%/porting.md %D%/programs.md %D%/security.md %D%/versions.md %D%/viewer.md \
+	%D%/componentctl.md %D%/hunts.md %D%/coming-from.md %D%/faq.md %D%/getting-started.md %D%/metrics.md %D%/packages.md %D%/porting.md %D%/programs.md %D%/security.md %D%/versions.md %D%/viewer.md \
 	%D%/pictures/difference.png %D%/pictures/flame.png %D%/pictures/hot.png %D%/pictures/leak.png %D%/pictures/memory.png %D%/pictures/phone.png %D%/pictures/threads.png
 
 # Which pages there are is only known once they are made: their names are in the last file made.

@@ -37,6 +37,7 @@ include tests/lib/local.mk
 include tests/programs/local.mk
 include tests/base/local.mk
 include tests/http/local.mk
+include tests/metrics/local.mk
 include tests/flags/local.mk
 include tests/lifecycle/local.mk
 include tests/controllers/local.mk

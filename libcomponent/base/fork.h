@@ -36,7 +36,7 @@
 enum fork_rank {
 	FORK_FOLLOW,       /* the agent's: in a child it comes when all below is as it will be */
 	FORK_LIFE,         /* components and their loops: what they call opens files and takes all below */
-	FORK_HEALTH,       /* servers that the program runs beside the profiler's */
+	FORK_FRONTS,       /* servers that the program runs beside the profiler's */
 	FORK_SERVE,        /* the profiler's server: its child part ends what the samplers below have left */
 	FORK_MOUNTS,       /* our routes on a program's own server: after the profiler's, which they lead to */
 	FORK_PROFILES,     /* the program's own profiles */
@@ -45,6 +45,8 @@ enum fork_rank {
 	FORK_HEAP,         /* from here on the thread that forks takes no heap sample */
 	FORK_THREAD_CLOCK, /* the CPU time of threads of ours that have ended */
 	FORK_PROGRAM,      /* the program's file, which FORK_DESCRIPTORS has closed in a child */
+	FORK_QUEUES,       /* of controllers, for whoever collects their figures */
+	FORK_METRICS,      /* metrics and series that are made: nothing is called with that lock held */
 	FORK_NAMES,        /* names that are kept: nothing is called with that lock held */
 	FORK_WINDOWS,      /* of all collectors but the CPU's: they sample by its engine, and read its clocks */
 	FORK_DUMPS,        /* of threads, with their labels */

@@ -14,8 +14,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "our_fd.h"
 
 #define START_FIELD 22
@@ -43,4 +46,21 @@ process_start(const char *path, int32_t pid)
 	for (int field = 2; at && field < START_FIELD; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoll(at, NULL, 10) : -EINVAL;
+}
+
+int64_t
+process_started_ns(void)
+{
+	static _Atomic pid_t   of;
+	static _Atomic int64_t start;
+	int64_t                ticks, per_second = sysconf(_SC_CLK_TCK);
+
+	if (of == getpid())
+		return start;
+	ticks = process_start("/proc/self/stat", getpid());
+	if (ticks < 0 || per_second <= 0)
+		return 0;
+	start = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + ticks * (CLOCK_NS_PER_S / per_second);
+	of = getpid();
+	return start;
 }

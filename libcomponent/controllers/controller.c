@@ -32,6 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "figures.h"
 #include "source.h"
 
 /* Bytes of a thread's name, NUL included: the kernel's TASK_COMM_LEN. */
@@ -44,6 +46,7 @@
 struct component_controller {
 	struct component_controller_spec spec;
 	struct component_queue  *queue;
+	struct reconcile_figures figures;
 	struct source           *source;
 	struct component_watch  *watch;
 	struct component_timer  *resync, *blind;
@@ -142,11 +145,15 @@ static void
 process(struct component_controller *k, const char *key)
 {
 	struct component_result result;
+	int64_t begin = clock_ns(CLOCK_MONOTONIC);
 
+	component_gauge_add(k->figures.active, 1);
 	result.outcome = COMPONENT_DONE;
 	result.after_ns = 0;
 	*result.error.text = '\0';
 	k->spec.reconcile(k->c, key, &result, k->spec.arg);
+	component_gauge_add(k->figures.active, -1);
+	reconcile_figures_add(&k->figures, result.outcome, clock_ns(CLOCK_MONOTONIC) - begin);
 	/* A shut down queue refuses what comes again: that is its purpose. */
 	if (result.outcome == COMPONENT_ERROR)
 		component_queue_add_rate_limited(k->queue, key);
@@ -230,6 +237,7 @@ controller_new(struct component *c, const struct component_controller_spec *spec
 	const struct controller_options *options, struct component_controller **ret, struct component_error *err)
 {
 	size_t count = (size_t)options->workers;
+	struct component_queue_options pacing = options->queue;
 	struct component_controller *k = calloc(1, sizeof *k + count * sizeof *k->workers);
 	int r = -ENOMEM;
 
@@ -238,7 +246,8 @@ controller_new(struct component *c, const struct component_controller_spec *spec
 	k->spec = *spec;
 	k->c = c;
 	k->pid = getpid();
-	r = component_queue_new(&options->queue, &k->queue);
+	pacing.name = spec->name;
+	r = component_queue_new(&pacing, &k->queue);
 	if (r != 0)
 		goto out;
 	r = source_new(spec->directory, &(struct source_events){ on_changed, on_trouble, k }, &k->source, err);
@@ -250,6 +259,8 @@ controller_new(struct component *c, const struct component_controller_spec *spec
 	if (r != 0)
 		goto out;
 	k->wanted = count;
+	reconcile_figures_init(&k->figures, spec->name);
+	component_gauge_set(k->figures.workers, (int64_t)count);
 	*ret = k;
 	return 0;
 

@@ -29,6 +29,7 @@
 
 #include <component/controller.h>
 
+#include "figures.h"
 #include "retry_delay.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@
 
 #include "clock.h"
 #include "due_heap.h"
+#include "fork.h"
 
 struct item {
 	struct due   due;      /* first: it is the item in the heap; monotonic */
@@ -47,6 +49,8 @@ struct item {
 	unsigned     failures;
 	bool         dirty;
 	bool         processing;
+	int64_t      since_ns; /* of being dirty, else of processing; monotonic */
+	struct item *next_worked, **link_worked; /* on the list of those that are processed */
 	char         key[];
 };
 
@@ -61,8 +65,77 @@ struct component_queue {
 	size_t          length;
 	struct due_heap waiting;
 	size_t          processing;
+	struct item    *worked;     /* those */
 	bool            shut_down;
+	struct queue_figures figures;
+	struct component_queue *next_known, **link_known; /* see collect() */
 };
+
+/* All that have a name, for their figures. */
+static pthread_mutex_t         known_lock = PTHREAD_MUTEX_INITIALIZER; /* before a queue's own */
+static struct component_queue *known;
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&known_lock);
+}
+
+static void
+fork_after(void)
+{
+	pthread_mutex_unlock(&known_lock);
+}
+
+FORK_SLOT(FORK_QUEUES, fork_prepare, fork_after, fork_after);
+
+/* What is under way when somebody asks. */
+static void
+collect(struct component_metric_samples *to, void *arg)
+{
+	(void)to;
+	(void)arg;
+	pthread_mutex_lock(&known_lock);
+	for (struct component_queue *q = known; q != NULL; q = q->next_known) {
+		int64_t now = clock_ns(CLOCK_MONOTONIC), sum = 0, longest = 0;
+
+		pthread_mutex_lock(&q->mutex);
+		for (const struct item *item = q->worked; item != NULL; item = item->next_worked) {
+			sum += now - item->since_ns;
+			longest = now - item->since_ns > longest ? now - item->since_ns : longest;
+		}
+		pthread_mutex_unlock(&q->mutex);
+		component_gauge_set(q->figures.unfinished, sum);
+		component_gauge_set(q->figures.longest, longest);
+	}
+	pthread_mutex_unlock(&known_lock);
+}
+
+static void
+known_add(struct component_queue *q)
+{
+	pthread_mutex_lock(&known_lock);
+	q->next_known = known;
+	q->link_known = &known;
+	if (known != NULL)
+		known->link_known = &q->next_known;
+	known = q;
+	pthread_mutex_unlock(&known_lock);
+}
+
+static void
+known_remove(struct component_queue *q)
+{
+	pthread_mutex_lock(&known_lock);
+	if (q->link_known != NULL) {
+		*q->link_known = q->next_known;
+		if (q->next_known != NULL)
+			q->next_known->link_known = q->link_known;
+		component_gauge_set(q->figures.unfinished, 0);
+		component_gauge_set(q->figures.longest, 0);
+	}
+	pthread_mutex_unlock(&known_lock);
+}
 
 static int
 key_compare(const void *a, const void *b)
@@ -135,6 +208,7 @@ push(struct component_queue *q, struct item *item)
 		q->head = item;
 	q->tail = item;
 	q->length++;
+	component_gauge_add(q->figures.depth, 1);
 	pthread_cond_signal(&q->ready);
 }
 
@@ -144,8 +218,11 @@ make_dirty(struct component_queue *q, struct item *item)
 	if (item->dirty)
 		return;
 	item->dirty = true;
-	if (!item->processing)
-		push(q, item);
+	component_counter_add(q->figures.adds, 1);
+	if (item->processing)
+		return; /* done() starts its clock */
+	item->since_ns = clock_ns(CLOCK_MONOTONIC);
+	push(q, item);
 }
 
 static void
@@ -182,6 +259,9 @@ component_queue_new(const struct component_queue_options *options, struct compon
 	pthread_cond_init(&q->ready, &attr);
 	pthread_cond_init(&q->idle, &attr);
 	pthread_condattr_destroy(&attr);
+	queue_figures_init(&q->figures, options->name, collect);
+	if (options->name != NULL)
+		known_add(q);
 	*ret = q;
 	return 0;
 }
@@ -262,6 +342,7 @@ component_queue_add_rate_limited(struct component_queue *q, const char *key)
 	if (r != 0)
 		goto out;
 	delay_ns = retry_delay_ns(&q->retry_delay, item->failures, clock_ns(CLOCK_MONOTONIC));
+	component_counter_add(q->figures.retries, 1);
 	if (item->failures < UINT32_MAX)
 		item->failures++;
 	r = add_after(q, key, delay_ns);
@@ -283,6 +364,43 @@ component_queue_forget(struct component_queue *q, const char *key)
 		item_settle(q, item);
 	}
 	pthread_mutex_unlock(&q->mutex);
+}
+
+/* Off the ready list, onto that of those that are processed. */
+static void
+take(struct component_queue *q, struct item *item)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	q->head = item->next;
+	if (q->head == NULL)
+		q->tail = NULL;
+	q->length--;
+	component_gauge_add(q->figures.depth, -1);
+	component_histogram_observe(q->figures.waited, now - item->since_ns);
+	item->dirty = false;
+	item->processing = true;
+	item->since_ns = now;
+	item->next_worked = q->worked;
+	item->link_worked = &q->worked;
+	if (q->worked != NULL)
+		q->worked->link_worked = &item->next_worked;
+	q->worked = item;
+	q->processing++;
+}
+
+static void
+give_up(struct component_queue *q, struct item *item)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	component_histogram_observe(q->figures.worked, now - item->since_ns);
+	*item->link_worked = item->next_worked;
+	if (item->next_worked != NULL)
+		item->next_worked->link_worked = item->link_worked;
+	item->processing = false;
+	item->since_ns = now;
+	q->processing--;
 }
 
 /* Waits for a change, no longer than until the heap's head is due. */
@@ -324,13 +442,7 @@ component_queue_get(struct component_queue *q, char **ret_key)
 		r = -ENOMEM;
 		goto out;
 	}
-	q->head = item->next;
-	if (q->head == NULL)
-		q->tail = NULL;
-	q->length--;
-	item->dirty = false;
-	item->processing = true;
-	q->processing++;
+	take(q, item);
 	*ret_key = key;
 
 out:
@@ -346,8 +458,7 @@ component_queue_done(struct component_queue *q, const char *key)
 	pthread_mutex_lock(&q->mutex);
 	item = item_find(q, key);
 	if (item != NULL && item->processing) {
-		item->processing = false;
-		q->processing--;
+		give_up(q, item);
 		if (item->dirty)
 			push(q, item);
 		else
@@ -429,6 +540,8 @@ component_queue_free(struct component_queue *q)
 {
 	if (q == NULL)
 		return;
+	known_remove(q);
+	component_gauge_add(q->figures.depth, -(int64_t)q->length);
 	tdestroy(q->items, item_free);
 	free(q->waiting.items);
 	pthread_cond_destroy(&q->idle);

@@ -120,6 +120,7 @@ component_new(const struct component_spec *spec, struct component **ret, struct 
 	spec_copy(&c->spec, spec);
 	c->pid = getpid();
 	log_init(&c->log);
+	reload_figures_init(c);
 	pthread_mutex_init(&c->hold_lock, NULL);
 	result = loop_init(&c->loop, c);
 	if (result < 0) {
@@ -276,6 +277,7 @@ component_parse(struct component *c, int argc, char **argv, struct component_err
 	if (result < 0)
 		return parsed(c, result, component_flags_exit_status(c->flags));
 	report_apply_options(c);
+	reload_figures_set(c, true);
 	return parsed(c, result, STATUS_OK);
 }
 

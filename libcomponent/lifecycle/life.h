@@ -109,6 +109,8 @@ struct component {
 	void         *usr1_arg;
 	bool          has_signals; /* wants them again in a child that goes on */
 
+	struct component_gauge *reload_well, *reload_time; /* metrics: of the last reload, and of the last that was well */
+
 	struct component *next_live; /* the list of fork.c */
 };
 
@@ -137,6 +139,8 @@ void stop_parts(struct component *c, bool last_to_stop);
 void stop_timers(struct component *c);
 
 /* reload.c */
+void reload_figures_init(struct component *c);
+void reload_figures_set(struct component *c, bool well);
 void reload_and_log(struct component *c);
 
 /* held_work.c */

@@ -60,7 +60,18 @@ file_open(const char *path)
 void
 log_init(struct log *log)
 {
+	static const struct component_metric_spec written = COMPONENT_METRIC_SPEC(.type = COMPONENT_METRIC_COUNTER,
+		.name = "component_log_lines_total", .help = "Log lines that were written, by level.", .labels = { "level" });
+	static const struct component_metric_spec failed = COMPONENT_METRIC_SPEC(.type = COMPONENT_METRIC_COUNTER,
+		.name = "component_log_lost_lines_total", .help = "Log lines that could not be written.");
+	struct component_metric *m;
+
 	*log = (struct log) { .level = COMPONENT_LOG_INFO, .format = LOG_TEXT, .fd = STDERR_FILENO };
+	component_metric_new(&written, &m, NULL);
+	for (int level = 0; level <= COMPONENT_LOG_DEBUG; level++)
+		log->written[level] = component_counter_of(m, log_level_name((enum component_log_level)level), NULL);
+	component_metric_new(&failed, &m, NULL);
+	log->failed = component_counter_of(m, NULL);
 }
 
 int
@@ -217,6 +228,13 @@ tell_lost(struct log *log)
 		atomic_fetch_add(&log->lost, lost);
 }
 
+static void
+lose(struct log *log)
+{
+	atomic_fetch_add(&log->lost, 1);
+	component_counter_add(log->failed, 1);
+}
+
 void
 log_write(struct log *log, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count)
@@ -234,10 +252,12 @@ log_write_bare(struct log *log, enum component_log_level level, const char *mess
 	if ((int)level > log->level)
 		return;
 	if (line_out(log, buf, log_line(buf, (enum log_format)log->format, clock_ns(CLOCK_REALTIME) / 1000000, level,
-			message, fields, bare, count)))
+			message, fields, bare, count))) {
+		component_counter_add(log->written[level <= COMPONENT_LOG_DEBUG ? level : COMPONENT_LOG_DEBUG], 1);
 		tell_lost(log);
-	else
-		atomic_fetch_add(&log->lost, 1);
+	} else {
+		lose(log);
+	}
 	errno = saved;
 }
 
@@ -251,5 +271,5 @@ log_write_soon(struct log *log, enum component_log_level level, const char *mess
 	if (poll(&room, 1, LOG_ROOM_WAIT_MS) == 1)
 		log_write(log, level, message, fields, count);
 	else
-		atomic_fetch_add(&log->lost, 1);
+		lose(log);
 }

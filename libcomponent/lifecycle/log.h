@@ -10,6 +10,7 @@
 
 #include <component/error.h>
 #include <component/log.h>
+#include <component/metrics.h>
 
 /* Bytes of a line with its newline.  PIPE_BUF: up to there a write to a pipe is
  * never mixed with another's.  What is longer ends in "...". */
@@ -26,6 +27,7 @@ struct log {
 	_Atomic int      fd;     /* LOG_FD_CLOSED: opened by the next line */
 	_Atomic unsigned lost;   /* lines that could not be written, not yet told */
 	_Atomic bool     torn;   /* the last line was written in part */
+	struct component_counter *written[COMPONENT_LOG_DEBUG + 1], *failed; /* metrics */
 	char            *path;   /* absolute; NULL: stderr */
 };
 
@@ -50,6 +52,7 @@ void log_write(struct log *log, enum component_log_level level, const char *mess
 void log_write_soon(struct log *log, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count);
 
+const char *log_level_name(enum component_log_level level);
 /* One line into buf of LOG_LINE_MAX bytes, newline included, without NUL;
  * returns its length. */
 size_t log_line(char *buf, enum log_format format, int64_t unix_ms, enum component_log_level level,

@@ -211,12 +211,18 @@ put_field(struct line *l, const struct component_log_field *field, bool bare)
 		put_close(l, "\"");
 }
 
+const char *
+log_level_name(enum component_log_level level)
+{
+	return level_names[level <= COMPONENT_LOG_DEBUG ? level : COMPONENT_LOG_DEBUG];
+}
+
 size_t
 log_line(char *buf, enum log_format format, int64_t unix_ms, enum component_log_level level,
 	const char *message, const struct component_log_field *fields, uint32_t bare, size_t count)
 {
 	struct line line = { .buf = buf, .format = format };
-	const char *name = level_names[level <= COMPONENT_LOG_DEBUG ? level : COMPONENT_LOG_DEBUG];
+	const char *name = log_level_name(level);
 
 	puts_(&line, format == LOG_JSON ? "{\"time\":\"" : format == LOG_LOGFMT ? "time=\"" : "");
 	put_time(&line, unix_ms);

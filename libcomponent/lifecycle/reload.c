@@ -106,6 +106,32 @@ reload_all(struct component *c, struct component_error *err)
 	return result;
 }
 
+/* Prometheus' own names, but for the prefix. */
+void
+reload_figures_init(struct component *c)
+{
+	static const struct component_metric_spec well = COMPONENT_METRIC_SPEC(.type = COMPONENT_METRIC_GAUGE,
+		.name = "component_config_last_reload_successful",
+		.help = "1 if the options were well when they were read last, else 0.");
+	static const struct component_metric_spec when = COMPONENT_METRIC_SPEC(.type = COMPONENT_METRIC_GAUGE,
+		.name = "component_config_last_reload_success_timestamp_seconds",
+		.help = "When options were read that were well, in seconds since 1970.", .per_unit = CLOCK_NS_PER_S);
+	struct component_metric *m;
+
+	component_metric_new(&well, &m, NULL);
+	c->reload_well = component_gauge_of(m, NULL);
+	component_metric_new(&when, &m, NULL);
+	c->reload_time = component_gauge_of(m, NULL);
+}
+
+void
+reload_figures_set(struct component *c, bool well)
+{
+	component_gauge_set(c->reload_well, well);
+	if (well)
+		component_gauge_set(c->reload_time, clock_ns(CLOCK_REALTIME));
+}
+
 int
 component_reload(struct component *c, struct component_error *err)
 {
@@ -138,6 +164,7 @@ component_reload(struct component *c, struct component_error *err)
 		notify_send(&c->notify, result < 0 ? "READY=1\nSTATUS=reload failed, going on as before"
 						   : "READY=1\nSTATUS=running");
 	c->reloading = false;
+	reload_figures_set(c, result >= 0);
 	return result < 0 ? result : 0;
 }
 

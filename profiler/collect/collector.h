@@ -45,6 +45,13 @@ struct collect_params {
 	bool idle;    /* waiting, too */
 };
 
+/* What a sampler has done since the process began, off and on: each only grows. */
+struct collector_figures {
+	uint64_t samples;    /* taken */
+	uint64_t lost;       /* of them, those that no profile has */
+	uint64_t handler_ns; /* the time of its signal handler, waits for a processor included */
+};
+
 struct cpu_sampler;
 struct windows;
 
@@ -86,6 +93,7 @@ struct collector {
 	const struct collector_rate *rate; /* set when a server starts, and to 0 when it stops */
 	/* For the windows and dumps of others. */
 	const struct cpu_sampler *cpu; /* cpu_sampler.h */
+	void      (*figures)(struct collector_figures *ret);
 	int       (*in_use)(uint64_t *ret); /* bytes of live blocks, while its rate is not 0 */
 	int       (*tell_waits)(bool on);   /* waits and wake-ups to events/wait.h, whatever its rate is */
 	/* Each thread that is known to wait for a lock just now. */

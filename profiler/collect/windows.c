@@ -41,6 +41,16 @@ lost(const struct windows *all)
 	return all->lost ? all->lost() : 0;
 }
 
+static _Atomic uint64_t opened;
+static _Atomic unsigned open_now;
+
+uint64_t
+windows_opened(unsigned *ret_open)
+{
+	*ret_open = open_now;
+	return opened;
+}
+
 int
 windows_open(struct windows *all, struct window *w)
 {
@@ -58,6 +68,8 @@ windows_open(struct windows *all, struct window *w)
 		all->begin(w);
 		w->next = all->open;
 		all->open = w;
+		opened++;
+		open_now++;
 		pthread_mutex_unlock(&all->lock);
 	}
 	pthread_mutex_unlock(&all->life);
@@ -78,6 +90,7 @@ windows_end(struct windows *all, struct window *w)
 	for (link = &all->open; *link != w;)
 		link = &(*link)->next;
 	*link = w->next;
+	open_now--;
 	pthread_mutex_unlock(&all->lock);
 	if (!all->open)
 		stop(all, 0);
@@ -92,6 +105,7 @@ windows_forked(struct windows *all)
 
 	while ((w = all->open)) {
 		all->open = w->next;
+		open_now--;
 		all->forget(w);
 	}
 	all->loop.started = false;

@@ -73,6 +73,8 @@ struct windows {
 /* 0, or what start() or the thread has failed with: w is still the caller's. */
 int  windows_open(struct windows *all, struct window *w);
 void windows_end(struct windows *all, struct window *w);
+/* Of all collectors: how many have been opened since the process began, and how many are open now. */
+uint64_t windows_opened(unsigned *ret_open);
 /* In a child: no thread, no windows, fresh locks. */
 void windows_forked(struct windows *all);
 

@@ -27,6 +27,8 @@ struct view;
 /* 0, or a negative errno which ends the encoding and is returned by it. */
 typedef int encode_write_fn(void *arg, const void *data, size_t size);
 
+/* Anything as gzip, as a profile is compressed. */
+int encode_gzip(const void *data, size_t size, encode_write_fn *write, void *arg);
 /* gzip of profile.proto, one member, zlib level 1.  Lost samples become one under
  * [lost samples]; code outside of all mappings is named by its address. */
 int encode_pprof(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg);

@@ -19,6 +19,7 @@
 #define WINDOW (15 + 16)          /* 32 KiB; + 16 asks for a gzip header */
 #define MEMORY 8                  /* zlib's default */
 #define INFLATE_MAX ((size_t)1 << 20) /* bytes that it takes, and our piece */
+#define DEFLATE_MAX ((size_t)1 << 20) /* likewise */
 #define OS_UNKNOWN 255            /* what Go writes: the same bytes on every system */
 
 int
@@ -111,6 +112,24 @@ gzip_finish(struct gzip *g)
 		if (r < 0 || z == Z_STREAM_END)
 			return r;
 	}
+}
+
+int
+encode_gzip(const void *data, size_t size, encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { .limit = DEFLATE_MAX };
+	struct arena        arena;
+	struct gzip         g;
+	int                 r;
+
+	arena_init(&arena, &budget);
+	r = gzip_open(&g, &arena, write, arg);
+	if (r == 0)
+		r = gzip_write(&g, data, size);
+	if (r == 0)
+		r = gzip_finish(&g);
+	arena_release(&arena);
+	return r;
 }
 
 static int

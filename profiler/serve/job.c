@@ -46,6 +46,15 @@
 
 static void deliver(struct job *j);
 
+static _Atomic uint64_t answered, answered_bytes;
+
+uint64_t
+profiler_answered(uint64_t *ret_bytes)
+{
+	*ret_bytes = answered_bytes;
+	return answered;
+}
+
 static void
 job_free(struct job *j)
 {
@@ -245,6 +254,8 @@ begin(struct job *j, int64_t size)
 static void
 deliver_last(struct job *j)
 {
+	answered++;
+	answered_bytes += j->bytes;
 	pthread_join(j->thread, NULL); /* whoever has the answer finds no thread of it any more */
 	if (j->gone || (j->fail_status && j->started)) {
 		j->answer->sink->abort(j->answer);

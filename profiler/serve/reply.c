@@ -12,6 +12,10 @@
 
 #include <stdio.h>
 
+#include "accept.h"
+#include "encode.h"
+#include "text.h"
+
 void
 reply_with(struct answer *a, int status, const char *type, const void *body, size_t size, const char *name,
 	const char *value)
@@ -26,6 +30,23 @@ void
 reply_text(struct answer *a, int status, const char *type, const void *body, size_t size)
 {
 	reply_with(a, status, type, body, size, NULL, NULL);
+}
+
+void
+reply_packed(struct answer *a, const char *type, const void *body, size_t size)
+{
+	static const char vary[] = "Accept, Accept-Encoding";
+	struct text packed = TEXT_INIT;
+
+	if (accept_quality(a->ask.accept_encoding, "gzip") && !encode_gzip(body, size, text_collect, &packed)) {
+		const struct answer_header headers[] = { { "Content-Type", type }, { "X-Content-Type-Options", "nosniff" },
+			{ "Vary", vary }, { "Content-Encoding", "gzip" }, { NULL, NULL } };
+
+		answer_whole(a, 200, headers, packed.data, packed.size);
+	} else {
+		reply_with(a, 200, type, body, size, "Vary", vary);
+	}
+	text_release(&packed);
 }
 
 void

@@ -18,6 +18,8 @@
 void reply_text(struct answer *a, int status, const char *type, const void *body, size_t size);
 void reply_with(struct answer *a, int status, const char *type, const void *body, size_t size, const char *name,
 	const char *value);
+/* The same, as gzip where the client takes that. */
+void reply_packed(struct answer *a, const char *type, const void *body, size_t size);
 /* Text, nosniff and X-Go-Pprof, which makes go tool pprof show the text.  Adds a newline. */
 void reply_error(struct answer *a, int status, const char *text);
 void reply_error_with(struct answer *a, int status, const char *text, const char *name, const char *value);

@@ -44,25 +44,6 @@
 
 /* ---- the process ---- */
 
-/* When it began, by the clock of the day; 0: not known.  Once for a process: the two clocks are not read at one moment, and
- * whoever compares is to see the same. */
-static int64_t
-start_ns(int64_t now_ns)
-{
-	static _Atomic pid_t   of;
-	static _Atomic int64_t start;
-	int64_t        ticks, per_second = sysconf(_SC_CLK_TCK);
-
-	if (of == getpid())
-		return start;
-	ticks = process_start("/proc/self/stat", getpid());
-	if (ticks < 0 || per_second <= 0)
-		return 0;
-	start = now_ns - clock_ns(CLOCK_BOOTTIME) + ticks * (CLOCK_NS_PER_S / per_second);
-	of = getpid();
-	return start;
-}
-
 /* "" where it has none. */
 static void
 build_id(char hex[BUILD_ID_MAX])
@@ -135,7 +116,7 @@ add_now(struct text *out)
 	proc_status_read(fd, lines, 2);
 	if (fd >= 0)
 		our_fd_close(fd);
-	text_add(out, ", \"start_ns\": \"%" PRId64 "\", \"now_ns\": \"%" PRId64 "\", \"cpu_ns\": \"%" PRId64 "\"", start_ns(now), now,
+	text_add(out, ", \"start_ns\": \"%" PRId64 "\", \"now_ns\": \"%" PRId64 "\", \"cpu_ns\": \"%" PRId64 "\"", process_started_ns(), now,
 		clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 	text_add(out, ", \"threads\": %s", lines[0].found ? "" : "null");
 	if (lines[0].found)

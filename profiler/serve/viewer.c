@@ -25,6 +25,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "accept.h"
 #include "gzip.h"
 #include "html.h"
 #include "job.h"
@@ -42,32 +43,13 @@
 static const struct answer_header packed[] = { HEADERS, { "Content-Encoding", "gzip" }, { NULL, NULL } };
 static const struct answer_header inflated[] = { HEADERS, { NULL, NULL } };
 
-/* Does a header that lists "a/b;q=0.5, c" have this word, and not with q=0? */
-static bool
-takes(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
-		const char *end, *q;
-
-		at += strspn(at, " \t");
-		if (strncasecmp(at, word, n) || (at[n] && !strchr(",; \t", at[n])))
-			continue;
-		end = at + strcspn(at, ",");
-		q = strcasestr(at, "q=");
-		return !q || q > end || strspn(q + 2, "0.") < strcspn(q + 2, ",; \t");
-	}
-	return false;
-}
-
 bool
 viewer_wanted(const struct ask *ask)
 {
 	char        value[8];
 	const char *agent = ask->user_agent ? ask->user_agent : "";
 
-	return takes(ask->accept, "text/html") && strncmp(agent, "Go-http-client", 14) && strncmp(agent, "Go ", 3) &&
+	return accept_quality(ask->accept, "text/html") && strncmp(agent, "Go-http-client", 14) && strncmp(agent, "Go ", 3) &&
 	       !query_get(ask->query, "format", value, sizeof(value)) &&
 	       !(query_get(ask->query, "plain", value, sizeof(value)) && strcmp(value, "0"));
 }
@@ -126,7 +108,7 @@ viewer_reply(struct serve *s, struct answer *a)
 {
 	const char     *path = viewer_file(s);
 	struct job_spec spec = { .run = run, .input = path, .input_size = strlen(path),
-		.headers = takes(a->ask.accept_encoding, "gzip") ? packed : inflated };
+		.headers = accept_quality(a->ask.accept_encoding, "gzip") ? packed : inflated };
 
 	job_start(s, a, &spec);
 }

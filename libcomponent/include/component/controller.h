@@ -113,6 +113,7 @@ struct component_queue_options {
 	int64_t base_delay_ns, max_delay_ns; /* of a key's first and longest retry */
 	double  qps;                         /* retries per second, all keys together */
 	int64_t burst;                       /* retries that may come at once */
+	const char *name;                    /* of its metrics, workqueue_*; NULL: it has none; copied */
 };
 
 #define COMPONENT_QUEUE_OPTIONS_INIT COMPONENT_SIZED_(component_queue_options,        \

@@ -41,18 +41,20 @@ COMPONENT_API int component_main(const struct component_spec *spec, int argc, ch
 /*
  * component_profiling - the part that gives a component the profiling options and server
  * component_health    - the part that answers /livez, /readyz and /healthz
+ * component_metrics   - the part that serves /metrics: metrics.h
  *
- * component_main() uses both; others give them to component_use(), health first where both are to
- * be served at one address.
+ * component_main() uses all three; others give them to component_use(), profiling last where several are
+ * to be served at one address.
  *
  *   returns  a constant
  *   threads  any
  *   signals  may be called from a handler
  *   fork     no state
- *   source   components/profiling.c, components/health.c
+ *   source   components/profiling.c, components/health.c, components/scrape.c
  */
 COMPONENT_API const struct component_part *component_profiling(void);
 COMPONENT_API const struct component_part *component_health(void);
+COMPONENT_API const struct component_part *component_metrics(void);
 
 /*
  * component_profiling_add   - the rows about profiling beside a daemon's own

@@ -666,6 +666,13 @@ static const struct cpu_sampler sampler = {
 	.status = cpu_status,
 };
 
+static void
+cpu_figures(struct collector_figures *ret)
+{
+	ret->samples = cpu_signal_all(&ret->handler_ns);
+	ret->lost = cpu_ring_lost_ever();
+}
+
 const struct collector collect_profile = {
 	.name = "profile",
 	.description = "CPU profile. You can specify the duration in the seconds GET parameter. After you get the profile "
@@ -680,6 +687,7 @@ const struct collector collect_profile = {
 	.status = cpu_status,
 	.less = cpu_status_blocked,
 	.cpu = &sampler,
+	.figures = cpu_figures,
 	.start = collect_start,
 	.forked = cpu_forked,
 };

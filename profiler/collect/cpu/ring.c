@@ -68,6 +68,7 @@ struct ring {
 static struct ring            rings[RINGS_MAX];
 static _Atomic(struct ring *) current; /* NULL: closed, or no ring is left */
 static _Atomic uint64_t       lost;
+static _Atomic uint64_t       lost_before; /* until the ring was closed last */
 
 /* A new current one; false: there is no place or no memory for it. */
 static bool
@@ -101,6 +102,8 @@ cpu_ring_open(void)
 void
 cpu_ring_close(void)
 {
+	atomic_fetch_add(&lost_before, cpu_ring_lost());
+	atomic_store(&lost, 0);
 	atomic_store(&current, NULL);
 	for (struct ring *r = rings; r < rings + RINGS_MAX; r++) {
 		void *bytes = r->bytes;
@@ -224,6 +227,12 @@ cpu_ring_used(void)
 	const struct ring *r = atomic_load(&current);
 
 	return r ? atomic_load(&r->head) - atomic_load(&r->tail) : 0;
+}
+
+uint64_t
+cpu_ring_lost_ever(void)
+{
+	return atomic_load(&lost_before) + cpu_ring_lost();
 }
 
 uint64_t

@@ -41,5 +41,7 @@ void cpu_ring_drain(cpu_ring_fn *fn, void *arg);
 uint64_t cpu_ring_used(void);
 /* Weights lost since the ring was opened. */
 uint64_t cpu_ring_lost(void);
+/* Since the process began. */
+uint64_t cpu_ring_lost_ever(void);
 
 #endif

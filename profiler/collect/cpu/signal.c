@@ -53,7 +53,8 @@ static struct {
 	_Atomic int      enabled;
 	_Atomic int      at_work;
 	_Atomic bool     stuck; /* one was waited for in vain, and has not ended since */
-	_Atomic uint64_t longest_ns, sum_ns, count;
+	_Atomic uint64_t longest_ns, sum_ns, count; /* since enabled */
+	_Atomic uint64_t sum_before_ns, count_before;
 	_Atomic int      number; /* 0: none installed yet */
 	cpu_watch_fn *_Atomic watcher;
 } sampler;
@@ -228,10 +229,14 @@ rehearse(void)
 void
 cpu_signal_enable(void)
 {
+	uint64_t sum_ns = atomic_load(&sampler.sum_ns), count = atomic_load(&sampler.count);
+
 	rehearse();
 	atomic_store(&sampler.longest_ns, 0);
 	atomic_store(&sampler.sum_ns, 0);
 	atomic_store(&sampler.count, 0);
+	atomic_fetch_add(&sampler.sum_before_ns, sum_ns);
+	atomic_fetch_add(&sampler.count_before, count);
 	atomic_store(&sampler.enabled, 1);
 }
 
@@ -275,6 +280,13 @@ cpu_signal_mean_ns(void)
 	uint64_t count = atomic_load(&sampler.count);
 
 	return count ? atomic_load(&sampler.sum_ns) / count : 0;
+}
+
+uint64_t
+cpu_signal_all(uint64_t *ret_ns)
+{
+	*ret_ns = atomic_load(&sampler.sum_before_ns) + atomic_load(&sampler.sum_ns);
+	return atomic_load(&sampler.count_before) + atomic_load(&sampler.count);
 }
 
 uint64_t

@@ -34,5 +34,7 @@ void cpu_signal_forked(void);
 /* What handlers have taken since enabled, on the clock: without a processor, too. */
 uint64_t cpu_signal_mean_ns(void);
 uint64_t cpu_signal_longest_ns(void);
+/* How many there were since the process began, and what all of them have taken. */
+uint64_t cpu_signal_all(uint64_t *ret_ns);
 
 #endif

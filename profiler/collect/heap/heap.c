@@ -56,6 +56,7 @@ static _Atomic uint64_t rate;
 static _Atomic uint64_t seed;
 static _Atomic uint64_t threads_seeded;
 static _Atomic uint64_t lost;
+static _Atomic uint64_t taken;
 static _Atomic uint64_t truncated;
 static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
 static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
@@ -125,6 +126,7 @@ stack_of(const struct hooks_call *c, struct heap_block *ret)
 	unsigned           count;
 	int                cut = 0;
 
+	atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);
 	count = hidden_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
@@ -372,6 +374,12 @@ uint64_t
 heap_lost(void)
 {
 	return atomic_load(&lost) + heap_set_lost();
+}
+
+uint64_t
+heap_taken(void)
+{
+	return atomic_load(&taken);
 }
 
 void

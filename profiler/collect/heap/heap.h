@@ -39,6 +39,8 @@ const char *heap_status(void);
 void heap_set_seed(uint64_t seed);
 /* Allocations that should have been samples and are not: no memory, re-entered. */
 uint64_t heap_lost(void);
+/* Samples since the process began, with those that were lost for want of memory. */
+uint64_t heap_taken(void);
 
 /* What a profile says about how it came to be. */
 struct heap_facts {

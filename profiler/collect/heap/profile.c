@@ -230,6 +230,13 @@ static const struct collector_rate rate = {
 #define HEAP_TYPES \
 	{ { "alloc_objects", "count" }, { "alloc_space", "bytes" }, { "inuse_objects", "count" }, { "inuse_space", "bytes" } }
 
+static void
+figures(struct collector_figures *ret)
+{
+	ret->samples = heap_taken();
+	ret->lost = heap_lost();
+}
+
 const struct collector collect_heap = {
 	.name = "heap",
 	.description = "A sampling of memory allocations of live objects. The gc GET parameter is accepted; a C process "
@@ -245,6 +252,7 @@ const struct collector collect_heap = {
 	.in_force = heap_bind_in_force,
 	.missing = missing,
 	.in_use = heap_live_bytes,
+	.figures = figures,
 	.rate = &rate,
 	.forked = heap_forked,
 };
