@@ -118,7 +118,8 @@ token_open(const char *path, char *warning, size_t warning_size, int *ret_fd, st
 			path, (unsigned)(st.st_mode & 07777));
 		goto out;
 	}
-	if (st.st_mode & (S_IRGRP | S_IROTH))
+	/* Where another user owns it, as in a pod, this one reads it by its group. */
+	if ((st.st_mode & S_IROTH) || ((st.st_mode & S_IRGRP) && st.st_uid == geteuid()))
 		snprintf(warning, warning_size, "the token file may be read by others; run chmod go-r on it");
 	*ret_fd = fd;
 	return 0;

@@ -87,6 +87,17 @@ def a_token_file_is_refused_when_others_may_write_it_and_warned_of_when_they_may
 
 
 @test
+def a_token_file_of_another_user_may_be_read_by_its_group():
+    if os.geteuid() != 0:
+        raise Skip("files are given away by root alone")
+    with tempdir() as t:
+        for mode, warned in ((0o640, False), (0o604, True)):
+            os.chown(token_file(t, "x", mode), 65532, -1)
+            with server("--token-file", t + "/token") as d:
+                equal("may be read by others" in d.output(), warned, oct(mode))
+
+
+@test
 def reload_takes_the_new_token_and_keeps_the_old_one_when_it_cannot():
     with tempdir() as t, server("--token-file", token_file(t, "old")) as d:
         status = lambda token: d.get(PPROF + "cmdline?token=" + token).status
