@@ -4,6 +4,7 @@ nobase_dist_doc_DATA += %D%/Containerfile %D%/config.alloy %D%/kubernetes/appstu
 	%D%/kubernetes/backend-controller-env.yaml %D%/kubernetes/cluster-agent.yaml %D%/kubernetes/volume.yaml \
 	%D%/kubernetes/base/appstudio-controller.yaml %D%/kubernetes/base/backend-controller.yaml %D%/kubernetes/base/cluster-agent.yaml \
 	%D%/kubernetes/base/kustomization.yaml %D%/kubernetes/base/profiler.yaml %D%/kubernetes/base/volume.yaml \
+	%D%/kubernetes/monitoring/kustomization.yaml %D%/kubernetes/monitoring/podmonitor.yaml \
 	%D%/kubernetes/overlays/dev/kustomization.yaml %D%/kubernetes/overlays/dev/profiling.yaml \
 	%D%/kubernetes/overlays/secured/kustomization.yaml %D%/kubernetes/overlays/secured/network.yaml \
 	%D%/kubernetes/overlays/secured/profiling.yaml %D%/parca.yaml \

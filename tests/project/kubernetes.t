@@ -22,7 +22,8 @@ except ImportError:
     sys.exit(0)
 
 HERE = os.path.join(SRC, "deploy/kubernetes")
-BUILT = ("base", "overlays/dev", "overlays/secured")
+PODS = ("base", "overlays/dev", "overlays/secured")
+BUILT = PODS + ("monitoring",)
 FLAT = ("backend-controller", "cluster-agent", "appstudio-controller", "backend-controller-env", "backend-controller-annotation")
 PORTS = {name: dict(zip(("pprof", "health", "metrics"), map(int, numbers))) for name, *numbers in re.findall(
     r'"([a-z-]+)",\s*"[^"]*",\s*(\d+), (\d+), (\d+)\)', text_of("components/include/component/ports.def"))}
@@ -74,7 +75,12 @@ def container(pod):
 # Kubernetes' types
 
 GROUPS = {"ServiceAccount": "v1", "PersistentVolumeClaim": "v1", "Deployment": "apps/v1", "Role": "rbac.authorization.k8s.io/v1",
-          "NetworkPolicy": "networking.k8s.io/v1"}
+          "NetworkPolicy": "networking.k8s.io/v1", "PodMonitor": "monitoring.coreos.com/v1"}
+# Of the Prometheus operator, those fields that are used: what Kubernetes' client knows of its own kinds.
+OPERATORS = {
+    "V1PodMonitor": {"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "PodMonitorSpec"},
+    "PodMonitorSpec": {"selector": "V1LabelSelector", "jobLabel": "str", "podMetricsEndpoints": "list[PodMetricsEndpoint]"},
+    "PodMetricsEndpoint": {"port": "str"}}
 PLAIN = {"str": str, "int": int, "bool": bool, "object": object}
 
 
@@ -95,15 +101,17 @@ def faults(value, kind, where=""):
     if kind in PLAIN:
         right = isinstance(value, PLAIN[kind]) and not (kind == "int" and isinstance(value, bool))
         return [] if right else ["%s is no %s: %r" % (where, kind, value)]
-    model = getattr(models, kind)
     if not isinstance(value, dict):
         return ["%s is no %s" % (where, kind)]
-    names = {theirs: ours for ours, theirs in model.attribute_map.items()}
-    found = ["%s has no field '%s'" % (where or kind, k) for k in value if k not in names]
-    found += [f for k, v in value.items() if k in names for f in faults(v, model.openapi_types[names[k]], where + "." + k)]
+    model = getattr(models, kind, None)
+    names = {theirs: ours for ours, theirs in model.attribute_map.items()} if model else OPERATORS[kind]
+    types = {k: model.openapi_types[ours] for k, ours in names.items()} if model else names
+    found = ["%s has no field '%s'" % (where or kind, k) for k in value if k not in types]
+    found += [f for k, v in value.items() if k in types for f in faults(v, types[k], where + "." + k)]
     try:
-        model(**{names[k]: v for k, v in value.items() if k in names})
-    except ValueError as e:  # one that it demands, or none of the words that it knows
+        need(model or set(value) == set(types), "%s lacks %s" % (where or kind, set(types) - set(value)))
+        model and model(**{names[k]: v for k, v in value.items() if k in names})
+    except (AssertionError, ValueError) as e:  # one that it demands, or none of the words that it knows
         found.append("%s: %s" % (where or kind, e))
     return found
 
@@ -119,8 +127,8 @@ def each_kubectl_makes_the_same_objects_of_each_kustomization():
     wanted = sorted(itertools.product(("Deployment", "ServiceAccount"), CONTROLLERS)) + [("PersistentVolumeClaim", "gitops"), ("Role", "profiler")]
     for folder, kubectl in itertools.product(BUILT, kubectls()):
         objects = kustomized(folder, kubectl)
-        more = [("NetworkPolicy", "controllers")] if folder == "overlays/secured" else []
-        equal(sorted((o["kind"], o["metadata"]["name"]) for o in objects), sorted(wanted + more), (folder, kubectl))
+        expected = {"overlays/secured": wanted + [("NetworkPolicy", "controllers")], "monitoring": [("PodMonitor", "controllers")]}
+        equal(sorted((o["kind"], o["metadata"]["name"]) for o in objects), sorted(expected.get(folder, wanted)), (folder, kubectl))
         for o in objects:
             need(o in kustomized(folder), (folder, kubectl, o))
 
@@ -135,23 +143,27 @@ def every_field_is_one_of_kubernetes():
 def a_field_that_does_not_exist_one_of_another_type_and_one_that_is_missing_are_found():
     with tempdir() as d:
         shutil.copytree(HERE, d + "/k")
-        path = d + "/k/base/cluster-agent.yaml"
-        right = text_of(path)
-        for was, is_now, fault in (
+        for name, was, is_now, fault in [("base/cluster-agent",) + row for row in (
                 ("readinessProbe:", "readynessProbe:", ".spec.template.spec.containers[0] has no field 'readynessProbe'"),
                 ("httpGet: {path: /readyz, ", "httpGet: {url: /readyz, ", ".readinessProbe.httpGet has no field 'url'"),
                 ("containerPort: 6061", "containerPort: \"6061\"", ".ports[0].containerPort is no int: '6061'"),
                 ("readOnlyRootFilesystem: true", "readOnlyRootFilesystem: 1", ".readOnlyRootFilesystem is no bool: 1"),
                 ("claimName: gitops", "readOnly: true", "`claim_name`, must not be `None`"),
                 ("replicas: 1", "replica: 1", ".spec has no field 'replica'"),
-                ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "no Deployment of apps/v1beta1")):
+                ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "no Deployment of apps/v1beta1"))] + [
+                    ("monitoring/podmonitor", "- port: metrics", "- targetPorts: metrics", ".podMetricsEndpoints[0]"),
+                    ("monitoring/podmonitor", "matchLabels:", "matchLabel:", ".spec.selector has no field 'matchLabel'")]:
+            path = "%s/k/%s.yaml" % (d, name)
+            right = text_of(path)
             need(was in right, was)
             with open(path, "w") as f:
                 f.write(right.replace(was, is_now))
-            r = run(kubectls()[-1], "kustomize", d + "/k/base")
+            r = run(kubectls()[-1], "kustomize", os.path.dirname(path))
             equal(r.returncode, 0, r.stderr)
             found = [f for o in yaml.safe_load_all(r.stdout) for f in object_faults(o)]
             need(found and all(fault in f for f in found), (fault, found))
+            with open(path, "w") as f:
+                f.write(right)
 
 
 # What they say
@@ -184,7 +196,7 @@ def ports_have_the_names_and_numbers_of_the_table():
         for name, pod in pods([o]):
             for port in container(pod)["ports"]:
                 equal(port["containerPort"], PORTS[name][port["name"]], where)
-            equal([p["name"] for p in container(pod)["ports"]], ["pprof", "health"], where)
+            equal([p["name"] for p in container(pod)["ports"]], ["pprof", "health", "metrics"], where)
 
 
 @test
@@ -218,10 +230,23 @@ def only_a_scrapers_namespace_reaches_profiles_and_everybody_the_probes():
     policy, = [o["spec"] for o in objects if o["kind"] == "NetworkPolicy"]
     equal(policy["policyTypes"], ["Ingress"])
     equal([(rule.get("from"), [p["port"] for p in rule["ports"]]) for rule in policy["ingress"]],
-          [([{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}], ["pprof"]), (None, ["health"])])
+          [([{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}], ["pprof", "metrics"]),
+           (None, ["health"])])
     for name, pod in pods(objects):
         need(policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items(), name)
         need({p["port"] for rule in policy["ingress"] for p in rule["ports"]} <= {p["name"] for p in container(pod)["ports"]}, name)
+
+
+@test
+def the_operator_scrapes_the_metrics_of_all_pods_and_names_jobs_after_them():
+    monitor = kustomized("monitoring")[0]["spec"]
+    for folder in PODS:
+        for name, pod in pods(kustomized(folder)):
+            labels = pod["metadata"]["labels"]
+            need(monitor["selector"]["matchLabels"].items() <= labels.items(), name)
+            equal(labels[monitor["jobLabel"]], name)
+            for endpoint in monitor["podMetricsEndpoints"]:
+                need(endpoint["port"] in [p["name"] for p in container(pod)["ports"]], name)
 
 
 # As a kubelet starts them
@@ -304,12 +329,13 @@ def status(host, port, path, **headers):
         c.close()
 
 
-def probes_answer(pod, name):
+def probes_and_metrics_answer(pod, name):
     one = container(pod)
     ports = {p["name"]: p["containerPort"] for p in one["ports"]}
     for probe in "startupProbe", "livenessProbe", "readinessProbe":
         get = one[probe]["httpGet"]
         poll(lambda: status(POD_IP, ports[get["port"]], get["path"]) == 200, "%s of %s" % (probe, name))
+    equal(status(POD_IP, ports["metrics"], "/metrics"), 200, name)
 
 
 @test
@@ -337,7 +363,7 @@ def pods_of_dev_are_ready_and_serve_on_loopback_alone_until_an_annotation_says_f
     objects = kustomized("overlays/dev")
     with cluster(objects) as (n, running):
         for name, pod in pods(objects):
-            probes_answer(pod, name)
+            probes_and_metrics_answer(pod, name)
             equal([status(host, PORTS[name]["pprof"], "/debug/pprof/heap") for host in ("127.0.0.1", POD_IP)], [200, None], name)
         n.write("podinfo", "annotations", 'component.dev/profiling="false"\n')
         for name in running:
@@ -349,7 +375,7 @@ def pods_of_base_are_ready_and_serve_once_an_annotation_asks_for_it():
     objects = kustomized("base")
     with cluster(objects, "profiling is off") as (n, running):
         for name, pod in pods(objects):
-            probes_answer(pod, name)
+            probes_and_metrics_answer(pod, name)
             equal(status("127.0.0.1", PORTS[name]["pprof"], "/debug/pprof/"), None)
         n.write("podinfo", "annotations", 'component.dev/profiling="true"\n')
         for name in running:
@@ -362,7 +388,7 @@ def pods_of_secured_are_ready_and_serve_on_their_address_who_has_the_token():
     objects = kustomized("overlays/secured")
     with cluster(objects) as (n, running):
         for name, pod in pods(objects):
-            probes_answer(pod, name)
+            probes_and_metrics_answer(pod, name)
             need(os.geteuid() or '"warning"' not in running[name].output(), name)
             port = PORTS[name]["pprof"]
             equal([status(POD_IP, port, "/debug/pprof/heap", Authorization="Bearer " + t) for t in ("s3cr3t", "another")], [200, 401], name)
@@ -378,7 +404,7 @@ def the_pod_whose_environment_asks_for_profiles_serves_who_has_the_token():
     objects = flat("backend-controller-env")
     with cluster(objects):
         for name, pod in pods(objects):
-            probes_answer(pod, name)
+            probes_and_metrics_answer(pod, name)
             for host in "127.0.0.1", POD_IP:
                 equal([status(host, 6060, "/debug/pprof/heap", Authorization="Bearer " + t) for t in ("s3cr3t", "another")], [200, 401], name)
 
