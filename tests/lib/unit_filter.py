@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """unit_filter.py - what a systemd unit allows its program, put upon a program by a test.
 
-    python3 unit_filter.py UNIT PROGRAM ARGUMENT...
+    python3 unit_filter.py UNIT[:DROP-IN] PROGRAM ARGUMENT...
 
 takes away the capabilities, installs the seccomp filters that systemd makes of the unit, and becomes
 PROGRAM.  The list of system calls is the unit's own, its @groups as this machine's systemd-analyze
@@ -35,12 +35,13 @@ class Compare(ctypes.Structure):  # struct scmp_arg_cmp
     _fields_ = [("argument", ctypes.c_uint), ("how", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
 
 
-def settings(path):
-    """Of a unit file: name to the list of its values, in order."""
+def settings(*paths):
+    """Of a unit file and its drop-ins: name to the list of its values, in order."""
     found = {}
-    with open(path, encoding="utf-8") as f:
-        for name, value in re.findall(r"^([A-Za-z]+)=(.*)$", f.read(), re.M):
-            found.setdefault(name, []).append(value)
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            for name, value in re.findall(r"^([A-Za-z]+)=(.*)$", f.read(), re.M):
+                found.setdefault(name, []).append(value)
     return found
 
 
@@ -130,5 +131,5 @@ def give_up_capabilities():
 
 if __name__ == "__main__":
     give_up_capabilities()
-    install(settings(sys.argv[1]))
+    install(settings(*sys.argv[1].split(":")))
     os.execv(sys.argv[2], sys.argv[2:])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """systemd.t - the units of deploy/systemd: what systemd says of them, and the programs under exactly their rules.
 
-No service manager runs here: the test plays it (NOTIFY_SOCKET), systemd-socket-activate hands sockets over as it
-does, and tests/lib/unit_filter.py makes its seccomp filters of the unit's own lines.  Where a mount namespace can be had,
-/proc, /dev and the rest of the file system are restricted too, as the unit has them.
+Where systemd cannot be started, the test plays it (NOTIFY_SOCKET), systemd-socket-activate hands sockets over as it
+does, and tests/lib/unit_filter.py makes its seccomp filters of the unit's own lines.  Where tests/lib/service_manager.py
+can start it, it does all of that itself.
 """
 import contextlib
 import ctypes
@@ -19,6 +19,9 @@ from harness import *  # noqa: E402,F403
 import gotools  # noqa: E402
 from pprof_reader import Profile  # noqa: E402
 import unit_filter  # noqa: E402
+from service_manager import service_manager  # noqa: E402
+
+own_network()  # for the units' own ports
 
 FOLDER = os.path.join(SRC, "deploy", "systemd")
 FILTER = os.path.join(SRC, "tests", "lib", "unit_filter.py")
@@ -27,6 +30,8 @@ PORTS = {m[0]: tuple(map(int, m[1:])) for m in re.findall(r'"([a-z-]+)",\s*"[^"]
 # Of each program a function that works all the time when passes follow each other.
 WORKS = {"backend-controller": "application_reconcile", "cluster-agent": "operation_reconcile",
          "appstudio-controller": "promotion_reconcile"}
+# Passes follow each other, and what they do is sampled.
+BUSY = ["--resync-period=10ms", "--heap-profile-rate=512", "--block-profile-rate=1us", "--mutex-profile-fraction=1"]
 PPROF = "/debug/pprof/"
 EXPOSURE = 1.5  # at most, of 10
 
@@ -49,14 +54,14 @@ def environment(name):
     return dict(v.split("=", 1) for v in unit_filter.settings(path_of(name))["Environment"])
 
 
-def rules(name):
+def rules(name, *drop_ins):
     """What stands before a program to put it under the rules of its unit."""
     need_tool("systemd-analyze")
     try:
         ctypes.CDLL("libseccomp.so.2")
     except OSError as e:
         raise Skip(str(e))
-    return [sys.executable, FILTER, unit(name)]
+    return [sys.executable, FILTER, ":".join((unit(name), *drop_ins))]
 
 
 @contextlib.contextmanager
@@ -69,9 +74,9 @@ def demo_root():
 
 
 @contextlib.contextmanager
-def under_its_rules(name, root, *argv, before=(), **kw):
+def under_its_rules(name, root, *argv, before=(), drop_ins=(), **kw):
     arguments = ["--root=" + root, "--health-probe-bind-address=127.0.0.1:0", *argv]
-    with daemon(*before, *rules(name), program("examples/" + name), *arguments, **kw) as d:
+    with daemon(*before, *rules(name, *drop_ins), program("examples/" + name), *arguments, **kw) as d:
         yield d
         equal(d.stop(), 0)
 
@@ -263,8 +268,7 @@ print(refused(libc.mmap, None, ctypes.c_size_t(4096), 7, 0x22, -1, ctypes.c_long
 def under_exactly_the_system_calls_of_its_unit_each_controller_is_profiled_dumped_and_traced():
     with demo_root() as root, contextlib.ExitStack() as stack:
         running = {name: stack.enter_context(under_its_rules(
-            name, root, "--resync-period=10ms", "--heap-profile-rate=512", "--block-profile-rate=1us", "--mutex-profile-fraction=1",
-            env=environment("profiling.conf"))) for name in WORKS}
+            name, root, *BUSY, env=environment("profiling.conf"))) for name in WORKS}
         tools = trace_tools()
         looks = [in_background(everything_is_there, d, WORKS[name], os.path.dirname(root), tools) for name, d in running.items()]
         for look in looks:
@@ -275,6 +279,25 @@ def under_exactly_the_system_calls_of_its_unit_each_controller_is_profiled_dumpe
             equal(set(said) - {"unwinder", "page"}, {"trace"})
             contains(said["trace"], "a seccomp filter is in force")
             equal(said["unwinder"], "tables")
+
+
+@test
+def what_a_tighter_list_takes_the_index_says_and_the_rest_is_there():
+    with demo_root() as root:
+        tighter = os.path.join(os.path.dirname(root), "tighter.conf")
+        with open(tighter, "w") as f:
+            f.write("[Service]\nSystemCallFilter=~timer_create process_vm_readv\n")
+        name = "backend-controller"
+        with under_its_rules(name, root, *BUSY, drop_ins=[tighter], env=environment("profiling.conf")) as d:
+            refused = d.get(PPROF + "profile?seconds=1")
+            equal(refused.status, 500, refused.text)
+            contains(refused.text, "timer_create() is refused")
+            said = notes(d)
+            contains(said["profile"], "timer_create() is refused")
+            contains(said["memory"], "process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead")
+            profile_with(d, "heap", WORKS[name])
+            poll(lambda: dump_is_whole(d), "every stack in a dump")
+            equal(d.get(PPROF + "trace?seconds=1").status, 200)
 
 
 @test
@@ -340,6 +363,104 @@ def the_port_that_a_socket_unit_holds_is_served_by_the_name_that_its_drop_in_nam
             poll(lambda: "\nmain(" in d.get(PPROF + "goroutine?debug=2").text, "main in a dump")
             p.terminate()
             equal(p.wait(DEADLINE), 0, p.stdout.read())
+
+
+@test
+def with_the_rest_of_the_machine_out_of_reach_it_is_the_same():
+    """No process of others in /proc and nothing else there, no device, and files below the root alone"""
+    closed = """
+mount --bind "$1" "$1"
+mount -o remount,bind,ro /
+mount -t proc -o subset=pid,hidepid=invisible proc /proc
+mount -t tmpfs -o mode=755 tmpfs /dev
+shift
+exec "$@"
+"""
+    with demo_root() as root:
+        folder = os.path.dirname(root)
+        before = [shutil.which("unshare"), "-m", "sh", "-ec", closed, "sh", folder]
+        r = run(*before, "ls", "/proc")
+        if r.returncode:
+            raise Skip(r.stderr.strip())
+        need("self" in r.stdout and "sys" not in r.stdout.split(), r.stdout)
+        name = "backend-controller"
+        with under_its_rules(name, root, *BUSY, "--profiling-bind-address=127.0.0.1:0", "--profiling-port-file=%s/port" % folder,
+                             before=before, port_file=False, env=environment("profiling.conf")) as d:
+            d.port_file = folder + "/port"
+            d.wait_port()
+            everything_is_there(d, WORKS[name], folder, trace_tools())
+            equal(set(notes(d)) - {"unwinder", "page"}, {"trace"})
+
+
+# In systemd itself
+
+def commands_of(name, program_name):
+    """What the comment of a file of ours says to type, for a program."""
+    lines = re.findall(r"^#     (.*)$", text_of(path_of(name)), re.M)
+    need(lines, name)
+    return "cd %s\n" % FOLDER + "".join(line.replace("backend-controller", program_name) + "\n" for line in lines if not line.startswith("ssh "))
+
+
+def need_rooms(manager):
+    """Such units have namespaces of their own, which not every machine allows."""
+    probe = re.sub(r"(?m)^ExecStart=.*", "ExecStart=/bin/true", text_of(unit("backend-controller"))).replace("Type=notify", "Type=oneshot")
+    manager.sh("cat >/etc/systemd/system/probe.service", input=probe, stdin=None)
+    r = run(*manager.enter, "sh", "-c", "systemctl daemon-reload; systemctl start probe || systemctl --no-pager status probe")
+    if "code=exited" in r.stdout:
+        raise Skip("a unit cannot be closed here: " + r.stdout)
+
+
+def install_the_programs(manager):
+    binaries = " ".join(os.path.join(BUILD, "examples/.libs", name) for name in WORKS)
+    libraries = os.path.join(BUILD, "components/.libs/libcomponent.so*")
+    manager.sh("mkdir -p /usr/local/bin /usr/local/lib; cp %s /usr/local/bin; cp -a %s /usr/local/lib" % (binaries, libraries))
+    manager.sh("install -m 644 %s/*.service %s/*.socket /etc/systemd/system" % (FOLDER, FOLDER))
+    manager.sh(commands_of("sysusers.d/gitops.conf", ""))
+    need_rooms(manager)
+    # Where the library is, and work for the profiles.
+    more = ["LD_LIBRARY_PATH=/usr/local/lib"] + ["COMPONENT_%s=%s" % (n.upper().replace("-", "_"), v) for n, v in (o[2:].split("=") for o in BUSY)]
+    for name in WORKS:
+        folder = "/etc/systemd/system/%s.service.d" % name
+        manager.sh("mkdir -p %s; printf '[Service]\\n' >%s/test.conf; printf 'Environment=%%s\\n' %s >>%s/test.conf" % (
+            folder, folder, " ".join(more), folder))
+    manager.sh("%s/scripts/demo-input /var/lib/gitops --rate=0 --files=100 --applications=5 >/dev/null; chown -R gitops: /var/lib/gitops" % SRC)
+
+
+def serving(name):
+    d = Daemon.__new__(Daemon)
+    d.host, d.port = "127.0.0.1", PORTS[name][0]
+    return d
+
+
+def stops_well(manager, name):
+    manager.sh("systemctl stop %s.socket %s.service" % (name, name))
+    equal(manager.sh("systemctl show -P Result -P ExecMainStatus %s.service" % name).split(), ["success", "0"])
+
+
+@test
+def in_systemd_itself_all_of_it_is_so_when_it_is_installed_as_the_comments_say():
+    need_own_network()
+    with service_manager() as manager, tempdir() as folder:
+        install_the_programs(manager)
+        for name in WORKS:  # each start is waited for until READY
+            manager.sh(commands_of("profiling.conf", name))
+        tools = trace_tools()
+        for look in [in_background(everything_is_there, serving(name), WORKS[name], folder, tools) for name in WORKS]:
+            look.result(DEADLINE * 10)
+        for name in WORKS:
+            status = manager.sh("cat /proc/$(systemctl show -P MainPID %s)/status" % name)
+            for line in "CapBnd:\t" + "0" * 16, "Seccomp:\t2", "NoNewPrivs:\t1":
+                contains(status, line + "\n")
+            need("Uid:\t0" not in status, status)
+            equal(set(notes(serving(name))) - {"unwinder", "page"}, {"trace"})
+            manager.sh("systemctl reload " + name)
+        for name in WORKS:
+            stops_well(manager, name)
+            manager.sh(commands_of("profiling-socket.conf", name))
+            profile_with(serving(name), "profile", WORKS[name])
+            manager.sh("systemctl stop %s.service" % name)
+            poll(lambda: dump_is_whole(serving(name)), "a dump of a program that a request has started")
+            stops_well(manager, name)
 
 
 main()
