@@ -44,6 +44,10 @@ def unit(name):
     return path_of(name + ".service")
 
 
+def systemd_version():
+    return int(re.match(r"systemd (\d+)", run("systemctl", "--version").stdout)[1])
+
+
 def need_tool(name):
     if not shutil.which(name):
         raise Skip("no " + name)
@@ -151,6 +155,8 @@ def each_unit_is_as_little_exposed_as_its_documents_say():
         found = re.search(r"Overall exposure level for %s.service: ([\d.]+) " % name, r.stdout)
         need(found, r.stdout + r.stderr)
         need(float(found[1]) <= EXPOSURE, r.stdout)
+        if systemd_version() == 252:
+            contains(text_of("docs/operating.md"), "`systemd-analyze security` calls its exposure %s of 10" % found[1])
 
 
 @test
@@ -206,12 +212,11 @@ def systemd_finds_no_fault_in_the_units_alone_and_with_their_drop_ins():
 @test
 def systemd_253_and_later_take_the_drop_in_that_waits_for_a_reload_and_252_says_that_it_does_not():
     need_tool("systemd-analyze")
-    version = int(re.match(r"systemd (\d+)", run("systemd-analyze", "--version").stdout)[1])
     for name in WORKS:
         said = faults({name + ".service": unit(name), name + ".service.d/notify-reload.conf": path_of("notify-reload.conf")})
         refused = [line for line in said if "Failed to parse service type, ignoring: notify-reload" in line]
         equal(said, refused)
-        equal(len(set(refused)), 1 if version < 253 else 0, said)
+        equal(len(set(refused)), 1 if systemd_version() < 253 else 0, said)
 
 
 @test
@@ -279,6 +284,15 @@ def under_exactly_the_system_calls_of_its_unit_each_controller_is_profiled_dumpe
             equal(set(said) - {"unwinder", "page"}, {"trace"})
             contains(said["trace"], "a seccomp filter is in force")
             equal(said["unwinder"], "tables")
+            # By signals, and with everything begun anew.
+            d.signal(signal.SIGUSR2)
+            poll(lambda: re.search(r"\nworker\((.*\n)*main\(|\nmain\((.*\n)*worker\(", d.output()), "a dump in the log")
+            for word in "off", "on":
+                d.signal(signal.SIGUSR1)
+                d.wait_log("profiling switched " + word)
+        for name, d in running.items():
+            d.wait_port()  # another one
+            profile_with(d, "profile", WORKS[name])
 
 
 @test
@@ -437,6 +451,18 @@ def stops_well(manager, name):
     equal(manager.sh("systemctl show -P Result -P ExecMainStatus %s.service" % name).split(), ["success", "0"])
 
 
+def reloads_as_the_drop_in_says(manager):
+    for name in WORKS:
+        manager.sh("systemctl reload " + name)
+        manager.sh(commands_of("notify-reload.conf", name))
+        said = manager.sh("systemctl show -p Type -p CanReload " + name).split()
+        if systemd_version() < 253:
+            equal(sorted(said), ["CanReload=no", "Type=notify"])
+        else:
+            equal(sorted(said), ["CanReload=yes", "Type=notify-reload"])
+            manager.sh("systemctl reload " + name)  # until READY
+
+
 @test
 def in_systemd_itself_all_of_it_is_so_when_it_is_installed_as_the_comments_say():
     need_own_network()
@@ -453,7 +479,7 @@ def in_systemd_itself_all_of_it_is_so_when_it_is_installed_as_the_comments_say()
                 contains(status, line + "\n")
             need("Uid:\t0" not in status, status)
             equal(set(notes(serving(name))) - {"unwinder", "page"}, {"trace"})
-            manager.sh("systemctl reload " + name)
+        reloads_as_the_drop_in_says(manager)
         for name in WORKS:
             stops_well(manager, name)
             manager.sh(commands_of("profiling-socket.conf", name))
