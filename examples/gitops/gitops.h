@@ -248,9 +248,8 @@ int gitops_directories_find(struct gitops_directories *d, struct component_error
 
 /*
  * From spec.start: finds the directories, and calls begin once no other process of this
- * program works below the root.  That is at once or, with --wait-for-root, when the other
- * one has ended; until then the component runs and is not ready.  -EBUSY: it is taken, and
- * err says by whom.  What begin answers is the answer, or later ends the component.
+ * program works below the root.  That is at once or, with --leader-elect or --wait-for-root, when the other
+ * one has ended.  -EBUSY: it is taken, and err says by whom.  As component_lead().
  */
 int gitops_begin(struct component *c, struct gitops_directories *d,
 	int (*begin)(struct component *c, struct component_error *err), struct component_error *err);

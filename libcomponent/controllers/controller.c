@@ -34,6 +34,7 @@
 
 #include "clock.h"
 #include "figures.h"
+#include "leader.h"
 #include "source.h"
 
 /* Bytes of a thread's name, NUL included: the kernel's TASK_COMM_LEN. */
@@ -55,6 +56,8 @@ struct component_controller {
 	bool                     troubled; /* loop only: said so already */
 	unsigned long            lost;     /* loop only: keys the queue refused */
 	struct component        *c;
+	struct controllers_alive *alive;
+	const atomic_bool       *no_more;  /* another process may do its work by now */
 	atomic_size_t            running;  /* workers that have not ended */
 	size_t                   wanted;   /* room in workers */
 	size_t                   worker_count;
@@ -170,8 +173,10 @@ process(struct component_controller *k, const char *key)
 static void
 worker_ends(struct component_controller *k)
 {
-	if (atomic_fetch_sub(&k->running, 1) == 1)
-		component_release(k->c, k->spec.name);
+	if (atomic_fetch_sub(&k->running, 1) != 1)
+		return;
+	controllers_alive_less(k->alive);
+	component_release(k->c, k->spec.name);
 }
 
 static void *
@@ -189,7 +194,10 @@ worker(void *arg)
 			nanosleep(&pause, NULL);
 			continue;
 		}
-		process(k, key);
+		if (*k->no_more)
+			component_queue_done(k->queue, key); /* it is another's to process */
+		else
+			process(k, key);
 		free(key);
 	}
 	worker_ends(k);
@@ -207,6 +215,7 @@ workers_start(struct component_controller *k, size_t count, struct component_err
 		return r;
 	}
 	k->running = 1; /* ours: the hold stays until all are there */
+	k->alive->count++;
 	for (; k->worker_count < count && r == 0; k->worker_count += r == 0) {
 		k->running++;
 		r = pthread_create(&k->workers[k->worker_count], NULL, worker, k);
@@ -234,7 +243,8 @@ timers_add(struct component_controller *k, int64_t resync_ns)
 
 int
 controller_new(struct component *c, const struct component_controller_spec *spec,
-	const struct controller_options *options, struct component_controller **ret, struct component_error *err)
+	const struct controller_options *options, struct controllers_alive *alive, struct component_controller **ret,
+	struct component_error *err)
 {
 	size_t count = (size_t)options->workers;
 	struct component_queue_options pacing = options->queue;
@@ -245,6 +255,8 @@ controller_new(struct component *c, const struct component_controller_spec *spec
 		goto out;
 	k->spec = *spec;
 	k->c = c;
+	k->alive = alive;
+	k->no_more = leader_lost(alive->leader);
 	k->pid = getpid();
 	pacing.name = spec->name;
 	r = component_queue_new(&pacing, &k->queue);

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "leader.h"
 #include "life.h"
 
 /* Threads of one controller; more than cores only helps where reconcile waits. */
@@ -32,9 +33,13 @@
 struct controllers {
 	struct component_list names;
 	struct controller_options options;
+	struct component *c;
+	struct leader    *leader;
+	struct controllers_alive alive; /* the part is one of them, until it stops */
+	int  (*begin)(struct component *c, struct component_error *err); /* of component_lead(), or NULL */
 	struct component_controller **running;
 	size_t count;
-	bool   started;
+	bool   started, runs;
 };
 
 static const char *const every[] = { "*" };
@@ -80,11 +85,15 @@ controllers_init(struct component *c, void **ret_state, struct component_error *
 	}
 	s->names = (struct component_list){ every, 1 };
 	s->options = (struct controller_options){ .workers = 1, .queue = COMPONENT_QUEUE_OPTIONS_INIT };
+	s->c = c;
 	r = rows_add(c, s, err);
+	if (r == 0)
+		r = leader_new(c, &s->leader, err);
 	if (r != 0) {
 		free(s);
 		return r;
 	}
+	s->alive = (struct controllers_alive){ 1, s->leader };
 	*ret_state = s;
 	return 0;
 }
@@ -92,7 +101,8 @@ controllers_init(struct component *c, void **ret_state, struct component_error *
 static int
 controllers_check(struct component *c, void *state, struct component_error *err)
 {
-	const struct component_queue_options *o = &((struct controllers *)state)->options.queue;
+	const struct controllers *s = state;
+	const struct component_queue_options *o = &s->options.queue;
 	char max[32];
 	int r = 0;
 
@@ -105,7 +115,7 @@ controllers_check(struct component *c, void *state, struct component_error *err)
 		r = component_flags_fault(component_flags(c), "rate-limiter-base-delay", err,
 			"it is above --rate-limiter-max-delay '%s'; lower it or raise the other", max);
 	}
-	return r;
+	return leader_check(s->leader, err) < 0 ? -EINVAL : r;
 }
 
 static int
@@ -120,14 +130,30 @@ controllers_reload(struct component *c, void *state, struct component_error *err
 	return 0;
 }
 
+void
+controllers_alive_less(struct controllers_alive *a)
+{
+	if (atomic_fetch_sub(&a->count, 1) == 1)
+		leader_release(a->leader);
+}
+
+static void
+stop_all(void *state)
+{
+	struct controllers *s = state;
+
+	for (size_t n = 0; n < s->count; n++)
+		controller_stop(s->running[n]);
+}
+
 static void
 controllers_stop(struct component *c, void *state)
 {
 	struct controllers *s = state;
 
 	(void)c;
-	for (size_t n = 0; n < s->count; n++)
-		controller_stop(s->running[n]);
+	stop_all(s);
+	controllers_alive_less(&s->alive);
 }
 
 static void
@@ -137,6 +163,7 @@ controllers_free(void *state)
 
 	for (size_t n = 0; n < s->count; n++)
 		controller_free(s->running[n]);
+	leader_free(s->leader);
 	free(s->running);
 	free(s);
 }
@@ -246,7 +273,7 @@ make_one(struct component *c, struct controllers *s, const struct component_cont
 	if (!is_wanted(s, spec)) {
 		component_log(c, COMPONENT_LOG_INFO, "controller is left out by --controllers", "controller", spec->name, NULL);
 	} else {
-		r = controller_new(c, spec, &s->options, &k, err);
+		r = controller_new(c, spec, &s->options, &s->alive, &k, err);
 		if (r != 0)
 			return r;
 		s->running[s->count++] = k;
@@ -274,6 +301,52 @@ start_check(struct component *c, struct controllers *s, const struct component_c
 }
 
 /* All are made before the first runs: a reconcile may enqueue to any of them. */
+static int
+run_all(struct controllers *s, struct component_error *err)
+{
+	int r = 0;
+
+	s->runs = true;
+	for (size_t n = 0; r == 0 && n < s->count; n++)
+		r = controller_run(s->running[n], err);
+	return r;
+}
+
+/* This process leads, or there is nothing to lead. */
+static int
+lead(void *arg, struct component_error *err)
+{
+	struct controllers *s = arg;
+	int r = s->begin != NULL ? s->begin(s->c, err) : 0;
+
+	if (r == 0 && s->started && !s->runs)
+		r = run_all(s, err);
+	return r;
+}
+
+static int
+begin(struct controllers *s, const struct component_lead_spec *spec, struct component_error *err)
+{
+	const struct leader_events events = { lead, stop_all, s };
+
+	return leader_begin(s->leader, spec, &events, err);
+}
+
+int
+component_lead(struct component *c, const struct component_lead_spec *spec, struct component_error *err)
+{
+	struct controllers *s = controllers_of(c, err);
+
+	if (s == NULL)
+		return -EINVAL;
+	if (spec->size < sizeof *spec) {
+		component_error_set(err, "struct component_lead_spec: size is not set");
+		return -EINVAL;
+	}
+	s->begin = spec->begin;
+	return begin(s, spec, err);
+}
+
 int
 component_controllers_start(struct component *c, const struct component_controller_spec *const *specs,
 	size_t count, struct component_controller **ret, struct component_error *err)
@@ -291,11 +364,25 @@ component_controllers_start(struct component *c, const struct component_controll
 	s->started = true;
 	for (size_t n = 0; r == 0 && n < count; n++)
 		r = make_one(c, s, specs[n], ret == NULL ? NULL : &ret[n], err);
-	for (size_t n = 0; r == 0 && n < s->count; n++)
-		r = controller_run(s->running[n], err);
+	if (r == 0 && !leader_has_begun(s->leader))
+		r = begin(s, NULL, err);
+	else if (r == 0 && leader_leads(s->leader))
+		r = run_all(s, err);
 	if (r != 0)
-		controllers_stop(c, s);
+		stop_all(s);
 	return r;
+}
+
+bool
+leader_status(struct component *c, struct leader_status *ret)
+{
+	struct component_error err;
+	struct controllers *s = life_in_child(c) ? NULL : controllers_of(c, &err);
+
+	*ret = (struct leader_status){ .enabled = false };
+	if (s != NULL)
+		leader_status_of(s->leader, ret);
+	return s != NULL;
 }
 
 int

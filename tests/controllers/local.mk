@@ -1,5 +1,5 @@
 # tests of the controller kit
-CONTROLLERS_UNITS = %D%/test_controller %D%/test_queue %D%/test_source
+CONTROLLERS_UNITS = %D%/test_controller %D%/test_leader %D%/test_queue %D%/test_source
 UNITS += $(CONTROLLERS_UNITS)
 CONTROLLERS_LIBS = libcomponent/controllers/libcontrollers.la $(LIFE_LIBS)
 %D%/%.o: private AM_CPPFLAGS := $(INC_CONTROLLERS) $(INC_UNITS)

@@ -1,7 +1,7 @@
 # tests of the three controllers
 GITOPS_UNITS = %D%/test_gitops %D%/test_gitops_lock %D%/test_gitops_stop
 UNITS += $(GITOPS_UNITS)
-WHOLE_TESTS += %D%/continuous_scrape.t %D%/controllers.t
+WHOLE_TESTS += %D%/continuous_scrape.t %D%/controllers.t %D%/leader.t
 EXTRA_DIST += %D%/gitops_fixture.h scripts/demo-input
 GITOPS_LIBS = examples/libgitops.a libcomponent/base/libbase.la
 %D%/%.o: private AM_CPPFLAGS := -I$(top_builddir) $(INC_EXAMPLES) -iquote $(top_srcdir)/examples $(INC_UNITS)
