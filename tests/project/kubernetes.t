@@ -217,6 +217,37 @@ def every_pod_is_what_a_restricted_namespace_takes_and_asks_no_API_server():
 
 
 @test
+def what_an_object_names_is_there():
+    volume = flat("volume")
+    for objects in [kustomized(folder) for folder in PODS] + [flat(name) + volume for name in FLAT]:
+        there = {(o["kind"], o["metadata"]["name"]) for o in objects}
+        need(len(there) == len(objects), there)
+        for o in objects:
+            for name, pod in pods([o]):
+                spec, one = pod["spec"], container(pod)
+                need(o["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items(), name)
+                need("serviceAccountName" not in spec or ("ServiceAccount", spec["serviceAccountName"]) in there, name)
+                equal(sorted(v["name"] for v in spec["volumes"]), sorted(m["name"] for m in one["volumeMounts"]), name)
+                claims = [v["persistentVolumeClaim"]["claimName"] for v in spec["volumes"] if "persistentVolumeClaim" in v]
+                need(claims and all(("PersistentVolumeClaim", claim) in there for claim in claims), name)
+                equal([m for m in one["volumeMounts"] if "subPath" in m], [], name)  # such a file is never replaced
+
+
+@test
+def the_limit_of_memory_has_room_for_all_that_the_profiler_may_take():
+    text = text_of("docs/profiling.md")
+    stacks, = re.search(r"`--profiling-memory`, (\d+) MiB", text).groups()
+    names, = re.search(r"`--profiling-symbol-memory`, (\d+) MiB", text).groups()
+    records, size, messages = re.search(r"records of all open traces \| ([\d,]+) of (\d+) bytes, and (\d+) MiB", text).groups()
+    most = int(stacks) + int(names) + int(records.replace(",", "")) * int(size) // 2**20 + int(messages)
+    need(most > 100, most)
+    for where, o in everything():
+        for _, pod in pods([o]):
+            limit = re.fullmatch(r"(\d+)Mi", container(pod)["resources"]["limits"]["memory"]).group(1)
+            need(int(limit) >= most + 32, (where, limit, most))
+
+
+@test
 def the_role_opens_tunnels_and_can_do_nothing_else():
     role, = [o for o in kustomized("base") if o["kind"] == "Role"]
     allowed = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
