@@ -1,10 +1,10 @@
 # components/: the ready-made parts, component_main(), and the library itself.
 lib_LTLIBRARIES += %D%/libcomponent.la
 componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/ports.def
-%C%_libcomponent_la_SOURCES = %D%/component_main.c %D%/debug_pages.c %D%/debug_pages.h \
+%C%_libcomponent_la_SOURCES = %D%/component_main.c  \
 	%D%/enable_file.c %D%/enable_file.h %D%/front.c %D%/front.h %D%/health.c %D%/health.h %D%/health_answer.c \
 	%D%/ports.c %D%/profiling.c %D%/profiling.h %D%/profiling_extract.c \
-	%D%/profiling_rows.c %D%/profiling_rows.h %D%/scrape.c %D%/scrape.h %D%/scrape_process.c %D%/scrape_profiler.c
+	%D%/profiling_rows.c %D%/profiling_rows.h %D%/status_pages.c %D%/status_pages.h %D%/scrape.c %D%/scrape.h %D%/scrape_process.c %D%/scrape_profiler.c
 %C%_libcomponent_la_CPPFLAGS = $(OUR_WAITS) $(INC_COMPONENTS)
 %C%_libcomponent_la_LIBADD = libcomponent/controllers/libcontrollers.la libcomponent/lifecycle/liblifecycle.la \
 	profiler/serve/libserve.la \

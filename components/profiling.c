@@ -35,7 +35,7 @@
 #include <component/ports.h>
 #include <component/profiler.h>
 
-#include "debug_pages.h"
+#include "status_pages.h"
 #include "our_thread.h"
 #include "profiling_rows.h"
 #include "record.h"
@@ -44,7 +44,7 @@
 
 struct profiling {
 	struct component_profiling_rows rows;
-	struct debug_pages         pages;
+	struct status_pages         pages;
 	struct enable_file         file;
 	struct component          *c;
 	struct profiling          *next;    /* in the list of all, for profiling_address() */
@@ -270,6 +270,19 @@ ready(struct component *c, void *arg, struct component_error *err)
 }
 
 static void
+status(struct component *c, struct component_status *to, void *arg)
+{
+	const struct profiling *p = arg;
+	char                    url[PROFILING_ADDRESS_MAX];
+
+	(void)c;
+	component_profiler_url(url, sizeof(url));
+	component_status_row(to, "server", "%s", *p->off_reason ? p->off_reason : is_on(p) ? "on" : "off");
+	if (is_on(p) && *url)
+		component_status_row(to, "url", "%s", url);
+}
+
+static void
 state_free(void *state)
 {
 	struct profiling *p = state, **at;
@@ -285,7 +298,7 @@ state_free(void *state)
 	stopper_join(p);
 	enable_file_end(&p->file);
 	record_end(p);
-	debug_pages_release(&p->pages);
+	status_pages_release(&p->pages);
 	free(p->applied);
 	free(p);
 }
@@ -310,7 +323,7 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	p->c = c;
 	p->off_pid = getpid();
 	our_fd_keep(&p->off.fd, -1);
-	debug_pages_init(&p->pages, c);
+	status_pages_init(&p->pages, c);
 	enable_file_init(&p->file, c, on_file, p);
 	pthread_mutex_lock(&all_lock);
 	p->next = all;
@@ -319,10 +332,13 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	r = profiling_rows_init(&p->rows, component_flags(c), default_port(c), err);
 	p->rows.options.log = component_log_write;
 	p->rows.options.log_arg = c;
-	p->rows.options.debug_page = debug_pages_answer;
-	p->rows.options.debug_page_arg = &p->pages;
+	p->rows.options.page = status_pages_answer;
+	p->rows.options.page_arg = &p->pages;
+	p->rows.options.pages = status_pages_list;
 	if (r == 0)
 		r = component_check_add(c, "profiling", ready, p);
+	if (r == 0)
+		r = component_status_add(c, "Profiling", status, p);
 	if (r == 0)
 		r = component_on_signal(c, COMPONENT_SIGNAL_USR1, on_usr1, p);
 	if (r < 0)

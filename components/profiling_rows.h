@@ -36,7 +36,7 @@ struct component_profiling_rows {
 	bool                    resolved; /* a copy whose options.address is all that counts */
 };
 
-/* p starts as zeros, may be given options.log and options.debug_page later, and must stay where it is until the flags are freed. */
+/* p starts as zeros, may be given options.log and options.page later, and must stay where it is until the flags are freed. */
 int profiling_rows_init(struct component_profiling_rows *p, struct component_flags *f, unsigned port, struct component_error *err);
 bool profiling_rows_given(const struct component_profiling_rows *p, const char *row);
 /* The address that counts; returns the row it came from. */

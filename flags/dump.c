@@ -16,6 +16,8 @@
 
 #include "registry.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VALUE_COLUMN 48 /* where the comments of the text form begin */
@@ -212,4 +214,47 @@ component_flags_dump(struct component_flags *f, bool json)
 	copy = now.failed ? NULL : strdup(text_string(&now));
 	text_release(&now);
 	return copy;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp((*(const struct flag_entry *const *)a)->row.name, (*(const struct flag_entry *const *)b)->row.name);
+}
+
+static int
+visit_one(const struct flag_entry *e, component_flags_visit_fn *fn, void *arg)
+{
+	const struct flag_value *v = &flag_setting_of(e, NULL)->value;
+	struct text              value = TEXT_INIT;
+	int                      r = 0;
+
+	if (is_redacted(e, v))
+		text_add(&value, "(redacted)");
+	else
+		flag_value_format(&e->row, v, &value);
+	if (value.failed)
+		r = -ENOMEM;
+	else
+		fn(arg, e->row.name, text_string(&value), flag_source_of(e));
+	text_release(&value);
+	return r;
+}
+
+int
+component_flags_visit(struct component_flags *f, component_flags_visit_fn *fn, void *arg)
+{
+	const struct flag_entry **entries = calloc(f->count + 1, sizeof(struct flag_entry *));
+	size_t                    n = 0;
+	int                       r = entries ? 0 : -ENOMEM;
+
+	for (size_t i = 0; entries && i < f->count; i++)
+		if (flag_holds_value(&f->entries[i]))
+			entries[n++] = &f->entries[i];
+	if (n)
+		qsort(entries, n, sizeof(entries[0]), by_name);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = visit_one(entries[i], fn, arg);
+	free(entries);
+	return r;
 }

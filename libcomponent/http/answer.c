@@ -27,7 +27,7 @@ answer_reason(int status)
 	} all[] = {
 		{ 200, "OK" }, { 301, "Moved Permanently" }, { 400, "Bad Request" },
 		{ 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" },
-		{ 405, "Method Not Allowed" }, { 413, "Request Entity Too Large" },
+		{ 405, "Method Not Allowed" }, { 406, "Not Acceptable" }, { 413, "Request Entity Too Large" },
 		{ 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" },
 		{ 501, "Not Implemented" }, { 503, "Service Unavailable" },
 		{ 505, "HTTP Version Not Supported" },

@@ -233,6 +233,12 @@ add_checks(struct component *c)
 	return result;
 }
 
+int64_t
+component_verbosity(const struct component *c)
+{
+	return c->options.verbosity;
+}
+
 int
 component_set_verbosity(struct component *c, int64_t verbosity)
 {
@@ -305,6 +311,7 @@ component_free(struct component *c)
 			c->parts[i].part->free(c->parts[i].state);
 	loop_close(&c->loop);
 	ready_free(c);
+	sections_free(c);
 	held_work_free(c);
 	log_close(&c->log);
 	free(c->pid_file.path);

@@ -99,6 +99,7 @@ struct component {
 	bool            holds_closed;
 
 	struct check *checks; /* in the order they were added */
+	struct section *sections; /* likewise */
 
 	struct component_timer *delay_timer;
 	struct component_timer *grace_timer;
@@ -137,6 +138,9 @@ void stop_finish(struct component *c, bool waits); /* waits: for holds of parts 
 void stop_at_once(struct component *c); /* for component_free(): waits for nothing */
 void stop_parts(struct component *c, bool last_to_stop);
 void stop_timers(struct component *c);
+
+/* sections.c */
+void sections_free(struct component *c);
 
 /* reload.c */
 void reload_figures_init(struct component *c);

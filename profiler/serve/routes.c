@@ -246,7 +246,7 @@ route_path(struct serve *s, struct answer *a)
 			redirect(a, SERVE_PATH);
 		else
 			reply_wrong_method(a, GETS);
-	} else if (!debug_page_reply(s, a)) {
+	} else if (!page_reply(s, a)) {
 		reply_text(a, 404, ANSWER_TEXT, lost, sizeof(lost) - 1);
 	}
 	free(clean);
@@ -276,8 +276,8 @@ refused(struct serve *s, const struct ask *ask, const char **ret_why)
 		if (!auth_token_ok(&s->auth, ask->authorization, ask->query))
 			return 401;
 	}
-	*ret_why = "a POST from a page of another origin is refused";
-	return ask->method == ASK_POST && !auth_origin_ok(ask->origin, ask->host) ? 403 : 0;
+	*ret_why = "a POST or PUT from a page of another origin is refused";
+	return ask->method != ASK_GET && ask->method != ASK_HEAD && !auth_origin_ok(ask->origin, ask->host) ? 403 : 0;
 }
 
 void
@@ -308,7 +308,7 @@ routes_body_max(const struct ask *ask, void *serve)
 		route = route_find(path + sizeof(SERVE_PATH) - 1);
 		wanted = ask->method == ASK_POST && route && takes(route->methods, ASK_POST);
 	} else {
-		wanted = debug_page_is_for(serve, ask);
+		wanted = page_takes_body(serve, ask);
 	}
 	return wanted ? HTTPD_BODY_BYTES_MAX : 0;
 }

@@ -30,9 +30,9 @@ void   cmdline_reply(struct serve *s, struct answer *a);
 void   status_reply(struct serve *s, struct answer *a);
 void   stop_reply(struct serve *s, struct answer *a);
 void   symbol_reply(struct serve *s, struct answer *a);
-/* Is it for options.debug_page; and its answer if it is. */
-bool   debug_page_is_for(const struct serve *s, const struct ask *ask);
-bool   debug_page_reply(struct serve *s, struct answer *a);
+/* Is it one of options.pages, with a body that is wanted; and its answer if it is one. */
+bool   page_takes_body(const struct serve *s, const struct ask *ask);
+bool   page_reply(struct serve *s, struct answer *a);
 
 /* This process' command line as a GET gives it: malloc'd memory, with a NUL behind it.  NULL and errno: ENOENT where /proc does
  * not tell it. */

@@ -3,7 +3,7 @@
  *
  *     a door -> routes.c -> auth.c -> index.c, cmdline.c, rates.c   (answered at once)
  *                        -> job.c -> a "component-job" thread:
- *                           profile_request.c, symbol.c, debug_page.c     (may take long)
+ *                           profile_request.c, symbol.c, page.c           (may take long)
  *
  * Only job.c crosses threads.  What it listens on: addresses.c.
  *

@@ -29,11 +29,12 @@
 #include <unistd.h>
 
 static char        unready[128];
-static const char *password = "";
+static const char *password = "", *greeting = "hello";
 
 static const struct component_flag flags[] = {
 	COMPONENT_FLAG_STRING("password", &password, "What nobody may see.", .section = "Subject",
 		.bits = COMPONENT_FLAG_SECRET),
+	COMPONENT_FLAG_STRING("greeting", &greeting, "What its section of /statusz says.", .section = "Subject"),
 	COMPONENT_FLAG_END
 };
 
@@ -151,11 +152,22 @@ start(struct component *c, struct component_error *err)
 	return component_watch_add(c, fd, EPOLLIN, on_commands, NULL, NULL);
 }
 
+static void
+greet(struct component *c, struct component_status *to, void *arg)
+{
+	(void)c;
+	(void)arg;
+	component_status_row(to, "greeting", "%s", greeting);
+	component_status_row(to, "characters", "%zu", strlen(greeting));
+}
+
 static int
 init(struct component *c, void **ret_state, struct component_error *err)
 {
 	(void)ret_state;
 	(void)err;
+	if (component_status_add(c, "Greeting", greet, NULL) < 0 || component_status_add(c, "Greeting", greet, NULL) != -EEXIST)
+		return -EINVAL;
 	return component_check_add(c, "work", check_work, NULL);
 }
 

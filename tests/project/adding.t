@@ -235,7 +235,7 @@ def copied():
     edited("profiler/encode/format.c", '{ .name = "top",', '{ .name = "toy", .profile = encode_toy },\n\t{ .name = "top",')
     edited("profiler/encode/local.mk", "%D%/format.c ", "%D%/format.c %D%/toy_format.c ")
     header = "profiler/include/component/profiler.h"
-    edited(header, "NULL or \"\": as installed */\n};", "NULL or \"\": as installed */\n	int64_t            toy_seconds; /* longest game */\n};")
+    edited(header, "the end; or NULL */\n};", "the end; or NULL */\n	int64_t            toy_seconds; /* longest game */\n};")
     tree["alone"] = made("profiler/serve/libserve_la-options.lo")
     edited(header, ".max_seconds = 7200, ", ".toy_seconds = 7, .max_seconds = 7200, ")
     edited("profiler/serve/options.def", "FLAG(on_error,", """OPTION(toy_seconds, COUNT, RELOAD, "toy-seconds",

@@ -74,7 +74,7 @@ a_change_takes_what_the_header_says_and_nothing_else(void **state)
 	from.heap_rate_bytes = 1;
 	from.mutex_fraction = from.block_rate_ns = 1;
 	from.unwinder = COMPONENT_UNWINDER_TABLES;
-	from.log_arg = from.debug_page_arg = &one;
+	from.log_arg = from.page_arg = &one;
 	assert_int_equal(options_copy(&fresh, &from, NULL), 0);
 	options_change(&now, &fresh);
 	assert_string_equal(now.address, "x");
@@ -93,7 +93,7 @@ a_change_takes_what_the_header_says_and_nothing_else(void **state)
 	assert_int_equal(now.block_rate_ns, 0);
 	assert_int_equal(now.unwinder, COMPONENT_UNWINDER_AUTO);
 	assert_null(now.log_arg);
-	assert_null(now.debug_page_arg);
+	assert_null(now.page_arg);
 	options_release(&now);
 	options_release(&fresh);
 }

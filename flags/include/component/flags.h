@@ -449,6 +449,20 @@ COMPONENT_API void component_flags_undo(struct component_flags *f);
 COMPONENT_API char *component_flags_dump(struct component_flags *f, bool json);
 
 /*
+ * component_flags_visit - each option by its name, with its value and where that came from
+ *
+ *   fn       value: as it would be written behind "="; that of a SECRET row is "(redacted)", if it
+ *            has one.  source: as component_flags_source() says.  Both are borrowed for the call
+ *   returns  0; -ENOMEM, and some may have been visited
+ *   threads  one at a time for one f
+ *   signals  not from a handler
+ *   fork     concerns the calling process only
+ *   source   flags/dump.c
+ */
+typedef void component_flags_visit_fn(void *arg, const char *name, const char *value, const char *source);
+COMPONENT_API int component_flags_visit(struct component_flags *f, component_flags_visit_fn *fn, void *arg);
+
+/*
  * component_flags_output      - text that --help and the like want on standard output
  * component_flags_exit_status - 0, or after a failed parse: 2 bad option or variable,
  *                               78 bad config file, 1 a fault of the program itself

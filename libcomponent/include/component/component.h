@@ -398,6 +398,36 @@ typedef void component_check_visit_fn(void *arg, const char *name, int status, c
 COMPONENT_API size_t component_checks_run(struct component *c, component_check_visit_fn *visit, void *arg);
 
 /*
+ * component_status_add - one more section of /statusz, the page that says how a component is
+ *
+ *     static void
+ *     queue_status(struct component *c, struct component_status *to, void *arg)
+ *     {
+ *             component_status_row(to, "jobs", "%zu", jobs);
+ *     }
+ *     component_status_add(c, "Jobs", queue_status, NULL);
+ *
+ * component_status_row - a row of it; the value as printf(3) makes it
+ * component_status_run - all sections now, row by row
+ *
+ * The first section is the component's own, "Health": the checks.
+ *
+ *   title    copied; no two sections share one
+ *   fn       gives the rows when somebody asks; on the component's thread, and must not block
+ *   returns  0; -EEXIST: there is a section of that title; -EINVAL, -ENOMEM
+ *   owns     the component; sections stay as long as it lives
+ *   threads  the component's
+ *   source   libcomponent/lifecycle/sections.c
+ */
+struct component_status;
+typedef void component_status_fn(struct component *c, struct component_status *to, void *arg);
+typedef void component_status_visit_fn(void *arg, const char *section, const char *name, const char *value);
+COMPONENT_API int  component_status_add(struct component *c, const char *title, component_status_fn *fn, void *arg);
+COMPONENT_API void component_status_row(struct component_status *to, const char *name, const char *format, ...)
+	COMPONENT_PRINTF(3, 4);
+COMPONENT_API void component_status_run(struct component *c, component_status_visit_fn *visit, void *arg);
+
+/*
  * component_log - one log line: a message and fields
  *
  *     component_log(c, COMPONENT_LOG_INFO, "synced", COMPONENT_KV("app", name), COMPONENT_KV("files", n));
@@ -478,11 +508,13 @@ COMPONENT_API int component_signalled(struct component *c, enum component_signal
 
 /*
  * component_set_verbosity - what -v says, until the next reload
+ * component_verbosity     - what is in force
  *
- *   returns  0; -ERANGE: not a verbosity; nothing has changed
+ *   returns  0, or the verbosity; -ERANGE: not a verbosity; nothing has changed
  *   threads  the component's
  *   source   libcomponent/lifecycle/component.c
  */
+COMPONENT_API int64_t component_verbosity(const struct component *c);
 COMPONENT_API int component_set_verbosity(struct component *c, int64_t verbosity);
 
 /* component_version - the library's version, "1.2.3".  A constant; any thread, safe in a handler. */

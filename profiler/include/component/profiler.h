@@ -37,17 +37,18 @@ enum component_unwinder {
 	COMPONENT_UNWINDER_LIBUNWIND, /* CPU profiles, dumps over HTTP; loads libunwind8 when started */
 };
 
-/*
- * component_profiler_page_fn - answers what the debug socket is asked besides profiles
- *
- *   method   "GET", "PUT", ...; path: decoded, outside of /debug/pprof/; body: NUL at
- *            the end
- *   returns  an HTTP status; 404 when there is no such page
- *   owns     *ret_text is from malloc() and freed by the caller; NULL: out of memory
- *   threads  one of the server's that may block for a second or so; several at once
- */
-typedef int component_profiler_page_fn(void *arg, const char *method, const char *path, const char *body,
-	char **ret_text);
+/* A page of the program's own: what is asked, and what it is answered. */
+struct component_profiler_page {
+	const char *method; /* one of those in the list; HEAD comes as GET */
+	const char *path;
+	const char *accept; /* the header, "" where there is none */
+	const char *body;   /* NUL at the end */
+	int         status; /* of HTTP; 200 when it is asked */
+	const char *type;   /* "application/json"; NULL: text */
+	char       *text;   /* from malloc(), and then the caller's; NULL: out of memory */
+};
+/* Answers a page.  On a thread of the server's that may block for a second or so; several at once. */
+typedef void component_profiler_page_fn(void *arg, struct component_profiler_page *page);
 
 /*
  * Everything the server can be told; start with COMPONENT_PROFILER_OPTIONS_INIT.
@@ -73,8 +74,8 @@ struct component_profiler_options {
 	component_log_fn  *log;               /* called on the server's threads; must not call back into
 	                                       * this header; NULL: silent */
 	void              *log_arg;
-	component_profiler_page_fn *debug_page; /* more pages on the debug socket; or NULL */
-	void              *debug_page_arg;
+	component_profiler_page_fn *page;     /* answers pages; or NULL */
+	void              *page_arg;
 	uint64_t           symbol_memory_bytes; /* for names and lines of one request, 64 MiB */
 	int64_t            mutex_fraction;      /* see component_profiler_set_mutex_fraction(); 0 is off */
 	int64_t            block_rate_ns;       /* see component_profiler_set_block_rate(); 0 is off */
@@ -84,6 +85,8 @@ struct component_profiler_options {
 	int64_t            record_parent;       /* PID of the process that the record's name stands for, whose child
 	                                         * this one is; 0: this one */
 	const char        *viewer_file;         /* viewer.html.gz, which a browser is given; NULL or "": as installed */
+	const char *const *pages;               /* more pages, by the rules of profiles: "GET, HEAD /statusz", NULL at
+	                                         * the end; or NULL */
 };
 
 #define COMPONENT_PROFILER_OPTIONS_INIT COMPONENT_SIZED_(component_profiler_options, \
@@ -215,7 +218,7 @@ COMPONENT_API int component_profiler_set_block_rate(int64_t rate_ns);
 /*
  * component_profiler_change - other addresses, limits, hosts and token for the server that runs
  *
- * Takes what options say, and reads the token file; redact, unwinder, log, debug_page and
+ * Takes what options say, and reads the token file; redact, unwinder, log, page, pages and
  * the sampling rates stay as they are.  Windows go on, and are answered where they were asked
  * for.  In a worker, addresses are those of its parent, and it has a place of its own beside
  * them, as component_after_fork_worker() says: the same words leave it where it is.
