@@ -60,6 +60,22 @@ queue_figures_init(struct queue_figures *f, const char *name, component_metric_c
 		.per_unit = 1), name, name, NULL);
 }
 
+void
+leader_figures_init(struct leader_figures *f, const char *name)
+{
+	if (!name) {
+		f->leads = component_gauge_of(NULL, NULL);
+		f->slow_paths = component_counter_of(NULL, NULL);
+		return;
+	}
+	f->leads = component_gauge_of(metric(&(const struct component_metric_spec)COMPONENT_METRIC_SPEC(
+		.type = COMPONENT_METRIC_GAUGE, .name = "leader_election_master_status", .help = "1 while this process leads, else 0.",
+		.labels = { "name" })), name, NULL);
+	f->slow_paths = component_counter_of(metric(&(const struct component_metric_spec)COMPONENT_METRIC_SPEC(
+		.type = COMPONENT_METRIC_COUNTER, .name = "leader_election_slowpath_total",
+		.help = "How often it could not be verified at once that this process leads.", .labels = { "name" })), name, NULL);
+}
+
 /* Those of controller-runtime. */
 static const int64_t reconcile_buckets[] = { 5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 150 * MS, 200 * MS, 250 * MS,
 	300 * MS, 350 * MS, 400 * MS, 450 * MS, 500 * MS, 600 * MS, 700 * MS, 800 * MS, 900 * MS, 1000 * MS, 1250 * MS,

@@ -1,5 +1,5 @@
 /*
- * figures.h - metrics of queues and of controllers, under the names that client-go and
+ * figures.h - metrics of queues, of controllers and of who leads, under the names that client-go and
  * controller-runtime give them, so that dashboards made for those work.
  *
  * All are handles, which are never NULL.  A queue without a name counts where nobody looks.
@@ -21,6 +21,14 @@ struct queue_figures {
 
 /* collect: sets unfinished and longest of all queues; the same function each time. */
 void queue_figures_init(struct queue_figures *f, const char *name, component_metric_collect_fn *collect);
+
+struct leader_figures {
+	struct component_gauge   *leads; /* 1 or 0 */
+	struct component_counter *slow_paths;
+};
+
+/* name NULL: there is no election. */
+void leader_figures_init(struct leader_figures *f, const char *name);
 
 struct reconcile_figures {
 	struct component_counter   *results[COMPONENT_TERMINAL + 1]; /* by enum component_reconcile */

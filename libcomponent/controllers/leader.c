@@ -30,6 +30,7 @@
 #include "leader.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "figures.h"
 #include "life.h"
 #include "our_thread.h"
 
@@ -69,6 +71,7 @@ struct leader {
 	struct component_timer          *timer;        /* loop only, as the next two */
 	unsigned                         ticks;        /* since it was verified */
 	bool                             begun, has_thread;
+	struct leader_figures            figures;
 	atomic_bool                      lost;
 
 	pthread_t                        thread;
@@ -382,6 +385,7 @@ step_verify(struct leader *l)
 	if (r == 0 && l->state == TAKEN && clock_ns(CLOCK_MONOTONIC) >= l->leads_ns)
 		l->state = WON;
 	l->status.slow_paths += r != 0 && r != -ESTALE;
+	component_counter_add(l->figures.slow_paths, r != 0 && r != -ESTALE);
 	if (r != 0 && r != -ESTALE && strcmp(l->reason.text, err.text) != 0)
 		component_log(l->c, COMPONENT_LOG_WARNING, "cannot verify who leads; trying again", "error", err.text, NULL);
 	if (r != 0 || l->state != TAKEN)
@@ -480,6 +484,7 @@ win(struct leader *l, struct component_error *err)
 	if (!won)
 		return 0; /* lost again in this instant */
 	l->ticks = 0;
+	component_gauge_set(l->figures.leads, 1);
 	if (l->options.elect)
 		component_log(l->c, COMPONENT_LOG_INFO, "became leader", "lock", l->status.lock, "identity", l->status.identity, NULL);
 	return l->events.lead(l->events.arg, err);
@@ -488,6 +493,7 @@ win(struct leader *l, struct component_error *err)
 static void
 stopped_leading(struct leader *l, const char *why)
 {
+	component_gauge_set(l->figures.leads, 0);
 	l->status.is_leader = false;
 	l->status.since_ns = 0;
 	*l->status.holder = '\0';
@@ -597,6 +603,21 @@ is_ready(struct component *c, void *arg, struct component_error *err)
 	return r;
 }
 
+/* For /statusz. */
+static void
+status_rows(struct component *c, struct component_status *to, void *arg)
+{
+	struct leader_status s;
+
+	(void)c;
+	leader_status_of(arg, &s);
+	component_status_row(to, "leads", s.is_leader ? "yes" : "no");
+	component_status_row(to, "identity", "%s", s.identity);
+	component_status_row(to, "leader", "%s", *s.holder ? s.holder : "not known");
+	component_status_row(to, "lock", "%s", s.lock);
+	component_status_row(to, "transitions", "%" PRIu64, s.transitions);
+}
+
 /* ---- for controllers.c ---- */
 
 static int
@@ -607,6 +628,8 @@ elect(struct leader *l, struct component_error *err)
 
 	if (tick_ns < COMPONENT_MILLISECONDS(1))
 		tick_ns = COMPONENT_MILLISECONDS(1);
+	if (r == 0)
+		r = component_status_add(l->c, SECTION, status_rows, l);
 	if (r == 0)
 		r = component_timer_add(l->c, tick_ns, tick_ns, on_tick, l, &l->timer);
 	l->threaded = true;
@@ -670,6 +693,7 @@ leader_begin(struct leader *l, const struct component_lead_spec *spec, const str
 	l->events = *events;
 	if (spec != NULL)
 		l->spec = *spec;
+	leader_figures_init(&l->figures, l->options.elect ? name_of(l) : NULL);
 	if (l->spec.guards == NULL)
 		l->spec.guards = "lock";
 	l->state = WON;

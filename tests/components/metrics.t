@@ -227,6 +227,32 @@ def a_busy_port_is_told_with_the_way_out():
 
 
 @test
+def who_leads_is_one_and_the_standby_is_none():
+    name = 'leader_election_master_status{name="cluster-agent"}'
+    words = ["--leader-elect", "--leader-elect-lease-duration=121s", "--leader-elect-renew-deadline=120s",
+             "--leader-elect-retry-period=50ms", "--enable-pprof", "--profiling-bind-address=127.0.0.1:0"]
+    with tempdir() as root, contextlib.ExitStack() as stack:
+        os.mkdir(root + "/locks")
+        with open(root + "/locks/cluster-agent.lock", "w") as f:  # somebody has led: nobody waits for a lease duration
+            f.write('pid: 1\nhost: "before"\nsince: "2026-01-01T00:00:00Z"\n')
+        one = stack.enter_context(measured("--root=" + root, *words, program="examples/cluster-agent"))
+        poll(lambda: values(one)[name] == 1, "a leader")
+        with measured("--root=" + root, *words, program="examples/cluster-agent") as two:
+            equal(values(two)[name], 0)
+            pprof = re.search(r'url="(http://[^"]*)/debug/pprof/"', two.output())[1]
+            with urllib.request.urlopen(pprof + "/statusz", timeout=DEADLINE) as answer:
+                rows = answer.read().decode().partition("\nLeader election\n")[2]
+            contains(rows, "  leads: no\n")
+            contains(rows, "  leader: pid %d on " % one.pid)
+            one.stop()
+            poll(lambda: values(two)[name] == 1, "the standby to lead")
+            clean(two.get("/metrics").text)
+    # With no election there is no such metric.
+    with tempdir() as root, measured("--root=" + root, program="examples/cluster-agent") as d:
+        need("leader_election" not in d.get("/metrics").text, "it")
+
+
+@test
 def prometheus_scrapes_the_three_controllers():
     prometheus = daemons.found("prometheus")
     with contextlib.ExitStack() as stack:
