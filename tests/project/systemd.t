@@ -279,7 +279,7 @@ def under_exactly_the_system_calls_of_its_unit_each_controller_is_profiled_dumpe
         for look in looks:
             look.result(DEADLINE * 10)
         for d in running.values():
-            equal((status_of(d.pid, "Seccomp"), status_of(d.pid, "CapBnd")), ("2", "0" * 16))
+            equal((status_of(d.pid, "Seccomp"), status_of(d.pid, "CapEff")), ("2", "0" * 16))
             said = notes(d)
             equal(set(said) - {"unwinder", "page"}, {"trace"})
             contains(said["trace"], "a seccomp filter is in force")
