@@ -3,7 +3,8 @@
  *
  * Each function here is jumped to from the hook of the same name, so its return
  * address and the saved frame pointer are those of the daemon's own call: the
- * stack begins there, and no frame of ours is in any profile.
+ * stack begins there, and no frame of ours is in any profile.  Those that make threads are
+ * FRAMES besides: what is sampled while the C library makes one has them on its stack.
  *
  * What a stranger would get wrong: this file is compiled with frame pointers, and
  * CALL() must stand in the cold function itself, not in a helper it calls.
@@ -289,7 +290,7 @@ wants_thread(struct hooks_call *c, void **routine, void **arg)
 	return 1;
 }
 
-int
+FRAMES int
 cold_pthread_create(void *thread, const void *attributes, void *routine, void *arg)
 {
 	struct hooks_call c = CALL(pthread_create, 0, 0);
@@ -301,7 +302,7 @@ cold_pthread_create(void *thread, const void *attributes, void *routine, void *a
 	return r;
 }
 
-int
+FRAMES int
 cold_thrd_create(void *thread, void *routine, void *arg)
 {
 	struct hooks_call c = CALL(thrd_create, 0, 0);
