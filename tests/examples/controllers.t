@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """The three controllers keep a tree in sync: seen through the files alone."""
 import glob
-import importlib.machinery
-import importlib.util
 import io
 import os
 import random
@@ -14,18 +12,10 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
+from demo_input import DEMO_INPUT, load_demo_input  # noqa: E402
 
 BACKEND, AGENT, APPSTUDIO = ("examples/" + n for n in ("backend-controller", "cluster-agent", "appstudio-controller"))
 HOLE = 1 << 40  # bytes: it takes an hour to read them
-DEMO_INPUT = os.path.join(SRC, "scripts", "demo-input")
-
-
-def load_demo_input():
-    sys.dont_write_bytecode = True
-    loader = importlib.machinery.SourceFileLoader("demo_input", DEMO_INPUT)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("demo_input", loader))
-    loader.exec_module(module)
-    return module
 
 
 class Tree:
