@@ -27,3 +27,12 @@ bench_names_LDADD = profiler/symbols/libsymbols.la $(BENCH_STACKS) $(ZLIB_LIBS)
 # The page that people look at.
 BENCH_ROWS += bench/rows_viewer.py
 EXTRA_DIST += bench/viewer bench/viewer_open
+
+# Counting.
+BENCH_ROWS += bench/rows_metrics.py
+EXTRA_PROGRAMS += bench/metric
+BENCH_TARGETS += bench/metric
+bench_metric_SOURCES = bench/metric.c
+bench_metric_CPPFLAGS = -D_GNU_SOURCE $(INC_EXAMPLES) -iquote $(top_srcdir)/bench
+bench_metric_CFLAGS = $(BENCH_CFLAGS)
+bench_metric_LDADD = components/libcomponent.la
