@@ -32,6 +32,7 @@ FOREIGN = {"--pdf", "--cflags", "--libs", "--enable-werror", "--seconds", "--uni
            "--fault",  # of examples/hunts
            "--load",  # of scripts/soak
            "--modversion", "--format",  # of pkg-config and git
+           "--secure-port", "--contention-profiling", "--profiling", "--min-resync-period", "--concurrent-",  # of Kubernetes
            "--fault"}  # of examples/hunts
 work = tempfile.mkdtemp(prefix="component-docs-")
 atexit.register(shutil.rmtree, work, True)
