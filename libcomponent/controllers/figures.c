@@ -53,9 +53,11 @@ queue_figures_init(struct queue_figures *f, const char *name, component_metric_c
 		name, name, NULL);
 	f->unfinished = component_gauge_of(QUEUE(GAUGE, "unfinished_work_seconds",
 		"Time that workers have spent on keys which they have not finished; it grows by a second each second for "
-		"each that is stuck.", .per_unit = CLOCK_NS_PER_S, .collect = collect), name, name, NULL);
+		"each that is stuck.", .per_unit = CLOCK_NS_PER_S), name, name, NULL);
+	/* Of the two that are set when somebody asks this one is shown first. */
 	f->longest = component_gauge_of(QUEUE(GAUGE, "longest_running_processor_seconds",
-		"The longest time that a worker has spent on the key which it has.", .per_unit = CLOCK_NS_PER_S), name, name, NULL);
+		"The longest time that a worker has spent on the key which it has.", .per_unit = CLOCK_NS_PER_S, .collect = collect),
+		name, name, NULL);
 	f->retries = component_counter_of(QUEUE(COUNTER, "retries_total", "Keys that were added again after a failure.",
 		.per_unit = 1), name, name, NULL);
 }

@@ -1,7 +1,10 @@
 # tests of the controller kit
-CONTROLLERS_UNITS = %D%/test_controller %D%/test_leader %D%/test_queue %D%/test_source
+CONTROLLERS_UNITS = %D%/test_controller %D%/test_figures %D%/test_leader %D%/test_queue %D%/test_source
 UNITS += $(CONTROLLERS_UNITS)
 CONTROLLERS_LIBS = libcomponent/controllers/libcontrollers.la $(LIFE_LIBS)
 %D%/%.o: private AM_CPPFLAGS := $(INC_CONTROLLERS) $(INC_UNITS)
 $(CONTROLLERS_UNITS): $(CONTROLLERS_LIBS)
 $(CONTROLLERS_UNITS): private LDADD = $(CONTROLLERS_LIBS) $(YAML_LIBS) $(CMOCKA_LIBS)
+
+# The text that all of them are shown in.
+%C%_test_figures_CPPFLAGS = $(INC_CONTROLLERS) -iquote $(top_srcdir)/libcomponent/metrics $(INC_UNITS)
