@@ -415,10 +415,14 @@ def commands_of(name, program_name):
     return "cd %s\n" % FOLDER + "".join(line.replace("backend-controller", program_name) + "\n" for line in lines if not line.startswith("ssh "))
 
 
+def put(manager, path, *lines):
+    manager.sh("mkdir -p $(dirname %s); cat >%s" % (path, path), input="\n".join(lines) + "\n", stdin=None)
+
+
 def need_rooms(manager):
     """Such units have namespaces of their own, which not every machine allows."""
     probe = re.sub(r"(?m)^ExecStart=.*", "ExecStart=/bin/true", text_of(unit("backend-controller"))).replace("Type=notify", "Type=oneshot")
-    manager.sh("cat >/etc/systemd/system/probe.service", input=probe, stdin=None)
+    put(manager, "/etc/systemd/system/probe.service", probe)
     r = run(*manager.enter, "sh", "-c", "systemctl daemon-reload; systemctl start probe || systemctl --no-pager status probe")
     if "code=exited" in r.stdout:
         raise Skip("a unit cannot be closed here: " + r.stdout)
@@ -431,12 +435,13 @@ def install_the_programs(manager):
     manager.sh("install -m 644 %s/*.service %s/*.socket /etc/systemd/system" % (FOLDER, FOLDER))
     manager.sh(commands_of("sysusers.d/gitops.conf", ""))
     need_rooms(manager)
-    # Where the library is, and work for the profiles.
-    more = ["LD_LIBRARY_PATH=/usr/local/lib"] + ["COMPONENT_%s=%s" % (n.upper().replace("-", "_"), v) for n, v in (o[2:].split("=") for o in BUSY)]
+    # Where the library is, work for the profiles, and a record with what operating.md says that it takes.
+    more = ["LD_LIBRARY_PATH=/usr/local/lib", "COMPONENT_PROFILING_REGISTRY=true"]
+    more += ["COMPONENT_%s=%s" % (n.upper().replace("-", "_"), v) for n, v in (o[2:].split("=") for o in BUSY)]
+    takes = re.search(r"`--profiling-registry` takes `(ReadWritePaths=\S+)` and that folder, of mode 1777", text_of("docs/operating.md")).group(1)
+    manager.sh("mkdir -m 1777 /run/component")
     for name in WORKS:
-        folder = "/etc/systemd/system/%s.service.d" % name
-        manager.sh("mkdir -p %s; printf '[Service]\\n' >%s/test.conf; printf 'Environment=%%s\\n' %s >>%s/test.conf" % (
-            folder, folder, " ".join(more), folder))
+        put(manager, "/etc/systemd/system/%s.service.d/test.conf" % name, "[Service]", takes, *("Environment=" + v for v in more))
     manager.sh("%s/scripts/demo-input /var/lib/gitops --rate=0 --files=100 --applications=5 >/dev/null; chown -R gitops: /var/lib/gitops" % SRC)
 
 
@@ -479,6 +484,7 @@ def in_systemd_itself_all_of_it_is_so_when_it_is_installed_as_the_comments_say()
                 contains(status, line + "\n")
             need("Uid:\t0" not in status, status)
             equal(set(notes(serving(name))) - {"unwinder", "page"}, {"trace"})
+        equal(sorted(re.findall(r"^id (.*)$", manager.sh("cat /run/component/*"), re.M)), sorted(WORKS))
         reloads_as_the_drop_in_says(manager)
         for name in WORKS:
             stops_well(manager, name)
