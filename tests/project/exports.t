@@ -23,7 +23,7 @@ AGENT_BUILT = [path for path in BUILT if path != CORE]
 # nobody asked, hand out memory shared by all threads, or set a library up for everybody.
 FORBIDDEN = """setenv putenv unsetenv clearenv setlocale uselocale umask chdir fchdir chroot daemon
 fork vfork _Fork clone system popen posix_spawn posix_spawnp execl execlp execle execv execve execvp execvpe fexecve
-exit abort quick_exit on_exit setuid setgid seteuid setegid setreuid setresuid setgroups nice setpriority
+exit abort quick_exit on_exit setuid setgid seteuid setegid setreuid setresuid setregid setresgid setgroups initgroups setfsuid setfsgid capset nice setpriority
 alarm setitimer sigprocmask sigaltstack sigsetmask siginterrupt bsd_signal sleep usleep wait wait3 wait4 waitpid waitid
 printf puts putchar perror vprintf psignal syslog openlog err errx warn warnx
 localtime localtime_r gmtime ctime asctime mktime tzset strtok rand srand random srandom drand48 srand48
