@@ -57,7 +57,6 @@ struct component_controller {
 	unsigned long            lost;     /* loop only: keys the queue refused */
 	struct component        *c;
 	struct controllers_alive *alive;
-	const atomic_bool       *no_more;  /* another process may do its work by now */
 	atomic_size_t            running;  /* workers that have not ended */
 	size_t                   wanted;   /* room in workers */
 	size_t                   worker_count;
@@ -194,10 +193,10 @@ worker(void *arg)
 			nanosleep(&pause, NULL);
 			continue;
 		}
-		if (*k->no_more)
-			component_queue_done(k->queue, key); /* it is another's to process */
-		else
+		if (leader_may(k->alive->leader))
 			process(k, key);
+		else
+			component_queue_done(k->queue, key); /* it is another process's */
 		free(key);
 	}
 	worker_ends(k);
@@ -256,7 +255,6 @@ controller_new(struct component *c, const struct component_controller_spec *spec
 	k->spec = *spec;
 	k->c = c;
 	k->alive = alive;
-	k->no_more = leader_lost(alive->leader);
 	k->pid = getpid();
 	pacing.name = spec->name;
 	r = component_queue_new(&pacing, &k->queue);

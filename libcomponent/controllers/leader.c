@@ -14,9 +14,11 @@
  *   (SIGSTOP) for an hour has the lock still, and goes on.
  * - Who takes a lock by which nobody has led waits --leader-elect-lease-duration first.  It may stand in the
  *   place of one that was removed under a leader, who notices and ends within the renew deadline.
- * - Who has lost does not drain: workers take no further key, from the moment that the thread knows it
- *   (leader_lost()), and the graceful time is 0.  The lock is kept until the process ends, for a
- *   reconcile() may be in the middle of something.
+ * - Workers ask before each key (leader_may()): who was stopped for long, or whose loop hangs, begins none
+ *   before it is verified again.
+ * - Who has lost does not drain: workers take no further key, from the moment that the thread knows it, and
+ *   the graceful time is 0.  The lock is kept until the process ends, for a reconcile() may be in the
+ *   middle of something.
  * - A leader has the component's own lock as well, if there is one and the election is by another: else one
  *   that was started without --leader-elect, or with another name, would be a second writer.
  * - Without --leader-elect there is no thread.  The component's own lock is taken all the same then, if it
@@ -32,6 +34,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +76,7 @@ struct leader {
 	bool                             begun, has_thread;
 	struct leader_figures            figures;
 	atomic_bool                      lost;
+	_Atomic int64_t                  until_ns;     /* of what only a leader may do, by CLOCK_BOOTTIME */
 
 	pthread_t                        thread;
 	pthread_mutex_t                  mutex; /* of all below; the lock is not asked with it held */
@@ -128,6 +132,7 @@ leader_new(struct component *c, struct leader **ret, struct component_error *err
 	}
 	l->c = c;
 	l->kind = &leader_flock;
+	l->until_ns = INT64_MAX;
 	pthread_mutex_init(&l->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -180,6 +185,28 @@ leader_check(const struct leader *l, struct component_error *err)
 			r = component_flags_fault(f, names[i], err, "write a name without '/', of at most %d bytes", NAME_MAX / 3);
 	}
 	return r;
+}
+
+/* ---- who this process is ---- */
+
+static void
+identity_make(char *buf, size_t size)
+{
+	unsigned char id[16] = { 0 };
+	char host[HOST_NAME_MAX + 1] = "";
+	int n;
+
+	if (getrandom(id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
+		int64_t now = clock_ns(CLOCK_REALTIME); /* as the machine starts: with host and pid it is told apart all the same */
+
+		memcpy(id, &now, sizeof now);
+	}
+	id[6] = (unsigned char)((id[6] & 0x0f) | 0x40);
+	id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
+	gethostname(host, sizeof host - 1);
+	n = snprintf(buf, size, "%.64s_%ld_", host, (long)getpid());
+	for (size_t i = 0; i < sizeof id; i++)
+		n += snprintf(buf + n, size - (size_t)n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 }
 
 /* ---- the lock, or both ---- */
@@ -275,33 +302,26 @@ locks_find(struct leader *l, struct component_error *err)
 		r = locks_add(l, path, named ? "leader-elect-lock" : option, busy, err);
 	if (r == 0 && l->spec.always && strcmp(own, path) != 0)
 		r = locks_add(l, own, option, busy, err);
+	pthread_mutex_lock(&l->mutex);
+	identity_make(l->status.identity, sizeof l->status.identity);
 	snprintf(l->status.lock, sizeof l->status.lock, "%s", o->elect ? path : own);
+	pthread_mutex_unlock(&l->mutex);
 	return r;
 }
 
-/* ---- who this process is ---- */
-
-static void
-identity_make(char *buf, size_t size)
-{
-	unsigned char id[16] = { 0 };
-	char host[HOST_NAME_MAX + 1] = "";
-	int n;
-
-	if (getrandom(id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
-		int64_t now = clock_ns(CLOCK_REALTIME); /* as the machine starts: with host and pid it is told apart all the same */
-
-		memcpy(id, &now, sizeof now);
-	}
-	id[6] = (unsigned char)((id[6] & 0x0f) | 0x40);
-	id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
-	gethostname(host, sizeof host - 1);
-	n = snprintf(buf, size, "%.64s_%ld_", host, (long)getpid());
-	for (size_t i = 0; i < sizeof id; i++)
-		n += snprintf(buf + n, size - (size_t)n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
-}
-
 /* ---- one step: by the thread, or without one on the loop ---- */
+
+/* Verified at that moment. */
+static void
+verified(struct leader *l, int64_t at_ns)
+{
+	int64_t until_ns;
+
+	l->verified = true;
+	if (l->options.elect)
+		l->until_ns = __builtin_add_overflow(at_ns, l->options.deadline_ns, &until_ns) ? INT64_MAX : until_ns;
+	pthread_cond_broadcast(&l->changed);
+}
 
 static void
 holder_is(struct leader *l, const struct leader_record *record)
@@ -341,11 +361,14 @@ step_take(struct leader *l)
 {
 	struct leader_record holder = { .transitions = 0 };
 	struct component_error err = COMPONENT_ERROR_INIT;
+	int64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 	int r = locks_take(l, &holder, &err);
 
 	pthread_mutex_lock(&l->mutex);
 	if (l->orphan)
 		goto out;
+	if (r == 0)
+		verified(l, now_ns);
 	if (r == 0)
 		taken(l);
 	else if (r == -EBUSY)
@@ -359,14 +382,23 @@ out:
 	return r;
 }
 
-/* Before anything was begun it is as if it had never been ours. */
 static void
 lost(struct leader *l)
 {
-	l->state = l->state == LEADING ? LOST : STANDBY;
-	l->lost = l->state == LOST;
-	if (l->state == LOST)
+	l->state = LOST;
+	l->lost = true;
+	pthread_cond_broadcast(&l->changed); /* workers that wait to begin */
+}
+
+/* Before anything was begun it is as if it had never been ours. */
+static void
+no_more_ours(struct leader *l)
+{
+	if (l->state == LEADING) {
+		lost(l);
 		return;
+	}
+	l->state = STANDBY;
 	pthread_mutex_unlock(&l->mutex);
 	locks_release(l);
 	pthread_mutex_lock(&l->mutex);
@@ -376,12 +408,14 @@ static void
 step_verify(struct leader *l)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
+	int64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 	int r = locks_verify(l, &err);
 
 	pthread_mutex_lock(&l->mutex);
 	if (l->orphan || l->state == LOST)
 		goto out;
-	l->verified |= r == 0;
+	if (r == 0)
+		verified(l, now_ns);
 	if (r == 0 && l->state == TAKEN && clock_ns(CLOCK_MONOTONIC) >= l->leads_ns)
 		l->state = WON;
 	l->status.slow_paths += r != 0 && r != -ESTALE;
@@ -391,7 +425,7 @@ step_verify(struct leader *l)
 	if (r != 0 || l->state != TAKEN)
 		l->reason = err;
 	if (r == -ESTALE)
-		lost(l);
+		no_more_ours(l);
 out:
 	pthread_mutex_unlock(&l->mutex);
 }
@@ -476,7 +510,7 @@ win(struct leader *l, struct component_error *err)
 	won = l->state == WON;
 	if (won) {
 		l->state = LEADING;
-		l->verified = l->status.is_leader = true;
+		l->status.is_leader = true;
 		l->status.since_ns = clock_ns(CLOCK_REALTIME);
 		snprintf(l->status.holder, sizeof l->status.holder, "%s", l->status.identity);
 	}
@@ -545,8 +579,7 @@ on_tick(struct component *c, void *arg)
 	if (l->ticks >= TICKS) {
 		life_duration_text(l->options.deadline_ns, deadline, sizeof deadline);
 		component_error_set(&l->reason, "'%s' was not verified within %s", l->status.lock, deadline);
-		l->state = LOST;
-		l->lost = true;
+		lost(l);
 	}
 	pthread_mutex_unlock(&l->mutex);
 	look(c, l);
@@ -698,7 +731,6 @@ leader_begin(struct leader *l, const struct component_lead_spec *spec, const str
 		l->spec.guards = "lock";
 	l->state = WON;
 	if (l->options.elect || l->spec.always) {
-		identity_make(l->status.identity, sizeof l->status.identity);
 		r = try(l, err);
 		if (r != 0)
 			return r;
@@ -718,10 +750,16 @@ leader_leads(struct leader *l)
 	return state_of(l) == LEADING;
 }
 
-const atomic_bool *
-leader_lost(const struct leader *l)
+bool
+leader_may(struct leader *l)
 {
-	return &l->lost;
+	if (l->until_ns != INT64_MAX && clock_ns(CLOCK_BOOTTIME) >= l->until_ns) {
+		pthread_mutex_lock(&l->mutex);
+		while (!l->lost && clock_ns(CLOCK_BOOTTIME) >= l->until_ns)
+			pthread_cond_wait(&l->changed, &l->mutex);
+		pthread_mutex_unlock(&l->mutex);
+	}
+	return !l->lost;
 }
 
 void

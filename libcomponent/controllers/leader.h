@@ -8,7 +8,6 @@
 #define CONTROLLERS_LEADER_H
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -102,8 +101,9 @@ int  leader_begin(struct leader *l, const struct component_lead_spec *spec, cons
 	struct component_error *err);
 bool leader_has_begun(const struct leader *l);
 bool leader_leads(struct leader *l);
-/* True from when it is lost: nothing that only a leader may do begins any more. */
-const atomic_bool *leader_lost(const struct leader *l);
+/* Before something begins that only a leader may do: may it?  Waits while that was not verified within the renew deadline.
+ * false: this process leads no more.  Any thread. */
+bool leader_may(struct leader *l);
 void leader_status_of(struct leader *l, struct leader_status *ret);
 /* All that only a leader may do has ended.  Any thread; more than once. */
 void leader_release(struct leader *l);

@@ -4,7 +4,7 @@
  *     take:    open -- flock --+--> taken: who has it
  *                              +--> free, and still the file of that name: ours
  *                              +--> free, but the name has another file by now: again, with that
- *     verify:  our descriptor? -- still locked? -- still the file of that name?
+ *     verify:  our descriptor? -- still locked? -- still the file of that name, and is it still we that it names?
  *
  * What a stranger would get wrong:
  * - The kernel gives the lock back when the process ends, a kill -9 included.  What is written in
@@ -51,6 +51,7 @@ struct lock {
 	char              *path;
 	const char        *option, *busy;
 	bool               shared;
+	char               identity[LEADER_IDENTITY_MAX]; /* what we have written */
 	struct our_fd_kept fd;
 };
 
@@ -76,14 +77,16 @@ value_of(const char *text, const char *key, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-static void
+static int
 record_read(const struct lock *l, struct leader_record *ret)
 {
 	char text[FILE_BYTES_MAX], pid[24], host[HOST_NAME_MAX + 1], since[32], number[24];
 	ssize_t n = pread(l->fd.fd, text, sizeof text - 1, 0);
 
 	*ret = (struct leader_record){ .transitions = 0 };
-	text[n > 0 ? n : 0] = '\0';
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
 	value_of(text, "identity", ret->identity, sizeof ret->identity);
 	value_of(text, "transitions", number, sizeof number);
 	ret->transitions = strtoull(number, NULL, 10);
@@ -94,18 +97,20 @@ record_read(const struct lock *l, struct leader_record *ret)
 		snprintf(ret->text, sizeof ret->text, "pid %s on %s%s%s", pid, host, *since != '\0' ? " since " : "", since);
 	value_of(text, "file", number, sizeof number);
 	ret->has_led = *since != '\0' && (*number == '\0' || strtoull(number, NULL, 10) == (unsigned long long)l->fd.inode);
+	return 0;
 }
 
 /* In place, for another file under its name would not be locked; the length last, for whoever reads meanwhile. */
 static void
 flock_announce(void *lock, const char *identity, uint64_t transitions, bool leads)
 {
-	const struct lock *l = lock;
+	struct lock *l = lock;
 	char text[FILE_BYTES_MAX], host[HOST_NAME_MAX + 1] = "", since[64] = "";
 	time_t now = time(NULL);
 	struct tm tm;
 	int n;
 
+	snprintf(l->identity, sizeof l->identity, "%s", identity);
 	gethostname(host, sizeof host - 1);
 	if (leads && gmtime_r(&now, &tm) != NULL)
 		strftime(since, sizeof since, "since: \"%Y-%m-%dT%H:%M:%SZ\"\n", &tm);
@@ -330,6 +335,7 @@ static int
 flock_verify(void *lock, struct component_error *err)
 {
 	const struct lock *l = lock;
+	struct leader_record now;
 	int r;
 
 	if (!our_fd_is_kept(&l->fd, NULL))
@@ -339,7 +345,13 @@ flock_verify(void *lock, struct component_error *err)
 	r = is_current(l);
 	if (r < 0)
 		return no_locks(l, -r, err);
-	return r > 0 ? 0 : is_lost(l, "was removed or replaced", err);
+	if (r == 0)
+		return is_lost(l, "was removed or replaced", err);
+	r = record_read(l, &now);
+	if (r < 0)
+		return no_locks(l, -r, err);
+	/* The server of a network file system may have thought us dead, and lent it. */
+	return *now.identity == '\0' || strcmp(now.identity, l->identity) == 0 ? 0 : is_lost(l, "names another process", err);
 }
 
 static void
