@@ -56,7 +56,7 @@ struct component_controller {
 	bool                     troubled; /* loop only: said so already */
 	unsigned long            lost;     /* loop only: keys the queue refused */
 	struct component        *c;
-	struct controllers_alive *alive;
+	struct leader           *leader;
 	atomic_size_t            running;  /* workers that have not ended */
 	size_t                   wanted;   /* room in workers */
 	size_t                   worker_count;
@@ -174,7 +174,7 @@ worker_ends(struct component_controller *k)
 {
 	if (atomic_fetch_sub(&k->running, 1) != 1)
 		return;
-	controllers_alive_less(k->alive);
+	leader_leave(k->leader);
 	component_release(k->c, k->spec.name);
 }
 
@@ -193,7 +193,7 @@ worker(void *arg)
 			nanosleep(&pause, NULL);
 			continue;
 		}
-		if (leader_may(k->alive->leader))
+		if (leader_may(k->leader))
 			process(k, key);
 		else
 			component_queue_done(k->queue, key); /* it is another process's */
@@ -214,7 +214,7 @@ workers_start(struct component_controller *k, size_t count, struct component_err
 		return r;
 	}
 	k->running = 1; /* ours: the hold stays until all are there */
-	k->alive->count++;
+	leader_enter(k->leader);
 	for (; k->worker_count < count && r == 0; k->worker_count += r == 0) {
 		k->running++;
 		r = pthread_create(&k->workers[k->worker_count], NULL, worker, k);
@@ -242,7 +242,7 @@ timers_add(struct component_controller *k, int64_t resync_ns)
 
 int
 controller_new(struct component *c, const struct component_controller_spec *spec,
-	const struct controller_options *options, struct controllers_alive *alive, struct component_controller **ret,
+	const struct controller_options *options, struct leader *leader, struct component_controller **ret,
 	struct component_error *err)
 {
 	size_t count = (size_t)options->workers;
@@ -254,7 +254,7 @@ controller_new(struct component *c, const struct component_controller_spec *spec
 		goto out;
 	k->spec = *spec;
 	k->c = c;
-	k->alive = alive;
+	k->leader = leader;
 	k->pid = getpid();
 	pacing.name = spec->name;
 	r = component_queue_new(&pacing, &k->queue);

@@ -35,7 +35,6 @@ struct controllers {
 	struct controller_options options;
 	struct component *c;
 	struct leader    *leader;
-	struct controllers_alive alive; /* the part is one of them, until it stops */
 	int  (*begin)(struct component *c, struct component_error *err); /* of component_lead(), or NULL */
 	struct component_controller **running;
 	size_t count;
@@ -93,7 +92,6 @@ controllers_init(struct component *c, void **ret_state, struct component_error *
 		free(s);
 		return r;
 	}
-	s->alive = (struct controllers_alive){ 1, s->leader };
 	*ret_state = s;
 	return 0;
 }
@@ -130,13 +128,6 @@ controllers_reload(struct component *c, void *state, struct component_error *err
 	return 0;
 }
 
-void
-controllers_alive_less(struct controllers_alive *a)
-{
-	if (atomic_fetch_sub(&a->count, 1) == 1)
-		leader_release(a->leader);
-}
-
 static void
 stop_all(void *state)
 {
@@ -153,7 +144,7 @@ controllers_stop(struct component *c, void *state)
 
 	(void)c;
 	stop_all(s);
-	controllers_alive_less(&s->alive);
+	leader_leave(s->leader);
 }
 
 static void
@@ -273,7 +264,7 @@ make_one(struct component *c, struct controllers *s, const struct component_cont
 	if (!is_wanted(s, spec)) {
 		component_log(c, COMPONENT_LOG_INFO, "controller is left out by --controllers", "controller", spec->name, NULL);
 	} else {
-		r = controller_new(c, spec, &s->options, &s->alive, &k, err);
+		r = controller_new(c, spec, &s->options, s->leader, &k, err);
 		if (r != 0)
 			return r;
 		s->running[s->count++] = k;

@@ -4,8 +4,6 @@
 #ifndef CONTROLLERS_CONTROLLERS_H
 #define CONTROLLERS_CONTROLLERS_H
 
-#include <stdatomic.h>
-
 #include <component/controller.h>
 
 struct leader;
@@ -17,18 +15,9 @@ struct controller_options {
 	struct component_queue_options queue;
 };
 
-/* Those of a component that have not ended, by one of which it leads until then. */
-struct controllers_alive {
-	atomic_size_t  count;
-	struct leader *leader;
-};
-
-/* One has ended; behind the last one another process may lead. */
-void controllers_alive_less(struct controllers_alive *a);
-
 /* Watches; stopped and freed by hand. */
 int  controller_new(struct component *c, const struct component_controller_spec *spec,
-	const struct controller_options *options, struct controllers_alive *alive, struct component_controller **ret,
+	const struct controller_options *options, struct leader *leader, struct component_controller **ret,
 	struct component_error *err);
 /* Starts its workers and queues every file there is. */
 int  controller_run(struct component_controller *k, struct component_error *err);

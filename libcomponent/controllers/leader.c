@@ -75,6 +75,7 @@ struct leader {
 	unsigned                         ticks;        /* since it was verified */
 	bool                             begun, has_thread;
 	struct leader_figures            figures;
+	atomic_uint                      inside;       /* what only a leader may do, and its owner until it leaves */
 	atomic_bool                      lost;
 	_Atomic int64_t                  until_ns;     /* of what only a leader may do, by CLOCK_BOOTTIME */
 
@@ -89,6 +90,39 @@ struct leader {
 
 /* ---- options ---- */
 
+static int
+rows_add(struct leader *l, struct component_error *err)
+{
+	struct options *o = &l->options;
+	const struct component_flag rows[] = {
+		COMPONENT_FLAG_BOOL("leader-elect", &o->elect,
+			"Run controllers only while this process leads: of several, one does.",
+			.section = SECTION, .env = "LEADER_ELECT"),
+		COMPONENT_FLAG_DURATION("leader-elect-lease-duration", &o->lease_ns,
+			"How long a new lock waits for who may have led by another one.",
+			.section = SECTION, .min = 1, .max = INT64_MAX),
+		COMPONENT_FLAG_DURATION("leader-elect-renew-deadline", &o->deadline_ns,
+			"Stop leading if it cannot be verified for so long.",
+			.section = SECTION, .min = 1, .max = INT64_MAX),
+		COMPONENT_FLAG_DURATION("leader-elect-retry-period", &o->retry_ns,
+			"Time between two tries to lead, or to verify it.",
+			.section = SECTION, .min = 1, .max = INT64_MAX),
+		COMPONENT_FLAG_STRING("leader-elect-resource-lock", &o->kind, "Kind of lock: flock.", .section = SECTION),
+		COMPONENT_FLAG_STRING("leader-elect-resource-name", &o->name,
+			"Name of the lock; empty: the component's.", .section = SECTION, .argument = "NAME"),
+		COMPONENT_FLAG_STRING("leader-elect-resource-namespace", &o->space,
+			"What stands before that name, and a dot.", .section = SECTION, .argument = "NAME"),
+		COMPONENT_FLAG_STRING("leader-elect-lock", &o->lock,
+			"The lock's file, the same for all; empty: the component's own place, NAME.lock there.",
+			.section = SECTION, .argument = "FILE"),
+		COMPONENT_FLAG_END
+	};
+
+	*o = (struct options){ .lease_ns = COMPONENT_SECONDS(15), .deadline_ns = COMPONENT_SECONDS(10),
+		.retry_ns = COMPONENT_SECONDS(2), .kind = leader_flock.name, .lock = "", .name = "", .space = "" };
+	return component_flags_add(component_flags(l->c), rows, err);
+}
+
 int
 leader_new(struct component *c, struct leader **ret, struct component_error *err)
 {
@@ -100,39 +134,15 @@ leader_new(struct component *c, struct leader **ret, struct component_error *err
 		component_error_set(err, "out of memory");
 		return -ENOMEM;
 	}
-	struct options *o = &l->options;
-
-	*o = (struct options){ .lease_ns = COMPONENT_SECONDS(15), .deadline_ns = COMPONENT_SECONDS(10),
-		.retry_ns = COMPONENT_SECONDS(2), .kind = leader_flock.name, .lock = "", .name = "", .space = "" };
-
-	const struct component_flag rows[] = {
-		COMPONENT_FLAG_BOOL("leader-elect", &o->elect, "Run controllers only while this process leads: of several, one does.",
-			.section = SECTION, .env = "LEADER_ELECT"),
-		COMPONENT_FLAG_DURATION("leader-elect-lease-duration", &o->lease_ns,
-			"How long a new lock waits for who may have led by another one.", .section = SECTION, .min = 1, .max = INT64_MAX),
-		COMPONENT_FLAG_DURATION("leader-elect-renew-deadline", &o->deadline_ns,
-			"Stop leading if it cannot be verified for so long.", .section = SECTION, .min = 1, .max = INT64_MAX),
-		COMPONENT_FLAG_DURATION("leader-elect-retry-period", &o->retry_ns, "Time between two tries to lead, or to verify it.",
-			.section = SECTION, .min = 1, .max = INT64_MAX),
-		COMPONENT_FLAG_STRING("leader-elect-resource-lock", &o->kind, "Kind of lock: flock.", .section = SECTION),
-		COMPONENT_FLAG_STRING("leader-elect-resource-name", &o->name,
-			"Name of the lock; empty: the component's.", .section = SECTION, .argument = "NAME"),
-		COMPONENT_FLAG_STRING("leader-elect-resource-namespace", &o->space,
-			"What stands before that name, and a dot.", .section = SECTION, .argument = "NAME"),
-		COMPONENT_FLAG_STRING("leader-elect-lock", &o->lock,
-			"The lock's file, the same for all; empty: the component's own place, NAME.lock there.", .section = SECTION,
-			.argument = "FILE"),
-		COMPONENT_FLAG_END
-	};
-
-	r = component_flags_add(component_flags(c), rows, err);
+	l->c = c;
+	l->kind = &leader_flock;
+	l->inside = 1;
+	l->until_ns = INT64_MAX;
+	r = rows_add(l, err);
 	if (r != 0) {
 		free(l);
 		return r;
 	}
-	l->c = c;
-	l->kind = &leader_flock;
-	l->until_ns = INT64_MAX;
 	pthread_mutex_init(&l->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -772,8 +782,8 @@ leader_status_of(struct leader *l, struct leader_status *ret)
 	snprintf(ret->name, sizeof ret->name, "%s", name_of(l));
 }
 
-void
-leader_release(struct leader *l)
+static void
+release(struct leader *l)
 {
 	bool threaded;
 
@@ -788,6 +798,19 @@ leader_release(struct leader *l)
 	pthread_mutex_unlock(&l->mutex);
 	if (!threaded)
 		locks_release(l);
+}
+
+void
+leader_enter(struct leader *l)
+{
+	l->inside++;
+}
+
+void
+leader_leave(struct leader *l)
+{
+	if (atomic_fetch_sub(&l->inside, 1) == 1)
+		release(l);
 }
 
 /* The thread is left to itself if what it waits for does not end. */
@@ -816,7 +839,7 @@ leader_free(struct leader *l)
 		return;
 	/* In a child of fork() the mutex may be held by nobody, and the descriptors are closed already. */
 	if (!life_in_child(l->c)) {
-		leader_release(l);
+		release(l);
 		if (!thread_join(l))
 			return;
 	}

@@ -105,8 +105,10 @@ bool leader_leads(struct leader *l);
  * false: this process leads no more.  Any thread. */
 bool leader_may(struct leader *l);
 void leader_status_of(struct leader *l, struct leader_status *ret);
-/* All that only a leader may do has ended.  Any thread; more than once. */
-void leader_release(struct leader *l);
+/* Something that only a leader may do goes on from enter to leave; behind the last one another process may
+ * lead.  Who made it is in already.  Any thread. */
+void leader_enter(struct leader *l);
+void leader_leave(struct leader *l);
 void leader_free(struct leader *l);
 
 #endif
