@@ -46,9 +46,11 @@ def agent(root, *argv):
 
 
 def leader_line(d):
-    answer = d.get("/readyz?verbose")
-    equal(answer.status, 200, answer.text)
-    return re.search(r"\[\+\]leader (.*)", answer.text).group(1)
+    """What a probe says of the election once the agent is ready."""
+    def look():
+        answer = d.get("/readyz?verbose")
+        return answer.status == 200 and re.search(r"\[\+\]leader (.*)", answer.text)
+    return poll(look, "ready")[1]
 
 
 def works(d):
