@@ -139,7 +139,7 @@ def backend():
         # What it reads first of all is allocated with sampling on.
         start_once("cluster-agent", "--resync-period=1s")
         start_once("backend-controller", "--concurrent-syncs=2", "--resync-period=100ms",
-                   "--profiling-token-file=", "--debug-socket-path=" + os.path.join(home, "x.sock"))
+                   "--profiling-token-file=", "--metrics-bind-address=127.0.0.1:0", "--debug-socket-path=" + os.path.join(home, "x.sock"))
     return start_once("backend-controller")
 
 
@@ -415,6 +415,17 @@ def the_debug_socket_is_read_by_curl():
     paste("curl --unix-socket /run/x.sock http://localhost/debug/pprof/heap > heap.out",
           swap=[("/run/x.sock", os.path.join(home, "x.sock"))])
     equal(file_of("heap.out")[:2], b"\x1f\x8b")
+
+
+@test
+def status_pages_and_metrics_are_read_by_curl():
+    contains(paste("curl -s http://localhost:6060/statusz").stdout, "backend-controller statusz\n")
+    flagz = "curl -s -H 'Accept: application/json;g=config.k8s.io;v=v1beta1;as=Flagz' http://localhost:6060/flagz"
+    equal(json.loads(paste(flagz).stdout)["flags"]["enable-pprof"], "true")
+    contains(paste("curl -s -X PUT -d 1 http://localhost:6060/debug/flags/v").stdout, "verbosity is 1")
+    port = re.search(r'serving metrics url="http://127\.0\.0\.1:(\d+)"', backend().output())[1]
+    swap = [("127.0.0.1:18080", "127.0.0.1:" + port)]
+    contains(paste("curl -s http://127.0.0.1:18080/metrics", swap=swap).stdout, '\nworkqueue_adds_total{name="applications"')
 
 
 # Every kind, straight from the URL
