@@ -149,7 +149,7 @@ def a_field_that_does_not_exist_one_of_another_type_and_one_that_is_missing_are_
                 ("containerPort: 6061", "containerPort: \"6061\"", ".ports[0].containerPort is no int: '6061'"),
                 ("readOnlyRootFilesystem: true", "readOnlyRootFilesystem: 1", ".readOnlyRootFilesystem is no bool: 1"),
                 ("claimName: gitops", "readOnly: true", "`claim_name`, must not be `None`"),
-                ("replicas: 1", "replica: 1", ".spec has no field 'replica'"),
+                ("replicas: 2", "replica: 2", ".spec has no field 'replica'"),
                 ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "no Deployment of apps/v1beta1"))] + [
                     ("monitoring/podmonitor", "- port: metrics", "- targetPorts: metrics", ".podMetricsEndpoints[0]"),
                     ("monitoring/podmonitor", "matchLabels:", "matchLabel:", ".spec.selector has no field 'matchLabel'")]:
