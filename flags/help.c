@@ -57,7 +57,8 @@ width_of(const struct component_flags *f)
 static size_t
 rank_of(const struct component_flags *f, const char *section)
 {
-	static const char *const library[] = { "Controllers", "Profiling", "Serving", "Lifecycle", "Misc", "Logging" };
+	static const char *const library[] = { "Controllers", "Leader election", "Profiling", "Serving", "Lifecycle", "Features",
+		"Misc", "Logging" };
 	const size_t count = sizeof(library) / sizeof(*library);
 
 	for (size_t k = 0; k < count; k++)

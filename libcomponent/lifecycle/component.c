@@ -96,9 +96,9 @@ flags_make(struct component *c, struct component_error *err)
 		return result;
 	if (c->spec.flags)
 		result = component_flags_add(c->flags, c->spec.flags, err);
-	if (result < 0)
-		return result;
-	return rows_add(c, err);
+	if (result >= 0)
+		result = rows_add(c, err);
+	return result < 0 ? result : features_init(c, err);
 }
 
 int
@@ -139,6 +139,7 @@ out:
 		if (has_loop)
 			loop_close(&c->loop);
 		component_flags_free(c->flags);
+		features_free(c);
 		free(c);
 	}
 	return result;
@@ -311,6 +312,7 @@ component_free(struct component *c)
 			c->parts[i].part->free(c->parts[i].state);
 	loop_close(&c->loop);
 	ready_free(c);
+	features_free(c);
 	sections_free(c);
 	held_work_free(c);
 	log_close(&c->log);

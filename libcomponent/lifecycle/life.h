@@ -100,6 +100,7 @@ struct component {
 
 	struct check *checks; /* in the order they were added */
 	struct section *sections; /* likewise */
+	struct features *features; /* NULL before flags are made */
 
 	struct component_timer *delay_timer;
 	struct component_timer *grace_timer;
@@ -138,6 +139,10 @@ void stop_finish(struct component *c, bool waits); /* waits: for holds of parts 
 void stop_at_once(struct component *c); /* for component_free(): waits for nothing */
 void stop_parts(struct component *c, bool last_to_stop);
 void stop_timers(struct component *c);
+
+/* features.c: adds its row */
+int  features_init(struct component *c, struct component_error *err);
+void features_free(struct component *c); /* when the flags are gone, which have its help */
 
 /* sections.c */
 void sections_free(struct component *c);

@@ -68,7 +68,7 @@ for _name in PROGRAMS:
 
 @test
 def help_shows_a_programs_own_options_before_the_librarys():
-    library = ["Profiling", "Serving", "Lifecycle", "Misc", "Logging"]
+    library = ["Profiling", "Serving", "Lifecycle", "Features", "Misc", "Logging"]
     for name, own in (("hello", ["Hello"]), ("backend-controller", ["Directories", "Controllers"]),
                       ("appstudio-controller", ["Promotion", "Directories", "Controllers"])):
         for word in "--help", "--help-all":

@@ -1,5 +1,5 @@
 # tests of the life of a component
-LIFE_UNITS = %D%/test_config %D%/test_fork %D%/test_log %D%/test_loop %D%/test_notify %D%/test_order
+LIFE_UNITS = %D%/test_config %D%/test_features %D%/test_fork %D%/test_log %D%/test_loop %D%/test_notify %D%/test_order
 UNITS += $(LIFE_UNITS)
 WHOLE_TESTS += %D%/signals.t
 EXTRA_DIST += %D%/fixture.h %D%/order_fixture.h

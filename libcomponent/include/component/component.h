@@ -46,6 +46,22 @@ struct component_default {
 	const char *value; /* "10s" */
 };
 
+/* How far a feature is. */
+enum component_feature_stage {
+	COMPONENT_FEATURE_ALPHA, /* off, if nobody says otherwise; AllAlpha */
+	COMPONENT_FEATURE_BETA,  /* AllBeta */
+	COMPONENT_FEATURE_FINAL, /* cannot be switched any more */
+};
+
+/* A part of a program that --feature-gates switches. */
+struct component_feature {
+	const char *name;     /* "FastSync": letters and digits */
+	bool       *variable; /* as it is without a word, when the component is made; as it was said, once options are
+	                       * read.  NULL: on, but of an alpha one off; component_feature_enabled() tells */
+	enum component_feature_stage stage;
+	const char *help;     /* a few words; or NULL */
+};
+
 /*
  * struct component_spec - what a daemon says of itself
  *
@@ -80,6 +96,7 @@ struct component_spec {
 	 * reload before anything changes: the values as a whole.  A fault is a person's:
 	 * exit status 2, or 78 if component_flags_fault() says that the file is to blame. */
 	int  (*check)(struct component *c, struct component_error *err);
+	const struct component_feature *features; /* of --feature-gates, ends with a NULL name; or NULL */
 };
 
 #define COMPONENT_SPEC(...) COMPONENT_SIZED_(component_spec, __VA_ARGS__)
@@ -396,6 +413,15 @@ COMPONENT_API int component_check_add(struct component *c, const char *name, com
  */
 typedef void component_check_visit_fn(void *arg, const char *name, int status, const char *text);
 COMPONENT_API size_t component_checks_run(struct component *c, component_check_visit_fn *visit, void *arg);
+
+/*
+ * component_feature_enabled - is a feature of the spec on?
+ *
+ *   returns  as --feature-gates says, or as it is without a word; false: there is no such feature
+ *   threads  any, once options are read
+ *   source   libcomponent/lifecycle/features.c
+ */
+COMPONENT_API bool component_feature_enabled(const struct component *c, const char *name);
 
 /*
  * component_status_add - one more section of /statusz, the page that says how a component is
