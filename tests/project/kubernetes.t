@@ -234,6 +234,14 @@ def what_an_object_names_is_there():
 
 
 @test
+def every_controller_has_two_pods_of_which_one_leads():
+    for where, o in everything():
+        for name, pod in pods([o]):
+            equal((o["spec"]["replicas"], o["spec"]["strategy"]), (2, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}), where)
+            need({"name": name.upper().replace("-", "_") + "_LEADER_ELECT", "value": "true"} in container(pod)["env"], where)
+
+
+@test
 def the_limit_of_memory_has_room_for_all_that_the_profiler_may_take():
     text = text_of("docs/profiling.md")
     stacks, = re.search(r"`--profiling-memory`, (\d+) MiB", text).groups()
@@ -412,6 +420,20 @@ def pods_of_base_are_ready_and_serve_once_an_annotation_asks_for_it():
         for name in running:
             poll(lambda: status("127.0.0.1", PORTS[name]["pprof"], "/debug/pprof/heap") == 200, name + " is on")
             equal(status(POD_IP, PORTS[name]["pprof"], "/debug/pprof/"), None)
+
+
+@test
+def a_second_pod_of_each_is_ready_beside_the_first_as_a_rolling_update_wants_it():
+    objects = kustomized("base")
+    with cluster(objects, "profiling is off") as (n, running), contextlib.ExitStack() as seconds:
+        for name, pod in pods(objects):
+            argv, env = n.command(pod)
+            prefix = name.upper().replace("-", "_")
+            env.update({prefix + "_METRICS_BIND_ADDRESS": "127.0.0.2:0", prefix + "_HEALTH_PROBE_BIND_ADDRESS": "127.0.0.2:1%d" % PORTS[name]["pprof"]})
+            second = seconds.enter_context(daemon(*argv, env=env, port_file=False))
+            second.wait_log("profiling is off")
+            poll(lambda: status("127.0.0.2", 10000 + PORTS[name]["pprof"], "/readyz") == 200, "the second %s is ready" % name)
+            equal(second.stop(), 0)
 
 
 @test
