@@ -59,6 +59,18 @@ setup(void **state)
 	return root_make(state);
 }
 
+/* What was found in place of "". */
+static int
+teardown(void **state)
+{
+	const char *const found[] = { dirs.targets, dirs.status, dirs.locks };
+
+	for (size_t n = 0; n < sizeof found / sizeof *found; n++)
+		if (*found[n] != '\0')
+			free((char *)(uintptr_t)found[n]);
+	return root_remove(state);
+}
+
 static void
 one_process_works_below_a_root_whether_it_was_elected_or_not(void **state)
 {
@@ -149,7 +161,7 @@ two_writers_of_one_file_never_tear_it(void **state)
 int
 main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, root_remove)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(one_process_works_below_a_root_whether_it_was_elected_or_not),
 		CASE(what_a_predecessor_left_is_swept_and_nothing_else),
