@@ -319,11 +319,12 @@ is_part_of(const char *one, const char *other)
 }
 
 int
-front_check(const struct front_page *page, struct component_error *err)
+front_check(struct component_flags *f, void *arg, struct component_error *err)
 {
-	char              profiles[ADDRESS_HOST_MAX + 64];
-	const char       *what = "profiles", *option = "profiling-bind-address", *address = profiles;
-	struct front_page *p;
+	const struct front_page *page = arg;
+	char        profiles[ADDRESS_HOST_MAX + 64];
+	const char *what = "profiles", *option = "profiling-bind-address", *address = profiles;
+	const struct front_page *p;
 
 	if (!profiling_address(page->c, profiles, sizeof(profiles)) || !is_part_of(*page->address, profiles)) {
 		pthread_mutex_lock(&lock);
@@ -337,7 +338,7 @@ front_check(const struct front_page *page, struct component_error *err)
 		option = p->option;
 		address = *p->address;
 	}
-	return component_flags_fault(component_flags(page->c), page->option, err, "a part of that is where %s %s served "
+	return component_flags_fault(f, page->option, err, "a part of that is where %s %s served "
 		"(--%s=%s); write the same for both, or another port", what, what[strlen(what) - 1] == 's' ? "are" : "is",
 		option, address);
 }

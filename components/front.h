@@ -38,8 +38,9 @@ struct front;
 /* From a part's init() to its free(): it is looked at by the checks of the others. */
 void front_page_add(struct front_page *page);
 void front_page_remove(struct front_page *page);
-/* Its address and that of another page, or of profiles, must not be a part of each other.  For a part's check(). */
-int  front_check(const struct front_page *page, struct component_error *err);
+/* A component_flags_check_fn, of a struct front_page: its address and that of another page, or of profiles, must not
+ * be a part of each other. */
+int  front_check(struct component_flags *f, void *page, struct component_error *err);
 
 /* Serves it where its address says: *ret stays NULL where that is 0.  The page is borrowed until front_leave(), and *ret set before anybody can ask.  A negative errno with err
  * filled. */

@@ -183,15 +183,6 @@ on_request(struct answer *a, void *arg)
 		h->round_posted = true;
 }
 
-static int
-check_addresses(struct component_flags *f, void *arg, struct component_error *err)
-{
-	struct health *h = arg;
-
-	(void)f;
-	return front_check(&h->page, err);
-}
-
 static void
 state_free(void *state)
 {
@@ -226,7 +217,7 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	};
 	r = component_flags_add(component_flags(c), rows, err);
 	if (r == 0)
-		r = component_flags_add_check(component_flags(c), check_addresses, h);
+		r = component_flags_add_check(component_flags(c), front_check, &h->page);
 	front_page_add(&h->page);
 	if (r < 0)
 		state_free(h);

@@ -64,15 +64,6 @@ on_request(struct answer *a, void *arg)
 	text_release(&out);
 }
 
-static int
-check_address(struct component_flags *f, void *arg, struct component_error *err)
-{
-	struct scrape *s = arg;
-
-	(void)f;
-	return front_check(&s->page, err);
-}
-
 static void
 state_free(void *state)
 {
@@ -102,7 +93,7 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	};
 	r = component_flags_add(component_flags(c), rows, err);
 	if (r == 0)
-		r = component_flags_add_check(component_flags(c), check_address, s);
+		r = component_flags_add_check(component_flags(c), front_check, &s->page);
 	front_page_add(&s->page);
 	if (r < 0)
 		state_free(s);

@@ -140,7 +140,7 @@ scrape_profiler(void)
 		COUNTER("component_profiler_windows_total", "Windows that were opened: CPU and wall-clock profiles, traces.",
 			windows_all, .per_unit = 1),
 		GAUGE("component_profiler_open_windows", "Windows that are open.", windows_now),
-		COUNTER("component_profiler_answers_total", "Requests for profiles that were answered.", answers, .per_unit = 1),
+		COUNTER("component_profiler_answers_total", "Profiles, dumps and traces that were answered over HTTP.", answers, .per_unit = 1),
 		COUNTER("component_profiler_answer_bytes_total", "Bytes of these answers.", answer_bytes, .per_unit = 1),
 		GAUGE("component_profiler_memory_bytes", "Memory that the library has mapped for itself, touched or not.", memory),
 		GAUGE("component_profiler_stack_bytes", "Of it, the stacks and labels of samples.", stacks),

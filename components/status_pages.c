@@ -31,11 +31,11 @@
 #include "clock.h"
 #include "process_start.h"
 #include "reply.h"
+#include "utc.h"
 
 #define LOOP_ANSWER_S 1 /* as long as a probe waits */
 #define GROUP         "config.k8s.io"
 #define FORM_NEWEST   "v1beta1"
-#define PATHS         "/configz", "/debug/flags/v", "/debug/pprof/", "/flagz", "/statusz", "/version"
 
 const char *const status_pages_list[] = { "GET, HEAD /statusz", "GET, HEAD /flagz", "GET, HEAD /configz",
 	"GET, HEAD /version", "GET, HEAD /debug/options", "GET, HEAD, PUT /debug/flags/v", NULL };
@@ -113,20 +113,19 @@ status_row_json(void *arg, const char *section, const char *name, const char *va
 	text_add_json(r->out, value);
 }
 
+static const char *const paths[] = { "/configz", "/debug/flags/v", "/debug/pprof/", "/flagz", "/statusz", "/version" };
+
 static void
 statusz_text(struct status_pages *p, int64_t start_s, int64_t up_s, struct text *out)
 {
-	static const char *const paths[] = { PATHS };
 	struct rows rows = { .p = p, .out = out };
-	char        when[64];
-	struct tm   tm;
-	time_t      t = (time_t)start_s;
+	struct utc  at;
 
 	text_head(p, "statusz", out);
-	gmtime_r(&t, &tm);
-	strftime(when, sizeof(when), "%a %b %e %H:%M:%S UTC %Y", &tm);
-	text_add(out, "Started: %s\nUp: %" PRId64 " hr %02" PRId64 " min %02" PRId64 " sec\n", when, up_s / 3600,
-		up_s / 60 % 60, up_s % 60);
+	utc_from_unix(start_s, &at);
+	text_add(out, "Started: %.3s %.3s %2d %02d:%02d:%02d UTC %" PRId64 "\n", utc_days + 3 * at.weekday,
+		utc_months + 3 * (at.month - 1), at.day, at.hour, at.minute, at.second, at.year);
+	text_add(out, "Up: %" PRId64 " hr %02" PRId64 " min %02" PRId64 " sec\n", up_s / 3600, up_s / 60 % 60, up_s % 60);
 	text_add(out, "Binary version: %s\nLibrary version: %s\nPaths:", own_version(p->c), component_version());
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		text_add(out, " %s", paths[i]);
@@ -137,16 +136,12 @@ statusz_text(struct status_pages *p, int64_t start_s, int64_t up_s, struct text 
 static void
 statusz_json(struct status_pages *p, int64_t start_s, int64_t up_s, struct text *out)
 {
-	static const char *const paths[] = { PATHS };
 	struct rows rows = { .p = p, .out = out };
-	char        when[64];
-	struct tm   tm;
-	time_t      t = (time_t)start_s;
+	char        start[UTC_BYTES];
 
 	json_head(p, out);
-	gmtime_r(&t, &tm);
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	text_add(out, ",\n  \"startTime\": \"%s\",\n  \"uptimeSeconds\": %" PRId64 ",\n  \"binaryVersion\": ", when, up_s);
+	utc_text(start_s, start);
+	text_add(out, ",\n  \"startTime\": \"%s\",\n  \"uptimeSeconds\": %" PRId64 ",\n  \"binaryVersion\": ", start, up_s);
 	text_add_json(out, own_version(p->c));
 	text_add(out, ",\n  \"libraryVersion\": \"%s\",\n  \"paths\": [", component_version());
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
@@ -161,10 +156,7 @@ statusz(struct status_pages *p, struct text *out)
 {
 	int64_t now_s = clock_ns(CLOCK_REALTIME) / CLOCK_NS_PER_S, start_s = process_started_ns() / CLOCK_NS_PER_S;
 
-	if (p->version)
-		statusz_json(p, start_s, now_s - start_s, out);
-	else
-		statusz_text(p, start_s, now_s - start_s, out);
+	(p->version ? statusz_json : statusz_text)(p, start_s, now_s - start_s, out);
 }
 
 /* In the text both, in JSON a pass for each.  What was set since the options were read is none of theirs. */

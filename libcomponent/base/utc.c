@@ -11,7 +11,22 @@
 
 #include "utc.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #define DAY_SECONDS 86400
+
+const char utc_days[] = "SunMonTueWedThuFriSat", utc_months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+void
+utc_text(int64_t seconds, char buf[UTC_BYTES])
+{
+	struct utc at;
+
+	utc_from_unix(seconds, &at);
+	snprintf(buf, UTC_BYTES, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02dZ", at.year, at.month, at.day, at.hour, at.minute,
+		at.second);
+}
 
 void
 utc_from_unix(int64_t seconds, struct utc *ret)

@@ -13,7 +13,13 @@ struct utc {
 	int     hour, minute, second;
 };
 
+/* English whatever the program's locale is, three letters each: of weekday, of month - 1. */
+extern const char utc_days[], utc_months[];
+
 /* Seconds below 0 are taken for 0.  Signal-safe. */
 void utc_from_unix(int64_t seconds, struct utc *ret);
+/* "2026-01-31T12:00:00Z", as RFC 3339 has it. */
+#define UTC_BYTES 40
+void utc_text(int64_t seconds, char buf[UTC_BYTES]);
 
 #endif

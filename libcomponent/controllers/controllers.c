@@ -291,7 +291,6 @@ start_check(struct component *c, struct controllers *s, const struct component_c
 	return r != 0 ? r : component_controllers_check(c, specs, count, err);
 }
 
-/* All are made before the first runs: a reconcile may enqueue to any of them. */
 static int
 run_all(struct controllers *s, struct component_error *err)
 {
@@ -338,6 +337,7 @@ component_lead(struct component *c, const struct component_lead_spec *spec, stru
 	return begin(s, spec, err);
 }
 
+/* All are made before the first runs: a reconcile may enqueue to any of them. */
 int
 component_controllers_start(struct component *c, const struct component_controller_spec *const *specs,
 	size_t count, struct component_controller **ret, struct component_error *err)

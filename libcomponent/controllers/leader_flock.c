@@ -42,6 +42,7 @@
 
 #include "absolute_path.h"
 #include "our_fd.h"
+#include "utc.h"
 
 #define FILE_BYTES_MAX  1024 /* ours are some 250 */
 #define REPLACED_MAX    8    /* times while it is taken once: then somebody is at it, and a later try may do */
@@ -105,15 +106,14 @@ static void
 flock_announce(void *lock, const char *identity, uint64_t transitions, bool leads)
 {
 	struct lock *l = lock;
-	char text[FILE_BYTES_MAX], host[HOST_NAME_MAX + 1] = "", since[64] = "";
-	time_t now = time(NULL);
-	struct tm tm;
+	char text[FILE_BYTES_MAX], host[HOST_NAME_MAX + 1] = "", now[UTC_BYTES], since[64] = "";
 	int n;
 
 	snprintf(l->identity, sizeof l->identity, "%s", identity);
 	gethostname(host, sizeof host - 1);
-	if (leads && gmtime_r(&now, &tm) != NULL)
-		strftime(since, sizeof since, "since: \"%Y-%m-%dT%H:%M:%SZ\"\n", &tm);
+	utc_text(time(NULL), now);
+	if (leads)
+		snprintf(since, sizeof since, "since: \"%s\"\n", now);
 	n = snprintf(text, sizeof text, "pid: %ld\nhost: \"%s\"\n%sidentity: \"%s\"\ntransitions: %llu\nfile: %llu\n",
 		(long)getpid(), host, since, identity, (unsigned long long)transitions, (unsigned long long)l->fd.inode);
 	/* A full disk: the lock holds all the same, and who is refused is not told by whom. */

@@ -43,12 +43,11 @@ answer_reason(int status)
 void
 answer_date(char buf[ANSWER_DATE_BYTES])
 {
-	static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	struct utc        at;
+	struct utc at;
 
 	utc_from_unix(time(NULL), &at);
-	snprintf(buf, ANSWER_DATE_BYTES, "%.3s, %02d %.3s %lld %02d:%02d:%02d GMT", days + 3 * at.weekday, at.day,
-		months + 3 * (at.month - 1), (long long)at.year, at.hour, at.minute, at.second);
+	snprintf(buf, ANSWER_DATE_BYTES, "%.3s, %02d %.3s %lld %02d:%02d:%02d GMT", utc_days + 3 * at.weekday, at.day,
+		utc_months + 3 * (at.month - 1), (long long)at.year, at.hour, at.minute, at.second);
 }
 
 int64_t

@@ -182,7 +182,7 @@ metric_add(struct text *out, const struct component_metric *m, enum exposition_f
 		out->data[out->size = before] = '\0';
 }
 
-/* Made here, since it tells of the others. */
+/* Made here, since it tells of the others.  Its head is shown without a line, too. */
 static void
 dropped_add(struct text *out, enum exposition_format format)
 {
@@ -193,7 +193,7 @@ dropped_add(struct text *out, enum exposition_format format)
 		COMPONENT_METRIC_COUNTER, format);
 	for (const struct component_metric *m = metric_first(); m; m = m->next) {
 		n = __atomic_load_n(&m->dropped.value, __ATOMIC_RELAXED);
-		if (n || !strcmp(m->spec.name, "component_build_info")) /* never without a line */
+		if (n)
 			text_add(out, "%s{metric=\"%s\"} %" PRIu64 "\n", name, m->spec.name, n);
 	}
 }

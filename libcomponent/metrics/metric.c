@@ -174,7 +174,7 @@ spec_fault(const struct component_metric_spec *s)
 	if (s->type == COMPONENT_METRIC_COUNTER && !ends_in(s->name, "_total"))
 		return "a counter's name ends in '_total'";
 	if (s->type != COMPONENT_METRIC_COUNTER && is_taken_ending(s->name))
-		return "this ending belongs to lines of counters, histograms and infos; choose another name";
+		return "this ending belongs to lines of counters and histograms; choose another name";
 	if (s->per_unit && !is_power_of_ten(s->per_unit))
 		return "per_unit is 1, 10, 100 and so on";
 	fault = labels_fault(s);

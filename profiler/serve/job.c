@@ -254,8 +254,10 @@ begin(struct job *j, int64_t size)
 static void
 deliver_last(struct job *j)
 {
-	answered++;
-	answered_bytes += j->bytes;
+	if (j->spec.format && !j->gone && !j->fail_status) {
+		answered++;
+		answered_bytes += j->bytes;
+	}
 	pthread_join(j->thread, NULL); /* whoever has the answer finds no thread of it any more */
 	if (j->gone || (j->fail_status && j->started)) {
 		j->answer->sink->abort(j->answer);

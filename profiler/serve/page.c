@@ -35,7 +35,7 @@ methods_of(const struct serve *s, const char *path)
 	return NULL;
 }
 
-/* Is it one of "GET, PUT /x", which a path cannot be mistaken for? */
+/* Is the method one of those that stand before the path in "GET, PUT /x"? */
 static bool
 has_method(const char *methods, const char *method)
 {

@@ -64,7 +64,7 @@ void   profiler_host_end(const void *owner);
 int    profiler_take(const void *owner, struct answer *a);
 size_t profiler_body_max(const void *owner, const struct ask *ask);
 
-/* Requests that a job has answered since the process began, on any door, and the bytes of them before they were sent. */
+/* Profiles, dumps and traces that were answered over HTTP since the process began, and their bytes. */
 uint64_t profiler_answered(uint64_t *ret_bytes);
 
 /* Sets the rate of a collector that has one, and has whatever server runs note it; 0 or a negative errno. */

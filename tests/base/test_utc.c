@@ -54,12 +54,25 @@ a_time_before_1970_is_1970(void **state)
 	assert_int_equal(u.second, 0);
 }
 
+static void
+a_date_as_text_is_that_of_rfc_3339(void **state)
+{
+	char text[UTC_BYTES];
+
+	(void)state;
+	utc_text(1709210096, text);
+	assert_string_equal(text, "2024-02-29T12:34:56Z");
+	utc_text(-1, text);
+	assert_string_equal(text, "1970-01-01T00:00:00Z");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_day_until_the_year_2500_is_what_libc_says),
 		cmocka_unit_test(a_time_before_1970_is_1970),
+		cmocka_unit_test(a_date_as_text_is_that_of_rfc_3339),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
