@@ -1,5 +1,5 @@
 /*
- * leader.c - the section "Leader election": one process of several leads, and works.
+ * leader.c - one process of several leads, and works.
  *
  *     standby --> taken --> leading --> lost: the process ends, status 1
  *        |          |          |
@@ -46,24 +46,16 @@
 #include "life.h"
 #include "our_thread.h"
 
-#define SECTION "Leader election"
 #define TICKS   8 /* of the loop in a renew deadline */
 #define LOCKS   2 /* that of the election, and the component's own */
-#define JITTER  1.2 /* of client-go: a renew deadline must be longer than so many retry periods */
 #define WAIT_NS COMPONENT_MILLISECONDS(500) /* between two tries without --leader-elect */
 #define FREE_NS CLOCK_NS_PER_S /* how long to wait for a thread that a file system may hold */
 
 enum state { IDLE, STANDBY, TAKEN, WON, LEADING, LOST, RELEASED };
 
-struct options {
-	bool        elect;
-	int64_t     lease_ns, deadline_ns, retry_ns;
-	const char *kind, *lock, *name, *space;
-};
-
 struct leader {
 	struct component                *c;
-	struct options                   options;
+	struct leader_options            options;
 	struct component_lead_spec       spec;
 	const struct leader_lock_kind   *kind;
 	struct leader_events             events;
@@ -88,41 +80,6 @@ struct leader {
 	struct component_error           reason; /* why it does not lead, or does so no more */
 };
 
-/* ---- options ---- */
-
-static int
-rows_add(struct leader *l, struct component_error *err)
-{
-	struct options *o = &l->options;
-	const struct component_flag rows[] = {
-		COMPONENT_FLAG_BOOL("leader-elect", &o->elect,
-			"Run controllers only while this process leads: of several, one does.",
-			.section = SECTION, .env = "LEADER_ELECT"),
-		COMPONENT_FLAG_DURATION("leader-elect-lease-duration", &o->lease_ns,
-			"How long a new lock waits for who may have led by another one.",
-			.section = SECTION, .min = 1, .max = INT64_MAX),
-		COMPONENT_FLAG_DURATION("leader-elect-renew-deadline", &o->deadline_ns,
-			"Stop leading if it cannot be verified for so long.",
-			.section = SECTION, .min = 1, .max = INT64_MAX),
-		COMPONENT_FLAG_DURATION("leader-elect-retry-period", &o->retry_ns,
-			"Time between two tries to lead, or to verify it.",
-			.section = SECTION, .min = 1, .max = INT64_MAX),
-		COMPONENT_FLAG_STRING("leader-elect-resource-lock", &o->kind, "Kind of lock: flock.", .section = SECTION),
-		COMPONENT_FLAG_STRING("leader-elect-resource-name", &o->name,
-			"Name of the lock; empty: the component's.", .section = SECTION, .argument = "NAME"),
-		COMPONENT_FLAG_STRING("leader-elect-resource-namespace", &o->space,
-			"What stands before that name, and a dot.", .section = SECTION, .argument = "NAME"),
-		COMPONENT_FLAG_STRING("leader-elect-lock", &o->lock,
-			"The lock's file, the same for all; empty: the component's own place, NAME.lock there.",
-			.section = SECTION, .argument = "FILE"),
-		COMPONENT_FLAG_END
-	};
-
-	*o = (struct options){ .lease_ns = COMPONENT_SECONDS(15), .deadline_ns = COMPONENT_SECONDS(10),
-		.retry_ns = COMPONENT_SECONDS(2), .kind = leader_flock.name, .lock = "", .name = "", .space = "" };
-	return component_flags_add(component_flags(l->c), rows, err);
-}
-
 int
 leader_new(struct component *c, struct leader **ret, struct component_error *err)
 {
@@ -138,7 +95,7 @@ leader_new(struct component *c, struct leader **ret, struct component_error *err
 	l->kind = &leader_flock;
 	l->inside = 1;
 	l->until_ns = INT64_MAX;
-	r = rows_add(l, err);
+	r = leader_options_add(&l->options, component_flags(c), err);
 	if (r != 0) {
 		free(l);
 		return r;
@@ -152,49 +109,10 @@ leader_new(struct component *c, struct leader **ret, struct component_error *err
 	return 0;
 }
 
-/* Of the times, by client-go's rules. */
-static int
-times_check(struct component_flags *f, const struct options *o, struct component_error *err)
-{
-	char other[32];
-	int r = 0;
-
-	if (o->lease_ns <= o->deadline_ns) {
-		life_duration_text(o->deadline_ns, other, sizeof other);
-		r = component_flags_fault(f, "leader-elect-lease-duration", err,
-			"it is not above --leader-elect-renew-deadline '%s'; raise it or lower the other", other);
-	}
-	if ((double)o->deadline_ns <= JITTER * (double)o->retry_ns) {
-		life_duration_text(o->retry_ns, other, sizeof other);
-		r = component_flags_fault(f, "leader-elect-renew-deadline", err,
-			"it is not above 1.2 times --leader-elect-retry-period '%s'; raise it or lower the other", other);
-	}
-	return r;
-}
-
 int
 leader_check(const struct leader *l, struct component_error *err)
 {
-	static const char *const names[] = { "leader-elect-resource-name", "leader-elect-resource-namespace" };
-	const struct options *o = &l->options;
-	const char *const values[] = { o->name, o->space };
-	struct component_flags *f = component_flags(l->c);
-	int r;
-
-	if (!o->elect)
-		return 0; /* as component-base: what is off is not looked at */
-	r = times_check(f, o, err);
-	if (strcmp(o->kind, leader_flock.name) != 0)
-		r = component_flags_fault(f, "leader-elect-resource-lock", err, "%s; write flock, a file that all processes share "
-			"(--leader-elect-lock)", strcmp(o->kind, "leases") == 0 ?
-			"leases of Kubernetes cannot be taken yet" : "there is no such kind of lock");
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		if (*values[i] != '\0' && *o->lock != '\0')
-			r = component_flags_fault(f, names[i], err, "--leader-elect-lock names the file already; leave one of them out");
-		if (strchr(values[i], '/') != NULL || strlen(values[i]) > NAME_MAX / 3)
-			r = component_flags_fault(f, names[i], err, "write a name without '/', of at most %d bytes", NAME_MAX / 3);
-	}
-	return r;
+	return leader_options_check(&l->options, component_flags(l->c), err);
 }
 
 /* ---- who this process is ---- */
@@ -292,7 +210,7 @@ locks_find(struct leader *l, struct component_error *err)
 {
 	const char *busy = l->spec.advice != NULL ? l->spec.advice : "stop it, or wait for it with --leader-elect";
 	const char *option = l->spec.option != NULL ? l->spec.option : "leader-elect-lock", *directory = l->spec.directory;
-	const struct options *o = &l->options;
+	const struct leader_options *o = &l->options;
 	char own[PATH_MAX] = "", path[PATH_MAX] = "";
 	bool named = *o->lock != '\0';
 	int r = 0;
@@ -672,7 +590,7 @@ elect(struct leader *l, struct component_error *err)
 	if (tick_ns < COMPONENT_MILLISECONDS(1))
 		tick_ns = COMPONENT_MILLISECONDS(1);
 	if (r == 0)
-		r = component_status_add(l->c, SECTION, status_rows, l);
+		r = component_status_add(l->c, LEADER_SECTION, status_rows, l);
 	if (r == 0)
 		r = component_timer_add(l->c, tick_ns, tick_ns, on_tick, l, &l->timer);
 	l->threaded = true;

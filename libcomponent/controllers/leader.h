@@ -1,7 +1,7 @@
 /*
  * leader.h - one process of several leads: who it is, and what begins then.
  *
- * leader.c has the election, leader_flock.c the lock; another kind of lock is another
+ * leader.c has the election, leader_options.c its options, leader_flock.c the lock; another kind of lock is another
  * struct leader_lock_kind.
  */
 #ifndef CONTROLLERS_LEADER_H
@@ -17,7 +17,7 @@
 #define LEADER_IDENTITY_MAX 128 /* bytes, NUL included: host_pid_uuid */
 #define LEADER_TEXT_MAX     256 /* the same, of a sentence about a holder */
 
-/* ---- for metrics and status pages ---- */
+/* ---- how it stands ---- */
 
 struct leader_status {
 	bool     enabled;   /* --leader-elect */
@@ -79,6 +79,20 @@ extern const struct leader_lock_kind leader_flock;
 /* leader_flock.c: does a flock hold for processes of all hosts there?  magic: of statfs(2); on_device: it lies
  * on a block device; options: of the mount, as mountinfo ends, NULL: not known. */
 bool leader_flock_holds(uint64_t magic, bool on_device, const char *options);
+
+/* ---- options ---- */
+
+#define LEADER_SECTION "Leader election" /* of help, and of /statusz */
+
+struct leader_options {
+	bool        elect;
+	int64_t     lease_ns, deadline_ns, retry_ns;
+	const char *kind, *lock, *name, *space;
+};
+
+/* leader_options.c.  o is the rows' variables, with the defaults from now on. */
+int  leader_options_add(struct leader_options *o, struct component_flags *f, struct component_error *err);
+int  leader_options_check(const struct leader_options *o, struct component_flags *f, struct component_error *err);
 
 /* ---- for controllers.c ---- */
 

@@ -53,7 +53,8 @@ struct component_controller_spec {
  * component_controllers - the section "Controllers" as a part
  *
  * --controllers, --concurrent-syncs, --resync-period and --rate-limiter-*, and the
- * section "Leader election": --leader-elect and --leader-elect-*.  Use it before parsing; component_main() does with spec.parts.
+ * section "Leader election": --leader-elect and --leader-elect-*.  Use it before parsing;
+ * component_main() does with spec.parts.
  *
  *   source   libcomponent/controllers/controllers.c
  */
@@ -89,28 +90,31 @@ COMPONENT_API void component_controller_enqueue(struct component_controller *k, 
 /* What one process of several alone may do; write .size = sizeof. */
 struct component_lead_spec {
 	size_t      size;
-	/* Where the lock is, unless --leader-elect-lock says so: DIRECTORY/NAME.lock, with the component's name or
-	 * that of --leader-elect-resource-name.  The same for all who do the same work.  NULL: there is no such place. */
+	/* Where the lock is, unless --leader-elect-lock says so: DIRECTORY/NAME.lock, with the component's
+	 * name or that of --leader-elect-resource-name.  The same for all who do the same work.  NULL: there
+	 * is no such place. */
 	const char *directory;
 	const char *option; /* which names that directory, for errors: "locks-dir"; or NULL */
 	const char *guards; /* "root": in the log, and the check that fails while it waits; or NULL */
 	const char *advice; /* what to do when another process has it: "stop it, or wait with --wait"; or NULL */
-	/* Without --leader-elect, too, one process alone may: a second one's start fails with -EBUSY or, with wait, it
-	 * runs and is not ready until the first has ended.  Needs directory. */
+	/* always: without --leader-elect, too, one process alone may.  The start of a second one fails with
+	 * -EBUSY or, with wait, it runs and is not ready until the first has ended.  Needs directory. */
 	bool        always, wait;
-	/* On the component's loop, once, when this process leads: loads what others may have changed until
-	 * then, and starts controllers.  On failure the component ends.  NULL: nothing but the controllers. */
+	/* On the component's loop, once, when this process leads: loads what others may have changed
+	 * until then, and starts controllers.  On failure the component ends.  NULL: nothing but the
+	 * controllers. */
 	int       (*begin)(struct component *c, struct component_error *err);
 };
 
 /*
  * component_lead - begin something when this process is the one that may
  *
- * From spec.start or later, once; before component_controllers_start(), or not at all: that does it, with --leader-elect, for a component
- * that has nothing to say about the lock, and its controllers run when this process leads.
- * Without --leader-elect it calls begin at once.  With it, of several processes one leads; the others stand by and
- * are ready.  Who does so no more takes no further keys and ends with status 1, without a graceful time.  After a
- * graceful stop the next one leads as soon as all controllers have ended.
+ * From spec.start or later, once, before component_controllers_start().  A component that has nothing to
+ * say about the lock need not call it: component_controllers_start() does then.
+ *
+ * Without --leader-elect it calls begin at once.  With it, one of several processes leads; the others
+ * stand by and are ready.  A process that leads no more takes no further keys, and ends with status 1,
+ * without a graceful time.  After a graceful stop the next one leads as soon as all controllers have ended.
  *
  *   spec     copied; its strings are borrowed for the component's life
  *   returns  0; or, with err filled,
