@@ -312,7 +312,7 @@ def a_host_that_is_not_allowed_and_a_socket_that_is_not_ours_are_told():
         os.chmod(folder, 0o755)
         path = folder + "/profiles.sock"
         with daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=unix:" + path, port_file=False):
-            poll(lambda: os.path.exists(path), "its socket")
+            poll_socket(path)
             equal(about(doctor("--seconds=0", "unix:" + path), "access")["text"], "a unix socket: its file's mode decides who may ask")
             f = about(where({}, *AS_NOBODY, CTL, "doctor", "-o", "json", "unix:" + path), "reachable")
             contains(f["text"], "this user may not open its socket; run this as the program's user, or as root")

@@ -158,7 +158,7 @@ def a_target_is_an_address_a_url_a_socket_an_id_a_pid_or_a_file():
         ctl("profile", address, "goroutine", "--raw", cwd=d)
         equal(sorted(os.listdir(d)), ["127.0.0.1-%d.goroutine.001.pb.gz" % one.port, name + ".heap.001.pb.gz", name + ".heap.002.pb.gz"])
     with tempdir() as d, daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=unix:%s/a.sock" % d, port_file=False) as one:
-        poll(lambda: os.path.exists(d + "/a.sock"), "the socket")
+        poll_socket(d + "/a.sock")
         ctl("profile", "unix:%s/a.sock" % d, "heap", cwd=d)
         contains(os.listdir(d), "a.heap.001.pb.gz")
 

@@ -185,7 +185,7 @@ def one_that_sets_itself_up_once_more_serves_on_with_its_workers():
 def one_that_replaces_itself_has_the_options_again():
     with tempdir() as d, adopted(d, "-v", "--profiling-bind-address=unix:%s/r.%%p.sock" % d, "-w", "0") as p:
         where = "%s/r.%d.sock" % (d, p.pid)
-        poll(lambda: os.path.exists(where), "its socket")
+        poll_socket(where)
         p.send_signal(signal.SIGUSR2)
         poll(lambda: said(d).count("begun\n") == 2, "its successor")
         equal(said(d).count("d=0 v=1 w=0 rest=0\n"), 2)

@@ -497,7 +497,7 @@ def the_debug_socket_goes_with_an_explicit_off_and_stays_beside_an_on():
     with tempdir() as t:
         path = os.path.join(t, "debug")
         with followed("--debug-socket-path=" + path, annotations={}) as (d, pod):
-            poll(lambda: os.path.exists(path), "the socket")
+            poll_socket(path)
             after(d, "profiling switched on", lambda: pod.annotate({KEY: "true"}))
             d.wait_port()
             equal(d.get("/debug/pprof/").status, 200)
@@ -507,7 +507,7 @@ def the_debug_socket_goes_with_an_explicit_off_and_stays_beside_an_on():
             becomes(d, False)
             need(not os.path.exists(path))
             pod.annotate()
-            poll(lambda: os.path.exists(path), "the socket")
+            poll_socket(path)
             equal(d.stop(), 0)
 
 

@@ -337,7 +337,7 @@ def while_profiling_waits_for_a_slow_client_to_end_the_loop_goes_on():
                 return "component-http" in own_threads(d)
 
             def stopping_is_not_felt(ask):
-                poll(lambda: os.path.exists(t + "/s"), "the socket")
+                poll_socket(t + "/s")
                 with slow_client(d, t + "/s"):
                     ask()
                     poll(lambda: "component-stop" in own_threads(d) or not is_on(), "the stop")
@@ -385,7 +385,7 @@ def without_a_graceful_time_a_client_that_does_not_read_is_no_failure_of_the_sto
     with tempdir() as t:
         with daemon(HELLO, "--enable-pprof", "--profiling-bind-address=127.0.0.1:0", "--graceful-shutdown-timeout=0",
                     "--debug-socket-path=" + t + "/s") as d:
-            poll(lambda: os.path.exists(t + "/s"), "the socket")
+            poll_socket(t + "/s")
             with slow_client(d, t + "/s"):
                 equal(d.stop(), 0)
 

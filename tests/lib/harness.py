@@ -136,6 +136,14 @@ def poll(fn, what="condition", deadline=DEADLINE):
         time.sleep(0.01)
 
 
+def poll_socket(path):
+    """Until somebody listens there: the file of a unix socket is there before, at bind()."""
+    def is_answered():
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(path) == 0
+    poll(is_answered, "the socket " + path)
+
+
 def timed(fn, *args, **kw):
     """What it gives, and how many seconds that took."""
     begin = time.monotonic()
