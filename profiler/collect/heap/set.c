@@ -106,13 +106,13 @@ static void
 filter_add(uintptr_t block)
 {
 	filter_raise(&filter->hashed[HOOKS_FILTER_HASH(block)]);
-	filter_raise(&filter->low[HOOKS_FILTER_LOW(block)]);
+	filter_raise(&filter->low[hooks_filter_low((const void *)block)]);
 }
 
 static void
 filter_remove(uintptr_t block)
 {
-	filter_lower(&filter->low[HOOKS_FILTER_LOW(block)]);
+	filter_lower(&filter->low[hooks_filter_low((const void *)block)]);
 	filter_lower(&filter->hashed[HOOKS_FILTER_HASH(block)]);
 }
 

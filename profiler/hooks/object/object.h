@@ -62,7 +62,7 @@ extern void *(*hooks_malloc_entry)(size_t size) HIDDEN;
 /* Perhaps a sample's: struct hooks_filter. */
 extern struct hooks_filter hooks_filter HIDDEN;
 
-#define MAY_BE_OURS(block) UNLIKELY(hooks_filter.low[HOOKS_FILTER_LOW(block)])
+#define MAY_BE_OURS(block) UNLIKELY(hooks_filter.low[hooks_filter_low(block)])
 #define OURS(block) (MAY_BE_OURS(block) && UNLIKELY(hooks_filter.hashed[HOOKS_FILTER_HASH(block)]))
 
 /* malloc.c */
