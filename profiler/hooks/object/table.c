@@ -92,7 +92,9 @@ static void
 filter_fill(void)
 {
 	for (size_t i = 0; i < sizeof(hooks_filter.low); i++)
-		hooks_filter.low[i] = hooks_filter.hashed[i] = UINT8_MAX;
+		hooks_filter.low[i] = UINT8_MAX;
+	for (size_t i = 0; i < sizeof(hooks_filter.hashed); i++)
+		hooks_filter.hashed[i] = UINT8_MAX;
 }
 
 void
