@@ -188,7 +188,7 @@ hooks_filter_low(const void *block)
 {
 	unsigned low = (uint16_t)(uintptr_t)block;
 
-	__asm__("" : "+r"(low)); /* Two instructions; compilers make three of it. */
+	__asm__("" : "+r"(low)); /* Keeps it at two instructions: without this, GCC makes three. */
 	return low >> 4;
 }
 
