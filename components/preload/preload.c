@@ -47,6 +47,7 @@
 #include <component/profiler.h>
 
 #include "follow_forks.h"
+#include "one_thread.h"
 #include "under_run.h"
 
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
@@ -356,6 +357,7 @@ begin(void)
 		dlerror(); /* its memory */
 		goto out;
 	}
+	one_thread_begin(core);
 	if (is_followed_child(&run)) {
 		follow(&run, core);
 		goto out;

@@ -36,6 +36,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -48,6 +49,7 @@
 
 #define ENDED_MAX   256 /* of them are remembered: a trace of seconds has fewer requests beside it */
 #define LIVE_MAX    128 /* 64 requests and some; the time of more would be taken for the daemon's */
+#define PAUSE_NS    50000L
 
 __thread int our_waits __attribute__((tls_model("initial-exec")));
 static __thread bool own __attribute__((tls_model("initial-exec")));
@@ -161,6 +163,64 @@ our_thread_count(void)
 	return atomic_load(&live_count);
 }
 
+size_t
+our_thread_ids(pid_t *ret, size_t max)
+{
+	unsigned used = atomic_load(&live_used);
+	size_t   n = 0;
+	pid_t    tid;
+
+	for (unsigned i = 0; i < used && n < max; i++)
+		if ((tid = atomic_load(&live[i])) != 0)
+			ret[n++] = tid;
+	return n;
+}
+
+static bool
+wait_while(bool (*holds)(void), int64_t wait_ns)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	int64_t               until = clock_ns(CLOCK_MONOTONIC) + wait_ns;
+
+	while (holds()) {
+		if (clock_ns(CLOCK_MONOTONIC) > until)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+static bool
+one_has_not_begun(void)
+{
+	return named != made;
+}
+
+bool
+our_thread_all_here(int64_t wait_ns)
+{
+	return wait_while(one_has_not_begun, wait_ns);
+}
+
+static bool
+one_is_there(void)
+{
+	pid_t pid = getpid(), tid;
+
+	if (atomic_load(&live_count) > 0)
+		return true;
+	for (int i = 0; i < ENDED_MAX; i++)
+		if ((tid = atomic_load(&ended[i])) != 0 && syscall(SYS_tgkill, pid, tid, 0) == 0)
+			return true;
+	return false;
+}
+
+bool
+our_thread_all_gone(int64_t wait_ns)
+{
+	return wait_while(one_is_there, wait_ns);
+}
+
 int64_t
 our_thread_cpu_ns(void)
 {
@@ -189,6 +249,7 @@ fork_child(void)
 	for (int i = 0; i < ENDED_MAX; i++)
 		atomic_store(&ended[i], 0);
 	atomic_store(&live_count, 0);
+	atomic_store(&named, made);
 	atomic_store(&ended_ns, 0);
 	atomic_store(&ends, 0);
 }

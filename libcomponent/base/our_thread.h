@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,6 +29,14 @@ bool     our_thread_has(pid_t tid);
 /* Is it, or was it one of the last that ended?  By now another thread may have that id. */
 bool     our_thread_had(pid_t tid);
 unsigned our_thread_count(void);
+/* Their ids, at most max of them; returns how many.  Signal-safe. */
+size_t   our_thread_ids(pid_t *ret, size_t max);
+/* Waits until each that was made has begun, and is known by its id.  False: after wait_ns one was not. */
+bool     our_thread_all_here(int64_t wait_ns);
+/* Waits until the kernel knows none of ours any more, which all are about to end: one that was joined is still
+ * there for some microseconds.  False: after wait_ns there was one, or a thread of the program that has the number
+ * of one that ended. */
+bool     our_thread_all_gone(int64_t wait_ns);
 
 /* CPU time of all threads of ours since the process began, in ns: it is not the daemon's.
  * A thread that ended by pthread_exit() counts no more. */

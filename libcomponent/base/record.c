@@ -226,8 +226,9 @@ record_socket(char *buf, size_t size)
 void
 record_remove(struct record_file *f)
 {
-	if (*f->path && !keeps)
-		unlink(f->path);
+	/* The folder may be another user's by now; an empty record does not count. */
+	if (*f->path && !keeps && unlink(f->path) && our_fd_is_kept(&f->fd, NULL) && ftruncate(f->fd.fd, 0))
+		errno = 0;
 	record_leave(f);
 }
 

@@ -214,12 +214,12 @@ loop_again(struct httpd *h)
 static void
 run_lost(struct httpd *h)
 {
-	h->lost = true;
-	if (h->options.log)
+	if (!h->lost && h->options.log)
 		h->options.log(h->options.log_arg, COMPONENT_LOG_ERROR,
 			"the HTTP server is lost: the program has closed its descriptors; "
 			"start it after closing what was inherited", NULL, 0);
-	while (!h->stopping) {
+	h->lost = true;
+	while (!h->stopping && !h->paused) {
 		pthread_mutex_lock(&h->lock);
 		while (!h->posted)
 			pthread_cond_wait(&h->ready_cond, &h->lock);
@@ -239,27 +239,32 @@ say_ready(struct httpd *h, int error)
 }
 
 static void *
+run_on(void *arg)
+{
+	struct httpd *h = arg;
+	int           r = h->lost ? -EBADF : 0;
+
+	while (!h->lost && (r = httpd_loop_run(h)) < 0 && !h->abandoned && loop_again(h) == 0)
+		;
+	if (h->abandoned) /* what it would tell may be gone */
+		return NULL;
+	if (r < 0)
+		run_lost(h);
+	else if (!h->paused)
+		loop_release(h);
+	return NULL;
+}
+
+static void *
 run(void *arg)
 {
 	struct httpd *h = arg;
 	int           r = loop_init(h);
 
-	if (r) {
+	if (r)
 		loop_release(h);
-		say_ready(h, r);
-		return NULL;
-	}
-	say_ready(h, 0);
-	do {
-		r = httpd_loop_run(h);
-	} while (r < 0 && !h->abandoned && loop_again(h) == 0);
-	if (h->abandoned) /* what it would tell may be gone */
-		return NULL;
-	if (r < 0)
-		run_lost(h);
-	else
-		loop_release(h);
-	return NULL;
+	say_ready(h, r);
+	return r ? NULL : run_on(h);
 }
 
 static void
@@ -331,6 +336,43 @@ httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_
 	}
 	*ret = h;
 	return 0;
+}
+
+static void
+pause_call(void *arg)
+{
+	struct httpd_call *c = arg;
+
+	c->h->paused = true;
+	if (!c->h->lost)
+		event_base_loopbreak(c->h->base);
+	httpd_call_finish(c, 0);
+}
+
+int
+httpd_pause(struct httpd *h)
+{
+	struct httpd_call c;
+	int               r;
+
+	httpd_call_init(&c, h);
+	r = httpd_call_run(&c, pause_call);
+	if (!r)
+		pthread_join(h->thread, NULL);
+	return r;
+}
+
+int
+httpd_resume(struct httpd *h)
+{
+	int r;
+
+	h->paused = false;
+	r = our_thread_start(h->thread_name, run_on, h, &h->thread);
+	h->paused = r != 0;
+	if (!r)
+		httpd_wake(h); /* what was under way when the loop was left is no reason for an epoll to wake */
+	return r;
 }
 
 /* Everything but the memory.  False: the thread hangs where nothing of ours can wake

@@ -83,6 +83,11 @@ void httpd_stop(struct httpd *h, unsigned grace_ms);
 /* The same; *h becomes NULL before the memory goes, for those who give *h to
  * httpd_forked() in a fork at any moment. */
 void httpd_stop_at(struct httpd *_Atomic *h, unsigned grace_ms);
+/* Its thread ends, and nothing else: connections, timers and calls wait until httpd_resume(), whose thread has
+ * the credentials of its caller.  Any other thread, one at a time; nothing but httpd_post() and httpd_forked()
+ * in between.  -EBADF: as httpd_unlisten().  A resume that fails, with a negative errno, may be tried again. */
+int  httpd_pause(struct httpd *h);
+int  httpd_resume(struct httpd *h);
 /* In a forked child (fork.h): closes the parent's descriptors by number
  * and calls nothing of libevent; frees nothing. */
 void httpd_forked(struct httpd *h);

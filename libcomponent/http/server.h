@@ -39,6 +39,7 @@ struct httpd {
 	struct httpd_posted  *posted, **posted_tail;
 	bool                  stopping;
 	bool                  lost; /* the daemon has closed our descriptors */
+	bool                  paused; /* between httpd_pause() and httpd_resume() there is no thread */
 	_Atomic bool          abandoned; /* it could not be stopped: its thread is to end as soon as it can */
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];

@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "addresses.h"
+#include "clock.h"
 #include "debugdata.h"
 #include "fd.h"
 #include "fork.h"
@@ -42,6 +43,7 @@
 
 #define REBIND_MS       2000 /* for the parent of a daemon to be gone and its port free */
 #define REBIND_PAUSE_MS 20
+#define REST_WAIT_NS    CLOCK_NS_PER_S
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int             holder_cancel;   /* lock: what its holder has cancellation at */
@@ -374,6 +376,45 @@ component_profiler_stop(void)
 	parents = NULL;
 	door_leave();
 	return 0;
+}
+
+/* ---- without a thread for a while ---- */
+
+bool
+profiler_rest(void)
+{
+	struct timespec until = clock_timespec(clock_ns(CLOCK_REALTIME) + REST_WAIT_NS);
+	int             cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/* A handler of the thread that holds it may be who calls. */
+	if (pthread_mutex_timedlock(&lock, &until)) {
+		pthread_setcancelstate(cancel, NULL);
+		return false;
+	}
+	holder_cancel = cancel;
+	if (!running || seccomp_on() || !serve_pause(current)) {
+		door_leave();
+		return false;
+	}
+	unwind_pause();
+	return true;
+}
+
+void
+profiler_rest_end(void)
+{
+	unwind_resume(); /* without its thread the tables that there are stay in use */
+	if (serve_resume(current)) {
+		/* As in a child: without a thread nothing of it can be asked any more. */
+		running = false;
+		asked_set(NULL);
+		collectors_stop();
+		record_remove(&current->record);
+		serve_forked(current);
+		current = NULL;
+	}
+	door_leave();
 }
 
 /* ---- profiles without a request ---- */

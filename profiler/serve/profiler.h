@@ -7,6 +7,7 @@
 #ifndef SERVE_PROFILER_H
 #define SERVE_PROFILER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <component/profiler.h>
@@ -35,6 +36,12 @@ int  profiler_change(const struct component_profiler_options *o, enum profiler_f
  * now, and children inherit it.  The end, without a server, gives it back. */
 void profiler_foresee(void);
 void profiler_foresee_end(void);
+
+/* Every thread of ours ends: windows early, each with a valid profile, while connections and what was measured
+ * stay. False: it cannot be had within some seconds, or nothing runs. Else profiler_rest_end() starts them again,
+ * from the same thread, whose credentials and namespaces they have then.  What cannot be started ends the server. */
+bool profiler_rest(void);
+void profiler_rest_end(void);
 
 /* Runs fn on the running server's thread, as httpd_post_at(), for one of `open` requests at a door
  * that is not its own.  What *ret tells of stays until that one is answered.  -ENOTCONN: none runs;

@@ -29,6 +29,7 @@
 #include "routes.h"
 
 #define GRACE_MS      5000 /* for open requests when the server stops */
+#define PAUSE_MS      500  /* for windows that end early, and again for who does not read */
 #define STOP_FLUSH_MS 1000 /* for the last bytes of replies that are complete */
 
 /* zlib's; only its address is taken, so its type does not matter. */
@@ -181,14 +182,44 @@ jobs_wait(struct serve *s, int64_t ms)
 	return ended;
 }
 
+static void
+stopping_set(struct serve *s, bool stopping)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stopping = stopping;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool
+serve_pause(struct serve *s)
+{
+	stopping_set(s, true);
+	job_end_all(s, false);
+	if (!jobs_wait(s, PAUSE_MS)) {
+		job_end_all(s, true);
+		if (!jobs_wait(s, PAUSE_MS))
+			goto fail;
+	}
+	if (httpd_pause(s->httpd) == 0)
+		return true;
+fail:
+	stopping_set(s, false);
+	return false;
+}
+
+int
+serve_resume(struct serve *s)
+{
+	stopping_set(s, false);
+	return httpd_resume(s->httpd);
+}
+
 void
 serve_stop(struct serve *s)
 {
 	bool lost;
 
-	pthread_mutex_lock(&s->lock);
-	s->stopping = true;
-	pthread_mutex_unlock(&s->lock);
+	stopping_set(s, true);
 	lost = s->httpd && httpd_unlisten(s->httpd, NULL) == -EBADF;
 	job_end_all(s, lost);
 	if (!lost && !jobs_wait(s, GRACE_MS)) {

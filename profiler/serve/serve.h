@@ -64,6 +64,10 @@ int  serve_bind(const struct component_profiler_options *o, bool is_worker, stru
 	 struct component_error *err);
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
+/* Ends windows early, and then its thread, until serve_resume(); connections wait.  False: a request could not be
+ * ended in a second, or the server is lost, and it goes on. */
+bool serve_pause(struct serve *s);
+int  serve_resume(struct serve *s); /* 0 or a negative errno: there is no thread, and nothing more can be had from it */
 void serve_free(struct serve *s);
 /* Has it go on with other options, of which unwinder, redact and rates stay as they are.  Windows go on, those that are
  * open on an address that is left as well.  On failure nothing has changed.  -EBADF, -ECANCELED: the server is lost. */

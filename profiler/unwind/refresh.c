@@ -47,6 +47,7 @@
 
 static struct {
 	pthread_mutex_t lock; /* start and stop */
+	bool            paused;
 	bool            lent;    /* tables without the thread, for a dump */
 	pthread_t       thread;
 	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
@@ -254,16 +255,23 @@ run(void *arg)
 
 /* With the lock held. */
 static void
+thread_stop(void)
+{
+	if (!unwind_thread.running)
+		return;
+	atomic_store(&unwind_thread.state, UNWIND_STOPPING);
+	futex_wake(&unwind_thread.state, 1);
+	pthread_join(refresh.thread, NULL);
+	unwind_thread.running = false;
+}
+
+/* With the lock held. */
+static void
 stop(void)
 {
 	unwinder_choose(NULL);
 	unwind_first_settle();
-	if (unwind_thread.running) {
-		atomic_store(&unwind_thread.state, UNWIND_STOPPING);
-		futex_wake(&unwind_thread.state, 1);
-		pthread_join(refresh.thread, NULL);
-		unwind_thread.running = false;
-	}
+	thread_stop();
 	tables_drop();
 }
 
@@ -321,6 +329,29 @@ out:
 }
 
 void
+unwind_pause(void)
+{
+	if (pthread_mutex_trylock(&refresh.lock))
+		return;
+	refresh.paused = unwind_thread.running;
+	thread_stop();
+	pthread_mutex_unlock(&refresh.lock);
+}
+
+int
+unwind_resume(void)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&refresh.lock);
+	if (refresh.paused)
+		r = thread_start();
+	refresh.paused = false;
+	pthread_mutex_unlock(&refresh.lock);
+	return r;
+}
+
+void
 unwind_lend(void)
 {
 	const struct unwinder *u = unwinder_of(UNWIND_TABLES);
@@ -373,7 +404,7 @@ unwind_forked(void)
 {
 	pthread_mutex_init(&refresh.lock, NULL);
 	unwind_thread.running = false;
-	refresh.lent = false;
+	refresh.lent = refresh.paused = false;
 	atomic_store(&unwind_thread.state, UNWIND_IDLE);
 	atomic_store(&refresh.busy, false);
 	unwind_first_settle();

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -141,6 +142,38 @@ its_id_is_known_while_it_runs_and_not_in_a_child(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void *
+wait_for_the_end(void *arg)
+{
+	sem_wait(arg);
+	return NULL;
+}
+
+static void
+all_are_waited_for_until_they_have_begun_and_until_the_kernel_knows_none(void **state)
+{
+	pthread_t threads[8];
+	pid_t     ids[8];
+	sem_t     end;
+
+	(void)state;
+	assert_int_equal(sem_init(&end, 0, 0), 0);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(our_thread_start("component-test", wait_for_the_end, &end, &threads[i]), 0);
+	assert_true(our_thread_all_here(INT64_C(60) * 1000000000));
+	assert_int_equal(our_thread_ids(ids, 8), 8);
+	assert_int_equal(our_thread_ids(ids, 3), 3);
+	assert_false(our_thread_all_gone(0));
+	for (size_t i = 0; i < 8; i++)
+		sem_post(&end);
+	assert_true(our_thread_all_gone(INT64_C(60) * 1000000000));
+	for (size_t i = 0; i < 8; i++) {
+		assert_int_equal(syscall(SYS_tgkill, getpid(), ids[i], 0), -1);
+		pthread_join(threads[i], NULL);
+	}
+	sem_destroy(&end);
+}
+
 static void
 a_name_the_kernel_would_cut_is_refused(void **state)
 {
@@ -158,6 +191,7 @@ main(void)
 		cmocka_unit_test(static_tls_of_the_daemon_does_not_eat_its_stack),
 		cmocka_unit_test(a_thread_of_the_daemon_is_not_marked),
 		cmocka_unit_test(its_id_is_known_while_it_runs_and_not_in_a_child),
+		cmocka_unit_test(all_are_waited_for_until_they_have_begun_and_until_the_kernel_knows_none),
 		cmocka_unit_test(a_name_the_kernel_would_cut_is_refused),
 	};
 
