@@ -275,9 +275,40 @@ struct component_hooks {
 
 	/* Mappings.  As call_state; map makes the call itself, from signal handlers too. */
 	uint32_t  map_state;
-	uint32_t  unused_maps;
+	/* 0, or the hooks lock plain mutexes themselves, by an id that they have from thread_id() since it
+	 * has this number: the core changes it in a child of fork(). */
+	uint32_t  plain_mutexes;
 	long    (*map)(struct hooks_wait *w);
+
+	int (*thread_id)(void); /* the core's: of the calling thread */
 };
+
+/*
+ * A pthread_mutex_t as PTHREAD_MUTEX_INITIALIZER makes it, and how glibc locks one.  This layout is in every program
+ * that has such an initializer; what stands in it is compared with what glibc's own functions write before anything
+ * is switched on (collect/waits/plain_mutex.c).  pthread_mutex_trylock() takes 33 instructions for it, as it knows
+ * nine kinds of mutexes.
+ */
+struct hooks_plain_mutex {
+	int      lock; /* 0: free, 1: taken, 2: and somebody waits */
+	unsigned count;
+	int      owner; /* thread id */
+	unsigned users;
+	int      kind; /* 0: plain */
+};
+
+/* False: it is taken. */
+static inline bool
+hooks_plain_mutex_try(struct hooks_plain_mutex *m, int tid)
+{
+	int free = 0;
+
+	if (!__atomic_compare_exchange_n(&m->lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	m->owner = tid;
+	m->users++;
+	return true;
+}
 
 /* Weak: NULL where the program has no hooks. */
 extern struct component_hooks component_hooks __attribute__((weak));

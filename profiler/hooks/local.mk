@@ -55,7 +55,7 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 %D%/object/cold.o: %D%/object/cold.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/object/cold.c
 %D%/object/waits.o: %D%/object/waits.c $(HOOKS_DEPS)
-	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -c -o $@ $(srcdir)/%D%/object/waits.c
+	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_PROGRAM -c -o $@ $(srcdir)/%D%/object/waits.c
 %D%/object/shared_waits.o: %D%/object/waits.c $(HOOKS_DEPS)
 	$(HOOKS_CC) $(HOOKS_FAST_CFLAGS) -DHOOKS_SHARED -c -o $@ $(srcdir)/%D%/object/waits.c
 %D%/object/waits_cold.o: %D%/object/waits_cold.c $(HOOKS_DEPS)

@@ -224,6 +224,32 @@ def a_second_copy_stands_aside_and_is_named():
         contains(out, "second copy")
 
 
+WATCHER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+static unsigned long seen;
+static int next(const char *name, void *mutex)
+{
+	seen++;
+	return ((int (*)(void *))dlsym(RTLD_NEXT, name))(mutex);
+}
+int pthread_mutex_lock(void *m) { return next("pthread_mutex_lock", m); }
+int pthread_mutex_trylock(void *m) { return next("pthread_mutex_trylock", m); }
+__attribute__((destructor)) static void tell(void) { fprintf(stderr, "seen %lu\\n", seen); }
+"""
+
+
+@test
+def who_watches_locks_behind_us_sees_each():
+    with tempdir() as d:
+        with open(d + "/watcher.c", "w") as f:
+            f.write(WATCHER)
+        compile_(CC, *BASE, "-shared", "-fPIC", d + "/watcher.c", "-o", d + "/watcher.so", "-ldl")
+        err = run_ok(build(d, "plain", "hooks_cost.c", mode="foreign"), "1000", "1", "locks", env=preload_env(after=d + "/watcher.so", core=True)).stderr
+        need(int(re.search(r"seen (\d+)", err).group(1)) >= 1000, err)
+
+
 @test
 def without_hooks_the_index_says_what_to_link():
     with tempdir() as d:
@@ -386,7 +412,7 @@ def libcomponent_defines_no_function_of_libc():
 def the_hooks_export_their_names_and_nothing_else():
     ours = exported(os.path.join(BUILD, "components/preload/libcomponent-preload.so"))
     want = {n for kind in ("MALLOC", "NEW", "DELETE", "THREAD", "WAIT", "CALL", "SIGNAL", "MAP") for n in names_of(kind)} | {"component_hooks"}
-    equal(ours, want - set(NOT_THE_AGENTS))
+    equal(ours, want - set(NOT_THE_AGENTS) | names_of_the_agent())
 
 
 @test

@@ -35,6 +35,14 @@ def names_of(kind):
     return re.findall(r"X\((\w+)\)", body)
 
 
+def names_of_the_agent():
+    """What it has besides: components/preload/one_thread.c."""
+    text = open(os.path.join(SRC, "components/preload/one_thread.c")).read()
+    names = set(re.findall(r"^CREDENTIALS\((\w+)", text, re.M)) | set(re.findall(r"^EXPORT int\n(\w+)", text, re.M))
+    need({"setuid", "setns"} <= names, "components/preload/one_thread.c is read wrongly")
+    return names
+
+
 def exported(path):
     """Functions and data that a shared object defines."""
     out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout

@@ -6,6 +6,8 @@
 
 #include "fixture.h"
 
+#include <sys/wait.h>
+
 static void
 every_wait_is_timed_once_and_blames_who_let_others_wait(void **state)
 {
@@ -344,6 +346,55 @@ more_waiters_than_a_bucket_holds_are_charged_too(void **state)
 	nobody_waits();
 }
 
+/* Locked by the hooks, and by libc's trylock, which is not hooked. */
+static void *
+look_into_plain_ones(void *arg)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_t              ours = fresh, theirs = fresh;
+	bool                        *alike = arg;
+
+	*alike = true;
+	for (int i = 0; i < 3; i++) {
+		*alike = *alike && pthread_mutex_lock(&ours) == 0 && pthread_mutex_trylock(&theirs) == 0 &&
+			memcmp(&ours, &theirs, sizeof(ours)) == 0 && pthread_mutex_trylock(&ours) == EBUSY;
+		pthread_mutex_unlock(&ours);
+		pthread_mutex_unlock(&theirs);
+		*alike = *alike && memcmp(&ours, &fresh, sizeof(fresh)) == 0;
+	}
+	return NULL;
+}
+
+static void
+a_plain_mutex_holds_what_libc_writes_in_each_thread_and_in_a_child(void **state)
+{
+	pthread_t t;
+	pid_t     child;
+	bool      alike = false;
+	int       status;
+
+	(void)state;
+	waits_set_block_rate(1);
+#ifndef __SANITIZE_THREAD__
+	assert_int_not_equal(component_hooks.plain_mutexes, 0);
+#endif
+	look_into_plain_ones(&alike);
+	assert_true(alike);
+	alike = false;
+	assert_int_equal(pthread_create(&t, NULL, look_into_plain_ones, &alike), 0);
+	pthread_join(t, NULL);
+	assert_true(alike);
+	child = fork();
+	if (child == 0) {
+		waits_forked();
+		waits_set_block_rate(1);
+		look_into_plain_ones(&alike);
+		_exit(!alike || component_hooks.wait_state != HOOKS_ON);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
@@ -357,6 +408,7 @@ main(void)
 		cmocka_unit_test(short_waits_are_sampled_in_proportion_and_sums_are_unbiased),
 		cmocka_unit_test(one_of_n_unlocks_stands_for_n),
 		cmocka_unit_test(off_is_off_and_what_was_counted_stays),
+		cmocka_unit_test(a_plain_mutex_holds_what_libc_writes_in_each_thread_and_in_a_child),
 		cmocka_unit_test(more_waiters_than_a_bucket_holds_are_charged_too),
 	};
 

@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "collector.h"
 #include "events/ring.h"
+#include "plain_mutex.h"
 #include "waiters.h"
 #include "which_core.h"
 
@@ -83,6 +84,7 @@ watch(void)
 		return -ENOTSUP;
 	if (waiters_open(component_hooks.waiting) < 0)
 		return -ENOMEM;
+	plain_mutex_begin();
 	component_hooks.unlock = waits_on_unlock;
 	component_hooks.wait = waits_on_wait;
 	return 0;
@@ -162,6 +164,7 @@ waits_forked(void)
 	atomic_store(&waits_state.tracing, false);
 	if (*hooks_status() == '\0')
 		__atomic_store_n(&component_hooks.wait_state, HOOKS_OFF, __ATOMIC_RELEASE);
+	plain_mutex_forked();
 	waiters_forked();
 	stack_counts_forked(&waits_mutex_sites);
 	stack_counts_forked(&waits_block_sites);

@@ -18,6 +18,7 @@
  * - A priority-inheriting mutex refuses some clocks, also when it is free: there the
  *   attempt is the same call with a time that has passed.
  * - trylock itself is not hooked: it never waits.
+ * - A plain mutex is taken here, where the core has found that it may be (struct hooks_plain_mutex).
  * - The real functions are there from the first instruction on (early_*), since the
  *   loader and constructors lock before anything of ours has run.
  *
@@ -102,7 +103,37 @@ clock_is_valid(uintptr_t id)
 	}                                                                      \
 	EXPORT(name);
 
-LOCK(pthread_mutex_lock, pthread_mutex_trylock, EBUSY)
+/* Whose id it is, in the calling thread. */
+static __thread struct {
+	uint32_t known_as; /* hooks_self.plain_mutexes when it was learned */
+	int      tid;
+} self __attribute__((tls_model(TLS_MODEL))) = { .known_as = UINT32_MAX };
+
+static __attribute__((noinline)) int
+mutex_attempt(uintptr_t mutex)
+{
+	int r = TRY(pthread_mutex_trylock)(mutex);
+
+	if (hooks_self.plain_mutexes) {
+		self.tid = hooks_self.thread_id();
+		self.known_as = hooks_self.plain_mutexes;
+	}
+	return LIKELY(r != EBUSY) ? r : cold_pthread_mutex_lock(mutex);
+}
+
+int
+hook_pthread_mutex_lock(uintptr_t a)
+{
+	struct hooks_plain_mutex *m = (struct hooks_plain_mutex *)a;
+
+	if (OFF)
+		return NEXT(pthread_mutex_lock)(a);
+	if (UNLIKELY(self.known_as != hooks_self.plain_mutexes) || __atomic_load_n(&m->kind, __ATOMIC_RELAXED) != 0)
+		return mutex_attempt(a);
+	return LIKELY(hooks_plain_mutex_try(m, self.tid)) ? 0 : cold_pthread_mutex_lock(a);
+}
+EXPORT(pthread_mutex_lock);
+
 LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, EBUSY)
 LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, EBUSY)
 LOCK(pthread_spin_lock, pthread_spin_trylock, EBUSY)
