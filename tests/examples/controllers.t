@@ -853,7 +853,7 @@ def a_cpu_profile_under_load_shows_the_controllers_own_functions_by_name():
                 names = ("application_reconcile", "operation_reconcile", "promotion_reconcile")
                 seen = [""] * 3
                 # A busy machine leaves few samples in a window.
-                for _ in range(10):
+                for _ in range(40):
                     tops = [in_background(d.get, "/debug/pprof/profile?seconds=3&format=top") for d in all3]
                     seen = [text + top.result().text for text, top in zip(seen, tops)]
                     if all("gitops_hash_block" in text and name in text for text, name in zip(seen, names)):
