@@ -35,7 +35,7 @@ AGENT_ROOMS = profiler/serve/libserve.la profiler/collect/libcollect.la profiler
 	libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la
 
 $(PRELOAD): %D%/preload/preload.c %D%/preload/one_thread.c %D%/preload/one_thread.h %D%/preload/rest.h %D%/preload/follow_forks.h %D%/preload/under_run.h profiler/hooks/object/component_hooks_shared.o $(PRELOAD_CORE)
-	$(AGENT_LINK) -DCORE_LINKED=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
+	$(AGENT_LINK) $(INC_HOOKS) -DCORE_LINKED=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
 		$(srcdir)/%D%/preload/preload.c $(srcdir)/%D%/preload/one_thread.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
 $(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/rest.c %D%/preload/rest.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la

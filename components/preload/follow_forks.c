@@ -39,7 +39,6 @@
 #include "our_thread.h"
 #include "proc_self.h"
 #include "record.h"
-#include "rest.h"
 #include "seccomp.h"
 #include "which_core.h"
 
@@ -68,7 +67,6 @@ run_start(void *arg)
 	o.record_id = follow.id;
 	o.record_port = follow.app_port;
 	o.record_parent = follow.parent;
-	component_profiler_rest_prepare();
 	component_profiler_start_options(&o, NULL); /* what it says is nothing that the program would print */
 	return NULL;
 }

@@ -6,14 +6,17 @@
  *   set*id(), setgroups()   glibc has each thread make the call, and ends the process if they do not all fare alike.
  *                           A program that has kept capabilities, or given some up, has done so in one thread.
  *   capset()                is for one thread: ours would keep what the program gives up
- *   unshare(), setns()      of user, mount and time namespaces fail where there are several
+ *   unshare(), setns()      of a user namespace fail where there are several threads, and setns() of a mount namespace
+ *                           where they share their working directory
  *
- * So our threads end before such a call, if they are in its way, and begin again behind it, as the caller is
- * then (rest.c).  Without a server, and in a forked child, there is none in the way.
+ * So our threads end, and begin again behind the call, as the caller is then (rest.c): before a set*id() if they
+ * differ, behind a capset() if they may do more, and for the others if the real call has failed.
  *
  * What a stranger would get wrong:
- * - set*id() are for signal handlers, too: unless capabilities differ nothing but capget(2) is added.
- * - A namespace of the network is each thread's own: ours stay where they can be reached.
+ * - set*id() are for signal handlers, and seccomp filters may allow little else.  So nothing is asked unless the
+ *   program has made a call by which threads come to differ: capset(), or prctl() of what becomes of capabilities.
+ * - unshare() and setns() have changed nothing when they fail.
+ * - The real functions are looked up without the loader, whose lock a thread may hold for long.
  * - glibc calls its own setgroups() in initgroups(), past us.
  *
  * Tests: tests/componentctl/one_thread.t.
@@ -25,36 +28,28 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
-#include <linux/nsfs.h>
 #include <sched.h>
-#include <stdint.h>
-#include <sys/ioctl.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME 0x00000080
-#endif
+#include "abi.h"
 
-#define EXPORT        __attribute__((visibility("default")))
-#define NEED_ONE      (CLONE_NEWUSER | CLONE_NEWTIME | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
-#define NEED_ONE_JOIN (CLONE_NEWUSER | CLONE_NEWTIME | CLONE_NEWNS)
+#define EXPORT   __attribute__((visibility("default")))
+#define NEED_ONE (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
 
 static __typeof__(component_profiler_rest)     *rest;
 static __typeof__(component_profiler_rest_end) *rest_end;
+static bool                                     may_differ;
 
 void
 one_thread_begin(void *core)
 {
-	__typeof__(component_profiler_rest_prepare) *prepare =
-		(__typeof__(prepare))dlsym(core, "component_profiler_rest_prepare");
-
-	if (!prepare) {
-		dlerror(); /* its memory: a program's own core has no such function */
-		return;
-	}
-	prepare();
 	rest_end = (__typeof__(rest_end))dlsym(core, "component_profiler_rest_end");
-	rest = (__typeof__(rest))dlsym(core, "component_profiler_rest");
+	if (rest_end)
+		rest = (__typeof__(rest))dlsym(core, "component_profiler_rest");
+	else
+		dlerror(); /* its memory: a program's own core has no such function */
 }
 
 static bool
@@ -63,25 +58,30 @@ begins(enum rest_why why)
 	return rest && rest(why);
 }
 
-/* Behind a call that may have changed the caller alone. */
 static int
 ends(bool rests, int r)
 {
-	if (rests || begins(REST_CREDENTIALS))
+	if (rests)
 		rest_end();
 	return r;
+}
+
+static void *
+behind(const char *name)
+{
+	return HOOKS_HAVE(behind) ? component_hooks.behind(name) : dlsym(RTLD_NEXT, name);
 }
 
 #define REAL(name) \
 	static __typeof__(name) *real; \
 	if (!real) \
-		real = (__typeof__(real))dlsym(RTLD_NEXT, #name)
+		real = (__typeof__(real))behind(#name)
 
 #define CREDENTIALS(name, declared, given)                                 \
 	EXPORT int name declared                                           \
 	{                                                                  \
 		REAL(name);                                                \
-		bool rests = begins(REST_CREDENTIALS);                     \
+		bool rests = may_differ && begins(REST_UNLIKE);            \
                                                                            \
 		return ends(rests, real given);                            \
 	}
@@ -98,33 +98,57 @@ CREDENTIALS(setgroups, (size_t count, const gid_t *list), (count, list))
 CREDENTIALS(initgroups, (const char *user, gid_t group), (user, group))
 
 int capset(void *head, const void *data); /* of glibc, in none of its headers */
-CREDENTIALS(capset, (void *head, const void *data), (head, data))
+
+EXPORT int
+capset(void *head, const void *data)
+{
+	REAL(capset);
+	int r = real(head, data);
+
+	if (r)
+		return r;
+	may_differ = true;
+	return ends(begins(REST_MORE), r);
+}
+
+EXPORT int
+prctl(int option, ...)
+{
+	REAL(prctl);
+	unsigned long a[4];
+	va_list       more;
+	int           r;
+
+	va_start(more, option);
+	for (int i = 0; i < 4; i++)
+		a[i] = va_arg(more, unsigned long);
+	va_end(more);
+	r = real(option, a[0], a[1], a[2], a[3]);
+	if (r == 0 && (option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS))
+		may_differ = true;
+	return r;
+}
 
 EXPORT int
 unshare(int flags)
 {
 	REAL(unshare);
-	bool rests = (flags & NEED_ONE) && begins(REST_ALONE);
+	int before = errno, r = real(flags);
 
-	return ends(rests, real(flags));
-}
-
-static int
-kind_of(int fd, int flags)
-{
-	int saved = errno;
-
-	if (!flags)
-		flags = ioctl(fd, NS_GET_NSTYPE);
-	errno = saved;
-	return flags < 0 ? 0 : flags;
+	if (r == 0 || errno != EINVAL || !(flags & NEED_ONE) || !begins(REST_ALONE))
+		return r;
+	errno = before;
+	return ends(true, real(flags));
 }
 
 EXPORT int
 setns(int fd, int flags)
 {
 	REAL(setns);
-	bool rests = (kind_of(fd, flags) & NEED_ONE_JOIN) && begins(REST_ALONE);
+	int before = errno, r = real(fd, flags);
 
-	return ends(rests, real(fd, flags));
+	if (r == 0 || (errno != EINVAL && errno != EUSERS) || !begins(REST_ALONE))
+		return r;
+	errno = before;
+	return ends(true, real(fd, flags));
 }

@@ -1,12 +1,14 @@
 /*
  * rest.h - calls that go otherwise in a process of several threads: what the agent's core has for one_thread.c.
  *
- *     rests = component_profiler_rest(REST_CREDENTIALS);
+ *     rests = component_profiler_rest(REST_UNLIKE);
  *     the real call
  *     if (rests)
  *             component_profiler_rest_end();
  *
- *   threads  any of the program's; errno is kept
+ *   threads  any of the program's, of which another one waits meanwhile; errno is kept, and nothing is a
+ *            cancellation point from one to the other
+ *   fork     a child, however it was made, has no thread of ours, and nothing rests
  *   source   components/preload/rest.c
  */
 #ifndef PRELOAD_REST_H
@@ -17,12 +19,11 @@
 #include <component/export.h>
 
 enum rest_why {
-	REST_CREDENTIALS, /* if the capabilities of a thread of ours are not the caller's */
-	REST_ALONE        /* always */
+	REST_UNLIKE, /* if a thread of ours has other capabilities than the caller */
+	REST_MORE,   /* if one may have some that the caller gave up */
+	REST_ALONE   /* always, until the kernel has forgotten them */
 };
 
-/* In each process that is to have a server. */
-COMPONENT_API void component_profiler_rest_prepare(void);
 /* Ends our threads, if they are in the way; true: they are to be started again. */
 COMPONENT_API bool component_profiler_rest(enum rest_why why);
 COMPONENT_API void component_profiler_rest_end(void);

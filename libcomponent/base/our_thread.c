@@ -203,11 +203,23 @@ our_thread_all_here(int64_t wait_ns)
 }
 
 static bool
+one_is_live(void)
+{
+	return atomic_load(&live_count) > 0;
+}
+
+bool
+our_thread_all_ended(int64_t wait_ns)
+{
+	return wait_while(one_is_live, wait_ns);
+}
+
+static bool
 one_is_there(void)
 {
 	pid_t pid = getpid(), tid;
 
-	if (atomic_load(&live_count) > 0)
+	if (one_is_live())
 		return true;
 	for (int i = 0; i < ENDED_MAX; i++)
 		if ((tid = atomic_load(&ended[i])) != 0 && syscall(SYS_tgkill, pid, tid, 0) == 0)

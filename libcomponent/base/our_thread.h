@@ -33,9 +33,10 @@ unsigned our_thread_count(void);
 size_t   our_thread_ids(pid_t *ret, size_t max);
 /* Waits until each that was made has begun, and is known by its id.  False: after wait_ns one was not. */
 bool     our_thread_all_here(int64_t wait_ns);
-/* Waits until the kernel knows none of ours any more, which all are about to end: one that was joined is still
- * there for some microseconds.  False: after wait_ns there was one, or a thread of the program that has the number
- * of one that ended. */
+/* Waits until all threads of ours have ended, which has been asked of them; and until the kernel has forgotten
+ * them, too: one that was joined is still there for some microseconds.  False: after wait_ns there was one, or
+ * a thread of the program that has the number of one that ended. */
+bool     our_thread_all_ended(int64_t wait_ns);
 bool     our_thread_all_gone(int64_t wait_ns);
 
 /* CPU time of all threads of ours since the process began, in ns: it is not the daemon's.

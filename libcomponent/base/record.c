@@ -227,8 +227,8 @@ void
 record_remove(struct record_file *f)
 {
 	/* The folder may be another user's by now; an empty record does not count. */
-	if (*f->path && !keeps && unlink(f->path) && our_fd_is_kept(&f->fd, NULL) && ftruncate(f->fd.fd, 0))
-		errno = 0;
+	if (*f->path && !keeps && unlink(f->path) && our_fd_is_kept(&f->fd, NULL))
+		(void)!ftruncate(f->fd.fd, 0);
 	record_leave(f);
 }
 

@@ -256,6 +256,13 @@ run_on(void *arg)
 }
 
 static void *
+run_again(void *arg)
+{
+	httpd_wake(arg); /* what was under way when the loop was left is no reason for an epoll to wake */
+	return run_on(arg);
+}
+
+static void *
 run(void *arg)
 {
 	struct httpd *h = arg;
@@ -350,12 +357,13 @@ pause_call(void *arg)
 }
 
 int
-httpd_pause(struct httpd *h)
+httpd_pause(struct httpd *h, int64_t until_ns)
 {
 	struct httpd_call c;
 	int               r;
 
 	httpd_call_init(&c, h);
+	c.until_ns = until_ns;
 	r = httpd_call_run(&c, pause_call);
 	if (!r)
 		pthread_join(h->thread, NULL);
@@ -368,10 +376,9 @@ httpd_resume(struct httpd *h)
 	int r;
 
 	h->paused = false;
-	r = our_thread_start(h->thread_name, run_on, h, &h->thread);
-	h->paused = r != 0;
-	if (!r)
-		httpd_wake(h); /* what was under way when the loop was left is no reason for an epoll to wake */
+	r = our_thread_start(h->thread_name, run_again, h, &h->thread);
+	if (r)
+		h->paused = true;
 	return r;
 }
 

@@ -85,8 +85,9 @@ void httpd_stop(struct httpd *h, unsigned grace_ms);
 void httpd_stop_at(struct httpd *_Atomic *h, unsigned grace_ms);
 /* Its thread ends, and nothing else: connections, timers and calls wait until httpd_resume(), whose thread has
  * the credentials of its caller.  Any other thread, one at a time; nothing but httpd_post() and httpd_forked()
- * in between.  -EBADF: as httpd_unlisten().  A resume that fails, with a negative errno, may be tried again. */
-int  httpd_pause(struct httpd *h);
+ * in between.  -EBADF: as httpd_unlisten(); -ETIMEDOUT: it did not come until then (CLOCK_MONOTONIC), and goes
+ * on.  A resume that fails, with a negative errno, may be tried again. */
+int  httpd_pause(struct httpd *h, int64_t until_ns);
 int  httpd_resume(struct httpd *h);
 /* In a forked child (fork.h): closes the parent's descriptors by number
  * and calls nothing of libevent; frees nothing. */

@@ -240,17 +240,19 @@ httpd_call_run(struct httpd_call *c, httpd_fn *fn)
 {
 	struct timespec until;
 	int             r, lost = 0;
+	bool            late;
 
 	httpd_post_at(c->h, &c->posted, fn, c);
 	pthread_mutex_lock(&c->lock);
 	while (!c->done) {
 		until = clock_timespec(clock_ns(CLOCK_REALTIME) + CLOCK_NS_PER_S);
 		r = pthread_cond_timedwait(&c->cond, &c->lock, &until);
-		if (r != ETIMEDOUT || can_be_woken(c->h) || ++lost < LOST_SECONDS)
+		late = c->until_ns && clock_ns(CLOCK_MONOTONIC) >= c->until_ns;
+		if (!late && (r != ETIMEDOUT || can_be_woken(c->h) || ++lost < LOST_SECONDS))
 			continue;
 		pthread_mutex_unlock(&c->lock);
 		if (take_back(c->h, &c->posted))
-			return -EBADF; /* its mutex has nothing to free */
+			return late ? -ETIMEDOUT : -EBADF; /* its mutex has nothing to free */
 		pthread_mutex_lock(&c->lock);
 	}
 	r = c->r;

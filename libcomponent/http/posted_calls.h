@@ -18,6 +18,7 @@ struct httpd_call {
 	struct listen_set *set;
 	void              *tag;
 	unsigned           grace_ms;
+	int64_t            until_ns; /* CLOCK_MONOTONIC; 0: as long as it takes */
 	int                r;
 	bool               done;
 	pthread_mutex_t    lock;
@@ -25,7 +26,8 @@ struct httpd_call {
 };
 
 void httpd_call_init(struct httpd_call *c, struct httpd *h);
-/* Runs fn on the server's thread and waits.  -EBADF: it cannot be reached any more. */
+/* Runs fn on the server's thread and waits.  -EBADF: it cannot be reached any more; -ETIMEDOUT: it did not come
+ * until then, and fn is not called. */
 int  httpd_call_run(struct httpd_call *c, httpd_fn *fn);
 void httpd_call_finish(struct httpd_call *c, int r); /* by fn, last */
 /* All that was posted.  The server's thread. */

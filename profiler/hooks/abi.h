@@ -280,7 +280,11 @@ struct component_hooks {
 	uint32_t  plain_mutexes;
 	long    (*map)(struct hooks_wait *w);
 
-	int (*thread_id)(void); /* the core's: of the calling thread */
+	int   (*thread_id)(void); /* the core's: of the calling thread */
+	/* What dlsym(RTLD_NEXT) gives to the hooks' object, without the loader: from anywhere.  NULL: nothing. */
+	void *(*behind)(const char *name);
+	uint32_t mutexes_are_libcs; /* the mutex functions behind ours are glibc's own; set by resolve() */
+	uint32_t unused6;
 };
 
 /*

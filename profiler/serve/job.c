@@ -377,8 +377,8 @@ job_enter(struct serve *s, struct job *j)
 	const char *why = NULL;
 
 	pthread_mutex_lock(&s->lock);
-	if (s->stopping) {
-		why = "the profiling server is stopping";
+	if (s->closed) {
+		why = s->closed;
 	} else if (s->job_count >= __atomic_load_n(&s->options.max_requests, __ATOMIC_RELAXED)) {
 		why = "too many profiles are being collected at the same time (--profiling-max-requests); try again later";
 	} else {

@@ -43,7 +43,7 @@
 
 #define REBIND_MS       2000 /* for the parent of a daemon to be gone and its port free */
 #define REBIND_PAUSE_MS 20
-#define REST_WAIT_NS    CLOCK_NS_PER_S
+#define REST_WAIT_NS    (5 * CLOCK_NS_PER_S)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int             holder_cancel;   /* lock: what its holder has cancellation at */
@@ -401,19 +401,30 @@ profiler_rest(void)
 	return true;
 }
 
+/* As in a child: without a thread nothing can be asked of the server any more. */
+static void
+give_up(void)
+{
+	running = false;
+	asked_set(NULL);
+	collectors_stop();
+	if (lent == 0)
+		unwind_stop();
+	collectors_forget();
+	symbols_keep(0);
+	program_file_release();
+	record_remove(&current->record);
+	serve_forked(current);
+	current = NULL;
+}
+
 void
 profiler_rest_end(void)
 {
-	unwind_resume(); /* without its thread the tables that there are stay in use */
-	if (serve_resume(current)) {
-		/* As in a child: without a thread nothing of it can be asked any more. */
-		running = false;
-		asked_set(NULL);
-		collectors_stop();
-		record_remove(&current->record);
-		serve_forked(current);
-		current = NULL;
-	}
+	if (serve_resume(current))
+		give_up();
+	else
+		unwind_resume(); /* without its thread the tables that there are stay in use */
 	door_leave();
 }
 

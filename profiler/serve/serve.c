@@ -29,7 +29,7 @@
 #include "routes.h"
 
 #define GRACE_MS      5000 /* for open requests when the server stops */
-#define PAUSE_MS      500  /* for windows that end early, and again for who does not read */
+#define PAUSE_MS      5000 /* for windows that end early, and again for who does not read */
 #define STOP_FLUSH_MS 1000 /* for the last bytes of replies that are complete */
 
 /* zlib's; only its address is taken, so its type does not matter. */
@@ -183,34 +183,30 @@ jobs_wait(struct serve *s, int64_t ms)
 }
 
 static void
-stopping_set(struct serve *s, bool stopping)
+close_for_jobs(struct serve *s, const char *why)
 {
 	pthread_mutex_lock(&s->lock);
-	s->stopping = stopping;
+	s->closed = why;
 	pthread_mutex_unlock(&s->lock);
 }
 
 bool
 serve_pause(struct serve *s)
 {
-	stopping_set(s, true);
+	close_for_jobs(s, "the program is just changing its credentials or namespaces; try again");
 	job_end_all(s, false);
-	if (!jobs_wait(s, PAUSE_MS)) {
+	if (!jobs_wait(s, PAUSE_MS))
 		job_end_all(s, true);
-		if (!jobs_wait(s, PAUSE_MS))
-			goto fail;
-	}
-	if (httpd_pause(s->httpd) == 0)
+	if (jobs_wait(s, PAUSE_MS) && httpd_pause(s->httpd, clock_ns(CLOCK_MONOTONIC) + PAUSE_MS * INT64_C(1000000)) == 0)
 		return true;
-fail:
-	stopping_set(s, false);
+	close_for_jobs(s, NULL);
 	return false;
 }
 
 int
 serve_resume(struct serve *s)
 {
-	stopping_set(s, false);
+	close_for_jobs(s, NULL);
 	return httpd_resume(s->httpd);
 }
 
@@ -219,7 +215,7 @@ serve_stop(struct serve *s)
 {
 	bool lost;
 
-	stopping_set(s, true);
+	close_for_jobs(s, "the profiling server is stopping");
 	lost = s->httpd && httpd_unlisten(s->httpd, NULL) == -EBADF;
 	job_end_all(s, lost);
 	if (!lost && !jobs_wait(s, GRACE_MS)) {

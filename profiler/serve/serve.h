@@ -50,12 +50,12 @@ struct serve {
 	char            address[320]; /* of the first listener: what port_file says */
 	bool            port_file_written;
 	struct record_file record;
-	pthread_mutex_t lock; /* jobs, job_count, stopping */
+	pthread_mutex_t lock; /* jobs, job_count, closed */
 	pthread_cond_t  idle; /* the last job has ended */
 	struct job     *jobs;
 	int64_t         job_count;
 	atomic_uint     coming; /* requests that another server has handed over and this one has not seen yet */
-	bool            stopping;
+	const char     *closed; /* why no job may begin; NULL: one may */
 	int64_t         rates[COLLECTORS_MAX]; /* that were asked for last, by place in the table; atomic */
 };
 
@@ -64,8 +64,8 @@ int  serve_bind(const struct component_profiler_options *o, bool is_worker, stru
 	 struct component_error *err);
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
-/* Ends windows early, and then its thread, until serve_resume(); connections wait.  False: a request could not be
- * ended in a second, or the server is lost, and it goes on. */
+/* Ends windows early, and then its thread, until serve_resume(); connections wait.  False: that took too long (15 s),
+ * or the server is lost, and it goes on. */
 bool serve_pause(struct serve *s);
 int  serve_resume(struct serve *s); /* 0 or a negative errno: there is no thread, and nothing more can be had from it */
 void serve_free(struct serve *s);

@@ -19,24 +19,29 @@ CALLER = r"""
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #define USER 65534
 int capset(void *head, const void *data);
 int capget(void *head, void *data);
-static int caps(unsigned bits)
+static int caps_of(unsigned bits, unsigned effective)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct   data[2] = { { bits, bits, 0 }, { 0, 0, 0 } };
+	struct __user_cap_data_struct   data[2] = { { effective, bits, 0 }, { 0, 0, 0 } };
 	return capset(&head, data);
 }
+static int caps(unsigned bits) { return caps_of(bits, bits); }
 static unsigned permitted(void)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -49,6 +54,53 @@ static int join_mounts(void)
 	close(fd);
 	errno = saved;
 	return r;
+}
+static void *sets_while_cancelled(void *arg)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	for (int i = 0; i < 20; i++) {
+		caps(permitted() & ~(1u << (i % 8)));
+		setresgid(-1, -1, -1);
+	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return arg;
+}
+/* Its own root and working directory: it may join, and back again, whatever other threads there are. */
+static void *joins_alone(void *arg)
+{
+	(void)arg;
+	return (void *)(long)(unshare(CLONE_FS) || join_mounts() || join_mounts());
+}
+/* A bare clone, which no handler of fork() sees; it has the program's number in a namespace of its own. */
+static int as_bare_clone(pid_t number)
+{
+	unsigned long long args[10] = { [4] = SIGCHLD, [8] = (unsigned long)&number, [9] = 1 }; /* struct clone_args */
+	int                status = -1;
+	pid_t              pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0) {
+		pid = syscall(SYS_clone3, args, sizeof(args));
+		if (pid == 0)
+			_exit(getpid() == number ? unshare(CLONE_NEWUSER) != 0 : 2);
+		_exit(pid < 0 || waitpid(pid, &status, 0) != pid ? 3 : WEXITSTATUS(status));
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+/* Of system calls by which credentials are seen, set*id() alone are allowed. */
+static int filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_capget, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 5, code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 static void *sleeps(void *arg) { for (;;) pause(); return arg; }
 static int done(const char *word)
@@ -77,6 +129,29 @@ static int done(const char *word)
 		wait(&status);
 		return status;
 	}
+	if (!strcmp(word, "settle")) return caps(permitted());
+	if (!strcmp(word, "toggle")) {
+		unsigned bits = permitted();
+		for (int i = 0; i < 100; i++)
+			if (caps_of(bits, 0) || caps_of(bits, bits))
+				return -1;
+		return 0;
+	}
+	if (!strcmp(word, "cancelled")) {
+		void *result = NULL;
+		pthread_create(&thread, NULL, sets_while_cancelled, NULL);
+		pthread_join(thread, &result);
+		return result == PTHREAD_CANCELED ? -1 : 0;
+	}
+	if (!strcmp(word, "worker")) {
+		void *result = NULL;
+		pthread_create(&thread, NULL, joins_alone, NULL);
+		pthread_join(thread, &result);
+		return (int)(long)result;
+	}
+	if (!strcmp(word, "same-pid"))
+		return as_bare_clone(getpid());
+	if (!strcmp(word, "filter")) return filter();
 	if (!strcmp(word, "often")) {
 		for (int i = 0; i < 100; i++)
 			if (join_mounts())
@@ -156,20 +231,25 @@ def serves(port):
     contains(body.decode(), "goroutine profile: total ")
 
 
-def credentials(pid):
-    """Of each thread."""
-    found = {}
+def threads_of(pid):
+    """(name, credentials) of each."""
+    found = []
     for tid in os.listdir("/proc/%d/task" % pid):
-        text = text_of("/proc/%d/task/%s/status" % (pid, tid))
-        found[re.search(r"Name:\t(.*)", text).group(1)] = re.findall(r"^(?:Uid|Gid|Groups|Cap[A-Z][a-z]+):.*$", text, re.M)
+        with contextlib.suppress(OSError):  # it has just ended
+            text = text_of("/proc/%d/task/%s/status" % (pid, tid))
+            found.append((re.search(r"Name:\t(.*)", text).group(1), re.findall(r"^(?:Uid|Gid|Groups|Cap[A-Z][a-z]+):.*$", text, re.M)))
     return found
 
 
+def window_opens(pid):
+    poll(lambda: "component-job" in [name for name, _ in threads_of(pid)], "the window")
+
+
 def all_are_alike(pid):
-    found = credentials(pid)
+    found = threads_of(pid)
     need(len(found) > 1, "it has no thread of ours: %s" % found)
-    equal(len({tuple(lines) for lines in found.values()}), 1, found)
-    return next(iter(found.values()))
+    equal(len({tuple(lines) for _, lines in found}), 1, found)
+    return found[0][1]
 
 
 @test
@@ -236,13 +316,63 @@ def an_open_window_ends_early_with_a_whole_profile():
     need_plain("newuser")
     with running("wait", "newuser", "wait") as p:
         answer = in_background(asked, p.port, "profile?seconds=3600")
-        poll(lambda: "component-job" in credentials(p.pid_of), "the window")
+        window_opens(p.pid_of)
         go_on(p)
         equal(waits(p), "wait: 0, Success\nnewuser: 0, Success\nwaits\n")
         status, body = answer.result()
         equal(status, 200)
         need(Profile(body).all[10][0] < 3600_000_000_000, "it lasted")
         serves(p.port)
+
+
+@test
+def capabilities_that_are_lowered_and_raised_again_end_no_window():
+    need_plain("settle", "toggle")
+    with running("settle", "wait", "toggle", "wait") as p:
+        answer = in_background(asked, p.port, "profile?seconds=2")
+        window_opens(p.pid_of)
+        go_on(p)
+        equal(waits(p), "wait: 0, Success\ntoggle: 0, Success\nwaits\n")
+        status, body = answer.result()
+        equal(status, 200)
+        need(Profile(body).all[10][0] >= 2_000_000_000, "it was cut short")
+
+
+@test
+def a_thread_that_is_to_be_cancelled_changes_its_groups_all_the_same():
+    need_plain("cancelled")
+    with running("cancelled", "wait") as p:
+        equal(p.said, "cancelled: 0, Success\nwaits\n")
+        serves(p.port)
+
+
+@test
+def a_worker_with_a_root_of_its_own_joins_and_our_threads_stay():
+    need_plain("worker")
+    with running("wait", "worker", "wait") as p:
+        answer = in_background(asked, p.port, "profile?seconds=2")
+        window_opens(p.pid_of)
+        go_on(p)
+        equal(waits(p), "wait: 0, Success\nworker: 0, Success\nwaits\n")
+        need(Profile(answer.result()[1]).all[10][0] >= 2_000_000_000, "it was cut short")
+
+
+@test
+def a_child_of_a_bare_clone_with_the_same_number_has_none_of_our_threads():
+    said = plain("same-pid")
+    if said != "same-pid: 0, Success\n":
+        raise Skip("no such child can be had here: " + said)
+    with running("same-pid", "wait") as p:
+        equal(p.said, said + "waits\n")
+        serves(p.port)
+
+
+@test
+def a_filter_that_allows_no_look_at_credentials_does_not_end_it():
+    words = "filter", "user", "mounts", "wait"
+    with running(*words) as p:
+        contains(p.said, "filter: 0, Success\n")
+        equal(p.said.replace("waits\n", ""), plain("filter", "user", "mounts"))
 
 
 @test
@@ -270,7 +400,7 @@ def where_no_thread_can_be_started_again_the_program_goes_on_without_a_server():
     said = need_plain(*words)
     with running(*words) as p:
         equal(p.said, said.split("wait: ")[0])
-        equal(len(credentials(p.pid_of)), 1)
+        poll(lambda: len(threads_of(p.pid_of)) == 1, "no thread of ours")
         equal(listed(), {})
 
 

@@ -16,13 +16,13 @@
 
 #include "plain_mutex.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "abi.h"
-#include "address_owner.h"
 #include "thread_id.h"
 #include "under_valgrind.h"
 
@@ -36,15 +36,6 @@ MEMBER(__nusers, users);
 MEMBER(__kind, kind);
 
 typedef int mutex_fn(pthread_mutex_t *m);
-
-static bool
-is_libc(const void *function)
-{
-	const struct link_map *object = address_owner(function);
-	const char            *name = object ? strrchr(object->l_name, '/') : NULL;
-
-	return name && (!strncmp(name, "/libc.so.", 9) || !strncmp(name, "/libpthread.so.", 15));
-}
 
 static int
 watches_locks(struct dl_phdr_info *info, size_t size, void *arg)
@@ -73,11 +64,11 @@ are_locked_alike(mutex_fn *try, mutex_fn *unlock)
 static bool
 may_lock(void)
 {
-	void *try = component_hooks.tries[HOOKS_TRY_pthread_mutex_trylock];
-	void *lock = component_hooks.next[HOOKS_pthread_mutex_lock], *unlock = component_hooks.next[HOOKS_pthread_mutex_unlock];
+	mutex_fn *try = (mutex_fn *)component_hooks.tries[HOOKS_TRY_pthread_mutex_trylock];
+	mutex_fn *unlock = (mutex_fn *)component_hooks.next[HOOKS_pthread_mutex_unlock];
 
-	return is_libc(try) && is_libc(lock) && is_libc(unlock) &&
-	       !(under_valgrind && dl_iterate_phdr(watches_locks, NULL)) && are_locked_alike((mutex_fn *)try, (mutex_fn *)unlock);
+	return component_hooks.mutexes_are_libcs && !(under_valgrind && dl_iterate_phdr(watches_locks, NULL)) &&
+	       are_locked_alike(try, unlock);
 }
 
 static int
@@ -91,7 +82,7 @@ plain_mutex_begin(void)
 {
 	static bool looked;
 
-	if (looked || !HOOKS_HAVE(thread_id))
+	if (looked || !HOOKS_HAVE(mutexes_are_libcs))
 		return;
 	looked = true;
 	component_hooks.thread_id = thread_id;
@@ -101,6 +92,6 @@ plain_mutex_begin(void)
 void
 plain_mutex_forked(void)
 {
-	if (HOOKS_HAVE(thread_id) && component_hooks.plain_mutexes)
+	if (HOOKS_HAVE(mutexes_are_libcs) && component_hooks.plain_mutexes)
 		component_hooks.plain_mutexes++;
 }

@@ -1,7 +1,7 @@
 /*
  * plain_mutex.h - the hooks lock plain mutexes themselves, if they may (struct hooks_plain_mutex).
  *
- *   threads  one at a time
+ *   threads  any: two at once find the same
  *   fork     plain_mutex_forked() in a child, where the thread that there is has another id
  *   source   profiler/collect/waits/plain_mutex.c
  */

@@ -22,6 +22,7 @@
 #include "object.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "lookup.h"
@@ -135,8 +136,37 @@ take_allocator(struct lookup *behind)
 
 /* ---- all of it ---- */
 
-/* The same without waiting: looked up, not stood in for. */
-static void
+void *
+next_behind(const char *name)
+{
+	struct lookup l = { .name = name };
+
+	lookup_behind(&l, 1);
+	return l.address;
+}
+
+/* Glibc's before 2.34. */
+static bool
+is_libpthread(const char *path)
+{
+	static const char name[] = "/libpthread.so.";
+	size_t            n = 0;
+
+	for (; *path; path++) /* not strstr(), as libc may not be ready */
+		for (n = 0; path[n] == name[n];)
+			if (!name[++n])
+				return true;
+	return false;
+}
+
+static bool
+is_libcs(const struct link_map *object)
+{
+	return object && (object == first("gnu_get_libc_version").object || is_libpthread(object->l_name));
+}
+
+/* The same without waiting: looked up, not stood in for.  Returns whose pthread_mutex_trylock() is. */
+static const struct link_map *
 take_tries(void)
 {
 	static const char *const names[] = {
@@ -151,6 +181,7 @@ take_tries(void)
 	lookup_behind(tries, HOOKS_TRY_COUNT);
 	for (size_t i = 0; i < HOOKS_TRY_COUNT; i++)
 		hooks_self.tries[i] = tries[i].address;
+	return tries[HOOKS_TRY_pthread_mutex_trylock].object;
 }
 
 int
@@ -158,6 +189,7 @@ next_resolve(void)
 {
 	static int    finished;
 	struct lookup behind[HOOKS_NAME_COUNT];
+	const struct link_map *mutexes;
 
 	if (__atomic_load_n(&hooks_self.resolved, __ATOMIC_ACQUIRE))
 		return 0;
@@ -167,7 +199,9 @@ next_resolve(void)
 	hooks_self.next_is_libc = behind[HOOKS_malloc].object == first("gnu_get_libc_version").object;
 	take_allocator(behind);
 	operators_fill_in(behind);
-	take_tries();
+	mutexes = take_tries();
+	hooks_self.mutexes_are_libcs = is_libcs(mutexes) && behind[HOOKS_pthread_mutex_lock].object == mutexes &&
+		behind[HOOKS_pthread_mutex_unlock].object == mutexes;
 	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
 		if (behind[i].address) /* behind the makers, which some of these call */
 			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELEASE);

@@ -201,6 +201,7 @@ void   table_set_state(uint32_t state) HIDDEN;
 
 /* next.c */
 int    next_resolve(void) HIDDEN;
+void  *next_behind(const char *name) HIDDEN;
 /* The function behind a wait or a system call, at the first call of `early`; NULL, ENOSYS: none. */
 void  *next_early(uint32_t name, const void *early) HIDDEN;
 

@@ -77,6 +77,7 @@ struct component_hooks component_hooks __attribute__((visibility("default"))) = 
 	.frames_start = hooks_frames_start,
 	.frames_end = hooks_frames_end,
 	.filter = &hooks_filter,
+	.behind = next_behind,
 };
 
 extern struct component_hooks hooks_self __attribute__((alias("component_hooks"), visibility("hidden")));

@@ -112,11 +112,13 @@ static __thread struct {
 static __attribute__((noinline)) int
 mutex_attempt(uintptr_t mutex)
 {
-	int r = TRY(pthread_mutex_trylock)(mutex);
+	int      r = TRY(pthread_mutex_trylock)(mutex);
+	uint32_t now = STATE(plain_mutexes);
 
-	if (hooks_self.plain_mutexes) {
+	if (UNLIKELY(self.known_as != now) && now) {
 		self.tid = hooks_self.thread_id();
-		self.known_as = hooks_self.plain_mutexes;
+		__atomic_signal_fence(__ATOMIC_RELEASE); /* a handler on this thread may lock, too */
+		self.known_as = now;
 	}
 	return LIKELY(r != EBUSY) ? r : cold_pthread_mutex_lock(mutex);
 }
