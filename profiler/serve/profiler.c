@@ -244,13 +244,13 @@ collectors_forget(void)
 
 /* With the lock held: the server, open or half open, and what it has switched on. */
 static void
-end(void)
+end_by(void (*close)(struct serve *s))
 {
 	struct serve *s = current;
 
 	running = false;
 	asked_set(NULL);
-	serve_stop(s);
+	close(s);
 	collectors_stop();
 	if (lent == 0)
 		unwind_stop();
@@ -259,6 +259,12 @@ end(void)
 	program_file_release();
 	current = NULL; /* nothing of it is open any more; a child may forget it */
 	serve_free(s);
+}
+
+static void
+end(void)
+{
+	end_by(serve_stop);
 }
 
 _Static_assert((int)UNWIND_FRAME_POINTER == (int)COMPONENT_UNWINDER_FRAME_POINTER &&
@@ -401,28 +407,11 @@ profiler_rest(void)
 	return true;
 }
 
-/* As in a child: without a thread nothing can be asked of the server any more. */
-static void
-give_up(void)
-{
-	running = false;
-	asked_set(NULL);
-	collectors_stop();
-	if (lent == 0)
-		unwind_stop();
-	collectors_forget();
-	symbols_keep(0);
-	program_file_release();
-	record_remove(&current->record);
-	serve_forked(current);
-	current = NULL;
-}
-
 void
 profiler_rest_end(void)
 {
 	if (serve_resume(current))
-		give_up();
+		end_by(serve_abandon);
 	else
 		unwind_resume(); /* without its thread the tables that there are stay in use */
 	door_leave();

@@ -233,6 +233,14 @@ serve_forked(struct serve *s)
 	addresses_forked(s);
 }
 
+/* As in a child: its memory stays. */
+void
+serve_abandon(struct serve *s)
+{
+	record_remove(&s->record);
+	serve_forked(s);
+}
+
 /* ---- other options ---- */
 
 int

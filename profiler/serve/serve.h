@@ -67,7 +67,8 @@ void serve_stop(struct serve *s); /* ends windows early, joins every thread; als
 /* Ends windows early, and then its thread, until serve_resume(); connections wait.  False: that took too long (15 s),
  * or the server is lost, and it goes on. */
 bool serve_pause(struct serve *s);
-int  serve_resume(struct serve *s); /* 0 or a negative errno: there is no thread, and nothing more can be had from it */
+int  serve_resume(struct serve *s); /* 0 or a negative errno: there is no thread, and serve_abandon() is all that can be done */
+void serve_abandon(struct serve *s);
 void serve_free(struct serve *s);
 /* Has it go on with other options, of which unwinder, redact and rates stay as they are.  Windows go on, those that are
  * open on an address that is left as well.  On failure nothing has changed.  -EBADF, -ECANCELED: the server is lost. */
