@@ -1,5 +1,5 @@
 /*
- * one_thread.h - the hooks of one_thread.c do something from now on, where threads of this core (dlopen) are in the way.
+ * one_thread.h - switches the hooks of one_thread.c on.  core: the agent's, from dlopen(), whose threads they end.
  */
 #ifndef PRELOAD_ONE_THREAD_H
 #define PRELOAD_ONE_THREAD_H

@@ -6,8 +6,8 @@
  *     if (rests)
  *             component_profiler_rest_end();
  *
- *   threads  any of the program's, of which another one waits meanwhile; errno is kept, and nothing is a
- *            cancellation point from one to the other
+ *   threads  any of the program's; a second one waits until the first has ended its rest.  errno is kept.
+ *            From one call to the other the thread is not cancelled.
  *   fork     a child, however it was made, has no thread of ours, and nothing rests
  *   source   components/preload/rest.c
  */

@@ -399,7 +399,7 @@ profiler_rest(void)
 		return false;
 	}
 	holder_cancel = cancel;
-	if (!running || seccomp_on() || !serve_pause(current)) {
+	if (!running || !serve_pause(current)) {
 		door_leave();
 		return false;
 	}
@@ -413,7 +413,7 @@ profiler_rest_end(void)
 	if (serve_resume(current))
 		end_by(serve_abandon);
 	else
-		unwind_resume(); /* without its thread the tables that there are stay in use */
+		unwind_resume();
 	door_leave();
 }
 

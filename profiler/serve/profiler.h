@@ -37,9 +37,9 @@ int  profiler_change(const struct component_profiler_options *o, enum profiler_f
 void profiler_foresee(void);
 void profiler_foresee_end(void);
 
-/* Every thread of ours ends: windows early, each with a valid profile, while connections and what was measured
- * stay. False: it cannot be had within some seconds, or nothing runs. Else profiler_rest_end() starts them again,
- * from the same thread, whose credentials and namespaces they have then.  What cannot be started ends the server. */
+/* Ends every thread of ours.  Windows end early, each with a valid profile; connections and what was measured stay.
+ * False: nothing runs, or it took too long.  Otherwise the same thread calls profiler_rest_end(), which starts
+ * them again with its credentials and namespaces.  If they cannot be started, the server ends. */
 bool profiler_rest(void);
 void profiler_rest_end(void);
 

@@ -47,7 +47,7 @@
 
 static struct {
 	pthread_mutex_t lock; /* start and stop */
-	bool            paused;
+	bool            paused;  /* the thread is to be started again */
 	bool            lent;    /* tables without the thread, for a dump */
 	pthread_t       thread;
 	atomic_bool     by_tables, owed; /* owed: a build was refused, as a reader is stuck */
@@ -338,17 +338,14 @@ unwind_pause(void)
 	pthread_mutex_unlock(&refresh.lock);
 }
 
-int
+void
 unwind_resume(void)
 {
-	int r = 0;
-
 	pthread_mutex_lock(&refresh.lock);
 	if (refresh.paused)
-		r = thread_start();
+		thread_start();
 	refresh.paused = false;
 	pthread_mutex_unlock(&refresh.lock);
-	return r;
 }
 
 void

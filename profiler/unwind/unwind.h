@@ -145,10 +145,10 @@ int  unwind_start(enum unwind_mode mode);
  */
 void unwind_lend(void);
 void unwind_lend_end(void);
-/* Its thread ends, and its tables stay as they are until unwind_resume() starts it again, if it ran; 0 or a
- * negative errno.  Whoever has started or stops the tables meanwhile is left alone. */
+/* The thread ends, and the tables stay as they are.  unwind_resume() starts it again if it ran; where that fails,
+ * the tables stay in use and follow no object any more.  While another thread starts or stops them, nothing is done. */
 void unwind_pause(void);
-int  unwind_resume(void);
+void unwind_resume(void);
 /* Frame pointers again; the thread ends and the tables are given back. */
 void unwind_stop(void);
 /* Makes the tables if the first ones have been put off.  Before handlers that capture. */

@@ -88,7 +88,7 @@ static int as_bare_clone(pid_t number)
 	}
 	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
-/* Of system calls by which credentials are seen, set*id() alone are allowed. */
+/* Ends the process for capget() and ioctl(). */
 static int filter(void)
 {
 	struct sock_filter code[] = {

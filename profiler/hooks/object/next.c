@@ -159,12 +159,6 @@ is_libpthread(const char *path)
 	return false;
 }
 
-static bool
-is_libcs(const struct link_map *object)
-{
-	return object && (object == first("gnu_get_libc_version").object || is_libpthread(object->l_name));
-}
-
 /* The same without waiting: looked up, not stood in for.  Returns whose pthread_mutex_trylock() is. */
 static const struct link_map *
 take_tries(void)
@@ -189,19 +183,20 @@ next_resolve(void)
 {
 	static int    finished;
 	struct lookup behind[HOOKS_NAME_COUNT];
-	const struct link_map *mutexes;
+	const struct link_map *libc, *mutexes;
 
 	if (__atomic_load_n(&hooks_self.resolved, __ATOMIC_ACQUIRE))
 		return 0;
 	for (uint32_t i = 0; i < HOOKS_NAME_COUNT; i++)
 		behind[i] = wanted(i);
 	hooks_self.second_copy = lookup_behind(behind, HOOKS_NAME_COUNT) != 0;
-	hooks_self.next_is_libc = behind[HOOKS_malloc].object == first("gnu_get_libc_version").object;
+	libc = first("gnu_get_libc_version").object;
+	hooks_self.next_is_libc = behind[HOOKS_malloc].object == libc;
 	take_allocator(behind);
 	operators_fill_in(behind);
 	mutexes = take_tries();
-	hooks_self.mutexes_are_libcs = is_libcs(mutexes) && behind[HOOKS_pthread_mutex_lock].object == mutexes &&
-		behind[HOOKS_pthread_mutex_unlock].object == mutexes;
+	hooks_self.mutexes_are_libcs = mutexes && (mutexes == libc || is_libpthread(mutexes->l_name)) &&
+		behind[HOOKS_pthread_mutex_lock].object == mutexes && behind[HOOKS_pthread_mutex_unlock].object == mutexes;
 	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
 		if (behind[i].address) /* behind the makers, which some of these call */
 			__atomic_store_n(&hooks_self.next[i], behind[i].address, __ATOMIC_RELEASE);
