@@ -15,7 +15,7 @@ componentinclude_HEADERS += %D%/include/component/ports.h %D%/include/component/
 # -z nodelete: hooks in the program, and handlers, call into it as long as it lives.
 # ABI: any code change r+1; a symbol added, removed or changed c+1, r=0; added also
 # a+1; removed or changed a=0.  Changed at releases only.
-%C%_libcomponent_la_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now -no-undefined -version-info 0:0:0 \
+%C%_libcomponent_la_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now -Wl,--gc-sections -no-undefined -version-info 0:0:0 \
 	-Wl,-z,nodelete -Wl,--version-script=$(srcdir)/%D%/libcomponent.map
 EXTRA_%C%_libcomponent_la_DEPENDENCIES = %D%/libcomponent.map
 EXTRA_DIST += %D%/libcomponent.map
