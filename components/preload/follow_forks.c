@@ -33,6 +33,7 @@
 #include <component/duration.h>
 #include <component/profiler.h>
 
+#include "apart.h"
 #include "clock.h"
 #include "fork.h"
 #include "hidden_frames.h"
@@ -67,7 +68,7 @@ run_start(void *arg)
 	o.record_id = follow.id;
 	o.record_port = follow.app_port;
 	o.record_parent = follow.parent;
-	component_profiler_start_options(&o, NULL); /* what it says is nothing that the program would print */
+	component_profiler_start_apart(&o, NULL); /* what it says is nothing that the program would print */
 	return NULL;
 }
 

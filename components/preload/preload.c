@@ -331,6 +331,15 @@ follow(const struct run *run, void *core)
 		dlerror(); /* its memory: a program's own core has no such function */
 }
 
+/* A program's own core has but the second. */
+static start_fn *
+start_of(void *core)
+{
+	start_fn *apart = (start_fn *)dlsym(core, "component_profiler_start_apart");
+
+	return apart ? apart : (start_fn *)dlsym(core, "component_profiler_start_options");
+}
+
 __attribute__((constructor)) static void
 begin(void)
 {
@@ -349,7 +358,7 @@ begin(void)
 	if (!address)
 		goto out;
 	core = core_load();
-	start = core ? (start_fn *)dlsym(core, "component_profiler_start_options") : NULL;
+	start = core ? start_of(core) : NULL;
 	if (!start) {
 		const char *why = dlerror();
 

@@ -29,8 +29,8 @@
  * - A dump of 10,000 threads opens 20,000 files: listing each would be a third of its
  *   cost.  Meanwhile one place says that some are open, and a child looks for marks.
  *
- * Why not threads with a descriptor table of their own (CLONE_FILES): it would keep
- * open what the daemon has closed.
+ * Where our threads have a table of their own (our_table.h), a place is of the table of the thread that opened: the other
+ * has another file under that number, or none, and a child has nothing of what was in ours.
  *
  * Tests: tests/base/test_our_fd.c, tests/whole/stress.t.
  */
@@ -50,6 +50,7 @@
 #include "fd.h"
 #include "fork.h"
 #include "our_mask.h"
+#include "our_table.h"
 
 /* Every request has three at most (an object, its debug file, the one that two of those
  * share), and there are 64 requests; what does not fit is looked for by its mark. */
@@ -63,6 +64,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	enum state state;
 	int        fd;        /* but of FREE and OPENING */
+	bool       own;       /* in our own table, not the program's; but of FREE */
 	bool       inherited; /* of OPEN: a child keeps it, in this place */
 } places[PLACES_MAX]; /* under the lock */
 static unsigned without_place; /* descriptors, under the lock */
@@ -81,12 +83,19 @@ our_fd_release(const sigset_t *mask)
 	our_mask_restore(mask);
 }
 
-/* A place in that state and with that number, or -1. */
-static int
+/* Is that in the table of the calling thread?  Once there is but one table, all is. */
+static bool
+is_here(bool own)
+{
+	return own == our_table_is_own() || !our_table_is_apart();
+}
+
+/* A place in that state and with that number in this thread's table, or -1. */
+static __attribute__((noinline)) int
 place_find(enum state state, int fd)
 {
 	for (int i = 0; i < PLACES_MAX; i++)
-		if (places[i].state == state && (state == FREE || places[i].fd == fd))
+		if (places[i].state == state && (state == FREE || (places[i].fd == fd && is_here(places[i].own))))
 			return i;
 	return -1;
 }
@@ -98,6 +107,7 @@ place_set(int i, enum state state, int fd)
 		return;
 	places[i].fd = fd;
 	places[i].state = state;
+	places[i].own = our_table_is_own();
 	places[i].inherited = false;
 }
 
@@ -265,8 +275,10 @@ our_fd_close(int fd)
 	} else if (i >= 0) {
 		place_set(i, FREE, 0); /* closed by the daemon; the number may be its own by now */
 	} else {
-		place_set(place_find(UNMARKED, fd), FREE, 0);
-		syscall(SYS_close, fd);
+		i = place_find(UNMARKED, fd);
+		place_set(i, FREE, 0);
+		if (i >= 0 || is_here(true)) /* else who knows what that is in the program's table */
+			syscall(SYS_close, fd);
 	}
 	our_fd_release(&mask);
 	if (marked) {
@@ -299,6 +311,7 @@ our_fd_keep(struct our_fd_kept *k, int fd)
 	k->listed = k->marked = fd >= 0 && is_marked(fd);
 	k->device = st.st_dev;
 	k->inode = st.st_ino;
+	k->own = our_table_is_own();
 	k->fd = fd < 0 ? -1 : fd;
 }
 
@@ -327,7 +340,7 @@ our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st)
 {
 	struct stat own, *st = ret_st ? ret_st : &own;
 
-	return k->fd >= 0 && fd_stat(k->fd, st) == 0 && st->st_dev == k->device && st->st_ino == k->inode &&
+	return k->fd >= 0 && is_here(k->own) && fd_stat(k->fd, st) == 0 && st->st_dev == k->device && st->st_ino == k->inode &&
 	       (!k->marked || is_marked(k->fd));
 }
 
@@ -345,7 +358,7 @@ our_fd_kept_close(struct our_fd_kept *k)
 		our_fd_close(fd);
 	} else {
 		our_fd_hold(&mask);
-		i = k->listed ? place_find(k->marked ? OPEN : UNMARKED, fd) : -1;
+		i = k->listed && is_here(k->own) ? place_find(k->marked ? OPEN : UNMARKED, fd) : -1;
 		place_set(i, FREE, 0);
 		if (i < 0 && k->marked && without_place > 0)
 			without_place--;
@@ -503,6 +516,10 @@ fork_child(void)
 	for (int i = 0; i < PLACES_MAX; i++) {
 		bool numbered = places[i].state == OPEN || places[i].state == CLOSING;
 
+		if (!is_here(places[i].own)) {
+			place_set(i, FREE, 0);
+			continue;
+		}
 		if (places[i].inherited && is_marked(places[i].fd))
 			continue;
 		if (places[i].state == UNMARKED || (numbered && is_marked(places[i].fd)))

@@ -34,7 +34,8 @@ void  our_fd_close(int fd);
  *
  * our_fd_keep         notes fd, and what it is open on; a negative one, too
  * our_fd_keep_listed  the same of an end of our_fd_socketpair(), which has a place in the list
- * our_fd_is_kept      is it that still?  *ret_st, which may be NULL: what fstat(2) says of it
+ * our_fd_is_kept      is it that still?  *ret_st, which may be NULL: what fstat(2) says of it.  A thread that has
+ *                     another table of descriptors does not have it
  * our_fd_inherit      a child that is forked has it as well, or not again; for one that is marked
  * our_fd_kept_close   closes it if so; gives up its place in the list, if it has one; k->fd becomes
  *                     -1, before any other thread forks.  False: it was not ours any more
@@ -45,6 +46,7 @@ void  our_fd_close(int fd);
 struct our_fd_kept {
 	_Atomic int fd; /* -1: none */
 	bool        marked, listed;
+	bool        own; /* in a table of our own, see our_table.h */
 	dev_t       device;
 	ino_t       inode;
 };

@@ -43,6 +43,7 @@
 #include "fork.h"
 #include "our_mask.h"
 #include "our_object.h"
+#include "our_table.h"
 #include "our_wait.h"
 
 #define STACK_BYTES (256 * 1024) /* the deepest own use is libevent and inflate: below 64 KiB */
@@ -67,6 +68,7 @@ struct start {
 	void *(*run)(void *);
 	void *arg;
 	char  name[16]; /* the kernel's limit, NUL included */
+	bool  own_table;
 };
 
 static int
@@ -277,6 +279,7 @@ begin(void *arg)
 	_Atomic pid_t *place = live_add();
 
 	own = true;
+	our_table_inherit(s->own_table);
 	prctl(PR_SET_NAME, s->name, 0, 0, 0);
 	named++;
 	free(s);
@@ -333,6 +336,7 @@ our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 		goto out;
 	s->run = run;
 	s->arg = arg;
+	s->own_table = our_table_is_own();
 	strcpy(s->name, name);
 	made++; /* a thread begins with its creator's name, and may wait long for a CPU to change it */
 	r = create(s, &thread);

@@ -44,6 +44,7 @@
 #include "connection.h"
 #include "expected_library.h"
 #include "fd.h"
+#include "our_table.h"
 #include "our_thread.h"
 #include "pages.h"
 #include "posted_calls.h"
@@ -252,6 +253,8 @@ run_on(void *arg)
 		run_lost(h);
 	else if (!h->paused)
 		loop_release(h);
+	else
+		our_table_send(h->through);
 	return NULL;
 }
 
@@ -305,6 +308,8 @@ httpd_new(const struct httpd_options *o)
 	h->posted_tail = &h->posted;
 	for (int i = 0; i < HTTPD_FDS; i++)
 		h->fds[i].fd = -1;
+	for (int i = 0; i < OUR_TABLE_SHOWN_MAX; i++)
+		h->shown[i].fd = -1;
 	for (int i = 0; i < HTTPD_PLACES; i++)
 		h->guests[i] = (struct httpd_listener){ .h = h, .places = (enum httpd_places)i };
 	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
@@ -356,17 +361,57 @@ pause_call(void *arg)
 	httpd_call_finish(c, 0);
 }
 
+/* What the last thread sent when it ended.  What it did not send is lost, as if the daemon had closed it. */
+static void
+take_table(struct httpd *h, int from)
+{
+	for (int i = 0; i < OUR_TABLE_SHOWN_MAX; i++) /* first: they have numbers that others are to have again */
+		our_fd_kept_close(&h->shown[i]);
+	our_table_merge(from);
+}
+
+size_t
+httpd_show(const struct httpd *h, int fds[OUR_TABLE_SHOWN_MAX])
+{
+	size_t count = 0;
+
+	fds[count++] = h->fds[HTTPD_FD_WAKER].fd;
+	for (int i = HTTPD_FD_LISTENERS; i < HTTPD_FDS && count < OUR_TABLE_SHOWN_MAX; i++)
+		if (h->fds[i].fd >= 0)
+			fds[count++] = h->fds[i].fd;
+	return count;
+}
+
+void
+httpd_shown(struct httpd *h, const int *copies, size_t count)
+{
+	sigset_t mask;
+
+	our_fd_hold(&mask); /* a child must know them, or not have them */
+	for (size_t i = 0; i < count; i++)
+		our_fd_keep(&h->shown[i], fd_keep(copies[i]));
+	our_fd_release(&mask);
+}
+
 int
 httpd_pause(struct httpd *h, int64_t until_ns)
 {
 	struct httpd_call c;
-	int               r;
+	int               pair[2] = { -1, -1 }, r;
 
+	if (our_table_is_apart() && our_fd_socketpair(pair))
+		return -EMFILE;
+	h->through = pair[1];
 	httpd_call_init(&c, h);
 	c.until_ns = until_ns;
 	r = httpd_call_run(&c, pause_call);
-	if (!r)
+	if (!r) {
 		pthread_join(h->thread, NULL);
+		if (our_table_is_apart())
+			take_table(h, pair[0]);
+	}
+	for (int i = 0; i < 2; i++)
+		our_fd_close(pair[i]);
 	return r;
 }
 
@@ -442,6 +487,8 @@ httpd_forked(struct httpd *h)
 		all = our_fd_kept_close(&h->fds[i]) && all;
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
 		all = our_fd_kept_close(&c->fd) && all;
+	for (int i = 0; i < OUR_TABLE_SHOWN_MAX; i++)
+		our_fd_kept_close(&h->shown[i]);
 	if (all)
 		our_fd_kept_close(&h->fds[HTTPD_FD_EPOLL]);
 }

@@ -19,6 +19,7 @@
 
 #include "answer.h"
 #include "listen.h"
+#include "our_table.h"
 
 #define HTTPD_REQUESTS           64   /* answered at the same time, unless options say otherwise */
 #define HTTPD_REQUESTS_MAX       4096 /* whatever they say */
@@ -86,9 +87,15 @@ void httpd_stop_at(struct httpd *_Atomic *h, unsigned grace_ms);
 /* Its thread ends, and nothing else: connections, timers and calls wait until httpd_resume(), whose thread has
  * the credentials of its caller.  Any other thread, one at a time; nothing but httpd_post() and httpd_forked()
  * in between.  -EBADF: as httpd_unlisten(); -ETIMEDOUT: it did not come until then (CLOCK_MONOTONIC), and goes
- * on.  A resume that fails, with a negative errno, may be tried again. */
+ * on; -EMFILE.  A resume that fails, with a negative errno, may be tried again.  A table of descriptors that the server's
+ * thread had is the program's from then on (our_table.h). */
 int  httpd_pause(struct httpd *h, int64_t until_ns);
 int  httpd_resume(struct httpd *h);
+/* Where that thread has a table of its own: what the program's shall have as well, by which the program's threads wake
+ * the server and people find who listens (/proc/PID/fd).  httpd_show() is for the thread that has started the
+ * server, and returns how many are in fds; httpd_shown() for one of the program, which has these copies. */
+size_t httpd_show(const struct httpd *h, int fds[OUR_TABLE_SHOWN_MAX]);
+void   httpd_shown(struct httpd *h, const int *copies, size_t count);
 /* In a forked child (fork.h): closes the parent's descriptors by number
  * and calls nothing of libevent; frees nothing. */
 void httpd_forked(struct httpd *h);

@@ -21,8 +21,8 @@
  *   has) cannot be bound again.  Then the server is lost, and says so.
  * - Who polls does not learn that a number was closed.  So it looks every second.
  *
- * Why not a table of our own (unshare(CLONE_FILES)): the daemon's log is written and its
- * profiles are handed over from these threads by the daemon's numbers.
+ * The agent's threads have a table of their own where that can be had (our_table.h), which no daemon closes.  Others have
+ * not: the daemon's log is written and its profiles are handed over from these threads by the daemon's numbers.
  *
  * Tests: tests/serve/start_stop.t.
  */
@@ -106,7 +106,8 @@ httpd_loop_run(struct httpd *h)
 	if (wait.fd < 0) /* it could not be told from the daemon's */
 		return event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? -EBADF : 0;
 	for (;;) {
-		poll(&wait, 1, wait_ms(h));
+		if (poll(&wait, 1, wait_ms(h)) == 0)
+			httpd_wake_posted(h);
 		if (h->abandoned || !all_are_ours(h) || event_base_loop(h->base, round) < 0)
 			return -EBADF;
 		if (event_base_got_break(h->base))

@@ -40,6 +40,7 @@
 
 #include "clock.h"
 #include "our_mask.h"
+#include "our_table.h"
 #include "server.h"
 
 
@@ -80,10 +81,17 @@ httpd_wake_close(struct httpd *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
+/* The copy in this thread's table. */
+static const struct our_fd_kept *
+waker(const struct httpd *h)
+{
+	return our_table_is_apart() && !our_table_is_own() ? &h->shown[0] : &h->fds[HTTPD_FD_WAKER];
+}
+
 bool
 httpd_wake_is_ours(const struct httpd *h)
 {
-	return our_fd_is_kept(&h->fds[HTTPD_FD_WAKER], NULL);
+	return our_fd_is_kept(waker(h), NULL);
 }
 
 /* Under the lock, with all signals blocked.  When its queue is full the loop is about to wake
@@ -96,7 +104,7 @@ wake(struct httpd *h)
 
 	if (!httpd_wake_is_ours(h))
 		return false;
-	if (syscall(SYS_write, h->fds[HTTPD_FD_WAKER].fd, "", 0) == 0 || errno == EAGAIN)
+	if (syscall(SYS_write, waker(h)->fd, "", 0) == 0 || errno == EAGAIN)
 		return true;
 	if (errno == EPIPE)
 		syscall(SYS_rt_sigtimedwait, &pipe, NULL, &at_once, OUR_MASK_BYTES);
@@ -114,6 +122,15 @@ httpd_wake(struct httpd *h)
 	woken = wake(h);
 	pthread_mutex_unlock(&h->lock);
 	return woken;
+}
+
+void
+httpd_wake_posted(struct httpd *h)
+{
+	pthread_mutex_lock(&h->lock);
+	if (h->posted)
+		wake(h);
+	pthread_mutex_unlock(&h->lock);
 }
 
 static void

@@ -38,6 +38,7 @@ int  httpd_wake_open(struct httpd *h);
 void httpd_wake_close(struct httpd *h);
 void httpd_on_wake(evutil_socket_t fd, short what, void *h); /* of its first end */
 bool httpd_wake(struct httpd *h); /* on the server's thread; false: the pair is not ours any more */
+void httpd_wake_posted(struct httpd *h); /* the same, if a call waits: whose wake has not come */
 bool httpd_wake_is_ours(const struct httpd *h); /* on the server's thread, or under the lock */
 
 #endif

@@ -30,6 +30,7 @@ struct httpd {
 	pthread_t             thread;
 	struct event_base    *base;
 	struct our_fd_kept    fds[HTTPD_FDS]; /* enum httpd_fd */
+	struct our_fd_kept    shown[OUR_TABLE_SHOWN_MAX]; /* copies in the program's table, see httpd_shown() */
 	struct event         *wake;
 	/* posted, posted_tail, ready, ready_error; the pair that wakes changes under it */
 	pthread_mutex_t       lock;
@@ -40,6 +41,7 @@ struct httpd {
 	bool                  stopping;
 	bool                  lost; /* the daemon has closed our descriptors */
 	bool                  paused; /* between httpd_pause() and httpd_resume() there is no thread */
+	int                   through; /* in the program's table: where a thread that is to pause sends its own */
 	_Atomic bool          abandoned; /* it could not be stopped: its thread is to end as soon as it can */
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];

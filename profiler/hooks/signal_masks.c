@@ -38,6 +38,7 @@
 #include "abi.h"
 #include "free_signal.h"
 #include "our_mask.h"
+#include "our_thread.h"
 #include "thread_events.h"
 #include "which_core.h"
 
@@ -134,14 +135,13 @@ mask_call(uint32_t name, int how, const sigset_t *set, sigset_t *old)
 	return r;
 }
 
-/* The calling thread, if the process is watched. */
-static void
-thread_let_through(void)
+void
+signal_masks_thread(void)
 {
 	sigset_t now;
 	uint64_t ours;
 
-	if (!SHADOW || !watching())
+	if (!SHADOW || !watching() || our_thread_is())
 		return;
 	our_mask_change(SIG_BLOCK, NULL, &now);
 	if (!(first_word(&now) & SHADOW) || !(first_word(&now) & OUR_MASK_BIT(SIGPROF)))
@@ -152,7 +152,7 @@ thread_let_through(void)
 }
 
 /* Or it is born of one that blocked all before anybody watched. */
-THREAD_EVENTS_SLOT(THREAD_EVENTS_SIGNALS, .begin = thread_let_through);
+THREAD_EVENTS_SLOT(THREAD_EVENTS_SIGNALS, .begin = signal_masks_thread);
 
 /* ---- handlers ---- */
 
@@ -297,5 +297,5 @@ signal_masks_watch(signal_masks_reserve_fn *reserve)
 	free_signal_watch(on_installed);
 	component_hooks.signals = on_call;
 	__atomic_store_n(&component_hooks.signal_state, HOOKS_ON, __ATOMIC_RELEASE);
-	thread_let_through();
+	signal_masks_thread();
 }

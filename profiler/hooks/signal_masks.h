@@ -11,10 +11,13 @@
  *
  *   reserve  what installs the handler of the CPU profile if need be, see cpu_signal_reserve()
  *   threads  any; again does nothing more for the process, and as much for the calling
- *            thread: if it blocks every signal, the profiler's alone is let through
+ *            thread, if it is the program's, as signal_masks_thread()
  *   signals  not from a handler
+ *
+ * signal_masks_thread - once that is so: if the calling thread blocks every signal, the profiler's alone is let through
  */
 typedef int signal_masks_reserve_fn(uint64_t avoid);
 void signal_masks_watch(signal_masks_reserve_fn *reserve);
+void signal_masks_thread(void);
 
 #endif

@@ -31,7 +31,7 @@ file_open_regular(const char *path)
 
 	if (place < 0)
 		return place;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", place);
 	fd = fstat(place, &st) || !S_ISREG(st.st_mode) ? -ENOENT : our_fd_open(link, O_RDONLY | O_NOCTTY, 0);
 	our_fd_close(place);
 	return fd;

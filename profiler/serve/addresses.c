@@ -34,6 +34,7 @@
 
 #include "address.h"
 #include "our_fd.h"
+#include "our_table.h"
 #include "replacement.h"
 #include "serve.h"
 #include "siblings.h"
@@ -416,7 +417,7 @@ addresses_close(struct serve *s)
 static void
 listen_forked(struct listen_set *set)
 {
-	for (size_t i = 0; i < set->count; i++)
+	for (size_t i = 0; i < set->count && !our_table_is_apart(); i++)
 		close(set->sockets[i].fd); /* not listen_close(): the socket's file is the parent's */
 	set->count = 0;
 }

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "addresses.h"
 #include "clock.h"
@@ -384,6 +385,33 @@ component_profiler_stop(void)
 	return 0;
 }
 
+/* ---- where its threads have a table of descriptors of their own ---- */
+
+size_t
+profiler_show(int fds[OUR_TABLE_SHOWN_MAX])
+{
+	size_t count;
+
+	door_enter();
+	count = running ? httpd_show(current->httpd, fds) : 0;
+	door_leave();
+	return count;
+}
+
+void
+profiler_shown(const int *copies, size_t count)
+{
+	door_enter();
+	fd_raise();
+	if (running)
+		httpd_shown(current->httpd, copies, count);
+	else
+		for (size_t i = 0; i < count; i++)
+			close(copies[i]);
+	fd_lower();
+	door_leave();
+}
+
 /* ---- without a thread for a while ---- */
 
 bool
@@ -399,12 +427,10 @@ profiler_rest(void)
 		return false;
 	}
 	holder_cancel = cancel;
-	if (!running || !serve_pause(current)) {
-		door_leave();
-		return false;
-	}
-	unwind_pause();
-	return true;
+	if (running && serve_pause(current))
+		return true;
+	door_leave();
+	return false;
 }
 
 void
@@ -412,8 +438,6 @@ profiler_rest_end(void)
 {
 	if (serve_resume(current))
 		end_by(serve_abandon);
-	else
-		unwind_resume();
 	door_leave();
 }
 

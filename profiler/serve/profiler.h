@@ -37,6 +37,10 @@ int  profiler_change(const struct component_profiler_options *o, enum profiler_f
 void profiler_foresee(void);
 void profiler_foresee_end(void);
 
+/* Where the server was started by a thread with a table of its own: httpd_show(), and httpd_shown(), which has the copies. */
+size_t profiler_show(int fds[OUR_TABLE_SHOWN_MAX]);
+void   profiler_shown(const int *copies, size_t count);
+
 /* Ends every thread of ours.  Windows end early, each with a valid profile; connections and what was measured stay.
  * False: nothing runs, or it took too long.  Otherwise the same thread calls profiler_rest_end(), which starts
  * them again with its credentials and namespaces.  If they cannot be started, the server ends. */

@@ -27,6 +27,7 @@
 #include "job.h"
 #include "options.h"
 #include "routes.h"
+#include "unwind.h"
 
 #define GRACE_MS      5000 /* for open requests when the server stops */
 #define PAUSE_MS      5000 /* for windows that end early, and again for who does not read */
@@ -197,8 +198,12 @@ serve_pause(struct serve *s)
 	job_end_all(s, false);
 	if (!jobs_wait(s, PAUSE_MS))
 		job_end_all(s, true);
-	if (jobs_wait(s, PAUSE_MS) && httpd_pause(s->httpd, clock_ns(CLOCK_MONOTONIC) + PAUSE_MS * INT64_C(1000000)) == 0)
-		return true;
+	/* The server's thread is the last: it may have to send on what all of them have open. */
+	if (jobs_wait(s, PAUSE_MS) && unwind_pause()) {
+		if (httpd_pause(s->httpd, clock_ns(CLOCK_MONOTONIC) + PAUSE_MS * INT64_C(1000000)) == 0)
+			return true;
+		unwind_resume();
+	}
 	close_for_jobs(s, NULL);
 	return false;
 }
@@ -206,8 +211,13 @@ serve_pause(struct serve *s)
 int
 serve_resume(struct serve *s)
 {
+	int r;
+
 	close_for_jobs(s, NULL);
-	return httpd_resume(s->httpd);
+	r = httpd_resume(s->httpd);
+	if (!r)
+		unwind_resume();
+	return r;
 }
 
 void

@@ -328,14 +328,15 @@ out:
 	return err;
 }
 
-void
+bool
 unwind_pause(void)
 {
 	if (pthread_mutex_trylock(&refresh.lock))
-		return;
+		return false;
 	refresh.paused = unwind_thread.running;
 	thread_stop();
 	pthread_mutex_unlock(&refresh.lock);
+	return true;
 }
 
 void

@@ -146,8 +146,8 @@ int  unwind_start(enum unwind_mode mode);
 void unwind_lend(void);
 void unwind_lend_end(void);
 /* The thread ends, and the tables stay as they are.  unwind_resume() starts it again if it ran; where that fails,
- * the tables stay in use and follow no object any more.  While another thread starts or stops them, nothing is done. */
-void unwind_pause(void);
+ * the tables stay in use and follow no object any more.  False: another thread starts or stops them, and nothing was done. */
+bool unwind_pause(void);
 void unwind_resume(void);
 /* Frame pointers again; the thread ends and the tables are given back. */
 void unwind_stop(void);

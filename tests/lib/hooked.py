@@ -1,9 +1,11 @@
 """hooked.py - building programs with the hooks, for the tests that look at them."""
+import contextlib
+import glob
 import os
 import re
 import subprocess
 
-from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need
+from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need, threads
 
 HOOKS_INC = os.path.join(SRC, "profiler/hooks")
 LIBS = os.path.join(BUILD, "components/.libs")
@@ -135,8 +137,13 @@ def run_ok(exe, *more, args=(), env=None, timeout=600):
 
 
 def listens(pid):
-    """TCP ports of a process, from its own descriptors."""
-    inodes = {t[8:-1] for t in descriptors(pid).values() if t.startswith("socket:[")}
+    """TCP ports of a process, from its own descriptors, and from those of our server's thread."""
+    open_on = list(descriptors(pid).values())
+    for tid in [tid for tid, name in threads(pid).items() if name == "component-http"]:
+        for fd in glob.glob("/proc/%d/task/%d/fd/*" % (pid, tid)):
+            with contextlib.suppress(OSError):  # it was open for an instant
+                open_on.append(os.readlink(fd))
+    inodes = {t[8:-1] for t in open_on if t.startswith("socket:[")}
     ports = []
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

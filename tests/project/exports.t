@@ -36,7 +36,7 @@ libevent_global_shutdown signal sigaction raise _exit prctl""".split()
 
 # The few that may, in the one file whose task it is: daemons that asked for our life.
 ALLOWED = {"signal": {"signals", "hooks/weak_references"}, "sigprocmask": {"hooks/weak_references"}, "raise": {"signals"}, "_exit": {"signals"},
-           "sigaction": {"signals", "hooks/free_signal", "profiling", "hooks/weak_references"}, "prctl": {"our_thread", "trace/perf"},  # the latter only asks
+           "sigaction": {"signals", "hooks/free_signal", "profiling", "hooks/weak_references"}, "prctl": {"our_thread", "our_table", "trace/perf"},  # the latter two only ask
            "sleep": {"hooks/weak_references"}, "usleep": {"hooks/weak_references"},  # named, never called
            "dlopen": {"by_libunwind", "our_object", "debugdata"},  # libunwind, when it was asked for; itself; liblzma
            "malloc_info": {"resident/allocator", "resident/malloc_info"}}  # on a thread that may be left behind

@@ -53,6 +53,7 @@
 
 #include "dump/threads.h"
 #include "our_fd.h"
+#include "our_table.h"
 #include "pages.h"
 #include "proc_self.h"
 #include "fd.h"
@@ -542,7 +543,7 @@ trace_perf_close(void)
 void
 trace_perf_forked(void)
 {
-	for (unsigned i = 0; i < perf.event_count; i++) {
+	for (unsigned i = 0; i < perf.event_count && !our_table_is_apart(); i++) {
 		if (seccomp_on())
 			event_close_filtered(&perf.events[i]);
 		else

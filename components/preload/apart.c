@@ -1,0 +1,56 @@
+/*
+ * apart.c - the agent's server on threads that have a table of descriptors of their own: apart.h.
+ *
+ *     the program's thread ──▶ "component-table": new table ── starts the server, whose threads all have it
+ *           takes copies  ◀── of the listeners, and of what wakes the server
+ *
+ * It ends with the first rest (rest.h): from then on there is one table, as if there had never been two.
+ *
+ * Tests: tests/components/own_table.t.
+ */
+#include <config.h>
+
+#include "apart.h"
+
+#include "address.h"
+#include "our_table.h"
+#include "profiler.h"
+#include "signal_masks.h"
+
+struct start {
+	const struct component_profiler_options *options;
+	struct component_error                  *err;
+	int                                      r;
+};
+
+static size_t
+run(void *arg, int fds[OUR_TABLE_SHOWN_MAX])
+{
+	struct start *s = arg;
+
+	s->r = component_profiler_start_options(s->options, s->err);
+	return s->r ? 0 : profiler_show(fds);
+}
+
+static bool
+is_inherited(const char *text)
+{
+	struct address a;
+
+	return text && address_parse(text, &a, NULL, 0) == 0 && a.kind == ADDRESS_FD;
+}
+
+int
+component_profiler_start_apart(const struct component_profiler_options *options, struct component_error *err)
+{
+	struct start s = { options, err, 0 };
+	int          copies[OUR_TABLE_SHOWN_MAX];
+	size_t       count;
+
+	if (is_inherited(options->address) || our_table_begin(run, &s, copies, &count))
+		return component_profiler_start_options(options, err);
+	if (count > 0)
+		profiler_shown(copies, count);
+	signal_masks_thread(); /* the server was not started by this one */
+	return s.r;
+}

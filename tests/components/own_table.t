@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""own_table.t - the agent's threads have a table of descriptors of their own, which the program neither meets nor waits for."""
+import glob
+import http.client
+import os
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from hooked import *  # noqa: E402,F403
+from at_work import asked  # noqa: E402
+from pprof_reader import Profile  # noqa: E402
+
+AGENT = os.path.join(BUILD, "components/preload/libcomponent-preload.so")
+PYTHON = os.path.realpath(sys.executable)
+TABLES = "kernel older than 5.9, or this test is under a seccomp filter"
+
+if not os.path.exists(AGENT):
+    print("1..0 # SKIP configured without the agent")
+    sys.exit(0)
+
+
+@contextlib.contextmanager
+def under_agent(program, address="127.0.0.1:0", before=(), **more):
+    """A Python program, which says "ready" and goes on with each line; ended by the end of its standard input."""
+    env = dict(os.environ, LD_PRELOAD=AGENT, PPROF_BIND_ADDRESS=address)
+    p = subprocess.Popen([*before, PYTHON, "-c", "import os, socket, sys, time\n" + program], env=env, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True, **more)
+    try:
+        said(p, "ready")
+        yield p
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+    finally:
+        p.kill()
+        p.wait()
+        p.stdout.close()
+
+
+def said(p, line):
+    equal(p.stdout.readline(), line + "\n")
+
+
+def go_on(p):
+    p.stdin.write("\n")
+    p.stdin.flush()
+
+
+WAITS = "print('ready', flush=True)\nsys.stdin.read()"
+GOES_ON = "print('ready', flush=True)\nsys.stdin.readline()\n"
+
+
+def table_of(task):
+    """Number to what it is open on."""
+    found = {}
+    for fd in glob.glob(task + "/fd/*"):
+        with contextlib.suppress(OSError):  # it was open for an instant
+            found[int(os.path.basename(fd))] = os.readlink(fd)
+    return found
+
+
+def tables(pid):
+    """The program's, and that of our server's thread."""
+    thread, = [t for t in glob.glob("/proc/%d/task/*" % pid) if text_of(t + "/comm") == "component-http\n"]
+    return table_of("/proc/%d" % pid), table_of(thread)
+
+
+def need_tables():
+    with under_agent(WAITS) as p:
+        theirs, ours = tables(p.pid)
+        if theirs == ours:
+            raise Skip(TABLES)
+
+
+@test
+def the_program_has_but_the_listener_and_what_wakes_the_server_and_our_threads_have_nothing_of_the_programs():
+    need_tables()
+    with under_agent(WAITS) as p:
+        theirs, ours = tables(p.pid)
+        high = {n: t for n, t in theirs.items() if n >= 768}
+        equal(len(high), 2, theirs)
+        need(all(t.startswith("socket:") and t in ours.values() for t in high.values()), (theirs, ours))
+        equal(len(listens(p.pid)), 1)
+        equal({ours[n] for n in (0, 1, 2)}, {"/dev/null"})
+        need(all(n < 3 or n >= 768 for n in ours), ours)
+        every = [table_of(t) for t in glob.glob("/proc/%d/task/*" % p.pid)]
+        need(all(t in (theirs, ours) for t in every), every)
+
+
+@test
+def a_program_that_closes_all_descriptors_ends_neither_a_window_nor_the_server():
+    need_tables()
+    with under_agent(GOES_ON + "os.closerange(3, 4096)\nprint('closed', flush=True)\nsys.stdin.read()") as p:
+        port, = listens(p.pid)
+        answer = in_background(asked, port, "profile?seconds=2")
+        poll(lambda: "component-job\n" in [text_of(t) for t in glob.glob("/proc/%d/task/*/comm" % p.pid)], "the window")
+        before = tables(p.pid)[1]
+        go_on(p)
+        said(p, "closed")
+        need(Profile(answer.result()).all[10][0] >= 2e9, "it was cut short")
+        equal(max(tables(p.pid)[0]), 2)
+        asked(port, "goroutine")
+        kept = {n: t for n, t in before.items() if n in tables(p.pid)[1]}
+        need(len(kept) >= 6 and kept.items() <= tables(p.pid)[1].items(), (before, kept))
+
+
+@test
+def when_our_threads_rest_all_becomes_the_programs_and_connections_go_on():
+    need_tables()
+    program = "import ctypes\nlibc = ctypes.CDLL(None)\n" + GOES_ON + "%s\nprint(libc.unshare(0x10000000), flush=True)\nsys.stdin.read()"
+    for before in "pass", "os.closerange(3, 4096)":
+        with under_agent(program % before) as p:
+            port, = listens(p.pid)
+            ours = tables(p.pid)[1]
+            c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+            with contextlib.closing(c):
+                for i in range(2):
+                    c.request("GET", "/debug/pprof/cmdline")
+                    contains(c.getresponse().read().decode(), "ready")
+                    if i == 0:
+                        at = c.sock.getsockname()
+                        go_on(p)
+                        if p.stdout.readline() != "0\n":
+                            raise Skip("no user namespace can be had")
+                equal(c.sock.getsockname(), at)
+                theirs, now = tables(p.pid)
+                equal(theirs, now)
+                need({n: t for n, t in ours.items() if n > 2}.items() <= now.items(), (before, ours, now))
+                equal(listens(p.pid), [port])
+
+
+@test
+def who_reads_what_the_program_writes_sees_the_end_when_the_program_closes_it():
+    program = GOES_ON + "print('closes', flush=True)\nos.close(1); os.close(2); os.close(there.fileno())\nsys.stdin.read()"
+    here, there = socket.socketpair()
+    with contextlib.closing(here):
+        with under_agent("there = socket.socket(fileno=%d)\n" % there.fileno() + program, stderr=subprocess.PIPE,
+                         pass_fds=(there.fileno(),)) as p:
+            there.close()
+            port, = listens(p.pid)
+            go_on(p)
+            said(p, "closes")
+            here.settimeout(DEADLINE)
+            equal((p.stdout.read(), p.stderr.read(), here.recv(1)), ("", "", b""))
+            asked(port, "goroutine")
+            p.stderr.close()
+
+
+@test
+def a_child_has_nothing_of_ours():
+    child = """
+def numbers():
+    return sorted(int(n) for n in os.listdir("/proc/self/fd"))
+before = [n for n in numbers() if n < 700]
+pid = os.fork()
+if not pid:
+    os._exit(numbers() != before)
+print(os.waitpid(pid, 0)[1], flush=True)
+sys.stdin.read()"""
+    with under_agent(GOES_ON + child) as p:
+        go_on(p)
+        said(p, "0")
+
+
+@test
+def a_child_that_serves_has_a_table_of_its_own():
+    need_tables()
+    ctl = os.path.join(BUILD, "components/componentctl/componentctl")
+    program = """
+import os, sys, time
+pid = os.fork()
+if not pid:
+    while True:
+        time.sleep(0.005)
+print(pid, flush=True)
+sys.stdin.read()
+os.kill(pid, 15)
+os.waitpid(pid, 0)"""
+    with tempdir() as d:
+        p = subprocess.Popen([ctl, "run", "--follow-forks", "--", PYTHON, "-c", program], env=dict(os.environ, XDG_RUNTIME_DIR=d),
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        child = int(p.stdout.readline())
+
+        def server():
+            with contextlib.suppress(ValueError):  # none yet
+                theirs, ours = tables(child)
+                return {t for n, t in theirs.items() if n >= 768} <= set(ours.values()) and len([n for n in theirs if n >= 768]) == 2
+            return False
+        poll(server, "the child's server, and its listener in the child's table")
+        need(tables(child)[0] != tables(child)[1], "one table")
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+        p.stdout.close()
+
+
+@test
+def a_socket_that_the_program_was_given_is_served_from_the_programs_table():
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as s:
+        given = "import os; os.dup2(%d, 3); os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(%r, [%r, '-c', %r])" % (
+            s.fileno(), PYTHON, PYTHON, "import os, sys\n" + WAITS)
+        env = dict(os.environ, LD_PRELOAD=AGENT, PPROF_BIND_ADDRESS="", LISTEN_FDS="1", LISTEN_FDNAMES="pprof")
+        launched = given.replace("os.execv", "os.environ['PPROF_BIND_ADDRESS'] = 'fd:pprof'; os.execv")
+        p = subprocess.Popen([PYTHON, "-c", launched], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             pass_fds=(s.fileno(),))
+        said(p, "ready")
+        asked(s.getsockname()[1], "goroutine")
+        theirs, ours = tables(p.pid)
+        equal(theirs, ours)
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+        p.stdout.close()
+
+
+FILTERED = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))  # allow all
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(code)))):
+    sys.exit(77)
+os.environ["LD_PRELOAD"] = sys.argv[1]
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@test
+def under_a_filter_the_program_was_started_with_there_is_one_table_and_all_is_served():
+    env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    p = subprocess.Popen([PYTHON, "-c", FILTERED, AGENT, PYTHON, "-c", "import os, sys\n" + WAITS],
+                         env=dict(env, PPROF_BIND_ADDRESS="127.0.0.1:0"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if p.stdout.readline() != "ready\n":
+        equal(p.wait(), 77)
+        raise Skip("no seccomp filter can be had")
+    theirs, ours = tables(p.pid)
+    equal(theirs, ours)
+    port, = listens(p.pid)
+    for path in "profile?seconds=1", "goroutine", "heap":
+        asked(port, path)
+    p.stdin.close()
+    equal(p.wait(DEADLINE), 0)
+    p.stdout.close()
+
+
+@test
+def a_program_that_has_run_out_of_descriptors_can_still_be_looked_into():
+    import resource
+
+    need_tables()
+    program = "import resource\nn = []\n" + GOES_ON + """
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while True:
+        n.append(os.open("/dev/null", os.O_RDONLY))
+except OSError as e:
+    print(e.errno, n[-1], flush=True)
+sys.stdin.read()"""
+    with under_agent(program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))) as p:
+        port, = listens(p.pid)
+        go_on(p)
+        said(p, "24 63")
+        for path in "profile?seconds=1", "goroutine", "heap":
+            asked(port, path)
+
+
+main()
