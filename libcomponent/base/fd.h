@@ -6,7 +6,8 @@
  * the number that its first open() returns: so the agent's core asks for high ones (fd_prefer()).
  * The kernel makes none with a high number: it is moved at once, which takes a call that a seccomp
  * filter of the program's may end it for.  So that is done while the server starts, and where it is asked
- * whether it may; files that are read for an instant stay where they are.
+ * whether it may; files that are read for an instant stay where they are.  Where the agent's threads have a table of their
+ * own (our_table.h) its numbers are high as well: in the end they may be the program's.
  */
 #ifndef BASE_FD_H
 #define BASE_FD_H

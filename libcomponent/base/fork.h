@@ -19,7 +19,8 @@
  *
  * What a child inherits of ours:
  *   descriptors  closed by number: our_fd.c's first, then each server's and each component's; but
- *                program_file.c's stays where a server of the child's could not open that file again
+ *                program_file.c's stays where a server of the child's could not open that file again.
+ *                What was in a table of our own is not there, and its numbers are the program's (our_table.h)
  *   mappings     all, as copies: stacks, unwind tables, rings, counts.  What can still be right is
  *                used again, the rest is emptied.  fork_mark.h has a page that the kernel wipes, by
  *                which children of clone(2) and _Fork() are known, where nothing of this runs.
