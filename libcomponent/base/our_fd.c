@@ -211,6 +211,22 @@ our_fd_forget(int fd)
 	place_set(place_find(UNMARKED, fd), FREE, 0);
 }
 
+void
+our_fd_moved(int fd)
+{
+	for (int i = 0; i < PLACES_MAX; i++)
+		if (places[i].state != FREE && places[i].own && places[i].fd == fd)
+			places[i].own = false;
+}
+
+void
+our_fd_lost(void)
+{
+	for (int i = 0; i < PLACES_MAX; i++)
+		if (places[i].own)
+			place_set(i, FREE, 0);
+}
+
 int
 our_fd_note(int fd)
 {
@@ -528,6 +544,7 @@ fork_child(void)
 		place_set(i, FREE, 0);
 	}
 	without_place = 0;
+	our_table_forked();
 	if (look)
 		close_marked();
 	lock = fresh;

@@ -76,6 +76,10 @@ void  our_fd_swift_end(int begun);
 int   our_fd_socketpair(int ret_fds[2]);
 /* Between our_fd_hold() and our_fd_release(): it is noted elsewhere from now on. */
 void  our_fd_forget(int fd);
+/* There, too: a place of our own table that has this number is the program's from now on (our_table.h); and what is
+ * left in the list of our own is not there any more. */
+void  our_fd_moved(int fd);
+void  our_fd_lost(void);
 /* There, too, the other way round: fd, which has a place until our_fd_forget(); -EMFILE: all are taken. */
 int   our_fd_note(int fd);
 

@@ -5,10 +5,12 @@
  *                            takes them  <───────────────────────────────────────────────────────────────┘
  *
  * What a stranger would get wrong:
- * - unshare(CLONE_FILES) copies the whole table: for an instant we would keep open what the program closes meanwhile.
- *   close_range() to the end of the table copies what lies below alone, which is 0, 1, 2 and what is below our socket.
- * - 0, 1 and 2 stay open in our table, whatever the program does to its own, and who reads from its output
- *   would wait for us.  So they become /dev/null, or anything that is nobody's.
+ * - unshare(CLONE_FILES) copies the whole table: for an instant we would keep open what the program closes meanwhile, and
+ *   close it once more, for which a file system may wait.  close_range() of all copies nothing.
+ * - Nor may 0, 1 and 2 be the program's: who reads from its output would wait for us.  They are /dev/null, or
+ *   anything that is nobody's.
+ * - Other threads of the program may close the sockets meanwhile and open files of theirs under these numbers: what
+ *   a number is open on is looked at first.
  * - A seccomp filter may end the process for a call that it does not know: nothing is tried under one.
  * - Where a filter comes later, nothing of this runs any more.
  * - A copy of a locked file (flock(2)) is locked, too; a lock of fcntl(2) belongs to a table.  We have the former alone.
@@ -48,8 +50,8 @@
 #define UNUSED_MAX 4096       /* numbers, one after the other: behind them there is none */
 
 static __thread bool own __attribute__((tls_model("initial-exec")));
-static _Atomic pid_t apart; /* the process that went apart, perhaps a parent; 0: none did */
-static atomic_bool   merged;
+static atomic_bool   apart; /* this process, or the one that forked it */
+static atomic_bool   begun, merged; /* this one */
 
 bool
 our_table_is_own(void)
@@ -60,13 +62,19 @@ our_table_is_own(void)
 bool
 our_table_is_apart(void)
 {
-	return atomic_load_explicit(&apart, memory_order_relaxed) != 0 && !atomic_load_explicit(&merged, memory_order_relaxed);
+	return atomic_load_explicit(&apart, memory_order_relaxed) && !atomic_load_explicit(&merged, memory_order_relaxed);
 }
 
 void
 our_table_inherit(bool from)
 {
 	own = from;
+}
+
+void
+our_table_forked(void)
+{
+	atomic_store(&begun, false);
 }
 
 /* ---- descriptors through a socket ---- */
@@ -90,16 +98,18 @@ send_some(int through, const int *fds, size_t count)
 
 /* How many; ret_numbers, which may be NULL: those that they had.  Not more than SENT_MAX. */
 static size_t
-take_some(int from, int *ret, int *ret_numbers)
+take_some(const struct our_fd_kept *from, int *ret, int *ret_numbers)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * SENT_MAX)];
 	int             sent[SENT_MAX];
 	struct iovec    numbers = { sent, sizeof(sent) };
 	struct msghdr   m = { .msg_iov = &numbers, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
 	struct cmsghdr *c;
-	ssize_t         n = syscall(SYS_recvmsg, from, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t         n = -1;
 	size_t          count = 0;
 
+	if (our_fd_is_kept(from, NULL))
+		n = syscall(SYS_recvmsg, from->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 	if (!c || c->cmsg_type != SCM_RIGHTS)
 		return 0;
@@ -110,17 +120,35 @@ take_some(int from, int *ret, int *ret_numbers)
 	return count;
 }
 
+/* A copy of one in the program's table, in ours; or -1. */
+static int
+copy_theirs(const struct our_fd_kept *k)
+{
+	int         process = (int)syscall(SYS_pidfd_open, getpid(), 0), fd = -1;
+	struct stat st;
+
+	if (process >= 0) {
+		fd = (int)syscall(SYS_pidfd_getfd, process, (int)k->fd, 0);
+		syscall(SYS_close, process);
+	}
+	if (fd >= 0 && (fstat(fd, &st) || st.st_dev != k->device || st.st_ino != k->inode)) {
+		syscall(SYS_close, fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 /* ---- the begin ---- */
 
 struct begin {
 	our_table_fn *fn;
 	void         *arg;
-	int           pair[2]; /* ours is the second */
+	struct our_fd_kept ends[2]; /* of a pair of sockets; ours is the second */
 	int           r;
 };
 
 static void
-standard_streams_leave(void)
+standard_streams_make(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -133,87 +161,88 @@ standard_streams_leave(void)
 		syscall(SYS_close, fd);
 }
 
-/* Nothing but 0 to 2 and the socket is in the new table. */
-static int
-leave(int socket)
-{
-	if (syscall(SYS_close_range, socket + 1, ~0U, UNSHARE))
-		return -errno;
-	own = true;
-	if (socket > FD_LOWEST)
-		syscall(SYS_close_range, FD_LOWEST, socket - 1, 0U);
-	standard_streams_leave();
-	return 0;
-}
 
 static void *
 run(void *arg)
 {
 	struct begin *b = arg;
-	int           fds[OUR_TABLE_SHOWN_MAX];
+	int           fds[OUR_TABLE_SHOWN_MAX], through;
 	size_t        count;
 
-	b->r = leave(b->pair[1]);
-	if (b->r)
+	if (syscall(SYS_close_range, 0U, ~0U, UNSHARE)) {
+		b->r = -errno;
 		return NULL;
-	atomic_store(&apart, getpid());
+	}
+	own = true;
+	standard_streams_make();
+	atomic_store(&begun, true);
+	atomic_store(&apart, true);
 	count = b->fn(b->arg, fds);
-	if (count > 0)
-		send_some(b->pair[1], fds, count);
-	syscall(SYS_close, b->pair[1]);
+	through = count > 0 ? copy_theirs(&b->ends[1]) : -1;
+	if (through >= 0) {
+		send_some(through, fds, count);
+		syscall(SYS_close, through);
+	}
 	return NULL;
+}
+
+/* Those that are sent: in the list of what a child does not get, and none of 0 to 2. */
+static size_t
+copies_take(const struct our_fd_kept *from, int ret[OUR_TABLE_SHOWN_MAX])
+{
+	int      fds[SENT_MAX], fd;
+	size_t   count = 0, all;
+	sigset_t mask;
+
+	our_fd_hold(&mask);
+	all = take_some(from, fds, NULL);
+	for (size_t i = 0; i < all; i++) {
+		fd = count < OUR_TABLE_SHOWN_MAX ? fd_keep(fds[i]) : fds[i];
+		if (fd >= 0 && (count == OUR_TABLE_SHOWN_MAX || our_fd_note(fd) < 0))
+			syscall(SYS_close, fd);
+		else if (fd >= 0)
+			ret[count++] = fd;
+	}
+	our_fd_release(&mask);
+	return count;
 }
 
 int
 our_table_begin(our_table_fn *fn, void *arg, int ret[OUR_TABLE_SHOWN_MAX], size_t *ret_count)
 {
 	struct begin b = { .fn = fn, .arg = arg };
-	int          fds[SENT_MAX];
+	int          pair[2], r;
 	pthread_t    thread;
-	int          r;
 
 	*ret_count = 0;
-	if (atomic_load(&merged) || atomic_load(&apart) == getpid())
+	if (atomic_load(&merged) || atomic_load(&begun))
 		return -EBUSY;
-	atomic_store(&apart, 0); /* what a parent had is not here */
+	atomic_store(&apart, false); /* what a parent had is not here */
 	if (prctl(PR_GET_SECCOMP) != 0)
 		return -EPERM;
-	r = our_fd_socketpair(b.pair);
+	r = our_fd_socketpair(pair);
 	if (r)
 		return r;
+	for (int i = 0; i < 2; i++)
+		our_fd_keep_listed(&b.ends[i], pair[i]);
 	r = our_thread_start("component-table", run, &b, &thread);
 	if (!r) {
 		pthread_join(thread, NULL);
 		r = b.r;
 	}
-	if (!r) {
-		*ret_count = take_some(b.pair[0], fds, NULL);
-		memcpy(ret, fds, *ret_count * sizeof(*ret));
-	}
-	our_fd_close(b.pair[0]);
-	our_fd_close(b.pair[1]);
+	if (!r)
+		*ret_count = copies_take(&b.ends[0], ret);
+	for (int i = 0; i < 2; i++)
+		our_fd_kept_close(&b.ends[i]);
 	return r;
 }
 
 /* ---- the end ---- */
 
-/* A copy of one in the program's table, in ours. */
-static int
-theirs(int number)
-{
-	int process = (int)syscall(SYS_pidfd_open, getpid(), 0), fd = -1;
-
-	if (process >= 0) {
-		fd = (int)syscall(SYS_pidfd_getfd, process, number, 0);
-		syscall(SYS_close, process);
-	}
-	return fd;
-}
-
 void
-our_table_send(int number)
+our_table_send(const struct our_fd_kept *there)
 {
-	int    fds[SENT_MAX], through = our_table_is_own() ? theirs(number) : -1;
+	int    fds[SENT_MAX], through = our_table_is_own() && there->fd >= 0 ? copy_theirs(there) : -1;
 	size_t count = 0;
 
 	if (through < 0)
@@ -243,23 +272,30 @@ restore(int fd, int number)
 {
 	int there = fd == number ? fd : fcntl(fd, F_DUPFD_CLOEXEC, number);
 
-	if (there >= 0 && there != number)
+	if (there == number)
+		our_fd_moved(number);
+	else if (there >= 0)
 		syscall(SYS_close, there);
 	if (fd != number)
 		syscall(SYS_close, fd);
 }
 
-void
-our_table_merge(int from)
+bool
+our_table_merge(const struct our_fd_kept *from)
 {
 	int      fds[SENT_MAX], numbers[SENT_MAX];
 	size_t   count;
+	bool     any = false;
 	sigset_t mask;
 
 	our_fd_hold(&mask); /* a child must know them, or not have them */
-	while (from >= 0 && (count = take_some(from, fds, numbers)) > 0)
+	while ((count = take_some(from, fds, numbers)) > 0) {
+		any = true;
 		for (size_t i = 0; i < count; i++)
 			restore(fds[i], numbers[i]);
+	}
+	our_fd_lost();
 	atomic_store(&merged, true);
 	our_fd_release(&mask);
+	return any;
 }

@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "our_fd.h"
+
 #define OUR_TABLE_SHOWN_MAX 32 /* descriptors that the program's table gets copies of */
 
 /* Has this thread another table than the program's?  Signal-safe. */
@@ -34,7 +36,8 @@ void our_table_inherit(bool own);
  * our_table_begin - runs fn on a thread that has a new table of its own; waits for its end
  *
  * fn returns how many of the descriptors in fds the program's table shall have, too.  Copies of them are in ret, in
- * that order, close-on-exec, for who has ret_count of them; the caller closes them.
+ * that order, close-on-exec, as from our_fd_open(): the caller gives each to our_fd_close() or our_fd_forget().  There
+ * are fewer, or none, where they cannot be had.
  *
  *   errors   negative errno, and fn did not run: the kernel is older than 5.9, or a seccomp filter is in force
  *   threads  any of the program's table
@@ -45,9 +48,12 @@ int our_table_begin(our_table_fn *fn, void *arg, int ret[OUR_TABLE_SHOWN_MAX], s
 /*
  * The end of it: the last thread that has the table sends all of it through a socket of the program's table, and a thread of
  * the program takes it from the other end, each under the number that it had, and close-on-exec.  From then on
- * there is one table.  What cannot have its number again is closed, and all is where the program's first thread has ended.
+ * there is one table.  What cannot have its number again is closed, and all is where the program's first thread has ended,
+ * or the socket is not there any more.  our_table_merge() is false where there was nothing to be taken.
  */
-void our_table_send(int number);
-void our_table_merge(int from);
+void our_table_send(const struct our_fd_kept *through);
+bool our_table_merge(const struct our_fd_kept *from);
+/* In a child, which may have one of its own (our_fd.c). */
+void our_table_forked(void);
 
 #endif

@@ -41,6 +41,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "connection.h"
 #include "expected_library.h"
 #include "fd.h"
@@ -254,7 +255,7 @@ run_on(void *arg)
 	else if (!h->paused)
 		loop_release(h);
 	else
-		our_table_send(h->through);
+		our_table_send(&h->through);
 	return NULL;
 }
 
@@ -310,6 +311,7 @@ httpd_new(const struct httpd_options *o)
 		h->fds[i].fd = -1;
 	for (int i = 0; i < OUR_TABLE_SHOWN_MAX; i++)
 		h->shown[i].fd = -1;
+	h->through.fd = -1;
 	for (int i = 0; i < HTTPD_PLACES; i++)
 		h->guests[i] = (struct httpd_listener){ .h = h, .places = (enum httpd_places)i };
 	httpd_set_requests(h, o->requests ? o->requests : HTTPD_REQUESTS);
@@ -363,11 +365,12 @@ pause_call(void *arg)
 
 /* What the last thread sent when it ended.  What it did not send is lost, as if the daemon had closed it. */
 static void
-take_table(struct httpd *h, int from)
+take_table(struct httpd *h, const struct our_fd_kept *from)
 {
 	for (int i = 0; i < OUR_TABLE_SHOWN_MAX; i++) /* first: they have numbers that others are to have again */
 		our_fd_kept_close(&h->shown[i]);
-	our_table_merge(from);
+	if (!our_table_merge(from))
+		our_thread_all_gone(CLOCK_NS_PER_S); /* and with the last one its table, or the address is taken still */
 }
 
 size_t
@@ -388,30 +391,34 @@ httpd_shown(struct httpd *h, const int *copies, size_t count)
 	sigset_t mask;
 
 	our_fd_hold(&mask); /* a child must know them, or not have them */
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		our_fd_forget(copies[i]);
 		our_fd_keep(&h->shown[i], fd_keep(copies[i]));
+	}
 	our_fd_release(&mask);
 }
 
 int
 httpd_pause(struct httpd *h, int64_t until_ns)
 {
-	struct httpd_call c;
-	int               pair[2] = { -1, -1 }, r;
+	struct httpd_call  c;
+	struct our_fd_kept from;
+	int                pair[2], r;
 
-	if (our_table_is_apart() && our_fd_socketpair(pair))
-		return -EMFILE;
-	h->through = pair[1];
+	if (!our_table_is_apart() || our_fd_socketpair(pair))
+		pair[0] = pair[1] = -1; /* what cannot be sent is lost: the program's call matters more */
+	our_fd_keep_listed(&from, pair[0]);
+	our_fd_keep_listed(&h->through, pair[1]);
 	httpd_call_init(&c, h);
 	c.until_ns = until_ns;
 	r = httpd_call_run(&c, pause_call);
 	if (!r) {
 		pthread_join(h->thread, NULL);
 		if (our_table_is_apart())
-			take_table(h, pair[0]);
+			take_table(h, &from);
 	}
-	for (int i = 0; i < 2; i++)
-		our_fd_close(pair[i]);
+	our_fd_kept_close(&from);
+	our_fd_kept_close(&h->through);
 	return r;
 }
 

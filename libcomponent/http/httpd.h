@@ -87,7 +87,7 @@ void httpd_stop_at(struct httpd *_Atomic *h, unsigned grace_ms);
 /* Its thread ends, and nothing else: connections, timers and calls wait until httpd_resume(), whose thread has
  * the credentials of its caller.  Any other thread, one at a time; nothing but httpd_post() and httpd_forked()
  * in between.  -EBADF: as httpd_unlisten(); -ETIMEDOUT: it did not come until then (CLOCK_MONOTONIC), and goes
- * on; -EMFILE.  A resume that fails, with a negative errno, may be tried again.  A table of descriptors that the server's
+ * on.  A resume that fails, with a negative errno, may be tried again.  A table of descriptors that the server's
  * thread had is the program's from then on (our_table.h). */
 int  httpd_pause(struct httpd *h, int64_t until_ns);
 int  httpd_resume(struct httpd *h);

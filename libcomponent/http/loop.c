@@ -106,8 +106,8 @@ httpd_loop_run(struct httpd *h)
 	if (wait.fd < 0) /* it could not be told from the daemon's */
 		return event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? -EBADF : 0;
 	for (;;) {
-		if (poll(&wait, 1, wait_ms(h)) == 0)
-			httpd_wake_posted(h);
+		poll(&wait, 1, wait_ms(h));
+		httpd_wake_posted(h);
 		if (h->abandoned || !all_are_ours(h) || event_base_loop(h->base, round) < 0)
 			return -EBADF;
 		if (event_base_got_break(h->base))

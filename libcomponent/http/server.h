@@ -41,7 +41,7 @@ struct httpd {
 	bool                  stopping;
 	bool                  lost; /* the daemon has closed our descriptors */
 	bool                  paused; /* between httpd_pause() and httpd_resume() there is no thread */
-	int                   through; /* in the program's table: where a thread that is to pause sends its own */
+	struct our_fd_kept    through; /* in the program's table: where a thread that is to pause sends its own */
 	_Atomic bool          abandoned; /* it could not be stopped: its thread is to end as soon as it can */
 	struct event         *grace;
 	struct httpd_listener listeners[HTTPD_LISTENERS_MAX];

@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "addresses.h"
 #include "clock.h"
@@ -407,7 +406,7 @@ profiler_shown(const int *copies, size_t count)
 		httpd_shown(current->httpd, copies, count);
 	else
 		for (size_t i = 0; i < count; i++)
-			close(copies[i]);
+			our_fd_close(copies[i]);
 	fd_lower();
 	door_leave();
 }

@@ -112,7 +112,7 @@ look_around(void *arg, int fds[OUR_TABLE_SHOWN_MAX])
 
 	(void)fds;
 	MUST(our_table_is_own() && our_table_is_apart());
-	MUST(count_open() == 1); /* that the copies go through */
+	MUST(count_open() == 0);
 	for (int i = 0; i < 3; i++)
 		MUST(is_dev_null(i));
 	fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -295,14 +295,15 @@ a_child_can_have_one_of_its_own(void **state)
 
 /* ---- the end ---- */
 
-static int epoll, mark, lost, through[2]; /* the last is the program's */
+static int                epoll, mark, lost, placed[2]; /* the last are in the list by their numbers alone */
+static struct our_fd_kept from, through; /* the program's */
 
 static void *
 send_all(void *arg)
 {
 	(void)arg;
 	pthread_mutex_lock(&ends);
-	our_table_send(through[1]);
+	our_table_send(&through);
 	pthread_mutex_unlock(&ends);
 	return NULL;
 }
@@ -313,6 +314,9 @@ open_much(void *arg, int fds[OUR_TABLE_SHOWN_MAX])
 	struct epoll_event e = { .events = EPOLLIN };
 
 	(void)arg;
+	for (int i = 0; i < 20; i++)
+		MUST(dup(0) >= 0); /* numbers that the pair of the end has */
+	MUST(our_fd_socketpair(placed) == 0);
 	epoll = fcntl(epoll_create1(EPOLL_CLOEXEC), F_DUPFD_CLOEXEC, 100);
 	mark = fcntl(eventfd(1, EFD_CLOEXEC), F_DUPFD_CLOEXEC, 101);
 	lost = fcntl(open("/dev/zero", O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 200);
@@ -327,6 +331,16 @@ open_much(void *arg, int fds[OUR_TABLE_SHOWN_MAX])
 }
 
 static void
+pair_make(void)
+{
+	int pair[2];
+
+	MUST(our_fd_socketpair(pair) == 0);
+	our_fd_keep_listed(&from, pair[0]);
+	our_fd_keep_listed(&through, pair[1]);
+}
+
+static void
 merge(void)
 {
 	int                copies[OUR_TABLE_SHOWN_MAX], theirs = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -334,14 +348,16 @@ merge(void)
 	struct stat        st, full;
 	uint64_t           one;
 	size_t             count;
+	int                status;
+	pid_t              pid;
 
 	pthread_mutex_lock(&ends);
 	MUST(begun(open_much, NULL, copies) == 0);
-	MUST(our_fd_socketpair(through) == 0);
+	pair_make();
 	dup2(theirs, 200);
 	pthread_mutex_unlock(&ends);
 	pthread_join(holder, NULL);
-	our_table_merge(through[0]);
+	MUST(our_table_merge(&from));
 	MUST(!our_table_is_apart() && !our_table_is_own());
 	MUST(our_fd_is_kept(&kept, NULL) && (fcntl(kept.fd, F_GETFD) & FD_CLOEXEC));
 	MUST(fstat(200, &st) == 0 && fstat(theirs, &full) == 0 && st.st_rdev == full.st_rdev);
@@ -349,6 +365,11 @@ merge(void)
 	MUST(epoll_ctl(epoll, EPOLL_CTL_DEL, mark, NULL) == 0);
 	MUST(read(mark, &one, 8) == 8 && one == 1);
 	MUST(our_fd_kept_close(&kept));
+	pid = fork();
+	if (pid == 0)
+		_exit(fcntl(placed[0], F_GETFD) >= 0 || fcntl(placed[1], F_GETFD) >= 0);
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	MUST(fcntl(placed[0], F_GETFD) >= 0 && fcntl(placed[1], F_GETFD) >= 0);
 	MUST(our_table_begin(open_much, NULL, copies, &count) == -EBUSY); /* threads of ours may share the program's */
 }
 
@@ -366,7 +387,8 @@ merge_nothing(void)
 
 	pthread_mutex_lock(&ends);
 	begun(keep_one, NULL, copies);
-	our_table_merge(-1);
+	our_fd_keep(&from, -1);
+	MUST(!our_table_merge(&from));
 	MUST(!our_table_is_apart() && !our_fd_is_kept(&kept, NULL));
 	_exit(0); /* the thread there has its table still */
 }
@@ -376,6 +398,69 @@ what_was_not_sent_is_lost_as_if_it_had_been_closed(void **state)
 {
 	(void)state;
 	in_a_child(merge_nothing);
+}
+
+static void
+merge_below_the_programs_own(void)
+{
+	int   copies[OUR_TABLE_SHOWN_MAX], status;
+	pid_t pid;
+
+	pthread_mutex_lock(&ends);
+	begun(open_much, NULL, copies);
+	pair_make();
+	while (open("/dev/zero", O_RDONLY | O_CLOEXEC) < 250)
+		; /* ours begin at 3 */
+	pthread_mutex_unlock(&ends);
+	pthread_join(holder, NULL);
+	our_table_merge(&from);
+	MUST(!our_fd_is_kept(&kept, NULL));
+	pid = fork();
+	if (pid == 0) {
+		for (int fd = 3; fd <= 250; fd++)
+			MUST(fcntl(fd, F_GETFD) >= 0 || fd == from.fd || fd == through.fd);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void
+what_cannot_have_its_number_again_is_no_longer_ours_in_a_child(void **state)
+{
+	(void)state;
+	in_a_child(merge_below_the_programs_own);
+}
+
+/* As if the program had closed all, and opened a socket of its own. */
+static void
+merge_through_a_strangers_socket(void)
+{
+	int  copies[OUR_TABLE_SHOWN_MAX], theirs[2];
+	char c;
+
+	pthread_mutex_lock(&ends);
+	begun(open_much, NULL, copies);
+	pair_make();
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, theirs) == 0);
+	MUST(dup3(theirs[0], from.fd, O_CLOEXEC) >= 0 && dup3(theirs[1], through.fd, O_CLOEXEC) >= 0);
+	MUST(write(theirs[1], "x", 1) == 1);
+	pthread_mutex_unlock(&ends);
+	pthread_join(holder, NULL);
+	MUST(!our_table_merge(&from));
+	MUST(read(theirs[0], &c, 1) == 1 && c == 'x');
+	MUST(read(theirs[0], &c, 1) < 0 && errno == EAGAIN);
+	our_fd_kept_close(&from);
+	our_fd_kept_close(&through);
+	MUST(fcntl(from.fd, F_GETFD) < 0);
+	for (int i = 0; i < 2; i++)
+		MUST(fcntl(theirs[i], F_GETFD) >= 0);
+}
+
+static void
+nothing_is_sent_to_or_taken_from_a_socket_of_the_programs(void **state)
+{
+	(void)state;
+	in_a_child(merge_through_a_strangers_socket);
 }
 
 /* ---- where it cannot be had ---- */
@@ -420,6 +505,8 @@ main(void)
 		cmocka_unit_test(a_child_can_have_one_of_its_own),
 		cmocka_unit_test(in_the_end_all_is_the_programs_under_the_same_numbers_but_those_that_it_has),
 		cmocka_unit_test(what_was_not_sent_is_lost_as_if_it_had_been_closed),
+		cmocka_unit_test(what_cannot_have_its_number_again_is_no_longer_ours_in_a_child),
+		cmocka_unit_test(nothing_is_sent_to_or_taken_from_a_socket_of_the_programs),
 		cmocka_unit_test(under_a_filter_nothing_is_tried),
 	};
 

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
@@ -106,12 +107,22 @@ def a_program_that_closes_all_descriptors_ends_neither_a_window_nor_the_server()
         need(len(kept) >= 6 and kept.items() <= tables(p.pid)[1].items(), (before, kept))
 
 
+UNSHARES = "import ctypes, resource\nlibc = ctypes.CDLL(None)\n" + GOES_ON + "%s\nprint(libc.unshare(0x10000000), flush=True)\nsys.stdin.read()"
+
+
+def unshares(p):
+    if p.stdout.readline() != "0\n":
+        plain = subprocess.run([PYTHON, "-c", "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000) != 0)"])
+        if plain.returncode:
+            raise Skip("no user namespace can be had")
+        raise AssertionError("our threads are in its way")
+
+
 @test
 def when_our_threads_rest_all_becomes_the_programs_and_connections_go_on():
     need_tables()
-    program = "import ctypes\nlibc = ctypes.CDLL(None)\n" + GOES_ON + "%s\nprint(libc.unshare(0x10000000), flush=True)\nsys.stdin.read()"
     for before in "pass", "os.closerange(3, 4096)":
-        with under_agent(program % before) as p:
+        with under_agent(UNSHARES % before) as p:
             port, = listens(p.pid)
             ours = tables(p.pid)[1]
             c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
@@ -122,13 +133,76 @@ def when_our_threads_rest_all_becomes_the_programs_and_connections_go_on():
                     if i == 0:
                         at = c.sock.getsockname()
                         go_on(p)
-                        if p.stdout.readline() != "0\n":
-                            raise Skip("no user namespace can be had")
+                        unshares(p)
                 equal(c.sock.getsockname(), at)
                 theirs, now = tables(p.pid)
                 equal(theirs, now)
                 need({n: t for n, t in ours.items() if n > 2}.items() <= now.items(), (before, ours, now))
                 equal(listens(p.pid), [port])
+
+
+@test
+def a_program_at_its_limit_of_descriptors_changes_its_namespace_all_the_same():
+    fill = """resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while True:
+        os.open("/dev/null", os.O_RDONLY)
+except OSError:
+    pass"""
+    with under_agent(UNSHARES % fill) as p:
+        go_on(p)
+        unshares(p)
+
+
+@test
+def clients_that_ask_all_the_time_keep_nobody_waiting():
+    with under_agent(UNSHARES % "os.closerange(3, 4096)") as p:
+        port, = listens(p.pid)
+        stop = threading.Event()
+
+        def ask():
+            c = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+            with contextlib.closing(c):
+                while not stop.wait(0.1):
+                    c.request("GET", "/debug/pprof/cmdline")
+                    c.getresponse().read()
+        asks = in_background(ask)
+        go_on(p)
+        unshares(p)
+        stop.set()
+        asks.result()
+
+
+@test
+def when_a_program_has_the_numbers_of_ours_a_child_has_all_of_its_own():
+    opens = """
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+try:
+    while True:
+        last = os.open("/dev/zero", os.O_RDONLY)
+except OSError:
+    os.close(last)
+    os.close(last - 1)
+    os.close(last - 2)"""
+    child = """
+def own():
+    found = []
+    for n in range(3, 1024):
+        try:
+            found += [n] if os.readlink("/proc/self/fd/%d" % n) == "/dev/zero" else []
+        except OSError:
+            pass
+    return found
+mine = own()
+pid = os.fork()
+if not pid:
+    os._exit(own() != mine)
+print(len(mine) > 900, os.waitpid(pid, 0)[1], flush=True)
+sys.stdin.read()"""
+    with under_agent((UNSHARES % opens).replace("\nsys.stdin.read()", child)) as p:
+        go_on(p)
+        unshares(p)
+        said(p, "True 0")
 
 
 @test
