@@ -50,8 +50,9 @@
 #define UNUSED_MAX 4096       /* numbers, one after the other: behind them there is none */
 
 static __thread bool own __attribute__((tls_model("initial-exec")));
-static atomic_bool   apart; /* this process, or the one that forked it */
-static atomic_bool   begun, merged; /* this one */
+static atomic_bool   apart;  /* this process, or the one that forked it */
+static atomic_bool   begun;  /* this one */
+static atomic_bool   merged; /* it has ended in this one, or in one that forked it: it is not begun again */
 
 bool
 our_table_is_own(void)
@@ -141,10 +142,10 @@ copy_theirs(const struct our_fd_kept *k)
 /* ---- the begin ---- */
 
 struct begin {
-	our_table_fn *fn;
-	void         *arg;
+	our_table_fn      *fn;
+	void              *arg;
 	struct our_fd_kept ends[2]; /* of a pair of sockets; ours is the second */
-	int           r;
+	int                r;
 };
 
 static void
@@ -160,7 +161,6 @@ standard_streams_make(void)
 	if (fd >= FD_LOWEST)
 		syscall(SYS_close, fd);
 }
-
 
 static void *
 run(void *arg)
