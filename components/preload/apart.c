@@ -16,6 +16,7 @@
 #include "our_table.h"
 #include "profiler.h"
 #include "signal_masks.h"
+#include "under_valgrind.h" /* which knows not all of the calls, and says so */
 
 struct start {
 	const struct component_profiler_options *options;
@@ -47,7 +48,7 @@ component_profiler_start_apart(const struct component_profiler_options *options,
 	int          copies[OUR_TABLE_SHOWN_MAX];
 	size_t       count;
 
-	if (is_inherited(options->address) || our_table_begin(run, &s, copies, &count))
+	if (is_inherited(options->address) || under_valgrind || our_table_begin(run, &s, copies, &count))
 		return component_profiler_start_options(options, err);
 	if (count > 0)
 		profiler_shown(copies, count);

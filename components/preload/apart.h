@@ -3,7 +3,7 @@
  *
  * component_profiler_start_apart() is component_profiler_start_options() for a program that knows nothing of us: no
  * callback of the options uses a descriptor of the program's.  An address that is an inherited socket (fd:NAME) is
- * served from the program's table, as everything is on kernels before 5.9 and under a seccomp filter.
+ * served from the program's table, as everything is on kernels before 5.9, under a seccomp filter and under valgrind.
  *
  *   threads  any of the program's
  *   source   components/preload/apart.c
