@@ -60,16 +60,18 @@ def at_work(path, ours):
     before = [CTL, "run", "--app-id=names", "--"] if ours else []
     with started(before + words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
         poll(lambda: ":%04X " % port in text_of("/proc/net/udp"), "its socket")
-        if ours:  # it has closed the server's descriptors at its start; that listens again
+        if ours:
             poll(lambda: run(CTL, "dump", "names", env=environment()).returncode == 0, "its server")
         asking = threading.Thread(target=ask, args=(port, stopped, failed), daemon=True)
         asking.start()
-        yield listed()["names"]["pid"] if ours else p.pid
-        stopped.set()
-        asking.join(DEADLINE)
-        equal(failed, [])
-        p.terminate()
-        equal(p.wait(DEADLINE), 0)
+        try:
+            yield listed()["names"]["pid"] if ours else p.pid
+        finally:
+            stopped.set()
+            asking.join(DEADLINE)
+            p.terminate()  # which ends its daemon, where it is run
+            ended = p.wait(DEADLINE)
+        equal((failed, ended), ([], 0))
 
 
 def functions_of(pid, path, d):
