@@ -24,10 +24,10 @@ if not os.path.exists(AGENT):
 
 
 @contextlib.contextmanager
-def under_agent(program, address="127.0.0.1:0", before=(), **more):
+def under_agent(program, **more):
     """A Python program, which says "ready" and goes on with each line; ended by the end of its standard input."""
-    env = dict(os.environ, LD_PRELOAD=AGENT, PPROF_BIND_ADDRESS=address)
-    p = subprocess.Popen([*before, PYTHON, "-c", "import os, socket, sys, time\n" + program], env=env, stdin=subprocess.PIPE,
+    env = dict(os.environ, LD_PRELOAD=AGENT, PPROF_BIND_ADDRESS="127.0.0.1:0")
+    p = subprocess.Popen([PYTHON, "-c", "import os, socket, sys, time\n" + program], env=env, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, text=True, **more)
     try:
         said(p, "ready")
