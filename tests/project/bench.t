@@ -407,6 +407,33 @@ def real_servers_answer_and_one_that_is_missing_says_its_package():
     equal((r.returncode, r.stderr), (77, "redis is not here (Debian: redis-server)\n"))
 
 
+SILENT_SERVER = """
+import os, socket, sys
+with open(os.environ["PIDS"], "a") as f:
+    f.write("%d\\n" % os.getpid())
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[sys.argv.index("--unixsocket") + 1])
+s.listen()
+while True:
+    s.accept()[0].close()
+"""
+
+
+@test
+def a_server_that_does_not_answer_is_ended_with_the_benchmark():
+    with tempdir() as d:
+        with open(d + "/server.py", "w") as f:
+            f.write(SILENT_SERVER)
+        script(d, "redis-server", 'exec %s %s/server.py "$@"\n' % (sys.executable, d))
+        r = run(sys.executable, os.path.join(BENCH, "programs"), "redis", "same", "1024",
+                env=dict(os.environ, PIDS=d + "/pids", PATH=d + ":" + os.environ["PATH"]), timeout=DEADLINE)
+        need(r.returncode == 1 and re.search("closed a connection|ConnectionReset|BrokenPipe", r.stderr), r.stdout + r.stderr)
+        with open(d + "/pids") as f:
+            pids = f.read().split()
+        equal(len(pids), 2, "servers that were started")
+        equal([p for p in pids if os.path.exists("/proc/" + p)], [], "servers that are left")
+
+
 @test
 def names_and_lines_are_measured_by_the_functions_of_their_test():
     r = run(os.path.join(BENCH, "symbols"), "ours", BUILD, "/nonexistent/program")
