@@ -8,7 +8,7 @@ THREAD = "{work}/second_thread.so"  # of nobody's: what any profiler with a thre
 # Whole batches of every client in each slice.  Less than 0.1 s of CPU time tells nothing at 2 %.
 REQUESTS = {"redis": "307200", "memcached": "98304", "nginx": "49152", "postgres": "15360"}
 COUNTED = {"redis": "3072", "memcached": "3072", "nginx": "1536", "postgres": "128"}
-COUNTED_ROUNDS = {"redis": 9}  # its dictionaries have random seeds, which are 0.5 % to and fro; the others repeat to 0.2 %
+COUNTED_ROUNDS = {"redis": 21}  # its dictionaries have random seeds, which are 0.5 % to and fro; the others repeat to 0.2 %
 
 
 def row(name, variant):
