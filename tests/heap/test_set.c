@@ -146,22 +146,29 @@ an_entry_left_behind_is_replaced(void **state)
 	assert_int_equal(after.free_bytes - before.free_bytes, 30);
 }
 
-static _Atomic int stop;
+static _Atomic int           stop;
+static _Atomic(const char *) wrong;
 
-/* Its own addresses, while another thread makes the table grow and turn over. */
+/* Its own addresses, while another thread makes the table grow and turn over.  A sample may be lost
+ * where the thread that counts has not got the processor. */
 static void *
 own_addresses(void *arg)
 {
 	struct heap_block b = block_of(5);
-	size_t            base = 20000000 + (uintptr_t)arg * 1000000;
+	size_t            base = 20000000 + (uintptr_t)arg * 1000000, kept = 0;
 
 	while (!stop)
 		for (size_t i = 0; i < 200; i++) {
-			if (heap_set_has(address(base + i)) || !heap_set_add(address(base + i), &b))
-				return (void *)1;
+			if (heap_set_has(address(base + i)))
+				wrong = "an address is found that was not added";
+			if (!heap_set_add(address(base + i), &b))
+				continue;
+			kept++;
 			if (!heap_set_has(address(base + i)) || !heap_set_remove(address(base + i)))
-				return (void *)2;
+				wrong = "an address is not found that was added";
 		}
+	if (!kept)
+		wrong = "every sample was lost";
 	return NULL;
 }
 
@@ -170,7 +177,6 @@ readers_find_their_own_while_the_table_changes(void **state)
 {
 	struct heap_block b = block_of(1);
 	pthread_t         t[2];
-	void             *result;
 
 	(void)state;
 	for (uintptr_t i = 0; i < 2; i++)
@@ -180,10 +186,10 @@ readers_find_their_own_while_the_table_changes(void **state)
 	for (size_t i = 0; i < 300000; i++)
 		assert_true(heap_set_remove(address(i)));
 	stop = 1;
-	for (int i = 0; i < 2; i++) {
-		pthread_join(t[i], &result);
-		assert_null(result);
-	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	if (wrong)
+		fail_msg("%s", wrong);
 }
 
 static int
