@@ -5,7 +5,7 @@ ROUNDS = 15
 OURS = "off", "on", "window"
 ALLOCATORS = "jemalloc", "tcmalloc"
 THREAD = "{work}/second_thread.so"  # of nobody's: what any profiler with a thread costs at least
-# Whole batches of every client in each slice.  Less than 0.1 s of CPU time tells nothing at 2 %.
+# Whole batches of every client in each slice, and 0.1 s of CPU time at least: 0.05 s told nothing at 2 %.
 REQUESTS = {"redis": "307200", "memcached": "98304", "nginx": "49152", "postgres": "15360"}
 COUNTED = {"redis": "3072", "memcached": "3072", "nginx": "1536", "postgres": "128"}
 COUNTED_ROUNDS = {"redis": 21}  # its dictionaries have random seeds, which are 0.5 % to and fro; the others repeat to 0.2 %

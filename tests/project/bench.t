@@ -11,6 +11,8 @@ import types
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 
+import daemons  # noqa: E402
+
 sys.dont_write_bytecode = True
 BENCH = os.path.join(SRC, "bench")
 sys.path.insert(0, BENCH)
@@ -394,17 +396,35 @@ def recorded_results_have_the_shape_and_the_rows_of_today():
         need(name in names, name + " is not in the recorded run")
 
 
+def environment_of(program):
+    path = daemons.found(program)
+    return daemons.environment(path, PATH=os.path.dirname(path) + ":" + os.environ["PATH"])
+
+
 @test
 def real_servers_answer_and_one_that_is_missing_says_its_package():
     programs = os.path.join(BENCH, "programs")
     for name in "redis", "memcached", "nginx", "postgres":
-        r = run(sys.executable, programs, name, "same", "6144", timeout=DEADLINE)
+        env = environment_of("redis-server" if name == "redis" else name)
+        r = run(sys.executable, programs, name, "same", "6144", env=env, timeout=DEADLINE)
         if r.returncode == 77:
             need("%s is not here (Debian: %s" % (name, name) in r.stderr or "initdb" in r.stderr, r.stderr)
         else:
             need(re.fullmatch(r"request_us \d+\.\d+ us\npeer_us \d+\.\d+ us\n", r.stdout), r.stdout + r.stderr)
     r = run(sys.executable, programs, "redis", "same", "1024", env=dict(os.environ, PATH="/nonexistent"))
     equal((r.returncode, r.stderr), (77, "redis is not here (Debian: redis-server)\n"))
+
+
+@test
+def a_followed_server_is_measured_with_a_window_in_each_of_its_processes():
+    agent = os.path.join(BUILD, "components/preload/libcomponent-preload.so")
+    if not os.path.exists(agent):
+        raise Skip("no agent was built")
+    r = run(sys.executable, os.path.join(BENCH, "programs"), "postgres", "window", "1536", agent, os.path.join(BUILD, "components/.libs"),
+            env=environment_of("postgres"), timeout=DEADLINE)
+    if r.returncode == 77:
+        raise Skip(r.stderr.strip())
+    need(re.fullmatch(r"request_us \d+\.\d+ us\npeer_us \d+\.\d+ us\n", r.stdout), r.stdout + r.stderr)
 
 
 SILENT_SERVER = """
