@@ -1,5 +1,5 @@
 # tests of heap profiles: units, then programs with the hooks linked in
-HEAP_UNITS = %D%/test_rate %D%/test_set
+HEAP_UNITS = %D%/test_rate %D%/test_set %D%/test_trails
 HEAP_HOOKED = %D%/test_accuracy %D%/test_blocks %D%/test_guest %D%/test_heap %D%/test_heap_older
 UNITS += $(HEAP_UNITS) $(HEAP_HOOKED)
 HOOKED_UNITS += $(HEAP_HOOKED)

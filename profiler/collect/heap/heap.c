@@ -47,6 +47,7 @@
 #include "set.h"
 #include "site.h"
 #include "stack_table.h"
+#include "trails.h"
 #include "unwind.h"
 
 #define OUR_THREAD_GAP  65536 /* bytes until one of our threads asks again */
@@ -116,23 +117,37 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
 	return true;
 }
 
-/* The site of a call, or references of its stack and labels.  What is sampled has mostly been
- * sampled before: then the stack table is not asked. */
-static void
-stack_of(const struct hooks_call *c, struct heap_block *ret)
+/* The site, or references of the stack and labels.  What was sampled before has a site: then the
+ * stack table is not asked. */
+static __attribute__((noinline)) void
+walk(const struct unwind_regs *regs, struct heap_block *ret)
 {
-	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
-	uintptr_t          pcs[STACK_FRAMES_MAX];
-	unsigned           count;
-	int                cut = 0;
+	uintptr_t pcs[STACK_FRAMES_MAX];
+	unsigned  walked, count;
+	int       cut = 0;
 
-	atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);
-	count = hidden_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &cut));
+	walked = unwind_capture(regs, pcs, STACK_FRAMES_MAX, &cut);
+	count = hidden_frames_drop(pcs, walked);
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
 	ret->site = heap_site_find(pcs, count, labels_peek(), ret->size);
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 	ret->labels = ret->site ? 0 : labels_here();
+	if (ret->site && !cut && count == walked)
+		heap_trails_add(regs, pcs, count, labels_peek(), ret->size, ret->site);
+}
+
+/* What was found twice is mostly found without a walk. */
+static void
+stack_of(const struct hooks_call *c, struct heap_block *ret)
+{
+	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
+
+	atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);
+	ret->stack = ret->labels = 0;
+	ret->site = heap_trails_find(&regs, labels_peek(), ret->size);
+	if (!ret->site)
+		walk(&regs, ret);
 }
 
 static void

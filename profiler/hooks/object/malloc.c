@@ -78,10 +78,13 @@ hook_reallocarray(void *block, size_t count, size_t size)
 	return MAKER(realloc)(block, bytes);
 }
 
-/* Its own function: the one below is what nearly every call gets by with. */
+/* Its own function: the one below is what nearly every call gets by with.  NULL comes here as well
+ * (table.c), and need not go on: OpenSSL gives back sixteen of them whenever it clears its errors. */
 static __attribute__((noinline)) void
 free_perhaps_ours(void *block)
 {
+	if (!block)
+		return;
 	if (hooks_filter.hashed[HOOKS_FILTER_HASH(block)])
 		cold_free(block);
 	else

@@ -1,0 +1,23 @@
+/*
+ * trails.h - sites of stacks that were walked before, found without a walk.
+ *
+ * A program allocates at the same few places all the time.  From there a walk costs some thousand cycles where what it reads has
+ * left the processor's caches, and the look at a trail (unwind/trail.h) some hundred.
+ */
+#ifndef COLLECT_HEAP_TRAILS_H
+#define COLLECT_HEAP_TRAILS_H
+
+#include <stdint.h>
+
+#include "unwind.h"
+
+/* Both in any thread, interrupted anywhere, in a hook. */
+
+/* The site of a call as heap_site_find() would find it after a walk; 0: not known here. */
+uint32_t heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t size);
+/* Is found from now on, if the stack has a trail and there is room.  What heap_site_find() has said of a whole
+ * walk, of which nothing was hidden. */
+void     heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels,
+			 uint64_t size, uint32_t site);
+
+#endif
