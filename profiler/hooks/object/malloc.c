@@ -78,26 +78,20 @@ hook_reallocarray(void *block, size_t count, size_t size)
 	return MAKER(realloc)(block, bytes);
 }
 
-/* Its own function: the one below is what nearly every call gets by with.  NULL comes here as well
- * (table.c), and need not go on: OpenSSL gives back sixteen of them whenever it clears its errors. */
-static __attribute__((noinline)) void
-free_perhaps_ours(void *block)
-{
-	if (!block)
-		return;
-	if (hooks_filter.hashed[HOOKS_FILTER_HASH(block)])
-		cold_free(block);
-	else
-		NEXT(free)(block);
-}
-
+/* NULL passes for perhaps ours (table.c), as there is time to look at it then: it need not go on.  OpenSSL
+ * gives back sixteen of them whenever it clears its errors. */
 void
 hook_free(void *block)
 {
-	if (MAY_BE_OURS(block))
-		free_perhaps_ours(block);
-	else
-		NEXT(free)(block);
+	if (MAY_BE_OURS(block)) {
+		if (!block)
+			return;
+		if (hooks_filter.hashed[HOOKS_FILTER_HASH(block)]) {
+			cold_free(block);
+			return;
+		}
+	}
+	NEXT(free)(block);
 }
 
 void
