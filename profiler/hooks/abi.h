@@ -173,7 +173,7 @@ struct hooks_wait {
 
 /*
  * How many sampled blocks there are, by their addresses: 0, and free() has nothing to do.
- * The core counts, from below 255 up and down; 255 stays.  An address is looked up by its
+ * The core counts, from below 255 up and down; 255 stays.  The hooks set it for NULL.  An address is looked up by its
  * lower 16 bits first, which takes three instructions; in a large heap that says yes too often,
  * and then by all of them.  The last four bits are 0 in nearly all addresses: a table with a count
  * for each value of 16 bits lay on 16 pages, and cost redis 6 % of its time (bench/README.md).

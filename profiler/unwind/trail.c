@@ -27,6 +27,7 @@
 #define FROM_SP     ((uint64_t)1 << 63)
 #define PLACE(word) (((word) & ~FROM_SP) >> VALUE_BITS << 3) /* bytes above sp */
 #define PLACE_MAX   PLACE(~(uint64_t)0)
+#define NOWHERE     UINTPTR_MAX
 
 /* A walk that is done again, by the pcs that are known. */
 struct again {
@@ -34,7 +35,7 @@ struct again {
 	struct unwind_reader reader;
 	uintptr_t sp, fp; /* of the hook's caller */
 	uintptr_t cfa; /* this and fp_at in bytes above sp */
-	uintptr_t fp_at; /* where the frame pointer was saved last; 0: nowhere */
+	uintptr_t fp_at; /* where the frame pointer was saved last; NOWHERE: the hook's caller has it still */
 	bool      fp_taken; /* it is in the trail */
 	struct trail *trail;
 };
@@ -57,7 +58,7 @@ take_fp(struct again *a, uintptr_t *ret)
 {
 	uintptr_t fp = a->fp;
 
-	if (a->fp_at && !unwind_load(&a->reader, a->sp + a->fp_at, &fp))
+	if (a->fp_at != NOWHERE && !unwind_load(&a->reader, a->sp + a->fp_at, &fp))
 		return false;
 	*ret = fp - a->sp;
 	if (*ret > PLACE_MAX)
@@ -65,7 +66,7 @@ take_fp(struct again *a, uintptr_t *ret)
 	if (a->fp_taken)
 		return true;
 	a->fp_taken = true;
-	if (a->fp_at)
+	if (a->fp_at != NOWHERE)
 		return take(a->trail, a->fp_at, *ret, FROM_SP);
 	atomic_store_explicit(&a->trail->live, (uint32_t)*ret + 1, memory_order_relaxed);
 	return true;
@@ -106,7 +107,7 @@ trail_room(uintptr_t sp)
 {
 	struct unwind_reader r;
 
-	if (under_memcheck)
+	if (under_memcheck || sp % sizeof(uintptr_t) != 0)
 		return 0;
 	unwind_window_open(&r, sp);
 	return r.words * sizeof(uintptr_t);
@@ -116,7 +117,7 @@ bool
 trail_make(struct trail *ret, const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n)
 {
 	struct tables_reader reader;
-	struct again         a = { .sp = regs->sp, .fp = regs->fp, .trail = ret };
+	struct again         a = { .sp = regs->sp, .fp = regs->fp, .fp_at = NOWHERE, .trail = ret };
 	unsigned             i = 0;
 
 	atomic_store_explicit(&ret->count, 0, memory_order_relaxed);
@@ -132,6 +133,7 @@ trail_make(struct trail *ret, const struct unwind_regs *regs, const uintptr_t *p
 	return i > 0;
 }
 
+/* From the leaf up to the first word that differs: so none is read that a walk would not read. */
 bool UNWIND_NO_SANITIZE
 trail_fits(const struct trail *t, const struct unwind_regs *regs, size_t room)
 {

@@ -27,8 +27,8 @@ struct trail {
 /*
  * trail_room - bytes from sp to the end of the calling thread's own stack
  *
- * 0: it is another stack, or where its end is was not found out yet; or valgrind would report what
- * is compared and was never written.  Signal-safe.
+ * 0: it is another stack, or where its end is was not found out yet; or valgrind runs the process, which would
+ * report words that are compared and were never written.  Signal-safe.
  */
 size_t trail_room(uintptr_t sp);
 /*

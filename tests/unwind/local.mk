@@ -1,6 +1,6 @@
 # tests of call stacks
 UNWIND_UNITS = %D%/test_bad_registers %D%/test_functions %D%/test_generated_code %D%/test_remote %D%/test_step %D%/test_tables \
-	%D%/test_trail %D%/test_unwind %D%/test_verdict %D%/test_window
+	%D%/test_trail %D%/test_trail_framed %D%/test_unwind %D%/test_verdict %D%/test_window
 # Plugins want a shared build.
 if HAVE_SHARED
 UNWIND_UNITS += %D%/test_refresh
@@ -17,6 +17,8 @@ $(UNWIND_UNITS): private LDADD = $(UNWIND_LIBS) $(CMOCKA_LIBS) $(ZLIB_LIBS) -ldl
 %C%_test_unwind_CFLAGS = $(AM_CFLAGS) -fno-optimize-sibling-calls
 %C%_test_generated_code_CFLAGS = $(AM_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls
 %C%_test_trail_CFLAGS = $(AM_CFLAGS) -O2 -fno-optimize-sibling-calls -fomit-frame-pointer
+%C%_test_trail_framed_SOURCES = %D%/test_trail.c
+%C%_test_trail_framed_CFLAGS = $(AM_CFLAGS) -O2 -fno-optimize-sibling-calls -fno-omit-frame-pointer
 %C%_test_step_CFLAGS = $(AM_CFLAGS) -O2 -fno-optimize-sibling-calls -fomit-frame-pointer
 # Exceptions are libgcc's, which libunwind would take over if it came first.
 %C%_test_tables_SOURCES = %D%/test_tables.c %D%/mix.h %D%/mix_throw.cc %D%/mix_tls.c

@@ -1,7 +1,7 @@
 /*
  * test_trail.c - a trail fits where a walk would find the same stack, and nowhere else.
  *
- * Compiled without frame pointers; one with alloca() has one all the same.
+ * Compiled without frame pointers, which a function with alloca() has all the same; and once more with them.
  */
 #include <config.h>
 
@@ -20,6 +20,7 @@
 
 #include "stack_table.h"
 #include "trail.h"
+#include "under_valgrind.h"
 #include "unwind.h"
 #include "waiting.h"
 
@@ -101,11 +102,13 @@ small_frame(const uint8_t *how)
 static __attribute__((noinline)) void
 either_call(const uint8_t *how)
 {
-	if (*how & 8)
+	if (*how & 8) {
 		go_on(how);
-	else
+		AFTER(how);
+	} else {
 		go_on(how);
-	AFTER(how);
+		AFTER(1);
+	}
 }
 
 static __attribute__((noinline)) void
@@ -227,7 +230,7 @@ a_stack_of_more_frames_than_words_has_none(void **state)
 {
 	(void)state;
 	answers[1] = -1;
-	deep(TRAIL_WORDS / 2);
+	deep(TRAIL_WORDS / 4); /* frame pointers are words, too */
 	assert_int_equal(answers[1], 1);
 	deep(TRAIL_WORDS);
 	assert_int_equal(answers[1], 0);
@@ -293,6 +296,10 @@ main(void)
 		cmocka_unit_test(nothing_beyond_the_room_is_read),
 	};
 
+	if (under_memcheck) {
+		printf("1..0 # SKIP there are no trails under valgrind\n");
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }
 

@@ -4,7 +4,7 @@
  * A hook that has used up its thread's countdown asks begin(): is this allocation
  * a sample?  If so its stack is taken and interned, the next allocator makes the block as it
  * makes any other, and its address is noted (heap/set.c).  Counts are kept by site
- * (heap/site.c) and read by heap/profile.c.
+ * (heap/site.c), which is found by a walk or without one (heap/trails.c), and read by heap/profile.c.
  *
  *     hook ─ begin() ─ decide ─ site ─ RECORD ─ next malloc ─ record(block)
  *     hook ─ filter ─ release() ── found: counted as freed ── next free
@@ -120,7 +120,7 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
 /* The site, or references of the stack and labels.  What was sampled before has a site: then the
  * stack table is not asked. */
 static __attribute__((noinline)) void
-walk(const struct unwind_regs *regs, struct heap_block *ret)
+walk(const struct unwind_regs *regs, uint32_t labels, struct heap_block *ret)
 {
 	uintptr_t pcs[STACK_FRAMES_MAX];
 	unsigned  walked, count;
@@ -130,24 +130,25 @@ walk(const struct unwind_regs *regs, struct heap_block *ret)
 	count = hidden_frames_drop(pcs, walked);
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
-	ret->site = heap_site_find(pcs, count, labels_peek(), ret->size);
+	ret->site = heap_site_find(pcs, count, labels, ret->size);
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 	ret->labels = ret->site ? 0 : labels_here();
 	if (ret->site && !cut && count == walked)
-		heap_trails_add(regs, pcs, count, labels_peek(), ret->size, ret->site);
+		heap_trails_add(regs, pcs, count, labels, ret->size, ret->site);
 }
 
-/* What was found twice is mostly found without a walk. */
+/* The same without a walk, where that has led to this site before. */
 static void
 stack_of(const struct hooks_call *c, struct heap_block *ret)
 {
 	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
+	uint32_t           labels = labels_peek();
 
 	atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);
 	ret->stack = ret->labels = 0;
-	ret->site = heap_trails_find(&regs, labels_peek(), ret->size);
+	ret->site = heap_trails_find(&regs, labels, ret->size);
 	if (!ret->site)
-		walk(&regs, ret);
+		walk(&regs, labels, ret);
 }
 
 static void

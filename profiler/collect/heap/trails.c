@@ -4,9 +4,9 @@
  *     places[hash of pc, stack above it, labels, size] --> a trail and its site
  *
  * The bytes of stack above a call are the same in every thread that has come there the same way, so
- * threads share a trail.  Each has two places to be at.  Who finds both taken waits until one of them has been
- * wanted CREDIT times by others since it was last found, so that more stacks than places do not
- * drive out each other all the time.
+ * threads share a trail.  A trail may be at two places.  Where both are taken, the one is replaced that others have
+ * wanted CREDIT times since it was last found, so that more trails than places do not drive each other out all
+ * the time.
  *
  * What a stranger would get wrong: a place is read while another thread writes it.  `turn` is odd
  * meanwhile and another one afterwards, and who has read looks at it again.  A thread that never comes back
@@ -23,9 +23,11 @@
 
 #include "trail.h"
 
-#define PLACE_BITS  9 /* 512 places, 256 KiB, touched as they come */
-#define CHOICES     2
-#define CREDIT      16
+#define PLACE_BITS   9 /* 512 places, 256 KiB, touched as they come */
+#define CHOICES      2
+#define CREDIT       16
+#define SITES        1024 /* of more, some share a count */
+#define REFUSALS_MAX 4
 
 /* Loaded and stored a word each, as two threads may be at it. */
 struct place {
@@ -40,6 +42,8 @@ struct place {
 _Static_assert(sizeof(struct place) == 512, "eight lines");
 
 static struct place places[1 << PLACE_BITS];
+/* By site: how often its stack had no trail.  Then nobody tries any more: that takes half as long as a walk. */
+static _Atomic uint8_t refusals[SITES];
 
 struct key {
 	uint64_t pc, room, size;
@@ -97,7 +101,7 @@ heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t size)
 	return site;
 }
 
-/* Its own, where its stack is another one now, or a free one, or one that nobody asks for; NULL: none. */
+/* A free place, or one that nobody asks for any more; NULL: none. */
 static struct place *
 place_for(const struct key *k)
 {
@@ -107,7 +111,9 @@ place_for(const struct key *k)
 
 	for (int choice = 0; choice < CHOICES; choice++) {
 		p = place_at(h, choice);
-		if (!LOAD(p->site) || is_of(p, k))
+		if (LOAD(p->turn) % 2)
+			continue;
+		if (!LOAD(p->site))
 			return p;
 		credit = LOAD(p->credit);
 		if (credit == 0)
@@ -118,21 +124,39 @@ place_for(const struct key *k)
 	return unused;
 }
 
-void
-heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size,
-		uint32_t site)
+static void
+write_place(struct place *p, const struct key *k, const struct trail *t, uint32_t site)
 {
-	struct key    k = { regs->pc, trail_room(regs->sp), size, labels };
-	struct place *p = k.room ? place_for(&k) : NULL;
-	uint32_t      turn = p ? LOAD(p->turn) : 1;
+	uint32_t turn = LOAD(p->turn), count = LOAD(t->count);
 
 	if (turn % 2 || !atomic_compare_exchange_strong_explicit(&p->turn, &turn, turn + 1, memory_order_acquire, memory_order_relaxed))
 		return;
 	atomic_thread_fence(memory_order_release);
-	STORE(p->pc, k.pc);
-	STORE(p->size, k.size);
-	STORE(p->labels, k.labels);
+	STORE(p->pc, k->pc);
+	STORE(p->size, k->size);
+	STORE(p->labels, k->labels);
 	STORE(p->credit, CREDIT);
-	STORE(p->site, trail_make(&p->trail, regs, pcs, n) ? site : 0);
+	STORE(p->site, site);
+	STORE(p->trail.live, LOAD(t->live));
+	STORE(p->trail.count, count);
+	for (uint32_t i = 0; i < count; i++)
+		STORE(p->trail.words[i], LOAD(t->words[i]));
 	atomic_store_explicit(&p->turn, turn + 2, memory_order_release);
+}
+
+void
+heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size,
+		uint32_t site)
+{
+	struct key       k = { regs->pc, trail_room(regs->sp), size, labels };
+	_Atomic uint8_t *refused = &refusals[site % SITES];
+	struct place    *p;
+	struct trail     t;
+
+	if (!k.room || LOAD(*refused) >= REFUSALS_MAX || !(p = place_for(&k)))
+		return;
+	if (trail_make(&t, regs, pcs, n))
+		write_place(p, &k, &t, site);
+	else
+		STORE(*refused, LOAD(*refused) + 1);
 }

@@ -13,10 +13,10 @@
 
 /* Both in any thread, interrupted anywhere, in a hook. */
 
-/* The site of a call as heap_site_find() would find it after a walk; 0: not known here. */
+/* The site of a call, as heap_site_find() would find it after a walk; 0: not known here. */
 uint32_t heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t size);
-/* Is found from now on, if the stack has a trail and there is room.  What heap_site_find() has said of a whole
- * walk, of which nothing was hidden. */
+/* Keeps a site for heap_trails_find(), if there is room and the stack has a trail.  The walk must be whole, with no
+ * frame left out, and the site what heap_site_find() has said of it. */
 void     heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels,
 			 uint64_t size, uint32_t site);
 

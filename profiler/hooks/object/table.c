@@ -101,7 +101,8 @@ filter_fill(void)
 void
 table_set_state(uint32_t state)
 {
-	hooks_filter.low[hooks_filter_low(NULL)] = UINT8_MAX; /* free() looks at NULL where it looks at samples */
+	if (hooks_filter.low[hooks_filter_low(NULL)] != UINT8_MAX) /* a child of fork has the page already */
+		hooks_filter.low[hooks_filter_low(NULL)] = UINT8_MAX;
 	if (state == HOOKS_ON && !hooks_self.counts)
 		filter_fill();
 	__atomic_store_n(&hooks_self.heap_state, state, __ATOMIC_RELEASE);
