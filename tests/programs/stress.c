@@ -54,7 +54,9 @@ struct worker {
 const char         *stress_dir;
 atomic_bool         stress_stop;
 pthread_rwlock_t    stress_loading = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-pthread_mutex_t     stress_jumps = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t turns = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  turn_over = PTHREAD_COND_INITIALIZER;
+static unsigned long   turn, turns_given;
 static atomic_ulong wrongs;
 static _Thread_local struct worker *self;
 
@@ -184,6 +186,27 @@ work(void *arg)
 }
 
 /* Names the workers that stand still; false if there are none. */
+void
+stress_alone_begin(void)
+{
+	unsigned long mine;
+
+	pthread_mutex_lock(&turns);
+	mine = turns_given++;
+	while (turn != mine)
+		pthread_cond_wait(&turn_over, &turns);
+	pthread_mutex_unlock(&turns);
+}
+
+void
+stress_alone_end(void)
+{
+	pthread_mutex_lock(&turns);
+	turn++;
+	pthread_cond_broadcast(&turn_over);
+	pthread_mutex_unlock(&turns);
+}
+
 static bool
 hung(time_t now)
 {

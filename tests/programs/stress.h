@@ -33,9 +33,11 @@ extern atomic_bool stress_stop;
 /* Held for reading in dlopen() and dlclose(). */
 extern pthread_rwlock_t stress_loading;
 
-/* Held by who jumps out of handlers or cancels threads, and in setuid(), whose handler in
- * every thread must end: glibc 2.36 waits for ever for a thread that has left it. */
-extern pthread_mutex_t stress_jumps;
+/* Around jumps out of handlers and cancelled threads, and around setuid(), whose handler in
+ * every thread must end: glibc 2.36 waits for ever for a thread that has left it.  One at a time, in
+ * turns: a mutex may go to the same thread again and again, and the others would seem to hang. */
+void stress_alone_begin(void);
+void stress_alone_end(void);
 
 /* Something is not as it must be: said on stdout, and the program ends with 1. */
 void stress_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));

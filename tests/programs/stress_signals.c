@@ -125,7 +125,7 @@ stress_jump(uint64_t *random)
 	sigemptyset(&one);
 	sigaddset(&one, JUMP_SIGNAL);
 	pthread_sigmask(SIG_BLOCK, &one, NULL);
-	pthread_mutex_lock(&stress_jumps);
+	stress_alone_begin();
 	timer_begin(JUMP_SIGNAL, &timer, 700000);
 	while (jumps < JUMPS) {
 		if (sigsetjmp(jump_to, 1) == 0) {
@@ -137,7 +137,7 @@ stress_jump(uint64_t *random)
 		stress_blocks_few(random);
 	}
 	timer_delete(timer);
-	pthread_mutex_unlock(&stress_jumps);
+	stress_alone_end();
 }
 
 /* ---- alternate stacks ---- */

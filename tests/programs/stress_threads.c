@@ -101,9 +101,9 @@ is_cancelled(void *arg)
 void
 stress_cancel(uint64_t *random)
 {
-	pthread_mutex_lock(&stress_jumps);
+	stress_alone_begin();
 	run_batch(is_cancelled, NULL, true, random);
-	pthread_mutex_unlock(&stress_jumps);
+	stress_alone_end();
 }
 
 /* ---- the bare system call ---- */
@@ -226,10 +226,10 @@ stress_crowd(uint64_t *random)
 void
 stress_identity(uint64_t *random)
 {
-	pthread_mutex_lock(&stress_jumps);
+	stress_alone_begin();
 	STRESS_CHECK(setuid(getuid()) == 0);
 	STRESS_CHECK(setgid(getgid()) == 0);
-	pthread_mutex_unlock(&stress_jumps);
+	stress_alone_end();
 	stress_blocks_few(random);
 	usleep(1000);
 }
