@@ -6,8 +6,8 @@
  * who has done it once can compare them instead.  A walk waits for each word, and then for the rules that
  * say where the next one is; the places of these are known, so the processor loads all of them at once.
  *
- * Only frames of the plain form have one (tables_lookup.h).  On aarch64 most functions save other registers than a
- * frame record has, so nearly no stack has a trail there, and all are walked.
+ * All frames of such a stack but the root must be of the plain form (tables_lookup.h).  On aarch64 none of the
+ * stacks that were tried is so, and they are walked.
  */
 #ifndef UNWIND_TRAIL_H
 #define UNWIND_TRAIL_H

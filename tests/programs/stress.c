@@ -185,7 +185,6 @@ work(void *arg)
 	return NULL;
 }
 
-/* Names the workers that stand still; false if there are none. */
 void
 stress_alone_begin(void)
 {
@@ -207,6 +206,7 @@ stress_alone_end(void)
 	pthread_mutex_unlock(&turns);
 }
 
+/* Names the workers that stand still; false if there are none. */
 static bool
 hung(time_t now)
 {
