@@ -9,7 +9,7 @@ A paired row's two are measured side by side by one program, so that each of its
 rounds is a ratio: the 95 % interval of their median decides, as a whole on one side
 of the bar or "unresolved".
 
-An interval that is too wide is given more rounds for a while: it narrows with the
+An interval that is as wide as the row's noise is given more rounds for a while: it narrows with the
 square root of their number.
 
 What a stranger would get wrong:
@@ -17,7 +17,7 @@ What a stranger would get wrong:
   So is a median beyond its bar where there is a twin, the same in instructions: times
   of some nanoseconds depend on what else the processor's core does, counts do not.
   What is unresolved passes only by its twin.
-- Only the A/A interval says when there are rounds enough.  Rounds that end when the
+- Only how wide the interval is says when there are rounds enough.  Rounds that end when the
   ratio looks right would find what they look for.
 
 Tests: tests/project/bench.t.
@@ -165,7 +165,7 @@ def paired_result(row, rounds):
 
 def is_noisy(result):
     """Would more rounds tell more?  The ratio itself is not asked."""
-    return result.row.kind == "ratio" and result.row.bar != Bar() and result.noise >= result.row.noise
+    return result.row.kind in ("ratio", "paired") and result.row.bar != Bar() and result.noise >= result.row.noise
 
 
 def ratio_verdict(row, value, noise):
