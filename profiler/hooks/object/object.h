@@ -49,15 +49,10 @@ extern int hooks_once_done HIDDEN;
 
 #define MAKER(name) ((__typeof__(&hook_##name))hooks_maker[HOOKS_##name])
 
-/*
- * Has this call used up the bytes until the next sample?  malloc itself does not ask whether
- * sampling is on: hooks_malloc_entry leads to the next malloc, or to who counts down.
- */
+/* Has this call used up the bytes until the next sample?  malloc itself asks last whether sampling is on (malloc.c). */
 #define COUNTED_DOWN(bytes) \
 	UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (bytes))) < 0)
 #define SAMPLED(bytes) (LIKELY(hooks_self.heap_state != HOOKS_OFF) && COUNTED_DOWN(bytes))
-
-extern void *(*hooks_malloc_entry)(size_t size) HIDDEN;
 
 /* Perhaps a sample's: struct hooks_filter. */
 extern struct hooks_filter hooks_filter HIDDEN;
@@ -67,7 +62,6 @@ extern struct hooks_filter hooks_filter HIDDEN;
 
 /* malloc.c */
 void  *hook_malloc(size_t size) HIDDEN;
-void  *hook_malloc_counting(size_t size) HIDDEN; /* while sampling is on */
 void  *hook_calloc(size_t count, size_t size) HIDDEN;
 void  *hook_realloc(void *block, size_t size) HIDDEN;
 void  *hook_reallocarray(void *block, size_t count, size_t size) HIDDEN;
@@ -81,6 +75,7 @@ void  *hook_pvalloc(size_t size) HIDDEN;
 size_t hook_malloc_usable_size(void *block) HIDDEN;
 void   hook_free_sized(void *block, size_t size) HIDDEN;
 void   hook_free_aligned_sized(void *block, size_t align, size_t size) HIDDEN;
+void   malloc_set_state(uint32_t state) HIDDEN; /* NEXT(malloc) is known */
 
 /* operators.c, by shape: size; size, nothrow; size, align; size, align, nothrow. */
 #define HOOKS_NEW_SHAPES(plain, nothrow, align, align_nothrow)                          \

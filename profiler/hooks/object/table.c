@@ -20,8 +20,6 @@ uint64_t hooks_waiting[HOOKS_WAITING];
 
 __thread struct hooks_thread hooks_thread = { .left = -1 };
 
-void *(*hooks_malloc_entry)(size_t size) = cold_malloc;
-
 void *hooks_maker[HOOKS_MALLOC_COUNT] = {
 	[HOOKS_malloc] = (void *)&cold_malloc,
 	[HOOKS_memalign] = (void *)&cold_memalign,
@@ -106,5 +104,5 @@ table_set_state(uint32_t state)
 	if (state == HOOKS_ON && !hooks_self.counts)
 		filter_fill();
 	__atomic_store_n(&hooks_self.heap_state, state, __ATOMIC_RELEASE);
-	__atomic_store_n(&hooks_malloc_entry, state == HOOKS_ON ? hook_malloc_counting : NEXT(malloc), __ATOMIC_RELEASE);
+	malloc_set_state(state);
 }
