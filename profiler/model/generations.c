@@ -33,6 +33,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
@@ -43,9 +44,11 @@
 #include "generations_ranges.h"
 #include "maps.h"
 #include "memory.h"
+#include "our_fd.h"
 #include "pages.h"
 #include "stack_table.h"
 
+#define QUERY_LATER INT_MIN
 #define LOOK_TRIES 4 /* while objects take each other's places */
 #define PHDRS_MAX  64
 #define NOTES_MAX  4096 /* bytes of one note segment looked at */
@@ -489,22 +492,41 @@ generations_look(void)
 
 /* ---- between two looks ---- */
 
-bool
-generations_moved(int query)
+/* Where the kernel refuses the comparison, marks are always the same. */
+static bool
+marks_tell(void)
 {
-	bool moved = false;
+	static const uint32_t one = 1;
+
+	return mark_look((uintptr_t)&one, 0) == MARK_OTHER;
+}
+
+/* A build id is one file's.  Of an object without one, the kernel says which file is there, if it can. */
+static bool
+has_moved(const struct generation *g, bool by_mark, int *query)
+{
+	struct maps_place p;
+
+	if (g->mark && mark_look(g->mark, g->mark_is) != MARK_SAME)
+		return true;
+	if (by_mark && *g->build_id)
+		return false;
+	if (*query == QUERY_LATER)
+		*query = maps_query_open();
+	return *query < 0 || maps_query(*query, g->start, &p) < 0 || p.inode != g->inode || p.device != g->device;
+}
+
+bool
+generations_moved(void)
+{
+	bool moved = false, by_mark = marks_tell();
+	int  query = QUERY_LATER;
 
 	pthread_mutex_lock(&known.lock);
-	for (size_t i = 0; known.on && i < known.count && !moved; i++) {
-		const struct generation *g = &known.all[i];
-		struct maps_place        p;
-
-		if (!g->loaded)
-			continue;
-		moved = (g->mark && mark_look(g->mark, g->mark_is) != MARK_SAME) ||
-			maps_query(query, g->start, &p) < 0 || p.inode != g->inode || p.device != g->device;
-	}
+	for (size_t i = 0; known.on && i < known.count && !moved; i++)
+		moved = known.all[i].loaded && has_moved(&known.all[i], by_mark, &query);
 	pthread_mutex_unlock(&known.lock);
+	our_fd_close(query);
 	return moved;
 }
 

@@ -6,7 +6,7 @@
  * meets an unknown pc wakes a small thread of ours, which asks the kernel about it
  * (want.c).  Once a second it asks whether each object is still where it was, for
  * one may have taken another's place at the same addresses: no pc is unknown then, but
- * its rules are wrong.  Only where an object has come or gone, or where the kernel
+ * its rules are wrong.  Only where an object has come or gone, or where one has no build id and the kernel
  * answers no questions, are all mappings looked at, and read anew if they differ.  Each
  * look is one of generations.c, too, so the thread runs with frame pointers as well.  In each
  * round it judges the code that walks were led to (verdict.c).
@@ -185,16 +185,17 @@ rest(struct purse *p)
 static void
 look_round(unsigned round)
 {
-	int  query = maps_query_open();
-	bool look;
+	bool look = atomic_exchange(&unwind_thread.look, false);
+	int  query;
 
 	if (round % FORGET_ROUNDS == 0)
 		unwind_want_forget();
-	look = unwind_want_settle(query);
-	look |= atomic_exchange(&unwind_thread.look, false);
-	look |= query < 0 || generations_moved(query);
-	our_fd_close(query);
-	if (look) {
+	if (unwind_want_any()) {
+		query = maps_query_open();
+		look |= unwind_want_settle(query);
+		our_fd_close(query);
+	}
+	if (look || generations_moved()) {
 		unwind_refresh();
 		unwind_want_looked();
 		atomic_fetch_add(&refresh.looks, 1);

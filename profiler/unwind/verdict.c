@@ -53,6 +53,7 @@ static struct {
 	_Atomic uint64_t entries[ENTRIES]; /* address << BITS | bits; without KNOWN: wanted */
 	_Atomic uint8_t  ages[ENTRIES];
 	atomic_uint      part;
+	atomic_bool      any; /* there was an entry */
 	atomic_bool      wanted, given_up; /* a hook has waited in vain */
 	atomic_bool      forking; /* our thread may be gone, and who forks holds locks that it needs */
 	atomic_uint      settled; /* how often; a futex */
@@ -103,6 +104,7 @@ gives_way(uint64_t old, unsigned turn)
 static bool
 entry_put(uintptr_t pc, unsigned bits)
 {
+	atomic_store_explicit(&verdicts.any, true, memory_order_relaxed);
 	for (unsigned turn = 0; turn < 4; turn++) {
 		for (unsigned n = 0; n < PLACES; n++) {
 			_Atomic uint64_t *e = &verdicts.entries[place_of(pc, n)];
@@ -242,12 +244,17 @@ void
 unwind_verdicts_settle(enum unwind_verdicts which)
 {
 	unsigned      part = PARTS;
+	size_t        begin = 0, end = atomic_load(&verdicts.any) ? ENTRIES : 0;
 	bool          wanted = atomic_exchange(&verdicts.wanted, false), open = false;
 	struct memory m;
 
 	if (which == UNWIND_VERDICTS_SOME)
 		part = atomic_fetch_add(&verdicts.part, 1) % PARTS;
-	for (size_t i = 0; i < ENTRIES; i++) {
+	if (end && which == UNWIND_VERDICTS_SOME && !wanted) {
+		begin = part * (ENTRIES / PARTS);
+		end = begin + ENTRIES / PARTS;
+	}
+	for (size_t i = begin; i < end; i++) {
 		bool     due = i / (ENTRIES / PARTS) == part;
 		uint64_t old = atomic_load_explicit(&verdicts.entries[i], memory_order_relaxed);
 

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -133,6 +134,45 @@ without_changes_nothing_is_tagged_and_there_is_nothing_to_copy(void **state)
 	assert_int_equal(generations_look(), 0);
 	assert_int_equal(generations_look(), 0);
 	assert_int_equal(known(), 0);
+}
+
+static int
+lacks_build_id(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	char hex[BUILD_ID_MAX];
+
+	(void)size;
+	(void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_NOTE && build_id_find((const unsigned char *)info->dlpi_addr + p->p_vaddr, p->p_memsz, 4, hex))
+			return 0;
+	}
+	return 1;
+}
+
+static void
+what_has_moved_is_seen_with_and_without_questions_to_the_kernel(void **state)
+{
+	uintptr_t at;
+
+	(void)state;
+	for (int refused = 0; refused < 2; refused++) {
+		maps_query_refuse(refused);
+		at = load("unwind_plugin_small");
+		generations_look();
+		if (!dl_iterate_phdr(lacks_build_id, NULL)) /* of such a one, only questions would tell */
+			assert_false(generations_moved());
+		unload();
+		assert_true(generations_moved());
+		load_at("unwind_plugin_large", at);
+		assert_true(generations_moved());
+		generations_look();
+		unload();
+		generations_look();
+	}
+	maps_query_refuse(false);
 }
 
 static void
@@ -457,6 +497,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT(without_changes_nothing_is_tagged_and_there_is_nothing_to_copy),
+		UNIT(what_has_moved_is_seen_with_and_without_questions_to_the_kernel),
 		UNIT(the_next_one_in_a_place_is_told_apart_without_a_look),
 		UNIT(without_proc_too_the_next_one_in_a_place_has_its_own_path),
 		UNIT(objects_that_come_and_go_for_ever_are_remembered_once),
