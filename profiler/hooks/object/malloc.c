@@ -118,7 +118,7 @@ void
 hook_free(void *block)
 {
 	if (MAY_BE_OURS(block)) {
-		if (!block)
+		if (LIKELY(!block))
 			return;
 		if (hooks_filter.hashed[HOOKS_FILTER_HASH(block)]) {
 			cold_free(block);
