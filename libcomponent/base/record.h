@@ -76,6 +76,9 @@ void record_forked(struct record_file *f);
 typedef int record_fn(void *arg, const struct record *r);
 int  record_each(record_fn *fn, void *arg);
 
+/* The same removal, and nothing else. */
+void record_sweep(void);
+
 /* By its id or its process's number.  -ENOENT: none, -ENOTUNIQ: several have this id; with a sentence. */
 int  record_find(const char *id_or_pid, struct record *ret, struct component_error *err);
 

@@ -193,6 +193,37 @@ for i in range(60000):
 
 
 @test
+def what_children_leave_is_removed_while_the_program_runs_and_the_rest_at_its_end():
+    need_own_run()
+    program = """
+import os, select, sys
+end, held = os.pipe()
+for _ in range(3):
+    if os.fork() == 0:
+        os.close(held)
+        while not select.select([end], [], [], 0.01)[0]:
+            pass
+        sys.exit(0)
+sys.stdin.readline()
+os.close(held)
+for _ in range(3):
+    os.wait()
+print("ended", flush=True)
+sys.stdin.read()
+"""
+    with followed(program) as p:
+        poll(lambda: len(rows("many")) == 4, "four records")
+        p.stdin.write("\n")
+        p.stdin.flush()
+        equal(p.stdout.readline(), "ended\n")
+        # Nobody lists them meanwhile, which would remove them as well.
+        poll(lambda: len(folder()) == 1, "the children's files to go")
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+        equal(folder(), [])
+
+
+@test
 def without_the_option_no_child_has_anything_of_ours():
     need_own_run()
     with started_by_ctl("--app-id=many", "--", PYTHON, "-c", WORKERS, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:

@@ -14,6 +14,8 @@
  *   line of input, and not the interpreter.  A signal that was sent does.
  * - Without a port the program's own process binds one.  A port that is asked for is tried before: when it
  *   is taken nothing is started.
+ * - Nothing in the program removes its record when it ends: a filter of its own may end it for an unlink().  This
+ * process does, of those that were forked each ten seconds.
  * - The program's signal mask, and what it ignores, is what this process was started with.
  *
  * Tests: tests/componentctl/run.t.
@@ -48,6 +50,7 @@
 #define PIPE_FD_LEAST 100 /* three digits, where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
+#define SWEEP_NS      (10 * CLOCK_NS_PER_S)
 
 static bool        enable = true, follow_forks;
 static int64_t     app_port, profile_port = -1;
@@ -61,6 +64,7 @@ struct running {
 	char     text[REPORT_MAX];
 	size_t   size;
 	int64_t  kill_at; /* by the monotonic clock; 0: not yet */
+	int64_t  sweep_at; /* the same; 0: never */
 	sigset_t mask;    /* that we were started with */
 	bool     ignored_child;
 };
@@ -256,6 +260,29 @@ signal_take(struct running *p)
 		p->kill_at = clock_ns(CLOCK_MONOTONIC) + grace;
 }
 
+/* Milliseconds until there is something to do; -1: for ever. */
+static int
+time_left(const struct running *p)
+{
+	int64_t until = p->kill_at, left;
+
+	if (p->sweep_at && (!until || p->sweep_at < until))
+		until = p->sweep_at;
+	left = until - clock_ns(CLOCK_MONOTONIC);
+	return !until ? -1 : left <= 0 ? 0 : (int)(left / 1000000 + 1);
+}
+
+static void
+sweep_when_due(struct running *p)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!follow_forks || now < p->sweep_at)
+		return;
+	record_sweep();
+	p->sweep_at = now + SWEEP_NS;
+}
+
 /* The program's exit status. */
 static int
 wait_for(struct running *p, const char *path, const char *id, struct component_error *err)
@@ -264,18 +291,17 @@ wait_for(struct running *p, const char *path, const char *id, struct component_e
 
 	for (;;) {
 		struct pollfd fds[2] = { { p->signals, POLLIN, 0 }, { p->report, POLLIN, 0 } };
-		int64_t       left = p->kill_at ? p->kill_at - clock_ns(CLOCK_MONOTONIC) : -1;
 		pid_t         ended = waitpid(p->pid, &status, WNOHANG);
 
 		if (ended == p->pid)
 			break;
-		if (p->kill_at && left <= 0) {
+		if (p->kill_at && clock_ns(CLOCK_MONOTONIC) >= p->kill_at) {
 			say("warning", "the program did not end in time and is killed", id);
 			kill(p->pid, SIGKILL);
 			p->kill_at = 0;
-			left = -1;
 		}
-		if (poll(fds, 2, left < 0 ? -1 : (int)(left / 1000000 + 1)) <= 0)
+		sweep_when_due(p);
+		if (poll(fds, 2, time_left(p)) <= 0)
 			continue;
 		if (fds[1].revents)
 			failed = report_read(p, path, id, err);
@@ -284,6 +310,7 @@ wait_for(struct running *p, const char *path, const char *id, struct component_e
 	}
 	while (p->report >= 0)
 		failed = report_read(p, path, id, err);
+	record_sweep();
 	if (failed)
 		return failed;
 	return WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status);
