@@ -66,8 +66,8 @@ void generations_stop(void);
  *   threads  any, not from a handler or a hook; no loader lock; reads /proc/self
  */
 int  generations_look(void);
-/* Is any object not what the last look has seen?  One system call for each, two where it has no build id; then
- * true as well if the kernel does not say what is at an address. */
+/* Is any object not what the last look has seen?  One system call for each, and one more where it has no build
+ * id.  True as well where the kernel does not answer the latter. */
 bool generations_moved(void);
 /* Code made at run time, found since the last look.  -EEXIST: an object is or was there, so
  * a look is needed; -ENOSPC: likewise. */

@@ -14,8 +14,9 @@
  *   line of input, and not the interpreter.  A signal that was sent does.
  * - Without a port the program's own process binds one.  A port that is asked for is tried before: when it
  *   is taken nothing is started.
- * - Nothing in the program removes its record when it ends: a filter of its own may end it for an unlink().  This
- * process does, of those that were forked each ten seconds.
+ * - The agent does not remove the program's record when that ends: a filter of the program's may end it for
+ *   an unlink().  This process removes it then, and each ten seconds the records of forked children that have
+ *   ended.
  * - The program's signal mask, and what it ignores, is what this process was started with.
  *
  * Tests: tests/componentctl/run.t.
@@ -64,7 +65,7 @@ struct running {
 	char     text[REPORT_MAX];
 	size_t   size;
 	int64_t  kill_at; /* by the monotonic clock; 0: not yet */
-	int64_t  sweep_at; /* the same; 0: never */
+	int64_t  sweep_at; /* the same; 0: nothing was swept yet */
 	sigset_t mask;    /* that we were started with */
 	bool     ignored_child;
 };

@@ -20,9 +20,9 @@
  *   even a look at its result.
  * - free() cannot ask heap_state: a block sampled while on is freed while off.
  * - Until the next allocator is known, next[] leads to cold.c, as the program's malloc_entry does.
- * - The program's own hooks are there whether it is ever profiled or not: while off, malloc is one jump there, and while
- *   on two.  The agent's are there to sample: one jump while on costs redis 0.3 % less (bench/README.md), and
- *   six instructions more while off.
+ * - Hooks that are linked in are there whether the program is ever profiled or not: malloc is one jump while
+ *   off, and two while on.  The agent is there to sample: its malloc is one jump while on, which saves redis
+ *   0.3 % (bench/README.md), and seven instructions more while off.
  *
  * Why not a thread-local function table or a patched GOT: the first costs a load
  * more, the second misses calls from objects loaded later.  Why not a range of addresses for
@@ -112,8 +112,8 @@ hook_reallocarray(void *block, size_t count, size_t size)
 	return MAKER(realloc)(block, bytes);
 }
 
-/* The filter says yes of NULL (abi.h), so other blocks pay nothing for that question.  Programs free NULL often:
- * a query to PostgreSQL does so 96 times. */
+/* The filter says yes of NULL (abi.h), so other blocks pay nothing for that question.  Programs free NULL
+ * often: a query to PostgreSQL does so 96 times. */
 void
 hook_free(void *block)
 {

@@ -49,7 +49,7 @@ extern int hooks_once_done HIDDEN;
 
 #define MAKER(name) ((__typeof__(&hook_##name))hooks_maker[HOOKS_##name])
 
-/* Has this call used up the bytes until the next sample?  malloc itself asks last whether sampling is on (malloc.c). */
+/* Has this call used up the bytes until the next sample?  malloc itself asks for the state last (malloc.c). */
 #define COUNTED_DOWN(bytes) \
 	UNLIKELY((hooks_thread.left = (int64_t)((uint64_t)hooks_thread.left - (bytes))) < 0)
 #define SAMPLED(bytes) (LIKELY(hooks_self.heap_state != HOOKS_OFF) && COUNTED_DOWN(bytes))
