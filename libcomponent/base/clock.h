@@ -11,7 +11,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define CLOCK_NS_PER_S INT64_C(1000000000)
+#define CLOCK_NS_PER_S  INT64_C(1000000000)
+#define CLOCK_NS_PER_MS INT64_C(1000000)
 
 static inline int64_t
 clock_from_timespec(const struct timespec *ts)

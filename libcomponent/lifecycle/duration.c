@@ -13,13 +13,11 @@
 
 #include "clock.h"
 
-#define NS_PER_MS 1000000LL
-
 void
 life_duration_text(int64_t ns, char *buf, size_t size)
 {
 	int64_t hours = ns / (3600 * CLOCK_NS_PER_S), minutes = ns / (60 * CLOCK_NS_PER_S) % 60;
-	int64_t ms = ns % (60 * CLOCK_NS_PER_S) / NS_PER_MS;
+	int64_t ms = ns % (60 * CLOCK_NS_PER_S) / CLOCK_NS_PER_MS;
 	char    fraction[8] = "";
 	int     used = 0;
 

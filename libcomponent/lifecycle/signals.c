@@ -52,8 +52,6 @@
  * to stop when a client does not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (COME_NS, and LOST_SECONDS twice). */
 #define STUCK_SLACK_NS 25000000000LL
 
-#define NS_PER_MS 1000000LL
-
 #define STATUS_DUMPED 2 /* of QUIT, as in Go */
 #define HEAD_WAIT_MS  1000
 #define HEAD_BYTES    256 /* of a dump */
@@ -256,7 +254,7 @@ wait_ms(void)
 	left = state.deadline_ns - clock_ns(CLOCK_MONOTONIC);
 	if (left <= 0)
 		exit_stuck();
-	left = left / NS_PER_MS + 1;
+	left = left / CLOCK_NS_PER_MS + 1;
 	return left < INT32_MAX ? (int)left : INT32_MAX;
 }
 

@@ -49,13 +49,20 @@ our_loop_stop(struct our_loop *l)
 	l->started = false;
 }
 
+/* Its wait is over now.  Signal-safe. */
+static inline void
+our_loop_hurry(struct our_loop *l)
+{
+	futex_wake(&l->stop, 1);
+}
+
 static inline bool
 our_loop_goes_on(const struct our_loop *l)
 {
 	return !atomic_load(&l->stop);
 }
 
-/* On that thread: so long, or until it is to end: false. */
+/* On that thread: so long, or less after our_loop_hurry(), or until it is to end: false. */
 static inline bool
 our_loop_wait(struct our_loop *l, int64_t ns)
 {

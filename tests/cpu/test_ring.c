@@ -163,6 +163,22 @@ drain_until_lost(uint64_t lost)
 }
 
 static void
+what_it_is_said_to_hold_it_holds(void **state)
+{
+	uintptr_t         pcs[STACK_FRAMES_MAX] = { 0 };
+	struct cpu_sample s = { .weight = 1, .pcs = pcs, .count = STACK_FRAMES_MAX };
+	int64_t           samples = cpu_ring_holds_ns(10) * 10 / 1000000000;
+
+	(void)state;
+	assert_int_equal(cpu_ring_open(), 0);
+	assert_in_range(samples, 500, 1000); /* of 1,048 bytes */
+	for (int64_t i = 0; i < samples; i++)
+		assert_true(cpu_ring_add(&s));
+	assert_in_range(cpu_ring_holds_ns(1000) * 100, cpu_ring_holds_ns(10) - 100, cpu_ring_holds_ns(10));
+	cpu_ring_close();
+}
+
+static void
 a_writer_that_never_ends_costs_a_ring_and_what_is_lost_is_counted(void **state)
 {
 	uintptr_t *unreadable = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -201,6 +217,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_of_many_writers_arrive_whole_and_in_order),
 		cmocka_unit_test(a_full_ring_counts_what_it_loses_and_works_again_when_emptied),
+		cmocka_unit_test(what_it_is_said_to_hold_it_holds),
 		cmocka_unit_test(a_writer_that_never_ends_costs_a_ring_and_what_is_lost_is_counted),
 	};
 

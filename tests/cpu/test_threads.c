@@ -3,6 +3,7 @@
  */
 #include <config.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <threads.h>
@@ -19,6 +21,7 @@
 #include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "abi.h"
+#include "waiting.h"
 
 #define MS 1000000LL
 
@@ -262,6 +265,115 @@ errno_is_kept_when_a_thread_begins_and_ends(void **state)
 	cpu_window_cancel(w);
 }
 
+/* ---- how often a window looks ---- */
+
+static pid_t
+thread_of_windows(void)
+{
+	DIR           *d = opendir("/proc/self/task");
+	struct dirent *e;
+	char           path[64], name[32];
+	pid_t          tid = 0;
+	FILE          *f;
+
+	assert_non_null(d);
+	while ((e = readdir(d)) != NULL) {
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", e->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(name, sizeof(name), f) && strcmp(name, "component-cpu\n") == 0)
+			tid = (pid_t)atoi(e->d_name);
+		if (f)
+			fclose(f);
+	}
+	closedir(d);
+	return tid;
+}
+
+/* Times that it has gone to sleep. */
+static long
+sleeps(pid_t tid)
+{
+	char  path[64], line[128];
+	long  n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	fclose(f);
+	return n;
+}
+
+/* Until it has gone to sleep again. */
+static int64_t
+pause_of(pid_t tid)
+{
+	int64_t begin = now_ns();
+	long    before = sleeps(tid);
+
+	WAIT_FOR(sleeps(tid) != before);
+	return now_ns() - begin;
+}
+
+static void *
+waits_for(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+/* The pause after so many threads began at once. */
+static int64_t
+pause_with(pid_t tid, int threads)
+{
+	pthread_barrier_t barrier;
+	pthread_t         t[16];
+	int64_t           pause;
+
+	pause_of(tid);
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1), 0);
+	for (int i = 0; i < threads; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, waits_for, &barrier), 0);
+	pause = pause_of(tid);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < threads; i++)
+		pthread_join(t[i], NULL);
+	pthread_barrier_destroy(&barrier);
+	return pause;
+}
+
+static void
+a_window_looks_once_a_second_where_nothing_happens(void **state)
+{
+	struct cpu_window *w = window_open();
+	pid_t              tid = thread_of_windows();
+	int64_t            pause = 0;
+
+	(void)state;
+	assert_true(tid > 0);
+	WAIT_FOR_S((pause = pause_of(tid)) > 900 * MS, 60);
+	assert_true(pause > 900 * MS);
+	cpu_window_cancel(w);
+}
+
+/* Where they do not, it sleeps the whole second, and longer on a slow machine. */
+static void
+many_threads_that_begin_at_once_end_the_pause(void **state)
+{
+	struct cpu_window *w = window_open();
+	pid_t              tid = thread_of_windows();
+	int64_t            pause = 0;
+
+	(void)state;
+	WAIT_FOR_S((pause = pause_of(tid)) > 900 * MS, 60);
+	assert_true(pause > 900 * MS);
+	WAIT_FOR_S((pause = pause_with(tid, 16)) < 500 * MS, 60);
+	assert_true(pause < 500 * MS);
+	cpu_window_cancel(w);
+}
+
 int
 main(void)
 {
@@ -273,6 +385,8 @@ main(void)
 		cmocka_unit_test(threads_outlive_the_window_they_were_born_in),
 		cmocka_unit_test(a_thread_is_not_cancelled_while_it_is_armed),
 		cmocka_unit_test(errno_is_kept_when_a_thread_begins_and_ends),
+		cmocka_unit_test(a_window_looks_once_a_second_where_nothing_happens),
+		cmocka_unit_test(many_threads_that_begin_at_once_end_the_pause),
 		cmocka_unit_test(a_thread_that_cannot_be_made_is_an_error_as_ever_and_nothing_leaks),
 	};
 

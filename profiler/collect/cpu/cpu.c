@@ -7,8 +7,8 @@
  * The life of a window is windows.h's subject.  While there is one:
  *
  *     start   handler, ring, a timer for each thread, and the thread component-cpu
- *     look    every 50 ms, by and by 200 where nothing happens: the ring is emptied into
- *             the windows, new threads get their timers
+ *     look    every 50 ms, by and by 200 where nothing happens, or a second where the hooks tell
+ *             of threads: the ring is emptied into the windows, new threads get their timers
  *     stop    all of it goes but the handler
  *
  * What a stranger would get wrong:
@@ -36,6 +36,7 @@
 #include "cpu.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -66,12 +67,13 @@
 #include "unwind.h"
 #include "windows.h"
 
-#define BLOCKED_LOOKS  512 /* threads looked at for one answer: some milliseconds */
-#define LOOK_MS        50  /* short threads should be seen once; the ring holds far more */
-#define LOOK_CALM_MS   200 /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
-#define LOOKS_TO_CALM  6   /* ... for so many looks, each time that the pause is doubled */
-#define LOOK_COST_PART 100 /* with many threads a look takes at most 1/100 of a processor */
-#define SWEEP_LOOKS    20  /* clocks are compared every one to four seconds, and when a window ends */
+#define BLOCKED_LOOKS  512  /* threads looked at for one answer: some milliseconds */
+#define LOOK_MS        50   /* short threads should be seen once; the ring holds far more */
+#define LOOK_CALM_MS   200  /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
+#define LOOK_TOLD_MS   1000 /* ... fewer still where the hooks tell of new ones ... */
+#define LOOKS_TO_CALM  6    /* ... for so many looks, each time that the pause grows */
+#define LOOK_COST_PART 100  /* with many threads a look takes at most 1/100 of a processor */
+#define SWEEP_MS       2000 /* clocks are compared so often, and when a window ends */
 
 static struct cpu_engine {
 	struct windows          windows;
@@ -80,7 +82,9 @@ static struct cpu_engine {
 	struct cpu_timers_state state;
 	uint64_t                under_way; /* when settled last: periods that have passed and will be told later */
 	int64_t                 period_ns;
-	_Atomic unsigned        hz;        /* of the next start */
+	bool                    told;         /* of new threads, by the hooks */
+	unsigned                threads_most; /* that this pause is short enough for */
+	_Atomic unsigned        hz;           /* of the next start */
 	_Atomic(const char *)   status;
 } cpu_engine;
 
@@ -273,9 +277,9 @@ settle(void)
 	note();
 }
 
-/* The n-th; true: nothing new. */
+/* True: nothing new. */
 static bool
-look(unsigned n)
+look(bool sweep)
 {
 	bool calm = cpu_ring_used() < CPU_RING_BYTES / 4;
 
@@ -286,7 +290,7 @@ look(unsigned n)
 		return false;
 	}
 	calm &= cpu_timers_look(&cpu_engine.state) == 0; /* sees filters, too */
-	if (n % SWEEP_LOOKS == 0) {
+	if (sweep) {
 		cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
 		cpu_timers_scan(false, &cpu_engine.state);
 	}
@@ -294,20 +298,41 @@ look(unsigned n)
 	return calm;
 }
 
+/* Before the next look, after so many that found nothing.  The ring must hold the samples of twice
+ * as many threads: when there are more, cpu_thread_started() ends the pause. */
+static int64_t
+pause_ns(unsigned calm)
+{
+	unsigned twice = 2 * cpu_engine.state.threads;
+	int64_t  ns = CLOCK_NS_PER_MS *
+		      (calm < LOOKS_TO_CALM ? LOOK_MS : calm < 2 * LOOKS_TO_CALM ? 2 * LOOK_MS : LOOK_CALM_MS);
+	int64_t  held = cpu_ring_holds_ns(twice * (uint64_t)CLOCK_NS_PER_S / (uint64_t)cpu_engine.period_ns);
+
+	cpu_engine.threads_most = UINT_MAX;
+	if (!cpu_engine.told || calm < 3 * LOOKS_TO_CALM || held <= ns)
+		return ns;
+	cpu_engine.threads_most = twice;
+	return held < LOOK_TOLD_MS * CLOCK_NS_PER_MS ? held : LOOK_TOLD_MS * CLOCK_NS_PER_MS;
+}
+
 static void *
 run(void *arg)
 {
-	int64_t  wait_ns = LOOK_MS * 1000000LL, least, begin;
-	unsigned n, calm = 0;
+	int64_t  wait_ns = LOOK_MS * CLOCK_NS_PER_MS, least, begin, unswept_ns = 0;
+	unsigned calm = 0;
+	bool     sweep;
 
-	for (n = 1; our_loop_wait(&cpu_engine.windows.loop, wait_ns); n++) {
+	while (our_loop_wait(&cpu_engine.windows.loop, wait_ns)) {
 		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		unswept_ns += wait_ns;
+		sweep = unswept_ns >= SWEEP_MS * CLOCK_NS_PER_MS;
+		if (sweep)
+			unswept_ns = 0;
 		pthread_mutex_lock(&cpu_engine.windows.lock);
-		calm = look(n) ? calm + 1 : 0;
+		calm = look(sweep) ? calm + 1 : 0;
+		least = pause_ns(calm);
 		pthread_mutex_unlock(&cpu_engine.windows.lock);
 		wait_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
-		least = calm < LOOKS_TO_CALM ? LOOK_MS : calm < 2 * LOOKS_TO_CALM ? 2 * LOOK_MS : LOOK_CALM_MS;
-		least *= 1000000LL;
 		if (wait_ns < least)
 			wait_ns = least;
 	}
@@ -331,6 +356,8 @@ engine_arm(void)
 	cpu_signal_enable();
 	atomic_store(&cpu_engine.running, true);
 	thread_events_watch(THREAD_EVENTS_CPU, true);
+	cpu_engine.told = !*thread_events_status();
+	cpu_engine.threads_most = UINT_MAX;
 	return cpu_timers_scan(true, &cpu_engine.state);
 }
 
@@ -517,6 +544,10 @@ cpu_thread_started(void)
 	lock_quietly(&quiet);
 	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number)
 		cpu_timers_self_add();
+	if (cpu_timers_armed() > cpu_engine.threads_most) {
+		cpu_engine.threads_most = UINT_MAX;
+		our_loop_hurry(&cpu_engine.windows.loop);
+	}
 	unlock_quietly(&quiet);
 	errno = saved;
 }

@@ -38,6 +38,7 @@
 
 #include "clock.h"
 #include "pages.h"
+#include "stack_table.h"
 #include "unwind.h"
 #include "unwind_window.h"
 
@@ -219,6 +220,17 @@ cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 		tail += size;
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	}
+}
+
+int64_t
+cpu_ring_holds_ns(uint64_t per_second)
+{
+	const size_t deepest = sizeof(struct record) + (unwind_takes() ? UNWIND_WORDS * sizeof(uintptr_t) + UNWIND_COPY_BYTES :
+							     STACK_FRAMES_MAX * sizeof(uintptr_t));
+	const size_t size = unwind_takes() ? CPU_RING_COPY_BYTES : CPU_RING_BYTES;
+
+	/* One less, for the rest of the ring that no record fits into. */
+	return (int64_t)((size / deepest - 1) * CLOCK_NS_PER_S / (per_second ? per_second : 1));
 }
 
 uint64_t

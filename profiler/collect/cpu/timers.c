@@ -97,6 +97,12 @@ cpu_timers_signal_number(void)
 	return timers.signal_number;
 }
 
+unsigned
+cpu_timers_armed(void)
+{
+	return timers.armed;
+}
+
 int64_t
 cpu_timers_ended_ns(void)
 {

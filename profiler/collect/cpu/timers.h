@@ -47,6 +47,8 @@ int64_t cpu_timers_ended_ns(void);
 void cpu_timers_self_add(void);
 /* Periods the calling thread has used and not been charged for; its timer goes. */
 uint32_t cpu_timers_self_remove(uint32_t *ret_slot);
+/* Threads that have a timer. */
+unsigned cpu_timers_armed(void);
 /* No signal for now: deletes all timers, remembers the threads. */
 void cpu_timers_silence(void);
 /* Another signal from now on; nothing is counted twice or missed. */
