@@ -183,10 +183,10 @@ struct hooks_filter {
 	uint8_t hashed[65536];
 };
 
-static inline unsigned
+static inline size_t
 hooks_filter_low(const void *block)
 {
-	unsigned low = (uint16_t)(uintptr_t)block;
+	size_t low = (uint16_t)(uintptr_t)block;
 
 	__asm__("" : "+r"(low)); /* Keeps it at two instructions: without this, GCC makes three. */
 	return low >> 4;

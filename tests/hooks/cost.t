@@ -58,7 +58,7 @@ def a_pair_costs_few_instructions_more():
         return base, [("linked, off", per_pair(linked), base + 6),
                       ("linked, on", per_pair(linked, NO_SAMPLE), base + 8),
                       ("linked, on, with its samples", per_pair(linked, RATE), base + 10),
-                      ("preloaded, off", per_pair(plain, env=agent), base + 14),
+                      ("preloaded, off", per_pair(plain, env=agent), base + 15),
                       ("preloaded, on", per_pair(plain, NO_SAMPLE, agent), base + 11),
                       ("preloaded, on, with its samples", per_pair(plain, RATE, agent), base + 13)]
     judge(*in_programs(count))

@@ -57,8 +57,8 @@ extern int hooks_once_done HIDDEN;
 /* Perhaps a sample's: struct hooks_filter. */
 extern struct hooks_filter hooks_filter HIDDEN;
 
-#define MAY_BE_OURS(block) UNLIKELY(hooks_filter.low[hooks_filter_low(block)])
-#define OURS(block) (MAY_BE_OURS(block) && UNLIKELY(hooks_filter.hashed[HOOKS_FILTER_HASH(block)]))
+#define OURS(block) \
+	(UNLIKELY(hooks_filter.low[hooks_filter_low(block)]) && UNLIKELY(hooks_filter.hashed[HOOKS_FILTER_HASH(block)]))
 
 /* malloc.c */
 void  *hook_malloc(size_t size) HIDDEN;

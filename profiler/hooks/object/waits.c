@@ -308,7 +308,7 @@ int hooks_once_done = -1; /* until next.c has learned it; no control has this va
 #define WAIT_ONCE(name)                                                            \
 	int hook_##name(uintptr_t a, uintptr_t b)                                  \
 	{                                                                          \
-		return OFF || LIKELY(HAS_RUN(a)) ? NEXT(name)(a, b) : cold_##name(a, b); \
+		return LIKELY(HAS_RUN(a)) || OFF ? NEXT(name)(a, b) : cold_##name(a, b); \
 	}
 
 WAIT_2(pthread_cond_wait)
