@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* At 100 Hz, emptied every 50 ms, this holds the deepest stacks of some 190 busy
- * processors, or ordinary ones (30 frames) of 750. */
+ * processors, or ordinary ones (30 frames) of 750; emptied each second, of 9 and 37. */
 #define CPU_RING_BYTES (1 << 20)
 /* With copies of stacks instead, 100 busy processors. */
 #define CPU_RING_COPY_BYTES (16 << 20)

@@ -22,7 +22,7 @@
  * - Until the next allocator is known, next[] leads to cold.c, as the program's malloc_entry does.
  * - Hooks that are linked in are there whether the program is ever profiled or not: malloc is one jump while
  *   off, and two while on.  The agent is there to sample: its malloc is one jump while on, which saves redis
- *   0.3 % (bench/README.md), and seven instructions more while off.  Its free() asks for NULL first (below).
+ *   0.3 % (bench/README.md), and eight instructions more while off.  Its free() asks for NULL first (below).
  *
  * Why not a thread-local function table or a patched GOT: the first costs a load
  * more, the second misses calls from objects loaded later.  Why not a range of addresses for
@@ -114,7 +114,7 @@ hook_reallocarray(void *block, size_t count, size_t size)
 
 /* Programs free NULL often: a query to PostgreSQL does so 96 times.  The filter says yes of it (abi.h), so
  * other blocks pay nothing for that question.  The agent's pay one instruction, and NULL is known before the
- * filter is read: that took 0.4 % off such a query. */
+ * filter is read, which takes 0.3 % off such a query (bench/README.md). */
 void
 hook_free(void *block)
 {
