@@ -157,6 +157,7 @@ a_thread_has_ended_when_it_is_gone_or_its_id_is_anothers(void **state)
 	assert_true(events_writers_ended(trace_tid(), 1)); /* who was there at boot */
 	assert_int_equal(pthread_create(&t, NULL, id, &tid), 0);
 	pthread_join(t, NULL);
+	WAIT_FOR_S(events_writers_ended(tid, 0), 60); /* joined, it may be in the kernel's table still */
 	assert_true(events_writers_ended(tid, 0));
 }
 
