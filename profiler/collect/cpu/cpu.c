@@ -82,8 +82,8 @@ static struct cpu_engine {
 	struct cpu_timers_state state;
 	uint64_t                under_way; /* when settled last: periods that have passed and will be told later */
 	int64_t                 period_ns;
-	bool                    told;         /* of new threads, by the hooks */
-	unsigned                threads_most; /* that this pause is short enough for */
+	bool                    told;         /* the hooks tell of new threads */
+	unsigned                threads_most; /* the pause is short enough for so many */
 	_Atomic unsigned        hz;           /* of the next start */
 	_Atomic(const char *)   status;
 } cpu_engine;
@@ -298,8 +298,8 @@ look(bool sweep)
 	return calm;
 }
 
-/* Before the next look, after so many that found nothing.  The ring must hold the samples of twice
- * as many threads: when there are more, cpu_thread_started() ends the pause. */
+/* How long to wait for the next look, after so many that found nothing.  A pause of more than LOOK_CALM_MS
+ * is short enough for the samples of twice as many threads; when there are more, cpu_thread_started() ends it. */
 static int64_t
 pause_ns(unsigned calm)
 {

@@ -37,7 +37,7 @@ bool cpu_ring_add(const struct cpu_sample *s);
 bool cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes);
 /* One caller at a time, not from handlers. */
 void cpu_ring_drain(cpu_ring_fn *fn, void *arg);
-/* How long it surely holds so many samples a second, all of the deepest stacks, when it is empty. */
+/* How long an empty ring surely has room for so many samples a second, each with the deepest stack. */
 int64_t cpu_ring_holds_ns(uint64_t per_second);
 /* Bytes that wait to be drained. */
 uint64_t cpu_ring_used(void);

@@ -112,9 +112,9 @@ hook_reallocarray(void *block, size_t count, size_t size)
 	return MAKER(realloc)(block, bytes);
 }
 
-/* Programs free NULL often: a query to PostgreSQL does so 96 times.  The filter says yes of it (abi.h), so
- * other blocks pay nothing for that question.  The agent's pay one instruction, and NULL is known before the
- * filter is read, which takes 0.3 % off such a query (bench/README.md). */
+/* Programs free NULL often: a query to PostgreSQL does so 96 times.  The agent asks for it before the filter:
+ * other blocks pay one instruction, and such a query takes 0.3 % less (bench/README.md).  Where hooks are
+ * linked in, the filter says yes of NULL (abi.h), and other blocks pay nothing. */
 void
 hook_free(void *block)
 {
@@ -122,7 +122,7 @@ hook_free(void *block)
 
 #ifndef HOOKS_PROGRAM
 	if (UNLIKELY(low == 0)) {
-		__asm__(""); /* Keeps it at one instruction: without this, GCC makes one question of both, of three. */
+		__asm__(""); /* Without this, GCC joins both questions: three instructions where one does. */
 		if (!block)
 			return;
 	}
