@@ -159,6 +159,15 @@ is_libpthread(const char *path)
 	return false;
 }
 
+/* Set by next_resolve(). */
+static bool once_is_libcs;
+
+static bool
+is_libcs(const struct link_map *object, const struct link_map *libc)
+{
+	return object && (object == libc || is_libpthread(object->l_name));
+}
+
 /* The same without waiting: looked up, not stood in for.  Returns whose pthread_mutex_trylock() is. */
 static const struct link_map *
 take_tries(void)
@@ -195,7 +204,8 @@ next_resolve(void)
 	take_allocator(behind);
 	operators_fill_in(behind);
 	mutexes = take_tries();
-	hooks_self.mutexes_are_libcs = mutexes && (mutexes == libc || is_libpthread(mutexes->l_name)) &&
+	once_is_libcs = is_libcs(behind[HOOKS_pthread_once].object, libc) && is_libcs(behind[HOOKS_call_once].object, libc);
+	hooks_self.mutexes_are_libcs = is_libcs(mutexes, libc) &&
 		behind[HOOKS_pthread_mutex_lock].object == mutexes && behind[HOOKS_pthread_mutex_unlock].object == mutexes;
 	for (size_t i = 0; i < HOOKS_NAME_COUNT; i++)
 		if (behind[i].address) /* behind the makers, which some of these call */
@@ -223,7 +233,7 @@ resolve_at_last(void)
 
 	next_resolve();
 	if (NEXT(pthread_once)((uintptr_t)&control, (uintptr_t)nothing) == 0)
-		hooks_once_done = control;
+		*(once_is_libcs ? &hooks_once_done : &hooks_once_passed) = control;
 }
 
 /* Only this one is looked up: the caller may be an allocator that comes before us, in the

@@ -44,8 +44,9 @@ extern __thread struct hooks_thread hooks_thread HIDDEN __attribute__((tls_model
  * object's malloc comes before ours: then that object's, as it made the blocks (next.c). */
 extern void *hooks_maker[HOOKS_MALLOC_COUNT] HIDDEN;
 
-/* The value of a pthread_once_t that has run, read from one of our own. */
-extern int hooks_once_done HIDDEN;
+/* The value of a pthread_once_t that has run, read from one of our own: the first if glibc's functions are the next
+ * ones, otherwise the second, as a sanitizer's must see the call. */
+extern int hooks_once_done HIDDEN, hooks_once_passed HIDDEN;
 
 #define MAKER(name) ((__typeof__(&hook_##name))hooks_maker[HOOKS_##name])
 

@@ -300,15 +300,18 @@ EXPORT(thrd_join);
 		return OFF ? NEXT(name)(a, b, c, d) : cold_##name(a, b, c, d);           \
 	}
 
-int hooks_once_done = -1; /* until next.c has learned it; no control has this value */
+/* Until next.c has learned one of them; no control has this value. */
+int hooks_once_done = -1, hooks_once_passed = -1;
 
-#define HAS_RUN(control) (__atomic_load_n((const int *)(control), __ATOMIC_RELAXED) == hooks_once_done)
-
-/* Most calls find that it has run: nobody waits. */
-#define WAIT_ONCE(name)                                                            \
-	int hook_##name(uintptr_t a, uintptr_t b)                                  \
-	{                                                                          \
-		return LIKELY(HAS_RUN(a)) || OFF ? NEXT(name)(a, b) : cold_##name(a, b); \
+/* Most calls find that it has run.  glibc's function does no more then than this one; OpenSSL calls it all the time. */
+#define WAIT_ONCE(name)                                                                            \
+	int hook_##name(uintptr_t a, uintptr_t b)                                                  \
+	{                                                                                          \
+		int control = __atomic_load_n((const int *)a, __ATOMIC_ACQUIRE);                   \
+                                                                                                   \
+		if (LIKELY(control == hooks_once_done))                                            \
+			return 0;                                                                  \
+		return OFF || control == hooks_once_passed ? NEXT(name)(a, b) : cold_##name(a, b); \
 	}
 
 WAIT_2(pthread_cond_wait)
