@@ -5,12 +5,10 @@
  * not inherit its real-time priority, and must be told apart from it in ps, in
  * gdb and by our own collectors.  All of that is settled before the thread runs:
  * the creator blocks every signal around pthread_create(), so there is no moment
- * at which the new thread could be chosen for one, and raises the "own" mark on
+ * at which the new thread could be chosen for one, and raises the mark of ours on
  * itself, so that the hooks see neither the call nor what it allocates.
  *
  * What a stranger would get wrong:
- * - The mark is initial-exec TLS.  The dynamic model may allocate on first touch,
- *   and this is read in signal handlers and inside malloc.
  * - glibc carves static TLS out of the thread's stack: a daemon with a megabyte
  *   of __thread data would leave a small stack with nothing.  Its size is added,
  *   found once by dl_iterate_phdr(), never again: that takes the loader's lock,
@@ -53,7 +51,7 @@
 #define PAUSE_NS    50000L
 
 __thread int our_waits __attribute__((tls_model("initial-exec")));
-static __thread bool own __attribute__((tls_model("initial-exec")));
+__thread struct per_thread per_thread __attribute__((tls_model("initial-exec")));
 static _Atomic unsigned made, named;
 
 /* Whose time it is: an id, or 0. */
@@ -278,7 +276,7 @@ begin(void *arg)
 	void         *run_arg = s->arg, *result;
 	_Atomic pid_t *place = live_add();
 
-	own = true;
+	per_thread.ours = true;
 	our_table_inherit(s->own_table);
 	prctl(PR_SET_NAME, s->name, 0, 0, 0);
 	named++;
@@ -323,12 +321,12 @@ our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	struct start *s;
 	sigset_t      before;
 	pthread_t     thread;
-	bool          was = own;
+	bool          was = per_thread.ours;
 	int           r;
 
 	if (strlen(name) >= sizeof(s->name))
 		return -EINVAL;
-	own = true; /* before the first allocation, until after the last free */
+	per_thread.ours = true; /* before the first allocation, until after the last free */
 	our_mask_block(&before);
 	r = -ENOMEM;
 	s = calloc(1, sizeof(*s));
@@ -348,7 +346,7 @@ our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	*ret = thread;
 out:
 	our_mask_restore(&before);
-	own = was;
+	per_thread.ours = was;
 	return r;
 }
 
@@ -362,10 +360,4 @@ unsigned
 our_threads_named(void)
 {
 	return named;
-}
-
-bool
-our_thread_is(void)
-{
-	return own;
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "per_thread.h"
+
 /* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
 int our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
 
@@ -22,7 +24,11 @@ unsigned our_threads_made(void);
 unsigned our_threads_named(void);
 
 /* Is the calling thread one of ours, or just making one?  Signal-safe. */
-bool our_thread_is(void);
+static inline bool
+our_thread_is(void)
+{
+	return per_thread.ours;
+}
 /* Is that one of ours?  And how many are there, which counts those that our_thread_has().
  * Signal-safe; a child has none. */
 bool     our_thread_has(pid_t tid);

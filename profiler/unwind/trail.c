@@ -105,12 +105,7 @@ is_root(const struct tables *t, uintptr_t pc)
 size_t
 trail_room(uintptr_t sp)
 {
-	struct unwind_reader r;
-
-	if (under_memcheck || sp % sizeof(uintptr_t) != 0)
-		return 0;
-	unwind_window_open(&r, sp);
-	return r.words * sizeof(uintptr_t);
+	return sp % sizeof(uintptr_t) == 0 ? unwind_window_own(sp) : 0;
 }
 
 bool
@@ -124,7 +119,7 @@ trail_make(struct trail *ret, const struct unwind_regs *regs, const uintptr_t *p
 	atomic_store_explicit(&ret->live, 0, memory_order_relaxed);
 	unwind_window_open(&a.reader, regs->sp);
 	a.tables = tables_enter(&reader);
-	if (a.tables && a.reader.words && n > 1 && pcs[0] == arch_pointer_strip(regs->pc) - 1)
+	if (!under_memcheck && a.tables && a.reader.words && n > 1 && pcs[0] == arch_pointer_strip(regs->pc) - 1)
 		while (i < n - 1 && step(&a, pcs[i], pcs[i + 1]))
 			i++;
 	if (i > 0 && !(i == n - 1 && is_root(a.tables, pcs[i])))

@@ -19,7 +19,7 @@
 
 #include "unwind.h"
 
-#define TRAIL_WORDS 58
+#define TRAIL_WORDS 56
 
 struct trail {
 	_Atomic uint32_t count;
@@ -30,15 +30,15 @@ struct trail {
 /*
  * trail_room - bytes from sp to the end of the calling thread's own stack
  *
- * 0: it is another stack, or where its end is was not found out yet; or valgrind runs the process, which would
- * report words that are compared and were never written.  Signal-safe.
+ * 0: it is another stack, or where its end is was not found out yet.  Signal-safe.
  */
 size_t trail_room(uintptr_t sp);
 /*
  * trail_make - the trail of a walk that a hook has done, with what came of it
  *
- * False: not all of that follows from these words, or they are too many.  The rules of these pcs must be
- * for ever (generations_settled()).  Not from a handler.
+ * False: not all of that follows from these words, or they are too many; or valgrind runs the process, which would
+ * report words that are compared and were never written.  The rules of these pcs must be for ever
+ * (generations_settled()).  Not from a handler.
  */
 bool   trail_make(struct trail *ret, const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n);
 /*

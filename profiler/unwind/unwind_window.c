@@ -51,6 +51,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
+#include "per_thread.h"
 #include "under_valgrind.h"
 
 #define SIZE_BITS  19 /* of the remembered word: pages, 2 GiB; the rest is the end's page */
@@ -64,9 +65,6 @@
 #define ARGS_BYTES ((uintptr_t)2 << 20) /* arguments, environment: above the first frame of main */
 #define TOUCH_BYTES ((uintptr_t)16 << 10) /* of a cold stack; more spares nothing */
 #define LINE_BYTES  64
-
-/* The calling thread's own stack: end / page << SIZE_BITS | pages.  0: not known. */
-static _Thread_local _Atomic uint64_t own_stack __attribute__((tls_model("initial-exec")));
 
 /* Roots that are known: their pc, and where they stand. */
 static struct {
@@ -90,11 +88,11 @@ page_of(uintptr_t address)
 	return address & ~(uintptr_t)(UNWIND_PAGE_BYTES - 1);
 }
 
-/* The remembered range; empty when there is none. */
+/* The remembered range; empty when there is none.  The word is end / page << SIZE_BITS | pages; 0: not known. */
 static void
 own_get(uintptr_t *ret_start, uintptr_t *ret_end)
 {
-	uint64_t word = atomic_load_explicit(&own_stack, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(&per_thread.own_stack, memory_order_relaxed);
 
 	*ret_end = (uintptr_t)(word >> SIZE_BITS) * UNWIND_PAGE_BYTES;
 	*ret_start = *ret_end - (uintptr_t)(word & SIZE_MASK) * UNWIND_PAGE_BYTES;
@@ -157,6 +155,15 @@ unwind_window_open(struct unwind_reader *r, uintptr_t sp)
 	r->unsure = 0;
 	r->copy = false;
 	window_enter(r, sp);
+}
+
+size_t
+unwind_window_own(uintptr_t sp)
+{
+	uintptr_t start, end;
+
+	own_get(&start, &end);
+	return sp >= start && sp < end ? end - sp : 0;
 }
 
 void
@@ -274,7 +281,7 @@ unwind_window_prove(struct unwind_reader *r, uintptr_t address)
 
 	/* Mostly, the next page of a stack of which nothing is remembered. */
 	if (page_of(address) != window_end(r) || !r->words || r->copy || address % sizeof(uintptr_t) != 0 ||
-	    (r->low < top && address > top) || atomic_load_explicit(&own_stack, memory_order_relaxed))
+	    (r->low < top && address > top) || atomic_load_explicit(&per_thread.own_stack, memory_order_relaxed))
 		return window_prove(r, address);
 	if (!unwind_probe(address))
 		return false;
@@ -357,6 +364,6 @@ unwind_window_learn(struct unwind_reader *r, uintptr_t pc, uintptr_t sp)
 	}
 	pages = (end - start) / UNWIND_PAGE_BYTES;
 	if (pages <= SIZE_MASK)
-		atomic_store_explicit(&own_stack, (uint64_t)(end / UNWIND_PAGE_BYTES) << SIZE_BITS | pages,
+		atomic_store_explicit(&per_thread.own_stack, (uint64_t)(end / UNWIND_PAGE_BYTES) << SIZE_BITS | pages,
 				      memory_order_relaxed);
 }

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +25,10 @@
 #if ARCH_HAVE_TABLES && !ARCH_FRAME_RECORD
 
 #define MAX    STACK_FRAMES_MAX
+#define RATE   524288
 #define STACKS 2000 /* more than there are places */
+
+static atomic_bool wrong;
 
 struct call {
 	struct unwind_regs regs;
@@ -38,9 +42,35 @@ struct call {
 	(c).n = unwind_capture(&(c).regs, (c).pcs, MAX, &cut_)
 
 static void
+add_at(const struct call *c, uint32_t labels, uint64_t size, uint64_t rate, uint32_t site)
+{
+	struct heap_block b = { .size = size, .weight = size + rate, .site = site };
+
+	heap_trails_add(&c->regs, c->pcs, c->n, labels, rate, &b);
+}
+
+static void
 add(const struct call *c, uint32_t labels, uint64_t size, uint32_t site)
 {
-	heap_trails_add(&c->regs, c->pcs, c->n, labels, size, site);
+	add_at(c, labels, size, RATE, site);
+}
+
+/* The site; its weight must be with it. */
+static uint32_t
+find_at(const struct call *c, uint32_t labels, uint64_t size, uint64_t rate)
+{
+	struct heap_block b = { .size = size };
+	bool              found = heap_trails_find(&c->regs, labels, rate, &b);
+
+	if (found != (b.site != 0) || (found && b.weight != size + rate))
+		wrong = true;
+	return b.site;
+}
+
+static uint32_t
+find(const struct call *c, uint32_t labels, uint64_t size)
+{
+	return find_at(c, labels, size, RATE);
 }
 
 static void
@@ -49,14 +79,14 @@ a_stack_is_found_with_its_labels_and_its_size(void **state)
 	CALL_HERE(c);
 
 	(void)state;
-	assert_int_equal(heap_trails_find(&c.regs, 0, 77), 0);
+	assert_int_equal(find(&c, 0, 77), 0);
 	add(&c, 0, 77, 5);
-	assert_int_equal(heap_trails_find(&c.regs, 0, 77), 5);
-	assert_int_equal(heap_trails_find(&c.regs, 3, 77), 0);
-	assert_int_equal(heap_trails_find(&c.regs, 0, 78), 0);
+	assert_int_equal(find(&c, 0, 77), 5);
+	assert_int_equal(find(&c, 3, 77), 0);
+	assert_int_equal(find(&c, 0, 78), 0);
 	add(&c, 3, 77, 6);
-	assert_int_equal(heap_trails_find(&c.regs, 3, 77), 6);
-	assert_int_equal(heap_trails_find(&c.regs, 0, 77), 5);
+	assert_int_equal(find(&c, 3, 77), 6);
+	assert_int_equal(find(&c, 0, 77), 5);
 }
 
 static void
@@ -67,12 +97,27 @@ another_pc_and_another_part_of_the_stack_are_not_taken_for_it(void **state)
 	(void)state;
 	add(&c, 0, 177, 7);
 	c.regs.pc++;
-	assert_int_equal(heap_trails_find(&c.regs, 0, 177), 0);
+	assert_int_equal(find(&c, 0, 177), 0);
 	c.regs.pc--;
 	c.regs.sp += 16;
-	assert_int_equal(heap_trails_find(&c.regs, 0, 177), 0);
+	assert_int_equal(find(&c, 0, 177), 0);
 	c.regs.sp -= 16;
-	assert_int_equal(heap_trails_find(&c.regs, 0, 177), 7);
+	assert_int_equal(find(&c, 0, 177), 7);
+}
+
+/* A rate that has changed does not come back soon: what was kept at the old one makes room at once. */
+static void
+another_rate_has_weights_of_its_own(void **state)
+{
+	CALL_HERE(c);
+
+	(void)state;
+	for (uint64_t rate = RATE; rate < RATE + 10; rate++) {
+		assert_int_equal(find_at(&c, 0, 677, rate), 0);
+		add_at(&c, 0, 677, rate, 13);
+		assert_int_equal(find_at(&c, 0, 677, rate), 13);
+	}
+	assert_false(wrong);
 }
 
 static volatile uint32_t nothing;
@@ -83,7 +128,7 @@ static __attribute__((noinline)) uint32_t
 find_or_add(uint64_t size, uint32_t site)
 {
 	CALL_HERE(c);
-	uint32_t found = heap_trails_find(&c.regs, 0, size);
+	uint32_t found = find(&c, 0, size);
 
 	if (!found)
 		add(&c, 0, size, site);
@@ -130,7 +175,7 @@ many_stacks_keep_each_its_site_or_none(void **state)
 		for (uint32_t i = 1; i <= STACKS; i++) {
 			const struct call *one = i % 2 ? &c : &next;
 			uint32_t           labels = i / 2 % 32, size = 1000 + i / 64;
-			uint32_t           site = heap_trails_find(&one->regs, labels, size);
+			uint32_t           site = find(one, labels, size);
 
 			assert_true(site == 0 || site == i);
 			found += site != 0;
@@ -146,15 +191,15 @@ who_is_asked_for_stays_and_who_is_not_makes_room(void **state)
 	CALL_HERE(c);
 
 	(void)state;
-	while (!heap_trails_find(&c.regs, 0, 377)) /* the test before has left no place free */
+	while (!find(&c, 0, 377)) /* the test before has left no place free */
 		add(&c, 0, 377, 10);
 	for (uint32_t size = 10000; size < 30000; size++) {
-		assert_int_equal(heap_trails_find(&c.regs, 0, 377), 10);
+		assert_int_equal(find(&c, 0, 377), 10);
 		add(&c, 0, size, size);
 	}
 	for (uint32_t size = 30000; size < 60000; size++)
 		add(&c, 0, size, size);
-	assert_int_equal(heap_trails_find(&c.regs, 0, 377), 0); /* nobody has asked for it */
+	assert_int_equal(find(&c, 0, 377), 0); /* nobody has asked for it */
 }
 
 /* Allocates for others: its own place is one, and their stacks are two. */
@@ -192,7 +237,7 @@ two_callers_of_a_function_are_both_found(void **state)
 
 /* ---- several threads, few places ---- */
 
-static atomic_bool stop, wrong;
+static atomic_bool stop;
 static atomic_long looked;
 
 static uint32_t
@@ -222,7 +267,7 @@ looks_on(void *arg)
 	CALL_HERE(c);
 
 	while (!stop) {
-		uint32_t size = any_size(&seed), site = heap_trails_find(&c.regs, 0, size);
+		uint32_t size = any_size(&seed), site = find(&c, 0, size);
 
 		if (site && site != size)
 			wrong = true;
@@ -263,6 +308,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stack_is_found_with_its_labels_and_its_size),
 		cmocka_unit_test(another_pc_and_another_part_of_the_stack_are_not_taken_for_it),
+		cmocka_unit_test(another_rate_has_weights_of_its_own),
 		cmocka_unit_test(what_one_thread_has_found_another_one_knows),
 		cmocka_unit_test(many_stacks_keep_each_its_site_or_none),
 		cmocka_unit_test(who_is_asked_for_stays_and_who_is_not_makes_room),

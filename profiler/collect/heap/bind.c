@@ -32,7 +32,6 @@
 /* Not there in a static program. */
 #pragma weak _DYNAMIC
 
-static bool           bound;
 static bool           decided;
 static char           status[512];
 static char           in_force[512];
@@ -140,44 +139,38 @@ heap_bind(void)
 	const char *lacking;
 
 	if (decided)
-		return bound;
+		return heap_hot.bound;
 	decided = true;
 	lacking = hooks_lacking();
 	if (lacking) {
 		say("heap sampling is off: %s", lacking);
-		return bound;
+		return heap_hot.bound;
 	}
 	if (!hooks_claim()) {
 		say("heap sampling is off: another copy of libcomponent in this process has the hooks: %s",
 			object_name(component_hooks.owner));
-		return bound;
+		return heap_hot.bound;
 	}
 	component_hooks.resolve();
 	if (HOOKS_HAVE(counts))
 		component_hooks.counts = 1;
 	if (!names_are_ours() || !calls_arrive())
-		return bound;
+		return heap_hot.bound;
 	if (heap_lock_init() < 0) {
 		say("heap sampling is off: no memory for its lock");
 		decided = false; /* there may be some later */
-		return bound;
+		return heap_hot.bound;
 	}
 	if (heap_set_init(HOOKS_HAVE(filter) ? component_hooks.filter : NULL) < 0) {
 		say("heap sampling is off: no memory for its tables");
 		decided = false;
-		return bound;
+		return heap_hot.bound;
 	}
-	bound = true;
+	heap_hot.bound = true;
 	snprintf(in_force, sizeof(in_force), "hooks are in force; malloc() behind them is that of %s",
 		object_name(component_hooks.next[HOOKS_malloc]));
 	say("%s", component_hooks.second_copy ? "a second copy of libcomponent's hooks is loaded and stands aside" : "");
-	return bound;
-}
-
-bool
-heap_bound(void)
-{
-	return bound;
+	return heap_hot.bound;
 }
 
 const char *

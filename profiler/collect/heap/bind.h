@@ -6,10 +6,16 @@
 
 #include <stdbool.h>
 
+#include "hot.h"
+
 /* Tries, once, and again after a lack of memory; true if allocations can be seen. */
 bool        heap_bind(void);
 /* The same, without trying. */
-bool        heap_bound(void);
+static inline bool
+heap_bound(void)
+{
+	return heap_hot.bound;
+}
 /* What keeps it, or "". */
 const char *heap_bind_status(void);
 /* Whose malloc is behind the hooks; "" before they are. */

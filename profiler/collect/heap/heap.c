@@ -40,6 +40,7 @@
 #include "clock.h"
 #include "fork.h"
 #include "hidden_frames.h"
+#include "hot.h"
 #include "labels/thread.h"
 #include "lock.h"
 #include "our_thread.h"
@@ -53,11 +54,9 @@
 #define OUR_THREAD_GAP  65536 /* bytes until one of our threads asks again */
 #define RATE_DEFAULT    524288 /* bytes; Go's MemProfileRate */
 
-static _Atomic uint64_t rate;
 static _Atomic uint64_t seed;
 static _Atomic uint64_t threads_seeded;
 static _Atomic uint64_t lost;
-static _Atomic uint64_t taken;
 static _Atomic uint64_t truncated;
 static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
 static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
@@ -87,7 +86,7 @@ leave(struct hooks_thread *t)
 	t->busy = 0;
 }
 
-static void
+static __attribute__((noinline, cold)) void
 thread_seed(struct hooks_thread *t)
 {
 	uint64_t x = atomic_load(&seed) + 0x9e3779b97f4a7c15ULL * (1 + atomic_fetch_add(&threads_seeded, 1));
@@ -97,11 +96,11 @@ thread_seed(struct hooks_thread *t)
 	t->random = (x ^ x >> 31) | 1;
 }
 
-/* Is an allocation, already taken off the countdown, a sample?  Its weight then. */
+/* Is an allocation, already taken off the countdown, a sample?  The rate that it was drawn with then. */
 static bool
-decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
+decide(struct hooks_thread *t, size_t size, uint64_t *ret_rate)
 {
-	uint64_t now = atomic_load_explicit(&rate, memory_order_relaxed);
+	uint64_t now = atomic_load_explicit(&heap_hot.rate, memory_order_relaxed);
 
 	if (t->random == 0)
 		thread_seed(t);
@@ -111,7 +110,7 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
 		if (t->left >= 0)
 			return false;
 	}
-	*ret_weight = heap_weight(size, t->rate);
+	*ret_rate = t->rate;
 	t->rate = now;
 	t->left = heap_gap(now, &t->random);
 	return true;
@@ -120,7 +119,7 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_weight)
 /* The site, or references of the stack and labels.  What was sampled before has a site: then the
  * stack table is not asked. */
 static __attribute__((noinline)) void
-walk(const struct unwind_regs *regs, uint32_t labels, struct heap_block *ret)
+walk(const struct unwind_regs *regs, uint32_t labels, uint64_t drawn_with, struct heap_block *ret)
 {
 	uintptr_t pcs[STACK_FRAMES_MAX];
 	unsigned  walked, count;
@@ -128,30 +127,30 @@ walk(const struct unwind_regs *regs, uint32_t labels, struct heap_block *ret)
 
 	walked = unwind_capture(regs, pcs, STACK_FRAMES_MAX, &cut);
 	count = hidden_frames_drop(pcs, walked);
+	ret->weight = heap_weight(ret->size, drawn_with);
 	if (cut)
 		atomic_fetch_add_explicit(&truncated, 1, memory_order_relaxed);
 	ret->site = heap_site_find(pcs, count, labels, ret->size);
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 	ret->labels = ret->site ? 0 : labels_here();
 	if (ret->site && !cut && count == walked)
-		heap_trails_add(regs, pcs, count, labels, ret->size, ret->site);
+		heap_trails_add(regs, pcs, count, labels, drawn_with, ret);
 }
 
 /* The same without a walk, where that has led to this site before. */
 static void
-stack_of(const struct hooks_call *c, struct heap_block *ret)
+stack_of(const struct hooks_call *c, uint64_t drawn_with, struct heap_block *ret)
 {
 	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
 	uint32_t           labels = labels_peek();
 
-	atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&heap_hot.taken, 1, memory_order_relaxed);
 	ret->stack = ret->labels = 0;
-	ret->site = heap_trails_find(&regs, labels, ret->size);
-	if (!ret->site)
-		walk(&regs, labels, ret);
+	if (!heap_trails_find(&regs, labels, drawn_with, ret))
+		walk(&regs, labels, drawn_with, ret);
 }
 
-static void
+static __attribute__((noinline, cold)) void
 give_back(const struct heap_block *b)
 {
 	if (b->site == 0) {
@@ -160,7 +159,7 @@ give_back(const struct heap_block *b)
 	}
 }
 
-static void
+static __attribute__((noinline, cold)) void
 give_up(const struct heap_block *b)
 {
 	give_back(b);
@@ -172,6 +171,7 @@ static bool
 sample(struct hooks_call *c, struct heap_block *ret)
 {
 	struct hooks_thread *t = c->thread;
+	uint64_t             drawn_with;
 
 	if (our_thread_is()) {
 		t->left = OUR_THREAD_GAP;
@@ -185,10 +185,10 @@ sample(struct hooks_call *c, struct heap_block *ret)
 		t->left = -1;
 		return false;
 	}
-	if (!decide(t, c->size, &ret->weight))
+	if (!decide(t, c->size, &drawn_with))
 		return false;
 	ret->size = c->size;
-	stack_of(c, ret);
+	stack_of(c, drawn_with, ret);
 	return true;
 }
 
@@ -360,9 +360,9 @@ heap_set_rate(uint64_t bytes)
 		r = connect_hooks();
 	if (r < 0)
 		bytes = 0;
-	if (bytes > 0 && atomic_load(&rate) == 0)
+	if (bytes > 0 && atomic_load(&heap_hot.rate) == 0)
 		atomic_store(&since_ns, clock_ns(CLOCK_REALTIME));
-	atomic_store(&rate, bytes);
+	atomic_store(&heap_hot.rate, bytes);
 	if (bytes > 0) {
 		atomic_store(&last_rate, bytes);
 		atomic_store(&forked, false);
@@ -376,7 +376,7 @@ heap_set_rate(uint64_t bytes)
 uint64_t
 heap_rate(void)
 {
-	return atomic_load(&rate);
+	return atomic_load(&heap_hot.rate);
 }
 
 void
@@ -395,7 +395,7 @@ heap_lost(void)
 uint64_t
 heap_taken(void)
 {
-	return atomic_load(&taken);
+	return atomic_load(&heap_hot.taken);
 }
 
 void
@@ -412,7 +412,7 @@ heap_forked(void)
 {
 	if (heap_bound())
 		hooks_set_heap_state(HOOKS_OFF);
-	atomic_store(&rate, 0);
+	atomic_store(&heap_hot.rate, 0);
 	atomic_store(&forked, true);
 }
 

@@ -26,7 +26,6 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "fork_mark.h"
 #include "futex.h"
 #include "our_mask.h"
 
@@ -38,18 +37,13 @@ static _Atomic uint32_t  word;
 static _Atomic uint32_t  forking; /* forks under way */
 static _Atomic bool      broken;
 static _Atomic pthread_t forker; /* who has it for a fork; 0: nobody */
-static struct fork_mark mark;
+
+struct heap_hot heap_hot;
 
 int
 heap_lock_init(void)
 {
-	return fork_mark_open(&mark);
-}
-
-bool
-heap_lock_is_child(void)
-{
-	return fork_mark_is_gone(&mark);
+	return fork_mark_open(&heap_hot.mark);
 }
 
 bool
@@ -127,7 +121,7 @@ heap_lock_fork_child(void)
 	forker = 0;
 	forking = 0;
 	word = FUTEX_FREE;
-	fork_mark_set(&mark);
+	fork_mark_set(&heap_hot.mark);
 }
 
 /* A child that ran no handlers: was anybody inside? */

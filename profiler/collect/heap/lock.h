@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "hot.h"
+
 struct heap_lock_hold {
 	sigset_t signals; /* the mask before */
 };
@@ -34,7 +36,12 @@ void heap_lock_fork_parent(void);
 void heap_lock_fork_child(void);
 /* Did the calling process come out of a fork since the last time?  Also finds
  * forks that run no handlers (_Fork, a bare clone). */
-bool heap_lock_is_child(void);
+static inline bool
+heap_lock_is_child(void)
+{
+	return fork_mark_is_gone(&heap_hot.mark);
+}
+
 /* In such a child, once: if a thread of the parent was inside, heap_lock() says
  * false from now on. */
 void heap_lock_fork_unseen(void);

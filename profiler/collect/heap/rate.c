@@ -3,7 +3,7 @@
  *
  * What a stranger would get wrong: log() and exp() are out of bounds here.  This
  * runs inside malloc, possibly of the loader itself, and a first call through a
- * lazily bound PLT entry enters the loader.  The series below are good to 1e-11,
+ * lazily bound PLT entry enters the loader.  The series below are good to 1e-10,
  * far below what sampling can show.
  *
  * Tests: tests/heap/test_rate.c.
@@ -16,11 +16,11 @@
 
 #define LN2 0.693147180559945309417
 
-/* ln x for x > 0: exponent and mantissa apart, the latter by atanh's series.  No branch:
+/* -ln x for x > 0: exponent and mantissa apart, the latter by atanh's series.  No branch:
  * which half the mantissa lies in is a coin toss, and each wrong guess costs as much as
  * all the rest. */
 static double
-ln(double x)
+minus_ln(double x)
 {
 	const uint64_t root_half = 0x3fe6a09e667f3bcdULL; /* the bits of sqrt(1/2) */
 	uint64_t       bits, above;
@@ -30,10 +30,10 @@ ln(double x)
 	above = bits - root_half;
 	bits -= above & (0xfffULL << 52);
 	memcpy(&x, &bits, sizeof(x)); /* sqrt(1/2) <= x < sqrt(2) */
-	s = (x - 1) / (x + 1);
+	s = (1 - x) / (1 + x);
 	s2 = s * s;
-	return (double)((int64_t)above >> 52) * LN2 + 2 * s * (1 + s2 * (1. / 3 + s2 * (1. / 5 + s2 * (1. / 7 +
-		s2 * (1. / 9 + s2 * (1. / 11 + s2 * (1. / 13 + s2 * (1. / 15))))))));
+	return (s + s) * (1 + s2 * (1. / 3 + s2 * (1. / 5 + s2 * (1. / 7 + s2 * (1. / 9 + s2 * (1. / 11)))))) -
+		(double)((int64_t)above >> 52) * LN2;
 }
 
 /* 1 - exp(-x) for x >= 0, exact for small x too. */
@@ -75,7 +75,7 @@ heap_gap(uint64_t rate, uint64_t *random)
 		return -1;
 	/* 52 bits and a half: never 0, never 1. */
 	uniform = ((double)(random_next(random) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
-	return (int64_t)(-ln(uniform) * (double)rate);
+	return (int64_t)(minus_ln(uniform) * (double)rate);
 }
 
 /* 1 / (1 - exp(-x)) for 0 < x <= 1: its Laurent series, x^13/74724249600 is left out. */

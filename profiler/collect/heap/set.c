@@ -43,13 +43,14 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "hot.h"
 #include "labels.h"
 #include "lock.h"
 #include "pages.h"
 #include "stack_table.h"
 
 #define SLOTS       8  /* of a bucket: one cache line */
-#define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 112 KiB, touched as they come */
+#define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 144 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
 #define LEVELS      12 /* 2^30 buckets in the last: there is no such heap */
 #define YIELDS_MAX  20 /* calls of sched_yield() for one sample */
@@ -58,27 +59,22 @@
 
 enum { OWES_ALLOCATED = 1, OWES_FREED = 2 };
 
-struct entry {
-	struct heap_block info;
-	_Atomic uint32_t  owes;
-	struct entry     *next; /* of those that owe something */
+/* A line, as its bucket is: two of them are all that a sample touches here. */
+struct heap_entry {
+	_Alignas(64) struct heap_block info;
+	_Atomic uint32_t   owes;
+	struct heap_entry *next; /* of those that owe something */
 	_Atomic uintptr_t *slot;
 };
 
-struct bucket {
+struct heap_bucket {
 	_Alignas(64) _Atomic uintptr_t blocks[SLOTS];
 };
 
-struct level {
-	struct bucket *buckets;
-	struct entry   entries[]; /* of all buckets; these lie behind */
-};
-
-static _Atomic(struct level *) levels[LEVELS];
-static _Atomic(struct entry *) debtors;
-static struct hooks_filter    *filter;
-static struct hooks_filter     own_filter;
-static _Atomic uint64_t        lost;
+/* A level is its buckets, and behind them the entries of all of them.  The first one is in heap_hot. */
+static _Atomic(struct heap_bucket *) further[LEVELS - 1];
+static struct hooks_filter own_filter;
+static _Atomic uint64_t    lost;
 
 /* ---- the filter ---- */
 
@@ -105,40 +101,57 @@ filter_lower(uint8_t *count)
 static void
 filter_add(uintptr_t block)
 {
-	filter_raise(&filter->hashed[HOOKS_FILTER_HASH(block)]);
-	filter_raise(&filter->low[hooks_filter_low((const void *)block)]);
+	filter_raise(&heap_hot.filter->hashed[HOOKS_FILTER_HASH(block)]);
+	filter_raise(&heap_hot.filter->low[hooks_filter_low((const void *)block)]);
 }
 
 static void
 filter_remove(uintptr_t block)
 {
-	filter_lower(&filter->low[hooks_filter_low((const void *)block)]);
-	filter_lower(&filter->hashed[HOOKS_FILTER_HASH(block)]);
+	filter_lower(&heap_hot.filter->low[hooks_filter_low((const void *)block)]);
+	filter_lower(&heap_hot.filter->hashed[HOOKS_FILTER_HASH(block)]);
 }
 
 /* ---- the table ---- */
 
-static struct bucket *
-bucket_of(struct level *l, int k, uintptr_t block)
+static _Atomic(struct heap_bucket *) *
+level(int k)
 {
-	return &l->buckets[(block >> 4) * 0x9e3779b97f4a7c15ULL >> (64 - FIRST_BITS - k * LEVEL_BITS)];
+	return k == 0 ? &heap_hot.level : &further[k - 1];
 }
 
-static struct entry *
-entry_of(struct level *l, const struct bucket *b, int slot)
+/* NULL: nobody has needed it so far. */
+static struct heap_bucket *
+level_at(int k)
 {
-	return &l->entries[(b - l->buckets) * SLOTS + slot];
+	return k < LEVELS ? atomic_load_explicit(level(k), memory_order_acquire) : NULL;
+}
+
+static size_t
+level_buckets(int k)
+{
+	return (size_t)1 << (FIRST_BITS + k * LEVEL_BITS);
+}
+
+static struct heap_bucket *
+bucket_of(struct heap_bucket *l, int k, uintptr_t block)
+{
+	return &l[(block >> 4) * 0x9e3779b97f4a7c15ULL >> (64 - FIRST_BITS - k * LEVEL_BITS)];
+}
+
+static struct heap_entry *
+entry_of(struct heap_bucket *l, int k, const struct heap_bucket *b, int slot)
+{
+	return (struct heap_entry *)&l[level_buckets(k)] + (b - l) * SLOTS + slot;
 }
 
 /* The level, which is made if need be: two threads may make it at once. */
-static struct level *
+static struct heap_bucket *
 level_get(int k)
 {
-	struct level *l = atomic_load_explicit(&levels[k], memory_order_acquire), *have = NULL;
-	size_t        buckets = (size_t)1 << (FIRST_BITS + k * LEVEL_BITS);
-	size_t        head = sizeof(*l) + buckets * SLOTS * sizeof(struct entry);
-	size_t        size = (head + 63) / 64 * 64 + buckets * sizeof(struct bucket);
-	int           saved = errno;
+	struct heap_bucket *l = level_at(k), *have = NULL;
+	size_t              size = level_buckets(k) * (sizeof(*l) + SLOTS * sizeof(struct heap_entry));
+	int                 saved = errno;
 
 	if (l)
 		return l;
@@ -147,8 +160,7 @@ level_get(int k)
 		errno = saved;
 		return NULL;
 	}
-	l->buckets = (struct bucket *)((char *)l + (head + 63) / 64 * 64);
-	if (!atomic_compare_exchange_strong(&levels[k], &have, l)) {
+	if (!atomic_compare_exchange_strong(level(k), &have, l)) {
 		pages_unmap(l, size);
 		l = have;
 	}
@@ -156,30 +168,30 @@ level_get(int k)
 	return l;
 }
 
-static struct entry *
+static struct heap_entry *
 look_up(uintptr_t block)
 {
-	struct level *l;
+	struct heap_bucket *l;
 
-	if (__atomic_load_n(&filter->hashed[HOOKS_FILTER_HASH(block)], __ATOMIC_RELAXED) == 0)
+	if (__atomic_load_n(&heap_hot.filter->hashed[HOOKS_FILTER_HASH(block)], __ATOMIC_RELAXED) == 0)
 		return NULL;
-	for (int k = 0; k < LEVELS && (l = atomic_load_explicit(&levels[k], memory_order_acquire)) != NULL; k++) {
-		struct bucket *b = bucket_of(l, k, block);
+	for (int k = 0; (l = level_at(k)) != NULL; k++) {
+		struct heap_bucket *b = bucket_of(l, k, block);
 
 		for (int i = 0; i < SLOTS; i++)
 			if (atomic_load_explicit(&b->blocks[i], memory_order_acquire) == block)
-				return entry_of(l, b, i);
+				return entry_of(l, k, b, i);
 	}
 	return NULL;
 }
 
 /* ---- what is owed ---- */
 
-static void
-list(struct entry *e)
+static __attribute__((noinline, cold)) void
+list(struct heap_entry *e)
 {
-	e->next = atomic_load_explicit(&debtors, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&debtors, &e->next, e, memory_order_release, memory_order_relaxed))
+	e->next = atomic_load_explicit(&heap_hot.debtors, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&heap_hot.debtors, &e->next, e, memory_order_release, memory_order_relaxed))
 		;
 }
 
@@ -197,7 +209,7 @@ settle_allocated(struct heap_block *b)
 }
 
 static void
-settle_one(struct entry *e)
+settle_one(struct heap_entry *e)
 {
 	uint32_t owes = atomic_load_explicit(&e->owes, memory_order_acquire), paid = 0;
 
@@ -215,7 +227,7 @@ settle_one(struct entry *e)
 void
 heap_set_settle(void)
 {
-	struct entry *e = atomic_exchange_explicit(&debtors, NULL, memory_order_acquire), *next;
+	struct heap_entry *e = atomic_exchange_explicit(&heap_hot.debtors, NULL, memory_order_acquire), *next;
 
 	for (; e; e = next) {
 		next = e->next; /* its owner may list it again as soon as it owes nothing */
@@ -224,12 +236,12 @@ heap_set_settle(void)
 }
 
 /* Looks again after giving the lock back: somebody may have listed an entry and not got it. */
-static void
+static __attribute__((noinline, cold)) void
 settle_if_possible(void)
 {
 	struct heap_lock_hold hold;
 
-	while (atomic_load_explicit(&debtors, memory_order_relaxed) && heap_lock_try(&hold)) {
+	while (atomic_load_explicit(&heap_hot.debtors, memory_order_relaxed) && heap_lock_try(&hold)) {
 		heap_set_settle();
 		heap_unlock(&hold);
 	}
@@ -237,15 +249,15 @@ settle_if_possible(void)
 
 /* A slot that is ours from now on, BUSY.  NULL: all are taken.  *ret_gone is how many of these wait to be
  * counted and have no block any more; *ret_levels is how many levels there are. */
-static struct entry *
+static struct heap_entry *
 slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 {
-	struct level *l;
-	int           k;
+	struct heap_bucket *l;
+	int                 k;
 
 	*ret_gone = 0;
-	for (k = 0; k < LEVELS && (l = atomic_load_explicit(&levels[k], memory_order_acquire)) != NULL; k++) {
-		struct bucket *b = bucket_of(l, k, block);
+	for (k = 0; (l = level_at(k)) != NULL; k++) {
+		struct heap_bucket *b = bucket_of(l, k, block);
 
 		for (int i = 0; i < SLOTS; i++) {
 			uintptr_t was = atomic_load_explicit(&b->blocks[i], memory_order_relaxed);
@@ -253,8 +265,8 @@ slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 			*ret_gone += was == BUSY;
 			if (was == 0 && atomic_compare_exchange_strong_explicit(&b->blocks[i], &was, BUSY, memory_order_acquire,
 					memory_order_relaxed)) {
-				entry_of(l, b, i)->slot = &b->blocks[i];
-				return entry_of(l, b, i);
+				entry_of(l, k, b, i)->slot = &b->blocks[i];
+				return entry_of(l, k, b, i);
 			}
 		}
 	}
@@ -262,12 +274,12 @@ slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 	return NULL;
 }
 
-/* NULL: there is no room, or it would be made for blocks that are gone. */
-static struct entry *
-slot_take(uintptr_t block)
+/* Where all slots are taken: NULL: there is no room, or it would be made for blocks that are gone. */
+static __attribute__((noinline, cold)) struct heap_entry *
+slot_make(uintptr_t block)
 {
-	struct entry *e;
-	int           gone, levels_now;
+	struct heap_entry *e;
+	int                gone, levels_now;
 
 	for (int yields = 0; !(e = slot_try(block, &gone, &levels_now)); ) {
 		if (gone < levels_now * SLOTS / 2) {
@@ -294,8 +306,8 @@ heap_set_lost(void)
 int
 heap_set_init(struct hooks_filter *of_hooks)
 {
-	if (!filter)
-		filter = of_hooks ? of_hooks : &own_filter;
+	if (!heap_hot.filter)
+		heap_hot.filter = of_hooks ? of_hooks : &own_filter;
 	return level_get(0) ? 0 : -ENOMEM;
 }
 
@@ -308,7 +320,7 @@ heap_set_has(const void *block)
 bool
 heap_set_find(const void *block, struct heap_block *ret)
 {
-	struct entry *e = look_up((uintptr_t)block);
+	struct heap_entry *e = look_up((uintptr_t)block);
 
 	if (e)
 		*ret = e->info;
@@ -318,12 +330,13 @@ heap_set_find(const void *block, struct heap_block *ret)
 bool
 heap_set_add(const void *block, const struct heap_block *b)
 {
-	struct entry *e;
-	bool          counted;
+	struct heap_entry *e;
+	bool               counted;
+	int                gone, levels_now;
 
 	heap_set_remove(block); /* freed behind our back */
-	e = slot_take((uintptr_t)block);
-	if (!e)
+	e = slot_try((uintptr_t)block, &gone, &levels_now);
+	if (!e && !(e = slot_make((uintptr_t)block)))
 		return false;
 	e->info = *b;
 	counted = b->site && heap_site_try_allocated(b);
@@ -342,7 +355,7 @@ heap_set_add(const void *block, const struct heap_block *b)
 bool
 heap_set_remove(const void *block)
 {
-	struct entry *e = look_up((uintptr_t)block);
+	struct heap_entry *e = look_up((uintptr_t)block);
 
 	if (!e)
 		return false;

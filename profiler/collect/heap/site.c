@@ -3,9 +3,9 @@
  *
  *     slots[hash of stack id and label set]  --> the first of their sites --> the next size's ...
  *     recent[hash of pcs, label set, size]   --> site number        without a lock
- *     site number n --> chunks[n / 1024][n % 1024]
+ *     site number n --> chunks[n / 1024][n % 1024], the first 1024 heap_hot.sites
  *
- * A site counts twice: `quick` belongs to whoever has set `taken`, `locked` to the
+ * A site counts twice: some sums belong to whoever has set `taken`, the locked ones to the
  * holder of heap_lock().  Who cannot have the first at once takes the lock for the
  * second, so nobody ever waits for a thread that was interrupted in between, and one
  * that never comes back costs this site its quick way and nothing else.
@@ -31,6 +31,7 @@
 #include <stdatomic.h>
 
 #include "generations.h"
+#include "hot.h"
 #include "labels.h"
 #include "pages.h"
 #include "rate.h"
@@ -41,18 +42,24 @@
 #define SLOTS_FIRST 1024
 #define RECENT_SETS 2048 /* of two: 32 KiB, touched as stacks come */
 
-struct site {
-	struct heap_counts quick;  /* who has `taken` */
-	_Atomic uint32_t   taken;
-	uint32_t           next; /* site of the same stack and labels; 0: the last */
-	struct heap_site_key key;
-	struct heap_counts locked; /* who has heap_lock() */
-	bool               stuck;  /* the same: whoever has `taken` is not expected back */
-	bool               shared; /* by all sizes of this power of two */
-	bool               first;  /* of its stack and labels: this one is in the slots */
+struct sum {
+	uint64_t objects, bytes, weight, scaled;
 };
 
-static struct site    *chunks[CHUNKS_MAX];
+/* A block that is allocated touches the first line, one that is freed the second, too. */
+struct heap_site {
+	_Alignas(64) _Atomic uint32_t taken;
+	uint32_t     next; /* site of the same stack and labels; 0: the last */
+	struct sum   allocated;  /* who has `taken` */
+	struct heap_site_key key;
+	bool         stuck;  /* who has heap_lock(): whoever has `taken` is not expected back */
+	bool         shared; /* by all sizes of this power of two */
+	bool         first;  /* of its stack and labels: this one is in the slots */
+	_Alignas(64) struct sum freed; /* who has `taken` */
+	struct sum   locked_allocated, locked_freed; /* who has heap_lock() */
+};
+
+static struct heap_site *chunks[CHUNKS_MAX]; /* but the first, which is in heap_hot */
 static _Atomic size_t  count; /* number 0 is not used */
 static uint32_t       *slots;
 static size_t          slot_count; /* a power of two */
@@ -70,10 +77,10 @@ map(size_t size)
 	return mem;
 }
 
-static struct site *
+static struct heap_site *
 site_at(uint32_t number)
 {
-	return &chunks[number / CHUNK_SITES][number % CHUNK_SITES];
+	return &(number < CHUNK_SITES ? heap_hot.sites : chunks[number / CHUNK_SITES])[number % CHUNK_SITES];
 }
 
 /* The slot of these two, or the empty one where it belongs. */
@@ -114,13 +121,14 @@ slots_grow(void)
 static uint32_t
 site_new(const struct heap_site_key *key)
 {
-	uint32_t number = (uint32_t)count + 1;
+	uint32_t           number = (uint32_t)count + 1;
+	struct heap_site **chunk = number < CHUNK_SITES ? &heap_hot.sites : &chunks[number / CHUNK_SITES];
 
 	if (number / CHUNK_SITES >= CHUNKS_MAX)
 		return 0;
-	if (!chunks[number / CHUNK_SITES])
-		chunks[number / CHUNK_SITES] = map(CHUNK_SITES * sizeof(struct site));
-	if (!chunks[number / CHUNK_SITES])
+	if (!*chunk)
+		*chunk = map(CHUNK_SITES * sizeof(struct heap_site));
+	if (!*chunk)
 		return 0;
 	site_at(number)->key = *key;
 	labelled += key->labels != 0;
@@ -135,7 +143,7 @@ power_of_two(uint64_t size)
 }
 
 static bool
-holds(const struct site *s, uint64_t size)
+holds(const struct heap_site *s, uint64_t size)
 {
 	return s->key.bytes == (s->shared ? power_of_two(size) : size);
 }
@@ -221,7 +229,7 @@ uint32_t
 heap_site_find(const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size)
 {
 	uint64_t         h = site_hash(pcs, n, labels, size), entry;
-	const struct site *s;
+	const struct heap_site *s;
 	const uintptr_t *have;
 	unsigned         have_n, same;
 
@@ -280,44 +288,35 @@ heap_site_remember(const struct heap_block *b)
 /* ---- counting ---- */
 
 static bool
-site_take(struct site *s)
+site_take(struct heap_site *s)
 {
 	return atomic_load_explicit(&s->taken, memory_order_relaxed) == 0 &&
 	       atomic_exchange_explicit(&s->taken, 1, memory_order_acquire) == 0;
 }
 
 static void
-site_leave(struct site *s)
+site_leave(struct heap_site *s)
 {
 	atomic_store_explicit(&s->taken, 0, memory_order_release);
 }
 
 static void
-count_allocated(struct heap_counts *c, const struct heap_block *b)
+add(struct sum *s, const struct heap_block *b)
 {
-	c->alloc_objects++;
-	c->alloc_bytes += b->size;
-	c->alloc_weight += b->weight;
-	c->alloc_scaled += heap_weight_bytes(b->size, b->weight);
-}
-
-static void
-count_freed(struct heap_counts *c, const struct heap_block *b)
-{
-	c->free_objects++;
-	c->free_bytes += b->size;
-	c->free_weight += b->weight;
-	c->free_scaled += heap_weight_bytes(b->size, b->weight);
+	s->objects++;
+	s->bytes += b->size;
+	s->weight += b->weight;
+	s->scaled += heap_weight_bytes(b->size, b->weight);
 }
 
 bool
 heap_site_try_allocated(const struct heap_block *b)
 {
-	struct site *s = site_at(b->site);
+	struct heap_site *s = site_at(b->site);
 
 	if (!site_take(s))
 		return false;
-	count_allocated(&s->quick, b);
+	add(&s->allocated, b);
 	site_leave(s);
 	return true;
 }
@@ -325,11 +324,11 @@ heap_site_try_allocated(const struct heap_block *b)
 bool
 heap_site_try_freed(const struct heap_block *b)
 {
-	struct site *s = site_at(b->site);
+	struct heap_site *s = site_at(b->site);
 
 	if (!site_take(s))
 		return false;
-	count_freed(&s->quick, b);
+	add(&s->freed, b);
 	site_leave(s);
 	return true;
 }
@@ -337,21 +336,21 @@ heap_site_try_freed(const struct heap_block *b)
 void
 heap_site_allocated(const struct heap_block *b)
 {
-	count_allocated(&site_at(b->site)->locked, b);
+	add(&site_at(b->site)->locked_allocated, b);
 }
 
 void
 heap_site_freed(const struct heap_block *b)
 {
-	count_freed(&site_at(b->site)->locked, b);
+	add(&site_at(b->site)->locked_freed, b);
 }
 
 int
 heap_site_read(size_t i, bool anyway, struct heap_site_key *ret_key, struct heap_counts *ret)
 {
-	const struct heap_counts *q, *l;
-	struct site              *s;
-	bool                      taken;
+	const struct sum *a, *al, *f, *fl;
+	struct heap_site *s;
+	bool              taken;
 
 	if (i >= count)
 		return 0;
@@ -359,14 +358,12 @@ heap_site_read(size_t i, bool anyway, struct heap_site_key *ret_key, struct heap
 	taken = site_take(s);
 	if (!taken && !s->stuck && !anyway)
 		return -EBUSY;
-	q = &s->quick;
-	l = &s->locked;
+	a = &s->allocated, al = &s->locked_allocated;
+	f = &s->freed, fl = &s->locked_freed;
 	*ret_key = s->key;
 	*ret = (struct heap_counts){
-		q->alloc_objects + l->alloc_objects, q->alloc_bytes + l->alloc_bytes,
-		q->free_objects + l->free_objects, q->free_bytes + l->free_bytes,
-		q->alloc_weight + l->alloc_weight, q->alloc_scaled + l->alloc_scaled,
-		q->free_weight + l->free_weight, q->free_scaled + l->free_scaled,
+		a->objects + al->objects, a->bytes + al->bytes, f->objects + fl->objects, f->bytes + fl->bytes,
+		a->weight + al->weight, a->scaled + al->scaled, f->weight + fl->weight, f->scaled + fl->scaled,
 	};
 	s->stuck = !taken;
 	if (taken)

@@ -27,7 +27,7 @@ struct heap_block {
 	uint32_t labels; /* ... each; 0: none */
 };
 
-#define HEAP_SITES_LABELLED 16384 /* 2.6 MiB, and at most so many label sets are kept */
+#define HEAP_SITES_LABELLED 16384 /* 3 MiB, and at most so many label sets are kept */
 #define HEAP_SITE_SIZES     8     /* told apart exactly */
 
 /* Everything since the start; 1/65536 allocations and bytes in scaled ones. */

@@ -1,7 +1,7 @@
 /*
  * trails.c - sites by where a stack is, and what is on it.
  *
- *     places[hash of pc, stack above it, labels, size] --> a trail and its site
+ *     places[hash of pc, stack above it, labels, size] --> a trail, its site, and the weight at one rate
  *
  * The bytes of stack above a call are the same in every thread that has come there the same way, so
  * threads share a trail.  A trail may be at two places.  Where both are taken, the one is replaced that others have
@@ -33,7 +33,7 @@
 struct place {
 	_Alignas(512) _Atomic uint32_t turn;
 	_Atomic uint32_t  site; /* 0: free */
-	_Atomic uint64_t  pc, size;
+	_Atomic uint64_t  pc, size, rate, weight;
 	_Atomic uint32_t  labels;
 	_Atomic uint32_t  credit; /* how often others may want the place before it is theirs */
 	struct trail      trail;
@@ -46,7 +46,7 @@ static struct place places[1 << PLACE_BITS];
 static _Atomic uint8_t refusals[SITES];
 
 struct key {
-	uint64_t pc, room, size;
+	uint64_t pc, room, size, rate;
 	uint32_t labels;
 };
 
@@ -70,17 +70,18 @@ place_at(uint64_t h, int choice)
 static bool
 is_of(const struct place *p, const struct key *k)
 {
-	return LOAD(p->pc) == k->pc && LOAD(p->size) == k->size && LOAD(p->labels) == k->labels;
+	return LOAD(p->pc) == k->pc && LOAD(p->size) == k->size && LOAD(p->labels) == k->labels && LOAD(p->rate) == k->rate;
 }
 
 /* The site that stands there, if it is this call's. */
 static uint32_t
-look(struct place *p, const struct key *k, const struct unwind_regs *regs)
+look(struct place *p, const struct key *k, const struct unwind_regs *regs, uint64_t *ret_weight)
 {
 	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_acquire), site = LOAD(p->site);
 
 	if (!site || turn % 2 || !is_of(p, k) || !trail_fits(&p->trail, regs, k->room))
 		return 0;
+	*ret_weight = LOAD(p->weight);
 	atomic_thread_fence(memory_order_acquire);
 	if (LOAD(p->turn) != turn)
 		return 0;
@@ -89,19 +90,19 @@ look(struct place *p, const struct key *k, const struct unwind_regs *regs)
 	return site;
 }
 
-uint32_t
-heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t size)
+bool
+heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t rate, struct heap_block *b)
 {
-	struct key k = { regs->pc, trail_room(regs->sp), size, labels };
+	struct key k = { regs->pc, trail_room(regs->sp), b->size, rate, labels };
 	uint64_t   h = hash(&k);
-	uint32_t   site = 0;
 
-	for (int choice = 0; choice < CHOICES && !site && k.room; choice++)
-		site = look(place_at(h, choice), &k, regs);
-	return site;
+	b->site = 0;
+	for (int choice = 0; choice < CHOICES && !b->site && k.room; choice++)
+		b->site = look(place_at(h, choice), &k, regs, &b->weight);
+	return b->site != 0;
 }
 
-/* A free place, or one that nobody asks for any more; NULL: none. */
+/* A free place, or one that nobody asks for any more, as nobody does at another rate; NULL: none. */
 static struct place *
 place_for(const struct key *k)
 {
@@ -113,7 +114,7 @@ place_for(const struct key *k)
 		p = place_at(h, choice);
 		if (LOAD(p->turn) % 2)
 			continue;
-		if (!LOAD(p->site))
+		if (!LOAD(p->site) || LOAD(p->rate) != k->rate)
 			return p;
 		credit = LOAD(p->credit);
 		if (credit == 0)
@@ -125,7 +126,7 @@ place_for(const struct key *k)
 }
 
 static void
-write_place(struct place *p, const struct key *k, const struct trail *t, uint32_t site)
+write_place(struct place *p, const struct key *k, const struct trail *t, const struct heap_block *b)
 {
 	uint32_t turn = LOAD(p->turn), count = LOAD(t->count);
 
@@ -134,9 +135,11 @@ write_place(struct place *p, const struct key *k, const struct trail *t, uint32_
 	atomic_thread_fence(memory_order_release);
 	STORE(p->pc, k->pc);
 	STORE(p->size, k->size);
+	STORE(p->rate, k->rate);
+	STORE(p->weight, b->weight);
 	STORE(p->labels, k->labels);
 	STORE(p->credit, CREDIT);
-	STORE(p->site, site);
+	STORE(p->site, b->site);
 	STORE(p->trail.live, LOAD(t->live));
 	STORE(p->trail.count, count);
 	for (uint32_t i = 0; i < count; i++)
@@ -145,18 +148,18 @@ write_place(struct place *p, const struct key *k, const struct trail *t, uint32_
 }
 
 void
-heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t size,
-		uint32_t site)
+heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t rate,
+		const struct heap_block *b)
 {
-	struct key       k = { regs->pc, trail_room(regs->sp), size, labels };
-	_Atomic uint8_t *refused = &refusals[site % SITES];
+	struct key       k = { regs->pc, trail_room(regs->sp), b->size, rate, labels };
+	_Atomic uint8_t *refused = &refusals[b->site % SITES];
 	struct place    *p;
 	struct trail     t;
 
 	if (!k.room || LOAD(*refused) >= REFUSALS_MAX || !(p = place_for(&k)))
 		return;
 	if (trail_make(&t, regs, pcs, n))
-		write_place(p, &k, &t, site);
+		write_place(p, &k, &t, b);
 	else
 		STORE(*refused, LOAD(*refused) + 1);
 }

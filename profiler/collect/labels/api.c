@@ -147,7 +147,7 @@ component_label_set(const char *key, const char *value)
 int
 component_label_clear(const char *key)
 {
-	struct labels_record *r = labels_record_mine;
+	struct labels_record *r = per_thread.labels;
 
 	if (!r)
 		return key && strnlen(key, LABELS_KEY_MAX + 1) > LABELS_KEY_MAX ? -EINVAL : 0;
@@ -183,7 +183,7 @@ component_label_scope_begin(const char *key, const char *value)
 void
 component_label_scope_end(const struct component_label_scope *scope)
 {
-	struct labels_record *r = labels_record_mine;
+	struct labels_record *r = per_thread.labels;
 	uint32_t       inner, depth;
 
 	if (!scope || !scope->depth || !r || scope->depth > r->depth || !enter(r))

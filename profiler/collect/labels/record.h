@@ -9,6 +9,8 @@
 
 #include <component/labels.h>
 
+#include "per_thread.h"
+
 #define LABELS_RECORDS 32768 /* threads that have labels at once: 4 MiB, touched as used */
 #define LABELS_LATE    8     /* sets of late, a power of two */
 
@@ -21,10 +23,7 @@ struct labels_record {
 	uint32_t         late[LABELS_LATE];
 };
 
-/* The calling thread's; NULL: it has none yet. */
-extern __thread struct labels_record *labels_record_mine __attribute__((tls_model("initial-exec")));
-
-/* The same, made if need be; NULL: there is no room.  Not from handlers. */
+/* The calling thread's, which is per_thread.labels, made if need be; NULL: there is no room.  Not from handlers. */
 struct labels_record *labels_record_make(void);
 /* Takes over the reference of the set, which the thread has from now on; the owner's thread. */
 void labels_record_store(struct labels_record *r, uint32_t set);

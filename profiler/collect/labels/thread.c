@@ -58,14 +58,13 @@ static _Atomic bool              hooked, touched[RECORDS * sizeof(struct labels_
 static _Atomic(labels_watch_fn *) watcher;
 
 /* Read in handlers: a general access would call the loader, which may allocate. */
-__thread struct labels_record *labels_record_mine __attribute__((tls_model("initial-exec")));
 
 /* BEGIN SIGNAL CONTEXT */
 
 uint32_t
 labels_peek(void)
 {
-	struct labels_record *r = labels_record_mine;
+	struct labels_record *r = per_thread.labels;
 
 	return r ? atomic_load_explicit(&r->current, memory_order_relaxed) : 0;
 }
@@ -161,7 +160,7 @@ sweep(struct labels_record *table)
 			continue;
 		/* Seized before the kernel is asked: afterwards the id may be a new thread's. */
 		tid = atomic_load_explicit(&r->tid, memory_order_relaxed);
-		if (tid <= 0 || r == labels_record_mine || !record_seize(r, tid))
+		if (tid <= 0 || r == per_thread.labels || !record_seize(r, tid))
 			continue;
 		if (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH) {
 			atomic_store(&r->tid, tid);
@@ -227,22 +226,22 @@ record_claim(struct labels_record *table, int32_t tid)
 struct labels_record *
 labels_record_make(void)
 {
-	struct labels_record *table = labels_record_mine ? NULL : records_open();
+	struct labels_record *table = per_thread.labels ? NULL : records_open();
 	unsigned       at = atomic_load(&sweep_at);
 	int            saved = errno;
 
 	if (!table)
-		return labels_record_mine;
+		return per_thread.labels;
 	if (atomic_load(&used) >= at && atomic_compare_exchange_strong(&sweep_at, &at, RECORDS)) {
 		sweep(table);
 		at = atomic_load(&used) * 2;
 		atomic_store(&sweep_at, at > SWEEP_FIRST ? at : SWEEP_FIRST);
 	}
-	labels_record_mine = record_claim(table, thread_id_self());
-	if (labels_record_mine && !atomic_exchange(&hooked, true))
+	per_thread.labels = record_claim(table, thread_id_self());
+	if (per_thread.labels && !atomic_exchange(&hooked, true))
 		thread_events_watch(THREAD_EVENTS_LABELS, true);
 	errno = saved;
-	return labels_record_mine;
+	return per_thread.labels;
 }
 
 void
@@ -285,9 +284,9 @@ on_started(const struct thread_events_note *note, const void *routine)
 void
 labels_thread_ending(void)
 {
-	struct labels_record *r = labels_record_mine;
+	struct labels_record *r = per_thread.labels;
 
-	labels_record_mine = NULL;
+	per_thread.labels = NULL;
 	if (!r || !record_seize(r, thread_id_self()))
 		return; /* being swept by somebody who will find the thread gone next time */
 	record_empty(r);
@@ -335,24 +334,24 @@ labels_watch(labels_watch_fn *fn)
 static void
 forked(void)
 {
-	struct labels_record *r = labels_record_mine;
+	struct labels_record *r = per_thread.labels;
 	int32_t        tid = thread_id_self();
 
 	atomic_store(&watcher, NULL);
 	atomic_store(&sweep_at, SWEEP_FIRST);
 	if (!r || atomic_load(&r->tid) == tid)
 		return;
-	labels_record_mine = record_claim(atomic_load(&records), tid);
-	if (!labels_record_mine)
-		labels_record_mine = r; /* under its old id: a dump will not find it */
-	if (labels_record_mine == r)
+	per_thread.labels = record_claim(atomic_load(&records), tid);
+	if (!per_thread.labels)
+		per_thread.labels = r; /* under its old id: a dump will not find it */
+	if (per_thread.labels == r)
 		return;
 	/* Its contents move over, references and all. */
-	memcpy(labels_record_mine->saved, r->saved, sizeof(r->saved));
-	memcpy(labels_record_mine->late, r->late, sizeof(r->late));
-	labels_record_mine->depth = r->depth;
-	labels_record_mine->busy = r->busy;
-	atomic_store(&labels_record_mine->current, atomic_load(&r->current));
+	memcpy(per_thread.labels->saved, r->saved, sizeof(r->saved));
+	memcpy(per_thread.labels->late, r->late, sizeof(r->late));
+	per_thread.labels->depth = r->depth;
+	per_thread.labels->busy = r->busy;
+	atomic_store(&per_thread.labels->current, atomic_load(&r->current));
 	memset((char *)r + offsetof(struct labels_record, current), 0, sizeof(*r) - offsetof(struct labels_record, current));
 	atomic_store(&r->tid, 0);
 	atomic_fetch_sub(&used, 1);

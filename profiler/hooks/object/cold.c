@@ -20,6 +20,7 @@
 		.align = (alignment), .pc = (uintptr_t)__builtin_return_address(0), \
 		.sp = (uintptr_t)__builtin_dwarf_cfa(),                            \
 		.fp = *(uintptr_t *)__builtin_frame_address(0),                    \
+		.stack = 0, .old = NULL, .result = NULL, .weight = 0, .reserved = { 0, 0 }, \
 	}
 
 /* Two threads at once may count as one: that is not worth a locked instruction. */

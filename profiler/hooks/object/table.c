@@ -18,7 +18,7 @@ static struct hooks_thread *thread_of_caller(void);
 
 uint64_t hooks_waiting[HOOKS_WAITING];
 
-__thread struct hooks_thread hooks_thread = { .left = -1 };
+__thread struct hooks_thread hooks_thread __attribute__((aligned(64))) = { .left = -1 }; /* one line */
 
 void *hooks_maker[HOOKS_MALLOC_COUNT] = {
 	[HOOKS_malloc] = (void *)&cold_malloc,

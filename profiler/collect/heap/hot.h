@@ -1,0 +1,37 @@
+/*
+ * hot.h - what each sample reads first, in one line of the processor's cache.
+ *
+ * Between two samples the daemon's own data goes through the caches.  So a sample waits for each line of
+ * ours that it reads, and next to these waits its instructions are few.  Each member belongs to the file
+ * that is named; nobody else writes it.
+ */
+#ifndef COLLECT_HEAP_HOT_H
+#define COLLECT_HEAP_HOT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi.h"
+#include "fork_mark.h"
+
+struct heap_bucket;
+struct heap_entry;
+struct heap_site;
+
+struct heap_hot {
+	_Alignas(64) _Atomic uint64_t rate; /* heap.c */
+	_Atomic uint64_t             taken; /* heap.c: samples */
+	struct fork_mark             mark;  /* lock.c */
+	struct hooks_filter         *filter; /* set.c */
+	_Atomic(struct heap_bucket *) level; /* set.c: the first one */
+	_Atomic(struct heap_entry *) debtors; /* set.c */
+	struct heap_site            *sites; /* site.c: the first of them */
+	bool                         bound; /* bind.c */
+};
+
+_Static_assert(sizeof(struct heap_hot) == 64, "one line");
+
+extern struct heap_hot heap_hot;
+
+#endif
