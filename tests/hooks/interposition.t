@@ -96,6 +96,20 @@ def linkers_that_know_no_versions_in_a_program_give_libraries_the_condition_vari
 
 
 @test
+def pthread_once_is_answered_by_the_hooks_only_in_the_place_of_glibcs():
+    with tempdir() as d:
+        behind = os.path.join(d, "libbehind.so")
+        compile_(CC, *BASE, "-DBEHIND", "-shared", "-fPIC", source("hooks_once.c"), "-o", behind, "-ldl")
+        foreign = build(d, "foreign", "hooks_once.c", mode="foreign")
+        linked = build(d, "linked", "hooks_once.c", mode="linked")
+        linked_before = build(d, "linked-before", "hooks_once.c", mode="linked", after=[behind, "-Wl,-rpath," + d])
+        equal(run_ok(foreign, env=preload_env()).stdout, "ran 1, failed 0, behind 0\n")
+        equal(run_ok(linked).stdout, "ran 1, failed 0, behind 0\n")
+        equal(run_ok(foreign, env=preload_env(after=behind)).stdout, "ran 1, failed 0, behind 1000\n")
+        equal(run_ok(linked_before).stdout, "ran 1, failed 0, behind 1000\n")
+
+
+@test
 def jemalloc_linked_before_us_is_the_next_allocator():
     with tempdir() as d:
         r = run_ok(build_calls(d, "linked", before=[jemalloc()]), plugin(d))

@@ -54,6 +54,7 @@
 #define OUR_THREAD_GAP  65536 /* bytes until one of our threads asks again */
 #define RATE_DEFAULT    524288 /* bytes; Go's MemProfileRate */
 
+struct heap_hot heap_hot;
 static _Atomic uint64_t seed;
 static _Atomic uint64_t threads_seeded;
 static _Atomic uint64_t lost;

@@ -38,8 +38,6 @@ static _Atomic uint32_t  forking; /* forks under way */
 static _Atomic bool      broken;
 static _Atomic pthread_t forker; /* who has it for a fork; 0: nobody */
 
-struct heap_hot heap_hot;
-
 int
 heap_lock_init(void)
 {

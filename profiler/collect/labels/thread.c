@@ -57,8 +57,6 @@ static _Atomic unsigned          used, sweep_at = SWEEP_FIRST, probes; /* that a
 static _Atomic bool              hooked, touched[RECORDS * sizeof(struct labels_record) / PAGE];
 static _Atomic(labels_watch_fn *) watcher;
 
-/* Read in handlers: a general access would call the loader, which may allocate. */
-
 /* BEGIN SIGNAL CONTEXT */
 
 uint32_t
