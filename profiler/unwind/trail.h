@@ -19,7 +19,7 @@
 
 #include "unwind.h"
 
-#define TRAIL_WORDS 56
+#define TRAIL_WORDS 57
 
 struct trail {
 	_Atomic uint32_t count;

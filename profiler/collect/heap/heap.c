@@ -58,6 +58,7 @@ struct heap_hot heap_hot;
 static _Atomic uint64_t seed;
 static _Atomic uint64_t threads_seeded;
 static _Atomic uint64_t lost;
+static _Atomic uint64_t taken;
 static _Atomic uint64_t truncated;
 static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
 static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
@@ -117,8 +118,8 @@ decide(struct hooks_thread *t, size_t size, uint64_t *ret_rate)
 	return true;
 }
 
-/* The site, or references of the stack and labels.  What was sampled before has a site: then the
- * stack table is not asked. */
+/* The weight, and the site or references of the stack and labels.  What was sampled before has a site: then
+ * the stack table is not asked. */
 static __attribute__((noinline)) void
 walk(const struct unwind_regs *regs, uint32_t labels, uint64_t drawn_with, struct heap_block *ret)
 {
@@ -134,7 +135,8 @@ walk(const struct unwind_regs *regs, uint32_t labels, uint64_t drawn_with, struc
 	ret->site = heap_site_find(pcs, count, labels, ret->size);
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 	ret->labels = ret->site ? 0 : labels_here();
-	if (ret->site && !cut && count == walked)
+	/* A gap of before a change of the rate is each thread's last one: its weight is not asked for again. */
+	if (ret->site && !cut && count == walked && drawn_with == heap_rate())
 		heap_trails_add(regs, pcs, count, labels, drawn_with, ret);
 }
 
@@ -145,7 +147,7 @@ stack_of(const struct hooks_call *c, uint64_t drawn_with, struct heap_block *ret
 	struct unwind_regs regs = { .pc = c->pc, .sp = c->sp, .fp = c->fp };
 	uint32_t           labels = labels_peek();
 
-	atomic_fetch_add_explicit(&heap_hot.taken, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);
 	ret->stack = ret->labels = 0;
 	if (!heap_trails_find(&regs, labels, drawn_with, ret))
 		walk(&regs, labels, drawn_with, ret);
@@ -396,7 +398,7 @@ heap_lost(void)
 uint64_t
 heap_taken(void)
 {
-	return atomic_load(&heap_hot.taken);
+	return atomic_load(&taken);
 }
 
 void

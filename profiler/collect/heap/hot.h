@@ -3,7 +3,8 @@
  *
  * Between two samples the daemon's own data goes through the caches.  So a sample waits for each line of
  * ours that it reads, and next to these waits its instructions are few.  Each member belongs to the file
- * that is named; nobody else writes it.
+ * that is named; nobody else writes it.  What every sample writes is elsewhere: other threads would wait
+ * for this line then.
  */
 #ifndef COLLECT_HEAP_HOT_H
 #define COLLECT_HEAP_HOT_H
@@ -21,7 +22,6 @@ struct heap_site;
 
 struct heap_hot {
 	_Alignas(64) _Atomic uint64_t rate; /* heap.c */
-	_Atomic uint64_t             taken; /* heap.c: samples */
 	struct fork_mark             mark;  /* lock.c */
 	struct hooks_filter         *filter; /* set.c */
 	_Atomic(struct heap_bucket *) level; /* set.c: the first one */

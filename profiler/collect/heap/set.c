@@ -59,7 +59,7 @@
 
 enum { OWES_ALLOCATED = 1, OWES_FREED = 2 };
 
-/* A line, as its bucket is: two of them are all that a sample touches here. */
+/* A line, as its bucket is.  A sample touches one of each, and two lines of the filter. */
 struct heap_entry {
 	_Alignas(64) struct heap_block info;
 	_Atomic uint32_t   owes;

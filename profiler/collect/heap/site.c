@@ -3,7 +3,7 @@
  *
  *     slots[hash of stack id and label set]  --> the first of their sites --> the next size's ...
  *     recent[hash of pcs, label set, size]   --> site number        without a lock
- *     site number n --> chunks[n / 1024][n % 1024], the first 1024 heap_hot.sites
+ *     site number n --> chunks[n / 1024][n % 1024]; heap_hot.sites stands for chunks[0]
  *
  * A site counts twice: some sums belong to whoever has set `taken`, the locked ones to the
  * holder of heap_lock().  Who cannot have the first at once takes the lock for the

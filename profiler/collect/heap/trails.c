@@ -6,7 +6,7 @@
  * The bytes of stack above a call are the same in every thread that has come there the same way, so
  * threads share a trail.  A trail may be at two places.  Where both are taken, the one is replaced that others have
  * wanted CREDIT times since it was last found, so that more trails than places do not drive each other out all
- * the time.
+ * the time; or the one of another rate, at once.
  *
  * What a stranger would get wrong: a place is read while another thread writes it.  `turn` is odd
  * meanwhile and another one afterwards, and who has read looks at it again.  A thread that never comes back

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+/* All members by name, also those that are 0: for the others GCC fills the whole struct first, by a slow loop. */
 #define CALL(called, bytes, alignment)                                             \
 	{                                                                          \
 		.thread = &hooks_thread, .name = HOOKS_##called, .size = (bytes),  \

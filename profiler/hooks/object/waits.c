@@ -18,6 +18,7 @@
  * - A priority-inheriting mutex refuses some clocks, also when it is free: there the
  *   attempt is the same call with a time that has passed.
  * - trylock itself is not hooked: it never waits.
+ * - pthread_once() is answered here where it has run, on or off.
  * - A plain mutex is taken here, where the core has found that it may be (struct hooks_plain_mutex).
  * - The real functions are there from the first instruction on (early_*), since the
  *   loader and constructors lock before anything of ours has run.
@@ -303,7 +304,7 @@ EXPORT(thrd_join);
 /* Until next.c has learned one of them; no control has this value. */
 int hooks_once_done = -1, hooks_once_passed = -1;
 
-/* Most calls find that it has run.  glibc's function does no more then than this one; OpenSSL calls it all the time. */
+/* Most calls find that it has run.  In that case glibc's function would do nothing else.  OpenSSL calls it all the time. */
 #define WAIT_ONCE(name)                                                                            \
 	int hook_##name(uintptr_t a, uintptr_t b)                                                  \
 	{                                                                                          \
