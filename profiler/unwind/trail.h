@@ -36,9 +36,9 @@ size_t trail_room(uintptr_t sp);
 /*
  * trail_make - the trail of a walk that a hook has done, with what came of it
  *
- * False: not all of that follows from these words, or they are too many; or valgrind runs the process, which would
- * report words that are compared and were never written.  The rules of these pcs must be for ever
- * (generations_settled()).  Not from a handler.
+ * False: not all of that follows from these words, or they are too many; or valgrind runs the process,
+ * which would report words that are compared and were never written.  The rules of these pcs must be for
+ * ever (generations_settled()).  Not from a handler.
  */
 bool   trail_make(struct trail *ret, const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n);
 /*

@@ -88,7 +88,7 @@ page_of(uintptr_t address)
 	return address & ~(uintptr_t)(UNWIND_PAGE_BYTES - 1);
 }
 
-/* The remembered range; empty when there is none.  The word is end / page << SIZE_BITS | pages; 0: not known. */
+/* The remembered range; empty when there is none.  The word is end / page << SIZE_BITS | pages. */
 static void
 own_get(uintptr_t *ret_start, uintptr_t *ret_end)
 {
@@ -96,6 +96,15 @@ own_get(uintptr_t *ret_start, uintptr_t *ret_end)
 
 	*ret_end = (uintptr_t)(word >> SIZE_BITS) * UNWIND_PAGE_BYTES;
 	*ret_start = *ret_end - (uintptr_t)(word & SIZE_MASK) * UNWIND_PAGE_BYTES;
+}
+
+size_t
+unwind_window_own(uintptr_t sp)
+{
+	uintptr_t start, end;
+
+	own_get(&start, &end);
+	return sp >= start && sp < end ? end - sp : 0;
 }
 
 static uintptr_t
@@ -114,14 +123,14 @@ window_set(struct unwind_reader *r, uintptr_t floor, uintptr_t end)
 static void
 window_enter(struct unwind_reader *r, uintptr_t sp)
 {
-	uintptr_t start, end;
+	size_t own;
 
 	r->low = sp;
 	if (r->copy)
 		return;
-	own_get(&start, &end);
-	if (sp >= start && sp < end)
-		window_set(r, sp & ~(sizeof(uintptr_t) - 1), end);
+	own = unwind_window_own(sp);
+	if (own)
+		window_set(r, sp & ~(sizeof(uintptr_t) - 1), sp + own);
 	else
 		r->words = 0;
 }
@@ -139,10 +148,9 @@ unwind_window_alternate(struct unwind_reader *r, uintptr_t ucontext)
 void
 unwind_window_interrupted(struct unwind_reader *r, uintptr_t sp, bool alternate)
 {
-	uintptr_t start, end, top = atomic_load_explicit(&roots.stack_top, memory_order_relaxed);
+	uintptr_t top = atomic_load_explicit(&roots.stack_top, memory_order_relaxed);
 
-	own_get(&start, &end);
-	if (alternate || (sp >= start && sp < end) || top - 1 - sp < MAIN_BYTES)
+	if (alternate || unwind_window_own(sp) || top - 1 - sp < MAIN_BYTES)
 		window_enter(r, sp);
 }
 
@@ -155,15 +163,6 @@ unwind_window_open(struct unwind_reader *r, uintptr_t sp)
 	r->unsure = 0;
 	r->copy = false;
 	window_enter(r, sp);
-}
-
-size_t
-unwind_window_own(uintptr_t sp)
-{
-	uintptr_t start, end;
-
-	own_get(&start, &end);
-	return sp >= start && sp < end ? end - sp : 0;
 }
 
 void

@@ -79,7 +79,8 @@ unwind_is_guess(const struct unwind_reader *r, unsigned n, enum unwind_guesses w
 
 /* For the calling thread's memory, from sp up. */
 void unwind_window_open(struct unwind_reader *r, uintptr_t sp);
-/* How much of the calling thread's own stack lies above sp, as far as a walk has learned; 0: it is another one. */
+/* Bytes from sp to the end of the calling thread's own stack.  0: sp is on another one, or no walk has
+ * learned yet where the end is. */
 size_t unwind_window_own(uintptr_t sp);
 /* For a copy of [base, base + size). */
 void unwind_window_copy(struct unwind_reader *r, const void *copy, uintptr_t base, size_t size);

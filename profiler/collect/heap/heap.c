@@ -135,7 +135,8 @@ walk(const struct unwind_regs *regs, uint32_t labels, uint64_t drawn_with, struc
 	ret->site = heap_site_find(pcs, count, labels, ret->size);
 	ret->stack = ret->site ? 0 : stack_table_add(pcs, count);
 	ret->labels = ret->site ? 0 : labels_here();
-	/* A gap of before a change of the rate is each thread's last one: its weight is not asked for again. */
+	/* After a change of the rate each thread draws one more sample with the old one.  A place for that
+	 * would drive out one of the new rate. */
 	if (ret->site && !cut && count == walked && drawn_with == heap_rate())
 		heap_trails_add(regs, pcs, count, labels, drawn_with, ret);
 }

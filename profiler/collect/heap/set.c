@@ -191,7 +191,8 @@ static __attribute__((noinline, cold)) void
 list(struct heap_entry *e)
 {
 	e->next = atomic_load_explicit(&heap_hot.debtors, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&heap_hot.debtors, &e->next, e, memory_order_release, memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(&heap_hot.debtors, &e->next, e, memory_order_release,
+			memory_order_relaxed))
 		;
 }
 
@@ -227,9 +228,9 @@ settle_one(struct heap_entry *e)
 void
 heap_set_settle(void)
 {
-	struct heap_entry *e = atomic_exchange_explicit(&heap_hot.debtors, NULL, memory_order_acquire), *next;
+	struct heap_entry *e, *next;
 
-	for (; e; e = next) {
+	for (e = atomic_exchange_explicit(&heap_hot.debtors, NULL, memory_order_acquire); e; e = next) {
 		next = e->next; /* its owner may list it again as soon as it owes nothing */
 		settle_one(e);
 	}
@@ -274,7 +275,8 @@ slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 	return NULL;
 }
 
-/* Where all slots are taken: NULL: there is no room, or it would be made for blocks that are gone. */
+/* All slots are taken: makes one more level, or waits a little for those whose blocks are gone.  NULL: neither
+ * has helped. */
 static __attribute__((noinline, cold)) struct heap_entry *
 slot_make(uintptr_t block)
 {

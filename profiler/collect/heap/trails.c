@@ -70,7 +70,8 @@ place_at(uint64_t h, int choice)
 static bool
 is_of(const struct place *p, const struct key *k)
 {
-	return LOAD(p->pc) == k->pc && LOAD(p->size) == k->size && LOAD(p->labels) == k->labels && LOAD(p->rate) == k->rate;
+	return LOAD(p->pc) == k->pc && LOAD(p->size) == k->size && LOAD(p->labels) == k->labels &&
+	       LOAD(p->rate) == k->rate;
 }
 
 /* The site that stands there, if it is this call's. */
@@ -148,8 +149,8 @@ write_place(struct place *p, const struct key *k, const struct trail *t, const s
 }
 
 void
-heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t rate,
-		const struct heap_block *b)
+heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels,
+		uint64_t rate, const struct heap_block *b)
 {
 	struct key       k = { regs->pc, trail_room(regs->sp), b->size, rate, labels };
 	_Atomic uint8_t *refused = &refusals[b->site % SITES];

@@ -15,12 +15,12 @@
 
 /* Both in any thread, interrupted anywhere, in a hook. */
 
-/* The site of a call for b->size bytes, as heap_site_find() would find it after a walk, and the weight, as heap_weight()
- * has it for that rate.  False: not known here; then the site is 0, and the weight anything. */
+/* The site of a call for b->size bytes, as heap_site_find() would find it after a walk, and the weight, as
+ * heap_weight() has it for that rate.  False: not known here; then the site is 0, and the weight anything. */
 bool heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t rate, struct heap_block *b);
-/* Keeps b's site and weight for heap_trails_find(), if there is room and the stack has a trail.  The walk must be whole,
- * with no frame left out, and the site what heap_site_find() has said of it. */
-void heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels, uint64_t rate,
-		     const struct heap_block *b);
+/* Keeps b's site and weight for heap_trails_find(), if there is room and the stack has a trail.  The walk
+ * must be whole, with no frame left out, and the site what heap_site_find() has said of it. */
+void heap_trails_add(const struct unwind_regs *regs, const uintptr_t *pcs, unsigned n, uint32_t labels,
+		     uint64_t rate, const struct heap_block *b);
 
 #endif

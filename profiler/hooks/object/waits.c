@@ -304,7 +304,7 @@ EXPORT(thrd_join);
 /* Until next.c has learned one of them; no control has this value. */
 int hooks_once_done = -1, hooks_once_passed = -1;
 
-/* Most calls find that it has run.  In that case glibc's function would do nothing else.  OpenSSL calls it all the time. */
+/* OpenSSL calls it all the time, and mostly it has run.  In that case glibc's function would do nothing else. */
 #define WAIT_ONCE(name)                                                                            \
 	int hook_##name(uintptr_t a, uintptr_t b)                                                  \
 	{                                                                                          \
