@@ -367,6 +367,18 @@ a_window_looks_once_a_second_where_nothing_happens(void **state)
 	cpu_window_cancel(calm_window(&tid));
 }
 
+/* Where the hooks tell of nothing, it sleeps 18 times before it first sleeps for a second. */
+static void
+a_window_looks_so_seldom_from_its_start(void **state)
+{
+	pid_t              tid;
+	struct cpu_window *w = calm_window(&tid);
+
+	(void)state;
+	assert_in_range(sleeps(tid), 1, 9);
+	cpu_window_cancel(w);
+}
+
 /* Where they do not, it sleeps the whole second, and longer on a slow machine. */
 static void
 many_threads_that_begin_at_once_end_the_pause(void **state)
@@ -393,6 +405,7 @@ main(void)
 		cmocka_unit_test(a_thread_is_not_cancelled_while_it_is_armed),
 		cmocka_unit_test(errno_is_kept_when_a_thread_begins_and_ends),
 		cmocka_unit_test(a_window_looks_once_a_second_where_nothing_happens),
+		cmocka_unit_test(a_window_looks_so_seldom_from_its_start),
 		cmocka_unit_test(many_threads_that_begin_at_once_end_the_pause),
 		cmocka_unit_test(a_thread_that_cannot_be_made_is_an_error_as_ever_and_nothing_leaks),
 	};

@@ -70,8 +70,9 @@
 #define BLOCKED_LOOKS  512  /* threads looked at for one answer: some milliseconds */
 #define LOOK_MS        50   /* short threads should be seen once; the ring holds far more */
 #define LOOK_CALM_MS   200  /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
-#define LOOK_TOLD_MS   1000 /* ... fewer still where the hooks tell of new ones ... */
+#define LOOK_TOLD_MS   1000 /* ... fewer still, and from the start, where the hooks tell of new ones ... */
 #define LOOKS_TO_CALM  6    /* ... for so many looks, each time that the pause grows */
+#define CALM_AS_TOLD   (3 * LOOKS_TO_CALM)
 #define LOOK_COST_PART 100  /* with many threads a look takes at most 1/100 of a processor */
 #define SWEEP_MS       2000 /* clocks are compared so often, and when a window ends */
 
@@ -309,7 +310,7 @@ pause_ns(unsigned calm)
 	int64_t  held = cpu_ring_holds_ns(twice * (uint64_t)CLOCK_NS_PER_S / (uint64_t)cpu_engine.period_ns);
 
 	cpu_engine.threads_most = UINT_MAX;
-	if (!cpu_engine.told || calm < 3 * LOOKS_TO_CALM || held <= ns)
+	if (!cpu_engine.told || calm < CALM_AS_TOLD || held <= ns)
 		return ns;
 	cpu_engine.threads_most = twice;
 	return held < LOOK_TOLD_MS * CLOCK_NS_PER_MS ? held : LOOK_TOLD_MS * CLOCK_NS_PER_MS;
@@ -318,10 +319,14 @@ pause_ns(unsigned calm)
 static void *
 run(void *arg)
 {
-	int64_t  wait_ns = LOOK_MS * CLOCK_NS_PER_MS, least, begin, unswept_ns = 0;
-	unsigned calm = 0;
+	int64_t  wait_ns, least, begin, unswept_ns = 0;
+	unsigned calm;
 	bool     sweep;
 
+	pthread_mutex_lock(&cpu_engine.windows.lock);
+	calm = cpu_engine.told ? CALM_AS_TOLD : 0;
+	wait_ns = pause_ns(calm);
+	pthread_mutex_unlock(&cpu_engine.windows.lock);
 	while (our_loop_wait(&cpu_engine.windows.loop, wait_ns)) {
 		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		unswept_ns += wait_ns;
