@@ -72,7 +72,7 @@
 #define LOOK_CALM_MS   200  /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
 #define LOOK_TOLD_MS   1000 /* ... fewer still, and from the start, where the hooks tell of new ones ... */
 #define LOOKS_TO_CALM  6    /* ... for so many looks, each time that the pause grows */
-#define CALM_AS_TOLD   (3 * LOOKS_TO_CALM)
+#define CALM_AS_TOLD   (3 * LOOKS_TO_CALM) /* looks in a row before that; a window begins as if after them */
 #define LOOK_COST_PART 100  /* with many threads a look takes at most 1/100 of a processor */
 #define SWEEP_MS       2000 /* clocks are compared so often, and when a window ends */
 
