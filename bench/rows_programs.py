@@ -5,6 +5,7 @@ ROUNDS = 15
 OURS = "off", "on", "window"
 ALLOCATORS = "jemalloc", "tcmalloc"
 THREAD = "{work}/second_thread.so"  # of nobody's: what any profiler with a thread costs at least
+SLOW = "{work}/slow_time.so"  # callgrind's server is slower, and so are the window's timers
 # Some 0.2 s of CPU time at least, in slices of 1 ms or one request of every client (bench/programs).
 REQUESTS = {"redis": "307200", "memcached": "122880", "nginx": "61440", "postgres": "15360"}
 NOISE = 0.008  # what is 1.01 can be told from 1.02, mostly: two starts of one server are 1 % apart
@@ -17,7 +18,7 @@ def row(name, variant):
     peer = name if variant not in ALLOCATORS else "%s with %s alone" % (name, variant)
     return Row("%s_%s_ratio" % (name, variant), "ratio", at_most(1.02) if variant in OURS else Bar(),
                ("{src}/bench/programs", name, variant, REQUESTS[name]) + preloaded, kind="paired", metric="request_us", peer_metric="peer_us",
-               peer_name=peer + ", us", rounds=ROUNDS, noise=NOISE, twin=name + "_on_insn" if variant == "on" else "")
+               peer_name=peer + ", us", rounds=ROUNDS, noise=NOISE, twin="%s_%s_insn" % (name, variant) if variant in ("on", "window") else "")
 
 
 def counted(name, variant, bar, *preloaded):
@@ -25,7 +26,12 @@ def counted(name, variant, bar, *preloaded):
                kind="paired", metric="request_insn", peer_metric="peer_insn", peer_name=name + ", instructions", rounds=COUNTED_ROUNDS.get(name, 3))
 
 
-PREPARE = {THREAD: ("{cc}", "-shared", "-fPIC", "-O2", "-o", THREAD, "{src}/bench/second_thread.c")}
+def shared(library):
+    return "{cc}", "-shared", "-fPIC", "-O2", "-o", library, library.replace("{work}", "{src}/bench").replace(".so", ".c")
+
+
+PREPARE = {library: shared(library) for library in (THREAD, SLOW)}
 ROWS = [r for name in REQUESTS for r in [
     *(row(name, variant) for variant in ("same", *OURS, "thread", *ALLOCATORS)),
-    counted(name, "on_insn", at_most(1.02), "{preload}", "{libs}"), counted(name, "thread_insn", Bar(), THREAD)]]
+    counted(name, "on_insn", at_most(1.02), "{preload}", "{libs}"),
+    counted(name, "window_insn", at_most(1.02), "{preload}", "{libs}", SLOW), counted(name, "thread_insn", Bar(), THREAD)]]
