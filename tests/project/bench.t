@@ -427,6 +427,26 @@ def a_followed_server_is_measured_with_a_window_in_each_of_its_processes():
     need(re.fullmatch(r"request_us \d+\.\d+ us\npeer_us \d+\.\d+ us\n", r.stdout), r.stdout + r.stderr)
 
 
+USES = """
+import resource, time
+def used():
+    u = resource.getrusage(resource.RUSAGE_SELF)
+    return u.ru_utime + u.ru_stime
+while used() < 0.5:
+    pass
+print(used() / time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID), used() / time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID))
+"""
+
+
+@test
+def cpu_time_passes_as_slowly_as_a_counted_server_works():
+    with tempdir() as d:
+        made = run(CC, "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", d + "/slow.so", os.path.join(BENCH, "slow_time.c"))
+        equal((made.returncode, made.stderr), (0, ""))
+        r = run(sys.executable, "-c", USES, env=dict(os.environ, LD_PRELOAD=d + "/slow.so"), timeout=DEADLINE)
+        need(r.returncode == 0 and all(45 < float(n) < 55 for n in r.stdout.split()), r.stdout + r.stderr)
+
+
 SILENT_SERVER = """
 import os, socket, sys
 with open(os.environ["PIDS"], "a") as f:
