@@ -5,9 +5,9 @@
  * who uses a descriptor.  A program without threads pays that for any profiler that serves.  A forked child
  * has such a thread, too.
  *
- * It blocks every signal, as a profiler's threads do.  Otherwise the kernel hands it the program's, and the program's
- * handlers run beside its only thread: a postmaster then forked while that handler held a lock of setlocale(), and the
- * child hung.
+ * It blocks every signal, as a profiler's threads do.  Otherwise the kernel may hand it the program's, and a
+ * handler of the program runs beside its only thread.  While it did not, a backend of PostgreSQL hung in
+ * setlocale(): it was forked with a lock that no thread of it held.
  */
 #include <pthread.h>
 #include <signal.h>

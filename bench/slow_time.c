@@ -1,10 +1,10 @@
 /*
  * slow_time.c - to preload beside the agent under callgrind: CPU time passes as slowly as the server works.
  *
- * Under callgrind a request takes 35 (redis) to 70 times (PostgreSQL) as long, and the kernel's clocks know nothing of that.
- * A CPU window would have as many times too many samples in each request.  So a CPU clock that is read here
- * is SLOWER times slower, and a timer that is set by syscall(2), as the agent's are, is as many times longer.
- * A window still looks once a second, which is SLOWER times too often.
+ * Under callgrind a request takes 35 (redis) to 70 times (PostgreSQL) as long, and the kernel's clocks
+ * know nothing of that.  A CPU window would have as many times too many samples in each request.  So a
+ * CPU clock that is read here is SLOWER times slower.  A timer that is set by syscall(2), as the agent's
+ * are, is as many times longer.  A window still looks once a second, which is SLOWER times too often.
  */
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -69,7 +69,7 @@
 
 #define BLOCKED_LOOKS  512  /* threads looked at for one answer: some milliseconds */
 #define LOOK_MS        50   /* short threads should be seen once; the ring holds far more */
-#define LOOK_CALM_MS   200  /* a wake-up costs more than the look: fewer, by and by, where threads do not come and go ... */
+#define LOOK_CALM_MS   200  /* a wake-up costs more than the look: fewer where threads do not come and go ... */
 #define LOOK_TOLD_MS   1000 /* ... fewer still, and from the start, where the hooks tell of new ones ... */
 #define LOOKS_TO_CALM  6    /* ... for so many looks, each time that the pause grows */
 #define CALM_AS_TOLD   (3 * LOOKS_TO_CALM) /* looks in a row before that; a window begins as if after them */
