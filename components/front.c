@@ -212,6 +212,21 @@ pages_change(struct front *f, const struct front_page *from, const struct front_
 	pthread_mutex_unlock(&lock);
 }
 
+/* false: it is off. */
+static bool
+page_address(const struct front_page *page, struct address *ret)
+{
+	return address_parse(*page->address, ret, NULL, 0) == 0 && ret->kind != ADDRESS_OFF;
+}
+
+bool
+front_is_wanted(const struct front_page *page)
+{
+	struct address a;
+
+	return page_address(page, &a);
+}
+
 int
 front_join(const struct front_page *page, struct front **ret, struct component_error *err)
 {
@@ -219,7 +234,7 @@ front_join(const struct front_page *page, struct front **ret, struct component_e
 	struct front  *f;
 	int            r;
 
-	if (address_parse(*page->address, &a, NULL, 0) < 0 || a.kind == ADDRESS_OFF)
+	if (!page_address(page, &a))
 		return 0;
 	f = front_find(page->c, &a);
 	if (f) {

@@ -42,8 +42,11 @@ void front_page_remove(struct front_page *page);
  * be a part of each other. */
 int  front_check(struct component_flags *f, void *page, struct component_error *err);
 
-/* Serves it where its address says: *ret stays NULL where that is 0.  The page is borrowed until front_leave(), and *ret set before anybody can ask.  A negative errno with err
- * filled. */
+/* Its address is not 0: front_join() will serve it. */
+bool front_is_wanted(const struct front_page *page);
+/* Serves it where its address says: *ret stays NULL where that is 0.  The page is borrowed until
+ * front_leave(), and *ret set before anybody can ask: that may be before front_join() returns.
+ * A negative errno with err filled. */
 int  front_join(const struct front_page *page, struct front **ret, struct component_error *err);
 /* Not asked any more.  Who is last ends the server: answers that are still owed then end with their
  * on_gone().  f may be NULL. */

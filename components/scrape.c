@@ -119,14 +119,14 @@ static int
 part_start(struct component *c, void *state, struct component_error *err)
 {
 	struct scrape *s = state;
-	int            r = front_join(&s->page, &s->front, err);
 
-	if (r == 0 && s->front) {
+	if (front_is_wanted(&s->page)) {
+		/* Before it can be asked: the first scrape has them all. */
 		build_info(c);
 		scrape_process();
 		scrape_profiler();
 	}
-	return r;
+	return front_join(&s->page, &s->front, err);
 }
 
 static void

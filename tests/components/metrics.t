@@ -76,6 +76,36 @@ def who_asks_for_openmetrics_gets_it_and_others_the_text():
             contains(d.get("/metrics", headers={"Accept": accept}).headers["content-type"], "text/plain")
 
 
+def full_fifo(path):
+    """Its one reader.  Who writes waits until that is closed."""
+    os.mkfifo(path)
+    fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(fd, b"\n")
+    return fd
+
+
+@test
+def the_first_scrape_has_all_of_it():
+    port = free_port()
+    with tempdir() as t:
+        log = os.path.join(t, "log")
+        reader = full_fifo(log)
+        with daemon(HELLO, "--metrics-bind-address=127.0.0.1:%d" % port, "--log-file=" + log, port_file=False) as d:
+            d.port = port
+
+            def answer():
+                with contextlib.suppress(ConnectionRefusedError):
+                    return d.get("/metrics")
+            try:  # its first line, "serving metrics", is not out yet
+                text = poll(answer, "an answer").text
+            finally:
+                os.close(reader)
+            for name in "component_build_info{", "process_threads ", "component_profiler_running ":
+                contains(text, "\n" + name)
+
+
 @test
 def it_is_compressed_for_those_who_take_that():
     with measured() as d:
