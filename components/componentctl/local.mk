@@ -4,7 +4,7 @@ bin_PROGRAMS += %D%/componentctl
 	%D%/annotate/annotate.c %D%/annotate/container.c %D%/annotate/container.h %D%/annotate/manifest.c \
 	%D%/annotate/manifest.h %D%/processes/enable.c %D%/processes/list.c %D%/processes/loadable.c \
 	%D%/processes/loadable.h %D%/processes/records.c %D%/processes/records.h %D%/processes/run.c \
-	%D%/processes/sd.c %D%/processes/stop.c %D%/files/save.c %D%/files/save.h
+	%D%/processes/sd.c %D%/processes/stop.c %D%/processes/witness.c %D%/processes/witness.h %D%/files/save.c %D%/files/save.h
 %C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(INC_CTL) -DVIEWER_FILE='"$(pkgdatadir)/viewer.html.gz"' \
 	$(YAML_CFLAGS) $(LOOKING_CPPFLAGS)
 %C%_componentctl_LDADD = $(LOOKING_LIBS) flags/libflags.la libcomponent/base/libbase.la gnulib/libgnu.la $(YAML_LIBS)

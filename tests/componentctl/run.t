@@ -52,6 +52,21 @@ def asked(port, path):
         return r.read().decode("utf-8", "replace")
 
 
+def processes_of(session):
+    """Number to name."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(pid)) == session:
+                found[int(pid)] = text_of("/proc/%s/comm" % pid).strip()
+    return found
+
+
+def witness_of(session):
+    there = [pid for pid, name in processes_of(session).items() if name == "componentctl-w"]
+    return there[0] if len(there) == 1 else None
+
+
 def compiled(d, name, text, *flags):
     path = os.path.join(d, name)
     with open(path + ".c", "w") as f:
@@ -251,6 +266,54 @@ def keys_of_a_terminal_reach_the_program_once():
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         os.close(fd)
+
+
+@test
+def what_the_kernel_sends_to_us_alone_reaches_the_program():
+    need_own_run()
+    pid, fd = pty.fork()  # the leader of a session, whom alone a hang-up is told
+    if pid == 0:
+        try:
+            os.execve(CTL, words("--", "sleep", "1000"), environment())
+        finally:
+            os._exit(99)
+    try:
+        until(fd, b"starting profiling server")
+    finally:
+        os.close(fd)
+        _, status = os.waitpid(pid, 0)
+    equal(os.waitstatus_to_exitcode(status), 128 + signal.SIGHUP)
+    with running("--", "sleep", "1000", preexec_fn=lambda: signal.alarm(2)) as p:  # exec(2) keeps it
+        equal(p.wait(DEADLINE), 128 + signal.SIGALRM)
+
+
+COUNTS = """
+import os, signal
+both = {signal.SIGRTMIN, signal.SIGRTMIN + 1}
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+print("ready", flush=True)
+n = 0
+while signal.sigwait(both) == signal.SIGRTMIN:
+    n += 1
+print(n, flush=True)
+"""
+
+
+@test
+def a_signal_to_the_group_reaches_the_program_once():
+    need_own_run()
+    with running("--", sys.executable, "-c", COUNTS, stdout=subprocess.PIPE, start_new_session=True) as p:
+        equal(p.stdout.readline(), "ready\n")
+        for _ in 1, 2:  # the second one is told from the first
+            before = poll(lambda: witness_of(p.pid), "its witness")
+            os.killpg(p.pid, signal.SIGRTMIN)
+            poll(lambda: witness_of(p.pid) not in (before, None), "another witness")
+        p.send_signal(signal.SIGRTMIN)  # this one is passed on
+        p.send_signal(signal.SIGRTMIN + 1)
+        equal(p.stdout.readline(), "3\n")
+        equal(p.wait(DEADLINE), 0)
+        p.stdout.close()
+        equal(processes_of(p.pid), {})
 
 
 @test

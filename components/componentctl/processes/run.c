@@ -9,7 +9,8 @@
  * What a stranger would get wrong:
  * - The program stays in the process group of this one, so that the terminal's keys and job control
  *   work as without it.  Ctrl-C comes to both then, and is not passed on; what somebody sends to this
- *   process alone is.
+ *   process alone is (witness.h).  So is what the kernel sends to it alone: SIGHUP of a terminal whose session it leads,
+ *   and SIGALRM of an alarm(2) that was set before exec.
  * - Ctrl-C does not begin the time after which the program is killed: in an interpreter it ends a
  *   line of input, and not the interpreter.  A signal that was sent does.
  * - Without a port the program's own process binds one.  A port that is asked for is tried before: when it
@@ -47,6 +48,7 @@
 #include "preload/under_run.h"
 #include "record.h"
 #include "utc.h"
+#include "witness.h"
 
 #define PIPE_FD_LEAST 100 /* three digits, where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
@@ -60,6 +62,7 @@ static const char *app_id = "";
 
 struct running {
 	pid_t    pid;
+	pid_t    witness; /* of signals to the process group */
 	int      signals; /* a signalfd */
 	int      report;  /* the pipe's end; -1: closed */
 	char     text[REPORT_MAX];
@@ -180,6 +183,7 @@ start(struct running *p, const char *path, const char *id, char **words, struct 
 		return -errno;
 	}
 	p->report = ends[0];
+	p->witness = witness_begin();
 	p->pid = fork();
 	if (p->pid == 0)
 		child(p, path, id, words, ends[1]);
@@ -247,15 +251,36 @@ report_read(struct running *p, const char *path, const char *id, struct componen
 
 /* ---- while it runs ---- */
 
+/* From the terminal, which sends it to the whole group.  A hang-up goes to the session's leader alone; the
+ * group has it when that leader ends. */
+static bool
+is_the_terminals(const struct signalfd_siginfo *s)
+{
+	if (s->ssi_code != SI_KERNEL)
+		return false;
+	switch (s->ssi_signo) {
+	case SIGINT:
+	case SIGQUIT:
+	case SIGWINCH:
+	case SIGCONT:
+		return true;
+	case SIGHUP:
+		return getsid(0) != getpid();
+	default:
+		return false;
+	}
+}
+
 static void
 signal_take(struct running *p)
 {
 	struct signalfd_siginfo s;
 	bool                    ends;
 
-	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD || s.ssi_code == SI_KERNEL)
+	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD || is_the_terminals(&s))
 		return;
-	kill(p->pid, (int)s.ssi_signo);
+	if (!witness_had(&p->witness, (int)s.ssi_signo))
+		kill(p->pid, (int)s.ssi_signo);
 	ends = s.ssi_signo == SIGTERM || s.ssi_signo == SIGINT;
 	if (ends && !p->kill_at)
 		p->kill_at = clock_ns(CLOCK_MONOTONIC) + grace;
@@ -312,6 +337,7 @@ wait_for(struct running *p, const char *path, const char *id, struct component_e
 	while (p->report >= 0)
 		failed = report_read(p, path, id, err);
 	record_sweep();
+	witness_end(p->witness);
 	if (failed)
 		return failed;
 	return WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status);
