@@ -221,7 +221,7 @@ save_picture(struct pprof *p, const char *name, struct component_error *err)
 	int               r = picture_print(p, name, &view, &out, &notes, err);
 
 	if (!r)
-		r = save_as(opt.svg, out.data, out.size, err);
+		r = save_as(opt.svg, "--svg=FILE", out.data, out.size, err);
 	if (!r)
 		fprintf(stderr, "%sWrote %s\n", text_string(&notes), opt.svg);
 	text_release(&out);
@@ -286,7 +286,7 @@ save(const struct target *t, const char *kind, const struct fetched *f, struct c
 
 	if (opt.file && *opt.file) {
 		snprintf(path, sizeof(path), "%s", opt.file);
-		r = save_as(path, f->data, f->size, err);
+		r = save_as(path, SAVE_OPTION, f->data, f->size, err);
 	} else {
 		r = save_numbered(t->name, kind, f->data, f->size, path, err);
 	}
@@ -328,6 +328,9 @@ check_view(bool is_file, const char *kind, struct component_error *err)
 	if (opt.raw + opt.folded + opt.comments + opt.tree + is_given(opt.peek) + is_given(opt.list) + is_given(opt.html) +
 		is_given(opt.svg) > 1)
 		return usage(err, "--raw, --folded, --comments, --tree, --peek, --list, --html and --svg exclude each other; write one of them");
+	if (is_given(opt.html) && (is_given(opt.focus) || is_given(opt.ignore) || is_given(opt.sample_index) || opt.cum))
+		return usage(err, "--html writes all of the profile, into a page with filters of its own; leave --focus, --ignore, "
+			"--sample-index and --cum out");
 	if (is_given(opt.viewer_file) && !is_given(opt.html))
 		return usage(err, "--viewer-file says what a page is made of; write --html=FILE beside it");
 	if ((is_given(opt.source_path) || is_given(opt.trim_path)) && !is_given(opt.list))
@@ -379,7 +382,8 @@ measure(const struct target *t, const struct records *family, const char *kind, 
 		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
 	if (family->count > 1)
 		return family_fetch(family, kind, query, seconds, opt.token_file, f, err);
-	return t->pid ? unserved_profile(t->pid, kind, seconds, true, f, err) : fetch(t, kind, query, seconds, opt.token_file, f, err);
+	return t->pid ? unserved_profile(t->pid, kind, seconds, true, f, err) :
+		fetch(t, kind, query, seconds, true, opt.token_file, f, err);
 }
 
 static int
@@ -418,7 +422,7 @@ run_trace(char **operands, struct component_error *err)
 	if (!opt.file || !*opt.file)
 		return usage(err, "a trace goes into a file; write -o FILE");
 	snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, opt.perfetto ? "&format=perfetto" : "");
-	r = fetch(&t, "trace", query, seconds, opt.token_file, &f, err);
+	r = fetch(&t, "trace", query, seconds, true, opt.token_file, &f, err);
 	if (r == -EPIPE)
 		component_error_add(err, "what came is no whole trace, and was not saved");
 	if (!r && !opt.perfetto && (f.size < sizeof(TRACE_BEGINNING) || memcmp(f.data, TRACE_BEGINNING, sizeof(TRACE_BEGINNING) - 1))) {
@@ -465,7 +469,7 @@ print_answer(const char *word, const char *what, const char *query, struct compo
 
 	if (r < 0)
 		return r;
-	r = fetch(&t, what, query, 0, opt.token_file, &f, err);
+	r = fetch(&t, what, query, 0, false, opt.token_file, &f, err);
 	if (!r)
 		r = print_text(&f);
 	fetch_release(&f);

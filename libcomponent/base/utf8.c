@@ -3,7 +3,7 @@
  *
  * Names of symbols and files are bytes that anybody may have written, and so are values of flags and of
  * log lines.  Stores of profiles refuse a profile with a string that is not UTF-8, and a line break in a
- * name would forge a line of the text formats: utf8_clean() shows what is neither as '?'.
+ * name would forge a line of the text formats: utf8_mask() makes it a '?'.
  *
  * Tests: tests/symbols/test_symbols.c, tests/labels/test_labels.c, tests/lifecycle/test_log.c
  */
@@ -68,17 +68,22 @@ utf8_is_clean(const char *s, size_t size)
 	return true;
 }
 
+void
+utf8_mask(char *s, size_t size)
+{
+	for (size_t i = 0, n; i < size; i += n ? n : 1) {
+		n = clean_character(s + i, size - i);
+		if (!n)
+			s[i] = '?';
+	}
+}
+
 char *
 utf8_clean(struct arena *a, const char *s, size_t size)
 {
 	char *copy = arena_strndup(a, s, size);
 
-	if (!copy)
-		return NULL;
-	for (size_t i = 0, n; i < size; i += n ? n : 1) {
-		n = clean_character(s + i, size - i);
-		if (!n)
-			copy[i] = '?';
-	}
+	if (copy)
+		utf8_mask(copy, size);
 	return copy;
 }

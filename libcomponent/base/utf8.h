@@ -27,7 +27,9 @@ utf8_is_control(uint32_t c)
 size_t utf8_cut(const char *text, size_t max);
 /* Valid UTF-8 without control characters. */
 bool   utf8_is_clean(const char *s, size_t size);
-/* A copy in which each byte that is not so is a '?'; NULL without memory. */
+/* Makes each byte that is not so a '?'. */
+void   utf8_mask(char *s, size_t size);
+/* A copy so masked; NULL without memory. */
 char  *utf8_clean(struct arena *a, const char *s, size_t size);
 
 #endif

@@ -294,8 +294,16 @@ def servers_that_mean_harm_are_refused_and_their_words_obey_no_terminal():
             need("\x1b" not in text, text)
             equal(os.listdir(d), [])
     red = SMALL.replace(b"crunch", b"\x1b[31mr")
+    widgets = SMALL.replace(b"nanoseconds", b"\x1b[31mwidget")
+    need(len(widgets) == len(SMALL) and widgets != SMALL, widgets)
+    nameless = profile([("cpu", "\u009b31m")], [([1], [5], [])], [(1, 1, 4096, [])], [], [(1, "/x/\u009b31m", "")])
     with tempdir() as d:
         contains(ctl("profile", write(os.path.join(d, "red"), red)), "\\x1b[31mr")
+        path = write(os.path.join(d, "widgets"), widgets)
+        contains(ctl("profile", path), "?[31mwidget")
+        for out in ctl("profile", path), ctl("profile", path, "--base=" + small(d), status=1), \
+                ctl("profile", write(os.path.join(d, "nameless"), nameless)):
+            need("\x1b" not in out and "\u009b" not in out, out)
         address, _, listener = server(ok(b"one\n\x1b[31mtwo\n"))
         with listener:
             equal(ctl("dump", address), "one\n\\x1b[31mtwo\n")
@@ -314,6 +322,23 @@ def damaged_files_end_no_reader():
             for words in ("--top=0",), ("--folded",):
                 p = run(CTL, "profile", path, *words, env=environment(), text=False)
                 need(p.returncode in (0, 1), (p.returncode, p.stderr))
+
+
+@test
+def a_small_file_takes_no_more_memory_than_there_is_for_a_profile():
+    text = "A" * (64 << 20)
+    for labels, comments in ([("k", text)] * 2000, ()), ([], [text] * 2000):
+        with tempdir() as d:
+            path = write(os.path.join(d, "x"), gzip.compress(
+                profile([("cpu", "nanoseconds")], [([], [1], labels)], [], [], [], comments=comments), 1))
+            with open(os.path.join(d, "err"), "w+") as err:
+                p = subprocess.Popen([CTL, "profile", path, "--comments"], env=environment(), stdout=subprocess.DEVNULL, stderr=err)
+                _, status, usage = os.wait4(p.pid, 0)
+                p.returncode = os.waitstatus_to_exitcode(status)
+                err.seek(0)
+                contains(err.read(), "takes more than the 1024 MiB of memory that there are for a profile")
+            equal(p.returncode, 1)
+            need(usage.ru_maxrss < 1 << 20, "%d KiB" % usage.ru_maxrss)
 
 
 @test
@@ -399,7 +424,11 @@ def a_page_for_browsers_has_the_profile_inside():
             r = run(CTL, "profile", path, *words, env=environment())
             equal((r.returncode, r.stdout), (1, ""))
             contains(r.stderr, wanted)
-        for words in ["--html=" + page, "--tree"], [VIEWER]:
+        for name in "--html=", "--svg=":
+            r = run(CTL, "profile", path, name + "/nosuch/x", *([VIEWER] if name == "--html=" else []), env=environment())
+            equal((r.returncode, r.stdout), (1, ""))
+            contains(r.stderr, "'/nosuch/x': No such file or directory; write another file with %sFILE" % name)
+        for words in ["--html=" + page, "--tree"], ["--html=" + page, "--focus=main"], ["--html=" + page, "--cum"], [VIEWER]:
             equal(run(CTL, "profile", path, *words, env=environment()).returncode, 2, words)
         equal(sorted(os.listdir(d)), ["again.pb.gz", "page.html", "small.pb.gz"])
 

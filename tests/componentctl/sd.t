@@ -122,7 +122,8 @@ def prometheus_lists_them_with_their_labels_and_drops_what_has_ended():
 
 @test
 def a_file_that_cannot_be_written_is_told():
-    contains(ctl("sd", "--watch=/nosuch/targets.json", status=1), "/nosuch/targets.json")
+    contains(ctl("sd", "--watch=/nosuch/targets.json", status=1),
+             "'/nosuch/targets.json': No such file or directory; write another file with --watch=FILE")
 
 
 main()

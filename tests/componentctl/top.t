@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import sys
 import termios
@@ -73,6 +74,44 @@ def looked_at(folder):
     path = os.path.join(folder, "looked_at")
     equal(run(CC, "-O1", "-g", "-pthread", "-o", path, os.path.join(SRC, "tests/programs/looked_at.c")).returncode, 0)
     return path
+
+
+@test
+def where_nobody_listens_it_says_so_at_once():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))  # and does not listen
+        contains(ctl("top", "127.0.0.1:%d" % s.getsockname()[1], "--seconds=3600", status=1, timeout=DEADLINE), "nobody listens there")
+
+
+SILENCE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+int curl_easy_setopt(void *curl, int option, ...)
+{
+	va_list args;
+	void *value;
+	va_start(args, option);
+	value = va_arg(args, void *);
+	va_end(args);
+	if (option == 20) /* CURLOPT_LOW_SPEED_TIME */
+		fprintf(stderr, "patience %ld\\n", (long)value);
+	return ((int (*)(void *, int, ...))dlsym(RTLD_NEXT, "curl_easy_setopt"))(curl, option, value);
+}
+"""
+
+
+@test
+def a_server_may_be_silent_for_the_whole_window():
+    with tempdir() as d, socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        source, library = os.path.join(d, "silence.c"), os.path.join(d, "silence.so")
+        with open(source, "w") as f:
+            f.write(SILENCE)
+        equal(run(CC, "-shared", "-fPIC", "-o", library, source, "-ldl").returncode, 0)
+        said = ctl("top", "127.0.0.1:%d" % s.getsockname()[1], "--seconds=3600", status=1, env=environment(LD_PRELOAD=library))
+        need(int(re.search(r"patience (\d+)", said)[1]) > 3600, said)
 
 
 @test

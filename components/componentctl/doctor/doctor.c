@@ -64,7 +64,7 @@ is_program_of(const struct target *t, pid_t pid)
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct fetched         answer;
 	char                   path[64], line[PATH_MAX];
-	int                    r = fetch(t, "cmdline", "", 0, token_file, &answer, &err), fd;
+	int                    r = fetch(t, "cmdline", "", 0, false, token_file, &answer, &err), fd;
 	ssize_t                n;
 	size_t                 first;
 
@@ -136,7 +136,7 @@ server_look(const struct target *t, bool *ret_ours, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct fetched         answer;
-	int                    r = fetch(t, "", "format=json", 0, token_file, &answer, &err);
+	int                    r = fetch(t, "", "format=json", 0, false, token_file, &answer, &err);
 
 	*ret_ours = true;
 	if (r < 0) {
@@ -163,7 +163,7 @@ profile_count(const struct target *t, const char *kind, int64_t window, struct n
 
 	if (window)
 		snprintf(query, sizeof(query), "seconds=%" PRId64, window);
-	if (!fetch(t, kind, query, window, token_file, &answer, &err) && !read_profile(answer.data, answer.size, &p, &err))
+	if (!fetch(t, kind, query, window, true, token_file, &answer, &err) && !read_profile(answer.data, answer.size, &p, &err))
 		names_count_profile(n, &p, window > 0);
 	read_release(&p);
 	fetch_release(&answer);

@@ -38,7 +38,7 @@ page_save(const struct pprof *p, const char *name, const char *viewer, const cha
 	if (r >= 0)
 		r = html_close(&h);
 	if (r >= 0)
-		r = save_as(path, out.data, out.size, err);
+		r = save_as(path, "--html=FILE", out.data, out.size, err);
 out:
 	text_release(&out);
 	text_release(&page);

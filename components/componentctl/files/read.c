@@ -28,6 +28,7 @@
 #include "profile.pb-c.h"
 #include "table.h"
 #include "text.h"
+#include "utf8.h"
 
 typedef Component__Pprof__Profile Message;
 
@@ -166,6 +167,15 @@ text(const struct reader *r, int64_t index)
 	return index > 0 && (uint64_t)index < r->m->n_string_table ? r->m->string_table[index] : NULL;
 }
 
+/* What a terminal may be given: units stand beside each number.  NULL: as text(), or there is no memory. */
+static const char *
+clean_text(struct reader *r, int64_t index)
+{
+	const char *s = text(r, index);
+
+	return s && !utf8_is_clean(s, strlen(s)) ? utf8_clean(&r->p->arena, s, strlen(s)) : s;
+}
+
 static int
 read_types(struct reader *r)
 {
@@ -181,7 +191,7 @@ read_types(struct reader *r)
 	p->type_count = m->n_sample_type;
 	p->usual = p->type_count - 1;
 	for (size_t i = p->type_count; i-- > 0;) {
-		p->types[i] = (struct pprof_type){ text(r, m->sample_type[i]->type), text(r, m->sample_type[i]->unit) };
+		p->types[i] = (struct pprof_type){ clean_text(r, m->sample_type[i]->type), clean_text(r, m->sample_type[i]->unit) };
 		if (!p->types[i].type || !p->types[i].unit)
 			return refuse(r->err, "is damaged: a text is not in its table");
 		if (usual && *usual && !strcmp(usual, p->types[i].type))
@@ -459,13 +469,21 @@ read_labels(struct reader *r, const Component__Pprof__Sample *from, struct pprof
 	struct arena *a = &r->p->arena;
 	uint32_t     *order;
 	struct text   all = TEXT_INIT;
+	size_t        bytes = 0;
 
 	to->labels = "";
 	if (!from->n_label)
 		return 0;
-	for (size_t i = 0; i < from->n_label; i++)
-		if (!text(r, from->label[i]->key) || !text(r, from->label[i]->str) || !text(r, from->label[i]->num_unit))
+	for (size_t i = 0; i < from->n_label; i++) {
+		const char *key = text(r, from->label[i]->key), *value = text(r, from->label[i]->str);
+		const char *unit = text(r, from->label[i]->num_unit);
+
+		if (!key || !value || !unit)
 			return refuse(r->err, "is damaged: a text is not in its table");
+		bytes += strlen(key) + strlen(value) + strlen(unit); /* many may be one long text of the file */
+		if (bytes > READ_MEMORY_MAX - r->p->budget.used)
+			return no_memory(r->err);
+	}
 	order = order_of(a, from->n_label, label_before, &(struct labels){ r, from });
 	for (size_t i = 0; i < from->n_label && order; i++) {
 		const Component__Pprof__Label *l = from->label[order[i]];
@@ -528,7 +546,7 @@ read_head(struct reader *r)
 	struct pprof                      *p = r->p;
 	const Component__Pprof__ValueType *of = r->m->period_type;
 
-	p->period_type = (struct pprof_type){ of ? text(r, of->type) : "", of ? text(r, of->unit) : "" };
+	p->period_type = (struct pprof_type){ of ? clean_text(r, of->type) : "", of ? clean_text(r, of->unit) : "" };
 	p->period = r->m->period;
 	p->time_ns = r->m->time_nanos;
 	p->duration_ns = r->m->duration_nanos;
@@ -539,10 +557,13 @@ read_head(struct reader *r)
 	p->comments = arena_array(&p->arena, r->m->n_comment + 1, sizeof(char *));
 	if (!p->comments)
 		return no_memory(r->err);
-	for (size_t i = 0; i < r->m->n_comment; i++) {
+	for (size_t i = 0, bytes = 0; i < r->m->n_comment; i++) {
 		p->comments[i] = text(r, r->m->comment[i]);
 		if (!p->comments[i])
 			return refuse(r->err, "is damaged: a text is not in its table");
+		bytes += strlen(p->comments[i]); /* many may be one text of the file */
+		if (bytes > READ_BYTES_MAX)
+			return no_memory(r->err);
 	}
 	p->comment_count = r->m->n_comment;
 	return 0;

@@ -21,9 +21,9 @@
 #define NUMBERS 100000 /* of files with one name in a folder */
 
 static int
-fail(struct component_error *err, const char *path, int r)
+fail(struct component_error *err, const char *path, const char *option, int r)
 {
-	component_error_set(err, "'%s': %s; write another file with -o FILE", path, strerror(-r));
+	component_error_set(err, "'%s': %s; write another file with %s", path, strerror(-r), option);
 	return r;
 }
 
@@ -64,7 +64,7 @@ write_beside(const char *path, const void *data, size_t size, char ret_beside[SA
 }
 
 int
-save_as(const char *path, const void *data, size_t size, struct component_error *err)
+save_as(const char *path, const char *option, const void *data, size_t size, struct component_error *err)
 {
 	char        beside[SAVE_PATH_MAX];
 	struct stat st;
@@ -76,15 +76,15 @@ save_as(const char *path, const void *data, size_t size, struct component_error 
 		r = fd < 0 ? -errno : write_all(fd, data, size);
 		if (fd >= 0)
 			close(fd);
-		return r < 0 ? fail(err, path, r) : 0;
+		return r < 0 ? fail(err, path, option, r) : 0;
 	}
 	r = write_beside(path, data, size, beside);
 	if (r < 0)
-		return fail(err, path, r);
+		return fail(err, path, option, r);
 	if (rename(beside, path) < 0) {
 		r = -errno;
 		unlink(beside);
-		return fail(err, path, r);
+		return fail(err, path, option, r);
 	}
 	return 0;
 }
@@ -117,7 +117,7 @@ save_numbered(const char *name, const char *kind, const void *data, size_t size,
 	snprintf(ret_path, SAVE_PATH_MAX, "%s.%s.pb.gz", name, word);
 	r = write_beside(ret_path, data, size, beside);
 	if (r < 0)
-		return fail(err, ret_path, r);
+		return fail(err, ret_path, SAVE_OPTION, r);
 	r = -EEXIST;
 	for (unsigned number = 1; number < NUMBERS && r == -EEXIST; number++) {
 		snprintf(ret_path, SAVE_PATH_MAX, "%s.%s.%03u.pb.gz", name, word, number);
@@ -125,7 +125,7 @@ save_numbered(const char *name, const char *kind, const void *data, size_t size,
 	}
 	if (r < 0) {
 		unlink(beside);
-		return fail(err, ret_path, r);
+		return fail(err, ret_path, SAVE_OPTION, r);
 	}
 	return 0;
 }

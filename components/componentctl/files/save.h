@@ -11,9 +11,10 @@
 #include <component/error.h>
 
 #define SAVE_PATH_MAX 4096 /* bytes with NUL */
+#define SAVE_OPTION   "-o FILE"
 
-/* As path, in place of what is there. */
-int save_as(const char *path, const void *data, size_t size, struct component_error *err);
+/* As path, in place of what is there.  option: what names another one, for messages. */
+int save_as(const char *path, const char *option, const void *data, size_t size, struct component_error *err);
 /* As NAME.KIND.001.pb.gz in this folder, or the first number that is free; ret_path: which. */
 int save_numbered(const char *name, const char *kind, const void *data, size_t size, char ret_path[SAVE_PATH_MAX],
 	struct component_error *err);

@@ -93,9 +93,7 @@ window_take(struct live *l, struct window *w)
 	if (l->target.pid)
 		w->r = unserved_profile(l->target.pid, w->kind->name, length, false, &w->fetched, &w->err);
 	else
-		w->r = fetch(&l->target, w->kind->name, query, 0, token_file, &w->fetched, &w->err);
-	if (!w->kind->is_window || w->r < 0)
-		sleep((unsigned)seconds);
+		w->r = fetch(&l->target, w->kind->name, query, length, false, token_file, &w->fetched, &w->err);
 }
 
 /* The program has gone, or was never there; or it does not have what it was first asked for. */
@@ -111,7 +109,7 @@ static void *
 windows(void *arg)
 {
 	struct live *l = arg;
-	bool         is_first = true, is_last;
+	bool         is_first = true, is_last, has_waited;
 
 	for (;;) {
 		struct window *w = calloc(1, sizeof(*w));
@@ -121,8 +119,11 @@ windows(void *arg)
 		w->kind = &kinds[atomic_load(&l->kind)];
 		window_take(l, w);
 		is_last = ends_all(w, is_first);
+		has_waited = w->kind->is_window && w->r >= 0;
 		if (write(l->ends[1], &w, sizeof(w)) != (ssize_t)sizeof(w) || is_last)
 			return NULL;
+		if (!has_waited)
+			sleep((unsigned)seconds);
 		is_first = false;
 	}
 }

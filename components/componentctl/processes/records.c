@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "digits.h"
+#include "utf8.h"
 
 #ifndef SYS_pidfd_open /* headers of before 5.3; the same number everywhere */
 #define SYS_pidfd_open 434
@@ -147,6 +148,5 @@ records_command(const struct record *r, char buf[RECORDS_COMMAND_MAX])
 	for (ssize_t i = 0; i < n; i++)
 		if (!buf[i])
 			buf[i] = ' ';
-		else if ((unsigned char)buf[i] < ' ' || (unsigned char)buf[i] == 0x7f)
-			buf[i] = '?';
+	utf8_mask(buf, (size_t)n);
 }

@@ -119,7 +119,7 @@ watch(const char *path, struct component_error *err)
 
 		r = make(&now, &left_out);
 		if (!r && (!before.data || strcmp(before.data, now.data)))
-			r = save_as(path, now.data, now.size, err);
+			r = save_as(path, "--watch=FILE", now.data, now.size, err);
 		text_release(&before);
 		before = now;
 	} while (!r && poll(&signals, 1, LOOK_MS) <= 0);

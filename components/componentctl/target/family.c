@@ -258,7 +258,7 @@ family_fetch(const struct records *family, const char *kind, const char *query, 
 	}
 	fetch_many_files(); /* a socket each */
 	if (!r)
-		r = fetch_each(f.fetching, f.count, kind, query, seconds, token, err);
+		r = fetch_each(f.fetching, f.count, kind, query, seconds, true, token, err);
 	if (!r) {
 		family_read(&f, kind);
 		r = family_merge(&f, ret, err);

@@ -319,8 +319,8 @@ request_begin(CURLM *multi, struct request *r, struct fetching *f, const char *w
 }
 
 int
-fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, const char *token,
-	struct component_error *err)
+fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, bool shows_bar,
+	const char *token, struct component_error *err)
 {
 	struct request    *requests = calloc(count, sizeof(*requests));
 	struct curl_slist *headers = NULL;
@@ -334,7 +334,7 @@ fetch_each(struct fetching *all, size_t count, const char *what, const char *que
 		if (!all[i].result && request_begin(multi, &requests[i], &all[i], what, query, headers) < 0)
 			r = -ENOMEM;
 	}
-	bar_begin(&bar, r ? 0 : seconds);
+	bar_begin(&bar, r || !shows_bar ? 0 : seconds);
 	if (!r)
 		perform(multi, requests, count, &bar);
 	bar_end(&bar);
@@ -353,11 +353,11 @@ fetch_each(struct fetching *all, size_t count, const char *what, const char *que
 }
 
 int
-fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
+fetch(const struct target *t, const char *what, const char *query, int64_t seconds, bool shows_bar, const char *token,
 	struct fetched *ret, struct component_error *err)
 {
 	struct fetching one = { .target = t };
-	int             r = fetch_each(&one, 1, what, query, seconds, token, err);
+	int             r = fetch_each(&one, 1, what, query, seconds, shows_bar, token, err);
 
 	*ret = one.fetched;
 	if (!r && one.result < 0)

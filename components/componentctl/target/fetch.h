@@ -27,12 +27,13 @@ struct fetched {
 /*
  * fetch - GET URL/WHAT?QUERY
  *
- *   seconds  how long the server measures first: a bar on stderr shows it, if that is a terminal; 0: it does not
+ *   seconds  how long the server measures first; 0: it does not
+ *   shows_bar  a bar on stderr shows that, if stderr is a terminal
  *   token    a file with the server's token; NULL or "": none
  *   returns  0; -EPIPE: the server went away, and data is what came until then; or another errno, and err is a
  *            sentence: what, why, what to write instead
  */
-int  fetch(const struct target *t, const char *what, const char *query, int64_t seconds, const char *token,
+int  fetch(const struct target *t, const char *what, const char *query, int64_t seconds, bool shows_bar, const char *token,
 	struct fetched *ret, struct component_error *err);
 void fetch_release(struct fetched *f);
 
@@ -46,8 +47,8 @@ struct fetching {
 
 /* All for the same at the same time, until the last has answered; one bar is for all.  0; or a negative errno and a
  * sentence: none was asked. */
-int  fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, const char *token,
-	struct component_error *err);
+int  fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, bool shows_bar,
+	const char *token, struct component_error *err);
 
 /* From now on this process may have as many descriptors as it is allowed to ask for. */
 void fetch_many_files(void);

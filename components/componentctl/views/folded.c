@@ -45,7 +45,7 @@ add_line(const struct graph *g, const struct pprof_sample *s, struct strings *st
 	int         r = 0;
 
 	for (uint32_t i = s->count; i-- > 0 && stack.size < LINE_BYTES_MAX;)
-		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0;) {
+		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0 && stack.size < LINE_BYTES_MAX;) {
 			if (stack.size)
 				text_add(&stack, ";");
 			add_name(&stack, &g->nodes[g->numbers[s->stack[i] - g->shown->p->locations][k]]);

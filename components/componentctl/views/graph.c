@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "utf8.h"
+
 /* An array in a mapping of its own, twice as large. */
 static void *
 doubled(struct graph *g, void *old, size_t room, size_t size, size_t *ret_room)
@@ -237,15 +239,16 @@ graph_calls(struct graph *g, int64_t cutoff)
 void
 graph_object(const char *path, struct text *out)
 {
-	size_t end = strlen(path), begin;
+	size_t end = strlen(path), begin, before = out->size;
 
 	while (end > 1 && path[end - 1] == '/')
 		end--;
 	for (begin = end; begin && path[begin - 1] != '/';)
 		begin--;
 	begin -= begin && begin == end; /* of slashes alone one is the name */
-	for (; begin < end; begin++)
-		text_add_bytes(out, (unsigned char)path[begin] < ' ' || path[begin] == 0x7f ? "?" : path + begin, 1);
+	text_add_bytes(out, path + begin, end - begin);
+	if (!out->failed && out->size)
+		utf8_mask(out->data + before, out->size - before);
 }
 
 void
