@@ -9,6 +9,7 @@
  * - The process' CPU clock tells what no sample does: of threads that came and went between two looks, and of
  *   rings that were full.  It is in the profile as [lost samples].  Where time in the kernel is not sampled,
  *   that clock would count it as lost, and is not asked.
+ * - A process whose parent does not wait for it stays, with its first thread, and would never seem to end.
  *
  * Tests: tests/componentctl/outside.t.
  */
@@ -17,9 +18,12 @@
 #include "outside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "generations.h"
@@ -38,6 +42,7 @@ struct sampling {
 	struct profile *p;
 	uint64_t        samples, without; /* without: registers */
 	int             err;
+	int             unfollowed; /* why new threads could not be sampled; 0: they were */
 };
 
 static void
@@ -89,16 +94,35 @@ tables_follow(void)
 		tables_build();
 }
 
-/* 0 or a negative errno; *ret_cpu_ns: what the process has used meanwhile, -1 if not known. */
+/* Every thread has ended, and the parent has not waited for it.  False, too, where that cannot be read. */
+static bool
+is_zombie(void)
+{
+	char    path[PROCESS_PATH_MAX], text[1024], state = 0, *name_end;
+	long    threads = 0;
+	int     fd = open(process_path("stat", path), O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	name_end = strrchr(text, ')');
+	return name_end && sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state,
+		&threads) == 2 && state == 'Z' && threads <= 1;
+}
+
+/* 0 or a negative errno; *ret_cpu_ns: what the process has used meanwhile, -1 if not known.  Where new threads cannot
+ * be sampled the others still are. */
 static int
 window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct sampling *c, int64_t *ret_cpu_ns,
        bool *ret_gone)
 {
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), done = 0, used = process_clock_ns(perf->pid), now;
-	int     r = 0;
+	int     r;
 
 	*ret_cpu_ns = -1;
-	while (r >= 0 && !c->err && done < window_ns && go_on(arg, done)) {
+	*ret_gone = false;
+	while (!*ret_gone && !c->err && done < window_ns && go_on(arg, done)) {
 		int64_t left_ms = (window_ns - done) / 1000000 + 1;
 
 		poll(NULL, 0, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
@@ -108,11 +132,13 @@ window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg,
 		if (now >= 0 && used >= 0)
 			*ret_cpu_ns = now - used;
 		r = perf_follow(perf);
+		*ret_gone = r == -ESRCH || perf->count == 0 || (used >= 0 && now < 0) || is_zombie();
+		if (r < 0 && !*ret_gone)
+			c->unfollowed = r;
 		done = clock_ns(CLOCK_MONOTONIC) - begin;
 	}
-	*ret_gone = r == -ESRCH || r == 0;
 	c->p->duration_ns = done;
-	return r < 0 && !*ret_gone ? r : c->err;
+	return c->err;
 }
 
 /* What no sample tells of.  Each thread that is alive has a part of a period that is not over. */
@@ -146,6 +172,8 @@ describe(struct profile *p, const struct perf *perf, const struct sampling *c, b
 	profile_comment(p, "unwinder: %s", unwind_name());
 	if (perf->no_kernel)
 		profile_comment(p, "time in the kernel is not in it: that is for root, or with kernel.perf_event_paranoid=1");
+	if (c->unfollowed)
+		profile_comment(p, "threads that began later may be missing: %s", strerror(-c->unfollowed));
 	if (gone)
 		profile_comment(p, "the process ended meanwhile");
 }

@@ -237,23 +237,63 @@ def another_user_sees_his_own_and_is_told_why_no_others():
                 b.finish()
 
 
+@contextlib.contextmanager
+def long_window(pid, file, *wrap):
+    """Of an hour, once half a second of the process' time is in it."""
+    with started([*wrap, CTL, "profile", str(pid), "--seconds=3600", "--comments", "-o", file], env=environment(),
+                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        equal(p.stderr.readline(), "Process %d serves no profiles; it is looked at from outside.\n" % pid)
+        used = lambda: int(text_of("/proc/%d/stat" % pid).rsplit(")", 1)[1].split()[11])  # noqa: E731
+        before = used()
+        poll(lambda: used() > before + 50, "half a second of its time")
+        yield p
+
+
 @test
 def one_that_ends_meanwhile_leaves_what_was_measured():
-    with tempdir() as d, Busy([compiled(d)]) as b:
+    need_perf()
+    for is_waited_for in True, False:  # where its parent does not wait, it stays as a zombie
+        with tempdir() as d, Busy([compiled(d)]) as b:
+            file = os.path.join(d, "p.pb.gz")
+            with long_window(b.p.pid, file) as p:
+                b.p.kill()
+                if is_waited_for:
+                    b.p.wait()
+                out = p.communicate(timeout=DEADLINE)[0]
+            equal(p.returncode, 0)
+            contains(out, "the process ended meanwhile")
+            contains(run(CTL, "profile", file, env=environment()).stdout, "burn_here")
+
+
+MORE_THREADS = """
+import signal, sys, threading
+def more(*_):
+    for _ in range(100):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.signal(signal.SIGUSR1, more)
+print("started", flush=True)
+while True:
+    pass
+"""
+
+
+@test
+def threads_that_cannot_be_sampled_any_more_take_nothing_from_the_others():
+    need_perf()
+    limit = 40 + 3 * os.sysconf("SC_NPROCESSORS_CONF")  # each thread takes a descriptor for each processor
+    with tempdir() as d, Busy([sys.executable, "-c", MORE_THREADS]) as b:
         file = os.path.join(d, "p.pb.gz")
-        with started([CTL, "profile", str(b.p.pid), "--seconds=3600", "--comments", "-o", file], env=environment(),
-                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
-            began = "Process %d serves no profiles; it is looked at from outside.\n" % b.p.pid
-            equal(p.stderr.readline(), began)
-            used = lambda: int(text_of("/proc/%d/stat" % b.p.pid).rsplit(")", 1)[1].split()[11])  # noqa: E731
-            before = used()
-            poll(lambda: used() > before + 50, "half a second of its time")
-            b.p.kill()
-            b.p.wait()
+        with long_window(b.p.pid, file, "prlimit", "--nofile=%d:%d" % (limit, limit)) as p:
+            b.p.send_signal(signal.SIGUSR1)
+            poll(lambda: len(os.listdir("/proc/%d/task" % b.p.pid)) > 100, "its threads")
+            looks = lambda: text_of("/proc/%d/status" % p.pid).count("\n") and len(os.listdir("/proc/%d/fd" % p.pid))  # noqa: E731
+            poll(lambda: looks() > limit - 2 * os.sysconf("SC_NPROCESSORS_CONF") - 1, "all of its descriptors")
+            p.send_signal(signal.SIGINT)
             out = p.communicate(timeout=DEADLINE)[0]
-        equal(p.returncode, 0)
-        contains(out, "the process ended meanwhile")
-        contains(run(CTL, "profile", file, env=environment()).stdout, "burn_here")
+        equal(p.returncode, 0, out)
+        contains(out, "threads that began later may be missing: Too many open files")
+        need(os.path.exists(file), file)
+        b.p.kill()
 
 
 @test
