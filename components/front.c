@@ -24,9 +24,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fork.h"
 #include "listen.h"
+#include "our_fd.h"
+#include "our_table.h"
 #include "profiler.h"
 #include "profiling.h"
 #include "text.h"
@@ -40,7 +43,8 @@ struct front {
 	struct component *c;
 	struct front     *next; /* in the list of all, for fork() */
 	struct address    address;
-	struct httpd     *httpd;
+	struct listen_set set; /* bound, and not the server's yet */
+	struct httpd *_Atomic httpd;
 	char              url[sizeof(((struct listen_socket *)0)->url)]; /* of the first listener */
 	const struct front_page *pages[PAGES_MAX]; /* NULL: free */
 };
@@ -66,6 +70,9 @@ static void
 on_fork_child(void)
 {
 	for (struct front *f = all; f; f = f->next) {
+		for (size_t i = 0; i < f->set.count && !our_table_is_apart(); i++)
+			close(f->set.sockets[i].fd); /* not listen_close(): the socket's file is the parent's */
+		f->set.count = 0;
 		httpd_forked(f->httpd);
 		f->httpd = NULL; /* its thread is not in this process */
 	}
@@ -149,6 +156,19 @@ on_body(const struct ask *ask, void *arg)
 	return page_of(arg, ask->path) ? 0 : profiler_body_max(arg, ask);
 }
 
+static void
+set_close(struct front *f)
+{
+	struct listen_set set;
+	sigset_t          mask;
+
+	our_fd_hold(&mask); /* a child must not close another's by its number */
+	set = f->set;
+	f->set.count = 0;
+	listen_close(&set);
+	our_fd_release(&mask);
+}
+
 /* Bound, and asked from now on; the caller's page is in it. */
 static int
 server_start(struct front *f, const struct front_page *page, struct component_error *err)
@@ -156,34 +176,59 @@ server_start(struct front *f, const struct front_page *page, struct component_er
 	struct httpd_options o = { .thread_name = "component-probe", .on_request = on_request, .body_max = on_body,
 		.arg = f, .log = component_log_write, .log_arg = f->c };
 	struct component_error why = COMPONENT_ERROR_INIT;
-	struct listen_set      set, told;
+	struct listen_set      told;
+	struct httpd          *h;
 	int                    r;
 
-	r = listen_open(&f->address, &set, &why);
+	r = listen_open(&f->address, &f->set, &why);
 	if (r < 0) {
 		component_error_set(err, "cannot serve %s on %s (set --%s, use port 0 for any free port, or 0 to turn it off%s)",
 			page->what, why.text, page->option, r == -EADDRINUSE && component_profiler_running() ?
 			"; to serve profiles there, too, the program uses this part before component_profiling()" : "");
 		return r;
 	}
-	if (*set.note)
-		component_log(f->c, COMPONENT_LOG_WARNING, set.note, NULL);
-	told = set;
-	r = httpd_start(&o, &f->httpd, err);
+	told = f->set;
+	if (*told.note)
+		component_log(f->c, COMPONENT_LOG_WARNING, told.note, NULL);
+	r = httpd_start(&o, &h, err);
 	if (r == 0) {
+		f->httpd = h;
 		r = profiler_host(f, &f->address, &told);
 		if (r == 0)
-			r = httpd_listen(f->httpd, &set, NULL);
+			r = httpd_listen(h, &f->set, NULL);
 		if (r < 0) {
 			profiler_host_end(f);
-			httpd_stop(f->httpd, 0);
+			httpd_stop_at(&f->httpd, 0);
 		}
 	}
 	if (r < 0)
-		listen_close(&set);
+		set_close(f);
 	else
 		strcpy(f->url, told.sockets[0].url);
 	return r;
+}
+
+/* In the list for as long as a child of fork() could get descriptors of it. */
+static void
+front_link(struct front *f)
+{
+	pthread_mutex_lock(&lock);
+	f->next = all;
+	all = f;
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+front_unlink(struct front *f)
+{
+	pthread_mutex_lock(&lock);
+	for (struct front **at = &all; *at; at = &(*at)->next) {
+		if (*at == f) {
+			*at = f->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* Of this component, at that address. */
@@ -249,16 +294,14 @@ front_join(const struct front_page *page, struct front **ret, struct component_e
 	f->address = a;
 	f->pages[0] = page;
 	*ret = f;
+	front_link(f);
 	r = server_start(f, page, err);
 	if (r < 0) {
 		*ret = NULL;
+		front_unlink(f);
 		free(f);
 		return r;
 	}
-	pthread_mutex_lock(&lock);
-	f->next = all;
-	all = f;
-	pthread_mutex_unlock(&lock);
 out:
 	component_log(page->c, COMPONENT_LOG_INFO, page->serving, "url", f->url, NULL);
 	return 0;
@@ -281,18 +324,11 @@ front_leave(struct front *f, const struct front_page *page)
 	pages_change(f, page, NULL);
 	if (is_asked(f))
 		return;
-	pthread_mutex_lock(&lock);
-	for (struct front **at = &all; *at; at = &(*at)->next) {
-		if (*at == f) {
-			*at = f->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&lock);
 	if (f->httpd) {
 		profiler_host_end(f);
-		httpd_stop(f->httpd, STOP_GRACE_MS);
+		httpd_stop_at(&f->httpd, STOP_GRACE_MS);
 	}
+	front_unlink(f);
 	free(f);
 }
 

@@ -43,6 +43,7 @@ struct health {
 	/* Of the server's thread alone. */
 	struct waiting   *waiting;
 	bool              round_posted;
+	struct httpd_posted posting; /* of the round's results: one round at a time */
 	/* Of whoever runs the round; handed over by component_post() and httpd_post(). */
 	struct health_results results;
 	char             *failing; /* on the loop: what failed last time, to log changes only */
@@ -154,7 +155,7 @@ run_round(struct component *c, void *arg)
 		return;
 	component_checks_run(c, visit, &h->results);
 	log_changes(h);
-	httpd_post(front_httpd(h->front), on_results, h);
+	httpd_post_at(front_httpd(h->front), &h->posting, on_results, h);
 }
 
 static void

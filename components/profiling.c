@@ -25,6 +25,7 @@
 #include "profiling.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@
 #include "profiling_rows.h"
 #include "record.h"
 
-#define REASON_MAX 128 /* bytes with NUL of "off: address in use" */
+#define REASON_MAX    128 /* bytes with NUL of "off: address in use" */
+#define POST_AGAIN_MS 10
 
 struct profiling {
 	struct component_profiling_rows rows;
@@ -190,7 +192,8 @@ run_stopper(void *arg)
 	struct profiling *p = arg;
 
 	component_profiler_stop();
-	component_post(p->c, on_stopped, p);
+	while (component_post(p->c, on_stopped, p) == -ENOMEM)
+		poll(NULL, 0, POST_AGAIN_MS); /* without it nothing is ever switched on again */
 	return NULL;
 }
 
@@ -273,12 +276,13 @@ static void
 status(struct component *c, struct component_status *to, void *arg)
 {
 	const struct profiling *p = arg;
-	char                    url[PROFILING_ADDRESS_MAX];
+	char                    url[PROFILING_ADDRESS_MAX] = "";
 
 	(void)c;
-	component_profiler_url(url, sizeof(url));
+	if (is_on(p)) /* else it would wait for the end of a stop */
+		component_profiler_url(url, sizeof(url));
 	component_status_row(to, "server", "%s", *p->off_reason ? p->off_reason : is_on(p) ? "on" : "off");
-	if (is_on(p) && *url)
+	if (*url)
 		component_status_row(to, "url", "%s", url);
 }
 
@@ -548,6 +552,8 @@ part_stop(struct component *c, void *state)
 	server_stop(p, NULL);
 	if (is_stopping(p))
 		p->holding = component_hold(c, component_profiling()->name) == 0;
+	if (!p->holding)
+		stopper_join(p); /* nobody waits for it otherwise */
 }
 
 const struct component_part *

@@ -304,7 +304,8 @@ unlisten_call(void *arg)
 
 		if (!l->ready || l->tag != c->tag)
 			continue;
-		on_ready(l->socket.fd, EV_READ, l); /* who came before the end is answered */
+		while (accept_one(l)) /* who came before the end is answered */
+			;
 		listener_drop(l);
 	}
 	httpd_call_finish(c, 0);

@@ -3,7 +3,8 @@
  *
  * A name is kept once with a count.  Once a stop has seen all of them released it
  * closes the list, so that nothing can begin behind its back; until then work that
- * ends may begin more.
+ * ends may begin more.  It opens it once more for the parts that are last to stop, to
+ * its own thread alone.
  *
  * Tests: tests/lifecycle/test_order.c.
  */
@@ -40,7 +41,7 @@ component_hold(struct component *c, const char *name)
 		return -ENOMEM;
 	strcpy(made->name, name);
 	pthread_mutex_lock(&c->hold_lock);
-	if (c->holds_closed) {
+	if (c->holds_closed && !(c->has_opener && pthread_equal(c->opener, pthread_self()))) {
 		result = -ESHUTDOWN;
 		goto out;
 	}
@@ -120,6 +121,7 @@ held_work_close(struct component *c, bool by_force)
 
 	pthread_mutex_lock(&c->hold_lock);
 	closed = c->holds_closed = by_force || c->hold_count == 0;
+	c->has_opener = false;
 	pthread_mutex_unlock(&c->hold_lock);
 	return closed;
 }
@@ -128,7 +130,8 @@ void
 held_work_open(struct component *c)
 {
 	pthread_mutex_lock(&c->hold_lock);
-	c->holds_closed = false;
+	c->has_opener = true;
+	c->opener = pthread_self();
 	pthread_mutex_unlock(&c->hold_lock);
 }
 

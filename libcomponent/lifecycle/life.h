@@ -97,6 +97,8 @@ struct component {
 	struct hold    *holds;
 	unsigned        hold_count; /* sum of theirs */
 	bool            holds_closed;
+	bool            has_opener; /* closed to all but this thread */
+	pthread_t       opener;
 
 	struct check *checks; /* in the order they were added */
 	struct section *sections; /* likewise */
@@ -158,7 +160,7 @@ bool held_work_text(struct component *c, char *buf, size_t size);
 bool held_work_any(struct component *c);
 /* No more of them, by force or once all are released; returns whether it is so. */
 bool held_work_close(struct component *c, bool by_force);
-void held_work_open(struct component *c); /* again, for what is last to stop */
+void held_work_open(struct component *c); /* again, to the calling thread, until it is closed */
 void held_work_free(struct component *c);
 
 /* duration.c */

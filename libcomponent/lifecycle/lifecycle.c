@@ -165,6 +165,7 @@ undo_start(struct component *c)
 	c->status = STATUS_FAILED;
 	if (!life_in_child(c)) {
 		stop_parts(c, false);
+		held_work_close(c, true); /* the loop does not run any more: nobody would see it released */
 		stop_parts(c, true);
 		pid_file_remove(&c->pid_file);
 		stop_timers(c);

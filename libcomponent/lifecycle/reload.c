@@ -62,12 +62,13 @@ apply_options(struct component *c)
 
 /* Back to the values of before, with which each reload() was well once. */
 static void
-undo(struct component *c, bool daemon)
+undo(struct component *c, bool daemon, int64_t verbosity)
 {
 	struct component_error err = COMPONENT_ERROR_INIT, one = COMPONENT_ERROR_INIT;
 	int                    result = 0;
 
 	component_flags_undo(c->flags);
+	c->options.verbosity = verbosity;
 	report_apply_options(c);
 	if (daemon && c->spec.reload)
 		fault_add(c->spec.reload(c, &one), &one, &result, &err);
@@ -88,11 +89,14 @@ static int
 reload_all(struct component *c, struct component_error *err)
 {
 	struct component_error one = COMPONENT_ERROR_INIT;
+	int64_t                verbosity = c->options.verbosity; /* perhaps component_set_verbosity()'s */
 	int                    result, daemon;
 
 	result = component_flags_reload(c->flags, err);
-	if (result < 0)
+	if (result < 0) {
+		c->options.verbosity = verbosity;
 		return result;
+	}
 	for (size_t i = 0; i < c->part_count; i++)
 		c->parts[i].reloaded = false;
 	apply_options(c);
@@ -102,7 +106,7 @@ reload_all(struct component *c, struct component_error *err)
 	if (result >= 0)
 		reload_parts(c, true, &result, err);
 	if (result < 0)
-		undo(c, daemon >= 0);
+		undo(c, daemon >= 0, verbosity);
 	return result;
 }
 

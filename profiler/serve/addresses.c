@@ -387,19 +387,24 @@ place_open(struct serve *s, struct serve_place *p)
 int
 addresses_open(struct serve *s, struct component_error *err)
 {
-	int r;
+	int r = place_open(s, &s->tcp);
 
-	if (s->options.port_file && *s->options.port_file && *s->address) {
-		r = port_file_write(s->options.port_file, s->address, err);
-		if (r)
-			return r;
-		s->port_file_written = true;
-	}
-	r = place_open(s, &s->tcp);
 	if (!r)
 		r = place_open(s, &s->debug);
 	if (r)
 		component_error_set(err, "the HTTP server cannot listen: %s", strerror(-r));
+	return r;
+}
+
+int
+addresses_port_file(struct serve *s, struct component_error *err)
+{
+	int r;
+
+	if (!s->options.port_file || !*s->options.port_file || !*s->address)
+		return 0;
+	r = port_file_write(s->options.port_file, s->address, err);
+	s->port_file_written = r == 0;
 	return r;
 }
 

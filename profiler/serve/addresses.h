@@ -18,8 +18,10 @@ struct serve;
 /* What options name is bound, and s has a name.  -EINVAL: they name neither an address nor a debug
  * socket, and nothing is mounted. */
 int  addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err);
-/* Gives the sockets to the server, and writes the port file before. */
+/* Gives the sockets to the server. */
 int  addresses_open(struct serve *s, struct component_error *err);
+/* The port file, if there is to be one: after it somebody asks. */
+int  addresses_port_file(struct serve *s, struct component_error *err);
 /* One line to the log, with the real address, and warnings; and the record, if there is to be one. */
 void addresses_announce(struct serve *s);
 /* Has it listen where o says, by new listeners beside the old ones, whose connections go on.  On

@@ -309,13 +309,14 @@ start(const struct component_profiler_options *o, bool is_worker, const int64_t 
 	}
 	collectors_start(s, rates);
 	r = serve_open(s, err);
-	if (r) {
-		end();
-		return r;
+	if (!r) {
+		running = true;
+		asked_set(s); /* a shared port hands over from now on, before anybody is told */
+		r = serve_announce(s, err);
 	}
-	running = true;
-	asked_set(s);
-	return 0;
+	if (r)
+		end();
+	return r;
 }
 
 int

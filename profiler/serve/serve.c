@@ -161,7 +161,14 @@ serve_open(struct serve *s, struct component_error *err)
 	if (r)
 		return r;
 	s->httpd = h;
-	r = addresses_open(s, err);
+	return addresses_open(s, err);
+}
+
+int
+serve_announce(struct serve *s, struct component_error *err)
+{
+	int r = addresses_port_file(s, err);
+
 	if (!r)
 		addresses_announce(s);
 	return r;

@@ -63,6 +63,8 @@ struct serve {
 int  serve_bind(const struct component_profiler_options *o, bool is_worker, struct serve **ret, enum profiler_fault *ret_fault,
 	 struct component_error *err);
 int  serve_open(struct serve *s, struct component_error *err); /* after it, requests come */
+/* Whoever reads the port file, the record or the log is answered from now on. */
+int  serve_announce(struct serve *s, struct component_error *err);
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
 /* Ends windows early, and then its thread, until serve_resume(); connections wait.  False: that took too long (15 s),
  * or the server is lost, and it goes on. */

@@ -1,5 +1,5 @@
 # tests of components
-COMPONENTS_UNITS = %D%/test_health_answer %D%/test_ports
+COMPONENTS_UNITS = %D%/test_health_answer %D%/test_ports %D%/test_serving
 UNITS += $(COMPONENTS_UNITS)
 WHOLE_TESTS += %D%/adopted.t %D%/agent.t %D%/enable_file.t %D%/entry_points.t %D%/golden_options.t %D%/health.t %D%/metrics.t %D%/own_table.t %D%/preload.t %D%/profiling.t %D%/reload.t \
 	%D%/shared_listener.t %D%/status_pages.t %D%/when_enabled.t

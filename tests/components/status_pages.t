@@ -122,6 +122,23 @@ def the_verbosity_is_read_and_set_and_a_reload_takes_it_back():
 
 
 @test
+def a_reload_that_is_refused_leaves_the_verbosity_as_it_was_set():
+    with tempdir() as t:
+        config = os.path.join(t, "c.yaml")
+
+        def write(text):
+            with open(config, "w") as f:
+                f.write(text)
+        write("v: 1\n")
+        with daemon("examples/backend-controller", "--root=" + t, "--enable-pprof", "--config=" + config) as d:
+            equal(d.get("/debug/flags/v", method="PUT", body=b"3").status, 200)
+            write("v: 1\nrate-limiter-qps: 0\n")  # which is read, and then refused by a check
+            d.signal(signal.SIGHUP)
+            d.wait_log("reload failed")
+            equal(d.get("/debug/flags/v").text, "3\n")
+
+
+@test
 def they_are_guarded_as_profiles_are():
     with tempdir() as t:
         with open(t + "/token", "w") as f:

@@ -19,6 +19,8 @@ note(const char *who, const char *what)
 	snprintf(events + used, sizeof(events) - used, "%s%s.%s", used ? " " : "", who, what);
 }
 
+static void (*in_last_stop)(struct component *c);
+
 #define PART(letter, bit, is_last)                                                             \
 	static int letter##_init(struct component *c, void **ret, struct component_error *err) \
 	{                                                                                      \
@@ -50,9 +52,10 @@ note(const char *who, const char *what)
 	}                                                                                      \
 	static void letter##_stop(struct component *c, void *s)                                \
 	{                                                                                      \
-		(void)c;                                                                       \
 		(void)s;                                                                       \
 		note(#letter, "stop");                                                         \
+		if ((is_last) && in_last_stop)                                                 \
+			in_last_stop(c);                                                       \
 	}                                                                                      \
 	static void letter##_free(void *s)                                                     \
 	{                                                                                      \

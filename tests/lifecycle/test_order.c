@@ -242,6 +242,43 @@ a_stop_waits_for_all_holds_and_profiling_for_everything(void **state)
 	component_free(c);
 }
 
+static int own_hold, other_hold;
+
+static void *
+hold_late(void *c)
+{
+	other_hold = component_hold(c, "late");
+	return NULL;
+}
+
+static void
+hold_at_last(struct component *c)
+{
+	own_hold = component_hold(c, "last");
+	assert_int_equal(pthread_create(&thread, NULL, hold_late, c), 0);
+	pthread_join(thread, NULL);
+}
+
+static void
+at_the_end_the_parts_that_stop_last_may_hold_it_and_nobody_else(void **state)
+{
+	struct component *c = started(NULL);
+
+	(void)state;
+	in_last_stop = hold_at_last;
+	component_stop(c);
+	while (!strstr(events, "p.stop"))
+		life_turn(c, 1000);
+	in_last_stop = NULL;
+	assert_int_equal(own_hold, 0);
+	assert_int_equal(other_hold, -ESHUTDOWN);
+	assert_int_equal(component_hold(c, "later"), -ESHUTDOWN);
+	assert_false(component_finished(c, NULL));
+	component_release(c, "last");
+	assert_int_equal(life_run(c), 0);
+	component_free(c);
+}
+
 static void
 holds_not_released_in_time_are_named(void **state)
 {
@@ -381,6 +418,7 @@ main(void)
 		TEST(the_getters_give_back_what_the_spec_said),
 		TEST(a_stop_during_the_start_is_a_clean_stop),
 		TEST(a_stop_waits_for_all_holds_and_profiling_for_everything),
+		TEST(at_the_end_the_parts_that_stop_last_may_hold_it_and_nobody_else),
 		TEST(holds_not_released_in_time_are_named),
 		TEST(a_graceful_time_of_0_waits_for_nothing_and_is_no_failure),
 		TEST(a_negative_graceful_time_has_no_limit),
