@@ -317,5 +317,6 @@ component_flags_free(struct component_flags *f)
 	lines_release(&f->secret_names);
 	text_release(&f->output);
 	flag_round_release(&f->round);
+	flag_round_release(&f->refused);
 	free(f);
 }

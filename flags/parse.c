@@ -363,12 +363,16 @@ component_flags_reload(struct component_flags *f, struct component_error *err)
 	if (!try_round(f, &round)) {
 		r = report_round(f, &round, err);
 		f->exit_status = 0; /* the program runs on */
-		goto out;
+		/* Its strings stood in the variables while the checks ran: another thread may read them still. */
+		flag_round_release(&f->refused);
+		f->refused = round;
+		return r;
 	}
+	flag_round_release(&f->refused);
 	flag_round_release(&f->round);
 	f->round = round;
 	f->undone = false;
-	round = (struct flag_round){ .count = 0 };
+	return r;
 out:
 	flag_round_release(&round);
 	return r;

@@ -77,6 +77,7 @@ struct component_flags {
 	struct flag_round  round;   /* of the last parse or reload that went well: warnings;
 	                             * and what the entries held before it */
 	bool               undone;  /* round holds what was taken back */
+	struct flag_round  refused; /* by a check of the last reload, until the next one */
 	struct flag_round *current; /* the one whose checks are running */
 	char              *config_path;
 	bool               parsed;

@@ -3,7 +3,8 @@
  *
  * Targets of two applications must not overlap, or pruning one would take files of
  * the other: the first to claim a target has it until it drops it.  The others are
- * remembered as waiting, so that they can be looked at again then.
+ * remembered as waiting, so that they can be looked at again then.  Whoever waits for another target
+ * than it has keeps that one: its last good version stays in force.
  *
  * A list is enough: it is walked once for each event, and an application is some
  * thousand times the work.
@@ -19,9 +20,10 @@
 
 struct gitops_claim {
 	struct gitops_claim *next;
-	bool waiting; /* its target is another's */
+	bool waiting; /* for a target that is another's */
 	unsigned stale;
-	char key[GITOPS_PATH_MAX], source[GITOPS_PATH_MAX], target[GITOPS_PATH_MAX];
+	char key[GITOPS_PATH_MAX];
+	char source[GITOPS_PATH_MAX], target[GITOPS_PATH_MAX]; /* in force; target "": none so far */
 };
 
 static bool
@@ -41,26 +43,28 @@ gitops_claim(struct gitops_claims *c, const char *key, const char *source, const
 	for (claim = c->first; claim != NULL; claim = claim->next) {
 		if (strcmp(claim->key, key) == 0)
 			own = claim;
-		else if (!claim->waiting && overlap(claim->target, target))
+		else if (*claim->target != '\0' && overlap(claim->target, target))
 			other = claim;
 	}
 	if (own == NULL) {
 		own = calloc(1, sizeof *own);
 		if (own == NULL)
 			goto out;
+		snprintf(own->key, sizeof own->key, "%s", key);
+		snprintf(own->source, sizeof own->source, "%s", source);
 		own->next = c->first;
 		c->first = own;
 	}
-	r = *own->key != '\0' && !own->waiting && strcmp(own->target, target) != 0;
-	snprintf(own->key, sizeof own->key, "%s", key);
-	snprintf(own->source, sizeof own->source, "%s", source);
-	snprintf(own->target, sizeof own->target, "%s", target);
 	own->waiting = other != NULL;
 	if (other != NULL) {
 		component_error_set(err, "target: '%s' belongs to %s, which has '%s'; choose another", target, other->key,
 			other->target);
 		r = -EEXIST;
+		goto out;
 	}
+	r = *own->target != '\0' && strcmp(own->target, target) != 0;
+	snprintf(own->source, sizeof own->source, "%s", source);
+	snprintf(own->target, sizeof own->target, "%s", target);
 
 out:
 	pthread_mutex_unlock(&c->mutex);
@@ -111,7 +115,7 @@ gitops_claims_tell(struct gitops_claims *c, enum gitops_claims_of of, const char
 	for (struct gitops_claim *claim = c->first; claim != NULL; claim = claim->next)
 		if (of == GITOPS_ALL || (of == GITOPS_WAITING && claim->waiting) ||
 				(of == GITOPS_SOURCE && gitops_path_below(path, claim->source)) ||
-				(of == GITOPS_TARGET && gitops_path_below(path, claim->target)))
+				(of == GITOPS_TARGET && *claim->target != '\0' && gitops_path_below(path, claim->target)))
 			component_controller_enqueue(controller, claim->key);
 	pthread_mutex_unlock(&c->mutex);
 }

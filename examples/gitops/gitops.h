@@ -203,7 +203,7 @@ struct gitops_claims {
 #define GITOPS_CLAIMS_INIT { PTHREAD_MUTEX_INITIALIZER, NULL }
 
 /* Remembers an application.  1: it had another target before, which is free now;
- * -EEXIST: its target, or a part of it, is another's. */
+ * -EEXIST: its target, or a part of it, is another's, and it keeps the one that it had. */
 int  gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target,
 	struct component_error *err);
 /* Claims what the documents below root say: who owned what when we last ran. */

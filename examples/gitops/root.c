@@ -325,7 +325,7 @@ gitops_file_copy(const char *from, const char *path, const char *to, const char 
 	c.from = dir < 0 ? dir : open_plain(dir, name, &st);
 	if (dir >= 0)
 		close(dir);
-	if (c.from == -ENOENT)
+	if (c.from == -ENOENT || (dir >= 0 && c.from == -EINVAL)) /* no plain file for now, as gitops_tree_look() has it */
 		c.from = -ESTALE;
 	r = c.from < 0 ? c.from : replace(to, to_path, want->mode, true, fill_copy, &c);
 	if (c.from >= 0)

@@ -51,6 +51,7 @@ struct component_controller {
 	struct source           *source;
 	struct component_watch  *watch;
 	struct component_timer  *resync, *blind;
+	int64_t                  resync_ns;
 	pid_t                    pid;
 	bool                     stopped;  /* loop only */
 	bool                     troubled; /* loop only: said so already */
@@ -235,6 +236,7 @@ timers_add(struct component_controller *k, int64_t resync_ns)
 {
 	int r = component_timer_add(k->c, BLIND_NS, BLIND_NS, on_blind, k, &k->blind);
 
+	k->resync_ns = resync_ns;
 	if (r == 0 && resync_ns > 0)
 		r = component_timer_add(k->c, resync_ns, resync_ns, on_resync, k, &k->resync);
 	return r;
@@ -296,6 +298,9 @@ void
 controller_set(struct component_controller *k, const struct controller_options *options)
 {
 	component_queue_set(k->queue, &options->queue);
+	if (options->resync_ns == k->resync_ns && (k->resync || k->resync_ns <= 0))
+		return; /* it goes on: who reloads often looks at everything all the same */
+	k->resync_ns = options->resync_ns;
 	component_timer_remove(k->resync);
 	k->resync = NULL;
 	if (options->resync_ns > 0 && !k->stopped &&

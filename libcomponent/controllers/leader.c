@@ -139,6 +139,14 @@ identity_make(char *buf, size_t size)
 
 /* ---- the lock, or both ---- */
 
+/* The last one. */
+static void
+lock_drop(struct leader *l)
+{
+	l->kind->release(l->locks[--l->count]);
+	l->kind->free(l->locks[l->count]);
+}
+
 /* 0: all of them are ours; else as the first that is not, and *ret says who has it. */
 static int
 locks_take(struct leader *l, struct leader_record *ret, struct component_error *err)
@@ -149,6 +157,10 @@ locks_take(struct leader *l, struct leader_record *ret, struct component_error *
 		r = l->kind->take(l->locks[l->held], ret, err);
 		if (r == 0 && l->held == 0)
 			l->before = *ret;
+		if (r == -EBUSY && l->held == 1 && l->kind->is_same(l->locks[0], l->locks[1])) {
+			lock_drop(l); /* two names of one file, of which we have the lock */
+			return 0;
+		}
 	}
 	return r;
 }

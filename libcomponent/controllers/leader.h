@@ -70,6 +70,7 @@ struct leader_lock_kind {
 	int  (*take)(void *lock, struct leader_record *ret, struct component_error *err);
 	void (*announce)(void *lock, const char *identity, uint64_t transitions, bool leads);
 	int  (*verify)(void *lock, struct component_error *err);
+	bool (*is_same)(const void *lock, const void *other); /* whatever they are called; after a take() of each */
 	void (*release)(void *lock);
 	void (*free)(void *lock);
 };

@@ -107,6 +107,7 @@ flock_announce(void *lock, const char *identity, uint64_t transitions, bool lead
 {
 	struct lock *l = lock;
 	char text[FILE_BYTES_MAX], host[HOST_NAME_MAX + 1] = "", now[UTC_BYTES], since[64] = "";
+	struct leader_record there;
 	int n;
 
 	snprintf(l->identity, sizeof l->identity, "%s", identity);
@@ -116,9 +117,11 @@ flock_announce(void *lock, const char *identity, uint64_t transitions, bool lead
 		snprintf(since, sizeof since, "since: \"%s\"\n", now);
 	n = snprintf(text, sizeof text, "pid: %ld\nhost: \"%s\"\n%sidentity: \"%s\"\ntransitions: %llu\nfile: %llu\n",
 		(long)getpid(), host, since, identity, (unsigned long long)transitions, (unsigned long long)l->fd.inode);
-	/* A full disk: the lock holds all the same, and who is refused is not told by whom. */
-	if (pwrite(l->fd.fd, text, (size_t)n, 0) != n || ftruncate(l->fd.fd, n) != 0)
+	/* A full disk: the lock holds all the same, and whoever it names is none that has taken it from us. */
+	if (pwrite(l->fd.fd, text, (size_t)n, 0) == n && ftruncate(l->fd.fd, n) == 0)
 		return;
+	if (record_read(l, &there) == 0)
+		snprintf(l->identity, sizeof l->identity, "%s", there.identity);
 }
 
 /* ---- where it holds ---- */
@@ -354,6 +357,15 @@ flock_verify(void *lock, struct component_error *err)
 	return *now.identity == '\0' || strcmp(now.identity, l->identity) == 0 ? 0 : is_lost(l, "names another process", err);
 }
 
+static bool
+flock_is_same(const void *lock, const void *other)
+{
+	const struct lock *a = lock, *b = other;
+
+	return our_fd_is_kept(&a->fd, NULL) && our_fd_is_kept(&b->fd, NULL) && a->fd.device == b->fd.device &&
+	       a->fd.inode == b->fd.inode;
+}
+
 static void
 flock_free(void *lock)
 {
@@ -369,6 +381,7 @@ const struct leader_lock_kind leader_flock = {
 	.take = flock_take,
 	.announce = flock_announce,
 	.verify = flock_verify,
+	.is_same = flock_is_same,
 	.release = flock_release,
 	.free = flock_free,
 };

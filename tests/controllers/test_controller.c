@@ -358,6 +358,17 @@ resync_brings_all_keys_back(void **state)
 }
 
 static void
+who_reloads_more_often_than_that_has_them_back_all_the_same(void **state)
+{
+	(void)state;
+	put("a");
+	put("b");
+	begin("--resync-period=20ms");
+	run_until(component_reload(f->c, NULL) == 0 && f->finished >= 8);
+	assert_int_equal(end(), 0);
+}
+
+static void
 enqueue_takes_keys_from_elsewhere_and_null_controllers(void **state)
 {
 	(void)state;
@@ -556,6 +567,7 @@ main(void)
 		CASE(terminal_is_logged_and_not_tried_again_until_the_file_changes),
 		CASE(after_brings_the_key_back),
 		CASE(resync_brings_all_keys_back),
+		CASE(who_reloads_more_often_than_that_has_them_back_all_the_same),
 		CASE(enqueue_takes_keys_from_elsewhere_and_null_controllers),
 		CASE(concurrent_syncs_work_side_by_side),
 		CASE(the_first_mention_of_a_name_counts),

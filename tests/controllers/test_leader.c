@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -233,6 +235,32 @@ a_lock_that_names_another_process_by_now_is_lost(void **state)
 	assert_int_equal(leader_flock.verify(lock, &err), -ESTALE);
 	assert_non_null(strstr(err.text, "names another process"));
 	put(LOCK, ""); /* a full disk */
+	assert_int_equal(leader_flock.verify(lock, &err), 0);
+	lock_close(lock);
+}
+
+static void
+a_lock_that_cannot_be_written_holds_whoever_it_names(void **state)
+{
+	void *lock = lock_open(false);
+	struct leader_record before;
+	struct rlimit usual, none;
+
+	(void)state;
+	put(LOCK, LED "identity: \"c_2_d\"\n");
+	assert_int_equal(leader_flock.take(lock, &before, &err), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+	none = usual;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	leader_flock.announce(lock, "a_1_b", 1, true);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+	assert_non_null(strstr(text_of(LOCK), "c_2_d"));
+	assert_int_equal(leader_flock.verify(lock, &err), 0);
+	put(LOCK, "identity: \"e_3_f\"\n");
+	assert_int_equal(leader_flock.verify(lock, &err), -ESTALE);
+	leader_flock.announce(lock, "a_1_b", 1, true);
 	assert_int_equal(leader_flock.verify(lock, &err), 0);
 	lock_close(lock);
 }
@@ -831,6 +859,20 @@ a_leader_elsewhere_waits_for_the_components_own_lock_too(void **state)
 }
 
 static void
+the_components_own_lock_may_be_the_elections_by_another_name(void **state)
+{
+	char option[128];
+
+	(void)state;
+	snprintf(option, sizeof option, "--leader-elect-lock=%s", at("locks/../" LOCK));
+	put(LOCK, LED);
+	a->always = true;
+	assert_int_equal(START(a, "--leader-elect", option, QUICK), 0);
+	run_until(leads(a));
+	assert_int_equal(ends(a), 0);
+}
+
+static void
 names_make_elections_of_their_own(void **state)
 {
 	(void)state;
@@ -918,6 +960,7 @@ main(void)
 		CASE(a_new_file_one_only_waited_for_and_a_copy_are_locks_by_which_nobody_has_led),
 		CASE(a_lock_is_lost_with_its_file_its_descriptor_and_its_directory),
 		CASE(a_lock_that_names_another_process_by_now_is_lost),
+		CASE(a_lock_that_cannot_be_written_holds_whoever_it_names),
 		CASE(what_cannot_be_asked_is_not_lost),
 		CASE(who_waits_for_a_file_that_was_removed_waits_until_its_holder_has_ended),
 		CASE(a_child_has_no_part_in_the_lock),
@@ -937,6 +980,7 @@ main(void)
 		CASE(a_file_system_that_hangs_keeps_nobody_from_ending),
 		CASE(no_key_is_begun_that_is_not_verified_in_time_even_if_the_loop_hangs),
 		CASE(a_leader_elsewhere_waits_for_the_components_own_lock_too),
+		CASE(the_components_own_lock_may_be_the_elections_by_another_name),
 		CASE(names_make_elections_of_their_own),
 		CASE(without_an_election_a_second_one_is_refused_or_waits_and_is_not_ready),
 		CASE(a_failure_after_waiting_ends_the_component),

@@ -104,10 +104,13 @@ one_fault_anywhere_changes_nothing(void **state)
 	component_flags_free(f);
 }
 
+static const char *seen; /* by the check, or by another thread at that moment */
+
 static int
 not_above_five(struct component_flags *f, void *arg, struct component_error *err)
 {
 	(void)arg;
+	seen = opt.token;
 	if (opt.v <= 5)
 		return 0;
 	component_error_set(err, "--v (%s) is above 5", component_flags_source(f, "v"));
@@ -132,6 +135,7 @@ a_check_that_fails_takes_everything_back(void **state)
 	assert_string_equal(fixture_faults(), want);
 	assert_memory_equal(&opt, &before, sizeof(opt));
 	assert_string_equal(opt.token, "old");
+	assert_string_equal(seen, "new");
 	assert_string_equal(opt.controllers.items[0], "a");
 	fixture_rewrite(path, "v: 5\n");
 	assert_int_equal(component_flags_reload(f, &fixture_err), 0);
