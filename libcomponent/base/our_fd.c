@@ -21,7 +21,8 @@
  *   have a place then, and only one of the two is given up.
  * - A socket cannot be marked either: both ends of a pair get a place, or there is none.
  * - What is written to is not marked (O_SYNC would cost) but opened under the lock: that
- *   is for small files of the daemon's own, when it starts.
+ *   is for small files of the daemon's own, when it starts.  What has no mark is told from what the daemon
+ *   has under that number by now by its file (st_dev, st_ino).
  * - It is held with all signals blocked: a handler of the daemon that forks would
  *   wait for what it has interrupted.  And the bare system calls are used, as open(3)
  *   and close(3) are cancellation points.
@@ -66,6 +67,8 @@ static struct {
 	int        fd;        /* but of FREE and OPENING */
 	bool       own;       /* in our own table, not the program's; but of FREE */
 	bool       inherited; /* of OPEN: a child keeps it, in this place */
+	dev_t      device;    /* of UNMARKED, with inode: what it is open on */
+	ino_t      inode;
 } places[PLACES_MAX]; /* under the lock */
 static unsigned without_place; /* descriptors, under the lock */
 
@@ -100,11 +103,28 @@ place_find(enum state state, int fd)
 	return -1;
 }
 
+/* The bare call: from glibc 2.33 to 2.38 its own fstat(3) is newfstatat(2), which fewer seccomp filters know. */
+static int
+fd_stat(int fd, struct stat *ret)
+{
+#if defined(SYS_fstat) && __WORDSIZE == 64 /* else the kernel's structure is another one */
+	return (int)syscall(SYS_fstat, fd, ret);
+#else
+	return fstat(fd, ret);
+#endif
+}
+
 static void
 place_set(int i, enum state state, int fd)
 {
+	struct stat st = { .st_ino = 0 };
+
 	if (i < 0)
 		return;
+	if (state == UNMARKED)
+		fd_stat(fd, &st);
+	places[i].device = st.st_dev;
+	places[i].inode = st.st_ino;
 	places[i].fd = fd;
 	places[i].state = state;
 	places[i].own = our_table_is_own();
@@ -305,17 +325,6 @@ our_fd_close(int fd)
 }
 
 /* ---- one for long ---- */
-
-/* The bare call: from glibc 2.33 to 2.38 its own fstat(3) is newfstatat(2), which fewer seccomp filters know. */
-static int
-fd_stat(int fd, struct stat *ret)
-{
-#if defined(SYS_fstat) && __WORDSIZE == 64 /* else the kernel's structure is another one */
-	return (int)syscall(SYS_fstat, fd, ret);
-#else
-	return fstat(fd, ret);
-#endif
-}
 
 void
 our_fd_keep(struct our_fd_kept *k, int fd)
@@ -522,6 +531,16 @@ close_marked(void)
 		}
 }
 
+/* The daemon may have closed it, and have the number itself by now. */
+static bool
+is_as_noted(int i)
+{
+	struct stat st;
+
+	return places[i].state == UNMARKED && fd_stat(places[i].fd, &st) == 0 && st.st_dev == places[i].device &&
+	       st.st_ino == places[i].inode;
+}
+
 static void
 fork_child(void)
 {
@@ -538,7 +557,7 @@ fork_child(void)
 		}
 		if (places[i].inherited && is_marked(places[i].fd))
 			continue;
-		if (places[i].state == UNMARKED || (numbered && is_marked(places[i].fd)))
+		if (is_as_noted(i) || (numbered && is_marked(places[i].fd)))
 			syscall(SYS_close, places[i].fd);
 		look = look || places[i].state == OPENING;
 		place_set(i, FREE, 0);

@@ -34,12 +34,16 @@ static _Thread_local unsigned char inside __attribute__((tls_model("initial-exec
 static __attribute__((noinline)) bool
 wait_for_it(long wait_ns)
 {
+	int64_t until_ns;
+
 	for (int i = 0; wait_ns == STACK_LOCK_AT_ONCE && i < LOOKS; i++)
 		if (atomic_load_explicit(&lock, memory_order_relaxed) == FUTEX_FREE && futex_try(&lock))
 			return true;
-	while (wait_ns > 0 && !futex_try_again(&lock))
-		if (!futex_wait(&lock, FUTEX_WAITED_FOR, wait_ns))
-			wait_ns = 0;
+	until_ns = wait_ns > 0 ? clock_ns(CLOCK_MONOTONIC) + wait_ns : 0;
+	while (wait_ns > 0 && !futex_try_again(&lock)) {
+		futex_wait(&lock, FUTEX_WAITED_FOR, wait_ns);
+		wait_ns = (long)(until_ns - clock_ns(CLOCK_MONOTONIC)); /* a signal ends a wait: each time less is left */
+	}
 	return wait_ns > 0;
 }
 

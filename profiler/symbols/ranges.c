@@ -26,6 +26,7 @@
 #define WINDOW     ((size_t)64 << 10)   /* bytes of the section read at once */
 #define HEAD_MAX   ((size_t)64)         /* bytes of a record looked at; an FDE's head has 24 */
 #define BYTES_MAX  ((uint64_t)64 << 20) /* of the section; libLLVM has 8 MiB */
+#define CIES       4
 #define RECORD_MIN 12                   /* length, id, and something */
 #define FDE_MIN    16                   /* length, CIE, beginning and length of code */
 
@@ -41,8 +42,11 @@ struct ranges {
 	unsigned char       *window;
 	uint64_t             from; /* what of the section is in the window */
 	size_t               have;
-	uint64_t             cie;  /* the last one asked for, and its answer */
-	unsigned             encoding;
+	struct {
+		uint64_t at; /* UINT64_MAX: none */
+		unsigned encoding;
+	} cies[CIES]; /* the last ones: functions with and without exceptions alternate */
+	unsigned             next_cie;
 	struct symtab_entry *entries;
 	size_t               count, room;
 };
@@ -118,15 +122,19 @@ cie_encoding(const unsigned char *p, size_t size)
 static unsigned
 encoding_of(struct ranges *r, uint64_t cie)
 {
-	size_t               size;
-	const unsigned char *p;
+	uint64_t      left = cie < r->section.sh_size ? r->section.sh_size - cie : 0;
+	size_t        size = left < HEAD_MAX ? (size_t)left : HEAD_MAX;
+	unsigned char head[HEAD_MAX]; /* apart, as it lies far before the window */
+	unsigned      i;
 
-	if (r->cie != cie) {
-		p = peek(r, cie, &size);
-		r->encoding = cie_encoding(p, size);
-		r->cie = cie;
-	}
-	return r->encoding;
+	for (i = 0; i < CIES; i++)
+		if (r->cies[i].at == cie)
+			return r->cies[i].encoding;
+	i = r->next_cie++ % CIES;
+	r->cies[i].at = cie;
+	r->cies[i].encoding = image_read(r->image, r->section.sh_offset + cie, head, size) < 0 ? POINTER_UNKNOWN :
+		cie_encoding(head, size);
+	return r->cies[i].encoding;
 }
 
 static int
@@ -147,7 +155,7 @@ fde(struct ranges *r, uint64_t at, uint32_t back)
 	uint64_t             here = r->section.sh_addr + at + 8, start;
 	unsigned             encoding = at + 4 >= back ? encoding_of(r, at + 4 - back) : POINTER_UNKNOWN;
 	size_t               size;
-	const unsigned char *p = peek(r, at, &size); /* the window may have moved */
+	const unsigned char *p = peek(r, at, &size);
 	int64_t              distance;
 
 	if (encoding == POINTER_RELATIVE_4 && size >= 16) {
@@ -170,7 +178,8 @@ scan(struct ranges *r)
 {
 	int e = 0;
 
-	r->cie = UINT64_MAX;
+	for (unsigned i = 0; i < CIES; i++)
+		r->cies[i].at = UINT64_MAX;
 	for (uint64_t at = 0; !e;) {
 		size_t               size;
 		const unsigned char *p = peek(r, at, &size);

@@ -60,6 +60,7 @@ struct slot {
 static struct {
 	_Atomic(struct tables *) current;
 	atomic_uint              phase, builds;
+	atomic_uint              forks; /* of which this process is the child: they began the readers' counts anew */
 	struct slot              slots[SLOTS];
 	pthread_mutex_t          lock; /* builders */
 	struct tables           *limbo;
@@ -207,6 +208,7 @@ tables_enter(struct tables_reader *r)
 	uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
 
 	r->slot = (unsigned)((thread >> 12) ^ (thread >> 20)) % SLOTS;
+	r->forks = atomic_load_explicit(&global.forks, memory_order_relaxed);
 	r->phase = atomic_load(&global.phase) & 1;
 	atomic_fetch_add(&global.slots[r->slot].readers[r->phase], 1);
 	r->tables = atomic_load(&global.current);
@@ -216,7 +218,9 @@ tables_enter(struct tables_reader *r)
 void
 tables_leave(struct tables_reader *r)
 {
-	atomic_fetch_sub_explicit(&global.slots[r->slot].readers[r->phase], 1, memory_order_release);
+	/* Not in the child of a handler that has forked in here. */
+	if (r->forks == atomic_load_explicit(&global.forks, memory_order_relaxed))
+		atomic_fetch_sub_explicit(&global.slots[r->slot].readers[r->phase], 1, memory_order_release);
 }
 
 static bool
@@ -391,6 +395,7 @@ tables_forked(void)
 {
 	pthread_mutex_init(&global.lock, NULL);
 	memset(global.slots, 0, sizeof(global.slots));
+	atomic_fetch_add(&global.forks, 1);
 	global.stuck = false;
 }
 

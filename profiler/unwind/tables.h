@@ -65,7 +65,7 @@ void tables_drop(void);
 /* Brackets a walk; NULL when nothing was built.  Signal-safe; not nested by one walk. */
 struct tables_reader {
 	const struct tables *tables;
-	unsigned             slot, phase;
+	unsigned             slot, phase, forks;
 };
 const struct tables *tables_enter(struct tables_reader *r);
 void                 tables_leave(struct tables_reader *r);

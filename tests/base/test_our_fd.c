@@ -221,20 +221,24 @@ a_fork_does_not_wait_for_a_file_that_is_slow_to_open(void **state)
 static void
 a_number_that_the_daemon_has_taken_is_not_closed(void **state)
 {
-	int   fd = our_fd_open("/proc/self/maps", O_RDONLY, 0), status;
+	int   fd = our_fd_open("/proc/self/maps", O_RDONLY, 0), pair[2], status;
 	int   theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
 
 	(void)state;
+	assert_int_equal(our_fd_socketpair(pair), 0); /* which has no mark */
 	assert_int_equal(dup3(theirs, fd, O_CLOEXEC), fd);
+	assert_int_equal(dup3(theirs, pair[0], O_CLOEXEC), pair[0]);
 	pid = fork();
 	if (pid == 0)
-		_exit(fcntl(fd, F_GETFD) < 0);
+		_exit(fcntl(fd, F_GETFD) < 0 || fcntl(pair[0], F_GETFD) < 0 || fcntl(pair[1], F_GETFD) >= 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	our_fd_close(fd);
 	assert_true(fcntl(fd, F_GETFD) >= 0);
 	close(fd);
+	our_fd_close(pair[0]);
+	our_fd_close(pair[1]);
 	close(theirs);
 }
 

@@ -115,6 +115,66 @@ half_of_what_the_signal_queue_leaves_is_left_to_the_program(void **state)
 	in_child(share_body);
 }
 
+static atomic_int let_go, step;
+
+static void *
+wait_for_number(void *arg)
+{
+	WAIT_FOR(stop || (intptr_t)arg < let_go);
+	return NULL;
+}
+
+static void *
+burn_before_and_within(void *arg)
+{
+	burn_here(1000 * MS);
+	step = 1;
+	WAIT_FOR(step == 2);
+	burn_here(100 * MS);
+	step = 3;
+	WAIT_FOR(stop);
+	return arg;
+}
+
+static void
+late_body(void)
+{
+	enum { N = 20 };
+	struct rlimit      limit;
+	struct cpu_window *w;
+	struct profile     p;
+	pthread_t          t[N + 1];
+
+	stop = false;
+	queue_of_our_own();
+	for (intptr_t i = 0; i < N; i++)
+		CHECK(pthread_create(&t[i], NULL, wait_for_number, (void *)i) == 0);
+	CHECK(pthread_create(&t[N], NULL, burn_before_and_within, NULL) == 0); /* the last one */
+	WAIT_FOR(step == 1);
+	limit.rlim_cur = limit.rlim_max = signals_queued() + 2 * (N + 1);
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
+	CHECK(cpu_window_open(&w) == 0);
+	CHECK(strstr(cpu_status(), "RLIMIT_SIGPENDING"));
+	let_go = 5; /* their places are free */
+	WAIT_FOR_S(!strstr(cpu_status(), "RLIMIT_SIGPENDING"), 30);
+	CHECK(!strstr(cpu_status(), "RLIMIT_SIGPENDING"));
+	step = 2;
+	WAIT_FOR(step == 3);
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(burn_samples(&p, burn_here) <= 40); /* what it used before is in no window */
+	profile_release(&p);
+	stop = true;
+	for (int i = 0; i <= N; i++)
+		pthread_join(t[i], NULL);
+}
+
+static void
+a_thread_that_is_sampled_late_is_not_charged_with_its_past(void **state)
+{
+	(void)state;
+	in_child(late_body);
+}
+
 static void
 descriptors_body(void)
 {
@@ -360,6 +420,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_room_in_the_signal_queue_is_said),
 		cmocka_unit_test(half_of_what_the_signal_queue_leaves_is_left_to_the_program),
+		cmocka_unit_test(a_thread_that_is_sampled_late_is_not_charged_with_its_past),
 		cmocka_unit_test(a_window_without_descriptors_goes_on_and_a_new_one_is_refused),
 		cmocka_unit_test(without_memory_there_is_no_window_and_no_harm),
 		cmocka_unit_test(memory_that_is_locked_is_little),

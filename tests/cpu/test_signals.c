@@ -233,6 +233,58 @@ a_signal_taken_in_the_middle_is_left_to_the_program(void **state)
 	in_child(taken_body);
 }
 
+static void *
+burn_masked(void *arg)
+{
+	atomic_int *step = arg;
+	sigset_t    one;
+
+	sigemptyset(&one);
+	sigaddset(&one, SIGPROF);
+	pthread_sigmask(SIG_BLOCK, &one, NULL);
+	burn_here(800 * MS);
+	*step = 1;
+	WAIT_FOR(*step == 2);
+	burn_here(1000 * MS);
+	*step = 3;
+	return NULL;
+}
+
+static void
+charged_body(void)
+{
+	struct cpu_window *w, *other;
+	struct profile     p;
+	atomic_int         step = 0;
+	pthread_t          t;
+	int                early;
+
+	CHECK(cpu_window_open(&w) == 0);
+	CHECK(pthread_create(&t, NULL, burn_masked, &step) == 0);
+	WAIT_FOR(step == 1);
+	CHECK(cpu_window_open(&other) == 0);
+	CHECK(cpu_window_close(other, &p) == 0); /* its time is counted as lost by now */
+	profile_release(&p);
+	signal(SIGPROF, on_theirs);
+	do { /* until the next look, this thread's timer hits their handler */
+		early = theirs;
+		burn_ns(100 * MS);
+	} while (theirs != early);
+	step = 2;
+	WAIT_FOR(step == 3);
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(burn_samples(&p, burn_here) >= 80); /* of the signal that is used now it blocks none */
+	profile_release(&p);
+	pthread_join(t, NULL);
+}
+
+static void
+a_thread_that_blocked_the_old_signal_is_sampled_by_the_new_one(void **state)
+{
+	(void)state;
+	in_child(charged_body);
+}
+
 static void
 all_taken_body(void)
 {
@@ -467,6 +519,7 @@ main(void)
 		cmocka_unit_test(a_call_that_the_signal_interrupts_is_begun_again),
 		cmocka_unit_test(an_ignored_sigprof_stays_ignored),
 		cmocka_unit_test(a_signal_taken_in_the_middle_is_left_to_the_program),
+		cmocka_unit_test(a_thread_that_blocked_the_old_signal_is_sampled_by_the_new_one),
 		cmocka_unit_test(without_a_free_signal_it_says_so_and_does_nothing),
 		cmocka_unit_test(the_last_free_signal_is_for_profiles_and_dumps),
 		cmocka_unit_test(time_of_threads_that_block_the_signal_is_shown_as_lost),

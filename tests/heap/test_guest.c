@@ -193,14 +193,42 @@ handler(void)
 		;
 }
 
+static void *left_to_child;
+
+static void
+free_in_child(void)
+{
+	free(left_to_child);
+	left_to_child = NULL;
+}
+
 /* Before ours: its prepare part runs after ours, while we hold every lock.  A new stack waits 50 ms then. */
 static void
 register_handler(void)
 {
-	pthread_atfork(handler, NULL, NULL);
+	pthread_atfork(handler, NULL, free_in_child);
 }
 
 __attribute__((used, section(".preinit_array"))) static void (*const before_ours)(void) = register_handler;
+
+static void
+a_fork_handler_may_free_in_the_child_before_ours(void **state)
+{
+	struct profile p;
+	pid_t          pid;
+
+	(void)state;
+	heap_set_rate(1);
+	left_to_child = malloc(100);
+	pid = fork();
+	if (pid == 0) {
+		alarm(DEADLINE_S);
+		_exit(heap_set_rate(1) != 0 || heap_snapshot(&p, false) != 0);
+	}
+	free_in_child(); /* and here */
+	assert_int_equal(child_status(pid), 0);
+	heap_set_rate(0);
+}
 
 static void
 a_fork_handler_may_wait_for_a_thread_that_allocates(void **state)
@@ -558,6 +586,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_forked_while_sampling_is_first_switched_on_can_switch_it_on),
 		cmocka_unit_test(a_forked_child_frees_its_parents_blocks_and_is_off),
+		cmocka_unit_test(a_fork_handler_may_free_in_the_child_before_ours),
 		cmocka_unit_test(a_fork_handler_may_wait_for_a_thread_that_allocates),
 		cmocka_unit_test(a_child_that_ran_no_fork_handlers_does_not_hang),
 		cmocka_unit_test(malloc_in_a_signal_handler_does_not_hang),

@@ -366,6 +366,23 @@ stacks_are_those_of_libunwind(void **state)
 }
 
 static void
+a_child_of_a_handler_in_a_walk_counts_its_readers_right(void **state)
+{
+	struct tables_reader reader;
+	struct tables_stats  stats;
+
+	(void)state;
+	assert_int_equal(tables_build(), 0);
+	tables_enter(&reader);
+	tables_forked(); /* as in the child of a handler that has interrupted the walk */
+	tables_leave(&reader);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(tables_build(), 0);
+	tables_stats(&stats);
+	assert_int_equal(stats.limbo, 0);
+}
+
+static void
 tables_stay_small(void **state)
 {
 	struct tables_stats stats;
@@ -384,6 +401,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_are_those_of_libunwind),
+		cmocka_unit_test(a_child_of_a_handler_in_a_walk_counts_its_readers_right),
 		cmocka_unit_test(tables_stay_small),
 	};
 

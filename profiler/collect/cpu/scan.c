@@ -94,17 +94,22 @@ walk_at(void *arg, pid_t tid)
 int
 cpu_timers_scan(bool first, struct cpu_timers_state *ret)
 {
-	struct walk w = { .first = first, .state.blocking = ret->blocking };
-	uint32_t    i;
-	int         err;
+	/* One that found no place before may have lived before the engine ran. */
+	struct walk w = { .first = first || ret->no_slot > 0, .state.blocking = ret->blocking };
+	struct cpu_slot *s;
+	uint32_t         i;
+	int              err;
 
 	cpu_slots_walk_begin();
 	err = proc_self_threads(walk_at, &w);
 	if (err < 0)
 		return err;
-	for (i = 1; i < cpu_slots_end(); i++)
-		if (cpu_slot_at(i)->tid && cpu_slot_at(i)->seen != cpu_slots_walk())
+	for (i = 1; i < cpu_slots_end(); i++) {
+		s = cpu_slot_at(i);
+		/* The kernel's list may skip a thread where another one ends meanwhile. */
+		if (s->tid && s->seen != cpu_slots_walk() && thread_clock_ns(s->tid) < s->armed_ns)
 			cpu_timers_retire(i);
+	}
 	*ret = w.state;
 	return 0;
 }

@@ -57,6 +57,7 @@ static struct {
 	long     room;      /* more timers that may be created ... */
 	uint32_t room_walk; /* ... as counted in this walk */
 	int64_t  ended_ns;  /* what threads that are gone were charged for */
+	int64_t  begun_ns;  /* that there are timers, CLOCK_MONOTONIC */
 	int      signal_number;
 } timers;
 
@@ -193,6 +194,7 @@ cpu_timers_arm(pid_t tid, bool born)
 	cpu_ns = thread_clock_ns(tid);
 	err = -ESRCH;
 	if (cpu_ns >= 0) {
+		born = born && cpu_ns <= clock_ns(CLOCK_MONOTONIC) - timers.begun_ns;
 		cpu_slot_grid(cpu_slot_at(i), cpu_ns, born);
 		err = timer_arm(i, cpu_ns);
 	}
@@ -243,6 +245,7 @@ cpu_timers_open(int signal_number, int64_t period_ns)
 	timers.signal_number = signal_number;
 	timers.armed = 0;
 	timers.ended_ns = 0;
+	timers.begun_ns = clock_ns(CLOCK_MONOTONIC);
 	return cpu_slots_open(period_ns);
 }
 
@@ -270,6 +273,9 @@ cpu_timers_signal(int signal_number)
 		if (!s->tid || cpu_slot_ended(s))
 			continue;
 		cpu_ns = thread_clock_ns(s->tid);
+		/* What was charged stays so: no signal of the old timer comes any more. */
+		atomic_fetch_add(&s->delivered, s->charged);
+		s->charged = 0;
 		if (cpu_ns >= s->armed_ns)
 			atomic_store(&s->owed, (uint32_t)cpu_slot_missing(s, cpu_ns));
 		if (cpu_ns < s->armed_ns || timer_arm(i, cpu_ns) < 0)

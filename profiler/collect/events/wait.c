@@ -57,7 +57,7 @@ static uint32_t
 slot_of(struct slot *all, int32_t tid)
 {
 	int32_t  is;
-	uint32_t free_one = 0, i, n;
+	uint32_t free_one = 0, turn, i, n;
 
 	for (n = 0, i = (uint32_t)tid; n < PROBES_MAX; n++, i++) {
 		if (i % EVENTS_WAITERS_MAX == 0)
@@ -69,7 +69,13 @@ slot_of(struct slot *all, int32_t tid)
 			free_one = i % EVENTS_WAITERS_MAX;
 	}
 	is = 0;
-	return free_one && atomic_compare_exchange_strong(&all[free_one].tid, &is, tid) ? free_one : 0;
+	if (!free_one || !atomic_compare_exchange_strong(&all[free_one].tid, &is, tid))
+		return 0;
+	/* Whoever had it may have been in a wait when it was taken away. */
+	turn = atomic_load(&all[free_one].turn);
+	if (turn & 1)
+		atomic_store(&all[free_one].turn, turn + 1);
+	return free_one;
 }
 
 void

@@ -126,7 +126,8 @@ heap_lock_fork_child(void)
 void
 heap_lock_fork_unseen(void)
 {
-	if (word != FUTEX_FREE)
+	/* Our own fork has it where a handler of the daemon is called in the child before ours, and frees something. */
+	if (word != FUTEX_FREE && forker != pthread_self())
 		broken = true;
 	word = FUTEX_FREE;
 	forking = 0;

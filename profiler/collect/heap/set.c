@@ -22,8 +22,8 @@
  * - An entry that is listed is in the settler's hands: its owner only adds what it owes.
  *   `owes` going from 0 to something decides who that is.
  * - A block that is freed and allocated again and again has one bucket in each level.  While its entries
- *   cannot be counted, more levels would hold nothing but them.  So the thread that counts is given the
- *   processor, YIELDS_MAX times at most.  Then the sample is lost.
+ *   cannot be counted, more levels would hold nothing but them.  So the thread that counts is waited
+ *   for, PAUSES_MAX times at most.  Then the sample is lost.
  * - A thread that dies in between (a child of fork has only one) leaves a slot BUSY or
  *   a count of a filter too high.  Neither harms.
  * - Functions that free without us (sdallocx, a heap destroyed whole) leave entries
@@ -39,10 +39,10 @@
 #include "set.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "futex.h"
 #include "hot.h"
 #include "labels.h"
 #include "lock.h"
@@ -53,7 +53,8 @@
 #define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 144 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
 #define LEVELS      12 /* 2^30 buckets in the last: there is no such heap */
-#define YIELDS_MAX  20 /* calls of sched_yield() for one sample */
+#define PAUSES_MAX  20 /* for one sample */
+#define PAUSE_NS    50000
 #define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */
 #define FULL_COUNT  UINT8_MAX      /* of a filter: it sticks */
 
@@ -75,6 +76,7 @@ struct heap_bucket {
 static _Atomic(struct heap_bucket *) further[LEVELS - 1];
 static struct hooks_filter own_filter;
 static _Atomic uint64_t    lost;
+static _Atomic uint32_t    nobody_wakes;
 
 /* ---- the filter ---- */
 
@@ -283,12 +285,12 @@ slot_make(uintptr_t block)
 	struct heap_entry *e;
 	int                gone, levels_now;
 
-	for (int yields = 0; !(e = slot_try(block, &gone, &levels_now)); ) {
+	for (int pauses = 0; !(e = slot_try(block, &gone, &levels_now)); ) {
 		if (gone < levels_now * SLOTS / 2) {
 			if (levels_now == LEVELS || !level_get(levels_now))
 				return NULL;
-		} else if (yields++ < YIELDS_MAX) {
-			sched_yield();
+		} else if (pauses++ < PAUSES_MAX) {
+			futex_wait(&nobody_wakes, 0, PAUSE_NS); /* sched_yield() is no call that a filter was told of */
 			settle_if_possible();
 		} else {
 			return NULL;

@@ -10,9 +10,11 @@
 
 #include "look.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "clock.h"
 #include "events/ring.h"
 #include "pages.h"
 #include "proc_self.h"
@@ -29,8 +31,11 @@ static struct list last;
 static void
 list_free(struct list *l)
 {
-	pages_unmap(l->tids, l->room * sizeof(*l->tids));
+	struct list old = *l;
+
 	*l = (struct list){ .tids = NULL };
+	atomic_signal_fence(memory_order_seq_cst); /* a child that is forked here must not unmap what is another's by now */
+	pages_unmap(old.tids, old.room * sizeof(*old.tids));
 }
 
 /* The kernel lists by age, which is nearly in order. */
@@ -64,8 +69,13 @@ trace_look(trace_look_fn *vanished, void *arg)
 	for (size_t i = 0; i < last.count; i++) {
 		while (k < now.count && now.tids[k] < last.tids[i])
 			k++;
-		if (k == now.count || now.tids[k] != last.tids[i])
+		if (k < now.count && now.tids[k] == last.tids[i])
+			continue;
+		/* The kernel's list may skip a thread where another one ends meanwhile. */
+		if (thread_clock_ns(last.tids[i]) < 0)
 			vanished(arg, last.tids[i], now_ns);
+		else
+			on_thread(&now, last.tids[i]);
 	}
 	list_free(&last);
 	last = now;

@@ -388,12 +388,16 @@ static __thread bool once_ran __attribute__((tls_model("initial-exec")));
 static HOOKS_FRAME void
 once_routine(void)
 {
-	void (*routine)(void) = once_next;
+	void  (*routine)(void) = once_next;
+	int64_t running;
 
 	once_ran = true;
 	atomic_fetch_add(&waits_state.onces, 1);
 	routine();
-	atomic_fetch_sub(&waits_state.onces, 1);
+	/* In a child that the routine has forked it is not counted any more. */
+	for (running = atomic_load(&waits_state.onces); running > 0;)
+		if (atomic_compare_exchange_weak(&waits_state.onces, &running, running - 1))
+			break;
 }
 
 /*
