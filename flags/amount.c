@@ -78,7 +78,7 @@ scan_amount(const char **p, uint64_t *ret_whole, uint64_t *ret_fraction, uint64_
 			return -EINVAL;
 		for (; isdigit((unsigned char)*s); s++) {
 			if (++digits > FRACTION_DIGITS_MAX)
-				return -ERANGE;
+				return -EDOM;
 			fraction = fraction * 10 + (uint64_t)(*s - '0');
 			scale *= 10;
 		}

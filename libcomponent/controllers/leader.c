@@ -286,7 +286,8 @@ taken(struct leader *l)
 
 	l->status.transitions = before->transitions +
 		(*before->identity != '\0' && strcmp(before->identity, l->status.identity) != 0);
-	l->leads_ns = clock_ns(CLOCK_MONOTONIC) + l->options.lease_ns;
+	if (__builtin_add_overflow(clock_ns(CLOCK_MONOTONIC), l->options.lease_ns, &l->leads_ns))
+		l->leads_ns = INT64_MAX;
 	l->state = waits ? TAKEN : WON;
 	*l->reason.text = *l->status.holder = '\0';
 	if (!waits)

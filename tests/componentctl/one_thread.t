@@ -197,7 +197,7 @@ def running(*words):
     with p:
         p.port = int(re.search(r"on port (\d+)", p.stderr.readline()).group(1))
         p.said = waits(p)
-        p.pid_of = int(text_of("/proc/%d/task/%d/children" % (p.pid, p.pid)))
+        p.pid_of = int(text_of("/proc/%d/task/%d/children" % (p.pid, p.pid)).split()[0])
         yield p
         p.stdin.close()
         equal(p.wait(DEADLINE), 0)

@@ -151,12 +151,12 @@ static void
 a_size_that_would_be_guessed_or_rounded_is_refused(void **state)
 {
 	static const char *const guesses[] = {
+		"0.1234567890123456789KiB",
 		"K", "1K", "1M", "1G", "1KB", "1kb", "1kib", "1KIB", "1 KiB", " 1", "1 ", "-1", "+1", "1.5", "1.KiB",
 		".5KiB", "1.5B", "0x10", "010", "1e3", "1KiBx", "1KiB2MiB", "0.0001KiB", "1,5KiB", "KiB", "one",
 	};
 	static const char *const large[] = {
 		"16EiB", "18446744073709551616", "18446744073709551615KiB", "19EB", "99999999999999999999999TiB",
-		"0.1234567890123456789KiB",
 	};
 
 	(void)state;
@@ -192,10 +192,11 @@ a_duration_that_would_be_guessed_is_refused(void **state)
 {
 	static const char *const cases[] = {
 		"30", "-30", "00", "s", "-", "1", "1S", "1 s", " 1s", "1s ", "+1s", "1sec", "1d", "1w", "30m1h", "1s1s", "1s2",
-		"1h-30m", "--1s", "1.s", ".5s", "0x1s", "01s", "1e3s", "1h 30m", "1,5s", "infinity", "1.0000000001s", "999999999999",
+		"1h-30m", "--1s", "1.s", ".5s", "0x1s", "01s", "1e3s", "1h 30m", "1,5s", "infinity", "1.0000000001s", "1.1234567890123456789s",
+		"999999999999",
 	};
 	static const char *const large[] = {
-		"9223372036854775808ns", "18446744073709551616s", "2562048h", "9223372036s1000000000000us", "1.1234567890123456789s",
+		"9223372036854775808ns", "18446744073709551616s", "2562048h", "9223372036s1000000000000us",
 	};
 
 	(void)state;

@@ -183,7 +183,6 @@ start(struct running *p, const char *path, const char *id, char **words, struct 
 		return -errno;
 	}
 	p->report = ends[0];
-	p->witness = witness_begin();
 	p->pid = fork();
 	if (p->pid == 0)
 		child(p, path, id, words, ends[1]);
@@ -192,6 +191,7 @@ start(struct running *p, const char *path, const char *id, char **words, struct 
 		component_error_set(err, "cannot start %s: %s", path, strerror(errno));
 		return -errno;
 	}
+	p->witness = witness_begin(); /* the program is the first of our children */
 	return 0;
 }
 

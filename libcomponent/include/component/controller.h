@@ -26,7 +26,7 @@ enum component_reconcile {
 struct component_result {
 	enum component_reconcile outcome;
 	int64_t                  after_ns;
-	/* For ERROR and TERMINAL, to the log: of a key's failures in a row the first, the
+	/* For ERROR and TERMINAL, to the log: each TERMINAL, and of a key's ERRORs in a row the first, the
 	 * second, the fourth, the eighth and so on. */
 	struct component_error   error;
 };
