@@ -341,6 +341,30 @@ a_realloc_is_a_new_block_and_the_end_of_the_old(void **state)
 }
 
 static void
+a_realloc_that_fails_is_counted_as_nothing(void **state)
+{
+	volatile size_t too_much = (size_t)PTRDIFF_MAX + 1; /* as above */
+	struct site_sum before, s;
+	void           *p, *again;
+
+	(void)state;
+	heap_set_rate(1);
+	p = site_plain(100);
+	before = site_sum((void *)site_plain);
+	for (int i = 0; i < 10; i++) {
+		again = realloc(p, too_much);
+		assert_null(again);
+	}
+	s = site_sum((void *)site_plain);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(s.values[i], before.values[i]);
+	free(p);
+	s = site_sum((void *)site_plain);
+	assert_int_equal(before.values[2] - s.values[2], 1);
+	heap_set_rate(0);
+}
+
+static void
 both_profiles_are_as_go_makes_them(void **state)
 {
 	static const char *const types[] = { "alloc_objects", "alloc_space", "inuse_objects", "inuse_space" };
@@ -513,6 +537,7 @@ main(void)
 		cmocka_unit_test(what_libc_allocates_can_be_freed_across_the_border),
 		cmocka_unit_test(blocks_are_counted_where_they_were_asked_for),
 		cmocka_unit_test(a_realloc_is_a_new_block_and_the_end_of_the_old),
+		cmocka_unit_test(a_realloc_that_fails_is_counted_as_nothing),
 		cmocka_unit_test(both_profiles_are_as_go_makes_them),
 		cmocka_unit_test(the_rate_changes_at_run_time_and_sums_stay_true),
 		cmocka_unit_test(a_thread_is_counted_from_the_moment_of_switching_on),

@@ -251,9 +251,10 @@ reallocate(struct hooks_call *c, bool sampled, struct heap_block *b)
 		give_back(b);
 	else if (sampled && !heap_set_add(c->result, b))
 		give_up(b);
-	/* Failed: the old one lives on.  Without a site its references went with its entry. */
-	if (!c->result && was && c->size > 0 && old.site)
-		heap_set_add(c->old, &old);
+	/* Failed: the old one lives on, and is neither freed nor a new one.  Without a site its references went
+	 * with its entry. */
+	if (!c->result && was && c->size > 0 && old.site && heap_set_add(c->old, &old))
+		heap_site_uncount(&old);
 	return HOOKS_DONE;
 }
 

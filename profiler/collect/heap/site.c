@@ -333,6 +333,28 @@ heap_site_try_freed(const struct heap_block *b)
 	return true;
 }
 
+/* Sums go below 0 where what was counted is in the locked ones: readers add the two. */
+static void
+subtract(struct sum *s, const struct heap_block *b)
+{
+	s->objects--;
+	s->bytes -= b->size;
+	s->weight -= b->weight;
+	s->scaled -= heap_weight_bytes(b->size, b->weight);
+}
+
+void
+heap_site_uncount(const struct heap_block *b)
+{
+	struct heap_site *s = site_at(b->site);
+
+	if (!site_take(s))
+		return;
+	subtract(&s->allocated, b);
+	subtract(&s->freed, b);
+	site_leave(s);
+}
+
 void
 heap_site_allocated(const struct heap_block *b)
 {

@@ -12,8 +12,9 @@
  *         └──── perhaps a sample ───> cold_free ────> core ──> next free
  *
  * What a stranger would get wrong:
- * - A size near SIZE_MAX makes the countdown go up: that call fails anyway, and
- *   no check for it is worth an instruction in all others.
+ * - A size above PTRDIFF_MAX makes the countdown go up, by what it is less than 2^64: malloc(-1) by
+ *   one byte, malloc(INT32_MIN) by 2 GiB, of which this thread takes no sample then.  That call fails
+ *   anyway, and no check for it is worth an instruction in all others.
  * - calloc() multiplies without looking at overflow: only the countdown sees that
  *   product.  cold.c and the next calloc look.
  * - Every call to the next function is a tail call: nothing may follow it, not
