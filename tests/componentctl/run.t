@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """componentctl run: a program that nobody rebuilt has the agent in it, and nothing else is different."""
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
+import struct
 import sys
+import termios
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
@@ -242,9 +245,10 @@ def until(fd, text):
 def keys_of_a_terminal_reach_the_program_once():
     need_own_run()
     # By a pipe: a signal that comes just before input() waits would be heard of at the next key only.
-    counts = "import os, select, signal\nr, w = os.pipe()\nos.set_blocking(w, False)\nsignal.signal(signal.SIGINT, lambda n, f: None)\n" \
-        "signal.set_wakeup_fd(w)\nprint('rea' + 'dy', flush=True)\nn = 0\nwhile 0 not in select.select([0, r], [], [])[0]:\n" \
-        "    n += len(os.read(r, 100))\n    os.write(1, b'int %d\\n' % n)\nprint('all', n, flush=True)\n"
+    counts = "import os, select, signal\nr, w = os.pipe()\nos.set_blocking(w, False)\nn = {signal.SIGINT: 0, signal.SIGWINCH: 0}\n" \
+        "for s in n:\n    signal.signal(s, lambda n, f: None)\nsignal.set_wakeup_fd(w)\nprint('rea' + 'dy', flush=True)\n" \
+        "while 0 not in select.select([0, r], [], [])[0]:\n    for s in os.read(r, 100):\n        n[s] += 1\n" \
+        "        os.write(1, b'%s %d\\n' % (signal.Signals(s).name.encode(), n[s]))\nprint('all', *n.values(), flush=True)\n"
     pid, fd = pty.fork()
     if pid == 0:
         try:
@@ -255,9 +259,16 @@ def keys_of_a_terminal_reach_the_program_once():
         until(fd, b"ready")
         for n in (1, 2):
             os.write(fd, b"\x03")
-            until(fd, b"int %d" % n)
+            until(fd, b"SIGINT %d" % n)
+        for n in (1, 3):
+            before = poll(lambda: witness_of(pid), "the witness")
+            fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30 + n, 100, 0, 0))
+            until(fd, b"SIGWINCH %d" % n)
+            poll(lambda: witness_of(pid) not in (before, None), "another witness")
+            os.kill(pid, signal.SIGWINCH)  # which goes to one process, and is passed on
+            until(fd, b"SIGWINCH %d" % (n + 1))
         os.write(fd, b"\n")
-        until(fd, b"all 2")
+        until(fd, b"all 2 4")
         _, status = os.waitpid(pid, 0)
         equal(os.waitstatus_to_exitcode(status), 0)
         pid = 0

@@ -277,8 +277,12 @@ signal_take(struct running *p)
 	struct signalfd_siginfo s;
 	bool                    ends;
 
-	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD || is_the_terminals(&s))
+	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD)
 		return;
+	if (is_the_terminals(&s)) {
+		witness_renew(&p->witness);
+		return;
+	}
 	if (!witness_had(&p->witness, (int)s.ssi_signo))
 		kill(p->pid, (int)s.ssi_signo);
 	ends = s.ssi_signo == SIGTERM || s.ssi_signo == SIGINT;

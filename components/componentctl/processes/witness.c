@@ -74,15 +74,22 @@ is_pending(pid_t w, int number)
 	       strtoull(value, NULL, 16) >> (number - 1) & 1;
 }
 
-bool
-witness_had(pid_t *w, int number)
+/* The new one first, so that there is always one. */
+void
+witness_renew(pid_t *w)
 {
 	pid_t old = *w;
 
-	for (int i = 0; i < LOOKS && old > 0; i++) {
-		if (is_pending(old, number)) {
-			*w = witness_begin();
-			witness_end(old);
+	*w = witness_begin();
+	witness_end(old);
+}
+
+bool
+witness_had(pid_t *w, int number)
+{
+	for (int i = 0; i < LOOKS && *w > 0; i++) {
+		if (is_pending(*w, number)) {
+			witness_renew(w);
 			return true;
 		}
 		poll(NULL, 0, LOOK_MS);

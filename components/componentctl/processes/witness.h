@@ -17,9 +17,11 @@
 
 /* Its process; or a negative errno: then nothing is seen. */
 pid_t witness_begin(void);
-/* Did the group have this signal, which has just come?  Waits for up to 20 ms before it says no.  The next one is
- * asked of a new witness, in the place of *w. */
+/* Did the group have this signal, which has just come?  Waits for up to 20 ms before it says no.  After a yes there
+ * is a new witness in the place of *w. */
 bool witness_had(pid_t *w, int number);
+/* So there is after this: for a signal of which it is known that the group had it. */
+void witness_renew(pid_t *w);
 void witness_end(pid_t w);
 
 #endif
