@@ -207,9 +207,9 @@ tables_enter(struct tables_reader *r)
 {
 	uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
 
-	r->slot = (unsigned)((thread >> 12) ^ (thread >> 20)) % SLOTS;
+	r->slot = (uint16_t)((unsigned)((thread >> 12) ^ (thread >> 20)) % SLOTS);
 	r->forks = atomic_load_explicit(&global.forks, memory_order_relaxed);
-	r->phase = atomic_load(&global.phase) & 1;
+	r->phase = (uint16_t)(atomic_load(&global.phase) & 1);
 	atomic_fetch_add(&global.slots[r->slot].readers[r->phase], 1);
 	r->tables = atomic_load(&global.current);
 	return r->tables;

@@ -57,7 +57,7 @@ struct tables_section {
 bool tables_section_of(uintptr_t pc, struct tables_section *ret);
 /* Another number after each build. */
 unsigned tables_generation(void);
-/* In a forked child: no reader is under way. */
+/* In a forked child: no reader is under way, but for one that its thread was in when a handler forked. */
 void tables_forked(void);
 /* Tests: gives everything back. */
 void tables_drop(void);
@@ -65,7 +65,8 @@ void tables_drop(void);
 /* Brackets a walk; NULL when nothing was built.  Signal-safe; not nested by one walk. */
 struct tables_reader {
 	const struct tables *tables;
-	unsigned             slot, phase, forks;
+	uint16_t             slot, phase;
+	uint32_t             forks;
 };
 const struct tables *tables_enter(struct tables_reader *r);
 void                 tables_leave(struct tables_reader *r);
