@@ -111,8 +111,8 @@ is_zombie(void)
 		&threads) == 2 && state == 'Z' && threads <= 1;
 }
 
-/* 0 or a negative errno; *ret_cpu_ns: what the process has used meanwhile, -1 if not known.  Where new threads cannot
- * be sampled the others still are. */
+/* 0 or a negative errno; *ret_cpu_ns: what the process has used meanwhile, -1 if not known.  Where
+ * new threads cannot be sampled the others still are. */
 static int
 window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct sampling *c, int64_t *ret_cpu_ns,
        bool *ret_gone)
