@@ -24,12 +24,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "fork.h"
 #include "listen.h"
-#include "our_fd.h"
-#include "our_table.h"
 #include "profiler.h"
 #include "profiling.h"
 #include "text.h"
@@ -70,9 +67,7 @@ static void
 on_fork_child(void)
 {
 	for (struct front *f = all; f; f = f->next) {
-		for (size_t i = 0; i < f->set.count && !our_table_is_apart(); i++)
-			close(f->set.sockets[i].fd); /* not listen_close(): the socket's file is the parent's */
-		f->set.count = 0;
+		listen_forked(&f->set);
 		httpd_forked(f->httpd);
 		f->httpd = NULL; /* its thread is not in this process */
 	}
@@ -156,19 +151,6 @@ on_body(const struct ask *ask, void *arg)
 	return page_of(arg, ask->path) ? 0 : profiler_body_max(arg, ask);
 }
 
-static void
-set_close(struct front *f)
-{
-	struct listen_set set;
-	sigset_t          mask;
-
-	our_fd_hold(&mask); /* a child must not close another's by its number */
-	set = f->set;
-	f->set.count = 0;
-	listen_close(&set);
-	our_fd_release(&mask);
-}
-
 /* Bound, and asked from now on; the caller's page is in it. */
 static int
 server_start(struct front *f, const struct front_page *page, struct component_error *err)
@@ -202,7 +184,7 @@ server_start(struct front *f, const struct front_page *page, struct component_er
 		}
 	}
 	if (r < 0)
-		set_close(f);
+		listen_close_forkable(&f->set);
 	else
 		strcpy(f->url, told.sockets[0].url);
 	return r;

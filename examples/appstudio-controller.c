@@ -207,7 +207,7 @@ promotion_reconcile(struct component *c, const char *key, struct component_resul
 	else if (r == -ESTALE || r == -ENOENT || r == -ECANCELED)
 		ret->outcome = COMPONENT_AFTER;
 	else
-		ret->outcome = COMPONENT_ERROR; /* -EINVAL, too: a person writes the file, which brings nobody back */
+		ret->outcome = COMPONENT_ERROR; /* -EINVAL, too: nothing tells us when a person mends the file */
 	ret->after_ns = r == -ESTALE ? AGAIN_NS : COMPONENT_MILLISECONDS(LOOK_MS);
 	if (ret->outcome != COMPONENT_AFTER)
 		gitops_document_write(dirs.status, p.status, false, NULL, NULL, "state", r == 0 ? "promoted" : "failed",

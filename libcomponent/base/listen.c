@@ -12,9 +12,13 @@
 #include "listen.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "our_fd.h"
+#include "our_table.h"
 
 int
 listen_open(const struct address *a, struct listen_set *ret, struct component_error *err)
@@ -59,4 +63,25 @@ listen_close(struct listen_set *set)
 			close(s->fd);
 	}
 	memset(set, 0, sizeof(*set));
+}
+
+void
+listen_close_forkable(struct listen_set *set)
+{
+	struct listen_set all;
+	sigset_t          mask;
+
+	our_fd_hold(&mask);
+	all = *set;
+	set->count = 0;
+	listen_close(&all);
+	our_fd_release(&mask);
+}
+
+void
+listen_forked(struct listen_set *set)
+{
+	for (size_t i = 0; i < set->count && !our_table_is_apart(); i++)
+		close(set->sockets[i].fd);
+	set->count = 0;
 }

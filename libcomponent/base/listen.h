@@ -58,6 +58,10 @@ bool listen_is_loopback(const struct sockaddr *sa);
 
 /* Closes the sockets and removes our unix socket files. */
 void listen_close(struct listen_set *set);
+/* The same for a set that a fork handler gives to listen_forked(): it is empty before its numbers are anybody's. */
+void listen_close_forkable(struct listen_set *set);
+/* In a forked child: closes the sockets, if it has them; their files are the parent's. */
+void listen_forked(struct listen_set *set);
 
 /* ---- for listen_open(): each kind of address has a file; on failure listen_close() is due ---- */
 

@@ -299,7 +299,7 @@ controller_set(struct component_controller *k, const struct controller_options *
 {
 	component_queue_set(k->queue, &options->queue);
 	if (options->resync_ns == k->resync_ns && (k->resync || k->resync_ns <= 0))
-		return; /* it goes on: who reloads often looks at everything all the same */
+		return; /* otherwise a daemon that reloads more often than this would never look at everything */
 	k->resync_ns = options->resync_ns;
 	component_timer_remove(k->resync);
 	k->resync = NULL;

@@ -117,7 +117,7 @@ flock_announce(void *lock, const char *identity, uint64_t transitions, bool lead
 		snprintf(since, sizeof since, "since: \"%s\"\n", now);
 	n = snprintf(text, sizeof text, "pid: %ld\nhost: \"%s\"\n%sidentity: \"%s\"\ntransitions: %llu\nfile: %llu\n",
 		(long)getpid(), host, since, identity, (unsigned long long)transitions, (unsigned long long)l->fd.inode);
-	/* A full disk: the lock holds all the same, and whoever it names is none that has taken it from us. */
+	/* A full disk.  The lock holds all the same, and what the file still says is no later owner. */
 	if (pwrite(l->fd.fd, text, (size_t)n, 0) == n && ftruncate(l->fd.fd, n) == 0)
 		return;
 	if (record_read(l, &there) == 0)

@@ -34,7 +34,6 @@
 
 #include "address.h"
 #include "our_fd.h"
-#include "our_table.h"
 #include "replacement.h"
 #include "serve.h"
 #include "siblings.h"
@@ -315,20 +314,6 @@ name_first(struct serve *s)
 	snprintf(s->address, sizeof(s->address), "%s", set->sockets[0].address);
 }
 
-/* What is bound and not the server's yet. */
-static void
-place_close(struct serve_place *p)
-{
-	struct listen_set set;
-	sigset_t          mask;
-
-	our_fd_hold(&mask); /* a child must not close another's by its number, see addresses_forked() */
-	set = p->set;
-	p->set.count = 0;
-	listen_close(&set);
-	our_fd_release(&mask);
-}
-
 int
 addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err)
 {
@@ -347,7 +332,7 @@ addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component
 		fault = PROFILER_FAULT_DEBUG_SOCKET;
 		r = place_bind(s, &s->debug, text, &why);
 		if (r)
-			place_close(&s->tcp);
+			listen_close_forkable(&s->tcp.set);
 	}
 	if (r) {
 		bind_explain(o, fault, &why, err);
@@ -413,18 +398,10 @@ addresses_close(struct serve *s)
 {
 	siblings_leave();
 	record_remove(&s->record);
-	place_close(&s->tcp);
-	place_close(&s->debug);
+	listen_close_forkable(&s->tcp.set);
+	listen_close_forkable(&s->debug.set);
 	if (s->port_file_written)
 		port_file_remove(s->options.port_file, s->address);
-}
-
-static void
-listen_forked(struct listen_set *set)
-{
-	for (size_t i = 0; i < set->count && !our_table_is_apart(); i++)
-		close(set->sockets[i].fd); /* not listen_close(): the socket's file is the parent's */
-	set->count = 0;
 }
 
 void
@@ -540,7 +517,7 @@ move_apply(struct serve *s, struct move *m, struct component_error *why)
 static void
 move_back(struct serve *s, struct move *m)
 {
-	place_close(m->place);
+	listen_close_forkable(&m->place->set);
 	if (!m->changes || m->place->tag == m->old_tag)
 		return; /* it has the old listeners only, and all of them unless they stood in the way */
 	httpd_unlisten(s->httpd, (void *)m->place->tag);
@@ -566,7 +543,7 @@ move_restore(struct serve *s, struct move *m)
 		r = place_open(s, m->place);
 	if (!r)
 		return;
-	place_close(m->place);
+	listen_close_forkable(&m->place->set);
 	m->place->now.count = 0;
 	m->place->handed_by = NULL;
 	m->place->lost = true;

@@ -20,7 +20,7 @@ struct serve;
 int  addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component_error *err);
 /* Gives the sockets to the server. */
 int  addresses_open(struct serve *s, struct component_error *err);
-/* The port file, if there is to be one: after it somebody asks. */
+/* Writes the port file, if there is to be one.  Whoever waits for it asks from then on. */
 int  addresses_port_file(struct serve *s, struct component_error *err);
 /* One line to the log, with the real address, and warnings; and the record, if there is to be one. */
 void addresses_announce(struct serve *s);

@@ -60,7 +60,7 @@ struct slot {
 static struct {
 	_Atomic(struct tables *) current;
 	atomic_uint              phase, builds;
-	atomic_uint              forks; /* of which this process is the child: they began the readers' counts anew */
+	atomic_uint              forks; /* up to this process; each has set the readers' counts to 0 */
 	struct slot              slots[SLOTS];
 	pthread_mutex_t          lock; /* builders */
 	struct tables           *limbo;

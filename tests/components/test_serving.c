@@ -181,7 +181,8 @@ served(const struct sockaddr_un *name)
 		struct sockaddr_un a = { .sun_family = 0 };
 		socklen_t          size = sizeof(a);
 
-		if (!getsockname(fd, (struct sockaddr *)&a, &size) && a.sun_family == AF_UNIX && !strcmp(a.sun_path, name->sun_path))
+		if (!getsockname(fd, (struct sockaddr *)&a, &size) && a.sun_family == AF_UNIX &&
+			!strcmp(a.sun_path, name->sun_path))
 			count++;
 	}
 	return count;
@@ -224,8 +225,7 @@ no_child_gets_what_a_server_has_that_is_about_to_end(void **state)
 	assert_int_equal(component_start(c, &err), 0);
 	name = where();
 	fd = asked("/readyz"); /* the loop, which is this thread's, does not answer: so the end waits for a while */
-	while (served(&name) < 2)
-		usleep(1000);
+	WAIT_FOR(served(&name) >= 2);
 	assert_int_equal(pthread_create(&thread, NULL, forks, NULL), 0);
 	component_free(c);
 	atomic_store(&ended, true);

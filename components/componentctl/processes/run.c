@@ -9,8 +9,8 @@
  * What a stranger would get wrong:
  * - The program stays in the process group of this one, so that the terminal's keys and job control
  *   work as without it.  Ctrl-C comes to both then, and is not passed on; what somebody sends to this
- *   process alone is (witness.h).  So is what the kernel sends to it alone: SIGHUP of a terminal whose session it leads,
- *   and SIGALRM of an alarm(2) that was set before exec.
+ *   process alone is (witness.h).  So is what the kernel sends to it alone: SIGHUP of a terminal whose
+ *   session it leads, and SIGALRM of an alarm(2) that was set before exec.
  * - Ctrl-C does not begin the time after which the program is killed: in an interpreter it ends a
  *   line of input, and not the interpreter.  A signal that was sent does.
  * - Without a port the program's own process binds one.  A port that is asked for is tried before: when it

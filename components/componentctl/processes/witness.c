@@ -6,8 +6,9 @@
  *                 └──▶ witness (blocked)
  *
  * What a stranger would get wrong: a signal comes to the processes of a group one after the other, and
- * systemd sends to each by itself.  So a no is asked again for a while, which a signal to this process alone
- * is late by.  A witness that has seen one is replaced, for a signal that is pending never goes away.
+ * systemd sends to each by itself.  So the answer "no" is checked for some time: a signal to this process
+ * alone reaches the program that much later.  A witness that has seen a signal is replaced, since what is
+ * pending there never goes away.
  *
  * Tests: tests/componentctl/run.t.
  */

@@ -333,7 +333,7 @@ heap_site_try_freed(const struct heap_block *b)
 	return true;
 }
 
-/* Sums go below 0 where what was counted is in the locked ones: readers add the two. */
+/* A sum may wrap below 0, where the block was counted in the locked one: readers add both. */
 static void
 subtract(struct sum *s, const struct heap_block *b)
 {

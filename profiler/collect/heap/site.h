@@ -66,8 +66,8 @@ void     heap_site_remember(const struct heap_block *b);
 /* False: somebody else is counting there; then under heap_lock(). */
 bool     heap_site_try_allocated(const struct heap_block *b);
 bool     heap_site_try_freed(const struct heap_block *b);
-/* A block that was counted as freed, and then as allocated, and has stayed: takes one of either away.  Where somebody
- * else counts there just now it is let be. */
+/* Takes back one freed and one allocated block, where neither has happened.  Does nothing while another
+ * thread counts there. */
 void     heap_site_uncount(const struct heap_block *b);
 size_t   heap_site_count(void);
 /* Samples that are counted without their labels. */
