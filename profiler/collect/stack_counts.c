@@ -88,9 +88,7 @@ stack_counts_add(struct stack_counts *s, uint32_t stack, uint64_t count, uint64_
 	bool         is_new;
 	struct site *slot = site_of(s, stack, &is_new);
 
-	if (is_new)
-		atomic_fetch_add_explicit(&s->used, 1, memory_order_relaxed);
-	else
+	if (!is_new)
 		stack_table_unref(stack); /* the slot has its own */
 	if (!slot) {
 		slot = &s->pseudo[STACK_PSEUDO_FULL];
@@ -131,10 +129,11 @@ slot_from(struct stack_counts *s, size_t *i)
 size_t
 stack_counts_count(struct stack_counts *s)
 {
-	size_t n = atomic_load(&s->used);
+	size_t       n = 0;
+	struct site *slot;
 
-	for (size_t i = 0; i < STACK_PSEUDO_MAX; i++)
-		n += atomic_load(&s->pseudo[i].count) > 0;
+	for (size_t i = 0; (slot = slot_from(s, &i)); i++)
+		n += atomic_load(&slot->count) > 0 || atomic_load(&slot->value) > 0;
 	return n;
 }
 

@@ -27,7 +27,6 @@ struct site {
 
 struct stack_counts {
 	struct site *_Atomic slots;
-	_Atomic size_t       used;
 	struct touched       touched; /* of slots */
 	struct site          pseudo[STACK_PSEUDO_MAX];
 };

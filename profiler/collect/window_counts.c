@@ -1,7 +1,8 @@
 /*
- * window_counts.c - what a window has counted: by stack, labels and thread.
+ * window_counts.c - what a window, or a snapshot, has counted: by stack, labels and thread.
  *
- * Tests: tests/cpu/test_cpu.c, tests/cpu/test_guest.c, tests/wall/test_wall.c.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_guest.c, tests/wall/test_wall.c,
+ * tests/custom/test_custom.c.
  */
 #include <config.h>
 

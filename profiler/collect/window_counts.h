@@ -1,5 +1,5 @@
 /*
- * window_counts.h - what a window has counted: by stack, labels and thread.
+ * window_counts.h - what a window, or a snapshot, has counted: by stack, labels and thread.
  *
  * A window of hours holds each once.  Memory is from mmap, and none is given back before the
  * end.

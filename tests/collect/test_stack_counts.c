@@ -121,8 +121,10 @@ in_a_child_nothing_has_happened_yet(void **state)
 {
 	(void)state;
 	stack_counts_forked(&sites);
+	assert_int_equal(stack_counts_count(&sites), 0);
 	assert_int_equal(stack_counts_total(&sites), 0);
 	stack_counts_add(&sites, stack_of(3), SITES_ONE, 1);
+	assert_int_equal(stack_counts_count(&sites), 1);
 	assert_int_equal(stack_counts_total(&sites), 1);
 }
 

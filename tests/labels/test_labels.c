@@ -10,6 +10,7 @@
 
 #include "abi.h"
 #include "fixture.h"
+#include "labels/record.h"
 #include "our_thread.h"
 #include "stack_lock.h"
 
@@ -428,6 +429,7 @@ labels_of_another_thread_can_be_read(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&t, NULL, label_and_wait, &o), 0);
 	WAIT_FOR((tid = atomic_load(&o.tid)) != 0);
+	labels_record_sweep(); /* it has not ended */
 	set = labels_of(tid);
 	atomic_store(&o.go, 1);
 	WAIT_FOR(atomic_load(&o.tid) <= 0);
@@ -471,6 +473,33 @@ a_forked_child_keeps_its_labels_under_its_new_id(void **state)
 	component_label_clear(NULL);
 	atomic_store(&o.go, 2);
 	pthread_join(t, NULL);
+}
+
+/* A handler may have forked, and the child goes back into the change that it has interrupted. */
+static void
+a_child_forked_in_the_middle_of_a_change_goes_on_with_its_record(void **state)
+{
+	struct labels_record *r;
+	pid_t                 pid;
+	int                   status, bad;
+
+	(void)state;
+	component_label_set("tenant", "acme");
+	r = per_thread.labels;
+	r->busy = 1;
+	pid = fork();
+	if (pid == 0) {
+		bad = per_thread.labels != r || atomic_load(&r->tid) != getpid();
+		r->busy = 0;
+		bad |= component_label_set("new", "x") != 0 ? 2 : 0;
+		bad |= strcmp(mine(), "{\"new\":\"x\", \"tenant\":\"acme\"}") != 0 ? 4 : 0;
+		bad |= nothing_is_left(NULL) ? 8 : 0;
+		_exit(bad);
+	}
+	r->busy = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	component_label_clear(NULL);
 }
 
 /* ---- memory ---- */
@@ -531,6 +560,7 @@ main(void)
 		TEST(work_takes_its_labels_along_to_another_thread),
 		TEST(labels_of_another_thread_can_be_read),
 		TEST(a_forked_child_keeps_its_labels_under_its_new_id),
+		TEST(a_child_forked_in_the_middle_of_a_change_goes_on_with_its_record),
 		TEST(labels_without_memory_stay_as_they_were_and_stacks_have_theirs),
 		cmocka_unit_test(who_sets_a_label_waits_for_a_busy_table),
 		cmocka_unit_test(a_table_that_cannot_be_had_is_not_called_full),

@@ -26,14 +26,18 @@
 
 #include <component/trace.h>
 
+#include "collector.h"
+#include "hidden_frames.h"
 #include "skip.h"
 #include "stack_table.h"
 #include "trace/finish.h"
 #include "trace/reason.h"
 #include "events/ring.h"
+#include "events/wait.h"
 #include "trace/tracer.h"
 #include "unwind.h"
 #include "waiting.h"
+#include "windows.h"
 
 #define DEADLINE_NS 60000000000LL
 
@@ -96,6 +100,60 @@ a_full_ring_keeps_its_oldest_record_at_every_place(void **state)
 		events_ring_drain(count_event, sums);
 		assert_int_equal(sums[TRACE_LOG], written);
 	}
+	events_ring_close();
+}
+
+static void
+count_and_add(void *arg, const struct trace_event *e)
+{
+	int *told = arg;
+
+	if (++*told < 100) /* there is an end to it in any case */
+		assert_true(events_ring_add(&(struct trace_event){ .type = e->type }));
+}
+
+static void
+what_comes_while_a_ring_is_read_is_for_the_next_time(void **state)
+{
+	int told = 0;
+
+	(void)state;
+	assert_int_equal(events_ring_open(), 0);
+	assert_true(events_ring_add(&(struct trace_event){ .type = TRACE_LOG }));
+	events_ring_drain(count_and_add, &told);
+	assert_int_equal(told, 1);
+	events_ring_drain(count_and_add, &told);
+	assert_int_equal(told, 2);
+	events_ring_close();
+}
+
+static void
+take_event(void *arg, const struct trace_event *e)
+{
+	*(struct trace_event *)arg = *e;
+}
+
+static void
+a_wait_begins_when_its_stack_has_been_walked(void **state)
+{
+	struct unwind_regs here = UNWIND_REGS_HERE;
+	struct events_wait w = { .since_ns = 1, .pc = here.pc, .sp = here.sp, .fp = here.fp, .reason = TRACE_SLEEP };
+	struct trace_event e = { .type = TRACE_LOG };
+	int64_t            before = trace_now_ns();
+
+	(void)state;
+	assert_int_equal(events_ring_open(), 0);
+	assert_int_equal(events_wait_open(), 0);
+	events_wait_begin(&w);
+	assert_true(w.since_ns >= before);
+	events_wait_look(take_event, &e);
+	assert_int_equal(e.type, TRACE_WAIT);
+	assert_int_equal(e.time_ns, w.since_ns);
+	events_wait_end(&w, trace_now_ns(), 0);
+	events_ring_drain(take_event, &e);
+	assert_int_equal(e.type, TRACE_EVENT_WAITED);
+	assert_int_equal(e.time_ns, w.since_ns);
+	events_wait_close();
 	events_ring_close();
 }
 
@@ -283,6 +341,108 @@ every_word_of_the_program_is_in_the_trace_or_counted(void **state)
 	assert_true(count_of(&t, TRACE_REGION_BEGIN) + count_of(&t, TRACE_REGION_END) <= 2 * PAIRS);
 	assert_true(count_of(&t, TRACE_REGION_BEGIN) + count_of(&t, TRACE_REGION_END) + t.lost >= 2 * PAIRS);
 	trace_release(&t);
+}
+
+static void
+settle(void)
+{
+	pthread_mutex_lock(&collect_trace.windows->lock);
+	collect_trace.windows->settle();
+	pthread_mutex_unlock(&collect_trace.windows->lock);
+}
+
+static void
+a_window_counts_what_it_has_lost_itself(void **state)
+{
+	enum { AT_ONCE = 4000, MORE = 100 };
+	char                  text[TRACE_EVENT_TEXT_MAX + 1];
+	struct trace_event    e = { .type = TRACE_LOG, .text = text, .cpu = TRACE_CPU_NONE, .tid = trace_tid() };
+	struct tracer_window *full, *later;
+	struct trace          t;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(tracer_open(&full), 0);
+	for (size_t bytes = 0; bytes < TRACER_TEXTS_MAX; bytes += AT_ONCE * (sizeof(text) - 1)) {
+		for (int i = 0; i < AT_ONCE; i++) {
+			text[0] = (char)('a' + i % 26); /* equal ones take no room */
+			assert_true(events_ring_add(&e));
+		}
+		settle();
+	}
+	assert_int_equal(tracer_open(&later), 0);
+	e.time_ns = (uint64_t)trace_now_ns();
+	for (int i = 0; i < MORE; i++)
+		assert_true(events_ring_add(&e));
+	assert_int_equal(tracer_close(later, &t), 0);
+	assert_int_equal(count_of(&t, TRACE_LOG), MORE);
+	assert_int_equal(t.lost, 0);
+	trace_release(&t);
+	assert_int_equal(tracer_close(full, &t), 0);
+	assert_true(t.lost >= MORE);
+	assert_non_null(strstr(t.comments, "lost records: "));
+	trace_release(&t);
+}
+
+HOOKS_FRAME __attribute__((noinline)) static void
+frame_of_a_hook(void)
+{
+	__asm__ volatile("");
+}
+
+/* The signal may come in a hook. */
+static void
+a_sample_leaves_out_the_frames_of_hooks(void **state)
+{
+	const uintptr_t       pcs[] = { (uintptr_t)settle, (uintptr_t)frame_of_a_hook, (uintptr_t)count_of };
+	struct trace_event    e = { .type = TRACE_SAMPLE, .value = 4711, .cpu = TRACE_CPU_NONE, .tid = trace_tid(),
+		.pcs = pcs, .count = 3 };
+	const uintptr_t      *got = NULL;
+	unsigned              n = 0;
+	struct tracer_window *w;
+	struct trace          t;
+
+	(void)state;
+	assert_int_equal(tracer_open(&w), 0);
+	e.time_ns = (uint64_t)trace_now_ns();
+	assert_true(events_ring_add(&e));
+	assert_int_equal(tracer_close(w, &t), 0);
+	for (size_t i = 0; i < t.count && !got; i++)
+		if (t.records[i].type == TRACE_SAMPLE && t.records[i].value == 4711)
+			got = stack_table_pcs(t.records[i].stack, &n);
+	assert_non_null(got);
+	assert_int_equal(n, 2);
+	assert_int_equal(got[0], pcs[0]);
+	assert_int_equal(got[1], pcs[2]);
+	trace_release(&t);
+}
+
+static void *
+ask_status(void *arg)
+{
+	char text[256];
+
+	collect_trace.less(text, sizeof(text));
+	atomic_store((atomic_bool *)arg, true);
+	return NULL;
+}
+
+static void
+its_status_is_told_while_a_trace_takes_its_time_to_begin(void **state)
+{
+	atomic_bool told = false;
+	bool        in_time;
+	pthread_t   t;
+
+	(void)state;
+	pthread_mutex_lock(&collect_trace.windows->lock);
+	assert_int_equal(pthread_create(&t, NULL, ask_status, &told), 0);
+	WAIT_FOR_S(atomic_load(&told), DEADLINE_NS / CLOCK_NS_PER_S);
+	in_time = atomic_load(&told);
+	pthread_mutex_unlock(&collect_trace.windows->lock);
+	pthread_join(t, NULL);
+	assert_true(in_time);
 }
 
 static void *
@@ -486,10 +646,15 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_and_what_has_no_room_is_counted),
 		cmocka_unit_test(a_full_ring_keeps_its_oldest_record_at_every_place),
+		cmocka_unit_test(what_comes_while_a_ring_is_read_is_for_the_next_time),
+		cmocka_unit_test(a_wait_begins_when_its_stack_has_been_walked),
 		cmocka_unit_test(a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long),
 		cmocka_unit_test(states_names_births_and_deaths_are_made_out),
 		cmocka_unit_test(a_system_call_tells_what_is_waited_for),
 		cmocka_unit_test(every_word_of_the_program_is_in_the_trace_or_counted),
+		cmocka_unit_test(a_window_counts_what_it_has_lost_itself),
+		cmocka_unit_test(a_sample_leaves_out_the_frames_of_hooks),
+		cmocka_unit_test(its_status_is_told_while_a_trace_takes_its_time_to_begin),
 		cmocka_unit_test(windows_overlap_and_leave_nothing_behind),
 		cmocka_unit_test(a_sample_says_on_which_processor_it_was_taken),
 		cmocka_unit_test(words_and_calls_leave_errno_alone),

@@ -8,6 +8,8 @@
 
 #include <sys/wait.h>
 
+#include "waits/waiters.h"
+
 static void
 every_wait_is_timed_once_and_blames_who_let_others_wait(void **state)
 {
@@ -316,6 +318,100 @@ off_is_off_and_what_was_counted_stays(void **state)
 	waits_set_block_rate(1);
 }
 
+#define SWITCHES 100000
+
+/* A little while, of another length each time: what is to meet is a few instructions long. */
+static void
+lag(int n)
+{
+	for (volatile int k = 0; k < n; k++)
+		;
+}
+
+static _Atomic int traces_begun, traces_ended;
+
+static void *
+end_traces(void *arg)
+{
+	for (int i = 1; i <= SWITCHES; i++) {
+		while (atomic_load(&traces_begun) < i)
+			sched_yield();
+		lag(i / 64 % 512);
+		collect_mutex.tell_waits(false);
+		atomic_store(&traces_ended, i);
+	}
+	return arg;
+}
+
+static void
+a_rate_that_is_set_while_a_trace_ends_is_in_force(void **state)
+{
+	pthread_t t;
+	int       off = 0;
+
+	(void)state;
+	waits_set_mutex_fraction(0);
+	assert_int_equal(pthread_create(&t, NULL, end_traces, NULL), 0);
+	for (int i = 1; i <= SWITCHES; i++) {
+		waits_set_block_rate(0);
+		assert_int_equal(collect_mutex.tell_waits(true), 0);
+		atomic_store(&traces_begun, i);
+		lag(i % 64 * 8);
+		waits_set_block_rate(1);
+		while (atomic_load(&traces_ended) < i)
+			sched_yield();
+		off += component_hooks.wait_state == HOOKS_OFF;
+	}
+	pthread_join(t, NULL);
+	waits_set_mutex_fraction(1);
+	assert_int_equal(off, 0);
+}
+
+static bool
+says(const struct collector *c, const char *words)
+{
+	struct product made;
+	bool           does;
+
+	assert_int_equal(c->snapshot(c, &(struct collect_params){ 0 }, &made), 0);
+	does = strstr(made.profile.comments, words);
+	profile_release(&made.profile);
+	return does;
+}
+
+static void
+waiters_without_a_place_are_in_the_mutex_profile_and_in_none_of_a_child(void **state)
+{
+	enum { PLACES = HOOKS_WAITING * 63 };
+	static struct waits_place places[PLACES];
+	int64_t                   now = now_ns();
+	pid_t                     child;
+	int                       status;
+
+	(void)state;
+	for (uintptr_t i = 0; i < PLACES; i++) {
+		places[i] = waiters_publish((i + 1) * 64, now, gettid(), HOOKS_pthread_mutex_lock);
+		assert_true(places[i].bit >= 0);
+	}
+	assert_true(waiters_publish(64, now, gettid(), HOOKS_pthread_mutex_lock).bit < 0);
+	for (int i = 0; i < PLACES; i++)
+		waiters_withdraw(places[i]);
+	nobody_waits();
+	assert_true(says(&collect_mutex, "mutex: 1 waiters found no place"));
+	assert_false(says(&collect_block, "found no place"));
+	one_wait(MUTEX);
+	assert_true(collect_mutex.count(&collect_mutex) > 0 && collect_block.count(&collect_block) > 0);
+	atomic_fetch_add(&waits_truncated, 1);
+	child = fork();
+	if (child == 0) {
+		waits_forked();
+		_exit((waiters_crowded() ? 1 : 0) | (atomic_load(&waits_truncated) ? 2 : 0) |
+			(collect_mutex.count(&collect_mutex) ? 4 : 0) | (collect_block.count(&collect_block) ? 8 : 0));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void
 more_waiters_than_a_bucket_holds_are_charged_too(void **state)
 {
@@ -409,6 +505,8 @@ main(void)
 		cmocka_unit_test(off_is_off_and_what_was_counted_stays),
 		cmocka_unit_test(a_plain_mutex_holds_what_libc_writes_in_each_thread_and_in_a_child),
 		cmocka_unit_test(more_waiters_than_a_bucket_holds_are_charged_too),
+		cmocka_unit_test(a_rate_that_is_set_while_a_trace_ends_is_in_force),
+		cmocka_unit_test(waiters_without_a_place_are_in_the_mutex_profile_and_in_none_of_a_child),
 	};
 
 	return cmocka_run_group_tests(tests, waits_on, NULL);

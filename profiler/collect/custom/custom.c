@@ -35,6 +35,7 @@
 #include "stack_table.h"
 #include "table.h"
 #include "unwind.h"
+#include "window_counts.h"
 
 struct component_profile {
 	struct collector collector; /* the first member: a profile is found by it */
@@ -70,6 +71,7 @@ static int
 snapshot(const struct collector *collector, const struct collect_params *params, struct product *ret)
 {
 	struct component_profile *c = (struct component_profile *)collector;
+	struct window_counts      counts = { 0 }; /* by stack: a million values would be 80 MiB of samples */
 	struct profile            p;
 	int                       r = 0;
 
@@ -79,18 +81,22 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	p.period = 1;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < c->values.size && !r; i++) {
-		struct profile_sample s = { .stack = (uint32_t)c->values.slots[i].value, .values = { 1 } };
-
-		if (!s.stack)
-			continue;
-		stack_table_ref(s.stack);
-		r = profile_add(&p, &s);
-	}
+	for (size_t i = 0; i < c->values.size && !r; i++)
+		if (c->values.slots[i].value && !window_counts_add(&counts, (uint32_t)c->values.slots[i].value, 0, 0, 1))
+			r = -ENOMEM;
 	if (c->refused)
 		profile_comment(&p, "%s: %llu values were not added, there was no room", c->name,
 			(unsigned long long)c->refused);
 	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; i < counts.table.size && !r; i++) {
+		const struct window_count *n = window_counts_at(&counts, i);
+
+		if (!n)
+			continue;
+		stack_table_ref(n->stack);
+		r = profile_add(&p, &(struct profile_sample){ .stack = n->stack, .values = { (int64_t)n->weight } });
+	}
+	window_counts_close(&counts);
 	ret->type = PRODUCT_PROFILE;
 	return profile_done(&p, r, &ret->profile);
 }

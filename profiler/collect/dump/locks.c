@@ -55,6 +55,7 @@
 #include "proc_self.h"
 #include "tables.h"
 #include "thread_id.h"
+#include "threads.h"
 
 #define DEPTH          4   /* frames in which a lock's function is looked for */
 #define PARTS_MAX      6   /* functions that one of the lock's own goes on in */
@@ -222,29 +223,11 @@ find_by_stack(struct work *w, size_t nth)
 	}
 }
 
-static struct dump_thread *
-thread_find(const struct dump *d, int32_t tid)
-{
-	size_t low = 0, high = d->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (d->threads[middle].tid == tid)
-			return &d->threads[middle];
-		if (d->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
-}
-
 static void
 on_published(void *arg, pid_t tid, const struct dump_lock *lock, bool timed)
 {
 	struct work        *w = arg;
-	struct dump_thread *t = thread_find(w->dump, tid);
+	struct dump_thread *t = threads_find(w->dump, 0, tid);
 	struct dump_futex   futex;
 	size_t              size = lock->kind == DUMP_MUTEX ? sizeof(pthread_mutex_t) : sizeof(pthread_rwlock_t);
 
@@ -362,13 +345,13 @@ has_ended(const struct work *w, int32_t tid)
 static bool
 is_alive(const struct work *w, int32_t tid)
 {
-	return thread_find(w->dump, tid) || (number_seen(tid) == PRESENT && !quiet_is_zombie(w->quiet, tid));
+	return threads_find(w->dump, 0, tid) || (number_seen(tid) == PRESENT && !quiet_is_zombie(w->quiet, tid));
 }
 
 static void
 holder_name(struct work *w, struct dump_lock *l)
 {
-	const struct dump_thread *t = thread_find(w->dump, l->holder);
+	const struct dump_thread *t = threads_find(w->dump, 0, l->holder);
 	struct dump_thread        other = { .tid = l->holder };
 
 	if (t && *t->name)
@@ -424,7 +407,7 @@ waits_for(const struct work *w, const struct dump_thread *t)
 {
 	if (t->lock.kind == DUMP_NO_LOCK || !t->lock.holder || t->lock.ended || w->waits[t - w->dump->threads].timed)
 		return NULL;
-	return thread_find(w->dump, t->lock.holder);
+	return threads_find(w->dump, 0, t->lock.holder);
 }
 
 /* Each thread is passed once: way has the number of the walk that came by, from 1 on. */

@@ -13,7 +13,7 @@
  * - Threads that run answer a signal, and a handler does not call libunwind: theirs are the
  *   tables', too.
  *
- * Tests: tests/threads/thousand_blocked.t.
+ * Tests: tests/threads/thousand_blocked.t, tests/threads/test_remote_dump.c.
  */
 #include <config.h>
 
@@ -60,23 +60,6 @@ threads_copies_add(struct threads_copies *c, const struct quiet *q, int32_t tid)
 	c->count++;
 }
 
-static struct dump_thread *
-thread_of(struct dump *d, int32_t tid)
-{
-	for (size_t low = 0, high = d->count; low < high;) {
-		size_t middle = (low + high) / 2;
-
-		/* the first one is the dumping one, whatever its number */
-		if (middle > 0 && d->threads[middle].tid == tid)
-			return &d->threads[middle];
-		if (middle == 0 || d->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
-}
-
 /* In the place of the tables' walk; equal ones, which is nearly all, stay. */
 static void
 stack_put(struct dump *d, struct dump_thread *t, uintptr_t *pcs, unsigned count, int truncated)
@@ -96,11 +79,11 @@ void
 threads_copies_walk(struct threads_copies *c, struct dump *d)
 {
 	uintptr_t pcs[STACK_FRAMES_MAX];
-	size_t    at = 0;
+	size_t    at = 0, first = d->count && d->threads[0].how == DUMP_SELF; /* that one, whatever its number */
 
 	for (size_t i = 0; i < c->count; i++) {
 		const struct copy  *k = (const struct copy *)(const void *)(c->bytes + at);
-		struct dump_thread *t = thread_of(d, k->tid);
+		struct dump_thread *t = threads_find(d, first, k->tid);
 		int                 truncated = 1;
 		unsigned            n;
 

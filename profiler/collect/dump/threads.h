@@ -38,6 +38,25 @@ size_t threads_count(void);
 /* The clock that minutes are told by: monotonic, unless a test brings its own. */
 extern int64_t (*threads_clock_ns)(void);
 
+/* By its number, among those from `first` on, which are in that order; NULL: it is not there. */
+static inline struct dump_thread *
+threads_find(const struct dump *d, size_t first, int32_t tid)
+{
+	size_t low = first, high = d->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (d->threads[middle].tid == tid)
+			return &d->threads[middle];
+		if (d->threads[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
 /* Behind the other stacks of the dump; 0 or -ENOMEM.  Any thread. */
 int threads_dump_append(struct dump *d, const uintptr_t *pcs, uint32_t count, uint32_t *ret_first);
 

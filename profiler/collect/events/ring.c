@@ -333,13 +333,15 @@ events_ring_drain(events_ring_fn *fn, void *arg)
 {
 	struct ring   *ring = atomic_load(&current);
 	struct record *r;
-	uint64_t       tail;
+	uint64_t       tail, end;
 	uint32_t       size;
 
 	if (!ring)
 		return;
 	tail = atomic_load(&ring->tail);
-	while (tail != atomic_load_explicit(&ring->head, memory_order_acquire)) {
+	/* What comes meanwhile is for the next time: writers may be the faster ones. */
+	end = atomic_load_explicit(&ring->head, memory_order_acquire);
+	while (tail != end) {
 		r = record_at(ring, tail);
 		size = atomic_load_explicit(&r->size, memory_order_acquire);
 		if (size == 0) {

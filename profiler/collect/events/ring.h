@@ -50,7 +50,7 @@ void events_ring_want(bool on);
 bool events_ring_is_wanted(void);
 /* Signal-safe, any number of threads at once, keeps errno.  False: it is lost. */
 bool events_ring_add(const struct trace_event *e);
-/* One caller at a time, not from handlers.  Texts end with a NUL. */
+/* What was there when it was called.  One caller at a time, not from handlers.  Texts end with a NUL. */
 void events_ring_drain(events_ring_fn *fn, void *arg);
 /* Records lost since the ring was opened. */
 uint64_t events_ring_lost(void);

@@ -105,9 +105,9 @@ events_wait_begin(struct events_wait *w)
 	}
 	atomic_store(&s->turn, turn); /* even while it is written */
 	s->sp = w->sp;
-	s->since_ns = w->since_ns;
 	s->reason = w->reason;
 	s->count = hidden_frames_drop(s->pcs, unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut));
+	s->since_ns = w->since_ns = trace_now_ns(); /* the walk was ours */
 	w->turn = turn + 1;
 	atomic_store(&s->turn, w->turn);
 }

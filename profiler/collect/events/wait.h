@@ -26,7 +26,7 @@ struct events_wait {
 
 /* Is a trace open that wants waits? */
 bool events_wait_on(void);
-/* pc, sp, fp, reason and since_ns are set. */
+/* pc, sp, fp, reason and since_ns are set.  since_ns moves on by what this takes itself. */
 void events_wait_begin(struct events_wait *w);
 /* One shorter than least_ns was none. */
 void events_wait_end(struct events_wait *w, int64_t now_ns, int64_t least_ns);

@@ -29,15 +29,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "clock.h"
 #include "fork.h"
 #include "our_thread.h"
 #include "pages.h"
@@ -144,13 +142,11 @@ record_seize(struct labels_record *r, int32_t from)
 static void
 sweep(struct labels_record *table)
 {
-	pid_t   pid;
 	int     saved = errno;
 	int32_t tid;
 
 	if (seccomp_on() && !our_thread_is())
 		return;
-	pid = getpid();
 	for (unsigned i = 0; i < RECORDS; i++) {
 		struct labels_record *r = &table[i];
 
@@ -160,7 +156,7 @@ sweep(struct labels_record *table)
 		tid = atomic_load_explicit(&r->tid, memory_order_relaxed);
 		if (tid <= 0 || r == per_thread.labels || !record_seize(r, tid))
 			continue;
-		if (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH) {
+		if (thread_clock_ns(tid) >= 0 || errno != EINVAL) {
 			atomic_store(&r->tid, tid);
 			continue;
 		}
@@ -332,24 +328,25 @@ labels_watch(labels_watch_fn *fn)
 static void
 forked(void)
 {
-	struct labels_record *r = per_thread.labels;
+	struct labels_record *r = per_thread.labels, *fresh;
 	int32_t        tid = thread_id_self();
 
 	atomic_store(&watcher, NULL);
 	atomic_store(&sweep_at, SWEEP_FIRST);
 	if (!r || atomic_load(&r->tid) == tid)
 		return;
-	per_thread.labels = record_claim(atomic_load(&records), tid);
-	if (!per_thread.labels)
-		per_thread.labels = r; /* under its old id: a dump will not find it */
-	if (per_thread.labels == r)
+	/* A handler that forks in the middle of a change goes back into it, with the record that it has. */
+	fresh = r->busy ? NULL : record_claim(atomic_load(&records), tid);
+	if (!fresh) { /* a dump looks for it elsewhere */
+		atomic_store(&r->tid, tid);
 		return;
+	}
 	/* Its contents move over, references and all. */
-	memcpy(per_thread.labels->saved, r->saved, sizeof(r->saved));
-	memcpy(per_thread.labels->late, r->late, sizeof(r->late));
-	per_thread.labels->depth = r->depth;
-	per_thread.labels->busy = r->busy;
-	atomic_store(&per_thread.labels->current, atomic_load(&r->current));
+	memcpy(fresh->saved, r->saved, sizeof(r->saved));
+	memcpy(fresh->late, r->late, sizeof(r->late));
+	fresh->depth = r->depth;
+	atomic_store(&fresh->current, atomic_load(&r->current));
+	per_thread.labels = fresh;
 	memset((char *)r + offsetof(struct labels_record, current), 0, sizeof(*r) - offsetof(struct labels_record, current));
 	atomic_store(&r->tid, 0);
 	atomic_fetch_sub(&used, 1);

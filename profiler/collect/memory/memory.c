@@ -9,6 +9,7 @@
 
 #include "collector.h"
 #include "proc_self.h"
+#include "resident/allocator.h"
 #include "resident/resident.h"
 
 static int
@@ -23,7 +24,7 @@ collect(const struct collector *c, const struct collect_params *params, struct p
 static int
 start(void)
 {
-	resident_prepare();
+	allocator_prepare();
 	return 0;
 }
 

@@ -175,6 +175,7 @@ forked(void)
 	if (atomic_exchange(&on, false))
 		__atomic_store_n(&component_hooks.map_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	later_forked();
+	atomic_store(&truncated, 0);
 	stack_counts_forked(&made);
 }
 

@@ -433,9 +433,3 @@ resident_process(struct profile_process *ret)
 	ret->stacks_mapped = (int64_t)stacks.mapped;
 	residence_release(&t);
 }
-
-void
-resident_prepare(void)
-{
-	allocator_prepare();
-}

@@ -17,8 +17,6 @@
 int  resident_read(struct residence *ret);
 /* Some of its sums; where they cannot be had they are not known. */
 void resident_process(struct profile_process *ret);
-/* With a server, as allocator_prepare(). */
-void resident_prepare(void);
 
 /*
  * Whoever knows which stack has mapped what says so here: list() calls add() for each range that is

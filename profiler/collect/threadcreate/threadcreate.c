@@ -133,8 +133,7 @@ on_started(const struct thread_events_note *note, const void *routine)
 	(void)routine;
 	if (!note->id)
 		return;
-	stack_counts_add(&sites, note->id, SITES_ONE, 0);
-	creator_set(thread_id_self(), note->id);
+	creator_set(thread_id_self(), stack_counts_add(&sites, note->id, SITES_ONE, 0));
 }
 
 static void
@@ -179,6 +178,7 @@ threadcreate_forked(void)
 	creator *table = atomic_load(&creators);
 
 	threadcreate_stop();
+	atomic_store(&truncated, 0);
 	stack_counts_forked(&sites);
 	for (size_t i = 0; table && (i = touched_next(&creators_touched, i)) < CREATORS; i++)
 		if (atomic_load_explicit(&table[i], memory_order_relaxed))

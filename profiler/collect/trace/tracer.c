@@ -46,6 +46,7 @@
 #include "events/ring.h"
 #include "events/wait.h"
 #include "finish.h"
+#include "hidden_frames.h"
 #include "labels.h"
 #include "look.h"
 #include "pages.h"
@@ -75,20 +76,22 @@ static void forked(void);
 /* By its lock. */
 static struct {
 	_Atomic bool by_switches;
-	char         why[WHY_BYTES];   /* no switches */
 	char         waits[WHY_BYTES]; /* no waits */
 	size_t       records; /* of all windows */
-	uint64_t     lost;    /* found no room in a window */
 } tracer;
+
+/* "" or why there are no switches.  By a lock of its own: the server asks on its loop, and where a trace begins or
+ * ends the other one may be held for long. */
+static char            why[WHY_BYTES];
+static pthread_mutex_t why_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* "" or why the last one had no switches of the kernel's.  Not from signal handlers. */
 static void
 tracer_status(char *buf, size_t size)
 {
-	pthread_mutex_lock(&windows.lock);
-	snprintf(buf, size, "%s%s", *tracer.why ? "when the last one began, switches came from the hooks alone: " : "",
-		 tracer.why);
-	pthread_mutex_unlock(&windows.lock);
+	pthread_mutex_lock(&why_lock);
+	snprintf(buf, size, "%s%s", *why ? "when the last one began, switches came from the hooks alone: " : "", why);
+	pthread_mutex_unlock(&why_lock);
 }
 
 /* ---- what the sources tell, on its way to every window; under the lock ---- */
@@ -97,12 +100,12 @@ static void
 window_add(struct tracer_window *w, const struct trace_record *r)
 {
 	if (tracer.records >= TRACER_RECORDS_MAX) {
-		tracer.lost++;
+		w->trace.lost++;
 		return;
 	}
 	stack_table_ref(r->stack);
 	if (trace_add(&w->trace, r) < 0)
-		tracer.lost++;
+		w->trace.lost++;
 	else
 		tracer.records++;
 }
@@ -115,7 +118,7 @@ tell(const struct trace_record *r, const char *name, const char *text)
 
 	for WINDOWS_EACH(struct tracer_window, w, &windows) {
 		if (w->trace.text_bytes >= TRACER_TEXTS_MAX && ((name && *name) || (text && *text))) {
-			tracer.lost++;
+			w->trace.lost++;
 			continue;
 		}
 		mine.name = name && *name ? trace_text(&w->trace, name, TRACE_EVENT_NAME_MAX) : 0;
@@ -137,7 +140,7 @@ stack_of(const struct trace_event *e)
 	if (count == 0)
 		return 0;
 	memcpy(pcs, e->pcs, count * sizeof(*pcs));
-	count = unwind_prove(pcs, count, &truncated);
+	count = hidden_frames_drop(pcs, unwind_prove(pcs, count, &truncated));
 	return stack_table_add(pcs, count);
 }
 
@@ -200,7 +203,7 @@ drain(void)
 static uint64_t
 lost(void)
 {
-	return tracer.lost + events_ring_lost() + (atomic_load(&tracer.by_switches) ? trace_perf_lost() : 0);
+	return events_ring_lost() + (atomic_load(&tracer.by_switches) ? trace_perf_lost() : 0);
 }
 
 /* ---- the thread ---- */
@@ -254,18 +257,22 @@ static int
 start(void)
 {
 	const struct collector *waits = COLLECTOR_WITH(tell_waits);
+	char                    text[WHY_BYTES];
 	int                     r;
 
 	pthread_mutex_lock(&windows.lock);
-	tracer.lost = tracer.records = 0;
+	tracer.records = 0;
 	r = events_ring_open();
 	if (r == 0)
 		r = events_wait_open();
 	if (r == 0)
-		atomic_store(&tracer.by_switches, trace_perf_open(tracer.why, sizeof(tracer.why)) == 0);
+		atomic_store(&tracer.by_switches, trace_perf_open(text, sizeof(text)) == 0);
 	pthread_mutex_unlock(&windows.lock);
 	if (r < 0)
 		return r;
+	pthread_mutex_lock(&why_lock);
+	snprintf(why, sizeof(why), "%s", text);
+	pthread_mutex_unlock(&why_lock);
 	thread_events_watch(THREAD_EVENTS_TRACE, true);
 	trace_calls_watch(true);
 	trace_threads_watch(true);
@@ -370,7 +377,7 @@ window_describe(struct tracer_window *w)
 		trace_comment(t, "switches: perf_event_open, %u events", trace_perf_events());
 	} else {
 		t->source = TRACE_BY_HOOKS;
-		trace_comment(t, "switches: hooks; %s", tracer.why);
+		trace_comment(t, "switches: hooks; %s", why); /* written under life, too */
 	}
 	if (*tracer.waits)
 		trace_comment(t, "%s", tracer.waits);
@@ -458,7 +465,7 @@ static void
 window_end(struct tracer_window *w)
 {
 	windows_end(&windows, &w->window);
-	w->trace.lost = w->window.lost;
+	w->trace.lost += w->window.lost;
 	if (w->cpu)
 		COLLECTOR_WITH(cpu)->cpu->cancel(w->cpu);
 }
@@ -492,6 +499,9 @@ tracer_cancel(struct tracer_window *w)
 static void
 forked(void)
 {
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	why_lock = fresh;
 	events_ring_want(false);
 	thread_events_watch(THREAD_EVENTS_TRACE, false);
 	trace_calls_watch(false);

@@ -412,6 +412,7 @@ waiters_forked(void)
 {
 	mask *m = atomic_load(&masks);
 
+	atomic_store(&crowded, 0);
 	for (unsigned i = 0; m && i < HOOKS_WAITING; i++) {
 		atomic_store(&m[i], 0);
 		atomic_store(&crowds[i], 0);

@@ -63,15 +63,25 @@ tries_are_there(void)
 	return true;
 }
 
+/* Are waiters to be found by their lock? */
+static bool
+waiters_are_wanted(void)
+{
+	return atomic_load(&waits_state.mutex_fraction) > 0 || atomic_load(&waits_state.tracing);
+}
+
 /* One switch for all that want to know of waits. */
 static void
 switch_over(void)
 {
-	bool published = atomic_load(&waits_state.mutex_fraction) > 0 || atomic_load(&waits_state.tracing);
-	bool on = published || atomic_load(&waits_state.block_rate) > 0;
+	bool published, block;
 
-	__atomic_store_n(&component_hooks.wait_state, on ? HOOKS_ON : HOOKS_OFF, __ATOMIC_RELEASE);
-	waiters_watch(published);
+	do { /* until it is as all want it: others may switch beside us */
+		published = waiters_are_wanted();
+		block = atomic_load(&waits_state.block_rate) > 0;
+		__atomic_store_n(&component_hooks.wait_state, published || block ? HOOKS_ON : HOOKS_OFF, __ATOMIC_SEQ_CST);
+		waiters_watch(published);
+	} while (waiters_are_wanted() != published || (atomic_load(&waits_state.block_rate) > 0) != block);
 }
 
 static int
@@ -162,6 +172,7 @@ waits_forked(void)
 	atomic_store(&waits_state.block_rate, 0);
 	atomic_store(&waits_state.onces, 0);
 	atomic_store(&waits_state.tracing, false);
+	atomic_store(&waits_truncated, 0);
 	if (*hooks_status() == '\0')
 		__atomic_store_n(&component_hooks.wait_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	plain_mutex_forked();
@@ -195,7 +206,7 @@ collect(const struct collector *c, const struct collect_params *params, struct p
 	else if (!rate)
 		profile_comment(&p, "%s", mutex ? "mutex: off; --mutex-profile-fraction=1 samples all contentions" :
 			"block: off; --block-profile-rate=10us samples waits of this length and longer");
-	if (waiters_crowded())
+	if (mutex && waiters_crowded())
 		profile_comment(&p, "mutex: %llu waiters found no place, and were charged to nobody",
 			(unsigned long long)waiters_crowded());
 	ret->type = PRODUCT_PROFILE;
