@@ -13,6 +13,7 @@
 #include "apart.h"
 
 #include "address.h"
+#include "at_exit.h"
 #include "our_table.h"
 #include "profiler.h"
 #include "signal_masks.h"
@@ -48,6 +49,7 @@ component_profiler_start_apart(const struct component_profiler_options *options,
 	int          copies[OUR_TABLE_SHOWN_MAX];
 	size_t       count;
 
+	at_exit_begin();
 	if (is_inherited(options->address) || under_valgrind || our_table_begin(run, &s, copies, &count))
 		return component_profiler_start_options(options, err);
 	if (count > 0)

@@ -46,11 +46,14 @@
 
 #include <component/profiler.h>
 
+#include "at_exit.h"
+#include "first_thread.h"
 #include "follow_forks.h"
 #include "one_thread.h"
 #include "under_run.h"
 
 #define ADDRESS_DEFAULT "127.0.0.1:6060"
+#define ADDRESS_BYTES   32
 
 #define CORE "libcomponent-preload-core.so"
 /* CORE_LINKED: libcomponent's soname, which make passes. */
@@ -213,6 +216,18 @@ run_read(struct run *run)
 		memcpy((char *)(uintptr_t)word, RUN_NO_FD, strlen(RUN_NO_FD));
 }
 
+/* Of a program that the first process has become (exec), where it was before: its port is told already. */
+static const char *
+address_again(const struct run *run, char buf[ADDRESS_BYTES])
+{
+	const char *port = variable(RUN_PORT_VARIABLE);
+
+	if (run->fd >= 0 || run->parent != (long)getpid() || !port || atoi(port) <= 0)
+		return NULL;
+	snprintf(buf, ADDRESS_BYTES, "127.0.0.1:%d", atoi(port) & 0xffff);
+	return buf;
+}
+
 /* One line. */
 static void
 report(const struct run *run, const char *word, const char *text)
@@ -286,16 +301,19 @@ preload_cut(char *variable)
 
 /* Of the environment; an LD_PRELOAD may be another one afterwards. */
 static bool
-stays(char *variable)
+stays(const struct run *run, char *variable)
 {
+	if (!strcmp(variable, RUN_PORT_VARIABLE "=" RUN_PORT_UNKNOWN))
+		return false;
+	if (run->parent)
+		return true;
 	if (!strncmp(variable, "LD_PRELOAD=", strlen("LD_PRELOAD=")))
 		return preload_cut(variable);
-	return strncmp(variable, "COMPONENT_", strlen("COMPONENT_")) != 0 &&
-	       strcmp(variable, RUN_PORT_VARIABLE "=" RUN_PORT_UNKNOWN) != 0;
+	return strncmp(variable, "COMPONENT_", strlen("COMPONENT_")) != 0;
 }
 
 /* The program's environment becomes what "componentctl run" was given, so that children are plain.  Where
- * children are followed it stays. */
+ * children are followed it stays, but for a port that is none. */
 static void
 run_end(const struct run *run)
 {
@@ -304,10 +322,8 @@ run_end(const struct run *run)
 	if (run->fd < 0)
 		return;
 	close(run->fd);
-	if (run->parent)
-		return;
 	for (char **from = environ; from && *from; from++)
-		if (stays(*from))
+		if (stays(run, *from))
 			*to++ = *from;
 	if (to)
 		*to = NULL;
@@ -331,6 +347,28 @@ follow(const struct run *run, void *core)
 		dlerror(); /* its memory: a program's own core has no such function */
 }
 
+/* ---- the program's end ---- */
+
+static __typeof__(component_profiler_at_exit) *at_exit;
+
+/* A program's own core has no such function. */
+static void
+at_exit_take(void *core)
+{
+	at_exit = (__typeof__(at_exit))dlsym(core, "component_profiler_at_exit");
+	if (!at_exit)
+		dlerror(); /* its memory */
+}
+
+__attribute__((destructor)) static void
+end(void)
+{
+	if (at_exit)
+		at_exit();
+}
+
+/* ---- its begin ---- */
+
 /* A program's own core has but the second. */
 static start_fn *
 start_of(void *core)
@@ -345,7 +383,8 @@ begin(void)
 {
 	struct component_profiler_options options = COMPONENT_PROFILER_OPTIONS_INIT;
 	struct component_error            err = COMPONENT_ERROR_INIT;
-	const char                       *from = NULL, *address;
+	const char                       *from = NULL, *address, *again;
+	char                              port[ADDRESS_BYTES];
 	void                             *core;
 	start_fn                         *start;
 	struct run                        run = { .fd = -1 };
@@ -371,14 +410,21 @@ begin(void)
 		follow(&run, core);
 		goto out;
 	}
-	options.address = address;
+	again = address_again(&run, port);
+	options.address = again ? again : address;
 	options.how_named = from;
 	options.record_id = run.id;
 	options.record_port = run.app_port;
 	r = start(&options, &err);
+	if (r == -EADDRINUSE && again) { /* somebody else was faster */
+		options.address = address;
+		r = start(&options, &err);
+	}
 	if (r == 0) {
 		report_up(&run, core);
 		follow(&run, core);
+		at_exit_take(core);
+		first_thread_begin(core);
 	} else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
 		report_off(&run, *err.text ? err.text : strerror(-r));
 out:

@@ -147,6 +147,17 @@ httpd_place_ms(const struct httpd_listener *l)
 	return 0;
 }
 
+bool
+httpd_owes(const struct httpd *h)
+{
+	const struct httpd_conn *c;
+
+	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
+		if (c->state == HTTPD_CONN_BUSY || c->state == HTTPD_CONN_FLUSH)
+			return true;
+	return false;
+}
+
 void
 httpd_conn_stopping(struct httpd *h)
 {

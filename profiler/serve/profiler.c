@@ -110,6 +110,17 @@ profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg,
 	return r;
 }
 
+bool
+profiler_has_jobs(void)
+{
+	bool has;
+
+	pthread_mutex_lock(&asked_lock);
+	has = asked && serve_has_jobs(asked);
+	pthread_mutex_unlock(&asked_lock);
+	return has;
+}
+
 int
 profiler_host(const void *owner, const struct address *a, const struct listen_set *set)
 {

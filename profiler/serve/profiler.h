@@ -56,6 +56,9 @@ struct profiler_asked {
 };
 int  profiler_ask(unsigned open, struct httpd_posted *at, httpd_fn *fn, void *arg, struct profiler_asked *ret);
 
+/* Is the server that runs working on a request, such as a window?  Any thread. */
+bool profiler_has_jobs(void);
+
 /*
  * Another server of ours, that of health, listens at an address.  A profiling server that is started or
  * moved there binds nothing, and is handed over by the other one what is not its own.

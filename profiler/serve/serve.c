@@ -190,12 +190,33 @@ jobs_wait(struct serve *s, int64_t ms)
 	return ended;
 }
 
+bool
+serve_has_jobs(struct serve *s)
+{
+	bool has;
+
+	pthread_mutex_lock(&s->lock);
+	has = s->job_count > 0;
+	pthread_mutex_unlock(&s->lock);
+	return has;
+}
+
 static void
 close_for_jobs(struct serve *s, const char *why)
 {
 	pthread_mutex_lock(&s->lock);
 	s->closed = why;
 	pthread_mutex_unlock(&s->lock);
+}
+
+bool
+serve_ends(struct serve *s)
+{
+	if (!atomic_exchange(&s->is_ending, true)) {
+		close_for_jobs(s, "the program is ending");
+		job_end_all(s, false);
+	}
+	return serve_has_jobs(s) || httpd_owes(s->httpd);
 }
 
 bool

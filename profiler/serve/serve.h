@@ -56,6 +56,7 @@ struct serve {
 	int64_t         job_count;
 	atomic_uint     coming; /* requests that another server has handed over and this one has not seen yet */
 	const char     *closed; /* why no job may begin; NULL: one may */
+	_Atomic bool    is_ending; /* the process calls exit() */
 	int64_t         rates[COLLECTORS_MAX]; /* that were asked for last, by place in the table; atomic */
 };
 
@@ -66,6 +67,10 @@ int  serve_open(struct serve *s, struct component_error *err); /* after it, requ
 /* Whoever reads the port file, the record or the log is answered from now on. */
 int  serve_announce(struct serve *s, struct component_error *err);
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
+bool serve_has_jobs(struct serve *s); /* any thread */
+/* The process ends: windows do now, and none begins any more.  Is there an answer that is not yet with the kernel?  On the
+ * server's thread. */
+bool serve_ends(struct serve *s);
 /* Ends windows early, and then its thread, until serve_resume(); connections wait.  False: that took too long (15 s),
  * or the server is lost, and it goes on. */
 bool serve_pause(struct serve *s);

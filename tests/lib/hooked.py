@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need, threads
+from harness import BUILD, CC, CXX, SRC, Skip, descriptors, need, tempdir, threads
 
 HOOKS_INC = os.path.join(SRC, "profiler/hooks")
 LIBS = os.path.join(BUILD, "components/.libs")
@@ -30,6 +30,15 @@ def compile_(*argv):
     need(r.returncode == 0, " ".join(argv) + "\n" + r.stderr)
 
 
+def need_sanitizer(kinds):
+    """Skips where the compiler cannot build the least of programs with it."""
+    with tempdir() as d:
+        r = subprocess.run([CC, "-fsanitize=" + kinds, "-x", "c", "-", "-o", os.path.join(d, "least")],
+                           input="int main(void) { return 0; }\n", capture_output=True, text=True, timeout=600)
+    if r.returncode != 0:
+        raise Skip("no sanitizer: " + (r.stderr.splitlines() or ["%s says nothing" % CC])[-1])
+
+
 def names_of(kind):
     """The names of one X-macro list of hooks/abi.h: MALLOC, NEW, DELETE or THREAD."""
     text = open(os.path.join(HOOKS_INC, "abi.h")).read().replace("\\\n", " ")
@@ -38,10 +47,13 @@ def names_of(kind):
 
 
 def names_of_the_agent():
-    """What it has besides: components/preload/one_thread.c."""
-    text = open(os.path.join(SRC, "components/preload/one_thread.c")).read()
-    names = set(re.findall(r"^CREDENTIALS\((\w+)", text, re.M)) | set(re.findall(r"^EXPORT int\n(\w+)", text, re.M))
-    need({"setuid", "setns"} <= names, "components/preload/one_thread.c is read wrongly")
+    """What it has besides, in components/preload."""
+    folder, names = os.path.join(SRC, "components/preload"), set()
+    for name in os.listdir(folder):
+        if name.endswith(".c"):
+            text = open(os.path.join(folder, name)).read()
+            names |= set(re.findall(r"^CREDENTIALS\((\w+)", text, re.M)) | set(re.findall(r"^EXPORT [\w ]+\n(\w+)\(", text, re.M))
+    need({"setuid", "setns", "pthread_exit"} <= names, "components/preload is read wrongly")
     return names
 
 

@@ -1,0 +1,134 @@
+/*
+ * at_exit.c - a program that ends by exit(3) within a window leaves what was measured.
+ *
+ * What a stranger would get wrong:
+ * - This thread may be under a seccomp filter of the program's, and its table of descriptors is not the server's
+ *   (apart.h).  It asks the server's thread and waits by futex(2), and does nothing there itself.
+ * - An answer that is written is not yet with the kernel: the server's thread says when its connections owe nothing.
+ * - A child of vfork() that calls exit() runs in its parent's memory, and must not end what the parent has.
+ * - Who is the last thread of a process calls exit() and with it what the program wants done then.  So that is a thread
+ *   with a stack as usual, the first thread's signal mask, and the program's table of descriptors.
+ * - A signal that ends the program, and _exit(2), leave no time for any of this.
+ *
+ * Tests: tests/componentctl/ends_meanwhile.t.
+ */
+#include <config.h>
+
+#include "at_exit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "futex.h"
+#include "our_mask.h"
+#include "our_thread.h"
+#include "per_thread.h"
+#include "profiler.h"
+#include "seccomp.h"
+#include "serve.h"
+
+#define WAIT_NS  (2 * CLOCK_NS_PER_S)
+#define PAUSE_NS 2000000
+#define LOOK_NS  50000000 /* between two looks at what threads are left */
+#define OTHERS   4        /* links of the folder besides ours: ".", "..", the first thread, and who looks */
+
+enum { ASKED, OWES, OWES_NOTHING };
+
+static struct httpd_posted   posted;
+static struct profiler_asked server;
+static _Atomic uint32_t      word;
+
+static pid_t                 of; /* the process that has a server */
+
+void
+at_exit_begin(void)
+{
+	of = getpid();
+}
+
+/* On the server's thread. */
+static void
+look(void *arg)
+{
+	(void)arg;
+	atomic_store(&word, serve_ends(server.serve) ? OWES : OWES_NOTHING);
+	futex_wake(&word, 1);
+}
+
+void
+component_profiler_at_exit(void)
+{
+	int64_t  until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS, left;
+	uint32_t now;
+	int      saved = errno;
+
+	if (getpid() != of || !profiler_has_jobs() || seccomp_on())
+		return;
+	do {
+		atomic_store(&word, ASKED);
+		if (profiler_ask(0, &posted, look, NULL, &server))
+			break;
+		while ((now = atomic_load(&word)) == ASKED && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
+			futex_wait(&word, ASKED, left);
+		if (now == OWES)
+			futex_wait(&word, OWES, PAUSE_NS);
+	} while (now == OWES && clock_ns(CLOCK_MONOTONIC) < until);
+	errno = saved;
+}
+
+/* ---- the first thread ended ---- */
+
+static sigset_t mask_of_first;
+
+/* False, too, where /proc does not tell. */
+static bool
+none_is_left(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == OTHERS + our_thread_count();
+}
+
+/* The last thread of the process. */
+static void *
+wait_for_the_last(void *arg)
+{
+	struct timespec pause = clock_timespec(LOOK_NS);
+
+	per_thread.ours = true;
+	prctl(PR_SET_NAME, "component-last");
+	do
+		nanosleep(&pause, NULL);
+	while (!none_is_left());
+	component_profiler_at_exit();
+	profiler_rest(); /* for good */
+	per_thread.ours = false;
+	pthread_sigmask(SIG_SETMASK, &mask_of_first, NULL);
+	return arg;
+}
+
+void
+component_profiler_first_ends(void)
+{
+	bool      was = per_thread.ours;
+	pthread_t thread;
+	int       saved = errno;
+
+	if (!component_profiler_running() || seccomp_on() || getpid() != of)
+		return;
+	per_thread.ours = true; /* before the first allocation */
+	our_mask_block(&mask_of_first);
+	if (pthread_create(&thread, NULL, wait_for_the_last, NULL) == 0)
+		pthread_detach(thread);
+	our_mask_restore(&mask_of_first);
+	per_thread.ours = was;
+	errno = saved;
+}

@@ -1,0 +1,26 @@
+/*
+ * at_exit.h - a program that ends by exit(3) within a window leaves what was measured.
+ *
+ *     exit() ──▶ component_profiler_at_exit() ──▶ windows end now ──▶ their answers are sent ──▶ the process ends
+ *
+ * Nobody waits where no request is being worked on, and nobody waits for more than two seconds.
+ *
+ *   threads  the one that ends the program
+ *   fork     in a child nothing happens, unless it has a server of its own (follow_forks.h)
+ *   source   components/preload/at_exit.c
+ */
+#ifndef PRELOAD_AT_EXIT_H
+#define PRELOAD_AT_EXIT_H
+
+#include <component/export.h>
+
+COMPONENT_API void component_profiler_at_exit(void);
+
+/* The first thread ends by pthread_exit(3).  When no other thread of the program is left ours end, and the process then ends
+ * as it would without them. */
+COMPONENT_API void component_profiler_first_ends(void);
+
+/* This process is to have a server. */
+void at_exit_begin(void);
+
+#endif

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""A program under componentctl run that ends within a window: what was measured is kept, and it ends as without us."""
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
+from harness import *  # noqa: E402,F403
+from ctl import *  # noqa: E402,F403
+from pprof_reader import Profile  # noqa: E402
+
+own_run()
+
+# It burns until it is told how to end.
+ENDS = """
+import os, sys, threading
+def burn():
+    while True:
+        sum(range(1000))
+threading.Thread(target=burn, daemon=True).start()
+for line in sys.stdin:
+    if line == "child\\n":
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)
+        os.waitpid(pid, 0)
+        print("child ended", flush=True)
+    else:
+        sys.exit(3)
+"""
+
+
+@contextlib.contextmanager
+def window(folder, kind, *options, program=ENDS):
+    """The program, and componentctl with a window of an hour that the server has begun."""
+    file = os.path.join(folder, "p.pb.gz")
+    with started_by_ctl("--app-id=ends", *options, sys.executable, "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        contains(p.stderr.readline(), "starting profiling server")
+        pid = listed()["ends"]["pid"]
+        with started([CTL, "profile", "ends", kind, "--seconds=3600", "--comments", "-o", file], env=environment(),
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as c:
+            poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
+                                             for t in os.listdir("/proc/%d/task" % pid)}, "its window")
+            yield p, c, file, pid
+
+
+def burnt(pid, ticks):
+    """Until the program has used so much more CPU time."""
+    used = lambda: sum(map(int, text_of("/proc/%d/stat" % pid).rsplit(")", 1)[1].split()[11:13]))  # noqa: E731
+    before = used()
+    poll(lambda: used() >= before + ticks, "its CPU time")
+
+
+def told(p, line):
+    p.stdin.write(line)
+    p.stdin.flush()
+
+
+@test
+def a_window_of_a_program_that_exits_is_kept_with_a_comment():
+    for kind in "profile", "heap":
+        with tempdir() as d, window(d, kind) as (p, c, file, pid):
+            burnt(pid, 50)
+            told(p, "end\n")
+            out, err = c.communicate(timeout=DEADLINE)
+            equal(p.wait(DEADLINE), 3)
+            equal(c.returncode, 0, err)
+            contains(out, "the program ended meanwhile")
+            with open(file, "rb") as f:
+                profile = Profile(f.read())
+            if kind == "profile":
+                need(sum(s[1][0] for s in profile.samples) >= 20, len(profile.samples))
+
+
+@test
+def a_child_that_exits_ends_no_window_of_its_parent():
+    with tempdir() as d, window(d, "profile") as (p, c, file, pid):
+        told(p, "child\n")
+        equal(p.stdout.readline(), "child ended\n")
+        burnt(pid, 20)
+        need(c.poll() is None, "the window ended with a child")
+        told(p, "end\n")
+        equal(p.wait(DEADLINE), 3)
+        contains(c.communicate(timeout=DEADLINE)[0], "the program ended meanwhile")
+
+
+@test
+def a_client_that_does_not_read_holds_no_program_up():
+    # Its end waits for two seconds at most.
+    with tempdir() as d, window(d, "profile") as (p, c, file, pid):
+        c.send_signal(signal.SIGSTOP)
+        told(p, "end\n")
+        equal(p.wait(DEADLINE), 3)
+        c.kill()
+
+
+MAIN_ENDS = os.path.join(SRC, "tests/programs/main_ends.c")
+
+
+@test
+def a_program_whose_main_thread_ends_first_ends_with_its_last_thread():
+    with tempdir() as d:
+        program = os.path.join(d, "main_ends")
+        r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
+        equal(r.returncode, 0, r.stderr)
+        for argument in [], ["worker"]:
+            for options in [], ["--follow-forks"]:
+                with started_by_ctl("--app-id=main", *options, program, *argument, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+                    contains(p.stderr.readline(), "starting profiling server")
+                    if argument:
+                        out = ctl("profile", "main", "--seconds=1", "--comments", "-o", os.path.join(d, "p.pb.gz"))
+                        need("ended meanwhile" not in out, out)
+                    out = p.communicate(timeout=DEADLINE)[0]  # its standard input ends
+                equal((p.returncode, out), (0, ("worked" if argument else "") + " at the end"))
+
+
+@test
+def a_window_of_such_a_program_is_kept_as_well():
+    with tempdir() as d:
+        program, file = os.path.join(d, "main_ends"), os.path.join(d, "p.pb.gz")
+        r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
+        equal(r.returncode, 0, r.stderr)
+        with started_by_ctl("--app-id=main", program, "worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+            contains(p.stderr.readline(), "starting profiling server")
+            pid = listed()["main"]["pid"]
+            with started([CTL, "profile", "main", "--seconds=3600", "--comments", "-o", file], env=environment(),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as c:
+                poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
+                                                 for t in os.listdir("/proc/%d/task" % pid)}, "its window")
+                equal(p.communicate(timeout=DEADLINE)[0], "worked at the end")
+                out, err = c.communicate(timeout=DEADLINE)
+        equal((p.returncode, c.returncode), (0, 0), err)
+        contains(out, "the program ended meanwhile")
+
+
+main()
