@@ -10,6 +10,8 @@
  *   rings that were full.  It is in the profile as [lost samples].  Where time in the kernel is not sampled,
  *   that clock would count it as lost, and is not asked.
  * - A process whose parent does not wait for it stays, with its first thread, and would never seem to end.
+ * - A process that begins another program (exec) has other code at the same addresses.  The window ends there, and
+ *   what the rings hold at that moment, of 50 ms at most, is left out: it is of both.
  *
  * Tests: tests/componentctl/outside.t.
  */
@@ -26,12 +28,10 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "generations.h"
 #include "perf.h"
 #include "process.h"
 #include "refused.h"
 #include "stack_table.h"
-#include "tables.h"
 #include "unwind.h"
 
 #define PERIOD_NS  10000000L /* 100 samples for a second of CPU time, as within a process */
@@ -84,14 +84,11 @@ tables_follow(void)
 {
 	static int64_t looked_ns; /* windows may be shorter */
 	int64_t        now = clock_ns(CLOCK_MONOTONIC);
-	bool           changed;
 
 	if (now - looked_ns < TABLES_NS)
 		return;
 	looked_ns = now;
-	changed = generations_look() > 0;
-	if (tables_stale() || changed)
-		tables_build();
+	unwind_refresh();
 }
 
 /* Every thread has ended, and the parent has not waited for it.  False, too, where that cannot be read. */
@@ -111,29 +108,34 @@ is_zombie(void)
 		&threads) == 2 && state == 'Z' && threads <= 1;
 }
 
-/* 0 or a negative errno; *ret_cpu_ns: what the process has used meanwhile, -1 if not known.  Where
- * new threads cannot be sampled the others still are. */
+/* 0 or a negative errno; *ret_cpu_ns: what the process has used meanwhile, -1 if not known; *ret_end: why
+ * it ended early, or NULL.  Where new threads cannot be sampled the others still are. */
 static int
 window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct sampling *c, int64_t *ret_cpu_ns,
-       bool *ret_gone)
+       const char **ret_end)
 {
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), done = 0, used = process_clock_ns(perf->pid), now;
 	int     r;
 
 	*ret_cpu_ns = -1;
-	*ret_gone = false;
-	while (!*ret_gone && !c->err && done < window_ns && go_on(arg, done)) {
+	*ret_end = NULL;
+	while (!*ret_end && !c->err && done < window_ns && go_on(arg, done)) {
 		int64_t left_ms = (window_ns - done) / 1000000 + 1;
 
 		poll(NULL, 0, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
+		if (perf_tells_exec(perf)) {
+			*ret_end = "the process began another program";
+			break;
+		}
 		perf_drain(perf, sample_add, c);
 		tables_follow();
 		now = process_clock_ns(perf->pid);
 		if (now >= 0 && used >= 0)
 			*ret_cpu_ns = now - used;
 		r = perf_follow(perf);
-		*ret_gone = r == -ESRCH || perf->count == 0 || (used >= 0 && now < 0) || is_zombie();
-		if (r < 0 && !*ret_gone)
+		if (r == -ESRCH || perf->count == 0 || (used >= 0 && now < 0) || is_zombie())
+			*ret_end = "the process ended";
+		else if (r < 0)
 			c->unfollowed = r;
 		done = clock_ns(CLOCK_MONOTONIC) - begin;
 	}
@@ -163,7 +165,7 @@ lost_add(struct profile *p, uint64_t lost)
 }
 
 static void
-describe(struct profile *p, const struct perf *perf, const struct sampling *c, bool gone)
+describe(struct profile *p, const struct perf *perf, const struct sampling *c, const char *end)
 {
 	profile_comment(p, "from outside, by perf_event_open(2): nothing was loaded into process %d", (int)perf->pid);
 	profile_comment(p, "samples: %llu", (unsigned long long)(c->samples + p->lost));
@@ -174,19 +176,19 @@ describe(struct profile *p, const struct perf *perf, const struct sampling *c, b
 		profile_comment(p, "time in the kernel is not in it: that is for root, or with kernel.perf_event_paranoid=1");
 	if (c->unfollowed)
 		profile_comment(p, "threads that began later may be missing: %s", strerror(-c->unfollowed));
-	if (gone)
-		profile_comment(p, "the process ended meanwhile");
+	if (end)
+		profile_comment(p, "%s meanwhile", end);
 }
 
 int
-outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profile *ret, struct component_error *err)
+outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profile *ret, bool *ret_ended, struct component_error *err)
 {
 	pid_t           pid = process_other();
 	struct profile  p;
 	struct sampling c = { .p = &p };
 	struct perf     perf;
 	int64_t         cpu_ns = -1;
-	bool            gone = false;
+	const char     *end = NULL;
 	int             r = perf_open(&perf, pid, PERIOD_NS);
 
 	if (r < 0)
@@ -199,11 +201,14 @@ outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profil
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	r = perf_follow(&perf);
 	if (r >= 0)
-		r = window(&perf, window_ns, go_on, arg, &c, &cpu_ns, &gone);
+		r = window(&perf, window_ns, go_on, arg, &c, &cpu_ns, &end);
 	if (r < 0 && !c.err)
 		r = refused_perf(pid, r, err);
 	p.lost = c.without + perf.lost + unseen(&perf, &c, cpu_ns);
-	describe(&p, &perf, &c, gone);
+	describe(&p, &perf, &c, end);
+	*ret_ended = end != NULL;
+	if (end && process_look_at(pid) == 0) /* the other program, for a window after this one */
+		unwind_refresh();
 	if (r >= 0)
 		r = lost_add(&p, p.lost);
 	if (r == -ENOMEM)

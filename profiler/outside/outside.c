@@ -9,7 +9,6 @@
 
 #include <errno.h>
 
-#include "generations.h"
 #include "memory.h"
 #include "process.h"
 #include "refused.h"
@@ -30,7 +29,6 @@ outside_begin(pid_t pid, struct component_error *err)
 		return refused_process(pid, r, err);
 	memory_close(&m);
 	stack_table_set_limit(STACKS_BYTES);
-	generations_look();
 	unwind_lend();
 	return 0;
 }

@@ -32,10 +32,12 @@ typedef bool outside_go_on_fn(void *arg, int64_t done_ns);
 /*
  * outside_cpu - samples of its CPU time, as the collector of CPU time makes them in a process
  *
- *   ret      for profile_release(); of a process that ends meanwhile what was measured, with a comment
+ *   ret      for profile_release(); of a process that ends, or begins another program, what was measured until
+ *            then, with a comment; *ret_ended: true, and its mappings are no longer those of the samples
  *   returns  0; -ESRCH: it was gone; -EPERM; or another negative errno; with a sentence
  */
-int  outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profile *ret, struct component_error *err);
+int  outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profile *ret, bool *ret_ended,
+		 struct component_error *err);
 
 /* As outside_cpu() would answer, or 0; of the one that is looked at.  *ret_kernel: with its time in the kernel. */
 int  outside_may_sample(pid_t pid, bool *ret_kernel, struct component_error *err);

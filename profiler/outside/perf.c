@@ -47,7 +47,7 @@
 #define WALKS            8 /* each may meet other code that nobody has judged */
 
 struct perf_ring {
-	int                          fd; /* -1: the processor is off */
+	int                          fd; /* -1: the processor is off, or nothing is open */
 	struct perf_event_mmap_page *page;
 	unsigned char               *data;
 	size_t                       size; /* of data */
@@ -70,24 +70,18 @@ event_open(struct perf_event_attr *a, pid_t tid, int processor)
 /* ---- rings ---- */
 
 static int
-ring_open(struct perf_ring *ring, int processor)
+ring_open(struct perf_ring *ring, int processor, size_t pages)
 {
 	struct perf_event_attr a = { .size = sizeof(a), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY,
 				     .exclude_kernel = 1, .exclude_hv = 1 };
 	size_t                 page = (size_t)sysconf(_SC_PAGESIZE);
-	void                  *map = MAP_FAILED;
+	int                    fd = event_open(&a, 0, processor);
+	void                  *map;
 
-	ring->fd = event_open(&a, 0, processor);
-	if (ring->fd == -ENODEV) {
-		ring->fd = -1;
-		return 0;
-	}
-	if (ring->fd < 0)
-		return ring->fd;
-	for (size_t pages = RING_PAGES_MOST; map == MAP_FAILED && pages >= RING_PAGES_LEAST; pages /= 2) {
-		ring->size = pages * page;
-		map = mmap(NULL, page + ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
-	}
+	*ring = (struct perf_ring){ .fd = fd < 0 ? -1 : fd, .size = pages * page };
+	if (fd < 0)
+		return fd == -ENODEV ? 0 : fd;
+	map = mmap(NULL, page + ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	ring->page = map;
@@ -104,11 +98,32 @@ ring_close(struct perf_ring *ring)
 		close(ring->fd);
 }
 
+static void
+rings_close(struct perf *p)
+{
+	while (p->ring_count > 0)
+		ring_close(&p->rings[--p->ring_count]);
+}
+
+static int
+rings_open(struct perf *p, int processors, size_t pages)
+{
+	int err = 0;
+
+	while (p->ring_count < processors && !err) {
+		err = ring_open(&p->rings[p->ring_count], p->ring_count, pages);
+		p->ring_count++;
+	}
+	if (err)
+		rings_close(p);
+	return err;
+}
+
 int
 perf_open(struct perf *ret, pid_t pid, int64_t period_ns)
 {
 	long processors = sysconf(_SC_NPROCESSORS_CONF);
-	int  err = 0;
+	int  err = -EPERM;
 
 	*ret = (struct perf){ .pid = pid, .period_ns = period_ns };
 	if (!ARCH_PERF_REGS)
@@ -118,10 +133,9 @@ perf_open(struct perf *ret, pid_t pid, int64_t period_ns)
 	ret->rings = calloc((size_t)processors, sizeof(*ret->rings));
 	if (!ret->rings)
 		return -ENOMEM;
-	while (ret->ring_count < processors && !err) {
-		err = ring_open(&ret->rings[ret->ring_count], ret->ring_count);
-		ret->ring_count++;
-	}
+	/* All share what a user may lock (kernel.perf_event_mlock_kb): if it is too much, all anew of half the size. */
+	for (size_t pages = RING_PAGES_MOST; (err == -EPERM || err == -ENOMEM) && pages >= RING_PAGES_LEAST; pages /= 2)
+		err = rings_open(ret, (int)processors, pages);
 	if (err)
 		perf_close(ret);
 	return err;
@@ -139,6 +153,7 @@ sampler_open(struct perf *p, pid_t tid, int processor)
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 		.sample_regs_user = ARCH_PERF_REGS, .sample_stack_user = PERF_STACK_BYTES,
 		.exclude_kernel = p->no_kernel, .exclude_hv = 1,
+		.comm = 1, .comm_exec = 1, /* tells of another program */
 	};
 	int fd = event_open(&a, tid, processor);
 
@@ -222,18 +237,19 @@ perf_follow(struct perf *p)
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (!err && (e = readdir(dir))) {
+	/* To its end, also after an error: what ended threads had is what new ones need. */
+	while ((e = readdir(dir))) {
 		pid_t               tid = (pid_t)atoi(e->d_name);
 		struct perf_thread *t = tid > 0 ? thread_find(p, tid) : NULL;
 
 		if (t)
 			t->is_seen = true;
-		else if (tid > 0)
+		else if (tid > 0 && !err)
 			err = thread_add(p, tid);
 	}
 	closedir(dir);
 	for (size_t i = p->count; i-- > 0;) {
-		if (!p->threads[i].is_seen && !err) {
+		if (!p->threads[i].is_seen) {
 			thread_close(p, &p->threads[i]);
 			p->threads[i] = p->threads[--p->count];
 		} else {
@@ -321,6 +337,35 @@ ring_drain(struct perf *p, struct perf_ring *r, perf_sample_fn *fn, void *arg)
 	}
 }
 
+static bool
+ring_tells_exec(const struct perf *p, const struct perf_ring *r)
+{
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), tail = r->page->data_tail;
+	struct {
+		struct perf_event_header h;
+		uint32_t                 pid;
+	} record;
+
+	for (; tail + sizeof(record) <= head; tail += record.h.size) {
+		ring_copy(r, tail, &record, sizeof(record));
+		if (record.h.type == PERF_RECORD_COMM && record.h.misc & PERF_RECORD_MISC_COMM_EXEC &&
+		    record.pid == (uint32_t)p->pid)
+			return true;
+		if (record.h.size < sizeof(record.h))
+			break;
+	}
+	return false;
+}
+
+bool
+perf_tells_exec(const struct perf *p)
+{
+	for (int i = 0; i < p->ring_count; i++)
+		if (p->rings[i].page && ring_tells_exec(p, &p->rings[i]))
+			return true;
+	return false;
+}
+
 void
 perf_drain(struct perf *p, perf_sample_fn *fn, void *arg)
 {
@@ -356,8 +401,7 @@ perf_close(struct perf *p)
 	for (size_t i = 0; i < p->count; i++)
 		thread_close(p, &p->threads[i]);
 	free(p->threads);
-	for (int i = 0; i < p->ring_count; i++)
-		ring_close(&p->rings[i]);
+	rings_close(p);
 	free(p->rings);
 	*p = (struct perf){ .pid = 0 };
 }

@@ -62,7 +62,7 @@ int
 refused_process(pid_t pid, int r, struct component_error *err)
 {
 	if (r == -ESRCH && is_there(pid)) {
-		component_error_set(err, "%d: is a thread of the kernel's, or has ended, and has no code of its own", (int)pid);
+		component_error_set(err, "%d: is a thread of the kernel's, or has ended, or its first thread has; then there is no code to look at", (int)pid);
 		return r;
 	}
 	if (r == -ESRCH || r == -ENOENT) {

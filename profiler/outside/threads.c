@@ -114,10 +114,12 @@ running_take(void *arg, const struct perf_sample *s)
 	struct dump_thread *t = NULL;
 	int                 truncated = 1;
 
+	if (!s->has_registers || dump_room(d) < 0) /* which may move them all */
+		return;
 	for (size_t i = 0; i < d->count && !t; i++)
 		if (d->threads[i].tid == s->tid && d->threads[i].how == DUMP_SILENT)
 			t = &d->threads[i];
-	if (!t || !s->has_registers || dump_room(d) < 0)
+	if (!t)
 		return;
 	t->first = (uint32_t)d->pc_count;
 	t->count = perf_walk(s, d->pcs + d->pc_count, STACK_FRAMES_MAX, &truncated);

@@ -167,22 +167,23 @@ object_read_table(struct object *o, struct arena *a)
 	return r ? r : symtab_build(&o->table, a, &o->image);
 }
 
-void
+int
 object_read_ranges(struct object *o, struct arena *a)
 {
 	struct image again;
-	int          fd = -1;
+	int          fd = -1, r;
 
 	if (!o->ranges_due)
-		return;
+		return 0;
 	o->ranges_due = false;
 	if (!o->memory && !o->exported && o->fd < 0) {
 		fd = object_open_again(o, &again);
 		if (fd < 0)
-			return;
+			return fd;
 	}
-	ranges_build(&o->ranges, a, fd < 0 ? &o->image : &again);
+	r = ranges_build(&o->ranges, a, fd < 0 ? &o->image : &again);
 	our_fd_close(fd);
+	return r;
 }
 
 static void

@@ -48,8 +48,9 @@ void object_read_build_id(struct object *o);
 int  object_read(struct object *o, struct arena *a, unsigned *open_files);
 /* The part of it that needs no file: the tables of o->image, which is open. */
 int  object_read_table(struct object *o, struct arena *a);
-/* The ranges, once, for they take longer than the table: .eh_frame is read whole. */
-void object_read_ranges(struct object *o, struct arena *a);
+/* The ranges, once, for they take longer than the table: .eh_frame is read whole.  0, -ENOENT (there are none) or
+ * another negative errno. */
+int  object_read_ranges(struct object *o, struct arena *a);
 /* Its file once more, with an image on it; the descriptor or a negative errno. */
 int  object_open_again(const struct object *o, struct image *ret_image);
 void object_release(struct object *o);

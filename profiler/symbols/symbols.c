@@ -175,8 +175,9 @@ unnamed(struct symbols *s, struct object *o, uintptr_t pc, uint64_t vaddr)
 	char               number[32];
 	size_t             base = strlen(o->base), digits;
 	char              *text;
+	int                r = object_read_ranges(o, &s->arena);
 
-	object_read_ranges(o, &s->arena);
+	o->partly |= r < 0 && r != -ENOENT;
 	range = symtab_find(&o->ranges, vaddr);
 	if (range != SYMTAB_NONE) {
 		pc -= (uintptr_t)(vaddr - symtab_address(&o->ranges, range));
@@ -330,8 +331,13 @@ sort_out(struct symbols *s, struct arena *scratch, const uintptr_t *pcs, size_t 
 
 		if (m < 0 || frames_cached(s, &s->mappings[m], pcs[i], &frame, 1))
 			continue;
-		if (resolver_find(&s->resolver, pcs[i]) || table_get(&seen, pcs[i]) ||
-		    table_put(&seen, pcs[i], 1) < 0 || !locate(s, &s->mappings[m], pcs[i], &all[n].vaddr))
+		if (resolver_find(&s->resolver, pcs[i]) || table_get(&seen, pcs[i]))
+			continue;
+		if (table_put(&seen, pcs[i], 1) < 0) {
+			s->mappings[m].object->partly = true;
+			continue;
+		}
+		if (!locate(s, &s->mappings[m], pcs[i], &all[n].vaddr))
 			continue;
 		all[n].pc = pcs[i];
 		all[n].object = (uint32_t)(s->mappings[m].object - s->objects);
@@ -361,6 +367,9 @@ symbols_resolve(struct symbols *s, const uintptr_t *pcs, size_t count)
 	s->lines = true;
 	arena_init(&scratch, &s->budget);
 	sorted = sort_out(s, &scratch, pcs, count, &ends);
+	s->unlined += !sorted;
+	for (size_t i = 0; !sorted && i < s->object_count; i++)
+		s->objects[i].partly = true;
 	for (size_t i = 0; sorted && i < s->object_count; i++) {
 		if (ends[i] > start) {
 			r = resolver_read(&s->resolver, &s->objects[i], sorted + start, ends[i] - start);

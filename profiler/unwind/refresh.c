@@ -362,6 +362,7 @@ unwind_lend(void)
 		first_make();
 	if (!unwind_thread.running && !refresh.lent) {
 		refresh.lent = u->open && u->open() == 0 && tables_build() == 0;
+		atomic_store(&refresh.by_tables, refresh.lent);
 		if (refresh.lent)
 			unwinder_choose(u);
 	}

@@ -22,6 +22,7 @@
 #include "package.h"
 #include "sources.h"
 #include "stack_table.h"
+#include "target.h"
 
 #define SYMBOLS_BYTES    ((size_t)1 << 30) /* of tables: the tool's own memory */
 #define LOST_PERCENT     1
@@ -161,9 +162,10 @@ cpu_count(struct names *n, struct symbols *s, int64_t seconds)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct profile         p;
+	bool                   ended;
 
 	/* Why not is told by another finding. */
-	if (!seconds || outside_cpu(seconds * 1000000000, always, NULL, &p, &err) < 0)
+	if (!seconds || outside_cpu(seconds * 1000000000, always, NULL, &p, &ended, &err) < 0)
 		return;
 	for (size_t i = 0; i < p.count; i++) {
 		unsigned         count;
@@ -271,11 +273,13 @@ remote_tell(const struct names_object *o, struct findings *f)
 }
 
 static void
-shares_tell(const struct names *n, struct findings *f)
+shares_tell(const struct names *n, const char *word, struct findings *f)
 {
+	char   command[TARGET_MAX + 64];
 	double nameless = n->frames ? 100.0 * (double)n->nameless / (double)n->frames : 0;
 	double lost = n->samples ? 100.0 * (double)n->lost / (double)n->samples : 0;
 
+	snprintf(command, sizeof(command), "componentctl profile %s --comments", word);
 	if (n->frames && nameless <= NAMELESS_PERCENT)
 		findings_ok(f, "names", NULL, "%.1f %% of %" PRIu64 " frames in %" PRIu64 " stacks have none", nameless, n->frames, n->stacks);
 	else if (n->frames)
@@ -287,8 +291,8 @@ shares_tell(const struct names *n, struct findings *f)
 	if (n->samples && lost <= LOST_PERCENT)
 		findings_ok(f, "stacks", NULL, "%.1f %% of %" PRIu64 " samples of CPU time have none", lost, n->samples);
 	else if (n->samples)
-		findings_warn(f, "stacks", NULL, "%.1f %% of %" PRIu64 " samples of CPU time have none; 'componentctl profile TARGET "
-			"--comments' says why", lost, n->samples);
+		findings_warn(f, "stacks", command, "%.1f %% of %" PRIu64 " samples of CPU time have none; its comments say why", lost,
+			n->samples);
 	else
 		findings_ok(f, "stacks", NULL, "no CPU time was used, so no sample could be lost");
 }
@@ -321,10 +325,10 @@ idle_tell(const struct names *n, struct findings *f)
 }
 
 void
-names_tell(const struct names *n, pid_t pid, struct findings *f)
+names_tell(const struct names *n, const char *word, pid_t pid, struct findings *f)
 {
 	f->failed |= n->failed;
-	shares_tell(n, f);
+	shares_tell(n, word, f);
 	for (size_t i = 0; i < n->count; i++)
 		if (!n->objects[i].is_known)
 			remote_tell(&n->objects[i], f);

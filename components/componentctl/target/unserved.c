@@ -5,8 +5,8 @@
  *
  * What a stranger would get wrong:
  * - The first interrupt (Ctrl-C) ends the window early, and what was measured until then is kept.
- * - A process that ends meanwhile takes its list of mappings along.  Names are those of the list at the
- *   beginning then.
+ * - A process that ends meanwhile, or begins another program, takes its list of mappings along.  Names are those of
+ *   the list at the beginning then.
  *
  * Tests: tests/componentctl/outside.t
  */
@@ -85,6 +85,7 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, s
 	struct symbols  *before_it = NULL, *s = NULL;
 	struct profile   p;
 	struct bar       bar;
+	bool             is_over;
 	int              r;
 
 	*ret = (struct fetched){ .data = NULL };
@@ -98,14 +99,14 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, s
 		return ended(NULL, r, err);
 	sigaction(SIGINT, &now, &before);
 	bar_begin(&bar, shows_bar ? seconds : 0);
-	r = outside_cpu(seconds * 1000000000, go_on, &bar, &p, err);
+	r = outside_cpu(seconds * 1000000000, go_on, &bar, &p, &is_over, err);
 	bar_end(&bar);
 	sigaction(SIGINT, &before, NULL);
 	if (r < 0)
 		return ended(before_it, r, err);
 	r = symbols_open(SYMBOLS_BYTES, &s);
 	if (!r)
-		r = encode_pprof(&p, symbols_mapping_count(s) ? s : before_it, fetch_add, ret);
+		r = encode_pprof(&p, is_over ? before_it : s, fetch_add, ret);
 	symbols_close(before_it);
 	profile_release(&p);
 	return ended(s, r, err);

@@ -104,22 +104,26 @@ line_read(int fd, char *buf, size_t size)
 
 /* ---- marks ---- */
 
-/* As thread_clock_ns(), which cannot be asked of another process' threads. */
+/* As thread_clock_ns(), which cannot be asked of another process' threads.  A kernel that keeps no such figures has
+ * no file, or "0 0 0" in it. */
 static int64_t
 clock_of(const struct quiet *q, int32_t tid)
 {
-	char line[LINE_BYTES];
-	int  fd;
-	bool ok;
+	char    line[LINE_BYTES];
+	int64_t ns = 0;
+	int     fd;
 
 	if (!process_other())
 		return thread_clock_ns(tid);
 	fd = thread_open(q, tid, "schedstat");
-	ok = fd >= 0 && line_read(fd, line, sizeof(line));
+	if (fd >= 0 && line_read(fd, line, sizeof(line)))
+		ns = strtoll(line, NULL, 10);
 	if (fd >= 0)
 		our_fd_swift_close(fd, false);
-	errno = EINVAL; /* it is gone */
-	return ok ? strtoll(line, NULL, 10) : -1;
+	if (ns > 0)
+		return ns;
+	errno = quiet_state((struct quiet *)q, tid) ? ENOTSUP : EINVAL; /* EINVAL: it is gone */
+	return -1;
 }
 
 /* Of the first words in room. */
