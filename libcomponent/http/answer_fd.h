@@ -4,8 +4,9 @@
  *     struct answer_fd to;
  *     answer_fd_init(&to, fd);      then &to.answer goes where any other answer would
  *
- * write waits for room, and returns 0 or what went wrong: -EPIPE, -ENOSPC, -ETIMEDOUT when
- * nothing is taken for ANSWER_STALL_SECONDS.  begin, end and abort do nothing.
+ * write waits for room, and returns 0 or what went wrong: -EPIPE, -ENOSPC, or -ETIMEDOUT when
+ * an O_NONBLOCK descriptor takes nothing for ANSWER_STALL_SECONDS; another one is waited for without
+ * an end.  begin, end and abort do nothing.
  *
  *   memory   the caller's, as fd is; nothing is to be freed
  *   threads  any one; SIGPIPE must be blocked there

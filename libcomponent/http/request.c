@@ -2,8 +2,8 @@
  * request.c - the text of a request of HTTP/1.1, read into a struct ask.
  *
  * Reading is strict where two readers could disagree about where a request ends
- * (several or odd Content-Length, folded headers, NUL, a blank before the colon
- * are refused) and lenient where clients differ (a bare LF ends a line, empty
+ * (several or odd Content-Length, several Transfer-Encoding, folded headers, NUL, a CR
+ * that ends no line, a blank before the colon are refused) and lenient where clients differ (a bare LF ends a line, empty
  * lines before the request are skipped, Host may be missing).
  *
  * What a stranger would get wrong:
@@ -174,7 +174,7 @@ headers_apply(struct httpd_request *r)
 {
 	const char *connection = header(r, "Connection");
 	const char *encoding = header(r, "Transfer-Encoding");
-	unsigned    lengths = 0, hosts = 0;
+	unsigned    lengths = 0, hosts = 0, encodings = 0;
 
 	r->content_length = -1;
 	for (unsigned i = 0; i < r->header_count; i++) {
@@ -182,6 +182,8 @@ headers_apply(struct httpd_request *r)
 
 		if (!strcasecmp(r->headers[i].name, "Host"))
 			hosts++;
+		if (!strcasecmp(r->headers[i].name, "Transfer-Encoding"))
+			encodings++;
 		if (strcasecmp(r->headers[i].name, "Content-Length"))
 			continue;
 		lengths++;
@@ -189,10 +191,10 @@ headers_apply(struct httpd_request *r)
 			return 400;
 		r->content_length = strlen(value) > 18 ? INT64_MAX : strtoll(value, NULL, 10);
 	}
-	if (lengths > 1 || hosts > 1 || (lengths && encoding))
+	if (lengths > 1 || hosts > 1 || encodings > 1 || (lengths && encoding))
 		return 400;
 	if (encoding && (strcasecmp(encoding, "chunked") || r->minor == 0))
-		return encoding && r->minor == 0 ? 400 : 501;
+		return r->minor == 0 ? 400 : 501;
 	r->body_chunked = encoding != NULL;
 	r->expect_continue = r->minor > 0 && has_word(header(r, "Expect"), "100-continue");
 	r->keep_alive = r->minor > 0 ? !has_word(connection, "close") : has_word(connection, "keep-alive");
@@ -210,8 +212,12 @@ static int
 head_parse(struct httpd_request *r, char *at)
 {
 	char *line;
-	int   status = request_line(r, line_cut(&at));
+	int   status;
 
+	for (const char *cr = at; (cr = strchr(cr, '\r')); cr++)
+		if (cr[1] != '\n')
+			return 400;
+	status = request_line(r, line_cut(&at));
 	while (status == 0) {
 		line = line_cut(&at);
 		if (!*line)
@@ -295,20 +301,20 @@ line_take(struct evbuffer *in, char line[CHUNK_LINE_MAX])
 	line[n] = '\0';
 	if (n > 0 && line[n - 1] == '\r')
 		line[n - 1] = '\0';
-	return 0;
+	return strchr(line, '\r') ? 400 : 0;
 }
 
 /* "1a2b;extension" */
 static int
 chunk_size_read(struct httpd_request *r, const char *line)
 {
-	char *end;
+	size_t digits = strspn(line, "0123456789abcdefABCDEF"); /* strtoul() takes "0x10" as well */
 
-	if (!isxdigit((unsigned char)*line))
+	if (!digits || (line[digits] && !strchr("; \t", line[digits])))
 		return 400;
 	errno = 0;
-	r->body_left = strtoul(line, &end, 16);
-	if (errno || (*end && !strchr("; \t", *end)))
+	r->body_left = strtoul(line, NULL, 16);
+	if (errno)
 		return 400;
 	if (r->body_left > r->body_max || evbuffer_get_length(r->body) + r->body_left > r->body_max)
 		return 413;

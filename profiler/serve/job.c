@@ -225,11 +225,9 @@ job_finish(struct job *j)
 static void
 begin(struct job *j, int64_t size)
 {
-	bool                 binary = j->spec.format && j->spec.format->binary;
-	bool                 json = j->spec.format && j->spec.format->json;
-	bool                 page = j->spec.format && j->spec.format->page;
-	const char          *type = binary ? SERVE_BINARY : json ? SERVE_JSON : page ? SERVE_HTML :
-			       j->spec.format && j->spec.format->mime ? j->spec.format->mime : ANSWER_TEXT;
+	const struct format *format = j->spec.format;
+	bool                 binary = format && format->binary;
+	const char          *type = binary ? SERVE_BINARY : format && format->mime ? format->mime : ANSWER_TEXT;
 	char                 file[128];
 	struct answer_header headers[5] = { { "Content-Type", type },
 		{ "X-Content-Type-Options", "nosniff" } };

@@ -7,7 +7,7 @@
  * A job carries one piece of input, so the request travels as "METHOD PATH\nACCEPT\nBODY";
  * neither of the first three can hold a line end.
  *
- * Tests: tests/components/status_pages.t, tests/components/profiling.t.
+ * Tests: tests/components/status_pages.t, tests/components/profiling.t, tests/serve/test_page.c.
  */
 #include <config.h>
 
@@ -52,7 +52,8 @@ page_takes_body(const struct serve *s, const struct ask *ask)
 {
 	const char *methods = methods_of(s, ask->path);
 
-	return methods && ask->method == ASK_OTHER && ask->method_name && has_method(methods, ask->method_name);
+	return methods && (ask->method == ASK_POST || ask->method == ASK_OTHER) && ask->method_name &&
+		has_method(methods, ask->method_name);
 }
 
 static const struct answer_header *

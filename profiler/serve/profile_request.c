@@ -109,7 +109,7 @@ param_check(const struct query_pair *pair, char *buf, size_t size)
 		return;
 	}
 	n += (size_t)snprintf(buf + n, size - n, "; there are ");
-	for (size_t i = 0; i < PARAMS; i++)
+	for (size_t i = 0; i < PARAMS && n < size; i++)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", separator(i, PARAMS, " and "), params[i]);
 }
 
@@ -146,7 +146,8 @@ profile_request_of_query(const char *query, struct profile_request *ret)
 	query_get(query, "debug", value, sizeof(value));
 	query_int(value, &ret->debug);
 	query_get(query, "gc", value, sizeof(value));
-	ret->gc = !query_int(value, &number) && number > 0;
+	query_int(value, &number);
+	ret->gc = number > 0;
 	query_get(query, "own", value, sizeof(value));
 	ret->own = query_int(value, &number) || number != 0;
 	query_get(query, "idle", value, sizeof(value));
@@ -284,6 +285,11 @@ snapshot_read(const struct profile_request *asked, int64_t max_seconds, struct j
 		return r;
 	if (spec->delta && spec->format->debug)
 		return refuse(why, "seconds and debug params are incompatible");
+	if (spec->delta && format_takes(spec->format) != PRODUCT_PROFILE) {
+		snprintf(why, PROFILE_REQUEST_WHY_BYTES, "\"seconds\" asks for a difference, and format=%s shows one moment; "
+			"leave one of the two out", spec->format->name);
+		return -EINVAL;
+	}
 	spec->params.each = format_takes(spec->format) == PRODUCT_DUMP;
 	spec->params.text = spec->format->debug == 1;
 	return seconds_set((double)asked->whole, max_seconds, spec, why);
@@ -360,7 +366,7 @@ snapshot(struct job *j, struct product *ret)
 static int
 delta(struct job *j, struct product *ret)
 {
-	struct product before;
+	struct product before = { 0 };
 	int            r = snapshot(j, &before);
 
 	if (r)
@@ -424,11 +430,13 @@ static int
 run(struct job *j)
 {
 	bool           windowed = collector_is_windowed(j->spec.collector);
-	struct product p;
+	struct product p = { 0 };
 	int            r = windowed ? window(j, &p) : j->spec.delta ? delta(j, &p) : snapshot(j, &p);
 
 	if (r)
 		return r;
+	if (j->serve && atomic_load(&j->serve->is_ending) && p.type == PRODUCT_PROFILE)
+		profile_comment(&p.profile, "the program ended meanwhile");
 	snprintf(j->note, sizeof(j->note), "%s", p.note);
 	r = write_product(j, &p);
 	if (windowed && j->serve)

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "answer_fd.h"
+#include "format.h"
 #include "nearest.h"
 #include "profiler.h"
 #include "profile_request.h"
@@ -51,6 +52,17 @@ refuse(const struct component_profile_write_options *o, int error, const char *w
 {
 	component_error_set(o->err, "%s", why);
 	return error;
+}
+
+/* Over HTTP that is ignored, as in Go. */
+static int
+refuse_view(const struct component_profile_write_options *o)
+{
+	char   why[PROFILE_REQUEST_WHY_BYTES] = "focus, ignore, sample_index, cum and rows need format; they are for ";
+	size_t n = strlen(why);
+
+	format_viewed(why + n, sizeof(why) - n);
+	return refuse(o, -EINVAL, why);
 }
 
 /* As a query would ask for it. */
@@ -93,9 +105,8 @@ check(const char *name, int fd, const struct component_profile_write_options *o,
 	/* Over HTTP a window of 1.5 s is one of 30 s, as in Go. */
 	if (o->seconds != (double)(int64_t)o->seconds && !c->fractions)
 		return refuse(o, -EINVAL, "seconds: this profile takes whole ones");
-	/* Over HTTP that is ignored, as in Go. */
 	if (!o->format && (o->focus || o->ignore || o->sample_index || o->cum || o->rows))
-		return refuse(o, -EINVAL, "focus, ignore, sample_index, cum and rows need format: \"top\" or \"folded\"");
+		return refuse_view(o);
 	if (c->missing && *c->missing())
 		return refuse(o, -ENODATA, c->missing());
 	*ret = c;

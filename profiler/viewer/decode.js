@@ -199,14 +199,6 @@ function wire_frames(t, builder) {
 	return frames;
 }
 
-function pattern_of(text) {
-	try {
-		return text ? new RegExp("^(?:" + text + ")$") : null;
-	} catch (e) {
-		return null; /* Go's patterns are not all JavaScript's */
-	}
-}
-
 /* A name as drop_frames means it: without parameters. */
 function simple_name(name) {
 	for (const [i, bracket] of [...name.matchAll(/\(anonymous namespace\)|operator\(\)|\(/g)].map(m => [m.index, m[0]]))
@@ -220,11 +212,13 @@ function simple_name(name) {
  * outside of the outermost that is.
  */
 function kept_frames(t, frames, builder) {
-	const drop = pattern_of(t.strings[t.drop]), keep = pattern_of(t.strings[t.keep]), kept = new Map();
+	const drop = pattern_of(t.strings[t.drop]), keep = pattern_of(t.strings[t.keep]), kept = new Map(), known = new Map();
 	const meant = frame => {
 		const name = simple_name(builder.name(frame));
 
-		return name && drop.test(name) && !(keep && keep.test(name));
+		if (!known.has(name))
+			known.set(name, name && drop(name) && !(keep && keep(name)));
+		return known.get(name);
 	};
 
 	if (drop)
@@ -358,7 +352,8 @@ async function profile_decode(data, name) {
 	let bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
 
 	try {
-		while (bytes[0] === 0x1f && bytes[1] === 0x8b)
+		/* Twice at most: there are files that unpack to themselves. */
+		for (let times = 0; times < 2 && bytes[0] === 0x1f && bytes[1] === 0x8b; times++)
 			bytes = await gunzip(bytes);
 		return bytes[0] === 0x7b ? profile_from_json(JSON.parse(new TextDecoder().decode(bytes)), name)
 			: profile_from_pprof(bytes, name);

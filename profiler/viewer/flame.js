@@ -1,8 +1,8 @@
 /*
  * flame.js - one tree as an icicle: the root on top, what it calls below, each as wide as its part.
  *
- *	const flame = new Flame(host, { label, on_focus(node), on_zoom(node), on_open(node), up });
- *	flame.show(tree);  flame.zoom(node);  flame.find(found or null);
+ *	const flame = new Flame(host, { on_hover(flame, node, event), on_focus(flame, node), on_open(flame, node), on_zoom(node), up });
+ *	flame.show(tree, label);  flame.zoom(node);  flame.find(found or null);
  *
  * It is one canvas of the size of what can be seen, in a box that scrolls: rows are laid out down
  * to what is half a pixel wide, so that work follows the width of the screen, not the number of
@@ -143,7 +143,10 @@ class Flame {
 		this.canvas.height = Math.round(high * ratio);
 		this.canvas.style.width = wide + "px";
 		this.canvas.style.height = high + "px";
+		const focus = this.node_at(this.focus);
 		this.lay_out();
+		this.focus = focus < 0 ? null : this.spot(focus) || this.spot(this.root);
+		this.marked = document.activeElement === this.canvas ? this.focus : null;
 		if (this.options.up)
 			this.scroll.scrollTop = this.scroll.scrollHeight;
 		this.draw();
@@ -336,7 +339,7 @@ class Flame {
 		const node = this.node_at(spot);
 
 		if (node > 0)
-			this.options.on_open(node);
+			this.options.on_open(this, node);
 	}
 
 	focus_on(spot) {
@@ -383,7 +386,7 @@ class Flame {
 		else if (key === "Home")
 			this.zoom(this.least);
 		else if (key === "o" && this.node_at(this.focus) > 0)
-			this.options.on_open(this.node_at(this.focus));
+			this.options.on_open(this, this.node_at(this.focus));
 		else
 			return;
 		event.preventDefault();
@@ -396,7 +399,7 @@ class Flame {
 		this.rows.forEach((row, r) => row.forEach(({ node, x, w }) => {
 			if (node >= 0)
 				list.push({ name: tree.name(node), x: box.left + x, y: box.top + this.top_of(r) - this.scroll.scrollTop,
-					w, h: ROW - 1, row: r, self: tree.self(node), total: tree.total(node),
+					w, h: ROW - 1, row: r, self: tree.turned ? undefined : tree.self(node), total: tree.total(node),
 					inlined: !!(node && tree.state[node] & INLINED), found: !!(this.found && this.found.hit[node]), color: this.color(node) });
 		}));
 		return list;

@@ -155,7 +155,7 @@ function card_buttons(card) {
 /* What to type instead. */
 function card_lines(card) {
 	const { name, product } = card.kind, s = card_seconds(card);
-	const server = folder.pathname.endsWith("/debug/pprof/") && folder.pathname === "/debug/pprof/" ? folder.origin : folder.href;
+	const server = folder.pathname === "/debug/pprof/" ? folder.origin : folder.href;
 	const token = access.token ? ` --token-file=FILE` : "";
 	const place = with_token(address_of(card_path(card)).href), for_s = s ? ` --seconds=${s}` : "";
 

@@ -2,7 +2,7 @@
 # componentctl puts a profile into; nothing of it is in a library.
 VIEWER_CSS = %D%/viewer.css %D%/flame.css
 # In this order, for they are one function.
-VIEWER_JS = %D%/number.js %D%/decode.js %D%/profile.js %D%/tree.js %D%/color.js %D%/flame.js %D%/table.js \
+VIEWER_JS = %D%/number.js %D%/pattern.js %D%/decode.js %D%/profile.js %D%/tree.js %D%/color.js %D%/flame.js %D%/table.js \
 	%D%/sandwich.js %D%/view.js %D%/page.js %D%/windows.js %D%/kinds.js %D%/threads.js %D%/memory.js %D%/start.js
 VIEWER_PARTS = %D%/page.html $(VIEWER_CSS) $(VIEWER_JS)
 EXTRA_DIST += %D%/join $(VIEWER_PARTS)

@@ -147,11 +147,6 @@ class Profile {
 		return this.values[type].reduce((sum, value) => sum + Math.abs(value), 0);
 	}
 
-	/* Whether some value is negative: a delta that gave back, or a difference. */
-	signed(type) {
-		return this.values[type].some(value => value < 0);
-	}
-
 	type_of(name) {
 		const i = this.types.findIndex(type => type[0] === name);
 

@@ -2,7 +2,7 @@
  * sandwich.js - one function between those who call it, above, and what it calls, below.
  *
  *	const sandwich = new Sandwich(host, flame_options);
- *	sandwich.show(tree, key, search);
+ *	sandwich.show(tree, key);
  *
  * Both halves are flame graphs of their own trees: all stacks with the function, put together from
  * it outwards and inwards.  A stack counts once, however often the function is in it.

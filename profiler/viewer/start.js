@@ -44,7 +44,7 @@ function hash_read() {
 }
 
 function hash_text(name, mode, query) {
-	return `#${encodeURIComponent(name)}/${mode}${query.size || String(query) ? `?${query}` : ""}`;
+	return `#${encodeURIComponent(name)}/${mode}${String(query) ? `?${query}` : ""}`;
 }
 
 function hash_set(hash) {
@@ -199,11 +199,11 @@ function route() {
 		main.focus({ preventScroll: true });
 }
 
-/* From the address into memory, so that it is in no history and on no picture. */
+/* From the address into memory, so that it is in no history and on no picture.  It has no blank: what reads as one was '+'. */
 function token_take() {
 	const parameters = new URLSearchParams(location.search);
 
-	access.token = parameters.get("token") || "";
+	access.token = (parameters.get("token") || "").replace(/ /g, "+");
 	if (!parameters.has("token"))
 		return;
 	parameters.delete("token");

@@ -3,7 +3,8 @@
  *
  * The data is `goroutine?format=dump`.  Threads of equal stacks that wait for no known lock share a row.
  * What a stranger would get wrong: in a circle everybody holds and waits, so a tree of holders has
- * no root there; its members are roots then, and those who wait behind them hang below.
+ * no root there; its members are roots then, and those who wait behind them hang below.  A circle that
+ * a timeout will end is no deadlock: the first of it that is met is the root.
  *
  * Tests: tests/viewer/.
  */
@@ -73,6 +74,18 @@ function waiting_tree(dump, threads) {
 		const holder = threads.get(key);
 		return !holder || !holder.waits || in_circle.has(key);
 	});
+	const met = new Set();
+	for (const { id } of dump.threads) {
+		const path = new Set();
+		let at = id;
+
+		for (; (threads.get(at) || {}).waits && !in_circle.has(at) && !met.has(at); at = threads.get(at).waits.holder) {
+			met.add(at);
+			path.add(at);
+		}
+		if (path.has(at))
+			roots.push(at);
+	}
 	const below = (key, seen) => {
 		const here = (waiters.get(key) || []).filter((thread) => !in_circle.has(thread.id) && !seen.has(thread.id));
 		here.forEach((thread) => seen.add(thread.id));

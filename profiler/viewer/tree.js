@@ -114,7 +114,10 @@ const INLINED = 1, SEVERAL = 2;
 
 /* How frames are told apart: the key of each frame, the names of the keys, and an example of each. */
 function tree_keys(profile, group) {
-	const names = new Pool(), example = [];
+	const names = new Pool(), example = [], alike = new Map();
+
+	for (const object of profile.objects)
+		alike.set(base_name(object), (alike.get(base_name(object)) || 0) + 1);
 	const key = Int32Array.from(profile.frame_function, (f, frame) => {
 		const object = profile.objects[profile.frame_object[frame]], line = profile.frame_line[frame];
 		const { name, file } = profile.functions[f];
@@ -124,7 +127,8 @@ function tree_keys(profile, group) {
 			text = object || "<unknown>";
 		else if (group === "line" && name && (file || line))
 			text += " " + (line ? file + ":" + line : file);
-		const k = names.of(text, group === "object" ? base_name(text) : text);
+		/* Two objects of one name are told apart by their folders. */
+		const k = names.of(text, group === "object" && alike.get(base_name(text)) === 1 ? base_name(text) : text);
 		if (k === example.length)
 			example.push(frame);
 		return k;
@@ -233,11 +237,11 @@ function tree_of(profile, { type, group, label, filters }) {
 	return tree;
 }
 
-/* The same names and whole. */
-function tree_like(tree) {
+/* The same names and whole.  turned: its stacks begin with the callee, so what a node has itself is the outermost caller's. */
+function tree_like(tree, turned) {
 	const other = new Tree(tree.names, 4096);
 
-	return Object.assign(other, { profile: tree.profile, example: tree.example, whole: tree.whole });
+	return Object.assign(other, { profile: tree.profile, example: tree.example, whole: tree.whole, turned });
 }
 
 /* The stack of a node onto another tree's root, innermost first. */
@@ -253,7 +257,7 @@ function tree_climb(to, tree, from, plus, minus) {
 }
 
 function tree_upside_down(tree) {
-	const to = tree_like(tree);
+	const to = tree_like(tree, true);
 
 	for (let i = 1; i < tree.count; i++)
 		if (tree.self_plus[i] || tree.self_minus[i])
@@ -289,7 +293,7 @@ function tree_outermost(tree) {
 
 /* Those who call what has the key: its stacks from it outwards. */
 function tree_callers(tree, key) {
-	const outermost = tree_outermost(tree), to = tree_like(tree);
+	const outermost = tree_outermost(tree), to = tree_like(tree, true);
 
 	for (let i = 1; i < tree.count; i++)
 		if (tree.key[i] === key && outermost[i])
@@ -299,7 +303,7 @@ function tree_callers(tree, key) {
 
 /* What it calls: all that lies below it, together. */
 function tree_callees(tree, key) {
-	const outermost = tree_outermost(tree), to = tree_like(tree), place = new Int32Array(tree.count);
+	const outermost = tree_outermost(tree), to = tree_like(tree, false), place = new Int32Array(tree.count);
 
 	for (let i = 1; i < tree.count; i++) {
 		const up = place[tree.parent[i]];
@@ -331,7 +335,7 @@ function tree_sums(tree) {
 	return (tree.sums = { self, total, there });
 }
 
-/* matches: 1 for each key that is meant.  hit: 1 for a node that is, 2 for one that has one below. */
+/* matches: 1 for each key that is meant.  hit: 1 for a node that is. */
 function tree_found(tree, matches) {
 	const hit = new Uint8Array(tree.count), inside = new Uint8Array(tree.count);
 	let plus = 0, minus = 0, width = 0, count = 0;

@@ -319,7 +319,7 @@ class ProfileView {
 		const options = {
 			on_hover: (flame, node, event) => this.hover(flame, node, event),
 			on_focus: (flame, node) => this.say(flame.tree, node),
-			on_open: node => this.open(node),
+			on_open: (flame, node) => this.open(flame.tree, node),
 		};
 
 		if (!this.tree.width[0]) {
@@ -378,10 +378,8 @@ class ProfileView {
 		}
 	}
 
-	open(node) {
-		const flame = this.flame || this.sandwich.callees;
-
-		this.change({ mode: "callers", key: flame.tree.names[flame.tree.key[node]] });
+	open(tree, node) {
+		this.change({ mode: "callers", key: tree.name(node) });
 	}
 
 	flames() {
@@ -421,7 +419,8 @@ class ProfileView {
 		this.matches.textContent = "";
 		if (!matches)
 			return;
-		const found = tree_found(tree, matches), count = matches.reduce((sum, one) => sum + one, 0);
+		const found = tree_found(tree, matches), { there } = tree_sums(tree);
+		const count = matches.reduce((sum, one, key) => sum + (one && there[key]), 0);
 		const of = tree.width[0] ? found.width : 0;
 		this.matches.textContent = found.count ? `${percent_text(of, tree.width[0])} in ${count_text(count, "count")}` : "not found";
 		this.matches.title = count_text(found.plus - found.minus, this.unit());
@@ -452,7 +451,9 @@ class ProfileView {
 			if (object)
 				facts.push(["Object", shown_text(object, 200)]);
 		}
-		facts.push(["Self", this.value_text(tree.self(node))], ["Total", this.value_text(tree.total(node))]);
+		if (!tree.turned)
+			facts.push(["Self", this.value_text(tree.self(node))]);
+		facts.push(["Total", this.value_text(tree.total(node))]);
 		if (tree.minus[0] > 0)
 			facts.push([this.base ? "Now" : "Came", count_text(tree.plus[node], unit)], [this.base ? "Before" : "Went", count_text(tree.minus[node], unit)]);
 		if (node && tree.state[node] & INLINED)
@@ -489,22 +490,21 @@ class ProfileView {
 				text.append(fg_make("span", "", what === "Object" ? base_name(value) : what === "Line" ? value : (what + " " + value).trim()));
 			const actions = fg_make("div", "fg-actions");
 
-			actions.append(...this.actions(tree, node, name));
+			actions.append(...this.actions(tree, node, name, key));
 			this.about.replaceChildren(text, actions);
 		}
 		this.live.textContent = shown_text(name, 160) + ", " + facts.map(([what, value]) => what + " " + value).join(", ");
 	}
 
-	actions(tree, node, name) {
-		const made = [], { group } = this.state, frame = node < 0 ? 0 : tree.frame[node];
+	actions(tree, node, name, key) {
+		const made = [], { group } = this.state, frame = node < 0 ? tree.example[key] : tree.frame[node];
 		const zoomed = this.flame && this.flame.root > 0;
-		const value = group === "object" && frame >= 0 ? this.profile.objects[this.profile.frame_object[frame]]
-			: frame >= 0 && node >= 0 ? this.profile.frame_name(frame) : name;
 
 		if (frame >= 0 && node !== 0) {
 			if (this.state.mode !== "callers")
 				made.push(fg_button("Callers", () => this.change({ mode: "callers", key: name })));
 			const what = group === "object" ? "object" : "function";
+			const value = group === "object" ? this.profile.objects[this.profile.frame_object[frame]] : this.profile.frame_name(frame);
 			made.push(fg_button("Only this", () => this.filter({ what, value, only: true })),
 				fg_button("Without", () => this.filter({ what, value, only: false })));
 		}

@@ -30,14 +30,14 @@ function progress_of(options, act) {
 		element("div", { class: "taking-line" }, bar, text), element("div", { class: "tools" }, stop, cancel));
 
 	function step() {
-		const s = (performance.now() - began) / 1000;
+		const s = (performance.now() - began) / 1000, over = !options.seconds || s >= options.seconds || act.stopped;
 
-		if (!options.seconds || s >= options.seconds || act.stopped) {
+		if (stop)
+			stop.hidden = over;
+		if (over) {
 			bar.removeAttribute("value");
 			text.textContent = act.bytes ? `${count_text(act.bytes, "bytes")} received` :
 				options.seconds ? "Looking up names" : "Collecting";
-			if (stop)
-				stop.hidden = true;
 		} else {
 			bar.value = s;
 			text.textContent = `${Math.floor(s)} of ${options.seconds} s`;
@@ -74,16 +74,25 @@ async function take(container, path, options, signal) {
 		bytes: 0, stopped: false, ended: false, cancel: () => abort.abort(),
 		stop: () => {
 			act.stopped = true;
+			wrong.replaceChildren();
 			ask(`stop?window=${id}`, { method: "POST", signal: abort.signal }).catch((error) => {
-				if (error.status === 404 && !act.ended) /* it has not begun: it stands in a queue */
+				if (act.ended || abort.signal.aborted)
+					return;
+				if (error.status === 404) { /* it has not begun: it stands in a queue */
 					setTimeout(act.stop, LOOK_MS);
+					return;
+				}
+				act.stopped = false;
+				wrong.replaceChildren(failure(error));
 			});
 		},
 	};
+	const wrong = element("div", { class: "place" });
 	const progress = progress_of(options, act);
 
 	if (signal)
 		signal.addEventListener("abort", act.cancel);
+	progress.shown.append(wrong);
 	container.replaceChildren(progress.shown);
 	try {
 		const answer = await ask(options.seconds ? with_parameter(path, `window=${id}`) : path, { signal: abort.signal });

@@ -60,7 +60,7 @@ class Fuzzer:
                  "Connection: x, close", "Accept: */*", "Accept-Encoding: gzip", "Host: evil.example", "Origin: http://evil.example", "Host:", "Expect: 100-continue",
                  "Authorization: Bearer x", "Authorization:", "Range: bytes=0-1", " folded: x", "No colon", ": empty", "Bad name : x",
                  "X: " + "y" * 500, "X: " + self.noise(30), "Content-Length: x", "Content-Length: -1", "Content-Length: 99999999999999999999",
-                 "Transfer-Encoding: gzip", "Transfer-Encoding: chunked, chunked"]
+                 "Transfer-Encoding: gzip", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked, chunked", "X: a\rb"]
         weights = [60] + [12] * 9 + [1] * (len(known) - 10)
         found = self.random.choices(known, weights, k=self.random.randrange(4))
         return found + ["H%d: x" % n for n in range(200)] if self.chance(0.3) else found
@@ -71,7 +71,7 @@ class Fuzzer:
             return "Content-Length: %d" % (len(data) + (self.some([-1, 1, 5]) if self.chance(10) else 0)), data
         size = max(1, self.random.randrange(len(data) + 1))
         parts = [data[i:i + size] for i in range(0, len(data), size)]
-        end = self.some([b"0\r\n\r\n"] * 12 + [b"0\r\nT: x\r\n\r\n", b"", b"g\r\n", b"0\n\n"])
+        end = self.some([b"0\r\n\r\n"] * 12 + [b"0\r\nT: x\r\n\r\n", b"", b"g\r\n", b"0x0\r\n\r\n", b"0\n\n"])
         return "Transfer-Encoding: chunked", b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in parts) + end
 
     def request(self):

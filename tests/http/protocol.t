@@ -188,7 +188,10 @@ def what_two_readers_could_read_differently_is_refused():
                      get_line(P, "Content-Length: +1", method="POST"), get_line(P, "Content-Length : 1", method="POST"),
                      get_line(P, "A: b", " folded: c"), get_line(P, "Host: a", "Host: b"),
                      get_line(P, "A: \0"), get_line("debug/pprof/"), get_line(P, version="1.x"),
-                     get_line(P, "Transfer-Encoding: chunked", method="POST") + b"zz\r\n"):
+                     get_line(P, "A: b\rContent-Length: 1"), get_line("http://a\rb" + P),
+                     get_line(P, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked", method="POST") + b"0\r\n\r\n",
+                     *(get_line(P, "Transfer-Encoding: chunked", method="POST") + size + b"\r\n0x1\r\n0\r\n\r\n"
+                       for size in (b"zz", b"0x3", b"3x", b"3;a\rb", b"-3", b" 3"))):
             data = d.raw(data)
             equal(status_of(data), 400, repr(data))
             contains(data, b"nosniff")

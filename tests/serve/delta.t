@@ -132,8 +132,8 @@ def deltas_overlap_and_each_has_its_own_time():
         long = open_delta(d, seconds=4)
         equal(d.command("alloc %d" % MIB), "0")
         r, took = delta(d)
-        need(values(d, r.body).get("do_alloc") is None, "allocated before it began")
         need(long.is_alive(), "the short one waited for the long one")
+        need(values(d, r.body).get("do_alloc") is None, "allocated before it began")
         r, took = long.result()
         equal(values(d, r.body).get("do_alloc"), MIB)
 
@@ -215,6 +215,25 @@ def a_heap_as_text_ends_with_every_key_of_gos_memstats():
             f.write(text)
         for pprof in pprofs():
             pprof("-top", path)
+
+
+@test
+def a_difference_of_what_shows_one_moment_is_refused():
+    with server() as d:
+        for kind in "goroutine", "goroutineleak":
+            is_error(d.get(PPROF + kind + "?seconds=1&format=dump"), 400,
+                     '"seconds" asks for a difference, and format=dump shows one moment; leave one of the two out\n')
+            is_error(d.get(PPROF + kind + "?seconds=1&debug=2"), 400, "seconds and debug params are incompatible\n")
+            equal(d.get(PPROF + kind + "?format=dump").status, 200)
+            equal(d.get(PPROF + kind + "?seconds=1&format=json").status, 200)
+
+
+@test
+def a_gc_that_is_no_small_number_counts_as_in_go():
+    with server() as d:
+        said = "there is no garbage collector in this process"
+        need(said in raw(d, d.get(PPROF + "heap?gc=99999999999999999999").body))
+        need(said not in raw(d, d.get(PPROF + "heap?gc=-99999999999999999999").body), "below 0")
 
 
 main()

@@ -116,6 +116,25 @@ a_descriptor_that_takes_nothing_is_told_before_a_window(void **state)
 }
 
 static void
+a_difference_of_what_shows_one_moment_is_refused_at_once(void **state)
+{
+	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
+	struct component_error                 err = COMPONENT_ERROR_INIT;
+	int                                    fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	(void)state;
+	o.seconds = 1;
+	o.format = "dump";
+	o.err = &err;
+	assert_int_equal(component_profile_write("goroutine", fd, &o), -EINVAL);
+	assert_string_equal(err.text,
+		"\"seconds\" asks for a difference, and format=dump shows one moment; leave one of the two out");
+	o.seconds = 0;
+	assert_int_equal(component_profile_write("goroutine", fd, &o), 0);
+	close(fd);
+}
+
+static void
 options_of_another_size_are_read_or_refused(void **state)
 {
 	struct {
@@ -288,6 +307,7 @@ main(void)
 		cmocka_unit_test(a_reader_that_is_gone_is_an_error_and_no_signal),
 		cmocka_unit_test(a_pipe_that_would_block_is_waited_for),
 		cmocka_unit_test(a_descriptor_that_takes_nothing_is_told_before_a_window),
+		cmocka_unit_test(a_difference_of_what_shows_one_moment_is_refused_at_once),
 		cmocka_unit_test(options_of_another_size_are_read_or_refused),
 		cmocka_unit_test(a_cancellation_waits_for_the_end),
 		cmocka_unit_test(no_door_is_a_cancellation_point_and_no_lock_is_lost),

@@ -135,7 +135,7 @@ def what_makes_no_sense_of_a_view_is_refused_before_any_window():
             is_error(d.get(PPROF + path), 400, "focus, ignore, sample_index, cum and n are for format=top, format=folded and format=svg\n")
         equal(d.get(PPROF + "heap?focus=(&n=x").status, 200)  # as in Go
         path = os.path.join(d.dir, "written")
-        for form, more, want in (("-", "focus=x", "need format"), ("top", "focus=(", "has a '('"), ("top", "sample_index=x", "must be goroutine or 0"),
+        for form, more, want in (("-", "focus=x", "need format; they are for format=top, format=folded and format=svg"), ("top", "focus=(", "has a '('"), ("top", "sample_index=x", "must be goroutine or 0"),
                                  ("top", "ignore=" + "a" * 300, "is longer than 255 bytes")):
             code, _, sentence = d.command("write %s goroutine 0 0 %s %s" % (path, form, more)).partition(" ")
             equal(code, "-22", more)

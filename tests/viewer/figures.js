@@ -8,7 +8,7 @@
  */
 "use strict";
 const fs = require("fs"), path = require("path");
-const PARTS = ["number", "decode", "profile", "tree", "color"];
+const PARTS = ["number", "pattern", "decode", "profile", "tree", "color"];
 const code = PARTS.map(name => fs.readFileSync(path.join(process.argv[2], name + ".js"), "utf8")).join("\n");
 const viewer = new Function(code + "; return { profile_decode, profile_difference, tree_of, tree_sums, tree_upside_down, " +
 	"tree_callers, tree_callees, tree_found, key_colors, count_text, signed_text, percent_text, shown_text };")();

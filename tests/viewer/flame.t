@@ -250,4 +250,96 @@ def it_fits_a_phone_and_the_dark():
             need((int(light[0]) < 128) == dark, light)
 
 
+def of_half(t, half):
+    return t.js(VIEW + ".flames()[%d].rectangles()" % half)
+
+
+@test
+def where_callees_come_first_no_frame_has_a_self_that_is_another_ones():
+    def tip(r):
+        t.point(r["x"] + r["w"] / 2, r["y"] + 9)
+        return t.js("document.querySelector('.fg-tip').innerText").split("\n")
+
+    with shown() as t:
+        need({"Self", "Total"} <= set(tip(frame(t, "walk"))), "as it is")
+        t.click_on(".fg-bar button[aria-pressed]:not(.fg-tab)")
+        for name in "idle", "main":
+            found = tip(frame(t, name))
+            need("Total" in found and "Self" not in found, found)
+        equal({r.get("self") for r in frames(t)}, {None})
+        t.click_on(".fg-tab[data-mode=callers]")
+        equal({r.get("self") for r in of_half(t, 0)}, {None})
+        need(None not in {r.get("self") for r in of_half(t, 1)}, of_half(t, 1))
+
+
+@test
+def in_both_halves_of_callers_a_double_click_and_o_open_what_they_are_on():
+    with shown() as t:
+        click(t, "copy", count=2)
+        r = next(r for r in of_half(t, 0) if r["name"] == "walk")
+        t.click(r["x"] + r["w"] / 2, r["y"] + 9, count=2)
+        equal(t.js(VIEW + ".state.key"), "walk")
+        r = next(r for r in of_half(t, 0) if r["name"] == "main")
+        t.click(r["x"] + r["w"] / 2, r["y"] + 9)
+        t.key("o")
+        equal(t.js(VIEW + ".state.key"), "main")
+        r = next(r for r in of_half(t, 1) if r["name"] == "idle")
+        t.click(r["x"] + r["w"] / 2, r["y"] + 9, count=2)
+        equal(t.js(VIEW + ".state.key"), "idle")
+
+
+@test
+def what_is_in_the_middle_of_callers_is_what_only_this_and_without_mean():
+    with shown() as t:
+        t.click_on(".fg-tab[data-mode=callers]")
+        for group, row, action, wanted in (("line", "walk src/walk.c:11", 0, {"what": "function", "value": "walk", "only": True}),
+                                           ("object", "libc.so.6", 1, {"what": "object", "value": "/lib/libc.so.6", "only": False}),
+                                           ("function", "copy", 0, {"what": "function", "value": "copy", "only": True})):
+            choose(t, 1, group)
+            t.js("[...document.querySelectorAll('.fg-name')].find(e => e.textContent === %s).click()" % json.dumps(row))
+            t.js("document.querySelectorAll('.fg-actions button')[%d].click()" % action)
+            equal(t.js(VIEW + ".state.filters"), [wanted])
+            need(frames(t), "it leaves something")
+            t.click_on(".fg-chip")
+
+
+@test
+def objects_of_one_name_are_told_apart_by_their_folders():
+    with shown(profile(objects=("/opt/a/libx.so", "/opt/b/libx.so"))) as t:
+        choose(t, 1, "object")
+        equal([r["name"] for r in frames(t) if r["row"] == 1], ["/opt/a/libx.so", "/opt/b/libx.so"])
+        t.click_on(".fg-tab[data-mode=table]")
+        t.js("[...document.querySelectorAll('.fg-name')].find(e => e.textContent === '/opt/b/libx.so').click()")
+        equal(of_half(t, 0)[0]["name"], "/opt/b/libx.so")
+
+
+@test
+def a_search_does_not_count_what_the_filters_have_taken_out():
+    with shown() as t:
+        t.js(VIEW + ".filter({ what: 'function', value: 'idle', only: true })")
+        t.key("/")
+        t.type("/^(idle|hash)$/")
+        equal(t.js("document.querySelector('.fg-matches').textContent"), "100 % in 1")
+
+
+@test
+def the_keyboard_stays_on_its_frame_when_the_window_changes():
+    tiny = [([5 + i, 2, 1], 6, []) for i in range(5)]
+    with shown(profile([([4, 2, 1], 5000, []), *tiny, ([10, 3, 1], 4000, [])],
+                       ["main", "left", "right", "wide"] + ["tiny%d" % i for i in range(5)] + ["there"])) as t:
+        equal(len([r for r in frames(t) if r["name"].startswith("tiny")]), 5, "all of them are drawn")
+        click(t, "all")
+        for key in "ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown":
+            t.key(key)
+        said = "document.querySelector('.fg-live').textContent.split(',')[0]"
+        equal(t.js(said), "there")
+        t.resize(600, 800)
+        t.until(VIEW + ".flame.wide < 600")
+        equal([r for r in frames(t) if r["name"].startswith("tiny")], [])
+        mark, r = t.js("document.querySelector('.fg-mark').getBoundingClientRect().x"), frame(t, "there")
+        need(abs(mark - r["x"]) < 2, (mark, r))
+        t.key("ArrowUp")
+        equal(t.js(said), "right")
+
+
 main()

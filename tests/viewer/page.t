@@ -120,6 +120,21 @@ def stop_ends_a_window_and_shows_what_was_measured_until_then():
 
 
 @test
+def a_stop_that_is_refused_is_told_and_may_be_tried_again():
+    with hello() as d, tab() as t:
+        window_open(t, d)
+        t.js("window.real = fetch; window.fetch = (to, how) => how.method === 'POST' ?"
+             "Promise.resolve(new Response('not from here\\n', { status: 403 })) : real(to, how)")
+        t.click_on("[data-do=stop]")
+        t.until("document.querySelector('.taking [role=alert]')?.textContent === 'not from here'")
+        t.until("!document.querySelector('[data-do=stop]').hidden && /of 600 s$/.test(document.querySelector('.taking-text').textContent)")
+        t.js("window.fetch = real")
+        t.click_on("[data-do=stop]")
+        t.until(SHOWN % "profile")
+        t.is_content()
+
+
+@test
 def cancel_frees_the_daemon_of_the_window_and_so_does_leaving():
     for act in "document.querySelector('[data-do=cancel]').click()", "history.back()":
         with hello() as d, tab() as t:
@@ -177,11 +192,11 @@ def a_token_is_taken_from_the_address_at_once_and_kept_in_memory_alone():
     with tempdir() as folder:
         path = os.path.join(folder, "token")
         with open(path, "w") as f:
-            f.write("open-sesame-1234567890\n")
+            f.write("open+sesame/1234567890=\n")
         os.chmod(path, 0o600)
         with hello("--profiling-token-file=" + path, "--heap-profile-rate=1") as d, tab() as t:
             equal(d.get(PPROF, headers={"Accept": "text/html"}).status, 401)
-            t.open(url(d, "?token=open-sesame-1234567890"), INDEX)
+            t.open(url(d, "?token=open+sesame/1234567890="), INDEX)
             equal(t.js("location.href"), url(d))
             t.click_on("[data-kind=heap] [data-do=table]")
             t.until(SHOWN % "profile")
@@ -216,6 +231,19 @@ def deadlocks_come_first_in_the_order_in_which_threads_wait():
         t.until("document.querySelectorAll('.thread').length === 1")
         t.click_on(".thread summary")
         t.until("document.querySelector('.thread .frames')?.textContent === 'main main.c:7'")
+        t.is_content()
+
+
+@test
+def threads_that_wait_for_each_other_until_a_timeout_are_in_the_list():
+    threads = [thread(9, "behind", waits("a", 1)), thread(1, "one", waits("b", 2)), thread(2, "two", waits("c", 3)),
+               thread(3, "three", waits("a", 1)), thread(4, "holder"), thread(5, "waiter", waits("d", 4))]
+    with made_up(goroutine=dump(threads)) as d, tab() as t:
+        t.open(url(d, "#threads"), SHOWN % "threads")
+        tree = t.js("document.querySelector('.waits').innerText")
+        for line in "behind 9 waits for a", "one 1 waits for b", "two 2 waits for c", "three 3 waits for a", "waiter 5 waits for d":
+            equal(tree.count(line), 1, line + " in\n" + tree)
+        equal(t.js("document.querySelector('.waits').childElementCount"), 2)
         t.is_content()
 
 
