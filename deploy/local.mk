@@ -10,7 +10,8 @@ nobase_dist_doc_DATA += %D%/Containerfile %D%/config.alloy %D%/kubernetes/appstu
 	%D%/kubernetes/overlays/secured/profiling.yaml %D%/parca.yaml \
 	%D%/systemd/appstudio-controller.service %D%/systemd/appstudio-controller.socket %D%/systemd/backend-controller.service \
 	%D%/systemd/backend-controller.socket %D%/systemd/cluster-agent.service %D%/systemd/cluster-agent.socket \
-	%D%/systemd/notify-reload.conf %D%/systemd/profiling.conf %D%/systemd/profiling-socket.conf %D%/systemd/sysusers.d/gitops.conf
+	%D%/systemd/notify-reload.conf %D%/systemd/profiling.conf %D%/systemd/profiling-socket.conf %D%/systemd/sysusers.d/gitops.conf \
+	%D%/systemd/tmpfiles.d/component.conf
 EXTRA_DIST += %D%/debian/changelog %D%/debian/control %D%/debian/copyright %D%/debian/component-tools.install %D%/debian/libcomponent-common.install %D%/debian/libcomponent0.install \
 	%D%/debian/libcomponent0.symbols %D%/debian/libcomponent-dev.install %D%/debian/libcomponent-dev.manpages %D%/debian/libcomponent-preload.install \
 	%D%/debian/libcomponent-preload.lintian-overrides %D%/debian/libcomponent-preload.triggers \

@@ -68,7 +68,7 @@ each_name(const struct component_flags *f, void (*fn)(const struct flag_entry *e
 static void
 bash_name(const struct flag_entry *e, const char *prefix, const char *name, size_t size, struct text *t)
 {
-	bool wants = e->row.type != COMPONENT_FLAG_TYPE_BOOL && flag_holds_value(e);
+	bool wants = e->row.type != COMPONENT_FLAG_TYPE_BOOL && !(e->row.bits & COMPONENT_FLAG_OPTIONAL) && flag_holds_value(e);
 
 	text_add(t, " --%s%.*s%s", prefix, (int)size, name, wants ? "=" : "");
 }
@@ -143,7 +143,7 @@ static void
 zsh_spec(const struct flag_entry *e, const char *prefix, const char *name, size_t size, struct text *t)
 {
 	struct text words = TEXT_INIT;
-	bool        optional = e->row.type == COMPONENT_FLAG_TYPE_BOOL ||
+	bool        optional = e->row.type == COMPONENT_FLAG_TYPE_BOOL || (e->row.bits & COMPONENT_FLAG_OPTIONAL) ||
 		!flag_holds_value(e);
 	bool        argument = !*prefix && !flag_is_bool_action(e);
 

@@ -103,7 +103,7 @@ flags_usage_write(const struct flag_entry *e, struct text *t)
 	text_add(t, "--%s", row->name);
 	if (flag_is_bool_action(e))
 		return;
-	if (row->type == COMPONENT_FLAG_TYPE_BOOL || !flag_holds_value(e)) {
+	if (row->type == COMPONENT_FLAG_TYPE_BOOL || (row->bits & COMPONENT_FLAG_OPTIONAL) || !flag_holds_value(e)) {
 		text_add(t, "[=%s]", word);
 		return;
 	}

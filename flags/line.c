@@ -57,8 +57,8 @@ has_no_form(const struct flag_entry *e)
 bool
 flag_takes_optional_argument(const struct flag_entry *e)
 {
-	return e->row.type == COMPONENT_FLAG_TYPE_BOOL || e->action == ACTION_HELP || e->action == ACTION_VERSION ||
-		e->action == ACTION_DUMP || e->action == ACTION_COMPLETION;
+	return e->row.type == COMPONENT_FLAG_TYPE_BOOL || (e->row.bits & COMPONENT_FLAG_OPTIONAL) || e->action == ACTION_HELP ||
+		e->action == ACTION_VERSION || e->action == ACTION_DUMP || e->action == ACTION_COMPLETION;
 }
 
 static void

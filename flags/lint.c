@@ -178,6 +178,9 @@ lint_bits(const struct component_flag *row, struct lines *faults)
 		lines_add(faults, "option --%s: a secret has no letter, or a command line that is shown would tell it", row->name);
 	if ((row->bits & COMPONENT_FLAG_BOOL_WORD) && row->type != COMPONENT_FLAG_TYPE_BOOL)
 		lines_add(faults, "option --%s: BOOL_WORD belongs to a bool", row->name);
+	if ((row->bits & COMPONENT_FLAG_OPTIONAL) &&
+	    (row->letter || row->type == COMPONENT_FLAG_TYPE_BOOL || row->type == COMPONENT_FLAG_TYPE_ENUM))
+		lines_add(faults, "option --%s: OPTIONAL belongs to no bool, to no enum and beside no letter", row->name);
 	if (row->enables && !row->env)
 		lines_add(faults, "option --%s: enables wants alias variables in env", row->name);
 }

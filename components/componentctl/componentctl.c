@@ -5,7 +5,7 @@
  *
  * Each command has options of its own, and with them --help, --version and all that options have.
  *
- * Tests: tests/componentctl/list.t.
+ * Tests: tests/componentctl/usage.t, tests/componentctl/list.t.
  */
 #include <config.h>
 
@@ -31,6 +31,8 @@ static const struct command *const commands[] = {
 #endif
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+/* Those that a build without libcurl does not have. */
+static const char *const looking[] = { "profile", "top", "trace", "dump", "memory", "doctor" };
 
 static int
 print(const char *text, FILE *to)
@@ -50,7 +52,8 @@ help(FILE *to)
 		"Finds programs that serve profiles on this machine, and looks into them.\n\nCommands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	fprintf(to, "\n'" NAME " COMMAND --help' shows the options of a command.\n");
+	fprintf(to, "\n'" NAME " help COMMAND' shows the options of a command.\n"
+		"'" NAME " --version' prints the version, '" NAME " --completion=bash' a completion for bash.\n");
 }
 
 /* In roff, as the pages of the commands that flags make. */
@@ -89,6 +92,12 @@ find(const char *word)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(word, commands[i]->name))
 			return commands[i];
+	for (size_t i = 0; i < sizeof(looking) / sizeof(looking[0]); i++)
+		if (!strcmp(word, looking[i])) {
+			fprintf(stderr, NAME ": this build has no command '%s', as there was no libcurl; install its headers (Debian: "
+				"libcurl4-openssl-dev), and run configure and make again\n", word);
+			return NULL;
+		}
 	nearest_begin(&n, word);
 	for (size_t i = 0; i < COMMANDS; i++)
 		nearest_try(&n, commands[i]->name, strlen(commands[i]->name));
@@ -105,6 +114,22 @@ failed(int r, const struct component_error *err)
 {
 	fprintf(stderr, NAME ": %s\n", *err->text ? err->text : strerror(-r));
 	return r == -EINVAL ? STATUS_USAGE : EXIT_FAILURE;
+}
+
+/* The daemons' config file is none of ours: COMPONENT_CONFIG names that of all of a pod, perhaps.  Empty is not
+ * given, and what is run from here finds it as it was. */
+static int
+parse(struct component_flags *f, int argc, char **argv, struct component_error *err)
+{
+	char *theirs = getenv("COMPONENT_CONFIG"), first = theirs ? *theirs : '\0';
+	int   r;
+
+	if (theirs)
+		*theirs = '\0';
+	r = component_flags_parse(f, argc, argv, err);
+	if (theirs)
+		*theirs = first;
+	return r;
 }
 
 /* argv[0] is the command's name. */
@@ -127,7 +152,7 @@ run(const struct command *c, int argc, char **argv)
 	flags_operands(f, name, c->operands, c->least, c->most, c->first);
 	r = c->flags ? component_flags_add(f, c->flags, &err) : 0;
 	if (r == 0)
-		r = component_flags_parse(f, argc, argv, &err);
+		r = parse(f, argc, argv, &err);
 	if (r > 0) {
 		status = print(component_flags_output(f), stdout);
 	} else if (r < 0) {
@@ -149,8 +174,13 @@ out:
 int
 main(int argc, char **argv)
 {
+	static char           option[] = "--help";
 	const struct command *c;
 
+	if (argc == 3 && !strcmp(argv[1], "help")) {
+		argv[1] = argv[2];
+		argv[2] = option;
+	}
 	if (argc < 2) {
 		help(stderr);
 		return STATUS_USAGE;

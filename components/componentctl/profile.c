@@ -58,7 +58,7 @@ static const struct component_flag profile_flags[] = {
 	COMPONENT_FLAG_STRING("output", &opt.file, "File for the profile.  If not given: ID.KIND.001.pb.gz, or the next free "
 		"number, in this folder.", .section = SECTION, .argument = "FILE", .letter = 'o'),
 	COMPONENT_FLAG_INT("top", &opt.rows, "How many functions to show; 0: all.", .section = SECTION, .min = 0,
-		.max = INT32_MAX, .argument = "N"),
+		.max = INT32_MAX, .argument = "N", .bits = COMPONENT_FLAG_OPTIONAL),
 	COMPONENT_FLAG_BOOL("cum", &opt.cum, "Sort by what was measured in a function and what it called.", .section = SECTION),
 	COMPONENT_FLAG_STRING("focus", &opt.focus, "Only stacks with a function, file or object that this regular expression "
 		"finds.", .section = SECTION, .argument = "RE"),
@@ -343,6 +343,8 @@ check_view(bool is_file, const char *kind, struct component_error *err)
 	if (shown_check("--focus", opt.focus, err) < 0 || shown_check("--ignore", opt.ignore, err) < 0 ||
 		shown_check("--peek", opt.peek, err) < 0 || shown_check("--list", opt.list, err) < 0)
 		return -EINVAL;
+	if (kind && *kind && kind[strspn(kind, "0123456789")] == '\0')
+		return usage(err, "KIND is the name of a profile, such as heap, and no number; how many functions to show is written --top=N");
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");
 	if (kind && !strcmp(kind, "trace"))

@@ -13,11 +13,13 @@
  * - A process that is not here may live in another pid namespace with the same /run.  The file is
  *   locked as long as it lives, and what is locked is not removed.
  * - The file is locked before it has its name: a reader that came in between would remove it.
+ * - Root reads users' own folders, too, and a user may put a link in the place of his at any moment.  So a folder is
+ *   opened first, without following a link, and what has been opened is looked at.
  * - A process keeps its number and its START when it runs another program, a static one perhaps, which has
  *   none of ours to take the record back.  So a record names its program's file, and of another one it does
  *   not count.  It stays until the process ends: the other program may write its own under this name.
  *
- * Tests: tests/componentctl/list.t, tests/componentctl/follow_forks.t.
+ * Tests: tests/componentctl/list.t, tests/componentctl/records.t, tests/componentctl/follow_forks.t.
  */
 #include <config.h>
 
@@ -42,6 +44,8 @@
 #include "text.h"
 
 #define SYSTEM_FOLDER "/run/component"
+#define USERS_FOLDER  "/run/user" /* what $XDG_RUNTIME_DIR is for each, but for its number */
+#define WAY_OUT       "make a folder for all by 'sudo install -d -m 1777 " SYSTEM_FOLDER "'"
 #define FILE_MAX      2048 /* bytes; ours are some hundred */
 #define FOLDER_MAX    512  /* bytes with NUL; a longer one is none */
 #define FOLDERS       2
@@ -65,14 +69,20 @@ folder_path(int i, char *buf, size_t size)
 		snprintf(buf, size, "%s/component", own);
 }
 
-/* Is nobody else able to take files away there? */
+/* Is it a folder in which nobody but root and that user is able to take others' files away? */
+static bool
+is_safe(const struct stat *st, uid_t user)
+{
+	return S_ISDIR(st->st_mode) && (st->st_uid == 0 || st->st_uid == user) &&
+	       ((st->st_mode & S_IWOTH) == 0 || (st->st_mode & S_ISVTX));
+}
+
 static bool
 folder_is_good(const char *path)
 {
 	struct stat st;
 
-	return *path && !lstat(path, &st) && S_ISDIR(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid()) &&
-	       ((st.st_mode & S_IWOTH) == 0 || (st.st_mode & S_ISVTX));
+	return *path && !lstat(path, &st) && is_safe(&st, geteuid());
 }
 
 static void
@@ -195,7 +205,7 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 	}
 	if (fd < 0) {
 		component_error_set(err, "no record of this process can be written to " SYSTEM_FOLDER
-			" or to component/ in $XDG_RUNTIME_DIR: %s", strerror(-result));
+			" or to component/ in $XDG_RUNTIME_DIR: %s; " WAY_OUT, strerror(-result));
 		return result;
 	}
 	our_fd_kept_close(&f->fd); /* its file has been replaced, or is in the other folder */
@@ -206,21 +216,41 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 	return 0;
 }
 
+/* The first in which one may write; false: there is none. */
+static bool
+folder_find(char ret[FOLDER_MAX])
+{
+	for (int i = 0; i < FOLDERS; i++) {
+		folder_path(i, ret, FOLDER_MAX);
+		folder_make(i, ret);
+		if (folder_is_good(ret) && !access(ret, W_OK | X_OK))
+			return true;
+	}
+	return false;
+}
+
+int
+record_folder_check(struct component_error *err)
+{
+	char folder[FOLDER_MAX];
+
+	if (folder_find(folder))
+		return 0;
+	component_error_set(err, "no record can be written, neither to " SYSTEM_FOLDER " nor to component/ in $XDG_RUNTIME_DIR, so "
+		"'componentctl list' does not show the program, and forked children are not followed; " WAY_OUT);
+	return -ENOENT;
+}
+
 int
 record_socket(char *buf, size_t size)
 {
 	char    folder[FOLDER_MAX];
 	int64_t start = process_start("/proc/self/stat", (int32_t)getpid());
 
-	for (int i = 0; i < FOLDERS && start >= 0; i++) {
-		folder_path(i, folder, sizeof(folder));
-		folder_make(i, folder);
-		if (!folder_is_good(folder) || access(folder, W_OK | X_OK))
-			continue;
-		snprintf(buf, size, "unix:%s/%ld.%lld.sock", folder, (long)getpid(), (long long)start);
-		return 0;
-	}
-	return -ENOENT;
+	if (start < 0 || !folder_find(folder))
+		return -ENOENT;
+	snprintf(buf, size, "unix:%s/%ld.%lld.sock", folder, (long)getpid(), (long long)start);
+	return 0;
 }
 
 void
@@ -390,12 +420,14 @@ out:
 	return r;
 }
 
+/* Of a folder that is root's or that user's. */
 static int
-folder_each(const char *path, record_fn *fn, void *arg)
+folder_each(const char *path, uid_t user, record_fn *fn, void *arg)
 {
-	DIR                 *dir = folder_is_good(path) ? our_fd_opendir(path) : NULL;
+	int                  fd = our_fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), r = 0, state;
+	struct stat          st;
+	DIR                 *dir = fd >= 0 && !fstat(fd, &st) && is_safe(&st, user) ? fdopendir(fd) : NULL;
 	const struct dirent *d;
-	int                  r = 0, state;
 
 	while (dir && !r && (d = readdir(dir))) {
 		struct found f = { .start = 0 };
@@ -411,6 +443,38 @@ folder_each(const char *path, record_fn *fn, void *arg)
 	}
 	if (dir)
 		our_fd_closedir(dir);
+	else
+		our_fd_close(fd);
+	return r;
+}
+
+static bool
+is_same_folder(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !lstat(a, &x) && !lstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Those in users' own folders, but for the one that was read already; root may read them. */
+static int
+users_each(record_fn *fn, void *arg)
+{
+	char                 own[FOLDER_MAX], path[FOLDER_MAX];
+	DIR                 *dir = geteuid() == 0 ? our_fd_opendir(USERS_FOLDER) : NULL;
+	const struct dirent *d;
+	int                  r = 0;
+
+	folder_path(1, own, sizeof(own));
+	while (dir && !r && (d = readdir(dir))) {
+		int64_t user = digits_number(d->d_name, UINT32_MAX);
+
+		snprintf(path, sizeof(path), USERS_FOLDER "/%.20s/component", d->d_name);
+		if (user >= 0 && !(folder_is_good(own) && is_same_folder(path, own)))
+			r = folder_each(path, (uid_t)user, fn, arg);
+	}
+	if (dir)
+		our_fd_closedir(dir);
 	return r;
 }
 
@@ -422,9 +486,9 @@ record_each(record_fn *fn, void *arg)
 
 	for (int i = 0; i < FOLDERS && !r; i++) {
 		folder_path(i, path, sizeof(path));
-		r = folder_each(path, fn, arg);
+		r = folder_each(path, geteuid(), fn, arg);
 	}
-	return r;
+	return r ? r : users_each(fn, arg);
 }
 
 static int

@@ -5,7 +5,8 @@
  *         └─ record_write() ──▶ /run/component/PID.START ◀── record_each(), record_find() of componentctl
  *
  * The file lies in /run/component, which root makes (mode 1777), or where one may not write there in
- * $XDG_RUNTIME_DIR/component.  It has mode 0600: of other users' processes root alone knows.  A record
+ * $XDG_RUNTIME_DIR/component.  It has mode 0600: of other users' processes root alone knows, who looks into
+ * /run/user/UID/component as well.  A record
  * counts as long as its process lives, and only if it is of that process's own user or of root.  Of a
  * process that could serve, and does not, it says so: its URL is RECORD_URL_OFF.  Sockets of record_socket()
  * lie there as well; who reads records removes those of dead processes.
@@ -58,6 +59,8 @@ void record_takes_usr1(bool takes);
 /* Writes that of this process, again where there is one: r's id, url, app_port and parent count.  0, or a
  * negative errno and a sentence. */
 int  record_write(struct record_file *f, const struct record *r, struct component_error *err);
+/* 0; -ENOENT, with a sentence: there is no folder in which a record of this user's processes can be written. */
+int  record_folder_check(struct component_error *err);
 /* "unix:FOLDER/PID.START.sock", an address for this process in the folder that its record would be in.
  * 0; -ENOENT: there is no folder. */
 int  record_socket(char *buf, size_t size);

@@ -196,6 +196,9 @@ def stacks_are_folded_root_first_and_options_that_say_nothing_are_refused():
         equal(ctl("profile", path, "--folded", "--focus=cr.nch"), "main;crunch 5\n")
         contains(ctl("profile", path, "--folded", "--raw", status=2), "exclude each other")
         contains(ctl("profile", path, "heap", status=2), "the target is a file")
+        contains(ctl("profile", path, "--top=1"), "Showing top 1 nodes out of 2\n")
+        equal(ctl("profile", "--top", path), ctl("profile", path, "--top=10"), "a value stands behind '=' alone")
+        contains(ctl("profile", path, "--top", "3", status=2), "is written --top=N")
         r = run(CTL, "profile", path, "--focus=nobody", env=environment())
         equal((r.returncode, r.stderr), (0, "--focus 'nobody' is no function, file or object of this profile\n"))
 
@@ -227,6 +230,7 @@ def a_mistake_is_answered_by_what_to_write_instead():
                 ((os.path.join(d, "text"),), 1, "is no pprof profile"),
                 ((os.path.join(d, "half"),), 1, "is cut off"),
                 ((d + "/.",), 1, "no such file"),
+                (("4194305",), 1, "a file, an ID that 'componentctl list' shows, or the number of any process"),
                 ((one.url, "heap", "--focus=(?i)x"), 2, "--focus '(?i)x': the pattern has a '?'"),
                 ((one.url, "heap", "--ignore=a{9}"), 2, "has a '{'"),
                 ((one.url, "heap", "--ignore=[a"), 2, "--ignore '[a'"),

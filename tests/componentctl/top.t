@@ -137,6 +137,14 @@ def a_server_is_asked_for_any_of_the_kinds():
 
 
 @test
+def a_focus_is_taken_whole_or_refused():
+    with daemon(SUBJECT, "--enable-pprof") as d:
+        at = "127.0.0.1:%d" % d.port
+        contains(ctl("top", at, "goroutine", "--focus=" + 79 * "a", "--count=1"), "  /" + 79 * "a" + "\n")
+        contains(ctl("top", at, "goroutine", "--focus=" + 80 * "a", "--count=1", status=2), "--focus is 80 bytes long, and top takes at most 79")
+
+
+@test
 def keys_change_what_is_shown():
     with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid)) as t:
         t.until(rb"burn_here")

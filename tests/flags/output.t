@@ -175,9 +175,10 @@ def the_dump_as_text_is_a_config_file():
         f.flush()
         again = json.loads(run("--dump-options=json", "-c", f.name).stdout)["options"]
         once = json.loads(run("--dump-options=json", *words).stdout)["options"]
+        equal([a["name"] for a in once], [b["name"] for b in again])
         for a, b in zip(once, again):
             if a["name"] != "config":
-                equal((a["name"], a["value"]), (b["name"], b["value"]))
+                equal(a["value"], b["value"], a["name"])
         run("--check-config", "-c", f.name)
 
 

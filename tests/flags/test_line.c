@@ -8,6 +8,8 @@
 
 #include <getopt.h>
 
+#include "operands.h"
+
 /* The words are accepted. */
 static struct component_flags *
 accept_words(const char *const *words)
@@ -309,6 +311,46 @@ a_secret_is_not_repeated_in_a_fault(void **state)
 	component_flags_free(f);
 }
 
+/* The words are accepted; their one operand, or "". */
+static const char *
+optional_row(int64_t *ret, const char *first, const char *second)
+{
+	static int64_t count;
+	static const struct component_flag rows[] = {
+		COMPONENT_FLAG_INT("count", &count, "How many.", .section = "X", .bits = COMPONENT_FLAG_OPTIONAL),
+		COMPONENT_FLAG_END
+	};
+	static char             operand[16];
+	struct component_flags *f;
+
+	count = 10;
+	f = fixture_new(NULL);
+	assert_int_equal(component_flags_add(f, rows, NULL), 0);
+	flags_operands(f, "program", "[WORD]", 0, 1, false);
+	if (fixture_parse(f, (const char *const[]){ first, second, NULL }))
+		fail_msg("%s", fixture_err.text);
+	*ret = count;
+	snprintf(operand, sizeof(operand), "%s", *flags_operand_words(f) ? *flags_operand_words(f) : "");
+	component_flags_free(f);
+	return operand;
+}
+
+static void
+an_optional_value_stands_behind_equals_alone(void **state)
+{
+	int64_t count;
+
+	(void)state;
+	assert_string_equal(optional_row(&count, "--count=3", "heap"), "heap");
+	assert_int_equal(count, 3);
+	assert_string_equal(optional_row(&count, "--count", "heap"), "heap");
+	assert_int_equal(count, 10);
+	assert_string_equal(optional_row(&count, "--count", "3"), "3");
+	assert_int_equal(count, 10);
+	assert_string_equal(optional_row(&count, "heap", "--count"), "heap");
+	assert_int_equal(count, 10);
+}
+
 static void
 a_former_name_works_and_warns(void **state)
 {
@@ -466,6 +508,7 @@ main(void)
 		cmocka_unit_test(more_faults_than_fit_are_counted),
 		cmocka_unit_test(values_in_messages_are_cut_and_made_visible),
 		cmocka_unit_test(a_secret_is_not_repeated_in_a_fault),
+		cmocka_unit_test(an_optional_value_stands_behind_equals_alone),
 		cmocka_unit_test(a_former_name_works_and_warns),
 		cmocka_unit_test(getopts_own_state_is_put_back),
 		cmocka_unit_test(a_daemons_own_getopt_has_its_operands_last_or_first_as_it_wants),

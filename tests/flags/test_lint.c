@@ -54,6 +54,8 @@ static const struct {
 	{ { INT("x", .letter = '-') }, "option --x: a letter is one of a-z, A-Z, 0-9" },
 	{ { INT("x", .letter = 'x', .bits = COMPONENT_FLAG_SECRET) }, "option --x: a secret has no letter" },
 	{ { INT("x", .bits = COMPONENT_FLAG_BOOL_WORD) }, "option --x: BOOL_WORD belongs to a bool" },
+	{ { BOOL("x", .bits = COMPONENT_FLAG_OPTIONAL) }, "option --x: OPTIONAL belongs to no bool, to no enum and beside no letter" },
+	{ { INT("x", .letter = 'x', .bits = COMPONENT_FLAG_OPTIONAL) }, "option --x: OPTIONAL belongs to no bool" },
 	{ { INT("x", .alias = "ok Bad") }, "option --x: 'Bad' is no option name (alias)" },
 	{ { INT("x", .deprecated = "b=d") }, "option --x: 'b=d' is no option name (deprecated)" },
 	{ { INT("x", .env = "GOOD 1BAD") }, "option --x: '1BAD' is no variable (env)" },

@@ -57,7 +57,8 @@ NOT_RUN = {
     "make release RELEASE_KEY=you@example.org": "tests/project/release.t",
     "cp -r deploy/debian .": "tests/project/packages.t",
     "dpkg-buildpackage -us -uc -b": "tests/project/packages.t",
-    "sudo dpkg -i ../libcomponent0_*.deb ../libcomponent-common_*.deb ../libcomponent-dev_*.deb ../libcomponent-preload_*.deb":
+    "sudo dpkg -i ../libcomponent0_*.deb ../libcomponent-common_*.deb ../libcomponent-dev_*.deb ../libcomponent-preload_*.deb "
+    "../component-tools_*.deb":
     "tests/project/packages.t",
     "podman build -f deploy/Containerfile -t localhost/component-controllers:0.2.0 .": "tests/project/container.t does its steps",
     "kubectl apply -k deploy/kubernetes/overlays/dev": "needs a cluster; tests/project/kubernetes.t has what it would be sent",

@@ -9,6 +9,7 @@ from documents import shell_lines  # noqa: E402
 from gotools import ENV, pprofs  # noqa: E402
 from harness import *  # noqa: E402,F403
 
+BUILT = "cc -g examples/hello.c -o hello $(pkg-config --cflags --libs libcomponent)"  # by docs.t
 LINES = [line for _, line in shell_lines("docs/hunts.md")]
 
 
@@ -16,7 +17,7 @@ def steps(fault):
     """The commands below the one that starts it with this fault, up to the next."""
     at = next(i for i, line in enumerate(LINES) if line.endswith("--fault=" + fault))
     rest = LINES[at + 1:]
-    end = next((i for i, line in enumerate(rest) if line.startswith("build/")), len(rest))
+    end = next((i for i, line in enumerate(rest) if line.startswith("./hunts ")), len(rest))
     return LINES[at].split(), rest[:end]
 
 
@@ -42,9 +43,15 @@ def first_row(text):
 
 
 @test
+def it_is_built_as_the_first_daemon_is():
+    contains([line for _, line in shell_lines("README.md")], BUILT)
+    equal(LINES[0], BUILT.replace("hello", "hunts"))
+
+
+@test
 def the_hot_loop_is_found_with_its_caller_and_its_line():
     (program, *options), (top, peek, listing) = steps("hot")
-    with daemon(program.replace("build/", ""), *options) as d:
+    with daemon(program.replace("./", "examples/"), *options) as d:
         # A busy machine may leave it no time in a window.
         poll(lambda: first_row(curl(top, d)) == "find_user", "the hot loop is first")
         for pprof in pprofs():
@@ -55,7 +62,7 @@ def the_hot_loop_is_found_with_its_caller_and_its_line():
 @test
 def the_leak_is_found_while_it_grows_and_in_all():
     (program, *options), (growth, whole) = steps("leak")
-    with daemon(program.replace("build/", ""), *options) as d:
+    with daemon(program.replace("./", "examples/"), *options) as d:
         poll(lambda: "remember_visit" in curl(growth, d), "the leak is sampled")
         equal(first_row(curl(growth, d)), "remember_visit")
         for pprof in pprofs():

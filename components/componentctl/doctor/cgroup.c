@@ -39,6 +39,7 @@ number_in(const char *folder, const char *name)
 
 struct left {
 	int64_t limit, bytes; /* bytes that are left of it; limit -1: there is none */
+	char    file[PATH_MOST + 64]; /* that the limit stands in */
 };
 
 /* From folder up to top. */
@@ -48,8 +49,11 @@ look_up(char *folder, size_t top, const char *limit_name, const char *used_name,
 	for (char *slash = folder; slash; *slash = '\0') {
 		int64_t limit = number_in(folder, limit_name), used = number_in(folder, used_name);
 
-		if (limit >= 0 && limit < NO_LIMIT && used >= 0 && (ret->limit < 0 || limit - used < ret->bytes))
-			*ret = (struct left){ limit, limit - used };
+		if (limit >= 0 && limit < NO_LIMIT && used >= 0 && (ret->limit < 0 || limit - used < ret->bytes)) {
+			ret->limit = limit;
+			ret->bytes = limit - used;
+			snprintf(ret->file, sizeof(ret->file), "%s/%s", folder, limit_name);
+		}
 		slash = strlen(folder) > top ? strrchr(folder, '/') : NULL;
 		if (!slash)
 			break;
@@ -60,7 +64,7 @@ void
 facts_cgroup(pid_t pid, struct findings *f)
 {
 	static const char two[] = "/sys/fs/cgroup", one[] = "/sys/fs/cgroup/memory";
-	char              line[PATH_MOST], folder[PATH_MOST + 32];
+	char              line[PATH_MOST], folder[PATH_MOST + 32], command[PATH_MOST + 128];
 	struct left       left = { .limit = -1 };
 	FILE             *file;
 
@@ -79,11 +83,12 @@ facts_cgroup(pid_t pid, struct findings *f)
 	}
 	if (file)
 		fclose(file);
+	snprintf(command, sizeof(command), "echo %" PRId64 " > '%s'", left.limit + LEAST, left.file);
 	if (left.limit < 0)
 		findings_ok(f, "memory", NULL, "no limit of a control group is known");
 	else if (left.bytes < LEAST)
-		findings_warn(f, "memory", NULL, "%" PRId64 " of %" PRId64 " MiB are left to its control group: a profile may bring the kernel to "
-			"end it; raise memory.max, or lower --profiling-memory", left.bytes / (1 << 20), left.limit >> 20);
+		findings_warn(f, "memory", command, "%" PRId64 " of %" PRId64 " MiB are left to its control group: a profile may bring the kernel to "
+			"end it; raise the limit, or lower --profiling-memory", left.bytes / (1 << 20), left.limit >> 20);
 	else
 		findings_ok(f, "memory", NULL, "%" PRId64 " of %" PRId64 " MiB are left to its control group", left.bytes >> 20,
 			left.limit >> 20);

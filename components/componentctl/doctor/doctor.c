@@ -117,7 +117,8 @@ unreachable_tell(const struct target *t, int r, const char *sentence, struct fin
 	char        command[TARGET_MAX + 64] = "";
 
 	if (*t->socket == '/' && access(t->socket, R_OK | W_OK) && errno == EACCES) {
-		findings_warn(f, "reachable", NULL, "%s: this user may not open its socket; run this as the program's user, or as root",
+		snprintf(command, sizeof(command), "sudo componentctl doctor %s", t->word);
+		findings_warn(f, "reachable", command, "%s: this user may not open its socket; run this as the program's user, or as root",
 			t->word);
 		return;
 	}
@@ -183,7 +184,7 @@ served_look(struct target *t, struct findings *f)
 			profile_count(t, "profile", seconds, &n);
 		if (t->process && !unserved_begin(t->process, false, &err))
 			names_look(&n, false, 0);
-		names_tell(&n, t->process, f);
+		names_tell(&n, t->word, t->process, f);
 		names_release(&n);
 	}
 	if (!t->process)
@@ -200,16 +201,18 @@ unserved_look(pid_t pid, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct names           n = { .objects = NULL };
-	char                   command[64];
+	char                   word[24], command[64];
+	int                    r = unserved_begin(pid, false, &err);
 
-	snprintf(command, sizeof(command), "componentctl profile %d", (int)pid);
-	if (unserved_begin(pid, false, &err) < 0) {
-		findings_warn(f, "rung", NULL, "none: %s", err.text);
+	snprintf(word, sizeof(word), "%d", (int)pid);
+	snprintf(command, sizeof(command), r < 0 ? "sudo componentctl doctor %d" : "componentctl profile %d", (int)pid);
+	if (r < 0) {
+		findings_warn(f, "access", r == -EPERM && geteuid() ? command : NULL, "none: %s", err.text);
 	} else {
-		findings_ok(f, "rung", command, "from outside: process %d serves no profiles, and its memory may be read", (int)pid);
+		findings_ok(f, "access", command, "from outside: process %d serves no profiles, and its memory may be read", (int)pid);
 		facts_perf(pid, f);
 		names_look(&n, true, seconds);
-		names_tell(&n, pid, f);
+		names_tell(&n, word, pid, f);
 		names_release(&n);
 	}
 	facts_look(pid, FACTS_OUTSIDE, f);
@@ -237,20 +240,20 @@ loadable_look(const char *path, const char *word, struct findings *f)
 
 	snprintf(command, sizeof(command), "componentctl run %s", word);
 	if (r == -ENOTSUP) {
-		findings_warn(f, "rung", "componentctl profile PID", "from outside, for the CPU time and the threads alone: %s", err.text);
+		findings_warn(f, "access", "componentctl profile PID", "from outside, for the CPU time and the threads alone: %s", err.text);
 		facts_perf(getpid(), f);
 		facts_yama(f);
 		return;
 	}
 	if (r < 0) {
-		findings_warn(f, "rung", NULL, "none: %s", err.text);
+		findings_warn(f, "access", NULL, "none: %s", err.text);
 		return;
 	}
 	r = loadable_agent(agent, &err);
 	if (r < 0)
-		findings_warn(f, "rung", "apt-get install libcomponent-preload", "from outside alone: %s", err.text);
+		findings_warn(f, "access", "apt-get install libcomponent-preload", "from outside alone: %s", err.text);
 	else
-		findings_ok(f, "rung", command, "the agent: it can be loaded into %s", path);
+		findings_ok(f, "access", command, "the agent: it can be loaded into %s", path);
 	facts_switches(getpid(), f);
 }
 

@@ -32,7 +32,6 @@
 #define DESCRIPTORS_MORE 1024
 #define SIGNALS_MORE     65536
 #define COMMAND_MAX      128
-#define HEAP_RANGE       ((uint64_t)1 << 32) /* bytes of address space: below that a quarter is a small range */
 #define CAP_SYS_ADMIN    21
 #define CAP_PERFMON      38
 
@@ -78,12 +77,13 @@ entries_of(pid_t pid, const char *name)
 static void
 tracer_look(pid_t pid, struct findings *f)
 {
-	char value[PROC_STATUS_BYTES], who[PROC_STATUS_BYTES];
+	char value[PROC_STATUS_BYTES], who[PROC_STATUS_BYTES], command[COMMAND_MAX];
 	int  tracer = atoi(status_of(pid, "\nTracerPid:", value));
 
+	snprintf(command, sizeof(command), "kill %d", tracer);
 	if (tracer > 0)
-		findings_warn(f, "tracer", "", "process %d (%s) traces it, and may stop it or change how long everything takes; end "
-			"that before you measure", tracer, status_of(tracer, "Name:", who));
+		findings_warn(f, "tracer", command, "process %d (%s) traces it, and may stop it or change how long everything takes; detach "
+			"or end that before you measure", tracer, status_of(tracer, "Name:", who));
 }
 
 static void
@@ -201,22 +201,6 @@ signals_look(pid_t pid, struct findings *f)
 			(limit - used) / 2);
 }
 
-static void
-space_look(pid_t pid, struct findings *f)
-{
-	struct rlimit l;
-	char          command[COMMAND_MAX];
-
-	if (prlimit(pid, RLIMIT_AS, NULL, &l) || l.rlim_cur == RLIM_INFINITY || l.rlim_cur >= HEAP_RANGE)
-		return;
-	if (pid == getpid())
-		snprintf(command, sizeof(command), "ulimit -v unlimited");
-	else
-		snprintf(command, sizeof(command), "prlimit --pid=%d --as=unlimited:", (int)pid);
-	findings_warn(f, "address space", command, "%" PRIu64 " MiB (RLIMIT_AS): the heap profile has a quarter of it, and beyond that each "
-		"free() is looked up", (uint64_t)l.rlim_cur >> 20);
-}
-
 /* Samples from outside take a descriptor of ours for each thread on each processor. */
 static void
 samplers_look(pid_t pid, struct findings *f)
@@ -240,7 +224,6 @@ facts_look(pid_t pid, enum facts_of of, struct findings *f)
 	} else {
 		descriptors_look(pid, f);
 		signals_look(pid, f);
-		space_look(pid, f);
 	}
 	facts_cgroup(pid, f);
 }
@@ -252,11 +235,15 @@ facts_perf(pid_t pid, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	bool                   kernel = true;
+	char                   command[COMMAND_MAX] = "";
 	int                    r = outside_may_sample(pid, &kernel, &err);
 
+	if (r == -EPERM && refused_setting("kernel/perf_event_paranoid") > REFUSED_PARANOID_MOST)
+		snprintf(command, sizeof(command), "sysctl kernel.perf_event_paranoid=2");
+	else if (r == -EPERM && geteuid() && pid != getpid())
+		snprintf(command, sizeof(command), "sudo componentctl doctor %d", (int)pid);
 	if (r < 0)
-		findings_warn(f, "perf", refused_setting("kernel/perf_event_paranoid") > REFUSED_PARANOID_MOST && r == -EPERM ?
-			"sysctl kernel.perf_event_paranoid=2" : NULL, "%s", err.text);
+		findings_warn(f, "perf", command, "%s", err.text);
 	else if (kernel)
 		findings_ok(f, "perf", NULL, "CPU time can be sampled from outside");
 	else

@@ -33,8 +33,8 @@ void names_count_profile(struct names *n, const struct pprof *p, bool is_cpu);
 /* After outside_begin(): objects and where their names come from; with is_outside also the stacks of its threads, and
  * those of its CPU time for so many seconds. */
 void names_look(struct names *n, bool is_outside, int64_t seconds);
-/* pid: whose files they are; 0: not of this machine. */
-void names_tell(const struct names *n, pid_t pid, struct findings *f);
+/* word: the target, for a command; pid: whose files they are; 0: not of this machine. */
+void names_tell(const struct names *n, const char *word, pid_t pid, struct findings *f);
 /* Of a program that does not run. */
 void names_tell_file(const char *path, struct findings *f);
 void names_release(struct names *n);

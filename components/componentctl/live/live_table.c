@@ -198,7 +198,7 @@ table_make(struct live *l, const struct window *w)
 		if (live_threads_look(&l->threads, l->target.process) == 0)
 			live_threads_print(&l->threads, (size_t)rows_now(l), &l->table);
 	} else if (l->shows_threads) {
-		text_add(&l->table, "threads are shown of programs of this machine that 'componentctl list' shows\n");
+		text_add(&l->table, "threads are shown of a program of this machine; write its number, or an ID that 'componentctl list' shows\n");
 	} else if (w->r < 0 || functions_add(l, w, &l->table, &err) < 0) {
 		text_add_visible(&l->table, w->r < 0 ? w->err.text : err.text, COMPONENT_ERROR_MAX);
 		text_add(&l->table, "\n");
@@ -384,6 +384,10 @@ run(char **operands, struct component_error *err)
 		r = kind_find(&l, operands[1], err);
 	if (!r)
 		r = shown_check("--focus", focus, err);
+	if (!r && focus && strlen(focus) >= sizeof(l.re)) {
+		component_error_set(err, "--focus is %zu bytes long, and top takes at most %zu; write a shorter one", strlen(focus), sizeof(l.re) - 1);
+		r = -EINVAL;
+	}
 	if (r < 0)
 		return r;
 	snprintf(l.re, sizeof(l.re), "%s", focus ? focus : "");
@@ -405,7 +409,7 @@ static const struct component_flag flags[] = {
 	COMPONENT_FLAG_INT("count", &tables, "After how many tables to end; 0: never.", .section = SECTION, .min = 0, .max = INT32_MAX,
 		.argument = "N"),
 	COMPONENT_FLAG_INT("top", &rows, "How many functions to show; 0: as many as fit, 10 where nothing limits them.",
-		.section = SECTION, .min = 0, .max = INT32_MAX, .argument = "N"),
+		.section = SECTION, .min = 0, .max = INT32_MAX, .argument = "N", .bits = COMPONENT_FLAG_OPTIONAL),
 	COMPONENT_FLAG_BOOL("cum", &cum, "Sort by what was measured in a function and what it called.", .section = SECTION),
 	COMPONENT_FLAG_STRING("focus", &focus, "Only stacks with a function, file or object that this regular expression finds.",
 		.section = SECTION, .argument = "RE"),

@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATH "/debug/pprof"
+#define PATH    "/debug/pprof"
+#define TARGETS "HOST:PORT, a URL, unix:/path, a file, an ID that 'componentctl list' shows, or the number of any process"
 
 static int
 refuse(struct component_error *err, const char *word, const char *why)
@@ -189,15 +190,14 @@ target_find(struct target *ret, const char *word, struct component_error *err)
 
 	*ret = (struct target){ .is_file = false };
 	if (!*word || strlen(word) > TARGET_MAX / 2)
-		return refuse(err, word, "is no target; write HOST:PORT, a URL, unix:/path, a file, or an ID that "
-			"'componentctl list' shows");
+		return refuse(err, word, "is no target; write " TARGETS);
 	snprintf(ret->word, sizeof(ret->word), "%s", word);
 	r = of_server(ret, word, err);
 	if (r != -ENOENT)
 		return r;
 	r = strchr(word, '/') ? of_file(ret, word) : of_word(ret, err);
 	if (r == -ENOENT)
-		component_error_set(err, "'%.200s': no such %s; write HOST:PORT, a URL, unix:/path, a file, or an ID or PID "
-			"that 'componentctl list' shows", word, strchr(word, '/') ? "file" : "program and no such file");
+		component_error_set(err, "'%.200s': no such %s; write " TARGETS, word, strchr(word, '/') ? "file" :
+			"program and no such file");
 	return r;
 }

@@ -1,5 +1,5 @@
 /*
- * main.h - what is ready-made: a whole main(), and the parts for profiling and health.
+ * main.h - what is ready-made: a whole main(), and the parts for health, metrics and profiling.
  *
  * <component/component.h> includes this.  What is declared here is defined above the life of
  * a daemon, in components/.
@@ -20,8 +20,8 @@ struct component_spec;
 /*
  * component_main - a whole main(): flags, signals, listeners, loop, exit status
  *
- * Makes a component of the spec, with the parts for profiling and health and those
- * of spec->parts; parses; installs the signal handlers; starts; runs the loop until
+ * Makes a component of the spec, with the parts for health, metrics and profiling and
+ * those of spec->parts; parses; installs the signal handlers; starts; runs the loop until
  * it has stopped.  The only function here that prints: --help and the like to
  * stdout, faults to stderr.
  *

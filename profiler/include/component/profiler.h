@@ -7,9 +7,9 @@
  *     component_profiler_stop();
  *
  * The server has a thread and an event loop of its own, so it answers while the
- * program's loop hangs.  It installs no signal handler before a CPU profile is
- * asked for, starts no child process, and prints nothing: what there is to say
- * goes to options.log.  Linked with -lcomponent_hooks the heap is sampled as well;
+ * program's loop hangs.  It installs no signal handler before a CPU profile or a dump
+ * of threads is asked for, starts no child process, and prints nothing: what there is to
+ * say goes to options.log.  Linked with -lcomponent_hooks the heap is sampled as well;
  * without, the heap profiles are valid and empty, and the index page says why.
  *
  * None of these functions is a cancellation point.
@@ -365,10 +365,11 @@ struct component_profile_write_options {
 	int         debug;   /* 1: Go's text, 2: of goroutine each thread by itself; 0: binary */
 	bool        gc;      /* as ?gc=1 of heap */
 	bool        without_own; /* goroutine: the library's own threads left out */
-	const char *format;  /* "top", "folded"; trace: "go1.22", "perfetto"; NULL: by debug */
+	const char *format;  /* "top", "folded", "svg", "html", "json"; goroutine and goroutineleak: "dump", too; trace:
+	                      * "go1.19", "go1.22", "perfetto"; memory: "json"; NULL: by debug */
 	struct component_error *err; /* gets a sentence when it fails; or NULL */
 	bool        without_idle; /* fgprof: waiting left out */
-	/* What of it formats "top" and "folded" show, as the parameters of these names do over HTTP
+	/* What of it formats "top", "folded" and "svg" show, as the parameters of these names do over HTTP
 	 * (docs/profiling.md has the patterns); NULL, false and 0: all, as usual. */
 	bool        cum;    /* top: sorted by cumulative values */
 	unsigned    rows;   /* n: lines at most */
@@ -389,8 +390,8 @@ struct component_profile_write_options {
  * written: after the window of "profile", "fgprof" and "trace", or of a delta.  The work is done by
  * a thread of the library that ends before the return.
  *
- *   name     "profile", "fgprof", "trace", "heap", "allocs", "goroutine", "threads", "block",
- *            "mutex", "threadcreate", or one of component_profile_new()
+ *   name     "profile", "fgprof", "trace", "heap", "allocs", "goroutine", "threads", "goroutineleak", "block",
+ *            "mutex", "threadcreate", "mmap", "memory", or one of component_profile_new()
  *   fd       a file, pipe or socket that is open for writing; not closed.  A blocking one may
  *            keep the call for ever; one with O_NONBLOCK is waited for, 60 s without progress
  *            at most
@@ -401,7 +402,7 @@ struct component_profile_write_options {
  *              -EINVAL     an option makes no sense for it, by the rules of the parameters
  *                          over HTTP; the longest time is that of the server, 7200 s without
  *              -ENODATA    it counts events that nobody has switched on yet: heap, allocs,
- *                          mutex and block have a rate, threadcreate needs the server
+ *                          mutex and block have a rate, threadcreate and mmap need the server
  *              -EBADF      fd is not open for writing
  *              -EPIPE      who read it is gone; there is no SIGPIPE
  *              -ETIMEDOUT  O_NONBLOCK, and nobody reads
