@@ -57,7 +57,7 @@ on_child(void)
 	errno = saved;
 }
 
-/* Before the program's own constructors, which may register handlers of theirs. */
+/* Before the program's own constructors, which may register handlers of theirs; a library's may have run already. */
 __attribute__((constructor(101))) static void
 fork_watch(void)
 {

@@ -11,11 +11,14 @@
  * later rank.  One slot for each rank; a function may be NULL.
  *
  *   threads  the one that forks; several may fork at once
- *   signals  as they are, but blocked from FORK_DESCRIPTORS' prepare on
+ *   signals  as they are, but blocked from FORK_DESCRIPTORS' prepare on: see our_fd_fork_mask()
  *   child    async-signal-safe functions only, as other threads of the program may have
  *            held any lock; errno is kept
  *   order    before the program's own handlers in parent and child, and after them in prepare:
- *            those may allocate, lock and ask for profiles
+ *            those may allocate, lock and ask for profiles.  It is the reverse for a library that was set up before
+ *            ours, as under the agent all are that the program is linked with: its handlers run between our prepare and
+ *            our parent or child.  They may end threads and make some, and wait for them.  So no thread
+ *            of the program waits, where it begins or ends or in a hook, for a lock that a fork has.
  *
  * What a child inherits of ours:
  *   descriptors  closed by number: our_fd.c's first, then each server's and each component's; but
@@ -52,7 +55,7 @@ enum fork_rank {
 	FORK_WINDOWS,      /* of all collectors but the CPU's: they sample by its engine, and read its clocks */
 	FORK_DUMPS,        /* of threads, with their labels */
 	FORK_LABELS,
-	FORK_CPU,          /* its signal is blocked meanwhile: a sample takes a stack */
+	FORK_CPU,          /* from here on threads that begin or end do without its lock */
 	FORK_UNWIND,       /* no walk waits for a thread of ours any more: before locks that it needs */
 	FORK_STACKS,       /* the stack table: all above may be about to add a stack */
 	FORK_DESCRIPTORS,  /* last, and so the first in a child: all above may open a file */

@@ -44,6 +44,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -58,6 +59,7 @@
 #define PLACES_MAX 256
 #define MARK       (O_APPEND | O_SYNC)
 #define UNUSED_MAX 4096 /* numbers, one after the other */
+#define CANCEL     32   /* glibc's signal: our_mask.h */
 
 enum state { FREE, OPENING, OPEN, CLOSING, UNMARKED };
 
@@ -496,7 +498,8 @@ our_fd_fclose(FILE *f)
 
 /* ---- fork ---- */
 
-static sigset_t fork_mask; /* of the thread that forks; under the lock */
+static sigset_t          fork_mask; /* of the thread that forks; under the lock */
+static _Atomic pthread_t forker;    /* who has the lock for a fork; 0: nobody */
 
 static void
 fork_prepare(void)
@@ -505,6 +508,7 @@ fork_prepare(void)
 
 	our_fd_hold(&mask);
 	fork_mask = mask;
+	forker = pthread_self();
 }
 
 static void
@@ -512,7 +516,24 @@ fork_parent(void)
 {
 	sigset_t mask = fork_mask;
 
+	forker = 0;
 	our_fd_release(&mask);
+}
+
+bool
+our_fd_fork_mask(uint64_t *ret_mask)
+{
+	sigset_t now;
+	uint64_t blocked;
+
+	if (forker != pthread_self())
+		return false;
+	our_mask_change(SIG_BLOCK, NULL, &now);
+	memcpy(&blocked, &now, sizeof(blocked));
+	if (!(blocked & OUR_MASK_BIT(CANCEL)))
+		return false; /* a handler has chosen that mask: nobody but us blocks glibc's own signal */
+	memcpy(ret_mask, &fork_mask, sizeof(*ret_mask));
+	return true;
 }
 
 /* Closes every descriptor that bears our mark and has no place any more.  It asks each number in turn, since /proc may be
@@ -567,6 +588,7 @@ fork_child(void)
 	if (look)
 		close_marked();
 	lock = fresh;
+	forker = 0;
 	our_mask_restore(&fork_mask);
 	errno = saved;
 }

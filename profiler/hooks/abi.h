@@ -67,6 +67,9 @@
 /* Masks and handlers, which must not keep the profiler's signal from a thread. */
 #define HOOKS_SIGNAL_NAMES(X) X(pthread_sigmask) X(sigprocmask) X(sigaction) X(signal)
 
+/* Made of sigaction(), not in the table: signal(), by source for POSIX alone. */
+#define HOOKS_SYSV_NAMES(X) X(__sysv_signal) X(sysv_signal)
+
 /* What the program maps itself, each called as it is declared. */
 #define HOOKS_MAP_NAMES(X) X(mmap) X(mmap64) X(munmap) X(mremap)
 

@@ -18,16 +18,16 @@ HOOKS_FAST_CFLAGS = -fomit-frame-pointer -falign-functions=32
 HOOKS_DEPS = $(srcdir)/%D%/local.mk $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/arch_hooks.h $(srcdir)/%D%/abi.h $(srcdir)/%D%/object/object.h $(srcdir)/%D%/object/lookup.h
 HOOKS_FILES = %D%/object/malloc.c %D%/object/operators.c %D%/object/threads.c %D%/object/table.c \
 	%D%/object/cold.c %D%/object/next.c %D%/object/lookup.c %D%/object/waits.c %D%/object/waits_cold.c \
-	%D%/object/calls.c %D%/object/calls_cold.c %D%/object/signals.c %D%/object/frames.c
+	%D%/object/calls.c %D%/object/calls_cold.c %D%/object/signals.c %D%/object/sysv_signal.c %D%/object/frames.c
 if ARCH_HOOKS
 HOOKS_OBJECTS = %D%/object/frames_start.o %D%/object/malloc.o %D%/object/operators.o %D%/object/threads.o %D%/object/table.o \
 	%D%/object/cold.o %D%/object/next.o %D%/object/lookup.o %D%/object/waits.o %D%/object/waits_cold.o \
-	%D%/object/calls.o %D%/object/calls_cold.o %D%/object/signals.o %D%/object/frames_end.o
+	%D%/object/calls.o %D%/object/calls_cold.o %D%/object/signals.o %D%/object/sysv_signal.o %D%/object/frames_end.o
 # The agent's, where waits.c says HOOKS_SHARED, object.h and malloc.c HOOKS_PROGRAM; the same in the same places.
 HOOKS_SHARED_OBJECTS = %D%/object/frames_start.o %D%/object/shared_malloc.o %D%/object/operators.o \
 	%D%/object/threads.o %D%/object/table.o \
 	%D%/object/cold.o %D%/object/next.o %D%/object/lookup.o %D%/object/shared_waits.o %D%/object/waits_cold.o \
-	%D%/object/calls.o %D%/object/calls_cold.o %D%/object/signals.o %D%/object/frames_end.o
+	%D%/object/calls.o %D%/object/calls_cold.o %D%/object/signals.o %D%/object/sysv_signal.o %D%/object/frames_end.o
 else
 # Says to the core that nothing is hooked.
 HOOKS_OBJECTS = %D%/object/stub.o
@@ -66,6 +66,8 @@ HOOKS_CC = $(AM_V_HOOKS)$(MKDIR_P) $(HOOKS_DIR) && $(CC) $(HOOKS_CFLAGS)
 	$(HOOKS_CC) -fno-omit-frame-pointer -c -o $@ $(srcdir)/%D%/object/calls_cold.c
 %D%/object/signals.o: %D%/object/signals.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/object/signals.c
+%D%/object/sysv_signal.o: %D%/object/sysv_signal.c $(HOOKS_DEPS)
+	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/object/sysv_signal.c
 %D%/object/next.o: %D%/object/next.c $(HOOKS_DEPS)
 	$(HOOKS_CC) -fomit-frame-pointer -c -o $@ $(srcdir)/%D%/object/next.c
 %D%/object/frames_start.o: %D%/object/frames.c

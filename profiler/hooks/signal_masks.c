@@ -8,7 +8,8 @@
  *     mask with ours and SIGSTKFLT    ours is left out.  The bit of SIGSTKFLT stands for both:
  *                                     in what is reported ours is put back
  *     mask with one of the two        means that signal: ours is really blocked
- *     our handler set to SIG_DFL      reported as done, and not done
+ *     our handler                     reported as SIG_DFL; set to that, it stays
+ *     a handler in the place of ours  its signal is not ours any more, from before it is there
  *     a handler with SA_ONSTACK       ours is blocked while it runs, and that is not reported
  *
  * What a stranger would get wrong:
@@ -55,8 +56,8 @@ typedef void (*handler_fn(int number, void (*handler)(int)))(int);
 
 static struct {
 	signal_masks_reserve_fn *_Atomic reserve;
+	signal_masks_taken_fn *_Atomic taken;
 	_Atomic uint64_t cpu; /* signals of the CPU profile, of now and of before */
-	_Atomic uint64_t reset; /* of ours, those that the program has set to SIG_DFL since */
 	_Atomic uint64_t guarded[SIGNALS_MAX + 1]; /* by number: what we have added to sa_mask */
 } calls;
 
@@ -169,42 +170,45 @@ on_alternate_stack(const struct sigaction *act)
 	return act->sa_flags & SA_ONSTACK && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
 }
 
+/* It is the program's from now on: no timer is to send it, and its masks are to hold it. */
+static void
+give(int number, bool done)
+{
+	if (!done)
+		atomic_fetch_and(&calls.cpu, ~OUR_MASK_BIT(number));
+	atomic_load(&calls.taken)(number, done);
+}
+
+/* Of a signal that has our handler now. */
+static int
+our_action_call(int number, const struct sigaction *act, struct sigaction *old)
+{
+	static const struct sigaction none = { .sa_handler = SIG_DFL };
+	int                           r = 0;
+
+	if (act && !is_default(act)) {
+		give(number, false);
+		r = free_signal_action(number, act, old);
+		give(number, true);
+	}
+	if (r == 0 && old)
+		*old = none;
+	return r;
+}
+
 static int
 action_call(int number, const struct sigaction *act, struct sigaction *old)
 {
-	static const struct sigaction none = { .sa_handler = SIG_DFL };
-	uint64_t                      bit, guard = 0, guarded;
-	struct sigaction              changed;
-	int                           r;
+	uint64_t         guard = 0, guarded;
+	struct sigaction changed;
+	int              r;
 
 	if (number < 1 || number > SIGNALS_MAX)
 		return free_signal_action(number, act, old);
-	bit = OUR_MASK_BIT(number);
-	if (act && is_default(act) && free_signal_taken() & bit && !free_signal_has(number)) {
-		r = free_signal_again(number, old);
-		if (r == 0)
-			atomic_fetch_or(&calls.reset, bit);
-		return r;
-	}
-	if (free_signal_taken() & bit && free_signal_has(number)) {
-		bool reset = atomic_load(&calls.reset) & bit;
-
-		if (act && is_default(act)) {
-			r = old && !reset ? free_signal_action(number, NULL, old) : 0;
-			atomic_fetch_or(&calls.reset, bit);
-		} else if (reset && !act) {
-			r = 0;
-		} else {
-			if (act) /* the program's from now on: its masks are to hold it */
-				atomic_fetch_and(&calls.cpu, ~bit);
-			r = free_signal_action(number, act, old);
-			if (r == 0 && act)
-				atomic_fetch_and(&calls.reset, ~bit);
-		}
-		if (r == 0 && old && reset)
-			*old = none;
-		return r;
-	}
+	if (free_signal_has(number))
+		return our_action_call(number, act, old);
+	if (act && is_default(act) && free_signal_taken() & OUR_MASK_BIT(number))
+		return free_signal_again(number, old);
 	if (act && on_alternate_stack(act)) {
 		changed = *act;
 		guard = free_signal_taken() & ~first_word(&act->sa_mask);
@@ -227,25 +231,21 @@ handler_call(int number, uintptr_t handler)
 {
 	struct sigaction act = { .sa_handler = SIG_DFL, .sa_flags = SA_RESTART }, old;
 	uint64_t         bit = number >= 1 && number <= SIGNALS_MAX ? OUR_MASK_BIT(number) : 0;
+	bool             ours = free_signal_taken() & bit && (void (*)(int))handler != SIG_ERR;
 	long             before;
 
-	if (!(free_signal_taken() & bit) || (void (*)(int))handler == SIG_ERR)
-		goto pass;
-	if ((void (*)(int))handler == SIG_DFL)
+	if (ours && (void (*)(int))handler == SIG_DFL)
 		return action_call(number, &act, &old) ? (long)SIG_ERR : (long)old.sa_handler;
-	if (!free_signal_has(number))
-		goto pass;
-	atomic_fetch_and(&calls.cpu, ~bit);
-	before = (long)(atomic_load(&calls.reset) & bit ? SIG_DFL : SIG_ERR);
-	atomic_fetch_and(&calls.reset, ~bit);
-	if (before == (long)SIG_DFL) {
-		((handler_fn *)component_hooks.next[HOOKS_signal])(number, (void (*)(int))handler);
-		return before;
-	}
-pass:
+	ours = ours && free_signal_has(number);
+	if (ours)
+		give(number, false);
 	if (bit)
 		atomic_store(&calls.guarded[number], 0);
-	return (long)((handler_fn *)component_hooks.next[HOOKS_signal])(number, (void (*)(int))handler);
+	before = (long)((handler_fn *)component_hooks.next[HOOKS_signal])(number, (void (*)(int))handler);
+	if (!ours)
+		return before;
+	give(number, true);
+	return before == (long)SIG_ERR ? before : (long)SIG_DFL;
 }
 
 /* A handler of ours is there: no handler of the program on its alternate stack is to be
@@ -288,12 +288,13 @@ on_call(uint32_t name, uintptr_t a, uintptr_t b, uintptr_t c)
 }
 
 void
-signal_masks_watch(signal_masks_reserve_fn *reserve)
+signal_masks_watch(signal_masks_reserve_fn *reserve, signal_masks_taken_fn *taken)
 {
 	if (!HOOKS_HAVE(signals) || !hooks_claim())
 		return;
 	component_hooks.resolve();
 	atomic_store(&calls.reserve, reserve);
+	atomic_store(&calls.taken, taken);
 	free_signal_watch(on_installed);
 	component_hooks.signals = on_call;
 	__atomic_store_n(&component_hooks.signal_state, HOOKS_ON, __ATOMIC_RELEASE);

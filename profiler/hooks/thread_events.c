@@ -31,6 +31,8 @@
 
 #include "abi.h"
 #include "hidden_frames.h"
+#include "our_fd.h"
+#include "our_mask.h"
 #include "our_thread.h"
 #include "unwind.h"
 #include "which_core.h"
@@ -39,6 +41,8 @@
 
 struct place {
 	_Atomic bool              taken;
+	bool                      in_fork; /* a library's fork handler makes it, between ours (fork.h): */
+	uint64_t                  mask;    /* what it is to have blocked, instead of what we block there */
 	void                     *routine, *arg;
 	struct thread_events_note notes[THREAD_EVENTS_NOTES];
 };
@@ -90,11 +94,15 @@ static void
 arrive(struct place *p, void **ret_routine, void **ret_arg)
 {
 	struct thread_events_note notes[THREAD_EVENTS_NOTES];
+	bool                      in_fork = p->in_fork;
+	uint64_t                  mask = p->mask;
 
 	*ret_routine = p->routine;
 	*ret_arg = p->arg;
 	memcpy(notes, p->notes, sizeof(notes));
 	atomic_store(&p->taken, false);
+	if (in_fork)
+		our_mask_change(SIG_SETMASK, &mask, NULL);
 	for (int i = 0; i < THREAD_EVENTS_NOTES; i++)
 		if (slots[i].started)
 			slots[i].started(&notes[i], *ret_routine);
@@ -143,6 +151,7 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	}
 	p->routine = *routine;
 	p->arg = *arg;
+	p->in_fork = our_fd_fork_mask(&p->mask);
 	memset(p->notes, 0, sizeof(p->notes));
 	for (int i = 0; i < THREAD_EVENTS_NOTES; i++)
 		if (slots[i].made)

@@ -48,8 +48,8 @@ window_open(void)
 		}                                                                    \
 	} while (0)
 
-static inline void
-in_child(void (*run)(void))
+static inline int
+status_in_child(void (*run)(void))
 {
 	int   status;
 	pid_t pid = fork();
@@ -61,7 +61,14 @@ in_child(void (*run)(void))
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static inline void
+in_child(void (*run)(void))
+{
+	assert_int_equal(status_in_child(run), 0);
 }
 
 #endif

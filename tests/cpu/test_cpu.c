@@ -24,6 +24,7 @@
 
 #include "cpu/cpu.h"
 #include "clock.h"
+#include "collector.h"
 #include "cpu_burn.h"
 #include "thread_id.h"
 #include "unwind.h"
@@ -585,6 +586,15 @@ time_of_a_thread_that_no_tick_meets_is_shown_as_lost(void **state)
 	profile_release(&p);
 }
 
+static void
+a_window_of_which_nobody_says_how_long_is_thirty_seconds_as_gos(void **state)
+{
+	(void)state;
+	assert_int_equal(collect_profile.seconds, 30);
+	assert_int_equal(collect_fgprof.seconds, 30);
+	assert_int_equal(collect_trace.seconds, 1);
+}
+
 /* By tables: by frame pointers a sample in the vDSO's clock has no caller. */
 static int
 unwind_on(void **state)
@@ -612,6 +622,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_window_of_which_nobody_says_how_long_is_thirty_seconds_as_gos),
 		cmocka_unit_test_setup_teardown(four_threads_appear_with_their_shares_in_every_window, unwind_on, unwind_off),
 		cmocka_unit_test(threads_shorter_than_a_period_are_counted_where_births_and_deaths_are_seen),
 		cmocka_unit_test(a_thread_that_takes_the_place_of_another_is_sampled),

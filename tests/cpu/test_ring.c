@@ -131,6 +131,31 @@ a_full_ring_counts_what_it_loses_and_works_again_when_emptied(void **state)
 	cpu_ring_close();
 }
 
+static unsigned calls;
+
+/* A writer who is as fast as the reader. */
+static void
+look_and_add(void *arg, const struct cpu_sample *s)
+{
+	(void)arg;
+	(void)s;
+	if (++calls < 1000)
+		add(0, calls);
+}
+
+static void
+a_reader_takes_what_was_there_when_it_came_and_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(cpu_ring_open(), 0);
+	add(0, 0);
+	cpu_ring_drain(look_and_add, NULL);
+	assert_int_equal(calls, 1);
+	cpu_ring_drain(look_and_add, NULL);
+	assert_int_equal(calls, 2);
+	cpu_ring_close();
+}
+
 static sigjmp_buf out_of_writer;
 
 static void
@@ -217,6 +242,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_of_many_writers_arrive_whole_and_in_order),
 		cmocka_unit_test(a_full_ring_counts_what_it_loses_and_works_again_when_emptied),
+		cmocka_unit_test(a_reader_takes_what_was_there_when_it_came_and_ends),
 		cmocka_unit_test(what_it_is_said_to_hold_it_holds),
 		cmocka_unit_test(a_writer_that_never_ends_costs_a_ring_and_what_is_lost_is_counted),
 	};

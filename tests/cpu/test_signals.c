@@ -400,7 +400,7 @@ blocking_body(void)
 	CHECK(strstr(p.comments, "\n1 threads not sampled: they block SIGPROF"));
 	CHECK(strstr(p.comments, " of them are of threads that block SIGPROF\n"));
 	CHECK(p.lost >= 50 && (int64_t)p.lost <= used / (10 * MS) + 10);
-	CHECK(burn_pseudo(&p, STACK_PSEUDO_LOST) == (int64_t)p.lost);
+	CHECK(burn_pseudo(&p, STACK_PSEUDO_LOST) == (int64_t)p.lost && p.lost_told);
 	profile_release(&p);
 }
 

@@ -425,7 +425,7 @@ def libcomponent_defines_no_function_of_libc():
 @test
 def the_hooks_export_their_names_and_nothing_else():
     ours = exported(os.path.join(BUILD, "components/preload/libcomponent-preload.so"))
-    want = {n for kind in ("MALLOC", "NEW", "DELETE", "THREAD", "WAIT", "CALL", "SIGNAL", "MAP") for n in names_of(kind)} | {"component_hooks"}
+    want = {n for kind in ("MALLOC", "NEW", "DELETE", "THREAD", "WAIT", "CALL", "SIGNAL", "SYSV", "MAP") for n in names_of(kind)} | {"component_hooks"}
     equal(ours, want - set(NOT_THE_AGENTS) | names_of_the_agent())
 
 

@@ -55,7 +55,7 @@ show_signals(void)
 		struct sigaction a;
 
 		if (sigaction(i, NULL, &a) == 0)
-			printf("%d %d %d\n", i, sigismember(&blocked, i), a.sa_handler == SIG_IGN);
+			printf("%d %d %d %d\n", i, sigismember(&blocked, i), a.sa_handler == SIG_IGN, a.sa_handler == SIG_DFL);
 	}
 	sigaltstack(NULL, &stack);
 	printf("stack %d pending %d\n", stack.ss_flags, sigpending(&blocked));

@@ -4,15 +4,21 @@
  *     program_signals CASE    prints the names of what went wrong, then "done"; where there is a profile
  *                   "profile" for each try, and reads whether to try "again"
  *
- * LINKED: it starts the profiler itself; else the agent has, or nobody.  For program_signals.t.
+ * LINKED: it starts the profiler itself, and writes its profiles; else the agent has, or nobody.  Then it prints "start"
+ * and reads a line before it goes on, and whoever reads "profile" takes one.  For program_signals.t, which compiles
+ * it for POSIX alone, too: signal() is another function there.
  */
+#ifndef _XOPEN_SOURCE
 #define _GNU_SOURCE
+#endif
 #ifdef LINKED
 #include <component/profiler.h>
 #endif
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -31,12 +37,26 @@ static volatile bool          enough;
 
 #define CHECK(condition) ((condition) ? (void)0 : (void)printf("not so, line %d: %s\n", __LINE__, #condition))
 
+static bool
+again(const char *what)
+{
+	char word[16];
+
+	puts(what);
+	fflush(stdout);
+	if (!fgets(word, sizeof(word), stdin))
+		abort();
+	return !strcmp(word, "again\n");
+}
+
 static void
 start(void)
 {
 #ifdef LINKED
 	if (component_profiler_start("127.0.0.1:0") < 0)
 		abort();
+#else
+	again("start");
 #endif
 }
 
@@ -47,22 +67,55 @@ window(void *arg)
 {
 #ifdef LINKED
 	struct component_profile_write_options o = COMPONENT_PROFILE_WRITE_OPTIONS_INIT;
-	char                                   word[16] = "again\n";
 	int                                    fd;
 
-	for (o.seconds = 1; !strcmp(word, "again\n"); o.seconds *= o.seconds < 16 ? 2 : 1) {
+	o.seconds = 1;
+	do {
 		fd = open("profile", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 		if (component_profile_write("profile", fd, &o) < 0)
 			abort();
 		close(fd);
-		puts("profile");
-		fflush(stdout);
-		if (!fgets(word, sizeof(word), stdin))
-			abort();
-	}
+		o.seconds *= o.seconds < 16 ? 2 : 1;
+	} while (again("profile"));
+#else
+	while (again("profile"))
+		;
 #endif
 	enough = true;
 	return arg;
+}
+
+static bool
+is_in_window(void)
+{
+	DIR           *tasks = opendir("/proc/self/task");
+	struct dirent *task;
+	bool           found = false;
+
+	while (!found && (task = readdir(tasks))) {
+		char  path[300], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+		f = fopen(path, "r");
+		found = f && fgets(name, sizeof(name), f) && !strcmp(name, "component-cpu\n");
+		if (f)
+			fclose(f);
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* Starts window(), and comes back once samples are taken. */
+static pthread_t
+window_begin(void)
+{
+	pthread_t w;
+
+	pthread_create(&w, NULL, window, NULL);
+	while (!is_in_window())
+		sched_yield();
+	return w;
 }
 
 static bool
@@ -227,8 +280,7 @@ reset(void)
 	pthread_t        w;
 
 	start();
-	pthread_create(&w, NULL, window, NULL);
-	usleep(100000);
+	w = window_begin();
 	for (int i = 1; i <= SIGRTMAX; i++)
 		signal(i, SIG_DFL);
 	CHECK(sigaction(SIGPROF, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL);
@@ -237,6 +289,76 @@ reset(void)
 	pthread_join(w, NULL);
 	CHECK(signal(SIGPROF, SIG_IGN) == SIG_DFL);
 	CHECK(signal(SIGPROF, SIG_DFL) == SIG_IGN);
+}
+
+static volatile sig_atomic_t runs;
+
+static void
+on_own(int number)
+{
+	(void)number;
+	runs++;
+}
+
+/* A handler that comes in the middle of a window gets what the program sends, and nothing else; its signal is sampled again
+ * when that is given back. */
+static void
+taken(int flags)
+{
+	struct sigaction own = { .sa_handler = on_own, .sa_flags = flags }, before;
+	pthread_t        w;
+
+	start();
+	w = window_begin();
+	CHECK(sigaction(SIGPROF, &own, &before) == 0 && before.sa_handler == SIG_DFL);
+	compute_until_enough();
+	pthread_join(w, NULL);
+	CHECK(runs == 0);
+	raise(SIGPROF);
+	CHECK(runs == 1);
+}
+
+static void
+taken_by_signal(void)
+{
+	pthread_t w;
+
+	start();
+	w = window_begin();
+	CHECK(signal(SIGPROF, on_own) == SIG_DFL);
+	compute_until_enough();
+	pthread_join(w, NULL);
+	CHECK(runs == 0);
+	raise(SIGPROF);
+	CHECK(runs == 1);
+}
+
+static void
+compute_in_window(void)
+{
+	pthread_t w;
+
+	enough = false;
+	pthread_create(&w, NULL, window, NULL);
+	compute_until_enough();
+	pthread_join(w, NULL);
+}
+
+/* The handler stays between windows, and who asks for it finds none; nor does who brings back what was there. */
+static void
+asked(void)
+{
+	struct sigaction own = { .sa_handler = on_own }, before, now;
+
+	start();
+	compute_in_window();
+	CHECK(sigaction(SIGPROF, NULL, &now) == 0 && now.sa_handler == SIG_DFL && !(now.sa_flags & SA_SIGINFO));
+	CHECK(sigaction(SIGPROF, &own, &before) == 0 && before.sa_handler == SIG_DFL);
+	raise(SIGPROF);
+	CHECK(runs == 1);
+	CHECK(sigaction(SIGPROF, &before, &now) == 0 && now.sa_handler == on_own);
+	CHECK(sigaction(SIGPROF, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
+	compute_in_window();
 }
 
 static void
@@ -258,18 +380,18 @@ alternate(bool handler_first)
 	size_t           frame = getauxval(AT_MINSIGSTKSZ), page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t           size = ((frame ? frame : MINSIGSTKSZ) + 2000 + 1500 + page - 1) / page * page;
 	size_t           used = (frame ? frame : MINSIGSTKSZ) + 2000 + 1500;
-	char            *memory = mmap(NULL, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	stack_t          stack = { .ss_sp = memory + page + size - used, .ss_size = used };
+	void            *memory = NULL;
+	stack_t          stack = { .ss_size = used };
 	struct sigaction act = { .sa_handler = on_alternate, .sa_flags = SA_ONSTACK }, now;
 	pthread_t        w;
 
-	mprotect(memory + page, size, PROT_READ | PROT_WRITE);
+	CHECK(posix_memalign(&memory, page, page + size) == 0 && mprotect(memory, page, PROT_NONE) == 0);
+	stack.ss_sp = (char *)memory + page + size - used;
 	sigaltstack(&stack, NULL);
 	if (handler_first)
 		sigaction(SIGUSR1, &act, NULL);
 	start();
-	pthread_create(&w, NULL, window, NULL);
-	usleep(100000);
+	w = window_begin();
 	if (!handler_first)
 		sigaction(SIGUSR1, &act, NULL);
 	sigaction(SIGUSR1, NULL, &now);
@@ -330,6 +452,14 @@ main(int argc, char **argv)
 		compare();
 	else if (!strcmp(which, "reset"))
 		reset();
+	else if (!strcmp(which, "taken"))
+		taken(0);
+	else if (!strcmp(which, "taken-once"))
+		taken((int)SA_RESETHAND);
+	else if (!strcmp(which, "taken-by-signal"))
+		taken_by_signal();
+	else if (!strcmp(which, "asked"))
+		asked();
 	else if (!strcmp(which, "alternate"))
 		alternate(false);
 	else if (!strcmp(which, "alternate-before"))

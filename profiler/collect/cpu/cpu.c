@@ -17,15 +17,16 @@
  * - Periods that no signal told of (the ring was full, the thread blocks the signal, or
  *   came and went between two looks, or works in step with the tick, which never meets it) are
  *   in the profile as [lost samples]: a thin profile must not look like a quiet program.
- * - A daemon may take our signal for itself at any time: each look sees to that.
+ * - A daemon may take our signal for itself at any time: the hooks tell, and each look sees to that.
  * - With thousands of threads a look takes long, so there are fewer.
- * - Around fork() the signal is blocked, since the kernel restarts a fork that a
+ * - Around fork() all signals are blocked (our_fd.c), since the kernel restarts a fork that a
  *   signal interrupts, for ever if the address space is large enough; and `lock`
  *   is held, so that the child can give back what the windows hold.
  * - Threads that come through the pthread_create hook take `lock` with all signals
- *   blocked: a handler of the daemon that forks must not find it held below it.
+ *   blocked: a handler of the daemon that forks must not find it held below it.  While a thread forks
+ *   they do without: a fork handler may be waiting for them (fork.h).
  * - Where the program has put itself under a seccomp filter they do nothing: timers and clocks
- *   are system calls.  The next look arms those threads, and finds them gone.
+ *   are system calls.  The next look arms those threads, and finds them gone, as those that begin or end in a fork.
  * - A handler may not have ended when all stops: then ring and slots stay for it.  It is
  *   waited for without the lock, which every fork of the program takes.
  *
@@ -44,6 +45,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <component/profiler.h>
 
@@ -75,11 +78,15 @@
 #define CALM_AS_TOLD   (3 * LOOKS_TO_CALM) /* looks in a row before that; a window begins as if after them */
 #define LOOK_COST_PART 100  /* with many threads a look takes at most 1/100 of a processor */
 #define SWEEP_MS       2000 /* clocks are compared so often, and when a window ends */
+#define LOCK_LOOK_NS   CLOCK_NS_PER_MS /* a thread of the program that wants the lock looks so often whether one forks ... */
+#define TAKEN_LOOKS    5    /* ... and a handler that wants it may have interrupted who has it */
 
 static struct cpu_engine {
 	struct windows          windows;
-	_Atomic bool            running;
-	int                     signal_number; /* lock, as what follows */
+	_Atomic bool            running, taken; /* taken: the signal, and perhaps given back */
+	_Atomic unsigned        forking;        /* forks under way */
+	pid_t                   pid;            /* of the process that is running */
+	int                     signal_number;  /* lock, as what follows */
 	struct cpu_timers_state state;
 	uint64_t                under_way; /* when settled last: periods that have passed and will be told later */
 	int64_t                 period_ns;
@@ -253,13 +260,13 @@ note(void)
 	atomic_store(&cpu_engine.status, status_of_state(&cpu_engine.state));
 }
 
-/* The daemon has taken our signal for itself: the timers use another one. */
+/* The daemon has taken our signal for itself: the timers use another one.  Or the same, where it has given that back. */
 static void
 signal_check(void)
 {
 	int number;
 
-	if (cpu_signal_ours(cpu_engine.signal_number))
+	if (!atomic_exchange(&cpu_engine.taken, false) && cpu_signal_ours(cpu_engine.signal_number))
 		return;
 	cpu_timers_silence();
 	number = cpu_signal_install();
@@ -359,6 +366,7 @@ engine_arm(void)
 		return err;
 	cpu_engine.signal_number = number;
 	cpu_signal_enable();
+	cpu_engine.pid = (pid_t)syscall(SYS_getpid);
 	atomic_store(&cpu_engine.running, true);
 	thread_events_watch(THREAD_EVENTS_CPU, true);
 	cpu_engine.told = !*thread_events_status();
@@ -521,21 +529,36 @@ struct quiet {
 	int      cancel; /* what the daemon's thread has it at */
 };
 
-/* Arming reads a file, where a thread that was cancelled would end with the lock. */
 static void
-lock_quietly(struct quiet *ret)
+quiet_end(const struct quiet *q)
 {
+	our_mask_restore(&q->mask);
+	pthread_setcancelstate(q->cancel, NULL);
+}
+
+/* Arming reads a file, where a thread that was cancelled would end with the lock.  False: a thread forks, which may
+ * wait for this one, or it was taken at so many looks. */
+static bool
+lock_quietly(struct quiet *ret, int looks)
+{
+	struct timespec until;
+
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel);
 	our_mask_block(&ret->mask);
-	pthread_mutex_lock(&cpu_engine.windows.lock);
+	for (int i = 0; i < looks && !atomic_load(&cpu_engine.forking); i++) {
+		until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + LOCK_LOOK_NS);
+		if (OUR_WAIT(pthread_mutex_clocklock(&cpu_engine.windows.lock, CLOCK_MONOTONIC, &until)) == 0)
+			return true;
+	}
+	quiet_end(ret);
+	return false;
 }
 
 static void
 unlock_quietly(const struct quiet *q)
 {
 	pthread_mutex_unlock(&cpu_engine.windows.lock);
-	our_mask_restore(&q->mask);
-	pthread_setcancelstate(q->cancel, NULL);
+	quiet_end(q);
 }
 
 void
@@ -546,7 +569,8 @@ cpu_thread_started(void)
 
 	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed) || seccomp_on())
 		return;
-	lock_quietly(&quiet);
+	if (!lock_quietly(&quiet, INT_MAX))
+		goto out;
 	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number)
 		cpu_timers_self_add();
 	if (cpu_timers_armed() > cpu_engine.threads_most) {
@@ -554,6 +578,7 @@ cpu_thread_started(void)
 		our_loop_hurry(&cpu_engine.windows.loop);
 	}
 	unlock_quietly(&quiet);
+out:
 	errno = saved;
 }
 
@@ -568,7 +593,8 @@ cpu_thread_ending_from(const void *start_routine)
 
 	if (!atomic_load_explicit(&cpu_engine.running, memory_order_relaxed) || seccomp_on())
 		return;
-	lock_quietly(&quiet);
+	if (!lock_quietly(&quiet, INT_MAX))
+		goto out;
 	if (atomic_load(&cpu_engine.running) && (s.weight = cpu_timers_self_remove(&s.slot)) > 0) {
 		/* Where it was when those periods passed is not known; where it
 		 * began is, and is nobody's own cost. */
@@ -583,10 +609,35 @@ cpu_thread_ending_from(const void *start_routine)
 			labels_unref(s.labels);
 	}
 	unlock_quietly(&quiet);
+out:
 	errno = saved;
 }
 
 THREAD_EVENTS_SLOT(THREAD_EVENTS_CPU, .begin = cpu_thread_started, .end_from = cpu_thread_ending_from);
+
+/* ---- a signal that the program takes, seen by the hook ---- */
+
+/* Until it is done no timer sends it any more; then the next look is now, which gives them another one.  The timers are
+ * not those of a child of vfork(), which has our memory. */
+static void
+signal_taken(int number, bool done)
+{
+	struct quiet quiet;
+	int          saved = errno;
+
+	if (!atomic_load(&cpu_engine.running) || number != cpu_timers_signal_number() || seccomp_on() ||
+	    (pid_t)syscall(SYS_getpid) != cpu_engine.pid)
+		return;
+	atomic_store(&cpu_engine.taken, true);
+	if (lock_quietly(&quiet, TAKEN_LOOKS)) {
+		if (atomic_load(&cpu_engine.running) && number == cpu_engine.signal_number)
+			cpu_timers_silence();
+		unlock_quietly(&quiet);
+	}
+	if (done)
+		our_loop_hurry(&cpu_engine.windows.loop);
+	errno = saved;
+}
 
 /* ---- fork ---- */
 
@@ -611,52 +662,24 @@ cpu_forked(void)
 	cpu_ring_close();
 	atomic_store(&cpu_engine.status, "");
 	windows_forked(&cpu_engine.windows);
-}
-
-static int fork_blocked; /* lock: the signal that fork_prepare blocked, or 0 */
-
-static void
-signal_mask(int how, int number)
-{
-	uint64_t one = number ? OUR_MASK_BIT(number) : 0;
-
-	if (number)
-		our_mask_change(how, &one, NULL);
+	atomic_store(&cpu_engine.forking, 0);
 }
 
 static void
 fork_prepare(void)
 {
-	sigset_t now;
-
+	atomic_fetch_add(&cpu_engine.forking, 1);
 	pthread_mutex_lock(&cpu_engine.windows.lock);
-	our_mask_change(SIG_BLOCK, NULL, &now);
-	fork_blocked = 0;
-	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number && !sigismember(&now, cpu_engine.signal_number))
-		fork_blocked = cpu_engine.signal_number;
-	signal_mask(SIG_BLOCK, fork_blocked);
 }
 
 static void
 fork_parent(void)
 {
-	int number = fork_blocked; /* another's as soon as unlocked */
-
 	pthread_mutex_unlock(&cpu_engine.windows.lock);
-	signal_mask(SIG_UNBLOCK, number);
+	atomic_fetch_sub(&cpu_engine.forking, 1);
 }
 
-static void
-fork_child(void)
-{
-	int number = fork_blocked;
-
-	cpu_forked();
-	signal_mask(SIG_UNBLOCK, number);
-}
-
-FORK_SLOT(FORK_CPU, fork_prepare, fork_parent, fork_child);
-
+FORK_SLOT(FORK_CPU, fork_prepare, fork_parent, cpu_forked);
 
 /* ---- as a collector ---- */
 
@@ -689,7 +712,7 @@ collect_cancel(void *window)
 static int
 collect_start(void)
 {
-	signal_masks_watch(cpu_signal_reserve);
+	signal_masks_watch(cpu_signal_reserve, signal_taken);
 	return 0;
 }
 

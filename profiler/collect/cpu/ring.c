@@ -189,7 +189,7 @@ void
 cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 {
 	struct ring      *ring = atomic_load(&current);
-	uint64_t          tail;
+	uint64_t          tail, end;
 	struct cpu_sample s;
 	struct record    *r;
 	uint32_t          size;
@@ -197,7 +197,9 @@ cpu_ring_drain(cpu_ring_fn *fn, void *arg)
 	if (!ring)
 		return;
 	tail = atomic_load(&ring->tail);
-	while (tail != atomic_load_explicit(&ring->head, memory_order_acquire)) {
+	/* What comes meanwhile is for the next time: writers may be the faster ones. */
+	end = atomic_load_explicit(&ring->head, memory_order_acquire);
+	while (tail != end) {
 		r = record_at(ring, tail);
 		size = atomic_load_explicit(&r->size, memory_order_acquire);
 		if (size == 0) {

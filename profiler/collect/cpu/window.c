@@ -108,6 +108,7 @@ cpu_window_profile(const struct cpu_window *w, struct profile *ret)
 	p.time_ns = w->window.time_ns;
 	p.duration_ns = w->window.end_ns - w->window.begin_ns;
 	p.lost = lost(w);
+	p.lost_told = true;
 	p.truncated = w->truncated;
 	window_comments(w, &p);
 	for (size_t i = 0; err == 0 && i < w->counts.table.size; i++) {
