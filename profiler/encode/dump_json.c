@@ -178,9 +178,8 @@ encode_dump_json(const struct dump *d, struct symbols *s, encode_write_fn *write
 	arena_init(&arena, &budget);
 	w.frames = arena_alloc(&arena, sizeof(*w.frames));
 	r = w.frames ? lines_open(&w.lines, &arena, write, arg) : -ENOMEM;
-	if (!r)
-		r = frames_resolve_dump(d, s, &budget);
 	if (!r) {
+		frames_resolve_dump(d, s, &budget);
 		write_all(&w);
 		r = lines_close(&w.lines);
 	}

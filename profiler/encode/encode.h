@@ -2,8 +2,9 @@
  * encode.h - from a profile to bytes: pprof's protobuf, Go's text, a top table.
  *
  * All write through a callback, in pieces of at most 64 KiB; none holds the whole
- * output.  Memory is from mmap, grows with the number of different addresses, not of
- * samples, and is given back before the return.
+ * output.  Memory is from mmap, bounded (frames.h), and given back before the return.  It
+ * grows with the number of different addresses and names; of stacks, too, where the whole
+ * is sorted, summed or a tree; of a trace with its threads, tasks and texts.
  *
  *   returns  0; -ENOMEM; -EINVAL: a profile without the types it needs; or what the
  *            callback answered, which is not called again after an error

@@ -63,19 +63,13 @@ print_name(struct lines *l, const char *name)
 	}
 }
 
-static uint64_t
-amount(int64_t v)
-{
-	return v < 0 ? -(uint64_t)v : (uint64_t)v;
-}
-
 static bool
 before(const void *arg, uint32_t a, uint32_t b)
 {
 	const struct row *const *row = arg;
 
 	if (row[a]->value != row[b]->value)
-		return amount(row[a]->value) > amount(row[b]->value);
+		return lines_amount(row[a]->value) > lines_amount(row[b]->value);
 	return a < b;
 }
 

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "table.h"
-
 #define LIST_FIRST ((size_t)1024) /* addresses; 8 KiB */
 
 const uintptr_t frames_lost_stack[1] = { STACK_PSEUDO_LOST };
@@ -69,6 +67,23 @@ frames_list_release(struct frames_list *l)
 	l->count = l->room = 0;
 }
 
+int
+frames_list_add_stack(struct frames_list *l, struct table *seen, uint32_t stack)
+{
+	unsigned         n;
+	const uintptr_t *pcs = frames_stack(stack, &n);
+	int              r = 0;
+
+	for (unsigned k = 0; k < n && !r; k++) {
+		if (table_get(seen, pcs[k]))
+			continue;
+		r = table_put(seen, pcs[k], 1);
+		if (!r)
+			r = frames_list_add(l, pcs[k]);
+	}
+	return r;
+}
+
 void
 frames_resolve(const struct profile *p, struct symbols *s)
 {
@@ -78,32 +93,24 @@ frames_resolve(const struct profile *p, struct symbols *s)
 	int                 r = 0;
 
 	table_init(&seen, &budget);
-	for (size_t i = 0; i < p->count && !r; i++) {
-		unsigned         n;
-		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
-
-		for (unsigned k = 0; k < n && !r; k++) {
-			if (table_get(&seen, pcs[k]))
-				continue;
-			r = table_put(&seen, pcs[k], 1);
-			if (!r)
-				r = frames_list_add(&list, pcs[k]);
-		}
-	}
+	for (size_t i = 0; i < p->count && !r; i++)
+		r = frames_list_add_stack(&list, &seen, p->samples[i].stack);
 	symbols_resolve(s, list.pcs, list.count);
 	frames_list_release(&list);
 	table_release(&seen);
 }
 
-int
+void
 frames_resolve_dump(const struct dump *d, struct symbols *s, struct arena_budget *budget)
 {
 	size_t     n = d->pc_count, size = (d->pc_count + d->count + 1) * sizeof(uintptr_t);
 	uintptr_t *pcs = arena_map(budget, size);
 	unsigned   count;
 
-	if (!pcs)
-		return -ENOMEM;
+	if (!pcs) {
+		symbols_resolve(s, d->pcs, n);
+		return;
+	}
 	if (n > 0)
 		memcpy(pcs, d->pcs, n * sizeof(*pcs));
 	for (size_t i = 0; i < d->count; i++)
@@ -111,7 +118,6 @@ frames_resolve_dump(const struct dump *d, struct symbols *s, struct arena_budget
 			pcs[n++] = frames_stack(d->threads[i].creator, &count)[0];
 	symbols_resolve(s, pcs, n);
 	arena_unmap(budget, pcs, size);
-	return 0;
 }
 
 const uintptr_t *
@@ -140,15 +146,8 @@ frames_type(const struct profile *p)
 bool
 frames_lost(const struct profile *p, struct profile_sample *ret)
 {
-	if (!p->lost)
+	if (!p->lost || p->lost_told)
 		return false;
-	for (size_t i = 0; i < p->count; i++) {
-		unsigned         n;
-		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
-
-		if (n == 1 && pcs[0] == STACK_PSEUDO_LOST)
-			return false;
-	}
 	*ret = (struct profile_sample){ .stack = 0 };
 	for (unsigned i = 0; i < p->type_count; i++) {
 		const struct profile_type *t = &p->types[i];

@@ -107,7 +107,7 @@ void
 lines_value(char *buf, int64_t value, const char *unit)
 {
 	const struct unit *u = !strcmp(unit, "nanoseconds") ? times : !strcmp(unit, "bytes") ? sizes : NULL;
-	uint64_t           v = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	uint64_t           v = lines_amount(value);
 	const char        *sign = value < 0 ? "-" : "";
 	unsigned long long hundredths;
 
@@ -127,7 +127,7 @@ lines_value(char *buf, int64_t value, const char *unit)
 void
 lines_percent(char *buf, int64_t value, uint64_t total)
 {
-	uint64_t           v = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	uint64_t           v = lines_amount(value);
 	unsigned long long hundredths = 0;
 
 	if (total)

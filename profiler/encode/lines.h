@@ -4,6 +4,8 @@
 #ifndef ENCODE_LINES_H
 #define ENCODE_LINES_H
 
+#include <stdint.h>
+
 #include "arena.h"
 #include "encode.h"
 
@@ -28,6 +30,13 @@ void lines_json(struct lines *l, const char *text);
 void lines_bytes(struct lines *l, const void *data, size_t size);
 /* Writes what is left; the first error of all, or 0. */
 int  lines_close(struct lines *l);
+
+/* Without its sign. */
+static inline uint64_t
+lines_amount(int64_t value)
+{
+	return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
 
 /* A value as pprof shows it: "1.20s", "512.50kB", "17".  Never uses the locale. */
 void lines_value(char *buf, int64_t value, const char *unit);

@@ -1,6 +1,6 @@
 # encode/: from a profile to bytes.  The only place that knows protobuf-c and deflate.
 noinst_LTLIBRARIES += %D%/libencode.la
-%C%_libencode_la_SOURCES = %D%/dump_json.c %D%/encode.h %D%/folded.c %D%/format.c %D%/format.h %D%/frames.c %D%/frames.h %D%/gzip.c \
+%C%_libencode_la_SOURCES = %D%/comments.c %D%/comments.h %D%/dump_json.c %D%/encode.h %D%/folded.c %D%/format.c %D%/format.h %D%/frames.c %D%/frames.h %D%/gzip.c \
 	%D%/gzip.h %D%/html.c %D%/html.h %D%/lines.c %D%/lines.h %D%/order.c %D%/order.h %D%/panic.c %D%/pattern.c %D%/pattern.h %D%/picture.c %D%/picture.h %D%/pprof.c %D%/pprof_sample.c %D%/profile_json.c \
 	%D%/pprof_sample.h %D%/residence.c %D%/svg.c %D%/text.c %D%/text_counts.c %D%/text_stack.c %D%/text_stack.h %D%/top.c %D%/view.c %D%/view.h \
 	%D%/wait_state.c %D%/wait_state.h %D%/trace/annotations.c %D%/trace/annotations.h %D%/trace/go.c \

@@ -137,19 +137,6 @@ print_labels(struct lines *l, uint32_t set)
 	}
 }
 
-/* Up to the end of its field. */
-static void
-print_name(struct lines *l, const char *from)
-{
-	char   name[DUMP_NAME_BYTES];
-	size_t n = 0;
-
-	for (; *from && n < sizeof(name) - 1; from++)
-		name[n++] = *from < ' ' || *from > '~' || *from == ']' || *from == ',' ? '?' : *from;
-	name[n] = '\0';
-	lines_text(l, name);
-}
-
 static void
 print_lock(struct lines *l, const struct dump_lock *lock, struct symbols *s)
 {
@@ -170,7 +157,7 @@ print_lock(struct lines *l, const struct dump_lock *lock, struct symbols *s)
 		lines_print(l, ", which has ended");
 	if (*lock->holder_name) {
 		lines_print(l, " \"");
-		print_name(l, lock->holder_name);
+		print_word(l, lock->holder_name);
 		lines_print(l, "\"");
 	}
 	lines_print(l, "\n");
@@ -189,7 +176,7 @@ print_deadlocks(struct lines *l, const struct dump *d, struct symbols *s)
 			lines_print(l, "%sdeadlock:\n", cycle ? "\n" : "");
 		cycle = t->lock.cycle;
 		lines_print(l, "thread %d \"", (int)t->tid);
-		print_name(l, t->name);
+		print_word(l, t->name);
 		lines_print(l, "\" ");
 		print_lock(l, &t->lock, s);
 	}
@@ -207,7 +194,7 @@ print_head(struct lines *l, const struct dump *d, const struct dump_thread *t, s
 		lines_print(l, ", %u minutes", t->minutes);
 	if (*t->name) {
 		lines_print(l, ", thread: ");
-		print_name(l, t->name);
+		print_word(l, t->name);
 	}
 	print_labels(l, t->labels);
 	lines_print(l, "]:\n");
@@ -257,10 +244,9 @@ encode_panic(const struct dump *d, struct symbols *s, encode_write_fn *write, vo
 	r = frames ? lines_open(&lines, &arena, write, arg) : -ENOMEM;
 	if (r == 0)
 		r = lines_open(&texts.lines, &arena, text_pass, &texts);
-	if (r == 0)
-		r = frames_resolve_dump(d, s, &budget);
 	if (r < 0)
 		goto out;
+	frames_resolve_dump(d, s, &budget);
 	texts.bytes = arena_map(&budget, TEXTS_BYTES);
 	print_deadlocks(&lines, d, s);
 	for (size_t i = 0; i < d->count && !lines.error; i++) {

@@ -5,7 +5,8 @@
  *     main                        serve
  *     parse          answer       ...
  *
- * A tree of calls, each node as wide as what was measured in and below it.  Negative amounts (of a difference) are as wide
+ * A tree of calls, each node as wide as what was measured in and below it.  Stacks come with the largest first: where
+ * there is no room for one more node, what is left would hardly be drawn, and is counted in who calls it.  Negative amounts (of a difference) are as wide
  * as positive ones, and blue.  It has no script and asks for nothing; what a pointer rests on is told by <title>.
  *
  * What a stranger would get wrong:
@@ -13,7 +14,7 @@
  * - numbers are printed as whole ones: a locale may write 0,5.
  * - names are a stranger's: escaped, and no byte of them that XML does not allow.
  *
- * Tests: tests/serve/viewer.t, tests/componentctl/profile.t
+ * Tests: tests/serve/viewer.t, tests/componentctl/profile.t, tests/encode/test_view.c
  */
 #include <config.h>
 
@@ -33,6 +34,7 @@
 #define LETTER 67  /* hundredths of a pixel, of the font below */
 #define LEAST  1000 /* this part of the whole is the least that is drawn */
 #define COLORS 8
+#define STAYS  ((uint32_t)1 << 31) /* in a place: nothing lies deeper */
 
 struct picture_node {
 	uint32_t parent, name, first, next; /* first child, next of the same parent; 0: none */
@@ -44,12 +46,6 @@ struct picture_node {
 
 static const char *const warm[COLORS] = { "#f2b179", "#f5c76e", "#e89f71", "#f0d58a", "#e6b35c", "#f3a683", "#eac08a", "#dcae6f" };
 static const char *const cold[COLORS] = { "#8fb7d9", "#9cc3dd", "#7fa9d1", "#a9cde0", "#88b4cc", "#94addb", "#a3c0d6", "#82aec6" };
-
-static uint64_t
-size_of(int64_t v)
-{
-	return v < 0 ? -(uint64_t)v : (uint64_t)v;
-}
 
 static int
 name_of(struct picture *p, const char *text, uint32_t *ret)
@@ -63,7 +59,7 @@ name_of(struct picture *p, const char *text, uint32_t *ret)
 	p->name = room;
 	if (strings_id(&p->names, text, strlen(text), false, &id, &is_new) < 0)
 		return -ENOMEM;
-	if (is_new && !(p->name[id] = arena_strndup(p->arena, text, strlen(text))))
+	if (!p->name[id] && !(p->name[id] = arena_strndup(p->arena, text, strlen(text))))
 		return -ENOMEM;
 	*ret = (uint32_t)id;
 	return 0;
@@ -74,7 +70,7 @@ node_add(struct picture *p, uint32_t parent, uint32_t name, uint32_t depth)
 {
 	void *room = arena_grown(p->arena, p->nodes, &p->room, p->count, sizeof(*p->nodes));
 
-	if (!room || p->count == UINT32_MAX)
+	if (!room || p->count == STAYS)
 		return -ENOMEM;
 	p->nodes = room;
 	p->nodes[p->count++] = (struct picture_node){ .parent = parent, .name = name, .depth = depth };
@@ -94,36 +90,62 @@ picture_begin(struct picture *p, struct arena *a)
 	return r ? r : node_add(p, PICTURE_ROOT, name, 0);
 }
 
+struct wanted {
+	const struct picture *picture;
+	uint32_t              parent;
+	const char           *name;
+};
+
+static bool
+is_child(const void *wanted, uint64_t child)
+{
+	const struct wanted       *w = wanted;
+	const struct picture_node *n = &w->picture->nodes[child];
+
+	return n->parent == w->parent && !strcmp(w->picture->name[n->name], w->name);
+}
+
+/* 0: there is no room for it.  One that is there is found without memory. */
+static uint32_t
+child_of(struct picture *p, uint32_t parent, const char *name)
+{
+	const struct wanted wanted = { p, parent, name };
+	uint64_t            key = table_hash(name, strlen(name)) ^ (uint64_t)parent << 32;
+	uint32_t            child = (uint32_t)table_find(&p->children, key, is_child, &wanted), id;
+
+	if (child || name_of(p, name, &id) < 0 || node_add(p, parent, id, p->nodes[parent].depth + 1) < 0)
+		return child;
+	child = (uint32_t)p->count - 1;
+	if (table_put(&p->children, key, child) < 0) {
+		p->count--;
+		return 0;
+	}
+	p->nodes[child].next = p->nodes[parent].first;
+	p->nodes[parent].first = child;
+	return child;
+}
+
 int
 picture_down(struct picture *p, uint32_t *at, const char *name)
 {
-	uint32_t id, number = (uint32_t)p->count, parent = *at;
-	uint64_t key, found;
+	uint32_t child;
 
-	if (p->nodes[parent].depth == PICTURE_DEPTH)
+	if (*at & STAYS || p->nodes[*at].depth == PICTURE_DEPTH)
 		return 0; /* what lies deeper is its own */
-	if (name_of(p, name, &id) < 0)
-		return -ENOMEM;
-	key = (uint64_t)parent << 32 | id;
-	found = table_get(&p->children, key);
-	if (!found) {
-		if (node_add(p, parent, id, p->nodes[parent].depth + 1) < 0 || table_put(&p->children, key, number) < 0)
-			return -ENOMEM;
-		p->nodes[number].next = p->nodes[parent].first;
-		p->nodes[parent].first = number;
-		found = number;
-	}
-	*at = (uint32_t)found;
+	child = child_of(p, *at, name);
+	p->full |= !child;
+	*at = child ? child : *at | STAYS;
 	return 0;
 }
 
 void
 picture_add(struct picture *p, uint32_t at, int64_t value)
 {
+	at &= ~STAYS;
 	p->nodes[at].self = (int64_t)((uint64_t)p->nodes[at].self + (uint64_t)value);
 	for (;; at = p->nodes[at].parent) {
 		p->nodes[at].value = (int64_t)((uint64_t)p->nodes[at].value + (uint64_t)value);
-		p->nodes[at].amount += size_of(value);
+		p->nodes[at].amount += lines_amount(value);
 		if (at == PICTURE_ROOT)
 			return;
 	}
@@ -145,8 +167,10 @@ before(const void *arg, uint32_t a, uint32_t b)
 static int
 place(struct picture *p, uint32_t *ret_depth)
 {
-	uint32_t *children = arena_array(p->arena, p->count, sizeof(*children));
+	uint32_t *children;
 
+	table_release(&p->children); /* nothing comes any more: its room is this array's */
+	children = arena_array(p->arena, p->count, sizeof(*children));
 	if (!children)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->count; i++) {
@@ -277,6 +301,7 @@ picture_write(struct picture *p, const char *title, const char *unit, struct lin
 	lines_print(l, "</text>\n<text x=\"%d\" y=\"37\" fill=\"#5a666d\">", EDGE);
 	put_amount(l, "", (int64_t)whole, whole, unit);
 	lines_print(l, "; callers above, what takes less than 0.1 %% is left out%s</text>\n",
+		p->full ? ", calls that there was no room for are counted in their callers" :
 		depth == PICTURE_DEPTH ? ", calls below the last row are counted there" : "");
 	for (size_t i = 0; i < p->count && whole; i++)
 		if (p->nodes[i].amount && p->nodes[i].amount >= whole / LEAST)

@@ -11,7 +11,7 @@
  * Who calls lies above who is called.  What takes less than a thousandth of the whole is left out, and so is what is
  * deeper than PICTURE_DEPTH: so much the picture is bounded.
  *
- *   returns  0 or -ENOMEM
+ *   returns  0 or -ENOMEM; picture_down() always 0: what there is no room for is counted in who calls it
  *   owns     names are copied; all memory is the arena's
  *   threads  any, one at a time for one struct picture
  *   source   profiler/encode/picture.c
@@ -19,6 +19,7 @@
 #ifndef ENCODE_PICTURE_H
 #define ENCODE_PICTURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lines.h"
@@ -37,7 +38,8 @@ struct picture {
 	size_t               name_room;
 	struct picture_node *nodes;
 	size_t               count, room;
-	struct table         children; /* of a node and a name */
+	bool                 full;     /* there was no room for a call */
+	struct table         children; /* by a node and a name */
 };
 
 int  picture_begin(struct picture *p, struct arena *a);

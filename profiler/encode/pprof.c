@@ -27,14 +27,12 @@
 #include "encode.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "comments.h"
 #include "frames.h"
-#include "generations.h"
 #include "gzip.h"
 #include "labels.h"
-#include "maps.h"
 #include "pprof_sample.h"
 #include "profile.pb-c.h"
 #include "strings.h"
@@ -332,52 +330,19 @@ write_mappings(struct writer *w)
 	return r;
 }
 
-static int
-add_comment(struct writer *w, Component__Pprof__Profile *m, const char *text, size_t size, bool keep)
-{
-	if (!size || m->n_comment == COMMENTS_MAX)
-		return 0;
-	return string_sized(w, text, size, keep, &m->comment[m->n_comment++]);
-}
+/* A message on its way, and what it is written by. */
+struct commented {
+	struct writer             *writer;
+	Component__Pprof__Profile *message;
+};
 
 static int
-add_comments(struct writer *w, Component__Pprof__Profile *m)
+add_comment(void *arg, const char *text, size_t size)
 {
-	const char *p = w->profile->comments, *end = p + strnlen(p, PROFILE_COMMENTS_MAX);
-	static const char unread[] = "%u objects are without names that they do not export: their files were replaced or "
-				     "removed, cannot be opened, are broken, or need more memory than allowed";
-	static const char unlined[] = "%u objects are without some or all lines: their debug information is "
-				      "broken or needs more memory than allowed";
-	static const char forgotten[] = "%u objects are not remembered, of which too many have come and gone: "
-					"what ran in them is without names";
-	static const char no_proc[] = "there is no /proc: objects are known by the loader's list, code made at run time is not";
-	static const char no_maps[] = "there are no names: neither /proc/self/maps nor the loader's list could be read";
-	char        text[sizeof(unread) + sizeof(unlined)];
-	int         r = 0;
+	struct commented          *c = arg;
+	Component__Pprof__Profile *m = c->message;
 
-	for (const char *newline; p < end && !r; p = newline + 1) {
-		newline = memchr(p, '\n', (size_t)(end - p));
-		if (!newline)
-			newline = end;
-		r = add_comment(w, m, p, (size_t)(newline - p), true);
-	}
-	if (!r && !symbols_mapping_count(w->symbols))
-		r = add_comment(w, m, no_maps, strlen(no_maps), true);
-	if (!r && symbols_mapping_count(w->symbols) && maps_without_proc())
-		r = add_comment(w, m, no_proc, strlen(no_proc), true);
-	if (!r && symbols_unread(w->symbols)) {
-		snprintf(text, sizeof(text), unread, symbols_unread(w->symbols));
-		r = add_comment(w, m, text, strlen(text), false);
-	}
-	if (!r && generations_forgotten()) {
-		snprintf(text, sizeof(text), forgotten, generations_forgotten());
-		r = add_comment(w, m, text, strlen(text), false);
-	}
-	if (!r && symbols_unlined(w->symbols)) {
-		snprintf(text, sizeof(text), unlined, symbols_unlined(w->symbols));
-		r = add_comment(w, m, text, strlen(text), false);
-	}
-	return r;
+	return m->n_comment == COMMENTS_MAX ? 0 : string_sized(c->writer, text, size, false, &m->comment[m->n_comment++]);
 }
 
 /* What is no table: a Profile message with nothing else in it. */
@@ -394,7 +359,7 @@ write_rest(struct writer *w)
 	m.comment = arena_array(w->arena, COMMENTS_MAX, sizeof(*m.comment));
 	if (!m.comment)
 		return -ENOMEM;
-	r = add_comments(w, &m);
+	r = comments_of(p, w->symbols, add_comment, &(struct commented){ w, &m });
 	if (!r)
 		r = value_type(w, &p->period_type, &period_type);
 	if (!r && p->default_type)

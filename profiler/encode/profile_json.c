@@ -13,7 +13,8 @@
  *
  * What a stranger would get wrong: an address is several frames where functions were inlined, the outermost first.
  * A node may come twice: where there is no memory left to know them all, they are written without being remembered.
- * Numbers that a double does not hold are strings.
+ * Numbers that a double does not hold are strings.  What could not be read is known when the names are: so the
+ * comments come behind them.
  *
  * Tests: tests/encode/test_profile_json.c, tests/viewer/figures.t.
  */
@@ -26,6 +27,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comments.h"
 #include "frames.h"
 #include "labels.h"
 #include "lines.h"
@@ -63,7 +65,7 @@ struct writing {
 	struct frames_list    object, function, frame, labels, chain;
 	struct table          chains; /* of an address, where in chain, and one more */
 	struct table          nodes;
-	uint32_t              node_count;
+	uint32_t              node_count, comment_count;
 	uint32_t             *node_of; /* each sample's */
 };
 
@@ -354,26 +356,24 @@ write_type(struct lines *l, const struct profile_type *t)
 	lines_text(l, "]");
 }
 
+static int
+write_comment(void *arg, const char *text, size_t size)
+{
+	struct writing *w = arg;
+	char            comment[PROFILE_COMMENTS_MAX + 1];
+
+	memcpy(comment, text, size);
+	comment[size] = '\0';
+	lines_text(&w->lines, w->comment_count++ ? "," : "");
+	lines_json(&w->lines, comment);
+	return 0;
+}
+
 static void
 write_comments(struct writing *w)
 {
-	const char *p = w->profile->comments, *end = p + strnlen(p, PROFILE_COMMENTS_MAX);
-	char        comment[PROFILE_COMMENTS_MAX + 1];
-
-	lines_text(&w->lines, ",\"comments\":[");
-	for (bool more = false; p < end; p++) {
-		size_t size = strcspn(p, "\n");
-
-		size = size < (size_t)(end - p) ? size : (size_t)(end - p);
-		memcpy(comment, p, size);
-		comment[size] = '\0';
-		if (size) {
-			lines_text(&w->lines, more ? "," : "");
-			lines_json(&w->lines, comment);
-			more = true;
-		}
-		p += size;
-	}
+	lines_text(&w->lines, ",\n\"comments\":[");
+	comments_of(w->profile, w->symbols, write_comment, w);
 	lines_text(&w->lines, "]");
 }
 
@@ -398,7 +398,6 @@ write_head(struct writing *w)
 		write_type(l, &p->types[i]);
 	}
 	lines_print(l, "],\"default\":%u,\"lost\":%" PRIu64 ",\"truncated\":%" PRIu64, frames_type(p), p->lost, p->truncated);
-	write_comments(w);
 }
 
 static void
@@ -438,6 +437,7 @@ write_all(struct writing *w)
 	r = write_strings(w);
 	if (r < 0)
 		return r;
+	write_comments(w);
 	write_numbers(w, "objects", &w->object, 0);
 	write_numbers(w, "functions", &w->function, 2);
 	write_numbers(w, "frames", &w->frame, 0);

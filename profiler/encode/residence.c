@@ -38,17 +38,19 @@ struct writing {
 
 /* Looks up all lines at once. */
 static void
-resolve(const struct residence *t, struct symbols *s)
+resolve(const struct residence *t, struct symbols *s, struct arena_budget *budget)
 {
-	for (size_t i = 0; i < t->count; i++) {
-		const uintptr_t *pcs;
-		unsigned         n;
+	struct frames_list list = { .budget = budget };
+	struct table       seen;
+	int                r = 0;
 
-		if (!t->rows[i].stack)
-			continue;
-		pcs = frames_stack(t->rows[i].stack, &n);
-		symbols_resolve(s, pcs, n);
-	}
+	table_init(&seen, budget);
+	for (size_t i = 0; i < t->count && !r; i++)
+		if (t->rows[i].stack)
+			r = frames_list_add_stack(&list, &seen, t->rows[i].stack);
+	symbols_resolve(s, list.pcs, list.count);
+	frames_list_release(&list);
+	table_release(&seen);
 }
 
 typedef void frame_fn(struct writing *w, const struct symbol_frame *f, unsigned nth);
@@ -246,7 +248,7 @@ encode(const struct residence *t, struct symbols *s, void (*body)(struct writing
 	w.frames = arena_alloc(&arena, sizeof(*w.frames));
 	r = w.frames ? lines_open(&w.lines, &arena, write, arg) : -ENOMEM;
 	if (!r) {
-		resolve(t, s);
+		resolve(t, s, &budget);
 		body(&w);
 		r = lines_close(&w.lines);
 	}

@@ -57,12 +57,6 @@ struct top {
 	struct frames         frames;
 };
 
-static uint64_t
-amount(int64_t v)
-{
-	return v < 0 ? -(uint64_t)v : (uint64_t)v;
-}
-
 /* The row of a name; rows grow with the number of names. */
 static int
 row_of(struct top *t, const char *name, uint32_t *ret)
@@ -124,7 +118,7 @@ add(struct top *t, const uintptr_t *pcs, unsigned count, int64_t value, size_t n
 
 	if (!value)
 		return 0;
-	t->shown += amount(value);
+	t->shown += lines_amount(value);
 	for (unsigned i = 0; i < count; i++) {
 		int r = address_of(t, pcs[i], &a);
 
@@ -156,12 +150,12 @@ add_all(struct top *t)
 		unsigned         n;
 		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
 
-		t->total += amount(p->samples[i].values[t->type]);
+		t->total += lines_amount(p->samples[i].values[t->type]);
 		if (view_shows(&filter, pcs, n))
 			r = add(t, pcs, n, p->samples[i].values[t->type], i + 1);
 	}
 	if (!r && frames_lost(p, &lost)) {
-		t->total += amount(lost.values[t->type]);
+		t->total += lines_amount(lost.values[t->type]);
 		if (view_shows(&filter, frames_lost_stack, 1))
 			r = add(t, frames_lost_stack, 1, lost.values[t->type], p->count + 1);
 	}
@@ -175,9 +169,9 @@ before(const void *arg, uint32_t a, uint32_t b)
 	const struct row *x = (const struct row *)arg + a, *y = (const struct row *)arg + b;
 
 	if (x->flat != y->flat)
-		return amount(x->flat) > amount(y->flat);
+		return lines_amount(x->flat) > lines_amount(y->flat);
 	if (x->cum != y->cum)
-		return amount(x->cum) > amount(y->cum);
+		return lines_amount(x->cum) > lines_amount(y->cum);
 	return strcmp(x->name, y->name) < 0;
 }
 
@@ -186,7 +180,7 @@ before_by_cum(const void *arg, uint32_t a, uint32_t b)
 {
 	const struct row *x = (const struct row *)arg + a, *y = (const struct row *)arg + b;
 
-	return x->cum != y->cum ? amount(x->cum) > amount(y->cum) : before(arg, a, b);
+	return x->cum != y->cum ? lines_amount(x->cum) > lines_amount(y->cum) : before(arg, a, b);
 }
 
 static void

@@ -7,7 +7,7 @@
  * What a stranger would get wrong: a library without internal symbols shows but the
  * exported pthread_mutex_lock, some frames up; with them it begins with underscores.
  *
- * Tests: tests/threads/goroutine.t.
+ * Tests: tests/threads/goroutine.t, tests/encode/test_text.c.
  */
 #include <config.h>
 
@@ -140,6 +140,7 @@ call_of(const struct dump *d, const struct dump_thread *t, struct symbols *s)
 const char *
 wait_state(const struct dump *d, const struct dump_thread *t, struct symbols *s, char *buf, size_t size)
 {
+	bool        ran = t->how == DUMP_SIGNALLED && t->state == 'R'; /* under whatever called it: a once, a sem_parse() */
 	const char *state = NULL;
 
 	if (t->how == DUMP_SILENT) {
@@ -148,7 +149,7 @@ wait_state(const struct dump *d, const struct dump_thread *t, struct symbols *s,
 	}
 	if (t->how == DUMP_SELF)
 		return "running";
-	if (t->syscall == SYS_futex || t->syscall == DUMP_NO_SYSCALL)
+	if (t->syscall == SYS_futex || (t->syscall == DUMP_NO_SYSCALL && !ran))
 		state = lock_state(d, t, s);
 	if (t->syscall == DUMP_NO_SYSCALL && !state)
 		state = call_of(d, t, s);

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
 #include "labels.h"
 #include "pages.h"
 #include "sort.h"
@@ -35,6 +36,7 @@ profile_init(struct profile *p, const char *name)
 {
 	memset(p, 0, sizeof(*p));
 	p->name = name;
+	p->begun_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 static void
@@ -207,7 +209,7 @@ profile_subtract(struct profile *p, struct profile *before)
 		p->samples[to++] = *s;
 	}
 	p->count = to;
-	p->duration_ns = p->time_ns - before->time_ns;
+	p->duration_ns = p->begun_ns - before->begun_ns;
 	p->lost = grown(p->lost, before->lost);
 	p->truncated = grown(p->truncated, before->truncated);
 out:

@@ -43,9 +43,11 @@ struct profile {
 	int64_t             period;
 	const char         *default_type; /* NULL: unset, readers take the last */
 	int64_t             time_ns;      /* UTC: snapshot now, CPU start */
+	int64_t             begun_ns;     /* CLOCK_MONOTONIC: when it was initialised */
 	int64_t             duration_ns;  /* 0 for snapshots */
 	int64_t             one_in;       /* one event in so many was sampled, 0: not said */
 	uint64_t            lost;         /* samples that found no room */
+	bool                lost_told;    /* one of the samples has them, under [lost samples] */
 	uint64_t            truncated;    /* stacks that end early */
 	bool                alone; /* its text says nothing of the process */
 	struct profile_process process;
@@ -64,8 +66,8 @@ void profile_merge(struct profile *p);
  * profile_subtract - makes p what has been added since before, a delta
  *
  * Samples of one stack, label set and event_bytes become one; values may be negative, and a sample
- * whose values are all zero is left out.  The duration is the distance of the two.  before is
- * released.
+ * whose values are all zero is left out.  The duration is the distance of the two, whatever the
+ * clock was set to meanwhile.  before is released.
  *
  *   returns  0, or -ENOMEM: then p is as it was
  */

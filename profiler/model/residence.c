@@ -1,7 +1,7 @@
 /*
  * residence.c - the table of resident memory, row by row.
  *
- * Tests: tests/memory/memory.t.
+ * Tests: tests/memory/memory.t, tests/model/test_residence.c.
  */
 #include <config.h>
 
@@ -38,14 +38,16 @@ is_row(const void *wanted, uint64_t value)
 	} *w = wanted;
 	const struct residence_row *row = &w->r->rows[value - 1];
 
-	return row->class == w->row->class && row->stack == w->row->stack && !strcmp(row->name, w->row->name);
+	return row->class == w->row->class && row->stack == w->row->stack && !strcmp(row->raw, w->row->raw);
 }
 
 static int
 row_new(struct residence *r, const struct residence_row *wanted, uint64_t key)
 {
 	struct residence_row *rows;
-	char                 *name = utf8_clean(&r->arena, wanted->name, strlen(wanted->name));
+	size_t                size = strlen(wanted->raw);
+	char                 *raw = arena_strndup(&r->arena, wanted->raw, size);
+	char                 *name = raw && !utf8_is_clean(raw, size) ? utf8_clean(&r->arena, raw, size) : raw;
 
 	if (!name)
 		return -ENOMEM;
@@ -59,6 +61,7 @@ row_new(struct residence *r, const struct residence_row *wanted, uint64_t key)
 		return -ENOMEM;
 	r->rows[r->count] = *wanted;
 	r->rows[r->count].name = name;
+	r->rows[r->count].raw = raw;
 	if (wanted->stack)
 		stack_table_ref(wanted->stack);
 	return (int)r->count++;
@@ -67,7 +70,7 @@ row_new(struct residence *r, const struct residence_row *wanted, uint64_t key)
 int
 residence_row(struct residence *r, enum residence_class class, const char *name, uint32_t stack)
 {
-	const struct residence_row wanted = { .class = class, .name = name, .stack = stack, .in_use = -1, .free = -1 };
+	const struct residence_row wanted = { .class = class, .raw = name, .stack = stack, .in_use = -1, .free = -1 };
 	const struct {
 		const struct residence     *r;
 		const struct residence_row *row;

@@ -30,7 +30,8 @@ enum residence_class {
 
 struct residence_row {
 	enum residence_class class;
-	const char *name;     /* the table's; "" where stack says all */
+	const char *name;     /* the table's, clean; "" where stack says all */
+	const char *raw;      /* as it came, by which it is found again */
 	uint32_t    stack;    /* a reference; 0: none */
 	uint64_t    resident, mapped; /* bytes */
 	int64_t     in_use, free;     /* bytes, estimates; -1: not known */

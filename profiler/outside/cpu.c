@@ -205,6 +205,7 @@ outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profil
 	if (r < 0 && !c.err)
 		r = refused_perf(pid, r, err);
 	p.lost = c.without + perf.lost + unseen(&perf, &c, cpu_ns);
+	p.lost_told = true; /* by lost_add() */
 	describe(&p, &perf, &c, end);
 	*ret_ended = end != NULL;
 	if (end && process_look_at(pid) == 0) /* the other program, for a window after this one */

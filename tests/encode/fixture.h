@@ -148,6 +148,12 @@ encode_viewed_folded(const struct profile *p, struct symbols *s, encode_write_fn
 	return encode_folded(p, &view, s, write, arg);
 }
 
+static inline int
+encode_viewed_svg(const struct profile *p, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	return encode_svg(p, &view, s, write, arg);
+}
+
 struct encoding {
 	const struct profile *profile;
 	int (*encode)(const struct profile *, struct symbols *, encode_write_fn *, void *);

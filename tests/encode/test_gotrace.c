@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "encode.h"
+#include "named_function.h"
 #include "skip.h"
 #include "stack_table.h"
 #include "trace/stacks.h"
@@ -27,7 +28,7 @@
 #include "trace/streams.h"
 
 #define LIMIT   ((size_t)64 << 20)
-#define ROOM    ((size_t)16 << 20)
+#define ROOM    ((size_t)64 << 20)
 #define STACK   ((size_t)256 << 10) /* what the library's own threads have */
 #define EVENTS  20000
 #define SERIALS 4096
@@ -443,6 +444,18 @@ heap_counts_whether_somebody_runs_or_not(void **state)
 	assert_string_equal(told(), "create 1; heap 1; start 1; heap 1; preempt 1; ");
 }
 
+static void
+a_sample_is_told_as_often_as_it_stands_for_up_to_a_hundred_times(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_SWITCHES, 1);
+	thread(1, 0, TRACE_STATE_RUNNING, "main");
+	ADD(1, 1, TRACE_SAMPLE, .stack = stack_of(1, 2), .value = 3);
+	ADD(2, 1, TRACE_SAMPLE, .stack = stack_of(1, 2), .value = 1000);
+	told();
+	assert_int_equal(ear.counts[STORY_SAMPLE], 3 + 100);
+}
+
 static unsigned dice;
 
 static unsigned
@@ -548,7 +561,7 @@ varint(size_t *at)
 
 struct v1_seen {
 	unsigned count[64], frequency, longest_stack;
-	uint64_t sequence[SERIALS];
+	uint64_t sequence[SERIALS], region; /* the name of the one that began last */
 	bool     create_before_procs;
 };
 
@@ -570,6 +583,10 @@ v1_event(unsigned type, const uint64_t *args, size_t n)
 	}
 	if (type == 14 || type == 21 || type == 29 || type == 41)
 		assert_int_equal(args[2], seen.sequence[args[1]]++);
+	if (type == 47 && !args[2])
+		seen.region = args[3];
+	else if (type == 47) /* of those that do not nest */
+		assert_int_equal(args[3], seen.region);
 	seen.frequency += type == 2 && args[0] == 1000000000;
 }
 
@@ -754,6 +771,167 @@ the_newer_format_keeps_to_batches_and_limits(void **state)
 	trace_release(&trace);
 }
 
+static size_t
+sink_count(const char *text)
+{
+	size_t n = 0, size = strlen(text);
+
+	for (const uint8_t *at = sink.data; (at = memmem(at, sink.size - (size_t)(at - sink.data), text, size)); at += size)
+		n++;
+	return n;
+}
+
+static void
+perfetto_is_told_at_the_next_start_what_labels_became_off_the_cpu(void **state)
+{
+	uint32_t text;
+
+	(void)state;
+	trace_make(TRACE_BY_SWITCHES, 1);
+	thread(1, 0, TRACE_STATE_RUNNING, "main");
+	thread(2, 0, TRACE_STATE_WAITING, "worker");
+	text = trace_text(&trace, "tenant=acme", 64);
+	ADD(1, 2, TRACE_LABELS, .text = text);
+	ADD(2, 2, TRACE_IN);
+	ADD(3, 2, TRACE_OUT);
+	ADD(4, 2, TRACE_LABELS); /* none */
+	ADD(5, 2, TRACE_IN);
+	ADD(6, 2, TRACE_OUT);
+	ADD(7, 2, TRACE_IN); /* nothing new */
+	assert_int_equal(encode(&perfetto_format), 0);
+	assert_int_equal(sink_count("tenant=acme"), 1);
+	assert_int_equal(sink_count("no labels"), 1);
+	trace_release(&trace);
+}
+
+/* Each record's label, name and text would take a kilobyte, 80 MB in all. */
+static void
+what_comes_again_and_again_takes_memory_once(void **state)
+{
+	char     text[TRACE_TEXT_MAX];
+	uint32_t texts[2];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (size_t format = 0; formats[format] != &perfetto_format; format++) { /* which writes each of them */
+		trace_make(TRACE_BY_SWITCHES, 1);
+		thread(1, 0, TRACE_STATE_RUNNING, "main");
+		thread(2, 0, TRACE_STATE_UNKNOWN, "worker");
+		texts[0] = trace_text(&trace, text, sizeof(text));
+		text[0] = '\xff'; /* is made clean */
+		texts[1] = trace_text(&trace, text, sizeof(text));
+		text[0] = 'x';
+		ADD(0, 2, TRACE_IN);
+		for (unsigned i = 0; i < 80000; i++) {
+			ADD(i, 2, TRACE_LABELS, .text = texts[i % 2]);
+			ADD(i, 2, TRACE_REGION_BEGIN, .name = texts[1]);
+			ADD(i, 2, TRACE_REGION_END, .name = texts[1]);
+		}
+		assert_int_equal(encode(formats[format]), 0);
+		assert_true(sink_count("worker ?xxx") == 1 && sink_count("worker xxx") == 1);
+		trace_release(&trace);
+	}
+}
+
+static void
+texts_that_cannot_all_be_remembered_are_all_written(void **state)
+{
+	enum { TEXTS = 1000000, EACH = 8 };
+	char    *all = malloc(TEXTS * EACH + 1);
+	uint32_t text;
+
+	(void)state;
+	assert_non_null(all);
+	for (unsigned i = 0; i < TEXTS; i++)
+		snprintf(all + i * EACH, EACH + 1, "%0*u ", EACH - 1, i);
+	for (size_t format = 0; formats[format] != &perfetto_format; format++) {
+		trace_make(TRACE_BY_SWITCHES, 1);
+		thread(1, 0, TRACE_STATE_RUNNING, "main");
+		ADD(0, 1, TRACE_IN);
+		text = trace_text(&trace, all, SIZE_MAX);
+		for (unsigned i = 0; i < TEXTS; i++, text += EACH) {
+			trace.texts[text + EACH - 1] = '\0';
+			ADD(i, 1, TRACE_REGION_BEGIN, .name = text);
+			ADD(i, 1, TRACE_REGION_END, .name = text);
+		}
+		assert_int_equal(encode(formats[format]), 0);
+		if (formats[format] == &gotrace_v1) {
+			v1_read();
+			assert_in_range(seen.count[37], TEXTS, TEXTS + 10);
+			assert_int_equal(seen.count[47], 2 * TEXTS);
+		}
+		trace_release(&trace);
+	}
+	free(all);
+}
+
+/* The C library's on some machines; below others it is the program's own. */
+FUNCTION(thread_start)
+FUNCTION(start_thread)
+FUNCTION(works)
+
+struct root {
+	char     name[32][32]; /* of functions and files, by number */
+	uint64_t number;
+};
+
+static int
+root_text(void *arg, uint64_t number, const char *text, size_t size)
+{
+	struct root *r = arg;
+
+	assert_in_range(number, 1, 31);
+	snprintf(r->name[number], sizeof(r->name[0]), "%.*s", (int)size, text);
+	return 0;
+}
+
+static int
+root_stack(void *arg, uint64_t number, const struct trace_frame *frames, unsigned count)
+{
+	(void)number;
+	((struct root *)arg)->number = frames[count - 1].function;
+	return 0;
+}
+
+static const char *
+root_of(const uintptr_t *pcs, unsigned count, struct root *root)
+{
+	static const struct trace_stacks_out out = { root_text, root_stack };
+	struct trace_stacks                 *ts = calloc(1, sizeof(*ts));
+	struct arena_budget                  budget = { 0, LIMIT };
+	struct arena                         arena;
+	struct story_event                   e = { .stack = stack_table_add(pcs, count) };
+	struct symbols                      *symbols;
+	uint64_t                             number;
+
+	*root = (struct root){ .number = 0 };
+	assert_non_null(ts);
+	assert_int_equal(symbols_open(LIMIT, &symbols), 0);
+	arena_init(&arena, &budget);
+	trace_stacks_init(ts, &arena, symbols, &out, root);
+	assert_int_equal(trace_stack_number(ts, &e, &number), 0);
+	trace_stacks_release(ts);
+	arena_release(&arena);
+	assert_int_equal(budget.used, 0);
+	symbols_close(symbols);
+	stack_table_unref(e.stack);
+	free(ts);
+	return root->name[root->number];
+}
+
+static void
+a_programs_own_thread_start_is_the_root_and_the_c_librarys_is_not(void **state)
+{
+	const uintptr_t own[] = { (uintptr_t)works + 4, (uintptr_t)thread_start + 4, (uintptr_t)start_thread + 4 };
+	const uintptr_t libc[] = { own[0], own[2], own[1] };
+	struct root     root;
+
+	(void)state;
+	assert_string_equal(root_of(own, 3, &root), "thread_start");
+	assert_string_equal(root_of(libc, 3, &root), "works");
+}
+
 static void
 an_empty_trace_is_a_file_in_every_format(void **state)
 {
@@ -863,10 +1041,15 @@ main(void)
 		cmocka_unit_test(regions_nest_and_tasks_begin_once_whatever_is_lost),
 		cmocka_unit_test(by_hooks_a_thread_runs_when_it_does_not_wait),
 		cmocka_unit_test(heap_counts_whether_somebody_runs_or_not),
+		cmocka_unit_test(a_sample_is_told_as_often_as_it_stands_for_up_to_a_hundred_times),
 		cmocka_unit_test(no_records_can_break_the_rules),
 		cmocka_unit_test(the_older_format_keeps_to_counts_sequences_and_limits),
 		cmocka_unit_test(a_wait_for_a_file_is_a_system_call_that_ends_where_its_thread_starts),
 		cmocka_unit_test(the_newer_format_keeps_to_batches_and_limits),
+		cmocka_unit_test(perfetto_is_told_at_the_next_start_what_labels_became_off_the_cpu),
+		cmocka_unit_test(what_comes_again_and_again_takes_memory_once),
+		cmocka_unit_test(texts_that_cannot_all_be_remembered_are_all_written),
+		cmocka_unit_test(a_programs_own_thread_start_is_the_root_and_the_c_librarys_is_not),
 		cmocka_unit_test(an_empty_trace_is_a_file_in_every_format),
 		cmocka_unit_test(nothing_more_is_encoded_when_the_client_is_gone),
 		cmocka_unit_test(many_short_lived_threads_fit_in_the_memory),

@@ -247,8 +247,16 @@ lost_samples_are_shown_once(void **state)
 	assert_string_equal(function_name(q, 1, 0), "[lost samples]");
 	assert_true(q->sample[1]->value[0] == 7 && q->sample[1]->value[1] == 70000000);
 	component__pprof__profile__free_unpacked(q, NULL);
+	/* A sample whose stack is lost says nothing of the others. */
+	add(&p, lost, 1, 0, (int64_t[4]){ 1, 10000000 });
+	reset(NULL);
+	assert_int_equal(encode(&p, encode_pprof), 0);
+	q = decode();
+	assert_int_equal(q->n_sample, 3);
+	assert_true(q->sample[2]->value[0] == 7);
+	component__pprof__profile__free_unpacked(q, NULL);
 	/* The collector has made the sample itself. */
-	add(&p, lost, 1, 0, (int64_t[4]){ 7, 70000000 });
+	p.lost_told = true;
 	reset(NULL);
 	assert_int_equal(encode(&p, encode_pprof), 0);
 	q = decode();

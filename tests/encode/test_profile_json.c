@@ -4,6 +4,8 @@
  */
 #include <config.h>
 
+#include <sys/resource.h>
+
 #include "fixture.h"
 
 static void
@@ -36,8 +38,9 @@ stacks_share_nodes_and_samples_name_them(void **state)
 	assert_int_equal(encode(&p, encode_profile_json), 0);
 	has("{\"version\":1,\"name\":\"profile\",\"program\":\"");
 	has("\"time_ns\":\"1700000000123456789\",\"duration_ns\":5000000000,\"period\":[[\"cpu\",\"nanoseconds\"],10000000],"
-	    "\"types\":[[\"samples\",\"count\"],[\"cpu\",\"nanoseconds\"]],\"default\":1,\"lost\":7,\"truncated\":0,"
-	    "\"comments\":[\"one\",\"two \\\"quoted\\\"\"],\n\"strings\":[\"\",");
+	    "\"types\":[[\"samples\",\"count\"],[\"cpu\",\"nanoseconds\"]],\"default\":1,\"lost\":7,\"truncated\":0,\n"
+	    "\"strings\":[\"\",");
+	has("],\n\"comments\":[\"one\",\"two \\\"quoted\\\"\"],\n\"objects\":[");
 	has("\"leaf_one\"");
 	has("\"leaf_two\"");
 	has("\"[lost samples]\"");
@@ -85,9 +88,29 @@ an_empty_profile_is_whole(void **state)
 	(void)state;
 	init_heap(&p);
 	assert_int_equal(encode(&p, encode_profile_json), 0);
-	has(",\n\"strings\":[\"\"],\n\"objects\":[],\n\"functions\":[],\n\"frames\":[],\n\"labels\":[[]],\n\"nodes\":[],\n\"samples\":[]}\n");
+	has(",\n\"strings\":[\"\"],\n\"comments\":[],\n\"objects\":[],\n\"functions\":[],\n\"frames\":[],\n\"labels\":[[]],\n\"nodes\":[],\n\"samples\":[]}\n");
 	p.type_count = 0;
 	assert_int_equal(encode(&p, encode_profile_json), -EINVAL);
+	profile_release(&p);
+}
+
+static void
+what_names_lack_is_a_comment_as_in_pprofs_form(void **state)
+{
+	struct rlimit  limit, none;
+	struct profile p;
+	int            r;
+
+	(void)state;
+	make(&p);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	r = encode(&p, encode_profile_json);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(r, 0);
+	has("\"comments\":[\"one\",\"two \\\"quoted\\\"\",\"there are no names: ");
 	profile_release(&p);
 }
 
@@ -160,6 +183,7 @@ main(void)
 		cmocka_unit_test_setup(a_number_that_a_double_cannot_hold_is_a_string, reset),
 		cmocka_unit_test_setup(sizes_of_blocks_are_labels, reset),
 		cmocka_unit_test_setup(an_empty_profile_is_whole, reset),
+		cmocka_unit_test_setup(what_names_lack_is_a_comment_as_in_pprofs_form, reset),
 		cmocka_unit_test_setup(what_the_writer_answers_ends_it, reset),
 		cmocka_unit_test_setup(many_stacks_are_written_in_pieces_and_without_malloc, reset),
 		cmocka_unit_test_setup(nodes_that_cannot_be_remembered_come_again, reset),

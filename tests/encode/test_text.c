@@ -4,9 +4,13 @@
 #include <config.h>
 
 #include "fixture.h"
+#include "frames.h"
 #include "lines.h"
 #include "order.h"
 #include "skip.h"
+#include "wait_state.h"
+
+FUNCTION(sem_parse) /* no semaphore's */
 
 /* What stands in front of the MemStats block, which tests/serve/delta.t reads. */
 static const char *
@@ -183,6 +187,45 @@ top_says_how_many_functions_it_left_out(void **state)
 }
 
 static void
+who_ran_before_it_was_signalled_runs_whatever_its_functions_are_called(void **state)
+{
+	uintptr_t          pcs[] = { IN(sem_parse) };
+	struct dump_thread t = { .count = 1, .how = DUMP_SIGNALLED, .syscall = DUMP_NO_SYSCALL, .state = 'R' };
+	struct dump        d = { .threads = &t, .count = 1, .pcs = pcs, .pc_count = 1 };
+	struct symbols    *s;
+	char               buf[32];
+
+	(void)state;
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	assert_string_equal(wait_state(&d, &t, s, buf, sizeof(buf)), "running");
+	t.state = 'S';
+	assert_string_equal(wait_state(&d, &t, s, buf, sizeof(buf)), "semacquire");
+	symbols_close(s);
+}
+
+static void
+a_dump_without_memory_for_its_creators_has_lines_all_the_same(void **state)
+{
+	uintptr_t           pcs[] = { IN(leaf_one) };
+	struct dump         d = { .pcs = pcs, .pc_count = 1 };
+	struct arena_budget none = { 0, 0 };
+	struct symbol_frame f[1];
+	struct symbols     *s;
+	char                place[4096], want[4096];
+
+	(void)state;
+	place_of(pcs[0], want, sizeof(want));
+	if (!strstr(want, "fixture.h"))
+		SKIP("this build has no lines");
+	assert_int_equal(symbols_open(LIMIT, &s), 0);
+	frames_resolve_dump(&d, s, &none);
+	assert_int_equal(symbols_frames(s, pcs[0], f, 1), 1);
+	snprintf(place, sizeof(place), "%s:%d", f[0].file ? f[0].file : "", f[0].line);
+	assert_string_equal(place, want);
+	symbols_close(s);
+}
+
+static void
 amounts_are_written_as_pprof_writes_them(void **state)
 {
 	static const struct {
@@ -241,6 +284,8 @@ main(void)
 		cmocka_unit_test_setup(top_sums_by_function_and_counts_recursion_once, reset),
 		cmocka_unit_test_setup(top_shows_the_default_type_and_signs_of_a_difference, reset),
 		cmocka_unit_test_setup(top_says_how_many_functions_it_left_out, reset),
+		cmocka_unit_test(who_ran_before_it_was_signalled_runs_whatever_its_functions_are_called),
+		cmocka_unit_test(a_dump_without_memory_for_its_creators_has_lines_all_the_same),
 		cmocka_unit_test(amounts_are_written_as_pprof_writes_them),
 		cmocka_unit_test(sorting_sorts),
 	};

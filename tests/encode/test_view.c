@@ -167,6 +167,30 @@ rows_are_sorted_and_limited_as_asked(void **state)
 		"root;middle;leaf_one 50\nroot;middle;leaf_two 30\nroot 10\n[lost samples] 10\n");
 }
 
+/* More calls than a picture's memory holds; a stack whose calls are there finds them after that, too. */
+static void
+calls_that_find_no_room_in_a_picture_are_counted_in_their_callers(void **state)
+{
+	enum { CALLS = 300000 };
+	const uintptr_t large[] = { IN(leaf_one), IN(root) };
+	struct profile  p;
+
+	(void)state;
+	init_cpu(&p);
+	add(&p, large, 2, 0, (int64_t[4]){ CALLS, 0 });
+	for (uintptr_t i = 0; i < CALLS; i++)
+		add(&p, (uintptr_t[]){ 4096 + 16 * i, IN(root) }, 2, 0, (int64_t[4]){ 1, 0 });
+	add(&p, large, 2, 0, (int64_t[4]){ CALLS, 0 });
+	view = (struct view){ .typed = true, .type = 0 };
+	assert_int_equal(encode(&p, encode_viewed_svg), 0);
+	view = (struct view){ .rows = 0 };
+	assert_non_null(strstr((char *)sink.data, ", calls that there was no room for are counted in their callers<"));
+	assert_non_null(strstr((char *)sink.data, "<title>all: 900000 (100.00%)<"));
+	assert_non_null(strstr((char *)sink.data, "<title>root: 900000 (100.00%), itself "));
+	assert_non_null(strstr((char *)sink.data, "<title>leaf_one: 600000 (66.67%), itself 600000 (66.67%)<"));
+	profile_release(&p);
+}
+
 int
 main(void)
 {
@@ -176,6 +200,7 @@ main(void)
 		cmocka_unit_test(values_are_chosen_by_name_or_number),
 		cmocka_unit_test_setup(stacks_in_focus_stay_and_ignored_ones_go, reset),
 		cmocka_unit_test_setup(rows_are_sorted_and_limited_as_asked, reset),
+		cmocka_unit_test_setup(calls_that_find_no_room_in_a_picture_are_counted_in_their_callers, reset),
 	};
 
 	debug_file_root = "/nonexistent";

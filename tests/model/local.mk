@@ -1,5 +1,5 @@
 # tests of what collectors make and encoders read
-MODEL_UNITS = %D%/test_profile %D%/test_stack_table %D%/test_trace
+MODEL_UNITS = %D%/test_profile %D%/test_residence %D%/test_stack_table %D%/test_trace
 if HAVE_SHARED
 MODEL_UNITS += %D%/test_generations
 endif

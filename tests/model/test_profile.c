@@ -71,8 +71,10 @@ a_delta_is_what_was_added_and_forgets_what_did_not_change(void **state)
 	profile_init(&before, "test");
 	profile_init(&after, "test");
 	before.type_count = after.type_count = 2;
-	before.time_ns = 5;
-	after.time_ns = 12;
+	before.time_ns = 12;
+	before.begun_ns = 5;
+	after.time_ns = 5; /* the clock was set back */
+	after.begun_ns = 12;
 	before.lost = 3;
 	after.lost = 4;
 	add_sizes(&before, 1, 10, 100);

@@ -381,7 +381,6 @@ a_window_counts_what_it_has_lost_itself(void **state)
 	trace_release(&t);
 	assert_int_equal(tracer_close(full, &t), 0);
 	assert_true(t.lost >= MORE);
-	assert_non_null(strstr(t.comments, "lost records: "));
 	trace_release(&t);
 }
 

@@ -476,8 +476,6 @@ tracer_close(struct tracer_window *w, struct trace *ret)
 	int r;
 
 	window_end(w);
-	if (w->trace.lost)
-		trace_comment(&w->trace, "lost records: %llu", (unsigned long long)w->trace.lost);
 	r = trace_finish(&w->trace, w->settled_ns);
 	if (r == 0) {
 		*ret = w->trace;

@@ -19,6 +19,7 @@
 #include "scheduling.h"
 
 #define REGIONS_MAX 256 /* open regions of one thread; more are left out */
+#define SAMPLE_MAX  100 /* times that one sample is told */
 
 /* Whoever does something else is over with its wait. */
 static struct story_thread *
@@ -60,30 +61,9 @@ story_on_sample(struct story *s, const struct trace_record *r)
 		s->dropped++;
 		return;
 	}
-	story_emit(s, (struct story_event){ .type = STORY_SAMPLE, .on = t, .cpu = t->cpu, .stack = r->stack,
-		.value = r->value });
-}
-
-/* "worker-3", "request=7", or "worker-3 request=7"; t->label is the old one without memory. */
-static void
-label_set(struct story *s, struct story_thread *t, const char *labels)
-{
-	size_t name = strlen(t->name), size = strlen(labels);
-	char  *both;
-
-	if (!name || !size) {
-		t->label = name ? t->name : labels;
-		return;
-	}
-	both = arena_alloc(&s->arena, name + size + 2);
-	if (!both) {
-		s->error = -ENOMEM;
-		return;
-	}
-	memcpy(both, t->name, name);
-	both[name] = ' ';
-	memcpy(both + name + 1, labels, size + 1);
-	t->label = both;
+	/* No format knows of weights. */
+	for (uint64_t i = 0; i < SAMPLE_MAX && (i < r->value || !i); i++)
+		story_emit(s, (struct story_event){ .type = STORY_SAMPLE, .on = t, .cpu = t->cpu, .stack = r->stack });
 }
 
 void
@@ -93,7 +73,7 @@ story_on_labels(struct story *s, const struct trace_record *r)
 
 	if (!t)
 		return;
-	label_set(s, t, trace_string(s->trace, r->text));
+	t->label = trace_string(s->trace, r->text);
 	if (t->state == STORY_RUNNING)
 		story_emit(s, (struct story_event){ .type = STORY_LABEL, .on = t, .cpu = t->cpu });
 }

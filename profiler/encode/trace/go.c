@@ -14,6 +14,7 @@
 
 #include "go.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "varint.h"
@@ -64,8 +65,25 @@ gotrace_frame(uint8_t *p, const struct trace_frame *f)
 int
 gotrace_label(struct trace_writer *w, struct story_thread *t)
 {
+	char text[TRACE_NAME_MAX + TRACE_TEXT_MAX + 1]; /* what is cut here is not written anyway */
+
 	t->label_told = t->label;
-	return trace_text_number(&w->stacks, t->label, true, &t->label_number);
+	snprintf(text, sizeof(text), "%s%s%s", t->name, *t->name && *t->label ? " " : "", t->label);
+	return trace_text_number(&w->stacks, text, false, &t->label_number);
+}
+
+int
+gotrace_region(struct trace_writer *w, const struct story_event *e, uint64_t *ret)
+{
+	struct story_region *region = e->on->regions;
+	bool                 ends = e->type == STORY_REGION_END && region; /* one that began before the trace has none */
+	int                  r = ends ? 0 : trace_text_number(&w->stacks, e->name, true, ret);
+
+	if (ends)
+		*ret = region->number;
+	else if (region)
+		region->number = *ret;
+	return r;
 }
 
 bool

@@ -29,8 +29,11 @@ void   gotrace_put_bytes(struct trace_writer *w, struct trace_stream *s, const u
 int    gotrace_text(void *writer, uint64_t number, const char *text, size_t size);
 /* The bytes of one frame of a stack; returns how many. */
 size_t gotrace_frame(uint8_t *p, const struct trace_frame *f);
-/* The number of a thread's label as it is now.  0 or a negative errno. */
+/* The number of a thread's label as it is now: "worker-3", "request=7", or "worker-3 request=7".  0 or a negative
+ * errno. */
 int    gotrace_label(struct trace_writer *w, struct story_thread *t);
+/* The number of a region's name: readers want the same at both its ends.  0 or a negative errno. */
+int    gotrace_region(struct trace_writer *w, const struct story_event *e, uint64_t *ret);
 /* Is a block a system call that Go has a profile for: of a file, not of what others or a time
  * bring?  Its thread is in it until it starts. */
 bool   gotrace_is_call(const struct story_event *e);

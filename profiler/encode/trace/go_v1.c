@@ -97,14 +97,13 @@ put_log(struct trace_writer *w, struct trace_stream *s, const struct story_event
 {
 	uint8_t     buf[2 + (GOTRACE_ARGS_MAX + 1) * VARINT_MAX + TRACE_TEXT_MAX];
 	uint64_t    args[] = { 0, e->value, 0, stack };
-	const char *text = e->text;
+	const char *text;
 	size_t      size, n;
 	int         r = trace_text_number(&w->stacks, e->name, true, &args[2]);
 
-	if (!r)
-		r = trace_text_clean(&w->stacks, &text, &size);
 	if (r < 0)
 		return r;
+	text = trace_text_clean(&w->stacks, e->text, &size);
 	args[0] = trace_stream_delta(&w->streams, s, e->time, sizeof(buf) - TRACE_TEXT_MAX + size);
 	n = pack(buf, EV_LOG, args, 4);
 	n += varint_write(buf + n, size);
@@ -225,7 +224,7 @@ static int
 put_region(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
 {
 	uint64_t args[] = { 0, e->value, e->type == STORY_REGION_END, 0, stack };
-	int      r = trace_text_number(&w->stacks, e->name, true, &args[3]);
+	int      r = gotrace_region(w, e, &args[3]);
 
 	gotrace_put(w, s, e->time, EV_REGION, args, 5);
 	return r;

@@ -202,7 +202,7 @@ static int
 put_region(struct trace_writer *w, struct trace_stream *s, const struct story_event *e, uint64_t stack)
 {
 	uint64_t args[] = { 0, e->value, 0, stack };
-	int      r = trace_text_number(&w->stacks, e->name, true, &args[2]);
+	int      r = gotrace_region(w, e, &args[2]);
 
 	gotrace_put(w, s, e->time, e->type == STORY_REGION_BEGIN ? EV_REGION_BEGIN : EV_REGION_END, args, 4);
 	return r;

@@ -272,6 +272,19 @@ put_block(struct trace_writer *w, const struct story_event *e)
 	return put_event(w, e, SLICE_BEGIN, row_of(e->on), "wait", words[e->reason <= TRACE_SLEEP ? e->reason : 0]);
 }
 
+/* The row has the thread's name already. */
+static int
+put_label(struct trace_writer *w, const struct story_event *e)
+{
+	struct story_thread *t = e->on;
+	const char          *before = t->label_told ? t->label_told : "";
+
+	t->label_told = t->label;
+	if (!strcmp(before, t->label))
+		return 0;
+	return put_event(w, e, INSTANT, row_of(t), "label", *t->label ? t->label : "no labels");
+}
+
 static int
 put_start(struct trace_writer *w, const struct story_event *e)
 {
@@ -281,7 +294,7 @@ put_start(struct trace_writer *w, const struct story_event *e)
 	if (!r && t->label_number)
 		r = put_event(w, e, SLICE_END, row_of(t), NULL, NULL);
 	t->label_number = 0;
-	return r;
+	return r < 0 ? r : put_label(w, e);
 }
 
 static int
@@ -304,7 +317,7 @@ event(struct trace_writer *w, const struct story_event *e)
 	case STORY_END:
 		return put_switch(w, e, false, STATE_DEAD);
 	case STORY_LABEL:
-		return e->on->label[0] ? put_event(w, e, INSTANT, row_of(e->on), "label", e->on->label) : 0;
+		return put_label(w, e);
 	case STORY_SAMPLE:
 		return put_sample(w, e);
 	case STORY_HEAP:

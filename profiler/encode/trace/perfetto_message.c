@@ -42,10 +42,10 @@ perfetto_inner(struct perfetto_message *m, unsigned field, const struct perfetto
 void
 perfetto_text(struct trace_writer *w, struct perfetto_message *m, unsigned field, const char *s)
 {
-	size_t size;
+	size_t      size;
+	const char *clean = trace_text_clean(&w->stacks, s, &size);
 
-	if (trace_text_clean(&w->stacks, &s, &size) == 0)
-		perfetto_bytes(m, field, s, size);
+	perfetto_bytes(m, field, clean, size);
 }
 
 void

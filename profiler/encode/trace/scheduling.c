@@ -72,11 +72,11 @@ story_thread_new(struct story *s, struct story_slot *slot, int32_t tid, const st
 	if (!t)
 		goto no_memory;
 	*t = (struct story_thread){ .slot = slot, .tid = tid, .serial = ++s->serial, .cpu = STORY_NO_CPU,
-		.info = info, .name = "", .label_told = "" };
+		.info = info, .name = "", .label = "" };
 	if (info && !info->own && strcmp(info->name, s->common))
 		t->name = info->name;
 	t->routine = info ? info->routine : 0;
-	t->label = t->name;
+	t->label_told = *t->name ? NULL : t->label;
 	if (s->trace->source == TRACE_BY_HOOKS && cpu_take(s, &t->own_cpu) < 0)
 		goto no_memory;
 	slot->thread = t;

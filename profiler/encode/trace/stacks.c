@@ -8,6 +8,7 @@
  * - A C library without symbols has none of these names: then whatever is its own at
  *   the root goes.
  * - A stack that is too deep keeps its root too, for the name's sake.
+ * - A text may be written twice: where there is no room to know them all, they are written without being remembered.
  *
  * Tests: tests/encode/test_gotrace.c, tests/encode/gotrace.t
  */
@@ -33,10 +34,13 @@
 
 #define START_DEPTH 5 /* frames at the root of a main thread which may be the C library's */
 
+#define TEXTS_MEMORY ((size_t)16 << 20) /* bytes, beside the encoder's: a quarter of a million texts */
+
 /* What stands at an address, the innermost function first. */
 struct place {
 	unsigned           count;
 	bool               start; /* a function that comes before the program's own */
+	bool               thread_start; /* one if it is the outermost; else it may be the program's */
 	bool               start_main; /* and what is below it is the linker's */
 	bool               library; /* in the C library, without a name */
 	bool               before; /* our own routine, before a thread's */
@@ -49,7 +53,9 @@ trace_stacks_init(struct trace_stacks *ts, struct arena *a, struct symbols *s,
 	const struct trace_stacks_out *out, void *arg)
 {
 	*ts = (struct trace_stacks){ .budget = a->budget, .arena = a, .symbols = s, .out = out, .arg = arg };
-	strings_init(&ts->strings, a);
+	ts->texts_budget.limit = TEXTS_MEMORY;
+	arena_init(&ts->texts, &ts->texts_budget);
+	strings_init(&ts->strings, &ts->texts);
 	ts->pcs.budget = a->budget;
 	table_init(&ts->noted, a->budget);
 	table_init(&ts->roots, a->budget);
@@ -63,6 +69,7 @@ void
 trace_stacks_release(struct trace_stacks *ts)
 {
 	strings_release(&ts->strings);
+	arena_release(&ts->texts);
 	frames_list_release(&ts->pcs);
 	table_release(&ts->noted);
 	table_release(&ts->roots);
@@ -131,41 +138,42 @@ trace_stacks_resolve(struct trace_stacks *ts)
 
 /* ---- texts ---- */
 
-int
-trace_text_clean(struct trace_stacks *ts, const char **text, size_t *ret_size)
+const char *
+trace_text_clean(struct trace_stacks *ts, const char *text, size_t *ret_size)
 {
-	const char *t = *text;
-	size_t      n = utf8_cut(t, TRACE_TEXT_MAX);
+	size_t n = utf8_cut(text, TRACE_TEXT_MAX);
 
 	*ret_size = n;
-	if (n && !utf8_is_clean(t, n))
-		*text = utf8_clean(ts->arena, t, n);
-	return *text ? 0 : -ENOMEM;
+	if (utf8_is_clean(text, n))
+		return text;
+	memcpy(ts->text, text, n);
+	utf8_mask(ts->text, n);
+	return ts->text;
 }
 
 int
 trace_text_number(struct trace_stacks *ts, const char *text, bool keep, uint64_t *ret)
 {
-	const char *clean = text;
-	size_t      size;
-	uint64_t    id;
-	bool        is_new;
-	int         r = trace_text_clean(ts, &clean, &size);
+	size_t   size = utf8_cut(text, TRACE_TEXT_MAX);
+	uint64_t id;
+	bool     is_new = true;
 
 	*ret = 0;
-	if (r < 0 || !size)
-		return r;
-	r = strings_id(&ts->strings, clean, size, keep || clean != text, &id, &is_new);
-	if (r < 0)
-		return r;
+	if (!size)
+		return 0;
+	if (strings_id(&ts->strings, text, size, keep, &id, &is_new) < 0)
+		id = ts->strings.count++; /* it comes again */
 	*ret = id + 1;
-	return is_new ? ts->out->text(ts->arg, id + 1, clean, size) : 0;
+	if (!is_new)
+		return 0;
+	text = trace_text_clean(ts, text, &size);
+	return ts->out->text(ts->arg, id + 1, text, size);
 }
 
 /* ---- places ---- */
 
 static const char *const starts[] = {
-	"start_thread", "clone3", "clone", "__clone", "__clone3", "__clone_internal", "thread_start",
+	"start_thread", "clone3", "clone", "__clone", "__clone3", "__clone_internal",
 	"__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "generic_start_main", "_start",
 };
 
@@ -191,6 +199,7 @@ place_judge(struct place *p, const struct symbol_frame *f)
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
 		p->start |= !strcmp(f->name, starts[i]);
+	p->thread_start = !strcmp(f->name, "thread_start");
 	p->start_main = begins_with(f->name, "__libc_start_main");
 	p->library = !f->named && (begins_with(object, "libc.so") || begins_with(object, "libpthread") ||
 		begins_with(object, "libc-2") || begins_with(object, "ld-linux"));
@@ -261,7 +270,7 @@ stack_strip(struct trace_stacks *ts, const uintptr_t *pcs, unsigned *n)
 	}
 	for (; *n > 1 && !r; --*n) {
 		r = place_of(ts, pcs[*n - 1], &p);
-		if (r || !(p->start || p->library))
+		if (r || !(p->start || p->library || (p->thread_start && *n == count)))
 			break;
 	}
 	if (!r && *n > 1 && *n < count) {

@@ -34,7 +34,9 @@ struct trace_stacks {
 	struct symbols      *symbols;
 	const struct trace_stacks_out *out;
 	void                *arg;
-	struct strings       strings;
+	struct arena_budget  texts_budget;
+	struct arena         texts;
+	struct strings       strings; /* of these */
 	struct frames_list   pcs;
 	struct table         noted;  /* stacks and pcs */
 	struct table         roots;  /* serial of a thread to the first stack it had */
@@ -45,6 +47,7 @@ struct trace_stacks {
 	uint64_t             made_pcs, count;
 	struct trace_frame   frame[TRACE_FRAMES_MAX];
 	struct frames        scratch;
+	char                 text[TRACE_TEXT_MAX]; /* that was made clean last */
 };
 
 void trace_stacks_init(struct trace_stacks *ts, struct arena *a, struct symbols *s,
@@ -55,9 +58,9 @@ int  trace_stacks_note(struct trace_stacks *ts, const struct story_event *e);
 /* After the last of them; lines are looked up here. */
 void trace_stacks_resolve(struct trace_stacks *ts);
 
-/* As much of a text as is written, made clean; it may be another.  0 or -ENOMEM. */
-int  trace_text_clean(struct trace_stacks *ts, const char **text, size_t *ret_size);
-/* The number of a text, 0 of "".  keep: it outlives the table.  0 or a negative errno. */
+/* As much of a text as is written, made clean: until the next one. */
+const char *trace_text_clean(struct trace_stacks *ts, const char *text, size_t *ret_size);
+/* The number of a text, 0 of "".  keep: it outlives the table.  0 or what the writer answered. */
 int  trace_text_number(struct trace_stacks *ts, const char *text, bool keep, uint64_t *ret);
 /* Of an event's stack, 0 if it has none. */
 int  trace_stack_number(struct trace_stacks *ts, const struct story_event *e, uint64_t *ret);

@@ -37,8 +37,8 @@ enum story_type {
 	STORY_BLOCK,     /* reason; stack, or STORY_OFF_CPU */
 	STORY_UNBLOCK,   /* other; by `on`, whose stack it is; or by nobody that was seen: STORY_WAKEUP */
 	STORY_END,
-	STORY_LABEL,     /* of `on`, which runs: its label has changed */
-	STORY_SAMPLE,    /* on, which runs if it has a cpu; stack */
+	STORY_LABEL,     /* of `on`, which runs: its label has changed; of who does not, the next START tells */
+	STORY_SAMPLE,    /* on, which runs if it has a cpu; stack; as often as it stands for */
 	STORY_HEAP,      /* value: bytes in use; `on` has the cpu, but runs only if its cpu says so */
 	STORY_TASK_BEGIN,
 	STORY_TASK_END,
@@ -67,6 +67,7 @@ struct story_region {
 	struct story_region *around;
 	uint64_t             task;
 	const char          *name;
+	uint64_t             number; /* for whoever listens */
 };
 
 /* Somebody who is born while the trace runs. */
@@ -98,11 +99,11 @@ struct story_thread {
 	uint32_t                   wait_stack;
 	const struct trace_thread *info; /* NULL: nobody told of it */
 	uintptr_t                  routine; /* 0: not known */
-	const char                *name, *label; /* "" of none */
+	const char                *name, *label; /* "" of none; label: its labels */
 	struct story_region       *regions; /* the innermost first */
 	uint32_t                   region_count;
 	uint64_t                   sequence, label_number; /* for whoever listens */
-	const char                *label_told;
+	const char                *label_told; /* NULL: nothing yet, and there is a name */
 };
 
 struct story_event {

@@ -23,14 +23,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comments.h"
 #include "utc.h"
 #include "writer.h"
 
 #define NOTES_MAX 24 /* log events about the trace itself */
 
 struct notes {
-	const char *text[NOTES_MAX + 1]; /* NULL at the end */
-	size_t      count;
+	struct arena *arena;
+	const char   *text[NOTES_MAX + 1]; /* NULL at the end */
+	size_t        count;
 };
 
 static int
@@ -51,44 +53,41 @@ write_event(void *arg, const struct story_event *e)
 	return r < 0 ? r : w->out.error;
 }
 
-static void
-note_add(struct notes *n, struct arena *a, const char *text, size_t size)
+static int
+note_add(void *arg, const char *text, size_t size)
 {
-	if (size && n->count < NOTES_MAX)
-		n->text[n->count] = arena_strndup(a, text, size);
-	n->count += size && n->count < NOTES_MAX && n->text[n->count];
+	struct notes *n = arg;
+
+	if (n->count < NOTES_MAX)
+		n->text[n->count] = arena_strndup(n->arena, text, size);
+	n->count += n->count < NOTES_MAX && n->text[n->count];
+	return 0;
 }
 
 static void
-notes_make(struct notes *n, struct arena *a, const struct trace *t, const struct story *s)
+notes_make(struct notes *n, const struct trace *t, const struct story *s)
 {
-	const char *p = t->comments, *end = p + strnlen(p, TRACE_COMMENTS_MAX);
-	char        text[128];
-	struct utc  utc;
+	char       text[128];
+	struct utc utc;
 
-	for (const char *newline; p < end; p = newline + 1) {
-		newline = memchr(p, '\n', (size_t)(end - p));
-		if (!newline)
-			newline = end;
-		note_add(n, a, p, (size_t)(newline - p));
-	}
+	comments_split(t->comments, TRACE_COMMENTS_MAX, note_add, n);
 	if (t->time_ns > 0) {
 		utc_from_unix(t->time_ns / CLOCK_NS_PER_S, &utc);
 		snprintf(text, sizeof(text), "began at %04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)utc.year, utc.month,
 			utc.day, utc.hour, utc.minute, utc.second, (int)(t->time_ns / 1000000 % 1000));
-		note_add(n, a, text, strlen(text));
+		note_add(n, text, strlen(text));
 	}
 	if (t->lost) {
 		snprintf(text, sizeof(text), "%" PRIu64 " records are lost: there was no room for them", t->lost);
-		note_add(n, a, text, strlen(text));
+		note_add(n, text, strlen(text));
 	}
 	if (s->repaired) {
 		snprintf(text, sizeof(text), "%" PRIu64 " switches were not recorded and are made up", s->repaired);
-		note_add(n, a, text, strlen(text));
+		note_add(n, text, strlen(text));
 	}
 	if (s->dropped) {
 		snprintf(text, sizeof(text), "%" PRIu64 " records contradict what is known and are left out", s->dropped);
-		note_add(n, a, text, strlen(text));
+		note_add(n, text, strlen(text));
 	}
 }
 
@@ -96,14 +95,14 @@ notes_make(struct notes *n, struct arena *a, const struct trace *t, const struct
 static int
 write_trace(struct trace_writer *w)
 {
-	struct notes notes = { .count = 0 };
+	struct notes notes = { .arena = w->arena };
 	struct story story;
 	int          r = story_tell(&story, w->trace, w->arena->budget, NULL, note_event, w);
 
 	w->cpu_count = story.cpu_count;
 	w->thread_count = story.serial;
 	w->base = story.base;
-	notes_make(&notes, w->arena, w->trace, &story);
+	notes_make(&notes, w->trace, &story);
 	story_end(&story);
 	if (r < 0)
 		return r;
