@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """componentctl run: a program that nobody rebuilt has the agent in it, and nothing else is different."""
+import ctypes
 import fcntl
+import json
 import os
 import pty
 import re
@@ -68,6 +70,20 @@ def processes_of(session):
 def witness_of(session):
     there = [pid for pid, name in processes_of(session).items() if name == "componentctl-w"]
     return there[0] if len(there) == 1 else None
+
+
+def state(pid):
+    """A letter of proc(5); None: it is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[0]
+
+
+def script(d, name, text):
+    path = os.path.join(d, name)
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, 0o755)
+    return path
 
 
 def compiled(d, name, text, *flags):
@@ -143,8 +159,8 @@ def it_is_listed_under_its_name_and_profiled_by_name():
     with tempdir() as d:
         exe = compiled(d, "burner", burn)
         with running("--app-port=3000", exe) as p, running(exe) as second:
-            equal((p.id, second.id), ("burner", "burner-%d" % second.pid))
             found = listed()
+            equal((p.id, second.id), ("burner", "burner-%d" % found[second.id]["pid"]))
             equal((found["burner"]["daprPort"], found["burner"]["appPort"], found["burner"]["command"]), (p.port, 3000, exe))
             poll(lambda: "burn_it" in asked(p.port, "profile?seconds=1&format=folded"), "burn_it")
             contains(asked(p.port, "heap?debug=1"), "heap profile:")
@@ -180,11 +196,8 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
         refused(static, static + " is linked statically, so nothing can be loaded into it; start it as always, "
                 "and write 'componentctl profile PID', which looks at it from outside")
         equal(ran("--enable-profiling=false", static).returncode, 3)
-        script = d + "/script"
-        with open(script, "w") as f:
-            f.write("#! %s x\n" % static)
-        os.chmod(script, 0o755)
-        refused(script, static + " is linked statically")
+        refused(script(d, "script", "#! %s x\n" % static), static + " is linked statically")
+        refused(script(d, "for_env", "#!/usr/bin/env %s\n" % static), static + " is linked statically")
         exe = compiled(d, "exe", "int main(void) { return 3; }\n")
         equal(ran(exe).returncode, 3)
         os.chmod(exe, 0o4755)
@@ -228,7 +241,110 @@ def signals_are_passed_on_and_who_does_not_end_is_killed():
         equal(p.stdout.readline(), "ready\n")
         p.terminate()
         equal(p.wait(DEADLINE), 128 + 9)
-        contains(p.stderr.read(), "the program did not end in time and is killed")
+        said = p.stderr.read()
+        equal(re.findall('level=(.*) app_id', said), ['info msg="terminated signal received: shutting down"',
+                                                     'warning msg="the program did not end in time and is killed"'], said)
+        p.stdout.close()
+
+
+SHOW = """import sys
+print([open("/proc/self/" + name).read() for name in ("cmdline", "comm")], flush=True)
+sys.stdin.read()
+"""
+
+
+@test
+def a_script_for_env_is_what_env_runs_and_is_profiled():
+    need_own_run()
+    with tempdir() as d:
+        os.symlink(sys.executable, d + "/other-python")
+        env = environment(PATH=d + ":" + os.environ["PATH"])
+        for line in "#!/usr/bin/env other-python", "#! /usr/bin/env -S other-python  -u -X dev ":
+            path = script(d, "script", line + "\n" + SHOW)
+            plain = run(path, "a b", "", env=env)
+            equal((plain.returncode, "other-python" in plain.stdout), (0, True), plain.stderr)
+            with running(path, "a b", "", env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+                equal(p.stdout.readline(), plain.stdout)
+                contains(asked(p.port, "cmdline"), "other-python\0")
+                p.stdin.close()
+                equal(p.wait(DEADLINE), 0)
+                p.stdout.close()
+        # What env alone can do is left to it.
+        for line in "#!/usr/bin/env -S ONE=1 other-python", "#!/usr/bin/env -S other-python '-u'", "#!/usr/bin/env no-such-python":
+            path = script(d, "script", line + "\n" + SHOW)
+            plain, ours = run(path, "x", env=env), ran(path, "x", env=env)
+            equal((ours.returncode, ours.stdout), (plain.returncode, plain.stdout), ours.stderr)
+
+
+OTHER = 'level=warning msg="the program has run another one in its place, which is not profiled; write --follow-forks, or run that one"'
+
+
+@test
+def of_a_program_that_runs_another_one_in_its_place_it_is_told():
+    need_own_run()
+    for begin in "", "read word; ":
+        with running("sh", "-c", begin + "exec cat", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as p:
+            p.stdin.write("word\n")
+            p.stdin.flush()
+            contains(in_background(p.stderr.readline).result(), OTHER)
+            p.stdin.close()
+            equal((p.wait(DEADLINE), p.stderr.read()), (0, ""))
+    with running("--follow-forks", "sh", "-c", "exec cat", stdin=subprocess.PIPE) as p:
+        poll(lambda: listed().get("sh", {}).get("command") == "cat", "the other one's record")
+        p.stdin.close()
+        equal((p.wait(DEADLINE), p.stderr.read()), (0, ""))
+
+
+@test
+def a_pipe_that_a_process_of_the_programs_has_kept_is_not_waited_for():
+    need_own_run()
+    with tempdir() as d:
+        static = compiled(d, "static", """#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	int pid = fork();
+	if (pid) {
+		printf("%d\\n", pid);
+		return 3;
+	}
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	for (;;)
+		pause();
+}
+""", "-static")
+        os.chmod(static, 0o111)  # so nothing is known of it before
+
+        def as_who_cannot_read():
+            for capability in 1, 2:  # to read what others may not
+                ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+        r = ran(static, preexec_fn=as_who_cannot_read, timeout=DEADLINE)
+        os.kill(int(r.stdout), signal.SIGKILL)
+        equal(r.returncode, 3)
+        contains(r.stderr, "profiling is off: the program ended, or has closed all descriptors, before the agent was there")
+
+
+@test
+def stop_begins_the_grace_period_and_waits_for_the_end():
+    need_own_run()
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\nwhile True: signal.pause()\n"
+    with running("--app-id=stubborn", "--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", stubborn, stdout=subprocess.PIPE) as p:
+        equal(p.stdout.readline(), "ready\n")
+        pid = listed()["stubborn"]["pid"]
+        equal(ctl("stop", "stubborn"), "app stopped successfully: stubborn\n")
+        need(state(pid) in ("Z", None), "it lives")
+        equal(p.wait(DEADLINE), 128 + 9)
+        p.stdout.close()
+    forks = "import os, time\npid = os.fork()\nwhile not pid: time.sleep(0.05)\nprint(pid, os.waitpid(pid, 0)[1], flush=True)\ninput()\n"
+    with running("--follow-forks", "--app-id=forks", "--", sys.executable, "-c", forks, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        child = poll(lambda: [r["pid"] for r in json.loads(ctl("list", "-o", "json")) if r["parent"]], "the child's record")[0]
+        ctl("stop", str(child))
+        equal(p.stdout.readline(), "%d %d\n" % (child, signal.SIGTERM))
+        equal(p.poll(), None, "it alone was stopped")
+        p.stdin.write("\n")
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
         p.stdout.close()
 
 
@@ -328,6 +444,132 @@ def a_signal_to_the_group_reaches_the_program_once():
 
 
 @test
+def a_signal_to_our_group_reaches_a_program_that_has_left_it():
+    need_own_run()
+    ends = "import os, signal, sys, time\n%s\nsignal.signal(signal.SIGTERM, lambda n, f: sys.exit(5))\n" \
+        "print('ready', flush=True)\nwhile True: time.sleep(0.1)\n"
+    for leave in "os.setpgid(0, 0)", "os.setsid()":
+        with running("--", sys.executable, "-c", ends % leave, stdout=subprocess.PIPE, start_new_session=True) as p:
+            equal(p.stdout.readline(), "ready\n")
+            os.killpg(p.pid, signal.SIGTERM)
+            equal(p.wait(DEADLINE), 5, leave)
+            p.stdout.close()
+
+
+@test
+def what_is_sent_to_each_process_reaches_a_program_that_has_left_our_group_once():
+    need_own_run()
+    leaves = "import os\nos.setpgid(0, 0)\nprint(os.getpid(), flush=True)" + COUNTS
+    with running("--", sys.executable, "-c", leaves, stdout=subprocess.PIPE, start_new_session=True) as p:
+        program = int(p.stdout.readline())
+        equal(p.stdout.readline(), "ready\n")
+
+        def apart():
+            witness = witness_of(p.pid)
+            return witness and os.getpgid(witness) != p.pid and state(p.pid) == "S" and witness  # S: it waits again
+        witness = poll(apart, "a witness that has left it, too")
+        for pid in program, witness, p.pid:
+            os.kill(pid, signal.SIGRTMIN)
+        poll(lambda: witness_of(p.pid) not in (witness, None), "another witness")
+        p.send_signal(signal.SIGRTMIN + 1)
+        equal(p.stdout.readline(), "1\n")
+        equal(p.wait(DEADLINE), 0)
+        p.stdout.close()
+
+
+STOPS = """
+import os, signal, sys
+def stop(*args):
+    os.write(1, b"stops\\n")
+    os.kill(os.getpid(), signal.SIGSTOP)
+    sys.exit(5)
+signal.signal(signal.SIGTSTP, stop)
+print(os.getpid(), flush=True)
+while "TSTP" in sys.argv:
+    signal.pause()
+stop()
+"""
+
+
+@test
+def we_stop_and_go_on_with_the_program():
+    need_own_run()
+    for what in "SIGSTOP", "TSTP":
+        for whom in "run", "program":
+            with running("--", sys.executable, "-c", STOPS, what, stdout=subprocess.PIPE) as p:
+                program = int(p.stdout.readline())
+                if what == "TSTP":
+                    p.send_signal(signal.SIGTSTP)
+                equal(p.stdout.readline(), "stops\n")
+                poll(lambda: state(p.pid) == "T", "we stop")
+                equal(state(program), "T")
+                os.kill(p.pid if whom == "run" else program, signal.SIGCONT)
+                equal(p.wait(DEADLINE), 5, (what, whom))
+                p.stdout.close()
+
+
+# A job of a terminal, which Enter continues.
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
+    os.tcsetpgrp(0, os.getpid())
+    print("job", "stopped", flush=True)
+    input()
+    os.tcsetpgrp(0, pid)
+    os.killpg(pid, signal.SIGCONT)
+print("job", "ended", os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def job(*more):
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            os.execve(sys.executable, [sys.executable, "-c", SHELL, *words(*more)], environment())
+        finally:
+            os._exit(99)
+    try:
+        yield fd
+    finally:
+        for left in processes_of(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
+        os.close(fd)
+        os.waitpid(pid, 0)
+
+
+@test
+def a_shell_has_the_terminal_back_when_the_program_stops():
+    need_own_run()
+    goes_on = "import os, signal, time\nsignal.signal(signal.SIGCONT, lambda n, f: os.write(1, b'goes ' + b'on\\n'))\n" \
+        "%s\nprint('rea' + 'dy', flush=True)\nwhile True: time.sleep(0.1)\n"
+    for group in "", "os.setpgid(0, 0)":
+        with job("--", sys.executable, "-c", goes_on % group) as fd:
+            said = until(fd, b"ready")
+            for key in b"\x1a", b"\x1a":
+                os.write(fd, key)
+                said += until(fd, b"job stopped")
+                os.write(fd, b"\n")
+                said += until(fd, b"goes on")
+            os.write(fd, b"\x03")
+            said += until(fd, b"job ended 130")
+            equal(said.count(b"job stopped"), 2, said)
+            need(b"terminated signal" not in said, said)
+    with job("--", sys.executable, "-c", STOPS) as fd:
+        until(fd, b"job stopped")
+        os.write(fd, b"\n")
+        until(fd, b"job ended 5")
+
+
+@test
 def a_program_that_has_the_library_linked_in_is_served_once():
     need_own_run()
     if not shutil.which(CC.split()[0]):
@@ -335,6 +577,19 @@ def a_program_that_has_the_library_linked_in_is_served_once():
     with running(program("examples/hello"), "--log-file=/dev/null") as p:
         contains(asked(p.port, "cmdline"), "hello")
         equal(len(listed()), 1)
+
+
+@test
+def where_profiling_is_off_no_port_is_told():
+    need_own_run()
+    with tempdir() as d:
+        for name in "componentctl/componentctl", "preload/libcomponent-preload.so":  # and no core
+            os.makedirs(os.path.dirname(os.path.join(d, name)))
+            shutil.copy(os.path.join(BUILD, "components", name), os.path.join(d, name))
+        for options in [], ["--follow-forks"]:
+            r = run(d + "/componentctl/componentctl", "run", *options, "env", env=environment())
+            contains(r.stderr, "profiling is off: ")
+            need("APP_ID=env\n" in r.stdout and "DAPR_PROFILE_PORT" not in r.stdout, r.stdout)
 
 
 main()

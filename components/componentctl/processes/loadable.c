@@ -5,6 +5,7 @@
  * - A program that gains privileges when it starts has its LD_PRELOAD ignored without a word: set-user-ID,
  *   set-group-ID, and file capabilities.
  * - A script is what its interpreter is; that may be a script as well, so often as the kernel follows.
+ * - env is no interpreter: it looks for one in PATH, and runs that in its own place.  The agent would be in env alone.
  * - musl's loader loads the agent, and does not find glibc's functions for it: it ends the program.
  *
  * Tests: tests/componentctl/run.t, tests/componentctl/doctor.t.
@@ -30,7 +31,7 @@
 
 #define SCRIPTS_MAX 5   /* as the kernel: then it says ELOOP */
 #define HEAD_BYTES  256 /* BINPRM_BUF_SIZE */
-#define AGENT       "libcomponent-preload.so"
+#define WORDS_MAX   (HEAD_BYTES / 2)
 #define OUTSIDE     "; start it as always, and write 'componentctl profile PID', which looks at it from outside"
 
 int
@@ -130,27 +131,72 @@ gains_privileges(int fd, const struct stat *st)
 	       fgetxattr(fd, "security.capability", capabilities, sizeof(capabilities)) > 0;
 }
 
-/* The interpreter that "#!" names goes into path; false: there is none. */
-static bool
-next_interpreter(const char *head, size_t size, char path[PATH_MAX])
+/* What "#!" names, and the rest of its line as the kernel makes one argument of it, "" for none; in place.  NULL: there is none. */
+static char *
+interpreter_of(char *head, char **ret_argument)
 {
-	size_t at = 2, length;
+	char *name, *end;
 
-	if (size < 3 || head[0] != '#' || head[1] != '!')
-		return false;
-	at += strspn(head + at, " \t");
-	length = strcspn(head + at, " \t\n");
-	snprintf(path, PATH_MAX, "%.*s", (int)length, head + at);
-	return length > 0;
+	if (head[0] != '#' || head[1] != '!')
+		return NULL;
+	name = head + 2 + strspn(head + 2, " \t");
+	name[strcspn(name, "\n")] = '\0';
+	for (end = name + strlen(name); end > name && strchr(" \t", end[-1]);)
+		*--end = '\0';
+	end = name + strcspn(name, " \t");
+	*ret_argument = end + strspn(end, " \t");
+	*end = '\0';
+	return *name ? name : NULL;
+}
+
+/* The words that env would make of its argument, in place, and how many; 0: it is not env, or that would do more. */
+static size_t
+env_words(const char *name, char *argument, char *words[WORDS_MAX])
+{
+	const char *last = strrchr(name, '/');
+	bool        splits = !strncmp(argument, "-S", 2);
+	size_t      count = 0;
+	char       *rest = NULL;
+
+	if (strcmp(last ? last + 1 : name, "env") != 0 || access(name, X_OK) || strpbrk(argument, splits ? "\\'\"$#" : " \t"))
+		return 0;
+	for (char *word = strtok_r(splits ? argument + 2 : argument, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest))
+		words[count++] = word;
+	return count && words[0][0] != '-' && !strchr(words[0], '=') ? count : 0;
+}
+
+/* What runs a script goes into path, and if env would, the words that it puts before the script; false: it is no script. */
+static bool
+next_program(char *head, char path[PATH_MAX], char *words[WORDS_MAX], size_t *ret_count)
+{
+	char *argument, *name = interpreter_of(head, &argument);
+
+	*ret_count = name ? env_words(name, argument, words) : 0;
+	if (*ret_count && loadable_find(words[0], path, NULL))
+		*ret_count = 0;
+	if (name && !*ret_count)
+		snprintf(path, PATH_MAX, "%s", name);
+	return name != NULL;
+}
+
+/* How many bytes there are; with a NUL behind them. */
+static ssize_t
+head_read(int fd, char head[HEAD_BYTES + 1])
+{
+	ssize_t n = pread(fd, head, HEAD_BYTES, 0);
+
+	head[n > 0 ? n : 0] = '\0';
+	return n;
 }
 
 int
 loadable_check(const char *path, struct component_error *err)
 {
-	char        now[PATH_MAX];
+	char        now[PATH_MAX], *words[WORDS_MAX];
 	char        head[HEAD_BYTES + 1] __attribute__((aligned(16)));
 	struct stat st;
 	ssize_t     n;
+	size_t      count;
 	int         fd, r = 0;
 
 	snprintf(now, sizeof(now), "%s", path);
@@ -160,9 +206,8 @@ loadable_check(const char *path, struct component_error *err)
 		fd = open(now, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return 0; /* may be run and not be read: the loader will say */
-		n = fstat(fd, &st) ? -1 : pread(fd, head, HEAD_BYTES, 0);
-		head[n > 0 ? n : 0] = '\0';
-		is_script = n > 0 && next_interpreter(head, (size_t)n, now);
+		n = fstat(fd, &st) ? -1 : head_read(fd, head);
+		is_script = n > 0 && next_program(head, now, words, &count);
 		if (!is_script && n >= (ssize_t)sizeof(ElfW(Ehdr)) && !memcmp(head, ELFMAG, SELFMAG))
 			r = gains_privileges(fd, &st) ? refuse(-ENOTSUP, now, err, "gains privileges when it starts (set-user-ID, set-group-ID or "
 				"file capabilities), and the loader then loads nothing into it" OUTSIDE) :
@@ -174,6 +219,34 @@ loadable_check(const char *path, struct component_error *err)
 	return 0; /* the kernel refuses it, too */
 }
 
+char **
+loadable_past_env(char path[PATH_MAX], char **words)
+{
+	char   head[HEAD_BYTES + 1] = "", program[PATH_MAX], *found[WORDS_MAX], **all, *text;
+	size_t count, given = 0, size;
+	int    fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		head_read(fd, head);
+		close(fd);
+	}
+	if (!next_program(head, program, found, &count) || !count)
+		return NULL;
+	while (words[given])
+		given++;
+	size = (count + given + 1) * sizeof(*all);
+	all = malloc(size + HEAD_BYTES + PATH_MAX);
+	if (!all)
+		return NULL;
+	text = (char *)all + size;
+	for (size_t i = 0; i < count; i++, text += strlen(text) + 1)
+		all[i] = strcpy(text, found[i]);
+	all[count] = strcpy(text, path);
+	memcpy(all + count + 1, words + 1, given * sizeof(*all));
+	strcpy(path, program);
+	return all;
+}
+
 int
 loadable_agent(char ret[PATH_MAX], struct component_error *err)
 {
@@ -181,9 +254,9 @@ loadable_agent(char ret[PATH_MAX], struct component_error *err)
 	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
 	own[n > 0 ? n : 0] = '\0';
-	if (snprintf(ret, PATH_MAX, "%s/../preload/" AGENT, dirname(own)) < PATH_MAX && !access(ret, R_OK))
+	if (snprintf(ret, PATH_MAX, "%s/../preload/" LOADABLE_AGENT, dirname(own)) < PATH_MAX && !access(ret, R_OK))
 		return 0;
-	snprintf(ret, PATH_MAX, "%s/" AGENT, LIBDIR);
+	snprintf(ret, PATH_MAX, "%s/" LOADABLE_AGENT, LIBDIR);
 	if (!access(ret, R_OK))
 		return 0;
 	component_error_set(err, "the agent is not here: %s cannot be read; install the Debian package libcomponent-preload "

@@ -11,6 +11,9 @@
  *   work as without it.  Ctrl-C comes to both then, and is not passed on; what somebody sends to this
  *   process alone is (witness.h).  So is what the kernel sends to it alone: SIGHUP of a terminal whose
  *   session it leads, and SIGALRM of an alarm(2) that was set before exec.
+ * - A program may make a process group of its own, which it could not in our place if we lead ours.  So what came
+ *   to our group is passed on to such a one.
+ * - This process stops when the program does, and not by the signal that stops that: the program may handle it.
  * - Ctrl-C does not begin the time after which the program is killed: in an interpreter it ends a
  *   line of input, and not the interpreter.  A signal that was sent does.
  * - Without a port the program's own process binds one.  A port that is asked for is tried before: when it
@@ -18,6 +21,8 @@
  * - The agent does not remove the program's record when that ends: a filter of the program's may end it for
  *   an unlink().  This process removes it then, and each ten seconds the records of forked children that have
  *   ended.
+ * - A script for env is run by what env would run: nothing of ours stays in env, nor in any other program that
+ *   runs one in its own place.  Of that it is told.
  * - The program's signal mask, and what it ignores, is what this process was started with.
  *
  * Tests: tests/componentctl/run.t.
@@ -34,6 +39,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,7 +59,8 @@
 #define PIPE_FD_LEAST 100 /* three digits, where no program expects to find one of its own */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
-#define SWEEP_NS      (10 * CLOCK_NS_PER_S)
+#define LOOK_NS       (100 * CLOCK_NS_PER_MS) /* the first time; then twice as much, up to */
+#define LOOK_NS_MOST  (10 * CLOCK_NS_PER_S)
 
 static bool        enable = true, follow_forks;
 static int64_t     app_port, profile_port = -1;
@@ -61,16 +68,22 @@ static int64_t     grace = COMPONENT_SECONDS(25);
 static const char *app_id = "";
 
 struct running {
-	pid_t    pid;
-	pid_t    witness; /* of signals to the process group */
-	int      signals; /* a signalfd */
-	int      report;  /* the pipe's end; -1: closed */
-	char     text[REPORT_MAX];
-	size_t   size;
-	int64_t  kill_at; /* by the monotonic clock; 0: not yet */
-	int64_t  sweep_at; /* the same; 0: nothing was swept yet */
-	sigset_t mask;    /* that we were started with */
-	bool     ignored_child;
+	char        path[PATH_MAX], id[RECORD_ID_MAX];
+	bool        id_is_taken; /* so the program's number is added */
+	pid_t       pid;
+	pid_t       witness; /* of signals to the process group */
+	pid_t       waker;   /* what has last been there to continue us */
+	int         signals; /* a signalfd */
+	int         report;  /* the pipe's end; -1: closed */
+	char        text[REPORT_MAX];
+	size_t      size;
+	int64_t     kill_at;   /* by the monotonic clock; 0: not yet */
+	int64_t     look_at;   /* the same */
+	int64_t     look_ns;   /* how long until the look after that */
+	struct stat program;   /* the file that the process was found to run */
+	bool        is_served; /* as far as is known */
+	sigset_t    mask;      /* that we were started with */
+	bool        ignored_child;
 };
 
 /* ---- before it starts ---- */
@@ -99,22 +112,28 @@ port_check(struct component_error *err)
 }
 
 static int
-id_choose(const char *command, char id[RECORD_ID_MAX], struct component_error *err)
+id_choose(struct running *p, const char *command, struct component_error *err)
 {
 	struct record other;
 	char          name[PATH_MAX];
 
 	if (*app_id) {
-		snprintf(id, RECORD_ID_MAX, "%s", app_id);
+		snprintf(p->id, RECORD_ID_MAX, "%s", app_id);
 		return record_id_check(app_id, err);
 	}
 	snprintf(name, sizeof(name), "%s", command);
-	record_id_make(basename(name), id);
-	if (record_find(id, &other, NULL) != -ENOENT) {
-		snprintf(name, sizeof(name), "%.40s-%ld", id, (long)getpid());
-		record_id_make(name, id);
-	}
+	record_id_make(basename(name), p->id);
+	p->id_is_taken = record_find(p->id, &other, NULL) != -ENOENT;
 	return 0;
+}
+
+static void
+id_number(struct running *p, pid_t pid)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%.40s-%ld", p->id, (long)pid);
+	record_id_make(name, p->id);
 }
 
 /* ---- the program ---- */
@@ -151,44 +170,43 @@ environment_make(const char *id, int fd)
 }
 
 static void
-child(const struct running *p, const char *path, const char *id, char **words, int report)
+child(const struct running *p, char **words, int report)
 {
 	int fd = enable ? fcntl(report, F_DUPFD, PIPE_FD_LEAST) : -1;
 
 	if (p->ignored_child)
 		signal(SIGCHLD, SIG_IGN);
-	if ((!enable || fd >= 0) && !environment_make(id, fd)) {
+	if ((!enable || fd >= 0) && !environment_make(p->id, fd)) {
 		sigprocmask(SIG_SETMASK, &p->mask, NULL);
-		execv(path, words);
+		execv(p->path, words);
 	}
 	dprintf(report, "exec %s\n", strerror(errno));
 	_exit(127);
 }
 
 static int
-start(struct running *p, const char *path, const char *id, char **words, struct component_error *err)
+start(struct running *p, char **words, struct component_error *err)
 {
 	sigset_t all;
 	int      ends[2];
 
 	sigfillset(&all);
-	sigdelset(&all, SIGTSTP);
-	sigdelset(&all, SIGTTIN);
-	sigdelset(&all, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &all, &p->mask);
 	p->ignored_child = signal(SIGCHLD, SIG_DFL) == SIG_IGN; /* else there is nobody to wait for */
 	p->signals = signalfd(-1, &all, SFD_CLOEXEC);
 	if (p->signals < 0 || pipe2(ends, O_CLOEXEC)) {
-		component_error_set(err, "cannot start %s: %s", path, strerror(errno));
+		component_error_set(err, "cannot start %s: %s", p->path, strerror(errno));
 		return -errno;
 	}
 	p->report = ends[0];
 	p->pid = fork();
+	if (p->id_is_taken)
+		id_number(p, p->pid ? p->pid : getpid());
 	if (p->pid == 0)
-		child(p, path, id, words, ends[1]);
+		child(p, words, ends[1]);
 	close(ends[1]);
 	if (p->pid < 0) {
-		component_error_set(err, "cannot start %s: %s", path, strerror(errno));
+		component_error_set(err, "cannot start %s: %s", p->path, strerror(errno));
 		return -errno;
 	}
 	p->witness = witness_begin(); /* the program is the first of our children */
@@ -199,46 +217,60 @@ start(struct running *p, const char *path, const char *id, char **words, struct 
 
 /* One line, as Dapr's sidecar wrote it. */
 static void
-say(const char *level, const char *message, const char *id)
+say(const struct running *p, const char *level, const char *message)
 {
 	struct utc now;
 
 	utc_from_unix(time(NULL), &now);
 	fprintf(stderr, "time=\"%04" PRId64 "-%02d-%02dT%02d:%02d:%02dZ\" level=%s msg=\"%s\" app_id=%s\n", now.year, now.month,
-		now.day, now.hour, now.minute, now.second, level, message, id);
+		now.day, now.hour, now.minute, now.second, level, message, p->id);
+}
+
+static void
+up_take(struct running *p)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+	char                   message[64];
+	const char            *port = strrchr(p->text, ':');
+
+	snprintf(message, sizeof(message), "starting profiling server on port %d", port ? atoi(port + 1) : 0);
+	say(p, "info", message);
+	if (record_folder_check(&why))
+		say(p, "warning", why.text);
+	p->is_served = true;
+	p->look_at = 0;
+	p->look_ns = LOOK_NS;
 }
 
 /* 0; -ENOEXEC: it never ran. */
 static int
-report_take(struct running *p, const char *path, const char *id, struct component_error *err)
+report_take(struct running *p, struct component_error *err)
 {
 	char  message[REPORT_MAX + 64];
-	char *end = memchr(p->text, '\n', p->size), *port;
+	char *end = memchr(p->text, '\n', p->size);
 
 	close(p->report);
 	p->report = -1;
 	if (end)
 		*end = '\0';
 	if (end && !strncmp(p->text, "exec ", 5)) {
-		component_error_set(err, "cannot run %s: %s", path, p->text + 5);
+		component_error_set(err, "cannot run %s: %s", p->path, p->text + 5);
 		return -ENOEXEC;
 	}
 	if (end && !strncmp(p->text, RUN_UP " ", strlen(RUN_UP " "))) {
-		port = strrchr(p->text, ':');
-		snprintf(message, sizeof(message), "starting profiling server on port %d", port ? atoi(port + 1) : 0);
-		say("info", message, id);
+		up_take(p);
 	} else if (enable) {
 		for (char *c = p->text; end && *c; c++)
 			*c = *c == '"' ? '\'' : *c;
 		snprintf(message, sizeof(message), "profiling is off: %s", end ? p->text + strcspn(p->text, " ") + 1 :
 			"the program ended, or has closed all descriptors, before the agent was there");
-		say("warning", message, id);
+		say(p, "warning", message);
 	}
 	return 0;
 }
 
 static int
-report_read(struct running *p, const char *path, const char *id, struct component_error *err)
+report_read(struct running *p, struct component_error *err)
 {
 	ssize_t n = read(p->report, p->text + p->size, sizeof(p->text) - 1 - p->size);
 
@@ -246,7 +278,18 @@ report_read(struct running *p, const char *path, const char *id, struct componen
 		return 0;
 	p->size += n > 0 ? (size_t)n : 0;
 	p->text[p->size] = '\0';
-	return n <= 0 || memchr(p->text, '\n', p->size) || p->size + 1 == sizeof(p->text) ? report_take(p, path, id, err) : 0;
+	return n <= 0 || memchr(p->text, '\n', p->size) || p->size + 1 == sizeof(p->text) ? report_take(p, err) : 0;
+}
+
+/* Of a program that has ended, what is there: a child that it has left may have the pipe, too. */
+static int
+report_end(struct running *p, struct component_error *err)
+{
+	int r = 0;
+
+	while (p->report >= 0 && poll(&(struct pollfd){ p->report, POLLIN, 0 }, 1, 0) > 0)
+		r = report_read(p, err);
+	return p->report >= 0 ? report_take(p, err) : r;
 }
 
 /* ---- while it runs ---- */
@@ -263,6 +306,9 @@ is_the_terminals(const struct signalfd_siginfo *s)
 	case SIGQUIT:
 	case SIGWINCH:
 	case SIGCONT:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
 		return true;
 	case SIGHUP:
 		return getsid(0) != getpid();
@@ -271,75 +317,146 @@ is_the_terminals(const struct signalfd_siginfo *s)
 	}
 }
 
+/* Is it in another process group than we are? */
+static bool
+is_apart(pid_t pid)
+{
+	return getpgid(pid) != getpgrp();
+}
+
+/* The terminal's keys are for the group that we lead, if a shell has made us its leader.  Without us the program would
+ * be that, and could not leave it.  Where we do not lead it, a program that leaves it is rid of them, with us or without. */
 static void
 signal_take(struct running *p)
 {
 	struct signalfd_siginfo s;
-	bool                    ends;
+	int                     number;
 
-	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD)
+	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD ||
+	    (s.ssi_signo == SIGCONT && (pid_t)s.ssi_pid == p->waker))
 		return;
+	number = (int)s.ssi_signo;
 	if (is_the_terminals(&s)) {
+		if (is_apart(p->pid) && getpgrp() == getpid())
+			kill(p->pid, number);
 		witness_renew(&p->witness);
 		return;
 	}
-	if (!witness_had(&p->witness, (int)s.ssi_signo))
-		kill(p->pid, (int)s.ssi_signo);
-	ends = s.ssi_signo == SIGTERM || s.ssi_signo == SIGINT;
-	if (ends && !p->kill_at)
+	if (is_apart(p->witness) != is_apart(p->pid) || !witness_had(&p->witness, number))
+		kill(p->pid, number);
+	if ((number == SIGTERM || number == SIGINT) && !p->kill_at) {
+		say(p, "info", "terminated signal received: shutting down");
 		p->kill_at = clock_ns(CLOCK_MONOTONIC) + grace;
+	}
 }
 
-/* Milliseconds until there is something to do; -1: for ever. */
+/* Milliseconds until there is something to do. */
 static int
 time_left(const struct running *p)
 {
-	int64_t until = p->kill_at, left;
+	int64_t until = p->kill_at && p->kill_at < p->look_at ? p->kill_at : p->look_at;
+	int64_t left = until - clock_ns(CLOCK_MONOTONIC);
 
-	if (p->sweep_at && (!until || p->sweep_at < until))
-		until = p->sweep_at;
-	left = until - clock_ns(CLOCK_MONOTONIC);
-	return !until ? -1 : left <= 0 ? 0 : (int)(left / 1000000 + 1);
+	return left <= 0 ? 0 : (int)(left / CLOCK_NS_PER_MS + 1);
 }
 
+/* Where that cannot be read, it has. */
+static bool
+has_agent(pid_t pid)
+{
+	char   path[32], *line = NULL;
+	size_t room = 0;
+	bool   found = false;
+	FILE  *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
+	f = fopen(path, "re");
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = strstr(line, "/" LOADABLE_AGENT) != NULL;
+	free(line);
+	if (f)
+		fclose(f);
+	return !f || found;
+}
+
+static bool
+program_read(pid_t pid, struct stat *ret)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%ld/exe", (long)pid);
+	return stat(path, ret) == 0;
+}
+
+/* Each program that the process runs is looked into once.  One that ends meanwhile has no file any more. */
 static void
-sweep_when_due(struct running *p)
+program_look(struct running *p)
+{
+	struct stat now;
+
+	if (!program_read(p->pid, &now) || (now.st_dev == p->program.st_dev && now.st_ino == p->program.st_ino))
+		return;
+	if (has_agent(p->pid)) {
+		p->program = now;
+	} else if (program_read(p->pid, &now)) {
+		say(p, "warning", "the program has run another one in its place, which is not profiled; write --follow-forks, or run that one");
+		p->is_served = false;
+	}
+}
+
+/* What nobody tells us of. */
+static void
+look_when_due(struct running *p)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (!follow_forks || now < p->sweep_at)
+	if (now < p->look_at)
 		return;
-	record_sweep();
-	p->sweep_at = now + SWEEP_NS;
+	if (follow_forks)
+		record_sweep();
+	else if (p->is_served)
+		program_look(p);
+	if (p->witness > 0 && is_apart(p->witness) != is_apart(p->pid))
+		witness_stand(&p->witness, is_apart(p->pid));
+	p->look_at = now + p->look_ns;
+	p->look_ns = p->look_ns < LOOK_NS_MOST / 2 ? 2 * p->look_ns : LOOK_NS_MOST;
+}
+
+static void
+kill_when_due(struct running *p)
+{
+	if (!p->kill_at || clock_ns(CLOCK_MONOTONIC) < p->kill_at)
+		return;
+	say(p, "warning", "the program did not end in time and is killed");
+	kill(p->pid, SIGKILL);
+	p->kill_at = 0;
 }
 
 /* The program's exit status. */
 static int
-wait_for(struct running *p, const char *path, const char *id, struct component_error *err)
+wait_for(struct running *p, struct component_error *err)
 {
 	int status, failed = 0;
 
 	for (;;) {
 		struct pollfd fds[2] = { { p->signals, POLLIN, 0 }, { p->report, POLLIN, 0 } };
-		pid_t         ended = waitpid(p->pid, &status, WNOHANG);
+		bool          changed = waitpid(p->pid, &status, WNOHANG | WUNTRACED) == p->pid;
 
-		if (ended == p->pid)
+		if (changed && !WIFSTOPPED(status))
 			break;
-		if (p->kill_at && clock_ns(CLOCK_MONOTONIC) >= p->kill_at) {
-			say("warning", "the program did not end in time and is killed", id);
-			kill(p->pid, SIGKILL);
-			p->kill_at = 0;
-		}
-		sweep_when_due(p);
+		if (changed && !p->kill_at)
+			p->waker = witness_stop(p->pid);
+		kill_when_due(p);
+		look_when_due(p);
 		if (poll(fds, 2, time_left(p)) <= 0)
 			continue;
 		if (fds[1].revents)
-			failed = report_read(p, path, id, err);
+			failed = report_read(p, err);
 		if (fds[0].revents)
 			signal_take(p);
 	}
-	while (p->report >= 0)
-		failed = report_read(p, path, id, err);
+	if (p->report >= 0)
+		failed = report_end(p, err);
 	record_sweep();
 	witness_end(p->witness);
 	if (failed)
@@ -350,41 +467,46 @@ wait_for(struct running *p, const char *path, const char *id, struct component_e
 static int
 run(char **words, struct component_error *err)
 {
-	struct running p = { .report = -1, .signals = -1 };
-	char           path[PATH_MAX], agent[PATH_MAX], id[RECORD_ID_MAX];
+	struct running p = { .report = -1, .signals = -1, .waker = -1, .look_ns = LOOK_NS };
+	char           agent[PATH_MAX], **past = NULL;
 	int            r;
 
 	if (!words[0]) {
 		component_error_set(err, "no application command found; write componentctl run [OPTION]... CMD [ARGUMENT]...");
 		return -EINVAL;
 	}
-	r = id_choose(words[0], id, err);
+	r = id_choose(&p, words[0], err);
 	if (!r)
-		r = loadable_find(words[0], path, err);
+		r = loadable_find(words[0], p.path, err);
 	if (!r && enable)
-		r = loadable_check(path, err);
+		r = loadable_check(p.path, err);
 	if (!r && enable)
 		r = loadable_agent(agent, err);
 	if (!r && enable)
 		r = port_check(err);
+	if (!r && enable)
+		past = loadable_past_env(p.path, words);
 	if (!r)
-		r = start(&p, path, id, words, err);
-	return r ? r : wait_for(&p, path, id, err);
+		r = start(&p, past ? past : words, err);
+	if (!r)
+		r = wait_for(&p, err);
+	free(past);
+	return r;
 }
 
 static const struct component_flag flags[] = {
-	COMPONENT_FLAG_STRING("app-id", &app_id, "Under which name the others find it; without it the program's.",
+	COMPONENT_FLAG_STRING("app-id", &app_id, "Name by which the other commands find the program; its own name if not given.",
 		.section = "Run", .letter = 'a'),
-	COMPONENT_FLAG_INT("app-port", &app_port, "The port that the program serves its own clients on, for list and for APP_PORT.",
+	COMPONENT_FLAG_INT("app-port", &app_port, "Port on which the program serves its own clients; shown by list, and set as APP_PORT.",
 		.section = "Run", .max = UINT16_MAX, .letter = 'p'),
 	COMPONENT_FLAG_BOOL("enable-profiling", &enable, "Load the agent, and serve profiles of the program.",
 		.section = "Run", .bits = COMPONENT_FLAG_BOOL_WORD),
-	COMPONENT_FLAG_INT("profile-port", &profile_port, "Where on 127.0.0.1 profiles are served; -1 is any free port.",
+	COMPONENT_FLAG_INT("profile-port", &profile_port, "Port on 127.0.0.1 for profiles; 0 and -1 are any free port.",
 		.section = "Run", .min = -1, .max = UINT16_MAX),
 	COMPONENT_FLAG_BOOL("follow-forks", &follow_forks, "Serve profiles of each process that the program forks, too; their records "
 		"have its name, and say whose children they are.", .section = "Run"),
 	COMPONENT_FLAG_DURATION("graceful-shutdown-timeout", &grace,
-		"How long a program that was asked to end by a signal to this one has for it, before it is killed.",
+		"After TERM or INT was sent to componentctl run, kill the program if it has not ended within this time.",
 		.section = "Run", .min = 0),
 	COMPONENT_FLAG_END
 };
@@ -392,7 +514,7 @@ static const struct component_flag flags[] = {
 const struct command run_command = {
 	.name = "run",
 	.operands = "CMD [ARGUMENT]...",
-	.summary = "Runs a program that knows nothing of profiles, and serves them.",
+	.summary = "Runs a program that was not built with the library, and serves its profiles.",
 	.most = SIZE_MAX,
 	.first = true,
 	.flags = flags,

@@ -1,24 +1,79 @@
 /*
- * stop.c - componentctl stop ID|PID: SIGTERM to a process that has a record.
+ * stop.c - componentctl stop ID|PID: SIGTERM to a process that has a record, and waits for its end.
  *
- * Tests: tests/componentctl/list.t.
+ *     stop ── TERM ──▶ componentctl run, if that is its parent ── TERM, KILL after its grace period ──▶ process
+ *      └───── TERM ──▶ else, such as a child of --follow-forks ────────────────────────────────────────────┘
+ *
+ * Tests: tests/componentctl/list.t, tests/componentctl/run.t.
  */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <component/duration.h>
+
+#include "clock.h"
 #include "command.h"
+#include "proc_status.h"
 #include "records.h"
 
+#define END_NS  COMPONENT_SECONDS(60) /* more than the grace period that run has if it is not told */
+#define LOOK_MS 10
+
 static const char *app_id = "";
+
+/* Its parent, if that is this program, which then is its "componentctl run"; 0: it is not. */
+static pid_t
+run_of(const struct record *r)
+{
+	char        path[32], value[PROC_STATUS_BYTES] = "";
+	struct stat own, parents;
+	pid_t       parent;
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)r->pid);
+	proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nPPid:", value);
+	parent = (pid_t)atol(value);
+	snprintf(path, sizeof(path), "/proc/%ld/exe", (long)parent);
+	return parent > 0 && !stat("/proc/self/exe", &own) && !stat(path, &parents) && own.st_dev == parents.st_dev &&
+	       own.st_ino == parents.st_ino ? parent : 0;
+}
+
+static int
+ask(const struct record *r)
+{
+	struct record now;
+	pid_t         run = run_of(r);
+
+	/* Who is it still, had that parent. */
+	return run && !records_again(r, &now) && !kill(run, SIGTERM) ? 0 : records_signal(r, SIGTERM);
+}
+
+/* A daemon takes its record back before it ends, so that counts where the kernel does not tell its end alone. */
+static int
+wait_for_end(struct pollfd *process, const struct record *r)
+{
+	struct record now;
+	int64_t       until = clock_ns(CLOCK_MONOTONIC) + END_NS;
+
+	while (poll(process, 1, LOOK_MS) <= 0 && (process->fd >= 0 || !records_again(r, &now)))
+		if (clock_ns(CLOCK_MONOTONIC) > until)
+			return -ETIMEDOUT;
+	return 0;
+}
 
 static int
 stop(char **operands, struct component_error *err)
 {
 	struct record r;
+	struct pollfd process = { .events = POLLIN };
 	const char   *who = *app_id ? app_id : operands[0];
 	int           result;
 
@@ -29,7 +84,17 @@ stop(char **operands, struct component_error *err)
 	result = record_find(who, &r, err);
 	if (result)
 		return result;
-	result = records_signal(&r, SIGTERM);
+	process.fd = records_hold(&r);
+	result = ask(&r);
+	if (!result)
+		result = wait_for_end(&process, &r);
+	if (process.fd >= 0)
+		close(process.fd);
+	if (result == -ETIMEDOUT) {
+		component_error_set(err, "process %ld (%s) was asked to stop and has not ended yet; 'kill -KILL %ld' ends it at once",
+			(long)r.pid, r.id, (long)r.pid);
+		return result;
+	}
 	if (result && result != -ESRCH) { /* gone is what was wanted */
 		component_error_set(err, "process %ld (%s) cannot be stopped: %s", (long)r.pid, r.id, strerror(-result));
 		return result;
@@ -46,7 +111,7 @@ static const struct component_flag flags[] = {
 const struct command stop_command = {
 	.name = "stop",
 	.operands = "ID|PID",
-	.summary = "Asks a program that has a record to end, by SIGTERM.",
+	.summary = "Asks a program that has a record to end, by SIGTERM, and waits until it has.",
 	.most = 1,
 	.flags = flags,
 	.run = stop,

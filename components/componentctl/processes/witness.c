@@ -8,7 +8,8 @@
  * What a stranger would get wrong: a signal comes to the processes of a group one after the other, and
  * systemd sends to each by itself.  So the answer "no" is checked for some time: a signal to this process
  * alone reaches the program that much later.  A witness that has seen a signal is replaced, since what is
- * pending there never goes away.
+ * pending there never goes away.  And the program may be continued alone (kill -CONT, cpulimit), which a
+ * process that is stopped does not see: another one does.
  *
  * Tests: tests/componentctl/run.t.
  */
@@ -33,16 +34,20 @@
 #define SYS_close_range 436 /* of every architecture */
 #endif
 
-#define LOOKS   10
-#define LOOK_MS 2
-#define FDS_MAX 1024 /* where the kernel has no close_range(2) */
+#define LOOKS           10
+#define LOOK_MS         2
+#define STOPPED_LOOK_MS 50
+#define FDS_MAX         1024 /* where the kernel has no close_range(2) */
 
-/* It holds nothing open, or a reader of the program's output would wait for it. */
-static _Noreturn void
-witness(pid_t parent)
+/* A child, 0 in it; or a negative errno.  It holds nothing open, or a reader of the program's output would wait for it. */
+static pid_t
+beside_us(void)
 {
+	pid_t    w = fork();
 	sigset_t all;
 
+	if (w)
+		return w < 0 ? -errno : w;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -50,29 +55,37 @@ witness(pid_t parent)
 	if (syscall(SYS_close_range, 0U, ~0U, 0U))
 		for (int fd = 0; fd < FDS_MAX; fd++)
 			close(fd);
-	while (getppid() == parent)
-		pause();
-	_exit(0);
+	return 0;
 }
 
 pid_t
 witness_begin(void)
 {
-	pid_t self = getpid(), w = fork();
+	pid_t self = getpid(), w = beside_us();
 
-	if (w == 0)
-		witness(self);
-	return w < 0 ? -errno : w;
+	if (w)
+		return w;
+	while (getppid() == self)
+		pause();
+	_exit(0);
 }
 
 static bool
-is_pending(pid_t w, int number)
+status_of(pid_t pid, const char *key, char value[PROC_STATUS_BYTES])
 {
-	char path[32], value[PROC_STATUS_BYTES];
+	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)w);
-	return proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nShdPnd:", value) &&
-	       strtoull(value, NULL, 16) >> (number - 1) & 1;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	return proc_status_find(open(path, O_RDONLY | O_CLOEXEC), key, value);
+}
+
+/* A bit for each signal. */
+static unsigned long long
+pending(pid_t w)
+{
+	char value[PROC_STATUS_BYTES];
+
+	return status_of(w, "\nShdPnd:", value) ? strtoull(value, NULL, 16) : 0;
 }
 
 /* The new one first, so that there is always one. */
@@ -85,11 +98,20 @@ witness_renew(pid_t *w)
 	witness_end(old);
 }
 
+/* What was pending in the old one was sent where that stood.  So was what came to the new one before it left our group. */
+void
+witness_stand(pid_t *w, bool apart)
+{
+	witness_renew(w);
+	if (apart && *w > 0 && !setpgid(*w, 0) && pending(*w))
+		witness_renew(w);
+}
+
 bool
 witness_had(pid_t *w, int number)
 {
 	for (int i = 0; i < LOOKS && *w > 0; i++) {
-		if (is_pending(*w, number)) {
+		if (pending(*w) >> (number - 1) & 1) {
 			witness_renew(w);
 			return true;
 		}
@@ -105,4 +127,29 @@ witness_end(pid_t w)
 		return;
 	kill(w, SIGKILL);
 	waitpid(w, NULL, 0);
+}
+
+static bool
+is_stopped(pid_t pid)
+{
+	char value[PROC_STATUS_BYTES];
+
+	return status_of(pid, "\nState:", value) && value[1] == 'T';
+}
+
+pid_t
+witness_stop(pid_t program)
+{
+	pid_t self = getpid(), w = beside_us();
+
+	if (w == 0) {
+		while (getppid() == self && (!is_stopped(self) || is_stopped(program)))
+			poll(NULL, 0, STOPPED_LOOK_MS);
+		if (getppid() == self)
+			kill(self, SIGCONT);
+		_exit(0);
+	}
+	raise(SIGSTOP);
+	witness_end(w);
+	return w;
 }

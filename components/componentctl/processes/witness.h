@@ -4,7 +4,8 @@
  * The kernel does not say so.  "kill %1", timeout(1) and a systemd unit as it is by default send to
  * all of a group, and a program that is in it must not be told twice: many take a second SIGTERM for
  * "at once".  So another process waits in the group and has all signals blocked: what was sent to the
- * group is pending there.
+ * group is pending there.  A program may make a group of its own: then the witness does so, too, and has what
+ * was sent to each process by itself.
  *
  *   fork     witness_begin() forks; the witness ends with this process, however that ends
  *   threads  the one that began it, as long as that lives
@@ -23,6 +24,13 @@ pid_t witness_begin(void);
 bool witness_had(pid_t *w, int number);
 /* Makes that new one for a signal of which it is known that the group had it. */
 void witness_renew(pid_t *w);
+/* One in a process group of its own, or in ours; it may still be in ours afterwards. */
+void witness_stand(pid_t *w, bool apart);
 void witness_end(pid_t w);
+
+/* Stops this process, as the program has stopped: who waits for this one alone, such as a shell with job control, is
+ * to see it.  Until a SIGCONT from elsewhere, or until the program goes on; then the SIGCONT is of the process
+ * that is returned, and nothing to pass on. */
+pid_t witness_stop(pid_t program);
 
 #endif
