@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program under componentctl run that ends within a window: what was measured is kept, and it ends as without us."""
+"""A program under componentctl run ends as without us, also within a window, of which what was measured is kept."""
 import os
 import signal
 import sys
@@ -131,6 +131,32 @@ def a_window_of_such_a_program_is_kept_as_well():
                 out, err = c.communicate(timeout=DEADLINE)
         equal((p.returncode, c.returncode), (0, 0), err)
         contains(out, "the program ended meanwhile")
+
+
+
+@test
+def it_is_profiled_where_few_descriptors_may_be_open():
+    for most in 64, 100:
+        with started(["prlimit", "--nofile=%d:%d" % (most, most), CTL, "run", "cat"], env=environment(), stdin=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=True) as p:
+            contains(p.stderr.readline(), "starting profiling server")
+            p.communicate(timeout=DEADLINE)
+        equal(p.returncode, 0)
+
+
+@test
+def an_agent_whose_path_the_loader_would_split_is_refused():
+    with tempdir() as d:
+        for name in "bin dir", "a:b":
+            folder = os.path.join(d, name, "componentctl")
+            os.makedirs(folder)
+            os.makedirs(os.path.join(d, name, "preload"))
+            real = os.path.join(BUILD, "components/componentctl/.libs/componentctl")
+            shutil.copy(real if os.path.exists(real) else CTL, os.path.join(folder, "componentctl"))
+            shutil.copy(os.path.join(BUILD, "components/preload/libcomponent-preload.so"), os.path.join(d, name, "preload"))
+            r = run(os.path.join(folder, "componentctl"), "run", "true", env=environment())
+            equal(r.returncode, 1, r.stderr)
+            contains(r.stderr, "LD_PRELOAD takes no")
 
 
 main()

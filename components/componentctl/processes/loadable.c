@@ -247,6 +247,17 @@ loadable_past_env(char path[PATH_MAX], char **words)
 	return all;
 }
 
+/* The loader reads LD_PRELOAD as a list, and $ORIGIN and the like in it. */
+static int
+agent_path_check(const char *path, struct component_error *err)
+{
+	if (!strpbrk(path, ": $"))
+		return 0;
+	component_error_set(err, "the agent cannot be loaded from %s: LD_PRELOAD takes no ':', '$' or blank in a path; install it in another "
+		"folder", path);
+	return -ENOENT;
+}
+
 int
 loadable_agent(char ret[PATH_MAX], struct component_error *err)
 {
@@ -255,10 +266,10 @@ loadable_agent(char ret[PATH_MAX], struct component_error *err)
 
 	own[n > 0 ? n : 0] = '\0';
 	if (snprintf(ret, PATH_MAX, "%s/../preload/" LOADABLE_AGENT, dirname(own)) < PATH_MAX && !access(ret, R_OK))
-		return 0;
+		return agent_path_check(ret, err);
 	snprintf(ret, PATH_MAX, "%s/" LOADABLE_AGENT, LIBDIR);
 	if (!access(ret, R_OK))
-		return 0;
+		return agent_path_check(ret, err);
 	component_error_set(err, "the agent is not here: %s cannot be read; install the Debian package libcomponent-preload "
 		"(configure's summary says whether this build has it), or run the program alone: --enable-profiling=false", ret);
 	return -ENOENT;

@@ -57,6 +57,7 @@
 #include "witness.h"
 
 #define PIPE_FD_LEAST 100 /* three digits, where no program expects to find one of its own */
+#define PIPE_FD_FEW   10  /* where there are no more than a hundred; written with three digits as well */
 #define SIGNAL_STATUS 128 /* and the signal's number, as a shell has it */
 #define REPORT_MAX    2048
 #define LOOK_NS       (100 * CLOCK_NS_PER_MS) /* the first time; then twice as much, up to */
@@ -174,6 +175,8 @@ child(const struct running *p, char **words, int report)
 {
 	int fd = enable ? fcntl(report, F_DUPFD, PIPE_FD_LEAST) : -1;
 
+	if (enable && fd < 0) /* ulimit -n */
+		fd = fcntl(report, F_DUPFD, PIPE_FD_FEW);
 	if (p->ignored_child)
 		signal(SIGCHLD, SIG_IGN);
 	if ((!enable || fd >= 0) && !environment_make(p->id, fd)) {
