@@ -14,7 +14,7 @@
 TEST_EXTENSIONS = .t
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 # A test that hangs is an error after half an hour, or TEST_TIMEOUT seconds; the others go on.
-TEST_LIMIT = timeout --foreground -k 10 $${TEST_TIMEOUT:-1800}
+TEST_LIMIT = timeout --foreground -k 60 $${TEST_TIMEOUT:-1800}
 # TESTS_RUNNER is empty, but in a cross build.
 LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/tap-skips $(TEST_LIMIT) $(TESTS_RUNNER)
 T_LOG_COMPILER = $(TEST_LIMIT)

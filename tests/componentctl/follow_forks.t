@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import socket
-import struct
 import subprocess
 import sys
 
@@ -12,14 +10,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from pprof_reader import Profile  # noqa: E402
-import daemons  # noqa: E402
 
 own_run()
 PYTHON = os.path.realpath(sys.executable)
 WORKERS = """
 import os, sys, time
+master = os.getpid()
 def work():
-    while True:
+    while os.getppid() == master:
         sum(range(20000))
         time.sleep(0.002)
 pids = []
@@ -325,111 +323,39 @@ for pid in pids:
             equal(p.wait(DEADLINE), 0)
 
 
-# ---- servers with workers ----
+# ---- how soon ----
 
-@contextlib.contextmanager
-def asked(path, hello, question, ends):
-    """A client of a unix socket that asks without pause."""
-    stopped, said = threading.Event(), []
-
-    def until_end(s):
-        got = b""
-        while not ends(got):
-            more = s.recv(1 << 16)
-            need(more, "the server has closed its connection: %r" % got[-300:])
-            got += more
-
-    def connected():
-        s = socket.socket(socket.AF_UNIX)
-        s.settimeout(DEADLINE)
-        with contextlib.suppress(OSError):
-            s.connect(path)
-            return s
-        s.close()
-
-    def ask():
-        try:
-            with poll(connected, path) as s:
-                if hello:
-                    s.sendall(hello)
-                    until_end(s)
-                while not stopped.is_set():
-                    s.sendall(question)
-                    until_end(s)
-        except Exception as e:  # noqa: BLE001 - told below
-            said.append(e)
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    yield
-    stopped.set()
-    thread.join(DEADLINE)
-    equal(said, [])
+AT_WORK = """
+import os, sys, time
+pids = []
+for i in range(40):
+    pids.append((time.time(), os.fork()))
+    if not pids[-1][1]:
+        while True:
+            time.sleep(0.01)
+for when, pid in pids:
+    print(pid, when)
+print(flush=True)
+sys.stdin.read()
+for _, pid in pids:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+"""
 
 
-def workers_are_profiled(name, command, least, object):
-    """As many as least have a server, and one is at work in functions of its program."""
-    def look():
-        found = [pid for pid, r in rows(name).items() if r["parent"] and command in r["command"]]
-        return len(found) >= least and found
-    pids = poll(look, "workers of " + name)
-    with tempdir() as d:
-        file = os.path.join(d, "cpu.pb.gz")
-        poll(lambda: any([samples(str(pid), file, object) for pid in pids if pid in rows(name)]), "a worker at work")
-
-
-@test
-def workers_of_nginx_that_are_another_users_are_profiled():
-    need_own_run()
-    nginx = daemons.found("nginx")
-    with tempdir() as d:
-        os.chmod(d, 0o755)
-        temp = "".join(" %s_temp_path %s/%s;" % (w, d, w) for w in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        with open(d + "/conf", "w") as f:
-            f.write("daemon off; worker_processes 2; pid %s/pid; error_log stderr; %s events {}\nhttp { access_log off; "
-                    "keepalive_requests 100000000;%s\n server { listen unix:%s/socket; location / { return 200 'the END'; } } }\n" %
-                    (d, "user nobody nogroup;" if os.geteuid() == 0 else "", temp, d))
-        env = daemons.environment(nginx, **environment())
-        with started_by_ctl("--follow-forks", "--app-id=web", "--", nginx, "-e", "stderr", "-c", d + "/conf", env=env) as p:
-            batch = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 50
-            ends = lambda got: got.count(b"END") == 50  # noqa: E731
-            with contextlib.ExitStack() as clients:
-                for _ in range(8):
-                    clients.enter_context(asked(d + "/socket", b"", batch, ends))
-                workers_are_profiled("web", "nginx: worker", 1, "nginx")
-            p.terminate()
-            equal(p.wait(DEADLINE), 0, p.stderr.read())
-        equal(rows("web"), {})
-
-
-@test
-def backends_of_postgres_are_profiled():
-    need_own_run()
-    postgres, initdb = daemons.found("postgres"), daemons.found("initdb")
-    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-    if as_nobody and run(*as_nobody, CTL, "--version", env=environment()).returncode:
-        raise Skip("another user cannot enter the build's folder")
-    os.makedirs(FOLDER, exist_ok=True)
-    os.chmod(FOLDER, 0o1777)
-    with tempdir() as d:
-        os.chmod(d, 0o777)
-        r = run(*as_nobody, initdb, "-D", d + "/data", "-A", "trust", "-N", "-U", "nobody", env=daemons.environment(initdb))
-        if r.returncode:
-            raise Skip("initdb: " + r.stderr.strip()[-200:])
-        with subprocess.Popen([*as_nobody, CTL, "run", "--follow-forks", "--app-id=db", "--", postgres, "-D", d + "/data", "-k", d,
-                               "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"],
-                              env=daemons.environment(postgres, **environment()), stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as p:
-            try:
-                poll(lambda: os.path.exists(d + "/data/postmaster.pid") and "ready" in open(d + "/data/postmaster.pid").read(), "its start")
-                words = b"".join(w + b"\0" for w in (b"user", b"nobody", b"database", b"postgres", b""))
-                hello = struct.pack(">ii", 8 + len(words), 3 << 16) + words
-                text = b"select max(md5(n::text)) from generate_series(1, 2000) n\0"
-                question = b"Q" + struct.pack(">i", 4 + len(text)) + text
-                with asked(d + "/.s.PGSQL.5432", hello, question, lambda got: got.endswith(b"Z\0\0\0\5I")):
-                    workers_are_profiled("db", "postgres: nobody", 1, "postgres")
-            finally:
-                p.terminate()
-            equal(p.wait(DEADLINE), 0)
+if os.environ.get("TEST_STRESS"):  # what takes longer on a machine that others use
+    @test
+    def of_forty_children_all_but_two_have_a_server_within_200_ms_of_their_fork():
+        need_own_run()
+        with followed(AT_WORK) as p:
+            forked = {int(pid): float(when) for pid, when in map(str.split, iter(p.stdout.readline, "\n"))}
+            poll(lambda: len(rows("many")) == len(forked) + 1, "a record of each")
+            # The socket's file is made when it is bound, its mode set behind that; its name begins with the process' number.
+            bound = {int(name.split(".")[0]): os.stat(os.path.join(FOLDER, name)).st_ctime for name in folder() if name.endswith(".sock")}
+            took = sorted(bound[pid] - when for pid, when in forked.items())
+        p95 = took[len(took) * 95 // 100 - 1]
+        print("# p95 is %.0f ms, the longest %.0f ms" % (1000 * p95, 1000 * took[-1]))
+        need(p95 <= 0.2, took)
 
 
 main()

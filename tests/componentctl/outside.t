@@ -58,13 +58,33 @@ def threads_of(text):
             for i, body in re.findall(r"^goroutine (\d+) [^\n]*:\n((?:[^\n]+\n)*)", text, re.M)}
 
 
-def seen_and_dumped(folder, argv, *functions):
-    with Busy(argv) as b:
+@contextlib.contextmanager
+def undisturbed(b, pid=None):
+    """No thread of it, or of this process that it has started, is stopped or traced while the block runs; in the end it
+    says "fine": those of tests/programs count calls that were interrupted."""
+    seen, done = set(), threading.Event()
+
+    def watch():
+        while not done.wait(0.001):
+            for path in glob.glob("/proc/%d/task/*/status" % (pid or b.p.pid)):
+                with contextlib.suppress(OSError):  # of a thread that has ended
+                    seen.update(re.findall(r"^(State:\s+[tT].*|TracerPid:\s+[1-9]\d*)", text_of(path), re.M))
+    watching = in_background(watch)
+    try:
+        yield
+    finally:
+        done.set()
+        watching.result()
+    equal(seen, set())
+    b.finish()
+
+
+def seen_and_dumped(folder, argv, *functions, env=None):
+    with Busy(argv, env) as b, undisturbed(b):
         sees(folder, b.p.pid, *functions)
         text = dump(b.p.pid)
         equal(set(threads_of(text)), {int(t) for t in os.listdir("/proc/%d/task" % b.p.pid)}, text)
-        b.finish()
-        return text
+    return text
 
 
 @test
@@ -100,21 +120,14 @@ def what_is_saved_is_a_whole_profile():
 
 @test
 def nobody_is_stopped_and_no_call_is_interrupted():
-    with tempdir() as d, Busy([compiled(d)]) as b:
-        seen, done = set(), threading.Event()
-
-        def watch():
-            while not done.is_set():
-                text = text_of("/proc/%d/status" % b.p.pid)
-                seen.update(re.findall(r"^(?:State:\s+([tT])|TracerPid:\s+([1-9]\d*))", text, re.M))
-        watching = in_background(watch)
+    with tempdir() as d, Busy([compiled(d)]) as b, undisturbed(b):
+        waits, = [tid for tid, f in threads_of(dump(b.p.pid)).items() if "wait_here" in f]
+        switches = lambda: re.findall(r"^\w+_ctxt_switches:.*", text_of("/proc/%d/task/%d/status" % (b.p.pid, waits)), re.M)  # noqa: E731
+        before = switches()
         sees(d, b.p.pid, *OURS)
         for _ in range(20):
             dump(b.p.pid)
-        done.set()
-        watching.result()
-        equal(seen, set())
-        b.finish()  # "fine": it counts
+        equal((len(before), switches()), (2, before), "who waits for a lock was never awake")
 
 
 @test
@@ -170,7 +183,8 @@ def so_is_one_in_go():
         r = run(gos[0][1], "build", "-o", path, os.path.join(SRC, "tests/programs/looked_at.go"),
                 env=dict(gotools.ENV, CGO_ENABLED="0", GOCACHE=os.path.join(d, "cache"), HOME=d), timeout=gotools.BUILDS)
         equal(r.returncode, 0, r.stderr)
-        seen_and_dumped(d, [path], "main.callHere", "main.burnHere")
+        # Without the signals by which Go's own runtime interrupts threads: any interruption would be ours.
+        seen_and_dumped(d, [path], "main.callHere", "main.burnHere", env={"GODEBUG": "asyncpreemptoff=1"})
 
 
 @test
@@ -182,26 +196,43 @@ def so_is_one_in_rust():
         path = os.path.join(d, "busy")
         r = run(rustc, "-O", "-g", os.path.join(SRC, "tests/programs/busy.rs"), "-o", path, timeout=gotools.BUILDS)
         equal(r.returncode, 0, r.stderr)
-        with Busy([path]) as b:
+        with Busy([path]) as b, undisturbed(b):
             b.p.stdin.write(b"\n")
             b.p.stdin.flush()
             sees(d, b.p.pid, "burn_here")
 
 
-@test
-def root_sees_one_in_another_root_and_pid_namespace():
+def seen_in_another_root(d, program, inside):
+    """inside: what the shell does in namespaces of mounts and processes before the program runs below /mnt."""
     if not ROOT:
         raise Skip("this needs root")
-    with tempdir() as d:
-        program = compiled(d, "-static")
-        inside = "mount -t tmpfs none /mnt; mkdir /mnt/bin; cp %s /mnt/bin/inside; exec chroot /mnt /bin/inside" % program
-        if run("unshare", "-mp", "--fork", "true").returncode:
-            raise Skip("no namespaces can be made here")
-        with Busy(["unshare", "-mp", "--fork", "--kill-child", "sh", "-ec", inside]) as b:
-            pid = int(text_of("/proc/%d/task/%d/children" % (b.p.pid, b.p.pid)).split()[0])
+    if run("unshare", "-mp", "--fork", "true").returncode:
+        raise Skip("no namespaces can be made here")
+    script = "mount -t tmpfs none /mnt; %s; exec chroot /mnt %s" % (inside, program)
+    with Busy(["unshare", "-mp", "--fork", "--kill-child", "sh", "-ec", script]) as b:
+        pid = int(text_of("/proc/%d/task/%d/children" % (b.p.pid, b.p.pid)).split()[0])
+        with undisturbed(b, pid):
             sees(d, pid, *OURS)
             contains(dump(pid), "wait_here")
-            b.finish()
+
+
+@test
+def root_sees_one_in_another_root_and_pid_namespace():
+    with tempdir() as d:
+        seen_in_another_root(d, "/bin/inside", "mkdir /mnt/bin; cp %s /mnt/bin/inside" % compiled(d, "-static"))
+
+
+@test
+def names_of_one_in_another_root_are_those_of_its_own_libraries_and_not_of_those_at_the_same_path_here():
+    with tempdir() as d:
+        library, own = os.path.join(d, "library.so"), compiled(d, "-shared", "-fPIC", "-Dmain=looked_at", "-Wl,-soname,library.so", name="own.so")
+        for text, flags in ("int looked_at(void) { return 0; }\n", ("-shared", "-fPIC", "-o", library)), \
+                ("int looked_at(void);\nint main(void) { return looked_at(); }\n", ("-o", d + "/program", library, "-Wl,-rpath," + d)):
+            r = run(*CC.split(), "-x", "c", "-", "-x", "none", *flags, input=text, stdin=None)
+            equal(r.returncode, 0, r.stderr)
+        needed = re.findall(r"(/\S+) \(0x", run("ldd", d + "/program").stdout)
+        need(library in needed and any("/libc.so" in f for f in needed), needed)
+        seen_in_another_root(d, d + "/program", "cp -L --parents %s/program %s /mnt; cp %s /mnt%s" % (d, " ".join(needed), own, library))
 
 
 @test
@@ -227,14 +258,50 @@ def another_user_sees_his_own_and_is_told_why_no_others():
             contains(dump(b.p.pid, AS_NOBODY), "wait_here")
             b.finish()
         for argv in [program], AS_NOBODY + [privileged]:
-            with Busy(argv) as b:
+            with Busy(argv) as b, undisturbed(b):
                 for command in "profile", "dump":
                     r = run(*AS_NOBODY, CTL, command, str(b.p.pid), env=environment(), cwd=os.path.join(d, "his"))
                     equal((r.returncode, r.stdout, r.stderr), (1, "", "componentctl: %d: is another user's process, or has gained "
                           "privileges; run this as root\n" % b.p.pid))
                 sees(d, b.p.pid, *OURS)
                 contains(dump(b.p.pid), "wait_here")
-                b.finish()
+
+
+REFUSES = """#include <sys/syscall.h>
+#include <unistd.h>
+#include "refused_call.h"
+int main(int argc, char **argv) { return argc && refuse_call(SYS_perf_event_open) ? 77 : execv(argv[1], argv + 1); }
+"""
+
+
+@test
+def which_setting_of_the_kernel_keeps_it_for_root_is_told_with_the_command():
+    if not ROOT:
+        raise Skip("this needs root")
+    # All of the folder is ours, as a kernel without yama has nothing there to mount over; and the kernel itself goes on as
+    # it is set, so that what it would refuse is refused by a filter, and by the lack of a capability that the process has.
+    settings = "mount -t tmpfs none /proc/sys/kernel; cd /proc/sys/kernel; mkdir yama; echo %d >perf_event_paranoid; echo %d >yama/ptrace_scope; exec \"$@\""
+    if run("unshare", "-m", "sh", "-ec", settings % (0, 0), "sh", "true").returncode:
+        raise Skip("no mount namespace can be made here")
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        filtered = os.path.join(d, "filtered")
+        r = run(*CC.split(), "-x", "c", "-I", os.path.join(SRC, "tests/lib"), "-o", filtered, "-", input=REFUSES, stdin=None)
+        equal(r.returncode, 0, r.stderr)
+
+        def refused(paranoid, yama, *words):
+            r = run("unshare", "-m", "sh", "-ec", settings % (paranoid, yama), "sh", *words, str(b.p.pid), env=environment())
+            equal((r.returncode, r.stdout), (1, ""), r.stderr)
+            return r.stderr.splitlines()[-1]
+        for yama, why in (1, ", as kernel.yama.ptrace_scope is 1; write 'sysctl kernel.yama.ptrace_scope=0', or run this as root"), \
+                (0, ": Permission denied; run this outside of the container"):
+            for command in "profile", "dump":
+                equal(refused(2, yama, "setpriv", "--bounding-set=-sys_ptrace", CTL, command), "componentctl: %d: its memory may not be read%s" % (b.p.pid, why))
+        if run(filtered, "/bin/true").returncode:
+            raise Skip("the kernel has no seccomp filters; yama's sentence was as it should be")
+        for paranoid, why in (3, ", as kernel.perf_event_paranoid is 3; write 'sysctl kernel.perf_event_paranoid=2', or run this as root"), \
+                (2, ": perf_event_open(2) says 'Operation not permitted' (a container's seccomp rules?); run this as root, or outside of the container"):
+            equal(refused(paranoid, 0, filtered, CTL, "profile"), "componentctl: %d: may not be sampled%s" % (b.p.pid, why))
+        b.finish()
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import pty
 import random
 import re
 import socket
+import subprocess
 import sys
 import threading
 import xml.dom.minidom
@@ -18,6 +19,8 @@ from ctl import *  # noqa: E402,F403
 from busy import Busy, agent  # noqa: E402
 from documents import shell_lines  # noqa: E402
 from gotools import ENV, gos, newest_pprof, to_the_minute  # noqa: E402
+from hooked import build, listens  # noqa: E402
+from perfetto_reader import Perfetto  # noqa: E402
 from pprof_writer import any_profile, profile  # noqa: E402
 from soak import cpu_ns  # noqa: E402
 
@@ -177,15 +180,31 @@ def without_a_kind_the_processor_is_measured_and_the_table_is_what_stdout_has():
 @test
 def a_trace_a_dump_and_the_table_of_memory_are_a_word_each():
     with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
-        for words, beginning in (("--seconds=1",), b"go 1."), (("--seconds=1", "--perfetto"), b"\n"):
-            path = os.path.join(d, "trace")
+        path = os.path.join(d, "trace")
+        traces = []
+        for words in ("--seconds=1",), ("--seconds=1", "--perfetto"):
             equal(ctl("trace", one.url, "-o", path, *words), "")
             with open(path, "rb") as f:
-                equal(f.read(len(beginning)), beginning)
+                traces.append(f.read())
+        equal(traces[0][:5], b"go 1.")
+        rows = Perfetto(traces[1]).names_of_rows()
+        need(set(threads(one.pid).values()) - {"component-job"} <= rows, rows)
         contains(ctl("dump", one.url), "goroutine ")
         need(ctl("memory", one.url).startswith("memory: "), "the table")
         contains(ctl("trace", one.url, status=2), "write -o FILE")
         contains(ctl("dump", os.path.join(d, "trace"), status=2), "and no file")
+
+
+@test
+def a_dump_begins_with_who_is_in_a_deadlock():
+    with tempdir() as d, started([build(d, "deadlocks", "deadlocks.c", "foreign"), "two"], env={**os.environ, **agent()},
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        equal(p.stdout.readline(), b"ready\n")
+        target = "127.0.0.1:%d" % poll(lambda: listens(p.pid), "its port")[0]
+        text = poll(lambda: (lambda t: "deadlock:\n" in t and t)(ctl("dump", target)), "its deadlock")
+        line = r'thread (\d+) "(wait_\w+)" waits for the mutex at 0x\w+ \(\S+\), held by thread (\d+) "(wait_\w+)"\n'
+        m = re.match("deadlock:\n" + 2 * line + r"\ngoroutine (\d+) \[.*, thread: (\w+)\]:\n", text)
+        need(m and m.group(1, 2) == m.group(7, 8) == m.group(9, 10) and m.group(3, 4) == m.group(5, 6), text[:1000])
 
 
 @test

@@ -5,9 +5,8 @@ tool, and the hottest functions of a CPU profile are those that are seen from ou
 
 scripts/test fetches them; those that are not there are skipped.  TEST_STRESS=1 asks for longer windows.
 """
-import glob
+import atexit
 import json
-import math
 import os
 import re
 import signal
@@ -20,7 +19,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
-from at_work import ENOUGH, KNOWN, OTHERS, PROTO, SECONDS, Leaves, asked  # noqa: E402
+from at_work import OTHERS, PROTO, SECONDS, asked, compared  # noqa: E402
 from busy import BUSY_CLASS  # noqa: E402
 from pprof_reader import Profile  # noqa: E402
 import daemons  # noqa: E402
@@ -28,8 +27,6 @@ import gotools  # noqa: E402
 
 own_run()
 ROOT = os.geteuid() == 0
-TOP = 5
-SAMPLES = ENOUGH / 3  # of each: beside busy processes they come slowly
 END = b"END\r\n"
 VALUE = b"v" * 195 + END
 
@@ -116,18 +113,32 @@ def on_stdin(line):
     return ask
 
 
-def connections(program):
-    """To postgres, one after the other, each with a question."""
+@contextlib.contextmanager
+def to_postgres(program):
+    """A connection: what asks it, and gives the last row."""
     words = b"".join(w + b"\0" for w in (b"user", b"nobody", b"database", b"postgres", b""))
-    start = struct.pack(">ii", 8 + len(words), 3 << 16) + words
-    question = b"select 6 * 7 as answer\0"
     poll(lambda: "ready to accept connections" in program.text(), "the server")  # it writes a line for each that comes before
+    with connected(program.folder + "/.s.PGSQL.5432") as s, s.makefile("rb") as f:
+        s.sendall(struct.pack(">ii", 8 + len(words), 3 << 16) + words)
+        until_ready(f)
+
+        def row(question):
+            s.sendall(b"Q" + struct.pack(">i", 5 + len(question)) + question + b"\0")
+            return until_ready(f)
+        yield row
+
+
+def connections(program):
+    """One after the other, each with a question."""
     while True:
-        with connected(program.folder + "/.s.PGSQL.5432") as s, s.makefile("rb") as f:
-            s.sendall(start)
-            until_ready(f)
-            s.sendall(b"Q" + struct.pack(">i", 4 + len(question)) + question)
-            yield until_ready(f)
+        with to_postgres(program) as row:
+            yield row(b"select 6 * 7 as answer")
+
+
+def one_connection(program):
+    with to_postgres(program) as row:
+        while True:
+            yield row(b"select max(md5(n::text)) from generate_series(1, 2000) n")
 
 
 def until_ready(f):
@@ -183,6 +194,8 @@ class Program:
         if self.p.poll() is None:
             if self.leads:  # its workers would stay
                 os.killpg(self.p.pid, signal.SIGKILL)
+            for pid in children(self.p.pid) if self.ours else []:  # it would go on without componentctl
+                os.kill(pid, signal.SIGKILL)
             self.p.kill()
         self.p.wait()
         self.said.close()
@@ -205,17 +218,6 @@ def beside_each_other(name, words, ask, prepare=lambda d: None, **kw):
         yield both, loads
 
 
-def differing(inside, outside, room):
-    """A function of the hottest inside whose share outside is another, by more than four standard deviations of what so
-    few samples can tell, and room."""
-    for f in inside.hottest(TOP):
-        a, b = inside.functions[f], outside.functions.get(f, 0)
-        p = (a + b) / (inside.total + outside.total)
-        if abs(a / inside.total - b / outside.total) > room + 4 * math.sqrt(p * (1 - p) * (1 / inside.total + 1 / outside.total)):
-            return f, a / inside.total, b / outside.total
-    return None
-
-
 def profile_of(program, target, *options):
     """What componentctl makes of a window of it: of one that does not serve, from outside."""
     file = os.path.join(program.folder, "window.pb.gz")
@@ -224,36 +226,16 @@ def profile_of(program, target, *options):
         return f.read()
 
 
-def compared(name, plain, ours, window_of, whole=(), room=0, working=Program.served):
-    """window_of gives a profile of ours; working, which process of one is at work."""
-    inside, outside, last = Leaves(whole), Leaves(whole), None
-    no_perf = not_to_be_had()
-
-    def window():
-        nonlocal last
-        other = None if no_perf else in_background(profile_of, plain, working(plain))
-        inside.add(window_of())
-        if other:
-            outside.add(other.result())
-        last = None if no_perf or not inside.total or not outside.total else differing(inside, outside, room)
-        return inside.total >= SAMPLES and (no_perf or outside.total >= SAMPLES and last is None)
-    try:
-        poll(window, "samples of %s, alike" % name, 4 * DEADLINE)
-    except AssertionError as e:
-        raise AssertionError("%s: %r of %d and %d" % (e, last, inside.total, outside.total))
-    print("# %s: %s; %s" % (name, inside, ", ".join("%s %.0f %%" % (f, 100 * inside.functions[f] / inside.total)
-                                                    for f in inside.hottest(TOP))))
-    if no_perf:
-        print("# not seen from outside: " + no_perf)
-    need(inside.known >= KNOWN * (inside.total - inside.generated(working(ours))), str(inside))
-
-
-def not_to_be_had():
+def seen_alike(name, plain, ours, window_of, working=Program.served, **kw):
+    """window_of gives a profile of ours; working, which process of one is at work.  Gives why plain is not seen from
+    outside, which the test is to be skipped for at its end."""
+    why = None
     try:
         need_perf()
     except Skip as e:
-        return str(e)
-    return None
+        why = e
+    compared(name, window_of, None if why else lambda: profile_of(plain, working(plain)), lambda: working(ours), **kw)
+    return why
 
 
 def every_kind(port, folder):
@@ -273,24 +255,38 @@ def every_kind(port, folder):
             need(r.returncode == 0 and "flat%" in r.stdout, kind + ": " + r.stderr)
 
 
-def is_no_other(name, words, ask, whole=(), room=0, ends=signal.SIGTERM, **kw):
+def is_no_other(name, words, ask, ends=signal.SIGTERM, alike={}, family=None, said=Program.lines, anew=lambda *_: None, **kw):
+    """alike: what compared() is to know besides; family: how names of its functions begin, for a master that is one target
+    with its workers; said: what one has written in the end; anew: what is done to both before that."""
     need_own_run()
+    if family:  # an end may be a signal to the whole process group, which is not to be that of this test
+        kw.update(options=("--follow-forks", "--app-id=web"), group=0)
     with beside_each_other(name, words, ask, **kw) as ((plain, ours), loads):
         port = ours.port()
         for load in loads:
             poll(load.began, "its first answer")
-        compared(name, plain, ours, lambda: asked(port, "profile?seconds=%d" % SECONDS), whole, room)
+        if family:
+            poll(lambda: worker_at_work(ours) in workers_of(ours), "the record of the worker at work")
+            unseen = seen_alike(name + " --follow-forks", plain, ours, lambda: profile_of(ours, "web", "--children"), worker_at_work)
+            one_target(ours, worker_at_work(ours), family)
+        else:
+            unseen = seen_alike(name, plain, ours, lambda: asked(port, "profile?seconds=%d" % SECONDS), **alike)
         every_kind(port, ours.folder)
         for load in loads:
             load.stop()
         equal(shaped(loads[1].first), shaped(loads[0].first), "what it answers")
+        anew(plain, ours, loads)
         for program in plain, ours:
             if ends is None:
                 program.p.stdin.close()
             else:
                 program.p.send_signal(ends)
         equal(ours.p.wait(DEADLINE), status(plain.p.wait(DEADLINE)), ours.text()[-500:])
-        equal(ours.lines(), plain.lines())
+        equal(said(ours), said(plain))
+        if family:
+            equal(in_the_list("web"), {})
+    if unseen:
+        raise Skip("not compared with what is seen from outside: %s; the rest was as it should be" % unseen)
 
 
 def status(code):
@@ -315,14 +311,16 @@ def memcached_is_no_other():
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 100
 
 
+def nginx_words(d, processes):
+    temp = "".join(" %s_temp_path %s/%s;" % (w, d, w) for w in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    text = ("daemon off; %s pid %s/pid; error_log stderr; events {}\nhttp { access_log off; keepalive_requests 100000000;%s\n"
+            " server { listen unix:%s/socket; location / { return 200 '%s'; } } }\n" % (processes, d, temp, d, VALUE.decode().strip()))
+    return ["-e", "stderr", "-c", write(d + "/conf", text)]
+
+
 @test
 def nginx_of_one_process_is_no_other():
-    def words(d):
-        temp = "".join(" %s_temp_path %s/%s;" % (w, d, w) for w in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        text = ("daemon off; master_process off; pid %s/pid; error_log stderr; events {}\nhttp { access_log off; keepalive_requests 100000000;%s\n"
-                " server { listen unix:%s/socket; location / { return 200 '%s'; } } }\n" % (d, temp, d, VALUE.decode().strip()))
-        return ["-e", "stderr", "-c", write(d + "/conf", text)]
-    is_no_other("nginx", words, pipelined(GET, b"END", 100))
+    is_no_other("nginx", lambda d: nginx_words(d, "master_process off;"), pipelined(GET, b"END", 100))
 
 
 @test
@@ -337,6 +335,7 @@ def haproxy_is_no_other():
 # ---- postgres: root may not start it, and another user has to get to all of it ----
 
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if ROOT else []
+cluster = []  # a new one, of which each test has copies
 
 
 def postgres(words, ask, **kw):
@@ -346,10 +345,20 @@ def postgres(words, ask, **kw):
 
     def prepare(d):
         os.chmod(d, 0o777)
-        r = run(*AS_NOBODY, initdb, "-D", d + "/data", "-A", "trust", "-N", "-U", "nobody", env=daemons.environment(initdb))
-        if r.returncode:
-            raise Skip("initdb: " + r.stderr.strip()[-200:])
+        if not cluster:
+            folder = tempfile.mkdtemp(prefix="component-test-")
+            atexit.register(shutil.rmtree, folder, True)
+            os.chmod(folder, 0o777)
+            r = run(*AS_NOBODY, initdb, "-D", folder + "/data", "-A", "trust", "-N", "-U", "nobody", env=daemons.environment(initdb))
+            if r.returncode:
+                raise Skip("initdb: " + r.stderr.strip()[-200:])
+            cluster.append(folder + "/data")
+        equal(run("cp", "-a", cluster[0], d).returncode, 0)
     is_no_other("postgres", words, ask, prepare=prepare, wrap=AS_NOBODY, **kw)
+
+
+def postgres_words(d):
+    return ["-D", d + "/data", "-k", d, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"]
 
 
 @test
@@ -360,13 +369,11 @@ def postgres_of_one_process_is_no_other():
 
 @test
 def the_master_of_postgres_is_no_other():
-    def words(d):
-        return ["-D", d + "/data", "-k", d, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"]
     # Signals wait until a fork is over, so inside it is below another function; and there is more to copy than outside.
-    postgres(words, connections, whole=("fork_process",), room=0.3)
+    postgres(postgres_words, connections, alike={"whole": ("fork_process",), "room": 0.3, "enough": 30})  # it works little
 
 
-# ---- apache: the one that forks serves nobody, and those that it forked do ----
+# ---- masters with workers: the one that forks serves nobody, and those that it forked do ----
 
 def in_the_list(name):
     return {r["pid"]: r["parent"] for r in json.loads(ctl("list", "-o", "json")) if r["appId"] == name}
@@ -380,6 +387,35 @@ def cpu_ticks(pid):
 
 def worker_at_work(program):
     return max(children(program.served()), key=cpu_ticks)
+
+
+def workers_of(ours):
+    """Those of its workers that have a server, with the master: none yet, or not of this generation, is none."""
+    now = children(ours.served())
+    return [pid for pid, parent in in_the_list("web").items() if parent == ours.served() and pid in now]
+
+
+def one_target(ours, worker, functions):
+    """A window of all has the worker's samples, under its label and with names of the server's own functions, which begin so."""
+    def window():
+        p = Profile(profile_of(ours, "web", "--children"))
+        return [p.stack(stack) for stack, _, labels in p.samples if any(
+            (p.strings[l[1]], p.strings[l[2]]) == ("process", str(worker)) for l in labels)]
+    stacks = poll(window, "samples of worker %d" % worker, 4 * DEADLINE)
+    need(any(f.startswith(functions) for stack in stacks for f in stack), stacks[:3])
+
+
+@test
+def nginx_with_its_workers_is_no_other_and_one_target():
+    as_root = "user nobody nogroup; " if ROOT else ""
+    is_no_other("nginx", lambda d: nginx_words(d, as_root + "worker_processes 2;"), pipelined(GET, b"END", 100), family="ngx_")
+
+
+@test
+def postgres_with_its_backends_is_no_other_and_one_target():
+    os.makedirs(FOLDER, exist_ok=True)
+    os.chmod(FOLDER, 0o1777)  # another user's records lie there, too
+    postgres(postgres_words, one_connection, family="PostgresMain")
 
 
 def apache_words(mpm, modules):
@@ -410,47 +446,18 @@ def asks_apache(program):
     return pipelined(GET.replace(b" / ", b" /page "), b"END", 100)(program)
 
 
-def workers_of(ours):
-    """Those of its workers that have a server, with the master: none yet, or not of this generation, is none."""
-    now = children(ours.served())
-    return [pid for pid, parent in in_the_list("web").items() if parent == ours.served() and pid in now]
-
-
-def one_target(ours, worker):
-    """A window of all has the worker's samples, under its label and with names of the server's own functions."""
-    def window():
-        p = Profile(profile_of(ours, "web", "--children"))
-        return [p.stack(stack) for stack, _, labels in p.samples if any(
-            (p.strings[l[1]], p.strings[l[2]]) == ("process", str(worker)) for l in labels)]
-    stacks = poll(window, "samples of worker %d" % worker, 4 * DEADLINE)
-    need(any(f.startswith("ap_") for stack in stacks for f in stack), stacks[:3])
-
-
 def log_of(program):
     text = text_of(program.folder + "/log").replace(program.folder, "FOLDER")
     return sorted({re.sub(r"\d+", "N", l) for l in text.splitlines()})
 
 
 def apache_is_no_other(mpm):
-    need_own_run()
     path = daemons.found("apache2")
     modules = next((f for f in (daemons.UNPACKED + "/usr/lib/apache2/modules", "/usr/lib/apache2/modules") if os.path.isdir(f)), "")
     if not os.path.exists("%s/mod_mpm_%s.so" % (modules, mpm)):
         raise Skip("apache2 has no %s here" % mpm)
-    # Its end is a signal to its whole process group, which is not to be that of this test.
-    with beside_each_other("apache2", apache_words(mpm, modules), asks_apache, options=("--follow-forks", "--app-id=web"),
-                           group=0) as ((plain, ours), loads):
-        port = ours.port()
-        for load in loads:
-            poll(load.began, "its first answer")
-        poll(lambda: worker_at_work(ours) in workers_of(ours), "the record of the worker at work")
-        compared("apache2 (%s)" % mpm, plain, ours, lambda: profile_of(ours, "web", "--children"), working=worker_at_work)
-        one_target(ours, worker_at_work(ours))
-        every_kind(port, ours.folder)
-        for load in loads:
-            load.stop()
-        equal(shaped(loads[1].first), shaped(loads[0].first), "what it answers")
 
+    def graceful(plain, ours, loads):
         before = [children(program.served()) for program in (plain, ours)]
         for program in plain, ours:  # as apachectl graceful does it
             r = run(path, "-f", program.folder + "/conf", "-k", "graceful", env=daemons.environment(path))
@@ -462,16 +469,12 @@ def apache_is_no_other(mpm):
             poll(load.began, "an answer of the new ones")
         poll(lambda: worker_at_work(ours) in workers_of(ours), "the record of a new one")
         need(not set(before[1]) & set(in_the_list("web")), "the old ones are still listed")
-        one_target(ours, worker_at_work(ours))
+        one_target(ours, worker_at_work(ours), "ap_")
         for load in again:
             load.stop()
         equal(shaped(again[1].first), shaped(loads[0].first), "what the new ones answer")
-
-        for program in plain, ours:
-            program.p.send_signal(signal.SIGTERM)
-        equal(ours.p.wait(DEADLINE), status(plain.p.wait(DEADLINE)), ours.text()[-500:])
-        equal((ours.lines(), log_of(ours)), (plain.lines(), log_of(plain)))
-        equal(in_the_list("web"), {})
+    is_no_other("apache2", apache_words(mpm, modules), asks_apache, family="ap_", anew=graceful,
+                said=lambda program: (program.lines(), log_of(program)))
 
 
 @test

@@ -13,12 +13,6 @@ from harness import *  # noqa: E402,F403
 HELLO, OWN_LOOP, OPTIONS, ONE_CALL = ("examples/" + n for n in ("hello", "own-loop", "options", "one-call"))
 
 
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def caught(pid):
     """Numbers of the signals a process has handlers for."""
     mask = int(re.search(r"SigCgt:\s*([0-9a-f]+)", open("/proc/%d/status" % pid).read()).group(1), 16)
@@ -243,7 +237,7 @@ def reach(port):
 @test
 def one_call_after_daemon_is_enough_for_an_old_daemon():
     with orphans() as daemons:
-        echo, port = free_port(socket.SOCK_DGRAM), free_port()
+        echo, port = free_port(), free_port()
         r = run(ONE_CALL, str(echo), "127.0.0.1:%d" % port)
         equal(r.returncode, 0)
         d = reach(port)

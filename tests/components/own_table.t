@@ -3,6 +3,7 @@
 import glob
 import http.client
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -108,11 +109,15 @@ def a_program_that_closes_all_descriptors_ends_neither_a_window_nor_the_server()
     with under_agent(GOES_ON + "os.closerange(3, 4096)\nprint('closed', flush=True)\nsys.stdin.read()") as p:
         port, = listens(p.pid)
         before = {n: t for n, t in tables(p.pid)[1].items() if n >= 768}
-        answer = in_background(asked, port, "profile?seconds=2")
-        poll(lambda: "component-job\n" in [text_of(t) for t in glob.glob("/proc/%d/task/*/comm" % p.pid)], "the window")
+        window = requested(("127.0.0.1", port), "profile?seconds=600")
+        poll(lambda: "component-job" in threads(p.pid).values(), "the window")
+        begin = time.monotonic()
         go_on(p)
         said(p, "closed")
-        need(Profile(answer.result()).all[10][0] >= 2e9, "it was cut short")
+        asked(port, "goroutine")
+        equal(select.select([window], [], [], 0.5)[0], [], "it was cut short")
+        seconds = time.monotonic() - begin
+        need(Profile(answer_of(window).body).all[10][0] >= seconds * 1e9, "it was cut short")
         equal(max(tables(p.pid)[0]), 2)
         asked(port, "goroutine")
         after = tables(p.pid)[1]

@@ -32,18 +32,20 @@ class Foreign:
     """A foreign program with the agent in it."""
 
     def __init__(self, argv, **variables):
-        self.p = subprocess.Popen(argv, env=environment(**variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True)
+        self.program = started(argv, env=environment(**variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
+        self.p = self.program.__enter__()
         return self
 
-    def __exit__(self, *_):
-        if self.p.poll() is None:
-            self.p.stdin.close()
-            self.p.wait(30)
-        for f in (self.p.stdout, self.p.stderr):
-            f.close()
+    def __exit__(self, *failed):
+        try:
+            if self.p.poll() is None:
+                self.p.stdin.close()
+                self.p.wait(DEADLINE)
+        finally:
+            self.program.__exit__(*failed)
 
     def listens(self):
         return listens(self.p.pid)
@@ -61,15 +63,6 @@ def shared(d, name, text):
     r = run(*CC.split(), "-shared", "-fPIC", "-O1", c, "-o", so, "-ldl")
     equal(r.returncode, 0, r.stderr)
     return so
-
-
-def free_port():
-    import socket
-    s = socket.socket()
-    s.bind(("127.0.0.1", 0))
-    port = s.getsockname()[1]
-    s.close()
-    return port
 
 
 def answer(port, path=""):

@@ -429,9 +429,10 @@ def the_debug_socket_shows_the_options_and_sets_the_verbosity():
                 poll(lambda: d.output().count(" did ") > before, "the command")
                 equal(d.output().count(" heard "), heard, "lines of debugging")
             with open(fifo, "w") as f:
-                f.write("block 2500\n")
+                f.write("until %s/end\n" % t)
             poll(lambda: unix_send(path, "GET", "/debug/options")[0] == 503, "the hanging loop to be told")
             equal(unix_get(path, "/debug/pprof/cmdline")[0], 200)
+            open(t + "/end", "w").close()
             poll(lambda: unix_send(path, "GET", "/debug/options")[0] == 200, "the loop to go on")
             equal(d.stop(), 0)
 

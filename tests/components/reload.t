@@ -141,12 +141,6 @@ def an_address_that_cannot_be_had_ends_no_window_either():
             equal(d.stop(), 0)
 
 
-def spare_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def listening(d):
     """The sockets of the process that listen, by number."""
     mine = {m.group(1) for m in (re.match(r"socket:\[(\d+)\]", t) for t in descriptors(d.pid).values()) if m}
@@ -192,7 +186,7 @@ def another_address_is_served_while_a_window_of_the_old_one_goes_on_and_is_answe
 def an_address_in_the_place_of_the_old_one_is_had_and_given_back_without_an_end():
     need_own_network()
     with tempdir() as t, socket.socket() as taken:
-        config, port = t + "/c.yaml", spare_port()
+        config, port = t + "/c.yaml", free_port()
         write(config, "profiling: {address: '127.0.0.1:%d'}\n" % port)
         with daemon(HELLO, "--enable-pprof", "--config", config, port_file=False) as d:
             d.wait_log("starting profiling server")

@@ -22,12 +22,6 @@ OFF = "404 page not found; profiling is off or has another address; there are /h
 PROBES = "/healthz", "/livez", "/readyz"
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @contextlib.contextmanager
 def shared(*words, host="127.0.0.1", enabled=True, **kw):
     """A subject with both at one port, once it is ready."""
@@ -260,14 +254,14 @@ def a_reload_splits_them_and_joins_them_again():
             equal(index_at(port), 200)
             with Probing(d) as probing:
                 for _ in range(3):
-                    window = in_background(d.get, PPROF + "profile?seconds=2")
+                    window = requested((d.host, port), "profile?seconds=600")
                     poll(lambda: "component-job" in threads(d.pid).values(), "the window")
                     reload(d, other)
                     equal((index_at(other), index_at(port)), (200, 404))
                     equal(len(listeners(d)), 2)
                     equal(open(t + "/port").read(), "127.0.0.1:%d\n" % other)
                     probing.more()
-                    is_cpu_profile(window.result())  # asked for before
+                    is_cpu_profile(answer_of(window))  # asked for before
                     reload(d, port)
                     equal(index_at(port), 200)
                     equal(len(listeners(d)), 1)

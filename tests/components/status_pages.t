@@ -172,9 +172,10 @@ def a_loop_that_hangs_is_told():
         os.mkfifo(fifo)
         with daemon(SUBJECT, "--enable-pprof", env={"TELL_COMMANDS": fifo}) as d:
             with open(fifo, "w") as f:
-                f.write("block 2500\n")
+                f.write("until %s/end\n" % t)
             poll(lambda: d.get("/statusz").status == 503, "the hanging loop to be told")
             equal(d.get("/debug/pprof/cmdline").status, 200)
+            open(t + "/end", "w").close()
             poll(lambda: d.get("/statusz").status == 200, "the loop to go on")
 
 

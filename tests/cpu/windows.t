@@ -4,6 +4,7 @@ a server that stops, and never in each other's way."""
 import gzip
 import os
 import re
+import select
 import socket
 import struct
 import sys
@@ -51,15 +52,18 @@ def libunwind_walks_cpu_stacks_like_the_tables():
     for unwinder in "tables", "libunwind":
         with server("--burn", "--unwinder", unwinder) as d:
             contains(d.get(PPROF).text, "unwinder: " + unwinder)
-            body = gzip.decompress(profile(d, 1)[0].body)
-            contains(body, b"unwinder: " + unwinder.encode())
-            found[unwinder] = set(re.findall(rb"burn_[a-z_]+|start_thread|clone[3]?", body))
+
+            def seen():  # a busy machine may leave a window without a sample
+                body = gzip.decompress(profile(d, 1)[0].body)
+                contains(body, b"unwinder: " + unwinder.encode())
+                names = set(re.findall(rb"burn_[a-z_]+|start_thread|clone[3]?", body))
+                return names if b"burn_cycles" in names else None
+            found[unwinder] = poll(seen, "a sample of its work")
             equal(d.get(PPROF + "heap").status, 200)
             contains(d.get(PPROF + "goroutine?debug=2").text, "main")
             dump = gzip.decompress(d.get(PPROF + "goroutine").body)
             contains(dump, b"unwinder: " + unwinder.encode())
             equal(b"stacks walked by libunwind: " in dump, unwinder == "libunwind")
-    need(b"burn_cycles" in found["libunwind"], found)
     equal(found["libunwind"], found["tables"])
 
 
@@ -105,7 +109,7 @@ def cpu_seconds(pid):
 
 
 @test
-def a_half_close_ends_the_window_early_with_a_200_and_nothing_spins():
+def a_half_close_ends_the_window_early_with_a_200():
     with server("--burn") as d:
         with open_window(d) as s:
             s.shutdown(socket.SHUT_WR)
@@ -130,18 +134,16 @@ def bytes_sent_while_a_reply_is_pending_are_the_next_request_and_harm_nothing():
 
 @test
 def a_missing_or_bad_duration_is_thirty_seconds():
-    with server() as d:
-        for q in ("", "?seconds=", "?seconds=0", "?seconds=-1", "?seconds=abc", "?seconds=1.5", "?seconds=+1",
-                  "?seconds=99999999999999999999"):
-            with d.connect() as s:
-                s.sendall(get_line(PPROF + "profile" + q))
-                poll(lambda: is_window(d), "the window of %r" % q)
-                s.settimeout(0.3)
-                try:
-                    need(False, "answered %r: %r" % (q, s.recv(100)))
-                except socket.timeout:
-                    pass
-            poll(lambda: is_idle(d), "the window freed")
+    # That none ends at once, as asked or as another's would; tests/cpu/test_cpu.c has the thirty.
+    bad = ("", "?seconds=", "?seconds=0", "?seconds=-1", "?seconds=abc", "?seconds=1.5", "?seconds=+1",
+           "?seconds=99999999999999999999")
+    with server() as d, contextlib.ExitStack() as connections:
+        asked = {connections.enter_context(d.connect()): q for q in bad}
+        for s, q in asked.items():
+            s.sendall(get_line(PPROF + "profile" + q))
+        poll(lambda: own_threads(d.pid).count("component-job") == len(bad), "the windows")
+        answered = select.select(list(asked), [], [], 2.5)[0]  # longer than 1.5 s and 1 s, the measured time itself
+        equal([(asked[s], s.recv(100)) for s in answered], [])
 
 
 @test

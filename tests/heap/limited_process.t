@@ -98,12 +98,9 @@ def the_hooks_themselves_are_clean_under_valgrind():
 
 @test
 def address_sanitizer_still_sees_everything():
+    need_sanitizer("address,undefined")
     with tempdir() as d:
-        flags = ["-fsanitize=address,undefined"]
-        try:
-            exe = build(d, "load", "heap_load.c", "linked", flags)
-        except AssertionError as e:
-            raise Skip("no sanitizer: " + str(e).splitlines()[-1])
+        exe = build(d, "load", "heap_load.c", "linked", ["-fsanitize=address,undefined"])
         r = go(exe, PORT_0, "1")
         need("heap sampling" not in r.stdout, r.stdout)
         r = go(exe, PORT_0, "1", "use-after-free", status=1)

@@ -16,18 +16,9 @@ SCRAPES = 60
 
 class Changing:
     """A program that goes on allocating when asked."""
-    def __init__(self, d):
-        self.process = subprocess.Popen([build(d, "sizes", "heap_sizes.c", "linked"), "127.0.0.1:0"], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.url = self.process.stdout.readline().strip()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait(30)
+    def __init__(self, process):
+        self.process = process
+        self.url = process.stdout.readline().strip()
 
     def change(self):
         self.process.stdin.write("\n")
@@ -36,6 +27,15 @@ class Changing:
 
     def scrape(self, path):
         return urllib.request.urlopen(self.url + path, timeout=60).read()
+
+
+@contextlib.contextmanager
+def changing(d):
+    argv = [build(d, "sizes", "heap_sizes.c", "linked"), "127.0.0.1:0"]
+    with started(argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        yield Changing(p)
+        p.stdin.close()
+        p.wait(DEADLINE)
 
 
 def by_identity(raw):
@@ -57,7 +57,7 @@ def minus(after, before):
 
 
 def judge(name):
-    with tempdir() as d, Changing(d) as program:
+    with tempdir() as d, changing(d) as program:
         program.change()
         scrapes = [by_identity(program.scrape(name))]
         merged = {}
@@ -90,7 +90,7 @@ def nor_do_those_of_allocs():
 
 @test
 def go_subtracts_an_older_profile_without_a_negative_remainder():
-    with tempdir() as d, Changing(d) as program:
+    with tempdir() as d, changing(d) as program:
         files = []
         for i in range(2):
             for _ in range(5):
@@ -104,17 +104,21 @@ def go_subtracts_an_older_profile_without_a_negative_remainder():
                                capture_output=True, text=True, timeout=300, env=dict(os.environ, HOME=d))
             need(r.returncode == 0, r.stderr)
             with open(delta, "rb") as f:
-                for key, values in by_identity(f.read()).items():
-                    need(values[0] >= 0 and values[1] >= 0, "%s: %r of %r" % (tool.name, values, key))
+                samples = by_identity(f.read())
+            need(samples, "%s: no sample of what was allocated between" % tool.name)
+            for key, values in samples.items():
+                need(values[0] >= 0 and values[1] >= 0, "%s: %r of %r" % (tool.name, values, key))
 
 
 @test
 def so_does_the_server_in_a_delta_of_its_own():
-    with tempdir() as d, Changing(d) as program:
+    with tempdir() as d, changing(d) as program:
         program.change()
-        changes = in_background(lambda: [program.change() for _ in range(20)])
-        delta = by_identity(program.scrape("allocs?seconds=1"))
-        changes.result()
+        scrape = in_background(program.scrape, "allocs?seconds=1")
+        while scrape.is_alive():
+            program.change()
+        delta = by_identity(scrape.result())
+        need(delta, "no sample of what was allocated meanwhile")
         for key, values in delta.items():
             need(values[0] >= 0 and values[1] >= 0, "%r of %r" % (values, key))
 

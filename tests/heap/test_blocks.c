@@ -169,7 +169,7 @@ a_large_block_grows_without_being_copied(void **state)
 		assert_non_null(p);
 		assert_int_equal(p[0] + p[512 * MIB - 1], 2);
 		assert_true(resident() < before + 8 * MIB);
-		assert_int_equal(is_sample(p), rates[i][1] == 1 || (rates[i][1] && is_sample(p)));
+		assert_int_equal(is_sample(p), rates[i][1] != 0); /* so large that none is missed */
 		p = realloc(p, 400 * MIB);
 		assert_int_equal(p[0], 1);
 		assert_true(resident() < before + 8 * MIB);

@@ -1,19 +1,23 @@
-"""at_work.py - a program that works while its profiles are taken: all kinds of them, and where the CPU's samples lie.
+"""at_work.py - a program that works while its profiles are taken: all kinds of them, where the CPU's samples lie, and
+whether they lie where one beside it is seen from outside.
 
 Tests: tests/whole/strangers.t, tests/componentctl/servers.t, tests/components/agent.t.
 """
 import contextlib
 import http.client
+import math
 import os
 import re
 
-from harness import DEADLINE, equal, need, poll
+from harness import DEADLINE, equal, in_background, need, poll
 from pprof_reader import Profile
 
 SECONDS = 10 if os.environ.get("TEST_STRESS") else 1
 PROTO = ("fgprof?seconds=1", "goroutine", "heap", "allocs", "mmap", "mutex", "block", "threadcreate")
 OTHERS = ("trace?seconds=1", "goroutine?debug=2", "threads?debug=1", "cmdline", "")
 ENOUGH = 100
+TOP = 5
+ROOM = 0.05  # of a share: what hooks take is seen as their callers', or as theirs
 KNOWN = 0.99
 
 
@@ -65,13 +69,35 @@ class Leaves:
             self.known, self.total, 100 * self.known / max(self.total, 1), 100 * named / max(self.known, 1), self.placeless)
 
 
-def leaves(port, name):
-    """Until there are enough."""
-    found = Leaves()
+def differing(inside, outside, room):
+    """A function of the hottest of either whose share in the other is another, by more than three standard deviations of
+    what so few samples can tell, and room."""
+    for f in dict.fromkeys(inside.hottest(TOP) + outside.hottest(TOP)):
+        a, b = inside.functions.get(f, 0), outside.functions.get(f, 0)
+        p = (a + b) / (inside.total + outside.total)
+        if abs(a / inside.total - b / outside.total) > room + 3 * math.sqrt(p * (1 - p) * (1 / inside.total + 1 / outside.total)):
+            return f, a / inside.total, b / outside.total
+    return None
+
+
+def compared(name, window_of, beside_of, pid_of, whole=(), room=ROOM, enough=ENOUGH):
+    """window_of gives a profile of one program, beside_of at the same time one of its like as it is seen from outside, None
+    where nothing is; pid_of, the process of the first: all but what is in code that it made lies in known objects."""
+    inside, outside, last = Leaves(whole), Leaves(whole), None
 
     def window():
-        found.add(asked(port, "profile?seconds=%d" % SECONDS))
-        return found.total >= ENOUGH
-    poll(window, "samples of " + name, 4 * DEADLINE)
-    need(found.functions, "no function of %s has a name" % name)
-    return found
+        nonlocal last
+        other = in_background(beside_of) if beside_of else None
+        inside.add(window_of())
+        if other:
+            outside.add(other.result())
+        last = differing(inside, outside, room) if inside.total and outside.total else None
+        return inside.total >= enough and (not beside_of or outside.total >= enough and last is None)
+    try:
+        poll(window, "samples of %s, alike" % name, 4 * DEADLINE)
+    except AssertionError as e:
+        raise AssertionError("%s: %r of %d and %d" % (e, last, inside.total, outside.total))
+    print("# %s: %s; %s" % (name, inside, ", ".join("%s %.0f %%" % (f, 100 * inside.functions[f] / inside.total)
+                                                    for f in inside.hottest(TOP))))
+    need(inside.functions, "no function of %s has a name" % name)
+    need(inside.known >= KNOWN * (inside.total - inside.generated(pid_of())), str(inside))

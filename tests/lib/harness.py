@@ -81,6 +81,7 @@ def main(emulated=False):
     for number in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a time limit: what was started is ended
     if EMULATED and not emulated:
         print("1..0 # SKIP whole programs need the machine that they were built for")
         return
@@ -219,6 +220,24 @@ class Response:
         return self.body.decode("utf-8", "replace")
 
 
+def requested(address, query):
+    """The connection of a request for such a profile, which answer_of() reads."""
+    s = socket.create_connection(address, timeout=DEADLINE)
+    s.sendall(b"GET /debug/pprof/%s HTTP/1.0\r\n\r\n" % query.encode())
+    return s
+
+
+def answer_of(s, early=True):
+    """early: by a half-close, which ends a window and has it answered."""
+    with s, s.makefile("rb") as f:
+        if early:
+            s.shutdown(socket.SHUT_WR)
+        head, _, body = f.read().partition(b"\r\n\r\n")
+    first, *others = head.decode("latin-1").split("\r\n")
+    need(first.startswith("HTTP/1."), "no answer: %r" % first)
+    return Response(int(first.split()[1]), [other.split(": ", 1) for other in others], body)
+
+
 class Daemon:
     def __init__(self, argv, env=None, cwd=None, wait=True, port_file=True, **kw):
         self.dir = tempfile.mkdtemp(prefix="component-test-")
@@ -235,11 +254,23 @@ class Daemon:
         self.pid = self.process.pid
         self.host, self.port = "127.0.0.1", None
         if wait and port_file:
-            try:
+            with self.ended_if_it_fails():
                 self.wait_port()
-            except BaseException:
-                self.end()
-                raise
+
+    @contextlib.contextmanager
+    def ended_if_it_fails(self):
+        """Around what makes it ready: before its with-block there is nobody else to end it, and to show its log."""
+        try:
+            yield
+        except BaseException:
+            self.show_log()
+            self.end()
+            raise
+
+    def show_log(self):
+        print("# log of process %d:" % self.pid)
+        for line in self.output().splitlines()[-40:]:
+            print("#   " + line)
 
     def output(self):
         with open(self.log_path, "rb") as f:
@@ -327,9 +358,7 @@ def daemon(*argv, **kw):
     try:
         yield d
     except BaseException:
-        print("# log of %s:" % argv[0])
-        for line in d.output().splitlines()[-40:]:
-            print("#   " + line)
+        d.show_log()
         raise
     finally:
         d.end()

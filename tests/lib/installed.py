@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import BUILD, CC, CXX, Skip, equal, run, started
+from harness import BUILD, CC, CXX, DEADLINE, Skip, equal, run, started
 
 HOME = tempfile.mkdtemp(prefix="component-installed-")
 STAGE = os.path.join(HOME, "stage")
@@ -25,10 +25,10 @@ UP = r"""
 i=0
 until curl -s -o /dev/null http://localhost:6060/debug/pprof/cmdline; do
 	i=$((i + 1))
-	[ $i -lt 300 ] && kill -0 $! || exit 9
+	[ $i -lt %d ] && kill -0 $! || exit 9
 	sleep 0.1
 done
-"""
+""" % (10 * DEADLINE)
 
 
 def install(*words):
@@ -94,7 +94,7 @@ def alone(script, env, cwd):
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \
             started(argv, cwd=cwd, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=out, stderr=err) as p:
         try:
-            status = p.wait(300)
+            status = p.wait(5 * DEADLINE)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(p.pid, signal.SIGKILL)

@@ -11,7 +11,8 @@ class Load(LineDaemon):
 
     def __init__(self, env=None):
         super().__init__("tests/programs/memory_load", "PORT_FILE", env=env)
-        self.wait_port()
+        with self.ended_if_it_fails():
+            self.wait_port()
 
     def take(self, *lines):
         for line in lines:

@@ -83,12 +83,13 @@ class Server(LineDaemon):
 
     def __init__(self, *options, start=True, env=None, wait=True):
         super().__init__("tests/programs/profiled_daemon", "--port-file", "PORT_FILE", *options, env=env)
-        equal(self.command("running"), "0", "before it was started")  # and libtool's wrapper has become it
-        if start:
-            answer = self.command("start")
-            if wait:
-                equal(answer, "0", "start")
-                self.wait_port()
+        with self.ended_if_it_fails():
+            equal(self.command("running"), "0", "before it was started")  # and libtool's wrapper has become it
+            if start:
+                answer = self.command("start")
+                if wait:
+                    equal(answer, "0", "start")
+                    self.wait_port()
 
 
 def receive_all(s):
@@ -107,9 +108,7 @@ def used(d):
         yield d
         d.finish()
     except BaseException:
-        print("# log of the daemon:")
-        for line in d.output().splitlines()[-40:]:
-            print("#   " + line)
+        d.show_log()
         raise
     finally:
         d.end()

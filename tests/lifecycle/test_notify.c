@@ -174,7 +174,7 @@ static void
 signs_of_life_come_from_the_loop_at_half_the_time(void **state)
 {
 	struct component *c;
-	int64_t           begin = now_ns();
+	int64_t           begin;
 	int               beats = 0;
 	char              pid[16];
 
@@ -188,12 +188,13 @@ signs_of_life_come_from_the_loop_at_half_the_time(void **state)
 	assert_string_equal(heard(), "READY=1\nSTATUS=running");
 	/* The loop does not turn, so nothing is heard. */
 	assert_int_equal(poll(&(struct pollfd){ manager, POLLIN, 0 }, 1, 150), 0);
-	while (beats < 4) {
+	begin = now_ns();
+	while (beats < 4) { /* the first one was due, the second one may be soon */
 		life_turn(c, 1000);
 		beats += !strcmp(heard(), "WATCHDOG=1");
 		assert_true(now_ns() - begin < DEADLINE_MS * MS);
 	}
-	assert_true(now_ns() - begin >= 3 * 50 * MS);
+	assert_true(now_ns() - begin >= 2 * 50 * MS);
 	component_free(c);
 }
 

@@ -1,10 +1,11 @@
-// looked_at.go - as looked_at.c, in Go alone, so that it is linked statically.
+// looked_at.go - as looked_at.c, in Go alone, so that it is linked statically.  It is to run with
+// GODEBUG=asyncpreemptoff=1, as Go's own signals interrupt calls, too.
 package main
 
 import (
 	"fmt"
-	"io"
 	"os"
+	"syscall"
 )
 
 var sum int
@@ -29,8 +30,22 @@ func main() {
 			callHere()
 		}
 	}()
+	input, _ := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err := syscall.EpollCtl(input, syscall.EPOLL_CTL_ADD, 0, &syscall.EpollEvent{Events: syscall.EPOLLIN}); err != nil {
+		panic(err)
+	}
 	fmt.Println("started")
-	io.Copy(io.Discard, os.Stdin)
-	fmt.Println("fine")
+	interrupted := 0
+	for n := 0; n <= 0; {
+		var err error
+		if n, err = syscall.EpollWait(input, make([]syscall.EpollEvent, 1), 1000); err == syscall.EINTR {
+			interrupted++
+		}
+	}
+	if interrupted > 0 {
+		fmt.Println(interrupted, "calls were interrupted")
+	} else {
+		fmt.Println("fine")
+	}
 	os.Exit(3)
 }

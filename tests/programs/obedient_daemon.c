@@ -11,7 +11,7 @@
  *     second ADDR  another component of this process serves health there; "second-end" ends it
  *     hold         work that a graceful stop waits for; "release" ends it
  *
- * TELL_SLOW_START is milliseconds spec.start() takes.
+ * TELL_SLOW_START names a file that spec.start() waits for.
  */
 #include <config.h>
 
@@ -45,6 +45,13 @@ hang(long ms)
 
 	while (nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
+}
+
+static void
+until(const char *path)
+{
+	while (access(path, F_OK) < 0)
+		hang(10);
 }
 
 static int
@@ -86,8 +93,7 @@ do_line(struct component *c, char *line)
 	if (strcmp(word, "block") == 0) {
 		hang(atol(rest));
 	} else if (strcmp(word, "until") == 0) {
-		while (access(rest, F_OK) < 0)
-			hang(10);
+		until(rest);
 	} else if (strcmp(word, "unready") == 0) {
 		snprintf(unready, sizeof(unready), "%s", rest);
 	} else if (strcmp(word, "ready") == 0) {
@@ -142,7 +148,7 @@ start(struct component *c, struct component_error *err)
 
 	(void)err;
 	if (slow)
-		hang(atol(slow));
+		until(slow);
 	if (!path)
 		return 0;
 	/* For writing too, so that it never reads as ended. */

@@ -11,6 +11,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from documents import blocks  # noqa: E402
+from hooked import exported  # noqa: E402
+import daemons  # noqa: E402
 
 NAMES = ["component-tools", "libcomponent-common", "libcomponent-dev", "libcomponent-preload", "libcomponent0"]
 work = tempfile.mkdtemp(prefix="component-packages-")
@@ -160,6 +162,29 @@ until componentctl list | grep -q ^sleep; do
 done
 componentctl stop sleep
 
+if command -v redis-server >/dev/null; then
+	ldconfig # for what lies in /usr/local
+	begin=$(date +%s)
+	XDG_RUNTIME_DIR=/tmp componentctl run redis-server --port 0 --unixsocket /tmp/redis --save '' >/dev/null 2>&1 &
+	i=0
+	until componentctl list | grep -q ^redis-server && [ -S redis ]; do
+		i=$((i + 1))
+		[ $i -lt 1000 ] && kill -0 $! || { echo "not listed" >&2; exit 1; }
+		sleep 0.03
+	done
+	redis-benchmark -s /tmp/redis -P 50 -l -q -t get,set >/dev/null 2>&1 &
+	i=0
+	# Its processor time is limited, and not the time of a busy machine, on which a window may have few samples.
+	until (ulimit -t 15 && componentctl profile redis-server --seconds=2) >table 2>/dev/null && sed '1,/flat%/d' table | grep -qwFf redis-names; do
+		i=$((i + 1))
+		[ $i -lt 20 ] || { cat table >&2; exit 1; }
+	done
+	echo "redis took $(($(date +%s) - begin)) s, with windows of 2 s: $((i + 1))"
+	sed 's/^/redis table: /' table
+	kill $!
+	componentctl stop redis-server
+fi
+
 quietly $install libcomponent-dev.deb
 pkg-config --variable=libdir libcomponent
 cc -g hello.c -o hello $(pkg-config --cflags --libs libcomponent)
@@ -183,9 +208,20 @@ wc -l <listed
 KEPT_ANEW = r"(var/(lib/dpkg|cache|log|backups)|etc/ld\.so\.cache|tmp|root|run)(/|$)"
 
 
+def files_of_redis():
+    """The server, what loads it, and those libraries that are not this machine's; none where they are not here."""
+    try:
+        programs = [daemons.found(name) for name in ("redis-server", "redis-benchmark")]
+    except Skip:
+        return []
+    text = "".join(run("ldd", path, env=daemons.environment(path)).stdout for path in programs)
+    return programs + sorted(set(re.findall(r"=> (%s/\S+)" % re.escape(daemons.UNPACKED), text)))
+
+
 @test
 def they_are_installed_used_by_pkg_config_and_the_agent_and_leave_nothing_behind():
     debs = packages()
+    redis = files_of_redis()
     outside = OUTSIDE.format(w=work)
     unshare = ["unshare", "-m", "-p", "-f", "--kill-child"] + ([] if os.geteuid() == 0 else ["-r"])
     if run(*unshare, "sh", "-ec", outside).returncode != 0:
@@ -195,6 +231,11 @@ def they_are_installed_used_by_pkg_config_and_the_agent_and_leave_nothing_behind
     with open(work + "/inside", "w") as f:
         f.write(INSIDE)
     copies = "".join("cp %s %s/root/tmp/%s.deb\n" % (path, work, name) for name, path in debs.items())
+    if redis:
+        with open(work + "/redis-names", "w") as f:
+            f.write("\n".join(sorted(exported(redis[0]))))
+        copies += "cp %s/redis-names %s/root/tmp/\nmkdir %s/root/usr/local/bin %s/root/usr/local/lib\n" % (4 * (work,))
+        copies += "".join("cp -L %s %s/root/usr/local/%s/\n" % (path, work, "lib" if ".so" in path else "bin") for path in redis)
     script = outside + copies + "cp {w}/hello.c {w}/inside {w}/root/tmp/\nchroot {w}/root sh -e /tmp/inside\n" \
         "cd {w}/up/u && find . '(' -type f -o -type l ')' -printf 'changed %P\\n'\n".format(w=work)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("COMPONENT_", "PKG_CONFIG")) and "proxy" not in k.lower()}
@@ -207,9 +248,23 @@ def they_are_installed_used_by_pkg_config_and_the_agent_and_leave_nothing_behind
     need(re.search(r"^heap profile: \d+: \d+ \[[1-9]", r.stdout, re.M), "no sample by the hooks in\n" + r.stdout)
     if shutil.which("man"):
         contains(r.stdout, "/usr/share/man/man3/component_profiler_start.3.gz\n/usr/share/man/man7/libcomponent.7.gz\n")
+    made["table"] = "".join(re.findall(r"^redis table: (.*\n)", r.stdout, re.M))
+    for line in re.findall(r"^redis took .*", r.stdout, re.M):
+        print("# " + line)
     changed = re.findall(r"^changed (.*)", r.stdout, re.M)
     need(any(path.startswith("var/lib/dpkg/") for path in changed), "nothing was installed:\n" + r.stdout)
     equal(re.findall(r"^left .*", r.stdout, re.M) + [c for c in changed if not re.match(KEPT_ANEW, c)], [], "left behind")
+
+
+@test
+def two_commands_of_the_packages_lead_to_the_hottest_functions_of_a_stock_redis_server():
+    packages()
+    if not files_of_redis():
+        raise Skip("redis-server and redis-benchmark are not here, and were not fetched")
+    if "table" not in made:
+        raise Skip("the packages could not be installed, or were not in this run")
+    rows = made["table"].partition(" cum%\n")[2].splitlines()
+    need(exported(daemons.found("redis-server")) & {row.split()[-1] for row in rows if row.split()}, "no function of its own is in\n" + made["table"])
 
 
 try:

@@ -95,10 +95,6 @@ def every_route_status_and_header_is_that_of_the_port():
 
 @test
 def the_example_answers_on_its_own_port_and_on_no_other():
-    def free_port():
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            return s.getsockname()[1]
     for _ in range(5):  # a port that is free now may be taken a moment later
         port = free_port()
         d = Daemon(["examples/evhttp", str(port)], port_file=False)

@@ -50,12 +50,6 @@ def the_debug_socket_stays_with_the_parent():
             equal(status_of(receive_all(s)), 200)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @test
 def with_port_0_a_child_that_asks_gets_a_server_and_a_port_of_its_own():
     with server() as d:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -52,9 +51,7 @@ class Daemon:
             timer.cancel()
 
     def request(self, query):
-        s = socket.create_connection(self.address, timeout=DEADLINE)
-        s.sendall(b"GET /debug/pprof/%s HTTP/1.0\r\n\r\n" % query.encode())
-        return s
+        return requested(self.address, query)
 
     def truth(self):
         """What it has waited, by function, once it is done; and how long of it at most for a processor."""
@@ -69,30 +66,22 @@ class Daemon:
             found[name] = int(ns), int(delay)
 
 
-def finish(s):
-    """A half-close ends a window early, and it is answered: its head and body."""
-    s.shutdown(socket.SHUT_WR)
-    data = b""
-    while True:
-        more = s.recv(1 << 16)
-        if not more:
-            break
-        data += more
-    s.close()
-    head, _, body = data.partition(b"\r\n\r\n")
-    need(head.startswith((b"HTTP/1.0 200", b"HTTP/1.1 200")), head)
-    return head.decode(), body
+def traced_by(d, name, s, early=True):
+    """The answer in a file, and its header's fields."""
+    r = answer_of(s, early)
+    equal(r.status, 200, r.text)
+    path = os.path.join(d, name)
+    with open(path, "wb") as f:
+        f.write(r.body)
+    return path, r.headers
 
 
 def traced(d, daemon, query):
     """A file with a trace of all that the program does, and what it did."""
     s = daemon.request(query)
     truth = daemon.truth()
-    head, body = finish(s)
-    contains(head, 'filename="trace"')
-    path = os.path.join(d, "trace")
-    with open(path, "wb") as f:
-        f.write(body)
+    path, headers = traced_by(d, "trace", s)
+    contains(headers["content-disposition"], 'filename="trace"')
     need(all(truth[name][0] > 50e6 for name in SYNC + NET), truth)
     return path, truth
 
@@ -158,12 +147,14 @@ def traces_overlap_and_each_has_its_own_window():
         cpu = daemon.request("profile?seconds=1")
         truth = daemon.truth()
         for s in inner, cpu:
-            finish(s)
-        for form, s in (("go1.19", outer),):
-            path = os.path.join(d, "outer")
-            with open(path, "wb") as f:
-                f.write(finish(s)[1])
-            agree(form, path, truth, b"switches: perf_event_open" in whole(path))
+            equal(answer_of(s).status, 200)
+        later, _ = traced_by(d, "later", daemon.request("trace?seconds=0.2"), early=False)
+        path, _ = traced_by(d, "outer", outer)
+        agree("go1.19", path, truth, b"switches: perf_event_open" in whole(path))
+        for tool in readers("go1.19"):
+            opens(tool, later, "go1.19")
+            got = {name: waited(tool, later, kind).get(name, 0) for kind, names in (("sync", SYNC), ("net", NET)) for name in names}
+            equal(got, dict.fromkeys(SYNC + NET, 0), "what the outer one alone has seen")
 
 
 @test

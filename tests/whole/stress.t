@@ -76,23 +76,17 @@ def so_does_one_that_the_agent_was_preloaded_into():
 
 @test
 def so_does_one_under_address_sanitizer_whose_blocks_are_sampled_as_well():
+    need_sanitizer("address")
     with tempdir() as d:
-        try:
-            exe = built(d, "linked", "address")
-        except AssertionError as e:
-            raise Skip("no sanitizer: " + str(e).splitlines()[-1])
-        index = go(exe)
+        index = go(built(d, "linked", "address"))
         need("heap sampling" not in index, index)
 
 
 @test
 def so_does_one_under_thread_sanitizer_whose_blocks_are_sampled_as_well():
+    need_sanitizer("thread")
     with tempdir() as d:
-        try:
-            exe = built(d, "linked", "thread")
-        except AssertionError as e:
-            raise Skip("no sanitizer: " + str(e).splitlines()[-1])
-        index = go(exe)
+        index = go(built(d, "linked", "thread"))
         need("heap sampling" not in index, index)
 
 
