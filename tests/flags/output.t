@@ -281,7 +281,7 @@ def bash_completes_names_words_and_files():
     equal(complete("--logging-format", "="), ["text", "logfmt", "json"])
     equal(complete("--enable-pprof", "=", ""), ["true", "false"])
     equal(complete("--version", "=", "j"), ["json"])
-    equal(complete("--config", "=", "harness"), ["harness.py"])
+    equal(complete("--config", "=", "harness.p"), ["harness.py"])
     equal(complete("-c", "harness"), ["harness.py"])
     equal(complete("--heap-profile-rate", "=", ""), [])
     assert "--help-all" in complete("--") and "--profile-port=" not in complete("--")

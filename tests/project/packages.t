@@ -80,7 +80,7 @@ def each_has_what_its_description_says():
     equal([f for f in files_of("libcomponent-preload") if not f.startswith("/usr/share/")], 
           [library + "libcomponent-preload-core.so", library + "libcomponent-preload.so"])
     equal([f for f in files_of("component-tools") if not f.startswith("/usr/share/doc/")],
-          ["/usr/bin/componentctl", "/usr/share/bash-completion/completions/componentctl"] +
+          ["/usr/bin/componentctl", "/usr/lib/tmpfiles.d/component.conf", "/usr/share/bash-completion/completions/componentctl"] +
           ["/usr/share/man/man1/componentctl%s.1.gz" % c
            for c in ("-annotate", "-disable", "-doctor", "-dump", "-enable", "-list", "-memory", "-profile", "-run", "-sd",
                      "-stop", "-top", "-trace", "")])
