@@ -2,8 +2,8 @@
  * at_exit.c - a program that ends by exit(3) within a window leaves what was measured.
  *
  * What a stranger would get wrong:
- * - This thread may be under a seccomp filter of the program's, and its table of descriptors is not the server's
- *   (apart.h).  It asks the server's thread and waits by futex(2), and does nothing there itself.
+ * - This thread may be under a seccomp filter of the program's, so where nobody measures there is no system call.
+ * - Its table of descriptors is not the server's (apart.h): it asks the server's thread, and waits by futex(2).
  * - An answer that is written is not yet with the kernel: the server's thread says when its connections owe nothing.
  * - A child of vfork() that calls exit() runs in its parent's memory, and must not end what the parent has.
  * - Who is the last thread of a process calls exit() and with it what the program wants done then.  So that is a thread
@@ -70,7 +70,8 @@ component_profiler_at_exit(void)
 	uint32_t now;
 	int      saved = errno;
 
-	if (getpid() != of || !profiler_has_jobs() || seccomp_on())
+	/* In this order: no system call where nobody measures, and no lock in a child. */
+	if (!atomic_load(&serve_jobs) || seccomp_on() || getpid() != of || !profiler_has_jobs())
 		return;
 	do {
 		atomic_store(&word, ASKED);
@@ -109,7 +110,8 @@ wait_for_the_last(void *arg)
 		nanosleep(&pause, NULL);
 	while (!none_is_left());
 	component_profiler_at_exit();
-	profiler_rest(); /* for good */
+	while (component_profiler_running() && !profiler_rest()) /* for good; it may be busy at first */
+		nanosleep(&pause, NULL);
 	per_thread.ours = false;
 	pthread_sigmask(SIG_SETMASK, &mask_of_first, NULL);
 	return arg;

@@ -13,6 +13,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <threads.h>
 
 #include "abi.h"
 #include "at_exit.h"
@@ -41,4 +43,11 @@ pthread_exit(void *value)
 	if (first_ends && pthread_equal(pthread_self(), first))
 		first_ends();
 	real(value);
+}
+
+/* glibc's does not come by the one above. */
+EXPORT void
+thrd_exit(int result)
+{
+	pthread_exit((void *)(uintptr_t)(unsigned)result);
 }

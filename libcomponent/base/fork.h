@@ -15,10 +15,10 @@
  *   child    async-signal-safe functions only, as other threads of the program may have
  *            held any lock; errno is kept
  *   order    before the program's own handlers in parent and child, and after them in prepare:
- *            those may allocate, lock and ask for profiles.  It is the reverse for a library that was set up before
- *            ours, as under the agent all are that the program is linked with: its handlers run between our prepare and
- *            our parent or child.  They may end threads and make some, and wait for them.  So no thread
- *            of the program waits, where it begins or ends or in a hook, for a lock that a fork has.
+ *            those may allocate, lock and ask for profiles.  The handlers of a library that was set up before ours
+ *            run between our prepare and our parent or child.  Under the agent that is every library that the
+ *            program is linked with.  Such handlers may make threads, end them and wait for them.  So a thread of
+ *            the program that begins, ends or is in a hook waits for no lock that a fork holds, or only for a moment.
  *
  * What a child inherits of ours:
  *   descriptors  closed by number: our_fd.c's first, then each server's and each component's; but

@@ -531,7 +531,7 @@ our_fd_fork_mask(uint64_t *ret_mask)
 	our_mask_change(SIG_BLOCK, NULL, &now);
 	memcpy(&blocked, &now, sizeof(blocked));
 	if (!(blocked & OUR_MASK_BIT(CANCEL)))
-		return false; /* a handler has chosen that mask: nobody but us blocks glibc's own signal */
+		return false; /* a handler has set that mask: glibc never blocks its own signal.  SIG_BLOCK does not show */
 	memcpy(ret_mask, &fork_mask, sizeof(*ret_mask));
 	return true;
 }

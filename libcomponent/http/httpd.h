@@ -103,9 +103,9 @@ void httpd_forked(struct httpd *h);
  * -ENOMEM; httpd_post_at() cannot fail: at is the caller's memory, lent until fn is
  * called. */
 int  httpd_post(struct httpd *h, httpd_fn *fn, void *arg);
+void httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg);
 /* Is there a request without an answer, or an answer that is not yet with the kernel?  On the server's thread. */
 bool httpd_owes(const struct httpd *h);
-void httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg);
 
 /*
  * A request that has come to this server, and its connection, for another one of ours.  httpd_leave()

@@ -4,7 +4,7 @@
  * Reading is strict where two readers could disagree about where a request ends
  * (several or odd Content-Length, several Transfer-Encoding, folded headers, NUL, a CR
  * that ends no line, a blank before the colon are refused) and lenient where clients differ (a bare LF ends a line, empty
- * lines before the request are skipped, Host may be missing).
+ * lines before the request, and single CRs there, are skipped, Host may be missing).
  *
  * What a stranger would get wrong:
  * - '+' is a blank in a form but not in a path, and routes see the raw query:

@@ -2,7 +2,7 @@
  * encode.h - from a profile to bytes: pprof's protobuf, Go's text, a top table.
  *
  * All write through a callback, in pieces of at most 64 KiB; none holds the whole
- * output.  Memory is from mmap, bounded (frames.h), and given back before the return.  It
+ * output.  Memory is from mmap, bounded (frames.h; a trace's texts: trace/stacks.c), and given back before the return.  It
  * grows with the number of different addresses and names; of stacks, too, where the whole
  * is sorted, summed or a tree; of a trace with its threads, tasks and texts.
  *

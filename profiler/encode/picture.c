@@ -5,9 +5,11 @@
  *     main                        serve
  *     parse          answer       ...
  *
- * A tree of calls, each node as wide as what was measured in and below it.  Stacks come with the largest first: where
- * there is no room for one more node, what is left would hardly be drawn, and is counted in who calls it.  Negative amounts (of a difference) are as wide
- * as positive ones, and blue.  It has no script and asks for nothing; what a pointer rests on is told by <title>.
+ * A tree of calls, each node as wide as what was measured in and below it.  Where there is no room for one more node,
+ * what comes then is counted in who calls it, and the picture says so.  A window's and a snapshot's largest stacks come
+ * first, so that little is lost by it; a file's come as they stand there, and of a difference what became less is last.
+ * Negative amounts (of a difference) are as wide as positive ones, and blue.  It has no script and asks for nothing;
+ * what a pointer rests on is told by <title>.
  *
  * What a stranger would get wrong:
  * - a node's number is above that of its parent, so that one pass over all knows each parent's place first.
@@ -125,17 +127,16 @@ child_of(struct picture *p, uint32_t parent, const char *name)
 	return child;
 }
 
-int
+void
 picture_down(struct picture *p, uint32_t *at, const char *name)
 {
 	uint32_t child;
 
 	if (*at & STAYS || p->nodes[*at].depth == PICTURE_DEPTH)
-		return 0; /* what lies deeper is its own */
+		return; /* what lies deeper is its own */
 	child = child_of(p, *at, name);
 	p->full |= !child;
 	*at = child ? child : *at | STAYS;
-	return 0;
 }
 
 void

@@ -11,7 +11,7 @@
  * Who calls lies above who is called.  What takes less than a thousandth of the whole is left out, and so is what is
  * deeper than PICTURE_DEPTH: so much the picture is bounded.
  *
- *   returns  0 or -ENOMEM; picture_down() always 0: what there is no room for is counted in who calls it
+ *   returns  0 or -ENOMEM; picture_down() nothing: what there is no room for is counted in who calls it
  *   owns     names are copied; all memory is the arena's
  *   threads  any, one at a time for one struct picture
  *   source   profiler/encode/picture.c
@@ -43,7 +43,7 @@ struct picture {
 };
 
 int  picture_begin(struct picture *p, struct arena *a);
-int  picture_down(struct picture *p, uint32_t *at, const char *name);
+void picture_down(struct picture *p, uint32_t *at, const char *name);
 void picture_add(struct picture *p, uint32_t at, int64_t value);
 int  picture_write(struct picture *p, const char *title, const char *unit, struct lines *l);
 void picture_end(struct picture *p);

@@ -16,39 +16,34 @@
 #include "picture.h"
 #include "view.h"
 
-static int
+static void
 stack_add(struct picture *picture, const uintptr_t *pcs, unsigned count, int64_t value, struct symbols *s, struct frames *frames)
 {
 	uint32_t at = PICTURE_ROOT;
-	int      r = 0;
 
-	while (count-- > 0 && !r) {
+	while (count-- > 0) {
 		frames_of(s, pcs[count], frames);
-		for (unsigned k = frames->count; k-- > 0 && !r;)
-			r = picture_down(picture, &at, frames->frame[k].name);
+		for (unsigned k = frames->count; k-- > 0;)
+			picture_down(picture, &at, frames->frame[k].name);
 	}
-	if (!r)
-		picture_add(picture, at, value);
-	return r;
+	picture_add(picture, at, value);
 }
 
-static int
+static void
 stacks_add(struct picture *picture, const struct profile *p, unsigned type, struct view_filter *filter, struct symbols *s,
 	struct frames *frames)
 {
 	struct profile_sample lost;
-	int                   r = 0;
 
-	for (size_t i = 0; i < p->count && !r; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		unsigned         n;
 		const uintptr_t *pcs = frames_stack(p->samples[i].stack, &n);
 
 		if (p->samples[i].values[type] && view_shows(filter, pcs, n))
-			r = stack_add(picture, pcs, n, p->samples[i].values[type], s, frames);
+			stack_add(picture, pcs, n, p->samples[i].values[type], s, frames);
 	}
-	if (!r && frames_lost(p, &lost) && lost.values[type] && view_shows(filter, frames_lost_stack, 1))
-		r = stack_add(picture, frames_lost_stack, 1, lost.values[type], s, frames);
-	return r;
+	if (frames_lost(p, &lost) && lost.values[type] && view_shows(filter, frames_lost_stack, 1))
+		stack_add(picture, frames_lost_stack, 1, lost.values[type], s, frames);
 }
 
 int
@@ -76,7 +71,7 @@ encode_svg(const struct profile *p, const struct view *v, struct symbols *s, enc
 	view_filter_begin(&filter, v, s, frames, &budget);
 	frames_resolve(p, s);
 	if (!r)
-		r = stacks_add(&picture, p, type, &filter, s, frames);
+		stacks_add(&picture, p, type, &filter, s, frames);
 	snprintf(title, sizeof(title), "%s of %s: %s", p->name, program_invocation_short_name, p->types[type].type);
 	if (!r)
 		r = picture_write(&picture, title, p->types[type].unit, &lines);

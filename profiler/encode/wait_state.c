@@ -140,7 +140,7 @@ call_of(const struct dump *d, const struct dump_thread *t, struct symbols *s)
 const char *
 wait_state(const struct dump *d, const struct dump_thread *t, struct symbols *s, char *buf, size_t size)
 {
-	bool        ran = t->how == DUMP_SIGNALLED && t->state == 'R'; /* under whatever called it: a once, a sem_parse() */
+	bool        ran = t->how == DUMP_SIGNALLED && t->state == 'R'; /* so it waits for nothing, though pthread_once() or a sem_parse() may be on its stack */
 	const char *state = NULL;
 
 	if (t->how == DUMP_SILENT) {

@@ -41,8 +41,8 @@
 
 struct place {
 	_Atomic bool              taken;
-	bool                      in_fork; /* a library's fork handler makes it, between ours (fork.h): */
-	uint64_t                  mask;    /* what it is to have blocked, instead of what we block there */
+	bool                      in_fork; /* made by a library's fork handler, while we block all signals (fork.h) */
+	uint64_t                  mask;    /* then: what the thread is to have blocked */
 	void                     *routine, *arg;
 	struct thread_events_note notes[THREAD_EVENTS_NOTES];
 };

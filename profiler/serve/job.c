@@ -47,6 +47,7 @@
 static void deliver(struct job *j);
 
 static _Atomic uint64_t answered, answered_bytes;
+_Atomic int64_t         serve_jobs;
 
 uint64_t
 profiler_answered(uint64_t *ret_bytes)
@@ -200,6 +201,7 @@ job_leave(struct serve *s, struct job *j)
 		s->jobs = j->next;
 	if (j->next)
 		j->next->previous = j->previous;
+	atomic_fetch_sub(&serve_jobs, 1);
 	if (--s->job_count == 0)
 		pthread_cond_broadcast(&s->idle);
 	pthread_mutex_unlock(&s->lock);
@@ -385,6 +387,7 @@ job_enter(struct serve *s, struct job *j)
 			j->next->previous = j;
 		s->jobs = j;
 		s->job_count++;
+		atomic_fetch_add(&serve_jobs, 1);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return why;

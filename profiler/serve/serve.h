@@ -68,6 +68,8 @@ int  serve_open(struct serve *s, struct component_error *err); /* after it, requ
 int  serve_announce(struct serve *s, struct component_error *err);
 void serve_stop(struct serve *s); /* ends windows early, joins every thread; also when not open */
 bool serve_has_jobs(struct serve *s); /* any thread */
+/* Jobs of all servers, without a lock or a system call; in a child perhaps the parent's. */
+extern _Atomic int64_t serve_jobs;
 /* The process ends: windows do now, and none begins any more.  Is there an answer that is not yet with the kernel?  On the
  * server's thread. */
 bool serve_ends(struct serve *s);

@@ -1,5 +1,5 @@
 /*
- * pattern.js - the regular expressions of drop_frames and keep_frames, in time that grows with the name alone.
+ * pattern.js - the regular expressions of drop_frames and keep_frames, in time that is at most a name's length times the pattern's.
  *
  *	const drop = pattern_of("malloc|operator new.*");  drop("malloc") -> true
  *

@@ -103,15 +103,29 @@ def a_program_whose_main_thread_ends_first_ends_with_its_last_thread():
         program = os.path.join(d, "main_ends")
         r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
         equal(r.returncode, 0, r.stderr)
-        for argument in [], ["worker"]:
+        for argument in [], ["thrd_exit"], ["worker"]:
             for options in [], ["--follow-forks"]:
                 with started_by_ctl("--app-id=main", *options, program, *argument, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
                     contains(p.stderr.readline(), "starting profiling server")
-                    if argument:
+                    if argument == ["worker"]:
                         out = ctl("profile", "main", "--seconds=1", "--comments", "-o", os.path.join(d, "p.pb.gz"))
                         need("ended meanwhile" not in out, out)
                     out = p.communicate(timeout=DEADLINE)[0]  # its standard input ends
-                equal((p.returncode, out), (0, ("worked" if argument else "") + " at the end"))
+                equal((p.returncode, out), (0, ("worked" if argument == ["worker"] else "") + " at the end"))
+
+
+@test
+def a_program_under_a_filter_of_its_own_ends_without_a_call_of_ours():
+    with tempdir() as d:
+        program = os.path.join(d, "main_ends")
+        r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
+        equal(r.returncode, 0, r.stderr)
+        plain = run(program, "filtered")
+        if plain.returncode == 77:
+            raise Skip("seccomp filters cannot be had here")
+        equal((plain.returncode, plain.stdout), (0, "filtered at the end"))
+        r = run(CTL, "run", program, "filtered", env=environment())
+        equal((r.returncode, r.stdout), (0, plain.stdout))
 
 
 @test
@@ -131,7 +145,6 @@ def a_window_of_such_a_program_is_kept_as_well():
                 out, err = c.communicate(timeout=DEADLINE)
         equal((p.returncode, c.returncode), (0, 0), err)
         contains(out, "the program ended meanwhile")
-
 
 
 @test

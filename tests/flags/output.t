@@ -282,7 +282,7 @@ def bash_completes_names_words_and_files():
     equal(complete("--enable-pprof", "=", ""), ["true", "false"])
     equal(complete("--version", "=", "j"), ["json"])
     equal(complete("--config", "=", "harness.p"), ["harness.py"])
-    equal(complete("-c", "harness"), ["harness.py"])
+    equal(complete("-c", "harness.p"), ["harness.py"])
     equal(complete("--heap-profile-rate", "=", ""), [])
     assert "--help-all" in complete("--") and "--profile-port=" not in complete("--")
     assert "--no-help-all" not in complete("--no")

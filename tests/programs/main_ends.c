@@ -1,13 +1,32 @@
-/* main_ends.c - a program whose first thread ends by pthread_exit() (tests/componentctl/ends_meanwhile.t).  With an
- * argument it has another thread, which ends when standard input does. */
+/* main_ends.c - ways in which a program ends (tests/componentctl/ends_meanwhile.t).
+ *
+ *     main_ends              the first thread by pthread_exit(), and it was the only one
+ *     main_ends thrd_exit    the same by thrd_exit()
+ *     main_ends worker       with another thread, which ends when standard input does
+ *     main_ends filtered     by exit(), where only write(2), futex(2) and exit_group(2) are allowed */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <threads.h>
 #include <unistd.h>
 
-static void at_end(void) { printf(" at the end"); }
+#define ALLOW(number) \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-static void *work(void *arg)
+static void
+at_end(void)
+{
+	printf(" at the end");
+}
+
+static void *
+work(void *arg)
 {
 	char byte;
 
@@ -17,12 +36,36 @@ static void *work(void *arg)
 	return arg;
 }
 
-int main(int argc, char **argv)
+static void
+filter(void)
 {
-	pthread_t t;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(SYS_write), ALLOW(SYS_futex), ALLOW(SYS_exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(77);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	pthread_t   t;
 
 	atexit(at_end);
-	if (argc > 1 && pthread_create(&t, NULL, work, argv))
+	if (strcmp(how, "filtered") == 0) {
+		printf("filtered");
+		fflush(stdout);
+		filter();
+		return 0;
+	}
+	if (strcmp(how, "worker") == 0 && pthread_create(&t, NULL, work, argv))
 		return 1;
+	if (strcmp(how, "thrd_exit") == 0)
+		thrd_exit(0);
 	pthread_exit(NULL);
 }

@@ -25,7 +25,9 @@ add_stack(const struct graph *g, const struct pprof_sample *s, struct picture *p
 		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0 && !r;) {
 			name.size = 0;
 			graph_name(&g->nodes[g->numbers[s->stack[i] - g->shown->p->locations][k]], &name);
-			r = name.failed ? -ENOMEM : picture_down(picture, &at, text_string(&name));
+			r = name.failed ? -ENOMEM : 0;
+			if (!r)
+				picture_down(picture, &at, text_string(&name));
 		}
 	if (!r)
 		picture_add(picture, at, s->values[g->shown->type]);

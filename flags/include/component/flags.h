@@ -78,7 +78,7 @@ enum component_flag_bits {
 	COMPONENT_FLAG_HIDDEN     = 1 << 1, /* only in --help-all */
 	COMPONENT_FLAG_BOOL_WORD  = 1 << 2, /* a following word "true" or "false" is its value */
 	COMPONENT_FLAG_RELOADABLE = 1 << 3, /* a reload may change it */
-	COMPONENT_FLAG_OPTIONAL   = 1 << 4, /* "--x" alone is taken: as if it was not given; a value is written "--x=N" */
+	COMPONENT_FLAG_OPTIONAL   = 1 << 4, /* "--x" may stand alone, which changes nothing; a value is written "--x=N", never "--x N" */
 };
 
 /*

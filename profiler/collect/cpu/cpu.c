@@ -571,7 +571,8 @@ cpu_thread_started(void)
 		return;
 	if (!lock_quietly(&quiet, INT_MAX))
 		goto out;
-	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number)
+	/* Not with a signal that the program is just taking: the next look arms it with another. */
+	if (atomic_load(&cpu_engine.running) && cpu_engine.signal_number && !atomic_load(&cpu_engine.taken))
 		cpu_timers_self_add();
 	if (cpu_timers_armed() > cpu_engine.threads_most) {
 		cpu_engine.threads_most = UINT_MAX;
@@ -617,8 +618,9 @@ THREAD_EVENTS_SLOT(THREAD_EVENTS_CPU, .begin = cpu_thread_started, .end_from = c
 
 /* ---- a signal that the program takes, seen by the hook ---- */
 
-/* Until it is done no timer sends it any more; then the next look is now, which gives them another one.  The timers are
- * not those of a child of vfork(), which has our memory. */
+/* Timers are silenced before it is done and after, so that a few signals at most are on their way; where the lock is not to
+ * be had the look does it, which comes right afterwards and gives them another signal.  They are not the timers of a
+ * child of vfork(), which has our memory. */
 static void
 signal_taken(int number, bool done)
 {

@@ -337,7 +337,7 @@ forked(void)
 		return;
 	/* A handler that forks in the middle of a change goes back into it, with the record that it has. */
 	fresh = r->busy ? NULL : record_claim(atomic_load(&records), tid);
-	if (!fresh) { /* a dump looks for it elsewhere */
+	if (!fresh) { /* its place is not that of the new number, so a dump does not find it */
 		atomic_store(&r->tid, tid);
 		return;
 	}
