@@ -116,8 +116,8 @@ failed(int r, const struct component_error *err)
 	return r == -EINVAL ? STATUS_USAGE : EXIT_FAILURE;
 }
 
-/* The daemons' config file is none of ours: COMPONENT_CONFIG names that of all of a pod, perhaps.  Empty is not
- * given, and what is run from here finds it as it was. */
+/* COMPONENT_CONFIG names the daemons' config file, perhaps for a whole pod; this program does not read it.  Empty counts
+ * as not given.  It is restored for what is run from here. */
 static int
 parse(struct component_flags *f, int argc, char **argv, struct component_error *err)
 {

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -37,6 +38,7 @@
 
 #define WAIT_NS  (2 * CLOCK_NS_PER_S)
 #define PAUSE_NS 2000000
+#define GONE_NS  (10 * CLOCK_NS_PER_S) /* for our threads to end */
 #define LOOK_NS  50000000 /* between two looks at what threads are left */
 #define OTHERS   4        /* links of the folder besides ours: ".", "..", the first thread, and who looks */
 
@@ -93,9 +95,12 @@ static sigset_t mask_of_first;
 static bool
 none_is_left(void)
 {
+	unsigned    made = our_threads_made();
 	struct stat st;
 
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink == OTHERS + our_thread_count();
+	/* One of ours that began between the two looks would stand for one of the program's. */
+	return our_threads_named() == made && stat("/proc/self/task", &st) == 0 && st.st_nlink == OTHERS + our_thread_count() &&
+	       our_threads_made() == made;
 }
 
 /* The last thread of the process. */
@@ -103,6 +108,8 @@ static void *
 wait_for_the_last(void *arg)
 {
 	struct timespec pause = clock_timespec(LOOK_NS);
+	int64_t         until;
+	bool            gone;
 
 	per_thread.ours = true;
 	prctl(PR_SET_NAME, "component-last");
@@ -110,11 +117,41 @@ wait_for_the_last(void *arg)
 		nanosleep(&pause, NULL);
 	while (!none_is_left());
 	component_profiler_at_exit();
-	while (component_profiler_running() && !profiler_rest()) /* for good; it may be busy at first */
-		nanosleep(&pause, NULL);
+	until = clock_ns(CLOCK_MONOTONIC) + GONE_NS;
+	while (component_profiler_running() && !profiler_rest() && clock_ns(CLOCK_MONOTONIC) < until)
+		nanosleep(&pause, NULL); /* it may be busy */
+	/* One of ours that ended after this thread would be the last. */
+	gone = our_thread_all_gone(GONE_NS);
 	per_thread.ours = false;
 	pthread_sigmask(SIG_SETMASK, &mask_of_first, NULL);
+	if (!gone)
+		exit(0); /* as glibc does in the last thread */
 	return arg;
+}
+
+/* On the server's thread. */
+static void
+filter_look(void *arg)
+{
+	(void)arg;
+	seccomp_thread(of);
+	atomic_store(&word, OWES_NOTHING);
+	futex_wake(&word, 1);
+}
+
+/* This thread cannot look for itself: a filter may end the process for it. */
+static bool
+is_filtered(void)
+{
+	static struct httpd_posted asked;
+	int64_t                    until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS, left;
+
+	atomic_store(&word, ASKED);
+	if (seccomp_on() || profiler_ask(0, &asked, filter_look, NULL, &server))
+		return true;
+	while (atomic_load(&word) == ASKED && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
+		futex_wait(&word, ASKED, left);
+	return atomic_load(&word) == ASKED || seccomp_on();
 }
 
 void
@@ -124,7 +161,7 @@ component_profiler_first_ends(void)
 	pthread_t thread;
 	int       saved = errno;
 
-	if (!component_profiler_running() || seccomp_on() || getpid() != of)
+	if (!component_profiler_running() || is_filtered() || getpid() != of)
 		return;
 	per_thread.ours = true; /* before the first allocation */
 	our_mask_block(&mask_of_first);

@@ -3,7 +3,7 @@
  *
  *     exit() ──▶ component_profiler_at_exit() ──▶ windows end now ──▶ their answers are sent ──▶ the process ends
  *
- * Nobody waits where no request is being worked on, and nobody waits for more than two seconds.
+ * Nobody waits where no request is being worked on, and nobody waits for more than two seconds in exit().
  *
  *   threads  the one that ends the program
  *   fork     in a child nothing happens, unless it has a server of its own (follow_forks.h)

@@ -408,6 +408,8 @@ begin(void)
 	one_thread_begin(core);
 	if (is_followed_child(&run)) {
 		follow(&run, core);
+		at_exit_take(core); /* for when it has a server */
+		first_thread_begin(core);
 		goto out;
 	}
 	again = address_again(&run, port);

@@ -86,7 +86,6 @@ def a_child_that_exits_ends_no_window_of_its_parent():
 
 @test
 def a_client_that_does_not_read_holds_no_program_up():
-    # Its end waits for two seconds at most.
     with tempdir() as d, window(d, "profile") as (p, c, file, pid):
         c.send_signal(signal.SIGSTOP)
         told(p, "end\n")

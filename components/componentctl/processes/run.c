@@ -22,7 +22,7 @@
  *   an unlink().  This process removes it then, and each ten seconds the records of forked children that have
  *   ended.
  * - A script for env is run by what env would run: nothing of ours stays in env, nor in any other program that
- *   runs one in its own place.  Of that it is told.
+ *   runs one in its own place.  The user is told of that.
  * - The program's signal mask, and what it ignores, is what this process was started with.
  *
  * Tests: tests/componentctl/run.t.
@@ -343,10 +343,13 @@ signal_take(struct running *p)
 		if (is_apart(p->pid) && getpgrp() == getpid())
 			kill(p->pid, number);
 		witness_renew(&p->witness);
+		p->look_at = 0; /* the new one is to stand where the program does */
 		return;
 	}
 	if (is_apart(p->witness) != is_apart(p->pid) || !witness_had(&p->witness, number))
 		kill(p->pid, number);
+	else
+		p->look_at = 0;
 	if ((number == SIGTERM || number == SIGINT) && !p->kill_at) {
 		say(p, "info", "terminated signal received: shutting down");
 		p->kill_at = clock_ns(CLOCK_MONOTONIC) + grace;
@@ -363,7 +366,7 @@ time_left(const struct running *p)
 	return left <= 0 ? 0 : (int)(left / CLOCK_NS_PER_MS + 1);
 }
 
-/* Where that cannot be read, it has. */
+/* True, too, where its mappings cannot be read. */
 static bool
 has_agent(pid_t pid)
 {

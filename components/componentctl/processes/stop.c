@@ -30,7 +30,8 @@
 
 static const char *app_id = "";
 
-/* Its parent, if that is this program, which then is its "componentctl run"; 0: it is not. */
+/* Its parent, if that is this program, which then is its "componentctl run"; 0: it is not.  A forked child that has lost
+ * its parent may be run's as well, where that is process 1. */
 static pid_t
 run_of(const struct record *r)
 {
@@ -38,6 +39,8 @@ run_of(const struct record *r)
 	struct stat own, parents;
 	pid_t       parent;
 
+	if (r->parent)
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%ld/status", (long)r->pid);
 	proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nPPid:", value);
 	parent = (pid_t)atol(value);
@@ -52,7 +55,7 @@ ask(const struct record *r)
 	struct record now;
 	pid_t         run = run_of(r);
 
-	/* Who is it still, had that parent. */
+	/* If it is still the same process, that is its parent. */
 	return run && !records_again(r, &now) && !kill(run, SIGTERM) ? 0 : records_signal(r, SIGTERM);
 }
 

@@ -106,7 +106,7 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, s
 		return ended(before_it, r, err);
 	r = symbols_open(SYMBOLS_BYTES, &s);
 	if (!r)
-		r = encode_pprof(&p, is_over ? before_it : s, fetch_add, ret);
+		r = encode_pprof(&p, is_over || !symbols_mapping_count(s) ? before_it : s, fetch_add, ret);
 	symbols_close(before_it);
 	profile_release(&p);
 	return ended(s, r, err);
