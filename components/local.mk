@@ -34,9 +34,9 @@ AGENT_ROOMS = profiler/serve/libserve.la profiler/collect/libcollect.la profiler
 	profiler/symbols/libsymbols.la profiler/unwind/libunwinders.la profiler/model/libmodel.la \
 	libcomponent/http/libhttp.la libcomponent/base/libbase.la gnulib/libgnu.la
 
-$(PRELOAD): %D%/preload/preload.c %D%/preload/first_thread.c %D%/preload/first_thread.h %D%/preload/one_thread.c %D%/preload/one_thread.h %D%/preload/at_exit.h %D%/preload/rest.h %D%/preload/follow_forks.h %D%/preload/under_run.h profiler/hooks/object/component_hooks_shared.o $(PRELOAD_CORE)
+$(PRELOAD): %D%/preload/preload.c %D%/preload/one_thread.c %D%/preload/one_thread.h %D%/preload/at_exit.h %D%/preload/rest.h %D%/preload/follow_forks.h %D%/preload/under_run.h profiler/hooks/object/component_hooks_shared.o $(PRELOAD_CORE)
 	$(AGENT_LINK) $(INC_HOOKS) -DCORE_LINKED=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
-		$(srcdir)/%D%/preload/preload.c $(srcdir)/%D%/preload/first_thread.c $(srcdir)/%D%/preload/one_thread.c profiler/hooks/object/component_hooks_shared.o \
+		$(srcdir)/%D%/preload/preload.c $(srcdir)/%D%/preload/one_thread.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
 $(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/rest.c %D%/preload/rest.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
 	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/apart.c $(srcdir)/%D%/preload/at_exit.c $(srcdir)/%D%/preload/core.c $(srcdir)/%D%/preload/follow_forks.c $(srcdir)/%D%/preload/rest.c -Wl,-z,nodelete -Wl,-z,text -Wl,--gc-sections -Wl,-Bsymbolic \
@@ -48,5 +48,5 @@ CLEANFILES += $(PRELOAD) $(PRELOAD_CORE)
 PRELOAD_MAP = $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/preload.map
 PRELOAD_VERSIONS = $$(test ! -f $(PRELOAD_MAP) || echo -Wl,--version-script=$(PRELOAD_MAP))
 endif
-EXTRA_DIST += %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/core.map %D%/preload/first_thread.c %D%/preload/first_thread.h %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/one_thread.c %D%/preload/one_thread.h \
+EXTRA_DIST += %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/core.map %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/one_thread.c %D%/preload/one_thread.h \
 	%D%/preload/preload.c %D%/preload/rest.c %D%/preload/rest.h %D%/preload/under_run.h

@@ -42,12 +42,10 @@
 #define LOOK_NS  50000000 /* between two looks at what threads are left */
 #define OTHERS   4        /* links of the folder besides ours: ".", "..", the first thread, and who looks */
 
-enum { ASKED, OWES, OWES_NOTHING };
+enum { ASKED, OWES, OWES_NOTHING }; /* ASKED: there is no answer */
 
-static struct httpd_posted   posted;
 static struct profiler_asked server;
 static _Atomic uint32_t      word;
-
 static pid_t                 of; /* the process that has a server */
 
 void
@@ -56,34 +54,47 @@ at_exit_begin(void)
 	of = getpid();
 }
 
-/* On the server's thread. */
+/* What fn answers, on the server's thread. */
+static uint32_t
+ask(struct httpd_posted *at, httpd_fn *fn, int64_t until)
+{
+	int64_t left;
+
+	atomic_store(&word, ASKED);
+	if (profiler_ask(0, at, fn, NULL, &server))
+		return ASKED;
+	while (atomic_load(&word) == ASKED && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
+		futex_wait(&word, ASKED, left);
+	return atomic_load(&word);
+}
+
+static void
+answer(uint32_t with)
+{
+	atomic_store(&word, with);
+	futex_wake(&word, 1);
+}
+
 static void
 look(void *arg)
 {
 	(void)arg;
-	atomic_store(&word, serve_ends(server.serve) ? OWES : OWES_NOTHING);
-	futex_wake(&word, 1);
+	answer(serve_ends(server.serve) ? OWES : OWES_NOTHING);
 }
 
 void
 component_profiler_at_exit(void)
 {
-	int64_t  until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS, left;
-	uint32_t now;
-	int      saved = errno;
+	static struct httpd_posted posted;
+	int64_t                    until;
+	int                        saved = errno;
 
 	/* In this order: no system call where nobody measures, and no lock in a child. */
 	if (!atomic_load(&serve_jobs) || seccomp_on() || getpid() != of || !profiler_has_jobs())
 		return;
-	do {
-		atomic_store(&word, ASKED);
-		if (profiler_ask(0, &posted, look, NULL, &server))
-			break;
-		while ((now = atomic_load(&word)) == ASKED && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
-			futex_wait(&word, ASKED, left);
-		if (now == OWES)
-			futex_wait(&word, OWES, PAUSE_NS);
-	} while (now == OWES && clock_ns(CLOCK_MONOTONIC) < until);
+	until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+	while (ask(&posted, look, until) == OWES && clock_ns(CLOCK_MONOTONIC) < until)
+		futex_wait(&word, OWES, PAUSE_NS);
 	errno = saved;
 }
 
@@ -129,29 +140,21 @@ wait_for_the_last(void *arg)
 	return arg;
 }
 
-/* On the server's thread. */
 static void
 filter_look(void *arg)
 {
 	(void)arg;
 	seccomp_thread(of);
-	atomic_store(&word, OWES_NOTHING);
-	futex_wake(&word, 1);
+	answer(OWES_NOTHING);
 }
 
 /* This thread cannot look for itself: a filter may end the process for it. */
 static bool
 is_filtered(void)
 {
-	static struct httpd_posted asked;
-	int64_t                    until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS, left;
+	static struct httpd_posted posted;
 
-	atomic_store(&word, ASKED);
-	if (seccomp_on() || profiler_ask(0, &asked, filter_look, NULL, &server))
-		return true;
-	while (atomic_load(&word) == ASKED && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
-		futex_wait(&word, ASKED, left);
-	return atomic_load(&word) == ASKED || seccomp_on();
+	return seccomp_on() || ask(&posted, filter_look, clock_ns(CLOCK_MONOTONIC) + WAIT_NS) == ASKED || seccomp_on();
 }
 
 void

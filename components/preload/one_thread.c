@@ -1,15 +1,17 @@
 /*
  * one_thread.c - hooks of the calls that go otherwise in a process of several threads.
  *
- * The agent's threads must not be noticed, and three kinds of calls notice them:
+ * The agent's threads must not be noticed, and four kinds of calls notice them:
  *
  *   set*id(), setgroups()   glibc has each thread make the call, and ends the process if they do not all fare alike.
  *                           A program that has kept capabilities, or given some up, has done so in one thread.
  *   capset()                is for one thread: ours would keep what the program gives up
  *   unshare(), setns()      of a user namespace fail where there are several threads, and setns() of a mount namespace
  *                           where they share their working directory
+ *   pthread_exit()          of the first thread: glibc ends a process by exit(0) when its last thread has ended, and
+ *                           ours would keep it for ever.  A thread waits until no other of the program's is left (at_exit.c).
  *
- * So our threads end, and begin again behind the call, as the caller is then (rest.c): before a set*id() if they
+ * For the first three our threads end, and begin again behind the call, as the caller is then (rest.c): before a set*id() if they
  * differ, behind a capset() if they may do more, and for the others if the real call has failed.
  *
  * What a stranger would get wrong:
@@ -19,7 +21,7 @@
  * - The real functions are looked up without the loader, whose lock a thread may hold for long.
  * - glibc calls its own setgroups() in initgroups(), past us.
  *
- * Tests: tests/componentctl/one_thread.t.
+ * Tests: tests/componentctl/one_thread.t, tests/componentctl/ends_meanwhile.t.
  */
 #include <config.h>
 
@@ -28,12 +30,16 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <sys/prctl.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "abi.h"
+#include "at_exit.h"
 
 #define EXPORT   __attribute__((visibility("default")))
 #define NEED_ONE (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
@@ -42,14 +48,20 @@ static __typeof__(component_profiler_rest)     *rest;
 static __typeof__(component_profiler_rest_end) *rest_end;
 static bool                                     may_differ;
 
+static __typeof__(component_profiler_first_ends) *first_ends;
+static pthread_t                                  first;
+
 void
 one_thread_begin(void *core)
 {
 	rest_end = (__typeof__(rest_end))dlsym(core, "component_profiler_rest_end");
-	if (rest_end)
-		rest = (__typeof__(rest))dlsym(core, "component_profiler_rest");
-	else
+	first = pthread_self();
+	if (!rest_end) {
 		dlerror(); /* its memory: a program's own core has no such function */
+		return;
+	}
+	rest = (__typeof__(rest))dlsym(core, "component_profiler_rest");
+	first_ends = (__typeof__(first_ends))dlsym(core, "component_profiler_first_ends");
 }
 
 static bool
@@ -151,4 +163,23 @@ setns(int fd, int flags)
 		return r;
 	errno = before;
 	return ends(true, real(fd, flags));
+}
+
+EXPORT void
+pthread_exit(void *value)
+{
+	static void (*real)(void *) __attribute__((noreturn));
+
+	if (!real)
+		real = (__typeof__(real))behind("pthread_exit");
+	if (first_ends && pthread_equal(pthread_self(), first))
+		first_ends();
+	real(value);
+}
+
+/* glibc's does not come by the one above. */
+EXPORT void
+thrd_exit(int result)
+{
+	pthread_exit((void *)(uintptr_t)(unsigned)result);
 }

@@ -47,7 +47,6 @@
 #include <component/profiler.h>
 
 #include "at_exit.h"
-#include "first_thread.h"
 #include "follow_forks.h"
 #include "one_thread.h"
 #include "under_run.h"
@@ -409,7 +408,6 @@ begin(void)
 	if (is_followed_child(&run)) {
 		follow(&run, core);
 		at_exit_take(core); /* for when it has a server */
-		first_thread_begin(core);
 		goto out;
 	}
 	again = address_again(&run, port);
@@ -426,7 +424,6 @@ begin(void)
 		report_up(&run, core);
 		follow(&run, core);
 		at_exit_take(core);
-		first_thread_begin(core);
 	} else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
 		report_off(&run, *err.text ? err.text : strerror(-r));
 out:

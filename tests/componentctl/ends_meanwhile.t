@@ -30,6 +30,11 @@ for line in sys.stdin:
 """
 
 
+def window_opens(pid):
+    poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
+                                     for t in os.listdir("/proc/%d/task" % pid)}, "its window")
+
+
 @contextlib.contextmanager
 def window(folder, kind, *options, program=ENDS):
     """The program, and componentctl with a window of an hour that the server has begun."""
@@ -39,8 +44,7 @@ def window(folder, kind, *options, program=ENDS):
         pid = listed()["ends"]["pid"]
         with started([CTL, "profile", "ends", kind, "--seconds=3600", "--comments", "-o", file], env=environment(),
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as c:
-            poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
-                                             for t in os.listdir("/proc/%d/task" % pid)}, "its window")
+            window_opens(pid)
             yield p, c, file, pid
 
 
@@ -93,15 +97,17 @@ def a_client_that_does_not_read_holds_no_program_up():
         c.kill()
 
 
-MAIN_ENDS = os.path.join(SRC, "tests/programs/main_ends.c")
+def main_ends(folder):
+    program = os.path.join(folder, "main_ends")
+    r = run(*CC.split(), "-pthread", "-o", program, os.path.join(SRC, "tests/programs/main_ends.c"))
+    equal(r.returncode, 0, r.stderr)
+    return program
 
 
 @test
 def a_program_whose_main_thread_ends_first_ends_with_its_last_thread():
     with tempdir() as d:
-        program = os.path.join(d, "main_ends")
-        r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
-        equal(r.returncode, 0, r.stderr)
+        program = main_ends(d)
         for argument in [], ["thrd_exit"], ["worker"]:
             for options in [], ["--follow-forks"]:
                 with started_by_ctl("--app-id=main", *options, program, *argument, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
@@ -116,9 +122,7 @@ def a_program_whose_main_thread_ends_first_ends_with_its_last_thread():
 @test
 def a_program_under_a_filter_of_its_own_ends_without_a_call_of_ours():
     with tempdir() as d:
-        program = os.path.join(d, "main_ends")
-        r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
-        equal(r.returncode, 0, r.stderr)
+        program = main_ends(d)
         plain = run(program, "filtered")
         if plain.returncode == 77:
             raise Skip("seccomp filters cannot be had here")
@@ -130,16 +134,13 @@ def a_program_under_a_filter_of_its_own_ends_without_a_call_of_ours():
 @test
 def a_window_of_such_a_program_is_kept_as_well():
     with tempdir() as d:
-        program, file = os.path.join(d, "main_ends"), os.path.join(d, "p.pb.gz")
-        r = run(*CC.split(), "-pthread", "-o", program, MAIN_ENDS)
-        equal(r.returncode, 0, r.stderr)
+        program, file = main_ends(d), os.path.join(d, "p.pb.gz")
         with started_by_ctl("--app-id=main", program, "worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
             contains(p.stderr.readline(), "starting profiling server")
             pid = listed()["main"]["pid"]
             with started([CTL, "profile", "main", "--seconds=3600", "--comments", "-o", file], env=environment(),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as c:
-                poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
-                                                 for t in os.listdir("/proc/%d/task" % pid)}, "its window")
+                window_opens(pid)
                 equal(p.communicate(timeout=DEADLINE)[0], "worked at the end")
                 out, err = c.communicate(timeout=DEADLINE)
         equal((p.returncode, c.returncode), (0, 0), err)

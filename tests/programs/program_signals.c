@@ -300,32 +300,30 @@ on_own(int number)
 	runs++;
 }
 
-/* A handler that comes in the middle of a window gets what the program sends, and nothing else; its signal is sampled again
- * when that is given back. */
 static void
-taken(int flags)
+take(int flags)
 {
 	struct sigaction own = { .sa_handler = on_own, .sa_flags = flags }, before;
-	pthread_t        w;
 
-	start();
-	w = window_begin();
 	CHECK(sigaction(SIGPROF, &own, &before) == 0 && before.sa_handler == SIG_DFL);
-	compute_until_enough();
-	pthread_join(w, NULL);
-	CHECK(runs == 0);
-	raise(SIGPROF);
-	CHECK(runs == 1);
 }
 
 static void
-taken_by_signal(void)
+take_by_signal(int flags)
+{
+	(void)flags;
+	CHECK(signal(SIGPROF, on_own) == SIG_DFL);
+}
+
+/* A handler that comes in the middle of a window gets what the program sends, and nothing else. */
+static void
+taken(void (*by)(int flags), int flags)
 {
 	pthread_t w;
 
 	start();
 	w = window_begin();
-	CHECK(signal(SIGPROF, on_own) == SIG_DFL);
+	by(flags);
 	compute_until_enough();
 	pthread_join(w, NULL);
 	CHECK(runs == 0);
@@ -453,11 +451,11 @@ main(int argc, char **argv)
 	else if (!strcmp(which, "reset"))
 		reset();
 	else if (!strcmp(which, "taken"))
-		taken(0);
+		taken(take, 0);
 	else if (!strcmp(which, "taken-once"))
-		taken((int)SA_RESETHAND);
+		taken(take, (int)SA_RESETHAND);
 	else if (!strcmp(which, "taken-by-signal"))
-		taken_by_signal();
+		taken(take_by_signal, 0);
 	else if (!strcmp(which, "asked"))
 		asked();
 	else if (!strcmp(which, "alternate"))
