@@ -48,33 +48,40 @@ listen_open(const struct address *a, struct listen_set *ret, struct component_er
 	return r;
 }
 
+/* Only our own file: somebody may have put his there since. */
+void
+listen_unlink(const struct listen_set *set)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct listen_socket *s = &set->sockets[i];
+		const char                 *path = s->address + strlen("unix:");
+		struct stat                 st;
+
+		if (s->is_unix && s->ino && stat(path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+			unlink(path);
+	}
+}
+
 void
 listen_close(struct listen_set *set)
 {
-	for (size_t i = 0; i < set->count; i++) {
-		struct listen_socket *s = &set->sockets[i];
-		struct stat           st;
-
-		/* Only our own file: somebody may have put his there since. */
-		if (s->is_unix && s->ino && stat(s->address + strlen("unix:"), &st) == 0 &&
-		    st.st_dev == s->dev && st.st_ino == s->ino)
-			unlink(s->address + strlen("unix:"));
-		if (s->fd >= 0)
-			close(s->fd);
-	}
+	listen_unlink(set);
+	for (size_t i = 0; i < set->count; i++)
+		if (set->sockets[i].fd >= 0)
+			close(set->sockets[i].fd);
 	memset(set, 0, sizeof(*set));
 }
 
 void
 listen_close_forkable(struct listen_set *set)
 {
-	struct listen_set all;
-	sigset_t          mask;
+	sigset_t mask;
 
+	listen_unlink(set); /* a file system may let it wait, and nobody could fork meanwhile */
 	our_fd_hold(&mask);
-	all = *set;
+	for (size_t i = 0; i < set->count; i++)
+		close(set->sockets[i].fd);
 	set->count = 0;
-	listen_close(&all);
 	our_fd_release(&mask);
 }
 

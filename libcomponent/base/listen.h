@@ -56,7 +56,9 @@ bool listen_claimed(int fd, char *name, size_t size);
 /* Is it one that this machine alone reaches?  Of IPv4 or IPv6. */
 bool listen_is_loopback(const struct sockaddr *sa);
 
-/* Closes the sockets and removes our unix socket files. */
+/* Removes our unix socket files. */
+void listen_unlink(const struct listen_set *set);
+/* Closes the sockets, too. */
 void listen_close(struct listen_set *set);
 /* The same for a set that a fork handler gives to listen_forked(): it is empty before its numbers are anybody's. */
 void listen_close_forkable(struct listen_set *set);

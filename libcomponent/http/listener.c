@@ -123,12 +123,18 @@ listener_fd(struct httpd_listener *l)
 	return &l->h->fds[HTTPD_FD_LISTENERS + (l - l->h->listeners)];
 }
 
+static void
+listener_deaf(struct httpd_listener *l)
+{
+	httpd_event_free(&l->ready);
+	httpd_event_free(&l->rest);
+}
+
 /* Its socket stays open. */
 static void
 listener_unwatch(struct httpd_listener *l)
 {
-	httpd_event_free(&l->ready);
-	httpd_event_free(&l->rest);
+	listener_deaf(l);
 	listener_fd(l)->fd = -1;
 }
 
@@ -149,8 +155,9 @@ listener_drop(struct httpd_listener *l)
 {
 	struct listen_set set = { .count = 1, .sockets = { l->socket } };
 
-	listener_unwatch(l);
-	listen_close(&set);
+	listener_deaf(l);
+	listen_unlink(&set);
+	our_fd_kept_close(listener_fd(l)); /* known up to here: a child that is forked meanwhile closes it */
 }
 
 void
@@ -239,15 +246,18 @@ socket_again(struct listen_socket *socket)
 static int
 listener_again(struct httpd_listener *l)
 {
-	int r;
+	struct listen_set set;
+	int               r;
 
 	l->crowded = false;
 	r = socket_again(&l->socket);
 	if (r)
 		return r;
 	r = listener_watch(l);
-	if (r)
-		listener_drop(l);
+	if (r) {
+		set = (struct listen_set){ .count = 1, .sockets = { l->socket } };
+		listen_close(&set);
+	}
 	return r;
 }
 

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -169,7 +170,22 @@ a_start_that_fails_ends_profiling_and_frees_all(void **state)
 
 /* ---- the end ---- */
 
-static atomic_bool ended;
+static atomic_bool     ended;
+static atomic_uint     forked; /* children so far */
+static atomic_bool     unlinks_watched, unlinked;
+
+/* While the socket's file is removed, children are forked: that is when the end is half done. */
+__attribute__((visibility("default"))) int
+unlink(const char *path)
+{
+	unsigned before = atomic_load(&forked);
+
+	if (atomic_load(&unlinks_watched) && !strcmp(path, where().sun_path)) {
+		WAIT_FOR(atomic_load(&forked) >= before + 2);
+		atomic_store(&unlinked, true);
+	}
+	return unlinkat(AT_FDCWD, path, 0);
+}
 
 /* How many sockets of that name this process has: listeners, and ends of connections that were accepted. */
 static int
@@ -205,6 +221,7 @@ forks(void *arg)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_true(WIFEXITED(status));
 		sum += WEXITSTATUS(status);
+		atomic_fetch_add(&forked, 1);
 	}
 	return (void *)sum;
 }
@@ -227,9 +244,11 @@ no_child_gets_what_a_server_has_that_is_about_to_end(void **state)
 	fd = asked("/readyz"); /* the loop, which is this thread's, does not answer: so the end waits for a while */
 	WAIT_FOR(served(&name) >= 2);
 	assert_int_equal(pthread_create(&thread, NULL, forks, NULL), 0);
+	atomic_store(&unlinks_watched, true);
 	component_free(c);
 	atomic_store(&ended, true);
 	pthread_join(thread, &had);
+	assert_true(atomic_load(&unlinked));
 	assert_int_equal((intptr_t)had, 0);
 	close(fd);
 }
