@@ -16,6 +16,7 @@
 #include "at_exit.h"
 #include "our_table.h"
 #include "profiler.h"
+#include "record.h"
 #include "signal_masks.h"
 #include "under_valgrind.h" /* which knows not all of the calls, and says so */
 
@@ -50,6 +51,7 @@ component_profiler_start_apart(const struct component_profiler_options *options,
 	size_t       count;
 
 	at_exit_begin();
+	record_takes_words(!is_inherited(options->address)); /* others listen on a socket that is inherited */
 	if (is_inherited(options->address) || under_valgrind || our_table_begin(run, &s, copies, &count))
 		return component_profiler_start_options(options, err);
 	if (count > 0)

@@ -51,7 +51,7 @@
 #define FOLDERS       2
 #define PROGRAM_MAX   44 /* bytes with NUL: two numbers */
 
-static _Atomic bool    takes_usr1, keeps;
+static _Atomic bool    takes_usr1, takes_words, keeps;
 static _Atomic int64_t first; /* seconds since 1970 of this process's first record; 0: none yet */
 
 /* ---- folders ---- */
@@ -130,6 +130,12 @@ record_takes_usr1(bool takes)
 }
 
 void
+record_takes_words(bool takes)
+{
+	takes_words = takes;
+}
+
+void
 record_keep(bool keep)
 {
 	keeps = keep;
@@ -157,13 +163,13 @@ text_write(int fd, const struct record *r)
 		first = time(NULL);
 	program_of("/proc/self/exe", program);
 	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\nparent %ld\n%s%s%s%s", r->id, r->url,
-		(long long)r->app_port, (long long)first, (long)r->parent, takes_usr1 ? "takes USR1\n" : "",
+		(long long)r->app_port, (long long)first, (long)r->parent, takes_usr1 ? "takes USR1\n" : takes_words ? "takes words\n" : "",
 		*program ? "program " : "", program, *program ? "\n" : "");
 	n = write(fd, text, (size_t)size);
-	return n == size ? 0 : n < 0 ? -errno : -ENOSPC;
+	return n == size ? size : n < 0 ? -errno : -ENOSPC;
 }
 
-/* *ret_fd stays open and locked. */
+/* Its size; *ret_fd stays open and locked. */
 static int
 file_write(const char *path, const struct record *r, int *ret_fd)
 {
@@ -176,9 +182,9 @@ file_write(const char *path, const struct record *r, int *ret_fd)
 		result = -errno;
 	if (!result)
 		result = text_write(fd, r);
-	if (!result && rename(temporary, path))
+	if (result > 0 && rename(temporary, path))
 		result = -errno;
-	if (result) {
+	if (result < 0) {
 		unlink(temporary);
 		our_fd_close(fd);
 	} else {
@@ -213,7 +219,46 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 		unlink(f->path);
 	strcpy(f->path, path);
 	our_fd_keep_listed(&f->fd, fd);
+	f->size = result;
 	return 0;
+}
+
+/* ---- words that are added to it ---- */
+
+static const char word_on[] = "profiling on\n", word_off[] = "profiling off\n";
+
+int
+record_word(struct record_file *f)
+{
+	char        text[FILE_MAX + 1], *last;
+	struct stat st;
+	ssize_t     n;
+
+	if (!takes_words || !our_fd_is_kept(&f->fd, &st) || st.st_size <= f->size)
+		return 0;
+	n = pread(f->fd.fd, text, FILE_MAX, f->size);
+	if (n <= 0)
+		return 0;
+	f->size += n;
+	text[n] = '\0';
+	/* Who asked last is who is meant. */
+	for (last = text + n - 1; last > text && last[-1] != '\n'; last--)
+		;
+	return !strcmp(last, word_on) ? 1 : !strcmp(last, word_off) ? -1 : 0;
+}
+
+int
+record_add_word(const struct record *r, bool on)
+{
+	const char *word = on ? word_on : word_off;
+	int         fd = our_fd_open(r->path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0), result = 0;
+
+	if (fd < 0)
+		return fd;
+	if (write(fd, word, strlen(word)) != (ssize_t)strlen(word))
+		result = errno ? -errno : -ENOSPC;
+	our_fd_close(fd);
+	return result;
 }
 
 /* The first in which one may write; false: there is none. */
@@ -348,7 +393,10 @@ text_parse(char *text, struct record *r)
 	r->app_port = line_copy(text, "app_port", number, sizeof(number)) ? digits_number(number, UINT16_MAX) : 0;
 	r->created = line_copy(text, "created", number, sizeof(number)) ? digits_number(number, INT64_MAX / 2) : 0;
 	r->parent = line_copy(text, "parent", number, sizeof(number)) ? (pid_t)digits_number(number, INT32_MAX) : 0;
-	r->takes_usr1 = line_copy(text, "takes", number, sizeof(number)) && !strcmp(number, "USR1");
+	if (!line_copy(text, "takes", number, sizeof(number)))
+		*number = '\0';
+	r->takes_usr1 = !strcmp(number, "USR1");
+	r->takes_words = !strcmp(number, "words");
 	return r->app_port >= 0 && r->created >= 0 && r->parent >= 0;
 }
 
@@ -402,13 +450,13 @@ file_read(int folder, const char *name, struct found *f)
 		return is_alive(f) ? 0 : -ESRCH;
 	if (fd < 0)
 		return 0;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		goto out;
 	if (!is_alive(f)) {
 		r = flock(fd, LOCK_EX | LOCK_NB) ? 0 : -ESRCH;
 		goto out;
 	}
-	if (!f->is_whole || (st.st_uid != 0 && !is_user_of(f->record.pid, st.st_uid)))
+	if (!f->is_whole || st.st_size > FILE_MAX || (st.st_uid != 0 && !is_user_of(f->record.pid, st.st_uid)))
 		goto out;
 	n = read(fd, text, FILE_MAX);
 	if (n <= 0)

@@ -39,12 +39,14 @@ struct record {
 	pid_t   pid;
 	pid_t   parent;      /* the process that all are found by which have the id; 0: this one */
 	bool    takes_usr1; /* which switches profiling off, and on again */
+	bool    takes_words; /* record_add_word() does */
 	char    path[RECORD_PATH_MAX]; /* of one that was read: its file */
 };
 
 struct record_file {
 	struct our_fd_kept fd; /* locked as long as the process lives */
 	char               path[RECORD_PATH_MAX]; /* "": nothing is written */
+	off_t              size; /* bytes that were written or read */
 };
 
 /* -EINVAL with a sentence where it is no id. */
@@ -55,6 +57,10 @@ void record_id_make(const char *name, char ret[RECORD_ID_MAX]);
 
 /* What all records of this process say from now on: takes_usr1.  Before it has others than the caller. */
 void record_takes_usr1(bool takes);
+/* The same: takes_words, unless USR1 is taken. */
+void record_takes_words(bool takes);
+/* What somebody has added to the file since this was asked last: 1 on, -1 off; 0: nothing that is known. */
+int  record_word(struct record_file *f);
 
 /* Writes that of this process, again where there is one: r's id, url, app_port and parent count.  0, or a
  * negative errno and a sentence. */
@@ -78,6 +84,10 @@ void record_forked(struct record_file *f);
  * by processes that are gone.  A folder that is not there, or cannot be read, has none. */
 typedef int record_fn(void *arg, const struct record *r);
 int  record_each(record_fn *fn, void *arg);
+
+/* Adds to a record that says takes_words that profiling is to be on or off, which its process sees within a second or two,
+ * and then writes the record anew.  Only its user may, and root.  0 or a negative errno. */
+int  record_add_word(const struct record *r, bool on);
 
 /* The same removal, and nothing else. */
 void record_sweep(void);

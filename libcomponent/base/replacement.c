@@ -34,7 +34,7 @@ replacement_create(const char *path, mode_t mode, char **ret_name)
 			return -EIO;
 		if (asprintf(&name, "%s.%016llx", path, (unsigned long long)number) < 0)
 			return -ENOMEM;
-		fd = our_fd_open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+		fd = our_fd_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 		if (fd >= 0)
 			*ret_name = name;
 		else

@@ -57,6 +57,7 @@ struct httpd_options {
 	 * 0, or no such function: the request comes without it. */
 	size_t          (*body_max)(const struct ask *ask, void *arg);
 	unsigned          requests;    /* at the same time; 0: HTTPD_REQUESTS */
+	void            (*on_look)(void *arg); /* nullable; about each second, and now and then in between */
 	void             *arg;
 	component_log_fn *log;         /* nullable */
 	void             *log_arg;
@@ -69,6 +70,10 @@ int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct compo
 /* Adds listeners; takes the sockets over on success.  tag is given to those who ask there, and
  * to httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
+/* The TCP listeners with that tag are deaf, or hear again: who connects meanwhile is refused by the kernel.  The sockets stay
+ * open, and the ports theirs; one that was chosen freely may be another afterwards.  told has what they are.  On the server's
+ * thread.  0 or a negative errno: it does not listen. */
+int  httpd_deafen(struct httpd *h, void *tag, bool deaf, struct listen_set *told);
 /* As many requests at the same time as that from now on, if that is more.  There are places for so many connections and
  * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many by unix sockets.  Any thread. */
 void httpd_set_requests(struct httpd *h, unsigned requests);

@@ -113,7 +113,7 @@ on_rested(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	l->crowded = false;
-	if (l->ready)
+	if (l->ready && !l->deaf)
 		event_add(l->ready, NULL);
 }
 
@@ -249,7 +249,7 @@ listener_again(struct httpd_listener *l)
 	struct listen_set set;
 	int               r;
 
-	l->crowded = false;
+	l->crowded = l->deaf = false;
 	r = socket_again(&l->socket);
 	if (r)
 		return r;
@@ -269,6 +269,54 @@ httpd_listeners_again(struct httpd *h)
 	for (size_t i = 0; i < h->listener_count && !r; i++)
 		if (h->listeners[i].again)
 			r = listener_again(&h->listeners[i]);
+	return r;
+}
+
+/* The kernel keeps a port that was asked for, and takes back one that it had chosen. */
+static int
+listener_deafen(struct httpd_listener *l)
+{
+	socklen_t size = sizeof(l->heard_at);
+
+	if (getsockname(l->socket.fd, (struct sockaddr *)&l->heard_at, &size) || event_del(l->ready) ||
+	    shutdown(l->socket.fd, SHUT_RDWR))
+		return -errno;
+	l->deaf = true;
+	return 0;
+}
+
+static int
+listener_hear(struct httpd_listener *l)
+{
+	const struct sockaddr *at = (const struct sockaddr *)&l->heard_at;
+	socklen_t              size = at->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(l->heard_at);
+
+	if (bind(l->socket.fd, at, size) && errno != EINVAL) { /* EINVAL: it is bound still */
+		l->heard_at.sin6_port = 0; /* where sin_port is, too; somebody else has the one of before by now */
+		if (bind(l->socket.fd, at, size))
+			return -errno;
+	}
+	if (listen(l->socket.fd, LISTEN_BACKLOG) || event_add(l->ready, NULL))
+		return -errno;
+	l->deaf = false;
+	return listen_describe_tcp(l->socket.fd, &l->socket);
+}
+
+int
+httpd_deafen(struct httpd *h, void *tag, bool deaf, struct listen_set *told)
+{
+	int    r = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->listener_count && !r; i++) {
+		struct httpd_listener *l = &h->listeners[i];
+
+		if (!l->ready || l->tag != tag || l->socket.is_unix)
+			continue;
+		if (l->deaf != deaf)
+			r = deaf ? listener_deafen(l) : listener_hear(l);
+		told->sockets[n++] = l->socket;
+	}
 	return r;
 }
 

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include <netinet/in.h>
+
 #include <event2/event.h>
 
 #include "httpd.h"
@@ -28,6 +30,8 @@ struct httpd_listener {
 	struct event        *rest;  /* ends the pause after a failed accept */
 	bool                 again; /* it was open when the descriptors were lost */
 	bool                 crowded; /* it rests until there is a place */
+	bool                 deaf;    /* it does not listen, and its socket is open */
+	struct sockaddr_in6  heard_at; /* until then; or a sockaddr_in */
 	unsigned             users;   /* connections and requests */
 };
 

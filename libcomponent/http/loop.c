@@ -108,7 +108,11 @@ httpd_loop_run(struct httpd *h)
 	for (;;) {
 		poll(&wait, 1, wait_ms(h));
 		httpd_wake_posted(h);
-		if (h->abandoned || !all_are_ours(h) || event_base_loop(h->base, round) < 0)
+		if (h->abandoned || !all_are_ours(h))
+			return -EBADF;
+		if (h->options.on_look)
+			h->options.on_look(h->options.arg);
+		if (event_base_loop(h->base, round) < 0)
 			return -EBADF;
 		if (event_base_got_break(h->base))
 			return 0;

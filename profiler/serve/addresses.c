@@ -433,25 +433,43 @@ record_again(struct serve *s, const struct listen_socket *first)
 	if (!r.parent && s->is_worker && getppid() > 1)
 		r.parent = getppid();
 	snprintf(r.id, sizeof(r.id), "%s", s->options.record_id);
-	snprintf(r.url, sizeof(r.url), "%s", !first ? "" : first->is_unix ? first->address : first->url);
+	snprintf(r.url, sizeof(r.url), "%s", !first ? "" : s->off ? RECORD_URL_OFF : first->is_unix ? first->address : first->url);
 	if (!first)
 		record_remove(&s->record);
 	else if (record_write(&s->record, &r, &why))
 		serve_log(s, COMPONENT_LOG_WARNING, why.text, NULL, 0);
 }
 
+/* NULL: there is none. */
+static const struct listen_socket *
+first_socket(const struct serve *s)
+{
+	return s->tcp.now.count ? &s->tcp.now.sockets[0] : s->debug.now.count ? &s->debug.now.sockets[0] : NULL;
+}
+
+int
+addresses_deafen(struct serve *s, bool deaf)
+{
+	int r = httpd_deafen(s->httpd, (void *)s->tcp.tag, deaf, &s->tcp.now);
+
+	s->off = deaf || r;
+	name_first(s);
+	record_again(s, first_socket(s));
+	return r;
+}
+
 void
 addresses_announce(struct serve *s)
 {
 	const struct listen_set    *tcp = &s->tcp.now, *debug = &s->debug.now;
-	const struct listen_socket *first = tcp->count ? &tcp->sockets[0] : &debug->sockets[0];
+	const struct listen_socket *first = first_socket(s);
 	struct component_log_field  field = { "url", s->url };
 	char                        message[400];
 	bool                        open = false;
 
-	siblings_join(tcp->count + debug->count ? first->url : "");
-	record_again(s, tcp->count + debug->count ? first : NULL);
-	if (tcp->count + debug->count == 0) {
+	siblings_join(first ? first->url : "");
+	record_again(s, first);
+	if (!first) {
 		serve_log(s, COMPONENT_LOG_INFO, "serving profiles on the program's own HTTP server alone",
 			NULL, 0);
 		return;

@@ -24,9 +24,11 @@
 #include "addresses.h"
 #include "clock.h"
 #include "expected_library.h"
+#include "fd.h"
 #include "job.h"
 #include "options.h"
 #include "routes.h"
+#include "seccomp.h"
 #include "unwind.h"
 
 #define GRACE_MS      5000 /* for open requests when the server stops */
@@ -142,10 +144,41 @@ serve_requests(const struct component_profiler_options *o)
 	return n < HTTPD_REQUESTS_MAX ? (unsigned)n : HTTPD_REQUESTS_MAX;
 }
 
+/* Profiling off: nothing is sampled, windows end, and no port answers. */
+static void
+turn(struct serve *s, bool on)
+{
+	if (on == !s->off)
+		return;
+	if (!on)
+		job_end_all(s, false);
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate)
+			collectors[i]->rate->set(on ? __atomic_load_n(&s->rates[i], __ATOMIC_RELAXED) : 0);
+	fd_raise(); /* the program's numbers stay what they are */
+	addresses_deafen(s, !on);
+	fd_lower();
+}
+
+/* A filter of the program's may end it for what a turn takes. */
+static void
+on_look(void *arg)
+{
+	struct serve *s = arg;
+	int           word = s->heeds_record ? record_word(&s->record) : 0;
+
+	if (!word)
+		return;
+	seccomp_look();
+	if (!seccomp_on())
+		turn(s, word > 0);
+}
+
 int
 serve_open(struct serve *s, struct component_error *err)
 {
 	struct httpd_options o = {
+		.on_look = on_look,
 		.thread_name = "component-http",
 		.on_request = routes_on_request,
 		.body_max = routes_body_max,
@@ -169,8 +202,10 @@ serve_announce(struct serve *s, struct component_error *err)
 {
 	int r = addresses_port_file(s, err);
 
-	if (!r)
+	if (!r) {
 		addresses_announce(s);
+		s->heeds_record = true;
+	}
 	return r;
 }
 

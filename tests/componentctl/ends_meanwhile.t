@@ -30,11 +30,6 @@ for line in sys.stdin:
 """
 
 
-def window_opens(pid):
-    poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
-                                     for t in os.listdir("/proc/%d/task" % pid)}, "its window")
-
-
 @contextlib.contextmanager
 def window(folder, kind, *options, program=ENDS):
     """The program, and componentctl with a window of an hour that the server has begun."""

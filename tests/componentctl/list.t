@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""componentctl list, stop, enable and disable, and the records that they read (libcomponent/base/record.c)."""
+"""componentctl list and stop, and the records that they read (libcomponent/base/record.c)."""
 import json
 import os
 import re
@@ -9,35 +9,10 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
+from records import *  # noqa: E402,F403
 
 own_run()
-SUBJECT = "tests/programs/obedient_daemon"
 EMPTY = "No Dapr instances found.\n"
-
-
-@contextlib.contextmanager
-def recorded(*words, **kw):
-    """A daemon whose record is written, which the line tells that comes after it."""
-    with daemon(SUBJECT, "--enable-pprof", "--profiling-registry", *words, **kw) as d:
-        d.wait_log("starting profiling server")
-        yield d
-
-
-def records():
-    return os.listdir(FOLDER) if os.path.exists(FOLDER) else []
-
-
-def start_of(pid):
-    with open("/proc/%d/stat" % pid) as f:
-        return f.read().rpartition(")")[2].split()[19]
-
-
-def write_record(pid, start, text, mode=0o600):
-    path = "%s/%d.%s" % (FOLDER, pid, start)
-    with open(path, "w") as f:
-        f.write(text)
-    os.chmod(path, mode)
-    return path
 
 
 @test
@@ -208,104 +183,6 @@ def of_processes_with_one_id_it_is_the_parent_that_is_meant():
         for path in paths:
             if os.path.exists(path):
                 os.unlink(path)
-
-
-def state():
-    row = listed()["obedient_daemon"]
-    return row["daprPort"], row["address"]
-
-
-@test
-def enable_and_disable_switch_a_running_daemon_which_stays_in_the_list():
-    need_own_run()
-    with recorded() as d:
-        on = d.port, "http://127.0.0.1:%d" % d.port
-        equal(ctl("enable", "obedient_daemon"), "profiling of obedient_daemon is on: %s\n" % on[1], "it is already")
-        equal(ctl("disable", "obedient_daemon"), "profiling of obedient_daemon is off\n")
-        equal(state(), (0, "off"))
-        with socket.socket() as s:
-            need(s.connect_ex(("127.0.0.1", d.port)) != 0, "nothing listens")
-        equal(ctl("disable", str(d.pid)), "profiling of obedient_daemon is off\n", "it is already")
-        row = ctl("list").splitlines()[1].split()
-        equal((row[0], row[1], row[-1]), ("obedient_daemon", "0", str(d.pid)))
-        ctl("enable", str(d.pid))
-        port, address = state()
-        equal(address, "http://127.0.0.1:%d" % port)
-        contains(run("curl", "-sS", address + "/debug/pprof/cmdline").stdout, "obedient_daemon")
-        ctl("disable", "obedient_daemon")
-        equal((d.stop(), records()), (0, []))
-
-
-@test
-def what_is_off_from_its_start_is_found_and_switched_on():
-    need_own_run()
-    with daemon(SUBJECT, "--profiling-registry", "--profiling-bind-address=127.0.0.1:0", port_file=False) as d:
-        poll(lambda: "obedient_daemon" in listed(), "its record")
-        equal(state(), (0, "off"))
-        contains(ctl("profile", "obedient_daemon", status=1) if has_profile() else OFF, OFF)
-        contains(ctl("enable", "obedient_daemon"), "is on: http://127.0.0.1:")
-        d.wait_log("starting profiling server")
-
-
-OFF = "is off; 'componentctl enable "
-
-
-def has_profile():
-    return " profile " in ctl("--help")
-
-
-@test
-def several_at_once_who_enable_are_one():
-    need_own_run()
-    with recorded() as d:
-        for word, port in ("disable", False), ("enable", True), ("disable", False):
-            for result in [in_background(ctl, word, str(d.pid)) for _ in range(6)]:
-                result.result()
-            equal(bool(state()[0]), port, word)
-
-
-@test
-def what_has_no_switch_is_left_alone_and_that_is_said():
-    need_own_run()
-    p = started_by_ctl("--app-id=mine", "sleep", "1000")
-    try:
-        poll(lambda: "mine" in listed(), "its record")
-        contains(ctl("disable", "mine", status=1), "has no switch, as its signals are its own; start it again with profiling off, as by "
-                 "'componentctl run --enable-profiling=false'")
-        equal(ctl("enable", "mine"), "profiling of mine is on: %s\n" % listed()["mine"]["address"])
-    finally:
-        p.terminate()
-        p.wait(DEADLINE)
-        p.stderr.close()
-    contains(ctl("enable", "nosuch", status=1), "couldn't find app id nosuch")
-    contains(ctl("disable", str(os.getpid()), status=1), "process %d has no record" % os.getpid())
-    contains(ctl("disable", status=2), "write componentctl disable ID|PID")
-
-
-@test
-def who_is_said_to_take_the_signal_and_does_not_is_not_ended_by_it():
-    need_own_run()
-    with recorded():
-        with started(["sleep", "1000"]) as p:
-            path = write_record(p.pid, start_of(p.pid), "id liar\nurl off\napp_port 0\ncreated 1\ntakes USR1\n")
-            contains(ctl("enable", "liar", status=1), "has no switch")
-            equal(p.poll(), None)
-            write_record(os.getpid(), start_of(p.pid), "id reused\nurl off\napp_port 0\ncreated 1\ntakes USR1\n")
-            contains(ctl("enable", "reused", status=1), "couldn't find app id reused")
-            os.unlink(path)
-
-
-@test
-def an_address_that_cannot_be_had_leaves_it_off():
-    need_own_run()
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        port = s.getsockname()[1]
-        with daemon(SUBJECT, "--enable-pprof", "--profiling-registry", "--profiling-on-error=warn",
-                    "--profiling-bind-address=127.0.0.1:%d" % port, port_file=False):
-            poll(lambda: "obedient_daemon" in listed(), "its record")
-            equal(state(), (0, "off"))
-            s.close()
-            equal(ctl("enable", "obedient_daemon"), "profiling of obedient_daemon is on: http://127.0.0.1:%d\n" % port)
 
 
 @test

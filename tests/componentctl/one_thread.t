@@ -241,10 +241,6 @@ def threads_of(pid):
     return found
 
 
-def window_opens(pid):
-    poll(lambda: "component-job" in [name for name, _ in threads_of(pid)], "the window")
-
-
 def all_are_alike(pid):
     found = threads_of(pid)
     need(len(found) > 1, "it has no thread of ours: %s" % found)

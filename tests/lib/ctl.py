@@ -4,11 +4,21 @@ import os
 import subprocess
 import sys
 
-from harness import BUILD, DEADLINE, Skip, need, run
+from harness import BUILD, DEADLINE, Skip, need, poll, run, text_of
 from hooked import LIBS
 
 CTL = os.path.join(BUILD, "components/componentctl/componentctl")
 FOLDER = "/run/component"
+# For a Python program: confine() puts its thread under a seccomp filter, which allows everything.
+FILTER = """
+import ctypes, os, sys, time
+def confine():
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = (ctypes.c_uint16 * 4)(6, 0, 0, 0x7fff)  # BPF_RET: allow
+    head = (ctypes.c_uint64 * 2)(1, ctypes.addressof(program))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(head), 0, 0):
+        sys.exit(9)
+"""
 
 _perf = {}
 _own = os.environ.pop("OWN_RUN", None)  # programs that are tested do not see it
@@ -47,6 +57,11 @@ def listed():
     return {r["appId"]: r for r in json.loads(ctl("list", "-o", "json"))}
 
 
+def window_opens(pid):
+    poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
+                                     for t in os.listdir("/proc/%d/task" % pid)}, "its window")
+
+
 class _Run(subprocess.Popen):
     def __exit__(self, kind, *rest):
         if kind:
@@ -71,4 +86,5 @@ def need_perf():
         raise Skip(_perf["why"])
 
 
-__all__ = ["CTL", "DEADLINE", "FOLDER", "ctl", "environment", "listed", "need_own_run", "need_perf", "own_run", "started_by_ctl"]
+__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "ctl", "environment", "listed", "need_own_run", "need_perf", "own_run", "started_by_ctl",
+           "window_opens"]

@@ -1,10 +1,11 @@
 /*
- * enable.c - componentctl enable and disable ID|PID: switches profiling of a running daemon, by SIGUSR1.
+ * enable.c - componentctl enable and disable ID|PID: switches profiling of a running program.
  *
- *     record says off ──▶ USR1 ──▶ the daemon listens, writes its record anew ──▶ record says where
+ *     record says off ──▶ USR1, or a word ──▶ the program listens, writes its record anew ──▶ record says where
  *
- * A record says whether its process takes USR1 for that.  What does not is left alone: a signal that
- * a program does not expect ends it.
+ * A record says what its process takes for that: a daemon SIGUSR1, and the agent, to which no signal belongs, a line
+ * that is added to the record.  What takes neither is left alone: a signal that a program does not expect ends it.
+ * Children of one that has its ID are switched with it.
  *
  * What a stranger would get wrong:
  * - USR1 switches to the other state, whichever that is.  Two at once would undo each other, so the
@@ -12,6 +13,7 @@
  * - A change writes another file of that name.  Who has waited for the lock has the old file, and so looks
  *   only then.
  * - Who stops lets slow clients finish, for some seconds.
+ * - Two at once do not undo each other by words, and the record is written anew after each all the same.
  *
  * Tests: tests/componentctl/list.t.
  */
@@ -89,8 +91,9 @@ wait_for(const struct record *r, bool on, struct record *now, struct component_e
 	if (process.fd >= 0)
 		close(process.fd);
 	if (result == -ETIMEDOUT)
-		component_error_set(err, "process %ld (%s) has been asked, and profiling is still not %s; its log says why",
-			(long)r->pid, r->id, word_of(on));
+		component_error_set(err, "process %ld (%s) has been asked, and profiling is still not %s; %s", (long)r->pid, r->id,
+			word_of(on), r->takes_words ? "it may be stopped, or its own filter of system calls may forbid it" :
+			"its log says why");
 	return result;
 }
 
@@ -99,12 +102,12 @@ ask(const struct record *r, bool on, struct record *now, struct component_error 
 {
 	int result;
 
-	if (!r->takes_usr1 || !catches_usr1(r->pid)) {
+	if (!r->takes_words && !(r->takes_usr1 && catches_usr1(r->pid))) {
 		component_error_set(err, "process %ld (%s) has no switch, as its signals are its own; start it again with %s", (long)r->pid, r->id,
 			on ? "profiling on" : "profiling off, as by 'componentctl run --enable-profiling=false'");
 		return -ENOTSUP;
 	}
-	result = records_signal(r, SIGUSR1);
+	result = r->takes_words ? record_add_word(r, on) : records_signal(r, SIGUSR1);
 	if (result) {
 		component_error_set(err, "process %ld (%s) cannot be asked: %s", (long)r->pid, r->id, strerror(-result));
 		return result;
@@ -112,22 +115,50 @@ ask(const struct record *r, bool on, struct record *now, struct component_error 
 	return wait_for(r, on, now, err);
 }
 
+/* *now is its record afterwards. */
 static int
-turn(const char *word, bool on, struct component_error *err)
+turn(const struct record *r, bool on, struct record *now, struct component_error *err)
 {
-	struct record r, now;
-	int           result = record_find(word, &r, err), fd;
+	int fd = lock(r), result = records_again(r, now);
 
 	if (result)
-		return result;
-	fd = lock(&r);
-	result = records_again(&r, &now);
-	if (result)
-		ended(&r, err);
-	else if (records_is_on(&now) != on)
-		result = ask(&now, on, &now, err);
+		ended(r, err);
+	else if (records_is_on(now) != on)
+		result = ask(now, on, now, err);
 	if (fd >= 0)
 		close(fd);
+	return result;
+}
+
+/* A child that has ended meanwhile is no fault. */
+static int
+turn_children(const struct record *parent, bool on, struct component_error *err)
+{
+	struct records all;
+	struct record  now;
+	int            result = records_read(&all);
+
+	for (size_t i = 0; i < all.count && !result; i++) {
+		const struct record *r = &all.items[i];
+
+		if (r->parent == parent->pid && !strcmp(r->id, parent->id))
+			result = turn(r, on, &now, err);
+		result = result == -ESRCH ? 0 : result;
+	}
+	records_release(&all);
+	return result;
+}
+
+static int
+turn_named(const char *word, bool on, struct component_error *err)
+{
+	struct record r, now;
+	int           result = record_find(word, &r, err);
+
+	if (!result)
+		result = turn(&r, on, &now, err);
+	if (!result)
+		result = turn_children(&now, on, err);
 	if (!result)
 		printf("profiling of %s is %s%s%s\n", now.id, word_of(on), on ? ": " : "", on ? now.url : "");
 	return result;
@@ -136,19 +167,19 @@ turn(const char *word, bool on, struct component_error *err)
 static int
 enable(char **operands, struct component_error *err)
 {
-	return turn(operands[0], true, err);
+	return turn_named(operands[0], true, err);
 }
 
 static int
 disable(char **operands, struct component_error *err)
 {
-	return turn(operands[0], false, err);
+	return turn_named(operands[0], false, err);
 }
 
 const struct command enable_command = {
 	.name = "enable",
 	.operands = "ID|PID",
-	.summary = "Switches profiling of a running daemon on.",
+	.summary = "Switches profiling of a running program on.",
 	.least = 1,
 	.most = 1,
 	.run = enable,
@@ -157,7 +188,7 @@ const struct command enable_command = {
 const struct command disable_command = {
 	.name = "disable",
 	.operands = "ID|PID",
-	.summary = "Switches profiling of a running daemon off: nothing listens any more.",
+	.summary = "Switches profiling of a running program off: no port answers any more.",
 	.least = 1,
 	.most = 1,
 	.run = disable,
