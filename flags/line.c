@@ -339,6 +339,12 @@ flags_operands(struct component_flags *f, const char *name, const char *shown, s
 	f->operands.first = first;
 }
 
+void
+flags_config_own(struct component_flags *f)
+{
+	f->config_own = true;
+}
+
 char **
 flags_operand_words(const struct component_flags *f)
 {

@@ -186,7 +186,7 @@ flags_env_each(const struct component_flags *f, const struct flag_entry *e, flag
 	if (!flag_holds_value(e))
 		return 0;
 	r = each_own(e, f->spec.name, fn, arg);
-	if (r == 0 && strcmp(f->spec.name, "component") != 0)
+	if (r == 0 && strcmp(f->spec.name, "component") != 0 && !(f->config_own && e->action == ACTION_CONFIG))
 		r = each_own(e, "component", fn, arg);
 	while (r == 0 && words_next(&words, &word, &size)) {
 		snprintf(variable, sizeof(variable), "%.*s", (int)size, word);

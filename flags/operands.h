@@ -22,6 +22,9 @@ struct component_flags;
  */
 void flags_operands(struct component_flags *f, const char *name, const char *shown, size_t least, size_t most, bool first);
 
+/* COMPONENT_CONFIG is not read: it names the config file of daemons, perhaps for a whole pod.  Before component_flags_parse(). */
+void flags_config_own(struct component_flags *f);
+
 /* After it: words of argv, NULL at the end; f's. */
 char **flags_operand_words(const struct component_flags *f);
 

@@ -82,6 +82,7 @@ struct component_flags {
 	char              *config_path;
 	bool               parsed;
 	bool               foreign; /* read out of somebody else's command line, extract.c */
+	bool               config_own; /* by the program's own variable, not by COMPONENT_CONFIG */
 	int                exit_status;
 	struct text        output;
 	const char       **secrets;

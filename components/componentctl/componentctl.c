@@ -116,22 +116,6 @@ failed(int r, const struct component_error *err)
 	return r == -EINVAL ? STATUS_USAGE : EXIT_FAILURE;
 }
 
-/* COMPONENT_CONFIG names the daemons' config file, perhaps for a whole pod; this program does not read it.  Empty counts
- * as not given.  It is restored for what is run from here. */
-static int
-parse(struct component_flags *f, int argc, char **argv, struct component_error *err)
-{
-	char *theirs = getenv("COMPONENT_CONFIG"), first = theirs ? *theirs : '\0';
-	int   r;
-
-	if (theirs)
-		*theirs = '\0';
-	r = component_flags_parse(f, argc, argv, err);
-	if (theirs)
-		*theirs = first;
-	return r;
-}
-
 /* argv[0] is the command's name. */
 static int
 run(const struct command *c, int argc, char **argv)
@@ -150,9 +134,10 @@ run(const struct command *c, int argc, char **argv)
 		goto out;
 	}
 	flags_operands(f, name, c->operands, c->least, c->most, c->first);
+	flags_config_own(f);
 	r = c->flags ? component_flags_add(f, c->flags, &err) : 0;
 	if (r == 0)
-		r = parse(f, argc, argv, &err);
+		r = component_flags_parse(f, argc, argv, &err);
 	if (r > 0) {
 		status = print(component_flags_output(f), stdout);
 	} else if (r < 0) {

@@ -61,13 +61,14 @@ def burner(d, name="burner"):
 
 @contextlib.contextmanager
 def under_run(*words, **kw):
-    """Once it is served: the process, with .port and the first .line of its standard error."""
+    """Once it is up: the process, with .port, the .line that tells it, and all it has .said."""
     need_own_run()
     with started([os.path.abspath(CTL), "run", *words], env=environment(**kw.pop("more", {})), stderr=subprocess.PIPE, text=True,
                  stdin=subprocess.DEVNULL, **kw) as p:
-        p.line = p.stderr.readline()
-        m = re.fullmatch(LINE, p.line)
-        need(m, p.line)
+        p.said = said_at_start(p.stderr)
+        m = re.search(LINE, p.said)
+        need(m, p.said)
+        p.line = m.group()
         p.port = int(m.group(1))
         try:
             yield p
@@ -357,7 +358,7 @@ def D16_the_program_has_its_id_and_its_ports_in_its_environment():
     def variables(*words):
         r = run(CTL, "run", *words, "env", env=environment(APP_PORT="1"))
         equal(r.returncode, 0, r.stderr)
-        return dict(line.partition("=")[::2] for line in r.stdout.splitlines()), re.fullmatch(LINE, r.stderr).group(1)
+        return dict(line.partition("=")[::2] for line in r.stdout.splitlines()), re.search(LINE, r.stderr).group(1)
     found, port = variables("--app-id", "mine", "--app-port", "3000")
     equal([found["APP_ID"], found["APP_PORT"], found["DAPR_PROFILE_PORT"]], ["mine", "3000", port])
     found, port = variables()
@@ -368,7 +369,7 @@ def D16_the_program_has_its_id_and_its_ports_in_its_environment():
 def D17_the_program_is_run_with_an_id_its_own_status_and_a_grace_period():
     need_own_run()
     contains(ctl("run", "nosuchcommand", status=1), "Failed to find command nosuchcommand")
-    contains(ctl("run", "--app-id", "x", status=2), "no application command found")
+    contains(ctl("run", "--app-id", "x", status=2), "WARNING: no application command found.")
     equal(run(CTL, "run", "sh", "-c", "exit 7", env=environment()).returncode, 7)
     equal(run(CTL, "run", "sh", "-c", "kill -SEGV $$", env=environment()).returncode, 128 + 11)
     # The agent is not a process beside it, so a program without a port of its own is not waited for, and one with a port neither.
@@ -379,6 +380,22 @@ def D17_the_program_is_run_with_an_id_its_own_status_and_a_grace_period():
             equal(p.stdout.readline(), "ready\n")
             p.terminate()
             equal(p.wait(DEADLINE), status)
+            contains(p.stderr.read(), 'level=info msg="terminated signal received: shutting down" app_id=')
+
+
+@test
+def D17_it_is_told_what_starts_and_once_it_has_started_that_it_is_up():
+    def told(said):
+        return re.findall(r'^time="[^"]*" level=info msg="([^"]*)" app_id=(\S+)$', said, re.M)
+    with under_run("-a", "mine", "sleep", "1000", stdout=subprocess.PIPE) as p:
+        # It has one port and no gRPC, so Dapr's " gRPC Port: M" is left out.
+        equal(told(p.said), [("Starting Dapr with id mine. HTTP Port: %d." % p.port, "mine"),
+                             ("starting profiling server on port %d" % p.port, "mine"), (UP, "mine")])
+        equal(asked(p.port, "/debug/pprof/cmdline").decode().strip("\0"), "sleep\0001000")
+        p.terminate()
+        equal(p.stdout.read(), "")
+    r = run(CTL, "run", "--enable-profiling=false", "echo", "out", env=environment())
+    equal((r.returncode, r.stdout, told(r.stderr)), (0, "out\n", [("Starting Dapr with id echo.", "echo"), (UP, "echo")]))
 
 
 @test

@@ -111,7 +111,7 @@ def an_address_that_cannot_be_had_leaves_it_off():
 def running(*words):
     """A program under run that ends with its standard input."""
     with started_by_ctl("--app-id=mine", *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
-        contains(p.stderr.readline(), "starting profiling server")
+        said_at_start(p.stderr)
         yield p
         p.stdin.close()
         equal(p.wait(DEADLINE), 0)

@@ -195,7 +195,7 @@ def running(*words):
     """It waits, and its server is there; .said is what it has printed so far."""
     p = started_by_ctl("--app-id=caller", "--", FILE, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with p:
-        p.port = int(re.search(r"on port (\d+)", p.stderr.readline()).group(1))
+        p.port = int(re.search(r"on port (\d+)", said_at_start(p.stderr)).group(1))
         p.said = waits(p)
         p.pid_of = int(text_of("/proc/%d/task/%d/children" % (p.pid, p.pid)).split()[0])
         yield p

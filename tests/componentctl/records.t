@@ -117,7 +117,7 @@ def what_is_in_roots_own_folder_is_listed_once_however_that_is_written():
 def what_run_says():
     p = started_by_ctl("sleep", "1000", env=environment(XDG_RUNTIME_DIR=""))
     with p:
-        first = p.stderr.readline()
+        first = said_at_start(p.stderr)
         contains(first, "starting profiling server")
         p.terminate()
         return first + p.stderr.read()

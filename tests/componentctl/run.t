@@ -33,9 +33,9 @@ def running(*more, **kw):
     """Once its server is there: the process of componentctl, with .port of the server."""
     p = started_by_ctl(*more, **kw)
     try:
-        p.line = p.stderr.readline()
-        m = re.match(r'time="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ" level=info msg="starting profiling server on port (\d+)" app_id=(\S+)$', p.line)
-        need(m, p.line)
+        said = said_at_start(p.stderr)
+        m = re.search(r'^time="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ" level=info msg="starting profiling server on port (\d+)" app_id=(\S+)$', said, re.M)
+        need(m, said)
         p.port, p.id = int(m.group(1)), m.group(2)
         yield p
     finally:
@@ -108,6 +108,21 @@ def without_the_agent_it_says_so_and_starts_nothing():
         equal(run(d + "/componentctl", "run", "--enable-profiling=false", "sh", "-c", "echo started", env=environment()).stdout, "started\n")
 
 
+@test
+def a_standard_error_that_nobody_reads_or_that_may_not_grow_ends_no_program():
+    need_own_run()
+    with tempdir() as d:
+        for options in [], ["--enable-profiling=false"]:
+            r, w = os.pipe()
+            os.close(r)
+            said = run(*words(*options, "sh", "-c", "sleep 0.3; echo out"), env=environment(), stderr=w, stdout=subprocess.PIPE)
+            os.close(w)
+            equal((said.returncode, said.stdout), (0, "out\n"))
+            with open(d + "/full", "w") as f:
+                said = run("prlimit", "--fsize=0", *words(*options, "sh", "-c", "sleep 0.3; echo out"), env=environment(), stderr=f, stdout=subprocess.PIPE)
+            equal((said.returncode, said.stdout), (0, "out\n"))
+
+
 SLEEPER = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
 
 
@@ -116,7 +131,7 @@ def output_input_and_status_are_the_programs():
     need_own_run()
     r = ran("--", "sh", "-c", "cat; echo error >&2; exit 7", stdin=None, input="in\n")
     equal((r.returncode, r.stdout), (7, "in\n"))
-    need("error" in r.stderr.splitlines() and len(r.stderr.splitlines()) == 2, r.stderr)
+    need("error" in r.stderr.splitlines() and len(r.stderr.splitlines()) == 4, r.stderr)
     equal(ran("sh", "-c", "kill -SEGV $$").returncode, 128 + 11)
     equal(ran("sh", "-c", "echo \"$@\"", "sh", "--enable-profiling", "--help").stdout, "--enable-profiling --help\n")
     equal(ran("--enable-profiling", "true", "--app-port", "3000", "--", "sh", "-c", "echo hi").stdout, "hi\n")
@@ -217,7 +232,7 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
         refused("nosuchcommand", "Failed to find command nosuchcommand")
         refused(d + "/nosuch", "Failed to find command")
         refused(d + "/exe.c", "Permission denied")
-    contains(ctl("run", status=2), "no application command found; write componentctl run")
+    contains(ctl("run", status=2), "WARNING: no application command found. Write componentctl run")
     contains(ctl("run", "--app-id", "a b", "true", status=2), "'a b' is no id")
     contains(ctl("run", "--profile-port=x", "true", status=2), "--profile-port")
 
@@ -323,6 +338,7 @@ int main(void)
         os.kill(int(r.stdout), signal.SIGKILL)
         equal(r.returncode, 3)
         contains(r.stderr, "profiling is off: the program ended, or has closed all descriptors, before the agent was there")
+        need(UP not in r.stderr, "nobody has said so")
 
 
 @test
@@ -588,7 +604,7 @@ def where_profiling_is_off_no_port_is_told():
             shutil.copy(os.path.join(BUILD, "components", name), os.path.join(d, name))
         for options in [], ["--follow-forks"]:
             r = run(d + "/componentctl/componentctl", "run", *options, "env", env=environment())
-            contains(r.stderr, "profiling is off: ")
+            equal(re.findall('msg="([^:"]*)', r.stderr), ["Starting Dapr with id env.", "profiling is off", UP])
             need("APP_ID=env\n" in r.stdout and "DAPR_PROFILE_PORT" not in r.stdout, r.stdout)
 
 

@@ -32,4 +32,13 @@ def the_config_file_of_daemons_is_not_read_and_what_is_run_finds_its_name():
         contains(ctl("list", status=78, env=environment(COMPONENTCTL_LIST_CONFIG=path)), "rate-limiter-qps")
 
 
+@test
+def no_page_names_a_variable_that_is_not_read():
+    for words in ["--help-all"], ["--generate-man"], ["--dump-options=json"]:
+        said = ctl("run", *words)
+        contains(said, "COMPONENTCTL_RUN_CONFIG")
+        contains(said, "COMPONENT_PROFILE_PORT")
+        need("COMPONENT_CONFIG" not in said, said)
+
+
 main()

@@ -76,6 +76,17 @@ def started_by_ctl(*words, **kw):
     return _Run([CTL, "run", *words], stderr=subprocess.PIPE, text=True, **kw)
 
 
+UP = "You're up and running! Both Dapr and your app logs will appear here."
+
+
+def said_at_start(stream):
+    """The standard error of componentctl run up to its line that the program is up; nothing behind that is read."""
+    said = ""
+    while UP not in said and (line := stream.readline()):
+        said += line if isinstance(line, str) else line.decode()
+    return said
+
+
 def need_perf():
     """For CPU time from outside."""
     if "why" not in _perf:
@@ -86,5 +97,5 @@ def need_perf():
         raise Skip(_perf["why"])
 
 
-__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "ctl", "environment", "listed", "need_own_run", "need_perf", "own_run", "started_by_ctl",
-           "window_opens"]
+__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "need_own_run", "need_perf", "own_run", "said_at_start",
+           "started_by_ctl", "window_opens"]

@@ -3,6 +3,7 @@
  *     main_ends              the first thread by pthread_exit(), and it was the only one
  *     main_ends thrd_exit    the same by thrd_exit()
  *     main_ends worker       with another thread, which ends when standard input does
+ *     main_ends stacks       by a return, when a line has come and 4096 stacks have allocated
  *     main_ends filtered     by exit(), where only write(2), futex(2) and exit_group(2) are allowed */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -36,6 +37,52 @@ work(void *arg)
 	return arg;
 }
 
+static void *volatile    kept;
+static volatile unsigned calls; /* so that no call is the last thing that a function does */
+
+static void zero(unsigned path, int left);
+static void one(unsigned path, int left);
+
+static void
+step(unsigned path, int left)
+{
+	if (left == 0) {
+		kept = malloc(4 << 20);
+		free(kept);
+	} else if (path & 1) {
+		one(path >> 1, left - 1);
+	} else {
+		zero(path >> 1, left - 1);
+	}
+	calls++;
+}
+
+static void __attribute__((noinline))
+zero(unsigned path, int left)
+{
+	step(path, left);
+	calls++;
+}
+
+static void __attribute__((noinline))
+one(unsigned path, int left)
+{
+	step(path, left);
+	calls++;
+}
+
+static int
+stacks(void)
+{
+	char line[16];
+
+	if (!fgets(line, sizeof(line), stdin))
+		return 1;
+	for (unsigned path = 0; path < 1 << 12; path++)
+		step(path, 12);
+	return 0;
+}
+
 static void
 filter(void)
 {
@@ -63,6 +110,8 @@ main(int argc, char **argv)
 		filter();
 		return 0;
 	}
+	if (strcmp(how, "stacks") == 0)
+		return stacks();
 	if (strcmp(how, "worker") == 0 && pthread_create(&t, NULL, work, argv))
 		return 1;
 	if (strcmp(how, "thrd_exit") == 0)

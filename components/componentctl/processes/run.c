@@ -229,14 +229,28 @@ say(const struct running *p, const char *level, const char *message)
 		now.day, now.hour, now.minute, now.second, level, message, p->id);
 }
 
+/* In Dapr's words, whose sidecar has a port for gRPC, too.  0: there is no port. */
+static void
+say_starting(const struct running *p, int port)
+{
+	char message[RECORD_ID_MAX + 64];
+	int  size = snprintf(message, sizeof(message), "Starting Dapr with id %s.", p->id);
+
+	if (port)
+		snprintf(message + size, sizeof(message) - (size_t)size, " HTTP Port: %d.", port);
+	say(p, "info", message);
+}
+
 static void
 up_take(struct running *p)
 {
 	struct component_error why = COMPONENT_ERROR_INIT;
 	char                   message[64];
-	const char            *port = strrchr(p->text, ':');
+	const char            *text = strrchr(p->text, ':');
+	int                    port = text ? atoi(text + 1) : 0;
 
-	snprintf(message, sizeof(message), "starting profiling server on port %d", port ? atoi(port + 1) : 0);
+	say_starting(p, port);
+	snprintf(message, sizeof(message), "starting profiling server on port %d", port);
 	say(p, "info", message);
 	if (record_folder_check(&why))
 		say(p, "warning", why.text);
@@ -262,13 +276,18 @@ report_take(struct running *p, struct component_error *err)
 	}
 	if (end && !strncmp(p->text, RUN_UP " ", strlen(RUN_UP " "))) {
 		up_take(p);
-	} else if (enable) {
+	} else {
+		say_starting(p, 0);
+	}
+	if (enable && !p->is_served) {
 		for (char *c = p->text; end && *c; c++)
 			*c = *c == '"' ? '\'' : *c;
 		snprintf(message, sizeof(message), "profiling is off: %s", end ? p->text + strcspn(p->text, " ") + 1 :
 			"the program ended, or has closed all descriptors, before the agent was there");
 		say(p, "warning", message);
 	}
+	if (end || !enable)
+		say(p, "info", "You're up and running! Both Dapr and your app logs will appear here.");
 	return 0;
 }
 
@@ -327,6 +346,13 @@ is_apart(pid_t pid)
 	return getpgid(pid) != getpgrp();
 }
 
+/* A line of ours went to a pipe that nobody reads any more, or to a file that may not grow. */
+static bool
+is_of_our_writing(const struct signalfd_siginfo *s)
+{
+	return (s->ssi_signo == SIGPIPE || s->ssi_signo == SIGXFSZ) && (pid_t)s->ssi_pid == getpid();
+}
+
 /* The terminal's keys are for the group that we lead, if a shell has made us its leader.  Without us the program would
  * be that, and could not leave it.  Where we do not lead it, a program that leaves it is rid of them, with us or without. */
 static void
@@ -336,7 +362,7 @@ signal_take(struct running *p)
 	int                     number;
 
 	if (read(p->signals, &s, sizeof(s)) != (ssize_t)sizeof(s) || s.ssi_signo == SIGCHLD ||
-	    (s.ssi_signo == SIGCONT && (pid_t)s.ssi_pid == p->waker))
+	    (s.ssi_signo == SIGCONT && (pid_t)s.ssi_pid == p->waker) || is_of_our_writing(&s))
 		return;
 	number = (int)s.ssi_signo;
 	if (is_the_terminals(&s)) {
@@ -478,7 +504,7 @@ run(char **words, struct component_error *err)
 	int            r;
 
 	if (!words[0]) {
-		component_error_set(err, "no application command found; write componentctl run [OPTION]... CMD [ARGUMENT]...");
+		component_error_set(err, "WARNING: no application command found. Write componentctl run [OPTION]... CMD [ARGUMENT]...");
 		return -EINVAL;
 	}
 	r = id_choose(&p, words[0], err);
