@@ -38,8 +38,8 @@ $(PRELOAD): %D%/preload/preload.c %D%/preload/one_thread.c %D%/preload/one_threa
 	$(AGENT_LINK) $(INC_HOOKS) -DCORE_LINKED=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
 		$(srcdir)/%D%/preload/preload.c $(srcdir)/%D%/preload/one_thread.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
-$(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/rest.c %D%/preload/rest.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
-	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/apart.c $(srcdir)/%D%/preload/at_exit.c $(srcdir)/%D%/preload/core.c $(srcdir)/%D%/preload/follow_forks.c $(srcdir)/%D%/preload/rest.c -Wl,-z,nodelete -Wl,-z,text -Wl,--gc-sections -Wl,-Bsymbolic \
+$(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/rest.c %D%/preload/rest.h %D%/preload/safe_point.c %D%/preload/safe_point.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
+	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/apart.c $(srcdir)/%D%/preload/at_exit.c $(srcdir)/%D%/preload/core.c $(srcdir)/%D%/preload/follow_forks.c $(srcdir)/%D%/preload/rest.c $(srcdir)/%D%/preload/safe_point.c -Wl,-z,nodelete -Wl,-z,text -Wl,--gc-sections -Wl,-Bsymbolic \
 		-Wl,--wrap=stderr -Wl,--wrap=epoll_create1 -Wl,--wrap=pipe2 -Wl,--version-script=$(srcdir)/%D%/preload/core.map \
 		-Wl,--whole-archive $$(echo $(AGENT_ROOMS) | sed 's,\([a-z]*\)\.la,.libs/\1.a,g') -Wl,--no-whole-archive \
 		-Wl,-u,evhttp_uri_get_path -Wl,--start-group $(AGENT_ARCHIVES) -Wl,--end-group $(LIBS) -ldl -pthread
@@ -49,4 +49,4 @@ PRELOAD_MAP = $(srcdir)/profiler/unwind/arch/$(ARCH_DIR)/preload.map
 PRELOAD_VERSIONS = $$(test ! -f $(PRELOAD_MAP) || echo -Wl,--version-script=$(PRELOAD_MAP))
 endif
 EXTRA_DIST += %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/core.map %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/one_thread.c %D%/preload/one_thread.h \
-	%D%/preload/preload.c %D%/preload/rest.c %D%/preload/rest.h %D%/preload/under_run.h
+	%D%/preload/preload.c %D%/preload/rest.c %D%/preload/rest.h %D%/preload/safe_point.c %D%/preload/safe_point.h %D%/preload/under_run.h

@@ -14,6 +14,8 @@
  * For the first three our threads end, and begin again behind the call, as the caller is then (rest.c): before a set*id() if they
  * differ, behind a capset() if they may do more, and for the others if the real call has failed.
  *
+ * prctl() also tells follow_forks.c of a seccomp filter, under which that must not make a system call.
+ *
  * What a stranger would get wrong:
  * - set*id() are for signal handlers, and seccomp filters may allow little else.  So nothing is asked unless the
  *   program has made a call by which threads come to differ: capset(), or prctl() of what becomes of capabilities.
@@ -40,6 +42,7 @@
 
 #include "abi.h"
 #include "at_exit.h"
+#include "follow_forks.h"
 
 #define EXPORT   __attribute__((visibility("default")))
 #define NEED_ONE (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
@@ -50,6 +53,7 @@ static bool                                     may_differ;
 
 static __typeof__(component_profiler_first_ends) *first_ends;
 static pthread_t                                  first;
+static __typeof__(component_profiler_confined)   *confined;
 
 void
 one_thread_begin(void *core)
@@ -62,6 +66,7 @@ one_thread_begin(void *core)
 	}
 	rest = (__typeof__(rest))dlsym(core, "component_profiler_rest");
 	first_ends = (__typeof__(first_ends))dlsym(core, "component_profiler_first_ends");
+	confined = (__typeof__(confined))dlsym(core, "component_profiler_confined");
 }
 
 static bool
@@ -138,6 +143,8 @@ prctl(int option, ...)
 	r = real(option, a[0], a[1], a[2], a[3]);
 	if (r == 0 && (option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS))
 		may_differ = true;
+	if (r == 0 && (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && confined)
+		confined();
 	return r;
 }
 

@@ -98,6 +98,13 @@ stack_bytes(void)
 	return bytes;
 }
 
+void
+our_thread_prepare(void)
+{
+	our_object_keep();
+	stack_bytes();
+}
+
 static _Atomic pid_t *
 live_add(void)
 {

@@ -18,6 +18,10 @@
 /* name: "component-..." of at most 15 bytes.  Returns 0 or a negative errno. */
 int our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *ret);
 
+/* Asks the loader now what the first our_thread_start() would ask it: other threads may hold its lock for long, or
+ * wait with it for one that the caller has. */
+void our_thread_prepare(void);
+
 /* How many were made so far, and how many of them bear their name: while the numbers differ,
  * one of ours looks like the thread that made it.  Any thread, signal-safe. */
 unsigned our_threads_made(void);

@@ -316,6 +316,91 @@ for pid in pids:
             equal(p.wait(DEADLINE), 0)
 
 
+# ---- children that wait in no call, or in read() alone ----
+
+@contextlib.contextmanager
+def working(what):
+    """The number of a child, once it has a record."""
+    with started_by_ctl("--follow-forks", "--app-id=many", "--", WORKS, what, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        pid = int(p.stdout.readline())
+        poll(lambda: pid in rows("many"), "its record")
+        yield pid
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+
+
+def storm_of(what):
+    r = run(CTL, "run", "--follow-forks", "--", WORKS, what, env=environment())
+    equal(r.returncode, 0, r.stderr)
+    return r.stdout.splitlines()
+
+
+def heap_is_sampled(pid):
+    """By the heap's own functions again, once it has its server."""
+    def sampled():
+        with tempdir() as d:
+            file = os.path.join(d, "heap.pb.gz")
+            ctl("profile", str(pid), "heap", "--raw", "-o", file)
+            with open(file, "rb") as f:
+                return any(values[0] for _, values, _ in Profile(f.read()).samples)
+    poll(sampled, "a sample of its heap")
+
+
+@test
+def a_child_that_only_computes_and_allocates_has_a_server_and_its_function_is_in_its_profile():
+    need_own_run()
+    with working("computes") as pid, tempdir() as d:
+        file = os.path.join(d, "cpu.pb.gz")
+        ctl("profile", str(pid), "--seconds=1", "--raw", "-o", file)
+        with open(file, "rb") as f:
+            contains(Profile(f.read()).strings, "child_computes")
+        heap_is_sampled(pid)
+
+
+@test
+def a_child_that_waits_in_read_and_does_nothing_else_has_a_server():
+    need_own_run()
+    with working("reads") as pid:
+        contains(ctl("dump", str(pid)), "goroutine ")
+
+
+@test
+def a_program_that_a_child_runs_and_that_only_computes_is_followed_as_well():
+    need_own_run()
+    program = """
+import subprocess, sys
+p = subprocess.Popen([sys.executable, "-c", "while True: bytes(5000)"])
+print(p.pid, flush=True)
+sys.stdin.read()
+p.terminate()
+p.wait()
+"""
+    with followed(program) as p:
+        pid = int(p.stdout.readline())
+        poll(lambda: pid in rows("many"), "its record")
+        heap_is_sampled(pid)
+
+
+@test
+def a_child_whose_handler_reads_and_writes_a_pipe_in_the_middle_of_malloc_comes_to_its_end():
+    need_own_run()
+    equal(storm_of("handles"), ["10 children, 10 ended"])
+
+
+@test
+def a_child_that_may_only_read_and_write_any_more_lives_as_long_as_it_wants():
+    need_own_run()
+    if run(WORKS, "confined").stdout != "1 children, 1 ended\n":
+        raise Skip("such a child does not live here without us, either")
+    equal(storm_of("confined"), ["1 children, 1 ended"])
+
+
+@test
+def a_child_that_allocates_and_ends_or_runs_another_program_soon_has_no_thread_of_ours():
+    need_own_run()
+    equal(storm_of("brief"), ["30 children, 30 ended", "1 threads"])
+
+
 # ---- how soon ----
 
 AT_WORK = """
@@ -351,4 +436,8 @@ if os.environ.get("TEST_STRESS"):  # what takes longer on a machine that others 
         need(p95 <= 0.2, took)
 
 
-main()
+with tempdir() as built:
+    WORKS = os.path.join(built, "forked_works")
+    r = run(*CC.split(), "-g", "-O1", os.path.join(SRC, "tests/programs/forked_works.c"), "-o", WORKS)
+    need(r.returncode == 0, r.stderr)
+    main()

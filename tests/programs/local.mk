@@ -5,7 +5,7 @@ check_PROGRAMS += %D%/adopted_daemon %D%/evhttp_daemon %D%/evhttp_why %D%/fgprof
 	%D%/obedient_daemon %D%/options %D%/profiled_daemon %D%/starts_before_daemon %D%/threads_blocked \
 	%D%/threads_blocked_fp
 EXTRA_DIST += %D%/Busy.java %D%/agent_manners.c %D%/agent_names.c %D%/agent_zlib.c %D%/allocators.cc %D%/burns.c %D%/busy.c %D%/busy.go %D%/busy.rs %D%/looked_at.c %D%/looked_at.go %D%/looked_at_twice.c %D%/main_ends.c %D%/cancelled.c %D%/chrooted.c %D%/deadlocks.c \
-	%D%/deep_calls.c %D%/fork_handlers.c %D%/fork_joins.c %D%/heap_load.c %D%/heap_sizes.c %D%/hooks_caller.c %D%/hooks_calls.c \
+	%D%/deep_calls.c %D%/fork_handlers.c %D%/fork_joins.c %D%/forked_works.c %D%/heap_load.c %D%/heap_sizes.c %D%/hooks_caller.c %D%/hooks_calls.c \
 	%D%/hooks_cost.c %D%/hooks_earlier_malloc.c %D%/hooks_family.c %D%/hooks_index.c %D%/hooks_jemalloc.c \
 	%D%/hooks_large.c %D%/hooks_locks.cc %D%/hooks_once.c %D%/hooks_own_malloc.c %D%/hooks_plugin_host.c %D%/hooks_real_functions.c \
 	%D%/hooks_throws.cc %D%/hooks_two_cores.c %D%/odd_threads.c %D%/program_signals.c %D%/refused_resources.c \
