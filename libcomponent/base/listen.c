@@ -80,7 +80,8 @@ listen_close_forkable(struct listen_set *set)
 	listen_unlink(set); /* a file system may let it wait, and nobody could fork meanwhile */
 	our_fd_hold(&mask);
 	for (size_t i = 0; i < set->count; i++)
-		close(set->sockets[i].fd);
+		if (set->sockets[i].fd >= 0)
+			close(set->sockets[i].fd);
 	set->count = 0;
 	our_fd_release(&mask);
 }

@@ -1,8 +1,9 @@
 /*
  * record.c - a file PID.START for each process that serves profiles, and who may be believed.
  *
- *     id NAME, url URL, app_port N, created SECONDS, parent PID, takes USR1, program DEVICE.INODE: a line each; pid
- *     and start are its name
+ *     id NAME, url URL, app_port N, created SECONDS, parent PID, takes USR1 or words, program DEVICE.INODE: a line
+ *     each; pid and start are its name
+ *     profiling on or off: a line that somebody has added, who has seen "takes words"
  *
  * What a stranger would get wrong:
  * - Everybody may write into /run/component, and what stands there is an address that somebody is
@@ -19,7 +20,7 @@
  *   none of ours to take the record back.  So a record names its program's file, and of another one it does
  *   not count.  It stays until the process ends: the other program may write its own under this name.
  *
- * Tests: tests/componentctl/list.t, tests/componentctl/records.t, tests/componentctl/follow_forks.t.
+ * Tests: tests/componentctl/list.t, tests/componentctl/enable.t, tests/componentctl/records.t, tests/componentctl/follow_forks.t.
  */
 #include <config.h>
 
@@ -163,10 +164,13 @@ text_write(int fd, const struct record *r)
 		first = time(NULL);
 	program_of("/proc/self/exe", program);
 	size = snprintf(text, sizeof(text), "id %s\nurl %s\napp_port %lld\ncreated %lld\nparent %ld\n%s%s%s%s", r->id, r->url,
-		(long long)r->app_port, (long long)first, (long)r->parent, takes_usr1 ? "takes USR1\n" : takes_words ? "takes words\n" : "",
+		(long long)r->app_port, (long long)first, (long)r->parent,
+		takes_usr1 ? "takes USR1\n" : takes_words ? "takes words\n" : "",
 		*program ? "program " : "", program, *program ? "\n" : "");
-	n = write(fd, text, (size_t)size);
-	return n == size ? size : n < 0 ? -errno : -ENOSPC;
+	n = pwrite(fd, text, (size_t)size, 0);
+	if (n == size && ftruncate(fd, size) == 0)
+		return size;
+	return n == size || n < 0 ? -errno : -ENOSPC;
 }
 
 /* Its size; *ret_fd stays open and locked. */
@@ -200,7 +204,15 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 	char    folder[FOLDER_MAX], path[RECORD_PATH_MAX] = "";
 	int64_t start = process_start("/proc/self/stat", (int32_t)getpid());
 	int     fd = -1, result = start < 0 ? (int)start : -ENOENT;
+	struct stat st;
 
+	if (takes_words && our_fd_is_kept(&f->fd, &st) && st.st_nlink) {
+		result = text_write(f->fd.fd, r);
+		if (result > 0) {
+			f->size = result;
+			return 0;
+		}
+	}
 	for (int i = 0; i < FOLDERS && start >= 0 && fd < 0; i++) {
 		folder_path(i, folder, sizeof(folder));
 		folder_make(i, folder);
@@ -221,44 +233,6 @@ record_write(struct record_file *f, const struct record *r, struct component_err
 	our_fd_keep_listed(&f->fd, fd);
 	f->size = result;
 	return 0;
-}
-
-/* ---- words that are added to it ---- */
-
-static const char word_on[] = "profiling on\n", word_off[] = "profiling off\n";
-
-int
-record_word(struct record_file *f)
-{
-	char        text[FILE_MAX + 1], *last;
-	struct stat st;
-	ssize_t     n;
-
-	if (!takes_words || !our_fd_is_kept(&f->fd, &st) || st.st_size <= f->size)
-		return 0;
-	n = pread(f->fd.fd, text, FILE_MAX, f->size);
-	if (n <= 0)
-		return 0;
-	f->size += n;
-	text[n] = '\0';
-	/* Who asked last is who is meant. */
-	for (last = text + n - 1; last > text && last[-1] != '\n'; last--)
-		;
-	return !strcmp(last, word_on) ? 1 : !strcmp(last, word_off) ? -1 : 0;
-}
-
-int
-record_add_word(const struct record *r, bool on)
-{
-	const char *word = on ? word_on : word_off;
-	int         fd = our_fd_open(r->path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0), result = 0;
-
-	if (fd < 0)
-		return fd;
-	if (write(fd, word, strlen(word)) != (ssize_t)strlen(word))
-		result = errno ? -errno : -ENOSPC;
-	our_fd_close(fd);
-	return result;
 }
 
 /* The first in which one may write; false: there is none. */
@@ -602,4 +576,93 @@ record_find(const char *id_or_pid, struct record *ret, struct component_error *e
 	component_error_set(err, w.pid >= 0 ? "process %.*s has no record; 'componentctl list' shows those that have one" :
 		"couldn't find app id %.*s; 'componentctl list' shows those there are", TEXT_QUOTED_MAX, id_or_pid);
 	return -ENOENT;
+}
+
+/* ---- words that are added to it ---- */
+
+static const char word_on[] = "profiling on\n", word_off[] = "profiling off\n";
+
+/* The program has closed its descriptor.  What cannot be had again is not tried again. */
+static bool
+open_again(struct record_file *f)
+{
+	struct our_fd_kept was = f->fd;
+	struct stat        st;
+	int                fd;
+
+	if (was.fd < 0 || !*f->path)
+		return false;
+	our_fd_kept_close(&f->fd); /* its place: the number may be the program's by now */
+	fd = our_fd_open(f->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) || st.st_dev != was.device || st.st_ino != was.inode || flock(fd, LOCK_EX | LOCK_NB)) {
+		our_fd_close(fd);
+		return false;
+	}
+	our_fd_keep_listed(&f->fd, fd);
+	return true;
+}
+
+bool
+record_has_word(struct record_file *f)
+{
+	struct stat st;
+
+	return takes_words && (our_fd_is_kept(&f->fd, &st) || (open_again(f) && our_fd_is_kept(&f->fd, &st))) &&
+	       st.st_size > f->size;
+}
+
+int
+record_word(struct record_file *f)
+{
+	char    text[FILE_MAX + 1], *last;
+	ssize_t n = pread(f->fd.fd, text, FILE_MAX, f->size);
+
+	if (n <= 0)
+		return 0;
+	f->size += n;
+	text[n] = '\0';
+	/* Who asked last is who is meant. */
+	for (last = text + n - 1; last > text && last[-1] != '\n'; last--)
+		;
+	return !strcmp(last, word_on) ? 1 : !strcmp(last, word_off) ? -1 : 0;
+}
+
+/* Is it that record still?  Its folder may be another user's. */
+static bool
+is_of(int fd, const struct record *r)
+{
+	struct record now;
+	char          text[FILE_MAX + 1];
+	struct stat   st;
+	ssize_t       n;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return false;
+	n = pread(fd, text, FILE_MAX, 0);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return text_parse(text, &now) && now.takes_words && !strcmp(now.id, r->id);
+}
+
+int
+record_add_word(const struct record *r, bool on)
+{
+	const char *word = on ? word_on : word_off;
+	int         fd = our_fd_open(r->path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0), result = 0;
+	ssize_t     n;
+
+	if (fd < 0)
+		return fd;
+	if (!is_of(fd, r)) {
+		result = -ESRCH;
+	} else {
+		n = write(fd, word, strlen(word));
+		if (n != (ssize_t)strlen(word))
+			result = n < 0 ? -errno : -ENOSPC;
+	}
+	our_fd_close(fd);
+	return result;
 }

@@ -59,11 +59,14 @@ void record_id_make(const char *name, char ret[RECORD_ID_MAX]);
 void record_takes_usr1(bool takes);
 /* The same: takes_words, unless USR1 is taken. */
 void record_takes_words(bool takes);
-/* What somebody has added to the file since this was asked last: 1 on, -1 off; 0: nothing that is known. */
+/* Has somebody added to the file since record_word() was asked last?  One fstat(2), unless the program has closed the file:
+ * then it is opened again. */
+bool record_has_word(struct record_file *f);
+/* What that was: 1 on, -1 off; 0: nothing that is known. */
 int  record_word(struct record_file *f);
 
-/* Writes that of this process, again where there is one: r's id, url, app_port and parent count.  0, or a
- * negative errno and a sentence. */
+/* Writes that of this process, again where there is one: r's id, url, app_port and parent count.  What takes words writes
+ * the same file again, which it can when it has another user or root by then.  0, or a negative errno and a sentence. */
 int  record_write(struct record_file *f, const struct record *r, struct component_error *err);
 /* 0; -ENOENT, with a sentence: there is no folder in which a record of this user's processes can be written. */
 int  record_folder_check(struct component_error *err);
@@ -85,7 +88,7 @@ void record_forked(struct record_file *f);
 typedef int record_fn(void *arg, const struct record *r);
 int  record_each(record_fn *fn, void *arg);
 
-/* Adds to a record that says takes_words that profiling is to be on or off, which its process sees within a second or two,
+/* Adds to a record that says takes_words that profiling is to be on or off.  Its process sees that within a second or two,
  * and then writes the record anew.  Only its user may, and root.  0 or a negative errno. */
 int  record_add_word(const struct record *r, bool on);
 

@@ -70,9 +70,9 @@ int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct compo
 /* Adds listeners; takes the sockets over on success.  tag is given to those who ask there, and
  * to httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);
-/* The TCP listeners with that tag are deaf, or hear again: who connects meanwhile is refused by the kernel.  The sockets stay
- * open, and the ports theirs; one that was chosen freely may be another afterwards.  told has what they are.  On the server's
- * thread.  0 or a negative errno: it does not listen. */
+/* The TCP listeners with that tag stop listening, or resume it.  The kernel refuses who connects in between.  The sockets
+ * stay open and keep their ports; one that the kernel had chosen may be another one afterwards.  What they are then is
+ * written to those of told.  On the server's thread.  0 or a negative errno: one does not listen. */
 int  httpd_deafen(struct httpd *h, void *tag, bool deaf, struct listen_set *told);
 /* As many requests at the same time as that from now on, if that is more.  There are places for so many connections and
  * HTTPD_CONNECTIONS_SPARE more over TCP, and for as many by unix sockets.  Any thread. */

@@ -124,7 +124,7 @@ listener_fd(struct httpd_listener *l)
 }
 
 static void
-listener_deaf(struct httpd_listener *l)
+listener_events_free(struct httpd_listener *l)
 {
 	httpd_event_free(&l->ready);
 	httpd_event_free(&l->rest);
@@ -134,7 +134,7 @@ listener_deaf(struct httpd_listener *l)
 static void
 listener_unwatch(struct httpd_listener *l)
 {
-	listener_deaf(l);
+	listener_events_free(l);
 	listener_fd(l)->fd = -1;
 }
 
@@ -155,7 +155,7 @@ listener_drop(struct httpd_listener *l)
 {
 	struct listen_set set = { .count = 1, .sockets = { l->socket } };
 
-	listener_deaf(l);
+	listener_events_free(l);
 	listen_unlink(&set);
 	our_fd_kept_close(listener_fd(l)); /* known up to here: a child that is forked meanwhile closes it */
 }
@@ -246,8 +246,7 @@ socket_again(struct listen_socket *socket)
 static int
 listener_again(struct httpd_listener *l)
 {
-	struct listen_set set;
-	int               r;
+	int r;
 
 	l->crowded = l->deaf = false;
 	r = socket_again(&l->socket);
@@ -255,8 +254,8 @@ listener_again(struct httpd_listener *l)
 		return r;
 	r = listener_watch(l);
 	if (r) {
-		set = (struct listen_set){ .count = 1, .sockets = { l->socket } };
-		listen_close(&set);
+		our_fd_keep(listener_fd(l), l->socket.fd);
+		listener_drop(l);
 	}
 	return r;
 }
@@ -272,17 +271,27 @@ httpd_listeners_again(struct httpd *h)
 	return r;
 }
 
+/* A socket that may share its port keeps nobody from it while it does not listen. */
+static int
+may_share_port(const struct httpd_listener *l, int may)
+{
+	return setsockopt(l->socket.fd, SOL_SOCKET, SO_REUSEADDR, &may, sizeof(may)) ? -errno : 0;
+}
+
 /* The kernel keeps a port that was asked for, and takes back one that it had chosen. */
 static int
 listener_deafen(struct httpd_listener *l)
 {
 	socklen_t size = sizeof(l->heard_at);
 
-	if (getsockname(l->socket.fd, (struct sockaddr *)&l->heard_at, &size) || event_del(l->ready) ||
-	    shutdown(l->socket.fd, SHUT_RDWR))
-		return -errno;
+	while (accept_one(l)) /* who came before is answered */
+		;
 	l->deaf = true;
-	return 0;
+	event_del(l->ready);
+	if (getsockname(l->socket.fd, (struct sockaddr *)&l->heard_at, &size))
+		return -errno;
+	may_share_port(l, 0);
+	return shutdown(l->socket.fd, SHUT_RDWR) && errno != ENOTCONN ? -errno : 0; /* ENOTCONN: it did not listen */
 }
 
 static int
@@ -290,34 +299,43 @@ listener_hear(struct httpd_listener *l)
 {
 	const struct sockaddr *at = (const struct sockaddr *)&l->heard_at;
 	socklen_t              size = at->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(l->heard_at);
+	int                    r = may_share_port(l, 1);
 
-	if (bind(l->socket.fd, at, size) && errno != EINVAL) { /* EINVAL: it is bound still */
+	if (!r && bind(l->socket.fd, at, size) && errno != EINVAL) { /* EINVAL: it is bound still */
 		l->heard_at.sin6_port = 0; /* where sin_port is, too; somebody else has the one of before by now */
-		if (bind(l->socket.fd, at, size))
-			return -errno;
+		r = bind(l->socket.fd, at, size) ? -errno : 0;
 	}
-	if (listen(l->socket.fd, LISTEN_BACKLOG) || event_add(l->ready, NULL))
-		return -errno;
+	if (!r && (listen(l->socket.fd, LISTEN_BACKLOG) || event_add(l->ready, NULL)))
+		r = -errno;
+	if (r)
+		return r;
 	l->deaf = false;
 	return listen_describe_tcp(l->socket.fd, &l->socket);
+}
+
+static void
+tell(struct listen_set *told, const struct listen_socket *socket)
+{
+	for (size_t i = 0; i < told->count; i++)
+		if (told->sockets[i].fd == socket->fd)
+			told->sockets[i] = *socket;
 }
 
 int
 httpd_deafen(struct httpd *h, void *tag, bool deaf, struct listen_set *told)
 {
-	int    r = 0;
-	size_t n = 0;
+	int r = 0, result = 0;
 
-	for (size_t i = 0; i < h->listener_count && !r; i++) {
+	for (size_t i = 0; i < h->listener_count; i++) {
 		struct httpd_listener *l = &h->listeners[i];
 
-		if (!l->ready || l->tag != tag || l->socket.is_unix)
+		if (!l->ready || l->tag != tag || l->socket.is_unix || l->deaf == deaf)
 			continue;
-		if (l->deaf != deaf)
-			r = deaf ? listener_deafen(l) : listener_hear(l);
-		told->sockets[n++] = l->socket;
+		r = deaf ? listener_deafen(l) : listener_hear(l);
+		result = result ? result : r;
+		tell(told, &l->socket);
 	}
-	return r;
+	return result;
 }
 
 static void

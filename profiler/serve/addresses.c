@@ -433,7 +433,8 @@ record_again(struct serve *s, const struct listen_socket *first)
 	if (!r.parent && s->is_worker && getppid() > 1)
 		r.parent = getppid();
 	snprintf(r.id, sizeof(r.id), "%s", s->options.record_id);
-	snprintf(r.url, sizeof(r.url), "%s", !first ? "" : s->off ? RECORD_URL_OFF : first->is_unix ? first->address : first->url);
+	snprintf(r.url, sizeof(r.url), "%s", !first ? "" : s->off ? RECORD_URL_OFF :
+		first->is_unix ? first->address : first->url);
 	if (!first)
 		record_remove(&s->record);
 	else if (record_write(&s->record, &r, &why))

@@ -28,8 +28,8 @@ void addresses_announce(struct serve *s);
  * failure nothing has changed.  1: it has others to announce; 0: they are the same. */
 int  addresses_change(struct serve *s, const struct component_profiler_options *o,
 	 enum profiler_fault *ret_fault, struct component_error *err);
-/* It does not listen on TCP any more, or again, and the record says so.  On the server's thread, while no other one
- * changes anything.  0 or a negative errno: it does not listen. */
+/* Stops or resumes listening on TCP, and the record says so.  On the server's thread, while no other one changes
+ * anything.  0 or a negative errno: it does not listen. */
 int  addresses_deafen(struct serve *s, bool deaf);
 /* What is bound and not the server's yet; and the port file goes. */
 void addresses_close(struct serve *s);

@@ -279,7 +279,7 @@ refused(struct serve *s, const struct ask *ask, const char **ret_why)
 	*ret_why = "a POST or PUT from a page of another origin is refused";
 	if (ask->method != ASK_GET && ask->method != ASK_HEAD && !auth_origin_ok(ask->origin, ask->host))
 		return 403;
-	*ret_why = "profiling is off; 'componentctl enable PID' switches it on";
+	*ret_why = "profiling is off; 'componentctl enable' switches it on";
 	return s->off ? 503 : 0;
 }
 

@@ -144,6 +144,20 @@ serve_requests(const struct component_profiler_options *o)
 	return n < HTTPD_REQUESTS_MAX ? (unsigned)n : HTTPD_REQUESTS_MAX;
 }
 
+static void
+deafen(struct serve *s, bool deaf)
+{
+	struct component_log_field why = { "error", NULL };
+	int                        r;
+
+	fd_raise(); /* the program's numbers stay what they are */
+	r = addresses_deafen(s, deaf);
+	fd_lower();
+	why.value = strerror(-r);
+	if (r)
+		serve_log(s, COMPONENT_LOG_ERROR, "the port that was left cannot be had again", &why, 1);
+}
+
 /* Profiling off: nothing is sampled, windows end, and no port answers. */
 static void
 turn(struct serve *s, bool on)
@@ -152,25 +166,30 @@ turn(struct serve *s, bool on)
 		return;
 	if (!on)
 		job_end_all(s, false);
+	deafen(s, !on);
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->rate)
-			collectors[i]->rate->set(on ? __atomic_load_n(&s->rates[i], __ATOMIC_RELAXED) : 0);
-	fd_raise(); /* the program's numbers stay what they are */
-	addresses_deafen(s, !on);
-	fd_lower();
+			collectors[i]->rate->set(s->off ? 0 : __atomic_load_n(&s->rates[i], __ATOMIC_RELAXED));
 }
 
-/* A filter of the program's may end it for what a turn takes. */
+/* A turn makes system calls that a filter of the program's may forbid. */
 static void
 on_look(void *arg)
 {
 	struct serve *s = arg;
-	int           word = s->heeds_record ? record_word(&s->record) : 0;
+	int           word;
 
-	if (!word)
+	if (s->off) /* the program may have closed all, which were made anew and listen */
+		httpd_deafen(s->httpd, (void *)s->tcp.tag, true, &s->tcp.now);
+	if (!s->heeds_record || !record_has_word(&s->record))
 		return;
 	seccomp_look();
-	if (!seccomp_on())
+	if (seccomp_on()) {
+		s->heeds_record = false;
+		return;
+	}
+	word = record_word(&s->record);
+	if (word)
 		turn(s, word > 0);
 }
 

@@ -50,8 +50,8 @@ struct serve {
 	char            address[320]; /* of the first listener: what port_file says */
 	bool            port_file_written;
 	struct record_file record;
-	_Atomic bool    heeds_record; /* words that are added to it; nobody but the server's thread changes anything any more */
-	_Atomic bool    off; /* by such a word */
+	_Atomic bool    heeds_record; /* words that are added to it: the agent's alone, which nobody else changes meanwhile */
+	_Atomic bool    off;          /* by such a word */
 	pthread_mutex_t lock; /* jobs, job_count, closed */
 	pthread_cond_t  idle; /* the last job has ended */
 	struct job     *jobs;

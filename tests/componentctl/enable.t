@@ -122,6 +122,15 @@ def refuses(port):
         return s.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
 
+def can_be_had(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()  # with SO_REUSEADDR
+    except OSError as e:
+        equal(e.errno, errno.EADDRINUSE)
+        return False
+    return True
+
+
 def asked(address, path, *words):
     """Its status."""
     return run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", *words, address + "/debug/pprof/" + path).stdout
@@ -136,9 +145,11 @@ def a_program_under_run_is_switched_off_and_on_and_keeps_its_port():
             equal(asked(address, "rates", "-d", "mutex-profile-fraction=7"), "200")
             rates = run("curl", "-sS", address + "/debug/pprof/rates").stdout
             contains(rates, "mutex-profile-fraction=7")
-            for _ in range(2):
+            for again in range(2):
                 equal(ctl("disable", "mine"), "profiling of mine is off\n")
                 equal((state("mine"), refuses(port)), ((0, "off"), True))
+                if words or again:  # the kernel takes one back that it had chosen, once
+                    need(not can_be_had(port), "nobody else can have it meanwhile")
                 contains(ctl("profile", "mine", "heap", status=1), OFF)
                 equal(ctl("enable", "mine"), "profiling of mine is on: %s\n" % address)
                 equal(run("curl", "-sS", address + "/debug/pprof/rates").stdout, rates, "rates are what they were")
@@ -239,22 +250,12 @@ def low_numbers(pid):
     return {n for n in os.listdir("/proc/%d/fd" % pid) if int(n) < 100}
 
 
-@test
-def it_is_switched_before_and_after_our_threads_had_to_end_for_it():
-    need_own_run()
-    program = """
-import ctypes, sys
-libc = ctypes.CDLL(None, use_errno=True)
-for line in sys.stdin:
-    print(libc.unshare(0x10000000), flush=True)  # CLONE_NEWUSER, which one thread alone may
-"""
-    with started([PYTHON, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
-        if p.communicate("go\n", timeout=DEADLINE)[0] != "0\n":
-            raise Skip("no user namespace can be had here")
+def switched_around(program, word):
+    """Off, then the program does that, and then on and off."""
     with running("--", PYTHON, "-c", program) as p:
         pid = listed()["mine"]["pid"]
         ctl("disable", "mine")
-        p.stdin.write("go\n")
+        p.stdin.write(word + "\n")
         p.stdin.flush()
         equal(p.stdout.readline(), "0\n")
         descriptors = low_numbers(pid)
@@ -263,6 +264,51 @@ for line in sys.stdin:
             equal(asked(listed()["mine"]["address"], "cmdline"), "200")
             ctl("disable", "mine")
         equal(low_numbers(pid), descriptors, "its numbers are its own")
+
+
+@test
+def it_is_switched_before_and_after_our_threads_had_to_end_for_it():
+    need_own_run()
+    program = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for line in sys.stdin:
+    r = libc.unshare(0x10000000)  # CLONE_NEWUSER, which one thread alone may
+    if line == "close\\n":
+        os.closerange(3, 4096)
+    print(r, flush=True)
+"""
+    with started([PYTHON, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+        if p.communicate("go\n", timeout=DEADLINE)[0] != "0\n":
+            raise Skip("no user namespace can be had here")
+    for word in "go", "close":  # and it may close all of our descriptors then
+        switched_around(program, word)
+
+
+@test
+def it_is_switched_when_it_has_another_user_or_root_by_then():
+    need_own_run()
+    if os.geteuid() != 0:
+        raise Skip("only root can become somebody else")
+    program = """
+import os, sys
+for line in sys.stdin:
+    exec(line)
+    print("0", flush=True)
+"""
+    with tempdir() as d:
+        for change in "os.chroot(%r); os.chdir('/')" % d, "os.setgroups([]); os.setgid(65534); os.setuid(65534)":
+            switched_around(program, change)
+    equal((ctl("list"), os.listdir(FOLDER)), ("No Dapr instances found.\n", []))
+
+
+@test
+def a_worker_that_has_no_switch_is_no_fault_of_its_parents():
+    need_own_run()
+    with recorded() as d, started(["sleep", "1000"]) as worker:
+        path = write_record(worker.pid, start_of(worker.pid), "id obedient_daemon\nurl unix:/nowhere\nparent %d\n" % d.pid)
+        equal(ctl("disable", "obedient_daemon"), "profiling of obedient_daemon is off\n")
+        os.unlink(path)
 
 
 @test

@@ -3,9 +3,9 @@
  *
  *     record says off ──▶ USR1, or a word ──▶ the program listens, writes its record anew ──▶ record says where
  *
- * A record says what its process takes for that: a daemon SIGUSR1, and the agent, to which no signal belongs, a line
- * that is added to the record.  What takes neither is left alone: a signal that a program does not expect ends it.
- * Children of one that has its ID are switched with it.
+ * A record says what its process takes for that.  A daemon takes SIGUSR1.  The agent has no signal of its own, so a line
+ * is added to its record.  What takes neither is left alone: a signal that a program does not expect ends it.
+ * Of what --follow-forks follows, children are switched with their parent.
  *
  * What a stranger would get wrong:
  * - USR1 switches to the other state, whichever that is.  Two at once would undo each other, so the
@@ -13,9 +13,9 @@
  * - A change writes another file of that name.  Who has waited for the lock has the old file, and so looks
  *   only then.
  * - Who stops lets slow clients finish, for some seconds.
- * - Two at once do not undo each other by words, and the record is written anew after each all the same.
+ * - A line names the state, so two at once do not undo each other, and there is no lock.
  *
- * Tests: tests/componentctl/list.t.
+ * Tests: tests/componentctl/enable.t.
  */
 #include <config.h>
 
@@ -74,26 +74,29 @@ ended(const struct record *r, struct component_error *err)
 	return -ESRCH;
 }
 
-/* While it changes it has no record for a moment. */
 static int
-wait_for(const struct record *r, bool on, struct record *now, struct component_error *err)
+still(const struct record *r, bool on, struct component_error *err)
+{
+	component_error_set(err, "process %ld (%s) has been asked, and profiling is still not %s; %s", (long)r->pid, r->id, word_of(on),
+		r->takes_words ? "it may be stopped, or its own filter of system calls may forbid it" : "its log says why");
+	return -ETIMEDOUT;
+}
+
+/* While it changes it may have no record for a moment. */
+static int
+wait_for(const struct record *r, bool on, int64_t until, struct record *now, struct component_error *err)
 {
 	struct pollfd process = { records_hold(r), POLLIN, 0 };
-	int64_t       until = clock_ns(CLOCK_MONOTONIC) + CHANGE_NS;
 	int           result = 0;
 
 	while (!result && (records_again(r, now) || records_is_on(now) != on)) {
 		if (poll(&process, 1, LOOK_MS) > 0)
 			result = ended(r, err);
 		else if (clock_ns(CLOCK_MONOTONIC) > until)
-			result = -ETIMEDOUT;
+			result = still(r, on, err);
 	}
 	if (process.fd >= 0)
 		close(process.fd);
-	if (result == -ETIMEDOUT)
-		component_error_set(err, "process %ld (%s) has been asked, and profiling is still not %s; %s", (long)r->pid, r->id,
-			word_of(on), r->takes_words ? "it may be stopped, or its own filter of system calls may forbid it" :
-			"its log says why");
 	return result;
 }
 
@@ -112,14 +115,14 @@ ask(const struct record *r, bool on, struct record *now, struct component_error 
 		component_error_set(err, "process %ld (%s) cannot be asked: %s", (long)r->pid, r->id, strerror(-result));
 		return result;
 	}
-	return wait_for(r, on, now, err);
+	return wait_for(r, on, clock_ns(CLOCK_MONOTONIC) + CHANGE_NS, now, err);
 }
 
 /* *now is its record afterwards. */
 static int
 turn(const struct record *r, bool on, struct record *now, struct component_error *err)
 {
-	int fd = lock(r), result = records_again(r, now);
+	int fd = r->takes_words ? -1 : lock(r), result = records_again(r, now);
 
 	if (result)
 		ended(r, err);
@@ -130,20 +133,25 @@ turn(const struct record *r, bool on, struct record *now, struct component_error
 	return result;
 }
 
-/* A child that has ended meanwhile is no fault. */
+/* All are asked, and then all are waited for.  One that has ended meanwhile is no fault. */
 static int
 turn_children(const struct record *parent, bool on, struct component_error *err)
 {
+	int64_t        until = clock_ns(CLOCK_MONOTONIC) + CHANGE_NS;
 	struct records all;
 	struct record  now;
-	int            result = records_read(&all);
+	int            result = records_read(&all), r;
 
-	for (size_t i = 0; i < all.count && !result; i++) {
-		const struct record *r = &all.items[i];
+	for (size_t i = 0; i < all.count; i++) {
+		struct record *child = &all.items[i];
 
-		if (r->parent == parent->pid && !strcmp(r->id, parent->id))
-			result = turn(r, on, &now, err);
-		result = result == -ESRCH ? 0 : result;
+		if (child->parent != parent->pid || strcmp(child->id, parent->id) || !child->takes_words ||
+		    records_is_on(child) == on || record_add_word(child, on))
+			child->pid = 0;
+	}
+	for (size_t i = 0; i < all.count; i++) {
+		r = all.items[i].pid ? wait_for(&all.items[i], on, until, &now, err) : 0;
+		result = r && r != -ESRCH ? r : result;
 	}
 	records_release(&all);
 	return result;
