@@ -2,40 +2,41 @@
  * follow_forks.c - a server in each child of the program that lives, for "componentctl run --follow-forks".
  *
  *     fork() ──▶ child: calls that wait lead here ── 20 ms ──▶ after the next of them a thread of ours ──▶ server, record
- *                reads and allocations, too ─────── 100 ms ──▶ at the next that is at a safe point ──▶ the same
+ *                allocations, too ── 50 ms ──▶ the first ── 50 ms ──▶ the next at a safe point ──▶ the same
  *
  * Most children run another program at once, and such a one is left as it is: until then there is no
  * thread and no descriptor of ours in it.  The other program has the agent in it again (preload.c).
  *
  * What a stranger would get wrong:
  * - The thread is made by the program's own, and takes memory from the program's allocator.  A deadlock there would be
- *   worse than no server.  So three kinds of calls begin one:
+ *   worse than no server.  So two kinds of calls begin one:
  *       accept(), poll(), select(), epoll_wait(), sleep()   No allocator makes them with a lock held, and hardly any
  *                                      handler.  A program may wait there with signals blocked that have handlers.
- *       read(), recv(), and their kin  Handlers make them as well.  Only at a safe point (safe_point.h).
- *       malloc(), not free()           At its entry, at a safe point.  glibc calls free() with a lock held that
- *                                      pthread_create() needs.
+ *       malloc(), not free()           At its entry, at a safe point (safe_point.h).  glibc calls free() with a lock held
+ *                                      that pthread_create() needs.
+ * - read() and write() and their kin begin none: handlers make them, and so do libraries with locks of their own held,
+ *   down to the one that tells malloc() of memory.  A thread that waits there and works afterwards allocates.
  * - Locks, conditions and semaphores begin none.  Allocators lock, also where the program's own functions run inside
- *   them, and these hooks cannot be switched on for one of the names alone.  Who waits there and then works allocates.
- * - write() and its kin begin none: allocators that log make them with a lock held.
+ *   them, and these hooks cannot be switched on for one of the names alone.
  * - The slow way of malloc() is that of samples: the heap's functions are put aside until the server begins, and the
- *   thread's countdown is kept used up.  So malloc() is as ever in the parent, and in who follows nobody.
- * - Who allocates may only prepare for another program, as by closing 65,536 descriptors.  So it is given more time.
- * - Reads are made in a child that waits for its parent's word to run another program: that takes more time, too.
- * - A child that gets no server asks the clock at each allocation for a second, then once in 64 KiB.
+ *   thread's countdown is kept used up.  malloc() is unchanged in the parent, and in a program whose children are not
+ *   followed.
+ * - Who allocates may only prepare for another program, after its parent's word perhaps.  So time is counted from its first
+ *   allocation.
+ * - A child that gets no server asks at each of 65,536 allocations, then once in 64 KiB.
  * - The server is begun by our thread: it takes locks and some milliseconds.
  * - A child of vfork() runs in its parent's memory: it has another number, and is left alone.
  * - Under a seccomp filter of the program's a thread or a socket may be the end of the process: it is left
- *   alone, too.  In a container all are under one, which lets programs be programs (seccomp.h).  SECCOMP_MODE_STRICT
- *   allows read() and not even getpid(): one_thread.c tells of the prctl() before it.
+ *   alone, too.  In a container all are under one, which lets programs be programs (seccomp.h).  one_thread.c tells of
+ *   a prctl() that asks for a filter before that is made.
  * - A trace stands where we do (collect/trace/calls.c).  In a child there is none before its server.
  *
  * Not followed, besides:
- * - who makes none of these calls: it computes without malloc(), or waits in waitpid(), pause(), sigwait(), semop(), for a
- *   lock, a condition or a semaphore alone, or has a read() that never returns
- * - by read() and malloc(): who has a handler with SA_NODEFER; who blocks a signal that has a handler, or has blocked more
- *   signals than when it began; who has called prctl() for a filter, or to gain no privileges; and a program with an
- *   allocator of its own that stands before ours
+ * - who makes none of these calls: it computes without malloc(), or waits in read(), waitpid(), pause(), sigwait(), semop(),
+ *   for a lock, a condition or a semaphore alone
+ * - by malloc(): who has a handler with SA_NODEFER; who blocks a signal that has a handler, or has blocked more signals
+ *   than when it began; who has called prctl() for a filter, or to gain no privileges; and a program with an allocator
+ *   that comes before ours
  *
  * Tests: tests/componentctl/follow_forks.t.
  */
@@ -44,10 +45,12 @@
 #include "follow_forks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,10 +69,11 @@
 #include "which_core.h"
 
 #define LIVES_NS COMPONENT_MILLISECONDS(20) /* who waits then did not fork to run another program */
-#define WORKS_NS COMPONENT_MILLISECONDS(100) /* the same of who reads or allocates */
-#define LOOK_NS  COMPONENT_MILLISECONDS(10) /* between two looks for handlers, of 65 system calls each */
-#define OFTEN_NS COMPONENT_SECONDS(1)       /* so long each allocation comes here */
-#define RARELY   65536                      /* bytes between two that come here from then on */
+#define WORKS_NS COMPONENT_MILLISECONDS(50) /* who allocates then, and again so long afterwards, did not either */
+#define LOOK_NS  COMPONENT_MILLISECONDS(10) /* between two looks for handlers, of 65 system calls each; then twice that ... */
+#define LOOK_NS_MOST COMPONENT_SECONDS(5)
+#define OFTEN    65536 /* so many allocations come here, one and all */
+#define RARELY   65536 /* bytes between two that come here from then on */
 
 static struct {
 	char         id[RECORD_ID_MAX]; /* "": children are not followed */
@@ -81,7 +85,9 @@ static struct {
 	bool         is_filtered; /* the first process was so before it began */
 	_Atomic bool is_confined; /* prctl() was called for a filter, or before one, by this process or its parent */
 
-	_Atomic int64_t next_look; /* as an age */
+	_Atomic int64_t  next_look; /* as an age; 0: it has not allocated so far */
+	_Atomic int64_t  pause;     /* between two looks */
+	_Atomic unsigned asked;     /* allocations that came here */
 	/* The heap's, which are there again when the server begins; NULL: there were none. */
 	__typeof__(component_hooks.begin)      begin;
 	__typeof__(component_hooks.reallocate) reallocate;
@@ -104,7 +110,7 @@ run_start(void *arg)
 	return NULL;
 }
 
-/* Calls that hardly any signal handler makes, as its thread may be in malloc(). */
+/* Hardly any signal handler makes these calls.  So their thread is not in malloc(). */
 static bool
 may_allocate_after(uint32_t name)
 {
@@ -129,6 +135,19 @@ may_allocate_after(uint32_t name)
 	}
 }
 
+/* By the bare calls: a fork holds the lock of our_fd_open(), and its handlers may wait for this thread. */
+static int
+filters_now(void)
+{
+	unsigned long threads;
+	int           fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+	int           filters = fd < 0 ? -1 : proc_self_count(fd, &threads);
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	return filters;
+}
+
 /* Is this thread under no filter, or under those alone that the first process began with?  No filter goes
  * again, so this is asked once. */
 static bool
@@ -140,28 +159,8 @@ may_begin(void)
 		return false;
 	if (prctl(PR_GET_SECCOMP) == 0)
 		return true;
-	filters = follow.is_filtered ? proc_self_filters(getpid()) : -1;
+	filters = follow.is_filtered ? filters_now() : -1;
 	return filters >= 0 && !seccomp_by(filters);
-}
-
-/* Calls that handlers make as well. */
-static bool
-is_read(uint32_t name)
-{
-	switch (name) {
-	case HOOKS_read:
-	case HOOKS_readv:
-	case HOOKS_recv:
-	case HOOKS_recvfrom:
-	case HOOKS_recvmsg:
-	case HOOKS_recvmmsg:
-	case HOOKS___read_chk:
-	case HOOKS___recv_chk:
-	case HOOKS___recvfrom_chk:
-		return true;
-	default:
-		return false;
-	}
 }
 
 static int64_t
@@ -176,18 +175,26 @@ is_time(void)
 	return atomic_load(&follow.waits) && !our_thread_is() && age() >= LIVES_NS && getpid() == follow.pid;
 }
 
-/* In the middle of the program, in a call that is made at pc.  Until the last line there is no system call. */
+/* In the middle of the program, in an allocation that is made at pc.  Who makes it is looked at first: the clock may be
+ * somebody's who holds a lock of his own.  Until the last line there is no system call. */
 static bool
 is_time_at(uintptr_t pc)
 {
-	int64_t now;
+	int64_t now, next, pause;
 
-	if (!atomic_load(&follow.waits) || our_thread_is() || atomic_load(&follow.is_confined) || component_hooks.outranked)
+	if (!atomic_load(&follow.waits) || our_thread_is() || atomic_load(&follow.is_confined) || safe_point_is_inside(pc))
 		return false;
 	now = age();
-	if (now < WORKS_NS || now < atomic_load(&follow.next_look) || safe_point_is_inside(pc))
+	next = atomic_load(&follow.next_look);
+	if (now < WORKS_NS || now < next)
 		return false;
-	atomic_store(&follow.next_look, now + LOOK_NS);
+	if (next == 0) {
+		atomic_store(&follow.next_look, now + WORKS_NS);
+		return false;
+	}
+	pause = atomic_load(&follow.pause);
+	atomic_store(&follow.next_look, now + pause);
+	atomic_store(&follow.pause, pause < LOOK_NS_MOST / 2 ? 2 * pause : LOOK_NS_MOST);
 	return getpid() == follow.pid && !safe_point_may_be_in_handler();
 }
 
@@ -200,7 +207,7 @@ on_memory(const struct hooks_call *c)
 {
 	int saved = errno;
 
-	c->thread->left = age() < OFTEN_NS ? -1 : RARELY;
+	c->thread->left = atomic_fetch_add_explicit(&follow.asked, 1, memory_order_relaxed) < OFTEN ? -1 : RARELY;
 	c->thread->rate = 0; /* the next gap is the first one again */
 	if (is_time_at(c->pc))
 		start();
@@ -234,7 +241,7 @@ on_reallocation(struct hooks_call *c)
 static void
 allocations_watch(void)
 {
-	if (component_hooks.outranked)
+	if (component_hooks.outranked || atomic_load(&follow.is_confined))
 		return;
 	if (component_hooks.begin != on_allocation) { /* or our parent waits, too */
 		follow.begin = component_hooks.begin;
@@ -256,6 +263,7 @@ allocations_leave(void)
 	if (component_hooks.begin != on_allocation)
 		return;
 	hooks_set_heap_state(HOOKS_OFF);
+	component_hooks.thread()->left = -1; /* the heap draws the first gap, which is not to begin late */
 	if (!follow.begin)
 		return;
 	__atomic_store_n(&component_hooks.reallocate, follow.reallocate, __ATOMIC_RELEASE);
@@ -288,7 +296,7 @@ on_call(struct hooks_wait *w)
 		w->more[0], w->more[1], w->more[2]);
 	int  saved = errno;
 
-	if (may_allocate_after(w->name) ? is_time() : is_read(w->name) && is_time_at(w->pc))
+	if (may_allocate_after(w->name) && is_time())
 		start();
 	errno = saved;
 	return r;
@@ -302,6 +310,8 @@ wait_for_it(void)
 		return;
 	safe_point_mask();
 	atomic_store(&follow.next_look, 0);
+	atomic_store(&follow.pause, LOOK_NS);
+	atomic_store(&follow.asked, 0);
 	follow.pid = getpid();
 	follow.since = clock_ns(CLOCK_MONOTONIC_COARSE);
 	atomic_store(&follow.waits, true);

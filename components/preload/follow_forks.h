@@ -23,7 +23,7 @@
 
 COMPONENT_API void component_profiler_follow_forks(const char *id, int64_t app_port, long parent, bool is_child);
 
-/* The program has just called prctl() for a seccomp filter, or for what comes before one.  Signal-safe, no system call. */
+/* The program is about to call prctl() for a seccomp filter, or for what comes before one.  Signal-safe, no system call. */
 COMPONENT_API void component_profiler_confined(void);
 
 #endif

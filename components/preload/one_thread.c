@@ -140,11 +140,11 @@ prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		a[i] = va_arg(more, unsigned long);
 	va_end(more);
+	if ((option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && confined)
+		confined();
 	r = real(option, a[0], a[1], a[2], a[3]);
 	if (r == 0 && (option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS))
 		may_differ = true;
-	if (r == 0 && (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && confined)
-		confined();
 	return r;
 }
 

@@ -14,8 +14,11 @@
  *
  * What a stranger would get wrong:
  * - A thread does not know that it is in a handler.  But a handler blocks its own signal.  So a thread is in none when
- *   each signal that has a handler can reach it, and when it blocks none that it did not block from the beginning on:
- *   the handler may have been taken off.  With SA_NODEFER nothing is known.
+ *   each signal that has a handler can reach it, and when it blocks none that it has not blocked all the time: the
+ *   handler may have been taken off.  With SA_NODEFER nothing is known; that flag outlives SA_RESETHAND.
+ * - The first call that malloc() makes for us is of a clock, which may be another library's (libfaketime).  So such
+ *   libraries count as the C library does.
+ * - A handler that unblocks its own signal, or switches to another stack in the middle of malloc(), is not seen.
  * - A note that a thread is in its allocator would say less: free() and malloc_trim() do not come by a slow way of ours.
  * - dlopen() calls IFUNC resolvers of the program with its lock held.  What they call may not be relocated yet, so they
  *   allocate nothing and read nothing.
@@ -30,10 +33,12 @@
 
 #include <gnu/libc-version.h>
 #include <link.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/auxv.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "abi.h"
 #include "our_mask.h"
@@ -50,11 +55,11 @@ struct range {
 	uintptr_t start, end;
 };
 
-enum { MALLOC, CALLOC, PTHREAD_CREATE, LIBC, LOADER, OBJECTS };
+enum { MALLOC, CALLOC, PTHREAD_CREATE, OUR_PTHREAD_CREATE, CLOCK, GETPID, CORE, LIBC, LOADER, OBJECTS };
 
 static uintptr_t    of[OBJECTS]; /* an address in each */
 static struct range inside[OBJECTS];
-static uint64_t     blocked_at_first;
+static _Atomic uint64_t blocked_always; /* since the child began, as far as was seen */
 
 static int
 take_range(struct dl_phdr_info *object, size_t size, void *arg)
@@ -85,8 +90,12 @@ safe_point_begin(void)
 	of[MALLOC] = (uintptr_t)component_hooks.next[HOOKS_malloc];
 	of[CALLOC] = (uintptr_t)component_hooks.next[HOOKS_calloc];
 	of[PTHREAD_CREATE] = (uintptr_t)component_hooks.next[HOOKS_pthread_create];
+	of[OUR_PTHREAD_CREATE] = (uintptr_t)pthread_create; /* which may be a wrapper's */
+	of[CLOCK] = (uintptr_t)clock_gettime;
+	of[GETPID] = (uintptr_t)getpid;
+	of[CORE] = (uintptr_t)safe_point_begin;
 	of[LIBC] = (uintptr_t)gnu_get_libc_version;
-	of[LOADER] = getauxval(AT_BASE);
+	of[LOADER] = (uintptr_t)_r_debug.r_ldbase; /* AT_BASE is 0 where the loader was run as the program */
 	dl_iterate_phdr(take_range, NULL);
 }
 
@@ -104,7 +113,7 @@ blocked_now(void)
 void
 safe_point_mask(void)
 {
-	blocked_at_first = blocked_now();
+	blocked_always = blocked_now();
 }
 
 bool
@@ -122,13 +131,13 @@ safe_point_may_be_in_handler(void)
 	struct kernel_action a;
 	uint64_t             blocked = blocked_now();
 
-	if (blocked & ~blocked_at_first)
+	if (blocked & ~(blocked_always &= blocked))
 		return true;
 	for (int i = 1; i <= SIGNALS; i++) {
 		if (syscall(SYS_rt_sigaction, i, NULL, &a, OUR_MASK_BYTES))
 			return true;
-		if (a.handler != (uintptr_t)SIG_DFL && a.handler != (uintptr_t)SIG_IGN &&
-		    (blocked & OUR_MASK_BIT(i) || a.flags & SA_NODEFER))
+		if (a.flags & SA_NODEFER || (a.handler != (uintptr_t)SIG_DFL && a.handler != (uintptr_t)SIG_IGN &&
+		    blocked & OUR_MASK_BIT(i)))
 			return true;
 	}
 	return false;

@@ -101,7 +101,6 @@ stack_bytes(void)
 void
 our_thread_prepare(void)
 {
-	our_object_keep();
 	stack_bytes();
 }
 

@@ -316,7 +316,7 @@ for pid in pids:
             equal(p.wait(DEADLINE), 0)
 
 
-# ---- children that wait in no call, or in read() alone ----
+# ---- children that wait in no call, or in read() ----
 
 @contextlib.contextmanager
 def working(what):
@@ -358,7 +358,7 @@ def a_child_that_only_computes_and_allocates_has_a_server_and_its_function_is_in
 
 
 @test
-def a_child_that_waits_in_read_and_does_nothing_else_has_a_server():
+def a_child_that_waits_in_read_and_allocates_for_what_comes_has_a_server():
     need_own_run()
     with working("reads") as pid:
         contains(ctl("dump", str(pid)), "goroutine ")
@@ -382,7 +382,7 @@ p.wait()
 
 
 @test
-def a_child_whose_handler_reads_and_writes_a_pipe_in_the_middle_of_malloc_comes_to_its_end():
+def a_child_whose_handler_allocates_in_the_middle_of_malloc_comes_to_its_end():
     need_own_run()
     equal(storm_of("handles"), ["10 children, 10 ended"])
 

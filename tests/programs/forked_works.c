@@ -2,9 +2,9 @@
  * forked_works.c - children that make no call which waits, but for read(): tests/componentctl/follow_forks.t.
  *
  *     computes   computes, and allocates between
- *     reads      waits in read() for bytes, and does nothing else
- *     handles    its handler reads and writes a pipe, and interrupts malloc() and malloc_trim(); ten children, each
- *                for half a second
+ *     reads      waits in read() for bytes, and allocates for each
+ *     handles    its handler reads and writes a pipe, and allocates what glibc has at hand without a lock; it
+ *                interrupts malloc() and malloc_trim(); ten children, each for half a second
  *     confined   reads, and allocates, where any other system call would be its end; one child, for 0.3 seconds
  *     brief      allocates for 15 ms and ends, or runs another program; thirty children
  *
@@ -66,10 +66,13 @@ computes(void)
 static void
 reads(void)
 {
-	char byte;
+	void *volatile block;
+	char           byte;
 
-	while (read(ends[0], &byte, 1) == 1)
-		;
+	while (read(ends[0], &byte, 1) == 1) {
+		block = malloc(1000);
+		free(block);
+	}
 }
 
 static void
@@ -98,8 +101,10 @@ serve(void (*work)(void))
 static void
 on_alarm(int number)
 {
-	char byte = (char)number;
+	char           byte = (char)number;
+	void *volatile block = malloc(100);
 
+	free(block);
 	if (write(ends[1], &byte, 1) != 1 || read(ends[0], &byte, 1) != 1)
 		_exit(3);
 }
@@ -110,7 +115,9 @@ handles(void)
 {
 	struct itimerval often = { { 0, 300 }, { 0, 300 } };
 	double           until = now() + 0.5;
+	void *volatile   at_hand = malloc(100);
 
+	free(at_hand);
 	signal(SIGALRM, on_alarm);
 	setitimer(ITIMER_REAL, &often, NULL);
 	while (now() < until) {
