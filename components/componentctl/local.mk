@@ -2,7 +2,7 @@
 bin_PROGRAMS += %D%/componentctl
 %C%_componentctl_SOURCES = %D%/command.h %D%/componentctl.c %D%/profile.h \
 	%D%/annotate/annotate.c %D%/annotate/container.c %D%/annotate/container.h %D%/annotate/manifest.c \
-	%D%/annotate/manifest.h %D%/processes/enable.c %D%/processes/list.c %D%/processes/loadable.c \
+	%D%/annotate/manifest.h %D%/processes/enable.c %D%/processes/end_windows.c %D%/processes/end_windows.h %D%/processes/list.c %D%/processes/loadable.c \
 	%D%/processes/loadable.h %D%/processes/records.c %D%/processes/records.h %D%/processes/run.c \
 	%D%/processes/sd.c %D%/processes/stop.c %D%/processes/witness.c %D%/processes/witness.h %D%/files/save.c %D%/files/save.h
 %C%_componentctl_CPPFLAGS = $(INC_COMPONENTS) -iquote $(srcdir)/flags -DLIBDIR='"$(libdir)"' $(INC_CTL) -DVIEWER_FILE='"$(pkgdatadir)/viewer.html.gz"' \

@@ -109,8 +109,8 @@ void httpd_forked(struct httpd *h);
  * called. */
 int  httpd_post(struct httpd *h, httpd_fn *fn, void *arg);
 void httpd_post_at(struct httpd *h, struct httpd_posted *at, httpd_fn *fn, void *arg);
-/* Is there a request without an answer, or an answer that is not yet with the kernel?  On the server's thread. */
-bool httpd_owes(const struct httpd *h);
+/* How many requests have no answer, or one that is not yet with the kernel.  On the server's thread. */
+size_t httpd_owed(const struct httpd *h);
 
 /*
  * A request that has come to this server, and its connection, for another one of ours.  httpd_leave()

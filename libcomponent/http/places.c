@@ -147,15 +147,15 @@ httpd_place_ms(const struct httpd_listener *l)
 	return 0;
 }
 
-bool
-httpd_owes(const struct httpd *h)
+size_t
+httpd_owed(const struct httpd *h)
 {
 	const struct httpd_conn *c;
+	size_t                   n = 0;
 
 	for (size_t i = 0; (c = httpd_conn_at(h, i)); i++)
-		if (c->state == HTTPD_CONN_BUSY || c->state == HTTPD_CONN_FLUSH)
-			return true;
-	return false;
+		n += c->state == HTTPD_CONN_BUSY || c->state == HTTPD_CONN_FLUSH;
+	return n;
 }
 
 void

@@ -177,6 +177,17 @@ job_wait(struct job *j)
 	return gone ? -ECANCELED : 0;
 }
 
+const char *
+job_ended_by(struct job *j)
+{
+	const char *why;
+
+	pthread_mutex_lock(&j->lock);
+	why = j->ended_by;
+	pthread_mutex_unlock(&j->lock);
+	return why;
+}
+
 static void *
 run(void *arg)
 {
@@ -313,9 +324,11 @@ deliver(struct job *j)
 }
 
 static void
-job_end(struct job *j, bool abort)
+job_end(struct job *j, bool abort, const char *why)
 {
 	pthread_mutex_lock(&j->lock);
+	if (!j->end_early)
+		j->ended_by = why;
 	j->end_early = true;
 	j->gone = j->gone || abort;
 	pthread_cond_broadcast(&j->changed);
@@ -326,13 +339,13 @@ job_end(struct job *j, bool abort)
 static void
 on_hangup(void *arg)
 {
-	job_end(arg, false);
+	job_end(arg, false, NULL);
 }
 
 static void
 on_gone(void *arg)
 {
-	job_end(arg, true);
+	job_end(arg, true, NULL);
 	deliver(arg); /* its end, if run() is over */
 }
 
@@ -453,12 +466,14 @@ job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_me
 	return r;
 }
 
-void
-job_end_all(struct serve *s, bool abort)
+size_t
+job_end_all(struct serve *s, bool abort, const char *why)
 {
+	size_t n = 0;
+
 	pthread_mutex_lock(&s->lock);
-	for (struct job *j = s->jobs; j; j = j->next) {
-		job_end(j, abort);
+	for (struct job *j = s->jobs; j; j = j->next, n++) {
+		job_end(j, abort, why);
 		if (!abort)
 			continue;
 		pthread_mutex_lock(&j->lock);
@@ -466,6 +481,7 @@ job_end_all(struct serve *s, bool abort)
 		pthread_mutex_unlock(&j->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
+	return n;
 }
 
 size_t
@@ -476,7 +492,7 @@ job_end_window(struct serve *s, const char *name)
 	pthread_mutex_lock(&s->lock);
 	for (struct job *j = s->jobs; j; j = j->next)
 		if (*name && !strcmp(j->spec.window, name)) {
-			job_end(j, false);
+			job_end(j, false, NULL);
 			n++;
 		}
 	pthread_mutex_unlock(&s->lock);

@@ -67,6 +67,7 @@ struct job {
 	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t  changed;
 	bool            end_early, gone, ready_full, finished, posted, done;
+	const char     *ended_by; /* constant; NULL: by its asker, or not early */
 	struct httpd_posted posting; /* posted */
 	size_t          ready_size;
 	int             fail_status;
@@ -81,13 +82,16 @@ void job_start(struct serve *s, struct answer *a, const struct job_spec *spec);
 /* Without a server: on a thread of ours, which writes the body to an answer of a descriptor and is
  * waited for.  symbol_memory: bytes.  0, or a negative errno and perhaps a sentence in why. */
 int  job_run_alone(struct answer *to, const struct job_spec *spec, uint64_t symbol_memory, char *why, size_t size);
-/* Every job: end early; or, with abort, without an answer.  Any thread. */
-void job_end_all(struct serve *s, bool abort);
+/* Every job: end early; or, with abort, without an answer.  why, which is constant, is a comment of the profile.  How many;
+ * any thread. */
+size_t job_end_all(struct serve *s, bool abort, const char *why);
 /* The windows of that name end early and are answered as they are then.  How many; any thread. */
 size_t job_end_window(struct serve *s, const char *name);
 /* The rest is called by run() on the job's thread. */
 int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn; -ECANCELED: client gone */
 void job_fail(struct job *j, int status, const char *text); /* instead of writing */
+/* Why it was ended early, or NULL. */
+const char *job_ended_by(struct job *j);
 /* Waits until spec.wait_ns have passed or it is ended early.  -ECANCELED: client gone. */
 int  job_wait(struct job *j);
 

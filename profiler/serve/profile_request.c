@@ -431,12 +431,14 @@ run(struct job *j)
 {
 	bool           windowed = collector_is_windowed(j->spec.collector);
 	struct product p = { 0 };
+	const char    *why;
 	int            r = windowed ? window(j, &p) : j->spec.delta ? delta(j, &p) : snapshot(j, &p);
 
 	if (r)
 		return r;
-	if (j->serve && atomic_load(&j->serve->is_ending) && p.type == PRODUCT_PROFILE)
-		profile_comment(&p.profile, "the program ended meanwhile");
+	why = job_ended_by(j);
+	if (why && p.type == PRODUCT_PROFILE)
+		profile_comment(&p.profile, "%s", why);
 	snprintf(j->note, sizeof(j->note), "%s", p.note);
 	r = write_product(j, &p);
 	if (windowed && j->serve)

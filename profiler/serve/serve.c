@@ -165,7 +165,7 @@ turn(struct serve *s, bool on)
 	if (on == !s->off)
 		return;
 	if (!on)
-		job_end_all(s, false);
+		job_end_all(s, false, "profiling was switched off meanwhile");
 	deafen(s, !on);
 	for (size_t i = 0; i < collector_count; i++)
 		if (collectors[i]->rate)
@@ -268,18 +268,18 @@ serve_ends(struct serve *s)
 {
 	if (!atomic_exchange(&s->is_ending, true)) {
 		close_for_jobs(s, "the program is ending");
-		job_end_all(s, false);
+		job_end_all(s, false, SERVE_ENDED);
 	}
-	return serve_has_jobs(s) || httpd_owes(s->httpd);
+	return serve_has_jobs(s) || httpd_owed(s->httpd);
 }
 
 bool
 serve_pause(struct serve *s)
 {
 	close_for_jobs(s, "the program is just changing its credentials or namespaces; try again");
-	job_end_all(s, false);
+	job_end_all(s, false, "the program changed its credentials or namespaces meanwhile");
 	if (!jobs_wait(s, PAUSE_MS))
-		job_end_all(s, true);
+		job_end_all(s, true, NULL);
 	/* The server's thread is the last: it may have to send on what all of them have open. */
 	if (jobs_wait(s, PAUSE_MS) && unwind_pause()) {
 		if (httpd_pause(s->httpd, clock_ns(CLOCK_MONOTONIC) + PAUSE_MS * INT64_C(1000000)) == 0)
@@ -309,9 +309,9 @@ serve_stop(struct serve *s)
 
 	close_for_jobs(s, "the profiling server is stopping");
 	lost = s->httpd && httpd_unlisten(s->httpd, NULL) == -EBADF;
-	job_end_all(s, lost);
+	job_end_all(s, lost, "the profiling server stopped meanwhile");
 	if (!lost && !jobs_wait(s, GRACE_MS)) {
-		job_end_all(s, true);
+		job_end_all(s, true, NULL);
 		jobs_wait(s, -1);
 	}
 	httpd_stop_at(&s->httpd, STOP_FLUSH_MS);

@@ -27,7 +27,8 @@
 #include "profiler.h"
 #include "record.h"
 
-#define SERVE_PATH "/debug/pprof/"
+#define SERVE_PATH  "/debug/pprof/"
+#define SERVE_ENDED "the program ended meanwhile" /* a comment of what was being measured */
 
 struct job;
 

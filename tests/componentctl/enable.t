@@ -195,12 +195,13 @@ def an_open_window_ends_with_what_was_measured():
     need_own_run()
     with tempdir() as d, running("--", "cat"):
         pid, file = listed()["mine"]["pid"], os.path.join(d, "p.pb.gz")
-        with started([CTL, "profile", "mine", "--seconds=3600", "-o", file], env=environment(), stdout=subprocess.PIPE,
+        with started([CTL, "profile", "mine", "--seconds=3600", "--comments", "-o", file], env=environment(), stdout=subprocess.PIPE,
                      stderr=subprocess.PIPE, text=True) as c:
             window_opens(pid)
             ctl("disable", "mine")
             out, err = c.communicate(timeout=DEADLINE)
         equal(c.returncode, 0, err)
+        contains(out, "profiling was switched off meanwhile")
         with open(file, "rb") as f:
             need(Profile(f.read()).all[10][0] < 3600e9, out)
 

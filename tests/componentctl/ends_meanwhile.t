@@ -2,6 +2,7 @@
 """A program under componentctl run ends as without us, also within a window, of which what was measured is kept."""
 import os
 import re
+import signal
 import sys
 import time
 
@@ -70,6 +71,72 @@ def a_window_of_a_program_that_exits_is_kept_with_a_comment():
                 profile = Profile(f.read())
             if kind == "profile":
                 need(sum(s[1][0] for s in profile.samples) >= 20, len(profile.samples))
+
+
+@test
+def a_trace_of_a_program_that_exits_is_kept():
+    with tempdir() as d:
+        file = os.path.join(d, "trace")
+        with started_by_ctl("--app-id=ends", sys.executable, "-c", ENDS, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+            contains(said_at_start(p.stderr), "starting profiling server")
+            pid = listed()["ends"]["pid"]
+            with started([CTL, "trace", "ends", "--seconds=3600", "-o", file], env=environment(), stderr=subprocess.PIPE, text=True) as c:
+                window_opens(pid)
+                burnt(pid, 20)
+                told(p, "end\n")
+                err = c.communicate(timeout=DEADLINE)[1]
+            equal((p.wait(DEADLINE), c.returncode), (3, 0), err)
+        with open(file, "rb") as f:
+            need(f.read(5) == b"go 1.", "a trace")
+
+
+def ends_but(handler):
+    """The same with a handler of TERM, which is there when the first line is."""
+    return ENDS.replace("for line", "import signal\nsignal.signal(signal.SIGTERM, %s)\nprint('there', flush=True)\nfor line" % handler)
+
+
+@test
+def a_window_of_a_program_that_run_ends_by_a_signal_is_kept_with_a_comment():
+    for how, program, status in ("stop", ENDS, 128 + 15), ("terminate", ENDS, 128 + 15), ("terminate", ends_but("signal.SIG_IGN"), 128 + 9):
+        with tempdir() as d, window(d, "profile", "--graceful-shutdown-timeout=100ms", program=program) as (p, c, file, pid):
+            burnt(pid, 50)
+            if program != ENDS:
+                equal(p.stdout.readline(), "there\n")
+            if how == "stop":
+                ctl("stop", "ends")
+            else:
+                p.terminate()
+            out, err = c.communicate(timeout=DEADLINE)
+            equal((p.wait(DEADLINE), c.returncode), (status, 0), err)
+            contains(out, "the program ended meanwhile")
+            with open(file, "rb") as f:
+                need(sum(s[1][0] for s in Profile(f.read()).samples) >= 20, "what was measured")
+
+
+@test
+def a_signal_that_a_program_handles_ends_no_window():
+    with tempdir() as d, window(d, "profile", program=ends_but("lambda *_: print('had it', flush=True)")) as (p, c, file, pid):
+        equal(p.stdout.readline(), "there\n")
+        p.terminate()
+        equal(p.stdout.readline(), "had it\n")
+        burnt(pid, 20)
+        need(c.poll() is None, "the window has ended")
+        told(p, "end\n")
+        equal((p.wait(DEADLINE), c.wait(DEADLINE)), (3, 0))
+
+
+@test
+def a_window_of_a_daemon_that_stops_or_is_switched_off_says_so():
+    with tempdir() as d, daemon("tests/programs/obedient_daemon", "--enable-pprof", "--profiling-registry") as p:
+        p.wait_log("starting profiling server")
+        file = os.path.join(d, "p.pb.gz")
+        with started([CTL, "profile", str(p.pid), "--seconds=3600", "--comments", "-o", file], env=environment(), stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=True) as c:
+            window_opens(p.pid)
+            ctl("disable", str(p.pid))
+            out, err = c.communicate(timeout=DEADLINE)
+        equal(c.returncode, 0, err)
+        contains(out, "the profiling server stopped meanwhile")
 
 
 @test

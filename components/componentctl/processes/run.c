@@ -49,6 +49,7 @@
 #include "address.h"
 #include "clock.h"
 #include "command.h"
+#include "end_windows.h"
 #include "listen.h"
 #include "loadable.h"
 #include "preload/under_run.h"
@@ -353,6 +354,14 @@ is_of_our_writing(const struct signalfd_siginfo *s)
 	return (s->ssi_signo == SIGPIPE || s->ssi_signo == SIGXFSZ) && (pid_t)s->ssi_pid == getpid();
 }
 
+static void
+pass_on(const struct running *p, int number)
+{
+	if (p->is_served)
+		end_windows(p->pid, p->text + strlen(RUN_UP " "), number);
+	kill(p->pid, number);
+}
+
 /* The terminal's keys are for the group that we lead, if a shell has made us its leader.  Without us the program would
  * be that, and could not leave it.  Where we do not lead it, a program that leaves it is rid of them, with us or without. */
 static void
@@ -373,7 +382,7 @@ signal_take(struct running *p)
 		return;
 	}
 	if (is_apart(p->witness) != is_apart(p->pid) || !witness_had(&p->witness, number))
-		kill(p->pid, number);
+		pass_on(p, number);
 	else
 		p->look_at = 0;
 	if ((number == SIGTERM || number == SIGINT) && !p->kill_at) {
@@ -460,7 +469,7 @@ kill_when_due(struct running *p)
 	if (!p->kill_at || clock_ns(CLOCK_MONOTONIC) < p->kill_at)
 		return;
 	say(p, "warning", "the program did not end in time and is killed");
-	kill(p->pid, SIGKILL);
+	pass_on(p, SIGKILL);
 	p->kill_at = 0;
 }
 

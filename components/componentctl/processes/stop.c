@@ -22,6 +22,7 @@
 
 #include "clock.h"
 #include "command.h"
+#include "end_windows.h"
 #include "proc_status.h"
 #include "records.h"
 
@@ -56,7 +57,11 @@ ask(const struct record *r)
 	pid_t         run = run_of(r);
 
 	/* If it is still the same process, that is its parent. */
-	return run && !records_again(r, &now) && !kill(run, SIGTERM) ? 0 : records_signal(r, SIGTERM);
+	if (run && !records_again(r, &now) && !kill(run, SIGTERM))
+		return 0;
+	if (r->takes_words) /* the agent's */
+		end_windows(r->pid, r->url, SIGTERM);
+	return records_signal(r, SIGTERM);
 }
 
 /* A daemon takes its record back before it ends, so that counts where the kernel does not tell its end alone. */
