@@ -417,12 +417,13 @@ run_trace(char **operands, struct component_error *err)
 	struct target  t;
 	char           query[64];
 	int64_t        seconds = seconds_of("trace");
-	int            r = find_server(&t, operands[0], "trace", err);
+	int            r;
 
+	if (!is_given(opt.file))
+		return usage(err, "a trace goes into a file; write -o FILE");
+	r = find_server(&t, operands[0], "trace", err);
 	if (r < 0)
 		return r;
-	if (!opt.file || !*opt.file)
-		return usage(err, "a trace goes into a file; write -o FILE");
 	snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, opt.perfetto ? "&format=perfetto" : "");
 	r = fetch(&t, "trace", query, seconds, true, opt.token_file, &f, err);
 	if (r == -EPIPE)

@@ -17,6 +17,7 @@ from pprof_writer import profile  # noqa: E402
 own_run()
 ROOT = os.geteuid() == 0
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+PYTHON = os.path.realpath(sys.executable)
 SUBJECT = "tests/programs/obedient_daemon"
 
 
@@ -93,7 +94,7 @@ def a_program_for_another_processor_gets_none():
             f.seek(18)  # e_machine
             f.write(b"\x03\x00")
         level, text, command = access(os.path.join(d, "foreign"))
-        equal((level, command), ("warning", ""))
+        equal((level, command), ("warning", "file -L %s/foreign" % d))
         contains(text, "none: %s/foreign is for another kind of processor" % d)
 
 
@@ -185,6 +186,99 @@ def another_users_process_is_refused_and_nothing_is_guessed_of_it():
         equal((f["text"], f["command"]), ("none: %d: is another user's process, or has gained privileges; run this as root" % p.pid,
                                           "sudo componentctl doctor %d" % p.pid))
         equal(about(found, "namespaces")["text"], "not known: they may not be read")
+
+
+@test
+def one_that_has_ended_and_one_that_root_may_not_read_have_a_command():
+    with started(["true"]) as p:
+        poll(lambda: re.search(r"^State:\s+Z", text_of("/proc/%d/status" % p.pid), re.M), "its end")
+        f = about(doctor("--seconds=0", str(p.pid)), "access")
+        equal((f["level"], f["command"]), ("warning", "ps -o pid,stat,comm -p %d" % p.pid))
+    if not ROOT:
+        raise Skip("the rest needs root")
+    yama = "/proc/sys/kernel/yama/ptrace_scope"
+    cases = [({yama: "1\n"}, "sysctl kernel.yama.ptrace_scope=0"), ({yama: "0\n"}, "docker run --cap-add=SYS_PTRACE IMAGE")]
+    with started(["sleep", "1000"]) as p:
+        for mounts, command in cases if os.path.exists(yama) else [({}, cases[1][1])]:
+            f = about(where(mounts, "setpriv", "--bounding-set=-sys_ptrace", CTL, "doctor", "-o", "json", str(p.pid)), "access")
+            equal((f["level"], f["command"]), ("warning", command))
+            contains(f["text"], "none: %d: its memory may not be read" % p.pid)
+
+
+CONFINED = FILTER + "confine()\nprint('confined', flush=True)\nsys.stdin.read()\n"
+STRICT = r"""#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+	char c;
+
+	if (prctl(PR_SET_SECCOMP, 1, 0, 0, 0))
+		return 9;
+	syscall(SYS_write, 1, "strict\n", 7L);
+	while (syscall(SYS_read, 0, &c, 1L) > 0)
+		;
+	syscall(SYS_exit, 0);
+	return 0;
+}
+"""
+
+
+def need_filters():
+    if run(PYTHON, "-c", FILTER + "confine()").returncode:
+        raise Skip("this kernel has no seccomp")
+
+
+@test
+def a_filter_of_seccomp_is_told_from_outside_and_of_what_it_starts():
+    need_filters()
+    with started([PYTHON, "-c", CONFINED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+        equal(p.stdout.readline(), "confined\n")
+        f = about(doctor("--seconds=0", str(p.pid)), "seccomp")
+        equal((f["level"], f["text"], f["command"]), ("ok", "a filter, which who looks from outside does not meet", ""))
+    r = run(PYTHON, "-c", FILTER + "confine()\nos.execv(sys.argv[1], sys.argv[1:])\n", CTL, "doctor", "-o", "json", "sh", env=environment())
+    equal((r.returncode, r.stderr), (1, ""))
+    found = json.loads(r.stdout)
+    f = about(found, "seccomp")
+    equal((f["level"], f["text"], f["command"]), ("ok", "a filter, which what is started here inherits", ""))
+    f = about(found, "perf")
+    equal((f["level"], f["command"]), ("warning", "docker run --security-opt=seccomp=unconfined IMAGE"))
+    contains(f["text"], "a seccomp filter is in force")
+
+
+@test
+def of_a_server_under_a_filter_its_unwinder_is_told_and_who_sees_its_switches_all_the_same():
+    need_filters()
+    with started_by_ctl("--app-id=confined", "--", PYTHON, "-c", CONFINED, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        equal(p.stdout.readline(), "confined\n")
+        pid = int(listed()["confined"]["pid"])
+        found = doctor("--seconds=0", str(pid))
+        f = about(found, "seccomp")
+        equal((f["level"], f["text"], f["command"]),
+              ("ok", "a filter decides which calls it may make; what that takes from the profiles is told above", ""))
+        f = about(found, "perf")
+        equal((f["level"], f["command"]), ("warning", "sudo perf record -e context-switches -c 1 -g -p %d -- sleep 5" % pid))
+        contains(f["text"], "a seccomp filter is in force")
+        f = about(found, "unwinder")
+        equal((f["level"], f["command"]), ("ok", ""))
+        need(f["text"] in ("tables", "libunwind", "frame-pointer"), f["text"])
+
+
+@test
+def strict_seccomp_is_a_warning_and_its_command_looks_at_it():
+    with tempdir() as d:
+        exe = compiled(d, "strict", text=STRICT)
+        with started_by_ctl("--app-id=strict", "--", exe, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+            if p.stdout.readline() != "strict\n":
+                raise Skip("seccomp cannot be strict here")
+            pid = int(listed()["strict"]["pid"])
+            try:
+                f = about(doctor("--seconds=0", str(pid)), "seccomp")
+                equal((f["level"], f["text"], f["command"]),
+                      ("warning", "strict: it may read, write and end, and nothing else; look at it from outside",
+                       "componentctl profile %d" % pid))
+            finally:
+                os.kill(pid, signal.SIGKILL)
 
 
 @test
@@ -362,6 +456,90 @@ def a_server_that_says_nothing_of_itself_is_no_fault_and_half_an_answer_is_not_b
 
 
 @test
+def one_that_answers_otherwise_is_to_be_asked_by_curl_and_a_token_that_is_not_there_to_be_written():
+    with strange({}) as target, tempdir() as d:
+        f = about(doctor(target), "reachable")
+        equal((f["level"], f["command"]), ("warning", "curl -v http://%s/debug/pprof/" % target))
+        f = about(doctor("--token-file=%s/none" % d, target), "reachable")
+        equal((f["level"], f["command"]), ("warning", "componentctl doctor --token-file=FILE " + target))
+
+
+PROC, RUN, FILES = "mount -t proc proc /proc/PID/root/proc", "componentctl run PROGRAM", "prlimit --pid=PID --nofile=1048576:1048576"
+MEMORY, REBUILD, SAMPLES = "prlimit --pid=PID --as=unlimited", "cc SOURCES $(pkg-config --cflags --libs libcomponent)", \
+    "sudo perf record -g -p PID -- sleep 30"
+# What servers say, and what is typed then.
+NOTES = (
+    ("/proc is not mounted or not readable: threads are those that the hooks have seen begin; threads are not seen being made: the program "
+     "is not linked with -lcomponent_hooks nor started with libcomponent-preload.so", PROC),
+    ("/proc is that of another pid namespace", "unshare --pid --fork --mount-proc PROGRAM"),
+    ("threads cannot be listed: /proc cannot be read", PROC),
+    ("threads cannot be listed: no descriptor is free (RLIMIT_NOFILE)", FILES),
+    ("process_vm_readv() is refused and no descriptor is left: there are no names and no unwind tables", FILES),
+    ("when the last one began, switches came from the hooks alone: too few descriptors are left", FILES),
+    ("process_vm_readv() is refused and /proc/thread-self/mem cannot be opened: memory is read through a socket", PROC),
+    ("the processors cannot be listed: /sys is not mounted or not readable", "mount -t sysfs sysfs /proc/PID/root/sys"),
+    ("heap sampling is off: the program is not linked with -lcomponent_hooks nor started with libcomponent-preload.so", RUN),
+    ("waits are not seen: pthread_mutex_lock() is the program's own; start it with libcomponent-preload.so", RUN),
+    ("threads that block SIGPROF, since before profiling began or unseen by the hooks: 1", RUN),
+    ("heap sampling is off in this forked process: component_after_fork() brings it back", "componentctl run --follow-forks -- PROGRAM"),
+    ("threads are not seen being made: the program is linked with -static", REBUILD),
+    ("waits are not seen: the hooks linked into the program are of another version", REBUILD),
+    ("waits are not seen: another copy of libcomponent in this process has the hooks", "grep libcomponent /proc/PID/maps"),
+    ("there is no memory for samples (RLIMIT_AS, RLIMIT_MEMLOCK)", MEMORY + " --memlock=unlimited"),
+    ("some waits are not seen: no memory for their tables", MEMORY),
+    ("when the last one began, switches came from the hooks alone: out of memory", MEMORY),
+    ("no thread can be started (RLIMIT_NPROC, pids.max)", "prlimit --pid=PID --nproc=unlimited"),
+    ("RLIMIT_SIGPENDING leaves no timers for some threads", "prlimit --pid=PID --sigpending=65536:65536"),
+    ("perf_event_open() is refused (kernel.perf_event_paranoid above 2, seccomp)", "sysctl kernel.perf_event_paranoid=2"),
+    ("a seccomp filter is in force, which may end a program that calls perf_event_open()",
+     "sudo perf record -e context-switches -c 1 -g -p PID -- sleep 5"),
+    ("timer_create() is refused to this process (seccomp?)", SAMPLES),
+    ("the program uses SIGPROF and every real-time signal", SAMPLES),
+    ("valgrind runs one thread at a time", "componentctl profile TARGET"),
+    ("/opt/x.so: none can be found; link it with -Wl,--eh-frame-hdr, and compile it with -fasynchronous-unwind-tables",
+     "cc -fasynchronous-unwind-tables -Wl,--eh-frame-hdr SOURCES"),
+    ("there is no page for browsers; install it (Debian: libcomponent-common)", "apt-get install libcomponent-common"),
+    ("new stacks will be [stack table full]; give it more by --profiling-memory", "PROGRAM --profiling-memory=128MiB"),
+    ("none", "apt-get install libunwind8"),
+    ("heap sampling is off: malloc() belongs to /usr/lib/libjemalloc.so.2; load libcomponent's hooks before it, or do without it", RUN),
+    ("heap sampling is off: malloc() belongs to /usr/bin/prog; load libcomponent's hooks before it, or do without it", ""),
+    ("process_vm_readv() is refused (seccomp): /proc/thread-self/mem is read instead", ""),
+    ("waits are not seen: there are no hooks for this architecture", ""),
+    ("what nobody knows yet", ""),
+)
+
+
+@test
+def what_servers_warn_of_has_its_command():
+    notes = [{"about": "note %d" % i, "level": "warning", "text": text} for i, (text, _) in enumerate(NOTES)]
+    with strange({"": json.dumps(notes).encode()}) as target:
+        found = doctor("--seconds=0", target)
+        for i, (text, command) in enumerate(NOTES):
+            f = about(found, "note %d" % i)
+            equal((f["level"], f["text"], f["command"]), ("warning", text, command.replace("TARGET", target)))
+
+
+@test
+def what_servers_are_known_to_say_is_what_the_profiler_says():
+    parts = re.findall(r'^\t\t\{ "([^"]+)", ', text_of("components/componentctl/doctor/notes.c"), re.M)
+    need(len(parts) > 20, parts)
+    said = "".join(text_of(os.path.join(folder, name)) for folder, _, names in os.walk(os.path.join(SRC, "profiler"))
+                   for name in names if name.endswith((".c", ".h")))
+    equal([part for part in parts if part not in said], [])
+    equal([part for part in parts if not any(part in text for text, _ in NOTES)], [], "no note here has it")
+
+
+@test
+def code_that_no_file_has_is_a_warning_and_its_command_shows_the_stacks():
+    answers = {"": b"[]", "goroutine": profile([("goroutine", "count")], [([1], [3], [])], [(1, 0, 0x5000, [(1, 0)])],
+                                               [(1, "0x5000", "0x5000", "", 0)], [])}
+    with strange(answers) as target:
+        f, = (f for f in doctor("--seconds=0", target) if "code that no file has" in f["text"])
+        equal((f["level"], f["command"]), ("warning", "componentctl dump " + target))
+        need(f["text"].startswith("3 frames are in code"), f["text"])
+
+
+@test
 def names_and_lost_samples_are_counted_in_what_a_server_elsewhere_answers():
     functions = [(1, "main", "main", "", 0), (2, "far.so+0x1234", "far.so+0x1234", "", 0), (3, "[lost samples]", "[lost samples]", "", 0)]
     at = [(1, 1, 0x1000, [(1, 1)]), (2, 2, 0x2234, [(2, 0)]), (3, 0, 0, [(3, 0)])]
@@ -377,7 +555,9 @@ def names_and_lost_samples_are_counted_in_what_a_server_elsewhere_answers():
         equal(f["command"], "componentctl profile %s --comments" % target)
         f = named(found, "/opt/far.so")
         equal((f["level"], f["text"].split(";")[0]), ("warning", "/opt/far.so: 25 of 25 frames in it have no name"))
-        need(any(f["text"] == "25.0 % of 100 frames in 100 stacks have none" and f["level"] == "warning" for f in found), found)
+        equal(f["command"], "ssh HOST componentctl doctor ID")
+        f, = (f for f in found if f["text"] == "25.0 % of 100 frames in 100 stacks have none")
+        equal((f["level"], f["command"]), ("warning", "componentctl profile %s --folded" % target))
         need("stacks" in {f["about"] for f in doctor("--seconds=0", target)}, "nothing measured, nothing lost")
 
 
@@ -387,9 +567,26 @@ def of_a_file_it_is_said_where_its_names_come_from_and_what_would_give_more():
         f = named(doctor(compiled(d, "whole", "-g")), d + "/whole")
         equal((f["level"], f["text"]), ("ok", d + "/whole: all names (.symtab), lines (.debug_info)"))
         f = named(doctor(compiled(d, "bare", "-s", "-Wl,--build-id=0x" + 20 * "ab")), d + "/bare")
-        equal((f["level"], f["command"]), ("warning", ""))
+        equal((f["level"], f["command"]), ("warning", "install -D -m 644 UNSTRIPPED /usr/lib/debug/.build-id/ab/" + 19 * "ab" + ".debug"))
         contains(f["text"], "/bare: exported names alone (.dynsym); keep its table (no strip, no -s), or put its debug file at "
                  "/usr/lib/debug/.build-id/ab/" + 19 * "ab" + ".debug")
+
+
+@test
+def the_unstripped_file_at_the_place_that_is_told_gives_a_stripped_one_its_names():
+    """The command for a file that no package has."""
+    need_own_run()
+    if not os.path.isdir("/usr/lib/debug"):
+        raise Skip("there is no /usr/lib/debug")
+    id = "-Wl,--build-id=0x" + 20 * "cd"
+    with tempdir() as d:
+        whole, bare = compiled(d, "whole", "-g", id), compiled(d, "bare", "-s", id)
+        command = named(doctor(bare), bare)["command"].replace("UNSTRIPPED", whole)
+        r = run("unshare", "-m", "sh", "-ec", "mount -t tmpfs -o mode=755 tmpfs /usr/lib/debug; %s; exec \"$@\"" % command, "sh",
+                CTL, "doctor", "-o", "json", bare, env=environment())
+        need(r.returncode in (0, 1) and not r.stderr, r.stderr)
+        f = named(json.loads(r.stdout), bare)
+        equal((f["level"], f["text"]), ("ok", bare + ": all names (its debug file), lines (its debug file)"))
 
 
 @test
@@ -407,10 +604,14 @@ def of_a_file_of_a_package_the_command_installs_that_of_its_symbols():
 def of_a_process_it_is_said_which_objects_have_functions_without_names():
     with tempdir() as d:
         burns = "#include <stdio.h>\nint main(void) { puts(\"started\"); fflush(stdout); getchar(); puts(\"fine\"); return 3; }\n"
-        with Busy([compiled(d, "bare", "-static", "-s", text=burns)]) as b:
-            f = named(doctor(str(b.p.pid)), d + "/bare")
+        with Busy([compiled(d, "bare", "-static", "-s", "-Wl,--build-id=none", text=burns)]) as b:
+            found = doctor(str(b.p.pid))
+            f = named(found, d + "/bare")
             equal(f["level"], "warning")
             need(re.search(r"bare: no names; [1-9]\d* of [1-9]\d* frames in it have no name; keep its table", f["text"]), f["text"])
+            equal(f["command"], "cc -g -Wl,--build-id SOURCES")
+            need(any(f["level"] == "warning" and f["text"].endswith("stacks have none") and
+                     f["command"] == "componentctl profile %d --folded" % b.p.pid for f in found), found)
             b.finish()
         with Busy([compiled(d, "whole", "-static", "-g", text=burns)]) as b:
             found = doctor(str(b.p.pid))

@@ -41,4 +41,15 @@ def no_page_names_a_variable_that_is_not_read():
         need("COMPONENT_CONFIG" not in said, said)
 
 
+@test
+def a_trace_without_a_file_is_a_fault_of_usage_whatever_its_target_is():
+    with tempdir() as d:
+        path = d + "/profile"
+        open(path, "w").close()
+        for target in "nosuch", str(os.getpid()), "127.0.0.1:1", "unix:relative", path:
+            contains(ctl("trace", target, status=2), "write -o FILE")
+        contains(ctl("trace", "nosuch", "-o", d + "/trace", status=1), "nosuch")
+        equal(os.listdir(d), ["profile"])
+
+
 main()

@@ -109,12 +109,25 @@ access_look(const struct target *t, struct findings *f)
 			"addresses, the command line and all profiles", t->word);
 }
 
+/* Shows what is there instead. */
+static void
+ask_by_curl(const struct target *t, char *buf, size_t size)
+{
+	bool is_abstract = *t->socket == '@';
+
+	if (*t->socket)
+		snprintf(buf, size, "curl -v %s %s %s/", is_abstract ? "--abstract-unix-socket" : "--unix-socket", t->socket + is_abstract,
+			t->url);
+	else
+		snprintf(buf, size, "curl -v %s/", t->url);
+}
+
 /* Why it could not be asked: r and sentence of fetch(). */
 static void
 unreachable_tell(const struct target *t, int r, const char *sentence, struct findings *f)
 {
 	const char *host = strstr(t->url, "://") + 3;
-	char        command[TARGET_MAX + 64] = "";
+	char        command[2 * TARGET_MAX + 64] = "";
 
 	if (*t->socket == '/' && access(t->socket, R_OK | W_OK) && errno == EACCES) {
 		snprintf(command, sizeof(command), "sudo componentctl doctor %s", t->word);
@@ -124,10 +137,12 @@ unreachable_tell(const struct target *t, int r, const char *sentence, struct fin
 	}
 	if (r == -EACCES && strstr(sentence, "--profiling-allowed-host"))
 		snprintf(command, sizeof(command), "PROGRAM --profiling-allowed-host=%.*s", (int)strcspn(host, ":/"), host);
-	else if (r == -EACCES)
+	else if (r == -EACCES || !strncmp(sentence, "--token-file", strlen("--token-file")))
 		snprintf(command, sizeof(command), "componentctl doctor --token-file=FILE %s", t->word);
 	else if (r == -ECONNREFUSED)
 		snprintf(command, sizeof(command), "componentctl list -o wide");
+	else
+		ask_by_curl(t, command, sizeof(command));
 	findings_warn(f, "reachable", command, "%s", *sentence ? sentence : strerror(-r));
 }
 
@@ -196,19 +211,37 @@ served_look(struct target *t, struct findings *f)
 
 /* ---- a process that serves nothing ---- */
 
+/* What mends that it cannot be looked at: r and sentence of unserved_begin(). */
+static void
+refusal_command(pid_t pid, int r, const char *sentence, char *buf, size_t size)
+{
+	*buf = '\0';
+	if (r == -EPERM && geteuid())
+		snprintf(buf, size, "sudo componentctl doctor %d", (int)pid);
+	else if (r == -EPERM && strstr(sentence, "sysctl kernel.yama.ptrace_scope=0"))
+		snprintf(buf, size, "sysctl kernel.yama.ptrace_scope=0");
+	else if (r == -EPERM)
+		snprintf(buf, size, "docker run --cap-add=SYS_PTRACE IMAGE");
+	else if (r == -ENOEXEC)
+		snprintf(buf, size, "file -L /proc/%d/exe", (int)pid);
+	else if (r == -ESRCH)
+		snprintf(buf, size, "ps -o pid,stat,comm -p %d", (int)pid);
+}
+
 static void
 unserved_look(pid_t pid, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct names           n = { .objects = NULL };
-	char                   word[24], command[64];
+	char                   word[24], command[96];
 	int                    r = unserved_begin(pid, false, &err);
 
 	snprintf(word, sizeof(word), "%d", (int)pid);
-	snprintf(command, sizeof(command), r < 0 ? "sudo componentctl doctor %d" : "componentctl profile %d", (int)pid);
 	if (r < 0) {
-		findings_warn(f, "access", r == -EPERM && geteuid() ? command : NULL, "none: %s", err.text);
+		refusal_command(pid, r, err.text, command, sizeof(command));
+		findings_warn(f, "access", command, "none: %s", err.text);
 	} else {
+		snprintf(command, sizeof(command), "componentctl profile %d", (int)pid);
 		findings_ok(f, "access", command, "from outside: process %d serves no profiles, and its memory may be read", (int)pid);
 		facts_perf(pid, f);
 		names_look(&n, true, seconds);
@@ -246,7 +279,8 @@ loadable_look(const char *path, const char *word, struct findings *f)
 		return;
 	}
 	if (r < 0) {
-		findings_warn(f, "access", NULL, "none: %s", err.text);
+		snprintf(command, sizeof(command), "file -L %s", path);
+		findings_warn(f, "access", command, "none: %s", err.text);
 		return;
 	}
 	r = loadable_agent(agent, &err);

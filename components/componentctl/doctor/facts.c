@@ -94,11 +94,12 @@ seccomp_look(pid_t pid, enum facts_of of, struct findings *f)
 		[FACTS_OUTSIDE] = "a filter, which who looks from outside does not meet",
 		[FACTS_STARTED] = "a filter, which what is started here inherits",
 	};
-	char value[PROC_STATUS_BYTES];
+	char value[PROC_STATUS_BYTES], command[COMMAND_MAX];
 	int  mode = atoi(status_of(pid, "\nSeccomp:", value));
 
+	snprintf(command, sizeof(command), "componentctl profile %d", (int)pid);
 	if (mode == 1 && of != FACTS_OUTSIDE)
-		findings_warn(f, "seccomp", NULL, "strict: it may read, write and end, and nothing else; look at it from outside");
+		findings_warn(f, "seccomp", command, "strict: it may read, write and end, and nothing else; look at it from outside");
 	else if (*value)
 		findings_ok(f, "seccomp", NULL, "%s", mode == 2 ? filtered[of] : mode ? "strict" : "off");
 }
@@ -242,6 +243,10 @@ facts_perf(pid_t pid, struct findings *f)
 		snprintf(command, sizeof(command), "sysctl kernel.perf_event_paranoid=2");
 	else if (r == -EPERM && geteuid() && pid != getpid())
 		snprintf(command, sizeof(command), "sudo componentctl doctor %d", (int)pid);
+	else if (r == -EPERM)
+		snprintf(command, sizeof(command), "docker run --cap-add=PERFMON --security-opt=seccomp=unconfined IMAGE");
+	else if (r == -EMFILE || r == -ENFILE)
+		snprintf(command, sizeof(command), "ulimit -n 1000000");
 	if (r < 0)
 		findings_warn(f, "perf", command, "%s", err.text);
 	else if (kernel)
@@ -254,15 +259,22 @@ facts_perf(pid_t pid, struct findings *f)
 void
 facts_switches(pid_t pid, struct findings *f)
 {
-	char     value[PROC_STATUS_BYTES];
+	char     value[PROC_STATUS_BYTES], command[COMMAND_MAX];
 	uint64_t caps = strtoull(status_of(pid, "\nCapEff:", value), NULL, 16);
 	int      paranoid = refused_setting("kernel/perf_event_paranoid");
+	bool     started = pid == getpid();
 
 	if (atoi(status_of(pid, "\nSeccomp:", value)) == 2) {
-		findings_warn(f, "perf", NULL, "a seccomp filter is in force, which may end a program that calls perf_event_open(): context "
-			"switches of a trace come from the hooks alone, which miss those that no lock and no call causes");
+		if (started)
+			snprintf(command, sizeof(command), "docker run --security-opt=seccomp=unconfined IMAGE");
+		else
+			snprintf(command, sizeof(command), "sudo perf record -e context-switches -c 1 -g -p %d -- sleep 5", (int)pid);
+		findings_warn(f, "perf", command, "a seccomp filter is in force, which may end a program that calls perf_event_open(): context "
+			"switches of a trace come from the hooks alone, which miss those that no lock and no call causes; %s",
+			started ? "if it is a container's, start that without" : "perf has all of them, from outside");
 		return;
 	}
+	/* No command mends that: it takes another kernel. */
 	if (paranoid < 0)
 		findings_warn(f, "perf", NULL, "the kernel has no perf_event_open(2): context switches of a trace come from the hooks "
 			"alone");

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "outside.h"
 #include "package.h"
@@ -250,48 +251,68 @@ object_tell(const struct names_object *o, pid_t pid, struct findings *f)
 		findings_ok(f, "names", NULL, "%s: %s%s%s", o->path, names_from(o->sources), lines_from(o->sources), seen);
 		return;
 	}
-	if (o->sources & SOURCES_NO_FILE)
+	if (o->sources & SOURCES_NO_FILE) {
 		snprintf(where, sizeof(where), "; it was replaced while the program runs, or is kept from this user: restart the program, or "
 			"run this as root");
-	else if (!package_command(pid, o->path, command) && strlen(o->build_id) > 2)
+		if (geteuid())
+			snprintf(command, sizeof(command), "sudo componentctl doctor %d", (int)pid);
+	} else if (package_command(pid, o->path, command)) {
+		if (strstr(command, "-dbgsym"))
+			snprintf(where, sizeof(where), "; the package is in the distribution's archive of debug symbols");
+	} else if (strlen(o->build_id) > 2) {
 		snprintf(where, sizeof(where), "; keep its table (no strip, no -s), or put its debug file at "
 			"/usr/lib/debug/.build-id/%.2s/%s.debug", o->build_id, o->build_id + 2);
-	else if (!*command)
+		snprintf(command, sizeof(command), "install -D -m 644 UNSTRIPPED /usr/lib/debug/.build-id/%.2s/%s.debug", o->build_id,
+			o->build_id + 2);
+	} else {
 		snprintf(where, sizeof(where), "; keep its table: no strip, no -s");
-	else if (strstr(command, "-dbgsym"))
-		snprintf(where, sizeof(where), "; the package is in the distribution's archive of debug symbols");
+		snprintf(command, sizeof(command), "cc -g -Wl,--build-id SOURCES");
+	}
 	findings_warn(f, "names", command, "%s: %s%s%s", o->path, names_from(o->sources), seen, where);
 }
 
-/* Of a machine elsewhere only what was met is known. */
+/* Its mapping is not known here: it runs elsewhere, or is kept from this user, or the object is there no more.  Only what was
+ * met is known then. */
 static void
-remote_tell(const struct names_object *o, struct findings *f)
+remote_tell(const struct names_object *o, pid_t pid, struct findings *f)
 {
-	if (*o->path && o->nameless)
-		findings_warn(f, "names", NULL, "%s: %" PRIu64 " of %" PRIu64 " frames in it have no name; install its debug symbols where it "
-			"runs, or do not strip it", o->path, o->nameless, o->frames);
+	char command[PACKAGE_COMMAND_MAX] = "";
+
+	if (!*o->path || !o->nameless)
+		return;
+	if (!pid)
+		snprintf(command, sizeof(command), "ssh HOST componentctl doctor ID");
+	else if (geteuid())
+		snprintf(command, sizeof(command), "sudo componentctl doctor %d", (int)pid);
+	else if (!package_command(pid, o->path, command))
+		snprintf(command, sizeof(command), "cc -g -Wl,--build-id SOURCES");
+	findings_warn(f, "names", command, "%s: %" PRIu64 " of %" PRIu64 " frames in it have no name; install its debug symbols where it "
+		"runs, or do not strip it", o->path, o->nameless, o->frames);
 }
 
 static void
 shares_tell(const struct names *n, const char *word, struct findings *f)
 {
-	char   command[TARGET_MAX + 64];
+	char   stacks[TARGET_MAX + 64], threads[TARGET_MAX + 64], comments[TARGET_MAX + 64];
 	double nameless = n->frames ? 100.0 * (double)n->nameless / (double)n->frames : 0;
 	double lost = n->samples ? 100.0 * (double)n->lost / (double)n->samples : 0;
 
-	snprintf(command, sizeof(command), "componentctl profile %s --comments", word);
+	snprintf(stacks, sizeof(stacks), "componentctl profile %s --folded", word);
+	snprintf(threads, sizeof(threads), "componentctl dump %s", word);
+	snprintf(comments, sizeof(comments), "componentctl profile %s --comments", word);
 	if (n->frames && nameless <= NAMELESS_PERCENT)
 		findings_ok(f, "names", NULL, "%.1f %% of %" PRIu64 " frames in %" PRIu64 " stacks have none", nameless, n->frames, n->stacks);
 	else if (n->frames)
-		findings_warn(f, "names", NULL, "%.1f %% of %" PRIu64 " frames in %" PRIu64 " stacks have none", nameless, n->frames, n->stacks);
+		findings_warn(f, "names", stacks, "%.1f %% of %" PRIu64 " frames in %" PRIu64 " stacks have none", nameless, n->frames,
+			n->stacks);
 	for (size_t i = 0; i < n->count; i++)
 		if (!*n->objects[i].path && n->objects[i].nameless)
-			findings_warn(f, "names", NULL, "%" PRIu64 " frames are in code that no file has: it is made at run time, or the stack was "
+			findings_warn(f, "names", threads, "%" PRIu64 " frames are in code that no file has: it is made at run time, or the stack was "
 				"walked wrongly", n->objects[i].nameless);
 	if (n->samples && lost <= LOST_PERCENT)
 		findings_ok(f, "stacks", NULL, "%.1f %% of %" PRIu64 " samples of CPU time have none", lost, n->samples);
 	else if (n->samples)
-		findings_warn(f, "stacks", command, "%.1f %% of %" PRIu64 " samples of CPU time have none; its comments say why", lost,
+		findings_warn(f, "stacks", comments, "%.1f %% of %" PRIu64 " samples of CPU time have none; its comments say why", lost,
 			n->samples);
 	else
 		findings_ok(f, "stacks", NULL, "no CPU time was used, so no sample could be lost");
@@ -331,7 +352,7 @@ names_tell(const struct names *n, const char *word, pid_t pid, struct findings *
 	shares_tell(n, word, f);
 	for (size_t i = 0; i < n->count; i++)
 		if (!n->objects[i].is_known)
-			remote_tell(&n->objects[i], f);
+			remote_tell(&n->objects[i], pid, f);
 		else if (!is_idle(&n->objects[i]))
 			object_tell(&n->objects[i], pid, f);
 	idle_tell(n, f);

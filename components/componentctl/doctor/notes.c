@@ -98,26 +98,74 @@ note_read(char **at, struct note *ret)
 	return skip(at, '}') && *ret->about && *ret->level;
 }
 
-/* What mends it, by a part of the server's sentence. */
+/* PID is written as the number where it is known, and TARGET as it was given. */
+static void
+fill_in(const struct target *t, const char *command, char *buf, size_t size)
+{
+	const char *word = strstr(command, "TARGET"), *pid = strstr(command, "PID");
+	char        number[16];
+
+	snprintf(number, sizeof(number), "%d", (int)t->process);
+	if (word)
+		snprintf(buf, size, "%.*s%s%s", (int)(word - command), command, t->word, word + strlen("TARGET"));
+	else if (pid && t->process)
+		snprintf(buf, size, "%.*s%s%s", (int)(pid - command), command, number, pid + strlen("PID"));
+	else
+		snprintf(buf, size, "%s", command);
+}
+
+/* What mends it, or shows more of it, by a part of the server's sentence: the first that is in it.  "": nothing is known to. */
 static void
 command_of(const struct target *t, const char *sentence, char *buf, size_t size)
 {
+	static const char rebuild[] = "cc SOURCES $(pkg-config --cflags --libs libcomponent)", memory[] = "prlimit --pid=PID --as=unlimited";
+	static const char files[] = "prlimit --pid=PID --nofile=1048576:1048576", copies[] = "grep libcomponent /proc/PID/maps";
+	static const char proc[] = "mount -t proc proc /proc/PID/root/proc", samples[] = "sudo perf record -g -p PID -- sleep 30";
 	static const struct {
 		const char *part, *command;
 	} all[] = {
+		{ "/proc is that of another pid namespace", "unshare --pid --fork --mount-proc PROGRAM" },
+		{ "/proc is not mounted", proc },
+		{ "/proc cannot be read", proc },
+		{ "RLIMIT_NOFILE", files },
+		{ "descriptor is left", files },
+		{ "descriptors are left", files },
+		{ "/proc/thread-self/mem cannot be opened", proc },
+		{ "/sys is not mounted", "mount -t sysfs sysfs /proc/PID/root/sys" },
 		{ "-lcomponent_hooks", "componentctl run PROGRAM" },
+		{ "libcomponent-preload.so", "componentctl run PROGRAM" },
+		{ "threads that block ", "componentctl run PROGRAM" },
+		{ "component_after_fork()", "componentctl run --follow-forks -- PROGRAM" },
+		{ "linked with -static", rebuild },
+		{ "are of another version", rebuild },
+		{ "copy of libcomponent", copies },
+		{ "RLIMIT_MEMLOCK", "prlimit --pid=PID --as=unlimited --memlock=unlimited" },
+		{ "no memory for ", memory },
+		{ "out of memory", memory },
+		{ "RLIMIT_NPROC", "prlimit --pid=PID --nproc=unlimited" },
 		{ "RLIMIT_SIGPENDING", "prlimit --pid=PID --sigpending=65536:65536" },
 		{ "kernel.perf_event_paranoid", "sysctl kernel.perf_event_paranoid=2" },
+		{ "a seccomp filter is in force", "sudo perf record -e context-switches -c 1 -g -p PID -- sleep 5" },
+		{ "timer_create() is refused", samples },
+		{ "uses SIGPROF and every real-time signal", samples },
+		{ "valgrind runs one thread at a time", "componentctl profile TARGET" },
+		{ "-Wl,--eh-frame-hdr", "cc -fasynchronous-unwind-tables -Wl,--eh-frame-hdr SOURCES" },
+		{ "libcomponent-common", "apt-get install libcomponent-common" },
 		{ "--profiling-memory", "PROGRAM --profiling-memory=128MiB" },
 	};
+	bool is_own_malloc = strstr(sentence, "load libcomponent's hooks before it") != NULL;
 
 	*buf = '\0';
 	if (strstr(sentence, "its rate is 0"))
 		snprintf(buf, size, "curl %s%s%s-d heap-profile-rate=524288 %s/rates", !*t->socket ? "" : *t->socket == '@' ?
 			"--abstract-unix-socket " : "--unix-socket ", t->socket + (*t->socket == '@'), *t->socket ? " " : "", t->url);
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !*buf; i++)
+	else if (!strcmp(sentence, "none")) /* of the unwinder */
+		snprintf(buf, size, "apt-get install libunwind8");
+	else if (is_own_malloc && strstr(sentence, ".so")) /* a library's, which the agent comes before; a program's own stays */
+		snprintf(buf, size, "componentctl run PROGRAM");
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !*buf && !is_own_malloc; i++)
 		if (strstr(sentence, all[i].part))
-			snprintf(buf, size, "%s", all[i].command);
+			fill_in(t, all[i].command, buf, size);
 }
 
 static void
