@@ -79,8 +79,11 @@ def undisturbed(b, pid=None):
     b.finish()
 
 
-def seen_and_dumped(folder, argv, *functions, env=None):
+def seen_and_dumped(folder, argv, *functions, env=None, word=b""):
+    """word: what it waits for on its standard input before it works."""
     with Busy(argv, env) as b, undisturbed(b):
+        b.p.stdin.write(word)
+        b.p.stdin.flush()
         sees(folder, b.p.pid, *functions)
         text = dump(b.p.pid)
         equal(set(threads_of(text)), {int(t) for t in os.listdir("/proc/%d/task" % b.p.pid)}, text)
@@ -196,10 +199,7 @@ def so_is_one_in_rust():
         path = os.path.join(d, "busy")
         r = run(rustc, "-O", "-g", os.path.join(SRC, "tests/programs/busy.rs"), "-o", path, timeout=gotools.BUILDS)
         equal(r.returncode, 0, r.stderr)
-        with Busy([path]) as b, undisturbed(b):
-            b.p.stdin.write(b"\n")
-            b.p.stdin.flush()
-            sees(d, b.p.pid, "burn_here")
+        seen_and_dumped(d, [path], "burn_here", word=b"\n")
 
 
 def seen_in_another_root(d, program, inside):

@@ -303,6 +303,27 @@ def a_server_that_goes_away_leaves_a_whole_profile_or_nothing():
 
 
 @test
+def a_full_file_system_keeps_the_old_profile_and_nothing_beside_it():
+    need_own_run()
+    address, _, listener = server(ok(gzip.compress(SMALL)))
+    with tempdir() as d, listener:
+        if run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", d).returncode:
+            raise Skip("no file system can be mounted here")
+        try:
+            path = write(os.path.join(d, "old.pb.gz"), b"old")
+            with open(os.path.join(d, "rest"), "wb", 0) as f, contextlib.suppress(OSError):
+                while True:
+                    f.write(bytes(4096))
+            said = ctl("profile", address, "heap", "--raw", "-o", path, status=1)
+            contains(said, "'%s': No space left on device; write another file with -o FILE" % path)
+            equal(sorted(os.listdir(d)), ["old.pb.gz", "rest"])
+            with open(path, "rb") as f:
+                equal(f.read(), b"old")
+        finally:
+            run("umount", d)
+
+
+@test
 def servers_that_mean_harm_are_refused_and_their_words_obey_no_terminal():
     for answer, part in (
             (ok(b"\x1b[31mred"), "is no pprof profile"),

@@ -200,6 +200,10 @@ def a_port_that_is_asked_for_is_had_or_refused_before_anything_starts():
             equal(p.port, port)
 
 
+OUTSIDE = "; start it as always, and write 'componentctl profile PID', which looks at it from outside"
+GAINS = " gains privileges when it starts (set-user-ID, set-group-ID or file capabilities), and the loader then loads nothing into it"
+
+
 @test
 def what_cannot_be_loaded_into_is_refused_with_the_reason():
     need_own_run()
@@ -208,15 +212,14 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
             contains(ctl("run", path, status=status), why)
 
         static = compiled(d, "static", "int main(void) { return 3; }\n", "-static")
-        refused(static, static + " is linked statically, so nothing can be loaded into it; start it as always, "
-                "and write 'componentctl profile PID', which looks at it from outside")
+        refused(static, static + " is linked statically, so nothing can be loaded into it" + OUTSIDE)
         equal(ran("--enable-profiling=false", static).returncode, 3)
         refused(script(d, "script", "#! %s x\n" % static), static + " is linked statically")
         refused(script(d, "for_env", "#!/usr/bin/env %s\n" % static), static + " is linked statically")
         exe = compiled(d, "exe", "int main(void) { return 3; }\n")
         equal(ran(exe).returncode, 3)
         os.chmod(exe, 0o4755)
-        refused(exe, "gains privileges when it starts")
+        refused(exe, exe + GAINS + OUTSIDE)
         with open(exe, "rb") as f:
             head = bytearray(f.read())
         for name, at, value, why in (("arm", 18, 40, "is for another kind of processor"), ("x32", 4, 1, "is for another kind of processor")):
@@ -228,13 +231,36 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
         with open(d + "/musl", "wb") as f:
             f.write(head.replace(loader, b"/lib/ld-musl-x86_64.so.1"[:len(loader)].ljust(len(loader), b"\0")))
         os.chmod(d + "/musl", 0o755)
-        refused(d + "/musl", "is linked with musl")
+        refused(d + "/musl", d + "/musl is linked with musl, and the agent needs glibc" + OUTSIDE)
         refused("nosuchcommand", "Failed to find command nosuchcommand")
         refused(d + "/nosuch", "Failed to find command")
         refused(d + "/exe.c", "Permission denied")
     contains(ctl("run", status=2), "WARNING: no application command found. Write componentctl run")
     contains(ctl("run", "--app-id", "a b", "true", status=2), "'a b' is no id")
     contains(ctl("run", "--profile-port=x", "true", status=2), "--profile-port")
+
+
+@test
+def what_gains_a_group_or_capabilities_is_refused_before_anything_starts():
+    need_own_run()
+    with tempdir() as d:
+        exe = compiled(d, "exe", "#include <stdio.h>\nint main(void) { return puts(\"started\") < 0; }\n")
+
+        def refused():
+            r = ran(exe)
+            equal((r.returncode, r.stdout), (1, ""), r.stderr)
+            contains(r.stderr, exe + GAINS + OUTSIDE)
+        equal(ran(exe).stdout, "started\n")
+        with contextlib.suppress(OSError):  # in a user namespace there is no other group
+            os.chown(exe, -1, 1)
+        os.chmod(exe, 0o2755)
+        refused()
+        os.chmod(exe, 0o755)
+        try:  # cap_net_raw+ep, as a struct vfs_cap_data of the second version
+            os.setxattr(exe, "security.capability", struct.pack("<5I", 0x2000001, 1 << 13, 0, 0, 0))
+        except OSError as e:
+            raise Skip("a file can be given no capabilities here: %s; set-group-ID was refused" % e)
+        refused()
 
 
 @test
@@ -373,6 +399,10 @@ def until(fd, text):
     return said
 
 
+def waiting(pid):
+    return int(re.search(r"ShdPnd:\t(\w+)", text_of("/proc/%d/status" % pid))[1], 16)
+
+
 @test
 def keys_of_a_terminal_reach_the_program_once():
     need_own_run()
@@ -393,10 +423,11 @@ def keys_of_a_terminal_reach_the_program_once():
             os.write(fd, b"\x03")
             until(fd, b"SIGINT %d" % n)
         for n in (1, 3):
+            poll(lambda: not waiting(pid), "a run that has read what came: two signals of one kind are one")
             before = poll(lambda: witness_of(pid), "the witness")
             fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30 + n, 100, 0, 0))
             until(fd, b"SIGWINCH %d" % n)
-            poll(lambda: witness_of(pid) not in (before, None), "another witness")
+            poll(lambda: not waiting(pid) and witness_of(pid) not in (before, None), "another witness")
             os.kill(pid, signal.SIGWINCH)  # which goes to one process, and is passed on
             until(fd, b"SIGWINCH %d" % (n + 1))
         os.write(fd, b"\n")
