@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "digits.h"
+#include "fd.h"
 #include "proc_status.h"
 #include "process_start.h"
 #include "replacement.h"
@@ -593,7 +594,9 @@ open_again(struct record_file *f)
 	if (was.fd < 0 || !*f->path)
 		return false;
 	our_fd_kept_close(&f->fd); /* its place: the number may be the program's by now */
+	fd_raise();
 	fd = our_fd_open(f->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+	fd_lower();
 	if (fd < 0)
 		return false;
 	if (fstat(fd, &st) || st.st_dev != was.device || st.st_ino != was.inode || flock(fd, LOCK_EX | LOCK_NB)) {

@@ -150,9 +150,7 @@ deafen(struct serve *s, bool deaf)
 	struct component_log_field why = { "error", NULL };
 	int                        r;
 
-	fd_raise(); /* the program's numbers stay what they are */
 	r = addresses_deafen(s, deaf);
-	fd_lower();
 	why.value = strerror(-r);
 	if (r)
 		serve_log(s, COMPONENT_LOG_ERROR, "the port that was left cannot be had again", &why, 1);
@@ -183,14 +181,13 @@ on_look(void *arg)
 		httpd_deafen(s->httpd, (void *)s->tcp.tag, true, &s->tcp.now);
 	if (!s->heeds_record || !record_has_word(&s->record))
 		return;
+	fd_raise(); /* the program's numbers stay what they are */
 	seccomp_look();
-	if (seccomp_on()) {
+	if (seccomp_on())
 		s->heeds_record = false;
-		return;
-	}
-	word = record_word(&s->record);
-	if (word)
+	else if ((word = record_word(&s->record)))
 		turn(s, word > 0);
+	fd_lower();
 }
 
 int

@@ -63,9 +63,14 @@ def table_of(task):
     return found
 
 
+def name_of(task):
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        return text_of(task + "/comm")
+
+
 def tables(pid):
     """The program's, and that of our server's thread."""
-    thread, = [t for t in glob.glob("/proc/%d/task/*" % pid) if text_of(t + "/comm") == "component-http\n"]
+    thread, = [t for t in glob.glob("/proc/%d/task/*" % pid) if name_of(t) == "component-http\n"]
     return table_of("/proc/%d" % pid), table_of(thread)
 
 
