@@ -131,7 +131,8 @@ safe_point_may_be_in_handler(void)
 	struct kernel_action a;
 	uint64_t             blocked = blocked_now();
 
-	if (blocked & ~(blocked_always &= blocked))
+	blocked_always &= blocked;
+	if (blocked & ~blocked_always)
 		return true;
 	for (int i = 1; i <= SIGNALS; i++) {
 		if (syscall(SYS_rt_sigaction, i, NULL, &a, OUR_MASK_BYTES))
