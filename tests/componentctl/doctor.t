@@ -123,6 +123,7 @@ def namespaces_and_another_root_are_told():
 
 @test
 def of_a_server_in_another_network_namespace_it_is_said_how_to_get_there():
+    need_own_run()  # where the only record is its
     if not ROOT or run("unshare", "-n", "true").returncode:
         raise Skip("no namespaces can be made here")
     with tempdir() as d, started(["unshare", "-n", program(SUBJECT), "--enable-pprof", "--profiling-registry",
