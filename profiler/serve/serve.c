@@ -147,13 +147,11 @@ serve_requests(const struct component_profiler_options *o)
 static void
 deafen(struct serve *s, bool deaf)
 {
-	struct component_log_field why = { "error", NULL };
-	int                        r;
+	int                        r = addresses_deafen(s, deaf);
+	struct component_log_field why = { "error", strerror(-r) };
 
-	r = addresses_deafen(s, deaf);
-	why.value = strerror(-r);
 	if (r)
-		serve_log(s, COMPONENT_LOG_ERROR, "the port that was left cannot be had again", &why, 1);
+		serve_log(s, COMPONENT_LOG_ERROR, deaf ? "cannot stop listening" : "cannot listen again", &why, 1);
 }
 
 /* Profiling off: nothing is sampled, windows end, and no port answers. */

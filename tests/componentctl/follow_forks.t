@@ -118,18 +118,21 @@ for i in range(30):
     equal(folder(), [])
 
 
-@test
-def a_program_that_a_child_runs_is_followed_as_well():
-    need_own_run()
-    program = """
+# A child that runs the Python program which is its word.
+RUNS = """
 import subprocess, sys
-p = subprocess.Popen([sys.executable, "-c", "import time\\nwhile True: time.sleep(0.01)"])
+p = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
 print(p.pid, flush=True)
 sys.stdin.read()
 p.terminate()
 p.wait()
 """
-    with followed(program) as p:
+
+
+@test
+def a_program_that_a_child_runs_is_followed_as_well():
+    need_own_run()
+    with followed(RUNS, "import time\nwhile True: time.sleep(0.01)") as p:
         pid = int(p.stdout.readline())
         found = poll(lambda: rows("many").get(pid), "its record")
         need(found["parent"] in rows("many") and found["address"].startswith("unix:"), found)
@@ -367,15 +370,7 @@ def a_child_that_waits_in_read_and_allocates_for_what_comes_has_a_server():
 @test
 def a_program_that_a_child_runs_and_that_only_computes_is_followed_as_well():
     need_own_run()
-    program = """
-import subprocess, sys
-p = subprocess.Popen([sys.executable, "-c", "while True: bytes(5000)"])
-print(p.pid, flush=True)
-sys.stdin.read()
-p.terminate()
-p.wait()
-"""
-    with followed(program) as p:
+    with followed(RUNS, "while True: bytes(5000)") as p:
         pid = int(p.stdout.readline())
         poll(lambda: pid in rows("many"), "its record")
         heap_is_sampled(pid)
