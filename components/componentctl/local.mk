@@ -27,6 +27,7 @@ if HAVE_LIBCURL
 	%D%/doctor/findings.c %D%/doctor/findings.h %D%/doctor/names.c %D%/doctor/names.h %D%/doctor/notes.c \
 	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live_table.c %D%/live/live_table.h \
 	%D%/live/live_threads.c %D%/live/live_threads.h %D%/live/screen.c %D%/live/screen.h %D%/target/bar.c \
+	%D%/target/checkpoints.c %D%/target/checkpoints.h \
 	%D%/target/bar.h %D%/target/family.c %D%/target/family.h %D%/target/fetch.c %D%/target/fetch.h \
 	%D%/target/target.c %D%/target/target.h %D%/target/unserved.c %D%/target/unserved.h
 LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)

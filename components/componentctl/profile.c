@@ -312,7 +312,9 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 		component_error_set(err, "%s: the answer for '%s' %s", t->word, kind, why.text);
 		r = -EBADMSG;
 	} else {
-		if (r == -EPIPE)
+		if (r == -EPIPE && f->has_checkpoints)
+			fprintf(stderr, FETCH_KEPT, err->text, (double)p.duration_ns / 1e9);
+		else if (r == -EPIPE)
 			fprintf(stderr, "%s\nWhat came is a whole profile, and is kept.\n", err->text);
 		r = save(t, kind, f, err);
 		if (!r)
@@ -380,8 +382,9 @@ measure(const struct target *t, const struct records *family, const char *kind, 
 	char    query[64] = "";
 	int64_t seconds = seconds_of(kind);
 
+	/* A look at threads wakes those that run. */
 	if (seconds)
-		snprintf(query, sizeof(query), "seconds=%" PRId64, seconds);
+		snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, strncmp(kind, "goroutine", 9) ? "&checkpoint=1" : "");
 	if (family->count > 1)
 		return family_fetch(family, kind, query, seconds, opt.token_file, f, err);
 	return t->pid ? unserved_profile(t->pid, kind, seconds, true, f, err) :

@@ -74,6 +74,8 @@ struct collector {
 	int       (*open)(void **ret_window);
 	int       (*close)(void *window, const struct collect_params *params, struct product *ret);
 	void      (*cancel)(void *window);
+	/* What close() would return now; the window stays open. */
+	int       (*so_far)(void *window, const struct collect_params *params, struct product *ret);
 	/* Whose lock FORK_WINDOWS holds, and whose forked() a child calls; NULL: none, or a fork slot
 	 * of its own (cpu.c). */
 	struct windows *windows;

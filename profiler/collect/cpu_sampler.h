@@ -42,6 +42,8 @@ struct cpu_sampler {
 	int         (*open)(struct cpu_window **ret, bool by_thread);
 	/* Ends the window, which is then the caller's to read and to free. */
 	void        (*end)(struct cpu_window *w);
+	/* Another one, as it would be if it ended now: to read and to free.  0 or a negative errno. */
+	int         (*so_far)(const struct cpu_window *w, struct cpu_window **ret);
 	void        (*free)(struct cpu_window *w);
 	void        (*cancel)(struct cpu_window *w); /* both */
 	/* NULL ends it, but a call under way may still be at work.  One watcher at a time; none in a

@@ -8,6 +8,8 @@
 
 #include "window_counts.h"
 
+#include <errno.h>
+
 #include "labels.h"
 #include "stack_table.h"
 
@@ -52,4 +54,17 @@ window_counts_add(struct window_counts *t, uint32_t stack, uint32_t labels, uint
 	}
 	c->weight += weight;
 	return true;
+}
+
+int
+window_counts_copy(const struct window_counts *from, struct window_counts *to)
+{
+	const struct window_count *c;
+
+	for (size_t i = 0; i < from->table.size; i++) {
+		c = window_counts_at(from, i);
+		if (c && !window_counts_add(to, c->stack, c->labels, c->tid, c->weight))
+			return -ENOMEM;
+	}
+	return 0;
 }

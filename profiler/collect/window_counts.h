@@ -34,6 +34,8 @@ window_counts_at(const struct window_counts *t, size_t i)
 }
 
 void window_counts_close(struct window_counts *t);
+/* What is in one, also in another that is empty.  0 or -ENOMEM. */
+int  window_counts_copy(const struct window_counts *from, struct window_counts *to);
 /* Borrows the references of stack and labels, takes some of its own if it needs them.  False:
  * there is no room. */
 bool window_counts_add(struct window_counts *t, uint32_t stack, uint32_t labels, uint32_t tid, double weight);

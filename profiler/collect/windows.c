@@ -97,6 +97,27 @@ windows_end(struct windows *all, struct window *w)
 	pthread_mutex_unlock(&all->life);
 }
 
+int
+windows_so_far(struct windows *all, const struct window *w, struct window *copy)
+{
+	int64_t now;
+	int     err;
+
+	pthread_mutex_lock(&all->life);
+	pthread_mutex_lock(&all->lock);
+	now = clock_ns(CLOCK_MONOTONIC);
+	all->settle();
+	err = all->copy(w, copy);
+	if (err == 0) {
+		copy->end_ns = now;
+		all->end(copy);
+		copy->lost = lost(all) - w->lost;
+	}
+	pthread_mutex_unlock(&all->lock);
+	pthread_mutex_unlock(&all->life);
+	return err;
+}
+
 void
 windows_forked(struct windows *all)
 {

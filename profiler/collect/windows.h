@@ -8,6 +8,7 @@
  *            settle(): what was told so far goes to the windows that were open
  *            begin(w), and w is on the list
  *      ...   the thread run() tells all that are on the list
+ *    so far  settle(): what was told so far goes to w; copy(w), end(copy)
  *     end    settle(): what was told so far goes to w, too
  *            end(w), and w is off the list: its owner's alone
  *            the last: the thread ends, then stop()
@@ -56,6 +57,7 @@ struct windows {
 	uint64_t  (*lost)(void); /* what found no room on its way to any window, since start(); NULL: 0 */
 	void      (*begin)(struct window *w);
 	void      (*end)(struct window *w);
+	int       (*copy)(const struct window *w, struct window *to); /* 0 or a negative errno; NULL: it has none.  Forks wait for it */
 	/* In a child of fork(). */
 	void      (*forget)(struct window *w);
 	void      (*forked)(void); /* calls windows_forked(); NULL with a fork slot of its own (cpu.c) */
@@ -73,6 +75,8 @@ struct windows {
 /* 0, or what start() or the thread has failed with: w is still the caller's. */
 int  windows_open(struct windows *all, struct window *w);
 void windows_end(struct windows *all, struct window *w);
+/* copy becomes what w would be if it ended now, by the collector's copy(); w stays open.  0 or what copy() has failed with. */
+int  windows_so_far(struct windows *all, const struct window *w, struct window *copy);
 /* Of all collectors: how many have been opened since the process began, and how many are open now. */
 uint64_t windows_opened(unsigned *ret_open);
 /* In a child: no thread, no windows, fresh locks. */

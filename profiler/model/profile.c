@@ -217,6 +217,25 @@ out:
 	return err;
 }
 
+int
+profile_copy(const struct profile *p, struct profile *ret)
+{
+	size_t                 size = p->count * sizeof(*p->samples);
+	struct profile_sample *samples = size ? pages_map(size) : NULL;
+
+	if (size && !samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->count; i++) {
+		samples[i] = p->samples[i];
+		stack_table_ref(samples[i].stack);
+		labels_ref(samples[i].labels);
+	}
+	*ret = *p;
+	ret->samples = samples;
+	ret->capacity = p->count;
+	return 0;
+}
+
 void
 profile_release(struct profile *p)
 {

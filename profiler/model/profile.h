@@ -72,6 +72,8 @@ void profile_merge(struct profile *p);
  *   returns  0, or -ENOMEM: then p is as it was
  */
 int  profile_subtract(struct profile *p, struct profile *before);
+/* The same samples once more.  0 or -ENOMEM. */
+int  profile_copy(const struct profile *p, struct profile *ret);
 /* What was made becomes *ret, merged; after an error it is released, and *ret stays as it is.
  * Returns 0, or err, which is 0 or negative. */
 int  profile_done(struct profile *made, int err, struct profile *ret);

@@ -15,7 +15,7 @@
  *
  * Two buffers and the queue behind them bound what a slow client can make us hold
  * (JOB_CHUNK_BYTES * 2 + QUEUE_BYTES, at most ANSWER_QUEUE_BYTES_MAX); run() just waits, and
- * samplers hold nothing meanwhile.  What fits one buffer is sent whole with Content-Length;
+ * samplers hold nothing meanwhile, but for a large checkpoint (profile_request.c).  What fits one buffer is sent whole with Content-Length;
  * until the first swap run() may still fail with a clean status.
  *
  * What a stranger would get wrong:
@@ -159,22 +159,36 @@ job_fail(struct job *j, int status, const char *text)
 }
 
 int
-job_wait(struct job *j)
+job_flush(struct job *j)
 {
-	struct timespec until;
-	int64_t         end;
-	int             r = 0;
-	bool            gone;
+	return j->fill_size ? job_hand_over(j, false) : 0;
+}
 
-	if (__builtin_add_overflow(clock_ns(CLOCK_MONOTONIC), j->spec.wait_ns, &end))
-		end = INT64_MAX;
-	until = clock_timespec(end);
+bool
+job_is_behind(struct job *j)
+{
+	bool behind;
+
+	pthread_mutex_lock(&j->lock);
+	behind = j->ready_full;
+	pthread_mutex_unlock(&j->lock);
+	return behind;
+}
+
+int
+job_wait(struct job *j, int64_t until_ns)
+{
+	struct timespec until = clock_timespec(until_ns);
+	int             r = 0;
+	bool            gone, early;
+
 	pthread_mutex_lock(&j->lock);
 	while (!j->end_early && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&j->changed, &j->lock, &until);
 	gone = j->gone;
+	early = j->end_early;
 	pthread_mutex_unlock(&j->lock);
-	return gone ? -ECANCELED : 0;
+	return gone ? -ECANCELED : !early;
 }
 
 const char *
@@ -242,7 +256,7 @@ begin(struct job *j, int64_t size)
 	bool                 binary = format && format->binary;
 	const char          *type = binary ? SERVE_BINARY : format && format->mime ? format->mime : ANSWER_TEXT;
 	char                 file[128];
-	struct answer_header headers[5] = { { "Content-Type", type },
+	struct answer_header headers[6] = { { "Content-Type", type },
 		{ "X-Content-Type-Options", "nosniff" } };
 	size_t               n = 2;
 
@@ -257,6 +271,8 @@ begin(struct job *j, int64_t size)
 		snprintf(file, sizeof(file), "attachment; filename=\"%s%s\"", j->spec.name,
 			j->spec.delta ? "-delta" : "");
 		headers[n++] = (struct answer_header){ "Content-Disposition", file };
+		if (j->spec.checkpoint_ns)
+			headers[n++] = (struct answer_header){ "X-Component-Checkpoints", "gzip members, of which the last is the profile" };
 	}
 	j->answer->sink->begin(j->answer, 200, headers, size);
 }

@@ -33,6 +33,7 @@ struct job_spec {
 	struct collect_params   params;
 	struct view             view;
 	int64_t                 wait_ns;   /* of a window, a delta */
+	int64_t                 checkpoint_ns; /* checkpoints are at least so far apart; 0: there are none */
 	bool                    delta;
 	char                    window[JOB_WINDOW_BYTES]; /* by which it can be ended early; "": by none */
 	const struct answer_header *headers; /* instead of those of format, constant */
@@ -92,7 +93,11 @@ int  job_write(void *job, const void *data, size_t size); /* an encode_write_fn;
 void job_fail(struct job *j, int status, const char *text); /* instead of writing */
 /* Why it was ended early, or NULL. */
 const char *job_ended_by(struct job *j);
-/* Waits until spec.wait_ns have passed or it is ended early.  -ECANCELED: client gone. */
-int  job_wait(struct job *j);
+/* Sends what is written so far.  0 or -ECANCELED: client gone. */
+int  job_flush(struct job *j);
+/* Would it wait for what was written before, as the client reads too slowly? */
+bool job_is_behind(struct job *j);
+/* Waits until a time of CLOCK_MONOTONIC, in nanoseconds: 1.  0: it is ended early.  -ECANCELED: client gone. */
+int  job_wait(struct job *j, int64_t until_ns);
 
 #endif

@@ -15,6 +15,11 @@
  * a half-close from a close either) or the end of the server ends the wait early, with a valid
  * profile of what there is.
  *
+ * With checkpoint=N its answer begins while it goes on: at least N seconds apart comes what there is so far, as a
+ * gzip member that is a whole profile, and the last member is the answer.  So whoever asks has something if the
+ * program is killed.  A checkpoint costs what the end of a window does, but for names that are known by then: from the
+ * second on they are as far apart as keeps them at 1 % of a processor.
+ *
  * What a stranger would get wrong:
  * - Text of Go has no room for a remark, so how threads were read is a header of the answer,
  *   X-Component-Threads, beside the comment in the binary form.
@@ -22,7 +27,7 @@
  *   difference but that its bytes come at the end.
  *
  * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/serve/profile_write.t, tests/serve/view.t, tests/cpu/windows.t,
- * tests/threads/goroutine.t, tests/trace/measured_waits.t, tests/wall/fgprof.t.
+ * tests/serve/checkpoint.t, tests/threads/goroutine.t, tests/trace/measured_waits.t, tests/wall/fgprof.t.
  */
 #include <config.h>
 
@@ -32,6 +37,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
 #include "html.h"
 #include "nearest.h"
 #include "query.h"
@@ -42,6 +48,7 @@
 
 #define PARAM_MAX       256 /* bytes of a value that we know what to do with */
 #define FOREVER_SECONDS 9e9 /* in nanoseconds it is more than an int64_t holds */
+#define CHECKPOINT_APART 100 /* times the CPU time that one took */
 
 const struct collector *
 profile_request_collector(const char *name)
@@ -78,7 +85,7 @@ refuse(char *why, const char *text)
 
 /* Not for Go's: what it does not know it does not see. */
 static const char *const params[] = { "format", "seconds", "debug", "gc", "own", "idle", "token", "focus", "ignore",
-	"sample_index", "cum", "n", "window" };
+	"sample_index", "cum", "n", "window", "checkpoint" };
 #define PARAMS (sizeof(params) / sizeof(params[0]))
 
 /* "", or a sentence about a parameter that is none.  Only a plain word is repeated in it. */
@@ -154,6 +161,8 @@ profile_request_of_query(const char *query, struct profile_request *ret)
 	ret->idle = query_int(value, &number) || number != 0;
 	view_of_query(query, ret);
 	query_get(query, "window", ret->window, sizeof(ret->window));
+	if (query_get(query, "checkpoint", value, sizeof(value)))
+		ret->bad_checkpoint = query_int(value, &ret->checkpoint) || ret->checkpoint <= 0;
 	query_get(query, "seconds", value, sizeof(value));
 	ret->timed = *value;
 	ret->bad_seconds = query_float(value, &ret->seconds) != 0;
@@ -295,6 +304,21 @@ snapshot_read(const struct profile_request *asked, int64_t max_seconds, struct j
 	return seconds_set((double)asked->whole, max_seconds, spec, why);
 }
 
+static int
+checkpoint_read(const struct profile_request *asked, struct job_spec *spec, char *why)
+{
+	if (asked->bad_checkpoint)
+		return refuse(why, "invalid value for \"checkpoint\" - must be a positive integer");
+	if (!asked->checkpoint)
+		return 0;
+	if (!spec->delta && !spec->collector->so_far)
+		return refuse(why, "\"checkpoint\" is for what is measured over a time, but no trace; leave it out, or write \"seconds\" beside it");
+	if (spec->format != format_usual(spec->collector->products))
+		return refuse(why, "\"checkpoint\" is for the binary form alone; leave format and debug out");
+	spec->checkpoint_ns = asked->checkpoint < FOREVER_SECONDS ? asked->checkpoint * CLOCK_NS_PER_S : INT64_MAX;
+	return 0;
+}
+
 /* ---- on the job's thread ---- */
 
 /* A page for browsers with the product inside. */
@@ -362,6 +386,91 @@ snapshot(struct job *j, struct product *ret)
 	return r ? failed(j, r) : 0;
 }
 
+/* What has come since before, which is released. */
+static int
+difference(struct job *j, struct product *before, struct product *ret)
+{
+	const struct collector *c = j->spec.collector;
+	int                     r;
+
+	*ret->note = '\0';
+	r = c->snapshot(c, &j->spec.params, ret);
+	if (r) {
+		product_release(before);
+		return r;
+	}
+	r = profile_subtract(&ret->profile, &before->profile);
+	if (r)
+		product_release(ret);
+	return r;
+}
+
+/* What there is so far, of a window or since a snapshot, both of which go on. */
+static int
+so_far(struct job *j, void *window, const struct product *before, struct product *ret)
+{
+	struct product copy = { .type = PRODUCT_PROFILE };
+	int            r;
+
+	*ret->note = '\0';
+	if (window)
+		return j->spec.collector->so_far(window, &j->spec.params, ret);
+	r = profile_copy(&before->profile, &copy.profile);
+	return r ? r : difference(j, &copy, ret);
+}
+
+/* One that cannot be made is left out, as the next may be there: while there is no memory, or the client has not read the
+ * last one.  A window waits for who reads slowly only with one that is larger than what is queued for a client. */
+static int
+checkpoint(struct job *j, void *window, const struct product *before)
+{
+	struct product p = { 0 };
+	uint64_t       written = j->bytes;
+	int            r;
+
+	if (job_is_behind(j) || so_far(j, window, before, &p))
+		return 0;
+	/* No %f: it follows the daemon's locale. */
+	profile_comment(&p.profile, "a checkpoint: what was measured in the first %lld ms; the rest did not come",
+		(long long)(p.profile.duration_ns / CLOCK_NS_PER_MS));
+	snprintf(j->note, sizeof(j->note), "%s", p.note);
+	r = write_product(j, &p);
+	product_release(&p);
+	if (r == -ENOMEM && j->bytes == written)
+		return 0;
+	return r < 0 ? r : job_flush(j);
+}
+
+static int64_t
+later(int64_t ns, int64_t by_ns)
+{
+	return __builtin_add_overflow(ns, by_ns, &ns) ? INT64_MAX : ns;
+}
+
+/* Until the window, or the delta from before on, is over or ended early: 0.  -ECANCELED: client gone. */
+static int
+wait_out(struct job *j, void *window, const struct product *before)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), end = later(now, j->spec.wait_ns), apart = j->spec.checkpoint_ns, used;
+	bool    first = true; /* it finds names that the end would have to find, and that are kept */
+	int     r;
+
+	for (; apart && later(now, apart) < end; first = false) {
+		r = job_wait(j, now + apart);
+		if (r <= 0)
+			return r;
+		used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		r = checkpoint(j, window, before);
+		if (r < 0)
+			return r;
+		used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
+		apart = first || used * CHECKPOINT_APART < j->spec.checkpoint_ns ? j->spec.checkpoint_ns : used * CHECKPOINT_APART;
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	r = job_wait(j, end);
+	return r < 0 ? r : 0;
+}
+
 /* Nothing is held meanwhile but the first snapshot. */
 static int
 delta(struct job *j, struct product *ret)
@@ -371,17 +480,13 @@ delta(struct job *j, struct product *ret)
 
 	if (r)
 		return r;
-	r = job_wait(j);
-	if (!r)
-		r = snapshot(j, ret);
-	if (!r) {
-		r = profile_subtract(&ret->profile, &before.profile);
-		if (r)
-			product_release(ret);
-	}
-	if (r)
+	r = wait_out(j, NULL, &before);
+	if (r) {
 		product_release(&before);
-	return r;
+		return r;
+	}
+	r = difference(j, &before, ret);
+	return r ? failed(j, r) : 0;
 }
 
 static int
@@ -391,7 +496,7 @@ window(struct job *j, struct product *ret)
 	void                   *w = NULL;
 	int                     r = c->open(&w);
 
-	r = r ? failed(j, r) : job_wait(j);
+	r = r ? failed(j, r) : wait_out(j, w, NULL);
 	if (r) {
 		if (w)
 			c->cancel(w);
@@ -451,10 +556,12 @@ int
 profile_request_job(const struct collector *c, const char *name, const struct profile_request *asked,
 	int64_t max_seconds, struct job_spec *ret, char why[PROFILE_REQUEST_WHY_BYTES])
 {
+	int r;
+
 	*ret = (struct job_spec){ .run = run, .collector = c, .name = name };
 	if (strlen(asked->window) > WINDOW_NAME_MAX || asked->window[strspn(asked->window, WINDOW_LETTERS)])
 		return refuse(why, "\"window\" is no name; write 1 to 32 of a-z and 0-9");
 	strcpy(ret->window, asked->window);
-	return collector_is_windowed(c) ? window_read(asked, max_seconds, ret, why) :
-					  snapshot_read(asked, max_seconds, ret, why);
+	r = collector_is_windowed(c) ? window_read(asked, max_seconds, ret, why) : snapshot_read(asked, max_seconds, ret, why);
+	return r ? r : checkpoint_read(asked, ret, why);
 }

@@ -36,6 +36,8 @@ struct profile_request {
 	int64_t rows;
 	bool    bad_rows;
 	char    window[JOB_WINDOW_BYTES + 1]; /* by which it can be ended early; what is too long fills it */
+	int64_t checkpoint; /* seconds; 0: not said */
+	bool    bad_checkpoint;
 	char    bad[PROFILE_REQUEST_BAD_BYTES]; /* a sentence: a parameter that nobody knows, for who names a format; or "" */
 };
 void profile_request_of_query(const char *query, struct profile_request *ret);

@@ -66,6 +66,9 @@ class Servers:
             request.send_error(body, "No")
             return
         request.send_response(200)
+        if isinstance(body, list):
+            request.send_header("X-Component-Checkpoints", "yes")
+            body = b"".join(body)
         request.send_header("Content-Length", str(len(body) + (body[-4:] == b"more")))
         request.end_headers()
         request.wfile.write(body)
@@ -236,6 +239,20 @@ def who_goes_away_or_refuses_is_left_out_with_a_word_in_the_profile():
             note = [c for c in notes if "process %d" % s.pids[i] in c]
             need(len(note) == 1 and part in note[0], notes)
             contains(said, note[0].replace("left out", "Left out"))
+
+
+@test
+def of_who_goes_away_behind_a_checkpoint_the_last_one_is_kept_with_a_word():
+    need_own_run()
+    with tempdir() as d, Servers([small(3), [small(4, comments=["early"]), small(5, comments=["late"]), small(9)[:40] + b"more"],
+                                  [small(6), small(7)], [small(8), small(9)[:40]]]) as s:
+        p, said = taken(d, "family")
+        equal(totals(p), [3 + 1 + 5 + 1 + 7 + 1 + 8 + 1])
+        equal(sorted({l[0] for l in labels_of(p)}), sorted(map(str, s.pids)))
+        need("#process %d: late" % s.pids[1] in p.comments and not [c for c in p.comments if "early" in c or "left out" in c], p.comments)
+        equal(said.count("is kept.\n"), 2, said)
+        for i in 1, 3:
+            need(re.search(r"process %d: the server went away after .*\nWhat it has measured in the first 1\.0 s is kept\.\n" % s.pids[i], said), said)
 
 
 @test

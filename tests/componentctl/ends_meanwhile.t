@@ -3,11 +3,14 @@
 import os
 import re
 import signal
+import socket
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
+from checkpoints import members  # noqa: E402
 from ctl import *  # noqa: E402,F403
 from pprof_reader import Profile  # noqa: E402
 
@@ -111,6 +114,53 @@ def a_window_of_a_program_that_run_ends_by_a_signal_is_kept_with_a_comment():
             contains(out, "the program ended meanwhile")
             with open(file, "rb") as f:
                 need(sum(s[1][0] for s in Profile(f.read()).samples) >= 20, "what was measured")
+
+
+@contextlib.contextmanager
+def relay(port, look):
+    """The address of one to the server at that port for one connection; look() is called with all of the answer so far, at each piece."""
+    def serve():
+        with listener.accept()[0] as client, socket.create_connection(("127.0.0.1", port)) as server:
+            asked = b""
+            while b"\r\n\r\n" not in asked:
+                asked += client.recv(4096)
+            server.sendall(asked)
+            answer = b""
+            with contextlib.suppress(ConnectionError):
+                while piece := server.recv(65536):
+                    client.sendall(piece)
+                    answer += piece
+                    look(answer)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield "127.0.0.1:%d" % listener.getsockname()[1]
+        thread.join(DEADLINE)
+
+
+@test
+def of_a_program_that_is_killed_within_a_window_the_last_checkpoint_is_kept():
+    for kind in "profile", "fgprof", "heap":
+        came = []
+
+        def look(answer):
+            came[:] = members(answer)
+            if len(came) == 2:
+                os.kill(pid, signal.SIGKILL)
+        with tempdir() as d, started_by_ctl("--app-id=ends", sys.executable, "-c", ENDS, stdin=subprocess.PIPE) as p:
+            contains(said_at_start(p.stderr), "starting profiling server")
+            record, file = listed()["ends"], os.path.join(d, "p.pb.gz")
+            pid = record["pid"]
+            with relay(record["profilePort"], look) as address:
+                r = run(CTL, "profile", address, kind, "--seconds=3600", "--comments", "-o", file, env=environment())
+            equal((p.wait(DEADLINE), r.returncode), (128 + 9, 0), r.stderr)
+            contains(r.stdout, "a checkpoint: what was measured in the first ")
+            need(re.search(r"went away after [0-9.]+ s, .*\nWhat it has measured in the first [0-9.]+ s is kept\.\nSaved as ", r.stderr), r.stderr)
+            with open(file, "rb") as f:
+                saved = f.read()
+            need(len(came) >= 2 and saved in came[1:], "a whole checkpoint")
+            if kind != "heap":
+                need(sum(s[1][0] for s in Profile(saved).samples) >= 50, "what was measured")
 
 
 @test

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
+#include "collector.h"
 #include "guest.h"
 #include "skip.h"
 #include "unwind.h"
@@ -398,11 +399,16 @@ static atomic_bool stop;
 static void *
 churn_windows(void *arg)
 {
-	struct cpu_window *w;
+	const struct collect_params params = { 0 };
+	struct cpu_window          *w;
+	struct product              so_far;
 
 	while (!stop)
-		if (cpu_window_open(&w) == 0)
+		if (cpu_window_open(&w) == 0) {
+			if (collect_profile.so_far(w, &params, &so_far) == 0)
+				product_release(&so_far);
 			cpu_window_cancel(w);
+		}
 	return arg;
 }
 

@@ -103,6 +103,29 @@ a_delta_is_what_was_added_and_forgets_what_did_not_change(void **state)
 }
 
 static void
+a_copy_has_the_same_samples_and_outlives_the_profile(void **state)
+{
+	struct profile p, copy;
+
+	(void)state;
+	profile_init(&p, "test");
+	p.type_count = 2;
+	p.begun_ns = 5;
+	profile_comment(&p, "a comment");
+	add_sizes(&p, 1, 10, 100);
+	add_sizes(&p, 2, 1, 50);
+	assert_int_equal(profile_copy(&p, &copy), 0);
+	profile_release(&p);
+	assert_int_equal(copy.count, 2);
+	assert_int_equal(copy.begun_ns, 5);
+	assert_string_equal(copy.comments, "a comment");
+	assert_int_equal(copy.samples[0].values[1], 1000);
+	assert_int_equal(copy.samples[1].event_bytes, 50);
+	profile_release(&copy);
+	assert_int_equal(stack_table_bytes(), 0); /* every reference was given back */
+}
+
+static void
 blocks_of_different_size_stay_apart(void **state)
 {
 	struct profile        p;
@@ -170,6 +193,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_stacks_merge_and_the_largest_comes_first),
 		cmocka_unit_test(a_delta_is_what_was_added_and_forgets_what_did_not_change),
+		cmocka_unit_test(a_copy_has_the_same_samples_and_outlives_the_profile),
 		cmocka_unit_test(blocks_of_different_size_stay_apart),
 		cmocka_unit_test(an_empty_profile_merges_and_releases),
 		cmocka_unit_test(comments_are_lines_and_one_that_does_not_fit_is_left_out),

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "collector.h"
 #include "cpu/window.h"
 #include "labels.h"
 #include "profile.h"
@@ -253,6 +254,33 @@ windows_overlap_and_a_cancelled_one_leaves_nothing(void **state)
 	assert_int_equal(stack_table_bytes(), 0);
 }
 
+static void
+what_a_window_has_so_far_can_be_told_while_it_goes_on(void **state)
+{
+	const struct collect_params params = { .idle = true };
+	struct wall_window         *w;
+	struct product              first = { 0 }, second = { 0 };
+	struct profile              p;
+
+	(void)state;
+	assert_int_equal(wall_window_open(&w), 0);
+	assert_int_equal(collect_fgprof.so_far(w, &params, &first), 0);
+	do {
+		product_release(&second);
+		assert_int_equal(collect_fgprof.so_far(w, &params, &second), 0);
+	} while (!second.profile.count);
+	assert_int_equal(second.type, PRODUCT_PROFILE);
+	assert_true(first.profile.duration_ns < second.profile.duration_ns);
+	assert_int_equal(first.profile.time_ns, second.profile.time_ns);
+	assert_int_equal(wall_window_close(w, true, &p), 0);
+	assert_true(second.profile.duration_ns < p.duration_ns);
+	assert_true(total(&second.profile, 0) <= total(&p, 0));
+	profile_release(&p);
+	product_release(&first);
+	product_release(&second);
+	assert_int_equal(stack_table_bytes(), 0);
+}
+
 int
 main(void)
 {
@@ -263,6 +291,7 @@ main(void)
 		cmocka_unit_test(late_ticks_change_neither_the_sum_nor_the_shares),
 		cmocka_unit_test(a_window_without_a_tick_is_a_valid_empty_profile),
 		cmocka_unit_test(windows_overlap_and_a_cancelled_one_leaves_nothing),
+		cmocka_unit_test(what_a_window_has_so_far_can_be_told_while_it_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

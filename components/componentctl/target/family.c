@@ -77,6 +77,7 @@ struct member {
 	struct target target;
 	struct pprof  p;
 	bool          is_read;
+	bool          is_part; /* it went away, and p is its last checkpoint */
 };
 
 struct family {
@@ -164,6 +165,7 @@ member_read(struct member *m, struct fetching *f, const char *kind)
 		component_error_set(&f->err, "%s: there is not enough memory for its profile", m->target.word);
 		f->result = -ENOMEM;
 	} else {
+		m->is_part = f->result == -EPIPE && f->fetched.has_checkpoints;
 		f->result = 0; /* a server that went away behind a whole profile */
 	}
 	fetch_release(&f->fetched);
@@ -214,6 +216,8 @@ merge(const struct family *f, const struct merge_source *sources, size_t count, 
 	for (size_t i = 0; i < f->count && !r; i++)
 		if (f->fetching[i].result)
 			fprintf(stderr, "Left out: %s\n", f->fetching[i].err.text);
+		else if (f->members[i].is_part)
+			fprintf(stderr, FETCH_KEPT, f->fetching[i].err.text, (double)f->members[i].p.duration_ns / 1e9);
 	if (r < 0 && !*err->text)
 		component_error_set(err, "the profiles of %zu processes cannot be written as one: %s", count, strerror(-r));
 	read_release(&p);

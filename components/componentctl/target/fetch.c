@@ -7,7 +7,7 @@
  *    whether it is a whole profile.
  *  - the server's own sentence says best what was wrong, which kinds there are, whom it lets in: it is passed on.
  *
- * Tests: tests/componentctl/profile.t
+ * Tests: tests/componentctl/profile.t, tests/componentctl/ends_meanwhile.t
  */
 #include <config.h>
 
@@ -19,9 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 
 #include "bar.h"
+#include "checkpoints.h"
 #include "text.h"
 
 #define CONNECT_SECONDS 10  /* until somebody is there */
@@ -29,6 +31,7 @@
 #define TOKEN_MAX       4096 /* bytes with NUL */
 #define SENTENCE_MAX    600  /* bytes of what a server says */
 #define LOOK_MS         200  /* at the bar, while nothing comes */
+#define DROP_LEAST      ((size_t)1 << 20) /* bytes: less is not worth unpacking what has come */
 
 struct request {
 	CURL                *curl;
@@ -38,6 +41,7 @@ struct request {
 	double               passed;  /* seconds, until it ended */
 	CURLcode             code;
 	bool                 too_large;
+	size_t               most;    /* bytes, from which on older checkpoints are dropped */
 	char                 sentence[CURL_ERROR_SIZE];
 };
 
@@ -72,15 +76,43 @@ fetch_many_files(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* Of an answer with checkpoints only the last whole one is kept, with what has come behind it.  How much that is. */
+static size_t
+drop_older(struct fetched *f)
+{
+	size_t size, at = checkpoints_last(f->data, f->size, &size);
+
+	memmove(f->data, f->data + at, f->size - at);
+	f->size -= at;
+	return f->size - size;
+}
+
 static size_t
 take(char *data, size_t one, size_t size, void *arg)
 {
 	struct request *r = arg;
-	int             error = fetch_add(r->fetched, data, size);
+	int             error;
 
 	(void)one;
+	if (r->fetched->has_checkpoints && r->fetched->size > r->most) {
+		drop_older(r->fetched);
+		r->most = 2 * r->fetched->size + DROP_LEAST;
+	}
+	error = fetch_add(r->fetched, data, size);
 	r->too_large = error == -EFBIG;
 	return error < 0 ? 0 : size;
+}
+
+static size_t
+take_header(char *line, size_t one, size_t size, void *arg)
+{
+	static const char wanted[] = "X-Component-Checkpoints:";
+	struct request   *r = arg;
+
+	(void)one;
+	if (size >= sizeof(wanted) && !strncasecmp(line, wanted, sizeof(wanted) - 1))
+		r->fetched->has_checkpoints = true;
+	return size;
 }
 
 /* One line, without control characters and blanks at its end. */
@@ -244,6 +276,23 @@ set_limits(struct request *r)
 	curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, (long)(r->seconds + SILENCE_SECONDS));
 	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
+	curl_easy_setopt(r->curl, CURLOPT_HEADERFUNCTION, take_header);
+	curl_easy_setopt(r->curl, CURLOPT_HEADERDATA, r);
+}
+
+/* However it ended, the last one is there; a part of another says that it was cut off, which nothing else tells where a proxy
+ * is between us. */
+static int
+checkpoints_ended(struct request *r, struct component_error *err)
+{
+	size_t part = drop_older(r->fetched);
+
+	r->fetched->size -= part;
+	if (r->code != CURLE_OK)
+		failed(r, r->code, err);
+	else if (part)
+		went_away(r, err);
+	return r->code != CURLE_OK || part ? -EPIPE : 0;
 }
 
 static int
@@ -255,6 +304,8 @@ ended(struct request *r, struct component_error *err)
 	/* What came of an error's text is said as well as can be. */
 	if (status >= 300)
 		return answered(r, status, err);
+	if (r->fetched->has_checkpoints && r->fetched->size)
+		return checkpoints_ended(r, err);
 	return r->code == CURLE_OK ? answered(r, status, err) : failed(r, r->code, err);
 }
 
@@ -277,7 +328,7 @@ perform(CURLM *multi, struct request *all, size_t count, struct bar *bar)
 					all[i].passed = bar_passed(bar);
 				}
 		for (size_t i = 0; i < count; i++)
-			comes |= all[i].fetched->size > 0;
+			comes |= all[i].fetched->size > 0 && !all[i].fetched->has_checkpoints;
 		bar_show(bar, comes ? ", comes" : "");
 	} while (running && curl_multi_poll(multi, NULL, 0, LOOK_MS, NULL) == CURLM_OK);
 }

@@ -17,11 +17,13 @@
 #include "target.h"
 
 #define FETCH_BYTES_MAX ((size_t)512 << 20) /* bytes: a trace of minutes */
+#define FETCH_KEPT "%s\nWhat it has measured in the first %.1f s is kept.\n" /* the sentence of -EPIPE, seconds */
 
 struct fetched {
 	unsigned char *data; /* malloc'd */
 	size_t         size;
 	bool           is_cut; /* the server went away before it said that this is all */
+	bool           has_checkpoints; /* it has sent such, of which data has the last whole one */
 };
 
 /*

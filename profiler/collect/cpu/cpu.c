@@ -450,6 +450,12 @@ end(struct window *window)
 	w->no_slot_why = cpu_engine.state.why == EAGAIN ? "RLIMIT_SIGPENDING leaves no timers for them" : status_refused;
 }
 
+static int
+copy(const struct window *w, struct window *to)
+{
+	return cpu_window_copy((const struct cpu_window *)w, (struct cpu_window *)to);
+}
+
 static void
 forget(struct window *w)
 {
@@ -458,7 +464,7 @@ forget(struct window *w)
 
 static struct cpu_engine cpu_engine = {
 	.windows = { .name = "component-cpu", .run = run, .start = start, .stop = stop, .settle = settle,
-		     .lost = cpu_ring_lost, .begin = begin, .end = end, .forget = forget, WINDOWS_INIT },
+		     .lost = cpu_ring_lost, .begin = begin, .end = end, .copy = copy, .forget = forget, WINDOWS_INIT },
 	.hz = CPU_HZ, .status = "",
 };
 
@@ -502,6 +508,19 @@ static void
 cpu_window_end(struct cpu_window *w)
 {
 	windows_end(&cpu_engine.windows, &w->window);
+}
+
+static int
+window_so_far(const struct cpu_window *w, struct cpu_window **ret)
+{
+	struct cpu_window *now = cpu_window_new();
+	int                err = now ? windows_so_far(&cpu_engine.windows, &w->window, &now->window) : -ENOMEM;
+
+	if (!err)
+		*ret = now;
+	else if (now)
+		cpu_window_free(now);
+	return err;
 }
 
 int
@@ -704,6 +723,21 @@ collect_close(void *window, const struct collect_params *params, struct product 
 	return cpu_window_close(window, &ret->profile);
 }
 
+static int
+collect_so_far(void *window, const struct collect_params *params, struct product *ret)
+{
+	struct cpu_window *now;
+	int                err = window_so_far(window, &now);
+
+	(void)params;
+	if (err)
+		return err;
+	ret->type = PRODUCT_PROFILE;
+	err = cpu_window_profile(now, &ret->profile);
+	cpu_window_free(now);
+	return err;
+}
+
 static void
 collect_cancel(void *window)
 {
@@ -721,6 +755,7 @@ collect_start(void)
 static const struct cpu_sampler sampler = {
 	.open = window_open,
 	.end = cpu_window_end,
+	.so_far = window_so_far,
 	.free = cpu_window_free,
 	.cancel = cpu_window_cancel,
 	.watch = cpu_signal_watch,
@@ -742,6 +777,7 @@ const struct collector collect_profile = {
 	.types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
 	.open = collect_open,
 	.close = collect_close,
+	.so_far = collect_so_far,
 	.cancel = collect_cancel,
 	.seconds = 30,
 	.cannot = "Could not enable CPU profiling",

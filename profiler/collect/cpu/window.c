@@ -38,6 +38,14 @@ cpu_window_free(struct cpu_window *w)
 	pages_unmap(w, sizeof(*w));
 }
 
+int
+cpu_window_copy(const struct cpu_window *w, struct cpu_window *to)
+{
+	*to = *w;
+	to->counts = (struct window_counts){ 0 };
+	return window_counts_copy(&w->counts, &to->counts);
+}
+
 static uint64_t
 lost(const struct cpu_window *w)
 {

@@ -12,6 +12,8 @@
 
 /* NULL without memory. */
 struct cpu_window *cpu_window_new(void);
+/* What is in one, also in another that is new.  0 or -ENOMEM. */
+int  cpu_window_copy(const struct cpu_window *w, struct cpu_window *to);
 /* Gives the references of its stacks back. */
 void cpu_window_free(struct cpu_window *w);
 /* Borrows the references of stack and labels, takes some of its own where it needs them. */

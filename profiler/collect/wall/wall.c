@@ -289,6 +289,19 @@ end(struct window *window)
 	w->threads = wall_threads_now(&wall.threads);
 }
 
+/* But for the CPU window. */
+static int
+copy(const struct window *w, struct window *to)
+{
+	const struct wall_window *from = (const struct wall_window *)w;
+	struct wall_window       *copied = (struct wall_window *)to;
+
+	*copied = *from;
+	copied->cpu = NULL;
+	copied->counts = (struct window_counts){ 0 };
+	return window_counts_copy(&from->counts, &copied->counts);
+}
+
 /* The CPU window is cpu/cpu.c's to free. */
 static void
 forget(struct window *w)
@@ -298,7 +311,7 @@ forget(struct window *w)
 
 static struct windows windows = {
 	.name = "component-wall", .run = run, .start = start, .stop = stop, .settle = block_end,
-	.begin = begin, .end = end, .forget = forget, .forked = forked, WINDOWS_INIT,
+	.begin = begin, .end = end, .copy = copy, .forget = forget, .forked = forked, WINDOWS_INIT,
 };
 
 int
@@ -323,13 +336,19 @@ wall_window_open(struct wall_window **ret)
 	return 0;
 }
 
+static const char *
+cpu_why(const struct collector *cpu)
+{
+	return cpu ? cpu->cpu->status() : "no CPU samples are collected";
+}
+
 static void
 window_end(struct wall_window *w)
 {
 	const struct collector *cpu = COLLECTOR_WITH(cpu);
 
 	windows_end(&windows, &w->window);
-	w->cpu_why = cpu ? cpu->cpu->status() : "no CPU samples are collected";
+	w->cpu_why = cpu_why(cpu);
 	if (w->cpu)
 		cpu->cpu->end(w->cpu);
 }
@@ -350,6 +369,25 @@ wall_window_close(struct wall_window *w, bool idle, struct profile *ret)
 	window_end(w);
 	err = wall_window_profile(w, idle, ret);
 	window_free(w);
+	return err;
+}
+
+/* As a profile, if it ended now. */
+static int
+window_so_far(const struct wall_window *w, bool idle, struct profile *ret)
+{
+	const struct collector *cpu = COLLECTOR_WITH(cpu);
+	struct wall_window     *now = wall_window_new();
+	int                     err = now ? windows_so_far(&windows, &w->window, &now->window) : -ENOMEM;
+
+	if (!now)
+		return err;
+	if (!err && w->cpu)
+		err = cpu->cpu->so_far(w->cpu, &now->cpu);
+	now->cpu_why = cpu_why(cpu);
+	if (!err)
+		err = wall_window_profile(now, idle, ret);
+	window_free(now);
 	return err;
 }
 
@@ -393,6 +431,13 @@ collect_close(void *window, const struct collect_params *params, struct product 
 	return wall_window_close(window, params->idle, &ret->profile);
 }
 
+static int
+collect_so_far(void *window, const struct collect_params *params, struct product *ret)
+{
+	ret->type = PRODUCT_PROFILE;
+	return window_so_far(window, params->idle, &ret->profile);
+}
+
 static void
 collect_cancel(void *window)
 {
@@ -417,6 +462,7 @@ const struct collector collect_fgprof = {
 	.types = { { "samples", "count" }, { "time", "nanoseconds" } },
 	.open = collect_open,
 	.close = collect_close,
+	.so_far = collect_so_far,
 	.cancel = collect_cancel,
 	.windows = &windows,
 	.seconds = 30,

@@ -1,0 +1,50 @@
+/*
+ * checkpoints.c - the last whole profile of an answer that has several, one behind the other.
+ *
+ * Where a gzip member ends only who unpacks it knows.
+ *
+ * Tests: tests/componentctl/ends_meanwhile.t
+ */
+#include <config.h>
+
+#include "checkpoints.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <zlib.h>
+
+#define GZIP      (16 + MAX_WBITS)
+#define BYTES_MAX ((size_t)1 << 30) /* unpacked, of all of them: what comes behind is as if it had not come */
+
+/* Is there a whole member?  z goes behind it. */
+static bool
+member_skip(z_stream *z, size_t *all)
+{
+	unsigned char room[32 << 10];
+	int           r;
+
+	do {
+		z->next_out = room;
+		z->avail_out = sizeof(room);
+		r = inflate(z, Z_NO_FLUSH);
+		*all += sizeof(room) - z->avail_out;
+	} while (r == Z_OK && *all < BYTES_MAX);
+	return r == Z_STREAM_END && inflateReset(z) == Z_OK;
+}
+
+size_t
+checkpoints_last(const unsigned char *data, size_t size, size_t *ret_size)
+{
+	z_stream z = { .next_in = (z_const Bytef *)data, .avail_in = size < UINT32_MAX ? (uInt)size : UINT32_MAX };
+	size_t   at, found = 0, all = 0;
+
+	*ret_size = size;
+	if (inflateInit2(&z, GZIP) != Z_OK)
+		return 0;
+	for (at = 0; at < size && member_skip(&z, &all); at = (size_t)(z.next_in - data)) {
+		found = at;
+		*ret_size = (size_t)(z.next_in - data) - at;
+	}
+	inflateEnd(&z);
+	return found;
+}
