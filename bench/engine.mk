@@ -52,7 +52,7 @@ bench_cpu_accuracy_LDADD = profiler/hooks/libcomponent_hooks_nonshared.a profile
 # Sizes and start-up: the same object with and without us, and with the run path that only
 # a build tree has.
 BENCH_ROWS += bench/rows_size.py
-EXTRA_DIST += bench/so_size bench/programs bench/second_thread.c bench/slow_time.c
+EXTRA_DIST += bench/so_size bench/programs bench/one_jump.c bench/second_thread.c bench/slow_time.c
 EXTRA_PROGRAMS += bench/door_plain bench/door_linked
 BENCH_TARGETS += bench/door_plain bench/door_linked
 bench_door_plain_SOURCES = bench/door.c

@@ -4,7 +4,8 @@ from method import Bar, Row, at_most
 ROUNDS = 15
 OURS = "off", "on", "window"
 ALLOCATORS = "jemalloc", "tcmalloc"
-THREAD = "{work}/second_thread.so"  # of nobody's: what any profiler with a thread costs at least
+# Of nobody's: what any profiler with a thread costs at least, and what anybody does who stands before malloc.
+ALONE = {"thread": "{work}/second_thread.so", "jump": "{work}/one_jump.so"}
 SLOW = "{work}/slow_time.so"  # callgrind's server is slower, and so are the window's timers
 # Some 0.2 s of CPU time at least, in slices of 1 ms or one request of every client (bench/programs).
 REQUESTS = {"redis": "307200", "memcached": "122880", "nginx": "61440", "postgres": "15360"}
@@ -14,7 +15,7 @@ COUNTED_ROUNDS = {"redis": 21}  # its dictionaries have random seeds, which are 
 
 
 def row(name, variant):
-    preloaded = ("{preload}", "{libs}") if variant in OURS else (THREAD,) if variant == "thread" else ()
+    preloaded = ("{preload}", "{libs}") if variant in OURS else (ALONE[variant],) if variant in ALONE else ()
     peer = name if variant not in ALLOCATORS else "%s with %s alone" % (name, variant)
     return Row("%s_%s_ratio" % (name, variant), "ratio", at_most(1.02) if variant in OURS else Bar(),
                ("{src}/bench/programs", name, variant, REQUESTS[name]) + preloaded, kind="paired", metric="request_us", peer_metric="peer_us",
@@ -30,8 +31,8 @@ def shared(library):
     return "{cc}", "-shared", "-fPIC", "-O2", "-o", library, library.replace("{work}", "{src}/bench").replace(".so", ".c")
 
 
-PREPARE = {library: shared(library) for library in (THREAD, SLOW)}
+PREPARE = {library: shared(library) for library in (*ALONE.values(), SLOW)}
 ROWS = [r for name in REQUESTS for r in [
-    *(row(name, variant) for variant in ("same", *OURS, "thread", *ALLOCATORS)),
+    *(row(name, variant) for variant in ("same", *OURS, *ALONE, *ALLOCATORS)),
     counted(name, "on_insn", at_most(1.02), "{preload}", "{libs}"),
-    counted(name, "window_insn", at_most(1.02), "{preload}", "{libs}", SLOW), counted(name, "thread_insn", Bar(), THREAD)]]
+    counted(name, "window_insn", at_most(1.02), "{preload}", "{libs}", SLOW), counted(name, "thread_insn", Bar(), ALONE["thread"])]]

@@ -15,7 +15,7 @@ INC_CTL = -iquote $(srcdir)/%D% -iquote $(srcdir)/%D%/annotate -iquote $(srcdir)
 LOOKING = %D%/files/legacy/contention.c %D%/files/legacy/cpu.c %D%/files/legacy/draft.c %D%/files/legacy/draft.h \
 	%D%/files/legacy/heap.c %D%/files/legacy/legacy.c %D%/files/legacy/legacy.h %D%/files/legacy/legacy_map.c \
 	%D%/files/legacy/legacy_map.h %D%/files/merge.c %D%/files/merge.h %D%/files/read.c %D%/files/read.h %D%/files/write.c %D%/files/write.h \
-	%D%/views/folded.c %D%/views/graph.c %D%/views/graph.h %D%/views/listing.c %D%/views/match.c \
+	%D%/files/checkpoints.c %D%/files/checkpoints.h %D%/views/folded.c %D%/views/graph.c %D%/views/graph.h %D%/views/listing.c %D%/views/match.c \
 	%D%/views/match.h %D%/views/picture_view.c %D%/views/shown.c %D%/views/shown.h %D%/views/top.c %D%/views/top.h \
 	%D%/views/units.c %D%/views/units.h
 INC_LOOKING = -iquote $(srcdir)/%D%/files -iquote $(srcdir)/%D%/files/legacy -iquote $(srcdir)/%D%/views -iquote $(srcdir)/profiler/symbols \
@@ -27,7 +27,6 @@ if HAVE_LIBCURL
 	%D%/doctor/findings.c %D%/doctor/findings.h %D%/doctor/names.c %D%/doctor/names.h %D%/doctor/notes.c \
 	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live_table.c %D%/live/live_table.h \
 	%D%/live/live_threads.c %D%/live/live_threads.h %D%/live/screen.c %D%/live/screen.h %D%/target/bar.c \
-	%D%/target/checkpoints.c %D%/target/checkpoints.h \
 	%D%/target/bar.h %D%/target/family.c %D%/target/family.h %D%/target/fetch.c %D%/target/fetch.h \
 	%D%/target/target.c %D%/target/target.h %D%/target/unserved.c %D%/target/unserved.h
 LOOKING_CPPFLAGS = $(INC_LOOKING) -iquote $(srcdir)/profiler/outside $(LIBCURL_CFLAGS)

@@ -5,7 +5,7 @@
  * and the profile itself as the last one.  An answer that was cut off ends with a part of one.
  *
  *   threads  any
- *   source   components/componentctl/target/checkpoints.c
+ *   source   components/componentctl/files/checkpoints.c
  */
 #ifndef COMPONENTCTL_CHECKPOINTS_H
 #define COMPONENTCTL_CHECKPOINTS_H
