@@ -382,9 +382,8 @@ measure(const struct target *t, const struct records *family, const char *kind, 
 	char    query[64] = "";
 	int64_t seconds = seconds_of(kind);
 
-	/* A look at threads wakes those that run. */
 	if (seconds)
-		snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, strncmp(kind, "goroutine", 9) ? "&checkpoint=1" : "");
+		snprintf(query, sizeof(query), "seconds=%" PRId64 "&checkpoint=1", seconds);
 	if (family->count > 1)
 		return family_fetch(family, kind, query, seconds, opt.token_file, f, err);
 	return t->pid ? unserved_profile(t->pid, kind, seconds, true, f, err) :

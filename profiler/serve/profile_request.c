@@ -309,7 +309,8 @@ checkpoint_read(const struct profile_request *asked, struct job_spec *spec, char
 {
 	if (asked->bad_checkpoint)
 		return refuse(why, "invalid value for \"checkpoint\" - must be a positive integer");
-	if (!asked->checkpoint)
+	/* A look at threads wakes those that run: once more for each would be felt. */
+	if (!asked->checkpoint || spec->collector->products & PRODUCT_DUMP)
 		return 0;
 	if (!spec->delta && !spec->collector->so_far)
 		return refuse(why, "\"checkpoint\" is for what is measured over a time, but no trace; leave it out, or write \"seconds\" beside it");
@@ -433,7 +434,6 @@ checkpoint(struct job *j, void *window, const struct product *before)
 	/* No %f: it follows the daemon's locale. */
 	profile_comment(&p.profile, "a checkpoint: what was measured in the first %lld ms; the rest did not come",
 		(long long)(p.profile.duration_ns / CLOCK_NS_PER_MS));
-	snprintf(j->note, sizeof(j->note), "%s", p.note);
 	r = write_product(j, &p);
 	product_release(&p);
 	if (r == -ENOMEM && j->bytes == written)
@@ -544,7 +544,8 @@ run(struct job *j)
 	why = job_ended_by(j);
 	if (why && p.type == PRODUCT_PROFILE)
 		profile_comment(&p.profile, "%s", why);
-	snprintf(j->note, sizeof(j->note), "%s", p.note);
+	if (!j->bytes) /* it is in the header, which is out with the first checkpoint */
+		snprintf(j->note, sizeof(j->note), "%s", p.note);
 	r = write_product(j, &p);
 	if (windowed && j->serve)
 		log_finished(j, &p);

@@ -68,11 +68,11 @@ def each_checkpoint_is_a_whole_profile_of_what_there_is_so_far_and_the_last_is_t
 
 
 @test
-def a_window_without_them_and_one_that_is_shorter_are_answered_as_ever():
+def a_window_without_them_one_that_is_shorter_and_a_difference_of_threads_are_answered_as_ever():
     with server("--burn") as d:
         plain, short = d.get(PPROF + "profile?seconds=1"), d.get(PPROF + "profile?seconds=1&checkpoint=5")
         equal((plain.status, plain.headers.get("x-component-checkpoints")), (200, None))
-        for r in plain, short:
+        for r in plain, short, d.get(PPROF + "threads?seconds=2&checkpoint=1"):
             equal([len(m) for m in members(r.body)], [len(r.body)])
 
 

@@ -13,22 +13,24 @@
 #include <stdint.h>
 #include <zlib.h>
 
-#define GZIP      (16 + MAX_WBITS)
-#define BYTES_MAX ((size_t)1 << 30) /* unpacked, of all of them: what comes behind is as if it had not come */
+#include "read.h"
+
+#define GZIP (16 + MAX_WBITS)
 
 /* Is there a whole member?  z goes behind it. */
 static bool
-member_skip(z_stream *z, size_t *all)
+member_skip(z_stream *z)
 {
 	unsigned char room[32 << 10];
+	size_t        size = 0;
 	int           r;
 
 	do {
 		z->next_out = room;
 		z->avail_out = sizeof(room);
 		r = inflate(z, Z_NO_FLUSH);
-		*all += sizeof(room) - z->avail_out;
-	} while (r == Z_OK && *all < BYTES_MAX);
+		size += sizeof(room) - z->avail_out;
+	} while (r == Z_OK && size <= READ_BYTES_MAX);
 	return r == Z_STREAM_END && inflateReset(z) == Z_OK;
 }
 
@@ -36,12 +38,12 @@ size_t
 checkpoints_last(const unsigned char *data, size_t size, size_t *ret_size)
 {
 	z_stream z = { .next_in = (z_const Bytef *)data, .avail_in = size < UINT32_MAX ? (uInt)size : UINT32_MAX };
-	size_t   at, found = 0, all = 0;
+	size_t   at, found = 0;
 
 	*ret_size = size;
 	if (inflateInit2(&z, GZIP) != Z_OK)
 		return 0;
-	for (at = 0; at < size && member_skip(&z, &all); at = (size_t)(z.next_in - data)) {
+	for (at = 0; at < size && member_skip(&z); at = (size_t)(z.next_in - data)) {
 		found = at;
 		*ret_size = (size_t)(z.next_in - data) - at;
 	}

@@ -288,11 +288,13 @@ checkpoints_ended(struct request *r, struct component_error *err)
 	size_t part = drop_older(r->fetched);
 
 	r->fetched->size -= part;
-	if (r->code != CURLE_OK)
+	if (r->code == CURLE_OK && !part)
+		return 0;
+	if (r->too_large)
 		failed(r, r->code, err);
-	else if (part)
+	else
 		went_away(r, err);
-	return r->code != CURLE_OK || part ? -EPIPE : 0;
+	return -EPIPE;
 }
 
 static int
