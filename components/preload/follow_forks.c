@@ -172,7 +172,8 @@ age(void)
 static bool
 is_time(void)
 {
-	return atomic_load(&follow.waits) && !our_thread_is() && age() >= LIVES_NS && getpid() == follow.pid;
+	return atomic_load(&follow.waits) && !our_thread_is() && !atomic_load(&follow.is_confined) && age() >= LIVES_NS &&
+		getpid() == follow.pid;
 }
 
 /* In the middle of the program, in an allocation that is made at pc.  Who makes it is looked at first: the clock may be

@@ -33,6 +33,7 @@
 #include <config.h>
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -311,21 +312,34 @@ stays(const struct run *run, char *variable)
 	return strncmp(variable, "COMPONENT_", strlen("COMPONENT_")) != 0;
 }
 
+/* Between the end of a shorter environment and that of the longer one, behind which programs look for the auxiliary vector
+ * in pairs (Go).  What is left there is a pair that says nothing, or, where pairs do not meet it, the end of the vector. */
+static void
+gap_fill(char **from, char **end)
+{
+	bool pairs = (end - from) % 2 == 0;
+
+	for (size_t i = 0; from < end; from++, i++)
+		*from = pairs && i % 2 == 0 ? (char *)AT_IGNORE : NULL;
+}
+
 /* The program's environment becomes what "componentctl run" was given, so that children are plain.  Where
  * children are followed it stays, but for a port that is none. */
 static void
 run_end(const struct run *run)
 {
-	char **to = environ;
+	char **to = environ, **from;
 
 	if (run->fd < 0)
 		return;
 	close(run->fd);
-	for (char **from = environ; from && *from; from++)
+	for (from = environ; from && *from; from++)
 		if (stays(run, *from))
 			*to++ = *from;
-	if (to)
-		*to = NULL;
+	if (!to || to == from)
+		return;
+	*to = NULL;
+	gap_fill(to + 1, from + 1);
 }
 
 static bool

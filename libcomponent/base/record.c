@@ -375,13 +375,24 @@ text_parse(char *text, struct record *r)
 	return r->app_port >= 0 && r->created >= 0 && r->parent >= 0;
 }
 
+/* Has it ended, and nobody has waited for it?  Who has threads left lives, whatever became of the first. */
+static bool
+is_zombie(pid_t pid)
+{
+	char path[32], state[PROC_STATUS_BYTES], threads[PROC_STATUS_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	return proc_status_find(our_fd_open(path, O_RDONLY, 0), "\nState:", state) && strchr("ZX", state[strspn(state, " \t")]) &&
+		proc_status_find(our_fd_open(path, O_RDONLY, 0), "\nThreads:", threads) && atoi(threads) <= 1;
+}
+
 static bool
 is_alive(const struct found *f)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)f->record.pid);
-	return process_start(path, (int32_t)f->record.pid) == f->start;
+	return process_start(path, (int32_t)f->record.pid) == f->start && !is_zombie(f->record.pid);
 }
 
 /* Has the process this user, of those that it may act as? */

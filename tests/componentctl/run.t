@@ -68,7 +68,7 @@ def processes_of(session):
 
 
 def witness_of(session):
-    there = [pid for pid, name in processes_of(session).items() if name == "componentctl-w"]
+    there = [pid for pid, name in processes_of(session).items() if name == "component-group"]
     return there[0] if len(there) == 1 else None
 
 
@@ -576,11 +576,11 @@ print("job", "ended", os.waitstatus_to_exitcode(status), flush=True)
 
 
 @contextlib.contextmanager
-def job(*more):
+def job(*more, **variables):
     pid, fd = pty.fork()
     if pid == 0:
         try:
-            os.execve(sys.executable, [sys.executable, "-c", SHELL, *words(*more)], environment())
+            os.execve(sys.executable, [sys.executable, "-c", SHELL, *words(*more)], environment(**variables))
         finally:
             os._exit(99)
     try:
@@ -593,27 +593,70 @@ def job(*more):
         os.waitpid(pid, 0)
 
 
+GOES_ON = "import os, signal, time\nsignal.signal(signal.SIGCONT, lambda n, f: os.write(1, b'goes ' + b'on\\n'))\n" \
+    "%s\nprint('rea' + 'dy', flush=True)\nwhile True: time.sleep(0.1)\n"
+
+
+def stopped_and_continued(fd, times):
+    """By keys, each as soon as the program has answered the one before; then interrupted."""
+    said = until(fd, b"ready")
+    for _ in range(times):
+        os.write(fd, b"\x1a")
+        said += until(fd, b"job stopped")
+        os.write(fd, b"\n")
+        said += until(fd, b"goes on")
+    os.write(fd, b"\x03")
+    said += until(fd, b"job ended 130")
+    equal(said.count(b"job stopped"), times, said)
+    need(b"terminated signal" not in said, said)
+
+
 @test
 def a_shell_has_the_terminal_back_when_the_program_stops():
     need_own_run()
-    goes_on = "import os, signal, time\nsignal.signal(signal.SIGCONT, lambda n, f: os.write(1, b'goes ' + b'on\\n'))\n" \
-        "%s\nprint('rea' + 'dy', flush=True)\nwhile True: time.sleep(0.1)\n"
     for group in "", "os.setpgid(0, 0)":
-        with job("--", sys.executable, "-c", goes_on % group) as fd:
-            said = until(fd, b"ready")
-            for key in b"\x1a", b"\x1a":
-                os.write(fd, key)
-                said += until(fd, b"job stopped")
-                os.write(fd, b"\n")
-                said += until(fd, b"goes on")
-            os.write(fd, b"\x03")
-            said += until(fd, b"job ended 130")
-            equal(said.count(b"job stopped"), 2, said)
-            need(b"terminated signal" not in said, said)
+        with job("--", sys.executable, "-c", GOES_ON % group) as fd:
+            stopped_and_continued(fd, 2)
     with job("--", sys.executable, "-c", STOPS) as fd:
         until(fd, b"job stopped")
         os.write(fd, b"\n")
         until(fd, b"job ended 5")
+
+
+# componentctl has read a signal, and looks for a third of a second later who else had it.
+SLOW_LOOK = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#define IS_SLOW(path) (!strcmp(program_invocation_short_name, "componentctl") && strstr(path, "/status"))
+#define OPEN(name) \
+int name(const char *path, int flags, ...) \
+{ \
+	va_list args; \
+	va_start(args, flags); \
+	if (IS_SLOW(path)) \
+		nanosleep(&(struct timespec){ 0, 300000000 }, NULL); \
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, va_arg(args, int)); \
+}
+OPEN(open)
+OPEN(open64)
+"""
+
+
+@test
+def a_stop_right_after_a_continue_holds():
+    need_own_run()
+    if not shutil.which(CC.split()[0]):
+        raise Skip("no compiler")
+    with tempdir() as d:
+        slow = compiled(d, "slow.so", SLOW_LOOK, "-shared", "-fPIC")
+        with job("--", sys.executable, "-c", GOES_ON % "", LD_PRELOAD=slow) as fd:
+            stopped_and_continued(fd, 2)
 
 
 @test

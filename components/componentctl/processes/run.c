@@ -73,7 +73,6 @@ struct running {
 	char        path[PATH_MAX], id[RECORD_ID_MAX];
 	bool        id_is_taken; /* so the program's number is added */
 	pid_t       pid;
-	pid_t       witness; /* of signals to the process group */
 	pid_t       waker;   /* what has last been there to continue us */
 	int         signals; /* a signalfd */
 	int         report;  /* the pipe's end; -1: closed */
@@ -82,6 +81,7 @@ struct running {
 	int64_t     kill_at;   /* by the monotonic clock; 0: not yet */
 	int64_t     look_at;   /* the same */
 	int64_t     look_ns;   /* how long until the look after that */
+	struct witness witness; /* of signals to the process group */
 	struct stat program;   /* the file that the process was found to run */
 	bool        is_served; /* as far as is known */
 	sigset_t    mask;      /* that we were started with */
@@ -159,7 +159,7 @@ environment_make(const char *id, int fd)
 
 	r |= app_port ? set_number("APP_PORT", app_port) : unsetenv("APP_PORT");
 	if (!enable)
-		return r;
+		return r | unsetenv(RUN_PORT_VARIABLE); /* it is who started us that has it */
 	if (loadable_agent(agent, NULL))
 		return -1;
 	if (snprintf(preload, sizeof(preload), "%s%s%s", agent, others && *others ? ":" : "", others ? others : "") >=
@@ -213,7 +213,7 @@ start(struct running *p, char **words, struct component_error *err)
 		component_error_set(err, "cannot start %s: %s", p->path, strerror(errno));
 		return -errno;
 	}
-	p->witness = witness_begin(); /* the program is the first of our children */
+	witness_begin(&p->witness); /* the program is the first of our children */
 	return 0;
 }
 
@@ -272,7 +272,8 @@ report_take(struct running *p, struct component_error *err)
 	if (end)
 		*end = '\0';
 	if (end && !strncmp(p->text, "exec ", 5)) {
-		component_error_set(err, "cannot run %s: %s", p->path, p->text + 5);
+		component_error_set(err, "cannot run %s: %s%s", p->path, p->text + 5, strcmp(p->text + 5, strerror(ENOEXEC)) ? "" :
+			"; a script begins with #! and its interpreter, or write 'componentctl run sh SCRIPT'");
 		return -ENOEXEC;
 	}
 	if (end && !strncmp(p->text, RUN_UP " ", strlen(RUN_UP " "))) {
@@ -354,11 +355,16 @@ is_of_our_writing(const struct signalfd_siginfo *s)
 	return (s->ssi_signo == SIGPIPE || s->ssi_signo == SIGXFSZ) && (pid_t)s->ssi_pid == getpid();
 }
 
+/* Where it serves is asked of its record: what was switched off and on again may have another port. */
 static void
 pass_on(const struct running *p, int number)
 {
-	if (p->is_served)
-		end_windows(p->pid, p->text + strlen(RUN_UP " "), number);
+	struct record now;
+	char          word[24];
+
+	snprintf(word, sizeof(word), "%ld", (long)p->pid);
+	if (p->is_served && !record_find(word, &now, NULL) && strcmp(now.url, RECORD_URL_OFF) != 0)
+		end_windows(p->pid, now.url, number);
 	kill(p->pid, number);
 }
 
@@ -377,17 +383,18 @@ signal_take(struct running *p)
 	if (is_the_terminals(&s)) {
 		if (is_apart(p->pid) && getpgrp() == getpid())
 			kill(p->pid, number);
-		witness_renew(&p->witness);
+		witness_renew(&p->witness, number);
 		p->look_at = 0; /* the new one is to stand where the program does */
 		return;
 	}
-	if (is_apart(p->witness) != is_apart(p->pid) || !witness_had(&p->witness, number))
+	if (is_apart(p->witness.pid) != is_apart(p->pid) || !witness_had(&p->witness, number))
 		pass_on(p, number);
 	else
 		p->look_at = 0;
 	if ((number == SIGTERM || number == SIGINT) && !p->kill_at) {
 		say(p, "info", "terminated signal received: shutting down");
-		p->kill_at = clock_ns(CLOCK_MONOTONIC) + grace;
+		if (grace < 0 || __builtin_add_overflow(clock_ns(CLOCK_MONOTONIC), grace, &p->kill_at))
+			p->kill_at = INT64_MAX;
 	}
 }
 
@@ -457,7 +464,7 @@ look_when_due(struct running *p)
 		record_sweep();
 	else if (p->is_served)
 		program_look(p);
-	if (p->witness > 0 && is_apart(p->witness) != is_apart(p->pid))
+	if (p->witness.pid > 0 && is_apart(p->witness.pid) != is_apart(p->pid))
 		witness_stand(&p->witness, is_apart(p->pid));
 	p->look_at = now + p->look_ns;
 	p->look_ns = p->look_ns < LOOK_NS_MOST / 2 ? 2 * p->look_ns : LOOK_NS_MOST;
@@ -499,7 +506,7 @@ wait_for(struct running *p, struct component_error *err)
 	if (p->report >= 0)
 		failed = report_end(p, err);
 	record_sweep();
-	witness_end(p->witness);
+	witness_end(&p->witness);
 	if (failed)
 		return failed;
 	return WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status);
@@ -547,8 +554,8 @@ static const struct component_flag flags[] = {
 	COMPONENT_FLAG_BOOL("follow-forks", &follow_forks, "Serve profiles of each process that the program forks, too; their records "
 		"have its name, and say whose children they are.", .section = "Run"),
 	COMPONENT_FLAG_DURATION("graceful-shutdown-timeout", &grace,
-		"After TERM or INT was sent to componentctl run, kill the program if it has not ended within this time.",
-		.section = "Run", .min = 0),
+		"After TERM or INT was sent to componentctl run, kill the program if it has not ended within this time; below 0: never.",
+		.section = "Run"),
 	COMPONENT_FLAG_END
 };
 

@@ -8,7 +8,8 @@
  * What a stranger would get wrong: a signal comes to the processes of a group one after the other, and
  * systemd sends to each by itself.  So the answer "no" is checked for some time: a signal to this process
  * alone reaches the program that much later.  A witness that has seen a signal is replaced, since what is
- * pending there never goes away.  And the program may be continued alone (kill -CONT, cpulimit), which a
+ * pending there never goes away, unless a SIGTSTP or the like comes after a SIGCONT, or the other way round: the
+ * later one takes the earlier away.  And the program may be continued alone (kill -CONT, cpulimit), which a
  * process that is stopped does not see: another one does.
  *
  * Tests: tests/componentctl/run.t.
@@ -39,6 +40,19 @@
 #define STOPPED_LOOK_MS 50
 #define FDS_MAX         1024 /* where the kernel has no close_range(2) */
 
+/* So that who looks for componentctl by its name or its words (pkill -f) finds us alone. */
+static void
+become_nameless(void)
+{
+	char    words[4096];
+	int     fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, words, sizeof(words));
+
+	prctl(PR_SET_NAME, "component-group");
+	for (ssize_t i = 0; i < n; i++)
+		program_invocation_name[i] = '\0';
+}
+
 /* A child, 0 in it; or a negative errno.  It holds nothing open, or a reader of the program's output would wait for it. */
 static pid_t
 beside_us(void)
@@ -51,15 +65,15 @@ beside_us(void)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "componentctl-w");
+	become_nameless();
 	if (syscall(SYS_close_range, 0U, ~0U, 0U))
 		for (int fd = 0; fd < FDS_MAX; fd++)
 			close(fd);
 	return 0;
 }
 
-pid_t
-witness_begin(void)
+static pid_t
+begin(void)
 {
 	pid_t self = getpid(), w = beside_us();
 
@@ -68,6 +82,28 @@ witness_begin(void)
 	while (getppid() == self)
 		pause();
 	_exit(0);
+}
+
+static void
+end(pid_t w)
+{
+	if (w <= 0)
+		return;
+	kill(w, SIGKILL);
+	waitpid(w, NULL, 0);
+}
+
+void
+witness_begin(struct witness *w)
+{
+	*w = (struct witness){ .pid = begin() };
+}
+
+void
+witness_end(struct witness *w)
+{
+	end(w->pid);
+	w->pid = 0;
 }
 
 static bool
@@ -79,54 +115,75 @@ status_of(pid_t pid, const char *key, char value[PROC_STATUS_BYTES])
 	return proc_status_find(open(path, O_RDONLY | O_CLOEXEC), key, value);
 }
 
-/* A bit for each signal. */
-static unsigned long long
+static uint64_t
+bit(int number)
+{
+	return 1ULL << (number - 1);
+}
+
+static uint64_t
 pending(pid_t w)
 {
 	char value[PROC_STATUS_BYTES];
 
-	return status_of(w, "\nShdPnd:", value) ? strtoull(value, NULL, 16) : 0;
+	return w > 0 && status_of(w, "\nShdPnd:", value) ? strtoull(value, NULL, 16) : 0;
 }
 
 /* The new one first, so that there is always one. */
-void
-witness_renew(pid_t *w)
+static void
+replace(struct witness *w)
 {
-	pid_t old = *w;
+	pid_t old = w->pid;
 
-	*w = witness_begin();
-	witness_end(old);
+	w->pid = begin();
+	w->had |= pending(old);
+	end(old);
+}
+
+void
+witness_renew(struct witness *w, int number)
+{
+	replace(w);
+	w->had &= ~bit(number);
 }
 
 /* What was pending in the old one was sent where that stood.  So was what came to the new one before it left our group. */
 void
-witness_stand(pid_t *w, bool apart)
+witness_stand(struct witness *w, bool apart)
 {
-	witness_renew(w);
-	if (apart && *w > 0 && !setpgid(*w, 0) && pending(*w))
-		witness_renew(w);
+	replace(w);
+	if (apart && w->pid > 0 && !setpgid(w->pid, 0) && pending(w->pid))
+		replace(w);
+	w->had = 0;
+}
+
+/* The signal itself, and those that took it away while it was pending: one of the two kinds came after it then. */
+static uint64_t
+traces_of(int number)
+{
+	switch (number) {
+	case SIGCONT:
+		return bit(number) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+		return bit(number) | bit(SIGCONT);
+	default:
+		return bit(number);
+	}
 }
 
 bool
-witness_had(pid_t *w, int number)
+witness_had(struct witness *w, int number)
 {
-	for (int i = 0; i < LOOKS && *w > 0; i++) {
-		if (pending(*w) >> (number - 1) & 1) {
-			witness_renew(w);
+	for (int i = 0; i < LOOKS && w->pid > 0; i++) {
+		if ((w->had | pending(w->pid)) & traces_of(number)) {
+			witness_renew(w, number);
 			return true;
 		}
 		poll(NULL, 0, LOOK_MS);
 	}
 	return false;
-}
-
-void
-witness_end(pid_t w)
-{
-	if (w <= 0)
-		return;
-	kill(w, SIGKILL);
-	waitpid(w, NULL, 0);
 }
 
 static bool
@@ -150,6 +207,6 @@ witness_stop(pid_t program)
 		_exit(0);
 	}
 	raise(SIGSTOP);
-	witness_end(w);
+	end(w);
 	return w;
 }

@@ -15,18 +15,23 @@
 #define COMPONENTCTL_WITNESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Its process; or a negative errno: then nothing is seen. */
-pid_t witness_begin(void);
+struct witness {
+	pid_t    pid; /* its process; or a negative errno: then nothing is seen */
+	uint64_t had; /* signals, a bit for each, that an earlier one had and that nobody has asked about yet */
+};
+
+void witness_begin(struct witness *w);
 /* Did the group have this signal, which has just come?  Waits for up to 20 ms before it says no.
- * After a yes there is a new witness in the place of *w. */
-bool witness_had(pid_t *w, int number);
+ * After a yes there is a new process. */
+bool witness_had(struct witness *w, int number);
 /* Makes that new one for a signal of which it is known that the group had it. */
-void witness_renew(pid_t *w);
+void witness_renew(struct witness *w, int number);
 /* One in a process group of its own, or in ours; it may still be in ours afterwards. */
-void witness_stand(pid_t *w, bool apart);
-void witness_end(pid_t w);
+void witness_stand(struct witness *w, bool apart);
+void witness_end(struct witness *w);
 
 /* Stops this process, as the program has stopped: who waits for this one alone, such as a shell with job control, is
  * to see it.  Until a SIGCONT from elsewhere, or until the program goes on; then the SIGCONT is of the process
