@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from gotools import *
 from serving import *
+from wall_looks import Looks
 
 SHARE_MAX = 2.0  # percent of one processor, by the sampler's own clock
 
@@ -77,17 +78,7 @@ class Profile:
             for f in {functions.get(i) for i in ids.split()}:
                 self.ns[f] = self.ns.get(f, 0) + int(ns)
         self.comments = comments
-        self.looks = int(re.search(r"looks at threads: (\d+)", self.comments).group(1))
-
-    def slack(self):
-        """How far from its rate the sampler was: a busy machine makes it late, and late looks stand for more."""
-        return max(0, 1 - float(re.search(r"reached (\d+\.\d) Hz", self.comments).group(1)) / 99)
-
-    def error(self, part):
-        """The standard error, in per cent of itself, of a part of all time if each look fell on any thread.
-        As everybody has his turn before anybody has it twice it is less where there are more looks than threads:
-        measured, as much for 10,000 threads, 0.6 of it for 1,000, and 0.3 for six.  Late looks scatter more."""
-        return 100 * math.sqrt((1 - part) / part / self.looks * (1 + 2 * self.slack()))
+        self.looked = Looks(comments)
 
     def near(self, got, want, percent, what):
         need(abs(got - want) <= want * percent / 100, "%s: %.3f s, not %.3f s\n%s" % (
@@ -107,14 +98,14 @@ def a_sleeper_and_a_spinner_have_their_time_and_all_together_is_threads_times_du
         p = Profile(name)
         p.near(p.total, 6 * p.duration, 1, "the sum")  # main reads, 3 wait, 1 spins, 1 takes turns
         for f in "blocked_in_epoll", "blocked_in_poll", "blocked_in_nanosleep", "spinner":
-            p.near(p.ns.get(f, 0), p.duration, 2 * p.error(1 / 6), f)
+            p.near(p.ns.get(f, 0), p.duration, 2 * p.looked.error(1 / 6), f)
         worked, slept = after[0] - before[0], after[1] - before[1]
         got = p.ns.get("turn_works", 0) + p.ns.get("turn_sleeps", 0)
-        p.near(got, p.duration, 2 * p.error(1 / 6), "the one that takes turns")
+        p.near(got, p.duration, 2 * p.looked.error(1 / 6), "the one that takes turns")
         # It worked and slept so many milliseconds by its own account, a little longer than the window.
         part, want = p.ns.get("turn_works", 0) / got, worked / (worked + slept)
         # Half is what scatters most; and a sampler that has to wait for a processor finds nobody else waiting for it.
-        need(abs(part - want) < 4 * math.sqrt(0.25 * 6 / p.looks) + 0.2 * p.slack(), "worked %.2f of its time, by the profile %.2f\n%s" % (want, part, p.comments))
+        need(abs(part - want) < 4 * math.sqrt(0.25 * 6 / p.looked.looks) + 0.2 * p.looked.slack(), "worked %.2f of its time, by the profile %.2f\n%s" % (want, part, p.comments))
         equal(after[2], 0, "waits that were interrupted")
         contains(p.comments, "threads: 6 at the end, the library's own left out")
         need(share(p) <= SHARE_MAX, p.comments)
@@ -162,7 +153,7 @@ def many(threads, seconds):
         need(spent / elapsed / 1e7 <= SHARE_MAX * 1.1, "%d ns in %.2f s" % (spent, elapsed))
         p.near(p.total, (threads + 3) * p.duration, 1, "the sum")
         for f in "blocked_in_epoll", "blocked_in_poll", "blocked_in_nanosleep":
-            p.near(p.ns.get(f, 0), threads / 3 * p.duration, 4 * p.error(1 / 3), f)
+            p.near(p.ns.get(f, 0), threads / 3 * p.duration, 4 * p.looked.error(1 / 3), f)
         equal(d.account()[2], 0, "waits that were interrupted")
 
 
