@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """componentctl enable and disable: of daemons by SIGUSR1, of what run has started by a line in its record."""
+import contextlib
 import errno
 import json
 import os
@@ -217,6 +218,31 @@ def a_port_that_was_chosen_freely_and_is_anothers_by_then_is_replaced():
             now = listed()["mine"]
             need(now["daprPort"] not in (0, port) and now["address"] == "http://127.0.0.1:%d" % now["daprPort"], now)
             equal(asked(now["address"], "cmdline"), "200")
+
+
+@test
+def at_a_stop_windows_end_where_it_serves_by_then_and_not_at_the_port_that_it_had():
+    need_own_run()
+    program = "import os, signal\nos.close(0)\nsignal.pause()"  # which does not handle TERM
+    with started_by_ctl("--app-id=mine", "--", PYTHON, "-c", program) as p, tempdir() as d:
+        said_at_start(p.stderr)
+        port = listed()["mine"]["daprPort"]
+        ctl("disable", "mine")
+        with socket.create_server(("127.0.0.1", port)) as other:
+            ctl("enable", "mine")
+            with started([CTL, "profile", "mine", "--seconds=3600", "-o", d + "/p.pb.gz"], env=environment(), stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True) as c:
+                window_opens(listed()["mine"]["pid"])
+                p.terminate()
+                _, err = c.communicate(timeout=DEADLINE)
+                equal(c.returncode, 0, err)
+            equal(p.wait(DEADLINE), 128 + signal.SIGTERM)
+            other.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                other.accept()
+                raise AssertionError("the other one was asked")
+        with open(d + "/p.pb.gz", "rb") as f:
+            contains("\n".join(Profile(f.read()).comments), "the program ended meanwhile")
 
 
 @test

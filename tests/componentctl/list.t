@@ -107,7 +107,7 @@ def what_a_killed_one_leaves_is_removed_by_who_looks():
     need_own_run()
     with recorded() as d:
         d.signal(signal.SIGKILL)
-        d.wait()
+        poll(lambda: "\nState:\tZ" in text_of("/proc/%d/status" % d.pid), "its end, for which nobody waits")
         equal(len(records()), 1)
         equal((ctl("list"), records()), (EMPTY, []))
 

@@ -156,6 +156,42 @@ def the_process_is_as_without_us_but_for_three_variables():
     need("APP_PORT" not in ran("env", env=environment(APP_PORT="1")).stdout, "APP_PORT is left out when there is none")
 
 
+# As Go's runtime finds it in a program that is linked dynamically: behind the variables that the process began with.
+FINDS_PAGE_SIZE = """
+#include <elf.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char       **p = argv + argc + 1;
+	const Elf64_auxv_t *v;
+
+	while (*p)
+		p++;
+	for (v = (const Elf64_auxv_t *)(p + 1); v->a_type != AT_NULL && v->a_type != AT_PAGESZ; v++)
+		;
+	puts(v->a_type == AT_NULL ? "none" : v->a_un.a_val == (unsigned long)sysconf(_SC_PAGESIZE) ? "right" : "wrong");
+}
+"""
+
+
+@test
+def what_is_behind_the_environment_is_never_read_as_something_else():
+    need_own_run()
+    if not shutil.which(CC.split()[0]):
+        raise Skip("no compiler")
+    with tempdir() as d:
+        finds = compiled(d, "finds", FINDS_PAGE_SIZE)
+        equal(run(finds).stdout, "right\n")
+        none = compiled(d, "none.so", "int nothing;\n", "-shared", "-fPIC")
+        # An even number of variables less leaves no pairs: the vector ends there, as it does of a kernel that gives none.
+        found = []
+        for more in {}, {"LD_PRELOAD": none}, {"COMPONENT_A": "1"}, {"COMPONENT_A": "1", "COMPONENT_B": "2"}:
+            found.append(ran(finds, env=environment(**more)).stdout)
+            need(found[-1] in ("right\n", "none\n"), (more, found))
+        need("right\n" in found and "none\n" in found, found)
+
+
 @test
 def its_children_are_plain_and_an_LD_PRELOAD_of_its_own_stays():
     need_own_run()
@@ -286,6 +322,29 @@ def signals_are_passed_on_and_who_does_not_end_is_killed():
         equal(re.findall('level=(.*) app_id', said), ['info msg="terminated signal received: shutting down"',
                                                      'warning msg="the program did not end in time and is killed"'], said)
         p.stdout.close()
+
+
+@test
+def a_grace_period_below_zero_or_beyond_all_time_is_none():
+    need_own_run()
+    slow = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda n, f: (time.sleep(0.5), sys.exit(5)))\n" \
+        "print('ready', flush=True)\nwhile True: time.sleep(0.1)\n"
+    for grace in "-1s", "2562047h":
+        with running("--graceful-shutdown-timeout=" + grace, "--", sys.executable, "-c", slow, stdout=subprocess.PIPE) as p:
+            equal(p.stdout.readline(), "ready\n")
+            p.terminate()
+            equal(p.wait(DEADLINE), 5, grace)
+            p.stdout.close()
+
+
+@test
+def who_looks_for_componentctl_finds_run_alone():
+    need_own_run()
+    with running("--", "sleep", "1000", start_new_session=True) as p:
+        poll(lambda: witness_of(p.pid), "its witness")
+        found = {pid: text_of("/proc/%d/cmdline" % pid).replace("\0", " ") for pid in processes_of(p.pid)}
+        equal([pid for pid, words in found.items() if "componentctl" in words], [p.pid], found)
+        equal([pid for pid, name in processes_of(p.pid).items() if "componentctl" in name], [p.pid])
 
 
 SHOW = """import sys
@@ -670,8 +729,21 @@ def a_program_that_has_the_library_linked_in_is_served_once():
 
 
 @test
+def a_script_without_an_interpreter_is_told_how_it_can_be_run():
+    need_own_run()
+    with tempdir() as d:
+        bare = script(d, "bare", "echo hi\n")
+        for options in [], ["--enable-profiling=false"]:
+            r = ran(*options, bare)
+            equal((r.returncode, r.stdout), (1, ""), r.stderr)
+            contains(r.stderr, "'componentctl run sh SCRIPT'")
+        equal(ran("sh", bare).stdout, "hi\n")
+
+
+@test
 def where_profiling_is_off_no_port_is_told():
     need_own_run()
+    equal(run(*words("--enable-profiling=false", "sh", "-c", "echo $DAPR_PROFILE_PORT"), env=environment(DAPR_PROFILE_PORT="1234")).stdout, "\n")
     with tempdir() as d:
         for name in "componentctl/componentctl", "preload/libcomponent-preload.so":  # and no core
             os.makedirs(os.path.dirname(os.path.join(d, name)))

@@ -5,6 +5,7 @@
  *     reads      waits in read() for bytes, and allocates for each
  *     handles    its handler reads and writes a pipe, and allocates what glibc has at hand without a lock; it
  *                interrupts malloc() and malloc_trim(); ten children, each for half a second
+ *     filtered   polls where a filter allows little else, for 0.3 seconds; one child
  *     confined   reads, and allocates, where any other system call would be its end; one child, for 0.3 seconds
  *     brief      allocates for 15 ms and ends, or runs another program; thirty children
  *
@@ -12,9 +13,12 @@
  * end as they should, "brief" the most threads that were in one as well.
  */
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +157,31 @@ confined(void)
 	syscall(SYS_exit, 0);
 }
 
+#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static void
+filtered(void)
+{
+	struct sock_filter all[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+#ifdef SYS_poll
+		ALLOW(SYS_poll),
+#endif
+		ALLOW(SYS_ppoll),
+		ALLOW(SYS_clock_gettime),
+		ALLOW(SYS_exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL),
+	};
+	struct sock_fprog program = { sizeof(all) / sizeof(all[0]), all };
+	double            until = now() + 0.3;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(4);
+	while (now() < until)
+		poll(NULL, 0, 5);
+	_exit(0);
+}
+
 static int
 threads(void)
 {
@@ -220,6 +249,8 @@ main(int argc, char **argv)
 		return storm(10, handles);
 	else if (!strcmp(what, "confined"))
 		return storm(1, confined);
+	else if (!strcmp(what, "filtered"))
+		return storm(1, filtered);
 	else
 		return storm(30, NULL);
 	return 0;
