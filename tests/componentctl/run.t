@@ -163,14 +163,18 @@ FINDS_PAGE_SIZE = """
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-	char       **p = argv + argc + 1;
-	const Elf64_auxv_t *v;
+	char              **p = argv + argc + 1;
+	const Elf64_auxv_t *begin, *v;
 
 	while (*p)
 		p++;
-	for (v = (const Elf64_auxv_t *)(p + 1); v->a_type != AT_NULL && v->a_type != AT_PAGESZ; v++)
-		;
-	puts(v->a_type == AT_NULL ? "none" : v->a_un.a_val == (unsigned long)sysconf(_SC_PAGESIZE) ? "right" : "wrong");
+	begin = v = (const Elf64_auxv_t *)(p + 1);
+	while (v->a_type != AT_NULL && v->a_type != AT_PAGESZ)
+		v++;
+	if (v->a_type == AT_NULL)
+		puts(v == begin ? "none" : "wrong"); /* of none Go asks /proc */
+	else
+		puts(v->a_un.a_val == (unsigned long)sysconf(_SC_PAGESIZE) ? "right" : "wrong");
 }
 """
 
