@@ -8,6 +8,8 @@
  * - A child of vfork() that calls exit() runs in its parent's memory, and must not end what the parent has.
  * - Who is the last thread of a process calls exit() and with it what the program wants done then.  So that is a thread
  *   with a stack as usual, the first thread's signal mask, and the program's table of descriptors.
+ * - The first thread may be cancelled, and it may be the child of one that was started to run a function, which returns.  Common
+ *   to all of its ends are the destructors of its keys; exit() does not call them.
  * - A signal that ends the program, and _exit(2), leave no time for any of this.
  *
  * Tests: tests/componentctl/ends_meanwhile.t.
@@ -40,6 +42,7 @@
 #define PAUSE_NS 2000000
 #define GONE_NS  (10 * CLOCK_NS_PER_S) /* for our threads to end */
 #define LOOK_NS  50000000 /* between two looks at what threads are left */
+#define KEYS_AT_HAND 32   /* of glibc, in each thread */
 #define OTHERS   4        /* links of the folder besides ours: ".", "..", the first thread, and who looks */
 
 enum { ASKED, OWES, OWES_NOTHING }; /* ASKED: there is no answer */
@@ -47,12 +50,6 @@ enum { ASKED, OWES, OWES_NOTHING }; /* ASKED: there is no answer */
 static struct profiler_asked server;
 static _Atomic uint32_t      word;
 static pid_t                 of; /* the process that has a server */
-
-void
-at_exit_begin(void)
-{
-	of = getpid();
-}
 
 /* What fn answers, on the server's thread. */
 static uint32_t
@@ -100,7 +97,10 @@ component_profiler_at_exit(void)
 
 /* ---- the first thread ended ---- */
 
-static sigset_t mask_of_first;
+static pthread_key_t   of_first; /* a value in that thread alone, for its destructor */
+static bool            has_key;
+static _Atomic bool    is_gone; /* the first thread, before there was a server */
+static sigset_t        mask_of_first;
 
 /* False, too, where /proc does not tell. */
 static bool
@@ -157,20 +157,49 @@ is_filtered(void)
 	return seccomp_on() || ask(&posted, filter_look, clock_ns(CLOCK_MONOTONIC) + WAIT_NS) == ASKED || seccomp_on();
 }
 
-void
-component_profiler_first_ends(void)
+static void
+wait_for_the_last_begin(void)
 {
 	bool      was = per_thread.ours;
 	pthread_t thread;
-	int       saved = errno;
 
-	if (!component_profiler_running() || is_filtered() || getpid() != of)
-		return;
 	per_thread.ours = true; /* before the first allocation */
-	our_mask_block(&mask_of_first);
 	if (pthread_create(&thread, NULL, wait_for_the_last, NULL) == 0)
 		pthread_detach(thread);
-	our_mask_restore(&mask_of_first);
 	per_thread.ours = was;
+}
+
+static void
+first_ends(void *of_it)
+{
+	int saved = errno;
+
+	(void)of_it;
+	if (!component_profiler_running()) {
+		atomic_store(&is_gone, true);
+	} else if (!is_filtered() && getpid() == of) {
+		our_mask_block(&mask_of_first);
+		wait_for_the_last_begin();
+		our_mask_restore(&mask_of_first);
+	}
 	errno = saved;
+}
+
+void
+component_profiler_first(void)
+{
+	atomic_store(&is_gone, false);
+	if (!has_key)
+		has_key = pthread_key_create(&of_first, first_ends) == 0;
+	/* Others are in memory that would have to be allocated first. */
+	if (has_key && of_first < KEYS_AT_HAND)
+		pthread_setspecific(of_first, &of);
+}
+
+void
+at_exit_begin(void)
+{
+	of = getpid();
+	if (atomic_exchange(&is_gone, false))
+		wait_for_the_last_begin();
 }

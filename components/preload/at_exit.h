@@ -16,11 +16,12 @@
 
 COMPONENT_API void component_profiler_at_exit(void);
 
-/* The first thread ends by pthread_exit(3).  When no other thread of the program is left ours end, and the process then ends
- * as it would without them. */
-COMPONENT_API void component_profiler_first_ends(void);
+/* The calling thread is the first of its process.  It may end before others, by pthread_exit(3) or by being cancelled; in a child
+ * that another thread forked also by returning.  When no other thread of the program is left ours end, and the process then ends as
+ * it would without them.  Signal-safe. */
+COMPONENT_API void component_profiler_first(void);
 
-/* This process is to have a server. */
+/* This process is to have a server.  By any thread. */
 void at_exit_begin(void);
 
 #endif

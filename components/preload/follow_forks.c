@@ -58,6 +58,7 @@
 #include <component/profiler.h>
 
 #include "apart.h"
+#include "at_exit.h"
 #include "clock.h"
 #include "fork.h"
 #include "hidden_frames.h"
@@ -324,8 +325,10 @@ wait_for_it(void)
 static void
 fork_child(void)
 {
-	if (*follow.id)
-		wait_for_it();
+	if (!*follow.id)
+		return;
+	component_profiler_first();
+	wait_for_it();
 }
 
 FORK_SLOT(FORK_FOLLOW, NULL, NULL, fork_child);

@@ -1,17 +1,15 @@
 /*
  * one_thread.c - hooks of the calls that go otherwise in a process of several threads.
  *
- * The agent's threads must not be noticed, and four kinds of calls notice them:
+ * The agent's threads must not be noticed, and three kinds of calls notice them:
  *
  *   set*id(), setgroups()   glibc has each thread make the call, and ends the process if they do not all fare alike.
  *                           A program that has kept capabilities, or given some up, has done so in one thread.
  *   capset()                is for one thread: ours would keep what the program gives up
  *   unshare(), setns()      of a user namespace fail where there are several threads, and setns() of a mount namespace
  *                           where they share their working directory
- *   pthread_exit()          of the first thread: glibc ends a process by exit(0) when its last thread has ended, and
- *                           ours would keep it for ever.  A thread waits until no other of the program's is left (at_exit.c).
  *
- * For the first three our threads end, and begin again behind the call, as the caller is then (rest.c): before a set*id() if they
+ * Our threads end, and begin again behind the call, as the caller is then (rest.c): before a set*id() if they
  * differ, behind a capset() if they may do more, and for the others if the real call has failed.
  *
  * prctl() also tells follow_forks.c of a seccomp filter, under which that must not make a system call.
@@ -23,7 +21,7 @@
  * - The real functions are looked up without the loader, whose lock a thread may hold for long.
  * - glibc calls its own setgroups() in initgroups(), past us.
  *
- * Tests: tests/componentctl/one_thread.t, tests/componentctl/ends_meanwhile.t.
+ * Tests: tests/componentctl/one_thread.t.
  */
 #include <config.h>
 
@@ -32,12 +30,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <sys/prctl.h>
-#include <threads.h>
 #include <unistd.h>
 
 #include "abi.h"
@@ -51,21 +46,22 @@ static __typeof__(component_profiler_rest)     *rest;
 static __typeof__(component_profiler_rest_end) *rest_end;
 static bool                                     may_differ;
 
-static __typeof__(component_profiler_first_ends) *first_ends;
-static pthread_t                                  first;
-static __typeof__(component_profiler_confined)   *confined;
+static __typeof__(component_profiler_confined)  *confined;
 
 void
 one_thread_begin(void *core)
 {
+	__typeof__(component_profiler_first) *first;
+
 	rest_end = (__typeof__(rest_end))dlsym(core, "component_profiler_rest_end");
-	first = pthread_self();
 	if (!rest_end) {
 		dlerror(); /* its memory: a program's own core has no such function */
 		return;
 	}
 	rest = (__typeof__(rest))dlsym(core, "component_profiler_rest");
-	first_ends = (__typeof__(first_ends))dlsym(core, "component_profiler_first_ends");
+	first = (__typeof__(first))dlsym(core, "component_profiler_first");
+	if (first)
+		first();
 	confined = (__typeof__(confined))dlsym(core, "component_profiler_confined");
 }
 
@@ -170,23 +166,4 @@ setns(int fd, int flags)
 		return r;
 	errno = before;
 	return ends(true, real(fd, flags));
-}
-
-EXPORT void
-pthread_exit(void *value)
-{
-	static void (*real)(void *) __attribute__((noreturn));
-
-	if (!real)
-		real = (__typeof__(real))behind("pthread_exit");
-	if (first_ends && pthread_equal(pthread_self(), first))
-		first_ends();
-	real(value);
-}
-
-/* glibc's does not come by the one above. */
-EXPORT void
-thrd_exit(int result)
-{
-	pthread_exit((void *)(uintptr_t)(unsigned)result);
 }

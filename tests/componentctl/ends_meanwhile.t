@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A program under componentctl run ends as without us, also within a window, of which what was measured is kept."""
+import json
 import os
 import re
 import signal
@@ -251,7 +252,7 @@ def a_client_that_hardly_reads_holds_no_program_up():
 def a_program_whose_main_thread_ends_first_ends_with_its_last_thread():
     with tempdir() as d:
         program = main_ends(d)
-        for argument in [], ["thrd_exit"], ["worker"]:
+        for argument in [], ["thrd_exit"], ["cancelled"], ["worker"]:
             for options in [], ["--follow-forks"]:
                 with started_by_ctl("--app-id=main", *options, program, *argument, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
                     contains(said_at_start(p.stderr), "starting profiling server")
@@ -260,6 +261,18 @@ def a_program_whose_main_thread_ends_first_ends_with_its_last_thread():
                         need("ended meanwhile" not in out, out)
                     out = p.communicate(timeout=DEADLINE)[0]  # its standard input ends
                 equal((p.returncode, out), (0, ("worked" if argument == ["worker"] else "") + " at the end"))
+
+
+@test
+def a_child_that_another_thread_forked_ends_with_its_last_thread():
+    with tempdir() as d:
+        program = main_ends(d)
+        for how in "forks", "forks_on":
+            with started_by_ctl("--app-id=main", "--follow-forks", program, how, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+                said_at_start(p.stderr)
+                poll(lambda: [r for r in json.loads(ctl("list", "-o", "json")) if r["parent"]], "the child's record")
+                out = p.communicate(timeout=DEADLINE)[0]
+            equal((p.returncode, out), (0, " at the endchild ended at the end"), how)
 
 
 @test

@@ -351,6 +351,36 @@ def who_looks_for_componentctl_finds_run_alone():
         equal([pid for pid, name in processes_of(p.pid).items() if "componentctl" in name], [p.pid])
 
 
+ORPHANS = """
+import os, sys, time
+if os.fork() == 0:
+    pid = os.fork()
+    if pid:
+        print(pid, flush=True)
+        os._exit(0)
+    while os.getppid() != int(sys.argv[1]): time.sleep(0.01)
+    os._exit(0)
+os.wait()
+sys.stdin.read()
+"""
+
+
+@test
+def orphans_of_a_container_are_waited_for_and_a_witness_that_was_killed_is_replaced():
+    need_own_run()
+    # A subreaper, as process 1 is.
+    with running("--", "sh", "-c", 'exec "$0" -c "$1" "$PPID"', sys.executable, ORPHANS, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                 preexec_fn=lambda: ctypes.CDLL(None).prctl(36, 1), start_new_session=True) as p:
+        orphan = int(p.stdout.readline())
+        poll(lambda: state(orphan) is None, "its end, and that somebody has waited for it")
+        before = witness_of(p.pid)
+        os.kill(before, signal.SIGKILL)
+        poll(lambda: witness_of(p.pid) not in (before, None) and state(before) is None, "another one")
+        p.stdin.close()
+        equal(p.wait(DEADLINE), 0)
+        p.stdout.close()
+
+
 SHOW = """import sys
 print([open("/proc/self/" + name).read() for name in ("cmdline", "comm")], flush=True)
 sys.stdin.read()

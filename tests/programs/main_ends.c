@@ -2,11 +2,15 @@
  *
  *     main_ends              the first thread by pthread_exit(), and it was the only one
  *     main_ends thrd_exit    the same by thrd_exit()
+ *     main_ends cancelled    the same by being cancelled
+ *     main_ends forks        by a return; so ends the child of another thread, which returns when standard input ends
+ *     main_ends forks_on     the same of a child whose first thread returns at once, another when standard input ends
  *     main_ends worker       with another thread, which ends when standard input does
  *     main_ends stacks       by a return, when a line has come and 4096 stacks have allocated
  *     main_ends filtered     by exit(), where only write(2), futex(2) and exit_group(2) are allowed */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -34,6 +39,33 @@ work(void *arg)
 	printf("worked");
 	while (read(0, &byte, 1) > 0)
 		;
+	return arg;
+}
+
+static void *
+wait_for_input(void *arg)
+{
+	struct pollfd in = { .fd = 0, .events = POLLIN };
+
+	while (poll(&in, 1, 10) == 0)
+		;
+	return arg;
+}
+
+static void *
+fork_one(void *arg)
+{
+	pid_t     pid = fork();
+	int       status;
+	pthread_t t;
+
+	if (pid == 0 && arg)
+		return pthread_create(&t, NULL, wait_for_input, NULL) ? arg : NULL;
+	if (pid == 0)
+		return wait_for_input(arg);
+	if (waitpid(pid, &status, 0) != pid || status)
+		_exit(1);
+	printf("child ended");
 	return arg;
 }
 
@@ -112,9 +144,15 @@ main(int argc, char **argv)
 	}
 	if (strcmp(how, "stacks") == 0)
 		return stacks();
+	if (strcmp(how, "forks") == 0 || strcmp(how, "forks_on") == 0)
+		return pthread_create(&t, NULL, fork_one, how[5] ? argv : NULL) || pthread_join(t, NULL);
 	if (strcmp(how, "worker") == 0 && pthread_create(&t, NULL, work, argv))
 		return 1;
 	if (strcmp(how, "thrd_exit") == 0)
 		thrd_exit(0);
+	if (strcmp(how, "cancelled") == 0) {
+		pthread_cancel(pthread_self());
+		pause();
+	}
 	pthread_exit(NULL);
 }

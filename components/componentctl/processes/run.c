@@ -480,6 +480,20 @@ kill_when_due(struct running *p)
 	p->kill_at = 0;
 }
 
+/* As process 1 of a container we get the children of those that have ended.  Nobody else waits for them. */
+static void
+reap_others(struct running *p)
+{
+	siginfo_t ended = { 0 };
+
+	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid && ended.si_pid != p->pid) {
+		if (ended.si_pid == p->witness.pid)
+			witness_renew(&p->witness, SIGKILL);
+		else
+			waitpid(ended.si_pid, NULL, 0);
+	}
+}
+
 /* The program's exit status. */
 static int
 wait_for(struct running *p, struct component_error *err)
@@ -494,6 +508,7 @@ wait_for(struct running *p, struct component_error *err)
 			break;
 		if (changed && !p->kill_at)
 			p->waker = witness_stop(p->pid);
+		reap_others(p);
 		kill_when_due(p);
 		look_when_due(p);
 		if (poll(fds, 2, time_left(p)) <= 0)
