@@ -61,6 +61,7 @@
 #include "at_exit.h"
 #include "clock.h"
 #include "fork.h"
+#include "futex.h"
 #include "hidden_frames.h"
 #include "our_thread.h"
 #include "proc_self.h"
@@ -83,6 +84,7 @@ static struct {
 	pid_t        pid;   /* of the process that waits for its server */
 	int64_t      since; /* that it has been there, by the coarse monotonic clock */
 	_Atomic bool waits;
+	_Atomic uint32_t starts; /* 1: its server is being started */
 	bool         is_filtered; /* the first process was so before it began */
 	_Atomic bool is_confined; /* prctl() was called for a filter, or before one, by this process or its parent */
 
@@ -94,21 +96,43 @@ static struct {
 	__typeof__(component_hooks.reallocate) reallocate;
 } follow;
 
-static void *
-run_start(void *arg)
+static void
+starts_no_more(void)
+{
+	atomic_store(&follow.starts, 0);
+	futex_wake(&follow.starts, INT_MAX);
+}
+
+void
+follow_forks_settle(int64_t wait_ns)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + wait_ns, left;
+
+	while (atomic_load(&follow.starts) && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
+		futex_wait(&follow.starts, 1, left);
+}
+
+static void
+start_server(void)
 {
 	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
 	char                              address[RECORD_URL_MAX];
 
-	(void)arg;
 	if (record_socket(address, sizeof(address)))
-		return NULL;
+		return;
 	o.address = address;
 	o.record_id = follow.id;
 	o.record_port = follow.app_port;
 	o.record_parent = follow.parent;
 	component_profiler_start_apart(&o, NULL); /* what it says is nothing that the program would print */
-	return NULL;
+}
+
+static void *
+run_start(void *arg)
+{
+	start_server();
+	starts_no_more();
+	return arg;
 }
 
 /* Hardly any signal handler makes these calls.  So their thread is not in malloc(). */
@@ -286,8 +310,11 @@ start(void)
 	__atomic_store_n(&component_hooks.call_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	allocations_leave();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was); /* malloc() is no point to be cancelled at */
+	atomic_store(&follow.starts, 1);
 	if (may_begin() && our_thread_start("component-fork", run_start, NULL, &thread) == 0)
 		pthread_detach(thread);
+	else
+		starts_no_more();
 	pthread_setcancelstate(was, NULL);
 }
 
@@ -311,6 +338,7 @@ wait_for_it(void)
 	if (!HOOKS_HAVE(call) || !hooks_are_ours() || seccomp_on())
 		return;
 	safe_point_mask();
+	atomic_store(&follow.starts, 0); /* our parent's may have */
 	atomic_store(&follow.next_look, 0);
 	atomic_store(&follow.pause, LOOK_NS);
 	atomic_store(&follow.asked, 0);

@@ -22,6 +22,7 @@
 #include <component/profiler.h>
 
 #include "clock.h"
+#include "follow_forks.h"
 #include "our_thread.h"
 #include "profiler.h"
 #include "seccomp.h"
@@ -82,7 +83,10 @@ component_profiler_rest(enum rest_why why)
 	int  saved = errno, was;
 	bool rests;
 
-	if (!component_profiler_running() || our_thread_is() || seccomp_on())
+	if (our_thread_is() || seccomp_on())
+		return false;
+	follow_forks_settle(WAIT_NS);
+	if (!component_profiler_running())
 		return false;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	rests = are_in_the_way(why) && profiler_rest();

@@ -319,6 +319,29 @@ for pid in pids:
             equal(p.wait(DEADLINE), 0)
 
 
+UNSHARES = """
+import ctypes, os, time
+unshare = ctypes.CDLL(None, use_errno=True).unshare
+refused = []
+for i in range(20):
+    pid = os.fork()
+    if not pid:
+        time.sleep(0.025)
+        os._exit(ctypes.get_errno() if unshare(0x10000000) else 0)  # CLONE_NEWUSER
+    refused.append(os.waitpid(pid, 0)[1])
+print(set(refused))
+"""
+
+
+@test
+def a_child_that_calls_unshare_while_its_server_starts_is_not_refused():
+    need_own_run()
+    plain = run(PYTHON, "-c", UNSHARES).stdout
+    if plain != "{0}\n":
+        raise Skip("no user namespace can be had here: %s" % plain)
+    equal(output_of(UNSHARES, "--follow-forks"), (0, plain, []))
+
+
 # ---- children that wait in no call, or in read() ----
 
 @contextlib.contextmanager
