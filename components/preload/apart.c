@@ -52,10 +52,13 @@ component_profiler_start_apart(const struct component_profiler_options *options,
 
 	at_exit_begin();
 	record_takes_words(!is_inherited(options->address)); /* others listen on a socket that is inherited */
-	if (is_inherited(options->address) || under_valgrind || our_table_begin(run, &s, copies, &count))
-		return component_profiler_start_options(options, err);
-	if (count > 0)
-		profiler_shown(copies, count);
-	signal_masks_thread(); /* the server was not started by this one */
+	if (is_inherited(options->address) || under_valgrind || our_table_begin(run, &s, copies, &count)) {
+		s.r = component_profiler_start_options(options, err);
+	} else {
+		if (count > 0)
+			profiler_shown(copies, count);
+		signal_masks_thread(); /* the server was not started by this one */
+	}
+	at_exit_began();
 	return s.r;
 }

@@ -19,10 +19,12 @@
 #include "at_exit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -31,9 +33,11 @@
 
 #include "clock.h"
 #include "futex.h"
+#include "our_fd.h"
 #include "our_mask.h"
 #include "our_thread.h"
 #include "per_thread.h"
+#include "proc_status.h"
 #include "profiler.h"
 #include "seccomp.h"
 #include "serve.h"
@@ -99,8 +103,18 @@ component_profiler_at_exit(void)
 
 static pthread_key_t   of_first; /* a value in that thread alone, for its destructor */
 static bool            has_key;
-static _Atomic bool    is_gone; /* the first thread, before there was a server */
+static _Atomic bool    is_gone; /* the first thread, and nobody waits for the last one yet */
 static sigset_t        mask_of_first;
+
+/* Its destructors may still be at work, ours was one of them. */
+static bool
+first_has_ended(void)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/status", (long)of);
+	return proc_status_state(our_fd_open(path, O_RDONLY, 0)) == 'Z';
+}
 
 /* False, too, where /proc does not tell. */
 static bool
@@ -109,6 +123,8 @@ none_is_left(void)
 	unsigned    made = our_threads_made();
 	struct stat st;
 
+	if (!first_has_ended())
+		return false;
 	/* One of ours that began between the two looks would stand for one of the program's. */
 	return our_threads_named() == made && stat("/proc/self/task", &st) == 0 && st.st_nlink == OTHERS + our_thread_count() &&
 	       our_threads_made() == made;
@@ -169,15 +185,15 @@ wait_for_the_last_begin(void)
 	per_thread.ours = was;
 }
 
+/* While the server is being started either this thread sees that it runs, or who starts it sees that this one is gone. */
 static void
 first_ends(void *of_it)
 {
 	int saved = errno;
 
 	(void)of_it;
-	if (!component_profiler_running()) {
-		atomic_store(&is_gone, true);
-	} else if (!is_filtered() && getpid() == of) {
+	atomic_store(&is_gone, true);
+	if (component_profiler_running() && atomic_exchange(&is_gone, false) && !is_filtered() && getpid() == of) {
 		our_mask_block(&mask_of_first);
 		wait_for_the_last_begin();
 		our_mask_restore(&mask_of_first);
@@ -188,9 +204,15 @@ first_ends(void *of_it)
 void
 component_profiler_first(void)
 {
+	has_key = pthread_key_create(&of_first, first_ends) == 0;
+	if (has_key)
+		pthread_setspecific(of_first, &of);
+}
+
+void
+at_exit_forked(void)
+{
 	atomic_store(&is_gone, false);
-	if (!has_key)
-		has_key = pthread_key_create(&of_first, first_ends) == 0;
 	/* Others are in memory that would have to be allocated first. */
 	if (has_key && of_first < KEYS_AT_HAND)
 		pthread_setspecific(of_first, &of);
@@ -200,6 +222,13 @@ void
 at_exit_begin(void)
 {
 	of = getpid();
-	if (atomic_exchange(&is_gone, false))
-		wait_for_the_last_begin();
+}
+
+void
+at_exit_began(void)
+{
+	if (!component_profiler_running() || !atomic_exchange(&is_gone, false))
+		return;
+	sigfillset(&mask_of_first); /* it is not known any more */
+	wait_for_the_last_begin();
 }

@@ -18,10 +18,13 @@ COMPONENT_API void component_profiler_at_exit(void);
 
 /* The calling thread is the first of its process.  It may end before others, by pthread_exit(3) or by being cancelled; in a child
  * that another thread forked also by returning.  When no other thread of the program is left ours end, and the process then ends as
- * it would without them.  Signal-safe. */
+ * it would without them.  Once, before there is a server. */
 COMPONENT_API void component_profiler_first(void);
+/* The same of a child, in which a server may be started.  Signal-safe. */
+void at_exit_forked(void);
 
-/* This process is to have a server.  By any thread. */
+/* This process is to have a server, and has been started one, or it failed.  By any thread. */
 void at_exit_begin(void);
+void at_exit_began(void);
 
 #endif

@@ -84,7 +84,7 @@ static struct {
 	pid_t        pid;   /* of the process that waits for its server */
 	int64_t      since; /* that it has been there, by the coarse monotonic clock */
 	_Atomic bool waits;
-	_Atomic uint32_t starts; /* 1: its server is being started */
+	_Atomic uint32_t starts; /* the process whose server is being started; 0: none is */
 	bool         is_filtered; /* the first process was so before it began */
 	_Atomic bool is_confined; /* prctl() was called for a filter, or before one, by this process or its parent */
 
@@ -103,13 +103,18 @@ starts_no_more(void)
 	futex_wake(&follow.starts, INT_MAX);
 }
 
-void
+bool
 follow_forks_settle(int64_t wait_ns)
 {
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + wait_ns, left;
 
-	while (atomic_load(&follow.starts) && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
-		futex_wait(&follow.starts, 1, left);
+	uint32_t who;
+	bool     waited = false;
+
+	/* A child of a bare clone() has its parent's word. */
+	while ((who = atomic_load(&follow.starts)) != 0 && who == (uint32_t)getpid() && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
+		waited = futex_wait(&follow.starts, who, left) || waited;
+	return waited;
 }
 
 static void
@@ -310,7 +315,7 @@ start(void)
 	__atomic_store_n(&component_hooks.call_state, HOOKS_OFF, __ATOMIC_RELEASE);
 	allocations_leave();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was); /* malloc() is no point to be cancelled at */
-	atomic_store(&follow.starts, 1);
+	atomic_store(&follow.starts, (uint32_t)follow.pid);
 	if (may_begin() && our_thread_start("component-fork", run_start, NULL, &thread) == 0)
 		pthread_detach(thread);
 	else
@@ -355,7 +360,7 @@ fork_child(void)
 {
 	if (!*follow.id)
 		return;
-	component_profiler_first();
+	at_exit_forked();
 	wait_for_it();
 }
 

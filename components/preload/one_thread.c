@@ -148,22 +148,26 @@ EXPORT int
 unshare(int flags)
 {
 	REAL(unshare);
-	int before = errno, r = real(flags);
+	int  before = errno, r = real(flags);
+	bool rests;
 
-	if (r == 0 || errno != EINVAL || !(flags & NEED_ONE) || !begins(REST_ALONE))
+	if (r == 0 || errno != EINVAL || !(flags & NEED_ONE))
 		return r;
+	rests = begins(REST_ALONE);
 	errno = before;
-	return ends(true, real(flags));
+	return ends(rests, real(flags)); /* where none rests ours may have ended just now, or it is the program's that is in the way */
 }
 
 EXPORT int
 setns(int fd, int flags)
 {
 	REAL(setns);
-	int before = errno, r = real(fd, flags);
+	int  before = errno, r = real(fd, flags);
+	bool rests;
 
-	if (r == 0 || (errno != EINVAL && errno != EUSERS) || !begins(REST_ALONE))
+	if (r == 0 || (errno != EINVAL && errno != EUSERS))
 		return r;
+	rests = begins(REST_ALONE);
 	errno = before;
-	return ends(true, real(fd, flags));
+	return ends(rests, real(fd, flags));
 }

@@ -33,7 +33,6 @@
 #include <config.h>
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -312,17 +311,6 @@ stays(const struct run *run, char *variable)
 	return strncmp(variable, "COMPONENT_", strlen("COMPONENT_")) != 0;
 }
 
-/* Between the end of a shorter environment and that of the longer one, behind which programs look for the auxiliary vector
- * in pairs (Go).  What is left there is a pair that says nothing, or, where pairs do not meet it, the end of the vector. */
-static void
-gap_fill(char **from, char **end)
-{
-	bool pairs = (end - from) % 2 == 0;
-
-	for (size_t i = 0; from < end; from++, i++)
-		*from = pairs && i % 2 == 0 ? (char *)AT_IGNORE : NULL;
-}
-
 /* The program's environment becomes what "componentctl run" was given, so that children are plain.  Where
  * children are followed it stays, but for a port that is none. */
 static void
@@ -338,8 +326,9 @@ run_end(const struct run *run)
 			*to++ = *from;
 	if (!to || to == from)
 		return;
-	*to = NULL;
-	gap_fill(to + 1, from + 1);
+	/* Behind it programs look for the auxiliary vector (Go).  What is left there ends the vector: then they ask /proc. */
+	while (to < from)
+		*to++ = NULL;
 }
 
 static bool

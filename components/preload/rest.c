@@ -85,7 +85,8 @@ component_profiler_rest(enum rest_why why)
 
 	if (our_thread_is() || seccomp_on())
 		return false;
-	follow_forks_settle(WAIT_NS);
+	if (follow_forks_settle(WAIT_NS) && !component_profiler_running())
+		our_thread_all_gone(WAIT_NS); /* the one that could start no server */
 	if (!component_profiler_running())
 		return false;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);

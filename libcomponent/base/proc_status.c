@@ -63,3 +63,11 @@ proc_status_find(int fd, const char *key, char value[PROC_STATUS_BYTES])
 		memcpy(value, line.value, PROC_STATUS_BYTES);
 	return line.found;
 }
+
+char
+proc_status_state(int fd)
+{
+	char value[PROC_STATUS_BYTES];
+
+	return proc_status_find(fd, "\nState:", value) ? value[strspn(value, " \t")] : 0;
+}

@@ -23,5 +23,7 @@ int  proc_status_open(void);
 void proc_status_read(int fd, struct proc_status_line *lines, unsigned n);
 /* One line, and closes fd, which may be negative. */
 bool proc_status_find(int fd, const char *key, char value[PROC_STATUS_BYTES]);
+/* The letter of proc(5) for its state, likewise; 0: not to be had. */
+char proc_status_state(int fd);
 
 #endif

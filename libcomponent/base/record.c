@@ -379,10 +379,10 @@ text_parse(char *text, struct record *r)
 static bool
 is_zombie(pid_t pid)
 {
-	char path[32], state[PROC_STATUS_BYTES], threads[PROC_STATUS_BYTES];
+	char path[32], threads[PROC_STATUS_BYTES];
 
 	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
-	return proc_status_find(our_fd_open(path, O_RDONLY, 0), "\nState:", state) && strchr("ZX", state[strspn(state, " \t")]) &&
+	return proc_status_state(our_fd_open(path, O_RDONLY, 0)) == 'Z' &&
 		proc_status_find(our_fd_open(path, O_RDONLY, 0), "\nThreads:", threads) && atoi(threads) <= 1;
 }
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -228,6 +229,30 @@ def received(s, slowly, p):
 
 
 @test
+def it_is_kept_where_no_record_can_be_written_as_well():
+    need_own_run()
+    if os.path.exists(FOLDER):
+        shutil.rmtree(FOLDER)
+    with open(FOLDER, "w"):
+        pass
+    try:
+        pauses = "import os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()"
+        with tempdir() as d, started_by_ctl(sys.executable, "-c", pauses, stdout=subprocess.PIPE, env=environment(XDG_RUNTIME_DIR="")) as p:
+            said = said_at_start(p.stderr)
+            contains(said, "no record can be written")
+            address = "127.0.0.1:" + re.search(r"server on port (\d+)", said)[1]
+            with started([CTL, "profile", address, "--seconds=3600", "--comments", "-o", d + "/p.pb.gz"], env=environment(),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as c:
+                window_opens(int(p.stdout.readline()))
+                p.terminate()
+                out, err = c.communicate(timeout=DEADLINE)
+            equal((p.wait(DEADLINE), c.returncode), (128 + signal.SIGTERM, 0), err)
+            contains(out, "the program ended meanwhile")
+    finally:
+        os.unlink(FOLDER)
+
+
+@test
 def a_client_that_hardly_reads_holds_no_program_up():
     with tempdir() as d:
         exe = main_ends(d)
@@ -273,6 +298,12 @@ def a_child_that_another_thread_forked_ends_with_its_last_thread():
                 poll(lambda: [r for r in json.loads(ctl("list", "-o", "json")) if r["parent"]], "the child's record")
                 out = p.communicate(timeout=DEADLINE)[0]
             equal((p.returncode, out), (0, " at the endchild ended at the end"), how)
+        for k in range(20):  # and before, while and after its server starts
+            with started_by_ctl("--follow-forks", program, "forks", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+                said_at_start(p.stderr)
+                time.sleep(0.01 + k * 0.002)
+                out = p.communicate(timeout=DEADLINE)[0]
+            equal((p.returncode, out), (0, " at the endchild ended at the end"), k)
 
 
 @test

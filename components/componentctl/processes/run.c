@@ -363,7 +363,9 @@ pass_on(const struct running *p, int number)
 	char          word[24];
 
 	snprintf(word, sizeof(word), "%ld", (long)p->pid);
-	if (p->is_served && !record_find(word, &now, NULL) && strcmp(now.url, RECORD_URL_OFF) != 0)
+	if (p->is_served && record_find(word, &now, NULL))
+		end_windows(p->pid, p->text + strlen(RUN_UP " "), number); /* no record could be written */
+	else if (p->is_served && strcmp(now.url, RECORD_URL_OFF) != 0)
 		end_windows(p->pid, now.url, number);
 	kill(p->pid, number);
 }
@@ -464,7 +466,7 @@ look_when_due(struct running *p)
 		record_sweep();
 	else if (p->is_served)
 		program_look(p);
-	if (p->witness.pid > 0 && is_apart(p->witness.pid) != is_apart(p->pid))
+	if (p->witness.pid <= 0 || is_apart(p->witness.pid) != is_apart(p->pid))
 		witness_stand(&p->witness, is_apart(p->pid));
 	p->look_at = now + p->look_ns;
 	p->look_ns = p->look_ns < LOOK_NS_MOST / 2 ? 2 * p->look_ns : LOOK_NS_MOST;
@@ -487,10 +489,12 @@ reap_others(struct running *p)
 	siginfo_t ended = { 0 };
 
 	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid && ended.si_pid != p->pid) {
-		if (ended.si_pid == p->witness.pid)
-			witness_renew(&p->witness, SIGKILL);
-		else
+		if (ended.si_pid != p->witness.pid) {
 			waitpid(ended.si_pid, NULL, 0);
+			continue;
+		}
+		witness_ended(&p->witness);
+		p->look_at = clock_ns(CLOCK_MONOTONIC) + LOOK_NS; /* not at once: it may end again */
 	}
 }
 
@@ -506,7 +510,7 @@ wait_for(struct running *p, struct component_error *err)
 
 		if (changed && !WIFSTOPPED(status))
 			break;
-		if (changed && !p->kill_at)
+		if (changed && (!p->kill_at || p->kill_at == INT64_MAX))
 			p->waker = witness_stop(p->pid);
 		reap_others(p);
 		kill_when_due(p);

@@ -48,9 +48,9 @@ become_nameless(void)
 	int     fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, words, sizeof(words));
 
-	prctl(PR_SET_NAME, "component-group");
 	for (ssize_t i = 0; i < n; i++)
 		program_invocation_name[i] = '\0';
+	prctl(PR_SET_NAME, "component-group");
 }
 
 /* A child, 0 in it; or a negative errno.  It holds nothing open, or a reader of the program's output would wait for it. */
@@ -100,19 +100,26 @@ witness_begin(struct witness *w)
 }
 
 void
+witness_ended(struct witness *w)
+{
+	waitpid(w->pid, NULL, 0);
+	w->pid = 0;
+}
+
+void
 witness_end(struct witness *w)
 {
 	end(w->pid);
 	w->pid = 0;
 }
 
-static bool
-status_of(pid_t pid, const char *key, char value[PROC_STATUS_BYTES])
+static int
+status_open(pid_t pid)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	return proc_status_find(open(path, O_RDONLY | O_CLOEXEC), key, value);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static uint64_t
@@ -126,7 +133,7 @@ pending(pid_t w)
 {
 	char value[PROC_STATUS_BYTES];
 
-	return w > 0 && status_of(w, "\nShdPnd:", value) ? strtoull(value, NULL, 16) : 0;
+	return w > 0 && proc_status_find(status_open(w), "\nShdPnd:", value) ? strtoull(value, NULL, 16) : 0;
 }
 
 /* The new one first, so that there is always one. */
@@ -140,11 +147,17 @@ replace(struct witness *w)
 	end(old);
 }
 
+static void
+renew_without(struct witness *w, uint64_t signals)
+{
+	replace(w);
+	w->had &= ~signals;
+}
+
 void
 witness_renew(struct witness *w, int number)
 {
-	replace(w);
-	w->had &= ~bit(number);
+	renew_without(w, bit(number));
 }
 
 /* What was pending in the old one was sent where that stood.  So was what came to the new one before it left our group. */
@@ -157,41 +170,56 @@ witness_stand(struct witness *w, bool apart)
 	w->had = 0;
 }
 
-/* The signal itself, and those that took it away while it was pending: one of the two kinds came after it then. */
+/* The signals that take this one away where it is pending. */
 static uint64_t
-traces_of(int number)
+takers_of(int number)
 {
 	switch (number) {
 	case SIGCONT:
-		return bit(number) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+		return bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 	case SIGTSTP:
 	case SIGTTIN:
 	case SIGTTOU:
-		return bit(number) | bit(SIGCONT);
+		return bit(SIGCONT);
 	default:
-		return bit(number);
+		return 0;
 	}
+}
+
+/* Those that this process has still to read. */
+static uint64_t
+of_us(void)
+{
+	sigset_t set;
+	uint64_t all = 0;
+
+	sigpending(&set);
+	for (int number = 1; number <= 64; number++)
+		all |= sigismember(&set, number) == 1 ? bit(number) : 0;
+	return all;
 }
 
 bool
 witness_had(struct witness *w, int number)
 {
+	w->had &= of_us() | bit(number);
 	for (int i = 0; i < LOOKS && w->pid > 0; i++) {
-		if ((w->had | pending(w->pid)) & traces_of(number)) {
+		/* A taker that we have read, or that was taken from us, came before. */
+		if ((w->had | pending(w->pid)) & (bit(number) | (takers_of(number) & of_us()))) {
 			witness_renew(w, number);
 			return true;
 		}
 		poll(NULL, 0, LOOK_MS);
 	}
+	if (number == SIGCONT)
+		renew_without(w, takers_of(number)); /* of which none is to be read any more */
 	return false;
 }
 
 static bool
 is_stopped(pid_t pid)
 {
-	char value[PROC_STATUS_BYTES];
-
-	return status_of(pid, "\nState:", value) && value[1] == 'T';
+	return proc_status_state(status_open(pid)) == 'T';
 }
 
 pid_t

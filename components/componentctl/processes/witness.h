@@ -19,7 +19,7 @@
 #include <sys/types.h>
 
 struct witness {
-	pid_t    pid; /* its process; or a negative errno: then nothing is seen */
+	pid_t    pid; /* its process; or 0 or a negative errno: then nothing is seen */
 	uint64_t had; /* signals, a bit for each, that an earlier one had and that nobody has asked about yet */
 };
 
@@ -32,6 +32,8 @@ void witness_renew(struct witness *w, int number);
 /* One in a process group of its own, or in ours; it may still be in ours afterwards. */
 void witness_stand(struct witness *w, bool apart);
 void witness_end(struct witness *w);
+/* Somebody has ended it.  Nothing is seen until witness_stand(). */
+void witness_ended(struct witness *w);
 
 /* Stops this process, as the program has stopped: who waits for this one alone, such as a shell with job control, is
  * to see it.  Until a SIGCONT from elsewhere, or until the program goes on; then the SIGCONT is of the process
