@@ -35,6 +35,7 @@
 #include "unwind.h"
 
 #define PERIOD_NS  10000000L /* 100 samples for a second of CPU time, as within a process */
+#define UNTOLD_PART 50       /* of its periods may be without a sample before that is told */
 #define LOOK_MS    50        /* rings have room for longer */
 #define TABLES_NS  CLOCK_NS_PER_S /* between two looks for objects that came */
 
@@ -123,7 +124,7 @@ window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg,
 		int64_t left_ms = (window_ns - done) / 1000000 + 1;
 
 		poll(NULL, 0, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
-		if (perf_tells_exec(perf)) {
+		if (perf_look(perf)) {
 			*ret_end = "the process began another program";
 			break;
 		}
@@ -143,13 +144,16 @@ window(struct perf *perf, int64_t window_ns, outside_go_on_fn *go_on, void *arg,
 	return c->err;
 }
 
-/* What no sample tells of.  Each thread that is alive has a part of a period that is not over. */
+/* What no sample tells of.  Each thread that is alive has parts of periods that are not over, one on each processor that it
+ * ran on: where they are many that is told, too. */
 static uint64_t
 unseen(const struct perf *perf, const struct sampling *c, int64_t cpu_ns)
 {
 	uint64_t due = cpu_ns > 0 ? (uint64_t)(cpu_ns / PERIOD_NS) : 0;
-	uint64_t told = c->samples + c->without + perf->lost + perf->count * (uint64_t)perf->ring_count;
+	uint64_t told = c->samples + c->without + perf->lost, parts = perf->count * (uint64_t)perf->ring_count;
+	uint64_t few = perf->count + told / UNTOLD_PART;
 
+	told += parts < few ? parts : few;
 	return !perf->no_kernel && due > told ? due - told : 0;
 }
 
@@ -201,7 +205,7 @@ outside_cpu(int64_t window_ns, outside_go_on_fn *go_on, void *arg, struct profil
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	r = perf_follow(&perf);
 	if (r >= 0)
-		r = window(&perf, window_ns, go_on, arg, &c, &cpu_ns, &end);
+		r = r == 0 ? -ESRCH : window(&perf, window_ns, go_on, arg, &c, &cpu_ns, &end);
 	if (r < 0 && !c.err)
 		r = refused_perf(pid, r, err);
 	p.lost = c.without + perf.lost + unseen(&perf, &c, cpu_ns);

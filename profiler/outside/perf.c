@@ -51,6 +51,7 @@ struct perf_ring {
 	struct perf_event_mmap_page *page;
 	unsigned char               *data;
 	size_t                       size; /* of data */
+	uint64_t                     head; /* at the last look */
 };
 
 struct perf_thread {
@@ -83,7 +84,7 @@ ring_open(struct perf_ring *ring, int processor, size_t pages)
 		return fd == -ENODEV ? 0 : fd;
 	map = mmap(NULL, page + ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
-		return -errno;
+		return errno == EPERM ? -ENOBUFS : -errno;
 	ring->page = map;
 	ring->data = (unsigned char *)map + page;
 	return 0;
@@ -123,7 +124,7 @@ int
 perf_open(struct perf *ret, pid_t pid, int64_t period_ns)
 {
 	long processors = sysconf(_SC_NPROCESSORS_CONF);
-	int  err = -EPERM;
+	int  err = -ENOBUFS;
 
 	*ret = (struct perf){ .pid = pid, .period_ns = period_ns };
 	if (!ARCH_PERF_REGS)
@@ -134,7 +135,7 @@ perf_open(struct perf *ret, pid_t pid, int64_t period_ns)
 	if (!ret->rings)
 		return -ENOMEM;
 	/* All share what a user may lock (kernel.perf_event_mlock_kb): if it is too much, all anew of half the size. */
-	for (size_t pages = RING_PAGES_MOST; (err == -EPERM || err == -ENOMEM) && pages >= RING_PAGES_LEAST; pages /= 2)
+	for (size_t pages = RING_PAGES_MOST; (err == -ENOBUFS || err == -ENOMEM) && pages >= RING_PAGES_LEAST; pages /= 2)
 		err = rings_open(ret, (int)processors, pages);
 	if (err)
 		perf_close(ret);
@@ -323,12 +324,12 @@ static void
 ring_drain(struct perf *p, struct perf_ring *r, perf_sample_fn *fn, void *arg)
 {
 	static unsigned char     body[RECORD_MAX];
-	uint64_t                 head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), tail = r->page->data_tail;
+	uint64_t                 tail = r->page->data_tail;
 	struct perf_event_header h;
 
-	while (tail + sizeof(h) <= head) {
+	while (tail + sizeof(h) <= r->head) {
 		ring_copy(r, tail, &h, sizeof(h));
-		if (h.size < sizeof(h) || tail + h.size > head)
+		if (h.size < sizeof(h) || tail + h.size > r->head)
 			break;
 		ring_copy(r, tail + sizeof(h), body, h.size - sizeof(h));
 		record_take(p, &h, body, fn, arg);
@@ -340,13 +341,13 @@ ring_drain(struct perf *p, struct perf_ring *r, perf_sample_fn *fn, void *arg)
 static bool
 ring_tells_exec(const struct perf *p, const struct perf_ring *r)
 {
-	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), tail = r->page->data_tail;
+	uint64_t tail = r->page->data_tail;
 	struct {
 		struct perf_event_header h;
 		uint32_t                 pid;
 	} record;
 
-	for (; tail + sizeof(record) <= head; tail += record.h.size) {
+	for (; tail + sizeof(record) <= r->head; tail += record.h.size) {
 		ring_copy(r, tail, &record, sizeof(record));
 		if (record.h.type == PERF_RECORD_COMM && record.h.misc & PERF_RECORD_MISC_COMM_EXEC &&
 		    record.pid == (uint32_t)p->pid)
@@ -357,9 +358,13 @@ ring_tells_exec(const struct perf *p, const struct perf_ring *r)
 	return false;
 }
 
+/* All at once: the walks of what one ring has would be time for another program to begin. */
 bool
-perf_tells_exec(const struct perf *p)
+perf_look(struct perf *p)
 {
+	for (int i = 0; i < p->ring_count; i++)
+		if (p->rings[i].page)
+			p->rings[i].head = __atomic_load_n(&p->rings[i].page->data_head, __ATOMIC_ACQUIRE);
 	for (int i = 0; i < p->ring_count; i++)
 		if (p->rings[i].page && ring_tells_exec(p, &p->rings[i]))
 			return true;

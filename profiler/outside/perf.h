@@ -53,8 +53,8 @@ struct perf {
 int  perf_open(struct perf *ret, pid_t pid, int64_t period_ns);
 /* Samples threads that are new, and forgets those that are gone.  How many there are, or a negative errno. */
 int  perf_follow(struct perf *p);
-/* Has the process begun another program?  Of what the next perf_drain() would take, some is of that one then. */
-bool perf_tells_exec(const struct perf *p);
+/* What has come by now is what the next perf_drain() takes.  True: the process has begun another program, and some is of that one. */
+bool perf_look(struct perf *p);
 /* Calls fn for each sample since. */
 void perf_drain(struct perf *p, perf_sample_fn *fn, void *arg);
 void perf_close(struct perf *p);

@@ -106,6 +106,11 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 			"as root, with 'ulimit -n 1000000' before", (int)pid);
 		return r;
 	}
+	if (r == -ENOBUFS) {
+		component_error_set(err, "%d: cannot be sampled, as this user may lock no more memory (another profiler?); write 'sysctl "
+			"kernel.perf_event_mlock_kb=%d', or run this as root", (int)pid, 2 * refused_setting("kernel/perf_event_mlock_kb"));
+		return r;
+	}
 	if (r != -EACCES && r != -EPERM) {
 		component_error_set(err, "%d: cannot be sampled: %s", (int)pid, strerror(-r));
 		return r;

@@ -141,6 +141,7 @@ running_read(struct dump *d)
 	if (perf_follow(&perf) > 0)
 		while (d->silent > 0 && clock_ns(CLOCK_MONOTONIC) < until) {
 			poll(NULL, 0, RUNNING_STEP_MS);
+			perf_look(&perf);
 			perf_drain(&perf, running_take, d);
 		}
 	perf_close(&perf);
