@@ -37,6 +37,7 @@
 #define SECONDS_MAX     86400
 #define ROWS_USUAL      10
 #define TRACE_BEGINNING "go 1."
+#define PERFETTO_BEGINNING 0x0a /* a field of packets */
 
 static struct {
 	int64_t     seconds, rows;
@@ -199,8 +200,14 @@ read_file(const char *path, const char *name, struct pprof *ret, struct componen
 		r = -ENOMEM;
 		goto out;
 	}
-	for (ssize_t n = 1; n > 0 && f.size < (size_t)st.st_size; f.size += n > 0 ? (size_t)n : 0)
-		n = read(fd, f.data + f.size, (size_t)st.st_size - f.size);
+	for (ssize_t n = 1; n > 0 && f.size < (size_t)st.st_size; f.size += n > 0 ? (size_t)n : 0) {
+		n = TEMP_FAILURE_RETRY(read(fd, f.data + f.size, (size_t)st.st_size - f.size));
+		r = n < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		component_error_set(err, "'%s': %s", name, strerror(-r));
+		goto out;
+	}
 	r = read_profile(f.data, f.size, ret, &why);
 	if (r < 0)
 		component_error_set(err, "'%s' %s", name, why.text);
@@ -391,6 +398,35 @@ measure(const struct target *t, const struct records *family, const char *kind, 
 }
 
 static int
+check_readable(const char *path, struct component_error *err)
+{
+	int r = is_given(path) && access(path, R_OK) < 0 ? -errno : 0;
+
+	if (r < 0)
+		component_error_set(err, "'%s': %s", path, strerror(-r));
+	return r;
+}
+
+/* What is to be written and read behind the measurement, which may last. */
+static int
+check_files(const struct target *t, struct component_error *err)
+{
+	int r = save_check(is_given(opt.file) ? opt.file : t->name, SAVE_OPTION, err);
+
+	if (!r && is_given(opt.html))
+		r = save_check(opt.html, "--html=FILE", err);
+	if (!r && is_given(opt.svg))
+		r = save_check(opt.svg, "--svg=FILE", err);
+	if (!r)
+		r = check_readable(opt.base, err);
+	if (!r)
+		r = check_readable(opt.diff_base, err);
+	if (!r)
+		r = check_readable(opt.viewer_file, err);
+	return r;
+}
+
+static int
 run_profile(char **operands, struct component_error *err)
 {
 	const char    *kind = operands[1] ? operands[1] : "profile";
@@ -404,12 +440,23 @@ run_profile(char **operands, struct component_error *err)
 	if (!r && t.is_file) {
 		r = show_file(&t, err);
 	} else if (!r) {
-		r = measure(&t, &family, kind, &f, err);
-		r = take(&t, kind, &f, r, err);
+		r = check_files(&t, err);
+		if (!r) {
+			r = measure(&t, &family, kind, &f, err);
+			r = take(&t, kind, &f, r, err);
+		}
 	}
 	fetch_release(&f);
 	records_release(&family);
 	return r;
+}
+
+static bool
+is_trace(const struct fetched *f)
+{
+	if (opt.perfetto)
+		return f->size > 0 && f->data[0] == PERFETTO_BEGINNING;
+	return f->size >= sizeof(TRACE_BEGINNING) && !memcmp(f->data, TRACE_BEGINNING, sizeof(TRACE_BEGINNING) - 1);
 }
 
 static int
@@ -424,14 +471,16 @@ run_trace(char **operands, struct component_error *err)
 	if (!is_given(opt.file))
 		return usage(err, "a trace goes into a file; write -o FILE");
 	r = find_server(&t, operands[0], "trace", err);
+	if (!r)
+		r = save_check(opt.file, SAVE_OPTION, err);
 	if (r < 0)
 		return r;
 	snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, opt.perfetto ? "&format=perfetto" : "");
 	r = fetch(&t, "trace", query, seconds, true, opt.token_file, &f, err);
 	if (r == -EPIPE)
 		component_error_add(err, "what came is no whole trace, and was not saved");
-	if (!r && !opt.perfetto && (f.size < sizeof(TRACE_BEGINNING) || memcmp(f.data, TRACE_BEGINNING, sizeof(TRACE_BEGINNING) - 1))) {
-		component_error_set(err, "%s: the answer is no trace", t.word);
+	if (!r && !is_trace(&f)) {
+		component_error_set(err, "%s: the answer is no trace%s", t.word, opt.perfetto ? " of Perfetto's; leave --perfetto out for Go's" : "");
 		r = -EBADMSG;
 	}
 	if (!r)

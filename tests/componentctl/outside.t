@@ -109,6 +109,15 @@ def a_program_that_nobody_prepared_is_profiled_and_dumped_by_name():
 
 
 @test
+def the_number_of_a_thread_means_its_process():
+    with tempdir() as d, Busy([compiled(d)]) as b:
+        tid = [t for t in os.listdir("/proc/%d/task" % b.p.pid) if int(t) != b.p.pid][0]
+        need(stacks(d, tid)[0], "stacks")
+        contains(stacks(d, tid)[1], "%s is a thread of process %d" % (tid, b.p.pid))
+        b.finish()
+
+
+@test
 def what_is_saved_is_a_whole_profile():
     with tempdir() as d, Busy([compiled(d)]) as b:
         sees(d, b.p.pid, *OURS)

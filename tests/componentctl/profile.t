@@ -213,6 +213,11 @@ def stacks_are_folded_root_first_and_options_that_say_nothing_are_refused():
         path = small(d)
         equal(ctl("profile", path, "--folded"), "main 7\nmain;crunch 5\n")
         equal(ctl("profile", path, "--folded", "--focus=cr.nch"), "main;crunch 5\n")
+        equal(ctl("profile", path, "--folded", "--focus=(((cr)+u)+)+n"), "main;crunch 5\n")
+        contains(ctl("profile", path, "--folded", "--focus=" + 30 * "(" + "a" + 30 * "+)", status=2), "leave a '+' out")
+        names = [(1, "<>" * 2000000 + "::a<b>::c", "<>" * 2000000 + "::a<b>::c", "", 0)]
+        long = write(os.path.join(d, "long"), gzip.compress(profile([("cpu", "nanoseconds")], [([1], [7], []), ([], [3], [])], [(1, 0, 1, [(1, 1)])], names, [])))
+        equal(sorted(ctl("profile", long, "--folded").split("\n")), ["", "::a::c 7", "<unknown> 3"])
         contains(ctl("profile", path, "--folded", "--raw", status=2), "exclude each other")
         contains(ctl("profile", path, "heap", status=2), "the target is a file")
         contains(ctl("profile", path, "--top=1"), "Showing top 1 nodes out of 2\n")
@@ -321,6 +326,45 @@ def a_full_file_system_keeps_the_old_profile_and_nothing_beside_it():
                 equal(f.read(), b"old")
         finally:
             run("umount", d)
+
+
+@test
+def what_cannot_be_saved_or_read_is_told_before_anything_is_measured():
+    address, requests, listener = server(ok(gzip.compress(SMALL)))
+    with tempdir() as d, listener:
+        for words, told in ((["-o", d + "/none/p"], "write another file with -o FILE"), (["--html=" + d], "write another file with --html=FILE"),
+                            (["--svg=/dev/full/x"], "--svg=FILE"), (["--base=" + d + "/none"], "No such file"), (["--viewer-file=" + d + "/v", "--html=" + d + "/h"], "No such file")):
+            contains(ctl("profile", address, "heap", *words, cwd=d, status=1), told)
+        contains(ctl("trace", address, "-o", d + "/none/t", status=1), "write another file with -o FILE")
+        equal((requests, os.listdir(d)), ([], []))
+
+
+@test
+def links_and_outputs_are_written_to_and_not_replaced():
+    data = gzip.compress(SMALL)
+    address, _, listener = server(ok(data))
+    with tempdir() as d, listener:
+        path, link = write(os.path.join(d, "p.pb.gz"), b"old"), os.path.join(d, "link")
+        os.chmod(path, 0o600)
+        os.symlink("p.pb.gz", link)
+        ctl("profile", address, "heap", "--raw", "-o", link)
+        with open(path, "rb") as f:
+            equal((f.read(), os.readlink(link), os.stat(path).st_mode & 0o777), (data, "p.pb.gz", 0o600))
+        with open(os.path.join(d, "out"), "wb") as f:
+            os.write(f.fileno(), b"head")
+            equal(run(CTL, "profile", address, "heap", "--raw", "-o", "/proc/self/fd/1", env=environment(), stdout=f, stderr=subprocess.PIPE).returncode, 0)
+        with open(os.path.join(d, "out"), "rb") as f:
+            equal(f.read(), b"head" + data)
+        equal(sorted(os.listdir(d)), ["link", "out", "p.pb.gz"])
+
+
+@test
+def a_trace_of_go_is_not_saved_as_one_of_perfettos():
+    address, _, listener = server(ok(b"go 1.22 trace\0\0\0rest"))
+    with tempdir() as d, listener:
+        contains(ctl("trace", address, "--perfetto", "-o", d + "/t", status=1), "leave --perfetto out for Go's")
+        equal(os.listdir(d), [])
+        ctl("trace", address, "-o", d + "/t")
 
 
 @test

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import struct
 import sys
@@ -15,6 +14,7 @@ import termios
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
+from shell_job import *  # noqa: E402,F403
 
 own_run()
 
@@ -55,16 +55,6 @@ def asked(port, path):
         r = c.getresponse()
         equal(r.status, 200)
         return r.read().decode("utf-8", "replace")
-
-
-def processes_of(session):
-    """Number to name."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if os.getsid(int(pid)) == session:
-                found[int(pid)] = text_of("/proc/%s/comm" % pid).strip()
-    return found
 
 
 def witness_of(session):
@@ -480,15 +470,6 @@ def stop_begins_the_grace_period_and_waits_for_the_end():
         p.stdout.close()
 
 
-def until(fd, text):
-    """What a terminal shows, as far as text."""
-    said = b""
-    while text not in said:
-        need(select.select([fd], [], [], DEADLINE)[0], said)
-        said += os.read(fd, 1000)
-    return said
-
-
 def waiting(pid):
     return int(re.search(r"ShdPnd:\t(\w+)", text_of("/proc/%d/status" % pid))[1], 16)
 
@@ -645,42 +626,8 @@ def we_stop_and_go_on_with_the_program():
                 p.stdout.close()
 
 
-# A job of a terminal, which Enter continues.
-SHELL = """
-import os, signal, sys
-signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-pid = os.fork()
-if pid == 0:
-    os.setpgid(0, 0)
-    os.tcsetpgrp(0, os.getpid())
-    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-    os.execv(sys.argv[1], sys.argv[1:])
-while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
-    os.tcsetpgrp(0, os.getpid())
-    print("job", "stopped", flush=True)
-    input()
-    os.tcsetpgrp(0, pid)
-    os.killpg(pid, signal.SIGCONT)
-print("job", "ended", os.waitstatus_to_exitcode(status), flush=True)
-"""
-
-
-@contextlib.contextmanager
 def job(*more, **variables):
-    pid, fd = pty.fork()
-    if pid == 0:
-        try:
-            os.execve(sys.executable, [sys.executable, "-c", SHELL, *words(*more)], environment(**variables))
-        finally:
-            os._exit(99)
-    try:
-        yield fd
-    finally:
-        for left in processes_of(pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(left, signal.SIGKILL)
-        os.close(fd)
-        os.waitpid(pid, 0)
+    return shell_job(words(*more), **variables)
 
 
 GOES_ON = "import os, signal, time\nsignal.signal(signal.SIGCONT, lambda n, f: os.write(1, b'goes ' + b'on\\n'))\n" \

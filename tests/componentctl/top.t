@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from busy import Busy  # noqa: E402
+from shell_job import shell_job, until  # noqa: E402
 
 own_run()
 SUBJECT = "tests/programs/obedient_daemon"
@@ -185,15 +186,28 @@ def every_way_out_leaves_the_terminal_as_it_was():
 def stopped_it_gives_the_terminal_back_and_goes_on_with_it():
     with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid)) as t:
         t.until(rb"q quit")
-        os.kill(t.pid, signal.SIGTSTP)
-        t.until(re.escape(LEAVES))
-        os.waitpid(t.pid, os.WUNTRACED)
-        equal(termios.tcgetattr(t.fd)[3], t.before[3])
-        os.kill(t.pid, signal.SIGCONT)
-        t.until(rb"\x1b\[\?1049h")
-        t.until(rb"q quit")
+        os.kill(t.pid, signal.SIGTSTP)  # no shell is there, which could continue it
+        t.until(re.escape(LEAVES) + rb"(?s:.)*\x1b\[\?1049h(?s:.)*q quit")
         t.keys(b"q")
         equal(t.end(), 0)
+    with tempdir() as d, Busy([looked_at(d)]) as b, shell_job([CTL, "top", str(b.p.pid)]) as fd:
+        before = termios.tcgetattr(fd)[3]
+        until(fd, b"q quit")
+        os.write(fd, b"\x1a")
+        contains(until(fd, b"job stopped").decode(), LEAVES.decode())
+        equal(termios.tcgetattr(fd)[3], before)
+        os.write(fd, b"\n")
+        contains(until(fd, b"q quit").decode(), "\x1b[?1049h")
+        os.write(fd, b"q")
+        until(fd, b"job ended 0")
+
+
+@test
+def a_process_that_ends_and_that_nobody_waits_for_ends_it():
+    with tempdir() as d, Busy([looked_at(d)]) as b, Terminal("top", str(b.p.pid)) as t:
+        t.until(rb"q quit")
+        b.p.kill()
+        equal(t.end(), 1)
 
 
 @test

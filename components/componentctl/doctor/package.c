@@ -33,8 +33,8 @@ package_of(const char *root, const char *path, char *ret, size_t size)
 	bool        found = false;
 	FILE       *answer;
 
-	snprintf(command, sizeof(command), "dpkg-query --root='%s/' --search %s %s 2>/dev/null", root, path, merged);
-	answer = popen(command, "re");
+	snprintf(command, sizeof(command), "timeout 5 dpkg-query --root='%s/' --search %s %s 2>/dev/null", root, path, merged);
+	answer = popen(command, "re"); /* a container may have a pipe where dpkg's files are */
 	while (answer && fgets(line, sizeof(line), answer)) {
 		if (found || strstr(line, "diversion") || !strchr(line, ':'))
 			continue;

@@ -242,18 +242,20 @@ static void
 cut_between(char *name, char open, char close)
 {
 	size_t depth = 0, first = 0, to = 0;
+	bool   matches = true;
 
 	for (size_t i = 0; name[i]; i++) {
-		if (name[i] == open && !depth++)
-			first = i;
-		if (name[i] == close && !depth--)
-			return;
-		if (name[i] == close && !depth) {
-			to = strlen(name + i + 1);
-			memmove(name + first, name + i + 1, to + 1);
-			i = first - 1;
-		}
+		char c = matches ? name[i] : '\0';
+
+		if (c == open && !depth++)
+			first = to;
+		if (c == close && !depth--)
+			matches = false;
+		name[to++] = name[i];
+		if (c == close && matches && !depth)
+			to = first;
 	}
+	name[to] = '\0';
 }
 
 /* A name without its arguments: up to a bracket that is not the name's own. */

@@ -13,7 +13,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,9 +46,9 @@ write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
-/* ret_beside: where. */
+/* ret_beside: where.  like: the file that it is to replace, or NULL. */
 static int
-write_beside(const char *path, const void *data, size_t size, char ret_beside[SAVE_PATH_MAX])
+write_beside(const char *path, const struct stat *like, const void *data, size_t size, char ret_beside[SAVE_PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
 	int         folder = slash ? (int)(slash - path + 1) : 0, fd, r;
@@ -56,6 +59,11 @@ write_beside(const char *path, const void *data, size_t size, char ret_beside[SA
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, data, size);
+	/* Who may not give files away keeps his own. */
+	if (like && fchown(fd, like->st_uid, like->st_gid) < 0 && errno != EPERM && !r)
+		r = -errno;
+	if (like && fchmod(fd, like->st_mode & 0777) < 0 && !r)
+		r = -errno;
 	if (close(fd) < 0 && !r)
 		r = -errno;
 	if (r < 0)
@@ -63,30 +71,60 @@ write_beside(const char *path, const void *data, size_t size, char ret_beside[SA
 	return r;
 }
 
+/* Pipes, /dev/null, and /dev/stdout, which may be a link to a file: these are written to, and not replaced. */
+static bool
+is_written_to(const char *path, const struct stat *st)
+{
+	return (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
+static int
+write_to(const char *path, const void *data, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC), r = fd < 0 ? -errno : write_all(fd, data, size);
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 int
 save_as(const char *path, const char *option, const void *data, size_t size, struct component_error *err)
 {
-	char        beside[SAVE_PATH_MAX];
+	char        beside[SAVE_PATH_MAX], target[PATH_MAX];
 	struct stat st;
-	int         fd, r;
+	bool        there = stat(path, &st) == 0;
+	const char *file = there && realpath(path, target) ? target : path; /* a link stays */
+	int         r;
 
-	/* /dev/stdout, /dev/null and pipes are written to, and not replaced. */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		r = fd < 0 ? -errno : write_all(fd, data, size);
-		if (fd >= 0)
-			close(fd);
-		return r < 0 ? fail(err, path, option, r) : 0;
-	}
-	r = write_beside(path, data, size, beside);
-	if (r < 0)
-		return fail(err, path, option, r);
-	if (rename(beside, path) < 0) {
+	if (there && is_written_to(path, &st))
+		r = write_to(path, data, size);
+	else
+		r = write_beside(file, there ? &st : NULL, data, size, beside);
+	if (!r && !(there && is_written_to(path, &st)) && rename(beside, file) < 0) {
 		r = -errno;
 		unlink(beside);
-		return fail(err, path, option, r);
 	}
-	return 0;
+	return r < 0 ? fail(err, path, option, r) : 0;
+}
+
+int
+save_check(const char *path, const char *option, struct component_error *err)
+{
+	char        beside[SAVE_PATH_MAX], target[PATH_MAX];
+	struct stat st;
+	bool        there = stat(path, &st) == 0;
+	int         r;
+
+	if (there && S_ISDIR(st.st_mode))
+		r = -EISDIR;
+	else if (there && is_written_to(path, &st))
+		r = access(path, W_OK) < 0 ? -errno : 0;
+	else
+		r = write_beside(there && realpath(path, target) ? target : path, NULL, "", 0, beside);
+	if (!r && !(there && is_written_to(path, &st)))
+		unlink(beside);
+	return r < 0 ? fail(err, path, option, r) : 0;
 }
 
 /* 0, or -EEXIST. */
@@ -115,7 +153,7 @@ save_numbered(const char *name, const char *kind, const void *data, size_t size,
 		if (!isalnum((unsigned char)*c) && !strchr("-_", *c))
 			*c = '-';
 	snprintf(ret_path, SAVE_PATH_MAX, "%s.%s.pb.gz", name, word);
-	r = write_beside(ret_path, data, size, beside);
+	r = write_beside(ret_path, NULL, data, size, beside);
 	if (r < 0)
 		return fail(err, ret_path, SAVE_OPTION, r);
 	r = -EEXIST;

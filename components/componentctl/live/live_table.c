@@ -263,6 +263,23 @@ key(struct live *l, char c)
 	return true;
 }
 
+/* By the signal itself: where no shell could continue us (ssh -t, docker exec -it) the kernel drops it. */
+static void
+stop(struct live *l)
+{
+	sigset_t set;
+
+	if (l->screen.is_open)
+		screen_suspend(&l->screen);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	raise(SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (l->screen.is_open)
+		screen_resume(&l->screen);
+}
+
 /* 0: go on; else the exit status of one that this signal ends. */
 static int
 signal_take(struct live *l)
@@ -278,9 +295,7 @@ signal_take(struct live *l)
 			screen_resume(&l->screen);
 		return 0;
 	case SIGTSTP:
-		if (l->screen.is_open)
-			screen_suspend(&l->screen);
-		raise(SIGSTOP);
+		stop(l);
 		return 0;
 	default: return 128 + (int)s.ssi_signo;
 	}

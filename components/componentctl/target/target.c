@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proc_status.h"
+
 #define PATH    "/debug/pprof"
 #define TARGETS "HOST:PORT, a URL, unix:/path, a file, an ID that 'componentctl list' shows, or the number of any process"
 
@@ -129,13 +131,18 @@ of_file(struct target *t, const char *path)
 static int
 of_process(struct target *t)
 {
-	char          path[32], comm[32] = "";
+	char          path[32], comm[32] = "", of[PROC_STATUS_BYTES];
 	int           fd;
 	unsigned long pid = strspn(t->word, "0123456789") == strlen(t->word) ? strtoul(t->word, NULL, 10) : 0;
 
 	snprintf(path, sizeof(path), "/proc/%lu/task", pid);
 	if (!pid || pid > INT32_MAX || access(path, F_OK))
 		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%lu/status", pid);
+	if (proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nTgid:", of) && strtoul(of, NULL, 10) != pid) {
+		fprintf(stderr, "%lu is a thread of process %lu, all of which is meant now\n", pid, strtoul(of, NULL, 10));
+		pid = strtoul(of, NULL, 10);
+	}
 	t->process = t->pid = (pid_t)pid;
 	snprintf(path, sizeof(path), "/proc/%lu/comm", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);

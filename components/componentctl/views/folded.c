@@ -50,6 +50,8 @@ add_line(const struct graph *g, const struct pprof_sample *s, struct strings *st
 				text_add(&stack, ";");
 			add_name(&stack, &g->nodes[g->numbers[s->stack[i] - g->shown->p->locations][k]]);
 		}
+	if (s->count == 0)
+		text_add(&stack, "<unknown>");
 	if (stack.failed || stack.size >= LINE_BYTES_MAX)
 		r = -ENOMEM;
 	else if (stack.size)

@@ -22,6 +22,8 @@ is_repetition(char c)
 }
 
 /* Where the bracket expression at p ends: at its ']', or at the NUL. */
+#define NESTED_MAX 4 /* each doubles the memory of what is in it */
+
 static const char *
 bracket_end(const char *p)
 {
@@ -35,7 +37,9 @@ bracket_end(const char *p)
 static int
 check(const char *pattern, char *why, size_t size)
 {
-	bool repeatable = false; /* what is before */
+	bool          repeatable = false; /* what is before */
+	unsigned char nested[MATCH_BYTES] = { 0 }, before = 0; /* '+' in '+': most so far in each open group, and in what is before */
+	size_t        groups = 0;
 
 	if (strlen(pattern) >= MATCH_BYTES - sizeof("^()$")) {
 		snprintf(why, size, "is longer than %zu bytes", MATCH_BYTES - sizeof("^()$") - 1);
@@ -55,6 +59,16 @@ check(const char *pattern, char *why, size_t size)
 			p++;
 		} else if (*p == '{' || (repeats && !repeatable)) {
 			snprintf(why, size, "has a '%c' that is not understood there; write \\%c for the character", *p, *p);
+			return -EINVAL;
+		}
+		if (*p == '(')
+			nested[++groups] = 0;
+		before = *p == ')' ? nested[groups] : repeats ? before + (*p == '+') : 0;
+		groups -= *p == ')' && groups > 0;
+		if (before > nested[groups])
+			nested[groups] = before;
+		if (before > NESTED_MAX) {
+			snprintf(why, size, "repeats what is repeated more than %d times over; leave a '+' out", NESTED_MAX);
 			return -EINVAL;
 		}
 		repeatable = !repeats && *p != '(' && *p != '|' && *p != '^';
