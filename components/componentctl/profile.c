@@ -409,9 +409,9 @@ check_readable(const char *path, struct component_error *err)
 
 /* What is to be written and read behind the measurement, which may last. */
 static int
-check_files(const struct target *t, struct component_error *err)
+check_files(const struct target *t, const char *kind, struct component_error *err)
 {
-	int r = save_check(is_given(opt.file) ? opt.file : t->name, SAVE_OPTION, err);
+	int r = is_given(opt.file) ? save_check(opt.file, SAVE_OPTION, err) : save_numbered_check(t->name, kind, err);
 
 	if (!r && is_given(opt.html))
 		r = save_check(opt.html, "--html=FILE", err);
@@ -440,7 +440,7 @@ run_profile(char **operands, struct component_error *err)
 	if (!r && t.is_file) {
 		r = show_file(&t, err);
 	} else if (!r) {
-		r = check_files(&t, err);
+		r = check_files(&t, kind, err);
 		if (!r) {
 			r = measure(&t, &family, kind, &f, err);
 			r = take(&t, kind, &f, r, err);

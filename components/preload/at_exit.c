@@ -19,12 +19,10 @@
 #include "at_exit.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -33,11 +31,9 @@
 
 #include "clock.h"
 #include "futex.h"
-#include "our_fd.h"
 #include "our_mask.h"
 #include "our_thread.h"
 #include "per_thread.h"
-#include "proc_status.h"
 #include "profiler.h"
 #include "seccomp.h"
 #include "serve.h"
@@ -106,14 +102,14 @@ static bool            has_key;
 static _Atomic bool    is_gone; /* the first thread, and nobody waits for the last one yet */
 static sigset_t        mask_of_first;
 
-/* Its destructors may still be at work, ours was one of them. */
+/* Its destructors may still be at work, ours was one of them.  A process has no program when its first thread has ended; that
+ * takes no descriptor to see, and no number, which may be another namespace's. */
 static bool
 first_has_ended(void)
 {
-	char path[48];
+	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%ld/status", (long)of);
-	return proc_status_state(our_fd_open(path, O_RDONLY, 0)) == 'Z';
+	return stat("/proc/self/exe", &st) < 0 && errno == ENOENT;
 }
 
 /* False, too, where /proc does not tell. */
@@ -213,6 +209,7 @@ void
 at_exit_forked(void)
 {
 	atomic_store(&is_gone, false);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask_of_first);
 	/* Others are in memory that would have to be allocated first. */
 	if (has_key && of_first < KEYS_AT_HAND)
 		pthread_setspecific(of_first, &of);
@@ -227,8 +224,6 @@ at_exit_begin(void)
 void
 at_exit_began(void)
 {
-	if (!component_profiler_running() || !atomic_exchange(&is_gone, false))
-		return;
-	sigfillset(&mask_of_first); /* it is not known any more */
-	wait_for_the_last_begin();
+	if (component_profiler_running() && atomic_exchange(&is_gone, false))
+		wait_for_the_last_begin();
 }

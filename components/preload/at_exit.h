@@ -20,7 +20,7 @@ COMPONENT_API void component_profiler_at_exit(void);
  * that another thread forked also by returning.  When no other thread of the program is left ours end, and the process then ends as
  * it would without them.  Once, before there is a server. */
 COMPONENT_API void component_profiler_first(void);
-/* The same of a child, in which a server may be started.  Signal-safe. */
+/* The same of a child, in which a server may be started.  Signal-safe; a system call. */
 void at_exit_forked(void);
 
 /* This process is to have a server, and has been started one, or it failed.  By any thread. */

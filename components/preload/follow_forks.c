@@ -103,18 +103,16 @@ starts_no_more(void)
 	futex_wake(&follow.starts, INT_MAX);
 }
 
-bool
+void
 follow_forks_settle(int64_t wait_ns)
 {
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + wait_ns, left;
 
 	uint32_t who;
-	bool     waited = false;
 
 	/* A child of a bare clone() has its parent's word. */
 	while ((who = atomic_load(&follow.starts)) != 0 && who == (uint32_t)getpid() && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
-		waited = futex_wait(&follow.starts, who, left) || waited;
-	return waited;
+		futex_wait(&follow.starts, who, left);
 }
 
 static void
@@ -342,6 +340,7 @@ wait_for_it(void)
 {
 	if (!HOOKS_HAVE(call) || !hooks_are_ours() || seccomp_on())
 		return;
+	at_exit_forked();
 	safe_point_mask();
 	atomic_store(&follow.starts, 0); /* our parent's may have */
 	atomic_store(&follow.next_look, 0);
@@ -358,10 +357,8 @@ wait_for_it(void)
 static void
 fork_child(void)
 {
-	if (!*follow.id)
-		return;
-	at_exit_forked();
-	wait_for_it();
+	if (*follow.id)
+		wait_for_it();
 }
 
 FORK_SLOT(FORK_FOLLOW, NULL, NULL, fork_child);

@@ -85,12 +85,11 @@ component_profiler_rest(enum rest_why why)
 
 	if (our_thread_is() || seccomp_on())
 		return false;
-	if (follow_forks_settle(WAIT_NS) && !component_profiler_running())
-		our_thread_all_gone(WAIT_NS); /* the one that could start no server */
-	if (!component_profiler_running())
-		return false;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-	rests = are_in_the_way(why) && profiler_rest();
+	follow_forks_settle(WAIT_NS);
+	if (!component_profiler_running() && why == REST_ALONE)
+		our_thread_all_gone(WAIT_NS); /* one that could start no server */
+	rests = component_profiler_running() && are_in_the_way(why) && profiler_rest();
 	if (rests) {
 		cancel = was;
 		if (why == REST_ALONE)

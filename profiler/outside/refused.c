@@ -108,7 +108,7 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 	}
 	if (r == -ENOBUFS) {
 		component_error_set(err, "%d: cannot be sampled, as this user may lock no more memory (another profiler?); write 'sysctl "
-			"kernel.perf_event_mlock_kb=%d', or run this as root", (int)pid, 2 * refused_setting("kernel/perf_event_mlock_kb"));
+			"kernel.perf_event_mlock_kb=%d', or run this as root", (int)pid, REFUSED_MLOCK_KB);
 		return r;
 	}
 	if (r != -EACCES && r != -EPERM) {

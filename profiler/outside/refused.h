@@ -17,6 +17,7 @@ int refused_perf(pid_t pid, int r, struct component_error *err);
 
 /* With this kernel.perf_event_paranoid at most, one's own processes may be sampled, without their time in the kernel. */
 #define REFUSED_PARANOID_MOST 2
+#define REFUSED_MLOCK_KB 4096 /* for a user, besides what a process may lock: enough for many processors */
 
 /* The number in /proc/sys/NAME; -1: there is no such file. */
 int refused_setting(const char *name);

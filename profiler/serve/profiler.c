@@ -321,8 +321,8 @@ start(const struct component_profiler_options *o, bool is_worker, const int64_t 
 	collectors_start(s, rates);
 	r = serve_open(s, err);
 	if (!r) {
+		asked_set(s); /* before it runs: who sees that may ask.  A shared port hands over from now on, before anybody is told */
 		running = true;
-		asked_set(s); /* a shared port hands over from now on, before anybody is told */
 		r = serve_announce(s, err);
 	}
 	if (r)

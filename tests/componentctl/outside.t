@@ -113,7 +113,7 @@ def the_number_of_a_thread_means_its_process():
     with tempdir() as d, Busy([compiled(d)]) as b:
         tid = [t for t in os.listdir("/proc/%d/task" % b.p.pid) if int(t) != b.p.pid][0]
         need(stacks(d, tid)[0], "stacks")
-        contains(stacks(d, tid)[1], "%s is a thread of process %d" % (tid, b.p.pid))
+        contains(stacks(d, tid)[1], "%s is a thread of process %d, which is taken as a whole" % (tid, b.p.pid))
         b.finish()
 
 

@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import xml.dom.minidom
 
@@ -215,6 +216,8 @@ def stacks_are_folded_root_first_and_options_that_say_nothing_are_refused():
         equal(ctl("profile", path, "--folded", "--focus=cr.nch"), "main;crunch 5\n")
         equal(ctl("profile", path, "--folded", "--focus=(((cr)+u)+)+n"), "main;crunch 5\n")
         contains(ctl("profile", path, "--folded", "--focus=" + 30 * "(" + "a" + 30 * "+)", status=2), "leave a '+' out")
+        for inside in "\\(", "[[:alpha:](]", "[(]":
+            contains(ctl("profile", path, "--folded", "--focus=" + 30 * "(" + "a" + 30 * ("+" + inside + ")"), status=2), "leave a '+' out")
         names = [(1, "<>" * 2000000 + "::a<b>::c", "<>" * 2000000 + "::a<b>::c", "", 0)]
         long = write(os.path.join(d, "long"), gzip.compress(profile([("cpu", "nanoseconds")], [([1], [7], []), ([], [3], [])], [(1, 0, 1, [(1, 1)])], names, [])))
         equal(sorted(ctl("profile", long, "--folded").split("\n")), ["", "::a::c 7", "<unknown> 3"])
@@ -352,10 +355,28 @@ def links_and_outputs_are_written_to_and_not_replaced():
             equal((f.read(), os.readlink(link), os.stat(path).st_mode & 0o777), (data, "p.pb.gz", 0o600))
         with open(os.path.join(d, "out"), "wb") as f:
             os.write(f.fileno(), b"head")
-            equal(run(CTL, "profile", address, "heap", "--raw", "-o", "/proc/self/fd/1", env=environment(), stdout=f, stderr=subprocess.PIPE).returncode, 0)
+            for name in "/proc/self/fd/1", "/dev/fd/1", "/dev/stdout":
+                equal(run(CTL, "profile", address, "heap", "--raw", "-o", name, env=environment(), stdout=f, stderr=subprocess.PIPE).returncode, 0)
+            os.write(f.fileno(), b"tail")
         with open(os.path.join(d, "out"), "rb") as f:
-            equal(f.read(), b"head" + data)
+            equal(f.read(), b"head" + 3 * data + b"tail")
         equal(sorted(os.listdir(d)), ["link", "out", "p.pb.gz"])
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+            for _ in 1, 2:
+                ctl("profile", address, "heap", "--raw", "-o", memory + "/p")
+            with open(memory + "/p", "rb") as f:
+                equal(f.read(), data)
+
+
+@test
+def a_folder_of_the_targets_name_is_not_in_the_way():
+    address, _, listener = server(ok(gzip.compress(SMALL)))
+    with tempdir() as d, listener:
+        ctl("profile", address, "heap", "--raw", cwd=d)
+        name, = os.listdir(d)
+        os.mkdir(os.path.join(d, name.partition(".heap")[0]))
+        ctl("profile", address, "heap", "--raw", cwd=d)
+        need(name.replace("001", "002") in os.listdir(d), os.listdir(d))
 
 
 @test

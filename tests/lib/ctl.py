@@ -91,7 +91,7 @@ def need_perf():
     """For CPU time from outside."""
     if "why" not in _perf:
         r = run(CTL, "profile", str(os.getpid()), "--seconds=1", "--folded", "-o", "/dev/null", env=environment())
-        refused = "cannot be sampled from outside here" in r.stderr or "may not be sampled" in r.stderr
+        refused = "cannot be sampled from outside here" in r.stderr or "may not be sampled" in r.stderr or "lock no more memory" in r.stderr
         _perf["why"] = r.stderr.strip().splitlines()[-1] if refused else None
     if _perf["why"]:
         raise Skip(_perf["why"])

@@ -247,6 +247,8 @@ facts_perf(pid_t pid, struct findings *f)
 		snprintf(command, sizeof(command), "docker run --cap-add=PERFMON --security-opt=seccomp=unconfined IMAGE");
 	else if (r == -EMFILE || r == -ENFILE)
 		snprintf(command, sizeof(command), "ulimit -n 1000000");
+	else if (r == -ENOBUFS)
+		snprintf(command, sizeof(command), "sysctl kernel.perf_event_mlock_kb=%d", REFUSED_MLOCK_KB);
 	if (r < 0)
 		findings_warn(f, "perf", command, "%s", err.text);
 	else if (kernel)

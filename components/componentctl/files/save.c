@@ -21,7 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NUMBERS 100000 /* of files with one name in a folder */
+#define NUMBERS  100000 /* of files with one name in a folder */
+#define KIND_MAX 64
 
 static int
 fail(struct component_error *err, const char *path, const char *option, int r)
@@ -46,6 +47,16 @@ write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
+/* Who may not give files away keeps them; not everywhere are there modes. */
+static void
+become_like(int fd, const struct stat *like)
+{
+	int r = fchown(fd, like->st_uid, like->st_gid);
+
+	r |= fchmod(fd, like->st_mode & 0777);
+	(void)r;
+}
+
 /* ret_beside: where.  like: the file that it is to replace, or NULL. */
 static int
 write_beside(const char *path, const struct stat *like, const void *data, size_t size, char ret_beside[SAVE_PATH_MAX])
@@ -59,11 +70,8 @@ write_beside(const char *path, const struct stat *like, const void *data, size_t
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, data, size);
-	/* Who may not give files away keeps his own. */
-	if (like && fchown(fd, like->st_uid, like->st_gid) < 0 && errno != EPERM && !r)
-		r = -errno;
-	if (like && fchmod(fd, like->st_mode & 0777) < 0 && !r)
-		r = -errno;
+	if (like)
+		become_like(fd, like);
 	if (close(fd) < 0 && !r)
 		r = -errno;
 	if (r < 0)
@@ -71,59 +79,100 @@ write_beside(const char *path, const struct stat *like, const void *data, size_t
 	return r;
 }
 
-/* Pipes, /dev/null, and /dev/stdout, which may be a link to a file: these are written to, and not replaced. */
-static bool
-is_written_to(const char *path, const struct stat *st)
+static int
+try_beside(const char *path)
 {
-	return (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+	char beside[SAVE_PATH_MAX];
+	int  r = write_beside(path, NULL, "", 0, beside);
+
+	if (!r)
+		unlink(beside);
+	return r;
 }
 
+/* A descriptor of ours, by a name that opened anew would begin at 0 again; -1: it is none. */
 static int
-write_to(const char *path, const void *data, size_t size)
+fd_of(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC), r = fd < 0 ? -errno : write_all(fd, data, size);
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
 
-	if (fd >= 0)
-		close(fd);
-	return r;
+	for (size_t i = 0; i < 2; i++)
+		if (!strncmp(path, folders[i], strlen(folders[i])) && isdigit((unsigned char)path[strlen(folders[i])]))
+			return atoi(path + strlen(folders[i]));
+	return !strcmp(path, "/dev/stdout") ? STDOUT_FILENO : !strcmp(path, "/dev/stderr") ? STDERR_FILENO : -1;
+}
+
+/* What is there at path. */
+struct place {
+	const char *path;
+	int         fd;       /* to write to; -1: none */
+	bool        is_pipe;  /* or a device: that is written to, and not replaced */
+	bool        is_there;
+	struct stat st;
+	char        file[PATH_MAX]; /* path, or what it is a link to */
+};
+
+static void
+place_look(struct place *p, const char *path)
+{
+	*p = (struct place){ .path = path, .fd = fd_of(path) };
+	p->is_there = stat(path, &p->st) == 0;
+	p->is_pipe = p->is_there && !S_ISREG(p->st.st_mode) && !S_ISDIR(p->st.st_mode);
+	if (!p->is_there || !realpath(path, p->file))
+		snprintf(p->file, sizeof(p->file), "%s", path);
 }
 
 int
 save_as(const char *path, const char *option, const void *data, size_t size, struct component_error *err)
 {
-	char        beside[SAVE_PATH_MAX], target[PATH_MAX];
-	struct stat st;
-	bool        there = stat(path, &st) == 0;
-	const char *file = there && realpath(path, target) ? target : path; /* a link stays */
-	int         r;
+	char         beside[SAVE_PATH_MAX];
+	struct place p;
+	int          fd, r;
 
-	if (there && is_written_to(path, &st))
-		r = write_to(path, data, size);
-	else
-		r = write_beside(file, there ? &st : NULL, data, size, beside);
-	if (!r && !(there && is_written_to(path, &st)) && rename(beside, file) < 0) {
+	place_look(&p, path);
+	if (p.fd >= 0 || p.is_pipe) {
+		fd = p.fd >= 0 ? p.fd : open(path, O_WRONLY | O_CLOEXEC);
+		r = fd < 0 ? -errno : write_all(fd, data, size);
+		if (fd >= 0 && p.fd < 0)
+			close(fd);
+		return r < 0 ? fail(err, path, option, r) : 0;
+	}
+	r = write_beside(p.file, p.is_there ? &p.st : NULL, data, size, beside);
+	if (!r && rename(beside, p.file) < 0) {
 		r = -errno;
 		unlink(beside);
 	}
 	return r < 0 ? fail(err, path, option, r) : 0;
 }
 
+/* In a folder such as /tmp one replaces files of one's own. */
+static bool
+is_kept_for_others(const struct place *p)
+{
+	char        folder[PATH_MAX], *slash;
+	struct stat st;
+
+	snprintf(folder, sizeof(folder), "%s", p->file);
+	slash = strrchr(folder, '/');
+	snprintf(slash ? slash + 1 : folder, 2, "%s", slash ? "" : ".");
+	return p->is_there && geteuid() && p->st.st_uid != geteuid() && !stat(folder, &st) && st.st_mode & S_ISVTX && st.st_uid != geteuid();
+}
+
 int
 save_check(const char *path, const char *option, struct component_error *err)
 {
-	char        beside[SAVE_PATH_MAX], target[PATH_MAX];
-	struct stat st;
-	bool        there = stat(path, &st) == 0;
-	int         r;
+	struct place p;
+	int          r;
 
-	if (there && S_ISDIR(st.st_mode))
-		r = -EISDIR;
-	else if (there && is_written_to(path, &st))
+	place_look(&p, path);
+	if (p.fd >= 0)
+		r = fcntl(p.fd, F_GETFL) < 0 ? -errno : 0;
+	else if (p.is_pipe)
 		r = access(path, W_OK) < 0 ? -errno : 0;
+	else if (p.is_there && S_ISDIR(p.st.st_mode))
+		r = -EISDIR;
 	else
-		r = write_beside(there && realpath(path, target) ? target : path, NULL, "", 0, beside);
-	if (!r && !(there && is_written_to(path, &st)))
-		unlink(beside);
+		r = is_kept_for_others(&p) ? -EPERM : try_beside(p.file);
 	return r < 0 ? fail(err, path, option, r) : 0;
 }
 
@@ -141,18 +190,36 @@ rename_to_free(const char *from, const char *to)
 	return rename(from, to) < 0 ? -errno : 0;
 }
 
+/* Without its number. */
+static void
+numbered_path(const char *name, const char *kind, char ret[SAVE_PATH_MAX], char ret_word[KIND_MAX])
+{
+	snprintf(ret_word, KIND_MAX, "%s", kind);
+	for (char *c = ret_word; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-_", *c))
+			*c = '-';
+	snprintf(ret, SAVE_PATH_MAX, "%s.%s.pb.gz", name, ret_word);
+}
+
+int
+save_numbered_check(const char *name, const char *kind, struct component_error *err)
+{
+	char path[SAVE_PATH_MAX], word[KIND_MAX];
+	int  r;
+
+	numbered_path(name, kind, path, word);
+	r = try_beside(path);
+	return r < 0 ? fail(err, path, SAVE_OPTION, r) : 0;
+}
+
 int
 save_numbered(const char *name, const char *kind, const void *data, size_t size, char ret_path[SAVE_PATH_MAX],
 	struct component_error *err)
 {
-	char beside[SAVE_PATH_MAX], word[64];
+	char beside[SAVE_PATH_MAX], word[KIND_MAX];
 	int  r;
 
-	snprintf(word, sizeof(word), "%s", kind);
-	for (char *c = word; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("-_", *c))
-			*c = '-';
-	snprintf(ret_path, SAVE_PATH_MAX, "%s.%s.pb.gz", name, word);
+	numbered_path(name, kind, ret_path, word);
 	r = write_beside(ret_path, NULL, data, size, beside);
 	if (r < 0)
 		return fail(err, ret_path, SAVE_OPTION, r);

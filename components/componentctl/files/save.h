@@ -20,5 +20,6 @@ int save_check(const char *path, const char *option, struct component_error *err
 /* As NAME.KIND.001.pb.gz in this folder, or the first number that is free; ret_path: which. */
 int save_numbered(const char *name, const char *kind, const void *data, size_t size, char ret_path[SAVE_PATH_MAX],
 	struct component_error *err);
+int save_numbered_check(const char *name, const char *kind, struct component_error *err);
 
 #endif

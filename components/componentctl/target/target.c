@@ -131,18 +131,13 @@ of_file(struct target *t, const char *path)
 static int
 of_process(struct target *t)
 {
-	char          path[32], comm[32] = "", of[PROC_STATUS_BYTES];
+	char          path[32], comm[32] = "";
 	int           fd;
 	unsigned long pid = strspn(t->word, "0123456789") == strlen(t->word) ? strtoul(t->word, NULL, 10) : 0;
 
 	snprintf(path, sizeof(path), "/proc/%lu/task", pid);
 	if (!pid || pid > INT32_MAX || access(path, F_OK))
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%lu/status", pid);
-	if (proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nTgid:", of) && strtoul(of, NULL, 10) != pid) {
-		fprintf(stderr, "%lu is a thread of process %lu, all of which is meant now\n", pid, strtoul(of, NULL, 10));
-		pid = strtoul(of, NULL, 10);
-	}
 	t->process = t->pid = (pid_t)pid;
 	snprintf(path, sizeof(path), "/proc/%lu/comm", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -176,13 +171,32 @@ target_of_record(struct target *ret, const char *word, const struct record *reco
 	return r;
 }
 
+/* The number of a thread, as top -H shows it, stands for its process. */
+static void
+thread_leave(struct target *t)
+{
+	char path[TARGET_MAX + 16], process[PROC_STATUS_BYTES];
+	long number;
+
+	if (t->word[strspn(t->word, "0123456789")])
+		return;
+	snprintf(path, sizeof(path), "/proc/%s/status", t->word);
+	number = proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nTgid:", process) ? atol(process) : 0;
+	if (!number || number == atol(t->word))
+		return;
+	fprintf(stderr, "%s is a thread of process %ld, which is taken as a whole\n", t->word, number);
+	snprintf(t->word, sizeof(t->word), "%ld", number);
+}
+
 /* A record's program, a file here, or another process. */
 static int
 of_word(struct target *t, struct component_error *err)
 {
 	struct record record;
-	int           r = record_find(t->word, &record, err);
+	int           r;
 
+	thread_leave(t);
+	r = record_find(t->word, &record, err);
 	if (r == -ENOENT && of_file(t, t->word) < 0)
 		return of_process(t);
 	if (r < 0)

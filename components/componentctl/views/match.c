@@ -29,8 +29,11 @@ bracket_end(const char *p)
 {
 	p += p[1] == '^' ? 2 : 1;
 	p += *p == ']';
-	while (*p && *p != ']')
-		p++;
+	while (*p && *p != ']') {
+		const char *end = *p == '[' && p[1] && strchr(":.=", p[1]) ? strstr(p + 2, (char[]){ p[1], ']', '\0' }) : NULL;
+
+		p = end ? end + 2 : p + 1; /* past [:alpha:] */
+	}
 	return p;
 }
 
@@ -47,6 +50,7 @@ check(const char *pattern, char *why, size_t size)
 	}
 	for (const char *p = pattern; *p; p++) {
 		bool repeats = is_repetition(*p);
+		char group = *p == '(' || *p == ')' ? *p : '\0'; /* not the character that "\\(" stands for, nor one of a set */
 
 		if (*p == '[') {
 			p = bracket_end(p);
@@ -61,10 +65,10 @@ check(const char *pattern, char *why, size_t size)
 			snprintf(why, size, "has a '%c' that is not understood there; write \\%c for the character", *p, *p);
 			return -EINVAL;
 		}
-		if (*p == '(')
+		if (group == '(')
 			nested[++groups] = 0;
-		before = *p == ')' ? nested[groups] : repeats ? before + (*p == '+') : 0;
-		groups -= *p == ')' && groups > 0;
+		before = group == ')' ? nested[groups] : repeats ? before + (*p == '+') : 0;
+		groups -= group == ')' && groups > 0;
 		if (before > nested[groups])
 			nested[groups] = before;
 		if (before > NESTED_MAX) {
