@@ -176,6 +176,9 @@ def a_list_and_JSON_are_as_good_and_JSON_stays_JSON():
         equal(read(out), [{"kind": "List", "items": [expected(items[0]), items[1], items[2]]}])
         if text.startswith("{"):
             equal(json.loads(out), read(out)[0])
+    named = read(pod("{name: a, args: ['--health-probe-bind-address=:8081'], ports: [{name: 8081-tcp, containerPort: 8081}]}"))[0]
+    out = json.loads(annotated(json.dumps(named))[0])["spec"]["containers"][0]
+    equal(out["livenessProbe"]["httpGet"]["port"], "8081-tcp")
 
 
 @test
@@ -304,6 +307,11 @@ def bad_input_is_told_in_one_sentence_and_nothing_is_written():
     refused(pod("{name: a, args: *x}", on + "\n    x: &x [a]"), "standard input:8: an alias (*name) is the value of 'args'; write the value out")
     refused(pod("{name: a, args: &x [b]}"), "standard input:7: the value of 'args' has an anchor")
     refused(pod("{name: a, args: &x }"), "standard input:7: the value of 'args' has an anchor")
+    refused(pod("{name: a, ports: [{name: http, containerPort: 7777}]}"), "standard input:7: port 7777 of container 'a' is 'http'; write another one: --profile-port=N")
+    refused(pod("{name: a, ports: [{name: web, containerPort: 7779}]}"), "standard input:7: port 7779 of container 'a' is 'web'; write another one: --health-port=N")
+    for words, text in (("--profile-port=7779",), "{name: a}"), ((), "{name: a, args: ['--profiling-bind-address=:7779']}"):
+        refused(pod(text), "standard input:7: container 'a': profiles and probes have the same port 7779", words=("-f", "-", *words))
+    refused(pod("&c {name: a}"), "standard input:7: an anchor (&name) in 'containers'")
     refused(pod("{name: a, <<: {args: [b]}}"), "standard input:7: a merge key (<<)")
     refused(pod("{name: a, args: [&x b, *x]}"), "standard input:7: an alias (*name) in 'args'")
     for shell in "[sh, -c, x]", "[/bin/bash, -ec]":

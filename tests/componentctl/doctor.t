@@ -82,8 +82,9 @@ def of_one_that_it_cannot_be_the_reason_is_said_and_that_it_can_be_looked_at_fro
         os.chmod(script, 0o755)
         contains(access(script)[1], outside + static + " is linked statically")
         privileged = compiled(d, "privileged")
-        os.chmod(privileged, 0o4755)
-        contains(access(privileged)[1], outside + privileged + " gains privileges")
+        if others_can_be_had(privileged):
+            os.chmod(privileged, 0o4755)
+            contains(access(privileged)[1], outside + privileged + " gains privileges")
         need("perf" in {f["about"] for f in doctor(static)}, "may its CPU time be sampled?")
 
 

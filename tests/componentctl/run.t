@@ -246,7 +246,16 @@ def what_cannot_be_loaded_into_is_refused_with_the_reason():
         exe = compiled(d, "exe", "int main(void) { return 3; }\n")
         equal(ran(exe).returncode, 3)
         os.chmod(exe, 0o4755)
-        refused(exe, exe + GAINS + OUTSIDE)
+        equal(ran(exe).returncode, 3, "its owner gains nothing")
+        if others_can_be_had(exe):
+            os.chmod(exe, 0o4755)
+            refused(exe, exe + GAINS + OUTSIDE)
+            os.chmod(exe, 0o4711)
+            refused(exe, exe + GAINS + OUTSIDE)
+            equal(run("setpriv", "--no-new-privs", *words(exe), env=environment()).returncode, 3)
+        os.chmod(exe, 0o755)
+        refused(script(d, "nothing", "#!/no/such interpreter\n"), "/no/such is not there, and the script names it as its interpreter")
+        refused(script(d, "crlf", "#!/bin/sh\r\necho\r\n"), "has lines that end in CR LF")
         with open(exe, "rb") as f:
             head = bytearray(f.read())
         for name, at, value, why in (("arm", 18, 40, "is for another kind of processor"), ("x32", 4, 1, "is for another kind of processor")):
@@ -278,16 +287,24 @@ def what_gains_a_group_or_capabilities_is_refused_before_anything_starts():
             equal((r.returncode, r.stdout), (1, ""), r.stderr)
             contains(r.stderr, exe + GAINS + OUTSIDE)
         equal(ran(exe).stdout, "started\n")
-        with contextlib.suppress(OSError):  # in a user namespace there is no other group
-            os.chown(exe, -1, 1)
         os.chmod(exe, 0o2755)
-        refused()
+        equal(ran(exe).stdout, "started\n", "whose group is ours")
+        if others_can_be_had(exe):
+            os.chmod(exe, 0o2755)
+            refused()
         os.chmod(exe, 0o755)
         try:  # cap_net_raw+ep, as a struct vfs_cap_data of the second version
             os.setxattr(exe, "security.capability", struct.pack("<5I", 0x2000001, 1 << 13, 0, 0, 0))
         except OSError as e:
             raise Skip("a file can be given no capabilities here: %s; set-group-ID was refused" % e)
-        refused()
+        if os.getuid():
+            refused()
+            return
+        equal(ran(exe).stdout, "started\n", "root has them all")
+        os.chmod(d, 0o755)
+        r = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words(exe), env=environment())
+        equal(r.stdout, "", r.stderr)
+        need(exe + GAINS + OUTSIDE in r.stderr or "the agent is not here" in r.stderr or "setpriv: " in r.stderr, r.stderr)
 
 
 @test

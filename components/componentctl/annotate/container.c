@@ -39,6 +39,7 @@ struct change {
 	const char      *name;
 	struct lines     words, new_ports;
 	const struct container_wish *wish;
+	int64_t             profiling_port; /* 0: not known */
 };
 
 /* ---- what is said already ---- */
@@ -174,10 +175,15 @@ refuse_deaf(struct change *c)
 
 /* ---- what it gets ---- */
 
-/* No other container of the pod may have it: they share one network. */
+/* No other container of the pod may have it: they share one network.  Nor may another port of this one. */
 static void
 refuse_taken(const struct change *c, int64_t port, const char *option)
 {
+	struct node *own = port_find(c->m, c->container, port, NULL);
+	const char  *name = own ? manifest_text(manifest_get(c->m, own, "name")) : "";
+
+	if (*name && strcmp(name, PPROF) != 0 && strcmp(name, HEALTH) != 0)
+		manifest_fault(c->m, own, "port %" PRId64 " of container '%s' is '%s'; write another one: --%s=N", port, c->name, name, option);
 	for (struct node *n = manifest_items(c->m, manifest_get(c->m, c->spec, "containers"), "containers"); n; n = n->next) {
 		struct node *taken = n == c->container ? NULL : port_find(c->m, n, port, NULL);
 
@@ -248,6 +254,7 @@ profiling_want(struct change *c)
 		refuse_taken(c, port, "profile-port");
 		lines_add(&c->words, "--profiling-bind-address=127.0.0.1:%" PRId64, port);
 	}
+	c->profiling_port = port;
 	if (port)
 		port_want(c, port, PPROF, NULL);
 	if (c->wish->beside_dapr && port == COMPONENT_PORT_COMPONENTCTL_PROFILING)
@@ -280,6 +287,9 @@ health_want(struct change *c, char ret_port[32])
 		refuse_taken(c, port, "health-port");
 		lines_add(&c->words, "--health-probe-bind-address=:%" PRId64, port);
 	}
+	if (port && port == c->profiling_port)
+		manifest_fault(c->m, c->container, "container '%s': profiles and probes have the same port %" PRId64 "; write another one: "
+			"--health-port=N or --profile-port=N", c->name, port);
 	if (!port) {
 		manifest_note(c->m, "container '%s' gets no probes: kubelet does not reach its --health-probe-bind-address '%s'; "
 			"write :%" PRId64 " there", c->name, at.value, c->wish->health_port);

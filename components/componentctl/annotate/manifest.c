@@ -346,9 +346,12 @@ manifest_items(struct manifest *m, struct node *sequence, const char *name)
 		return NULL;
 	if (sequence->type != NODE_SEQUENCE)
 		manifest_fault(m, sequence, "'%s' is no list; write %s: [...]", name, name);
-	for (struct node *n = sequence->first; n; n = n->next)
+	for (struct node *n = sequence->first; n; n = n->next) {
 		if (n->type == NODE_ALIAS)
 			manifest_fault(m, n, "an alias (*name) in '%s'; write the value out", name);
+		else if (n->anchored && n->type != NODE_SCALAR)
+			manifest_fault(m, n, "an anchor (&name) in '%s', by which others would change, too; write the values out", name);
+	}
 	return m->fault ? NULL : sequence->first;
 }
 
@@ -419,14 +422,15 @@ is_json(const struct node *n)
 	return n && n->flow && n->first && n->first->quoted;
 }
 
-/* YAML in flow style; each bare word in quotes if it is to be JSON. */
+/* YAML in flow style; each bare word that is no number in quotes if it is to be JSON. */
 static void
 flow_write(struct text *t, const char *value, bool json)
 {
 	while (*value) {
-		bool   quoted = *value == '"', word = json && (isalpha((unsigned char)*value) || strchr("-/", *value));
+		bool   quoted = *value == '"', word = json && (isalnum((unsigned char)*value) || strchr("-/", *value));
 		size_t size = word ? strcspn(value, ":,[]{} ") : quoted ? strcspn(value + 1, "\"") + 2 : 1;
 
+		word = word && strspn(value, "0123456789") < size;
 		text_add(t, "%s%.*s%s", word ? "\"" : "", (int)size, value, word ? "\"" : "");
 		value += size;
 	}

@@ -21,6 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "our_fd.h"
+#include "replacement.h"
+
 #define NUMBERS  100000 /* of files with one name in a folder */
 #define KIND_MAX 64
 
@@ -61,21 +64,20 @@ become_like(int fd, const struct stat *like)
 static int
 write_beside(const char *path, const struct stat *like, const void *data, size_t size, char ret_beside[SAVE_PATH_MAX])
 {
-	const char *slash = strrchr(path, '/');
-	int         folder = slash ? (int)(slash - path + 1) : 0, fd, r;
+	char *name;
+	int   fd = replacement_create(path, 0666, &name), r;
 
-	if (snprintf(ret_beside, SAVE_PATH_MAX, "%.*s.%s.%d", folder, path, path + folder, (int)getpid()) >= SAVE_PATH_MAX)
-		return -ENAMETOOLONG;
-	fd = open(ret_beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return -errno;
-	r = write_all(fd, data, size);
+		return fd;
+	r = snprintf(ret_beside, SAVE_PATH_MAX, "%s", name) < SAVE_PATH_MAX ? write_all(fd, data, size) : -ENAMETOOLONG;
 	if (like)
 		become_like(fd, like);
-	if (close(fd) < 0 && !r)
-		r = -errno;
+	if (!r && fsync(fd) < 0 && errno != EINVAL)
+		r = -errno; /* what a network's file system says at the end */
+	our_fd_close(fd);
 	if (r < 0)
-		unlink(ret_beside);
+		unlink(name);
+	free(name);
 	return r;
 }
 

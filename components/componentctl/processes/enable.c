@@ -60,10 +60,16 @@ static int
 lock(const struct record *r)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int          fd = open(r->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat  locked, now;
+	int          fd;
 
-	if (fd >= 0)
+	/* Who had it before us may have led the daemon to another file, which others lock by now. */
+	while ((fd = open(r->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) >= 0) {
 		fcntl(fd, F_OFD_SETLKW, &all);
+		if (fstat(fd, &locked) || lstat(r->path, &now) || (locked.st_dev == now.st_dev && locked.st_ino == now.st_ino))
+			break;
+		close(fd);
+	}
 	return fd;
 }
 

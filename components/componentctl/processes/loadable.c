@@ -23,7 +23,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -122,13 +124,41 @@ check_elf(int fd, const char *path, const ElfW(Ehdr) *head, struct component_err
 	return 0;
 }
 
+/* As the kernel sees it, and tells the loader.  Root has no capabilities to gain. */
 static bool
-gains_privileges(int fd, const struct stat *st)
+gains_privileges(const char *path, const struct stat *st)
 {
-	char capabilities[64];
+	char           capabilities[64];
+	struct statvfs fs;
 
-	return (st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) ||
-	       fgetxattr(fd, "security.capability", capabilities, sizeof(capabilities)) > 0;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 || (!statvfs(path, &fs) && fs.f_flag & ST_NOSUID))
+		return false;
+	return (st->st_mode & S_ISUID && st->st_uid != geteuid()) ||
+	       ((st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st->st_gid != getegid()) ||
+	       (getuid() && getxattr(path, "security.capability", capabilities, sizeof(capabilities)) > 0);
+}
+
+static int
+refuse_gains(const char *path, struct component_error *err)
+{
+	return refuse(-ENOTSUP, path, err, "gains privileges when it starts (set-user-ID, set-group-ID or file capabilities), and the "
+		"loader then loads nothing into it" OUTSIDE);
+}
+
+/* A program that cannot be read: it may be run all the same.  i: how many scripts name it. */
+static int
+check_unread(const char *path, int i, struct component_error *err)
+{
+	struct stat st;
+	int         r = -errno;
+
+	if (!stat(path, &st))
+		return gains_privileges(path, &st) ? refuse_gains(path, err) : 0;
+	if (r != -ENOENT || i == 0)
+		return 0;
+	if (strchr(path, '\r'))
+		return refuse(r, "the script", err, "has lines that end in CR LF, and so its interpreter's name does; write lines that end in LF");
+	return refuse(r, path, err, "is not there, and the script names it as its interpreter");
 }
 
 /* What "#!" names, and the rest of its line as the kernel makes one argument of it, "" for none; in place.  NULL: there is none. */
@@ -205,13 +235,11 @@ loadable_check(const char *path, struct component_error *err)
 
 		fd = open(now, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return 0; /* may be run and not be read: the loader will say */
+			return check_unread(now, i, err);
 		n = fstat(fd, &st) ? -1 : head_read(fd, head);
 		is_script = n > 0 && next_program(head, now, words, &count);
 		if (!is_script && n >= (ssize_t)sizeof(ElfW(Ehdr)) && !memcmp(head, ELFMAG, SELFMAG))
-			r = gains_privileges(fd, &st) ? refuse(-ENOTSUP, now, err, "gains privileges when it starts (set-user-ID, set-group-ID or "
-				"file capabilities), and the loader then loads nothing into it" OUTSIDE) :
-				check_elf(fd, now, (const void *)head, err);
+			r = gains_privileges(now, &st) ? refuse_gains(now, err) : check_elf(fd, now, (const void *)head, err);
 		close(fd);
 		if (!is_script)
 			return r;
