@@ -69,9 +69,9 @@ write_beside(const char *path, const struct stat *like, const void *data, size_t
 
 	if (fd < 0)
 		return fd;
-	r = snprintf(ret_beside, SAVE_PATH_MAX, "%s", name) < SAVE_PATH_MAX ? write_all(fd, data, size) : -ENAMETOOLONG;
 	if (like)
-		become_like(fd, like);
+		become_like(fd, like); /* before there is anything to read in it */
+	r = snprintf(ret_beside, SAVE_PATH_MAX, "%s", name) < SAVE_PATH_MAX ? write_all(fd, data, size) : -ENAMETOOLONG;
 	if (!r && fsync(fd) < 0 && errno != EINVAL)
 		r = -errno; /* what a network's file system says at the end */
 	our_fd_close(fd);
@@ -106,7 +106,6 @@ fd_of(const char *path)
 
 /* What is there at path. */
 struct place {
-	const char *path;
 	int         fd;       /* to write to; -1: none */
 	bool        is_pipe;  /* or a device: that is written to, and not replaced */
 	bool        is_there;
@@ -117,7 +116,7 @@ struct place {
 static void
 place_look(struct place *p, const char *path)
 {
-	*p = (struct place){ .path = path, .fd = fd_of(path) };
+	*p = (struct place){ .fd = fd_of(path) };
 	p->is_there = stat(path, &p->st) == 0;
 	p->is_pipe = p->is_there && !S_ISREG(p->st.st_mode) && !S_ISDIR(p->st.st_mode);
 	if (!p->is_there || !realpath(path, p->file))
