@@ -423,6 +423,37 @@ is_its_program(char *text, pid_t pid)
 	return !*now || !line_copy(text, "program", then, sizeof(then)) || !strcmp(then, now);
 }
 
+/* A process that is not here, and has this file open, may live elsewhere. */
+static bool
+is_locked(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
+/* A socket "PID.START.sock" has no lock; the record has. */
+static bool
+is_record_locked(int folder, const char *socket)
+{
+	char record[64];
+	int  fd;
+	bool locked;
+
+	snprintf(record, sizeof(record), "%.*s", (int)(strrchr(socket, '.') - socket), socket);
+	fd = our_fd_openat(folder, record, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	locked = fd >= 0 && is_locked(fd);
+	our_fd_close(fd);
+	return locked;
+}
+
+/* Or has another file taken its place? */
+static bool
+is_still(const struct stat *st, int folder, const char *name)
+{
+	struct stat now;
+
+	return fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino;
+}
+
 /* 1: it counts; 0: it does not; -ESRCH: and its file may go. */
 static int
 file_read(int folder, const char *name, struct found *f)
@@ -433,13 +464,13 @@ file_read(int folder, const char *name, struct found *f)
 	ssize_t     n;
 
 	if (fd == -ENXIO) /* a socket */
-		return is_alive(f) ? 0 : -ESRCH;
+		return is_alive(f) || is_record_locked(folder, name) ? 0 : -ESRCH;
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		goto out;
 	if (!is_alive(f)) {
-		r = flock(fd, LOCK_EX | LOCK_NB) ? 0 : -ESRCH;
+		r = is_locked(fd) || !is_still(&st, folder, name) ? 0 : -ESRCH;
 		goto out;
 	}
 	if (!f->is_whole || st.st_size > FILE_MAX || (st.st_uid != 0 && !is_user_of(f->record.pid, st.st_uid)))

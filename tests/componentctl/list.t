@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """componentctl list and stop, and the records that they read (libcomponent/base/record.c)."""
+import fcntl
 import json
 import os
 import re
 import shutil
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
@@ -110,6 +112,21 @@ def what_a_killed_one_leaves_is_removed_by_who_looks():
         poll(lambda: "\nState:\tZ" in text_of("/proc/%d/status" % d.pid), "its end, for which nobody waits")
         equal(len(records()), 1)
         equal((ctl("list"), records()), (EMPTY, []))
+
+
+@test
+def of_a_process_in_another_namespace_record_and_socket_stay_as_long_as_it_lives():
+    need_own_run()
+    with recorded(), socket.socket(socket.AF_UNIX) as s:
+        name = "%s/%d.1" % (FOLDER, 2 ** 30)  # no process here has that number
+        s.bind(name + ".sock")
+        with open(name, "w") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            ctl("list")
+            need({os.path.basename(name), os.path.basename(name) + ".sock"} <= set(os.listdir(FOLDER)), os.listdir(FOLDER))
+        ctl("list")
+        ctl("list")  # the folder may list the socket before the record
+        equal([n for n in os.listdir(FOLDER) if n.startswith(os.path.basename(name))], [])
 
 
 @test
