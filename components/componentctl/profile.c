@@ -376,7 +376,7 @@ find(const char *word, struct target *t, struct records *family, struct componen
 	if (!t->process || t->pid)
 		return usage(err, "--children finds the processes of a program by their records; write an ID or PID that "
 			"'componentctl list' shows");
-	r = family_find(word, family, err);
+	r = family_find(t->word, family, err); /* word may be a thread's */
 	if (r < 0 || family->count < 2)
 		return r < 0 ? r : found;
 	err->text[0] = '\0';

@@ -103,16 +103,18 @@ starts_no_more(void)
 	futex_wake(&follow.starts, INT_MAX);
 }
 
-void
+bool
 follow_forks_settle(int64_t wait_ns)
 {
-	int64_t until = clock_ns(CLOCK_MONOTONIC) + wait_ns, left;
-
+	int64_t  until = clock_ns(CLOCK_MONOTONIC) + wait_ns, left;
 	uint32_t who;
 
-	/* A child of a bare clone() has its parent's word. */
-	while ((who = atomic_load(&follow.starts)) != 0 && who == (uint32_t)getpid() && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
+	/* A child of vfork() or of a bare clone() has its parent's words. */
+	if (follow.pid == 0 || follow.pid != getpid())
+		return false;
+	while ((who = atomic_load(&follow.starts)) != 0 && (left = until - clock_ns(CLOCK_MONOTONIC)) > 0)
 		futex_wait(&follow.starts, who, left);
+	return true;
 }
 
 static void

@@ -26,7 +26,8 @@ COMPONENT_API void component_profiler_follow_forks(const char *id, int64_t app_p
 /* The program is about to call prctl() for a seccomp filter, or for what comes before one.  Signal-safe, no system call. */
 COMPONENT_API void component_profiler_confined(void);
 
-/* While this process' server is being started, by a thread of ours: waits until it is there or there is none, for so long. */
-void follow_forks_settle(int64_t wait_ns);
+/* While this process' server is being started, by a thread of ours: waits until it is there or there is none, for so long.
+ * False: this is no child that is followed. */
+bool follow_forks_settle(int64_t wait_ns);
 
 #endif

@@ -86,8 +86,7 @@ component_profiler_rest(enum rest_why why)
 	if (our_thread_is() || seccomp_on())
 		return false;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-	follow_forks_settle(WAIT_NS);
-	if (!component_profiler_running() && why == REST_ALONE)
+	if (follow_forks_settle(WAIT_NS) && !component_profiler_running() && why == REST_ALONE)
 		our_thread_all_gone(WAIT_NS); /* one that could start no server */
 	rests = component_profiler_running() && are_in_the_way(why) && profiler_rest();
 	if (rests) {

@@ -309,9 +309,11 @@ def bad_input_is_told_in_one_sentence_and_nothing_is_written():
     refused(pod("{name: a, args: &x }"), "standard input:7: the value of 'args' has an anchor")
     refused(pod("{name: a, ports: [{name: http, containerPort: 7777}]}"), "standard input:7: port 7777 of container 'a' is 'http'; write another one: --profile-port=N")
     refused(pod("{name: a, ports: [{name: web, containerPort: 7779}]}"), "standard input:7: port 7779 of container 'a' is 'web'; write another one: --health-port=N")
+    one = container(pod("{name: a, args: ['--profiling-bind-address=:8080', '--health-probe-bind-address=:8080']}"))
+    equal((one["ports"], one["livenessProbe"]["httpGet"]["port"]), ([{"name": "pprof", "containerPort": 8080}], "pprof"))
     for words, text in (("--profile-port=7779",), "{name: a}"), ((), "{name: a, args: ['--profiling-bind-address=:7779']}"):
         refused(pod(text), "standard input:7: container 'a': profiles and probes have the same port 7779", words=("-f", "-", *words))
-    refused(pod("&c {name: a}"), "standard input:7: an anchor (&name) in 'containers'")
+    refused(pod("&c {name: a}"), "standard input:7: container 'a' has an anchor (&name)")
     refused(pod("{name: a, <<: {args: [b]}}"), "standard input:7: a merge key (<<)")
     refused(pod("{name: a, args: [&x b, *x]}"), "standard input:7: an alias (*name) in 'args'")
     for shell in "[sh, -c, x]", "[/bin/bash, -ec]":

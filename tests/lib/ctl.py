@@ -89,10 +89,16 @@ def said_at_start(stream):
 
 
 def others_can_be_had(path):
-    """Whether it is another user's now."""
+    """Whether it is another user's now, and who runs it could gain something."""
     with contextlib.suppress(OSError):  # in a user namespace there is no other user or group
         os.chown(path, 65534, 65534)
-        return True
+        st = os.stat(path)
+        return st.st_uid != os.geteuid() and st.st_gid != os.getegid() and may_gain(path)
+    return False
+
+
+def may_gain(path):
+    return not os.statvfs(path).f_flag & os.ST_NOSUID and "NoNewPrivs:\t0" in text_of("/proc/self/status")
 
 
 def need_perf():
@@ -105,5 +111,5 @@ def need_perf():
         raise Skip(_perf["why"])
 
 
-__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "need_own_run", "need_perf", "others_can_be_had", "own_run", "said_at_start",
+__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "may_gain", "need_own_run", "need_perf", "others_can_be_had", "own_run", "said_at_start",
            "started_by_ctl", "window_opens"]

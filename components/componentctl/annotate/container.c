@@ -287,7 +287,7 @@ health_want(struct change *c, char ret_port[32])
 		refuse_taken(c, port, "health-port");
 		lines_add(&c->words, "--health-probe-bind-address=:%" PRId64, port);
 	}
-	if (port && port == c->profiling_port)
+	if (port && port == c->profiling_port && !at.at)
 		manifest_fault(c->m, c->container, "container '%s': profiles and probes have the same port %" PRId64 "; write another one: "
 			"--health-port=N or --profile-port=N", c->name, port);
 	if (!port) {
@@ -295,7 +295,11 @@ health_want(struct change *c, char ret_port[32])
 			"write :%" PRId64 " there", c->name, at.value, c->wish->health_port);
 		return false;
 	}
-	port_want(c, port, HEALTH, ret_port);
+	/* Both may be said to be one listener; its port is there by now. */
+	if (port != c->profiling_port || port_find(c->m, c->container, port, NULL))
+		port_want(c, port, HEALTH, ret_port);
+	else
+		snprintf(ret_port, 32, "%s", PPROF);
 	return true;
 }
 
@@ -370,6 +374,8 @@ container_annotate(struct manifest *m, struct node *spec, struct node *container
 	bool probes;
 
 	c->name = manifest_text(manifest_get(c->m, c->container, "name"));
+	if (container->anchored)
+		manifest_fault(m, container, "container '%s' has an anchor (&name), by which others would change, too; write the values out", c->name);
 	c->command = list_of(c, "command");
 	c->args = list_of(c, "args");
 	c->ports = list_of(c, "ports");

@@ -346,12 +346,9 @@ manifest_items(struct manifest *m, struct node *sequence, const char *name)
 		return NULL;
 	if (sequence->type != NODE_SEQUENCE)
 		manifest_fault(m, sequence, "'%s' is no list; write %s: [...]", name, name);
-	for (struct node *n = sequence->first; n; n = n->next) {
+	for (struct node *n = sequence->first; n; n = n->next)
 		if (n->type == NODE_ALIAS)
 			manifest_fault(m, n, "an alias (*name) in '%s'; write the value out", name);
-		else if (n->anchored && n->type != NODE_SCALAR)
-			manifest_fault(m, n, "an anchor (&name) in '%s', by which others would change, too; write the values out", name);
-	}
 	return m->fault ? NULL : sequence->first;
 }
 

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,9 @@ write_all(int fd, const char *data, size_t size)
 		ssize_t n = write(fd, data, size);
 
 		if (n < 0 && errno == EINTR)
+			continue;
+		/* A terminal or a pipe that others share may be so. */
+		if (n < 0 && errno == EAGAIN && poll(&(struct pollfd){ fd, POLLOUT, 0 }, 1, -1) >= 0)
 			continue;
 		if (n < 0)
 			return -errno;
@@ -98,16 +102,19 @@ fd_of(const char *path)
 {
 	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
 
-	for (size_t i = 0; i < 2; i++)
-		if (!strncmp(path, folders[i], strlen(folders[i])) && isdigit((unsigned char)path[strlen(folders[i])]))
-			return atoi(path + strlen(folders[i]));
+	for (size_t i = 0; i < 2; i++) {
+		const char *number = path + strlen(folders[i]);
+
+		if (!strncmp(path, folders[i], strlen(folders[i])) && *number && !number[strspn(number, "0123456789")])
+			return atoi(number);
+	}
 	return !strcmp(path, "/dev/stdout") ? STDOUT_FILENO : !strcmp(path, "/dev/stderr") ? STDERR_FILENO : -1;
 }
 
 /* What is there at path. */
 struct place {
 	int         fd;       /* to write to; -1: none */
-	bool        is_pipe;  /* or a device: that is written to, and not replaced */
+	bool        is_pipe;  /* or a device, or what another process writes to (/proc/PID/fd/N): that is written to, and not replaced */
 	bool        is_there;
 	struct stat st;
 	char        file[PATH_MAX]; /* path, or what it is a link to */
@@ -118,7 +125,7 @@ place_look(struct place *p, const char *path)
 {
 	*p = (struct place){ .fd = fd_of(path) };
 	p->is_there = stat(path, &p->st) == 0;
-	p->is_pipe = p->is_there && !S_ISREG(p->st.st_mode) && !S_ISDIR(p->st.st_mode);
+	p->is_pipe = p->is_there && !S_ISDIR(p->st.st_mode) && (!S_ISREG(p->st.st_mode) || !strncmp(path, "/proc/", 6));
 	if (!p->is_there || !realpath(path, p->file))
 		snprintf(p->file, sizeof(p->file), "%s", path);
 }
@@ -132,7 +139,7 @@ save_as(const char *path, const char *option, const void *data, size_t size, str
 
 	place_look(&p, path);
 	if (p.fd >= 0 || p.is_pipe) {
-		fd = p.fd >= 0 ? p.fd : open(path, O_WRONLY | O_CLOEXEC);
+		fd = p.fd >= 0 ? p.fd : open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 		r = fd < 0 ? -errno : write_all(fd, data, size);
 		if (fd >= 0 && p.fd < 0)
 			close(fd);
@@ -167,7 +174,7 @@ save_check(const char *path, const char *option, struct component_error *err)
 
 	place_look(&p, path);
 	if (p.fd >= 0)
-		r = fcntl(p.fd, F_GETFL) < 0 ? -errno : 0;
+		r = (fcntl(p.fd, F_GETFL) & O_ACCMODE) == O_RDONLY || fcntl(p.fd, F_GETFD) < 0 ? -EBADF : 0;
 	else if (p.is_pipe)
 		r = access(path, W_OK) < 0 ? -errno : 0;
 	else if (p.is_there && S_ISDIR(p.st.st_mode))

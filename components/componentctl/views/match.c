@@ -49,7 +49,7 @@ check(const char *pattern, char *why, size_t size)
 		return -EINVAL;
 	}
 	for (const char *p = pattern; *p; p++) {
-		bool repeats = is_repetition(*p);
+		bool repeats = is_repetition(*p), begins = strchr("(|^", *p);
 		char group = *p == '(' || *p == ')' ? *p : '\0'; /* not the character that "\\(" stands for, nor one of a set */
 
 		if (*p == '[') {
@@ -75,7 +75,7 @@ check(const char *pattern, char *why, size_t size)
 			snprintf(why, size, "repeats what is repeated more than %d times over; leave a '+' out", NESTED_MAX);
 			return -EINVAL;
 		}
-		repeatable = !repeats && *p != '(' && *p != '|' && *p != '^';
+		repeatable = !repeats && !begins;
 	}
 	return 0;
 }
