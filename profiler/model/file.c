@@ -51,9 +51,12 @@ open_below_root(const char *path)
 int
 file_open(const char *path)
 {
-	int fd = process_other() && *path == '/' && strncmp(path, "/proc/", 6) ? open_below_root(path) : -ENOENT;
+	int fd;
 
-	return fd >= 0 ? fd : our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (!process_other() || *path != '/' || !strncmp(path, "/proc/", 6))
+		return our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	fd = open_below_root(path);
+	return fd >= 0 ? fd : file_open_regular(path); /* it is that process that names it: no device is opened for it */
 }
 
 const char *

@@ -35,6 +35,7 @@
 
 #define CRC_BYTES ((size_t)64 << 10) /* read at once for a checksum */
 #define LINK_MAX  4096               /* bytes of a link section that are looked at */
+#define CRC_MOST  ((uint64_t)4 << 30) /* bytes of a file whose checksum is taken, each time anew */
 
 const char *debug_file_root = "/usr/lib/debug";
 
@@ -70,6 +71,8 @@ checksum(const struct image *img, unsigned char *bytes, uint32_t *ret)
 {
 	uLong sum = crc32(0, NULL, 0);
 
+	if (img->size > CRC_MOST)
+		return -EFBIG;
 	for (uint64_t at = 0; at < img->size;) {
 		size_t n = 0;
 		int    r = image_read_some(img, at, bytes, CRC_BYTES, &n);
@@ -213,18 +216,21 @@ try_altlink(struct search *s, const struct image *debug, const char *debug_path,
 
 /* A descriptor, or a negative errno. */
 static int
-find_apart(struct search *s, const struct image *own, const char *path, const char *build_id, has_fn *has,
-	   struct image *ret)
-{
-	int r = try_build_id(s, build_id, has, ret);
-
-	return r < 0 ? try_debuglink(s, own, path, build_id, has, ret) : r;
-}
-
-static int
 not_found(int r)
 {
 	return r == -ESTALE || r == -EACCES || r == -ENOTDIR || r == -ENAMETOOLONG ? -ENOENT : r;
+}
+
+static int
+find_apart(struct search *s, const struct image *own, const char *path, const char *build_id, has_fn *has,
+	   struct image *ret)
+{
+	int r = try_build_id(s, build_id, has, ret), linked;
+
+	if (r >= 0)
+		return r;
+	linked = try_debuglink(s, own, path, build_id, has, ret);
+	return linked < 0 && not_found(r) != -ENOENT ? r : linked; /* such as no descriptor: it may be had later */
 }
 
 int

@@ -61,8 +61,8 @@ is_the_mapped_one(const struct object *o, int fd, bool by_name)
 	char        id[BUILD_ID_MAX];
 	struct stat st;
 
-	if (o->build_id[0] && !image_build_id(&o->image, id))
-		return !strcmp(id, o->build_id);
+	if (o->build_id[0])
+		return image_build_id(&o->image, id) == 0 && !strcmp(id, o->build_id);
 	if (!by_name)
 		return true;
 	return !o->deleted && !o->build_id[0] && !fstat(fd, &st) && st.st_dev == o->device &&

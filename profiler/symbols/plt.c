@@ -131,8 +131,10 @@ read_relocations(struct plt *p, const char *section)
 static int
 add_stub(const struct plt *p, struct symtab *t, size_t *at, const char *name, uint64_t address, uint32_t size)
 {
-	size_t n = strlen(name);
+	size_t n = strnlen(name, SYMTAB_NAME_MAX);
 
+	if (*at > UINT32_MAX / 4)
+		return -EFBIG;
 	if (t->entries) {
 		if (t->count == p->room || p->text_room - *at < n + sizeof(suffix))
 			return -EIO; /* the file changes under us */

@@ -6,6 +6,7 @@
  */
 #include <config.h>
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,6 +177,33 @@ a_long_name_of_rust_is_cut(void **state)
 	}
 }
 
+static void *
+look_at_packs(void *arg)
+{
+	static char packs[8001];
+
+	for (const char *x = "IJ"; *x; x++) {
+		memset(packs, *x, sizeof(packs) - 1);
+		memcpy(packs, "_Z1fI", 5);
+		check(packs, NULL);
+	}
+	return arg;
+}
+
+static void
+packs_in_packs_take_no_more_stack_than_a_thread_of_ours_has(void **state)
+{
+	pthread_attr_t attr;
+	pthread_t      thread;
+
+	(void)state;
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstacksize(&attr, 256 << 10), 0);
+	assert_int_equal(pthread_create(&thread, &attr, look_at_packs, NULL), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+}
+
 static void
 a_crafted_name_stays_as_it_is(void **state)
 {
@@ -287,6 +315,7 @@ main(void)
 		cmocka_unit_test(names_of_rust_are_in_words),
 		cmocka_unit_test(a_lambda_is_called_by_what_it_takes),
 		cmocka_unit_test(a_long_name_of_rust_is_cut),
+		cmocka_unit_test(packs_in_packs_take_no_more_stack_than_a_thread_of_ours_has),
 		cmocka_unit_test(a_crafted_name_stays_as_it_is),
 		cmocka_unit_test(steps_are_counted),
 		cmocka_unit_test(damaged_names_do_no_harm),

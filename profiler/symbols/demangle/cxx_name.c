@@ -180,8 +180,11 @@ cxx_read_argument(struct demangle_room *r)
 {
 	unsigned n;
 
-	if (cxx_take(r, "J") || cxx_take(r, "I")) /* the latter: older GCCs */
-		return cxx_node(r, NODE_PACK, cxx_read_list(r, cxx_read_argument, 'E'), 0);
+	if (cxx_take(r, "J") || cxx_take(r, "I")) { /* the latter: older GCCs */
+		if (!cxx_enter(r))
+			return 0;
+		return cxx_leave(r, cxx_node(r, NODE_PACK, cxx_read_list(r, cxx_read_argument, 'E'), 0));
+	}
 	if (cxx_take(r, "X")) {
 		n = cxx_read_expression(r);
 		cxx_want(r, "E");

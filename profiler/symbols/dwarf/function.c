@@ -28,6 +28,7 @@
 #define DEPTH_MAX 256 /* levels of the tree looked at; some 30 in practice */
 #define HOPS_MAX  16  /* references from an entry to its name; three are usual */
 #define ALT_KEY   ((uint64_t)1 << 63)
+#define ATTRS_OF_WORK 8 /* attributes of an entry that are a step of work */
 
 struct walk {
 	struct dwarf                *d;
@@ -151,7 +152,7 @@ walk(struct walk *w, uint64_t size, bool all)
 		ab = dwarf_abbrev_find(w->table, code);
 		if (!ab)
 			return -ENOEXEC;
-		if (!dwarf_work(w->d, 1))
+		if (!dwarf_work(w->d, 1 + ab->count / ATTRS_OF_WORK))
 			return -EFBIG;
 		w->function = NULL;
 		w->caller = depth < DEPTH_MAX && ab->tag == DW_TAG_inlined_subroutine ? w->around[depth] : NULL;
@@ -232,7 +233,7 @@ read_at(struct dwarf *d, uint64_t offset, struct dwarf_unit **ret_unit, struct d
 	if (!t || !p)
 		return false;
 	ab = dwarf_abbrev_find(t, dwarf_uleb(&c));
-	if (!ab)
+	if (!ab || !dwarf_work(d, 1 + ab->count / ATTRS_OF_WORK))
 		return false;
 	dwarf_entry_read(&c, t, ab, ret);
 	*ret_unit = u;

@@ -64,14 +64,14 @@ read_entries(struct dwarf_cursor *c, const struct dwarf_lines *l, struct arena *
 
 	read_format(c, &f);
 	count = dwarf_uleb(c);
-	if (c->bad || !f.count || count > (uint64_t)(c->end - c->p))
+	c->bad |= f.count && count > (uint64_t)(c->end - c->p);
+	if (c->bad || !f.count)
 		return 0;
 	if (dirs)
 		*dirs = arena_array(a, (size_t)count, sizeof(**dirs));
 	else
 		*files = arena_array(a, (size_t)count, sizeof(**files));
-	if (dirs ? !*dirs : !*files)
-		return 0;
+	c->bad = dirs ? !*dirs : !*files; /* what follows is not found without it */
 	for (uint64_t i = 0; i < count && !c->bad; i++)
 		for (unsigned k = 0; k < f.count; k++) {
 			struct dwarf_value v;
