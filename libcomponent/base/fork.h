@@ -11,7 +11,7 @@
  * later rank.  One slot for each rank; a function may be NULL.
  *
  *   threads  the one that forks; several may fork at once
- *   signals  as they are, but blocked from FORK_DESCRIPTORS' prepare on: see our_fd_fork_mask()
+ *   signals  blocked from FORK_DESCRIPTORS' prepare to FORK_SIGNALS: see our_fd_fork_mask() and fork_signals.c
  *   child    async-signal-safe functions only, as other threads of the program may have
  *            held any lock; errno is kept
  *   order    before the program's own handlers in parent and child, and after them in prepare:
@@ -37,8 +37,11 @@
 #ifndef BASE_FORK_H
 #define BASE_FORK_H
 
+#include <signal.h>
+
 enum fork_rank {
 	FORK_FOLLOW,       /* the agent's: in a child it comes when all below is as it will be */
+	FORK_SIGNALS,      /* come again: all below holds nothing any more */
 	FORK_LIFE,         /* components and their loops: what they call opens files and takes all below */
 	FORK_FRONTS,       /* servers that the program runs beside the profiler's */
 	FORK_SERVE,        /* the profiler's server: its child part ends what the samplers below have left */
@@ -67,6 +70,9 @@ struct fork_slot {
 	void (*prepare)(void), (*parent)(void), (*child)(void);
 	const char *linked; /* a static link takes fork.c for this alone */
 };
+
+/* In a parent or child part, with all signals blocked: this is the mask that FORK_SIGNALS restores. */
+void fork_signals_later(const sigset_t *mask);
 
 extern const char fork_linked;
 

@@ -514,10 +514,9 @@ fork_prepare(void)
 static void
 fork_parent(void)
 {
-	sigset_t mask = fork_mask;
-
+	fork_signals_later(&fork_mask);
 	forker = 0;
-	our_fd_release(&mask);
+	pthread_mutex_unlock(&lock);
 }
 
 bool
@@ -589,7 +588,7 @@ fork_child(void)
 		close_marked();
 	lock = fresh;
 	forker = 0;
-	our_mask_restore(&fork_mask);
+	fork_signals_later(&fork_mask);
 	errno = saved;
 }
 

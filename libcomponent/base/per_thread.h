@@ -18,7 +18,9 @@ struct labels_record;
 struct per_thread {
 	_Alignas(32) _Atomic uint64_t own_stack; /* unwind_window.c: where it is, in one word */
 	struct labels_record         *labels;    /* labels/thread.c: its record, or NULL */
+	uint64_t                      fork_mask; /* fork_signals.c: that the program had, while it forks */
 	bool                          ours;      /* our_thread.c: a thread of the library, or one that makes one */
+	bool                          forks;     /* fork_signals.c: and fork_mask is to be restored */
 };
 
 extern __thread struct per_thread per_thread __attribute__((tls_model("initial-exec")));

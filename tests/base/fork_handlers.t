@@ -35,7 +35,7 @@ def fork_handlers_of_the_program_take_profiles():
 
 
 @test
-def fork_handlers_of_a_library_that_was_there_before_the_agent_wait_for_threads_while_a_cpu_profile_is_taken():
+def fork_handlers_of_a_library_that_was_there_before_the_agent_wait_for_threads_and_signal_handlers_fork_while_a_cpu_profile_is_taken():
     if not os.path.exists(os.path.join(BUILD, "components/preload/libcomponent-preload.so")):
         raise Skip("configured without the agent")
     with tempdir() as d:
@@ -48,7 +48,7 @@ def fork_handlers_of_a_library_that_was_there_before_the_agent_wait_for_threads_
             with contextlib.closing(socket.create_connection(("127.0.0.1", port), DEADLINE)) as s:
                 s.sendall(b"GET /debug/pprof/profile?seconds=%d HTTP/1.0\r\n\r\n" % (2 * DEADLINE))
                 poll(lambda: "component-cpu" in threads(p.pid).values(), "the window")
-                equal(p.communicate("go\n", timeout=DEADLINE)[0], "0 failed, 0 blocked\n")
+                equal(p.communicate("go\n", timeout=DEADLINE)[0], "0 failed, 0 blocked, %d in handlers\n" % FORKS)
 
 
 main()

@@ -3,7 +3,7 @@
  * that is linked with it: tests/base/fork_handlers.t.
  *
  *     LIBRARY    its fork handlers end the thread and wait for its end, and make it again, in parent and child,
- *                and wait until it runs
+ *                and wait until it runs; the parent's also has SIGUSR2 sent to it, whose handler forks
  *     else       fork_joins FORKS: prints "ready", reads a line, forks so often, and prints how many children failed, and
  *                how many of those threads had SIGUSR1 blocked
  */
@@ -18,8 +18,12 @@
 
 /* Of all until now, the one of now included; it is made anew. */
 int library_blocked(void);
+/* The handler is at work. */
+extern volatile sig_atomic_t library_nested;
 
 #ifdef LIBRARY
+volatile sig_atomic_t library_nested = 1;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
 static pthread_t       thread;
@@ -56,6 +60,14 @@ begin(void)
 }
 
 static void
+begin_in_parent(void)
+{
+	begin();
+	if (!library_nested)
+		raise(SIGUSR2);
+}
+
+static void
 begin_in_child(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* where it hangs: no other signal would end it */
@@ -76,7 +88,7 @@ __attribute__((constructor)) static void
 library_begin(void)
 {
 	begin();
-	pthread_atfork(end, begin, begin_in_child);
+	pthread_atfork(end, begin_in_parent, begin_in_child);
 }
 
 int
@@ -87,16 +99,37 @@ library_blocked(void)
 	return blocked;
 }
 #else
+static int nested, failed;
+
+static void
+fork_once(int number)
+{
+	pid_t pid;
+	int   status;
+
+	(void)number;
+	library_nested = 1;
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		failed++;
+	nested++;
+	library_nested = 0;
+}
+
 int
 main(int argc, char **argv)
 {
-	int  status, failed = 0;
+	int  status;
 	char line[16];
 
 	puts("ready");
 	fflush(stdout);
 	if (argc != 2 || !fgets(line, sizeof(line), stdin))
 		return 2;
+	signal(SIGUSR2, fork_once);
+	library_nested = 0;
 	for (int i = 0; i < atoi(argv[1]); i++) {
 		pid_t pid = fork();
 
@@ -105,7 +138,7 @@ main(int argc, char **argv)
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
 			failed++;
 	}
-	printf("%d failed, %d blocked\n", failed, library_blocked());
+	printf("%d failed, %d blocked, %d in handlers\n", failed, library_blocked(), nested);
 	return failed != 0;
 }
 #endif
