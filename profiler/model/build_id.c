@@ -26,7 +26,7 @@ build_id_find(const unsigned char *notes, size_t size, size_t align, char hex[BU
 
 		memcpy(&n, notes + at, sizeof(n));
 		at += sizeof(n);
-		/* With the header it is aligned, which has 12 bytes. */
+		/* The header, of 12 bytes, and the name are aligned together. */
 		name = ((sizeof(n) + n.n_namesz + (uint64_t)align - 1) & ~((uint64_t)align - 1)) - sizeof(n);
 		value = (n.n_descsz + (uint64_t)align - 1) & ~((uint64_t)align - 1);
 		if (name > size - at || n.n_descsz > size - at - name)

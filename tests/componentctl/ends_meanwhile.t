@@ -231,11 +231,7 @@ def received(s, slowly, p):
 @test
 def it_is_kept_where_no_record_can_be_written_as_well():
     need_own_run()
-    if os.path.exists(FOLDER):
-        shutil.rmtree(FOLDER)
-    with open(FOLDER, "w"):
-        pass
-    try:
+    with no_records():
         pauses = "import os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()"
         with tempdir() as d, started_by_ctl(sys.executable, "-c", pauses, stdout=subprocess.PIPE, env=environment(XDG_RUNTIME_DIR="")) as p:
             said = said_at_start(p.stderr)
@@ -248,8 +244,6 @@ def it_is_kept_where_no_record_can_be_written_as_well():
                 out, err = c.communicate(timeout=DEADLINE)
             equal((p.wait(DEADLINE), c.returncode), (128 + signal.SIGTERM, 0), err)
             contains(out, "the program ended meanwhile")
-    finally:
-        os.unlink(FOLDER)
 
 
 @test

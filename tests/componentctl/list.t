@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import socket
 import sys
 
@@ -236,11 +235,7 @@ def bash_completes_commands_and_their_options():
 @test
 def where_no_record_can_be_written_the_daemon_says_so_and_serves():
     need_own_run()
-    if os.path.exists(FOLDER):
-        shutil.rmtree(FOLDER)
-    with open(FOLDER, "w"):
-        pass
-    try:
+    with no_records():
         with recorded(env={"XDG_RUNTIME_DIR": ""}) as d:
             contains(d.output(), "no record of this process can be written to /run/component")
             equal(d.get("/debug/pprof/cmdline").status, 200)
@@ -249,8 +244,6 @@ def where_no_record_can_be_written_the_daemon_says_so_and_serves():
             contains(ctl("list", env=environment(XDG_RUNTIME_DIR=t)), "obedient_daemon")
             equal(d.stop(), 0)
             equal(os.listdir(t + "/component"), [])
-    finally:
-        os.unlink(FOLDER)
 
 
 main()

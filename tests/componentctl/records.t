@@ -126,14 +126,8 @@ def what_run_says():
 @test
 def where_no_record_can_be_written_run_says_so_once_and_the_way_out_is_one():
     need_own_run()
-    if os.path.isdir(FOLDER):
-        shutil.rmtree(FOLDER)
-    with open(FOLDER, "w"):
-        pass
-    try:
+    with no_records():
         said = what_run_says()
-    finally:
-        os.unlink(FOLDER)
     why = "neither to /run/component nor to component/ in $XDG_RUNTIME_DIR, so 'componentctl list' does not show the program"
     equal(said.count(why), 1, said)
     way_out = re.search("by 'sudo (install [^']*)'", said)[1]

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -88,6 +89,19 @@ def said_at_start(stream):
     return said
 
 
+@contextlib.contextmanager
+def no_records():
+    """A file stands where their folder would be."""
+    if os.path.isdir(FOLDER):
+        shutil.rmtree(FOLDER)
+    with open(FOLDER, "w"):
+        pass
+    try:
+        yield
+    finally:
+        os.unlink(FOLDER)
+
+
 def others_can_be_had(path):
     """Whether it is another user's now, and who runs it could gain something."""
     with contextlib.suppress(OSError):  # in a user namespace there is no other user or group
@@ -111,5 +125,5 @@ def need_perf():
         raise Skip(_perf["why"])
 
 
-__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "may_gain", "need_own_run", "need_perf", "others_can_be_had", "own_run", "said_at_start",
+__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "may_gain", "need_own_run", "need_perf", "no_records", "others_can_be_had", "own_run", "said_at_start",
            "started_by_ctl", "window_opens"]

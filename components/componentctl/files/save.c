@@ -54,7 +54,7 @@ write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
-/* Who may not give files away keeps them; not everywhere are there modes. */
+/* As far as it goes: root alone gives files away, and some file systems have no modes. */
 static void
 become_like(int fd, const struct stat *like)
 {
