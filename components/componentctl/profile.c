@@ -23,6 +23,7 @@
 
 #include "family.h"
 #include "fetch.h"
+#include "gzip.h"
 #include "merge.h"
 #include "page.h"
 #include "read.h"
@@ -459,6 +460,42 @@ is_trace(const struct fetched *f)
 	return f->size >= sizeof(TRACE_BEGINNING) && !memcmp(f->data, TRACE_BEGINNING, sizeof(TRACE_BEGINNING) - 1);
 }
 
+/* The last checkpoint, unpacked in its place. */
+static int
+unpack(struct fetched *f)
+{
+	struct fetched plain = { .is_cut = f->is_cut };
+	int            r = gzip_inflate(f->data, f->size, fetch_add, &plain);
+
+	fetch_release(f);
+	*f = plain;
+	return r;
+}
+
+/* What was fetched, r by fetch(): saved if it is a whole trace. */
+static int
+take_trace(const struct target *t, struct fetched *f, int r, struct component_error *err)
+{
+	int whole;
+
+	if (r < 0 && r != -EPIPE)
+		return r;
+	whole = f->has_checkpoints ? unpack(f) : r;
+	if (whole == -ENOMEM)
+		return whole;
+	if (whole < 0 && r == -EPIPE) {
+		component_error_add(err, "what came is no whole trace, and was not saved");
+		return r;
+	}
+	if (whole < 0 || !is_trace(f)) {
+		component_error_set(err, "%s: the answer is no trace%s", t->word, opt.perfetto ? " of Perfetto's; leave --perfetto out for Go's" : "");
+		return -EBADMSG;
+	}
+	if (r == -EPIPE)
+		fprintf(stderr, "%s\nWhat it has traced until its last checkpoint is kept.\n", err->text);
+	return save(t, "trace", f, err);
+}
+
 static int
 run_trace(char **operands, struct component_error *err)
 {
@@ -475,16 +512,9 @@ run_trace(char **operands, struct component_error *err)
 		r = save_check(opt.file, SAVE_OPTION, err);
 	if (r < 0)
 		return r;
-	snprintf(query, sizeof(query), "seconds=%" PRId64 "%s", seconds, opt.perfetto ? "&format=perfetto" : "");
+	snprintf(query, sizeof(query), "seconds=%" PRId64 "&checkpoint=1%s", seconds, opt.perfetto ? "&format=perfetto" : "");
 	r = fetch(&t, "trace", query, seconds, true, opt.token_file, &f, err);
-	if (r == -EPIPE)
-		component_error_add(err, "what came is no whole trace, and was not saved");
-	if (!r && !is_trace(&f)) {
-		component_error_set(err, "%s: the answer is no trace%s", t.word, opt.perfetto ? " of Perfetto's; leave --perfetto out for Go's" : "");
-		r = -EBADMSG;
-	}
-	if (!r)
-		r = save(&t, "trace", &f, err);
+	r = take_trace(&t, &f, r, err);
 	fetch_release(&f);
 	return r;
 }

@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gzip.h"
 #include "separator.h"
+
+#define MEMBER_MAX ((size_t)1 << 20) /* bytes that deflate takes */
 
 static const struct format formats[] = {
 	{ .name = "pprof", .binary = true, .profile = encode_pprof },
@@ -107,4 +110,31 @@ format_write(const struct format *f, const struct product *p, const struct view 
 	       f->dump    ? f->dump(&p->dump, s, write, arg) :
 	       f->residence ? f->residence(&p->residence, s, write, arg) :
 			    encode_trace(&p->trace, f->trace, s, write, arg);
+}
+
+static int
+member_write(void *gzip, const void *data, size_t size)
+{
+	return gzip_write(gzip, data, size);
+}
+
+int
+format_write_member(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+	encode_write_fn *write, void *arg)
+{
+	struct arena_budget budget = { .limit = MEMBER_MAX };
+	struct arena        arena;
+	struct gzip         g;
+	int                 r;
+
+	if (f->profile == encode_pprof)
+		return format_write(f, p, v, s, write, arg);
+	arena_init(&arena, &budget);
+	r = gzip_open(&g, &arena, write, arg);
+	if (r == 0)
+		r = format_write(f, p, v, s, member_write, &g);
+	if (r == 0)
+		r = gzip_finish(&g);
+	arena_release(&arena);
+	return r;
 }

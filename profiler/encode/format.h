@@ -44,5 +44,8 @@ void format_viewed(char *buf, size_t size);
 /* Of the product that it takes; v may be NULL where that is no profile; else as encode.h says. */
 int format_write(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
 	encode_write_fn *write, void *arg);
+/* The same, as one gzip member whether the form is one by itself or not. */
+int format_write_member(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+	encode_write_fn *write, void *arg);
 
 #endif

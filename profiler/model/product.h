@@ -10,7 +10,8 @@
 #include "residence.h"
 #include "trace.h"
 
-#define PRODUCT_NOTE_BYTES 128
+#define PRODUCT_NOTE_BYTES    128
+#define PRODUCT_COMMENT_BYTES 256 /* of one comment, with its NUL */
 
 enum product_type { PRODUCT_PROFILE = 1, PRODUCT_DUMP = 2, PRODUCT_TRACE = 4, PRODUCT_RESIDENCE = 8 };
 
@@ -28,6 +29,10 @@ struct product {
 	};
 };
 
+/* From the beginning to the end of what was measured over a time, in nanoseconds; else 0. */
+int64_t product_duration_ns(const struct product *p);
+/* A line of what it says of itself, if it is a profile or a trace. */
+void product_comment(struct product *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Drops references and memory. */
 void product_release(struct product *p);
 

@@ -128,6 +128,32 @@ trace_comment(struct trace *t, const char *format, ...)
 		t->comments[used] = '\0';
 }
 
+int
+trace_copy_head(const struct trace *from, struct trace *to)
+{
+	int r = 0;
+
+	*to = *from;
+	to->records = NULL;
+	to->count = to->capacity = 0;
+	to->threads = NULL;
+	to->thread_count = to->thread_capacity = 0;
+	to->texts = from->texts ? pages_map(from->text_capacity) : NULL;
+	if (from->texts && !to->texts) {
+		trace_init(to);
+		return -ENOMEM;
+	}
+	if (to->texts)
+		memcpy(to->texts, from->texts, from->text_bytes);
+	for (size_t i = 0; i < from->thread_count && r == 0; i++) {
+		stack_table_ref(from->threads[i].stack);
+		r = trace_add_thread(to, &from->threads[i]);
+	}
+	if (r < 0)
+		trace_release(to);
+	return r;
+}
+
 /*
  * Merges two sorted neighbours, r[0..middle) and r[middle..count).  What is in its
  * place already at both ends stays; spare takes what is left of the first.

@@ -120,6 +120,8 @@ uint32_t trace_text(struct trace *t, const char *text, size_t max);
 /* The text at an offset, "" of 0; borrowed until the next trace_text(). */
 const char *trace_string(const struct trace *t, uint32_t offset);
 void     trace_comment(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* to becomes what from is, but without records.  0 or -ENOMEM, and then to is empty. */
+int      trace_copy_head(const struct trace *from, struct trace *to);
 /* By time, records of one time in the order they were added.  0 or -ENOMEM. */
 int      trace_sort(struct trace *t);
 /* Drops references and memory; a released trace may be initialised again. */

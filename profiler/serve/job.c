@@ -272,7 +272,7 @@ begin(struct job *j, int64_t size)
 			j->spec.delta ? "-delta" : "");
 		headers[n++] = (struct answer_header){ "Content-Disposition", file };
 		if (j->spec.checkpoint_ns)
-			headers[n++] = (struct answer_header){ "X-Component-Checkpoints", "gzip members, of which the last is the profile" };
+			headers[n++] = (struct answer_header){ "X-Component-Checkpoints", "gzip members, of which the last is all of it" };
 	}
 	j->answer->sink->begin(j->answer, 200, headers, size);
 }

@@ -16,14 +16,14 @@
  * profile of what there is.
  *
  * With checkpoint=N its answer begins while it goes on: at least N seconds apart comes what there is so far, as a
- * gzip member that is a whole profile, and the last member is the answer.  So whoever asks has something if the
+ * gzip member that is a whole profile or trace, and the last member is the answer.  So whoever asks has something if the
  * program is killed.  A checkpoint costs what the end of a window does, but for names that are known by then: from the
  * second on they are as far apart as keeps them at 1 % of a processor.
  *
  * What a stranger would get wrong:
  * - Text of Go has no room for a remark, so how threads were read is a header of the answer,
  *   X-Component-Threads, beside the comment in the binary form.
- * - Go streams a trace while it runs, ours is told whole when it is over: the client sees no
+ * - Go streams a trace while it runs, ours is told whole when it is over, or at checkpoints: the client sees no
  *   difference but that its bytes come at the end.
  *
  * Tests: tests/http/protocol.t, tests/serve/delta.t, tests/serve/profile_write.t, tests/serve/view.t, tests/cpu/windows.t,
@@ -313,8 +313,8 @@ checkpoint_read(const struct profile_request *asked, struct job_spec *spec, char
 	if (!asked->checkpoint || spec->collector->products & PRODUCT_DUMP)
 		return 0;
 	if (!spec->delta && !spec->collector->so_far)
-		return refuse(why, "\"checkpoint\" is for what is measured over a time, but no trace; leave it out, or write \"seconds\" beside it");
-	if (spec->format != format_usual(spec->collector->products))
+		return refuse(why, "\"checkpoint\" is for what is measured over a time; leave it out, or write \"seconds\" beside it");
+	if (!spec->format->binary)
 		return refuse(why, "\"checkpoint\" is for the binary form alone; leave format and debug out");
 	spec->checkpoint_ns = asked->checkpoint < FOREVER_SECONDS ? asked->checkpoint * CLOCK_NS_PER_S : INT64_MAX;
 	return 0;
@@ -355,8 +355,9 @@ write_product(struct job *j, const struct product *p)
 
 	if (r)
 		return r;
-	r = j->spec.format->page ? write_page(j, p, symbols) :
-				   format_write(j->spec.format, p, &j->spec.view, symbols, job_write, j);
+	r = j->spec.format->page   ? write_page(j, p, symbols) :
+	    j->spec.checkpoint_ns ? format_write_member(j->spec.format, p, &j->spec.view, symbols, job_write, j) :
+				     format_write(j->spec.format, p, &j->spec.view, symbols, job_write, j);
 	symbols_close(symbols);
 	return r;
 }
@@ -432,8 +433,8 @@ checkpoint(struct job *j, void *window, const struct product *before)
 	if (job_is_behind(j) || so_far(j, window, before, &p))
 		return 0;
 	/* No %f: it follows the daemon's locale. */
-	profile_comment(&p.profile, "a checkpoint: what was measured in the first %lld ms; the rest did not come",
-		(long long)(p.profile.duration_ns / CLOCK_NS_PER_MS));
+	product_comment(&p, "a checkpoint: what was measured in the first %lld ms; the rest did not come",
+		(long long)(product_duration_ns(&p) / CLOCK_NS_PER_MS));
 	r = write_product(j, &p);
 	product_release(&p);
 	if (r == -ENOMEM && j->bytes == written)
@@ -512,7 +513,6 @@ log_finished(struct job *j, const struct product *product)
 	const struct profile      *p = &product->profile;
 	const struct trace        *t = &product->trace;
 	bool                       traced = product->type == PRODUCT_TRACE;
-	int64_t                    duration_ns = traced ? (int64_t)(t->end_ns - t->start_ns) : p->duration_ns;
 	int64_t                    count = traced ? (int64_t)t->count : 0;
 	uint64_t                   lost_count = traced ? t->lost : p->lost;
 	char                       seconds[32], bytes[32], counted[32], lost[32];
@@ -523,7 +523,7 @@ log_finished(struct job *j, const struct product *product)
 
 	for (size_t i = 0; !traced && i < p->count; i++)
 		count += p->samples[i].values[0];
-	snprintf(seconds, sizeof(seconds), "%.1f", (double)duration_ns / 1e9);
+	snprintf(seconds, sizeof(seconds), "%.1f", (double)product_duration_ns(product) / 1e9);
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)j->bytes);
 	snprintf(counted, sizeof(counted), "%lld", (long long)count);
 	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)lost_count);
@@ -542,8 +542,8 @@ run(struct job *j)
 	if (r)
 		return r;
 	why = job_ended_by(j);
-	if (why && p.type == PRODUCT_PROFILE)
-		profile_comment(&p.profile, "%s", why);
+	if (why)
+		product_comment(&p, "%s", why);
 	if (!j->bytes) /* it is in the header, which is out with the first checkpoint */
 		snprintf(j->note, sizeof(j->note), "%s", p.note);
 	r = write_product(j, &p);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A program under componentctl run ends as without us, also within a window, of which what was measured is kept."""
+import gzip
 import json
 import os
 import re
@@ -169,6 +170,50 @@ def of_a_program_that_is_killed_within_a_window_the_last_checkpoint_is_kept():
             need(len(came) >= 2 and saved in came[1:], "a whole checkpoint")
             if kind != "heap":
                 need(weight(saved) >= 50, "what was measured")
+
+
+@test
+def of_a_trace_of_a_program_that_is_killed_the_last_checkpoint_is_kept():
+    for options, beginning in ([], b"go 1."), (["--perfetto"], b"\x0a"):
+        came, killed = [], []
+
+        def look(answer):
+            came[:] = members(answer)
+            if len(came) >= 2 and not killed:
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+        with tempdir() as d, started_by_ctl("--app-id=ends", sys.executable, "-c", ENDS, stdin=subprocess.PIPE) as p:
+            contains(said_at_start(p.stderr), "starting profiling server")
+            record, file = listed()["ends"], os.path.join(d, "trace")
+            pid = record["pid"]
+            with relay(record["profilePort"], look) as address:
+                r = run(CTL, "trace", address, "--seconds=3600", "-o", file, *options, env=environment())
+            equal((p.wait(DEADLINE), r.returncode), (128 + 9, 0), r.stderr)
+            need(re.search(r"went away after [0-9.]+ s, .*\nWhat it has traced until its last checkpoint is kept\.\nSaved as ", r.stderr), r.stderr)
+            with open(file, "rb") as f:
+                saved = f.read()
+            need(saved in [gzip.decompress(m) for m in came[1:]], "a whole checkpoint")
+            need(saved.startswith(beginning) and b"a checkpoint: what was measured in the first " in saved, saved[:16])
+
+
+@test
+def of_a_trace_that_ends_within_its_first_checkpoint_nothing_is_saved():
+    def serve():
+        with listener.accept()[0] as client:
+            asked = b""
+            while b"\r\n\r\n" not in asked:
+                asked += client.recv(4096) or b"\r\n\r\n"
+            client.sendall(b"HTTP/1.1 200 OK\r\nX-Component-Checkpoints: yes\r\nConnection: close\r\n\r\n" + gzip.compress(os.urandom(10000))[:5000])
+    with socket.create_server(("127.0.0.1", 0)) as listener, tempdir() as d:
+        listener.settimeout(DEADLINE)
+        served, file = in_background(serve), os.path.join(d, "trace")
+        with open(file, "w") as f:
+            f.write("before")
+        r = run(CTL, "trace", "127.0.0.1:%d" % listener.getsockname()[1], "-o", file, env=environment())
+        served.result(DEADLINE)
+        equal((r.returncode, text_of(file)), (1, "before"), r.stderr)
+        contains(r.stderr, "the server went away after ")
+        contains(r.stderr, "what came is no whole trace, and was not saved")
 
 
 @test

@@ -489,6 +489,56 @@ windows_overlap_and_leave_nothing_behind(void **state)
 }
 
 static void
+write_regions(unsigned count)
+{
+	char name[TRACE_EVENT_NAME_MAX];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "region %u", i % 1000);
+		component_trace_region_begin(0, name);
+		component_trace_region_end(0, name);
+		if (i % 100 == 0)
+			settle(); /* before a ring is full */
+	}
+}
+
+static void
+of_a_window_that_goes_on_what_there_is_so_far_can_be_had(void **state)
+{
+	enum { PAIRS = 20000 };
+	struct tracer_window *w;
+	struct trace          so_far[2], t;
+
+	(void)state;
+	assert_int_equal(tracer_open(&w), 0);
+	for (int i = 0; i < 2; i++) {
+		write_regions(PAIRS);
+		assert_int_equal(tracer_so_far(w, &so_far[i]), 0);
+		assert_int_equal(so_far[i].lost, 0);
+		assert_int_equal(count_of(&so_far[i], TRACE_REGION_BEGIN), (i + 1) * PAIRS);
+		assert_int_equal(count_of(&so_far[i], TRACE_REGION_END), (i + 1) * PAIRS);
+		assert_true(so_far[i].thread_count >= 1);
+		for (size_t k = 0; k < so_far[i].count; k++)
+			assert_in_range(so_far[i].records[k].time_ns, so_far[i].start_ns, so_far[i].end_ns);
+	}
+	assert_int_equal(so_far[0].start_ns, so_far[1].start_ns);
+	assert_true(so_far[0].end_ns < so_far[1].end_ns);
+	trace_release(&so_far[0]);
+	assert_int_equal(tracer_close(w, &t), 0); /* while a copy is there still, which then has its stacks alone */
+	assert_int_equal(count_of(&t, TRACE_REGION_BEGIN), 2 * PAIRS);
+	trace_release(&t);
+	for (size_t k = 0; k < so_far[1].count; k++)
+		if (so_far[1].records[k].type == TRACE_REGION_BEGIN) {
+			unsigned n = 0;
+
+			assert_non_null(stack_table_pcs(so_far[1].records[k].stack, &n));
+			assert_true(n > 0);
+			assert_memory_equal(trace_string(&so_far[1], so_far[1].records[k].name), "region ", 7);
+		}
+	trace_release(&so_far[1]);
+}
+
+static void
 a_sample_says_on_which_processor_it_was_taken(void **state)
 {
 	struct tracer_window *w;
@@ -655,6 +705,7 @@ main(void)
 		cmocka_unit_test(a_sample_leaves_out_the_frames_of_hooks),
 		cmocka_unit_test(its_status_is_told_while_a_trace_takes_its_time_to_begin),
 		cmocka_unit_test(windows_overlap_and_leave_nothing_behind),
+		cmocka_unit_test(of_a_window_that_goes_on_what_there_is_so_far_can_be_had),
 		cmocka_unit_test(a_sample_says_on_which_processor_it_was_taken),
 		cmocka_unit_test(words_and_calls_leave_errno_alone),
 		cmocka_unit_test(descriptors_of_a_window_are_close_on_exec_and_above_2),

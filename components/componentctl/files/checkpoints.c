@@ -1,5 +1,5 @@
 /*
- * checkpoints.c - the last whole profile of an answer that has several, one behind the other.
+ * checkpoints.c - the last whole profile or trace of an answer that has several, one behind the other.
  *
  * Where a gzip member ends only who unpacks it knows.
  *
@@ -43,6 +43,7 @@ checkpoints_last(const unsigned char *data, size_t size, size_t *ret_size)
 	*ret_size = size;
 	if (inflateInit2(&z, GZIP) != Z_OK)
 		return 0;
+	*ret_size = 0;
 	for (at = 0; at < size && member_skip(&z); at = (size_t)(z.next_in - data)) {
 		found = at;
 		*ret_size = (size_t)(z.next_in - data) - at;

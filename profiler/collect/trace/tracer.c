@@ -16,6 +16,9 @@
  * trace/finish.c makes that out.  Only then component_trace_is_on() says so: what the
  * program tells from then on is in the trace.
  *
+ * Of a window that goes on a copy is finished and told (tracer_so_far()).  Its records are copied some at a time, so that
+ * neither a fork nor component-trace waits long for the lock: only its end adds to them, and none is changed before it.
+ *
  * What a stranger would get wrong:
  * - Where the kernel's switches cannot be had, waits alone tell when a thread runs
  *   (TRACE_BY_HOOKS).  Where they can, hooks still say why a thread left its processor.
@@ -62,12 +65,14 @@
 #define DRAIN_NS    50000000LL
 #define HEAP_DRAINS 2 /* the heap is read in one of so many */
 #define WHY_BYTES   192
+#define COPIED_AT_ONCE 8192 /* records, 450 KB: below a millisecond */
 
 struct tracer_window {
 	struct window      window;
 	struct trace       trace;
 	struct cpu_window *cpu; /* NULL: no samples */
 	uint64_t           settled_ns;
+	size_t             told; /* of a copy: how many records there are to copy */
 };
 
 static struct windows windows;
@@ -421,6 +426,17 @@ end(struct window *window)
 	tracer.records -= w->trace.count < tracer.records ? w->trace.count : tracer.records;
 }
 
+/* But for its records. */
+static int
+copy(const struct window *from, struct window *to)
+{
+	const struct tracer_window *w = (const struct tracer_window *)from;
+	struct tracer_window       *now = (struct tracer_window *)to;
+
+	now->told = w->trace.count;
+	return tracer.records + now->told > TRACER_RECORDS_MAX ? -ENOMEM : trace_copy_head(&w->trace, &now->trace);
+}
+
 static void
 forget(struct window *w)
 {
@@ -429,7 +445,7 @@ forget(struct window *w)
 
 static struct windows windows = {
 	.name = "component-trace", .run = run, .start = start, .stop = stop, .settle = drain, .lost = lost,
-	.begin = begin, .end = end, .forget = forget, .forked = forked, .loop = { .wake = events_ring_ring }, WINDOWS_INIT,
+	.begin = begin, .end = end, .copy = copy, .forget = forget, .forked = forked, .loop = { .wake = events_ring_ring }, WINDOWS_INIT,
 };
 
 int
@@ -470,18 +486,60 @@ window_end(struct tracer_window *w)
 		COLLECTOR_WITH(cpu)->cpu->cancel(w->cpu);
 }
 
+/* The trace of a window that is told nothing more; settled_ns is the window's. */
+static int
+window_finish(struct tracer_window *w, uint64_t settled_ns, struct trace *ret)
+{
+	int r = trace_finish(&w->trace, settled_ns);
+
+	if (r == 0) {
+		*ret = w->trace;
+		trace_init(&w->trace);
+	}
+	return r;
+}
+
 int
 tracer_close(struct tracer_window *w, struct trace *ret)
 {
 	int r;
 
 	window_end(w);
-	r = trace_finish(&w->trace, w->settled_ns);
-	if (r == 0) {
-		*ret = w->trace;
-		trace_init(&w->trace);
-	}
+	r = window_finish(w, w->settled_ns, ret);
 	window_free(w);
+	return r;
+}
+
+static int
+records_copy(const struct tracer_window *w, struct tracer_window *now)
+{
+	int r = 0;
+
+	for (size_t at = 0; at < now->told && r == 0;) {
+		pthread_mutex_lock(&windows.lock);
+		for (size_t n = 0; n < COPIED_AT_ONCE && at < now->told && r == 0; n++, at++) {
+			stack_table_ref(w->trace.records[at].stack);
+			r = trace_add(&now->trace, &w->trace.records[at]);
+		}
+		pthread_mutex_unlock(&windows.lock);
+	}
+	return r;
+}
+
+int
+tracer_so_far(const struct tracer_window *w, struct trace *ret)
+{
+	struct tracer_window *now = window_new();
+	int                   r = now ? windows_so_far(&windows, &w->window, &now->window) : -ENOMEM;
+
+	if (!now)
+		return r;
+	if (r == 0)
+		r = records_copy(w, now);
+	now->trace.lost += now->window.lost;
+	if (r == 0)
+		r = window_finish(now, w->settled_ns, ret);
+	window_free(now);
 	return r;
 }
 
@@ -533,6 +591,14 @@ collect_close(void *window, const struct collect_params *params, struct product 
 	return tracer_close(window, &ret->trace);
 }
 
+static int
+collect_so_far(void *window, const struct collect_params *params, struct product *ret)
+{
+	(void)params;
+	ret->type = PRODUCT_TRACE;
+	return tracer_so_far(window, &ret->trace);
+}
+
 static void
 collect_cancel(void *window)
 {
@@ -547,6 +613,7 @@ const struct collector collect_trace = {
 	.products = PRODUCT_TRACE,
 	.open = collect_open,
 	.close = collect_close,
+	.so_far = collect_so_far,
 	.cancel = collect_cancel,
 	.windows = &windows,
 	.seconds = 1,

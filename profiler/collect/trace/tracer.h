@@ -26,6 +26,9 @@ struct tracer_window;
  *   threads  any; not from signal handlers
  */
 int  tracer_open(struct tracer_window **ret);
+/* What tracer_close() would return now; the window stays open.  0; -ENOMEM, also where its records and a copy of them are
+ * more than TRACER_RECORDS_MAX.  Not beside tracer_close() of the same window. */
+int  tracer_so_far(const struct tracer_window *w, struct trace *ret);
 /* Ends the window and makes its trace, sorted; frees the window.  0 or -ENOMEM. */
 int  tracer_close(struct tracer_window *w, struct trace *ret);
 void tracer_cancel(struct tracer_window *w);
