@@ -19,7 +19,7 @@
 #define MEMBER_MAX ((size_t)1 << 20) /* bytes that deflate takes */
 
 static const struct format formats[] = {
-	{ .name = "pprof", .binary = true, .profile = encode_pprof },
+	{ .name = "pprof", .binary = true, .packed = true, .profile = encode_pprof },
 	{ .name = "top", .viewed = encode_top },
 	{ .name = "folded", .viewed = encode_folded },
 	{ .name = "svg", .mime = "image/svg+xml", .viewed = encode_svg },
@@ -127,7 +127,7 @@ format_write_member(const struct format *f, const struct product *p, const struc
 	struct gzip         g;
 	int                 r;
 
-	if (f->profile == encode_pprof)
+	if (f->packed)
 		return format_write(f, p, v, s, write, arg);
 	arena_init(&arena, &budget);
 	r = gzip_open(&g, &arena, write, arg);

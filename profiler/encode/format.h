@@ -19,6 +19,7 @@ struct format {
 	int         debug;  /* the debug= that chooses it; 2: all above too; 0: none does */
 	enum product_text text; /* with debug 1: of the collectors that have this text */
 	bool        binary; /* a file to be saved; else text to be read */
+	bool        packed; /* it is one gzip member by itself */
 	const char *mime;   /* its media type; NULL: as binary says */
 	bool        page;   /* for browsers: what is written is to be put into one by html.h */
 	/* One of these five says what it takes; viewed: a profile, and a view of it. */
