@@ -27,6 +27,7 @@
 
 #include "fork.h"
 #include "listen.h"
+#include "our_lock.h"
 #include "profiler.h"
 #include "profiling.h"
 #include "text.h"
@@ -88,13 +89,14 @@ front_answer_plain(struct answer *a, int status, const char *text, struct answer
 static const struct front_page *
 page_of(struct front *f, const char *path)
 {
+	sigset_t                 mask;
 	const struct front_page *page = NULL;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	for (size_t i = 0; i < PAGES_MAX && !page; i++)
 		if (f->pages[i] && f->pages[i]->has(path))
 			page = f->pages[i];
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return page;
 }
 
@@ -102,15 +104,16 @@ page_of(struct front *f, const char *path)
 static void
 answer_unknown(struct front *f, struct answer *a)
 {
+	sigset_t    mask;
 	struct text text = TEXT_INIT;
 	const char *paths[PATHS_MAX];
 	size_t      n = 0;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	for (size_t i = 0; i < PAGES_MAX; i++)
 		for (const char *const *at = f->pages[i] ? f->pages[i]->paths : NULL; at && *at && n < PATHS_MAX; at++)
 			paths[n++] = *at;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	text_add(&text, "404 page not found; %sthere %s ", strncmp(a->ask.path, PROFILES, strlen(PROFILES)) ? "" :
 		"profiling is off or has another address; ", n == 1 ? "is" : "are");
 	for (size_t i = 0; i < n; i++)
@@ -194,49 +197,56 @@ server_start(struct front *f, const struct front_page *page, struct component_er
 static void
 front_link(struct front *f)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t mask;
+
+	our_lock_take(&lock, &mask);
 	f->next = all;
 	all = f;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 static void
 front_unlink(struct front *f)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t mask;
+
+	our_lock_take(&lock, &mask);
 	for (struct front **at = &all; *at; at = &(*at)->next) {
 		if (*at == f) {
 			*at = f->next;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 /* Of this component, at that address. */
 static struct front *
 front_find(const struct component *c, const struct address *a)
 {
+	sigset_t      mask;
 	struct front *f;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	for (f = all; f && !(f->c == c && address_is_same(&f->address, a)); f = f->next)
 		;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return f;
 }
 
 static void
 pages_change(struct front *f, const struct front_page *from, const struct front_page *to)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t mask;
+
+	our_lock_take(&lock, &mask);
 	for (size_t i = 0; i < PAGES_MAX; i++) {
 		if (f->pages[i] == from) {
 			f->pages[i] = to;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 /* false: it is off. */
@@ -323,23 +333,26 @@ front_httpd(struct front *f)
 void
 front_page_add(struct front_page *page)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t mask;
+
+	our_lock_take(&lock, &mask);
 	page->next = pages;
 	pages = page;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 void
 front_page_remove(struct front_page *page)
 {
+	sigset_t            mask;
 	struct front_page **at;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	for (at = &pages; *at && *at != page; at = &(*at)->next)
 		;
 	if (*at)
 		*at = page->next;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 static bool
@@ -354,17 +367,18 @@ is_part_of(const char *one, const char *other)
 int
 front_check(struct component_flags *f, void *arg, struct component_error *err)
 {
+	sigset_t                 mask;
 	const struct front_page *page = arg;
-	char        profiles[ADDRESS_HOST_MAX + 64];
-	const char *what = "profiles", *option = "profiling-bind-address", *address = profiles;
+	char                     profiles[ADDRESS_HOST_MAX + 64];
+	const char              *what = "profiles", *option = "profiling-bind-address", *address = profiles;
 	const struct front_page *p;
 
 	if (!profiling_address(page->c, profiles, sizeof(profiles)) || !is_part_of(*page->address, profiles)) {
-		pthread_mutex_lock(&lock);
+		our_lock_take(&lock, &mask);
 		/* Those behind it were added before: of two one says it. */
 		for (p = page->next; p && !(p->c == page->c && is_part_of(*page->address, *p->address)); p = p->next)
 			;
-		pthread_mutex_unlock(&lock);
+		our_lock_release(&lock, &mask);
 		if (!p)
 			return 0;
 		what = p->what;

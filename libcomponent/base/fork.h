@@ -11,7 +11,8 @@
  * later rank.  One slot for each rank; a function may be NULL.
  *
  *   threads  the one that forks; several may fork at once
- *   signals  blocked from FORK_DESCRIPTORS' prepare to FORK_SIGNALS: see our_fd_fork_mask() and fork_signals.c
+ *   signals  blocked from FORK_SIGNALS' prepare to its parent or child: see fork_signals.c.  Who takes a lock that a prepare
+ *            takes as well has them blocked meanwhile (our_lock.h): a handler that forks would wait for what it has interrupted
  *   child    async-signal-safe functions only, as other threads of the program may have
  *            held any lock; errno is kept
  *   order    before the program's own handlers in parent and child, and after them in prepare:
@@ -37,11 +38,12 @@
 #ifndef BASE_FORK_H
 #define BASE_FORK_H
 
-#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 enum fork_rank {
 	FORK_FOLLOW,       /* the agent's: in a child it comes when all below is as it will be */
-	FORK_SIGNALS,      /* come again: all below holds nothing any more */
+	FORK_SIGNALS,      /* none comes from here on; afterwards they come when all below holds nothing any more */
 	FORK_LIFE,         /* components and their loops: what they call opens files and takes all below */
 	FORK_FRONTS,       /* servers that the program runs beside the profiler's */
 	FORK_SERVE,        /* the profiler's server: its child part ends what the samplers below have left */
@@ -71,8 +73,9 @@ struct fork_slot {
 	const char *linked; /* a static link takes fork.c for this alone */
 };
 
-/* In a parent or child part, with all signals blocked: this is the mask that FORK_SIGNALS restores. */
-void fork_signals_later(const sigset_t *mask);
+/* Is the calling thread forking, and so has every signal blocked by us?  Then what it had blocked itself, the first signal
+ * in bit 0: a thread that a fork handler makes is born with the mask of the one that forks. */
+bool fork_signals_mask(uint64_t *ret_mask);
 
 extern const char fork_linked;
 

@@ -1,7 +1,7 @@
 /*
- * fork_signals.c - signals come to a thread that forks when it holds nothing of ours any more.
+ * fork_signals.c - no signal comes to a thread that forks while it holds anything of ours.
  *
- *     prepare: FORK_DESCRIPTORS blocks them ──▶ fork ──▶ its parent or child part notes the mask ──▶ all other ranks ──▶ here
+ *     prepare: here ──▶ all ranks that lock ──▶ fork ──▶ their parent or child parts ──▶ here
  *
  * A handler of the program may fork, or leave by siglongjmp(3).  With a lock held the one would wait for itself, and
  * the other would keep it.
@@ -18,10 +18,31 @@
 #include "our_mask.h"
 #include "per_thread.h"
 
-void
-fork_signals_later(const sigset_t *mask)
+#define CANCEL 32 /* glibc's signal: our_mask.h */
+
+bool
+fork_signals_mask(uint64_t *ret_mask)
 {
-	memcpy(&per_thread.fork_mask, mask, sizeof(per_thread.fork_mask));
+	sigset_t now;
+	uint64_t blocked;
+
+	if (!per_thread.forks)
+		return false;
+	our_mask_change(SIG_BLOCK, NULL, &now);
+	memcpy(&blocked, &now, sizeof(blocked));
+	if (!(blocked & OUR_MASK_BIT(CANCEL)))
+		return false; /* a handler has set that mask: glibc never blocks its own signal.  SIG_BLOCK does not show */
+	*ret_mask = per_thread.fork_mask;
+	return true;
+}
+
+static void
+hold_back(void)
+{
+	sigset_t before;
+
+	our_mask_block(&before);
+	memcpy(&per_thread.fork_mask, &before, sizeof(per_thread.fork_mask));
 	per_thread.forks = true;
 }
 
@@ -36,4 +57,4 @@ let_through(void)
 	our_mask_change(SIG_SETMASK, &mask, NULL);
 }
 
-FORK_SLOT(FORK_SIGNALS, NULL, let_through, let_through);
+FORK_SLOT(FORK_SIGNALS, hold_back, let_through, let_through);

@@ -51,7 +51,7 @@
 
 #include "fd.h"
 #include "fork.h"
-#include "our_mask.h"
+#include "our_lock.h"
 #include "our_table.h"
 
 /* Every request has three at most (an object, its debug file, the one that two of those
@@ -59,7 +59,6 @@
 #define PLACES_MAX 256
 #define MARK       (O_APPEND | O_SYNC)
 #define UNUSED_MAX 4096 /* numbers, one after the other */
-#define CANCEL     32   /* glibc's signal: our_mask.h */
 
 enum state { FREE, OPENING, OPEN, CLOSING, UNMARKED };
 
@@ -77,15 +76,13 @@ static unsigned without_place; /* descriptors, under the lock */
 void
 our_fd_hold(sigset_t *ret_mask)
 {
-	our_mask_block(ret_mask);
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, ret_mask);
 }
 
 void
 our_fd_release(const sigset_t *mask)
 {
-	pthread_mutex_unlock(&lock);
-	our_mask_restore(mask);
+	our_lock_release(&lock, mask);
 }
 
 /* Is that in the table of the calling thread?  Once there is but one table, all is. */
@@ -498,41 +495,17 @@ our_fd_fclose(FILE *f)
 
 /* ---- fork ---- */
 
-static sigset_t          fork_mask; /* of the thread that forks; under the lock */
-static _Atomic pthread_t forker;    /* who has the lock for a fork; 0: nobody */
-
+/* With all signals blocked by FORK_SIGNALS. */
 static void
 fork_prepare(void)
 {
-	sigset_t mask;
-
-	our_fd_hold(&mask);
-	fork_mask = mask;
-	forker = pthread_self();
+	pthread_mutex_lock(&lock);
 }
 
 static void
 fork_parent(void)
 {
-	fork_signals_later(&fork_mask);
-	forker = 0;
 	pthread_mutex_unlock(&lock);
-}
-
-bool
-our_fd_fork_mask(uint64_t *ret_mask)
-{
-	sigset_t now;
-	uint64_t blocked;
-
-	if (forker != pthread_self())
-		return false;
-	our_mask_change(SIG_BLOCK, NULL, &now);
-	memcpy(&blocked, &now, sizeof(blocked));
-	if (!(blocked & OUR_MASK_BIT(CANCEL)))
-		return false; /* a handler has set that mask: glibc never blocks its own signal.  SIG_BLOCK does not show */
-	memcpy(ret_mask, &fork_mask, sizeof(*ret_mask));
-	return true;
 }
 
 /* Closes every descriptor that bears our mark and has no place any more.  It asks each number in turn, since /proc may be
@@ -587,8 +560,6 @@ fork_child(void)
 	if (look)
 		close_marked();
 	lock = fresh;
-	forker = 0;
-	fork_signals_later(&fork_mask);
 	errno = saved;
 }
 

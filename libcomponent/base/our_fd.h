@@ -88,8 +88,5 @@ int   our_fd_note(int fd);
  * Nothing but system calls that do not wait may come between. */
 void  our_fd_hold(sigset_t *ret_mask);
 void  our_fd_release(const sigset_t *mask);
-/* Is the calling thread forking, and so has every signal blocked by us?  Then what it had blocked itself, the first signal
- * in bit 0: a thread that a fork handler makes is born with the mask of the one that forks. */
-bool  our_fd_fork_mask(uint64_t *ret_mask);
 
 #endif

@@ -42,6 +42,7 @@
 #include "clock.h"
 #include "due_heap.h"
 #include "fork.h"
+#include "our_lock.h"
 
 struct item {
 	struct due   due;      /* first: it is the item in the heap; monotonic */
@@ -93,9 +94,11 @@ FORK_SLOT(FORK_QUEUES, fork_prepare, fork_after, fork_after);
 static void
 collect(struct component_metric_samples *to, void *arg)
 {
+	sigset_t mask;
+
 	(void)to;
 	(void)arg;
-	pthread_mutex_lock(&known_lock);
+	our_lock_take(&known_lock, &mask);
 	for (struct component_queue *q = known; q != NULL; q = q->next_known) {
 		int64_t now = clock_ns(CLOCK_MONOTONIC), sum = 0, longest = 0;
 
@@ -108,25 +111,29 @@ collect(struct component_metric_samples *to, void *arg)
 		component_gauge_set(q->figures.unfinished, sum);
 		component_gauge_set(q->figures.longest, longest);
 	}
-	pthread_mutex_unlock(&known_lock);
+	our_lock_release(&known_lock, &mask);
 }
 
 static void
 known_add(struct component_queue *q)
 {
-	pthread_mutex_lock(&known_lock);
+	sigset_t mask;
+
+	our_lock_take(&known_lock, &mask);
 	q->next_known = known;
 	q->link_known = &known;
 	if (known != NULL)
 		known->link_known = &q->next_known;
 	known = q;
-	pthread_mutex_unlock(&known_lock);
+	our_lock_release(&known_lock, &mask);
 }
 
 static void
 known_remove(struct component_queue *q)
 {
-	pthread_mutex_lock(&known_lock);
+	sigset_t mask;
+
+	our_lock_take(&known_lock, &mask);
 	if (q->link_known != NULL) {
 		*q->link_known = q->next_known;
 		if (q->next_known != NULL)
@@ -134,7 +141,7 @@ known_remove(struct component_queue *q)
 		component_gauge_set(q->figures.unfinished, 0);
 		component_gauge_set(q->figures.longest, 0);
 	}
-	pthread_mutex_unlock(&known_lock);
+	our_lock_release(&known_lock, &mask);
 }
 
 static int

@@ -23,6 +23,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "our_lock.h"
+
 static pthread_mutex_t   live_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct component *live;
 
@@ -63,21 +65,25 @@ FORK_SLOT(FORK_LIFE, on_prepare, on_parent, on_child);
 void
 fork_add(struct component *c)
 {
-	pthread_mutex_lock(&live_lock);
+	sigset_t mask;
+
+	our_lock_take(&live_lock, &mask);
 	c->next_live = live;
 	live = c;
-	pthread_mutex_unlock(&live_lock);
+	our_lock_release(&live_lock, &mask);
 }
 
 void
 fork_remove(struct component *c)
 {
-	pthread_mutex_lock(&live_lock);
+	sigset_t mask;
+
+	our_lock_take(&live_lock, &mask);
 	for (struct component **at = &live; *at; at = &(*at)->next_live) {
 		if (*at == c) {
 			*at = c->next_live;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&live_lock);
+	our_lock_release(&live_lock, &mask);
 }

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "our_lock.h"
+
 static struct hold *
 hold_find(struct component *c, const char *name)
 {
@@ -30,6 +32,7 @@ hold_find(struct component *c, const char *name)
 int
 component_hold(struct component *c, const char *name)
 {
+	sigset_t     mask;
 	struct hold *made = NULL, *h;
 	int          result = 0;
 
@@ -40,7 +43,7 @@ component_hold(struct component *c, const char *name)
 	if (!made)
 		return -ENOMEM;
 	strcpy(made->name, name);
-	pthread_mutex_lock(&c->hold_lock);
+	our_lock_take(&c->hold_lock, &mask);
 	if (c->holds_closed && !(c->has_opener && pthread_equal(c->opener, pthread_self()))) {
 		result = -ESHUTDOWN;
 		goto out;
@@ -55,7 +58,7 @@ component_hold(struct component *c, const char *name)
 	h->count++;
 	c->hold_count++;
 out:
-	pthread_mutex_unlock(&c->hold_lock);
+	our_lock_release(&c->hold_lock, &mask);
 	free(made);
 	return result;
 }
@@ -63,17 +66,18 @@ out:
 void
 component_release(struct component *c, const char *name)
 {
+	sigset_t     mask;
 	struct hold *h;
 	bool         last = false, known = false;
 
-	pthread_mutex_lock(&c->hold_lock);
+	our_lock_take(&c->hold_lock, &mask);
 	h = name ? hold_find(c, name) : NULL;
 	if (h && h->count) {
 		known = true;
 		h->count--;
 		last = --c->hold_count == 0;
 	}
-	pthread_mutex_unlock(&c->hold_lock);
+	our_lock_release(&c->hold_lock, &mask);
 	if (!known)
 		component_log(c, COMPONENT_LOG_WARNING, "released what was not held", "hold",
 			name ? name : "", NULL);
@@ -84,10 +88,11 @@ component_release(struct component *c, const char *name)
 bool
 held_work_text(struct component *c, char *buf, size_t size)
 {
-	size_t used = 0;
+	sigset_t mask;
+	size_t   used = 0;
 
 	buf[0] = '\0';
-	pthread_mutex_lock(&c->hold_lock);
+	our_lock_take(&c->hold_lock, &mask);
 	for (const struct hold *h = c->holds; h; h = h->next) {
 		int wrote;
 
@@ -99,40 +104,44 @@ held_work_text(struct component *c, char *buf, size_t size)
 			break; /* the list is cut, which its reader sees */
 		used += (size_t)wrote;
 	}
-	pthread_mutex_unlock(&c->hold_lock);
+	our_lock_release(&c->hold_lock, &mask);
 	return used > 0;
 }
 
 bool
 held_work_any(struct component *c)
 {
-	bool any;
+	sigset_t mask;
+	bool     any;
 
-	pthread_mutex_lock(&c->hold_lock);
+	our_lock_take(&c->hold_lock, &mask);
 	any = c->hold_count != 0;
-	pthread_mutex_unlock(&c->hold_lock);
+	our_lock_release(&c->hold_lock, &mask);
 	return any;
 }
 
 bool
 held_work_close(struct component *c, bool by_force)
 {
-	bool closed;
+	sigset_t mask;
+	bool     closed;
 
-	pthread_mutex_lock(&c->hold_lock);
+	our_lock_take(&c->hold_lock, &mask);
 	closed = c->holds_closed = by_force || c->hold_count == 0;
 	c->has_opener = false;
-	pthread_mutex_unlock(&c->hold_lock);
+	our_lock_release(&c->hold_lock, &mask);
 	return closed;
 }
 
 void
 held_work_open(struct component *c)
 {
-	pthread_mutex_lock(&c->hold_lock);
+	sigset_t mask;
+
+	our_lock_take(&c->hold_lock, &mask);
 	c->has_opener = true;
 	c->opener = pthread_self();
-	pthread_mutex_unlock(&c->hold_lock);
+	our_lock_release(&c->hold_lock, &mask);
 }
 
 void

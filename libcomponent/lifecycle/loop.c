@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "fd.h"
+#include "our_lock.h"
 
 /* Slots that stand for our own descriptors. */
 #define SLOT_WAKE  UINT32_MAX
@@ -206,6 +207,7 @@ watch_run(struct loop *l, const struct epoll_event *event)
 int
 component_post(struct component *c, component_fn *fn, void *arg)
 {
+	sigset_t          mask;
 	struct loop      *l = &c->loop;
 	struct loop_post *post;
 	bool              first;
@@ -218,11 +220,11 @@ component_post(struct component *c, component_fn *fn, void *arg)
 	if (!post)
 		return -ENOMEM;
 	*post = (struct loop_post) { NULL, fn, arg };
-	pthread_mutex_lock(&l->post_lock);
+	our_lock_take(&l->post_lock, &mask);
 	first = !l->posts;
 	*l->posts_end = post;
 	l->posts_end = &post->next;
-	pthread_mutex_unlock(&l->post_lock);
+	our_lock_release(&l->post_lock, &mask);
 	if (first)
 		loop_wake(l);
 	return 0;
@@ -232,13 +234,14 @@ component_post(struct component *c, component_fn *fn, void *arg)
 static void
 posts_run(struct loop *l, bool drop)
 {
+	sigset_t          mask;
 	struct loop_post *post, *next;
 
-	pthread_mutex_lock(&l->post_lock);
+	our_lock_take(&l->post_lock, &mask);
 	post = l->posts;
 	l->posts = NULL;
 	l->posts_end = &l->posts;
-	pthread_mutex_unlock(&l->post_lock);
+	our_lock_release(&l->post_lock, &mask);
 	for (; post; post = next) {
 		next = post->next;
 		if (!drop)

@@ -35,6 +35,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "fork.h"
+#include "our_lock.h"
 #include "utf8.h"
 
 #define LINE 64 /* bytes of a cache line */
@@ -331,15 +332,16 @@ component_metric_new(const struct component_metric_spec *spec, struct component_
 {
 	const char                  *fault = spec_fault(spec);
 	struct component_metric_spec whole;
+	sigset_t                     mask;
 	int                          r = -EINVAL;
 
 	*ret = NULL;
 	if (!fault) {
 		whole = *spec;
 		spec_complete(&whole);
-		pthread_mutex_lock(&lock);
+		our_lock_take(&lock, &mask);
 		r = metric_get(&whole, ret, &fault);
-		pthread_mutex_unlock(&lock);
+		our_lock_release(&lock, &mask);
 	}
 	if (r < 0)
 		component_error_set(err, "metric '%s': %s", spec->size >= sizeof(*spec) && spec->name ? spec->name : "",
@@ -437,8 +439,9 @@ nobody_of(enum component_metric_type type)
 static void *
 value_of(struct component_metric *m, enum component_metric_type type, va_list values)
 {
-	char  labels[METRIC_LABELS_BYTES];
-	void *value = NULL;
+	sigset_t mask;
+	char     labels[METRIC_LABELS_BYTES];
+	void    *value = NULL;
 
 	if (!m)
 		return nobody_of(type);
@@ -447,9 +450,9 @@ value_of(struct component_metric *m, enum component_metric_type type, va_list va
 		return nobody_of(type);
 	}
 	if (metric_labels(m, values, labels)) {
-		pthread_mutex_lock(&lock);
+		our_lock_take(&lock, &mask);
 		value = series_get(m, labels);
-		pthread_mutex_unlock(&lock);
+		our_lock_release(&lock, &mask);
 	}
 	if (value)
 		return value;

@@ -30,8 +30,8 @@
 #include <string.h>
 
 #include "abi.h"
+#include "fork.h"
 #include "hidden_frames.h"
-#include "our_fd.h"
 #include "our_mask.h"
 #include "our_thread.h"
 #include "unwind.h"
@@ -151,7 +151,7 @@ on_made(struct hooks_call *c, void **routine, void **arg)
 	}
 	p->routine = *routine;
 	p->arg = *arg;
-	p->in_fork = our_fd_fork_mask(&p->mask);
+	p->in_fork = fork_signals_mask(&p->mask);
 	memset(p->notes, 0, sizeof(p->notes));
 	for (int i = 0; i < THREAD_EVENTS_NOTES; i++)
 		if (slots[i].made)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@
 
 /* What was called, in parent and child: a letter each. */
 static struct said {
-	char parent[32], child[32];
+	pid_t at; /* the parent */
+	char  parent[32], child[32];
 } *said;
 
 static void
@@ -42,19 +44,45 @@ say(char *text, char what)
 			say(said->text, letter); \
 	}
 
-SAYS(first_prepare, parent, 'a')
 SAYS(first_parent, parent, 'A')
 SAYS(first_child, child, 'A')
 SAYS(last_prepare, parent, 'c')
 SAYS(last_parent, parent, 'C')
-SAYS(last_child, child, 'C')
 SAYS(child_only, child, 'B')
 SAYS(program_prepare, parent, 'p')
 SAYS(program_parent, parent, 'P')
 SAYS(program_child, child, 'P')
 
+/* A signal that comes meanwhile, whose handler says so. */
+static void
+on_signal(int number)
+{
+	uint64_t mask;
+
+	(void)number;
+	say(said->at == getpid() ? said->parent : said->child, fork_signals_mask(&mask) ? '!' : 's');
+}
+
+static void
+first_prepare(void)
+{
+	if (!said)
+		return;
+	say(said->parent, 'a');
+	raise(SIGUSR1);
+}
+
+static void
+last_child(void)
+{
+	if (!said)
+		return;
+	say(said->child, 'C');
+	raise(SIGUSR1);
+}
+
 /* Neither in the order of ranks. */
-FORK_SLOT(FORK_DESCRIPTORS, last_prepare, last_parent, last_child);
+FORK_SLOT(FORK_CPU, last_prepare, last_parent, last_child);
 
 static const struct fork_slot first = { FORK_LIFE, first_prepare, first_parent, first_child, &fork_linked };
 static const struct fork_slot between = { FORK_HEAP, NULL, NULL, child_only, &fork_linked };
@@ -68,20 +96,22 @@ program_watches(void)
 }
 
 static void
-slots_are_called_by_rank_and_inside_of_the_programs_own_handlers(void **state)
+slots_are_called_by_rank_inside_of_the_programs_own_handlers_and_signals_wait_for_them(void **state)
 {
 	pid_t pid;
 	int   status;
 
 	(void)state;
 	memset(said, 0, sizeof(*said));
+	said->at = getpid();
+	signal(SIGUSR1, on_signal);
 	pid = fork();
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_string_equal(said->parent, "pacCAP");
-	assert_string_equal(said->child, "CBAP");
+	assert_string_equal(said->parent, "pacCAsP");
+	assert_string_equal(said->child, "CBAsP");
 }
 
 static void
@@ -112,7 +142,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_are_called_by_rank_and_inside_of_the_programs_own_handlers),
+		cmocka_unit_test(slots_are_called_by_rank_inside_of_the_programs_own_handlers_and_signals_wait_for_them),
 		cmocka_unit_test(a_fork_leaves_errno_alone),
 	};
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -250,6 +252,41 @@ a_child_has_the_values_of_its_parent(void **state)
 	component_profile_remove(p, VALUE(1));
 }
 
+static int forked, failed;
+
+/* The timer is set anew at the end, so that who was interrupted goes on a bit. */
+static void
+fork_and_go_on(int number)
+{
+	struct itimerval soon = { .it_value = { .tv_usec = 50 } };
+	int              status;
+	pid_t            pid = fork();
+
+	(void)number;
+	if (pid == 0)
+		_exit(open_here(component_profile_lookup("interrupted"), 1000000) != 0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		failed++;
+	if (++forked < 300)
+		setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static void
+a_handler_that_interrupts_it_may_fork_and_its_child_may_go_on(void **state)
+{
+	struct component_profile *p = made("interrupted");
+	struct itimerval          soon = { .it_value = { .tv_usec = 50 } };
+
+	(void)state;
+	signal(SIGALRM, fork_and_go_on);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	while (*(volatile int *)&forked < 300) {
+		component_profile_add(p, VALUE(1), 0);
+		component_profile_remove(p, VALUE(1));
+	}
+	assert_int_equal(failed, 0);
+}
+
 static void *
 churn(void *arg)
 {
@@ -318,6 +355,7 @@ main(void)
 		cmocka_unit_test(a_full_profile_refuses_and_says_so),
 		cmocka_unit_test(names_that_cannot_be_had_are_refused_with_a_sentence),
 		cmocka_unit_test(a_child_has_the_values_of_its_parent),
+		cmocka_unit_test(a_handler_that_interrupts_it_may_fork_and_its_child_may_go_on),
 		cmocka_unit_test(threads_add_and_remove_while_others_read),
 		cmocka_unit_test(no_more_than_64_and_the_list_is_sorted),
 	};

@@ -32,6 +32,7 @@
 #include "collector.h"
 #include "fork.h"
 #include "hidden_frames.h"
+#include "our_lock.h"
 #include "stack_table.h"
 #include "table.h"
 #include "unwind.h"
@@ -73,6 +74,7 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	struct component_profile *c = (struct component_profile *)collector;
 	struct window_counts      counts = { 0 }; /* by stack: a million values would be 80 MiB of samples */
 	struct profile            p;
+	sigset_t                  mask;
 	int                       r = 0;
 
 	(void)params;
@@ -80,14 +82,14 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	p.period_type = p.types[0];
 	p.period = 1;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	for (size_t i = 0; i < c->values.size && !r; i++)
 		if (c->values.slots[i].value && !window_counts_add(&counts, (uint32_t)c->values.slots[i].value, 0, 0, 1))
 			r = -ENOMEM;
 	if (c->refused)
 		profile_comment(&p, "%s: %llu values were not added, there was no room", c->name,
 			(unsigned long long)c->refused);
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	for (size_t i = 0; i < counts.table.size && !r; i++) {
 		const struct window_count *n = window_counts_at(&counts, i);
 
@@ -127,11 +129,12 @@ find_collector(const char *name)
 static size_t
 list_collectors(const struct collector **ret, size_t max)
 {
-	size_t n;
+	sigset_t mask;
+	size_t   n;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	n = profile_count < max ? profile_count : max;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	for (size_t i = 0; i < n; i++)
 		ret[i] = &profiles[i].collector;
 	return n;
@@ -165,6 +168,7 @@ name_fault(const char *name)
 int
 component_profile_new(const char *name, struct component_profile **ret_profile, struct component_error *err)
 {
+	sigset_t                  mask;
 	const char               *fault = name_fault(name);
 	struct component_profile *p;
 	int                       r = 0;
@@ -173,7 +177,7 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 		component_error_set(err, "profile '%.80s': its name %s", name ? name : "", fault);
 		return name && collector_find(name) ? -EEXIST : -EINVAL;
 	}
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	if (find(name)) {
 		component_error_set(err, "profile '%s': its name is a profile already", name);
 		r = -EEXIST;
@@ -193,18 +197,19 @@ component_profile_new(const char *name, struct component_profile **ret_profile, 
 	profile_count++;
 	*ret_profile = p;
 out:
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return r;
 }
 
 struct component_profile *
 component_profile_lookup(const char *name)
 {
+	sigset_t                  mask;
 	struct component_profile *p;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	p = find(name);
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return p;
 }
 
@@ -226,6 +231,7 @@ add(struct component_profile *p, const void *value, uint32_t stack)
 __attribute__((noinline)) int
 component_profile_add(struct component_profile *p, const void *value, unsigned skip)
 {
+	sigset_t           mask;
 	struct unwind_regs regs = UNWIND_REGS_HERE;
 	uintptr_t          pcs[STACK_FRAMES_MAX];
 	int                truncated, r;
@@ -235,20 +241,21 @@ component_profile_add(struct component_profile *p, const void *value, unsigned s
 	if (skip >= n)
 		skip = n > 0 ? n - 1 : 0;
 	stack = stack_table_add(pcs + skip, n - skip);
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	r = add(p, value, stack);
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return r;
 }
 
 int
 component_profile_remove(struct component_profile *p, const void *value)
 {
+	sigset_t mask;
 	uint32_t stack;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	stack = (uint32_t)table_remove(&p->values, (uintptr_t)value);
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	if (!stack)
 		return -ENOENT;
 	stack_table_unref(stack);
@@ -258,10 +265,11 @@ component_profile_remove(struct component_profile *p, const void *value)
 size_t
 component_profile_count(const struct component_profile *p)
 {
-	size_t n;
+	sigset_t mask;
+	size_t   n;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	n = p->values.count;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return n;
 }

@@ -1,0 +1,32 @@
+/*
+ * our_lock.h - a lock of ours that a fork takes, held by a thread of the program for a moment.
+ *
+ * With all signals blocked, as a handler of the program may fork: it would wait for the thread that it has interrupted,
+ * and a child that goes on within the handler would wait for it for ever.
+ *
+ *   threads  any
+ *   signals  not from a handler
+ *   fork     its prepare takes the lock itself, as FORK_SIGNALS has blocked signals then (fork.h)
+ */
+#ifndef BASE_OUR_LOCK_H
+#define BASE_OUR_LOCK_H
+
+#include <pthread.h>
+
+#include "our_mask.h"
+
+static inline void
+our_lock_take(pthread_mutex_t *lock, sigset_t *ret_mask)
+{
+	our_mask_block(ret_mask);
+	pthread_mutex_lock(lock);
+}
+
+static inline void
+our_lock_release(pthread_mutex_t *lock, const sigset_t *mask)
+{
+	pthread_mutex_unlock(lock);
+	our_mask_restore(mask);
+}
+
+#endif
