@@ -45,6 +45,8 @@ window_counts_add(struct window_counts *t, uint32_t stack, uint32_t labels, uint
 	struct window_count      *c = (struct window_count *)(uintptr_t)table_find(&t->table, key, is_same, &want);
 
 	if (!c) {
+		if (t->table.count >= WINDOW_COUNTS_MAX)
+			return false;
 		c = arena_alloc(&t->arena, sizeof(*c));
 		if (!c || table_put(&t->table, key, (uintptr_t)c) < 0)
 			return false;

@@ -1,7 +1,7 @@
 /*
  * window_counts.h - what a window, or a snapshot, has counted: by stack, labels and thread.
  *
- * A window of hours holds each once.  Memory is from mmap, and none is given back before the
+ * A window of hours holds each once, WINDOW_COUNTS_MAX at most.  Memory is from mmap, and none is given back before the
  * end.
  *
  *   threads  one at a time: under the lock of its window, or its owner's alone
@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #include "table.h"
+
+#define WINDOW_COUNTS_MAX (1U << 18) /* 25 MiB: where threads are told apart, each that comes and goes is another one */
 
 struct window_count {
 	uint32_t stack, tid; /* of the stack one reference is held */

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "cpu/window.h"
 #include "guest.h"
 #include "proc_self.h"
 #include "skip.h"
@@ -149,8 +150,11 @@ burn_before_and_within(void *arg)
 	burn_here(1000 * MS);
 	step = 1;
 	WAIT_FOR(step == 2);
-	burn_here(100 * MS);
+	burn_here(300 * MS); /* in the window, without a timer */
 	step = 3;
+	WAIT_FOR(step == 4);
+	burn_here(100 * MS);
+	step = 5;
 	WAIT_FOR(stop);
 	return arg;
 }
@@ -174,13 +178,16 @@ late_body(void)
 	CHECK(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
 	CHECK(cpu_window_open(&w) == 0);
 	CHECK(strstr(cpu_status(), "RLIMIT_SIGPENDING"));
+	step = 2;
+	WAIT_FOR(step == 3);
 	let_go = 5; /* their places are free */
 	WAIT_FOR_S(!strstr(cpu_status(), "RLIMIT_SIGPENDING"), 30);
 	CHECK(!strstr(cpu_status(), "RLIMIT_SIGPENDING"));
-	step = 2;
-	WAIT_FOR(step == 3);
+	step = 4;
+	WAIT_FOR(step == 5);
 	CHECK(cpu_window_close(w, &p) == 0);
 	CHECK(burn_samples(&p, burn_here) <= 40); /* what it used before is in no window */
+	CHECK(p.lost >= 25); /* what it used without a timer is told as lost */
 	profile_release(&p);
 	stop = true;
 	for (int i = 0; i <= N; i++)
@@ -188,10 +195,26 @@ late_body(void)
 }
 
 static void
-a_thread_that_is_sampled_late_is_not_charged_with_its_past(void **state)
+a_thread_that_is_sampled_late_is_not_charged_with_its_past_and_hides_nothing(void **state)
 {
 	(void)state;
 	in_child(late_body);
+}
+
+static void
+a_window_that_tells_threads_apart_counts_so_many_and_no_more(void **state)
+{
+	struct cpu_window *w = cpu_window_new();
+
+	(void)state;
+	assert_non_null(w);
+	w->by_thread = true;
+	for (uint32_t tid = 1; tid <= WINDOW_COUNTS_MAX + 10; tid++)
+		cpu_window_count(w, tid, 0, 0, 1);
+	cpu_window_count(w, 1, 0, 0, 1); /* that is there still */
+	assert_int_equal(w->periods, WINDOW_COUNTS_MAX + 1);
+	assert_int_equal(w->no_room, 10);
+	cpu_window_free(w);
 }
 
 static void
@@ -448,7 +471,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_room_in_the_signal_queue_is_said),
 		cmocka_unit_test(half_of_what_the_signal_queue_leaves_is_left_to_the_program),
-		cmocka_unit_test(a_thread_that_is_sampled_late_is_not_charged_with_its_past),
+		cmocka_unit_test(a_thread_that_is_sampled_late_is_not_charged_with_its_past_and_hides_nothing),
+		cmocka_unit_test(a_window_that_tells_threads_apart_counts_so_many_and_no_more),
 		cmocka_unit_test(a_window_without_descriptors_goes_on_and_a_new_one_is_refused),
 		cmocka_unit_test(without_memory_there_is_no_window_and_no_harm),
 		cmocka_unit_test(memory_that_is_locked_is_little),

@@ -174,6 +174,8 @@ comments(const struct wall_window *w, struct profile *p)
 	profile_comment(p, "unwinder: %s", unwind_name());
 	if (!w->cpu)
 		profile_comment(p, "where threads run is not known: %s", w->cpu_why);
+	else if (w->cpu->no_room)
+		profile_comment(p, "where threads ran is not known of %llu samples of them: no room", (unsigned long long)w->cpu->no_room);
 }
 
 int
