@@ -145,7 +145,8 @@ cpu_ring_add_copy(const struct cpu_sample *s, uintptr_t stack, size_t bytes)
 		filler = ring->size - head % ring->size;
 		if (filler >= size)
 			filler = 0;
-		if (head + filler + size - atomic_load_explicit(&ring->tail, memory_order_acquire) > ring->size)
+		/* Below 0 where head is old: the exchange reads it again. */
+		if ((int64_t)(head + filler + size - atomic_load_explicit(&ring->tail, memory_order_acquire)) > (int64_t)ring->size)
 			goto full;
 	} while (!atomic_compare_exchange_weak_explicit(&ring->head, &head, head + filler + size, memory_order_relaxed,
 							memory_order_relaxed));

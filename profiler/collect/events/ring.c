@@ -99,20 +99,22 @@ bytes_copy(char *to, const char *from, unsigned n)
 static struct record *
 claim(struct ring *r, uint32_t size)
 {
-	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), filler, used;
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), filler;
+	int64_t  used;
 
 	do {
 		filler = EVENTS_RING_BYTES - head % EVENTS_RING_BYTES;
 		if (filler >= size)
 			filler = 0;
-		used = head + filler + size - atomic_load_explicit(&r->tail, memory_order_acquire);
-		if (used > EVENTS_RING_BYTES)
+		/* Below 0 where head is old: the exchange reads it again. */
+		used = (int64_t)(head + filler + size - atomic_load_explicit(&r->tail, memory_order_acquire));
+		if (used > (int64_t)EVENTS_RING_BYTES)
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(&r->head, &head, head + filler + size, memory_order_relaxed,
 		memory_order_relaxed));
 	if (filler)
 		atomic_store_explicit(&record_at(r, head)->size, FILLER | (uint32_t)filler, memory_order_release);
-	if (used > EVENTS_RING_BYTES / 2 && used - size <= EVENTS_RING_BYTES / 2)
+	if (used > (int64_t)EVENTS_RING_BYTES / 2 && used - size <= (int64_t)EVENTS_RING_BYTES / 2)
 		events_ring_ring();
 	return record_at(r, head + filler);
 }
@@ -204,17 +206,13 @@ events_ring_sleep(int64_t ns)
 	atomic_store(&bell, 0);
 }
 
-static void
-ring_free(struct ring *r)
-{
-	pages_unmap(r, sizeof(*r));
-	rings--;
-}
-
-/* It is the current one no more. */
+/* It is the current one no more, or is about to be. */
 static void
 ring_keep(struct ring *r)
 {
+	for (unsigned i = 0; i < EVENTS_RINGS_MAX; i++)
+		if (kept[i] == r)
+			return;
 	for (unsigned i = 0; i < EVENTS_RINGS_MAX; i++) {
 		if (kept[i])
 			continue;
@@ -229,10 +227,13 @@ kept_free(void)
 {
 	events_writers_sweep();
 	for (unsigned i = 0; i < EVENTS_RINGS_MAX; i++) {
-		if (!kept[i] || events_writers_in(kept[i]))
+		struct ring *r = kept[i];
+
+		if (!r || events_writers_in(r))
 			continue;
-		ring_free(kept[i]);
-		kept[i] = NULL;
+		kept[i] = NULL; /* first: a child may be forked in the midst of munmap() */
+		rings--;
+		pages_unmap(r, sizeof(*r));
 	}
 }
 
@@ -269,11 +270,12 @@ void
 events_ring_close(void)
 {
 	const struct timespec step = { 0, 1000000 };
-	struct ring          *r = atomic_exchange(&current, NULL);
+	struct ring          *r = atomic_load(&current);
 
 	if (!r)
 		return;
-	ring_keep(r);
+	ring_keep(r); /* first: a child that is forked here finds it */
+	atomic_store(&current, NULL);
 	kept_free();
 	for (int i = 0; i < QUIET_STEPS && events_writers_in(r); i++) {
 		nanosleep(&step, NULL);

@@ -41,7 +41,8 @@ typedef void events_ring_fn(void *arg, const struct trace_event *e);
 
 /* 0 or -ENOMEM; -EBUSY: EVENTS_RINGS_MAX. */
 int  events_ring_open(void);
-/* Nothing is written any more; what is in it is gone. */
+/* Nothing is written any more; what is in it is gone.  Waits for who is writing, for 100 ms at most; a thread may fork
+ * meanwhile. */
 void events_ring_close(void);
 /* In a child: there is none. */
 void events_ring_forked(void);

@@ -59,6 +59,7 @@
 #include "fd.h"
 #include "seccomp.h"
 
+#define CLOSED_AT_ONCE 64         /* events: below a millisecond */
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
 #define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
 #define RING_BYTES_MIN   (32 << 10)
@@ -456,10 +457,12 @@ close_all(void)
 
 	while (perf.ring_count > 0) /* counted down first, as in forget() */
 		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
-	our_fd_hold(&mask);
-	while (perf.event_count > 0)
-		event_close(&perf.events[--perf.event_count]);
-	our_fd_release(&mask);
+	while (perf.event_count > 0) {
+		our_fd_hold(&mask); /* not for all at once: a fork waits for it */
+		for (int n = 0; n < CLOSED_AT_ONCE && perf.event_count > 0; n++)
+			event_close(&perf.events[--perf.event_count]);
+		our_fd_release(&mask);
+	}
 	perf.ring_count = perf.thread_count = 0;
 	perf.err = 0;
 	perf.unmappable = false;

@@ -1,7 +1,7 @@
 /*
  * perf.h - context switches, births, deaths and names of threads, from the kernel.
  *
- * Calls are for the tracer, under its lock.
+ * Calls are for the tracer, under its lock but for trace_perf_close(): a thread may fork meanwhile.
  */
 #ifndef COLLECT_TRACE_PERF_H
 #define COLLECT_TRACE_PERF_H

@@ -299,11 +299,12 @@ stop(int err)
 	events_ring_want(false);
 	pthread_mutex_lock(&windows.lock);
 	events_wait_close();
+	pthread_mutex_unlock(&windows.lock);
+	/* These take long, and a fork waits for that lock. */
 	if (atomic_load(&tracer.by_switches))
 		trace_perf_close();
 	atomic_store(&tracer.by_switches, false);
 	events_ring_close();
-	pthread_mutex_unlock(&windows.lock);
 	trace_look_end();
 }
 
