@@ -343,6 +343,8 @@ struct row_sink {
 	struct cfi_row            odd; /* the last one that was not plain */
 	uint32_t                  odd_code;
 	bool                      any_odd;
+	struct cfi_row            before; /* the last one before the start, which may hold there */
+	bool                      any_before;
 };
 
 #define NO_CODE UINT32_MAX /* more than a code has bits */
@@ -438,6 +440,25 @@ row_add_odd(struct row_sink *s, uintptr_t at, const struct cfi_row *row, uint32_
 	return 0;
 }
 
+/* Of another mapping of the same text, as mprotect() or madvise() of a part of it makes. */
+static __attribute__((noinline)) int
+row_add_outside(struct row_sink *s, uintptr_t pc, const struct cfi_row *row)
+{
+	if (pc < s->start) {
+		memcpy(&s->before, row, sizeof(*row));
+		s->any_before = true;
+	}
+	return 0;
+}
+
+/* Before the first row of the mapping itself, which begins there. */
+static __attribute__((noinline)) int
+row_add_start(struct row_sink *s, uintptr_t there)
+{
+	s->any_before = false;
+	return there > 0 ? row_add_odd(s, 0, &s->before, tables_code_plain(&s->before, tables_code_saved(&s->before))) : 0;
+}
+
 static int
 row_add(void *arg, uintptr_t pc, const struct cfi_row *row)
 {
@@ -448,7 +469,9 @@ row_add(void *arg, uintptr_t pc, const struct cfi_row *row)
 	_Static_assert(offsetof(struct cfi_row, ra) + sizeof(row->ra) == offsetof(struct cfi_row, fp) + sizeof(s->saved),
 		       "fp, base and ra lie side by side");
 	if (at >= s->size)
-		return 0;
+		return row_add_outside(s, pc, row);
+	if (__builtin_expect(s->any_before, 0) && row_add_start(s, at) < 0)
+		return -ENOMEM;
 	/* From one row to the next often the CFA alone is another. */
 	if (memcmp(s->saved, &row->fp, sizeof(s->saved)) != 0) {
 		memcpy(s->saved, &row->fp, sizeof(s->saved));
@@ -496,6 +519,8 @@ object_rows(struct tables_object *o, const struct cfi_section *header, const str
 
 	if (!err)
 		err = cfi_parse(header, frames, row_add, &sink, &o->bad, &extent);
+	if (!err && sink.any_before)
+		err = row_add_start(&sink, sink.size);
 	if (!err)
 		object_pack(o, &sink);
 	else

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "tables.h"
+#include "tables_lookup.h"
 #include "unwind.h"
 #include "wake.h"
 #include "want.h"
@@ -293,6 +294,59 @@ the_first_tables_wait_for_the_first_stack_and_it_is_whole(void **state)
 	unwind_stop();
 }
 
+#define SPANNED 8192 /* bytes of code, of two instructions at least */
+
+/* What it calls, it calls from another page than the one that it begins on; its frame is known by its first rows alone. */
+static __attribute__((noinline)) int
+across_pages(int (*call)(void *), void *arg)
+{
+	volatile int around[50] = { 0 };
+
+	__asm__ volatile(".rept 8192\n\tnop\n\t.endr" ::: "memory");
+	around[0] = call(arg);
+	return around[0] + 1;
+}
+
+/* The rule of that pc. */
+static uint32_t
+code_at(uintptr_t pc)
+{
+	struct tables_reader reader;
+	const struct tables *t = tables_enter(&reader);
+	uint32_t             code = t ? tables_code(t, pc) : TABLES_CODE_NONE;
+
+	tables_leave(&reader);
+	return code;
+}
+
+static void
+text_that_is_split_into_mappings_has_its_rows_on_each(void **state)
+{
+	uintptr_t   page = (uintptr_t)sysconf(_SC_PAGESIZE), at;
+	uint32_t    code;
+	struct walk whole, w;
+
+	(void)state;
+	if (page > SPANNED)
+		SKIP("pages are too large here");
+	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
+	across_pages(walk_here, &whole);
+	assert_int_equal(whole.truncated, 0);
+	code = code_at(whole.pcs[1]);
+	assert_int_not_equal(code, TABLES_CODE_NONE);
+	unwind_stop();
+	at = whole.pcs[1] & ~(page - 1);
+	assert_true(at > (uintptr_t)across_pages);
+	assert_int_equal(madvise((void *)at, page, MADV_SEQUENTIAL), 0);
+	assert_int_equal(unwind_start(UNWIND_TABLES), 0);
+	across_pages(walk_here, &w);
+	assert_int_equal(w.truncated, 0);
+	assert_int_equal(w.count, whole.count);
+	assert_int_equal(code_at(w.pcs[1]), code);
+	unwind_stop();
+	assert_int_equal(madvise((void *)at, page, MADV_NORMAL), 0);
+}
+
 static void
 stopped_it_walks_by_frame_pointers_and_has_no_thread(void **state)
 {
@@ -317,6 +371,7 @@ main(void)
 		cmocka_unit_test(a_reader_that_never_leaves_costs_bounded_memory),
 		cmocka_unit_test(a_child_walks_by_the_tables_of_its_parent),
 		cmocka_unit_test(the_first_tables_wait_for_the_first_stack_and_it_is_whole),
+		cmocka_unit_test(text_that_is_split_into_mappings_has_its_rows_on_each),
 		cmocka_unit_test(stopped_it_walks_by_frame_pointers_and_has_no_thread),
 		cmocka_unit_test(made_code_leaves_room_for_a_plugin_beside_a_reader_that_never_leaves),
 		cmocka_unit_test(what_a_look_has_found_is_wanted_again_when_it_is_gone),
