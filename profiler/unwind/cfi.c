@@ -494,6 +494,12 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 			err = fn(arg, pc, &cfi_row_none);
 			end = end > pc ? end : pc + 1;
 		}
+		/* A length that is wrong hides none of those that follow. */
+		if (i + 1 < count) {
+			uintptr_t next = header->address + (uintptr_t)(intptr_t)int_at(entry + 8);
+
+			end = next > pc && next < end ? next : end;
+		}
 		covered = end;
 	}
 	if (!err && covered)
