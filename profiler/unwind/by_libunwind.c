@@ -75,6 +75,7 @@ static struct {
 	void (*flush)(unw_addr_space_t, unw_word_t, unw_word_t);
 	search_fn *search;
 	unsigned   generation; /* of the tables, when it last forgot */
+	bool       lost;       /* in a child: locks of the library's own are taken for good */
 } lib = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 struct remote_walk {
@@ -265,6 +266,9 @@ open_library(void)
 	pthread_mutex_lock(&lib.lock);
 	if (lib.space)
 		goto out;
+	err = -EDEADLK;
+	if (lib.lost)
+		goto out;
 	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	err = -ENOENT;
 	if (!handle)
@@ -354,12 +358,16 @@ remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned ma
 	return n;
 }
 
-/* Another thread may have been in the middle of a walk. */
+/* Another thread may have been in the middle of a walk, with locks of the library's that nobody gives back here. */
 static void
 forked(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
+	if (pthread_mutex_trylock(&walking) != 0 || pthread_mutex_trylock(&lib.lock) != 0) {
+		lib.lost = true;
+		lib.space = NULL;
+	}
 	walking = fresh;
 	lib.lock = fresh;
 }
