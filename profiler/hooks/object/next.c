@@ -22,6 +22,7 @@
 #include "object.h"
 
 #include <errno.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -45,8 +46,12 @@ static void *
 next_memalign(size_t align, size_t size)
 {
 	void *block;
+	int   err = MAKER(posix_memalign)(&block, align < sizeof(void *) ? sizeof(void *) : align, size);
 
-	return MAKER(posix_memalign)(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
+	if (!err)
+		return block;
+	errno = err; /* which posix_memalign() leaves alone */
+	return NULL;
 }
 
 /* Plain names and, where two versions of a function are hooked, the older one's too. */
