@@ -21,6 +21,13 @@ is_same(const void *what, uint64_t value)
 	return a->stack == b->stack && a->labels == b->labels && a->tid == b->tid;
 }
 
+static void
+release(struct window_counts *t)
+{
+	table_release(&t->table);
+	arena_release(&t->arena);
+}
+
 void
 window_counts_close(struct window_counts *t)
 {
@@ -33,8 +40,16 @@ window_counts_close(struct window_counts *t)
 			labels_unref(c->labels);
 		}
 	}
-	table_release(&t->table);
-	arena_release(&t->arena);
+	release(t);
+}
+
+void
+window_counts_forget(struct window_counts *t)
+{
+	if (t->table.count > WINDOW_COUNTS_FEW)
+		release(t);
+	else
+		window_counts_close(t);
 }
 
 bool

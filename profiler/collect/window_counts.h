@@ -17,6 +17,8 @@
 
 #define WINDOW_COUNTS_MAX (1U << 18) /* 25 MiB: where threads are told apart, each that comes and goes is another one */
 
+#define WINDOW_COUNTS_FEW 256 /* some 20 pages of stacks */
+
 struct window_count {
 	uint32_t stack, tid; /* of the stack one reference is held */
 	uint32_t labels;     /* likewise; 0: none */
@@ -36,6 +38,9 @@ window_counts_at(const struct window_counts *t, size_t i)
 }
 
 void window_counts_close(struct window_counts *t);
+/* In a child of fork(), which is not to wait: of more than WINDOW_COUNTS_FEW the memory alone.  To give back a reference copies
+ * the page that has its count; the stacks stay in the child's table instead. */
+void window_counts_forget(struct window_counts *t);
 /* What is in one, also in another that is empty.  0 or -ENOMEM. */
 int  window_counts_copy(const struct window_counts *from, struct window_counts *to);
 /* Borrows the references of stack and labels, takes some of its own if it needs them.  False:

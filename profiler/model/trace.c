@@ -213,6 +213,15 @@ trace_sort(struct trace *t)
 	return 0;
 }
 
+static void
+unmap(struct trace *t)
+{
+	pages_unmap(t->records, t->capacity * sizeof(*t->records));
+	pages_unmap(t->threads, t->thread_capacity * sizeof(*t->threads));
+	pages_unmap(t->texts, t->text_capacity);
+	memset(t, 0, sizeof(*t));
+}
+
 void
 trace_release(struct trace *t)
 {
@@ -220,8 +229,14 @@ trace_release(struct trace *t)
 		stack_table_unref(t->records[i].stack);
 	for (size_t i = 0; i < t->thread_count; i++)
 		stack_table_unref(t->threads[i].stack);
-	pages_unmap(t->records, t->capacity * sizeof(*t->records));
-	pages_unmap(t->threads, t->thread_capacity * sizeof(*t->threads));
-	pages_unmap(t->texts, t->text_capacity);
-	memset(t, 0, sizeof(*t));
+	unmap(t);
+}
+
+void
+trace_forget(struct trace *t)
+{
+	if (t->count > TRACE_FEW)
+		unmap(t);
+	else
+		trace_release(t);
 }

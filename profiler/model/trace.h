@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #define TRACE_COMMENTS_MAX 1024 /* bytes, newline-separated */
+#define TRACE_FEW          1024 /* records */
 #define TRACE_NAME_MAX     16   /* of a thread, with its zero */
 
 enum trace_type {
@@ -126,5 +127,8 @@ int      trace_copy_head(const struct trace *from, struct trace *to);
 int      trace_sort(struct trace *t);
 /* Drops references and memory; a released trace may be initialised again. */
 void     trace_release(struct trace *t);
+/* In a child of fork(), which is not to wait: of more than TRACE_FEW records the memory alone.  To give back a reference copies
+ * the page that has its count; the stacks stay in the child's table instead. */
+void     trace_forget(struct trace *t);
 
 #endif

@@ -4,12 +4,16 @@
  */
 #include <config.h>
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "collector.h"
@@ -281,6 +285,54 @@ what_a_window_has_so_far_can_be_told_while_it_goes_on(void **state)
 	assert_int_equal(stack_table_bytes(), 0);
 }
 
+/* Pages that it has to copy, of a window with so many stacks; -1: it failed. */
+static long
+faults_of_a_child(uint32_t stacks)
+{
+	struct wall_window *w;
+	struct rusage       used;
+	int                 ends[2];
+	long                faults = -1;
+	pid_t               pid;
+
+	assert_int_equal(wall_window_open(&w), 0);
+	pthread_mutex_lock(&collect_fgprof.windows->lock);
+	for (uint32_t i = 0; i < stacks; i++) {
+		uintptr_t pcs[STACK_FRAMES_MAX / 2];
+		uint32_t  stack;
+
+		for (unsigned k = 0; k < STACK_FRAMES_MAX / 2; k++)
+			pcs[k] = (uintptr_t)faults_of_a_child + i + k;
+		stack = stack_table_add(pcs, STACK_FRAMES_MAX / 2);
+		assert_true(window_counts_add(&w->counts, stack, 0, 0, 1));
+		stack_table_unref(stack);
+	}
+	pthread_mutex_unlock(&collect_fgprof.windows->lock);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		getrusage(RUSAGE_SELF, &used);
+		_exit(write(ends[1], &used.ru_minflt, sizeof(long)) != sizeof(long));
+	}
+	close(ends[1]);
+	if (read(ends[0], &faults, sizeof(faults)) != sizeof(faults))
+		faults = -1;
+	close(ends[0]);
+	waitpid(pid, NULL, 0);
+	wall_window_cancel(w);
+	return faults;
+}
+
+static void
+a_child_pays_little_for_what_its_parent_measures(void **state)
+{
+	long few = faults_of_a_child(0), many = faults_of_a_child(5000);
+
+	(void)state;
+	assert_true(few > 0);
+	assert_in_range(many, 1, few + 100); /* 5000 stacks lie on some 1300 pages */
+}
+
 int
 main(void)
 {
@@ -292,6 +344,7 @@ main(void)
 		cmocka_unit_test(a_window_without_a_tick_is_a_valid_empty_profile),
 		cmocka_unit_test(windows_overlap_and_a_cancelled_one_leaves_nothing),
 		cmocka_unit_test(what_a_window_has_so_far_can_be_told_while_it_goes_on),
+		cmocka_unit_test(a_child_pays_little_for_what_its_parent_measures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -459,7 +459,7 @@ copy(const struct window *w, struct window *to)
 static void
 forget(struct window *w)
 {
-	cpu_window_free((struct cpu_window *)w);
+	cpu_window_forget((struct cpu_window *)w);
 }
 
 static struct cpu_engine cpu_engine = {

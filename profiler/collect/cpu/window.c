@@ -38,6 +38,13 @@ cpu_window_free(struct cpu_window *w)
 	pages_unmap(w, sizeof(*w));
 }
 
+void
+cpu_window_forget(struct cpu_window *w)
+{
+	window_counts_forget(&w->counts);
+	pages_unmap(w, sizeof(*w));
+}
+
 int
 cpu_window_copy(const struct cpu_window *w, struct cpu_window *to)
 {

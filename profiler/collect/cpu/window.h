@@ -16,6 +16,8 @@ struct cpu_window *cpu_window_new(void);
 int  cpu_window_copy(const struct cpu_window *w, struct cpu_window *to);
 /* Gives the references of its stacks back. */
 void cpu_window_free(struct cpu_window *w);
+/* In a child: window_counts_forget(). */
+void cpu_window_forget(struct cpu_window *w);
 /* Borrows the references of stack and labels, takes some of its own where it needs them. */
 void cpu_window_count(struct cpu_window *w, uint32_t tid, uint32_t stack, uint32_t labels, uint64_t periods);
 /* 0 or -ENOMEM. */

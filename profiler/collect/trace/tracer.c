@@ -441,7 +441,8 @@ copy(const struct window *from, struct window *to)
 static void
 forget(struct window *w)
 {
-	window_free((struct tracer_window *)w);
+	trace_forget(&((struct tracer_window *)w)->trace);
+	pages_unmap(w, sizeof(struct tracer_window));
 }
 
 static struct windows windows = {

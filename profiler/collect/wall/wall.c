@@ -306,7 +306,7 @@ copy(const struct window *w, struct window *to)
 static void
 forget(struct window *w)
 {
-	wall_window_free((struct wall_window *)w);
+	wall_window_forget((struct wall_window *)w);
 }
 
 static struct windows windows = {

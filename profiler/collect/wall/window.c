@@ -58,6 +58,13 @@ wall_window_free(struct wall_window *w)
 	pages_unmap(w, sizeof(*w));
 }
 
+void
+wall_window_forget(struct wall_window *w)
+{
+	window_counts_forget(&w->counts);
+	pages_unmap(w, sizeof(*w));
+}
+
 /* ---- the profile ---- */
 
 struct making {

@@ -32,6 +32,8 @@ struct wall_window {
 /* NULL without memory. */
 struct wall_window *wall_window_new(void);
 void wall_window_free(struct wall_window *w);
+/* In a child: window_counts_forget(). */
+void wall_window_forget(struct wall_window *w);
 /* Each of the looks stands for so many threads in its ticks. */
 void wall_window_count(struct wall_window *w, const struct wall_look *looks, size_t n, double threads);
 /* 0 or -ENOMEM.  The CPU window has ended.  idle: with what waits. */
