@@ -28,6 +28,24 @@ from soak import cpu_ns  # noqa: E402
 own_run()
 SUBJECT = "tests/programs/obedient_daemon"
 VIEWER = "--viewer-file=" + os.path.join(BUILD, "profiler/viewer/viewer.html.gz")
+# Of g++ 12, clang 14 and rustc; some that are readable, or nearly mangled.
+MANGLED = """
+_ZN12_GLOBAL__N_14anonEi _ZN12_GLOBAL__N_15tanonIiEET_S1_ _ZNK12_GLOBAL__N_12ASclEi _ZN12_GLOBAL__N_12ASD2Ev
+_ZNKSt8functionIFvivEEclEi _ZNSt17_Function_handlerIFiiEZ4mainEUliE0_E9_M_invokeERKSt9_Any_dataOi
+_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJPFvvEEEEEE6_M_runEv _ZSt13__invoke_implIvZ4mainEUlvE_JEET_St14__invoke_otherOT0_DpOT1_
+_ZZ4mainENKUliE0_clEi _ZZZN12_GLOBAL__N_15tanonIiEET_S1_EN1L2inEiENKUlS1_E_clIiEEDaS1_ _ZZNKR2ns4Meth1bEvENKUlNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPKcE_clES6_S8_
+_ZGVZZZN2ns5OuterIiE5InnerISt6vectorIcSaIcEEE3runEiS5_ENKUliE_clEiEN1Q1qEvE1z _ZN2ns5OuterIiE5InnerIcEC2IdEET_ _ZN10._anon_1301yEv
+_ZN2ns2OpcvPT_IcEEv _ZNK2ns2OpcviEv _ZN2ns2OplsIdEERS0_T_ _ZNK2ns2OpltERKS0_ _ZN2ns2OppmEi _ZN2ns2OpptEv _ZN2ns2OpclIPKcEEiT_
+_ZNK2ns2OpssEi _ZN2ns2OpnwEm _ZN2ns2OpcmEi _ZN2nsli2_xEy _ZN2ns6retfptIcEEPFilET_ _ZN2ns6callitIXadL_ZNS_6targetEiEEEEvi _ZN2ns2v16taggedB5cxx11Ev
+_ZThn16_N2ns1D1gEi _ZTv0_n24_N2ns2VB1fEi _ZTWN2ns2tlE _ZTVNSt6thread11_State_implINS_8_InvokerISt5tupleIJZ4mainEUlvE_EEEEEE _ZNK2nsUliE_clEi
+_ZNSs12_S_constructIPKcEEPcT_S3_RKSaIcESt20forward_iterator_tag _ZNSsC2IN9__gnu_cxx17__normal_iteratorIPcSsEEEET_S4_RKSaIcE _ZNSirsERs
+_Z4workji.constprop.0 _ZN1a1bEi.part.0.cold _Z1fi@plt _ZSt4sortIPiEvT_S1_ _ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc __ZN3foo3barEv _Z1fGARBAGE _Zo
+_RNvXs2_Cs6GmmlP4bgsG_1rQSThEINtB5_2TrlE2go _RNvMs2_NtNtNtCsjrHSEGnQ3l9_3std11collections4hash3mapINtB5_7HashMapRelE6insertCs6GmmlP4bgsG_1r
+_RINvMs_Cs6GmmlP4bgsG_1rINtB5_1SlE3inhNCNvB5_4mains0_0EB5_ _RINvCs6GmmlP4bgsG_1ru9gre_6ka8iReEB2_ _RNCNvC1a1b0 _RINvC1a1bDNtB2_5Traitp4ItemlEL_E.llvm.77
+_ZN76_$LT$std..sys..unix..pipe..AnonPipe$u20$as$u20$std..os..fd..raw..AsRawFd$GT$9as_raw_fd17h9f5da9690a92f567E
+_ZN4core3num59_$LT$impl$u20$core..str..traits..FromStr$u20$for$u20$u8$GT$8from_str17h8a1ce069e15e705aE.llvm.12
+ns::f<std::vector<int>>(std::function<void(int)>) std::function<int(int)>::operator()(int)const (anonymous_namespace)::f ns::operator<<(int) ns::operator->(int) a)b<c>::d
+""".split() + ["(anonymous namespace)::f(int)", "void std::__invoke_impl<void, main::{lambda()#1}>(std::__invoke_other)", "a::operator<(b<c> const&)"]
 VIEWS = ((), ("--top=0",), ("--cum",), ("--cum", "--top=5"), ("--focus=e",), ("--ignore=main", "--top=0"),
          ("--focus=here|main", "--ignore=keep"), ("--sample-index=0", "--top=3"), ("--sample-index=1",))
 KINDS = "allocs", "block", "fgprof", "goroutine", "heap", "mutex", "profile", "threadcreate"
@@ -128,6 +146,20 @@ def so_are_those_of_profiles_that_other_tools_could_have_written():
             return compare(path, r.choice(VIEWS))
         jobs = [in_background(lambda at=at: sum(one(seed) for seed in range(at, 60, 2))) for at in (0, 1)]
         need(sum(job.result() for job in jobs) > 40, "comparisons")
+
+
+@test
+def mangled_names_are_as_short_as_those_of_go_tool_pprof():
+    with tempdir() as d:
+        def one(name, drop=""):
+            path = write(os.path.join(d, "x"), profile([("cpu", "nanoseconds")], [([1, 2], [1], [])], [(1, 0, 1, [(1, 1)]), (2, 0, 2, [(2, 1)])],
+                                                       [(1, name, name, "", 0), (2, "main", "main", "", 0)], [], drop=drop))
+            need(compare(path, ("--top=0",)) == 1, name)
+        for name in MANGLED:
+            one(name)
+        for name in "(anonymous namespace)::f(int)", "(anonymous namespace)(int)", "operator()(int)", "f(int)":
+            for drop in r"\(anonymous namespace\).*", r".*\)", "f|":
+                one(name, drop)
 
 
 @test

@@ -119,6 +119,39 @@ what_is_behind_a_name_is_shown_behind_it(void **state)
 }
 
 static void
+check_short(const char *name, const char *want)
+{
+	const char *got;
+
+	arena_release(&arena);
+	room = NULL;
+	got = demangle_short(name, &room, &arena);
+	assert_non_null(got);
+	assert_string_equal(got, want);
+}
+
+static void
+a_short_name_has_no_arguments(void **state)
+{
+	(void)state;
+	check_short("_ZN12_GLOBAL__N_11fIiEET_S1_.cold", "(anonymous namespace)::f");
+	check_short("_ZNKSt8functionIFviEEclEi", "std::function::operator()");
+	check_short("_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJPFvvEEEEEE6_M_runEv", "std::thread::_State_impl::_M_run");
+	check_short("_ZSt13__invoke_implIvZ4mainEUlvE_JEET_St14__invoke_otherOT0_DpOT1_", "std::__invoke_impl");
+	check_short("_ZZNK1a1fEiENKUlbE_clEb", "a::f() const::{lambda(bool)#1}::operator()");
+	check_short("_ZN1AltIiEEbT_", "A::operator<");
+	check_short("_ZN1AcvPT_IcEEv", "A::operator char*");
+	check_short("_ZThn16_N1B1fESt6vectorIiSaIiEE", "non-virtual thunk to B::f(std::vector)");
+	check_short("_ZNSsC2IPcEET_S1_RKSaIcE", "std::basic_string::basic_string");
+	check_short("_Z1fi@plt", "f");
+	check_short("_Z1fGARBAGE", "f"); /* nobody looks at what is left out */
+	check_short("_RINvNtC4core3ptr13drop_in_placeINtC5alloc3VechEE", "core::ptr::drop_in_place::<>");
+	check_short("_RINvC1a1bDNtB2_5Traitp4ItemlEL_E.llvm.77", "a::b::<>");
+	check_short("_ZN4core3ptr4drop17h0123456789abcdefE.llvm.77", "core::ptr::drop");
+	check("_ZN1AltIiEEbT_", "bool A::operator< <int>(int)"); /* and is long the next time */
+}
+
+static void
 the_older_names_of_rust_lose_their_hash(void **state)
 {
 	(void)state;
@@ -295,6 +328,9 @@ damaged_names_do_no_harm(void **state)
 		}
 		if (room)
 			assert_true(room->out.steps <= 2 * DEMANGLE_STEPS_MAX);
+		got = demangle_short(name, &room, &arena);
+		assert_true(!got || strlen(got) <= DEMANGLE_RESULT_MAX);
+		assert_true(!room || room->out.steps <= 2 * DEMANGLE_STEPS_MAX);
 		if (i % 64 == 0) {
 			arena_release(&arena);
 			room = NULL;
@@ -311,6 +347,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_of_libraries_are_in_words),
 		cmocka_unit_test(what_is_behind_a_name_is_shown_behind_it),
+		cmocka_unit_test(a_short_name_has_no_arguments),
 		cmocka_unit_test(the_older_names_of_rust_lose_their_hash),
 		cmocka_unit_test(names_of_rust_are_in_words),
 		cmocka_unit_test(a_lambda_is_called_by_what_it_takes),

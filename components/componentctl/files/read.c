@@ -7,7 +7,7 @@
  *
  * What a stranger would get wrong:
  *  - ids need not be indices: they may be any number but 0, and are looked up.
- *  - names are demangled here only where the file has them mangled alone, and shortened as pprof does.
+ *  - names are demangled here only where the file has them mangled alone, and are as short as pprof's.
  *  - drop_frames cuts a stack below the function it means, but never the first frames from the root: see
  *    drop_below().
  *
@@ -258,35 +258,6 @@ cut_between(char *name, char open, char close)
 	name[to] = '\0';
 }
 
-/* A name without its arguments: up to a bracket that is not the name's own. */
-static size_t
-length_without_arguments(const char *name)
-{
-	static const char *const kept[] = { "(anonymous namespace)", "operator()" };
-	const char              *at = name;
-
-	while (*at && *at != '(') {
-		at++;
-		for (unsigned i = 0; i < 2; i++)
-			if (!strncmp(at, kept[i], strlen(kept[i])))
-				at += strlen(kept[i]);
-	}
-	return (size_t)(at - name);
-}
-
-/* C++ names in full, such as "void ns::f<int>(char)": "ns::f", as pprof has them. */
-static const char *
-shorten(struct pprof *p, const char *readable)
-{
-	char *shorter = arena_strndup(&p->arena, readable, length_without_arguments(readable)), *blank;
-
-	if (!shorter || *shorter == '<' || strstr(shorter, "operator"))
-		return shorter;
-	cut_between(shorter, '<', '>');
-	blank = strstr(shorter, "(anonymous namespace)") ? NULL : strrchr(shorter, ' ');
-	return blank ? blank + 1 : shorter;
-}
-
 const char *
 read_name(struct pprof *p, struct demangle_room **room, const char *name, const char *system_name)
 {
@@ -295,9 +266,11 @@ read_name(struct pprof *p, struct demangle_room **room, const char *name, const 
 
 	if (*name && strcmp(name, system_name))
 		return name;
-	readable = demangle(system_name, room, &p->arena);
+	readable = demangle_short(system_name, room, &p->arena);
+	if (!readable && *system_name == '_') /* macOS has one more */
+		readable = demangle_short(system_name + 1, room, &p->arena);
 	if (readable)
-		return shorten(p, readable);
+		return readable;
 	name = system_name;
 	if (strstr(name, ".<") || strstr(name, "]).") || (!strpbrk(name, "<>[]") && !strstr(name, "::")))
 		return name;
@@ -569,6 +542,24 @@ read_head(struct reader *r)
 	}
 	p->comment_count = r->m->n_comment;
 	return 0;
+}
+
+/* A name without its arguments: up to a bracket that is not the name's own. */
+static size_t
+length_without_arguments(const char *name)
+{
+	static const char *const kept[] = { "(anonymous namespace)", "operator()" };
+	const char              *at = name;
+
+	for (;;) {
+		size_t own = 0;
+
+		for (unsigned i = 0; i < 2 && !own; i++)
+			own = !strncmp(at, kept[i], strlen(kept[i])) ? strlen(kept[i]) : 0;
+		if (!own && (!*at || *at == '('))
+			return (size_t)(at - name);
+		at += own ? own : 1;
+	}
 }
 
 /* Functions of an address that are to go, and those that they were inlined into stay. */

@@ -117,7 +117,7 @@ cxx_read_encoding(struct demangle_room *r, bool top)
 	r->params = 0;
 	r->in_conversion = false;
 	n = cxx_read_name(r, &state);
-	if (!at_end(r) && !r->bad) {
+	if (!at_end(r) && !r->bad && !(top && r->is_short && r->depth == 1)) {
 		if (state.is_template && !state.no_return)
 			result = cxx_read_type(r);
 		params = 0;
@@ -160,7 +160,7 @@ demangle_cxx(struct demangle_room *r, const char *name, const char *end)
 	r->end = end;
 	cxx_want(r, "_Z");
 	n = cxx_read_encoding(r, true);
-	if (r->bad || !n || r->at != r->end)
+	if (r->bad || !n || (r->at != r->end && !r->is_short))
 		return false;
 	demangle_out_start(&r->out);
 	demangle_cxx_print(r, n);

@@ -176,9 +176,19 @@ print_last(struct demangle_room *r, unsigned n)
 }
 
 static void
+print_std(struct demangle_room *r, node *at)
+{
+	const char *arguments = r->is_short ? memchr(at->text, '<', at->size) : NULL;
+
+	demangle_put(&r->out, at->text, arguments ? (size_t)(arguments - at->text) : at->size);
+}
+
+static void
 print_template(struct demangle_room *r, node *at)
 {
 	print(r, at->a);
+	if (r->is_short)
+		return;
 	if (demangle_last(&r->out) == '<')
 		put(r, " ");
 	put(r, "<");
@@ -572,14 +582,32 @@ left_expression(struct demangle_room *r, node *at)
 
 /* ---- all ---- */
 
+static void print_function(struct demangle_room *r, node *at, bool with_arguments);
+
+/* The function that something is in. */
+static void
+print_enclosing(struct demangle_room *r, unsigned n)
+{
+	node *at = &r->nodes[n];
+
+	if (r->is_short && at->kind == NODE_FUNCTION)
+		print_function(r, at, false);
+	else
+		print(r, n);
+}
+
 static void
 left_name(struct demangle_room *r, node *at)
 {
 	switch (at->kind) {
-	case NODE_TEXT:
-	case NODE_STD: put_text(r, at); break;
-	case NODE_NESTED:
+	case NODE_TEXT: put_text(r, at); break;
+	case NODE_STD: print_std(r, at); break;
 	case NODE_LOCAL:
+		print_enclosing(r, at->a);
+		put(r, "::");
+		print(r, at->b);
+		break;
+	case NODE_NESTED:
 		print_around(r, "", at->a, "::");
 		print(r, at->b);
 		break;
@@ -625,17 +653,20 @@ left_name(struct demangle_room *r, node *at)
 }
 
 static void
-print_function(struct demangle_room *r, node *at)
+print_function(struct demangle_room *r, node *at, bool with_arguments)
 {
-	uint16_t before = r->params;
-	bool     in_lambda = r->in_lambda;
+	struct demangle_node signature = r->nodes[at->b];
+	uint16_t             before = r->params;
+	bool                 in_lambda = r->in_lambda;
 
+	if (!with_arguments)
+		signature.a = signature.b = 0;
 	r->in_lambda = false;
 	if (at->c)
 		r->params = at->c;
-	left_signature(r, &r->nodes[at->b]);
+	left_signature(r, &signature);
 	print(r, at->a);
-	right_signature(r, &r->nodes[at->b]);
+	right_signature(r, &signature);
 	r->params = before;
 	r->in_lambda = in_lambda;
 }
@@ -660,7 +691,7 @@ left(struct demangle_room *r, unsigned n)
 			print_around(r, "", at->a, " ");
 			print(r, at->b);
 			break;
-		case NODE_FUNCTION: print_function(r, at); break;
+		case NODE_FUNCTION: print_function(r, at, true); break;
 		default: left_name(r, at);
 		}
 	demangle_leave(&r->out);

@@ -67,14 +67,6 @@ put_clones(struct demangle_out *o, const char *at, const char *end)
 	demangle_put(o, at, (size_t)(end - at));
 }
 
-static bool
-take_apart(struct demangle_room *room, const char *name, const char *end)
-{
-	if (name[1] == 'R')
-		return demangle_rust(room, name, end);
-	return demangle_rust_legacy(room, name, end) || demangle_cxx(room, name, end);
-}
-
 /* What is behind the name itself: a dot is in no name of C++, but in Rust's older ones. */
 static const char *
 suffix_of(const char *name, const char *end)
@@ -89,8 +81,16 @@ suffix_of(const char *name, const char *end)
 	return dot ? dot : end;
 }
 
-const char *
-demangle(const char *name, struct demangle_room **room, struct arena *a)
+static bool
+take_apart(struct demangle_room *room, const char *name, const char *suffix, const char *end)
+{
+	if (name[1] == 'R')
+		return demangle_rust(room, name, suffix);
+	return demangle_rust_legacy(room, name, suffix) || demangle_cxx(room, name, room->is_short ? end : suffix);
+}
+
+static const char *
+words_of(const char *name, bool is_short, struct demangle_room **room, struct arena *a)
 {
 	size_t      n = strnlen(name, LENGTH_MAX + sizeof(stub));
 	const char *end = name + n, *is_stub, *suffix;
@@ -101,12 +101,27 @@ demangle(const char *name, struct demangle_room **room, struct arena *a)
 		*room = arena_alloc(a, sizeof(**room));
 	if (!*room)
 		return NULL;
+	(*room)->is_short = is_short;
 	is_stub = n >= sizeof(stub) && !memcmp(end - (sizeof(stub) - 1), stub, sizeof(stub)) ? stub : "";
 	end -= strlen(is_stub);
 	suffix = suffix_of(name, end);
-	if (!take_apart(*room, name, suffix))
+	if (!take_apart(*room, name, suffix, end))
 		return NULL;
-	put_clones(&(*room)->out, suffix, end);
-	demangle_put_string(&(*room)->out, is_stub);
+	if (!is_short) {
+		put_clones(&(*room)->out, suffix, end);
+		demangle_put_string(&(*room)->out, is_stub);
+	}
 	return utf8_clean(a, (*room)->out.text, (*room)->out.size);
+}
+
+const char *
+demangle(const char *name, struct demangle_room **room, struct arena *a)
+{
+	return words_of(name, false, room, a);
+}
+
+const char *
+demangle_short(const char *name, struct demangle_room **room, struct arena *a)
+{
+	return words_of(name, true, room, a);
 }

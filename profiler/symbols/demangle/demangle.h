@@ -17,5 +17,8 @@ struct demangle_room;
  *   signals  not from a handler
  */
 const char *demangle(const char *name, struct demangle_room **room, struct arena *a);
+/* The same without arguments, those of templates, what is returned and what is behind a name, as go tool pprof shows it:
+ * "main()::{lambda(int)#1}::operator()". */
+const char *demangle_short(const char *name, struct demangle_room **room, struct arena *a);
 
 #endif

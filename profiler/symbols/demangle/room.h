@@ -88,6 +88,7 @@ struct demangle_room {
 	unsigned             pack_index; /* while an expansion is written */
 	bool                 packing;
 	bool                 in_lambda; /* while what it takes is written: T_ is auto:1 */
+	bool                 is_short;  /* see demangle_short() */
 };
 
 /* ---- out.c ---- */

@@ -23,6 +23,7 @@ struct rust {
 	struct demangle_out *out;
 	const char          *start, *at, *end; /* places of references count from start */
 	bool                 is_silent;        /* what is read is not shown */
+	bool                 is_short;         /* without generic arguments */
 	uint64_t             lifetimes;        /* bound by for<> around here */
 };
 
@@ -287,6 +288,16 @@ list(struct rust *r, void (*item)(struct rust *))
 }
 
 static void
+generic_arguments(struct rust *r)
+{
+	bool before = r->is_silent;
+
+	r->is_silent |= r->is_short;
+	list(r, generic_argument);
+	r->is_silent = before;
+}
+
+static void
 nested_path(struct rust *r, bool in_value)
 {
 	char              space = next(r);
@@ -361,7 +372,7 @@ path_open(struct rust *r, bool in_value, bool leave_open)
 	case 'I':
 		path(r, in_value);
 		put(r, in_value ? "::<" : "<");
-		list(r, generic_argument);
+		generic_arguments(r);
 		is_open = leave_open;
 		put(r, leave_open ? "" : ">");
 		break;
@@ -609,7 +620,8 @@ constant(struct rust *r)
 bool
 demangle_rust(struct demangle_room *room, const char *name, const char *end)
 {
-	struct rust r = { .out = &room->out, .start = name + 2, .at = name + 2, .end = end };
+	struct rust r = { .out = &room->out, .start = name + 2, .at = name + 2, .end = end,
+		.is_short = room->is_short };
 
 	demangle_out_start(r.out);
 	if (end - name < 3 || name[0] != '_' || name[1] != 'R' || name[2] < 'A' || name[2] > 'Z')
