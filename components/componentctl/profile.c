@@ -483,6 +483,10 @@ take_trace(const struct target *t, struct fetched *f, int r, struct component_er
 	whole = f->has_checkpoints ? unpack(f) : r;
 	if (whole == -ENOMEM)
 		return whole;
+	if (whole == -EFBIG) {
+		component_error_set(err, "%s: the trace is more than %zu MiB; ask for fewer --seconds", t->word, FETCH_BYTES_MAX >> 20);
+		return whole;
+	}
 	if (whole < 0 && r == -EPIPE) {
 		component_error_add(err, "what came is no whole trace, and was not saved");
 		return r;

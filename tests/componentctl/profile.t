@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import xml.dom.minidom
+import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
@@ -451,6 +452,24 @@ def servers_that_mean_harm_are_refused_and_their_words_obey_no_terminal():
         address, _, listener = server(ok(b"one\n\x1b[31mtwo\n"))
         with listener:
             equal(ctl("dump", address), "one\n\\x1b[31mtwo\n")
+
+
+def packed_trace(size):
+    """An answer with checkpoints, of which the last is a trace of so many MiB."""
+    packer, piece = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS), bytes(1 << 20)
+    last = packer.compress(b"go 1.22 trace\0\0\0") + b"".join(packer.compress(piece) for _ in range(size)) + packer.flush()
+    body = gzip.compress(b"go 1.22 trace\0\0\0") + last
+    return ok(body).replace(b"\r\n", b"\r\nX-Component-Checkpoints: 1\r\n", 1)
+
+
+@test
+def a_trace_that_unpacks_to_much_is_a_trace():
+    address, _, listener = server(packed_trace(300))
+    with listener:
+        ctl("trace", address, "--seconds=0", "-o", "/dev/null")
+    address, _, listener = server(packed_trace(513))
+    with listener:
+        contains(ctl("trace", address, "--seconds=0", "-o", "/dev/null", status=1), "the trace is more than 512 MiB; ask for fewer --seconds")
 
 
 @test
