@@ -241,10 +241,15 @@ save_picture(struct pprof *p, const char *name, struct component_error *err)
 static int
 show_whole(struct pprof *p, const char *name, struct component_error *err)
 {
-	int r;
+	struct component_error why = COMPONENT_ERROR_INIT;
+	int                    r;
 
 	if (!is_given(opt.html)) {
-		read_drop_frames(p);
+		r = read_drop_frames(p, &why);
+		if (r < 0) {
+			component_error_set(err, "'%s' %s", name, why.text);
+			return r;
+		}
 		return is_given(opt.svg) ? save_picture(p, name, err) : print_views(p, err);
 	}
 	r = page_save(p, name, opt.viewer_file, opt.html, err);

@@ -53,7 +53,7 @@ look_at_difference(const struct pprof *p, struct text *out, struct text *notes, 
 	assert_int_equal(r, 0);
 	r = merge_profiles(sources, 3, &both, err);
 	if (!r) {
-		read_drop_frames(&both);
+		assert_int_equal(read_drop_frames(&both, err), 0);
 		r = top_print(&both, &(struct view){ .tree = true, .rows = 2 }, out, notes, err);
 	}
 	if (!r && top_print(&both, &(struct view){ .peek = "a" }, out, notes, err) < 0)
@@ -188,7 +188,7 @@ look(const void *data, size_t size, struct component_error *err)
 	if (!r && !legacy_is(data, size))
 		r = look_at_difference(&p, &out, &notes, err);
 	if (!r)
-		read_drop_frames(&p);
+		r = read_drop_frames(&p, err);
 	if (!r)
 		r = top_print(&p, &view, &out, &notes, err);
 	if (!r)

@@ -562,24 +562,82 @@ length_without_arguments(const char *name)
 	}
 }
 
+/*
+ * What a file's own patterns say of its functions, each asked for once.  glibc remembers each state that a name has led
+ * to, which may be one for each byte, as large as the pattern: they are forgotten in time.
+ */
+#define DROP_NAME_MAX  4096                 /* bytes; longer ones stay */
+#define DROP_STATE_MIN 512                  /* a state takes no less than with patterns of so many bytes */
+#define DROP_KEPT_MAX  ((size_t)4 << 20)    /* bytes of names times bytes of patterns: less than 100 MiB of states */
+#define DROP_WORK_MAX  ((uint64_t)32 << 30) /* the same: minutes */
+
+enum decision { UNDECIDED, STAYS, GOES };
+
+struct dropper {
+	const struct pprof *p;
+	struct match        drop, keep;
+	uint8_t            *decisions; /* of each function */
+	size_t              patterns, kept;
+	uint64_t            work;
+};
+
+static bool
+dropper_compile(struct dropper *d)
+{
+	char why[MATCH_WHY_MAX];
+
+	match_release(&d->drop);
+	match_release(&d->keep);
+	d->kept = 0;
+	return !match_whole(&d->drop, d->p->drop_frames, why, sizeof(why)) &&
+		(!*d->p->keep_frames || !match_whole(&d->keep, d->p->keep_frames, why, sizeof(why)));
+}
+
+static enum decision
+decide(struct dropper *d, const char *name)
+{
+	char   plain[DROP_NAME_MAX + 1];
+	size_t size;
+
+	name += name[0] == '.';
+	size = length_without_arguments(name);
+	if (!*name || size > DROP_NAME_MAX || d->work > DROP_WORK_MAX)
+		return STAYS;
+	d->kept += size * d->patterns;
+	d->work += size * d->patterns;
+	if (d->kept > DROP_KEPT_MAX && !dropper_compile(d))
+		return STAYS;
+	memcpy(plain, name, size);
+	plain[size] = '\0';
+	return match_finds(&d->drop, plain) && !(d->keep.usable && match_finds(&d->keep, plain)) ? GOES : STAYS;
+}
+
+static bool
+goes(struct dropper *d, const struct pprof_function *f)
+{
+	uint8_t *decision = &d->decisions[f - d->p->functions];
+
+	if (*decision == UNDECIDED)
+		*decision = decide(d, f->name);
+	return *decision == GOES;
+}
+
 /* Functions of an address that are to go, and those that they were inlined into stay. */
 static void
-drop_in(struct pprof *p, struct pprof_location *l, const struct match *drop, const struct match *keep)
+drop_in(struct dropper *d, struct pprof_location *l)
 {
-	for (uint32_t i = l->count; i-- > 0;) {
-		const char *name = l->functions[i]->name + (l->functions[i]->name[0] == '.');
+	uint32_t i = l->count;
 
-		name = *name ? arena_strndup(&p->arena, name, length_without_arguments(name)) : NULL;
-		if (!name || !match_finds(drop, name) || (keep && match_finds(keep, name)))
-			continue;
-		l->has_dropped = true;
-		l->is_dropped = i == l->count - 1;
-		if (!l->is_dropped) {
-			l->functions += i + 1;
-			l->lines += i + 1;
-			l->count -= i + 1;
-		}
+	while (i > 0 && !goes(d, l->functions[i - 1]))
+		i--;
+	if (!i)
 		return;
+	l->has_dropped = true;
+	l->is_dropped = i == l->count;
+	if (!l->is_dropped) {
+		l->functions += i;
+		l->lines += i;
+		l->count -= i;
 	}
 }
 
@@ -602,24 +660,32 @@ drop_below(struct pprof_sample *s)
 	}
 }
 
-void
-read_drop_frames(struct pprof *p)
+int
+read_drop_frames(struct pprof *p, struct component_error *err)
 {
-	struct match drop = MATCH_INIT, keep = MATCH_INIT;
-	char         why[MATCH_WHY_MAX];
-	bool         usable;
+	struct dropper d = { .p = p, .drop = MATCH_INIT, .keep = MATCH_INIT };
+	bool           usable;
+	int            r = 0;
 
 	if (!*p->drop_frames)
-		return;
+		return 0;
+	d.patterns = DROP_STATE_MIN + strlen(p->drop_frames) + strlen(p->keep_frames);
+	d.decisions = arena_alloc(&p->arena, p->function_count + 1);
+	if (!d.decisions)
+		return no_memory(err);
 	/* As pprof, which shows everything where the file's own pattern is none. */
-	usable = !match_whole(&drop, p->drop_frames, why, sizeof(why)) &&
-		(!*p->keep_frames || !match_whole(&keep, p->keep_frames, why, sizeof(why)));
+	usable = dropper_compile(&d);
 	for (size_t i = 0; i < p->location_count && usable; i++)
-		drop_in(p, &p->locations[i], &drop, *p->keep_frames ? &keep : NULL);
+		drop_in(&d, &p->locations[i]);
 	for (size_t i = 0; i < p->sample_count && usable; i++)
 		drop_below(&p->samples[i]);
-	match_release(&drop);
-	match_release(&keep);
+	if (d.work > DROP_WORK_MAX) {
+		component_error_set(err, "has a drop_frames that takes too long for its names");
+		r = -EFBIG;
+	}
+	match_release(&d.drop);
+	match_release(&d.keep);
+	return r;
 }
 
 static int

@@ -102,8 +102,9 @@ struct pprof {
 int  read_profile(const void *data, size_t size, struct pprof *ret, struct component_error *err);
 /* A function's name as pprof shows it, of what the file says of both: demangled and short.  NULL without memory. */
 const char *read_name(struct pprof *p, struct demangle_room **room, const char *name, const char *system_name);
-/* Cuts what the file's own drop_frames mean off the stacks: once, before the first view, and after a merge. */
-void read_drop_frames(struct pprof *p);
+/* Cuts what the file's own drop_frames mean off the stacks: once, before the first view, and after a merge.  0, -ENOMEM or
+ * -EFBIG, as read_profile(). */
+int  read_drop_frames(struct pprof *p, struct component_error *err);
 /* The label at *at, at first 0, which moves on to the next one.  False: there are no more. */
 bool read_label(const struct pprof_sample *s, size_t *at, struct pprof_label *ret);
 /* One more, in its place.  0 or -ENOMEM. */

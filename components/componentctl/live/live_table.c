@@ -175,10 +175,10 @@ functions_add(const struct live *l, const struct window *w, struct text *t, stru
 	struct pprof      p;
 	int               r = read_profile(w->fetched.data, w->fetched.size, &p, err);
 
-	if (!r) {
-		read_drop_frames(&p);
+	if (!r)
+		r = read_drop_frames(&p, err);
+	if (!r)
 		r = top_print(&p, &view, t, &notes, err);
-	}
 	if (notes.size)
 		text_add(t, "%s", notes.data);
 	read_release(&p);
