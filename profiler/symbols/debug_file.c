@@ -32,6 +32,7 @@
 
 #include "file.h"
 #include "our_fd.h"
+#include "process.h"
 
 #define CRC_BYTES ((size_t)64 << 10) /* read at once for a checksum */
 #define LINK_MAX  4096               /* bytes of a link section that are looked at */
@@ -93,7 +94,8 @@ try_path(struct search *s, const char *build_id, const uint32_t *crc, struct ima
 {
 	char     id[BUILD_ID_MAX];
 	uint32_t sum;
-	int      fd = file_open(s->path), r;
+	/* Whoever made the object names it: no device is opened for it. */
+	int      fd = process_other() ? file_open(s->path) : file_open_regular(s->path), r;
 
 	if (fd < 0)
 		return fd;

@@ -409,6 +409,13 @@ def names_in_a_supplementary_file_are_read():
         equal(Answer(path, [0x1018, 0x1100]).frames, [[("moved_name", "?", 0)], []])
         elf(path, {**main_sections, ".gnu_debugaltlink": (1, b"common.debug\0other id")})
         equal(Answer(path, [0x1018]).frames, [[("?", "?", 0)]])
+        os.unlink(os.path.join(d, "common.debug"))
+        os.mkfifo(os.path.join(d, "common.debug"))
+        writer = in_background(lambda: os.close(os.open(os.path.join(d, "common.debug"), os.O_WRONLY)))
+        equal(Answer(path, [0x1018]).frames, [[("?", "?", 0)]])
+        need(writer.is_alive(), "a fifo that an object names was opened")
+        os.close(os.open(os.path.join(d, "common.debug"), os.O_RDONLY | os.O_NONBLOCK))
+        writer.result()
 
 
 @test
