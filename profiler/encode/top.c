@@ -168,9 +168,9 @@ before(const void *arg, uint32_t a, uint32_t b)
 {
 	const struct row *x = (const struct row *)arg + a, *y = (const struct row *)arg + b;
 
-	if (x->flat != y->flat)
+	if (lines_amount(x->flat) != lines_amount(y->flat))
 		return lines_amount(x->flat) > lines_amount(y->flat);
-	if (x->cum != y->cum)
+	if (lines_amount(x->cum) != lines_amount(y->cum))
 		return lines_amount(x->cum) > lines_amount(y->cum);
 	return strcmp(x->name, y->name) < 0;
 }
@@ -180,7 +180,9 @@ before_by_cum(const void *arg, uint32_t a, uint32_t b)
 {
 	const struct row *x = (const struct row *)arg + a, *y = (const struct row *)arg + b;
 
-	return x->cum != y->cum ? lines_amount(x->cum) > lines_amount(y->cum) : before(arg, a, b);
+	if (lines_amount(x->cum) != lines_amount(y->cum))
+		return lines_amount(x->cum) > lines_amount(y->cum);
+	return before(arg, a, b);
 }
 
 static void

@@ -173,6 +173,27 @@ top_shows_the_default_type_and_signs_of_a_difference(void **state)
 }
 
 static void
+top_has_what_grew_and_shrank_as_much_in_the_order_of_the_names(void **state)
+{
+	const uintptr_t pcs[] = { IN(root), IN(leaf_two), IN(middle), IN(leaf_one) };
+	struct profile  p;
+
+	(void)state;
+	init_heap(&p);
+	for (unsigned i = 0; i < 4; i++)
+		add(&p, &pcs[i], 1, 0, (int64_t[4]){ 1, 1024, 0, i % 2 ? -1048576 : 1048576 });
+	assert_int_equal(encode(&p, encode_viewed_top), 0);
+	assert_string_equal((char *)sink.data,
+		"heap: inuse_space, total 4MB\n"
+		"      flat   flat%         cum    cum%  function\n"
+		"      -1MB -25.00%        -1MB -25.00%  leaf_one\n"
+		"      -1MB -25.00%        -1MB -25.00%  leaf_two\n"
+		"       1MB  25.00%         1MB  25.00%  middle\n"
+		"       1MB  25.00%         1MB  25.00%  root\n");
+	profile_release(&p);
+}
+
+static void
 top_says_how_many_functions_it_left_out(void **state)
 {
 	struct profile p;
@@ -283,6 +304,7 @@ main(void)
 		cmocka_unit_test_setup(equal_totals_are_told_apart_by_a_byte, reset),
 		cmocka_unit_test_setup(top_sums_by_function_and_counts_recursion_once, reset),
 		cmocka_unit_test_setup(top_shows_the_default_type_and_signs_of_a_difference, reset),
+		cmocka_unit_test_setup(top_has_what_grew_and_shrank_as_much_in_the_order_of_the_names, reset),
 		cmocka_unit_test_setup(top_says_how_many_functions_it_left_out, reset),
 		cmocka_unit_test(who_ran_before_it_was_signalled_runs_whatever_its_functions_are_called),
 		cmocka_unit_test(a_dump_without_memory_for_its_creators_has_lines_all_the_same),
