@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "draft.h"
 #include "legacy.h"
 #include "merge.h"
 #include "read.h"
@@ -323,6 +324,36 @@ a_small_file_that_becomes_gigabytes_is_refused(void **state)
 	assert_non_null(strstr(err.text, "MiB of memory"));
 }
 
+/* A heap profile whose mappings have so many bytes of memory left. */
+static void
+read_mappings_with(size_t left, size_t path_size)
+{
+	static const char      head[] = "heap profile: 0: 0 [0: 0] @ heapprofile\n", map[] = "MAPPED_LIBRARIES:\n";
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct text            t = TEXT_INIT;
+	struct pprof           p;
+
+	text_add_bytes(&t, head, sizeof(head) - 1);
+	for (size_t n = (READ_MEMORY_MAX - left) / sizeof(struct draft); n > 0; n--)
+		text_add_bytes(&t, "\n", 1);
+	text_add_bytes(&t, map, sizeof(map) - 1);
+	for (int i = 0; i < 10000; i++)
+		text_add(&t, "400000-401000 r-xp 00000000 fe:00 77  /%0*d\n", (int)path_size, i);
+	assert_false(t.failed);
+	assert_int_equal(read_profile(t.data, t.size, &p, &err), -ENOMEM);
+	assert_non_null(strstr(err.text, "MiB of memory"));
+	read_release(&p);
+	text_release(&t);
+}
+
+static void
+mappings_that_find_no_memory_are_told_of(void **state)
+{
+	(void)state;
+	read_mappings_with(1 << 20, 1); /* for the table of them */
+	read_mappings_with(5 << 20, 1000); /* for what their files are called */
+}
+
 static void
 what_is_no_profile_is_called_so(void **state)
 {
@@ -373,6 +404,7 @@ main(void)
 		cmocka_unit_test(a_file_that_is_damaged_or_cut_off_harms_nobody),
 		cmocka_unit_test(files_of_gperftools_and_jemalloc_that_are_damaged_harm_nobody),
 		cmocka_unit_test(a_small_file_that_becomes_gigabytes_is_refused),
+		cmocka_unit_test(mappings_that_find_no_memory_are_told_of),
 		cmocka_unit_test(what_is_no_profile_is_called_so),
 	};
 

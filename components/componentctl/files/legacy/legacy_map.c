@@ -165,6 +165,13 @@ main_first(struct pprof *p)
 	p->object = p->mapping_count ? p->mappings[0].file : "";
 }
 
+static int
+no_memory(struct component_error *err)
+{
+	component_error_set(err, "takes more than the %zu MiB of memory that there are for a profile", READ_MEMORY_MAX >> 20);
+	return -ENOMEM;
+}
+
 int
 legacy_map_read(const char *text, size_t size, struct pprof *p, struct component_error *err)
 {
@@ -188,11 +195,11 @@ legacy_map_read(const char *text, size_t size, struct pprof *p, struct component
 		}
 		m.file = arena_strndup(&p->arena, path.at, path.size);
 		if (!m.file)
-			return -ENOMEM;
+			return no_memory(err);
 		p->mappings[p->mapping_count++] = m;
 	}
 	main_first(p);
-	return p->mappings ? 0 : -ENOMEM;
+	return p->mappings ? 0 : no_memory(err);
 }
 
 static bool
@@ -327,6 +334,6 @@ legacy_map_name(struct pprof *p, struct component_error *err)
 		r = name_all(p, s);
 	symbols_close(s);
 	if (r < 0)
-		component_error_set(err, "takes more than the %zu MiB of memory that there are for a profile", READ_MEMORY_MAX >> 20);
+		no_memory(err);
 	return r;
 }
