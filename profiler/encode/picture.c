@@ -49,22 +49,22 @@ struct picture_node {
 static const char *const warm[COLORS] = { "#f2b179", "#f5c76e", "#e89f71", "#f0d58a", "#e6b35c", "#f3a683", "#eac08a", "#dcae6f" };
 static const char *const cold[COLORS] = { "#8fb7d9", "#9cc3dd", "#7fa9d1", "#a9cde0", "#88b4cc", "#94addb", "#a3c0d6", "#82aec6" };
 
-static int
-name_of(struct picture *p, const char *text, uint32_t *ret)
+uint32_t
+picture_name(struct picture *p, const char *text)
 {
-	void    *room = arena_grown(p->arena, p->name, &p->name_room, p->names.count, sizeof(*p->name));
 	uint64_t id;
 	bool     is_new;
+	void    *room;
 
-	if (!room)
-		return -ENOMEM;
-	p->name = room;
 	if (strings_id(&p->names, text, strlen(text), false, &id, &is_new) < 0)
-		return -ENOMEM;
-	if (!p->name[id] && !(p->name[id] = arena_strndup(p->arena, text, strlen(text))))
-		return -ENOMEM;
-	*ret = (uint32_t)id;
-	return 0;
+		return PICTURE_NO_NAME;
+	room = arena_grown(p->arena, p->name, &p->name_room, id, sizeof(*p->name));
+	if (!room || id >= p->name_room)
+		return PICTURE_NO_NAME;
+	p->name = room;
+	if (!p->name[id])
+		p->name[id] = arena_strndup(p->arena, text, strlen(text));
+	return p->name[id] ? (uint32_t)id : PICTURE_NO_NAME;
 }
 
 static int
@@ -83,39 +83,22 @@ int
 picture_begin(struct picture *p, struct arena *a)
 {
 	uint32_t name;
-	int      r;
 
 	*p = (struct picture){ .arena = a };
 	strings_init(&p->names, a);
 	table_init(&p->children, a->budget);
-	r = name_of(p, "all", &name);
-	return r ? r : node_add(p, PICTURE_ROOT, name, 0);
-}
-
-struct wanted {
-	const struct picture *picture;
-	uint32_t              parent;
-	const char           *name;
-};
-
-static bool
-is_child(const void *wanted, uint64_t child)
-{
-	const struct wanted       *w = wanted;
-	const struct picture_node *n = &w->picture->nodes[child];
-
-	return n->parent == w->parent && !strcmp(w->picture->name[n->name], w->name);
+	name = picture_name(p, "all");
+	return name == PICTURE_NO_NAME ? -ENOMEM : node_add(p, PICTURE_ROOT, name, 0);
 }
 
 /* 0: there is no room for it.  One that is there is found without memory. */
 static uint32_t
-child_of(struct picture *p, uint32_t parent, const char *name)
+child_of(struct picture *p, uint32_t parent, uint32_t name)
 {
-	const struct wanted wanted = { p, parent, name };
-	uint64_t            key = table_hash(name, strlen(name)) ^ (uint64_t)parent << 32;
-	uint32_t            child = (uint32_t)table_find(&p->children, key, is_child, &wanted), id;
+	uint64_t key = (uint64_t)parent << 32 | name;
+	uint32_t child = (uint32_t)table_get(&p->children, key);
 
-	if (child || name_of(p, name, &id) < 0 || node_add(p, parent, id, p->nodes[parent].depth + 1) < 0)
+	if (child || name == PICTURE_NO_NAME || node_add(p, parent, name, p->nodes[parent].depth + 1) < 0)
 		return child;
 	child = (uint32_t)p->count - 1;
 	if (table_put(&p->children, key, child) < 0) {
@@ -127,13 +110,26 @@ child_of(struct picture *p, uint32_t parent, const char *name)
 	return child;
 }
 
+static bool
+is_deepest(const struct picture *p, uint32_t at)
+{
+	return at & STAYS || p->nodes[at].depth == PICTURE_DEPTH; /* what lies deeper is its own */
+}
+
 void
 picture_down(struct picture *p, uint32_t *at, const char *name)
 {
+	if (!is_deepest(p, *at))
+		picture_down_to(p, at, picture_name(p, name));
+}
+
+void
+picture_down_to(struct picture *p, uint32_t *at, uint32_t name)
+{
 	uint32_t child;
 
-	if (*at & STAYS || p->nodes[*at].depth == PICTURE_DEPTH)
-		return; /* what lies deeper is its own */
+	if (is_deepest(p, *at))
+		return;
 	child = child_of(p, *at, name);
 	p->full |= !child;
 	*at = child ? child : *at | STAYS;

@@ -44,6 +44,10 @@ struct picture {
 
 int  picture_begin(struct picture *p, struct arena *a);
 void picture_down(struct picture *p, uint32_t *at, const char *name);
+/* The same for who knows a name's number, so that it is looked at once. */
+#define PICTURE_NO_NAME UINT32_MAX /* there was no memory */
+uint32_t picture_name(struct picture *p, const char *name);
+void picture_down_to(struct picture *p, uint32_t *at, uint32_t name);
 void picture_add(struct picture *p, uint32_t at, int64_t value);
 int  picture_write(struct picture *p, const char *title, const char *unit, struct lines *l);
 void picture_end(struct picture *p);

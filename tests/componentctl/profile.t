@@ -23,7 +23,7 @@ from documents import shell_lines  # noqa: E402
 from gotools import ENV, gos, newest_pprof, to_the_minute  # noqa: E402
 from hooked import build, listens  # noqa: E402
 from perfetto_reader import Perfetto  # noqa: E402
-from pprof_writer import any_profile, profile  # noqa: E402
+from pprof_writer import any_profile, message, packed, profile  # noqa: E402
 from soak import cpu_ns  # noqa: E402
 
 own_run()
@@ -503,6 +503,17 @@ def a_small_file_takes_no_more_memory_than_there_is_for_a_profile():
                 contains(err.read(), "takes more than the 1024 MiB of memory that there are for a profile")
             equal(p.returncode, 1)
             need(usage.ru_maxrss < 1 << 20, "%d KiB" % usage.ru_maxrss)
+
+
+@test
+def long_names_on_many_stacks_are_written_once():
+    name, count = "n" * 100000, 200000
+    data = profile([("cpu", "nanoseconds")], [([1], [3], [])], [(1, 0, 1, [(1, 1)])], [(1, name, name, "", 0)], [])
+    data += message(2, packed(1, [1] * 60) + packed(2, [1])) * count
+    with tempdir() as d:
+        path = write(os.path.join(d, "x"), gzip.compress(data, 1))
+        need(ctl("profile", path, "--folded") == "%s 3\n%s %d\n" % (name, ";".join([name] * 60), count), "two stacks")
+        ctl("profile", path, "--svg=" + os.path.join(d, "svg"))
 
 
 @test

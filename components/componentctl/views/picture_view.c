@@ -14,25 +14,34 @@
 #include "picture.h"
 #include "text.h"
 
-static int
-add_stack(const struct graph *g, const struct pprof_sample *s, struct picture *picture)
+/* The number that a node's name has in the picture.  *known: one more, 0: not known yet. */
+static uint32_t
+name_of(const struct node *n, struct picture *picture, uint32_t *known)
 {
 	struct text name = TEXT_INIT;
-	uint32_t    at = PICTURE_ROOT;
-	int         r = 0;
+	uint32_t    number;
 
-	for (uint32_t i = s->count; i-- > 0 && !r;)
-		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0 && !r;) {
-			name.size = 0;
-			graph_name(&g->nodes[g->numbers[s->stack[i] - g->shown->p->locations][k]], &name);
-			r = name.failed ? -ENOMEM : 0;
-			if (!r)
-				picture_down(picture, &at, text_string(&name));
+	if (!*known) {
+		graph_name(n, &name);
+		number = name.failed ? PICTURE_NO_NAME : picture_name(picture, text_string(&name));
+		*known = number == PICTURE_NO_NAME ? number : number + 1;
+		text_release(&name);
+	}
+	return *known == PICTURE_NO_NAME ? *known : *known - 1;
+}
+
+static void
+add_stack(const struct graph *g, const struct pprof_sample *s, struct picture *picture, uint32_t *names)
+{
+	uint32_t at = PICTURE_ROOT;
+
+	for (uint32_t i = s->count; i-- > 0;)
+		for (uint32_t k = s->stack[i]->count ? s->stack[i]->count : 1; k-- > 0;) {
+			uint32_t node = g->numbers[s->stack[i] - g->shown->p->locations][k];
+
+			picture_down_to(picture, &at, name_of(&g->nodes[node], picture, &names[node]));
 		}
-	if (!r)
-		picture_add(picture, at, s->values[g->shown->type]);
-	text_release(&name);
-	return r;
+	picture_add(picture, at, s->values[g->shown->type]);
 }
 
 static int
@@ -40,14 +49,15 @@ draw(const struct graph *g, const char *title, struct arena *a, struct text *out
 {
 	struct picture picture;
 	struct lines   lines;
-	int            r = lines_open(&lines, a, text_collect, out);
+	uint32_t      *names = arena_array(a, (size_t)g->count + 1, sizeof(*names));
+	int            r = names ? lines_open(&lines, a, text_collect, out) : -ENOMEM;
 
 	if (r < 0)
 		return r;
 	r = picture_begin(&picture, a);
 	for (size_t i = 0; i < g->shown->count && !r; i++)
 		if (g->shown->samples[i].values[g->shown->type])
-			r = add_stack(g, &g->shown->samples[i], &picture);
+			add_stack(g, &g->shown->samples[i], &picture, names);
 	if (!r)
 		r = picture_write(&picture, title, g->shown->p->types[g->shown->type].unit, &lines);
 	picture_end(&picture);
