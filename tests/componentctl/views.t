@@ -100,6 +100,19 @@ def so_are_those_of_profiles_that_other_tools_could_have_written():
         need(sum(job.result() for job in jobs) > 60, "comparisons")
 
 
+@test
+def a_difference_of_files_with_other_types_shows_the_type_that_pprof_shows():
+    with tempdir() as d:
+        def file(name, types, default):
+            values = [100 * (1 + "abcx".index(t)) + (name == "base") for t in types]
+            return write(os.path.join(d, name), profile([(t, "count") for t in types], [([1], values, [])], [(1, 0, 1, [(1, 1)])],
+                                                        [(1, "main", "main", "", 0)], [], default=default))
+        for types, base_types in ("abc", "abc"), ("abc", "ab"), ("ab", "abc"), ("abc", "bca"), ("abc", "xca"), ("xab", "cab"), ("a", "ab"):
+            for default, base_default in ("", ""), ("a", ""), ("", "b"), ("b", "a"), ("x", ""), ("", "x"):
+                path = file("file", types, default)
+                equal(compare(path, ("--base=" + file("base", base_types, base_default), "--top=0")), 1)
+
+
 def of_async_profiler(scale):
     """As its converter writes them: no addresses, one mapping of everything, no field packed but the stacks."""
     texts = ["", "cpu", "nanoseconds", "Produced by async-profiler", "async-profiler", "java/lang/Thread.run", "Main.work", "[tid]", "thread"]

@@ -248,6 +248,26 @@ type_of(const struct pprof *p, const char *type)
 	return i;
 }
 
+/* As pprof, where each profile that loses a type, or has another order, says which is shown, and the first that says so is
+ * right. */
+static void
+choose_usual(const struct merge_source *sources, size_t count, struct pprof *to)
+{
+	for (size_t i = 0; i < count && (!to->usual_type || !*to->usual_type); i++) {
+		const struct pprof *p = sources[i].p;
+		bool                same = p->type_count == to->type_count;
+
+		for (size_t k = 0; k < to->type_count && same; k++)
+			same = !strcmp(p->types[k].type, to->types[k].type);
+		to->usual_type = p->usual_type;
+		if (!same && (!p->usual_type || type_of(to, p->usual_type) == to->type_count))
+			to->usual_type = to->types[0].type;
+	}
+	to->usual = to->usual_type ? type_of(to, to->usual_type) : to->type_count;
+	if (to->usual == to->type_count)
+		to->usual = to->type_count - 1;
+}
+
 static int
 common_types(const struct merge_source *sources, size_t count, struct pprof *to, struct component_error *err)
 {
@@ -275,14 +295,13 @@ common_types(const struct merge_source *sources, size_t count, struct pprof *to,
 			}
 			everywhere = everywhere && at < p->type_count;
 		}
-		if (!everywhere)
-			continue;
-		if (i == first->usual)
-			to->usual = to->type_count;
-		to->types[to->type_count++] = first->types[i];
+		if (everywhere)
+			to->types[to->type_count++] = first->types[i];
 	}
-	if (to->type_count)
+	if (to->type_count) {
+		choose_usual(sources, count, to);
 		return 0;
+	}
 	component_error_set(err, "the profiles measure nothing that is the same; take both of one kind");
 	return -EBADMSG;
 }

@@ -189,6 +189,7 @@ read_types(struct reader *r)
 	if (!p->types)
 		return no_memory(r->err);
 	p->type_count = m->n_sample_type;
+	p->usual_type = usual;
 	p->usual = p->type_count - 1;
 	for (size_t i = p->type_count; i-- > 0;) {
 		p->types[i] = (struct pprof_type){ clean_text(r, m->sample_type[i]->type), clean_text(r, m->sample_type[i]->unit) };

@@ -80,6 +80,7 @@ struct pprof {
 	struct pprof_type     *types;
 	size_t                 type_count; /* at least 1 */
 	size_t                 usual;      /* the type that is shown if nobody says which */
+	const char            *usual_type; /* what the file says of it, which may be a type that it has not; NULL or "": nothing */
 	struct pprof_sample   *samples;
 	size_t                 sample_count;
 	struct pprof_location *locations;
