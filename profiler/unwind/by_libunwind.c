@@ -39,6 +39,7 @@
 #endif
 #endif
 
+#include "clock.h"
 #include "memory.h"
 #include "tables_lookup.h"
 #include "frame.h"
@@ -57,6 +58,7 @@
 #define PREFIX        "_U" TEXT(UNW_TARGET) "_"
 
 #define BLOCK_BYTES 4096
+#define FORK_WAIT_NS 500000000LL /* for a walk, which takes microseconds */
 #define BLOCKS      16 /* of code and sections, read anew for each stack */
 
 typedef int search_fn(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int,
@@ -358,16 +360,34 @@ remote_steps(struct remote_walk *w, unw_word_t leaf, uintptr_t *pcs, unsigned ma
 	return n;
 }
 
-/* Another thread may have been in the middle of a walk, with locks of the library's that nobody gives back here. */
+static bool fork_holds; /* who forks has walking */
+
+/* No other thread is in the middle of a walk then, with locks of the library's that nobody gives back in a child. */
+static void
+fork_prepare(void)
+{
+	struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + FORK_WAIT_NS);
+
+	fork_holds = lib.space && OUR_WAIT(pthread_mutex_clocklock(&walking, CLOCK_MONOTONIC, &until)) == 0;
+}
+
+static void
+fork_parent(void)
+{
+	if (fork_holds)
+		pthread_mutex_unlock(&walking);
+}
+
 static void
 forked(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-	if (pthread_mutex_trylock(&walking) != 0 || pthread_mutex_trylock(&lib.lock) != 0) {
+	if ((!fork_holds && pthread_mutex_trylock(&walking) != 0) || pthread_mutex_trylock(&lib.lock) != 0) {
 		lib.lost = true;
 		lib.space = NULL;
 	}
+	fork_holds = false;
 	walking = fresh;
 	lib.lock = fresh;
 }
@@ -436,7 +456,8 @@ out:
 
 const struct unwinder unwind_by_libunwind = {
 	.name = "libunwind", .package = LIBUNWIND_PACKAGE, .open = open_library,
-	.tables = true, /* for their sections */ .taken = walk_taken, .forked = forked };
+	.tables = true, /* for their sections */ .taken = walk_taken,
+	.fork_prepare = fork_prepare, .fork_parent = fork_parent, .forked = forked };
 
 #else
 

@@ -109,6 +109,22 @@ unwinder_choose(const struct unwinder *u)
 }
 
 void
+unwinders_fork_prepare(void)
+{
+	for (size_t i = 0; i < UNWIND_MODES; i++)
+		if (rows[i] && rows[i]->fork_prepare)
+			rows[i]->fork_prepare();
+}
+
+void
+unwinders_fork_parent(void)
+{
+	for (size_t i = 0; i < UNWIND_MODES; i++)
+		if (rows[i] && rows[i]->fork_parent)
+			rows[i]->fork_parent();
+}
+
+void
 unwinders_forked(void)
 {
 	for (size_t i = 0; i < UNWIND_MODES; i++)

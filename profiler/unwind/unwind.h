@@ -102,6 +102,7 @@ struct unwinder {
 	int (*capture)(struct unwind_reader *r, const struct unwind_regs *regs, uintptr_t *pcs, unsigned max, int *ret_truncated);
 	/* Of a copy, not in a handler; NULL: CPU samples are walked at once. */
 	unsigned (*taken)(const struct unwind_taken *t, uintptr_t *pcs, unsigned max, int *ret_truncated);
+	void (*fork_prepare)(void), (*fork_parent)(void); /* around a fork; or NULL */
 	void (*forked)(void); /* in a child; or NULL */
 };
 
@@ -113,6 +114,9 @@ const struct unwinder *unwinder_of(enum unwind_mode mode);
 const struct unwinder *unwinder_open(enum unwind_mode mode, int *ret_err);
 /* From now on stacks are walked so; NULL: by frame pointers, where they lead anywhere. */
 void                   unwinder_choose(const struct unwinder *u);
+/* Around a fork, and in a child. */
+void                   unwinders_fork_prepare(void);
+void                   unwinders_fork_parent(void);
 void                   unwinders_forked(void);
 
 /* Are CPU samples and stacks of blocked threads to be taken, for unwind_taken()?  Signal-safe. */

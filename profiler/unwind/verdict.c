@@ -36,6 +36,7 @@
 #include "fork.h"
 #include "futex.h"
 #include "memory.h"
+#include "unwind.h"
 #include "wake.h"
 
 #define ENTRIES_BITS 14 /* callers of a large program that has frame pointers and no tables */
@@ -309,11 +310,13 @@ static void
 fork_prepare(void)
 {
 	unwind_verdicts_fork(true);
+	unwinders_fork_prepare();
 }
 
 static void
 fork_parent(void)
 {
+	unwinders_fork_parent();
 	unwind_verdicts_fork(false);
 }
 
