@@ -19,7 +19,7 @@
 #define STACK_LOCK_AT_ONCE (-1)
 
 /* False: not taken, for this thread is inside already, or in vain for wait_ns; with 0 after one look, and after one look, too,
- * where the last wait was in vain and nobody has given it back since. */
+ * where another has waited as long in vain and nobody has given it back since. */
 bool stack_lock_take(long wait_ns);
 void stack_lock_release(void);
 /* Around a fork: taken if it can be. */
