@@ -2,7 +2,7 @@
  * our_lock.h - a lock of ours that a fork takes, held by a thread of the program for a moment.
  *
  * With all signals blocked, as a handler of the program may fork: it would wait for the thread that it has interrupted,
- * and a child that goes on within the handler would wait for it for ever.
+ * and a child that goes on within the handler would wait for it for ever.  Our own threads have them blocked all the time.
  *
  *   threads  any
  *   signals  not from a handler
@@ -14,11 +14,13 @@
 #include <pthread.h>
 
 #include "our_mask.h"
+#include "per_thread.h"
 
 static inline void
 our_lock_take(pthread_mutex_t *lock, sigset_t *ret_mask)
 {
-	our_mask_block(ret_mask);
+	if (!per_thread.ours)
+		our_mask_block(ret_mask);
 	pthread_mutex_lock(lock);
 }
 
@@ -26,7 +28,8 @@ static inline void
 our_lock_release(pthread_mutex_t *lock, const sigset_t *mask)
 {
 	pthread_mutex_unlock(lock);
-	our_mask_restore(mask);
+	if (!per_thread.ours)
+		our_mask_restore(mask);
 }
 
 #endif

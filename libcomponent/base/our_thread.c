@@ -332,8 +332,8 @@ our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 
 	if (strlen(name) >= sizeof(s->name))
 		return -EINVAL;
-	per_thread.ours = true; /* before the first allocation, until after the last free */
 	our_mask_block(&before);
+	per_thread.ours = true; /* before the first allocation, until after the last free */
 	r = -ENOMEM;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -351,8 +351,8 @@ our_thread_start(const char *name, void *(*run)(void *), void *arg, pthread_t *r
 	}
 	*ret = thread;
 out:
-	our_mask_restore(&before);
 	per_thread.ours = was;
+	our_mask_restore(&before);
 	return r;
 }
 

@@ -30,6 +30,7 @@
 
 #include "clock.h"
 #include "fork.h"
+#include "our_lock.h"
 #include "pages.h"
 #include "strings.h"
 
@@ -94,19 +95,22 @@ set_leave(struct cache *k)
 void
 symbols_keep(size_t limit_bytes)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t mask;
+
+	our_lock_take(&lock, &mask);
 	limit = limit_bytes / CACHE_PART < CACHE_BYTES_MAX ? limit_bytes / CACHE_PART : CACHE_BYTES_MAX;
 	set_leave(now);
 	now = NULL;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 struct cache *
 cache_open(void)
 {
+	sigset_t      mask;
 	struct cache *k;
 
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	if (now && (clock_ns(CLOCK_MONOTONIC) - now->born_ns >= CACHE_AGE_MAX_S * CLOCK_NS_PER_S ||
 		    (now->full && now->misses > now->hits))) {
 		set_leave(now);
@@ -119,16 +123,18 @@ cache_open(void)
 		k->users++;
 		k->hits = k->misses = 0;
 	}
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return k;
 }
 
 void
 cache_close(struct cache *k)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t mask;
+
+	our_lock_take(&lock, &mask);
 	set_leave(k);
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 /* ---- answers ---- */
@@ -136,6 +142,7 @@ cache_close(struct cache *k)
 uint32_t
 cache_object(struct cache *k, const char *build_id, const char *base)
 {
+	sigset_t    mask;
 	char        text[512];
 	size_t      id = strlen(build_id), name = strlen(base);
 	uint32_t    found = CACHE_NONE;
@@ -145,7 +152,7 @@ cache_object(struct cache *k, const char *build_id, const char *base)
 		return CACHE_NONE;
 	memcpy(text, build_id, id);
 	memcpy(text + id, base, name);
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	unique = k->objects ? strings_clean(&k->texts, text, id + name) : NULL;
 	for (uint32_t i = 0; unique && i < k->object_count && found == CACHE_NONE; i++)
 		if (k->objects[i] == unique)
@@ -154,7 +161,7 @@ cache_object(struct cache *k, const char *build_id, const char *base)
 		found = k->object_count++;
 		k->objects[found] = unique;
 	}
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	return found;
 }
 
@@ -167,17 +174,18 @@ key_of(uint32_t object, uint64_t offset, bool lines)
 unsigned
 cache_find(struct cache *k, uint32_t object, uint64_t offset, bool lines, struct symbol_frame *frames, unsigned max)
 {
+	sigset_t              mask;
 	const struct answers *a;
 	unsigned              count;
 
 	if (object == CACHE_NONE || offset >> OFFSET_BITS)
 		return 0;
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	a = (const struct answers *)(uintptr_t)table_get(&k->addresses, key_of(object, offset, true));
 	if (!a && !lines)
 		a = (const struct answers *)(uintptr_t)table_get(&k->addresses, key_of(object, offset, false));
 	*(a ? &k->hits : &k->misses) += 1;
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 	count = !a ? 0 : a->count < max ? a->count : max;
 	for (unsigned i = 0; i < count; i++)
 		frames[i] = a->frames[i];
@@ -221,12 +229,14 @@ void
 cache_add(struct cache *k, uint32_t object, uint64_t offset, bool lines, const struct symbol_frame *frames,
 	unsigned count)
 {
+	sigset_t mask;
+
 	if (object == CACHE_NONE || offset >> OFFSET_BITS || !count)
 		return;
-	pthread_mutex_lock(&lock);
+	our_lock_take(&lock, &mask);
 	if (!k->full)
 		k->full = !add(k, key_of(object, offset, lines), frames, count);
-	pthread_mutex_unlock(&lock);
+	our_lock_release(&lock, &mask);
 }
 
 /* ---- fork ---- */

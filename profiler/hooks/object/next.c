@@ -22,7 +22,6 @@
 #include "object.h"
 
 #include <errno.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <unistd.h>
 
