@@ -75,6 +75,7 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	struct window_counts      counts = { 0 }; /* by stack: a million values would be 80 MiB of samples */
 	struct profile            p;
 	sigset_t                  mask;
+	uint64_t                  left_out = 0;
 	int                       r = 0;
 
 	(void)params;
@@ -83,9 +84,12 @@ snapshot(const struct collector *collector, const struct collect_params *params,
 	p.period = 1;
 	p.time_ns = clock_ns(CLOCK_REALTIME);
 	our_lock_take(&lock, &mask);
-	for (size_t i = 0; i < c->values.size && !r; i++)
+	for (size_t i = 0; i < c->values.size; i++)
 		if (c->values.slots[i].value && !window_counts_add(&counts, (uint32_t)c->values.slots[i].value, 0, 0, 1))
-			r = -ENOMEM;
+			left_out++;
+	if (left_out)
+		profile_comment(&p, "%s: %llu values are left out, there is no room for so many stacks", c->name,
+			(unsigned long long)left_out);
 	if (c->refused)
 		profile_comment(&p, "%s: %llu values were not added, there was no room", c->name,
 			(unsigned long long)c->refused);
