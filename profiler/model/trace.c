@@ -129,22 +129,15 @@ trace_comment(struct trace *t, const char *format, ...)
 }
 
 int
-trace_copy_head(const struct trace *from, struct trace *to)
+trace_copy_begin(const struct trace *from, struct trace *to)
 {
 	int r = 0;
 
 	*to = *from;
 	to->records = NULL;
-	to->count = to->capacity = 0;
 	to->threads = NULL;
-	to->thread_count = to->thread_capacity = 0;
-	to->texts = from->texts ? pages_map(from->text_capacity) : NULL;
-	if (from->texts && !to->texts) {
-		trace_init(to);
-		return -ENOMEM;
-	}
-	if (to->texts)
-		memcpy(to->texts, from->texts, from->text_bytes);
+	to->texts = NULL;
+	to->count = to->capacity = to->thread_count = to->thread_capacity = to->text_bytes = to->text_capacity = 0;
 	for (size_t i = 0; i < from->thread_count && r == 0; i++) {
 		stack_table_ref(from->threads[i].stack);
 		r = trace_add_thread(to, &from->threads[i]);
@@ -152,6 +145,34 @@ trace_copy_head(const struct trace *from, struct trace *to)
 	if (r < 0)
 		trace_release(to);
 	return r;
+}
+
+static size_t
+least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+int
+trace_copy_some(const struct trace *from, size_t records, size_t text_bytes, struct trace *to)
+{
+	size_t end = least(records, to->copied + TRACE_COPY_RECORDS), size = least(text_bytes - to->text_bytes, TRACE_COPY_TEXTS);
+
+	if (text_bytes > to->text_capacity) {
+		to->texts = pages_map_sparse(text_bytes);
+		to->text_capacity = to->texts ? text_bytes : 0;
+	}
+	if (text_bytes > 0 && !to->texts)
+		return -ENOMEM;
+	if (size > 0)
+		memcpy(to->texts + to->text_bytes, from->texts + to->text_bytes, size);
+	to->text_bytes += size;
+	for (; to->copied < end; to->copied++) {
+		stack_table_ref(from->records[to->copied].stack);
+		if (trace_add(to, &from->records[to->copied]) < 0)
+			return -ENOMEM;
+	}
+	return to->copied < records || to->text_bytes < text_bytes;
 }
 
 /*

@@ -26,6 +26,8 @@
 
 #define TRACE_COMMENTS_MAX 1024 /* bytes, newline-separated */
 #define TRACE_FEW          1024 /* records */
+#define TRACE_COPY_RECORDS 8192 /* at once, 450 KB ... */
+#define TRACE_COPY_TEXTS   ((size_t)512 << 10) /* ... and bytes: some 100 us each */
 #define TRACE_NAME_MAX     16   /* of a thread, with its zero */
 
 enum trace_type {
@@ -105,6 +107,7 @@ struct trace {
 	char                 comments[TRACE_COMMENTS_MAX]; /* the source by name, limits that were met */
 	struct trace_record *records;
 	size_t               count, capacity;
+	size_t               copied; /* trace_copy_some() */
 	struct trace_thread *threads;
 	size_t               thread_count, thread_capacity;
 	char                *texts; /* zero-terminated strings one after the other; texts[0] is 0 */
@@ -121,8 +124,12 @@ uint32_t trace_text(struct trace *t, const char *text, size_t max);
 /* The text at an offset, "" of 0; borrowed until the next trace_text(). */
 const char *trace_string(const struct trace *t, uint32_t offset);
 void     trace_comment(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* to becomes what from is, but without records.  0 or -ENOMEM, and then to is empty. */
-int      trace_copy_head(const struct trace *from, struct trace *to);
+/* A copy of one that grows still, some of it at a time, so that nobody waits long for its lock: to becomes what from is, but
+ * without records and texts.  0 or -ENOMEM, and then to is empty. */
+int      trace_copy_begin(const struct trace *from, struct trace *to);
+/* Then again and again, as 1 says: the next of so many records and bytes of texts that there were, which have not changed.
+ * 0 when they are there; -ENOMEM. */
+int      trace_copy_some(const struct trace *from, size_t records, size_t text_bytes, struct trace *to);
 /* By time, records of one time in the order they were added.  0 or -ENOMEM. */
 int      trace_sort(struct trace *t);
 /* Drops references and memory; a released trace may be initialised again. */

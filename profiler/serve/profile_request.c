@@ -18,7 +18,8 @@
  * With checkpoint=N its answer begins while it goes on: at least N seconds apart comes what there is so far, as a
  * gzip member that is a whole profile or trace, and the last member is the answer.  So whoever asks has something if the
  * program is killed.  A checkpoint costs what the end of a window does, but for names that are known by then: from the
- * second on they are as far apart as keeps them at 1 % of a processor.
+ * second on they are as far apart as keeps them at 1 % of a processor.  Who reads slowly gets none that would not be out
+ * before the end, if it takes as long as the last one.
  *
  * What a stranger would get wrong:
  * - Text of Go has no room for a remark, so how threads were read is a header of the answer,
@@ -421,8 +422,8 @@ so_far(struct job *j, void *window, const struct product *before, struct product
 	return r ? r : difference(j, &copy, ret);
 }
 
-/* One that cannot be made is left out, as the next may be there: while there is no memory, or the client has not read the
- * last one.  A window waits for who reads slowly only with one that is larger than what is queued for a client. */
+/* One that cannot be made is left out, as the next may be there: while there is no memory, if that is seen before a byte of it
+ * is out, or the client has not read the last one.  A window waits for who reads slowly only with one that is larger than what is queued for a client. */
 static int
 checkpoint(struct job *j, void *window, const struct product *before)
 {
@@ -452,21 +453,23 @@ later(int64_t ns, int64_t by_ns)
 static int
 wait_out(struct job *j, void *window, const struct product *before)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC), end = later(now, j->spec.wait_ns), apart = j->spec.checkpoint_ns, used;
+	int64_t now = clock_ns(CLOCK_MONOTONIC), end = later(now, j->spec.wait_ns), apart = j->spec.checkpoint_ns, used, took = 0;
 	bool    first = true; /* it finds names that the end would have to find, and that are kept */
 	int     r;
 
-	for (; apart && later(now, apart) < end; first = false) {
+	for (; apart && later(later(now, apart), took) < end; first = false) {
 		r = job_wait(j, now + apart);
 		if (r <= 0)
 			return r;
+		now = clock_ns(CLOCK_MONOTONIC);
 		used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		r = checkpoint(j, window, before);
 		if (r < 0)
 			return r;
 		used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
 		apart = first || used * CHECKPOINT_APART < j->spec.checkpoint_ns ? j->spec.checkpoint_ns : used * CHECKPOINT_APART;
-		now = clock_ns(CLOCK_MONOTONIC);
+		took = clock_ns(CLOCK_MONOTONIC) - now;
+		now += took;
 	}
 	r = job_wait(j, end);
 	return r < 0 ? r : 0;

@@ -60,6 +60,7 @@
 #include "seccomp.h"
 
 #define CLOSED_AT_ONCE 64         /* events: below a millisecond */
+#define CLOSE_PAUSE_NS 50000L
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
 #define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
 #define RING_BYTES_MIN   (32 << 10)
@@ -452,13 +453,14 @@ reason_of(int err)
 static void
 close_all(void)
 {
-	size_t   page = (size_t)sysconf(_SC_PAGESIZE);
-	sigset_t mask;
+	const struct timespec pause = { 0, CLOSE_PAUSE_NS };
+	size_t                page = (size_t)sysconf(_SC_PAGESIZE);
+	sigset_t              mask;
 
 	while (perf.ring_count > 0) /* counted down first, as in forget() */
 		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
-	while (perf.event_count > 0) {
-		our_fd_hold(&mask); /* not for all at once: a fork waits for it */
+	for (; perf.event_count > 0; nanosleep(&pause, NULL)) {
+		our_fd_hold(&mask); /* not for all at once, nor again at once: a fork waits for it */
 		for (int n = 0; n < CLOSED_AT_ONCE && perf.event_count > 0; n++)
 			event_close(&perf.events[--perf.event_count]);
 		our_fd_release(&mask);

@@ -65,14 +65,14 @@
 #define DRAIN_NS    50000000LL
 #define HEAP_DRAINS 2 /* the heap is read in one of so many */
 #define WHY_BYTES   192
-#define COPIED_AT_ONCE 8192 /* records, 450 KB: below a millisecond */
+#define COPY_PAUSE_NS 50000L /* a lock that is taken again at once goes to nobody else */
 
 struct tracer_window {
 	struct window      window;
 	struct trace       trace;
 	struct cpu_window *cpu; /* NULL: no samples */
 	uint64_t           settled_ns;
-	size_t             told; /* of a copy: how many records there are to copy */
+	size_t             told, told_texts; /* of a copy: how many records and bytes there are to copy */
 };
 
 static struct windows windows;
@@ -427,7 +427,7 @@ end(struct window *window)
 	tracer.records -= w->trace.count < tracer.records ? w->trace.count : tracer.records;
 }
 
-/* But for its records. */
+/* But for its records and texts. */
 static int
 copy(const struct window *from, struct window *to)
 {
@@ -435,7 +435,8 @@ copy(const struct window *from, struct window *to)
 	struct tracer_window       *now = (struct tracer_window *)to;
 
 	now->told = w->trace.count;
-	return tracer.records + now->told > TRACER_RECORDS_MAX ? -ENOMEM : trace_copy_head(&w->trace, &now->trace);
+	now->told_texts = w->trace.text_bytes;
+	return tracer.records + now->told > TRACER_RECORDS_MAX ? -ENOMEM : trace_copy_begin(&w->trace, &now->trace);
 }
 
 static void
@@ -513,19 +514,19 @@ tracer_close(struct tracer_window *w, struct trace *ret)
 }
 
 static int
-records_copy(const struct tracer_window *w, struct tracer_window *now)
+rest_copy(const struct tracer_window *w, struct tracer_window *now)
 {
-	int r = 0;
+	const struct timespec pause = { 0, COPY_PAUSE_NS };
+	int                   r;
 
-	for (size_t at = 0; at < now->told && r == 0;) {
+	for (;;) {
 		pthread_mutex_lock(&windows.lock);
-		for (size_t n = 0; n < COPIED_AT_ONCE && at < now->told && r == 0; n++, at++) {
-			stack_table_ref(w->trace.records[at].stack);
-			r = trace_add(&now->trace, &w->trace.records[at]);
-		}
+		r = trace_copy_some(&w->trace, now->told, now->told_texts, &now->trace);
 		pthread_mutex_unlock(&windows.lock);
+		if (r != 1)
+			return r;
+		nanosleep(&pause, NULL);
 	}
-	return r;
 }
 
 int
@@ -537,7 +538,7 @@ tracer_so_far(const struct tracer_window *w, struct trace *ret)
 	if (!now)
 		return r;
 	if (r == 0)
-		r = records_copy(w, now);
+		r = rest_copy(w, now);
 	now->trace.lost += now->window.lost;
 	if (r == 0)
 		r = window_finish(now, w->settled_ns, ret);
