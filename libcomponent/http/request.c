@@ -271,15 +271,25 @@ head_read(struct httpd_conn *c, struct httpd_request *r)
 	return head_parse(r, r->head);
 }
 
-/* Moves what there is of body_left; -EAGAIN: not all. */
+/*
+ * Takes what there is of body_left; -EAGAIN: not all.  The bytes are copied: to move them would
+ * keep the whole buffer that each read has made, a KiB for a body's single byte.
+ */
 static int
 data_take(struct httpd_request *r, struct evbuffer *in)
 {
-	int n = evbuffer_remove_buffer(in, r->body, r->body_left);
+	size_t         n = evbuffer_get_length(in);
+	unsigned char *p;
 
-	if (n < 0)
-		return -ENOMEM;
-	r->body_left -= (size_t)n;
+	if (n > r->body_left)
+		n = r->body_left;
+	if (n > 0 && !r->body_dropped) {
+		p = evbuffer_pullup(in, (ssize_t)n);
+		if (!p || evbuffer_add(r->body, p, n))
+			return -ENOMEM;
+	}
+	evbuffer_drain(in, n);
+	r->body_left -= n;
 	return r->body_left ? -EAGAIN : 0;
 }
 
@@ -435,8 +445,6 @@ httpd_request_read(struct httpd_conn *c, struct httpd_request **ret)
 	}
 	if (status)
 		goto out;
-	if (r->body_dropped)
-		evbuffer_drain(r->body, evbuffer_get_length(r->body));
 	r->answer.ask.body_size = evbuffer_get_length(r->body);
 	r->answer.ask.body = (const char *)evbuffer_pullup(r->body, -1);
 	if (r->answer.ask.body_size > 0 && !r->answer.ask.body)

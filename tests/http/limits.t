@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a client can take from us is bounded: header time and size, bodies,
 connections, queued bytes, descriptors; and none of it ends or slows the daemon."""
+import fcntl
 import http.client
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import socket
 import struct
 import sys
+import termios
 import threading
 import time
 
@@ -338,6 +340,27 @@ def a_body_in_the_smallest_chunks_with_the_longest_frames_costs_neither_memory_n
                              (b"1\n1\n0\n\n", 200), (b"1\0\r\n1\r\n0\r\n\r\n", 400), (b"\r\n", 400), (b"100001\r\n", 413), (b"1 \r\n1\r\n0\r\n\r\n", 200),
                              (b"100000\r\n" + b"1" * (1 << 20) + b"\r\n1\r\n", 413), (b"1" + b" " * 300, 400)):
             equal(status_of(d.raw(head + body)), status, body[:20])
+
+
+def one_read_each(s, data):
+    """Sends bytes, each when the one before it has been read: of a unix socket the kernel tells."""
+    for byte in data:
+        s.sendall(bytes([byte]))
+        while struct.unpack("i", fcntl.ioctl(s, termios.TIOCOUTQ, bytes(4)))[0]:
+            os.sched_yield()
+
+
+@test
+def a_body_that_comes_byte_by_byte_costs_its_bytes_alone():
+    with tempdir() as t, server("--socket", t + "/s") as d:
+        for method in "POST", "GET":  # kept, and dropped
+            with connect_unix(t + "/s") as s:
+                size, body = rss(d.pid), b"1" * 12000
+                s.sendall(get_line(PPROF + "symbol", "Content-Length: %d" % len(body), "Connection: close", method=method))
+                one_read_each(s, body[:-1])
+                need(not grew_too_much(d.pid, size, 4 << 20), "%s: RSS grew by %d bytes" % (method, rss(d.pid) - size))
+                s.sendall(body[-1:])
+                equal(status_of(receive_all(s)), 200)
 
 
 def long_request(d):
