@@ -162,7 +162,6 @@ server_start(struct front *f, const struct front_page *page, struct component_er
 		.arg = f, .log = component_log_write, .log_arg = f->c };
 	struct component_error why = COMPONENT_ERROR_INIT;
 	struct listen_set      told;
-	struct httpd          *h;
 	int                    r;
 
 	r = listen_open(&f->address, &f->set, &why);
@@ -175,19 +174,18 @@ server_start(struct front *f, const struct front_page *page, struct component_er
 	told = f->set;
 	if (*told.note)
 		component_log(f->c, COMPONENT_LOG_WARNING, told.note, NULL);
-	r = httpd_start(&o, &h, err);
+	r = httpd_start(&o, &f->httpd, err);
 	if (r == 0) {
-		f->httpd = h;
 		r = profiler_host(f, &f->address, &told);
 		if (r == 0)
-			r = httpd_listen(h, &f->set, NULL);
+			r = httpd_listen(f->httpd, &f->set, NULL);
 		if (r < 0) {
 			profiler_host_end(f);
 			httpd_stop_at(&f->httpd, 0);
 		}
 	}
 	if (r < 0)
-		listen_close_forkable(&f->set);
+		listen_close(&f->set);
 	else
 		strcpy(f->url, told.sockets[0].url);
 	return r;

@@ -12,13 +12,11 @@
 #include "listen.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "our_fd.h"
-#include "our_table.h"
 
 int
 listen_open(const struct address *a, struct listen_set *ret, struct component_error *err)
@@ -67,29 +65,12 @@ listen_close(struct listen_set *set)
 {
 	listen_unlink(set);
 	for (size_t i = 0; i < set->count; i++)
-		if (set->sockets[i].fd >= 0)
-			close(set->sockets[i].fd);
+		our_fd_close(set->sockets[i].fd);
 	memset(set, 0, sizeof(*set));
-}
-
-void
-listen_close_forkable(struct listen_set *set)
-{
-	sigset_t mask;
-
-	listen_unlink(set); /* a file system may let it wait, and nobody could fork meanwhile */
-	our_fd_hold(&mask);
-	for (size_t i = 0; i < set->count; i++)
-		if (set->sockets[i].fd >= 0)
-			close(set->sockets[i].fd);
-	set->count = 0;
-	our_fd_release(&mask);
 }
 
 void
 listen_forked(struct listen_set *set)
 {
-	for (size_t i = 0; i < set->count && !our_table_is_apart(); i++)
-		close(set->sockets[i].fd);
 	set->count = 0;
 }

@@ -19,7 +19,7 @@
 #define LISTEN_MAX 8 /* sockets of one address: localhost has two */
 
 struct listen_socket {
-	int  fd;            /* O_CLOEXEC, non-blocking, listening, never 0 to 2 */
+	int  fd;            /* O_CLOEXEC, non-blocking, listening, never 0 to 2; of a set it is listed (our_fd.h) */
 	bool loopback;      /* reachable from this machine alone */
 	bool is_unix;
 	char address[300];  /* the real one: "127.0.0.1:6060", "unix:/run/x.sock" */
@@ -60,9 +60,7 @@ bool listen_is_loopback(const struct sockaddr *sa);
 void listen_unlink(const struct listen_set *set);
 /* Closes the sockets, too. */
 void listen_close(struct listen_set *set);
-/* The same for a set that a fork handler gives to listen_forked(): it is empty before its numbers are anybody's. */
-void listen_close_forkable(struct listen_set *set);
-/* In a forked child: closes the sockets, if it has them; their files are the parent's. */
+/* In a forked child, which has none of the sockets; their files are the parent's. */
 void listen_forked(struct listen_set *set);
 
 /* ---- for listen_open(): each kind of address has a file; on failure listen_close() is due ---- */

@@ -30,6 +30,7 @@
 
 #include "digits.h"
 #include "fd.h"
+#include "our_fd.h"
 
 #define INHERITED_MAX 1024 /* sockets; systemd hands over what fits its own limit, far fewer */
 #define CLAIMED_BITS  64   /* sockets whose use is remembered; more count as used */
@@ -104,10 +105,10 @@ add(int fd, const char *text, struct listen_set *set, struct component_error *er
 	}
 	if (set->count == LISTEN_MAX)
 		return 0;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, FD_LOWEST);
+	copy = our_fd_copy(fd);
 	if (copy < 0) {
-		component_error_set(err, "%s: %s", text, strerror(errno));
-		return -errno;
+		component_error_set(err, "%s: %s", text, strerror(-copy));
+		return copy;
 	}
 	flags = fcntl(fd, F_GETFL);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);

@@ -35,8 +35,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fd.h"
 #include "listen_owner.h"
+#include "our_fd.h"
 
 #define LISTEN_WHY_MAX 384 /* bytes with NUL: address, errno's text, owner and hint */
 #define PORT_TRIES_MAX 16 /* choices of a free port that all addresses must have free */
@@ -192,7 +192,7 @@ candidate_open(const struct candidate *c, int *ret)
 	int       fd, r, one = 1, v6only = !c->dual;
 	socklen_t size = c->any.sa_family == AF_INET ? sizeof(c->in) : sizeof(c->in6);
 
-	fd = fd_keep(socket(c->any.sa_family, LISTEN_TYPE, 0));
+	fd = our_fd_socket(c->any.sa_family, LISTEN_TYPE);
 	if (fd < 0)
 		return fd;
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
@@ -200,7 +200,7 @@ candidate_open(const struct candidate *c, int *ret)
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)) < 0) ||
 	    bind(fd, &c->any, size) < 0 || listen(fd, LISTEN_BACKLOG) < 0) {
 		r = -errno;
-		close(fd);
+		our_fd_close(fd);
 		return r;
 	}
 	*ret = fd;
@@ -349,7 +349,7 @@ listen_open_tcp(const struct address *a, struct listen_set *set, struct componen
 		if (r != -EAGAIN)
 			break;
 		while (set->count > 0)
-			close(set->sockets[--set->count].fd);
+			our_fd_close(set->sockets[--set->count].fd);
 		memset(set, 0, sizeof(*set));
 		r = 0;
 		if (tries == PORT_TRIES_MAX) {

@@ -35,7 +35,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fd.h"
 #include "listen_owner.h"
 #include "our_fd.h"
 
@@ -62,7 +61,7 @@ ask(const struct sockaddr_un *un, socklen_t size, char *owner, size_t owner_size
 {
 	struct ucred peer;
 	socklen_t    peer_size = sizeof(peer);
-	int          fd = fd_keep(socket(AF_UNIX, LISTEN_TYPE, 0)), r = -EADDRINUSE;
+	int          fd = our_fd_socket(AF_UNIX, LISTEN_TYPE), r = -EADDRINUSE;
 
 	if (fd < 0)
 		return fd;
@@ -74,7 +73,7 @@ ask(const struct sockaddr_un *un, socklen_t size, char *owner, size_t owner_size
 	} else if (owner_size > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) == 0) {
 		listen_owner_pid(peer.pid, owner, owner_size);
 	}
-	close(fd);
+	our_fd_close(fd);
 	return r;
 }
 
@@ -199,7 +198,7 @@ listen_open_unix(const struct address *a, struct listen_set *set, struct compone
 		if (r < 0)
 			return r;
 	}
-	r = fd_keep(socket(AF_UNIX, LISTEN_TYPE, 0));
+	r = our_fd_socket(AF_UNIX, LISTEN_TYPE);
 	if (r < 0)
 		goto failed;
 	set->count = 1;

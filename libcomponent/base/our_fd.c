@@ -19,7 +19,7 @@
  *   free again in a child that has the descriptor.
  * - What is open for long (our_fd_keep()) may have lost its number to another one of ours: both
  *   have a place then, and only one of the two is given up.
- * - A socket cannot be marked either: both ends of a pair get a place, or there is none.
+ * - A socket cannot be marked either: it gets a place, both ends of a pair do, or there is none.
  * - What is written to is not marked (O_SYNC would cost) but opened under the lock: that
  *   is for small files of the daemon's own, when it starts.  What has no mark is told from what the daemon
  *   has under that number by now by its file (st_dev, st_ino).
@@ -253,6 +253,41 @@ our_fd_note(int fd)
 		return -EMFILE;
 	place_take(UNMARKED, fd);
 	return fd;
+}
+
+/* What was just made gets a place, or is closed. */
+static int
+note_or_close(int fd)
+{
+	int r = fd < 0 ? fd : our_fd_note(fd);
+
+	if (r < 0 && fd >= 0)
+		syscall(SYS_close, fd);
+	return r;
+}
+
+int
+our_fd_socket(int family, int type)
+{
+	sigset_t mask;
+	int      fd;
+
+	our_fd_hold(&mask);
+	fd = note_or_close(fd_keep(socket(family, type | SOCK_CLOEXEC, 0)));
+	our_fd_release(&mask);
+	return fd;
+}
+
+int
+our_fd_copy(int fd)
+{
+	sigset_t mask;
+	int      copy;
+
+	our_fd_hold(&mask);
+	copy = note_or_close(fd_keep(fcntl(fd, F_DUPFD_CLOEXEC, FD_LOWEST)));
+	our_fd_release(&mask);
+	return copy;
 }
 
 static bool

@@ -72,6 +72,10 @@ int   our_fd_swift_open(int dir, const char *path);
 void  our_fd_swift_close(int fd, bool proven);
 void  our_fd_swift_end(int begun);
 
+/* socket(2), and another number for one that is not ours; close-on-exec, never 0 to 2, for our_fd_close().  -EMFILE also when
+ * more are open than can be kept out of children. */
+int   our_fd_socket(int family, int type);
+int   our_fd_copy(int fd);
 /* socketpair(2) of streams, close-on-exec and non-blocking; both for our_fd_close().  -EMFILE
  * also when more are open than can be kept out of children. */
 int   our_fd_socketpair(int ret_fds[2]);

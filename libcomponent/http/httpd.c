@@ -319,7 +319,7 @@ httpd_new(const struct httpd_options *o)
 }
 
 int
-httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err)
+httpd_start(const struct httpd_options *o, struct httpd *_Atomic *ret, struct component_error *err)
 {
 	struct httpd *h;
 	int           r;
@@ -330,9 +330,11 @@ httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_
 	h = httpd_new(o);
 	if (!h)
 		return -ENOMEM;
+	*ret = h;
 	r = our_thread_start(h->thread_name, run, h, &h->thread);
 	if (r) {
 		component_error_set(err, "cannot start the thread '%s': %s", h->thread_name, strerror(-r));
+		*ret = NULL;
 		httpd_free(h);
 		return r;
 	}
@@ -345,11 +347,10 @@ httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_
 		component_error_set(err, "cannot start the HTTP server: %s%s", strerror(-r),
 			r == -EMFILE || r == -ENFILE ? "; raise the limit of open files (LimitNOFILE=, ulimit -n)" : "");
 		pthread_join(h->thread, NULL);
+		*ret = NULL;
 		httpd_free(h);
-		return r;
 	}
-	*ret = h;
-	return 0;
+	return r;
 }
 
 static void

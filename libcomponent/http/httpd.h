@@ -63,10 +63,10 @@ struct httpd_options {
 	void             *log_arg;
 };
 
-/* Starts the thread.  -ENOTSUP, with the object's name in err, when libevent's
+/* Starts the thread; *ret is set before it has a descriptor, for httpd_forked() in a fork at any moment.  -ENOTSUP, with the object's name in err, when libevent's
  * symbols have been taken over by another library in this process; -EMFILE when
  * too few descriptors are left. */
-int  httpd_start(const struct httpd_options *o, struct httpd **ret, struct component_error *err);
+int  httpd_start(const struct httpd_options *o, struct httpd *_Atomic *ret, struct component_error *err);
 /* Adds listeners; takes the sockets over on success.  tag is given to those who ask there, and
  * to httpd_unlisten().  Any thread; may be called again for more.  -ENOSPC: too many. */
 int  httpd_listen(struct httpd *h, struct listen_set *set, void *tag);

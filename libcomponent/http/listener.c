@@ -130,20 +130,30 @@ listener_events_free(struct httpd_listener *l)
 	httpd_event_free(&l->rest);
 }
 
-/* Its socket stays open. */
+/* Its socket stays open, and is one of a listen_set's again. */
 static void
 listener_unwatch(struct httpd_listener *l)
 {
+	sigset_t mask;
+
 	listener_events_free(l);
+	our_fd_hold(&mask);
+	our_fd_note(l->socket.fd);
 	listener_fd(l)->fd = -1;
+	our_fd_release(&mask);
 }
 
 static int
 listener_watch(struct httpd_listener *l)
 {
+	sigset_t mask;
+
 	l->ready = event_new(l->h->base, l->socket.fd, EV_READ | EV_PERSIST, on_ready, l);
 	l->rest = evtimer_new(l->h->base, on_rested, l);
+	our_fd_hold(&mask);
+	our_fd_forget(l->socket.fd);
 	our_fd_keep(listener_fd(l), l->socket.fd);
+	our_fd_release(&mask);
 	if (l->ready && l->rest && event_add(l->ready, NULL) == 0)
 		return 0;
 	listener_unwatch(l);
@@ -239,7 +249,7 @@ socket_again(struct listen_socket *socket)
 		return r;
 	*socket = set.sockets[0];
 	for (size_t i = 1; i < set.count; i++)
-		close(set.sockets[i].fd);
+		our_fd_close(set.sockets[i].fd);
 	return 0;
 }
 
@@ -253,10 +263,8 @@ listener_again(struct httpd_listener *l)
 	if (r)
 		return r;
 	r = listener_watch(l);
-	if (r) {
-		our_fd_keep(listener_fd(l), l->socket.fd);
-		listener_drop(l);
-	}
+	if (r)
+		listen_close(&(struct listen_set){ .count = 1, .sockets = { l->socket } });
 	return r;
 }
 

@@ -332,7 +332,7 @@ addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component
 		fault = PROFILER_FAULT_DEBUG_SOCKET;
 		r = place_bind(s, &s->debug, text, &why);
 		if (r)
-			listen_close_forkable(&s->tcp.set);
+			listen_close(&s->tcp.set);
 	}
 	if (r) {
 		bind_explain(o, fault, &why, err);
@@ -398,8 +398,8 @@ addresses_close(struct serve *s)
 {
 	siblings_leave();
 	record_remove(&s->record);
-	listen_close_forkable(&s->tcp.set);
-	listen_close_forkable(&s->debug.set);
+	listen_close(&s->tcp.set);
+	listen_close(&s->debug.set);
 	if (s->port_file_written)
 		port_file_remove(s->options.port_file, s->address);
 }
@@ -536,7 +536,7 @@ move_apply(struct serve *s, struct move *m, struct component_error *why)
 static void
 move_back(struct serve *s, struct move *m)
 {
-	listen_close_forkable(&m->place->set);
+	listen_close(&m->place->set);
 	if (!m->changes || m->place->tag == m->old_tag)
 		return; /* it has the old listeners only, and all of them unless they stood in the way */
 	httpd_unlisten(s->httpd, (void *)m->place->tag);
@@ -562,7 +562,7 @@ move_restore(struct serve *s, struct move *m)
 		r = place_open(s, m->place);
 	if (!r)
 		return;
-	listen_close_forkable(&m->place->set);
+	listen_close(&m->place->set);
 	m->place->now.count = 0;
 	m->place->handed_by = NULL;
 	m->place->lost = true;

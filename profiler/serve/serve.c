@@ -201,14 +201,9 @@ serve_open(struct serve *s, struct component_error *err)
 		.log = s->options.log,
 		.log_arg = s->options.log_arg,
 	};
-	struct httpd *h;
-	int           r;
+	int r = httpd_start(&o, &s->httpd, err);
 
-	r = httpd_start(&o, &h, err);
-	if (r)
-		return r;
-	s->httpd = h;
-	return addresses_open(s, err);
+	return r ? r : addresses_open(s, err);
 }
 
 int

@@ -237,7 +237,7 @@ a_busy_port_names_who_holds_it(void **state)
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct listen_set      taken, set;
 	char                   text[64], want[128];
-	int                    ready[2], status;
+	int                    ready[2], status, kept;
 	pid_t                  pid;
 	char                   byte;
 
@@ -254,13 +254,15 @@ a_busy_port_names_who_holds_it(void **state)
 	assert_int_equal(open_text(text, &set, &err), -EADDRINUSE);
 	must_say(&err, "held by this process itself");
 
-	/* Another process: a child that alone keeps the socket. */
+	/* Another process: a child that alone keeps the socket, by a number that is not ours. */
 	assert_int_equal(pipe(ready), 0);
+	kept = dup(taken.sockets[0].fd);
 	pid = fork();
 	if (pid == 0) {
 		close(ready[1]);
 		_exit(read(ready[0], &byte, 1) < 0);
 	}
+	close(kept);
 	snprintf(text, sizeof(text), "127.0.0.1:%u", taken.sockets[0].port);
 	listen_close(&taken);
 	assert_int_equal(open_text(text, &set, &err), -EADDRINUSE);
@@ -475,16 +477,17 @@ static void
 as_activated(void (*body)(unsigned port))
 {
 	struct listen_set a, b;
-	int               status;
+	int               status, first, second;
 	pid_t             pid;
 
 	must_open("127.0.0.1:0", &a);
 	must_open("127.0.0.1:0", &b);
+	first = fcntl(a.sockets[0].fd, F_DUPFD, 100); /* not ours, so a child has them */
+	second = fcntl(b.sockets[0].fd, F_DUPFD, 100);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
 		char number[16];
-		int  first = fcntl(a.sockets[0].fd, F_DUPFD, 100), second = fcntl(b.sockets[0].fd, F_DUPFD, 100);
 
 		dup2(first, 3);
 		dup2(second, 4);
@@ -496,6 +499,8 @@ as_activated(void (*body)(unsigned port))
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(first);
+	close(second);
 	listen_close(&a);
 	listen_close(&b);
 	assert_true(WIFEXITED(status));

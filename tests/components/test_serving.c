@@ -4,13 +4,16 @@
  */
 #include <config.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,6 +171,88 @@ a_start_that_fails_ends_profiling_and_frees_all(void **state)
 	assert_true(freed);
 }
 
+/* ---- children forked at the start ---- */
+
+static atomic_bool starts_watched;
+static atomic_uint forked_at[3]; /* sockets that listen, the loader, a loop that is made */
+static atomic_uint had_at_start;
+
+static int
+sockets(void)
+{
+	int       count = 0, type;
+	socklen_t size = sizeof(type);
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++)
+		count += !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+	return count;
+}
+
+static int sockets_before;
+
+static void
+fork_here(int where)
+{
+	int   status;
+	pid_t pid;
+
+	if (!atomic_load(&starts_watched))
+		return;
+	pid = fork();
+	if (pid == 0)
+		_exit(sockets() - sockets_before);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	atomic_fetch_add(&had_at_start, (unsigned)WEXITSTATUS(status));
+	atomic_fetch_add(&forked_at[where], 1);
+}
+
+__attribute__((visibility("default"))) int
+listen(int fd, int backlog)
+{
+	fork_here(0);
+	return (int)syscall(SYS_listen, fd, backlog);
+}
+
+__attribute__((visibility("default"))) void *
+dlopen(const char *path, int flags)
+{
+	static __typeof__(dlopen) *real;
+
+	if (!real)
+		real = (__typeof__(real))dlsym(RTLD_NEXT, "dlopen");
+	fork_here(1);
+	return real(path, flags);
+}
+
+/* libevent's, on the server's thread. */
+__attribute__((visibility("default"))) int
+epoll_create1(int flags)
+{
+	fork_here(2);
+	return (int)syscall(SYS_epoll_create1, flags);
+}
+
+static void
+no_child_gets_what_a_server_has_that_is_about_to_begin(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component      *c = made(&plain);
+
+	(void)state;
+	assert_int_equal(component_use(c, component_health(), &err), 0);
+	assert_int_equal(component_use(c, component_profiling(), &err), 0);
+	parsed(c, "health-probe-bind-address", "--enable-pprof");
+	sockets_before = sockets();
+	atomic_store(&starts_watched, true);
+	assert_int_equal(component_start(c, &err), 0);
+	atomic_store(&starts_watched, false);
+	component_free(c);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(atomic_load(&forked_at[i]) > 0);
+	assert_int_equal(atomic_load(&had_at_start), 0);
+}
+
 /* ---- the end ---- */
 
 static atomic_bool     ended;
@@ -258,6 +343,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, life_setup, life_teardown)
+		TEST(no_child_gets_what_a_server_has_that_is_about_to_begin),
 		TEST(where_health_has_the_address_profiles_are_there_when_it_is_said),
 		TEST(a_start_that_fails_ends_profiling_and_frees_all),
 		TEST(no_child_gets_what_a_server_has_that_is_about_to_end),

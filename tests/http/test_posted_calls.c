@@ -91,7 +91,7 @@ static struct httpd *
 started(void)
 {
 	struct httpd_options options = { .on_request = NULL };
-	struct httpd        *h = NULL;
+	struct httpd *_Atomic h = NULL;
 
 	assert_int_equal(httpd_start(&options, &h, NULL), 0);
 	return h;
