@@ -2,11 +2,11 @@
  * listener.c - listening sockets: added, accepted from, rested, closed.
  *
  * Accepting is ours rather than evconnlistener's so that each descriptor is known
- * the moment it exists (httpd_forked() closes it), is never 0 to 2, and a lack of
- * descriptors is met by a pause: the listener stays readable then, and its event
- * would come again at once and for ever.
+ * the moment it exists (httpd_forked() closes it), is never 0 to 2, and what keeps us
+ * from accepting (no descriptor is left, a filter or a security module forbids it) is met by
+ * a pause: the listener stays readable then, and its event would come again at once and for ever.
  *
- * Tests: tests/http/limits.t, tests/serve/start_stop.t.
+ * Tests: tests/http/limits.t, tests/http/test_listener.c, tests/serve/start_stop.t.
  */
 #include <config.h>
 
@@ -25,8 +25,29 @@
 
 #define ACCEPTS_AT_ONCE 16 /* then other clients have a turn */
 
-/* No descriptor or memory for a connection: its event would come again at once and
- * for ever.  The listener rests; the log says so once a minute. */
+/* Of a connection that is gone, or of the call: the next one may succeed.  accept(2) tells of the network's. */
+static bool
+error_passes(int error)
+{
+	switch (error) {
+	case EAGAIN:
+	case EINTR:
+	case ECONNABORTED:
+	case ENETDOWN:
+	case EPROTO:
+	case ENOPROTOOPT:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case EOPNOTSUPP:
+	case ENETUNREACH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The listener rests; the log says so once a minute. */
 static void
 listener_rest(struct httpd_listener *l, int error)
 {
@@ -86,7 +107,7 @@ accept_one(struct httpd_listener *l)
 	else if (fd >= 0)
 		close(fd);
 	our_fd_release(&mask);
-	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM)
+	if (fd < 0 && !error_passes(-fd))
 		listener_rest(l, -fd);
 	if (fd >= 0 && c)
 		httpd_conn_open(c, l, &peer);
@@ -388,7 +409,7 @@ unlisten_call(void *arg)
 
 		if (!l->ready || l->tag != c->tag)
 			continue;
-		while (accept_one(l)) /* who came before the end is answered */
+		while (!l->deaf && accept_one(l)) /* who came before the end is answered */
 			;
 		listener_drop(l);
 	}
