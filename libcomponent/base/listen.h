@@ -25,7 +25,7 @@ struct listen_socket {
 	char address[300];  /* the real one: "127.0.0.1:6060", "unix:/run/x.sock" */
 	char url[320];      /* "http://127.0.0.1:6060", "http+unix:/run/x.sock" */
 	unsigned port;      /* 0 for unix */
-	unsigned long long dev, ino; /* of a unix socket's file, to unlink only ours */
+	unsigned long long dev, ino; /* of a unix socket's file, to unlink only ours; 0: it has none, or it is not ours */
 };
 
 #define LISTEN_NOTE_MAX 512 /* bytes with NUL: a sentence for each of two or three failures */

@@ -48,7 +48,7 @@ struct ask {
 	const char     *host, *authorization, *origin, *accept, *accept_encoding, *user_agent; /* headers */
 	const char     *peer;        /* "127.0.0.1:40112" or "unix" */
 	const char     *prefix;      /* what stood before path where the client asked; "" */
-	bool            is_unix;     /* by a socket of ours whose file's mode says who may ask */
+	bool            by_mode;     /* at a unix socket whose file we have made: its mode says who may ask */
 	bool            loopback;    /* at an address that only this machine reaches */
 	void           *tag;         /* of the listener, see httpd_listen(); NULL at other doors */
 };

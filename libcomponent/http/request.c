@@ -405,7 +405,8 @@ body_choose(struct httpd_conn *c, struct httpd_request *r)
 static struct httpd_request *
 request_new(struct httpd_conn *c)
 {
-	struct httpd_request *r = calloc(1, sizeof(*r));
+	struct httpd_request       *r = calloc(1, sizeof(*r));
+	const struct listen_socket *socket = &c->listener->socket;
 
 	if (!r)
 		return NULL;
@@ -416,7 +417,7 @@ request_new(struct httpd_conn *c)
 	memcpy(r->peer, c->peer, sizeof(r->peer));
 	r->answer.sink = &httpd_reply_sink;
 	r->answer.ask = (struct ask){ .peer = r->peer, .prefix = "",
-		.is_unix = r->listener->socket.is_unix, .loopback = r->listener->socket.loopback, .tag = r->listener->tag };
+		.by_mode = socket->is_unix && socket->ino, .loopback = !socket->is_unix && socket->loopback, .tag = r->listener->tag };
 	if (r->body)
 		return r;
 	httpd_request_free(r);

@@ -267,15 +267,12 @@ host_ok(struct serve *s, const char *host)
 static int
 refused(struct serve *s, const struct ask *ask, const char **ret_why)
 {
-	/* The debug socket, and any unix socket of ours, is protected by its file's mode. */
-	if (!ask->is_unix) {
-		*ret_why = "this Host is not served on a loopback address; if it is yours, name it with --profiling-allowed-host";
-		if (ask->loopback && !host_ok(s, ask->host))
-			return 403;
-		*ret_why = "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN";
-		if (!auth_token_ok(&s->auth, ask->authorization, ask->query))
-			return 401;
-	}
+	*ret_why = "this Host is not served on a loopback address; if it is yours, name it with --profiling-allowed-host";
+	if (ask->loopback && !host_ok(s, ask->host))
+		return 403;
+	*ret_why = "a token is needed: send 'Authorization: Bearer TOKEN' or append ?token=TOKEN";
+	if (!ask->by_mode && !auth_token_ok(&s->auth, ask->authorization, ask->query))
+		return 401;
 	*ret_why = "a POST or PUT from a page of another origin is refused";
 	if (ask->method != ASK_GET && ask->method != ASK_HEAD && !auth_origin_ok(ask->origin, ask->host))
 		return 403;

@@ -517,6 +517,25 @@ def a_socket_that_systemd_hands_over_is_served_by_name_and_found_again():
 
 
 @test
+def a_unix_socket_that_systemd_hands_over_is_asked_for_the_token_and_any_host():
+    script = 'n=$1; shift; eval "exec 3<&$n"; LISTEN_PID=$$ exec "$@"'
+    with tempdir() as t, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(t + "/s")
+        listener.listen()
+        write(t + "/token", "secret\n")
+        os.chmod(t + "/token", 0o600)
+        n = listener.fileno()
+        with daemon("/bin/sh", "-c", script, "sh", str(n), *command(SUBJECT), "--enable-pprof", "--profiling-bind-address=fd:3",
+                    "--profiling-token-file=" + t + "/token", "--debug-socket-path=" + t + "/debug", port_file=False,
+                    env={"LISTEN_FDS": "1"}, pass_fds=(n,)) as d:
+            d.wait_log("starting profiling server")
+            cmdline = "/debug/pprof/cmdline"
+            equal(unix_get(t + "/s", cmdline)[0], 401)
+            equal(unix_get(t + "/s", cmdline + "?token=secret")[0], 200)
+            equal(unix_get(t + "/debug", cmdline)[0], 200, "of mode 0600")
+
+
+@test
 def a_secret_is_not_shown_to_whoever_asks_for_the_command_line():
     for args in (["--password=hunter2"], ["--password", "hunter2"]):
         with daemon(SUBJECT, "--enable-pprof", *args) as d:

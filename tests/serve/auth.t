@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Who may ask: names in Host against DNS rebinding, the token, and POST from pages."""
 import os
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
@@ -56,6 +57,20 @@ def with_a_token_every_route_needs_it_and_it_is_neither_logged_nor_linked():
         d.wait_log("profile finished")
         for text in (page.text, r.text, d.output()):
             need("s3cret" not in text, "the token is in:\n" + text)
+
+
+@test
+def a_unix_socket_without_a_file_is_asked_for_the_token_and_none_for_its_host():
+    name = "component-test-auth-%d" % os.getpid()
+    with tempdir() as t:
+        for path, address, status in ("@" + name, "\0" + name, 401), (t + "/s", t + "/s", 200):
+            with server("--token-file", token_file(t, "s3cret"), "--socket", path):
+                for query, want in ("", status), ("?token=s3cret", 200):
+                    with socket.socket(socket.AF_UNIX) as s:
+                        s.settimeout(DEADLINE)
+                        s.connect(address)
+                        s.sendall(get_line(PPROF + "cmdline" + query, "Host: evil.example", "Connection: close"))
+                        equal(status_of(receive_all(s)), want, path + query)
 
 
 @test

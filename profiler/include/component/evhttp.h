@@ -13,7 +13,7 @@
  * - the loop: while it hangs nothing is answered (the port, or a debug socket, would);
  * - who may ask: its own listener, TLS and checks come first.  The token and the allowed
  *   hosts of component_profiler_start_options() and the rule for a POST of another origin
- *   hold here, too; on a unix socket as well, where the port's own would ask for no token.
+ *   hold here, too; on a unix socket as well, where one that the port makes itself would ask for no token.
  *   Behind a proxy on the same machine allow the name that it sends as Host;
  * - methods: libevent answers OPTIONS, PATCH and the like with 501 unless
  *   evhttp_set_allowed_methods() says otherwise;

@@ -61,7 +61,7 @@ struct component_profiler_options {
 	                                       * 127.0.0.1:6060; "0": the debug socket alone, or
 	                                       * what is mounted, see evhttp.h */
 	const char        *debug_socket_path; /* one more listener, mode 0600, asks for no token; NULL or "": none */
-	const char        *token_file;        /* clients of TCP must know what is in it; NULL or "": no token */
+	const char        *token_file;        /* who asks must know what is in it, but at a unix socket whose file we make; NULL or "": no token */
 	const char        *port_file;         /* gets "HOST:PORT\n" once we listen; NULL or "": none */
 	const char *const *allowed_hosts;     /* globs of Host on loopback addresses, NULL at the end; or NULL */
 	const char *const *redact;            /* options whose values cmdline hides, NULL at the end; or NULL */
