@@ -49,7 +49,7 @@ struct ask {
 	const char     *peer;        /* "127.0.0.1:40112" or "unix" */
 	const char     *prefix;      /* what stood before path where the client asked; "" */
 	bool            by_mode;     /* at a unix socket whose file we have made: its mode says who may ask */
-	bool            loopback;    /* at an address that only this machine reaches */
+	bool            loopback;    /* at an address that only this machine reaches, whatever else its listener hears; or it cannot be told */
 	void           *tag;         /* of the listener, see httpd_listen(); NULL at other doors */
 };
 

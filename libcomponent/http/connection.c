@@ -442,13 +442,25 @@ conn_begin(struct httpd_conn *c, struct httpd_listener *l)
 	return true;
 }
 
+/* The address that the client has asked for; where it cannot be told, any page may have sent it. */
+static bool
+is_at_loopback(int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t               size = sizeof(a);
+
+	return getsockname(fd, (struct sockaddr *)&a, &size) || listen_is_loopback((struct sockaddr *)&a);
+}
+
 void
 httpd_conn_open(struct httpd_conn *c, struct httpd_listener *l, const struct sockaddr_storage *peer)
 {
 	int one = 1, fd = c->fd.fd;
 
 	ask_peer_format(peer, c->peer);
+	c->loopback = false;
 	if (!l->socket.is_unix) {
+		c->loopback = l->socket.loopback || is_at_loopback(fd);
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		keep_alive_set(fd);
 	}

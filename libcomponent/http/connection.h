@@ -41,6 +41,7 @@ struct httpd_conn {
 	size_t                 scanned; /* bytes of in that hold no end of header */
 	bool                   eof;        /* the client sent FIN */
 	bool                   keep_alive; /* after this reply */
+	bool                   loopback;   /* its client is on this machine, or may be: a listener of all addresses hears those, too */
 	bool                   linger;     /* input is left over, or to come: it is dropped, and we close gently */
 	int64_t                since_ns;   /* CLOCK_MONOTONIC: its state is that, or its client has read something of the reply */
 	char                   peer[ASK_PEER_BYTES];

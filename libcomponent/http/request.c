@@ -417,7 +417,7 @@ request_new(struct httpd_conn *c)
 	memcpy(r->peer, c->peer, sizeof(r->peer));
 	r->answer.sink = &httpd_reply_sink;
 	r->answer.ask = (struct ask){ .peer = r->peer, .prefix = "",
-		.by_mode = socket->is_unix && socket->ino, .loopback = !socket->is_unix && socket->loopback, .tag = r->listener->tag };
+		.by_mode = socket->is_unix && socket->ino, .loopback = c->loopback, .tag = r->listener->tag };
 	if (r->body)
 		return r;
 	httpd_request_free(r);

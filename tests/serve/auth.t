@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Who may ask: names in Host against DNS rebinding, the token, and POST from pages."""
+import fcntl
 import os
 import socket
+import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from serving import *
+
+own_network()
 
 
 @test
@@ -23,6 +27,25 @@ def a_foreign_host_is_403_naming_the_flag_and_local_names_pass():
             equal((status_of(data), name), (403, name))
             contains(data, b"--profiling-allowed-host")
             contains(data, b"X-Go-Pprof: 1")
+
+
+def second_address(text):
+    """One more for the loopback device that is no loopback address: SIOCSIFADDR."""
+    with socket.socket() as s:
+        fcntl.ioctl(s, 0x8916, struct.pack("16sHH4s8x", b"lo:1", socket.AF_INET, 0, socket.inet_aton(text)))
+
+
+@test
+def a_listener_of_all_addresses_looks_at_host_where_it_is_asked_at_a_loopback_one():
+    need_own_network()
+    second_address("10.9.8.7")
+    for address in ":0", "0.0.0.0:0":
+        with server("--address", address) as d:
+            for host, name, want in (("127.0.0.1", "evil.example", 403), ("127.0.0.1", "localhost", 200),
+                                     ("127.9.9.9", "evil.example", 403), ("10.9.8.7", "any.example", 200)):
+                d.host = host
+                equal(d.get(PPROF + "cmdline", headers={"Host": name}).status, want, "%s at %s, %s" % (name, host, address))
+                equal(d.get(PPROF + "symbol", "POST", "0x1", {"Host": name}).status, want, "POST")
 
 
 def token_file(t, text, mode=0o600):
