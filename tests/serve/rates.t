@@ -48,6 +48,20 @@ def rates_are_shown_and_changed_in_the_units_of_the_options():
 
 
 @test
+def a_rate_can_be_set_while_a_thread_hangs_in_a_constructor():
+    plugin = os.path.join(BUILD, "tests/programs/.libs/hanging_plugin.so")
+    d = Server("--heap-rate", "0")
+    try:
+        d.send("load " + plugin)  # which holds the loader's lock from now on
+        poll(lambda: "hanging_plugin" in open("/proc/%d/maps" % d.pid).read(), "the plugin")
+        equal(rates(d, "heap-profile-rate=4096\nmutex-profile-fraction=1\nblock-profile-rate=1\n"), [4096, 1, 1, 1])
+        equal(d.get(PPROF + "heap").status, 200)
+    finally:
+        d.process.kill()  # it ends for nothing else
+        d.end()
+
+
+@test
 def what_makes_no_sense_is_refused_and_changes_nothing():
     with server() as d:
         before = rates(d)

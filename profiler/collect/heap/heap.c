@@ -378,6 +378,17 @@ heap_set_rate(uint64_t bytes)
 	return r;
 }
 
+int
+heap_foresee(void)
+{
+	int r;
+
+	pthread_mutex_lock(&control);
+	r = heap_bind() ? 0 : -ENOTSUP;
+	pthread_mutex_unlock(&control);
+	return r;
+}
+
 uint64_t
 heap_rate(void)
 {

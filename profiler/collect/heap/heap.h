@@ -18,6 +18,9 @@
  */
 int      heap_set_rate(uint64_t bytes);
 uint64_t heap_rate(void); /* 0: off */
+/* What of that asks the loader, and switches nothing on: later a thread may hang in a constructor, with the loader's lock,
+ * and so would who sets a rate.  The same returns and threads. */
+int      heap_foresee(void);
 
 /* The heap profile, or the one of allocs.  0 and a valid profile in every state; after -ENOMEM, or
  * -EBUSY (a fork that would not end), *ret is as it was. */

@@ -254,6 +254,7 @@ const struct collector collect_heap = {
 	.in_use = heap_live_bytes,
 	.figures = figures,
 	.rate = &rate,
+	.start = heap_foresee,
 	.forked = heap_forked,
 };
 
