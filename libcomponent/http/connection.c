@@ -54,10 +54,8 @@ static void conn_feed(struct httpd_conn *c);
 static void
 timer_set(struct httpd_conn *c, unsigned seconds)
 {
-	struct timeval tv = { .tv_sec = seconds };
-
 	if (seconds)
-		evtimer_add(c->timer, &tv);
+		httpd_timer_set(c->h, c->timer, seconds * 1000);
 	else
 		evtimer_del(c->timer);
 }

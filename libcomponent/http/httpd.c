@@ -77,9 +77,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 struct httpd_timer *
-httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg)
+httpd_timer_start(struct httpd *h, unsigned ms, httpd_fn *fn, void *arg)
 {
-	struct timeval      tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000 };
 	struct httpd_timer *t = h->base ? calloc(1, sizeof(*t)) : NULL; /* lost: no base */
 
 	if (!t)
@@ -87,7 +86,7 @@ httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg)
 	t->fn = fn;
 	t->arg = arg;
 	t->event = evtimer_new(h->base, on_timer, t);
-	if (!t->event || evtimer_add(t->event, &tv)) {
+	if (!t->event || httpd_timer_set(h, t->event, ms)) {
 		httpd_timer_stop(t);
 		return NULL;
 	}
@@ -117,16 +116,15 @@ on_grace_over(evutil_socket_t fd, short what, void *arg)
 static void
 stop_call(void *arg)
 {
-	struct httpd_call   *c = arg;
-	struct httpd  *h = c->h;
-	struct timeval tv = { .tv_sec = c->grace_ms / 1000, .tv_usec = (c->grace_ms % 1000) * 1000 };
+	struct httpd_call *c = arg;
+	struct httpd      *h = c->h;
 
 	h->stopping = true;
 	if (h->lost)
 		goto out;
 	httpd_listeners_close(h);
 	httpd_conn_stopping(h);
-	evtimer_add(h->grace, &tv);
+	httpd_timer_set(h, h->grace, c->grace_ms);
 	httpd_stopped_check(h);
 out:
 	httpd_call_finish(c, 0);

@@ -124,7 +124,7 @@ void                httpd_join(struct httpd *h, struct httpd_moved *m);
 
 /* Calls fn once after ms; then, or after httpd_timer_stop(), the timer is freed.
  * NULL: no memory. */
-struct httpd_timer *httpd_timer_start(struct httpd *h, uint64_t ms, httpd_fn *fn, void *arg);
+struct httpd_timer *httpd_timer_start(struct httpd *h, unsigned ms, httpd_fn *fn, void *arg);
 void                httpd_timer_stop(struct httpd_timer *t);
 
 #endif

@@ -51,7 +51,6 @@ error_passes(int error)
 static void
 listener_rest(struct httpd_listener *l, int error)
 {
-	struct timeval             tv = { .tv_sec = HTTPD_REST_MS / 1000, .tv_usec = HTTPD_REST_MS % 1000 * 1000 };
 	struct httpd              *h = l->h;
 	struct component_log_field fields[] = {
 		{ "address", l->socket.address },
@@ -60,7 +59,7 @@ listener_rest(struct httpd_listener *l, int error)
 	int64_t                    now_s = clock_ns(CLOCK_MONOTONIC) / CLOCK_NS_PER_S;
 
 	event_del(l->ready);
-	evtimer_add(l->rest, &tv);
+	httpd_timer_set(h, l->rest, HTTPD_REST_MS);
 	if (!h->options.log || (h->rest_logged_once && now_s - h->rest_logged < HTTPD_REST_LOG_SECONDS))
 		return;
 	h->rest_logged = now_s;
@@ -73,10 +72,8 @@ listener_rest(struct httpd_listener *l, int error)
 static void
 listener_wait(struct httpd_listener *l, unsigned ms)
 {
-	struct timeval tv = { .tv_usec = (long)ms * 1000 };
-
 	event_del(l->ready);
-	evtimer_add(l->rest, &tv);
+	httpd_timer_set(l->h, l->rest, ms);
 	l->crowded = true;
 }
 

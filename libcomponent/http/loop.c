@@ -24,7 +24,7 @@
  * The agent's threads have a table of their own where that can be had (our_table.h), which no daemon closes.  Others have
  * not: the daemon's log is written and its profiles are handed over from these threads by the daemon's numbers.
  *
- * Tests: tests/serve/start_stop.t.
+ * Tests: tests/serve/start_stop.t, tests/http/test_posted_calls.c.
  */
 #include <config.h>
 
@@ -34,6 +34,7 @@
 #include <poll.h>
 #include <sys/time.h>
 
+#include "clock.h"
 #include "posted_calls.h"
 
 #define LOOK_MS 1000 /* at least so often: are the descriptors ours? */
@@ -80,9 +81,9 @@ earliest(const struct event_base *base, const struct event *e, void *arg)
 	return 0;
 }
 
-/* Until the first timer is due; at least one, as that clock may have been set. */
-static int
-wait_ms(struct httpd *h)
+/* Until the first timer is due, or the next look is.  libevent walks a table as long as its highest descriptor for that. */
+static int64_t
+first_due_ns(struct httpd *h)
 {
 	struct timeval now, first, left;
 
@@ -91,9 +92,31 @@ wait_ms(struct httpd *h)
 	first.tv_sec += LOOK_MS / 1000;
 	event_base_foreach_event(h->base, earliest, &first);
 	if (!timercmp(&first, &now, >))
-		return 1;
+		return 0;
 	timersub(&first, &now, &left);
-	return (int)(left.tv_sec * 1000 + left.tv_usec / 1000) + 1;
+	return left.tv_sec * CLOCK_NS_PER_S + left.tv_usec * INT64_C(1000);
+}
+
+int
+httpd_timer_set(struct httpd *h, struct event *timer, unsigned ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
+	int64_t        due_ns = clock_ns(CLOCK_MONOTONIC) + ms * INT64_C(1000000);
+
+	if (due_ns < h->due_ns)
+		h->due_ns = due_ns;
+	return evtimer_add(timer, &tv);
+}
+
+/* At least one: the clock of the timers may have been set. */
+static int
+wait_ms(struct httpd *h)
+{
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (h->due_ns <= now_ns)
+		h->due_ns = now_ns + first_due_ns(h);
+	return (int)((h->due_ns - now_ns) / 1000000) + 1;
 }
 
 int

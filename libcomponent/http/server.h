@@ -32,6 +32,7 @@ struct httpd {
 	struct our_fd_kept    fds[HTTPD_FDS]; /* enum httpd_fd */
 	struct our_fd_kept    shown[OUR_TABLE_SHOWN_MAX]; /* copies in the program's table, see httpd_shown() */
 	struct event         *wake;
+	int64_t               due_ns; /* CLOCK_MONOTONIC: no timer is due before; see httpd_timer_set() */
 	/* posted, posted_tail, ready, ready_error; the pair that wakes changes under it */
 	pthread_mutex_t       lock;
 	pthread_cond_t        ready_cond;
@@ -55,6 +56,8 @@ struct httpd {
 };
 
 /* loop.c */
+/* Every timer of the loop is set by this, or it is late: the loop asks them all only when the first may be due. */
+int httpd_timer_set(struct httpd *h, struct event *timer, unsigned ms);
 /* Until it is broken: 0.  -EBADF: the descriptors are not ours any more. */
 int httpd_loop_run(struct httpd *h);
 

@@ -3,7 +3,7 @@
  * is none the wiser.
  *
  * fstat() stands here in the place of libc's: between our look at a number and what follows, the
- * daemon has it for its own.
+ * daemon has it for its own.  So does gettimeofday(), which is counted.
  */
 #include <config.h>
 
@@ -24,19 +24,23 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "posted_calls.h"
 #include "server.h"
+#include "waiting.h"
 
 static _Atomic int     looked_at = -1; /* becomes instead, after the next look of who is meant */
 static _Atomic int     instead = -1;
 static _Atomic bool    by_the_server;
 static __thread bool   is_the_test; /* 's thread */
 static _Atomic int     epolls_asked;
+static _Atomic int     clocks_asked; /* the one of libevent's timers */
 
 int
 fstat(int fd, struct stat *ret)
@@ -53,6 +57,18 @@ epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
 {
 	epolls_asked++;
 	return (int)syscall(SYS_epoll_ctl, epoll, what, fd, event);
+}
+
+int
+gettimeofday(struct timeval *restrict ret, void *restrict zone)
+{
+	struct timespec now;
+
+	(void)zone;
+	clocks_asked++;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*ret = (struct timeval){ .tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000 };
+	return 0;
 }
 
 /* What libevent has allocated stays behind when its descriptors are lost: see loop.c. */
@@ -235,6 +251,7 @@ what_gets_the_number_just_before_it_is_read_keeps_what_it_has(void **state)
 /* ---- many ---- */
 
 #define POSTS 2000
+#define TURNS 200 /* of the loop */
 
 static void *
 post_many(void *arg)
@@ -256,6 +273,23 @@ every_call_of_every_thread_is_run_and_none_waits_for_the_next_look(void **state)
 	wait_for_calls(4 * POSTS);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
+	httpd_stop(h, 0);
+}
+
+static void
+the_timers_are_asked_when_one_may_be_due_and_not_at_every_turn(void **state)
+{
+	struct httpd *h = started();
+	int64_t       begin = now_ns();
+	int           before = clocks_asked;
+
+	(void)state;
+	for (int i = 0; i < TURNS; i++) {
+		assert_int_equal(httpd_post(h, on_call, NULL), 0);
+		wait_for_calls(1);
+	}
+	/* Once a second by us, and now and then by libevent. */
+	assert_true(clocks_asked - before <= 5 + 2 * (now_ns() - begin) / CLOCK_NS_PER_S);
 	httpd_stop(h, 0);
 }
 
@@ -312,6 +346,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_gets_the_number_just_before_the_write_is_not_written_to),
 		cmocka_unit_test(what_gets_the_number_just_before_it_is_read_keeps_what_it_has),
+		cmocka_unit_test(the_timers_are_asked_when_one_may_be_due_and_not_at_every_turn),
 		cmocka_unit_test(every_call_of_every_thread_is_run_and_none_waits_for_the_next_look),
 		cmocka_unit_test(a_child_asks_no_epoll_whose_it_is_and_closes_it_when_nothing_of_ours_was_lost),
 	};
