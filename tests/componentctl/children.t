@@ -19,6 +19,7 @@ from ctl import *  # noqa: E402,F403
 from gotools import ENV, newest_pprof, to_the_minute  # noqa: E402
 from pprof_reader import Profile  # noqa: E402
 from pprof_writer import any_profile, profile  # noqa: E402
+from records import start_of, write_record  # noqa: E402
 
 own_run()
 SUBJECT = "tests/programs/adopted_daemon"
@@ -239,6 +240,21 @@ def who_goes_away_or_refuses_is_left_out_with_a_word_in_the_profile():
             note = [c for c in notes if "process %d" % s.pids[i] in c]
             need(len(note) == 1 and part in note[0], notes)
             contains(said, note[0].replace("left out", "Left out"))
+
+
+@test
+def what_another_user_says_to_be_of_the_family_is_not_asked():
+    need_own_run()
+    if os.geteuid() != 0 or "4294967295" not in open("/proc/self/uid_map").read():
+        raise Skip("only root can write as somebody else")
+    with tempdir() as d, Servers([small(3), small(4)]) as s, started(["setpriv", "--reuid=65534", "--clear-groups", "sleep", "3600"]) as p:
+        poll(lambda: os.stat("/proc/%d" % p.pid).st_uid == 65534, "the other user's process")
+        path = write_record(p.pid, start_of(p.pid), "id family\nurl http://127.0.0.1:%d/%d/debug/pprof/\napp_port 0\ncreated 1\nparent %d\n" % (
+            s.server.server_port, p.pid, s.pids[0]))
+        os.chown(path, 65534, 65534)
+        merged, said = taken(d, "family")
+        equal(({l[0] for l in labels_of(merged)}, said.count("Left out")), ({str(pid) for pid in s.pids}, 0))
+        os.unlink(path)
 
 
 @test

@@ -17,11 +17,14 @@
 #include "family.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "merge.h"
+#include "our_fd.h"
+#include "proc_status.h"
 #include "read.h"
 #include "write.h"
 
@@ -48,6 +51,30 @@ leads_to(const struct records *all, const struct record *r, pid_t pid)
 	return false;
 }
 
+/* The first number of that line of its status; -1: it is not to be had. */
+static long
+number_of(pid_t pid, const char *key)
+{
+	char path[32], value[PROC_STATUS_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	return proc_status_find(our_fd_open(path, O_RDONLY, 0), key, value) ? strtol(value, NULL, 10) : -1;
+}
+
+/* A record may say any id and any parent, and root reads those of all: it counts if it is of the head's user, or of a process
+ * that the head or one of its has made. */
+static bool
+is_related(pid_t pid, pid_t head)
+{
+	long up = pid;
+
+	if (number_of(pid, "\nUid:") == number_of(head, "\nUid:"))
+		return true;
+	while (up > 1 && up != head)
+		up = number_of((pid_t)up, "\nPPid:");
+	return up == head;
+}
+
 int
 family_find(const char *id_or_pid, struct records *ret, struct component_error *err)
 {
@@ -66,7 +93,8 @@ family_find(const char *id_or_pid, struct records *ret, struct component_error *
 	if (!r && !ret->items)
 		r = -ENOMEM;
 	for (size_t i = 0; i < all.count && !r; i++)
-		if (!strcmp(all.items[i].id, head.id) && (is_whole || leads_to(&all, &all.items[i], head.pid)))
+		if (!strcmp(all.items[i].id, head.id) && (is_whole || leads_to(&all, &all.items[i], head.pid)) &&
+			is_related(all.items[i].pid, head.pid))
 			ret->items[ret->count++] = all.items[i];
 	records_release(&all);
 	return r;
