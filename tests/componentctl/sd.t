@@ -47,6 +47,17 @@ def each_that_answers_at_a_port_is_a_target():
 
 
 @test
+def arguments_of_a_program_are_told_to_no_scraper():
+    need_own_run()
+    with started_by_ctl("--app-id=secret", "sh", "-c", "read line", "--requirepass=hidden", stdin=subprocess.PIPE) as p:
+        said_at_start(p.stderr)
+        said = ctl("sd")
+        equal(discovered(said)["secret"]["labels"]["__meta_component_command"], "sh")
+        need("hidden" not in said, said)
+        p.communicate("\n", timeout=DEADLINE)
+
+
+@test
 def a_unix_socket_is_left_out_and_that_is_said():
     need_own_run()
     with tempdir() as d:

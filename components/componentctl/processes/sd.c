@@ -42,12 +42,14 @@ address_add(struct text *t, const struct record *r)
 	text_add_json(t, address);
 }
 
+/* The program alone: its arguments may hold passwords, and scrapers show what they have found to everybody. */
 static void
 object_add(struct text *t, const struct record *r, bool is_first)
 {
-	char command[RECORDS_COMMAND_MAX];
+	char program[RECORDS_COMMAND_MAX];
 
-	records_command(r, command);
+	records_command(r, program);
+	program[strcspn(program, " ")] = '\0';
 	text_add(t, "%s\n  {\"targets\": [", is_first ? "" : ",");
 	address_add(t, r);
 	text_add(t, "], \"labels\": {\"app_id\": ");
@@ -55,7 +57,7 @@ object_add(struct text *t, const struct record *r, bool is_first)
 	text_add(t, ", \"service_name\": ");
 	text_add_json(t, r->id);
 	text_add(t, ", \"__meta_component_pid\": \"%ld\", \"__meta_component_command\": ", (long)r->pid);
-	text_add_json(t, command);
+	text_add_json(t, program);
 	text_add(t, "}}");
 }
 
