@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """componentctl top: a table each second, keys on a terminal, and a terminal that is as before in every way out."""
 import fcntl
+import http.server
 import os
 import pty
 import re
@@ -10,11 +11,13 @@ import socket
 import struct
 import sys
 import termios
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from busy import Busy  # noqa: E402
+from pprof_writer import profile  # noqa: E402
 from shell_job import shell_job, until  # noqa: E402
 
 own_run()
@@ -135,6 +138,47 @@ def a_server_is_asked_for_any_of_the_kinds():
         contains(ctl("top", at, "goroutine", "--count=1"), "Type: goroutine")
         contains(ctl("top", at, "trace", status=2), "'trace' is no kind that is shown again and again")
         contains(ctl("top", at, "--focus=a{2}", status=2), "--focus 'a{2}'")
+
+
+def sometimes(answers):
+    """The port of a server that gives these, one after the other: profiles, or 500 with a sentence."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = answers.pop(0)
+            self.send_response(500 if isinstance(body, str) else 200)
+            self.end_headers()
+            self.wfile.write(body.encode() if isinstance(body, str) else body)
+
+        def log_message(self, *_):
+            pass
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+@test
+def a_window_that_is_refused_ends_nothing_if_there_was_one_before():
+    used = "Could not enable CPU profiling: cpu profiling already in use\n"
+    whole = profile([("cpu", "nanoseconds")], [([1], [10 ** 7], [])], [(1, 1, 5000, [(1, 7)])], [(1, "work_here", "work_here", "a.c", 1)],
+                    [(1, "/bin/x", "abc")], duration=10 ** 9)
+    out = ctl("top", "127.0.0.1:%d" % sometimes([whole, used, whole]), "--count=3", "--seconds=1")
+    equal((out.count("work_here"), out.count("already in use")), (2, 1), out)
+    contains(ctl("top", "127.0.0.1:%d" % sometimes([used]), "--count=3", "--seconds=1", status=1), "already in use")
+
+
+@test
+def the_line_of_keys_is_there_however_small_the_terminal_is():
+    need_perf()
+    with tempdir() as d, Busy([looked_at(d)]) as b:
+        for size in (9, 100), (4, 100), (1, 100):
+            with Terminal("top", str(b.p.pid), "--top=50", "--focus=work", size=size) as t:
+                t.until(b"q quit")
+                t.keys(b"/")
+                t.until(b"only stacks with: _")
+                t.keys(b"\n")
+                t.until(b"q quit")
+                t.keys(b"q")
+                equal(t.end(), 0)
 
 
 @test

@@ -96,13 +96,14 @@ window_take(struct live *l, struct window *w)
 		w->r = fetch(&l->target, w->kind->name, query, length, false, token_file, &w->fetched, &w->err);
 }
 
-/* The program has gone, or was never there; or it does not have what it was first asked for. */
+/* The program has gone, or was never there; or it does not have what it was first asked for.  Else the next window may be had:
+ * somebody else may be taking the only one there is. */
 static bool
 ends_all(const struct window *w, bool is_first)
 {
-	bool is_gone = w->r == -ECONNREFUSED || w->r == -EPIPE;
+	bool is_gone = w->r == -ECONNREFUSED || w->r == -EPIPE || w->r == -ESRCH || w->r == -EACCES;
 
-	return w->r < 0 && (w->kind == &kinds[0] || is_first || is_gone);
+	return w->r < 0 && (is_first || is_gone);
 }
 
 static void *
@@ -208,17 +209,16 @@ table_make(struct live *l, const struct window *w)
 static void
 draw(struct live *l)
 {
-	struct text t = TEXT_INIT;
+	struct text last = TEXT_INIT;
 
-	text_add(&t, "%s", text_string(&l->table));
 	if (l->is_typing)
-		text_add(&t, "\nonly stacks with: %s_", l->typed);
+		text_add(&last, "only stacks with: %s_", l->typed);
 	else
-		text_add(&t, "\n%sq quit  p %s  s sort by %s  / filter  t %s  k %s", l->is_paused ? "PAUSED  " : "",
+		text_add(&last, "%sq quit  p %s  s sort by %s  / filter  t %s  k %s", l->is_paused ? "PAUSED  " : "",
 			l->is_paused ? "go on" : "pause", cum ? "flat" : "cum", l->shows_threads ? "functions" : "threads",
 			kinds[(atomic_load(&l->kind) + 1) % KINDS].name);
-	screen_draw(t.data, t.size);
-	text_release(&t);
+	screen_draw(l->table.data, l->table.size, text_string(&last));
+	text_release(&last);
 }
 
 /* ---- keys and signals ---- */

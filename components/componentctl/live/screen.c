@@ -93,23 +93,29 @@ fitting(const char *line, size_t size, unsigned columns)
 	return n;
 }
 
+static void
+line_draw(const char *line, size_t size, unsigned columns)
+{
+	fwrite(line, 1, fitting(line, size, columns), stdout);
+	fputs(REST_OF_LINE, stdout);
+}
+
 void
-screen_draw(const char *text, size_t size)
+screen_draw(const char *text, size_t size, const char *last)
 {
 	struct winsize w = size_now();
 	const char    *end = text + size;
 
 	fputs(HOME, stdout);
-	for (unsigned row = 0; row < w.ws_row && text < end; row++) {
+	for (unsigned row = 1; row < w.ws_row && text < end; row++) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t      line = newline ? (size_t)(newline - text) : (size_t)(end - text);
 
-		if (row > 0)
-			fputs("\r\n", stdout);
-		fwrite(text, 1, fitting(text, line, w.ws_col), stdout);
-		fputs(REST_OF_LINE, stdout);
+		line_draw(text, line, w.ws_col);
+		fputs("\r\n", stdout);
 		text += line + (newline != NULL);
 	}
+	line_draw(last, strlen(last), w.ws_col);
 	fputs(REST_OF_SCREEN, stdout);
 	fflush(stdout);
 }

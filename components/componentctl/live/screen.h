@@ -23,8 +23,8 @@ struct screen {
 
 /* False: standard input or output is no terminal. */
 bool     screen_open(struct screen *s);
-/* The text from the first line on, as much as fits; nothing else stays. */
-void     screen_draw(const char *text, size_t size);
+/* The text from the first line on, as much as fits, and that line behind it, whatever fits; nothing else stays. */
+void     screen_draw(const char *text, size_t size, const char *last);
 /* Lines, at least 1. */
 unsigned screen_lines(void);
 /* As before; and back. */
