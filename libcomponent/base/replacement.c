@@ -5,6 +5,10 @@
  * can have made before, as a link to a file of ours; so it is random, and O_EXCL takes
  * none that is there.  Not mkstemp(3), which has no mode but 0600, and no umask.
  *
+ * What surprises: a device or a FIFO is written to, as rename(2) would take its place, and /dev/null
+ * be a file from then on.  A link is replaced like a file, or who makes one in such a directory says
+ * what is written to; but for the names of descriptors, which are links of the system's.
+ *
  * Tests: tests/serve/start_stop.t, tests/lifecycle/test_config.c.
  */
 #include <config.h>
@@ -16,7 +20,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "our_fd.h"
 
@@ -41,4 +48,34 @@ replacement_create(const char *path, mode_t mode, char **ret_name)
 			free(name);
 	}
 	return fd;
+}
+
+int
+replacement_fd_of(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *number = path + strlen(folders[i]);
+
+		if (!strncmp(path, folders[i], strlen(folders[i])) && *number && !number[strspn(number, "0123456789")])
+			return atoi(number);
+	}
+	return !strcmp(path, "/dev/stdout") ? STDOUT_FILENO : !strcmp(path, "/dev/stderr") ? STDERR_FILENO : -1;
+}
+
+int
+replacement_open(const char *path, mode_t mode, char **ret_name)
+{
+	int         fd = replacement_fd_of(path);
+	struct stat st;
+
+	*ret_name = NULL;
+	if (fd >= 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		return fd < 0 ? -errno : fd;
+	}
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return our_fd_open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0);
+	return replacement_create(path, mode, ret_name);
 }

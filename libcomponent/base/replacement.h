@@ -14,4 +14,14 @@
  */
 int replacement_create(const char *path, mode_t mode, char **ret_name);
 
+/*
+ * replacement_open - the same for what a person named, who may mean a device or a descriptor
+ *
+ *   returns  as above; *ret_name NULL: what is there is to be written to, and to stay when all ends
+ */
+int replacement_open(const char *path, mode_t mode, char **ret_name);
+
+/* A descriptor of ours, by a name that opened anew would begin at 0 again; -1: it is none. */
+int replacement_fd_of(const char *path);
+
 #endif

@@ -3,7 +3,7 @@
  *
  * Written beside and renamed, so a reader never sees half a number.  Removed only
  * while it is still the file we wrote: a daemon started in our place meanwhile
- * keeps its own.
+ * keeps its own.  A device or a FIFO is written to and stays.
  *
  * Tests: tests/lifecycle/test_config.c.
  */
@@ -67,19 +67,21 @@ pid_file_write(struct pid_file *p, const char *path, struct component_error *err
 		result = fail(err, path, errno ? -errno : -ENOENT);
 		goto out;
 	}
-	result = fd = replacement_create(final, PID_FILE_MODE, &beside);
+	result = fd = replacement_open(final, PID_FILE_MODE, &beside);
 	if (fd >= 0)
 		result = write_all(fd, &st);
-	if (result >= 0 && rename(beside, final) < 0)
+	if (result >= 0 && beside && rename(beside, final) < 0)
 		result = -errno;
 	if (result < 0) {
 		result = fail(err, path, result);
 		goto out;
 	}
-	*p = (struct pid_file) { final, st.st_dev, st.st_ino };
-	final = NULL; /* removed and freed at the end */
+	if (beside) {
+		*p = (struct pid_file) { final, st.st_dev, st.st_ino };
+		final = NULL; /* removed and freed at the end */
+	}
 out:
-	if (result < 0 && fd >= 0)
+	if (result < 0 && beside)
 		unlink(beside);
 	our_fd_close(fd);
 	free(beside);

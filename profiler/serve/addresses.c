@@ -128,27 +128,28 @@ host_find(const struct address *a, struct listen_set *ret)
 
 /* ---- "HOST:PORT\n" in a file, for scripts that asked for port 0 ---- */
 
-/* Beside its place and renamed, so that a reader finds all of it or nothing. */
+/* Beside its place and renamed, so that a reader finds all of it or nothing.  *ret_ours: it is to be removed. */
 static int
-port_file_write(const char *path, const char *address, struct component_error *err)
+port_file_write(const char *path, const char *address, bool *ret_ours, struct component_error *err)
 {
 	char   *temporary = NULL, text[400];
 	int     size = snprintf(text, sizeof(text), "%s\n", address);
-	int     fd = replacement_create(path, PORT_FILE_MODE, &temporary), r = fd < 0 ? fd : 0;
+	int     fd = replacement_open(path, PORT_FILE_MODE, &temporary), r = fd < 0 ? fd : 0;
 	ssize_t wrote;
 
 	if (fd >= 0) {
 		wrote = write(fd, text, (size_t)size);
 		if (wrote != size)
 			r = wrote < 0 ? -errno : -ENOSPC;
-		else if (rename(temporary, path))
+		else if (temporary && rename(temporary, path))
 			r = -errno;
-		if (r)
+		if (r && temporary)
 			unlink(temporary);
 		our_fd_close(fd);
 	}
 	if (r)
 		component_error_set(err, "cannot write the port file '%s': %s", path, strerror(-r));
+	*ret_ours = !r && temporary;
 	free(temporary);
 	return r;
 }
@@ -384,13 +385,9 @@ addresses_open(struct serve *s, struct component_error *err)
 int
 addresses_port_file(struct serve *s, struct component_error *err)
 {
-	int r;
-
 	if (!s->options.port_file || !*s->options.port_file || !*s->address)
 		return 0;
-	r = port_file_write(s->options.port_file, s->address, err);
-	s->port_file_written = r == 0;
-	return r;
+	return port_file_write(s->options.port_file, s->address, &s->port_file_written, err);
 }
 
 void
@@ -594,8 +591,8 @@ port_file_again(struct serve *s, const struct component_profiler_options *o, con
 
 	if (from && !is_same(from, to))
 		port_file_remove(from, was);
-	s->port_file_written = to && !port_file_write(to, s->address, &why);
-	if (to && !s->port_file_written)
+	s->port_file_written = false;
+	if (to && port_file_write(to, s->address, &s->port_file_written, &why))
 		serve_log(s, COMPONENT_LOG_ERROR, why.text, NULL, 0);
 }
 

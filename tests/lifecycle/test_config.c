@@ -120,6 +120,39 @@ the_pid_file_is_there_while_it_runs(void **state)
 	assert_int_equal(atoi(life_read(life_path("pid"))), 2);
 }
 
+/* As /dev/null, where root may write. */
+static void
+a_pid_file_that_is_no_file_is_written_to_and_stays(void **state)
+{
+	char              option[300], text[16] = "";
+	const char       *pid_option = option;
+	struct component *c;
+	struct stat       st;
+	int               fd;
+
+	(void)state;
+	snprintf(option, sizeof(option), "--pid-file=%s", life_path("pid"));
+	assert_int_equal(mkfifo(life_path("pid"), 0600), 0);
+	fd = open(life_path("pid"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(fd >= 0);
+	c = started(OPTIONS(pid_option));
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_int_equal(atoi(text), getpid());
+	component_free(c);
+	assert_int_equal(lstat(life_path("pid"), &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	close(fd);
+
+	/* Nor are the names of descriptors, which are links. */
+	fd = open(life_path("pid2"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	snprintf(option, sizeof(option), "--pid-file=/dev/fd/%d", fd);
+	c = started(OPTIONS(pid_option));
+	component_free(c);
+	assert_int_equal(atoi(life_read(life_path("pid2"))), getpid());
+	close(fd);
+}
+
 static void
 a_file_that_cannot_be_written_fails_the_start_and_says_which(void **state)
 {
@@ -325,6 +358,7 @@ main(void)
 		TEST(one_failed_reload_takes_the_others_back_and_all_that_fail_are_told),
 		TEST(a_reload_reads_the_config_again_and_reopens_the_log),
 		TEST(the_pid_file_is_there_while_it_runs),
+		TEST(a_pid_file_that_is_no_file_is_written_to_and_stays),
 		TEST(a_file_that_cannot_be_written_fails_the_start_and_says_which),
 		TEST(a_pid_file_below_a_directory_that_has_no_name_fails_the_start),
 		TEST(parsing_ends_with_the_exit_status_of_its_fault),

@@ -96,6 +96,20 @@ def the_port_file_is_made_beside_its_place_by_a_name_that_nobody_can_have_made_b
 
 
 @test
+def a_port_file_that_is_no_file_is_written_to_and_stays():
+    with server(start=False) as d:
+        os.mkfifo(d.port_file)
+        reader = os.open(d.port_file, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            equal(d.command("start"), "0")
+            contains(os.read(reader, 100).decode(), "127.0.0.1:")
+            equal(d.command("stop"), "0")
+            need(stat.S_ISFIFO(os.lstat(d.port_file).st_mode))
+        finally:
+            os.close(reader)
+
+
+@test
 def an_unwritable_port_file_stops_the_start_and_leaves_nothing():
     with server("--port-file", "/nonexistent/port", start=False) as d:
         before = mine(d.pid)

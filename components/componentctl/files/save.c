@@ -96,21 +96,6 @@ try_beside(const char *path)
 	return r;
 }
 
-/* A descriptor of ours, by a name that opened anew would begin at 0 again; -1: it is none. */
-static int
-fd_of(const char *path)
-{
-	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
-
-	for (size_t i = 0; i < 2; i++) {
-		const char *number = path + strlen(folders[i]);
-
-		if (!strncmp(path, folders[i], strlen(folders[i])) && *number && !number[strspn(number, "0123456789")])
-			return atoi(number);
-	}
-	return !strcmp(path, "/dev/stdout") ? STDOUT_FILENO : !strcmp(path, "/dev/stderr") ? STDERR_FILENO : -1;
-}
-
 /* What is there at path. */
 struct place {
 	int         fd;       /* to write to; -1: none */
@@ -123,7 +108,7 @@ struct place {
 static void
 place_look(struct place *p, const char *path)
 {
-	*p = (struct place){ .fd = fd_of(path) };
+	*p = (struct place){ .fd = replacement_fd_of(path) };
 	p->is_there = stat(path, &p->st) == 0;
 	p->is_pipe = p->is_there && !S_ISDIR(p->st.st_mode) && (!S_ISREG(p->st.st_mode) || !strncmp(path, "/proc/", 6));
 	if (!p->is_there || !realpath(path, p->file))
