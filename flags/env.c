@@ -16,7 +16,8 @@
  *
  * Kubernetes puts BACKEND_CONTROLLER_SERVICE_HOST and the like into every pod that
  * sees a service of our name, or of one that begins with it; those are not slips and
- * raise no warning.
+ * raise no warning.  One that has the name of an option's, BACKEND_CONTROLLER_PROFILE_PORT=tcp://10.0.0.1:6060
+ * for --profile-port, is not taken for it, and a warning says so.
  *
  * Tests: tests/flags/test_env.c.
  */
@@ -67,19 +68,6 @@ take(struct env_read *r, const char *variable, const char *text)
 	snprintf(label, sizeof(label), "environment variable %s", variable);
 	snprintf(source, sizeof(source), "env:%s", variable);
 	flag_round_set(r->f, r->round, r->entry, LEVEL_ENV, text, label, source);
-}
-
-static int
-take_first(void *arg, const char *variable, bool own)
-{
-	struct env_read *r = arg;
-	const char      *text = flags_env_get(r->f, variable);
-
-	(void)own;
-	if (!text)
-		return 0;
-	take(r, variable, text);
-	return 1;
 }
 
 static int
@@ -142,6 +130,39 @@ prefix_size(const char *name, const char *variable, size_t size)
 	return n + 1;
 }
 
+/* Of our names. */
+static size_t
+own_prefix_size(const struct component_flags *f, const char *variable, size_t size)
+{
+	size_t prefix = prefix_size(f->spec.name, variable, size);
+
+	return prefix ? prefix : prefix_size("component", variable, size);
+}
+
+static bool
+is_service_variable(const struct component_flags *f, const char *variable, size_t size, const char *value)
+{
+	size_t prefix = own_prefix_size(f, variable, size);
+
+	return is_service(variable + prefix, size - prefix, value);
+}
+
+static int
+take_first(void *arg, const char *variable, bool own)
+{
+	struct env_read *r = arg;
+	const char      *text = flags_env_get(r->f, variable);
+
+	if (!text)
+		return 0;
+	if (own && strstr(text, "://") && is_service_variable(r->f, variable, strlen(variable), text)) {
+		lines_add(&r->round->warnings, "environment variable %s is ignored: it tells of a service of Kubernetes", variable);
+		return 0;
+	}
+	take(r, variable, text);
+	return 1;
+}
+
 static void
 warn_unknown(struct component_flags *f, struct flag_round *round, const char *variable, size_t size, size_t prefix)
 {
@@ -169,12 +190,10 @@ look_for_unknown(struct component_flags *f, struct flag_round *round)
 {
 	for (const char *const *e = environment_of(f); e && *e; e++) {
 		size_t size = strcspn(*e, "=");
-		size_t prefix = prefix_size(f->spec.name, *e, size);
+		size_t prefix = own_prefix_size(f, *e, size);
 
-		if (prefix == 0)
-			prefix = prefix_size("component", *e, size);
 		if (prefix > 0 && (*e)[size] && (*e)[size + 1] && !is_known(f, *e, size) &&
-		    !is_service(*e + prefix, size - prefix, *e + size + 1))
+		    !is_service_variable(f, *e, size, *e + size + 1))
 			warn_unknown(f, round, *e, size, prefix);
 	}
 }

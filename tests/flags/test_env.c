@@ -225,6 +225,26 @@ the_variables_of_a_kubernetes_service_raise_no_warning(void **state)
 }
 
 static void
+the_variable_of_a_kubernetes_service_is_no_option_of_its_name(void **state)
+{
+	struct component_flags *f = fixture_new(ENVIRONMENT("BACKEND_CONTROLLER_PROFILE_PORT=tcp://10.0.0.1:6060",
+		"COMPONENT_PROFILE_PORT=7777"));
+
+	(void)state;
+	assert_int_equal(PARSE_NOTHING(f), 0);
+	assert_int_equal(opt.port, 7777);
+	assert_string_equal(component_flags_warning(f, 0), "environment variable BACKEND_CONTROLLER_PROFILE_PORT is ignored: "
+		"it tells of a service of Kubernetes");
+	assert_null(component_flags_warning(f, 1));
+	component_flags_free(f);
+	/* An option may have an address of another kind. */
+	f = fixture_new(ENVIRONMENT("BACKEND_CONTROLLER_LOG_FILE=file://x"));
+	assert_int_equal(PARSE_NOTHING(f), 0);
+	assert_string_equal(opt.file, "file://x");
+	component_flags_free(f);
+}
+
+static void
 a_privileged_start_reads_no_variable_and_says_so(void **state)
 {
 	struct component_flags *f = fixture_new(ENVIRONMENT("PATH=/bin", "COMPONENT_V=x", "PPROF_BIND_ADDRESS=:6060",
@@ -302,6 +322,7 @@ main(void)
 		cmocka_unit_test(what_switched_it_on_is_told),
 		cmocka_unit_test(an_unknown_variable_of_ours_is_a_warning),
 		cmocka_unit_test(the_variables_of_a_kubernetes_service_raise_no_warning),
+		cmocka_unit_test(the_variable_of_a_kubernetes_service_is_no_option_of_its_name),
 		cmocka_unit_test(a_privileged_start_reads_no_variable_and_says_so),
 		cmocka_unit_test(a_start_is_privileged_when_the_kernel_says_so),
 		cmocka_unit_test(the_environment_of_the_process_is_read),
