@@ -139,6 +139,7 @@ void report_apply_options(struct component *c); /* level and format */
 void stop_begin(struct component *c);
 void stop_finish(struct component *c, bool waits); /* waits: for holds of parts that are last to stop */
 void stop_at_once(struct component *c); /* for component_free(): waits for nothing */
+void stop_spec(struct component *c);
 void stop_parts(struct component *c, bool last_to_stop);
 void stop_timers(struct component *c);
 
@@ -172,6 +173,7 @@ void ready_free(struct component *c);
 
 /* pid_file.c */
 int  pid_file_write(struct pid_file *p, const char *path, struct component_error *err);
+bool pid_file_is_anothers(const char *path); /* of a process that lives */
 void pid_file_remove(struct pid_file *p);
 
 /* fork.c */

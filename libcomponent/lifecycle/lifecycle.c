@@ -114,7 +114,8 @@ parts_start(struct component *c, struct component_error *err)
 static int
 start_all(struct component *c, struct component_error *err)
 {
-	int result;
+	bool pid_file_waits;
+	int  result;
 
 	result = log_open(&c->log, c->options.log_file, err);
 	if (result < 0)
@@ -124,7 +125,9 @@ start_all(struct component *c, struct component_error *err)
 	result = parts_start(c, err);
 	if (result < 0 || stop_asked(c))
 		return result;
-	result = pid_file_write(&c->pid_file, c->options.pid_file, err);
+	pid_file_waits = pid_file_is_anothers(c->options.pid_file);
+	if (!pid_file_waits)
+		result = pid_file_write(&c->pid_file, c->options.pid_file, err);
 	if (result < 0)
 		return result;
 	if (c->spec.start)
@@ -135,6 +138,8 @@ start_all(struct component *c, struct component_error *err)
 		return -EPERM;
 	}
 	c->spec_started = result >= 0;
+	if (c->spec_started && pid_file_waits)
+		result = pid_file_write(&c->pid_file, c->options.pid_file, err);
 	return result;
 }
 
@@ -164,6 +169,7 @@ undo_start(struct component *c)
 {
 	c->status = STATUS_FAILED;
 	if (!life_in_child(c)) {
+		stop_spec(c);
 		stop_parts(c, false);
 		held_work_close(c, true); /* the loop does not run any more: nobody would see it released */
 		stop_parts(c, true);

@@ -5,6 +5,10 @@
  * while it is still the file we wrote: a daemon started in our place meanwhile
  * keeps its own.  A device or a FIFO is written to and stays.
  *
+ * What surprises: the file of a daemon that still runs is replaced when the start was well, and not
+ * before it: a second start by mistake mostly fails.  All others are written before the daemon's
+ * start(), which may give up the right to.
+ *
  * Tests: tests/lifecycle/test_config.c.
  */
 #include <config.h>
@@ -13,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +25,7 @@
 #include <unistd.h>
 
 #include "absolute_path.h"
+#include "digits.h"
 #include "our_fd.h"
 #include "replacement.h"
 
@@ -87,6 +93,27 @@ out:
 	free(beside);
 	free(final);
 	return result;
+}
+
+bool
+pid_file_is_anothers(const char *path)
+{
+	char        text[24] = "";
+	struct stat st;
+	int64_t     pid;
+	int         fd;
+
+	if (!path || !*path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	fd = our_fd_open(path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	our_fd_close(fd);
+	text[strcspn(text, "\n")] = '\0';
+	pid = digits_number(text, INT32_MAX);
+	return pid > 0 && pid != getpid() && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
 void

@@ -35,8 +35,8 @@ stop_parts(struct component *c, bool last_to_stop)
 	}
 }
 
-static void
-spec_stop(struct component *c)
+void
+stop_spec(struct component *c)
 {
 	if (!c->spec_started)
 		return;
@@ -117,7 +117,7 @@ drain(struct component *c)
 	char names[HOLDS_TEXT_MAX];
 
 	phase_set(c, COMPONENT_PHASE_DELAYING, COMPONENT_PHASE_DRAINING);
-	spec_stop(c);
+	stop_spec(c);
 	stop_parts(c, false);
 	if (held_work_close(c, false)) {
 		stop_finish(c, c->options.graceful_ns != 0);
@@ -175,7 +175,7 @@ stop_at_once(struct component *c)
 	if (life_in_child(c) || phase < COMPONENT_PHASE_STARTING ||
 		phase == COMPONENT_PHASE_FINISHED)
 		return;
-	spec_stop(c);
+	stop_spec(c);
 	stop_parts(c, false);
 	held_work_close(c, true);
 	stop_finish(c, false);

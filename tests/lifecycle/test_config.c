@@ -120,6 +120,50 @@ the_pid_file_is_there_while_it_runs(void **state)
 	assert_int_equal(atoi(life_read(life_path("pid"))), 2);
 }
 
+static void
+remove_folder(struct component *c)
+{
+	(void)c;
+	assert_int_equal(unlink(life_path("folder/pid")), 0);
+	assert_int_equal(rmdir(life_path("folder")), 0);
+}
+
+static void
+a_start_that_fails_leaves_the_pid_file_of_the_daemon_that_runs(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	char                   option[300], other[16];
+	const char            *pid_option = option;
+	struct component      *c;
+
+	(void)state;
+	snprintf(option, sizeof(option), "--pid-file=%s", life_path("pid"));
+	snprintf(other, sizeof(other), "%d\n", getppid());
+	write_file(life_path("pid"), other);
+	c = made(OPTIONS(pid_option));
+	fail_at = FAIL_SPEC;
+	assert_int_equal(component_start(c, &err), -EIO);
+	component_free(c);
+	assert_string_equal(life_read(life_path("pid")), other);
+
+	/* One that is well takes its place. */
+	fail_at = 0;
+	c = started(OPTIONS(pid_option));
+	assert_int_equal(atoi(life_read(life_path("pid"))), getpid());
+	component_free(c);
+	assert_int_equal(access(life_path("pid"), F_OK), -1);
+
+	/* Where it cannot, the daemon has started and so is stopped. */
+	assert_int_equal(mkdir(life_path("folder"), 0700), 0);
+	snprintf(option, sizeof(option), "--pid-file=%s", life_path("folder/pid"));
+	write_file(life_path("folder/pid"), other);
+	c = made(OPTIONS(pid_option));
+	in_start = remove_folder;
+	assert_int_equal(component_start(c, &err), -ENOENT);
+	assert_non_null(strstr(events, "spec.start spec.stop b.stop a.stop p.stop"));
+	component_free(c);
+}
+
 /* As /dev/null, where root may write. */
 static void
 a_pid_file_that_is_no_file_is_written_to_and_stays(void **state)
@@ -358,6 +402,7 @@ main(void)
 		TEST(one_failed_reload_takes_the_others_back_and_all_that_fail_are_told),
 		TEST(a_reload_reads_the_config_again_and_reopens_the_log),
 		TEST(the_pid_file_is_there_while_it_runs),
+		TEST(a_start_that_fails_leaves_the_pid_file_of_the_daemon_that_runs),
 		TEST(a_pid_file_that_is_no_file_is_written_to_and_stays),
 		TEST(a_file_that_cannot_be_written_fails_the_start_and_says_which),
 		TEST(a_pid_file_below_a_directory_that_has_no_name_fails_the_start),

@@ -180,7 +180,8 @@ COMPONENT_API int component_parse(struct component *c, int argc, char **argv, st
  * component_start - start the parts, then the daemon itself
  *
  * Opens the log file, starts the parts in order, writes the pid file and calls
- * spec.start.  Whatever fails, all that had started is stopped again, in reverse.
+ * spec.start; the pid file of a process that still runs is replaced after that.
+ * Whatever fails, all that had started is stopped again, in reverse.
  * A stop that is asked for meanwhile, by a signal too, ends it early: it returns
  * 0 and the next component_dispatch() goes on with the stop.
  *
