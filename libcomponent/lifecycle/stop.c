@@ -7,8 +7,9 @@
  * the parts that are last_to_stop (health and profiling: a hang at the end can
  * still be looked into), their holds, the pid file.  The logs stay until component_free().
  *
- * What surprises: the graceful time starts after the delay.  When it is 0 nothing
- * is waited for, and that is no failure; when it is over, it is one.
+ * What surprises: the graceful time starts after the delay, and once more for the
+ * parts that are last to stop.  When it is 0 nothing is waited for, and that is no
+ * failure; when it is over, it is one.
  *
  * Tests: tests/lifecycle/test_order.c; for a loop that hangs, signals.c.
  */
@@ -55,6 +56,19 @@ stop_timers(struct component *c)
 	c->delay_timer = c->grace_timer = c->watchdog_timer = c->ready_timer = NULL;
 }
 
+static void on_grace_over(struct component *c, void *arg);
+
+static void
+grace_begin(struct component *c)
+{
+	if (c->options.graceful_ns > 0 &&
+		component_timer_add(c, c->options.graceful_ns, 0, on_grace_over, NULL,
+			&c->grace_timer) < 0) {
+		/* No memory for the limit: better no grace than no end. */
+		on_grace_over(c, NULL);
+	}
+}
+
 /* Profiles may be on their way to slow clients: the loop runs on meanwhile. */
 static bool
 lingers(struct component *c, bool waits)
@@ -62,13 +76,16 @@ lingers(struct component *c, bool waits)
 	if (c->lingers)
 		return waits && held_work_any(c);
 	c->lingers = true;
-	component_timer_remove(c->grace_timer); /* theirs is what they say themselves */
+	component_timer_remove(c->grace_timer);
 	c->grace_timer = NULL;
 	if (waits)
 		held_work_open(c);
 	stop_parts(c, true);
 	held_work_close(c, true);
-	return waits && held_work_any(c);
+	if (!waits || !held_work_any(c))
+		return false;
+	grace_begin(c);
+	return true;
 }
 
 void
@@ -132,12 +149,7 @@ drain(struct component *c)
 		return;
 	}
 	tell_stopping(c);
-	if (c->options.graceful_ns > 0 &&
-		component_timer_add(c, c->options.graceful_ns, 0, on_grace_over, NULL,
-			&c->grace_timer) < 0) {
-		/* No memory for the limit: better no grace than no end. */
-		on_grace_over(c, NULL);
-	}
+	grace_begin(c);
 }
 
 static void

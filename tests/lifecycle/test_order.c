@@ -280,6 +280,24 @@ at_the_end_the_parts_that_stop_last_may_hold_it_and_nobody_else(void **state)
 }
 
 static void
+what_the_parts_that_stop_last_hold_is_not_waited_for_without_end(void **state)
+{
+	struct component *c = started(OPTIONS("--graceful-shutdown-timeout=50ms"));
+
+	(void)state;
+	in_last_stop = hold_at_last;
+	component_stop(c);
+	while (!strstr(events, "p.stop"))
+		life_turn(c, 1000);
+	in_last_stop = NULL;
+	assert_non_null(c->grace_timer);
+	assert_int_equal(life_run(c), 1);
+	assert_non_null(strstr(life_log(), "not finished within 50ms: last"));
+	component_release(c, "last");
+	component_free(c);
+}
+
+static void
 holds_not_released_in_time_are_named(void **state)
 {
 	struct component *c = started(OPTIONS("--graceful-shutdown-timeout=50ms", "--logging-format=logfmt"));
@@ -419,6 +437,7 @@ main(void)
 		TEST(a_stop_during_the_start_is_a_clean_stop),
 		TEST(a_stop_waits_for_all_holds_and_profiling_for_everything),
 		TEST(at_the_end_the_parts_that_stop_last_may_hold_it_and_nobody_else),
+		TEST(what_the_parts_that_stop_last_hold_is_not_waited_for_without_end),
 		TEST(holds_not_released_in_time_are_named),
 		TEST(a_graceful_time_of_0_waits_for_nothing_and_is_no_failure),
 		TEST(a_negative_graceful_time_has_no_limit),
