@@ -1,7 +1,7 @@
 /*
  * held_work.c - work in progress, by name, which a graceful stop waits for.
  *
- * A name is kept once with a count.  Once a stop has seen all of them released it
+ * A name is kept once with a count, as long as it is held.  Once a stop has seen all of them released it
  * closes the list, so that nothing can begin behind its back; until then work that
  * ends may begin more.  It opens it once more for the parts that are last to stop, to
  * its own thread alone.
@@ -19,14 +19,15 @@
 
 #include "our_lock.h"
 
-static struct hold *
+/* What points at it, or at the end. */
+static struct hold **
 hold_find(struct component *c, const char *name)
 {
-	struct hold *h = c->holds;
+	struct hold **at = &c->holds;
 
-	while (h && strcmp(h->name, name))
-		h = h->next;
-	return h;
+	while (*at && strcmp((*at)->name, name))
+		at = &(*at)->next;
+	return at;
 }
 
 int
@@ -48,7 +49,7 @@ component_hold(struct component *c, const char *name)
 		result = -ESHUTDOWN;
 		goto out;
 	}
-	h = hold_find(c, name);
+	h = *hold_find(c, name);
 	if (!h) {
 		h = made;
 		made = NULL; /* the list has it now */
@@ -66,18 +67,22 @@ out:
 void
 component_release(struct component *c, const char *name)
 {
-	sigset_t     mask;
-	struct hold *h;
-	bool         last = false, known = false;
+	sigset_t      mask;
+	struct hold **at, *gone = NULL;
+	bool          last = false, known = false;
 
 	our_lock_take(&c->hold_lock, &mask);
-	h = name ? hold_find(c, name) : NULL;
-	if (h && h->count) {
+	at = name ? hold_find(c, name) : NULL;
+	if (at && *at) {
 		known = true;
-		h->count--;
 		last = --c->hold_count == 0;
+		if (--(*at)->count == 0) {
+			gone = *at;
+			*at = gone->next;
+		}
 	}
 	our_lock_release(&c->hold_lock, &mask);
+	free(gone);
 	if (!known)
 		component_log(c, COMPONENT_LOG_WARNING, "released what was not held", "hold",
 			name ? name : "", NULL);
@@ -94,12 +99,9 @@ held_work_text(struct component *c, char *buf, size_t size)
 	buf[0] = '\0';
 	our_lock_take(&c->hold_lock, &mask);
 	for (const struct hold *h = c->holds; h; h = h->next) {
-		int wrote;
-
-		if (!h->count)
-			continue;
-		wrote = snprintf(buf + used, size - used, h->count > 1 ? "%s%s (%u)" : "%s%s",
+		int wrote = snprintf(buf + used, size - used, h->count > 1 ? "%s%s (%u)" : "%s%s",
 			used ? ", " : "", h->name, h->count);
+
 		if (wrote < 0 || (size_t)wrote >= size - used)
 			break; /* the list is cut, which its reader sees */
 		used += (size_t)wrote;

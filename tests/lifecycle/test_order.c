@@ -319,6 +319,24 @@ holds_not_released_in_time_are_named(void **state)
 }
 
 static void
+a_name_that_nobody_holds_is_forgotten(void **state)
+{
+	struct component *c = started(NULL);
+
+	(void)state;
+	assert_int_equal(component_hold(c, "a"), 0);
+	assert_int_equal(component_hold(c, "b"), 0);
+	assert_int_equal(component_hold(c, "b"), 0);
+	component_release(c, "a");
+	component_release(c, "b");
+	assert_non_null(c->holds);
+	assert_null(c->holds->next);
+	component_release(c, "b");
+	assert_null(c->holds);
+	component_free(c);
+}
+
+static void
 a_graceful_time_of_0_waits_for_nothing_and_is_no_failure(void **state)
 {
 	struct component *c = started(OPTIONS("--graceful-shutdown-timeout=0"));
@@ -439,6 +457,7 @@ main(void)
 		TEST(at_the_end_the_parts_that_stop_last_may_hold_it_and_nobody_else),
 		TEST(what_the_parts_that_stop_last_hold_is_not_waited_for_without_end),
 		TEST(holds_not_released_in_time_are_named),
+		TEST(a_name_that_nobody_holds_is_forgotten),
 		TEST(a_graceful_time_of_0_waits_for_nothing_and_is_no_failure),
 		TEST(a_negative_graceful_time_has_no_limit),
 		TEST(with_a_delay_everything_goes_on_but_it_is_not_ready),
