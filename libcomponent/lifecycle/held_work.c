@@ -69,25 +69,25 @@ component_release(struct component *c, const char *name)
 {
 	sigset_t      mask;
 	struct hold **at, *gone = NULL;
-	bool          last = false, known = false;
+	bool          known = false;
 
 	our_lock_take(&c->hold_lock, &mask);
 	at = name ? hold_find(c, name) : NULL;
 	if (at && *at) {
 		known = true;
-		last = --c->hold_count == 0;
 		if (--(*at)->count == 0) {
 			gone = *at;
 			*at = gone->next;
 		}
+		/* Within the lock: whoever finds all released may free the component once it has been taken. */
+		if (--c->hold_count == 0)
+			phase_request(c, REQUEST_RELEASED);
 	}
 	our_lock_release(&c->hold_lock, &mask);
 	free(gone);
 	if (!known)
 		component_log(c, COMPONENT_LOG_WARNING, "released what was not held", "hold",
 			name ? name : "", NULL);
-	if (last)
-		phase_request(c, REQUEST_RELEASED);
 }
 
 bool

@@ -210,7 +210,6 @@ component_post(struct component *c, component_fn *fn, void *arg)
 	sigset_t          mask;
 	struct loop      *l = &c->loop;
 	struct loop_post *post;
-	bool              first;
 
 	if (life_in_child(c))
 		return -EPERM;
@@ -221,12 +220,12 @@ component_post(struct component *c, component_fn *fn, void *arg)
 		return -ENOMEM;
 	*post = (struct loop_post) { NULL, fn, arg };
 	our_lock_take(&l->post_lock, &mask);
-	first = !l->posts;
 	*l->posts_end = post;
 	l->posts_end = &post->next;
-	our_lock_release(&l->post_lock, &mask);
-	if (first)
+	/* Within the lock: what is posted may lead to the end of the component, which takes it once more. */
+	if (l->posts == post)
 		loop_wake(l);
+	our_lock_release(&l->post_lock, &mask);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "life.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static void
 parts_start_in_order_and_stop_in_reverse_the_last_ones_last(void **state)
@@ -336,6 +337,82 @@ a_name_that_nobody_holds_is_forgotten(void **state)
 	component_free(c);
 }
 
+static void *
+release(void *c)
+{
+	component_release(c, "work");
+	return NULL;
+}
+
+static void
+nothing(struct component *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+}
+
+static atomic_int poster;
+
+static void *
+post(void *c)
+{
+	poster = gettid();
+	assert_int_equal(component_post(c, nothing, NULL), 0);
+	return NULL;
+}
+
+static bool
+is_asleep(pid_t tid)
+{
+	char        path[64];
+	const char *name_end;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	name_end = strrchr(life_read(path), ')');
+	return tid && name_end && !strncmp(name_end, ") S", 3);
+}
+
+/* To the last byte. */
+static void
+fill(int fd)
+{
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	while (write(fd, "", 1) > 0)
+		;
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+}
+
+/* The loop is woken by a pipe that is full: whoever wakes it waits, with or without the lock. */
+static void
+who_releases_or_posts_at_last_is_done_with_it_when_that_is_seen(void **state)
+{
+	struct component *c = started(NULL);
+	int               wake_fd = c->loop.wake_fd, ends[2];
+	char              room[65536];
+
+	(void)state;
+	assert_int_equal(component_hold(c, "work"), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	fill(ends[1]);
+	c->loop.wake_fd = ends[1];
+	assert_int_equal(pthread_create(&thread, NULL, release, c), 0);
+	WAIT_FOR(c->requests & REQUEST_RELEASED);
+	assert_int_equal(pthread_mutex_trylock(&c->hold_lock), EBUSY);
+	assert_true(read(ends[0], room, sizeof(room)) > 0);
+	pthread_join(thread, NULL);
+
+	fill(ends[1]);
+	assert_int_equal(pthread_create(&thread, NULL, post, c), 0);
+	WAIT_FOR(c->loop.posts && is_asleep(poster));
+	assert_int_equal(pthread_mutex_trylock(&c->loop.post_lock), EBUSY);
+	assert_true(read(ends[0], room, sizeof(room)) > 0);
+	pthread_join(thread, NULL);
+	c->loop.wake_fd = wake_fd;
+	close(ends[0]);
+	close(ends[1]);
+	component_free(c);
+}
+
 static void
 a_graceful_time_of_0_waits_for_nothing_and_is_no_failure(void **state)
 {
@@ -458,6 +535,7 @@ main(void)
 		TEST(what_the_parts_that_stop_last_hold_is_not_waited_for_without_end),
 		TEST(holds_not_released_in_time_are_named),
 		TEST(a_name_that_nobody_holds_is_forgotten),
+		TEST(who_releases_or_posts_at_last_is_done_with_it_when_that_is_seen),
 		TEST(a_graceful_time_of_0_waits_for_nothing_and_is_no_failure),
 		TEST(a_negative_graceful_time_has_no_limit),
 		TEST(with_a_delay_everything_goes_on_but_it_is_not_ready),
