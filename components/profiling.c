@@ -36,10 +36,12 @@
 #include <component/ports.h>
 #include <component/profiler.h>
 
-#include "status_pages.h"
+#include "fork.h"
+#include "our_lock.h"
 #include "our_thread.h"
 #include "profiling_rows.h"
 #include "record.h"
+#include "status_pages.h"
 
 #define REASON_MAX    128 /* bytes with NUL of "off: address in use" */
 #define POST_AGAIN_MS 10
@@ -69,13 +71,28 @@ struct profiling {
 static pthread_mutex_t   all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct profiling *all;
 
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&all_lock);
+}
+
+static void
+fork_end(void)
+{
+	pthread_mutex_unlock(&all_lock);
+}
+
+FORK_SLOT(FORK_PARTS, fork_prepare, fork_end, fork_end);
+
 bool
 profiling_address(const struct component *c, char *buf, size_t size)
 {
+	sigset_t          mask;
 	struct profiling *p;
 	bool              is_wanted = false;
 
-	pthread_mutex_lock(&all_lock);
+	our_lock_take(&all_lock, &mask);
 	for (p = all; p && p->c != c; p = p->next)
 		;
 	if (p) {
@@ -84,7 +101,7 @@ profiling_address(const struct component *c, char *buf, size_t size)
 			    profiling_rows_given(&p->rows, "profiling-bind-address") ||
 			    profiling_rows_given(&p->rows, "profile-port");
 	}
-	pthread_mutex_unlock(&all_lock);
+	our_lock_release(&all_lock, &mask);
 	return is_wanted;
 }
 
@@ -289,16 +306,17 @@ status(struct component *c, struct component_status *to, void *arg)
 static void
 state_free(void *state)
 {
+	sigset_t          mask;
 	struct profiling *p = state, **at;
 
 	if (!p)
 		return;
-	pthread_mutex_lock(&all_lock);
+	our_lock_take(&all_lock, &mask);
 	for (at = &all; *at && *at != p; at = &(*at)->next)
 		;
 	if (*at)
 		*at = p->next;
-	pthread_mutex_unlock(&all_lock);
+	our_lock_release(&all_lock, &mask);
 	stopper_join(p);
 	enable_file_end(&p->file);
 	record_end(p);
@@ -319,6 +337,7 @@ default_port(const struct component *c)
 static int
 part_init(struct component *c, void **ret_state, struct component_error *err)
 {
+	sigset_t          mask;
 	struct profiling *p = calloc(1, sizeof(*p));
 	int               r;
 
@@ -329,10 +348,10 @@ part_init(struct component *c, void **ret_state, struct component_error *err)
 	our_fd_keep(&p->off.fd, -1);
 	status_pages_init(&p->pages, c);
 	enable_file_init(&p->file, c, on_file, p);
-	pthread_mutex_lock(&all_lock);
+	our_lock_take(&all_lock, &mask);
 	p->next = all;
 	all = p;
-	pthread_mutex_unlock(&all_lock);
+	our_lock_release(&all_lock, &mask);
 	r = profiling_rows_init(&p->rows, component_flags(c), default_port(c), err);
 	p->rows.options.log = component_log_write;
 	p->rows.options.log_arg = c;

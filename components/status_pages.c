@@ -291,8 +291,7 @@ void
 status_pages_release(struct status_pages *p)
 {
 	text_release(&p->answer);
-	pthread_cond_destroy(&p->changed);
-	pthread_mutex_destroy(&p->lock);
+	/* Nothing is behind lock and changed, and in a forked child pthread_cond_destroy() waits for one who waits in the parent. */
 }
 
 /* On the loop. */

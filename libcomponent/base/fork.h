@@ -46,6 +46,7 @@ enum fork_rank {
 	FORK_SIGNALS,      /* none comes from here on; afterwards they come when all below holds nothing any more */
 	FORK_LIFE,         /* components and their loops: what they call opens files and takes all below */
 	FORK_FRONTS,       /* servers that the program runs beside the profiler's */
+	FORK_PARTS,        /* the components that have the profiling part: nothing of ours is locked with that lock held */
 	FORK_SERVE,        /* the profiler's server: its child part ends what the samplers below have left */
 	FORK_MOUNTS,       /* our routes on a program's own server: after the profiler's, which they lead to */
 	FORK_PROFILES,     /* the program's own profiles */

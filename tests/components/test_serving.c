@@ -331,11 +331,108 @@ no_child_gets_what_a_server_has_that_is_about_to_end(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, forks, NULL), 0);
 	atomic_store(&unlinks_watched, true);
 	component_free(c);
+	atomic_store(&unlinks_watched, false);
 	atomic_store(&ended, true);
 	pthread_join(thread, &had);
 	assert_true(atomic_load(&unlinked));
 	assert_int_equal((intptr_t)had, 0);
 	close(fd);
+}
+
+/* ---- children ---- */
+
+#define CHILD_S 60 /* a child that hangs is ended by a signal */
+
+static void
+freed_in_a_child(struct component *c)
+{
+	int   status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		alarm(CHILD_S);
+		component_free(c);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+a_child_that_is_forked_while_somebody_asks_for_a_page_may_free_the_component(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component      *c = made(&plain);
+	int                    fd;
+
+	(void)state;
+	assert_int_equal(component_use(c, component_profiling(), &err), 0);
+	parsed(c, "profiling-bind-address", "--enable-pprof");
+	assert_int_equal(component_start(c, &err), 0);
+	life_turn(c, 0);
+	fd = asked("/statusz"); /* the loop, which is this thread's, is asked and does not answer */
+	assert_int_equal(poll(&(struct pollfd){ component_fd(c), POLLIN, 0 }, 1, -1), 1);
+	for (int i = 0; i < 3; i++) /* who asks waits a moment after that */
+		freed_in_a_child(c);
+	close(fd);
+	component_free(c);
+}
+
+static _Thread_local bool waits_in_lock;
+static atomic_bool        in_lock, forks_now;
+
+static bool
+is_asleep(pid_t tid)
+{
+	char        path[64];
+	const char *name_end;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	name_end = strrchr(life_read(path), ')');
+	return name_end && !strncmp(name_end, ") S", 3);
+}
+
+/* A thread that has a lock keeps it until another one has forked, or waits for it. */
+__attribute__((visibility("default"))) int
+pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	static int (*real)(pthread_mutex_t *lock);
+
+	if (!real)
+		real = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	if (waits_in_lock) {
+		waits_in_lock = false;
+		atomic_store(&in_lock, true);
+		WAIT_FOR(atomic_load(&forks_now) && is_asleep(getpid()));
+	}
+	return real(lock);
+}
+
+static void *
+begins(void *c)
+{
+	waits_in_lock = true;
+	assert_int_equal(component_use(c, component_profiling(), NULL), 0);
+	assert_false(waits_in_lock);
+	return NULL;
+}
+
+static void
+a_child_that_is_forked_while_the_part_begins_elsewhere_may_free_the_component(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component      *c = made(&plain), *other = made(&plain);
+	pthread_t              thread;
+
+	(void)state;
+	assert_int_equal(component_use(c, component_profiling(), &err), 0);
+	assert_int_equal(pthread_create(&thread, NULL, begins, other), 0);
+	WAIT_FOR(atomic_load(&in_lock));
+	atomic_store(&forks_now, true);
+	freed_in_a_child(c);
+	pthread_join(thread, NULL);
+	component_free(other);
+	component_free(c);
 }
 
 int
@@ -347,6 +444,8 @@ main(void)
 		TEST(where_health_has_the_address_profiles_are_there_when_it_is_said),
 		TEST(a_start_that_fails_ends_profiling_and_frees_all),
 		TEST(no_child_gets_what_a_server_has_that_is_about_to_end),
+		TEST(a_child_that_is_forked_while_somebody_asks_for_a_page_may_free_the_component),
+		TEST(a_child_that_is_forked_while_the_part_begins_elsewhere_may_free_the_component),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
