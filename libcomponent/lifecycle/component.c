@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "absolute_path.h"
 #include "clock.h"
 
 #define GRACEFUL_DEFAULT_NS (25 * CLOCK_NS_PER_S) /* below the 30 s of Kubernetes */
@@ -262,6 +263,17 @@ parsed(struct component *c, int result, int status)
 	return result;
 }
 
+/* daemon(3), which may come next, changes the directory.  -ENOMEM. */
+static int
+keep_paths(struct component *c)
+{
+	const struct life_options *o = &c->options;
+
+	c->log_path = *o->log_file ? absolute_path(o->log_file) : NULL;
+	c->pid_path = *o->pid_file ? absolute_path(o->pid_file) : NULL;
+	return (*o->log_file && !c->log_path) || (*o->pid_file && !c->pid_path) ? -ENOMEM : 0;
+}
+
 int
 component_parse(struct component *c, int argc, char **argv, struct component_error *err)
 {
@@ -283,6 +295,10 @@ component_parse(struct component *c, int argc, char **argv, struct component_err
 	result = component_flags_parse(c->flags, argc, argv, err);
 	if (result < 0)
 		return parsed(c, result, component_flags_exit_status(c->flags));
+	if (keep_paths(c) < 0) {
+		component_error_set(err, "out of memory");
+		return parsed(c, -ENOMEM, STATUS_FAILED);
+	}
 	report_apply_options(c);
 	reload_figures_set(c, true);
 	return parsed(c, result, STATUS_OK);
@@ -317,6 +333,8 @@ component_free(struct component *c)
 	held_work_free(c);
 	log_close(&c->log);
 	free(c->pid_file.path);
+	free(c->log_path);
+	free(c->pid_path);
 	free(c->parts);
 	free(c);
 }

@@ -75,6 +75,7 @@ struct component {
 	struct component_spec   spec;
 	struct component_flags *flags;
 	struct life_options     options;
+	char                   *log_path, *pid_path; /* theirs, absolute; NULL: none */
 	struct loop             loop;
 	struct log              log;
 	struct notify           notify;

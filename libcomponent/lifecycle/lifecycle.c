@@ -117,7 +117,7 @@ start_all(struct component *c, struct component_error *err)
 	bool pid_file_waits;
 	int  result;
 
-	result = log_open(&c->log, c->options.log_file, err);
+	result = log_open(&c->log, c->log_path, err);
 	if (result < 0)
 		return result;
 	report_warnings(c);
@@ -125,9 +125,9 @@ start_all(struct component *c, struct component_error *err)
 	result = parts_start(c, err);
 	if (result < 0 || stop_asked(c))
 		return result;
-	pid_file_waits = pid_file_is_anothers(c->options.pid_file);
+	pid_file_waits = pid_file_is_anothers(c->pid_path);
 	if (!pid_file_waits)
-		result = pid_file_write(&c->pid_file, c->options.pid_file, err);
+		result = pid_file_write(&c->pid_file, c->pid_path, err);
 	if (result < 0)
 		return result;
 	if (c->spec.start)
@@ -139,7 +139,7 @@ start_all(struct component *c, struct component_error *err)
 	}
 	c->spec_started = result >= 0;
 	if (c->spec_started && pid_file_waits)
-		result = pid_file_write(&c->pid_file, c->options.pid_file, err);
+		result = pid_file_write(&c->pid_file, c->pid_path, err);
 	return result;
 }
 

@@ -215,12 +215,34 @@ a_file_that_cannot_be_written_fails_the_start_and_says_which(void **state)
 	}
 }
 
+static void
+relative_files_are_where_the_options_were_read(void **state)
+{
+	struct component *c;
+	int               here = open(".", O_PATH | O_CLOEXEC);
+
+	(void)state;
+	assert_true(here >= 0);
+	assert_int_equal(mkdir(life_path("other"), 0700), 0);
+	assert_int_equal(chdir(life_dir), 0);
+	c = made(OPTIONS("--pid-file=pid", "--log-file=log.1"));
+	assert_int_equal(chdir("other"), 0); /* as daemon(3) does */
+	assert_int_equal(component_start(c, NULL), 0);
+	component_log(c, COMPONENT_LOG_INFO, "here", NULL);
+	assert_int_equal(atoi(life_read(life_path("pid"))), getpid());
+	assert_non_null(strstr(life_read(life_path("log.1")), "here"));
+	component_free(c);
+	assert_int_equal(fchdir(here), 0);
+	close(here);
+	assert_int_equal(rmdir(life_path("other")), 0);
+}
+
 /* It could not be removed from another directory. */
 static void
 a_pid_file_below_a_directory_that_has_no_name_fails_the_start(void **state)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
-	struct component      *c = made(OPTIONS("--pid-file=../pid"));
+	struct component      *c;
 	int                    here = open(".", O_PATH | O_CLOEXEC);
 
 	(void)state;
@@ -228,6 +250,7 @@ a_pid_file_below_a_directory_that_has_no_name_fails_the_start(void **state)
 	assert_int_equal(mkdir(life_path("gone"), 0700), 0);
 	assert_int_equal(chdir(life_path("gone")), 0);
 	assert_int_equal(rmdir(life_path("gone")), 0);
+	c = made(OPTIONS("--pid-file=../pid"));
 	assert_int_equal(component_start(c, &err), -ENOENT);
 	assert_int_equal(fchdir(here), 0);
 	close(here);
@@ -405,6 +428,7 @@ main(void)
 		TEST(a_start_that_fails_leaves_the_pid_file_of_the_daemon_that_runs),
 		TEST(a_pid_file_that_is_no_file_is_written_to_and_stays),
 		TEST(a_file_that_cannot_be_written_fails_the_start_and_says_which),
+		TEST(relative_files_are_where_the_options_were_read),
 		TEST(a_pid_file_below_a_directory_that_has_no_name_fails_the_start),
 		TEST(parsing_ends_with_the_exit_status_of_its_fault),
 		TEST(a_component_may_want_other_defaults_and_its_name_in_the_environment),

@@ -168,6 +168,8 @@ COMPONENT_API int component_use(struct component *c, const struct component_part
 /*
  * component_parse - options into variables, then the check() of spec and parts
  *
+ * Relative --log-file and --pid-file are below the directory of this moment.
+ *
  *   returns  0: go on
  *            1: --help and the like: print component_flags_output(), leave with 0
  *            a negative errno: print err->text to stderr and leave with the
