@@ -6,6 +6,9 @@
  * it is told; it keeps what it had then, the options are put back, and those that had been
  * well are called once more, to go back with them.  Nothing here can end the daemon.
  *
+ * A log file that cannot be opened again keeps nothing from being reloaded, the level of the
+ * log among it: the old one goes on, and has a line about it.
+ *
  * Tests: tests/lifecycle/test_config.c, tests/lifecycle/signals.t.
  */
 #include <config.h>
@@ -142,7 +145,7 @@ component_reload(struct component *c, struct component_error *err)
 	struct component_error own = COMPONENT_ERROR_INIT;
 	struct component_error log_error = COMPONENT_ERROR_INIT;
 	char                   text[64];
-	int                    result, reopened;
+	int                    result;
 
 	if (life_in_child(c))
 		return -EPERM;
@@ -160,10 +163,9 @@ component_reload(struct component *c, struct component_error *err)
 		snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_ns(CLOCK_MONOTONIC) / 1000);
 		notify_send(&c->notify, text);
 	}
-	reopened = log_reopen(&c->log, &log_error);
-	result = reopened < 0 ? reopened : reload_all(c, err);
-	if (reopened < 0)
-		component_error_set(err, "%s", log_error.text);
+	if (log_reopen(&c->log, &log_error) < 0)
+		component_log(c, COMPONENT_LOG_ERROR, log_error.text, NULL);
+	result = reload_all(c, err);
 	if (c->told_ready)
 		notify_send(&c->notify, result < 0 ? "READY=1\nSTATUS=reload failed, going on as before"
 						   : "READY=1\nSTATUS=running");

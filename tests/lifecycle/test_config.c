@@ -93,6 +93,30 @@ a_reload_reads_the_config_again_and_reopens_the_log(void **state)
 	component_free(c);
 }
 
+static void
+a_log_that_cannot_be_opened_again_keeps_nothing_from_being_reloaded(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	char                   config_option[300], log_option[300];
+	const char            *config = config_option, *log = log_option;
+	struct component      *c;
+
+	(void)state;
+	snprintf(config_option, sizeof(config_option), "--config=%s", life_path("config.yaml"));
+	snprintf(log_option, sizeof(log_option), "--log-file=%s", life_path("folder/log"));
+	write_file(life_path("config.yaml"), "v: 0\n");
+	assert_int_equal(mkdir(life_path("folder"), 0700), 0);
+	c = started(OPTIONS(config, log));
+	assert_int_equal(rename(life_path("folder/log"), life_path("log.1")), 0);
+	assert_int_equal(rmdir(life_path("folder")), 0);
+	write_file(life_path("config.yaml"), "v: 1\n");
+	assert_int_equal(component_reload(c, &err), 0);
+	assert_int_equal(component_verbosity(c), 1);
+	assert_string_equal(events, "a.reload b.reload spec.reload p.reload");
+	assert_non_null(strstr(life_read(life_path("log.1")), "cannot be opened again: No such file or directory; going on with the old one"));
+	component_free(c);
+}
+
 /* ---- files ---- */
 
 static void
@@ -424,6 +448,7 @@ main(void)
 		TEST(a_reload_tells_parts_in_order_then_the_daemon_then_what_is_last_to_stop),
 		TEST(one_failed_reload_takes_the_others_back_and_all_that_fail_are_told),
 		TEST(a_reload_reads_the_config_again_and_reopens_the_log),
+		TEST(a_log_that_cannot_be_opened_again_keeps_nothing_from_being_reloaded),
 		TEST(the_pid_file_is_there_while_it_runs),
 		TEST(a_start_that_fails_leaves_the_pid_file_of_the_daemon_that_runs),
 		TEST(a_pid_file_that_is_no_file_is_written_to_and_stays),

@@ -224,7 +224,8 @@ COMPONENT_API int component_dispatch(struct component *c);
 /*
  * component_reload - read environment and config file again, tell everybody
  *
- * Reopens the log file; applies what may change while running, after all checks;
+ * Reopens the log file, or logs why the old one goes on;
+ * applies what may change while running, after all checks;
  * calls reload() of the parts in order, of the spec, and of the parts that are
  * last_to_stop.  On a failure nothing has changed in the end: the options are put
  * back, and who had been reloaded is so again with them.  Each fault is a line of
