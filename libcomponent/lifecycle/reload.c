@@ -166,9 +166,11 @@ component_reload(struct component *c, struct component_error *err)
 	if (log_reopen(&c->log, &log_error) < 0)
 		component_log(c, COMPONENT_LOG_ERROR, log_error.text, NULL);
 	result = reload_all(c, err);
-	if (c->told_ready)
-		notify_send(&c->notify, result < 0 ? "READY=1\nSTATUS=reload failed, going on as before"
-						   : "READY=1\nSTATUS=running");
+	if (c->told_ready && notify_send(&c->notify, result < 0 ? "READY=1\nSTATUS=reload failed, going on as before"
+								: "READY=1\nSTATUS=running") == -EAGAIN) {
+		c->told_ready = false; /* the manager waits for it */
+		ready_watch(c);
+	}
 	c->reloading = false;
 	reload_figures_set(c, result >= 0);
 	return result < 0 ? result : 0;

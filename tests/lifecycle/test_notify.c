@@ -275,6 +275,31 @@ a_manager_that_does_not_read_stops_nothing(void **state)
 	component_free(c);
 }
 
+static void
+a_manager_that_reads_late_hears_that_a_reload_has_ended(void **state)
+{
+	struct component *c;
+	struct notify     n;
+	const char       *name;
+	int64_t           end = now_ns() + DEADLINE_MS * MS;
+
+	(void)state;
+	listen_at(life_path("notify"));
+	c = made(NULL);
+	assert_int_equal(component_start(c, NULL), 0);
+	assert_int_equal(notify_init(&n, &name), 0);
+	while (notify_send(&n, "STATUS=something") == 0)
+		;
+	assert_string_equal(heard(), "READY=1\nSTATUS=running");
+	assert_int_equal(component_reload(c, NULL), 0); /* there is room for its beginning alone */
+	while (!strcmp(heard(), "STATUS=something"))
+		;
+	while (strcmp(heard(), "READY=1\nSTATUS=running") && now_ns() < end)
+		life_turn(c, 1000);
+	assert_true(now_ns() < end);
+	component_free(c);
+}
+
 int
 main(void)
 {
@@ -288,6 +313,7 @@ main(void)
 		TEST(a_watchdog_that_is_not_ours_or_makes_no_sense_is_none),
 		TEST(a_socket_name_that_makes_no_sense_is_logged_and_ignored),
 		TEST(a_manager_that_does_not_read_stops_nothing),
+		TEST(a_manager_that_reads_late_hears_that_a_reload_has_ended),
 	};
 
 	unsetenv("NOTIFY_SOCKET");
