@@ -9,7 +9,8 @@
  * thread that is just writing needs no lock either.  A line that cannot be
  * written is counted, and the count is told by the next one that can.  SIGPIPE
  * is held back around the write: in a daemon that has left it at its default, a
- * reader of the log that went away must not end the daemon.
+ * reader of the log that went away must not end the daemon.  So is SIGXFSZ, which a
+ * file at the limit of RLIMIT_FSIZE raises.
  *
  * After fork() the child's file is closed; its next line opens it by name again.
  *
@@ -174,9 +175,11 @@ write_guarded(int fd, const char *buf, size_t size)
 	static const struct timespec now = { 0, 0 };
 	sigset_t                     only, pending, before;
 	ssize_t                      result;
+	int                          raised;
 
 	sigemptyset(&only);
 	sigaddset(&only, SIGPIPE);
+	sigaddset(&only, SIGXFSZ);
 	sigemptyset(&pending);
 	sigpending(&pending);
 	pthread_sigmask(SIG_BLOCK, &only, &before);
@@ -185,10 +188,14 @@ write_guarded(int fd, const char *buf, size_t size)
 	while (result < 0 && errno == EINTR);
 	if (result < 0)
 		result = -errno;
-	/* Takes back the SIGPIPE that our own write raised, and no other. */
-	if (result == -EPIPE && !sigismember(&pending, SIGPIPE))
+	/* Takes back the signal that our own write raised, and no other. */
+	raised = result == -EPIPE ? SIGPIPE : result == -EFBIG ? SIGXFSZ : 0;
+	if (raised && !sigismember(&pending, raised)) {
+		sigemptyset(&only);
+		sigaddset(&only, raised);
 		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
 			;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return result;
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -411,6 +412,29 @@ a_reader_that_went_away_neither_kills_nor_leaves_a_signal(void **state)
 }
 
 static void
+a_file_that_may_not_grow_neither_kills_nor_leaves_a_signal(void **state)
+{
+	struct log    log;
+	struct rlimit limit;
+	sigset_t      pending;
+	int           fd = memfd_create("log", MFD_CLOEXEC);
+
+	(void)state;
+	assert_true(fd >= 0);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	log_init(&log);
+	log.fd = fd;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 0, limit.rlim_max }), 0);
+	log_write(&log, COMPONENT_LOG_INFO, "too much", NULL, 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	sigpending(&pending);
+	assert_false(sigismember(&pending, SIGXFSZ));
+	assert_int_equal(log.lost, 1);
+	close(fd);
+}
+
+static void
 lines_lost_to_a_full_pipe_are_counted_and_told(void **state)
 {
 	struct log log;
@@ -559,6 +583,7 @@ main(void)
 		cmocka_unit_test(lines_above_the_level_are_not_written),
 		cmocka_unit_test(lines_of_threads_do_not_mix_in_a_pipe),
 		cmocka_unit_test(a_reader_that_went_away_neither_kills_nor_leaves_a_signal),
+		cmocka_unit_test(a_file_that_may_not_grow_neither_kills_nor_leaves_a_signal),
 		cmocka_unit_test(lines_lost_to_a_full_pipe_are_counted_and_told),
 		cmocka_unit_test(a_line_that_must_not_block_does_not_wait_for_a_reader_who_sleeps),
 		cmocka_unit_test(a_full_disk_does_not_glue_lines_together),
