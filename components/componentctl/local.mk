@@ -25,7 +25,8 @@ if HAVE_LIBCURL
 %C%_componentctl_SOURCES += $(LOOKING) %D%/profile.c %D%/files/page.c %D%/files/page.h \
 	%D%/doctor/cgroup.c %D%/doctor/doctor.c %D%/doctor/doctor.h %D%/doctor/facts.c %D%/doctor/facts.h \
 	%D%/doctor/findings.c %D%/doctor/findings.h %D%/doctor/names.c %D%/doctor/names.h %D%/doctor/notes.c \
-	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/live/live_table.c %D%/live/live_table.h \
+	%D%/doctor/notes.h %D%/doctor/package.c %D%/doctor/package.h %D%/doctor/shell.c %D%/doctor/shell.h \
+	%D%/live/live_table.c %D%/live/live_table.h \
 	%D%/live/live_threads.c %D%/live/live_threads.h %D%/live/screen.c %D%/live/screen.h %D%/target/bar.c \
 	%D%/target/bar.h %D%/target/family.c %D%/target/family.h %D%/target/fetch.c %D%/target/fetch.h \
 	%D%/target/target.c %D%/target/target.h %D%/target/unserved.c %D%/target/unserved.h

@@ -4,9 +4,11 @@ import json
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import UnixStreamServer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../lib")
 from harness import *  # noqa: E402,F403
@@ -423,8 +425,8 @@ def a_host_that_is_not_allowed_and_a_socket_that_is_not_ours_are_told():
 
 
 @contextlib.contextmanager
-def strange(answers):
-    """A server of ours in name alone; what it answers, by the path behind /debug/pprof/."""
+def strange(answers, path=None):
+    """A server of ours in name alone; what it answers, by the path behind /debug/pprof/.  path: of a unix socket."""
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             body = answers.get(self.path.split("/debug/pprof/")[1].split("?")[0])
@@ -434,10 +436,10 @@ def strange(answers):
 
         def log_message(self, *_):
             pass
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with UnixStreamServer(path, Handler) if path else HTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = in_background(server.serve_forever)
         try:
-            yield "127.0.0.1:%d" % server.server_port
+            yield "unix:" + path if path else "127.0.0.1:%d" % server.server_port
         finally:
             server.shutdown()
             serving.result()
@@ -464,6 +466,25 @@ def one_that_answers_otherwise_is_to_be_asked_by_curl_and_a_token_that_is_not_th
         equal((f["level"], f["command"]), ("warning", "curl -v http://%s/debug/pprof/" % target))
         f = about(doctor("--token-file=%s/none" % d, target), "reachable")
         equal((f["level"], f["command"]), ("warning", "componentctl doctor --token-file=FILE " + target))
+
+
+@test
+def what_others_have_chosen_is_one_word_of_a_command():
+    off = json.dumps([{"about": "heap", "level": "warning", "text": "its rate is 0"},
+                      {"about": "threads", "level": "warning", "text": "valgrind runs one thread at a time"}]).encode()
+    with strange({}) as address, strange({"": off}) as noted, tempdir() as d, strange({}, d + "/it's;$(reboot)") as socket:
+        url = "http://%s/;reboot;$(reboot)'/debug/pprof/" % address
+        equal(shlex.split(about(doctor(url), "reachable")["command"]), ["curl", "-v", url])
+        equal(shlex.split(about(doctor(socket), "reachable")["command"]),
+              ["curl", "-v", "--unix-socket", socket[5:], "http://localhost/debug/pprof/"])
+        equal(shlex.split(about(doctor("--token-file=%s/none" % d, socket), "reachable")["command"]),
+              ["componentctl", "doctor", "--token-file=FILE", socket])
+        url = "http://%s/;reboot;/debug/pprof/" % noted
+        found = doctor("--seconds=0", url)
+        equal(shlex.split(about(found, "heap")["command"]), ["curl", "-d", "heap-profile-rate=524288", url + "rates"])
+        equal(shlex.split(about(found, "threads")["command"]), ["componentctl", "profile", url])
+        path = compiled(d, "a;reboot")
+        equal(shlex.split(access(path)[2]), ["componentctl", "run", path])
 
 
 PROC, RUN, FILES = "mount -t proc proc /proc/PID/root/proc", "componentctl run PROGRAM", "prlimit --pid=PID --nofile=1048576:1048576"

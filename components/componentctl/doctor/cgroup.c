@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shell.h"
+
 #define LEAST    ((int64_t)64 << 20) /* bytes: --profiling-memory, and as much for tables and answers */
 #define NO_LIMIT ((int64_t)1 << 60)  /* beyond that the first version means none */
 #define PATH_MOST 4096
@@ -64,7 +66,7 @@ void
 facts_cgroup(pid_t pid, struct findings *f)
 {
 	static const char two[] = "/sys/fs/cgroup", one[] = "/sys/fs/cgroup/memory";
-	char              line[PATH_MOST], folder[PATH_MOST + 32], command[PATH_MOST + 128];
+	char              line[PATH_MOST], folder[PATH_MOST + 32], quoted[SHELL_WORD_MAX], command[SHELL_WORD_MAX + 64];
 	struct left       left = { .limit = -1 };
 	FILE             *file;
 
@@ -83,7 +85,7 @@ facts_cgroup(pid_t pid, struct findings *f)
 	}
 	if (file)
 		fclose(file);
-	snprintf(command, sizeof(command), "echo %" PRId64 " > '%s'", left.limit + LEAST, left.file);
+	snprintf(command, sizeof(command), "echo %" PRId64 " > %s", left.limit + LEAST, shell_word(left.file, quoted));
 	if (left.limit < 0)
 		findings_ok(f, "memory", NULL, "no limit of a control group is known");
 	else if (left.bytes < LEAST)

@@ -34,10 +34,11 @@
 #include "loadable.h"
 #include "names.h"
 #include "notes.h"
+#include "shell.h"
 #include "target.h"
 #include "unserved.h"
 
-#define COMMAND_MAX (PATH_MAX + 64)
+#define COMMAND_MAX (2 * SHELL_WORD_MAX + 64)
 
 enum output { LINES, JSON };
 
@@ -109,40 +110,29 @@ access_look(const struct target *t, struct findings *f)
 			"addresses, the command line and all profiles", t->word);
 }
 
-/* Shows what is there instead. */
-static void
-ask_by_curl(const struct target *t, char *buf, size_t size)
-{
-	bool is_abstract = *t->socket == '@';
-
-	if (*t->socket)
-		snprintf(buf, size, "curl -v %s %s %s/", is_abstract ? "--abstract-unix-socket" : "--unix-socket", t->socket + is_abstract,
-			t->url);
-	else
-		snprintf(buf, size, "curl -v %s/", t->url);
-}
-
 /* Why it could not be asked: r and sentence of fetch(). */
 static void
 unreachable_tell(const struct target *t, int r, const char *sentence, struct findings *f)
 {
 	const char *host = strstr(t->url, "://") + 3;
-	char        command[2 * TARGET_MAX + 64] = "";
+	char        command[COMMAND_MAX] = "", name[TARGET_MAX], word[SHELL_WORD_MAX];
 
+	shell_word(t->word, word);
 	if (*t->socket == '/' && access(t->socket, R_OK | W_OK) && errno == EACCES) {
-		snprintf(command, sizeof(command), "sudo componentctl doctor %s", t->word);
+		snprintf(command, sizeof(command), "sudo componentctl doctor %s", word);
 		findings_warn(f, "reachable", command, "%s: this user may not open its socket; run this as the program's user, or as root",
 			t->word);
 		return;
 	}
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(host, ":/"), host);
 	if (r == -EACCES && strstr(sentence, "--profiling-allowed-host"))
-		snprintf(command, sizeof(command), "PROGRAM --profiling-allowed-host=%.*s", (int)strcspn(host, ":/"), host);
+		snprintf(command, sizeof(command), "PROGRAM --profiling-allowed-host=%s", shell_word(name, word));
 	else if (r == -EACCES || !strncmp(sentence, "--token-file", strlen("--token-file")))
-		snprintf(command, sizeof(command), "componentctl doctor --token-file=FILE %s", t->word);
+		snprintf(command, sizeof(command), "componentctl doctor --token-file=FILE %s", word);
 	else if (r == -ECONNREFUSED)
 		snprintf(command, sizeof(command), "componentctl list -o wide");
-	else
-		ask_by_curl(t, command, sizeof(command));
+	else /* shows what is there instead */
+		shell_curl("-v", t->socket, t->url, "", command, sizeof(command));
 	findings_warn(f, "reachable", command, "%s", *sentence ? sentence : strerror(-r));
 }
 
@@ -268,10 +258,10 @@ static void
 loadable_look(const char *path, const char *word, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
-	char                   agent[PATH_MAX], command[COMMAND_MAX];
+	char                   agent[PATH_MAX], command[COMMAND_MAX], quoted[SHELL_WORD_MAX];
 	int                    r = loadable_check(path, &err);
 
-	snprintf(command, sizeof(command), "componentctl run %s", word);
+	snprintf(command, sizeof(command), "componentctl run %s", shell_word(word, quoted));
 	if (r == -ENOTSUP) {
 		findings_warn(f, "access", "componentctl profile PID", "from outside, for the CPU time and the threads alone: %s", err.text);
 		facts_perf(getpid(), f);
@@ -279,7 +269,7 @@ loadable_look(const char *path, const char *word, struct findings *f)
 		return;
 	}
 	if (r < 0) {
-		snprintf(command, sizeof(command), "file -L %s", path);
+		snprintf(command, sizeof(command), "file -L %s", shell_word(path, quoted));
 		findings_warn(f, "access", command, "none: %s", err.text);
 		return;
 	}

@@ -21,9 +21,9 @@
 
 #include "outside.h"
 #include "package.h"
+#include "shell.h"
 #include "sources.h"
 #include "stack_table.h"
-#include "target.h"
 
 #define SYMBOLS_BYTES    ((size_t)1 << 30) /* of tables: the tool's own memory */
 #define LOST_PERCENT     1
@@ -293,10 +293,11 @@ remote_tell(const struct names_object *o, pid_t pid, struct findings *f)
 static void
 shares_tell(const struct names *n, const char *word, struct findings *f)
 {
-	char   stacks[TARGET_MAX + 64], threads[TARGET_MAX + 64], comments[TARGET_MAX + 64];
+	char   quoted[SHELL_WORD_MAX], stacks[SHELL_WORD_MAX + 64], threads[SHELL_WORD_MAX + 64], comments[SHELL_WORD_MAX + 64];
 	double nameless = n->frames ? 100.0 * (double)n->nameless / (double)n->frames : 0;
 	double lost = n->samples ? 100.0 * (double)n->lost / (double)n->samples : 0;
 
+	word = shell_word(word, quoted);
 	snprintf(stacks, sizeof(stacks), "componentctl profile %s --folded", word);
 	snprintf(threads, sizeof(threads), "componentctl dump %s", word);
 	snprintf(comments, sizeof(comments), "componentctl profile %s --comments", word);

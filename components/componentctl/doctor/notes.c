@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shell.h"
+
 struct note {
 	const char *about, *level, *text;
 };
@@ -103,11 +105,11 @@ static void
 fill_in(const struct target *t, const char *command, char *buf, size_t size)
 {
 	const char *word = strstr(command, "TARGET"), *pid = strstr(command, "PID");
-	char        number[16];
+	char        number[16], quoted[SHELL_WORD_MAX];
 
 	snprintf(number, sizeof(number), "%d", (int)t->process);
 	if (word)
-		snprintf(buf, size, "%.*s%s%s", (int)(word - command), command, t->word, word + strlen("TARGET"));
+		snprintf(buf, size, "%.*s%s%s", (int)(word - command), command, shell_word(t->word, quoted), word + strlen("TARGET"));
 	else if (pid && t->process)
 		snprintf(buf, size, "%.*s%s%s", (int)(pid - command), command, number, pid + strlen("PID"));
 	else
@@ -157,8 +159,7 @@ command_of(const struct target *t, const char *sentence, char *buf, size_t size)
 
 	*buf = '\0';
 	if (strstr(sentence, "its rate is 0"))
-		snprintf(buf, size, "curl %s%s%s-d heap-profile-rate=524288 %s/rates", !*t->socket ? "" : *t->socket == '@' ?
-			"--abstract-unix-socket " : "--unix-socket ", t->socket + (*t->socket == '@'), *t->socket ? " " : "", t->url);
+		shell_curl("-d heap-profile-rate=524288", t->socket, t->url, "rates", buf, size);
 	else if (!strcmp(sentence, "none")) /* of the unwinder */
 		snprintf(buf, size, "apt-get install libunwind8");
 	else if (is_own_malloc && strstr(sentence, ".so")) /* a library's, which the agent comes before; a program's own stays */
@@ -171,7 +172,7 @@ command_of(const struct target *t, const char *sentence, char *buf, size_t size)
 static void
 note_tell(const struct target *t, const struct note *n, struct findings *f)
 {
-	char command[2 * TARGET_MAX + 128];
+	char command[2 * SHELL_WORD_MAX + 128];
 
 	command_of(t, n->text, command, sizeof(command));
 	if (!strcmp(n->level, "ok"))
