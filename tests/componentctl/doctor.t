@@ -581,7 +581,16 @@ def names_and_lost_samples_are_counted_in_what_a_server_elsewhere_answers():
         equal(f["command"], "ssh HOST componentctl doctor ID")
         f, = (f for f in found if f["text"] == "25.0 % of 100 frames in 100 stacks have none")
         equal((f["level"], f["command"]), ("warning", "componentctl profile %s --folded" % target))
-        need("stacks" in {f["about"] for f in doctor("--seconds=0", target)}, "nothing measured, nothing lost")
+        equal(about(doctor("--seconds=0", target), "stacks"),
+              {"level": "ok", "about": "stacks", "text": "not known: no CPU time was looked at", "command": ""})
+        for answers["profile"], why in (None, "the server says: no (HTTP 404)"), (b"<html>", "the answer for 'profile' "):
+            found = doctor("--seconds=1", target)
+            equal(about(found, "stacks")["text"], "not known: no CPU time was looked at")
+            f = about(found, "profile")
+            equal((f["level"], f["command"]), ("warning", "componentctl profile " + target))
+            contains(f["text"], "%s: %s" % (target, why))
+        answers["profile"] = profile([("samples", "count"), ("cpu", "nanoseconds")], [], [], [], [])
+        equal(about(doctor(target), "stacks")["text"], "no CPU time was used, so no sample could be lost")
 
 
 @test

@@ -158,19 +158,28 @@ server_look(const struct target *t, bool *ret_ours, struct findings *f)
 	return r == 0;
 }
 
-/* A profile of it; what it has not got is told by its notes. */
+/* A profile of it; why there is none is told of a window alone. */
 static void
-profile_count(const struct target *t, const char *kind, int64_t window, struct names *n)
+profile_count(const struct target *t, const char *kind, int64_t window, struct names *n, struct findings *f)
 {
-	struct component_error err = COMPONENT_ERROR_INIT;
+	struct component_error err = COMPONENT_ERROR_INIT, why = COMPONENT_ERROR_INIT;
 	struct fetched         answer;
 	struct pprof           p = { .types = NULL };
-	char                   query[32] = "";
+	char                   query[32] = "", word[SHELL_WORD_MAX], command[SHELL_WORD_MAX + 64];
+	int                    r;
 
 	if (window)
 		snprintf(query, sizeof(query), "seconds=%" PRId64, window);
-	if (!fetch(t, kind, query, window, true, token_file, &answer, &err) && !read_profile(answer.data, answer.size, &p, &err))
+	r = fetch(t, kind, query, window, true, token_file, &answer, &err);
+	if (!r && read_profile(answer.data, answer.size, &p, &why) < 0) {
+		component_error_set(&err, "%.500s: the answer for '%s' %s", t->word, kind, why.text);
+		r = -EBADMSG;
+	}
+	snprintf(command, sizeof(command), "componentctl profile %s", shell_word(t->word, word));
+	if (!r)
 		names_count_profile(n, &p, window > 0);
+	else if (window)
+		findings_warn(f, kind, command, "%s", *err.text ? err.text : strerror(-r));
 	read_release(&p);
 	fetch_release(&answer);
 }
@@ -184,9 +193,9 @@ served_look(struct target *t, struct findings *f)
 
 	if (server_look(t, &ours, f)) {
 		t->process = t->process ? t->process : process_of(t);
-		profile_count(t, "goroutine", 0, &n);
+		profile_count(t, "goroutine", 0, &n, f);
 		if (seconds)
-			profile_count(t, "profile", seconds, &n);
+			profile_count(t, "profile", seconds, &n, f);
 		if (t->process && !unserved_begin(t->process, false, &err))
 			names_look(&n, false, 0);
 		names_tell(&n, t->word, t->process, f);

@@ -116,6 +116,7 @@ location_count(struct names *n, const struct pprof_location *l, uint64_t times, 
 void
 names_count_profile(struct names *n, const struct pprof *p, bool is_cpu)
 {
+	n->is_measured |= is_cpu;
 	for (size_t i = 0; i < p->sample_count; i++) {
 		const struct pprof_sample *s = &p->samples[i];
 		uint64_t                   times = s->values[0] > 0 ? (uint64_t)s->values[0] : 0;
@@ -168,6 +169,7 @@ cpu_count(struct names *n, struct symbols *s, int64_t seconds)
 	/* Why not is told by another finding. */
 	if (!seconds || outside_cpu(seconds * 1000000000, always, NULL, &p, &ended, &err) < 0)
 		return;
+	n->is_measured = true;
 	for (size_t i = 0; i < p.count; i++) {
 		unsigned         count;
 		const uintptr_t *pcs = stack_table_pcs(p.samples[i].stack, &count);
@@ -315,8 +317,10 @@ shares_tell(const struct names *n, const char *word, struct findings *f)
 	else if (n->samples)
 		findings_warn(f, "stacks", comments, "%.1f %% of %" PRIu64 " samples of CPU time have none; its comments say why", lost,
 			n->samples);
-	else
+	else if (n->is_measured)
 		findings_ok(f, "stacks", NULL, "no CPU time was used, so no sample could be lost");
+	else
+		findings_ok(f, "stacks", NULL, "not known: no CPU time was looked at");
 }
 
 static bool

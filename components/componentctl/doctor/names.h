@@ -25,6 +25,7 @@ struct names {
 	size_t               count, room;
 	uint64_t             stacks, frames, nameless;
 	uint64_t             samples, lost; /* of CPU time */
+	bool                 is_measured;   /* CPU time was, if none was used, too */
 	bool                 failed;
 };
 
