@@ -304,6 +304,22 @@ def memory_that_its_control_group_leaves_is_told():
         equal((f["level"], bool(f["command"])), (level, level == "warning"))
         contains(f["text"], "%d of 2000 MiB are left to its control group" % left)
     equal(told(10, told(10)["command"])["text"], "74 of 2064 MiB are left to its control group", "the command mends it")
+    stat = "printf 'anon 1\\ninactive_anon 7\\ninactive_file %d\\n' > %s/memory.stat"
+    equal(told(10, stat % (500 << 20, folder))["text"], "510 of 2000 MiB are left to its control group", "the kernel takes these back")
+    equal(told(10, stat % (5000 << 20, folder))["text"], "2000 of 2000 MiB are left to its control group")
+
+
+@test
+def so_is_that_of_one_of_the_first_version():
+    need_own_run()
+    path = next((line.strip().split(":", 2)[2] for line in open("/proc/self/cgroup") if ":memory:" in line), None)
+    if not ROOT or path is None:
+        raise Skip("this needs root, and control groups of the first version")
+    folder = ("/sys/fs/cgroup/memory" + path).rstrip("/")
+    script = "mount -t tmpfs none /sys/fs/cgroup; mkdir -p %s; cd %s; echo %d > memory.limit_in_bytes; echo %d > memory.usage_in_bytes; " \
+        "echo 'inactive_file 9\ntotal_inactive_file %d' > memory.stat; cd /; exec %s doctor -o json sh"
+    r = run("unshare", "-m", "sh", "-ec", script % (folder, folder, 2000 << 20, 1990 << 20, 500 << 20, CTL), env=environment())
+    equal(about(json.loads(r.stdout), "memory")["text"], "510 of 2000 MiB are left to its control group")
 
 
 @test
