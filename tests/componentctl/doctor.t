@@ -416,6 +416,14 @@ def who_is_not_let_in_is_told_what_to_write():
             contains(f["text"], "write --token-file=FILE")
             equal(about(doctor("--token-file=" + token, d.url), "access"), {"level": "ok", "about": "access", "text": "the token was taken",
                                                                            "command": ""})
+        with served() as d:
+            contains(about(doctor("--seconds=0", "--token-file=" + token, d.url), "access")["text"], "no token is asked for at http://127.0.0.1:")
+        name = "unix:@component-test-%d" % os.getpid()
+        for options, given, text in (((), (), "no token is asked for at " + name),
+                                     (("--profiling-token-file=" + token,), ("--token-file=" + token,), "the token was taken")):
+            with daemon(SUBJECT, "--enable-pprof", "--profiling-bind-address=" + name, *options, port_file=False):
+                poll_socket("\0" + name[6:])
+                equal(about(doctor("--seconds=0", *given, name), "access")["text"], text)
     f = about(doctor("127.0.0.1:%d" % free_port()), "reachable")
     equal((f["level"], f["command"]), ("warning", "componentctl list -o wide"))
     contains(f["text"], "nobody listens there")

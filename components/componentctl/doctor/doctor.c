@@ -95,14 +95,26 @@ process_of(const struct target *t)
 	return pid && is_program_of(t, pid) ? pid : 0;
 }
 
-/* Who else may ask what was asked just now? */
+/* Many a server answers with a token that it never looked at. */
+static bool
+is_refused_without_token(const struct target *t)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct fetched         answer;
+	int                    r = fetch(t, "", "format=json", 0, false, NULL, &answer, &err);
+
+	fetch_release(&answer);
+	return r == -EACCES;
+}
+
+/* Who else may ask what was asked just now?  An abstract socket has no file, and is as open as a port. */
 static void
 access_look(const struct target *t, struct findings *f)
 {
-	if (*t->socket)
-		findings_ok(f, "access", NULL, "a unix socket: its file's mode decides who may ask");
-	else if (*token_file)
+	if (*token_file && is_refused_without_token(t))
 		findings_ok(f, "access", NULL, "the token was taken");
+	else if (*t->socket == '/')
+		findings_ok(f, "access", NULL, "a unix socket: its file's mode decides who may ask");
 	else if (is_near(t))
 		findings_ok(f, "access", NULL, "no token is asked for at %s", t->word);
 	else
