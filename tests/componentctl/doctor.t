@@ -362,6 +362,20 @@ def profiling_that_is_off_is_a_warning_and_its_command_mends_it():
 
 
 @test
+def a_program_that_is_stopped_is_not_asked_and_its_command_has_it_go_on():
+    with served() as d:
+        d.signal(signal.SIGSTOP)
+        poll(lambda: re.search(r"^State:\s+T", text_of("/proc/%d/status" % d.pid), re.M), "its stop")
+        found = doctor(str(d.pid))
+        f = about(found, "reachable")
+        equal((f["level"], f["text"], f["command"]),
+              ("warning", "process %d is stopped, and answers nobody until it goes on" % d.pid, "kill -CONT %d" % d.pid))
+        need("descriptors" in {f["about"] for f in found}, "what the kernel knows is told")
+        equal(run("sh", "-c", f["command"]).returncode, 0, f["command"])
+        contains(about(doctor("--seconds=0", str(d.pid)), "reachable")["text"], "/debug/pprof answers")
+
+
+@test
 def a_limit_that_is_near_is_a_warning_and_its_command_mends_it():
     low = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))  # noqa: E731
     with served(preexec_fn=low) as d:

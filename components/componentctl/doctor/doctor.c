@@ -34,6 +34,7 @@
 #include "loadable.h"
 #include "names.h"
 #include "notes.h"
+#include "proc_status.h"
 #include "shell.h"
 #include "target.h"
 #include "unserved.h"
@@ -196,14 +197,28 @@ profile_count(const struct target *t, const char *kind, int64_t window, struct n
 	fetch_release(&answer);
 }
 
+/* By Ctrl-Z or STOP: its port takes connections all the same, and a request would wait for minutes. */
+static bool
+is_stopped(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	return proc_status_state(open(path, O_RDONLY | O_CLOEXEC)) == 'T';
+}
+
 static void
 served_look(struct target *t, struct findings *f)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct names           n = { .objects = NULL };
-	bool                   ours;
+	char                   command[32];
+	bool                   ours = true;
 
-	if (server_look(t, &ours, f)) {
+	if (t->process && is_stopped(t->process)) {
+		snprintf(command, sizeof(command), "kill -CONT %d", (int)t->process);
+		findings_warn(f, "reachable", command, "process %d is stopped, and answers nobody until it goes on", (int)t->process);
+	} else if (server_look(t, &ours, f)) {
 		t->process = t->process ? t->process : process_of(t);
 		profile_count(t, "goroutine", 0, &n, f);
 		if (seconds)
