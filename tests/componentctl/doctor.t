@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shlex
+import socket
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -129,16 +130,22 @@ def of_a_server_in_another_network_namespace_it_is_said_how_to_get_there():
     need_own_run()  # where the only record is its
     if not ROOT or run("unshare", "-n", "true").returncode:
         raise Skip("no namespaces can be made here")
-    with tempdir() as d, started(["unshare", "-n", program(SUBJECT), "--enable-pprof", "--profiling-registry",
-                                  "--profiling-bind-address=127.0.0.1:0", "--profiling-port-file=" + d + "/port"],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
-        poll(lambda: os.path.exists(d + "/port"), "its server")
-        pid = next(int(r["pid"]) for r in listed().values())
-        found = doctor("--seconds=0", str(pid))
-        equal(about(found, "reachable")["level"], "warning")
-        f = about(found, "namespaces")
-        equal((f["level"], f["command"]), ("warning", "nsenter -t %d -n componentctl doctor %d" % (pid, pid)))
-        contains(f["text"], "network; its TCP port is not on this network")
+    with tempdir() as d, socket.create_server(("127.0.0.1", 0)) as given:
+        path, name = "unix:%s/sock" % d, "unix:@component-test-%d" % os.getpid()
+        begins = ["unshare", "-n", "sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&%d' % given.fileno(), "sh", program(SUBJECT)]
+        # An abstract name is of one network, and a file of all.  The socket that is handed over is of ours.
+        for address, level in ("127.0.0.1:0", "warning"), (name, "warning"), (path, "ok"), ("fd:3", "ok"):
+            with started(begins + ["--enable-pprof", "--profiling-registry", "--profiling-bind-address=" + address],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[given.fileno()]):
+                pid = int(poll(listed, "its record").popitem()[1]["pid"])
+                found = doctor("--seconds=0", str(pid))
+                equal(about(found, "reachable")["level"], level)
+                f = about(found, "namespaces")
+                if level == "ok":
+                    equal((f["level"], f["text"]), ("ok", "its own: network; its files are read below /proc/%d/root" % pid))
+                    continue
+                equal((f["level"], f["command"]), ("warning", "nsenter -t %d -n componentctl doctor %d" % (pid, pid)))
+                contains(f["text"], "network; its address is not on this network")
 
 
 def where(mounts, *words):
@@ -510,13 +517,13 @@ def one_that_answers_otherwise_is_to_be_asked_by_curl_and_a_token_that_is_not_th
 def what_others_have_chosen_is_one_word_of_a_command():
     off = json.dumps([{"about": "heap", "level": "warning", "text": "its rate is 0"},
                       {"about": "threads", "level": "warning", "text": "valgrind runs one thread at a time"}]).encode()
-    with strange({}) as address, strange({"": off}) as noted, tempdir() as d, strange({}, d + "/it's;$(reboot)") as socket:
+    with strange({}) as address, strange({"": off}) as noted, tempdir() as d, strange({}, d + "/it's;$(reboot)") as local:
         url = "http://%s/;reboot;$(reboot)'/debug/pprof/" % address
         equal(shlex.split(about(doctor(url), "reachable")["command"]), ["curl", "-v", url])
-        equal(shlex.split(about(doctor(socket), "reachable")["command"]),
-              ["curl", "-v", "--unix-socket", socket[5:], "http://localhost/debug/pprof/"])
-        equal(shlex.split(about(doctor("--token-file=%s/none" % d, socket), "reachable")["command"]),
-              ["componentctl", "doctor", "--token-file=FILE", socket])
+        equal(shlex.split(about(doctor(local), "reachable")["command"]),
+              ["curl", "-v", "--unix-socket", local[5:], "http://localhost/debug/pprof/"])
+        equal(shlex.split(about(doctor("--token-file=%s/none" % d, local), "reachable")["command"]),
+              ["componentctl", "doctor", "--token-file=FILE", local])
         url = "http://%s/;reboot;/debug/pprof/" % noted
         found = doctor("--seconds=0", url)
         equal(shlex.split(about(found, "heap")["command"]), ["curl", "-d", "heap-profile-rate=524288", url + "rates"])

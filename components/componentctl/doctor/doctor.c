@@ -213,12 +213,15 @@ served_look(struct target *t, struct findings *f)
 	struct component_error err = COMPONENT_ERROR_INIT;
 	struct names           n = { .objects = NULL };
 	char                   command[32];
-	bool                   ours = true;
+	bool                   ours = true, heard = false;
 
 	if (t->process && is_stopped(t->process)) {
 		snprintf(command, sizeof(command), "kill -CONT %d", (int)t->process);
 		findings_warn(f, "reachable", command, "process %d is stopped, and answers nobody until it goes on", (int)t->process);
+		heard = true; /* nothing is known of its address */
 	} else if (server_look(t, &ours, f)) {
+		/* Another network may have another program at the same port. */
+		heard = !t->process || is_program_of(t, t->process);
 		t->process = t->process ? t->process : process_of(t);
 		profile_count(t, "goroutine", 0, &n, f);
 		if (seconds)
@@ -232,7 +235,7 @@ served_look(struct target *t, struct findings *f)
 		return;
 	if (ours)
 		facts_switches(t->process, f);
-	facts_look(t->process, ours ? FACTS_SERVED : FACTS_OUTSIDE, f);
+	facts_look(t->process, !ours ? FACTS_OUTSIDE : heard || *t->socket == '/' ? FACTS_SERVED : FACTS_UNHEARD, f);
 }
 
 /* ---- a process that serves nothing ---- */

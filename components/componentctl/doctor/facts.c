@@ -91,6 +91,7 @@ seccomp_look(pid_t pid, enum facts_of of, struct findings *f)
 {
 	static const char *const filtered[] = {
 		[FACTS_SERVED] = "a filter decides which calls it may make; what that takes from the profiles is told above",
+		[FACTS_UNHEARD] = "a filter decides which calls it may make",
 		[FACTS_OUTSIDE] = "a filter, which who looks from outside does not meet",
 		[FACTS_STARTED] = "a filter, which what is started here inherits",
 	};
@@ -133,8 +134,8 @@ namespaces_look(pid_t pid, enum facts_of of, struct findings *f)
 		if (is_elsewhere(pid, all[i].path) > 0)
 			text_add(&names, "%s%s", names.size ? ", " : "", all[i].name);
 	snprintf(command, sizeof(command), "nsenter -t %d -n componentctl doctor %d", (int)pid, (int)pid);
-	if (net > 0 && of == FACTS_SERVED)
-		findings_warn(f, "namespaces", command, "its own: %s; its TCP port is not on this network, so ask for it there",
+	if (net > 0 && of == FACTS_UNHEARD)
+		findings_warn(f, "namespaces", command, "its own: %s; its address is not on this network, so ask for it there",
 			text_string(&names));
 	else if (names.size)
 		findings_ok(f, "namespaces", NULL, "its own: %s; its files are read below /proc/%d/root", text_string(&names), (int)pid);

@@ -15,6 +15,7 @@
 /* How it is looked into. */
 enum facts_of {
 	FACTS_SERVED,  /* its server is in it */
+	FACTS_UNHEARD, /* so it is, and an address of the network was asked that it does not answer at */
 	FACTS_OUTSIDE, /* nothing is in it */
 	FACTS_STARTED, /* it is this process, whose limits a program has that it starts */
 };
