@@ -16,6 +16,7 @@ from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from busy import Busy  # noqa: E402
 from pprof_writer import profile  # noqa: E402
+from records import start_of, write_record  # noqa: E402
 
 own_run()
 ROOT = os.geteuid() == 0
@@ -366,6 +367,17 @@ def profiling_that_is_off_is_a_warning_and_its_command_mends_it():
         contains(about(found, "access")["text"], "from outside: process %d serves no profiles" % d.pid)
         ctl(*about(found, "reachable")["command"].split()[1:])
         contains(about(doctor("--seconds=0", str(d.pid)), "reachable")["text"], "/debug/pprof answers")
+
+
+@test
+def what_cannot_be_switched_on_is_to_be_started_again():
+    need_own_run()
+    with started(["sleep", "1000"]) as p:
+        path = write_record(p.pid, start_of(p.pid), "id mine\nurl off\napp_port 0\ncreated 1\n")
+        f = about(doctor("--seconds=0", "mine"), "reachable")
+        os.unlink(path)
+        equal((f["level"], f["command"]), ("warning", "PROGRAM --enable-pprof"))
+        equal(f["text"], "profiling of 'mine' is off, and it has no switch, as its signals are its own; start it again with --enable-pprof")
 
 
 @test

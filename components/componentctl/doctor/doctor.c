@@ -282,13 +282,13 @@ unserved_look(pid_t pid, struct findings *f)
 
 /* It could serve, and does not: sentence says so. */
 static void
-off_look(pid_t pid, const char *sentence, struct findings *f)
+off_look(const struct target *t, const char *sentence, struct findings *f)
 {
 	char command[64];
 
-	snprintf(command, sizeof(command), "componentctl enable %d", (int)pid);
-	findings_warn(f, "reachable", command, "%s", sentence);
-	unserved_look(pid, f);
+	snprintf(command, sizeof(command), "componentctl enable %d", (int)t->process);
+	findings_warn(f, "reachable", t->has_switch ? command : "PROGRAM --enable-pprof", "%s", sentence);
+	unserved_look(t->process, f);
 }
 
 /* ---- a program that does not run yet ---- */
@@ -338,7 +338,7 @@ target_look(char **words, struct findings *f, struct component_error *err)
 		return -EINVAL;
 	}
 	if (r == -ECONNREFUSED)
-		off_look(t.process, err->text, f);
+		off_look(&t, err->text, f);
 	else if (t.pid)
 		unserved_look(t.pid, f);
 	else

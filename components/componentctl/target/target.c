@@ -158,8 +158,14 @@ target_of_record(struct target *ret, const char *word, const struct record *reco
 		*ret = (struct target){ .is_file = false };
 		snprintf(ret->word, sizeof(ret->word), "%s", word);
 	}
+	ret->has_switch = record->takes_words || record->takes_usr1;
 	if (!strcmp(record->url, RECORD_URL_OFF)) {
-		component_error_set(err, "profiling of '%.200s' is off; 'componentctl enable %ld' switches it on", word, (long)record->pid);
+		if (ret->has_switch)
+			component_error_set(err, "profiling of '%.200s' is off; 'componentctl enable %ld' switches it on", word,
+				(long)record->pid);
+		else
+			component_error_set(err, "profiling of '%.200s' is off, and it has no switch, as its signals are its own; start "
+				"it again with --enable-pprof", word);
 		r = -ECONNREFUSED;
 	} else {
 		r = of_server(ret, record->url, err);

@@ -24,6 +24,7 @@ struct target {
 	char word[TARGET_MAX];   /* as it was written, for messages */
 	bool is_file;
 	pid_t process;           /* its number, of one of this machine; 0: not known */
+	bool has_switch;         /* its record says that it can be switched on and off while it runs */
 	pid_t pid;               /* of a process that has no record, and so is looked at from outside; 0: none */
 	char file[TARGET_MAX];
 	char url[TARGET_MAX];    /* "http://localhost:6060/debug/pprof", without the last slash */
