@@ -173,7 +173,7 @@ def what_the_kernel_allows_to_root_alone_is_told_to_others_with_the_command():
         raise Skip("the kernel has no perf")
     f = about(where({paranoid: "3\n"}, *AS_NOBODY, CTL, "doctor", "-o", "json", "sh"), "perf")
     if "seccomp filter" not in f["text"]:
-        equal((f["level"], f["command"]), ("warning", "sysctl kernel.perf_event_paranoid=2"))
+        equal((f["level"], f["command"]), ("warning", "sudo sysctl kernel.perf_event_paranoid=2"))
         contains(f["text"], "kernel.perf_event_paranoid is 3, and it has no CAP_PERFMON")
         equal(about(where({paranoid: "2\n"}, *AS_NOBODY, CTL, "doctor", "-o", "json", "sh"), "perf")["level"], "ok")
         equal(about(where({paranoid: "3\n"}, CTL, "doctor", "-o", "json", "sh"), "perf")["level"], "ok", "root may")
@@ -182,7 +182,7 @@ def what_the_kernel_allows_to_root_alone_is_told_to_others_with_the_command():
             os.chmod(d, 0o755)
             asked = AS_NOBODY + [CTL, "doctor", "-o", "json", compiled(d, "static", "-static")]
             f = about(where({yama: "1\n"}, *asked), "yama")
-            equal((f["level"], f["command"]), ("warning", "sysctl kernel.yama.ptrace_scope=0"))
+            equal((f["level"], f["command"]), ("warning", "sudo sysctl kernel.yama.ptrace_scope=0"))
             need("yama" not in {f["about"] for f in where({yama: "0\n"}, *asked)}, "with 0 all is well")
 
 
@@ -544,6 +544,12 @@ def what_others_have_chosen_is_one_word_of_a_command():
         equal(shlex.split(access(path)[2]), ["componentctl", "run", path])
 
 
+def as_root(command):
+    """What root alone may do is offered to others with sudo."""
+    return command if ROOT or command.endswith(":") or command.split(" ")[0] not in CHANGES else "sudo " + command
+
+
+CHANGES = "apt-get", "dnf", "install", "mount", "nsenter", "prlimit", "sysctl"
 PROC, RUN, FILES = "mount -t proc proc /proc/PID/root/proc", "componentctl run PROGRAM", "prlimit --pid=PID --nofile=1048576:1048576"
 MEMORY, REBUILD, SAMPLES = "prlimit --pid=PID --as=unlimited", "cc SOURCES $(pkg-config --cflags --libs libcomponent)", \
     "sudo perf record -g -p PID -- sleep 30"
@@ -596,7 +602,34 @@ def what_servers_warn_of_has_its_command():
         found = doctor("--seconds=0", target)
         for i, (text, command) in enumerate(NOTES):
             f = about(found, "note %d" % i)
-            equal((f["level"], f["text"], f["command"]), ("warning", text, command.replace("TARGET", target)))
+            equal((f["level"], f["text"], f["command"]), ("warning", text, as_root(command.replace("TARGET", target))))
+
+
+@test
+def what_root_alone_may_do_is_offered_to_others_with_sudo():
+    if not ROOT or run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
+        raise Skip("this needs root, and a build's folder that another user can enter")
+    asked = AS_NOBODY + [CTL, "doctor", "-o", "json"]
+
+    def told(*words, **kw):
+        return json.loads(run(*asked, *words, env=environment(), **kw).stdout)
+    notes = [{"about": "note %d" % i, "level": "warning", "text": text} for i, (text, _) in enumerate(NOTES)]
+    with strange({"": json.dumps(notes).encode()}) as target:
+        found = told("--seconds=0", target)
+        for i, (_, command) in enumerate(NOTES):
+            equal(about(found, "note %d" % i)["command"], ("sudo " if command.split(" ")[0] in CHANGES else "") + command.replace("TARGET", target))
+    low = lambda hard: lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (30, hard))  # noqa: E731
+    equal(about(told("sh", preexec_fn=low(100)), "descriptors")["command"], "ulimit -n 100")
+    command = about(told("sh", preexec_fn=low(30)), "descriptors")["command"]
+    need(re.fullmatch(r"sudo prlimit --pid=\$\$ --nofile=(\d+):\1", command), command)
+    path = next((line.strip().split("::")[1] for line in open("/proc/self/cgroup") if line.startswith("0::")), None)
+    if path is None or not os.path.isdir("/sys/fs/cgroup"):
+        raise Skip("there are no control groups of the second version here")
+    folder = ("/sys/fs/cgroup" + path).rstrip("/")
+    need_own_run()
+    script = "mount -t tmpfs none /sys/fs/cgroup; mkdir -p %s; echo 10 > %s/memory.max; echo 5 > %s/memory.current; exec \"$@\""
+    r = run("unshare", "-m", "sh", "-ec", script % (folder, folder, folder), "sh", *asked, "sh", env=environment())
+    equal(about(json.loads(r.stdout), "memory")["command"], "echo %d | sudo tee %s/memory.max" % (10 + (64 << 20), folder))
 
 
 @test
@@ -656,7 +689,7 @@ def of_a_file_it_is_said_where_its_names_come_from_and_what_would_give_more():
         f = named(doctor(compiled(d, "whole", "-g")), d + "/whole")
         equal((f["level"], f["text"]), ("ok", d + "/whole: all names (.symtab), lines (.debug_info)"))
         f = named(doctor(compiled(d, "bare", "-s", "-Wl,--build-id=0x" + 20 * "ab")), d + "/bare")
-        equal((f["level"], f["command"]), ("warning", "install -D -m 644 UNSTRIPPED /usr/lib/debug/.build-id/ab/" + 19 * "ab" + ".debug"))
+        equal((f["level"], f["command"]), ("warning", as_root("install -D -m 644 UNSTRIPPED /usr/lib/debug/.build-id/ab/" + 19 * "ab" + ".debug")))
         contains(f["text"], "/bare: exported names alone (.dynsym); keep its table (no strip, no -s), or put its debug file at "
                  "/usr/lib/debug/.build-id/ab/" + 19 * "ab" + ".debug")
 
@@ -686,7 +719,7 @@ def of_a_file_of_a_package_the_command_installs_that_of_its_symbols():
     f = named(doctor(path), path)
     if f["level"] == "ok":
         raise Skip("they are installed")
-    equal(f["command"], "apt-get install dpkg-dbgsym")
+    equal(f["command"], as_root("apt-get install dpkg-dbgsym"))
 
 
 @test

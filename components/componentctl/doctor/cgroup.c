@@ -103,7 +103,7 @@ facts_cgroup(pid_t pid, struct findings *f)
 	static const struct version one = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
 		"total_inactive_file" };
 	static const struct version two = { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file" };
-	char        line[PATH_MOST], folder[PATH_MOST + 32], quoted[SHELL_WORD_MAX], command[SHELL_WORD_MAX + 64];
+	char        line[PATH_MOST], folder[PATH_MOST + 32], command[SHELL_WORD_MAX + 64];
 	struct left left = { .limit = -1 };
 	FILE       *file;
 
@@ -117,12 +117,12 @@ facts_cgroup(pid_t pid, struct findings *f)
 		line[strcspn(line, "\n")] = '\0';
 		if (!path || (!is_two && !strstr(line, ":memory:")))
 			continue;
-		snprintf(folder, sizeof(folder), "%s%s", v->top, path + 1);
+		snprintf(folder, sizeof(folder), "%s%s", v->top, strcmp(path + 1, "/") ? path + 1 : "");
 		look_up(folder, v, &left);
 	}
 	if (file)
 		fclose(file);
-	snprintf(command, sizeof(command), "echo %" PRId64 " > %s", left.limit + LEAST, shell_word(left.file, quoted));
+	shell_write(left.limit + LEAST, left.file, command, sizeof(command));
 	if (left.limit < 0)
 		findings_ok(f, "memory", NULL, "no limit of a control group is known");
 	else if (left.bytes < LEAST)

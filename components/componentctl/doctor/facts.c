@@ -30,6 +30,7 @@
 
 #define DESCRIPTORS_LEFT 32 /* that the agent and a few clients take */
 #define DESCRIPTORS_MORE 1024
+#define OUR_DESCRIPTORS  "prlimit --pid=$$ --nofile=1000000:1000000" /* beyond the hard limit, where ulimit ends */
 #define SIGNALS_MORE     65536
 #define COMMAND_MAX      128
 #define CAP_SYS_ADMIN    21
@@ -152,14 +153,16 @@ namespaces_look(pid_t pid, enum facts_of of, struct findings *f)
 static void
 limit_command(pid_t pid, const char *name, char letter, uint64_t soft, uint64_t hard, char *buf, size_t size)
 {
-	char more[24] = "";
+	char more[24] = "", whose[16] = "$$";
 
 	if (hard)
 		snprintf(more, sizeof(more), "%" PRIu64, hard);
-	if (pid == getpid())
+	if (pid != getpid())
+		snprintf(whose, sizeof(whose), "%d", (int)pid);
+	if (pid == getpid() && !hard)
 		snprintf(buf, size, "ulimit -%c %" PRIu64, letter, soft);
 	else
-		snprintf(buf, size, "prlimit --pid=%d --%s=%" PRIu64 ":%s", (int)pid, name, soft, more);
+		snprintf(buf, size, "prlimit --pid=%s --%s=%" PRIu64 ":%s", whose, name, soft, more);
 }
 
 static void
@@ -211,7 +214,7 @@ samplers_look(pid_t pid, struct findings *f)
 	struct rlimit l;
 
 	if (threads > 0 && !getrlimit(RLIMIT_NOFILE, &l) && (uint64_t)(threads * processors) + DESCRIPTORS_LEFT > l.rlim_max)
-		findings_warn(f, "descriptors", "ulimit -n 1000000", "of this terminal: %" PRIu64 ", and %" PRId64 " threads on %" PRId64
+		findings_warn(f, "descriptors", OUR_DESCRIPTORS, "of this terminal: %" PRIu64 ", and %" PRId64 " threads on %" PRId64
 			" processors take one each", (uint64_t)l.rlim_max, threads, processors);
 }
 
@@ -247,7 +250,7 @@ facts_perf(pid_t pid, struct findings *f)
 	else if (r == -EPERM)
 		snprintf(command, sizeof(command), "docker run --cap-add=PERFMON --security-opt=seccomp=unconfined IMAGE");
 	else if (r == -EMFILE || r == -ENFILE)
-		snprintf(command, sizeof(command), "ulimit -n 1000000");
+		snprintf(command, sizeof(command), OUR_DESCRIPTORS);
 	else if (r == -ENOBUFS)
 		snprintf(command, sizeof(command), "sysctl kernel.perf_event_mlock_kb=%d", REFUSED_MLOCK_KB);
 	if (r < 0)

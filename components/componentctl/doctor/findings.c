@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shell.h"
+
 #define SHOWN_MAX 2000 /* bytes of a text */
 
 static COMPONENT_PRINTF(5, 0) void
@@ -21,7 +23,7 @@ add(struct findings *f, bool is_warning, const char *about, const char *command,
 {
 	size_t          room = f->room ? 2 * f->room : 32;
 	struct finding *more = f->count < f->room ? f->items : reallocarray(f->items, room, sizeof(*more)), *to;
-	int             n;
+	int             n, c;
 
 	if (!more) {
 		f->failed = true;
@@ -30,12 +32,14 @@ add(struct findings *f, bool is_warning, const char *about, const char *command,
 	f->room = f->count < f->room ? f->room : room;
 	f->items = more;
 	to = &f->items[f->count];
-	*to = (struct finding){ .is_warning = is_warning, .about = strdup(about), .command = strdup(command ? command : "") };
+	*to = (struct finding){ .is_warning = is_warning, .about = strdup(about) };
+	command = command ? command : "";
+	c = asprintf(&to->command, "%s%s", shell_sudo(command), command);
 	n = vasprintf(&to->text, format, args);
-	if (n < 0 || !to->about || !to->command) {
+	if (n < 0 || !to->about || c < 0) {
 		f->failed = true;
 		free(to->about);
-		free(to->command);
+		free(c < 0 ? NULL : to->command);
 		free(n < 0 ? NULL : to->text);
 		return;
 	}

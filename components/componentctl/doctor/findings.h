@@ -32,7 +32,7 @@ struct findings {
 	bool            failed;
 };
 
-/* about is copied; command: NULL or "" for none. */
+/* about is copied; command: as root types it, NULL or "" for none. */
 void findings_ok(struct findings *f, const char *about, const char *command, const char *format, ...) COMPONENT_PRINTF(4, 5);
 void findings_warn(struct findings *f, const char *about, const char *command, const char *format, ...) COMPONENT_PRINTF(4, 5);
 

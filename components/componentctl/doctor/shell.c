@@ -9,9 +9,11 @@
 
 #include "shell.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *
 shell_word(const char *word, char ret[SHELL_WORD_MAX])
@@ -31,6 +33,28 @@ shell_word(const char *word, char ret[SHELL_WORD_MAX])
 			*to++ = *word;
 	strcpy(to, "'");
 	return ret;
+}
+
+void
+shell_write(int64_t number, const char *path, char *ret, size_t size)
+{
+	char quoted[SHELL_WORD_MAX];
+
+	/* sudo does not reach what the shell opens. */
+	snprintf(ret, size, "echo %" PRId64 " %s %s", number, geteuid() ? "| sudo tee" : ">", shell_word(path, quoted));
+}
+
+const char *
+shell_sudo(const char *command)
+{
+	static const char *const all[] = { "apt-get ", "dnf ", "install ", "mount ", "nsenter ", "prlimit ", "sysctl " };
+	size_t                   size = strlen(command);
+
+	/* A soft limit alone, as in "nofile=4096:", is its user's affair. */
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && geteuid(); i++)
+		if (!strncmp(command, all[i], strlen(all[i])) && command[size - 1] != ':')
+			return "sudo ";
+	return "";
 }
 
 void
