@@ -16,7 +16,7 @@ from harness import *  # noqa: E402,F403
 from ctl import *  # noqa: E402,F403
 from busy import Busy  # noqa: E402
 from pprof_writer import profile  # noqa: E402
-from records import start_of, write_record  # noqa: E402
+from records import recorded, start_of, write_record  # noqa: E402
 
 own_run()
 ROOT = os.geteuid() == 0
@@ -57,10 +57,6 @@ def compiled(d, name, *flags, text="int main(void) { return 3; }\n"):
     r = run(CC, "-o", path, path + ".c", *flags)
     equal(r.returncode, 0, r.stderr)
     return path
-
-
-def served(*options, **kw):
-    return daemon(SUBJECT, "--enable-pprof", "--profiling-registry", *options, **kw)
 
 
 @test
@@ -332,7 +328,7 @@ def so_is_that_of_one_of_the_first_version():
 
 @test
 def a_server_tells_itself_what_is_in_order():
-    with served() as d:
+    with recorded() as d:
         notes = json.loads(d.get("/debug/pprof/?format=json").text)
         equal(d.get("/debug/pprof/?format=json").headers["content-type"], "application/json")
         need({"heap and allocs", "mutex and block", "unwinder", "stack table"} <= {n["about"] for n in notes}, notes)
@@ -382,7 +378,7 @@ def what_cannot_be_switched_on_is_to_be_started_again():
 
 @test
 def a_program_that_is_stopped_is_not_asked_and_its_command_has_it_go_on():
-    with served() as d:
+    with recorded() as d:
         d.signal(signal.SIGSTOP)
         poll(lambda: re.search(r"^State:\s+T", text_of("/proc/%d/status" % d.pid), re.M), "its stop")
         found = doctor(str(d.pid))
@@ -397,7 +393,7 @@ def a_program_that_is_stopped_is_not_asked_and_its_command_has_it_go_on():
 @test
 def a_limit_that_is_near_is_a_warning_and_its_command_mends_it():
     low = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))  # noqa: E731
-    with served(preexec_fn=low) as d:
+    with recorded(preexec_fn=low) as d:
         f = about(doctor("--seconds=0", str(d.pid)), "descriptors")
         equal(f["level"], "warning")
         contains(f["text"], "of 40 are taken (RLIMIT_NOFILE)")
@@ -408,7 +404,7 @@ def a_limit_that_is_near_is_a_warning_and_its_command_mends_it():
 @test
 def so_is_one_of_timers_and_address_space_is_none():
     few = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 31, resource.getrlimit(resource.RLIMIT_AS)[1]))  # noqa: E731
-    with served(preexec_fn=few) as d:
+    with recorded(preexec_fn=few) as d:
         hard = resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING)[1]
         resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING, (1, hard))
         found = doctor("--seconds=0", str(d.pid))
@@ -443,13 +439,13 @@ def who_is_not_let_in_is_told_what_to_write():
         token = os.path.join(folder, "token")
         with open(token, "w") as f:
             f.write("s3cret\n")
-        with served("--profiling-token-file=" + token) as d:
+        with recorded("--profiling-token-file=" + token) as d:
             f = about(doctor(d.url), "reachable")
             equal((f["level"], f["command"]), ("warning", "componentctl doctor --token-file=FILE " + d.url))
             contains(f["text"], "write --token-file=FILE")
             equal(about(doctor("--token-file=" + token, d.url), "access"), {"level": "ok", "about": "access", "text": "the token was taken",
                                                                            "command": ""})
-        with served() as d:
+        with recorded() as d:
             contains(about(doctor("--seconds=0", "--token-file=" + token, d.url), "access")["text"], "no token is asked for at http://127.0.0.1:")
         name = "unix:@component-test-%d" % os.getpid()
         for options, given, text in (((), (), "no token is asked for at " + name),
@@ -466,7 +462,7 @@ def who_is_not_let_in_is_told_what_to_write():
 def a_host_that_is_not_allowed_and_a_socket_that_is_not_ours_are_told():
     if not ROOT or run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
         raise Skip("this needs root, and a build's folder that another user can enter")
-    with served() as d:
+    with recorded() as d:
         hosts = {"/etc/hosts": "127.0.0.1 localhost elsewhere.example\n"}
         f = about(where(hosts, CTL, "doctor", "-o", "json", "elsewhere.example:%d" % d.port), "reachable")
         equal((f["level"], f["command"]), ("warning", "PROGRAM --profiling-allowed-host=elsewhere.example"))
@@ -748,7 +744,7 @@ def bad_input_gets_one_sentence():
     contains(ctl("doctor", "/no/such", status=1), "'/no/such': there is no such program")
     contains(ctl("doctor", status=2), "write componentctl doctor TARGET|CMD")
     contains(ctl("doctor", "--json", "sh", status=2), "--json")
-    with served() as d:
+    with recorded() as d:
         contains(ctl("doctor", str(d.pid), "-o", "json", status=2), "'%d' runs, and nothing may stand behind it; write options before it" % d.pid)
 
 
