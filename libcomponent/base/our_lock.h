@@ -7,29 +7,15 @@
  *   threads  any
  *   signals  not from a handler
  *   fork     its prepare takes the lock itself, as FORK_SIGNALS has blocked signals then (fork.h)
+ *   source   libcomponent/base/our_lock.c
  */
 #ifndef BASE_OUR_LOCK_H
 #define BASE_OUR_LOCK_H
 
 #include <pthread.h>
+#include <signal.h>
 
-#include "our_mask.h"
-#include "per_thread.h"
-
-static inline void
-our_lock_take(pthread_mutex_t *lock, sigset_t *ret_mask)
-{
-	if (!per_thread.ours)
-		our_mask_block(ret_mask);
-	pthread_mutex_lock(lock);
-}
-
-static inline void
-our_lock_release(pthread_mutex_t *lock, const sigset_t *mask)
-{
-	pthread_mutex_unlock(lock);
-	if (!per_thread.ours)
-		our_mask_restore(mask);
-}
+void our_lock_take(pthread_mutex_t *lock, sigset_t *ret_mask);
+void our_lock_release(pthread_mutex_t *lock, const sigset_t *mask);
 
 #endif
