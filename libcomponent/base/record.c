@@ -575,6 +575,8 @@ struct wanted {
 	int64_t        pid; /* -1: it is an id */
 	struct record *ret;
 	size_t         count, masters; /* masters: of those, nobody's children */
+	uid_t          user, last;     /* of ret's file, and of the last one's */
+	bool           is_mixed;       /* they are not all of one user */
 };
 
 /* Of several with one id: one that is nobody's child; and of children alone the oldest. */
@@ -590,11 +592,18 @@ static int
 take_wanted(void *arg, const struct record *r)
 {
 	struct wanted *w = arg;
+	struct stat    st;
 
 	if (w->pid >= 0 ? r->pid != w->pid : strcmp(r->id, w->word) != 0)
 		return 0;
-	if (!w->count || is_before(r, w->ret))
+	if (lstat(r->path, &st) < 0)
+		return 0;
+	w->is_mixed |= w->count && st.st_uid != w->last;
+	w->last = st.st_uid;
+	if (!w->count || is_before(r, w->ret)) {
 		*w->ret = *r;
+		w->user = st.st_uid;
+	}
 	w->masters += !r->parent;
 	w->count++;
 	return 0;
@@ -607,13 +616,15 @@ record_find(const char *id_or_pid, struct record *ret, struct component_error *e
 	struct wanted w = { .word = id_or_pid, .pid = digits_number(id_or_pid, INT32_MAX), .ret = &found };
 
 	record_each(take_wanted, &w);
-	if (w.count > 0 && w.masters <= 1) {
+	/* Of several users' only root's may be the master of the others: any user may say what he likes, and root's token is not
+	 * for him. */
+	if (w.count > 0 && w.masters <= 1 && (!w.is_mixed || (w.masters && w.user == 0))) {
 		*ret = found;
 		return 0;
 	}
-	if (w.masters > 1) {
+	if (w.count > 0) {
 		component_error_set(err, "%zu processes have the id '%s'; write the PID of one of them, as 'componentctl list' shows it",
-			w.masters, id_or_pid);
+			w.masters ? w.masters : w.count, id_or_pid);
 		return -ENOTUNIQ;
 	}
 	component_error_set(err, w.pid >= 0 ? "process %.*s has no record; 'componentctl list' shows those that have one" :

@@ -72,6 +72,23 @@ def of_a_process_that_is_not_his_a_users_record_does_not_count():
 
 
 @test
+def of_several_users_of_one_id_root_is_told_to_choose_unless_roots_is_the_master():
+    need_users()
+    with started(["setpriv", "--reuid=%d" % NOBODY, "--clear-groups", "sleep", "1000"]) as his, started(["sleep", "1000"]) as ours:
+        poll(lambda: os.stat("/proc/%d" % his.pid).st_uid == NOBODY, "the other user's process")
+        os.makedirs("/run/component", mode=0o1777, exist_ok=True)
+        for parents, chosen in (((1, 1), False), ((0, 1), False), ((0, 0), False), ((1, 0), True)):
+            paths = [record(folder_of(NOBODY), his, "both", NOBODY), record("/run/component", ours, "both", 0)]
+            for path, parent in zip(paths, parents):
+                with open(path, "a") as f:
+                    f.write("parent %d\n" % parent)
+            said = ctl("profile", "both", status=1)
+            equal("processes have the id 'both'; write the PID" in said, not chosen, (parents, said))
+            for path in paths:
+                os.unlink(path)
+
+
+@test
 def a_folder_that_others_write_to_or_a_link_is_not_read():
     need_users()
     with tempdir() as d, started(["sleep", "1000"]) as p:
