@@ -111,6 +111,16 @@ parts_start(struct component *c, struct component_error *err)
 	return 0;
 }
 
+/* start() may have given up the right to, which ends nobody who runs. */
+static void
+pid_file_write_late(struct component *c)
+{
+	struct component_error why = COMPONENT_ERROR_INIT;
+
+	if (pid_file_write(&c->pid_file, c->pid_path, &why) < 0)
+		component_log(c, COMPONENT_LOG_ERROR, why.text, NULL);
+}
+
 static int
 start_all(struct component *c, struct component_error *err)
 {
@@ -139,7 +149,7 @@ start_all(struct component *c, struct component_error *err)
 	}
 	c->spec_started = result >= 0;
 	if (c->spec_started && pid_file_waits)
-		result = pid_file_write(&c->pid_file, c->pid_path, err);
+		pid_file_write_late(c);
 	return result;
 }
 
@@ -169,7 +179,6 @@ undo_start(struct component *c)
 {
 	c->status = STATUS_FAILED;
 	if (!life_in_child(c)) {
-		stop_spec(c);
 		stop_parts(c, false);
 		held_work_close(c, true); /* the loop does not run any more: nobody would see it released */
 		stop_parts(c, true);

@@ -5,7 +5,7 @@
  * while it is still the file we wrote: a daemon started in our place meanwhile
  * keeps its own.  A device or a FIFO is written to and stays.
  *
- * What surprises: the file of a daemon that still runs is replaced when the start was well, and not
+ * What surprises: the file of a daemon of this name that still runs is replaced when the start was well, and not
  * before it: a second start by mistake mostly fails.  All others are written before the daemon's
  * start(), which may give up the right to.
  *
@@ -95,6 +95,23 @@ out:
 	return result;
 }
 
+/* By its name, which is as cut as ours: the number of one that was killed may be another program's by now. */
+static bool
+is_this_program(pid_t pid)
+{
+	char path[32], its[32] = "", ours[32] = "";
+	int  fds[2];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fds[0] = our_fd_open(path, O_RDONLY, 0);
+	fds[1] = our_fd_open("/proc/self/comm", O_RDONLY, 0);
+	if (fds[0] >= 0 && fds[1] >= 0 && (read(fds[0], its, sizeof(its) - 1) < 0 || read(fds[1], ours, sizeof(ours) - 1) < 0))
+		its[0] = '\0';
+	our_fd_close(fds[0]);
+	our_fd_close(fds[1]);
+	return *its && strcmp(its, ours) == 0;
+}
+
 bool
 pid_file_is_anothers(const char *path)
 {
@@ -113,7 +130,7 @@ pid_file_is_anothers(const char *path)
 	our_fd_close(fd);
 	text[strcspn(text, "\n")] = '\0';
 	pid = digits_number(text, INT32_MAX);
-	return pid > 0 && pid != getpid() && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+	return pid > 0 && pid != getpid() && is_this_program((pid_t)pid);
 }
 
 void

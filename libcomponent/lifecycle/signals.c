@@ -164,8 +164,7 @@ on_stop(size_t kind)
 	log_signal(kind, COMPONENT_LOG_INFO, "signal received, stopping");
 	if (o->graceful_ns < 0 || o->graceful_ns > INT64_MAX / 4 || o->delay_ns > INT64_MAX / 4)
 		return; /* without limit */
-	/* The parts that are last to stop have the graceful time again. */
-	state.deadline_ns = clock_ns(CLOCK_MONOTONIC) + o->delay_ns + 2 * o->graceful_ns + STUCK_SLACK_NS;
+	state.deadline_ns = clock_ns(CLOCK_MONOTONIC) + o->delay_ns + o->graceful_ns + STUCK_SLACK_NS;
 }
 
 /* Whose dump it is, and when it was taken.  Bytes. */

@@ -7,9 +7,9 @@
  * the parts that are last_to_stop (health and profiling: a hang at the end can
  * still be looked into), their holds, the pid file.  The logs stay until component_free().
  *
- * What surprises: the graceful time starts after the delay, and once more for the
- * parts that are last to stop.  When it is 0 nothing is waited for, and that is no
- * failure; when it is over, it is one.
+ * What surprises: the graceful time starts after the delay.  When it is 0 nothing
+ * is waited for, and that is no failure; when it is over, it is one.  What the parts
+ * that are last to stop hold has LAST_NS: profiles end within less by themselves.
  *
  * Tests: tests/lifecycle/test_order.c; for a loop that hangs, signals.c.
  */
@@ -21,6 +21,7 @@
 
 /* Bytes of the text that names what was not finished. */
 #define HOLDS_TEXT_MAX 1024
+#define LAST_NS 8000000000LL
 
 void
 stop_parts(struct component *c, bool last_to_stop)
@@ -36,8 +37,8 @@ stop_parts(struct component *c, bool last_to_stop)
 	}
 }
 
-void
-stop_spec(struct component *c)
+static void
+spec_stop(struct component *c)
 {
 	if (!c->spec_started)
 		return;
@@ -58,12 +59,11 @@ stop_timers(struct component *c)
 
 static void on_grace_over(struct component *c, void *arg);
 
+/* Of what is held by now.  0 or less: waits without end, or not at all. */
 static void
-grace_begin(struct component *c)
+grace_begin(struct component *c, int64_t ns)
 {
-	if (c->options.graceful_ns > 0 &&
-		component_timer_add(c, c->options.graceful_ns, 0, on_grace_over, NULL,
-			&c->grace_timer) < 0) {
+	if (ns > 0 && component_timer_add(c, ns, 0, on_grace_over, NULL, &c->grace_timer) < 0) {
 		/* No memory for the limit: better no grace than no end. */
 		on_grace_over(c, NULL);
 	}
@@ -84,7 +84,7 @@ lingers(struct component *c, bool waits)
 	held_work_close(c, true);
 	if (!waits || !held_work_any(c))
 		return false;
-	grace_begin(c);
+	grace_begin(c, c->options.graceful_ns > 0 ? LAST_NS : 0);
 	return true;
 }
 
@@ -108,7 +108,7 @@ on_grace_over(struct component *c, void *arg)
 	if (component_phase(c) != COMPONENT_PHASE_DRAINING)
 		return;
 	held_work_text(c, names, sizeof(names));
-	life_duration_text(c->options.graceful_ns, limit, sizeof(limit));
+	life_duration_text(c->lingers ? LAST_NS : c->options.graceful_ns, limit, sizeof(limit));
 	snprintf(text, sizeof(text), "not finished within %s: %s", limit, names);
 	component_log(c, COMPONENT_LOG_ERROR, text, NULL);
 	c->status = STATUS_FAILED;
@@ -134,7 +134,7 @@ drain(struct component *c)
 	char names[HOLDS_TEXT_MAX];
 
 	phase_set(c, COMPONENT_PHASE_DELAYING, COMPONENT_PHASE_DRAINING);
-	stop_spec(c);
+	spec_stop(c);
 	stop_parts(c, false);
 	if (held_work_close(c, false)) {
 		stop_finish(c, c->options.graceful_ns != 0);
@@ -149,7 +149,7 @@ drain(struct component *c)
 		return;
 	}
 	tell_stopping(c);
-	grace_begin(c);
+	grace_begin(c, c->options.graceful_ns);
 }
 
 static void
@@ -187,7 +187,7 @@ stop_at_once(struct component *c)
 	if (life_in_child(c) || phase < COMPONENT_PHASE_STARTING ||
 		phase == COMPONENT_PHASE_FINISHED)
 		return;
-	stop_spec(c);
+	spec_stop(c);
 	stop_parts(c, false);
 	held_work_close(c, true);
 	stop_finish(c, false);

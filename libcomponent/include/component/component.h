@@ -243,7 +243,8 @@ COMPONENT_API int component_reload(struct component *c, struct component_error *
  * Only asks: the dispatch that follows is not ready any more from then on, waits
  * --shutdown-delay, calls spec.stop, stops the parts in reverse, waits until all
  * holds are released, at most --graceful-shutdown-timeout, then stops the parts
- * that are last_to_stop.  Both times add up: a supervisor must allow for the sum.
+ * that are last_to_stop, for whose holds it waits 8 s at most.  All times add up: a
+ * supervisor must allow for the sum.
  * Asked again, nothing more happens.
  *
  *   threads  any; also from a signal handler
