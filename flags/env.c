@@ -147,6 +147,13 @@ is_service_variable(const struct component_flags *f, const char *variable, size_
 	return is_service(variable + prefix, size - prefix, value);
 }
 
+/* As Kubernetes writes it: an option's own value may be a URL, too. */
+static bool
+is_url_of_service(const char *text)
+{
+	return !strncmp(text, "tcp://", 6) || !strncmp(text, "udp://", 6) || !strncmp(text, "sctp://", 7);
+}
+
 static int
 take_first(void *arg, const char *variable, bool own)
 {
@@ -155,7 +162,7 @@ take_first(void *arg, const char *variable, bool own)
 
 	if (!text)
 		return 0;
-	if (own && strstr(text, "://") && is_service_variable(r->f, variable, strlen(variable), text)) {
+	if (own && is_url_of_service(text) && is_service_variable(r->f, variable, strlen(variable), text)) {
 		lines_add(&r->round->warnings, "environment variable %s is ignored: it tells of a service of Kubernetes", variable);
 		return 0;
 	}
