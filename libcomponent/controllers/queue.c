@@ -34,6 +34,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,17 @@ fork_after(void)
 
 FORK_SLOT(FORK_QUEUES, fork_prepare, fork_after, fork_after);
 
+/* It is held for microseconds. */
+static bool
+lock_soon(pthread_mutex_t *mutex)
+{
+	int busy = 1;
+
+	for (int i = 0; i < 100 && (busy = pthread_mutex_trylock(mutex)) != 0; i++)
+		sched_yield();
+	return busy == 0;
+}
+
 /* What is under way when somebody asks. */
 static void
 collect(struct component_metric_samples *to, void *arg)
@@ -103,7 +115,7 @@ collect(struct component_metric_samples *to, void *arg)
 		int64_t now = clock_ns(CLOCK_MONOTONIC), sum = 0, longest = 0;
 
 		/* Its owner may be in a handler that forks, and waits for the lock of all: those figures are as they were. */
-		if (pthread_mutex_trylock(&q->mutex) != 0)
+		if (!lock_soon(&q->mutex))
 			continue;
 		for (const struct item *item = q->worked; item != NULL; item = item->next_worked) {
 			sum += now - item->since_ns;

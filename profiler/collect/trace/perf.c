@@ -450,8 +450,9 @@ reason_of(int err)
 	}
 }
 
+/* pauses: the tracer's lock is not held, so that a fork may come in between. */
 static void
-close_all(void)
+close_all(bool pauses)
 {
 	const struct timespec pause = { 0, CLOSE_PAUSE_NS };
 	size_t                page = (size_t)sysconf(_SC_PAGESIZE);
@@ -459,11 +460,13 @@ close_all(void)
 
 	while (perf.ring_count > 0) /* counted down first, as in forget() */
 		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
-	for (; perf.event_count > 0; nanosleep(&pause, NULL)) {
+	while (perf.event_count > 0) {
 		our_fd_hold(&mask); /* not for all at once, nor again at once: a fork waits for it */
 		for (int n = 0; n < CLOSED_AT_ONCE && perf.event_count > 0; n++)
 			event_close(&perf.events[--perf.event_count]);
 		our_fd_release(&mask);
+		if (pauses)
+			nanosleep(&pause, NULL);
 	}
 	perf.ring_count = perf.thread_count = 0;
 	perf.err = 0;
@@ -487,7 +490,7 @@ cover_as_allowed(const bool *cpus)
 			perf.ring_bytes /= 2;
 		else
 			return r;
-		close_all();
+		close_all(false);
 	}
 }
 
@@ -533,7 +536,8 @@ trace_perf_open(char *why, unsigned size)
 	if (r < 0) {
 		if (!*why)
 			snprintf(why, size, "%s", reason_of(r));
-		trace_perf_close();
+		close_all(false);
+		forget();
 	}
 	return r;
 }
@@ -541,7 +545,7 @@ trace_perf_open(char *why, unsigned size)
 void
 trace_perf_close(void)
 {
-	close_all();
+	close_all(true);
 	forget();
 }
 
