@@ -114,7 +114,7 @@ collect(struct component_metric_samples *to, void *arg)
 	for (struct component_queue *q = known; q != NULL; q = q->next_known) {
 		int64_t now = clock_ns(CLOCK_MONOTONIC), sum = 0, longest = 0;
 
-		/* Its owner may be in a handler that forks, and waits for the lock of all: those figures are as they were. */
+		/* Its owner may be in a handler that forks, and wait for known_lock.  Then its figures stay as they were. */
 		if (!lock_soon(&q->mutex))
 			continue;
 		for (const struct item *item = q->worked; item != NULL; item = item->next_worked) {

@@ -111,7 +111,7 @@ parts_start(struct component *c, struct component_error *err)
 	return 0;
 }
 
-/* start() may have given up the right to, which ends nobody who runs. */
+/* start() may have given up the right to write it.  The daemon runs all the same. */
 static void
 pid_file_write_late(struct component *c)
 {

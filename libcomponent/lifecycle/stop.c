@@ -21,6 +21,7 @@
 
 /* Bytes of the text that names what was not finished. */
 #define HOLDS_TEXT_MAX 1024
+/* For what the parts that are last to stop hold. */
 #define LAST_NS 8000000000LL
 
 void

@@ -16,8 +16,7 @@
 #include "table.h"
 
 #define WINDOW_COUNTS_MAX (1U << 18) /* 25 MiB: where threads are told apart, each that comes and goes is another one */
-
-#define WINDOW_COUNTS_FEW 256 /* some 20 pages of stacks */
+#define WINDOW_COUNTS_FEW 256         /* some 20 pages of stacks */
 
 struct window_count {
 	uint32_t stack, tid; /* of the stack one reference is held */

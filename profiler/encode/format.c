@@ -16,8 +16,6 @@
 #include "gzip.h"
 #include "separator.h"
 
-#define MEMBER_MAX ((size_t)1 << 20) /* bytes that deflate takes */
-
 static const struct format formats[] = {
 	{ .name = "pprof", .binary = true, .packed = true, .profile = encode_pprof },
 	{ .name = "top", .viewed = encode_top },
@@ -122,7 +120,7 @@ int
 format_write_member(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
 	encode_write_fn *write, void *arg)
 {
-	struct arena_budget budget = { .limit = MEMBER_MAX };
+	struct arena_budget budget = { .limit = GZIP_MEMORY_MAX };
 	struct arena        arena;
 	struct gzip         g;
 	int                 r;

@@ -19,7 +19,6 @@
 #define WINDOW (15 + 16)          /* 32 KiB; + 16 asks for a gzip header */
 #define MEMORY 8                  /* zlib's default */
 #define INFLATE_MAX ((size_t)1 << 20) /* bytes that it takes, and our piece */
-#define DEFLATE_MAX ((size_t)1 << 20) /* likewise */
 #define OS_UNKNOWN 255            /* what Go writes: the same bytes on every system */
 
 int
@@ -117,7 +116,7 @@ gzip_finish(struct gzip *g)
 int
 encode_gzip(const void *data, size_t size, encode_write_fn *write, void *arg)
 {
-	struct arena_budget budget = { .limit = DEFLATE_MAX };
+	struct arena_budget budget = { .limit = GZIP_MEMORY_MAX };
 	struct arena        arena;
 	struct gzip         g;
 	int                 r;

@@ -9,6 +9,8 @@
 #include "arena.h"
 #include "encode.h"
 
+#define GZIP_MEMORY_MAX ((size_t)1 << 20) /* bytes of the arena that writing one takes at most */
+
 struct gzip {
 	z_stream         z;
 	gz_header        header;

@@ -14,7 +14,7 @@ int64_t
 product_duration_ns(const struct product *p)
 {
 	return p->type == PRODUCT_PROFILE ? p->profile.duration_ns :
-	       p->type == PRODUCT_TRACE	  ? (int64_t)(p->trace.end_ns - p->trace.start_ns) : 0;
+	       p->type == PRODUCT_TRACE ? (int64_t)(p->trace.end_ns - p->trace.start_ns) : 0;
 }
 
 void

@@ -201,7 +201,7 @@ cpu_timers_arm(pid_t tid, bool born)
 	if (err < 0)
 		slot_free(i);
 	else
-		timers.ended_ns -= cpu_slot_at(i)->told_ns; /* its clock, which counts as known from now on, has its past, too */
+		timers.ended_ns -= cpu_slot_at(i)->told_ns; /* its whole clock is known from now on, and its past was not */
 	return err;
 }
 

@@ -18,8 +18,8 @@
  */
 int      heap_set_rate(uint64_t bytes);
 uint64_t heap_rate(void); /* 0: off */
-/* What of that asks the loader, and switches nothing on: later a thread may hang in a constructor, with the loader's lock,
- * and so would who sets a rate.  The same returns and threads. */
+/* Asks the loader what heap_set_rate() will have to know, and switches nothing on.  Later a thread may hang in a constructor
+ * with the loader's lock, and whoever sets a rate would wait for it.  The same returns and threads. */
 int      heap_foresee(void);
 
 /* The heap profile, or the one of allocs.  0 and a valid profile in every state; after -ENOMEM, or

@@ -16,8 +16,9 @@
  * trace/finish.c makes that out.  Only then component_trace_is_on() says so: what the
  * program tells from then on is in the trace.
  *
- * Of a window that goes on a copy is finished and told (tracer_so_far()).  Its records are copied some at a time, so that
- * neither a fork nor component-trace waits long for the lock: only its end adds to them, and none is changed before it.
+ * A window that goes on is told by a copy (tracer_so_far()).  The copy is made some records at a time, so that neither a
+ * fork nor component-trace waits long for the lock.  That is safe as records are only added, and changed by nobody before
+ * the window ends.
  *
  * What a stranger would get wrong:
  * - Where the kernel's switches cannot be had, waits alone tell when a thread runs
@@ -65,7 +66,7 @@
 #define DRAIN_NS    50000000LL
 #define HEAP_DRAINS 2 /* the heap is read in one of so many */
 #define WHY_BYTES   192
-#define COPY_PAUSE_NS 50000L /* a lock that is taken again at once goes to nobody else */
+#define COPY_PAUSE_NS 50000L /* between two parts of a copy: who takes a lock again at once leaves it to nobody */
 
 struct tracer_window {
 	struct window      window;
