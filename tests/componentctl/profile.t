@@ -7,6 +7,7 @@ import os
 import pty
 import random
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -199,6 +200,20 @@ def a_target_is_an_address_a_url_a_socket_an_id_a_pid_or_a_file():
         poll_socket(d + "/a.sock")
         ctl("profile", "unix:%s/a.sock" % d, "heap", cwd=d)
         contains(os.listdir(d), "a.heap.001.pb.gz")
+
+
+@test
+def a_program_that_is_stopped_is_not_waited_for():
+    need_own_run()
+    with tempdir() as d, daemon(SUBJECT, "--enable-pprof", "--profiling-registry") as one:
+        one.wait_log("starting profiling server")
+        one.signal(signal.SIGSTOP)
+        poll(lambda: "State:\tT" in text_of("/proc/%d/status" % one.pid), "its stop")
+        for words in ("profile",), ("profile", "heap"), ("dump",), ("memory",), ("trace", "-o", d + "/trace"):
+            contains(ctl(words[0], str(one.pid), *words[1:], status=1, cwd=d),
+                     "%d: process %d is stopped, and answers nobody until it goes on; 'kill -CONT %d' lets it" % ((one.pid,) * 3))
+        one.signal(signal.SIGCONT)
+        ctl("profile", str(one.pid), "heap", cwd=d)
 
 
 @test

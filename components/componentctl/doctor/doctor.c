@@ -197,16 +197,6 @@ profile_count(const struct target *t, const char *kind, int64_t window, struct n
 	fetch_release(&answer);
 }
 
-/* By Ctrl-Z or STOP: its port takes connections all the same, and a request would wait for minutes. */
-static bool
-is_stopped(pid_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	return proc_status_state(open(path, O_RDONLY | O_CLOEXEC)) == 'T';
-}
-
 static void
 served_look(struct target *t, struct findings *f)
 {
@@ -215,7 +205,7 @@ served_look(struct target *t, struct findings *f)
 	char                   command[32];
 	bool                   ours = true, heard = false;
 
-	if (t->process && is_stopped(t->process)) {
+	if (target_is_stopped(t)) {
 		snprintf(command, sizeof(command), "kill -CONT %d", (int)t->process);
 		findings_warn(f, "reachable", command, "process %d is stopped, and answers nobody until it goes on", (int)t->process);
 		heard = true; /* nothing is known of its address */

@@ -371,6 +371,18 @@ request_begin(CURLM *multi, struct request *r, struct fetching *f, const char *w
 	return f->result;
 }
 
+/* Whether it can be asked. */
+static bool
+goes_on(struct fetching *f)
+{
+	if (!target_is_stopped(f->target))
+		return true;
+	component_error_set(&f->err, "%s: process %d is stopped, and answers nobody until it goes on; 'kill -CONT %d' lets it",
+		f->target->word, (int)f->target->process, (int)f->target->process);
+	f->result = -EBUSY;
+	return false;
+}
+
 int
 fetch_each(struct fetching *all, size_t count, const char *what, const char *query, int64_t seconds, bool shows_bar,
 	const char *token, struct component_error *err)
@@ -384,7 +396,7 @@ fetch_each(struct fetching *all, size_t count, const char *what, const char *que
 	for (size_t i = 0; i < count && !r; i++) {
 		requests[i].fetched = &all[i].fetched;
 		requests[i].seconds = seconds;
-		if (!all[i].result && request_begin(multi, &requests[i], &all[i], what, query, headers) < 0)
+		if (!all[i].result && goes_on(&all[i]) && request_begin(multi, &requests[i], &all[i], what, query, headers) < 0)
 			r = -ENOMEM;
 	}
 	bar_begin(&bar, r || !shows_bar ? 0 : seconds);

@@ -228,3 +228,12 @@ target_find(struct target *ret, const char *word, struct component_error *err)
 			"program and no such file");
 	return r;
 }
+
+bool
+target_is_stopped(const struct target *t)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)t->process);
+	return t->process && proc_status_state(open(path, O_RDONLY | O_CLOEXEC)) == 'T';
+}

@@ -38,4 +38,8 @@ int target_find(struct target *ret, const char *word, struct component_error *er
 /* What has that record; word is what it is called.  -ECONNREFUSED: its profiling is off, but ret has a name. */
 int target_of_record(struct target *ret, const char *word, const struct record *r, struct component_error *err);
 
+/* By Ctrl-Z or STOP: its port takes connections all the same, and a request would wait for minutes.  False where its
+ * process is not known. */
+bool target_is_stopped(const struct target *t);
+
 #endif
