@@ -342,17 +342,44 @@ address_format(const struct address *a, char *buf, unsigned size)
 	}
 }
 
-/* Every interface, of one family or both? */
+/* The addresses of a host, one of each family at most: zeros are every interface. */
+struct reach {
+	bool            has4, has6;
+	struct in_addr  in4;
+	struct in6_addr in6;
+};
+
+/* False: only a resolver knows them. */
 static bool
-is_wildcard(const char *host)
+reach_of(const char *host, struct reach *ret)
 {
-	return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+	memset(ret, 0, sizeof(*ret));
+	ret->has4 = inet_pton(AF_INET, host, &ret->in4) == 1;
+	ret->has6 = inet_pton(AF_INET6, host, &ret->in6) == 1;
+	if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, "localhost.") == 0) {
+		ret->in4.s_addr = htonl(INADDR_LOOPBACK);
+		ret->in6 = in6addr_loopback;
+		ret->has4 = ret->has6 = true;
+	} else if (ret->has6 && IN6_IS_ADDR_V4MAPPED(&ret->in6)) {
+		memcpy(&ret->in4, &ret->in6.s6_addr[12], sizeof(ret->in4));
+		ret->has4 = true;
+		ret->has6 = false;
+	} else if (!*host || (ret->has6 && IN6_IS_ADDR_UNSPECIFIED(&ret->in6))) {
+		ret->has4 = ret->has6 = true;
+	}
+	return ret->has4 || ret->has6;
 }
 
 static bool
-is_localhost(const char *host)
+has_any4(const struct reach *r)
 {
-	return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0;
+	return r->has4 && r->in4.s_addr == htonl(INADDR_ANY);
+}
+
+static bool
+has_any6(const struct reach *r)
+{
+	return r->has6 && IN6_IS_ADDR_UNSPECIFIED(&r->in6);
 }
 
 /* "::1" is "0::1". */
@@ -378,13 +405,17 @@ address_is_same(const struct address *a, const struct address *b)
 bool
 address_clashes(const struct address *a, const struct address *b)
 {
+	struct reach to_a, to_b;
+	bool         known;
+
 	if (a->kind != ADDRESS_TCP || b->kind != ADDRESS_TCP || address_is_same(a, b))
 		return address_is_same(a, b);
 	if (a->port != b->port || a->port == 0)
 		return false;
-	if (is_wildcard(a->host) || is_wildcard(b->host))
-		return true;
-	/* "localhost" is both; 127.0.0.1 and ::1 are two sockets. */
-	return is_localhost(a->host) && is_localhost(b->host) &&
-		(strcasecmp(a->host, "localhost") == 0 || strcasecmp(b->host, "localhost") == 0);
+	known = reach_of(a->host, &to_a);
+	known = reach_of(b->host, &to_b) && known;
+	if (!known)
+		return has_any4(&to_a) || has_any6(&to_a) || has_any4(&to_b) || has_any6(&to_b);
+	return (to_a.has4 && to_b.has4 && (to_a.in4.s_addr == to_b.in4.s_addr || has_any4(&to_a) || has_any4(&to_b))) ||
+	       (to_a.has6 && to_b.has6 && (IN6_ARE_ADDR_EQUAL(&to_a.in6, &to_b.in6) || has_any6(&to_a) || has_any6(&to_b)));
 }

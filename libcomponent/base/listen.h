@@ -72,7 +72,8 @@ void listen_forked(struct listen_set *set);
 int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
-/* Does nobody answer at that path? */
+/* Does nobody answer at that path?  Nor does who has bound it and does not listen yet: a file that is younger may be such a one's. */
+#define LISTEN_YOUNG_SECONDS 3
 bool listen_unix_is_dead(const char *path);
 /* Removes the sockets that dead processes have left, if pattern is a path with one %p in its last part. */
 void listen_remove_dead(const char *pattern);

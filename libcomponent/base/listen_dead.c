@@ -35,8 +35,7 @@
 
 #include "our_fd.h"
 
-#define YOUNG_SECONDS 3     /* of a file that stays in any case */
-#define ENTRIES_MAX   65536 /* of the folder, that are looked at: /tmp may hold millions */
+#define ENTRIES_MAX 65536 /* of the folder, that are looked at: /tmp may hold millions */
 
 /* The process that a file called name is of; 0: it is of no such name. */
 static pid_t
@@ -56,7 +55,7 @@ static bool
 is_old_socket(int folder, const char *name, struct stat *ret)
 {
 	return fstatat(folder, name, ret, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(ret->st_mode) &&
-	       time(NULL) - ret->st_mtime >= YOUNG_SECONDS;
+	       time(NULL) - ret->st_mtime >= LISTEN_YOUNG_SECONDS;
 }
 
 static bool

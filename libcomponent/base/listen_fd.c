@@ -103,8 +103,6 @@ add(int fd, const char *text, struct listen_set *set, struct component_error *er
 		component_error_set(err, "%s: descriptor %d %s", text, fd, why);
 		return -ENOTSOCK;
 	}
-	if (set->count == LISTEN_MAX)
-		return 0;
 	copy = our_fd_copy(fd);
 	if (copy < 0) {
 		component_error_set(err, "%s: %s", text, strerror(-copy));
@@ -124,7 +122,7 @@ listen_open_fd(const struct address *a, struct listen_set *set, struct component
 {
 	bool number = a->host[strspn(a->host, "0123456789")] == '\0';
 	char text[ADDRESS_HOST_MAX + 8], name[ADDRESS_HOST_MAX];
-	int  count = listen_inherited(), r;
+	int  count = listen_inherited(), left_off = 0, r;
 
 	address_format(a, text, sizeof(text));
 	if (count == 0) {
@@ -138,12 +136,18 @@ listen_open_fd(const struct address *a, struct listen_set *set, struct component
 		name_of(i, name, sizeof(name));
 		if (number ? FD_LOWEST + i != atoi(a->host) : strcmp(name, a->host) != 0)
 			continue;
+		if (set->count == LISTEN_MAX) {
+			left_off++;
+			continue;
+		}
 		r = add(FD_LOWEST + i, text, set, err);
 		if (r < 0)
 			return r;
 		if (i < CLAIMED_BITS)
 			atomic_fetch_or(&claimed, (uint_fast64_t)1 << i);
 	}
+	if (left_off > 0)
+		snprintf(set->note, sizeof(set->note), "%s: %d more sockets of that name are not served; %d can be", text, left_off, LISTEN_MAX);
 	if (set->count > 0)
 		return 0;
 	if (number)

@@ -8,8 +8,7 @@
  * the message does without.  Nothing here can fail a start.
  *
  * What a stranger would get wrong: a listener on every interface holds the port of
- * each address, and an IPv6 listener may hold IPv4's; so the port is compared, and
- * the address only where both have the same family and neither is a wildcard.
+ * each address of its family, and one on "::" may hold IPv4's as well.
  *
  * Why not NETLINK_SOCK_DIAG: it gives the same inode, and the walk through
  * /proc/PID/fd is needed with it too.
@@ -35,35 +34,36 @@
 
 #define TCP_STATE_LISTEN 0x0a /* in the column "st" of /proc/net/tcp */
 #define PROCESSES_MAX    8192 /* looked through; a start must not take seconds for a hint */
+#define MAPPED           htonl(0xffff) /* the third word of an IPv4 address among those of IPv6 */
 #define COMMAND_MAX      100  /* bytes of a program's name shown */
 
-/* One line's local address against the wanted one. */
+/* Has every address of a's family, or of both, b among them? */
+static bool
+is_wildcard_for(const uint32_t a[4], const uint32_t b[4])
+{
+	return !a[0] && !a[1] && !a[3] && (!a[2] || (a[2] == MAPPED && !b[0] && !b[1] && b[2] == MAPPED));
+}
+
+/* One line's local address against the wanted one; IPv4 is mapped. */
 static bool
 address_matches(const char *hex, const struct sockaddr *sa)
 {
-	const struct sockaddr_in6 *in6 = (const void *)sa;
-	uint32_t                   words[4] = { 0 }, want[4] = { 0 };
-	size_t                     count = strlen(hex) / 8;
-	bool                       zero = true, want_zero = true;
+	uint32_t words[4] = { 0, 0, MAPPED }, want[4] = { 0, 0, MAPPED };
+	size_t   count = strlen(hex) / 8;
 
-	if (count > 4)
+	if (count != 1 && count != 4)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		char word[9] = { 0 };
 
 		memcpy(word, hex + 8 * i, 8);
-		words[i] = (uint32_t)strtoul(word, NULL, 16);
-		zero = zero && words[i] == 0;
+		words[4 - count + i] = (uint32_t)strtoul(word, NULL, 16);
 	}
 	if (sa->sa_family == AF_INET)
-		memcpy(want, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+		memcpy(&want[3], &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
 	else
-		memcpy(want, &in6->sin6_addr, 16);
-	for (size_t i = 0; i < 4; i++)
-		want_zero = want_zero && want[i] == 0;
-	if (zero || want_zero || (count == 1) != (sa->sa_family == AF_INET))
-		return true;
-	return memcmp(words, want, count * 4) == 0;
+		memcpy(want, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 16);
+	return is_wildcard_for(words, want) || is_wildcard_for(want, words) || memcmp(words, want, sizeof(want)) == 0;
 }
 
 static unsigned long

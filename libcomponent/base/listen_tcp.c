@@ -48,12 +48,13 @@ struct candidate {
 		struct sockaddr_in  in;
 		struct sockaddr_in6 in6;
 	};
-	bool dual; /* IPv6 that takes IPv4 too */
+	bool dual; /* a socket of IPv6 that takes IPv4 too */
 };
 
 struct candidates {
 	struct candidate items[LISTEN_MAX];
 	size_t           count;
+	size_t           left_off; /* for want of room */
 };
 
 static void
@@ -82,31 +83,41 @@ candidate_format(const struct candidate *c, char *buf, size_t size)
 }
 
 static void
+add(struct candidates *list, const struct candidate *c)
+{
+	/* /etc/hosts may give a name the same address twice. */
+	for (size_t i = 0; i < list->count; i++)
+		if (memcmp(&list->items[i], c, sizeof(*c)) == 0)
+			return;
+	if (list->count == LISTEN_MAX)
+		list->left_off++;
+	else
+		memcpy(&list->items[list->count++], c, sizeof(*c));
+}
+
+static void
 add_in(struct candidates *list, struct in_addr in)
 {
-	struct candidate *c = &list->items[list->count];
+	struct candidate c;
 
-	if (list->count == LISTEN_MAX)
-		return;
-	memset(c, 0, sizeof(*c));
-	c->in.sin_family = AF_INET;
-	c->in.sin_addr = in;
-	list->count++;
+	memset(&c, 0, sizeof(c));
+	c.in.sin_family = AF_INET;
+	c.in.sin_addr = in;
+	add(list, &c);
 }
 
 static void
 add_in6(struct candidates *list, struct in6_addr in6, unsigned scope)
 {
-	struct candidate *c = &list->items[list->count];
+	struct candidate c;
 
-	if (list->count == LISTEN_MAX)
-		return;
-	memset(c, 0, sizeof(*c));
-	c->in6.sin6_family = AF_INET6;
-	c->in6.sin6_addr = in6;
-	c->in6.sin6_scope_id = scope;
-	c->dual = IN6_IS_ADDR_UNSPECIFIED(&in6);
-	list->count++;
+	memset(&c, 0, sizeof(c));
+	c.in6.sin6_family = AF_INET6;
+	c.in6.sin6_addr = in6;
+	c.in6.sin6_scope_id = scope;
+	/* A mapped one is IPv4's, which a socket of IPv6 alone does not take. */
+	c.dual = IN6_IS_ADDR_UNSPECIFIED(&in6) || IN6_IS_ADDR_V4MAPPED(&in6);
+	add(list, &c);
 }
 
 /* An IPv6 literal with or without zone.  1: it is none. */
@@ -309,7 +320,8 @@ open_round(struct candidates *list, unsigned port, struct listen_set *set, struc
 
 		candidate_set_port(c, set->count > 0 ? set->sockets[0].port : port);
 		r = candidate_open(c, &fd);
-		if ((r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL) && c->dual && list->count == 1) {
+		if ((r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL) && c->dual &&
+		    IN6_IS_ADDR_UNSPECIFIED(&c->in6.sin6_addr) && list->count == 1) {
 			/* No IPv6 here: every interface is then those of IPv4. */
 			list->count = 0;
 			add_in(list, (struct in_addr){ htonl(INADDR_ANY) });
@@ -337,7 +349,7 @@ int
 listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err)
 {
 	struct candidates list = { 0 };
-	char              text[ADDRESS_HOST_MAX + 16];
+	char              text[ADDRESS_HOST_MAX + 16], why[LISTEN_WHY_MAX];
 	int               r;
 
 	address_format(a, text, sizeof(text));
@@ -346,6 +358,11 @@ listen_open_tcp(const struct address *a, struct listen_set *set, struct componen
 		struct candidates again = list;
 
 		r = open_round(&again, a->port, set, err);
+		if (r == 0 && list.left_off > 0) {
+			snprintf(why, sizeof(why), "%s: %zu more addresses of that name are not served; write those that are meant", text,
+				list.left_off);
+			note_add(set, why);
+		}
 		if (r != -EAGAIN)
 			break;
 		while (set->count > 0)

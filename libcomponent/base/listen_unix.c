@@ -8,7 +8,7 @@
  *
  * A file that is there already: a socket nobody answers on is left over from a
  * crash and goes; one that answers is busy; anything else is somebody's file and
- * is never removed.
+ * is never removed.  A young one is asked for a tenth of a second.
  *
  * "%p" in a path is the process's number, so that each worker has a file of its own;
  * listen_dead.c removes those that killed ones have left.
@@ -27,18 +27,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "listen_owner.h"
 #include "our_fd.h"
 
-#define SOCKET_MODE 0600 /* its mode is a unix socket's only protection */
+#define SOCKET_MODE  0600 /* its mode is a unix socket's only protection */
+#define ASKED_AGAIN  10
+#define ASK_AGAIN_MS 10
 
 static socklen_t
 sockaddr_make(const char *host, struct sockaddr_un *un)
@@ -89,12 +93,25 @@ listen_unix_is_dead(const char *path)
 	return ask(&un, size, NULL, 0) == 0;
 }
 
+/* As ask().  Who has bound a young socket may be about to listen: until then it refuses as a dead one does. */
+static int
+ask_again(const struct sockaddr_un *un, socklen_t size, const struct stat *st, char *owner, size_t owner_size)
+{
+	int r = ask(un, size, owner, owner_size);
+
+	for (int i = 0; i < ASKED_AGAIN && r == 0 && time(NULL) - st->st_mtime < LISTEN_YOUNG_SECONDS; i++) {
+		poll(NULL, 0, ASK_AGAIN_MS);
+		r = ask(un, size, owner, owner_size);
+	}
+	return r;
+}
+
 /* Makes room at the path: removes a stale socket, refuses all else. */
 static int
 make_room(const char *path, const struct sockaddr_un *un, socklen_t size, struct component_error *err)
 {
 	char        owner[LISTEN_OWNER_MAX] = "";
-	struct stat st;
+	struct stat st, now;
 	int         r;
 
 	if (lstat(path, &st) < 0) {
@@ -108,7 +125,10 @@ make_room(const char *path, const struct sockaddr_un *un, socklen_t size, struct
 		component_error_set(err, "unix:%s: there is a file that is not a socket; remove it or write another path", path);
 		return -EEXIST;
 	}
-	r = ask(un, size, owner, sizeof(owner));
+	r = ask_again(un, size, &st, owner, sizeof(owner));
+	/* Another may have made room meanwhile, and have bound there. */
+	if (r == 0 && lstat(path, &now) == 0 && (now.st_dev != st.st_dev || now.st_ino != st.st_ino))
+		r = -EADDRINUSE;
 	if (r == 0 && unlink(path) < 0 && errno != ENOENT)
 		r = -errno;
 	if (r < 0)

@@ -8,8 +8,10 @@
 #include <config.h>
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +21,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +30,58 @@
 
 #include "listen.h"
 #include "skip.h"
+
+static int listens_at_once_more = -1; /* it is bound, and listens before the second connection that is tried */
+
+/* In place of libc's. */
+int
+connect(int fd, const struct sockaddr *sa, socklen_t size)
+{
+	static int tried;
+
+	if (listens_at_once_more >= 0 && tried++ == 1)
+		listen(listens_at_once_more, 1);
+	return (int)syscall(SYS_connect, fd, sa, size);
+}
+
+/* Of one block, as freeaddrinfo(3) takes it. */
+static struct addrinfo *
+answer(const char *address, struct addrinfo *next)
+{
+	struct addrinfo    *a = calloc(1, sizeof(*a) + sizeof(struct sockaddr_in));
+	struct sockaddr_in *in = (void *)(a + 1);
+
+	in->sin_family = AF_INET;
+	inet_pton(AF_INET, address, &in->sin_addr);
+	a->ai_family = AF_INET;
+	a->ai_addr = (void *)in;
+	a->ai_addrlen = sizeof(*in);
+	a->ai_next = next;
+	return a;
+}
+
+/* In place of libc's, for two names: one has an address twice, as from two lines of /etc/hosts, and one has ten. */
+int
+getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
+{
+	int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	char address[16];
+
+	*ret = NULL;
+	if (!strcmp(node, "twice.test")) {
+		*ret = answer("127.0.0.1", answer("127.0.0.1", NULL));
+		return 0;
+	}
+	if (!strcmp(node, "many.test")) {
+		for (int i = 10; i > 0; i--) {
+			snprintf(address, sizeof(address), "127.0.0.%d", i);
+			*ret = answer(address, *ret);
+		}
+		return 0;
+	}
+	*(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
+	return next(node, service, hints, ret);
+}
 
 static int
 open_text(const char *text, struct listen_set *set, struct component_error *err)
@@ -204,6 +259,46 @@ a_name_needs_one_free_address_and_notes_the_other(void **state)
 }
 
 static void
+a_name_that_has_an_address_twice_is_served_once_there(void **state)
+{
+	struct listen_set set;
+
+	(void)state;
+	must_open("twice.test:0", &set);
+	assert_int_equal(set.count, 1);
+	assert_string_equal(set.note, "");
+	assert_int_equal(try4("127.0.0.1", set.sockets[0].port), 0);
+	listen_close(&set);
+}
+
+static void
+addresses_for_which_there_is_no_room_are_told(void **state)
+{
+	struct listen_set set;
+
+	(void)state;
+	must_open("many.test:0", &set);
+	assert_int_equal(set.count, LISTEN_MAX);
+	assert_string_equal(set.note, "many.test:0: 2 more addresses of that name are not served; write those that are meant");
+	listen_close(&set);
+}
+
+static void
+an_ipv4_address_among_those_of_ipv6_is_ipv4s(void **state)
+{
+	struct listen_set set;
+
+	(void)state;
+	if (!have_ipv6())
+		SKIP("this kernel has no IPv6");
+	must_open("[::ffff:127.0.0.1]:0", &set);
+	assert_true(set.sockets[0].loopback);
+	assert_int_equal(try4("127.0.0.1", set.sockets[0].port), 0);
+	assert_int_equal(try6(set.sockets[0].port), -ECONNREFUSED);
+	listen_close(&set);
+}
+
+static void
 sockets_are_closed_on_exec_nonblocking_and_above_two(void **state)
 {
 	struct listen_set set;
@@ -274,6 +369,40 @@ a_busy_port_names_who_holds_it(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
+/* A listener on IPv4's address does not hold the port on ::1. */
+static void
+who_holds_a_port_of_ipv6_is_not_who_has_it_of_ipv4(void **state)
+{
+	struct listen_set taken, set;
+	char              text[64], want[128];
+	int               ready[2], status, kept;
+	pid_t             pid;
+	char              byte;
+
+	(void)state;
+	if (!have_ipv6())
+		SKIP("this kernel has no IPv6");
+	must_open("[::1]:0", &taken);
+	assert_int_equal(pipe(ready), 0);
+	kept = dup(taken.sockets[0].fd);
+	pid = fork();
+	if (pid == 0) {
+		close(ready[1]);
+		_exit(read(ready[0], &byte, 1) < 0);
+	}
+	close(kept);
+	snprintf(text, sizeof(text), "localhost:%u", taken.sockets[0].port);
+	listen_close(&taken);
+	snprintf(want, sizeof(want), "held by process %d (", (int)pid);
+	must_open(text, &set);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!strstr(set.note, want))
+		fail_msg("\"%s\" does not say \"%s\"", set.note, want);
+	listen_close(&set);
+}
+
 static void
 what_cannot_be_had_says_why(void **state)
 {
@@ -334,6 +463,32 @@ a_stale_socket_is_replaced_and_a_live_one_is_busy(void **state)
 	assert_int_equal(open_text(text, &other, &err), -EADDRINUSE);
 	must_say(&err, "Address already in use, held by this process itself");
 	listen_close(&set);
+}
+
+/* As when two start there at the same time. */
+static void
+a_socket_that_is_bound_and_is_about_to_listen_is_busy(void **state)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct listen_set      set;
+	char                   text[128];
+	struct stat            before, after;
+	struct sockaddr_un     un = { .sun_family = AF_UNIX };
+	int                    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
+
+	(void)state;
+	snprintf(text, sizeof(text), "unix:%s/young.sock", dir);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/young.sock", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(lstat(un.sun_path, &before), 0);
+	listens_at_once_more = fd;
+	r = open_text(text, &set, &err);
+	listens_at_once_more = -1;
+	assert_int_equal(r, -EADDRINUSE);
+	assert_int_equal(lstat(un.sun_path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	close(fd);
+	unlink(un.sun_path);
 }
 
 /* A socket that is bound and nobody listens at, or a file, in its place. */
@@ -586,11 +741,16 @@ main(void)
 		cmocka_unit_test(ipv6_colons_are_both_families_and_loopback6_is_one),
 		cmocka_unit_test(localhost_is_both_families_on_one_port),
 		cmocka_unit_test(a_name_needs_one_free_address_and_notes_the_other),
+		cmocka_unit_test(a_name_that_has_an_address_twice_is_served_once_there),
+		cmocka_unit_test(addresses_for_which_there_is_no_room_are_told),
+		cmocka_unit_test(an_ipv4_address_among_those_of_ipv6_is_ipv4s),
 		cmocka_unit_test(sockets_are_closed_on_exec_nonblocking_and_above_two),
 		cmocka_unit_test(a_busy_port_names_who_holds_it),
+		cmocka_unit_test(who_holds_a_port_of_ipv6_is_not_who_has_it_of_ipv4),
 		cmocka_unit_test(what_cannot_be_had_says_why),
 		cmocka_unit_test(a_unix_socket_has_mode_0600_whatever_the_umask),
 		cmocka_unit_test(a_stale_socket_is_replaced_and_a_live_one_is_busy),
+		cmocka_unit_test(a_socket_that_is_bound_and_is_about_to_listen_is_busy),
 		cmocka_unit_test(a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go),
 		cmocka_unit_test(a_file_of_somebody_else_is_never_removed),
 		cmocka_unit_test(an_abstract_socket_listens_and_warns),
