@@ -180,9 +180,10 @@ our_fd_openat(int dir, const char *path, int flags, mode_t mode)
 	if ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_PATH)))
 		return open_marked(dir, path, flags);
 	our_fd_hold(&mask);
-	fd = open_above(dir, path, flags, mode);
-	if (fd >= 0 && place_take(UNMARKED, fd) < 0)
-		without_place--; /* without a mark it would not be found */
+	/* Without a place a child would not find it, as it has no mark. */
+	fd = place_find(FREE, 0) < 0 ? -EMFILE : open_above(dir, path, flags, mode);
+	if (fd >= 0)
+		place_take(UNMARKED, fd);
 	our_fd_release(&mask);
 	return fd;
 }
@@ -316,6 +317,16 @@ our_fd_dup(int fd)
 	return again;
 }
 
+/* The daemon may have closed what has that place, and have the number itself by now. */
+static bool
+is_as_noted(int i)
+{
+	struct stat st;
+
+	return places[i].state == UNMARKED && fd_stat(places[i].fd, &st) == 0 && st.st_dev == places[i].device &&
+	       st.st_ino == places[i].inode;
+}
+
 static void
 place_end(int i)
 {
@@ -333,7 +344,7 @@ our_fd_close(int fd)
 {
 	sigset_t mask;
 	int      saved = errno, i;
-	bool     marked;
+	bool     marked, ours;
 
 	if (fd < 0)
 		return;
@@ -346,8 +357,16 @@ our_fd_close(int fd)
 		place_set(i, FREE, 0); /* closed by the daemon; the number may be its own by now */
 	} else {
 		i = place_find(UNMARKED, fd);
+		if (i >= 0)
+			ours = is_as_noted(i);
+		else if (without_place > 0)
+			ours = false; /* it was marked, and found no place */
+		else
+			ours = is_here(true); /* else who knows what that is in the program's table */
+		if (i < 0 && without_place > 0)
+			without_place--;
 		place_set(i, FREE, 0);
-		if (i >= 0 || is_here(true)) /* else who knows what that is in the program's table */
+		if (ours)
 			syscall(SYS_close, fd);
 	}
 	our_fd_release(&mask);
@@ -430,18 +449,21 @@ our_fd_kept_close(struct our_fd_kept *k)
 	return ours;
 }
 
-/* Who calls closes it next, and then says place_end(). */
-static int
-place_closing(int fd)
+/* True: who calls closes it next, and then says place_end(*ret).  False: its number is the daemon's by now. */
+static bool
+place_closing(int fd, int *ret)
 {
 	sigset_t mask;
-	int      i;
+	bool     ours;
 
 	our_fd_hold(&mask);
-	i = place_find(OPEN, fd);
-	place_set(i, CLOSING, fd);
+	ours = is_marked(fd);
+	*ret = place_find(OPEN, fd);
+	place_set(*ret, CLOSING, fd);
 	our_fd_release(&mask);
-	return i;
+	if (!ours)
+		place_end(*ret);
+	return ours;
 }
 
 /* ---- many, each for an instant ---- */
@@ -500,8 +522,10 @@ our_fd_opendir(const char *path)
 void
 our_fd_closedir(DIR *dir)
 {
-	int i = place_closing(dirfd(dir));
+	int i;
 
+	if (!place_closing(dirfd(dir), &i))
+		return; /* its memory is kept: only closedir() frees it */
 	closedir(dir);
 	place_end(i);
 }
@@ -522,8 +546,10 @@ our_fd_fopen(const char *path)
 void
 our_fd_fclose(FILE *f)
 {
-	int i = place_closing(fileno(f));
+	int i;
 
+	if (!place_closing(fileno(f), &i))
+		return;
 	fclose(f);
 	place_end(i);
 }
@@ -557,16 +583,6 @@ close_marked(void)
 			if (is_marked(fd) && place_find(OPEN, fd) < 0)
 				syscall(SYS_close, fd);
 		}
-}
-
-/* The daemon may have closed it, and have the number itself by now. */
-static bool
-is_as_noted(int i)
-{
-	struct stat st;
-
-	return places[i].state == UNMARKED && fd_stat(places[i].fd, &st) == 0 && st.st_dev == places[i].device &&
-	       st.st_ino == places[i].inode;
 }
 
 static void

@@ -238,7 +238,31 @@ a_number_that_the_daemon_has_taken_is_not_closed(void **state)
 	assert_true(fcntl(fd, F_GETFD) >= 0);
 	close(fd);
 	our_fd_close(pair[0]);
+	assert_true(fcntl(pair[0], F_GETFD) >= 0);
+	close(pair[0]);
 	our_fd_close(pair[1]);
+	close(theirs);
+}
+
+static void
+nor_is_it_where_libc_would_close_it(void **state)
+{
+	static DIR  *dir; /* what is kept of both is no leak */
+	static FILE *file;
+	int          theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC), fds[2];
+
+	(void)state;
+	dir = our_fd_opendir("/proc/self");
+	file = our_fd_fopen("/proc/self/maps");
+	assert_true(dir && file);
+	fds[0] = dirfd(dir);
+	fds[1] = fileno(file);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dup3(theirs, fds[i], O_CLOEXEC), fds[i]);
+	our_fd_closedir(dir);
+	our_fd_fclose(file);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(close(fds[i]), 0);
 	close(theirs);
 }
 
@@ -321,7 +345,7 @@ static void
 more_than_have_a_place_are_closed_all_the_same(void **state)
 {
 	enum { MANY = 300 };
-	int   fds[MANY], status;
+	int   fds[MANY], status, theirs;
 	pid_t pid;
 
 	(void)state;
@@ -334,9 +358,18 @@ more_than_have_a_place_are_closed_all_the_same(void **state)
 		_exit(count_open("/map") != 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	for (int i = 0; i < MANY; i++)
-		our_fd_close(fds[i]);
+	/* What is written to has no mark by which a child could find it. */
+	assert_int_equal(our_fd_open("/dev/null", O_WRONLY, 0), -EMFILE);
+	/* Nor is the last one's number closed once it is the daemon's. */
+	theirs = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(dup3(theirs, fds[MANY - 1], O_CLOEXEC), fds[MANY - 1]);
+	for (int i = MANY; i > 0; i--)
+		our_fd_close(fds[i - 1]);
+	assert_int_equal(close(fds[MANY - 1]), 0);
+	close(theirs);
 	assert_int_equal(count_open("/map"), 0);
+	assert_true((theirs = our_fd_open("/dev/null", O_WRONLY, 0)) > 2);
+	our_fd_close(theirs);
 }
 
 /* Also when the child looks for others by their mark. */
@@ -401,6 +434,7 @@ main(void)
 		cmocka_unit_test(a_child_can_open_and_fork_again),
 		cmocka_unit_test(a_fork_does_not_wait_for_a_file_that_is_slow_to_open),
 		cmocka_unit_test(a_number_that_the_daemon_has_taken_is_not_closed),
+		cmocka_unit_test(nor_is_it_where_libc_would_close_it),
 		cmocka_unit_test(one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys),
 		cmocka_unit_test(one_that_has_no_place_gives_up_nobodys),
 		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
