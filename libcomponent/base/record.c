@@ -40,6 +40,7 @@
 
 #include "digits.h"
 #include "fd.h"
+#include "listen.h"
 #include "proc_status.h"
 #include "process_start.h"
 #include "replacement.h"
@@ -445,6 +446,15 @@ is_record_locked(int folder, const char *socket)
 	return locked;
 }
 
+static bool
+is_dead(int folder, const char *socket)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d/%.64s", folder, socket);
+	return listen_unix_is_dead(path);
+}
+
 /* Or has another file taken its place? */
 static bool
 is_still(const struct stat *st, int folder, const char *name)
@@ -463,8 +473,8 @@ file_read(int folder, const char *name, struct found *f)
 	int         fd = our_fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0), r = 0;
 	ssize_t     n;
 
-	if (fd == -ENXIO) /* a socket */
-		return is_alive(f) || is_record_locked(folder, name) ? 0 : -ESRCH;
+	if (fd == -ENXIO) /* a socket, which has no record before it listens */
+		return is_alive(f) || is_record_locked(folder, name) || !is_dead(folder, name) ? 0 : -ESRCH;
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))

@@ -129,6 +129,20 @@ def of_a_process_in_another_namespace_record_and_socket_stay_as_long_as_it_lives
 
 
 @test
+def of_a_process_in_another_namespace_that_starts_its_socket_stays_before_there_is_a_record():
+    need_own_run()
+    with recorded(), socket.socket(socket.AF_UNIX) as s:
+        name = "%d.1.sock" % 2 ** 30
+        s.bind(os.path.join(FOLDER, name))
+        s.listen()
+        ctl("list")
+        contains(os.listdir(FOLDER), name)
+        s.close()
+        ctl("list")
+        need(name not in os.listdir(FOLDER), os.listdir(FOLDER))
+
+
+@test
 def a_record_that_lies_is_not_followed():
     need_own_run()
     with recorded() as d:
