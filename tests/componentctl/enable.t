@@ -353,6 +353,21 @@ def what_is_no_word_in_a_record_changes_nothing():
 
 
 @test
+def a_word_that_is_lost_is_said_again():
+    need_own_run()  # it is where the program writes its record just then
+    off = "id mine\nurl off\napp_port 0\ncreated 1\nparent 0\ntakes words\n"
+    with started(["sleep", "600"]) as program:
+        path = write_record(program.pid, start_of(program.pid), off)
+        with started([CTL, "enable", "mine"], env=environment(), stdout=subprocess.PIPE, text=True) as enable:
+            for answer in off, off.replace("url off", "url http://127.0.0.1:1"):
+                poll(lambda: "profiling on" in text_of(path), "the word")
+                with open(path, "r+") as f:
+                    f.truncate(f.write(answer))
+            equal(enable.communicate()[0], "profiling of mine is on: http://127.0.0.1:1\n")
+        os.unlink(path)
+
+
+@test
 def a_program_under_a_filter_of_its_own_is_left_as_it_is():
     need_own_run()
     if run(PYTHON, "-c", FILTER + "confine()").returncode:

@@ -36,6 +36,7 @@
 
 #define CHANGE_NS COMPONENT_SECONDS(60) /* of a busy machine, and of clients that read slowly */
 #define LOOK_MS   10
+#define AGAIN_NS  COMPONENT_SECONDS(2) /* a word that is added just as the process writes its record may be lost */
 
 static const char *
 word_of(bool on)
@@ -93,6 +94,7 @@ static int
 wait_for(const struct record *r, bool on, int64_t until, struct record *now, struct component_error *err)
 {
 	struct pollfd process = { records_hold(r), POLLIN, 0 };
+	int64_t       again = clock_ns(CLOCK_MONOTONIC) + AGAIN_NS;
 	int           result = 0;
 
 	while (!result && (records_again(r, now) || records_is_on(now) != on)) {
@@ -100,6 +102,10 @@ wait_for(const struct record *r, bool on, int64_t until, struct record *now, str
 			result = ended(r, err);
 		else if (clock_ns(CLOCK_MONOTONIC) > until)
 			result = still(r, on, err);
+		if (!result && r->takes_words && clock_ns(CLOCK_MONOTONIC) > again) {
+			record_add_word(r, on);
+			again = clock_ns(CLOCK_MONOTONIC) + AGAIN_NS;
+		}
 	}
 	if (process.fd >= 0)
 		close(process.fd);
