@@ -1,5 +1,6 @@
 # http/: an HTTP server on libevent's loop and buffers, and answers, whatever door they are asked for at.
 noinst_LTLIBRARIES += %D%/libhttp.la
+%C%_libhttp_la_CFLAGS = $(AM_CFLAGS) $(SMALL_CFLAGS)
 %C%_libhttp_la_CPPFLAGS = $(OUR_WAITS) $(INC_HTTP) $(EVENT_CFLAGS)
 %C%_libhttp_la_SOURCES = %D%/accept.c %D%/accept.h %D%/answer.c %D%/answer.h %D%/answer_fd.c %D%/answer_fd.h %D%/connection.c %D%/connection.h \
 	%D%/event_base.c %D%/event_base.h \

@@ -9,6 +9,7 @@ noinst_LTLIBRARIES += %D%/libencode.la
 	%D%/trace/scheduling.h %D%/trace/stacks.c %D%/trace/stacks.h %D%/trace/story.c %D%/trace/story.h \
 	%D%/trace/streams.c %D%/trace/streams.h %D%/trace/writer.c %D%/trace/writer.h %D%/profile.pb-c.c \
 	%D%/profile.pb-c.h
+%C%_libencode_la_CFLAGS = $(AM_CFLAGS) $(SMALL_CFLAGS)
 %C%_libencode_la_CPPFLAGS = $(OUR_WAITS) $(INC_ENCODE) $(PROTOBUFC_CFLAGS) $(ZLIB_CFLAGS)
 
 # The generated files are distributed: only a git checkout needs protoc-c.  They are

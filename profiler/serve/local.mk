@@ -9,5 +9,6 @@ noinst_LTLIBRARIES += %D%/libserve.la
 	%D%/rates.c %D%/rates.h %D%/reply.c %D%/reply.h %D%/routes.c %D%/routes.h %D%/serve.c %D%/serve.h \
 	%D%/siblings.c %D%/siblings.h %D%/status.c %D%/stop.c %D%/symbol.c %D%/unfiltered.c %D%/unfiltered.h \
 	%D%/viewer.c %D%/viewer.h
+%C%_libserve_la_CFLAGS = $(AM_CFLAGS) $(SMALL_CFLAGS)
 %C%_libserve_la_CPPFLAGS = $(OUR_WAITS) $(INC_SERVE) $(EVENT_CFLAGS) $(ZLIB_CFLAGS) \
 	-DVIEWER_FILE='"$(pkgdatadir)/viewer.html.gz"'
