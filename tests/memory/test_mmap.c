@@ -240,6 +240,7 @@ a_child_has_what_its_parent_has_kept_and_has_made_none_of_it(void **state)
 	p = map_here(BYTES);
 	child = fork();
 	if (child == 0) {
+		collect_mmap.forked(); /* as the server has it called */
 		if (collect_mmap.rate->set(1))
 			_exit(1);
 		s = said_of((const void *)map_leaf);
@@ -248,6 +249,27 @@ a_child_has_what_its_parent_has_kept_and_has_made_none_of_it(void **state)
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
 	says((const void *)map_leaf, 1, BYTES);
+	munmap(p, BYTES);
+}
+
+/* No hook tells it that they go. */
+static void
+a_child_in_which_mappings_are_not_seen_shows_none_of_its_parents(void **state)
+{
+	pid_t child;
+	int   status;
+	void *p = map_here(BYTES);
+
+	(void)state;
+	child = fork();
+	if (child == 0) {
+		collect_mmap.forked();
+		munmap(p, BYTES);
+		_exit(*collect_mmap.missing() && collect_mmap.count(&collect_mmap) == 0 &&
+			said_of((const void *)map_leaf).in_use == 0 ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
 	munmap(p, BYTES);
 }
 
@@ -289,6 +311,7 @@ main(void)
 		TEST(no_hook_waits_for_who_has_the_table_of_stacks),
 		TEST(no_more_is_in_use_than_was_made),
 		TEST(a_child_has_what_its_parent_has_kept_and_has_made_none_of_it),
+		TEST(a_child_in_which_mappings_are_not_seen_shows_none_of_its_parents),
 		TEST(what_cannot_be_kept_has_its_first_function),
 	};
 

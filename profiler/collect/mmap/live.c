@@ -75,7 +75,7 @@ static struct {
 	int64_t                    stuck_ns; /* ... and when that was seen first */
 	_Atomic uint64_t           lost;
 	atomic_bool                opened, broken; /* broken: nothing here is right any more */
-	bool                       inherited;      /* a child's, not looked through yet */
+	atomic_bool                inherited;      /* a child's, not looked through yet: may be gone since */
 } live;
 
 /* Of ThreadSanitizer's runtime, in a program that has it. */
@@ -421,7 +421,7 @@ live_put(uint32_t taken, uintptr_t start, size_t bytes, size_t had)
 size_t
 live_count(void)
 {
-	return atomic_load(&live.count);
+	return atomic_load(&live.inherited) ? 0 : atomic_load(&live.count);
 }
 
 bool
@@ -462,7 +462,7 @@ live_copy(size_t *ret_count, size_t *ret_bytes)
 	struct live_range *copy = NULL;
 
 	*ret_count = *ret_bytes = 0;
-	if (!atomic_load(&live.ranges) || atomic_load(&live.broken))
+	if (!atomic_load(&live.ranges) || atomic_load(&live.broken) || atomic_load(&live.inherited))
 		return NULL;
 	telling++;
 	if (lock_wait()) {
@@ -558,7 +558,7 @@ open_telling(void)
 		return -EDEADLK;
 	if (live.inherited) {
 		verify();
-		live.inherited = false;
+		atomic_store(&live.inherited, false);
 	} else {
 		empty();
 		live.lost = 0;
@@ -613,7 +613,7 @@ live_forked(void)
 	parts_empty();
 	atomic_store(&live.readers, 0);
 	atomic_store(&live.lock, FUTEX_FREE);
-	live.inherited = true;
+	atomic_store(&live.inherited, true);
 }
 
 FORK_SLOT(FORK_MAPPINGS, NULL, NULL, live_forked);

@@ -44,12 +44,14 @@ void     live_drop(uint32_t taken);
 /* ... or is here now, with so many bytes, of which it had `had`. */
 void     live_put(uint32_t taken, uintptr_t start, size_t bytes, size_t had);
 
+/* 0 in a child before live_open(): what its parent had may be gone since. */
 size_t   live_count(void);
 /* Is there somebody in the middle of a change who will never end it?  Then nothing is told any more. */
 bool     live_is_broken(void);
 /* Changes that found no room: since then the ranges are not all right. */
 uint64_t live_lost(void);
-/* For pages_unmap(), with its bytes; NULL and 0 where they cannot be had, as without memory. */
+/* For pages_unmap(), with its bytes; NULL and 0 where they cannot be had, as without memory
+ * or in a child before live_open(). */
 struct live_range *live_copy(size_t *ret_count, size_t *ret_bytes);
 
 #endif
