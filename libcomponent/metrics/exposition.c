@@ -6,8 +6,8 @@
  *
  * What a stranger would get wrong:
  * - Numbers are written digit by digit, for printf(3) writes a comma where the program's locale
- *   has one.  They are exact; very small and large ones are written as Go does, 1e-08, since
- *   a bucket's bound is a label, and a label's text must be the one that dashboards ask for.
+ *   has one.  Values are exact.  A bucket's bound is a label, and a label's text must be the one that
+ *   dashboards ask for: bounds have an exponent where Go's have one, 1e-08 and 1e+06.
  * - A histogram's count is the sum of its buckets as they were read, not a number of its own,
  *   so that the two never contradict each other.
  *
@@ -24,8 +24,10 @@
 #include "metric.h"
 
 #define NUMBER_BYTES 48
-#define POINT_MIN    (-4) /* of the first digit's power of ten: below and from the other on with an exponent, as in Go */
-#define POINT_MAX    21
+/* Of the first digit's power of ten: below the one and from the other on there is an exponent. */
+#define POINT_MIN    (-4)
+#define POINT_MAX    21 /* of a value */
+#define BOUND_MAX    6  /* of a bound, as strconv.FormatFloat(x, 'g', -1, 64) has it */
 
 struct component_metric_samples {
 	struct text                   *out;
@@ -35,9 +37,9 @@ struct component_metric_samples {
 
 /* digits, of which the first stands for 10 to the power of exponent. */
 static void
-number_place(char buf[NUMBER_BYTES], const char *digits, int n, int exponent)
+number_place(char buf[NUMBER_BYTES], const char *digits, int n, int exponent, int most)
 {
-	if (exponent < POINT_MIN || exponent >= POINT_MAX)
+	if (exponent < POINT_MIN || exponent >= most)
 		sprintf(buf, "%c%s%.*se%c%02d", *digits, n > 1 ? "." : "", n - 1, digits + 1, exponent < 0 ? '-' : '+',
 			exponent < 0 ? -exponent : exponent);
 	else if (exponent < 0)
@@ -50,7 +52,7 @@ number_place(char buf[NUMBER_BYTES], const char *digits, int n, int exponent)
 
 /* value / per_unit. */
 static void
-number_text(char buf[NUMBER_BYTES], bool negative, uint64_t value, int64_t per_unit)
+number_text(char buf[NUMBER_BYTES], bool negative, uint64_t value, int64_t per_unit, int most)
 {
 	char digits[24];
 	int  n = sprintf(digits, "%" PRIu64, value), exponent = n - 1;
@@ -65,13 +67,13 @@ number_text(char buf[NUMBER_BYTES], bool negative, uint64_t value, int64_t per_u
 		n--;
 	if (negative)
 		*buf++ = '-';
-	number_place(buf, digits, n, exponent);
+	number_place(buf, digits, n, exponent, most);
 }
 
 static void
-signed_text(char buf[NUMBER_BYTES], int64_t value, int64_t per_unit)
+signed_text(char buf[NUMBER_BYTES], int64_t value, int64_t per_unit, int most)
 {
-	number_text(buf, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value, per_unit);
+	number_text(buf, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value, per_unit, most);
 }
 
 static void
@@ -98,13 +100,13 @@ histogram_add(const struct component_metric_samples *to, const char *labels, con
 		if (i == s->bucket_count)
 			strcpy(bound, "+Inf");
 		else
-			signed_text(bound, s->buckets[i], s->per_unit);
+			signed_text(bound, s->buckets[i], s->per_unit, BOUND_MAX);
 		if (to->format == EXPOSITION_OPENMETRICS && i < s->bucket_count && !strpbrk(bound, ".e"))
 			strcat(bound, ".0");
-		number_text(number, false, sum, 1);
+		number_text(number, false, sum, 1, POINT_MAX);
 		line_add(to, "_bucket", labels, bound, number);
 	}
-	signed_text(bound, __atomic_load_n(&h->sum, __ATOMIC_RELAXED), s->per_unit);
+	signed_text(bound, __atomic_load_n(&h->sum, __ATOMIC_RELAXED), s->per_unit, POINT_MAX);
 	line_add(to, "_sum", labels, NULL, bound);
 	line_add(to, "_count", labels, NULL, number);
 }
@@ -121,10 +123,10 @@ series_add(const struct component_metric_samples *to, const struct metric_series
 	}
 	if (m->spec.type == COMPONENT_METRIC_COUNTER)
 		number_text(number, false, __atomic_load_n(&((struct component_counter *)s->value)->value, __ATOMIC_RELAXED),
-			m->spec.per_unit);
+			m->spec.per_unit, POINT_MAX);
 	else
 		signed_text(number, __atomic_load_n(&((struct component_gauge *)s->value)->value, __ATOMIC_RELAXED),
-			m->spec.per_unit);
+			m->spec.per_unit, POINT_MAX);
 	line_add(to, "", s->labels, NULL, number);
 }
 
@@ -136,7 +138,7 @@ component_metric_sample(struct component_metric_samples *to, int64_t value, ...)
 
 	va_start(values, value);
 	if (metric_labels(to->metric, values, labels)) {
-		signed_text(number, value, to->metric->spec.per_unit);
+		signed_text(number, value, to->metric->spec.per_unit, POINT_MAX);
 		line_add(to, "", labels, NULL, number);
 	}
 	va_end(values);

@@ -166,6 +166,30 @@ a_histogram_counts_what_is_at_most_each_bound(void **state)
 }
 
 static void
+bounds_of_buckets_have_the_text_that_go_gives_them(void **state)
+{
+	static const int64_t bounds[] = { -2500000, 1, 999999, 1000000, 1048576, 2500000, 123456789, 1000000000000000000 };
+	char                *text;
+
+	(void)state;
+	component_histogram_of(made(SPEC(.type = COMPONENT_METRIC_HISTOGRAM, .name = "shop_sent_bytes", .help = "Sent.",
+		.buckets = bounds, .bucket_count = sizeof(bounds) / sizeof(bounds[0]))), NULL);
+	assert_shown(EXPOSITION_TEXT, "shop_sent_bytes_bucket",
+		"shop_sent_bytes_bucket{le=\"-2.5e+06\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"1\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"999999\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"1e+06\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"1.048576e+06\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"2.5e+06\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"1.23456789e+08\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"1e+18\"} 0\n"
+		"shop_sent_bytes_bucket{le=\"+Inf\"} 0\n");
+	text = shown(EXPOSITION_OPENMETRICS, "le=\"1e+06\"");
+	assert_string_equal(text, "shop_sent_bytes_bucket{le=\"1e+06\"} 0\n");
+	free(text);
+}
+
+static void
 values_of_labels_are_escaped_cut_and_made_utf8(void **state)
 {
 	struct component_metric *m = made(SPEC(.type = COMPONENT_METRIC_GAUGE, .name = "odd_things", .help = "x",
@@ -405,6 +429,7 @@ main(void)
 		cmocka_unit_test(numbers_are_exact_and_written_as_go_does),
 		cmocka_unit_test(a_locale_with_a_comma_changes_no_number),
 		cmocka_unit_test(a_histogram_counts_what_is_at_most_each_bound),
+		cmocka_unit_test(bounds_of_buckets_have_the_text_that_go_gives_them),
 		cmocka_unit_test(values_of_labels_are_escaped_cut_and_made_utf8),
 		cmocka_unit_test(what_cannot_be_is_refused_with_a_reason),
 		cmocka_unit_test(the_same_spec_again_is_the_same_metric),
