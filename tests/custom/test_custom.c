@@ -3,11 +3,14 @@
  */
 #include <config.h>
 
+#include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -231,6 +234,57 @@ names_that_cannot_be_had_are_refused_with_a_sentence(void **state)
 	assert_null(component_profile_lookup("never"));
 }
 
+/* ---- a locale in which a byte beyond ASCII is a letter ---- */
+
+#ifdef __GLIBC__
+static bool is_latin;
+
+/* What isalnum() reads. */
+const unsigned short **
+__ctype_b_loc(void)
+{
+	static const unsigned short **(*next)(void);
+	static unsigned short         latin[384];
+	static const unsigned short  *middle = latin + 128;
+
+	if (!next)
+		next = (const unsigned short **(*)(void))dlsym(RTLD_NEXT, "__ctype_b_loc");
+	if (!is_latin)
+		return next();
+	memcpy(latin, *next() - 128, sizeof(latin));
+	latin[128 + 0xe9] |= _ISalnum;
+	return &middle;
+}
+
+static void
+no_locale_makes_a_letter_of_a_name(void **state)
+{
+	struct component_profile *p = NULL;
+	struct component_error    err = COMPONENT_ERROR_INIT;
+	int                       r;
+
+	(void)state;
+	is_latin = true;
+	r = isalnum(0xe9) ? component_profile_new("caf\xe9", &p, &err) : 0;
+	is_latin = false;
+	assert_int_equal(r, -EINVAL);
+	assert_non_null(strstr(err.text, "letters, digits"));
+}
+#endif
+
+/* component_profile_lookup() may have answered so. */
+static void
+no_profile_takes_no_value(void **state)
+{
+	struct component_profile *none = component_profile_lookup("heap");
+
+	(void)state;
+	assert_null(none);
+	assert_int_equal(component_profile_add(none, VALUE(1), 0), -EINVAL);
+	assert_int_equal(component_profile_remove(none, VALUE(1)), -EINVAL);
+	assert_int_equal(component_profile_count(none), 0);
+}
+
 static void
 a_child_has_the_values_of_its_parent(void **state)
 {
@@ -354,6 +408,10 @@ main(void)
 		cmocka_unit_test(many_comings_and_goings_keep_the_table_right),
 		cmocka_unit_test(a_full_profile_refuses_and_says_so),
 		cmocka_unit_test(names_that_cannot_be_had_are_refused_with_a_sentence),
+#ifdef __GLIBC__
+		cmocka_unit_test(no_locale_makes_a_letter_of_a_name),
+#endif
+		cmocka_unit_test(no_profile_takes_no_value),
 		cmocka_unit_test(a_child_has_the_values_of_its_parent),
 		cmocka_unit_test(a_handler_that_interrupts_it_may_fork_and_its_child_may_go_on),
 		cmocka_unit_test(threads_add_and_remove_while_others_read),

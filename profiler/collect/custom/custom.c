@@ -20,7 +20,6 @@
 
 #include "custom.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -148,7 +147,9 @@ const struct collector_family collect_custom = { .find = find_collector, .list =
 
 /* ---- the public doors ---- */
 
-/* What may stand in a path and in a header without being escaped. */
+/* What may stand in a path and in a header without being escaped; isalnum() has more in some locales. */
+#define NAME_BYTES ".-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 static const char *
 name_fault(const char *name)
 {
@@ -156,9 +157,8 @@ name_fault(const char *name)
 
 	if (n == 0 || n >= CUSTOM_NAME_MAX)
 		return "has to be 1 to 63 bytes long";
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i]))
-			return "may hold letters, digits, '.', '_' and '-'";
+	if (strspn(name, NAME_BYTES) != n)
+		return "may hold letters, digits, '.', '_' and '-'";
 	if (strspn(name, ".") == n)
 		return "may not be of dots alone";
 	if (collector_find(name))
@@ -242,6 +242,8 @@ component_profile_add(struct component_profile *p, const void *value, unsigned s
 	unsigned           n = hidden_frames_drop(pcs, unwind_capture(&regs, pcs, STACK_FRAMES_MAX, &truncated));
 	uint32_t           stack;
 
+	if (!p)
+		return -EINVAL;
 	if (skip >= n)
 		skip = n > 0 ? n - 1 : 0;
 	stack = stack_table_add(pcs + skip, n - skip);
@@ -257,6 +259,8 @@ component_profile_remove(struct component_profile *p, const void *value)
 	sigset_t mask;
 	uint32_t stack;
 
+	if (!p)
+		return -EINVAL;
 	our_lock_take(&lock, &mask);
 	stack = (uint32_t)table_remove(&p->values, (uintptr_t)value);
 	our_lock_release(&lock, &mask);
@@ -272,6 +276,8 @@ component_profile_count(const struct component_profile *p)
 	sigset_t mask;
 	size_t   n;
 
+	if (!p)
+		return 0;
 	our_lock_take(&lock, &mask);
 	n = p->values.count;
 	our_lock_release(&lock, &mask);

@@ -313,7 +313,8 @@ struct component_profile;
  *
  *   returns  0; or, with nothing changed and a sentence in err (nullable),
  *              -EINVAL  the name cannot be had
- *              -EEXIST  there is one of that name, see component_profile_lookup()
+ *              -EEXIST  there is one of that name: component_profile_lookup() has it, if it
+ *                       is the program's own and none of the library's, as "heap"
  *              -ENOSPC  there are 64 already
  *
  *   owns     *ret_profile is the library's
@@ -325,8 +326,8 @@ struct component_profile;
 COMPONENT_API int component_profile_new(const char *name, struct component_profile **ret_profile,
 	struct component_error *err);
 
-/* component_profile_lookup - the program's own profile of that name, or NULL.  Threads,
- * signals, fork and source as component_profile_new(). */
+/* component_profile_lookup - the program's own profile of that name, or NULL, as for the
+ * library's.  Threads, signals, fork and source as component_profile_new(). */
 COMPONENT_API struct component_profile *component_profile_lookup(const char *name);
 
 /*
@@ -338,8 +339,8 @@ COMPONENT_API struct component_profile *component_profile_lookup(const char *nam
  *   value    what tells it from others: an address, a number; never read through
  *   skip     0: the stack begins in the function that calls this one; 1: in its caller
  *
- *   returns  0; -EEXIST: it is there already; -ENOSPC: 1,048,576 values are; -ENOMEM.
- *            The last two are counted in a comment of the profile
+ *   returns  0; -EINVAL: profile is NULL; -EEXIST: it is there already; -ENOSPC: 1,048,576
+ *            values are; -ENOMEM.  The last two are counted in a comment of the profile
  *   threads  any
  *   signals  not from a handler
  *   fork     see component_profile_new()
@@ -351,7 +352,8 @@ COMPONENT_API int component_profile_add(struct component_profile *profile, const
  * The rest as component_profile_add(). */
 COMPONENT_API int component_profile_remove(struct component_profile *profile, const void *value);
 
-/* component_profile_count - how many values are there now.  The rest as above. */
+/* component_profile_count - how many values are there now; 0 if profile is NULL.  The rest as
+ * above. */
 COMPONENT_API size_t component_profile_count(const struct component_profile *profile);
 
 /*
