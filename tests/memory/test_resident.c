@@ -8,9 +8,12 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +21,7 @@
 
 #include "resident/allocator.h"
 #include "resident/resident.h"
+#include "seccomp.h"
 #include "skip.h"
 
 static const char *_Atomic said = "";
@@ -80,6 +84,69 @@ what_is_in_use_is_never_below_nothing(void **state)
 	resident_process(&p);
 	assert_true(p.known);
 	assert_true(p.heap >= p.heap_free && p.heap_free >= p.heap_released && p.heap_released >= 0);
+}
+
+/* Of so many: threads one after the other share theirs. */
+static void
+arenas_that_are_not_found_have_their_part_in_the_sum(void **state)
+{
+	struct residence     t;
+	struct residence_row heap;
+
+	(void)state;
+	said = HEAP(0, 1000, 5000) HEAP(1, 2000, 9000) HEAP(2, 2000, 9000) HEAP(3, 2000, 9000) HEAP(4, 7000, 7000)
+		"<total type=\"mmap\" count=\"0\" size=\"0\"/>\n";
+	read_it(&t);
+	heap = residence_sum(&t, RESIDENCE_HEAP);
+	assert_int_equal(heap.in_use, 4000 + 3 * 7000);
+	assert_int_equal(heap.free, 1000 + 3 * 2000 + 7000);
+	residence_release(&t);
+}
+
+/* ---- threads that are not counted ---- */
+
+static bool
+filter_nothing(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog  all = { .len = 1, .filter = &allow };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+}
+
+static bool
+has_word(const char *const *list, const char *word)
+{
+	for (; *list; list++)
+		if (strstr(*list, word))
+			return true;
+	return false;
+}
+
+static void
+no_advice_compares_arenas_with_threads_that_were_not_counted(void **state)
+{
+	struct residence t;
+	pid_t            child;
+	int              status;
+
+	(void)state;
+	said = HEAP(0, 90000000, 95000000) HEAP(1, 1, 2) HEAP(2, 1, 2) HEAP(3, 1, 2) HEAP(4, 1, 2) HEAP(5, 1, 2) HEAP(6, 1, 2)
+		"<total type=\"mmap\" count=\"0\" size=\"0\"/>\n";
+	read_it(&t);
+	assert_true(has_word(t.advice, "7 arenas for "));
+	residence_release(&t);
+	seccomp_look();
+	child = fork();
+	if (child == 0) {
+		if (!filter_nothing())
+			_exit(77);
+		_exit(resident_read(&t) || !has_word(t.notes, "seccomp") || has_word(t.advice, "arenas"));
+	}
+	waitpid(child, &status, 0);
+	if (status == 77 << 8)
+		SKIP("no seccomp filter is to be had here");
+	assert_int_equal(status, 0);
 }
 
 /* ---- a reading is left behind ---- */
@@ -150,6 +217,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_in_use_is_never_below_nothing),
+		cmocka_unit_test(arenas_that_are_not_found_have_their_part_in_the_sum),
+		cmocka_unit_test(no_advice_compares_arenas_with_threads_that_were_not_counted),
 		cmocka_unit_test(a_program_that_flushes_all_streams_meanwhile_takes_nothing_away),
 		cmocka_unit_test(a_child_asks_anew_while_its_parent_waits_for_an_answer),
 	};

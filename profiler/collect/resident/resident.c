@@ -259,6 +259,26 @@ arena_figures(struct residence *t, struct allocator *a)
 	}
 }
 
+/* Of those that nobody has found. */
+static void
+arenas_elsewhere(struct residence *t, const struct allocator *a)
+{
+	struct residence_row *row;
+	uint64_t              in_use = 0, free = 0;
+
+	for (unsigned k = 1; k < a->arena_count; k++) {
+		if (!a->arenas[k].system)
+			continue;
+		in_use += allocator_arena_in_use(&a->arenas[k]);
+		free += a->arenas[k].free;
+	}
+	row = in_use || free ? row_named(t, "elsewhere") : NULL;
+	if (row) {
+		row->in_use = (int64_t)in_use;
+		row->free = (int64_t)free;
+	}
+}
+
 static void
 heap_figures(struct residence *t, struct allocator *a)
 {
@@ -283,6 +303,7 @@ heap_figures(struct residence *t, struct allocator *a)
 		row->in_use = (int64_t)a->mapped;
 	}
 	arena_figures(t, a);
+	arenas_elsewhere(t, a);
 }
 
 /* What it has and nobody has found is somewhere in what nobody knows. */
@@ -324,7 +345,8 @@ advise(struct residence *t, const struct allocator *a, unsigned threads)
 	if (loose > away + ADVICE_MIN)
 		residence_note(t, t->advice, "malloc_trim() would give back %.0f MB at least: that much is free inside "
 			"of the heap, in whole pages that are resident", (double)(loose - away) / 1e6);
-	if (a->arena_count > threads + our_thread_count() && heap.free > (int64_t)ADVICE_MIN)
+	/* 0: they were not counted. */
+	if (threads && a->arena_count > threads + our_thread_count() && heap.free > (int64_t)ADVICE_MIN)
 		residence_note(t, t->advice, "%u arenas for %u thread%s: what is free in one is not used by threads of "
 			"another; mallopt(M_ARENA_MAX) or MALLOC_ARENA_MAX bounds their number", a->arena_count, threads,
 			threads == 1 ? "" : "s");
@@ -357,7 +379,7 @@ drop_empty(struct residence *t)
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->count; i++)
-		if (t->rows[i].resident || t->rows[i].in_use > 0)
+		if (t->rows[i].resident || t->rows[i].in_use > 0 || t->rows[i].free > 0)
 			t->rows[n++] = t->rows[i];
 		else if (t->rows[i].stack)
 			stack_table_unref(t->rows[i].stack);
