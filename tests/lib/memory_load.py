@@ -9,8 +9,8 @@ MB = 1000000
 class Load(LineDaemon):
     """tests/programs/memory_load, in a directory of its own."""
 
-    def __init__(self, env=None):
-        super().__init__("tests/programs/memory_load", "PORT_FILE", env=env)
+    def __init__(self, env=None, program="memory_load"):
+        super().__init__("tests/programs/" + program, "PORT_FILE", env=env)
         with self.ended_if_it_fails():
             self.wait_port()
 

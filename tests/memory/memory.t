@@ -235,6 +235,14 @@ def mimalloc_says_what_it_has():
 
 
 @test
+def mappings_are_the_programs_where_an_allocator_is_linked_into_it():
+    with load(program="memory_load_allocator") as d:
+        equal(table(d)["allocator"], "jemalloc")
+        d.take("low")
+        near(grown(d, ["map 20"], "mappings", "map_table"), 20 * MB)
+
+
+@test
 def the_documents_hunt_finds_what_was_planted():
     with open(os.path.join(SRC, "docs/memory.md")) as f:
         steps = re.findall(r"^curl .*$", f.read(), re.M)

@@ -1,7 +1,7 @@
 # tests/programs/: what the tests run and look at.  Most are built here; some by the
 # scripts themselves, in several ways.
 check_PROGRAMS += %D%/adopted_daemon %D%/evhttp_daemon %D%/evhttp_why %D%/fgprof_load %D%/hanging_loop %D%/hanging_threads %D%/life_daemon \
-	%D%/lines_of_addresses %D%/made_up_profile %D%/made_up_trace %D%/measured_waits %D%/memory_load %D%/names_of_addresses \
+	%D%/lines_of_addresses %D%/made_up_profile %D%/made_up_trace %D%/measured_waits %D%/memory_load %D%/memory_load_allocator %D%/names_of_addresses \
 	%D%/obedient_daemon %D%/options %D%/profiled_daemon %D%/starts_before_daemon %D%/threads_blocked \
 	%D%/threads_blocked_fp
 EXTRA_DIST += %D%/Busy.java %D%/agent_manners.c %D%/agent_names.c %D%/agent_zlib.c %D%/allocators.cc %D%/burns.c %D%/busy.c %D%/busy.go %D%/busy.rs %D%/looked_at.c %D%/looked_at.go %D%/looked_at_twice.c %D%/main_ends.c %D%/cancelled.c %D%/chrooted.c %D%/deadlocks.c \
@@ -27,6 +27,12 @@ HOOKED_LIBS = profiler/hooks/libcomponent_hooks_nonshared.a components/libcompon
 %C%_memory_load_CFLAGS = $(AM_CFLAGS) -g -O1 -fno-optimize-sibling-calls -fno-builtin
 %C%_memory_load_LDFLAGS = $(HOOKED_PROGRAM)
 %C%_memory_load_LDADD = $(HOOKED_LIBS)
+# The same with an allocator of its own.
+%C%_memory_load_allocator_SOURCES = %D%/memory_load.c
+%C%_memory_load_allocator_CPPFLAGS = $(AM_CPPFLAGS) -DOWN_ALLOCATOR
+%C%_memory_load_allocator_CFLAGS = $(%C%_memory_load_CFLAGS)
+%C%_memory_load_allocator_LDFLAGS = $(HOOKED_PROGRAM)
+%C%_memory_load_allocator_LDADD = $(HOOKED_LIBS)
 %C%_profiled_daemon_LDFLAGS = $(HOOKED_PROGRAM)
 %C%_profiled_daemon_LDADD = $(HOOKED_LIBS)
 

@@ -7,6 +7,8 @@
  *
  * Each line is answered by one line.  "block" has a thread stand in malloc with its arena's lock
  * until "unblock": a page that malloc must write to is taken away from it meanwhile.
+ *
+ * With OWN_ALLOCATOR it is a program that has one linked in, as a name says.
  */
 #include <config.h>
 
@@ -27,6 +29,19 @@
 #include <component/profiler.h>
 
 #define MB ((size_t)1000000)
+
+#ifdef OWN_ALLOCATOR
+/* jemalloc's, by which it is known. */
+int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
+	__attribute__((visibility("default")));
+
+int
+mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
+{
+	(void)name, (void)old, (void)old_size, (void)new, (void)new_size;
+	return 1;
+}
+#endif
 
 static char  *volatile kept;
 static void  *mapped[64];
@@ -76,6 +91,15 @@ map_table(size_t bytes)
 	memset(p, 1, bytes);
 	mapped[mapped_count] = p;
 	mapped_bytes[mapped_count++] = bytes;
+}
+
+/* A page below the program, wherever that is. */
+static void
+map_low(size_t bytes)
+{
+	(void)bytes;
+	if (mmap((void *)0x100000, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != (void *)0x100000)
+		abort();
 }
 
 /* A thousand pages for each MB, in mappings that the kernel cannot join. */
@@ -313,7 +337,7 @@ static const struct {
 	{ "middle", unmap_middle }, { "grow", grow_table }, { "unmap", unmap_tables }, { "share", share },
 	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "ended", ended },
 	{ "block", block }, { "unblock", unblock }, { "trim", trim }, { "fork", fork_on }, { "raw", map_raw },
-	{ "pages", map_pages },
+	{ "pages", map_pages }, { "low", map_low },
 };
 
 /* "figures": mallinfo2()'s, to be held against the table's. */

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "generations.h"
@@ -85,10 +86,11 @@ static bool
 is_allocators(const struct owners *o, uint32_t stack)
 {
 	const struct smaps_mapping *code = smaps_find(o->smaps, (uintptr_t)allocator_code()), *leaf;
+	const struct smaps_mapping *program = smaps_find(o->smaps, getauxval(AT_PHDR));
 	const uintptr_t            *pcs;
 	unsigned                    n;
 
-	if (!code || !*code->path || !strcmp(code->path, o->smaps->all[0].path))
+	if (!code || !*code->path || !program || !strcmp(code->path, program->path))
 		return false;
 	pcs = stack_table_pcs(stack, &n);
 	leaf = pcs && n ? smaps_find(o->smaps, pcs[0] & GENERATIONS_PC_MASK) : NULL;
