@@ -108,6 +108,34 @@ def a_stack_counts_as_far_as_it_was_touched():
         near(grown(d, ["stack 20"], "stacks", "planted-stack"), 20 * MB)
 
 
+def need_guards(pid):
+    """Skips where the C library has a stack's guard inside of its mapping, so that nothing looks as a stack."""
+    for start, limit, how in re.findall(r"^(\w+)-(\w+) (\S+)", text_of("/proc/%d/maps" % pid), re.M):
+        if how == "---p" and int(limit, 16) - int(start, 16) == PAGE:
+            return
+    raise Skip("no guard is a mapping")
+
+
+@test
+def stacks_of_threads_that_have_ended_are_shown_as_kept():
+    with load() as d:
+        need_guards(d.pid)
+        d.take("ended 1")
+        need(sum(r["resident"] for r in table(d)["by"]["stacks"]["rows"] if r["name"].startswith("kept of")) >= 4 * PAGE)
+
+
+@test
+def the_stack_of_a_thread_that_has_forked_is_its_childs():
+    with load() as d:
+        need_guards(d.pid)
+        os.unlink(d.port_file)
+        d.take("thread-fork 1")
+        d.wait_port()
+        name = "planted-fork (%d)" % json.loads(d.get("/debug/pprof/status").text)["pid"]
+        rows = {r["name"]: r["resident"] for r in table(d)["by"]["stacks"]["rows"]}
+        need(rows.get(name, 0) >= MB, (name, rows))
+
+
 @test
 def arenas_of_threads_are_told_apart():
     with load() as d:

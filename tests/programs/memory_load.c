@@ -329,6 +329,35 @@ fork_on(size_t bytes)
 	component_after_fork();
 }
 
+static void obey(void);
+
+static void *
+use_stack_and_fork_on(void *bytes)
+{
+	volatile char *p = __builtin_alloca((size_t)(uintptr_t)bytes);
+
+	pthread_setname_np(pthread_self(), "planted-fork");
+	for (size_t i = 0; i < (size_t)(uintptr_t)bytes; i += 4096)
+		p[i] = 1;
+	fork_on(0);
+	printf("ok\n");
+	obey();
+	component_profiler_stop();
+	exit(0);
+	return NULL;
+}
+
+/* The child of a thread with a stack as all have it. */
+static void
+fork_thread(size_t bytes)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, use_stack_and_fork_on, (void *)(uintptr_t)bytes))
+		abort();
+	pthread_join(t, NULL);
+}
+
 static const struct {
 	const char *name;
 	void      (*take)(size_t bytes);
@@ -337,7 +366,7 @@ static const struct {
 	{ "middle", unmap_middle }, { "grow", grow_table }, { "unmap", unmap_tables }, { "share", share },
 	{ "named", share_named }, { "file", map_file }, { "stack", stack }, { "arena", arena }, { "ended", ended },
 	{ "block", block }, { "unblock", unblock }, { "trim", trim }, { "fork", fork_on }, { "raw", map_raw },
-	{ "pages", map_pages }, { "low", map_low },
+	{ "pages", map_pages }, { "low", map_low }, { "thread-fork", fork_thread },
 };
 
 /* "figures": mallinfo2()'s, to be held against the table's. */
@@ -370,12 +399,22 @@ command(char *line)
 	printf("ok\n");
 }
 
+static void
+obey(void)
+{
+	char line[64];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		command(line);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	struct component_profiler_options o = COMPONENT_PROFILER_OPTIONS_INIT;
 	struct component_error            err = COMPONENT_ERROR_INIT;
-	char                              line[64];
 
 	if (argc != 2)
 		return 2;
@@ -389,10 +428,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	while (fgets(line, sizeof(line), stdin)) {
-		line[strcspn(line, "\n")] = '\0';
-		command(line);
-	}
+	obey();
 	component_profiler_stop();
 	return 0;
 }

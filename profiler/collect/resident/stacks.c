@@ -14,6 +14,8 @@
  *   the end of the stack below, or what a thread gets that asks for nothing.
  * - Stacks of threads that have ended are kept by glibc for the next ones.  They look as a stack
  *   does: a guard, and the usual size.
+ * - The first thread's is [stack], and its record elsewhere, perhaps right above another thread's.  But in
+ *   a child that a thread has forked, that thread is the first one, and its stack looks as one does.
  *
  * Tests: tests/memory/memory.t.
  */
@@ -89,15 +91,17 @@ on_thread(void *stacks, pid_t tid)
 	int                         row;
 
 	s->owners->threads += !our_thread_has(tid);
-	if (tid == getpid() || syscall(SYS_get_robust_list, tid, &head, &size) || !head)
-		return; /* the first thread's is [stack], and its record elsewhere */
+	if (syscall(SYS_get_robust_list, tid, &head, &size) || !head)
+		return;
 	m = smaps_find(smaps, head);
 	if (!m || !owners_is_anonymous(m))
 		return;
 	limit = (head + page - 1) & ~(page - 1);
-	limit = limit + RECORD_MAX < m->limit ? limit : m->limit;
 	start = m->start;
-	if (!guard_below(smaps, m) && limit - start > s->usual)
+	if (tid == getpid() && ((limit - start != s->usual && m->limit - start != s->usual) || !guard_below(smaps, m)))
+		return; /* it is [stack] */
+	limit = limit + RECORD_MAX < m->limit ? limit : m->limit;
+	if (limit - start > s->usual && !guard_below(smaps, m))
 		start = limit - s->usual;
 	row = row_of(s, tid);
 	if (!s->error)
@@ -110,9 +114,9 @@ owners_kept_stacks(struct owners *o, struct ranges *ret)
 	int r = residence_row(o->table, RESIDENCE_STACKS, "kept of threads that have ended", 0), row = r;
 
 	for (size_t i = 0; i < o->smaps->count && r >= 0; i++) {
-		const struct smaps_mapping *m = &o->smaps->all[i], *guard = guard_below(o->smaps, m);
+		const struct smaps_mapping *m = &o->smaps->all[i];
 
-		if (guard && owners_is_anonymous(m) && m->limit - guard->start == usual_bytes())
+		if (owners_is_anonymous(m) && m->limit - m->start == usual_bytes() && guard_below(o->smaps, m))
 			r = ranges_add(ret, m->start, m->limit, row);
 	}
 	return r < 0 ? r : 0;
