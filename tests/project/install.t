@@ -220,6 +220,41 @@ def every_header_compiles_alone_as_c11_and_as_cxx17():
             equal(r.returncode, 0, "%s as %s:\n%s" % (name, standard, r.stderr))
 
 
+METRIC = r"""
+#include <component/metrics.h>
+%s
+int main(void)
+{
+	struct component_metric *m, *other;
+#ifdef __cplusplus
+	%s
+	requests.labels[1] = "method";
+#endif
+	struct component_metric_spec without = requests;
+	if (component_metric_new(&requests, &m, NULL))
+		return 1;
+	component_counter_add(component_counter_of(m, "200", "GET", NULL), 1);
+	without.labels[1] = NULL; /* that is another one */
+	return component_metric_new(&requests, &other, NULL) || other != m || component_metric_new(&without, &other, NULL) == 0;
+}
+"""
+
+
+@test
+def the_metric_of_its_header_has_labels_in_c11_and_in_cxx17_and_cxx20():
+    comment = text_of(os.path.join(staged(), "include/component/metrics.h")).partition("*/")[0].replace("\n *", "\n")
+    spec = re.search(r"static const struct component_metric_spec requests.*?;", comment, re.S).group(0)
+    later = re.search(r"requests\.labels.*;", comment).group(0)
+    plain = spec.replace(", .labels = { \"code\" }", "").replace("const ", "")
+    need(plain.count("labels") == 0, plain)
+    for suffix, compiler, standard, how in ("c", CC, "c11", spec.replace('"code" }', '"code", "method" }')), \
+            ("cc", CXX, "c++17", plain), ("cc", CXX, "c++20", plain):
+        name = "metric-%s.%s" % (standard, suffix)
+        path = build(name, METRIC % (how, later), compiler, ["-std=" + standard, "-Wextra", "-Wpedantic"],
+                     pkg("--cflags", "--libs", "libcomponent-core"))
+        equal(run(path).returncode, 0, name)
+
+
 LOGS = r"""
 #include <component/component.h>
 #ifdef __cplusplus

@@ -9,6 +9,10 @@
  *     answered = component_counter_of(m, "200", NULL);     once: it is a handle
  *     component_counter_add(answered, 1);                  wherever one is answered
  *
+ * In C++ an array cannot be assigned: leave out .labels and the const, and before the spec is used
+ *
+ *     requests.labels[0] = "code";
+ *
  * All metrics are the process's.  They may be made and counted at any time, before main()'s
  * component starts too, whether anybody asks for them or not.  component_main() serves
  * them where --metrics-bind-address says; without it there is no server.
@@ -70,7 +74,8 @@ struct component_metric_spec {
 	enum component_metric_type type;
 	const char                *name; /* [a-zA-Z_][a-zA-Z0-9_]*: "shop_wait_seconds" */
 	const char                *help; /* one sentence */
-	const char                *labels[COMPONENT_METRIC_LABELS_MAX]; /* their names; the first NULL ends them */
+	const char                *labels[COMPONENT_METRIC_LABELS_MAX]; /* their names; the first NULL ends them;
+	                                                                 * in C++ to be set afterwards */
 	int64_t                    per_unit; /* 1, 10, 100 ... 1000000000: nanoseconds shown as seconds; 0: 1 */
 	const int64_t             *buckets; /* upper bounds, growing, in what is observed; NULL: 5 ms to 10 s, if
 	                                     * per_unit is 1000000000, and a fault if not */
