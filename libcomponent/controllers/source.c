@@ -23,6 +23,8 @@
  * - A file just created empty, or being written, is not yet what its writer
  *   means; IN_CLOSE_WRITE will follow.  It is said SETTLE_NS later all the same:
  *   a linked O_TMPFILE has no such event, and some files are never closed.
+ * - A file that has gone may come back in a moment: editors and git remove a file
+ *   and then make it anew.  So what has gone is said SETTLE_NS later, too.
  *
  * Symbolic links are files here and are never followed.  fanotify could watch a
  * whole file system with one mark, but needs CAP_SYS_ADMIN.
@@ -55,7 +57,7 @@
 #define DEPTH_MAX 64
 /* Bytes taken by one source_read(): about 2,000 events, a few milliseconds. */
 #define SOURCE_READ_MAX (64 * 1024)
-/* How long a file that is being written is left alone, ns. */
+/* How long a file is left alone that is being written, or that may come back, ns. */
 #define SETTLE_NS CLOCK_NS_PER_S
 
 #define WATCHED (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | \
@@ -101,7 +103,7 @@ on_gone(const char *key, void *arg)
 {
 	struct source *s = arg;
 
-	s->events.changed(key, 0, s->events.arg);
+	s->events.changed(key, SETTLE_NS, s->events.arg);
 }
 
 /* Says a file that has gone and forgets it. */

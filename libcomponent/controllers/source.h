@@ -16,7 +16,7 @@ struct source;
 
 struct source_events {
 	/* The file may have changed, come or gone.  settle_ns: look no sooner than
-	 * that, its writer has just begun; 0 is the rule. */
+	 * that, its writer has just begun or it may come back; 0 is the rule. */
 	void (*changed)(const char *key, int64_t settle_ns, void *arg);
 	/* Something cannot be watched; a sentence for the log. */
 	void (*trouble)(const char *text, void *arg);

@@ -87,6 +87,15 @@ times_said(const char *key)
 #define assert_said(key) assert_true(times_said(key) > 0)
 #define assert_not_said(key) assert_int_equal(times_said(key), 0)
 
+/* It is said, and never to be looked at once. */
+static void
+assert_settles(const char *key)
+{
+	assert_said(key);
+	for (size_t n = 0; n < f->count; n++)
+		assert_true(strcmp(f->said[n], key) != 0 || f->settle[n] > 0);
+}
+
 static const char *
 at(const char *path)
 {
@@ -401,6 +410,35 @@ a_file_being_written_is_left_alone_until_it_is_closed(void **state)
 }
 
 static void
+what_has_gone_is_left_alone_for_as_long_as_it_may_come_back(void **state)
+{
+	(void)state;
+	put("removed");
+	put("renamed");
+	make_dir("d");
+	put("d/with_its_directory");
+	put("missed");
+	begin();
+	forget_said();
+	unlink(at("removed"));
+	rename(at("renamed"), at("renamed~"));
+	rename(at("d"), at("e"));
+	read_all();
+	assert_settles("removed");
+	assert_settles("renamed");
+	assert_settles("d/with_its_directory");
+	unlink(at("missed"));
+	forget_said();
+	source_rescan(f->source);
+	assert_settles("missed");
+	read_all();
+	forget_said();
+	put("removed"); /* it is back */
+	read_all();
+	assert_int_equal(f->settle[f->count - 1], 0);
+}
+
+static void
 after_an_overflow_everything_that_came_and_went_is_said(void **state)
 {
 	int limit = 16384;
@@ -642,6 +680,7 @@ main(void)
 		CASE(a_file_that_becomes_a_directory_and_back_is_followed),
 		CASE(links_are_said_and_never_followed),
 		CASE(a_file_being_written_is_left_alone_until_it_is_closed),
+		CASE(what_has_gone_is_left_alone_for_as_long_as_it_may_come_back),
 		CASE(after_an_overflow_everything_that_came_and_went_is_said),
 		CASE(a_rescan_says_everything_and_what_is_gone),
 		CASE(a_root_that_goes_and_comes_back_is_found_by_a_rescan),
