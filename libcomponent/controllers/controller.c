@@ -287,11 +287,13 @@ named:
 int
 controller_run(struct component_controller *k, struct component_error *err)
 {
-	int r = workers_start(k, k->wanted, err);
+	return workers_start(k, k->wanted, err);
+}
 
-	if (r == 0)
-		source_rescan(k->source);
-	return r;
+void
+controller_look(struct component_controller *k)
+{
+	source_rescan(k->source);
 }
 
 void

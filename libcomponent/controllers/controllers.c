@@ -291,6 +291,7 @@ start_check(struct component *c, struct controllers *s, const struct component_c
 	return r != 0 ? r : component_controllers_check(c, specs, count, err);
 }
 
+/* Keys come when all workers are there: a start that fails has called no reconcile(). */
 static int
 run_all(struct controllers *s, struct component_error *err)
 {
@@ -299,6 +300,8 @@ run_all(struct controllers *s, struct component_error *err)
 	s->runs = true;
 	for (size_t n = 0; r == 0 && n < s->count; n++)
 		r = controller_run(s->running[n], err);
+	for (size_t n = 0; r == 0 && n < s->count; n++)
+		controller_look(s->running[n]);
 	return r;
 }
 

@@ -19,8 +19,10 @@ struct controller_options {
 int  controller_new(struct component *c, const struct component_controller_spec *spec,
 	const struct controller_options *options, struct leader *leader, struct component_controller **ret,
 	struct component_error *err);
-/* Starts its workers and queues every file there is. */
+/* Starts its workers. */
 int  controller_run(struct component_controller *k, struct component_error *err);
+/* Queues every file there is. */
+void controller_look(struct component_controller *k);
 /* Other pacing and resync period from now on. */
 void controller_set(struct component_controller *k, const struct controller_options *options);
 /* No new keys; workers end when the queue is empty.  May be called again. */

@@ -54,6 +54,21 @@ struct fixture {
 
 static struct fixture *f;
 
+/* A limit of threads: so many more can be made; -1: there is none. */
+static int threads_left = -1;
+
+int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+
+int
+__wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	if (threads_left == 0)
+		return EAGAIN;
+	threads_left -= threads_left > 0;
+	return __real_pthread_create(ret, attr, run, arg);
+}
+
 /* Runs the loop until the condition holds. */
 #define run_until(condition) do { \
 		int64_t end_ns = now_ns() + DEADLINE_NS; \
@@ -230,6 +245,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
+	threads_left = -1;
 	component_free(f->c);
 	tree_remove(f->root);
 	unlink(f->log);
@@ -505,6 +521,20 @@ a_directory_that_is_not_there_is_named_and_nothing_runs(void **state)
 }
 
 static void
+a_start_whose_threads_cannot_all_be_made_has_reconciled_nothing(void **state)
+{
+	(void)state;
+	put("key");
+	assert_int_equal(parse(NULL), 0);
+	assert_int_equal(component_start(f->c, &f->err), 0);
+	threads_left = 1;
+	assert_int_equal(component_controllers_start(f->c, f->all, 2, f->running, &f->err), -EAGAIN);
+	assert_non_null(strstr(f->err.text, "controller 'second': cannot start worker 1"));
+	assert_int_equal(end(), 0); /* no worker holds it any more */
+	assert_int_equal(f->calls, 0);
+}
+
+static void
 specs_with_something_missing_are_refused(void **state)
 {
 	struct component_controller_spec good = f->specs[0];
@@ -576,6 +606,7 @@ main(void)
 		CASE(a_stop_drains_the_queue_and_waits_for_the_workers),
 		CASE(a_stop_that_runs_out_of_time_names_the_controller_and_survives_free),
 		CASE(a_directory_that_is_not_there_is_named_and_nothing_runs),
+		CASE(a_start_whose_threads_cannot_all_be_made_has_reconciled_nothing),
 		CASE(specs_with_something_missing_are_refused),
 		CASE(a_forked_child_can_free_its_copy),
 	};

@@ -77,6 +77,7 @@ COMPONENT_API const struct component_part *component_controllers(void);
  *              -EALREADY called before
  *              -ENOENT, -ENOTDIR, -EACCES, -ENOSPC, -EMFILE  the directory cannot
  *                        be watched; the error says what to do
+ *              -EAGAIN   a worker cannot be started: a limit of threads
  *   owns     the component owns the controllers, until component_free()
  *   threads  the component's loop
  *   source   libcomponent/controllers/controllers.c, libcomponent/controllers/controller.c
