@@ -128,11 +128,12 @@ on_unwatched(int wd, void *arg)
 	inotify_rm_watch(((struct source *)arg)->fd, wd);
 }
 
+/* Forgets a directory and all below it, or all that the last scan missed. */
 static void
 dirs_forget(struct source *s, const char *below)
 {
 	if (watched_dirs_forget(&s->watched, below, on_unwatched, s) != 0)
-		trouble(s, "still watching what has gone in", below, ENOMEM);
+		trouble(s, "still watching what has gone in", below == NULL ? "" : below, ENOMEM);
 }
 
 /* Watches a directory under its present path. */
@@ -238,13 +239,14 @@ scan_below(struct source *s, const char *path)
 	free(full);
 }
 
+/* Watches that are still good stay: to give back many at once overflows the queue. */
 void
 source_rescan(struct source *s)
 {
 	s->blind = false;
 	s->watched.scans++;
-	dirs_forget(s, "");
 	scan_below(s, "");
+	dirs_forget(s, NULL);
 	files_forget(s, NULL);
 	if (s->watched.dirs == NULL)
 		s->blind = true; /* the root has gone; it may come back */

@@ -21,8 +21,9 @@
 #define FILES_MAX 4194304
 
 struct dir {
-	int   wd;
-	char *path; /* relative, "" for the root */
+	int      wd;
+	unsigned seen; /* number of the scan that put it last */
+	char    *path; /* relative, "" for the root */
 };
 
 struct file {
@@ -32,7 +33,7 @@ struct file {
 
 struct collected {
 	const struct watched *watched;
-	const char *below; /* NULL: files that the last scan missed */
+	const char *below; /* NULL: what the last scan missed */
 	void      **items;
 	size_t      count, size;
 	bool        failed;
@@ -77,13 +78,13 @@ collect(struct collected *c, void *item)
 	c->items[c->count++] = item;
 }
 
-/* Is path prefix itself or below it?  Everything is below "". */
+/* Is path prefix itself or below it? */
 static bool
 is_below(const char *path, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
-	return n == 0 || (strncmp(path, prefix, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+	return strncmp(path, prefix, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 static void
@@ -108,7 +109,7 @@ collect_dir(const void *node, VISIT visit, void *closure)
 	if (visit != postorder && visit != leaf)
 		return;
 	dir = *(struct dir *const *)node;
-	if (is_below(dir->path, c->below))
+	if (c->below != NULL ? is_below(dir->path, c->below) : dir->seen != c->watched->scans)
 		collect(c, dir);
 }
 
@@ -151,6 +152,7 @@ watched_dir_put(struct watched *k, int wd, const char *path)
 	if (dir != NULL) {
 		free(dir->path);
 		dir->path = copy;
+		dir->seen = k->scans;
 		return 0;
 	}
 	dir = malloc(sizeof *dir);
@@ -158,7 +160,7 @@ watched_dir_put(struct watched *k, int wd, const char *path)
 		free(copy);
 		return -ENOMEM;
 	}
-	*dir = (struct dir){ .wd = wd, .path = copy };
+	*dir = (struct dir){ .wd = wd, .seen = k->scans, .path = copy };
 	if (tsearch(dir, &k->dirs, dir_compare) == NULL) {
 		dir_free(dir);
 		return -ENOMEM;

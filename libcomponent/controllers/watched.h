@@ -11,7 +11,7 @@ struct watched {
 	void    *dirs;  /* tsearch tree of struct dir, by wd */
 	void    *files; /* tsearch tree of file->key */
 	size_t   file_count;
-	unsigned scans; /* number of the scan under way; its owner counts it up */
+	unsigned scans; /* number of the last scan; its owner counts it up */
 };
 
 /* The directory's path, NULL when there is none; borrowed until it is put again. */
@@ -19,10 +19,11 @@ const char *watched_dir_path(const struct watched *k, int wd);
 /* The watch has this path from now on.  -ENOMEM. */
 int  watched_dir_put(struct watched *k, int wd, const char *path);
 void watched_dir_forget(struct watched *k, int wd);
-/* Forgets path "below" and all below it ("": all), telling each. */
+/* Forgets path "below" and all below it, or with NULL all that the last scan has not put,
+ * telling each.  -ENOMEM: only some of them. */
 int  watched_dirs_forget(struct watched *k, const char *below, void (*tell)(int wd, void *arg), void *arg);
 
-/* The scan under way, or an event, has seen it. */
+/* A scan or an event has seen it. */
 void watched_file_see(struct watched *k, const char *key);
 void watched_file_forget(struct watched *k, const char *key);
 /* Forgets all below, or with NULL all that the last scan has not seen.  -ENOMEM:
