@@ -26,7 +26,7 @@
  * - A file that has gone may come back in a moment: editors and git remove a file
  *   and then make it anew.  So what has gone is said SETTLE_NS later, too.
  *
- * Symbolic links are files here and are never followed.  fanotify could watch a
+ * Symbolic links below the root are files here and are never followed.  fanotify could watch a
  * whole file system with one mark, but needs CAP_SYS_ADMIN.
  *
  * Tests: tests/controllers/test_source.c.
@@ -196,7 +196,7 @@ scan_dir(struct source *s, int parent, const char *name)
 		return;
 	}
 	r = dir_watch(s, s->scan.path);
-	if (r == -ENOENT || r == -ENOTDIR)
+	if (s->scan.length != 0 && (r == -ENOENT || r == -ENOTDIR))
 		return; /* renamed or removed since: its event is on the way */
 	if (r != 0)
 		trouble(s, "cannot watch", s->scan.path, -r);
@@ -248,8 +248,6 @@ source_rescan(struct source *s)
 	scan_below(s, "");
 	dirs_forget(s, NULL);
 	files_forget(s, NULL);
-	if (s->watched.dirs == NULL)
-		s->blind = true; /* the root has gone; it may come back */
 }
 
 /* How long to leave a file to a writer that will tell us when it closes it. */
@@ -375,10 +373,21 @@ source_fd(const struct source *s)
 	return s->fd;
 }
 
-int
-source_is_blind(const struct source *s)
+/* Another directory may have the root's name without an event: where one above it is
+ * renamed, a link leads elsewhere, or somebody still has the old one open. */
+static bool
+root_is_watched(struct source *s)
 {
-	return s->blind;
+	int wd = inotify_add_watch(s->fd, s->directory, WATCHED | IN_ONLYDIR);
+	const char *path = wd < 0 ? NULL : watched_dir_path(&s->watched, wd);
+
+	return path != NULL && *path == '\0';
+}
+
+int
+source_is_blind(struct source *s)
+{
+	return s->blind || !root_is_watched(s);
 }
 
 size_t

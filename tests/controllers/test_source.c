@@ -129,12 +129,18 @@ setup(void **state)
 }
 
 static void
-begin(void)
+begin_at(const char *directory)
 {
 	struct source_events e = { on_changed, on_trouble, f };
 
-	assert_int_equal(source_new(f->root, &e, &f->source, NULL), 0);
+	assert_int_equal(source_new(directory, &e, &f->source, NULL), 0);
 	source_rescan(f->source);
+}
+
+static void
+begin(void)
+{
+	begin_at(f->root);
 }
 
 static int
@@ -571,6 +577,100 @@ a_root_that_goes_and_comes_back_is_found_by_a_rescan(void **state)
 	assert_said("d/f");
 }
 
+/* The root had the file "old" alone, and its name is now that of another, with "new". */
+static void
+assert_another_root_is_found(const char *root)
+{
+	char later[32];
+
+	read_all();
+	assert_true(source_is_blind(f->source));
+	forget_said();
+	source_rescan(f->source);
+	assert_false(source_is_blind(f->source));
+	assert_said("old");
+	assert_said("new");
+	assert_int_equal(source_file_count(f->source), 1);
+	snprintf(later, sizeof later, "%s/later", root);
+	put(later);
+	read_all();
+	assert_said("later");
+}
+
+static void
+another_root_below_another_directory_of_that_name_is_found(void **state)
+{
+	(void)state;
+	make_dir("above");
+	make_dir("above/root");
+	put("above/root/old");
+	begin_at(at("above/root"));
+	assert_false(source_is_blind(f->source));
+	rename(at("above"), at("away"));
+	make_dir("above");
+	make_dir("above/root");
+	put("above/root/new");
+	assert_another_root_is_found("above/root");
+}
+
+static void
+another_root_that_a_link_leads_to_is_found(void **state)
+{
+	(void)state;
+	make_dir("a");
+	put("a/old");
+	make_dir("b");
+	put("b/new");
+	assert_int_equal(symlink("a", at("current")), 0);
+	begin_at(at("current"));
+	assert_false(source_is_blind(f->source));
+	assert_int_equal(symlink("b", at("next")), 0);
+	rename(at("next"), at("current"));
+	assert_another_root_is_found("current");
+}
+
+static void
+another_root_is_found_while_somebody_has_the_old_one_open(void **state)
+{
+	int fd;
+
+	(void)state;
+	make_dir("root");
+	put("root/old");
+	begin_at(at("root"));
+	fd = open(at("root"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	tree_remove(at("root"));
+	make_dir("root");
+	put("root/new");
+	read_all();
+	assert_int_equal(source_file_count(f->source), 0); /* that is told */
+	assert_true(source_is_blind(f->source));
+	source_rescan(f->source);
+	close(fd);
+	read_all();
+	assert_false(source_is_blind(f->source));
+	assert_int_equal(source_file_count(f->source), 1);
+	put("root/later");
+	read_all();
+	assert_said("later");
+}
+
+static void
+a_root_that_has_gone_is_trouble(void **state)
+{
+	(void)state;
+	make_dir("root");
+	begin_at(at("root"));
+	assert_int_equal(f->troubles, 0);
+	rmdir(at("root"));
+	read_all();
+	assert_int_equal(f->troubles, 1);
+	assert_non_null(strstr(f->trouble, at("root")));
+	assert_non_null(strstr(f->trouble, "No such file"));
+	assert_true(source_is_blind(f->source));
+}
+
 static void
 a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched(void **state)
 {
@@ -727,6 +827,10 @@ main(void)
 		CASE(a_rescan_of_more_directories_than_the_queue_has_room_for_comes_to_an_end),
 		CASE(a_rescan_says_everything_and_what_is_gone),
 		CASE(a_root_that_goes_and_comes_back_is_found_by_a_rescan),
+		CASE(another_root_below_another_directory_of_that_name_is_found),
+		CASE(another_root_that_a_link_leads_to_is_found),
+		CASE(another_root_is_found_while_somebody_has_the_old_one_open),
+		CASE(a_root_that_has_gone_is_trouble),
 		CASE(a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched),
 		CASE(a_tree_too_deep_is_trouble_and_not_a_crash),
 		CASE(a_directory_that_is_not_there_is_an_error_that_names_it),
