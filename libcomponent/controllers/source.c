@@ -5,7 +5,7 @@
  *
  *     inotify --> on_event() --+--> a file: say its key
  *                              +--> a directory came: watch it, then scan it
- *                              +--> a directory went: say all files below it
+ *                              +--> a directory went: say all files below it, then scan
  *                              +--> overflow: source_rescan()
  *
  * What a stranger would get wrong:
@@ -17,6 +17,9 @@
  *   since fails to be watched (its next event is on the way) or turns out to
  *   have a watch already, under its old path: the new path wins, and the event
  *   about the old one finds only files to say.
+ * - What has gone may be another one by now: of two names that are exchanged each
+ *   comes before it goes, and after an overflow only its going may be told.  So
+ *   that is an event to look, too.
  * - Files are remembered although inotify would tell of each: a directory that
  *   is renamed away takes its files along without a word about them, and after
  *   an overflow only memory can tell which have gone.
@@ -250,21 +253,35 @@ source_rescan(struct source *s)
 	files_forget(s, NULL);
 }
 
-/* How long to leave a file to a writer that will tell us when it closes it. */
-static int64_t
-settle_ns(const struct source *s, const char *key, uint32_t mask)
+/* Is there something of that name? */
+static bool
+look(const struct source *s, const char *key, struct stat *ret)
 {
-	struct stat st;
 	char *full;
 	int r;
 
-	if (mask & IN_MODIFY)
-		return SETTLE_NS;
-	if ((mask & IN_CREATE) == 0 || asprintf(&full, "%s/%s", s->directory, key) < 0)
-		return 0;
-	r = lstat(full, &st);
+	if (asprintf(&full, "%s/%s", s->directory, key) < 0)
+		return false;
+	r = lstat(full, ret);
 	free(full);
-	return r == 0 && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1 ? SETTLE_NS : 0;
+	return r == 0;
+}
+
+/* Where a file has gone another one may be already, of which nothing else need tell. */
+static void
+on_file(struct source *s, const char *key, uint32_t mask)
+{
+	int64_t settle_ns = mask & (IN_MODIFY | IN_DELETE | IN_MOVED_FROM) ? SETTLE_NS : 0;
+	struct stat st;
+
+	if ((mask & (IN_DELETE | IN_MOVED_FROM)) && (!look(s, key, &st) || S_ISDIR(st.st_mode))) {
+		file_gone(s, key);
+		return;
+	}
+	/* Its writer will tell us when it closes it. */
+	if ((mask & IN_CREATE) && look(s, key, &st) && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1)
+		settle_ns = SETTLE_NS;
+	file_say(s, key, settle_ns);
 }
 
 static void
@@ -297,16 +314,16 @@ on_event(struct source *s, const struct inotify_event *e)
 		return;
 	}
 	if ((e->mask & IN_ISDIR) == 0) {
-		if (e->mask & (IN_DELETE | IN_MOVED_FROM))
-			file_gone(s, path);
-		else
-			file_say(s, path, settle_ns(s, path, e->mask));
-	} else if (e->mask & (IN_DELETE | IN_MOVED_FROM)) {
+		on_file(s, path, e->mask);
+		return;
+	}
+	if (e->mask & (IN_DELETE | IN_MOVED_FROM)) {
 		dirs_forget(s, path);
 		files_forget(s, path);
-	} else if (e->mask & (IN_CREATE | IN_MOVED_TO)) {
-		scan_below(s, path);
 	}
+	/* Where one has gone another one may be already, too. */
+	if (e->mask & (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM))
+		scan_below(s, path);
 }
 
 void

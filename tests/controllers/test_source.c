@@ -307,6 +307,71 @@ two_directories_that_change_names_are_each_watched_under_the_new_one(void **stat
 }
 
 static void
+exchange(const char *a, const char *b)
+{
+	int r = renameat2(AT_FDCWD, at(a), AT_FDCWD, at(b), RENAME_EXCHANGE);
+
+	if (r != 0 && (errno == EINVAL || errno == ENOSYS))
+		SKIP("the file system exchanges no names");
+	assert_int_equal(r, 0);
+}
+
+static void
+two_directories_exchanged_are_each_watched_under_the_new_name(void **state)
+{
+	(void)state;
+	make_dir("a");
+	make_dir("b");
+	put("a/of_a");
+	put("b/of_b");
+	begin();
+	for (int n = 0; n < 2; n++) {
+		forget_said();
+		exchange("a", "b");
+		read_all();
+		assert_said("a/of_a");
+		assert_said("a/of_b");
+		assert_said("b/of_a");
+		assert_said("b/of_b");
+		assert_int_equal(source_file_count(f->source), 2);
+		forget_said();
+		put(n == 0 ? "a/of_b" : "a/of_a");
+		put(n == 0 ? "b/of_a" : "b/of_b");
+		read_all();
+		assert_said(n == 0 ? "a/of_b" : "a/of_a");
+		assert_said(n == 0 ? "b/of_a" : "b/of_b");
+	}
+}
+
+static void
+two_files_exchanged_and_one_with_a_directory_are_known(void **state)
+{
+	(void)state;
+	make_dir("d");
+	put("d/f");
+	put("a");
+	put("b");
+	begin();
+	forget_said();
+	exchange("a", "b");
+	read_all();
+	assert_said("a");
+	assert_said("b");
+	assert_int_equal(source_file_count(f->source), 3);
+	exchange("d", "a");
+	read_all();
+	assert_said("d");
+	assert_said("a/f");
+	assert_int_equal(source_file_count(f->source), 3);
+	forget_said();
+	put("a/f");
+	put("d");
+	read_all();
+	assert_said("a/f");
+	assert_said("d");
+}
+
+static void
 files_of_a_directory_moved_away_are_said(void **state)
 {
 	char outside[] = "/tmp/component-outside-XXXXXX";
@@ -817,6 +882,8 @@ main(void)
 		CASE(a_directory_renamed_inside_takes_its_files_to_the_new_name),
 		CASE(a_directory_renamed_to_and_fro_before_we_look_is_still_watched),
 		CASE(two_directories_that_change_names_are_each_watched_under_the_new_one),
+		CASE(two_directories_exchanged_are_each_watched_under_the_new_name),
+		CASE(two_files_exchanged_and_one_with_a_directory_are_known),
 		CASE(files_of_a_directory_moved_away_are_said),
 		CASE(a_tree_removed_is_said_file_by_file),
 		CASE(a_file_that_becomes_a_directory_and_back_is_followed),
