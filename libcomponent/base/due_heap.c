@@ -38,17 +38,28 @@ sift(struct due_heap *h, struct due *d)
 }
 
 int
+due_heap_reserve(struct due_heap *h, size_t count)
+{
+	size_t       size = h->size ? h->size : SIZE_FIRST;
+	struct due **items;
+
+	if (count < h->size)
+		return 0;
+	while (size <= count)
+		size *= 2;
+	items = realloc(h->items, size * sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	h->items = items;
+	h->size = size;
+	return 0;
+}
+
+int
 due_heap_add(struct due_heap *h, struct due *d, int64_t at_ns)
 {
-	if (!d->place && h->count + 1 >= h->size) {
-		size_t       size = h->size ? h->size * 2 : SIZE_FIRST;
-		struct due **items = realloc(h->items, size * sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		h->items = items;
-		h->size = size;
-	}
+	if (!d->place && due_heap_reserve(h, h->count + 1))
+		return -ENOMEM;
 	d->at_ns = at_ns;
 	if (!d->place)
 		put(h, ++h->count, d);

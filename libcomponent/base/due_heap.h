@@ -23,6 +23,8 @@ struct due_heap {
 	size_t       count, size;
 };
 
+/* Room for so many in all: adding one of them cannot fail.  -ENOMEM. */
+int         due_heap_reserve(struct due_heap *h, size_t count);
 /* Adds it, or moves it to another time.  -ENOMEM: it does not wait. */
 int         due_heap_add(struct due_heap *h, struct due *d, int64_t at_ns);
 /* It may be waiting or not. */

@@ -39,7 +39,7 @@
 
 /* Bytes of a thread's name, NUL included: the kernel's TASK_COMM_LEN. */
 #define THREAD_NAME_MAX 16
-/* How often a source that cannot watch everything looks instead, ns. */
+/* How often there is a look for what was not seen or not queued, ns. */
 #define BLIND_NS INT64_C(5000000000)
 /* Before a worker that had no memory tries again, ns. */
 #define NO_MEMORY_NS 100000000
@@ -55,7 +55,8 @@ struct component_controller {
 	pid_t                    pid;
 	bool                     stopped;  /* loop only */
 	bool                     troubled; /* loop only: said so already */
-	unsigned long            lost;     /* loop only: keys the queue refused */
+	atomic_ulong             lost;     /* keys the queue refused */
+	atomic_bool              missed;   /* some, since the last look at everything */
 	struct component        *c;
 	struct leader           *leader;
 	atomic_size_t            running;  /* workers that have not ended */
@@ -64,25 +65,33 @@ struct component_controller {
 	pthread_t                workers[];
 };
 
+/* What the queue has answered: a key that it has no room for is found by a look at everything. */
+static void
+queued(struct component_controller *k, const char *key, int r)
+{
+	unsigned long lost;
+
+	if (r == 0 || r == -ESHUTDOWN)
+		return;
+	k->missed = true;
+	/* Each power of two, so that a full queue does not fill the log. */
+	lost = atomic_fetch_add(&k->lost, 1) + 1;
+	if ((lost & (lost - 1)) == 0)
+		component_log(k->c, COMPONENT_LOG_ERROR, "cannot queue a key; looking at all files within 5s",
+			"controller", k->spec.name, "key", key, "error", strerror(-r), NULL);
+}
+
 static void
 on_changed(const char *key, int64_t settle_ns, void *arg)
 {
 	struct component_controller *k = arg;
 	char own[COMPONENT_QUEUE_KEY_MAX];
-	int r;
 
 	if (snprintf(own, sizeof own, "%s", key) >= (int)sizeof own)
 		return; /* longer than PATH_MAX: nobody could open it */
 	if (k->spec.accept != NULL && !k->spec.accept(own, sizeof own, k->spec.arg))
 		return;
-	r = component_queue_add_after(k->queue, own, settle_ns);
-	if (r == 0 || r == -ESHUTDOWN)
-		return;
-	/* Each power of two, so that a full queue does not fill the log. */
-	k->lost++;
-	if ((k->lost & (k->lost - 1)) == 0)
-		component_log(k->c, COMPONENT_LOG_ERROR, "cannot queue a key; a resync will find it",
-			"controller", k->spec.name, "key", own, "error", strerror(-r), NULL);
+	queued(k, own, component_queue_add_after(k->queue, own, settle_ns));
 }
 
 static void
@@ -119,7 +128,7 @@ on_blind(struct component *c, void *arg)
 {
 	struct component_controller *k = arg;
 
-	if (source_is_blind(k->source))
+	if (atomic_exchange(&k->missed, false) || source_is_blind(k->source))
 		source_rescan(k->source);
 	if (k->troubled && !source_is_blind(k->source)) {
 		k->troubled = false;
@@ -157,7 +166,7 @@ process(struct component_controller *k, const char *key)
 	k->spec.reconcile(k->c, key, &result, k->spec.arg);
 	component_gauge_add(k->figures.active, -1);
 	reconcile_figures_add(&k->figures, result.outcome, clock_ns(CLOCK_MONOTONIC) - begin);
-	/* A shut down queue refuses what comes again: that is its purpose. */
+	/* A shut down queue refuses what comes again: that is its purpose.  Another one does not: the key is in it. */
 	if (result.outcome == COMPONENT_ERROR)
 		component_queue_add_rate_limited(k->queue, key);
 	else
@@ -349,5 +358,5 @@ void
 component_controller_enqueue(struct component_controller *k, const char *key)
 {
 	if (k != NULL)
-		component_queue_add(k->queue, key);
+		queued(k, key, component_queue_add(k->queue, key));
 }

@@ -180,7 +180,8 @@ item_find(const struct component_queue *q, const char *key)
 	return node == NULL ? NULL : item_of(node);
 }
 
-/* The key's item, made where there is none. */
+/* The key's item, made where there is none, with room in the heap: the retry of a key
+ * that is there is never lost for want of memory. */
 static int
 item_get(struct component_queue *q, const char *key, struct item **ret)
 {
@@ -195,6 +196,8 @@ item_get(struct component_queue *q, const char *key, struct item **ret)
 		return -ENAMETOOLONG;
 	if (q->item_count >= COMPONENT_QUEUE_KEYS_MAX)
 		return -ENOBUFS;
+	if (due_heap_reserve(&q->waiting, q->item_count + 1) != 0)
+		return -ENOMEM;
 	item = calloc(1, sizeof *item + size);
 	if (item == NULL)
 		return -ENOMEM;
@@ -332,12 +335,9 @@ add_after(struct component_queue *q, const char *key, int64_t after_ns)
 	due_ns = clock_ns(CLOCK_MONOTONIC) +
 		(after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
 	if (item->due.place == 0 || item->due.at_ns > due_ns)
-		r = due_heap_add(&q->waiting, &item->due, due_ns);
-	if (r != 0)
-		item_settle(q, item);
-	else
-		pthread_cond_signal(&q->ready);
-	return r;
+		due_heap_add(&q->waiting, &item->due, due_ns); /* item_get() has made room */
+	pthread_cond_signal(&q->ready);
+	return 0;
 }
 
 int

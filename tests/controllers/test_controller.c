@@ -69,6 +69,36 @@ __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(v
 	return __real_pthread_create(ret, attr, run, arg);
 }
 
+/* So many keys more are refused by the queue. */
+static atomic_int refusals_left;
+
+int __real_component_queue_add(struct component_queue *q, const char *key);
+int __wrap_component_queue_add(struct component_queue *q, const char *key);
+int __real_component_queue_add_after(struct component_queue *q, const char *key, int64_t after_ns);
+int __wrap_component_queue_add_after(struct component_queue *q, const char *key, int64_t after_ns);
+
+static bool
+refuses(void)
+{
+	int left = refusals_left;
+
+	while (left > 0 && !atomic_compare_exchange_weak(&refusals_left, &left, left - 1))
+		;
+	return left > 0;
+}
+
+int
+__wrap_component_queue_add(struct component_queue *q, const char *key)
+{
+	return refuses() ? -ENOBUFS : __real_component_queue_add(q, key);
+}
+
+int
+__wrap_component_queue_add_after(struct component_queue *q, const char *key, int64_t after_ns)
+{
+	return refuses() ? -ENOBUFS : __real_component_queue_add_after(q, key, after_ns);
+}
+
 /* Runs the loop until the condition holds. */
 #define run_until(condition) do { \
 		int64_t end_ns = now_ns() + DEADLINE_NS; \
@@ -246,6 +276,7 @@ teardown(void **state)
 {
 	(void)state;
 	threads_left = -1;
+	refusals_left = 0;
 	component_free(f->c);
 	tree_remove(f->root);
 	unlink(f->log);
@@ -395,6 +426,23 @@ enqueue_takes_keys_from_elsewhere_and_null_controllers(void **state)
 	run_until(f->finished == 1);
 	assert_true(last_is("from elsewhere"));
 	assert_string_equal(f->thread, "second");
+	assert_int_equal(end(), 0);
+}
+
+static void
+a_key_that_the_queue_has_no_room_for_is_found_by_a_look_at_everything(void **state)
+{
+	(void)state;
+	put("key");
+	refusals_left = 1;
+	begin(NULL);
+	assert_non_null(strstr(log_text(), "cannot queue a key; looking at all files within 5s"));
+	assert_non_null(strstr(log_text(), "No buffer space available"));
+	run_until(f->finished == 1);
+	assert_true(last_is("key"));
+	refusals_left = 1;
+	component_controller_enqueue(f->running[0], "from elsewhere");
+	assert_non_null(strstr(log_text(), "from elsewhere"));
 	assert_int_equal(end(), 0);
 }
 
@@ -599,6 +647,7 @@ main(void)
 		CASE(resync_brings_all_keys_back),
 		CASE(who_reloads_more_often_than_that_has_them_back_all_the_same),
 		CASE(enqueue_takes_keys_from_elsewhere_and_null_controllers),
+		CASE(a_key_that_the_queue_has_no_room_for_is_found_by_a_look_at_everything),
 		CASE(concurrent_syncs_work_side_by_side),
 		CASE(the_first_mention_of_a_name_counts),
 		CASE(an_unknown_name_is_a_fault_that_lists_the_known_ones),

@@ -28,6 +28,17 @@
 #define MS INT64_C(1000000)
 #define DEADLINE_NS (30000 * MS)
 
+static bool no_memory;
+
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+void *
+__wrap_realloc(void *p, size_t size)
+{
+	return no_memory ? NULL : __real_realloc(p, size);
+}
+
 static struct component_queue *
 queue_with(int64_t base_ns, int64_t max_ns, double qps, int64_t burst)
 {
@@ -302,6 +313,33 @@ a_waiting_key_may_run_earlier_for_another_reason(void **state)
 
 /* A delay counts from the moment of its call, which is known to lie between two looks
  * at the clock: so a key may come before another only if it can be due earlier. */
+static void
+the_retries_of_keys_that_are_processed_need_no_memory(void **state)
+{
+	enum { KEYS = 100 };
+	struct component_queue *q = queue_with(1 * MS, 1 * MS, 1e6, 1000);
+	char name[16];
+	int r = 0;
+
+	(void)state;
+	for (int n = 0; n < KEYS; n++) {
+		snprintf(name, sizeof name, "%d", n);
+		assert_int_equal(component_queue_add(q, name), 0);
+		take(q, name);
+	}
+	no_memory = true;
+	for (int n = 0; n < KEYS; n++) {
+		snprintf(name, sizeof name, "%d", n);
+		r |= n % 2 == 0 ? component_queue_add_rate_limited(q, name) : component_queue_add_after(q, name, 1 * MS);
+		component_queue_done(q, name);
+	}
+	no_memory = false;
+	assert_int_equal(r, 0);
+	WAIT_FOR_S(component_queue_length(q) == KEYS, 30);
+	assert_int_equal(component_queue_length(q), KEYS);
+	component_queue_free(q);
+}
+
 static void
 many_delays_come_out_in_order(void **state)
 {
@@ -617,6 +655,7 @@ main(void)
 		cmocka_unit_test(add_after_waits_and_the_earlier_of_two_counts),
 		cmocka_unit_test(delays_beyond_all_bounds_do_not_overflow),
 		cmocka_unit_test(a_waiting_key_may_run_earlier_for_another_reason),
+		cmocka_unit_test(the_retries_of_keys_that_are_processed_need_no_memory),
 		cmocka_unit_test(many_delays_come_out_in_order),
 		cmocka_unit_test(shut_down_refuses_new_keys_and_drains_the_queued),
 		cmocka_unit_test(drain_waits_for_what_is_in_progress),

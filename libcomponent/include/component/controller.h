@@ -85,7 +85,8 @@ COMPONENT_API const struct component_part *component_controllers(void);
 COMPONENT_API int component_controllers_start(struct component *c, const struct component_controller_spec *const *specs, size_t count, struct component_controller **ret, struct component_error *err);
 /* Starts the only controller of a component. */
 COMPONENT_API int component_controller_start(struct component *c, const struct component_controller_spec *spec, struct component_controller **ret, struct component_error *err);
-/* A key from elsewhere than the source; k may be NULL (left out); any thread. */
+/* A key from elsewhere than the source; k may be NULL (left out); any thread.  One that cannot be
+ * queued is logged. */
 COMPONENT_API void component_controller_enqueue(struct component_controller *k, const char *key);
 
 /* What one process of several alone may do; write .size = sizeof. */
@@ -186,7 +187,8 @@ COMPONENT_API int component_queue_set(struct component_queue *q, const struct co
  * component_queue_forget           - the key's next back-off is the base again
  *
  *   returns  0, also when it is queued already; -ESHUTDOWN; -ENAMETOOLONG;
- *            -ENOBUFS beyond COMPONENT_QUEUE_KEYS_MAX; -ENOMEM
+ *            -ENOBUFS beyond COMPONENT_QUEUE_KEYS_MAX; -ENOMEM; of a key that is queued,
+ *            waits or is processed, none of these three
  */
 COMPONENT_API int component_queue_add(struct component_queue *q, const char *key);
 COMPONENT_API int component_queue_add_after(struct component_queue *q, const char *key, int64_t after_ns);
