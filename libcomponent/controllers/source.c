@@ -6,7 +6,7 @@
  *     inotify --> on_event() --+--> a file: say its key
  *                              +--> a directory came: watch it, then scan it
  *                              +--> a directory went: say all files below it, then scan
- *                              +--> overflow: source_rescan()
+ *                              +--> overflow, another root, a link to a directory: source_rescan()
  *
  * What a stranger would get wrong:
  *
@@ -29,7 +29,11 @@
  * - A file that has gone may come back in a moment: editors and git remove a file
  *   and then make it anew.  So what has gone is said SETTLE_NS later, too.
  *
- * Symbolic links below the root are files here and are never followed.  fanotify could watch a
+ * - Symbolic links below the root are files here and are never followed.  But what
+ *   others show may be behind one that leads to a directory: a ConfigMap's files
+ *   are links through "..data", which alone is replaced.
+ *
+ * fanotify could watch a
  * whole file system with one mark, but needs CAP_SYS_ADMIN.
  *
  * Tests: tests/controllers/test_source.c.
@@ -79,6 +83,7 @@ struct source {
 	struct source_events events;
 	struct watched watched;
 	bool      blind;
+	bool      stale; /* look at everything when the events that are here are read */
 	struct scan scan; /* too large for a stack; scans do not nest */
 };
 
@@ -247,22 +252,23 @@ void
 source_rescan(struct source *s)
 {
 	s->blind = false;
+	s->stale = false;
 	s->watched.scans++;
 	scan_below(s, "");
 	dirs_forget(s, NULL);
 	files_forget(s, NULL);
 }
 
-/* Is there something of that name? */
+/* Is there something of that name?  flags: of fstatat(). */
 static bool
-look(const struct source *s, const char *key, struct stat *ret)
+look(const struct source *s, const char *key, int flags, struct stat *ret)
 {
 	char *full;
 	int r;
 
 	if (asprintf(&full, "%s/%s", s->directory, key) < 0)
 		return false;
-	r = lstat(full, ret);
+	r = fstatat(AT_FDCWD, full, ret, flags);
 	free(full);
 	return r == 0;
 }
@@ -272,15 +278,18 @@ static void
 on_file(struct source *s, const char *key, uint32_t mask)
 {
 	int64_t settle_ns = mask & (IN_MODIFY | IN_DELETE | IN_MOVED_FROM) ? SETTLE_NS : 0;
-	struct stat st;
+	struct stat st, to;
+	bool there = (mask & (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM)) && look(s, key, AT_SYMLINK_NOFOLLOW, &st);
 
-	if ((mask & (IN_DELETE | IN_MOVED_FROM)) && (!look(s, key, &st) || S_ISDIR(st.st_mode))) {
+	if ((mask & (IN_DELETE | IN_MOVED_FROM)) && (!there || S_ISDIR(st.st_mode))) {
 		file_gone(s, key);
 		return;
 	}
 	/* Its writer will tell us when it closes it. */
-	if ((mask & IN_CREATE) && look(s, key, &st) && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1)
+	if ((mask & IN_CREATE) && there && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1)
 		settle_ns = SETTLE_NS;
+	if (there && S_ISLNK(st.st_mode) && look(s, key, 0, &to) && S_ISDIR(to.st_mode))
+		s->stale = true;
 	file_say(s, key, settle_ns);
 }
 
@@ -290,10 +299,8 @@ on_event(struct source *s, const struct inotify_event *e)
 	const char *dir = watched_dir_path(&s->watched, e->wd);
 	char path[PATH_MAX];
 
-	if (e->mask & IN_Q_OVERFLOW) {
-		source_rescan(s);
-		return;
-	}
+	if (e->mask & IN_Q_OVERFLOW)
+		s->stale = true;
 	if (dir == NULL)
 		return;
 	if (e->mask & IN_IGNORED) {
@@ -303,7 +310,7 @@ on_event(struct source *s, const struct inotify_event *e)
 	if (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
 		/* Of others than the root their parent's event tells. */
 		if (*dir == '\0')
-			source_rescan(s);
+			s->stale = true;
 		return;
 	}
 	if (e->len == 0)
@@ -338,7 +345,7 @@ source_read(struct source *s)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return;
+			break;
 		taken += (size_t)n;
 		for (char *p = buffer; p < buffer + n; ) {
 			const struct inotify_event *e = (const void *)p;
@@ -347,6 +354,8 @@ source_read(struct source *s)
 			on_event(s, e);
 		}
 	}
+	if (s->stale)
+		source_rescan(s);
 }
 
 static int

@@ -459,6 +459,33 @@ links_are_said_and_never_followed(void **state)
 	assert_int_equal(source_file_count(f->source), 5);
 }
 
+/* A ConfigMap's volume, as kubelet keeps it. */
+static void
+a_link_that_leads_to_another_directory_says_the_links_through_it(void **state)
+{
+	(void)state;
+	make_dir("..a");
+	put("..a/shop.yaml");
+	assert_int_equal(symlink("..a", at("..data")), 0);
+	assert_int_equal(symlink("..data/shop.yaml", at("shop.yaml")), 0);
+	begin();
+	make_dir("..b");
+	put("..b/shop.yaml");
+	assert_int_equal(symlink("..b", at("..data_tmp")), 0);
+	read_all();
+	forget_said();
+	rename(at("..data_tmp"), at("..data"));
+	tree_remove(at("..a"));
+	read_all();
+	assert_int_equal(times_said("shop.yaml"), 1);
+	assert_int_equal(source_file_count(f->source), 3);
+	forget_said();
+	assert_int_equal(symlink("shop.yaml", at("to_a_file")), 0);
+	read_all();
+	assert_said("to_a_file");
+	assert_not_said("shop.yaml");
+}
+
 static void
 a_file_being_written_is_left_alone_until_it_is_closed(void **state)
 {
@@ -888,6 +915,7 @@ main(void)
 		CASE(a_tree_removed_is_said_file_by_file),
 		CASE(a_file_that_becomes_a_directory_and_back_is_followed),
 		CASE(links_are_said_and_never_followed),
+		CASE(a_link_that_leads_to_another_directory_says_the_links_through_it),
 		CASE(a_file_being_written_is_left_alone_until_it_is_closed),
 		CASE(what_has_gone_is_left_alone_for_as_long_as_it_may_come_back),
 		CASE(after_an_overflow_everything_that_came_and_went_is_said),
