@@ -222,8 +222,10 @@ scan_dir(struct source *s, int parent, const char *name)
 		return;
 	}
 	s->scan.depth++;
-	while ((e = readdir(d)) != NULL)
+	for (errno = 0; (e = readdir(d)) != NULL; errno = 0)
 		scan_entry(s, fd, e);
+	if (errno != 0)
+		trouble(s, "cannot read", s->scan.path, errno);
 	s->scan.depth--;
 	our_fd_closedir(d);
 }

@@ -11,10 +11,12 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,20 @@ struct fixture {
 };
 
 static struct fixture *f;
+
+static bool readdir_fails;
+
+struct dirent *__real_readdir(DIR *d);
+struct dirent *__wrap_readdir(DIR *d);
+
+struct dirent *
+__wrap_readdir(DIR *d)
+{
+	if (!readdir_fails)
+		return __real_readdir(d);
+	errno = EIO;
+	return NULL;
+}
 
 static void
 on_changed(const char *key, int64_t settle_ns, void *arg)
@@ -786,6 +802,28 @@ a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched(void **state)
 }
 
 static void
+a_directory_that_is_read_in_part_is_trouble_until_it_is_read(void **state)
+{
+	(void)state;
+	put("a");
+	put("b");
+	begin();
+	readdir_fails = true;
+	source_rescan(f->source);
+	readdir_fails = false;
+	assert_int_equal(f->troubles, 1);
+	assert_non_null(strstr(f->trouble, "cannot read"));
+	assert_non_null(strstr(f->trouble, strerror(EIO)));
+	assert_true(source_is_blind(f->source));
+	forget_said();
+	source_rescan(f->source);
+	assert_said("a");
+	assert_said("b");
+	assert_false(source_is_blind(f->source));
+	assert_int_equal(source_file_count(f->source), 2);
+}
+
+static void
 a_tree_too_deep_is_trouble_and_not_a_crash(void **state)
 {
 	char path[1024] = "";
@@ -927,6 +965,7 @@ main(void)
 		CASE(another_root_is_found_while_somebody_has_the_old_one_open),
 		CASE(a_root_that_has_gone_is_trouble),
 		CASE(a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched),
+		CASE(a_directory_that_is_read_in_part_is_trouble_until_it_is_read),
 		CASE(a_tree_too_deep_is_trouble_and_not_a_crash),
 		CASE(a_directory_that_is_not_there_is_an_error_that_names_it),
 		CASE(after_a_storm_of_changes_the_files_known_are_the_files_there),
