@@ -51,6 +51,7 @@ struct item {
 	unsigned     failures;
 	bool         dirty;
 	bool         processing;
+	bool         retry;    /* what it waits for is the retry of those failures */
 	int64_t      since_ns; /* of being dirty, else of processing; monotonic */
 	struct item *next_worked, **link_worked; /* on the list of those that are processed */
 	char         key[];
@@ -334,6 +335,8 @@ add_after(struct component_queue *q, const char *key, int64_t after_ns)
 	}
 	due_ns = clock_ns(CLOCK_MONOTONIC) +
 		(after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
+	if (item->due.place == 0)
+		item->retry = false;
 	if (item->due.place == 0 || item->due.at_ns > due_ns)
 		due_heap_add(&q->waiting, &item->due, due_ns); /* item_get() has made room */
 	pthread_cond_signal(&q->ready);
@@ -355,6 +358,7 @@ int
 component_queue_add_rate_limited(struct component_queue *q, const char *key)
 {
 	struct item *item;
+	unsigned failures;
 	int64_t delay_ns;
 	int r;
 
@@ -362,11 +366,16 @@ component_queue_add_rate_limited(struct component_queue *q, const char *key)
 	r = q->shut_down ? -ESHUTDOWN : item_get(q, key, &item);
 	if (r != 0)
 		goto out;
-	delay_ns = retry_delay_ns(&q->retry_delay, item->failures, clock_ns(CLOCK_MONOTONIC));
-	component_counter_add(q->figures.retries, 1);
+	failures = item->failures;
 	if (item->failures < UINT32_MAX)
 		item->failures++;
+	/* It has its token: events that fail again meanwhile take none from other keys. */
+	if (item->due.place != 0 && item->retry)
+		goto out;
+	component_counter_add(q->figures.retries, 1);
+	delay_ns = retry_delay_ns(&q->retry_delay, failures, clock_ns(CLOCK_MONOTONIC));
 	r = add_after(q, key, delay_ns);
+	item->retry = delay_ns > 0;
 
 out:
 	pthread_mutex_unlock(&q->mutex);
@@ -382,6 +391,7 @@ component_queue_forget(struct component_queue *q, const char *key)
 	item = item_find(q, key);
 	if (item != NULL) {
 		item->failures = 0;
+		item->retry = false;
 		item_settle(q, item);
 	}
 	pthread_mutex_unlock(&q->mutex);

@@ -239,6 +239,37 @@ all_keys_share_the_token_bucket(void **state)
 }
 
 static void
+a_key_that_fails_again_while_its_retry_waits_takes_no_token_from_others(void **state)
+{
+	struct component_queue *q = queue_with(1 * MS, 1 * MS, 1 / 3600.0, 2);
+
+	(void)state;
+	fail_often(q, "hot", 100);
+	assert_int_equal(component_queue_add_rate_limited(q, "other"), 0);
+	WAIT_FOR_S(component_queue_length(q) == 2, 30);
+	assert_int_equal(component_queue_length(q), 2);
+	component_queue_free(q);
+}
+
+/* The retry of failures that are forgotten is an hour away, and would be another hour. */
+static void
+a_key_that_fails_after_a_success_is_tried_again_as_soon_as_any(void **state)
+{
+	struct component_queue *q = queue_with(3600 * 1000 * MS, 3600 * 1000 * MS, 1e6, 1000);
+	struct component_queue_options fast = { .size = sizeof fast, .base_delay_ns = 1 * MS, .max_delay_ns = 1 * MS,
+		.qps = 1e6, .burst = 1000 };
+
+	(void)state;
+	fail_often(q, "a", 2);
+	assert_int_equal(component_queue_set(q, &fast), 0);
+	component_queue_forget(q, "a");
+	assert_int_equal(component_queue_add_rate_limited(q, "a"), 0);
+	WAIT_FOR_S(component_queue_length(q) == 1, 30);
+	assert_int_equal(component_queue_length(q), 1);
+	component_queue_free(q);
+}
+
+static void
 the_larger_of_back_off_and_bucket_counts(void **state)
 {
 	struct component_queue *q = queue_with(300 * MS, 300 * MS, 10, 1);
@@ -651,6 +682,8 @@ main(void)
 		cmocka_unit_test(the_usual_delay_starts_at_five_ms),
 		cmocka_unit_test(forget_takes_a_key_back_to_the_base),
 		cmocka_unit_test(all_keys_share_the_token_bucket),
+		cmocka_unit_test(a_key_that_fails_again_while_its_retry_waits_takes_no_token_from_others),
+		cmocka_unit_test(a_key_that_fails_after_a_success_is_tried_again_as_soon_as_any),
 		cmocka_unit_test(the_larger_of_back_off_and_bucket_counts),
 		cmocka_unit_test(add_after_waits_and_the_earlier_of_two_counts),
 		cmocka_unit_test(delays_beyond_all_bounds_do_not_overflow),

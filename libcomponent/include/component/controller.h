@@ -185,7 +185,8 @@ COMPONENT_API int component_queue_set(struct component_queue *q, const struct co
  *                                    two such calls the earlier moment counts
  * component_queue_add_rate_limited - the same, after the larger of the key's own
  *                                    back-off (base * 2^failures, capped) and the
- *                                    wait for a token all keys share
+ *                                    wait for a token all keys share; a key whose
+ *                                    retry waits already has its token
  * component_queue_forget           - the key's next back-off is the base again
  *
  *   returns  0, also when it is queued already; -ESHUTDOWN; -ENAMETOOLONG;
