@@ -475,6 +475,9 @@ component_queue_get(struct component_queue *q, char **ret_key)
 	}
 	take(q, item);
 	*ret_key = key;
+	/* The one that slept until the next is due may have been this one. */
+	if (due_heap_first(&q->waiting) != NULL)
+		pthread_cond_signal(&q->ready);
 
 out:
 	pthread_mutex_unlock(&q->mutex);

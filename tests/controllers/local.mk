@@ -7,7 +7,7 @@ $(CONTROLLERS_UNITS): $(CONTROLLERS_LIBS)
 $(CONTROLLERS_UNITS): private LDADD = $(CONTROLLERS_LIBS) $(YAML_LIBS) $(CMOCKA_LIBS)
 
 %C%_test_controller_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create,--wrap=component_queue_add,--wrap=component_queue_add_after
-%C%_test_queue_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
+%C%_test_queue_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc,--wrap=pthread_cond_signal
 %C%_test_source_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir
 
 # The text that all of them are shown in.

@@ -39,6 +39,18 @@ __wrap_realloc(void *p, size_t size)
 	return no_memory ? NULL : __real_realloc(p, size);
 }
 
+static atomic_int signals;
+
+int __real_pthread_cond_signal(pthread_cond_t *cond);
+int __wrap_pthread_cond_signal(pthread_cond_t *cond);
+
+int
+__wrap_pthread_cond_signal(pthread_cond_t *cond)
+{
+	signals++;
+	return __real_pthread_cond_signal(cond);
+}
+
 static struct component_queue *
 queue_with(int64_t base_ns, int64_t max_ns, double qps, int64_t burst)
 {
@@ -523,6 +535,27 @@ an_earlier_delay_wakes_a_worker_that_waits_for_a_later_one(void **state)
 	component_queue_free(q);
 }
 
+/* Which waiter a signal wakes is not to be known, so this counts signals: another one may
+ * sleep until what was due next when it began to wait. */
+static void
+a_worker_that_takes_a_key_lets_another_one_wait_for_the_retries(void **state)
+{
+	struct component_queue *q = queue();
+	int before;
+
+	(void)state;
+	component_queue_add(q, "a");
+	component_queue_add(q, "b");
+	before = signals;
+	take(q, "a");
+	assert_int_equal(signals, before); /* there is nothing to wait for */
+	component_queue_add_after(q, "later", 3600 * 1000 * MS);
+	before = signals;
+	take(q, "b");
+	assert_int_equal(signals, before + 1);
+	component_queue_free(q);
+}
+
 #define KEYS 64
 #define ADDERS 4
 #define WORKERS 6
@@ -694,6 +727,7 @@ main(void)
 		cmocka_unit_test(drain_waits_for_what_is_in_progress),
 		cmocka_unit_test(shut_down_wakes_every_waiting_worker),
 		cmocka_unit_test(an_earlier_delay_wakes_a_worker_that_waits_for_a_later_one),
+		cmocka_unit_test(a_worker_that_takes_a_key_lets_another_one_wait_for_the_retries),
 		cmocka_unit_test(with_many_threads_no_key_is_lost_or_runs_twice_at_once),
 		cmocka_unit_test(options_that_make_no_sense_are_rejected),
 		cmocka_unit_test(pacing_can_be_changed_while_it_runs),
