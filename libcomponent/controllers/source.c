@@ -122,14 +122,6 @@ file_gone(struct source *s, const char *key)
 	on_gone(key, s);
 }
 
-/* Says and forgets all below a directory, or all that the last scan missed. */
-static void
-files_forget(struct source *s, const char *below)
-{
-	if (watched_files_forget(&s->watched, below, on_gone, s) != 0)
-		trouble(s, "some files that went were not told of in", below == NULL ? "" : below, ENOMEM);
-}
-
 static void
 on_unwatched(int wd, void *arg)
 {
@@ -258,7 +250,8 @@ source_rescan(struct source *s)
 	s->watched.scans++;
 	scan_below(s, "");
 	dirs_forget(s, NULL);
-	files_forget(s, NULL);
+	if (watched_files_forget_missed(&s->watched, on_gone, s) != 0)
+		trouble(s, "some files that went were not told of in", "", ENOMEM);
 }
 
 /* Is there something of that name?  flags: of fstatat(). */
@@ -326,10 +319,11 @@ on_event(struct source *s, const struct inotify_event *e)
 		on_file(s, path, e->mask);
 		return;
 	}
-	if (e->mask & (IN_DELETE | IN_MOVED_FROM)) {
+	/* One that is removed was empty, and its own IN_IGNORED forgets it: rm -r costs no walks. */
+	if (e->mask & IN_MOVED_FROM)
 		dirs_forget(s, path);
-		files_forget(s, path);
-	}
+	if (e->mask & (IN_DELETE | IN_MOVED_FROM))
+		watched_files_forget_below(&s->watched, path, on_gone, s);
 	/* Where one has gone another one may be already, too. */
 	if (e->mask & (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM))
 		scan_below(s, path);

@@ -2,8 +2,9 @@
  * watched.c - what a source knows: directories by watch descriptor, files by path.
  *
  * Two trees of libc (tsearch).  A walk must not change the tree it walks, so what
- * is to be forgotten is collected first.  A rename of a directory costs a walk over
- * all files; it is rare, and a tree by path components would be ten times the code.
+ * is to be forgotten is collected first.  The files below a directory are neighbours
+ * in their tree and need no walk.  A rename of a directory costs a walk over all
+ * directories; it is rare, and a tree by path components would be ten times the code.
  *
  * Tests: tests/controllers/test_source.c.
  */
@@ -33,7 +34,7 @@ struct file {
 
 struct collected {
 	const struct watched *watched;
-	const char *below; /* NULL: what the last scan missed */
+	const char *below; /* directories; NULL: what the last scan missed */
 	void      **items;
 	size_t      count, size;
 	bool        failed;
@@ -51,6 +52,16 @@ static int
 key_compare(const void *a, const void *b)
 {
 	return strcmp(a, b);
+}
+
+/* 0 for every key below the directory. */
+static int
+below_compare(const void *dir, const void *key)
+{
+	size_t n = strlen(dir);
+	int    r = strncmp(dir, key, n);
+
+	return r != 0 ? r : '/' - ((const unsigned char *)key)[n];
 }
 
 static struct file *
@@ -96,7 +107,7 @@ collect_file(const void *node, VISIT visit, void *closure)
 	if (visit != postorder && visit != leaf)
 		return;
 	file = file_of(node);
-	if (c->below != NULL ? is_below(file->key, c->below) : file->seen != c->watched->scans)
+	if (file->seen != c->watched->scans)
 		collect(c, file);
 }
 
@@ -240,19 +251,31 @@ watched_file_forget(struct watched *k, const char *key)
 	free(file);
 }
 
-int
-watched_files_forget(struct watched *k, const char *below, void (*tell)(const char *key, void *arg), void *arg)
+static void
+file_tell(struct watched *k, struct file *file, void (*tell)(const char *key, void *arg), void *arg)
 {
-	struct collected c = { .watched = k, .below = below };
+	file_forget(k, file);
+	tell(file->key, arg);
+	free(file);
+}
+
+void
+watched_files_forget_below(struct watched *k, const char *dir, void (*tell)(const char *key, void *arg), void *arg)
+{
+	void *node;
+
+	while ((node = tfind(dir, &k->files, below_compare)) != NULL)
+		file_tell(k, file_of(node), tell, arg);
+}
+
+int
+watched_files_forget_missed(struct watched *k, void (*tell)(const char *key, void *arg), void *arg)
+{
+	struct collected c = { .watched = k };
 
 	twalk_r(k->files, collect_file, &c);
-	for (size_t i = 0; i < c.count; i++) {
-		struct file *file = c.items[i];
-
-		file_forget(k, file);
-		tell(file->key, arg);
-		free(file);
-	}
+	for (size_t i = 0; i < c.count; i++)
+		file_tell(k, c.items[i], tell, arg);
 	free(c.items);
 	return c.failed ? -ENOMEM : 0;
 }

@@ -26,9 +26,10 @@ int  watched_dirs_forget(struct watched *k, const char *below, void (*tell)(int 
 /* A scan or an event has seen it. */
 void watched_file_see(struct watched *k, const char *key);
 void watched_file_forget(struct watched *k, const char *key);
-/* Forgets all below, or with NULL all that the last scan has not seen.  -ENOMEM:
- * only some of them. */
-int  watched_files_forget(struct watched *k, const char *below, void (*tell)(const char *key, void *arg), void *arg);
+/* Forgets all below a directory. */
+void watched_files_forget_below(struct watched *k, const char *dir, void (*tell)(const char *key, void *arg), void *arg);
+/* Forgets all that the last scan has not seen.  -ENOMEM: only some of them. */
+int  watched_files_forget_missed(struct watched *k, void (*tell)(const char *key, void *arg), void *arg);
 void watched_free(struct watched *k);
 
 #endif

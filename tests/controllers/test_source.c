@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,18 @@ struct fixture {
 };
 
 static struct fixture *f;
+
+static unsigned walks;
+
+void __real_twalk_r(const void *root, void (*visit)(const void *node, VISIT visit, void *arg), void *arg);
+void __wrap_twalk_r(const void *root, void (*visit)(const void *node, VISIT visit, void *arg), void *arg);
+
+void
+__wrap_twalk_r(const void *root, void (*visit)(const void *node, VISIT visit, void *arg), void *arg)
+{
+	walks++;
+	__real_twalk_r(root, visit, arg);
+}
 
 static bool readdir_fails;
 
@@ -436,6 +449,53 @@ a_tree_removed_is_said_file_by_file(void **state)
 	put("d/h");
 	read_all();
 	assert_said("d/h");
+}
+
+static void
+a_tree_is_removed_without_walks_over_all_that_is_known(void **state)
+{
+	char name[32];
+
+	(void)state;
+	make_dir("d");
+	for (int n = 0; n < 50; n++) {
+		snprintf(name, sizeof name, "d/%d", n);
+		make_dir(name);
+		strcat(name, "/f");
+		put(name);
+	}
+	begin();
+	walks = 0;
+	tree_remove(at("d"));
+	read_all();
+	assert_int_equal(walks, 0);
+	assert_int_equal(source_file_count(f->source), 0);
+}
+
+/* Names around "d/" in the order of bytes. */
+static void
+files_beside_a_directory_that_goes_stay_known(void **state)
+{
+	static const char *const beside[] = { "d!", "d-x", "d.", "d0", "d\xff", "c", "e", "dd" };
+
+	(void)state;
+	for (size_t n = 0; n < sizeof beside / sizeof *beside; n++)
+		put(beside[n]);
+	make_dir("d");
+	put("d/!");
+	put("d/\xff");
+	make_dir("d/d");
+	put("d/d/f");
+	begin();
+	forget_said();
+	rename(at("d"), at("x"));
+	read_all();
+	assert_said("d/!");
+	assert_said("d/\xff");
+	assert_said("d/d/f");
+	for (size_t n = 0; n < sizeof beside / sizeof *beside; n++)
+		assert_not_said(beside[n]);
+	assert_int_equal(source_file_count(f->source), 3 + sizeof beside / sizeof *beside);
 }
 
 static void
@@ -951,6 +1011,8 @@ main(void)
 		CASE(two_files_exchanged_and_one_with_a_directory_are_known),
 		CASE(files_of_a_directory_moved_away_are_said),
 		CASE(a_tree_removed_is_said_file_by_file),
+		CASE(a_tree_is_removed_without_walks_over_all_that_is_known),
+		CASE(files_beside_a_directory_that_goes_stay_known),
 		CASE(a_file_that_becomes_a_directory_and_back_is_followed),
 		CASE(links_are_said_and_never_followed),
 		CASE(a_link_that_leads_to_another_directory_says_the_links_through_it),
