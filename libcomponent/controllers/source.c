@@ -6,7 +6,8 @@
  *     inotify --> on_event() --+--> a file: say its key
  *                              +--> a directory came: watch it, then scan it
  *                              +--> a directory went: say all files below it, then scan
- *                              +--> overflow, another root, a link to a directory: source_rescan()
+ *                              +--> overflow, another root, an unmount, a link to a directory:
+ *                                   source_rescan()
  *
  * What a stranger would get wrong:
  *
@@ -303,8 +304,8 @@ on_event(struct source *s, const struct inotify_event *e)
 		return;
 	}
 	if (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
-		/* Of others than the root their parent's event tells. */
-		if (*dir == '\0')
+		/* Of others than the root their parent's event tells, but not of a mount. */
+		if (*dir == '\0' || (e->mask & IN_UNMOUNT))
 			s->stale = true;
 		return;
 	}

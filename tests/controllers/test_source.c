@@ -16,12 +16,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "skip.h"
@@ -839,6 +842,51 @@ a_root_that_has_gone_is_trouble(void **state)
 	assert_true(source_is_blind(f->source));
 }
 
+/* In a child, for its namespaces; 0: good, 1: not, 77: there are none to be had. */
+static int
+what_an_unmount_shows_is_said(void)
+{
+	struct source_events e = { on_changed, on_trouble, f };
+	bool good;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 || mount("none", at("m"), "tmpfs", 0, NULL) != 0)
+		return 77;
+	if (source_new(f->root, &e, &f->source, NULL) != 0)
+		return 1;
+	source_rescan(f->source);
+	good = times_said("m/under") == 0;
+	if (umount(at("m")) != 0)
+		return 1;
+	read_all();
+	good = good && times_said("m/under") != 0;
+	forget_said();
+	if (utimensat(AT_FDCWD, at("m/under"), NULL, 0) != 0)
+		return 1;
+	read_all();
+	return good && times_said("m/under") != 0 ? 0 : 1;
+}
+
+static void
+what_was_below_a_mount_that_is_gone_is_said_and_watched(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	make_dir("m");
+	put("m/under");
+	child = fork();
+	if (child == 0) {
+		alarm(60);
+		_exit(what_an_unmount_shows_is_said());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		SKIP("no namespaces of users and mounts are to be had");
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void
 a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched(void **state)
 {
@@ -1026,6 +1074,7 @@ main(void)
 		CASE(another_root_that_a_link_leads_to_is_found),
 		CASE(another_root_is_found_while_somebody_has_the_old_one_open),
 		CASE(a_root_that_has_gone_is_trouble),
+		CASE(what_was_below_a_mount_that_is_gone_is_said_and_watched),
 		CASE(a_directory_that_cannot_be_read_is_trouble_and_the_rest_is_watched),
 		CASE(a_directory_that_is_read_in_part_is_trouble_until_it_is_read),
 		CASE(a_tree_too_deep_is_trouble_and_not_a_crash),
