@@ -52,6 +52,7 @@ struct item {
 	bool         dirty;
 	bool         processing;
 	bool         retry;    /* what it waits for is the retry of those failures */
+	bool         moot;     /* which it had begun to wait for when it was taken */
 	int64_t      since_ns; /* of being dirty, else of processing; monotonic */
 	struct item *next_worked, **link_worked; /* on the list of those that are processed */
 	char         key[];
@@ -335,6 +336,7 @@ add_after(struct component_queue *q, const char *key, int64_t after_ns)
 	}
 	due_ns = clock_ns(CLOCK_MONOTONIC) +
 		(after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
+	item->moot = false;
 	if (item->due.place == 0)
 		item->retry = false;
 	if (item->due.place == 0 || item->due.at_ns > due_ns)
@@ -369,6 +371,7 @@ component_queue_add_rate_limited(struct component_queue *q, const char *key)
 	failures = item->failures;
 	if (item->failures < UINT32_MAX)
 		item->failures++;
+	item->moot = false;
 	/* It has its token: events that fail again meanwhile take none from other keys. */
 	if (item->due.place != 0 && item->retry)
 		goto out;
@@ -390,8 +393,10 @@ component_queue_forget(struct component_queue *q, const char *key)
 	pthread_mutex_lock(&q->mutex);
 	item = item_find(q, key);
 	if (item != NULL) {
+		if (item->moot)
+			due_heap_remove(&q->waiting, &item->due);
 		item->failures = 0;
-		item->retry = false;
+		item->retry = item->moot = false;
 		item_settle(q, item);
 	}
 	pthread_mutex_unlock(&q->mutex);
@@ -410,6 +415,7 @@ take(struct component_queue *q, struct item *item)
 	component_gauge_add(q->figures.depth, -1);
 	component_histogram_observe(q->figures.waited, now - item->since_ns);
 	item->dirty = false;
+	item->moot = item->due.place != 0 && item->retry;
 	item->processing = true;
 	item->since_ns = now;
 	item->next_worked = q->worked;

@@ -282,6 +282,39 @@ a_key_that_fails_after_a_success_is_tried_again_as_soon_as_any(void **state)
 }
 
 static void
+a_retry_that_waits_is_dropped_when_the_key_needs_none_any_more(void **state)
+{
+	struct component_queue *q = queue_with(50 * MS, 50 * MS, 1e6, 1000);
+
+	(void)state;
+	component_queue_add_rate_limited(q, "a");
+	component_queue_add(q, "a");
+	take(q, "a");
+	component_queue_forget(q, "a");
+	component_queue_done(q, "a");
+	component_queue_add_after(q, "later", 100 * MS);
+	take(q, "later");
+	component_queue_done(q, "later");
+
+	/* But not one that was asked for since, for whatever reason. */
+	component_queue_add_rate_limited(q, "b");
+	component_queue_add_rate_limited(q, "c");
+	component_queue_add(q, "b");
+	component_queue_add(q, "c");
+	take(q, "b");
+	take(q, "c");
+	component_queue_add_rate_limited(q, "b");
+	component_queue_add_after(q, "c", 50 * MS);
+	component_queue_forget(q, "b");
+	component_queue_forget(q, "c");
+	component_queue_done(q, "b");
+	component_queue_done(q, "c");
+	WAIT_FOR_S(component_queue_length(q) == 2, 30);
+	assert_int_equal(component_queue_length(q), 2);
+	component_queue_free(q);
+}
+
+static void
 the_larger_of_back_off_and_bucket_counts(void **state)
 {
 	struct component_queue *q = queue_with(300 * MS, 300 * MS, 10, 1);
@@ -717,6 +750,7 @@ main(void)
 		cmocka_unit_test(all_keys_share_the_token_bucket),
 		cmocka_unit_test(a_key_that_fails_again_while_its_retry_waits_takes_no_token_from_others),
 		cmocka_unit_test(a_key_that_fails_after_a_success_is_tried_again_as_soon_as_any),
+		cmocka_unit_test(a_retry_that_waits_is_dropped_when_the_key_needs_none_any_more),
 		cmocka_unit_test(the_larger_of_back_off_and_bucket_counts),
 		cmocka_unit_test(add_after_waits_and_the_earlier_of_two_counts),
 		cmocka_unit_test(delays_beyond_all_bounds_do_not_overflow),

@@ -187,7 +187,9 @@ COMPONENT_API int component_queue_set(struct component_queue *q, const struct co
  *                                    back-off (base * 2^failures, capped) and the
  *                                    wait for a token all keys share; a key whose
  *                                    retry waits already has its token
- * component_queue_forget           - the key's next back-off is the base again
+ * component_queue_forget           - the key's next back-off is the base again; a
+ *                                    retry that waited already when the key was
+ *                                    taken is dropped
  *
  *   returns  0, also when it is queued already; -ESHUTDOWN; -ENAMETOOLONG;
  *            -ENOBUFS beyond COMPONENT_QUEUE_KEYS_MAX; -ENOMEM; of a key that is queued,
