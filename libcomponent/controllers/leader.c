@@ -17,7 +17,7 @@
  * - Workers ask before each key (leader_may()): who was stopped for long, or whose loop hangs, begins none
  *   before it is verified again.
  * - Who has lost does not drain: workers take no further key, from the moment that the thread knows it, and
- *   the graceful time is 0.  The lock is kept until the process ends, for a reconcile() may be in the
+ *   the graceful time is 0, of a stop that goes on, too.  The lock is kept until the process ends, for a reconcile() may be in the
  *   middle of something.
  * - A leader has the component's own lock as well, if there is one and the election is by another: else one
  *   that was started without --leader-elect, or with another name, would be a second writer.
@@ -476,7 +476,7 @@ stopped_leading(struct leader *l, const char *why)
 		component_log(l->c, COMPONENT_LOG_INFO, "stopped leading", "lock", l->status.lock, "reason", why, NULL);
 }
 
-/* As controller-runtime does: at once, without a graceful time. */
+/* As controller-runtime does: at once, without a graceful time.  A stop may go on already. */
 static void
 lose(struct leader *l)
 {
@@ -489,8 +489,8 @@ lose(struct leader *l)
 	component_timer_remove(l->timer);
 	l->timer = NULL;
 	l->events.lose(l->events.arg);
-	l->c->options.delay_ns = l->c->options.graceful_ns = 0;
 	component_fail(l->c, &err);
+	stop_hurry(l->c);
 }
 
 /* Looks at what the thread has found. */

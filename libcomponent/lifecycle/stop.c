@@ -129,11 +129,21 @@ tell_stopping(struct component *c)
 	notify_send(&c->notify, text);
 }
 
+/* What is held is waited for no longer. */
 static void
-drain(struct component *c)
+leave_work(struct component *c)
 {
 	char names[HOLDS_TEXT_MAX];
 
+	if (held_work_text(c, names, sizeof(names)))
+		component_log(c, COMPONENT_LOG_WARNING, "stopping at once, work is not finished", "work", names, NULL);
+	held_work_close(c, true);
+	stop_finish(c, false);
+}
+
+static void
+drain(struct component *c)
+{
 	phase_set(c, COMPONENT_PHASE_DELAYING, COMPONENT_PHASE_DRAINING);
 	spec_stop(c);
 	stop_parts(c, false);
@@ -142,11 +152,7 @@ drain(struct component *c)
 		return;
 	}
 	if (c->options.graceful_ns == 0) {
-		held_work_text(c, names, sizeof(names));
-		component_log(c, COMPONENT_LOG_WARNING, "stopping at once, work is not finished", "work",
-			names, NULL);
-		held_work_close(c, true);
-		stop_finish(c, false);
+		leave_work(c);
 		return;
 	}
 	tell_stopping(c);
@@ -178,6 +184,16 @@ stop_begin(struct component *c)
 		return;
 	}
 	drain(c);
+}
+
+void
+stop_hurry(struct component *c)
+{
+	c->options.delay_ns = c->options.graceful_ns = 0;
+	if (component_phase(c) == COMPONENT_PHASE_DELAYING)
+		drain(c);
+	else if (component_phase(c) == COMPONENT_PHASE_DRAINING)
+		leave_work(c);
 }
 
 void

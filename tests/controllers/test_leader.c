@@ -760,6 +760,36 @@ who_loses_the_lock_takes_no_further_key_and_ends_with_status_1(void **state)
 }
 
 static void
+who_loses_the_lock_in_a_stop_ends_at_once_with_status_1(void **state)
+{
+	static const struct { const char *option; enum component_phase phase; } cases[] = {
+		{ "--shutdown-delay=1h", COMPONENT_PHASE_DELAYING },
+		{ "--graceful-shutdown-timeout=1h", COMPONENT_PHASE_DRAINING },
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+		int status = -1;
+
+		put(LOCK, LED);
+		a->blocks = true;
+		assert_int_equal(START(a, "--leader-elect", cases[n].option, QUICK), 0);
+		run_until(a->inside == 1);
+		component_stop(a->c);
+		run_until(component_phase(a->c) == cases[n].phase);
+		unlink(at(LOCK));
+		run_until(component_finished(a->c, &status)); /* though a reconcile is in the middle */
+		assert_int_equal(status, 1);
+		assert_non_null(strstr(log_of(a), "leader election lost: "));
+		assert_non_null(strstr(log_of(a), "work is not finished"));
+		a->blocks = false;
+		WAIT_FOR(!held_work_any(a->c));
+		component_free(a->c);
+		a->c = NULL;
+	}
+}
+
+static void
 who_cannot_verify_it_within_the_renew_deadline_ends_with_status_1(void **state)
 {
 	struct leader_status last;
@@ -975,6 +1005,7 @@ main(void)
 		CASE(a_standby_stops_as_if_nothing_were),
 		CASE(who_takes_a_new_lock_waits_a_lease_duration),
 		CASE(who_loses_the_lock_takes_no_further_key_and_ends_with_status_1),
+		CASE(who_loses_the_lock_in_a_stop_ends_at_once_with_status_1),
 		CASE(who_cannot_verify_it_within_the_renew_deadline_ends_with_status_1),
 		CASE(what_fails_for_a_while_is_no_loss),
 		CASE(a_file_system_that_hangs_keeps_nobody_from_ending),

@@ -118,7 +118,7 @@ struct component_lead_spec {
  *
  * Without --leader-elect it calls begin at once.  With it, one of several processes leads; the others
  * stand by and are ready.  A process that leads no more takes no further keys, and ends with status 1,
- * without a graceful time.  After a graceful stop the next one leads as soon as all controllers have ended.
+ * without a graceful time, in the middle of a stop, too.  After a graceful stop the next one leads as soon as all controllers have ended.
  *
  *   spec     copied; its strings are borrowed for the component's life
  *   returns  0; or, with err filled,
