@@ -37,7 +37,7 @@ walk_fault(struct walk *w, int error)
 {
 	if (error == ENOENT || error == ENOTDIR || error == ELOOP)
 		return -ESTALE;
-	component_error_set(w->err, "cannot read '%s': %s", w->path, strerror(error));
+	component_error_set(w->err, "cannot read '%s': %s", *w->path == '\0' ? "." : w->path, strerror(error));
 	return -error;
 }
 
@@ -86,7 +86,7 @@ walk_dir(struct walk *w, int dir, size_t length, int depth)
 		component_error_set(w->err, "'%s': more than %d directories below one another", w->path, DEPTH_MAX);
 		r = -ELOOP;
 	}
-	while (r == 0 && (e = readdir(d)) != NULL) {
+	for (errno = 0; r == 0 && (e = readdir(d)) != NULL; errno = 0) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || gitops_is_partial(e->d_name))
 			continue;
 		n = snprintf(w->path + length, sizeof w->path - length, "%s%s", length == 0 ? "" : "/", e->d_name);
@@ -98,6 +98,8 @@ walk_dir(struct walk *w, int dir, size_t length, int depth)
 		}
 		w->path[length] = '\0';
 	}
+	if (r == 0 && errno != 0) /* not its end: the files behind are not to be pruned */
+		r = walk_fault(w, errno);
 	closedir(d);
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "gitops_fixture.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,9 +24,27 @@ component_controller_enqueue(struct component_controller *k, const char *key)
 	strcat(told, " ");
 }
 
+static int reads = -1; /* of directories before they fail; -1: they do not */
+
+struct dirent *
+readdir(DIR *d)
+{
+	static struct dirent *(*real)(DIR *d);
+
+	if (real == NULL)
+		real = (__typeof__(real))dlsym(RTLD_NEXT, "readdir");
+	if (reads == 0) {
+		errno = EIO;
+		return NULL;
+	}
+	reads -= reads > 0;
+	return real(d);
+}
+
 static int
 setup(void **state)
 {
+	reads = -1;
 	*told = '\0';
 	return root_make(state);
 }
@@ -249,6 +268,26 @@ a_tree_is_seen_sorted_and_its_revision_tells_content_mode_and_names(void **state
 	for (int n = 0; n < 4; n++)
 		for (int m = 0; m < n; m++)
 			assert_string_not_equal(revisions[n], revisions[m]);
+}
+
+static void
+a_directory_that_cannot_be_read_to_its_end_is_no_shorter_one(void **state)
+{
+	struct gitops_files files = { 0 };
+
+	(void)state;
+	put("t/a", "1");
+	put("t/d/b", "2");
+	put("t/c", "3");
+	for (int n = 0; n < 6; n++) { /* the four names, and two ends */
+		reads = n;
+		assert_int_equal(gitops_tree_look(root, "t", &files, &err), -EIO);
+		assert_non_null(strstr(err.text, strerror(EIO)));
+		gitops_files_free(&files);
+		reads = n;
+		assert_int_equal(gitops_tree_list(root, "t", &files, &err), -EIO);
+		gitops_files_free(&files);
+	}
 }
 
 static int
@@ -505,6 +544,7 @@ main(void)
 		CASE(pipes_and_directories_are_not_read_as_files),
 		CASE(a_copy_that_is_not_what_was_wanted_changes_nothing),
 		CASE(a_tree_is_seen_sorted_and_its_revision_tells_content_mode_and_names),
+		CASE(a_directory_that_cannot_be_read_to_its_end_is_no_shorter_one),
 		CASE(documents_are_the_plainest_part_of_yaml),
 		CASE(what_is_written_is_read_back_whatever_it_holds),
 		CASE(every_name_and_value_is_read_back_byte_for_byte),
