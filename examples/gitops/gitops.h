@@ -95,7 +95,7 @@ void gitops_partials_own(const char *program);
 
 /* All plain files below path; other kinds are an error that names them. */
 int  gitops_tree_look(const char *root, const char *path, struct gitops_files *ret, struct component_error *err);
-/* Their paths alone, without reading them. */
+/* Their paths alone, without reading them.  What else is there, goes meanwhile or may not be read is left out. */
 int  gitops_tree_list(const char *root, const char *path, struct gitops_files *ret, struct component_error *err);
 /* Looks at WANT's files below path: sets wrong[i] for each that differs. */
 int  gitops_tree_compare(const char *root, const char *path, const struct gitops_files *want, bool *wrong,

@@ -25,7 +25,7 @@
 struct walk {
 	struct gitops_files    *files;
 	struct component_error *err;
-	bool                    hashes; /* are wanted */
+	bool                    hashes; /* are wanted; false: a list of what can be seen */
 	char                    path[GITOPS_PATH_MAX];
 };
 
@@ -36,7 +36,9 @@ static int
 walk_fault(struct walk *w, int error)
 {
 	if (error == ENOENT || error == ENOTDIR || error == ELOOP)
-		return -ESTALE;
+		return w->hashes ? -ESTALE : 0;
+	if (error == EACCES && !w->hashes)
+		return 0; /* lost+found */
 	component_error_set(w->err, "cannot read '%s': %s", *w->path == '\0' ? "." : w->path, strerror(error));
 	return -error;
 }
@@ -56,6 +58,8 @@ walk_entry(struct walk *w, int dir, const char *name, size_t length, int depth)
 		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		return fd < 0 ? walk_fault(w, errno) : walk_dir(w, fd, length, depth + 1);
 	}
+	if (!S_ISREG(st.st_mode) && !w->hashes)
+		return 0;
 	r = gitops_path_check(w->path, w->err);
 	if (r != 0)
 		return r;

@@ -18,6 +18,16 @@ BACKEND, AGENT, APPSTUDIO = ("examples/" + n for n in ("backend-controller", "cl
 HOLE = 1 << 40  # bytes: it takes an hour to read them
 
 
+def without_rights_over_files():
+    """What to run a program with, so that root is refused what others are."""
+    if os.geteuid() != 0:
+        return ()
+    bounded = (shutil.which("setpriv"), "--bounding-set=-dac_override,-dac_read_search", "--")
+    if subprocess.run([*bounded, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("setpriv cannot drop capabilities here")
+    return bounded
+
+
 class Tree:
     """A root, and what people do to it and see in it."""
 
@@ -247,6 +257,24 @@ def drift_while_nobody_ran_is_repaired_at_the_start():
 
 
 @test
+def what_is_not_theirs_in_their_directories_keeps_nobody_from_working():
+    bounded = without_rights_over_files()
+    with tree() as t, contextlib.ExitStack() as stack:
+        for name in ("managed", "operations", "status"):
+            lost = t.path(name, "lost+found")
+            os.makedirs(lost)
+            os.chmod(lost, 0)
+            stack.callback(os.chmod, lost, 0o700)
+            os.symlink("nowhere", t.path(name, "link"))
+            os.mkfifo(t.path(name, "pipe"))
+        for name in (BACKEND, AGENT):
+            stack.callback(Daemon([*bounded, program(name), "--root=" + t.root], port_file=False).end)
+        t.source("shop/a", "one")
+        t.app()
+        t.becomes("targets/dev/shop", {"a": "one"})
+
+
+@test
 def what_was_taken_away_while_nobody_ran_is_pruned_at_the_start():
     with tree() as t:
         t.source("shop/a", "one")
@@ -385,12 +413,7 @@ def a_restart_knows_names_of_any_bytes_as_its_own():
 
 @test
 def what_cannot_be_read_gets_a_status_with_its_path_and_does_not_fill_the_log():
-    # Root without the capabilities that make it root over files.
-    bounded = (shutil.which("setpriv"), "--bounding-set=-dac_override,-dac_read_search", "--")
-    if os.geteuid() != 0:
-        bounded = ()
-    elif subprocess.run([*bounded, "true"], stderr=subprocess.DEVNULL).returncode:
-        raise Skip("setpriv cannot drop capabilities here")
+    bounded = without_rights_over_files()
     with tree() as t:
         t.source("shop/d/a", "one")
         t.source("shop/b", "two")

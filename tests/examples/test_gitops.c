@@ -24,12 +24,14 @@ component_controller_enqueue(struct component_controller *k, const char *key)
 	strcat(told, " ");
 }
 
-static int reads = -1; /* of directories before they fail; -1: they do not */
+static int reads = -1;    /* of directories before they fail; -1: they do not */
+static const char *going; /* a file that is removed once its name is read */
 
 struct dirent *
 readdir(DIR *d)
 {
 	static struct dirent *(*real)(DIR *d);
+	struct dirent *e;
 
 	if (real == NULL)
 		real = (__typeof__(real))dlsym(RTLD_NEXT, "readdir");
@@ -38,13 +40,17 @@ readdir(DIR *d)
 		return NULL;
 	}
 	reads -= reads > 0;
-	return real(d);
+	e = real(d);
+	if (e != NULL && going != NULL && strcmp(e->d_name, going) == 0)
+		unlinkat(dirfd(d), going, 0);
+	return e;
 }
 
 static int
 setup(void **state)
 {
 	reads = -1;
+	going = NULL;
 	*told = '\0';
 	return root_make(state);
 }
@@ -288,6 +294,25 @@ a_directory_that_cannot_be_read_to_its_end_is_no_shorter_one(void **state)
 		assert_int_equal(gitops_tree_list(root, "t", &files, &err), -EIO);
 		gitops_files_free(&files);
 	}
+}
+
+static void
+a_list_leaves_out_what_goes_meanwhile_and_what_is_no_plain_file(void **state)
+{
+	struct gitops_files files = { 0 };
+
+	(void)state;
+	put("t/a", "1");
+	put("t/b", "2");
+	put("t/d/c", "3");
+	assert_int_equal(symlink("a", at("t/link")), 0);
+	assert_int_equal(mkfifo(at("t/pipe"), 0600), 0);
+	going = "b";
+	assert_int_equal(gitops_tree_list(root, "t", &files, &err), 0);
+	assert_int_equal(files.count, 2);
+	assert_string_equal(files.items[0].path, "a");
+	assert_string_equal(files.items[1].path, "d/c");
+	gitops_files_free(&files);
 }
 
 static int
@@ -545,6 +570,7 @@ main(void)
 		CASE(a_copy_that_is_not_what_was_wanted_changes_nothing),
 		CASE(a_tree_is_seen_sorted_and_its_revision_tells_content_mode_and_names),
 		CASE(a_directory_that_cannot_be_read_to_its_end_is_no_shorter_one),
+		CASE(a_list_leaves_out_what_goes_meanwhile_and_what_is_no_plain_file),
 		CASE(documents_are_the_plainest_part_of_yaml),
 		CASE(what_is_written_is_read_back_whatever_it_holds),
 		CASE(every_name_and_value_is_read_back_byte_for_byte),
