@@ -119,9 +119,8 @@ application_apply(const struct names *n, const struct gitops_application *a, uns
 {
 	struct gitops_files files = { 0 };
 	int r = gitops_claim(&claims, n->key, a->source, a->target, err);
+	bool left = r > 0;
 
-	if (r > 0)
-		gitops_claims_tell(&claims, GITOPS_WAITING, "", APPLICATIONS);
 	if (r < 0) {
 		add_line(a, "target", err);
 		return r;
@@ -137,6 +136,10 @@ application_apply(const struct names *n, const struct gitops_application *a, uns
 		add_line(a, "source", err);
 	else
 		r = operation_write(n, a, &files, err);
+	if (r == 0)
+		left |= gitops_claim_at(&claims, n->key, a->target);
+	if (left)
+		gitops_claims_tell(&claims, GITOPS_WAITING, "", APPLICATIONS);
 	gitops_files_free(&files);
 	return r;
 }

@@ -52,8 +52,10 @@ withdraw(struct gitops_sync *s, const char *status_path)
 		component_error_set(s->err, "cannot remove '%s'", status_path);
 		r = -EIO;
 	}
-	if (r == 0)
+	if (r == 0) {
 		gitops_claim_drop(&claims, s->key);
+		gitops_claims_tell(&claims, GITOPS_WAITING, "", OPERATIONS);
+	}
 	return r;
 }
 
@@ -80,6 +82,23 @@ status_write(struct component *c, struct gitops_sync *s, const char *status_path
 	return r;
 }
 
+/* An old target is free when nothing of ours is there any more, and not before. */
+static int
+claim_and_apply(struct gitops_sync *s)
+{
+	bool left = gitops_claim_at(&claims, s->key, gitops_document_get(&s->managed, "target"));
+	int r = gitops_claim(&claims, s->key, s->source, s->target, s->err);
+
+	left |= r > 0;
+	if (r >= 0)
+		r = gitops_sync_apply(s);
+	if (r == 0)
+		left |= gitops_claim_at(&claims, s->key, s->target);
+	if (left)
+		gitops_claims_tell(&claims, GITOPS_WAITING, "", OPERATIONS);
+	return r;
+}
+
 /* Carries the operation out, if it is one, and says so in the status. */
 static int
 carry_out(struct component *c, struct gitops_sync *s, const char *status_path, int64_t *ret_interval_ns)
@@ -99,9 +118,7 @@ carry_out(struct component *c, struct gitops_sync *s, const char *status_path, i
 		r = -EINVAL;
 	}
 	if (r == 0)
-		r = gitops_claim(&claims, s->key, s->source, s->target, s->err);
-	if (r >= 0)
-		r = gitops_sync_apply(s);
+		r = claim_and_apply(s);
 	if (r != -ECANCELED && status_write(c, s, status_path, r == 0) != 0)
 		r = -EIO;
 	return r;

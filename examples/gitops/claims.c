@@ -4,7 +4,8 @@
  * Targets of two applications must not overlap, or pruning one would take files of
  * the other: the first to claim a target has it until it drops it.  The others are
  * remembered as waiting, so that they can be looked at again then.  Whoever waits for another target
- * than it has keeps that one: its last good version stays in force.
+ * than it has keeps that one: its last good version stays in force.  Whoever moves has both until it is
+ * at the new one.
  *
  * A list is enough: it is walked once for each event, and an application is some
  * thousand times the work.
@@ -24,12 +25,22 @@ struct gitops_claim {
 	unsigned stale;
 	char key[GITOPS_PATH_MAX];
 	char source[GITOPS_PATH_MAX], target[GITOPS_PATH_MAX]; /* in force; target "": none so far */
+	char at[GITOPS_PATH_MAX]; /* the target that has its files, or its operation; "": none so far */
 };
 
 static bool
 overlap(const char *a, const char *b)
 {
 	return gitops_path_below(a, b) || gitops_path_below(b, a);
+}
+
+/* The path of a claim that overlaps target; NULL: none does. */
+static const char *
+in_the_way(const struct gitops_claim *claim, const char *target)
+{
+	if (*claim->target != '\0' && overlap(claim->target, target))
+		return claim->target;
+	return *claim->at != '\0' && overlap(claim->at, target) ? claim->at : NULL;
 }
 
 int
@@ -43,7 +54,7 @@ gitops_claim(struct gitops_claims *c, const char *key, const char *source, const
 	for (claim = c->first; claim != NULL; claim = claim->next) {
 		if (strcmp(claim->key, key) == 0)
 			own = claim;
-		else if (*claim->target != '\0' && overlap(claim->target, target))
+		else if (in_the_way(claim, target) != NULL)
 			other = claim;
 	}
 	if (own == NULL) {
@@ -58,7 +69,7 @@ gitops_claim(struct gitops_claims *c, const char *key, const char *source, const
 	own->waiting = other != NULL;
 	if (other != NULL) {
 		component_error_set(err, "target: '%s' belongs to %s, which has '%s'; choose another", target, other->key,
-			other->target);
+			in_the_way(other, target));
 		r = -EEXIST;
 		goto out;
 	}
@@ -69,6 +80,22 @@ gitops_claim(struct gitops_claims *c, const char *key, const char *source, const
 out:
 	pthread_mutex_unlock(&c->mutex);
 	return r;
+}
+
+bool
+gitops_claim_at(struct gitops_claims *c, const char *key, const char *target)
+{
+	bool left = false;
+
+	pthread_mutex_lock(&c->mutex);
+	for (struct gitops_claim *claim = c->first; claim != NULL; claim = claim->next) {
+		if (strcmp(claim->key, key) != 0 || *claim->target == '\0')
+			continue; /* who has none keeps it from nobody */
+		left = *claim->at != '\0' && strcmp(claim->at, target) != 0;
+		snprintf(claim->at, sizeof claim->at, "%s", target);
+	}
+	pthread_mutex_unlock(&c->mutex);
+	return left;
 }
 
 void
@@ -132,6 +159,8 @@ gitops_claims_load(struct gitops_claims *c, const char *root, struct component_e
 			continue; /* whoever needs it will say what is wrong with it */
 		r = gitops_claim(c, gitops_document_get(&d, "application"), gitops_document_get(&d, "source"),
 			gitops_document_get(&d, "target"), err);
+		if (r == 0)
+			gitops_claim_at(c, gitops_document_get(&d, "application"), gitops_document_get(&d, "target"));
 		r = r == -ENOMEM ? r : 0;
 		gitops_document_free(&d);
 	}

@@ -202,10 +202,12 @@ struct gitops_claims {
 
 #define GITOPS_CLAIMS_INIT { PTHREAD_MUTEX_INITIALIZER, NULL }
 
-/* Remembers an application.  1: it had another target before, which is free now;
+/* Remembers an application.  1: it had another target before, which is free now unless it is there still;
  * -EEXIST: its target, or a part of it, is another's, and it keeps the one that it had. */
 int  gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target,
 	struct component_error *err);
+/* Its files, or its operation, are at target, which it has as long as it is there.  true: another one is free now. */
+bool gitops_claim_at(struct gitops_claims *c, const char *key, const char *target);
 /* Claims what the documents below root say: who owned what when we last ran. */
 int  gitops_claims_load(struct gitops_claims *c, const char *root, struct component_error *err);
 void gitops_claim_drop(struct gitops_claims *c, const char *key);

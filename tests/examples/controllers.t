@@ -490,6 +490,53 @@ def a_target_belongs_to_the_first_also_after_a_restart_and_is_free_when_that_goe
 
 
 @test
+def who_waits_for_a_target_at_the_agent_has_it_as_soon_as_it_is_free():
+    names = ("first", "second", "third")
+    with tree() as t:
+        for name in names:
+            t.source("%s/%s" % (name, name), name)
+            t.app("dev/" + name, name)
+        with running(t, BACKEND):
+            for name in names:
+                t.says("dev/%s.application" % name, state="accepted")
+        operations = {name: t.read("operations/dev/%s.operation" % name) for name in names}
+        shutil.rmtree(t.path("operations/dev"))
+
+        def wants(name, target):
+            t.put("operations/dev/%s.operation" % name,
+                  operations[name].replace("target: dev/%s\n" % name, "target: %s\n" % target))
+
+        with running(t, AGENT, argv=("--rate-limiter-base-delay=1h", "--rate-limiter-max-delay=1h")):
+            wants("first", "x")
+            t.says("dev/first.sync", state="in-sync")
+            wants("second", "x")
+            t.says("dev/second.sync", state="out-of-sync")
+            contains(t.status("dev/second.sync")["reason"], "belongs to dev/first.operation")
+            wants("first", "y")
+            t.becomes("targets", {"y/first": "first", "x/second": "second"})
+            t.says("dev/second.sync", state="in-sync")
+            wants("third", "x")
+            t.says("dev/third.sync", state="out-of-sync")
+            os.unlink(t.path("operations/dev/second.operation"))
+            t.becomes("targets", {"y/first": "first", "x/third": "third"})
+
+
+@test
+def who_moves_and_has_no_good_source_keeps_the_old_target():
+    with tree() as t, running(t):
+        t.source("shop/a", "one")
+        t.source("other/b", "two")
+        t.app()
+        t.becomes("targets", {"dev/shop/a": "one"})
+        t.app(source="none", target="dev/new")
+        t.says("dev/shop.application", state="rejected", line="2")
+        t.app("dev/other", "other", "dev/shop")
+        t.says("dev/other.application", state="rejected", line="3")
+        t.app(target="dev/new")
+        t.becomes("targets", {"dev/new/a": "one", "dev/shop/b": "two"})
+
+
+@test
 def no_link_leads_out_of_the_target():
     with tree() as t, running(t):
         t.source("shop/a", "one")

@@ -519,6 +519,30 @@ two_applications_never_have_one_target(void **state)
 	assert_null(c.first);
 }
 
+static void
+who_moves_has_the_old_target_until_its_files_are_at_the_new_one(void **state)
+{
+	struct gitops_claims c = GITOPS_CLAIMS_INIT;
+
+	(void)state;
+	assert_int_equal(gitops_claim(&c, "a", "src", "t1", &err), 0);
+	assert_false(gitops_claim_at(&c, "a", "t1"));
+	assert_int_equal(gitops_claim(&c, "a", "src", "t2", &err), 1);
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1/inside", &err), -EEXIST);
+	assert_non_null(strstr(err.text, "belongs to a, which has 't1'"));
+	assert_int_equal(gitops_claim(&c, "d", "src", "t2", &err), -EEXIST);
+	assert_false(gitops_claim_at(&c, "d", "t1")); /* it has none */
+	assert_true(gitops_claim_at(&c, "a", "t2"));
+	assert_false(gitops_claim_at(&c, "a", "t2"));
+	gitops_claims_tell(&c, GITOPS_WAITING, "", NULL);
+	assert_string_equal(told, "d b ");
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1/inside", &err), 0);
+	assert_int_equal(gitops_claim(&c, "d", "src", "t2", &err), -EEXIST);
+	assert_false(gitops_claim_at(&c, "nobody", "t3"));
+	for (const char *key = "abd"; *key != '\0'; key++)
+		gitops_claim_drop(&c, (const char[]){ *key, '\0' });
+}
+
 static int
 entries(const char *path)
 {
@@ -577,6 +601,7 @@ main(void)
 		CASE(a_document_with_a_nul_is_refused),
 		CASE(intervals_are_whole_numbers_with_a_unit),
 		CASE(two_applications_never_have_one_target),
+		CASE(who_moves_has_the_old_target_until_its_files_are_at_the_new_one),
 		CASE(a_source_that_never_stands_still_is_looked_at_less_and_less),
 		CASE(a_copy_of_a_tree_is_there_whole_or_not_at_all),
 	};
