@@ -188,9 +188,11 @@ promotion_reconcile(struct component *c, const char *key, struct component_resul
 	(void)arg;
 	if (promotion_begin(&p, key) != 0)
 		return; /* there is no next environment */
-	r = gitops_document_read(dirs.status, key, &sync, NULL);
+	r = gitops_document_read(dirs.status, key, &sync, &ret->error);
 	if (r == -ENOENT)
 		gitops_file_remove(dirs.status, p.status);
+	else if (r != 0 && r != -EINVAL)
+		ret->outcome = COMPONENT_ERROR; /* it may say that all is in sync, and not change any more */
 	if (r != 0)
 		return;
 	p.revision = gitops_document_get(&sync, "revision");

@@ -656,6 +656,26 @@ def a_promotion_that_cannot_be_made_says_why():
         contains(t.status("dev/shop.promotion")["reason"], "does not start with 'dev/'")
 
 
+@test
+def a_status_that_cannot_be_read_is_a_failure_that_is_tried_again():
+    bounded = without_rights_over_files()
+    with tree() as t:
+        t.source("shop/a", "one")
+        t.app()
+        with running(t):
+            t.says("dev/shop.sync", state="in-sync")
+        os.chmod(t.path("status/dev/shop.sync"), 0)
+        promoter = Daemon([*bounded, program(APPSTUDIO), "--root=" + t.root, "--soak-time=0"], port_file=False)
+        try:
+            promoter.wait_log("failures=2")
+            contains(promoter.output(), "Permission denied")
+            os.chmod(t.path("status/dev/shop.sync"), 0o644)
+            t.says("dev/shop.promotion", state="promoted")
+            equal(promoter.stop(), 0)
+        finally:
+            promoter.end()
+
+
 # the life of all three
 
 @test
