@@ -4,10 +4,12 @@
  * A component that is driven like this has no signal handler.  The filter blocks the signals that it
  * knows, before there is any other thread, and reads them from a descriptor.
  */
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -42,14 +44,35 @@ signals_read(struct component *c, int fd)
 		component_stop(c);
 }
 
-/* The filter's own work.  False: it is done. */
+/* A signal of the profiler's may end a write in its middle. */
 static bool
-copy_block(void)
+write_all(const char *data, ssize_t size)
 {
-	static char block[65536];
-	ssize_t     size = read(STDIN_FILENO, block, sizeof(block));
+	ssize_t n;
 
-	return size > 0 && write(STDOUT_FILENO, block, (size_t)size) == size;
+	for (; size > 0; data += n, size -= n) {
+		n = write(STDOUT_FILENO, data, (size_t)size);
+		if (n < 0)
+			return false;
+	}
+	return true;
+}
+
+/* The filter's own work.  False: it is done, or has failed, which is the exit status. */
+static bool
+copy_block(struct component *c)
+{
+	static char            block[65536];
+	struct component_error err;
+	ssize_t                size = read(STDIN_FILENO, block, sizeof(block));
+
+	if (size > 0 && write_all(block, size))
+		return true;
+	if (size != 0) {
+		component_error_set(&err, "cannot copy: %s", strerror(errno));
+		component_fail(c, &err);
+	}
+	return false;
 }
 
 static void
@@ -66,7 +89,7 @@ run(struct component *c, int signals)
 			continue;
 		if (fds[1].revents)
 			signals_read(c, signals);
-		if (fds[2].revents && !copy_block()) {
+		if (fds[2].revents && !copy_block(c)) {
 			component_stop(c);
 			fds[2].fd = -1;
 		}

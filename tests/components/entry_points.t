@@ -168,6 +168,14 @@ def in_a_loop_of_its_own_options_work_too():
     need("USR1" not in r.stderr, "a signal it does not handle must not be advised:\n" + r.stderr)
 
 
+@test
+def in_a_loop_of_its_own_a_failure_is_the_exit_status():
+    with open("/dev/full", "w") as full, open(__file__) as words:
+        r = subprocess.run([program(OWN_LOOP)], stdin=words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
+    equal(r.returncode, 1)
+    contains(r.stderr, "cannot copy: No space left on device")
+
+
 # (c) the options alone
 
 @test
