@@ -313,6 +313,33 @@ def an_application_that_changes_its_target_leaves_nothing_at_the_old_one():
         t.becomes("targets", {"dev/elsewhere/a": "one"})
 
 
+@test
+def an_application_file_that_is_missing_for_a_moment_takes_nothing_along():
+    # Editors put it aside and write it anew; git checkout removes it first.
+    apps = ["app%d" % n for n in range(20)]
+    with tree() as t, running(t) as (backend, _):
+        t.source("shop/a", "one")
+        for app in apps:
+            t.app("dev/" + app, "shop")
+        t.becomes("targets/dev", {app + "/a": "one" for app in apps})
+        before = [os.stat(t.path("targets/dev", app, "a")).st_ino for app in apps]
+        files = [t.path("applications/dev/%s.yaml" % app) for app in apps]
+        text = {path: t.read(path).replace("interval: 1h", "interval: 2h") for path in files}
+        begun = time.monotonic()
+        for path in files[::2]:
+            os.rename(path, path + "~")
+        for path in files[1::2]:
+            os.unlink(path)
+        for path in files:
+            with open(path, "w") as f:
+                f.write(text[path])
+        moment = time.monotonic() - begun
+        poll(lambda: all("interval: 2h\n" in (t.read("operations/dev/%s.operation" % app) or "") for app in apps))
+        if moment < 0.5:  # on a machine that was as slow as this they had gone
+            need("application withdrawn" not in backend.output(), backend.output())
+            equal([os.stat(t.path("targets/dev", app, "a")).st_ino for app in apps], before)
+
+
 BAD = [
     ("name: bad\nsource: shop\ntarget: dev/bad\nprune: maybe\n", 4, "write true or false"),
     ("name: bad\nsource: shop\ntarget: dev/bad\ninterval: 30\n", 4, "such as 30s"),
