@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <threads.h>
 
@@ -25,16 +24,9 @@ static const bool knows_no_c11;
 
 #define LIMIT ((size_t)32 << 20)
 
-/* ---- system calls that glibc does not make there ---- */
+/* ---- a system call that glibc does not make there ---- */
 
 static _Atomic unsigned unlisted;
-
-int
-madvise(void *p, size_t bytes, int advice)
-{
-	atomic_fetch_add(&unlisted, 1);
-	return (int)syscall(SYS_madvise, p, bytes, advice);
-}
 
 /* Those of threads are negative. */
 int

@@ -101,10 +101,10 @@ records_open(void)
 
 	if (table)
 		return table;
-	/* MAP_STACK: of no huge pages, since Linux 6.7; a filter of the program's may not know madvise(2). */
-	fresh = pages_map_for(__FILE__, RECORDS * sizeof(*fresh), MAP_NORESERVE | MAP_STACK);
+	fresh = pages_map_sparse(RECORDS * sizeof(*fresh));
 	if (!fresh)
 		return NULL;
+	madvise(fresh, RECORDS * sizeof(*fresh), MADV_NOHUGEPAGE);
 	if (!atomic_compare_exchange_strong(&records, &none, fresh))
 		pages_unmap(fresh, RECORDS * sizeof(*fresh));
 	return atomic_load(&records);
