@@ -13,7 +13,6 @@
 #include "labels/record.h"
 #include "our_thread.h"
 #include "stack_lock.h"
-#include "thread_events.h"
 
 /* Thread sanitizer has no thread state for threads of thrd_create(). */
 #if defined(__SANITIZE_THREAD__)
@@ -23,81 +22,6 @@ static const bool knows_no_c11;
 #endif
 
 #define LIMIT ((size_t)32 << 20)
-
-/* ---- a system call that glibc does not make there ---- */
-
-static _Atomic unsigned unlisted;
-
-/* Those of threads are negative. */
-int
-clock_gettime(clockid_t clock, struct timespec *ret)
-{
-	if (clock < 0)
-		atomic_fetch_add(&unlisted, 1);
-	return (int)syscall(SYS_clock_gettime, clock, ret);
-}
-
-#define MANY 100 /* more than are made before the dead are looked for */
-
-static struct other many[MANY];
-static pthread_t    many_threads[MANY];
-
-static void
-many_begin(int n)
-{
-	for (int i = 0; i < n; i++) {
-		many[i] = (struct other){ 0 };
-		assert_int_equal(pthread_create(&many_threads[i], NULL, label_and_wait, &many[i]), 0);
-		WAIT_FOR(atomic_load(&many[i].tid) != 0);
-	}
-}
-
-static void
-many_end(int n)
-{
-	for (int i = 0; i < n; i++)
-		atomic_store(&many[i].go, 2);
-	for (int i = 0; i < n; i++)
-		pthread_join(many_threads[i], NULL);
-}
-
-/* The first labels of the process, and those of many threads whose ends will be seen. */
-static void
-labels_take_no_call_that_a_filter_may_not_know(void **state)
-{
-	int      n = *thread_events_status() ? 1 : MANY;
-	unsigned calls;
-
-	(void)state;
-	component_label_set("tenant", "acme");
-	component_label_clear(NULL);
-	many_begin(n);
-	calls = atomic_load(&unlisted);
-	many_end(n);
-	assert_int_equal(calls, 0);
-}
-
-/* Their ends were seen by nobody. */
-static void
-a_child_gives_back_what_its_parents_other_threads_have_left(void **state)
-{
-	static struct other o;
-	pthread_t           t;
-	pid_t               child;
-	int                 status;
-
-	(void)state;
-	many_begin(MANY);
-	child = fork();
-	if (child == 0) {
-		pthread_create(&t, NULL, label_and_wait, &o);
-		WAIT_FOR(atomic_load(&o.tid) != 0);
-		_exit(labels_of(atomic_load(&o.tid)) == 0 || labels_of(atomic_load(&many[0].tid)) != 0);
-	}
-	many_end(MANY);
-	waitpid(child, &status, 0);
-	assert_int_equal(status, 0);
-}
 
 static void
 a_label_stays_until_it_is_changed_or_cleared(void **state)
@@ -361,6 +285,7 @@ label_uniquely(void *arg)
 	return NULL;
 }
 
+/* As in a program without hooks: nobody says that they end. */
 /* ---- the table is kept by others ---- */
 
 static _Atomic bool table_kept;
@@ -419,7 +344,6 @@ a_table_that_cannot_be_had_is_not_called_full(void **state)
 	profile_release(&p);
 }
 
-/* As in a program without hooks: nobody says that they end. */
 static void
 threads_that_vanish_leave_nothing_for_long(void **state)
 {
@@ -431,7 +355,6 @@ threads_that_vanish_leave_nothing_for_long(void **state)
 	(void)state;
 	component_hooks.resolve();
 	memcpy(&next, &component_hooks.next[HOOKS_pthread_create], sizeof(next));
-	component_hooks.kind = HOOKS_STATIC_STUB;
 	for (i = 0; i < 1000; i++) {
 		number = i;
 		assert_int_equal(next(&t, NULL, label_uniquely, &number), 0);
@@ -450,7 +373,6 @@ threads_that_vanish_leave_nothing_for_long(void **state)
 		pthread_join(t, NULL);
 	}
 	stack_table_set_limit(LIMIT);
-	component_hooks.kind = HOOKS_REAL;
 }
 
 static void *
@@ -627,8 +549,6 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, nothing_is_left)
 	const struct CMUnitTest tests[] = {
-		TEST(labels_take_no_call_that_a_filter_may_not_know), /* the first */
-		TEST(a_child_gives_back_what_its_parents_other_threads_have_left),
 		TEST(a_label_stays_until_it_is_changed_or_cleared),
 		TEST(the_order_in_which_labels_are_set_is_forgotten),
 		TEST(text_is_json_whatever_the_bytes),

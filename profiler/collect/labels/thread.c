@@ -14,8 +14,7 @@
  *   freed, so what it finds there can be referenced still.
  * - Records are not thread-local, for a thread of a program without hooks ends unseen;
  *   what it held must be found by others.  They ask the kernel when the table has grown
- *   to double, and before memory is said to be full: the first only where ends are not seen,
- *   as a filter of the program's may not know the call.
+ *   to double, and before memory is said to be full.
  * - A fork may find other threads' records in the middle of a change.  Each step leaves a
  *   reference too many rather than one too few, so the child loses memory at worst.
  *
@@ -53,7 +52,6 @@
 
 static struct labels_record *_Atomic records;
 static _Atomic unsigned          used, sweep_at = SWEEP_FIRST, probes; /* that any record has needed */
-static _Atomic bool              orphans; /* records of the parent's other threads */
 static _Atomic bool              hooked, touched[RECORDS * sizeof(struct labels_record) / PAGE];
 static _Atomic(labels_watch_fn *) watcher;
 
@@ -138,13 +136,6 @@ static bool
 record_seize(struct labels_record *r, int32_t from)
 {
 	return atomic_compare_exchange_strong(&r->tid, &from, IN_CHANGE);
-}
-
-/* Of all threads that have labels? */
-static bool
-ends_are_seen(void)
-{
-	return !atomic_load(&orphans) && !*thread_events_status() && !thread_events_missed();
 }
 
 /* Empties the records of threads that are gone, unless a filter may not know how to ask. */
@@ -235,7 +226,7 @@ labels_record_make(void)
 
 	if (!table)
 		return per_thread.labels;
-	if (atomic_load(&used) >= at && !ends_are_seen() && atomic_compare_exchange_strong(&sweep_at, &at, RECORDS)) {
+	if (atomic_load(&used) >= at && atomic_compare_exchange_strong(&sweep_at, &at, RECORDS)) {
 		sweep(table);
 		at = atomic_load(&used) * 2;
 		atomic_store(&sweep_at, at > SWEEP_FIRST ? at : SWEEP_FIRST);
@@ -342,8 +333,6 @@ forked(void)
 
 	atomic_store(&watcher, NULL);
 	atomic_store(&sweep_at, SWEEP_FIRST);
-	if (atomic_load(&used) > (r != NULL))
-		atomic_store(&orphans, true);
 	if (!r || atomic_load(&r->tid) == tid)
 		return;
 	/* A handler that forks in the middle of a change goes back into it, with the record that it has. */
