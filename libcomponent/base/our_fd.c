@@ -141,6 +141,27 @@ place_take(enum state state, int fd)
 	return i;
 }
 
+/* The one without a mark that was noted with that number and file; -1: none.  Another may have the number, of what the daemon has
+ * closed meanwhile. */
+static int
+place_of_file(int fd, dev_t device, ino_t inode)
+{
+	for (int i = 0; i < PLACES_MAX; i++)
+		if (places[i].state == UNMARKED && places[i].fd == fd && is_here(places[i].own) && places[i].device == device &&
+		    places[i].inode == inode)
+			return i;
+	return -1;
+}
+
+/* The place of what is open as fd, and has no mark. */
+static int
+place_unmarked(int fd)
+{
+	struct stat st;
+
+	return fd_stat(fd, &st) ? -1 : place_of_file(fd, st.st_dev, st.st_ino);
+}
+
 /* A descriptor that is none of 0, 1, 2. */
 static int
 open_above(int dir, const char *path, int flags, mode_t mode)
@@ -228,7 +249,9 @@ out:
 void
 our_fd_forget(int fd)
 {
-	place_set(place_find(UNMARKED, fd), FREE, 0);
+	int i = place_unmarked(fd);
+
+	place_set(i < 0 ? place_find(UNMARKED, fd) : i, FREE, 0);
 }
 
 void
@@ -317,16 +340,6 @@ our_fd_dup(int fd)
 	return again;
 }
 
-/* The daemon may have closed what has that place, and have the number itself by now. */
-static bool
-is_as_noted(int i)
-{
-	struct stat st;
-
-	return places[i].state == UNMARKED && fd_stat(places[i].fd, &st) == 0 && st.st_dev == places[i].device &&
-	       st.st_ino == places[i].inode;
-}
-
 static void
 place_end(int i)
 {
@@ -356,15 +369,14 @@ our_fd_close(int fd)
 	} else if (i >= 0) {
 		place_set(i, FREE, 0); /* closed by the daemon; the number may be its own by now */
 	} else {
-		i = place_find(UNMARKED, fd);
-		if (i >= 0)
-			ours = is_as_noted(i);
-		else if (without_place > 0)
-			ours = false; /* it was marked, and found no place */
-		else
-			ours = is_here(true); /* else who knows what that is in the program's table */
+		i = place_unmarked(fd);
+		ours = i >= 0;
+		if (i < 0)
+			i = place_find(UNMARKED, fd); /* its number is the daemon's by now */
+		if (i < 0 && without_place == 0)
+			ours = is_here(true); /* who knows what that is in the program's table */
 		if (i < 0 && without_place > 0)
-			without_place--;
+			without_place--; /* it had a mark */
 		place_set(i, FREE, 0);
 		if (ours)
 			syscall(SYS_close, fd);
@@ -425,7 +437,7 @@ our_fd_is_kept(const struct our_fd_kept *k, struct stat *ret_st)
 bool
 our_fd_kept_close(struct our_fd_kept *k)
 {
-	int      saved = errno, fd = k->fd, i;
+	int      saved = errno, fd = k->fd, i = -1;
 	bool     ours = our_fd_is_kept(k, NULL);
 	sigset_t mask;
 
@@ -436,7 +448,8 @@ our_fd_kept_close(struct our_fd_kept *k)
 		our_fd_close(fd);
 	} else {
 		our_fd_hold(&mask);
-		i = k->listed && is_here(k->own) ? place_find(k->marked ? OPEN : UNMARKED, fd) : -1;
+		if (k->listed && is_here(k->own))
+			i = k->marked ? place_find(OPEN, fd) : place_of_file(fd, k->device, k->inode);
 		place_set(i, FREE, 0);
 		if (i < 0 && k->marked && without_place > 0)
 			without_place--;
@@ -601,7 +614,7 @@ fork_child(void)
 		}
 		if (places[i].inherited && is_marked(places[i].fd))
 			continue;
-		if (is_as_noted(i) || (numbered && is_marked(places[i].fd)))
+		if ((places[i].state == UNMARKED && place_unmarked(places[i].fd) >= 0) || (numbered && is_marked(places[i].fd)))
 			syscall(SYS_close, places[i].fd);
 		look = look || places[i].state == OPENING;
 		place_set(i, FREE, 0);

@@ -16,7 +16,8 @@
 #include <sys/types.h>
 
 /* open(2), close-on-exec, never 0 to 2; a descriptor for our_fd_close(), or a negative
- * errno.  Not a cancellation point. */
+ * errno: -EMFILE, of what is not opened for reading alone, also when more are open than can be kept out of
+ * children.  Not a cancellation point. */
 int   our_fd_open(const char *path, int flags, mode_t mode);
 int   our_fd_openat(int dir, const char *path, int flags, mode_t mode);
 /* The same file once more, of one that was opened for reading and is still that one. */
@@ -26,7 +27,7 @@ DIR  *our_fd_opendir(const char *path);
 void  our_fd_closedir(DIR *dir);
 FILE *our_fd_fopen(const char *path);
 void  our_fd_fclose(FILE *f);
-/* Also of one that is not from our_fd_open().  Keeps errno; not a cancellation point. */
+/* One that has no place in the list is closed only while each of ours has one.  Keeps errno; not a cancellation point. */
 void  our_fd_close(int fd);
 
 /*

@@ -71,10 +71,8 @@ replacement_open(const char *path, mode_t mode, char **ret_name)
 	struct stat st;
 
 	*ret_name = NULL;
-	if (fd >= 0) {
-		fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		return fd < 0 ? -errno : fd;
-	}
+	if (fd >= 0)
+		return our_fd_copy(fd);
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		return our_fd_open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0);
 	return replacement_create(path, mode, ret_name);

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -307,6 +308,30 @@ one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys(void **state)
 	close(theirs);
 }
 
+static void
+one_of_ours_that_has_the_number_of_one_that_was_lost_is_closed(void **state)
+{
+	struct our_fd_kept lost;
+	int                fd = our_fd_open("/dev/null", O_WRONLY, 0), again, pair[2];
+
+	(void)state;
+	our_fd_keep_listed(&lost, fd);
+	close(fd); /* the daemon */
+	again = our_fd_socket(AF_UNIX, SOCK_STREAM);
+	assert_int_equal(again, fd);
+	our_fd_close(again);
+	assert_int_equal(fcntl(again, F_GETFD), -1);
+	assert_false(our_fd_kept_close(&lost));
+	for (int i = 0; i < 300; i++) { /* for which there must be places */
+		assert_int_equal(our_fd_socketpair(pair), 0);
+		our_fd_close(pair[0]);
+		our_fd_close(pair[1]);
+		our_fd_keep_listed(&lost, fd = our_fd_open("/dev/null", O_WRONLY, 0));
+		close(fd);
+		assert_false(our_fd_kept_close(&lost));
+	}
+}
+
 /* As if a daemon had closed a connection, and a pair of ours had its number. */
 static void
 one_that_has_no_place_gives_up_nobodys(void **state)
@@ -436,6 +461,7 @@ main(void)
 		cmocka_unit_test(a_number_that_the_daemon_has_taken_is_not_closed),
 		cmocka_unit_test(nor_is_it_where_libc_would_close_it),
 		cmocka_unit_test(one_for_long_that_is_lost_gives_up_its_place_and_closes_nobodys),
+		cmocka_unit_test(one_of_ours_that_has_the_number_of_one_that_was_lost_is_closed),
 		cmocka_unit_test(one_that_has_no_place_gives_up_nobodys),
 		cmocka_unit_test(more_than_have_a_place_are_closed_all_the_same),
 		cmocka_unit_test(one_that_children_shall_have_is_theirs_until_they_shall_not),
