@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <component/error.h>
 
@@ -72,9 +73,12 @@ void listen_forked(struct listen_set *set);
 int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
-/* Does nobody answer at that path?  Nor does who has bound it and does not listen yet: a file that is younger may be such a one's. */
+/* Is a connection to that path refused, or is there no such file?  Between bind(2) and listen(2) it is refused, too: who
+ * removes such a file leaves one that is younger than this. */
 #define LISTEN_YOUNG_SECONDS 3
 bool listen_unix_is_dead(const char *path);
+/* Still the one that it was?  Some file systems give a number that is free to the next file. */
+bool listen_file_is_same(const struct stat *a, const struct stat *b);
 /* Removes the sockets that dead processes have left, if pattern is a path with one %p in its last part. */
 void listen_remove_dead(const char *pattern);
 /* Fills in s from what the socket itself says: of IPv4 or IPv6, and of unix. */

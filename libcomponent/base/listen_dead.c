@@ -64,7 +64,7 @@ is_dead(int folder, const char *name, pid_t pid, const char *path)
 	struct stat before, after;
 
 	return is_old_socket(folder, name, &before) && listen_unix_is_dead(path) && is_old_socket(folder, name, &after) &&
-	       before.st_dev == after.st_dev && before.st_ino == after.st_ino && kill(pid, 0) < 0 && errno == ESRCH;
+	       listen_file_is_same(&before, &after) && kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 void

@@ -147,7 +147,7 @@ listen_open_fd(const struct address *a, struct listen_set *set, struct component
 			atomic_fetch_or(&claimed, (uint_fast64_t)1 << i);
 	}
 	if (left_off > 0)
-		snprintf(set->note, sizeof(set->note), "%s: %d more sockets of that name are not served; %d can be", text, left_off, LISTEN_MAX);
+		snprintf(set->note, sizeof(set->note), "%s: %d more sockets of that name are not served; at most %d are", text, left_off, LISTEN_MAX);
 	if (set->count > 0)
 		return 0;
 	if (number)

@@ -336,7 +336,9 @@ open_round(struct candidates *list, unsigned port, struct listen_set *set, struc
 		}
 		if (r < 0) {
 			explain(c, r, why, sizeof(why));
-			if (!first)
+			if (!first && list->left_off > 0)
+				component_error_set(err, "%s; %zu more addresses of that name were not tried", why, list->left_off);
+			else if (!first)
 				component_error_set(err, "%s", why);
 			first = first ? first : r;
 			note_add(set, why);
@@ -357,12 +359,12 @@ listen_open_tcp(const struct address *a, struct listen_set *set, struct componen
 	for (int tries = 1; r == 0; tries++) {
 		struct candidates again = list;
 
-		r = open_round(&again, a->port, set, err);
-		if (r == 0 && list.left_off > 0) {
-			snprintf(why, sizeof(why), "%s: %zu more addresses of that name are not served; write those that are meant", text,
-				list.left_off);
+		if (list.left_off > 0) {
+			snprintf(why, sizeof(why), "%s: this name has %zu more addresses, which are not served; name those that are wanted",
+				text, list.left_off);
 			note_add(set, why);
 		}
+		r = open_round(&again, a->port, set, err);
 		if (r != -EAGAIN)
 			break;
 		while (set->count > 0)

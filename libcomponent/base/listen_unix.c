@@ -82,6 +82,13 @@ ask(const struct sockaddr_un *un, socklen_t size, char *owner, size_t owner_size
 }
 
 bool
+listen_file_is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+bool
 listen_unix_is_dead(const char *path)
 {
 	struct sockaddr_un un;
@@ -127,7 +134,7 @@ make_room(const char *path, const struct sockaddr_un *un, socklen_t size, struct
 	}
 	r = ask_again(un, size, &st, owner, sizeof(owner));
 	/* Another may have made room meanwhile, and have bound there. */
-	if (r == 0 && lstat(path, &now) == 0 && (now.st_dev != st.st_dev || now.st_ino != st.st_ino))
+	if (r == 0 && lstat(path, &now) == 0 && !listen_file_is_same(&now, &st))
 		r = -EADDRINUSE;
 	if (r == 0 && unlink(path) < 0 && errno != ENOENT)
 		r = -errno;

@@ -449,10 +449,11 @@ is_record_locked(int folder, const char *socket)
 static bool
 is_dead(int folder, const char *socket)
 {
-	char path[96];
+	char        path[96];
+	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d/%.64s", folder, socket);
-	return listen_unix_is_dead(path);
+	return stat(path, &st) == 0 && time(NULL) - st.st_mtime >= LISTEN_YOUNG_SECONDS && listen_unix_is_dead(path);
 }
 
 /* Or has another file taken its place? */
@@ -473,7 +474,7 @@ file_read(int folder, const char *name, struct found *f)
 	int         fd = our_fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0), r = 0;
 	ssize_t     n;
 
-	if (fd == -ENXIO) /* a socket, which has no record before it listens */
+	if (fd == -ENXIO) /* a socket, which comes before its record */
 		return is_alive(f) || is_record_locked(folder, name) || !is_dead(folder, name) ? 0 : -ESRCH;
 	if (fd < 0)
 		return 0;

@@ -32,16 +32,26 @@
 #include "skip.h"
 
 static int listens_at_once_more = -1; /* it is bound, and listens before the second connection that is tried */
+static int takes_its_place = -1;      /* it is bound there when the first connection has been refused */
 
 /* In place of libc's. */
 int
 connect(int fd, const struct sockaddr *sa, socklen_t size)
 {
 	static int tried;
+	int        r, error;
 
 	if (listens_at_once_more >= 0 && tried++ == 1)
 		listen(listens_at_once_more, 1);
-	return (int)syscall(SYS_connect, fd, sa, size);
+	r = (int)syscall(SYS_connect, fd, sa, size);
+	error = errno;
+	if (takes_its_place >= 0) {
+		unlink(((const struct sockaddr_un *)(const void *)sa)->sun_path);
+		assert_int_equal(bind(takes_its_place, sa, size), 0);
+		takes_its_place = -1;
+	}
+	errno = error;
+	return r;
 }
 
 /* Of one block, as freeaddrinfo(3) takes it. */
@@ -60,7 +70,7 @@ answer(const char *address, struct addrinfo *next)
 	return a;
 }
 
-/* In place of libc's, for two names: one has an address twice, as from two lines of /etc/hosts, and one has ten. */
+/* In place of libc's, for three names: one has an address twice, as from two lines of /etc/hosts, and two have ten. */
 int
 getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
 {
@@ -72,9 +82,9 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
 		*ret = answer("127.0.0.1", answer("127.0.0.1", NULL));
 		return 0;
 	}
-	if (!strcmp(node, "many.test")) {
+	if (!strcmp(node, "many.test") || !strcmp(node, "far.test")) {
 		for (int i = 10; i > 0; i--) {
-			snprintf(address, sizeof(address), "127.0.0.%d", i);
+			snprintf(address, sizeof(address), "%s.%d", *node == 'f' ? "240.0.0" : "127.0.0", i);
 			*ret = answer(address, *ret);
 		}
 		return 0;
@@ -274,13 +284,16 @@ a_name_that_has_an_address_twice_is_served_once_there(void **state)
 static void
 addresses_for_which_there_is_no_room_are_told(void **state)
 {
-	struct listen_set set;
+	struct component_error err = COMPONENT_ERROR_INIT;
+	struct listen_set      set;
 
 	(void)state;
 	must_open("many.test:0", &set);
 	assert_int_equal(set.count, LISTEN_MAX);
-	assert_string_equal(set.note, "many.test:0: 2 more addresses of that name are not served; write those that are meant");
+	assert_string_equal(set.note, "many.test:0: this name has 2 more addresses, which are not served; name those that are wanted");
 	listen_close(&set);
+	assert_true(open_text("far.test:0", &set, &err) < 0); /* those are nobody's */
+	must_say(&err, "; 2 more addresses of that name were not tried");
 }
 
 static void
@@ -489,6 +502,29 @@ a_socket_that_is_bound_and_is_about_to_listen_is_busy(void **state)
 	assert_int_equal(before.st_ino, after.st_ino);
 	close(fd);
 	unlink(un.sun_path);
+}
+
+static void
+a_socket_that_has_taken_a_stale_ones_place_stays(void **state)
+{
+	static const struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	struct component_error       err = COMPONENT_ERROR_INIT;
+	struct listen_set            set;
+	char                         text[128];
+	struct sockaddr_un           un = { .sun_family = AF_UNIX };
+	int                          stale = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int                          fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	snprintf(text, sizeof(text), "unix:%s/taken.sock", dir);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/taken.sock", dir);
+	assert_int_equal(bind(stale, (struct sockaddr *)&un, sizeof(un)), 0);
+	close(stale);
+	assert_int_equal(utimensat(AT_FDCWD, un.sun_path, long_ago, 0), 0);
+	takes_its_place = fd;
+	assert_int_equal(open_text(text, &set, &err), -EADDRINUSE);
+	assert_int_equal(unlink(un.sun_path), 0);
+	close(fd);
 }
 
 /* A socket that is bound and nobody listens at, or a file, in its place. */
@@ -751,6 +787,7 @@ main(void)
 		cmocka_unit_test(a_unix_socket_has_mode_0600_whatever_the_umask),
 		cmocka_unit_test(a_stale_socket_is_replaced_and_a_live_one_is_busy),
 		cmocka_unit_test(a_socket_that_is_bound_and_is_about_to_listen_is_busy),
+		cmocka_unit_test(a_socket_that_has_taken_a_stale_ones_place_stays),
 		cmocka_unit_test(a_path_with_the_number_of_the_process_is_its_own_and_dead_ones_go),
 		cmocka_unit_test(a_file_of_somebody_else_is_never_removed),
 		cmocka_unit_test(an_abstract_socket_listens_and_warns),
