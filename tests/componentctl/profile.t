@@ -211,7 +211,7 @@ def a_program_that_is_stopped_is_not_waited_for():
         poll(lambda: "State:\tT" in text_of("/proc/%d/status" % one.pid), "its stop")
         for words in ("profile",), ("profile", "heap"), ("dump",), ("memory",), ("trace", "-o", d + "/trace"):
             contains(ctl(words[0], str(one.pid), *words[1:], status=1, cwd=d),
-                     "%d: process %d is stopped, and answers nobody until it goes on; 'kill -CONT %d' lets it" % ((one.pid,) * 3))
+                     "%d: it is stopped, and answers nobody until it goes on; 'kill -CONT %d' lets it" % (one.pid, one.pid))
         one.signal(signal.SIGCONT)
         ctl("profile", str(one.pid), "heap", cwd=d)
 

@@ -377,8 +377,8 @@ goes_on(struct fetching *f)
 {
 	if (!target_is_stopped(f->target))
 		return true;
-	component_error_set(&f->err, "%s: process %d is stopped, and answers nobody until it goes on; 'kill -CONT %d' lets it",
-		f->target->word, (int)f->target->process, (int)f->target->process);
+	component_error_set(&f->err, "%s: it is stopped, and answers nobody until it goes on; 'kill -CONT %d' lets it",
+		f->target->word, (int)f->target->process);
 	f->result = -EBUSY;
 	return false;
 }
