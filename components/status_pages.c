@@ -9,9 +9,9 @@
  * is told, as with probes.  What is set holds until the next reload, which reads all sources anew.
  *
  * What a stranger would get wrong: a posted question cannot be taken back.  When the
- * second is over the asker leaves, and the loop finds nobody waiting; the next asker
- * waits for that to have happened, so that one question is under way at a time and
- * nothing piles up.
+ * second is over the asker leaves, and the loop finds nobody waiting, before it answers
+ * or after; the next asker waits for that to have happened, so that one question is
+ * under way at a time and nothing piles up.
  *
  * Tests: tests/components/status_pages.t, tests/components/profiling.t.
  */
@@ -299,13 +299,23 @@ static void
 on_loop(struct component *c, void *arg)
 {
 	struct status_pages *p = arg;
+	struct text          answer = TEXT_INIT;
+	bool                 is_wanted;
 
 	(void)c;
 	pthread_mutex_lock(&p->lock);
+	is_wanted = p->waiting;
+	pthread_mutex_unlock(&p->lock);
+	/* Not under the lock: a check may hang, and whoever waits must be able to leave.  Nobody asks anything else meanwhile. */
+	if (is_wanted)
+		p->page->write(p, &answer);
+	pthread_mutex_lock(&p->lock);
 	p->asked = false;
 	if (p->waiting) {
-		p->page->write(p, &p->answer);
+		p->answer = answer;
 		p->answered = true;
+	} else {
+		text_release(&answer);
 	}
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);

@@ -13,12 +13,13 @@
 
 #include "text.h"
 
-/* One question at a time goes to the loop; all under lock but c. */
+/* One question at a time goes to the loop; all under lock but c.  While asked, the question does not change, and the loop reads it
+ * without the lock. */
 struct status_pages {
 	struct component *c;
 	pthread_mutex_t   lock;
 	pthread_cond_t    changed;
-	bool              asked;   /* posted, and the loop has not come to it */
+	bool              asked;   /* posted, and the loop is not done with it */
 	bool              waiting; /* somebody wants the answer */
 	bool              answered;
 	const struct status_page *page; /* what is asked for */

@@ -179,6 +179,22 @@ def a_loop_that_hangs_is_told():
             poll(lambda: d.get("/statusz").status == 200, "the loop to go on")
 
 
+@beside
+def a_check_that_hangs_is_told_and_keeps_no_place_of_the_profiles():
+    with tempdir() as t:
+        fifo = os.path.join(t, "commands")
+        os.mkfifo(fifo)
+        with daemon(SUBJECT, "--enable-pprof", "--profiling-max-requests=2", env={"TELL_COMMANDS": fifo}) as d:
+            with open(fifo, "w") as f:
+                f.write("stick %s/end\n" % t)
+            d.wait_log(" did what=stick")
+            for page in "/statusz", "/flagz", "/statusz":
+                equal(d.get(page).status, 503, page)
+            equal(d.get("/debug/pprof/goroutine").status, 200)
+            open(t + "/end", "w").close()
+            poll(lambda: d.get("/statusz").status == 200, "the check to go on")
+
+
 @test
 def they_go_with_the_profiling_server():
     with daemon(SUBJECT, "--enable-pprof", "--metrics-bind-address=127.0.0.1:0") as d:

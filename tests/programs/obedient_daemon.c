@@ -6,6 +6,7 @@
  *
  *     block MS     the loop hangs
  *     until FILE   the loop hangs until there is one
+ *     stick FILE   the check "work" hangs until there is one
  *     unready WHY  the check "work" fails; "ready" lets it pass again
  *     fork         a worker that does nothing but wait; the line has its pid
  *     second ADDR  another component of this process serves health there; "second-end" ends it
@@ -28,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char        unready[128];
+static char        unready[128], stuck[128];
 static const char *password = "", *greeting = "hello";
 
 static const struct component_flag flags[] = {
@@ -59,6 +60,8 @@ check_work(struct component *c, void *arg, struct component_error *err)
 {
 	(void)c;
 	(void)arg;
+	if (*stuck)
+		until(stuck);
 	if (!*unready)
 		return 0;
 	component_error_set(err, "%s", unready);
@@ -94,6 +97,8 @@ do_line(struct component *c, char *line)
 		hang(atol(rest));
 	} else if (strcmp(word, "until") == 0) {
 		until(rest);
+	} else if (strcmp(word, "stick") == 0) {
+		snprintf(stuck, sizeof(stuck), "%s", rest);
 	} else if (strcmp(word, "unready") == 0) {
 		snprintf(unready, sizeof(unready), "%s", rest);
 	} else if (strcmp(word, "ready") == 0) {
