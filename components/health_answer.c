@@ -166,8 +166,11 @@ whole(struct text *t, const char *endpoint, const char *query, const struct heal
 	for (size_t i = 0; ready && i < r->count; i++)
 		failed |= line(t, query, r->items[i].name, r->items[i].status,
 			r->items[i].status < 0 ? NULL : r->items[i].text);
-	if (ready && r->failed)
-		failed |= line(t, query, "memory", -ENOMEM, "out of memory");
+	/* Who leaves out the loop, on which they run, asks for the others. */
+	if (ready && (r->failed || (r->stuck && !failed))) {
+		text_add(t, "[-]checks failed: not known, %s\n", r->failed ? "out of memory" : "no answer within 1s");
+		failed = true;
+	}
 	if (!r->stuck)
 		warn_unknown(t, query, r, ready);
 	text_add(t, "%s check %s\n", endpoint, failed ? "failed" : "passed");

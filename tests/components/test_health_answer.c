@@ -15,7 +15,7 @@
 
 #include "health.h"
 
-static struct health_results well, ill, stuck = { .stuck = true };
+static struct health_results well, ill, stuck = { .stuck = true }, short_of_memory = { .failed = true };
 
 static int
 set_up(void **state)
@@ -73,6 +73,13 @@ each_question_has_its_answer(void **state)
 		{ "/livez/store", NULL, &ill, 404, "404 no such check\n" },
 		{ "/readyz", NULL, &stuck, 500, "[-]loop failed: no answer within 1s\nreadyz check failed\n" },
 		{ "/livez", NULL, &stuck, 500, "[-]loop failed: no answer within 1s\nlivez check failed\n" },
+		/* Nobody has looked whether it is ready. */
+		{ "/readyz", "exclude=loop", &stuck, 500,
+			"[+]loop excluded: ok\n[-]checks failed: not known, no answer within 1s\nreadyz check failed\n" },
+		{ "/livez", "exclude=loop", &stuck, 200, "ok" },
+		{ "/readyz", "exclude=memory", &short_of_memory, 500,
+			"[+]loop ok\n[-]checks failed: not known, out of memory\n"
+			"warn: some health checks cannot be excluded: no matches for \"memory\"\nreadyz check failed\n" },
 		{ "/readyz/store", NULL, &stuck, 500, "[-]loop failed: no answer within 1s\n" },
 	};
 
