@@ -548,11 +548,18 @@ static int
 part_reload(struct component *c, void *state, struct component_error *err)
 {
 	struct profiling *p = state;
-	int               r = server_reload(p, has_changed(p), false, err);
+	char              off_reason[REASON_MAX];
+	bool              enabled = p->enabled;
+	int               r;
 
-	/* What failed is tried again by the next reload. */
-	if (r < 0)
+	strcpy(off_reason, p->off_reason);
+	r = server_reload(p, has_changed(p), false, err);
+	/* What failed is tried again by the next reload; until then all is as before. */
+	if (r < 0) {
+		strcpy(p->off_reason, off_reason);
+		p->enabled = enabled;
 		return r;
+	}
 	settings_applied(p);
 	enable_file_follow(&p->file, p->rows.enable_file);
 	if (p->file.word != p->rows.said)

@@ -314,6 +314,21 @@ def hup_with_an_address_that_cannot_be_had_goes_on_with_the_old_one():
 
 
 @test
+def hup_that_cannot_switch_it_on_leaves_no_word_of_it_behind():
+    with tempdir() as t, taken_port() as port:
+        config = os.path.join(t, "c.yaml")
+        write(config, "profiling: {enabled: false}\n")
+        with daemon(SUBJECT, "--config", config, "--health-probe-bind-address=127.0.0.1:0", port_file=False) as d:
+            d.port = int(poll(lambda: re.search(r'serving health url="http://127\.0\.0\.1:(\d+)"', d.output()), "health")[1])
+            d.wait_log("profiling is off")
+            write(config, "profiling: {enabled: true, address: '127.0.0.1:%d'}\n" % port)
+            d.signal(signal.SIGHUP)
+            d.wait_log("going on with what was before")
+            contains(d.get("/readyz?verbose").text, "[+]profiling ok\n")
+            equal(d.stop(), 0)
+
+
+@test
 def hup_changes_the_rate_of_heap_sampling_without_a_new_server():
     with tempdir() as t:
         config = os.path.join(t, "c.yaml")
