@@ -39,6 +39,7 @@
 #include "fork.h"
 #include "our_lock.h"
 #include "our_thread.h"
+#include "process_start.h"
 #include "profiling_rows.h"
 #include "record.h"
 #include "status_pages.h"
@@ -435,6 +436,7 @@ part_start(struct component *c, void *state, struct component_error *err)
 	int               r = 0;
 
 	(void)c;
+	process_started_ns(); /* kept for the pages, since the daemon may leave /proc behind */
 	enable_file_follow(&p->file, p->rows.enable_file);
 	p->rows.said = p->file.word;
 	settings_applied(p);

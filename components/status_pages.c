@@ -115,6 +115,7 @@ status_row_json(void *arg, const char *section, const char *name, const char *va
 
 static const char *const paths[] = { "/configz", "/debug/flags/v", "/debug/pprof/", "/flagz", "/statusz", "/version" };
 
+/* start_s: 0: not known, as without /proc. */
 static void
 statusz_text(struct status_pages *p, int64_t start_s, int64_t up_s, struct text *out)
 {
@@ -122,10 +123,12 @@ statusz_text(struct status_pages *p, int64_t start_s, int64_t up_s, struct text 
 	struct utc  at;
 
 	text_head(p, "statusz", out);
-	utc_from_unix(start_s, &at);
-	text_add(out, "Started: %.3s %.3s %2d %02d:%02d:%02d UTC %" PRId64 "\n", utc_days + 3 * at.weekday,
-		utc_months + 3 * (at.month - 1), at.day, at.hour, at.minute, at.second, at.year);
-	text_add(out, "Up: %" PRId64 " hr %02" PRId64 " min %02" PRId64 " sec\n", up_s / 3600, up_s / 60 % 60, up_s % 60);
+	if (start_s > 0) {
+		utc_from_unix(start_s, &at);
+		text_add(out, "Started: %.3s %.3s %2d %02d:%02d:%02d UTC %" PRId64 "\n", utc_days + 3 * at.weekday,
+			utc_months + 3 * (at.month - 1), at.day, at.hour, at.minute, at.second, at.year);
+		text_add(out, "Up: %" PRId64 " hr %02" PRId64 " min %02" PRId64 " sec\n", up_s / 3600, up_s / 60 % 60, up_s % 60);
+	}
 	text_add(out, "Binary version: %s\nLibrary version: %s\nPaths:", own_version(p->c), component_version());
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		text_add(out, " %s", paths[i]);
@@ -141,7 +144,9 @@ statusz_json(struct status_pages *p, int64_t start_s, int64_t up_s, struct text 
 
 	json_head(p, out);
 	utc_text(start_s, start);
-	text_add(out, ",\n  \"startTime\": \"%s\",\n  \"uptimeSeconds\": %" PRId64 ",\n  \"binaryVersion\": ", start, up_s);
+	if (start_s > 0)
+		text_add(out, ",\n  \"startTime\": \"%s\",\n  \"uptimeSeconds\": %" PRId64, start, up_s);
+	text_add(out, ",\n  \"binaryVersion\": ");
 	text_add_json(out, own_version(p->c));
 	text_add(out, ",\n  \"libraryVersion\": \"%s\",\n  \"paths\": [", component_version());
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)

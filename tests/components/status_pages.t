@@ -50,6 +50,36 @@ def statusz_is_json_for_those_who_ask_by_group_version_and_kind():
                 equal(d.get(path).status, 200, path)
 
 
+@contextlib.contextmanager
+def hides_proc(when):
+    """The daemon's own /proc is empty: before it starts, or once it has."""
+    alone, hide = ("-m" if os.geteuid() == 0 else "-rm"), "mount -t tmpfs none /proc"
+    if run("unshare", alone, "sh", "-c", hide).returncode:
+        raise Skip("no mount namespace of our own can be had here")
+    before = hide + " && " if when == "before" else ""
+    with daemon("/usr/bin/env", "unshare", alone, "sh", "-c", before + 'exec "$@"', "sh", *command(SUBJECT), "--enable-pprof") as d:
+        if when == "after":
+            r = run("nsenter", "-t", str(d.pid), alone.replace("r", "U"), "sh", "-c", hide)
+            equal(r.returncode, 0, r.stderr)
+        yield d
+
+
+@test
+def when_it_began_is_left_out_where_it_is_not_known():
+    with hides_proc("before") as d:
+        text, s = d.get("/statusz").text, structured(d, "/statusz")
+        contains(text, "\nBinary version: ")
+        need("Started:" not in text and "Up:" not in text, text)
+        need("startTime" not in s and "uptimeSeconds" not in s, s)
+
+
+@test
+def when_it_began_is_known_to_one_that_has_left_its_proc_behind():
+    with hides_proc("after") as d:
+        contains(d.get("/statusz").text, "\nStarted: ")
+        need(structured(d, "/statusz")["uptimeSeconds"] < 86400, "since this test has begun, not 1970")
+
+
 @test
 def a_program_adds_a_section_by_one_call():
     with daemon(SUBJECT, "--enable-pprof", "--greeting=a\nb\x1b[1m") as d:
