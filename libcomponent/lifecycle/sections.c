@@ -17,6 +17,8 @@
 
 #include "text.h"
 
+#define HEALTH "Health"
+
 struct section {
 	struct section      *next;
 	component_status_fn *fn;
@@ -38,6 +40,8 @@ component_status_add(struct component *c, const char *title, component_status_fn
 
 	if (!title || !*title || !fn)
 		return -EINVAL;
+	if (!strcmp(title, HEALTH))
+		return -EEXIST;
 	for (; *end; end = &(*end)->next)
 		if (!strcmp((*end)->title, title))
 			return -EEXIST;
@@ -73,7 +77,7 @@ health_row(void *arg, const char *name, int status, const char *text)
 void
 component_status_run(struct component *c, component_status_visit_fn *visit, void *arg)
 {
-	struct component_status to = { visit, arg, "Health" };
+	struct component_status to = { visit, arg, HEALTH };
 
 	component_checks_run(c, health_row, &to);
 	for (const struct section *s = c->sections; s; s = s->next) {

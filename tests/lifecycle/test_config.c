@@ -451,6 +451,8 @@ checks_are_run_in_order_and_say_what_is_wrong(void **state)
 	assert_int_equal(component_check_add(c, "bad", failing_check, bad), 0);
 	assert_int_equal(component_check_add(c, "mute", failing_check, NULL), 0);
 	assert_int_equal(component_check_add(c, "good", failing_check, good), -EEXIST);
+	assert_int_equal(component_check_add(c, "running", failing_check, good), -EEXIST);
+	assert_int_equal(component_check_add(c, "loop", failing_check, good), -EEXIST);
 	assert_int_equal(component_checks_run(c, NULL, NULL), 3);
 	assert_int_equal(component_start(c, NULL), 0);
 	assert_int_equal(component_checks_run(c, hear, heard), 2);

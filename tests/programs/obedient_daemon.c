@@ -177,7 +177,8 @@ init(struct component *c, void **ret_state, struct component_error *err)
 {
 	(void)ret_state;
 	(void)err;
-	if (component_status_add(c, "Greeting", greet, NULL) < 0 || component_status_add(c, "Greeting", greet, NULL) != -EEXIST)
+	if (component_status_add(c, "Greeting", greet, NULL) < 0 || component_status_add(c, "Greeting", greet, NULL) != -EEXIST ||
+		component_status_add(c, "Health", greet, NULL) != -EEXIST)
 		return -EINVAL;
 	return component_check_add(c, "work", check_work, NULL);
 }

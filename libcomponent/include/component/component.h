@@ -396,7 +396,7 @@ COMPONENT_API void component_release(struct component *c, const char *name);
  *
  *   name     copied; a word, shown as [+]name ok
  *   fn       returns 0, or a negative errno with err filled; must not block
- *   returns  0; -EEXIST: a check of that name is there; -EINVAL, -ENOMEM
+ *   returns  0; -EEXIST: a check of that name is there, as "running" and "loop" always are; -EINVAL, -ENOMEM
  *   owns     the component; checks stay as long as it lives
  *   threads  the component's
  *   source   libcomponent/lifecycle/ready.c
@@ -445,7 +445,7 @@ COMPONENT_API bool component_feature_enabled(const struct component *c, const ch
  *
  *   title    copied; no two sections share one
  *   fn       gives the rows when somebody asks; on the component's thread, and must not block
- *   returns  0; -EEXIST: there is a section of that title; -EINVAL, -ENOMEM
+ *   returns  0; -EEXIST: there is a section of that title, as "Health" always is; -EINVAL, -ENOMEM
  *   owns     the component; sections stay as long as it lives
  *   threads  the component's
  *   source   libcomponent/lifecycle/sections.c
