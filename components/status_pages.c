@@ -75,7 +75,7 @@ own_version(const struct component *c)
 struct rows {
 	struct status_pages *p;
 	struct text *out;
-	char         section[64]; /* the last one's */
+	const char  *section; /* the last one's; NULL: there was none */
 	bool         json, sources;
 	size_t       count;
 };
@@ -85,9 +85,9 @@ status_row_text(void *arg, const char *section, const char *name, const char *va
 {
 	struct rows *r = arg;
 
-	if (strcmp(r->section, section))
+	if (!r->section || strcmp(r->section, section))
 		text_add(r->out, "\n%s\n", section);
-	snprintf(r->section, sizeof(r->section), "%s", section);
+	r->section = section;
 	text_add(r->out, "  ");
 	text_add_visible(r->out, name, SIZE_MAX);
 	text_add(r->out, ": ");
@@ -100,13 +100,13 @@ status_row_json(void *arg, const char *section, const char *name, const char *va
 {
 	struct rows *r = arg;
 
-	if (strcmp(r->section, section)) {
-		text_add(r->out, "%s\n    ", *r->section ? "\n    }," : "");
+	if (!r->section || strcmp(r->section, section)) {
+		text_add(r->out, "%s\n    ", r->section ? "\n    }," : "");
 		text_add_json(r->out, section);
 		text_add(r->out, ": {");
 		r->count = 0;
 	}
-	snprintf(r->section, sizeof(r->section), "%s", section);
+	r->section = section;
 	text_add(r->out, "%s\n      ", r->count++ ? "," : "");
 	text_add_json(r->out, name);
 	text_add(r->out, ": ");
@@ -153,7 +153,7 @@ statusz_json(struct status_pages *p, int64_t start_s, int64_t up_s, struct text 
 		text_add(out, "%s\"%s\"", i ? ", " : "", paths[i]);
 	text_add(out, "],\n  \"sections\": {");
 	component_status_run(p->c, status_row_json, &rows);
-	text_add(out, "%s\n  }\n}\n", *rows.section ? "\n    }" : "");
+	text_add(out, "%s\n  }\n}\n", rows.section ? "\n    }" : "");
 }
 
 static void

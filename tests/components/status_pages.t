@@ -88,6 +88,14 @@ def a_program_adds_a_section_by_one_call():
 
 
 @test
+def a_section_with_a_long_title_has_all_its_rows():
+    title = "A section whose title is longer than others are, since it is a sentence"
+    with daemon(SUBJECT, "--enable-pprof") as d:
+        contains(d.get("/statusz").text, "\n%s\n  greeting: hello\n  characters: 5\n" % title)
+        equal(structured(d, "/statusz")["sections"][title], {"greeting": "hello", "characters": "5"})
+
+
+@test
 def flagz_has_each_option_with_its_value_and_source_and_no_secret():
     with daemon(SUBJECT, "--enable-pprof", "--password=hunter2", env={"COMPONENT_GRACEFUL_SHUTDOWN_TIMEOUT": "7s"}) as d:
         text, s = d.get("/flagz").text, structured(d, "/flagz")

@@ -178,7 +178,8 @@ init(struct component *c, void **ret_state, struct component_error *err)
 	(void)ret_state;
 	(void)err;
 	if (component_status_add(c, "Greeting", greet, NULL) < 0 || component_status_add(c, "Greeting", greet, NULL) != -EEXIST ||
-		component_status_add(c, "Health", greet, NULL) != -EEXIST)
+		component_status_add(c, "Health", greet, NULL) != -EEXIST ||
+		component_status_add(c, "A section whose title is longer than others are, since it is a sentence", greet, NULL) < 0)
 		return -EINVAL;
 	return component_check_add(c, "work", check_work, NULL);
 }
