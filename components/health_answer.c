@@ -14,13 +14,14 @@
 #include "health.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer.h"
 #include "text.h"
 
-#define NAME_MAX_ 64 /* bytes of an excluded name looked at; longer ones match nothing */
+#define NAME_MAX_ 256 /* bytes with NUL of an excluded name looked at; longer ones match nothing */
 
 static const char *const endpoints[] = { "healthz", "livez", "readyz" };
 
@@ -98,21 +99,28 @@ health_results_failing(const struct health_results *r)
 	return t.data;
 }
 
+/* Is the first of the query that parameter?  What it is, decoded, "" without a '=', goes into value. */
+static bool
+is_first(const char *query, const char *name, char value[NAME_MAX_])
+{
+	size_t length = strcspn(query, "&"), used = strlen(name);
+
+	*value = '\0';
+	if (length < used || strncmp(query, name, used) != 0)
+		return false;
+	return length == used || (query[used] == '=' && ask_decode(query + used + 1, length - used - 1, ' ', value, NAME_MAX_) >= 0);
+}
+
 /* Is a parameter there?  With a value, is it there with that value? */
 static bool
 query_has(const char *query, const char *name, const char *value)
 {
-	size_t name_length = strlen(name);
+	char found[NAME_MAX_];
 
 	while (query && *query) {
 		size_t length = strcspn(query, "&");
-		bool   same = strncmp(query, name, name_length) == 0 && length >= name_length &&
-			    (length == name_length || query[name_length] == '=');
 
-		if (same && !value)
-			return true;
-		if (same && length > name_length && length - name_length - 1 == strlen(value) &&
-		    strncmp(query + name_length + 1, value, strlen(value)) == 0)
+		if (is_first(query, name, found) && (!value || strcmp(found, value) == 0))
 			return true;
 		query += length;
 		query += *query == '&';
@@ -144,13 +152,15 @@ warn_unknown(struct text *t, const char *query, const struct health_results *r, 
 		char   name[NAME_MAX_];
 		bool   known;
 
-		if (strncmp(query, "exclude=", 8) == 0 && length > 8) {
-			snprintf(name, sizeof(name), "%.*s", (int)(length - 8), query + 8);
+		if (is_first(query, "exclude", name) && *name) {
 			known = strcmp(name, "loop") == 0;
 			for (size_t i = 0; all && i < r->count; i++)
 				known = known || strcmp(name, r->items[i].name) == 0;
-			if (!known)
-				text_add(t, "warn: some health checks cannot be excluded: no matches for \"%s\"\n", name);
+			if (!known) {
+				text_add(t, "warn: some health checks cannot be excluded: no matches for \"");
+				text_add_visible(t, name, SIZE_MAX);
+				text_add(t, "\"\n");
+			}
 		}
 		query += length;
 		query += *query == '&';

@@ -11,4 +11,4 @@ $(COMPONENTS_UNITS): private LDADD = components/libcomponent.la $(CMOCKA_LIBS)
 
 %C%_test_health_answer_SOURCES = %D%/test_health_answer.c components/health_answer.c
 %C%_test_health_answer_CPPFLAGS = $(INC_COMPONENTS) $(INC_UNITS)
-%C%_test_health_answer_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_health_answer_LDADD = $(HTTP_LIBS) $(CMOCKA_LIBS)

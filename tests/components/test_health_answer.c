@@ -58,6 +58,10 @@ each_question_has_its_answer(void **state)
 		{ "/livez", NULL, &ill, 200, "ok" },
 		{ "/healthz", "verbose", &ill, 200, "[+]loop ok\nhealthz check passed\n" },
 		{ "/readyz", "exclude=store", &ill, 200, "ok" },
+		{ "/readyz", "exclude=st%6fre", &ill, 200, "ok" },
+		{ "/readyz", "verbose&exclude=a%0Ab", &well, 200,
+			"[+]loop ok\n[+]running ok\n[+]profiling off: address in use\n"
+			"warn: some health checks cannot be excluded: no matches for \"a\\x0ab\"\nreadyz check passed\n" },
 		{ "/readyz", "verbose&exclude=store", &ill, 200,
 			"[+]loop ok\n[+]running ok\n[+]store excluded: ok\nreadyz check passed\n" },
 		{ "/readyz", "exclude=running&exclude=store&verbose", &ill, 200,
