@@ -359,7 +359,7 @@ is_part_of(const char *one, const char *other)
 	struct address a, b;
 
 	return address_parse(one, &a, NULL, 0) == 0 && address_parse(other, &b, NULL, 0) == 0 && !address_is_same(&a, &b) &&
-	       address_clashes(&a, &b);
+	       (address_clashes(&a, &b) || listen_fd_overlaps(&a, &b));
 }
 
 int

@@ -53,6 +53,8 @@ int listen_open(const struct address *a, struct listen_set *ret, struct componen
 int listen_inherited(void);
 /* Was descriptor fd of those named by a listen_open() yet?  Its name, "" if none, goes into name. */
 bool listen_claimed(int fd, char *name, size_t size);
+/* Do both mean one of those, as fd:3 and fd:NAME may? */
+bool listen_fd_overlaps(const struct address *a, const struct address *b);
 
 /* Is it one that this machine alone reaches?  Of IPv4 or IPv6. */
 bool listen_is_loopback(const struct sockaddr *sa);

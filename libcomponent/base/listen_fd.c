@@ -71,6 +71,29 @@ listen_claimed(int fd, char *name, size_t size)
 	return index >= CLAIMED_BITS || (atomic_load(&claimed) >> index & 1);
 }
 
+/* Is the index-th socket one that the address means? */
+static bool
+is_meant(const struct address *a, int index)
+{
+	char name[ADDRESS_HOST_MAX];
+
+	if (a->host[strspn(a->host, "0123456789")] == '\0')
+		return FD_LOWEST + index == atoi(a->host);
+	name_of(index, name, sizeof(name));
+	return strcmp(name, a->host) == 0;
+}
+
+bool
+listen_fd_overlaps(const struct address *a, const struct address *b)
+{
+	int count = a->kind == ADDRESS_FD && b->kind == ADDRESS_FD ? listen_inherited() : 0;
+
+	for (int i = 0; i < count; i++)
+		if (is_meant(a, i) && is_meant(b, i))
+			return true;
+	return false;
+}
+
 /* Is the descriptor a stream socket that listens?  Else why not. */
 static const char *
 unfit(int fd)
@@ -121,7 +144,7 @@ int
 listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err)
 {
 	bool number = a->host[strspn(a->host, "0123456789")] == '\0';
-	char text[ADDRESS_HOST_MAX + 8], name[ADDRESS_HOST_MAX];
+	char text[ADDRESS_HOST_MAX + 8];
 	int  count = listen_inherited(), left_off = 0, r;
 
 	address_format(a, text, sizeof(text));
@@ -133,8 +156,7 @@ listen_open_fd(const struct address *a, struct listen_set *set, struct component
 		return -ENOENT;
 	}
 	for (int i = 0; i < count; i++) {
-		name_of(i, name, sizeof(name));
-		if (number ? FD_LOWEST + i != atoi(a->host) : strcmp(name, a->host) != 0)
+		if (!is_meant(a, i))
 			continue;
 		if (set->count == LISTEN_MAX) {
 			left_off++;

@@ -532,6 +532,20 @@ def a_socket_that_systemd_hands_over_is_served_by_name_and_found_again():
 
 
 @test
+def a_socket_that_systemd_hands_over_is_not_served_twice_under_its_number_and_its_name():
+    script = 'n=$1; shift; eval "exec 3<&$n 4<&$n"; LISTEN_PID=$$ exec "$@"'
+    env = dict(os.environ, LISTEN_FDS="2", LISTEN_FDNAMES="profiles:probes")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        n = listener.fileno()
+        for health, status in ("fd:profiles", 0), ("fd:3", 2), ("fd:4", 0), ("fd:probes", 0):
+            r = run("sh", "-c", script, "sh", str(n), *command(SUBJECT), "--check-config", "--enable-pprof",
+                    "--profiling-bind-address=fd:profiles", "--health-probe-bind-address=" + health, env=env, pass_fds=(n,))
+            equal(r.returncode, status, health + r.stderr)
+            if status:
+                contains(r.stderr, "--profiling-bind-address=fd:profiles); write the same for both")
+
+
+@test
 def a_unix_socket_that_systemd_hands_over_is_asked_for_the_token_and_any_host():
     script = 'n=$1; shift; eval "exec 3<&$n"; LISTEN_PID=$$ exec "$@"'
     with tempdir() as t, socket.socket(socket.AF_UNIX) as listener:
