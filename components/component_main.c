@@ -24,6 +24,8 @@
 #include <string.h>
 
 #include "listen.h"
+#include "profiling.h"
+#include "profiling_rows.h"
 #include "thread_dump.h"
 
 #define STATUS_FAILED     1
@@ -80,14 +82,21 @@ use_parts(struct component *c, const struct component_spec *spec, struct compone
 static void
 warn_unclaimed(struct component *c)
 {
-	int count = listen_inherited();
+	struct address profiles = { 0 }, one;
+	char           text[PROFILING_ADDRESS_MAX];
+	int            count = listen_inherited();
 
+	if (count > 0 && profiling_address(c, text, sizeof(text)))
+		address_parse(text, &profiles, NULL, 0);
 	for (int fd = INHERITED_FIRST; fd < INHERITED_FIRST + count; fd++) {
 		char name[INHERITED_NAME_MAX], address[INHERITED_NAME_MAX + 8];
 
 		if (listen_claimed(fd, name, sizeof(name)))
 			continue;
 		snprintf(address, sizeof(address), "fd:%d", fd);
+		/* Profiling that is off has not asked for its own yet. */
+		if (address_parse(address, &one, NULL, 0) == 0 && listen_fd_overlaps(&one, &profiles))
+			continue;
 		component_log(c, COMPONENT_LOG_WARNING, "an inherited socket is named by no option", "address", address,
 			"name", name, NULL);
 	}

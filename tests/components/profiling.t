@@ -532,6 +532,18 @@ def a_socket_that_systemd_hands_over_is_served_by_name_and_found_again():
 
 
 @test
+def a_socket_that_systemd_hands_over_is_claimed_by_profiling_that_is_off():
+    script = 'n=$1; shift; eval "exec 3<&$n 4<&$n"; LISTEN_PID=$$ exec "$@"'
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        n = listener.fileno()
+        with daemon("/bin/sh", "-c", script, "sh", str(n), *command(SUBJECT), "--profiling-bind-address=fd:profiles",
+                    "--profiling-enable-file=/nonexistent", port_file=False, env={"LISTEN_FDS": "2", "LISTEN_FDNAMES": "profiles:strange"},
+                    pass_fds=(n,)) as d:
+            d.wait_log('an inherited socket is named by no option address="fd:4" name=strange')
+            need('address="fd:3"' not in d.output(), d.output())
+
+
+@test
 def a_socket_that_systemd_hands_over_is_not_served_twice_under_its_number_and_its_name():
     script = 'n=$1; shift; eval "exec 3<&$n 4<&$n"; LISTEN_PID=$$ exec "$@"'
     env = dict(os.environ, LISTEN_FDS="2", LISTEN_FDNAMES="profiles:probes")
