@@ -3,7 +3,8 @@
  *
  * What cannot be read is not shown: without /proc there are the CPU time and the limits alone.
  *
- * What a stranger would get wrong: to count the descriptors opens one.  A limit that there is none
+ * What a stranger would get wrong: to count the descriptors opens one, and /proc/self has none once the
+ * program's first thread has ended.  A limit that there is none
  * of has no line, since a number would be taken for one.
  *
  * Tests: tests/components/metrics.t.
@@ -66,7 +67,7 @@ static void
 open_descriptors(struct component_metric_samples *to, void *arg)
 {
 	int64_t n = -3; /* ".", ".." and the one that reads */
-	DIR    *dir = our_fd_opendir("/proc/self/fd");
+	DIR    *dir = our_fd_opendir("/proc/thread-self/fd");
 
 	(void)arg;
 	if (!dir)
@@ -74,7 +75,8 @@ open_descriptors(struct component_metric_samples *to, void *arg)
 	while (readdir(dir))
 		n++;
 	our_fd_closedir(dir);
-	component_metric_sample(to, n, NULL);
+	if (n >= 0)
+		component_metric_sample(to, n, NULL);
 }
 
 static void

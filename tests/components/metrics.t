@@ -144,6 +144,14 @@ def the_process_is_as_proc_has_it():
 
 
 @test
+def descriptors_are_counted_where_the_first_thread_has_ended():
+    with measured(program="tests/programs/obedient_daemon", env={"TELL_SECOND_THREAD": "1"}) as d:
+        poll(lambda: text_of("/proc/%d/stat" % d.pid).rpartition(")")[2].split()[0] == "Z", "the end of the first thread")
+        poll(lambda: not os.listdir("/proc/%d/fd" % d.pid), "its descriptors to go")
+        need(values(d)["process_open_fds"] > 2, "at least the standard streams")
+
+
+@test
 def what_is_running_stands_in_its_labels():
     with measured() as d:
         version = subprocess.run([program(HELLO), "--version=raw"], stdout=subprocess.PIPE).stdout.decode()

@@ -12,7 +12,8 @@
  *     second ADDR  another component of this process serves health there; "second-end" ends it
  *     hold         work that a graceful stop waits for; "release" ends it
  *
- * TELL_SLOW_START names a file that spec.start() waits for.
+ * TELL_SLOW_START names a file that spec.start() waits for.  With TELL_SECOND_THREAD all of it
+ * is in another thread than the first one, which ends.
  */
 #include <config.h>
 
@@ -20,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,15 +194,27 @@ subject_part(void)
 	return &part;
 }
 
+static component_part_fn *const parts[] = { subject_part, NULL };
+static struct component_spec    spec = COMPONENT_SPEC(
+	.name = "subject", .summary = "Does what tests tell it.", .version = "0", .flags = flags,
+	.parts = parts, .start = start);
+static int                      count;
+
+static void *
+run_all(void *argv)
+{
+	exit(component_main(&spec, count, argv));
+}
+
 int
 main(int argc, char **argv)
 {
-	static component_part_fn *const parts[] = { subject_part, NULL };
-	struct component_spec           spec = COMPONENT_SPEC(
-		.name = "subject", .summary = "Does what tests tell it.", .version = "0", .flags = flags,
-		.parts = parts, .start = start);
+	pthread_t thread;
 
+	count = argc;
 	if (getenv("TELL_NAME"))
 		spec.name = getenv("TELL_NAME");
-	return component_main(&spec, argc, argv);
+	if (getenv("TELL_SECOND_THREAD") && pthread_create(&thread, NULL, run_all, argv) == 0)
+		pthread_exit(NULL);
+	run_all(argv);
 }
