@@ -4,7 +4,7 @@
  *     server's thread                       component's loop
  *     request --> waiting --> post(round) ----> runs the checks
  *                    |                              |
- *     timer, 1 s: "loop failed"      <---- post(results): all that wait are answered
+ *     timer, 0.9 s: "loop failed"    <---- post(results): all that wait are answered
  *
  * The checks look at the daemon's own state, so they run on its loop; the server
  * has a thread of its own, so that a loop that hangs is told and not joined.  One
@@ -32,7 +32,7 @@
 #include "front.h"
 #include "health.h"
 
-#define LOOP_ANSWER_MS 1000 /* probes of Kubernetes give up after 1 s by default */
+#define LOOP_ANSWER_MS 900 /* probes of Kubernetes give up after 1 s by default, and then show no reason */
 
 struct health {
 	struct component *c;

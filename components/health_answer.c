@@ -22,6 +22,7 @@
 #include "text.h"
 
 #define NAME_MAX_ 256 /* bytes with NUL of an excluded name looked at; longer ones match nothing */
+#define NO_ANSWER "no answer within 0.9s" /* LOOP_ANSWER_MS of health.c */
 
 static const char *const endpoints[] = { "healthz", "livez", "readyz" };
 
@@ -172,13 +173,13 @@ whole(struct text *t, const char *endpoint, const char *query, const struct heal
 {
 	bool ready = strcmp(endpoint, "readyz") == 0, failed;
 
-	failed = line(t, query, "loop", r->stuck ? -ETIMEDOUT : 0, r->stuck ? "no answer within 1s" : NULL);
+	failed = line(t, query, "loop", r->stuck ? -ETIMEDOUT : 0, r->stuck ? NO_ANSWER : NULL);
 	for (size_t i = 0; ready && i < r->count; i++)
 		failed |= line(t, query, r->items[i].name, r->items[i].status,
 			r->items[i].status < 0 ? NULL : r->items[i].text);
 	/* Who leaves out the loop, on which they run, asks for the others. */
 	if (ready && (r->failed || (r->stuck && !failed))) {
-		text_add(t, "[-]checks failed: not known, %s\n", r->failed ? "out of memory" : "no answer within 1s");
+		text_add(t, "[-]checks failed: not known, %s\n", r->failed ? "out of memory" : NO_ANSWER);
 		failed = true;
 	}
 	if (!r->stuck)
@@ -191,7 +192,7 @@ static int
 single(struct text *t, const char *endpoint, const char *check, const struct health_results *r)
 {
 	if (r->stuck) {
-		text_add(t, "[-]loop failed: no answer within 1s\n");
+		text_add(t, "[-]loop failed: " NO_ANSWER "\n");
 		return 500;
 	}
 	if (strcmp(check, "loop") == 0) {

@@ -33,7 +33,7 @@
 #include "reply.h"
 #include "utc.h"
 
-#define LOOP_ANSWER_S 1 /* as long as a probe waits */
+#define LOOP_ANSWER_S 1 /* about as long as a probe waits */
 #define GROUP         "config.k8s.io"
 #define FORM_NEWEST   "v1beta1"
 

@@ -75,16 +75,16 @@ each_question_has_its_answer(void **state)
 		{ "/readyz/store", NULL, &ill, 500, "[-]store failed: reason withheld\n" },
 		{ "/readyz/nosuch", NULL, &ill, 404, "404 no such check\n" },
 		{ "/livez/store", NULL, &ill, 404, "404 no such check\n" },
-		{ "/readyz", NULL, &stuck, 500, "[-]loop failed: no answer within 1s\nreadyz check failed\n" },
-		{ "/livez", NULL, &stuck, 500, "[-]loop failed: no answer within 1s\nlivez check failed\n" },
+		{ "/readyz", NULL, &stuck, 500, "[-]loop failed: no answer within 0.9s\nreadyz check failed\n" },
+		{ "/livez", NULL, &stuck, 500, "[-]loop failed: no answer within 0.9s\nlivez check failed\n" },
 		/* Nobody has looked whether it is ready. */
 		{ "/readyz", "exclude=loop", &stuck, 500,
-			"[+]loop excluded: ok\n[-]checks failed: not known, no answer within 1s\nreadyz check failed\n" },
+			"[+]loop excluded: ok\n[-]checks failed: not known, no answer within 0.9s\nreadyz check failed\n" },
 		{ "/livez", "exclude=loop", &stuck, 200, "ok" },
 		{ "/readyz", "exclude=memory", &short_of_memory, 500,
 			"[+]loop ok\n[-]checks failed: not known, out of memory\n"
 			"warn: some health checks cannot be excluded: no matches for \"memory\"\nreadyz check failed\n" },
-		{ "/readyz/store", NULL, &stuck, 500, "[-]loop failed: no answer within 1s\n" },
+		{ "/readyz/store", NULL, &stuck, 500, "[-]loop failed: no answer within 0.9s\n" },
 	};
 
 	(void)state;
