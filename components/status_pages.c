@@ -159,9 +159,7 @@ statusz_json(struct status_pages *p, int64_t start_s, int64_t up_s, struct text 
 static void
 statusz(struct status_pages *p, struct text *out)
 {
-	int64_t now_s = clock_ns(CLOCK_REALTIME) / CLOCK_NS_PER_S, start_s = process_started_ns() / CLOCK_NS_PER_S;
-
-	(p->version ? statusz_json : statusz_text)(p, start_s, now_s - start_s, out);
+	(p->version ? statusz_json : statusz_text)(p, process_started_ns() / CLOCK_NS_PER_S, process_up_ns() / CLOCK_NS_PER_S, out);
 }
 
 /* In the text both, in JSON a pass for each.  What was set since the options were read is none of theirs. */

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -48,19 +49,33 @@ process_start(const char *path, int32_t pid)
 	return at ? strtoll(at, NULL, 10) : -EINVAL;
 }
 
+static _Atomic pid_t   asked_by;        /* the process that the two are of */
+static _Atomic int64_t by_day, by_boot; /* when it began, ns of CLOCK_REALTIME and of CLOCK_BOOTTIME */
+
+static bool
+is_known(void)
+{
+	int64_t ticks, per_second = sysconf(_SC_CLK_TCK);
+
+	if (asked_by == getpid())
+		return true;
+	ticks = process_start("/proc/self/stat", getpid());
+	if (ticks < 0 || per_second <= 0)
+		return false;
+	by_boot = ticks * (CLOCK_NS_PER_S / per_second);
+	by_day = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + by_boot;
+	asked_by = getpid();
+	return true;
+}
+
 int64_t
 process_started_ns(void)
 {
-	static _Atomic pid_t   of;
-	static _Atomic int64_t start;
-	int64_t                ticks, per_second = sysconf(_SC_CLK_TCK);
+	return is_known() ? by_day : 0;
+}
 
-	if (of == getpid())
-		return start;
-	ticks = process_start("/proc/self/stat", getpid());
-	if (ticks < 0 || per_second <= 0)
-		return 0;
-	start = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + ticks * (CLOCK_NS_PER_S / per_second);
-	of = getpid();
-	return start;
+int64_t
+process_up_ns(void)
+{
+	return is_known() ? clock_ns(CLOCK_BOOTTIME) - by_boot : 0;
 }

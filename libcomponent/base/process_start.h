@@ -12,5 +12,7 @@ int64_t process_start(const char *path, int32_t pid);
 /* When this one began, by the clock of the day, ns; 0: not known.  The same each time, in any thread: the clocks are
  * compared once. */
 int64_t process_started_ns(void);
+/* How long ago that was, ns, whatever the clock of the day was set to since; 0: not known. */
+int64_t process_up_ns(void);
 
 #endif

@@ -81,6 +81,37 @@ def when_it_began_is_known_to_one_that_has_left_its_proc_behind():
 
 
 @test
+def how_long_it_is_up_does_not_change_with_the_clock_of_the_day():
+    with tempdir() as t:
+        with open(t + "/set.c", "w") as f:
+            f.write("""
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A day later once that file is there. */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int (*next)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+	int r = next(clock, ts);
+
+	if (clock == CLOCK_REALTIME && getenv("IS_SET") && access(getenv("IS_SET"), F_OK) == 0)
+		ts->tv_sec += 86400;
+	return r;
+}
+""")
+        r = run(*CC.split(), "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", t + "/set.so", t + "/set.c")
+        equal(r.returncode, 0, r.stderr)
+        with daemon(SUBJECT, "--enable-pprof", env={"LD_PRELOAD": t + "/set.so", "IS_SET": t + "/set"}) as d:
+            before = structured(d, "/statusz")
+            open(t + "/set", "w").close()
+            after = structured(d, "/statusz")
+            equal(after["startTime"], before["startTime"])
+            need(0 <= after["uptimeSeconds"] - before["uptimeSeconds"] < 86400, (before, after))
+
+
+@test
 def a_program_adds_a_section_by_one_call():
     with daemon(SUBJECT, "--enable-pprof", "--greeting=a\nb\x1b[1m") as d:
         contains(d.get("/statusz").text, "\nGreeting\n  greeting: a\\x0ab\\x1b[1m\n  characters: 7\n")
