@@ -29,6 +29,9 @@
  *   a linked O_TMPFILE has no such event, and some files are never closed.
  * - A file that has gone may come back in a moment: editors and git remove a file
  *   and then make it anew.  So what has gone is said SETTLE_NS later, too.
+ * - Whether the root's name has another directory by now, only a look at the name can
+ *   tell.  There is none where the root is on a network file system: its server may be
+ *   away, and whoever looks, here the loop, would wait for it.
  *
  * - Symbolic links below the root are files here and are never followed.  But what
  *   others show may be behind one that leads to a directory: a ConfigMap's files
@@ -57,6 +60,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -83,6 +87,7 @@ struct source {
 	char     *directory;
 	struct source_events events;
 	struct watched watched;
+	bool      remote; /* the root is on a network file system */
 	bool      blind;
 	bool      stale; /* look at everything when the events that are here are read */
 	struct scan scan; /* too large for a stack; scans do not nest */
@@ -152,6 +157,29 @@ dir_watch(struct source *s, const char *path)
 	return wd < 0 ? -errno : watched_dir_put(&s->watched, wd, path);
 }
 
+/* Is it on a file system whose server may be away? */
+static bool
+is_remote(int fd)
+{
+	static const uint32_t types[] = {
+		0x6969,                             /* NFS */
+		0x517b, 0xff534d42, 0xfe534d42,     /* SMB, CIFS */
+		0x65735546,                         /* FUSE */
+		0x01021997,                         /* 9p */
+		0x00c36400,                         /* Ceph */
+		0x0bd00bd0,                         /* Lustre */
+		0x5346414f, 0x6b414653, 0x73757245, /* AFS, kAFS, Coda */
+	};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) != 0)
+		return true;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if ((uint32_t)fs.f_type == types[i])
+			return true;
+	return false;
+}
+
 static void scan_dir(struct source *s, int parent, const char *name);
 
 static void
@@ -208,6 +236,8 @@ scan_dir(struct source *s, int parent, const char *name)
 		trouble(s, "cannot read", s->scan.path, -fd);
 		return;
 	}
+	if (s->scan.length == 0)
+		s->remote = is_remote(fd);
 	d = fdopendir(fd);
 	if (d == NULL) {
 		trouble(s, "cannot read", s->scan.path, errno);
@@ -404,13 +434,15 @@ root_is_watched(struct source *s)
 	int wd = inotify_add_watch(s->fd, s->directory, WATCHED | IN_ONLYDIR);
 	const char *path = wd < 0 ? NULL : watched_dir_path(&s->watched, wd);
 
+	if (wd >= 0 && path == NULL)
+		inotify_rm_watch(s->fd, wd); /* a scan makes its own, or another directory comes before it */
 	return path != NULL && *path == '\0';
 }
 
 int
 source_is_blind(struct source *s)
 {
-	return s->blind || !root_is_watched(s);
+	return s->blind || (!s->remote && !root_is_watched(s));
 }
 
 size_t

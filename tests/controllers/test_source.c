@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,22 @@ __wrap_readdir(DIR *d)
 		return __real_readdir(d);
 	errno = EIO;
 	return NULL;
+}
+
+#define NFS 0x6969
+static bool is_nfs;
+
+int __real_fstatfs(int fd, struct statfs *ret);
+int __wrap_fstatfs(int fd, struct statfs *ret);
+
+int
+__wrap_fstatfs(int fd, struct statfs *ret)
+{
+	int r = __real_fstatfs(fd, ret);
+
+	if (is_nfs)
+		ret->f_type = NFS;
+	return r;
 }
 
 static void
@@ -155,6 +172,7 @@ static int
 setup(void **state)
 {
 	(void)state;
+	is_nfs = false;
 	f = calloc(1, sizeof *f);
 	strcpy(f->root, "/tmp/component-source-XXXXXX");
 	return f == NULL || mkdtemp(f->root) == NULL ? -1 : 0;
@@ -784,6 +802,14 @@ another_root_below_another_directory_of_that_name_is_found(void **state)
 	assert_another_root_is_found("above/root");
 }
 
+/* "current" leads there from now on. */
+static void
+lead(const char *to)
+{
+	assert_int_equal(symlink(to, at("next")), 0);
+	assert_int_equal(rename(at("next"), at("current")), 0);
+}
+
 static void
 another_root_that_a_link_leads_to_is_found(void **state)
 {
@@ -792,12 +818,61 @@ another_root_that_a_link_leads_to_is_found(void **state)
 	put("a/old");
 	make_dir("b");
 	put("b/new");
-	assert_int_equal(symlink("a", at("current")), 0);
+	lead("a");
 	begin_at(at("current"));
 	assert_false(source_is_blind(f->source));
-	assert_int_equal(symlink("b", at("next")), 0);
-	rename(at("next"), at("current"));
+	lead("b");
 	assert_another_root_is_found("current");
+}
+
+static void
+a_root_on_a_network_file_system_is_not_looked_up_by_name(void **state)
+{
+	(void)state;
+	make_dir("a");
+	put("a/old");
+	make_dir("b");
+	put("b/new");
+	lead("a");
+	is_nfs = true;
+	begin_at(at("current"));
+	lead("b");
+	assert_false(source_is_blind(f->source));
+	source_rescan(f->source); /* that is for --resync-period to find */
+	assert_said("new");
+}
+
+/* How many the kernel knows of. */
+static unsigned
+watches(void)
+{
+	char path[64], line[512];
+	unsigned count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", source_fd(f->source));
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file) != NULL)
+		count += strncmp(line, "inotify wd:", 11) == 0;
+	fclose(file);
+	return count;
+}
+
+static void
+another_root_that_goes_again_leaves_no_watch_behind(void **state)
+{
+	(void)state;
+	make_dir("a");
+	make_dir("b");
+	lead("a");
+	begin_at(at("current"));
+	assert_int_equal(watches(), 1);
+	lead("b");
+	assert_true(source_is_blind(f->source));
+	lead("a");
+	assert_false(source_is_blind(f->source));
+	assert_int_equal(watches(), 1);
 }
 
 static void
@@ -1072,6 +1147,8 @@ main(void)
 		CASE(a_root_that_goes_and_comes_back_is_found_by_a_rescan),
 		CASE(another_root_below_another_directory_of_that_name_is_found),
 		CASE(another_root_that_a_link_leads_to_is_found),
+		CASE(a_root_on_a_network_file_system_is_not_looked_up_by_name),
+		CASE(another_root_that_goes_again_leaves_no_watch_behind),
 		CASE(another_root_is_found_while_somebody_has_the_old_one_open),
 		CASE(a_root_that_has_gone_is_trouble),
 		CASE(what_was_below_a_mount_that_is_gone_is_said_and_watched),
