@@ -156,8 +156,12 @@ int
 watched_dir_put(struct watched *k, int wd, const char *path)
 {
 	struct dir *dir = dir_find(k, wd);
-	char *copy = strdup(path);
+	char *copy;
 
+	/* The root, mounted below itself once more. */
+	if (dir != NULL && dir->seen == k->scans && *dir->path == '\0' && *path != '\0')
+		return 0;
+	copy = strdup(path);
 	if (copy == NULL)
 		return -ENOMEM;
 	if (dir != NULL) {

@@ -16,7 +16,7 @@ struct watched {
 
 /* The directory's path, NULL when there is none; borrowed until it is put again. */
 const char *watched_dir_path(const struct watched *k, int wd);
-/* The watch has this path from now on.  -ENOMEM. */
+/* The watch has this path from now on, but the root's keeps its own.  -ENOMEM. */
 int  watched_dir_put(struct watched *k, int wd, const char *path);
 void watched_dir_forget(struct watched *k, int wd);
 /* Forgets path "below" and all below it, or with NULL all that the last scan has not put,
