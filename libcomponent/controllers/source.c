@@ -32,13 +32,14 @@
  * - Whether the root's name has another directory by now, only a look at the name can
  *   tell.  There is none where the root is on a network file system: its server may be
  *   away, and whoever looks, here the loop, would wait for it.
- *
  * - Symbolic links below the root are files here and are never followed.  But what
  *   others show may be behind one that leads to a directory: a ConfigMap's files
- *   are links through "..data", which alone is replaced.
+ *   are links through "..data", which alone is replaced.  It leads to a name beside
+ *   it, and no other kind is looked behind: anybody may plant one that leads to a
+ *   server that is away.  Nor is all said anew for each of them: a reconcile that
+ *   makes such a link would keep the loop busy for ever.
  *
- * fanotify could watch a
- * whole file system with one mark, but needs CAP_SYS_ADMIN.
+ * Why not fanotify: one mark could watch a whole file system, but needs CAP_SYS_ADMIN.
  *
  * Tests: tests/controllers/test_source.c.
  */
@@ -71,6 +72,8 @@
 #define SOURCE_READ_MAX (64 * 1024)
 /* How long a file is left alone that is being written, or that may come back, ns. */
 #define SETTLE_NS CLOCK_NS_PER_S
+/* Between two looks at everything because of links to directories, ns. */
+#define LINKED_NS (CLOCK_NS_PER_S * 5)
 
 #define WATCHED (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | \
 	IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
@@ -90,6 +93,8 @@ struct source {
 	bool      remote; /* the root is on a network file system */
 	bool      blind;
 	bool      stale; /* look at everything when the events that are here are read */
+	bool      linked; /* look at everything now and then: a link to a directory has come */
+	int64_t   scanned_ns; /* when that was done last; monotonic */
 	struct scan scan; /* too large for a stack; scans do not nest */
 };
 
@@ -277,26 +282,46 @@ void
 source_rescan(struct source *s)
 {
 	s->blind = false;
-	s->stale = false;
+	s->stale = s->linked = false;
 	s->watched.scans++;
 	scan_below(s, "");
 	dirs_forget(s, NULL);
 	if (watched_files_forget_missed(&s->watched, on_gone, s) != 0)
 		trouble(s, "some files that went were not told of in", "", ENOMEM);
+	s->scanned_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Is there something of that name?  flags: of fstatat(). */
+/* Is there something of that name? */
 static bool
-look(const struct source *s, const char *key, int flags, struct stat *ret)
+look(const struct source *s, const char *key, struct stat *ret)
 {
 	char *full;
 	int r;
 
 	if (asprintf(&full, "%s/%s", s->directory, key) < 0)
 		return false;
-	r = fstatat(AT_FDCWD, full, ret, flags);
+	r = lstat(full, ret);
 	free(full);
 	return r == 0;
+}
+
+/* Does the link lead to a directory beside it? */
+static bool
+leads_beside(const struct source *s, const char *key)
+{
+	char *full, to[NAME_MAX + 1], beside[PATH_MAX];
+	const char *slash = strrchr(key, '/');
+	struct stat st;
+	ssize_t n;
+
+	if (asprintf(&full, "%s/%s", s->directory, key) < 0)
+		return false;
+	n = readlink(full, to, sizeof to);
+	free(full);
+	if (n < 0 || (size_t)n == sizeof to || memchr(to, '/', (size_t)n) != NULL)
+		return false;
+	snprintf(beside, sizeof beside, "%.*s%.*s", slash == NULL ? 0 : (int)(slash + 1 - key), key, (int)n, to);
+	return look(s, beside, &st) && S_ISDIR(st.st_mode);
 }
 
 /* Where a file has gone another one may be already, of which nothing else need tell. */
@@ -304,8 +329,8 @@ static void
 on_file(struct source *s, const char *key, uint32_t mask)
 {
 	int64_t settle_ns = mask & (IN_MODIFY | IN_DELETE | IN_MOVED_FROM) ? SETTLE_NS : 0;
-	struct stat st, to;
-	bool there = (mask & (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM)) && look(s, key, AT_SYMLINK_NOFOLLOW, &st);
+	struct stat st;
+	bool there = (mask & (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM)) && look(s, key, &st);
 
 	if ((mask & (IN_DELETE | IN_MOVED_FROM)) && (!there || S_ISDIR(st.st_mode))) {
 		file_gone(s, key);
@@ -314,8 +339,11 @@ on_file(struct source *s, const char *key, uint32_t mask)
 	/* Its writer will tell us when it closes it. */
 	if ((mask & IN_CREATE) && there && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1)
 		settle_ns = SETTLE_NS;
-	if (there && S_ISLNK(st.st_mode) && look(s, key, 0, &to) && S_ISDIR(to.st_mode))
-		s->stale = true;
+	if (there && S_ISLNK(st.st_mode) && leads_beside(s, key)) {
+		s->linked = true;
+		/* One that is made may be about to be renamed, and that is the moment. */
+		s->stale |= (mask & IN_MOVED_TO) && clock_ns(CLOCK_MONOTONIC) - s->scanned_ns >= LINKED_NS;
+	}
 	file_say(s, key, settle_ns);
 }
 
@@ -442,7 +470,7 @@ root_is_watched(struct source *s)
 int
 source_is_blind(struct source *s)
 {
-	return s->blind || (!s->remote && !root_is_watched(s));
+	return s->blind || s->linked || (!s->remote && !root_is_watched(s));
 }
 
 size_t

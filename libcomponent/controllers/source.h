@@ -31,8 +31,8 @@ int  source_fd(const struct source *s);
 void source_read(struct source *s);
 /* Looks at everything: says every file there is, and every one known that has gone. */
 void source_rescan(struct source *s);
-/* Is a part of the tree unwatched (limits, root gone or, on a local file system, another one)?  Ask now
- * and then, and rescan. */
+/* Is a part of the tree unwatched (limits, root gone or, on a local file system, another one), or was there
+ * a link to a directory just after a look at everything?  Ask now and then, and rescan. */
 int  source_is_blind(struct source *s);
 size_t source_file_count(const struct source *s);
 void source_free(struct source *s);

@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "skip.h"
@@ -71,6 +72,18 @@ __wrap_readdir(DIR *d)
 		return __real_readdir(d);
 	errno = EIO;
 	return NULL;
+}
+
+static time_t seconds;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+int
+__wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	(void)clock;
+	*ret = (struct timespec){ .tv_sec = seconds };
+	return 0;
 }
 
 #define NFS 0x6969
@@ -168,11 +181,20 @@ make_dir(const char *path)
 	assert_int_equal(mkdir(at(path), 0755), 0);
 }
 
+/* "current" leads there from now on. */
+static void
+lead(const char *to)
+{
+	assert_int_equal(symlink(to, at("next")), 0);
+	assert_int_equal(rename(at("next"), at("current")), 0);
+}
+
 static int
 setup(void **state)
 {
 	(void)state;
 	is_nfs = false;
+	seconds = 1000;
 	f = calloc(1, sizeof *f);
 	strcpy(f->root, "/tmp/component-source-XXXXXX");
 	return f == NULL || mkdtemp(f->root) == NULL ? -1 : 0;
@@ -566,11 +588,13 @@ a_link_that_leads_to_another_directory_says_the_links_through_it(void **state)
 	assert_int_equal(symlink("..a", at("..data")), 0);
 	assert_int_equal(symlink("..data/shop.yaml", at("shop.yaml")), 0);
 	begin();
+	forget_said();
+	seconds += 10;
 	make_dir("..b");
 	put("..b/shop.yaml");
 	assert_int_equal(symlink("..b", at("..data_tmp")), 0);
 	read_all();
-	forget_said();
+	assert_not_said("shop.yaml");
 	rename(at("..data_tmp"), at("..data"));
 	tree_remove(at("..a"));
 	read_all();
@@ -581,6 +605,44 @@ a_link_that_leads_to_another_directory_says_the_links_through_it(void **state)
 	read_all();
 	assert_said("to_a_file");
 	assert_not_said("shop.yaml");
+}
+
+/* A reconcile may be what makes it. */
+static void
+a_link_replaced_again_and_again_has_all_said_now_and_then(void **state)
+{
+	(void)state;
+	make_dir("a");
+	make_dir("b");
+	put("file");
+	begin();
+	forget_said();
+	for (int n = 0; n < 10; n++) {
+		lead(n % 2 == 0 ? "a" : "b");
+		read_all();
+	}
+	assert_not_said("file");
+	assert_true(source_is_blind(f->source));
+	source_rescan(f->source);
+	assert_int_equal(times_said("file"), 1);
+	assert_false(source_is_blind(f->source));
+}
+
+static void
+a_link_to_elsewhere_is_not_looked_behind(void **state)
+{
+	(void)state;
+	make_dir("a");
+	put("file");
+	begin();
+	forget_said();
+	lead("/");
+	read_all();
+	lead("./a");
+	read_all();
+	assert_said("current");
+	assert_not_said("file");
+	assert_false(source_is_blind(f->source));
 }
 
 static void
@@ -800,14 +862,6 @@ another_root_below_another_directory_of_that_name_is_found(void **state)
 	make_dir("above/root");
 	put("above/root/new");
 	assert_another_root_is_found("above/root");
-}
-
-/* "current" leads there from now on. */
-static void
-lead(const char *to)
-{
-	assert_int_equal(symlink(to, at("next")), 0);
-	assert_int_equal(rename(at("next"), at("current")), 0);
 }
 
 static void
@@ -1148,6 +1202,8 @@ main(void)
 		CASE(a_file_that_becomes_a_directory_and_back_is_followed),
 		CASE(links_are_said_and_never_followed),
 		CASE(a_link_that_leads_to_another_directory_says_the_links_through_it),
+		CASE(a_link_replaced_again_and_again_has_all_said_now_and_then),
+		CASE(a_link_to_elsewhere_is_not_looked_behind),
 		CASE(a_file_being_written_is_left_alone_until_it_is_closed),
 		CASE(what_has_gone_is_left_alone_for_as_long_as_it_may_come_back),
 		CASE(after_an_overflow_everything_that_came_and_went_is_said),

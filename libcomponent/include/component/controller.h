@@ -36,8 +36,8 @@ struct component_controller_spec {
 	/* As in --controllers, in the log, and the worker threads' name (15 bytes). */
 	const char *name;
 	/* The source: every file below this directory; keys are paths relative to it.
-	 * Symbolic links are files, too.  When one that leads to a directory comes or is
-	 * replaced, all files are told of: a ConfigMap's are links through such a one. */
+	 * Symbolic links are files, too.  When one that leads to a directory beside it comes or is
+	 * replaced, all files are told of, within 5 s: a ConfigMap's are links through such a one. */
 	const char *directory;
 	/* Chooses and names keys: returns false to ignore; may rewrite key in
 	 * place.  On the component's loop.  NULL: all files. */
