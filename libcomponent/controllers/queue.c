@@ -51,8 +51,8 @@ struct item {
 	unsigned     failures;
 	bool         dirty;
 	bool         processing;
-	bool         retry;    /* what it waits for is the retry of those failures */
-	bool         moot;     /* which it had begun to wait for when it was taken */
+	bool         retry;    /* the entry in the heap is a retry */
+	bool         moot;     /* that retry waited already when the key was taken: forget() drops it */
 	int64_t      since_ns; /* of being dirty, else of processing; monotonic */
 	struct item *next_worked, **link_worked; /* on the list of those that are processed */
 	char         key[];
@@ -317,41 +317,37 @@ component_queue_add(struct component_queue *q, const char *key)
 	return r;
 }
 
-/* With the mutex held. */
-static int
-add_after(struct component_queue *q, const char *key, int64_t after_ns)
+static int64_t
+due_after(int64_t now_ns, int64_t after_ns)
 {
-	struct item *item;
-	int64_t due_ns;
-	int r;
+	return now_ns + (after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
+}
 
-	if (q->shut_down)
-		return -ESHUTDOWN;
-	r = item_get(q, key, &item);
-	if (r != 0)
-		return r;
-	if (after_ns <= 0) {
-		make_dirty(q, item);
-		return 0;
-	}
-	due_ns = clock_ns(CLOCK_MONOTONIC) +
-		(after_ns < RETRY_DELAY_MAX_NS ? after_ns : RETRY_DELAY_MAX_NS);
-	item->moot = false;
-	if (item->due.place == 0)
-		item->retry = false;
-	if (item->due.place == 0 || item->due.at_ns > due_ns)
-		due_heap_add(&q->waiting, &item->due, due_ns); /* item_get() has made room */
+/* The earlier of two moments counts. */
+static void
+wait_until(struct component_queue *q, struct item *item, int64_t due_ns, bool retry)
+{
+	if (item->due.place != 0 && item->due.at_ns <= due_ns)
+		return;
+	due_heap_add(&q->waiting, &item->due, due_ns); /* item_get() has made room */
+	item->retry = retry;
 	pthread_cond_signal(&q->ready);
-	return 0;
 }
 
 int
 component_queue_add_after(struct component_queue *q, const char *key, int64_t after_ns)
 {
+	struct item *item;
 	int r;
 
 	pthread_mutex_lock(&q->mutex);
-	r = add_after(q, key, after_ns);
+	r = q->shut_down ? -ESHUTDOWN : item_get(q, key, &item);
+	if (r == 0 && after_ns <= 0) {
+		make_dirty(q, item);
+	} else if (r == 0) {
+		wait_until(q, item, due_after(clock_ns(CLOCK_MONOTONIC), after_ns), false);
+		item->retry = item->moot = false; /* not alone, if it was one: forget() must not drop it */
+	}
 	pthread_mutex_unlock(&q->mutex);
 	return r;
 }
@@ -361,7 +357,7 @@ component_queue_add_rate_limited(struct component_queue *q, const char *key)
 {
 	struct item *item;
 	unsigned failures;
-	int64_t delay_ns;
+	int64_t now, delay_ns, due_ns;
 	int r;
 
 	pthread_mutex_lock(&q->mutex);
@@ -372,13 +368,20 @@ component_queue_add_rate_limited(struct component_queue *q, const char *key)
 	if (item->failures < UINT32_MAX)
 		item->failures++;
 	item->moot = false;
-	/* It has its token: events that fail again meanwhile take none from other keys. */
-	if (item->due.place != 0 && item->retry)
+	now = clock_ns(CLOCK_MONOTONIC);
+	due_ns = due_after(now, retry_delay_ns(&q->retry_delay, failures, now, 0));
+	/* A retry that waits has its token, and what comes before one needs none: events that fail again
+	 * meanwhile take none from other keys.  Since a reload it may be due earlier. */
+	if (item->due.place != 0 && (item->retry || item->due.at_ns <= due_ns)) {
+		wait_until(q, item, due_ns, true);
 		goto out;
+	}
 	component_counter_add(q->figures.retries, 1);
-	delay_ns = retry_delay_ns(&q->retry_delay, failures, clock_ns(CLOCK_MONOTONIC));
-	r = add_after(q, key, delay_ns);
-	item->retry = delay_ns > 0;
+	delay_ns = retry_delay_ns(&q->retry_delay, failures, now, 1);
+	if (delay_ns > 0)
+		wait_until(q, item, due_after(now, delay_ns), true);
+	else
+		make_dirty(q, item);
 
 out:
 	pthread_mutex_unlock(&q->mutex);

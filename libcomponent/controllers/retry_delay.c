@@ -48,9 +48,9 @@ backoff_ns(const struct component_queue_options *o, unsigned failures)
 	return o->base_delay_ns << failures;
 }
 
-/* Takes a token, from the future if there is none; returns how far away it is. */
+/* Takes so many tokens, from the future if there are none; returns how far away they are. */
 static int64_t
-token_wait_ns(struct retry_delay *p, int64_t now_ns)
+token_wait_ns(struct retry_delay *p, int64_t now_ns, unsigned tokens)
 {
 	double wait;
 
@@ -58,7 +58,7 @@ token_wait_ns(struct retry_delay *p, int64_t now_ns)
 	p->tokens_ns = now_ns;
 	if (p->tokens > (double)p->options.burst)
 		p->tokens = (double)p->options.burst;
-	p->tokens -= 1;
+	p->tokens -= tokens;
 	if (p->tokens >= 0)
 		return 0;
 	wait = -p->tokens / p->options.qps * (double)CLOCK_NS_PER_S;
@@ -66,9 +66,9 @@ token_wait_ns(struct retry_delay *p, int64_t now_ns)
 }
 
 int64_t
-retry_delay_ns(struct retry_delay *p, unsigned failures, int64_t now_ns)
+retry_delay_ns(struct retry_delay *p, unsigned failures, int64_t now_ns, unsigned tokens)
 {
-	int64_t own = backoff_ns(&p->options, failures), shared = token_wait_ns(p, now_ns);
+	int64_t own = backoff_ns(&p->options, failures), shared = token_wait_ns(p, now_ns, tokens);
 
 	return own > shared ? own : shared;
 }

@@ -20,7 +20,7 @@ struct retry_delay {
 bool    retry_delay_is_valid(const struct component_queue_options *options);
 void    retry_delay_init(struct retry_delay *p, const struct component_queue_options *options, int64_t now_ns);
 void    retry_delay_set(struct retry_delay *p, const struct component_queue_options *options);
-/* The wait of a key that has failed so often before; takes a token. */
-int64_t retry_delay_ns(struct retry_delay *p, unsigned failures, int64_t now_ns);
+/* The wait of a key that has failed so often before; takes so many tokens, 1 or, of one that has its own, 0. */
+int64_t retry_delay_ns(struct retry_delay *p, unsigned failures, int64_t now_ns, unsigned tokens);
 
 #endif

@@ -256,7 +256,11 @@ a_key_that_fails_again_while_its_retry_waits_takes_no_token_from_others(void **s
 	struct component_queue *q = queue_with(1 * MS, 1 * MS, 1 / 3600.0, 2);
 
 	(void)state;
-	fail_often(q, "hot", 100);
+	fail_often(q, "hot", 50);
+	for (int n = 0; n < 50; n++) {
+		assert_int_equal(component_queue_add_after(q, "hot", 1 * MS), 0);
+		assert_int_equal(component_queue_add_rate_limited(q, "hot"), 0);
+	}
 	assert_int_equal(component_queue_add_rate_limited(q, "other"), 0);
 	WAIT_FOR_S(component_queue_length(q) == 2, 30);
 	assert_int_equal(component_queue_length(q), 2);
@@ -311,6 +315,53 @@ a_retry_that_waits_is_dropped_when_the_key_needs_none_any_more(void **state)
 	component_queue_done(q, "c");
 	WAIT_FOR_S(component_queue_length(q) == 2, 30);
 	assert_int_equal(component_queue_length(q), 2);
+	component_queue_free(q);
+}
+
+/* Its retry and something else share an entry; then it runs for a third reason and succeeds. */
+static void
+assert_comes_later(int64_t retry_ns, int64_t after_ns, bool fails_first)
+{
+	struct component_queue *q = queue_with(retry_ns, retry_ns, 1e6, 1000);
+
+	if (fails_first)
+		component_queue_add_rate_limited(q, "a");
+	component_queue_add_after(q, "a", after_ns);
+	if (!fails_first)
+		component_queue_add_rate_limited(q, "a");
+	component_queue_add(q, "a");
+	take(q, "a");
+	component_queue_forget(q, "a");
+	component_queue_done(q, "a");
+	WAIT_FOR_S(component_queue_length(q) == 1, 30);
+	assert_int_equal(component_queue_length(q), 1);
+	component_queue_free(q);
+}
+
+static void
+what_was_added_beside_a_retry_is_not_dropped_with_it(void **state)
+{
+	(void)state;
+	assert_comes_later(3600 * 1000 * MS, 500 * MS, true);
+	assert_comes_later(3600 * 1000 * MS, 500 * MS, false);
+	assert_comes_later(500 * MS, 1000 * MS, true);
+}
+
+static void
+a_key_whose_retry_waits_follows_a_shorter_delay_when_it_fails_again(void **state)
+{
+	struct component_queue *q = queue_with(3600 * 1000 * MS, 3600 * 1000 * MS, 1e6, 1000);
+	struct component_queue_options fast = { sizeof fast, 1 * MS, 1 * MS, 1e6, 1000 };
+
+	(void)state;
+	component_queue_add_rate_limited(q, "a");
+	assert_int_equal(component_queue_set(q, &fast), 0);
+	component_queue_add(q, "a");
+	take(q, "a");
+	component_queue_add_rate_limited(q, "a");
+	component_queue_done(q, "a");
+	WAIT_FOR_S(component_queue_length(q) == 1, 30);
+	assert_int_equal(component_queue_length(q), 1);
 	component_queue_free(q);
 }
 
@@ -387,8 +438,6 @@ a_waiting_key_may_run_earlier_for_another_reason(void **state)
 	component_queue_free(q);
 }
 
-/* A delay counts from the moment of its call, which is known to lie between two looks
- * at the clock: so a key may come before another only if it can be due earlier. */
 static void
 the_retries_of_keys_that_are_processed_need_no_memory(void **state)
 {
@@ -416,6 +465,8 @@ the_retries_of_keys_that_are_processed_need_no_memory(void **state)
 	component_queue_free(q);
 }
 
+/* A delay counts from the moment of its call, which is known to lie between two looks
+ * at the clock: so a key may come before another only if it can be due earlier. */
 static void
 many_delays_come_out_in_order(void **state)
 {
@@ -751,6 +802,8 @@ main(void)
 		cmocka_unit_test(a_key_that_fails_again_while_its_retry_waits_takes_no_token_from_others),
 		cmocka_unit_test(a_key_that_fails_after_a_success_is_tried_again_as_soon_as_any),
 		cmocka_unit_test(a_retry_that_waits_is_dropped_when_the_key_needs_none_any_more),
+		cmocka_unit_test(what_was_added_beside_a_retry_is_not_dropped_with_it),
+		cmocka_unit_test(a_key_whose_retry_waits_follows_a_shorter_delay_when_it_fails_again),
 		cmocka_unit_test(the_larger_of_back_off_and_bucket_counts),
 		cmocka_unit_test(add_after_waits_and_the_earlier_of_two_counts),
 		cmocka_unit_test(delays_beyond_all_bounds_do_not_overflow),

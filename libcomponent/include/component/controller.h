@@ -176,7 +176,7 @@ struct component_queue_options {
  *   source   libcomponent/controllers/queue.c
  */
 COMPONENT_API int component_queue_new(const struct component_queue_options *options, struct component_queue **ret);
-/* Other pacing from now on; delays already running stay.  Returns as new does. */
+/* Other pacing from now on; a delay already running stays until the key fails again.  Returns as new does. */
 COMPONENT_API int component_queue_set(struct component_queue *q, const struct component_queue_options *options);
 
 /*
@@ -186,10 +186,12 @@ COMPONENT_API int component_queue_set(struct component_queue *q, const struct co
  * component_queue_add_rate_limited - the same, after the larger of the key's own
  *                                    back-off (base * 2^failures, capped) and the
  *                                    wait for a token all keys share; a key whose
- *                                    retry waits already has its token
+ *                                    retry waits already has its token, and one that
+ *                                    comes earlier anyway needs none
  * component_queue_forget           - the key's next back-off is the base again; a
  *                                    retry that waited already when the key was
- *                                    taken is dropped
+ *                                    taken is dropped, unless add_after() was called
+ *                                    for it since
  *
  *   returns  0, also when it is queued already; -ESHUTDOWN; -ENAMETOOLONG;
  *            -ENOBUFS beyond COMPONENT_QUEUE_KEYS_MAX; -ENOMEM; of a key that is queued,
