@@ -235,8 +235,14 @@ static const struct component_controller_spec *const specs[] = { &promotion_spec
 static int
 begin(struct component *c, struct component_error *err)
 {
+	struct component_controller *promotions;
+	int r;
+
 	promotion_spec.directory = dirs.status;
-	return component_controllers_start(c, specs, 1, NULL, err);
+	r = component_controllers_start(c, specs, 1, &promotions, err);
+	if (r == 0)
+		gitops_made_tell(dirs.status, ".promotion", ".sync", promotions);
+	return r;
 }
 
 static int

@@ -204,8 +204,10 @@ begin(struct component *c, struct component_error *err)
 	r = gitops_claims_load(&claims, dirs.managed, err); /* operations may have gone while nobody looked */
 	if (r == 0)
 		r = component_controllers_start(c, specs, 2, controllers, err);
-	if (r == 0)
+	if (r == 0) {
 		gitops_claims_tell(&claims, GITOPS_ALL, "", OPERATIONS);
+		gitops_made_tell(dirs.status, ".sync", ".operation", OPERATIONS);
+	}
 	return r;
 }
 

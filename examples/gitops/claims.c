@@ -147,6 +147,19 @@ gitops_claims_tell(struct gitops_claims *c, enum gitops_claims_of of, const char
 	pthread_mutex_unlock(&c->mutex);
 }
 
+void
+gitops_made_tell(const char *root, const char *from, const char *to, struct component_controller *controller)
+{
+	struct gitops_files files = { 0 };
+	char key[GITOPS_PATH_MAX];
+
+	gitops_tree_list(root, "", &files, NULL);
+	for (size_t i = 0; i < files.count; i++)
+		if (gitops_suffix(key, files.items[i].path, from, to))
+			component_controller_enqueue(controller, key);
+	gitops_files_free(&files);
+}
+
 int
 gitops_claims_load(struct gitops_claims *c, const char *root, struct component_error *err)
 {

@@ -220,6 +220,9 @@ int64_t gitops_stale_ns(int64_t first_ns, unsigned times);
 enum gitops_claims_of { GITOPS_ALL, GITOPS_WAITING, GITOPS_SOURCE, GITOPS_TARGET };
 void gitops_claims_tell(struct gitops_claims *c, enum gitops_claims_of of, const char *path,
 	struct component_controller *controller);
+/* Enqueues the key of each file below root whose name ends in FROM, which becomes TO: whose file has
+ * gone while nobody looked is told by what was made of it. */
+void gitops_made_tell(const char *root, const char *from, const char *to, struct component_controller *controller);
 
 /* ---- directories.c ---- */
 

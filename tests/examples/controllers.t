@@ -703,6 +703,17 @@ def a_status_that_cannot_be_read_is_a_failure_that_is_tried_again():
             promoter.end()
 
 
+@test
+def a_status_whose_file_went_while_nobody_looked_goes_at_the_start():
+    with tree() as t:
+        t.put("status/dev/shop.promotion", "state: promoted\n")
+        with running(t, APPSTUDIO):
+            t.becomes("status", {})
+        t.put("status/dev/shop.sync", "state: out-of-sync\n")
+        with running(t, AGENT):
+            t.becomes("status", {})
+
+
 # the life of all three
 
 @test
