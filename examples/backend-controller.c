@@ -118,7 +118,7 @@ static int
 application_apply(const struct names *n, const struct gitops_application *a, unsigned *ret_stale, struct component_error *err)
 {
 	struct gitops_files files = { 0 };
-	int r = gitops_claim(&claims, n->key, a->source, a->target, err);
+	int r = gitops_claim(&claims, n->key, a->source, a->target, dirs.applications, err);
 	bool left = r > 0;
 
 	if (r < 0) {
@@ -199,10 +199,12 @@ application_reconcile(struct component *c, const char *key, struct component_res
 			ret->outcome = COMPONENT_AFTER;
 		else if (r == -EEXIST)
 			ret->outcome = COMPONENT_TERMINAL; /* it is told when the target is free */
+		else if (r == -EINPROGRESS)
+			ret->outcome = COMPONENT_DONE; /* so it is here, in a second: a file was renamed */
 		ret->after_ns = r == 0 ? a.interval_ns : gitops_stale_ns(STALE_NS, stale);
 		gitops_application_free(&a);
 	}
-	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO || r == -ECANCELED)
+	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO || r == -ECANCELED || r == -EINPROGRESS)
 		return;
 	r = application_reject(&n, &ret->error);
 	if (r < 0)

@@ -87,7 +87,7 @@ static int
 claim_and_apply(struct gitops_sync *s)
 {
 	bool left = gitops_claim_at(&claims, s->key, gitops_document_get(&s->managed, "target"));
-	int r = gitops_claim(&claims, s->key, s->source, s->target, s->err);
+	int r = gitops_claim(&claims, s->key, s->source, s->target, dirs.operations, s->err);
 
 	left |= r > 0;
 	if (r >= 0)
@@ -119,7 +119,7 @@ carry_out(struct component *c, struct gitops_sync *s, const char *status_path, i
 	}
 	if (r == 0)
 		r = claim_and_apply(s);
-	if (r != -ECANCELED && status_write(c, s, status_path, r == 0) != 0)
+	if (r != -ECANCELED && r != -EINPROGRESS && status_write(c, s, status_path, r == 0) != 0)
 		r = -EIO;
 	return r;
 }
@@ -146,7 +146,9 @@ operation_reconcile(struct component *c, const char *key, struct component_resul
 	} else {
 		if (r == 0)
 			r = carry_out(c, &s, status_path, &ret->after_ns);
-		if (r == 0 || r == -ESTALE)
+		if (r == -EINPROGRESS)
+			ret->outcome = COMPONENT_DONE; /* it is told when the other one is withdrawn, in a second */
+		else if (r == 0 || r == -ESTALE)
 			ret->outcome = COMPONENT_AFTER;
 		else
 			ret->outcome = r == -EINVAL ? COMPONENT_TERMINAL : COMPONENT_ERROR;

@@ -43,11 +43,21 @@ in_the_way(const struct gitops_claim *claim, const char *target)
 	return *claim->at != '\0' && overlap(claim->at, target) ? claim->at : NULL;
 }
 
+/* Its file has gone, so it will be dropped in a moment, and who waits is told. */
+static bool
+is_leaving(const char *root, const char *key)
+{
+	struct gitops_file file;
+
+	return root != NULL && gitops_file_look(root, key, &file) == -ENOENT;
+}
+
 int
-gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target,
+gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target, const char *root,
 	struct component_error *err)
 {
 	struct gitops_claim *claim, *own = NULL, *other = NULL;
+	char owner[GITOPS_PATH_MAX] = "";
 	int r = -ENOMEM;
 
 	pthread_mutex_lock(&c->mutex);
@@ -70,6 +80,7 @@ gitops_claim(struct gitops_claims *c, const char *key, const char *source, const
 	if (other != NULL) {
 		component_error_set(err, "target: '%s' belongs to %s, which has '%s'; choose another", target, other->key,
 			in_the_way(other, target));
+		memcpy(owner, other->key, sizeof owner);
 		r = -EEXIST;
 		goto out;
 	}
@@ -79,7 +90,7 @@ gitops_claim(struct gitops_claims *c, const char *key, const char *source, const
 
 out:
 	pthread_mutex_unlock(&c->mutex);
-	return r;
+	return r == -EEXIST && is_leaving(root, owner) ? -EINPROGRESS : r;
 }
 
 bool
@@ -171,7 +182,7 @@ gitops_claims_load(struct gitops_claims *c, const char *root, struct component_e
 		if (gitops_document_read(root, files.items[i].path, &d, NULL) != 0)
 			continue; /* whoever needs it will say what is wrong with it */
 		r = gitops_claim(c, gitops_document_get(&d, "application"), gitops_document_get(&d, "source"),
-			gitops_document_get(&d, "target"), err);
+			gitops_document_get(&d, "target"), NULL, err);
 		if (r == 0)
 			gitops_claim_at(c, gitops_document_get(&d, "application"), gitops_document_get(&d, "target"));
 		r = r == -ENOMEM ? r : 0;

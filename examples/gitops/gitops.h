@@ -202,11 +202,13 @@ struct gitops_claims {
 
 #define GITOPS_CLAIMS_INIT { PTHREAD_MUTEX_INITIALIZER, NULL }
 
-/* Remembers an application.  1: it had another target before, which is free now unless it is there still;
- * -EEXIST: its target, or a part of it, is another's, and it keeps the one that it had. */
-int  gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target,
+/* Remembers an application.  1: it had another target before; that is free once gitops_claim_at() has said that
+ * it is not there any more.  -EEXIST: its target, or a part of it, is another's, and it keeps the one that it had.
+ * -EINPROGRESS: the same, but the other, whose key is a file below root, is about to be dropped: that has gone.
+ * root NULL: nobody looks. */
+int  gitops_claim(struct gitops_claims *c, const char *key, const char *source, const char *target, const char *root,
 	struct component_error *err);
-/* Its files, or its operation, are at target, which it has as long as it is there.  true: another one is free now. */
+/* Its files (or its operation) are now at target.  true: it has left another one, which is free. */
 bool gitops_claim_at(struct gitops_claims *c, const char *key, const char *target);
 /* Claims what the documents below root say: who owned what when we last ran. */
 int  gitops_claims_load(struct gitops_claims *c, const char *root, struct component_error *err);

@@ -340,6 +340,26 @@ def an_application_file_that_is_missing_for_a_moment_takes_nothing_along():
             equal([os.stat(t.path("targets/dev", app, "a")).st_ino for app in apps], before)
 
 
+@test
+def an_application_file_that_moves_to_another_environment_takes_its_target_along():
+    with tree() as t, running(t) as both:
+        t.source("shop/a", "one")
+        t.app(target="x")
+        t.says("dev/shop.sync", state="in-sync")
+        os.mkdir(t.path("applications/staging"))
+        os.rename(t.path("applications/dev/shop.yaml"), t.path("applications/staging/shop.yaml"))
+        seen = set()
+
+        def moved():
+            seen.add(t.status("staging/shop.application").get("state"))
+            return t.status("staging/shop.sync").get("state") == "in-sync"
+        poll(moved, "the move")
+        need("rejected" not in seen, seen)
+        equal(t.files("targets"), {"x/a": "one"})
+        for d in both:
+            need("reconcile failed" not in d.output(), d.output())
+
+
 BAD = [
     ("name: bad\nsource: shop\ntarget: dev/bad\nprune: maybe\n", 4, "write true or false"),
     ("name: bad\nsource: shop\ntarget: dev/bad\ninterval: 30\n", 4, "such as 30s"),

@@ -447,7 +447,7 @@ a_source_that_never_stands_still_is_looked_at_less_and_less(void **state)
 	struct gitops_claims c = GITOPS_CLAIMS_INIT;
 
 	(void)state;
-	assert_int_equal(gitops_claim(&c, "a", "src", "dst", &err), 0);
+	assert_int_equal(gitops_claim(&c, "a", "src", "dst", NULL, &err), 0);
 	for (unsigned n = 1; n <= 20; n++)
 		assert_int_equal(gitops_claim_stale(&c, "a", true), n);
 	assert_int_equal(gitops_claim_stale(&c, "a", false), 0);
@@ -492,13 +492,13 @@ two_applications_never_have_one_target(void **state)
 	struct gitops_claims c = GITOPS_CLAIMS_INIT;
 
 	(void)state;
-	assert_int_equal(gitops_claim(&c, "a", "src", "dev/x", &err), 0);
-	assert_int_equal(gitops_claim(&c, "a", "src", "dev/x", &err), 0);
-	assert_int_equal(gitops_claim(&c, "b", "src", "dev/x", &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "a", "src", "dev/x", NULL, &err), 0);
+	assert_int_equal(gitops_claim(&c, "a", "src", "dev/x", NULL, &err), 0);
+	assert_int_equal(gitops_claim(&c, "b", "src", "dev/x", NULL, &err), -EEXIST);
 	assert_non_null(strstr(err.text, "belongs to a"));
-	assert_int_equal(gitops_claim(&c, "c", "src", "dev/x/inside", &err), -EEXIST);
-	assert_int_equal(gitops_claim(&c, "d", "src", "dev", &err), -EEXIST);
-	assert_int_equal(gitops_claim(&c, "e", "other", "dev/xy", &err), 0);
+	assert_int_equal(gitops_claim(&c, "c", "src", "dev/x/inside", NULL, &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "d", "src", "dev", NULL, &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "e", "other", "dev/xy", NULL, &err), 0);
 	gitops_claims_tell(&c, GITOPS_WAITING, "", NULL);
 	assert_string_equal(told, "d c b ");
 	*told = '\0';
@@ -507,16 +507,34 @@ two_applications_never_have_one_target(void **state)
 	*told = '\0';
 	gitops_claims_tell(&c, GITOPS_SOURCE, "other/file", NULL);
 	assert_string_equal(told, "e ");
-	assert_int_equal(gitops_claim(&c, "e", "other", "dev/x", &err), -EEXIST);
-	assert_int_equal(gitops_claim(&c, "b", "src", "dev/xy", &err), -EEXIST); /* e has it still */
-	assert_int_equal(gitops_claim(&c, "e", "other", "dev/xy", &err), 0);
-	assert_int_equal(gitops_claim(&c, "a", "src", "dev/z", &err), 1); /* dev/x is free */
-	assert_int_equal(gitops_claim(&c, "b", "src", "dev/x", &err), 0);
+	assert_int_equal(gitops_claim(&c, "e", "other", "dev/x", NULL, &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "b", "src", "dev/xy", NULL, &err), -EEXIST); /* e has it still */
+	assert_int_equal(gitops_claim(&c, "e", "other", "dev/xy", NULL, &err), 0);
+	assert_int_equal(gitops_claim(&c, "a", "src", "dev/z", NULL, &err), 1); /* dev/x is free */
+	assert_int_equal(gitops_claim(&c, "b", "src", "dev/x", NULL, &err), 0);
 	gitops_claim_drop(&c, "b");
-	assert_int_equal(gitops_claim(&c, "c", "src", "dev/x/inside", &err), 0);
+	assert_int_equal(gitops_claim(&c, "c", "src", "dev/x/inside", NULL, &err), 0);
 	for (const char *key = "abcde"; *key != '\0'; key++)
 		gitops_claim_drop(&c, (const char[]){ *key, '\0' });
 	assert_null(c.first);
+}
+
+static void
+who_has_a_target_and_no_file_any_more_is_about_to_leave_it(void **state)
+{
+	struct gitops_claims c = GITOPS_CLAIMS_INIT;
+
+	(void)state;
+	put("a", "");
+	assert_int_equal(gitops_claim(&c, "a", "src", "t1", root, &err), 0);
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1", root, &err), -EEXIST);
+	assert_int_equal(gitops_file_remove(root, "a"), 0);
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1", root, &err), -EINPROGRESS);
+	gitops_claims_tell(&c, GITOPS_WAITING, "", NULL);
+	assert_string_equal(told, "b ");
+	gitops_claim_drop(&c, "a");
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1", root, &err), 0);
+	gitops_claim_drop(&c, "b");
 }
 
 static void
@@ -525,19 +543,19 @@ who_moves_has_the_old_target_until_its_files_are_at_the_new_one(void **state)
 	struct gitops_claims c = GITOPS_CLAIMS_INIT;
 
 	(void)state;
-	assert_int_equal(gitops_claim(&c, "a", "src", "t1", &err), 0);
+	assert_int_equal(gitops_claim(&c, "a", "src", "t1", NULL, &err), 0);
 	assert_false(gitops_claim_at(&c, "a", "t1"));
-	assert_int_equal(gitops_claim(&c, "a", "src", "t2", &err), 1);
-	assert_int_equal(gitops_claim(&c, "b", "src", "t1/inside", &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "a", "src", "t2", NULL, &err), 1);
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1/inside", NULL, &err), -EEXIST);
 	assert_non_null(strstr(err.text, "belongs to a, which has 't1'"));
-	assert_int_equal(gitops_claim(&c, "d", "src", "t2", &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "d", "src", "t2", NULL, &err), -EEXIST);
 	assert_false(gitops_claim_at(&c, "d", "t1")); /* it has none */
 	assert_true(gitops_claim_at(&c, "a", "t2"));
 	assert_false(gitops_claim_at(&c, "a", "t2"));
 	gitops_claims_tell(&c, GITOPS_WAITING, "", NULL);
 	assert_string_equal(told, "d b ");
-	assert_int_equal(gitops_claim(&c, "b", "src", "t1/inside", &err), 0);
-	assert_int_equal(gitops_claim(&c, "d", "src", "t2", &err), -EEXIST);
+	assert_int_equal(gitops_claim(&c, "b", "src", "t1/inside", NULL, &err), 0);
+	assert_int_equal(gitops_claim(&c, "d", "src", "t2", NULL, &err), -EEXIST);
 	assert_false(gitops_claim_at(&c, "nobody", "t3"));
 	for (const char *key = "abd"; *key != '\0'; key++)
 		gitops_claim_drop(&c, (const char[]){ *key, '\0' });
@@ -602,6 +620,7 @@ main(void)
 		CASE(intervals_are_whole_numbers_with_a_unit),
 		CASE(two_applications_never_have_one_target),
 		CASE(who_moves_has_the_old_target_until_its_files_are_at_the_new_one),
+		CASE(who_has_a_target_and_no_file_any_more_is_about_to_leave_it),
 		CASE(a_source_that_never_stands_still_is_looked_at_less_and_less),
 		CASE(a_copy_of_a_tree_is_there_whole_or_not_at_all),
 	};
