@@ -38,7 +38,7 @@ walk_fault(struct walk *w, int error)
 	if (error == ENOENT || error == ENOTDIR || error == ELOOP)
 		return w->hashes ? -ESTALE : 0;
 	if (error == EACCES && !w->hashes)
-		return 0; /* lost+found */
+		return 0; /* such as lost+found; who needs what is in it will say so */
 	component_error_set(w->err, "cannot read '%s': %s", *w->path == '\0' ? "." : w->path, strerror(error));
 	return -error;
 }

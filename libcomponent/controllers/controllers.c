@@ -291,7 +291,8 @@ start_check(struct component *c, struct controllers *s, const struct component_c
 	return r != 0 ? r : component_controllers_check(c, specs, count, err);
 }
 
-/* Keys come when all workers are there: a start that fails has called no reconcile(). */
+/* Files are queued when all workers are there, so a start that fails has called no reconcile().  A standby's queue
+ * may hold events already. */
 static int
 run_all(struct controllers *s, struct component_error *err)
 {

@@ -139,7 +139,7 @@ void report_apply_options(struct component *c); /* level and format */
 /* stop.c */
 void stop_begin(struct component *c);
 void stop_finish(struct component *c, bool waits); /* waits: for holds of parts that are last to stop */
-void stop_hurry(struct component *c); /* no delay and no graceful time, in a stop that goes on, too */
+void stop_hurry(struct component *c); /* from now on a stop has neither delay nor graceful time; one that is under way ends at once */
 void stop_at_once(struct component *c); /* for component_free(): waits for nothing */
 void stop_parts(struct component *c, bool last_to_stop);
 void stop_timers(struct component *c);

@@ -88,7 +88,7 @@ COMPONENT_API int component_controllers_start(struct component *c, const struct 
 /* Starts the only controller of a component. */
 COMPONENT_API int component_controller_start(struct component *c, const struct component_controller_spec *spec, struct component_controller **ret, struct component_error *err);
 /* A key from elsewhere than the source; k may be NULL (left out); any thread.  One that cannot be
- * queued is logged. */
+ * queued is lost; the log tells of the first, the second, the fourth and so on. */
 COMPONENT_API void component_controller_enqueue(struct component_controller *k, const char *key);
 
 /* What one process of several alone may do; write .size = sizeof. */
