@@ -232,6 +232,22 @@ ended(void)
 	held("hold_ended", "wait_ended", mutex_new(0, 0, 0, 0), 1, 1);
 }
 
+static void *
+wait_for_own_number(void *arg)
+{
+	pthread_mutex_t *m = arg;
+
+	m->__data.__lock = gettid();
+	return wait_mutex(arg);
+}
+
+/* Robust, and held by a thread of another pid namespace that has the waiter's number there. */
+static void
+other_namespace(void)
+{
+	run("wait_other", wait_for_own_number, mutex_new(0, PTHREAD_MUTEX_ROBUST, 0, PTHREAD_PROCESS_SHARED));
+}
+
 /* Goes on in the child, whose first thread has the lock under its number of before. */
 static void
 forked(void)
@@ -420,6 +436,7 @@ main(int argc, char **argv)
 		const char *name;
 		void (*start)(void);
 	} all[] = { { "two", two }, { "three", three }, { "inherit_circle", inherit_circle }, { "again", again }, { "timed", timed }, { "kinds", kinds },
+		{ "other_namespace", other_namespace },
 		{ "ended", ended }, { "rwlocks", rwlocks }, { "others", others }, { "crowd", crowd } };
 	char c;
 

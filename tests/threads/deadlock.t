@@ -151,6 +151,16 @@ def each_kind_of_mutex_that_has_an_owner_names_it():
 
 
 @test
+def a_mutex_that_processes_share_names_no_thread_by_a_number_of_another_namespace():
+    for mode in MODES:
+        with waiting(mode, "other_namespace") as d:
+            text = settled(d, "wait_other")
+            equal(blocks(text)["wait_other"][2].group(5), None)
+            need("deadlock:" not in text, text)
+            equal(leaked(d), [])
+
+
+@test
 def who_was_refused_a_circle_of_inheriting_mutexes_waits_for_no_lock():
     names = {"wait_refused_a", "wait_refused_b"}
     for mode in MODES:

@@ -65,7 +65,7 @@
 #define KIND_TYPE     3 /* all four have an owner */
 #define KIND_ROBUST   16
 #define KIND_INHERIT  32
-#define KIND_SHARED   128
+#define KIND_SHARED   128 /* glibc sets it in each robust one, too */
 #define KIND_NO_ELISION 512
 #define WORD_TID      0x3fffffff /* of a robust or inheriting one; */
 #define WORD_DIED     0x40000000 /* and its flag */
@@ -249,21 +249,31 @@ struct holder {
 	bool    handed; /* by the kernel, so that who has it may still be asleep there */
 };
 
+/* A robust one is in its holder's list; in another process that has other addresses. */
+static bool
+is_held_here(const struct work *w, uintptr_t address, const pthread_mutex_t *m)
+{
+	uintptr_t there;
+
+	return memory_read(&w->memory, (uintptr_t)m->__data.__list.__prev, &there, sizeof(there)) &&
+	       (there & ~(uintptr_t)1) == address + offsetof(pthread_mutex_t, __data.__list.__next);
+}
+
 static struct holder
-mutex_holder(const pthread_mutex_t *m)
+mutex_holder(const struct work *w, uintptr_t address, const pthread_mutex_t *m)
 {
 	int      kind = m->__data.__kind;
 	unsigned word = (unsigned)m->__data.__lock;
 
 	if (kind & ~(KIND_TYPE | KIND_ROBUST | KIND_INHERIT | KIND_SHARED | KIND_NO_ELISION) || word == 0)
 		return (struct holder){ 0 };
+	if (kind & KIND_SHARED && !(kind & KIND_ROBUST && is_held_here(w, address, m)))
+		return (struct holder){ 0 };
 	if (kind & (KIND_ROBUST | KIND_INHERIT)) {
-		if (word & WORD_DIED || (kind & KIND_SHARED && !(kind & KIND_ROBUST)))
+		if (word & WORD_DIED)
 			return (struct holder){ 0 };
 		return (struct holder){ (int32_t)(word & WORD_TID), false, kind & KIND_INHERIT };
 	}
-	if (kind & KIND_SHARED)
-		return (struct holder){ 0 };
 	return (struct holder){ m->__data.__owner, true, false };
 }
 
@@ -277,7 +287,7 @@ holder_read(const struct work *w, const struct dump_lock *l, struct holder *ret)
 	if (l->kind == DUMP_MUTEX) {
 		if (!memory_read(&w->memory, l->address, &mutex, sizeof(mutex)))
 			return false;
-		*ret = mutex_holder(&mutex);
+		*ret = mutex_holder(w, l->address, &mutex);
 		return true;
 	}
 	if (!memory_read(&w->memory, l->address, &rwlock, sizeof(rwlock)))
