@@ -1,5 +1,5 @@
 # tests of thread dumps
-THREADS_UNITS = %D%/test_previous_dump %D%/test_remote_dump %D%/test_without_proc
+THREADS_UNITS = %D%/test_previous_dump %D%/test_remote_dump %D%/test_running_threads %D%/test_without_proc
 UNITS += $(THREADS_UNITS)
 WHOLE_TESTS += %D%/deadlock.t %D%/goroutine.t %D%/hanging_daemon.t %D%/thousand_blocked.t
 DUMP_LIBS = profiler/collect/libcollect.la profiler/encode/libencode.la profiler/symbols/libsymbols.la $(UNWIND_LIBS)

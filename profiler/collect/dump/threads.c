@@ -24,7 +24,7 @@
  * - The lock is ours alone, but a dump must come to its end when everything hangs: it
  *   is waited for so long and no longer.
  *
- * Tests: tests/threads/thousand_blocked.t, tests/threads/goroutine.t.
+ * Tests: tests/threads/thousand_blocked.t, tests/threads/goroutine.t, tests/threads/test_running_threads.c.
  */
 #include <config.h>
 
@@ -59,7 +59,7 @@
 #include "threads_known.h"
 #include "unwind.h"
 
-#define OWN_TRIES     500       /* looks at a thread of ours that runs, each after ... */
+#define OWN_TRIES     500       /* looks at those of ours that run, at all of them each time, after ... */
 #define OWN_PAUSE_NS  1000000L
 #define LOCK_SECONDS  20        /* other dumps are waited for: a second each at worst */
 #define LOCK_PAUSE_NS 2000000L  /* between two looks whether that one is done */
@@ -340,22 +340,40 @@ name_one(struct work *w, struct dump_thread *t)
 		forget(t);
 }
 
-/* Ours are never signalled: soon they wait again. */
+/* One look at each of ours that is not read yet; true: another one may read more. */
+static bool
+look_at_own(struct work *w)
+{
+	bool again = false;
+
+	for (size_t i = 0; i < w->dump->count; i++) {
+		struct dump_thread *t = &w->dump->threads[i];
+		enum quiet_result   r;
+
+		if (!t->own || !t->tid || t->how != DUMP_SILENT)
+			continue;
+		r = read_one(w, t);
+		if (r == QUIET_UNKNOWN && t->count > 0) { /* there will be no more of it */
+			t->how = DUMP_QUIET;
+			t->labels = labels_of(t->tid);
+		}
+		if (r == QUIET_DENIED || r == QUIET_UNKNOWN)
+			continue;
+		if (t->tid && t->how == DUMP_SILENT && !quiet_state(&w->quiet, t->tid))
+			forget(t);
+		again |= t->tid && t->how == DUMP_SILENT;
+	}
+	return again;
+}
+
+/* Ours are never signalled: soon they wait again.  They are waited for together. */
 static void
-read_own(struct work *w, struct dump_thread *t)
+read_own(struct work *w)
 {
 	const struct timespec pause = { 0, OWN_PAUSE_NS };
 
-	for (int i = 0; i < OWN_TRIES && t->tid && t->how == DUMP_SILENT; i++) {
-		enum quiet_result r = read_one(w, t);
-
-		if (r == QUIET_DENIED || r == QUIET_UNKNOWN)
-			break;
-		if (t->tid && t->how == DUMP_SILENT && !quiet_state(&w->quiet, t->tid))
-			forget(t);
-		if (t->tid && t->how == DUMP_SILENT)
-			nanosleep(&pause, NULL);
-	}
+	for (int i = 0; i < OWN_TRIES && look_at_own(w); i++)
+		nanosleep(&pause, NULL);
 }
 
 static void
@@ -384,14 +402,13 @@ read_quietly(struct work *w)
 	for (size_t i = 0; i < d->count; i++) {
 		struct dump_thread *t = &d->threads[i];
 
-		if (!t->tid || t->how != DUMP_SILENT)
+		if (!t->tid || t->how != DUMP_SILENT || t->own)
 			continue;
-		if (t->own)
-			read_own(w, t);
-		else if (read_one(w, t) == QUIET_READ)
+		if (read_one(w, t) == QUIET_READ)
 			name_one(w, t);
-		w->unread += t->tid && t->how == DUMP_SILENT && !t->own;
+		w->unread += t->tid && t->how == DUMP_SILENT;
 	}
+	read_own(w);
 }
 
 /* ---- the rest, by a signal ---- */

@@ -1,0 +1,78 @@
+/*
+ * test_running_threads.c - threads that run while they are dumped: what is said of them, and how long it takes.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dump/threads.h"
+#include "our_thread.h"
+#include "unwind.h"
+#include "waiting.h"
+
+enum { OWN = 6 };
+
+static atomic_bool stop;
+static atomic_uint pauses;
+
+/* The one that the library calls, too. */
+int
+nanosleep(const struct timespec *time, struct timespec *left)
+{
+	atomic_fetch_add(&pauses, 1);
+	return (int)syscall(SYS_nanosleep, time, left);
+}
+
+static void *
+run(void *arg)
+{
+	while (!stop)
+		;
+	return arg;
+}
+
+static void
+those_of_the_library_are_waited_for_together(void **state)
+{
+	pthread_t   runners[OWN];
+	struct dump d;
+	unsigned    waited, silent;
+
+	(void)state;
+	stop = false;
+	for (int i = 0; i < OWN; i++)
+		assert_int_equal(our_thread_start("component-test", run, NULL, &runners[i]), 0);
+	WAIT_FOR(our_threads_named() == our_threads_made());
+	pauses = 0;
+	assert_int_equal(threads_dump_of(&d, THREADS_OWN), 0);
+	waited = pauses;
+	silent = d.silent;
+	stop = true;
+	for (int i = 0; i < OWN; i++)
+		pthread_join(runners[i], NULL);
+	dump_release(&d);
+	assert_int_equal(silent, OWN);
+	assert_in_range(waited, 1, 600); /* of a millisecond; 500 for each of them would be 3000 */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(those_of_the_library_are_waited_for_together),
+	};
+
+	unwind_start(UNWIND_AUTO);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
