@@ -16,14 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dump/quiet.h"
 #include "dump/threads.h"
 #include "our_thread.h"
+#include "stack_table.h"
 #include "unwind.h"
 #include "waiting.h"
 
 enum { OWN = 6 };
 
 static atomic_bool stop;
+static atomic_int  runner_tid;
 static atomic_uint pauses;
 
 /* The one that the library calls, too. */
@@ -37,9 +40,32 @@ nanosleep(const struct timespec *time, struct timespec *left)
 static void *
 run(void *arg)
 {
+	runner_tid = (int)syscall(SYS_gettid);
 	while (!stop)
 		;
 	return arg;
+}
+
+static void
+one_that_runs_is_in_no_call_though_it_was_at_an_earlier_look(void **state)
+{
+	struct dump_thread t = { .syscall = SYS_read, .futex = { .word = 8 } };
+	uintptr_t          pcs[STACK_FRAMES_MAX];
+	struct quiet       q;
+	pthread_t          runner;
+
+	(void)state;
+	stop = false;
+	assert_int_equal(pthread_create(&runner, NULL, run, NULL), 0);
+	WAIT_FOR(runner_tid);
+	t.tid = runner_tid;
+	assert_int_equal(quiet_open(&q), 0);
+	quiet_read(&q, &t, NULL, pcs, STACK_FRAMES_MAX);
+	quiet_close(&q);
+	stop = true;
+	pthread_join(runner, NULL);
+	assert_int_equal(t.syscall, DUMP_NO_SYSCALL);
+	assert_int_equal(t.futex.word, 0);
 }
 
 static void
@@ -70,6 +96,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_runs_is_in_no_call_though_it_was_at_an_earlier_look),
 		cmocka_unit_test(those_of_the_library_are_waited_for_together),
 	};
 

@@ -337,6 +337,8 @@ quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known
 	enum quiet_result r;
 	bool              whole, denied;
 
+	t->syscall = DUMP_NO_SYSCALL; /* it may have been blocked at an earlier look */
+	t->futex = (struct dump_futex){ 0 };
 	t->mark = (struct dump_mark){ .cpu_ns = clock_of(q, t->tid) };
 	if (t->mark.cpu_ns < 0)
 		return errno == EINVAL ? QUIET_GONE : QUIET_DENIED;

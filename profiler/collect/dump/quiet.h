@@ -54,9 +54,10 @@ void quiet_close(struct quiet *q);
 /*
  * quiet_read - the stack of a blocked thread
  *
- * Leaf first into pcs; sets syscall, futex, count, truncated and mark of t.  known: the mark when
- * its stack was read last, NULL: it never was.  A thread that has not run since costs
- * a quarter, and stands in the very same place: QUIET_UNMOVED, and only mark is set.
+ * Leaf first into pcs; sets syscall, futex, count, truncated and mark of t.  Of one that is not
+ * blocked syscall and futex say so.  known: the mark when its stack was read last, NULL: it
+ * never was.  A thread that has not run since costs a quarter, and stands in the very same
+ * place: QUIET_UNMOVED, and only mark is to be used.
  */
 enum quiet_result quiet_read(struct quiet *q, struct dump_thread *t, const struct dump_mark *known, uintptr_t *pcs,
 			     unsigned max);

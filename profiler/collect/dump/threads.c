@@ -443,6 +443,10 @@ may_be_signalled(struct work *w, struct dump_thread *t)
 		forget(t);
 		return false;
 	}
+	if (t->state == 'R') { /* it was blocked when it was read */
+		t->syscall = DUMP_NO_SYSCALL;
+		t->futex = (struct dump_futex){ 0 };
+	}
 	t->filtered = seccomp_thread(t->tid);
 	w->dump->filtered += t->filtered;
 	return !t->filtered;
