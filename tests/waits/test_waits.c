@@ -8,6 +8,7 @@
 
 #include <sys/wait.h>
 
+#include "events/wait.h"
 #include "waits/waiters.h"
 
 static void
@@ -367,6 +368,46 @@ a_rate_that_is_set_while_a_trace_ends_is_in_force(void **state)
 	assert_int_equal(off, 0);
 }
 
+struct seen {
+	int     count;
+	int64_t ns;
+};
+
+static void
+of_waiter(void *arg, const struct trace_event *e)
+{
+	struct seen *s = arg;
+
+	if (e->type != TRACE_EVENT_WAITED || e->tid != waiter_tid)
+		return;
+	s->count++;
+	s->ns += (int64_t)(e->value - e->time_ns);
+}
+
+/* What the trace itself takes, to walk the stack, is in neither. */
+static void
+a_wait_is_as_long_in_the_block_profile_as_in_a_trace_that_is_open(void **state)
+{
+	static const enum kind kinds[] = { MUTEX, SEM, ONCE };
+
+	(void)state;
+	assert_int_equal(events_ring_open(), 0);
+	assert_int_equal(events_wait_open(), 0);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct seen seen = { 0 };
+		struct sum  block;
+
+		one_wait(kinds[i]);
+		events_ring_drain(of_waiter, &seen);
+		block = block_in((const void *)wait_for);
+		assert_int_equal(seen.count, 1);
+		assert_int_equal(block.count, 1);
+		assert_int_equal(block.delay, seen.ns);
+	}
+	events_wait_close();
+	events_ring_close();
+}
+
 static bool
 says(const struct collector *c, const char *words)
 {
@@ -505,6 +546,7 @@ main(void)
 		cmocka_unit_test(off_is_off_and_what_was_counted_stays),
 		cmocka_unit_test(a_plain_mutex_holds_what_libc_writes_in_each_thread_and_in_a_child),
 		cmocka_unit_test(more_waiters_than_a_bucket_holds_are_charged_too),
+		cmocka_unit_test(a_wait_is_as_long_in_the_block_profile_as_in_a_trace_that_is_open),
 		cmocka_unit_test(a_rate_that_is_set_while_a_trace_ends_is_in_force),
 		cmocka_unit_test(waiters_without_a_place_are_in_the_mutex_profile_and_in_none_of_a_child),
 	};

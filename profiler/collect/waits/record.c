@@ -364,6 +364,7 @@ wait_timed(struct hooks_wait *w)
 	if (v.published)
 		v.place = waiters_publish(w->args[0], v.since_ns, trace_tid(), w->name);
 	events_wait_begin(&v.trace);
+	v.since_ns = v.trace.since_ns; /* a trace has walked the stack */
 	LEFT_PUSH(wait_left, &v);
 	r = call(w);
 	LEFT_POP;
@@ -411,6 +412,7 @@ wait_once(struct hooks_wait *w)
 	void (*next_before)(void) = once_next;
 	bool    ran_before = once_ran, ran;
 	int64_t since = atomic_load(&waits_state.onces) > 0 ? trace_now_ns() : 0;
+	int64_t now;
 	int     r, saved;
 
 	once_next = (void (*)(void))w->args[1];
@@ -425,8 +427,9 @@ wait_once(struct hooks_wait *w)
 		struct events_wait t = { .since_ns = since, .pc = w->pc, .sp = w->sp, .fp = w->fp, .reason = TRACE_SYNC,
 			.on = events_wait_on() };
 
-		events_wait_end(&t, trace_now_ns(), 0);
-		block_record(w, trace_now_ns() - since);
+		now = trace_now_ns();
+		events_wait_end(&t, now, 0); /* walks the stack */
+		block_record(w, now - since);
 	}
 	errno = saved;
 	return r;
