@@ -15,8 +15,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "cpu/ring.h"
 #include "cpu/window.h"
 #include "guest.h"
+#include "our_thread.h"
 #include "proc_self.h"
 #include "skip.h"
 #include "thread_id.h"
@@ -465,6 +467,47 @@ a_proc_of_another_pid_namespace_is_not_asked_about_threads(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* ---- looks that are dear ---- */
+
+static atomic_bool dear;
+static atomic_int  dear_reads;
+
+/* Of its own clock a thread of the library reads that it has taken a quarter of an hour since it read it last. */
+int
+clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+	if (clock == CLOCK_THREAD_CPUTIME_ID && dear && our_thread_is())
+		ret->tv_sec += 1000 * ++dear_reads;
+	return r;
+}
+
+static void
+dear_body(void)
+{
+	uintptr_t          pc = (uintptr_t)dear_body;
+	struct cpu_sample  s = { .weight = 1, .pcs = &pc, .count = 1 };
+	struct cpu_window *w;
+
+	dear = true;
+	CHECK(cpu_window_open(&w) == 0);
+	WAIT_FOR(dear_reads >= 2); /* the first look: a hundred times that much is to pass before the next */
+	CHECK(cpu_ring_add(&s));
+	WAIT_FOR_S(cpu_ring_used() == 0, 60);
+	CHECK(cpu_ring_used() == 0);
+	CHECK(dear_reads == 2);
+	dear = false;
+	cpu_window_cancel(w);
+}
+
+static void
+where_looks_are_dear_the_ring_is_emptied_all_the_same(void **state)
+{
+	(void)state;
+	in_child(dear_body);
+}
+
 int
 main(void)
 {
@@ -480,6 +523,7 @@ main(void)
 		cmocka_unit_test(time_in_long_system_calls_is_not_lost),
 		cmocka_unit_test(a_proc_of_another_pid_namespace_is_not_asked_about_threads),
 		cmocka_unit_test(standard_descriptors_that_are_closed_stay_closed),
+		cmocka_unit_test(where_looks_are_dear_the_ring_is_emptied_all_the_same),
 	};
 
 	if (burn_skip_all())

@@ -18,7 +18,7 @@
  *   came and went between two looks, or works in step with the tick, which never meets it) are
  *   in the profile as [lost samples]: a thin profile must not look like a quiet program.
  * - A daemon may take our signal for itself at any time: the hooks tell, and each look sees to that.
- * - With thousands of threads a look takes long, so there are fewer.
+ * - With thousands of threads a look takes long, so there are fewer; the ring is emptied between them.
  * - Around fork() all signals are blocked (our_fd.c), since the kernel restarts a fork that a
  *   signal interrupts, for ever if the address space is large enough; and `lock`
  *   is held, so that the child can give back what the windows hold.
@@ -289,15 +289,14 @@ settle(void)
 static bool
 look(bool sweep)
 {
-	bool calm = cpu_ring_used() < CPU_RING_BYTES / 4;
+	bool calm;
 
-	drain();
 	signal_check();
 	if (cpu_engine.signal_number == 0) {
 		seccomp_look();
 		return false;
 	}
-	calm &= cpu_timers_look(&cpu_engine.state) == 0; /* sees filters, too */
+	calm = cpu_timers_look(&cpu_engine.state) == 0; /* sees filters, too */
 	if (sweep) {
 		cpu_timers_sweep(windows_blocked, NULL, &cpu_engine.state);
 		cpu_timers_scan(false, &cpu_engine.state);
@@ -306,7 +305,7 @@ look(bool sweep)
 	return calm;
 }
 
-/* How long to wait for the next look, after so many that found nothing.  A pause of more than LOOK_CALM_MS
+/* How long the ring may be left alone, after so many looks that found nothing.  A pause of more than LOOK_CALM_MS
  * is short enough for the samples of twice as many threads; when there are more, cpu_thread_started() ends it. */
 static int64_t
 pause_ns(unsigned calm)
@@ -323,30 +322,46 @@ pause_ns(unsigned calm)
 	return held < LOOK_TOLD_MS * CLOCK_NS_PER_MS ? held : LOOK_TOLD_MS * CLOCK_NS_PER_MS;
 }
 
+/* Times of CLOCK_MONOTONIC. */
+struct looks {
+	unsigned calm;
+	int64_t  next_ns, swept_ns;
+};
+
+static void
+look_and_note(struct looks *l, int64_t now)
+{
+	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	bool    sweep = now - l->swept_ns >= SWEEP_MS * CLOCK_NS_PER_MS;
+
+	if (sweep)
+		l->swept_ns = now;
+	l->calm = look(sweep) ? l->calm + 1 : 0;
+	l->next_ns = now + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
+}
+
+/* The ring is emptied after each pause: what it costs to look decides how often that is done, and not how full the ring gets. */
 static void *
 run(void *arg)
 {
-	int64_t  wait_ns, least, begin, unswept_ns = 0;
-	unsigned calm;
-	bool     sweep;
+	int64_t      pause, begin = clock_ns(CLOCK_MONOTONIC), now;
+	struct looks l = { .next_ns = begin, .swept_ns = begin };
 
 	pthread_mutex_lock(&cpu_engine.windows.lock);
-	calm = cpu_engine.told ? CALM_AS_TOLD : 0;
-	wait_ns = pause_ns(calm);
+	l.calm = cpu_engine.told ? CALM_AS_TOLD : 0;
+	pause = pause_ns(l.calm);
 	pthread_mutex_unlock(&cpu_engine.windows.lock);
-	while (our_loop_wait(&cpu_engine.windows.loop, wait_ns)) {
-		begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		unswept_ns += wait_ns;
-		sweep = unswept_ns >= SWEEP_MS * CLOCK_NS_PER_MS;
-		if (sweep)
-			unswept_ns = 0;
+	while (our_loop_wait(&cpu_engine.windows.loop, pause)) {
+		now = clock_ns(CLOCK_MONOTONIC);
 		pthread_mutex_lock(&cpu_engine.windows.lock);
-		calm = look(sweep) ? calm + 1 : 0;
-		least = pause_ns(calm);
+		if (cpu_ring_used() >= CPU_RING_BYTES / 4)
+			l.calm = 0;
+		drain();
+		if (now >= l.next_ns || now < begin + pause) /* or it was hurried */
+			look_and_note(&l, now);
+		pause = pause_ns(l.calm);
 		pthread_mutex_unlock(&cpu_engine.windows.lock);
-		wait_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * LOOK_COST_PART;
-		if (wait_ns < least)
-			wait_ns = least;
+		begin = clock_ns(CLOCK_MONOTONIC);
 	}
 	return arg;
 }
