@@ -4,9 +4,11 @@
  */
 #include <config.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,9 +20,11 @@
 
 #include "collector.h"
 #include "cpu/window.h"
+#include "cpu_burn.h"
 #include "labels.h"
 #include "profile.h"
 #include "stack_table.h"
+#include "unwind.h"
 #include "wall/wall.h"
 #include "wall/window.h"
 
@@ -333,6 +337,96 @@ a_child_pays_little_for_what_its_parent_measures(void **state)
 	assert_in_range(many, 1, few + 100); /* 5000 stacks lie on some 1300 pages */
 }
 
+static int         never[2];
+static atomic_bool stop;
+
+BURN_FUNCTION(come_and_go)
+static void *
+come_and_go(void *arg)
+{
+	while (!stop)
+		rest_ns(WAIT_STEP_NS);
+	return arg;
+}
+
+BURN_FUNCTION(stay)
+static void *
+stay(void *arg)
+{
+	char c;
+
+	while (read(never[0], &c, 1) < 0)
+		;
+	return arg;
+}
+
+struct seen {
+	int64_t moving, staying;
+};
+
+static struct seen
+seen_so_far(struct wall_window *w)
+{
+	const struct collect_params params = { .idle = true };
+	struct product              p = { 0 };
+	struct seen                 seen;
+
+	assert_int_equal(collect_fgprof.so_far(w, &params, &p), 0);
+	seen.moving = burn_samples(&p.profile, come_and_go);
+	seen.staying = burn_samples(&p.profile, stay);
+	product_release(&p);
+	return seen;
+}
+
+/* The number that it has; -1: it is not open. */
+static int
+folder_of_threads(void)
+{
+	char    link[64], to[64];
+	ssize_t n;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, to, sizeof(to));
+		if (n >= 5 && n < (ssize_t)sizeof(to) && !memcmp(to + n - 5, "/task", 5))
+			return fd;
+	}
+	return -1;
+}
+
+static void
+a_program_that_closes_every_descriptor_changes_no_shares_and_keeps_those_that_it_opens(void **state)
+{
+	struct wall_window *w;
+	struct seen         before, now;
+	pthread_t           moving, staying;
+	int                 fd, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	unwind_start(UNWIND_AUTO); /* now: the sampler would take long for its first look, and then rest for long */
+	assert_int_equal(pipe(never), 0);
+	assert_int_equal(pthread_create(&moving, NULL, come_and_go, NULL), 0);
+	assert_int_equal(pthread_create(&staying, NULL, stay, NULL), 0);
+	assert_int_equal(wall_window_open(&w), 0);
+	WAIT_FOR_S((before = seen_so_far(w)).moving > 0 && before.staying > 0, 60);
+	fd = folder_of_threads();
+	assert_true(fd >= 0);
+	assert_int_equal(dup3(null, fd, O_CLOEXEC), fd);
+	WAIT_FOR_S((now = seen_so_far(w)).staying >= before.staying + 100, 60);
+	stop = true;
+	assert_int_equal(write(never[1], "x", 1), 1);
+	pthread_join(moving, NULL);
+	pthread_join(staying, NULL);
+	wall_window_cancel(w);
+	assert_true(now.staying >= before.staying + 100);
+	assert_in_range(now.moving - before.moving, (now.staying - before.staying) / 2, (now.staying - before.staying) * 3 / 2);
+	assert_int_equal(close(fd), 0);
+	close(null);
+	close(never[0]);
+	close(never[1]);
+	unwind_stop();
+}
+
 int
 main(void)
 {
@@ -345,6 +439,7 @@ main(void)
 		cmocka_unit_test(windows_overlap_and_a_cancelled_one_leaves_nothing),
 		cmocka_unit_test(what_a_window_has_so_far_can_be_told_while_it_goes_on),
 		cmocka_unit_test(a_child_pays_little_for_what_its_parent_measures),
+		cmocka_unit_test(a_program_that_closes_every_descriptor_changes_no_shares_and_keeps_those_that_it_opens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,11 +16,13 @@
  *   and between seeing it run and a signal it may have blocked, which would be EINTR.
  * - Listing thousands of threads costs as much as looking at hundreds.  How many there
  *   are is told by the number of links, which is asked before each tick.
+ * - The folder of threads stays open: a program that closes every descriptor closes it, too, and
+ *   may have its number for a file of its own.  It is opened anew.
  * - The first thread may have ended by pthread_exit(3); it stands in /proc to the end and
  *   seems to run.  io_uring's threads never run the program's code.  Both are no more to
  *   be looked at: zombies.
  *
- * Tests: tests/wall/fgprof.t.
+ * Tests: tests/wall/fgprof.t, tests/wall/test_wall.c.
  */
 #include <config.h>
 
@@ -92,7 +94,7 @@ threads_of_process(const struct wall_threads *t)
 {
 	struct stat st;
 
-	return fstat(t->quiet.task, &st) == 0 && st.st_nlink > 2 ? st.st_nlink - 2 : 0;
+	return our_fd_is_kept(&t->task, &st) && st.st_nlink > 2 ? st.st_nlink - 2 : 0;
 }
 
 size_t
@@ -265,11 +267,22 @@ leave_out(struct wall_threads *t, struct wall_thread *r)
 	*r = t->all[--t->count];
 }
 
+static void
+folder_check(struct wall_threads *t)
+{
+	if (our_fd_is_kept(&t->task, NULL))
+		return;
+	our_fd_kept_close(&t->task);
+	t->quiet.task = proc_self_tasks();
+	our_fd_keep(&t->task, t->quiet.task);
+}
+
 size_t
 wall_threads_look(struct wall_threads *t, struct wall_look *looks, size_t max)
 {
 	size_t n = 0, end;
 
+	folder_check(t);
 	/* Code may have been unloaded since the last tick. */
 	memset(&t->quiet.room->code, 0, sizeof(t->quiet.room->code));
 	if (t->next >= t->count)
@@ -307,6 +320,7 @@ wall_threads_open(struct wall_threads *t)
 	err = quiet_open(&t->quiet);
 	if (err)
 		return err;
+	our_fd_keep(&t->task, t->quiet.task);
 	/* Any: two runs shall not look alike. */
 	syscall(SYS_getrandom, &seed, sizeof(seed), 1 /* GRND_NONBLOCK */);
 	t->random = seed | 1;
@@ -317,6 +331,8 @@ wall_threads_open(struct wall_threads *t)
 void
 wall_threads_close(struct wall_threads *t)
 {
+	our_fd_kept_close(&t->task);
+	t->quiet.task = -1;
 	quiet_close(&t->quiet);
 	all_release(t->all, t->count, t->room);
 	memset(t, 0, sizeof(*t));

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "our_fd.h"
 #include "stack_table.h"
 #include "dump/quiet.h"
 
@@ -26,6 +27,7 @@ struct wall_thread;
 
 struct wall_threads {
 	struct quiet        quiet;
+	struct our_fd_kept  task;  /* the folder of quiet */
 	struct wall_thread *all;   /* in random order; none of ours, as far as they run */
 	size_t              count, room;
 	size_t              zombies; /* of those that were listed */
