@@ -170,18 +170,12 @@ on_alternate_stack(const struct sigaction *act)
 	return act->sa_flags & SA_ONSTACK && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
 }
 
-void
-signal_masks_given(int number)
-{
-	atomic_fetch_and(&calls.cpu, ~OUR_MASK_BIT(number));
-}
-
 /* It is the program's from now on: no timer is to send it, and its masks are to hold it. */
 static void
 give(int number, bool done)
 {
 	if (!done)
-		signal_masks_given(number);
+		atomic_fetch_and(&calls.cpu, ~OUR_MASK_BIT(number));
 	atomic_load(&calls.taken)(number, done);
 }
 

@@ -17,14 +17,11 @@
  *            thread, if it is the program's, as signal_masks_thread()
  *   signals  not from a handler
  *
- * signal_masks_given - the profiler uses another signal than that from now on, and masks are to hold it.  Signal-safe
- *
  * signal_masks_thread - once that is so: if the calling thread blocks every signal, the profiler's alone is let through
  */
 typedef int  signal_masks_reserve_fn(uint64_t avoid);
 typedef void signal_masks_taken_fn(int number, bool done);
 void signal_masks_watch(signal_masks_reserve_fn *reserve, signal_masks_taken_fn *taken);
-void signal_masks_given(int number);
 void signal_masks_thread(void);
 
 #endif

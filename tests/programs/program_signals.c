@@ -266,18 +266,11 @@ compare(void)
 	CHECK(pthread_sigmask(99, &want, NULL) != 0);
 }
 
-static int watched = -1; /* a signalfd that is to have nothing: what a timer has sent goes with it, after the window */
-
 static void
 compute_until_enough(void)
 {
-	struct signalfd_siginfo info;
-
-	for (unsigned long n = 0; !enough; n++) {
+	while (!enough)
 		sink++;
-		if (watched >= 0 && n % 1000000 == 0)
-			CHECK(read(watched, &info, sizeof(info)) < 0);
-	}
 }
 
 static void
@@ -444,51 +437,6 @@ waits_for(int number)
 	CHECK(read(fd, &info, sizeof(info)) == sizeof(info) && info.ssi_signo == (unsigned)number);
 }
 
-/* The signal of an earlier window: the later one must not send it. */
-static void
-waits_later(void)
-{
-	sigset_t set;
-
-	start();
-	compute_in_window();
-	sigemptyset(&set);
-	sigaddset(&set, SIGPROF);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	watched = signalfd(-1, &set, SFD_NONBLOCK);
-	compute_in_window();
-}
-
-static pthread_barrier_t worker_blocks;
-
-static void *
-block_and_wait(void *arg)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGPROF);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	watched = signalfd(-1, &set, SFD_NONBLOCK);
-	pthread_barrier_wait(&worker_blocks);
-	compute_until_enough();
-	return arg;
-}
-
-/* Not the first thread waits for it. */
-static void
-worker_waits(void)
-{
-	pthread_t worker;
-
-	pthread_barrier_init(&worker_blocks, NULL, 2);
-	pthread_create(&worker, NULL, block_and_wait, NULL);
-	pthread_barrier_wait(&worker_blocks);
-	start();
-	compute_in_window();
-	pthread_join(worker, NULL);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -518,10 +466,6 @@ main(int argc, char **argv)
 		waits_for(SIGURG);
 	else if (!strcmp(which, "prof"))
 		waits_for(SIGPROF);
-	else if (!strcmp(which, "prof-late"))
-		waits_later();
-	else if (!strcmp(which, "prof-worker"))
-		worker_waits();
 	puts("done");
 	fflush(stdout);
 	_exit(0);

@@ -127,7 +127,7 @@ def a_handler_on_a_small_alternate_stack_is_not_interrupted():
 
 @test
 def signals_that_a_program_waits_for_are_its_own():
-    for case in "urg", "prof", "prof-late", "prof-worker":
+    for case in "urg", "prof":
         p = outcome(case, function="compute_until_enough")
         need(mostly(p, "compute_until_enough"), "\n".join(p.comments))
 

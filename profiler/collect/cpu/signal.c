@@ -15,11 +15,10 @@
  *   disabling forbids before it looks at the count.
  * - A SIGPROF that is not from our timers is none of our business.  Ours was not
  *   there to be replaced, so there is nobody to pass it on to; it is ignored.
- * - A program may wait for the signal that was chosen earlier: it is asked anew at each start.
  *
  * Why not always a real-time signal: strace, gdb and people know SIGPROF.
  *
- * Tests: tests/cpu/test_cpu.c, tests/cpu/test_signals.c, tests/whole/program_signals.t.
+ * Tests: tests/cpu/test_cpu.c, tests/cpu/test_signals.c.
  */
 #include <config.h>
 
@@ -36,19 +35,14 @@
 #include "clock.h"
 #include "free_signal.h"
 #include "labels/thread.h"
-#include "our_mask.h"
-#include "our_thread.h"
 #include "proc_self.h"
 #include "ring.h"
-#include "signal_masks.h"
 #include "slots.h"
 #include "stack_table.h"
 #include "unwind.h"
 
 /* Of a handler with all that it calls: 2 KiB, and what the entry of a call may take. */
 #define STACK_BYTES 3072
-
-#define WANTED_LOOKS 512 /* threads asked what they wait for: some milliseconds */
 
 /* How long disabling waits for handlers at work, which take microseconds unless
  * their thread gets no processor. */
@@ -186,48 +180,10 @@ cpu_signal_ours(int number)
 	return free_signal_is(number, on_signal);
 }
 
-struct wanted {
-	unsigned looked;
-	uint64_t signals;
-};
-
-static void
-on_thread(void *arg, pid_t tid)
-{
-	struct wanted *w = arg;
-
-	if (w->looked == WANTED_LOOKS || our_thread_has(tid))
-		return;
-	w->looked++;
-	if (proc_self_blocked_now(tid)) /* most block nothing, and some everything for a moment */
-		w->signals |= proc_self_wants(tid);
-}
-
-/* One that it had earlier, or a new one. */
-static int
-take_other(uint64_t avoid)
-{
-	for (uint64_t had = free_signal_taken() & ~avoid; had; had &= had - 1)
-		if (cpu_signal_ours(__builtin_ctzll(had) + 1))
-			return __builtin_ctzll(had) + 1;
-	return free_signal_take(SIGPROF, avoid, on_signal);
-}
-
 int
 cpu_signal_install(void)
 {
-	struct wanted w = { 0 };
-	int           number = atomic_load(&sampler.number), other;
-
-	proc_self_threads(on_thread, &w);
-	if (!cpu_signal_ours(number) || !(w.signals & OUR_MASK_BIT(number)))
-		return cpu_signal_reserve(w.signals);
-	other = take_other(w.signals);
-	if (other > 0) {
-		atomic_store(&sampler.number, other);
-		signal_masks_given(number);
-	}
-	return other;
+	return cpu_signal_reserve(proc_self_wants((pid_t)syscall(SYS_getpid)));
 }
 
 int

@@ -10,8 +10,8 @@
 
 #include "cpu_sampler.h"
 
-/* Picks a signal that no thread waits for, as far as some hundred threads tell, and installs the handler: SIGPROF
- * if it is at its default, else a free real-time signal.  The number, or -EBUSY. */
+/* Picks a signal and installs the handler: SIGPROF if it is at its default, else
+ * a free real-time signal.  The number, or -EBUSY. */
 int  cpu_signal_install(void);
 /* The same, but stays with one that nobody has replaced yet, and only asks for it.  Signal-safe.
  * avoid: as in free_signal_take().  The number, or -EBUSY. */
