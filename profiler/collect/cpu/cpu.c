@@ -357,7 +357,8 @@ run(void *arg)
 		if (cpu_ring_used() >= CPU_RING_BYTES / 4)
 			l.calm = 0;
 		drain();
-		if (now >= l.next_ns || now < begin + pause) /* or it was hurried */
+		/* Or it was hurried.  That is lost where the pause was over just then: so what is asked then is looked at. */
+		if (now >= l.next_ns || now < begin + pause || atomic_load(&cpu_engine.taken))
 			look_and_note(&l, now);
 		pause = pause_ns(l.calm);
 		pthread_mutex_unlock(&cpu_engine.windows.lock);
