@@ -446,6 +446,7 @@ is_record_locked(int folder, const char *socket)
 	return locked;
 }
 
+/* Also one that does not listen yet.  But those of children that were killed just now are not to stay. */
 static bool
 is_dead(int folder, const char *socket)
 {
@@ -453,7 +454,7 @@ is_dead(int folder, const char *socket)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d/%.64s", folder, socket);
-	return stat(path, &st) == 0 && time(NULL) - st.st_mtime >= LISTEN_YOUNG_SECONDS && listen_unix_is_dead(path);
+	return stat(path, &st) == 0 && listen_unix_is_dead(path);
 }
 
 /* Or has another file taken its place? */
