@@ -75,8 +75,8 @@ void listen_forked(struct listen_set *set);
 int listen_open_tcp(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_unix(const struct address *a, struct listen_set *set, struct component_error *err);
 int listen_open_fd(const struct address *a, struct listen_set *set, struct component_error *err);
-/* Is a connection to that path refused, or is there no such file?  Between bind(2) and listen(2) it is refused, too: who
- * removes such a file leaves one that is younger than this. */
+/* Is a connection to that path refused, or is there no such file?  Between bind(2) and listen(2) it is refused, too: a
+ * file that is younger than this may be about to answer. */
 #define LISTEN_YOUNG_SECONDS 3
 bool listen_unix_is_dead(const char *path);
 /* Still the one that it was?  Some file systems give a number that is free to the next file. */

@@ -141,8 +141,8 @@ place_take(enum state state, int fd)
 	return i;
 }
 
-/* The one without a mark that was noted with that number and file; -1: none.  Another may have the number, of what the daemon has
- * closed meanwhile. */
+/* The place of what has no mark, that number and that file; -1: none.  What the daemon has closed keeps its place, so two may have
+ * one number. */
 static int
 place_of_file(int fd, dev_t device, ino_t inode)
 {
@@ -373,11 +373,12 @@ our_fd_close(int fd)
 		ours = i >= 0;
 		if (i < 0)
 			i = place_find(UNMARKED, fd); /* its number is the daemon's by now */
-		if (i < 0 && without_place == 0)
-			ours = is_here(true); /* who knows what that is in the program's table */
-		if (i < 0 && without_place > 0)
+		if (i >= 0)
+			place_set(i, FREE, 0);
+		else if (without_place > 0)
 			without_place--; /* it had a mark */
-		place_set(i, FREE, 0);
+		else
+			ours = is_here(true); /* who knows what that is in the program's table */
 		if (ours)
 			syscall(SYS_close, fd);
 	}

@@ -446,7 +446,7 @@ is_record_locked(int folder, const char *socket)
 	return locked;
 }
 
-/* Also one that does not listen yet.  But those of children that were killed just now are not to stay. */
+/* So is one that does not listen yet, for some microseconds.  However young: those of children that were killed are to go. */
 static bool
 is_dead(int folder, const char *socket)
 {

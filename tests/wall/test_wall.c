@@ -23,11 +23,11 @@
 #include "cpu_burn.h"
 #include "labels.h"
 #include "profile.h"
+#include "skip.h"
 #include "stack_table.h"
 #include "unwind.h"
 #include "wall/wall.h"
 #include "wall/window.h"
-#include "skip.h"
 
 #define SECOND_NS 1000000000LL
 

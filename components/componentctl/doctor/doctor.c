@@ -34,7 +34,6 @@
 #include "loadable.h"
 #include "names.h"
 #include "notes.h"
-#include "proc_status.h"
 #include "shell.h"
 #include "target.h"
 #include "unserved.h"
