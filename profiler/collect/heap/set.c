@@ -17,6 +17,8 @@
  * What a stranger would get wrong:
  * - Who looks for a block owns it.  So its entry cannot appear or vanish meanwhile; all
  *   others may, and do not matter.
+ * - No level is ever given back: readers have no lock.  So there are few, and a sample that finds no
+ *   slot in the last one is lost.
  * - An entry must be gone before the next free() gets the block: right after it
  *   another thread may be given the same address.
  * - An entry that is listed is in the settler's hands: its owner only adds what it owes.
@@ -52,7 +54,7 @@
 #define SLOTS       8  /* of a bucket: one cache line */
 #define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 144 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
-#define LEVELS      12 /* 2^30 buckets in the last: there is no such heap */
+#define LEVELS      6  /* 2.8 million blocks and 200 MB in all: 1.3 TiB in use at the default rate */
 #define PAUSES_MAX  20 /* for one sample */
 #define PAUSE_NS    50000
 #define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */
