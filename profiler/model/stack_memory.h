@@ -17,7 +17,8 @@ struct stack_entry {
 	uint32_t         dead_next;
 	uint16_t         count; /* of pcs */
 	uint16_t         units; /* of 16 bytes, header included */
-	uint32_t         labels; /* not a stack but a label set, see labels.h */
+	uint16_t         labels; /* not a stack but a label set, see labels.h */
+	uint16_t         kept;   /* see stack_table_keep() */
 	uintptr_t        pcs[];
 };
 

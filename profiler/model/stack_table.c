@@ -264,6 +264,7 @@ entry_add(uint32_t hash, const uintptr_t *pcs, unsigned count, bool labels)
 	e->hash = hash;
 	e->count = count;
 	e->labels = labels;
+	e->kept = 0;
 	if (labels)
 		atomic_fetch_add(&table.labels_bytes, stack_memory_entry_bytes(count));
 	memcpy(e->pcs, pcs, count * sizeof(*pcs));
@@ -393,6 +394,23 @@ stack_table_unref(uint32_t id)
 	dead_push(id);
 	if (stack_lock_take(0))
 		lock_release_reaping();
+}
+
+bool
+stack_table_keep(uint32_t id, size_t *kept, size_t max)
+{
+	struct stack_entry *e;
+	size_t              bytes;
+
+	if (id < STACK_PSEUDO_MAX)
+		return true;
+	e = stack_memory_at(id);
+	bytes = stack_memory_entry_bytes(e->count);
+	if (!e->kept && *kept + bytes > max)
+		return false;
+	*kept += e->kept ? 0 : bytes;
+	e->kept = 1;
+	return true;
 }
 
 const uintptr_t *

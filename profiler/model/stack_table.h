@@ -38,6 +38,9 @@ uint32_t stack_table_add(const uintptr_t *pcs, unsigned count);
 uint32_t stack_table_add_within(const uintptr_t *pcs, unsigned count, long wait_ns);
 void     stack_table_ref(uint32_t id);
 void     stack_table_unref(uint32_t id);
+/* The reference of a stack or label set is to be held for ever.  Its bytes go to *kept, once for each; false: that
+ * would be more than max.  For one collector alone, under a lock of its own. */
+bool     stack_table_keep(uint32_t id, size_t *kept, size_t max);
 /* Borrowed while a reference is held. */
 const uintptr_t *stack_table_pcs(uint32_t id, unsigned *ret_count);
 size_t   stack_table_bytes(void);

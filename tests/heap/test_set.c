@@ -17,6 +17,7 @@
 
 #include "heap/lock.h"
 #include "heap/set.h"
+#include "labels.h"
 #include "stack_table.h"
 
 static uint32_t site;
@@ -192,6 +193,70 @@ readers_find_their_own_while_the_table_changes(void **state)
 		fail_msg("%s", wrong);
 }
 
+/* Their numbers times the set's multiplier begin with so many zeros: they share a bucket in each level. */
+static void
+a_block_that_finds_no_slot_in_the_last_level_is_refused(void **state)
+{
+	enum { LEVELS = 6, SLOTS = 8, BITS = 18 };
+	struct heap_block b = block_of(1);
+	uintptr_t         blocks[LEVELS * SLOTS + 1];
+	size_t            n = 0, fit = 0;
+
+	(void)state;
+	for (uint64_t y = 1; n <= LEVELS * SLOTS; y++)
+		if (y * 0x9e3779b97f4a7c15ULL >> (64 - BITS) == 0)
+			blocks[n++] = (uintptr_t)y << 4;
+	while (fit < n && heap_set_add((void *)blocks[fit], &b))
+		fit++;
+	assert_in_range(fit, LEVELS * SLOTS / 2, LEVELS * SLOTS); /* what others have left there takes some */
+	assert_true(heap_set_remove((void *)blocks[0]));
+	assert_true(heap_set_add((void *)blocks[fit], &b));
+	for (size_t i = 1; i <= fit; i++)
+		assert_true(heap_set_remove((void *)blocks[i]));
+}
+
+static void
+distinct(uintptr_t *words, size_t i)
+{
+	for (size_t k = 0; k < 10; k++)
+		words[k] = 0x100000 + i * 16 + k * 4096;
+}
+
+/* Last of all: what sites hold they hold for ever. */
+static void
+sites_leave_half_of_the_memory_to_profiles_that_give_it_back(void **state)
+{
+	const size_t          limit = (size_t)1 << 20;
+	struct heap_lock_hold hold;
+	uintptr_t             words[10];
+	uint32_t              stack = 0, labels;
+
+	(void)state;
+	stack_table_set_limit(limit);
+	for (size_t i = 0; i < 10000; i++) {
+		distinct(words, i);
+		stack = stack_table_add(words, 10);
+		assert_true(stack >= STACK_PSEUDO_MAX);
+		assert_true(heap_lock(&hold));
+		assert_true(heap_site_of(stack, 0, 16) > 0);
+		heap_unlock(&hold);
+	}
+	assert_in_range(heap_site_stackless(), 5000, 7000);
+	distinct(words, 0);
+	stack = stack_table_add(words, 10);
+	for (size_t i = 0; i < 3000; i++) {
+		distinct(words, 20000 + i);
+		labels = stack_table_add_labels(words, 10, limit / LABELS_PART);
+		assert_true(labels >= STACK_PSEUDO_MAX);
+		stack_table_ref(stack);
+		assert_true(heap_lock(&hold));
+		assert_true(heap_site_of(stack, labels, 16) > 0);
+		heap_unlock(&hold);
+	}
+	stack_table_unref(stack);
+	assert_in_range(heap_site_unlabelled(), 1500, 2500);
+}
+
 static int
 set_up(void **state)
 {
@@ -216,6 +281,8 @@ main(void)
 		cmocka_unit_test(coming_and_going_takes_no_more_memory),
 		cmocka_unit_test(an_entry_left_behind_is_replaced),
 		cmocka_unit_test(readers_find_their_own_while_the_table_changes),
+		cmocka_unit_test(a_block_that_finds_no_slot_in_the_last_level_is_refused),
+		cmocka_unit_test(sites_leave_half_of_the_memory_to_profiles_that_give_it_back),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -64,7 +64,8 @@ static _Atomic size_t  count; /* number 0 is not used */
 static uint32_t       *slots;
 static size_t          slot_count; /* a power of two */
 static size_t          labelled;
-static _Atomic uint64_t unlabelled;
+static size_t          stack_bytes, labels_bytes; /* held for ever */
+static _Atomic uint64_t unlabelled, stackless;
 static _Atomic uint64_t recent[RECENT_SETS][2]; /* hash << 32 | site; the newer one first */
 
 static void *
@@ -165,6 +166,19 @@ site_of_size(uint32_t first, uint64_t size, uint32_t *ret_last, bool *ret_shared
 	return 0;
 }
 
+static bool
+labels_fit(uint32_t labels, bool first)
+{
+	return labelled < HEAP_SITES_LABELLED &&
+	       (!first || stack_table_keep(labels, &labels_bytes, stack_table_limit() / LABELS_PART / HEAP_SITES_PART));
+}
+
+static bool
+stack_fits(uint32_t stack)
+{
+	return stack_table_keep(stack, &stack_bytes, stack_table_limit() / HEAP_SITES_PART);
+}
+
 uint32_t
 heap_site_of(uint32_t stack, uint32_t labels, uint64_t size)
 {
@@ -176,9 +190,14 @@ heap_site_of(uint32_t stack, uint32_t labels, uint64_t size)
 		return 0;
 	slot = slot_of(slots, slot_count, stack, labels);
 	number = site_of_size(*slot, size, &last, &shared);
-	if (!number && labels && labelled == HEAP_SITES_LABELLED) {
+	if (!number && labels && !labels_fit(labels, *slot == 0)) {
 		key.labels = 0;
 		slot = slot_of(slots, slot_count, stack, 0);
+		number = site_of_size(*slot, size, &last, &shared);
+	}
+	if (*slot == 0 && !stack_fits(stack)) {
+		key.stack = STACK_PSEUDO_FULL;
+		slot = slot_of(slots, slot_count, key.stack, key.labels);
 		number = site_of_size(*slot, size, &last, &shared);
 	}
 	known = number != 0;
@@ -188,11 +207,12 @@ heap_site_of(uint32_t stack, uint32_t labels, uint64_t size)
 	}
 	if (!number)
 		return 0;
-	if (known)
+	if (known || key.stack != stack)
 		stack_table_unref(stack); /* the site has its own */
 	if (known || key.labels != labels)
 		labels_unref(labels);
 	unlabelled += key.labels != labels;
+	stackless += key.stack != stack;
 	if (known)
 		return number;
 	site_at(number)->shared = shared;
@@ -403,4 +423,10 @@ uint64_t
 heap_site_unlabelled(void)
 {
 	return unlabelled;
+}
+
+uint64_t
+heap_site_stackless(void)
+{
+	return stackless;
 }

@@ -7,9 +7,10 @@
  * so that a stack that asks for a new size each time has some fifty.
  *
  * A site keeps one reference of its stack and its labels for ever: profiles are cumulative.
- * There are as many stacks as the stack table has room for; beyond it all share
- * [stack table full].  Sites with labels are fewer: a label may have a new value for each
- * request, for ever.
+ * So stacks take half of --profiling-memory at most, and label sets half of theirs; the rest is
+ * for profiles that give back what they have taken.  Beyond it all share [stack table full], and
+ * count without labels.  Sites with labels are also limited in number: a label may have a new
+ * value for each request, for ever.
  */
 #ifndef COLLECT_HEAP_SITE_H
 #define COLLECT_HEAP_SITE_H
@@ -29,6 +30,7 @@ struct heap_block {
 
 #define HEAP_SITES_LABELLED 16384 /* 3 MiB, and at most so many label sets are kept */
 #define HEAP_SITE_SIZES     8     /* told apart exactly */
+#define HEAP_SITES_PART     2     /* of the memory for stacks, and of that for label sets */
 
 /* Everything since the start; 1/65536 allocations and bytes in scaled ones. */
 struct heap_counts {
@@ -45,7 +47,7 @@ struct heap_site_key {
 /* Under heap_lock(). */
 
 /* Takes over one reference of the stack and one of the labels; 0 without memory, and then
- * not.  Beyond HEAP_SITES_LABELLED: the stack's site without labels. */
+ * not.  Beyond the limits: the site of [stack table full], or the one without labels. */
 uint32_t heap_site_of(uint32_t stack, uint32_t labels, uint64_t size);
 /* The same for a block whose site is 0; false without memory. */
 bool     heap_site_resolve(struct heap_block *b);
@@ -70,7 +72,8 @@ bool     heap_site_try_freed(const struct heap_block *b);
  * thread counts there. */
 void     heap_site_uncount(const struct heap_block *b);
 size_t   heap_site_count(void);
-/* Samples that are counted without their labels. */
+/* Samples that are counted without their labels, or their stack, for want of room. */
 uint64_t heap_site_unlabelled(void);
+uint64_t heap_site_stackless(void);
 
 #endif
