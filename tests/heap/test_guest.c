@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -25,6 +26,7 @@
 
 #include <cmocka.h>
 
+#include "collector.h"
 #include "fixture.h"
 #include "heap/lock.h"
 #include "arch.h"
@@ -166,7 +168,10 @@ a_forked_child_frees_its_parents_blocks_and_is_off(void **state)
 
 /* ---- fork handlers of the daemon ---- */
 
-static _Atomic int  handler_on, worker_asked, worker_done;
+static _Atomic int  handler_on, worker_asked, worker_done, naps;
+static void        *to_grow;
+static bool         ask_in_use;
+static int          in_use_status;
 static void *_Atomic from_prepare;
 
 static void *
@@ -185,10 +190,24 @@ worker(void *arg)
 	return NULL;
 }
 
+/* In the place of the libc's. */
+int
+nanosleep(const struct timespec *time, struct timespec *rest)
+{
+	naps++;
+	return clock_nanosleep(CLOCK_REALTIME, 0, time, rest) ? -1 : 0;
+}
+
 /* Waits for another thread to allocate, as one does that quiesces its workers. */
 static void
 handler(void)
 {
+	uint64_t bytes;
+
+	if (to_grow)
+		to_grow = realloc(to_grow, 100000);
+	if (ask_in_use)
+		in_use_status = COLLECTOR_WITH(in_use)->in_use(&bytes);
 	if (!handler_on)
 		return;
 	free(from_prepare);
@@ -259,6 +278,64 @@ a_fork_handler_may_wait_for_a_thread_that_allocates(void **state)
 	stop = 1;
 	pthread_join(t, NULL);
 	free(from_prepare);
+	heap_set_rate(0);
+}
+
+/* In a thread of its own, whose next sample is far away then. */
+static void *
+grow_a_sampled_block_in_a_fork(void *arg)
+{
+	uint64_t lost;
+	pid_t    pid;
+
+	heap_set_rate(1);
+	to_grow = malloc(100);
+	heap_set_rate((uint64_t)1 << 40);
+	free(site_busy(100)); /* the last one that was drawn with 1 */
+	lost = heap_lost();
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	*(uint64_t *)arg = heap_lost() - lost;
+	waitpid(pid, NULL, 0);
+	heap_set_rate(0);
+	free(to_grow);
+	to_grow = NULL;
+	return NULL;
+}
+
+static void
+what_is_no_sample_is_not_lost_while_a_thread_forks(void **state)
+{
+	pthread_t t;
+	uint64_t  lost = 1;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, grow_a_sampled_block_in_a_fork, &lost), 0);
+	pthread_join(t, NULL);
+	assert_int_equal(lost, 0);
+}
+
+/* The server's loop asks this. */
+static void
+nobody_waits_for_a_fork_to_tell_the_bytes_in_use(void **state)
+{
+	uint64_t bytes;
+	pid_t    pid;
+
+	(void)state;
+	heap_set_rate(1);
+	naps = 0;
+	ask_in_use = true;
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	ask_in_use = false;
+	assert_int_equal(child_status(pid), 0);
+	assert_int_equal(in_use_status, -EBUSY);
+	assert_int_equal(naps, 0);
+	assert_int_equal(COLLECTOR_WITH(in_use)->in_use(&bytes), 0);
+	assert_true(bytes > 0);
 	heap_set_rate(0);
 }
 
@@ -602,6 +679,8 @@ main(void)
 		cmocka_unit_test(a_forked_child_frees_its_parents_blocks_and_is_off),
 		cmocka_unit_test(a_fork_handler_may_free_in_the_child_before_ours),
 		cmocka_unit_test(a_fork_handler_may_wait_for_a_thread_that_allocates),
+		cmocka_unit_test(what_is_no_sample_is_not_lost_while_a_thread_forks),
+		cmocka_unit_test(nobody_waits_for_a_fork_to_tell_the_bytes_in_use),
 		cmocka_unit_test(a_child_that_ran_no_fork_handlers_does_not_hang),
 		cmocka_unit_test(malloc_in_a_signal_handler_does_not_hang),
 		cmocka_unit_test(blocks_outlive_the_thread_that_made_them),

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -402,6 +403,40 @@ both_profiles_are_as_go_makes_them(void **state)
 	profile_release(&allocs);
 }
 
+static void
+since(char *ret, size_t size)
+{
+	struct profile p;
+	const char    *comment;
+
+	assert_int_equal(heap_snapshot(&p, false), 0);
+	comment = strstr(p.comments, "heap: allocations since ");
+	assert_non_null(comment);
+	snprintf(ret, size, "%.*s", (int)strcspn(comment, "\n"), comment);
+	profile_release(&p);
+}
+
+static void
+a_profile_tells_since_when_it_counts_and_that_it_did_not_always(void **state)
+{
+	time_t second = time(NULL);
+	char   before[100], after[100];
+	size_t same = strlen("heap: allocations since 2026-11-30T00:00:00Z");
+
+	(void)state;
+	heap_set_rate(1);
+	heap_set_rate(0);
+	since(before, sizeof(before));
+	while (time(NULL) <= second)
+		;
+	heap_set_rate(1);
+	since(after, sizeof(after));
+	heap_set_rate(0);
+	assert_memory_equal(after, before, same);
+	assert_string_equal(after + same, "; sampling was off for a time");
+	assert_non_null(strstr(before, "; sampling is off now"));
+}
+
 SITE static void *
 site_rates(size_t size)
 {
@@ -540,6 +575,7 @@ main(void)
 		cmocka_unit_test(a_realloc_that_fails_is_counted_as_nothing),
 		cmocka_unit_test(both_profiles_are_as_go_makes_them),
 		cmocka_unit_test(the_rate_changes_at_run_time_and_sums_stay_true),
+		cmocka_unit_test(a_profile_tells_since_when_it_counts_and_that_it_did_not_always),
 		cmocka_unit_test(a_thread_is_counted_from_the_moment_of_switching_on),
 		cmocka_unit_test(threads_of_our_own_are_never_sampled),
 	};

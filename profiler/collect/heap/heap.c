@@ -60,7 +60,8 @@ static _Atomic uint64_t threads_seeded;
 static _Atomic uint64_t lost;
 static _Atomic uint64_t taken;
 static _Atomic uint64_t truncated;
-static _Atomic int64_t  since_ns; /* of the sampling that runs or ran last */
+static _Atomic int64_t  since_ns; /* what was counted then is counted for good */
+static _Atomic bool     resumed;
 static _Atomic uint64_t last_rate = RATE_DEFAULT; /* the period that is shown while off */
 static _Atomic bool     forked;
 static _Atomic bool     connected; /* the hooks call us */
@@ -224,7 +225,9 @@ on_record(struct hooks_call *c)
 
 	if (!c->result) /* nothing was allocated */
 		give_back(&b);
-	else if (!entered || !heap_set_add(c->result, &b))
+	else if (!entered)
+		give_back(&b); /* counted as lost by enter() */
+	else if (!heap_set_add(c->result, &b))
 		give_up(&b);
 	if (entered)
 		leave(c->thread);
@@ -262,13 +265,14 @@ static int
 on_reallocate(struct hooks_call *c)
 {
 	struct heap_block b;
-	bool              entered, sampled;
+	bool              due, entered, sampled;
 	int               answer;
 
 	heap_fork_look();
-	entered = enter(c->thread);
-	sampled = entered && c->thread->left < 0 && component_hooks.heap_state == HOOKS_ON &&
-		!(c->old && c->size == 0) && sample(c, &b); /* realloc(p, 0) only frees */
+	due = c->thread->left < 0 && component_hooks.heap_state == HOOKS_ON &&
+	      !(c->old && c->size == 0); /* realloc(p, 0) only frees */
+	entered = (due || !c->thread->busy) && enter(c->thread);
+	sampled = entered && due && sample(c, &b);
 	answer = heap_bound() ? reallocate(c, sampled, &b) : HOOKS_PASS;
 	if (entered)
 		leave(c->thread);
@@ -365,8 +369,10 @@ heap_set_rate(uint64_t bytes)
 		r = connect_hooks();
 	if (r < 0)
 		bytes = 0;
-	if (bytes > 0 && atomic_load(&heap_hot.rate) == 0)
+	if (bytes > 0 && atomic_load(&since_ns) == 0)
 		atomic_store(&since_ns, clock_ns(CLOCK_REALTIME));
+	else if (bytes > 0 && atomic_load(&heap_hot.rate) == 0)
+		atomic_store(&resumed, true);
 	atomic_store(&heap_hot.rate, bytes);
 	if (bytes > 0) {
 		atomic_store(&last_rate, bytes);
@@ -418,6 +424,7 @@ void
 heap_facts(struct heap_facts *ret)
 {
 	ret->since_ns = atomic_load(&since_ns);
+	ret->resumed = atomic_load(&resumed);
 	ret->rate = atomic_load(&last_rate);
 	ret->truncated = atomic_load(&truncated);
 }

@@ -47,7 +47,8 @@ uint64_t heap_taken(void);
 
 /* What a profile says about how it came to be. */
 struct heap_facts {
-	int64_t  since_ns;  /* UTC; 0: never on */
+	int64_t  since_ns;  /* UTC, first on in this process or, before it was forked, its parent; 0: never */
+	bool     resumed;   /* off since then, and on again */
 	uint64_t rate;      /* now, or when it was last on, or the default */
 	uint64_t truncated; /* stacks that end early */
 };

@@ -82,6 +82,12 @@ heap_unlock(const struct heap_lock_hold *h)
 	our_mask_restore(&h->signals);
 }
 
+bool
+heap_lock_is_broken(void)
+{
+	return broken;
+}
+
 void
 heap_lock_fork_prepare(void)
 {

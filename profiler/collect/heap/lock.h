@@ -28,6 +28,7 @@ bool heap_lock(struct heap_lock_hold *h);
 /* Also false while somebody else has it.  No system call then. */
 bool heap_lock_try(struct heap_lock_hold *h);
 void heap_unlock(const struct heap_lock_hold *h);
+bool heap_lock_is_broken(void); /* for ever */
 
 /* Fork handlers: prepare takes it so that all others do without, parent and child
  * give it back.  Where it is not to be had soon, the child does without. */

@@ -2,8 +2,8 @@
  * profile.c - profiles of what the heap sampler has counted.
  *
  * What a stranger would get wrong: sites are read in batches, the lock released in
- * between, as malloc waits for it.  Each site is of one moment, all together are of
- * a few; the in-use numbers of a site never are more than its allocations.
+ * between, as what threads count meanwhile is put aside.  Each site is of one moment, all
+ * together are of a few; the in-use numbers of a site never are more than its allocations.
  * Tests: tests/heap/test_heap.c, tests/heap/test_accuracy.c.
  */
 #include <config.h>
@@ -50,12 +50,17 @@ describe(struct profile *p, const struct collector *c)
 		profile_comment(p, "%s", heap_status());
 	labels_comment(p);
 	if (heap_site_unlabelled())
-		profile_comment(p, "labels: %llu samples are counted without theirs: %d sites are told apart by labels",
-			(unsigned long long)heap_site_unlabelled(), HEAP_SITES_LABELLED);
+		profile_comment(p, "labels: %llu samples are counted without theirs: %d sites are told apart by labels, in a %dth of "
+			"--profiling-memory", (unsigned long long)heap_site_unlabelled(), HEAP_SITES_LABELLED,
+			LABELS_PART * HEAP_SITES_PART);
+	if (heap_site_stackless())
+		profile_comment(p, "stacks: %llu samples are counted as [stack table full]: these profiles keep stacks in 1/%d of "
+			"--profiling-memory", (unsigned long long)heap_site_stackless(), HEAP_SITES_PART);
 	if (facts.since_ns) {
 		utc_from_unix(facts.since_ns / CLOCK_NS_PER_S, &at);
-		profile_comment(p, "heap: allocations since %lld-%02d-%02dT%02d:%02d:%02dZ%s", (long long)at.year, at.month,
-			at.day, at.hour, at.minute, at.second, heap_rate() ? "" : "; sampling is off now");
+		profile_comment(p, "heap: allocations since %lld-%02d-%02dT%02d:%02d:%02dZ%s%s", (long long)at.year, at.month,
+			at.day, at.hour, at.minute, at.second, facts.resumed ? "; sampling was off for a time" : "",
+			heap_rate() ? "" : "; sampling is off now");
 	}
 }
 
@@ -87,43 +92,46 @@ lock_surely(struct heap_lock_hold *h)
 
 	heap_fork_look();
 	for (int waited_ms = 0; !heap_lock(h); waited_ms++) {
-		if (waited_ms >= FORK_MS_MAX)
+		if (waited_ms >= FORK_MS_MAX || heap_lock_is_broken())
 			return false;
 		nanosleep(&pause, NULL);
 	}
 	return true;
 }
 
-/* Some sites from i on, up to one where a thread is counting; how many were read, 0 at
- * the end, -EAGAIN: that one was the first, -EBUSY. */
+/* Some sites from i on, up to one where a thread is counting; gives the lock back.  How many were read, 0 at
+ * the end, -EAGAIN: that one was the first. */
 static int
-read_batch(size_t i, bool anyway, struct profile_sample *batch)
+read_batch(size_t i, bool anyway, struct profile_sample *batch, const struct heap_lock_hold *hold)
 {
-	struct heap_lock_hold hold;
 	struct heap_counts    counts;
 	struct heap_site_key  key;
 	int                   n = 0, r = 0;
 
-	if (!lock_surely(&hold))
-		return -EBUSY;
 	heap_set_settle();
 	while (n < SNAPSHOT_BATCH &&
 	       (r = heap_site_read(i + (size_t)n, anyway && n == 0, &key, &counts)) > 0)
 		sample_fill(&batch[n++], &key, &counts);
-	heap_unlock(&hold);
+	heap_unlock(hold);
 	return n == 0 && r < 0 ? -EAGAIN : n;
 }
 
-/* The same, whatever it takes. */
+/* The same, whatever it takes; -EBUSY after a fork that would not end. */
 static int
 read_some(size_t i, struct profile_sample *batch)
 {
-	struct timespec pause = { 0, 1000000 };
-	int             n;
+	struct timespec       pause = { 0, 1000000 };
+	struct heap_lock_hold hold;
+	int                   n;
 
-	for (int waited_ms = 0; (n = read_batch(i, waited_ms >= BUSY_MS_MAX, batch)) == -EAGAIN; waited_ms++)
+	for (int waited_ms = 0;; waited_ms++) {
+		if (!lock_surely(&hold))
+			return -EBUSY;
+		n = read_batch(i, waited_ms >= BUSY_MS_MAX, batch, &hold);
+		if (n != -EAGAIN)
+			return n;
 		nanosleep(&pause, NULL);
-	return n;
+	}
 }
 
 int
@@ -153,24 +161,25 @@ heap_snapshot(struct profile *ret, bool allocs)
 	return profile_done(&p, r, ret);
 }
 
-/* Bytes in use, as the heap profile estimates them; reads every site.  0, or -EBUSY after
- * a fork that would not end. */
+/* Bytes in use, as the heap profile estimates them; reads every site.  0, or -EBUSY while a fork is
+ * under way: it is asked on the server's loop. */
 static int
 heap_live_bytes(uint64_t *ret)
 {
 	struct profile_sample batch[SNAPSHOT_BATCH];
-	uint64_t              sum = 0;
+	struct heap_lock_hold hold;
 	size_t                i = 0;
-	int                   n = 0;
+	int                   n = heap_bound();
 
-	while (heap_bound() && (n = read_batch(i, true, batch)) > 0) {
+	*ret = 0;
+	heap_fork_look();
+	for (; n > 0; i += (size_t)n) {
+		if (!heap_lock(&hold))
+			return -EBUSY;
+		n = read_batch(i, true, batch, &hold);
 		for (int k = 0; k < n; k++)
-			sum += (uint64_t)batch[k].values[3];
-		i += (size_t)n;
+			*ret += (uint64_t)batch[k].values[3];
 	}
-	if (n < 0)
-		return n;
-	*ret = sum;
 	return 0;
 }
 
