@@ -22,8 +22,10 @@
  *   of the same window, which fall on what runs only.
  * - The list of threads takes at most a quarter of the allowance.  Between two lists
  *   those that are not on it are stood for by those that are.
- * - What was spent in advance (a first list of thousands) is paid back over some ticks,
- *   not by standing still: n shrinks, and grows again.
+ * - A list is spent in advance, and of thousands of threads it costs what seconds allow.
+ *   At most half of the allowance pays for it, so that there are looks from the start.
+ * - What looks have overdrawn is paid back over some ticks, not by standing still: n
+ *   shrinks, and grows again.
  *
  * Life and locks of windows are windows.h's subject.
  *
@@ -53,6 +55,7 @@
 #define TICK_NS       (CLOCK_NS_PER_S / WALL_HZ)
 #define SHARE         (WALL_SHARE_MAX * 0.85) /* what is aimed at: the estimate of a look's cost may be late */
 #define LIST_PART     0.25  /* of the share, for lists */
+#define LIST_PAY      0.5   /* of the share, until a list is paid for */
 #define PAY_BACK      64.0  /* ticks over which what was overdrawn is paid back */
 #define LOOK_COST_NS  20000.0 /* until it is known */
 #define COST_WEIGHT   0.2   /* of the last tick in the mean cost */
@@ -77,6 +80,7 @@ static struct {
 	/* Nanoseconds of the sampler's own clock. */
 	int64_t             spent_ns;
 	double              left_ns;   /* of the allowance; negative when overdrawn */
+	double              list_owed_ns; /* of the last list, not taken from left_ns yet */
 	int64_t             left_at_ns;
 	double              look_ns;   /* mean cost of a look */
 	int64_t             list_next_ns; /* monotonic */
@@ -93,12 +97,15 @@ own_ns(void)
 static void
 list_if_due(int64_t now)
 {
-	int64_t begin = own_ns();
+	double cost;
 
 	if (!wall.threads.stale || (now < wall.list_next_ns && wall.threads.count > 0))
 		return;
 	wall_threads_list(&wall.threads);
-	wall.list_next_ns = now + (int64_t)((double)(own_ns() - begin) / (SHARE * LIST_PART));
+	cost = (double)(own_ns() - wall.spent_ns);
+	wall.spent_ns += (int64_t)cost;
+	wall.list_owed_ns += cost;
+	wall.list_next_ns = now + (int64_t)(cost / (SHARE * LIST_PART));
 }
 
 /* How many may be looked at now: what the time since the last tick allows, and some of
@@ -106,17 +113,22 @@ list_if_due(int64_t now)
 static size_t
 looks_allowed(int64_t now)
 {
-	double most = SHARE * TICK_NS * LATE_TICKS, elapsed = (double)(now - wall.left_at_ns), allowed;
+	double gained = SHARE * (double)(now - wall.left_at_ns), pay = gained * LIST_PAY;
+	double most = SHARE * TICK_NS * LATE_TICKS, allowed;
 
-	wall.left_ns += SHARE * elapsed;
 	wall.left_at_ns = now;
-	if (elapsed > LATE_TICKS * TICK_NS)
-		elapsed = LATE_TICKS * TICK_NS;
+	if (pay > wall.list_owed_ns)
+		pay = wall.list_owed_ns;
+	wall.list_owed_ns -= pay;
+	gained -= pay;
+	wall.left_ns += gained;
+	if (gained > most)
+		gained = most;
 	if (most < 2 * wall.look_ns)
 		most = 2 * wall.look_ns; /* a slow machine must get there some time */
 	if (wall.left_ns > most)
 		wall.left_ns = most;
-	allowed = (SHARE * elapsed + wall.left_ns / PAY_BACK) / wall.look_ns;
+	allowed = (gained + wall.left_ns / PAY_BACK) / wall.look_ns;
 	if (allowed < 1)
 		return wall.left_ns >= wall.look_ns;
 	return allowed < LOOKS_MAX ? (size_t)allowed : LOOKS_MAX;
@@ -169,14 +181,14 @@ block_add(int64_t now, size_t n, size_t threads)
 static void
 tick_take(int64_t now)
 {
-	int64_t before = own_ns(), after;
+	int64_t before, after;
 	size_t  n, allowed, threads;
 
-	wall.left_ns -= (double)(before - wall.spent_ns); /* waking up, waiting for the lock */
 	threads = wall_threads_now(&wall.threads);
+	before = own_ns();
+	wall.left_ns -= (double)(before - wall.spent_ns); /* waking up, waiting for the lock */
+	wall.spent_ns = before;
 	list_if_due(now);
-	wall.spent_ns = own_ns();
-	wall.left_ns -= (double)(wall.spent_ns - before);
 	allowed = looks_allowed(now);
 	if (allowed == 0 && threads > 0)
 		return; /* the next one stands for this, too */
@@ -242,7 +254,7 @@ start(void)
 		wall.begin_ns = wall.left_at_ns = clock_ns(CLOCK_MONOTONIC);
 		wall.last_tick = 0;
 		wall.spent_ns = wall.list_next_ns = 0;
-		wall.left_ns = 0;
+		wall.left_ns = wall.list_owed_ns = 0;
 		wall.look_ns = LOOK_COST_NS;
 	}
 	pthread_mutex_unlock(&windows.lock);
