@@ -357,7 +357,7 @@ def what_is_less_than_it_could_be_is_a_warning_and_its_command_mends_it():
 @test
 def profiling_that_is_off_is_a_warning_and_its_command_mends_it():
     with daemon("examples/hello", "--profiling-registry", "--profiling-bind-address=127.0.0.1:0", port_file=False) as d:
-        poll(listed, "its record")
+        poll(lambda: is_listed(d.pid), "its record")
         found = doctor("--seconds=0", str(d.pid))
         equal(about(found, "reachable")["command"], "componentctl enable %d" % d.pid)
         contains(about(found, "access")["text"], "from outside: process %d serves no profiles" % d.pid)

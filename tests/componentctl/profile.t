@@ -159,7 +159,8 @@ def mangled_names_are_as_short_as_those_of_go_tool_pprof():
                                                        [(1, name, name, "", 0), (2, "main", "main", "", 0)], [], drop=drop))
             need(compare(path, ("--top=0",)) == 1, name)
         for name in MANGLED:
-            one(name)
+            if not name.startswith("__Z") or max(gos())[0] > (1, 22):  # older ones leave such a name alone
+                one(name)
         for name in "(anonymous namespace)::f(int)", "(anonymous namespace)(int)", "operator()(int)", "f(int)":
             for drop in r"\(anonymous namespace\).*", r".*\)", "f|":
                 one(name, drop)

@@ -59,6 +59,11 @@ def listed():
     return {r["appId"]: r for r in json.loads(ctl("list", "-o", "json"))}
 
 
+def is_listed(pid):
+    """Also where other tests' processes are listed: see need_own_run()."""
+    return any(r["pid"] == pid for r in json.loads(ctl("list", "-o", "json")))
+
+
 def window_opens(pid):
     poll(lambda: "component-job" in {text_of("/proc/%d/task/%s/comm" % (pid, t)).strip()
                                      for t in os.listdir("/proc/%d/task" % pid)}, "its window")
@@ -125,5 +130,5 @@ def need_perf():
         raise Skip(_perf["why"])
 
 
-__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "may_gain", "need_own_run", "need_perf", "no_records", "others_can_be_had", "own_run", "said_at_start",
+__all__ = ["CTL", "DEADLINE", "FILTER", "FOLDER", "UP", "ctl", "environment", "listed", "is_listed", "may_gain", "need_own_run", "need_perf", "no_records", "others_can_be_had", "own_run", "said_at_start",
            "started_by_ctl", "window_opens"]

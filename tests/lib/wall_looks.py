@@ -8,6 +8,9 @@ class Looks:
         self.looks = int(re.search(r"looks at threads: (\d+)", comments).group(1))
         self.reached = float(re.search(r"reached (\d+\.\d) Hz", comments).group(1))
 
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
     def slack(self):
         """How far from its rate the sampler was: a busy machine makes it late, and late looks stand for more."""
         return max(0, 1 - self.reached / 99)
