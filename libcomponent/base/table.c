@@ -1,12 +1,16 @@
 /*
  * table.c - a hash table from a number to a number, for one thread at a time.
  *
- * What a stranger would get wrong: a slot that is removed is filled by moving later ones up, not by a
- * tombstone: a program that opens and closes for a year would else have nothing but tombstones.
+ * What a stranger would get wrong:
+ * - A slot that is removed is filled by moving later ones up, not by a tombstone: a program that opens
+ *   and closes for a year would else have nothing but tombstones.
+ * - Keys come from files that somebody may have made so that all of them fall into one slot.  So each
+ *   process has a seed, and two multiplications: behind one, keys that differ in their highest bits
+ *   alone still share a slot.
  *
  * Why not gnulib's or libc's: theirs are malloc's memory, which may be what is being looked at.
  *
- * Tests: tests/symbols/test_symbols.c, tests/custom/test_custom.c
+ * Tests: tests/base/test_table.c, tests/symbols/test_symbols.c, tests/custom/test_custom.c
  */
 #include <config.h>
 
@@ -14,6 +18,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #define SIZE_FIRST 1024 /* slots; 16 KiB */
 #define GOLDEN     0x9e3779b97f4a7c15u
@@ -24,11 +29,23 @@ table_init(struct table *t, struct arena_budget *budget)
 	*t = (struct table){ .budget = budget };
 }
 
+uint64_t
+table_seed(void)
+{
+	const uint8_t *random = (const uint8_t *)getauxval(AT_RANDOM);
+	uint64_t       seed = 0;
+
+	if (random)
+		memcpy(&seed, random, sizeof(seed));
+	return seed * GOLDEN;
+}
+
 static inline size_t
 slot_first(const struct table *t, uint64_t key)
 {
-	uint64_t h = key * GOLDEN;
+	uint64_t h = (key ^ t->seed) * GOLDEN;
 
+	h = (h ^ (h >> 32)) * GOLDEN;
 	return (h ^ (h >> 32)) & (t->size - 1);
 }
 
@@ -70,6 +87,8 @@ grow(struct table *t)
 {
 	struct table bigger = *t;
 
+	if (!t->size)
+		bigger.seed = table_seed();
 	bigger.size = t->size ? t->size * 2 : SIZE_FIRST;
 	bigger.slots = arena_map(t->budget, bigger.size * sizeof(*t->slots));
 	if (!bigger.slots)
@@ -114,10 +133,10 @@ table_remove(struct table *t, uint64_t key)
 }
 
 uint64_t
-table_hash(const void *data, size_t size)
+table_hash(uint64_t seed, const void *data, size_t size)
 {
 	const char *p = data;
-	uint64_t    h = size;
+	uint64_t    h = seed ^ size;
 
 	for (uint64_t w; size; p += sizeof(w)) {
 		size_t n = size < sizeof(w) ? size : sizeof(w);

@@ -24,6 +24,7 @@ struct table {
 	struct arena_budget *budget;
 	struct table_slot   *slots;
 	size_t               size, count; /* size is 0 or a power of two */
+	uint64_t             seed;
 };
 
 /* Whether value is of what its caller looks for; their keys are equal. */
@@ -38,8 +39,10 @@ uint64_t table_find(const struct table *t, uint64_t key, table_is_fn *is, const 
 int      table_put(struct table *t, uint64_t key, uint64_t value);
 /* Returns the value that was there, or 0.  What was pushed further by it moves up. */
 uint64_t table_remove(struct table *t, uint64_t key);
-/* Of any bytes, for a key. */
-uint64_t table_hash(const void *data, size_t size);
+/* Of any bytes, for a key.  seed: table_seed() where the bytes are a stranger's, who could make many of one hash; 0
+ * where it is to be the same in each process. */
+uint64_t table_hash(uint64_t seed, const void *data, size_t size);
+uint64_t table_seed(void);
 void     table_release(struct table *t);
 
 #endif

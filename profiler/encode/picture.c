@@ -259,7 +259,7 @@ put_node(const struct picture *p, const struct picture_node *n, const char *unit
 	uint64_t    whole = p->nodes[PICTURE_ROOT].amount;
 	unsigned    x = EDGE * 100 + wide(n->x, whole), width = wide(n->amount, whole), y = HEAD + ROW * n->depth;
 	const char *name = p->name[n->name];
-	uint64_t    color = table_hash(name, strlen(name)) % COLORS;
+	uint64_t    color = table_hash(0, name, strlen(name)) % COLORS;
 
 	lines_print(l, "<g><title>");
 	put_text(l, name, 1000);

@@ -75,8 +75,8 @@ residence_row(struct residence *r, enum residence_class class, const char *name,
 		const struct residence     *r;
 		const struct residence_row *row;
 	} what = { r, &wanted };
-	const uint64_t words[] = { class, stack, table_hash(name, strlen(name)) };
-	uint64_t       key = table_hash(words, sizeof(words));
+	const uint64_t words[] = { class, stack, table_hash(0, name, strlen(name)) };
+	uint64_t       key = table_hash(0, words, sizeof(words));
 	uint64_t       there = table_find(&r->index, key, is_row, &what);
 
 	return there ? (int)there - 1 : row_new(r, &wanted, key);

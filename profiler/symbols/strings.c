@@ -44,7 +44,7 @@ static struct string *
 find(struct strings *s, const char *text, size_t size, bool keep)
 {
 	const struct string want = { .text = text, .size = size };
-	uint64_t            h = table_hash(text, size);
+	uint64_t            h = table_hash(table_seed(), text, size);
 	struct string      *x = (struct string *)(uintptr_t)table_find(&s->map, h, is_same, &want);
 
 	if (x)

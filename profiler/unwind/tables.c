@@ -103,7 +103,7 @@ identity_add(uint64_t h, const struct maps_line *l)
 {
 	const uint64_t words[] = { h, l->start, l->limit, l->inode, l->device };
 
-	return table_hash(words, sizeof(words));
+	return table_hash(0, words, sizeof(words));
 }
 
 static uint64_t
@@ -186,7 +186,7 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		if (made == 0) { /* its own identity too: another file may have the old one's inode */
 			const uint64_t both[] = { t->files, t->objects[t->count++]->identity };
 
-			t->files = table_hash(both, sizeof(both));
+			t->files = table_hash(0, both, sizeof(both));
 		} else if (made == -ENOENT && t->without++ == 0)
 			strncpy(t->without_path, line.path, sizeof(t->without_path) - 1);
 	}

@@ -586,7 +586,7 @@ tables_object_make(const struct memory *mem, struct tables_object *known, uintpt
 	header = copy_room(&copies->header, s.at.header_size);
 	if (!header || !memory_read(mem, s.at.header, header, s.at.header_size))
 		return -EIO;
-	identity = table_hash(header, s.at.header_size) ^ s.at.frames ^ s.at.frames_size;
+	identity = table_hash(0, header, s.at.header_size) ^ s.at.frames ^ s.at.frames_size;
 	if (is_known(known, line, identity)) {
 		known->users++;
 		*ret = known;

@@ -83,7 +83,7 @@ rule_pool(struct cfi_rule *rule, const struct cfi_section *frames)
 static uint32_t
 row_find(const struct cfi_row *row)
 {
-	uint64_t h = table_hash(row, sizeof(*row));
+	uint64_t h = table_hash(0, row, sizeof(*row));
 	uint32_t i, at, n = atomic_load(&palette.count);
 
 	for (i = (uint32_t)(h >> 16); (at = palette.index[i % INDEX_MAX]) != 0; i++)
