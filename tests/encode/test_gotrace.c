@@ -296,6 +296,42 @@ a_wait_is_a_block_only_when_the_thread_leaves_its_cpu(void **state)
 		"unblock 1?; start 1; preempt 1; ");
 }
 
+/* Nobody tells the end of that wait: the next one may be another. */
+static void
+a_wait_of_the_start_is_over_when_its_thread_runs(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_SWITCHES, 2);
+	thread(1, 0, TRACE_STATE_WAITING, "main");
+	for (unsigned i = 0; i < 3; i++) {
+		ADD(10 * i + 1, 1, TRACE_IN);
+		ADD(10 * i + 2, 1, TRACE_OUT);
+	}
+	ADD(41, 1, TRACE_IN);
+	ADD(42, 1, TRACE_WAIT, .reason = TRACE_SYNC, .stack = stack_of(2, 2));
+	ADD(43, 1, TRACE_OUT);
+	assert_string_equal(told(), "create 1; start 1; block 1!; unblock 1?; start 1; block 1; unblock 1?; start 1; block 1; "
+		"unblock 1?; start 1; block 1; unblock 1?; start 1; block 1!; ");
+	assert_int_equal(ear.reasons[TRACE_NETWORK], 1);
+	assert_int_equal(ear.reasons[TRACE_OTHER], 3);
+}
+
+static void
+by_hooks_a_sample_ends_the_wait_of_the_start_and_none_that_was_told(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_HOOKS, 0);
+	thread(1, 0, TRACE_STATE_WAITING, "main");
+	thread(2, 0, TRACE_STATE_WAITING, "woken");
+	ADD(1, 1, TRACE_SAMPLE, .cpu = TRACE_CPU_NONE, .stack = stack_of(1, 2));
+	ADD(2, 1, TRACE_WAKE, .other = 2, .stack = stack_of(1, 2));
+	ADD(3, 2, TRACE_SAMPLE, .cpu = TRACE_CPU_NONE, .stack = stack_of(2, 2));
+	ADD(4, 1, TRACE_WAIT, .reason = TRACE_SYNC, .stack = stack_of(1, 2));
+	ADD(5, 1, TRACE_SAMPLE, .cpu = TRACE_CPU_NONE, .stack = stack_of(1, 2)); /* of a signal handler */
+	assert_string_equal(told(), "create 1; create 2; start 1; block 1!; start 2; block 2!; unblock 1?; start 1; sample 1; "
+		"unblock 2; start 2; sample 2; block 1!; sample 1; preempt 2; ");
+}
+
 static void
 a_wake_makes_runnable_whoever_waits_and_nobody_else(void **state)
 {
@@ -1033,6 +1069,8 @@ main(void)
 		cmocka_unit_test(a_thread_that_nothing_is_told_of_runs_all_the_time_where_nobody_else_does),
 		cmocka_unit_test(labels_of_the_start_are_those_of_a_thread_that_never_leaves_its_cpu),
 		cmocka_unit_test(a_wait_is_a_block_only_when_the_thread_leaves_its_cpu),
+		cmocka_unit_test(a_wait_of_the_start_is_over_when_its_thread_runs),
+		cmocka_unit_test(by_hooks_a_sample_ends_the_wait_of_the_start_and_none_that_was_told),
 		cmocka_unit_test(a_wake_makes_runnable_whoever_waits_and_nobody_else),
 		cmocka_unit_test(what_we_wait_for_ourselves_is_in_no_profile_of_blocking),
 		cmocka_unit_test(what_was_not_recorded_is_made_up_where_there_is_no_doubt),

@@ -55,7 +55,8 @@ story_on_sample(struct story *s, const struct trace_record *r)
 {
 	struct story_thread *t = story_thread_of(s, r, story_by_hooks(s));
 
-	if (t && t->state == STORY_UNBORN && story_by_hooks(s))
+	/* A wait that was told has an end that will be told; in it a signal handler may run. */
+	if (t && t->state != STORY_RUNNING && !t->waits && story_by_hooks(s))
 		story_in(s, t, t->own_cpu);
 	if (!t || t->state == STORY_UNBORN) {
 		s->dropped++;

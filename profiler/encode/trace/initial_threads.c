@@ -148,7 +148,7 @@ firsts_read(struct story *s)
 	return 0;
 }
 
-/* A thread that waits when the trace begins. */
+/* A thread that waits when the trace begins.  Nobody will tell that this wait is over. */
 static void
 cast_park(struct story *s, struct story_thread *t, uint32_t cpu)
 {
@@ -161,6 +161,7 @@ cast_park(struct story *s, struct story_thread *t, uint32_t cpu)
 	}
 	story_in(s, t, cpu);
 	story_out(s, t, false);
+	t->waits = false;
 }
 
 static void

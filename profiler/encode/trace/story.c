@@ -11,7 +11,8 @@
  * - A wait is announced before it is known whether the thread will sleep: WAIT alone
  *   changes nothing where the kernel tells of switches; the OUT after it is the block.
  * - A thread may go out and in several times within one wait, so the wait stays until
- *   WAIT_END.
+ *   WAIT_END.  Of one that it was in before the trace nobody tells that: it stays until
+ *   the thread runs.
  * - The kernel tells nothing of the end of a thread's last time on a CPU: EXIT does.
  * - Whoever wakes itself up before it starts (the kernel told nothing of the waker)
  *   does so with a stack, because readers end a wait only at an event that has one.
