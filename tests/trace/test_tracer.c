@@ -7,8 +7,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -40,6 +42,20 @@
 #include "windows.h"
 
 #define DEADLINE_NS 60000000000LL
+
+/* ---- calls in the midst of what is tested, by ld's --wrap ---- */
+
+static void (*before_output)(void);
+
+int __real_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg);
+int
+__wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	if (request == PERF_EVENT_IOC_SET_OUTPUT && before_output)
+		before_output();
+	return __real_ioctl(fd, request, arg);
+}
 
 /* ---- the ring ---- */
 
@@ -613,6 +629,82 @@ a_child_has_no_trace_and_none_of_its_descriptors(void **state)
 	trace_release(&t);
 }
 
+static struct {
+	int held, good, bad; /* a fork would wait; its child went on well, or not */
+} forks;
+
+/* In a call that is wrapped: what it breaks off there must not be asserted. */
+static void
+fork_if_one_can(void)
+{
+	int   status;
+	pid_t pid;
+
+	if (pthread_mutex_trylock(&collect_trace.windows->lock)) {
+		forks.held++;
+		return;
+	}
+	pthread_mutex_unlock(&collect_trace.windows->lock);
+	pid = fork();
+	if (pid == 0)
+		_exit(child());
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
+		forks.good++;
+	else
+		forks.bad++;
+	if (forks.good == 4) /* there are as many calls as threads and processors */
+		before_output = NULL;
+}
+
+#define IDLE_MAX 80
+
+static sem_t     idle_end;
+static pthread_t idle_threads[IDLE_MAX];
+
+static void *
+idle(void *arg)
+{
+	sem_wait(&idle_end);
+	return arg;
+}
+
+static void
+idle_begin(int count)
+{
+	sem_init(&idle_end, 0, 0);
+	for (int i = 0; i < count; i++)
+		assert_int_equal(pthread_create(&idle_threads[i], NULL, idle, NULL), 0);
+}
+
+static void
+idle_stop(int count)
+{
+	for (int i = 0; i < count; i++)
+		sem_post(&idle_end);
+	for (int i = 0; i < count; i++)
+		pthread_join(idle_threads[i], NULL);
+}
+
+/* Of many threads that takes long. */
+static void
+a_thread_may_fork_while_the_kernels_events_are_opened(void **state)
+{
+	struct tracer_window *w;
+
+	(void)state;
+	memset(&forks, 0, sizeof(forks));
+	idle_begin(2);
+	before_output = fork_if_one_can;
+	assert_int_equal(tracer_open(&w), 0);
+	before_output = NULL;
+	tracer_cancel(w);
+	idle_stop(2);
+	assert_int_equal(forks.held, 0);
+	assert_int_equal(forks.bad, 0);
+	if (!forks.good)
+		SKIP("the kernel gives no events of switches");
+}
+
 static void
 words_and_calls_leave_errno_alone(void **state)
 {
@@ -710,6 +802,7 @@ main(void)
 		cmocka_unit_test(words_and_calls_leave_errno_alone),
 		cmocka_unit_test(descriptors_of_a_window_are_close_on_exec_and_above_2),
 		cmocka_unit_test(a_child_has_no_trace_and_none_of_its_descriptors),
+		cmocka_unit_test(a_thread_may_fork_while_the_kernels_events_are_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,8 +60,8 @@
 #include "fd.h"
 #include "seccomp.h"
 
-#define CLOSED_AT_ONCE 64         /* events: below a millisecond */
-#define CLOSE_PAUSE_NS 50000L
+#define AT_ONCE        64         /* events that are opened or closed without a pause: about a millisecond */
+#define PAUSE_NS       50000L
 #define LOOKS_MAX      8          /* at the list of threads, until it has no new one */
 #define INHERIT_THREAD (1ULL << 35) /* of struct perf_event_attr's bits: not in older headers */
 #define RING_BYTES_MIN   (32 << 10)
@@ -306,6 +306,15 @@ event_open(int32_t tid, unsigned cpu)
 	return fd_keep(fd);
 }
 
+/* Who takes our_fd_hold() again at once leaves it to nobody, and a fork waits for it. */
+static void
+pause_for_forks(void)
+{
+	const struct timespec pause = { 0, PAUSE_NS };
+
+	nanosleep(&pause, NULL);
+}
+
 /* Noted before any other thread can fork.  The number of the event, or a negative errno. */
 static int
 event_add(int32_t tid, unsigned cpu)
@@ -324,6 +333,8 @@ event_add(int32_t tid, unsigned cpu)
 		}
 	}
 	our_fd_release(&mask);
+	if (r >= 0 && perf.event_count % AT_ONCE == 0)
+		pause_for_forks();
 	return r;
 }
 
@@ -451,23 +462,20 @@ reason_of(int err)
 	}
 }
 
-/* pauses: the tracer's lock is not held, so that a fork may come in between. */
 static void
-close_all(bool pauses)
+close_all(void)
 {
-	const struct timespec pause = { 0, CLOSE_PAUSE_NS };
-	size_t                page = (size_t)sysconf(_SC_PAGESIZE);
-	sigset_t              mask;
+	size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+	sigset_t mask;
 
 	while (perf.ring_count > 0) /* counted down first, as in forget() */
 		munmap(perf.rings[--perf.ring_count].page, page + perf.ring_bytes);
 	while (perf.event_count > 0) {
-		our_fd_hold(&mask); /* not for all at once, nor again at once: a fork waits for it */
-		for (int n = 0; n < CLOSED_AT_ONCE && perf.event_count > 0; n++)
+		our_fd_hold(&mask);
+		for (int n = 0; n < AT_ONCE && perf.event_count > 0; n++)
 			event_close(&perf.events[--perf.event_count]);
 		our_fd_release(&mask);
-		if (pauses)
-			nanosleep(&pause, NULL);
+		pause_for_forks();
 	}
 	perf.ring_count = perf.thread_count = 0;
 	perf.err = 0;
@@ -491,7 +499,7 @@ cover_as_allowed(const bool *cpus)
 			perf.ring_bytes /= 2;
 		else
 			return r;
-		close_all(false);
+		close_all();
 	}
 }
 
@@ -537,7 +545,7 @@ trace_perf_open(char *why, unsigned size)
 	if (r < 0) {
 		if (!*why)
 			snprintf(why, size, "%s", reason_of(r));
-		close_all(false);
+		close_all();
 		forget();
 	}
 	return r;
@@ -546,13 +554,14 @@ trace_perf_open(char *why, unsigned size)
 void
 trace_perf_close(void)
 {
-	close_all(true);
+	close_all();
 	forget();
 }
 
 void
 trace_perf_forked(void)
 {
+	fd_lower(); /* it may have been forked in the midst of trace_perf_open() */
 	for (unsigned i = 0; i < perf.event_count && !our_table_is_apart(); i++) {
 		if (seccomp_on())
 			event_close_filtered(&perf.events[i]);

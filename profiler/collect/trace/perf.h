@@ -1,7 +1,8 @@
 /*
  * perf.h - context switches, births, deaths and names of threads, from the kernel.
  *
- * Calls are for the tracer, under its lock but for trace_perf_close(): a thread may fork meanwhile.
+ * Calls are for the tracer, under its lock but for trace_perf_open() and trace_perf_close(), which take long: a thread may fork
+ * meanwhile.
  */
 #ifndef COLLECT_TRACE_PERF_H
 #define COLLECT_TRACE_PERF_H
@@ -23,7 +24,7 @@ typedef void trace_perf_name_fn(void *arg, int32_t tid, uint64_t time_ns, const 
 /* 0; or a negative errno and a reason for people in why. */
 int      trace_perf_open(char *why, unsigned size);
 void     trace_perf_close(void);
-/* In a child, where its memory is not mapped. */
+/* In a child, where its memory is not mapped; of a parent that has none open, too. */
 void     trace_perf_forked(void);
 void     trace_perf_drain(trace_perf_fn *fn, trace_perf_name_fn *name, void *arg);
 /* Records that found no room since it was opened. */

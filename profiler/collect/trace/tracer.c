@@ -271,11 +271,11 @@ start(void)
 	r = events_ring_open();
 	if (r == 0)
 		r = events_wait_open();
-	if (r == 0)
-		atomic_store(&tracer.by_switches, trace_perf_open(text, sizeof(text)) == 0);
 	pthread_mutex_unlock(&windows.lock);
 	if (r < 0)
 		return r;
+	/* This takes long, and a fork waits for that lock. */
+	atomic_store(&tracer.by_switches, trace_perf_open(text, sizeof(text)) == 0);
 	pthread_mutex_lock(&why_lock);
 	snprintf(why, sizeof(why), "%s", text);
 	pthread_mutex_unlock(&why_lock);
@@ -568,8 +568,7 @@ forked(void)
 	trace_look_end();
 	events_wait_close();
 	events_ring_forked();
-	if (atomic_load(&tracer.by_switches))
-		trace_perf_forked();
+	trace_perf_forked();
 	atomic_store(&tracer.by_switches, false);
 	windows_forked(&windows);
 }
