@@ -45,7 +45,7 @@
 
 /* ---- calls in the midst of what is tested, by ld's --wrap ---- */
 
-static void (*before_output)(void);
+static void (*before_output)(void), (*after_growth)(size_t bytes);
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg);
@@ -55,6 +55,18 @@ __wrap_ioctl(int fd, unsigned long request, void *arg)
 	if (request == PERF_EVENT_IOC_SET_OUTPUT && before_output)
 		before_output();
 	return __real_ioctl(fd, request, arg);
+}
+
+void *__real_mremap(void *old, size_t bytes, size_t more, int flags);
+void *__wrap_mremap(void *old, size_t bytes, size_t more, int flags);
+void *
+__wrap_mremap(void *old, size_t bytes, size_t more, int flags)
+{
+	void *moved = __real_mremap(old, bytes, more, flags);
+
+	if (after_growth)
+		after_growth(bytes);
+	return moved;
 }
 
 /* ---- the ring ---- */
@@ -656,7 +668,8 @@ fork_if_one_can(void)
 		before_output = NULL;
 }
 
-#define IDLE_MAX 80
+#define THREADS_AT_FIRST 64 /* that a trace has room for (model/trace.c) */
+#define IDLE_MAX         80
 
 static sem_t     idle_end;
 static pthread_t idle_threads[IDLE_MAX];
@@ -703,6 +716,30 @@ a_thread_may_fork_while_the_kernels_events_are_opened(void **state)
 	assert_int_equal(forks.bad, 0);
 	if (!forks.good)
 		SKIP("the kernel gives no events of switches");
+}
+
+static void
+fork_if_threads_have_moved(size_t bytes)
+{
+	if (bytes == THREADS_AT_FIRST * sizeof(struct trace_thread))
+		fork_if_one_can();
+}
+
+static void
+a_child_that_is_forked_while_a_windows_threads_are_entered_goes_on(void **state)
+{
+	struct tracer_window *w;
+
+	(void)state;
+	memset(&forks, 0, sizeof(forks));
+	idle_begin(IDLE_MAX);
+	after_growth = fork_if_threads_have_moved;
+	assert_int_equal(tracer_open(&w), 0);
+	after_growth = NULL;
+	tracer_cancel(w);
+	idle_stop(IDLE_MAX);
+	assert_int_equal(forks.bad, 0);
+	assert_int_equal(forks.held + forks.good, 1); /* the list has moved */
 }
 
 static void
@@ -803,6 +840,7 @@ main(void)
 		cmocka_unit_test(descriptors_of_a_window_are_close_on_exec_and_above_2),
 		cmocka_unit_test(a_child_has_no_trace_and_none_of_its_descriptors),
 		cmocka_unit_test(a_thread_may_fork_while_the_kernels_events_are_opened),
+		cmocka_unit_test(a_child_that_is_forked_while_a_windows_threads_are_entered_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

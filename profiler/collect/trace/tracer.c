@@ -362,7 +362,9 @@ window_threads(struct tracer_window *w)
 			   from->how == DUMP_SILENT ? TRACE_STATE_UNKNOWN : TRACE_STATE_RUNNING;
 		to.reason = trace_reason_of_call(from->syscall);
 		to.stack = from->count ? stack_table_add(d.pcs + from->first, from->count) : 0;
+		pthread_mutex_lock(&windows.lock); /* a child reads the list, which may move */
 		r = trace_add_thread(&w->trace, &to);
+		pthread_mutex_unlock(&windows.lock);
 		if (r == 0 && labels_plain(from->labels, text, sizeof(text))) {
 			labels.tid = from->tid;
 			window_tell(w, &labels, text);
