@@ -169,6 +169,8 @@ cast_by_hooks(struct story *s, struct story_thread *t)
 {
 	uint8_t state = t->info ? t->info->state : TRACE_STATE_UNKNOWN;
 
+	if (t->info && t->info->own) /* nobody tells of what it does; and one has made the dump */
+		state = TRACE_STATE_WAITING;
 	if (state == TRACE_STATE_UNKNOWN)
 		state = !t->slot->first || t->slot->first == 1 + TRACE_WAIT_END ? TRACE_STATE_WAITING :
 			TRACE_STATE_RUNNING;
