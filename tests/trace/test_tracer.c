@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@
 
 /* ---- calls in the midst of what is tested, by ld's --wrap ---- */
 
-static void (*before_output)(void), (*after_growth)(size_t bytes);
+static void (*before_output)(void), (*after_growth)(size_t bytes), (*in_walk)(void);
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg);
@@ -67,6 +68,20 @@ __wrap_mremap(void *old, size_t bytes, size_t more, int flags)
 	if (after_growth)
 		after_growth(bytes);
 	return moved;
+}
+
+unsigned __real_unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
+unsigned __wrap_unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated);
+unsigned
+__wrap_unwind_capture(const struct unwind_regs *r, uintptr_t *pcs, unsigned max, int *ret_truncated)
+{
+	unsigned count = __real_unwind_capture(r, pcs, max, ret_truncated);
+	void   (*then)(void) = in_walk;
+
+	in_walk = NULL;
+	if (then)
+		then();
+	return count;
 }
 
 /* ---- the ring ---- */
@@ -183,6 +198,70 @@ a_wait_begins_when_its_stack_has_been_walked(void **state)
 	assert_int_equal(e.time_ns, w.since_ns);
 	events_wait_close();
 	events_ring_close();
+}
+
+struct leaves {
+	uintptr_t pc[4];
+	unsigned  count;
+};
+
+static void
+take_leaf(void *arg, const struct trace_event *e)
+{
+	struct leaves *l = arg;
+
+	if (e->type == TRACE_EVENT_WAITED && l->count < 4)
+		l->pc[l->count++] = e->count ? e->pcs[0] : 0;
+}
+
+static __attribute__((noinline)) uintptr_t
+wait_here(uint8_t reason)
+{
+	struct unwind_regs here = UNWIND_REGS_HERE;
+	struct events_wait w = { .pc = here.pc, .sp = here.sp, .fp = here.fp, .reason = reason };
+
+	events_wait_begin(&w);
+	events_wait_end(&w, w.since_ns, 0);
+	return here.pc;
+}
+
+static volatile uintptr_t handler_pc;
+
+static void
+wait_in_a_handler(int number)
+{
+	(void)number;
+	handler_pc = wait_here(TRACE_NETWORK);
+}
+
+static void
+be_interrupted(void)
+{
+	raise(SIGUSR1);
+}
+
+/* As that of SIGCHLD that writes into a pipe. */
+static void
+a_wait_whose_walk_a_handlers_wait_interrupts_keeps_its_stack(void **state)
+{
+	struct sigaction before, action = { .sa_handler = wait_in_a_handler };
+	struct leaves    leaves = { .count = 0 };
+	uintptr_t        pc;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	assert_int_equal(events_ring_open(), 0);
+	assert_int_equal(events_wait_open(), 0);
+	in_walk = be_interrupted;
+	pc = wait_here(TRACE_SYNC);
+	events_ring_drain(take_leaf, &leaves);
+	events_wait_close();
+	events_ring_close();
+	sigaction(SIGUSR1, &before, NULL);
+	assert_int_equal(leaves.count, 2);
+	assert_int_equal(leaves.pc[0], handler_pc - 1);
+	assert_int_equal(leaves.pc[1], pc - 1);
+	assert_int_not_equal(pc, handler_pc);
 }
 
 static atomic_bool stop;
@@ -826,6 +905,7 @@ main(void)
 		cmocka_unit_test(a_full_ring_keeps_its_oldest_record_at_every_place),
 		cmocka_unit_test(what_comes_while_a_ring_is_read_is_for_the_next_time),
 		cmocka_unit_test(a_wait_begins_when_its_stack_has_been_walked),
+		cmocka_unit_test(a_wait_whose_walk_a_handlers_wait_interrupts_keeps_its_stack),
 		cmocka_unit_test(a_writer_that_is_cancelled_in_the_middle_stops_nobody_for_long),
 		cmocka_unit_test(states_names_births_and_deaths_are_made_out),
 		cmocka_unit_test(a_system_call_tells_what_is_waited_for),

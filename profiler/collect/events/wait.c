@@ -11,7 +11,9 @@
  * - A slot is one thread's, by its id, but not surely one call's: a signal handler may
  *   call read() in the middle of a poll(), and one that leaves by siglongjmp() never ends
  *   its wait.  What lies deeper on the stack is nested, and is left out; what does
- *   not has left the other behind, and takes the slot over.
+ *   not has left the other behind, and takes the slot over.  A handler that comes while
+ *   the slot is written has it for itself: the turn has gone on, and what was written
+ *   counts no more.
  * - Who looks at a slot from outside reads its turn before and after.
  *
  * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
@@ -101,15 +103,15 @@ events_wait_begin(struct events_wait *w)
 			w->on = false;
 			return;
 		}
-		turn++;
+		atomic_store(&s->turn, ++turn); /* even while it is written */
 	}
-	atomic_store(&s->turn, turn); /* even while it is written */
 	s->sp = w->sp;
 	s->reason = w->reason;
 	s->count = hidden_frames_drop(s->pcs, unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut));
 	s->since_ns = w->since_ns = trace_now_ns(); /* the walk was ours */
 	w->turn = turn + 1;
-	atomic_store(&s->turn, w->turn);
+	if (!atomic_compare_exchange_strong(&s->turn, &turn, w->turn))
+		w->slot = 0;
 }
 
 static __attribute__((noinline)) void
