@@ -468,6 +468,18 @@ by_hooks_a_thread_runs_when_it_does_not_wait(void **state)
 	assert_int_equal(story.cpu_count, 4);
 }
 
+static void
+by_hooks_labels_of_the_start_are_no_deed(void **state)
+{
+	(void)state;
+	trace_make(TRACE_BY_HOOKS, 0);
+	thread(1, 0, TRACE_STATE_UNKNOWN, "main");
+	thread(2, 0, TRACE_STATE_UNKNOWN, "sets");
+	ADD(0, 1, TRACE_LABELS, .text = trace_text(&trace, "tenant=acme", 64));
+	ADD(1, 2, TRACE_LABELS, .text = trace_text(&trace, "tenant=acme", 64));
+	assert_string_equal(told(), "create 1; create 2; start 1; block 1; start 2; label 2; preempt 2; ");
+}
+
 /* Nothing tells when they run: the dump of the start was made by one of them. */
 static void
 by_hooks_threads_of_ours_wait(void **state)
@@ -1090,6 +1102,7 @@ main(void)
 		cmocka_unit_test(a_thread_may_be_faster_than_the_news_of_its_creation),
 		cmocka_unit_test(regions_nest_and_tasks_begin_once_whatever_is_lost),
 		cmocka_unit_test(by_hooks_a_thread_runs_when_it_does_not_wait),
+		cmocka_unit_test(by_hooks_labels_of_the_start_are_no_deed),
 		cmocka_unit_test(by_hooks_threads_of_ours_wait),
 		cmocka_unit_test(heap_counts_whether_somebody_runs_or_not),
 		cmocka_unit_test(a_sample_is_told_as_often_as_it_stands_for_up_to_a_hundred_times),

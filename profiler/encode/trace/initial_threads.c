@@ -127,7 +127,7 @@ claims_read(struct story *s)
 	return 0;
 }
 
-/* What each thread does first, which tells whether it waited. */
+/* What each thread does first, which tells whether it waited.  Labels of the start are the dump's word, not its own. */
 static int
 firsts_read(struct story *s)
 {
@@ -137,7 +137,7 @@ firsts_read(struct story *s)
 		const struct trace_record *r = &t->records[i];
 		struct story_slot         *slot;
 
-		if (r->type == TRACE_HEAP)
+		if (r->type == TRACE_HEAP || (r->type == TRACE_LABELS && r->time_ns <= t->start_ns))
 			continue;
 		slot = story_slot(s, r->tid);
 		if (!slot)
