@@ -8,4 +8,4 @@ WHOLE_TESTS += %D%/measured_waits.t
 $(TRACE_UNITS) $(TRACE_HOOKED): $(COLLECT_LIBS)
 $(TRACE_UNITS): private LDADD = $(COLLECT_LIBS) $(CMOCKA_LIBS)
 $(TRACE_HOOKED): private LDADD = $(HOOKS_ARCHIVE) $(COLLECT_LIBS) $(CMOCKA_LIBS)
-%C%_test_tracer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ioctl,--wrap=mremap,--wrap=unwind_capture
+%C%_test_tracer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ioctl,--wrap=mremap,--wrap=our_fd_open,--wrap=unwind_capture

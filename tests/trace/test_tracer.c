@@ -46,6 +46,7 @@
 
 /* ---- calls in the midst of what is tested, by ld's --wrap ---- */
 
+static const char *cpus_path; /* in place of the kernel's list of processors */
 static void (*before_output)(void), (*after_growth)(size_t bytes), (*in_walk)(void);
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
@@ -56,6 +57,14 @@ __wrap_ioctl(int fd, unsigned long request, void *arg)
 	if (request == PERF_EVENT_IOC_SET_OUTPUT && before_output)
 		before_output();
 	return __real_ioctl(fd, request, arg);
+}
+
+int __real_our_fd_open(const char *path, int flags, mode_t mode);
+int __wrap_our_fd_open(const char *path, int flags, mode_t mode);
+int
+__wrap_our_fd_open(const char *path, int flags, mode_t mode)
+{
+	return __real_our_fd_open(cpus_path && strstr(path, "cpu/online") ? cpus_path : path, flags, mode);
 }
 
 void *__real_mremap(void *old, size_t bytes, size_t more, int flags);
@@ -551,6 +560,28 @@ its_status_is_told_while_a_trace_takes_its_time_to_begin(void **state)
 	assert_true(in_time);
 }
 
+static void
+a_processor_above_the_limit_is_named_as_the_reason(void **state)
+{
+	char                  path[] = "/tmp/test_tracer.XXXXXX", text[256];
+	int                   fd = mkstemp(path), wrote = dprintf(fd, "0-1,600\n"), r;
+	struct tracer_window *w;
+
+	(void)state;
+	close(fd);
+	cpus_path = path;
+	r = tracer_open(&w);
+	cpus_path = NULL;
+	unlink(path);
+	assert_true(wrote > 0);
+	assert_int_equal(r, 0);
+	tracer_cancel(w);
+	collect_trace.less(text, sizeof(text));
+	if (strstr(text, "seccomp"))
+		SKIP("under a seccomp filter nobody asks for processors");
+	assert_non_null(strstr(text, "a processor's number is above 511"));
+}
+
 static void *
 annotate(void *arg)
 {
@@ -913,6 +944,7 @@ main(void)
 		cmocka_unit_test(a_window_counts_what_it_has_lost_itself),
 		cmocka_unit_test(a_sample_leaves_out_the_frames_of_hooks),
 		cmocka_unit_test(its_status_is_told_while_a_trace_takes_its_time_to_begin),
+		cmocka_unit_test(a_processor_above_the_limit_is_named_as_the_reason),
 		cmocka_unit_test(windows_overlap_and_leave_nothing_behind),
 		cmocka_unit_test(of_a_window_that_goes_on_what_there_is_so_far_can_be_had),
 		cmocka_unit_test(a_sample_says_on_which_processor_it_was_taken),

@@ -180,7 +180,7 @@ read_ring(void *mapped, size_t ring_bytes, struct trace_perf_sink *to)
 
 /* ---- processors, and room for their events among the daemon's descriptors ---- */
 
-/* From "0-3,6,8-9"; *ret_count: the highest number + 1.  0 or a negative errno. */
+/* From "0-3,6,8-9"; *ret_count: the highest number + 1.  0 or a negative errno; -E2BIG: of TRACE_PERF_CPUS_MAX. */
 static int
 cpus_online(bool *cpus, unsigned *ret_count)
 {
@@ -535,6 +535,8 @@ trace_perf_open(char *why, unsigned size)
 	perf.events = mem;
 	perf.threads = (int32_t *)(perf.events + TRACE_PERF_EVENTS_MAX);
 	r = cpus_online(cpus, &perf.cpus);
+	if (r == -E2BIG)
+		snprintf(why, size, "a processor's number is above %d", TRACE_PERF_CPUS_MAX - 1);
 	if (r == 0)
 		r = is_room(cpus, perf.cpus, why, size);
 	if (r == 0) {
