@@ -179,7 +179,7 @@ story_on_region_end(struct story *s, const struct trace_record *r)
 		story_region_end(s, t, r->stack);
 	} else if (t->regions) {
 		s->dropped++;
-	} else { /* it began before the trace */
+	} else { /* it began before the trace: readers of Go's formats take it for one since the start */
 		story_emit(s, (struct story_event){ .type = STORY_REGION_END, .on = t, .cpu = t->cpu,
 			.value = r->value, .stack = r->stack, .name = name });
 	}

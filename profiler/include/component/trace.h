@@ -54,8 +54,9 @@ COMPONENT_API void component_trace_task_end(uint64_t task);
 /*
  * component_trace_region_begin, _end - what the calling thread does now
  *
- * Regions of a thread nest.  Both take the same words; an end without its beginning,
- * because the trace began in between, is left out.
+ * Regions of a thread nest.  Both take the same words.  An end whose beginning was before
+ * the trace is a region since the trace's start in go tool trace; format=perfetto leaves it
+ * out.
  *
  *   task     whose part it is, or 0
  *   type     "parse"; regions of one type are shown together
