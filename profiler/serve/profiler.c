@@ -51,6 +51,7 @@ static unsigned        lent;            /* lock: jobs without a request that wal
 static struct serve   *_Atomic current; /* from its bind to its end */
 static _Atomic bool    running;         /* current is open */
 static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
+static bool            rate_called[COLLECTORS_MAX]; /* lock: set by a call, and no server has started since */
 
 /* Not the lock above: a stop holds that one for seconds, and who asks is in a loop. */
 static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -218,7 +219,18 @@ door_leave(void)
 
 /* ---- the collectors ---- */
 
-/* With these rates, or with those of the options.  Their status() says why one is off. */
+/* Of the options, or what these say; where that is the usual one, a rate that a call has set stays. */
+static int64_t
+rate_at_start(const struct component_profiler_options *o, const int64_t *rates, size_t i)
+{
+	static const struct component_profiler_options usual = COMPONENT_PROFILER_OPTIONS_INIT;
+	const struct collector_rate                   *rate = collectors[i]->rate;
+	int64_t                                        given = rates ? rates[i] : rates_of_options(o, rate);
+
+	return rate_called[i] && given == rates_of_options(&usual, rate) ? rate->get() : given;
+}
+
+/* Their status() says why one is off. */
 static void
 collectors_start(struct serve *s, const int64_t *rates)
 {
@@ -226,7 +238,7 @@ collectors_start(struct serve *s, const int64_t *rates)
 		const struct collector *c = collectors[i];
 
 		if (c->rate) {
-			s->rates[i] = rates ? rates[i] : rates_of_options(&s->options, c->rate);
+			s->rates[i] = rate_at_start(&s->options, rates, i);
 			c->rate->set(s->rates[i]);
 		}
 		if (c->start)
@@ -243,6 +255,22 @@ collectors_stop(void)
 		if (collectors[i]->stop)
 			collectors[i]->stop();
 	}
+}
+
+static void
+rates_get(int64_t *ret)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		ret[i] = collectors[i]->rate ? collectors[i]->rate->get() : 0;
+}
+
+/* After collectors_stop(). */
+static void
+rates_again(const int64_t *rates)
+{
+	for (size_t i = 0; i < collector_count; i++)
+		if (collectors[i]->rate && rates[i])
+			collectors[i]->rate->set(rates[i]);
 }
 
 static void
@@ -288,6 +316,7 @@ static int
 start(const struct component_profiler_options *o, bool is_worker, const int64_t *rates,
 	enum profiler_fault *ret_fault, struct component_error *err)
 {
+	int64_t          before[COLLECTORS_MAX];
 	enum unwind_mode mode;
 	struct serve    *s;
 	int              r;
@@ -299,6 +328,7 @@ start(const struct component_profiler_options *o, bool is_worker, const int64_t 
 	r = serve_bind(o, is_worker, &s, ret_fault, err);
 	if (r)
 		return r;
+	rates_get(before);
 	seccomp_look(); /* what is added from now on is the program's own */
 	stack_table_set_limit(s->options.memory_bytes);
 	debugdata_prepare();
@@ -316,6 +346,7 @@ start(const struct component_profiler_options *o, bool is_worker, const int64_t 
 				  "this build or that library lacks what it takes; ",
 			missing ? unwinder_of(mode)->package : "", missing ? ", or " : "");
 		end();
+		rates_again(before);
 		return r;
 	}
 	collectors_start(s, rates);
@@ -325,8 +356,12 @@ start(const struct component_profiler_options *o, bool is_worker, const int64_t 
 		running = true;
 		r = serve_announce(s, err);
 	}
-	if (r)
+	if (r) {
 		end();
+		rates_again(before);
+	} else {
+		memset(rate_called, 0, sizeof(rate_called));
+	}
 	return r;
 }
 
@@ -506,6 +541,8 @@ profiler_set_rate(const struct collector *c, int64_t rate)
 
 	door_enter();
 	r = rates_set(running ? current : NULL, c, rate);
+	for (size_t i = 0; i < collector_count && !running && !r; i++)
+		rate_called[i] |= collectors[i] == c;
 	door_leave();
 	return r;
 }

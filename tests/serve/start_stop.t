@@ -2,6 +2,7 @@
 """The life of the server: what it says, where it listens, and that nothing of it is
 left when it is off."""
 import os
+import re
 import socket
 import stat
 import sys
@@ -64,6 +65,26 @@ def one_line_after_the_bind_names_port_and_url():
         equal(d.command("running"), "1 " + d.url)
         equal(d.command("start").split()[0], "-114", "a second start")
         equal(d.get(PPROF + "cmdline").status, 200)
+
+
+@test
+def a_rate_that_was_set_before_a_start_stays_also_where_that_fails():
+    def heap_rate():
+        equal(d.command("start"), "0")
+        d.wait_port()
+        return re.search(r"^heap-profile-rate[= ](\S+)", d.get(PPROF + "rates").text, re.M).group(1)
+
+    with server(start=False) as d:
+        equal(d.command("rate 4096"), "0")
+        os.mkdir(d.port_file)
+        need(d.command("start").startswith("-"), "the port file is a folder")
+        os.rmdir(d.port_file)
+        equal(heap_rate(), "4096")
+        equal(d.command("stop"), "0")
+        equal(heap_rate(), "524288")
+    with server("--heap-rate", "1024", start=False) as d:
+        equal(d.command("rate 4096"), "0")
+        equal(heap_rate(), "1024")
 
 
 @test

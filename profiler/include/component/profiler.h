@@ -175,6 +175,9 @@ COMPONENT_API int component_profiler_set_cpu_rate(unsigned hz);
 /*
  * component_profiler_set_heap_rate - mean bytes between heap samples, from now on
  *
+ * A call of this, or of the next two, before a start is meant for the server, too, where the
+ * option of that start is at its default.  The stop switches off what it has set.
+ *
  *   bytes    0 switches heap sampling off
  *   returns  0 or a negative errno, when sampling cannot be had (the index says why)
  *   threads  any
