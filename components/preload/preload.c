@@ -17,7 +17,8 @@
  * What a stranger would get wrong:
  * - Children inherit LD_PRELOAD: a shell that the program runs would try for the
  *   same port and complain on the program's stderr.  A busy port is not worth a
- *   word when the parent process has this library too.
+ *   word when the parent process has this library too, or may not be looked into: that of a
+ *   daemon that was root is so.
  * - Nothing of the environment is taken out, though it would keep children quiet:
  *   the environment is the program's.  Only "componentctl run", which has put it there, has the agent
  *   take all of it out again before main(), without a call of malloc or of setenv(3).
@@ -151,16 +152,17 @@ parent_pid(void)
 	return pid;
 }
 
-/* Has our parent process this library as well? */
+/* Has our parent process this library as well?  True, too, where that is kept from us, as of one that was root. */
 static bool
-parent_has_us(void)
+parent_may_have_us(void)
 {
 	char  path[64], line[4096];
 	FILE *f;
-	bool  found = false;
+	bool  found;
 
 	snprintf(path, sizeof(path), "/proc/%ld/maps", parent_pid());
 	f = fopen(path, "re");
+	found = !f && (errno == EACCES || errno == EPERM);
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = strstr(line, "/libcomponent-preload.so") != NULL;
 	if (f)
@@ -427,7 +429,7 @@ begin(void)
 		report_up(&run, core);
 		follow(&run, core);
 		at_exit_take(core);
-	} else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_has_us()))
+	} else if (run.fd >= 0 || !((r == -EADDRINUSE || r == -EALREADY) && parent_may_have_us()))
 		report_off(&run, *err.text ? err.text : strerror(-r));
 out:
 	run_end(&run);

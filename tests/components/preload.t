@@ -181,6 +181,22 @@ def children_of_a_profiled_program_are_quiet():
 
 
 @test
+def so_are_those_of_a_program_that_was_root():
+    if os.getuid():
+        raise Skip("this needs root")
+    code = "import os, sys\nos.setgid(65534)\nos.setuid(65534)\nsys.exit(os.system('/bin/echo child; /bin/echo again'))\n"
+    with tempdir() as d:
+        os.chmod(d, 0o755)
+        for path in AGENT, AGENT_CORE:
+            shutil.copy(path, d)
+        if run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls", d).returncode:
+            raise Skip("another user cannot enter the folder for what is temporary")
+        with Foreign([sys.executable, "-S", "-c", code], PPROF_BIND_ADDRESS="127.0.0.1:%d" % free_port(),
+                     LD_PRELOAD=os.path.join(d, os.path.basename(AGENT)), LD_LIBRARY_PATH="") as f:
+            equal(f.end(), ("child\nagain\n", ""))
+
+
+@test
 def profiles_of_a_foreign_program_can_be_had():
     if not shutil.which("python3"):
         raise Skip("no python3")
