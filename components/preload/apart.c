@@ -32,7 +32,10 @@ run(void *arg, int fds[OUR_TABLE_SHOWN_MAX])
 	struct start *s = arg;
 
 	s->r = component_profiler_start_options(s->options, s->err);
-	return s->r ? 0 : profiler_show(fds);
+	if (!s->r)
+		return profiler_show(fds);
+	our_table_fail(); /* the port is taken: another one is tried */
+	return 0;
 }
 
 static bool

@@ -207,6 +207,13 @@ copies_take(const struct our_fd_kept *from, int ret[OUR_TABLE_SHOWN_MAX])
 	return count;
 }
 
+void
+our_table_fail(void)
+{
+	atomic_store(&apart, false);
+	atomic_store(&begun, false);
+}
+
 int
 our_table_begin(our_table_fn *fn, void *arg, int ret[OUR_TABLE_SHOWN_MAX], size_t *ret_count)
 {

@@ -44,6 +44,8 @@ void our_table_inherit(bool own);
  */
 typedef size_t our_table_fn(void *arg, int fds[OUR_TABLE_SHOWN_MAX]);
 int our_table_begin(our_table_fn *fn, void *arg, int ret[OUR_TABLE_SHOWN_MAX], size_t *ret_count);
+/* In fn: nothing stays open, and no thread stays.  The table ends with this thread, as if it had not been, and may be begun again. */
+void our_table_fail(void);
 
 /*
  * The end of it: the last thread that has the table sends all of it through a socket of the program's table, and a thread of

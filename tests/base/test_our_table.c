@@ -177,6 +177,34 @@ the_program_has_copies_of_what_it_shall_have_in_their_order(void **state)
 	in_a_child(copy);
 }
 
+static size_t
+come_to_nothing(void *arg, int fds[OUR_TABLE_SHOWN_MAX])
+{
+	(void)arg;
+	(void)fds;
+	our_table_fail();
+	return 0;
+}
+
+static void
+begin_after_a_failure(void)
+{
+	int copies[OUR_TABLE_SHOWN_MAX], again = 250;
+
+	dup2(0, 250);
+	begun(come_to_nothing, NULL, copies);
+	MUST(!our_table_is_apart());
+	begun(look_around, &again, copies);
+	MUST(our_table_is_apart());
+}
+
+static void
+what_could_not_be_begun_is_begun_again(void **state)
+{
+	(void)state;
+	in_a_child(begin_after_a_failure);
+}
+
 /* ---- while threads of ours live ---- */
 
 static struct our_fd_kept kept;
@@ -498,6 +526,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_begins_with_nothing_of_the_programs_and_so_do_those_that_it_starts),
 		cmocka_unit_test(the_program_has_copies_of_what_it_shall_have_in_their_order),
+		cmocka_unit_test(what_could_not_be_begun_is_begun_again),
 		cmocka_unit_test(whoever_reads_the_programs_output_sees_its_end),
 		cmocka_unit_test(what_the_program_opens_under_a_number_of_ours_stays_its_own_also_in_a_child),
 		cmocka_unit_test(a_child_can_have_one_of_its_own),

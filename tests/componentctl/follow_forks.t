@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 
@@ -252,6 +253,28 @@ sys.stdin.read()
         equal(p.stdout.readline(), "True many\n")
         found = poll(lambda: rows("many"), "its record")
         equal([(r["parent"], r["address"].split(":")[0]) for r in found.values()], [(0, "http")])
+
+
+@test
+def a_program_that_replaces_the_first_has_another_port_where_that_is_taken():
+    need_own_run()
+    program = """
+import os, sys
+if len(sys.argv) < 3:
+    os.environ["DAPR_PROFILE_PORT"] = sys.argv[1]  # as if another one had come between
+    os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2], sys.argv[1], "again"])
+print("again", flush=True)
+sys.stdin.read()
+"""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = str(s.getsockname()[1])
+        with followed(program, port) as p:
+            equal(p.stdout.readline(), "again\n")
+            row, = poll(lambda: rows("many"), "its record").values()
+            need(row["daprPort"] != int(port), row)
+            contains(run("curl", "-sS", row["address"] + "/debug/pprof/cmdline").stdout, port + "\0again")
+            p.stdin.close()
+            equal([l for l in p.stderr.read().splitlines() if not l.startswith("time=")], [])
 
 
 @test
