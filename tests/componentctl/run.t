@@ -493,6 +493,29 @@ def stop_begins_the_grace_period_and_waits_for_the_end():
         p.stdout.close()
 
 
+# It has a daemon that becomes an orphan, and stops it.
+STOPS_ORPHAN = """
+import os, re, subprocess, sys, time
+ctl, *daemon = sys.argv[1:]
+pid = subprocess.run(["sh", "-c", '"$@" >&2 & echo $!', "sh", *daemon], stdout=subprocess.PIPE, text=True).stdout.strip()
+while not any(re.fullmatch(pid + r"[.]\\d+", name) for name in os.listdir("/run/component")):
+    time.sleep(0.01)
+subprocess.run([ctl, "stop", pid])
+sys.exit(5)
+"""
+
+
+@test
+def as_process_1_of_a_container_it_is_not_stopped_in_the_place_of_an_orphan():
+    need_own_run()
+    into_container = ["unshare", "-pf", "--kill-child", "--mount-proc"]
+    if run(*into_container, "true").returncode:
+        raise Skip("no namespace of processes can be had here")
+    r = run(*into_container, *words("--", sys.executable, "-c", STOPS_ORPHAN, CTL, program("tests/programs/obedient_daemon"),
+                                    "--enable-pprof", "--profiling-registry", "--profiling-bind-address=127.0.0.1:0"), env=environment())
+    equal((r.returncode, r.stdout), (5, "app stopped successfully: obedient_daemon\n"), r.stderr)
+
+
 def waiting(pid):
     return int(re.search(r"ShdPnd:\t(\w+)", text_of("/proc/%d/status" % pid))[1], 16)
 

@@ -1,8 +1,10 @@
 /*
  * stop.c - componentctl stop ID|PID: SIGTERM to a process that has a record, and waits for its end.
  *
- *     stop ── TERM ──▶ componentctl run, if that is its parent ── TERM, KILL after its grace period ──▶ process
- *      └───── TERM ──▶ else, such as a child of --follow-forks ────────────────────────────────────────────┘
+ *     stop ── TERM ──▶ componentctl run, if that has started it ── TERM, KILL after its grace period ──▶ process
+ *      └───── TERM ──▶ else, such as a child of --follow-forks ───────────────────────────────────────────┘
+ *
+ * What a stranger would get wrong: where run is process 1 of a container, it is the parent of each daemon there.
  *
  * Tests: tests/componentctl/list.t, tests/componentctl/run.t.
  */
@@ -31,23 +33,45 @@
 
 static const char *app_id = "";
 
-/* Its parent, if that is this program, which then is its "componentctl run"; 0: it is not.  A forked child that has lost
- * its parent may be run's as well, where that is process 1. */
+/* Has it this program's file? */
+static bool
+is_componentctl(long pid)
+{
+	char        path[32];
+	struct stat own, its;
+
+	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
+	return !stat("/proc/self/exe", &own) && !stat(path, &its) && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+}
+
+/* The oldest child that it has now; 0: none, or the kernel does not tell. */
+static long
+first_child(long pid)
+{
+	char  path[64];
+	long  child = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", pid, pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%ld", &child) != 1)
+		child = 0;
+	if (f)
+		fclose(f);
+	return child;
+}
+
+/* The "componentctl run" that has started it; 0: there is none.  The program is the first child of run, and orphans come behind. */
 static pid_t
 run_of(const struct record *r)
 {
-	char        path[32], value[PROC_STATUS_BYTES] = "";
-	struct stat own, parents;
-	pid_t       parent;
+	char path[32], value[PROC_STATUS_BYTES] = "";
+	long parent;
 
-	if (r->parent)
-		return 0;
 	snprintf(path, sizeof(path), "/proc/%ld/status", (long)r->pid);
 	proc_status_find(open(path, O_RDONLY | O_CLOEXEC), "\nPPid:", value);
-	parent = (pid_t)atol(value);
-	snprintf(path, sizeof(path), "/proc/%ld/exe", (long)parent);
-	return parent > 0 && !stat("/proc/self/exe", &own) && !stat(path, &parents) && own.st_dev == parents.st_dev &&
-	       own.st_ino == parents.st_ino ? parent : 0;
+	parent = atol(value);
+	return is_componentctl(parent) && first_child(parent) == r->pid ? (pid_t)parent : 0;
 }
 
 static int
