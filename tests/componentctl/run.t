@@ -313,6 +313,9 @@ def what_gains_a_group_or_capabilities_is_refused_before_anything_starts():
         need(exe + GAINS + OUTSIDE in r.stderr or "the agent is not here" in r.stderr or "setpriv: " in r.stderr, r.stderr)
 
 
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\nwhile True: signal.pause()\n"
+
+
 @test
 def signals_are_passed_on_and_who_does_not_end_is_killed():
     need_own_run()
@@ -327,8 +330,7 @@ def signals_are_passed_on_and_who_does_not_end_is_killed():
             equal(p.stdout.readline(), "%d\n" % s)
         equal(p.wait(DEADLINE), 5)
         p.stdout.close()
-    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\nwhile True: signal.pause()\n"
-    with running("--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", stubborn, stdout=subprocess.PIPE) as p:
+    with running("--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", STUBBORN, stdout=subprocess.PIPE) as p:
         equal(p.stdout.readline(), "ready\n")
         p.terminate()
         equal(p.wait(DEADLINE), 128 + 9)
@@ -473,8 +475,7 @@ int main(void)
 @test
 def stop_begins_the_grace_period_and_waits_for_the_end():
     need_own_run()
-    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\nwhile True: signal.pause()\n"
-    with running("--app-id=stubborn", "--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", stubborn, stdout=subprocess.PIPE) as p:
+    with running("--app-id=stubborn", "--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", STUBBORN, stdout=subprocess.PIPE) as p:
         equal(p.stdout.readline(), "ready\n")
         pid = listed()["stubborn"]["pid"]
         equal(ctl("stop", "stubborn"), "app stopped successfully: stubborn\n")
@@ -491,6 +492,22 @@ def stop_begins_the_grace_period_and_waits_for_the_end():
         p.stdin.close()
         equal(p.wait(DEADLINE), 0)
         p.stdout.close()
+
+
+@test
+def so_does_the_stop_of_a_version_that_has_replaced_that_of_run_meanwhile():
+    need_own_run()
+    with tempdir() as d:
+        for name in "componentctl/componentctl", "preload/libcomponent-preload.so", "preload/libcomponent-preload-core.so":
+            os.makedirs(os.path.dirname(os.path.join(d, name)), exist_ok=True)
+            shutil.copy(os.path.join(BUILD, "components", name), os.path.join(d, name))
+        older = d + "/componentctl/componentctl"
+        with started([older, "run", "--app-id=stubborn", "--graceful-shutdown-timeout=100ms", "--", sys.executable, "-c", STUBBORN],
+                     env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            equal(p.stdout.readline(), "ready\n")
+            os.unlink(older)
+            ctl("stop", "stubborn")
+            equal(p.wait(DEADLINE), 128 + 9)
 
 
 # It has a daemon that becomes an orphan, and stops it.

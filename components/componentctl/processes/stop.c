@@ -12,12 +12,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <component/duration.h>
@@ -33,15 +33,19 @@
 
 static const char *app_id = "";
 
-/* Has it this program's file? */
+/* By its name: since it was started its file may have been replaced by an upgrade. */
 static bool
 is_componentctl(long pid)
 {
-	char        path[32];
-	struct stat own, its;
+	char        path[32], file[PATH_MAX];
+	const char *name;
+	ssize_t     n;
 
 	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
-	return !stat("/proc/self/exe", &own) && !stat(path, &its) && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+	n = readlink(path, file, sizeof(file) - 1);
+	file[n > 0 ? n : 0] = '\0';
+	name = strrchr(file, '/');
+	return name && (!strcmp(name, "/componentctl") || !strcmp(name, "/componentctl (deleted)"));
 }
 
 /* The oldest child that it has now; 0: none, or the kernel does not tell. */
