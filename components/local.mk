@@ -38,7 +38,7 @@ $(PRELOAD): %D%/preload/preload.c %D%/preload/one_thread.c %D%/preload/one_threa
 	$(AGENT_LINK) $(INC_HOOKS) -DCORE_LINKED=\"$$(sed -n "s/^dlname='\(.*\)'/\1/p" %D%/libcomponent.la)\" \
 		$(srcdir)/%D%/preload/preload.c $(srcdir)/%D%/preload/one_thread.c profiler/hooks/object/component_hooks_shared.o \
 		$(PRELOAD_VERSIONS) -ldl -pthread
-$(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/rest.c %D%/preload/rest.h %D%/preload/safe_point.c %D%/preload/safe_point.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
+$(PRELOAD_CORE): $(srcdir)/%D%/local.mk %D%/preload/apart.c %D%/preload/apart.h %D%/preload/at_exit.c %D%/preload/at_exit.h %D%/preload/core.c %D%/preload/follow_forks.c %D%/preload/follow_forks.h %D%/preload/rest.c %D%/preload/rest.h %D%/preload/safe_point.c %D%/preload/safe_point.h %D%/preload/under_run.h %D%/preload/core.map $(AGENT_ROOMS) $(AGENT_ARCHIVES) %D%/libcomponent.la
 	$(AGENT_LINK) $(INC_SERVE) $(srcdir)/%D%/preload/apart.c $(srcdir)/%D%/preload/at_exit.c $(srcdir)/%D%/preload/core.c $(srcdir)/%D%/preload/follow_forks.c $(srcdir)/%D%/preload/rest.c $(srcdir)/%D%/preload/safe_point.c -Wl,-z,nodelete -Wl,-z,text -Wl,--gc-sections -Wl,-Bsymbolic \
 		-Wl,--wrap=stderr -Wl,--wrap=epoll_create1 -Wl,--wrap=pipe2 -Wl,--version-script=$(srcdir)/%D%/preload/core.map \
 		-Wl,--whole-archive $$(echo $(AGENT_ROOMS) | sed 's,\([a-z]*\)\.la,.libs/\1.a,g') -Wl,--no-whole-archive \

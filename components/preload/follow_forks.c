@@ -27,8 +27,9 @@
  * - The server is begun by our thread: it takes locks and some milliseconds.
  * - A child of vfork() runs in its parent's memory: it has another number, and is left alone.
  * - Under a seccomp filter of the program's a thread or a socket may be the end of the process: it is left
- *   alone, too.  In a container all are under one, which lets programs be programs (seccomp.h).  one_thread.c tells of
- *   a prctl() that asks for a filter before that is made.
+ *   alone, too.  In a container all are under one, which lets programs be programs (seccomp.h): how many those are is in
+ *   the environment, as nobody else knows it after an exec.  one_thread.c tells of a prctl() that asks for a filter
+ *   before that is made.
  * - A trace stands where we do (collect/trace/calls.c).  In a child there is none before its server.
  *
  * Not followed, besides:
@@ -49,6 +50,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -68,6 +70,7 @@
 #include "record.h"
 #include "safe_point.h"
 #include "seccomp.h"
+#include "under_run.h"
 #include "which_core.h"
 
 #define LIVES_NS COMPONENT_MILLISECONDS(20) /* who waits then did not fork to run another program */
@@ -366,13 +369,17 @@ fork_child(void)
 FORK_SLOT(FORK_FOLLOW, NULL, NULL, fork_child);
 
 void
-component_profiler_follow_forks(const char *id, int64_t app_port, long parent, bool is_child)
+component_profiler_follow_forks(const char *id, int64_t app_port, long parent, bool is_child, char *filters)
 {
 	if (!HOOKS_HAVE(call) || !hooks_claim())
 		return;
 	component_hooks.resolve();
 	safe_point_begin();
 	our_thread_prepare();
+	if (is_child && *filters)
+		seccomp_by(atoi(filters)); /* what it has more is its own */
+	else if (*filters)
+		snprintf(filters, sizeof(RUN_NO_FILTERS), "%03d", filters_now());
 	seccomp_look();
 	follow.is_filtered = prctl(PR_GET_SECCOMP) != 0;
 	follow.app_port = app_port;

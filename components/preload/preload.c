@@ -194,6 +194,7 @@ struct run {
 	int     fd; /* -1: not under it, or in a child of what is */
 	int64_t app_port;
 	long    parent;  /* whose children are followed; 0: they are not */
+	char   *filters; /* in the variable; "": there is no room */
 	char    id[128]; /* "": no record */
 };
 
@@ -202,15 +203,16 @@ run_read(struct run *run)
 {
 	const char *word = variable(RUN_VARIABLE);
 	long long   port;
-	int         fd;
+	int         fd, end = 0;
 
-	if (!word || sscanf(word, "%d %lld %ld %127s", &fd, &port, &run->parent, run->id) != 4 ||
+	if (!word || sscanf(word, "%d %lld %ld %127s %n", &fd, &port, &run->parent, run->id, &end) != 4 ||
 	    (!run->parent && fcntl(fd, F_SETFD, FD_CLOEXEC))) {
 		run->id[0] = '\0';
 		run->parent = 0;
 		return;
 	}
 	run->app_port = port;
+	run->filters = (char *)(uintptr_t)word + end;
 	if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
 		run->fd = fd;
 	if (run->parent)
@@ -346,7 +348,7 @@ follow(const struct run *run, void *core)
 	follow_fn *fn = run->parent ? (follow_fn *)dlsym(core, "component_profiler_follow_forks") : NULL;
 
 	if (fn)
-		fn(run->id, run->app_port, run->parent, is_followed_child(run));
+		fn(run->id, run->app_port, run->parent, is_followed_child(run), run->filters);
 	else if (run->parent)
 		dlerror(); /* its memory: a program's own core has no such function */
 }

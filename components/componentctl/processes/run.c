@@ -1,7 +1,7 @@
 /*
  * run.c - componentctl run: a program with the agent in it, and nothing else different.
  *
- *     run ── fork ──▶ exec CMD with LD_PRELOAD=agent, COMPONENT_RUN="FD PORT PARENT ID"
+ *     run ── fork ──▶ exec CMD with LD_PRELOAD=agent, COMPONENT_RUN="FD PORT PARENT ID FILTERS"
  *      │                   agent: takes both out of the environment (but for --follow-forks), binds, writes a record
  *      │◀── "up URL" or "off WHY" ──┘ by the pipe FD, before main()
  *      waits; passes signals on; ends with the program's status
@@ -166,7 +166,7 @@ environment_make(const char *id, int fd)
 	    (int)sizeof(preload))
 		return -1;
 	snprintf(address, sizeof(address), "127.0.0.1:%" PRId64, profile_port > 0 ? profile_port : 0);
-	snprintf(word, sizeof(word), "%03d %" PRId64 " %ld %s", fd, app_port, follow_forks ? (long)getpid() : 0, id);
+	snprintf(word, sizeof(word), "%03d %" PRId64 " %ld %s " RUN_NO_FILTERS, fd, app_port, follow_forks ? (long)getpid() : 0, id);
 	return r | setenv(RUN_PORT_VARIABLE, RUN_PORT_UNKNOWN, 1) | setenv("LD_PRELOAD", preload, 1) | setenv("COMPONENT_ENABLE_PPROF", "true", 1) |
 	       setenv("COMPONENT_PROFILING_BIND_ADDRESS", address, 1) | setenv(RUN_VARIABLE, word, 1);
 }
