@@ -58,6 +58,13 @@ is_there(pid_t pid)
 	return access(path, F_OK) == 0;
 }
 
+/* Root that is kept from it is not all of root, as in a container. */
+static const char *
+who_may(void)
+{
+	return geteuid() ? "run this as root" : "run this outside of the container, or with CAP_SYS_PTRACE";
+}
+
 int
 refused_process(pid_t pid, int r, struct component_error *err)
 {
@@ -79,13 +86,12 @@ refused_process(pid_t pid, int r, struct component_error *err)
 		return r;
 	}
 	if (is_others(pid))
-		component_error_set(err, "%d: is another user's process, or has gained privileges; run this as root", (int)pid);
+		component_error_set(err, "%d: is another user's process, or has gained privileges; %s", (int)pid, who_may());
 	else if (refused_setting("kernel/yama/ptrace_scope") > 0)
 		component_error_set(err, "%d: its memory may not be read, as kernel.yama.ptrace_scope is %d; write 'sysctl "
-			"kernel.yama.ptrace_scope=0', or run this as root", (int)pid, refused_setting("kernel/yama/ptrace_scope"));
+			"kernel.yama.ptrace_scope=0', or %s", (int)pid, refused_setting("kernel/yama/ptrace_scope"), who_may());
 	else
-		component_error_set(err, "%d: its memory may not be read: %s; %s", (int)pid, strerror(-r), geteuid() ? "run this as root" :
-			"run this outside of the container");
+		component_error_set(err, "%d: its memory may not be read: %s; %s", (int)pid, strerror(-r), who_may());
 	return -EPERM;
 }
 

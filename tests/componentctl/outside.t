@@ -21,6 +21,8 @@ ROOT = os.geteuid() == 0
 SUBJECT = os.path.join(SRC, "tests/programs/looked_at.c")
 OURS = "call_here", "burn_here", "burn_less_here", "work_here"
 NOBODY = 65534
+AS_LESS_THAN_ROOT = ["setpriv", "--bounding-set=-sys_ptrace"]
+OUT_OF_IT = "run this outside of the container, or with CAP_SYS_PTRACE"
 AS_NOBODY = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
 
 
@@ -276,6 +278,18 @@ def another_user_sees_his_own_and_is_told_why_no_others():
                 contains(dump(b.p.pid), "wait_here")
 
 
+@test
+def root_of_a_container_is_told_what_it_lacks_to_see_another_users():
+    if not ROOT:
+        raise Skip("this needs root")
+    with tempdir() as d, Busy(AS_NOBODY + [compiled(d)]) as b:
+        for command in "profile", "dump":
+            r = run(*AS_LESS_THAN_ROOT, CTL, command, str(b.p.pid), env=environment(), cwd=d)
+            equal((r.returncode, r.stdout, r.stderr), (1, "", "componentctl: %d: is another user's process, or has gained "
+                  "privileges; %s\n" % (b.p.pid, OUT_OF_IT)))
+        b.finish()
+
+
 REFUSES = """#include <sys/syscall.h>
 #include <unistd.h>
 #include "refused_call.h"
@@ -301,10 +315,10 @@ def which_setting_of_the_kernel_keeps_it_for_root_is_told_with_the_command():
             r = run("unshare", "-m", "sh", "-ec", settings % (paranoid, yama), "sh", *words, str(b.p.pid), env=environment())
             equal((r.returncode, r.stdout), (1, ""), r.stderr)
             return r.stderr.splitlines()[-1]
-        for yama, why in (1, ", as kernel.yama.ptrace_scope is 1; write 'sysctl kernel.yama.ptrace_scope=0', or run this as root"), \
-                (0, ": Permission denied; run this outside of the container"):
+        for yama, why in (1, ", as kernel.yama.ptrace_scope is 1; write 'sysctl kernel.yama.ptrace_scope=0', or " + OUT_OF_IT), \
+                (0, ": Permission denied; " + OUT_OF_IT):
             for command in "profile", "dump":
-                equal(refused(2, yama, "setpriv", "--bounding-set=-sys_ptrace", CTL, command), "componentctl: %d: its memory may not be read%s" % (b.p.pid, why))
+                equal(refused(2, yama, *AS_LESS_THAN_ROOT, CTL, command), "componentctl: %d: its memory may not be read%s" % (b.p.pid, why))
         if run(filtered, "/bin/true").returncode:
             raise Skip("the kernel has no seccomp filters; yama's sentence was as it should be")
         for paranoid, why in (3, ", as kernel.perf_event_paranoid is 3; write 'sysctl kernel.perf_event_paranoid=2', or run this as root"), \
