@@ -4,7 +4,7 @@
  * What a stranger would get wrong: a word without a scheme, a port or a slash is first an ID or PID of a program
  * that has a record, then a file here, then the number of any process.  Write ./NAME for a file that is called like a program.
  *
- * Tests: tests/componentctl/profile.t
+ * Tests: tests/componentctl/profile.t, tests/componentctl/test_target.c
  */
 #include <config.h>
 
@@ -203,11 +203,11 @@ of_word(struct target *t, struct component_error *err)
 
 	thread_leave(t);
 	r = record_find(t->word, &record, err);
-	if (r == -ENOENT && of_file(t, t->word) < 0)
-		return of_process(t);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	return target_of_record(t, t->word, &record, err);
+	if (r == -ENOENT) {
+		component_error_set(err, "%s", ""); /* it is no failure so far */
+		return of_file(t, t->word) < 0 ? of_process(t) : 0;
+	}
+	return r < 0 ? r : target_of_record(t, t->word, &record, err);
 }
 
 int
