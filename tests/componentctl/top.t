@@ -140,11 +140,14 @@ def a_server_is_asked_for_any_of_the_kinds():
         contains(ctl("top", at, "--focus=a{2}", status=2), "--focus 'a{2}'")
 
 
-def sometimes(answers):
-    """The port of a server that gives these, one after the other: profiles, or 500 with a sentence."""
+def sometimes(answers, begin=None):
+    """The port of a server that gives these, one after the other, and the last again and again: profiles, or 500 with a sentence.
+    begin: an event that it waits for."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            body = answers.pop(0)
+            if begin:
+                begin.wait(DEADLINE)
+            body = answers.pop(0) if len(answers) > 1 else answers[0]
             self.send_response(500 if isinstance(body, str) else 200)
             self.end_headers()
             self.wfile.write(body.encode() if isinstance(body, str) else body)
@@ -156,14 +159,31 @@ def sometimes(answers):
     return server.server_port
 
 
+USED = "Could not enable CPU profiling: cpu profiling already in use\n"
+WHOLE = profile([("cpu", "nanoseconds")], [([1], [10 ** 7], [])], [(1, 1, 5000, [(1, 7)])], [(1, "work_here", "work_here", "a.c", 1)],
+                [(1, "/bin/x", "abc")], duration=10 ** 9)
+
+
 @test
 def a_window_that_is_refused_ends_nothing_if_there_was_one_before():
-    used = "Could not enable CPU profiling: cpu profiling already in use\n"
-    whole = profile([("cpu", "nanoseconds")], [([1], [10 ** 7], [])], [(1, 1, 5000, [(1, 7)])], [(1, "work_here", "work_here", "a.c", 1)],
-                    [(1, "/bin/x", "abc")], duration=10 ** 9)
-    out = ctl("top", "127.0.0.1:%d" % sometimes([whole, used, whole]), "--count=3", "--seconds=1")
+    out = ctl("top", "127.0.0.1:%d" % sometimes([WHOLE, USED, WHOLE]), "--count=3", "--seconds=1")
     equal((out.count("work_here"), out.count("already in use")), (2, 1), out)
-    contains(ctl("top", "127.0.0.1:%d" % sometimes([used]), "--count=3", "--seconds=1", status=1), "already in use")
+    contains(ctl("top", "127.0.0.1:%d" % sometimes([USED]), "--count=3", "--seconds=1", status=1), "already in use")
+
+
+@test
+def nor_if_that_one_came_during_a_pause():
+    answers, begin = [WHOLE, USED, WHOLE, WHOLE], threading.Event()
+    with Terminal("top", "127.0.0.1:%d" % sometimes(answers, begin)) as t:
+        t.until(b"q quit")
+        t.keys(b"p")
+        t.until(b"PAUSED")
+        begin.set()
+        poll(lambda: len(answers) == 1, "windows behind the one that was refused")
+        t.keys(b"p")
+        t.until(b"work_here")
+        t.keys(b"q")
+        equal(t.end(), 0)
 
 
 @test

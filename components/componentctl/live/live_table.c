@@ -65,6 +65,7 @@ struct window {
 	struct fetched         fetched;
 	struct component_error err;
 	int                    r;
+	bool                   is_last; /* there is none behind it */
 };
 
 struct live {
@@ -119,7 +120,7 @@ windows(void *arg)
 			return NULL;
 		w->kind = &kinds[atomic_load(&l->kind)];
 		window_take(l, w);
-		is_last = ends_all(w, is_first);
+		is_last = w->is_last = ends_all(w, is_first);
 		has_waited = w->kind->is_window && w->r >= 0;
 		if (write(l->ends[1], &w, sizeof(w)) != (ssize_t)sizeof(w) || is_last)
 			return NULL;
@@ -306,19 +307,18 @@ static int
 window_show(struct live *l, struct component_error *err)
 {
 	struct window *w;
-	bool           first = l->shown == 0;
 	int            r = 0;
 
 	if (read(l->ends[0], &w, sizeof(w)) != (ssize_t)sizeof(w))
 		return -EIO;
-	if (ends_all(w, first)) {
+	if (w->is_last) {
 		*err = w->err;
 		r = w->r;
 	} else if (!l->is_paused) {
 		table_make(l, w);
 		l->shown++;
 		if (!l->screen.is_open) {
-			printf("%s%s", first ? "" : "\n", text_string(&l->table));
+			printf("%s%s", l->shown > 1 ? "\n" : "", text_string(&l->table));
 			r = fflush(stdout) ? 128 + SIGPIPE : 0;
 		}
 		r = r ? r : tables && l->shown == tables; /* 1 */
