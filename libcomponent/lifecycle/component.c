@@ -381,5 +381,5 @@ void
 component_log_write(void *c, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t field_count)
 {
-	log_write(&((struct component *)c)->log, level, message, fields, field_count);
+	log_write_soon(&((struct component *)c)->log, level, message, fields, field_count);
 }

@@ -272,11 +272,19 @@ void
 log_write_soon(struct log *log, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t count)
 {
-	struct pollfd room = { log_fd(log), POLLOUT, 0 };
+	struct pollfd room = { .events = POLLOUT };
+	int           saved = errno, r;
 
+	if ((int)level > log->level)
+		return;
+	room.fd = log_fd(log);
 	/* A pipe says POLLOUT when PIPE_BUF bytes fit, which is a whole line. */
-	if (poll(&room, 1, LOG_ROOM_WAIT_MS) == 1)
+	r = room.fd < 0 ? 1 : poll(&room, 1, LOG_ROOM_WAIT_MS);
+	if (r < 0) /* a signal: not as long again */
+		r = poll(&room, 1, 0);
+	if (r == 1)
 		log_write(log, level, message, fields, count);
 	else
 		lose(log);
+	errno = saved;
 }

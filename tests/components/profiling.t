@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The profiling part from outside: start, busy ports, switches at run time, sockets of other kinds."""
+import fcntl
+import gzip
 import json
 import os
 import re
@@ -52,6 +54,26 @@ def taken_port():
         s.bind(("127.0.0.1", 0))
         s.listen()
         yield s.getsockname()[1]
+
+
+@test
+def a_log_that_nobody_reads_holds_up_no_window_and_no_other_request():
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, 1031, 4096)  # F_SETPIPE_SZ
+    with daemon(HELLO, "--enable-pprof", preexec_fn=lambda: os.dup2(writer, 2)) as d:
+        filler = os.open("/proc/self/fd/%d" % writer, os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(filler, b"x")
+        r = d.get("/debug/pprof/profile?seconds=1")
+        equal(r.status, 200)
+        need(gzip.decompress(r.body), "a whole profile")
+        equal(d.get("/debug/pprof/rates", method="POST", body="heap-profile-rate=4096\n").status, 200)
+        equal(d.get("/debug/pprof/cmdline").status, 200)
+        os.close(filler)
+        os.close(writer)
+        os.close(reader)
+        equal(d.stop(), 0)
 
 
 @test

@@ -485,7 +485,8 @@ COMPONENT_API void component_log(struct component *c, enum component_log_level l
 /* The same with all arguments told and counted; the first value is the message. */
 COMPONENT_API void component_log_values(struct component *c, enum component_log_level level,
 	const struct component_log_value *values, size_t count);
-/* The same as a component_log_fn, to be handed on; c is a struct component *. */
+/* The same as a component_log_fn, to be handed on to what must not hang where nobody reads the log: it waits 100 ms at
+ * most for room, then the line is lost.  c is a struct component *. */
 COMPONENT_API void component_log_write(void *c, enum component_log_level level, const char *message,
 	const struct component_log_field *fields, size_t field_count);
 
