@@ -218,16 +218,17 @@ candidate_open(const struct candidate *c, int *ret)
 	return 0;
 }
 
-/* What went wrong with one candidate, and the way out as far as it is known here. */
+/* What went wrong with one candidate, and the way out as far as it is known here.  Who holds a port is looked for
+ * among all processes: only for somebody who asks. */
 static void
-explain(const struct candidate *c, int error, char *buf, size_t size)
+explain(const struct candidate *c, int error, bool is_asked, char *buf, size_t size)
 {
 	char        where[128], owner[LISTEN_OWNER_MAX] = "";
 	const char *hint = "";
 	unsigned    port = ntohs(c->any.sa_family == AF_INET ? c->in.sin_port : c->in6.sin6_port);
 
 	candidate_format(c, where, sizeof(where));
-	if (error == -EADDRINUSE)
+	if (error == -EADDRINUSE && is_asked)
 		listen_owner_tcp(&c->any, owner, sizeof(owner));
 	else if (error == -EADDRNOTAVAIL)
 		hint = "; no interface of this machine has that address";
@@ -335,7 +336,7 @@ open_round(struct candidates *list, unsigned port, struct listen_set *set, struc
 			set->sockets[set->count++].fd = fd;
 		}
 		if (r < 0) {
-			explain(c, r, why, sizeof(why));
+			explain(c, r, err != NULL, why, sizeof(why));
 			if (!first && list->left_off > 0)
 				component_error_set(err, "%s; %zu more addresses of that name were not tried", why, list->left_off);
 			else if (!first)

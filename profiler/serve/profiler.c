@@ -41,7 +41,7 @@
 #include "unfiltered.h"
 #include "unwind.h"
 
-#define REBIND_MS       2000 /* for the parent of a daemon to be gone and its port free */
+#define REBIND_NS       (2 * CLOCK_NS_PER_S) /* for the parent of a daemon to be gone and its port free */
 #define REBIND_PAUSE_MS 20
 #define REST_WAIT_NS    (5 * CLOCK_NS_PER_S)
 
@@ -634,11 +634,12 @@ start_survivor(struct serve *s)
 {
 	enum profiler_fault fault;
 	struct timespec     pause = { .tv_nsec = REBIND_PAUSE_MS * 1000000L };
+	int64_t             end = clock_ns(CLOCK_MONOTONIC) + REBIND_NS;
 	int                 r;
 
-	for (int waited = 0;; waited += REBIND_PAUSE_MS) {
+	for (;;) {
 		r = start(&s->options, s->is_worker, s->rates, &fault, NULL);
-		if (r != -EADDRINUSE || waited >= REBIND_MS)
+		if (r != -EADDRINUSE || clock_ns(CLOCK_MONOTONIC) >= end)
 			return r;
 		nanosleep(&pause, NULL);
 	}

@@ -46,15 +46,23 @@ zlib_check(struct component_error *err)
 	return expected_library_check((const void *)(uintptr_t)deflate, "deflate", library, err);
 }
 
+static void
+token_warn(const struct serve *s, const char *file, const char *warning)
+{
+	struct component_log_field field = { "file", file };
+
+	if (*warning)
+		serve_log(s, COMPONENT_LOG_WARNING, warning, &field, 1);
+}
+
 int
 serve_token_read(const struct serve *s, struct auth *a, const char *file, struct component_error *err)
 {
-	struct component_log_field field = { "file", file };
-	char                       warning[256];
-	int                        r = auth_token_read(a, file, warning, sizeof(warning), err);
+	char warning[256];
+	int  r = auth_token_read(a, file, warning, sizeof(warning), err);
 
-	if (!r && *warning)
-		serve_log(s, COMPONENT_LOG_WARNING, warning, &field, 1);
+	if (!r)
+		token_warn(s, file, warning);
 	return r;
 }
 
@@ -111,6 +119,7 @@ serve_bind(const struct component_profiler_options *o, bool is_worker, struct se
 	struct component_error *err)
 {
 	struct serve *s = serve_new();
+	char          warning[256];
 	int           r = -ENOMEM;
 
 	if (!s)
@@ -122,12 +131,13 @@ serve_bind(const struct component_profiler_options *o, bool is_worker, struct se
 	r = zlib_check(err);
 	if (r)
 		goto out;
-	r = serve_token_read(s, &s->auth, s->options.token_file, err);
+	r = auth_token_read(&s->auth, s->options.token_file, warning, sizeof(warning), err);
 	if (r)
 		goto out;
 	r = addresses_bind(s, ret_fault, err);
 	if (r)
 		goto out;
+	token_warn(s, s->options.token_file, warning); /* once: a port that is held is tried again and again */
 	*ret = s;
 	s = NULL;
 out:

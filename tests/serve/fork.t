@@ -91,6 +91,18 @@ def on_a_fixed_port_a_child_whose_parent_stays_is_told_after_two_seconds():
 
 
 @test
+def trying_again_and_again_does_not_warn_again_and_again():
+    with tempdir() as folder:
+        with open(folder + "/token", "w") as f:
+            f.write("x")
+        os.chmod(f.name, 0o644)
+        with server("--address", "127.0.0.1:%d" % free_port(), "--token-file", f.name) as d:
+            equal(d.output().count("may be read by others"), 1)
+            equal(d.command("forkback").split()[0], "-98")
+            equal(d.output().count("may be read by others"), 1)
+
+
+@test
 def a_daemon_that_forks_as_daemon_3_does_serves_on_the_same_port():
     with server("--address", "127.0.0.1:%d" % free_port()) as d:
         d.send("daemonize")
