@@ -128,9 +128,9 @@ host_find(const struct address *a, struct listen_set *ret)
 
 /* ---- "HOST:PORT\n" in a file, for scripts that asked for port 0 ---- */
 
-/* Beside its place and renamed, so that a reader finds all of it or nothing.  *ret_ours: it is to be removed. */
+/* Beside its place and renamed, so that a reader finds all of it or nothing.  ret->st_ino: it is to be removed. */
 static int
-port_file_write(const char *path, const char *address, bool *ret_ours, struct component_error *err)
+port_file_write(const char *path, const char *address, struct stat *ret, struct component_error *err)
 {
 	char   *temporary = NULL, text[400];
 	int     size = snprintf(text, sizeof(text), "%s\n", address);
@@ -145,27 +145,32 @@ port_file_write(const char *path, const char *address, bool *ret_ours, struct co
 			r = -errno;
 		if (r && temporary)
 			unlink(temporary);
+		else if (!r && temporary && fstat(fd, ret))
+			ret->st_ino = 0;
 		our_fd_close(fd);
 	}
 	if (r)
 		component_error_set(err, "cannot write the port file '%s': %s", path, strerror(-r));
-	*ret_ours = !r && temporary;
 	free(temporary);
 	return r;
 }
 
-/* Only while it still says what we wrote: a successor may have replaced it. */
+/* Only while it is ours and says what we wrote: a successor on the same port may have replaced it by one that says
+ * the same. */
 static void
-port_file_remove(const char *path, const char *address)
+port_file_remove(const char *path, const char *address, struct stat *ours)
 {
-	char    text[400] = "";
-	int     fd = our_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	ssize_t n;
+	char        text[400] = "";
+	int         fd = our_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	struct stat now;
+	ssize_t     n;
 
 	if (fd < 0)
 		return;
-	n = read(fd, text, sizeof(text) - 1);
+	n = fstat(fd, &now) || now.st_dev != ours->st_dev || now.st_ino != ours->st_ino ? -1 :
+	    read(fd, text, sizeof(text) - 1);
 	our_fd_close(fd);
+	ours->st_ino = 0;
 	if (n > 0 && text[n - 1] == '\n')
 		text[n - 1] = '\0';
 	if (n > 0 && !strcmp(text, address))
@@ -327,11 +332,11 @@ addresses_bind(struct serve *s, enum profiler_fault *ret_fault, struct component
 	tcp_address(o, text);
 	r = somewhere(o, &why);
 	if (!r)
-		r = place_bind(s, &s->tcp, text, &why);
+		r = place_bind(s, &s->tcp, text, err ? &why : NULL);
 	if (!r) {
 		debug_address(o, text);
 		fault = PROFILER_FAULT_DEBUG_SOCKET;
-		r = place_bind(s, &s->debug, text, &why);
+		r = place_bind(s, &s->debug, text, err ? &why : NULL);
 		if (r)
 			listen_close(&s->tcp.set);
 	}
@@ -387,7 +392,7 @@ addresses_port_file(struct serve *s, struct component_error *err)
 {
 	if (!s->options.port_file || !*s->options.port_file || !*s->address)
 		return 0;
-	return port_file_write(s->options.port_file, s->address, &s->port_file_written, err);
+	return port_file_write(s->options.port_file, s->address, &s->port_file, err);
 }
 
 void
@@ -397,8 +402,8 @@ addresses_close(struct serve *s)
 	record_remove(&s->record);
 	listen_close(&s->tcp.set);
 	listen_close(&s->debug.set);
-	if (s->port_file_written)
-		port_file_remove(s->options.port_file, s->address);
+	if (s->port_file.st_ino)
+		port_file_remove(s->options.port_file, s->address, &s->port_file);
 }
 
 void
@@ -585,14 +590,14 @@ is_same(const char *a, const char *b)
 static void
 port_file_again(struct serve *s, const struct component_profiler_options *o, const char *was)
 {
-	const char            *from = s->port_file_written ? s->options.port_file : NULL;
+	const char            *from = s->port_file.st_ino ? s->options.port_file : NULL;
 	const char            *to = o->port_file && *o->port_file && *s->address ? o->port_file : NULL;
 	struct component_error why = COMPONENT_ERROR_INIT;
 
 	if (from && !is_same(from, to))
-		port_file_remove(from, was);
-	s->port_file_written = false;
-	if (to && port_file_write(to, s->address, &s->port_file_written, &why))
+		port_file_remove(from, was, &s->port_file);
+	s->port_file.st_ino = 0;
+	if (to && port_file_write(to, s->address, &s->port_file, &why))
 		serve_log(s, COMPONENT_LOG_ERROR, why.text, NULL, 0);
 }
 

@@ -49,7 +49,7 @@ struct serve {
 	struct httpd   *_Atomic httpd; /* NULL: not open; a fork may happen at any moment */
 	char            url[512];     /* of the first listener, with SERVE_PATH */
 	char            address[320]; /* of the first listener: what port_file says */
-	bool            port_file_written;
+	struct stat     port_file; /* st_ino 0: there is none to be removed */
 	struct record_file record;
 	_Atomic bool    heeds_record; /* words that are added to it: the agent's alone, which nobody else changes meanwhile */
 	_Atomic bool    off;          /* by such a word */

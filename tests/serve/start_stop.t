@@ -88,6 +88,17 @@ def a_rate_that_was_set_before_a_start_stays_also_where_that_fails():
 
 
 @test
+def a_port_file_that_a_successor_has_replaced_stays():
+    with server() as d:
+        with open(d.port_file) as f, open(d.port_file + ".new", "w") as new:
+            new.write(f.read())  # on a fixed port both say the same
+        os.rename(d.port_file + ".new", d.port_file)
+        equal(d.command("stop"), "0")
+        need(os.path.exists(d.port_file), "the successor's port file is gone")
+        os.unlink(d.port_file)
+
+
+@test
 def the_port_file_says_the_address_and_goes_at_the_end():
     with server() as d:
         with open(d.port_file) as f:

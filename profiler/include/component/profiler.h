@@ -129,8 +129,8 @@ COMPONENT_API int component_profiler_start_options(const struct component_profil
 /*
  * component_profiler_stop - end the server and all it has switched on
  *
- * Open CPU profiles end early and are delivered whole; clients that do not read are
- * cut off after 5 seconds.  Afterwards no thread, timer, listener or descriptor is
+ * Open CPU profiles end early and are delivered whole; clients that do not read, and what is
+ * not written by then, are cut off after 5 seconds.  Afterwards no thread, timer, listener or descriptor is
  * left.  May be started again.
  *
  *   returns  0, also when nothing ran
