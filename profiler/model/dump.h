@@ -76,6 +76,7 @@ struct dump {
 	size_t              count, room;
 	uintptr_t          *pcs;
 	size_t              pc_count, pc_room;
+	size_t              tagged; /* so many of pcs, the first ones, have their tags (generations.h) */
 	unsigned            quiet, signalled, silent;
 	unsigned            filtered; /* of the silent ones: not signalled for that */
 	unsigned            by_libunwind; /* stacks that it has walked */

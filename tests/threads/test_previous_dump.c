@@ -22,7 +22,9 @@
 #include <unistd.h>
 
 #include "encode.h"
+#include "stack_table.h"
 #include "symbols.h"
+#include "dump/snapshot.h"
 #include "dump/threads.h"
 #include "unwind.h"
 #include "waiting.h"
@@ -244,6 +246,25 @@ names_are_read_only_where_they_are_asked_for_or_decide(void **state)
 	dump_release(&d);
 }
 
+/* By who has the table already, so that it cannot be had once more. */
+static void
+tag_within(void *d)
+{
+	dump_tag(d);
+}
+
+static void
+an_address_stays_itself_where_the_table_of_stacks_cannot_be_had(void **state)
+{
+	uintptr_t          pc = (uintptr_t)read_bytes;
+	struct dump_thread t = { .count = 1 };
+	struct dump        d = { .threads = &t, .count = 1, .pcs = &pc, .pc_count = 1 };
+
+	(void)state;
+	assert_true(stack_table_exclusively(tag_within, &d));
+	assert_true(pc == (uintptr_t)read_bytes);
+}
+
 int
 main(void)
 {
@@ -255,6 +276,7 @@ main(void)
 		cmocka_unit_test(a_stack_that_was_kept_is_the_one_that_is_read),
 		cmocka_unit_test(the_text_says_minutes_as_gos_does_and_only_from_one_on),
 		cmocka_unit_test(names_are_read_only_where_they_are_asked_for_or_decide),
+		cmocka_unit_test(an_address_stays_itself_where_the_table_of_stacks_cannot_be_had),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -16,42 +16,32 @@
 #include <time.h>
 
 #include "clock.h"
+#include "generations.h"
 #include "labels/thread.h"
-#include "pages.h"
 #include "stack_table.h"
 #include "threads.h"
 #include "unwind.h"
 
+/* As many as one stack has: malloc waits for that lock. */
 static void
-stack_tag(uintptr_t *pcs, unsigned count)
+tag_some(void *arg)
 {
-	const uintptr_t *tagged;
-	unsigned         n;
-	/* The table has tags; where it is full, the addresses stay as they are. */
-	uint32_t         stack = stack_table_add(pcs, count);
+	struct dump *d = arg;
+	uint16_t     tags[STACK_FRAMES_MAX];
+	uintptr_t   *pcs = d->pcs + d->tagged;
+	size_t       left = d->pc_count - d->tagged;
+	unsigned     n = left < STACK_FRAMES_MAX ? (unsigned)left : STACK_FRAMES_MAX;
 
-	tagged = stack_table_pcs(stack, &n);
-	if (n == count && stack != STACK_PSEUDO_FULL)
-		memcpy(pcs, tagged, n * sizeof(*tagged));
-	stack_table_unref(stack);
+	d->tagged += n;
+	if (generations_tag(pcs, n, tags))
+		for (unsigned i = 0; i < n; i++)
+			pcs[i] |= (uintptr_t)tags[i] << GENERATIONS_PC_BITS;
 }
 
-/* A stack that threads share gets its tags once: they would be taken for other addresses. */
 void
 dump_tag(struct dump *d)
 {
-	size_t         bytes = d->pc_count;
-	unsigned char *done = bytes ? pages_map(bytes) : NULL;
-
-	if (!done)
-		return;
-	for (size_t i = 0; i < d->count; i++) {
-		struct dump_thread *t = &d->threads[i];
-
-		if (t->count > 0 && !done[t->first]++)
-			stack_tag(d->pcs + t->first, t->count);
-	}
-	pages_unmap(done, bytes);
+	while (d->tagged < d->pc_count && stack_table_exclusively(tag_some, d)) {}
 }
 
 /* ---- as a profile ---- */

@@ -13,7 +13,7 @@
  * ever, model/dump.h.  0 or a negative errno. */
 int dump_snapshot(const struct collector *c, const struct collect_params *params, bool leaked, struct product *ret);
 /* Marks the addresses of d's stacks with the objects they belong to now, as encoders want them.  It takes
- * the lock of the stack table, and memory of its own; without that they stay as they are. */
+ * the lock of the stack table; where that cannot be had, the rest stays as it is: d->tagged. */
 void dump_tag(struct dump *d);
 
 #endif
