@@ -99,13 +99,21 @@ format_viewed(char *buf, size_t size)
 			n += (size_t)snprintf(buf + n, size - n, "%sformat=%s", separator(done++, count, " and "), f->name);
 }
 
+/* What has no tag is of now. */
+static int
+dump_write(const struct format *f, struct dump *d, struct symbols *s, encode_write_fn *write, void *arg)
+{
+	for (; d->tagged < d->pc_count; d->tagged++)
+		d->pcs[d->tagged] = symbols_pc(s, d->pcs[d->tagged]);
+	return f->dump(d, s, write, arg);
+}
+
 int
-format_write(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
-	encode_write_fn *write, void *arg)
+format_write(const struct format *f, struct product *p, const struct view *v, struct symbols *s, encode_write_fn *write, void *arg)
 {
 	return f->profile ? f->profile(&p->profile, s, write, arg) :
 	       f->viewed  ? f->viewed(&p->profile, v, s, write, arg) :
-	       f->dump    ? f->dump(&p->dump, s, write, arg) :
+	       f->dump    ? dump_write(f, &p->dump, s, write, arg) :
 	       f->residence ? f->residence(&p->residence, s, write, arg) :
 			    encode_trace(&p->trace, f->trace, s, write, arg);
 }
@@ -117,7 +125,7 @@ member_write(void *gzip, const void *data, size_t size)
 }
 
 int
-format_write_member(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+format_write_member(const struct format *f, struct product *p, const struct view *v, struct symbols *s,
 	encode_write_fn *write, void *arg)
 {
 	struct arena_budget budget = { .limit = GZIP_MEMORY_MAX };

@@ -42,11 +42,12 @@ const struct format *format_of_debug(unsigned products, enum product_text text, 
 void format_advice(unsigned products, char *buf, size_t size);
 /* "format=top and format=folded": those that take a view. */
 void format_viewed(char *buf, size_t size);
-/* Of the product that it takes; v may be NULL where that is no profile; else as encode.h says. */
-int format_write(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+/* Of the product that it takes; v may be NULL where that is no profile; else as encode.h says.  Addresses of a dump that
+ * have no tags get them. */
+int format_write(const struct format *f, struct product *p, const struct view *v, struct symbols *s,
 	encode_write_fn *write, void *arg);
 /* The same, as one gzip member whether the form is one by itself or not. */
-int format_write_member(const struct format *f, const struct product *p, const struct view *v, struct symbols *s,
+int format_write_member(const struct format *f, struct product *p, const struct view *v, struct symbols *s,
 	encode_write_fn *write, void *arg);
 
 #endif

@@ -325,7 +325,7 @@ checkpoint_read(const struct profile_request *asked, struct job_spec *spec, char
 
 /* A page for browsers with the product inside. */
 static int
-write_page(struct job *j, const struct product *p, struct symbols *symbols)
+write_page(struct job *j, struct product *p, struct symbols *symbols)
 {
 	const char *path = viewer_file(j->serve);
 	struct text page = TEXT_INIT;
@@ -349,7 +349,7 @@ write_page(struct job *j, const struct product *p, struct symbols *symbols)
 }
 
 static int
-write_product(struct job *j, const struct product *p)
+write_product(struct job *j, struct product *p)
 {
 	struct symbols *symbols = NULL;
 	int             r = symbols_open(__atomic_load_n(j->symbol_memory, __ATOMIC_RELAXED), &symbols);

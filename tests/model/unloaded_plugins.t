@@ -16,13 +16,28 @@ BLOCK = 4096
 PLACE = "-Wl,-Ttext-segment=0x1000000000"
 # Nothing but names differ, and those are of one length: two such objects are of one size.
 PLUGIN = r"""
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
+#define JOINED(a, b) a##b
+#define BEGINS(name) JOINED(name, _begins)
 static void *kept[1 << 16];
 static int count;
 __attribute__((noinline)) void NAME(int n);
 void NAME(int n) { while (n-- > 0) { kept[count] = malloc(%d); *(volatile char *)kept[count++] = 1; } }
+void *BEGINS(NAME)(void *stays);
+void *BEGINS(NAME)(void *stays) { while (stays) pause(); return stays; }
 int plugin_work(int n);
-int plugin_work(int n) { NAME(n); return count > 0 ? 0 : 1; }
+/* -1: a thread that stays, -2: one that ends */
+int plugin_work(int n)
+{
+	pthread_t t;
+
+	if (n < 0)
+		return pthread_create(&t, NULL, BEGINS(NAME), n == -1 ? &count : NULL) || (n == -2 && pthread_join(t, NULL));
+	NAME(n);
+	return count > 0 ? 0 : 1;
+}
 """ % BLOCK
 
 
@@ -243,6 +258,35 @@ def an_object_that_is_gone_and_has_no_successor_keeps_its_addresses():
         raw = raw_of(d, heap(s))
         equal(raw.mapping["alpha_keeps"], {(alpha, alpha_id)})
         need(all(abs(a - at) < 4096 for a in raw.at["alpha_keeps"]), "%r, and it was at %#x" % (raw.at, at))
+
+
+@contextlib.contextmanager
+def second_in_a_place():
+    """A daemon with a plugin whose place another one had, alpha_keeps, and that one's address."""
+    with tempdir() as d, sampled() as s:
+        alpha, gamma = plugin(d, "alpha_keeps")[0], plugin(d, "gamma_keeps")[0]
+        equal(work(s, alpha, 1), load(s, gamma), "addresses")
+        yield s
+
+
+@test
+def a_thread_of_the_second_one_is_named_as_its_in_what_sigquit_prints():
+    with second_in_a_place() as s:
+        equal(s.command("call -1"), "0")
+
+        def dumped():
+            equal(s.command("dump"), "0")
+            return re.findall(r"^(\w+)_keeps_begins\(\.\.\.\)$", text_of(s.log_path), re.M)
+        equal(set(poll(dumped, "a dump with that thread")), {"gamma"})
+
+
+@test
+def in_a_trace_too_it_has_begun_in_the_second_one():
+    with second_in_a_place() as s:
+        trace = in_background(s.get, PPROF + "trace?seconds=1")
+        while trace.is_alive():
+            equal(s.command("call -2"), "0")
+        equal(set(re.findall(rb"(\w+)_keeps_begins", trace.result().body)), {b"gamma"})
 
 
 main()

@@ -642,6 +642,8 @@ command_of_threads(const char *word, int n)
 		do_park(n);
 	else if (!strcmp(word, "deadlock"))
 		start_deadlock();
+	else if (!strcmp(word, "dump"))
+		say(component_dump_threads(STDERR_FILENO), NULL);
 	else if (!strcmp(word, "deaf"))
 		start_thread_of(deaf);
 	else if (!strcmp(word, "contend")) {

@@ -124,7 +124,7 @@ trace_stacks_note(struct trace_stacks *ts, const struct story_event *e)
 			r = table_put(&ts->roots, e->other->serial, e->other->info->stack);
 	}
 	if (!r && e->type == STORY_START && e->on->routine)
-		r = note_pc(ts, e->on->routine);
+		r = note_pc(ts, symbols_pc(ts->symbols, e->on->routine)); /* it has no tag */
 	return r;
 }
 
@@ -304,7 +304,7 @@ begin_find(struct trace_stacks *ts, const struct story_thread *t, const struct t
 	if (t->info && t->info->own) {
 		p = NULL; /* its name says more than our function's */
 	} else if (t->routine) {
-		r = place_of(ts, t->routine, &p);
+		r = place_of(ts, symbols_pc(ts->symbols, t->routine), &p);
 	} else if (stack) {
 		pcs = frames_stack(stack, &n);
 		r = stack_strip(ts, pcs, &n);
