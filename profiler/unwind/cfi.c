@@ -10,6 +10,8 @@
  *   one who runs the program looks at `bad` once at the end.
  * - Only four rules of the many registers are kept (CFA, frame pointer, rbx or x19,
  *   return address); remember_state and restore_state nest, and are bounded here.
+ * - Descriptions that overlap would cost the square of the section's size: of records so many bytes are run, and what
+ *   is left counts as damaged.
  * - DW_CFA_GNU_args_size and the aarch64 sign toggle change no rule.
  *
  * Why not libunwind's parser: it is not reachable without its cursor, which takes
@@ -43,11 +45,14 @@ struct cie {
 
 /* The last ones read: functions of a file with and without exceptions alternate. */
 #define CIES 4
+/* Times the size of .eh_frame: each function's record once, and a CIE's, which is no longer, for each. */
+#define BYTES_RUN 4
 
 struct cies {
 	struct cie read[CIES];
 	unsigned   next;
 	size_t     extent; /* of .eh_frame: where the last function's description ends */
+	uint64_t   left;   /* bytes of records that may be run */
 };
 
 /* ---- running ---- */
@@ -323,8 +328,18 @@ cie_run(struct cie *cie, const struct cfi_section *frames, size_t from, size_t t
 	return !m.bad;
 }
 
+/* A record that is to be run. */
 static bool
-cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
+record_begin(struct cies *cies, struct cursor *c)
+{
+	if (!read_record(c) || c->end - c->at > cies->left)
+		return false;
+	cies->left -= c->end - c->at;
+	return true;
+}
+
+static bool
+cie_read(struct cies *cies, struct cie *cie, const struct cfi_section *frames, size_t offset)
 {
 	struct cursor c = { frames, offset, frames->size, false };
 	const char   *augmentation;
@@ -333,7 +348,7 @@ cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
 
 	memset(cie, 0, sizeof(*cie));
 	cie->offset = SIZE_MAX;
-	if (offset >= frames->size || !read_record(&c) || read_fixed(&c, 4) != 0)
+	if (offset >= frames->size || !record_begin(cies, &c) || read_fixed(&c, 4) != 0)
 		return false;
 	version = (uint8_t)read_fixed(&c, 1);
 	augmentation = (const char *)frames->data + c.at;
@@ -372,8 +387,9 @@ cie_read(struct cie *cie, const struct cfi_section *frames, size_t offset)
 }
 
 static void
-cies_start(struct cies *cies)
+cies_start(struct cies *cies, const struct cfi_section *frames)
 {
+	cies->left = (uint64_t)frames->size * BYTES_RUN;
 	cies->next = 0;
 	cies->extent = 0;
 	for (unsigned i = 0; i < CIES; i++)
@@ -390,7 +406,7 @@ cie_find(struct cies *cies, const struct cfi_section *frames, size_t offset)
 		if (cies->read[i].offset == offset)
 			return &cies->read[i];
 	cie = &cies->read[cies->next++ % CIES];
-	return cie_read(cie, frames, offset) ? cie : NULL;
+	return cie_read(cies, cie, frames, offset) ? cie : NULL;
 }
 
 /* Where a function begins, and how long it is. */
@@ -421,7 +437,7 @@ fde_parse(struct cies *cies, const struct cfi_section *frames, size_t offset, ui
 	uint64_t          id, size;
 	uintptr_t         begin, range;
 
-	if (!read_record(&c))
+	if (!record_begin(cies, &c))
 		return -EINVAL;
 	if (c.end > cies->extent)
 		cies->extent = c.end;
@@ -464,7 +480,7 @@ cfi_parse(const struct cfi_section *header, const struct cfi_section *frames, cf
 	uint64_t      count, i;
 	int           err = 0;
 
-	cies_start(&cies);
+	cies_start(&cies, frames);
 	*ret_bad = *ret_extent = 0;
 	version = (uint8_t)read_fixed(&c, 1);
 	pointer_encoding = (uint8_t)read_fixed(&c, 1);
@@ -514,7 +530,7 @@ cfi_functions(const struct cfi_section *frames, cfi_function_fn *fn, void *arg)
 	struct cies   cies;
 	struct cursor c = { frames, 0, frames->size, false };
 
-	cies_start(&cies);
+	cies_start(&cies, frames);
 	while (frames->size - c.at >= sizeof(int32_t) && int_at(frames->data + c.at) != 0) {
 		size_t            record = c.at, id_at, end;
 		uint64_t          id;

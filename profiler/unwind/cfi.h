@@ -55,7 +55,8 @@ extern const struct cfi_row cfi_row_none;
  *
  * header is .eh_frame_hdr, whose search table gives the order; frames is
  * .eh_frame, which may go on past its end.  Every offset in them is checked;
- * descriptions that make no sense become cfi_row_none and are counted.
+ * descriptions that make no sense become cfi_row_none and are counted; so are the rest where they
+ * overlap for long.
  * ret_extent: where .eh_frame's last description ends.
  *
  *   returns  0; -ENOENT without a usable search table; what fn returned
@@ -69,7 +70,8 @@ int cfi_parse(const struct cfi_section *header, const struct cfi_section *frames
 typedef void cfi_function_fn(void *arg, uintptr_t pc, size_t offset);
 
 /* All functions of frames, as they come, to the terminator or the end; for an object without a
- * search table.  0, or -EINVAL where the records do not follow each other. */
+ * search table.  Those whose CIEs overlap for long are left out.  0, or -EINVAL where the records do not follow each
+ * other. */
 int cfi_functions(const struct cfi_section *frames, cfi_function_fn *fn, void *arg);
 
 #endif

@@ -396,6 +396,154 @@ tables_stay_small(void **state)
 	assert_true(stats.bytes <= 2 * stats.frames_bytes);
 }
 
+/* ---- descriptions that overlap ---- */
+
+#define TAIL_BYTES ((size_t)256 << 10)
+#define HEADS_MAX  1000
+#define HEAD_BYTES 22 /* of a description, up to where the tail is leapt to */
+#define CIE_BYTES  20
+
+/* .eh_frame_hdr and .eh_frame: a CIE, the heads of many descriptions, and the program that is the end of each. */
+static struct {
+	struct {
+		uint8_t  form[4];
+		int32_t  frames;
+		uint32_t count;
+		struct { int32_t pc, description; } entries[HEADS_MAX];
+	} header;
+	uint8_t frames[CIE_BYTES + HEADS_MAX * HEAD_BYTES + TAIL_BYTES];
+} made;
+
+static void
+put(uint8_t **at, uint32_t value, unsigned bytes)
+{
+	memcpy(*at, &value, bytes);
+	*at += bytes;
+}
+
+/* A record from at to the end of .eh_frame, of this CIE; NULL: it is one. */
+static uint8_t *
+put_record(uint8_t *at, const uint8_t *cie)
+{
+	put(&at, (uint32_t)(made.frames + sizeof(made.frames) - at - 4), 4);
+	put(&at, cie ? (uint32_t)(at - cie) : 0, 4);
+	return at;
+}
+
+static void
+put_cie_head(uint8_t **at)
+{
+	static const uint8_t head[] = { 1, 'z', 'R', 0, 1, 0x78, CFI_REG_RA, 1, 0x1b };
+
+	memcpy(*at, head, sizeof(head));
+	*at += sizeof(head);
+}
+
+/* Over what lies before the tail: the expression of a register that nobody follows. */
+static void
+put_leap(uint8_t *at)
+{
+	uint32_t over = (uint32_t)(made.frames + sizeof(made.frames) - TAIL_BYTES - at - 5);
+
+	put(&at, 0x16, 1);
+	put(&at, 40, 1);
+	put(&at, 0x8080 | (over & 0x7f) | (over >> 7 & 0x7f) << 8 | over >> 14 << 16, 3);
+}
+
+/* Functions at begin, begin + apart, ..., with a tail of these two bytes again and again. */
+static void
+overlap(unsigned count, uintptr_t header, uintptr_t frames, uintptr_t begin, uint32_t apart, const uint8_t *tail, size_t tail_bytes)
+{
+	uint8_t *at = made.frames;
+
+	put(&at, CIE_BYTES - 4, 4);
+	put(&at, 0, 4);
+	put_cie_head(&at);
+	put(&at, CFI_REG_SP << 8 | 0x0c, 2);
+	put(&at, 8, 1);
+	memcpy(made.header.form, "\x01\x1b\x03\x3b", 4);
+	made.header.frames = (int32_t)(frames - header - 4);
+	made.header.count = count;
+	for (unsigned i = 0; i < count; i++) {
+		uint8_t *head = made.frames + CIE_BYTES + i * HEAD_BYTES;
+		uintptr_t pc = begin + i * apart, here = frames + (uintptr_t)(head - made.frames);
+
+		made.header.entries[i].pc = (int32_t)(pc - header);
+		made.header.entries[i].description = (int32_t)(here - header);
+		at = put_record(head, made.frames);
+		put(&at, (uint32_t)(pc - here - 8), 4);
+		put(&at, apart, 4);
+		put(&at, 0, 1);
+		put_leap(at);
+	}
+	for (size_t i = 0; i < TAIL_BYTES; i++)
+		made.frames[sizeof(made.frames) - TAIL_BYTES + i] = tail[i % tail_bytes];
+}
+
+#define ROWS_SANE (8 * sizeof(made.frames))
+
+static int
+count_row(void *arg, uintptr_t pc, const struct cfi_row *row)
+{
+	(void)pc;
+	(void)row;
+	return ++*(size_t *)arg > ROWS_SANE ? -ENOSPC : 0;
+}
+
+static void
+descriptions_that_overlap_cost_no_more_than_the_bytes_there_are(void **state)
+{
+	static const uint8_t advance = 0x41;
+	struct cfi_section   header = { (uint8_t *)&made.header, sizeof(made.header), 0x100000 };
+	struct cfi_section   frames = { made.frames, sizeof(made.frames), 0x200000 };
+	size_t               rows = 0, bad = 0, extent;
+
+	(void)state;
+	overlap(HEADS_MAX, header.address, frames.address, 0x10000000, 1 << 20, &advance, 1);
+	assert_int_equal(cfi_parse(&header, &frames, count_row, &rows, &bad, &extent), 0);
+	assert_true(rows > TAIL_BYTES); /* the first ones are whole */
+	assert_true(bad > HEADS_MAX / 2);
+}
+
+static void
+count_function(void *arg, uintptr_t pc, size_t offset)
+{
+	(void)pc;
+	(void)offset;
+	++*(unsigned *)arg;
+}
+
+/* Many more than are remembered, in turns: each is run again for each function. */
+static void
+so_do_cies_that_overlap(void **state)
+{
+	struct cfi_section frames = { made.frames, sizeof(made.frames), 0x200000 };
+	uint8_t           *at = made.frames, *cies[6];
+	unsigned           found = 0;
+
+	(void)state;
+	memset(&made, 0, sizeof(made));
+	put(&at, 4 + 6 * (8 + CIE_BYTES), 4);
+	put(&at, 0, 4);
+	for (unsigned i = 0; i < 6; i++) {
+		uint8_t *to;
+
+		cies[i] = at;
+		to = put_record(at, NULL);
+		put_cie_head(&to);
+		put_leap(to);
+		at += 8 + CIE_BYTES;
+	}
+	for (unsigned i = 0; i < HEADS_MAX / 2; i++) {
+		put(&at, 12, 4);
+		put(&at, (uint32_t)(at - cies[i % 6]), 4);
+		put(&at, i, 4);
+		put(&at, 1, 4);
+	}
+	assert_int_equal(cfi_functions(&frames, count_function, &found), 0);
+	assert_true(found > 0 && found < 6);
+}
+
 int
 main(void)
 {
@@ -403,6 +551,8 @@ main(void)
 		cmocka_unit_test(stacks_are_those_of_libunwind),
 		cmocka_unit_test(a_child_of_a_handler_in_a_walk_counts_its_readers_right),
 		cmocka_unit_test(tables_stay_small),
+		cmocka_unit_test(descriptions_that_overlap_cost_no_more_than_the_bytes_there_are),
+		cmocka_unit_test(so_do_cies_that_overlap),
 	};
 
 	return cmocka_run_group_tests_name("unwind_tables", tests, NULL, NULL);
