@@ -55,6 +55,7 @@
 #define DATAREL_SDATA4 0x3b
 
 #define ROWS_FIRST   8192           /* 64 KiB */
+#define ROW_COSTS    2              /* bytes of .eh_frame at least: a row ends, and a rule changes */
 #define WORTH_TABLES ((size_t)4096) /* bytes of code; less is a data library's _init and _fini */
 
 /* Room for a section's copy, with what was in it before; NULL: there is none. */
@@ -393,6 +394,15 @@ sink_resize(struct row_sink *s, size_t room)
 	return 0;
 }
 
+/* Twice as many, but no more than descriptions that do not overlap can have. */
+static int
+sink_grow(struct row_sink *s)
+{
+	size_t count = sink_count(s), most = s->frames->size / ROW_COSTS;
+
+	return count < most ? sink_resize(s, count * 2 < most ? count * 2 : most) : -EFBIG;
+}
+
 /* A description that turned out damaged is taken back to where it began. */
 static void
 sink_take_back(struct row_sink *s, uintptr_t at)
@@ -434,7 +444,7 @@ row_add_odd(struct row_sink *s, uintptr_t at, const struct cfi_row *row, uint32_
 		sink_take_back(s, at);
 	if (code == s->last_code)
 		return 0;
-	if (s->next == s->end && sink_resize(s, sink_count(s) * 2) < 0)
+	if (s->next == s->end && sink_grow(s) < 0)
 		return -ENOMEM;
 	row_put(s, at, code);
 	return 0;

@@ -20,6 +20,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libunwind.h>
 #include <link.h>
 #include <math.h>
@@ -31,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -402,6 +404,7 @@ tables_stay_small(void **state)
 #define HEADS_MAX  1000
 #define HEAD_BYTES 22 /* of a description, up to where the tail is leapt to */
 #define CIE_BYTES  20
+#define MADE_AT    ((size_t)1 << 20) /* in a file; code is before it */
 
 /* .eh_frame_hdr and .eh_frame: a CIE, the heads of many descriptions, and the program that is the end of each. */
 static struct {
@@ -544,6 +547,56 @@ so_do_cies_that_overlap(void **state)
 	assert_true(found > 0 && found < 6);
 }
 
+/* A file that is nothing but a program header of what was made, which is at its end. */
+static void *
+map_made(size_t *ret_size)
+{
+	struct {
+		Elf64_Ehdr eh;
+		Elf64_Phdr ph[2];
+	} head;
+	size_t size = MADE_AT + sizeof(made);
+	int    fd = memfd_create("overlapping", MFD_CLOEXEC), self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void  *p;
+
+	assert_true(read(self, &head.eh, sizeof(head.eh)) == sizeof(head.eh));
+	close(self);
+	head.eh.e_phoff = offsetof(__typeof__(head), ph);
+	head.eh.e_phnum = 2;
+	head.eh.e_shnum = 0;
+	head.ph[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = size, .p_memsz = size };
+	head.ph[1] = (Elf64_Phdr){ .p_type = PT_GNU_EH_FRAME, .p_vaddr = MADE_AT, .p_memsz = sizeof(made.header) };
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_true(pwrite(fd, &head, sizeof(head), 0) == sizeof(head));
+	assert_true(pwrite(fd, &made, sizeof(made), MADE_AT) == sizeof(made));
+	p = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	close(fd);
+	assert_true(p != MAP_FAILED);
+	*ret_size = size;
+	return p;
+}
+
+static void
+rows_of_an_object_are_no_more_than_its_descriptions_have_bytes_for(void **state)
+{
+	static const uint8_t tail[] = { 0x41, 0x0e, 16, 0x41, 0x0e, 24 };
+	struct tables_stats  before, with;
+	size_t               size;
+	void                *p;
+
+	(void)state;
+	assert_int_equal(tables_build(), 0);
+	tables_stats(&before);
+	memset(&made, 0, sizeof(made));
+	overlap(6, MADE_AT, MADE_AT + offsetof(__typeof__(made), frames), 4096, TAIL_BYTES / 2, tail, sizeof(tail));
+	p = map_made(&size);
+	assert_int_equal(tables_build(), 0);
+	tables_stats(&with);
+	munmap(p, size);
+	assert_int_equal(tables_build(), 0);
+	assert_true(with.rows <= before.rows + sizeof(made.frames) / 2);
+}
+
 int
 main(void)
 {
@@ -553,6 +606,7 @@ main(void)
 		cmocka_unit_test(tables_stay_small),
 		cmocka_unit_test(descriptions_that_overlap_cost_no_more_than_the_bytes_there_are),
 		cmocka_unit_test(so_do_cies_that_overlap),
+		cmocka_unit_test(rows_of_an_object_are_no_more_than_its_descriptions_have_bytes_for),
 	};
 
 	return cmocka_run_group_tests_name("unwind_tables", tests, NULL, NULL);
