@@ -47,7 +47,9 @@
 #include "tables_lookup.h"
 
 #define OBJECTS_MAX      4096
-#define BUDGET_BYTES     ((size_t)512 << 20) /* transient: copies of sections and maps */
+#define BUDGET_BYTES     ((size_t)512 << 20) /* transient: copies of maps */
+#define SECTIONS_BYTES   ((size_t)4 << 30)   /* of all objects together, that one build reads */
+#define ROWS_BYTES       ((size_t)1 << 30)   /* with so much of rows no object gets any more */
 #define SLOTS            16
 #define DRAIN_NS         200000000L          /* longest wait for readers of an old generation */
 #define LIMBO_MAX        16                  /* generations that a stuck reader may keep; each has the rows of what has gone */
@@ -151,7 +153,8 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 	struct arena_budget budget = { .limit = BUDGET_BYTES };
 	struct maps         maps = { 0 };
 	struct maps_line    line;
-	struct tables_copies copies = { { NULL, 0 }, { NULL, 0 } };
+	struct tables_copies copies = { .left = SECTIONS_BYTES };
+	size_t              bytes = 0;
 	struct tables      *t = NULL;
 	uintptr_t           base = 0;
 	uint64_t            device = 0, inode = 0;
@@ -180,13 +183,16 @@ generation_make(const struct tables *old, bool rows, struct tables **ret)
 		if (!line.executable || !rows || t->count == OBJECTS_MAX || !base || line.device != device ||
 		    line.inode != inode)
 			continue;
-		int made = tables_object_make(&mem, old ? object_find(old, line.start) : NULL, base, &line, &copies,
-					      &t->objects[t->count]);
+		struct tables_object **o = &t->objects[t->count];
+		int made = bytes > ROWS_BYTES ? -ENOENT :
+			   tables_object_make(&mem, old ? object_find(old, line.start) : NULL, base, &line, &copies, o);
 
 		if (made == 0) { /* its own identity too: another file may have the old one's inode */
-			const uint64_t both[] = { t->files, t->objects[t->count++]->identity };
+			const uint64_t both[] = { t->files, (*o)->identity };
 
 			t->files = table_hash(0, both, sizeof(both));
+			bytes += (*o)->map_bytes + (*o)->made.size;
+			t->count++;
 		} else if (made == -ENOENT && t->without++ == 0)
 			strncpy(t->without_path, line.path, sizeof(t->without_path) - 1);
 	}

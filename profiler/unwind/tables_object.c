@@ -581,6 +581,15 @@ is_known(const struct tables_object *o, const struct maps_line *line, uint64_t i
 	       o->inode == line->inode && o->device == line->device;
 }
 
+static bool
+pay(struct tables_copies *copies, size_t bytes)
+{
+	if (bytes > copies->left)
+		return false;
+	copies->left -= bytes;
+	return true;
+}
+
 int
 tables_object_make(const struct memory *mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
 		   struct tables_copies *copies, struct tables_object **ret)
@@ -593,6 +602,8 @@ tables_object_make(const struct memory *mem, struct tables_object *known, uintpt
 
 	if (!sections_find(mem, base, &s))
 		return -EINVAL;
+	if (!pay(copies, s.at.header_size))
+		return -ENOENT;
 	header = copy_room(&copies->header, s.at.header_size);
 	if (!header || !memory_read(mem, s.at.header, header, s.at.header_size))
 		return -EIO;
@@ -604,6 +615,8 @@ tables_object_make(const struct memory *mem, struct tables_object *known, uintpt
 	}
 	if (!s.at.frames && !sections_ask_file(mem, &s, line))
 		return s.code_size < WORTH_TABLES ? -EINVAL : -ENOENT;
+	if (!pay(copies, s.at.frames_size))
+		return -ENOENT;
 	o = pages_map(sizeof(*o));
 	if (!o)
 		return -ENOMEM;

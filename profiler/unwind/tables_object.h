@@ -28,6 +28,7 @@ struct tables_copy {
 
 struct tables_copies {
 	struct tables_copy header, frames;
+	size_t             left; /* bytes of sections that may be read */
 };
 
 /* The executable range of one object; never changes once made. */
@@ -46,8 +47,8 @@ struct tables_object {
  * The object whose ELF header is at base, of which line is executable; known again, with
  * one user more, if it still is that one.  mem: how it is read.
  *
- * 0, or -ENOENT: it has code, and nobody can tell where its unwind tables are; or another
- * negative errno: it is no object, or has no tables that can be used
+ * 0, or -ENOENT: it has code, and nobody can tell where its unwind tables are, or they are more
+ * than copies->left; or another negative errno: it is no object, or has no tables that can be used
  */
 int tables_object_make(const struct memory *mem, struct tables_object *known, uintptr_t base, const struct maps_line *line,
 		       struct tables_copies *copies, struct tables_object **ret);

@@ -25,12 +25,13 @@
 #define RULES_MAX 65535U            /* what 16 bits name; 0 is "unknown" */
 #define INDEX_MAX (2 * (RULES_MAX + 1))
 #define POOL_MAX  ((size_t)1 << 20) /* bytes of expressions */
+#define SCAN_MAX  ((size_t)4 << 30) /* bytes of them that one build looks through */
 
 static struct {
 	struct cfi_row *rows;
 	uint32_t       *index; /* hash to row, open addressing */
 	uint8_t        *pool;
-	size_t          pool_used, map_bytes;
+	size_t          pool_used, map_bytes, scan_left;
 	atomic_uint     count;
 } palette;
 
@@ -41,6 +42,7 @@ tables_palette_start(void)
 	size_t index = INDEX_MAX * sizeof(uint32_t);
 	char  *p;
 
+	palette.scan_left = SCAN_MAX;
 	if (palette.rows)
 		return 0;
 	/* Touched only as far as used. */
@@ -56,12 +58,16 @@ tables_palette_start(void)
 	return 0;
 }
 
-/* The expression's bytes, once in the pool; -1 when it is full. */
+/* The expression's bytes, once in the pool; -1 when it is full, or was looked through too often. */
 static int32_t
 pool_add(const uint8_t *bytes, size_t size)
 {
-	uint8_t *found = palette.pool_used ? memmem(palette.pool, palette.pool_used, bytes, size) : NULL;
+	uint8_t *found;
 
+	if (palette.pool_used > palette.scan_left)
+		return -1;
+	palette.scan_left -= palette.pool_used;
+	found = palette.pool_used ? memmem(palette.pool, palette.pool_used, bytes, size) : NULL;
 	if (!found) {
 		if (POOL_MAX - palette.pool_used < size)
 			return -1;

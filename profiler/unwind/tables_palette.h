@@ -11,6 +11,7 @@
 
 #include "cfi.h"
 
+/* Before each build. */
 int      tables_palette_start(void);
 void     tables_palette_drop(void);
 /* The code of rules that are not plain (tables_lookup.h); 0 when all 65,535 rows are taken. */
