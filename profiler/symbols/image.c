@@ -32,6 +32,7 @@
 #define NAME_MAX_BYTES 32          /* longest section name asked for, its NUL included */
 #define PCREL_SDATA4 0x1b         /* what all linkers write */
 #define SYMBOLS_MAX (1U << 22)      /* of a mapped object */
+#define DYNAMIC_MAX 8192            /* entries of a dynamic section, which are read one by one; some programs need a thousand libraries */
 #define WORDS_BYTES ((size_t)4096)
 #define NOTES_MAX ((size_t)4096)   /* bytes of one note segment looked at */
 
@@ -248,7 +249,7 @@ dynamic_read(struct image *img, uint64_t first, const ElfW(Phdr) *dynamic)
 	uint32_t  head[2], count = 0;
 	ElfW(Dyn) d;
 
-	for (uint64_t at = 0; at + sizeof(d) <= dynamic->p_memsz; at += sizeof(d)) {
+	for (uint64_t at = 0; at < DYNAMIC_MAX * sizeof(d) && at + sizeof(d) <= dynamic->p_memsz; at += sizeof(d)) {
 		if (image_read(img, dynamic->p_vaddr - first + at, &d, sizeof(d)) < 0 || d.d_tag == DT_NULL)
 			break;
 		if (d.d_tag == DT_SYMTAB)

@@ -311,6 +311,44 @@ teardown(void **state)
 	return 0;
 }
 
+/* So many libraries, and then what it exports. */
+static bool
+has_exports_behind(size_t needed)
+{
+	static struct {
+		ElfW(Ehdr) eh;
+		ElfW(Phdr) ph[2];
+		uint32_t   hash[2];
+		ElfW(Sym)  symbols[1];
+		ElfW(Dyn)  dynamic[1 << 16];
+	} o;
+	struct image img;
+	ElfW(Dyn)   *d = o.dynamic;
+
+	memcpy(&o.eh, plain, sizeof(o.eh));
+	o.eh.e_phoff = offsetof(__typeof__(o), ph);
+	o.eh.e_phnum = 2;
+	o.ph[0] = (ElfW(Phdr)){ .p_type = PT_LOAD, .p_filesz = sizeof(o), .p_memsz = sizeof(o) };
+	o.ph[1] = (ElfW(Phdr)){ .p_type = PT_DYNAMIC, .p_vaddr = offsetof(__typeof__(o), dynamic), .p_memsz = sizeof(o.dynamic) };
+	o.hash[1] = 1;
+	while (needed-- > 0)
+		*d++ = (ElfW(Dyn)){ .d_tag = DT_NEEDED };
+	*d++ = (ElfW(Dyn)){ .d_tag = DT_HASH, .d_un.d_ptr = (uintptr_t)o.hash };
+	*d++ = (ElfW(Dyn)){ .d_tag = DT_SYMTAB, .d_un.d_ptr = (uintptr_t)o.symbols };
+	*d++ = (ElfW(Dyn)){ .d_tag = DT_STRTAB, .d_un.d_ptr = (uintptr_t)o.symbols };
+	*d = (ElfW(Dyn)){ .d_tag = DT_NULL };
+	assert_int_equal(image_open_mapped(&img, (uintptr_t)&o, sizeof(o)), 0);
+	return img.symbols.sh_size > 0;
+}
+
+static void
+a_dynamic_section_is_read_to_a_limit_that_honest_ones_do_not_reach(void **state)
+{
+	(void)state;
+	assert_true(has_exports_behind(5000));
+	assert_false(has_exports_behind(60000));
+}
+
 int
 main(void)
 {
@@ -320,6 +358,7 @@ main(void)
 		cmocka_unit_test(a_file_with_changed_bytes_is_no_danger),
 		cmocka_unit_test(a_header_with_absurd_numbers_is_no_danger),
 		cmocka_unit_test(packed_symbols_that_unpack_without_end_are_left_alone),
+		cmocka_unit_test(a_dynamic_section_is_read_to_a_limit_that_honest_ones_do_not_reach),
 	};
 
 	debugdata_prepare();
