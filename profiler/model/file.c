@@ -22,17 +22,34 @@
 #include "our_fd.h"
 #include "process.h"
 
+/* Once more, now that it was seen to be a regular file; another one may have come in its place since. */
+static int
+open_again(const char *path, const struct stat *seen)
+{
+	struct stat st;
+	int         fd = our_fd_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd < 0 || (!fstat(fd, &st) && st.st_dev == seen->st_dev && st.st_ino == seen->st_ino))
+		return fd;
+	our_fd_close(fd);
+	return -ESTALE;
+}
+
 int
 file_open_regular(const char *path)
 {
 	char        link[PROCESS_PATH_MAX];
 	struct stat st;
-	int         place = our_fd_open(path, O_PATH, 0), fd;
+	int         place = our_fd_open(path, O_PATH, 0), fd = -ENOENT;
 
 	if (place < 0)
 		return place;
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", place);
-	fd = fstat(place, &st) || !S_ISREG(st.st_mode) ? -ENOENT : our_fd_open(link, O_RDONLY | O_NOCTTY, 0);
+	if (!fstat(place, &st) && S_ISREG(st.st_mode)) {
+		fd = our_fd_open(link, O_RDONLY | O_NOCTTY, 0);
+		if (fd == -ENOENT) /* there is no /proc */
+			fd = open_again(path, &st);
+	}
 	our_fd_close(place);
 	return fd;
 }

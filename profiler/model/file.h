@@ -13,7 +13,8 @@
  * a child that is forked meanwhile does not have it.
  * A descriptor for our_fd_close(), or a negative errno. */
 int  file_open(const char *path);
-/* The same for a path from somebody who may mean harm, and we may be root: a device or a fifo is not even opened; -ENOENT. */
+/* The same for a path from somebody who may mean harm, and we may be root: a device or a fifo is not even opened; -ENOENT.
+ * Without /proc one is that takes a regular file's place in that moment, and is closed at once. */
 int  file_open_regular(const char *path);
 #define FILE_LINK_MAX PROCESS_PATH_MAX
 

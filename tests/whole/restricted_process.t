@@ -19,9 +19,14 @@ from hooked import *  # noqa: E402,F403
 PPROF = "/debug/pprof/"
 
 
-def program_confined(d):
+def program_confined(d, stripped=False):
+    """stripped: its names are in a file beside it."""
     exe = os.path.join(d, "confined")
     compile_(CC, *BASE, "-Wl,--no-as-needed", source("restricted_process.c"), "-o", exe, *link("linked"), "-pthread", "-ldl")
+    if stripped:
+        names = exe + ".debug"
+        for argv in (["--only-keep-debug", exe, names], ["--strip-all", "--add-gnu-debuglink=" + names, exe]):
+            equal(run("objcopy", *argv).returncode, 0, argv)
     return exe
 
 
@@ -72,13 +77,13 @@ def asked_until(address, path, told):
     return answer
 
 
-def confined(how, when, name, told=""):
+def confined(how, when, name, told="", stripped=False):
     """Path to answer, of everything the index names; name is to be in the CPU profile, if there is one, and told in the
     index at the end."""
     wrap = namespace() if how.startswith("chroot") or how == "no-proc" else []
     with tempdir() as d:
         os.chmod(d, 0o755)  # whoever it becomes must find itself
-        exe = program_confined(d)
+        exe = program_confined(d, stripped)
         with started(wrap + [exe, how, when], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                      text=True) as p:
             line = p.stdout.readline()
@@ -113,8 +118,8 @@ def confined(how, when, name, told=""):
     return answers
 
 
-def everything_answers(how, when, name="burn_and_allocate"):
-    answers = confined(how, when, name)
+def everything_answers(how, when, name="burn_and_allocate", stripped=False):
+    answers = confined(how, when, name, stripped=stripped)
     for kind in "heap", "allocs", "threadcreate":
         equal(answers[kind].status, 200, kind)
     return answers
@@ -210,6 +215,11 @@ def under_the_agent_a_daemon_that_leaves_its_root_at_once_has_whole_stacks_with_
 def with_an_empty_proc_they_are_too():
     for when in "before", "after":
         profiles_are_whole_and_the_index_says_what_is_less("no-proc", when)
+
+
+@test
+def without_proc_names_come_from_a_debug_file_too():
+    contains(everything_answers("no-proc", "after", stripped=True)["profile?seconds=1"].text, "burn_and_allocate")
 
 
 @test
