@@ -9,6 +9,7 @@
  *     loaded, mark is the same                --> its tag
  *     mark is another, or was never loaded
  *        an object that is gone, mark is same --> that one's tag: it has come back
+ *        a place that code without a mark had --> that one's: a new tag each time would use all of them up
  *        a place never used                   --> 0
  *        a place used before                  --> the next tag, and a look is wanted
  *
@@ -134,7 +135,7 @@ static uint16_t
 tag_suspect(struct generations_published *p, uintptr_t pc, const struct generations_range *loaded)
 {
 	bool mapped = mark_look(pc & ~(uintptr_t)3, 0) != MARK_UNMAPPED;
-	int  last = loaded ? loaded->tag : -1;
+	int  last = loaded ? loaded->tag : -1, unmarked = -1;
 
 	if (loaded && !mapped)
 		return loaded->tag;
@@ -149,14 +150,16 @@ tag_suspect(struct generations_published *p, uintptr_t pc, const struct generati
 		}
 		if (r->tag > last)
 			last = r->tag;
+		if (!r->mark)
+			unmarked = r->tag;
 	}
 	if (last < 0) {
 		unknown(pc);
 		return 0;
 	}
 	moved();
-	if (!mapped)
-		return (uint16_t)last;
+	if (!mapped || unmarked >= 0)
+		return (uint16_t)(mapped ? unmarked : last);
 	p->suspected = true;
 	return p->next_tag;
 }

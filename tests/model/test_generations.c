@@ -320,6 +320,35 @@ code_made_at_run_time_where_an_object_was_is_not_its(void **state)
 }
 
 static void
+code_made_at_run_time_that_comes_and_goes_uses_no_tags_up(void **state)
+{
+	uintptr_t at, before = 0, now;
+	void     *page;
+
+	(void)state;
+	at = load("unwind_plugin_small");
+	generations_look();
+	unload();
+	for (int i = 0; i < 5; i++) {
+		page = mmap((void *)(at & ~(uintptr_t)4095), 4096, PROT_READ | PROT_EXEC,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		assert_true(page != MAP_FAILED);
+		now = recorded(at);
+		assert_true(now != at);
+		assert_true(!i || now == before);
+		before = now;
+		generations_look();
+		munmap(page, 4096);
+		generations_look();
+	}
+	load_at("unwind_plugin_large", at);
+	recorded(at);
+	generations_look();
+	assert_true(belongs_to(recorded(at), "large"));
+	unload();
+}
+
+static void
 stopped_with_stacks_alive_it_remembers_and_without_it_forgets(void **state)
 {
 	uintptr_t at = load("unwind_plugin_small");
@@ -504,6 +533,7 @@ main(void)
 		UNIT(one_that_no_look_has_seen_takes_nothing_from_others),
 		UNIT(a_stack_that_comes_late_is_of_the_last_one_there),
 		UNIT(code_made_at_run_time_where_an_object_was_is_not_its),
+		UNIT(code_made_at_run_time_that_comes_and_goes_uses_no_tags_up),
 		UNIT(stopped_with_stacks_alive_it_remembers_and_without_it_forgets),
 		UNIT(stacks_are_added_while_objects_come_and_go),
 		UNIT(a_build_id_too_short_for_a_mark_is_none),
