@@ -233,13 +233,16 @@ piece_take(const struct memory *mem, const struct piece *p)
 		g->mark = like.mark;
 		g->mark_is = like.mark_is;
 	}
-	/* A piece that mprotect() has cut out, or joined. */
-	if (l->start < g->start) {
+	/* A piece that mprotect() has cut out, or joined.  What is made at run time has no other pieces: it may shrink. */
+	if (l->start < g->start || !*g->path) {
+		known.changed |= l->start != g->start;
 		g->start = l->start;
 		g->offset = l->offset;
 	}
-	if (l->limit > g->limit)
+	if (l->limit > g->limit || !*g->path) {
+		known.changed |= l->limit != g->limit;
 		g->limit = l->limit;
+	}
 	g->deleted = l->deleted;
 	g->loaded = g->seen = true;
 	return true;

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -348,6 +349,64 @@ code_made_at_run_time_that_comes_and_goes_uses_no_tags_up(void **state)
 	unload();
 }
 
+/* Records of what is loaded there. */
+static unsigned
+loaded_there(uintptr_t pc)
+{
+	struct arena_budget budget = { 0, 16 << 20 };
+	struct generation  *all = NULL;
+	struct arena        arena;
+	size_t              count = 0;
+	unsigned            found = 0;
+
+	arena_init(&arena, &budget);
+	assert_int_equal(generations_copy(&arena, &all, &count), 0);
+	for (size_t i = 0; i < count; i++)
+		found += all[i].loaded && pc >= all[i].start && pc < all[i].limit;
+	arena_release(&arena);
+	return found;
+}
+
+/* The first page of a plugin's file, with its header. */
+static void
+map_plugin_at(void *at)
+{
+	Dl_info info;
+	int     fd;
+
+	load("unwind_plugin_large");
+	assert_true(dladdr(dlsym(handle, "plugin_call"), &info));
+	fd = open(info.dli_fname, O_RDONLY | O_CLOEXEC);
+	unload();
+	assert_true(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) == at);
+	close(fd);
+}
+
+static void
+what_it_leaves_when_it_shrinks_is_free_for_an_object(void **state)
+{
+	uintptr_t at;
+	char     *pages;
+
+	(void)state;
+	at = load("unwind_plugin_small") & ~(uintptr_t)4095;
+	generations_look();
+	unload();
+	pages = mmap((void *)(at - 4096), 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_true(pages == (char *)at - 4096);
+	generations_look();
+	assert_int_equal(loaded_there(at), 1);
+	munmap(pages + 4096, 4096);
+	generations_look();
+	assert_int_equal(loaded_there(at), 0);
+	map_plugin_at(pages + 4096);
+	generations_look();
+	assert_int_equal(loaded_there(at), 1);
+	assert_true(belongs_to(recorded(at), "large"));
+	munmap(pages, 8192);
+	generations_look();
+}
+
 static void
 stopped_with_stacks_alive_it_remembers_and_without_it_forgets(void **state)
 {
@@ -534,6 +593,7 @@ main(void)
 		UNIT(a_stack_that_comes_late_is_of_the_last_one_there),
 		UNIT(code_made_at_run_time_where_an_object_was_is_not_its),
 		UNIT(code_made_at_run_time_that_comes_and_goes_uses_no_tags_up),
+		UNIT(what_it_leaves_when_it_shrinks_is_free_for_an_object),
 		UNIT(stopped_with_stacks_alive_it_remembers_and_without_it_forgets),
 		UNIT(stacks_are_added_while_objects_come_and_go),
 		UNIT(a_build_id_too_short_for_a_mark_is_none),
