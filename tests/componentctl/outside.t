@@ -400,6 +400,75 @@ def an_interrupt_ends_the_window_and_keeps_what_was_measured():
         need(stat.S_ISREG(os.stat(file).st_mode), file)
 
 
+SWAPS = r"""
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct pollfd input = { .events = POLLIN };
+	void         *plugin = NULL;
+	void        (*burn)(void) = NULL;
+	char          byte;
+
+	for (int i = 1; i < argc; i++) {
+		if (plugin)
+			dlclose(plugin);
+		plugin = dlopen(argv[i], RTLD_NOW);
+		burn = plugin ? (void (*)(void))dlsym(plugin, "burn") : NULL;
+		if (!burn)
+			return 1;
+		puts(i == 1 ? "started" : "swapped");
+		fflush(stdout);
+		while (!poll(&input, 1, 0))
+			burn();
+		if (read(0, &byte, 1) < 1)
+			break;
+	}
+	puts("fine");
+	return 3;
+}
+"""
+SWAPPED = """
+static volatile unsigned long sum;
+__attribute__((noinline)) void NAME(void);
+void NAME(void) { for (int i = 0; i < 1000000; i++) sum += (unsigned long)i; }
+void burn(void);
+void burn(void) { NAME(); sum++; }
+"""
+
+
+def written(folder, name, source, *flags):
+    path = os.path.join(folder, name)
+    with open(path + ".c", "w") as f:
+        f.write(source)
+    r = run(*CC.split(), "-O1", "-g", *flags, "-o", path, path + ".c", "-ldl")
+    equal(r.returncode, 0, r.stderr)
+    return path
+
+
+@test
+def an_object_that_takes_anothers_place_within_the_window_is_not_given_its_samples():
+    need_perf()
+    with tempdir() as d:
+        # The loader takes the address of the file for a wish.
+        plugins = [written(d, n + ".so", SWAPPED, "-shared", "-fPIC", "-Wl,-Ttext-segment=0x1000000000", "-Wl,--build-id", "-DNAME=" + n)
+                   for n in ("alpha_burns", "gamma_burns")]
+        with Busy([written(d, "swaps", SWAPS), *plugins]) as b:
+            file = os.path.join(d, "p.pb.gz")
+            with long_window(b.p.pid, file) as p:
+                b.p.stdin.write(b"x")
+                b.p.stdin.flush()
+                equal(b.p.stdout.readline(), b"swapped\n")
+                p.send_signal(signal.SIGINT)
+                p.communicate(timeout=DEADLINE)
+            equal(p.returncode, 0)
+            out = run(CTL, "profile", file, "--folded", env=environment()).stdout
+            need(not re.search("alpha_burns|gamma_burns", out) and re.search(r";0x[0-9a-f]+;0x[0-9a-f]+ \d+$", out, re.M), out)
+            b.finish()
+
+
 @test
 def what_cannot_be_seen_from_outside_is_told_in_one_sentence():
     with tempdir() as d, Busy([compiled(d)]) as b:

@@ -7,6 +7,7 @@
  * - The first interrupt (Ctrl-C) ends the window early, and what was measured until then is kept.
  * - A process that ends meanwhile, or begins another program, takes its list of mappings along.  Names are those of
  *   the list at the beginning then.
+ * - Where an object has taken another's place within the window, nobody knows which of the two a sample ran through.
  *
  * Tests: tests/componentctl/outside.t
  */
@@ -22,7 +23,9 @@
 
 #include "bar.h"
 #include "encode.h"
+#include "generations.h"
 #include "outside.h"
+#include "stack_table.h"
 #include "symbols.h"
 
 #define SYMBOLS_BYTES ((size_t)1 << 30) /* of tables: the tool's own memory */
@@ -69,6 +72,42 @@ ended(struct symbols *s, int r, struct component_error *err)
 	return r;
 }
 
+static bool
+has_another(const struct symbols *before, const struct symbols *after, uintptr_t pc)
+{
+	int                          i = symbols_mapping_find(before, pc), k = symbols_mapping_find(after, pc);
+	const struct symbol_mapping *was, *is;
+
+	if (i < 0 || k < 0)
+		return false;
+	was = symbols_mapping(before, (size_t)i);
+	is = symbols_mapping(after, (size_t)k);
+	return strcmp(was->build_id, is->build_id) || strcmp(was->path, is->path) || was->start - was->offset != is->start - is->offset;
+}
+
+/* Addresses where another object was before get a tag that no object has: their number is their name. */
+static void
+leave_unnamed(struct profile *p, const struct symbols *before, const struct symbols *after)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		uintptr_t        pcs[STACK_FRAMES_MAX];
+		uint32_t         stack = p->samples[i].stack;
+		unsigned         n, found = 0;
+		const uintptr_t *known = stack_table_pcs(stack, &n);
+
+		for (unsigned k = 0; k < n; k++) {
+			bool unnamed = has_another(before, after, known[k]);
+
+			pcs[k] = unnamed ? known[k] | (uintptr_t)GENERATIONS_TAG_MAX << GENERATIONS_PC_BITS : known[k];
+			found += unnamed;
+		}
+		if (!found)
+			continue;
+		p->samples[i].stack = stack_table_add(pcs, n);
+		stack_table_unref(stack);
+	}
+}
+
 int
 unserved_refuse(pid_t pid, const char *what, struct component_error *err)
 {
@@ -105,6 +144,8 @@ unserved_profile(pid_t pid, const char *kind, int64_t seconds, bool shows_bar, s
 	if (r < 0)
 		return ended(before_it, r, err);
 	r = symbols_open(SYMBOLS_BYTES, &s);
+	if (!r && !is_over)
+		leave_unnamed(&p, before_it, s);
 	if (!r)
 		r = encode_pprof(&p, is_over || !symbols_mapping_count(s) ? before_it : s, fetch_add, ret);
 	symbols_close(before_it);
