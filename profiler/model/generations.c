@@ -24,7 +24,8 @@
  *   be two objects'.  A record that is new is believed when maps say the same once more.
  *
  * What cannot be told: an object that came, was sampled, and was gone before a look saw
- * it.  Its addresses go to nobody where another was before, else to the next one there.
+ * it.  Its addresses go to the next one there, if that comes before a look does or if no other
+ * was there before; else to nobody, or to code made at run time that was there.
  * Two that take each other's places twice during one look.
  *
  * Tests: tests/model/test_generations.c, tests/model/unloaded_plugins.t.
