@@ -51,7 +51,10 @@ static unsigned        lent;            /* lock: jobs without a request that wal
 static struct serve   *_Atomic current; /* from its bind to its end */
 static _Atomic bool    running;         /* current is open */
 static struct serve   *_Atomic parents; /* in a child: what ran in the parent */
-static bool            rate_called[COLLECTORS_MAX]; /* lock: set by a call, and no server has started since */
+static struct {
+	bool    is_given;
+	int64_t rate;
+} called[COLLECTORS_MAX]; /* lock: by a call, and no server has started since */
 
 /* Not the lock above: a stop holds that one for seconds, and who asks is in a loop. */
 static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -219,18 +222,18 @@ door_leave(void)
 
 /* ---- the collectors ---- */
 
-/* Of the options, or what these say; where that is the usual one, a rate that a call has set stays. */
+/* Of an option; where that is as usual, a rate that a call has given stays. */
 static int64_t
-rate_at_start(const struct component_profiler_options *o, const int64_t *rates, size_t i)
+rate_at_start(const struct component_profiler_options *o, size_t i)
 {
 	static const struct component_profiler_options usual = COMPONENT_PROFILER_OPTIONS_INIT;
 	const struct collector_rate                   *rate = collectors[i]->rate;
-	int64_t                                        given = rates ? rates[i] : rates_of_options(o, rate);
+	int64_t                                        option = rates_of_options(o, rate);
 
-	return rate_called[i] && given == rates_of_options(&usual, rate) ? rate->get() : given;
+	return called[i].is_given && option == rates_of_options(&usual, rate) ? called[i].rate : option;
 }
 
-/* Their status() says why one is off. */
+/* With these rates, or NULL.  Their status() says why one is off. */
 static void
 collectors_start(struct serve *s, const int64_t *rates)
 {
@@ -238,7 +241,7 @@ collectors_start(struct serve *s, const int64_t *rates)
 		const struct collector *c = collectors[i];
 
 		if (c->rate) {
-			s->rates[i] = rate_at_start(&s->options, rates, i);
+			s->rates[i] = rates ? rates[i] : rate_at_start(&s->options, i);
 			c->rate->set(s->rates[i]);
 		}
 		if (c->start)
@@ -360,7 +363,7 @@ start(const struct component_profiler_options *o, bool is_worker, const int64_t 
 		end();
 		rates_again(before);
 	} else {
-		memset(rate_called, 0, sizeof(rate_called));
+		memset(called, 0, sizeof(called));
 	}
 	return r;
 }
@@ -541,8 +544,12 @@ profiler_set_rate(const struct collector *c, int64_t rate)
 
 	door_enter();
 	r = rates_set(running ? current : NULL, c, rate);
-	for (size_t i = 0; i < collector_count && !running && !r; i++)
-		rate_called[i] |= collectors[i] == c;
+	for (size_t i = 0; i < collector_count && !running && !r; i++) {
+		if (collectors[i] == c) {
+			called[i].is_given = true;
+			called[i].rate = rate;
+		}
+	}
 	door_leave();
 	return r;
 }

@@ -82,6 +82,15 @@ def a_rate_that_was_set_before_a_start_stays_also_where_that_fails():
         equal(heap_rate(), "4096")
         equal(d.command("stop"), "0")
         equal(heap_rate(), "524288")
+    with server("--address", "127.0.0.1:%d" % free_port(), start=False) as d:
+        equal(d.command("rate 4096"), "0")
+        d.send("daemonize")
+        d.reply()
+        equal(d.command("start"), "0")
+        with open(d.port_file) as f:
+            d.port = int(f.read().rpartition(":")[2])
+        contains(d.get(PPROF + "rates").text, "heap-profile-rate=4096\n")
+        equal(d.command("stop"), "0")
     with server("--heap-rate", "1024", start=False) as d:
         equal(d.command("rate 4096"), "0")
         equal(heap_rate(), "1024")

@@ -129,8 +129,8 @@ COMPONENT_API int component_profiler_start_options(const struct component_profil
 /*
  * component_profiler_stop - end the server and all it has switched on
  *
- * Open CPU profiles end early and are delivered whole; clients that do not read, and what is
- * not written by then, are cut off after 5 seconds.  Afterwards no thread, timer, listener or descriptor is
+ * Open CPU profiles end early and are delivered, whole if that takes no more than 5 seconds; then
+ * clients are cut off.  Afterwards no thread, timer, listener or descriptor is
  * left.  May be started again.
  *
  *   returns  0, also when nothing ran
@@ -175,8 +175,8 @@ COMPONENT_API int component_profiler_set_cpu_rate(unsigned hz);
 /*
  * component_profiler_set_heap_rate - mean bytes between heap samples, from now on
  *
- * A call of this, or of the next two, before a start is meant for the server, too, where the
- * option of that start is at its default.  The stop switches off what it has set.
+ * A call of this, or of the next two, before component_profiler_start() is meant for that server,
+ * too, unless an option of the start says otherwise.  The stop switches off what was set.
  *
  *   bytes    0 switches heap sampling off
  *   returns  0 or a negative errno, when sampling cannot be had (the index says why)
