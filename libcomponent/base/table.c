@@ -33,11 +33,11 @@ uint64_t
 table_seed(void)
 {
 	const uint8_t *random = (const uint8_t *)getauxval(AT_RANDOM);
-	uint64_t       seed = 0;
+	uint64_t       words[2] = { 0 };
 
 	if (random)
-		memcpy(&seed, random, sizeof(seed));
-	return seed * GOLDEN;
+		memcpy(words, random, sizeof(words));
+	return (words[0] ^ words[1]) * GOLDEN; /* each of them is a secret of the libc's */
 }
 
 static inline size_t
@@ -132,6 +132,15 @@ table_remove(struct table *t, uint64_t key)
 	return value;
 }
 
+/* All of the product: of its lower half alone the highest bit would depend on one bit. */
+static inline uint64_t
+fold(uint64_t a, uint64_t b)
+{
+	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 uint64_t
 table_hash(uint64_t seed, const void *data, size_t size)
 {
@@ -143,8 +152,7 @@ table_hash(uint64_t seed, const void *data, size_t size)
 
 		w = 0;
 		memcpy(&w, p, n);
-		h = (h ^ w) * GOLDEN;
-		h ^= h >> 29;
+		h = fold(h ^ w, GOLDEN ^ (seed << 1));
 		size -= n;
 	}
 	return h;

@@ -82,15 +82,31 @@ no_choice_of_keys_makes_them_share_a_slot(void **state)
 	put_all(addresses);
 }
 
+static uint64_t
+first_step(uint64_t word)
+{
+	__extension__ unsigned __int128 product = (unsigned __int128)(2 * sizeof(word) ^ word) * GOLDEN;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 static void
 texts_of_one_hash_have_others_with_a_seed(void **state)
 {
-	uint64_t a[2] = { 1, 0 }, b[2] = { 2, 0 }, ha = (sizeof(a) ^ a[0]) * GOLDEN, hb = (sizeof(b) ^ b[0]) * GOLDEN;
+	const uint64_t a[2] = { 1, 0 }, b[2] = { 2, first_step(1) ^ first_step(2) };
 
 	(void)state;
-	b[1] = ha ^ ha >> 29 ^ hb ^ hb >> 29;
 	assert_int_equal(table_hash(0, a, sizeof(a)), table_hash(0, b, sizeof(b)));
 	assert_int_not_equal(table_hash(table_seed(), a, sizeof(a)), table_hash(table_seed(), b, sizeof(b)));
+}
+
+/* Where one step after the other only multiplies, these are of one hash whatever the seed is. */
+static void
+texts_that_differ_in_their_highest_bits_have_other_hashes(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 1000; seed++)
+		assert_int_not_equal(table_hash(seed, "AAAAAAAAAAAAAAAA", 16), table_hash(seed, "AAAAAAA\xC1" "AAAAEAA\xC1", 16));
 }
 
 int
@@ -99,6 +115,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_choice_of_keys_makes_them_share_a_slot),
 		cmocka_unit_test(texts_of_one_hash_have_others_with_a_seed),
+		cmocka_unit_test(texts_that_differ_in_their_highest_bits_have_other_hashes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

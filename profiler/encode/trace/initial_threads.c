@@ -76,10 +76,11 @@ cast_read(struct story *s)
 static void
 claims_guess(struct story *s, const bool *known)
 {
-	size_t cpu = 0;
+	const struct trace *t = s->trace;
+	size_t              cpu = 0;
 
-	for (size_t i = 0; i < s->slots.size; i++) {
-		struct story_slot *slot = (struct story_slot *)(uintptr_t)s->slots.slots[i].value;
+	for (size_t i = 0; i < t->thread_count; i++) { /* not as they lie in a table: the story is always the same */
+		struct story_slot *slot = (struct story_slot *)(uintptr_t)table_get(&s->slots, (uint32_t)t->threads[i].tid);
 
 		if (!slot || !slot->thread || slot->first || slot->claims != STORY_NO_CPU || !slot->thread->info ||
 			slot->thread->info->state != TRACE_STATE_RUNNING)
