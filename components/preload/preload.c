@@ -139,30 +139,35 @@ address_wanted(const char **ret_from)
 
 /* By /proc's own number, which is not getppid()'s where /proc is another pid namespace's; 0: not known. */
 static long
-parent_pid(void)
+status_number(const char *process, const char *key)
 {
 	char  line[4096];
-	long  pid = 0;
-	FILE *f = fopen("/proc/self/status", "re");
+	long  number = -1;
+	FILE *f;
 
-	while (f && !pid && fgets(line, sizeof(line), f))
-		sscanf(line, "PPid: %ld", &pid);
+	snprintf(line, sizeof(line), "/proc/%s/status", process);
+	f = fopen(line, "re");
+	while (f && number < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			number = atol(line + strlen(key));
 	if (f)
 		fclose(f);
-	return pid;
+	return number;
 }
 
-/* Has our parent process this library as well?  True, too, where that is kept from us, as of one that was root. */
+/* Has our parent process this library as well?  True, too, where that is kept from us although it is this user's, as of
+ * one that was root before. */
 static bool
 parent_may_have_us(void)
 {
-	char  path[64], line[4096];
+	char  parent[24], path[64], line[4096];
 	FILE *f;
 	bool  found;
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", parent_pid());
+	snprintf(parent, sizeof(parent), "%ld", status_number("self", "PPid:"));
+	snprintf(path, sizeof(path), "/proc/%s/maps", parent);
 	f = fopen(path, "re");
-	found = !f && (errno == EACCES || errno == EPERM);
+	found = !f && (errno == EACCES || errno == EPERM) && status_number(parent, "Uid:") == (long)getuid();
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = strstr(line, "/libcomponent-preload.so") != NULL;
 	if (f)

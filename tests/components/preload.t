@@ -180,20 +180,36 @@ def children_of_a_profiled_program_are_quiet():
     equal(err, "")
 
 
-@test
-def so_are_those_of_a_program_that_was_root():
+@contextlib.contextmanager
+def agent_for_others():
+    """The LD_PRELOAD of an agent that another user may read."""
     if os.getuid():
         raise Skip("this needs root")
-    code = "import os, sys\nos.setgid(65534)\nos.setuid(65534)\nsys.exit(os.system('/bin/echo child; /bin/echo again'))\n"
     with tempdir() as d:
         os.chmod(d, 0o755)
         for path in AGENT, AGENT_CORE:
             shutil.copy(path, d)
         if run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls", d).returncode:
             raise Skip("another user cannot enter the folder for what is temporary")
-        with Foreign([sys.executable, "-S", "-c", code], PPROF_BIND_ADDRESS="127.0.0.1:%d" % free_port(),
-                     LD_PRELOAD=os.path.join(d, os.path.basename(AGENT)), LD_LIBRARY_PATH="") as f:
-            equal(f.end(), ("child\nagain\n", ""))
+        yield os.path.join(d, os.path.basename(AGENT))
+
+
+@test
+def so_are_those_of_a_program_that_was_root():
+    code = "import os, sys\nos.setgid(65534)\nos.setuid(65534)\nsys.exit(os.system('/bin/echo child; /bin/echo again'))\n"
+    with agent_for_others() as agent, Foreign([sys.executable, "-S", "-c", code], LD_PRELOAD=agent, LD_LIBRARY_PATH="",
+                                              PPROF_BIND_ADDRESS="127.0.0.1:%d" % free_port()) as f:
+        equal(f.end(), ("child\nagain\n", ""))
+
+
+@test
+def a_daemon_that_root_starts_as_another_user_says_that_its_port_is_taken():
+    with agent_for_others() as agent, socket.create_server(("127.0.0.1", 0)) as taken:
+        r = run("/bin/echo", "it runs", user=65534, group=65534, extra_groups=[],
+                env=dict(os.environ, COMPONENT_ENABLE_PPROF="true", LD_PRELOAD=agent, LD_LIBRARY_PATH="",
+                         PPROF_BIND_ADDRESS="127.0.0.1:%d" % taken.getsockname()[1]))
+        equal((r.returncode, r.stdout), (0, "it runs\n"))
+        contains(r.stderr, "libcomponent-preload: profiling is off: ")
 
 
 @test
