@@ -59,11 +59,8 @@ is_there(pid_t pid)
 }
 
 /* Root that is kept from it is not all of root, as in a container. */
-static const char *
-who_may(void)
-{
-	return geteuid() ? "run this as root" : "run this outside of the container, or with CAP_SYS_PTRACE";
-}
+#define WHO_MAY(capability) \
+	(geteuid() ? "run this as root" : "run this outside of the container, or with " capability)
 
 int
 refused_process(pid_t pid, int r, struct component_error *err)
@@ -86,12 +83,12 @@ refused_process(pid_t pid, int r, struct component_error *err)
 		return r;
 	}
 	if (is_others(pid))
-		component_error_set(err, "%d: is another user's process, or has gained privileges; %s", (int)pid, who_may());
+		component_error_set(err, "%d: is another user's process, or has gained privileges; %s", (int)pid, WHO_MAY("CAP_SYS_PTRACE"));
 	else if (refused_setting("kernel/yama/ptrace_scope") > 0)
 		component_error_set(err, "%d: its memory may not be read, as kernel.yama.ptrace_scope is %d; write 'sysctl "
-			"kernel.yama.ptrace_scope=0', or %s", (int)pid, refused_setting("kernel/yama/ptrace_scope"), who_may());
+			"kernel.yama.ptrace_scope=0', or %s", (int)pid, refused_setting("kernel/yama/ptrace_scope"), WHO_MAY("CAP_SYS_PTRACE"));
 	else
-		component_error_set(err, "%d: its memory may not be read: %s; %s", (int)pid, strerror(-r), who_may());
+		component_error_set(err, "%d: its memory may not be read: %s; %s", (int)pid, strerror(-r), WHO_MAY("CAP_SYS_PTRACE"));
 	return -EPERM;
 }
 
@@ -114,7 +111,7 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 	}
 	if (r == -ENOBUFS) {
 		component_error_set(err, "%d: cannot be sampled, as this user may lock no more memory (another profiler?); write 'sysctl "
-			"kernel.perf_event_mlock_kb=%d', or run this as root", (int)pid, REFUSED_MLOCK_KB);
+			"kernel.perf_event_mlock_kb=%d', or %s", (int)pid, REFUSED_MLOCK_KB, WHO_MAY("CAP_IPC_LOCK"));
 		return r;
 	}
 	if (r != -EACCES && r != -EPERM) {
@@ -123,9 +120,9 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 	}
 	if (paranoid > REFUSED_PARANOID_MOST)
 		component_error_set(err, "%d: may not be sampled, as kernel.perf_event_paranoid is %d; write 'sysctl "
-			"kernel.perf_event_paranoid=%d', or run this as root", (int)pid, paranoid, REFUSED_PARANOID_MOST);
+			"kernel.perf_event_paranoid=%d', or %s", (int)pid, paranoid, REFUSED_PARANOID_MOST, WHO_MAY("CAP_PERFMON"));
 	else
-		component_error_set(err, "%d: may not be sampled: perf_event_open(2) says '%s' (a container's seccomp rules?); run "
-			"this as root, or outside of the container", (int)pid, strerror(-r));
+		component_error_set(err, "%d: may not be sampled: perf_event_open(2) says '%s' (a container's seccomp rules?); %s",
+			(int)pid, strerror(-r), WHO_MAY("CAP_PERFMON"));
 	return -EPERM;
 }

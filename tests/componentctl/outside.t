@@ -23,6 +23,7 @@ OURS = "call_here", "burn_here", "burn_less_here", "work_here"
 NOBODY = 65534
 AS_LESS_THAN_ROOT = ["setpriv", "--bounding-set=-sys_ptrace"]
 OUT_OF_IT = "run this outside of the container, or with CAP_SYS_PTRACE"
+BEYOND_IT = "run this outside of the container, or with CAP_PERFMON"
 AS_NOBODY = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
 
 
@@ -321,8 +322,8 @@ def which_setting_of_the_kernel_keeps_it_for_root_is_told_with_the_command():
                 equal(refused(2, yama, *AS_LESS_THAN_ROOT, CTL, command), "componentctl: %d: its memory may not be read%s" % (b.p.pid, why))
         if run(filtered, "/bin/true").returncode:
             raise Skip("the kernel has no seccomp filters; yama's sentence was as it should be")
-        for paranoid, why in (3, ", as kernel.perf_event_paranoid is 3; write 'sysctl kernel.perf_event_paranoid=2', or run this as root"), \
-                (2, ": perf_event_open(2) says 'Operation not permitted' (a container's seccomp rules?); run this as root, or outside of the container"):
+        for paranoid, why in (3, ", as kernel.perf_event_paranoid is 3; write 'sysctl kernel.perf_event_paranoid=2', or " + BEYOND_IT), \
+                (2, ": perf_event_open(2) says 'Operation not permitted' (a container's seccomp rules?); " + BEYOND_IT):
             equal(refused(paranoid, 0, filtered, CTL, "profile"), "componentctl: %d: may not be sampled%s" % (b.p.pid, why))
         b.finish()
 
