@@ -33,19 +33,33 @@
 
 static const char *app_id = "";
 
-/* By its name: since it was started its file may have been replaced by an upgrade. */
+/* Of the program that runs, as it was started. */
+static void
+name_of(const char *exe, char *ret, size_t size)
+{
+	ssize_t     n = readlink(exe, ret, size - 1);
+	const char *name;
+	char       *deleted;
+
+	ret[n > 0 ? n : 0] = '\0';
+	name = strrchr(ret, '/');
+	if (name)
+		memmove(ret, name + 1, strlen(name));
+	deleted = strstr(ret, " (deleted)");
+	if (deleted)
+		*deleted = '\0';
+}
+
+/* By the name of our own file: since it was started its file may have been replaced by an upgrade. */
 static bool
 is_componentctl(long pid)
 {
-	char        path[32], file[PATH_MAX];
-	const char *name;
-	ssize_t     n;
+	char path[32], name[PATH_MAX], own[PATH_MAX];
 
 	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
-	n = readlink(path, file, sizeof(file) - 1);
-	file[n > 0 ? n : 0] = '\0';
-	name = strrchr(file, '/');
-	return name && (!strcmp(name, "/componentctl") || !strcmp(name, "/componentctl (deleted)"));
+	name_of(path, name, sizeof(name));
+	name_of("/proc/self/exe", own, sizeof(own));
+	return *name && !strcmp(name, own);
 }
 
 /* The oldest child that it has now; 0: none, or the kernel does not tell. */
