@@ -13,7 +13,7 @@
  *   its wait.  What lies deeper on the stack is nested, and is left out; what does
  *   not has left the other behind, and takes the slot over.  A handler that comes while
  *   the slot is written has it for itself: the turn has gone on, and what was written
- *   counts no more.
+ *   is written again.
  * - Who looks at a slot from outside reads its turn before and after.
  *
  * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.
@@ -46,6 +46,7 @@ struct slot {
 static struct slot *_Atomic slots; /* [EVENTS_WAITERS_MAX]; 0 is never given out */
 static _Atomic bool         on;
 
+#define TRIES      2 /* of a wait that a handler's has interrupted while it was written */
 #define SLOTS_BYTES (EVENTS_WAITERS_MAX * sizeof(struct slot))
 
 bool
@@ -105,13 +106,16 @@ events_wait_begin(struct events_wait *w)
 		}
 		atomic_store(&s->turn, ++turn); /* even while it is written */
 	}
-	s->sp = w->sp;
-	s->reason = w->reason;
-	s->count = hidden_frames_drop(s->pcs, unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut));
-	s->since_ns = w->since_ns = trace_now_ns(); /* the walk was ours */
-	w->turn = turn + 1;
-	if (!atomic_compare_exchange_strong(&s->turn, &turn, w->turn))
-		w->slot = 0;
+	for (int tries = 0; tries < TRIES && !(turn & 1); tries++) {
+		s->sp = w->sp;
+		s->reason = w->reason;
+		s->count = hidden_frames_drop(s->pcs, unwind_capture(&regs, s->pcs, STACK_FRAMES_MAX, &cut));
+		s->since_ns = w->since_ns = trace_now_ns(); /* the walk was ours */
+		w->turn = turn + 1;
+		if (atomic_compare_exchange_strong(&s->turn, &turn, w->turn))
+			return;
+	}
+	w->slot = 0;
 }
 
 static __attribute__((noinline)) void
