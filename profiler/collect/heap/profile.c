@@ -50,7 +50,7 @@ describe(struct profile *p, const struct collector *c)
 		profile_comment(p, "%s", heap_status());
 	labels_comment(p);
 	if (heap_site_unlabelled())
-		profile_comment(p, "labels: %llu samples are counted without theirs: %d sites are told apart by labels, in a %dth of "
+		profile_comment(p, "labels: %llu samples are counted without theirs: %d sites are told apart by labels, in 1/%d of "
 			"--profiling-memory", (unsigned long long)heap_site_unlabelled(), HEAP_SITES_LABELLED,
 			LABELS_PART * HEAP_SITES_PART);
 	if (heap_site_stackless())

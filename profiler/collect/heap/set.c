@@ -54,7 +54,7 @@
 #define SLOTS       8  /* of a bucket: one cache line */
 #define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 144 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
-#define LEVELS      6  /* 2.8 million blocks and 200 MB in all: 1.3 TiB in use at the default rate */
+#define LEVELS      6  /* 200 MB; a million blocks find a slot: half a TiB in use at the default rate */
 #define PAUSES_MAX  20 /* for one sample */
 #define PAUSE_NS    50000
 #define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */

@@ -8,7 +8,7 @@
  *
  * A site keeps one reference of its stack and its labels for ever: profiles are cumulative.
  * So stacks take half of --profiling-memory at most, and label sets half of theirs; the rest is
- * for profiles that give back what they have taken.  Beyond it all share [stack table full], and
+ * for all other profiles.  Beyond it all share [stack table full], and
  * count without labels.  Sites with labels are also limited in number: a label may have a new
  * value for each request, for ever.
  */
