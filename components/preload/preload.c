@@ -17,8 +17,8 @@
  * What a stranger would get wrong:
  * - Children inherit LD_PRELOAD: a shell that the program runs would try for the
  *   same port and complain on the program's stderr.  A busy port is not worth a
- *   word when the parent process has this library too, or may not be looked into: that of a
- *   daemon that was root is so.
+ *   word when the parent process has this library too, or is this user's and may not be
+ *   looked into: that of a daemon that was root is so.
  * - Nothing of the environment is taken out, though it would keep children quiet:
  *   the environment is the program's.  Only "componentctl run", which has put it there, has the agent
  *   take all of it out again before main(), without a call of malloc or of setenv(3).
@@ -137,7 +137,7 @@ address_wanted(const char **ret_from)
 	return strcmp(own, "0") == 0 ? NULL : own;
 }
 
-/* By /proc's own number, which is not getppid()'s where /proc is another pid namespace's; 0: not known. */
+/* Of a process by /proc's own number, which getppid() does not tell where /proc is another pid namespace's; -1: not known. */
 static long
 status_number(const char *process, const char *key)
 {
