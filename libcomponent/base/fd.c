@@ -1,16 +1,17 @@
 /*
- * fd.c - where our descriptors are among the process's numbers: fd.h.
+ * fd.c - where our descriptors are among the process's numbers, and a write that raises no signal: fd.h.
  *
- * What a stranger would get wrong: the bare calls are used, as close(3) is a cancellation point.
+ * What a stranger would get wrong: the bare call is used to close, as close(3) is a cancellation point.
  *
- * Tests: tests/components/agent.t.
+ * Tests: tests/components/agent.t, tests/lifecycle/test_log.c.
  */
 #include <config.h>
 
 #include "fd.h"
 
-#include <stddef.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 _Atomic int fd_floor = FD_LOWEST;
 
@@ -59,4 +60,35 @@ fd_move(int fd, int floor)
 		moved = -errno;
 	syscall(SYS_close, fd);
 	return moved;
+}
+
+ssize_t
+fd_write_guarded(int fd, const void *buf, size_t size)
+{
+	static const struct timespec now = { 0, 0 };
+	sigset_t                     only, pending, before;
+	ssize_t                      result;
+	int                          raised;
+
+	sigemptyset(&only);
+	sigaddset(&only, SIGPIPE);
+	sigaddset(&only, SIGXFSZ);
+	sigemptyset(&pending);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &only, &before);
+	do
+		result = write(fd, buf, size);
+	while (result < 0 && errno == EINTR);
+	if (result < 0)
+		result = -errno;
+	/* Takes back the signal that our own write raised, and no other. */
+	raised = result == -EPIPE ? SIGPIPE : result == -EFBIG ? SIGXFSZ : 0;
+	if (raised && !sigismember(&pending, raised)) {
+		sigemptyset(&only);
+		sigaddset(&only, raised);
+		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
+			;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result;
 }

@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #define FD_LOWEST 3
@@ -40,6 +42,10 @@ fd_keep(int fd)
 		return -errno;
 	return fd >= fd_floor ? fd : fd_move(fd, fd_floor);
 }
+
+/* write(2), again where a signal interrupts it: bytes, which may be fewer, or a negative errno.  A reader that is gone and
+ * RLIMIT_FSIZE are -EPIPE and -EFBIG, and no signal that would end a program which has it at its default. */
+ssize_t fd_write_guarded(int fd, const void *buf, size_t size);
 
 static inline void
 fd_close(int *fd)

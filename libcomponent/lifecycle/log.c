@@ -7,10 +7,8 @@
  *
  * What surprises: reopening keeps the descriptor's number (dup3 over it), so a
  * thread that is just writing needs no lock either.  A line that cannot be
- * written is counted, and the count is told by the next one that can.  SIGPIPE
- * is held back around the write: in a daemon that has left it at its default, a
- * reader of the log that went away must not end the daemon.  So is SIGXFSZ, which a
- * file at the limit of RLIMIT_FSIZE raises.
+ * written is counted, and the count is told by the next one that can.  A reader that
+ * went away, and a file at the limit of RLIMIT_FSIZE, raise no signal: fd_write_guarded().
  *
  * After fork() the child's file is closed; its next line opens it by name again.
  *
@@ -26,12 +24,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "absolute_path.h"
@@ -168,38 +164,6 @@ log_fd(struct log *log)
 	return closed;
 }
 
-/* Bytes written, which may be fewer, or a negative errno. */
-static ssize_t
-write_guarded(int fd, const char *buf, size_t size)
-{
-	static const struct timespec now = { 0, 0 };
-	sigset_t                     only, pending, before;
-	ssize_t                      result;
-	int                          raised;
-
-	sigemptyset(&only);
-	sigaddset(&only, SIGPIPE);
-	sigaddset(&only, SIGXFSZ);
-	sigemptyset(&pending);
-	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &only, &before);
-	do
-		result = write(fd, buf, size);
-	while (result < 0 && errno == EINTR);
-	if (result < 0)
-		result = -errno;
-	/* Takes back the signal that our own write raised, and no other. */
-	raised = result == -EPIPE ? SIGPIPE : result == -EFBIG ? SIGXFSZ : 0;
-	if (raised && !sigismember(&pending, raised)) {
-		sigemptyset(&only);
-		sigaddset(&only, raised);
-		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
-			;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return result;
-}
-
 static bool
 line_out(struct log *log, const char *buf, size_t size)
 {
@@ -210,9 +174,9 @@ line_out(struct log *log, const char *buf, size_t size)
 	if (fd < 0)
 		return false;
 	/* A disk that was full left half a line: begin on a new one. */
-	if (log->torn && write_guarded(fd, &newline, 1) == 1)
+	if (log->torn && fd_write_guarded(fd, &newline, 1) == 1)
 		log->torn = false;
-	wrote = write_guarded(fd, buf, size);
+	wrote = fd_write_guarded(fd, buf, size);
 	if (wrote > 0 && (size_t)wrote < size)
 		log->torn = true;
 	return wrote == (ssize_t)size;

@@ -7,9 +7,10 @@
  *
  * What a stranger would get wrong: packed symbol tables are left out unless profiling has
  * been started, which loads what unpacks; and who reads our standard error may be what
- * hangs, so a write waits for room, and not for ever.
+ * hangs, so a write waits for room, and not for ever.  And who has gone away must not end the
+ * daemon by SIGPIPE: this is the caller's thread.
  *
- * Tests: tests/threads/hanging_daemon.t.
+ * Tests: tests/threads/hanging_daemon.t, tests/serve/test_profile_write.c.
  */
 #include <config.h>
 
@@ -18,9 +19,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "dump/threads.h"
+#include "fd.h"
 #include "format.h"
 #include "symbols.h"
 
@@ -41,9 +42,9 @@ write_all(void *arg, const void *data, size_t size)
 		r = poll(&room, 1, STALLED_MS);
 		if (r == 0)
 			return -ETIMEDOUT;
-		n = r < 0 ? -1 : write(room.fd, at, size < PIECE_BYTES ? size : PIECE_BYTES);
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			return -errno;
+		n = r < 0 ? -errno : fd_write_guarded(room.fd, at, size < PIECE_BYTES ? size : PIECE_BYTES);
+		if (n < 0 && n != -EINTR && n != -EAGAIN)
+			return (int)n;
 		if (n > 0) {
 			at += n;
 			size -= (size_t)n;

@@ -1,6 +1,6 @@
 /*
- * test_profile_write.c - component_profile_write() and what can go wrong with the
- * descriptor and the thread that calls it.
+ * test_profile_write.c - component_profile_write() and component_dump_threads(), and what can
+ * go wrong with the descriptor and the thread that calls them.
  */
 #include <config.h>
 
@@ -12,11 +12,14 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,11 +40,18 @@ write_options(const char *name, int fd, double seconds, struct component_error *
 	return component_profile_write(name, fd, &o);
 }
 
+static bool
+is_pending(int number)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 && sigismember(&pending, number);
+}
+
 static void
 a_reader_that_is_gone_is_an_error_and_no_signal(void **state)
 {
 	struct component_error err = COMPONENT_ERROR_INIT;
-	sigset_t               pending;
 	int                    fd[2];
 
 	(void)state;
@@ -49,9 +59,48 @@ a_reader_that_is_gone_is_an_error_and_no_signal(void **state)
 	close(fd[0]);
 	assert_int_equal(write_options("goroutine", fd[1], 0, &err), -EPIPE); /* SIGPIPE would have ended us */
 	assert_string_equal(err.text, strerror(EPIPE));
-	sigpending(&pending);
-	assert_false(sigismember(&pending, SIGPIPE));
+	assert_false(is_pending(SIGPIPE));
 	close(fd[1]);
+}
+
+static void
+dump_to_nobody(void)
+{
+	int fd[2];
+
+	signal(SIGPIPE, SIG_DFL);
+	if (pipe2(fd, O_CLOEXEC) || close(fd[0]))
+		_exit(1);
+	_exit(component_dump_threads(fd[1]) != -EPIPE ? 2 : is_pending(SIGPIPE) ? 3 : 0);
+}
+
+static void
+dump_to_a_file_that_may_not_grow(void)
+{
+	struct rlimit none = { 0, 0 };
+	int           fd = memfd_create("dump", MFD_CLOEXEC);
+
+	signal(SIGXFSZ, SIG_DFL);
+	if (fd < 0 || setrlimit(RLIMIT_FSIZE, &none))
+		_exit(1);
+	_exit(component_dump_threads(fd) != -EFBIG ? 2 : is_pending(SIGXFSZ) ? 3 : 0);
+}
+
+static void
+a_dump_that_cannot_be_written_is_an_error_and_no_signal(void **state)
+{
+	static void (*const bodies[])(void) = { dump_to_nobody, dump_to_a_file_that_may_not_grow };
+	int                 status;
+	pid_t               child;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		child = fork();
+		if (child == 0)
+			bodies[i]();
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
 }
 
 struct reader {
@@ -305,6 +354,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reader_that_is_gone_is_an_error_and_no_signal),
+		cmocka_unit_test(a_dump_that_cannot_be_written_is_an_error_and_no_signal),
 		cmocka_unit_test(a_pipe_that_would_block_is_waited_for),
 		cmocka_unit_test(a_descriptor_that_takes_nothing_is_told_before_a_window),
 		cmocka_unit_test(a_difference_of_what_shows_one_moment_is_refused_at_once),

@@ -432,7 +432,8 @@ COMPONENT_API int component_profile_write(const char *name, int fd,
  * threads hold the locks of malloc or of the loader: it enters neither.  Gives up 5 s
  * after nobody reads any more.
  *
- *   returns  0; -EBUSY: another dump hangs; -ETIMEDOUT; or a negative errno
+ *   returns  0; -EBUSY: another dump hangs; -EPIPE: who read it is gone, and there is no
+ *            SIGPIPE; -ETIMEDOUT; or a negative errno
  *   threads  any
  *   signals  not from a handler
  *   fork     a child may call it for itself
