@@ -35,11 +35,8 @@
 #include "threads_known.h"
 
 #define BLOCKED_ALL  40  /* of 62 signals: a mask with so many is meant to keep all away, not for some to be waited for */
-/* A mask with glibc's signal for cancellation is no program's: the thread is in our code or in
- * glibc's for a moment, where every signal is blocked.  So it is looked at again. */
-#define BLOCKED_BY_US ((uint64_t)1 << 31)
-#define MOMENT_NS     500000L
-#define MOMENTS       20
+#define MOMENT_NS    500000L /* a mask with PROC_SELF_SHUT is looked at again after it ... */
+#define MOMENTS      20      /* ... so often */
 
 /* Does it number threads as we do? */
 static bool
@@ -119,20 +116,12 @@ proc_self_thread_open(pid_t tid, const char *file)
 	return our_fd_open(path, O_RDONLY, 0);
 }
 
-static uint64_t
-blocked_read(pid_t tid)
+uint64_t
+proc_self_blocked_now(pid_t tid)
 {
 	char value[PROC_STATUS_BYTES];
 
 	return proc_status_find(proc_self_thread_open(tid, "status"), "\nSigBlk:", value) ? strtoull(value, NULL, 16) : 0;
-}
-
-uint64_t
-proc_self_blocked_now(pid_t tid)
-{
-	uint64_t blocked = blocked_read(tid);
-
-	return blocked & BLOCKED_BY_US ? 0 : blocked;
 }
 
 uint64_t
@@ -142,8 +131,8 @@ proc_self_blocked(pid_t tid)
 	uint64_t              blocked = 0;
 
 	for (int i = 0; i < MOMENTS; i++) {
-		blocked = blocked_read(tid);
-		if (!(blocked & BLOCKED_BY_US))
+		blocked = proc_self_blocked_now(tid);
+		if (!(blocked & PROC_SELF_SHUT))
 			return blocked;
 		nanosleep(&moment, NULL);
 	}

@@ -26,8 +26,10 @@ const char *proc_self_missing(void);
 int  proc_self_thread_open(pid_t tid, const char *file);
 /* The signals that a thread blocks, the first in bit 0; 0: not known. */
 uint64_t proc_self_blocked(pid_t tid);
-/* The same without waiting: 0 also of one that is in our code or glibc's for a moment. */
+/* The same without waiting.  With PROC_SELF_SHUT in it: that of one in our code or glibc's, for a moment, or of one that the
+ * kernel has made (io_uring's), for good. */
 uint64_t proc_self_blocked_now(pid_t tid);
+#define PROC_SELF_SHUT ((uint64_t)1 << 31) /* glibc's signal for cancellation, which no program blocks */
 #define PROC_SELF_NAME_BYTES 16 /* of a line with its end, or of a name with its zero */
 /* The thread's name; "" where it is not known. */
 void proc_self_name(pid_t tid, char name[PROC_SELF_NAME_BYTES]);

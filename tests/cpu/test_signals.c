@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "guest.h"
@@ -404,6 +405,67 @@ blocking_body(void)
 	profile_release(&p);
 }
 
+static atomic_uint naps;
+
+/* In the place of libc's. */
+int
+nanosleep(const struct timespec *ns, struct timespec *left)
+{
+	atomic_fetch_add(&naps, 1);
+	errno = clock_nanosleep(CLOCK_MONOTONIC, 0, ns, left);
+	return errno ? -1 : 0;
+}
+
+static pthread_mutex_t shut_until = PTHREAD_MUTEX_INITIALIZER;
+
+/* As the kernel makes io_uring's: even glibc's signals are blocked. */
+static void *
+burn_shut(void *arg)
+{
+	uint64_t all = ~(uint64_t)0;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
+	burn_here(300 * MS);
+	*(atomic_bool *)arg = true;
+	pthread_mutex_lock(&shut_until);
+	pthread_mutex_unlock(&shut_until);
+	return NULL;
+}
+
+static void
+shut_body(void)
+{
+	struct cpu_window *w, *other;
+	struct profile     p;
+	pthread_t          t;
+	atomic_bool        done = false;
+	unsigned           before;
+
+	CHECK(cpu_window_open(&w) == 0);
+	pthread_mutex_lock(&shut_until);
+	pthread_create(&t, NULL, burn_shut, &done);
+	WAIT_FOR(done);
+	before = naps;
+	CHECK(cpu_window_open(&other) == 0);
+	CHECK(cpu_window_close(other, &p) == 0);
+	CHECK(naps == before);
+	CHECK(p.lost <= 10); /* that time was used before it began */
+	profile_release(&p);
+	CHECK(cpu_window_close(w, &p) == 0);
+	CHECK(p.lost >= 25);
+	CHECK(strstr(p.comments, " of them are of threads that block SIGPROF\n"));
+	profile_release(&p);
+	pthread_mutex_unlock(&shut_until);
+	pthread_join(t, NULL);
+}
+
+static void
+no_window_sleeps_for_a_thread_that_blocks_all_and_its_time_is_lost(void **state)
+{
+	(void)state;
+	in_child(shut_body);
+}
+
 static void
 unblocking_body(void)
 {
@@ -524,6 +586,7 @@ main(void)
 		cmocka_unit_test(the_last_free_signal_is_for_profiles_and_dumps),
 		cmocka_unit_test(time_of_threads_that_block_the_signal_is_shown_as_lost),
 		cmocka_unit_test(time_is_counted_once_when_a_thread_blocks_the_signal_for_a_while),
+		cmocka_unit_test(no_window_sleeps_for_a_thread_that_blocks_all_and_its_time_is_lost),
 		cmocka_unit_test(threads_made_by_the_bare_system_call_are_sampled),
 	};
 

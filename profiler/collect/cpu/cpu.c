@@ -142,11 +142,13 @@ static void
 on_thread(void *arg, pid_t tid)
 {
 	struct blocked *b = arg;
+	uint64_t        blocked;
 
 	if (b->looked == BLOCKED_LOOKS || our_thread_has(tid))
 		return;
 	b->looked++;
-	if (!(proc_self_blocked_now(tid) >> (b->signal_number - 1) & 1))
+	blocked = proc_self_blocked_now(tid);
+	if (blocked & PROC_SELF_SHUT || !(blocked >> (b->signal_number - 1) & 1))
 		return;
 	if (b->count++ == 0)
 		b->first = tid;
@@ -457,10 +459,13 @@ end(struct window *window)
 {
 	struct cpu_window *w = (struct cpu_window *)window;
 	int64_t            unseen_ns = cpu_timers_unseen(false) - w->unseen_before_ns;
+	uint64_t           overdue = cpu_engine.state.overdue, before = w->overdue_before;
 
-	w->under_way = cpu_engine.under_way - cpu_engine.state.overdue;
-	if (cpu_engine.state.overdue > w->overdue_before)
-		w->overdue = cpu_engine.state.overdue - w->overdue_before;
+	w->under_way = cpu_engine.under_way - overdue;
+	if (overdue > before)
+		w->overdue = overdue - before;
+	else /* what was charged since, and had passed before it began */
+		w->blocked -= before - overdue < w->blocked ? before - overdue : w->blocked;
 	w->unseen = unseen_ns > 0 ? (uint64_t)(unseen_ns / cpu_engine.period_ns) : 0;
 	w->signal_number = cpu_engine.signal_number;
 	w->no_slot_why = cpu_engine.state.why == EAGAIN ? "RLIMIT_SIGPENDING leaves no timers for them" : status_refused;

@@ -179,6 +179,18 @@ cpu_scan_forked(void)
 
 /* ---- threads that block the signal ---- */
 
+/* Of one that is late.  Forks wait for a sweep, so it does not wait in its turn for the end of a moment in which every signal
+ * is blocked: what the next one finds so still is no moment. */
+static bool
+blocks(struct cpu_slot *s)
+{
+	uint64_t blocked = proc_self_blocked_now(s->tid);
+	bool     shut = blocked & PROC_SELF_SHUT, before = s->shut;
+
+	s->shut = shut;
+	return (!shut || before) && blocked >> (cpu_timers_signal_number() - 1) & 1;
+}
+
 uint64_t
 cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *ret)
 {
@@ -204,12 +216,12 @@ cpu_timers_sweep(cpu_timers_late_fn *late, void *arg, struct cpu_timers_state *r
 			continue;
 		missing = cpu_slot_missing(s, cpu_ns);
 		is_late = (int64_t)missing * cpu_slots_period_ns() >= LATE_NS;
-		if ((missing > 0 && s->charged > 0) ||
-		    (is_late && proc_self_blocks(s->tid, cpu_timers_signal_number()))) {
+		s->shut = s->shut && is_late;
+		if ((missing > 0 && s->charged > 0) || (is_late && blocks(s))) {
 			s->charged += missing;
 			late(arg, missing);
 		} else {
-			/* Deep in the kernel, or at work only between two ticks: it will tell where it was. */
+			/* Deep in the kernel, or at work only between two ticks: it will tell where it was.  Or blocks() will. */
 			under_way += missing;
 			ret->overdue += is_late ? missing : 0;
 		}

@@ -204,6 +204,7 @@ cpu_slot_grid(struct cpu_slot *s, int64_t cpu_ns, bool born)
 	atomic_store(&s->owed, s->before);
 	atomic_store(&s->delivered, 0);
 	s->charged = 0;
+	s->shut = false;
 }
 
 /* Periods that have passed on the thread's grid, before it was armed included. */

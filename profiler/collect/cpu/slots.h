@@ -53,7 +53,8 @@ struct cpu_slot {
 	uint32_t         before;       /* periods used before it was armed */
 	_Atomic uint32_t owed;         /* of those, not in a sample yet */
 	_Atomic uint64_t delivered;    /* periods in samples */
-	uint64_t         charged;      /* periods a sweep has charged */
+	uint64_t         charged : 63; /* periods a sweep has charged */
+	bool             shut : 1;     /* the last sweep found it so, and late: PROC_SELF_SHUT */
 };
 
 /* 0 or -ENOMEM. */
