@@ -18,9 +18,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <component/profiler.h>
+
 #include "cpu/cpu.h"
 #include "cpu_burn.h"
 #include "abi.h"
+#include "futex_waits.h"
+#include "our_thread.h"
 #include "waiting.h"
 
 #define MS 1000000LL
@@ -317,30 +321,69 @@ pause_of(pid_t tid)
 	return now_ns() - begin;
 }
 
+static _Atomic int64_t first_pause, shortest_pause; /* as they are asked for */
+
+static void
+note_pause(int64_t ns)
+{
+	int64_t none = 0;
+
+	if (!our_thread_is())
+		return;
+	atomic_compare_exchange_strong(&first_pause, &none, ns);
+	if (ns < shortest_pause)
+		shortest_pause = ns;
+}
+
+static atomic_int begun;
+
 static void *
 waits_for(void *barrier)
 {
+	begun++;
 	pthread_barrier_wait(barrier);
 	return NULL;
+}
+
+struct many {
+	pthread_barrier_t barrier;
+	pthread_t         t[300];
+	int               count;
+};
+
+static void
+many_begin(struct many *m, int count, bool one_by_one)
+{
+	m->count = count;
+	begun = 0;
+	assert_int_equal(pthread_barrier_init(&m->barrier, NULL, (unsigned)count + 1), 0);
+	for (int i = 0; i < count; i++) {
+		assert_int_equal(pthread_create(&m->t[i], NULL, waits_for, &m->barrier), 0);
+		if (one_by_one)
+			WAIT_FOR(begun > i);
+	}
+}
+
+static void
+many_end(struct many *m)
+{
+	pthread_barrier_wait(&m->barrier);
+	for (int i = 0; i < m->count; i++)
+		pthread_join(m->t[i], NULL);
+	pthread_barrier_destroy(&m->barrier);
 }
 
 /* The pause after so many threads began at once. */
 static int64_t
 pause_with(pid_t tid, int threads)
 {
-	pthread_barrier_t barrier;
-	pthread_t         t[16];
-	int64_t           pause;
+	struct many m;
+	int64_t     pause;
 
 	pause_of(tid);
-	assert_int_equal(pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1), 0);
-	for (int i = 0; i < threads; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, waits_for, &barrier), 0);
+	many_begin(&m, threads, false);
 	pause = pause_of(tid);
-	pthread_barrier_wait(&barrier);
-	for (int i = 0; i < threads; i++)
-		pthread_join(t[i], NULL);
-	pthread_barrier_destroy(&barrier);
+	many_end(&m);
 	return pause;
 }
 
@@ -393,6 +436,47 @@ many_threads_that_begin_at_once_end_the_pause(void **state)
 	cpu_window_cancel(w);
 }
 
+/* They might fill the ring in less than the 200 ms after which it is looked at where little happens. */
+static void
+a_window_of_many_threads_begins_with_short_pauses(void **state)
+{
+	struct many        m;
+	struct cpu_window *w;
+
+	(void)state;
+	many_begin(&m, 300, false);
+	first_pause = 0;
+	futex_wait_begins = note_pause;
+	w = window_open();
+	WAIT_FOR(first_pause);
+	futex_wait_begins = NULL;
+	assert_int_equal(first_pause, 50 * MS);
+	cpu_window_cancel(w);
+	many_end(&m);
+}
+
+/* One by one: no look finds one that no hook has told of yet, which is followed by short pauses in any case. */
+static void
+after_many_threads_have_begun_pauses_are_as_short(void **state)
+{
+	struct cpu_window *w;
+	struct many        m;
+	pid_t              tid;
+
+	(void)state;
+	assert_int_equal(component_profiler_set_cpu_rate(500), 0);
+	w = calm_window(&tid);
+	component_profiler_set_cpu_rate(0); /* for the next */
+	shortest_pause = INT64_MAX;
+	futex_wait_begins = note_pause;
+	many_begin(&m, 50, true);
+	WAIT_FOR_S(shortest_pause <= 50 * MS, 60);
+	futex_wait_begins = NULL;
+	assert_int_equal(shortest_pause, 50 * MS);
+	many_end(&m);
+	cpu_window_cancel(w);
+}
+
 int
 main(void)
 {
@@ -407,6 +491,8 @@ main(void)
 		cmocka_unit_test(a_window_looks_once_a_second_where_nothing_happens),
 		cmocka_unit_test(a_window_looks_so_seldom_from_its_start),
 		cmocka_unit_test(many_threads_that_begin_at_once_end_the_pause),
+		cmocka_unit_test(after_many_threads_have_begun_pauses_are_as_short),
+		cmocka_unit_test(a_window_of_many_threads_begins_with_short_pauses),
 		cmocka_unit_test(a_thread_that_cannot_be_made_is_an_error_as_ever_and_nothing_leaks),
 	};
 

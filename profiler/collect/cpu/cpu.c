@@ -324,6 +324,14 @@ pause_ns(unsigned calm)
 	return held < LOOK_TOLD_MS * CLOCK_NS_PER_MS ? held : LOOK_TOLD_MS * CLOCK_NS_PER_MS;
 }
 
+/* At the start, and where threads have ended a pause, nobody knows how full the ring gets.  Where it might not hold for long
+ * the shortest pauses tell. */
+static unsigned
+calm_at_most(void)
+{
+	return pause_ns(CALM_AS_TOLD) > LOOK_CALM_MS * CLOCK_NS_PER_MS ? CALM_AS_TOLD : 0;
+}
+
 /* Times of CLOCK_MONOTONIC. */
 struct looks {
 	unsigned calm;
@@ -348,20 +356,24 @@ run(void *arg)
 {
 	int64_t      pause, begin = clock_ns(CLOCK_MONOTONIC), now;
 	struct looks l = { .next_ns = begin, .swept_ns = begin };
+	bool         hurried;
 
 	pthread_mutex_lock(&cpu_engine.windows.lock);
-	l.calm = cpu_engine.told ? CALM_AS_TOLD : 0;
+	l.calm = calm_at_most();
 	pause = pause_ns(l.calm);
 	pthread_mutex_unlock(&cpu_engine.windows.lock);
 	while (our_loop_wait(&cpu_engine.windows.loop, pause)) {
 		now = clock_ns(CLOCK_MONOTONIC);
 		pthread_mutex_lock(&cpu_engine.windows.lock);
+		hurried = now < begin + pause;
 		if (cpu_ring_used() >= CPU_RING_BYTES / 4)
 			l.calm = 0;
 		drain();
-		/* Or it was hurried.  That is lost where the pause was over just then: so what is asked then is looked at. */
-		if (now >= l.next_ns || now < begin + pause || atomic_load(&cpu_engine.taken))
+		/* To be hurried is lost where the pause was over just then: so what is asked then is looked at. */
+		if (now >= l.next_ns || hurried || atomic_load(&cpu_engine.taken))
 			look_and_note(&l, now);
+		if (hurried && calm_at_most() == 0)
+			l.calm = 0;
 		pause = pause_ns(l.calm);
 		pthread_mutex_unlock(&cpu_engine.windows.lock);
 		begin = clock_ns(CLOCK_MONOTONIC);
