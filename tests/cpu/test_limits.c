@@ -29,6 +29,23 @@ enum { NOT_HAD = 77 }; /* the status of a child that lacks what its test needs *
 
 static atomic_bool stop;
 
+static atomic_bool dear;
+static atomic_int  dear_reads, later_s;
+
+/* Of its own clock a thread of the library reads, while looks are dear, that it has taken a quarter of an hour since it read
+ * it last; and the time is later than it is. */
+int
+clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+	if (clock == CLOCK_THREAD_CPUTIME_ID && dear && our_thread_is())
+		ret->tv_sec += 1000 * ++dear_reads;
+	if (clock == CLOCK_MONOTONIC)
+		ret->tv_sec += later_s;
+	return r;
+}
+
 static void
 in_child_or_skip(void (*run)(void), const char *why)
 {
@@ -242,6 +259,29 @@ a_window_without_descriptors_goes_on_and_a_new_one_is_refused(void **state)
 {
 	(void)state;
 	in_child(descriptors_body);
+}
+
+static void
+for_a_moment_body(void)
+{
+	struct rlimit      before, limit;
+	struct cpu_window *w;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	limit = (struct rlimit){ 3, before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(cpu_window_open(&w) < 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(strstr(cpu_status(), "descriptor")); /* who asked is told */
+	later_s = 60;
+	CHECK(strcmp(cpu_status(), "") == 0);
+}
+
+static void
+what_a_window_failed_for_is_told_no_more_after_a_minute(void **state)
+{
+	(void)state;
+	in_child(for_a_moment_body);
 }
 
 static void
@@ -469,20 +509,6 @@ a_proc_of_another_pid_namespace_is_not_asked_about_threads(void **state)
 
 /* ---- looks that are dear ---- */
 
-static atomic_bool dear;
-static atomic_int  dear_reads;
-
-/* Of its own clock a thread of the library reads that it has taken a quarter of an hour since it read it last. */
-int
-clock_gettime(clockid_t clock, struct timespec *ret)
-{
-	int r = (int)syscall(SYS_clock_gettime, clock, ret);
-
-	if (clock == CLOCK_THREAD_CPUTIME_ID && dear && our_thread_is())
-		ret->tv_sec += 1000 * ++dear_reads;
-	return r;
-}
-
 static void
 dear_body(void)
 {
@@ -517,6 +543,7 @@ main(void)
 		cmocka_unit_test(a_thread_that_is_sampled_late_is_not_charged_with_its_past_and_hides_nothing),
 		cmocka_unit_test(a_window_that_tells_threads_apart_counts_so_many_and_no_more),
 		cmocka_unit_test(a_window_without_descriptors_goes_on_and_a_new_one_is_refused),
+		cmocka_unit_test(what_a_window_failed_for_is_told_no_more_after_a_minute),
 		cmocka_unit_test(without_memory_there_is_no_window_and_no_harm),
 		cmocka_unit_test(memory_that_is_locked_is_little),
 		cmocka_unit_test(a_user_of_thousands_of_groups_can_be_profiled),

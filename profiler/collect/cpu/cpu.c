@@ -71,6 +71,7 @@
 #include "windows.h"
 
 #define BLOCKED_LOOKS  512  /* threads looked at for one answer: some milliseconds */
+#define STATUS_S       60   /* after it a reason of the last window is told no more; scrapers ask more often */
 #define LOOK_MS        50   /* short threads should be seen once; the ring holds far more */
 #define LOOK_CALM_MS   200  /* a wake-up costs more than the look: fewer where threads do not come and go ... */
 #define LOOK_TOLD_MS   1000 /* ... fewer still, and from the start, where the hooks tell of new ones ... */
@@ -94,15 +95,24 @@ static struct cpu_engine {
 	unsigned                threads_most; /* the pause is short enough for so many */
 	_Atomic unsigned        hz;           /* of the next start */
 	_Atomic(const char *)   status;
+	_Atomic int64_t         status_ns; /* when it was set, CLOCK_MONOTONIC */
 } cpu_engine;
 
 /* ---- why windows cannot be had or miss threads, in words for the index ---- */
 
-/* Limits change, so whether there is room for timers is asked anew as long as no window is open. */
+/* Limits change, so whether there is room for timers is asked anew as long as no window is open.  What else the last window
+ * met is told for a while: to who asked for it, and to who looks afterwards.  Then it may well be gone. */
 
 static const char status_limit[] =
 	"RLIMIT_SIGPENDING leaves no timers for some threads: raise it (ulimit -i, LimitSIGPENDING=)";
 static const char status_refused[] = "timer_create() is refused to this process (seccomp?)";
+
+static void
+status_set(const char *status)
+{
+	atomic_store(&cpu_engine.status_ns, clock_ns(CLOCK_MONOTONIC));
+	atomic_store(&cpu_engine.status, status);
+}
 
 static const char *
 status_of_start(int err)
@@ -178,7 +188,8 @@ cpu_status(void)
 	const char *status = atomic_load(&cpu_engine.status);
 	int         room;
 
-	if (atomic_load(&cpu_engine.running) || (*status && status != status_limit))
+	if (atomic_load(&cpu_engine.running) || (*status && status != status_limit &&
+	    clock_ns(CLOCK_MONOTONIC) < atomic_load(&cpu_engine.status_ns) + STATUS_S * CLOCK_NS_PER_S))
 		return status;
 	pthread_mutex_lock(&cpu_engine.windows.lock);
 	room = cpu_timers_room();
@@ -259,7 +270,7 @@ note(void)
 		if (w->blocking_max < cpu_engine.state.blocking)
 			w->blocking_max = cpu_engine.state.blocking;
 	}
-	atomic_store(&cpu_engine.status, status_of_state(&cpu_engine.state));
+	status_set(status_of_state(&cpu_engine.state));
 }
 
 /* The daemon has taken our signal for itself: the timers use another one.  Or the same, where it has given that back. */
@@ -276,7 +287,7 @@ signal_check(void)
 	if (number > 0)
 		cpu_timers_signal(number);
 	else
-		atomic_store(&cpu_engine.status, "the program has taken every signal for itself");
+		status_set("the program has taken every signal for itself");
 }
 
 static void
@@ -436,7 +447,7 @@ stop(int err)
 	unwind_busy(false);
 	pthread_mutex_lock(&cpu_engine.windows.lock);
 	if (err < 0)
-		atomic_store(&cpu_engine.status, has_no_timers() ? status_of_state(&cpu_engine.state) : status_of_start(err));
+		status_set(has_no_timers() ? status_of_state(&cpu_engine.state) : status_of_start(err));
 	thread_events_watch(THREAD_EVENTS_CPU, false);
 	atomic_store(&cpu_engine.running, false);
 	cpu_timers_close();
@@ -518,7 +529,7 @@ window_open(struct cpu_window **ret, bool by_thread)
 
 	if (!w) {
 		if (!atomic_load(&cpu_engine.running))
-			atomic_store(&cpu_engine.status, status_of_start(-ENOMEM));
+			status_set(status_of_start(-ENOMEM));
 		return -ENOMEM;
 	}
 	w->by_thread = by_thread;
