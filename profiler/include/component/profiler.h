@@ -8,8 +8,9 @@
  *
  * The server has a thread and an event loop of its own, so it answers while the
  * program's loop hangs.  It installs no signal handler before a CPU profile or a dump
- * of threads is asked for, starts no child process, and prints nothing: what there is to
- * say goes to options.log.  Linked with -lcomponent_hooks the heap is sampled as well;
+ * of threads is asked for, or, with the hooks, a thread blocks all signals: the profiler's is
+ * let through.  It starts no child process, and prints nothing: what there is to say goes
+ * to options.log.  Linked with -lcomponent_hooks the heap is sampled as well;
  * without, the heap profiles are valid and empty, and the index page says why.
  *
  * None of these functions is a cancellation point.
