@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -544,6 +545,95 @@ labels_without_memory_stay_as_they_were_and_stacks_have_theirs(void **state)
 	profile_release(&p);
 }
 
+/* ---- more threads than can be made here ---- */
+
+#define MADE_UP_FIRST 5000000 /* no thread of Linux has such a number */
+
+static int      made_up; /* what the calling thread's is said to be; 0: its own */
+static int      made_up_dead; /* those from MADE_UP_FIRST up to, and without, this */
+static unsigned made_up_asked;
+
+int
+pthread_getcpuclockid(pthread_t thread, clockid_t *ret)
+{
+	(void)thread;
+	*ret = thread_clock_id(made_up ? made_up : gettid());
+	return 0;
+}
+
+int
+clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	if (clock > thread_clock_id(MADE_UP_FIRST))
+		return (int)syscall(SYS_clock_gettime, clock, ret);
+	made_up_asked++;
+	*ret = (struct timespec){ 0 };
+	if (~(clock >> 3) >= made_up_dead)
+		return 0;
+	errno = EINVAL;
+	return -1;
+}
+
+/* One more thread has a record, or finds no place for it. */
+static bool
+another_has_one(void)
+{
+	made_up++;
+	per_thread.labels = NULL;
+	return labels_record_make() != NULL;
+}
+
+static int
+made_up_begin(void **state)
+{
+	(void)state;
+	labels_thread_ending();
+	labels_record_sweep();
+	made_up = made_up_dead = MADE_UP_FIRST;
+	return 0;
+}
+
+static int
+made_up_end(void **state)
+{
+	made_up_dead = INT_MAX;
+	labels_record_sweep();
+	made_up = 0;
+	per_thread.labels = NULL;
+	return nothing_is_left(state);
+}
+
+/* The first are dead by the first look: what doubles from there on never is the number of all places. */
+static void
+where_thousands_of_threads_have_ended_others_find_a_place(void **state)
+{
+	(void)state;
+	made_up_dead += 15;
+	for (int i = 0; i < 28000; i++)
+		assert_true(another_has_one());
+	made_up_dead = INT_MAX;
+	for (int i = 0; i < LABELS_RECORDS; i++)
+		assert_true(another_has_one());
+}
+
+static void
+where_all_places_are_taken_few_look_for_the_dead_and_find_them(void **state)
+{
+	int refused = 0;
+
+	(void)state;
+	for (int i = 0; i < LABELS_RECORDS; i++)
+		another_has_one();
+	made_up_asked = 0;
+	for (int i = 0; i < 1000; i++)
+		assert_false(another_has_one());
+	assert_true(made_up_asked <= LABELS_RECORDS); /* once */
+	made_up_dead = INT_MAX;
+	while (refused < 1024 && !another_has_one())
+		refused++;
+	assert_in_range(refused, 0, 1023);
+}
+
 int
 main(void)
 {
@@ -565,6 +655,8 @@ main(void)
 		cmocka_unit_test(who_sets_a_label_waits_for_a_busy_table),
 		cmocka_unit_test(a_table_that_cannot_be_had_is_not_called_full),
 		cmocka_unit_test(threads_that_vanish_leave_nothing_for_long),
+		cmocka_unit_test_setup_teardown(where_thousands_of_threads_have_ended_others_find_a_place, made_up_begin, made_up_end),
+		cmocka_unit_test_setup_teardown(where_all_places_are_taken_few_look_for_the_dead_and_find_them, made_up_begin, made_up_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
  *   freed, so what it finds there can be referenced still.
  * - Records are not thread-local, for a thread of a program without hooks ends unseen;
  *   what it held must be found by others.  They ask the kernel when the table has grown
- *   to double, and before memory is said to be full.
+ *   to double, when it is nearly full or has no place, and before memory is said to be full.
  * - A fork may find other threads' records in the middle of a change.  Each step leaves a
  *   reference too many rather than one too few, so the child loses memory at worst.
  *
@@ -28,6 +28,7 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,7 +47,9 @@
 
 #define RECORDS     LABELS_RECORDS
 #define PROBES_MAX  64
-#define SWEEP_FIRST 64    /* records in use before the dead are looked for */
+#define SWEEP_FIRST 64    /* records in use before the dead are looked for ... */
+#define SWEEP_LAST  (RECORDS / 8 * 7) /* ... at the latest; where so many live ... */
+#define NO_PLACE    1024  /* ... one of so many who find no place looks for them */
 #define PAGE        4096
 #define IN_CHANGE   (-1)  /* tid: somebody makes a record his, or empties it */
 
@@ -216,22 +219,36 @@ record_claim(struct labels_record *table, int32_t tid)
 	return NULL;
 }
 
+/* And says when the next one is due. */
+static void
+sweep_now(struct labels_record *table)
+{
+	unsigned live;
+
+	sweep(table);
+	live = atomic_load(&used);
+	atomic_store(&sweep_at, live < SWEEP_FIRST / 2 ? SWEEP_FIRST : live < SWEEP_LAST / 2 ? live * 2 :
+		live < SWEEP_LAST ? SWEEP_LAST : UINT_MAX);
+}
+
 /* The calling thread's, made if need be; NULL: there is no room. */
 struct labels_record *
 labels_record_make(void)
 {
-	struct labels_record *table = per_thread.labels ? NULL : records_open();
-	unsigned       at = atomic_load(&sweep_at);
-	int            saved = errno;
+	static _Atomic unsigned no_place;
+	struct labels_record   *table = per_thread.labels ? NULL : records_open();
+	unsigned                at = atomic_load(&sweep_at);
+	int                     saved = errno;
 
 	if (!table)
 		return per_thread.labels;
-	if (atomic_load(&used) >= at && atomic_compare_exchange_strong(&sweep_at, &at, RECORDS)) {
-		sweep(table);
-		at = atomic_load(&used) * 2;
-		atomic_store(&sweep_at, at > SWEEP_FIRST ? at : SWEEP_FIRST);
-	}
+	if (atomic_load(&used) >= at && atomic_compare_exchange_strong(&sweep_at, &at, UINT_MAX))
+		sweep_now(table);
 	per_thread.labels = record_claim(table, thread_id_self());
+	if (!per_thread.labels && atomic_fetch_add(&no_place, 1) % NO_PLACE == 0) {
+		sweep_now(table);
+		per_thread.labels = record_claim(table, thread_id_self());
+	}
 	if (per_thread.labels && !atomic_exchange(&hooked, true))
 		thread_events_watch(THREAD_EVENTS_LABELS, true);
 	errno = saved;
