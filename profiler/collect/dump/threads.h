@@ -15,7 +15,7 @@
 
 #include "dump.h"
 
-#define THREADS_MAX 131072 /* threads of one dump; more are left out and counted as lost */
+#define THREADS_MAX 131072 /* threads of one dump; more are left out, and nobody says so */
 
 /* What a dump is to have. */
 enum threads_want {
