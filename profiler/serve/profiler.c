@@ -671,6 +671,9 @@ after_fork(int (*restart)(struct serve *s))
 	s = parents;
 	parents = NULL;
 	if (s && !running) {
+		for (size_t i = 0; i < collector_count; i++)
+			if (called[i].is_given) /* in this child */
+				s->rates[i] = called[i].rate;
 		fd_raise();
 		r = restart(s);
 		fd_lower();

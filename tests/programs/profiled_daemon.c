@@ -182,7 +182,7 @@ do_block(int seconds)
 
 /* A child that stays until its pipe is closed.  With back, it serves first. */
 static void
-do_fork(bool back)
+do_fork(bool back, int rate)
 {
 	static int hold[2];
 	int        r = 0;
@@ -195,6 +195,8 @@ do_fork(bool back)
 	pid = fork();
 	if (pid == 0) {
 		close(hold[1]);
+		if (rate)
+			component_profiler_set_heap_rate((uint64_t)rate);
 		if (back)
 			r = component_after_fork();
 		printf("%d %d %d\n", r, (int)getpid(), component_profiler_running());
@@ -588,9 +590,9 @@ static bool
 command_of_forks(const char *word, int n)
 {
 	if (!strcmp(word, "fork"))
-		do_fork(false);
+		do_fork(false, 0);
 	else if (!strcmp(word, "forkback"))
-		do_fork(true);
+		do_fork(true, n);
 	else if (!strcmp(word, "forks"))
 		do_forks(n);
 	else if (!strcmp(word, "daemonize"))

@@ -80,6 +80,15 @@ def a_child_that_asks_has_the_rates_that_were_set_at_run_time():
 
 
 @test
+def or_that_it_has_set_itself_before():
+    with server() as d:
+        equal(d.command("forkback 4096").split()[0], "0")
+        with open(d.port_file) as f:
+            d.port = int(f.read().rpartition(":")[2])
+        contains(d.get(PPROF + "rates").text, "heap-profile-rate=4096\n")
+
+
+@test
 def on_a_fixed_port_a_child_whose_parent_stays_is_told_after_two_seconds():
     with server("--address", "127.0.0.1:%d" % free_port()) as d:
         begin = time.monotonic()
