@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "our_mask.h"
+
 _Atomic int fd_floor = FD_LOWEST;
 
 static int   preferred = FD_LOWEST;
@@ -66,16 +68,14 @@ ssize_t
 fd_write_guarded(int fd, const void *buf, size_t size)
 {
 	static const struct timespec now = { 0, 0 };
+	uint64_t                     both = OUR_MASK_BIT(SIGPIPE) | OUR_MASK_BIT(SIGXFSZ);
 	sigset_t                     only, pending, before;
 	ssize_t                      result;
 	int                          raised;
 
-	sigemptyset(&only);
-	sigaddset(&only, SIGPIPE);
-	sigaddset(&only, SIGXFSZ);
 	sigemptyset(&pending);
 	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &only, &before);
+	our_mask_change(SIG_BLOCK, &both, &before);
 	do
 		result = write(fd, buf, size);
 	while (result < 0 && errno == EINTR);
@@ -89,6 +89,6 @@ fd_write_guarded(int fd, const void *buf, size_t size)
 		while (sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
 			;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	our_mask_restore(&before);
 	return result;
 }
