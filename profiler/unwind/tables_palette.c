@@ -63,11 +63,13 @@ static int32_t
 pool_add(const uint8_t *bytes, size_t size)
 {
 	uint8_t *found;
+	size_t   scanned;
 
-	if (palette.pool_used > palette.scan_left)
+	if (palette.scan_left == 0)
 		return -1;
-	palette.scan_left -= palette.pool_used;
 	found = palette.pool_used ? memmem(palette.pool, palette.pool_used, bytes, size) : NULL;
+	scanned = found ? (size_t)(found - palette.pool) + size : palette.pool_used;
+	palette.scan_left -= scanned < palette.scan_left ? scanned : palette.scan_left;
 	if (!found) {
 		if (POOL_MAX - palette.pool_used < size)
 			return -1;
