@@ -82,7 +82,12 @@ has_another(const struct symbols *before, const struct symbols *after, uintptr_t
 		return false;
 	was = symbols_mapping(before, (size_t)i);
 	is = symbols_mapping(after, (size_t)k);
-	return strcmp(was->build_id, is->build_id) || strcmp(was->path, is->path) || was->start - was->offset != is->start - is->offset;
+	if (*was->path == '[' || *is->path == '[') /* made at run time, or the kernel's: it has no place in a file */
+		return strcmp(was->path, is->path) != 0;
+	if (was->start - was->offset != is->start - is->offset)
+		return true;
+	/* A file may get another name meanwhile. */
+	return *was->build_id && *is->build_id ? strcmp(was->build_id, is->build_id) != 0 : strcmp(was->path, is->path) != 0;
 }
 
 /* Addresses where another object was before get a tag that no object has: their number is their name. */
