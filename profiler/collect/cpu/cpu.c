@@ -101,7 +101,7 @@ static struct cpu_engine {
 /* ---- why windows cannot be had or miss threads, in words for the index ---- */
 
 /* Limits change, so whether there is room for timers is asked anew as long as no window is open.  What else the last window
- * met is told for a while: to who asked for it, and to who looks afterwards.  Then it may well be gone. */
+ * met is told for a while: to who asked for it, and to who looks afterwards.  Then it may well be gone, but for a filter. */
 
 static const char status_limit[] =
 	"RLIMIT_SIGPENDING leaves no timers for some threads: raise it (ulimit -i, LimitSIGPENDING=)";
@@ -188,7 +188,7 @@ cpu_status(void)
 	const char *status = atomic_load(&cpu_engine.status);
 	int         room;
 
-	if (atomic_load(&cpu_engine.running) || (*status && status != status_limit &&
+	if (atomic_load(&cpu_engine.running) || status == status_refused || (*status && status != status_limit &&
 	    clock_ns(CLOCK_MONOTONIC) < atomic_load(&cpu_engine.status_ns) + STATUS_S * CLOCK_NS_PER_S))
 		return status;
 	pthread_mutex_lock(&cpu_engine.windows.lock);
