@@ -228,7 +228,7 @@ sweep_now(struct labels_record *table)
 	sweep(table);
 	live = atomic_load(&used);
 	atomic_store(&sweep_at, live < SWEEP_FIRST / 2 ? SWEEP_FIRST : live < SWEEP_LAST / 2 ? live * 2 :
-		live < SWEEP_LAST ? SWEEP_LAST : UINT_MAX);
+		live < SWEEP_LAST - NO_PLACE ? SWEEP_LAST : UINT_MAX);
 }
 
 /* The calling thread's, made if need be; NULL: there is no room. */
