@@ -122,7 +122,7 @@ refused_perf(pid_t pid, int r, struct component_error *err)
 		component_error_set(err, "%d: may not be sampled, as kernel.perf_event_paranoid is %d; write 'sysctl "
 			"kernel.perf_event_paranoid=%d', or %s", (int)pid, paranoid, REFUSED_PARANOID_MOST, WHO_MAY("CAP_PERFMON"));
 	else
-		component_error_set(err, "%d: may not be sampled: perf_event_open(2) says '%s' (a container's seccomp rules?); %s",
-			(int)pid, strerror(-r), WHO_MAY("CAP_PERFMON"));
+		component_error_set(err, "%d: may not be sampled: perf_event_open(2) says '%s' (a container's seccomp rules?); %s%s",
+			(int)pid, strerror(-r), WHO_MAY("CAP_PERFMON"), geteuid() ? ", or outside of the container" : "");
 	return -EPERM;
 }

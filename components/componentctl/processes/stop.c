@@ -50,7 +50,7 @@ name_of(const char *exe, char *ret, size_t size)
 		*deleted = '\0';
 }
 
-/* By the name of our own file: since it was started its file may have been replaced by an upgrade. */
+/* By its name, or that of our own file: since it was started its file may have been replaced by an upgrade. */
 static bool
 is_componentctl(long pid)
 {
@@ -59,7 +59,7 @@ is_componentctl(long pid)
 	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
 	name_of(path, name, sizeof(name));
 	name_of("/proc/self/exe", own, sizeof(own));
-	return *name && !strcmp(name, own);
+	return *name && (!strcmp(name, own) || !strcmp(name, "componentctl"));
 }
 
 /* The oldest child that it has now; 0: none, or the kernel does not tell. */
