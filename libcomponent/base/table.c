@@ -152,7 +152,7 @@ table_hash(uint64_t seed, const void *data, size_t size)
 
 		w = 0;
 		memcpy(&w, p, n);
-		h = fold(h ^ w, GOLDEN ^ (seed << 1));
+		h = fold(h ^ w, GOLDEN ^ (seed << 1)); /* which is odd */
 		size -= n;
 	}
 	return h;

@@ -33,7 +33,7 @@
 
 static const char *app_id = "";
 
-/* Of the program that runs, as it was started. */
+/* The name without folders of the file that exe leads to, also after its removal; "": it cannot be read. */
 static void
 name_of(const char *exe, char *ret, size_t size)
 {

@@ -179,8 +179,8 @@ cpu_scan_forked(void)
 
 /* ---- threads that block the signal ---- */
 
-/* Of one that is late.  Forks wait for a sweep, so it does not wait in its turn for the end of a moment in which every signal
- * is blocked: what the next one finds so still is no moment. */
+/* Of one that is late.  A thread may block every signal for a moment only.  A sweep does not wait for the end of that, as forks
+ * wait for the sweep: such a thread is charged if the next sweep finds it so, too. */
 static bool
 blocks(struct cpu_slot *s)
 {

@@ -15,7 +15,7 @@
 
 #include "dump.h"
 
-#define THREADS_MAX 131072 /* threads of one dump; more are left out, and nobody says so */
+#define THREADS_MAX 131072 /* threads of one dump; more are left out; a dump does not say so */
 
 /* What a dump is to have. */
 enum threads_want {

@@ -11,9 +11,9 @@
  * - A slot is one thread's, by its id, but not surely one call's: a signal handler may
  *   call read() in the middle of a poll(), and one that leaves by siglongjmp() never ends
  *   its wait.  What lies deeper on the stack is nested, and is left out; what does
- *   not has left the other behind, and takes the slot over.  A handler that comes while
- *   the slot is written has it for itself: the turn has gone on, and what was written
- *   is written again.
+ *   not has left the other behind, and takes the slot over.  A handler that waits
+ *   while the slot is written takes it, too.  The turn has gone on then, and the outer
+ *   wait is written once more.
  * - Who looks at a slot from outside reads its turn before and after.
  *
  * Tests: tests/trace/test_tracer.c, tests/trace/measured_waits.t.

@@ -7,10 +7,10 @@
  * so that a stack that asks for a new size each time has some fifty.
  *
  * A site keeps one reference of its stack and its labels for ever: profiles are cumulative.
- * So stacks take half of --profiling-memory at most, and label sets half of theirs; the rest is
- * for all other profiles.  Beyond it all share [stack table full], and
- * count without labels.  Sites with labels are also limited in number: a label may have a new
- * value for each request, for ever.
+ * So stacks may take half of --profiling-memory, and label sets half of the memory for these: other
+ * profiles need the rest.  A stack beyond that is counted as [stack table full], and a sample whose
+ * label set is beyond it without labels.  Sites with labels are also limited in number: a label may
+ * have a new value for each request, for ever.
  */
 #ifndef COLLECT_HEAP_SITE_H
 #define COLLECT_HEAP_SITE_H

@@ -180,7 +180,7 @@ read_ring(void *mapped, size_t ring_bytes, struct trace_perf_sink *to)
 
 /* ---- processors, and room for their events among the daemon's descriptors ---- */
 
-/* From "0-3,6,8-9"; *ret_count: the highest number + 1.  0 or a negative errno; -E2BIG: of TRACE_PERF_CPUS_MAX. */
+/* From "0-3,6,8-9"; *ret_count: the highest number + 1.  0 or a negative errno; -E2BIG: one is above TRACE_PERF_CPUS_MAX - 1. */
 static int
 cpus_online(bool *cpus, unsigned *ret_count)
 {
