@@ -102,7 +102,7 @@ is_root(const struct tables *t, uintptr_t pc)
 	       tables_palette_row(TABLES_CODE_ROW(code))->ra.kind == CFI_UNDEFINED;
 }
 
-size_t
+__attribute__((hot)) size_t
 trail_room(uintptr_t sp)
 {
 	return sp % sizeof(uintptr_t) == 0 ? unwind_window_own(sp) : 0;
@@ -129,7 +129,7 @@ trail_make(struct trail *ret, const struct unwind_regs *regs, const uintptr_t *p
 }
 
 /* From the leaf up to the first word that differs: so none is read that a walk would not read. */
-bool UNWIND_NO_SANITIZE
+__attribute__((hot)) bool UNWIND_NO_SANITIZE
 trail_fits(const struct trail *t, const struct unwind_regs *regs, size_t room)
 {
 	uint32_t  count = atomic_load_explicit(&t->count, memory_order_relaxed);

@@ -98,7 +98,7 @@ own_get(uintptr_t *ret_start, uintptr_t *ret_end)
 	*ret_start = *ret_end - (uintptr_t)(word & SIZE_MASK) * UNWIND_PAGE_BYTES;
 }
 
-size_t
+__attribute__((hot)) size_t
 unwind_window_own(uintptr_t sp)
 {
 	uintptr_t start, end;

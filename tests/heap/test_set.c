@@ -197,7 +197,7 @@ readers_find_their_own_while_the_table_changes(void **state)
 static void
 a_block_that_finds_no_slot_in_the_last_level_is_refused(void **state)
 {
-	enum { LEVELS = 6, SLOTS = 8, BITS = 18 };
+	enum { LEVELS = 6, SLOTS = 7, BITS = 18 };
 	struct heap_block b = block_of(1);
 	uintptr_t         blocks[LEVELS * SLOTS + 1];
 	size_t            n = 0, fit = 0;

@@ -172,7 +172,7 @@ give_up(const struct heap_block *b)
 }
 
 /* A sample's block with its stack and weight; false: pass. */
-static bool
+static __attribute__((hot)) bool
 sample(struct hooks_call *c, struct heap_block *ret)
 {
 	struct hooks_thread *t = c->thread;
@@ -197,7 +197,7 @@ sample(struct hooks_call *c, struct heap_block *ret)
 	return true;
 }
 
-static int
+static __attribute__((hot)) int
 on_begin(struct hooks_call *c)
 {
 	struct heap_block b;
@@ -216,7 +216,7 @@ on_begin(struct hooks_call *c)
 	return answer;
 }
 
-static void
+static __attribute__((hot)) void
 on_record(struct hooks_call *c)
 {
 	struct heap_block b = { .size = c->size, .weight = c->weight, .stack = c->stack,
@@ -281,7 +281,7 @@ on_reallocate(struct hooks_call *c)
 
 /* ---- the end of a block ---- */
 
-static int
+static __attribute__((hot)) int
 on_release(void *block)
 {
 	heap_fork_look();
@@ -439,7 +439,7 @@ heap_forked(void)
 	atomic_store(&forked, true);
 }
 
-bool
+__attribute__((hot)) bool
 heap_fork_look(void)
 {
 	if (!heap_lock_is_child())

@@ -5,6 +5,10 @@
  * ours that it reads, and next to these waits its instructions are few.  Each member belongs to the file
  * that is named; nobody else writes it.  What every sample writes is elsewhere: other threads would wait
  * for this line then.
+ *
+ * Nor are pages of ours in the TLB by then, and to look one up waits for several lines.  So what is known of a block is in the
+ * page where its address is (set.c), both places where a trail may be are in one page (trails.c), and the functions that a
+ * sample calls are marked hot: the linker puts these side by side.
  */
 #ifndef COLLECT_HEAP_HOT_H
 #define COLLECT_HEAP_HOT_H

@@ -66,7 +66,7 @@ random_next(uint64_t *state)
 	return x * 0x2545f4914f6cdd1dULL;
 }
 
-int64_t
+__attribute__((hot)) int64_t
 heap_gap(uint64_t rate, uint64_t *random)
 {
 	double uniform;
@@ -98,7 +98,7 @@ heap_weight(size_t size, uint64_t rate)
 	return (uint64_t)(HEAP_WEIGHT_ONE * (x <= 1 ? weight_of_small(x) : 1 / one_minus_exp(x)) + 0.5);
 }
 
-uint64_t
+__attribute__((hot)) uint64_t
 heap_weight_bytes(size_t size, uint64_t weight)
 {
 	return (uint64_t)(((unsigned __int128)size * weight + HEAP_WEIGHT_ONE / 2) / HEAP_WEIGHT_ONE);

@@ -2,7 +2,7 @@
  * set.c - a table of addresses that is read and written without a lock.
  *
  *     free(p) --> filter[p] == 0 --> not sampled              in the hook, nearly always
- *                 else level 0, 1, ...: one bucket of each, eight addresses
+ *                 else level 0, 1, ...: one bucket of each, seven addresses
  *
  * An entry never moves: where its bucket is full in all levels, there is one more
  * level, four times as large.  A slot is taken by one exchange and given back by one store.
@@ -51,10 +51,10 @@
 #include "pages.h"
 #include "stack_table.h"
 
-#define SLOTS       8  /* of a bucket: one cache line */
-#define FIRST_BITS  8  /* 256 buckets, 2,048 blocks: 1 GiB in use at the default rate; 144 KiB, touched as they come */
+#define SLOTS       7  /* of a bucket */
+#define FIRST_BITS  8  /* 256 buckets, 1,792 blocks: 0.9 GiB in use at the default rate; 128 KiB, touched as they come */
 #define LEVEL_BITS  2  /* the next level has four times as many */
-#define LEVELS      6  /* 200 MB; a million blocks find a slot: half a TiB in use at the default rate */
+#define LEVELS      6  /* 180 MB; a million blocks find a slot: half a TiB in use at the default rate */
 #define PAUSES_MAX  20 /* for one sample */
 #define PAUSE_NS    50000
 #define BUSY        ((uintptr_t)1) /* being filled in, or gone and not yet counted */
@@ -62,7 +62,7 @@
 
 enum { OWES_ALLOCATED = 1, OWES_FREED = 2 };
 
-/* A line, as its bucket is.  A sample touches one of each, and two lines of the filter. */
+/* A line. */
 struct heap_entry {
 	_Alignas(64) struct heap_block info;
 	_Atomic uint32_t   owes;
@@ -70,11 +70,16 @@ struct heap_entry {
 	_Atomic uintptr_t *slot;
 };
 
+/* Addresses in one line, and what is known of each behind it.  A sample touches two lines, of one page: to find a page is
+ * dearer than a line where the daemon's own pages have been used since, above all in a virtual machine. */
 struct heap_bucket {
-	_Alignas(64) _Atomic uintptr_t blocks[SLOTS];
+	_Alignas(512) _Atomic uintptr_t blocks[SLOTS];
+	struct heap_entry entries[SLOTS];
 };
 
-/* A level is its buckets, and behind them the entries of all of them.  The first one is in heap_hot. */
+_Static_assert(sizeof(struct heap_bucket) == 512, "in one page");
+
+/* The first one is in heap_hot. */
 static _Atomic(struct heap_bucket *) further[LEVELS - 1];
 static struct hooks_filter own_filter;
 static _Atomic uint64_t    lost;
@@ -143,18 +148,12 @@ bucket_of(struct heap_bucket *l, int k, uintptr_t block)
 	return &l[(block >> 4) * 0x9e3779b97f4a7c15ULL >> (64 - FIRST_BITS - k * LEVEL_BITS)];
 }
 
-static struct heap_entry *
-entry_of(struct heap_bucket *l, int k, const struct heap_bucket *b, int slot)
-{
-	return (struct heap_entry *)&l[level_buckets(k)] + (b - l) * SLOTS + slot;
-}
-
 /* The level, which is made if need be: two threads may make it at once. */
 static struct heap_bucket *
 level_get(int k)
 {
 	struct heap_bucket *l = level_at(k), *have = NULL;
-	size_t              size = level_buckets(k) * (sizeof(*l) + SLOTS * sizeof(struct heap_entry));
+	size_t              size = level_buckets(k) * sizeof(*l);
 	int                 saved = errno;
 
 	if (l)
@@ -172,7 +171,7 @@ level_get(int k)
 	return l;
 }
 
-static struct heap_entry *
+static __attribute__((hot)) struct heap_entry *
 look_up(uintptr_t block)
 {
 	struct heap_bucket *l;
@@ -184,7 +183,7 @@ look_up(uintptr_t block)
 
 		for (int i = 0; i < SLOTS; i++)
 			if (atomic_load_explicit(&b->blocks[i], memory_order_acquire) == block)
-				return entry_of(l, k, b, i);
+				return &b->entries[i];
 	}
 	return NULL;
 }
@@ -254,7 +253,7 @@ settle_if_possible(void)
 
 /* A slot that is ours from now on, BUSY.  NULL: all are taken.  *ret_gone is how many of these wait to be
  * counted and have no block any more; *ret_levels is how many levels there are. */
-static struct heap_entry *
+static __attribute__((hot)) struct heap_entry *
 slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 {
 	struct heap_bucket *l;
@@ -270,8 +269,8 @@ slot_try(uintptr_t block, int *ret_gone, int *ret_levels)
 			*ret_gone += was == BUSY;
 			if (was == 0 && atomic_compare_exchange_strong_explicit(&b->blocks[i], &was, BUSY, memory_order_acquire,
 					memory_order_relaxed)) {
-				entry_of(l, k, b, i)->slot = &b->blocks[i];
-				return entry_of(l, k, b, i);
+				b->entries[i].slot = &b->blocks[i];
+				return &b->entries[i];
 			}
 		}
 	}
@@ -333,7 +332,7 @@ heap_set_find(const void *block, struct heap_block *ret)
 	return e != NULL;
 }
 
-bool
+__attribute__((hot)) bool
 heap_set_add(const void *block, const struct heap_block *b)
 {
 	struct heap_entry *e;
@@ -358,7 +357,7 @@ heap_set_add(const void *block, const struct heap_block *b)
 	return true;
 }
 
-bool
+__attribute__((hot)) bool
 heap_set_remove(const void *block)
 {
 	struct heap_entry *e = look_up((uintptr_t)block);

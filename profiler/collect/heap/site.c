@@ -329,7 +329,7 @@ add(struct sum *s, const struct heap_block *b)
 	s->scaled += heap_weight_bytes(b->size, b->weight);
 }
 
-bool
+__attribute__((hot)) bool
 heap_site_try_allocated(const struct heap_block *b)
 {
 	struct heap_site *s = site_at(b->site);
@@ -341,7 +341,7 @@ heap_site_try_allocated(const struct heap_block *b)
 	return true;
 }
 
-bool
+__attribute__((hot)) bool
 heap_site_try_freed(const struct heap_block *b)
 {
 	struct heap_site *s = site_at(b->site);

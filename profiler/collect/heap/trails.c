@@ -24,6 +24,7 @@
 #include "trail.h"
 
 #define PLACE_BITS   9 /* 512 places, 256 KiB, touched as they come */
+#define PAGE_BITS    3 /* of 8 places: both choices are in one page */
 #define CHOICES      2
 #define CREDIT       16
 #define SITES        1024 /* of more, some share a count */
@@ -41,7 +42,7 @@ struct place {
 
 _Static_assert(sizeof(struct place) == 512, "eight lines");
 
-static struct place places[1 << PLACE_BITS];
+static _Alignas(512 << PAGE_BITS) struct place places[1 << PLACE_BITS];
 /* By site: how often its stack had no trail.  Then nobody tries any more: that takes half as long as a walk. */
 static _Atomic uint8_t refusals[SITES];
 
@@ -64,7 +65,9 @@ hash(const struct key *k)
 static struct place *
 place_at(uint64_t h, int choice)
 {
-	return &places[h >> (64 - PLACE_BITS * (1 + choice)) & ((1 << PLACE_BITS) - 1)];
+	size_t first = h >> (64 - PLACE_BITS), others = (1 << PAGE_BITS) - 1;
+
+	return &places[choice == 0 ? first : first ^ (1 + (h >> (64 - 2 * PLACE_BITS)) % others)];
 }
 
 static bool
@@ -91,7 +94,7 @@ look(struct place *p, const struct key *k, const struct unwind_regs *regs, uint6
 	return site;
 }
 
-bool
+__attribute__((hot)) bool
 heap_trails_find(const struct unwind_regs *regs, uint32_t labels, uint64_t rate, struct heap_block *b)
 {
 	struct key k = { regs->pc, trail_room(regs->sp), b->size, rate, labels };

@@ -60,7 +60,7 @@ static _Atomic(labels_watch_fn *) watcher;
 
 /* BEGIN SIGNAL CONTEXT */
 
-uint32_t
+__attribute__((hot)) uint32_t
 labels_peek(void)
 {
 	struct labels_record *r = per_thread.labels;
