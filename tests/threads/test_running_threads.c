@@ -1,5 +1,5 @@
 /*
- * test_running_threads.c - threads that run while they are dumped: what is said of them, and how long it takes.
+ * test_running_threads.c - threads that run while they are dumped: what is said of them, and how long that may take.
  */
 #include <config.h>
 
@@ -28,6 +28,7 @@ enum { OWN = 6 };
 static atomic_bool stop;
 static atomic_int  runner_tid;
 static atomic_uint pauses;
+static atomic_llong late_ns, later_ns; /* how late the clock of this program is, and how much later at each look */
 
 /* The one that the library calls, too. */
 int
@@ -35,6 +36,17 @@ nanosleep(const struct timespec *time, struct timespec *left)
 {
 	atomic_fetch_add(&pauses, 1);
 	return (int)syscall(SYS_nanosleep, time, left);
+}
+
+/* And this one. */
+int
+clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+	if (r == 0 && clock == CLOCK_MONOTONIC)
+		ret->tv_sec += (atomic_fetch_add(&late_ns, later_ns) + later_ns) / 1000000000;
+	return r;
 }
 
 static void *
@@ -92,12 +104,38 @@ those_of_the_library_are_waited_for_together(void **state)
 	assert_in_range(waited, 1, 600); /* of a millisecond; 500 for each of them would be 3000 */
 }
 
+/* As where the process, or its machine, is stopped just then for longer than answers are waited for. */
+static void
+a_process_that_is_stopped_meanwhile_has_all_answers(void **state)
+{
+	struct dump d;
+	pthread_t   runner;
+	unsigned    signalled, silent;
+
+	(void)state;
+	stop = false;
+	runner_tid = 0;
+	assert_int_equal(pthread_create(&runner, NULL, run, NULL), 0);
+	WAIT_FOR(runner_tid);
+	later_ns = 5000000000;
+	assert_int_equal(threads_dump_of(&d, THREADS_NAMES), 0);
+	later_ns = 0;
+	signalled = d.signalled;
+	silent = d.silent;
+	stop = true;
+	pthread_join(runner, NULL);
+	dump_release(&d);
+	assert_int_equal(silent, 0);
+	assert_int_equal(signalled, 1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_runs_is_in_no_call_though_it_was_at_an_earlier_look),
 		cmocka_unit_test(those_of_the_library_are_waited_for_together),
+		cmocka_unit_test(a_process_that_is_stopped_meanwhile_has_all_answers),
 	};
 
 	unwind_start(UNWIND_AUTO);

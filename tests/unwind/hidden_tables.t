@@ -78,7 +78,8 @@ def check_whole(exe, *args):
         found = p.stacks()
         whole = sum(w for s, w in found.items() if WHOLE in s)
         need(whole >= sum(found.values()) * 0.95, str(found))
-        need(WHOLE.split(";")[1] in p.get("threads?debug=2"), "the thread's stack")
+        dump = p.get("threads?debug=2")
+        need(WHOLE.split(";")[1] in dump, dump)
         need("unwind tables:" not in p.get(""), "none are missing")
 
 

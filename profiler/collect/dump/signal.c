@@ -20,8 +20,10 @@
  *   signalfd() or sigwait() of the program.
  * - Who blocks it from then on would cost the whole deadline: after a moment those are
  *   given up.
+ * - A process may be stopped meanwhile, by SIGSTOP, by its container's freezer, or with its machine.  No thread could
+ *   answer then, so a look counts for no more than its own length, however late it ends.
  *
- * Tests: tests/threads/thousand_blocked.t.
+ * Tests: tests/threads/thousand_blocked.t, tests/threads/test_running_threads.c.
  */
 #include <config.h>
 
@@ -50,7 +52,7 @@
 #include "unwind.h"
 
 #define DEADLINE_NS  CLOCK_NS_PER_S /* for all of them together */
-#define LOOK_NS      50000000L    /* between two looks at who cannot answer */
+#define LOOK_NS      50000000L    /* of one look at who has not answered */
 #define LEAVE_STEPS  500          /* how long handlers at work are waited for, of ... */
 #define LEAVE_NS     1000000L
 #define STACK_BYTES  3072 /* of a handler with all that it calls: 2 KiB, and a margin */
@@ -221,16 +223,18 @@ hopeless_give_up(struct threads_request *q, int number)
 static void
 wait_all(struct threads_request *q, int number)
 {
-	int64_t  end = clock_ns(CLOCK_MONOTONIC) + DEADLINE_NS;
+	int64_t  waited = 0, before = clock_ns(CLOCK_MONOTONIC), now;
 	uint32_t left;
-	bool     looked = false;
+	bool     looked = false, over;
 
-	while ((left = atomic_load(&q->left)) > 0 && clock_ns(CLOCK_MONOTONIC) < end) {
-		if (futex_wait(&q->left, left, LOOK_NS))
-			continue;
-		if (!looked)
+	while ((left = atomic_load(&q->left)) > 0 && waited < DEADLINE_NS) {
+		over = !futex_wait(&q->left, left, LOOK_NS);
+		now = clock_ns(CLOCK_MONOTONIC);
+		waited += now - before < LOOK_NS ? now - before : LOOK_NS;
+		before = now;
+		if (over && !looked)
 			hopeless_give_up(q, number);
-		looked = true;
+		looked |= over;
 	}
 	for (size_t i = 0; i < q->count; i++)
 		slot_give_up(q, &q->slots[i]);
