@@ -234,6 +234,15 @@ note_deprecated(struct line *l, const char *name, const struct flag_entry *e)
 			(int)strcspn(name, "="), name, e->row.name);
 }
 
+/* "-v=3" is "-v3", as with Go's pflag: getopt_long() takes the '=' for a part of the value. */
+static const char *
+letter_value(const char *word, const char *value)
+{
+	bool is_joined = value && value > word && value <= word + strlen(word);
+
+	return is_joined && *value == '=' ? value + 1 : value;
+}
+
 /* An option that getopt_long() has split: val as in build_names(), or a letter. */
 static void
 take(struct line *l, int val, int at)
@@ -252,6 +261,7 @@ take(struct line *l, int val, int at)
 	} else {
 		e = flags_find_letter(l->f, (char)val);
 		snprintf(label, sizeof(label), "option '-%c'", val);
+		text = letter_value(l->words[at], text);
 	}
 	if (text && lost_value(l, optind - 1)) {
 		flag_round_fault(l->round, LEVEL_LINE, label, &e->row, NULL,
@@ -290,6 +300,26 @@ take_fault(struct line *l, int c, int at)
 		report(l, "unknown option", word, strlen(word), "");
 }
 
+/* "-x=false" at words[i] in its long form, as getopt_long() gives no value to the letter of a bool. */
+static void
+lengthen(struct line *l, int i)
+{
+	const char              *word = l->words[i];
+	bool                     is_letter = word[0] == '-' && word[1] && word[1] != '-' && word[2] == '=';
+	const struct flag_entry *e = is_letter ? flags_find_letter(l->f, word[1]) : NULL;
+	char                    *copy;
+
+	if (!e || e->row.type != COMPONENT_FLAG_TYPE_BOOL)
+		return;
+	copy = l->owned[i] = malloc(strlen("--") + strlen(e->row.name) + strlen(word));
+	if (!copy) {
+		l->round->errors.failed = true;
+		return;
+	}
+	sprintf(copy, "--%s%s", e->row.name, word + 2);
+	l->words[i] = copy;
+}
+
 static void
 read_words(struct line *l)
 {
@@ -299,6 +329,8 @@ read_words(struct line *l)
 		int at = optind > 0 ? optind : 1;
 		int c;
 
+		if (!in_word && at < l->argc)
+			lengthen(l, at);
 		if (!in_word && at < l->argc && strncmp(l->words[at], "--", 2) == 0 && l->words[at][2] &&
 		    !check_long(l, at)) {
 			optind = at + 1;

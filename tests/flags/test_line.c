@@ -128,8 +128,41 @@ letters_stand_alone_or_share_a_word(void **state)
 	component_flags_free(f);
 	REFUSE("backend-controller: unknown option '-x'\nbackend-controller: unknown option '-y'", "-xy");
 	REFUSE("backend-controller: option '-v': wants a value; write it behind the letter", "-v");
+	f = ACCEPT("-v=3");
+	assert_int_equal(opt.v, 3);
+	component_flags_free(f);
 	REFUSE("backend-controller: option '-v': '=3': not a whole number; write digits, such as 42, without blanks, "
-		"sign '+' or leading zeros; or one of 'error', 'info', 'debug'", "-v=3");
+		"sign '+' or leading zeros; or one of 'error', 'info', 'debug'", "-v", "=3");
+}
+
+static void
+a_letter_of_a_bool_takes_its_value_behind_equals(void **state)
+{
+	static bool dry;
+	static const struct component_flag rows[] = {
+		COMPONENT_FLAG_BOOL("dry-run", &dry, "Change nothing.", .section = "X", .letter = 'n'),
+		COMPONENT_FLAG_END
+	};
+	static const struct {
+		const char *word;
+		bool        is;
+	} cases[] = { { "-n", true }, { "-n=true", true }, { "-n=false", false }, { "-n=0", false } };
+	struct component_flags *f;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		dry = !cases[i].is;
+		f = fixture_new(NULL);
+		assert_int_equal(component_flags_add(f, rows, NULL), 0);
+		assert_int_equal(PARSE(f, cases[i].word), 0);
+		assert_int_equal(dry, cases[i].is);
+		component_flags_free(f);
+	}
+	f = fixture_new(NULL);
+	assert_int_equal(component_flags_add(f, rows, NULL), 0);
+	assert_int_equal(PARSE(f, "-n=perhaps"), -EINVAL);
+	assert_non_null(strstr(fixture_err.text, "option '--dry-run': 'perhaps': "));
+	component_flags_free(f);
 }
 
 static void
@@ -496,6 +529,7 @@ main(void)
 		cmocka_unit_test(a_bool_is_written_in_many_ways),
 		cmocka_unit_test(only_the_exact_words_true_and_false_are_taken_along),
 		cmocka_unit_test(letters_stand_alone_or_share_a_word),
+		cmocka_unit_test(a_letter_of_a_bool_takes_its_value_behind_equals),
 		cmocka_unit_test(an_abbreviation_is_unknown),
 		cmocka_unit_test(an_unknown_option_suggests_the_nearest),
 		cmocka_unit_test(an_unknown_options_operand_is_not_a_second_fault),
