@@ -499,12 +499,13 @@ flags_file_read(struct component_flags *f, struct flag_round *round)
 		return;
 	}
 	error = config_read(f->parsed ? f->config_path : round->config_path, &bytes);
-	if (error == -ENOENT && !given)
+	if (error == -ENOENT && !given && !f->config_found)
 		goto out;
 	if (error < 0) {
 		fault_errno(&r, by, -error);
 		goto out;
 	}
+	f->config_found = true;
 	r.line_of = calloc(f->count, sizeof(*r.line_of));
 	if (!r.line_of || !yaml_parser_initialize(&r.parser)) {
 		round->errors.failed = true;

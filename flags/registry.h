@@ -80,6 +80,7 @@ struct component_flags {
 	struct flag_round  refused; /* by a check of the last reload, until the next one */
 	struct flag_round *current; /* the one whose checks are running */
 	char              *config_path;
+	bool               config_found; /* the file was there once: it is missed from then on */
 	bool               parsed;
 	bool               foreign; /* read out of somebody else's command line, extract.c */
 	bool               config_own; /* by the program's own variable, not by COMPONENT_CONFIG */

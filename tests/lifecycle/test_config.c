@@ -94,6 +94,36 @@ a_reload_reads_the_config_again_and_reopens_the_log(void **state)
 	component_free(c);
 }
 
+/* As between unlink() and rename() of whoever writes it. */
+static void
+a_config_that_was_there_is_missed_by_a_reload_though_nobody_has_named_it(void **state)
+{
+	struct component_error    err = COMPONENT_ERROR_INIT;
+	char                      path[300];
+	struct component_default  defaults[] = { { "config", path }, { NULL, NULL } };
+	struct component_spec     s = spec;
+	struct component         *c = NULL;
+
+	(void)state;
+	s.defaults = defaults;
+	snprintf(path, sizeof(path), "%s", life_path("config.yaml"));
+	assert_int_equal(component_new(&s, &c, &err), 0);
+	assert_int_equal(life_parse(c, &err, NULL), 0);
+	assert_int_equal(component_start(c, &err), 0);
+	assert_int_equal(component_reload(c, &err), 0);
+	write_file(path, "v: 1\n");
+	assert_int_equal(component_reload(c, &err), 0);
+	assert_int_equal(component_verbosity(c), 1);
+	assert_int_equal(unlink(path), 0);
+	assert_true(component_reload(c, &err) < 0);
+	assert_non_null(strstr(err.text, "No such file or directory"));
+	assert_int_equal(component_verbosity(c), 1);
+	write_file(path, "v: 2\n");
+	assert_int_equal(component_reload(c, &err), 0);
+	assert_int_equal(component_verbosity(c), 2);
+	component_free(c);
+}
+
 static void
 a_log_that_cannot_be_opened_again_keeps_nothing_from_being_reloaded(void **state)
 {
@@ -470,6 +500,7 @@ main(void)
 		TEST(a_reload_tells_parts_in_order_then_the_daemon_then_what_is_last_to_stop),
 		TEST(one_failed_reload_takes_the_others_back_and_all_that_fail_are_told),
 		TEST(a_reload_reads_the_config_again_and_reopens_the_log),
+		TEST(a_config_that_was_there_is_missed_by_a_reload_though_nobody_has_named_it),
 		TEST(a_log_that_cannot_be_opened_again_keeps_nothing_from_being_reloaded),
 		TEST(the_pid_file_is_there_while_it_runs),
 		TEST(a_start_that_fails_leaves_the_pid_file_of_the_daemon_that_runs),
