@@ -319,6 +319,8 @@ component_free(struct component *c)
 		return;
 	}
 	fork_remove(c);
+	if (life_in_child(c))
+		loop_leave(&c->loop); /* fork.c has not, where no fork handlers have run */
 	stop_at_once(c);
 	signals_remove(c);
 	/* Before the parts: it gives their variables the defaults back. */

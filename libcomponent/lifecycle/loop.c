@@ -301,9 +301,7 @@ loop_close(struct loop *l)
 	free(l->watches);
 	l->watches = NULL;
 	l->watch_slots = 0;
-	fd_close(&l->wake_fd);
-	fd_close(&l->timer_fd);
-	fd_close(&l->epoll_fd);
+	loop_leave(l);
 	pthread_mutex_destroy(&l->post_lock);
 }
 
@@ -319,13 +317,18 @@ loop_fork_parent(struct loop *l)
 	pthread_mutex_unlock(&l->post_lock);
 }
 
-/* The child shares the descriptors' state with its parent: it may only close. */
 void
-loop_fork_child(struct loop *l)
+loop_leave(struct loop *l)
 {
 	fd_close(&l->epoll_fd);
 	fd_close(&l->wake_fd);
 	fd_close(&l->timer_fd);
+}
+
+void
+loop_fork_child(struct loop *l)
+{
+	loop_leave(l);
 	pthread_mutex_unlock(&l->post_lock);
 }
 
@@ -334,9 +337,7 @@ loop_remake(struct loop *l)
 {
 	int result;
 
-	fd_close(&l->epoll_fd);
-	fd_close(&l->wake_fd);
-	fd_close(&l->timer_fd);
+	loop_leave(l);
 	result = open_all(l);
 	for (uint32_t i = 0; i < l->watch_slots && result >= 0; i++) {
 		struct component_watch *w = l->watches[i];

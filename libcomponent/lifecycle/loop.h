@@ -54,6 +54,9 @@ void loop_wake(struct loop *l);
 /* Closes and frees everything; posts that did not run are dropped. */
 void loop_close(struct loop *l);
 
+/* Closes its descriptors: whose state a child shares with its parent, so it may do no more. */
+void loop_leave(struct loop *l);
+
 /* Around fork(): what the child must find consistent, then what it must close. */
 void loop_fork_prepare(struct loop *l);
 void loop_fork_parent(struct loop *l);

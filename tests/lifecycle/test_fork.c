@@ -7,11 +7,15 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define THREADS 3
 #define FORKS 150
+#define WAITS 60 /* of a second each at most */
 
 /* A child that hangs in a lock is ended by its own alarm, and seen. */
 #define CHILD_SECONDS 600
@@ -90,6 +94,62 @@ children_of_a_busy_parent_never_hang_and_never_disturb_it(void **state)
 	component_free(c);
 }
 
+static void
+turn(struct component *c, void *arg)
+{
+	(void)c;
+	++*(int *)arg;
+}
+
+static void
+read_one(struct component *c, int fd, uint32_t events, void *arg)
+{
+	char byte;
+
+	(void)events;
+	if (read(fd, &byte, 1) == 1)
+		turn(c, arg);
+}
+
+static void
+a_child_without_fork_handlers_frees_it_and_the_parents_loop_goes_on(void **state)
+{
+	struct component       *c = NULL;
+	struct component_timer *timer;
+	struct component_watch *watch;
+	int                     turns = 0, before, pipes[2], status = -1;
+	pid_t                   pid;
+
+	(void)state;
+	assert_int_equal(component_new(&spec, &c, NULL), 0);
+	assert_int_equal(life_parse(c, NULL, NULL), 0);
+	assert_int_equal(component_start(c, NULL), 0);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(component_timer_add(c, 1000000, 1000000, turn, &turns, &timer), 0);
+	assert_int_equal(component_watch_add(c, pipes[0], EPOLLIN, read_one, &turns, &watch), 0);
+	life_turn(c, 0);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		component_free(c);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	before = turns;
+	for (int waits = 0; turns < before + 3 && waits < WAITS; waits++)
+		life_turn(c, 1000);
+	assert_true(turns >= before + 3);
+	component_timer_remove(timer);
+	turns = 0;
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	for (int waits = 0; turns == 0 && waits < WAITS; waits++)
+		life_turn(c, 1000);
+	assert_int_equal(turns, 1);
+	component_free(c);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 static int
 count_fds(void)
 {
@@ -156,6 +216,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, life_setup, life_teardown)
 		TEST(children_of_a_busy_parent_never_hang_and_never_disturb_it),
+		TEST(a_child_without_fork_handlers_frees_it_and_the_parents_loop_goes_on),
 		TEST(components_come_and_go_without_a_descriptor_left),
 		TEST(without_descriptors_a_component_is_refused_and_says_why),
 	};
