@@ -45,7 +45,6 @@
 #include <component/duration.h>
 
 #include "absolute_path.h"
-#include "fd.h"
 #include "pages.h"
 
 #define OPTION        "--profiling-enable-file"
@@ -194,20 +193,11 @@ on_events(struct component *c, int fd, uint32_t events, void *arg)
 static int
 notify_open(struct enable_file *f)
 {
-	sigset_t mask;
-	int      fd, r;
+	int r = our_fd_keep_inotify(&f->notify);
 
-	our_fd_hold(&mask); /* a child must know it, or not have it */
-	fd = fd_keep(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-	r = fd < 0 ? fd : our_fd_note(fd);
-	if (r >= 0)
-		our_fd_keep_listed(&f->notify, fd);
-	else if (fd >= 0)
-		close(fd);
-	our_fd_release(&mask);
 	f->pid = getpid();
 	if (r >= 0)
-		r = component_watch_add(f->c, fd, EPOLLIN, on_events, f, &f->watch);
+		r = component_watch_add(f->c, f->notify.fd, EPOLLIN, on_events, f, &f->watch);
 	if (r < 0)
 		our_fd_kept_close(&f->notify);
 	return r;

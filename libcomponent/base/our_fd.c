@@ -45,6 +45,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -312,6 +313,20 @@ our_fd_copy(int fd)
 	copy = note_or_close(fd_keep(fcntl(fd, F_DUPFD_CLOEXEC, FD_LOWEST)));
 	our_fd_release(&mask);
 	return copy;
+}
+
+int
+our_fd_keep_inotify(struct our_fd_kept *k)
+{
+	sigset_t mask;
+	int      fd;
+
+	our_fd_hold(&mask);
+	fd = note_or_close(fd_keep(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)));
+	if (fd >= 0)
+		our_fd_keep_listed(k, fd);
+	our_fd_release(&mask);
+	return fd < 0 ? fd : 0;
 }
 
 static bool

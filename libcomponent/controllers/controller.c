@@ -340,13 +340,9 @@ controller_free(struct component_controller *k)
 {
 	if (k == NULL)
 		return;
-	/* In a child of fork() there are no workers, and locks may be held by nobody:
-	 * all there is to give back is the descriptor. */
-	if (k->pid != getpid()) {
-		if (k->source != NULL)
-			close(source_fd(k->source));
+	/* In a child of fork() there are no workers, and locks may be held by nobody. */
+	if (k->pid != getpid())
 		return;
-	}
 	for (size_t n = 0; n < k->worker_count; n++)
 		pthread_join(k->workers[n], NULL);
 	source_free(k->source);

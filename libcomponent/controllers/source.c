@@ -47,7 +47,6 @@
 
 #include "source.h"
 
-#include "fd.h"
 #include "watched.h"
 #include "our_fd.h"
 
@@ -86,7 +85,7 @@ struct scan {
 };
 
 struct source {
-	int       fd;
+	struct our_fd_kept notify; /* inotify */
 	char     *directory;
 	struct source_events events;
 	struct watched watched;
@@ -136,7 +135,7 @@ file_gone(struct source *s, const char *key)
 static void
 on_unwatched(int wd, void *arg)
 {
-	inotify_rm_watch(((struct source *)arg)->fd, wd);
+	inotify_rm_watch(((struct source *)arg)->notify.fd, wd);
 }
 
 /* Forgets a directory and all below it, or all that the last scan missed. */
@@ -156,7 +155,7 @@ dir_watch(struct source *s, const char *path)
 
 	if (asprintf(&full, "%s/%s", s->directory, path) < 0)
 		return -ENOMEM;
-	wd = inotify_add_watch(s->fd, full, WATCHED | IN_ONLYDIR | IN_DONT_FOLLOW * (*path != '\0'));
+	wd = inotify_add_watch(s->notify.fd, full, WATCHED | IN_ONLYDIR | IN_DONT_FOLLOW * (*path != '\0'));
 	free(full);
 	/* Without memory the watch stays, and its events are for nobody. */
 	return wd < 0 ? -errno : watched_dir_put(&s->watched, wd, path);
@@ -396,7 +395,7 @@ source_read(struct source *s)
 	ssize_t n;
 
 	while (taken < SOURCE_READ_MAX) {
-		n = read(s->fd, buffer, sizeof buffer);
+		n = read(s->notify.fd, buffer, sizeof buffer);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -431,13 +430,14 @@ source_new(const char *directory, const struct source_events *events, struct sou
 
 	if (s == NULL)
 		goto out;
-	s->fd = -1;
+	s->notify.fd = -1;
 	s->events = *events;
 	s->directory = strdup(directory);
 	if (s->directory == NULL)
 		goto out;
-	s->fd = fd_keep(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-	r = s->fd < 0 ? s->fd : dir_watch(s, "");
+	r = our_fd_keep_inotify(&s->notify);
+	if (r == 0)
+		r = dir_watch(s, "");
 	if (r != 0)
 		goto out;
 	*ret = s;
@@ -451,7 +451,7 @@ out:
 int
 source_fd(const struct source *s)
 {
-	return s->fd;
+	return s->notify.fd;
 }
 
 /* Another directory may have the root's name without an event: where one above it is
@@ -459,11 +459,11 @@ source_fd(const struct source *s)
 static bool
 root_is_watched(struct source *s)
 {
-	int wd = inotify_add_watch(s->fd, s->directory, WATCHED | IN_ONLYDIR);
+	int wd = inotify_add_watch(s->notify.fd, s->directory, WATCHED | IN_ONLYDIR);
 	const char *path = wd < 0 ? NULL : watched_dir_path(&s->watched, wd);
 
 	if (wd >= 0 && path == NULL)
-		inotify_rm_watch(s->fd, wd); /* a scan makes its own, or another directory comes before it */
+		inotify_rm_watch(s->notify.fd, wd); /* a scan makes its own, or another directory comes before it */
 	return path != NULL && *path == '\0';
 }
 
@@ -484,8 +484,7 @@ source_free(struct source *s)
 {
 	if (s == NULL)
 		return;
-	if (s->fd >= 0)
-		close(s->fd);
+	our_fd_kept_close(&s->notify);
 	watched_free(&s->watched);
 	free(s->directory);
 	free(s);

@@ -606,22 +606,40 @@ specs_with_something_missing_are_refused(void **state)
 	assert_int_equal(end(), 0);
 }
 
+/* The number of the one inotify descriptor; -1: there is none. */
+static int
+inotify_number(void)
+{
+	char path[32], to[32] = "";
+
+	for (int fd = 3; fd < 1024; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		if (readlink(path, to, sizeof to - 1) > 0 && strstr(to, "inotify") != NULL)
+			return fd;
+	}
+	return -1;
+}
+
 static void
-a_forked_child_can_free_its_copy(void **state)
+a_forked_child_has_no_descriptor_and_can_free_its_copy(void **state)
 {
 	pid_t child;
-	int status;
+	int status, number;
 
 	(void)state;
 	f->block = true;
 	put("key");
 	begin(NULL);
 	run_until(f->inside == 1);
+	number = inotify_number();
+	assert_true(number > 0);
 	child = fork();
 	if (child == 0) {
 		alarm(600);
+		if (inotify_number() >= 0 || dup2(STDERR_FILENO, number) != number)
+			_exit(1);
 		component_free(f->c);
-		_exit(0);
+		_exit(fcntl(number, F_GETFD) < 0 ? 2 : 0); /* that is the child's own */
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -657,7 +675,7 @@ main(void)
 		CASE(a_directory_that_is_not_there_is_named_and_nothing_runs),
 		CASE(a_start_whose_threads_cannot_all_be_made_has_reconciled_nothing),
 		CASE(specs_with_something_missing_are_refused),
-		CASE(a_forked_child_can_free_its_copy),
+		CASE(a_forked_child_has_no_descriptor_and_can_free_its_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
