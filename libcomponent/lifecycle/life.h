@@ -89,7 +89,8 @@ struct component {
 	bool             reloading;
 	bool             in_step;
 	bool             told_ready;
-	bool             lingers; /* the parts that are last to stop have been told to, and may hold it */
+	_Atomic int64_t  grace_end_ns; /* when the loop has timed its end, CLOCK_MONOTONIC; 0: not yet */
+	_Atomic bool     lingers; /* the parts that are last to stop have been told to, and may hold it */
 
 	struct part_slot *parts; /* in the order of component_use() */
 	size_t            part_count;
@@ -155,6 +156,7 @@ void sections_free(struct component *c);
 void reload_figures_init(struct component *c);
 void reload_figures_set(struct component *c, bool well);
 void reload_and_log(struct component *c);
+void reload_log(struct component *c); /* the log's file alone */
 
 /* held_work.c */
 /* "a, b (2)": what a stop still waits for; returns whether there is any. */

@@ -256,7 +256,9 @@ step(struct component *c)
 {
 	unsigned requests = atomic_exchange(&c->requests, 0);
 
-	if (requests & REQUEST_RELOAD && !(requests & REQUEST_STOP) && component_phase(c) == COMPONENT_PHASE_RUNNING)
+	if (requests & REQUEST_RELOAD && (requests & REQUEST_STOP || component_phase(c) != COMPONENT_PHASE_RUNNING))
+		reload_log(c); /* what is logged until the end belongs into the new file */
+	else if (requests & REQUEST_RELOAD)
 		reload_and_log(c);
 	if (requests & REQUEST_USR1 && component_phase(c) == COMPONENT_PHASE_RUNNING)
 		on_usr1(c);

@@ -139,11 +139,19 @@ reload_figures_set(struct component *c, bool well)
 		component_gauge_set(c->reload_time, clock_ns(CLOCK_REALTIME));
 }
 
+void
+reload_log(struct component *c)
+{
+	struct component_error err = COMPONENT_ERROR_INIT;
+
+	if (log_reopen(&c->log, &err) < 0)
+		component_log(c, COMPONENT_LOG_ERROR, err.text, NULL);
+}
+
 int
 component_reload(struct component *c, struct component_error *err)
 {
 	struct component_error own = COMPONENT_ERROR_INIT;
-	struct component_error log_error = COMPONENT_ERROR_INIT;
 	char                   text[64];
 	int                    result;
 
@@ -163,8 +171,7 @@ component_reload(struct component *c, struct component_error *err)
 		snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_ns(CLOCK_MONOTONIC) / 1000);
 		notify_send(&c->notify, text);
 	}
-	if (log_reopen(&c->log, &log_error) < 0)
-		component_log(c, COMPONENT_LOG_ERROR, log_error.text, NULL);
+	reload_log(c);
 	result = reload_all(c, err);
 	if (c->told_ready && notify_send(&c->notify, result < 0 ? "READY=1\nSTATUS=reload failed, going on as before"
 								: "READY=1\nSTATUS=running") == -EAGAIN) {

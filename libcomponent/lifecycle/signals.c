@@ -48,9 +48,11 @@
 #include "thread_dump.h"
 #include "utc.h"
 
-/* What the loop gets beyond delay and graceful time to end by itself, ns.  More than the profiling server takes
- * to stop when a client does not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (COME_NS, and LOST_SECONDS twice). */
-#define STUCK_SLACK_NS 25000000000LL
+/* What the loop gets beyond delay and graceful time to move on, ns: a busy machine may be late. */
+#define STUCK_SLACK_NS 5000000000LL
+/* And to end, once it stops the parts that are last to stop.  More than the profiling server takes when a client does
+ * not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (COME_NS, and LOST_SECONDS twice). */
+#define LAST_SLACK_NS 25000000000LL
 
 #define STATUS_DUMPED 2 /* of QUIT, as in Go */
 #define HEAD_WAIT_MS  1000
@@ -164,7 +166,7 @@ on_stop(size_t kind)
 	log_signal(kind, COMPONENT_LOG_INFO, "signal received, stopping");
 	if (o->graceful_ns < 0 || o->graceful_ns > INT64_MAX / 4 || o->delay_ns > INT64_MAX / 4)
 		return; /* without limit */
-	state.deadline_ns = clock_ns(CLOCK_MONOTONIC) + o->delay_ns + o->graceful_ns + STUCK_SLACK_NS;
+	state.deadline_ns = clock_ns(CLOCK_MONOTONIC) + o->delay_ns + o->graceful_ns;
 }
 
 /* Whose dump it is, and when it was taken.  Bytes. */
@@ -247,11 +249,14 @@ exit_stuck(void)
 static int
 wait_ms(void)
 {
-	int64_t left;
+	struct component *c = state.owner;
+	int64_t           left, end = state.deadline_ns;
 
-	if (!state.deadline_ns || component_phase(state.owner) == COMPONENT_PHASE_FINISHED)
+	if (!state.deadline_ns || component_phase(c) == COMPONENT_PHASE_FINISHED)
 		return -1;
-	left = state.deadline_ns - clock_ns(CLOCK_MONOTONIC);
+	if (end < c->grace_end_ns)
+		end = c->grace_end_ns; /* it began late */
+	left = end + (c->lingers ? LAST_SLACK_NS : STUCK_SLACK_NS) - clock_ns(CLOCK_MONOTONIC);
 	if (left <= 0)
 		exit_stuck();
 	left = left / CLOCK_NS_PER_MS + 1;

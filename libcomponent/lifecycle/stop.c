@@ -18,6 +18,9 @@
 #include "life.h"
 
 #include <stdio.h>
+#include <time.h>
+
+#include "clock.h"
 
 /* Bytes of the text that names what was not finished. */
 #define HOLDS_TEXT_MAX 1024
@@ -64,6 +67,8 @@ static void on_grace_over(struct component *c, void *arg);
 static void
 grace_begin(struct component *c, int64_t ns)
 {
+	if (ns > 0)
+		c->grace_end_ns = clock_ns(CLOCK_MONOTONIC) + ns;
 	if (ns > 0 && component_timer_add(c, ns, 0, on_grace_over, NULL, &c->grace_timer) < 0) {
 		/* No memory for the limit: better no grace than no end. */
 		on_grace_over(c, NULL);

@@ -186,6 +186,22 @@ def hup_reads_the_config_again_keeps_the_old_one_when_it_is_bad_and_reopens_the_
 
 
 @test
+def hup_during_a_stop_reopens_the_log():
+    with tempdir() as t:
+        log = os.path.join(t, "log")
+        with life("--log-file=" + log, "--graceful-shutdown-timeout=-1s", do="hold", wait=None) as d:
+            poll(lambda: os.path.exists(log) and "info started" in text_of(log))
+            d.signal(TERM)
+            poll(lambda: "waiting for work to finish" in text_of(log))
+            os.rename(log, log + ".1")
+            d.signal(HUP)
+            poll(lambda: os.path.exists(log))
+            d.signal(TERM)
+            equal(d.wait(), 1)
+            contains(text_of(log), "second signal to stop")
+
+
+@test
 def hup_and_int_that_are_ignored_at_the_start_stay_ignored():
     with life(preexec_fn=ignoring(HUP, INT)) as d:
         ignored = mask(d.pid, "SigIgn")

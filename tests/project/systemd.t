@@ -174,7 +174,7 @@ def the_units_are_one_text_but_for_what_is_each_programs_own():
 def units_say_what_the_daemon_keeps_to():
     for name in WORKS:
         text = text_of(unit(name))
-        for line in ("Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "RestartPreventExitStatus=78", "WatchdogSec=30", "TimeoutStopSec=30",
+        for line in ("Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "RestartPreventExitStatus=78", "WatchdogSec=30", "TimeoutStopSec=40",
                      "SystemCallErrorNumber=EPERM", "User=gitops",
                      "ExecStart=/usr/local/bin/%s --health-probe-bind-address=127.0.0.1:%d" % (name, PORTS[name][1])):
             contains(text, line + "\n")
