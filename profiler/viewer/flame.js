@@ -359,6 +359,7 @@ class Flame {
 	neighbour(key) {
 		const { row, index } = this.focus, { node } = this.rect(this.focus);
 		const along = { ArrowLeft: -1, ArrowRight: 1 }[key], inward = key === (this.options.up ? "ArrowUp" : "ArrowDown");
+		const caller = this.tree.parent[node];
 
 		if (along) {
 			for (let i = index + along; this.rows[row][i]; i += along)
@@ -367,7 +368,7 @@ class Flame {
 			return this.focus;
 		}
 		if (!inward)
-			return this.spot(this.tree.parent[node]);
+			return caller >= this.least ? this.spot(caller) : this.focus;
 		const below = (this.rows[row + 1] || []).findIndex(r => r.node >= 0 && this.tree.parent[r.node] === node);
 		return below < 0 ? this.focus : { row: row + 1, index: below };
 	}

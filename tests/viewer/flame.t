@@ -114,6 +114,19 @@ def a_click_zooms_and_the_keys_walk():
 
 
 @test
+def the_way_to_the_caller_of_all_leads_nowhere():
+    tiny = ["tiny%d" % i for i in range(100)]
+    with shown(profile([([1], 99900, [])] + [([i + 2], 1, []) for i in range(len(tiny))], ["main"] + tiny)) as t:
+        drawn = frames(t)
+        equal([r["name"] for r in drawn], ["all", "main"], "the others are one grey piece")
+        t.js("document.querySelector('.fg-canvas').focus()")
+        for key in "ArrowUp", "Enter":
+            t.key(key)
+            contains(t.js("document.querySelector('.fg-live').textContent"), "all, Self 0 ns (0 %), Total 16.7 min (100 %)")
+        equal(frames(t), drawn)
+
+
+@test
 def a_search_counts_each_stack_once():
     with shown() as t:
         t.key("/")
