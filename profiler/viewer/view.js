@@ -520,11 +520,12 @@ class ProfileView {
 
 		text.append(fg_make("b", "", shown_text(name || "profile", 80)));
 		if (difference) {
-			const [now, before] = [difference.now, difference.base].map(p => p.total(p.type_of(this.state.type)));
+			const sum = p => p.values[p.type_of(this.state.type)].reduce((all, value) => all + value, 0);
+			const now = sum(difference.now), before = sum(difference.base);
 
 			say(`${count_text(now, unit)} now`);
 			say(`${count_text(before, unit)} before`);
-			say(`${signed_text(now - before, unit)} (${percent_text(now - before, before)})`);
+			say(signed_text(now - before, unit) + (before > 0 ? ` (${percent_text(now - before, before)})` : ""));
 		} else {
 			say(tree.minus[0] > 0 ? this.value_text(tree.total(0)) : count_text(profile.total(type), unit) + " in total");
 		}
@@ -558,13 +559,11 @@ class ProfileView {
 
 	/* Labels and their shares, each to be the only one or to be left out. */
 	show_labels(open) {
-		const type = this.type_index(), unit = this.unit(), whole = this.profile.total(type);
-
 		this.labels.hidden = !open;
 		this.more.setAttribute("aria-expanded", String(open));
 		if (!open)
 			return;
-		this.labels.replaceChildren(...this.profile.labels(type).map(([key, values]) => {
+		this.labels.replaceChildren(...this.profile.labels(this.type_index()).map(([key, values]) => {
 			const part = fg_make("div", "fg-label"), list = fg_make("ul");
 
 			part.append(fg_make("h3", "", shown_text(key, 80)), list);
@@ -574,8 +573,7 @@ class ProfileView {
 
 				one.setAttribute("aria-label", "Only " + shown_text(value, 80));
 				none.setAttribute("aria-label", "Without " + shown_text(value, 80));
-				item.append(fg_make("span", "fg-value", shown_text(value, 120)),
-					fg_make("span", "fg-quiet", count_text(sum, unit) + ", " + percent_text(sum, whole)), one, none);
+				item.append(fg_make("span", "fg-value", shown_text(value, 120)), fg_make("span", "fg-quiet", this.value_text(sum)), one, none);
 				list.append(item);
 			}
 			if (values.length > LABELS_MOST)

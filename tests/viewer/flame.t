@@ -229,6 +229,21 @@ def a_dropped_file_is_looked_at_or_is_what_was_before_and_red_grew_and_blue_shra
 
 
 @test
+def a_difference_of_deltas_has_the_sums_of_what_came_and_went_and_shares_of_what_was_before():
+    ten = ([4, 2, 1], 10, [("tenant", "acme")])
+    for now, before, said, labels in (
+            ([ten, ([3, 1], -30, [])], [ten], ["-200 ms now", "100 ms before", "-300 ms (-300 %)", "grew", "shrank"], "0 ns (0 %)"),
+            ([ten], [([3, 1], 40, [])], ["100 ms now", "400 ms before", "-300 ms (-75.0 %)", "grew", "shrank"], "+100 ms (25.0 %)"),
+            ([ten], [([3, 1], 0, [])], ["100 ms now", "0 ns before", "+100 ms", "grew", "shrank"], "+100 ms (100 %)")):
+        with shown(profile(now)) as t:
+            drop(t, profile(before), "before.pb.gz", 1)
+            t.until("document.querySelector('.fg-about').innerText.includes('before')")
+            equal(t.js("[...document.querySelectorAll('.fg-facts span')].map(e => e.textContent)"), said)
+            t.js(VIEW + ".show_labels(true)")
+            equal(t.js("document.querySelector('.fg-label .fg-quiet').textContent"), labels)
+
+
+@test
 def a_hostile_profile_is_text_and_nothing_else():
     names = ["<script>document.title='bad'</script>", "\"'><img src=x onerror=document.title='bad'>", "a\nb\u202ec", "x" * 10000, "__proto__", "</script>"]
     raw = profile([(stack, value, [("<b>k</b>", "<u>v</u>"), ("__proto__", "constructor")]) for stack, value, _ in SAMPLES], names,
