@@ -49,7 +49,7 @@ function circle_order(circle, threads) {
 
 function deadlock_show(circle, threads) {
 	const steps = circle_order(circle, threads).map((id) => threads.get(id)).filter(Boolean).map((thread) => element("li", null,
-		element("a", { href: `#thread-${thread.id}`, class: "box", onclick: (event) => thread_open(event, thread.id) },
+		element("a", { href: `#thread-${thread.id}`, class: "box", onclick: (event) => thread_open(event, thread) },
 			thread_name(thread)),
 		thread.waits ? element("p", { class: "step" }, "waits for ", lock_name(thread.waits), ", held by ",
 			...holder_name(thread.waits, threads), waited(thread) ? element("span", { class: "quiet" }, `, ${waited(thread)}`) : null) : null));
@@ -107,16 +107,23 @@ function waiting_show(dump, threads) {
 }
 
 function thread_link(thread) {
-	return element("a", { href: `#thread-${thread.id}`, onclick: (event) => thread_open(event, thread.id) }, thread_name(thread));
+	return element("a", { href: `#thread-${thread.id}`, onclick: (event) => thread_open(event, thread) }, thread_name(thread));
 }
 
-/* The address names views, so a link to a thread is followed here. */
-function thread_open(event, id) {
-	event.preventDefault();
-	const row = document.querySelector(`[data-threads~="${id}"]`);
+/* The address names views, so a link to a thread is followed here: what keeps its row out of the list gives way. */
+function thread_open(event, thread) {
+	const find = () => document.querySelector(`[data-threads~="${thread.id}"]`);
+	const [word, , ours] = document.querySelectorAll(".filter input");
 
-	if (!row)
-		return;
+	event.preventDefault();
+	if (!find() && (word.value || thread.ours)) {
+		word.value = "";
+		ours.checked = ours.checked || thread.ours;
+		word.dispatchEvent(new Event("input"));
+	}
+	while (!find())
+		document.querySelector("[data-do=more]").click();
+	const row = find();
 	row.open = true;
 	row.scrollIntoView({ block: "center" });
 	row.querySelector("summary").focus();
@@ -189,7 +196,7 @@ function list_rows(place, groups, threads, from) {
 	const more = button(plural(groups.length - from - THREADS_SHOWN, "more row"), () => {
 		more.remove();
 		list_rows(place, groups, threads, from + THREADS_SHOWN);
-	});
+	}, { "data-do": "more" });
 	place.append(more);
 }
 

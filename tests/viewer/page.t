@@ -248,6 +248,34 @@ def threads_that_wait_for_each_other_until_a_timeout_are_in_the_list():
 
 
 @test
+def a_link_to_a_thread_opens_its_row_wherever_the_list_has_it():
+    threads = [thread(1, "holder", state="running", seconds=None), thread(2, "component-job", ours=True),
+               *(thread(n, "waiter", waits("a", 1)) for n in range(10, 610)), thread(1000, "behind", waits("b", 2))]
+    with made_up(goroutine=dump(threads)) as d, tab() as t:
+        t.open(url(d, "#threads"), SHOWN % "threads")
+        rows = "document.querySelectorAll('.thread').length"
+        word, ours = "document.querySelector('.filter [type=search]').value", "document.querySelectorAll('.filter [type=checkbox]')[1].checked"
+        opened = "document.querySelector('.thread[open] > .thread-body') && document.activeElement.parentNode.dataset.threads === '%d'"
+        equal(t.js(rows), 200)
+        t.click_on(".waits a[href='#thread-1']")
+        t.until(opened % 1)
+        equal(t.js("[%s, %s, %s]" % (rows, word, ours)), [602, "", False])
+        t.click_on(".filter [type=search]")
+        t.type("behind")
+        t.until(rows + " === 1")
+        t.click_on(".waits a[href='#thread-1000']")
+        t.until(opened % 1000)
+        equal(t.js("[%s, %s, %s]" % (rows, word, ours)), [1, "behind", False], "it is there")
+        t.click_on(".waits a[href='#thread-10']")
+        t.until(opened % 10)
+        equal(t.js("[%s, %s, %s]" % (rows, word, ours)), [200, "", False])
+        t.click_on(".waits a[href='#thread-2']")
+        t.until(opened % 2)
+        equal(t.js(ours), True)
+        t.is_content()
+
+
+@test
 def memory_adds_up_and_its_rows_open():
     with hello() as d, tab() as t:
         t.open(url(d, "#memory"), SHOWN % "memory")
