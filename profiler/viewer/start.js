@@ -166,7 +166,7 @@ function choose_file() {
 
 /* While no profile is shown; one that is shown takes files itself, as what to compare with. */
 function files_watch() {
-	const mine = () => document.getElementById("main").dataset.view !== "profile";
+	const { dataset } = document.getElementById("main"), mine = () => dataset.view !== "profile" || dataset.state !== "shown";
 
 	document.addEventListener("dragover", (event) => { if (mine()) event.preventDefault(); });
 	document.addEventListener("drop", (event) => {

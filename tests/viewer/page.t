@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the page does with a daemon, in Chromium: rates, windows and their end, what it asks for and what it keeps, tokens, threads
 and memory.  Names that would be markup, where it shows those of a program, come from a server of the test's own."""
+import base64
 import contextlib
 import gzip
 import http.server
@@ -164,6 +165,22 @@ def what_was_looked_at_is_shown_again_without_a_request():
         t.until(SHOWN % "profile")
         equal(len(asked(t, d, "heap")), 2, "a new one")
         t.is_content()
+
+
+@test
+def a_file_is_taken_while_a_profile_is_and_after_one_has_failed():
+    with hello("--heap-profile-rate=1") as d, tab() as t:
+        drop = ("(() => { const files = new DataTransfer(), data = Uint8Array.from(atob('%s'), (c) => c.charCodeAt(0));"
+                "files.items.add(new File([data], 'heap.pb.gz'));"
+                "return ['dragover', 'drop'].map((what) => !document.dispatchEvent("
+                "new DragEvent(what, { dataTransfer: files, cancelable: true }))); })()" % base64.b64encode(d.get(PPROF + "heap").body).decode())
+        t.open(url(d), INDEX)
+        for where, state in ("profile/flame?seconds=600", "taking"), ("nothing/flame", "failed"):
+            t.js("location.hash = '%s'" % where)
+            t.until("document.querySelector('main[data-state=%s]')" % state)
+            equal(t.js(drop), [True, True], "the browser does nothing with it")
+            t.until(SHOWN % "profile")
+            equal(t.js("document.title"), "heap.pb.gz")
 
 
 @test
