@@ -3,7 +3,7 @@
  *
  *     #                               the index
  *     #threads  #memory               views of their own
- *     #heap/flame?seconds=5&at=2      a profile; at: the second that this tab has looked at
+ *     #heap/flame?seconds=5&at=2      a profile; at: its number in this tab
  *
  * Profiles that were looked at are kept, the last few, so that the way back costs the daemon nothing; the view
  * of them offers them as base of a difference.  What a stranger would get wrong: the address is
@@ -13,7 +13,7 @@
  */
 const KEPT = 12;
 const kept = new Map(); /* number: { profile, bytes, title, about, name, again, hash } */
-let kept_last = 0, leave = null;
+let kept_last = Date.now(), leave = null; /* not those of before a reload, which the history has */
 
 function looked_at() {
 	return [...kept.values()].reverse();

@@ -168,6 +168,22 @@ def what_was_looked_at_is_shown_again_without_a_request():
 
 
 @test
+def after_a_reload_the_way_back_shows_what_its_address_says():
+    with hello("--heap-profile-rate=1") as d, tab() as t:
+        t.open(url(d), INDEX)
+        for where in "heap/flame?seconds=1", "heap/flame":
+            t.js("location.hash = '%s'" % where)
+            t.until("location.hash.includes('at=')")
+        t.call("Page.reload")
+        t.until(SHOWN % "profile")
+        t.js("window.before = document.querySelector('.fg-view'); history.back()")
+        t.until(SHOWN % "profile" + " && document.querySelector('.fg-view') !== before")
+        contains(t.js("location.hash"), "seconds=1")
+        contains(t.js("document.querySelector('.view-title').textContent"), "what was added in 1")
+        t.is_content()
+
+
+@test
 def a_file_is_taken_while_a_profile_is_and_after_one_has_failed():
     with hello("--heap-profile-rate=1") as d, tab() as t:
         drop = ("(() => { const files = new DataTransfer(), data = Uint8Array.from(atob('%s'), (c) => c.charCodeAt(0));"
