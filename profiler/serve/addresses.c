@@ -307,12 +307,16 @@ somewhere(const struct component_profiler_options *o, struct component_error *wh
 	return -EINVAL;
 }
 
-/* url and address are what is bound or served. */
+/* url, address and exposed are of what is bound or served. */
 static void
 name_first(struct serve *s)
 {
 	const struct listen_set *set = s->tcp.now.count ? &s->tcp.now : &s->debug.now;
+	bool                     exposed = false;
 
+	for (size_t i = 0; i < s->tcp.now.count; i++)
+		exposed = exposed || (!s->tcp.now.sockets[i].loopback && !s->tcp.now.sockets[i].is_unix);
+	s->exposed = exposed;
 	*s->url = *s->address = '\0';
 	if (set->count == 0)
 		return;
@@ -468,7 +472,6 @@ addresses_announce(struct serve *s)
 	const struct listen_socket *first = first_socket(s);
 	struct component_log_field  field = { "url", s->url };
 	char                        message[400];
-	bool                        open = false;
 
 	siblings_join(first ? first->url : "");
 	record_again(s, first);
@@ -488,11 +491,8 @@ addresses_announce(struct serve *s)
 	}
 	if (*tcp->note)
 		warn(s, tcp->note, "address", first->address);
-	for (size_t i = 0; i < tcp->count; i++)
-		open = open || (!tcp->sockets[i].loopback && !tcp->sockets[i].is_unix);
-	if (open && s->auth.token_size == 0)
-		warn(s, "profiles can be read by everybody who reaches this address; "
-			"use a loopback address or --profiling-token-file", "address", tcp->sockets[0].address);
+	if (serve_is_for_all(s))
+		warn(s, SERVE_FOR_ALL, "address", tcp->sockets[0].address);
 }
 
 /* ---- other addresses for a server that runs ---- */

@@ -288,8 +288,10 @@ viewer_add(const struct serve *s, struct notes *n)
 }
 
 static void
-notes_write(const struct serve *s, struct notes *n)
+notes_write(struct serve *s, struct notes *n)
 {
+	if (serve_is_for_all(s) && !s->off)
+		note_add(n, "access", WARNING, SERVE_FOR_ALL);
 	collectors_note(n);
 	note_add(n, "unwinder", strcmp(unwind_name(), "none") ? OK : WARNING, unwind_name());
 	tables_note(n);
@@ -333,7 +335,7 @@ page_add_siblings(struct text *page)
 }
 
 void
-index_write(const struct serve *s, struct text *page)
+index_write(struct serve *s, struct text *page)
 {
 	text_add(page, "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
 		"\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n"

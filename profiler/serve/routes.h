@@ -25,7 +25,7 @@ size_t routes_body_max(const struct ask *ask, void *serve);
 void   index_reply(struct serve *s, struct answer *a);
 /* The list that all get but browsers, and its headers. */
 extern const struct answer_header index_headers[];
-void   index_write(const struct serve *s, struct text *page);
+void   index_write(struct serve *s, struct text *page);
 void   cmdline_reply(struct serve *s, struct answer *a);
 void   status_reply(struct serve *s, struct answer *a);
 void   stop_reply(struct serve *s, struct answer *a);

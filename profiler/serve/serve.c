@@ -146,6 +146,12 @@ out:
 	return r;
 }
 
+bool
+serve_is_for_all(struct serve *s)
+{
+	return s->exposed && auth_token_ok(&s->auth, NULL, NULL);
+}
+
 unsigned
 serve_requests(const struct component_profiler_options *o)
 {

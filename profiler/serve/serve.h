@@ -29,6 +29,7 @@
 
 #define SERVE_PATH  "/debug/pprof/"
 #define SERVE_ENDED "the program ended meanwhile" /* a comment of what was being measured */
+#define SERVE_FOR_ALL "profiles can be read by everybody who reaches this address; use a loopback address or --profiling-token-file"
 
 struct job;
 
@@ -53,6 +54,7 @@ struct serve {
 	struct record_file record;
 	_Atomic bool    heeds_record; /* words that are added to it: the agent's alone, which nobody else changes meanwhile */
 	_Atomic bool    off;          /* by such a word */
+	_Atomic bool    exposed;      /* an address is no loopback one */
 	pthread_mutex_t lock; /* jobs, job_count, closed */
 	pthread_cond_t  idle; /* the last job has ended */
 	struct job     *jobs;
@@ -90,6 +92,7 @@ void serve_forked(struct serve *s); /* in a child: fork.h */
 
 /* The token file again, into a; a warning is logged. */
 int  serve_token_read(const struct serve *s, struct auth *a, const char *file, struct component_error *err);
+bool serve_is_for_all(struct serve *s); /* exposed, and no token is asked for; any thread */
 unsigned serve_requests(const struct component_profiler_options *o); /* for httpd */
 
 static inline void

@@ -458,6 +458,32 @@ def who_is_not_let_in_is_told_what_to_write():
     contains(f["text"], "nobody listens there")
 
 
+UP = "import fcntl, os, socket, struct, sys\ns = socket.socket()\nfcntl.ioctl(s, 0x8914, struct.pack('16sh', b'lo', 0x49))\n" \
+    "os.execv(sys.argv[1], sys.argv[1:])"  # SIOCSIFFLAGS: up, loopback, running
+
+
+@test
+def whom_a_server_lets_in_is_the_same_by_whatever_name_of_this_machine_it_is_asked():
+    need_own_run()  # where the only record is its
+    if not ROOT or run("unshare", "-n", "true").returncode:
+        raise Skip("no namespaces can be made here")
+    with tempdir() as d:
+        token = os.path.join(d, "token")
+        with open(token, "w") as f:
+            f.write("s3cret\n")
+        for host, options, given, level in (("127.0.0.1", (), (), "ok"), ("0.0.0.0", (), (), "warning"), ("", (), (), "warning"),
+                                            ("0.0.0.0", ("--profiling-token-file=" + token,), ("--token-file=" + token,), "ok")):
+            with started(["unshare", "-n", PYTHON, "-c", UP, program(SUBJECT), "--enable-pprof", "--profiling-registry",
+                          "--profiling-bind-address=%s:0" % host, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+                record = poll(listed, "its record").popitem()[1]
+                pid, port = record["pid"], str(record["profilePort"])
+                for name in str(pid), "localhost:" + port, "127.0.0.1:" + port:
+                    r = run("nsenter", "-t", str(pid), "-n", CTL, "doctor", "-o", "json", "--seconds=0", *given, name, env=environment())
+                    equal(r.stderr, "")
+                    f = about(json.loads(r.stdout), "access")
+                    equal((f["level"], f["command"]), (level, "" if level == "ok" else "PROGRAM --profiling-token-file=FILE"), (host, name, f))
+
+
 @test
 def a_host_that_is_not_allowed_and_a_socket_that_is_not_ours_are_told():
     if not ROOT or run(*AS_NOBODY, CTL, "--version", env=environment()).returncode:
@@ -582,6 +608,8 @@ NOTES = (
      "cc -fasynchronous-unwind-tables -Wl,--eh-frame-hdr SOURCES"),
     ("there is no page for browsers; install it (Debian: libcomponent-common)", "apt-get install libcomponent-common"),
     ("new stacks will be [stack table full]; give it more by --profiling-memory", "PROGRAM --profiling-memory=128MiB"),
+    ("profiles can be read by everybody who reaches this address; use a loopback address or --profiling-token-file",
+     "PROGRAM --profiling-token-file=FILE"),
     ("none", "apt-get install libunwind8"),
     ("heap sampling is off: malloc() belongs to /usr/lib/libjemalloc.so.2; load libcomponent's hooks before it, or do without it", RUN),
     ("heap sampling is off: malloc() belongs to /usr/bin/prog; load libcomponent's hooks before it, or do without it", ""),

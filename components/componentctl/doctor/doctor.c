@@ -107,10 +107,21 @@ is_refused_without_token(const struct target *t)
 	return r == -EACCES;
 }
 
+static bool
+is_told(const struct findings *f, const char *about)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (!strcmp(f->items[i].about, about))
+			return true;
+	return false;
+}
+
 /* Who else may ask what was asked just now?  An abstract socket has no file, and is as open as a port. */
 static void
 access_look(const struct target *t, struct findings *f)
 {
+	if (is_told(f, "access"))
+		return; /* the server knows better */
 	if (*token_file && is_refused_without_token(t))
 		findings_ok(f, "access", NULL, "the token was taken");
 	else if (*t->socket == '/')
@@ -161,10 +172,10 @@ server_look(const struct target *t, bool *ret_ours, struct findings *f)
 		unreachable_tell(t, r, err.text, f);
 	} else {
 		findings_ok(f, "reachable", NULL, "%s answers", *t->socket ? t->socket : t->url);
-		access_look(t, f);
 		*ret_ours = notes_read(t, answer.data, answer.size, f);
 		if (!*ret_ours)
 			findings_ok(f, "server", NULL, "says nothing of itself: it is not libcomponent's, or older than 0.2");
+		access_look(t, f);
 	}
 	fetch_release(&answer);
 	return r == 0;

@@ -154,6 +154,7 @@ command_of(const struct target *t, const char *sentence, char *buf, size_t size)
 		{ "-Wl,--eh-frame-hdr", "cc -fasynchronous-unwind-tables -Wl,--eh-frame-hdr SOURCES" },
 		{ "libcomponent-common", "apt-get install libcomponent-common" },
 		{ "--profiling-memory", "PROGRAM --profiling-memory=128MiB" },
+		{ "--profiling-token-file", "PROGRAM --profiling-token-file=FILE" },
 	};
 	bool is_own_malloc = strstr(sentence, "load libcomponent's hooks before it") != NULL;
 
