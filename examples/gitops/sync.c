@@ -6,7 +6,7 @@
  * managed/ says which files are ours, and is written before a file is touched and
  * again after: a kill -9 in between leaves files marked "intended" and "complete:
  * false", upon which the next run finds out whether they came to be.  Only what we
- * have written is ever removed.
+ * have written is ever removed: a file that was there and right is not in it.
  *
  * What a stranger would get wrong: pruning comes first, so that a path can turn
  * from a file into a directory; and a file whose source has moved on since the
@@ -90,9 +90,9 @@ copy(struct gitops_sync *s, const struct gitops_file *want)
 	return r;
 }
 
-/* What managed/ is to say: the operation's files, and old ones that stay. */
+/* What managed/ is to say: the operation's files that are ours or WRONG, so that we write them, and old ones that stay. */
 static int
-managed_merge(struct gitops_sync *s, const bool *intended, struct gitops_files *ret)
+managed_merge(struct gitops_sync *s, const bool *wrong, bool is_written, struct gitops_files *ret)
 {
 	const struct gitops_files *wanted = &s->operation.files, *old = &s->managed.files;
 	bool stay = strcmp(s->prune, "true") != 0;
@@ -100,9 +100,11 @@ managed_merge(struct gitops_sync *s, const bool *intended, struct gitops_files *
 
 	for (size_t i = 0; r == 0 && i < wanted->count; i++) {
 		struct gitops_file file = wanted->items[i], *had = gitops_files_find(old, file.path);
+		bool ours = had != NULL && !had->intended;
 
-		file.intended = intended != NULL && intended[i] && (had == NULL || had->intended);
-		r = gitops_files_add(ret, &file);
+		file.intended = !ours && !is_written;
+		if (ours || wrong[i]) /* else somebody else has put it there */
+			r = gitops_files_add(ret, &file);
 	}
 	for (size_t i = 0; r == 0 && stay && i < old->count; i++)
 		if (gitops_files_find(wanted, old->items[i].path) == NULL)
@@ -124,7 +126,7 @@ apply(struct gitops_sync *s, const bool *wrong, size_t wrong_count)
 	if (moved)
 		gitops_files_free(&s->managed.files);
 	if (r == 0)
-		r = managed_merge(s, wrong, &before);
+		r = managed_merge(s, wrong, false, &before);
 	if (r == 0 && wrong_count > 0)
 		r = managed_write(s, &before, "false");
 	for (size_t i = 0; r == 0 && i < s->operation.files.count; i++) {
@@ -136,7 +138,7 @@ apply(struct gitops_sync *s, const bool *wrong, size_t wrong_count)
 		}
 	}
 	if (r == 0 && stale == 0)
-		r = managed_merge(s, NULL, &after);
+		r = managed_merge(s, wrong, true, &after);
 	if (r == 0 && stale == 0)
 		r = managed_write(s, &after, "true");
 	gitops_files_free(&before);
@@ -176,7 +178,7 @@ find_out(struct gitops_sync *s)
 		if (!file->intended || gitops_path_join(path, target, file->path, NULL) != 0)
 			continue;
 		r = gitops_file_look(s->targets, path, &now);
-		if (r == 0 && strcmp(now.hash, file->hash) == 0)
+		if (r == 0 && now.mode == file->mode && strcmp(now.hash, file->hash) == 0)
 			file->intended = false;
 	}
 	return r == -ECANCELED ? r : 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The three controllers keep a tree in sync: seen through the files alone."""
 import glob
+import hashlib
 import io
 import os
 import random
@@ -195,6 +196,37 @@ def only_what_was_put_there_is_ever_pruned():
         os.unlink(t.path("applications/dev/shop.yaml"))
         t.becomes("targets/dev/shop", {"mine": "by hand"})
         t.becomes("operations", {})
+
+
+@test
+def a_file_that_was_there_before_and_is_right_is_never_pruned():
+    with tree() as t:
+        t.put("targets/dev/shop/d/a", "one")
+        t.put("targets/dev/shop/b", "one")
+        for name in ("d/a", "b", "c"):
+            t.source("shop/" + name, "one")
+        t.app()
+        with running(t):
+            t.says("dev/shop.sync", state="in-sync")
+            os.unlink(t.path("sources/shop/b"))
+            t.says("dev/shop.application", count="2")
+            poll(lambda: t.status("dev/shop.sync")["revision"] == t.status("dev/shop.application")["revision"])
+            equal(t.files("targets/dev/shop"), {"d/a": "one", "b": "one", "c": "one"})
+        with running(t):  # another process knows it, too
+            os.unlink(t.path("applications/dev/shop.yaml"))
+            t.becomes("managed", {})
+            equal(t.files("targets/dev/shop"), {"d/a": "one", "b": "one"})
+
+
+@test
+def a_file_that_was_about_to_be_replaced_for_its_mode_alone_is_not_pruned():
+    with tree() as t:
+        t.put("targets/dev/shop/a", "one", 0o644)
+        t.put("managed/dev/shop.managed", "application: dev/shop.operation\ntarget: dev/shop\nprune: true\ncomplete: false\nfiles:\n"
+              "  - intended %s 0755 3 a\n" % hashlib.sha256(b"one").hexdigest())
+        with running(t, AGENT):
+            t.becomes("managed", {})
+            equal(t.files("targets/dev/shop"), {"a": "one"})
 
 
 @test
