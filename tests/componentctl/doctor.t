@@ -747,6 +747,21 @@ def of_a_file_of_a_package_the_command_installs_that_of_its_symbols():
 
 
 @test
+def an_older_dpkg_is_asked_in_words_that_it_knows():
+    dpkg, path = shutil.which("dpkg-query"), os.path.realpath("/usr/bin/dpkg")
+    if not dpkg:
+        raise Skip("there is no dpkg")
+    if named(doctor(path), path)["level"] == "ok":
+        raise Skip("its symbols are installed")
+    with tempdir() as d:
+        with open(d + "/dpkg-query", "w") as f:  # --root came with 1.21
+            f.write('#!/bin/sh\ncase $1 in --root=*) exit 2; esac\nexec %s "$@"\n' % dpkg)
+        os.chmod(d + "/dpkg-query", 0o755)
+        r = run(CTL, "doctor", "-o", "json", path, env=dict(environment(), PATH=d + ":" + os.environ["PATH"]))
+        equal(named(json.loads(r.stdout), path)["command"], as_root("apt-get install dpkg-dbgsym"))
+
+
+@test
 def of_a_process_it_is_said_which_objects_have_functions_without_names():
     with tempdir() as d:
         burns = "#include <stdio.h>\nint main(void) { puts(\"started\"); fflush(stdout); getchar(); puts(\"fine\"); return 3; }\n"

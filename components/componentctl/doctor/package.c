@@ -33,7 +33,7 @@ package_of(const char *root, const char *path, char *ret, size_t size)
 	bool        found = false;
 	FILE       *answer;
 
-	snprintf(command, sizeof(command), "timeout 5 dpkg-query --root='%s/' --search %s %s 2>/dev/null", root, path, merged);
+	snprintf(command, sizeof(command), "timeout 5 dpkg-query --admindir='%s/var/lib/dpkg' --search %s %s 2>/dev/null", root, path, merged);
 	answer = popen(command, "re"); /* a container may have a pipe where dpkg's files are */
 	while (answer && fgets(line, sizeof(line), answer)) {
 		if (found || strstr(line, "diversion") || !strchr(line, ':'))
