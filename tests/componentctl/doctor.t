@@ -418,6 +418,28 @@ def so_is_one_of_timers_and_address_space_is_none():
 
 
 @test
+def what_gives_more_timers_lowers_no_limit_and_is_enough_where_many_signals_are_queued():
+    need_own_run()
+    if not ROOT:
+        raise Skip("this needs root")
+    with recorded() as d:
+        status, threads = "/proc/%d/status" % d.pid, len(os.listdir("/proc/%d/task" % d.pid))
+        hard = resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING)[1]
+        for hard, queued in (hard, 0), (1000, 0), (1000, 100000), (1, 0):
+            resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING, (1, hard))
+            text = re.sub(r"\nSigQ:.*", "\nSigQ:\t%d/1" % queued, text_of(status))
+            f = about(where({status: text}, CTL, "doctor", "-o", "json", "--seconds=0", str(d.pid)), "timers")
+            equal(f["level"], "warning")
+            soft, new = re.fullmatch(r"prlimit --pid=%d --sigpending=(\d+):(\d*)" % d.pid, f["command"]).groups()
+            need(int(soft) >= queued + 2 * threads, "%d threads, %d are queued: %s" % (threads, queued, f["command"]))
+            if new:
+                need(int(new) == int(soft) and (hard == 1 or queued), "%d are enough: %s" % (hard, f["command"]))
+            else:
+                equal(run("sh", "-c", f["command"]).returncode, 0, f["command"])
+                equal(resource.prlimit(d.pid, resource.RLIMIT_SIGPENDING), (int(soft), hard))
+
+
+@test
 def who_traces_it_is_told():
     seize = "import ctypes, sys\nif ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None): sys.exit(1)\nprint('there', flush=True)\ninput()"
     with started(["sleep", "1000"]) as p, started([sys.executable, "-c", seize, str(p.pid)], stdin=subprocess.PIPE,
@@ -597,7 +619,7 @@ NOTES = (
     ("some waits are not seen: no memory for their tables", MEMORY),
     ("when the last one began, switches came from the hooks alone: out of memory", MEMORY),
     ("no thread can be started (RLIMIT_NPROC, pids.max)", "prlimit --pid=PID --nproc=unlimited"),
-    ("RLIMIT_SIGPENDING leaves no timers for some threads", "prlimit --pid=PID --sigpending=65536:65536"),
+    ("RLIMIT_SIGPENDING leaves no timers for some threads", "prlimit --pid=PID --sigpending=unlimited"),
     ("perf_event_open() is refused (kernel.perf_event_paranoid above 2, seccomp)", "sysctl kernel.perf_event_paranoid=2"),
     ("a seccomp filter is in force, which may end a program that calls perf_event_open()",
      "sudo perf record -e context-switches -c 1 -g -p PID -- sleep 5"),

@@ -191,13 +191,20 @@ descriptors_look(pid_t pid, struct findings *f)
 static void
 signals_look(pid_t pid, struct findings *f)
 {
-	char     value[PROC_STATUS_BYTES], command[COMMAND_MAX];
-	uint64_t used, limit;
-	int64_t  threads = entries_of(pid, "task");
+	char          value[PROC_STATUS_BYTES], command[COMMAND_MAX];
+	uint64_t      used, limit, least, more;
+	int64_t       threads = entries_of(pid, "task");
+	struct rlimit l = { .rlim_max = RLIM_INFINITY };
 
 	if (threads < 1 || sscanf(status_of(pid, "\nSigQ:", value), "%" SCNu64 "/%" SCNu64, &used, &limit) != 2)
 		return;
-	limit_command(pid, "sigpending", 'i', SIGNALS_MORE, SIGNALS_MORE, command, sizeof(command));
+	least = used + 2 * (uint64_t)threads;
+	more = least + SIGNALS_MORE;
+	prlimit(pid, RLIMIT_SIGPENDING, NULL, &l);
+	if (l.rlim_max >= least)
+		limit_command(pid, "sigpending", 'i', l.rlim_max < more ? l.rlim_max : more, 0, command, sizeof(command));
+	else
+		limit_command(pid, "sigpending", 'i', more, more, command, sizeof(command));
 	if (limit < used || (limit - used) / 2 < (uint64_t)threads)
 		findings_warn(f, "timers", command, "its user has %" PRIu64 " of %" PRIu64 " signals queued (RLIMIT_SIGPENDING), and half of "
 			"the rest is too few for the timers of %" PRId64 " threads: CPU profiles miss some", used, limit, threads);

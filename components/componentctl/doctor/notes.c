@@ -145,7 +145,7 @@ command_of(const struct target *t, const char *sentence, char *buf, size_t size)
 		{ "no memory for ", memory },
 		{ "out of memory", memory },
 		{ "RLIMIT_NPROC", "prlimit --pid=PID --nproc=unlimited" },
-		{ "RLIMIT_SIGPENDING", "prlimit --pid=PID --sigpending=65536:65536" },
+		{ "RLIMIT_SIGPENDING", "prlimit --pid=PID --sigpending=unlimited" },
 		{ "kernel.perf_event_paranoid", "sysctl kernel.perf_event_paranoid=2" },
 		{ "a seccomp filter is in force", "sudo perf record -e context-switches -c 1 -g -p PID -- sleep 5" },
 		{ "timer_create() is refused", samples },
