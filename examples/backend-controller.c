@@ -93,7 +93,7 @@ add_line(const struct gitops_application *a, const char *key, struct component_e
 			component_error_set(err, "line %u: %s", a->document.fields[i].line, reason.text);
 }
 
-/* -EIO: not the application's fault. */
+/* 1: it cannot be written, which is not the application's fault. */
 static int
 operation_write(const struct names *n, const struct gitops_application *a, const struct gitops_files *files,
 	struct component_error *err)
@@ -107,7 +107,7 @@ operation_write(const struct names *n, const struct gitops_application *a, const
 			"revision", revision, "count", count, NULL) != 0 ||
 		gitops_document_write(dirs.status, n->status, false, NULL, err, "state", "accepted", "file", n->key,
 			"revision", revision, "count", count, NULL) != 0)
-		return -EIO;
+		return 1;
 	component_log(n->c, COMPONENT_LOG_DEBUG, "operation is current", COMPONENT_KV("application", n->key),
 		COMPONENT_KV("revision", revision));
 	return 0;
@@ -204,7 +204,7 @@ application_reconcile(struct component *c, const char *key, struct component_res
 		ret->after_ns = r == 0 ? a.interval_ns : gitops_stale_ns(STALE_NS, stale);
 		gitops_application_free(&a);
 	}
-	if (r == 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -EIO || r == -ECANCELED || r == -EINPROGRESS)
+	if (r >= 0 || (r == -ESTALE && stale < STALE_TIMES) || r == -ECANCELED || r == -EINPROGRESS)
 		return;
 	r = application_reject(&n, &ret->error);
 	if (r < 0)

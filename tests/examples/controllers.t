@@ -515,6 +515,40 @@ def what_cannot_be_read_gets_a_status_with_its_path_and_does_not_fill_the_log():
             backend.end()
 
 
+UNREADABLE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+ssize_t read(int fd, void *data, size_t size)
+{
+	char link[64], path[4096] = "";
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/sources/shop/broken")) {
+		errno = EIO;
+		return -1;
+	}
+	return ((ssize_t (*)(int, void *, size_t))dlsym(RTLD_NEXT, "read"))(fd, data, size);
+}
+"""
+
+
+@test
+def a_source_on_a_disk_that_fails_gets_a_status_with_its_path():
+    with tree() as t, tempdir() as d:
+        with open(d + "/unreadable.c", "w") as f:
+            f.write(UNREADABLE)
+        equal(run(CC, "-shared", "-fPIC", "-o", d + "/unreadable.so", d + "/unreadable.c", "-ldl").returncode, 0)
+        t.source("shop/broken", "one")
+        t.app()
+        with daemon(BACKEND, "--root=" + t.root, port_file=False, env=dict(os.environ, LD_PRELOAD=d + "/unreadable.so")):
+            t.says("dev/shop.application", state="rejected", line="2", reason="line 2: cannot read 'broken': Input/output error")
+            os.rename(t.path("sources/shop/broken"), t.path("sources/shop/whole"))
+            t.says("dev/shop.application", state="accepted", count="1")
+
+
 @test
 def an_application_file_with_another_ending_is_refused_with_a_status_until_it_goes():
     with tree() as t:
