@@ -282,6 +282,17 @@ def stacks_are_folded_root_first_and_options_that_say_nothing_are_refused():
 
 
 @test
+def a_pattern_that_pprof_reads_differently_is_refused():
+    with tempdir() as d:
+        path = small(d)
+        for character in "<>`'":
+            contains(ctl("profile", path, "--focus=a\\" + character, status=2), "has a '\\' before '%s'; write %s for the character" % (character, character))
+        for inside in "[\\w:]+::run", "[^\\]]", "[a\\-z]", "[[:alpha:]\\.]", "[]\\]":
+            contains(ctl("profile", path, "--ignore=" + inside, status=2), "has a '\\' between brackets; write ']' first there")
+        equal(ctl("profile", path, "--folded", "--focus=[]c-][^]<>]\\.?"), "main;crunch 5\n")
+
+
+@test
 def a_mistake_is_answered_by_what_to_write_instead():
     with tempdir() as d, daemon(SUBJECT, "--enable-pprof") as one:
         nobody = free_port()

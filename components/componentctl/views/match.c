@@ -53,9 +53,18 @@ check(const char *pattern, char *why, size_t size)
 		char group = *p == '(' || *p == ')' ? *p : '\0'; /* not the character that "\\(" stands for, nor one of a set */
 
 		if (*p == '[') {
+			const char *set = p;
+
 			p = bracket_end(p);
 			if (!*p)
 				break; /* regcomp() says it */
+			if (memchr(set, '\\', (size_t)(p - set))) {
+				snprintf(why, size, "has a '\\' between brackets; write ']' first there, '-' last, and A-Za-z0-9_ for \\w");
+				return -EINVAL;
+			}
+		} else if (*p == '\\' && p[1] && strchr("<>`'", p[1])) {
+			snprintf(why, size, "has a '\\' before '%c'; write %c for the character", p[1], p[1]);
+			return -EINVAL;
 		} else if (*p == '\\' && (!p[1] || isalnum((unsigned char)p[1]))) {
 			snprintf(why, size, "has a '\\' that is not before punctuation; write [0-9] for \\d, [A-Za-z0-9_] for \\w");
 			return -EINVAL;
