@@ -27,6 +27,7 @@
 #include "merge.h"
 #include "page.h"
 #include "read.h"
+#include "replacement.h"
 #include "save.h"
 #include "shown.h"
 #include "target.h"
@@ -362,6 +363,8 @@ check_view(bool is_file, const char *kind, struct component_error *err)
 		return usage(err, "KIND is the name of a profile, such as heap, and no number; how many functions to show is written --top=N");
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");
+	if (is_given(opt.file) && replacement_fd_of(opt.file) == STDOUT_FILENO && !opt.raw && !is_given(opt.html) && !is_given(opt.svg))
+		return usage(err, "what is shown would be put behind the profile; write --raw beside -o /dev/stdout");
 	if (kind && !strcmp(kind, "trace"))
 		return usage(err, "a trace is no profile; write 'componentctl trace TARGET -o FILE'");
 	if (kind && (!strcmp(kind, "memory") || strpbrk(kind, "?#") || !*kind))

@@ -433,6 +433,18 @@ def links_and_outputs_are_written_to_and_not_replaced():
 
 
 @test
+def what_is_shown_is_not_put_behind_a_profile_on_standard_output():
+    address, requests, listener = server(ok(gzip.compress(SMALL)))
+    with tempdir() as d, listener:
+        for name in "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
+            for words in (), ("--folded",), ("--tree",), ("--comments",):
+                contains(ctl("profile", address, "heap", "-o", name, *words, status=2), "write --raw beside -o /dev/stdout")
+        equal(requests, [])
+        r = run(CTL, "profile", address, "heap", "-o", "/dev/stdout", "--svg=" + os.path.join(d, "svg"), env=environment(), text=False)
+        equal((r.returncode, r.stdout), (0, gzip.compress(SMALL)))
+
+
+@test
 def a_folder_of_the_targets_name_is_not_in_the_way():
     address, _, listener = server(ok(gzip.compress(SMALL)))
     with tempdir() as d, listener:
