@@ -195,6 +195,10 @@ def what_the_manifest_says_already_is_kept():
     equal([p["name"] for p in c["ports"]], ["health"])
     c = container(pod("name: a\nargs:\n- x\n-   --\n- operand"))
     equal(c["args"], ["x"] + ARGS + ["--", "operand"])
+    c = container(pod("name: a\ncommand: [tini, -s, /app]\nargs: [x]"))
+    equal(c["args"], ["x"] + ARGS)
+    c = container(pod("name: a\ncommand: [/app]\nargs: ['--', operand]"))
+    equal(c["args"], ARGS + ["--", "operand"])
     # Variables of a component, and of all.
     c = container(pod('name: a\nenv:\n- {name: PPROF_BIND_ADDRESS, value: ":6060"}\n- name: B_HEALTH_PROBE_BIND_ADDRESS\n  valueFrom: {}'))
     equal((c["args"], c["ports"]), (["--enable-pprof"], [{"name": "pprof", "containerPort": 6060}]))
@@ -319,6 +323,9 @@ def bad_input_is_told_in_one_sentence_and_nothing_is_written():
     for shell in "[sh, -c, x]", "[/bin/bash, -ec]":
         refused(pod("{name: a, command: %s}" % shell), "standard input:7: container 'a': a shell runs its program, and hands no further arguments on")
     refused(pod("{name: a, command: [x, --, y]}"), "standard input:7: container 'a': what is behind '--' is no option; write '--' and")
+    for text in "command: [/usr/bin/tini], args: ['--', /app]", "command: [dumb-init, --, /app]", "args: [/sbin/docker-init, -s, '--', /app]":
+        refused(pod("{name: a, %s}" % text), "standard input:7: container 'a': an init takes the options before '--' for its own; leave '--' out")
+    refused(pod("{name: a, args: ['--', /app]}"), "standard input:7: container 'a': the image alone says whose options are before '--'; write its program as command")
     refused(pod("{name: a}\n- {name: b, ports: [{containerPort: 7777}]}".replace("\n", "\n  ").replace("\n  - ", "\n- ")).replace("    - {name: b", "  - {name: b"),
             "standard input:8: port 7777 is that of container 'b'; write another one for 'a': --profile-port=N")
     refused(pod("{name: a, args: ['--profile-port=6060'], ports: [{name: pprof, containerPort: 7000}]}"),

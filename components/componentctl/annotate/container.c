@@ -155,21 +155,26 @@ port_named(const struct change *c, const char *name)
 static void
 refuse_deaf(struct change *c)
 {
-	static const char *const shells[] = { "sh", "bash", "dash", "ash", "zsh", "ksh" };
-	const struct node       *lists[] = { c->command, c->args };
-	bool                     shell = false;
+	const struct node *lists[] = { c->command, c->args }, *program = NULL;
+	bool               shell = false, init = false;
 
 	for (int i = 0; i < 2; i++)
 		for (const struct node *n = lists[i] ? lists[i]->first : NULL; n; n = n->next) {
-			const char *word = manifest_text(n), *slash = strrchr(word, '/');
+			const char *word = manifest_text(n), *slash = strrchr(word, '/'), *base = slash ? slash + 1 : word;
+			bool        ends = !strcmp(word, "--");
 
 			if (shell && word[0] == '-' && word[1] != '-' && strchr(word, 'c'))
 				manifest_fault(c->m, n, "container '%s': a shell runs its program, and hands no further arguments on; "
 					"write the program itself as command, and its arguments as args", c->name);
-			if (!i && !strcmp(word, "--"))
+			if (ends && init)
+				manifest_fault(c->m, n, "container '%s': an init takes the options before '--' for its own; leave '--' out", c->name);
+			if (ends && !program)
+				manifest_fault(c->m, n, "container '%s': the image alone says whose options are before '--'; write its program as command", c->name);
+			if (ends && !i)
 				manifest_fault(c->m, n, "container '%s': what is behind '--' is no option; write '--' and its operands as args", c->name);
-			for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++)
-				shell |= !strcmp(slash ? slash + 1 : word, shells[s]);
+			program = program ? program : n;
+			init |= n == program && is_one_of(base, strlen(base), "tini docker-init dumb-init catatonit");
+			shell |= is_one_of(base, strlen(base), "sh bash dash ash zsh ksh");
 		}
 }
 
