@@ -433,6 +433,18 @@ def links_and_outputs_are_written_to_and_not_replaced():
 
 
 @test
+def a_link_that_leads_nowhere_is_refused_and_stays():
+    address, requests, listener = server(ok(gzip.compress(SMALL)))
+    with tempdir() as d, listener:
+        link, none = os.path.join(d, "latest"), os.path.join(d, "today")
+        os.symlink("today", link)
+        for words in (address, "heap", "-o", link), (small(d), "--svg=" + link), (small(d), "--html=" + link, VIEWER):
+            contains(ctl("profile", *words, status=1), "'%s': No such file or directory; write another file with -" % link)
+            equal((os.readlink(link), os.path.exists(none)), ("today", False))
+        equal(requests, [])
+
+
+@test
 def what_is_shown_is_not_put_behind_a_profile_on_standard_output():
     address, requests, listener = server(ok(gzip.compress(SMALL)))
     with tempdir() as d, listener:

@@ -105,14 +105,21 @@ struct place {
 	char        file[PATH_MAX]; /* path, or what it is a link to */
 };
 
-static void
+/* 0, or why nothing may be put there. */
+static int
 place_look(struct place *p, const char *path)
 {
+	struct stat link;
+	int         r;
+
 	*p = (struct place){ .fd = replacement_fd_of(path) };
 	p->is_there = stat(path, &p->st) == 0;
+	r = p->is_there ? 0 : -errno;
 	p->is_pipe = p->is_there && !S_ISDIR(p->st.st_mode) && (!S_ISREG(p->st.st_mode) || !strncmp(path, "/proc/", 6));
 	if (!p->is_there || !realpath(path, p->file))
 		snprintf(p->file, sizeof(p->file), "%s", path);
+	/* A link that leads nowhere would be replaced itself. */
+	return p->fd < 0 && r < 0 && !lstat(path, &link) && S_ISLNK(link.st_mode) ? r : 0;
 }
 
 int
@@ -120,9 +127,10 @@ save_as(const char *path, const char *option, const void *data, size_t size, str
 {
 	char         beside[SAVE_PATH_MAX];
 	struct place p;
-	int          fd, r;
+	int          fd, r = place_look(&p, path);
 
-	place_look(&p, path);
+	if (r < 0)
+		return fail(err, path, option, r);
 	if (p.fd >= 0 || p.is_pipe) {
 		fd = p.fd >= 0 ? p.fd : open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 		r = fd < 0 ? -errno : write_all(fd, data, size);
@@ -155,9 +163,10 @@ int
 save_check(const char *path, const char *option, struct component_error *err)
 {
 	struct place p;
-	int          r;
+	int          r = place_look(&p, path);
 
-	place_look(&p, path);
+	if (r < 0)
+		return fail(err, path, option, r);
 	if (p.fd >= 0)
 		r = (fcntl(p.fd, F_GETFL) & O_ACCMODE) == O_RDONLY || fcntl(p.fd, F_GETFD) < 0 ? -EBADF : 0;
 	else if (p.is_pipe)
