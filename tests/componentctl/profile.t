@@ -29,6 +29,7 @@ from soak import cpu_ns  # noqa: E402
 
 own_run()
 SUBJECT = "tests/programs/obedient_daemon"
+NOBODY = 65534
 VIEWER = "--viewer-file=" + os.path.join(BUILD, "profiler/viewer/viewer.html.gz")
 # Of g++ 12, clang 14 and rustc; some that are readable, or nearly mangled.
 MANGLED = """
@@ -442,6 +443,25 @@ def a_link_that_leads_nowhere_is_refused_and_stays():
             contains(ctl("profile", *words, status=1), "'%s': No such file or directory; write another file with -" % link)
             equal((os.readlink(link), os.path.exists(none)), ("today", False))
         equal(requests, [])
+
+
+@test
+def a_file_that_another_user_has_made_in_such_as_tmp_is_not_filled():
+    if os.geteuid():
+        raise Skip("only root gives files away")
+    address, requests, listener = server(ok(gzip.compress(SMALL)))
+    with tempdir() as d, listener:
+        path, fifo = write(os.path.join(d, "his"), b""), os.path.join(d, "fifo")
+        os.mkfifo(fifo)
+        os.chmod(d, 0o1777)
+        for name in path, fifo:
+            os.chown(name, NOBODY, NOBODY)
+            for words in (address, "heap", "-o", name), (small(d), "--svg=" + name), (small(d), "--html=" + name, VIEWER):
+                contains(ctl("profile", *words, status=1), "'%s': Operation not permitted; write another file with -" % name)
+        equal((requests, os.stat(path).st_size), ([], 0))
+        os.chown(d, NOBODY, NOBODY)  # then it is his own folder
+        ctl("profile", address, "heap", "--raw", "-o", path)
+        equal(os.stat(path).st_uid, NOBODY)
 
 
 @test

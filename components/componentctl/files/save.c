@@ -105,21 +105,40 @@ struct place {
 	char        file[PATH_MAX]; /* path, or what it is a link to */
 };
 
+/* In a folder such as /tmp, of another user, who may have made it to read what comes: as fs.protected_regular has it.
+ * Root trusts the folder's owner; nobody else may replace his. */
+static bool
+is_of_others(const struct place *p)
+{
+	char        folder[PATH_MAX], *slash;
+	struct stat st;
+
+	snprintf(folder, sizeof(folder), "%s", p->file);
+	slash = strrchr(folder, '/');
+	snprintf(slash ? slash + 1 : folder, 2, "%s", slash ? "" : ".");
+	return p->st.st_uid != geteuid() && !stat(folder, &st) && st.st_mode & S_ISVTX && (geteuid() || p->st.st_uid != st.st_uid);
+}
+
 /* 0, or why nothing may be put there. */
 static int
 place_look(struct place *p, const char *path)
 {
 	struct stat link;
+	bool        is_proc = !strncmp(path, "/proc/", 6);
 	int         r;
 
 	*p = (struct place){ .fd = replacement_fd_of(path) };
 	p->is_there = stat(path, &p->st) == 0;
 	r = p->is_there ? 0 : -errno;
-	p->is_pipe = p->is_there && !S_ISDIR(p->st.st_mode) && (!S_ISREG(p->st.st_mode) || !strncmp(path, "/proc/", 6));
-	if (!p->is_there || !realpath(path, p->file))
+	p->is_pipe = p->is_there && !S_ISDIR(p->st.st_mode) && (!S_ISREG(p->st.st_mode) || is_proc);
+	if (!p->is_there || is_proc || !realpath(path, p->file))
 		snprintf(p->file, sizeof(p->file), "%s", path);
+	if (p->fd >= 0)
+		return 0;
+	if (p->is_there)
+		return is_of_others(p) ? -EPERM : 0;
 	/* A link that leads nowhere would be replaced itself. */
-	return p->fd < 0 && r < 0 && !lstat(path, &link) && S_ISLNK(link.st_mode) ? r : 0;
+	return !lstat(path, &link) && S_ISLNK(link.st_mode) ? r : 0;
 }
 
 int
@@ -146,19 +165,6 @@ save_as(const char *path, const char *option, const void *data, size_t size, str
 	return r < 0 ? fail(err, path, option, r) : 0;
 }
 
-/* In a folder such as /tmp one replaces files of one's own. */
-static bool
-is_kept_for_others(const struct place *p)
-{
-	char        folder[PATH_MAX], *slash;
-	struct stat st;
-
-	snprintf(folder, sizeof(folder), "%s", p->file);
-	slash = strrchr(folder, '/');
-	snprintf(slash ? slash + 1 : folder, 2, "%s", slash ? "" : ".");
-	return p->is_there && geteuid() && p->st.st_uid != geteuid() && !stat(folder, &st) && st.st_mode & S_ISVTX && st.st_uid != geteuid();
-}
-
 int
 save_check(const char *path, const char *option, struct component_error *err)
 {
@@ -174,7 +180,7 @@ save_check(const char *path, const char *option, struct component_error *err)
 	else if (p.is_there && S_ISDIR(p.st.st_mode))
 		r = -EISDIR;
 	else
-		r = is_kept_for_others(&p) ? -EPERM : try_beside(p.file);
+		r = try_beside(p.file);
 	return r < 0 ? fail(err, path, option, r) : 0;
 }
 
