@@ -577,6 +577,19 @@ def a_small_file_takes_no_more_memory_than_there_is_for_a_profile():
 
 
 @test
+def a_small_file_takes_no_longer_for_a_text_that_it_names_often():
+    text, cpu, many = "A" * (64 << 20), [("cpu", "nanoseconds")], range(1, 200)
+    one = [(1, text, text, "", 0)]
+    for data in (profile(cpu, [], [], [], [(i, text, "") for i in many]),
+                 profile(cpu, [], [], [(i, text, text, text, 0) for i in many], []),
+                 profile(cpu, [], [(1, 0, 1, [(1, 1) for i in many])], one, []),
+                 profile(cpu, [], [(i, 1, 4096, []) for i in many], [], [(1, text, "")])):
+        with tempdir() as d:
+            path = write(os.path.join(d, "x"), gzip.compress(data, 1))
+            contains(ctl("profile", path, status=1), "has more than 8192 MiB of names, counted each time that they are used")
+
+
+@test
 def long_names_on_many_stacks_are_written_once():
     name, count = "n" * 100000, 200000
     data = profile([("cpu", "nanoseconds")], [([1], [3], [])], [(1, 0, 1, [(1, 1)])], [(1, name, name, "", 0)], [])

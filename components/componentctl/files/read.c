@@ -38,6 +38,7 @@ struct reader {
 	struct table           mappings, functions, locations; /* id to index + 1 */
 	struct demangle_room  *demangling;
 	bool                   is_legacy; /* and p is what it said */
+	uint64_t               named; /* bytes; see count_names() */
 	struct component_error *err;
 };
 
@@ -176,12 +177,25 @@ clean_text(struct reader *r, int64_t index)
 	return s && !utf8_is_clean(s, strlen(s)) ? utf8_clean(&r->p->arena, s, strlen(s)) : s;
 }
 
+/* Each time that they are named, as each is looked at then: many may be one long text of the file.  0, or -EFBIG. */
+static int
+count_names(struct reader *r, const char *a, const char *b, const char *c)
+{
+	r->named += strlen(a) + strlen(b) + strlen(c);
+	if (r->named <= READ_NAMES_MAX)
+		return 0;
+	component_error_set(r->err, "has more than %llu MiB of names, counted each time that they are used",
+		(unsigned long long)(READ_NAMES_MAX >> 20));
+	return -EFBIG;
+}
+
 static int
 read_types(struct reader *r)
 {
 	const Message *m = r->m;
 	struct pprof  *p = r->p;
 	const char    *usual = text(r, m->default_sample_type);
+	int            error = 0;
 
 	if (!m->n_sample_type)
 		return refuse(r->err, "is no pprof profile: it does not say what it measured");
@@ -191,14 +205,15 @@ read_types(struct reader *r)
 	p->type_count = m->n_sample_type;
 	p->usual_type = usual;
 	p->usual = p->type_count - 1;
-	for (size_t i = p->type_count; i-- > 0;) {
+	for (size_t i = p->type_count; i-- > 0 && !error;) {
 		p->types[i] = (struct pprof_type){ clean_text(r, m->sample_type[i]->type), clean_text(r, m->sample_type[i]->unit) };
 		if (!p->types[i].type || !p->types[i].unit)
 			return refuse(r->err, "is damaged: a text is not in its table");
 		if (usual && *usual && !strcmp(usual, p->types[i].type))
 			p->usual = i;
+		error = count_names(r, p->types[i].type, p->types[i].unit, "");
 	}
-	return usual ? 0 : refuse(r->err, "is damaged: a text is not in its table");
+	return usual ? error : refuse(r->err, "is damaged: a text is not in its table");
 }
 
 static int
@@ -231,7 +246,9 @@ read_mappings(struct reader *r)
 			from->has_line_numbers, from->has_inline_frames };
 		if (!p->mappings[i].file || !p->mappings[i].build_id)
 			return refuse(r->err, "is damaged: a text is not in its table");
-		error = add_id(r, &r->mappings, m->mapping[i]->id, i, "mapping");
+		error = count_names(r, p->mappings[i].file, p->mappings[i].build_id, "");
+		if (!error)
+			error = add_id(r, &r->mappings, m->mapping[i]->id, i, "mapping");
 	}
 	p->object = m->n_mapping ? p->mappings[0].file : "";
 	p->build_id = m->n_mapping ? p->mappings[0].build_id : "";
@@ -295,14 +312,17 @@ read_functions(struct reader *r)
 		return no_memory(r->err);
 	for (size_t i = 0; i < m->n_function && !error; i++) {
 		const Component__Pprof__Function *f = m->function[i];
-		const char                       *name = text(r, f->name), *system_name = text(r, f->system_name);
+		const char *name = text(r, f->name), *system_name = text(r, f->system_name), *file = text(r, f->filename);
 
-		if (!name || !system_name || !text(r, f->filename))
+		if (!name || !system_name || !file)
 			return refuse(r->err, "is damaged: a text is not in its table");
+		error = count_names(r, name, system_name, file);
+		if (error)
+			return error;
 		name = read_name(p, &r->demangling, name, system_name);
 		if (!name)
 			return no_memory(r->err);
-		p->functions[i] = (struct pprof_function){ name, text(r, f->filename), system_name, f->start_line };
+		p->functions[i] = (struct pprof_function){ name, file, system_name, f->start_line };
 		error = add_id(r, &r->functions, f->id, i, "function");
 	}
 	p->function_count = m->n_function;
@@ -313,21 +333,23 @@ static int
 read_lines(struct reader *r, const Component__Pprof__Location *from, struct pprof_location *to)
 {
 	struct pprof_line *lines = arena_array(&r->p->arena, from->n_line + 1, sizeof(*lines));
+	int                error = count_names(r, to->object, "", "");
 
 	to->functions = arena_array(&r->p->arena, from->n_line + 1, sizeof(struct pprof_function *));
 	if (!lines || !to->functions)
 		return no_memory(r->err);
 	to->lines = lines;
-	for (size_t i = 0; i < from->n_line; i++) {
+	for (size_t i = 0; i < from->n_line && !error; i++) {
 		uint64_t index = table_get(&r->functions, from->line[i]->function_id);
 
 		if (!index)
 			return refuse(r->err, "is damaged: a line's function is missing");
 		to->functions[i] = &r->p->functions[index - 1];
 		lines[i] = (struct pprof_line){ from->line[i]->line, from->line[i]->column };
+		error = count_names(r, to->functions[i]->name, to->functions[i]->file, "");
 	}
 	to->count = (uint32_t)from->n_line;
-	return 0;
+	return error;
 }
 
 static int
@@ -545,7 +567,9 @@ read_head(struct reader *r)
 	return 0;
 }
 
-/* A name without its arguments: up to a bracket that is not the name's own. */
+#define DROP_NAME_MAX 4096 /* bytes; longer ones stay */
+
+/* A name without its arguments: up to a bracket that is not the name's own, or more than DROP_NAME_MAX. */
 static size_t
 length_without_arguments(const char *name)
 {
@@ -557,7 +581,7 @@ length_without_arguments(const char *name)
 
 		for (unsigned i = 0; i < 2 && !own; i++)
 			own = !strncmp(at, kept[i], strlen(kept[i])) ? strlen(kept[i]) : 0;
-		if (!own && (!*at || *at == '('))
+		if ((!own && (!*at || *at == '(')) || at - name > DROP_NAME_MAX)
 			return (size_t)(at - name);
 		at += own ? own : 1;
 	}
@@ -567,7 +591,6 @@ length_without_arguments(const char *name)
  * What a file's own patterns say of its functions, each asked for once.  glibc remembers each state that a name has led
  * to, which may be one for each byte, as large as the pattern: they are forgotten in time.
  */
-#define DROP_NAME_MAX  4096                 /* bytes; longer ones stay */
 #define DROP_STATE_MIN 512                  /* a state takes no less than with patterns of so many bytes */
 #define DROP_KEPT_MAX  ((size_t)4 << 20)    /* bytes of names times bytes of patterns: less than 100 MiB of states */
 #define DROP_WORK_MAX  ((uint64_t)32 << 30) /* the same: minutes */

@@ -8,7 +8,7 @@
  * A file may have been made to harm its reader.  Every id and index in it is checked here: pointers below
  * are never NULL, unless it says so, and lead into p.
  *
- *   limits   READ_BYTES_MAX of a file once unpacked, READ_MEMORY_MAX for all of it, READ_FRAMES_MAX
+ *   limits   READ_BYTES_MAX of a file once unpacked, READ_MEMORY_MAX for all of it, READ_FRAMES_MAX, READ_NAMES_MAX
  *   threads  one at a time for one struct pprof
  *   source   components/componentctl/files/read.c
  */
@@ -27,6 +27,7 @@
 #define READ_BYTES_MAX  ((size_t)256 << 20) /* bytes, unpacked */
 #define READ_MEMORY_MAX ((size_t)1 << 30) /* bytes; a message in memory is several times the one in the file */
 #define READ_FRAMES_MAX ((uint64_t)1 << 28) /* functions on all stacks together: minutes of work */
+#define READ_NAMES_MAX  ((uint64_t)8 << 30) /* bytes of names, counted for each function, line and so on that has them: the same */
 
 struct pprof_function {
 	const char *name, *file; /* "": not known */
