@@ -590,6 +590,20 @@ def a_small_file_takes_no_longer_for_a_text_that_it_names_often():
 
 
 @test
+def a_view_of_more_than_a_gigabyte_is_none():
+    text, many, cpu = "A" * (16 << 20), range(1, 71), [("cpu", "nanoseconds")]
+    each, at = [([i], [1], []) for i in many], [(i, 1, 4096, [(i, 1)]) for i in many]
+    with tempdir() as d:
+        source, path = write(os.path.join(d, "source"), text.encode()), os.path.join(d, "x")
+        for words, data in (
+                (("--tree",), profile(cpu, [([71, i], [1], []) for i in many], at + [(71, 1, 4096, [(71, 1)])],
+                                      [(i, "f%d" % i, "", "", 0) for i in many] + [(71, text, text, "", 0)], [(1, "x", "")])),
+                (("--list=f",), profile(cpu, each, at, [(i, "f%d" % i, "", source, 0) for i in many], [(1, "x", "")]))):
+            write(path, gzip.compress(data, 1))
+            contains(ctl("profile", path, "--top=0", *words, status=1, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE), "Cannot allocate memory")
+
+
+@test
 def long_names_on_many_stacks_are_written_once():
     name, count = "n" * 100000, 200000
     data = profile([("cpu", "nanoseconds")], [([1], [3], [])], [(1, 0, 1, [(1, 1)])], [(1, name, name, "", 0)], [])

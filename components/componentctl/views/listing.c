@@ -378,7 +378,7 @@ print_lines(const struct listing *l, const uint32_t *rows, size_t count, int64_t
 	const char *at = l->source, *end = l->source + l->source_size;
 	size_t      i = 0;
 
-	for (int64_t line = 1; at < end && line <= last; line++) {
+	for (int64_t line = 1; at < end && line <= last && l->out->size <= TOP_MEMORY_MAX; line++) {
 		const char *next = memchr(at, '\n', (size_t)(end - at)), *stop = next ? next : end;
 		int64_t     flat = 0, cum = 0;
 
@@ -446,7 +446,7 @@ print_function(struct listing *l, const uint32_t *rows, size_t count)
 {
 	bool found = false;
 
-	for (size_t i = 0, n; i < count; i += n) {
+	for (size_t i = 0, n; i < count && l->out->size <= TOP_MEMORY_MAX; i += n) {
 		n = group(l, rows + i, count - i, true);
 		if (!*l->rows[rows[i]].file)
 			continue;
@@ -480,11 +480,11 @@ print(struct listing *l, struct component_error *err)
 	order_sort(l->order, count, before, l);
 	units_format(total, l->shown.total, l->p->types[l->shown.type].unit, "auto");
 	text_add(l->out, "Total: %s\n", total);
-	for (size_t i = 0, n; i < count; i += n) {
+	for (size_t i = 0, n; i < count && l->out->size <= TOP_MEMORY_MAX; i += n) {
 		n = group(l, l->order + i, count - i, false);
 		print_function(l, l->order + i, n);
 	}
-	return 0;
+	return l->out->size > TOP_MEMORY_MAX ? -ENOMEM : 0;
 }
 
 int

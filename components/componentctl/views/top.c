@@ -323,7 +323,7 @@ print_table(struct table_of_functions *t)
 	int64_t sum = 0;
 
 	text_add(t->out, "%10s %5s%% %5s%% %10s %5s%%\n", "flat", "flat", "sum", "cum", "cum");
-	for (size_t i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count && t->out->size <= TOP_MEMORY_MAX; i++) {
 		const struct node *n = &t->graph.nodes[t->order[i]];
 
 		sum = (int64_t)((uint64_t)sum + (uint64_t)n->flat);
@@ -386,7 +386,7 @@ print_calls(struct table_of_functions *t, uint32_t node, int side)
 		else
 			high = middle;
 	}
-	for (; low < t->graph.edge_count && side_of(t, t->calls[side][low], side) == node; low++) {
+	for (; low < t->graph.edge_count && side_of(t, t->calls[side][low], side) == node && t->out->size <= TOP_MEMORY_MAX; low++) {
 		const struct edge *e = &t->graph.edges[t->calls[side][low]];
 
 		add_amount(t, 50, e->weight);
@@ -423,7 +423,7 @@ print_tree(struct table_of_functions *t, struct component_error *err)
 	if (t->graph.edge_count && (!t->calls[0] || !t->calls[1]))
 		return -ENOMEM;
 	text_add(t->out, SEPARATOR "      flat  flat%%   sum%%        cum   cum%%   calls calls%% + context \t \t \n");
-	for (size_t i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count && t->out->size <= TOP_MEMORY_MAX; i++) {
 		const struct node *n = &t->graph.nodes[t->order[i]];
 
 		if (!is_peeked(t, n))
@@ -472,6 +472,8 @@ top_print(const struct pprof *p, const struct view *v, struct text *out, struct 
 		else
 			print_table(&t);
 	}
+	if (!r && out->size > TOP_MEMORY_MAX)
+		r = -ENOMEM;
 	match_release(&t.peek);
 	graph_release(&t.graph);
 	arena_release(&arena);
