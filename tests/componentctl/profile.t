@@ -140,6 +140,14 @@ def the_tables_of_our_profiles_and_of_differences_are_those_of_go_tool_pprof():
 
 
 @test
+def a_long_filter_is_shown_as_by_go_tool_pprof():
+    newest_pprof()
+    with tempdir() as d:
+        for size in 69, 70, 73, 74, 200:
+            need(compare(small(d), ("--focus=main|" + size * "x", "--ignore=" + size * "y")) == 1, size)
+
+
+@test
 def so_are_those_of_profiles_that_other_tools_could_have_written():
     newest_pprof()  # before two of us ask for it
     with tempdir() as d:

@@ -37,6 +37,7 @@
 #define NODE_SHARE 0.005
 #define EDGE_SHARE 0.001
 
+#define FILTER_MAX 80 /* bytes of an active filter that are shown */
 #define SEPARATOR "----------------------------------------------------------+-------------\n"
 
 struct table_of_functions {
@@ -258,11 +259,19 @@ print_duration(struct table_of_functions *t)
 static void
 print_filter(struct table_of_functions *t, const char *name, const char *value)
 {
+	struct text filter = TEXT_INIT;
+	bool        is_cut;
+
 	if (!value || !*value)
 		return;
-	text_add(t->out, "   %s=", name);
-	text_add_visible(t->out, value, strlen(value));
-	text_add(t->out, "\n");
+	text_add(&filter, "%s=%s", name, value);
+	is_cut = !filter.failed && filter.size > FILTER_MAX;
+	if (is_cut)
+		filter.data[FILTER_MAX] = '\0';
+	text_add(t->out, "   ");
+	text_add_visible(t->out, text_string(&filter), FILTER_MAX);
+	text_add(t->out, "%s\n", is_cut ? "…" : "");
+	text_release(&filter);
 }
 
 static void
