@@ -505,7 +505,7 @@ flags_file_read(struct component_flags *f, struct flag_round *round)
 		fault_errno(&r, by, -error);
 		goto out;
 	}
-	f->config_found = true;
+	round->config_found = true;
 	r.line_of = calloc(f->count, sizeof(*r.line_of));
 	if (!r.line_of || !yaml_parser_initialize(&r.parser)) {
 		round->errors.failed = true;

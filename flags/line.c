@@ -300,8 +300,8 @@ take_fault(struct line *l, int c, int at)
 		report(l, "unknown option", word, strlen(word), "");
 }
 
-/* "-x=false" at words[i] in its long form, as getopt_long() gives no value to the letter of a bool. */
-static void
+/* Gives "-x=false" at words[i] its long form, as getopt_long() takes no value for the letter of a bool; false: it is none. */
+static bool
 lengthen(struct line *l, int i)
 {
 	const char              *word = l->words[i];
@@ -310,14 +310,15 @@ lengthen(struct line *l, int i)
 	char                    *copy;
 
 	if (!e || e->row.type != COMPONENT_FLAG_TYPE_BOOL)
-		return;
+		return false;
 	copy = l->owned[i] = malloc(strlen("--") + strlen(e->row.name) + strlen(word));
 	if (!copy) {
 		l->round->errors.failed = true;
-		return;
+		return false;
 	}
 	sprintf(copy, "--%s%s", e->row.name, word + 2);
 	l->words[i] = copy;
+	return true;
 }
 
 static void
@@ -329,9 +330,7 @@ read_words(struct line *l)
 		int at = optind > 0 ? optind : 1;
 		int c;
 
-		if (!in_word && at < l->argc)
-			lengthen(l, at);
-		if (!in_word && at < l->argc && strncmp(l->words[at], "--", 2) == 0 && l->words[at][2] &&
+		if (!in_word && at < l->argc && !lengthen(l, at) && strncmp(l->words[at], "--", 2) == 0 && l->words[at][2] &&
 		    !check_long(l, at)) {
 			optind = at + 1;
 			l->unknown = !strchr(l->words[at], '=');

@@ -275,6 +275,7 @@ keep(struct component_flags *f, struct flag_round *round)
 	flag_round_release(&f->round);
 	if (f->parsed) {
 		f->config_path = round->config_path;
+		f->config_found = round->config_found;
 		round->config_path = NULL;
 		f->round = *round;
 		f->undone = true; /* a parse is not taken back */
@@ -371,6 +372,8 @@ component_flags_reload(struct component_flags *f, struct component_error *err)
 	flag_round_release(&f->refused);
 	flag_round_release(&f->round);
 	f->round = round;
+	f->round.config_found = f->config_found;
+	f->config_found = round.config_found;
 	f->undone = false;
 	return r;
 out:
@@ -386,6 +389,7 @@ component_flags_undo(struct component_flags *f)
 	if (!f || !f->parsed || f->undone || !f->round.at)
 		return;
 	f->undone = true;
+	f->config_found = f->round.config_found;
 	commit(f, &f->round);
 	lines_release(&f->round.warnings);
 }

@@ -60,6 +60,7 @@ struct flag_round {
 	struct lines errors;      /* without the program's name */
 	struct lines warnings;
 	size_t       file_errors; /* of errors: those the config file is to blame for */
+	bool         config_found; /* its file was there; of the last one, as of what it holds: the file before */
 	char        *config_path; /* absolute, so that a reload finds it after chdir() */
 };
 
@@ -80,7 +81,7 @@ struct component_flags {
 	struct flag_round  refused; /* by a check of the last reload, until the next one */
 	struct flag_round *current; /* the one whose checks are running */
 	char              *config_path;
-	bool               config_found; /* the file was there once: it is missed from then on */
+	bool               config_found; /* the values in force are from it: a reload misses it, then */
 	bool               parsed;
 	bool               foreign; /* read out of somebody else's command line, extract.c */
 	bool               config_own; /* by the program's own variable, not by COMPONENT_CONFIG */

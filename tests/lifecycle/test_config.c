@@ -111,6 +111,17 @@ a_config_that_was_there_is_missed_by_a_reload_though_nobody_has_named_it(void **
 	assert_int_equal(life_parse(c, &err, NULL), 0);
 	assert_int_equal(component_start(c, &err), 0);
 	assert_int_equal(component_reload(c, &err), 0);
+	/* What is refused is not in force, nor is what was taken back. */
+	write_file(path, "v: many\n");
+	assert_true(component_reload(c, &err) < 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(component_reload(c, &err), 0);
+	fail_at = FAIL_SPEC_BACK;
+	write_file(path, "v: 1\n");
+	assert_true(component_reload(c, &err) < 0);
+	fail_at = 0;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(component_reload(c, &err), 0);
 	write_file(path, "v: 1\n");
 	assert_int_equal(component_reload(c, &err), 0);
 	assert_int_equal(component_verbosity(c), 1);
