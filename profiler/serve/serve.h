@@ -29,7 +29,7 @@
 
 #define SERVE_PATH  "/debug/pprof/"
 #define SERVE_ENDED "the program ended meanwhile" /* a comment of what was being measured */
-#define SERVE_FOR_ALL "profiles can be read by everybody who reaches this address; use a loopback address or --profiling-token-file"
+#define SERVE_FOR_ALL "profiles can be read by everybody who reaches this server's port; use a loopback address or --profiling-token-file"
 
 struct job;
 

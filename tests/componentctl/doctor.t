@@ -630,7 +630,7 @@ NOTES = (
      "cc -fasynchronous-unwind-tables -Wl,--eh-frame-hdr SOURCES"),
     ("there is no page for browsers; install it (Debian: libcomponent-common)", "apt-get install libcomponent-common"),
     ("new stacks will be [stack table full]; give it more by --profiling-memory", "PROGRAM --profiling-memory=128MiB"),
-    ("profiles can be read by everybody who reaches this address; use a loopback address or --profiling-token-file",
+    ("profiles can be read by everybody who reaches this server's port; use a loopback address or --profiling-token-file",
      "PROGRAM --profiling-token-file=FILE"),
     ("none", "apt-get install libunwind8"),
     ("heap sampling is off: malloc() belongs to /usr/lib/libjemalloc.so.2; load libcomponent's hooks before it, or do without it", RUN),
@@ -665,7 +665,7 @@ def what_root_alone_may_do_is_offered_to_others_with_sudo():
         for i, (_, command) in enumerate(NOTES):
             equal(about(found, "note %d" % i)["command"], ("sudo " if command.split(" ")[0] in CHANGES else "") + command.replace("TARGET", target))
     low = lambda hard: lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (30, hard))  # noqa: E731
-    equal(about(told("sh", preexec_fn=low(100)), "descriptors")["command"], "ulimit -n 100")
+    equal(about(told("sh", preexec_fn=low(100)), "descriptors")["command"], "ulimit -S -n 100")
     command = about(told("sh", preexec_fn=low(30)), "descriptors")["command"]
     need(re.fullmatch(r"sudo prlimit --pid=\$\$ --nofile=(\d+):\1", command), command)
     path = next((line.strip().split("::")[1] for line in open("/proc/self/cgroup") if line.startswith("0::")), None)

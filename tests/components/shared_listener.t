@@ -156,7 +156,7 @@ def a_probe_needs_no_token_and_no_known_host_and_a_profile_does():
                 equal(d.get(PPROF + "?token=secret-word", headers=odd).status, 403)  # it is asked at 127.0.0.1
                 need("can be read by everybody" not in d.output(), d.output())
         with shared(host="0.0.0.0") as d:
-            contains(d.output(), "profiles can be read by everybody who reaches this address")
+            contains(d.output(), "profiles can be read by everybody who reaches this server's port")
 
 
 @test

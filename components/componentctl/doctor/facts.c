@@ -160,7 +160,7 @@ limit_command(pid_t pid, const char *name, char letter, uint64_t soft, uint64_t 
 	if (pid != getpid())
 		snprintf(whose, sizeof(whose), "%d", (int)pid);
 	if (pid == getpid() && !hard)
-		snprintf(buf, size, "ulimit -%c %" PRIu64, letter, soft);
+		snprintf(buf, size, "ulimit -S -%c %" PRIu64, letter, soft);
 	else
 		snprintf(buf, size, "prlimit --pid=%s --%s=%" PRIu64 ":%s", whose, name, soft, more);
 }
