@@ -203,6 +203,12 @@ on_dump(size_t kind)
 		_exit(STATUS_DUMPED);
 }
 
+static bool
+is_stopping(const struct component *c)
+{
+	return component_phase(c) > COMPONENT_PHASE_RUNNING;
+}
+
 static void
 on_count(size_t kind)
 {
@@ -213,8 +219,8 @@ on_count(size_t kind)
 	if (kinds[kind].stops)
 		on_stop(kind);
 	else
-		log_signal(kind, COMPONENT_LOG_INFO,
-			kinds[kind].request == REQUEST_RELOAD ? "signal received, reloading" : "signal received");
+		log_signal(kind, COMPONENT_LOG_INFO, kinds[kind].request == REQUEST_RELOAD && !is_stopping(state.owner) ?
+			"signal received, reloading" : "signal received");
 	phase_request(state.owner, kinds[kind].request);
 }
 

@@ -67,7 +67,7 @@ static void on_grace_over(struct component *c, void *arg);
 static void
 grace_begin(struct component *c, int64_t ns)
 {
-	if (ns > 0)
+	if (ns > 0 && ns <= INT64_MAX / 4)
 		c->grace_end_ns = clock_ns(CLOCK_MONOTONIC) + ns;
 	if (ns > 0 && component_timer_add(c, ns, 0, on_grace_over, NULL, &c->grace_timer) < 0) {
 		/* No memory for the limit: better no grace than no end. */
