@@ -50,8 +50,7 @@ def has(bits, number):
 
 
 def has_open(pid, path):
-    links = "/proc/%d/fd/" % pid
-    return any(os.path.lexists(links + n) and os.readlink(links + n) == path for n in os.listdir(links))
+    return path in descriptors(pid).values()
 
 
 def children(pid):
