@@ -338,6 +338,12 @@ take(const struct target *t, const char *kind, const struct fetched *f, int r, s
 	return r;
 }
 
+static bool
+is_stdout(const char *file)
+{
+	return is_given(file) && replacement_fd_of(file) == STDOUT_FILENO;
+}
+
 static int
 check_view(bool is_file, const char *kind, struct component_error *err)
 {
@@ -363,7 +369,7 @@ check_view(bool is_file, const char *kind, struct component_error *err)
 		return usage(err, "KIND is the name of a profile, such as heap, and no number; how many functions to show is written --top=N");
 	if (is_file && (kind || opt.raw || opt.seconds || (opt.file && *opt.file)))
 		return usage(err, "the target is a file, of which KIND, --seconds, -o and --raw say nothing; leave them out");
-	if (is_given(opt.file) && replacement_fd_of(opt.file) == STDOUT_FILENO && !opt.raw && !is_given(opt.html) && !is_given(opt.svg))
+	if (is_stdout(opt.file) && !opt.raw && (is_stdout(opt.html) || is_stdout(opt.svg) || (!is_given(opt.html) && !is_given(opt.svg))))
 		return usage(err, "what is shown would be put behind the profile; write --raw beside -o /dev/stdout");
 	if (kind && !strcmp(kind, "trace"))
 		return usage(err, "a trace is no profile; write 'componentctl trace TARGET -o FILE'");

@@ -197,6 +197,9 @@ def what_the_manifest_says_already_is_kept():
     equal(c["args"], ["x"] + ARGS + ["--", "operand"])
     c = container(pod("name: a\ncommand: [tini, -s, /app]\nargs: [x]"))
     equal(c["args"], ["x"] + ARGS)
+    for command, first in (("[tini, /app]", "x"), ("[tini]", "/app"), ("[tini, -p, SIGTERM, /app]", "x")):
+        c = container(pod("name: a\ncommand: %s\nargs: [%s, '--', operand]" % (command, first)))
+        equal(c["args"], [first] + ARGS + ["--", "operand"])
     c = container(pod("name: a\ncommand: [/app]\nargs: ['--', operand]"))
     equal(c["args"], ARGS + ["--", "operand"])
     # Variables of a component, and of all.
@@ -323,7 +326,8 @@ def bad_input_is_told_in_one_sentence_and_nothing_is_written():
     for shell in "[sh, -c, x]", "[/bin/bash, -ec]":
         refused(pod("{name: a, command: %s}" % shell), "standard input:7: container 'a': a shell runs its program, and hands no further arguments on")
     refused(pod("{name: a, command: [x, --, y]}"), "standard input:7: container 'a': what is behind '--' is no option; write '--' and")
-    for text in "command: [/usr/bin/tini], args: ['--', /app]", "command: [dumb-init, --, /app]", "args: [/sbin/docker-init, -s, '--', /app]":
+    for text in "command: [/usr/bin/tini], args: ['--', /app]", "command: [dumb-init, --, /app]", "args: [/sbin/docker-init, -s, '--', /app]", \
+            "command: [/sbin/tini-static], args: [-p, SIGTERM, '--', /app]":
         refused(pod("{name: a, %s}" % text), "standard input:7: container 'a': an init takes the options before '--' for its own; leave '--' out")
     refused(pod("{name: a, args: ['--', /app]}"), "standard input:7: container 'a': the image alone says whose options are before '--'; write its program as command")
     refused(pod("{name: a}\n- {name: b, ports: [{containerPort: 7777}]}".replace("\n", "\n  ").replace("\n  - ", "\n- ")).replace("    - {name: b", "  - {name: b"),

@@ -298,7 +298,8 @@ def a_pattern_that_pprof_reads_differently_is_refused():
             contains(ctl("profile", path, "--focus=a\\" + character, status=2), "has a '\\' before '%s'; write %s for the character" % (character, character))
         for inside in "[\\w:]+::run", "[^\\]]", "[a\\-z]", "[[:alpha:]\\.]", "[]\\]":
             contains(ctl("profile", path, "--ignore=" + inside, status=2), "has a '\\' between brackets; write ']' first there")
-        equal(ctl("profile", path, "--folded", "--focus=[]c-][^]<>]\\.?"), "main;crunch 5\n")
+        for focus in "[]c-][^]<>]\\.?", "[/\\\\c]r[^\\\\]":
+            equal(ctl("profile", path, "--folded", "--focus=" + focus), "main;crunch 5\n")
 
 
 @test
@@ -463,10 +464,16 @@ def a_file_that_another_user_has_made_in_such_as_tmp_is_not_filled():
         os.mkfifo(fifo)
         os.chmod(d, 0o1777)
         for name in path, fifo:
-            os.chown(name, NOBODY, NOBODY)
+            try:
+                os.chown(name, NOBODY, NOBODY)
+            except OSError as e:  # one user alone in a namespace
+                raise Skip(str(e))
             for words in (address, "heap", "-o", name), (small(d), "--svg=" + name), (small(d), "--html=" + name, VIEWER):
                 contains(ctl("profile", *words, status=1), "'%s': Operation not permitted; write another file with -" % name)
         equal((requests, os.stat(path).st_size), ([], 0))
+        os.chmod(d, 0o1755)  # nobody else can have made it
+        ctl("profile", address, "heap", "--raw", "-o", path)
+        os.chmod(d, 0o1777)
         os.chown(d, NOBODY, NOBODY)  # then it is his own folder
         ctl("profile", address, "heap", "--raw", "-o", path)
         equal(os.stat(path).st_uid, NOBODY)
@@ -479,6 +486,8 @@ def what_is_shown_is_not_put_behind_a_profile_on_standard_output():
         for name in "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
             for words in (), ("--folded",), ("--tree",), ("--comments",):
                 contains(ctl("profile", address, "heap", "-o", name, *words, status=2), "write --raw beside -o /dev/stdout")
+        for picture in "--svg=", "--html=":
+            contains(ctl("profile", address, "heap", "-o", "/dev/stdout", picture + "/dev/fd/1", status=2), "write --raw beside -o /dev/stdout")
         equal(requests, [])
         r = run(CTL, "profile", address, "heap", "-o", "/dev/stdout", "--svg=" + os.path.join(d, "svg"), env=environment(), text=False)
         equal((r.returncode, r.stdout), (0, gzip.compress(SMALL)))
@@ -608,7 +617,8 @@ def a_view_of_more_than_a_gigabyte_is_none():
                                       [(i, "f%d" % i, "", "", 0) for i in many] + [(71, text, text, "", 0)], [(1, "x", "")])),
                 (("--list=f",), profile(cpu, each, at, [(i, "f%d" % i, "", source, 0) for i in many], [(1, "x", "")]))):
             write(path, gzip.compress(data, 1))
-            contains(ctl("profile", path, "--top=0", *words, status=1, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE), "Cannot allocate memory")
+            contains(ctl("profile", path, "--top=0", *words, status=1, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE),
+                     "more than 1024 MiB would be printed; write --top=N or --focus=RE")
 
 
 @test

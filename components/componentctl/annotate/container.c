@@ -156,13 +156,15 @@ static void
 refuse_deaf(struct change *c)
 {
 	const struct node *lists[] = { c->command, c->args }, *program = NULL;
-	bool               shell = false, init = false;
+	const char        *before = "";
+	bool               shell = false, init = false; /* init: it still reads its own options */
 
 	for (int i = 0; i < 2; i++)
 		for (const struct node *n = lists[i] ? lists[i]->first : NULL; n; n = n->next) {
 			const char *word = manifest_text(n), *slash = strrchr(word, '/'), *base = slash ? slash + 1 : word;
 			bool        ends = !strcmp(word, "--");
 
+			init &= word[0] == '-' || is_one_of(before, strlen(before), "-e -p -r"); /* the value of one of its options */
 			if (shell && word[0] == '-' && word[1] != '-' && strchr(word, 'c'))
 				manifest_fault(c->m, n, "container '%s': a shell runs its program, and hands no further arguments on; "
 					"write the program itself as command, and its arguments as args", c->name);
@@ -173,8 +175,10 @@ refuse_deaf(struct change *c)
 			if (ends && !i)
 				manifest_fault(c->m, n, "container '%s': what is behind '--' is no option; write '--' and its operands as args", c->name);
 			program = program ? program : n;
-			init |= n == program && is_one_of(base, strlen(base), "tini docker-init dumb-init catatonit");
+			init |= n == program && (is_one_of(base, strlen(base), "tini docker-init dumb-init catatonit") ||
+				strncmp(base, "tini-", strlen("tini-")) == 0); /* tini-static, tini-amd64 */
 			shell |= is_one_of(base, strlen(base), "sh bash dash ash zsh ksh");
+			before = word;
 		}
 }
 

@@ -106,7 +106,7 @@ struct place {
 };
 
 /* In a folder such as /tmp, of another user, who may have made it to read what comes: as fs.protected_regular has it.
- * Root trusts the folder's owner; nobody else may replace his. */
+ * The folder's owner is trusted, but only root may replace a file of his. */
 static bool
 is_of_others(const struct place *p)
 {
@@ -116,7 +116,8 @@ is_of_others(const struct place *p)
 	snprintf(folder, sizeof(folder), "%s", p->file);
 	slash = strrchr(folder, '/');
 	snprintf(slash ? slash + 1 : folder, 2, "%s", slash ? "" : ".");
-	return p->st.st_uid != geteuid() && !stat(folder, &st) && st.st_mode & S_ISVTX && (geteuid() || p->st.st_uid != st.st_uid);
+	return p->st.st_uid != geteuid() && !stat(folder, &st) && st.st_mode & S_ISVTX && st.st_mode & (S_IWGRP | S_IWOTH) &&
+	       (p->st.st_uid != st.st_uid || (geteuid() && !p->is_pipe));
 }
 
 /* 0, or why nothing may be put there. */

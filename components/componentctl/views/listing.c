@@ -484,7 +484,7 @@ print(struct listing *l, struct component_error *err)
 		n = group(l, l->order + i, count - i, false);
 		print_function(l, l->order + i, n);
 	}
-	return l->out->size > TOP_MEMORY_MAX ? -ENOMEM : 0;
+	return top_printed(l->out, err);
 }
 
 int

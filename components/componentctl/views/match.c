@@ -37,6 +37,16 @@ bracket_end(const char *p)
 	return p;
 }
 
+/* A '\\' of a set that does not stand for itself in Go: there it is written twice, which is the same to POSIX. */
+static bool
+has_escape(const char *set, const char *end)
+{
+	for (const char *p = set; p < end; p++)
+		if (*p == '\\' && *++p != '\\')
+			return true;
+	return false;
+}
+
 static int
 check(const char *pattern, char *why, size_t size)
 {
@@ -58,8 +68,8 @@ check(const char *pattern, char *why, size_t size)
 			p = bracket_end(p);
 			if (!*p)
 				break; /* regcomp() says it */
-			if (memchr(set, '\\', (size_t)(p - set))) {
-				snprintf(why, size, "has a '\\' between brackets; write ']' first there, '-' last, and A-Za-z0-9_ for \\w");
+			if (has_escape(set, p)) {
+				snprintf(why, size, "has a '\\' between brackets; write ']' first there, '-' last, \\\\ for a '\\', and A-Za-z0-9_ for \\w");
 				return -EINVAL;
 			}
 		} else if (*p == '\\' && p[1] && strchr("<>`'", p[1])) {

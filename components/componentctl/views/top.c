@@ -32,6 +32,7 @@
 #include "graph.h"
 #include "order.h"
 #include "units.h"
+#include "utf8.h"
 
 /* Shares of what is shown below which functions are dropped, and calls do not say how a function was called. */
 #define NODE_SHARE 0.005
@@ -267,7 +268,7 @@ print_filter(struct table_of_functions *t, const char *name, const char *value)
 	text_add(&filter, "%s=%s", name, value);
 	is_cut = !filter.failed && filter.size > FILTER_MAX;
 	if (is_cut)
-		filter.data[FILTER_MAX] = '\0';
+		filter.data[utf8_cut(filter.data, FILTER_MAX)] = '\0';
 	text_add(t->out, "   ");
 	text_add_visible(t->out, text_string(&filter), FILTER_MAX);
 	text_add(t->out, "%s\n", is_cut ? "…" : "");
@@ -456,6 +457,15 @@ print_tree(struct table_of_functions *t, struct component_error *err)
 }
 
 int
+top_printed(const struct text *out, struct component_error *err)
+{
+	if (out->size <= TOP_MEMORY_MAX)
+		return 0;
+	component_error_set(err, "more than %zu MiB would be printed; write --top=N or --focus=RE", (size_t)TOP_MEMORY_MAX >> 20);
+	return -E2BIG;
+}
+
+int
 top_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err)
 {
 	struct arena_budget       budget = { 0, TOP_MEMORY_MAX };
@@ -481,8 +491,8 @@ top_print(const struct pprof *p, const struct view *v, struct text *out, struct 
 		else
 			print_table(&t);
 	}
-	if (!r && out->size > TOP_MEMORY_MAX)
-		r = -ENOMEM;
+	if (!r)
+		r = top_printed(out, err);
 	match_release(&t.peek);
 	graph_release(&t.graph);
 	arena_release(&arena);

@@ -31,8 +31,9 @@ struct view {
 	bool        tree;           /* with who calls whom */
 };
 
-/* They add to the text.  0; -EINVAL and a sentence: the view asks for what is not there; -ENOMEM.  Notes, such as
- * that focus has found nothing, are added to the other text, a line each. */
+/* They add to the text.  0; -EINVAL and a sentence: the view asks for what is not there; -E2BIG and a sentence: it would
+ * be too long; -ENOMEM.  Notes, such as that focus has found nothing, are added to the other text, a line each. */
+int top_printed(const struct text *out, struct component_error *err); /* 0, or that -E2BIG */
 int top_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
 int folded_print(const struct pprof *p, const struct view *v, struct text *out, struct text *notes, struct component_error *err);
 /* As a picture of a flame graph, SVG; name: what it is called there. */
