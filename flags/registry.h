@@ -60,7 +60,7 @@ struct flag_round {
 	struct lines errors;      /* without the program's name */
 	struct lines warnings;
 	size_t       file_errors; /* of errors: those the config file is to blame for */
-	bool         config_found; /* its file was there; of the last one, as of what it holds: the file before */
+	bool         config_found; /* the file was there; in the round of the last reload, which holds the values before it: whether it was then */
 	char        *config_path; /* absolute, so that a reload finds it after chdir() */
 };
 

@@ -6,7 +6,7 @@
  * managed/ says which files are ours, and is written before a file is touched and
  * again after: a kill -9 in between leaves files marked "intended" and "complete:
  * false", upon which the next run finds out whether they came to be.  Only what we
- * have written is ever removed: a file that was there and right is not in it.
+ * have written is ever removed: managed/ does not name a file that was there and right.
  *
  * What a stranger would get wrong: pruning comes first, so that a path can turn
  * from a file into a directory; and a file whose source has moved on since the

@@ -36,7 +36,7 @@ void  our_fd_close(int fd);
  *
  * our_fd_keep         notes fd, and what it is open on; a negative one, too
  * our_fd_keep_listed  the same of an end of our_fd_socketpair(), which has a place in the list
- * our_fd_keep_inotify  the same of a new one of inotify_init1(2), which does not block; 0 or a negative errno
+ * our_fd_keep_inotify makes a descriptor of inotify, which does not block, and notes it so; 0 or a negative errno
  * our_fd_is_kept      is it that still?  *ret_st, which may be NULL: what fstat(2) says of it.  A thread that has
  *                     another table of descriptors does not have it
  * our_fd_inherit      a child that is forked has it as well, or not again; for one that is marked

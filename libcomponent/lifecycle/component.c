@@ -320,7 +320,7 @@ component_free(struct component *c)
 	}
 	fork_remove(c);
 	if (life_in_child(c))
-		loop_leave(&c->loop); /* fork.c has not, where no fork handlers have run */
+		loop_leave(&c->loop); /* fork.c does it, but no handler of fork may have run */
 	stop_at_once(c);
 	signals_remove(c);
 	/* Before the parts: it gives their variables the defaults back. */

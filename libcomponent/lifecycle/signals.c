@@ -50,7 +50,7 @@
 
 /* What the loop gets beyond delay and graceful time to move on, ns: a busy machine may be late. */
 #define STUCK_SLACK_NS 5000000000LL
-/* And to end, once it stops the parts that are last to stop.  More than the profiling server takes when a client does
+/* What it gets to end, ns, once it stops the parts that are last to stop.  The profiling server takes less, also when a client does
  * not read (SERVE_GRACE_MS, STOP_FLUSH_MS) and its descriptors are gone (COME_NS, and LOST_SECONDS twice). */
 #define LAST_SLACK_NS 25000000000LL
 

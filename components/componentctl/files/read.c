@@ -177,7 +177,7 @@ clean_text(struct reader *r, int64_t index)
 	return s && !utf8_is_clean(s, strlen(s)) ? utf8_clean(&r->p->arena, s, strlen(s)) : s;
 }
 
-/* Each time that they are named, as each is looked at then: many may be one long text of the file.  0, or -EFBIG. */
+/* Adds up the bytes of names.  Each use counts, since each is looked at, and many may be one long text of the file.  0, or -EFBIG. */
 static int
 count_names(struct reader *r, const char *a, const char *b, const char *c)
 {
@@ -569,7 +569,7 @@ read_head(struct reader *r)
 
 #define DROP_NAME_MAX 4096 /* bytes; longer ones stay */
 
-/* A name without its arguments: up to a bracket that is not the name's own, or more than DROP_NAME_MAX. */
+/* A name without its arguments: up to a bracket that is not the name's own.  Of one that is too long, some more than DROP_NAME_MAX. */
 static size_t
 length_without_arguments(const char *name)
 {

@@ -105,8 +105,8 @@ struct place {
 	char        file[PATH_MAX]; /* path, or what it is a link to */
 };
 
-/* In a folder such as /tmp, of another user, who may have made it to read what comes: as fs.protected_regular has it.
- * The folder's owner is trusted, but only root may replace a file of his. */
+/* Is it another user's file, in a folder such as /tmp?  He may have made it to read what comes.  As with the kernel's
+ * fs.protected_regular the folder's owner is trusted; but only root may replace a file of his. */
 static bool
 is_of_others(const struct place *p)
 {

@@ -6,8 +6,8 @@
  * that is named; nobody else writes it.  What every sample writes is elsewhere: other threads would wait
  * for this line then.
  *
- * Nor are pages of ours in the TLB by then, and to look one up waits for several lines.  So what is known of a block is in the
- * page where its address is (set.c), both places where a trail may be are in one page (trails.c), and the functions that a
+ * Our pages have left the TLB by then as well, and each that is looked up takes several reads of memory.  So the entry of a
+ * block is in the page of its bucket (set.c), and both places of a trail are in one page (trails.c).  The functions that a
  * sample calls are marked hot: the linker puts these side by side.
  */
 #ifndef COLLECT_HEAP_HOT_H

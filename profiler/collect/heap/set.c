@@ -62,7 +62,7 @@
 
 enum { OWES_ALLOCATED = 1, OWES_FREED = 2 };
 
-/* A line. */
+/* One line of the cache. */
 struct heap_entry {
 	_Alignas(64) struct heap_block info;
 	_Atomic uint32_t   owes;
@@ -70,8 +70,8 @@ struct heap_entry {
 	_Atomic uintptr_t *slot;
 };
 
-/* Addresses in one line, and what is known of each behind it.  A sample touches two lines, of one page: to find a page is
- * dearer than a line where the daemon's own pages have been used since, above all in a virtual machine. */
+/* Addresses in one line, and what is known of each behind it.  A sample touches two lines of one page.  A
+ * page that is not in the TLB costs more than a line that is not in the cache, above all in a virtual machine. */
 struct heap_bucket {
 	_Alignas(512) _Atomic uintptr_t blocks[SLOTS];
 	struct heap_entry entries[SLOTS];
